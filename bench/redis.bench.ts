@@ -2,6 +2,7 @@
 import type { BenchPart } from './lib/part.ts';
 import { costCases, idleCase, latencyCase, rateCases } from './redis/cases.ts';
 import { CONTESTANTS } from './redis/contestants.ts';
+import { redisFlowCase } from './tasks/flow-cases.ts';
 
 export const part: BenchPart = {
   title: 'tasks that do nothing, on one local Redis',
@@ -13,5 +14,5 @@ export const part: BenchPart = {
     'Redis cpu: the CPU time that a task takes of the only thread that executes commands. All processes share it.',
     ...CONTESTANTS.map(({ name, note }) => `${name}: ${note ?? ''}`),
   ],
-  cases: [...rateCases, latencyCase, ...costCases, idleCase],
+  cases: [...rateCases, latencyCase, ...costCases, idleCase, redisFlowCase],
 };

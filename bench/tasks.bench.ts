@@ -3,6 +3,7 @@ import { describeFolder } from './diskqueue/messages.ts';
 import type { BenchPart } from './lib/part.ts';
 import { burstCases, halfCases } from './tasks/job-cases.ts';
 import { compactionCase, durableCases, openCase } from './tasks/durable-cases.ts';
+import { embeddedFlowCase } from './tasks/flow-cases.ts';
 import { latencyCases, scheduledCase } from './tasks/time-cases.ts';
 
 export const part: BenchPart = {
@@ -25,6 +26,7 @@ export const part: BenchPart = {
     ...halfCases,
     ...latencyCases,
     scheduledCase,
+    embeddedFlowCase,
     ...durableCases,
     openCase,
     compactionCase,

@@ -41,7 +41,6 @@ export type {
   PeriodicTaskManagerOptions,
   SyncChange,
 } from './tasks/scheduler/periodic-task-manager.ts';
-export type { QueueLimits, Rate } from './tasks/queue-limits.ts';
 export { taskQueueMetrics } from './tasks/queue-metrics.ts';
 export type { TaskQueueMetrics, TaskQueueMetricsOptions } from './tasks/queue-metrics.ts';
 export { RevokeTask, SkipRetry } from './tasks/handler-errors.ts';

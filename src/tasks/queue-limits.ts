@@ -2,30 +2,12 @@ import { wrongValue } from '../core/errors.ts';
 import { checkOptions, integer, milliseconds, type Check, type OptionTable } from '../core/options.ts';
 import { requireObject } from '../core/validate.ts';
 import { requireQueueName, requireText } from './argument-checks.ts';
+import type { QueueLimits, Rate } from './broker/broker-types.ts';
 
-/** At most how many runs may start in a time: a token bucket. */
-export interface Rate {
-  /** Number of tasks: an integer of at least 1. */
-  readonly tasks: number;
-  /** The time, in milliseconds: at least 1. */
-  readonly perMs: number;
-  /** At most how many start at once, after a pause: an integer of at least 1. @default tasks */
-  readonly burst?: number | undefined;
-}
+export type { QueueLimits, Rate } from './broker/broker-types.ts';
 
-/** Limits of one key, or of a whole queue. */
-interface Limits {
-  /** At most how many tasks run at once: an integer of at least 1. @default any number */
-  readonly concurrency?: number | undefined;
-  /** At most how many runs start in a time. @default any number */
-  readonly rate?: Rate | undefined;
-}
-
-/** What all servers of a broker together may do with the tasks of a queue. */
-export interface QueueLimits extends Limits {
-  /** Limits of each key. The tasks without a key are one key. @default none */
-  readonly perKey?: Limits | undefined;
-}
+/** Of a key, or of a queue without those of its keys. */
+type Limits = Omit<QueueLimits, 'perKey'>;
 
 /** Longest key, in bytes of UTF-8. */
 const LONGEST_KEY_BYTES = 256;

@@ -8,7 +8,7 @@ import { counter, gauges, type Gauge } from '../metrics/measure.ts';
 import { requireMetrics, type MetricsProvider } from '../metrics/provider.ts';
 import { requireBroker } from './argument-checks.ts';
 import { isUnavailable } from './broker/broker-errors.ts';
-import type { Broker, QueueStats } from './broker/broker.ts';
+import type { Broker, LimitKind, QueueStats } from './broker/broker.ts';
 import { TASK_STATES, type TaskState } from './task-state.ts';
 
 /** Options of {@link taskQueueMetrics}. */
@@ -46,7 +46,8 @@ export interface TaskQueueMetrics {
 }
 
 /**
- * Measures all queues of a broker: asynq's metrics, with their names and meanings, labelled with the queue.
+ * Measures all queues of a broker: asynq's metrics, with their names and meanings, and what limits hold back; labelled with the
+ * queue.
  *
  * A scrape cannot wait for a broker. So the queues are read at once and then every `intervalMs`, and the gauges have the values of
  * the last read. A queue that could not be read has no gauges until it can be read again; the others keep theirs.
@@ -177,7 +178,14 @@ const GAUGES: readonly (readonly [name: string, help: string, read: Read])[] = [
     'Whether the queue is paused: 1 if it is, else 0.',
     ({ isPaused }) => (isPaused ? 1 : 0),
   ],
+  [
+    'escapement_tasks_oldest_runnable_seconds',
+    'How long the pending task that was added first has waited, of those that could start now.',
+    ({ runnableMs }) => runnableMs / SECOND_MS,
+  ],
 ];
+
+const LIMIT_KINDS: readonly LimitKind[] = ['concurrency', 'rate'];
 
 /** The metrics of one queue. Only the gauges can be hidden: counters cannot be removed. */
 class QueueSeries {
@@ -221,9 +229,14 @@ class QueueSeries {
       const read = (): number => this.#read(({ counts }) => counts[state]);
       return ['asynq_tasks_enqueued_total', help, read, { ...labels, state }];
     };
+    const heldGauge = (reason: LimitKind): Gauge => {
+      const read = (): number => this.#read(({ held }) => held[reason]);
+      return ['escapement_tasks_held', 'Pending tasks that a limit holds back.', read, { ...labels, reason }];
+    };
     return [
       ...GAUGES.map(([name, text, read]): Gauge => [name, text, () => this.#read(read), labels]),
       ...TASK_STATES.map(stateGauge),
+      ...LIMIT_KINDS.map(heldGauge),
     ];
   }
 

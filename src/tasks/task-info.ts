@@ -71,6 +71,7 @@ export class TaskInfo extends StoredTask {
       ),
       payload: printBytes(this.payload),
       headers: printFilled(this.headers),
+      key: printFilled(this.key),
       lastError: printFilled(this.lastError),
       result: printBytes(this.result),
     }));

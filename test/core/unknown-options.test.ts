@@ -150,6 +150,7 @@ const CASES: Case[] = [
   ['Inspector', 'pagesize', 'pageSize', (options) => inspector.listCompletedTasks('default', options)],
   ['Inspector', 'pages', 'page', (options) => inspector.listAggregatingTasks('default', 'g', options)],
   ['Inspector', 'pages', 'page', (options) => inspector.listSchedulerEnqueueEvents('id', options)],
+  ['Inspector', 'pages', 'page', (options) => inspector.keys('default', options)],
   ['Inspector.deleteQueue', 'froce', 'force', (options) => inspector.deleteQueue('default', options)],
   ['Inspector.repair', 'aply', 'apply', (options) => inspector.repair(options)],
   ['Inspector.cancelProcessing', 'outcom', 'outcome', (options) => inspector.cancelProcessing('id', options)],
@@ -188,6 +189,14 @@ const CASES: Case[] = [
 
 /** Options inside of options, and entries of lists. */
 const NESTED: [message: string, call: () => unknown][] = [
+  [
+    'QueueLimits: limits.perkey is not an option. Did you mean perKey?',
+    () => inspector.setLimits('default', { perkey: {} } as never),
+  ],
+  [
+    'Rate: options.limits.default.rate.per is not an option. Did you mean perMs?',
+    () => new tasks.Server({ broker, limits: { default: { rate: { tasks: 1, per: 1 } as never } } }),
+  ],
   [
     'Scheduler: options.backfill.maxAge is not an option. Did you mean maxAgeMs?',
     () => new tasks.Scheduler({ broker, backfill: { maxAge: 1 } as never }),

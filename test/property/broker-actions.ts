@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import type { QueueLimits } from 'escapement/tasks';
 import { TASK_STATES } from '../../src/tasks/task-state.ts';
 
 /*
@@ -12,7 +13,20 @@ const queue = fc.constantFrom('q', 'q', 'q', 'r');
 export const GROUPS = ['x', 'x:y'];
 const group = fc.constantFrom('', '', '', ...GROUPS);
 const someGroup = fc.constantFrom(...GROUPS);
-const key = fc.constantFrom('', 'k', 'l');
+const lock = fc.constantFrom('', 'k', 'l');
+const key = fc.constantFrom('', '', 'A', 'A', 'B', 'C');
+/** With a token each second, or each few. */
+const rate = fc.constantFrom(
+  { tasks: 1, perMs: 1_000 },
+  { tasks: 1, perMs: 5_000, burst: 2 },
+  { tasks: 2, perMs: 10_000 },
+  { tasks: 1, perMs: 20_000, burst: 3 },
+);
+const someLimits = { concurrency: fc.integer({ min: 1, max: 3 }), rate };
+const limits: fc.Arbitrary<QueueLimits | undefined> = fc.option(
+  fc.record({ ...someLimits, perKey: fc.record(someLimits, { requiredKeys: [] }) }, { requiredKeys: [] }),
+  { nil: undefined, freq: 3 },
+);
 /** In units: see broker-world.ts. */
 const delay = fc.constantFrom(0, 0, 0, 1, 5, 20, 70);
 const state = fc.constantFrom(...TASK_STATES);
@@ -25,6 +39,8 @@ const task = fc.record({
   queue,
   group,
   key,
+  lock,
+  isNext: fc.nat(4).map((n) => n === 0),
   delay,
   ttlMs: fc.constantFrom(5_000, 50_000),
   retentionMs: fc.constantFrom(0, 20_000),
@@ -55,7 +71,7 @@ const action = fc.oneof(
     arbitrary: fc.record({
       do: fc.constant('dequeue'),
       queue,
-      limit: fc.constantFrom(0, 1, 2, 2, 3),
+      limit: fc.constantFrom(0, 1, 2, 2, 3, 9),
       leaseMs: spanMs,
     }),
   },
@@ -146,6 +162,7 @@ const action = fc.oneof(
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('updatePayload'), queue, id }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('pause', 'resume'), queue }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('setLimits'), queue, limits }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('removeQueue'), queue, force: fc.boolean() }) },
   { weight: 4, arbitrary: fc.record({ do: fc.constant('reopen') }) },
 );

@@ -13,7 +13,7 @@ import { propertyRuns, timeoutOf } from '../runs.ts';
 import { history, maxArchived, type BrokerAction } from './broker-actions.ts';
 import { byId } from './broker-model-parts.ts';
 import { BrokerModel } from './broker-model.ts';
-import { showBroker } from './broker-show.ts';
+import { showBroker, type ShownBroker } from './broker-show.ts';
 import type { BrokerSide } from './broker-side.ts';
 import { BrokerWorld, OPTIONS } from './broker-world.ts';
 
@@ -139,11 +139,19 @@ function reopened({ model, nowMs: markedMs }: Mark, nowMs: number): BrokerModel 
   return after;
 }
 
-type Shown = Record<string, { tasks: TaskRecord[][]; groups: Record<string, TaskRecord[]> }>;
+type Shown = ShownBroker & Record<string, { tasks: TaskRecord[][]; groups: Record<string, TaskRecord[]> }>;
+
+/** In which order keys have their turns after a reopen is not promised. */
+function inAnyTurn(shown: unknown): unknown {
+  const queues = Object.entries(shown as Shown);
+  return Object.fromEntries(
+    queues.map(([name, queue]) => [name, { ...queue, turns: [...queue.turns].sort() }]),
+  );
+}
 
 /** In which order tasks come that fell due while the broker was closed is not promised. */
 function sorted(shown: unknown): unknown {
-  const queues = Object.entries(shown as Shown).map(([name, queue]) => {
+  const queues = Object.entries(inAnyTurn(shown) as Shown).map(([name, queue]) => {
     const groups = Object.entries(queue.groups).map(([group, tasks]) => [group, [...tasks].sort(byId)]);
     return [name, { ...queue, groups, tasks: queue.tasks.map((tasks) => [...tasks].sort(byId)) }];
   });
@@ -153,7 +161,8 @@ function sorted(shown: unknown): unknown {
 /** Large tasks that come and go: what is done then compacts the log. */
 const BEFORE: readonly BrokerAction[] = Array.from({ length: 6 }, () => {
   const times = { delay: 0, ttlMs: 5_000, retentionMs: 0 } as const;
-  const task = { id: 'h', queue: 'q', group: '', key: '', onDuplicate: 'reject', ...times } as const;
+  const names = { id: 'h', queue: 'q', group: '', key: '', lock: '' } as const;
+  const task = { ...names, ...times, isNext: false, onDuplicate: 'reject' } as const;
   return [{ do: 'enqueue', task } as const, { do: 'one', change: 'delete', queue: 'q', id: 'h' } as const];
 }).flat();
 
@@ -175,7 +184,7 @@ async function explore(max: number, actions: readonly BrokerAction[]): Promise<v
     const { disk, point, nowMs, from, to } = images[nth] as Image;
     const legal = marks.slice(from, to + 1).map((mark) => reopened(mark, nowMs));
     const isOrdered = marks.slice(from, to).every((mark) => mark.nowMs === nowMs);
-    const view = isOrdered ? (shown: unknown): unknown => shown : sorted;
+    const view = isOrdered ? inAnyTurn : sorted;
     const where = `image ${nth} of the power cut at ${point}, in ${JSON.stringify(marks[to]?.action)}`;
     const modelOf = (shown: unknown): BrokerModel => {
       const model = legal.find((one) => isDeepStrictEqual(view(one.show()), view(shown)));

@@ -1,6 +1,7 @@
 import type { NewTask, TaskChange, TaskMessage, TaskRecord, TaskSet, TaskState } from 'escapement/tasks';
 import { TASK_STATES } from '../../src/tasks/task-state.ts';
 import { GROUPS } from './broker-actions.ts';
+import { showTurns, type ModelTurns } from './broker-model-turns.ts';
 import type { BrokerSideOptions, Ties } from './broker-side.ts';
 
 /** What the model of a broker is made of. */
@@ -41,7 +42,7 @@ export interface ModelEvent {
   readonly happen: () => void;
 }
 
-export interface ModelQueue {
+export interface ModelQueue extends ModelTurns {
   tasks: ModelTask[];
   sets: ModelSet[];
   isPaused: boolean;
@@ -52,7 +53,10 @@ export interface ModelQueue {
 }
 
 export function emptyQueue(): ModelQueue {
-  return { tasks: [], sets: [], isPaused: false, ticks: new Map(), processed: 0, failed: 0 };
+  return {
+    ...{ tasks: [], sets: [], isPaused: false, ticks: new Map(), processed: 0, failed: 0 },
+    ...{ limits: undefined, ring: [], fullAtMs: new Map(), changes: 0 },
+  };
 }
 
 export interface ModelLock {
@@ -68,6 +72,11 @@ export function failWith(code: string): never {
 /** Orders tasks by queue and id. */
 export function byId(a: Pick<ModelTask, 'message'>, b: Pick<ModelTask, 'message'>): number {
   return compare(`${a.message.queue} ${a.message.id}`, `${b.message.queue} ${b.message.id}`);
+}
+
+/** Orders tasks by their keys. */
+export function byKey(a: Pick<ModelTask, 'message'>, b: Pick<ModelTask, 'message'>): number {
+  return compare(a.message.key, b.message.key);
 }
 
 function compare(a: string, b: string): number {
@@ -104,6 +113,7 @@ export function showQueue(
     isPaused: home.isPaused,
     processed: home.processed,
     failed: home.failed,
+    ...(showTurns(home, nowMs) as object),
     tasks: (['active', 'pending', 'scheduled', 'retry', 'archived', 'completed'] as const).map((state) =>
       recordsOf(listed(state)),
     ),

@@ -2,6 +2,7 @@ import type {
   GroupLimits,
   LeasedTask,
   NewTask,
+  QueueLimits,
   TaskChange,
   TaskFailure,
   TaskRecord,
@@ -12,6 +13,7 @@ import type {
 } from 'escapement/tasks';
 import {
   byId,
+  byKey,
   emptyQueue,
   failWith,
   isReplacedBy,
@@ -30,6 +32,8 @@ import {
   type ModelSet,
   type ModelTask,
 } from './broker-model-parts.ts';
+import { arrange, arrangeAs, setLimits, takeTurn, tokenTimes } from './broker-model-turns.ts';
+import type { ShownBroker } from './broker-show.ts';
 
 /** What broker.ts says, with arrays that are searched and sorted every time. Both clocks show the same. */
 export class BrokerModel {
@@ -54,7 +58,7 @@ export class BrokerModel {
   }
 
   enqueue(task: NewTask, leaving: readonly ModelTask[] = []): TaskRecord {
-    const { message, uniqueTtlMs, processAtMs } = task;
+    const { message, uniqueTtlMs, processAtMs, isNext } = task;
     const { uniqueKey, queue, id } = message;
     const isUnique = uniqueKey !== '' && uniqueTtlMs > 0;
     const lock = this.#locks.find(({ key, endsAtMs }) => key === uniqueKey && endsAtMs > this.#nowMs);
@@ -74,17 +78,18 @@ export class BrokerModel {
       this.#locks.push({ key: uniqueKey, task: row, endsAtMs: fromMs + uniqueTtlMs });
     }
     if (processAtMs > this.#nowMs) this.#enter(row, 'scheduled', processAtMs);
-    else this.#makeReady(row);
+    else this.#makeReady(row, isNext);
     return recordOf(row, this.#nowMs);
   }
 
-  #replace(lock: ModelLock, { message, processAtMs, uniqueTtlMs, onDuplicate }: NewTask): TaskRecord {
+  #replace(lock: ModelLock, { message, processAtMs, uniqueTtlMs, onDuplicate, isNext }: NewTask): TaskRecord {
     const row = lock.task;
-    const { id, retried, lastError, lastFailedAtMs, group } = row.message;
+    const { id, retried, lastError, lastFailedAtMs, group, key } = row.message;
     row.message = { ...message, id, retried, lastError, lastFailedAtMs };
-    const isInPlace = ['pending', 'aggregating'].includes(row.state) && group === message.group;
+    const isSame = group === message.group && key === message.key && isNext !== true;
+    const isInPlace = ['pending', 'aggregating'].includes(row.state) && isSame;
     if (processAtMs > this.#nowMs) this.#enter(row, 'scheduled', processAtMs);
-    else if (!isInPlace) this.#makeReady(row);
+    else if (!isInPlace) this.#makeReady(row, isNext);
     if (onDuplicate === 'extend') lock.endsAtMs = Math.max(processAtMs, this.#nowMs) + uniqueTtlMs;
     return recordOf(row, this.#nowMs);
   }
@@ -112,9 +117,14 @@ export class BrokerModel {
   dequeue(queue: string, limit: number, leaseMs: number): LeasedTask[] {
     const home = this.#queues.get(queue);
     if (home === undefined || home.isPaused) return [];
-    return this.#in(queue, 'pending')
-      .slice(0, limit)
-      .map((row) => this.#lease(row, leaseMs));
+    const leased: LeasedTask[] = [];
+    while (leased.length < limit) {
+      const next = takeTurn(home, this.#nowMs);
+      const row = this.#in(queue, 'pending').find(({ message }) => message.key === next);
+      if (row === undefined) break;
+      leased.push(this.#lease(row, leaseMs));
+    }
+    return leased;
   }
 
   complete(task: LeasedTask): void {
@@ -151,9 +161,7 @@ export class BrokerModel {
   }
 
   release(task: LeasedTask): void {
-    const row = this.#leased(task);
-    this.#enter(row, 'pending', this.#nowMs);
-    row.order = -row.order;
+    this.#toHead(this.#leased(task));
   }
 
   discard(task: LeasedTask): void {
@@ -260,6 +268,12 @@ export class BrokerModel {
     row.message = { ...row.message, payload };
   }
 
+  setLimits(queue: string, limits: QueueLimits | undefined): void {
+    const home = this.#queues.get(queue) ?? emptyQueue();
+    this.#queues.set(queue, home);
+    setLimits(home, limits, this.#nowMs);
+  }
+
   pause(queue: string): void {
     if (this.#queue(queue).isPaused) failWith('ERR_QUEUE_STATE');
     this.#queue(queue).isPaused = true;
@@ -294,16 +308,25 @@ export class BrokerModel {
   }
 
   /** The process ends, and another one opens the broker: what was in work goes back, and what is due by now happens. */
-  reopen(): void {
+  reopen(hasTokens = true): void {
     for (const [queue, home] of this.#queues) {
       for (const set of home.sets) this.#reclaim(queue, set);
       for (const row of this.#in(queue, 'active').reverse()) {
         row.recoveries++;
-        this.#enter(row, 'pending', this.#nowMs);
-        row.order = -row.order;
+        this.#toHead(row);
       }
     }
     this.sweep([...this.#queues.keys()]);
+    for (const home of this.#queues.values()) {
+      home.ring = [];
+      if (!hasTokens) home.fullAtMs.clear();
+      arrange(home, this.#nowMs);
+    }
+  }
+
+  /** In which order keys have their turns that came at once is not promised: the order becomes the one that is shown. */
+  arrangeAs(shown: ShownBroker): void {
+    for (const [queue, home] of this.#queues) arrangeAs(home, shown[queue]?.turns ?? []);
   }
 
   /** As `shown` of the world reads it from the real one. */
@@ -329,6 +352,10 @@ export class BrokerModel {
       const happen = (): void => void this.#reclaim(queue, set);
       yield { atMs: set.endsAtMs, armed: set.armed, row: undefined, happen };
     }
+    for (const atMs of tokenTimes(home, this.#nowMs)) {
+      const happen = (): void => arrange(home, this.#nowMs);
+      yield { atMs, armed: 0, row: undefined, happen };
+    }
   }
 
   #queue(name: string): ModelQueue {
@@ -348,9 +375,10 @@ export class BrokerModel {
     return rows.sort(orderOf(this.#options.ties, state));
   }
 
-  /** Who is active in which order is not promised if it goes by ids. */
+  /** Who is active in which order is not promised if it goes by ids; nor in which order keys are pending. */
   #listed(queue: string, state: TaskState): ModelTask[] {
     const rows = this.#in(queue, state);
+    if (state === 'pending') return rows.sort(byKey);
     return state === 'active' && this.#options.ties === 'id' ? rows.sort(byId) : rows;
   }
 
@@ -368,10 +396,18 @@ export class BrokerModel {
 
   #enter(row: ModelTask, state: TaskState, atMs: number): void {
     Object.assign(row, { state, atMs, order: ++this.#serial, armed: ++this.#serial });
+    arrange(this.#home(row), this.#nowMs);
   }
 
-  #makeReady(row: ModelTask): void {
-    this.#enter(row, row.message.group === '' ? 'pending' : 'aggregating', this.#nowMs);
+  #makeReady(row: ModelTask, isNext = false): void {
+    if (row.message.group !== '') this.#enter(row, 'aggregating', this.#nowMs);
+    else if (isNext) this.#toHead(row);
+    else this.#enter(row, 'pending', this.#nowMs);
+  }
+
+  #toHead(row: ModelTask): void {
+    this.#enter(row, 'pending', this.#nowMs);
+    row.order = -row.order;
   }
 
   #archive(row: ModelTask): void {
@@ -404,6 +440,7 @@ export class BrokerModel {
     this.#free(row);
     const home = this.#home(row);
     home.tasks = home.tasks.filter((other) => other !== row);
+    arrange(home, this.#nowMs);
   }
 
   #findLeased({ message, epoch }: LeasedTask): ModelTask | undefined {

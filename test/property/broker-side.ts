@@ -32,6 +32,9 @@ export type TestedBroker = Pick<
   | 'tasks'
   | 'change'
   | 'updatePayload'
+  | 'limits'
+  | 'setLimits'
+  | 'keys'
   | 'pause'
   | 'resume'
   | 'removeQueue'
@@ -44,6 +47,8 @@ export interface BrokerSide extends AsyncDisposable {
   readonly ties: Ties;
   /** Whether lists of a group show also what is held as a set. */
   readonly showsHeld: boolean;
+  /** Keys in the order of their turns; undefined if pending tasks are listed in that order. */
+  readonly turns?: (queue: string) => Promise<readonly string[]>;
   wallNow(): number;
   /** Lets time pass; at each moment what happens then, one after the other. */
   advance(ms: number): Promise<void>;
@@ -51,6 +56,8 @@ export interface BrokerSide extends AsyncDisposable {
   check(): Promise<void>;
   /** Closes the broker, or kills it, and opens it again; undefined if its tasks would be gone. */
   readonly reopen?: () => Promise<void>;
+  /** Whether every bucket of a rate is full after that. */
+  readonly reopensFull?: boolean;
 }
 
 export type Ties = 'arrival' | 'id';
@@ -94,6 +101,7 @@ export const openCopiedSide: OpenBrokerSide = async ({ startMs, ...options }) =>
       checkBroker(broker);
       return Promise.resolve();
     },
+    reopensFull: true,
     async reopen() {
       const copy = await EmbeddedBroker.open({ ...options, clock });
       for await (const piece of broker[TRANSFER]().read()) await copy[TRANSFER]().write(piece);

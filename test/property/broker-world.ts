@@ -55,9 +55,12 @@ export class BrokerWorld {
     done?: (action: BrokerAction) => void,
   ): Promise<void> {
     const world = new BrokerWorld(side, model);
+    model.arrangeAs(await showBroker(side));
     for (const action of history) {
       await world.#do(action);
-      expect(await showBroker(side)).toEqual(model.show());
+      const shown = await showBroker(side);
+      model.arrangeAs(shown);
+      expect(shown).toEqual(model.show());
       await side.check();
       done?.(action);
     }
@@ -76,7 +79,9 @@ export class BrokerWorld {
         return this.#same(broker.enqueue(task), () => model.enqueue(task));
       }
       case 'enqueueMany': {
-        const tasks = action.tasks.map((task) => this.#newTask(task));
+        // On Redis, duplicates of such a call replace others when its other tasks have been added.
+        const added = this.#side.ties === 'id' ? { onDuplicate: 'reject' as const } : {};
+        const tasks = action.tasks.map((task) => this.#newTask({ ...task, ...added }));
         return this.#same(valuesOf(broker.enqueueMany(tasks)), () => model.enqueueMany(tasks));
       }
       case 'tick': {
@@ -153,8 +158,9 @@ export class BrokerWorld {
         return this.#same(broker.change(queue, { id }, change), () => model.change(queue, { id }, change));
       }
       case 'all': {
-        const { change, queue, state } = action;
-        // In which order groups come is not promised: what is moved comes from one.
+        const { queue, state } = action;
+        // In which order groups and keys come is not promised: what is moved comes from one, and what is pending is not moved.
+        const change = state === 'pending' ? 'delete' : action.change;
         const target = { state, group: change === 'delete' ? action.group : (action.group ?? 'x') };
         return this.#same(broker.change(queue, target, change), () => model.change(queue, target, change));
       }
@@ -169,10 +175,16 @@ export class BrokerWorld {
         return this.#same(broker[action.do](action.queue), () => {
           model[action.do](action.queue);
         });
+      case 'setLimits': {
+        const { queue, limits } = action;
+        return this.#same(broker.setLimits(queue, limits), () => {
+          model.setLimits(queue, limits);
+        });
+      }
       case 'reopen':
         if (this.#side.reopen === undefined) return;
         await this.#side.reopen();
-        model.reopen();
+        model.reopen(this.#side.reopensFull !== true);
         return;
       case 'removeQueue': {
         const { queue, force } = action;
@@ -231,18 +243,21 @@ export class BrokerWorld {
     return this.#side.wallNow() + delay * UNIT_MS + ownMs;
   }
 
-  #newTask({ id, queue, group, key, delay, ttlMs, retentionMs, onDuplicate }: TaskSpec): NewTask {
+  #newTask(spec: TaskSpec): NewTask {
+    const { id, queue, group, key, lock, isNext, delay, ttlMs, retentionMs, onDuplicate } = spec;
     return {
       onDuplicate,
+      isNext,
       processAtMs: delay === 0 ? 0 : this.#momentAfter(delay),
-      uniqueTtlMs: key === '' ? 0 : ttlMs,
+      uniqueTtlMs: lock === '' ? 0 : ttlMs,
       message: {
         ...{
           id,
           queue,
           group,
+          key,
           retentionMs,
-          uniqueKey: key === '' ? '' : `asynq:{${queue}}:unique:t:${key}`,
+          uniqueKey: lock === '' ? '' : `asynq:{${queue}}:unique:t:${lock}`,
           type: 't',
           payload: new Uint8Array(PAYLOAD_BYTES[id] ?? 1).fill(++this.#made),
           headers: {},
@@ -255,7 +270,6 @@ export class BrokerWorld {
           timeoutMs: 0,
           deadlineMs: 0,
           completedAtMs: 0,
-          key: '',
         },
       },
     };

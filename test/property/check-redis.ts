@@ -14,6 +14,7 @@ const TASK_FIELDS = new Set([
     'x:lease',
     'x:recoveries',
     'x:progress',
+    'x:key',
   ],
 ]);
 /** Counts of days: what removes a queue cannot know of all of them, and they expire. */
@@ -59,7 +60,9 @@ class QueueCheck {
     for (const state of ['scheduled', 'retry', 'archived', 'completed'] as const) {
       for (const id of this.#zset(this.#keys[state]).keys()) this.#place(this.#keys[state], state, id);
     }
+    for (const { id } of this.#waiting()) this.#place(this.#keys.waiting, 'pending', id);
     this.#checkGroups();
+    this.#checkTurns();
     this.#checkTasks();
     this.#checkLeases();
     this.#checkLocks();
@@ -94,6 +97,46 @@ class QueueCheck {
     ensure(this.#field(id, 'msg') !== undefined, `'${id}' in '${key}' has no task`);
     const shown = this.#field(id, 'state') ?? 'nothing';
     ensure(shown === state, `'${id}' in '${key}' is ${shown}`);
+  }
+
+  /** Members of `x:waiting`: the length of the key, the key, 16 digits, the id. */
+  #waiting(): { readonly key: string; readonly field: string; readonly id: string }[] {
+    return [...(this.#dump.zsets.get(this.#keys.waiting)?.keys() ?? [])].map((member) => {
+      const size = Number.parseInt(member, 10);
+      const rest = Buffer.from(member).subarray(`${size}:`.length);
+      const key = rest.subarray(0, size).toString();
+      const [, digits = '', id = ''] = /^:(\d{16}):(.*)$/su.exec(rest.subarray(size).toString()) ?? [];
+      return { key, field: digits + key, id };
+    });
+  }
+
+  /**
+   * Every key with pending tasks has one turn, or waits for one; every run of a task with a key has a place. Tasks without key may have
+   * come or gone by scripts that know nothing of turns: the next dequeue finds that.
+   */
+  #checkTurns(): void {
+    const { limits, sequence, ring, parked, runs, active, rates } = this.#keys;
+    const waiting = this.#waiting();
+    for (const { field, id } of waiting)
+      ensure(this.#field(id, 'x:key') === field, `'${id}' is not at '${field}'`);
+    const isFlow = this.#dump.hashes.has(limits) || this.#dump.strings.has(sequence);
+    ensure(isFlow || waiting.length === 0, `tasks with keys in a queue without turns`);
+    const withTasks = [...new Set(waiting.map(({ key }) => key))];
+    const turns = [ring, parked].flatMap((key) => [...(this.#dump.zsets.get(key)?.keys() ?? [])]);
+    const keyed = turns.filter((key) => key !== '' || !isFlow);
+    const [has = '', needs = ''] = [keyed, withTasks].map((keys) => JSON.stringify(keys.sort()));
+    ensure(has === needs, `turns of ${has}, and tasks of ${needs}`);
+    const places = (this.#dump.lists.get(active) ?? []).flatMap((id) => {
+      const key = this.#field(id, 'x:key')?.slice(16) ?? '';
+      return key === '' ? [] : [`${Buffer.byteLength(key)}:${key}:${id}`];
+    });
+    const taken = [...(this.#dump.zsets.get(runs)?.keys() ?? [])];
+    ensure(
+      taken.sort().join() === places.sort().join(),
+      `places of ${taken.join()}, and runs of ${places.join()}`,
+    );
+    for (const [key, fullAt] of this.#dump.zsets.get(rates) ?? [])
+      ensure(Number(fullAt) > 0, `the bucket of '${key}' is full at ${fullAt}`);
   }
 
   #checkGroups(): void {
@@ -138,6 +181,8 @@ class QueueCheck {
         (this.#field(id, 'group') ?? '') === message.group,
         `'${key}' has another group than its message`,
       );
+      const keyed = this.#field(id, 'x:key')?.slice(16) ?? '';
+      ensure(keyed === message.key, `'${key}' has another key than its message`);
       if (this.#field(id, 'state') !== 'pending') continue;
       const since = this.#field(id, 'pending_since') ?? 'nothing';
       ensure(/^\d{19}$/u.test(since), `'${key}' is pending since ${since}`);

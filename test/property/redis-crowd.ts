@@ -1,4 +1,4 @@
-import type { Broker, LeasedTask, TaskSet } from 'escapement/tasks';
+import type { Broker, LeasedTask, QueueLimits, TaskSet } from 'escapement/tasks';
 import { TASK_STATES } from '../../src/tasks/task-state.ts';
 import { newTask } from '../conformance/broker/support.ts';
 
@@ -7,7 +7,14 @@ import { newTask } from '../conformance/broker/support.ts';
 export const QUEUES = ['q', 'r'];
 const IDS = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l'];
 const GROUPS = ['', '', 'x', 'x:y'];
-const KEYS = ['', 'k', 'l'];
+const LOCKS = ['', 'k', 'l'];
+const KEYS = ['', '', 'a', 'b', 'ä:1'];
+const LIMITS: readonly QueueLimits[] = [
+  {},
+  { concurrency: 3, perKey: { concurrency: 1 } },
+  { rate: { tasks: 1_000, perMs: 1_000, burst: 5 } },
+  { perKey: { concurrency: 2, rate: { tasks: 100, perMs: 1_000, burst: 2 } } },
+];
 /** How long a lease, a hold or a delay is: many are over at once. */
 const SPANS_MS = [0, 0, 1_000, 60_000];
 
@@ -71,13 +78,14 @@ export class Member {
   }
 
   #newTask(queue = this.#queue()): ReturnType<typeof newTask> {
-    const key = this.#one(KEYS);
+    const lock = this.#one(LOCKS);
     return newTask({
       queue,
       id: this.#one(IDS),
       group: this.#one(GROUPS),
       retentionMs: this.#span(),
-      uniqueKey: key === '' ? '' : `asynq:{${queue}}:unique:t:${key}`,
+      key: this.#one(KEYS),
+      uniqueKey: lock === '' ? '' : `asynq:{${queue}}:unique:t:${lock}`,
       uniqueTtlMs: 3_600_000,
       processAtMs: this.#moment(),
     });
@@ -88,7 +96,7 @@ export class Member {
   }
 
   #enqueue(): Promise<unknown> {
-    return this.#broker.enqueue(this.#newTask());
+    return this.#broker.enqueue({ ...this.#newTask(), isNext: this.#random() < 0.2 });
   }
 
   async #lease(leased: Promise<readonly LeasedTask[]>): Promise<void> {
@@ -156,6 +164,9 @@ export class Member {
       () => this.#broker.change(queue, { state }, 'archive'),
       () => this.#broker.tasks(queue, state, { page: 1, size: 10 }),
       () => this.#broker.queueStats(queue),
+      () => this.#broker.keys(queue, { page: 1, size: 2 }),
+      () => this.#broker.setLimits(queue, this.#one(LIMITS)),
+      () => this.#broker.setLimits(queue, this.#one(LIMITS)),
       () => this.#broker.pause(queue),
       () => this.#broker.resume(queue),
       () => this.#broker.removeQueue(queue, { force: true }),

@@ -2,9 +2,11 @@ import type {
   Broker,
   GroupLimits,
   GroupTaking,
+  KeyStats,
   LeasedTask,
   NewTask,
   Page,
+  QueueLimits,
   QueueStats,
   TaskFailure,
   TaskMessage,
@@ -125,6 +127,20 @@ export class ScaledBroker implements TestedBroker {
     return { ...stats, latencyMs: stats.latencyMs / SCALE, atMs: fromBrokerTime(stats.atMs) };
   }
 
+  async limits(queue: string): Promise<QueueLimits | undefined> {
+    const limits = await this.#inner.limits(queue);
+    return limits && limitsIn(limits, 1 / SCALE);
+  }
+
+  setLimits(queue: string, limits: QueueLimits | undefined): Promise<void> {
+    return this.#inner.setLimits(queue, limits && limitsIn(limits, SCALE));
+  }
+
+  async keys(queue: string, page: Page): Promise<readonly KeyStats[]> {
+    const keys = await this.#inner.keys(queue, page);
+    return keys.map(({ againInMs, ...rest }) => ({ ...rest, againInMs: againInMs && againInMs / SCALE }));
+  }
+
   // What has nothing to do with time.
 
   readonly forward: Broker['forward'] = (...args) => this.#inner.forward(...args);
@@ -137,6 +153,17 @@ export class ScaledBroker implements TestedBroker {
   readonly pause: Broker['pause'] = (...args) => this.#inner.pause(...args);
   readonly resume: Broker['resume'] = (...args) => this.#inner.resume(...args);
   readonly removeQueue: Broker['removeQueue'] = (...args) => this.#inner.removeQueue(...args);
+}
+
+function limitsIn({ perKey, ...limits }: QueueLimits, scale: number): QueueLimits {
+  return { ...limitsOfOneIn(limits, scale), ...(perKey && { perKey: limitsOfOneIn(perKey, scale) }) };
+}
+
+function limitsOfOneIn<L extends Omit<QueueLimits, 'perKey'>>(
+  { rate, ...limits }: L,
+  scale: number,
+): Omit<L, 'rate'> {
+  return { ...limits, ...(rate && { rate: { ...rate, perMs: rate.perMs * scale } }) };
 }
 
 function messageIn(message: TaskMessage): TaskMessage {

@@ -86,12 +86,14 @@ async function fill(broker: Broker): Promise<void> {
     START_MS + 2 * HOUR_MS,
   );
   for (const inMs of [9_000, 5_000, 7_000]) await add(`in ${inMs}`, { processInMs: inMs, queue: 'later' });
-  await add('large', { queue: 'later' });
-  for (const id of ['a', 'b']) await add(id, { group: 'g', queue: 'grouped' });
+  await add('large', { queue: 'later', key: 'account 1' });
+  for (const id of ['a', 'b']) await add(id, { group: 'g', queue: 'grouped', key: `account ${id}` });
   await add('c', { group: 'h', queue: 'grouped', processInMs: HOUR_MS });
   await add('gone', { queue: 'empty' });
   await broker.change('empty', { id: 'gone' }, 'delete');
   await broker.pause('later');
+  await broker.setLimits('later', { perKey: { concurrency: 2, rate: { tasks: 5, perMs: 60_000 } } });
+  await broker.setLimits('default', { concurrency: 9 });
   const tick = { entryKey: 'nightly', atMs: START_MS };
   const message = { ...lost.message, id: 'ticked', uniqueKey: '', queue: 'grouped' };
   await broker.enqueueTick({ message, processAtMs: 0, uniqueTtlMs: 0 }, tick);
@@ -116,6 +118,7 @@ async function shown(broker: Broker): Promise<unknown> {
     }
     queues.push({
       ...{ stats, tasks, groups: await broker.groups(name), days: await broker.history(name, 90) },
+      ...{ limits: await broker.limits(name), keys: await broker.keys(name, page) },
       tick: await broker.lastTickMs(name, 'nightly'),
     });
   }
@@ -281,7 +284,14 @@ describe('a dump', () => {
     expect(others.find(({ task }) => (task as { id?: string } | undefined)?.id === 'done')).toEqual({
       task: {
         ...{ id: 'done', type: 'type:done', queue: 'default', state: 'completed', group: '', uniqueKey: '' },
-        ...{ headers: { trace: 'ü', empty: '' }, maxRetry: 3, retried: 0, lastError: '', lastFailedAtMs: 0 },
+        ...{
+          key: '',
+          headers: { trace: 'ü', empty: '' },
+          maxRetry: 3,
+          retried: 0,
+          lastError: '',
+          lastFailedAtMs: 0,
+        },
         ...{ timeoutMs: 1_800_000, deadlineMs: 0, retentionMs: HOUR_MS, completedAtMs: START_MS },
         ...{ atMs: START_MS + HOUR_MS, recoveries: 0, lockEndsMs: 0, progress: '{"step":2}', result: 'AP8K' },
         payload: Buffer.from('{"id":"done","é":"\u2028"}').toString('base64'),

@@ -12,6 +12,7 @@ import {
   type BrokerClientOptions,
   type ClientMiddleware,
   type HttpClientOptions,
+  type QueueLimits,
   type TaskInfo,
   type TaskOptions,
   type TaskState,
@@ -123,4 +124,13 @@ test('a handler of requests', async () => {
   });
   // @ts-expect-error -- a broker is needed
   tasksHandler({});
+});
+
+test('limits of a queue are those of it and of each key, and a rate has a time', () => {
+  expectTypeOf<Inspector['limits']>().returns.resolves.toEqualTypeOf<QueueLimits | undefined>();
+  expectTypeOf<Inspector['setLimits']>().parameter(1).toEqualTypeOf<QueueLimits | undefined>();
+  expectTypeOf({ perKey: { rate: { tasks: 1, perMs: 1_000 } } }).toExtend<QueueLimits>();
+  expectTypeOf({ rate: { tasks: 1 } }).not.toExtend<QueueLimits>();
+  expectTypeOf<keyof NonNullable<QueueLimits['perKey']>>().toEqualTypeOf<'concurrency' | 'rate'>();
+  expectTypeOf<TaskOptions['priority']>().toEqualTypeOf<'normal' | 'next' | undefined>();
 });

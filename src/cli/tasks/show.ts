@@ -1,6 +1,8 @@
 import { utcDay } from '../../core/units.ts';
 import type { Content, QueueView, ServerView, TaskView } from '../../tasks/http/asynqmon-json.ts';
 import type { DailyStats } from '../../tasks/inspector-info.ts';
+import { formatGoDuration } from '../../tasks/go-text.ts';
+import type { QueueLimits, Rate } from '../../tasks/queue-limits.ts';
 import { bytesJson, shorten, showBytes } from '../../tasks/payload.ts';
 import { TASK_OPTIONS, type OptionKind, type OptionNotation } from '../../tasks/task-options.ts';
 import { TASK_STATES, type TaskState } from '../../tasks/task-state.ts';
@@ -75,11 +77,15 @@ export function showDetails(details: readonly Detail[], paint = (name: string): 
 
 // Queues.
 
-export function queueColumns(): Columns<QueueView> {
+/** Returns the columns of a list of queues. That of held tasks is there if some are held: the list is as wide as a terminal without. */
+export function queueColumns(queues: readonly QueueView[]): Columns<QueueView> {
+  const countHeld = ({ held }: QueueView): number => (held === undefined ? 0 : held.concurrency + held.rate);
+  const isHeld = queues.some((queue) => countHeld(queue) > 0);
   return [
     ['queue', ({ queue }) => queue],
     ['state', showPaused],
     ['size', ({ size }) => formatCount(size), 'right'],
+    ...(isHeld ? [['held', (queue: QueueView) => formatCount(countHeld(queue)), 'right'] as const] : []),
     ['latency', ({ latencyMs }) => showDuration(latencyMs), 'right'],
     ['processed', ({ processed }) => formatCount(processed), 'right'],
     ['failed', ({ failed }) => formatCount(failed), 'right'],
@@ -97,12 +103,37 @@ export function queueDetails(queue: QueueView): readonly Detail[] {
     ['size', formatCount(queue.size)],
     ...TASK_STATES.map((state): Detail => [state, formatCount(queue[state])]),
     ['groups', formatCount(queue.groups)],
+    ...(queue.held === undefined ? [] : [['held', showHeld(queue.held) || '0'] as const]),
     ['latency', showDuration(queue.latencyMs)],
+    ...(queue.runnableMs === undefined ? [] : [['runnable for', showDuration(queue.runnableMs)] as const]),
     ['memory', `about ${formatBytes(queue.memoryUsageBytes)}`],
     ['processed', today(queue.processed, queue.processedTotal)],
     ['failed', today(queue.failed, queue.failedTotal)],
     ['error rate', showErrorRate(queue)],
   ];
+}
+
+/** Returns how many tasks are held back by which limit; empty if none is. */
+export function showHeld(held: NonNullable<QueueView['held']>): string {
+  return (['concurrency', 'rate'] as const)
+    .filter((kind) => held[kind] > 0)
+    .map((kind) => `${formatCount(held[kind])} by ${kind}`)
+    .join(', ');
+}
+
+/** Returns limits in the notation of the flags that set them. */
+export function limitDetails(limits: QueueLimits | undefined): readonly Detail[] {
+  if (limits === undefined) return [['limits', 'none']];
+  const detailsOf = ({ concurrency, rate }: Omit<QueueLimits, 'perKey'>, of: string): readonly Detail[] => [
+    ...(concurrency === undefined ? [] : [[`${of}concurrency`, formatCount(concurrency)] as const]),
+    ...(rate === undefined ? [] : [[`${of}rate`, showRate(rate)] as const]),
+  ];
+  return [...detailsOf(limits, ''), ...detailsOf(limits.perKey ?? {}, 'key ')];
+}
+
+function showRate({ tasks, perMs, burst = tasks }: Rate): string {
+  const time = formatGoDuration(perMs).replace(/(?<=[hm])0[ms]/g, ''); // 1m, not 1m0s
+  return `${tasks}/${time}, burst ${burst}`;
 }
 
 export function showErrorRate({ processed, failed }: Pick<DailyStats, 'processed' | 'failed'>): string {

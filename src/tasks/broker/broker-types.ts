@@ -287,6 +287,26 @@ export interface QueueStats {
   readonly atMs: number;
 }
 
+/** At most how many runs may start in a time: a token bucket. */
+export interface Rate {
+  /** Number of tasks: an integer of at least 1. */
+  readonly tasks: number;
+  /** The time, in milliseconds: at least 1. */
+  readonly perMs: number;
+  /** At most how many start at once, after a pause: an integer of at least 1. @default tasks */
+  readonly burst?: number | undefined;
+}
+
+/** What all servers of a broker together may do with the tasks of a queue. */
+export interface QueueLimits {
+  /** At most how many tasks are active at once: an integer of at least 1. @default any number */
+  readonly concurrency?: number | undefined;
+  /** At most how many runs start in a time. @default any number */
+  readonly rate?: Rate | undefined;
+  /** Limits of each key. The tasks without a key are one key. @default none */
+  readonly perKey?: Omit<QueueLimits, 'perKey'> | undefined;
+}
+
 /** What a limit limits: the runs at once, or those that start in a time. */
 export type LimitKind = 'concurrency' | 'rate';
 

@@ -1,5 +1,4 @@
 import type { Clock } from '../../core/clock.ts';
-import type { QueueLimits } from '../queue-limits.ts';
 import type { TaskChange, TaskState } from '../task-state.ts';
 import type {
   BrokerListener,
@@ -17,6 +16,7 @@ import type {
   MaintenanceJob,
   NewTask,
   Page,
+  QueueLimits,
   QueueStats,
   ScheduleEntry,
   ServerState,
@@ -62,7 +62,8 @@ export interface TaskBroker {
    * Adds a task: scheduled if `processAtMs` is in the future, else aggregating if it has a group, else pending.
    *
    * If a task that waits holds the lock of its `uniqueKey`, and it is not to be rejected, that task gets the message, the time and
-   * the group of this one, but keeps its id, its retries and its last error. It stays where it is unless its state or group is another one.
+   * the group of this one, but keeps its id, its retries and its last error. It stays where it is unless its state, group or key is
+   * another one, or it is the next.
    * With `'extend'` the lock holds as long as a new one.
    *
    * @throws EscapementError `ERR_TASK_DUPLICATE` - another task holds the lock of its `uniqueKey`; of a task to replace, one that runs,

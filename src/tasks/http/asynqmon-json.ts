@@ -1,5 +1,5 @@
 import { utcDay } from '../../core/units.ts';
-import type { GroupInfo } from '../broker/broker.ts';
+import type { GroupInfo, KeyStats } from '../broker/broker.ts';
 import { formatGoDuration } from '../go-text.ts';
 import {
   countsOf,
@@ -24,9 +24,10 @@ import type { TaskState } from '../task-state.ts';
 /** Bytes, or the text that the API shows of them: it may be cut short, or a note that they are not text. */
 export type Content = Uint8Array | { readonly shown: string };
 
-/** A queue; over the HTTP API without totals. */
-export type QueueView = Omit<QueueInfo, 'processedTotal' | 'failedTotal'> &
-  Partial<Pick<QueueInfo, 'processedTotal' | 'failedTotal'>>;
+type NotOfAsynqmon = 'processedTotal' | 'failedTotal' | 'held' | 'runnableMs';
+
+/** A queue; over the HTTP API without totals, and over asynqmon's own without what asynq does not have. */
+export type QueueView = Omit<QueueInfo, NotOfAsynqmon> & Partial<Pick<QueueInfo, NotOfAsynqmon>>;
 
 type Listed = 'id' | 'queue' | 'type' | 'state' | 'maxRetry' | 'retried' | 'lastError';
 
@@ -82,9 +83,10 @@ export interface QueueJson extends Pick<
   readonly display_latency: string;
   readonly succeeded: number;
   readonly timestamp: string;
-  /** Ours, as are all that follow. */
-  readonly held: QueueInfo['held'];
-  readonly runnable_msec: number;
+  /** Ours, as are all that follow: asynqmon's server does not send them. */
+  readonly runnable?: number;
+  readonly runnable_msec?: number;
+  readonly held?: QueueInfo['held'];
 }
 
 export interface DayJson extends Omit<DailyStats, 'date'> {
@@ -103,8 +105,9 @@ export function queueToJson(info: QueueInfo): QueueJson {
     ...countsOf(info),
     ...{ processed, succeeded: processed - failed, failed, paused },
     timestamp: timestamp.toISOString(),
-    held: info.held,
+    runnable: runnableOf(info),
     runnable_msec: Math.round(info.runnableMs),
+    held: info.held,
   };
 }
 
@@ -114,11 +117,31 @@ export function queueFromJson(json: QueueJson): QueueView {
     ...{ queue, paused, size, groups, ...countsOf(json) },
     latencyMs: json.latency_msec,
     memoryUsageBytes: json.memory_usage_bytes,
-    held: json.held,
-    runnableMs: json.runnable_msec,
+    ...(json.held !== undefined && { held: json.held }),
+    ...(json.runnable_msec !== undefined && { runnableMs: json.runnable_msec }),
     ...{ processed, failed },
     timestamp: new Date(json.timestamp),
   };
+}
+
+/** Returns the number of tasks that a free worker could start. */
+function runnableOf({ pending, held, paused }: QueueInfo): number {
+  return paused ? 0 : Math.max(0, pending - held.concurrency - held.rate);
+}
+
+export interface KeyJson extends Pick<KeyStats, 'key' | 'pending' | 'active'> {
+  readonly held_by: KeyStats['heldBy'] | null;
+  readonly again_in_msec: number | null;
+}
+
+export function keyToJson({ key, pending, active, heldBy, againInMs }: KeyStats): KeyJson {
+  const again_in_msec = againInMs === undefined ? null : Math.ceil(againInMs);
+  return { key, pending, active, held_by: heldBy ?? null, again_in_msec };
+}
+
+export function keyFromJson({ key, pending, active, ...json }: KeyJson): KeyStats {
+  const [heldBy, againInMs] = [json.held_by ?? undefined, json.again_in_msec ?? undefined];
+  return { key, pending, active, heldBy, againInMs };
 }
 
 export function dayToJson({ queue, processed, failed, date }: DailyStats): DayJson {
@@ -142,6 +165,8 @@ export interface TaskJson extends Pick<TaskInfo, 'id' | 'type' | 'queue' | 'retr
   readonly error_message: string;
   readonly state?: TaskState;
   readonly group?: string;
+  /** Ours. */
+  readonly key?: string;
   readonly start_time?: string;
   readonly deadline?: string;
   readonly is_orphaned?: boolean;
@@ -202,6 +227,7 @@ export function taskToJson(task: TaskInfo, by: Presenter): TaskJson {
     timeout_seconds: Math.ceil(task.timeoutMs / 1_000),
     deadline: writeTime(task.deadline),
     group: task.group ?? '',
+    key: task.key,
     next_process_at: writeTime(task.nextProcessAt),
     completed_at: writeTime(task.completedAt),
     result: writeResult(task, by),
@@ -221,6 +247,7 @@ export function taskFromJson(json: TaskJson, state: TaskState): TaskView {
     ...ifKnown(json.timeout_seconds, (seconds) => ({ timeoutMs: seconds * 1_000 })),
     ...ifKnown(json.deadline, (text) => ({ deadline: readTime(text) })),
     ...ifKnown(json.group, (group) => ({ group: group === '' ? undefined : group })),
+    ...ifKnown(json.key, (key) => ({ key })),
     ...ifKnown(json.is_orphaned, (isOrphaned) => ({ isOrphaned })),
     // asynqmon's JSON has the same text for no result and for an empty one.
     ...ifKnown(json.result, (shown) => ({ result: shown === '' ? undefined : { shown } })),

@@ -37,6 +37,7 @@ export function internalError(): HttpError {
 const STATUS_OF_CODE: ReadonlyMap<string, number> = new Map([
   ['ERR_INVALID_ARG_TYPE', 400],
   ['ERR_INVALID_ARG_VALUE', 400],
+  ['ERR_UNKNOWN_OPTION', 400],
   ['ERR_OUT_OF_RANGE', 400],
   ['ERR_QUEUE_NOT_EMPTY', 400],
   ['ERR_QUEUE_NOT_FOUND', 404],

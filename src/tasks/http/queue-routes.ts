@@ -3,10 +3,13 @@ import {
   entryToJson,
   eventToJson,
   groupToJson,
+  keyToJson,
   queueToJson,
   serverToJson,
+  type QueueJson,
 } from './asynqmon-json.ts';
 import type { Action, Call } from './call.ts';
+import type { QueueLimits } from '../queue-limits.ts';
 import type { Route } from './route-table.ts';
 
 /** asynqmon's. */
@@ -31,6 +34,14 @@ export const queueRoutes: readonly Route<Action>[] = [
     pattern: '/queues/{queue}:resume',
     action: ({ inspector, queue }) => inspector.unpauseQueue(queue),
   },
+  { method: 'GET', pattern: '/queues/{queue}/limits', action: getLimits },
+  { method: 'POST', pattern: '/queues/{queue}/limits', action: setLimits },
+  {
+    method: 'DELETE',
+    pattern: '/queues/{queue}/limits',
+    action: ({ inspector, queue }) => inspector.setLimits(queue, undefined),
+  },
+  { method: 'GET', pattern: '/queues/{queue}/keys', action: listKeys },
   { method: 'GET', pattern: '/queue_stats', action: listQueueStats },
   { method: 'GET', pattern: '/queues/{queue}/groups', action: listGroups },
   { method: 'GET', pattern: '/servers', action: listServers },
@@ -39,14 +50,38 @@ export const queueRoutes: readonly Route<Action>[] = [
 ];
 
 async function listQueues(call: Call): Promise<object> {
-  return {
-    queues: await ofEachQueue(call, async (queue) => queueToJson(await call.inspector.getQueueInfo(queue))),
-  };
+  return { queues: await ofEachQueue(call, (queue) => readQueue(call, queue)) };
 }
 
-async function getQueue({ inspector, queue }: Call): Promise<object> {
-  const current = queueToJson(await inspector.getQueueInfo(queue));
+async function getQueue(call: Call): Promise<object> {
+  const { inspector, queue } = call;
+  const current = await readQueue(call, queue);
   return { current, history: (await inspector.history(queue, HISTORY_DAYS)).map(dayToJson) };
+}
+
+/** Returns a queue with its limits, null if it has none. */
+async function readQueue(
+  { inspector }: Call,
+  queue: string,
+): Promise<QueueJson & { readonly limits: QueueLimits | null }> {
+  const [info, limits] = await Promise.all([inspector.getQueueInfo(queue), inspector.limits(queue)]);
+  return { ...queueToJson(info), limits: limits ?? null };
+}
+
+async function getLimits({ inspector, queue }: Call): Promise<object> {
+  const stats = queueToJson(await inspector.getQueueInfo(queue));
+  return { stats, limits: (await inspector.limits(queue)) ?? null };
+}
+
+/** The body is a `QueueLimits`. */
+async function setLimits(call: Call): Promise<void> {
+  const limits = await call.body('concurrency', 'rate', 'perKey');
+  await call.inspector.setLimits(call.queue, limits as QueueLimits);
+}
+
+async function listKeys({ inspector, queue, page }: Call): Promise<object> {
+  const stats = queueToJson(await inspector.getQueueInfo(queue));
+  return { stats, keys: (await inspector.keys(queue, page)).map(keyToJson) };
 }
 
 async function listQueueStats(call: Call): Promise<object> {

@@ -37,6 +37,8 @@ export interface TaskContext {
   readonly taskId: string;
   /** Queue of the task. */
   readonly queue: string;
+  /** Key of the task: whom it is for; empty if it has none. */
+  readonly key: string;
   /** Number of failures so far. */
   readonly retryCount: number;
   /** Number of failures after which the task is retried. */

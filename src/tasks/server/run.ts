@@ -260,6 +260,10 @@ class RunContext implements TaskContext {
     return this.#run.leased.message.queue;
   }
 
+  get key(): string {
+    return this.#run.leased.message.key;
+  }
+
   get retryCount(): number {
     return this.#run.leased.message.retried;
   }
@@ -301,7 +305,8 @@ class RunContext implements TaskContext {
   /** Printed by a console. Without the signal: reading it creates it. */
   [CONSOLE_VIEW](): object {
     return consoleView(this, () => ({
-      ...{ taskId: this.taskId, queue: this.queue, retryCount: this.retryCount, maxRetry: this.maxRetry },
+      ...{ taskId: this.taskId, queue: this.queue, key: printFilled(this.key) },
+      ...{ retryCount: this.retryCount, maxRetry: this.maxRetry },
       ...{ deadlineMs: this.deadlineMs, leaseEpoch: this.leaseEpoch, headers: printFilled(this.headers) },
     }));
   }

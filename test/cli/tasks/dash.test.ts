@@ -155,6 +155,13 @@ describe('dashLines', () => {
     ]);
   });
 
+  it('the screen shows how many tasks of a queue are held back, and by which limits', () => {
+    const held = { ...QUEUE, paused: false, held: { concurrency: 12, rate: 3 } };
+    expect(texts(IN_QUEUE, FRAME, { ...LISTED, queues: [held] })[2]).toBe(
+      'default  held: 12 by concurrency, 3 by rate  page 1',
+    );
+  });
+
   it('the screen distinguishes an empty list from one that is not read yet', () => {
     expect(texts(FIRST_STATE, FRAME, NO_DATA)).toContain('  there are none');
     expect(texts(FIRST_STATE, { ...FRAME, isReading: true, readAtMs: undefined }, NO_DATA)).toContain('  …');

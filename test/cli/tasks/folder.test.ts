@@ -63,6 +63,8 @@ describe('a folder that no process has open', () => {
     ['queue ls', /default/],
     ['queue inspect default', /default/],
     ['queue history default', /processed/],
+    ['queue limits default', /limits +none/],
+    ['queue keys default', /pending/],
     ['task ls -q default -s pending', /active[^]*pending/],
     ['task ls -q default -s scheduled', /scheduled/],
     ['task ls -q default -s retry', /boom/],
@@ -95,6 +97,7 @@ describe('a folder that no process has open', () => {
   test('is opened by the commands that change something, and what they do is there for the next process', async () => {
     await broker.close();
     expect(await run('queue', 'pause', 'default')).toMatchObject({ code: 0 });
+    expect(await run('queue', 'limits', 'default', '--concurrency', '2')).toMatchObject({ code: 0 });
     expect(await run('task', 'delete', '-q', 'default', 'pending')).toMatchObject({ code: 0 });
     expect(await run('task', 'runall', '-q', 'default', '-s', 'archived')).toMatchObject({ code: 0 });
     expect(await run('task', 'enqueue', '-t', 'work', '--id', 'new')).toMatchObject({ code: 0 });
@@ -103,6 +106,7 @@ describe('a folder that no process has open', () => {
     const { isPaused } = await broker.queueStats('default');
     const pending = await broker.tasks('default', 'pending', { page: 1, size: 9 });
     expect(isPaused).toBe(true);
+    expect(await broker.limits('default')).toEqual({ concurrency: 2 });
     expect(pending.map(({ message }) => message.id)).toEqual(['active', 'archived', 'new']);
   });
 

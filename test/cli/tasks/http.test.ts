@@ -83,6 +83,26 @@ describe('the HTTP API', () => {
     expect((await stats(hostile)).stderr).toBe('escapement: a\\x1b[2J\\x9b (HTTP 400)\n');
   });
 
+  it('a queue of asynqmon’s own server, which knows no limits, is shown without', async () => {
+    const states = ['active', 'pending', 'aggregating', 'scheduled', 'retry', 'archived', 'completed'];
+    const numbers = { size: 0, groups: 0, latency_msec: 0, memory_usage_bytes: 0, processed: 0, failed: 0 };
+    const current = {
+      queue: 'default',
+      paused: false,
+      timestamp: new Date(START_MS).toISOString(),
+      ...numbers,
+    };
+    Object.assign(current, Object.fromEntries(states.map((state) => [state, 0])));
+    const uri = await serve(({ url }, response) =>
+      response.end(JSON.stringify(url === '/api/queues' ? { queues: [current] } : { current, history: [] })),
+    );
+    expect((await tasksCommand(['queue', 'ls', '-u', uri])).stdout).toContain('│ default │');
+    const { stdout, stderr, code } = await tasksCommand(['queue', 'inspect', 'default', '-u', uri]);
+    expect([stderr, code]).toEqual(['', 0]);
+    expect(stdout).toContain('limits       none');
+    expect(stdout).not.toContain('held');
+  });
+
   it('a redirect is not followed, because the other URL would receive the token', async () => {
     const asked: unknown[] = [];
     const elsewhere = await serve(({ headers }, response) => {
@@ -158,7 +178,7 @@ describe.each(WAYS)('text of users, over %s', (way) => {
     const { broker, client, command, inspector, json } = bench;
     const payload = Buffer.from(`"${HOSTILE}"`);
     const headers = { [HOSTILE]: HOSTILE };
-    const task = new Task(HOSTILE, payload, { taskId: HOSTILE, queue: HOSTILE, headers });
+    const task = new Task(HOSTILE, payload, { taskId: HOSTILE, queue: HOSTILE, key: HOSTILE, headers });
     await client.enqueue(task);
     await client.enqueue(task, { taskId: 'grouped', group: HOSTILE });
     await announceServer(bench, HOSTILE);
@@ -172,6 +192,8 @@ describe.each(WAYS)('text of users, over %s', (way) => {
       ['queue', 'ls'],
       ['queue', 'inspect', HOSTILE],
       ['queue', 'history', HOSTILE],
+      ['queue', 'keys', HOSTILE],
+      ['queue', 'limits', HOSTILE],
       ['task', 'ls', ...q, '-s', 'pending'],
       ['task', 'ls', ...q, '-s', 'aggregating', '-g', HOSTILE],
       ['task', 'inspect', ...q, '-i', HOSTILE],

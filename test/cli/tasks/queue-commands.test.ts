@@ -18,6 +18,7 @@ function everyStateJson(way: Way): object {
     ...{ active: 1, pending: 1, aggregating: 1, scheduled: 1, retry: 1, archived: 1, completed: 1 },
     ...{ latencyMs: 500, memoryUsageBytes: any, processed: 3, failed: 2 },
     ...(way !== 'http' ? { processedTotal: 3, failedTotal: 2 } : {}),
+    ...{ held: { concurrency: 0, rate: 0 }, runnableMs: 500 },
     timestamp: new Date(START_MS + 500).toISOString(),
   };
 }
@@ -42,7 +43,7 @@ describe.each(WAYS)('escapement tasks queue, over %s', (way) => {
     const { stdout } = await command('queue', 'inspect', 'default');
     expect(stdout).toMatch(/^queue +default\nstate +run\nsize +7\nactive +1\n/);
     expect(await json('queue', 'inspect', 'default')).toEqual({
-      json: { queues: [everyStateJson(way)], failed: [] },
+      json: { queues: [{ ...everyStateJson(way), limits: null }], failed: [] },
       code: 0,
     });
   });
@@ -125,6 +126,82 @@ describe.each(WAYS)('escapement tasks queue, over %s', (way) => {
     const { stdout, stderr, code } = await command(...words);
     expect(stderr).toMatch(message);
     expect([stdout, code]).toEqual(['', 2]);
+  });
+});
+
+describe.each(WAYS)('the limits and keys of a queue, over %s', (way) => {
+  const SET = ['--concurrency', '5', '--rate', '100/1s', '--key_concurrency', '1', '--key-rate', '10/1m'];
+  const LIMITS = {
+    ...{ concurrency: 5, rate: { tasks: 100, perMs: 1_000, burst: 100 } },
+    perKey: { concurrency: 1, rate: { tasks: 10, perMs: 60_000, burst: 2 } },
+  };
+
+  it('queue limits sets all limits of a queue, shows them and removes them', async () => {
+    const { command, inspector, json } = await openTarget(way);
+    const shown =
+      'concurrency      5\nrate             100/1s, burst 100\n' +
+      'key concurrency  1\nkey rate         10/1m, burst 2\n';
+    expect(await command('queue', 'limits', 'mail', ...SET, '--key_burst', '2')).toEqual({
+      ...{ stdout: `queue            mail\n${shown}`, stderr: '', code: 0 },
+    });
+    expect(await inspector.limits('mail')).toEqual(LIMITS);
+    expect(await json('queue', 'limits', 'mail')).toEqual({
+      json: { queue: 'mail', limits: LIMITS },
+      code: 0,
+    });
+    expect((await command('queue', 'inspect', 'mail')).stdout).toContain(`\n${shown}`);
+    expect((await json('queue', 'inspect', 'mail')).json).toMatchObject({ queues: [{ limits: LIMITS }] });
+    await command('queue', 'limits', 'mail', '--concurrency', '2');
+    expect(await inspector.limits('mail')).toEqual({ concurrency: 2 });
+    expect((await command('queue', 'limits', 'mail', '--none')).stdout).toBe('queue   mail\nlimits  none\n');
+    expect(await inspector.limits('mail')).toBeUndefined();
+  });
+
+  it('queue keys lists keys with what holds them back, and queue ls and inspect count what is held', async () => {
+    const { add, command, inspector, json, lease } = await openTarget(way);
+    await inspector.setLimits('default', { perKey: { rate: { tasks: 1, perMs: 60_000 } } });
+    for (const [id, key] of Object.entries({ a: 'x', b: 'x', c: 'y' })) await add(id, { key });
+    await add('d');
+    await lease();
+    const { stdout } = await command('queue', 'keys', 'default');
+    expect(stdout).toMatch(/│ key │ pending │ active │ held by │ again in │\n/);
+    expect(stdout).toMatch(/│ x +│ +1 │ +1 │ rate +│ +1m │\n/);
+    expect(stdout).toMatch(/│ y +│ +1 │ +0 │ - +│ +- │\n/);
+    expect(stdout).toMatch(/│ - +│ +1 │ +0 │ - +│ +- │\n/);
+    const { keys } = (await json('queue', 'keys', 'default')).json as { keys: { key: string }[] };
+    expect(keys.toSorted((one, other) => one.key.localeCompare(other.key))).toEqual([
+      { key: '', pending: 1, active: 0, heldBy: null, againInMs: null },
+      { key: 'x', pending: 1, active: 1, heldBy: 'rate', againInMs: 60_000 },
+      { key: 'y', pending: 1, active: 0, heldBy: null, againInMs: null },
+    ]);
+    const second = await json('queue', 'keys', 'default', '--page', '2', '--size', '2');
+    expect(second.json).toMatchObject({ queue: 'default', page: 2, size: 2, keys: [{}] });
+    expect((await command('queue', 'ls')).stdout).toMatch(/│ default +│ run +│ +4 │ +1 │/);
+    expect((await command('queue', 'inspect', 'default')).stdout).toMatch(/\nheld +1 by rate\n/);
+    expect((await command('task', 'inspect', '-q', 'default', '-i', 'a')).stdout).toMatch(/\nkey +x\n/);
+  });
+
+  it('queue limits and queue keys of a queue that does not exist fail', async () => {
+    const { command } = await openTarget(way);
+    for (const word of ['limits', 'keys']) {
+      const { stdout, stderr, code } = await command('queue', word, 'nonsense');
+      expect(stderr).toMatch(/there is no queue 'nonsense'/);
+      expect([stdout, code]).toEqual(['', 2]);
+    }
+  });
+
+  it.each([
+    [['--rate', '100'], /It must be a rate: '100\/1s'/],
+    [['--rate', '0/1s'], /at least 1/],
+    [['--rate', '1/0s'], /at least 1ms/],
+    [['--burst', '5'], /a burst needs --rate/],
+    [['--key_burst', '5', '--rate', '1/1s'], /a burst needs --key_rate/],
+    [['--none', '--concurrency', '1'], /--none removes all limits/],
+  ])('the limits %j are wrong usage', async (words, message) => {
+    const { command, inspector } = await openTarget(way);
+    const { stderr, code } = await command('queue', 'limits', 'mail', ...words);
+    expect(stderr).toMatch(message);
+    expect([code, await inspector.queues()]).toEqual([2, []]);
   });
 });
 

@@ -210,7 +210,7 @@ describe.each<Way>(['broker', 'http'])('escapement tasks task enqueue, over %s',
       ...{ maxRetry: 3, retried: 0, lastError: '', lastFailedAt: null, completedAt: null },
       ...{ nextProcessAt: '2026-11-21T13:00:00.000Z', deadline: '2026-11-22T12:00:00.000Z' },
       ...{ timeoutMs: 90_000, retentionMs: 86_400_000, group: null, isOrphaned: false, progress: null },
-      headers: { trace: 'a=b', other: '' },
+      ...{ headers: { trace: 'a=b', other: '' }, key: '' },
     });
     const same = ['task', 'enqueue', '--type', 'email:send', '-l', '{"user":42}', '-q', 'low'];
     const locked = await command(...same, '--unique', '5s');
@@ -218,6 +218,17 @@ describe.each<Way>(['broker', 'http'])('escapement tasks task enqueue, over %s',
     const conflict = await command('task', 'enqueue', '-t', 'x', '--id', 'one', '-q', 'low');
     expect(conflict.stderr).toMatch(/^escapement: [^\n]*one[^\n]*\n$/);
     expect(conflict.code).toBe(2);
+  });
+
+  it('tasks task enqueues tasks with a key, and the next one of a queue', async () => {
+    const { broker, command } = await openTarget(way);
+    const words = ['task', 'enqueue', '-t', 'work', '--key', 'acme'];
+    await command(...words, '--id', 'first');
+    await command(...words, '--id', 'second', '--priority', 'next');
+    const [next] = await broker.dequeue('default', 1, 1_000);
+    expect(next?.message).toMatchObject({ id: 'second', key: 'acme' });
+    expect((await command(...words, '--priority', 'high')).stderr).toMatch(/It must be 'normal' or 'next'/);
+    expect((await command(...words, '--key', 'x'.repeat(257))).stderr).toMatch(/at most 256 bytes/);
   });
 
   it('tasks task enqueues pending, scheduled and grouped tasks, and payloads that begin like an option', async () => {

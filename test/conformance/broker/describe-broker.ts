@@ -4,6 +4,8 @@ import { describeAggregation } from './aggregation.ts';
 import { describeClosing } from './closing.ts';
 import { describeDuplicates } from './duplicates.ts';
 import { describeForwarding } from './forwarding.ts';
+import { describeKeys } from './keys.ts';
+import { describeLimits } from './limits.ts';
 import { describeNotifications } from './notifications.ts';
 import { describeInspecting } from './inspecting.ts';
 import { describeMembers } from './members.ts';
@@ -21,6 +23,12 @@ export function describeBroker(make: BrokerFactory): void {
   });
   describe('processing', () => {
     describeProcessing(make);
+  });
+  describe('keys', () => {
+    describeKeys(make);
+  });
+  describe('limits', () => {
+    describeLimits(make);
   });
   describe('forwarding and recovering', () => {
     describeForwarding(make);

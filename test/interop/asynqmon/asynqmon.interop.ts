@@ -263,6 +263,9 @@ const VOLATILE = new Set([
   'ttl_seconds',
 ]);
 
+/** What asynqmon does not have. */
+const OURS = ['held', 'key', 'limits', 'runnable', 'runnable_msec'];
+
 /** What Redis counts or measures. */
 const STEADY_INFO = [
   'redis_version',
@@ -294,6 +297,7 @@ function normalized(value: unknown, key = ''): unknown {
 }
 
 function field(name: string, value: unknown, of: object): [string, unknown][] {
+  if (OURS.includes(name)) return [];
   if (name === 'group' && 'state' in of) return []; // asynqmon leaves it out of a task, and has it in lists
   if (name === 'result' && value === '') return [[name, 'non-printable bytes']]; // the same as an empty payload
   if (name === 'raw_info') return [[name, String(value).split('\r\n').length]];

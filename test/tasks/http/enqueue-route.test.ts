@@ -32,7 +32,7 @@ describe('a request to enqueue', () => {
         {
           task: {
             ...{ id: 'a', queue: 'low', type: 'work', state: 'scheduled', maxRetry: 25, retried: 0 },
-            ...{ lastError: '', timeoutMs: 1_800_000, retentionMs: 0, headers: { trace: 'x' } },
+            ...{ lastError: '', timeoutMs: 1_800_000, retentionMs: 0, headers: { trace: 'x' }, key: '' },
             ...{ nextProcessAt: new Date(START_MS + 5).toISOString(), isOrphaned: false },
           },
         },

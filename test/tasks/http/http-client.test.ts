@@ -50,6 +50,14 @@ describe('a client with a URL', () => {
     });
   });
 
+  test('a client with a URL passes on that a task is the next one', async () => {
+    const { broker, client } = await openRemote();
+    await client.enqueue(new Task('work', 1, { taskId: 'first', key: 'k' }));
+    await client.enqueue(new Task('work', 1, { taskId: 'second', key: 'k', priority: 'next' }));
+    const [next] = await broker.dequeue('default', 1, 1_000);
+    expect(next?.message).toMatchObject({ id: 'second', key: 'k' });
+  });
+
   test.each([
     [undefined],
     [new Uint8Array()],

@@ -98,16 +98,18 @@ describe('tasks', () => {
 
   test('tasks are shown with all fields', async () => {
     const { add, send } = await withEveryState();
-    const none = { last_failed_at: '', deadline: '', group: '', next_process_at: '', completed_at: '' };
+    const none = {
+      ...{ last_failed_at: '', deadline: '', group: '', key: '', next_process_at: '', completed_at: '' },
+    };
     const rest = { ...none, result: '', ttl_seconds: 0, timeout_seconds: 1_800 };
     expect((await send('/api/queues/default/tasks/completed')).json).toEqual({
       ...{ ...base('completed'), ...rest, state: 'completed' },
       ...{ completed_at: at(0), result: 'fine', ttl_seconds: 59 },
     });
-    await add('x', { timeoutMs: 1, deadline: START_MS + 9_000 });
+    await add('x', { timeoutMs: 1, deadline: START_MS + 9_000, key: 'tenant ä' });
     expect((await send('/api/queues/default/tasks/x')).json).toEqual({
       ...{ ...base('x'), ...rest, state: 'pending' },
-      ...{ timeout_seconds: 1, deadline: at(9_000), next_process_at: at(500) },
+      ...{ timeout_seconds: 1, deadline: at(9_000), next_process_at: at(500), key: 'tenant ä' },
     });
     expect(await send('/api/queues/default/tasks/y')).toMatchObject({ status: 404 });
   });
@@ -268,7 +270,9 @@ const SNAPSHOT = {
   ...{ latency_msec: 1_250, display_latency: '1.25s', active: 0, pending: 1, aggregating: 0, scheduled: 0 },
   ...{ retry: 0, archived: 0, completed: 0, processed: 2, succeeded: 1, failed: 1, paused: false },
   timestamp: new Date(START_MS + 1_250).toISOString(),
+  ...{ held: { concurrency: 0, rate: 0 }, runnable: 1, runnable_msec: 1_250 },
 };
+const ROW = { ...SNAPSHOT, limits: null };
 const DAY = { queue: 'default', processed: 2, succeeded: 1, failed: 1, date: TODAY };
 
 /** A queue whose one task has waited for 1.25 s, after two were processed. */
@@ -289,9 +293,9 @@ describe('queues', () => {
   test('queues are listed', async () => {
     const { send } = await withHistory();
     const answer = await send('/api/queues');
-    expect(answer).toMatchObject({ status: 200, json: { queues: [SNAPSHOT] } });
+    expect(answer).toMatchObject({ status: 200, json: { queues: [ROW] } });
     expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
-    expect(answer.json).toEqual({ queues: [SNAPSHOT] });
+    expect(answer.json).toEqual({ queues: [ROW] });
   });
 
   test('the list of queues is empty at first', async () => {
@@ -303,7 +307,7 @@ describe('queues', () => {
   test('queues are shown with ten days of their history', async () => {
     const { send } = await withHistory();
     const { json } = await send('/api/queues/default');
-    expect(json).toMatchObject({ current: SNAPSHOT });
+    expect(json).toMatchObject({ current: ROW });
     const { history } = json as { history: unknown[] };
     expect(history).toHaveLength(10);
     expect(history[0]).toEqual(DAY);

@@ -229,10 +229,10 @@ describe('the arguments of a handler', () => {
     const seen: unknown[] = [];
     await world.start(
       (task, context) => {
-        const { taskId, queue, retryCount, maxRetry, deadlineMs, leaseEpoch, headers, values } = context;
+        const { taskId, queue, key, retryCount, maxRetry, deadlineMs, leaseEpoch, headers, values } = context;
         seen.push(task.type, task.json(), task.headers, task.data);
         seen.push(
-          { taskId, queue, retryCount, maxRetry, deadlineMs, headers },
+          { taskId, queue, key, retryCount, maxRetry, deadlineMs, headers },
           typeof leaseEpoch,
           values['db'],
         );
@@ -240,10 +240,12 @@ describe('the arguments of a handler', () => {
       { baseContext: { db: 'pool' }, queues: { low: 1 } },
     );
     const headers = { trace: 'abc' };
-    await world.enqueue('job', [1], { queue: 'low', taskId: 'id-1', maxRetry: 7, timeoutMs: 5_000, headers });
+    const options = { queue: 'low', taskId: 'id-1', key: 'acme', maxRetry: 7, timeoutMs: 5_000, headers };
+    await world.enqueue('job', [1], options);
     const expected = {
       taskId: 'id-1',
       queue: 'low',
+      key: 'acme',
       retryCount: 0,
       maxRetry: 7,
       deadlineMs: WALL_MS + 5_000,

@@ -53,6 +53,18 @@ describe('an invalid option', () => {
       "a name of options.queues must be a queue name without '{' and '}'",
       TypeError,
     ],
+    [{ limits: 5 }, 'options.limits must be an object. Received 5', TypeError],
+    [{ limits: { ' ': {} } }, 'a name of options.limits must be a string that is not blank', TypeError],
+    [
+      { limits: { a: { concurrency: 0 } } },
+      'options.limits.a.concurrency must be an integer of at least 1. Received 0',
+      RangeError,
+    ],
+    [
+      { limits: { a: { perKey: { rate: { tasks: 1, perMs: '1' } } } } },
+      "options.limits.a.perKey.rate.perMs must be a number of milliseconds. Received '1'",
+      TypeError,
+    ],
     [{ strictPriority: 1 }, 'options.strictPriority must be a boolean. Received 1', TypeError],
     [{ retryDelayMs: 5 }, 'options.retryDelayMs must be a function. Received 5', TypeError],
     [{ isFailure: true }, 'options.isFailure must be a function. Received true', TypeError],

@@ -42,6 +42,7 @@ const scenarios = fc.record({
       timeoutMs: fc.constantFrom(100, 3_000, 60_000),
       maxRetry: fc.nat({ max: 2 }),
       queue: fc.constantFrom('a', 'b'),
+      key: fc.constantFrom(undefined, 'x', 'y'),
     }),
     { minLength: 1, maxLength: 12 },
   ),
@@ -56,6 +57,20 @@ const scenarios = fc.record({
   answers: fc.array(fc.constantFrom<Answer>('well', 'well', 'well', 'before', 'after'), { maxLength: 60 }),
   concurrency: fc.integer({ min: 1, max: 4 }),
   strictPriority: fc.boolean(),
+  limits: fc.option(
+    fc.record(
+      {
+        concurrency: fc.constantFrom(1, 2),
+        rate: fc.constant({ tasks: 1, perMs: 2_000 }),
+        perKey: fc.record({
+          concurrency: fc.constant(1),
+          rate: fc.constant({ tasks: 1, perMs: 5_000, burst: 2 }),
+        }),
+      },
+      { requiredKeys: [] },
+    ),
+    { nil: undefined },
+  ),
   /** The first server ends then, and another one goes on. */
   shutdownAtMs: fc.nat({ max: 40_000 }),
 });
@@ -98,7 +113,7 @@ class Run {
     await this.clock.advanceAsync(this.scenario.shutdownAtMs);
     const closed = this.servers[0]?.shutdown();
     await this.#serve(broker).start(this.#handler);
-    await this.clock.advanceAsync(600_000);
+    await this.clock.advanceAsync(this.scenario.limits === undefined ? 600_000 : 6_000_000);
     await closed;
     await this.servers[1]?.shutdown();
     await this.clock.advanceAsync(0);
@@ -113,8 +128,8 @@ class Run {
   #plan(store: EmbeddedBroker): { queue: string; id: string }[] {
     const client = new Client({ broker: store });
     const { tasks, cancels } = this.scenario;
-    for (const [i, { behaviour, atMs, timeoutMs, maxRetry, queue }] of tasks.entries()) {
-      const task = new Task(behaviour, undefined, { taskId: String(i), timeoutMs, maxRetry, queue });
+    for (const [i, { behaviour, atMs, timeoutMs, maxRetry, queue, key }] of tasks.entries()) {
+      const task = new Task(behaviour, undefined, { taskId: String(i), timeoutMs, maxRetry, queue, key });
       this.clock.setTimeout(() => void client.enqueue(task), atMs);
     }
     for (const { task, atMs, outcome } of cancels) {
@@ -125,10 +140,11 @@ class Run {
   }
 
   #serve(broker: Broker): Server {
-    const { concurrency, strictPriority } = this.scenario;
+    const { concurrency, strictPriority, limits } = this.scenario;
     const queues = { a: 2, b: 1 };
     const retryDelayMs = (): number => 1_000;
-    const server = new Server({ broker, concurrency, strictPriority, queues, retryDelayMs });
+    const options = { broker, concurrency, strictPriority, queues, retryDelayMs };
+    const server = new Server({ ...options, ...(limits && { limits: { a: limits, b: limits } }) });
     server.on('started', () => {
       this.started++;
       expect(server.activeCount).toBeLessThanOrEqual(concurrency);

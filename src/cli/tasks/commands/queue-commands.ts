@@ -13,7 +13,16 @@ import {
   type Run,
   type Surroundings,
 } from '../run.ts';
-import { dayJson, infoJson, queueColumns, queueDetails, showDetails, showErrorRate } from '../show.ts';
+import { addLimits } from './limits.ts';
+import {
+  dayJson,
+  infoJson,
+  limitDetails,
+  queueColumns,
+  queueDetails,
+  showDetails,
+  showErrorRate,
+} from '../show.ts';
 
 const DEFAULT_DAYS = 10;
 
@@ -42,6 +51,7 @@ export function addQueueCommands(part: Command, surroundings: Surroundings): voi
   changes(several('resume', 'resume queues').alias('unpause'), surroundings, (run) =>
     changeEach(run, 'queue', run.words, 'resumed', (queue) => run.target.unpauseQueue(queue)),
   );
+  addLimits(group, surroundings);
   const remove = several('remove', 'remove queues: empty ones, or any with --force')
     .aliases(['rm', 'delete'])
     .option('-f, --force', 'also with tasks, if none is active');
@@ -56,19 +66,27 @@ async function listQueues(run: Run<unknown>): Promise<Report> {
   const queues = await run.target.queueInfos();
   return {
     json: () => ({ queues: queues.map(infoJson) }),
-    lines: () => [tableOf(run, queueColumns(), queues)],
+    lines: () => [tableOf(run, queueColumns(queues), queues)],
   };
 }
 
 async function inspectQueues(run: Run<unknown>): Promise<Report> {
   const { out } = run.terminal;
-  const { done, failed } = await withEach(run, 'queue', run.words, (queue) => run.target.getQueueInfo(queue));
+  const { done, failed } = await withEach(run, 'queue', run.words, async (queue) => ({
+    info: await run.target.getQueueInfo(queue),
+    limits: await run.target.limits(queue),
+  }));
   return {
-    json: () => ({ queues: done.map(({ value }) => infoJson(value)), failed }),
+    json: () => ({
+      queues: done.map(({ value: { info, limits } }) => ({ ...infoJson(info), limits: limits ?? null })),
+      failed,
+    }),
     lines: () =>
       done.flatMap(({ value }, at) => [
         ...(at === 0 ? [] : ['']),
-        ...showDetails(queueDetails(value), (name) => out.paint('bold', name)),
+        ...showDetails([...queueDetails(value.info), ...limitDetails(value.limits)], (name) =>
+          out.paint('bold', name),
+        ),
       ]),
   };
 }

@@ -1,7 +1,15 @@
 import { TASK_STATES } from '../../../tasks/task-state.ts';
 import { formatCount, harmless, plainTable, printable } from '../../terminal/text.ts';
 import { groupColumns } from '../commands/other-commands.ts';
-import { queueColumns, showDetails, showTime, taskColumns, taskDetails, type Detail } from '../show.ts';
+import {
+  queueColumns,
+  showDetails,
+  showHeld,
+  showTime,
+  taskColumns,
+  taskDetails,
+  type Detail,
+} from '../show.ts';
 import { listShown, type DashData, type DashState } from './dash-state.ts';
 
 export interface Line {
@@ -65,7 +73,8 @@ function readAt({ readAtMs }: DashFrame): string {
 }
 
 function bodyOf(state: DashState, data: DashData, frame: DashFrame): readonly Line[] {
-  if (state.queue === undefined) return rowLines(plainTable(queueColumns(), data.queues), state, frame);
+  if (state.queue === undefined)
+    return rowLines(plainTable(queueColumns(data.queues), data.queues), state, frame);
   if (state.taskId !== undefined) {
     const { task } = data;
     if (task !== undefined) return details(taskDetails(task, frame.nowMs));
@@ -88,7 +97,9 @@ function queueLines({ queue, state, group, page }: DashState, { queues }: DashDa
     .map((name) => printable(name ?? ''))
     .join(' / ');
   const paused = view?.paused === true ? '  paused' : '';
-  return [{ text: `${where}${paused}  page ${page}`, style: 'bold' }, { text: states.join(' ') }];
+  const held = view?.held === undefined ? '' : showHeld(view.held);
+  const isHeld = held === '' ? '' : `  held: ${held}`;
+  return [{ text: `${where}${paused}${isHeld}  page ${page}`, style: 'bold' }, { text: states.join(' ') }];
 }
 
 /** Returns the head and the rows around the selected one, as many as fit. */

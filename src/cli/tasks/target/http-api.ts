@@ -56,9 +56,9 @@ export class HttpApi {
   async request(
     method: 'GET' | 'POST' | 'DELETE',
     path: string,
-    timeoutMs = this.#timeoutMs,
+    { timeoutMs = this.#timeoutMs, body }: { readonly timeoutMs?: number; readonly body?: unknown } = {},
   ): Promise<unknown> {
-    const { status, text } = await this.#fetch(method, path, timeoutMs);
+    const { status, text } = await this.#fetch(method, path, timeoutMs, body);
     if (status === 204) return undefined;
     if (status !== 200) throw new HttpStatusError(status, `${this.#reason(text, status)} (HTTP ${status})`);
     try {
@@ -69,7 +69,12 @@ export class HttpApi {
   }
 
   /** `AbortSignal.any` needs Node 20.3. */
-  async #fetch(method: string, path: string, timeoutMs: number): Promise<{ status: number; text: string }> {
+  async #fetch(
+    method: string,
+    path: string,
+    timeoutMs: number,
+    body: unknown,
+  ): Promise<{ status: number; text: string }> {
     this.signal.throwIfAborted();
     const controller = new AbortController();
     const abort = (): void => {
@@ -80,7 +85,12 @@ export class HttpApi {
     try {
       const response = await fetch(`${this.#root}${path}`, {
         method,
-        headers: { accept: 'application/json', ...this.headers },
+        headers: {
+          accept: 'application/json',
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+          ...this.headers,
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
         signal: controller.signal,
         redirect: 'manual', // it would take the token to another server
       });

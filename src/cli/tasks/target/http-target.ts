@@ -1,9 +1,10 @@
-import type { Defect, GroupInfo, TaskTarget } from '../../../tasks/broker/broker.ts';
+import type { Defect, GroupInfo, KeyStats, TaskTarget } from '../../../tasks/broker/broker.ts';
 import { Client } from '../../../tasks/client.ts';
 import {
   dayFromJson,
   entryFromJson,
   eventFromJson,
+  keyFromJson,
   queueFromJson,
   serverFromJson,
   taskFromJson,
@@ -17,6 +18,7 @@ import {
 } from '../../../tasks/http/asynqmon-json.ts';
 import type { DailyStats, SchedulerEnqueueEvent } from '../../../tasks/inspector-info.ts';
 import type { ListOptions } from '../../../tasks/inspector-options.ts';
+import type { QueueLimits } from '../../../tasks/queue-limits.ts';
 import type { TaskOptions } from '../../../tasks/task-options.ts';
 import { TASK_CHANGES, type TaskChange, type TaskState } from '../../../tasks/task-state.ts';
 import { Task } from '../../../tasks/task.ts';
@@ -65,6 +67,21 @@ export class HttpTarget extends HttpApi implements TasksTarget {
 
   groups(queue: string): Promise<readonly GroupInfo[]> {
     return this.#list(`${queuePath(queue)}/groups`, 'groups', (group: GroupInfo) => group);
+  }
+
+  async limits(queue: string): Promise<QueueLimits | undefined> {
+    const response = await this.request('GET', queuePath(queue));
+    const { current } = response as { current: { limits?: QueueLimits | null } };
+    return current.limits ?? undefined; // asynqmon's own server has none
+  }
+
+  async setLimits(queue: string, limits: QueueLimits | undefined): Promise<void> {
+    if (limits === undefined) await this.request('DELETE', limitsPath(queue));
+    else await this.request('POST', limitsPath(queue), { body: limits });
+  }
+
+  keys(queue: string, page: ListOptions): Promise<readonly KeyStats[]> {
+    return this.#list(`${queuePath(queue)}/keys${queryOf(page)}`, 'keys', keyFromJson);
   }
 
   async pauseQueue(queue: string): Promise<void> {
@@ -124,7 +141,7 @@ export class HttpTarget extends HttpApi implements TasksTarget {
 
   async #changeAll(list: string, change: TaskChange): Promise<number> {
     const method = change === 'delete' ? 'DELETE' : 'POST';
-    const response = await this.request(method, `${list}:${change}_all`, MAX_TIMEOUT_MS);
+    const response = await this.request(method, `${list}:${change}_all`, { timeoutMs: MAX_TIMEOUT_MS });
     return (response as Readonly<Record<string, number>>)[CHANGED[change]] ?? 0;
   }
 
@@ -183,6 +200,10 @@ export class HttpTarget extends HttpApi implements TasksTarget {
 
 function queuePath(queue: string): string {
   return `/queues/${segment(queue)}`;
+}
+
+function limitsPath(queue: string): string {
+  return `${queuePath(queue)}/limits`;
 }
 
 function listPath(queue: string, state: TaskState, group = ''): string {

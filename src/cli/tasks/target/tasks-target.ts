@@ -35,7 +35,8 @@ export interface Cancelling {
   readonly outcome: CancelOutcome;
 }
 
-type OfInspector = 'close' | 'history' | 'groups' | 'pauseQueue' | 'unpauseQueue' | 'change';
+type OfInspector =
+  'close' | 'history' | 'groups' | 'limits' | 'setLimits' | 'keys' | 'pauseQueue' | 'unpauseQueue' | 'change';
 
 /**
  * The operations of the commands, over a broker or over HTTP. They are those of an inspector, except that HTTP has views instead of
@@ -100,10 +101,21 @@ export class BrokerTarget extends Inspector implements TasksTarget {
     return infos.filter((info) => info !== undefined);
   }
 
-  /** An unknown queue has no groups; here it is an error. */
+  // An unknown queue has no groups, no limits and no keys; here that is an error.
+
   override async groups(queue: string): ReturnType<Inspector['groups']> {
     await this.getQueueInfo(queue);
     return super.groups(queue);
+  }
+
+  override async limits(queue: string): ReturnType<Inspector['limits']> {
+    await this.getQueueInfo(queue);
+    return super.limits(queue);
+  }
+
+  override async keys(queue: string, page: ListOptions): ReturnType<Inspector['keys']> {
+    await this.getQueueInfo(queue);
+    return super.keys(queue, page);
   }
 
   async removeQueue(queue: string, force: boolean): Promise<void> {

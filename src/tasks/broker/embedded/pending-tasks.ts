@@ -97,10 +97,13 @@ export class PendingTasks {
 
   /** O(keys). */
   setLimits(limits: QueueLimits | undefined): void {
+    const nowMs = this.#nowMs();
     this.#limits = limits;
-    if (limits?.rate === undefined) this.#fullAtMs = -Infinity;
+    this.#host.timer.cancel(this.#timer);
+    this.#timer = NO_TIMER;
+    this.#fullAtMs = bounded(this.#fullAtMs, limits?.rate, nowMs);
     for (const key of [...this.keys()]) {
-      if (limits?.perKey?.rate === undefined) key.fullAtMs = -Infinity;
+      key.fullAtMs = bounded(key.fullAtMs, limits?.perKey?.rate, nowMs);
       this.arrange(key);
     }
     this.announceAll();
@@ -287,6 +290,8 @@ export class PendingTasks {
   /** Takes over limits and buckets that were stored; `open` follows. */
   restore(limits: QueueLimits | undefined, buckets: readonly StoredBucket[]): void {
     this.#limits = limits;
+    this.#fullAtMs = -Infinity;
+    for (const key of this.keys()) key.fullAtMs = -Infinity;
     for (const bucket of buckets) this.restoreBucket(bucket);
   }
 
@@ -412,17 +417,18 @@ function hasToken(fullAtMs: number, rate: Rate, nowMs: number): boolean {
 }
 
 /** When a bucket has a token: at most `nowMs` if it has one. */
-function nextTokenMs(fullAtMs: number, rate: Rate, nowMs: number): number {
-  const { tasks, perMs, burst = tasks } = rate;
-  return fullNow(fullAtMs, rate, nowMs) - ((burst - 1) * perMs) / tasks;
+function nextTokenMs(fullAtMs: number, { tasks, perMs, burst = tasks }: Rate, nowMs: number): number {
+  return Math.max(fullAtMs, nowMs) - ((burst - 1) * perMs) / tasks;
 }
 
 /** When a bucket is full from which a token is taken now. */
-function fullAfter(fullAtMs: number, rate: Rate, nowMs: number): number {
-  return fullNow(fullAtMs, rate, nowMs) + rate.perMs / rate.tasks;
+function fullAfter(fullAtMs: number, { tasks, perMs }: Rate, nowMs: number): number {
+  return Math.max(fullAtMs, nowMs) + perMs / tasks;
 }
 
-/** A rate that was changed may have a smaller bucket. */
-function fullNow(fullAtMs: number, { tasks, perMs, burst = tasks }: Rate, nowMs: number): number {
-  return Math.min(Math.max(fullAtMs, nowMs), nowMs + (burst * perMs) / tasks);
+/** When a bucket is full whose rate is this one from now on: at the latest when an empty one would be. Without a rate it is full. */
+function bounded(fullAtMs: number, rate: Rate | undefined, nowMs: number): number {
+  if (rate === undefined) return -Infinity;
+  const { tasks, perMs, burst = tasks } = rate;
+  return Math.min(fullAtMs, nowMs + (burst * perMs) / tasks);
 }

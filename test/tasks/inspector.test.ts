@@ -1,17 +1,5 @@
-import { EscapementError, type MetricsProvider } from 'escapement';
-import { prometheusMetrics } from 'escapement/metrics/prometheus';
-import {
-  type Broker,
-  Client,
-  Inspector,
-  type ListOptions,
-  Task,
-  taskQueueMetrics,
-  type TaskQueueMetricsOptions,
-} from 'escapement/tasks';
-import { Registry } from 'prom-client';
-import { describe, expect, test, vi } from 'vitest';
-import { settled } from '../workqueue/support/outcome.ts';
+import { type Broker, Client, Inspector, type ListOptions, Task } from 'escapement/tasks';
+import { describe, expect, test } from 'vitest';
 import { type Bench, openBench, START_MS } from './support/bench.ts';
 import { addEveryState } from './support/every-state.ts';
 
@@ -39,6 +27,7 @@ describe('an inspector', () => {
       },
       ...{ active: 1, pending: 1, scheduled: 1, retry: 1, archived: 1, completed: 1, aggregating: 1 },
       ...{ processed: 3, failed: 2, processedTotal: 3, failedTotal: 2, paused: false },
+      ...{ held: { concurrency: 0, rate: 0 }, runnableMs: 10 },
       timestamp: new Date(START_MS + 10),
     });
     expect(await inspector.groups('default')).toEqual([{ group: 'g', size: 1 }]);
@@ -253,171 +242,5 @@ describe('an inspector', () => {
     await new Client({ broker }).enqueue(new Task('a', 1, { queue: '__proto__', taskId: 'constructor' }));
     expect(await inspector.queues()).toEqual(['__proto__']);
     expect(await inspector.getTaskInfo('__proto__', 'constructor')).toMatchObject({ type: 'a' });
-  });
-});
-
-const unavailable = (): EscapementError => new EscapementError('ERR_BROKER_UNAVAILABLE', 'no answer');
-
-interface Measured extends Bench {
-  readonly metrics: MetricsProvider;
-  /** The samples of a scrape that match, without the name of the metric's queue if it is `default`. */
-  readonly scrape: (pattern: RegExp) => Promise<string[]>;
-}
-
-async function withRegistry(): Promise<Measured> {
-  const registry = new Registry();
-  return {
-    ...(await openBench()),
-    metrics: prometheusMetrics({ registry }),
-    scrape: async (pattern) =>
-      (await registry.metrics()).split('\n').filter((line) => !line.startsWith('#') && pattern.test(line)),
-  };
-}
-
-describe('metrics of queues', () => {
-  test('the metrics of queues are those of asynq, for all states', async () => {
-    const { add, broker, clock, inspector, lease, metrics, scrape } = await withRegistry();
-    await add('a');
-    await add('b');
-    await add('c');
-    await add('g', { group: 'g' });
-    await add('s', { processInMs: 5_000 });
-    await broker.complete(await lease());
-    await broker.archive(await lease(), { error: 'boom', isFailure: true });
-    await inspector.pauseQueue('default');
-    clock.advance(1_500);
-    const sampler = taskQueueMetrics({ broker, metrics });
-    await sampler.sample();
-    expect(await scrape(/asynq_(?!queue_memory)/)).toEqual([
-      'asynq_tasks_processed_total{queue="default"} 2',
-      'asynq_tasks_failed_total{queue="default"} 1',
-      'asynq_queue_size{queue="default"} 4',
-      'asynq_queue_latency_seconds{queue="default"} 1.5',
-      'asynq_queue_paused_total{queue="default"} 1',
-      'asynq_tasks_enqueued_total{queue="default",state="active"} 0',
-      'asynq_tasks_enqueued_total{queue="default",state="pending"} 1',
-      'asynq_tasks_enqueued_total{queue="default",state="scheduled"} 1',
-      'asynq_tasks_enqueued_total{queue="default",state="retry"} 0',
-      'asynq_tasks_enqueued_total{queue="default",state="archived"} 1',
-      'asynq_tasks_enqueued_total{queue="default",state="completed"} 0',
-      'asynq_tasks_enqueued_total{queue="default",state="aggregating"} 1',
-    ]);
-    expect(await scrape(/^asynq_queue_memory_usage_approx_bytes{queue="default"} [1-9]/)).toHaveLength(1);
-  });
-
-  test('queues are sampled at once and at intervals, also those that are created or removed', async () => {
-    const { add, broker, clock, inspector, metrics, scrape } = await withRegistry();
-    await add('a');
-    taskQueueMetrics({ broker, metrics, intervalMs: 1_000 });
-    await settled();
-    expect(await scrape(/asynq_queue_size/)).toEqual(['asynq_queue_size{queue="default"} 1']);
-    await add('b');
-    await add('c', { queue: 'low' });
-    await clock.advanceAsync(999);
-    expect(await scrape(/asynq_queue_size/)).toEqual(['asynq_queue_size{queue="default"} 1']);
-    await clock.advanceAsync(1);
-    await settled();
-    expect(await scrape(/asynq_queue_size/)).toEqual([
-      'asynq_queue_size{queue="default"} 2',
-      'asynq_queue_size{queue="low"} 1',
-    ]);
-    await inspector.deleteQueue('default', { force: true });
-    await clock.advanceAsync(1_000);
-    await settled();
-    expect(await scrape(/asynq_(queue|tasks_enqueued)_.*default/)).toEqual([]);
-    expect(await scrape(/asynq_queue_size/)).toEqual(['asynq_queue_size{queue="low"} 1']);
-  });
-
-  test('counters go on if a queue is created again', async () => {
-    const { add, broker, inspector, lease, metrics, scrape } = await withRegistry();
-    const sampler = taskQueueMetrics({ broker, metrics });
-    await sampler.sample();
-    const run = async (id: string): Promise<void> => {
-      await add(id);
-      await broker.complete(await lease());
-      await sampler.sample();
-    };
-    await run('a');
-    await run('b');
-    expect(await scrape(/processed/)).toEqual(['asynq_tasks_processed_total{queue="default"} 2']);
-    await inspector.deleteQueue('default');
-    await run('c');
-    expect(await scrape(/processed/)).toEqual(['asynq_tasks_processed_total{queue="default"} 3']);
-  });
-
-  test('a queue that cannot be read does not remove the gauges of the others', async () => {
-    const { add, broker, metrics, scrape } = await withRegistry();
-    await add('a');
-    await add('b', { queue: 'low' });
-    const told: unknown[] = [];
-    const onError = (error: unknown, queue: string | undefined): void => void told.push([error, queue]);
-    const sampler = taskQueueMetrics({ broker, metrics, onError });
-    await sampler.sample();
-    const error = unavailable();
-    const stats = broker.queueStats.bind(broker);
-    const spy = vi.spyOn(broker, 'queueStats').mockImplementation((queue) => {
-      return queue === 'low' ? Promise.reject(error) : stats(queue);
-    });
-    await sampler.sample();
-    expect(told).toEqual([[error, 'low']]);
-    expect(await scrape(/asynq_queue_size/)).toEqual(['asynq_queue_size{queue="default"} 1']);
-    spy.mockRestore();
-    await sampler.sample();
-    expect(await scrape(/asynq_queue_size/)).toHaveLength(2);
-    vi.spyOn(broker, 'queues').mockRejectedValueOnce(error);
-    await sampler.sample();
-    expect(told[1]).toEqual([error, undefined]);
-    expect(await scrape(/asynq_queue_size/)).toEqual([]);
-  });
-
-  test('without onError an unavailable broker is ignored', async () => {
-    const { broker, metrics } = await withRegistry();
-    vi.spyOn(broker, 'queues').mockRejectedValue(unavailable());
-    await taskQueueMetrics({ broker, metrics }).sample();
-  });
-
-  test('close leaves no gauge and no timer', async () => {
-    const { add, broker, clock, metrics, scrape } = await withRegistry();
-    await add('a');
-    const sampler = taskQueueMetrics({ broker, metrics });
-    await sampler.sample();
-    expect(clock.pendingWakeups).toBe(1);
-    sampler.close();
-    sampler.close();
-    expect(clock.pendingWakeups).toBe(0);
-    expect(await scrape(/asynq_(queue|tasks_enqueued)/)).toEqual([]);
-  });
-
-  test('close during a sample leaves no gauge and no timer', async () => {
-    const { add, broker, clock, metrics, scrape } = await withRegistry();
-    await add('a');
-    taskQueueMetrics({ broker, metrics }).close();
-    await settled();
-    expect(clock.pendingWakeups).toBe(0);
-    expect(await scrape(/asynq/)).toEqual([]);
-  });
-
-  test('sampling ends when the broker is closed', async () => {
-    const { add, broker, clock, metrics, scrape } = await withRegistry();
-    await add('a');
-    const sampler = taskQueueMetrics({ broker, metrics });
-    await sampler.sample();
-    await broker.close();
-    await sampler.sample();
-    expect(clock.pendingWakeups).toBe(0);
-    expect(await scrape(/asynq_queue_size/)).toEqual([]);
-  });
-
-  test.each<[Partial<Record<keyof TaskQueueMetricsOptions, unknown>>, typeof Error]>([
-    [{ broker: {} }, TypeError],
-    [{ metrics: undefined }, TypeError],
-    [{ metrics: {} }, TypeError],
-    [{ intervalMs: 99 }, RangeError],
-    [{ intervalMs: Infinity }, RangeError],
-    [{ onError: 1 }, TypeError],
-  ])('the options %j throw an error', async (options, error) => {
-    const { broker, metrics } = await withRegistry();
-    const wrong = { broker: broker, metrics, ...options } as TaskQueueMetricsOptions;
-    expect(() => taskQueueMetrics(wrong)).toThrow(error);
   });
 });

@@ -1,0 +1,503 @@
+import type { Broker, LeasedTask, QueueLimits, Rate } from 'escapement/tasks';
+import { describe, expect } from 'vitest';
+import { keyed, next, put } from './keys.ts';
+import {
+  caseWith,
+  catchUp,
+  failure,
+  idsIn,
+  idsOf,
+  LONG_MS,
+  newTask,
+  QUEUE,
+  take,
+  until,
+  type BrokerFactory,
+} from './support.ts';
+
+/** What ends a run. */
+const ENDINGS: Readonly<Record<string, (broker: Broker, task: LeasedTask) => Promise<unknown>>> = {
+  'is completed': (broker, task) => broker.complete(task),
+  fails: (broker, task) => broker.retry(task, failure(), broker.clock.wallNow() + LONG_MS),
+  'is archived': (broker, task) => broker.archive(task, failure()),
+  'is released': (broker, task) => broker.release(task),
+  'is discarded': (broker, task) => broker.discard(task),
+};
+
+const ONE_AT_A_TIME: Readonly<Record<string, QueueLimits>> = {
+  'of the queue': { concurrency: 1 },
+  'of each key': { perKey: { concurrency: 1 } },
+};
+
+/** Long enough that no token comes by itself while a test runs. */
+const TOKEN_MS = 10_000;
+const EARLY_MS = 2_000;
+/** Redis notifies by the clock of the host, which a test cannot put forward: it has to wait so long. */
+const SOON_MS = 800;
+
+const RATES: Readonly<Record<string, (rate: Rate) => QueueLimits>> = {
+  'of the queue': (rate) => ({ rate }),
+  'of each key': (rate) => ({ perKey: { rate } }),
+};
+
+function slow(burst: number): Rate {
+  return { tasks: 1, perMs: TOKEN_MS, burst };
+}
+
+/** How many tasks can be leased now. */
+async function countOf(broker: Broker): Promise<number> {
+  return (await next(broker)).length;
+}
+
+/** Notes the queues in which there is work. */
+async function listenTo(broker: Broker): Promise<string[]> {
+  const heard: string[] = [];
+  await broker.subscribe({ work: (queue) => heard.push(queue) }, [QUEUE, 'other']);
+  return heard;
+}
+
+/** Waits until all that was notified before has been heard, and requires that it was of no work in the queue. */
+async function expectSilence(broker: Broker, heard: readonly string[]): Promise<void> {
+  await broker.enqueue(newTask({ queue: 'other' }));
+  await until(() => heard.includes('other'));
+  expect(heard).not.toContain(QUEUE);
+}
+
+export function describeLimits(make: BrokerFactory): void {
+  const it = caseWith(make);
+
+  describe('a limit of concurrency', () => {
+    it('a queue never has more active tasks than its limit, and the others wait as pending', async ({
+      broker,
+    }) => {
+      await broker.setLimits(QUEUE, { concurrency: 3 });
+      await put(broker, 'a1', 'a2', 'b1', 'b2', '1');
+      const taken = await Promise.all(Array.from({ length: 5 }, () => broker.dequeue(QUEUE, 2, LONG_MS)));
+      expect(idsOf(taken.flat()).sort()).toEqual(['1', 'a1', 'b1']);
+      expect((await idsIn(broker, 'pending')).sort()).toEqual(['a2', 'b2']);
+      expect(await countOf(broker)).toBe(0);
+    });
+
+    it('a key never has more active tasks than its limit, and holds no other key back', async ({
+      broker,
+    }) => {
+      await broker.setLimits(QUEUE, { perKey: { concurrency: 2 } });
+      await put(broker, 'a1', 'a2', 'a3', 'a4', 'b1', '1', '2', '3');
+      expect(await next(broker)).toEqual(['a1', 'b1', '1', 'a2', '2']);
+      await put(broker, 'a5', 'b2', 'b3', 'c1');
+      expect(await next(broker)).toEqual(['b2', 'c1']);
+    });
+
+    it('the limits of a queue and of its keys hold together', async ({ broker }) => {
+      await broker.setLimits(QUEUE, { concurrency: 3, perKey: { concurrency: 1 } });
+      await put(broker, 'a1', 'a2', 'b1', 'b2');
+      const [a1] = await broker.dequeue(QUEUE, 10, LONG_MS);
+      await put(broker, 'c1', 'd1');
+      expect(await next(broker)).toEqual(['c1']);
+      if (a1 !== undefined) await broker.complete(a1);
+      expect(await next(broker)).toEqual(['d1']);
+    });
+
+    for (const [which, limits] of Object.entries(ONE_AT_A_TIME)) {
+      for (const [ending, end] of Object.entries(ENDINGS)) {
+        it(`the place ${which} is free when a run ${ending}, once`, async ({ broker }) => {
+          await broker.setLimits(QUEUE, limits);
+          await put(broker, 'a1', 'a2', 'a3');
+          const task = await take(broker);
+          expect(await countOf(broker)).toBe(0);
+          await end(broker, task);
+          expect(await next(broker)).toEqual([ending === 'is released' ? 'a1' : 'a2']);
+          await end(broker, task).catch(() => undefined); // the lease is lost
+          expect(await countOf(broker)).toBe(0);
+        });
+      }
+
+      it(`the place ${which} is taken until a run that has lost its worker is recovered, and that run ends`, async ({
+        broker,
+        advance,
+        precisionMs,
+      }) => {
+        await broker.setLimits(QUEUE, limits);
+        await put(broker, 'a1', 'a2');
+        const lost = await take(broker, QUEUE, 1_000);
+        await advance(1_000 + precisionMs);
+        await catchUp(broker);
+        expect(await countOf(broker)).toBe(0);
+        const [recovered] = await broker.recover([QUEUE], 0, LONG_MS);
+        if (recovered === undefined) throw new Error('it was to be recovered');
+        expect(await countOf(broker)).toBe(0);
+        await broker.complete(lost).catch(() => undefined); // the lease is lost
+        expect(await countOf(broker)).toBe(0);
+        await broker.complete(recovered);
+        expect(await next(broker)).toEqual(['a2']);
+      });
+    }
+
+    it('a key that was held takes its turn behind the others when it may run again', async ({ broker }) => {
+      await broker.setLimits(QUEUE, { perKey: { concurrency: 1 } });
+      await put(broker, 'a1', 'a2', 'b1', 'b2', 'c1', 'd1');
+      const [a1, b1] = await broker.dequeue(QUEUE, 2, LONG_MS);
+      if (a1 === undefined || b1 === undefined) throw new Error('there were two');
+      await broker.complete(b1);
+      await broker.complete(a1);
+      expect(await next(broker)).toEqual(['c1', 'd1', 'b2', 'a2']);
+    });
+
+    it('a limit that is lowered interrupts no run, and holds when enough runs have ended', async ({
+      broker,
+    }) => {
+      await put(broker, 'a1', 'a2', 'a3', 'a4', 'a5');
+      const active = await broker.dequeue(QUEUE, 3, LONG_MS);
+      await broker.setLimits(QUEUE, { concurrency: 2, perKey: { concurrency: 1 } });
+      expect(await broker.extendLeases(active, LONG_MS)).toEqual([]);
+      for (const task of active) {
+        expect(await countOf(broker)).toBe(0);
+        await broker.complete(task);
+      }
+      expect(await next(broker)).toEqual(['a4']);
+    });
+
+    it('a limit that is raised or removed holds at once', async ({ broker }) => {
+      await broker.setLimits(QUEUE, { concurrency: 1 });
+      await put(broker, 'a1', 'a2', 'a3', 'a4', 'a5', 'b1', 'b2');
+      expect(await next(broker)).toEqual(['a1']);
+      await broker.setLimits(QUEUE, { concurrency: 4, perKey: { concurrency: 2 } });
+      expect(await next(broker)).toEqual(['b1', 'a2', 'b2']);
+      await broker.setLimits(QUEUE, { perKey: { concurrency: 3 } });
+      expect(await next(broker)).toEqual(['a3']);
+      await broker.setLimits(QUEUE, undefined);
+      expect(await next(broker)).toEqual(['a4', 'a5']);
+    });
+  });
+
+  describe('a limit of a rate', () => {
+    for (const [which, limitsOf] of Object.entries(RATES)) {
+      it(`the rate ${which} lets its burst start, then one task with each token, and saves no more than the burst`, async ({
+        broker,
+        advance,
+        precisionMs,
+      }) => {
+        await broker.setLimits(QUEUE, limitsOf(slow(3)));
+        await put(broker, ...Array.from({ length: 20 }, (_, n) => `a${n}`));
+        expect(await next(broker, 2)).toEqual(['a0', 'a1']);
+        expect(await next(broker)).toEqual(['a2']);
+        await advance(TOKEN_MS - EARLY_MS);
+        expect(await countOf(broker)).toBe(0);
+        await advance(EARLY_MS + precisionMs);
+        expect(await next(broker)).toEqual(['a3']);
+        await advance(2 * TOKEN_MS + precisionMs);
+        expect(await next(broker)).toEqual(['a4', 'a5']);
+        await advance(LONG_MS);
+        expect(await next(broker)).toEqual(['a6', 'a7', 'a8']);
+        expect(await countOf(broker)).toBe(0);
+      });
+
+      it(`a token ${which} does not come back when its run ends`, async ({ broker }) => {
+        await broker.setLimits(QUEUE, limitsOf(slow(Object.keys(ENDINGS).length)));
+        await put(broker, 'a1', 'a2', 'a3', 'a4', 'a5', 'a6');
+        for (const end of Object.values(ENDINGS)) await end(broker, await take(broker));
+        expect(await countOf(broker)).toBe(0);
+      });
+
+      it(`a rate ${which} that is changed holds at once, with the tokens that were taken`, async ({
+        broker,
+        advance,
+        precisionMs,
+      }) => {
+        await broker.setLimits(QUEUE, limitsOf(slow(1)));
+        await put(broker, ...Array.from({ length: 20 }, (_, n) => `a${n}`));
+        expect(await countOf(broker)).toBe(1);
+        await broker.setLimits(QUEUE, limitsOf(slow(3)));
+        expect(await countOf(broker)).toBe(2);
+        await broker.setLimits(QUEUE, limitsOf(slow(1))); // not three tokens that have to come first
+        expect(await countOf(broker)).toBe(0);
+        await advance(TOKEN_MS + precisionMs);
+        expect(await countOf(broker)).toBe(1);
+        await broker.setLimits(QUEUE, undefined);
+        expect(await countOf(broker)).toBe(16);
+      });
+    }
+
+    it('each key has tokens of its own, and a key without one holds no other key back', async ({
+      broker,
+      advance,
+      precisionMs,
+    }) => {
+      await broker.setLimits(QUEUE, { perKey: { rate: { tasks: 1, perMs: TOKEN_MS } } });
+      await put(broker, 'a1', 'a2', 'b1', 'b2', '1', '2');
+      expect(await next(broker)).toEqual(['a1', 'b1', '1']);
+      await advance(EARLY_MS);
+      await put(broker, 'c1', 'c2', 'a3');
+      expect(await next(broker)).toEqual(['c1']);
+      await advance(TOKEN_MS - EARLY_MS + precisionMs);
+      expect((await next(broker)).sort()).toEqual(['2', 'a2', 'b2']);
+      await advance(EARLY_MS);
+      expect(await next(broker)).toEqual(['c2']);
+    });
+
+    it('a task takes a token of its key and one of the queue', async ({ broker, advance, precisionMs }) => {
+      const rate = { tasks: 1, perMs: TOKEN_MS };
+      await broker.setLimits(QUEUE, { rate: { ...rate, burst: 3 }, perKey: { rate: { ...rate, burst: 2 } } });
+      await put(broker, 'a1', 'a2', 'a3', 'b1', 'b2');
+      expect(await next(broker)).toEqual(['a1', 'b1', 'a2']);
+      await advance(TOKEN_MS + precisionMs);
+      expect(await next(broker)).toEqual(['b2']);
+      await advance(TOKEN_MS + precisionMs);
+      expect(await next(broker)).toEqual(['a3']);
+    });
+
+    it('a task needs a place and a token, and one without a place takes no token', async ({
+      broker,
+      advance,
+      precisionMs,
+    }) => {
+      await broker.setLimits(QUEUE, {
+        perKey: { concurrency: 1, rate: { tasks: 1, perMs: TOKEN_MS, burst: 2 } },
+      });
+      await put(broker, 'a1', 'a2', 'a3');
+      const first = await take(broker);
+      expect(await countOf(broker)).toBe(0);
+      await broker.complete(first);
+      const second = await take(broker);
+      await broker.complete(second);
+      expect(await countOf(broker)).toBe(0);
+      await advance(TOKEN_MS + precisionMs);
+      expect(await next(broker)).toEqual(['a3']);
+    });
+
+    it('a recovered run takes no token', async ({ broker, advance, precisionMs }) => {
+      await broker.setLimits(QUEUE, { rate: { tasks: 1, perMs: LONG_MS, burst: 2 } });
+      await put(broker, 'a1', 'a2');
+      await take(broker, QUEUE, 1_000);
+      await advance(1_000 + precisionMs);
+      expect(await broker.recover([QUEUE], 0, LONG_MS)).toHaveLength(1);
+      expect(await next(broker)).toEqual(['a2']);
+    });
+  });
+
+  describe('notifications of tasks that were held back', () => {
+    for (const [which, limits] of Object.entries(ONE_AT_A_TIME)) {
+      it(`a task that has no place ${which} wakes no listener, and wakes all when a place is free`, async ({
+        broker,
+      }) => {
+        await broker.setLimits(QUEUE, limits);
+        await put(broker, 'a1');
+        const task = await take(broker);
+        const listeners = [await listenTo(broker), await listenTo(broker)] as const;
+        await put(broker, 'a2', 'a3');
+        await broker.enqueueMany([keyed('a4'), { ...keyed('a5'), isNext: true }]);
+        for (const heard of listeners) await expectSilence(broker, heard);
+        await broker.complete(task);
+        await until(() => listeners.every((heard) => heard.includes(QUEUE)));
+      });
+    }
+
+    for (const [which, limitsOf] of Object.entries(RATES)) {
+      it(`a task that has no token ${which} wakes no listener, and wakes all when the token comes`, async ({
+        broker,
+        advance,
+        precisionMs,
+      }) => {
+        await broker.setLimits(QUEUE, limitsOf({ tasks: 1, perMs: SOON_MS }));
+        await put(broker, 'a1', 'a2');
+        const listeners = [await listenTo(broker), await listenTo(broker)] as const;
+        await take(broker);
+        await put(broker, 'a3');
+        for (const heard of listeners) await expectSilence(broker, heard);
+        await advance(SOON_MS + precisionMs);
+        await until(() => listeners.every((heard) => heard.includes(QUEUE)));
+        expect(await next(broker, 1)).toEqual(['a2']);
+      });
+    }
+
+    it('a rate that is raised wakes the listeners, at the latest when its next token comes', async ({
+      broker,
+      advance,
+      precisionMs,
+    }) => {
+      for (const limitsOf of Object.values(RATES)) {
+        await broker.setLimits(QUEUE, limitsOf({ tasks: 1, perMs: LONG_MS }));
+        await broker.enqueueMany([newTask({ key: 'a' }), newTask({ key: 'a' })]);
+        const heard = await listenTo(broker);
+        expect(await countOf(broker)).toBe(1);
+        await broker.setLimits(QUEUE, limitsOf({ tasks: 1, perMs: SOON_MS }));
+        await advance(SOON_MS + precisionMs);
+        await until(() => heard.includes(QUEUE));
+        expect(await countOf(broker)).toBe(1);
+        await broker.setLimits(QUEUE, undefined);
+      }
+    });
+
+    it('a token wakes no listener if nothing waits for it', async ({ broker, advance }) => {
+      await broker.setLimits(QUEUE, {
+        rate: { tasks: 1, perMs: 1_000 },
+        perKey: { rate: { tasks: 1, perMs: 1_000 } },
+      });
+      await put(broker, 'a1');
+      await take(broker);
+      const heard = await listenTo(broker);
+      await advance(5_000);
+      await expectSilence(broker, heard);
+    });
+
+    it('limits that are raised or removed wake the listeners', async ({ broker }) => {
+      await broker.setLimits(QUEUE, { concurrency: 1, perKey: { concurrency: 1 } });
+      await put(broker, 'a1', 'a2', 'a3', 'b1');
+      await take(broker);
+      const heard = await listenTo(broker);
+      await broker.setLimits(QUEUE, { concurrency: 2, perKey: { concurrency: 1 } });
+      await until(() => heard.includes(QUEUE));
+      await take(broker);
+      heard.length = 0;
+      await broker.setLimits(QUEUE, undefined);
+      await until(() => heard.includes(QUEUE));
+    });
+  });
+
+  describe('what is shown of keys and limits', () => {
+    it('the keys that have pending or active tasks are listed, with what holds them back', async ({
+      broker,
+      precisionMs,
+    }) => {
+      const rate = { tasks: 1, perMs: LONG_MS, burst: 2 };
+      await broker.setLimits(QUEUE, { perKey: { concurrency: 1, rate } });
+      expect(await broker.keys(QUEUE, { page: 1, size: 10 })).toEqual([]);
+      await put(broker, 'done1', 'a1', 'a2', 'a3', 'fast1', 'fast2', 'fast3', '1');
+      await broker.enqueue(keyed('later1', { processAtMs: broker.clock.wallNow() + LONG_MS }));
+      await broker.enqueue(keyed('grouped1', { group: 'g' }));
+      const [done, , fast1] = await broker.dequeue(QUEUE, 3, LONG_MS);
+      if (done === undefined || fast1 === undefined) throw new Error('there were three');
+      await broker.complete(done);
+      await broker.complete(fast1);
+      await put(broker, 'b1');
+      const [, fast2] = await broker.dequeue(QUEUE, 2, LONG_MS);
+      if (fast2 === undefined) throw new Error('fast2 was to be leased');
+      expect(fast2.message.id).toBe('fast2');
+      await broker.complete(fast2);
+
+      const pages = await Promise.all([1, 2, 3].map((page) => broker.keys(QUEUE, { page, size: 2 })));
+      expect(pages.map((page) => page.length)).toEqual([2, 2, 0]);
+      const shown = new Map(pages.flat().map((stats) => [stats.key, stats]));
+      const againInMs = shown.get('fast')?.againInMs ?? NaN;
+      expect(againInMs).toBeGreaterThan(LONG_MS - 10_000 - precisionMs);
+      expect(againInMs).toBeLessThanOrEqual(LONG_MS);
+      const free = { heldBy: undefined, againInMs: undefined };
+      expect(Object.fromEntries(shown)).toEqual({
+        '': { key: '', pending: 0, active: 1, heldBy: 'concurrency', againInMs: undefined },
+        a: { key: 'a', pending: 2, active: 1, heldBy: 'concurrency', againInMs: undefined },
+        b: { key: 'b', pending: 1, active: 0, ...free },
+        fast: { key: 'fast', pending: 1, active: 0, heldBy: 'rate', againInMs },
+      });
+    });
+
+    it('a queue shows how many of its pending tasks are held back by which kind of limit', async ({
+      broker,
+    }) => {
+      const held = async (): Promise<unknown> => (await broker.queueStats(QUEUE)).held;
+      await put(broker, 'a1', 'a2', 'a3', 'b1', 'b2');
+      expect(await held()).toEqual({ concurrency: 0, rate: 0 });
+      await broker.setLimits(QUEUE, { perKey: { concurrency: 1 } });
+      expect(await held()).toEqual({ concurrency: 0, rate: 0 });
+      await take(broker);
+      expect(await held()).toEqual({ concurrency: 2, rate: 0 });
+      await broker.setLimits(QUEUE, { concurrency: 1, perKey: { concurrency: 1 } });
+      expect(await held()).toEqual({ concurrency: 4, rate: 0 });
+      const rate = { tasks: 1, perMs: LONG_MS };
+      await broker.setLimits(QUEUE, { perKey: { rate } });
+      await take(broker);
+      expect(await held()).toEqual({ concurrency: 0, rate: 1 });
+      await broker.setLimits(QUEUE, { rate });
+      await take(broker);
+      expect(await held()).toEqual({ concurrency: 0, rate: 2 });
+      await broker.setLimits(QUEUE, undefined);
+      expect(await held()).toEqual({ concurrency: 0, rate: 0 });
+    });
+
+    it('a queue shows how long the oldest task has waited that no limit and no pause holds back', async ({
+      broker,
+      advance,
+      precisionMs,
+    }) => {
+      const expectRunnable = async (ms: number): Promise<void> => {
+        const { runnableMs } = await broker.queueStats(QUEUE);
+        expect(runnableMs).toBeGreaterThanOrEqual(ms);
+        expect(runnableMs).toBeLessThan(ms + 5_000 + precisionMs);
+      };
+      await broker.setLimits(QUEUE, { perKey: { concurrency: 1 } });
+      expect((await broker.queueStats(QUEUE)).runnableMs).toBe(0);
+      await put(broker, 'a1', 'a2');
+      await take(broker);
+      await advance(60_000);
+      expect((await broker.queueStats(QUEUE)).runnableMs).toBe(0);
+      await put(broker, 'b1');
+      await advance(10_000);
+      await put(broker, 'c1');
+      await expectRunnable(10_000);
+      await broker.pause(QUEUE);
+      expect((await broker.queueStats(QUEUE)).runnableMs).toBe(0);
+      await broker.resume(QUEUE);
+      await broker.setLimits(QUEUE, undefined);
+      await expectRunnable(70_000);
+      await broker.setLimits(QUEUE, { concurrency: 1 });
+      expect((await broker.queueStats(QUEUE)).runnableMs).toBe(0);
+    });
+  });
+
+  describe('the limits of a queue', () => {
+    it('limits are stored with every burst, create their queue, and are removed', async ({ broker }) => {
+      expect(await broker.limits(QUEUE)).toBeUndefined();
+      expect(await broker.queues()).toEqual([]);
+      const rate = { tasks: 100, perMs: 1_000 };
+      await broker.setLimits(QUEUE, {
+        concurrency: 5,
+        rate,
+        perKey: { concurrency: 1, rate: { ...rate, burst: 7 } },
+      });
+      expect(await broker.queues()).toEqual([QUEUE]);
+      expect(await broker.limits(QUEUE)).toEqual({
+        concurrency: 5,
+        rate: { ...rate, burst: 100 },
+        perKey: { concurrency: 1, rate: { ...rate, burst: 7 } },
+      });
+      await broker.setLimits(QUEUE, { perKey: { concurrency: 2 } });
+      expect(await broker.limits(QUEUE)).toEqual({ perKey: { concurrency: 2 } });
+      await broker.setLimits(QUEUE, { perKey: {} });
+      expect(await broker.limits(QUEUE)).toBeUndefined();
+      await broker.setLimits(QUEUE, { concurrency: 2 });
+      await broker.setLimits(QUEUE, undefined);
+      expect(await broker.limits(QUEUE)).toBeUndefined();
+      expect(await broker.queues()).toEqual([QUEUE]);
+    });
+
+    it('each queue has its own limits', async ({ broker }) => {
+      await broker.setLimits(QUEUE, { concurrency: 1 });
+      for (const queue of [QUEUE, QUEUE, 'other', 'other']) await broker.enqueue(newTask({ queue }));
+      expect(await countOf(broker)).toBe(1);
+      expect(await broker.dequeue('other', 10, LONG_MS)).toHaveLength(2);
+      expect(await broker.limits('other')).toBeUndefined();
+    });
+
+    it('a removed queue has lost its limits and the tokens that were taken', async ({ broker }) => {
+      const limits = { rate: { tasks: 1, perMs: LONG_MS }, perKey: { rate: { tasks: 1, perMs: LONG_MS } } };
+      await broker.setLimits(QUEUE, limits);
+      await put(broker, 'a1', 'a2');
+      await broker.complete(await take(broker));
+      await broker.removeQueue(QUEUE, { force: true });
+      expect(await broker.limits(QUEUE)).toBeUndefined();
+      await put(broker, 'a1', 'a2');
+      expect(await countOf(broker)).toBe(2);
+      for (const id of ['a1', 'a2']) expect((await broker.task(QUEUE, id)).state).toBe('active');
+    });
+
+    it('a removed queue that gets the same limits again has all its tokens', async ({ broker }) => {
+      const limits = { rate: { tasks: 1, perMs: LONG_MS }, perKey: { rate: { tasks: 1, perMs: LONG_MS } } };
+      for (let time = 0; time < 2; time++) {
+        await broker.setLimits(QUEUE, limits);
+        await put(broker, 'a1', 'a2');
+        await broker.complete(await take(broker));
+        expect(await countOf(broker)).toBe(0);
+        await broker.removeQueue(QUEUE, { force: true });
+      }
+    });
+  });
+}

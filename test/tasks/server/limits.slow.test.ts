@@ -1,0 +1,261 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { Client, EmbeddedBroker, Server, Task, type Broker } from 'escapement/tasks';
+import { RedisBroker } from 'escapement/tasks/redis';
+import { describe, expect, inject, onTestFinished, test } from 'vitest';
+import { freshDatabase } from '../../redis/redis-case.ts';
+import { until } from '../../redis/until.ts';
+import { withMethods } from './support/world.ts';
+
+/* Real time, and servers with the built package in processes of their own, which are killed while they work. */
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+const QUEUE = 'default';
+const PAGE = { page: 1, size: 1_000 };
+
+function nowMs(): number {
+  return Number(process.hrtime.bigint()) / 1e6;
+}
+
+/** A run that a server has begun. The clock is that of the machine, the same in all processes. */
+interface WitnessedRun {
+  readonly id: string;
+  readonly startMs: number;
+  /** When its lease cannot hold any more; undefined while it may. */
+  endMs: number | undefined;
+}
+
+/** What the servers have begun and ended, as they have written it down. */
+class Witness {
+  readonly runs: WitnessedRun[] = [];
+
+  /** Starts a server that runs each task for a while. @param broker - an expression. */
+  serve(broker: string): ServerProcess {
+    const source = `
+      const { writeSync } = await import('node:fs');
+      const { EmbeddedBroker, Server } = await import('escapement/tasks');
+      const { RedisBroker } = await import('escapement/tasks/redis');
+      const say = (word, id) => writeSync(1, word + ' ' + id + ' ' + Number(process.hrtime.bigint()) / 1e6 + '\\n');
+      const server = new Server({ broker: ${broker}, concurrency: 8, leaseMs: 1_000, maxRecoveries: 1_000 });
+      await server.start(async (task, { taskId }) => {
+        say('start', taskId);
+        await new Promise((resolve) => setTimeout(resolve, Math.random() * 40));
+        say('end', taskId);
+      });`;
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', source], {
+      ...{ cwd: ROOT, stdio: ['ignore', 'pipe', 'inherit'] },
+    });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const running = new Map<string, WitnessedRun>();
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      const [word, id = '', atMs] = line.split(' ');
+      if (word === 'start') {
+        const run = { id, startMs: Number(atMs), endMs: undefined };
+        running.set(id, run);
+        this.runs.push(run);
+      } else {
+        Object.assign(running.get(id) ?? {}, { endMs: Number(atMs) });
+        running.delete(id);
+      }
+    });
+    return new ServerProcess(child, running);
+  }
+
+  /** The most runs that held a lease at once, of those that a test picks. */
+  mostAtOnce(isPicked: (id: string) => boolean = () => true): number {
+    const changes = this.runs
+      .filter(({ id }) => isPicked(id))
+      .flatMap(({ startMs, endMs = Infinity }) => [[startMs, 1] as const, [endMs, -1] as const]);
+    changes.sort(([a, by], [b, other]) => a - b || by - other);
+    let [now, most] = [0, 0];
+    for (const [, by] of changes) most = Math.max(most, (now += by));
+    return most;
+  }
+}
+
+class ServerProcess {
+  readonly #child: ChildProcess;
+  readonly #running: ReadonlyMap<string, WitnessedRun>;
+
+  constructor(child: ChildProcess, running: ReadonlyMap<string, WitnessedRun>) {
+    this.#child = child;
+    this.#running = running;
+  }
+
+  /** Kills it while it runs some tasks. @returns what it was running. */
+  async kill(): Promise<readonly WitnessedRun[]> {
+    await until('it runs tasks', () => Promise.resolve(this.#running.size > 1));
+    await sleep(Math.random() * 100);
+    this.#child.kill('SIGKILL');
+    await once(this.#child, 'close');
+    return [...this.#running.values()];
+  }
+}
+
+const KEYS = ['a', 'b', 'c', 'd', 'e', 'f'];
+const TASKS_OF_EACH = 40;
+
+/** Tasks of each key: `a-0`, `a-1`, … */
+async function enqueueTasks(broker: Broker, ofEach: number): Promise<void> {
+  const ids = KEYS.flatMap((key) => Array.from({ length: ofEach }, (_, n) => [key, `${key}-${n}`] as const));
+  const tasks = ids.map(([key, taskId]) => new Task('work', undefined, { key, taskId }));
+  await new Client({ broker }).enqueueMany(tasks);
+}
+
+async function isDone(broker: Broker): Promise<boolean> {
+  const { counts } = await broker.queueStats(QUEUE);
+  return Object.values(counts).every((count) => count === 0);
+}
+
+describe.runIf(inject('redis').isThere)('servers that are killed again and again', () => {
+  test.each([1, 2])(
+    'on Redis never run more tasks of a key or of the queue than the limits, and leave no place taken (%d of each key)',
+    async (concurrency) => {
+      const { url, dispose } = await freshDatabase();
+      onTestFinished(dispose);
+      const broker = new RedisBroker({ url });
+      onTestFinished(() => broker.close());
+      await broker.setLimits(QUEUE, { concurrency: 5, perKey: { concurrency } });
+      await enqueueTasks(broker, TASKS_OF_EACH);
+      const witness = new Witness();
+      const start = (): ServerProcess => witness.serve(`new RedisBroker({ url: '${url}' })`);
+      const servers = [start(), start(), start()];
+      const lost = new Map<string, WitnessedRun>();
+      const state = { isDone: false };
+      const killing = (async () => {
+        for (let kill = 0; kill < 2; kill++) {
+          const [server] = servers.splice(kill % servers.length, 1, start());
+          for (const run of (await server?.kill()) ?? []) lost.set(run.id, run);
+        }
+      })();
+      // As servers do it, but they allow clocks to differ, and would begin after half a minute.
+      const recovering = (async () => {
+        while (!state.isDone) {
+          for (const task of await broker.recover([QUEUE], 0, 10_000)) {
+            const run = lost.get(task.message.id);
+            if (run !== undefined) run.endMs ??= nowMs();
+            await broker.release(task);
+          }
+          await sleep(50);
+        }
+      })();
+      await killing;
+      await until('all tasks are done', () => isDone(broker));
+      state.isDone = true;
+      await recovering;
+
+      expect(lost.size).toBeGreaterThan(0);
+      expect(new Set(witness.runs.map(({ id }) => id)).size).toBe(TASKS_OF_EACH * KEYS.length);
+      expect(witness.mostAtOnce()).toBe(5);
+      for (const key of KEYS) expect(witness.mostAtOnce((id) => id.startsWith(key))).toBe(concurrency);
+      expect(await broker.keys(QUEUE, PAGE)).toEqual([]);
+      expect(await broker.repair(QUEUE, { apply: false })).toEqual([]);
+    },
+  );
+});
+
+test('a server whose tasks are in a folder follows its limits and its rate, although it is killed again and again', async () => {
+  const dataPath = mkdtempSync(join(tmpdir(), 'escapement-limits-'));
+  onTestFinished(() => {
+    rmSync(dataPath, { recursive: true });
+  });
+  const rate = { tasks: 100, perMs: 1_000, burst: 40 };
+  const before = await EmbeddedBroker.open({ dataPath });
+  await before.setLimits(QUEUE, { concurrency: 5, rate, perKey: { concurrency: 2 } });
+  await enqueueTasks(before, TASKS_OF_EACH);
+  await before.close();
+
+  const witness = new Witness();
+  const startsMs = [];
+  for (let kill = 0; kill < 4; kill++) {
+    startsMs.push(nowMs());
+    const server = witness.serve(`await EmbeddedBroker.open({ dataPath: ${JSON.stringify(dataPath)} })`);
+    for (const run of await server.kill()) run.endMs = nowMs();
+  }
+  // Tokens that were taken do not come back when the broker is opened again.
+  for (const startMs of startsMs) {
+    const later = witness.runs.map((run) => run.startMs - startMs).filter((ms) => ms > 0);
+    for (const [nth, ms] of later.sort((a, b) => a - b).entries())
+      expect(nth + 1).toBeLessThanOrEqual(rate.burst + (ms * rate.tasks) / rate.perMs);
+  }
+  expect(witness.mostAtOnce()).toBeLessThanOrEqual(5);
+  for (const key of KEYS) expect(witness.mostAtOnce((id) => id.startsWith(key))).toBeLessThanOrEqual(2);
+
+  const after = await EmbeddedBroker.open({ dataPath });
+  onTestFinished(() => after.close());
+  expect(await after.limits(QUEUE)).toMatchObject({ concurrency: 5, rate });
+  await after.setLimits(QUEUE, { concurrency: 5, perKey: { concurrency: 2 } });
+  const server = new Server({ broker: after, maxRecoveries: 1_000 });
+  await server.start(() => undefined);
+  await until('all tasks are done', () => isDone(after));
+  await server.shutdown();
+  expect(await after.keys(QUEUE, PAGE)).toEqual([]);
+});
+
+/** Tasks that a dequeue has returned: the broker has decided on them between two times. */
+interface Taking {
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly count: number;
+}
+
+/** The most tasks in any window, beyond those for which tokens come in it. */
+function mostAtOnce(takings: readonly Taking[], tokensPerMs: number): number {
+  const byEnd = [...takings].sort((a, b) => a.toMs - b.toMs);
+  let most = 0;
+  for (const { fromMs } of takings) {
+    let count = 0;
+    for (const taking of byEnd) {
+      if (taking.fromMs < fromMs) continue;
+      count += taking.count;
+      most = Math.max(most, count - (taking.toMs - fromMs) * tokensPerMs);
+    }
+  }
+  return most;
+}
+
+test.runIf(inject('redis').isThere)(
+  'two servers on Redis together never start more than a burst and a thousand tasks a second, and not many fewer',
+  async () => {
+    const SECONDS = Number(process.env['ESCAPEMENT_RATE_SECONDS'] ?? 3);
+    const rate = { tasks: 1_000, perMs: 1_000, burst: 50 };
+    const { url, dispose } = await freshDatabase();
+    onTestFinished(dispose);
+    const takings: Taking[] = [];
+    const servers = Array.from({ length: 2 }, () => {
+      const inner = new RedisBroker({ url });
+      onTestFinished(() => inner.close());
+      const broker = withMethods<Broker>(inner, {
+        async dequeue(...args) {
+          const fromMs = Date.now();
+          const leased = await inner.dequeue(...args);
+          if (leased.length > 0) takings.push({ fromMs, toMs: Date.now(), count: leased.length });
+          return leased;
+        },
+      });
+      return new Server({ broker, concurrency: 100, limits: { [QUEUE]: { rate } } });
+    });
+    const broker = new RedisBroker({ url });
+    onTestFinished(() => broker.close());
+    await new Client({ broker }).enqueueMany(
+      Array.from({ length: SECONDS * 1_000 + 2 * rate.burst }, () => new Task('work')),
+    );
+    await Promise.all(servers.map((server) => server.start(() => undefined)));
+    await sleep(SECONDS * 1_000);
+    const endMs = Date.now();
+    const started = takings.filter(({ toMs }) => toMs <= endMs).reduce((sum, { count }) => sum + count, 0);
+    await Promise.all(servers.map((server) => server.shutdown()));
+
+    const due = rate.burst + endMs - (takings[0]?.fromMs ?? NaN);
+    if (SECONDS > 3) console.log({ started, due, ratio: started / due, dequeues: takings.length });
+    // Both clocks are in milliseconds, that of Redis and that of the test: two of them may be missing.
+    expect(mostAtOnce(takings, 1)).toBeLessThanOrEqual(rate.burst + 2);
+    expect(started).toBeGreaterThan(0.5 * due);
+  },
+);

@@ -1,0 +1,188 @@
+import { Inspector } from 'escapement/tasks';
+import { describe, expect, it } from 'vitest';
+import { Held, openWorld, type World } from './support/world.ts';
+
+const RATE = { tasks: 10, perMs: 1_000 };
+
+/** What runs, and what has run: `+job` at a start, `-job` at an end. */
+class Log {
+  readonly lines: string[] = [];
+  readonly running: string[] = [];
+  /** Keys of the tasks that ran at each start: the first letters of their types. */
+  readonly together: string[] = [];
+
+  handler(world: World, runMs: (type: string) => number) {
+    return async ({ type }: { readonly type: string }): Promise<void> => {
+      this.lines.push(`+${type}`);
+      this.running.push(type);
+      this.together.push(this.running.map((one) => one[0]).join(''));
+      await new Promise<void>((resolve) => world.clock.setTimeout(resolve, runMs(type)));
+      this.running.splice(this.running.indexOf(type), 1);
+      this.lines.push(`-${type}`);
+    };
+  }
+}
+
+describe('the option limits', () => {
+  it('limits of a server are stored when it starts, and stay when it ends', async () => {
+    const world = await openWorld();
+    await world.broker.setLimits('kept', { concurrency: 7 });
+    const limits = { default: { concurrency: 2, rate: RATE }, other: { perKey: { concurrency: 1 } } };
+    const server = await world.start(() => undefined, { limits });
+    expect(await world.broker.limits('default')).toEqual({ concurrency: 2, rate: { ...RATE, burst: 10 } });
+    expect(await world.broker.limits('other')).toEqual({ perKey: { concurrency: 1 } });
+    await server.shutdown();
+    expect(await world.broker.limits('default')).toMatchObject({ concurrency: 2 });
+    expect(await world.broker.limits('kept')).toEqual({ concurrency: 7 });
+  });
+
+  it('limits that are stored before a server takes its first task hold for that task', async () => {
+    const world = await openWorld();
+    for (let n = 0; n < 5; n++) await world.enqueue();
+    const held = new Held();
+    await world.start(held.handler, { limits: { default: { concurrency: 2 } } });
+    expect(held.runs).toHaveLength(2);
+  });
+});
+
+describe('limits at run time', () => {
+  it('a running server follows limits that are set, raised, lowered and removed', async () => {
+    const world = await openWorld();
+    const inspector = new Inspector({ broker: world.broker });
+    const held = new Held();
+    await world.start(held.handler);
+    await inspector.setLimits('default', { concurrency: 1 });
+    for (let n = 0; n < 20; n++) await world.enqueue();
+    expect(held.runs).toHaveLength(1);
+    await inspector.setLimits('default', { concurrency: 3 });
+    await world.settle();
+    expect(held.runs).toHaveLength(3);
+    await inspector.setLimits('default', { concurrency: 1 });
+    held.run(0).resolve();
+    held.run(1).resolve();
+    await world.settle();
+    expect(held.runs).toHaveLength(3);
+    await inspector.setLimits('default', undefined);
+    await world.settle();
+    expect(held.runs).toHaveLength(12); // as many as the server has slots
+  });
+
+  it('limits that are not valid are refused, and change nothing', async () => {
+    const world = await openWorld();
+    const inspector = new Inspector({ broker: world.broker });
+    await inspector.setLimits('default', { concurrency: 3 });
+    for (const [limits, message] of [
+      [{ concurrency: 0 }, 'limits.concurrency must be an integer of at least 1. Received 0'],
+      [{ rate: { tasks: 1 } }, 'limits.rate.perMs must be a number of milliseconds. Received undefined'],
+      [{ rate: { ...RATE, burst: 0 } }, 'limits.rate.burst must be an integer of at least 1. Received 0'],
+      [
+        { perKey: { concurrency: 1.5 } },
+        'limits.perKey.concurrency must be an integer of at least 1. Received 1.5',
+      ],
+      [{ perKey: 1 }, 'limits.perKey must be an object. Received 1'],
+      [{ perkey: {} }, 'perkey'],
+    ] as const) {
+      await expect(inspector.setLimits('default', limits as never)).rejects.toThrow(message);
+      await expect(world.broker.setLimits('new', limits as never)).rejects.toThrow(message);
+    }
+    expect(await inspector.limits('default')).toEqual({ concurrency: 3 });
+    expect(await world.broker.queues()).toEqual(['default']);
+  });
+});
+
+describe('servers with limits', () => {
+  it('one at a time for each account runs the tasks of an account in order, and accounts at once', async () => {
+    const world = await openWorld();
+    const log = new Log();
+    const handler = log.handler(world, (type) => 100 + 37 * type.charCodeAt(type.length - 1));
+    const limits = { default: { perKey: { concurrency: 1 } } };
+    for (let servers = 0; servers < 2; servers++) await world.start(handler, { limits, concurrency: 4 });
+    for (let n = 1; n <= 9; n++) {
+      for (const account of 'abcdef') await world.enqueue(`${account}${n}`, undefined, { key: account });
+    }
+    await world.advance(60_000);
+    for (const keys of log.together) expect(new Set(keys).size).toBe(keys.length);
+    expect(Math.max(...log.together.map((keys) => keys.length))).toBe(6);
+    for (const account of 'abcdef') {
+      const lines = log.lines.filter((line) => line[1] === account);
+      expect(lines).toEqual(
+        [1, 2, 3, 4, 5, 6, 7, 8, 9].flatMap((n) => [`+${account}${n}`, `-${account}${n}`]),
+      );
+    }
+  });
+
+  it('two servers together start as many tasks as the rate allows, each as soon as it may', async () => {
+    const world = await openWorld();
+    const startedAtMs: number[] = [];
+    const beganAtMs = world.clock.now();
+    const handler = (): unknown => startedAtMs.push(world.clock.now() - beganAtMs);
+    for (let n = 0; n < 12; n++) await world.enqueue();
+    const limits = { default: { rate: { tasks: 2, perMs: 1_000, burst: 3 } } };
+    for (let servers = 0; servers < 2; servers++) await world.start(handler, { limits });
+    await world.advance(10_000);
+    expect(startedAtMs).toEqual([0, 0, 0, 500, 1_000, 1_500, 2_000, 2_500, 3_000, 3_500, 4_000, 4_500]);
+  });
+
+  it('a key waits for its rate while a server runs the tasks of others', async () => {
+    const world = await openWorld();
+    const startedAtMs: Record<string, number> = {};
+    const limits = { default: { perKey: { rate: { tasks: 1, perMs: 60_000 } } } };
+    const beganAtMs = world.clock.now();
+    await world.start(({ type }) => (startedAtMs[type] = world.clock.now() - beganAtMs), {
+      limits,
+      concurrency: 1,
+    });
+    for (const type of ['a1', 'a2', 'b1', 'a3']) await world.enqueue(type, undefined, { key: type[0] });
+    await world.advance(1_000);
+    await world.enqueue('c1', undefined, { key: 'c' });
+    await world.advance(300_000);
+    expect(startedAtMs).toEqual({ a1: 0, b1: 0, c1: 1_000, a2: 60_000, a3: 120_000 });
+  });
+
+  it('strict priority passes over a queue that is held back, until it has a place', async () => {
+    const world = await openWorld();
+    const log = new Log();
+    const options = { concurrency: 2, strictPriority: true, queues: { high: 2, low: 1 } };
+    for (const type of ['low1', 'low2', 'low3', 'high1', 'high2', 'high3'])
+      await world.enqueue(type, undefined, { queue: type.slice(0, -1) });
+    await world.start(
+      log.handler(world, () => 1_000),
+      { ...options, limits: { high: { concurrency: 1 } } },
+    );
+    await world.advance(10_000);
+    const started = log.lines.filter((line) => line.startsWith('+'));
+    expect(started).toEqual(['+high1', '+low1', '+high2', '+low2', '+high3', '+low3']);
+  });
+
+  it('a task whose worker was lost keeps its place until it is recovered, and then runs again before the others', async () => {
+    const world = await openWorld();
+    const log = new Log();
+    for (const type of ['a1', 'a2']) await world.enqueue(type, undefined, { key: 'a' });
+    await world.broker.setLimits('default', { perKey: { concurrency: 1 } });
+    await world.broker.dequeue('default', 1, 20_000); // by a server that is killed
+    await world.start(
+      log.handler(world, () => 1_000),
+      { retryDelayMs: () => 0 },
+    );
+    await world.advance(15_000);
+    expect(log.lines).toEqual([]);
+    await world.advance(120_000);
+    expect(log.lines).toHaveLength(4);
+    expect(new Set(log.lines)).toEqual(new Set(['+a1', '-a1', '+a2', '-a2']));
+    expect(await world.broker.keys('default', { page: 1, size: 10 })).toEqual([]);
+  });
+
+  it('a server that is shut down frees the places of the runs that it interrupts', async () => {
+    const world = await openWorld();
+    const held = new Held();
+    const limits = { default: { perKey: { concurrency: 1 } } };
+    const first = await world.start(held.handler, { limits, shutdownTimeoutMs: 1_000 });
+    for (const type of ['a1', 'a2']) await world.enqueue(type, undefined, { key: 'a' });
+    const closed = first.shutdown();
+    await world.advance(5_000);
+    await closed;
+    const types: string[] = [];
+    await world.start(({ type }) => types.push(type), { limits });
+    expect(types).toEqual(['a1', 'a2']);
+  });
+});
