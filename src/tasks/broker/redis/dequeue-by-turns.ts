@@ -36,7 +36,11 @@ local function againInMs()
 end
 
 writeAnyway(LEASE)
-if listed > 0 and not redis.call('ZSCORE', RING, '') then enterKeys({ '' }) else unparkDue() end
+if listed > 0 and not redis.call('ZSCORE', RING, '') then
+  -- A Go server may have added a task without key, or ended one and so freed its place.
+  if redis.call('ZSCORE', PARKED, '') == 'inf' and not heldUntil('') then redis.call('ZREM', PARKED, '') end
+  enterKeys({ '' })
+else unparkDue() end
 local size, most = redis.call('ZCARD', RING), limit
 if l.c then most = math.min(most, l.c - redis.call('LLEN', ACTIVE)) end
 local queueFull, tokens
@@ -53,12 +57,8 @@ local perKey, read, mostRead = math.ceil(most / size) + 1, 0, most + 1000
 local perKeyDigits = tostring(perKey) -- Redis takes long to write a number that is an argument
 local inRing, nextInRing, again, nextAgain = {}, 1, {}, 1
 local function visit(key)
-  local prefix = key ~= '' and prefixOf(key)
-  local one = {
-    key = key, prefix = prefix, min = false, max = false, members = false, isWhole = false, full = false,
-    size = 0, at = 1, read = 0, used = 0, given = 0, left = math.huge,
-  }
-  if prefix then one.min, one.max = '[' .. prefix, '(' .. string.sub(prefix, 1, -2) .. ';' end
+  local one = { key = key, prefix = false, members = false, at = 1, isWhole = false, left = math.huge, given = 0, full = false }
+  if key ~= '' then one.prefix = prefixOf(key) end
   if l.kc then one.left = l.kc - activeOf(key) end
   if l.kt then
     one.full, tokens = bucket(redis.call('ZSCORE', RATES, key), l.kt, l.kb)
@@ -78,22 +78,24 @@ local function nextKey()
   return again[nextAgain - 1]
 end
 
+local listRead, listUsed = 0, 0
 local function readMembers(one)
-  local members
-  if one.prefix then
-    members = redis.call('ZRANGEBYLEX', WAITING, one.min, one.max, 'LIMIT', '0', perKeyDigits)
-    one.min = '(' .. (members[#members] or '')
+  local members, prefix = {}, one.prefix
+  if prefix then
+    local min = one.members and '(' .. one.members[#one.members] or '[' .. prefix
+    members = redis.call('ZRANGEBYLEX', WAITING, min, '(' .. string.sub(prefix, 1, -2) .. ';', 'LIMIT', '0', perKeyDigits)
   else
-    local found = redis.call('LRANGE', PENDING, -one.read - perKey, -one.read - 1)
-    members = {}
+    local found = redis.call('LRANGE', PENDING, -listRead - perKey, -listRead - 1)
     for i = #found, 1, -1 do members[#members + 1] = found[i] end
-    one.read = one.read + #found
+    listRead = listRead + #found
   end
-  one.members, one.size, one.at, one.isWhole = members, #members, 1, #members < perKey
+  one.members, one.at, one.isWhole = members, 1, #members < perKey
 end
 local function hasMore(one)
-  if one.at > one.size and not one.isWhole then readMembers(one) end
-  return one.at <= one.size
+  if one.members and one.at <= #one.members then return true end
+  if one.isWhole then return false end
+  readMembers(one)
+  return #one.members > 0
 end
 
 local ids, leases, runs, keyless, gone, ghosts, strays, seen = {}, {}, {}, {}, {}, {}, {}, {}
@@ -101,7 +103,7 @@ local ids, leases, runs, keyless, gone, ghosts, strays, seen = {}, {}, {}, {}, {
 local function firstOf(one)
   while read < mostRead and hasMore(one) do
     local member = one.members[one.at]
-    one.at, one.used, read = one.at + 1, one.used + 1, read + 1
+    one.at, read = one.at + 1, read + 1
     local id, task, isSound
     if one.prefix then
       id = string.sub(member, #one.prefix + 18)
@@ -109,7 +111,7 @@ local function firstOf(one)
       isSound = task[1] and task[3] == 'pending' and not seen[id]
       gone[#gone + 1] = member
     else
-      id = member
+      id, listUsed = member, listUsed + 1
       task = readTask(id, 'msg', 'x:recoveries', 'state', 'x:key')
       local isFree = task[3] == 'pending' or (task[3] == 'active' and not redis.call('ZSCORE', LEASE, id))
       isSound = task[1] and isFree and not seen[id]
@@ -123,14 +125,13 @@ local function firstOf(one)
   end
 end
 
-local leaving, parking, rates, withoutKey = {}, {}, {}, nil
+local leaving, parking, rates = {}, {}, {}
 local function noteRate(one)
   if one.given > 0 and one.full then append(rates, one.full + one.given * l.kt, one.key) end
 end
 while #ids < most and bytes > 0 and read < mostRead do
   local one = nextKey()
   if not one then break end
-  if one.key == '' then withoutKey = one end
   local id, task
   if one.left >= 1 then id, task = firstOf(one) end
   if id then
@@ -153,7 +154,7 @@ end
 if most < limit and #ids == most or #ids < most and read < mostRead and bytes > 0 then reply[2] = 0 end
 if #strays > 0 then reply[2] = 1 end
 
-if withoutKey and withoutKey.used > 0 then redis.call('LTRIM', PENDING, 0, -withoutKey.used - 1) end
+if listUsed > 0 then redis.call('LTRIM', PENDING, 0, -listUsed - 1) end
 for first = 1, #gone, 4000 do redis.call('ZREM', WAITING, unpack(gone, first, math.min(first + 3999, #gone))) end
 if #ghosts > 0 then redis.call('DEL', unpack(ghosts)) end
 if #ids > 0 then

@@ -1,3 +1,4 @@
+import { callEach } from '../../../core/report-uncaught.ts';
 import { requireIntegerAtLeast } from '../../../core/validate.ts';
 import { requireDuration } from '../../argument-checks.ts';
 import { leaseLost } from '../broker-errors.ts';
@@ -286,9 +287,24 @@ async function dequeue(
       redis.flows.set(queue, false);
       return redis.runIn(queue, DEQUEUE, args);
     }
-    redis.flows.comeAgain(queue, numberOf(againInMs));
+    awaitToken(redis, queue, numberOf(againInMs));
     return reply;
   });
+}
+
+/** Notifies the listeners after a time if tasks may run then. @param inMs - -1 for never. */
+function awaitToken(redis: RedisAccess, queue: string, inMs: number): void {
+  const isHeard = [...redis.listeners].some((listener) => listener.work !== undefined);
+  redis.flows.awaitToken(queue, isHeard ? inMs : -1, () => {
+    notifyOfTokens(redis, queue).catch(() => undefined); // servers poll as well
+  });
+}
+
+/** Notifies the listeners if tasks may run now; else when the next token comes. */
+export async function notifyOfTokens(redis: RedisAccess, queue: string): Promise<void> {
+  const [againInMs = NO_FLOW, mayRun] = listOf(await redis.runIn(queue, DEQUEUE_IN_FLOW, [0, 0, 0]));
+  if (mayRun === 1) callEach([...redis.listeners], (listener) => listener.work?.(queue));
+  else if (againInMs !== NO_FLOW) awaitToken(redis, queue, numberOf(againInMs));
 }
 
 /** Runs a script of a leased task that returns 1, or 0 if the lease is lost. @throws EscapementError `ERR_LEASE_LOST` */

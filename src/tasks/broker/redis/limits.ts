@@ -2,6 +2,7 @@ import { requireExistingQueueName, requirePage, requireQueueName } from '../../a
 import { limitsOf, requireLimits, type QueueLimits } from '../../queue-limits.ts';
 import type { KeyStats } from '../broker.ts';
 import { requireQueue } from './inspection.ts';
+import { notifyOfTokens } from './leases.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import { listOf, numberOf, Script, type ScriptArgument, type ScriptReply, textOf } from './script.ts';
 
@@ -222,7 +223,7 @@ export async function storeLimits(
   for (let cursor = '0', isFirst = true; isFirst || cursor !== '0'; isFirst = false) {
     cursor = textOf(await redis.runIn(queue, REARRANGE, [cursor, '', KEYS_PER_SCRIPT]));
   }
-  if (await redis.flows.read(queue)) await redis.flows.notify(queue);
+  if (await redis.flows.read(queue)) await notifyOfTokens(redis, queue);
 }
 
 /** Those of SET_LIMITS. */

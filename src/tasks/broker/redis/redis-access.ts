@@ -39,7 +39,7 @@ export class RedisAccess {
   readonly connection: RedisConnection;
   readonly settings: ResolvedBrokerSettings;
   readonly listeners = new Set<BrokerListener>();
-  readonly flows = new QueueFlows(this);
+  readonly flows: QueueFlows;
   readonly #coalescers = new Map<object, Coalescer<unknown, unknown>>();
   readonly #keys = new Map<string, QueueKeys>();
   /** The latest work of each key: see `inTurn`. */
@@ -49,6 +49,10 @@ export class RedisAccess {
   constructor(connection: RedisConnection, settings: ResolvedBrokerSettings) {
     this.connection = connection;
     this.settings = settings;
+    this.flows = new QueueFlows(settings.clock, async (queue) => {
+      const { limits, sequence } = this.keysOf(queue);
+      return (await this.send((client) => client.exists(limits, sequence))) > 0;
+    });
   }
 
   /** Whether keys without a common hash tag may be on different nodes. */

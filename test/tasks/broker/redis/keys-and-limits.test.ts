@@ -113,6 +113,17 @@ describe('keys and limits of Redis that another program does not know', () => {
     expect(await takeAll(broker)).toEqual(['a2']);
   });
 
+  it('the place of a task without key is free when a Go server has ended its run', async () => {
+    await broker.setLimits(QUEUE, { perKey: { concurrency: 1 } });
+    await put('1', '2');
+    await take(broker);
+    expect(await takeAll(broker)).toEqual([]);
+    await redis.zrem(keys.lease, '1'); // what asynq's `done` does
+    await redis.lrem(keys.active, 1, '1');
+    await redis.del(keys.task('1'));
+    expect(await takeAll(broker)).toEqual(['2']);
+  });
+
   it('a task without key that a Go client adds counts under the limits of a queue', async () => {
     await broker.setLimits(QUEUE, { perKey: { concurrency: 1, rate: { tasks: 2, perMs: LONG_MS } } });
     await put('1', 'a1');
