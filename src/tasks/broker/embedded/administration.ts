@@ -4,8 +4,7 @@ import { requireQueueName } from '../../argument-checks.ts';
 import { limitsOf, requireLimits } from '../../queue-limits.ts';
 import type { Operations } from '../broker-base.ts';
 import { brokerClosed, bulkState, queueNotEmpty, queueState, taskState } from '../broker-errors.ts';
-import type { QueueState } from './queue-state.ts';
-import { listOf } from './task-lists.ts';
+import { listOf, type QueueState } from './queue-state.ts';
 import type { TaskStore } from './task-store.ts';
 
 /** Rows that are changed in one turn of the event loop: a millisecond or less. */

@@ -7,8 +7,8 @@ import { INTERNALS, type EmbeddedBroker } from './embedded-broker.ts';
 import { replay } from './replay.ts';
 import { journaled, PayloadOnDisk } from './journaled-row.ts';
 import type { StoredBucket } from './pending-tasks.ts';
-import type { QueueState } from './queue-state.ts';
-import { listOf, NO_TIMER, WaitingList, type TaskList, type TaskRow } from './task-lists.ts';
+import { listOf, type QueueState } from './queue-state.ts';
+import { NO_TIMER, WaitingList, type TaskList, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
 /**

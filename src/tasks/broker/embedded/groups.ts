@@ -4,8 +4,8 @@ import type { Operations } from '../broker-base.ts';
 import { setLost } from '../broker-errors.ts';
 import type { GroupInfo, GroupLimits, GroupTaking, TaskSet } from '../broker.ts';
 import { recordOf } from './inspection.ts';
-import type { HeldSet, QueueState } from './queue-state.ts';
-import { NO_TIMER, TaskList, type TaskRow } from './task-lists.ts';
+import type { HeldSet, QueueList, QueueState } from './queue-state.ts';
+import { NO_TIMER, type TaskList, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
 const EMPTY: GroupTaking = Object.freeze({ set: undefined, againInMs: undefined });
@@ -65,11 +65,11 @@ function dueInMs(list: TaskList, { graceMs, maxDelayMs, maxSize }: GroupLimits, 
   return Math.max(inMs, 0);
 }
 
-function hold(store: TaskStore, list: TaskList, count: number, holdMs: number): TaskSet {
+function hold(store: TaskStore, list: QueueList, count: number, holdMs: number): TaskSet {
   const { queue, group } = list;
   const held: HeldSet = {
     id: randomUUID(),
-    list: new TaskList(queue, 'aggregating', group, true),
+    list: queue.groupList(group, true),
     endsAtMs: store.clock.now() + holdMs,
     timer: NO_TIMER,
   };

@@ -5,8 +5,8 @@ import { TASK_STATES, type TaskState } from '../../task-state.ts';
 import type { Operations } from '../broker-base.ts';
 import type { KeyStats, TaskRecord } from '../broker.ts';
 import { PayloadOnDisk } from './journaled-row.ts';
-import type { QueueState } from './queue-state.ts';
-import { listOf, type TaskList, type TaskRow } from './task-lists.ts';
+import { listOf, type QueueState } from './queue-state.ts';
+import type { TaskList, TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
 /** Returns a copy of a row for callers outside the broker. @param wallNowMs - the wall clock's time, if the caller has read it. */

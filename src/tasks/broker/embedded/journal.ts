@@ -17,8 +17,8 @@ import { EntryWriter } from './entry-bytes.ts';
 import { ENTRIES, Kind, writeRunFields, writeState, writeTask, type StoredState } from './journal-format.ts';
 import { Compaction } from './compaction.ts';
 import { journaled, LARGEST_IN_MEMORY_BYTES, PayloadOnDisk, type JournaledRow } from './journaled-row.ts';
-import type { QueueState } from './queue-state.ts';
-import { listOf, type TaskRow } from './task-lists.ts';
+import { listOf, type QueueState } from './queue-state.ts';
+import type { TaskRow } from './task-lists.ts';
 import type { StoreJournal, TaskStore } from './task-store.ts';
 
 /** When a change is durable, with the words of the disk queue. */

@@ -6,7 +6,8 @@ import { leaseLost, tickEarly } from '../broker-errors.ts';
 import { MARK_KEPT_MS, MOST_AHEAD_MS, MOST_SET_BACK_MS } from '../broker-settings.ts';
 import type { LeasedTask, NewTask, TaskFailure, TaskRecord } from '../broker.ts';
 import { recordOf } from './inspection.ts';
-import { listOf, type TaskRow } from './task-lists.ts';
+import { listOf } from './queue-state.ts';
+import type { TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
 const NO_TASKS: readonly LeasedTask[] = Object.freeze([]);

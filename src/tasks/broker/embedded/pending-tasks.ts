@@ -2,14 +2,19 @@ import type { Clock } from '../../../core/clock.ts';
 import type { SystemTimer } from '../../../timer/system-timer.ts';
 import type { QueueLimits, Rate } from '../../queue-limits.ts';
 import type { LimitKind } from '../broker.ts';
-import type { QueueState } from './queue-state.ts';
-import { NO_TIMER, TaskList, type TaskRow } from './task-lists.ts';
+import { NO_TIMER, TaskList, type Owner, type TaskRow } from './task-lists.ts';
+
+/** What pending tasks need of their queue: a `QueueState`. */
+interface PendingOwner extends Owner {
+  readonly isPaused: boolean;
+  readonly lists: { readonly active: TaskList };
+}
 
 /** What pending tasks need of the store. */
 export interface PendingHost {
   readonly clock: Clock;
   readonly timer: SystemTimer;
-  readonly notifications: { work(queue: QueueState): void };
+  readonly notifications: { work(queue: PendingOwner): void };
   readonly journal: { bucket(queue: string, name: string, fullAtWallMs: number): void } | undefined;
 }
 
@@ -38,7 +43,7 @@ export class KeyTasks extends TaskList {
   nextKey: KeyTasks | undefined = undefined;
   previousKey: KeyTasks | undefined = undefined;
 
-  constructor(queue: QueueState, pending: PendingTasks, key: string) {
+  constructor(queue: Owner, pending: PendingTasks, key: string) {
     super(queue, 'pending');
     this.#pending = pending;
     this.key = key;
@@ -74,7 +79,7 @@ export class KeyTasks extends TaskList {
 export class PendingTasks {
   readonly withoutKey: KeyTasks;
   size = 0;
-  readonly #queue: QueueState;
+  readonly #queue: PendingOwner;
   #host: PendingHost;
   #limits: QueueLimits | undefined;
   /** All but `withoutKey`: those that have tasks which wait or run, or a bucket that is not full. */
@@ -85,7 +90,7 @@ export class PendingTasks {
   #fullAtMs = -Infinity;
   #timer = NO_TIMER;
 
-  constructor(queue: QueueState, host: PendingHost) {
+  constructor(queue: PendingOwner, host: PendingHost) {
     this.#queue = queue;
     this.#host = host;
     this.withoutKey = new KeyTasks(queue, this, '');

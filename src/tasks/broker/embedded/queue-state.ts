@@ -79,10 +79,13 @@ function dayOf(wallMs: number): number {
   return Math.floor(wallMs / DAY_MS);
 }
 
+/** A list with its queue. Every list is one of a `QueueState`. */
+export type QueueList = TaskList & { readonly queue: QueueState };
+
 /** Tasks that were taken out of a group to be aggregated. */
 export interface HeldSet {
   readonly id: string;
-  readonly list: TaskList;
+  readonly list: QueueList;
   /** When its tasks return to the group, on the monotonic clock. */
   readonly endsAtMs: number;
   timer: TimerId;
@@ -120,7 +123,7 @@ export class QueueState {
     readonly retry: WaitingList;
   };
   /** Groups that have tasks. */
-  readonly groups = new Map<string, TaskList>();
+  readonly groups = new Map<string, QueueList>();
   readonly sets = new Map<string, HeldSet>();
   /** The latest tick of every schedule entry. */
   readonly ticks = new Map<string, number>();
@@ -190,13 +193,18 @@ export class QueueState {
   }
 
   /** Returns the list of a group, which is created if the group has no tasks. */
-  group(name: string): TaskList {
+  group(name: string): QueueList {
     let list = this.groups.get(name);
     if (list === undefined) {
-      list = new TaskList(this, 'aggregating', name);
+      list = this.groupList(name, false);
       this.groups.set(name, list);
     }
     return list;
+  }
+
+  /** Makes a list for tasks of a group, or of a set that is taken out of it. */
+  groupList(group: string, isHeld: boolean): QueueList {
+    return new TaskList(this, 'aggregating', group, isHeld) as QueueList;
   }
 
   /** Removes a row from its list. A group without tasks is removed. */
@@ -228,4 +236,10 @@ export class QueueState {
     for (const { list } of this.sets.values()) count += list.size;
     return count;
   }
+}
+
+/** Returns the list of a row, with its queue. @throws Error - it is in none. */
+export function listOf(row: TaskRow): QueueList {
+  if (row.list === undefined) throw new Error(`task '${row.message.id}' is in no list`);
+  return row.list as QueueList;
 }

@@ -25,8 +25,8 @@ import {
   PackedMemory,
   PayloadOnDisk,
 } from './journaled-row.ts';
-import type { QueueSettings, QueueState } from './queue-state.ts';
-import { listOf, TaskList, type TaskRow } from './task-lists.ts';
+import { listOf, type QueueSettings, type QueueState } from './queue-state.ts';
+import { TaskList, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
 /**

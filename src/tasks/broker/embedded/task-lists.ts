@@ -1,7 +1,6 @@
 import type { TimerId } from '../../../timer/system-timer.ts';
 import type { TaskMessage } from '../../task-message.ts';
 import type { TaskState } from '../../task-state.ts';
-import type { QueueState } from './queue-state.ts';
 import { RowsByTime } from './rows-by-time.ts';
 
 /*
@@ -60,9 +59,15 @@ export class TaskRow {
   }
 }
 
+/** The queue of a list: a `QueueState`, see `listOf` in queue-state.ts. */
+export interface Owner {
+  readonly name: string;
+  readonly isRemoved: boolean;
+}
+
 /** Rows in arrival order: those of one state of a queue, of one group, or of one set that was taken out of a group. */
 export class TaskList {
-  readonly queue: QueueState;
+  readonly queue: Owner;
   readonly state: TaskState;
   /** Empty unless its rows are aggregating. */
   readonly group: string;
@@ -72,7 +77,7 @@ export class TaskList {
   tail: TaskRow | undefined = undefined;
   size = 0;
 
-  constructor(queue: QueueState, state: TaskState, group = '', isHeld = false) {
+  constructor(queue: Owner, state: TaskState, group = '', isHeld = false) {
     this.queue = queue;
     this.state = state;
     this.group = group;
@@ -140,10 +145,4 @@ export class WaitingList extends TaskList {
     super.remove(row);
     this.byTime.remove(row);
   }
-}
-
-/** Returns the list of a row. @throws Error - it is in none. */
-export function listOf(row: TaskRow): TaskList {
-  if (row.list === undefined) throw new Error(`task '${row.message.id}' is in no list`);
-  return row.list;
 }

@@ -16,8 +16,8 @@ import { Notifications } from './notifications.ts';
 import type { TaskState } from '../../task-state.ts';
 import { JournaledRow } from './journaled-row.ts';
 import { UniqueLocks } from './unique-locks.ts';
-import { QueueState, type ListedState } from './queue-state.ts';
-import { listOf, NO_TIMER, TaskRow, type TaskList } from './task-lists.ts';
+import { listOf, QueueState, type ListedState } from './queue-state.ts';
+import { NO_TIMER, TaskRow, type TaskList } from './task-lists.ts';
 
 /** asynq's. */
 const EVENTS_KEPT = 1_000;
@@ -471,8 +471,8 @@ export class TaskStore {
   readonly #wake = (row: TaskRow): void => {
     row.timer = NO_TIMER;
     this.journal?.begin();
-    const { list } = row;
-    if (list === undefined || list.queue.isRemoved) return;
+    if (row.list === undefined || row.list.queue.isRemoved) return;
+    const list = listOf(row);
     if (list.state === 'active') {
       this.notifications.leaseExpired(list.queue);
       return;

@@ -3,8 +3,8 @@ import type { TaskState } from '../../task-state.ts';
 import { TASKS_PER_PIECE, type Piece, type Transfer, type WholeQueue, type WholeTask } from '../transfer.ts';
 import { limitsOf } from '../../queue-limits.ts';
 import type { TaskMessage } from '../../task-message.ts';
-import type { QueueSettings, QueueState } from './queue-state.ts';
-import { listOf, type TaskRow } from './task-lists.ts';
+import { listOf, type QueueSettings, type QueueState } from './queue-state.ts';
+import type { TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
 /** What a broker with a folder adds: reading payloads from the disk, and waiting until changes are there. */
