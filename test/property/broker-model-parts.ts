@@ -1,4 +1,12 @@
-import type { NewTask, TaskChange, TaskMessage, TaskRecord, TaskSet, TaskState } from 'escapement/tasks';
+import type {
+  GroupLimits,
+  NewTask,
+  TaskChange,
+  TaskMessage,
+  TaskRecord,
+  TaskSet,
+  TaskState,
+} from 'escapement/tasks';
 import { TASK_STATES } from '../../src/tasks/task-state.ts';
 import { GROUPS } from './broker-actions.ts';
 import { showTurns, type ModelTurns } from './broker-model-turns.ts';
@@ -69,6 +77,29 @@ export function failWith(code: string): never {
   throw Object.assign(new Error(code), { code });
 }
 
+/** What a call returns, or the code of its error. */
+export function outcomeOf(call: () => unknown): unknown {
+  try {
+    return call();
+  } catch (error) {
+    return (error as { code: string }).code;
+  }
+}
+
+/** In how many milliseconds a group is due with these tasks. */
+export function groupDueInMs(
+  waiting: readonly ModelTask[],
+  { graceMs, maxDelayMs, maxSize }: GroupLimits,
+  nowMs: number,
+): number | undefined {
+  const times = waiting.map(({ atMs }) => atMs);
+  if (times.length === 0) return undefined;
+  if (maxSize > 0 && times.length >= maxSize) return 0;
+  const quietMs = Math.max(...times) + graceMs - nowMs;
+  const delayMs = maxDelayMs === 0 ? Infinity : Math.min(...times) + maxDelayMs - nowMs;
+  return Math.max(0, Math.min(quietMs, delayMs));
+}
+
 /** Orders tasks by queue and id. */
 export function byId(a: Pick<ModelTask, 'message'>, b: Pick<ModelTask, 'message'>): number {
   return compare(`${a.message.queue} ${a.message.id}`, `${b.message.queue} ${b.message.id}`);
@@ -95,36 +126,36 @@ export function recordOf({ message, state, atMs, result, progress }: ModelTask, 
   };
 }
 
-/** The tasks of a queue: those of a state, those that wait in a group, and those that are listed of a group. */
-interface ListsOfQueue {
-  readonly listed: (state: TaskState) => readonly ModelTask[];
-  readonly waiting: (group: string) => readonly ModelTask[];
-  readonly grouped: (group: string) => readonly ModelTask[];
+/** The tasks of a state, in their order. */
+export function tasksIn(tasks: readonly ModelTask[], ties: Ties, state: TaskState): ModelTask[] {
+  return tasks.filter((row) => row.state === state).sort(orderOf(ties, state));
 }
 
-export function showQueue(
-  home: ModelQueue,
-  { listed, waiting, grouped }: ListsOfQueue,
-  nowMs: number,
-): unknown {
-  const recordsOf = (rows: readonly ModelTask[]): TaskRecord[] => rows.map((row) => recordOf(row, nowMs));
-  const sizes = GROUPS.map((group) => [group, waiting(group).length] as const);
+export function showQueue(home: ModelQueue, ties: Ties, showsHeld: boolean, nowMs: number): unknown {
+  const show = (rows: readonly ModelTask[]): TaskRecord[] => rows.map((row) => recordOf(row, nowMs));
+  const states = ['active', 'pending', 'scheduled', 'retry', 'archived', 'completed'] as const;
+  const [active = [], pending = [], ...others] = states.map((state) => tasksIn(home.tasks, ties, state));
+  const aggregating = tasksIn(home.tasks, ties, 'aggregating');
+  const groups = GROUPS.map((group) => {
+    const held = aggregating.filter(({ message, set }) => message.group === group && set !== undefined);
+    const waiting = aggregating.filter((row) => isWaitingIn(row, group));
+    return { group, size: waiting.length, tasks: [...waiting, ...(showsHeld ? held.sort(byId) : [])] };
+  });
   return {
     isPaused: home.isPaused,
     processed: home.processed,
     failed: home.failed,
     ...(showTurns(home, nowMs) as object),
-    tasks: (['active', 'pending', 'scheduled', 'retry', 'archived', 'completed'] as const).map((state) =>
-      recordsOf(listed(state)),
-    ),
-    sizes: Object.fromEntries(sizes.filter(([, size]) => size > 0)),
-    groups: Object.fromEntries(GROUPS.map((group) => [group, recordsOf(grouped(group))])),
-    aggregating: home.tasks.filter(({ state }) => state === 'aggregating').length,
+    // In which order keys are pending is not promised; nor, by ids, in which order tasks are active.
+    tasks: [ties === 'id' ? active.sort(byId) : active, pending.sort(byKey), ...others].map(show),
+    sizes: Object.fromEntries(groups.filter(({ size }) => size > 0).map(({ group, size }) => [group, size])),
+    groups: Object.fromEntries(groups.map(({ group, tasks }) => [group, show(tasks)])),
+    aggregating: aggregating.length,
   };
 }
 
 /** How tasks of a state are listed. */
-export function orderOf(ties: Ties, state: TaskState): (a: ModelTask, b: ModelTask) => number {
+function orderOf(ties: Ties, state: TaskState): (a: ModelTask, b: ModelTask) => number {
   const isQueued = state === 'pending' || state === 'active';
   if (ties === 'id' && !isQueued) return (a, b) => a.atMs - b.atMs || byId(a, b);
   const isByMoment = state === 'scheduled' || state === 'retry';

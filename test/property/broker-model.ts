@@ -12,18 +12,18 @@ import type {
   Tick,
 } from 'escapement/tasks';
 import {
-  byId,
-  byKey,
   emptyQueue,
   failWith,
+  groupDueInMs,
   isReplacedBy,
   isWaitingIn,
   newRow,
   NOT_SCHEDULED,
-  orderOf,
+  outcomeOf,
   recordOf,
   REFUSED,
   showQueue,
+  tasksIn,
   tie,
   type ModelEvent,
   type ModelLock,
@@ -95,13 +95,7 @@ export class BrokerModel {
   }
 
   enqueueMany(tasks: readonly NewTask[]): unknown[] {
-    return tasks.map((task) => {
-      try {
-        return this.enqueue(task);
-      } catch (error) {
-        return (error as { code: string }).code;
-      }
-    });
+    return tasks.map((task) => outcomeOf(() => this.enqueue(task)));
   }
 
   enqueueTick(task: NewTask, { entryKey, atMs }: Tick): TaskRecord | undefined {
@@ -195,17 +189,11 @@ export class BrokerModel {
   takeGroup(
     queue: string,
     group: string,
-    { graceMs, maxDelayMs, maxSize }: GroupLimits,
+    limits: GroupLimits,
     holdMs: number,
   ): { set: TaskSet | undefined; againInMs: number | undefined } {
-    const dueInMs = (): number | undefined => {
-      const times = this.#waiting(queue, group).map(({ atMs }) => atMs);
-      if (times.length === 0) return undefined;
-      if (maxSize > 0 && times.length >= maxSize) return 0;
-      const quietMs = Math.max(...times) + graceMs - this.#nowMs;
-      const delayMs = maxDelayMs === 0 ? Infinity : Math.min(...times) + maxDelayMs - this.#nowMs;
-      return Math.max(0, Math.min(quietMs, delayMs));
-    };
+    const { maxSize } = limits;
+    const dueInMs = (): number | undefined => groupDueInMs(this.#waiting(queue, group), limits, this.#nowMs);
     if (dueInMs() !== 0) return { set: undefined, againInMs: dueInMs() };
     const taken = this.#waiting(queue, group).slice(0, maxSize === 0 ? Infinity : maxSize);
     const shown = { id: `${++this.#serial}`, queue, group, messages: taken.map(({ message }) => message) };
@@ -229,24 +217,21 @@ export class BrokerModel {
   /** Nothing is left to sweep, but what is due at this very moment. */
   sweep(queues: readonly string[]): [number, number, number] {
     const counts: [number, number, number] = [0, 0, 0];
-    for (const queue of queues) {
-      for (const state of ['scheduled', 'retry'] as const) {
-        const due = this.#in(queue, state).filter(({ atMs }) => atMs <= this.#nowMs);
-        for (const row of due) this.#makeReady(row);
-        counts[0] += due.length;
-      }
+    const isDue = ({ atMs }: ModelTask): boolean => atMs <= this.#nowMs;
+    const dueIn = (...states: readonly TaskState[]): ModelTask[] =>
+      queues.flatMap((queue) => states.flatMap((state) => this.#in(queue, state).filter(isDue)));
+    for (const row of dueIn('scheduled', 'retry')) {
+      this.#makeReady(row);
+      counts[0]++;
     }
     for (const queue of queues) {
       for (const set of this.#queues.get(queue)?.sets ?? []) {
         if (set.endsAtMs <= this.#nowMs) counts[1] += this.#reclaim(queue, set);
       }
     }
-    for (const queue of queues) {
-      for (const state of ['completed', 'archived'] as const) {
-        const over = this.#in(queue, state).filter(({ atMs }) => atMs <= this.#nowMs);
-        for (const row of over) this.#remove(row);
-        counts[2] += over.length;
-      }
+    for (const row of dueIn('completed', 'archived')) {
+      this.#remove(row);
+      counts[2]++;
     }
     return counts;
   }
@@ -331,11 +316,9 @@ export class BrokerModel {
 
   /** As `shown` of the world reads it from the real one. */
   show(): unknown {
+    const { ties, showsHeld } = this.#options;
     const shown = [...this.#queues].map(([name, home]) => {
-      const listed = (state: TaskState): ModelTask[] => this.#listed(name, state);
-      const waiting = (group: string): ModelTask[] => this.#waiting(name, group);
-      const grouped = (group: string): ModelTask[] => this.#grouped(name, group);
-      return [name, showQueue(home, { listed, waiting, grouped }, this.#nowMs)] as const;
+      return [name, showQueue(home, ties, showsHeld, this.#nowMs)] as const;
     });
     return Object.fromEntries(shown.sort(([a], [b]) => (a < b ? -1 : 1)));
   }
@@ -349,12 +332,15 @@ export class BrokerModel {
         yield { atMs, armed, row, happen: this.#remove.bind(this, row) };
     }
     for (const set of home.sets) {
-      const happen = (): void => void this.#reclaim(queue, set);
-      yield { atMs: set.endsAtMs, armed: set.armed, row: undefined, happen };
+      yield {
+        atMs: set.endsAtMs,
+        armed: set.armed,
+        row: undefined,
+        happen: this.#reclaim.bind(this, queue, set),
+      };
     }
     for (const atMs of tokenTimes(home, this.#nowMs)) {
-      const happen = (): void => arrange(home, this.#nowMs);
-      yield { atMs, armed: 0, row: undefined, happen };
+      yield { atMs, armed: 0, row: undefined, happen: arrange.bind(undefined, home, atMs) };
     }
   }
 
@@ -371,22 +357,7 @@ export class BrokerModel {
   }
 
   #in(queue: string, state: TaskState): ModelTask[] {
-    const rows = (this.#queues.get(queue)?.tasks ?? []).filter((row) => row.state === state);
-    return rows.sort(orderOf(this.#options.ties, state));
-  }
-
-  /** Who is active in which order is not promised if it goes by ids; nor in which order keys are pending. */
-  #listed(queue: string, state: TaskState): ModelTask[] {
-    const rows = this.#in(queue, state);
-    if (state === 'pending') return rows.sort(byKey);
-    return state === 'active' && this.#options.ties === 'id' ? rows.sort(byId) : rows;
-  }
-
-  #grouped(queue: string, group: string): ModelTask[] {
-    const waiting = this.#waiting(queue, group);
-    if (!this.#options.showsHeld) return waiting;
-    const isHeld = ({ message, set }: ModelTask): boolean => message.group === group && set !== undefined;
-    return [...waiting, ...this.#in(queue, 'aggregating').filter(isHeld).sort(byId)];
+    return tasksIn(this.#queues.get(queue)?.tasks ?? [], this.#options.ties, state);
   }
 
   /** What waits in a group, and is in no set. */

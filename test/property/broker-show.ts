@@ -20,7 +20,7 @@ export type ShownBroker = Readonly<Record<string, ShownQueue>>;
 export async function showBroker(side: BrokerSide): Promise<ShownBroker> {
   const queues = await side.broker.queues();
   const shown = await Promise.all(queues.map((queue) => showQueue(side, queue)));
-  return Object.fromEntries(shown.map((one, at) => [queues[at], one]));
+  return Object.fromEntries(shown.map((one, at) => [queues[at] ?? '', one]));
 }
 
 async function showQueue(side: BrokerSide, queue: string): Promise<ShownQueue> {

@@ -6,6 +6,7 @@ import { describeDuplicates } from './duplicates.ts';
 import { describeForwarding } from './forwarding.ts';
 import { describeKeys } from './keys.ts';
 import { describeLimits } from './limits.ts';
+import { describeHeldTasks } from './held-tasks.ts';
 import { describeNotifications } from './notifications.ts';
 import { describeInspecting } from './inspecting.ts';
 import { describeMembers } from './members.ts';
@@ -29,6 +30,9 @@ export function describeBroker(make: BrokerFactory): void {
   });
   describe('limits', () => {
     describeLimits(make);
+  });
+  describe('tasks that are held back', () => {
+    describeHeldTasks(make);
   });
   describe('forwarding and recovering', () => {
     describeForwarding(make);

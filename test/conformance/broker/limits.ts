@@ -1,6 +1,6 @@
 import type { Broker, LeasedTask, QueueLimits, Rate } from 'escapement/tasks';
 import { describe, expect } from 'vitest';
-import { keyed, next, put } from './keys.ts';
+import { next, put } from './keys.ts';
 import {
   caseWith,
   catchUp,
@@ -11,7 +11,6 @@ import {
   newTask,
   QUEUE,
   take,
-  until,
   type BrokerFactory,
 } from './support.ts';
 
@@ -24,7 +23,7 @@ const ENDINGS: Readonly<Record<string, (broker: Broker, task: LeasedTask) => Pro
   'is discarded': (broker, task) => broker.discard(task),
 };
 
-const ONE_AT_A_TIME: Readonly<Record<string, QueueLimits>> = {
+export const ONE_AT_A_TIME: Readonly<Record<string, QueueLimits>> = {
   'of the queue': { concurrency: 1 },
   'of each key': { perKey: { concurrency: 1 } },
 };
@@ -32,10 +31,8 @@ const ONE_AT_A_TIME: Readonly<Record<string, QueueLimits>> = {
 /** Long enough that no token comes by itself while a test runs. */
 const TOKEN_MS = 10_000;
 const EARLY_MS = 2_000;
-/** Redis notifies by the clock of the host, which a test cannot put forward: it has to wait so long. */
-const SOON_MS = 800;
 
-const RATES: Readonly<Record<string, (rate: Rate) => QueueLimits>> = {
+export const RATES: Readonly<Record<string, (rate: Rate) => QueueLimits>> = {
   'of the queue': (rate) => ({ rate }),
   'of each key': (rate) => ({ perKey: { rate } }),
 };
@@ -45,22 +42,8 @@ function slow(burst: number): Rate {
 }
 
 /** How many tasks can be leased now. */
-async function countOf(broker: Broker): Promise<number> {
+export async function countOf(broker: Broker): Promise<number> {
   return (await next(broker)).length;
-}
-
-/** Notes the queues in which there is work. */
-async function listenTo(broker: Broker): Promise<string[]> {
-  const heard: string[] = [];
-  await broker.subscribe({ work: (queue) => heard.push(queue) }, [QUEUE, 'other']);
-  return heard;
-}
-
-/** Waits until all that was notified before has been heard, and requires that it was of no work in the queue. */
-async function expectSilence(broker: Broker, heard: readonly string[]): Promise<void> {
-  await broker.enqueue(newTask({ queue: 'other' }));
-  await until(() => heard.includes('other'));
-  expect(heard).not.toContain(QUEUE);
 }
 
 export function describeLimits(make: BrokerFactory): void {
@@ -272,174 +255,6 @@ export function describeLimits(make: BrokerFactory): void {
       await advance(1_000 + precisionMs);
       expect(await broker.recover([QUEUE], 0, LONG_MS)).toHaveLength(1);
       expect(await next(broker)).toEqual(['a2']);
-    });
-  });
-
-  describe('notifications of tasks that were held back', () => {
-    for (const [which, limits] of Object.entries(ONE_AT_A_TIME)) {
-      it(`a task that has no place ${which} wakes no listener, and wakes all when a place is free`, async ({
-        broker,
-      }) => {
-        await broker.setLimits(QUEUE, limits);
-        await put(broker, 'a1');
-        const task = await take(broker);
-        const listeners = [await listenTo(broker), await listenTo(broker)] as const;
-        await put(broker, 'a2', 'a3');
-        await broker.enqueueMany([keyed('a4'), { ...keyed('a5'), isNext: true }]);
-        for (const heard of listeners) await expectSilence(broker, heard);
-        await broker.complete(task);
-        await until(() => listeners.every((heard) => heard.includes(QUEUE)));
-      });
-    }
-
-    for (const [which, limitsOf] of Object.entries(RATES)) {
-      it(`a task that has no token ${which} wakes no listener, and wakes all when the token comes`, async ({
-        broker,
-        advance,
-        precisionMs,
-      }) => {
-        await broker.setLimits(QUEUE, limitsOf({ tasks: 1, perMs: SOON_MS }));
-        await put(broker, 'a1', 'a2');
-        const listeners = [await listenTo(broker), await listenTo(broker)] as const;
-        await take(broker);
-        await put(broker, 'a3');
-        for (const heard of listeners) await expectSilence(broker, heard);
-        await advance(SOON_MS + precisionMs);
-        await until(() => listeners.every((heard) => heard.includes(QUEUE)));
-        expect(await next(broker, 1)).toEqual(['a2']);
-      });
-    }
-
-    it('a rate that is raised wakes the listeners, at the latest when its next token comes', async ({
-      broker,
-      advance,
-      precisionMs,
-    }) => {
-      for (const limitsOf of Object.values(RATES)) {
-        await broker.setLimits(QUEUE, limitsOf({ tasks: 1, perMs: LONG_MS }));
-        await broker.enqueueMany([newTask({ key: 'a' }), newTask({ key: 'a' })]);
-        const heard = await listenTo(broker);
-        expect(await countOf(broker)).toBe(1);
-        await broker.setLimits(QUEUE, limitsOf({ tasks: 1, perMs: SOON_MS }));
-        await advance(SOON_MS + precisionMs);
-        await until(() => heard.includes(QUEUE));
-        expect(await countOf(broker)).toBe(1);
-        await broker.setLimits(QUEUE, undefined);
-      }
-    });
-
-    it('a token wakes no listener if nothing waits for it', async ({ broker, advance }) => {
-      await broker.setLimits(QUEUE, {
-        rate: { tasks: 1, perMs: 1_000 },
-        perKey: { rate: { tasks: 1, perMs: 1_000 } },
-      });
-      await put(broker, 'a1');
-      await take(broker);
-      const heard = await listenTo(broker);
-      await advance(5_000);
-      await expectSilence(broker, heard);
-    });
-
-    it('limits that are raised or removed wake the listeners', async ({ broker }) => {
-      await broker.setLimits(QUEUE, { concurrency: 1, perKey: { concurrency: 1 } });
-      await put(broker, 'a1', 'a2', 'a3', 'b1');
-      await take(broker);
-      const heard = await listenTo(broker);
-      await broker.setLimits(QUEUE, { concurrency: 2, perKey: { concurrency: 1 } });
-      await until(() => heard.includes(QUEUE));
-      await take(broker);
-      heard.length = 0;
-      await broker.setLimits(QUEUE, undefined);
-      await until(() => heard.includes(QUEUE));
-    });
-  });
-
-  describe('what is shown of keys and limits', () => {
-    it('the keys that have pending or active tasks are listed, with what holds them back', async ({
-      broker,
-      precisionMs,
-    }) => {
-      const rate = { tasks: 1, perMs: LONG_MS, burst: 2 };
-      await broker.setLimits(QUEUE, { perKey: { concurrency: 1, rate } });
-      expect(await broker.keys(QUEUE, { page: 1, size: 10 })).toEqual([]);
-      await put(broker, 'done1', 'a1', 'a2', 'a3', 'fast1', 'fast2', 'fast3', '1');
-      await broker.enqueue(keyed('later1', { processAtMs: broker.clock.wallNow() + LONG_MS }));
-      await broker.enqueue(keyed('grouped1', { group: 'g' }));
-      const [done, , fast1] = await broker.dequeue(QUEUE, 3, LONG_MS);
-      if (done === undefined || fast1 === undefined) throw new Error('there were three');
-      await broker.complete(done);
-      await broker.complete(fast1);
-      await put(broker, 'b1');
-      const [, fast2] = await broker.dequeue(QUEUE, 2, LONG_MS);
-      if (fast2 === undefined) throw new Error('fast2 was to be leased');
-      expect(fast2.message.id).toBe('fast2');
-      await broker.complete(fast2);
-
-      const pages = await Promise.all([1, 2, 3].map((page) => broker.keys(QUEUE, { page, size: 2 })));
-      expect(pages.map((page) => page.length)).toEqual([2, 2, 0]);
-      const shown = new Map(pages.flat().map((stats) => [stats.key, stats]));
-      const againInMs = shown.get('fast')?.againInMs ?? NaN;
-      expect(againInMs).toBeGreaterThan(LONG_MS - 10_000 - precisionMs);
-      expect(againInMs).toBeLessThanOrEqual(LONG_MS);
-      const free = { heldBy: undefined, againInMs: undefined };
-      expect(Object.fromEntries(shown)).toEqual({
-        '': { key: '', pending: 0, active: 1, heldBy: 'concurrency', againInMs: undefined },
-        a: { key: 'a', pending: 2, active: 1, heldBy: 'concurrency', againInMs: undefined },
-        b: { key: 'b', pending: 1, active: 0, ...free },
-        fast: { key: 'fast', pending: 1, active: 0, heldBy: 'rate', againInMs },
-      });
-    });
-
-    it('a queue shows how many of its pending tasks are held back by which kind of limit', async ({
-      broker,
-    }) => {
-      const held = async (): Promise<unknown> => (await broker.queueStats(QUEUE)).held;
-      await put(broker, 'a1', 'a2', 'a3', 'b1', 'b2');
-      expect(await held()).toEqual({ concurrency: 0, rate: 0 });
-      await broker.setLimits(QUEUE, { perKey: { concurrency: 1 } });
-      expect(await held()).toEqual({ concurrency: 0, rate: 0 });
-      await take(broker);
-      expect(await held()).toEqual({ concurrency: 2, rate: 0 });
-      await broker.setLimits(QUEUE, { concurrency: 1, perKey: { concurrency: 1 } });
-      expect(await held()).toEqual({ concurrency: 4, rate: 0 });
-      const rate = { tasks: 1, perMs: LONG_MS };
-      await broker.setLimits(QUEUE, { perKey: { rate } });
-      await take(broker);
-      expect(await held()).toEqual({ concurrency: 0, rate: 1 });
-      await broker.setLimits(QUEUE, { rate });
-      await take(broker);
-      expect(await held()).toEqual({ concurrency: 0, rate: 2 });
-      await broker.setLimits(QUEUE, undefined);
-      expect(await held()).toEqual({ concurrency: 0, rate: 0 });
-    });
-
-    it('a queue shows how long the oldest task has waited that no limit and no pause holds back', async ({
-      broker,
-      advance,
-      precisionMs,
-    }) => {
-      const expectRunnable = async (ms: number): Promise<void> => {
-        const { runnableMs } = await broker.queueStats(QUEUE);
-        expect(runnableMs).toBeGreaterThanOrEqual(ms);
-        expect(runnableMs).toBeLessThan(ms + 5_000 + precisionMs);
-      };
-      await broker.setLimits(QUEUE, { perKey: { concurrency: 1 } });
-      expect((await broker.queueStats(QUEUE)).runnableMs).toBe(0);
-      await put(broker, 'a1', 'a2');
-      await take(broker);
-      await advance(60_000);
-      expect((await broker.queueStats(QUEUE)).runnableMs).toBe(0);
-      await put(broker, 'b1');
-      await advance(10_000);
-      await put(broker, 'c1');
-      await expectRunnable(10_000);
-      await broker.pause(QUEUE);
-      expect((await broker.queueStats(QUEUE)).runnableMs).toBe(0);
-      await broker.resume(QUEUE);
-      await broker.setLimits(QUEUE, undefined);
-      await expectRunnable(70_000);
-      await broker.setLimits(QUEUE, { concurrency: 1 });
-      expect((await broker.queueStats(QUEUE)).runnableMs).toBe(0);
     });
   });
 

@@ -151,22 +151,6 @@ describe('a reopened broker', () => {
     expect(await broker.enqueueEvents('entry', FIRST)).toEqual([{ taskId: 't', atMs: 7 }]);
   });
 
-  test('keeps limits and the tokens that were taken, but not those from before the limits were removed', async () => {
-    const limits = { rate: { tasks: 2, perMs: LONG_MS }, perKey: { rate: { tasks: 1, perMs: LONG_MS } } };
-    let broker = await open();
-    await broker.setLimits(QUEUE, limits);
-    for (const key of ['a', 'a', 'b', 'b', 'c']) await broker.enqueue(newTask({ key }));
-    await broker.complete(await leaseOne(broker, QUEUE));
-    broker = await reopen(broker);
-    expect(await broker.limits(QUEUE)).toMatchObject(limits);
-    expect(await broker.keys(QUEUE, { page: 1, size: 1 })).toMatchObject([{ key: 'a', heldBy: 'rate' }]);
-    expect(await broker.dequeue(QUEUE, 10, LONG_MS)).toMatchObject([{ message: { key: 'b' } }]);
-    await broker.setLimits(QUEUE, undefined);
-    await broker.setLimits(QUEUE, limits);
-    broker = await reopen(broker);
-    expect(await broker.dequeue(QUEUE, 10, LONG_MS)).toHaveLength(2);
-  });
-
   test('keeps unique locks for as long as they last', async () => {
     let broker = await open();
     await broker.enqueue(newTask({ uniqueKey: 'key', uniqueTtlMs: 10_000 }));
@@ -343,27 +327,6 @@ describe('a disk that is full', () => {
     broker = await open({}, disk);
     expect((await broker.queueStats(QUEUE)).counts).toEqual(before.counts);
     expect(await broker.task(QUEUE, 'before')).toMatchObject({ state: 'archived' });
-  });
-
-  test('costs no run its place, and frees none', async () => {
-    const disk = new SmallDisk(new RecordingFileSystem(), 1e9);
-    const broker = await open({ maxBytesPerFile: 4_096 }, disk);
-    await broker.setLimits(QUEUE, { concurrency: 2, perKey: { concurrency: 1 } });
-    for (const key of ['a', 'a', 'b', 'b', 'c']) await broker.enqueue(newTask({ key }));
-    const [a, b] = await broker.dequeue(QUEUE, 10, LONG_MS);
-    if (a === undefined || b === undefined) throw new Error('two keys have a place');
-    disk.capacity = 0;
-    const large = newTask({ payload: new Uint8Array(9_000) });
-    expect(await codeOf(broker.enqueue(large))).toBe('ERR_BROKER_UNAVAILABLE');
-    expect(await codeOf(broker.complete(a))).toBe('ERR_BROKER_UNAVAILABLE');
-    disk.capacity = 1e9;
-    await clock.advanceAsync(1_000);
-    checkBroker(broker);
-    expect(await broker.dequeue(QUEUE, 10, LONG_MS)).toEqual([]);
-    await broker.complete(a);
-    await broker.complete(b);
-    const leased = await broker.dequeue(QUEUE, 10, LONG_MS);
-    expect(leased.map(({ message }) => message.key)).toEqual(['c', 'a']);
   });
 
   test('is read again aside: a reload that fails half-way shows nothing of itself, and costs no lease', async () => {

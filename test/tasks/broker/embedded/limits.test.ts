@@ -1,0 +1,99 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { EmbeddedBroker } from 'escapement/tasks';
+import { checkBroker, ManualClock } from 'escapement/testing';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { FILE_SYSTEM, type FileSystem } from '../../../../src/log/file-system.ts';
+import { expectCode, LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
+import { RecordingFileSystem } from '../../../diskqueue/recording-file-system.ts';
+import { SmallDisk } from '../../../diskqueue/small-disk.ts';
+
+let dataPath: string;
+let clock: ManualClock;
+const opened: EmbeddedBroker[] = [];
+
+beforeEach(() => {
+  dataPath = mkdtempSync(join(tmpdir(), 'escapement-limits-'));
+  clock = new ManualClock({ nowMs: 5_000, wallMs: 1_795_262_400_000 });
+});
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((broker) => broker.close()));
+  rmSync(dataPath, { recursive: true });
+});
+
+async function open(files?: FileSystem): Promise<EmbeddedBroker> {
+  const options = { clock, dataPath, maxBytesPerFile: 4_096 };
+  const broker = await EmbeddedBroker.open({ ...options, ...(files && { [FILE_SYSTEM]: files }) });
+  opened.push(broker);
+  return broker;
+}
+
+describe('a flood of tasks', () => {
+  const others = Array.from('bcdefghijk');
+
+  async function flooded(count: number, keyOf: (n: number) => string): Promise<EmbeddedBroker> {
+    const broker = await EmbeddedBroker.open({ clock: new ManualClock() });
+    await broker.enqueueMany(Array.from({ length: count }, (_, n) => newTask({ key: keyOf(n) })));
+    return broker;
+  }
+
+  test('behind a hundred thousand tasks of one key a task of each of ten others starts after at most ten', async () => {
+    const broker = await flooded(100_000, () => 'a');
+    for (const key of others) await broker.enqueue(newTask({ key }));
+    const started = await broker.dequeue(QUEUE, 1 + others.length, LONG_MS);
+    expect(started.map(({ message }) => message.key)).toEqual(['a', ...others]);
+  });
+
+  test('tasks of twenty thousand keys that are held back start about as fast as those of one key', async () => {
+    const [ofMany, ofOne] = [await flooded(20_000, String), await flooded(20_000, () => 'a')];
+    const cpuMs = [];
+    for (const broker of [ofMany, ofOne]) {
+      await broker.setLimits(QUEUE, { concurrency: 1, perKey: { rate: { tasks: 1_000, perMs: 1 } } });
+      const { user } = process.cpuUsage();
+      for (let n = 0; n < 500; n++) await broker.complete(await take(broker));
+      cpuMs.push((process.cpuUsage().user - user) / 1_000);
+    }
+    // If each looked at every key, it would be hundreds of times as long.
+    expect(cpuMs[0]).toBeLessThan(20 * (cpuMs[1] ?? NaN) + 100);
+  });
+});
+
+test('a reopened broker keeps limits and the tokens that were taken, but not those from before the limits were removed', async () => {
+  const limits = { rate: { tasks: 2, perMs: LONG_MS }, perKey: { rate: { tasks: 1, perMs: LONG_MS } } };
+  let broker = await open();
+  await broker.setLimits(QUEUE, limits);
+  for (const key of ['a', 'a', 'b', 'b', 'c']) await broker.enqueue(newTask({ key }));
+  await broker.complete(await take(broker));
+  await broker.close();
+  broker = await open();
+  expect(await broker.limits(QUEUE)).toMatchObject(limits);
+  expect(await broker.keys(QUEUE, { page: 1, size: 1 })).toMatchObject([{ key: 'a', heldBy: 'rate' }]);
+  expect(await broker.dequeue(QUEUE, 10, LONG_MS)).toMatchObject([{ message: { key: 'b' } }]);
+  await broker.setLimits(QUEUE, undefined);
+  await broker.setLimits(QUEUE, limits);
+  await broker.close();
+  broker = await open();
+  expect(await broker.dequeue(QUEUE, 10, LONG_MS)).toHaveLength(2);
+});
+
+test('a disk that is full costs no run its place, and frees none', async () => {
+  const disk = new SmallDisk(new RecordingFileSystem(), 1e9);
+  const broker = await open(disk);
+  await broker.setLimits(QUEUE, { concurrency: 2, perKey: { concurrency: 1 } });
+  for (const key of ['a', 'a', 'b', 'b', 'c']) await broker.enqueue(newTask({ key }));
+  const [a, b] = await broker.dequeue(QUEUE, 10, LONG_MS);
+  if (a === undefined || b === undefined) throw new Error('two keys have a place');
+  disk.capacity = 0;
+  const large = newTask({ payload: new Uint8Array(9_000) });
+  await expectCode('ERR_BROKER_UNAVAILABLE', broker.enqueue(large));
+  await expectCode('ERR_BROKER_UNAVAILABLE', broker.complete(a));
+  disk.capacity = 1e9;
+  await clock.advanceAsync(1_000);
+  checkBroker(broker);
+  expect(await broker.dequeue(QUEUE, 10, LONG_MS)).toEqual([]);
+  await broker.complete(a);
+  await broker.complete(b);
+  const leased = await broker.dequeue(QUEUE, 10, LONG_MS);
+  expect(leased.map(({ message }) => message.key)).toEqual(['c', 'a']);
+});
