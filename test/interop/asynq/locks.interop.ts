@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Task, type TaskInfo, type TaskOptions } from '../../../src/tasks.ts';
 import { describeEachGo } from './support/describe-each-go.ts';
+import { textOf } from './support/go-driver.ts';
 import type { GoTaskInfo } from './support/go-types.ts';
 
 const HOUR_MS = 3_600_000;
@@ -95,6 +96,35 @@ describe('a lock', () => {
       await world().untilGoSays(queue, ID, 'archived');
       await server.shutdown();
       await theirs(queue, {}, 'fail');
+    });
+
+    it('of a key of its own is one lock of one task for Go, however often the task was replaced', async () => {
+      const queue = world().newQueue();
+      const later = { queue, uniqueKey: 'report', uniqueTtlMs: HOUR_MS, processInMs: HOUR_MS };
+      const { id } = await world().client.enqueue(new Task('succeed', { version: 1 }, later));
+      const debounced = new Task('succeed', { version: 2 }, { ...later, onDuplicate: 'extend' });
+      expect((await world().client.enqueue(debounced)).id).toBe(id);
+      await world().untilGoSays(queue, id, 'scheduled');
+      const now = { processInMs: 0, onDuplicate: 'replace' } as const;
+      await world().client.enqueue(new Task('succeed', { version: 3 }, { ...later, ...now }));
+      expect(await world().redis.keys(`asynq:{${queue}}:t:*`)).toHaveLength(1);
+      expect(await world().redis.keys(`asynq:{${queue}}:unique:*`)).toHaveLength(1);
+      await world().serveInGo(queue);
+      expect(textOf((await world().go.heard('started', id)).payload)).toBe('{"version":3}');
+      await world().untilGone(queue, id);
+      expect(await world().redis.keys(`asynq:{${queue}}:unique:*`)).toEqual([]);
+    });
+
+    it('of a task of Go lets ours replace it while it waits, and not while Go runs it', async () => {
+      const queue = world().newQueue();
+      const { ID } = await theirs(queue, { processInMs: HOUR_MS }, 'hang');
+      const replaced = await ours(queue, { onDuplicate: 'replace' }, 'hang');
+      expect(replaced).toMatchObject({ id: ID, state: 'pending' });
+      await world().serveInGo(queue);
+      await world().go.heard('started', ID);
+      await expect(ours(queue, { onDuplicate: 'replace' }, 'hang')).rejects.toMatchObject(isTaken);
+      await world().go.inspect('CancelProcessing', ID);
+      await world().go.heard('stopped', ID);
     });
 
     it('of somebody else is left alone by who comes too late', async () => {
