@@ -5,10 +5,10 @@ const codeOf = (error: unknown): string | undefined =>
   error instanceof EscapementError ? error.code : undefined;
 
 /** With an id it can be tried until it is known to be there. */
-export async function enqueueSurely(client: Client, taskId: string): Promise<void> {
+export async function enqueueSurely(client: Client, taskId: string, key?: string): Promise<void> {
   for (;;) {
     try {
-      await client.enqueue(new Task('work', taskId), { taskId, retentionMs: 86_400_000 });
+      await client.enqueue(new Task('work', taskId), { taskId, key, retentionMs: 86_400_000 });
       return;
     } catch (error) {
       if (codeOf(error) === 'ERR_TASK_ID_CONFLICT') return;

@@ -31,7 +31,11 @@ class JumpingClock implements Clock {
   }
 }
 
-/** A client that enqueues one task after the other, and a server that runs them, whatever happens to Redis. */
+/**
+ * A client that enqueues one task after the other, and a server that runs them, whatever happens to Redis.
+ *
+ * With keys there are five of them, and at most one task of each is active.
+ */
 export class OutageWorld {
   readonly health: RedisHealth[] = [];
   readonly broker: RedisBroker;
@@ -42,7 +46,10 @@ export class OutageWorld {
   #server: Server | undefined;
   #enqueued = 0;
 
-  constructor(url: string) {
+  readonly #hasKeys: boolean;
+
+  constructor(url: string, { hasKeys = false } = {}) {
+    this.#hasKeys = hasKeys;
     this.broker = new RedisBroker({
       url,
       clock: this.#clock,
@@ -64,6 +71,7 @@ export class OutageWorld {
       delayedTaskCheckIntervalMs: 200,
       retryDelayMs: () => 0,
       maxRecoveries: 100,
+      limits: this.#hasKeys ? { default: { perKey: { concurrency: 1 } } } : {},
     });
     this.#server = server;
     await server.start(async (task) => {
@@ -93,7 +101,8 @@ export class OutageWorld {
   }
 
   async #enqueueNext(): Promise<void> {
-    await enqueueSurely(this.#client, String(this.#enqueued));
+    const key = this.#hasKeys ? `key ${this.#enqueued % 5}` : undefined;
+    await enqueueSurely(this.#client, String(this.#enqueued), key);
     this.#enqueued++;
   }
 
@@ -120,6 +129,7 @@ export class OutageWorld {
       const { completed, size } = await inspector.getQueueInfo('default');
       return completed === this.#enqueued && size === this.#enqueued;
     });
+    if ((await inspector.keys('default')).length > 0) throw new Error('a place is taken, and nothing runs');
     if (this.ran.size !== this.#enqueued) throw new Error('a task is completed and has not run');
   }
 

@@ -18,8 +18,12 @@ async function startRedis({ onTestFinished }: TestContext, ...args: string[]): P
   return server;
 }
 
-async function startWorld({ onTestFinished }: TestContext, url: string): Promise<OutageWorld> {
-  const world = new OutageWorld(url);
+async function startWorld(
+  { onTestFinished }: TestContext,
+  url: string,
+  options?: { readonly hasKeys: boolean },
+): Promise<OutageWorld> {
+  const world = new OutageWorld(url, options);
   onTestFinished(() => world.close());
   await world.start();
   return world;
@@ -45,9 +49,9 @@ async function statistic(server: RedisProcess, name: string): Promise<number> {
 }
 
 describe.concurrent('tasks of a client and a server during an outage', () => {
-  it('all tasks are done although Redis is restarted', async (context) => {
+  it('all tasks are done, and no place of a key is lost, although Redis is restarted', async (context) => {
     const server = await startRedis(context, '--appendonly', 'yes', '--appendfsync', 'always');
-    const world = await startWorld(context, server.url);
+    const world = await startWorld(context, server.url, { hasKeys: true });
     const endEnqueuing = world.keepEnqueuing();
     await world.untilRan(TASKS);
     await server.kill();
@@ -102,9 +106,9 @@ describe('tasks of a client and a server with sentinels', () => {
     expect(world.states).toEqual(['ready', 'unavailable', 'ready']);
   }, 60_000);
 
-  it('all tasks are done although the primary is replaced, if one without replicas refuses writes', async (context) => {
+  it('all tasks are done, and no place of a key is lost, although the primary is replaced, if one without replicas refuses writes', async (context) => {
     const redis = await startSentinels(context, '--min-replicas-to-write', '1');
-    const world = await startWorld(context, redis.url);
+    const world = await startWorld(context, redis.url, { hasKeys: true });
     await enqueueOnBoth(world, redis);
     await redis.failover();
     await world.enqueue(TASKS);
