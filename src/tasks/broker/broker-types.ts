@@ -277,8 +277,8 @@ export interface QueueStats {
    */
   readonly held: Readonly<Record<LimitKind, number>>;
   /**
-   * How long the pending task has waited that was added first, of those that neither a limit nor a pause holds back, in milliseconds;
-   * 0 if there is none. If many keys wait, of the tasks of the thousand keys whose turn is next.
+   * How long the pending task has waited that waits longest, of the first ones of all keys that neither a limit nor a pause holds back,
+   * in milliseconds; 0 if there is none. If many keys wait, of the thousand keys whose turn is next.
    */
   readonly runnableMs: number;
   /** Whether it is paused: nothing is dequeued. */
