@@ -9,7 +9,7 @@ export default tseslint.config(
   {
     languageOptions: {
       parserOptions: {
-        projectService: { allowDefaultProject: ['eslint.config.js'] },
+        project: './tsconfig.json',
         tsconfigRootDir: import.meta.dirname,
       },
     },
