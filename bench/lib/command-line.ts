@@ -47,7 +47,7 @@ export function parseCommandLine(
     .description('Measures this library against the alternatives to it.')
     .argument('[part]', 'the part to run (default: all)')
     .option('--filter <word>', 'run only cases whose name contains WORD, ignoring case')
-    .option('--quick', 'smoke run: every case with one round and smaller sizes, targets not judged')
+    .option('--quick', 'smoke run: every case with fewer rounds and smaller sizes, targets not judged')
     .option('--json <file>', 'write machine, date and every sample of every round to FILE')
     .option('--compare <file>', 'print now / then against a FILE that --json wrote')
     .option('--html <file>', 'write a report with charts to FILE')

@@ -28,6 +28,8 @@ import { judge, type CaseResult, type ContestantResult } from './result.ts';
 import { median } from './statistics.ts';
 
 const DEFAULT_ROUNDS = 5;
+/** Two, so that both directions of the order are used. */
+const QUICK_ROUNDS = 2;
 /** Share of the size that a bulk case is warmed up with, unrecorded: its timed section runs only once a round. */
 const WARM_UP_SHARE = 0.1;
 const LONGEST_PAUSE = 'longest gc pause';
@@ -52,8 +54,9 @@ export function stepsOf(definition: BenchCase, isQuick: boolean): number {
   return able * roundsOf(definition, isQuick);
 }
 
-function roundsOf({ rounds = DEFAULT_ROUNDS }: BenchCase, isQuick: boolean): number {
-  return isQuick ? 1 : rounds;
+function roundsOf({ kind, rounds = DEFAULT_ROUNDS }: BenchCase, isQuick: boolean): number {
+  if (isQuick) return kind === 'scenario' ? 1 : QUICK_ROUNDS;
+  return rounds;
 }
 
 export async function runCase(definition: BenchCase, options: RunOptions): Promise<CaseResult> {
