@@ -114,13 +114,13 @@ export class OutageWorld {
 
   /**
    * Waits until every task is completed. Those whose lease went to nobody, because the answer was lost, are recovered when it is
-   * over: by another server, later.
+   * over: by another server, later. Until then they hold back the others with their key.
    */
   async complete(): Promise<void> {
     const inspector = new Inspector({ broker: this.broker });
     await until('what can be reached is done', async () => {
-      const { pending, scheduled, retry } = await inspector.getQueueInfo('default');
-      return pending + scheduled + retry === 0;
+      const { pending, held, scheduled, retry } = await inspector.getQueueInfo('default');
+      return pending - held.concurrency + scheduled + retry === 0;
     });
     await this.stop();
     this.#clock.jump(LEASES_ARE_OVER_MS);
