@@ -3,7 +3,7 @@ import { checkBroker, ManualClock } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
 import { newTaskOf } from '../../src/tasks/task-options.ts';
 import { failure, LONG_MS, newTask, QUEUE, take } from '../conformance/broker/support.ts';
-import { collect, heldBytes } from './collect.ts';
+import { heldBytes, isCollected } from './collect.ts';
 
 /** What a test process moves by on its own. */
 const SLACK_BYTES = 2_000_000;
@@ -115,8 +115,7 @@ describe('a task is held by nothing, although the broker goes on', () => {
       return new WeakRef(payload);
     };
     const payload = await useAndForget();
-    await collect();
-    expect(payload.deref()).toBeUndefined();
+    expect(await isCollected(payload)).toBe(true);
     expect(heard).toContain('a');
     checkBroker(broker);
     await broker.enqueue(newTask({ id: 'a', uniqueKey: 'key' }));
@@ -149,8 +148,7 @@ describe('a broker is collectable', () => {
   test.each([true, false])('although its clock goes on; closed: %s', async (isClosed) => {
     const clock = new ManualClock();
     const broker = await useAndForget(clock, isClosed);
-    await collect();
-    expect(broker.deref()).toBeUndefined();
+    expect(await isCollected(broker)).toBe(true);
     expect(clock.pendingWakeups).toBe(0);
   });
 
@@ -163,8 +161,7 @@ describe('a broker is collectable', () => {
     };
     const payload = await fill();
     await broker.close();
-    await collect();
-    expect(payload.deref()).toBeUndefined();
+    expect(await isCollected(payload)).toBe(true);
     await expect(broker.ping()).rejects.toMatchObject({ code: 'ERR_BROKER_CLOSED' });
   });
 });

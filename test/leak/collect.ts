@@ -10,11 +10,11 @@ export async function collect(): Promise<void> {
   }
 }
 
-/** Whether an object is held by nobody: what is compiled in the background may hold it for a while. */
-export async function isCollected(object: WeakRef<object>): Promise<boolean> {
+/** Whether nothing holds any of the objects: what is compiled in the background may hold one for a while. */
+export async function isCollected(...objects: readonly WeakRef<object>[]): Promise<boolean> {
   for (let round = 0; round < 50; round++) {
     await collect();
-    if (object.deref() === undefined) return true;
+    if (objects.every((object) => object.deref() === undefined)) return true;
     await pause(10);
   }
   return false;

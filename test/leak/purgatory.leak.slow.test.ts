@@ -7,7 +7,7 @@ import {
 } from 'escapement';
 import { checkPurgatory } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
-import { collect, heldBytes } from './collect.ts';
+import { collect, heldBytes, isCollected } from './collect.ts';
 
 const noop = (): void => undefined;
 
@@ -142,8 +142,7 @@ describe('a completed operation is held by nothing, although others wait for its
     const neighbours = [new Operation(1e6), new Operation(1e6)];
     for (const neighbour of neighbours) purgatory.tryCompleteElseWatch(neighbour, ['x', 'z']);
     const operation = watchAndEnd();
-    await collect();
-    expect(operation.deref()).toBeUndefined();
+    expect(await isCollected(operation)).toBe(true);
     expect(purgatory.watched).toBe(4);
     expect(neighbours.map(({ isCompleted }) => isCompleted)).toEqual([false, false]);
   });
@@ -158,8 +157,7 @@ describe('a completed operation is held by nothing, although others wait for its
       return new WeakRef(operation);
     };
     const operation = watchAndEnd();
-    await collect();
-    expect(operation.deref()).toBeUndefined();
+    expect(await isCollected(operation)).toBe(true);
   });
 
   test('when a wait is over: neither its value nor its condition holds on', async () => {
@@ -177,8 +175,7 @@ describe('a completed operation is held by nothing, although others wait for its
       return [new WeakRef(value), new WeakRef(inCondition)];
     };
     const held = await waitAndEnd();
-    await collect();
-    expect(held.map((ref) => ref.deref())).toEqual([undefined, undefined]);
+    expect(await isCollected(...held)).toBe(true);
     expect(signal.aborted).toBe(false);
   });
 });
@@ -215,8 +212,7 @@ describe('a purgatory is collectable', () => {
       return new WeakRef(purgatory);
     };
     const purgatory = watchAndClose();
-    await collect();
-    expect(purgatory.deref()).toBeUndefined();
+    expect(await isCollected(purgatory)).toBe(true);
     expect([held.length, clock.pendingWakeups, operations.length]).toEqual([0, 0, 100]);
   });
 
@@ -247,7 +243,6 @@ describe('a purgatory is collectable', () => {
       return new WeakRef(purgatory);
     };
     const purgatory = useAndForget();
-    await collect();
-    expect(purgatory.deref()).toBeUndefined();
+    expect(await isCollected(purgatory)).toBe(true);
   });
 });

@@ -3,7 +3,7 @@ import { ManualClock, SystemTimer, TimerTask, type MetricsProvider } from 'escap
 import { checkTimer } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
 import { TestTask } from '../timer/support/tasks.ts';
-import { collect, heldBytes } from './collect.ts';
+import { collect, heldBytes, isCollected } from './collect.ts';
 
 const noop = (): void => undefined;
 
@@ -107,8 +107,7 @@ describe('nothing is held any more when', () => {
           for (let i = 0; i < 20; i++) timer.schedule(1e6, () => i, undefined);
         }
         const payloads = addAndEnd(timer, clock, name);
-        await collect();
-        expect(payloads.map((payload) => payload.deref())).toEqual(payloads.map(() => undefined));
+        expect(await isCollected(...payloads)).toBe(true);
         expect(timer.size).toBe(neighbours === 'nothing' || name.includes('close') ? 0 : 20);
       },
     );
@@ -127,8 +126,7 @@ describe('nothing is held any more when', () => {
     clock.advance(20);
     expect(timer.size).toBe(0);
     timer.schedule(1e6, noop, undefined);
-    await collect();
-    expect(closures.map((payload) => payload.deref())).toEqual([undefined, undefined]);
+    expect(await isCollected(...closures)).toBe(true);
   });
 
   test('the page was taken by other callbacks while a task ran', async () => {
@@ -146,8 +144,7 @@ describe('nothing is held any more when', () => {
     clock.advance(0);
     clock.advance(20);
     expect(timer.size).toBe(0);
-    await collect();
-    expect(payloads.map((payload) => payload.deref())).toEqual([undefined, undefined]);
+    expect(await isCollected(...payloads)).toBe(true);
   });
 
   test('a task was moved to another timer: it does not hold the first', async () => {
@@ -161,8 +158,7 @@ describe('nothing is held any more when', () => {
       return new WeakRef(from);
     };
     const from = addAndMove();
-    await collect();
-    expect(from.deref()).toBeUndefined();
+    expect(await isCollected(from)).toBe(true);
     expect(task.pending).toBe(true);
   });
 
@@ -224,8 +220,7 @@ describe('a timer is collectable', () => {
       return new WeakRef(timer);
     };
     const timer = addAndClose();
-    await collect();
-    expect(timer.deref()).toBeUndefined();
+    expect(await isCollected(timer)).toBe(true);
     expect([held.length, clock.pendingWakeups, tasks.length]).toEqual([0, 0, 10]);
   });
 
@@ -240,8 +235,7 @@ describe('a timer is collectable', () => {
       return new WeakRef(timer);
     };
     const timer = useAndForget();
-    await collect();
-    expect(timer.deref()).toBeUndefined();
+    expect(await isCollected(timer)).toBe(true);
   });
 
   test('but not while something waits in it', async () => {
@@ -256,7 +250,6 @@ describe('a timer is collectable', () => {
     await collect();
     clock.advance(5);
     expect(task.runs).toBe(1);
-    await collect();
-    expect(timer.deref()).toBeUndefined();
+    expect(await isCollected(timer)).toBe(true);
   });
 });

@@ -10,7 +10,7 @@ import {
 } from 'escapement';
 import { checkQueue } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
-import { collect, heldBytes } from './collect.ts';
+import { collect, heldBytes, isCollected } from './collect.ts';
 
 const noop = (): void => undefined;
 
@@ -115,8 +115,7 @@ describe('an item is held by nothing, although the queue goes on', () => {
   test.each(Object.entries(USES))('when %s', async (_, use) => {
     const { queue, clock } = makeQueue();
     const item = await useAndForget(use, queue, clock);
-    await collect();
-    expect(item.deref()).toBeUndefined();
+    expect(await isCollected(item)).toBe(true);
     checkQueue(queue);
     expect([queue.length, queue.waiting]).toEqual([0, 0]);
   });
@@ -126,8 +125,7 @@ describe('an item is held by nothing, although the queue goes on', () => {
     for (let i = 0; i < 300; i++) queue.add(new Item(`neighbour ${i}`));
     for (let i = 0; i < 300; i++) await queue.get();
     const item = await useAndForget(use, queue, clock, 'a short key');
-    await collect();
-    expect(item.deref()).toBeUndefined();
+    expect(await isCollected(item)).toBe(true);
     checkQueue(queue);
   });
 
@@ -141,8 +139,7 @@ describe('an item is held by nothing, although the queue goes on', () => {
       return new WeakRef(key);
     };
     const key = await useKey();
-    await collect();
-    expect(key.deref()).toBeUndefined();
+    expect(await isCollected(key)).toBe(true);
   });
 
   test('when it waited for room, and gave up', async () => {
@@ -157,8 +154,7 @@ describe('an item is held by nothing, although the queue goes on', () => {
       return new WeakRef(item);
     };
     const item = await giveUp();
-    await collect();
-    expect(item.deref()).toBeUndefined();
+    expect(await isCollected(item)).toBe(true);
     expect(queue.length).toBe(1);
   });
 });
@@ -309,8 +305,7 @@ describe('a long-lived signal', () => {
       return new WeakRef(queue);
     };
     const queue = await useAndForget();
-    await collect();
-    expect(queue.deref()).toBeUndefined();
+    expect(await isCollected(queue)).toBe(true);
     expect([signal.aborted, other.signal.aborted]).toEqual([true, false]);
   });
 });
@@ -358,7 +353,6 @@ describe('a queue is collectable', () => {
       return new WeakRef(queue);
     };
     const queue = await useAndForget();
-    await collect();
-    expect(queue.deref()).toBeUndefined();
+    expect(await isCollected(queue)).toBe(true);
   });
 });
