@@ -39,13 +39,13 @@ export function encodeAnyTaskMessage(message: TaskMessage): Uint8Array {
 export function decodeTaskMessage(bytes: Uint8Array): TaskMessage {
   const message = decodeMessage(TaskMessageSchema, bytes);
   const timeoutMs = msOf(message.timeout);
-  const { [KEY_HEADER]: key = '', ...headers } = message.headers;
+  const key = message.headers[KEY_HEADER] ?? '';
   return {
     id: message.id,
     type: message.type,
     queue: message.queue,
     payload: message.payload,
-    headers: key === '' ? message.headers : headers,
+    headers: key === '' ? message.headers : withoutKey(message.headers),
     key,
     maxRetry: message.retry,
     retried: message.retried,
@@ -58,6 +58,10 @@ export function decodeTaskMessage(bytes: Uint8Array): TaskMessage {
     completedAtMs: msOf(message.completedAt),
     group: message.groupKey,
   };
+}
+
+function withoutKey({ [KEY_HEADER]: _key, ...headers }: Record<string, string>): Record<string, string> {
+  return headers;
 }
 
 const scratch = Buffer.allocUnsafeSlow(16_384);

@@ -24,7 +24,7 @@ const MAX_REGISTERED = 1_000;
  * How long it is known whether a queue has keys or limits, in milliseconds, for scripts that end runs or move tasks: those of the other
  * kind do no harm, but servers may be notified late.
  */
-const FLOW_KNOWN_MS = 5_000;
+const FLOW_ROUGHLY_KNOWN_MS = 5_000;
 
 /** A script that calls of one turn of the event loop share. */
 export interface SharedScript<T, R> {
@@ -117,7 +117,7 @@ export class RedisAccess {
     const keys = [this.keysOf(queue).prefix];
     const { inFlow } = script;
     if (inFlow === undefined) return this.run(script, keys, args);
-    if (this.flows.knows(queue, FLOW_KNOWN_MS))
+    if (this.flows.knows(queue, FLOW_ROUGHLY_KNOWN_MS))
       return this.run(this.flows.isOn(queue) ? inFlow : script, keys, args);
     return this.flows.read(queue).then((isOn) => this.run(isOn ? inFlow : script, keys, args));
   }
