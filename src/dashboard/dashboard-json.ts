@@ -1,0 +1,398 @@
+import type { TaskChange, TaskState } from '../tasks/task-state.ts';
+
+/*
+ * The JSON between the page and the handler of the dashboard. Both import these types, and neither imports the other.
+ *
+ * All paths are below `{rootPath}/api/`. Every time is a number of milliseconds since the Unix epoch and ends in `AtMs`, or a duration
+ * and ends in `Ms`; what is not known, or not set, is left out. An error is the status and an `ErrorJson`. A write has the header
+ * `x-escapement-token` with the token of the session, and `content-type: application/json`.
+ *
+ *   GET    session                                    SessionJson
+ *   GET    live                                       server-sent events; the data of each is a LiveJson
+ *   GET    history?queue=&span=minutes|day            HistoryJson; without a queue, of all queues together
+ *   GET    queues/{queue}                             QueueDetailJson
+ *   POST   queues/{queue}/pause, /resume              204
+ *   DELETE queues/{queue}?force=1                     204
+ *   PUT    queues/{queue}/limits                      LimitsJson in the body; 204
+ *   DELETE queues/{queue}/limits                      204
+ *   GET    queues/{queue}/tasks?state=&group=&page=&size=   TaskListJson
+ *   POST   queues/{queue}/tasks/change                ChangeAllJson in the body; ChangedJson
+ *   GET    queues/{queue}/tasks/{id}                  TaskDetailJson
+ *   POST   queues/{queue}/tasks/{id}/{action}         run, archive, delete or cancel; 204
+ *   GET    queues/{queue}/keys?page=&size=            KeyListJson
+ *   GET    servers                                    ServerJson[]
+ *   GET    schedules                                  ScheduleJson[]
+ *   GET    schedules/{id}/events?page=&size=          ScheduleEventJson[]
+ *   GET    health                                     HealthJson
+ *   GET    search?type=&id=&payload=&error=&result=&text=&state=&queue=&from=&to=   lines of JSON, each a SearchLine
+ *   POST   search/change                              SearchChangeJson in the body; lines of JSON, each a ChangeLine
+ *   GET    runtime                                    RuntimeJson
+ */
+
+/** What a session may do; each is a value of `{ actions }` in the result of `authorize`. */
+export const DASHBOARD_ACTIONS = [
+  ...(['run', 'archive', 'delete', 'cancel'] as const),
+  ...(['pause', 'resume', 'limits', 'delete-queue'] as const),
+] as const;
+
+/** A change that a session may make. */
+export type DashboardAction = (typeof DASHBOARD_ACTIONS)[number];
+
+export interface SessionJson {
+  readonly title: string;
+  readonly version: string;
+  /** Where the tasks are: `redis://host:6379/0`, a folder, `memory`; undefined if no broker is shown. */
+  readonly source?: string;
+  /** What the session may change; none if it may only read. */
+  readonly actions: readonly DashboardAction[];
+  /** Sent back with every write. */
+  readonly token: string;
+  /** Which pages have content. */
+  readonly has: {
+    readonly tasks: boolean;
+    readonly timers: boolean;
+    readonly purgatories: boolean;
+    readonly workQueues: boolean;
+    readonly diskQueues: boolean;
+  };
+}
+
+export interface ErrorJson {
+  /** A sentence for people. */
+  readonly message: string;
+  /** Code of the error: `ERR_QUEUE_NOT_FOUND`. */
+  readonly code?: string;
+}
+
+// Live.
+
+/** What every page shows or needs to know once a second. One event; every reader gets the same. */
+export interface LiveJson {
+  readonly atMs: number;
+  /** Why the broker cannot be read now; the queues are then those that were read last. */
+  readonly unavailable?: string;
+  /** By name; at most `MAX_LIVE_QUEUES`, those with the most tasks; empty without a broker. */
+  readonly queues: readonly QueueJson[];
+  /** Number of all queues. */
+  readonly queueCount: number;
+  readonly serverCount: number;
+  /** Runs in progress, of all servers. */
+  readonly runCount: number;
+  /** Pending timers of all timers that are shown. */
+  readonly pendingTimers: number;
+}
+
+export const MAX_LIVE_QUEUES = 500;
+
+export interface QueueJson {
+  readonly queue: string;
+  readonly isPaused: boolean;
+  readonly counts: Readonly<Record<TaskState, number>>;
+  readonly groups: number;
+  /** How long the next pending task has waited. */
+  readonly latencyMs: number;
+  /** How long the longest-waiting task has waited that nothing holds back. */
+  readonly runnableMs?: number;
+  /** Pending tasks that a limit holds back. */
+  readonly held?: { readonly concurrency: number; readonly rate: number };
+  readonly memoryBytes: number;
+  /** Runs of today, by UTC; those that failed included. */
+  readonly processed: number;
+  readonly failed: number;
+  /** Whether a server processes this queue. */
+  readonly hasServer: boolean;
+  /** Runs that ended, and failed, a second: since the sample before; undefined until there are two. */
+  readonly processedPerS?: number;
+  readonly failedPerS?: number;
+}
+
+/** Samples of a queue, or of all together, as columns of the same length, the oldest first. */
+export interface HistoryJson {
+  readonly atMs: readonly number[];
+  readonly processedPerS: readonly number[];
+  readonly failedPerS: readonly number[];
+  readonly pending: readonly number[];
+  readonly active: readonly number[];
+  readonly latencyMs: readonly number[];
+}
+
+// Queues and tasks.
+
+export interface QueueDetailJson {
+  readonly queue: QueueJson;
+  readonly limits?: LimitsJson;
+  /** The last 90 days by UTC, today first: `2026-11-23`. */
+  readonly days: readonly { readonly date: string; readonly processed: number; readonly failed: number }[];
+  /** At most a thousand. */
+  readonly groups: readonly { readonly group: string; readonly size: number }[];
+}
+
+export interface RateJson {
+  readonly tasks: number;
+  readonly perMs: number;
+  readonly burst?: number;
+}
+
+export interface LimitsJson {
+  readonly concurrency?: number;
+  readonly rate?: RateJson;
+  readonly perKey?: { readonly concurrency?: number; readonly rate?: RateJson };
+}
+
+export interface KeyListJson {
+  readonly keys: readonly {
+    readonly key: string;
+    readonly pending: number;
+    readonly active: number;
+    readonly heldBy?: 'concurrency' | 'rate';
+    readonly againInMs?: number;
+  }[];
+}
+
+export interface TaskListJson {
+  /** Number of tasks in that state. */
+  readonly total: number;
+  readonly tasks: readonly TaskJson[];
+}
+
+/** Bytes, as far as they are sent. */
+export interface ContentJson {
+  /** Length of the whole, in bytes; undefined if only a text of them is known, over the HTTP API. */
+  readonly bytes?: number;
+  /** The beginning as text, if it is UTF-8. Numbers in it are exact: it is not parsed on the way. */
+  readonly text?: string;
+  /** The beginning as base64, if it is not. */
+  readonly base64?: string;
+  /** Whether that is not all. */
+  readonly isCut: boolean;
+}
+
+/** A task in a list: of payload, result and error only the beginning. */
+export interface TaskJson {
+  readonly id: string;
+  readonly queue: string;
+  readonly type: string;
+  readonly state: TaskState;
+  readonly payload: ContentJson;
+  readonly result?: ContentJson;
+  readonly group?: string;
+  readonly key?: string;
+  readonly retried: number;
+  readonly maxRetry: number;
+  readonly lastError?: string;
+  readonly lastFailedAtMs?: number;
+  readonly nextProcessAtMs?: number;
+  readonly completedAtMs?: number;
+  /** Whether it is active and its server is lost. */
+  readonly isOrphaned?: boolean;
+  /** Of the run in progress, if a server has announced it. */
+  readonly startedAtMs?: number;
+  readonly server?: string;
+  /** The last progress that the handler reported, as JSON text. */
+  readonly progress?: string;
+}
+
+/** A task with everything that is known of it; of payload and result up to 1 MB. */
+export interface TaskDetailJson extends TaskJson {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly uniqueKey?: string;
+  readonly timeoutMs?: number;
+  readonly deadlineAtMs?: number;
+  readonly retentionMs?: number;
+  /** When a completed task is removed. */
+  readonly expiresAtMs?: number;
+  readonly run?: RunJson;
+  /** What can be done with it in its state, of what the session may do. */
+  readonly actions: readonly (TaskChange | 'cancel')[];
+}
+
+export interface ChangeAllJson {
+  readonly state: TaskState;
+  readonly group?: string;
+  readonly change: TaskChange;
+}
+
+export interface ChangedJson {
+  readonly changed: number;
+}
+
+// Servers, schedules, health.
+
+export interface RunJson {
+  readonly taskId: string;
+  readonly taskType: string;
+  readonly queue: string;
+  readonly startedAtMs: number;
+  readonly deadlineAtMs?: number;
+  /** Id of its server. */
+  readonly server: string;
+}
+
+export interface ServerJson {
+  readonly id: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly status: 'active' | 'stopped' | 'closed';
+  readonly concurrency: number;
+  /** Queues with their priorities. */
+  readonly queues: Readonly<Record<string, number>>;
+  readonly isStrict: boolean;
+  readonly startedAtMs: number;
+  readonly runs: readonly RunJson[];
+}
+
+export interface ScheduleJson {
+  readonly id: string;
+  /** As it was registered: `@every 1m`, `CRON_TZ=Europe/Berlin 0 9 * * 1-5`. */
+  readonly spec: string;
+  readonly taskType: string;
+  readonly payload: ContentJson;
+  /** In asynq's notation: `Queue("low")`. */
+  readonly options: readonly string[];
+  readonly nextAtMs?: number;
+  readonly previousAtMs?: number;
+}
+
+export interface ScheduleEventJson {
+  readonly taskId: string;
+  readonly atMs: number;
+}
+
+export interface HealthJson {
+  readonly process: {
+    readonly pid: number;
+    readonly node: string;
+    readonly uptimeMs: number;
+    readonly heapBytes: number;
+    readonly residentBytes: number;
+    /** Share of one core that this process has used since the previous reading: 0 to 1, more with threads. */
+    readonly cpu?: number;
+    /** How late the event loop is: median and longest of the last minute. */
+    readonly loopDelayMs: { readonly median: number; readonly longest: number };
+  };
+  /** What Redis reports about itself (INFO), if the tasks are there. */
+  readonly redis?: Readonly<Record<string, string>>;
+  /** What the folder of an embedded broker takes, if it has one. */
+  readonly folder?: { readonly path: string; readonly files: number; readonly bytes: number };
+}
+
+// Search.
+
+/** A filter: a task matches if every field that is there matches. Texts are found anywhere in a field, whatever their case. */
+export interface SearchFilter {
+  /** In the type, id, payload, error or result. */
+  readonly text?: string;
+  readonly type?: string;
+  readonly id?: string;
+  readonly payload?: string;
+  readonly error?: string;
+  readonly result?: string;
+  /** States; all if there is none. In a URL: `state=retry&state=archived`. */
+  readonly state?: readonly TaskState[];
+  /** Queues; all if there is none. */
+  readonly queue?: readonly string[];
+  /** The task's own time is in that range: last failed, completed, due; active: started. */
+  readonly from?: number;
+  readonly to?: number;
+}
+
+/** Tasks that are sent of those that match; the rest is only counted. */
+export const MAX_MATCHES = 500;
+
+/** A line of the response: progress a few times a second, tasks as they are found; `isDone` in the last one. */
+export interface SearchLine {
+  readonly scanned: number;
+  /** Number of tasks to scan, as it was at the beginning. */
+  readonly total: number;
+  /** Number of tasks that match so far. */
+  readonly matched: number;
+  /** Those that are new since the line before. */
+  readonly tasks?: readonly TaskJson[];
+  readonly isDone?: boolean;
+  /** The search ended early. */
+  readonly error?: ErrorJson;
+}
+
+/** Changes everything that matches. */
+export interface SearchChangeJson {
+  readonly filter: SearchFilter;
+  readonly change: TaskChange;
+}
+
+export interface ChangeLine {
+  readonly scanned: number;
+  readonly total: number;
+  readonly matched: number;
+  readonly changed: number;
+  /** Tasks that match and could not be changed: the state had changed, or refuses it. */
+  readonly refused: number;
+  readonly isDone?: boolean;
+  readonly error?: ErrorJson;
+}
+
+// Timers, purgatories, work queues, disk queues: of the process that serves the dashboard.
+
+export interface RuntimeJson {
+  readonly timers: readonly TimerJson[];
+  readonly purgatories: readonly PurgatoryJson[];
+  readonly workQueues: readonly WorkQueueJson[];
+  readonly diskQueues: readonly DiskQueueJson[];
+}
+
+export interface TimerJson {
+  readonly name: string;
+  readonly nowMs: number;
+  readonly size: number;
+  /** Due, and not yet run. */
+  readonly dueNow: number;
+  readonly levels: readonly LevelJson[];
+  /** Samples of the last five minutes, the oldest first. */
+  readonly history: { readonly atMs: readonly number[]; readonly size: readonly number[] };
+  /** How late the timer's tasks run: of a probe of the dashboard's own, once a second; the last five minutes. */
+  readonly lateness: { readonly medianMs: number; readonly longestMs: number };
+}
+
+/** A wheel: `buckets` has those that are not empty. */
+export interface LevelJson {
+  readonly tickMs: number;
+  readonly wheelSize: number;
+  readonly currentTimeMs: number;
+  readonly buckets: readonly {
+    readonly index: number;
+    readonly expirationMs: number;
+    readonly size: number;
+  }[];
+}
+
+export interface PurgatoryJson {
+  readonly name: string;
+  /** Watch entries under all keys. */
+  readonly watched: number;
+  /** Operations with a pending timeout. */
+  readonly delayed: number;
+  readonly watchedKeys: number;
+  /** Some keys with the number of their operations, the largest first of those that were counted. */
+  readonly keys: readonly { readonly key: string; readonly operations: number }[];
+}
+
+export interface WorkQueueJson {
+  readonly name: string;
+  readonly depth: number;
+  readonly inProgress: number;
+  /** Items whose delay has not passed. */
+  readonly waiting: number;
+  /** Items that have failed and not yet succeeded: the number of retries so far, the largest first. */
+  readonly retries: readonly { readonly item: string; readonly retries: number }[];
+}
+
+export interface DiskQueueJson {
+  readonly name: string;
+  /** Messages that are not acknowledged. */
+  readonly depth: number;
+  readonly bytes: number;
+  /** Delivered, and not yet acknowledged. */
+  readonly inFlight: number;
+  readonly segments: readonly { readonly name: string; readonly bytes: number; readonly messages?: number }[];
+  /** Where reading goes on: the segment, and the offset in it. */
+  readonly cursor?: { readonly segment: string; readonly offset: number };
+}
