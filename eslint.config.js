@@ -2,7 +2,7 @@ import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
-  { ignores: ['**/dist/', 'coverage/', 'reports/', 'docs/api/', 'node_modules/'] },
+  { ignores: ['**/dist/', 'coverage/', 'reports/', 'docs/api/', 'node_modules/', 'site/'] },
   js.configs.recommended,
   ...tseslint.configs.strictTypeChecked,
   ...tseslint.configs.stylisticTypeChecked,

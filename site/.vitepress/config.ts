@@ -1,0 +1,68 @@
+import { transformerTwoslash } from '@shikijs/vitepress-twoslash';
+import { defineConfig, type DefaultTheme } from 'vitepress';
+import llms from 'vitepress-plugin-llms';
+
+const page = (text: string, name: string): DefaultTheme.SidebarItem => ({ text, link: `/${name}` });
+
+const SECTIONS: DefaultTheme.SidebarItem[] = [
+  {
+    text: 'Timers',
+    items: [page('Timer', 'timer'), page('Drop-in timers', 'timers'), page('Purgatory', 'purgatory')],
+  },
+  {
+    text: 'Queues',
+    items: [page('Work queue', 'workqueue'), page('Disk queue', 'diskqueue')],
+  },
+  {
+    text: 'Background jobs',
+    items: [
+      page('Tasks', 'tasks'),
+      page('Flow control', 'flow-control'),
+      page('Redis', 'redis'),
+      page('Scaling', 'scaling'),
+    ],
+  },
+  {
+    text: 'In production',
+    items: [
+      page('Metrics', 'metrics'),
+      page('Task command', 'tasks-command'),
+      page('Disk queue command', 'diskqueue-command'),
+      page('Testing', 'testing'),
+    ],
+  },
+  {
+    text: 'Reference',
+    items: [page('Imports', 'imports'), page('Errors', 'errors'), page('Terms', 'terminology')],
+  },
+];
+
+/** Shows the type of every name in a snippet. Compiling them all takes a minute or two: DOCS_TYPES=off leaves it out. */
+const types = transformerTwoslash({
+  explicitTrigger: false,
+  filter: (language) => language === 'ts',
+  twoslashOptions: {
+    compilerOptions: {
+      target: 10, // ES2023
+      module: 199, // NodeNext
+      moduleResolution: 99,
+      lib: ['lib.es2023.d.ts', 'lib.esnext.disposable.d.ts'],
+      types: ['node'],
+      strict: true,
+      skipLibCheck: true,
+    },
+  },
+});
+
+/** The pages of docs/ as a site. A link that leads nowhere fails the build. */
+export default defineConfig({
+  title: 'escapement',
+  description: 'Timers, queues and background jobs for Node.js',
+  srcDir: '../docs',
+  srcExclude: ['api/**'],
+  rewrites: { 'README.md': 'index.md' },
+  cleanUrls: true,
+  themeConfig: { search: { provider: 'local' }, outline: [2, 3], sidebar: SECTIONS },
+  markdown: { codeTransformers: process.env['DOCS_TYPES'] === 'off' ? [] : [types] },
+  vite: { plugins: [llms()] },
+});

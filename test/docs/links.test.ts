@@ -1,0 +1,45 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { expect, test } from 'vitest';
+
+const ROOT = join(import.meta.dirname, '../..');
+
+const PAGES = [
+  ...['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md', 'AGENTS.md'],
+  ...readdirSync(join(ROOT, 'docs'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
+  ...readdirSync(join(ROOT, 'examples'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `examples/${name}`),
+];
+
+/** The text of a page without its blocks of code. */
+function proseOf(page: string): string {
+  return readFileSync(join(ROOT, page), 'utf8').replaceAll(/^```[^]*?^```/gm, '');
+}
+
+/** The anchors of a page, as GitHub makes them of its headings. */
+function anchorsOf(page: string): string[] {
+  return [...proseOf(page).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
+function brokenLinksIn(page: string): string[] {
+  const links = [...proseOf(page).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link);
+  return links.filter((link) => {
+    if (/^[a-z]+:/.test(link)) return false;
+    const [path = '', anchor] = link.split('#');
+    const target = path === '' ? page : relative(ROOT, join(ROOT, dirname(page), path));
+    if (!existsSync(join(ROOT, target))) return true;
+    return anchor !== undefined && !anchorsOf(target).includes(anchor);
+  });
+}
+
+test.each(PAGES)('every link in %s leads to a file, and to a heading in it', (page) => {
+  expect(brokenLinksIn(page)).toEqual([]);
+});
