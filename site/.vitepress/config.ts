@@ -32,6 +32,7 @@ const SECTIONS: DefaultTheme.SidebarItem[] = [
       page('Testing', 'testing'),
     ],
   },
+  { text: 'Recipes', items: [page('Frameworks, workers, tests', 'recipes')] },
   {
     text: 'Migrate',
     collapsed: true,
