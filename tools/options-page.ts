@@ -1,5 +1,5 @@
 /** `npm run docs:options` writes docs/options.md: the options of every export, from their types, docstrings and tables. */
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { format, resolveConfig } from 'prettier';
 import ts from 'typescript';
@@ -8,18 +8,14 @@ const ROOT = join(import.meta.dirname, '..');
 const PAGE = join(ROOT, 'docs/options.md');
 
 /** The sources behind each import path, in the order of the page. */
-const ENTRIES: readonly (readonly [importPath: string, source: string])[] = [
-  ['escapement', 'src/index.ts'],
-  ['escapement/diskqueue', 'src/diskqueue.ts'],
-  ['escapement/tasks', 'src/tasks.ts'],
-  ['escapement/tasks/redis', 'src/tasks-redis.ts'],
-  ['escapement/tasks/http', 'src/tasks-http.ts'],
-  ['escapement/tasks/otel', 'src/tasks-otel.ts'],
-  ['escapement/metrics/prometheus', 'src/metrics-prometheus.ts'],
-  ['escapement/metrics/otel', 'src/metrics-otel.ts'],
-  ['escapement/timers/promises', 'src/timers-promises.ts'],
-  ['escapement/testing', 'src/testing.ts'],
-];
+const ENTRIES = Object.entries(importPaths()).map(
+  ([importPath, [source = '']]) => [importPath, source] as const,
+);
+
+function importPaths(): Record<string, string[]> {
+  const text = readFileSync(join(ROOT, 'tsconfig.json'), 'utf8');
+  return (JSON.parse(text) as { compilerOptions: { paths: Record<string, string[]> } }).compilerOptions.paths;
+}
 
 /** Types of options whose names do not end so. */
 const OTHER_OPTIONS = ['EnqueueRequest', 'FlakyRates', 'PeriodicTaskConfig', 'QueueLimits', 'Rate'];
