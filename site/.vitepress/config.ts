@@ -5,6 +5,7 @@ import llms from 'vitepress-plugin-llms';
 const page = (text: string, name: string): DefaultTheme.SidebarItem => ({ text, link: `/${name}` });
 
 const SECTIONS: DefaultTheme.SidebarItem[] = [
+  { text: 'Start', items: [page('Getting started', 'getting-started')] },
   {
     text: 'Timers',
     items: [page('Timer', 'timer'), page('Drop-in timers', 'timers'), page('Purgatory', 'purgatory')],

@@ -1,0 +1,103 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findRedis } from '../redis/find-redis.ts';
+import { freshDatabase, type FreshDatabase } from '../redis/redis-case.ts';
+import { finished } from '../run-program.ts';
+import { readSteps, type Section, type Step } from './page-steps.ts';
+import { startRegistry, type Registry } from './registry.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+
+/** Longest time that a command may take, in milliseconds. */
+const MOST_MS = 60_000;
+
+let registry: Registry;
+let database: FreshDatabase | undefined;
+let folder = '';
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'escapement-reader-'));
+  const words = ['pack', '--json', '--ignore-scripts', '--loglevel=error', '--pack-destination', folder];
+  const [packed] = JSON.parse(execFileSync('npm', words, { cwd: ROOT, encoding: 'utf8' })) as {
+    filename: string;
+  }[];
+  const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as object;
+  registry = await startRegistry({
+    name: 'escapement',
+    manifest: { ...manifest, scripts: {}, devDependencies: {} },
+    archive: join(folder, packed?.filename ?? ''),
+  });
+  if (!('lack' in findRedis())) database = await freshDatabase();
+}, MOST_MS);
+
+afterAll(async () => {
+  await registry[Symbol.asyncDispose]();
+  await database?.dispose();
+  rmSync(folder, { recursive: true });
+});
+
+/** A reader at a terminal, in an empty folder. */
+class Reader {
+  #at = '';
+
+  async take(step: Step): Promise<void> {
+    if (this.#at === '') this.#at = mkdtempSync(join(folder, 'empty-'));
+    if ('save' in step) writeFileSync(join(this.#at, step.save), step.source);
+    else await this.#run(step.run, step.prints, step.endless);
+  }
+
+  async #run(command: string, prints: string | undefined, endless: boolean): Promise<void> {
+    const child = spawn('sh', ['-ec', `${command}\npwd >&3`], {
+      cwd: this.#at,
+      env: {
+        ...process.env,
+        npm_config_registry: registry.url,
+        npm_config_cache: join(folder, 'cache'),
+        npm_config_audit: 'false',
+        npm_config_fund: 'false',
+        npm_config_update_notifier: 'false',
+        ...(database === undefined ? {} : { REDIS_URL: database.url }),
+      },
+      stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+      detached: true, // a group of its own, for Ctrl+C
+      timeout: MOST_MS,
+    });
+    let stdout = '';
+    let at = '';
+    child.stdio[3]?.on('data', (path: Buffer) => (at += path.toString()));
+    child.stdout?.on('data', (text: Buffer) => {
+      stdout += text.toString();
+      if (endless && stdout.length >= (prints ?? '').length) process.kill(-(child.pid ?? 0), 'SIGINT');
+    });
+    const { stderr, code } = await finished(child);
+    if (prints !== undefined)
+      expect({ command, stdout, stderr }).toEqual({ command, stdout: prints, stderr: '' });
+    if (endless) return;
+    expect({ command, code, stderr }).toMatchObject({ command, code: 0 });
+    this.#at = at.trim();
+  }
+}
+
+describe.each(['docs/getting-started.md'])('a new reader of %s', (page) => {
+  const reader = new Reader();
+  const sections = readSteps(readFileSync(join(ROOT, page), 'utf8')).filter(({ steps }) => steps.length > 0);
+
+  it('finds commands to run, files to save, and what they print', () => {
+    const steps = sections.flatMap((section) => section.steps);
+    expect(steps.filter((step) => 'save' in step).length).toBeGreaterThan(2);
+    expect(steps.filter((step) => 'prints' in step && step.prints !== undefined).length).toBeGreaterThan(2);
+  });
+
+  it.each(sections)(
+    'follows the section $heading in an empty folder, and sees what the page shows',
+    async ({ steps }: Section) => {
+      const needsRedis = steps.some((step) => 'save' in step && step.source.includes('REDIS_URL'));
+      if (needsRedis && database === undefined) return;
+      for (const step of steps) await reader.take(step);
+    },
+    5 * MOST_MS,
+  );
+});
