@@ -1,4 +1,8 @@
-/** A durable queue on a local disk. */
+/**
+ * A durable queue on a local disk.
+ *
+ * @module escapement/diskqueue
+ */
 export type { BackendQueue, Delivery } from './diskqueue/backend-queue.ts';
 export { DummyBackendQueue } from './diskqueue/backend-queue.ts';
 export { OverflowQueue } from './diskqueue/overflow-queue.ts';

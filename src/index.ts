@@ -1,3 +1,8 @@
+/**
+ * Timers, purgatory, work queues and rate limiters. Runs in browsers and other runtimes too.
+ *
+ * @module escapement
+ */
 export { systemClock } from './core/clock.ts';
 export type { Clock, ClockTimeout } from './core/clock.ts';
 export { EscapementError } from './core/errors.ts';

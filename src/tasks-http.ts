@@ -1,4 +1,8 @@
-/** Queues and tasks over HTTP, in the shape of asynqmon's interface. */
+/**
+ * Queues and tasks over HTTP, in the shape of the API of asynqmon.
+ *
+ * @module escapement/tasks/http
+ */
 export { tasksHandler } from './tasks/http/tasks-handler.ts';
 export type { TasksHandler } from './tasks/http/tasks-handler.ts';
 export type { QueueLocation, RedisInfo } from './tasks/redis-info.ts';

@@ -1,4 +1,8 @@
-/** `escapement/tasks/redis`: tasks for a fleet, on Redis, beside asynq. */
+/**
+ * Tasks on Redis, for a fleet, compatible with asynq.
+ *
+ * @module escapement/tasks/redis
+ */
 export { RedisBroker } from './tasks/broker/redis/redis-broker.ts';
 export type { LeaseThreadOptions, RedisBrokerOptions } from './tasks/broker/redis/redis-broker.ts';
 export type { QueueLocation, RedisInfo } from './tasks/redis-info.ts';

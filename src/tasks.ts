@@ -1,3 +1,8 @@
+/**
+ * Background jobs: clients, servers, schedulers, inspectors, and the embedded broker.
+ *
+ * @module escapement/tasks
+ */
 export type * from './tasks/broker/broker.ts';
 export { MAINTENANCE_JOBS } from './tasks/broker/broker-types.ts';
 export type { BrokerSettings } from './tasks/broker/broker-settings.ts';

@@ -1,4 +1,8 @@
-/** For tests, ours and yours: virtual time and integrity checkers. */
+/**
+ * Virtual time, integrity checkers and an unreliable broker, for tests.
+ *
+ * @module escapement/testing
+ */
 export { ManualClock } from './core/manual-clock.ts';
 export type { ManualClockOptions } from './core/manual-clock.ts';
 export { checkTimer } from './timer/check-timer.ts';

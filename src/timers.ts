@@ -1,4 +1,8 @@
-/** `node:timers`, on one shared timing wheel. */
+/**
+ * The functions of `node:timers`, on one shared timing wheel.
+ *
+ * @module escapement/timers
+ */
 export {
   clearImmediate,
   clearInterval,

@@ -49,7 +49,12 @@ const SECTIONS: DefaultTheme.SidebarItem[] = [
   },
   {
     text: 'Reference',
-    items: [page('Imports', 'imports'), page('Errors', 'errors'), page('Terms', 'terminology')],
+    items: [
+      page('Imports', 'imports'),
+      page('Options', 'options'),
+      page('Errors', 'errors'),
+      page('Terms', 'terminology'),
+    ],
   },
 ];
 

@@ -74,9 +74,12 @@ function clearOther(timeout: HostTimeoutLike | string | number): void {
 
 type Immediates = Pick<typeof globalThis, 'setImmediate' | 'clearImmediate'>;
 
-/** The host's: there is no delay to wait for. Where the host has none, its shortest timeout. */
-export const { setImmediate, clearImmediate } =
-  builtinModule<Immediates>('node:timers') ?? shortestTimeouts();
+export const {
+  /** The function of the host, because there is no delay. If the host has none: a timeout of the shortest delay. */
+  setImmediate,
+  /** Cancels what `setImmediate` has returned. */
+  clearImmediate,
+} = builtinModule<Immediates>('node:timers') ?? shortestTimeouts();
 
 function shortestTimeouts(): Immediates {
   const set = (callback: TimeoutCallback, ...args: unknown[]): unknown =>

@@ -35,6 +35,8 @@ export interface RedisConnectionSettings {
 /** A connection that the broker makes and closes. */
 export interface RedisUrlOptions extends RedisConnectionSettings {
   /**
+   * Where Redis is:
+   *
    * - `redis://[user:password@]host[:6379][/db]`, or `rediss://` with TLS;
    * - `redis-socket://[user:password@]/path/of/socket[?db=0]`;
    * - `redis-sentinel://[user:password@]host[:26379],host…[/db]?master=name`, or `rediss-sentinel://` with TLS, to the
