@@ -35,6 +35,21 @@ const SECTIONS: DefaultTheme.SidebarItem[] = [
       page('Testing', 'testing'),
     ],
   },
+  { text: 'Recipes', items: [page('Frameworks, workers, tests', 'recipes')] },
+  {
+    text: 'Migrate',
+    collapsed: true,
+    items: [
+      page('Overview', 'migrate'),
+      page('From setTimeout', 'migrate-settimeout'),
+      page('From p-queue', 'migrate-p-queue'),
+      page('From BullMQ', 'migrate-bullmq'),
+      page('From bee-queue', 'migrate-bee-queue'),
+      page('From agenda', 'migrate-agenda'),
+      page('From asynq (Go)', 'migrate-asynq'),
+      page('From go-diskqueue', 'migrate-go-diskqueue'),
+    ],
+  },
   {
     text: 'Reference',
     items: [

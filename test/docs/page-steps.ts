@@ -30,7 +30,7 @@ function stepsOf(section: string): Step[] {
   for (const [text, language, block = ''] of section.matchAll(/^```(\w+)\n(.*?)^```\n|^[^\n]*\n/gms)) {
     if (language === undefined) prose += text;
     else {
-      const name = /Save this as `([^`]+)`:\s*$/.exec(prose)?.[1];
+      const name = /save this as `([^`]+)`:\s*$/i.exec(prose)?.[1];
       if (name !== undefined) steps.push({ save: name, source: block });
       else if (language === 'sh') steps.push({ run: block, prints: undefined, endless: false });
       else if (language === 'text' && command !== undefined) {
