@@ -1,3 +1,5 @@
+import { cpSync } from 'node:fs';
+import { join } from 'node:path';
 import { transformerTwoslash } from '@shikijs/vitepress-twoslash';
 import { defineConfig, type DefaultTheme } from 'vitepress';
 import llms from 'vitepress-plugin-llms';
@@ -26,6 +28,7 @@ const SECTIONS: DefaultTheme.SidebarItem[] = [
   {
     text: 'In production',
     items: [
+      page('Production', 'production'),
       page('Metrics', 'metrics'),
       page('Task command', 'tasks-command'),
       page('Disk queue command', 'diskqueue-command'),
@@ -86,4 +89,9 @@ export default defineConfig({
   themeConfig: { search: { provider: 'local' }, outline: [2, 3], sidebar: SECTIONS },
   markdown: { codeTransformers: process.env['DOCS_TYPES'] === 'off' ? [] : [types] },
   vite: { plugins: [llms()] },
+  buildEnd: ({ outDir }) => {
+    cpSync(join(import.meta.dirname, '../../docs/monitoring'), join(outDir, 'monitoring'), {
+      recursive: true,
+    });
+  },
 });

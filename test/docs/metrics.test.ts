@@ -1,0 +1,66 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+
+const ROOT = join(import.meta.dirname, '../..');
+const NAME = /\b(?:asynq|diskqueue|escapement|purgatory|timer|workqueue)_\w+/g;
+
+function read(path: string): string {
+  return readFileSync(join(ROOT, path), 'utf8');
+}
+
+/** Every string literal of the sources that is the name of a metric. */
+function metricsOfSources(): Set<string> {
+  const files = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' });
+  const names = files
+    .filter((path) => path.endsWith('.ts'))
+    .flatMap((path) => [...read(`src/${path}`).matchAll(new RegExp(`'(${NAME.source})'`, 'g'))])
+    .map(([, name = '']) => name);
+  return new Set(names);
+}
+
+test('the page of metrics has a row for every metric of the sources, and none for another', () => {
+  const rows = [...read('docs/metrics.md').matchAll(/^\| `(\w+_\w+)` +\| (?:counter|gauge|histogram)/gm)];
+  const sources = metricsOfSources();
+  expect(sources.size).toBeGreaterThan(30);
+  expect(rows.map(([, name]) => name).sort()).toEqual([...sources].sort());
+});
+
+interface Dashboard {
+  readonly panels: readonly { readonly targets?: readonly { readonly expr: string }[] }[];
+}
+
+const { panels } = JSON.parse(read('docs/monitoring/grafana-dashboard.json')) as Dashboard;
+const QUERIES = {
+  'the alert rules': [...read('docs/monitoring/prometheus-rules.yml').matchAll(/^ +expr: '(.+)'$/gm)].map(
+    ([, query = '']) => query,
+  ),
+  'the dashboard': panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)),
+};
+
+/** What is left of a query when every pair of brackets, text and known word is taken out of it. */
+function unknownIn(query: string): string {
+  let rest = query
+    .replaceAll(/"[^"]*"/g, '')
+    .replaceAll(NAME, '')
+    .replaceAll(/\b(queue|state|type)=~?/g, '');
+  rest = rest.replaceAll(/\[\d+[smh](:\d+[smh])?\]/g, '').replaceAll(/\b[\d.]+(e\d+)?\b/g, '');
+  rest = rest.replaceAll(/\b(sum|max|rate|increase|delta|deriv|histogram_quantile|absent|by|and)\b/g, '');
+  rest = rest.replaceAll(/\b(queue|state|type|reason|folder|le|timer|name|purgatory)\b/g, '');
+  for (let before = ''; before !== rest;) {
+    before = rest;
+    rest = rest.replaceAll(/\([\s,]*\)|\{[\s,]*\}/g, '');
+  }
+  return rest.replaceAll(/==|[></\s]/g, '');
+}
+
+test.each(Object.entries(QUERIES))('%s query metrics that exist, in well-formed PromQL', (_file, queries) => {
+  expect(queries.length).toBeGreaterThan(10);
+  const sources = metricsOfSources();
+  for (const query of queries) {
+    const names = (query.match(NAME) ?? []).map((name) => name.replace(/_bucket$/, ''));
+    expect(names.filter((name) => !sources.has(name))).toEqual([]);
+    expect(names.length).toBeGreaterThan(0);
+    expect([query, unknownIn(query)]).toEqual([query, '']);
+  }
+});
