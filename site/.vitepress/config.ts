@@ -78,6 +78,14 @@ const types = transformerTwoslash({
   },
 });
 
+/** The anchor of a heading, as GitHub makes it: a link to it works in both places. */
+function anchorOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+    .replaceAll(' ', '-');
+}
+
 /** The pages of docs/ as a site. A link that leads nowhere fails the build. */
 export default defineConfig({
   title: 'escapement',
@@ -87,7 +95,10 @@ export default defineConfig({
   rewrites: { 'README.md': 'index.md' },
   cleanUrls: true,
   themeConfig: { search: { provider: 'local' }, outline: [2, 3], sidebar: SECTIONS },
-  markdown: { codeTransformers: process.env['DOCS_TYPES'] === 'off' ? [] : [types] },
+  markdown: {
+    anchor: { slugify: anchorOf },
+    codeTransformers: process.env['DOCS_TYPES'] === 'off' ? [] : [types],
+  },
   vite: { plugins: [llms()] },
   buildEnd: ({ outDir }) => {
     cpSync(join(import.meta.dirname, '../../docs/monitoring'), join(outDir, 'monitoring'), {

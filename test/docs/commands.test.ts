@@ -7,7 +7,7 @@ import { addTasks } from '../../src/cli/tasks/tasks.ts';
 import type { Terminal } from '../../src/cli/terminal/terminal.ts';
 
 /** Its commands are described and never run. */
-const NO_TERMINAL = { out: {}, err: {} } as Terminal;
+const NO_TERMINAL = {} as Terminal;
 
 /** The names of all commands below a command, and the long names of their options. */
 function wordsOf(command: Command): string[] {
