@@ -60,7 +60,7 @@ export interface TaskOptions {
   /** The group of the task: its tasks are aggregated into one. @default none */
   readonly group?: string | undefined;
   /**
-   * Whom the task is for: a tenant, an account. The waiting tasks of a queue are taken round robin over their keys, and `QueueLimits`
+   * What the task belongs to, such as a tenant or an account. The waiting tasks of a queue are taken round robin over their keys, and `QueueLimits`
    * may limit each key. At most 256 bytes of UTF-8.
    *
    * @default none: the tasks without a key are one key
@@ -187,7 +187,7 @@ export const TASK_OPTIONS = {
     requireKey,
     '',
     { kind: 'text', asynq: 'Key', label: 'key' },
-    { flags: '--key <key>', help: 'whom the task is for: a tenant, an account' },
+    { flags: '--key <key>', help: 'what the task belongs to: a tenant, an account' },
   ],
   priority: [
     oneOf('normal', 'next'),
