@@ -24,7 +24,7 @@ const HEIGHT = 190;
 
 export function Chart({ label, atMs, lines, unit }: ChartProps): JSX.Element {
   const host = useRef<HTMLDivElement>(null);
-  const plot = useRef<UPlot>();
+  const plot = useRef<UPlot | undefined>(undefined);
   const shape = lines.map((line) => line.label).join();
   useEffect(() => {
     const element = host.current;
@@ -102,7 +102,7 @@ function optionsOf(element: HTMLElement, lines: readonly Line[], unit: ChartProp
 }
 
 /** Hours and minutes as most of the world writes them; uPlot's own are American. Columns: from which step, and the text. */
-const TIME_AXIS: UPlot.Axis['values'] = [
+const TIME_AXIS: UPlot.Axis.Values = [
   [3600, '{HH}:{mm}', '\n{DD}.{MM}.', null, '\n{DD}.{MM}.', null, null, null, 1],
   [60, '{HH}:{mm}', null, null, null, null, null, null, 1],
   [1, '{HH}:{mm}:{ss}', null, null, null, null, null, null, 1],

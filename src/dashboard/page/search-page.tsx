@@ -48,7 +48,7 @@ export function SearchPage({ route, session }: { readonly route: Route; readonly
   const key = JSON.stringify(filter);
   const [runs, setRuns] = useState(0);
   const [found, setFound] = useState<Found>();
-  const stop = useRef<AbortController>();
+  const stop = useRef<AbortController | undefined>(undefined);
   useEffect(() => {
     if (isEmpty(filter)) {
       setFound(undefined);
@@ -249,7 +249,7 @@ function Results(props: {
   readonly onStop: () => void;
   readonly onAgain: () => void;
 }): JSX.Element {
-  const { found, filter, route, session, onAgain } = props;
+  const { found, route, session, onAgain } = props;
   const { tasks, line, isRunning, error } = found;
   const page = pageOf(route);
   const shown = tasks.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE);
