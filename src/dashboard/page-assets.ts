@@ -7,9 +7,13 @@ export interface PageAsset {
   readonly gzipped: Uint8Array;
 }
 
-import { gzipSync } from 'node:zlib';
-
+/**
+ * Returns the files of the page. In the package, the build has replaced this module by those files (`build-page.ts`); here, they are
+ * built on the first call, in about a tenth of a second.
+ */
 export function readPageAssets(): Promise<readonly PageAsset[]> {
-  const html = '<!doctype html><title>escapement</title>\n';
-  return Promise.resolve([{ name: 'index.html', type: 'text/html; charset=utf-8', gzipped: gzipSync(html) }]);
+  built ??= import('../../build-page.ts').then(({ buildPage }) => buildPage());
+  return built;
 }
+
+let built: Promise<readonly PageAsset[]> | undefined;
