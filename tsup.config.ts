@@ -67,6 +67,7 @@ const subpaths = {
   'tasks/otel': 'src/tasks-otel.ts',
   'metrics/prometheus': 'src/metrics-prometheus.ts',
   'metrics/otel': 'src/metrics-otel.ts',
+  dashboard: 'src/dashboard.ts',
 };
 
 /**
