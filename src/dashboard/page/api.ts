@@ -76,7 +76,8 @@ export async function readLines<T>(
   signal: AbortSignal,
   body?: unknown,
 ): Promise<void> {
-  const response = body === undefined ? await send(to, { signal }) : await sendWrite('POST', to, body, signal);
+  const response =
+    body === undefined ? await send(to, { signal }) : await sendWrite('POST', to, body, signal);
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   if (reader === undefined) return;
   let rest = '';

@@ -54,7 +54,8 @@ export function BulkChange(props: {
           <>
             {summary}
             <p>
-              {count(matched)} matched when the search ended. What matches when this runs is changed, on every page
+              {count(matched)} matched when the search ended. What matches when this runs is changed, on every
+              page
               {change === 'delete' ? ', and cannot be brought back.' : '.'}
             </p>
           </>
@@ -69,7 +70,8 @@ export function BulkChange(props: {
             />
             <p role="status">
               {reportOf(change, line.changed)}
-              {line.refused > 0 && ` ${plural(line.refused, 'task')} refused it: the state does not allow it.`}
+              {line.refused > 0 &&
+                ` ${plural(line.refused, 'task')} refused it: the state does not allow it.`}
               {phase === 'ended' && line.isDone !== true && ' Stopped before the end.'}
             </p>
           </>
@@ -88,7 +90,11 @@ export function BulkChange(props: {
             >
               Keep as it is
             </button>
-            <button type="button" class={change === 'delete' ? 'danger' : 'primary'} onClick={() => void run()}>
+            <button
+              type="button"
+              class={change === 'delete' ? 'danger' : 'primary'}
+              onClick={() => void run()}
+            >
               {label} all
             </button>
           </>

@@ -51,8 +51,12 @@ export function Chart({ label, atMs, lines, unit }: ChartProps): JSX.Element {
   }, [shape, unit]);
   useEffect(() => {
     plot.current?.setData(dataOf(atMs, lines));
+    // Without a pointer on it, the legend has the latest values.
+    if (plot.current?.cursor.idx == null) plot.current?.setLegend({ idx: atMs.length - 1 });
   });
-  const last = lines.map(({ label: name, values }) => `${name} ${write(values.at(-1) ?? 0, unit)}`).join(', ');
+  const last = lines
+    .map(({ label: name, values }) => `${name} ${write(values.at(-1) ?? 0, unit)}`)
+    .join(', ');
   return <div ref={host} class="chart" role="img" aria-label={`${label}. Now: ${last}`} />;
 }
 
@@ -87,16 +91,14 @@ function optionsOf(element: HTMLElement, lines: readonly Line[], unit: ChartProp
     ],
     series: [
       { label: 'Time', value: '{HH}:{mm}:{ss}' },
-      ...lines.map(
-        (line): UPlot.Series => ({
-          label: line.label,
-          stroke: colour(line.colour),
-          width: 1.6,
-          ...(line.isFilled === true ? { fill: `${colour(line.colour)}22` } : {}),
-          points: { show: false },
-          value: (_plot, value: number | null) => (value === null ? '–' : write(value, unit)),
-        }),
-      ),
+      ...lines.map((line): UPlot.Series => ({
+        label: line.label,
+        stroke: colour(line.colour),
+        width: 1.6,
+        ...(line.isFilled === true ? { fill: `${colour(line.colour)}22` } : {}),
+        points: { show: false },
+        value: (_plot, value: number | null) => (value === null ? '–' : write(value, unit)),
+      })),
     ],
   };
 }

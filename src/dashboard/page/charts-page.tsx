@@ -1,14 +1,12 @@
 import type { JSX } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
 import type { HistoryJson } from '../dashboard-json.ts';
 import { withQuery } from './api.ts';
 import type { ChartProps } from './chart.tsx';
+import { lazy } from './lazy.tsx';
 import { useLive } from './live.ts';
-import { Card, Empty, Loaded, Page, Problem, Skeleton, Tabs } from './parts.tsx';
+import { Card, Empty, Loaded, Page, Tabs } from './parts.tsx';
 import { go, to, withChange, type Route } from './route.ts';
 import { useData } from './use-data.ts';
-
-type ChartComponent = (props: ChartProps) => JSX.Element;
 
 /** Throughput, backlog and latency over minutes or a day, of all queues or of one. */
 export function ChartsPage({ route }: { readonly route: Route }): JSX.Element {
@@ -52,8 +50,8 @@ export function ChartsPage({ route }: { readonly route: Route }): JSX.Element {
         {(columns) =>
           columns.atMs.length < 2 ? (
             <Empty title="Not enough samples yet">
-              {span === 'day' ? 'A sample is taken every minute' : 'A sample is taken every second'} while this process
-              runs.
+              {span === 'day' ? 'A sample is taken every minute' : 'A sample is taken every second'} while
+              this process runs.
             </Empty>
           ) : (
             <Charts columns={columns} />
@@ -64,22 +62,9 @@ export function ChartsPage({ route }: { readonly route: Route }): JSX.Element {
   );
 }
 
+const Chart = lazy<ChartProps>(() => import('./chart.tsx').then((file) => file.Chart));
+
 function Charts({ columns }: { readonly columns: HistoryJson }): JSX.Element {
-  const [loaded, setLoaded] = useState<{ readonly Chart: ChartComponent }>();
-  const [error, setError] = useState<string>();
-  useEffect(() => {
-    import('./chart.tsx').then(
-      ({ Chart }) => {
-        setLoaded({ Chart });
-      },
-      () => {
-        setError('The charts could not be loaded. Reload the page.');
-      },
-    );
-  }, []);
-  if (error !== undefined) return <Problem message={error} />;
-  if (loaded === undefined) return <Skeleton lines={8} />;
-  const { Chart } = loaded;
   const { atMs } = columns;
   return (
     <div class="chart-grid">
@@ -110,7 +95,9 @@ function Charts({ columns }: { readonly columns: HistoryJson }): JSX.Element {
           label="Latency"
           atMs={atMs}
           unit="ms"
-          lines={[{ label: 'Longest wait', values: columns.latencyMs, colour: '--state-scheduled', isFilled: true }]}
+          lines={[
+            { label: 'Longest wait', values: columns.latencyMs, colour: '--state-scheduled', isFilled: true },
+          ]}
         />
       </Card>
     </div>

@@ -12,7 +12,13 @@ const MAX_COLOURED = 5_000;
 const MAX_HEX = 64 * 1024;
 
 /** Payload or result: JSON token by token, other text as it is, other bytes as hexadecimal. Always text nodes. */
-export function ContentView({ content, name }: { readonly content: ContentJson; readonly name: string }): JSX.Element {
+export function ContentView({
+  content,
+  name,
+}: {
+  readonly content: ContentJson;
+  readonly name: string;
+}): JSX.Element {
   const { text, base64 } = content;
   const tokens = useMemo(() => (text === undefined ? undefined : prettyTokens(text)), [text]);
   const canHex = content.text !== undefined || base64 !== undefined;
@@ -98,7 +104,9 @@ export function CopyButton({ text, name }: { readonly text: string; readonly nam
 export function ContentLine({ content }: { readonly content: ContentJson }): JSX.Element {
   if (content.bytes === 0) return <span class="faint">empty</span>;
   if (content.text === undefined) {
-    return <span class="faint">{content.bytes === undefined ? 'binary' : `${bytes(content.bytes)}, binary`}</span>;
+    return (
+      <span class="faint">{content.bytes === undefined ? 'binary' : `${bytes(content.bytes)}, binary`}</span>
+    );
   }
   return <bdi class="mono line">{visible(clipped(content.text.replaceAll(/\s+/g, ' '), 200))}</bdi>;
 }

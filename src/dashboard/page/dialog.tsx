@@ -97,7 +97,13 @@ export function Dialogs(): JSX.Element {
   );
 }
 
-function Confirm({ question, onClose }: { readonly question: Question; readonly onClose: () => void }): JSX.Element {
+function Confirm({
+  question,
+  onClose,
+}: {
+  readonly question: Question;
+  readonly onClose: () => void;
+}): JSX.Element {
   const agree = (): void => {
     onClose();
     void perform(question.act);

@@ -3,7 +3,12 @@
 const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 });
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'long' });
-const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false });
+const clock = new Intl.DateTimeFormat(undefined, {
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hour12: false,
+});
 
 /** `12 345`: with a narrow space, which no reader takes for a decimal point. */
 export function count(value: number): string {
@@ -44,7 +49,8 @@ const STEPS: readonly (readonly [number, string])[] = [
 /** The two largest units: `3 h 12 min`, `850 ms`. */
 export function duration(ms: number): string {
   const amount = Math.abs(ms);
-  if (amount < 1_000) return `${amount > 0 && amount < 10 ? Number(amount.toFixed(1)) : Math.round(amount)} ms`;
+  if (amount < 1_000)
+    return `${amount > 0 && amount < 10 ? Number(amount.toFixed(1)) : Math.round(amount)} ms`;
   if (amount < 10_000) return `${Number((amount / 1_000).toFixed(1))} s`;
   const at = STEPS.findIndex(([step]) => amount >= step);
   const [step, unit] = STEPS[at] ?? [1_000, 's'];
@@ -87,9 +93,12 @@ export function percent(part: number, all: number): string {
 /** Names the characters that a reader would not see, or that would turn the text around. */
 export function visible(text: string): string {
   // eslint-disable-next-line no-control-regex -- these are the characters that it replaces.
-  return text.replace(/[\0-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, (character) => {
-    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
-  });
+  return text.replace(
+    /[\0-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
+    (character) => {
+      return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+    },
+  );
 }
 
 /** The beginning of a text that may be of any length, for an attribute. */

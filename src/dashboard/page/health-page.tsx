@@ -27,7 +27,11 @@ function ProcessFigures({ process }: { readonly process: HealthJson['process'] }
   const { median, longest } = process.loopDelayMs;
   return (
     <section class="figures" aria-label="Process">
-      <Figure label="CPU" value={process.cpu === undefined ? '–' : Math.round(100 * process.cpu)} unit="% of a core" />
+      <Figure
+        label="CPU"
+        value={process.cpu === undefined ? '–' : Math.round(100 * process.cpu)}
+        unit="% of a core"
+      />
       <Figure label="Memory" value={bytes(process.residentBytes)}>
         <span class="figure-note">{bytes(process.heapBytes)} heap</span>
       </Figure>
@@ -78,7 +82,11 @@ function Redis({ info }: { readonly info: Info }): JSX.Element {
         <Figure label="Clients" value={count(number('connected_clients'))}>
           <span class="figure-note">{count(number('blocked_clients'))} blocked</span>
         </Figure>
-        <Figure label="Hit rate" value={hits + misses === 0 ? '–' : Math.round((100 * hits) / (hits + misses))} unit="%" />
+        <Figure
+          label="Hit rate"
+          value={hits + misses === 0 ? '–' : Math.round((100 * hits) / (hits + misses))}
+          unit="%"
+        />
         <Figure
           label="Evicted keys"
           value={count(number('evicted_keys'))}

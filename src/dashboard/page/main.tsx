@@ -2,20 +2,25 @@ import { render, type JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { SessionJson } from '../dashboard-json.ts';
 import { messageOfError, openSession } from './api.ts';
-import { ChartsPage } from './charts-page.tsx';
 import { visible } from './format.ts';
-import { HealthPage } from './health-page.tsx';
+import { lazy } from './lazy.tsx';
 import { startLive } from './live.ts';
 import { OverviewPage } from './overview-page.tsx';
 import { Empty, Problem, Skeleton } from './parts.tsx';
 import { QueuePage } from './queue-page.tsx';
 import { replace, useRoute, type Route } from './route.ts';
-import { DiskQueuesPage, PurgatoriesPage, TimersPage, WorkQueuesPage } from './runtime-pages.tsx';
-import { SchedulesPage } from './schedules-page.tsx';
-import { SearchPage } from './search-page.tsx';
-import { ServersPage } from './servers-page.tsx';
 import { DESTINATIONS, Shell } from './shell.tsx';
 import { TaskPage } from './task-page.tsx';
+
+const SearchPage = lazy(() => import('./search-page.tsx').then((file) => file.SearchPage));
+const ServersPage = lazy(() => import('./servers-page.tsx').then((file) => file.ServersPage));
+const SchedulesPage = lazy(() => import('./schedules-page.tsx').then((file) => file.SchedulesPage));
+const ChartsPage = lazy(() => import('./charts-page.tsx').then((file) => file.ChartsPage));
+const HealthPage = lazy(() => import('./health-page.tsx').then((file) => file.HealthPage));
+const TimersPage = lazy(() => import('./runtime-pages.tsx').then((file) => file.TimersPage));
+const PurgatoriesPage = lazy(() => import('./runtime-pages.tsx').then((file) => file.PurgatoriesPage));
+const WorkQueuesPage = lazy(() => import('./runtime-pages.tsx').then((file) => file.WorkQueuesPage));
+const DiskQueuesPage = lazy(() => import('./runtime-pages.tsx').then((file) => file.DiskQueuesPage));
 
 /** Pause before the session is requested again. */
 const RETRY_MS = 2_000;
@@ -67,7 +72,9 @@ function titleOf({ parts, query }: Route, session: SessionJson | undefined): str
   const [first = '', queue, , id] = parts;
   const label = DESTINATIONS.find(({ path }) => path === first)?.label;
   const names = first === 'queues' ? [id ?? query.get('view') ?? query.get('state'), queue] : [label];
-  return [...names, session?.title ?? 'Dashboard'].flatMap((name) => (name ? [visible(name.slice(0, 80))] : [])).join(' · ');
+  return [...names, session?.title ?? 'Dashboard']
+    .flatMap((name) => (name ? [visible(name.slice(0, 80))] : []))
+    .join(' · ');
 }
 
 function Content({ route, session }: { readonly route: Route; readonly session: SessionJson }): JSX.Element {
@@ -81,7 +88,11 @@ function Content({ route, session }: { readonly route: Route; readonly session: 
   }
   switch (first) {
     case '':
-      return session.has.tasks ? <OverviewPage route={route} session={session} /> : <Elsewhere session={session} />;
+      return session.has.tasks ? (
+        <OverviewPage route={route} session={session} />
+      ) : (
+        <Elsewhere session={session} />
+      );
     case 'search':
       return <SearchPage route={route} session={session} />;
     case 'servers':

@@ -11,16 +11,33 @@ import { Sparkline } from './sparkline.tsx';
 const PAGE_SIZE = 50;
 
 /** All queues, and what is wrong with them. */
-export function OverviewPage({ route, session }: { readonly route: Route; readonly session: SessionJson }): JSX.Element {
+export function OverviewPage({
+  route,
+  session,
+}: {
+  readonly route: Route;
+  readonly session: SessionJson;
+}): JSX.Element {
   const { live } = useLive();
   return (
-    <Page title="Overview" note={session.source === undefined ? undefined : <Name text={session.source} mono />}>
-      {live === undefined ? <Skeleton lines={10} /> : <Overview live={live} route={route} session={session} />}
+    <Page
+      title="Overview"
+      note={session.source === undefined ? undefined : <Name text={session.source} mono />}
+    >
+      {live === undefined ? (
+        <Skeleton lines={10} />
+      ) : (
+        <Overview live={live} route={route} session={session} />
+      )}
     </Page>
   );
 }
 
-function Overview(props: { readonly live: LiveJson; readonly route: Route; readonly session: SessionJson }): JSX.Element {
+function Overview(props: {
+  readonly live: LiveJson;
+  readonly route: Route;
+  readonly session: SessionJson;
+}): JSX.Element {
   const { live, route, session } = props;
   if (!session.has.tasks) {
     return (
@@ -55,7 +72,13 @@ function Figures({ live }: { readonly live: LiveJson }): JSX.Element {
       <Figure label="Processed" value={rate(done)} unit="/s" href={to(['charts'])}>
         <Sparkline values={all.processed} label={`${rate(done)} tasks processed a second`} />
       </Figure>
-      <Figure label="Failed" value={rate(failed)} unit="/s" href={to(['charts'])} tone={failed > 0 ? 'bad' : 'plain'}>
+      <Figure
+        label="Failed"
+        value={rate(failed)}
+        unit="/s"
+        href={to(['charts'])}
+        tone={failed > 0 ? 'bad' : 'plain'}
+      >
         <Sparkline values={all.failed} tone="bad" label={`${rate(failed)} runs failed a second`} />
       </Figure>
       <Figure label="Pending" value={compact(total(queues, 'pending'))} href={search('pending')}>
@@ -83,7 +106,9 @@ function Unserved({ queues }: { readonly queues: readonly QueueJson[] }): JSX.El
   const [first] = unserved;
   return (
     <p class="banner warn">
-      <strong>No server works on {unserved.length === 1 ? 'this queue' : `these ${unserved.length} queues`}:</strong>{' '}
+      <strong>
+        No server works on {unserved.length === 1 ? 'this queue' : `these ${unserved.length} queues`}:
+      </strong>{' '}
       {unserved.slice(0, 5).map(({ queue, counts }) => (
         <a key={queue} href={queueHref(queue)}>
           <Name text={queue} /> ({compact(counts.pending)} pending)
@@ -116,6 +141,8 @@ function QueueList({ live, route }: { readonly live: LiveJson; readonly route: R
   const page = pageOf(route);
   const shown = sorted(found, sort).slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE);
   useRates(shown.slice(0, 24).map(({ queue }) => queue));
+  // Few programs have groups: the column is there for those.
+  const states = TASK_STATES.filter((state) => state !== 'aggregating' || total(live.queues, state) > 0);
   if (live.queueCount === 0) {
     return <Empty title="There are no queues yet">A queue appears when its first task is enqueued.</Empty>;
   }
@@ -140,20 +167,26 @@ function QueueList({ live, route }: { readonly live: LiveJson; readonly route: R
           <thead>
             <tr>
               <Head name="queue" sort={sort} route={route} label="Queue" />
-              {TASK_STATES.map((state) => (
-                <Head key={state} name={state} sort={sort} route={route} label={<StateLabel state={state} />} />
-              ))}
               <Head name="latency" sort={sort} route={route} label="Latency" />
               <Head name="throughput" sort={sort} route={route} label="Processed/s" />
               <Head name="errors" sort={sort} route={route} label="Failed/s" />
-              <th scope="col" class="number">
+              {states.map((state) => (
+                <Head
+                  key={state}
+                  name={state}
+                  sort={sort}
+                  route={route}
+                  label={<StateLabel state={state} />}
+                />
+              ))}
+              <th scope="col" class="number memory">
                 Memory
               </th>
             </tr>
           </thead>
           <tbody>
             {shown.map((queue) => (
-              <QueueRow key={queue.queue} queue={queue} />
+              <QueueRow key={queue.queue} queue={queue} states={states} />
             ))}
           </tbody>
         </table>
@@ -192,7 +225,8 @@ function Head(props: {
   );
 }
 
-function QueueRow({ queue }: { readonly queue: QueueJson }): JSX.Element {
+function QueueRow(props: { readonly queue: QueueJson; readonly states: readonly TaskState[] }): JSX.Element {
+  const { queue, states } = props;
   const { counts } = queue;
   const { processed, failed } = ratesOf(queue.queue);
   const held = (queue.held?.concurrency ?? 0) + (queue.held?.rate ?? 0);
@@ -207,13 +241,6 @@ function QueueRow({ queue }: { readonly queue: QueueJson }): JSX.Element {
         {held > 0 && <Tag title="Pending tasks that a limit holds back">{compact(held)} held</Tag>}
         <StateBar counts={counts} />
       </th>
-      {TASK_STATES.map((state) => (
-        <td key={state} class="number" data-label={STATE_LABELS[state]}>
-          <a class={counts[state] === 0 ? 'quiet zero' : 'quiet'} href={queueHref(queue.queue, { state })}>
-            {compact(counts[state])}
-          </a>
-        </td>
-      ))}
       <td class="number" data-label="Latency">
         {queue.latencyMs === 0 ? <span class="zero">0</span> : duration(queue.latencyMs)}
       </td>
@@ -225,7 +252,14 @@ function QueueRow({ queue }: { readonly queue: QueueJson }): JSX.Element {
         <Sparkline values={failed} tone="bad" label="failed in the last minute" width={64} />
         <span>{rate(queue.failedPerS)}</span>
       </td>
-      <td class="number" data-label="Memory">
+      {states.map((state) => (
+        <td key={state} class="number" data-label={STATE_LABELS[state]}>
+          <a class={counts[state] === 0 ? 'quiet zero' : 'quiet'} href={queueHref(queue.queue, { state })}>
+            {compact(counts[state])}
+          </a>
+        </td>
+      ))}
+      <td class="number memory" data-label="Memory">
         {bytes(queue.memoryBytes)}
       </td>
     </tr>

@@ -87,7 +87,13 @@ export function Time({ atMs }: { readonly atMs: number | undefined }): JSX.Eleme
 }
 
 /** A name that may hold anything, of any length. */
-export function Name({ text, mono = false }: { readonly text: string; readonly mono?: boolean }): JSX.Element {
+export function Name({
+  text,
+  mono = false,
+}: {
+  readonly text: string;
+  readonly mono?: boolean;
+}): JSX.Element {
   const shown = visible(clipped(text, 2_000));
   return (
     <bdi class={mono ? 'name mono' : 'name'} title={clipped(shown)}>
@@ -99,7 +105,14 @@ export function Name({ text, mono = false }: { readonly text: string; readonly m
 export function Icon({ d }: { readonly d: string }): JSX.Element {
   return (
     <svg class="icon" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
-      <path d={d} fill="none" stroke="currentColor" stroke-width="1.4" stroke-linecap="round" stroke-linejoin="round" />
+      <path
+        d={d}
+        fill="none"
+        stroke="currentColor"
+        stroke-width="1.4"
+        stroke-linecap="round"
+        stroke-linejoin="round"
+      />
     </svg>
   );
 }
@@ -196,7 +209,13 @@ export function Skeleton({ lines = 6 }: { readonly lines?: number }): JSX.Elemen
   );
 }
 
-export function Problem({ message, retry }: { readonly message: string; readonly retry?: () => void }): JSX.Element {
+export function Problem({
+  message,
+  retry,
+}: {
+  readonly message: string;
+  readonly retry?: () => void;
+}): JSX.Element {
   return (
     <div class="problem" role="alert">
       <Icon d="M8 1.8 15 14H1Zm0 4.7v3.4m0 1.9v.1" />

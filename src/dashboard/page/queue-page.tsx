@@ -1,11 +1,31 @@
 import type { JSX } from 'preact';
 import { TASK_STATES, isTaskState, type TaskState } from '../../tasks/task-state.ts';
-import type { ChangedJson, KeyListJson, QueueDetailJson, SessionJson, TaskListJson } from '../dashboard-json.ts';
+import type {
+  ChangedJson,
+  KeyListJson,
+  QueueDetailJson,
+  SessionJson,
+  TaskListJson,
+} from '../dashboard-json.ts';
 import { path, withQuery, write } from './api.ts';
 import { ask, perform } from './dialog.tsx';
 import { bytes, clipped, compact, count, duration, percent, plural, rate, visible } from './format.ts';
+import { useLive } from './live.ts';
 import { LimitsEditor } from './limits-editor.tsx';
-import { Card, Empty, Fact, Figure, Loaded, Name, Page, Pager, StateLabel, STATE_LABELS, Tabs, Tag } from './parts.tsx';
+import {
+  Card,
+  Empty,
+  Fact,
+  Figure,
+  Loaded,
+  Name,
+  Page,
+  Pager,
+  StateLabel,
+  STATE_LABELS,
+  Tabs,
+  Tag,
+} from './parts.tsx';
 import { ratesOf, useRates } from './recent.ts';
 import { go, pageOf, queueHref, to, withChange, type Route } from './route.ts';
 import { Sparkline } from './sparkline.tsx';
@@ -14,10 +34,9 @@ import { useData, type Data } from './use-data.ts';
 
 const PAGE_SIZE = 25;
 
-const VIEWS = ['groups', 'keys', 'limits', 'days'] as const;
+const VIEWS = ['keys', 'limits', 'days'] as const;
 type View = (typeof VIEWS)[number];
 const VIEW_LABELS: Readonly<Record<View, string>> = {
-  groups: 'Groups',
   keys: 'Keys',
   limits: 'Limits',
   days: 'Days',
@@ -103,7 +122,10 @@ function askDeleteQueue(queue: string, detail: QueueDetailJson | undefined): voi
         <p>
           <Name text={queue} />
         </p>
-        <p>All of its tasks are deleted with it, and cannot be brought back. A queue with active tasks is refused.</p>
+        <p>
+          All of its tasks are deleted with it, and cannot be brought back. A queue with active tasks is
+          refused.
+        </p>
       </>
     ),
     verb: 'Delete queue',
@@ -119,20 +141,30 @@ function askDeleteQueue(queue: string, detail: QueueDetailJson | undefined): voi
 function QueueFigures({ detail }: { readonly detail: QueueDetailJson }): JSX.Element {
   const { queue } = detail;
   const { processed, failed } = ratesOf(queue.queue);
+  const { live } = useLive();
+  const rates = live?.queues.find((one) => one.queue === queue.queue);
   return (
     <section class="figures" aria-label="This queue">
-      <Figure label="Processed" value={rate(queue.processedPerS)} unit="/s">
+      <Figure label="Processed" value={rate(rates?.processedPerS)} unit="/s">
         <Sparkline values={processed} label="processed in the last minute" />
       </Figure>
-      <Figure label="Failed" value={rate(queue.failedPerS)} unit="/s" tone={(queue.failedPerS ?? 0) > 0 ? 'bad' : 'plain'}>
+      <Figure
+        label="Failed"
+        value={rate(rates?.failedPerS)}
+        unit="/s"
+        tone={(rates?.failedPerS ?? 0) > 0 ? 'bad' : 'plain'}
+      >
         <Sparkline values={failed} tone="bad" label="failed in the last minute" />
       </Figure>
       <Figure label="Latency" value={duration(queue.latencyMs)}>
         <span class="figure-note">
-          {queue.runnableMs === undefined ? 'of the next pending task' : `${duration(queue.runnableMs)} if nothing holds it`}
+          {queue.runnableMs === undefined ? 'next pending task' : `${duration(queue.runnableMs)} if runnable`}
         </span>
       </Figure>
-      <Figure label="Held by limits" value={compact((queue.held?.concurrency ?? 0) + (queue.held?.rate ?? 0))}>
+      <Figure
+        label="Held by limits"
+        value={compact((queue.held?.concurrency ?? 0) + (queue.held?.rate ?? 0))}
+      >
         <span class="figure-note">
           {compact(queue.held?.concurrency ?? 0)} concurrency, {compact(queue.held?.rate ?? 0)} rate
         </span>
@@ -152,7 +184,13 @@ function viewOf(route: Route): TaskState | View {
   return known ?? (isTaskState(state) ? state : 'pending');
 }
 
-function QueueTabs({ detail, route }: { readonly detail: QueueDetailJson; readonly route: Route }): JSX.Element {
+function QueueTabs({
+  detail,
+  route,
+}: {
+  readonly detail: QueueDetailJson;
+  readonly route: Route;
+}): JSX.Element {
   const { queue } = detail;
   const states = TASK_STATES.map((state) => ({
     id: state,
@@ -163,7 +201,6 @@ function QueueTabs({ detail, route }: { readonly detail: QueueDetailJson; readon
   const views = VIEWS.map((view) => ({
     id: view,
     label: VIEW_LABELS[view],
-    ...(view === 'groups' ? { count: compact(queue.groups) } : {}),
     href: queueHref(queue.queue, { view }),
   }));
   return <Tabs label="Tasks by state, and more" items={[...states, ...views]} current={viewOf(route)} />;
@@ -178,8 +215,9 @@ function QueueView(props: {
 }): JSX.Element {
   const { queue, route, session, detail } = props;
   const view = viewOf(route);
+  // Aggregating tasks are listed by their groups, and the groups first.
+  if (view === 'aggregating' && !route.query.has('group')) return <Groups detail={detail} />;
   if (isTaskState(view)) return <TasksInState key={view} {...props} state={view} />;
-  if (view === 'groups') return <Groups detail={detail} />;
   if (view === 'keys') return <Keys queue={queue} route={route} />;
   if (view === 'days') return <Days detail={detail} />;
   return <LimitsEditor queue={queue} limits={detail.limits} session={session} onChanged={props.reload} />;
@@ -217,14 +255,20 @@ function TasksInState(props: {
                   {group !== undefined && (
                     <>
                       {' '}
-                      in the group <Name text={group} /> <a href={withChange(route, { group: undefined })}>all groups</a>
+                      in the group <Name text={group} />{' '}
+                      <a href={withChange(route, { group: undefined })}>all groups</a>
                     </>
                   )}
                 </span>
                 <span class="spring" />
                 <AllActions {...props} total={total} group={group} onDone={reload} />
               </div>
-              <TaskTable tasks={tasks} session={session} label={`${STATE_LABELS[state]} tasks`} onChanged={reload} />
+              <TaskTable
+                tasks={tasks}
+                session={session}
+                label={`${STATE_LABELS[state]} tasks`}
+                onChanged={reload}
+              />
               <Pager
                 page={page}
                 pages={Math.ceil(total / PAGE_SIZE)}
@@ -279,7 +323,11 @@ function AllActions(props: {
               isDangerous: change === 'delete',
               act: async () => {
                 const body = { state, change, ...(group === undefined ? {} : { group }) };
-                const { changed } = await write<ChangedJson>('POST', path('queues', queue, 'tasks', 'change'), body);
+                const { changed } = await write<ChangedJson>(
+                  'POST',
+                  path('queues', queue, 'tasks', 'change'),
+                  body,
+                );
                 onDone();
                 return reportOf(change, changed);
               },
@@ -298,7 +346,9 @@ function Groups({ detail }: { readonly detail: QueueDetailJson }): JSX.Element {
   if (groups.length === 0) {
     return (
       <Card>
-        <Empty title="No groups">Tasks that are enqueued with a group wait here until a server aggregates them.</Empty>
+        <Empty title="No groups">
+          Tasks that are enqueued with a group wait here until a server aggregates them.
+        </Empty>
       </Card>
     );
   }
@@ -345,7 +395,9 @@ function Keys({ queue, route }: { readonly queue: string; readonly route: Route 
       <Loaded of={list}>
         {({ keys }) =>
           keys.length === 0 && page === 1 ? (
-            <Empty title="No keys">Tasks that are enqueued with a key share its limits and appear here.</Empty>
+            <Empty title="No keys">
+              Tasks that are enqueued with a key share its limits and appear here.
+            </Empty>
           ) : (
             <>
               <div class="scroll">
@@ -371,7 +423,11 @@ function Keys({ queue, route }: { readonly queue: string; readonly route: Route 
                         <td class="number">{count(key.pending)}</td>
                         <td class="number">{count(key.active)}</td>
                         <td>
-                          {key.heldBy === undefined ? <span class="faint">–</span> : <Tag tone="warn">{key.heldBy}</Tag>}
+                          {key.heldBy === undefined ? (
+                            <span class="faint">–</span>
+                          ) : (
+                            <Tag tone="warn">{key.heldBy}</Tag>
+                          )}
                           {key.againInMs !== undefined && ` for ${duration(key.againInMs)}`}
                         </td>
                       </tr>

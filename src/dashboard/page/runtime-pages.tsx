@@ -1,5 +1,11 @@
 import type { JSX } from 'preact';
-import type { DiskQueueJson, PurgatoryJson, RuntimeJson, TimerJson, WorkQueueJson } from '../dashboard-json.ts';
+import type {
+  DiskQueueJson,
+  PurgatoryJson,
+  RuntimeJson,
+  TimerJson,
+  WorkQueueJson,
+} from '../dashboard-json.ts';
 import { bytes, compact, count, duration, plural } from './format.ts';
 import { Card, Empty, Figure, Loaded, Name, Page, Tabs, Tag } from './parts.tsx';
 import { to, type Route } from './route.ts';
@@ -95,10 +101,17 @@ function TimerContent({ of: timer }: { readonly of: TimerJson }): JSX.Element {
         <Figure label="Due now" value={compact(timer.dueNow)}>
           <span class="figure-note">not run yet</span>
         </Figure>
-        <Figure label="Lateness" value={duration(lateness.medianMs)} tone={lateness.longestMs > 200 ? 'warn' : 'plain'}>
+        <Figure
+          label="Lateness"
+          value={duration(lateness.medianMs)}
+          tone={lateness.longestMs > 200 ? 'warn' : 'plain'}
+        >
           <span class="figure-note">median; longest {duration(lateness.longestMs)}</span>
         </Figure>
-        <Figure label="Buckets in use" value={count(timer.levels.reduce((sum, level) => sum + level.buckets.length, 0))}>
+        <Figure
+          label="Buckets in use"
+          value={count(timer.levels.reduce((sum, level) => sum + level.buckets.length, 0))}
+        >
           <span class="figure-note">{plural(timer.levels.length, 'level')}</span>
         </Figure>
       </div>
@@ -146,7 +159,7 @@ function PurgatoryContent({ of: purgatory }: { readonly of: PurgatoryJson }): JS
         of="Key"
         number="Operations"
         rows={purgatory.keys.map(({ key, operations }) => [key, operations])}
-        empty="No operation waits."
+        empty={purgatory.delayed === 0 ? 'No operation waits.' : ''}
         all={purgatory.watchedKeys}
       />
     </Card>
@@ -177,7 +190,11 @@ function WorkQueueContent({ of: queue }: { readonly of: WorkQueueJson }): JSX.El
         <Figure label="Waiting" value={compact(queue.waiting)}>
           <span class="figure-note">until their delay is over</span>
         </Figure>
-        <Figure label="Retrying" value={compact(queue.retries.length)} tone={queue.retries.length > 0 ? 'warn' : 'plain'}>
+        <Figure
+          label="Retrying"
+          value={compact(queue.retries.length)}
+          tone={queue.retries.length > 0 ? 'warn' : 'plain'}
+        >
           <span class="figure-note">failed, not yet succeeded</span>
         </Figure>
       </div>
@@ -185,7 +202,7 @@ function WorkQueueContent({ of: queue }: { readonly of: WorkQueueJson }): JSX.El
         of="Item"
         number="Retries"
         rows={queue.retries.map(({ item, retries }) => [item, retries])}
-        empty="No item is being retried."
+        empty={queue.depth + queue.waiting === 0 ? 'Nothing waits.' : 'No item is being retried.'}
       />
     </Card>
   );
@@ -198,9 +215,9 @@ function Bars(props: {
   readonly rows: readonly (readonly [string, number])[];
   readonly empty: string;
   readonly all?: number;
-}): JSX.Element {
+}): JSX.Element | null {
   const { rows, all = rows.length } = props;
-  if (rows.length === 0) return <p class="faint pad">{props.empty}</p>;
+  if (rows.length === 0) return props.empty === '' ? null : <p class="faint pad">{props.empty}</p>;
   const most = Math.max(1, ...rows.map(([, value]) => value));
   return (
     <>
@@ -230,7 +247,11 @@ function Bars(props: {
           ))}
         </tbody>
       </table>
-      {all > rows.length && <p class="foot">{count(rows.length)} of {count(all)} are shown.</p>}
+      {all > rows.length && (
+        <p class="foot">
+          {count(rows.length)} of {count(all)} are shown.
+        </p>
+      )}
     </>
   );
 }
@@ -289,7 +310,9 @@ function DiskQueueContent({ of: queue }: { readonly of: DiskQueueJson }): JSX.El
           );
         })}
       </ol>
-      {segments.length === 0 && <p class="faint pad">There is no segment: the queue is empty.</p>}
+      {segments.length === 0 && queue.bytes === 0 && (
+        <p class="faint pad">There is no segment: the queue is empty.</p>
+      )}
     </Card>
   );
 }

@@ -16,14 +16,20 @@ export function SchedulesPage({ route }: { readonly route: Route }): JSX.Element
   const words = useCronWords();
   const [, chosen] = route.parts;
   return (
-    <Page title="Schedules" note={chosen === undefined ? undefined : <a href={to(['schedules'])}>All schedules</a>}>
+    <Page
+      title="Schedules"
+      note={chosen === undefined ? undefined : <a href={to(['schedules'])}>All schedules</a>}
+    >
       <Loaded of={schedules}>
         {(list) => {
           const schedule = list.find(({ id }) => id === chosen);
-          if (chosen !== undefined) return <OneSchedule id={chosen} schedule={schedule} words={words} route={route} />;
+          if (chosen !== undefined)
+            return <OneSchedule id={chosen} schedule={schedule} words={words} route={route} />;
           if (list.length === 0) {
             return (
-              <Empty title="No schedules">A scheduler that runs registers what it enqueues, and appears here.</Empty>
+              <Empty title="No schedules">
+                A scheduler that runs registers what it enqueues, and appears here.
+              </Empty>
             );
           }
           return <List list={list} words={words} />;
@@ -45,7 +51,8 @@ const MACROS: Readonly<Record<string, string>> = {
   '@hourly': 'Every hour',
 };
 
-const wordsOfMacro: Words = (spec) => (spec.startsWith('@every ') ? `Every ${spec.slice(7)}` : MACROS[spec.trim()]);
+const wordsOfMacro: Words = (spec) =>
+  spec.startsWith('@every ') ? `Every ${spec.slice(7)}` : MACROS[spec.trim()];
 
 /** Cron in words, as soon as that is loaded. */
 function useCronWords(): Words {
@@ -61,7 +68,13 @@ function useCronWords(): Words {
   return (spec) => wordsOfMacro(spec) ?? cronWords?.(spec);
 }
 
-function List({ list, words }: { readonly list: readonly ScheduleJson[]; readonly words: Words }): JSX.Element {
+function List({
+  list,
+  words,
+}: {
+  readonly list: readonly ScheduleJson[];
+  readonly words: Words;
+}): JSX.Element {
   return (
     <Card>
       <div class="scroll">
@@ -118,7 +131,9 @@ function OneSchedule(props: {
       </div>
       <div>
         {schedule === undefined ? (
-          <Empty title="This schedule does not exist any more">Its scheduler has ended. Its history remains.</Empty>
+          <Empty title="This schedule does not exist any more">
+            Its scheduler has ended. Its history remains.
+          </Empty>
         ) : (
           <>
             <Card title={<Name text={schedule.taskType} />}>

@@ -1,7 +1,13 @@
 import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { TASK_STATES, isTaskState, type TaskChange, type TaskState } from '../../tasks/task-state.ts';
-import { MAX_MATCHES, type SearchFilter, type SearchLine, type SessionJson, type TaskJson } from '../dashboard-json.ts';
+import {
+  MAX_MATCHES,
+  type SearchFilter,
+  type SearchLine,
+  type SessionJson,
+  type TaskJson,
+} from '../dashboard-json.ts';
 import { messageOfError, readLines, withQuery, type Query } from './api.ts';
 import { BulkChange } from './bulk-change.tsx';
 import { count, plural } from './format.ts';
@@ -43,7 +49,13 @@ interface Found {
 const NOTHING: SearchLine = { scanned: 0, total: 0, matched: 0 };
 
 /** Searches whenever the filter in the address changes, and shows what has been found while it goes on. */
-export function SearchPage({ route, session }: { readonly route: Route; readonly session: SessionJson }): JSX.Element {
+export function SearchPage({
+  route,
+  session,
+}: {
+  readonly route: Route;
+  readonly session: SessionJson;
+}): JSX.Element {
   const filter = filterOf(route);
   const key = JSON.stringify(filter);
   const [runs, setRuns] = useState(0);
@@ -85,7 +97,11 @@ export function SearchPage({ route, session }: { readonly route: Route; readonly
   );
 }
 
-async function search(filter: SearchFilter, signal: AbortSignal, show: (found: Found) => void): Promise<void> {
+async function search(
+  filter: SearchFilter,
+  signal: AbortSignal,
+  show: (found: Found) => void,
+): Promise<void> {
   let found: Found = { tasks: [], line: NOTHING, isRunning: true };
   let frame = 0;
   const change = (next: Found): void => {
@@ -231,7 +247,11 @@ function StateChoice(props: {
             type="checkbox"
             checked={chosen.includes(state)}
             onChange={({ currentTarget }) => {
-              onChange(TASK_STATES.filter((other) => (other === state ? currentTarget.checked : chosen.includes(other))));
+              onChange(
+                TASK_STATES.filter((other) =>
+                  other === state ? currentTarget.checked : chosen.includes(other),
+                ),
+              );
             }}
           />
           <StateLabel state={state} />
@@ -285,13 +305,16 @@ function Results(props: {
       )}
       {tasks.length === 0 && !isRunning && error === undefined && (
         <Empty title="No task matches">
-          {line.isDone === true ? 'Every task was looked at. ' : 'The search was stopped before it was done. '}
+          {line.isDone === true
+            ? 'Every task was looked at. '
+            : 'The search was stopped before it was done. '}
           Try fewer filters: texts are found anywhere in a field, whatever their case.
         </Empty>
       )}
       {line.matched > tasks.length && (
         <p class="foot">
-          The first {count(Math.min(MAX_MATCHES, tasks.length))} are shown. Actions apply to all {count(line.matched)}.
+          The first {count(Math.min(MAX_MATCHES, tasks.length))} are shown. Actions apply to all{' '}
+          {count(line.matched)}.
         </p>
       )}
       <Pager

@@ -38,7 +38,12 @@ function ServerCard({ server }: { readonly server: ServerJson }): JSX.Element {
     >
       <dl class="facts across">
         <Fact term="Busy">
-          <meter min={0} max={Math.max(1, concurrency)} value={runs.length} aria-label="Share of its capacity in use" />{' '}
+          <meter
+            min={0}
+            max={Math.max(1, concurrency)}
+            value={runs.length}
+            aria-label="Share of its capacity in use"
+          />{' '}
           {runs.length} of {concurrency} <span class="faint">({percent(runs.length, concurrency)})</span>
         </Fact>
         <Fact term={server.isStrict ? 'Queues, in strict order' : 'Queues and priorities'}>

@@ -24,16 +24,86 @@ export interface Destination {
 const tasks = (session: SessionJson): boolean => session.has.tasks;
 
 export const DESTINATIONS: readonly Destination[] = [
-  { path: '', label: 'Overview', key: 'o', group: 'Tasks', isShown: tasks, icon: 'M2 2.5h5v5H2zM9 2.5h5v5H9zM2 9.5h5v4H2zM9 9.5h5v4H9z' },
-  { path: 'search', label: 'Search', key: 's', group: 'Tasks', isShown: tasks, icon: 'M7 2.2a4.8 4.8 0 1 0 0 9.6 4.8 4.8 0 0 0 0-9.6ZM10.5 10.5 14 14' },
-  { path: 'servers', label: 'Servers', key: 'v', group: 'Tasks', isShown: tasks, icon: 'M2.5 2.5h11v4.5h-11zM2.5 9h11v4.5h-11zM5 4.8h.1M5 11.2h.1' },
-  { path: 'schedules', label: 'Schedules', key: 'e', group: 'Tasks', isShown: tasks, icon: 'M2.5 3.5h11v10h-11zM2.5 6.5h11M5.5 1.8v3M10.5 1.8v3' },
-  { path: 'charts', label: 'Charts', key: 'c', group: 'Tasks', isShown: tasks, icon: 'M2 2v12h12M4.5 10.5l3-3.5 2.5 2L14 4.5' },
-  { path: 'health', label: 'Health', key: 'h', group: 'Tasks', isShown: () => true, icon: 'M1.5 8.5h3l2-5 3 9 2-4h3' },
-  { path: 'timers', label: 'Timers', key: 't', group: 'This process', isShown: ({ has }) => has.timers, icon: 'M8 2.5a5.8 5.8 0 1 0 0 11.6 5.8 5.8 0 0 0 0-11.6ZM8 5v3.4l2.2 1.4M6.3 1h3.4' },
-  { path: 'purgatories', label: 'Purgatories', key: 'p', group: 'This process', isShown: ({ has }) => has.purgatories, icon: 'M4 1.8h8M4 14.2h8M4.8 1.8c0 4 6.4 4.4 6.4 12.4M11.2 1.8c0 4-6.4 4.4-6.4 12.4' },
-  { path: 'work-queues', label: 'Work queues', key: 'w', group: 'This process', isShown: ({ has }) => has.workQueues, icon: 'M2 4h8M2 8h8M2 12h5M12 5.5 14.5 8 12 10.5' },
-  { path: 'disk-queues', label: 'Disk queues', key: 'd', group: 'This process', isShown: ({ has }) => has.diskQueues, icon: 'M2.5 4c0-1.2 2.5-2 5.5-2s5.5.8 5.5 2v8c0 1.2-2.5 2-5.5 2s-5.5-.8-5.5-2ZM2.5 4c0 1.2 2.5 2 5.5 2s5.5-.8 5.5-2M2.5 8c0 1.2 2.5 2 5.5 2s5.5-.8 5.5-2' },
+  {
+    path: '',
+    label: 'Overview',
+    key: 'o',
+    group: 'Tasks',
+    isShown: tasks,
+    icon: 'M2 2.5h5v5H2zM9 2.5h5v5H9zM2 9.5h5v4H2zM9 9.5h5v4H9z',
+  },
+  {
+    path: 'search',
+    label: 'Search',
+    key: 's',
+    group: 'Tasks',
+    isShown: tasks,
+    icon: 'M7 2.2a4.8 4.8 0 1 0 0 9.6 4.8 4.8 0 0 0 0-9.6ZM10.5 10.5 14 14',
+  },
+  {
+    path: 'servers',
+    label: 'Servers',
+    key: 'v',
+    group: 'Tasks',
+    isShown: tasks,
+    icon: 'M2.5 2.5h11v4.5h-11zM2.5 9h11v4.5h-11zM5 4.8h.1M5 11.2h.1',
+  },
+  {
+    path: 'schedules',
+    label: 'Schedules',
+    key: 'e',
+    group: 'Tasks',
+    isShown: tasks,
+    icon: 'M2.5 3.5h11v10h-11zM2.5 6.5h11M5.5 1.8v3M10.5 1.8v3',
+  },
+  {
+    path: 'charts',
+    label: 'Charts',
+    key: 'c',
+    group: 'Tasks',
+    isShown: tasks,
+    icon: 'M2 2v12h12M4.5 10.5l3-3.5 2.5 2L14 4.5',
+  },
+  {
+    path: 'health',
+    label: 'Health',
+    key: 'h',
+    group: 'Tasks',
+    isShown: () => true,
+    icon: 'M1.5 8.5h3l2-5 3 9 2-4h3',
+  },
+  {
+    path: 'timers',
+    label: 'Timers',
+    key: 't',
+    group: 'This process',
+    isShown: ({ has }) => has.timers,
+    icon: 'M8 2.5a5.8 5.8 0 1 0 0 11.6 5.8 5.8 0 0 0 0-11.6ZM8 5v3.4l2.2 1.4M6.3 1h3.4',
+  },
+  {
+    path: 'purgatories',
+    label: 'Purgatories',
+    key: 'p',
+    group: 'This process',
+    isShown: ({ has }) => has.purgatories,
+    icon: 'M4 1.8h8M4 14.2h8M4.8 1.8c0 4 6.4 4.4 6.4 12.4M11.2 1.8c0 4-6.4 4.4-6.4 12.4',
+  },
+  {
+    path: 'work-queues',
+    label: 'Work queues',
+    key: 'w',
+    group: 'This process',
+    isShown: ({ has }) => has.workQueues,
+    icon: 'M2 4h8M2 8h8M2 12h5M12 5.5 14.5 8 12 10.5',
+  },
+  {
+    path: 'disk-queues',
+    label: 'Disk queues',
+    key: 'd',
+    group: 'This process',
+    isShown: ({ has }) => has.diskQueues,
+    icon: 'M2.5 4c0-1.2 2.5-2 5.5-2s5.5.8 5.5 2v8c0 1.2-2.5 2-5.5 2s-5.5-.8-5.5-2ZM2.5 4c0 1.2 2.5 2 5.5 2s5.5-.8 5.5-2M2.5 8c0 1.2 2.5 2 5.5 2s5.5-.8 5.5-2',
+  },
 ];
 
 export function Shell(props: {
@@ -67,7 +137,14 @@ export function Shell(props: {
       >
         Skip to the content
       </a>
-      <Navigation session={session} route={route} shown={shown} openHelp={() => { setHelp(true); }} />
+      <Navigation
+        session={session}
+        route={route}
+        shown={shown}
+        openHelp={() => {
+          setHelp(true);
+        }}
+      />
       <main id="main">
         <Connection />
         {props.children}
@@ -118,7 +195,12 @@ function Navigation(props: {
             <div key={group} class="nav-group">
               <span class="nav-title">{group}</span>
               {links.map((link) => (
-                <NavLink key={link.path} link={link} isCurrent={link.path === current} isInBar={shown.indexOf(link) < IN_BAR} />
+                <NavLink
+                  key={link.path}
+                  link={link}
+                  isCurrent={link.path === current}
+                  isInBar={shown.indexOf(link) < IN_BAR}
+                />
               ))}
             </div>
           );
@@ -158,7 +240,13 @@ function NavLink(props: {
   const { link, isCurrent, isInBar } = props;
   const { live } = useLive();
   const number =
-    live === undefined ? 0 : link.path === 'servers' ? live.serverCount : link.path === 'timers' ? live.pendingTimers : 0;
+    live === undefined
+      ? 0
+      : link.path === 'servers'
+        ? live.serverCount
+        : link.path === 'timers'
+          ? live.pendingTimers
+          : 0;
   return (
     <a href={`#/${link.path}`} class={isInBar ? 'in-bar' : ''} aria-current={isCurrent ? 'page' : undefined}>
       <Icon d={link.icon} />
@@ -171,7 +259,13 @@ function NavLink(props: {
 function LiveNote(): JSX.Element {
   const { status, live } = useLive();
   const isGood = status === 'open' && live?.unavailable === undefined;
-  const text = isGood ? 'Live' : status === 'connecting' ? 'Connecting' : status === 'lost' ? 'Connection lost' : 'Broker unreachable';
+  const text = isGood
+    ? 'Live'
+    : status === 'connecting'
+      ? 'Connecting'
+      : status === 'lost'
+        ? 'Connection lost'
+        : 'Broker unreachable';
   return (
     <span class={`live-note ${isGood ? 'good' : status === 'connecting' ? '' : 'bad'}`} role="status">
       <span aria-hidden="true" />
@@ -224,26 +318,34 @@ function Connection(): JSX.Element | null {
   if (live?.unavailable === undefined) return null;
   return (
     <p class="banner bad" role="alert">
-      <strong>The broker cannot be reached:</strong> {visible(live.unavailable)}. What is shown was read before that. Trying
-      again.
+      <strong>The broker cannot be reached:</strong> {visible(live.unavailable)}. What is shown was read
+      before that. Trying again.
     </p>
   );
 }
 
-function Help({ shown, onClose }: { readonly shown: readonly Destination[]; readonly onClose: () => void }): JSX.Element {
+function Help({
+  shown,
+  onClose,
+}: {
+  readonly shown: readonly Destination[];
+  readonly onClose: () => void;
+}): JSX.Element {
   return (
     <Modal title="Keyboard shortcuts" onClose={onClose}>
       <dl class="keys">
-        {[...SHORTCUTS, ...shown.map(({ key, label }) => [`g ${key}`, label] as const)].map(([keys, what]) => (
-          <div key={keys}>
-            <dt>
-              {keys.split(' ').map((key) => (
-                <kbd key={key}>{key}</kbd>
-              ))}
-            </dt>
-            <dd>{what}</dd>
-          </div>
-        ))}
+        {[...SHORTCUTS, ...shown.map(({ key, label }) => [`g ${key}`, label] as const)].map(
+          ([keys, what]) => (
+            <div key={keys}>
+              <dt>
+                {keys.split(' ').map((key) => (
+                  <kbd key={key}>{key}</kbd>
+                ))}
+              </dt>
+              <dd>{what}</dd>
+            </div>
+          ),
+        )}
       </dl>
       <form method="dialog" class="actions">
         <button class="primary">Close</button>

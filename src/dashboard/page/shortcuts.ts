@@ -52,7 +52,10 @@ function focusSearch(): void {
   const focus = (attempts: number): void => {
     const input = field();
     if (input !== null) input.focus();
-    else if (attempts > 0) requestAnimationFrame(() => { focus(attempts - 1); });
+    else if (attempts > 0)
+      requestAnimationFrame(() => {
+        focus(attempts - 1);
+      });
   };
   focus(30);
 }
@@ -61,9 +64,12 @@ function focusSearch(): void {
 function moveInRows(key: string): boolean {
   const rows = [...document.querySelectorAll<HTMLElement>('main [data-row]')];
   const tr = document.activeElement?.closest('tr');
-  const at = rows.findIndex((row) => row === document.activeElement || (tr != null && row.closest('tr') === tr));
+  const at = rows.findIndex(
+    (row) => row === document.activeElement || (tr != null && row.closest('tr') === tr),
+  );
   const isArrow = at >= 0 && (key === 'ArrowDown' || key === 'ArrowUp');
-  if (key === 'j' || (isArrow && key === 'ArrowDown')) return focusRow(rows[Math.min(at + 1, rows.length - 1)]);
+  if (key === 'j' || (isArrow && key === 'ArrowDown'))
+    return focusRow(rows[Math.min(at + 1, rows.length - 1)]);
   if (key === 'k' || (isArrow && key === 'ArrowUp')) return focusRow(rows[Math.max(at - 1, 0)]);
   if (key !== 'x' || at < 0) return false;
   rows[at]?.closest('tr')?.querySelector<HTMLElement>('input[type=checkbox]')?.click();

@@ -4,7 +4,19 @@ import { path, write } from './api.ts';
 import { ContentView, CopyButton } from './content-view.tsx';
 import { ask, perform } from './dialog.tsx';
 import { clipped, clockTime, duration, exactTime, visible } from './format.ts';
-import { Card, Empty, Fact, Loaded, Name, Page, StateLabel, STATE_LABELS, Tag, Time, useNow } from './parts.tsx';
+import {
+  Card,
+  Empty,
+  Fact,
+  Loaded,
+  Name,
+  Page,
+  StateLabel,
+  STATE_LABELS,
+  Tag,
+  Time,
+  useNow,
+} from './parts.tsx';
 import { go, queueHref, to } from './route.ts';
 import { CHANGE_LABELS, Progress } from './task-table.tsx';
 import { useData } from './use-data.ts';
@@ -23,7 +35,7 @@ export function TaskPage(props: {
       title={
         <>
           <Name text={task?.type ?? 'Task'} />
-          {task !== undefined && (
+          {task !== undefined && read.status !== 404 && (
             <span class="head-state">
               <StateLabel state={task.state} />
             </span>
@@ -41,47 +53,49 @@ export function TaskPage(props: {
           <CopyButton text={id} name="the id" />
         </span>
       }
-      actions={task !== undefined && <TaskActions task={task} reload={read.reload} />}
+      actions={task !== undefined && read.status !== 404 && <TaskActions task={task} reload={read.reload} />}
     >
-      <Loaded of={read} lines={14}>
-        {(loaded) => (
-          <div class="columns">
-            <div>
-              <Card title="Payload" kind="flush">
-                <ContentView content={loaded.payload} name="the payload" />
-              </Card>
-              {loaded.progress !== undefined && (
-                <Card title="Progress">
-                  <div class="pad">
-                    <Progress json={loaded.progress} />
-                  </div>
-                </Card>
-              )}
-              {loaded.lastError !== undefined && <ErrorOf task={loaded} error={loaded.lastError} />}
-              {loaded.result !== undefined && (
-                <Card title="Result" kind="flush">
-                  <ContentView content={loaded.result} name="the result" />
-                </Card>
-              )}
-            </div>
-            <div>
-              <Timeline task={loaded} />
-              <Facts task={loaded} />
-              <Headers headers={loaded.headers ?? {}} />
-            </div>
-          </div>
-        )}
-      </Loaded>
-      {read.error?.includes('not found') === true && task === undefined && (
-        <Empty title="This task does not exist any more">
-          It was done without retention, or deleted. <a href={queueHref(queue)}>All tasks of its queue</a>
+      {read.status === 404 ? (
+        <Empty title="There is no such task any more">
+          It was done without retention, or deleted. <a href={queueHref(queue)}>The tasks of its queue</a>
         </Empty>
+      ) : (
+        <Loaded of={read} lines={14}>
+          {(loaded) => (
+            <div class="columns">
+              <div>
+                <Card title="Payload" kind="flush">
+                  <ContentView content={loaded.payload} name="the payload" />
+                </Card>
+                {loaded.progress !== undefined && (
+                  <Card title="Progress">
+                    <div class="pad">
+                      <Progress json={loaded.progress} />
+                    </div>
+                  </Card>
+                )}
+                {loaded.lastError !== undefined && <ErrorOf task={loaded} error={loaded.lastError} />}
+                {loaded.result !== undefined && (
+                  <Card title="Result" kind="flush">
+                    <ContentView content={loaded.result} name="the result" />
+                  </Card>
+                )}
+              </div>
+              <div>
+                <Timeline task={loaded} />
+                <Facts task={loaded} />
+                <Headers headers={loaded.headers ?? {}} />
+              </div>
+            </div>
+          )}
+        </Loaded>
       )}
     </Page>
   );
 }
 
 const VERBS = { ...CHANGE_LABELS, cancel: 'Cancel run' } as const;
+const ORDER = ['run', 'archive', 'cancel', 'delete'] as const;
 const REPORTS = {
   run: 'The task is pending now.',
   archive: 'The task is archived.',
@@ -89,7 +103,13 @@ const REPORTS = {
   cancel: 'Its server was asked to cancel the run.',
 } as const;
 
-function TaskActions({ task, reload }: { readonly task: TaskDetailJson; readonly reload: () => void }): JSX.Element {
+function TaskActions({
+  task,
+  reload,
+}: {
+  readonly task: TaskDetailJson;
+  readonly reload: () => void;
+}): JSX.Element {
   const act = async (action: keyof typeof VERBS): Promise<string> => {
     await write('POST', `${path('queues', task.queue, 'tasks', task.id)}/${action}`);
     if (action === 'delete') go(queueHref(task.queue, { state: task.state }));
@@ -98,7 +118,7 @@ function TaskActions({ task, reload }: { readonly task: TaskDetailJson; readonly
   };
   return (
     <>
-      {task.actions.map((action) => (
+      {ORDER.filter((action) => task.actions.includes(action)).map((action) => (
         <button
           key={action}
           type="button"
@@ -159,7 +179,8 @@ interface Moment {
 
 /** What is known of the life of the task; brokers keep the last failure only, and the number of them. */
 function momentsOf(task: TaskDetailJson): Moment[] {
-  const { lastFailedAtMs, startedAtMs, run, completedAtMs, nextProcessAtMs, deadlineAtMs, expiresAtMs } = task;
+  const { lastFailedAtMs, startedAtMs, run, completedAtMs, nextProcessAtMs, deadlineAtMs, expiresAtMs } =
+    task;
   const started = run?.startedAtMs ?? startedAtMs;
   const moments: Moment[] = [];
   const add = (atMs: number | undefined, what: string, tone: string): void => {
@@ -168,7 +189,11 @@ function momentsOf(task: TaskDetailJson): Moment[] {
   add(lastFailedAtMs, task.retried > 1 ? `Failed, for the ${ordinal(task.retried)} time` : 'Failed', 'bad');
   add(task.state === 'active' ? started : undefined, 'This run started', 'accent');
   add(completedAtMs, 'Completed', 'good');
-  add(task.state === 'active' ? undefined : nextProcessAtMs, task.state === 'retry' ? 'Next try' : 'Due', 'accent');
+  add(
+    task.state === 'active' ? undefined : nextProcessAtMs,
+    task.state === 'retry' ? 'Next try' : 'Due',
+    'accent',
+  );
   add(run?.deadlineAtMs ?? deadlineAtMs, 'Deadline', 'plain');
   add(expiresAtMs, 'Removed', 'plain');
   return moments.sort((a, b) => a.atMs - b.atMs);
@@ -196,7 +221,9 @@ function Timeline({ task }: { readonly task: TaskDetailJson }): JSX.Element {
             </span>
           </li>
         ))}
-        {moments.length === 0 && <li class="plain">{task.state === 'pending' ? 'Waits for a server' : 'Nothing yet'}</li>}
+        {moments.length === 0 && (
+          <li class="plain">{task.state === 'pending' ? 'Waits for a server' : 'Nothing yet'}</li>
+        )}
       </ol>
     </Card>
   );
@@ -254,7 +281,9 @@ function Facts({ task }: { readonly task: TaskDetailJson }): JSX.Element {
         )}
         {task.state === 'active' && (
           <Fact term="Lease">
-            {task.isOrphaned === true ? 'expired: its server is lost, and the task will be recovered' : 'held by its server'}
+            {task.isOrphaned === true
+              ? 'expired: its server is lost, and the task will be recovered'
+              : 'held by its server'}
           </Fact>
         )}
         {server !== undefined && (

@@ -17,14 +17,19 @@ export const CHANGE_LABELS: Readonly<Record<TaskChange, string>> = {
   delete: 'Delete',
 };
 
-const DONE: Readonly<Record<TaskChange, string>> = { run: 'Moved to pending', archive: 'Archived', delete: 'Deleted' };
+const DONE: Readonly<Record<TaskChange, string>> = {
+  run: 'Moved to pending',
+  archive: 'Archived',
+  delete: 'Deleted',
+};
 const CHANGES: readonly TaskChange[] = ['run', 'archive', 'delete'];
 
 /** The changes that a session may make to tasks of some states; of one state at least. */
 export function changesFor(session: SessionJson, states: readonly TaskJson['state'][]): TaskChange[] {
   return CHANGES.filter(
     (change) =>
-      session.actions.includes(change) && states.some((state) => !TASK_CHANGES[change].refused.includes(state)),
+      session.actions.includes(change) &&
+      states.some((state) => !TASK_CHANGES[change].refused.includes(state)),
   );
 }
 
@@ -148,7 +153,9 @@ function TaskCells({ task, isMixed }: { readonly task: TaskJson; readonly isMixe
         <ContentLine content={task.payload} />
       </td>
       <td class="details" data-label="Details">
-        <Details task={task} />
+        <div>
+          <Details task={task} />
+        </div>
       </td>
       <td class="number" data-label="Tries">
         {task.retried}
@@ -175,7 +182,7 @@ function Details({ task }: { readonly task: TaskJson }): JSX.Element {
           <Name text={task.key} />
         </Tag>
       )}
-      {task.progress !== undefined && <Progress json={task.progress} />}
+      {task.state === 'active' && task.progress !== undefined && <Progress json={task.progress} />}
       {task.lastError !== undefined && (
         <span class="error-line" title={clipped(visible(task.lastError))}>
           {visible(clipped(task.lastError, 160))}

@@ -1,11 +1,13 @@
 import { useEffect, useState } from 'preact/hooks';
-import { getJson, messageOfError } from './api.ts';
+import { Failure, getJson, messageOfError } from './api.ts';
 import { onLive } from './live.ts';
 
 /** What a page shows: nothing yet, data, or an error beside the data that was read before. */
 export interface Data<T> {
   readonly data?: T;
   readonly error?: string;
+  /** HTTP status of the error; 0 without a response. */
+  readonly status?: number;
   /** Reads now. */
   readonly reload: () => void;
 }
@@ -14,6 +16,7 @@ interface Reading {
   readonly path: string;
   readonly data?: unknown;
   readonly error?: string;
+  readonly status?: number;
 }
 
 /**
@@ -37,6 +40,7 @@ export function useData<T>(path: string, isLive = true): Data<T> {
         setReading((before) => ({
           ...(before.path === path ? before : { path }),
           error: messageOfError(error),
+          status: error instanceof Failure ? error.status : 0,
         }));
       } finally {
         isReading = false;
@@ -51,7 +55,7 @@ export function useData<T>(path: string, isLive = true): Data<T> {
   }, [path, isLive, reads]);
   const current = reading.path === path ? reading : { path };
   return {
-    ...(current as { data?: T; error?: string }),
+    ...(current as { data?: T; error?: string; status?: number }),
     reload: () => {
       setReads((count) => count + 1);
     },

@@ -90,7 +90,12 @@ function Ring(props: {
             key={bucket.index}
             class="bucket"
             opacity={0.45 + 0.55 * share}
-            d={sector(inner, inner + (outer - inner) * (0.3 + 0.7 * share), bucket.index * slot, (bucket.index + 1) * slot)}
+            d={sector(
+              inner,
+              inner + (outer - inner) * (0.3 + 0.7 * share),
+              bucket.index * slot,
+              (bucket.index + 1) * slot,
+            )}
           >
             <title>{`${plural(bucket.size, 'timer')}, due in ${duration(Math.max(0, bucket.expirationMs - nowMs))}`}</title>
           </path>
@@ -130,7 +135,11 @@ function slotLines(wheelSize: number, inner: number, outer: number): string {
   }).join('');
 }
 
-function Strip(props: { readonly level: LevelJson; readonly index: number; readonly nowMs: number }): JSX.Element {
+function Strip(props: {
+  readonly level: LevelJson;
+  readonly index: number;
+  readonly nowMs: number;
+}): JSX.Element {
   const { level, index, nowMs } = props;
   const { tickMs, wheelSize } = level;
   const turnMs = tickMs * wheelSize;
