@@ -18,6 +18,7 @@ const ALIASES = [
   { find: /^escapement\/tasks\/otel$/, replacement: source('./src/tasks-otel.ts') },
   { find: /^escapement\/metrics\/prometheus$/, replacement: source('./src/metrics-prometheus.ts') },
   { find: /^escapement\/metrics\/otel$/, replacement: source('./src/metrics-otel.ts') },
+  { find: /^escapement\/dashboard$/, replacement: source('./src/dashboard.ts') },
 ];
 
 /** Left out without Redis. Other files run what they can. */

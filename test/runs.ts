@@ -5,7 +5,7 @@ import { test } from 'vitest';
  * How often a test that repeats itself does so.
  *
  *   npm test                       a tenth of the usual number
- *   npm run test:all               half of it: with a fixed seed, that finds what a change breaks
+ *   npm run test:all               a quarter of it: with a fixed seed, that finds what a change breaks
  *   ESCAPEMENT_FUZZ_RUNS=20000     so many where 300 are usual, and other numbers in proportion; the nightly search has 3000
  *   ESCAPEMENT_FUZZ_SEED=random    other cases than those of the fixed seed, which are the same in every run: a change fails for what
  *                                  it changes, and new cases are searched for on purpose (nightly, by .github/workflows/fuzz.yml)
@@ -19,7 +19,7 @@ const USUAL_RUNS = 300;
 const SHARE =
   ESCAPEMENT_FUZZ_RUNS === undefined
     ? ESCAPEMENT_TESTS === 'all'
-      ? 0.5
+      ? 0.25
       : 0.1
     : Number(ESCAPEMENT_FUZZ_RUNS) / USUAL_RUNS;
 
@@ -34,7 +34,7 @@ export function runs(usual: number): number {
 
 /** The step of a loop over every byte of a file: 1, or `most` where far fewer repetitions than usual are asked for. */
 export function stepOf(most: number): number {
-  return SHARE < 0.5 ? most : 1;
+  return SHARE < 0.25 ? most : 1;
 }
 
 /** Parameters of `fc.assert`. */
@@ -49,7 +49,7 @@ export function propertyRuns(usual: number = USUAL_RUNS): { numRuns: number; see
 /**
  * A test of a property.
  *
- * @param usual - the number of runs, of which `npm run test:all` makes half.
+ * @param usual - the number of runs, of which `npm run test:all` makes a quarter.
  * @param parameters - other parameters of `fc.assert`.
  */
 export function testProperty<Values>(

@@ -38,7 +38,7 @@ export async function runBenchmarks(
   trackUncountedMemory();
   const { isQuick } = settings;
   const chosen = await choose(folder, settings);
-  const steps = chosen.flatMap(({ cases }) => cases.map((each) => stepsOf(each, isQuick)));
+  const steps = chosen.flatMap(({ cases }) => cases.map((each) => stepsOf(each, { isQuick })));
   const progress = new Progress(steps.reduce((sum, each) => sum + each, 0));
   const collector = new CollectorWatch();
   const onStep = (label: string): void => {

@@ -28,14 +28,20 @@ import { judge, type CaseResult, type ContestantResult } from './result.ts';
 import { median } from './statistics.ts';
 
 const DEFAULT_ROUNDS = 5;
-/** Two, so that both directions of the order are used. */
-const QUICK_ROUNDS = 2;
+/** A smoke run shows that every contestant works; its numbers are not compared. */
+const QUICK_ROUNDS = 1;
 /** Share of the size that a bulk case is warmed up with, unrecorded: its timed section runs only once a round. */
 const WARM_UP_SHARE = 0.1;
 const LONGEST_PAUSE = 'longest gc pause';
 
-export interface RunOptions {
+/** What the number of rounds depends on, beside the case. */
+interface Rounds {
   readonly isQuick: boolean;
+  /** Rounds of a smoke run. */
+  readonly quickRounds?: number;
+}
+
+export interface RunOptions extends Rounds {
   readonly collector: CollectorWatch;
   /** Called before each contestant of each round. */
   readonly onStep: (label: string) => void;
@@ -49,14 +55,16 @@ interface Runner {
 }
 
 /** Number of calls of `onStep`. */
-export function stepsOf(definition: BenchCase, isQuick: boolean): number {
+export function stepsOf(definition: BenchCase, options: Rounds): number {
   const able = definition.contestants.filter(({ open }) => !isCannot(open)).length;
-  return able * roundsOf(definition, isQuick);
+  return able * roundsOf(definition, options);
 }
 
-function roundsOf({ kind, rounds = DEFAULT_ROUNDS }: BenchCase, isQuick: boolean): number {
-  if (isQuick) return kind === 'scenario' ? 1 : QUICK_ROUNDS;
-  return rounds;
+function roundsOf(
+  { rounds = DEFAULT_ROUNDS }: BenchCase,
+  { isQuick, quickRounds = QUICK_ROUNDS }: Rounds,
+): number {
+  return isQuick ? quickRounds : rounds;
 }
 
 export async function runCase(definition: BenchCase, options: RunOptions): Promise<CaseResult> {
@@ -66,7 +74,7 @@ export async function runCase(definition: BenchCase, options: RunOptions): Promi
   if (definition.kind === 'bulk') {
     for (const runner of runners) await measureSafely(runner, Math.ceil(size * WARM_UP_SHARE));
   }
-  for (let round = 0; round < roundsOf(definition, options.isQuick); round++) {
+  for (let round = 0; round < roundsOf(definition, options); round++) {
     for (const runner of rotate(runners, round)) {
       options.onStep(`${definition.name}: ${runner.name}`);
       runner.measurements.push(await measureSafely(runner, size));

@@ -5,7 +5,8 @@ import type { TaskChange, TaskState } from '../tasks/task-state.ts';
  *
  * All paths are below `{rootPath}/api/`. Every time is a number of milliseconds since the Unix epoch and ends in `AtMs`, or a duration
  * and ends in `Ms`; what is not known, or not set, is left out. An error is the status and an `ErrorJson`. A write has the header
- * `x-escapement-token` with the token of the session, and `content-type: application/json`.
+ * `x-escapement-token` with the token of the session, and `content-type: application/json`, if it has a body. Names in paths are
+ * written by `pathSegment`.
  *
  *   GET    session                                    SessionJson
  *   GET    live                                       server-sent events; the data of each is a LiveJson
@@ -28,6 +29,19 @@ import type { TaskChange, TaskState } from '../tasks/task-state.ts';
  *   POST   search/change                              SearchChangeJson in the body; lines of JSON, each a ChangeLine
  *   GET    runtime                                    RuntimeJson
  */
+
+/**
+ * Returns a name as a part of a path. URL parsers take `.` and `..` for steps, however they are encoded, so these have a tilde in front,
+ * which the handler removes; and so do names that begin with one.
+ */
+export function pathSegment(name: string): string {
+  return /^(?:~|\.\.?$)/.test(name) ? `~${encodeURIComponent(name)}` : encodeURIComponent(name);
+}
+
+/** Returns the name that {@link pathSegment} wrote, of a part that is decoded. */
+export function nameOfSegment(part: string): string {
+  return part.startsWith('~') ? part.slice(1) : part;
+}
 
 /** What a session may do; each is a value of `{ actions }` in the result of `authorize`. */
 export const DASHBOARD_ACTIONS = [

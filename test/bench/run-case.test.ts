@@ -10,7 +10,11 @@ let steps: string[];
 
 beforeEach(() => {
   steps = [];
-  options = { isQuick: true, collector: new CollectorWatch(), onStep: (label) => steps.push(label) };
+  options = {
+    ...{ isQuick: true, quickRounds: 2 },
+    collector: new CollectorWatch(),
+    onStep: (label) => steps.push(label),
+  };
 });
 
 afterEach(() => {
@@ -60,7 +64,7 @@ test('a bulk case reports time, collector and details for every round', async ()
     ['collector', 2],
     ['stall', 2],
   ]);
-  expect(steps).toHaveLength(stepsOf(definition, true));
+  expect(steps).toHaveLength(stepsOf(definition, options));
 });
 
 test('a bulk case reports the bytes that the run left behind', async () => {
@@ -148,7 +152,7 @@ test('a scenario reports its own metrics, and a contestant that cannot take part
       { name: 'two', role: 'rival', open: { cannot: 'no clock' } },
     ],
   };
-  const result = await runCase(definition, options);
+  const result = await runCase(definition, { ...options, quickRounds: 1 });
   expect(result.contestants[0]?.metrics[0]?.samples).toEqual([7]);
   expect(result.contestants[1]).toMatchObject({ cannot: 'no clock', problems: [] });
   expect(steps).toEqual(['wait: one']);

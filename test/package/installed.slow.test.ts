@@ -207,10 +207,12 @@ function subpaths(): string[] {
     .map((subpath) => subpath.replace(/^\./, 'escapement'));
 }
 
-/** README's table of the sizes of imports, minified and gzipped. */
+/** The table of the sizes of imports, minified and gzipped. */
 function documentedSizes(): [name: string, kB: number][] {
-  const rows = readFileSync(join(ROOT, 'README.md'), 'utf8').matchAll(/^\| `(\w+)` +\| ([\d.]+) +\|$/gm);
+  const rows = readFileSync(join(ROOT, 'docs/imports.md'), 'utf8').matchAll(
+    /^\| `(\w+)` +\| ([\d.]+) +\|$/gm,
+  );
   const sizes = [...rows].map(([, name = '', kB]): [string, number] => [name, Number(kB)]);
-  if (sizes.length < 6) throw new Error('README has no table of sizes');
+  if (sizes.length < 6) throw new Error('docs/imports.md has no table of sizes');
   return sizes;
 }

@@ -98,6 +98,12 @@ export class RedisBroker extends BrokerBase {
     this.#redis = redis;
   }
 
+  /** Where Redis is, without user and password: `redis://localhost:6379/0`, or addresses of nodes, separated by commas. */
+  get address(): string {
+    const options = this.#options;
+    return 'url' in options ? withoutCredentials(options.url) : addressOf(options.client);
+  }
+
   /** Returns what Redis reports about itself, by name: its command `INFO`; for a cluster, that of one node. */
   async info(): Promise<Readonly<Record<string, string>>> {
     return await this.perform('info', async () =>
