@@ -158,8 +158,10 @@ function TaskCells({ task, isMixed }: { readonly task: TaskJson; readonly isMixe
         </div>
       </td>
       <td class="number" data-label="Tries">
-        {task.retried}
-        <span class="faint">/{task.maxRetry}</span>
+        <span>
+          {task.retried}
+          <span class="faint">/{task.maxRetry}</span>
+        </span>
       </td>
       <td class="when" data-label="When">
         <WhenOf task={task} />

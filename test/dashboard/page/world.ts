@@ -41,7 +41,7 @@ export async function openWorld(
   const inspector = new Inspector({ broker });
   await inspector.setLimits('mail', { concurrency: 8, perKey: { rate: { tasks: 20, perMs: 60_000 } } });
   await inspector.pauseQueue('imports');
-  const server = new Server({ broker, concurrency: 12, queues: { default: 3, mail: 2, reports: 1 } });
+  const server = new Server({ broker, concurrency: 12, shutdownTimeoutMs: 200, queues: { default: 3, mail: 2, reports: 1 } });
   await server.start(async (task, context) => {
     const { ms = 40, steps = 1, fail } = task.json<{ ms?: number; steps?: number; fail?: string }>() ?? {};
     if (fail !== undefined) throw task.type === 'payment:capture' ? new SkipRetry(fail) : new Error(fail);
@@ -120,11 +120,21 @@ async function enqueueSome(client: Client): Promise<void> {
   for (let n = 0; n < 8; n++) {
     const user = { id: 40_000 + n, name: n % 2 === 0 ? 'Ada' : 'Grace', tags: ['new', 'eu'] };
     await add('email:welcome', { user, template: 'welcome-7' }, { queue: 'mail', processInMs: HOUR_MS });
-    await add('email:digest', { to: `team-${n % 3}@example.com`, n }, { queue: 'mail', group: `team-${n % 3}` });
+    await add(
+      'email:digest',
+      { to: `team-${n % 3}@example.com`, n },
+      { queue: 'mail', group: `team-${n % 3}` },
+    );
     await add('image:resize', { fail: `read ECONNRESET while fetching cdn/${n}.png` }, { maxRetry: 5 });
   }
-  const exact = new TextEncoder().encode('{"id":12345678901234567890,"rate":1.10,"nested":{"a":[1,2,{}],"b":null}}');
-  await client.enqueue(new Task('ledger:post', exact), { taskId: 'exact', processInMs: HOUR_MS, key: 'tenant-7' });
+  const exact = new TextEncoder().encode(
+    '{"id":12345678901234567890,"rate":1.10,"nested":{"a":[1,2,{}],"b":null}}',
+  );
+  await client.enqueue(new Task('ledger:post', exact), {
+    taskId: 'exact',
+    processInMs: HOUR_MS,
+    key: 'tenant-7',
+  });
   await client.enqueue(new Task('blob:store', new Uint8Array([0, 255, 16, 32, 65, 66])), {
     taskId: 'binary',
     processInMs: HOUR_MS,
@@ -134,7 +144,8 @@ async function enqueueSome(client: Client): Promise<void> {
     await add('payment:capture', { payment: n, fail: 'card declined: insufficient funds' });
   }
   await add('video:transcode', { ms: 500, steps: 600 }, { taskId: 'long', queue: 'reports' });
-  for (let n = 0; n < 30; n++) await add('tenant:sync', { n }, { key: `tenant-${n % 4}`, retentionMs: HOUR_MS });
+  for (let n = 0; n < 30; n++)
+    await add('tenant:sync', { n }, { key: `tenant-${n % 4}`, retentionMs: HOUR_MS });
 }
 
 interface Parts {
@@ -154,9 +165,12 @@ async function openParts(folder: string): Promise<Parts> {
       .wait([`partition-${Math.floor(6 * Math.random() ** 2)}`], () => undefined, { timeoutMs: HOUR_MS })
       .catch(() => undefined);
   }
-  const workQueue = new RateLimitingQueue<string>(new ItemExponentialFailureRateLimiter({ baseDelayMs: 60_000, maxDelayMs: HOUR_MS }), {
-    name: 'pods',
-  });
+  const workQueue = new RateLimitingQueue<string>(
+    new ItemExponentialFailureRateLimiter({ baseDelayMs: 60_000, maxDelayMs: HOUR_MS }),
+    {
+      name: 'pods',
+    },
+  );
   for (let n = 0; n < 7; n++) workQueue.add(`default/web-${n}`);
   for (let n = 0; n < 4; n++) for (let m = 0; m <= n; m++) workQueue.addRateLimited(`default/db-${n}`);
   const diskQueue = await DiskQueue.open({ name: 'outbox', dataPath: folder, maxBytesPerFile: 8_192 });
@@ -185,7 +199,11 @@ function startTraffic(client: Client, { timer }: Parts): () => void {
         ms: 30 + 300 * Math.random(),
         ...(Math.random() < 0.06 ? { fail: 'upstream answered 503 Service Unavailable' } : {}),
       });
-      void client.enqueue(task, { key: `tenant-${n % 4}`, retentionMs: 600_000, queue: n % 4 === 0 ? 'mail' : 'default' });
+      void client.enqueue(task, {
+        key: `tenant-${n % 4}`,
+        retentionMs: 600_000,
+        queue: n % 4 === 0 ? 'mail' : 'default',
+      });
     }
     for (let n = 0; n < 20; n++) timer.schedule(50 + 240_000 * Math.random() ** 5, () => undefined);
   }, 200);
