@@ -24,7 +24,7 @@ export interface SourceTask extends TaskView {
 export interface ScanPiece {
   readonly tasks: readonly SourceTask[];
   /** Where the scan goes on; undefined at its end. */
-  readonly next: unknown;
+  readonly next: object | undefined;
 }
 
 /**
@@ -56,7 +56,12 @@ export interface TasksSource extends Pick<Inspector, OfInspector | 'listSchedule
   /** Returns what Redis reports about itself; undefined if the tasks are not there. */
   redisInfo?(): Promise<Readonly<Record<string, string>> | undefined>;
   /** Returns the next tasks in some states, at most `limit`, from a position of an earlier piece. Without it, pages are read. */
-  scan?(queue: string, states: readonly TaskState[], limit: number, from: unknown): Promise<ScanPiece>;
+  scanPiece?(
+    queue: string,
+    states: readonly TaskState[],
+    limit: number,
+    from: object | undefined,
+  ): Promise<ScanPiece>;
   /** Returns the current time by which the tasks are scheduled. */
   wallNow(): number;
 }
