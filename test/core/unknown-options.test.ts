@@ -153,6 +153,7 @@ const CASES: Case[] = [
   ['Inspector', 'pages', 'page', (options) => inspector.keys('default', options)],
   ['Inspector.deleteQueue', 'froce', 'force', (options) => inspector.deleteQueue('default', options)],
   ['Inspector.repair', 'aply', 'apply', (options) => inspector.repair(options)],
+  ['Inspector.scan', 'pagesize', 'pageSize', (options) => inspector.scan('default', options).next()],
   ['Inspector.cancelProcessing', 'outcom', 'outcome', (options) => inspector.cancelProcessing('id', options)],
   ['Inspector.waitFor', 'Queue', 'queue', (options) => inspector.waitFor('id', options)],
   [
