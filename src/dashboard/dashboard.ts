@@ -12,7 +12,7 @@ import {
   type Route,
 } from '../tasks/http/route-table.ts';
 import { AccessControl, tokenOf } from './access.ts';
-import { DashboardCall, Reply, type DashboardOperation } from './dashboard-call.ts';
+import { DashboardCall, noTasks, Reply, type DashboardOperation } from './dashboard-call.ts';
 import type { ErrorJson, HistoryJson, SessionJson } from './dashboard-json.ts';
 import {
   resolveDashboardOptions,
@@ -279,17 +279,21 @@ class DashboardHandler {
     return new Reply({ status: 200, headers, body: liveStream(this.#sampler) });
   }
 
-  #search(call: DashboardCall): Reply | undefined {
-    const filter = filterOfQuery(call.query);
-    return linesOf(call.source && this.#searches?.search(filter));
+  #search(call: DashboardCall): Reply {
+    return linesOf(this.#requireSearches().search(filterOfQuery(call.query)));
   }
 
-  async #change(call: DashboardCall): Promise<Reply | undefined> {
+  async #change(call: DashboardCall): Promise<Reply> {
     const { filter, change: word } = await call.body('filter', 'change');
     const change = requireTaskChange(word);
     call.require(change);
     const fields = filterOf(requireFields(filter, FILTER_FIELDS));
-    return linesOf(call.source && this.#searches?.change(fields, change));
+    return linesOf(this.#requireSearches().change(fields, change));
+  }
+
+  #requireSearches(): Searches {
+    if (this.#searches === undefined) throw noTasks();
+    return this.#searches;
   }
 
   #history({ query }: DashboardCall): HistoryJson {
@@ -317,9 +321,9 @@ function jsonOf(value: unknown, status = 200): Outgoing {
   return { status, headers: { ...SECURITY_HEADERS, ...headers }, body };
 }
 
-function linesOf(body: Stream | undefined): Reply | undefined {
+function linesOf(body: Stream): Reply {
   const headers = { 'content-type': 'application/x-ndjson; charset=utf-8', 'x-accel-buffering': 'no' };
-  return body && new Reply({ status: 200, headers, body });
+  return new Reply({ status: 200, headers, body });
 }
 
 function withoutBody({ status, headers }: Outgoing): Outgoing {
@@ -328,6 +332,6 @@ function withoutBody({ status, headers }: Outgoing): Outgoing {
 
 /** Relative to the path that the browser shows, which a proxy may have changed. */
 function redirectOf(originalPath: string, url: string): string {
-  const [, query] = /(\?[^#]*)/.exec(url) ?? ['', ''];
-  return `./${originalPath.slice(originalPath.lastIndexOf('/') + 1)}/${query ?? ''}`;
+  const query = /\?[^#]*/.exec(url)?.[0] ?? '';
+  return `./${originalPath.slice(originalPath.lastIndexOf('/') + 1)}/${query}`;
 }

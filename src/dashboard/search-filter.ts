@@ -19,13 +19,18 @@ const MAX_WORK_MS = 5;
 /** Bytes that are decoded at once: a millisecond or less. */
 const WINDOW_BYTES = 65_536;
 
+type Field = readonly [name: string, value: string | number | undefined];
+
 /** Returns a filter without the fields that are empty. @throws HttpError 400 - a field is invalid. */
 export function filterOf(given: Readonly<Partial<Record<keyof SearchFilter, unknown>>>): SearchFilter {
-  const texts = TEXTS.map((name) => [name, textOf(name, given[name])] as const);
+  const texts: Field[] = TEXTS.map((name) => [name, textOf(name, given[name])]);
   const [states, queues] = [listOf('state', given.state), listOf('queue', given.queue)];
-  const times = (['from', 'to'] as const).map((name) => [name, timeOf(name, given[name])] as const);
+  const times: Field[] = (['from', 'to'] as const).map((name) => [name, timeOf(name, given[name])]);
+  const fields: SearchFilter = Object.fromEntries(
+    [...texts, ...times].filter(([, value]) => value !== undefined),
+  );
   return {
-    ...Object.fromEntries([...texts, ...times].filter(([, value]) => value !== undefined)),
+    ...fields,
     ...(states.length > 0 && { state: states.map(requireTaskState) }),
     ...(queues.length > 0 && { queue: queues }),
   };

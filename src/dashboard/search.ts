@@ -1,6 +1,7 @@
 import { EscapementError } from '../core/errors.ts';
 import { nextHostTurn } from '../core/own-turn.ts';
 import { isUnavailable } from '../tasks/broker/broker-errors.ts';
+import type { ScanPosition } from '../tasks/broker/broker.ts';
 import { httpErrorOf, internalError } from '../tasks/http/http-error.ts';
 import type { QueueView } from '../tasks/http/asynqmon-json.ts';
 import { TASK_CHANGES, TASK_STATES, type TaskChange, type TaskState } from '../tasks/task-state.ts';
@@ -140,7 +141,7 @@ export class Searches {
   }
 
   async *#readScan(queue: string, states: readonly TaskState[]): AsyncGenerator<readonly SourceTask[]> {
-    let from: object | undefined;
+    let from: ScanPosition | undefined;
     do {
       const piece = await this.#pace.run((limit) => this.#source.scanPiece?.(queue, states, limit, from));
       yield piece?.tasks ?? [];

@@ -22,9 +22,9 @@ export function openStream(
       let text = '';
       const next = async (): Promise<string | undefined> => {
         while (!text.includes(separator)) {
-          const { done, value } = await chunks.next();
-          if (done === true) return undefined;
-          text += value.toString();
+          const chunk = await chunks.next();
+          if (chunk.done === true) return undefined;
+          text += chunk.value.toString();
         }
         const end = text.indexOf(separator) + separator.length;
         const part = text.slice(0, end);
