@@ -1,5 +1,9 @@
+import { basename } from 'node:path';
 import type { Clock } from '../core/clock.ts';
+import type { DiskQueueSnapshot } from '../diskqueue/message-log.ts';
+import type { PurgatorySnapshot } from '../purgatory/purgatory.ts';
 import type { SystemTimer } from '../timer/system-timer.ts';
+import type { WorkQueueSnapshot } from '../workqueue/work-queue.ts';
 import type {
   DiskQueueJson,
   PurgatoryJson,
@@ -15,36 +19,20 @@ export type TimerShown = Pick<SystemTimer, 'name' | 'clock' | 'size' | 'inspect'
 
 /** A `DelayedOperationPurgatory`, whatever its keys and operations are. */
 export interface PurgatoryShown {
-  /** Its name. */
-  readonly name: string;
-  /** Watch entries under all keys. */
-  readonly watched: number;
-  /** Operations with a pending timeout. */
-  readonly numDelayed: number;
-  /** Number of keys with operations. */
-  readonly watchedKeys: number;
+  /** Returns its state. */
+  inspect(): PurgatorySnapshot;
 }
 
 /** A `WorkQueue`, `DelayingQueue` or `RateLimitingQueue`, whatever its items are. */
 export interface WorkQueueShown {
-  /** Its name. */
-  readonly name: string;
-  /** Items that are ready. */
-  readonly length: number;
-  /** Items that workers hold. */
-  readonly processing: number;
-  /** Items whose delay has not passed. */
-  readonly waiting?: number;
+  /** Returns its state. */
+  inspect(): WorkQueueSnapshot;
 }
 
 /** A `DiskQueue`. */
 export interface DiskQueueShown {
-  /** Its name. */
-  readonly name: string;
-  /** Messages that are not acknowledged. */
-  readonly depth: number;
-  /** Size of those, in bytes. */
-  readonly bytes: number;
+  /** Returns its state. */
+  inspect(): DiskQueueSnapshot;
 }
 
 /** Samples that are kept of a timer: five minutes. */
@@ -142,14 +130,44 @@ export class RuntimeParts {
   }
 }
 
-function purgatoryToJson({ name, watched, numDelayed, watchedKeys }: PurgatoryShown): PurgatoryJson {
-  return { name, watched, delayed: numDelayed, watchedKeys, keys: [] };
+function purgatoryToJson(purgatory: PurgatoryShown): PurgatoryJson {
+  const { name, watched, numDelayed, watchedKeys, keys } = purgatory.inspect();
+  return {
+    ...{ name, watched, delayed: numDelayed, watchedKeys },
+    keys: keys.map(({ key, operations }) => ({ key: nameOf(key), operations })),
+  };
 }
 
-function workQueueToJson({ name, length, processing, waiting = 0 }: WorkQueueShown): WorkQueueJson {
-  return { name, depth: length, inProgress: processing, waiting, retries: [] };
+function workQueueToJson(queue: WorkQueueShown): WorkQueueJson {
+  const { retries, ...numbers } = queue.inspect();
+  return {
+    ...numbers,
+    retries: retries.map(({ key, retries: count }) => ({ item: nameOf(key), retries: count })),
+  };
 }
 
-function diskQueueToJson({ name, depth, bytes }: DiskQueueShown): DiskQueueJson {
-  return { name, depth, bytes, inFlight: 0, segments: [] };
+function diskQueueToJson(queue: DiskQueueShown): DiskQueueJson {
+  const { segments, cursor, ...numbers } = queue.inspect();
+  return {
+    ...numbers,
+    segments: segments.map(({ file, bytes, messages }) => ({
+      ...{ name: basename(file), bytes },
+      ...(messages !== undefined && { messages }),
+    })),
+    ...(cursor && { cursor: { segment: basename(cursor.file), offset: cursor.offset } }),
+  };
+}
+
+/** Most characters of a key that are sent. */
+const MOST_CHARACTERS = 200;
+
+/** Returns a key as text: JSON, if it is an object. */
+function nameOf(key: unknown): string {
+  let text: string | undefined;
+  try {
+    text = typeof key === 'object' ? JSON.stringify(key) : String(key);
+  } catch {
+    // It cannot be written.
+  }
+  return (text ?? typeof key).slice(0, MOST_CHARACTERS);
 }
