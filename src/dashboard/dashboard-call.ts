@@ -52,7 +52,7 @@ export class DashboardCall {
 
   /** @throws HttpError 404 - no broker is shown. */
   get source(): TasksSource {
-    if (this.#source === undefined) throw new HttpError(404, 'this dashboard shows no tasks');
+    if (this.#source === undefined) throw noTasks();
     return this.#source;
   }
 
@@ -92,6 +92,10 @@ export class DashboardCall {
     if (value < 1) throw new HttpError(400, `${name} must be a whole number of at least 1`);
     return value;
   }
+}
+
+export function noTasks(): HttpError {
+  return new HttpError(404, 'this dashboard shows no tasks');
 }
 
 /** @throws HttpError 400 - it is not a state. */

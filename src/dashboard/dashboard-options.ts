@@ -73,9 +73,9 @@ export interface DashboardOptions {
 const OPTIONS = {
   broker: [requireBroker, undefined],
   timers: [eachWith('a SystemTimer', 'schedule', 'inspect'), []],
-  purgatories: [eachWith('a DelayedOperationPurgatory', 'tryCompleteElseWatch'), []],
-  workQueues: [eachWith('a WorkQueue', 'add', 'done'), []],
-  diskQueues: [eachWith('a DiskQueue', 'put'), []],
+  purgatories: [eachWith('a DelayedOperationPurgatory', 'inspect'), []],
+  workQueues: [eachWith('a WorkQueue', 'inspect'), []],
+  diskQueues: [eachWith('a DiskQueue', 'inspect'), []],
   rootPath: [requireRootPath, ''],
   title: [requireString, 'escapement'],
   readOnly: [requireBoolean, false],

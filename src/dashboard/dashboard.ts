@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { systemClock, type Clock } from '../core/clock.ts';
+import { requireFields } from '../tasks/http/call.ts';
 import { HttpError, httpErrorOf, internalError } from '../tasks/http/http-error.ts';
 import {
   isRead,
@@ -11,7 +12,7 @@ import {
   type Route,
 } from '../tasks/http/route-table.ts';
 import { AccessControl, tokenOf } from './access.ts';
-import { DashboardCall, Reply, type DashboardOperation } from './dashboard-call.ts';
+import { DashboardCall, noTasks, Reply, type DashboardOperation } from './dashboard-call.ts';
 import type { ErrorJson, HistoryJson, SessionJson } from './dashboard-json.ts';
 import {
   resolveDashboardOptions,
@@ -26,6 +27,7 @@ import {
   sendToNode,
   type Incoming,
   type Outgoing,
+  type Stream,
 } from './exchange.ts';
 import { Health } from './health.ts';
 import { ALL_QUEUES } from './history.ts';
@@ -33,7 +35,9 @@ import { liveStream } from './live.ts';
 import { pageFile } from './page-files.ts';
 import { RuntimeParts } from './runtime-parts.ts';
 import { isSpan, Sampler } from './sampler.ts';
-import { taskRoutes } from './task-routes.ts';
+import { requireTaskChange, taskRoutes } from './task-routes.ts';
+import { filterOf, filterOfQuery, FILTER_FIELDS } from './search-filter.ts';
+import { Searches } from './search.ts';
 import { BrokerSource, type TasksSource } from './tasks-source.ts';
 
 /** The version of the package: a test compares it with the manifest. */
@@ -116,6 +120,7 @@ class DashboardHandler {
   readonly #parts: RuntimeParts;
   readonly #sampler: Sampler;
   readonly #health = new Health();
+  readonly #searches: Searches | undefined;
   readonly #routes: RouteTable<DashboardOperation>;
   /** Of the responses that are being sent. */
   readonly #controllers = new Set<AbortController>();
@@ -127,6 +132,11 @@ class DashboardHandler {
     this.#access = new AccessControl(options);
     this.#parts = new RuntimeParts(options);
     this.#sampler = new Sampler(source, this.#parts, clock);
+    this.#searches =
+      source &&
+      new Searches(source, (error) => {
+        options.onError(error, undefined);
+      });
     this.#routes = new RouteTable([...this.#ownRoutes(), ...taskRoutes]);
   }
 
@@ -240,6 +250,8 @@ class DashboardHandler {
       { method: 'GET', pattern: '/live', action: () => this.#live() },
       { method: 'GET', pattern: '/history', action: (call) => this.#history(call) },
       { method: 'GET', pattern: '/health', action: () => this.#health.read(this.#source) },
+      { method: 'GET', pattern: '/search', action: (call) => this.#search(call) },
+      { method: 'POST', pattern: '/search/change', action: (call) => this.#change(call) },
       { method: 'GET', pattern: '/runtime', action: () => this.#parts.toJson() },
     ];
   }
@@ -267,6 +279,23 @@ class DashboardHandler {
     return new Reply({ status: 200, headers, body: liveStream(this.#sampler) });
   }
 
+  #search(call: DashboardCall): Reply {
+    return linesOf(this.#requireSearches().search(filterOfQuery(call.query)));
+  }
+
+  async #change(call: DashboardCall): Promise<Reply> {
+    const { filter, change: word } = await call.body('filter', 'change');
+    const change = requireTaskChange(word);
+    call.require(change);
+    const fields = filterOf(requireFields(filter, FILTER_FIELDS));
+    return linesOf(this.#requireSearches().change(fields, change));
+  }
+
+  #requireSearches(): Searches {
+    if (this.#searches === undefined) throw noTasks();
+    return this.#searches;
+  }
+
   #history({ query }: DashboardCall): HistoryJson {
     const span = query.get('span') ?? 'minutes';
     if (!isSpan(span)) throw new HttpError(400, 'span must be minutes or day');
@@ -292,12 +321,17 @@ function jsonOf(value: unknown, status = 200): Outgoing {
   return { status, headers: { ...SECURITY_HEADERS, ...headers }, body };
 }
 
+function linesOf(body: Stream): Reply {
+  const headers = { 'content-type': 'application/x-ndjson; charset=utf-8', 'x-accel-buffering': 'no' };
+  return new Reply({ status: 200, headers, body });
+}
+
 function withoutBody({ status, headers }: Outgoing): Outgoing {
   return { status, headers };
 }
 
 /** Relative to the path that the browser shows, which a proxy may have changed. */
 function redirectOf(originalPath: string, url: string): string {
-  const [, query] = /(\?[^#]*)/.exec(url) ?? ['', ''];
-  return `./${originalPath.slice(originalPath.lastIndexOf('/') + 1)}/${query ?? ''}`;
+  const query = /\?[^#]*/.exec(url)?.[0] ?? '';
+  return `./${originalPath.slice(originalPath.lastIndexOf('/') + 1)}/${query}`;
 }

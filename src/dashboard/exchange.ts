@@ -156,13 +156,13 @@ export function responseOf(
     async pull(stream) {
       clearTimeout(stalled);
       try {
-        const { done, value } = await pieces.next();
-        if (done === true) {
+        const piece = await pieces.next();
+        if (piece.done === true) {
           stream.close();
           onEnd();
           return;
         }
-        stream.enqueue(value);
+        stream.enqueue(piece.value);
         stalled = setTimeout(() => {
           controller.abort();
           stream.error(new Error('the client has not read for too long'));

@@ -23,8 +23,8 @@ export function liveStream(sampler: Sampler): Stream {
           sent = event;
           yield event;
         } else {
-          await sampler.next(COMMENT_MS, signal);
-          if (sampler.event === sent && !signal.aborted) yield COMMENT;
+          const isIdle = await sampler.isIdleFor(COMMENT_MS, signal);
+          if (isIdle) yield COMMENT;
         }
       }
     } finally {

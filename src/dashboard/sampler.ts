@@ -126,16 +126,21 @@ export class Sampler {
     this.#streams--;
   }
 
-  /** Resolves with the next event, when `timeoutMs` has passed, or when the signal fires. */
-  next(timeoutMs: number, signal: AbortSignal): Promise<void> {
+  /** Resolves with the next event or when the signal fires, and with true if there was none for `timeoutMs`. */
+  isIdleFor(timeoutMs: number, signal: AbortSignal): Promise<boolean> {
     return new Promise((resolve) => {
-      const end = (): void => {
+      const settle = (isIdle: boolean): void => {
         timeout.cancel();
         this.#waiting.delete(end);
         signal.removeEventListener('abort', end);
-        resolve();
+        resolve(isIdle);
       };
-      const timeout = this.#clock.setTimeout(end, timeoutMs);
+      const end = (): void => {
+        settle(false);
+      };
+      const timeout = this.#clock.setTimeout(() => {
+        settle(true);
+      }, timeoutMs);
       timeout.unref();
       this.#waiting.add(end);
       signal.addEventListener('abort', end);

@@ -2,7 +2,7 @@ import { EscapementError } from '../core/errors.ts';
 import { nextHostTurn } from '../core/own-turn.ts';
 import { requireExistingQueueName, requireText } from '../tasks/argument-checks.ts';
 import { isUnavailable } from '../tasks/broker/broker-errors.ts';
-import type { Broker, Page, TaskRecord } from '../tasks/broker/broker.ts';
+import type { Broker, Page, ScanPosition, TaskRecord } from '../tasks/broker/broker.ts';
 import type { EntryView, QueueView, ServerView, TaskView } from '../tasks/http/asynqmon-json.ts';
 import type { QueueInfo } from '../tasks/inspector-info.ts';
 import type { ListOptions } from '../tasks/inspector-options.ts';
@@ -24,7 +24,7 @@ export interface SourceTask extends TaskView {
 export interface ScanPiece {
   readonly tasks: readonly SourceTask[];
   /** Where the scan goes on; undefined at its end. */
-  readonly next: unknown;
+  readonly next: ScanPosition | undefined;
 }
 
 /**
@@ -56,14 +56,19 @@ export interface TasksSource extends Pick<Inspector, OfInspector | 'listSchedule
   /** Returns what Redis reports about itself; undefined if the tasks are not there. */
   redisInfo?(): Promise<Readonly<Record<string, string>> | undefined>;
   /** Returns the next tasks in some states, at most `limit`, from a position of an earlier piece. Without it, pages are read. */
-  scan?(queue: string, states: readonly TaskState[], limit: number, from: unknown): Promise<ScanPiece>;
+  scanPiece?(
+    queue: string,
+    states: readonly TaskState[],
+    limit: number,
+    from: ScanPosition | undefined,
+  ): Promise<ScanPiece>;
   /** Returns the current time by which the tasks are scheduled. */
   wallNow(): number;
 }
 
 /** What some brokers have besides the interface. */
 interface BrokerDetails {
-  readonly dataPath?: string;
+  readonly dataPath?: string | undefined;
   readonly address?: string;
   info?(): Promise<Readonly<Record<string, string>>>;
 }
@@ -92,17 +97,18 @@ export class BrokerSource extends Inspector implements TasksSource {
   async queueInfos(): Promise<readonly QueueInfo[]> {
     const names = [...(await this.queues())].sort();
     const infos: QueueInfo[] = [];
-    let failure: unknown;
+    const failures: unknown[] = [];
     for (let at = 0; at < names.length; at += QUEUES_AT_ONCE) {
       if (at > 0) await nextHostTurn();
       const some = names.slice(at, at + QUEUES_AT_ONCE);
       for (const one of await Promise.allSettled(some.map((name) => this.getQueueInfo(name)))) {
         if (one.status === 'fulfilled') infos.push(one.value);
-        else if (isUnavailable(one.reason)) throw one.reason;
-        else if (!isNotFound(one.reason)) failure = one.reason;
+        else if (!isNotFound(one.reason)) failures.push(one.reason);
       }
+      if (failures.some(isUnavailable)) break;
     }
-    if (infos.length === 0 && failure !== undefined) throw failure;
+    const [failure] = failures;
+    if (failures.some(isUnavailable) || (infos.length === 0 && failures.length > 0)) throw failure;
     return infos;
   }
 
@@ -125,6 +131,17 @@ export class BrokerSource extends Inspector implements TasksSource {
     requireExistingQueueName('queue', queue);
     const at: Page = { page, size: pageSize };
     return (await this.#broker.tasks(queue, state, at, group)).map(taskOf);
+  }
+
+  async scanPiece(
+    queue: string,
+    states: readonly TaskState[],
+    limit: number,
+    from: ScanPosition | undefined,
+  ): Promise<ScanPiece> {
+    requireExistingQueueName('queue', queue);
+    const { tasks, next } = await this.#broker.scan(queue, states, limit, from);
+    return { tasks: tasks.map(taskOf), next };
   }
 
   async cancelTask(queue: string, id: string): Promise<void> {

@@ -1,6 +1,17 @@
-import { describe, expect, test } from 'vitest';
-import { Task } from 'escapement/tasks';
-import { SystemTimer, ManualClock } from 'escapement';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { Client, EmbeddedBroker, Task } from 'escapement/tasks';
+import {
+  defaultControllerRateLimiter,
+  DelayedOperationPurgatory,
+  ManualClock,
+  RateLimitingQueue,
+  SystemTimer,
+} from 'escapement';
+import { dashboard } from 'escapement/dashboard';
+import { DiskQueue } from 'escapement/diskqueue';
 import { serveBench, serveBoard } from './serve-dashboard.ts';
 
 describe('the session', () => {
@@ -86,6 +97,61 @@ test('timers are shown with their wheels', async () => {
     timers: [{ name: 'requests', levels: [{ tickMs: 1 }, { tickMs: 64 }, {}] }],
   });
   expect(await send('/api/servers')).toMatchObject({ status: 404 });
+});
+
+test('purgatories, work queues and disk queues are shown, closed ones too', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'dashboard-'));
+  onTestFinished(() => {
+    rmSync(folder, { recursive: true });
+  });
+  const purgatory = new DelayedOperationPurgatory<string>('produce', { timerEnabled: false });
+  const work = new RateLimitingQueue<string>(defaultControllerRateLimiter(), { name: 'pods' });
+  const messages = await DiskQueue.open({ name: 'spool', dataPath: folder });
+  await messages.put(Buffer.from('a'));
+  work.add('web');
+  work.addRateLimited('db');
+  const { send } = await serveBoard({
+    ...{ purgatories: [purgatory], workQueues: [work], diskQueues: [messages] },
+  });
+  const shown = {
+    purgatories: [{ name: 'produce', watched: 0 }],
+    workQueues: [{ name: 'pods', depth: 1, retries: [{ item: 'db', retries: 1 }] }],
+    diskQueues: [{ name: 'spool', depth: 1, bytes: 1 }],
+  };
+  expect((await send('/api/runtime')).json).toMatchObject(shown);
+  expect((await send('/api/session')).json).toMatchObject({ has: { tasks: false, diskQueues: true } });
+  work.shutDown();
+  purgatory.close();
+  await messages.close();
+  expect(await send('/api/runtime')).toMatchObject({ status: 200 });
+});
+
+test('a dashboard with nothing to show is refused', () => {
+  expect(() => dashboard({})).toThrow('dashboard: options must have at least one of broker, timers');
+  expect(() => dashboard({ timers: [{}] as never })).toThrow('options.timers[0] must be a SystemTimer');
+});
+
+test('the version in a session is that of the package', async () => {
+  const { send } = await serveBench();
+  const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+  expect((await send('/api/session')).json).toMatchObject({ version: manifest.version });
+});
+
+test('a folder is shown with its files', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'dashboard-'));
+  const broker = await EmbeddedBroker.open({ dataPath: folder });
+  onTestFinished(async () => {
+    await broker.close();
+    rmSync(folder, { recursive: true });
+  });
+  await new Client({ broker }).enqueue(new Task('a', { x: 'in a folder' }), { taskId: 'a' });
+  const { send, write } = await serveBoard({ broker });
+  expect((await send('/api/session')).json).toMatchObject({ source: folder });
+  const { json } = await send('/api/health');
+  expect(json).toMatchObject({ folder: { path: folder, files: expect.any(Number) as number } });
+  expect((json as { folder: { bytes: number } }).folder.bytes).toBeGreaterThan(0);
+  expect((await send('/api/search?payload=FOLDER')).text).toContain('"matched":1');
+  expect((await write('POST', '/api/queues/default/tasks/a/archive')).status).toBe(204);
 });
 
 test('the page is served at the root', async () => {
