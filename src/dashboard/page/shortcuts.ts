@@ -48,7 +48,7 @@ function isTyping(target: EventTarget | null): boolean {
 function focusSearch(): void {
   const field = (): HTMLElement | null => document.getElementById('search');
   if (field() === null) go(to(['search']));
-  // The page is there after the next render.
+  // The page is there after the next render, or once it is loaded.
   const focus = (attempts: number): void => {
     const input = field();
     if (input !== null) input.focus();
@@ -57,7 +57,7 @@ function focusSearch(): void {
         focus(attempts - 1);
       });
   };
-  focus(30);
+  focus(300);
 }
 
 /** Returns whether the key means a row. The arrows do once a row has the focus: before that they scroll. */

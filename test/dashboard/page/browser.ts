@@ -84,7 +84,8 @@ export async function seriousProblems(page: Page, rules?: readonly string[]): Pr
   // It is a package of test/dashboard, which tools/install.ts installs.
   axe ??= readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
   if ((await page.evaluate('typeof axe')) === 'undefined') await page.evaluate(axe);
-  const options = rules === undefined ? {} : { runOnly: { type: 'rule', values: rules } };
+  const only = rules === undefined ? {} : { runOnly: { type: 'rule', values: rules } };
+  const options = { resultTypes: ['violations'], ...only };
   const violations = await page.evaluate(
     `axe.run(document, ${JSON.stringify(options)}).then(({ violations }) => violations)`,
   );

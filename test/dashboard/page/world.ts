@@ -41,7 +41,12 @@ export async function openWorld(
   const inspector = new Inspector({ broker });
   await inspector.setLimits('mail', { concurrency: 8, perKey: { rate: { tasks: 20, perMs: 60_000 } } });
   await inspector.pauseQueue('imports');
-  const server = new Server({ broker, concurrency: 12, shutdownTimeoutMs: 200, queues: { default: 3, mail: 2, reports: 1 } });
+  const server = new Server({
+    broker,
+    concurrency: 12,
+    shutdownTimeoutMs: 200,
+    queues: { default: 3, mail: 2, reports: 1 },
+  });
   await server.start(async (task, context) => {
     const { ms = 40, steps = 1, fail } = task.json<{ ms?: number; steps?: number; fail?: string }>() ?? {};
     if (fail !== undefined) throw task.type === 'payment:capture' ? new SkipRetry(fail) : new Error(fail);
@@ -115,7 +120,11 @@ async function enqueueSome(client: Client): Promise<void> {
   const add = (type: string, payload: unknown, task: object = {}): Promise<unknown> =>
     client.enqueue(new Task(type, payload), task);
   for (let n = 0; n < 60; n++) {
-    await add('order:export', { order: 7_000 + n, lines: 12, to: 's3://exports/2026' }, { queue: 'imports' });
+    await add(
+      'order:export',
+      { order: 7_000 + n, lines: 12, to: 's3://exports/2026' },
+      { queue: 'imports', key: `tenant-${n % 3}` },
+    );
   }
   for (let n = 0; n < 8; n++) {
     const user = { id: 40_000 + n, name: n % 2 === 0 ? 'Ada' : 'Grace', tags: ['new', 'eu'] };
