@@ -72,7 +72,7 @@ describe.skipIf(CHROMIUM === undefined)('live pages of the dashboard', () => {
 
   test('a broker that cannot be reached is reported, and what was read last stays', async () => {
     const reading = vi.spyOn(world.broker, 'queues').mockRejectedValue(new Error('connect ECONNREFUSED'));
-    await tab.sees('The broker cannot be reached:', 'connect ECONNREFUSED', 'Queues (7)');
+    await tab.sees('The broker cannot be reached:', 'Queues (7)');
     reading.mockRestore();
     await tab.page.getByText('The broker cannot be reached:').waitFor({ state: 'detached' });
   });

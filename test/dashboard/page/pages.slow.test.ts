@@ -158,6 +158,8 @@ describe.skipIf(CHROMIUM === undefined)('pages of the dashboard', () => {
   });
 
   test('a search finds tasks while it scans, and changes everything that matches after a question with the count', async () => {
+    await tab.view('/');
+    await tab.sees('Queues (5)');
     await tab.page.keyboard.press('/');
     await tab.page.locator('#search:focus').waitFor();
     await tab.page.keyboard.type('order:export');
