@@ -23,7 +23,7 @@ export function queryText(query: Query): string {
   const params = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
     if (value === undefined || value === '') continue;
-    if (typeof value === 'object') value.forEach((one) => params.append(name, one));
+    if (typeof value === 'object') for (const one of value) params.append(name, one);
     else params.append(name, String(value));
   }
   return params.toString();
@@ -50,9 +50,9 @@ export async function openSession(): Promise<SessionJson> {
 }
 
 /** Changes something; resolves with the JSON of the response, if it has one. */
-export async function write<T = undefined>(method: string, to: string, body?: unknown): Promise<T> {
+export async function write(method: string, to: string, body?: unknown): Promise<unknown> {
   const response = await sendWrite(method, to, body);
-  return (response.status === 204 ? undefined : await response.json()) as T;
+  return response.status === 204 ? undefined : await response.json();
 }
 
 async function sendWrite(
@@ -70,6 +70,7 @@ async function sendWrite(
 }
 
 /** Reads a response that is one value of JSON a line, as it comes. A request with a body is a write. */
+// eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller names the type of its lines.
 export async function readLines<T>(
   to: string,
   onLine: (line: T) => void,

@@ -90,15 +90,11 @@ export function percent(part: number, all: number): string {
   return all === 0 ? '–' : `${Number(((100 * part) / all).toFixed(1))} %`;
 }
 
+const UNSEEN = /[\p{Cc}\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/gu;
+
 /** Names the characters that a reader would not see, or that would turn the text around. */
 export function visible(text: string): string {
-  // eslint-disable-next-line no-control-regex -- these are the characters that it replaces.
-  return text.replace(
-    /[\0-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
-    (character) => {
-      return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
-    },
-  );
+  return text.replace(UNSEEN, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 /** The beginning of a text that may be of any length, for an attribute. */

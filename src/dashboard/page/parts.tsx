@@ -61,7 +61,8 @@ export function Tag(props: {
 
 const clocks = new Set<(nowMs: number) => void>();
 setInterval(() => {
-  if (document.visibilityState === 'visible') clocks.forEach((set) => set(Date.now()));
+  if (document.visibilityState === 'hidden') return;
+  for (const set of clocks) set(Date.now());
 }, 1_000);
 
 export function useNow(): number {

@@ -1,12 +1,6 @@
 import type { JSX } from 'preact';
 import { TASK_STATES, isTaskState, type TaskState } from '../../tasks/task-state.ts';
-import type {
-  ChangedJson,
-  KeyListJson,
-  QueueDetailJson,
-  SessionJson,
-  TaskListJson,
-} from '../dashboard-json.ts';
+import type { ChangedJson, QueueDetailJson, SessionJson, TaskListJson } from '../dashboard-json.ts';
 import { path, withQuery, write } from './api.ts';
 import { ask, perform } from './dialog.tsx';
 import { bytes, clipped, compact, count, duration, percent, plural, rate, visible } from './format.ts';
@@ -15,7 +9,6 @@ import { LimitsEditor } from './limits-editor.tsx';
 import {
   Card,
   Empty,
-  Fact,
   Figure,
   Loaded,
   Name,
@@ -29,6 +22,7 @@ import {
 import { ratesOf, useRates } from './recent.ts';
 import { go, pageOf, queueHref, to, withChange, type Route } from './route.ts';
 import { Sparkline } from './sparkline.tsx';
+import { Days, Groups, Keys } from './queue-views.tsx';
 import { changesFor, CHANGE_LABELS, reportOf, TaskTable } from './task-table.tsx';
 import { useData, type Data } from './use-data.ts';
 
@@ -323,11 +317,11 @@ function AllActions(props: {
               isDangerous: change === 'delete',
               act: async () => {
                 const body = { state, change, ...(group === undefined ? {} : { group }) };
-                const { changed } = await write<ChangedJson>(
+                const { changed } = (await write(
                   'POST',
                   path('queues', queue, 'tasks', 'change'),
                   body,
-                );
+                )) as ChangedJson;
                 onDone();
                 return reportOf(change, changed);
               },
@@ -338,142 +332,5 @@ function AllActions(props: {
         </button>
       ))}
     </>
-  );
-}
-
-function Groups({ detail }: { readonly detail: QueueDetailJson }): JSX.Element {
-  const { groups, queue } = detail;
-  if (groups.length === 0) {
-    return (
-      <Card>
-        <Empty title="No groups">
-          Tasks that are enqueued with a group wait here until a server aggregates them.
-        </Empty>
-      </Card>
-    );
-  }
-  return (
-    <Card>
-      <div class="scroll">
-        <table class="rows">
-          <thead>
-            <tr>
-              <th scope="col">Group</th>
-              <th scope="col" class="number">
-                Tasks
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {groups.map(({ group, size }) => (
-              <tr key={group}>
-                <td>
-                  <a class="row-link" data-row href={queueHref(queue.queue, { state: 'aggregating', group })}>
-                    <Name text={group} />
-                  </a>
-                </td>
-                <td class="number">{count(size)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-      {queue.groups > groups.length && (
-        <p class="foot">
-          The first {count(groups.length)} of {count(queue.groups)} groups.
-        </p>
-      )}
-    </Card>
-  );
-}
-
-function Keys({ queue, route }: { readonly queue: string; readonly route: Route }): JSX.Element {
-  const page = pageOf(route);
-  const list = useData<KeyListJson>(withQuery(path('queues', queue, 'keys'), { page, size: PAGE_SIZE }));
-  return (
-    <Card>
-      <Loaded of={list}>
-        {({ keys }) =>
-          keys.length === 0 && page === 1 ? (
-            <Empty title="No keys">
-              Tasks that are enqueued with a key share its limits and appear here.
-            </Empty>
-          ) : (
-            <>
-              <div class="scroll">
-                <table class="rows">
-                  <thead>
-                    <tr>
-                      <th scope="col">Key</th>
-                      <th scope="col" class="number">
-                        Pending
-                      </th>
-                      <th scope="col" class="number">
-                        Active
-                      </th>
-                      <th scope="col">Held by</th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {keys.map((key) => (
-                      <tr key={key.key}>
-                        <th scope="row">
-                          <Name text={key.key} />
-                        </th>
-                        <td class="number">{count(key.pending)}</td>
-                        <td class="number">{count(key.active)}</td>
-                        <td>
-                          {key.heldBy === undefined ? (
-                            <span class="faint">–</span>
-                          ) : (
-                            <Tag tone="warn">{key.heldBy}</Tag>
-                          )}
-                          {key.againInMs !== undefined && ` for ${duration(key.againInMs)}`}
-                        </td>
-                      </tr>
-                    ))}
-                  </tbody>
-                </table>
-              </div>
-              <Pager
-                page={page}
-                pages={keys.length === PAGE_SIZE ? page + 1 : page}
-                href={(next) => withChange(route, { page: next })}
-              />
-            </>
-          )
-        }
-      </Loaded>
-    </Card>
-  );
-}
-
-function Days({ detail }: { readonly detail: QueueDetailJson }): JSX.Element {
-  const days = detail.days.filter(({ processed }) => processed > 0);
-  const top = Math.max(1, ...days.map(({ processed }) => processed));
-  if (days.length === 0) {
-    return (
-      <Card>
-        <Empty title="Nothing has run yet">The runs of each day, by UTC, are counted for 90 days.</Empty>
-      </Card>
-    );
-  }
-  return (
-    <Card>
-      <dl class="facts wide">
-        {days.map(({ date, processed, failed }) => (
-          <Fact key={date} term={date}>
-            <span class="day">
-              <span class="bar" aria-hidden="true" style={{ width: `${(100 * processed) / top}%` }}>
-                <span class="bar bad" style={{ width: `${(100 * failed) / Math.max(1, processed)}%` }} />
-              </span>
-              <span>
-                {count(processed)} processed, {count(failed)} failed ({percent(failed, processed)})
-              </span>
-            </span>
-          </Fact>
-        ))}
-      </dl>
-    </Card>
   );
 }

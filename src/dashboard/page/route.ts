@@ -8,7 +8,7 @@ export interface Route {
 }
 
 export function parseHash(hash: string): Route {
-  const [place = '', query = ''] = splitOnce(hash.replace(/^#\/?/, ''), '?');
+  const [place, query] = splitOnce(hash.replace(/^#\/?/, ''), '?');
   return {
     parts: place === '' ? [] : place.split('/').map(decode),
     query: new URLSearchParams(query),

@@ -289,12 +289,12 @@ function DiskQueueContent({ of: queue }: { readonly of: DiskQueueJson }): JSX.El
       <ol class="segments">
         {segments.map((segment, index) => {
           const isAt = segment.name === cursor?.segment;
-          const read = isAt ? (cursor?.offset ?? 0) / Math.max(1, segment.bytes) : index < at ? 1 : 0;
+          const read = isAt ? cursor.offset / Math.max(1, segment.bytes) : index < at ? 1 : 0;
           return (
             <li key={segment.name}>
               <span class="segment-name">
                 <Name text={segment.name} mono />
-                {isAt && <Tag tone="accent">cursor at {bytes(cursor?.offset ?? 0)}</Tag>}
+                {isAt && <Tag tone="accent">cursor at {bytes(cursor.offset)}</Tag>}
               </span>
               <span class="segment-bar" aria-hidden="true">
                 <span style={{ width: `${(100 * segment.bytes) / largest}%` }}>

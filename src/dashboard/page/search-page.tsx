@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { TASK_STATES, isTaskState, type TaskChange, type TaskState } from '../../tasks/task-state.ts';
+import { TASK_STATES, isTaskState, type TaskChange } from '../../tasks/task-state.ts';
 import {
   MAX_MATCHES,
   type SearchFilter,
@@ -11,18 +11,16 @@ import {
 import { messageOfError, readLines, withQuery, type Query } from './api.ts';
 import { BulkChange } from './bulk-change.tsx';
 import { count, plural } from './format.ts';
-import { useLive } from './live.ts';
-import { Card, Empty, Name, Page, Pager, Problem, StateLabel } from './parts.tsx';
-import { go, pageOf, to, withChange, type Route } from './route.ts';
+import { Card, Empty, Name, Page, Pager, Problem } from './parts.tsx';
+import { pageOf, withChange, type Route } from './route.ts';
+import { FILTER_TEXTS, SearchForm } from './search-form.tsx';
 import { changesFor, CHANGE_LABELS, TaskTable } from './task-table.tsx';
 
 const PAGE_SIZE = 50;
-const FIELDS = ['type', 'id', 'payload', 'error', 'result'] as const;
-const TEXTS = ['text', ...FIELDS] as const;
 
 /** The filter in an address. */
 function filterOf({ query }: Route): SearchFilter {
-  const texts = TEXTS.flatMap((name) => (query.get(name) ? [[name, query.get(name)]] : []));
+  const texts = FILTER_TEXTS.flatMap((name) => (query.get(name) ? [[name, query.get(name)]] : []));
   const times = (['from', 'to'] as const).flatMap((name) => {
     const ms = Number(query.get(name) ?? '');
     return query.has(name) && Number.isFinite(ms) ? [[name, ms]] : [];
@@ -128,137 +126,6 @@ async function search(
     if (signal.aborted) change({ ...found, isRunning: false });
     else change({ ...found, isRunning: false, error: messageOfError(error) });
   }
-}
-
-function SearchForm({ filter }: { readonly filter: SearchFilter }): JSX.Element {
-  const [draft, setDraft] = useState(filter);
-  const { live } = useLive();
-  const set = (name: keyof SearchFilter, value: string | number | readonly string[] | undefined): void => {
-    const rest = Object.fromEntries(Object.entries(draft).filter(([other]) => other !== name));
-    const isSet = value !== undefined && value !== '' && !(typeof value === 'object' && value.length === 0);
-    setDraft(isSet ? { ...rest, [name]: value } : rest);
-  };
-  const hasMore = [...FIELDS, 'from', 'to', 'queue'].some((name) => name in filter);
-  const queues = [...new Set([...(live?.queues ?? []).map(({ queue }) => queue), ...(draft.queue ?? [])])];
-  return (
-    <form
-      class="card search-form"
-      role="search"
-      onSubmit={(event) => {
-        event.preventDefault();
-        go(to(['search'], queryOf(draft)));
-      }}
-    >
-      <div class="search-line">
-        <input
-          type="search"
-          id="search"
-          aria-label="Search in type, id, payload, error and result"
-          placeholder="Type, id, payload, error or result"
-          value={draft.text ?? ''}
-          onInput={({ currentTarget }) => {
-            set('text', currentTarget.value);
-          }}
-        />
-        <button type="submit" class="primary">
-          Search
-        </button>
-      </div>
-      <StateChoice
-        chosen={draft.state ?? []}
-        onChange={(state) => {
-          set('state', state);
-        }}
-      />
-      <details open={hasMore}>
-        <summary>More filters</summary>
-        <div class="fields">
-          {FIELDS.map((name) => (
-            <label key={name}>
-              {name === 'id' ? 'Id' : name.charAt(0).toUpperCase() + name.slice(1)}
-              <input
-                type="text"
-                placeholder="contains"
-                value={draft[name] ?? ''}
-                onInput={({ currentTarget }) => {
-                  set(name, currentTarget.value);
-                }}
-              />
-            </label>
-          ))}
-          {(['from', 'to'] as const).map((name) => (
-            <label key={name}>
-              {name === 'from' ? 'After' : 'Before'}
-              <input
-                type="datetime-local"
-                step="1"
-                value={localInput(draft[name])}
-                onInput={({ currentTarget }) => {
-                  const ms = new Date(currentTarget.value).getTime();
-                  set(name, Number.isNaN(ms) ? undefined : ms);
-                }}
-              />
-            </label>
-          ))}
-          <label>
-            Queues
-            <select
-              multiple
-              size={Math.min(4, Math.max(2, queues.length))}
-              onChange={({ currentTarget }) => {
-                set(
-                  'queue',
-                  [...currentTarget.selectedOptions].map(({ value }) => value),
-                );
-              }}
-            >
-              {queues.map((queue) => (
-                <option key={queue} value={queue} selected={draft.queue?.includes(queue) === true}>
-                  {queue}
-                </option>
-              ))}
-            </select>
-          </label>
-        </div>
-      </details>
-    </form>
-  );
-}
-
-/** What the input needs: a local time without its zone. */
-function localInput(atMs: number | undefined): string {
-  if (atMs === undefined) return '';
-  const date = new Date(atMs);
-  if (Number.isNaN(date.getTime())) return '';
-  return new Date(atMs - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
-}
-
-function StateChoice(props: {
-  readonly chosen: readonly TaskState[];
-  readonly onChange: (chosen: TaskState[]) => void;
-}): JSX.Element {
-  const { chosen, onChange } = props;
-  return (
-    <fieldset class="chips">
-      <legend>State</legend>
-      {TASK_STATES.map((state) => (
-        <label key={state} class="chip">
-          <input
-            type="checkbox"
-            checked={chosen.includes(state)}
-            onChange={({ currentTarget }) => {
-              onChange(
-                TASK_STATES.filter((other) =>
-                  other === state ? currentTarget.checked : chosen.includes(other),
-                ),
-              );
-            }}
-          />
-          <StateLabel state={state} />
-        </label>
-      ))}
-    </fieldset>
-  );
 }
 
 function Results(props: {
@@ -392,7 +259,7 @@ function FilterText({ filter }: { readonly filter: SearchFilter }): JSX.Element 
         <div key={name}>
           <dt>{name === 'text' ? 'any field' : name} contains</dt>
           <dd>
-            <Name text={String(text)} />
+            <Name text={text} />
           </dd>
         </div>
       ))}

@@ -31,13 +31,19 @@ export interface World {
 const HOUR_MS = 3_600_000;
 
 export async function openWorld(
-  options: DashboardOptions & { readonly isBusy?: boolean } = {},
+  options: DashboardOptions & {
+    /** Whether tasks and timers come and go. */
+    readonly isBusy?: boolean;
+    /** Whether it is without names that try to be more than text. */
+    readonly isTame?: boolean;
+  } = {},
 ): Promise<World> {
-  const { isBusy = false, ...shown } = options;
+  const { isBusy = false, isTame = false, ...shown } = options;
   const broker = await EmbeddedBroker.open();
   const client = new Client({ broker });
   const folder = await mkdtemp(join(tmpdir(), 'dashboard-'));
   await enqueueSome(client);
+  if (!isTame) await enqueueHostile(client);
   const inspector = new Inspector({ broker });
   await inspector.setLimits('mail', { concurrency: 8, perKey: { rate: { tasks: 20, perMs: 60_000 } } });
   await inspector.pauseQueue('imports');
@@ -48,7 +54,7 @@ export async function openWorld(
     queues: { default: 3, mail: 2, reports: 1 },
   });
   await server.start(async (task, context) => {
-    const { ms = 40, steps = 1, fail } = task.json<{ ms?: number; steps?: number; fail?: string }>() ?? {};
+    const { ms = 40, steps = 1, fail } = task.json<{ ms?: number; steps?: number; fail?: string }>();
     if (fail !== undefined) throw task.type === 'payment:capture' ? new SkipRetry(fail) : new Error(fail);
     for (let step = 0; step < steps; step++) {
       await context.progress({ done: step, total: steps });
@@ -98,7 +104,9 @@ export async function openWorld(
     ...{ broker, client, inspector, requests },
     async cutOff() {
       await cut();
-      return async () => void (await listen(port));
+      return async () => {
+        await listen(port);
+      };
     },
     async close() {
       stopTraffic();
@@ -148,13 +156,16 @@ async function enqueueSome(client: Client): Promise<void> {
     taskId: 'binary',
     processInMs: HOUR_MS,
   });
-  await client.enqueue(new Task(HOSTILE, HOSTILE), { taskId: HOSTILE, queue: HOSTILE, processInMs: HOUR_MS });
   for (let n = 0; n < 3; n++) {
     await add('payment:capture', { payment: n, fail: 'card declined: insufficient funds' });
   }
   await add('video:transcode', { ms: 500, steps: 600 }, { taskId: 'long', queue: 'reports' });
   for (let n = 0; n < 30; n++)
     await add('tenant:sync', { n }, { key: `tenant-${n % 4}`, retentionMs: HOUR_MS });
+}
+
+async function enqueueHostile(client: Client): Promise<void> {
+  await client.enqueue(new Task(HOSTILE, HOSTILE), { taskId: HOSTILE, queue: HOSTILE, processInMs: HOUR_MS });
 }
 
 interface Parts {
