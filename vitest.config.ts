@@ -29,6 +29,7 @@ const NEED_REDIS = [
   'test/bench/redis/**',
   'test/bench/scaling/hash-slot.test.ts',
   'test/tasks/server/blocked-loop.slow.test.ts',
+  'test/dashboard/{redis,redis.slow}.test.ts',
   'test/cli/tasks/{copy.slow,dash.slow,redis,redis.slow}.test.ts',
 ];
 

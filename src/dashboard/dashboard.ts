@@ -159,9 +159,14 @@ class DashboardHandler {
   async fetch(request: Request): Promise<Response> {
     const controller = new AbortController();
     this.#controllers.add(controller);
+    const leave = (): void => {
+      controller.abort();
+    };
+    request.signal.addEventListener('abort', leave); // where a runtime does not cancel the body of the response
     const outgoing = (await this.#respond(incomingOfFetch(request), false)) ?? NOT_FOUND;
     return responseOf(outgoing, controller, (error) => {
       this.#controllers.delete(controller);
+      request.signal.removeEventListener('abort', leave);
       if (error !== undefined) this.#options.onError(error, request);
     });
   }
@@ -275,12 +280,11 @@ class DashboardHandler {
   }
 
   #live(): Reply {
-    const headers = { 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' };
-    return new Reply({ status: 200, headers, body: liveStream(this.#sampler) });
+    return streamOf('text/event-stream', liveStream(this.#sampler));
   }
 
   #search(call: DashboardCall): Reply {
-    return linesOf(this.#requireSearches().search(filterOfQuery(call.query)));
+    return streamOf('application/x-ndjson', this.#requireSearches().search(filterOfQuery(call.query)));
   }
 
   async #change(call: DashboardCall): Promise<Reply> {
@@ -288,7 +292,7 @@ class DashboardHandler {
     const change = requireTaskChange(word);
     call.require(change);
     const fields = filterOf(requireFields(filter, FILTER_FIELDS));
-    return linesOf(this.#requireSearches().change(fields, change));
+    return streamOf('application/x-ndjson', this.#requireSearches().change(fields, change));
   }
 
   #requireSearches(): Searches {
@@ -321,8 +325,12 @@ function jsonOf(value: unknown, status = 200): Outgoing {
   return { status, headers: { ...SECURITY_HEADERS, ...headers }, body };
 }
 
-function linesOf(body: Stream): Reply {
-  const headers = { 'content-type': 'application/x-ndjson; charset=utf-8', 'x-accel-buffering': 'no' };
+/** Neither a proxy nor a middleware may collect a stream to compress it. */
+function streamOf(type: string, body: Stream): Reply {
+  const headers = {
+    ...{ 'content-type': `${type}; charset=utf-8`, 'cache-control': 'no-store, no-transform' },
+    'x-accel-buffering': 'no',
+  };
   return new Reply({ status: 200, headers, body });
 }
 

@@ -96,7 +96,11 @@ export async function sendToNode(
   const { status, headers, body } = outgoing;
   const { connection, ...rest } = headers;
   const isHttp1 = request.httpVersionMajor < 2; // HTTP/2 forbids the header
-  response.writeHead(status, { ...rest, ...(connection !== undefined && isHttp1 && { connection }) });
+  response.writeHead(status, {
+    ...rest,
+    ...(connection !== undefined && isHttp1 && { connection }),
+    ...(body instanceof Uint8Array && { 'content-length': body.length }),
+  });
   if (typeof body !== 'function') {
     response.end(body);
     return;

@@ -11,6 +11,9 @@ import type { TasksSource } from './tasks-source.ts';
 /** A read may take at most that share of the time: after one that took 1 s, the next begins 10 s after it began. */
 const PAUSE_FACTOR = 10;
 
+/** Longest pause, in milliseconds: a read that ended late because the broker was away for a while must not hold up the next ones. */
+const MAX_PAUSE_MS = 20_000;
+
 /** When a read that has not ended is reported, in milliseconds. */
 const SLOW_READ_MS = 3_000;
 
@@ -185,13 +188,13 @@ export class Sampler {
     try {
       const [infos, servers] = await Promise.all([source.queueInfos(), source.servers()]);
       this.#take(infos, servers);
+      const tookMs = this.#clock.now() - startMs;
+      this.#nextReadMs = startMs + Math.min(MAX_PAUSE_MS, PAUSE_FACTOR * tookMs);
     } catch (error) {
       this.#fail(error instanceof EscapementError ? error.message : 'the tasks cannot be read');
     } finally {
       slow.cancel();
       this.#isReading = false;
-      const tookMs = this.#clock.now() - startMs;
-      this.#nextReadMs = startMs + Math.max(SECOND_MS / 2, PAUSE_FACTOR * tookMs);
     }
   }
 

@@ -22,9 +22,8 @@ import type { SourceTask, TasksSource } from './tasks-source.ts';
  * Searches.
  *
  * HOW. A search reads pieces of a queue, compares the tasks of each, and waits for as long as the piece took. All searches of a
- * dashboard take turns: one piece is read at a time, so the broker is at most half busy with them, however many there are. The size
- * of a piece follows the time that it takes, some milliseconds. A search holds the matches that are not sent yet, and ends when the
- * client leaves, because its stream is not asked for more.
+ * dashboard take turns: one piece is read at a time, so the broker is at most half busy with them, however many there are. A search
+ * holds the matches that are not sent yet, and ends when the client leaves, because its stream is not asked for more.
  *
  * A change first finds all tasks of a queue, then changes them: changes would move the tasks that are still to be read.
  */
@@ -129,9 +128,11 @@ export class Searches {
   /** Reads a queue; it may be removed meanwhile. */
   async *#pieces({ queue, states }: Scan, signal: AbortSignal): AsyncGenerator<readonly SourceTask[]> {
     if (states.length === 0) return;
-    const read = this.#source.scanPiece === undefined ? this.#readPages : this.#readScan;
+    const scanPiece = this.#source.scanPiece?.bind(this.#source);
+    const pieces =
+      scanPiece === undefined ? this.#readPages(queue, states) : this.#readScan(scanPiece, queue, states);
     try {
-      for await (const tasks of read.call(this, queue, states)) {
+      for await (const tasks of pieces) {
         if (signal.aborted) return;
         yield tasks;
       }
@@ -140,12 +141,16 @@ export class Searches {
     }
   }
 
-  async *#readScan(queue: string, states: readonly TaskState[]): AsyncGenerator<readonly SourceTask[]> {
+  async *#readScan(
+    scanPiece: NonNullable<TasksSource['scanPiece']>,
+    queue: string,
+    states: readonly TaskState[],
+  ): AsyncGenerator<readonly SourceTask[]> {
     let from: ScanPosition | undefined;
     do {
-      const piece = await this.#pace.run((limit) => this.#source.scanPiece?.(queue, states, limit, from));
-      yield piece?.tasks ?? [];
-      from = piece?.next;
+      const { tasks, next } = await this.#pace.run(() => scanPiece(queue, states, PIECE_SIZE, from));
+      yield tasks;
+      from = next;
     } while (from !== undefined);
   }
 
@@ -239,31 +244,35 @@ class LineTimer {
   }
 }
 
-/** The time that a piece should take, in milliseconds. */
-const PIECE_MS = 4;
+/** Tasks of a piece; on Redis, a script reads 100 at most. */
+const PIECE_SIZE = 300;
 
-const MIN_PIECE = 10;
-const MAX_PIECE = 500;
+/** Work after which there is a pause, in milliseconds: a timeout for each piece would take longer than the piece. */
+const WORK_MS = 5;
 
-/** Reads one piece at a time, waits for as long as it took, and adjusts the size of the next one. */
+/** Reads one piece at a time, and pauses for as long as the pieces took. */
 class Pace {
-  #limit = 100;
   #last: Promise<unknown> = Promise.resolve();
+  #workedMs = 0;
 
   /** Calls a function when it is its turn. @returns its result, after the pause. */
-  run<R>(read: (limit: number) => R): Promise<Awaited<R>> {
+  run<R>(read: () => Promise<R>): Promise<R> {
     const turn = this.#last.then(() => this.#measure(read));
     this.#last = turn.catch(() => undefined);
     return turn;
   }
 
-  async #measure<R>(read: (limit: number) => R): Promise<Awaited<R>> {
+  async #measure<R>(read: () => Promise<R>): Promise<R> {
     const startMs = performance.now();
-    const result = await read(this.#limit);
-    const tookMs = performance.now() - startMs;
-    if (tookMs < PIECE_MS / 2) this.#limit = Math.min(MAX_PIECE, this.#limit * 2);
-    else if (tookMs > PIECE_MS) this.#limit = Math.max(MIN_PIECE, this.#limit >> 1);
-    await (tookMs < 1 ? nextHostTurn() : new Promise((resolve) => setTimeout(resolve, tookMs)));
+    const result = await read();
+    this.#workedMs += performance.now() - startMs;
+    if (this.#workedMs < WORK_MS) {
+      await nextHostTurn(); // an embedded broker reads without one
+    } else {
+      const pauseMs = this.#workedMs;
+      this.#workedMs = 0;
+      await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    }
     return result;
   }
 }

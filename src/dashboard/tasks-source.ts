@@ -62,8 +62,6 @@ export interface TasksSource extends Pick<Inspector, OfInspector | 'listSchedule
     limit: number,
     from: ScanPosition | undefined,
   ): Promise<ScanPiece>;
-  /** Returns the current time by which the tasks are scheduled. */
-  wallNow(): number;
 }
 
 /** What some brokers have besides the interface. */
@@ -87,10 +85,6 @@ export class BrokerSource extends Inspector implements TasksSource {
     this.#broker = broker;
     this.dataPath = broker.dataPath;
     this.name = broker.address ?? broker.dataPath ?? 'memory';
-  }
-
-  wallNow(): number {
-    return this.#broker.clock.wallNow();
   }
 
   /** Leaves out a queue that cannot be read, unless the broker is unavailable or no queue can be read. */

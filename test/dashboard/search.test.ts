@@ -69,9 +69,9 @@ test('a search over 100 000 tasks finds 12, and holds the event loop for a few m
   for (let at = 0; at < 100_000; at += 1_000) {
     const entries = Array.from({ length: 1_000 }, (_, nth) => {
       const payload = { user: at + nth, note: (at + nth) % 9_000 === 0 ? 'Error: needle' : 'x'.repeat(150) };
-      return { task: new Task('mail', payload) };
+      return { task: new Task('mail', payload), options: {} };
     });
-    await client.enqueueMany(entries as never);
+    await client.enqueueMany(entries);
   }
   const served = await serveBoard({ broker });
   const turns: number[] = [];

@@ -49,7 +49,6 @@ function shownOf(title: string, source: TasksSource, isReadOnly: boolean, close:
 export function sourceOverHttp(target: HttpTarget): TasksSource {
   return {
     name: target.name,
-    wallNow: Date.now,
     queueInfos: () => answer(target.queueInfos()),
     getQueueInfo: (queue) => answer(target.getQueueInfo(queue)),
     removeQueue: (queue, force) => answer(target.removeQueue(queue, force)),
