@@ -11,5 +11,7 @@ export function serveWithExpress(broker: Broker): Server {
   app.use(express.json());
   app.use('/jobs', jobs);
   app.use((_request, response) => void response.send('the application'));
-  return app.listen(0, '127.0.0.1').on('close', jobs.close);
+  return app.listen(0, '127.0.0.1').on('close', () => {
+    jobs.close();
+  });
 }

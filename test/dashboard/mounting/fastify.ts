@@ -22,7 +22,9 @@ export async function serveWithFastify(broker: Broker): Promise<Server> {
     done();
   });
   app.get('/', () => 'the application');
-  app.addHook('onClose', jobs.close);
+  app.addHook('onClose', () => {
+    jobs.close();
+  });
   await app.listen({ port: 0, host: '127.0.0.1' });
   return app.server;
 }

@@ -13,5 +13,7 @@ export function serveWithHono(broker: Broker): Server {
   app.all('/jobs/*', (context) => jobs.fetch(context.req.raw));
   app.get('/', (context) => context.text('the application'));
   const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' }) as Server;
-  return server.on('close', jobs.close);
+  return server.on('close', () => {
+    jobs.close();
+  });
 }

@@ -9,5 +9,9 @@ export function serveWithNode(broker: Broker): Server {
   const server = createServer((request, response) => {
     jobs(request, response, () => response.end('the application'));
   });
-  return server.on('close', jobs.close).listen(0, '127.0.0.1');
+  return server
+    .on('close', () => {
+      jobs.close();
+    })
+    .listen(0, '127.0.0.1');
 }
