@@ -39,12 +39,13 @@ test('a search finds 12 of many tasks on Redis, and its scripts take a few milli
       `${TASKS} tasks: ${Math.round(performance.now() - startMs)} ms, ${lines.length} lines\n`,
     );
   expect(lines.at(-1)).toMatchObject({ scanned: TASKS, total: TASKS, matched: 12, isDone: true });
+  // Some may wait for a processor that another process has.
   const [slow = ''] = await redis.ask('SLOWLOG LEN');
-  expect(Number(slow.slice(1))).toBeLessThanOrEqual(1); // the machine may have been busy with another process
+  expect(Number(slow.slice(1))).toBeLessThan(TASKS / 10_000);
   const scripts = /cmdstat_evalsha:.*usec_per_call=([\d.]+)/.exec(
     (await redis.ask('INFO commandstats')).join(),
   );
-  expect(Number(scripts?.[1])).toBeLessThan(5_000);
+  expect(Number(scripts?.[1])).toBeLessThan(3_000);
 });
 
 test('a dashboard reports that Redis was killed, and recovers when it is back', async () => {

@@ -104,7 +104,7 @@ async function run(options: DashboardCommandOptions, surroundings: DashboardSurr
       await listen(server, port, host);
       const url = urlOf(host, (server.address() as AddressInfo).port);
       await terminal.out.print(
-        `${title} is shown at ${url}${isReadOnly ? ', read-only' : ''} (ctrl-c ends it)`,
+        `${url} shows ${printable(title)}${isReadOnly ? ', read-only' : ''} (ctrl-c ends it)`,
       );
       await terminal.out.flush();
       if (options.open === true) {
