@@ -20,13 +20,13 @@ interface Picture {
 }
 
 const PICTURES: readonly Picture[] = [
-  { name: 'dashboard-overview', hash: '/', height: 560, theme: 'light', wait: 'Queues (' },
+  { name: 'dashboard-overview', hash: '/', height: 550, theme: 'light', wait: 'Queues (' },
   { name: 'dashboard-search', hash: '/search?text=503', height: 640, theme: 'dark', wait: 'tasks scanned' },
-  { name: 'dashboard-timers', hash: '/timers', height: 720, theme: 'light', wait: 'Level 1' },
+  { name: 'dashboard-timers', hash: '/timers', height: 670, theme: 'light', wait: 'Level 1' },
 ];
 
 async function draw(page: Page, { name, height, theme }: Picture): Promise<void> {
-  await page.setViewportSize({ width: 1240, height });
+  await page.setViewportSize({ width: 1100, height });
   await page.emulateMedia({ colorScheme: theme });
   await sleep(1_500);
   const path = join(FOLDER, `${name}.png`);

@@ -1,6 +1,10 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { Task } from 'escapement/tasks';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { buildWheelPage } from '../../../build-page.ts';
 import { CHROMIUM, launch, openTab, seriousProblems, type Tab } from './browser.ts';
 import { HOSTILE, openWorld, type World } from './world.ts';
 
@@ -202,5 +206,19 @@ describe.skipIf(CHROMIUM === undefined)('pages of the dashboard', () => {
     await tab.sees('Timers');
     expect(await tab.page.evaluate('document.documentElement.dataset.theme')).toBe('dark');
     await tab.page.getByLabel('Theme').selectOption('system');
+  });
+
+  test('the wheels as a file of their own run a timer without a server', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'wheels-'));
+    const file = join(folder, 'wheels.html');
+    await writeFile(file, await buildWheelPage());
+    const alone = await openTab(browser, `file://${file}`);
+    const fired = alone.page.locator('.figure', { hasText: 'Fired' }).locator('.figure-value');
+    await expect.poll(async () => Number(await fired.textContent()), { timeout: 10_000 }).toBeGreaterThan(2);
+    await alone.press('Cancel all');
+    expect(await seriousProblems(alone.page)).toEqual([]);
+    expect(alone.problems).toEqual([]);
+    await alone.page.close();
+    await rm(folder, { recursive: true });
   });
 });
