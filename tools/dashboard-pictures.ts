@@ -22,7 +22,7 @@ interface Picture {
 const PICTURES: readonly Picture[] = [
   { name: 'dashboard-overview', hash: '/', height: 550, theme: 'light', wait: 'Queues (' },
   { name: 'dashboard-search', hash: '/search?text=503', height: 640, theme: 'dark', wait: 'tasks scanned' },
-  { name: 'dashboard-timers', hash: '/timers', height: 670, theme: 'light', wait: 'Level 1' },
+  { name: 'dashboard-timers', hash: '/timers', height: 600, theme: 'light', wait: 'Level 1' },
 ];
 
 async function draw(page: Page, { name, height, theme }: Picture): Promise<void> {
