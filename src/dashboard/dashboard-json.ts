@@ -32,15 +32,15 @@ import type { TaskChange, TaskState } from '../tasks/task-state.ts';
 
 /**
  * Returns a name as a part of a path. URL parsers take `.` and `..` for steps, however they are encoded, so these have a tilde in front,
- * which the handler removes; and so do names that begin with one.
+ * which the handler removes; and so have `~.`, `~..`, `~~.` and so on.
  */
 export function pathSegment(name: string): string {
-  return /^(?:~|\.\.?$)/.test(name) ? `~${encodeURIComponent(name)}` : encodeURIComponent(name);
+  return /^~*\.\.?$/.test(name) ? `~${name}` : encodeURIComponent(name);
 }
 
 /** Returns the name that {@link pathSegment} wrote, of a part that is decoded. */
 export function nameOfSegment(part: string): string {
-  return part.startsWith('~') ? part.slice(1) : part;
+  return /^~+\.\.?$/.test(part) ? part.slice(1) : part;
 }
 
 /** A change that a session may make: a value of `{ actions }` in the result of `authorize`. */

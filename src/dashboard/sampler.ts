@@ -11,9 +11,6 @@ import type { TasksSource } from './tasks-source.ts';
 /** A read may take at most that share of the time: after one that took 1 s, the next begins 10 s after it began. */
 const PAUSE_FACTOR = 10;
 
-/** Longest pause, in milliseconds: a read that ended late because the broker was away for a while must not hold up the next ones. */
-const MAX_PAUSE_MS = 20_000;
-
 /** When a read that has not ended is reported, in milliseconds. */
 const SLOW_READ_MS = 3_000;
 
@@ -87,6 +84,7 @@ export class Sampler {
   #streams = 0;
   #isReading = false;
   #nextReadMs = 0;
+  #isSlow = false;
   #live: Omit<LiveJson, 'atMs' | 'pendingTimers'> = {
     queues: [],
     queueCount: 0,
@@ -188,14 +186,21 @@ export class Sampler {
     try {
       const [infos, servers] = await Promise.all([source.queueInfos(), source.servers()]);
       this.#take(infos, servers);
-      const tookMs = this.#clock.now() - startMs;
-      this.#nextReadMs = startMs + Math.min(MAX_PAUSE_MS, PAUSE_FACTOR * tookMs);
+      this.#pauseAfter(startMs);
     } catch (error) {
       this.#fail(error instanceof EscapementError ? error.message : 'the tasks cannot be read');
     } finally {
       slow.cancel();
       this.#isReading = false;
     }
+  }
+
+  /** A single slow read has waited for a broker that was away: the next one does not wait for that. */
+  #pauseAfter(startMs: number): void {
+    const tookMs = this.#clock.now() - startMs;
+    const wasSlow = this.#isSlow;
+    this.#isSlow = tookMs >= SLOW_READ_MS;
+    this.#nextReadMs = this.#isSlow && !wasSlow ? 0 : startMs + PAUSE_FACTOR * tookMs;
   }
 
   #take(infos: readonly QueueView[], servers: readonly ServerView[]): void {
