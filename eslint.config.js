@@ -9,7 +9,7 @@ export default tseslint.config(
   {
     languageOptions: {
       parserOptions: {
-        project: './tsconfig.json',
+        project: ['./tsconfig.json', './src/dashboard/page/tsconfig.json'],
         tsconfigRootDir: import.meta.dirname,
       },
     },

@@ -15,7 +15,7 @@ export const thirdPartyLicenses: Plugin = {
   setup(build) {
     build.initialOptions.metafile = true;
     build.onEnd(({ metafile }) => {
-      for (const file of Object.keys(metafile?.inputs ?? {})) addInput(file);
+      for (const file of Object.keys(metafile?.inputs ?? {})) addBundledFile(file);
       const folder = build.initialOptions.outdir ?? '';
       const licences = [...bundled.keys()].sort().map(section);
       mkdirSync(folder, { recursive: true });
@@ -24,7 +24,8 @@ export const thirdPartyLicenses: Plugin = {
   },
 };
 
-function addInput(file: string): void {
+/** Notes that a file of a package, by its path, is bundled. */
+export function addBundledFile(file: string): void {
   const [, folder] = /(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(file) ?? [];
   if (folder === undefined) return;
   const files = bundled.get(folder) ?? new Set();

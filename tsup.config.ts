@@ -1,5 +1,6 @@
 import { transform } from 'esbuild';
 import { defineConfig, type Options } from 'tsup';
+import { inlinePage } from './build-page.ts';
 import { thirdPartyLicenses } from './third-party-licenses.ts';
 
 /**
@@ -66,6 +67,7 @@ const subpaths = {
   'tasks/otel': 'src/tasks-otel.ts',
   'metrics/prometheus': 'src/metrics-prometheus.ts',
   'metrics/otel': 'src/metrics-otel.ts',
+  dashboard: 'src/dashboard.ts',
 };
 
 /**
@@ -101,7 +103,7 @@ const library: Options = {
   silent: true,
   treeshake: true,
   plugins: [ownConstants, ownNames],
-  esbuildPlugins: [thirdPartyLicenses],
+  esbuildPlugins: [inlinePage, thirdPartyLicenses],
   // No run-time dependency: what little we use is bundled. Peer dependencies stay outside, tsup sees to that.
   noExternal: ['tinyqueue', 'croner', '@bufbuild/protobuf'],
 };
@@ -109,14 +111,14 @@ const library: Options = {
 /** One file, with what it needs to talk to a terminal in it: the library has nothing of that. */
 const command: Options = {
   plugins: [ownNames],
-  esbuildPlugins: [thirdPartyLicenses],
+  esbuildPlugins: [inlinePage, thirdPartyLicenses],
   entry: { cli: 'src/cli.ts' },
   format: ['esm'],
   target: 'node20',
   platform: 'node',
   splitting: false,
   silent: true,
-  noExternal: ['tinyqueue', 'commander', 'cli-table3', 'cli-progress'],
+  noExternal: ['tinyqueue', 'croner', 'commander', 'cli-table3', 'cli-progress'],
   // The package itself: only a program that names a Redis server loads its peer dependency.
   external: ['escapement/tasks/redis'],
   // Bundled packages require the host's modules, as CommonJS does.

@@ -18,6 +18,7 @@ const ALIASES = [
   { find: /^escapement\/tasks\/otel$/, replacement: source('./src/tasks-otel.ts') },
   { find: /^escapement\/metrics\/prometheus$/, replacement: source('./src/metrics-prometheus.ts') },
   { find: /^escapement\/metrics\/otel$/, replacement: source('./src/metrics-otel.ts') },
+  { find: /^escapement\/dashboard$/, replacement: source('./src/dashboard.ts') },
 ];
 
 /** Left out without Redis. Other files run what they can. */
@@ -28,6 +29,7 @@ const NEED_REDIS = [
   'test/bench/redis/**',
   'test/bench/scaling/hash-slot.test.ts',
   'test/tasks/server/blocked-loop.slow.test.ts',
+  'test/dashboard/{redis,redis.slow}.test.ts',
   'test/cli/tasks/{copy.slow,dash.slow,redis,redis.slow}.test.ts',
 ];
 

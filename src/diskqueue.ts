@@ -9,4 +9,9 @@ export { OverflowQueue } from './diskqueue/overflow-queue.ts';
 export type { OverflowQueueOptions } from './diskqueue/overflow-queue.ts';
 export { DiskQueue } from './diskqueue/disk-queue.ts';
 export type { DiskQueueOptions, Durability } from './diskqueue/disk-queue-options.ts';
-export type { CorruptionEvent } from './diskqueue/message-log.ts';
+export type {
+  CorruptionEvent,
+  CursorSnapshot,
+  DiskQueueSnapshot,
+  SegmentSnapshot,
+} from './diskqueue/message-log.ts';

@@ -17,7 +17,12 @@ export type { Condition } from './purgatory/condition-operation.ts';
 export { DelayedOperation } from './purgatory/delayed-operation.ts';
 export type { CompletionReason } from './purgatory/delayed-operation.ts';
 export { DelayedOperationPurgatory } from './purgatory/purgatory.ts';
-export type { PurgatoryCloseOptions, WaitOptions } from './purgatory/purgatory.ts';
+export type {
+  PurgatoryCloseOptions,
+  PurgatorySnapshot,
+  WaitOptions,
+  WatchedKeySnapshot,
+} from './purgatory/purgatory.ts';
 export type { PlainKey, PurgatoryOptions } from './purgatory/purgatory-options.ts';
 export { SystemTimer } from './timer/system-timer.ts';
 export type { TimerId } from './timer/system-timer.ts';
@@ -50,5 +55,12 @@ export { WithJitterRateLimiter } from './workqueue/with-jitter-rate-limiter.ts';
 export type { JitterOptions } from './workqueue/with-jitter-rate-limiter.ts';
 export { WithMaxWaitRateLimiter } from './workqueue/with-max-wait-rate-limiter.ts';
 export { WorkQueue } from './workqueue/work-queue.ts';
-export type { QueueEnd, Taken, TakenItem, WorkQueueOptions } from './workqueue/work-queue.ts';
+export type {
+  ItemRetries,
+  QueueEnd,
+  Taken,
+  TakenItem,
+  WorkQueueOptions,
+  WorkQueueSnapshot,
+} from './workqueue/work-queue.ts';
 export type { RunOptions, Worker, WorkerContext } from './workqueue/worker-run.ts';

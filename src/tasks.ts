@@ -36,6 +36,7 @@ export type {
   InspectorOptions,
   ListOptions,
   RepairOptions,
+  ScanOptions,
   WaitForOptions,
 } from './tasks/inspector-options.ts';
 export { PeriodicTaskManager } from './tasks/scheduler/periodic-task-manager.ts';

@@ -1,13 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { describeError } from './command-error.ts';
+import { addDashboard } from './dashboard/dashboard.ts';
 import { addDiskQueue } from './diskqueue/diskqueue.ts';
 import { addTasks } from './tasks/tasks.ts';
 import { EXIT_CODES, hostTerminal, interruptible, printError, type Terminal } from './terminal/terminal.ts';
 
 type Part = (program: Command, terminal: Terminal) => void;
 
-const PARTS: readonly Part[] = [addDiskQueue, addTasks];
+const PARTS: readonly Part[] = [addDashboard, addDiskQueue, addTasks];
 
 export function main(words: readonly string[]): Promise<number> {
   return interruptible((signal) => run(words, hostTerminal(signal), PARTS, packageVersion()));

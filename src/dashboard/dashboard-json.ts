@@ -5,7 +5,8 @@ import type { TaskChange, TaskState } from '../tasks/task-state.ts';
  *
  * All paths are below `{rootPath}/api/`. Every time is a number of milliseconds since the Unix epoch and ends in `AtMs`, or a duration
  * and ends in `Ms`; what is not known, or not set, is left out. An error is the status and an `ErrorJson`. A write has the header
- * `x-escapement-token` with the token of the session, and `content-type: application/json`.
+ * `x-escapement-token` with the token of the session, and `content-type: application/json`, if it has a body. Names in paths are
+ * written by `pathSegment`.
  *
  *   GET    session                                    SessionJson
  *   GET    live                                       server-sent events; the data of each is a LiveJson
@@ -29,14 +30,28 @@ import type { TaskChange, TaskState } from '../tasks/task-state.ts';
  *   GET    runtime                                    RuntimeJson
  */
 
-/** What a session may do; each is a value of `{ actions }` in the result of `authorize`. */
-export const DASHBOARD_ACTIONS = [
+/**
+ * Returns a name as a part of a path. URL parsers take `.` and `..` for steps, however they are encoded, so these have a tilde in front,
+ * which the handler removes; and so have `~.`, `~..`, `~~.` and so on.
+ */
+export function pathSegment(name: string): string {
+  return /^~*\.\.?$/.test(name) ? `~${name}` : encodeURIComponent(name);
+}
+
+/** Returns the name that {@link pathSegment} wrote, of a part that is decoded. */
+export function nameOfSegment(part: string): string {
+  return /^~+\.\.?$/.test(part) ? part.slice(1) : part;
+}
+
+/** A change that a session may make: a value of `{ actions }` in the result of `authorize`. */
+export type DashboardAction =
+  'run' | 'archive' | 'delete' | 'cancel' | 'pause' | 'resume' | 'limits' | 'delete-queue';
+
+/** All changes. */
+export const DASHBOARD_ACTIONS: readonly DashboardAction[] = [
   ...(['run', 'archive', 'delete', 'cancel'] as const),
   ...(['pause', 'resume', 'limits', 'delete-queue'] as const),
-] as const;
-
-/** A change that a session may make. */
-export type DashboardAction = (typeof DASHBOARD_ACTIONS)[number];
+];
 
 export interface SessionJson {
   readonly title: string;

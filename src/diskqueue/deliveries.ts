@@ -69,11 +69,17 @@ export class Deliveries {
   /** Whether something was committed since the end of the log was reached. */
   #mayHaveMore = true;
   #isPumping = false;
+  #inFlight = 0;
   #closed: { readonly error: unknown } | undefined;
 
   constructor(readLog: () => Promise<StoredMessage[]>, onAck: (message: StoredMessage) => void) {
     this.#readLog = readLog;
     this.#onAck = onAck;
+  }
+
+  /** Number of deliveries that are not settled. */
+  get inFlight(): number {
+    return this.#inFlight;
   }
 
   /** Returns a promise of the next message; of undefined only for receivers that are dismissed with their group. */
@@ -110,6 +116,7 @@ export class Deliveries {
   close(error: unknown): void {
     this.#closed = { error };
     this.#epoch++;
+    this.#inFlight = 0;
     this.#waiting.failAll(error);
   }
 
@@ -117,6 +124,7 @@ export class Deliveries {
   alone(action: () => Promise<void>): Promise<void> {
     return this.#reads.run(async () => {
       this.#epoch++;
+      this.#inFlight = 0;
       this.#read.clear();
       this.#returned = bySequence();
       try {
@@ -142,9 +150,11 @@ export class Deliveries {
 
   #deliver(message: StoredMessage): Delivery {
     const epoch = this.#epoch;
+    this.#inFlight++;
     // A copy, because the message may return: the receiver may change the copy, or transfer its memory to another thread.
     return new SettleOnce(Buffer.from(message.data), (isAcked) => {
       if (epoch !== this.#epoch) return;
+      this.#inFlight--;
       if (isAcked) this.#onAck(message);
       else this.#takeBack(message);
     });

@@ -16,6 +16,11 @@ export interface MessageLog {
   /** Their bytes. Damage counts until it is found, and part of it may count until the end of the log has been read. */
   readonly bytes: number;
 
+  /** The files with messages, the oldest first. */
+  readonly segments: readonly SegmentSnapshot[];
+  /** Where reading goes on; undefined if there is nothing to read, or it begins with the first file. */
+  readonly cursor: CursorSnapshot | undefined;
+
   /**
    * Writes messages behind the last one, in order. They are with the host then, not yet on the disk.
    *
@@ -53,10 +58,47 @@ export interface MessageLog {
   remove(): Promise<void>;
 }
 
+/** A snapshot has the last of these files. */
+export const MOST_SEGMENTS_SHOWN = 1_000;
+
 /** A message that was read. */
 export interface StoredMessage {
   /** Ascending; each format has its own count. */
   readonly sequence: number;
   /** A copy of its own. */
   readonly data: Uint8Array;
+}
+
+/** The state of a disk queue, for people: a copy. */
+export interface DiskQueueSnapshot {
+  /** Name of the queue. */
+  readonly name: string;
+  /** Number of messages that were put and not acknowledged. */
+  readonly depth: number;
+  /** Bytes of these messages. */
+  readonly bytes: number;
+  /** Of these messages, those that were delivered and are not settled. */
+  readonly inFlight: number;
+  /** Its files, the oldest first; if there are more than a thousand, the last ones. */
+  readonly segments: readonly SegmentSnapshot[];
+  /** Where reading goes on: the message that is read next, from the disk; undefined if that is the end of what was put, or the beginning. */
+  readonly cursor: CursorSnapshot | undefined;
+}
+
+/** A file of a disk queue. */
+export interface SegmentSnapshot {
+  /** Path of the file. */
+  readonly file: string;
+  /** Bytes of its records. */
+  readonly bytes: number;
+  /** Number of its messages, acknowledged ones too; undefined in NSQ's format. */
+  readonly messages: number | undefined;
+}
+
+/** A place in the files of a disk queue. */
+export interface CursorSnapshot {
+  /** Path of the file. */
+  readonly file: string;
+  /** Offset in it, in bytes. */
+  readonly offset: number;
 }

@@ -44,6 +44,28 @@ export interface WaitOptions extends SignalOptions {
   readonly timeoutMs: number;
 }
 
+/** The state of a purgatory, for people: a copy. */
+export interface PurgatorySnapshot {
+  /** Name of the purgatory. */
+  readonly name: string;
+  /** Number of watchers: an operation counts once for each of its keys. */
+  readonly watched: number;
+  /** Number of operations that have a pending timeout. */
+  readonly numDelayed: number;
+  /** Number of keys that operations are watched under. */
+  readonly watchedKeys: number;
+  /** At most a hundred keys, as a `Map` has them (see `keyOf`): those with the most operations, of the first thousand keys. */
+  readonly keys: readonly WatchedKeySnapshot[];
+}
+
+/** A key that operations are watched under. */
+export interface WatchedKeySnapshot {
+  /** The key. */
+  readonly key: unknown;
+  /** Number of operations under it; counting ends at a thousand. */
+  readonly operations: number;
+}
+
 const CLOSE_OPTIONS = {
   pending: [oneOf('complete', 'drop'), 'complete'],
 } satisfies OptionTable<PurgatoryCloseOptions>;
@@ -112,6 +134,12 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
   /** Number of keys that operations are watched under. O(1). */
   get watchedKeys(): number {
     return this.#pending.watchers.keys;
+  }
+
+  /** Returns a copy of the state, for people who look at it. It takes less than a millisecond, however many operations there are. */
+  inspect(): PurgatorySnapshot {
+    const { name, watched, numDelayed, watchedKeys } = this;
+    return { name, watched, numDelayed, watchedKeys, keys: this.#pending.watchers.largest() };
   }
 
   /**

@@ -12,6 +12,11 @@ import { chainOf, NOT_WATCHED, serialOf, setChain, type DelayedOperation } from 
  * Here an operation is linked to its watchers, and all of them are removed with it.
  */
 
+/** Limits of what is looked at, and shown, to show the largest keys to people. */
+const MOST_LOOKED_AT = 1_000;
+const MOST_COUNTED = 20_000;
+const MOST_SHOWN = 100;
+
 /** All watchers of one purgatory. Calls no user code. */
 export class Watchers {
   readonly #lists = new KeyLists();
@@ -94,6 +99,25 @@ export class Watchers {
       operations.push(watcher.operation);
     }
     return operations;
+  }
+
+  /**
+   * Returns the keys with the most operations, of the first ones, with these numbers. O(1): at most {@link MOST_LOOKED_AT} keys and as many
+   * operations under each of them, {@link MOST_COUNTED} in all, are looked at.
+   */
+  largest(): { key: unknown; operations: number }[] {
+    const found: { key: unknown; operations: number }[] = [];
+    let looked = 0;
+    let left = MOST_COUNTED;
+    for (const { key, isEmpty, next } of this.#lists.all.values()) {
+      if (++looked > MOST_LOOKED_AT || left <= 0) break;
+      if (isEmpty) continue;
+      let operations = 0;
+      for (let at = next; at instanceof Watcher && operations < MOST_LOOKED_AT; at = at.next) operations++;
+      left -= operations;
+      found.push({ key, operations });
+    }
+    return found.sort((a, b) => b.operations - a.operations).slice(0, MOST_SHOWN);
   }
 
   /** Returns every operation once, in order of arrival. O(watchers + operations log operations). */

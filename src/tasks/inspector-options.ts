@@ -1,10 +1,11 @@
 import { wrongType } from '../core/errors.ts';
 import { integer, oneOf, type Check, type OptionTable } from '../core/options.ts';
 import type { SignalOptions } from '../core/signal-options.ts';
-import { requireBoolean, requireSignal } from '../core/validate.ts';
+import { requireBoolean, requireOneOf, requireSignal } from '../core/validate.ts';
 import { requireBroker, requireDuration, requireExistingQueueName } from './argument-checks.ts';
 import type { Broker, CancelOutcome } from './broker/broker.ts';
 import { DEFAULT_QUEUE } from './task-options.ts';
+import { TASK_STATES, type TaskState } from './task-state.ts';
 
 /** Options of an {@link Inspector}. */
 export interface InspectorOptions {
@@ -77,6 +78,19 @@ export interface ListOptions {
   readonly pageSize?: number | undefined;
 }
 
+/** Options of {@link Inspector.scan}. */
+export interface ScanOptions {
+  /** States of the tasks. @default all */
+  readonly states?: readonly TaskState[] | undefined;
+  /** At most how many tasks a piece has, from 1 to 1000; a broker may read fewer at a time. @default 1000 */
+  readonly pageSize?: number | undefined;
+}
+
+const requireStates: Check = (argument, value) => {
+  if (!Array.isArray(value)) throw wrongType(argument, 'an array of states', value);
+  for (const state of value as unknown[]) requireOneOf(argument, TASK_STATES, state);
+};
+
 /** A page is read in one operation of the broker. */
 export const MAX_PAGE_SIZE = 1_000;
 
@@ -87,3 +101,8 @@ export const LIST_OPTIONS = {
   page: [integer(1, MAX_PAGE), 1],
   pageSize: [integer(1, MAX_PAGE_SIZE), 30],
 } satisfies OptionTable<ListOptions>;
+
+export const SCAN_OPTIONS = {
+  states: [requireStates, TASK_STATES],
+  pageSize: [integer(1, MAX_PAGE_SIZE), MAX_PAGE_SIZE],
+} satisfies OptionTable<ScanOptions>;

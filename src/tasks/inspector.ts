@@ -1,8 +1,9 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { readOptions } from '../core/options.ts';
+import { inOwnTurn } from '../core/own-turn.ts';
 import { requireIntegerAtLeast, requireObject, requireOneOf } from '../core/validate.ts';
 import { requireExistingQueueName, requireQueueName, requireText } from './argument-checks.ts';
-import type { Broker, Defect, GroupInfo, KeyStats, Page, TaskTarget } from './broker/broker.ts';
+import type { Broker, Defect, GroupInfo, KeyStats, Page, ScanPosition, TaskTarget } from './broker/broker.ts';
 import {
   dailyStatsOf,
   enqueueEventOf,
@@ -21,12 +22,14 @@ import {
   INSPECTOR_OPTIONS,
   LIST_OPTIONS,
   REPAIR_OPTIONS,
+  SCAN_OPTIONS,
   WAIT_FOR_OPTIONS,
   type CancelOptions,
   type DeleteQueueOptions,
   type InspectorOptions,
   type ListOptions,
   type RepairOptions,
+  type ScanOptions,
   type WaitForOptions,
 } from './inspector-options.ts';
 import { encodePayload } from './payload.ts';
@@ -195,6 +198,32 @@ export class Inspector {
     requireState(state, group);
     const records = await this.#broker.tasks(queue, state, pageOf(options), group);
     return records.map((record) => new TaskInfo(record));
+  }
+
+  /**
+   * Reads the tasks of a queue in some states or all, piece by piece and in any order, to find some of them: a loop may change what it has
+   * read. Every task that stays in its state is among them; on Redis, one may come twice. Each piece is read when the loop asks for
+   * it, in a turn of its own: neither the event loop nor Redis is held up for more than some milliseconds, however many tasks there are.
+   *
+   * @example
+   * ```ts
+   * for await (const tasks of inspector.scan('default', { states: ['archived'] }))
+   *   for (const task of tasks) if (task.lastError.includes('timeout')) await inspector.runTask('default', task.id);
+   * ```
+   */
+  async *scan(
+    queue: string,
+    options: ScanOptions = {},
+  ): AsyncGenerator<readonly TaskInfo[], void, undefined> {
+    requireExistingQueueName('queue', queue);
+    const { states, pageSize } = readOptions('Inspector.scan', options, SCAN_OPTIONS);
+    let from: ScanPosition | undefined;
+    do {
+      const { tasks, next } = await this.#broker.scan(queue, states, pageSize, from);
+      if (tasks.length > 0) yield tasks.map((record) => new TaskInfo(record));
+      from = next;
+      await new Promise<void>(inOwnTurn); // the embedded broker reads without a turn of the host
+    } while (from !== undefined);
   }
 
   /**

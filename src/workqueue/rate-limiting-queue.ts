@@ -5,7 +5,7 @@ import { requireFunction } from '../core/validate.ts';
 import { DelayingQueue, requireDelayingQueueOptions, type DelayingQueueOptions } from './delaying-queue.ts';
 import { IDLE, type ItemEntry } from './item-table.ts';
 import { requireLimiter, type RateLimiter } from './rate-limiter.ts';
-import { INTERNALS } from './work-queue.ts';
+import { INTERNALS, type WorkQueueInternals, type WorkQueueSnapshot } from './work-queue.ts';
 import {
   reportWorkerError,
   requireRunOptions,
@@ -81,6 +81,17 @@ export class RateLimitingQueue<T> extends DelayingQueue<T> {
     return this.#rateLimiter.numRequeues(this[INTERNALS].keyOf(item));
   }
 
+  override inspect(): WorkQueueSnapshot {
+    const retries = new Map<unknown, number>();
+    for (const key of firstKeys(this[INTERNALS])) {
+      const count = numRequeuesOf(this.#rateLimiter, key);
+      if (count > 0) retries.set(key, count);
+    }
+    const most = Array.from(retries, ([key, count]) => ({ key, retries: count }));
+    most.sort((a, b) => b.retries - a.retries);
+    return { ...super.inspect(), retries: most.slice(0, MOST_SHOWN) };
+  }
+
   /**
    * As `WorkQueue.run`, and a failed item is queued again with the rate limit, at most `maxRetries` times. After that it is
    * forgotten and goes to `onDrop`, as does an item that fails after shutdown. Success forgets the failures.
@@ -99,6 +110,33 @@ export class RateLimitingQueue<T> extends DelayingQueue<T> {
   }
 }
 
+/** Limits of what a snapshot looks at, of waiting items and of others, and of what it shows. */
+const MOST_LOOKED_AT = 1_000;
+const MOST_SHOWN = 100;
+
+/** Yields the keys of the first items that are waiting, and of the first others. */
+function* firstKeys<T>({ waiting, items }: WorkQueueInternals<T>): Generator {
+  let left = MOST_LOOKED_AT;
+  for (const { key } of waiting?.rows() ?? []) {
+    if (left-- <= 0) break;
+    yield key;
+  }
+  left = MOST_LOOKED_AT;
+  for (const { key, phase } of items.table.all.values()) {
+    if (left-- <= 0) break;
+    if (phase !== IDLE) yield key;
+  }
+}
+
+function numRequeuesOf(rateLimiter: RateLimiter<unknown>, key: unknown): number {
+  try {
+    return rateLimiter.numRequeues(key);
+  } catch (error) {
+    reportUncaught(error);
+    return 0;
+  }
+}
+
 /** On success forgets the failures of an item; on failure queues it again, and drops it after `maxRetries`. */
 class RetryOutcomes<T> implements Outcomes<T> {
   readonly #queue: RateLimitingQueue<T>;
@@ -112,12 +150,7 @@ class RetryOutcomes<T> implements Outcomes<T> {
   }
 
   numRequeues(key: unknown): number {
-    try {
-      return this.#rateLimiter.numRequeues(key);
-    } catch (error) {
-      reportUncaught(error);
-      return 0;
-    }
+    return numRequeuesOf(this.#rateLimiter, key);
   }
 
   succeeded(key: unknown): void {

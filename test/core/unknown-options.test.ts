@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import * as core from 'escapement';
+import { dashboard } from 'escapement/dashboard';
 import * as diskqueue from 'escapement/diskqueue';
 import * as otelMetrics from 'escapement/metrics/otel';
 import * as prometheus from 'escapement/metrics/prometheus';
@@ -153,6 +154,7 @@ const CASES: Case[] = [
   ['Inspector', 'pages', 'page', (options) => inspector.keys('default', options)],
   ['Inspector.deleteQueue', 'froce', 'force', (options) => inspector.deleteQueue('default', options)],
   ['Inspector.repair', 'aply', 'apply', (options) => inspector.repair(options)],
+  ['Inspector.scan', 'pagesize', 'pageSize', (options) => inspector.scan('default', options).next()],
   ['Inspector.cancelProcessing', 'outcom', 'outcome', (options) => inspector.cancelProcessing('id', options)],
   ['Inspector.waitFor', 'Queue', 'queue', (options) => inspector.waitFor('id', options)],
   [
@@ -178,6 +180,7 @@ const CASES: Case[] = [
   ['TaskType.task', 'deadlines', 'deadline', (options) => taskType.task(undefined, options)],
   ['copyTasks', 'merged', 'merge', (options) => tasks.copyTasks(broker, broker, options)],
   ['taskQueueMetrics', 'interval', 'intervalMs', (options) => tasks.taskQueueMetrics(options)],
+  ['dashboard', 'readonly', 'readOnly', (options) => dashboard(options)],
   ['tasksHandler', 'authorise', 'authorize', (options) => http.tasksHandler(options)],
   ['RedisBroker', 'URL', 'url', (options) => new redis.RedisBroker(options)],
   ['RedisBroker', 'maxarchived', 'maxArchived', (options) => new redis.RedisBroker(options)],

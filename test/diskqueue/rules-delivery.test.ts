@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import {
   bytes,
@@ -45,6 +46,29 @@ describe.each(FORMATS)('%s: depth counts messages put and not yet acknowledged',
     expect(second.depth).toBe({ checked: 7, nsq: 20 }[format]);
     expect(await drain(second)).toEqual(leftAfterReopen(format, all, gone));
     expect(second.depth).toBe(0);
+  });
+
+  test('a snapshot has what is in flight, the files, and where reading goes on', async () => {
+    const dataPath = temporaryFolder();
+    const queue = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
+    await putAll(queue, longTexts('abcdef'));
+    const { segments } = queue.inspect();
+    expect(segments.length).toBeGreaterThan(1);
+    expect(segments.map(({ file }) => statSync(file).isFile())).not.toContain(false);
+    const counted = segments.reduce((sum, { messages = NaN }) => sum + messages, 0);
+    expect(counted).toBe({ checked: 6, nsq: NaN }[format]);
+    const [a, b, c] = await receiveMany(queue, 3);
+    a?.ack();
+    b?.nack();
+    expect(queue.inspect()).toMatchObject({ depth: 5, bytes: queue.bytes, inFlight: 1 });
+    const { cursor } = queue.inspect();
+    expect(segments.map(({ file }) => file)).toContain(cursor?.file);
+    expect(cursor?.offset).toBeGreaterThan(0);
+    c?.ack();
+    expect(queue.inspect().inFlight).toBe(0);
+    await receiveMany(queue, 1);
+    await queue.empty();
+    expect(queue.inspect()).toMatchObject({ depth: 0, inFlight: 0 });
   });
 
   test('depth keeps its last value after close', async () => {

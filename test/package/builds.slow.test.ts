@@ -76,6 +76,7 @@ const EXPORTS = {
   'escapement/tasks/otel': ['openTelemetryTracing'],
   'escapement/metrics/prometheus': ['prometheusMetrics'],
   'escapement/metrics/otel': ['openTelemetryMetrics'],
+  'escapement/dashboard': ['dashboard'],
   'escapement/testing': [
     'ManualClock',
     'checkBroker',

@@ -384,3 +384,26 @@ describe('the keys may be any iterable', () => {
     expect([isClosed, purgatory.watched]).toEqual([true, 0]);
   });
 });
+
+test('a snapshot of a purgatory has its numbers, and the keys with the most operations first', () => {
+  const purgatory = new DelayedOperationPurgatory<string>('fetch', { timerEnabled: false });
+  for (const keys of [['a'], ['b', 'c'], ['b']]) purgatory.tryCompleteElseWatch(new TestOperation('x'), keys);
+  purgatory.tryCompleteElseWatch(new TestOperation('y'), ['once']);
+  purgatory.cancelForKey('once');
+  const { keys, ...numbers } = purgatory.inspect();
+  expect(numbers).toEqual({ name: 'fetch', watched: 4, numDelayed: 0, watchedKeys: 3 });
+  expect(keys).toEqual([
+    { key: 'b', operations: 2 },
+    { key: 'a', operations: 1 },
+    { key: 'c', operations: 1 },
+  ]);
+  purgatory.close();
+});
+
+test('a snapshot of a purgatory looks at a limited number of keys and operations', () => {
+  const watchers = new Watchers();
+  for (let nth = 0; nth < 5_000; nth++) watchers.add(new TestOperation('x'), ['busy', `key ${nth}`]);
+  const keys = watchers.largest();
+  expect(keys).toHaveLength(100);
+  expect(keys[0]).toEqual({ key: 'busy', operations: 1_000 });
+});

@@ -1,4 +1,4 @@
-import { type Broker, Client, Inspector, type ListOptions, Task } from 'escapement/tasks';
+import { type Broker, Client, Inspector, type ListOptions, type ScanOptions, Task } from 'escapement/tasks';
 import { describe, expect, test } from 'vitest';
 import { type Bench, openBench, START_MS } from './support/bench.ts';
 import { addEveryState } from './support/every-state.ts';
@@ -52,6 +52,26 @@ describe('an inspector', () => {
     expect(ids(await inspector.listArchivedTasks('default'))).toEqual(['archived']);
     expect(ids(await inspector.listCompletedTasks('default'))).toEqual(['completed']);
     expect(ids(await inspector.listAggregatingTasks('default', 'g'))).toEqual(['aggregating']);
+  });
+
+  test('a scan of an inspector reads all tasks or those of some states, and gives the event loop its turns', async () => {
+    const { inspector } = await withEveryState();
+    const scanned = async (options?: ScanOptions): Promise<string[][]> => {
+      const pieces: string[][] = [];
+      for await (const tasks of inspector.scan('default', options)) pieces.push(ids(tasks).sort());
+      return pieces;
+    };
+    expect((await scanned({ pageSize: 2 })).map(({ length }) => length)).toEqual([2, 2, 2, 1]);
+    expect(await scanned({ states: ['retry', 'archived'] })).toEqual([['archived', 'retry']]);
+    expect((await scanned({ states: ['active'], pageSize: 1 })).flat()).toEqual(['active']);
+    let hasTurned = false;
+    setImmediate(() => (hasTurned = true));
+    await scanned({ states: [], pageSize: 1 });
+    expect(hasTurned).toBe(true);
+    await expect(scanned({ states: ['lost' as never] })).rejects.toMatchObject({
+      code: 'ERR_INVALID_ARG_VALUE',
+    });
+    await expect(inspector.scan('nowhere').next()).rejects.toMatchObject({ code: 'ERR_QUEUE_NOT_FOUND' });
   });
 
   test('an inspector returns all fields of a task', async () => {

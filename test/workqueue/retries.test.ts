@@ -4,6 +4,7 @@ import {
   type RateLimiter,
   RateLimitingQueue,
   type RetryOptions,
+  WorkQueue,
 } from 'escapement';
 import { checkQueue } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
@@ -383,4 +384,47 @@ test('a failed item with a delay of 0 goes to the back when its worker is done',
     if (seen.length === 3) queue.shutDown();
   }, options);
   expect(seen).toEqual(['a', 'b', 'a']);
+});
+
+describe('a snapshot', () => {
+  test('a snapshot of a queue has the items that failed, those that failed most often first', async () => {
+    const { queue } = make();
+    for (const item of ['waiting', 'waiting', 'ready', 'ready', 'ready', 'held']) queue.addRateLimited(item);
+    queue.add('ready');
+    queue.add('new');
+    queue.add('held');
+    await takeNow(queue);
+    expect(queue.inspect()).toEqual({
+      ...{ name: 'workqueue', depth: 2, inProgress: 1, waiting: 1 },
+      retries: [
+        { key: 'ready', retries: 3 },
+        { key: 'waiting', retries: 2 },
+        { key: 'held', retries: 1 },
+      ],
+    });
+    queue.shutDown();
+  });
+
+  test('a snapshot of a queue without a limiter has no retries', () => {
+    const queue = new WorkQueue<string>({ name: 'pods' });
+    queue.add('a');
+    expect(queue.inspect()).toEqual({ name: 'pods', depth: 1, inProgress: 0, waiting: 0, retries: [] });
+  });
+
+  test('a snapshot looks at a limited number of items', () => {
+    const asked = new Set<string>();
+    const limiter: RateLimiter<string> = {
+      when: () => 1_000,
+      forget: () => undefined,
+      numRequeues: (item) => asked.add(item).size,
+    };
+    const { queue } = make(limiter);
+    for (let nth = 0; nth < 5_000; nth++) {
+      queue.addRateLimited(`waiting ${nth}`);
+      queue.add(`ready ${nth}`);
+    }
+    expect(queue.inspect().retries).toHaveLength(100);
+    expect(asked.size).toBe(2_000);
+    queue.shutDown();
+  });
 });

@@ -36,8 +36,12 @@ wrong usage, or not done; 130 interrupted.`;
 
 const HEADING = 'Connection (see: escapement tasks --help):';
 
-/** Adds the connection options. `escapement tasks` has them and each of its commands, so they may stand anywhere. */
-export function addConnectionOptions(command: Command): void {
+/**
+ * Adds the connection options. `escapement tasks` has them and each of its commands, so they may stand anywhere.
+ *
+ * @param without - options that mean something else in the command.
+ */
+export function addConnectionOptions(command: Command, without: readonly string[] = []): void {
   const options = [
     new Option('-u, --uri <uri>', 'where the tasks are'),
     new Option('--path <folder>', 'the folder of an embedded broker (dataPath)').argParser(text),
@@ -54,8 +58,8 @@ export function addConnectionOptions(command: Command): void {
       (line: string, before: readonly string[] | undefined) => [...(before ?? []), line],
     ),
   ];
-  command.option('--json', 'print JSON');
-  for (const option of options) {
+  if (!without.includes('--json')) command.option('--json', 'print JSON');
+  for (const option of options.filter(({ long }) => !without.includes(long ?? ''))) {
     const others = option.long === '--uri' ? ['--url <uri>'] : [];
     addOption(command, option.helpGroup(HEADING), ...others);
   }

@@ -181,7 +181,7 @@ function isAboutOne(error: unknown): error is Error {
 const EXPECTED_CODES = ['ERR_INVALID_ARG_VALUE', 'ERR_OUT_OF_RANGE'];
 
 /** Returns whether an error is not a fault of this program; a `ReplyError` is one of Redis. */
-function isExpected(error: unknown): error is Error {
+export function isExpected(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   if (error instanceof CommandError || error instanceof EscapementError) return true;
   return error.name === 'ReplyError' || ('code' in error && EXPECTED_CODES.includes(String(error.code)));

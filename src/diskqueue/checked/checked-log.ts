@@ -5,7 +5,15 @@ import { listSegments, type RecoveredSegments } from '../../log/recover-segments
 import type { DamagePiece, SegmentPiece } from '../../log/segment-reader.ts';
 import { segmentFileName, type Segment } from '../../log/segment.ts';
 import { UNKNOWN_BYTES, type AckRanges } from '../ack-ranges.ts';
-import type { AppendResult, CorruptionEvent, MessageLog, StoredMessage } from '../message-log.ts';
+import {
+  MOST_SEGMENTS_SHOWN,
+  type AppendResult,
+  type CorruptionEvent,
+  type CursorSnapshot,
+  type MessageLog,
+  type SegmentSnapshot,
+  type StoredMessage,
+} from '../message-log.ts';
 import { AckJournal } from './ack-journal.ts';
 import { missingAtEnd } from './cursor-format.ts';
 import { damagedBytes, locateStart, LogReader, measureUnknown } from './log-reader.ts';
@@ -79,6 +87,17 @@ export class CheckedLog implements MessageLog {
 
   get hasUnsavedAcks(): boolean {
     return this.#journal.hasUnsaved;
+  }
+
+  get segments(): readonly SegmentSnapshot[] {
+    const { segments } = this.#log;
+    return segments.slice(-MOST_SEGMENTS_SHOWN).map(({ path, end, base, next }) => {
+      return { file: path, bytes: end, messages: next - base };
+    });
+  }
+
+  get cursor(): CursorSnapshot | undefined {
+    return this.#reader.cursor;
   }
 
   async append(messages: readonly Uint8Array[]): Promise<AppendResult> {

@@ -10,6 +10,7 @@ import {
 } from '../../log/segment.ts';
 import { SegmentReader, type SegmentPiece } from '../../log/segment-reader.ts';
 import type { AckedRange, AckRanges } from '../ack-ranges.ts';
+import type { CursorSnapshot } from '../message-log.ts';
 
 /** Some pieces of a segment, from `start` on. */
 interface ReadPieces {
@@ -34,6 +35,15 @@ export class LogReader {
   /** The segment that is being read. */
   get segment(): Segment | undefined {
     return this.#reader?.segment;
+  }
+
+  /** Where reading goes on; undefined if it has not begun. */
+  get cursor(): CursorSnapshot | undefined {
+    const reader = this.#reader;
+    if (reader !== undefined) return { file: reader.segment.path, offset: reader.position.offset };
+    const start = this.#start;
+    const segment = this.#log.segments.find(({ number }) => number === start?.segment);
+    return start && segment && { file: segment.path, offset: start.offset };
   }
 
   /** Reading begins there, unless it has begun. */

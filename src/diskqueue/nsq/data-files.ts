@@ -110,6 +110,11 @@ export class DataFiles {
     return this.#current;
   }
 
+  /** Those that are not acknowledged as a whole, the oldest first. */
+  get all(): readonly DataFile[] {
+    return this.#files;
+  }
+
   get readPosition(): Position {
     const [first] = this.#files;
     const offset = this.#offset;

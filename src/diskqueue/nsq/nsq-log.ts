@@ -1,6 +1,14 @@
 import { Serial } from '../../core/serial.ts';
 import { allOf, isDiskFull, unlinkIfThere } from '../../log/file-system.ts';
-import type { AppendResult, CorruptionEvent, MessageLog, StoredMessage } from '../message-log.ts';
+import {
+  MOST_SEGMENTS_SHOWN,
+  type AppendResult,
+  type CorruptionEvent,
+  type CursorSnapshot,
+  type MessageLog,
+  type SegmentSnapshot,
+  type StoredMessage,
+} from '../message-log.ts';
 import { Appender } from './appender.ts';
 import { DataFiles, type DataFile, type DataFilesOptions } from './data-files.ts';
 import { NOT_A_RECORD } from './examine-queue.ts';
@@ -74,6 +82,19 @@ export class NsqLog implements MessageLog {
 
   get hasUnsavedAcks(): boolean {
     return !isSamePosition(this.#savedPosition, this.#files.readPosition) || this.#removable().length > 0;
+  }
+
+  get segments(): readonly SegmentSnapshot[] {
+    return this.#files.all
+      .slice(-MOST_SEGMENTS_SHOWN)
+      .map(({ path, end }) => ({ file: path, bytes: end, messages: undefined }));
+  }
+
+  /** Before the first message that is not acknowledged. */
+  get cursor(): CursorSnapshot | undefined {
+    const { number, offset } = this.#files.readPosition;
+    const file = this.#files.all.find((each) => each.number === number);
+    return file && { file: file.path, offset };
   }
 
   append(messages: readonly Uint8Array[]): Promise<AppendResult> {

@@ -22,7 +22,7 @@ const BROKER_OPERATIONS: Readonly<Record<BrokerOperation, true>> = {
   ...{ groups: true, takeGroup: true, replaceSet: true, reclaimSets: true, subscribe: true, cancel: true },
   ...{ announceServer: true, withdrawServer: true, servers: true, announceScheduler: true },
   ...{ withdrawScheduler: true, scheduleEntries: true, recordEnqueueEvent: true, enqueueEvents: true },
-  ...{ queues: true, queueStats: true, history: true, task: true, tasks: true, change: true },
+  ...{ queues: true, queueStats: true, history: true, task: true, tasks: true, scan: true, change: true },
   ...{ updatePayload: true, repair: true, pause: true, resume: true, removeQueue: true },
   ...{ limits: true, setLimits: true, keys: true },
 };

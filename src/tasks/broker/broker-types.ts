@@ -251,6 +251,17 @@ export interface Page {
   readonly size: number;
 }
 
+/** Where a scan goes on, in the broker that returned it. A position may be used once. */
+export type ScanPosition = object;
+
+/** Some tasks of a scan; there may be none. */
+export interface ScanPiece {
+  /** The tasks, in any order. */
+  readonly tasks: readonly TaskRecord[];
+  /** Where the next piece begins; undefined at the end. */
+  readonly next: ScanPosition | undefined;
+}
+
 /** Counts and sizes of a queue. */
 export interface QueueStats {
   /** Its name. */

@@ -18,6 +18,8 @@ import type {
   Page,
   QueueLimits,
   QueueStats,
+  ScanPiece,
+  ScanPosition,
   ScheduleEntry,
   ServerState,
   Subscription,
@@ -221,6 +223,15 @@ export interface BrokerAdministration {
   task(queue: string, id: string): Promise<TaskRecord>;
   /** Returns a page of a state. Pending: the next one first. Scheduled and retry: the earliest first. Others: the oldest first. */
   tasks(queue: string, state: TaskState, page: Page, group?: string): Promise<readonly TaskRecord[]>;
+
+  /**
+   * Reads a piece of the tasks in some states, in any order: at most `limit` tasks, and about a megabyte of payloads. All pieces together
+   * have every task that is in one of the states from the beginning to the end of the scan; one may be there twice, on Redis. The
+   * work of a call is bounded, and does not grow with what was read before. A scan that is given up needs no end.
+   *
+   * @param from - `next` of the piece before; undefined to begin. A queue that is removed meanwhile ends the scan.
+   */
+  scan(queue: string, states: readonly TaskState[], limit: number, from?: ScanPosition): Promise<ScanPiece>;
 
   /**
    * Deletes, runs (makes pending) or archives one task, or all of a state. All are changed in pieces, scheduled and retry tasks in

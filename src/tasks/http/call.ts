@@ -109,19 +109,31 @@ export class Call implements Presenter {
     ...names: readonly Name[]
   ): Promise<Readonly<Partial<Record<Name, unknown>>>> {
     requireJsonType(this.#request, true);
-    const body = await readJson(this.#request, this.#api.maxBodyBytes);
-    if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-      throw new HttpError(400, 'the body must be an object');
-    }
-    const unknown = Object.keys(body).find((name) => !(names as readonly string[]).includes(name));
-    if (unknown !== undefined) throw new HttpError(400, `unknown field ${JSON.stringify(unknown)}`);
-    return body as Partial<Record<Name, unknown>>;
+    return requireFields(await readJson(this.#request, this.#api.maxBodyBytes), names);
   }
 }
 
-async function readJson(request: IncomingMessage, maxBytes: number): Promise<unknown> {
+/** @throws HttpError 400 - it is not an object, or has other fields than these. */
+export function requireFields<Name extends string>(
+  body: unknown,
+  names: readonly Name[],
+): Readonly<Partial<Record<Name, unknown>>> {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    throw new HttpError(400, 'the body must be an object');
+  }
+  const unknown = Object.keys(body).find((name) => !(names as readonly string[]).includes(name));
+  if (unknown !== undefined) throw new HttpError(400, `unknown field ${JSON.stringify(unknown)}`);
+  return body as Partial<Record<Name, unknown>>;
+}
+
+/** Reads the body of a request. @throws HttpError 400 - it is not JSON. 413. */
+export async function readJson(request: IncomingMessage, maxBytes: number): Promise<unknown> {
   if (request.readableEnded) return (request as ParsedRequest).body;
-  const bytes = await readBytes(request, maxBytes);
+  return parseBody(await readBytes(request, maxBytes));
+}
+
+/** @throws HttpError 400 - it is not JSON. */
+export function parseBody(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch {
@@ -165,5 +177,9 @@ function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> 
 /** The rest of the body is not read, so the connection cannot serve another request. */
 function tooLong(request: IncomingMessage, maxBytes: number): HttpError {
   request.resume();
+  return bodyTooLong(maxBytes);
+}
+
+export function bodyTooLong(maxBytes: number): HttpError {
   return new HttpError(413, `the body is longer than ${maxBytes} bytes`, { connection: 'close' });
 }

@@ -29,6 +29,16 @@ export async function ofApplication<T>(
   }
 }
 
+/** Values that Node accepts for a header: Latin-1 without control characters. */
+const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+/** Returns the error for a result of `authorize` that is a challenge; undefined if it is none. */
+export function unauthorized(verdict: unknown): HttpError | undefined {
+  const challenge = (verdict as { challenge?: unknown } | null | undefined)?.challenge;
+  if (typeof challenge !== 'string' || !HEADER_VALUE.test(challenge)) return undefined;
+  return new HttpError(401, 'unauthorized', { 'www-authenticate': challenge });
+}
+
 export function internalError(): HttpError {
   return new HttpError(500, 'internal error');
 }

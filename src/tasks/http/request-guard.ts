@@ -14,6 +14,9 @@ const SHOWN_CHARACTERS = 100;
 /** A name or an address, and a port; nothing that a URL parser would rewrite. */
 const HOST = /^(\[[0-9a-f:.]+\]|[^\s/:?#@\\[\]%]+)(?::\d{1,5})?$/i;
 
+/** What the checks read of a request. */
+export type RequestHead = Pick<IncomingMessage, 'headers' | 'url'>;
+
 const ORIGIN = /^(https?):\/\/([^/]+)$/i;
 
 const JSON_TYPE = /^application\/json[\t ]*(?:;|$)/i;
@@ -37,18 +40,20 @@ const JSON_TYPE = /^application\/json[\t ]*(?:;|$)/i;
  */
 export class RequestGuard {
   readonly #names: ReadonlySet<string>;
+  readonly #owner: string;
 
-  /** @param allowedHosts - from {@link normalizeHosts}. */
-  constructor(allowedHosts: readonly string[]) {
+  /** @param allowedHosts - from {@link normalizeHosts}. @param owner - function that has the option, for messages. */
+  constructor(allowedHosts: readonly string[], owner: string) {
     this.#names = new Set(allowedHosts);
+    this.#owner = owner;
   }
 
   /** @throws HttpError 403 - the request may come from the page of another site. */
-  check(request: IncomingMessage, isRead: boolean): void {
+  check(request: RequestHead, isRead: boolean): void {
     const host = hostOf(request);
     if (!this.#isAllowed(host)) {
       const shown = JSON.stringify(host.slice(0, SHOWN_CHARACTERS));
-      const allowed = 'IP addresses, localhost and the names in the option allowedHosts of tasksHandler';
+      const allowed = `IP addresses, localhost and the names in the option allowedHosts of ${this.#owner}`;
       throw new HttpError(403, `the host ${shown} is not allowed. Allowed are ${allowed}`);
     }
     if (!isRead) requireSameOrigin(request.headers, host);
@@ -63,7 +68,7 @@ export class RequestGuard {
 }
 
 /** @throws HttpError 415 - a form, or a script of any page, could have sent it. */
-export function requireJsonType({ headers }: IncomingMessage, isBodyRead: boolean): void {
+export function requireJsonType({ headers }: RequestHead, isBodyRead: boolean): void {
   const type = headers['content-type'];
   if (type === undefined ? isBodyRead : !JSON_TYPE.test(type)) {
     throw new HttpError(415, 'the content type must be application/json');
@@ -91,7 +96,7 @@ function asciiName(name: string): string {
 }
 
 /** HTTP/2 has no Host; a URL with a host has precedence over it (RFC 9112, 3.2.2). */
-function hostOf({ headers, url = '' }: IncomingMessage): string {
+function hostOf({ headers, url = '' }: RequestHead): string {
   const ofUrl = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(url)?.[1];
   const ofHttp2 = headers[':authority'];
   return ofUrl ?? (typeof ofHttp2 === 'string' ? ofHttp2 : (headers.host ?? ''));

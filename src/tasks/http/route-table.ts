@@ -1,7 +1,7 @@
 import { HttpError } from './http-error.ts';
 
-/** The methods of the interface; `HEAD` is `GET` without the body. */
-export type Method = 'GET' | 'POST' | 'DELETE';
+/** The methods of routes; `HEAD` is `GET` without the body. */
+export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
 /** One operation of the interface. */
 export interface Route<Action> {
@@ -50,6 +50,32 @@ export class RouteTable<Action> {
 /** The patterns have letters, `/`, `_` and `:` besides their parameters: nothing to escape. */
 function pathOf(pattern: string): RegExp {
   return new RegExp(`^${pattern.replaceAll('{', '(?<').replaceAll('}', '>[^/]+)')}$`);
+}
+
+/** Returns the method whose route serves a request; undefined if no route has it. */
+export function methodOf(method = ''): Method | undefined {
+  if (method === 'HEAD') return 'GET';
+  return method === 'GET' || method === 'POST' || method === 'PUT' || method === 'DELETE'
+    ? method
+    : undefined;
+}
+
+export function isRead(method = ''): boolean {
+  return method === 'GET' || method === 'HEAD';
+}
+
+export function notAllowed(method = '', allowed: readonly Method[]): HttpError {
+  const methods = allowed.includes('GET') ? [...allowed, 'HEAD'] : allowed;
+  return new HttpError(405, `${method} is not allowed here`, { allow: methods.join(', ') });
+}
+
+/** Scheme and host in front of a path, as a client of a proxy sends it. */
+const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i;
+
+/** Returns the path and the query of the URL of a request, as they were written. */
+export function splitUrl(url = '/'): readonly [path: string, query: URLSearchParams] {
+  const [path = '', ...query] = url.replace(ORIGIN, '').split('?');
+  return [path, new URLSearchParams(query.join('?'))];
 }
 
 function decode(part: string): string {

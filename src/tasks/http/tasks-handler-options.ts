@@ -111,12 +111,15 @@ export function resolveHandlerOptions(options: TasksHandlerOptions): ResolvedTas
   };
 }
 
-function requireRootPath(argument: string, value: unknown): void {
+export function requireRootPath(argument: string, value: unknown): void {
   requireString(argument, value);
   if (value !== '' && !value.startsWith('/')) throw wrongValue(argument, "empty, or begin with '/'", value);
 }
 
-function guarded(onError: (error: unknown, request: IncomingMessage) => unknown): typeof onError {
+/** Returns a function that calls `onError` and never throws. */
+export function guarded<R>(
+  onError: (error: unknown, request: R) => unknown,
+): (error: unknown, request: R) => void {
   return (error, request) => {
     try {
       const returned = onError(error, request);
@@ -127,7 +130,7 @@ function guarded(onError: (error: unknown, request: IncomingMessage) => unknown)
   };
 }
 
-function warn(error: unknown): void {
+export function warn(error: unknown): void {
   process.emitWarning(printable(error));
 }
 

@@ -6,11 +6,11 @@ import { shorten, showBytes } from '../payload.ts';
 import { redisInfoOf } from '../redis-info.ts';
 import { Call, type Action, type Api, type ShowBytes } from './call.ts';
 import { enqueueRoutes } from './enqueue-routes.ts';
-import { HttpError, httpErrorOf, internalError, ofApplication } from './http-error.ts';
+import { HttpError, httpErrorOf, internalError, ofApplication, unauthorized } from './http-error.ts';
 import { prometheusRoutes } from './prometheus-routes.ts';
 import { queueRoutes } from './queue-routes.ts';
 import { RequestGuard, requireJsonType } from './request-guard.ts';
-import { RouteTable, type Match, type Method, type Route } from './route-table.ts';
+import { isRead, methodOf, notAllowed, RouteTable, splitUrl, type Match, type Route } from './route-table.ts';
 import { taskRoutes } from './task-routes.ts';
 import {
   resolveHandlerOptions,
@@ -34,12 +34,6 @@ const SECURITY_HEADERS: Readonly<Record<string, string>> = {
 };
 
 const PAYLOAD_FAILED = 'cannot be shown';
-
-/** Values that Node accepts for a header: Latin-1 without control characters. */
-const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-
-/** Scheme and host in front of a path, as a client of a proxy sends it. */
-const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i;
 
 /**
  * Returns a handler that serves queues and tasks over HTTP at `{rootPath}/api`, in the JSON of asynqmon's REST interface, so that
@@ -75,7 +69,7 @@ class Handler {
   constructor(options: ResolvedTasksHandlerOptions) {
     const { broker, maxBodyBytes, prometheusUrl, redisInfo, onError } = options;
     this.#options = options;
-    this.#guard = new RequestGuard(options.allowedHosts);
+    this.#guard = new RequestGuard(options.allowedHosts, 'tasksHandler');
     this.#api = {
       inspector: new Inspector({ broker }),
       wallNow: () => broker.clock.wallNow(),
@@ -118,19 +112,19 @@ class Handler {
     match: Match<Action> | HttpError | undefined,
     query: URLSearchParams,
   ): Promise<unknown> {
-    this.#guard.check(request, isRead(request));
+    this.#guard.check(request, isRead(request.method));
     await this.#requireAuthorized(request);
     if (match === undefined) throw new HttpError(404, 'not found');
     if (match instanceof HttpError) throw match;
-    if ('allowed' in match) throw notAllowed(request, match.allowed);
-    if (!isRead(request)) this.#requireWritable(request);
+    if ('allowed' in match) throw notAllowed(request.method, match.allowed);
+    if (!isRead(request.method)) this.#requireWritable(request);
     return match.action(new Call(this.#api, request, match.parameters, query));
   }
 
   /** Returns an invalid path as an error, which is sent only after the authorization. */
   #find(request: IncomingMessage, path: string): Match<Action> | HttpError | undefined {
     try {
-      return this.#routes.find(methodOf(request), path);
+      return this.#routes.find(methodOf(request.method), path);
     } catch (error) {
       if (error instanceof HttpError) return error;
       throw error;
@@ -138,11 +132,11 @@ class Handler {
   }
 
   /** Returns the path below `{rootPath}/api`, undefined if it is elsewhere. */
-  #pathOf({ url = '/' }: IncomingMessage): readonly [path: string | undefined, query: URLSearchParams] {
-    const [path = '', ...query] = url.replace(ORIGIN, '').split('?');
+  #pathOf({ url }: IncomingMessage): readonly [path: string | undefined, query: URLSearchParams] {
+    const [path, query] = splitUrl(url);
     const prefix = `${this.#options.rootPath}/api`;
     const below = path.startsWith(`${prefix}/`) ? path.slice(prefix.length) : undefined;
-    return [below, new URLSearchParams(query.join('?'))];
+    return [below, query];
   }
 
   async #requireAuthorized(request: IncomingMessage): Promise<void> {
@@ -156,7 +150,7 @@ class Handler {
   }
 
   #requireWritable(request: IncomingMessage): void {
-    if (this.#options.readOnly) throw notAllowed(request, ['GET']);
+    if (this.#options.readOnly) throw notAllowed(request.method, ['GET']);
     requireJsonType(request, false);
   }
 
@@ -177,11 +171,9 @@ class Handler {
 function refusalOf(verdict: unknown): HttpError | undefined {
   if (verdict === true) return undefined;
   if (verdict === false) return new HttpError(403, 'forbidden');
-  const challenge = (verdict as { challenge?: unknown } | null | undefined)?.challenge;
-  if (typeof challenge !== 'string' || !HEADER_VALUE.test(challenge)) {
-    throw wrongType('the result of authorize', 'a boolean, or a challenge that is a header value', verdict);
-  }
-  return new HttpError(401, 'unauthorized', { 'www-authenticate': challenge });
+  const refusal = unauthorized(verdict);
+  if (refusal !== undefined) return refusal;
+  throw wrongType('the result of authorize', 'a boolean, or a challenge that is a header value', verdict);
 }
 
 function redisInfoRoute(redisInfo: () => Promise<unknown>): Route<Action> {
@@ -210,20 +202,6 @@ function textOf(formatted: unknown): string {
   if (typeof formatted === 'string') return formatted;
   if (isThenable(formatted)) Promise.resolve(formatted).catch(() => undefined);
   throw wrongType('the result of a formatter', 'a string', formatted);
-}
-
-function methodOf({ method }: IncomingMessage): Method | undefined {
-  if (method === 'HEAD') return 'GET';
-  return method === 'GET' || method === 'POST' || method === 'DELETE' ? method : undefined;
-}
-
-function isRead({ method }: IncomingMessage): boolean {
-  return method === 'GET' || method === 'HEAD';
-}
-
-function notAllowed({ method = '' }: IncomingMessage, allowed: readonly Method[]): HttpError {
-  const methods = allowed.includes('GET') ? [...allowed, 'HEAD'] : allowed;
-  return new HttpError(405, `${method} is not allowed here`, { allow: methods.join(', ') });
 }
 
 function answer(response: ServerResponse, value: unknown): void {

@@ -62,6 +62,7 @@ const CALLS: Calls = {
   keys: (broker) => broker.keys(QUEUE, page),
   task: (broker) => broker.task(QUEUE, 'a'),
   tasks: (broker) => broker.tasks(QUEUE, 'pending', page),
+  scan: (broker) => broker.scan(QUEUE, ['pending'], 1),
   change: (broker) => broker.change(QUEUE, { id: 'a' }, 'delete'),
   updatePayload: (broker) => broker.updatePayload(QUEUE, 'a', Uint8Array.of(1)),
   repair: (broker) => broker.repair(QUEUE, { apply: false }),

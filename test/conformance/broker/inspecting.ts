@@ -1,5 +1,5 @@
 import { TASK_STATES } from '../../../src/tasks/task-state.ts';
-import type { Broker } from 'escapement/tasks';
+import type { Broker, ScanPosition, TaskRecord, TaskState } from 'escapement/tasks';
 import { describe, expect } from 'vitest';
 import {
   caseWith,
@@ -26,6 +26,7 @@ const OF_A_QUEUE: Record<string, (broker: Broker, queue: string) => Promise<unkn
   history: (broker, queue) => broker.history(queue, 1),
   task: (broker, queue) => broker.task(queue, 'a'),
   tasks: (broker, queue) => broker.tasks(queue, 'pending', page),
+  scan: (broker, queue) => broker.scan(queue, ['pending'], 1),
   deleteTask: (broker, queue) => broker.change(queue, { id: 'a' }, 'delete'),
   runTask: (broker, queue) => broker.change(queue, { id: 'a' }, 'run'),
   archiveTask: (broker, queue) => broker.change(queue, { id: 'a' }, 'archive'),
@@ -193,6 +194,68 @@ export function describeInspecting(make: BrokerFactory): void {
     });
   });
 
+  describe('a scan', () => {
+    it('a scan finds every task of the states that it reads, as it is', async ({ broker }) => {
+      await putIntoEach(broker);
+      for (const states of [TASK_STATES, ['retry', 'archived'], ['aggregating'], []] as const) {
+        const records = await scanAll(broker, states, 2);
+        expect(idsOf(records).sort()).toEqual([...states].sort());
+        for (const record of records)
+          expect(record).toEqual({ ...(await broker.task(QUEUE, record.message.id)), ...nextOf(record) });
+      }
+    });
+
+    it('a scan finds aggregating tasks of all groups and of sets', async ({ broker }) => {
+      for (const [id, group] of Object.entries({ a: 'x', b: 'y', c: 'x', d: 'z' }))
+        await broker.enqueue(newTask({ id, group }));
+      await broker.takeGroup(QUEUE, 'x', { graceMs: 0, maxDelayMs: 0, maxSize: 2 }, LONG_MS);
+      expect(idsOf(await scanAll(broker, ['aggregating'], 1)).sort()).toEqual(['a', 'b', 'c', 'd']);
+    });
+
+    it('an empty queue has nothing to scan', async ({ broker }) => {
+      await broker.setLimits(QUEUE, { concurrency: 1 });
+      expect(await scanAll(broker, TASK_STATES, 10)).toEqual([]);
+    });
+
+    const changes: Record<string, (broker: Broker, ids: readonly string[]) => Promise<unknown>> = {
+      'are removed': (broker, ids) => removeAll(broker, ids),
+      'are added': (broker) =>
+        broker.enqueueMany([
+          newTask(),
+          newTask({ key: 'a' }),
+          newTask({ key: 'x' }),
+          newTask({ group: 'g' }),
+        ]),
+      'are processed': async (broker) => {
+        for (const task of await broker.dequeue(QUEUE, 3, LONG_MS)) await broker.complete(task);
+      },
+      'fail, are removed and are added': async (broker, ids) => {
+        for (const task of await broker.dequeue(QUEUE, 2, LONG_MS))
+          await broker.retry(task, failure(), broker.clock.wallNow() + LONG_MS);
+        await removeAll(broker, ids.slice(1));
+        await broker.enqueueMany([newTask(), newTask({ processAtMs: broker.clock.wallNow() + LONG_MS / 2 })]);
+      },
+    };
+    for (const [name, change] of Object.entries(changes)) {
+      it(`a scan misses none of the tasks that stay in their state while others ${name}`, async ({
+        broker,
+      }) => {
+        const states = ['pending', 'scheduled', 'retry', 'aggregating'] as const;
+        await putMany(broker);
+        const before = await everywhere(broker, states);
+        const found: TaskRecord[] = [];
+        await scanAll(broker, states, 7, async (tasks) => {
+          found.push(...tasks);
+          await change(broker, idsOf(tasks));
+        });
+        const after = new Set(await everywhere(broker, states));
+        const read = new Set(found.map(nameOf));
+        expect(before.filter((task) => after.has(task) && !read.has(task))).toEqual([]);
+        expect(found.length).toBeLessThan(3 * before.length);
+      });
+    }
+  });
+
   describe('numbers of pages, days and tasks', () => {
     it('pages, days and limits that are not valid are rejected', async ({ broker }) => {
       await putInto(broker, 'pending');
@@ -206,9 +269,58 @@ export function describeInspecting(make: BrokerFactory): void {
         await expectCode('ERR_OUT_OF_RANGE', broker.enqueueEvents('entry', wrong));
       }
       await expectCode('ERR_OUT_OF_RANGE', broker.history(QUEUE, 0));
+      await expectCode('ERR_OUT_OF_RANGE', broker.scan(QUEUE, ['pending'], 0));
       await expectCode('ERR_OUT_OF_RANGE', broker.dequeue(QUEUE, -1, LONG_MS));
       await expectCode('ERR_OUT_OF_RANGE', broker.dequeue(QUEUE, 1, NaN));
       expect(await idsIn(broker, 'pending')).toHaveLength(1);
     });
   });
+}
+
+/** Scans to the end. @param onPiece - called with each piece. */
+async function scanAll(
+  broker: Broker,
+  states: readonly TaskState[],
+  limit: number,
+  onPiece?: (tasks: readonly TaskRecord[]) => Promise<void>,
+): Promise<TaskRecord[]> {
+  const all: TaskRecord[] = [];
+  let from: ScanPosition | undefined;
+  do {
+    const { tasks, next } = await broker.scan(QUEUE, states, limit, from);
+    expect(tasks.length).toBeLessThanOrEqual(limit);
+    await onPiece?.(tasks);
+    all.push(...tasks);
+    from = next;
+  } while (from !== undefined);
+  return all;
+}
+
+/** Tasks with and without keys, tasks that are due at the same time, tasks that have failed, and groups. */
+async function putMany(broker: Broker): Promise<void> {
+  const ids = Array.from({ length: 30 }, (_, nth) => String(nth).padStart(2, '0'));
+  const laterMs = broker.clock.wallNow() + LONG_MS;
+  await broker.enqueueMany(ids.map((id) => newTask({ id: `r${id}` })));
+  for (const [nth, task] of (await broker.dequeue(QUEUE, 30, LONG_MS)).entries())
+    await broker.retry(task, failure(), laterMs + (nth % 3) * 60_000);
+  await broker.enqueueMany(ids.map((id) => newTask({ id: `p${id}` })));
+  await broker.enqueueMany(ids.map((id, nth) => newTask({ id: `k${id}`, key: nth % 2 === 0 ? 'a' : 'bb' })));
+  await broker.enqueueMany(ids.map((id) => newTask({ id: `s${id}`, processAtMs: laterMs })));
+  await broker.enqueueMany(ids.map((id) => newTask({ id: `g${id}`, group: 'g' })));
+}
+
+async function removeAll(broker: Broker, ids: readonly string[]): Promise<void> {
+  for (const id of ids) await broker.change(QUEUE, { id }, 'delete').catch(() => 0);
+}
+
+const nameOf = ({ state, message }: TaskRecord): string => `${state} ${message.id}`;
+
+async function everywhere(broker: Broker, states: readonly TaskState[]): Promise<string[]> {
+  const lists = states.map((state) => broker.tasks(QUEUE, state, { page: 1, size: 1_000 }));
+  return (await Promise.all(lists)).flat().map(nameOf);
+}
+
+/** A pending task is due when it is read. */
+function nextOf({ nextProcessAtMs }: TaskRecord): Pick<TaskRecord, 'nextProcessAtMs'> {
+  return { nextProcessAtMs };
 }

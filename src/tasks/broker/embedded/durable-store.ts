@@ -9,7 +9,7 @@ import { counter, duration, gauges } from '../../../metrics/measure.ts';
 import type { MetricsProvider } from '../../../metrics/provider.ts';
 import type { AnyOperation, BrokerOperation, Operations } from '../broker-base.ts';
 import { brokerClosed } from '../broker-errors.ts';
-import type { LeasedTask, TaskRecord, TaskSet } from '../broker.ts';
+import type { LeasedTask, ScanPiece, TaskRecord, TaskSet } from '../broker.ts';
 import type { TaskMessage } from '../../task-message.ts';
 import { Journal, type Durability } from './journal.ts';
 import { PayloadOnDisk } from './journaled-row.ts';
@@ -222,12 +222,22 @@ const READING: ReadonlySet<BrokerOperation> = new Set<BrokerOperation>([
     'servers',
   ] as const),
   ...(['announceScheduler', 'withdrawScheduler', 'scheduleEntries', 'enqueueEvents', 'queues'] as const),
-  ...(['queueStats', 'history', 'task', 'tasks', 'repair', 'extendLeases', 'limits', 'keys'] as const),
+  ...([
+    'queueStats',
+    'history',
+    'task',
+    'tasks',
+    'scan',
+    'repair',
+    'extendLeases',
+    'limits',
+    'keys',
+  ] as const),
 ]);
 
 /** Operations that return messages, with their payloads. */
 const RETURNING: ReadonlySet<BrokerOperation> = new Set<BrokerOperation>([
-  ...(['dequeue', 'recover', 'takeGroup', 'task', 'tasks'] as const),
+  ...(['dequeue', 'recover', 'takeGroup', 'task', 'tasks', 'scan'] as const),
 ]);
 
 /**
@@ -282,7 +292,8 @@ async function settled(journal: AnyJournal, before: number, value: unknown): Pro
 }
 
 /** What the operations return that return messages. */
-type Returned = readonly (LeasedTask | TaskRecord)[] | TaskRecord | { readonly set: TaskSet | undefined };
+type Returned =
+  readonly (LeasedTask | TaskRecord)[] | TaskRecord | { readonly set: TaskSet | undefined } | ScanPiece;
 
 /** Reads the payloads that are on the disk. @returns the result itself if there are none. */
 function withPayloads(
@@ -300,6 +311,10 @@ function withPayloads(
       return { ...result, set: { ...set, messages } };
     });
   }
+  if ('tasks' in result) {
+    if (result.tasks.every(isLoaded)) return result;
+    return loadedOrLeftOut(durable, result.tasks).then((tasks) => ({ ...result, tasks }));
+  }
   if (result.every(isLoaded)) return result;
   if (name === 'tasks') return Promise.all(result.map((record) => loaded(durable, record)));
   const leased = result as readonly LeasedTask[];
@@ -314,16 +329,27 @@ function isLoaded({ message }: { readonly message: TaskMessage }): boolean {
 }
 
 /** Reads payloads. A task whose payload is lost is archived, and left out: it must not keep the others from being run. */
-async function loadedOrLost<R extends { readonly message: TaskMessage }>(
+function loadedOrLost<R extends { readonly message: TaskMessage }>(
   durable: DurableStore,
   records: readonly R[],
+): Promise<R[]> {
+  return loadedOrLeftOut(durable, records, (message) => {
+    lose(durable, message);
+  });
+}
+
+/** Reads payloads. A task whose payload is lost, or that was removed meanwhile, is left out. */
+async function loadedOrLeftOut<R extends { readonly message: TaskMessage }>(
+  durable: DurableStore,
+  records: readonly R[],
+  onLost?: (message: TaskMessage) => void,
 ): Promise<R[]> {
   const isLost = (error: unknown): boolean =>
     error instanceof EscapementError && error.code === 'ERR_WIRE_MESSAGE';
   const all = records.map((record) =>
     loaded(durable, record).catch((error: unknown) => {
       if (!isLost(error)) throw error;
-      lose(durable, record.message);
+      onLost?.(record.message);
       return undefined;
     }),
   );

@@ -106,17 +106,20 @@ const DURABLE_OPERATIONS = /* @__PURE__ */ durableOperations(OPERATIONS);
  */
 export class EmbeddedBroker extends BrokerBase {
   override readonly maintenance = [];
+  /** The folder of the tasks; undefined if they are in memory only. */
+  readonly dataPath: string | undefined;
   #store: TaskStore | undefined;
   #durable: DurableStore | undefined;
   #closing = Promise.resolve();
 
-  private constructor(store: TaskStore, durable?: DurableStore) {
+  private constructor(store: TaskStore, durable?: DurableStore, dataPath?: string) {
     if (!(store instanceof TaskStore)) {
       throw illegalConstructor('EmbeddedBroker', 'await EmbeddedBroker.open({ … })');
     }
     super('EmbeddedBroker', store.clock, durable ? DURABLE_OPERATIONS : OPERATIONS, durable ?? store);
     this.#store = store;
     this.#durable = durable;
+    this.dataPath = dataPath;
   }
 
   /**
@@ -138,7 +141,7 @@ export class EmbeddedBroker extends BrokerBase {
       const all = { ...resolved, dataPath, files };
       const opening =
         isForReading === true ? DurableStore.openForReading(store, all) : DurableStore.open(store, all);
-      return new EmbeddedBroker(store, await opening);
+      return new EmbeddedBroker(store, await opening, dataPath);
     } catch (error) {
       store.close();
       throw error;
@@ -173,7 +176,12 @@ export class EmbeddedBroker extends BrokerBase {
     return consoleView(this, () => {
       const queues = this.#store && [...this.#store.queues.values()];
       return {
-        ...{ clock: undefined, maintenance: undefined, state: queues ? 'open' : 'closed' },
+        ...{
+          clock: undefined,
+          maintenance: undefined,
+          dataPath: this.dataPath,
+          state: queues ? 'open' : 'closed',
+        },
         queues: queues?.length,
         tasks: queues?.reduce((tasks, { rows }) => tasks + rows.size, 0),
       };

@@ -24,6 +24,9 @@ export function recordOf({ clock }: TaskStore, row: TaskRow, wallNowMs?: number)
   };
 }
 
+/** Bytes of payloads that a piece of a scan reads from the disk, except for the last one. */
+const MAX_SCANNED_BYTES = 1_048_576;
+
 export const INSPECTION = {
   queues: (store) => [...store.queues.keys()].sort(),
 
@@ -88,6 +91,25 @@ export const INSPECTION = {
       ? queue.lists[state].byTime.slice(skip, page.size)
       : slice(queue.listsOf(state, group), skip, page.size);
     return rows.map((row) => recordOf(store, row));
+  },
+
+  /** The position is an iterator over the index of the queue, which goes on when rows are added and removed. */
+  scan(store, name, states, limit, from) {
+    requireIntegerAtLeast('limit', 1, limit);
+    const rows = (from ?? store.queue(name).rows.values()) as MapIterator<TaskRow>;
+    const wanted = new Set(states);
+    const wallNowMs = store.clock.wallNow();
+    const tasks: TaskRecord[] = [];
+    let bytesOnDisk = 0;
+    for (let looked = 0; looked < limit && bytesOnDisk < MAX_SCANNED_BYTES; looked++) {
+      const { value: row, done } = rows.next();
+      if (done === true) return { tasks, next: undefined };
+      if (row.list === undefined || !wanted.has(row.list.state)) continue;
+      const { payload } = row.message;
+      if (payload instanceof PayloadOnDisk) bytesOnDisk += payload.where.length;
+      tasks.push(recordOf(store, row, wallNowMs));
+    }
+    return { tasks, next: rows };
   },
 } satisfies Partial<Operations<TaskStore>>;
 

@@ -301,7 +301,7 @@ async function readFrom(
 }
 
 /** @param score - its score in the zset of its state; for an active task when its lease ends. */
-function recordOf(
+export function recordOf(
   redis: RedisAccess,
   queue: string,
   id: string,

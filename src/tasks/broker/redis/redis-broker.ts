@@ -25,6 +25,7 @@ import { closeListeners, NOTIFICATIONS } from './notifications.ts';
 import { QUEUE_ADMINISTRATION } from './queue-administration.ts';
 import { RedisAccess } from './redis-access.ts';
 import { repair } from './repair.ts';
+import { SCAN } from './scan.ts';
 import { SETTLING } from './settle.ts';
 import { TASK_ADMINISTRATION } from './task-administration.ts';
 import { RedisTransfer } from './transfer.ts';
@@ -63,6 +64,7 @@ const OPERATIONS: Operations<RedisAccess> = {
   ...NOTIFICATIONS,
   ...MEMBERS,
   ...INSPECTION,
+  ...SCAN,
   ...TASK_ADMINISTRATION,
   ...QUEUE_ADMINISTRATION,
   ...LIMITS,
@@ -96,6 +98,12 @@ export class RedisBroker extends BrokerBase {
     super('RedisBroker', settings.clock, OPERATIONS, redis);
     this.#options = options;
     this.#redis = redis;
+  }
+
+  /** Where Redis is, without user and password: `redis://localhost:6379/0`, or addresses of nodes, separated by commas. */
+  get address(): string {
+    const options = this.#options;
+    return 'url' in options ? withoutCredentials(options.url) : addressOf(options.client);
   }
 
   /** Returns what Redis reports about itself, by name: its command `INFO`; for a cluster, that of one node. */

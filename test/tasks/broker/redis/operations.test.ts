@@ -65,6 +65,7 @@ const OPERATIONS: Record<BrokerOperation | 'info' | 'redisInfo', (broker: RedisB
     history: (broker) => broker.history(QUEUE, 1),
     task: (broker) => broker.task(QUEUE, 'a'),
     tasks: (broker) => broker.tasks(QUEUE, 'pending', PAGE),
+    scan: (broker) => broker.scan(QUEUE, ['pending'], 1),
     change: (broker) => broker.change(QUEUE, { id: 'a' }, 'delete'),
     updatePayload: (broker) => broker.updatePayload(QUEUE, 'a', new Uint8Array(1)),
     repair: (broker) => broker.repair(QUEUE, { apply: false }),

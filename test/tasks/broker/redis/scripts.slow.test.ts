@@ -201,6 +201,10 @@ const CASES: Record<string, readonly Case[]> = {
     act: ({ broker }: ScriptsWorld) => broker.tasks(QUEUE, state, { page: 1, size: 10 }),
     skips: TASKS,
   })),
+  SCAN_TASKS: (['active', 'pending', 'scheduled'] as const).map((state) => ({
+    act: ({ broker }: ScriptsWorld) => broker.scan(QUEUE, [state], 10),
+    skips: TASKS,
+  })),
   PAUSE: [{ act: ({ broker }) => broker.pause(QUEUE), skips: PAUSED }],
   QUEUE_STATS: [{ act: ({ broker }) => broker.queueStats(QUEUE), skips: /\}:t:|:paused$/u }],
   READ_WHOLE: [

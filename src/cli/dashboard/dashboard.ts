@@ -1,0 +1,236 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { spawn } from 'node:child_process';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { hostname } from 'node:os';
+import { Option, type Command } from 'commander';
+import type { DashboardRequest } from '../../dashboard/dashboard-options.ts';
+import { resolveDashboardOptions } from '../../dashboard/dashboard-options.ts';
+import { serveDashboard } from '../../dashboard/dashboard.ts';
+import { CommandError } from '../command-error.ts';
+import { text, wholeNumber } from '../options.ts';
+import { addConnectionOptions } from '../tasks/connect.ts';
+import type { ConnectionOptions, Environment } from '../tasks/connection.ts';
+import { isExpected } from '../tasks/run.ts';
+import { printError, type Terminal } from '../terminal/terminal.ts';
+import { printable } from '../terminal/text.ts';
+import { startDemo } from './demo.ts';
+import { openTasks, type Shown } from './shown.ts';
+
+const DEFAULT_PORT = 8_411;
+const DEFAULT_HOST = '127.0.0.1';
+const DEFAULT_USER = 'admin';
+
+const HELP = `
+It shows the tasks of Redis, of a process that serves the HTTP API (-u http://…),
+or of the folder of an embedded broker; where they are is told as for 'escapement
+tasks'. The password of Redis is in the URI or in ESCAPEMENT_PASSWORD.
+
+Everyone who reaches the port may use it, unless there is a password; so another
+host than this one needs one. Other users can see the arguments of a process: put
+it into ESCAPEMENT_DASHBOARD_PASSWORD.
+
+  escapement dashboard --demo --open
+  escapement dashboard -u redis://127.0.0.1:6379
+  escapement dashboard --path /var/lib/shop/tasks --read-only`;
+
+interface DashboardCommandOptions extends Omit<ConnectionOptions, 'password'> {
+  readonly port: number;
+  readonly host: string;
+  readonly readOnly?: boolean;
+  readonly user?: string;
+  readonly password?: string;
+  readonly open?: boolean;
+  readonly demo?: boolean;
+  readonly write?: boolean;
+}
+
+/** What the command needs of its process. */
+export interface DashboardSurroundings {
+  readonly terminal: Terminal;
+  readonly environment: Environment;
+  /** Opens a URL in the user's browser. @param onError - called if that is not possible. */
+  readonly openBrowser: (url: string, onError: () => void) => void;
+}
+
+export function addDashboard(program: Command, terminal: Terminal): void {
+  addDashboardIn(program, { terminal, environment: process.env, openBrowser });
+}
+
+/** Adds `escapement dashboard` in surroundings that a test may replace. */
+export function addDashboardIn(program: Command, surroundings: DashboardSurroundings): void {
+  const command = program
+    .command('dashboard')
+    .description('show queues, tasks and timers in a browser')
+    .addOption(
+      new Option('--port <port>', 'port to listen on; 0 for any that is free')
+        .argParser(wholeNumber(0, 65_535))
+        .default(DEFAULT_PORT),
+    )
+    .addOption(new Option('--host <host>', 'address to listen on').argParser(text).default(DEFAULT_HOST))
+    .option('--read-only', 'show, and change nothing')
+    .addOption(
+      new Option('--user <name>', `name to log in with (default: "${DEFAULT_USER}")`).argParser(text),
+    )
+    .option('--password <password>', 'password to log in with')
+    .option('--open', 'open it in the browser')
+    .option('--demo', 'show a shop that is busy, without any server')
+    .option('--write', 'take the folder of --path, so that its tasks can be changed')
+    .addHelpText('after', HELP);
+  addConnectionOptions(command, ['--password', '--json']);
+  command.action(async (options: DashboardCommandOptions) => {
+    try {
+      await run(options, surroundings);
+    } catch (error) {
+      throw isExpected(error) ? new CommandError(printable(error.message), { cause: error }) : error;
+    }
+  });
+}
+
+async function run(options: DashboardCommandOptions, surroundings: DashboardSurroundings): Promise<void> {
+  const { terminal, environment } = surroundings;
+  const { port, host } = options;
+  const login = loginOf(options, environment);
+  requireSafe(options, login);
+  const shown = await open(options, surroundings);
+  try {
+    const isReadOnly = options.readOnly === true || shown.isReadOnly;
+    const { source, parts, title } = shown;
+    const authorize = login && ((request: DashboardRequest) => login.check(request));
+    const settings = { ...parts, title, readOnly: isReadOnly, ...(authorize && { authorize }) };
+    const board = serveDashboard(resolveDashboardOptions(settings, true), source);
+    const server = createServer(board);
+    try {
+      await listen(server, port, host);
+      const url = urlOf(host, (server.address() as AddressInfo).port);
+      await terminal.out.print(
+        `${url} shows ${printable(title)}${isReadOnly ? ', read-only' : ''} (ctrl-c ends it)`,
+      );
+      await terminal.out.flush();
+      if (options.open === true) {
+        surroundings.openBrowser(url, () => void printError(terminal, `cannot open a browser; open ${url}`));
+      }
+      await ended(terminal.signal);
+    } finally {
+      board.close();
+      server.close();
+      server.closeAllConnections();
+    }
+  } finally {
+    await shown.close();
+  }
+}
+
+async function open(options: DashboardCommandOptions, surroundings: DashboardSurroundings): Promise<Shown> {
+  const { signal } = surroundings.terminal;
+  signal.throwIfAborted();
+  const { demo, write } = options;
+  const connection = connectionOptions(options);
+  if (demo !== true) return openTasks(connection, write === true, surroundings.environment, signal);
+  const [other] = [...Object.keys(connection), ...(write === true ? ['write'] : [])];
+  if (other !== undefined) throw new CommandError(`--demo and --${other} cannot be used together`);
+  return startDemo();
+}
+
+/** The command's own options. Its password is not that of Redis. */
+const OWN_OPTIONS = ['port', 'host', 'readOnly', 'user', 'password', 'open', 'demo', 'write'];
+
+function connectionOptions(options: DashboardCommandOptions): ConnectionOptions {
+  return Object.fromEntries(Object.entries(options).filter(([name]) => !OWN_OPTIONS.includes(name)));
+}
+
+// Login.
+
+interface Login {
+  check(request: DashboardRequest): true | { readonly challenge: string };
+}
+
+/** @throws CommandError - there is a user without a password. */
+function loginOf({ user, password }: DashboardCommandOptions, environment: Environment): Login | undefined {
+  const name = user ?? environment['ESCAPEMENT_DASHBOARD_USER'];
+  const secret = password ?? environment['ESCAPEMENT_DASHBOARD_PASSWORD'] ?? '';
+  if (secret === '') {
+    if (user === undefined && password === undefined) return undefined;
+    throw new CommandError(
+      'the dashboard needs a password that is not empty: --password or ESCAPEMENT_DASHBOARD_PASSWORD',
+    );
+  }
+  const expected = digest(`${name === undefined || name === '' ? DEFAULT_USER : name}:${secret}`);
+  return {
+    // Digests have the same length, so the comparison takes the same time whatever was sent.
+    check: (request) =>
+      timingSafeEqual(digest(credentialsOf(request)), expected) || {
+        challenge: 'Basic realm="escapement", charset="UTF-8"',
+      },
+  };
+}
+
+function digest(credentials: string): Buffer {
+  return createHash('sha256').update(credentials).digest();
+}
+
+/** Returns `user:password`; empty if the request has none. */
+function credentialsOf({ headers }: IncomingMessage | Request): string {
+  const header = headers instanceof Headers ? headers.get('authorization') : headers.authorization;
+  const [, encoded = ''] = /^Basic +([A-Za-z0-9+/=]+)$/i.exec(header ?? '') ?? [];
+  return Buffer.from(encoded, 'base64').toString();
+}
+
+/** @throws CommandError - others would reach the dashboard without a password, or an option has no meaning. */
+function requireSafe({ host, write, path }: DashboardCommandOptions, login: Login | undefined): void {
+  if (write === true && path === undefined) throw new CommandError('--write is for --path');
+  if (login !== undefined || isLoopback(host)) return;
+  throw new CommandError(
+    `--host ${host}: other machines would reach the dashboard; it needs --password or ESCAPEMENT_DASHBOARD_PASSWORD`,
+  );
+}
+
+function isLoopback(host: string): boolean {
+  return /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i.test(host);
+}
+
+// The server.
+
+/** @throws CommandError - the port is in use. */
+function listen(server: Server, port: number, host: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      const isUsed = error.code === 'EADDRINUSE';
+      reject(isUsed ? new CommandError(`port ${port} of ${host} is in use; choose another --port`) : error);
+    });
+    server.listen(port, host, resolve);
+  });
+}
+
+function urlOf(host: string, port: number): string {
+  const name = host === '0.0.0.0' || host === '::' ? hostname() : host;
+  return `http://${name.includes(':') ? `[${name}]` : name}:${port}/`;
+}
+
+/** Resolves at Ctrl-C, and when the process is asked to end. */
+async function ended(signal: AbortSignal): Promise<void> {
+  let end: () => void = () => undefined;
+  const requested = new Promise<void>((resolve) => {
+    end = resolve;
+  });
+  signal.addEventListener('abort', end);
+  process.once('SIGTERM', end).once('SIGHUP', end);
+  try {
+    if (!signal.aborted) await requested;
+  } finally {
+    signal.removeEventListener('abort', end);
+    process.off('SIGTERM', end).off('SIGHUP', end);
+  }
+}
+
+function openBrowser(url: string, onError: () => void): void {
+  const [command, words] = OPENERS[process.platform] ?? ['xdg-open', []];
+  const child = spawn(command, [...words, url], { detached: true, stdio: 'ignore' });
+  child.once('error', onError).unref();
+}
+
+/** Commands that open a URL, on other systems than those of freedesktop.org. */
+const OPENERS: Partial<Record<NodeJS.Platform, readonly [command: string, words: readonly string[]]>> = {
+  darwin: ['open', []],
+  win32: ['cmd', ['/c', 'start', '""']],
+};

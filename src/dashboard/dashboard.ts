@@ -1,0 +1,345 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { systemClock, type Clock } from '../core/clock.ts';
+import { requireFields } from '../tasks/http/call.ts';
+import { HttpError, httpErrorOf, internalError } from '../tasks/http/http-error.ts';
+import {
+  isRead,
+  methodOf,
+  notAllowed,
+  RouteTable,
+  splitUrl,
+  type Match,
+  type Route,
+} from '../tasks/http/route-table.ts';
+import { AccessControl, tokenOf } from './access.ts';
+import { DashboardCall, noTasks, Reply, type DashboardOperation } from './dashboard-call.ts';
+import type { ErrorJson, HistoryJson, SessionJson } from './dashboard-json.ts';
+import {
+  resolveDashboardOptions,
+  type DashboardOptions,
+  type DashboardRequest,
+  type ResolvedDashboardOptions,
+} from './dashboard-options.ts';
+import {
+  incomingOfFetch,
+  incomingOfNode,
+  responseOf,
+  sendToNode,
+  type Incoming,
+  type Outgoing,
+  type Stream,
+} from './exchange.ts';
+import { Health } from './health.ts';
+import { ALL_QUEUES } from './history.ts';
+import { liveStream } from './live.ts';
+import { pageFile } from './page-files.ts';
+import { RuntimeParts } from './runtime-parts.ts';
+import { isSpan, Sampler } from './sampler.ts';
+import { requireTaskChange, taskRoutes } from './task-routes.ts';
+import { filterOf, filterOfQuery, FILTER_FIELDS } from './search-filter.ts';
+import { Searches } from './search.ts';
+import { BrokerSource, type TasksSource } from './tasks-source.ts';
+
+/** The version of the package: a test compares it with the manifest. */
+const VERSION = '0.1.0';
+
+/** A dashboard: a handler for `node:http`, Express, Fastify and Koa. */
+export interface Dashboard {
+  /**
+   * Serves a request. One for a path outside the dashboard is passed to `next`, or gets 404.
+   *
+   * @example app.use('/jobs', dashboard({ broker })); // Express
+   */
+  (request: IncomingMessage, response: ServerResponse, next?: (error?: unknown) => void): void;
+  /** Serves a request of `fetch`: for Hono, Next.js, Bun, Deno. Never rejects. The option `rootPath` is needed under a prefix. */
+  fetch(request: Request): Promise<Response>;
+  /** Ends all streams and searches, and stops reading the broker; requests get 503 from now on. Idempotent. */
+  close(): void;
+}
+
+/**
+ * Returns a dashboard of queues, tasks, servers and schedules, and of the timers, purgatories and queues of this process: a page and
+ * its API, at `rootPath`. It reads the broker once a second while a browser shows it, and otherwise once a minute.
+ *
+ * Without `authorize` everyone who reaches the server may change everything: then mount it only where others do not.
+ *
+ * @throws TypeError or RangeError - an option is invalid, or there is nothing to show.
+ *
+ * @example
+ * ```ts
+ * const jobs = dashboard({ broker, timers: [timer], authorize: (request) => isAdmin(request) || 'read-only' });
+ * createServer(jobs).listen(8080);
+ * app.use('/jobs', jobs); // Express
+ * ```
+ */
+export function dashboard(options: DashboardOptions): Dashboard {
+  const resolved = resolveDashboardOptions(options);
+  const { broker } = resolved;
+  return serveDashboard(resolved, broker && new BrokerSource(broker));
+}
+
+/** As `dashboard`, for tasks that are not reached by a broker of this process, and with another clock. */
+export function serveDashboard(
+  options: ResolvedDashboardOptions,
+  source: TasksSource | undefined,
+  clock: Clock = systemClock,
+): Dashboard {
+  const handler = new DashboardHandler(options, source, clock);
+  const serve = (request: IncomingMessage, response: ServerResponse, next?: () => void): void => {
+    void handler.handle(request, response, next);
+  };
+  return Object.assign(serve, {
+    fetch: (request: Request) => handler.fetch(request),
+    close: () => {
+      handler.close();
+    },
+  });
+}
+
+/** Headers of every response. */
+const SECURITY_HEADERS: Readonly<Record<string, string>> = {
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'cross-origin-resource-policy': 'same-origin',
+  'x-content-type-options': 'nosniff',
+};
+
+/** Where a request leads. */
+type Target =
+  /** A file of the page. */
+  | { readonly file: string }
+  /** The root without its slash: relative URLs of the page would be wrong. */
+  | { readonly redirect: string }
+  /** The API. */
+  | { readonly match: Match<DashboardOperation> | HttpError | undefined; readonly query: URLSearchParams };
+
+class DashboardHandler {
+  readonly #options: ResolvedDashboardOptions;
+  readonly #source: TasksSource | undefined;
+  readonly #access: AccessControl;
+  readonly #parts: RuntimeParts;
+  readonly #sampler: Sampler;
+  readonly #health = new Health();
+  readonly #searches: Searches | undefined;
+  readonly #routes: RouteTable<DashboardOperation>;
+  /** Of the responses that are being sent. */
+  readonly #controllers = new Set<AbortController>();
+  #isClosed = false;
+
+  constructor(options: ResolvedDashboardOptions, source: TasksSource | undefined, clock: Clock) {
+    this.#options = options;
+    this.#source = source;
+    this.#access = new AccessControl(options);
+    this.#parts = new RuntimeParts(options);
+    this.#sampler = new Sampler(source, this.#parts, clock);
+    this.#searches =
+      source &&
+      new Searches(source, (error) => {
+        options.onError(error, undefined);
+      });
+    this.#routes = new RouteTable([...this.#ownRoutes(), ...taskRoutes]);
+  }
+
+  async handle(request: IncomingMessage, response: ServerResponse, next?: () => void): Promise<void> {
+    const incoming = incomingOfNode(request);
+    const controller = new AbortController();
+    this.#controllers.add(controller);
+    try {
+      const outgoing = await this.#respond(incoming, next !== undefined);
+      if (outgoing === undefined) next?.();
+      else await sendToNode(outgoing, request, response, controller);
+    } catch (error) {
+      this.#options.onError(error, request); // of a stream, or thrown by a listener of the application
+      response.destroy();
+    } finally {
+      this.#controllers.delete(controller);
+    }
+  }
+
+  async fetch(request: Request): Promise<Response> {
+    const controller = new AbortController();
+    this.#controllers.add(controller);
+    const leave = (): void => {
+      controller.abort();
+    };
+    request.signal.addEventListener('abort', leave); // where a runtime does not cancel the body of the response
+    const outgoing = (await this.#respond(incomingOfFetch(request), false)) ?? NOT_FOUND;
+    return responseOf(outgoing, controller, (error) => {
+      this.#controllers.delete(controller);
+      request.signal.removeEventListener('abort', leave);
+      if (error !== undefined) this.#options.onError(error, request);
+    });
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#sampler.close();
+    this.#health.close();
+    for (const controller of this.#controllers) controller.abort();
+  }
+
+  /** Returns undefined for a path outside the dashboard. Never rejects. */
+  async #respond(incoming: Incoming, hasNext: boolean): Promise<Outgoing | undefined> {
+    try {
+      const target = this.#targetOf(incoming);
+      if (target === undefined && hasNext) return undefined;
+      const outgoing = await this.#serve(incoming, target);
+      return incoming.head.method === 'HEAD' ? withoutBody(outgoing) : outgoing;
+    } catch (error) {
+      return this.#refuse(error, incoming.original);
+    }
+  }
+
+  async #serve(incoming: Incoming, target: Target | undefined): Promise<Outgoing> {
+    if (this.#isClosed) throw new HttpError(503, 'the dashboard is closed');
+    const isApi = target !== undefined && 'match' in target;
+    const allowed = await this.#access.admit(incoming, isApi);
+    this.#sampler.start();
+    const { method } = incoming.head;
+    if (target === undefined) throw new HttpError(404, 'not found');
+    if (isApi) {
+      const { match, query } = target;
+      if (match instanceof HttpError) throw match;
+      if (match === undefined) throw new HttpError(404, 'not found');
+      if ('allowed' in match) throw notAllowed(method, match.allowed);
+      if (!isRead(method)) this.#access.requireToken(incoming);
+      const call = new DashboardCall(incoming, query, allowed, this.#source, match.parameters);
+      return answer(await match.action(call));
+    }
+    if (!isRead(method)) throw notAllowed(method, ['GET']);
+    if ('redirect' in target)
+      return { status: 302, headers: { ...SECURITY_HEADERS, location: target.redirect } };
+    const file = await pageFile(target.file, incoming);
+    if (file === undefined) throw new HttpError(404, 'not found');
+    return { ...file, headers: { ...SECURITY_HEADERS, ...file.headers } };
+  }
+
+  /** Returns undefined if the path is not one of the dashboard. */
+  #targetOf({ head: { method, url }, originalUrl }: Incoming): Target | undefined {
+    const { rootPath } = this.#options;
+    const [path, query] = splitUrl(url);
+    const [original] = splitUrl(originalUrl);
+    if (path === rootPath || path === `${rootPath}/`) {
+      return original.endsWith('/') ? { file: '' } : { redirect: redirectOf(original, url) };
+    }
+    if (!path.startsWith(`${rootPath}/`)) return undefined;
+    const below = path.slice(rootPath.length);
+    if (below.startsWith('/api/')) return { match: this.#find(method, below.slice('/api'.length)), query };
+    const [, file] = /^\/([\w.-]+)$/.exec(below) ?? [];
+    return file === undefined ? undefined : { file };
+  }
+
+  /** Returns an invalid path as an error, which is sent only after the authorization. */
+  #find(method: string, path: string): Match<DashboardOperation> | HttpError | undefined {
+    try {
+      return this.#routes.find(methodOf(method), path);
+    } catch (error) {
+      if (error instanceof HttpError) return error;
+      throw error;
+    }
+  }
+
+  #refuse(error: unknown, request: DashboardRequest): Outgoing {
+    const httpError = httpErrorOf(error);
+    if (httpError === undefined) this.#options.onError(error, request);
+    const { status, message, headers } = httpError ?? internalError();
+    const { code } = error as { code?: unknown };
+    const json: ErrorJson = { message, ...(httpError !== undefined && typeof code === 'string' && { code }) };
+    const outgoing = jsonOf(json, status);
+    return { ...outgoing, headers: { ...outgoing.headers, ...headers } };
+  }
+
+  #ownRoutes(): readonly Route<DashboardOperation>[] {
+    return [
+      { method: 'GET', pattern: '/session', action: (call) => this.#session(call) },
+      { method: 'GET', pattern: '/live', action: () => this.#live() },
+      { method: 'GET', pattern: '/history', action: (call) => this.#history(call) },
+      { method: 'GET', pattern: '/health', action: () => this.#health.read(this.#source) },
+      { method: 'GET', pattern: '/search', action: (call) => this.#search(call) },
+      { method: 'POST', pattern: '/search/change', action: (call) => this.#change(call) },
+      { method: 'GET', pattern: '/runtime', action: () => this.#parts.toJson() },
+    ];
+  }
+
+  #session({ incoming, allowed }: DashboardCall): Reply {
+    const { title, timers, purgatories, workQueues, diskQueues } = this.#options;
+    const { token, headers } = tokenOf(incoming);
+    const source = this.#source?.name;
+    const session: SessionJson = {
+      ...{ title, version: VERSION, ...(source !== undefined && { source }), actions: [...allowed], token },
+      has: {
+        tasks: this.#source !== undefined,
+        timers: timers.length > 0,
+        purgatories: purgatories.length > 0,
+        workQueues: workQueues.length > 0,
+        diskQueues: diskQueues.length > 0,
+      },
+    };
+    const outgoing = jsonOf(session);
+    return new Reply({ ...outgoing, headers: { ...outgoing.headers, ...headers } });
+  }
+
+  #live(): Reply {
+    return streamOf('text/event-stream', liveStream(this.#sampler));
+  }
+
+  #search(call: DashboardCall): Reply {
+    return streamOf('application/x-ndjson', this.#requireSearches().search(filterOfQuery(call.query)));
+  }
+
+  async #change(call: DashboardCall): Promise<Reply> {
+    const { filter, change: word } = await call.body('filter', 'change');
+    const change = requireTaskChange(word);
+    call.require(change);
+    const fields = filterOf(requireFields(filter, FILTER_FIELDS));
+    return streamOf('application/x-ndjson', this.#requireSearches().change(fields, change));
+  }
+
+  #requireSearches(): Searches {
+    if (this.#searches === undefined) throw noTasks();
+    return this.#searches;
+  }
+
+  #history({ query }: DashboardCall): HistoryJson {
+    const span = query.get('span') ?? 'minutes';
+    if (!isSpan(span)) throw new HttpError(400, 'span must be minutes or day');
+    return this.#sampler.history(query.get('queue') ?? ALL_QUEUES, span);
+  }
+}
+
+const NOT_FOUND = jsonOf({ message: 'not found' }, 404);
+
+function answer(result: unknown): Outgoing {
+  if (result instanceof Reply) {
+    return { ...result.outgoing, headers: { ...SECURITY_HEADERS, ...result.outgoing.headers } };
+  }
+  return result === undefined ? { status: 204, headers: SECURITY_HEADERS } : jsonOf(result);
+}
+
+function jsonOf(value: unknown, status = 200): Outgoing {
+  const body = Buffer.from(JSON.stringify(value));
+  const headers = {
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': String(body.length),
+  };
+  return { status, headers: { ...SECURITY_HEADERS, ...headers }, body };
+}
+
+/** Neither a proxy nor a middleware may collect a stream to compress it. */
+function streamOf(type: string, body: Stream): Reply {
+  const headers = {
+    ...{ 'content-type': `${type}; charset=utf-8`, 'cache-control': 'no-store, no-transform' },
+    'x-accel-buffering': 'no',
+  };
+  return new Reply({ status: 200, headers, body });
+}
+
+function withoutBody({ status, headers }: Outgoing): Outgoing {
+  return { status, headers };
+}
+
+/** Relative to the path that the browser shows, which a proxy may have changed. */
+function redirectOf(originalPath: string, url: string): string {
+  const query = /\?[^#]*/.exec(url)?.[0] ?? '';
+  return `./${originalPath.slice(originalPath.lastIndexOf('/') + 1)}/${query}`;
+}

@@ -1,0 +1,189 @@
+import { HttpError } from '../tasks/http/http-error.ts';
+import type { Route } from '../tasks/http/route-table.ts';
+import type { QueueLimits } from '../tasks/queue-limits.ts';
+import { TASK_CHANGES, type TaskChange, type TaskState } from '../tasks/task-state.ts';
+import { requireTaskState, type DashboardCall, type DashboardOperation } from './dashboard-call.ts';
+import type {
+  ChangedJson,
+  KeyListJson,
+  QueueDetailJson,
+  ScheduleEventJson,
+  ScheduleJson,
+  ServerJson,
+  TaskDetailJson,
+  TaskListJson,
+} from './dashboard-json.ts';
+import {
+  dayToJson,
+  limitsToJson,
+  queueToJson,
+  Runs,
+  scheduleToJson,
+  serverToJson,
+  taskDetailToJson,
+  taskToJson,
+} from './dashboard-views.ts';
+
+/** All that are kept. */
+const HISTORY_DAYS = 90;
+
+/** Groups that are sent. */
+const MAX_GROUPS = 1_000;
+
+/** Queues, tasks, servers and schedules. The operations that change something check what the request may do. */
+export const taskRoutes: readonly Route<DashboardOperation>[] = [
+  { method: 'GET', pattern: '/queues/{queue}', action: getQueue },
+  { method: 'DELETE', pattern: '/queues/{queue}', action: deleteQueue },
+  { method: 'POST', pattern: '/queues/{queue}/pause', action: pauseQueue },
+  { method: 'POST', pattern: '/queues/{queue}/resume', action: resumeQueue },
+  { method: 'PUT', pattern: '/queues/{queue}/limits', action: setLimits },
+  { method: 'DELETE', pattern: '/queues/{queue}/limits', action: removeLimits },
+  { method: 'GET', pattern: '/queues/{queue}/keys', action: listKeys },
+  { method: 'GET', pattern: '/queues/{queue}/tasks', action: listTasks },
+  // Before the route of a task: the id of a task may be 'change', but a task has no POST of its own.
+  { method: 'POST', pattern: '/queues/{queue}/tasks/change', action: changeAll },
+  { method: 'GET', pattern: '/queues/{queue}/tasks/{task}', action: getTask },
+  { method: 'POST', pattern: '/queues/{queue}/tasks/{task}/{action}', action: changeTask },
+  { method: 'GET', pattern: '/servers', action: listServers },
+  { method: 'GET', pattern: '/schedules', action: listSchedules },
+  { method: 'GET', pattern: '/schedules/{schedule}/events', action: listEvents },
+];
+
+// Queues.
+
+async function getQueue({ source, queue }: DashboardCall): Promise<QueueDetailJson> {
+  const info = await source.getQueueInfo(queue);
+  const [servers, limits, days, groups] = await Promise.all([
+    source.servers(),
+    source.limits(queue),
+    source.history(queue, HISTORY_DAYS),
+    source.groups(queue),
+  ]);
+  return {
+    queue: queueToJson(info, servers),
+    ...(limits !== undefined && { limits: limitsToJson(limits) }),
+    days: days.map(dayToJson),
+    groups: groups.slice(0, MAX_GROUPS).map(({ group, size }) => ({ group, size })),
+  };
+}
+
+async function deleteQueue(call: DashboardCall): Promise<void> {
+  call.require('delete-queue');
+  await call.source.removeQueue(call.queue, call.query.get('force') === '1');
+}
+
+async function pauseQueue(call: DashboardCall): Promise<void> {
+  call.require('pause');
+  await call.source.pauseQueue(call.queue);
+}
+
+async function resumeQueue(call: DashboardCall): Promise<void> {
+  call.require('resume');
+  await call.source.unpauseQueue(call.queue);
+}
+
+/** A queue that does not exist would be created. */
+async function setLimits(call: DashboardCall): Promise<void> {
+  call.require('limits');
+  const limits = await call.body('concurrency', 'rate', 'perKey');
+  await call.source.getQueueInfo(call.queue);
+  await call.source.setLimits(call.queue, limits as QueueLimits);
+}
+
+async function removeLimits(call: DashboardCall): Promise<void> {
+  call.require('limits');
+  await call.source.getQueueInfo(call.queue);
+  await call.source.setLimits(call.queue, undefined);
+}
+
+async function listKeys({ source, queue, page }: DashboardCall): Promise<KeyListJson> {
+  await source.getQueueInfo(queue);
+  const keys = await source.keys(queue, page);
+  return {
+    keys: keys.map(({ key, pending, active, heldBy, againInMs }) => ({
+      ...{ key, pending, active },
+      ...(heldBy !== undefined && { heldBy }),
+      ...(againInMs !== undefined && { againInMs }),
+    })),
+  };
+}
+
+// Tasks.
+
+async function listTasks(call: DashboardCall): Promise<TaskListJson> {
+  const { source, queue, page, query } = call;
+  const state = requireTaskState(query.get('state') ?? 'pending');
+  const group = state === 'aggregating' ? requireGroup(query.get('group')) : undefined;
+  const [info, tasks, servers] = await Promise.all([
+    source.getQueueInfo(queue),
+    source.list(queue, state, page, group),
+    state === 'active' ? source.servers() : [],
+  ]);
+  const size = group === undefined ? undefined : await sizeOfGroup(call, group);
+  const runs = new Runs(servers);
+  return { total: size ?? info[state], tasks: tasks.map((task) => taskToJson(task, runs)) };
+}
+
+async function sizeOfGroup({ source, queue }: DashboardCall, name: string): Promise<number> {
+  const groups = await source.groups(queue);
+  return groups.find(({ group }) => group === name)?.size ?? 0;
+}
+
+async function getTask(call: DashboardCall): Promise<TaskDetailJson> {
+  const { source, queue, allowed } = call;
+  const task = await source.getTaskInfo(queue, call.parameter('task'));
+  const servers = task.state === 'active' ? await source.servers() : [];
+  return taskDetailToJson(task, new Runs(servers), allowed);
+}
+
+async function changeTask(call: DashboardCall): Promise<void> {
+  const { source, queue } = call;
+  const [id, action] = [call.parameter('task'), call.parameter('action')];
+  if (action === 'cancel') {
+    call.require(action);
+    await source.cancelTask(queue, id);
+  } else {
+    if (!isTaskChange(action)) throw new HttpError(404, 'not found');
+    call.require(action);
+    await source.change(queue, { id }, action);
+  }
+}
+
+async function changeAll(call: DashboardCall): Promise<ChangedJson> {
+  const body = await call.body('state', 'group', 'change');
+  const change = requireTaskChange(body.change);
+  call.require(change);
+  const state: TaskState = requireTaskState(body.state);
+  const group = state === 'aggregating' ? requireGroup(body.group) : undefined;
+  return { changed: await call.source.change(call.queue, { state, group }, change) };
+}
+
+function requireGroup(group: unknown): string {
+  if (typeof group === 'string' && group !== '') return group;
+  throw new HttpError(400, 'aggregating tasks are those of a group');
+}
+
+/** @throws HttpError 400 - it is not a change. */
+export function requireTaskChange(word: unknown): TaskChange {
+  if (typeof word === 'string' && isTaskChange(word)) return word;
+  throw new HttpError(400, 'change must be delete, run or archive');
+}
+
+function isTaskChange(word: string): word is TaskChange {
+  return Object.hasOwn(TASK_CHANGES, word);
+}
+
+// Servers and schedules.
+
+async function listServers({ source }: DashboardCall): Promise<readonly ServerJson[]> {
+  return (await source.servers()).map(serverToJson);
+}
+
+async function listSchedules({ source }: DashboardCall): Promise<readonly ScheduleJson[]> {
+  return (await source.schedulerEntries()).map(scheduleToJson);
+}
+
+async function listEvents(call: DashboardCall): Promise<readonly ScheduleEventJson[]> {
+  const events = await call.source.listSchedulerEnqueueEvents(call.parameter('schedule'), call.page);
+  return events.map(({ taskId, enqueuedAt }) => ({ taskId, atMs: enqueuedAt.getTime() }));
+}

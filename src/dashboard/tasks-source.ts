@@ -1,0 +1,160 @@
+import { EscapementError } from '../core/errors.ts';
+import { nextHostTurn } from '../core/own-turn.ts';
+import { requireExistingQueueName, requireText } from '../tasks/argument-checks.ts';
+import { isUnavailable } from '../tasks/broker/broker-errors.ts';
+import type { Broker, Page, ScanPosition, TaskRecord } from '../tasks/broker/broker.ts';
+import type { EntryView, QueueView, ServerView, TaskView } from '../tasks/http/asynqmon-json.ts';
+import type { QueueInfo } from '../tasks/inspector-info.ts';
+import type { ListOptions } from '../tasks/inspector-options.ts';
+import { Inspector } from '../tasks/inspector.ts';
+import { TaskInfo } from '../tasks/task-info.ts';
+import type { TaskState } from '../tasks/task-state.ts';
+
+type OfInspector =
+  'history' | 'groups' | 'limits' | 'setLimits' | 'keys' | 'pauseQueue' | 'unpauseQueue' | 'change';
+
+/** A task, with what its view lacks. */
+export interface SourceTask extends TaskView {
+  readonly uniqueKey?: string;
+  /** The last progress, as JSON: numbers are exact. */
+  readonly progressJson?: string | undefined;
+}
+
+/** A piece of a scan. */
+export interface ScanPiece {
+  readonly tasks: readonly SourceTask[];
+  /** Where the scan goes on; undefined at its end. */
+  readonly next: ScanPosition | undefined;
+}
+
+/**
+ * What the dashboard needs of queues and tasks: an inspector of a broker, or the HTTP API of another process.
+ *
+ * Operations reject with an `EscapementError`, whose code decides the status of the response, or with an `HttpError`; any other error is
+ * reported, and the response is 500.
+ */
+export interface TasksSource extends Pick<Inspector, OfInspector | 'listSchedulerEnqueueEvents'> {
+  /** Where the tasks are, without a password: `redis://host:6379/0`, a folder, `memory`. */
+  readonly name: string;
+  /** The folder of an embedded broker. */
+  readonly dataPath?: string | undefined;
+  /** Returns all queues, by name. A queue that is removed meanwhile is left out. */
+  queueInfos(): Promise<readonly QueueView[]>;
+  getQueueInfo(queue: string): Promise<QueueView>;
+  removeQueue(queue: string, force: boolean): Promise<void>;
+  list(
+    queue: string,
+    state: TaskState,
+    page: Required<ListOptions>,
+    group: string | undefined,
+  ): Promise<readonly SourceTask[]>;
+  getTaskInfo(queue: string, id: string): Promise<SourceTask>;
+  /** Requests the run of an active task to stop, and does not wait for an answer. */
+  cancelTask(queue: string, id: string): Promise<void>;
+  servers(): Promise<readonly ServerView[]>;
+  schedulerEntries(): Promise<readonly EntryView[]>;
+  /** Returns what Redis reports about itself; undefined if the tasks are not there. */
+  redisInfo?(): Promise<Readonly<Record<string, string>> | undefined>;
+  /** Returns the next tasks in some states, at most `limit`, from a position of an earlier piece. Without it, pages are read. */
+  scanPiece?(
+    queue: string,
+    states: readonly TaskState[],
+    limit: number,
+    from: ScanPosition | undefined,
+  ): Promise<ScanPiece>;
+}
+
+/** What some brokers have besides the interface. */
+interface BrokerDetails {
+  readonly dataPath?: string | undefined;
+  readonly address?: string;
+  info?(): Promise<Readonly<Record<string, string>>>;
+}
+
+/** Queues that are read in one turn of the event loop. */
+const QUEUES_AT_ONCE = 50;
+
+/** The tasks of a broker. */
+export class BrokerSource extends Inspector implements TasksSource {
+  readonly name: string;
+  readonly dataPath: string | undefined;
+  readonly #broker: Broker & BrokerDetails;
+
+  constructor(broker: Broker & BrokerDetails) {
+    super({ broker });
+    this.#broker = broker;
+    this.dataPath = broker.dataPath;
+    this.name = broker.address ?? broker.dataPath ?? 'memory';
+  }
+
+  /** Leaves out a queue that cannot be read, unless the broker is unavailable or no queue can be read. */
+  async queueInfos(): Promise<readonly QueueInfo[]> {
+    const names = [...(await this.queues())].sort();
+    const infos: QueueInfo[] = [];
+    const failures: unknown[] = [];
+    for (let at = 0; at < names.length; at += QUEUES_AT_ONCE) {
+      if (at > 0) await nextHostTurn();
+      const some = names.slice(at, at + QUEUES_AT_ONCE);
+      for (const one of await Promise.allSettled(some.map((name) => this.getQueueInfo(name)))) {
+        if (one.status === 'fulfilled') infos.push(one.value);
+        else if (!isNotFound(one.reason)) failures.push(one.reason);
+      }
+      if (failures.some(isUnavailable)) break;
+    }
+    const [failure] = failures;
+    if (failures.some(isUnavailable) || (infos.length === 0 && failures.length > 0)) throw failure;
+    return infos;
+  }
+
+  removeQueue(queue: string, force: boolean): Promise<void> {
+    return this.deleteQueue(queue, { force });
+  }
+
+  override async getTaskInfo(queue: string, id: string): Promise<TaskInfo & SourceTask> {
+    requireExistingQueueName('queue', queue);
+    requireText('id', id);
+    return taskOf(await this.#broker.task(queue, id));
+  }
+
+  override async list(
+    queue: string,
+    state: TaskState,
+    { page = 1, pageSize = 30 }: ListOptions = {},
+    group?: string,
+  ): Promise<readonly (TaskInfo & SourceTask)[]> {
+    requireExistingQueueName('queue', queue);
+    const at: Page = { page, size: pageSize };
+    return (await this.#broker.tasks(queue, state, at, group)).map(taskOf);
+  }
+
+  async scanPiece(
+    queue: string,
+    states: readonly TaskState[],
+    limit: number,
+    from: ScanPosition | undefined,
+  ): Promise<ScanPiece> {
+    requireExistingQueueName('queue', queue);
+    const { tasks, next } = await this.#broker.scan(queue, states, limit, from);
+    return { tasks: tasks.map(taskOf), next };
+  }
+
+  async cancelTask(queue: string, id: string): Promise<void> {
+    const { state } = await this.getTaskInfo(queue, id);
+    if (state !== 'active')
+      throw new EscapementError('ERR_TASK_STATE', `task '${id}' is not active, but ${state}`);
+    await this.cancelProcessing(id, { queue, waitMs: 0 });
+  }
+
+  async redisInfo(): Promise<Readonly<Record<string, string>> | undefined> {
+    return await this.#broker.info?.();
+  }
+}
+
+function taskOf(record: TaskRecord): TaskInfo & SourceTask {
+  const { message, progress } = record;
+  return Object.assign(new TaskInfo(record), { uniqueKey: message.uniqueKey, progressJson: progress });
+}
+
+function isNotFound(error: unknown): boolean {
+  return (error as { code?: unknown } | undefined)?.code === 'ERR_QUEUE_NOT_FOUND';
+}

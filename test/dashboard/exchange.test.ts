@@ -1,0 +1,93 @@
+import { createServer, get } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
+import { responseOf, sendToNode, type Outgoing } from '../../src/dashboard/exchange.ts';
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** A response without an end, and the number of its pieces so far. */
+function endless(): { outgoing: Outgoing; pieces: () => number; isOver: () => boolean } {
+  const state = { pieces: 0, isOver: false };
+  const body = async function* (signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    try {
+      while (!signal.aborted) {
+        state.pieces++;
+        yield await Promise.resolve(Buffer.alloc(100_000, 'x'));
+      }
+    } finally {
+      state.isOver = true;
+    }
+  };
+  return {
+    outgoing: { status: 200, headers: {}, body },
+    pieces: () => state.pieces,
+    isOver: () => state.isOver,
+  };
+}
+
+/** Waits until no more pieces are made. */
+async function stalled(pieces: () => number): Promise<number> {
+  for (let before = -1; ;) {
+    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+    if (pieces() === before && before > 0) return before;
+    before = pieces();
+  }
+}
+
+test('a client of a stream that does not read for half a minute is disconnected', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  const { outgoing, pieces, isOver } = endless();
+  const server = createServer((request, response) => {
+    void sendToNode(outgoing, request, response, new AbortController());
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const client = get({ host: '127.0.0.1', port: (server.address() as AddressInfo).port, agent: false });
+  client.on('error', () => undefined);
+  const ended = new Promise((resolve) => {
+    client.on('response', (response) => {
+      response.on('error', resolve); // not read
+    });
+    client.on('close', resolve);
+  });
+  expect(await stalled(pieces)).toBeLessThan(100);
+  vi.advanceTimersByTime(29_000);
+  expect(isOver()).toBe(false);
+  vi.advanceTimersByTime(1_000);
+  await vi.waitFor(() => {
+    expect(isOver()).toBe(true);
+  });
+  client.destroy();
+  await ended;
+});
+
+test('a stream of fetch is made when it is read, and ends if nobody reads for half a minute', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  const { outgoing, pieces } = endless();
+  const controller = new AbortController();
+  const onEnd = vi.fn();
+  const response = responseOf(outgoing, controller, onEnd);
+  expect(pieces()).toBe(0);
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+  expect((await reader.read()).value).toHaveLength(100_000);
+  vi.advanceTimersByTime(29_000);
+  expect((await reader.read()).value).toHaveLength(100_000);
+  expect(pieces()).toBe(2);
+  vi.advanceTimersByTime(30_000);
+  await expect(reader.read()).rejects.toThrow('has not read');
+  expect(controller.signal.aborted).toBe(true);
+  expect(onEnd).toHaveBeenCalledOnce();
+});
+
+test('a stream of fetch ends when its reader cancels it', async () => {
+  const { outgoing, isOver } = endless();
+  const onEnd = vi.fn();
+  const response = responseOf(outgoing, new AbortController(), onEnd);
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+  await reader.read();
+  await reader.cancel();
+  expect(isOver()).toBe(true);
+  expect(onEnd).toHaveBeenCalledOnce();
+});

@@ -1,0 +1,101 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { Client, Server, Task } from 'escapement/tasks';
+import { RedisBroker } from 'escapement/tasks/redis';
+import { RedisProcess } from '../redis/redis-process.ts';
+import { serveBoard } from './serve-dashboard.ts';
+import { allLines, nextEvent, openStream } from './streams.ts';
+
+const TASKS = Number(process.env['DASHBOARD_TASKS'] ?? 60_000);
+
+async function startRedis(): Promise<{ redis: RedisProcess; broker: RedisBroker; client: Client }> {
+  const redis = await RedisProcess.start({ args: ['--slowlog-log-slower-than', '10000'] });
+  const broker = new RedisBroker({ url: redis.url });
+  onTestFinished(async () => {
+    await broker.close();
+    await redis.stop();
+  });
+  return { redis, broker, client: new Client({ broker }) };
+}
+
+test('a search finds 12 of many tasks on Redis, and its scripts take a few milliseconds each', async () => {
+  const { redis, broker, client } = await startRedis();
+  for (let at = 0; at < TASKS; at += 1_000) {
+    const entries = Array.from({ length: Math.min(1_000, TASKS - at) }, (_, nth) => {
+      const isOne = (at + nth) % Math.floor(TASKS / 12) === 7;
+      const task = new Task('mail', { user: at + nth, note: isOne ? 'Needle' : 'x'.repeat(100) });
+      return { task, options: nth % 2 === 0 ? { processInMs: 86_400_000 } : {} };
+    });
+    await client.enqueueMany(entries);
+  }
+  await redis.ask('SLOWLOG RESET', 'CONFIG RESETSTAT');
+  const { send } = await serveBoard({ broker });
+  const startMs = performance.now();
+  const stream = await openStream((await send('/api/session')).port, '/api/search?text=needle', {
+    separator: '\n',
+  });
+  const lines = await allLines(stream);
+  if (TASKS > 100_000)
+    process.stdout.write(
+      `${TASKS} tasks: ${Math.round(performance.now() - startMs)} ms, ${lines.length} lines\n`,
+    );
+  expect(lines.at(-1)).toMatchObject({ scanned: TASKS, total: TASKS, matched: 12, isDone: true });
+  // Some may wait for a processor that another process has.
+  const [slow = ''] = await redis.ask('SLOWLOG LEN');
+  expect(Number(slow.slice(1))).toBeLessThan(TASKS / 10_000);
+  const scripts = /cmdstat_evalsha:.*usec_per_call=([\d.]+)/.exec(
+    (await redis.ask('INFO commandstats')).join(),
+  );
+  expect(Number(scripts?.[1])).toBeLessThan(3_000);
+});
+
+test('a dashboard reports that Redis was killed, and recovers when it is back', async () => {
+  const { redis, broker, client } = await startRedis();
+  await client.enqueue(new Task('a'));
+  const { send } = await serveBoard({ broker });
+  const stream = await openStream((await send('/api/session')).port, '/api/live');
+  expect(await nextEvent(stream)).toMatchObject({ queueCount: 1 });
+  await redis.kill();
+  let event: unknown;
+  do event = await nextEvent(stream);
+  while (!Object.hasOwn(event as object, 'unavailable'));
+  expect(event).toMatchObject({ queues: [{ queue: 'default', counts: { pending: 1 } }] });
+  expect((await send('/api/health')).status).toBe(200);
+  await redis.start();
+  await client.enqueue(new Task('a', null, { queue: 'second' }));
+  do event = await nextEvent(stream);
+  while ((event as { queueCount: number }).queueCount === 0 || Object.hasOwn(event as object, 'unavailable'));
+  expect(event).toMatchObject({ queues: [{ queue: 'second' }] });
+});
+
+test('a run on Redis is shown while it goes on, with its progress, and can be cancelled', async () => {
+  const { broker, client } = await startRedis();
+  const { send, write } = await serveBoard({ broker });
+  const server = new Server({ broker, pollIntervalMs: 10 });
+  let isStarted: () => void = () => undefined;
+  const started = new Promise<void>((resolve) => (isStarted = resolve));
+  await server.start(async (_, run) => {
+    await run.progress({ done: 12_345_678_901 });
+    isStarted();
+    await new Promise((_resolve, reject) => {
+      run.signal.addEventListener('abort', () => {
+        reject(new Error('cancelled'));
+      });
+    });
+  });
+  onTestFinished(() => server.shutdown());
+  await client.enqueue(new Task('long'), { taskId: 'a' });
+  await started;
+  const stream = await openStream((await send('/api/session')).port, '/api/live');
+  let event: unknown;
+  do event = await nextEvent(stream);
+  while ((event as { runCount: number }).runCount === 0);
+  expect(event).toMatchObject({ serverCount: 1, queues: [{ queue: 'default', hasServer: true }] });
+  const { json } = await send('/api/queues/default/tasks/a');
+  expect(json).toMatchObject({ state: 'active', progress: '{"done":12345678901}', actions: ['cancel'] });
+  expect(json).toHaveProperty('run.startedAtMs');
+  expect((await send('/api/servers')).json).toMatchObject([{ runs: [{ taskId: 'a' }] }]);
+  expect((await write('POST', '/api/queues/default/tasks/a/cancel')).status).toBe(204);
+  await expect
+    .poll(async () => (await send('/api/queues/default/tasks/a')).json)
+    .toMatchObject({ state: 'retry', lastError: 'cancelled' });
+});

@@ -1,0 +1,141 @@
+import { expect, test, vi } from 'vitest';
+import { Client, EmbeddedBroker, Inspector, Task } from 'escapement/tasks';
+import type { ChangeLine, SearchLine } from '../../src/dashboard/dashboard-json.ts';
+import { serveBench, serveBoard, tokenHeaders, type Served } from './serve-dashboard.ts';
+import { allLines, openStream } from './streams.ts';
+
+async function search({ send }: Pick<Served, 'send'>, query: string): Promise<SearchLine[]> {
+  const { port } = await send('/api/session');
+  return (await allLines(
+    await openStream(port, `/api/search?${query}`, { separator: '\n' }),
+  )) as SearchLine[];
+}
+
+async function found(served: Pick<Served, 'send'>, query: string): Promise<string[]> {
+  const lines = await search(served, query);
+  expect(lines.at(-1)).toMatchObject({ isDone: true });
+  return lines.flatMap(({ tasks = [] }) => tasks.map(({ id }) => id)).sort();
+}
+
+async function change({ send }: Pick<Served, 'send'>, body: object): Promise<ChangeLine | undefined> {
+  const { port } = await send('/api/session');
+  const headers = { ...(await tokenHeaders(send)), 'content-type': 'application/json' };
+  const options = { separator: '\n', method: 'POST', headers, body: JSON.stringify(body) };
+  return ((await allLines(await openStream(port, '/api/search/change', options))) as ChangeLine[]).at(-1);
+}
+
+test('a search finds text in types, ids, payloads, errors and results, whatever its case', async () => {
+  const bench = await serveBench();
+  const { client, broker, add, lease } = bench;
+  await add('Apple');
+  await client.enqueue(new Task('PEAR:mail', null), { taskId: '1', queue: 'other' });
+  await client.enqueue(new Task('a', { name: 'Crème BRÛLÉE' }), { taskId: '2', group: 'g' });
+  await client.enqueue(new Task('a', Buffer.alloc(200_000, 'x').fill('needle', 65_533, 65_539)), {
+    ...{ taskId: '3', queue: 'big' },
+  });
+  const failing = await lease();
+  await broker.retry(failing, { error: 'Socket Timeout', isFailure: true }, Date.UTC(2027, 0));
+  await add('done', { retentionMs: 1e6, queue: 'third' });
+  const completing = await lease('third');
+  await broker.writeResult(completing, Buffer.from('the RESULT'));
+  await broker.complete(completing);
+  expect(await found(bench, 'text=apple')).toEqual(['Apple']);
+  expect(await found(bench, 'text=pear')).toEqual(['1']);
+  expect(await found(bench, 'type=pear:')).toEqual(['1']);
+  expect(await found(bench, 'text=br%C3%BBl%C3%A9e')).toEqual(['2']);
+  expect(await found(bench, 'payload=NEEDLE')).toEqual(['3']);
+  expect(await found(bench, 'error=timeout')).toEqual(['Apple']);
+  expect(await found(bench, 'result=result&text=done')).toEqual(['done']);
+  expect(await found(bench, 'error=timeout&state=pending')).toEqual([]);
+  expect(await found(bench, 'queue=other&queue=third')).toEqual(['1', 'done']);
+  expect(await found(bench, 'state=retry&state=completed')).toEqual(['Apple', 'done']);
+  const at = bench.clock.wallNow();
+  expect(await found(bench, `from=${at - 1}&to=${at + 1}`)).toEqual(['Apple', 'done']);
+  expect(await found(bench, `to=${at - 1}`)).toEqual([]);
+  expect(await found(bench, 'queue=missing')).toEqual([]);
+});
+
+test.each(['state=none', 'from=x', `text=${'x'.repeat(1_001)}`])(
+  'a search with an invalid filter is refused: %.20s',
+  async (query) => {
+    const { send } = await serveBench();
+    expect(await send(`/api/search?${query}`)).toMatchObject({ status: 400 });
+  },
+);
+
+test('a search over 100 000 tasks finds 12, and holds the event loop for a few milliseconds at a time', async () => {
+  await using broker = await EmbeddedBroker.open();
+  const client = new Client({ broker });
+  for (let at = 0; at < 100_000; at += 1_000) {
+    const entries = Array.from({ length: 1_000 }, (_, nth) => {
+      const payload = { user: at + nth, note: (at + nth) % 9_000 === 0 ? 'Error: needle' : 'x'.repeat(150) };
+      return { task: new Task('mail', payload), options: {} };
+    });
+    await client.enqueueMany(entries);
+  }
+  const served = await serveBoard({ broker });
+  const turns: number[] = [];
+  let isOver = false;
+  let lastMs = performance.now();
+  const turn = (): void => {
+    const nowMs = performance.now();
+    turns.push(nowMs - lastMs);
+    lastMs = nowMs;
+    if (!isOver) setImmediate(turn);
+  };
+  setImmediate(turn);
+  const lines = await search(served, 'text=NEEDLE');
+  isOver = true;
+  expect(lines.at(-1)).toMatchObject({ scanned: 100_000, total: 100_000, matched: 12, isDone: true });
+  turns.sort((a, b) => b - a);
+  expect(turns[Math.ceil(turns.length / 100)]).toBeLessThan(15);
+});
+
+test('a search sends 500 matches, and counts the others', async () => {
+  const bench = await serveBench();
+  for (let nth = 0; nth < 700; nth++) await bench.add(`match ${nth}`);
+  const lines = await search(bench, 'id=match');
+  expect(lines.at(-1)).toMatchObject({ matched: 700, scanned: 700 });
+  expect(lines.flatMap(({ tasks = [] }) => tasks)).toHaveLength(500);
+});
+
+test('a client that leaves ends its search', async () => {
+  const bench = await serveBench();
+  for (let nth = 0; nth < 5_000; nth++) await bench.add(`task ${nth}`);
+  const reads = vi.spyOn(bench.broker, 'scan');
+  const { port } = await bench.send('/api/session');
+  const stream = await openStream(port, '/api/search?text=nothing', { separator: '\n' });
+  await stream.next();
+  stream.leave();
+  await vi.waitFor(async () => {
+    const before = reads.mock.calls.length;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(reads.mock.calls.length).toBe(before);
+  });
+});
+
+test('everything that matches is changed, and what the change refuses is counted', async () => {
+  const bench = await serveBench();
+  for (let nth = 0; nth < 300; nth++) await bench.add(`${nth % 2 === 0 ? 'even' : 'odd'} ${nth}`);
+  await bench.lease();
+  const archive = { filter: { id: 'EVEN' }, change: 'archive' };
+  expect(await change(bench, archive)).toEqual({
+    ...{ scanned: 300, total: 300, matched: 150, changed: 149, refused: 1, isDone: true },
+  });
+  expect(await change(bench, archive)).toMatchObject({ matched: 150, changed: 0, refused: 150 });
+  const run = { filter: { state: ['archived'], text: 'even 1' }, change: 'run' };
+  expect(await change(bench, run)).toMatchObject({ changed: 55, refused: 0 });
+  expect(await change(bench, { filter: {}, change: 'delete' })).toMatchObject({ changed: 299, refused: 1 });
+  expect(await new Inspector({ broker: bench.broker }).getQueueInfo('default')).toMatchObject({ size: 1 });
+});
+
+test.each([
+  {},
+  { filter: {} },
+  { change: 'run' },
+  { filter: [], change: 'run' },
+  { filter: { x: 1 }, change: 'run' },
+])('a change of a search with an invalid body is refused: %j', async (body) => {
+  const { write } = await serveBench();
+  expect(await write('POST', '/api/search/change', body)).toMatchObject({ status: 400 });
+});
