@@ -9,7 +9,7 @@ import { openWorld } from '../test/dashboard/page/world.ts';
 const FOLDER = join(import.meta.dirname, '../docs/images');
 const MOST_BYTES = 150_000;
 /** Until sparklines and charts have something to show. */
-const WARM_UP_MS = 45_000;
+const WARM_UP_MS = 30_000;
 
 interface Picture {
   readonly name: string;
@@ -22,7 +22,7 @@ interface Picture {
 const PICTURES: readonly Picture[] = [
   { name: 'dashboard-overview', hash: '/', height: 550, theme: 'light', wait: 'Queues (' },
   { name: 'dashboard-search', hash: '/search?text=503', height: 640, theme: 'dark', wait: 'tasks scanned' },
-  { name: 'dashboard-timers', hash: '/timers', height: 600, theme: 'light', wait: 'Level 1' },
+  { name: 'dashboard-timers', hash: '/timers', height: 640, theme: 'light', wait: 'Level 1' },
 ];
 
 async function draw(page: Page, { name, height, theme }: Picture): Promise<void> {

@@ -92,7 +92,6 @@ export function TaskTable(props: {
               {isMixed && <th scope="col">Queue</th>}
               {isMixed && <th scope="col">State</th>}
               <th scope="col">Payload</th>
-              <th scope="col">Details</th>
               <th scope="col" class="number">
                 Tries
               </th>
@@ -150,11 +149,11 @@ function TaskCells({ task, isMixed }: { readonly task: TaskJson; readonly isMixe
         </td>
       )}
       <td class="payload" data-label="Payload">
-        <ContentLine content={task.payload} />
-      </td>
-      <td class="details" data-label="Details">
         <div>
-          <Details task={task} />
+          <ContentLine content={task.payload} />
+          <div class="details">
+            <Details task={task} />
+          </div>
         </div>
       </td>
       <td class="number" data-label="Tries">
