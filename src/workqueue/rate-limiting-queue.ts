@@ -115,7 +115,7 @@ const MOST_LOOKED_AT = 1_000;
 const MOST_SHOWN = 100;
 
 /** Yields the keys of the first items that are waiting, and of the first others. */
-function* firstKeys<T>({ waiting, items }: WorkQueueInternals<T>): Generator<unknown> {
+function* firstKeys<T>({ waiting, items }: WorkQueueInternals<T>): Generator {
   let left = MOST_LOOKED_AT;
   for (const { key } of waiting?.rows() ?? []) {
     if (left-- <= 0) break;

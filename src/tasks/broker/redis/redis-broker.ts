@@ -25,6 +25,7 @@ import { closeListeners, NOTIFICATIONS } from './notifications.ts';
 import { QUEUE_ADMINISTRATION } from './queue-administration.ts';
 import { RedisAccess } from './redis-access.ts';
 import { repair } from './repair.ts';
+import { SCAN } from './scan.ts';
 import { SETTLING } from './settle.ts';
 import { TASK_ADMINISTRATION } from './task-administration.ts';
 import { RedisTransfer } from './transfer.ts';
@@ -63,6 +64,7 @@ const OPERATIONS: Operations<RedisAccess> = {
   ...NOTIFICATIONS,
   ...MEMBERS,
   ...INSPECTION,
+  ...SCAN,
   ...TASK_ADMINISTRATION,
   ...QUEUE_ADMINISTRATION,
   ...LIMITS,

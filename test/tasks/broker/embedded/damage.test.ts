@@ -281,6 +281,35 @@ describe('damage that comes while the broker is open', () => {
     },
   );
 
+  test('a scan leaves a task out whose payload is damaged, and changes nothing', async () => {
+    const files = new RecordingFileSystem();
+    const broker = await open(files, []);
+    await broker.enqueue(newTask({ id: 'large', payload: large }));
+    for (const id of ['a', 'b'])
+      await broker.enqueue(newTask({ id, payload: new Uint8Array(2_000).fill(7) }));
+    const [path = ''] = [...files.disk.keys()];
+    await damage(files, path, (files.disk.get(path) ?? Buffer.of()).indexOf(large) + 700);
+    const { tasks, next } = await broker.scan(QUEUE, ['pending'], 10);
+    expect(next).toBeUndefined();
+    expect(tasks.map(({ message }) => [message.id, message.payload.length, message.payload[0]])).toEqual([
+      ['a', 2_000, 7],
+      ['b', 2_000, 7],
+    ]);
+    expect((await broker.queueStats(QUEUE)).counts.pending).toBe(3);
+    await broker.close();
+  });
+
+  test('a piece of a scan reads a limited number of bytes from the disk', async () => {
+    const broker = await open(new RecordingFileSystem(), []);
+    const payload = new Uint8Array(400_000);
+    await broker.enqueueMany(Array.from({ length: 7 }, () => newTask({ payload })));
+    const { tasks, next } = await broker.scan(QUEUE, ['pending'], 100);
+    expect(tasks).toHaveLength(3);
+    const rest = await broker.scan(QUEUE, ['pending'], 100, next);
+    expect(rest.tasks).toHaveLength(3);
+    await broker.close();
+  });
+
   test('compaction writes the tasks of a damaged record again, from memory', async () => {
     const files = new RecordingFileSystem();
     const events: CorruptionEvent[] = [];
