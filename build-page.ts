@@ -4,8 +4,16 @@ import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { build, type BuildOptions, type Metafile } from 'esbuild';
 import type { Options } from 'tsup';
-import type { PageAsset } from './src/dashboard/page-assets.ts';
 import { addBundledFile } from './third-party-licenses.ts';
+
+/** A file of the page. */
+export interface PageAsset {
+  /** `index.html`, or a name with the hash of the content. */
+  readonly name: string;
+  /** For the header `content-type`. */
+  readonly type: string;
+  readonly gzipped: Uint8Array;
+}
 
 type Plugin = NonNullable<Options['esbuildPlugins']>[number];
 

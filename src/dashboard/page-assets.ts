@@ -1,11 +1,6 @@
-/** A file of the page. */
-export interface PageAsset {
-  /** `index.html`, or a name with the hash of the content. */
-  readonly name: string;
-  /** For the header `content-type`. */
-  readonly type: string;
-  readonly gzipped: Uint8Array;
-}
+import type { PageAsset } from '../../build-page.ts';
+
+export type { PageAsset };
 
 /**
  * Returns the files of the page. In the package, the build has replaced this module by those files (`build-page.ts`); here, they are
