@@ -26,7 +26,7 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /** How the page and the stand-alone wheels are bundled. */
-export const PAGE_OPTIONS = {
+const PAGE_OPTIONS = {
   bundle: true,
   minify: true,
   format: 'esm',
@@ -122,5 +122,31 @@ ${rows.join(',\n')}
 export function readPageAssets() {
   return Promise.resolve(FILES.map(([name, type, base64]) => ({ name, type, gzipped: Buffer.from(base64, 'base64') })));
 }
+`;
+}
+
+/** The wheels as one HTML file that needs nothing else: a timer of this library runs in it. */
+export async function buildWheelPage(): Promise<string> {
+  const { outputFiles } = await build({
+    ...PAGE_OPTIONS,
+    entryPoints: [page('wheel-demo.tsx'), page('page.css')],
+    outdir: 'out',
+    write: false,
+  });
+  const file = (end: string): string => outputFiles.find(({ path }) => path.endsWith(end))?.text ?? '';
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>A timer in your browser, and its wheels</title>
+<style>${file('.css')}</style>
+</head>
+<body>
+<div id="root"></div>
+<script type="module">${file('.js').replaceAll('</script', '<\\/script')}</script>
+</body>
+</html>
 `;
 }

@@ -1,7 +1,8 @@
+type CallLater = (callback: (argument: () => void) => void, argument: () => void) => void;
+
 /** Read when the module loads: a test's fake timers must not be able to swallow what is called there. */
-const { setImmediate, setTimeout } = globalThis as Partial<typeof globalThis>;
-const afterIo: (callback: (argument: () => void) => void, argument: () => void) => void =
-  setImmediate ?? ((callback, argument) => setTimeout?.(callback, 0, argument));
+const { setImmediate, setTimeout } = globalThis as Partial<typeof globalThis> & { setImmediate?: CallLater };
+const afterIo: CallLater = setImmediate ?? ((callback, argument) => setTimeout?.(callback, 0, argument));
 
 let pending = 0;
 

@@ -62,7 +62,9 @@ function copiedBytes(bytes: number, oldBytes: number): number {
 
 /** Returns undefined where the host has no such memory. */
 function newSharedMemory(bytes: number): SharedMemory | undefined {
-  const { WebAssembly } = globalThis as { WebAssembly?: { Memory: SharedMemoryConstructor } };
+  const { WebAssembly } = globalThis as unknown as {
+    WebAssembly?: { Memory: SharedMemoryConstructor };
+  };
   try {
     const memory =
       WebAssembly && new WebAssembly.Memory({ initial: 0, maximum: MOST_MEMORY_PAGES, shared: true });

@@ -1,0 +1,115 @@
+import type { ErrorJson, SessionJson } from '../dashboard-json.ts';
+
+/** Why a request failed, as a sentence for people; `status` 0 if there was no response. */
+export class Failure extends Error {
+  override readonly name = 'Failure';
+  readonly status: number;
+
+  constructor(message: string, status: number) {
+    super(message);
+    this.status = status;
+  }
+}
+
+export type Query = Readonly<Record<string, string | number | readonly string[] | undefined>>;
+
+/** The path of an API with each part encoded: names of queues and ids of tasks may hold anything. */
+export function path(...parts: readonly string[]): string {
+  return parts.map(encodeURIComponent).join('/');
+}
+
+/** `a=1&b=x&b=y`, without what is undefined or empty. */
+export function queryText(query: Query): string {
+  const params = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value === undefined || value === '') continue;
+    if (typeof value === 'object') for (const one of value) params.append(name, one);
+    else params.append(name, String(value));
+  }
+  return params.toString();
+}
+
+export function withQuery(to: string, query: Query): string {
+  const text = queryText(query);
+  return text === '' ? to : `${to}?${text}`;
+}
+
+/** Reads JSON from `api/…`. */
+export async function getJson<T>(to: string, signal?: AbortSignal): Promise<T> {
+  const response = await send(to, { signal: signal ?? null });
+  return (await response.json()) as T;
+}
+
+let token = '';
+
+/** Starts the session: what it may do, and the token of its writes. */
+export async function openSession(): Promise<SessionJson> {
+  const session = await getJson<SessionJson>('session');
+  token = session.token;
+  return session;
+}
+
+/** Changes something; resolves with the JSON of the response, if it has one. */
+export async function write(method: string, to: string, body?: unknown): Promise<unknown> {
+  const response = await sendWrite(method, to, body);
+  return response.status === 204 ? undefined : await response.json();
+}
+
+async function sendWrite(
+  method: string,
+  to: string,
+  body: unknown,
+  signal: AbortSignal | null = null,
+): Promise<Response> {
+  return send(to, {
+    method,
+    headers: { 'content-type': 'application/json', 'x-escapement-token': token },
+    body: body === undefined ? null : JSON.stringify(body),
+    signal,
+  });
+}
+
+/** Reads a response that is one value of JSON a line, as it comes. A request with a body is a write. */
+// eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller names the type of its lines.
+export async function readLines<T>(
+  to: string,
+  onLine: (line: T) => void,
+  signal: AbortSignal,
+  body?: unknown,
+): Promise<void> {
+  const response =
+    body === undefined ? await send(to, { signal }) : await sendWrite('POST', to, body, signal);
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  if (reader === undefined) return;
+  let rest = '';
+  for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
+    const lines = (rest + chunk.value).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) if (line !== '') onLine(JSON.parse(line) as T);
+  }
+  if (rest !== '') onLine(JSON.parse(rest) as T);
+}
+
+async function send(to: string, init: RequestInit): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(`api/${to}`, { credentials: 'same-origin', ...init });
+  } catch (error) {
+    if (init.signal?.aborted === true) throw error;
+    throw new Failure('The server of this dashboard cannot be reached.', 0);
+  }
+  if (response.ok) return response;
+  throw new Failure(await messageOf(response), response.status);
+}
+
+async function messageOf(response: Response): Promise<string> {
+  try {
+    return ((await response.json()) as ErrorJson).message;
+  } catch {
+    return `The server answered with status ${response.status}.`;
+  }
+}
+
+export function messageOfError(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

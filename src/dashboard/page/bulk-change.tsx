@@ -1,0 +1,126 @@
+import type { ComponentChildren, JSX } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { TaskChange } from '../../tasks/task-state.ts';
+import type { ChangeLine, SearchChangeJson, SearchFilter } from '../dashboard-json.ts';
+import { messageOfError, readLines } from './api.ts';
+import { Modal } from './dialog.tsx';
+import { count, plural } from './format.ts';
+import { Problem } from './parts.tsx';
+import { CHANGE_LABELS, reportOf } from './task-table.tsx';
+
+/** Asks, changes everything that matches, and shows how far it is. Closing the dialog stops it. */
+export function BulkChange(props: {
+  readonly change: TaskChange;
+  readonly filter: SearchFilter;
+  readonly matched: number;
+  readonly summary: ComponentChildren;
+  readonly onClose: (hasChanged: boolean) => void;
+}): JSX.Element {
+  const { change, filter, matched, summary, onClose } = props;
+  const [line, setLine] = useState<ChangeLine>();
+  const [error, setError] = useState<string>();
+  const [phase, setPhase] = useState<'asks' | 'runs' | 'ended'>('asks');
+  const leaving = useRef(new AbortController());
+  useEffect(
+    () => () => {
+      leaving.current.abort();
+    },
+    [],
+  );
+  const run = async (): Promise<void> => {
+    setPhase('runs');
+    try {
+      const body: SearchChangeJson = { filter, change };
+      const onLine = (next: ChangeLine): void => {
+        setLine(next);
+        if (next.error !== undefined) setError(next.error.message);
+      };
+      await readLines<ChangeLine>('search/change', onLine, leaving.current.signal, body);
+    } catch (failure) {
+      if (!leaving.current.signal.aborted) setError(messageOfError(failure));
+    }
+    setPhase('ended');
+  };
+  const label = CHANGE_LABELS[change];
+  return (
+    <Modal
+      title={phase === 'asks' ? `${label}: all ${plural(matched, 'task')} that match?` : label}
+      onClose={() => {
+        onClose(phase !== 'asks');
+      }}
+    >
+      <div class="dialog-body">
+        {phase === 'asks' && (
+          <>
+            {summary}
+            <p>
+              {count(matched)} matched when the search ended. What matches when this runs is changed, on every
+              page
+              {change === 'delete' ? ', and cannot be brought back.' : '.'}
+            </p>
+          </>
+        )}
+        {line !== undefined && (
+          <>
+            <progress
+              class="scan"
+              max={Math.max(1, line.total)}
+              value={phase === 'ended' ? Math.max(1, line.total) : line.scanned}
+              aria-label="Tasks scanned"
+            />
+            <p role="status">
+              {reportOf(change, line.changed)}
+              {line.refused > 0 &&
+                ` ${plural(line.refused, 'task')} refused it: the state does not allow it.`}
+              {phase === 'ended' && line.isDone !== true && ' Stopped before the end.'}
+            </p>
+          </>
+        )}
+        {phase === 'runs' && line === undefined && <p role="status">Starting.</p>}
+        {error !== undefined && <Problem message={error} />}
+      </div>
+      <div class="actions">
+        {phase === 'asks' && (
+          <>
+            <button
+              type="button"
+              onClick={() => {
+                onClose(false);
+              }}
+            >
+              Keep as it is
+            </button>
+            <button
+              type="button"
+              class={change === 'delete' ? 'danger' : 'primary'}
+              onClick={() => void run()}
+            >
+              {label} all
+            </button>
+          </>
+        )}
+        {phase === 'runs' && (
+          <button
+            type="button"
+            onClick={() => {
+              leaving.current.abort();
+            }}
+          >
+            Stop
+          </button>
+        )}
+        {phase === 'ended' && (
+          <button
+            type="button"
+            class="primary"
+            onClick={() => {
+              onClose(true);
+            }}
+          >
+            Close
+          </button>
+        )}
+      </div>
+    </Modal>
+  );
+}

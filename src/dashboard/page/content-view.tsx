@@ -1,0 +1,112 @@
+import type { JSX } from 'preact';
+import { useMemo, useState } from 'preact/hooks';
+import type { ContentJson } from '../dashboard-json.ts';
+import { notify } from './dialog.tsx';
+import { bytes, clipped, visible } from './format.ts';
+import { bytesOfBase64, hexRows, prettyTokens, type Token } from './json-text.ts';
+import { Tag } from './parts.tsx';
+
+/** More tokens than that are not coloured: each is an element. */
+const MAX_COLOURED = 5_000;
+/** Bytes that are drawn as hexadecimal. */
+const MAX_HEX = 64 * 1024;
+
+/** Payload or result: JSON token by token, other text as it is, other bytes as hexadecimal. Always text nodes. */
+export function ContentView({
+  content,
+  name,
+}: {
+  readonly content: ContentJson;
+  readonly name: string;
+}): JSX.Element {
+  const { text, base64 } = content;
+  const tokens = useMemo(() => (text === undefined ? undefined : prettyTokens(text)), [text]);
+  const canHex = content.text !== undefined || base64 !== undefined;
+  const [view, setView] = useState<'text' | 'hex'>('text');
+  const isHex = view === 'hex' || text === undefined;
+  const size = content.bytes ?? text?.length ?? 0;
+  if (size === 0) return <p class="faint pad">Empty</p>;
+  return (
+    <div class="content">
+      <div class="content-head">
+        <Tag>{text === undefined ? 'binary' : tokens === undefined ? 'text' : 'JSON'}</Tag>
+        {content.bytes !== undefined && <span class="faint">{bytes(content.bytes)}</span>}
+        {content.isCut && <Tag tone="warn">only the beginning is shown</Tag>}
+        <span class="spring" />
+        {text !== undefined && canHex && (
+          <button
+            type="button"
+            class="small"
+            aria-pressed={view === 'hex'}
+            onClick={() => {
+              setView(view === 'hex' ? 'text' : 'hex');
+            }}
+          >
+            Hex
+          </button>
+        )}
+        <CopyButton text={text ?? base64 ?? ''} name={text === undefined ? `${name} as base64` : name} />
+      </div>
+      {/* Focusable, so that the keyboard can scroll it. */}
+      <pre tabIndex={0} aria-label={name}>
+        {isHex ? <Hex content={content} /> : tokens === undefined ? text : <Tokens tokens={tokens} />}
+      </pre>
+    </div>
+  );
+}
+
+function Tokens({ tokens }: { readonly tokens: readonly Token[] }): JSX.Element {
+  if (tokens.length > MAX_COLOURED) return <>{tokens.map(({ text }) => text).join('')}</>;
+  return (
+    <>
+      {tokens.map(({ kind, text }, index) =>
+        kind === 'plain' ? (
+          text
+        ) : (
+          <span key={index} class={`token-${kind}`}>
+            {text}
+          </span>
+        ),
+      )}
+    </>
+  );
+}
+
+function Hex({ content }: { readonly content: ContentJson }): JSX.Element {
+  const all =
+    content.base64 === undefined ? new TextEncoder().encode(content.text) : bytesOfBase64(content.base64);
+  const rest = all.length - MAX_HEX;
+  return (
+    <>
+      {hexRows(all.subarray(0, MAX_HEX))}
+      {rest > 0 && `\n… ${rest} more bytes`}
+    </>
+  );
+}
+
+export function CopyButton({ text, name }: { readonly text: string; readonly name: string }): JSX.Element {
+  const copy = async (): Promise<void> => {
+    try {
+      await navigator.clipboard.writeText(text);
+      notify(`Copied ${name}.`);
+    } catch {
+      notify('This browser refuses to copy: it allows that for HTTPS and localhost only.');
+    }
+  };
+  return (
+    <button type="button" class="small" aria-label={`Copy ${name}`} onClick={() => void copy()}>
+      Copy
+    </button>
+  );
+}
+
+/** The beginning of a content on one line, in a list. */
+export function ContentLine({ content }: { readonly content: ContentJson }): JSX.Element {
+  if (content.bytes === 0) return <span class="faint">empty</span>;
+  if (content.text === undefined) {
+    return (
+      <span class="faint">{content.bytes === undefined ? 'binary' : `${bytes(content.bytes)}, binary`}</span>
+    );
+  }
+  return <bdi class="mono line">{visible(clipped(content.text.replaceAll(/\s+/g, ' '), 200))}</bdi>;
+}

@@ -1,0 +1,124 @@
+import type { ComponentChildren, JSX } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { messageOfError } from './api.ts';
+import { visible } from './format.ts';
+
+/** Questions before a change, and what came of it. */
+
+export interface Question {
+  readonly title: string;
+  readonly body: ComponentChildren;
+  /** What the button that does it says. */
+  readonly verb: string;
+  readonly isDangerous?: boolean;
+  /** Does it; what it returns is shown to the reader. */
+  readonly act: () => Promise<string>;
+}
+
+type Show<T> = (shown: T) => void;
+let showQuestion: Show<Question> = () => undefined;
+let showNotice: Show<Notice> = () => undefined;
+
+interface Notice {
+  readonly text: string;
+  readonly isError: boolean;
+}
+
+/** Asks; and does it if the reader agrees. */
+export function ask(question: Question): void {
+  showQuestion(question);
+}
+
+/** Does something at once and reports it. */
+export async function perform(act: () => Promise<string>): Promise<void> {
+  try {
+    showNotice({ text: await act(), isError: false });
+  } catch (error) {
+    showNotice({ text: messageOfError(error), isError: true });
+  }
+}
+
+export function notify(text: string): void {
+  showNotice({ text, isError: false });
+}
+
+/** A modal dialog: the browser keeps the focus in it, and gives it back. */
+export function Modal(props: {
+  readonly title: string;
+  readonly onClose: () => void;
+  readonly children: ComponentChildren;
+}): JSX.Element {
+  const element = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    element.current?.showModal();
+  }, []);
+  return (
+    <dialog ref={element} onClose={props.onClose} aria-labelledby="dialog-title">
+      <h2 id="dialog-title">{props.title}</h2>
+      {props.children}
+    </dialog>
+  );
+}
+
+/** Where questions and notices appear. */
+export function Dialogs(): JSX.Element {
+  const [question, setQuestion] = useState<Question>();
+  const [notices, setNotices] = useState<readonly Notice[]>([]);
+  useEffect(() => {
+    showQuestion = setQuestion;
+    showNotice = (notice) => {
+      setNotices((before) => [...before.slice(-2), notice]);
+      setTimeout(
+        () => {
+          setNotices((before) => before.filter((other) => other !== notice));
+        },
+        notice.isError ? 12_000 : 5_000,
+      );
+    };
+  }, []);
+  return (
+    <>
+      {question !== undefined && (
+        <Confirm
+          question={question}
+          onClose={() => {
+            setQuestion(undefined);
+          }}
+        />
+      )}
+      <div class="notices" role="status" aria-live="polite">
+        {notices.map((notice, index) => (
+          <p key={index} class={notice.isError ? 'notice bad' : 'notice'}>
+            {visible(notice.text)}
+          </p>
+        ))}
+      </div>
+    </>
+  );
+}
+
+function Confirm({
+  question,
+  onClose,
+}: {
+  readonly question: Question;
+  readonly onClose: () => void;
+}): JSX.Element {
+  const agree = (): void => {
+    onClose();
+    void perform(question.act);
+  };
+  return (
+    <Modal title={question.title} onClose={onClose}>
+      <div class="dialog-body">{question.body}</div>
+      <div class="actions">
+        <button type="button" onClick={onClose}>
+          Keep as it is
+        </button>
+        <button type="button" class={question.isDangerous === true ? 'danger' : 'primary'} onClick={agree}>
+          {question.verb}
+        </button>
+      </div>
+    </Modal>
+  );
+}

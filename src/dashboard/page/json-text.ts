@@ -1,0 +1,77 @@
+/*
+ * JSON is shown as its tokens, not as its values: `12345678901234567890` and `1.0` stay what they are, and a key that is there twice
+ * is shown twice.
+ */
+
+export type TokenKind = 'key' | 'string' | 'number' | 'word' | 'plain';
+
+export interface Token {
+  readonly kind: TokenKind;
+  readonly text: string;
+}
+
+const TOKEN = /\s+|"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|[{}[\],:]/y;
+
+/** The tokens of a text, indented; undefined if it is not JSON. */
+export function prettyTokens(text: string): Token[] | undefined {
+  try {
+    JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  return indented(tokensOf(text));
+}
+
+function tokensOf(text: string): string[] {
+  const tokens: string[] = [];
+  TOKEN.lastIndex = 0;
+  for (let match = TOKEN.exec(text); match !== null; match = TOKEN.exec(text)) {
+    const [token] = match;
+    if (!/^\s/.test(token)) tokens.push(token);
+  }
+  return tokens;
+}
+
+function indented(tokens: readonly string[]): Token[] {
+  const out: Token[] = [];
+  const plain = (text: string): number => out.push({ kind: 'plain', text });
+  let depth = 0;
+  const line = (): string => `\n${'  '.repeat(Math.min(depth, 40))}`;
+  tokens.forEach((token, index) => {
+    const next = tokens[index + 1] ?? '';
+    const before = tokens[index - 1] ?? '';
+    if (token === '{' || token === '[') {
+      const isEmpty = next === '}' || next === ']';
+      if (!isEmpty) depth++;
+      plain(isEmpty ? token : token + line());
+    } else if (token === '}' || token === ']') {
+      const isEmpty = before === '{' || before === '[';
+      if (!isEmpty) depth--;
+      plain(isEmpty ? token : line() + token);
+    } else if (token === ',') plain(token + line());
+    else if (token === ':') plain(': ');
+    else out.push({ kind: kindOf(token, next), text: token });
+  });
+  return out;
+}
+
+function kindOf(token: string, next: string): TokenKind {
+  if (token.startsWith('"')) return next === ':' ? 'key' : 'string';
+  return /^[-\d]/.test(token) ? 'number' : 'word';
+}
+
+/** Rows of 16 bytes: offset, hexadecimal, and what is ASCII. */
+export function hexRows(bytes: Uint8Array): string {
+  const rows: string[] = [];
+  for (let offset = 0; offset < bytes.length; offset += 16) {
+    const row = [...bytes.subarray(offset, offset + 16)];
+    const hex = row.map((byte) => byte.toString(16).padStart(2, '0')).join(' ');
+    const ascii = row.map((byte) => (byte > 31 && byte < 127 ? String.fromCharCode(byte) : '·')).join('');
+    rows.push(`${offset.toString(16).padStart(6, '0')}  ${hex.padEnd(47)}  ${ascii}`);
+  }
+  return rows.join('\n');
+}
+
+export function bytesOfBase64(base64: string): Uint8Array {
+  return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+}

@@ -1,0 +1,164 @@
+import { useEffect, useState } from 'preact/hooks';
+import type { LiveJson } from '../dashboard-json.ts';
+
+/*
+ * One event stream for all tabs of a dashboard. HTTP/1.1 allows six connections a host, and a stream takes one for good:
+ *
+ *      tab A (visible) ── holds the Web Lock ── EventSource ── api/live
+ *         │ BroadcastChannel: every event
+ *         ├──► tab B (visible), waits for the lock: gets it when A is hidden or closed
+ *         └──► tab C (hidden): listens to nothing, and requests nothing
+ *
+ * Without `navigator.locks`, which browsers have for HTTPS and localhost only, each visible tab has a stream of its own.
+ */
+
+export type LiveStatus = 'connecting' | 'open' | 'lost';
+
+export interface LiveState {
+  readonly status: LiveStatus;
+  readonly live: LiveJson | undefined;
+}
+
+/** What tabs send each other: an event, that the connection is lost, or a question for the last event. */
+type Message = { readonly live: LiveJson } | { readonly status: LiveStatus } | { readonly hello: true };
+
+/** An event comes every second; a server that is slow to read its broker sends fewer. */
+const SILENCE_MS = 20_000;
+/** Pause before a new attempt, if the browser does not reconnect by itself. */
+const RETRY_MS = 2_000;
+
+let state: LiveState = { status: 'connecting', live: undefined };
+const listeners = new Set<(state: LiveState) => void>();
+const name = `escapement:${location.pathname}`;
+let channel: BroadcastChannel | undefined;
+let source: EventSource | undefined;
+let leaving: AbortController | undefined;
+let silence: ReturnType<typeof setTimeout> | undefined;
+
+/** Runs the stream whenever the tab is visible. */
+export function startLive(): void {
+  document.addEventListener('visibilitychange', follow);
+  addEventListener('pagehide', leave);
+  addEventListener('pageshow', follow);
+  follow();
+}
+
+function follow(): void {
+  if (document.visibilityState === 'hidden') leave();
+  else join();
+}
+
+function join(): void {
+  if (leaving !== undefined) return;
+  const left = new AbortController();
+  leaving = left;
+  expectEvent();
+  // Lib DOM declares both as always there.
+  const locks = navigator.locks as LockManager | undefined;
+  if (locks === undefined) {
+    openSource();
+    return;
+  }
+  channel = new BroadcastChannel(name);
+  channel.onmessage = ({ data }: MessageEvent<Message>) => {
+    hear(data);
+  };
+  channel.postMessage({ hello: true } satisfies Message);
+  const lead = (): Promise<void> =>
+    new Promise((resolve) => {
+      if (left.signal.aborted) resolve();
+      else {
+        openSource();
+        left.signal.addEventListener('abort', () => {
+          resolve();
+        });
+      }
+    });
+  // The request is aborted when the tab is hidden while it waits.
+  locks.request(name, { signal: left.signal }, lead).catch(() => undefined);
+}
+
+function leave(): void {
+  leaving?.abort();
+  leaving = undefined;
+  source?.close();
+  source = undefined;
+  channel?.close();
+  channel = undefined;
+  clearTimeout(silence);
+}
+
+function hear(message: Message): void {
+  if ('live' in message) accept(message.live);
+  else if ('status' in message) change({ ...state, status: message.status });
+  else if (source !== undefined && state.live !== undefined) tell({ live: state.live });
+}
+
+function openSource(): void {
+  source = new EventSource('api/live');
+  source.onmessage = ({ data }: MessageEvent<string>) => {
+    const live = JSON.parse(data) as LiveJson;
+    accept(live);
+    tell({ live });
+  };
+  source.onerror = lose;
+}
+
+function lose(): void {
+  change({ ...state, status: 'lost' });
+  tell({ status: 'lost' });
+  // The browser reconnects after a lost connection, and gives up after an HTTP error.
+  if (source !== undefined && source.readyState !== EventSource.CLOSED) return;
+  const opened = source;
+  setTimeout(() => {
+    if (source === opened && leaving !== undefined && opened !== undefined) openSource();
+  }, RETRY_MS);
+}
+
+function accept(live: LiveJson): void {
+  expectEvent();
+  change({ status: 'open', live });
+}
+
+/** A connection may be lost without an error: a computer that slept, a network that dropped it. */
+function expectEvent(): void {
+  clearTimeout(silence);
+  silence = setTimeout(() => {
+    change({ ...state, status: 'lost' });
+    if (source !== undefined) {
+      source.close();
+      openSource();
+    }
+    expectEvent();
+  }, SILENCE_MS);
+}
+
+function tell(message: Message): void {
+  channel?.postMessage(message);
+}
+
+function change(next: LiveState): void {
+  state = next;
+  listeners.forEach((listener) => {
+    listener(next);
+  });
+}
+
+export function onLive(listener: (state: LiveState) => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+export function liveState(): LiveState {
+  return state;
+}
+
+/** Renders the component again at every event. */
+export function useLive(): LiveState {
+  const [current, setCurrent] = useState(state);
+  useEffect(() => {
+    setCurrent(state);
+    return onLive(setCurrent);
+  }, []);
+  return current;
+}

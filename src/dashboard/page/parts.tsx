@@ -1,0 +1,316 @@
+import type { ComponentChildren, JSX } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import type { TaskState } from '../../tasks/task-state.ts';
+import { clipped, exactTime, isDate, relative, visible } from './format.ts';
+import type { Data } from './use-data.ts';
+
+/** The small things that all pages are made of. */
+
+export const STATE_LABELS: Readonly<Record<TaskState, string>> = {
+  active: 'Active',
+  pending: 'Pending',
+  scheduled: 'Scheduled',
+  retry: 'Retry',
+  archived: 'Archived',
+  completed: 'Completed',
+  aggregating: 'Aggregating',
+};
+
+/** A shape for each state, so that none depends on its colour. */
+const STATE_SHAPES: Readonly<Record<TaskState, string>> = {
+  active: 'M3 1.5 10.5 6 3 10.5Z',
+  pending: 'M6 1.5a4.5 4.5 0 1 0 0 9a4.5 4.5 0 1 0 0-9Z',
+  scheduled: 'M6 1a5 5 0 1 0 0 10a5 5 0 1 0 0-10ZM5.2 2.8h1.5v2.9l2 1.6-.9 1.2L5.2 6.4Z',
+  retry: 'M6 1 11.2 10.5H.8Z',
+  archived: 'M2.4 1 6 4.6 9.6 1 11 2.4 7.4 6 11 9.6 9.6 11 6 7.4 2.4 11 1 9.6 4.6 6 1 2.4Z',
+  completed: 'M4.4 10.4.8 6.8l1.5-1.5 2.1 2.1 5.3-5.6 1.5 1.5Z',
+  aggregating: 'M1 1.5h10v2.2H1zM1 4.9h10v2.2H1zM1 8.3h10v2.2H1z',
+};
+
+export function StateShape({ state }: { readonly state: TaskState }): JSX.Element {
+  return (
+    <svg class={`shape state-${state}`} viewBox="0 0 12 12" width="10" height="10" aria-hidden="true">
+      <path d={STATE_SHAPES[state]} fill="currentColor" fill-rule="evenodd" />
+    </svg>
+  );
+}
+
+export function StateLabel({ state }: { readonly state: TaskState }): JSX.Element {
+  return (
+    <span class="state">
+      <StateShape state={state} />
+      {STATE_LABELS[state]}
+    </span>
+  );
+}
+
+export type Tone = 'plain' | 'good' | 'warn' | 'bad' | 'accent';
+
+export function Tag(props: {
+  readonly tone?: Tone;
+  readonly title?: string;
+  readonly children: ComponentChildren;
+}): JSX.Element {
+  const { tone = 'plain', title, children } = props;
+  return (
+    <span class={`tag ${tone}`} title={title}>
+      {children}
+    </span>
+  );
+}
+
+const clocks = new Set<(nowMs: number) => void>();
+setInterval(() => {
+  if (document.visibilityState === 'hidden') return;
+  for (const set of clocks) set(Date.now());
+}, 1_000);
+
+export function useNow(): number {
+  const [nowMs, setNow] = useState(Date.now());
+  useEffect(() => {
+    clocks.add(setNow);
+    return () => {
+      clocks.delete(setNow);
+    };
+  }, []);
+  return nowMs;
+}
+
+/** A time relative to now; the exact one, in the reader's zone, on hover. */
+export function Time({ atMs }: { readonly atMs: number | undefined }): JSX.Element {
+  const nowMs = useNow();
+  if (atMs === undefined) return <span class="faint">–</span>;
+  return (
+    <time dateTime={isDate(atMs) ? new Date(atMs).toISOString() : ''} title={exactTime(atMs)}>
+      {relative(atMs, nowMs)}
+    </time>
+  );
+}
+
+/** A name that may hold anything, of any length. */
+export function Name({
+  text,
+  mono = false,
+}: {
+  readonly text: string;
+  readonly mono?: boolean;
+}): JSX.Element {
+  const shown = visible(clipped(text, 2_000));
+  return (
+    <bdi class={mono ? 'name mono' : 'name'} title={clipped(shown)}>
+      {shown === '' ? '(empty)' : shown}
+    </bdi>
+  );
+}
+
+export function Icon({ d }: { readonly d: string }): JSX.Element {
+  return (
+    <svg class="icon" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
+      <path
+        d={d}
+        fill="none"
+        stroke="currentColor"
+        stroke-width="1.4"
+        stroke-linecap="round"
+        stroke-linejoin="round"
+      />
+    </svg>
+  );
+}
+
+export function Page(props: {
+  readonly title: ComponentChildren;
+  readonly note?: ComponentChildren;
+  readonly actions?: ComponentChildren;
+  readonly children?: ComponentChildren;
+}): JSX.Element {
+  return (
+    <>
+      <header class="page-head">
+        <div>
+          <h1 tabIndex={-1}>{props.title}</h1>
+          {props.note !== undefined && <p class="note">{props.note}</p>}
+        </div>
+        {props.actions !== undefined && <div class="actions">{props.actions}</div>}
+      </header>
+      {props.children}
+    </>
+  );
+}
+
+export function Card(props: {
+  readonly title?: ComponentChildren;
+  readonly aside?: ComponentChildren;
+  readonly kind?: string;
+  readonly children: ComponentChildren;
+}): JSX.Element {
+  return (
+    <section class={`card ${props.kind ?? ''}`}>
+      {props.title !== undefined && (
+        <header class="card-head">
+          <h2>{props.title}</h2>
+          {props.aside}
+        </header>
+      )}
+      {props.children}
+    </section>
+  );
+}
+
+/** A number with its name; `children` is drawn below it. */
+export function Figure(props: {
+  readonly label: string;
+  readonly value: ComponentChildren;
+  readonly unit?: string;
+  readonly href?: string;
+  readonly tone?: Tone;
+  readonly children?: ComponentChildren;
+}): JSX.Element {
+  const content = (
+    <>
+      <span class="figure-label">{props.label}</span>
+      <span class={`figure-value ${props.tone ?? ''}`}>
+        {props.value}
+        {props.unit !== undefined && <small> {props.unit}</small>}
+      </span>
+      {props.children}
+    </>
+  );
+  return props.href === undefined ? (
+    <div class="figure">{content}</div>
+  ) : (
+    <a class="figure" href={props.href}>
+      {content}
+    </a>
+  );
+}
+
+export function Empty(props: { readonly title: string; readonly children?: ComponentChildren }): JSX.Element {
+  return (
+    <div class="empty">
+      <svg viewBox="0 0 48 48" width="40" height="40" aria-hidden="true">
+        <circle cx="24" cy="24" r="18" />
+        <circle cx="24" cy="24" r="11" />
+        <path d="M24 24V14" />
+      </svg>
+      <p class="empty-title">{props.title}</p>
+      {props.children !== undefined && <p>{props.children}</p>}
+    </div>
+  );
+}
+
+/** Grey lines where content will be. The style sheet shows them only after a moment. */
+export function Skeleton({ lines = 6 }: { readonly lines?: number }): JSX.Element {
+  return (
+    <div class="skeleton" role="status" aria-label="Loading">
+      {Array.from({ length: lines }, (_, index) => (
+        <span key={index} />
+      ))}
+    </div>
+  );
+}
+
+export function Problem({
+  message,
+  retry,
+}: {
+  readonly message: string;
+  readonly retry?: () => void;
+}): JSX.Element {
+  return (
+    <div class="problem" role="alert">
+      <Icon d="M8 1.8 15 14H1Zm0 4.7v3.4m0 1.9v.1" />
+      <p>{visible(message)}</p>
+      {retry !== undefined && (
+        <button type="button" onClick={retry}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** What was read; before that a skeleton; and an error above what was read before it. */
+export function Loaded<T>(props: {
+  readonly of: Data<T>;
+  readonly lines?: number;
+  readonly children: (data: T) => ComponentChildren;
+}): JSX.Element {
+  const { data, error, reload } = props.of;
+  return (
+    <>
+      {error !== undefined && <Problem message={error} retry={reload} />}
+      {data !== undefined && props.children(data)}
+      {data === undefined && error === undefined && <Skeleton lines={props.lines ?? 6} />}
+    </>
+  );
+}
+
+export interface TabItem {
+  readonly id: string;
+  readonly label: ComponentChildren;
+  readonly count?: string;
+  readonly href: string;
+}
+
+/** Links, because every tab has an address. */
+export function Tabs(props: {
+  readonly label: string;
+  readonly items: readonly TabItem[];
+  readonly current: string;
+}): JSX.Element {
+  return (
+    <nav class="tabs" aria-label={props.label}>
+      {props.items.map(({ id, label, count, href }) => (
+        <a key={id} href={href} aria-current={id === props.current ? 'page' : undefined}>
+          {label}
+          {count !== undefined && <span class="tab-count">{count}</span>}
+        </a>
+      ))}
+    </nav>
+  );
+}
+
+export function Pager(props: {
+  readonly page: number;
+  readonly pages: number;
+  readonly href: (page: number) => string;
+}): JSX.Element | null {
+  const { page, pages, href } = props;
+  if (pages <= 1 && page === 1) return null;
+  return (
+    <nav class="pager" aria-label="Pages">
+      {page > 1 ? (
+        <a class="button" href={href(page - 1)} rel="prev">
+          Previous
+        </a>
+      ) : (
+        <span class="button" aria-disabled="true">
+          Previous
+        </span>
+      )}
+      <span>
+        Page {page} of {Math.max(pages, page)}
+      </span>
+      {page < pages ? (
+        <a class="button" href={href(page + 1)} rel="next">
+          Next
+        </a>
+      ) : (
+        <span class="button" aria-disabled="true">
+          Next
+        </span>
+      )}
+    </nav>
+  );
+}
+
+/** A term and its value, in a list of them. */
+export function Fact(props: { readonly term: string; readonly children: ComponentChildren }): JSX.Element {
+  return (
+    <div>
+      <dt>{props.term}</dt>
+      <dd>{props.children}</dd>
+    </div>
+  );
+}

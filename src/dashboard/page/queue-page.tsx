@@ -1,0 +1,336 @@
+import type { JSX } from 'preact';
+import { TASK_STATES, isTaskState, type TaskState } from '../../tasks/task-state.ts';
+import type { ChangedJson, QueueDetailJson, SessionJson, TaskListJson } from '../dashboard-json.ts';
+import { path, withQuery, write } from './api.ts';
+import { ask, perform } from './dialog.tsx';
+import { bytes, clipped, compact, count, duration, percent, plural, rate, visible } from './format.ts';
+import { useLive } from './live.ts';
+import { LimitsEditor } from './limits-editor.tsx';
+import {
+  Card,
+  Empty,
+  Figure,
+  Loaded,
+  Name,
+  Page,
+  Pager,
+  StateLabel,
+  STATE_LABELS,
+  Tabs,
+  Tag,
+} from './parts.tsx';
+import { ratesOf, useRates } from './recent.ts';
+import { go, pageOf, queueHref, to, withChange, type Route } from './route.ts';
+import { Sparkline } from './sparkline.tsx';
+import { Days, Groups, Keys } from './queue-views.tsx';
+import { changesFor, CHANGE_LABELS, reportOf, TaskTable } from './task-table.tsx';
+import { useData, type Data } from './use-data.ts';
+
+const PAGE_SIZE = 25;
+
+const VIEWS = ['keys', 'limits', 'days'] as const;
+type View = (typeof VIEWS)[number];
+const VIEW_LABELS: Readonly<Record<View, string>> = {
+  keys: 'Keys',
+  limits: 'Limits',
+  days: 'Days',
+};
+
+/** One queue: its tasks by state, and everything about it. The tab is in the address: `?state=retry`, `?view=limits`. */
+export function QueuePage(props: {
+  readonly queue: string;
+  readonly route: Route;
+  readonly session: SessionJson;
+}): JSX.Element {
+  const { queue, route, session } = props;
+  const detail = useData<QueueDetailJson>(path('queues', queue));
+  useRates([queue]);
+  const data = detail.data;
+  return (
+    <Page
+      title={
+        <>
+          <Name text={queue} />
+          {data?.queue.isPaused === true && <Tag tone="warn">paused</Tag>}
+          {data?.queue.hasServer === false && <Tag tone="bad">no server works on this queue</Tag>}
+        </>
+      }
+      actions={data !== undefined && <QueueActions queue={queue} detail={detail} session={session} />}
+    >
+      <Loaded of={detail} lines={12}>
+        {(loaded) => (
+          <>
+            <QueueFigures detail={loaded} />
+            <QueueTabs detail={loaded} route={route} />
+            <QueueView {...props} detail={loaded} reload={detail.reload} />
+          </>
+        )}
+      </Loaded>
+    </Page>
+  );
+}
+
+function QueueActions(props: {
+  readonly queue: string;
+  readonly detail: Data<QueueDetailJson>;
+  readonly session: SessionJson;
+}): JSX.Element {
+  const { queue, detail, session } = props;
+  const isPaused = detail.data?.queue.isPaused === true;
+  const turn = isPaused ? 'resume' : 'pause';
+  const can = (action: SessionJson['actions'][number]): boolean => session.actions.includes(action);
+  const setPaused = async (): Promise<string> => {
+    await write('POST', `${path('queues', queue)}/${turn}`);
+    detail.reload();
+    return isPaused ? 'The queue runs again.' : 'The queue is paused: servers take no more tasks from it.';
+  };
+  return (
+    <>
+      {can(turn) && (
+        <button type="button" onClick={() => void perform(setPaused)}>
+          {isPaused ? 'Resume' : 'Pause'}
+        </button>
+      )}
+      {can('delete-queue') && (
+        <button
+          type="button"
+          class="danger quiet"
+          onClick={() => {
+            askDeleteQueue(queue, detail.data);
+          }}
+        >
+          Delete queue
+        </button>
+      )}
+    </>
+  );
+}
+
+function askDeleteQueue(queue: string, detail: QueueDetailJson | undefined): void {
+  const counts = detail?.queue.counts;
+  const all = counts === undefined ? 0 : TASK_STATES.reduce((sum, state) => sum + counts[state], 0);
+  ask({
+    title: `Delete the queue and ${plural(all, 'task')}?`,
+    body: (
+      <>
+        <p>
+          <Name text={queue} />
+        </p>
+        <p>
+          All of its tasks are deleted with it, and cannot be brought back. A queue with active tasks is
+          refused.
+        </p>
+      </>
+    ),
+    verb: 'Delete queue',
+    isDangerous: true,
+    act: async () => {
+      await write('DELETE', `${path('queues', queue)}${all > 0 ? '?force=1' : ''}`);
+      go(to([]));
+      return `Deleted the queue ${clipped(visible(queue), 60)}.`;
+    },
+  });
+}
+
+function QueueFigures({ detail }: { readonly detail: QueueDetailJson }): JSX.Element {
+  const { queue } = detail;
+  const { processed, failed } = ratesOf(queue.queue);
+  const { live } = useLive();
+  const rates = live?.queues.find((one) => one.queue === queue.queue);
+  return (
+    <section class="figures" aria-label="This queue">
+      <Figure label="Processed" value={rate(rates?.processedPerS)} unit="/s">
+        <Sparkline values={processed} label="processed in the last minute" />
+      </Figure>
+      <Figure
+        label="Failed"
+        value={rate(rates?.failedPerS)}
+        unit="/s"
+        tone={(rates?.failedPerS ?? 0) > 0 ? 'bad' : 'plain'}
+      >
+        <Sparkline values={failed} tone="bad" label="failed in the last minute" />
+      </Figure>
+      <Figure label="Latency" value={duration(queue.latencyMs)}>
+        <span class="figure-note">
+          {queue.runnableMs === undefined ? 'next pending task' : `${duration(queue.runnableMs)} if runnable`}
+        </span>
+      </Figure>
+      <Figure
+        label="Held by limits"
+        value={compact((queue.held?.concurrency ?? 0) + (queue.held?.rate ?? 0))}
+      >
+        <span class="figure-note">
+          {compact(queue.held?.concurrency ?? 0)} concurrency, {compact(queue.held?.rate ?? 0)} rate
+        </span>
+      </Figure>
+      <Figure label="Today" value={compact(queue.processed)}>
+        <span class="figure-note">{percent(queue.failed, queue.processed)} failed</span>
+      </Figure>
+      <Figure label="Memory" value={bytes(queue.memoryBytes)} />
+    </section>
+  );
+}
+
+function viewOf(route: Route): TaskState | View {
+  const view = route.query.get('view');
+  const known = VIEWS.find((name) => name === view);
+  const state = route.query.get('state') ?? 'pending';
+  return known ?? (isTaskState(state) ? state : 'pending');
+}
+
+function QueueTabs({
+  detail,
+  route,
+}: {
+  readonly detail: QueueDetailJson;
+  readonly route: Route;
+}): JSX.Element {
+  const { queue } = detail;
+  const states = TASK_STATES.map((state) => ({
+    id: state,
+    label: <StateLabel state={state} />,
+    count: compact(queue.counts[state]),
+    href: queueHref(queue.queue, { state }),
+  }));
+  const views = VIEWS.map((view) => ({
+    id: view,
+    label: VIEW_LABELS[view],
+    href: queueHref(queue.queue, { view }),
+  }));
+  return <Tabs label="Tasks by state, and more" items={[...states, ...views]} current={viewOf(route)} />;
+}
+
+function QueueView(props: {
+  readonly queue: string;
+  readonly route: Route;
+  readonly session: SessionJson;
+  readonly detail: QueueDetailJson;
+  readonly reload: () => void;
+}): JSX.Element {
+  const { queue, route, session, detail } = props;
+  const view = viewOf(route);
+  // Aggregating tasks are listed by their groups, and the groups first.
+  if (view === 'aggregating' && !route.query.has('group')) return <Groups detail={detail} />;
+  if (isTaskState(view)) return <TasksInState key={view} {...props} state={view} />;
+  if (view === 'keys') return <Keys queue={queue} route={route} />;
+  if (view === 'days') return <Days detail={detail} />;
+  return <LimitsEditor queue={queue} limits={detail.limits} session={session} onChanged={props.reload} />;
+}
+
+function TasksInState(props: {
+  readonly queue: string;
+  readonly state: TaskState;
+  readonly route: Route;
+  readonly session: SessionJson;
+  readonly detail: QueueDetailJson;
+  readonly reload: () => void;
+}): JSX.Element {
+  const { queue, state, route, session } = props;
+  const group = route.query.get('group') ?? undefined;
+  const page = pageOf(route);
+  const list = useData<TaskListJson>(
+    withQuery(path('queues', queue, 'tasks'), { state, group, page, size: PAGE_SIZE }),
+  );
+  const reload = (): void => {
+    list.reload();
+    props.reload();
+  };
+  return (
+    <Card>
+      <Loaded of={list} lines={8}>
+        {({ tasks, total }) =>
+          total === 0 && tasks.length === 0 ? (
+            <Empty title={`No ${STATE_LABELS[state].toLowerCase()} tasks`}>{EMPTY_NOTES[state]}</Empty>
+          ) : (
+            <>
+              <div class="list-head">
+                <span>
+                  {plural(total, 'task')}
+                  {group !== undefined && (
+                    <>
+                      {' '}
+                      in the group <Name text={group} />{' '}
+                      <a href={withChange(route, { group: undefined })}>all groups</a>
+                    </>
+                  )}
+                </span>
+                <span class="spring" />
+                <AllActions {...props} total={total} group={group} onDone={reload} />
+              </div>
+              <TaskTable
+                tasks={tasks}
+                session={session}
+                label={`${STATE_LABELS[state]} tasks`}
+                onChanged={reload}
+              />
+              <Pager
+                page={page}
+                pages={Math.ceil(total / PAGE_SIZE)}
+                href={(next) => withChange(route, { page: next })}
+              />
+            </>
+          )
+        }
+      </Loaded>
+    </Card>
+  );
+}
+
+const EMPTY_NOTES: Readonly<Record<TaskState, string>> = {
+  active: 'No server runs a task of this queue now.',
+  pending: 'Nothing waits: every task that is due has been taken.',
+  scheduled: 'No task was enqueued for later.',
+  retry: 'No task has failed and waits for its next try.',
+  archived: 'No task has failed for the last time.',
+  completed: 'Completed tasks are kept only if they have a retention.',
+  aggregating: 'No task waits for its group.',
+};
+
+function AllActions(props: {
+  readonly queue: string;
+  readonly state: TaskState;
+  readonly group: string | undefined;
+  readonly total: number;
+  readonly session: SessionJson;
+  readonly onDone: () => void;
+}): JSX.Element {
+  const { queue, state, group, total, session, onDone } = props;
+  const label = STATE_LABELS[state].toLowerCase();
+  return (
+    <>
+      {changesFor(session, [state]).map((change) => (
+        <button
+          key={change}
+          type="button"
+          class={change === 'delete' ? 'danger quiet' : ''}
+          onClick={() => {
+            ask({
+              title: `${CHANGE_LABELS[change]}: all ${count(total)} ${label} tasks?`,
+              body: (
+                <p>
+                  Every {label} task of <Name text={queue} />
+                  {group !== undefined && ' in this group'}, on all pages.
+                  {change === 'delete' && ' They cannot be brought back.'}
+                </p>
+              ),
+              verb: `${CHANGE_LABELS[change]} all`,
+              isDangerous: change === 'delete',
+              act: async () => {
+                const body = { state, change, ...(group === undefined ? {} : { group }) };
+                const { changed } = (await write(
+                  'POST',
+                  path('queues', queue, 'tasks', 'change'),
+                  body,
+                )) as ChangedJson;
+                onDone();
+                return reportOf(change, changed);
+              },
+            });
+          }}
+        >
+          {CHANGE_LABELS[change]} all
+        </button>
+      ))}
+    </>
+  );
+}

@@ -1,0 +1,80 @@
+import { useEffect, useState } from 'preact/hooks';
+import type { HistoryJson, QueueJson } from '../dashboard-json.ts';
+import { getJson, withQuery } from './api.ts';
+import { onLive } from './live.ts';
+
+/** Rates of the last minute, for sparklines. Read once for each queue that is shown, then extended by the live events. */
+export interface Rates {
+  readonly processed: number[];
+  readonly failed: number[];
+}
+
+const KEPT = 60;
+/** All queues together are kept under this name, which no queue can have. */
+const ALL = '';
+const rates = new Map<string, Rates>();
+const asked = new Set<string>();
+
+onLive(({ status, live }) => {
+  if (status !== 'open' || live === undefined || live.unavailable !== undefined) return;
+  for (const queue of live.queues) extend(queue.queue, queue.processedPerS ?? 0, queue.failedPerS ?? 0);
+  extend(ALL, sumOf(live.queues, 'processedPerS'), sumOf(live.queues, 'failedPerS'));
+});
+
+export function sumOf(queues: readonly QueueJson[], field: 'processedPerS' | 'failedPerS'): number {
+  return queues.reduce((sum, queue) => sum + (queue[field] ?? 0), 0);
+}
+
+function extend(name: string, processed: number, failed: number): void {
+  const known = rates.get(name);
+  if (known === undefined) rates.set(name, { processed: [processed], failed: [failed] });
+  else {
+    known.processed.push(processed);
+    known.failed.push(failed);
+    if (known.processed.length > KEPT) {
+      known.processed.shift();
+      known.failed.shift();
+    }
+  }
+}
+
+const NONE: Rates = { processed: [], failed: [] };
+
+export function ratesOf(queue = ALL): Rates {
+  return rates.get(queue) ?? NONE;
+}
+
+/** Reads the last minute of queues for which it has not been read, one after the other: what a page shows, a few dozen at most. */
+export function useRates(queues: readonly string[]): void {
+  const [, render] = useState(0);
+  const key = queues.join('\n');
+  useEffect(() => {
+    const leaving = new AbortController();
+    const readAll = async (): Promise<void> => {
+      for (const queue of [ALL, ...queues]) {
+        if (leaving.signal.aborted) return;
+        if (asked.has(queue)) continue;
+        asked.add(queue);
+        await readRates(queue, leaving.signal);
+      }
+      render((count) => count + 1);
+    };
+    void readAll();
+    return () => {
+      leaving.abort();
+    };
+  }, [key]);
+}
+
+async function readRates(queue: string, signal: AbortSignal): Promise<void> {
+  try {
+    const { processedPerS, failedPerS } = await getJson<HistoryJson>(
+      withQuery('history', { queue, span: 'minutes' }),
+      signal,
+    );
+    rates.set(queue, { processed: processedPerS.slice(-KEPT), failed: failedPerS.slice(-KEPT) });
+  } catch {
+    // The sparkline grows from the live events, then.
+    asked.delete(queue);
+  }
+}

@@ -1,0 +1,76 @@
+import { useEffect, useState } from 'preact/hooks';
+import { path, queryText, type Query } from './api.ts';
+
+/** Where the reader is: `#/queues/default?state=retry&page=2`. The parts and the query are decoded. */
+export interface Route {
+  readonly parts: readonly string[];
+  readonly query: URLSearchParams;
+}
+
+export function parseHash(hash: string): Route {
+  const [place, query] = splitOnce(hash.replace(/^#\/?/, ''), '?');
+  return {
+    parts: place === '' ? [] : place.split('/').map(decode),
+    query: new URLSearchParams(query),
+  };
+}
+
+function splitOnce(text: string, at: string): [string, string] {
+  const index = text.indexOf(at);
+  return index < 0 ? [text, ''] : [text.slice(0, index), text.slice(index + 1)];
+}
+
+/** A link that was typed by hand may hold a `%` that encodes nothing. */
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+/** `href` of a view. */
+export function to(parts: readonly string[], query: Query = {}): string {
+  const text = queryText(query);
+  return `#/${path(...parts)}${text === '' ? '' : `?${text}`}`;
+}
+
+export function go(href: string): void {
+  location.hash = href;
+}
+
+/** The same view with a part of its query changed. */
+export function withChange(route: Route, change: Query): string {
+  const query: Record<string, readonly string[]> = {};
+  for (const name of new Set(route.query.keys())) query[name] = route.query.getAll(name);
+  return to(route.parts, { ...query, ...change });
+}
+
+/** Replaces the address without an entry in the history of the browser. */
+export function replace(href: string): void {
+  history.replaceState(null, '', href);
+  dispatchEvent(new HashChangeEvent('hashchange'));
+}
+
+export function useRoute(): Route {
+  const [hash, setHash] = useState(location.hash);
+  useEffect(() => {
+    const read = (): void => {
+      setHash(location.hash);
+    };
+    addEventListener('hashchange', read);
+    return () => {
+      removeEventListener('hashchange', read);
+    };
+  }, []);
+  return parseHash(hash);
+}
+
+export const taskHref = (queue: string, id: string): string => to(['queues', queue, 'tasks', id]);
+export const queueHref = (queue: string, query: Query = {}): string => to(['queues', queue], query);
+
+/** The number of a page in the query, from 1. */
+export function pageOf(route: Route): number {
+  const page = Number(route.query.get('page') ?? 1);
+  return Number.isInteger(page) && page > 0 ? page : 1;
+}

@@ -1,0 +1,291 @@
+import type { JSX } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { TASK_STATES, isTaskState, type TaskChange } from '../../tasks/task-state.ts';
+import {
+  MAX_MATCHES,
+  type SearchFilter,
+  type SearchLine,
+  type SessionJson,
+  type TaskJson,
+} from '../dashboard-json.ts';
+import { messageOfError, readLines, withQuery, type Query } from './api.ts';
+import { BulkChange } from './bulk-change.tsx';
+import { count, plural } from './format.ts';
+import { Card, Empty, Name, Page, Pager, Problem } from './parts.tsx';
+import { pageOf, withChange, type Route } from './route.ts';
+import { FILTER_TEXTS, SearchForm } from './search-form.tsx';
+import { changesFor, CHANGE_LABELS, TaskTable } from './task-table.tsx';
+
+const PAGE_SIZE = 50;
+
+/** The filter in an address. */
+function filterOf({ query }: Route): SearchFilter {
+  const texts = FILTER_TEXTS.flatMap((name) => (query.get(name) ? [[name, query.get(name)]] : []));
+  const times = (['from', 'to'] as const).flatMap((name) => {
+    const ms = Number(query.get(name) ?? '');
+    return query.has(name) && Number.isFinite(ms) ? [[name, ms]] : [];
+  });
+  const state = query.getAll('state').filter(isTaskState);
+  const queue = query.getAll('queue');
+  return {
+    ...(Object.fromEntries([...texts, ...times]) as SearchFilter),
+    ...(state.length > 0 ? { state } : {}),
+    ...(queue.length > 0 ? { queue } : {}),
+  };
+}
+
+const queryOf = (filter: SearchFilter): Query => ({ ...filter });
+const isEmpty = (filter: SearchFilter): boolean => Object.keys(filter).length === 0;
+
+interface Found {
+  readonly tasks: readonly TaskJson[];
+  readonly line: SearchLine;
+  readonly isRunning: boolean;
+  readonly error?: string;
+}
+
+const NOTHING: SearchLine = { scanned: 0, total: 0, matched: 0 };
+
+/** Searches whenever the filter in the address changes, and shows what has been found while it goes on. */
+export function SearchPage({
+  route,
+  session,
+}: {
+  readonly route: Route;
+  readonly session: SessionJson;
+}): JSX.Element {
+  const filter = filterOf(route);
+  const key = JSON.stringify(filter);
+  const [runs, setRuns] = useState(0);
+  const [found, setFound] = useState<Found>();
+  const stop = useRef<AbortController | undefined>(undefined);
+  useEffect(() => {
+    if (isEmpty(filter)) {
+      setFound(undefined);
+      return undefined;
+    }
+    const leaving = new AbortController();
+    stop.current = leaving;
+    void search(filter, leaving.signal, setFound);
+    return () => {
+      leaving.abort();
+    };
+  }, [key, runs]);
+  const again = (): void => {
+    setRuns((number) => number + 1);
+  };
+  return (
+    <Page title="Search" note="Finds tasks by type, id, payload, error and result, in every state.">
+      <SearchForm key={key} filter={filter} />
+      {found === undefined ? (
+        <Empty title="What are you looking for?">
+          A word of the payload, a part of an error, an id. Press <kbd>/</kbd> on any page to come here.
+        </Empty>
+      ) : (
+        <Results
+          found={found}
+          filter={filter}
+          route={route}
+          session={session}
+          onStop={() => stop.current?.abort()}
+          onAgain={again}
+        />
+      )}
+    </Page>
+  );
+}
+
+async function search(
+  filter: SearchFilter,
+  signal: AbortSignal,
+  show: (found: Found) => void,
+): Promise<void> {
+  let found: Found = { tasks: [], line: NOTHING, isRunning: true };
+  let frame = 0;
+  const change = (next: Found): void => {
+    found = next;
+    // Lines may come faster than a screen shows them.
+    cancelAnimationFrame(frame);
+    frame = requestAnimationFrame(() => {
+      show(next);
+    });
+  };
+  show(found);
+  try {
+    await readLines<SearchLine>(
+      withQuery('search', queryOf(filter)),
+      (line) => {
+        const tasks = line.tasks === undefined ? found.tasks : [...found.tasks, ...line.tasks];
+        change({ ...found, tasks, line, ...(line.error === undefined ? {} : { error: line.error.message }) });
+      },
+      signal,
+    );
+    change({ ...found, isRunning: false });
+  } catch (error) {
+    // Stopped by the reader: what was found stays. After a new search, nobody sees it.
+    if (signal.aborted) change({ ...found, isRunning: false });
+    else change({ ...found, isRunning: false, error: messageOfError(error) });
+  }
+}
+
+function Results(props: {
+  readonly found: Found;
+  readonly filter: SearchFilter;
+  readonly route: Route;
+  readonly session: SessionJson;
+  readonly onStop: () => void;
+  readonly onAgain: () => void;
+}): JSX.Element {
+  const { found, route, session, onAgain } = props;
+  const { tasks, line, isRunning, error } = found;
+  const page = pageOf(route);
+  const shown = tasks.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE);
+  return (
+    <Card>
+      <div class="list-head">
+        <Summary found={found} />
+        <span class="spring" />
+        {isRunning ? (
+          <button type="button" onClick={props.onStop}>
+            Stop
+          </button>
+        ) : (
+          <>
+            <ChangeAll {...props} />
+            <button type="button" onClick={onAgain}>
+              Search again
+            </button>
+          </>
+        )}
+      </div>
+      {isRunning && (
+        <progress
+          class="scan"
+          max={Math.max(1, line.total)}
+          value={Math.min(line.scanned, line.total)}
+          aria-label="Tasks scanned"
+        />
+      )}
+      {error !== undefined && <Problem message={error} retry={onAgain} />}
+      {shown.length > 0 && (
+        <TaskTable tasks={shown} session={session} label="Tasks that match" isMixed onChanged={onAgain} />
+      )}
+      {tasks.length === 0 && !isRunning && error === undefined && (
+        <Empty title="No task matches">
+          {line.isDone === true
+            ? 'Every task was looked at. '
+            : 'The search was stopped before it was done. '}
+          Try fewer filters: texts are found anywhere in a field, whatever their case.
+        </Empty>
+      )}
+      {line.matched > tasks.length && (
+        <p class="foot">
+          The first {count(Math.min(MAX_MATCHES, tasks.length))} are shown. Actions apply to all{' '}
+          {count(line.matched)}.
+        </p>
+      )}
+      <Pager
+        page={page}
+        pages={Math.ceil(tasks.length / PAGE_SIZE)}
+        href={(next) => withChange(route, { page: next })}
+      />
+    </Card>
+  );
+}
+
+function Summary({ found }: { readonly found: Found }): JSX.Element {
+  const { line, isRunning } = found;
+  return (
+    <span>
+      <strong role="status" aria-live="polite">
+        {isRunning && line.matched === 0 ? 'Searching' : plural(line.matched, 'match', 'matches')}
+      </strong>{' '}
+      <span class="faint">
+        {count(line.scanned)} of {count(Math.max(line.total, line.scanned))} tasks scanned
+        {!isRunning && line.isDone !== true && ', then stopped'}
+      </span>
+    </span>
+  );
+}
+
+/** Actions on everything that matches; only after a search that has seen everything, so that the count is known. */
+function ChangeAll(props: {
+  readonly found: Found;
+  readonly filter: SearchFilter;
+  readonly session: SessionJson;
+  readonly onAgain: () => void;
+}): JSX.Element | null {
+  const { found, filter, session, onAgain } = props;
+  const [change, setChange] = useState<TaskChange>();
+  const { line } = found;
+  if (line.isDone !== true || line.matched === 0) return null;
+  const states = filter.state ?? TASK_STATES;
+  return (
+    <>
+      {changesFor(session, states).map((name) => (
+        <button
+          key={name}
+          type="button"
+          class={name === 'delete' ? 'danger quiet' : ''}
+          onClick={() => {
+            setChange(name);
+          }}
+        >
+          {CHANGE_LABELS[name]} all {count(line.matched)}
+        </button>
+      ))}
+      {change !== undefined && (
+        <BulkChange
+          change={change}
+          filter={filter}
+          matched={line.matched}
+          summary={<FilterText filter={filter} />}
+          onClose={(hasChanged) => {
+            setChange(undefined);
+            if (hasChanged) onAgain();
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+function FilterText({ filter }: { readonly filter: SearchFilter }): JSX.Element {
+  const { state, queue, from, to: until, ...texts } = filter;
+  const date = (ms: number): string => new Date(ms).toLocaleString();
+  return (
+    <dl class="facts">
+      {Object.entries(texts).map(([name, text]) => (
+        <div key={name}>
+          <dt>{name === 'text' ? 'any field' : name} contains</dt>
+          <dd>
+            <Name text={text} />
+          </dd>
+        </div>
+      ))}
+      {state !== undefined && (
+        <div>
+          <dt>state</dt>
+          <dd>{state.join(', ')}</dd>
+        </div>
+      )}
+      {queue !== undefined && (
+        <div>
+          <dt>queue</dt>
+          <dd>
+            <Name text={queue.join(', ')} />
+          </dd>
+        </div>
+      )}
+      {(from !== undefined || until !== undefined) && (
+        <div>
+          <dt>time</dt>
+          <dd>
+            {from !== undefined && `after ${date(from)} `}
+            {until !== undefined && `before ${date(until)}`}
+          </dd>
+        </div>
+      )}
+    </dl>
+  );
+}

@@ -1,0 +1,355 @@
+import type { ComponentChildren, JSX } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import type { SessionJson } from '../dashboard-json.ts';
+import { Dialogs, Modal } from './dialog.tsx';
+import { compact, visible } from './format.ts';
+import { useLive } from './live.ts';
+import { Icon, Name, Tag, Time } from './parts.tsx';
+import type { Route } from './route.ts';
+import { listenToKeys, SHORTCUTS } from './shortcuts.ts';
+import { storedTheme, storeTheme, type Theme } from './theme.ts';
+
+/** What is around every page: navigation, the state of the connection, and the help. */
+
+export interface Destination {
+  readonly path: string;
+  readonly label: string;
+  readonly icon: string;
+  /** Second key after `g`. */
+  readonly key: string;
+  readonly group: 'Tasks' | 'This process';
+  readonly isShown: (session: SessionJson) => boolean;
+}
+
+const tasks = (session: SessionJson): boolean => session.has.tasks;
+
+export const DESTINATIONS: readonly Destination[] = [
+  {
+    path: '',
+    label: 'Overview',
+    key: 'o',
+    group: 'Tasks',
+    isShown: tasks,
+    icon: 'M2 2.5h5v5H2zM9 2.5h5v5H9zM2 9.5h5v4H2zM9 9.5h5v4H9z',
+  },
+  {
+    path: 'search',
+    label: 'Search',
+    key: 's',
+    group: 'Tasks',
+    isShown: tasks,
+    icon: 'M7 2.2a4.8 4.8 0 1 0 0 9.6 4.8 4.8 0 0 0 0-9.6ZM10.5 10.5 14 14',
+  },
+  {
+    path: 'servers',
+    label: 'Servers',
+    key: 'v',
+    group: 'Tasks',
+    isShown: tasks,
+    icon: 'M2.5 2.5h11v4.5h-11zM2.5 9h11v4.5h-11zM5 4.8h.1M5 11.2h.1',
+  },
+  {
+    path: 'schedules',
+    label: 'Schedules',
+    key: 'e',
+    group: 'Tasks',
+    isShown: tasks,
+    icon: 'M2.5 3.5h11v10h-11zM2.5 6.5h11M5.5 1.8v3M10.5 1.8v3',
+  },
+  {
+    path: 'charts',
+    label: 'Charts',
+    key: 'c',
+    group: 'Tasks',
+    isShown: tasks,
+    icon: 'M2 2v12h12M4.5 10.5l3-3.5 2.5 2L14 4.5',
+  },
+  {
+    path: 'health',
+    label: 'Health',
+    key: 'h',
+    group: 'Tasks',
+    isShown: () => true,
+    icon: 'M1.5 8.5h3l2-5 3 9 2-4h3',
+  },
+  {
+    path: 'timers',
+    label: 'Timers',
+    key: 't',
+    group: 'This process',
+    isShown: ({ has }) => has.timers,
+    icon: 'M8 2.5a5.8 5.8 0 1 0 0 11.6 5.8 5.8 0 0 0 0-11.6ZM8 5v3.4l2.2 1.4M6.3 1h3.4',
+  },
+  {
+    path: 'purgatories',
+    label: 'Purgatories',
+    key: 'p',
+    group: 'This process',
+    isShown: ({ has }) => has.purgatories,
+    icon: 'M4 1.8h8M4 14.2h8M4.8 1.8c0 4 6.4 4.4 6.4 12.4M11.2 1.8c0 4-6.4 4.4-6.4 12.4',
+  },
+  {
+    path: 'work-queues',
+    label: 'Work queues',
+    key: 'w',
+    group: 'This process',
+    isShown: ({ has }) => has.workQueues,
+    icon: 'M2 4h8M2 8h8M2 12h5M12 5.5 14.5 8 12 10.5',
+  },
+  {
+    path: 'disk-queues',
+    label: 'Disk queues',
+    key: 'd',
+    group: 'This process',
+    isShown: ({ has }) => has.diskQueues,
+    icon: 'M2.5 4c0-1.2 2.5-2 5.5-2s5.5.8 5.5 2v8c0 1.2-2.5 2-5.5 2s-5.5-.8-5.5-2ZM2.5 4c0 1.2 2.5 2 5.5 2s5.5-.8 5.5-2M2.5 8c0 1.2 2.5 2 5.5 2s5.5-.8 5.5-2',
+  },
+];
+
+export function Shell(props: {
+  readonly session: SessionJson;
+  readonly route: Route;
+  readonly children: ComponentChildren;
+}): JSX.Element {
+  const { session, route } = props;
+  const [isHelpOpen, setHelp] = useState(false);
+  const shown = DESTINATIONS.filter(({ isShown }) => isShown(session));
+  useEffect(
+    () =>
+      listenToKeys(shown, () => {
+        setHelp(true);
+      }),
+    [session],
+  );
+  const closeHelp = (): void => {
+    setHelp(false);
+  };
+  return (
+    <div class="shell">
+      <a
+        class="skip"
+        href="#main"
+        onClick={(event) => {
+          // The hash is the address of the page: the link must not change it.
+          event.preventDefault();
+          document.querySelector<HTMLElement>('h1')?.focus();
+        }}
+      >
+        Skip to the content
+      </a>
+      <Navigation
+        session={session}
+        route={route}
+        shown={shown}
+        openHelp={() => {
+          setHelp(true);
+        }}
+      />
+      <main id="main">
+        <Connection />
+        {props.children}
+      </main>
+      {isHelpOpen && <Help shown={shown} onClose={closeHelp} />}
+      <Dialogs />
+    </div>
+  );
+}
+
+function Brand({ title }: { readonly title: string }): JSX.Element {
+  return (
+    <a class="brand" href="#/">
+      <svg viewBox="0 0 24 24" width="22" height="22" aria-hidden="true">
+        <circle cx="12" cy="12" r="9.4" stroke-dasharray="4.2 3.18" />
+        <circle cx="12" cy="12" r="5.4" />
+        <path d="M12 12V7.4M12 12l2.6 2.2" />
+      </svg>
+      <Name text={title} />
+    </a>
+  );
+}
+
+/** On phones the links of the bottom bar that come first; the rest is in a sheet. */
+const IN_BAR = 4;
+
+function Navigation(props: {
+  readonly session: SessionJson;
+  readonly route: Route;
+  readonly shown: readonly Destination[];
+  readonly openHelp: () => void;
+}): JSX.Element {
+  const { session, route, shown, openHelp } = props;
+  const [isOpen, setOpen] = useState(false);
+  const current = route.parts[0] === 'queues' ? '' : (route.parts[0] ?? '');
+  const place = route.parts.join('/');
+  useEffect(() => {
+    setOpen(false);
+  }, [place]);
+  return (
+    <header class={isOpen ? 'side open' : 'side'}>
+      <Brand title={session.title} />
+      <nav aria-label="Pages">
+        {(['Tasks', 'This process'] as const).map((group) => {
+          const links = shown.filter((link) => link.group === group);
+          if (links.length === 0) return null;
+          return (
+            <div key={group} class="nav-group">
+              <span class="nav-title">{group}</span>
+              {links.map((link) => (
+                <NavLink
+                  key={link.path}
+                  link={link}
+                  isCurrent={link.path === current}
+                  isInBar={shown.indexOf(link) < IN_BAR}
+                />
+              ))}
+            </div>
+          );
+        })}
+        <button
+          type="button"
+          class="more"
+          aria-expanded={isOpen}
+          onClick={() => {
+            setOpen(!isOpen);
+          }}
+        >
+          <Icon d="M2.5 4.5h11M2.5 8h11M2.5 11.5h11" />
+          More
+        </button>
+      </nav>
+      <div class="side-foot">
+        <LiveNote />
+        {session.actions.length === 0 && <Tag>read only</Tag>}
+        <div class="side-tools">
+          <ThemeChoice />
+          <button type="button" class="small" onClick={openHelp} aria-label="Keyboard shortcuts">
+            ?
+          </button>
+        </div>
+        <span class="faint small">escapement {session.version}</span>
+      </div>
+    </header>
+  );
+}
+
+function NavLink(props: {
+  readonly link: Destination;
+  readonly isCurrent: boolean;
+  readonly isInBar: boolean;
+}): JSX.Element {
+  const { link, isCurrent, isInBar } = props;
+  const { live } = useLive();
+  const number =
+    live === undefined
+      ? 0
+      : link.path === 'servers'
+        ? live.serverCount
+        : link.path === 'timers'
+          ? live.pendingTimers
+          : 0;
+  return (
+    <a href={`#/${link.path}`} class={isInBar ? 'in-bar' : ''} aria-current={isCurrent ? 'page' : undefined}>
+      <Icon d={link.icon} />
+      <span>{link.label}</span>
+      {number > 0 && <span class="nav-count">{compact(number)}</span>}
+    </a>
+  );
+}
+
+function LiveNote(): JSX.Element {
+  const { status, live } = useLive();
+  const isGood = status === 'open' && live?.unavailable === undefined;
+  const text = isGood
+    ? 'Live'
+    : status === 'connecting'
+      ? 'Connecting'
+      : status === 'lost'
+        ? 'Connection lost'
+        : 'Broker unreachable';
+  return (
+    <span class={`live-note ${isGood ? 'good' : status === 'connecting' ? '' : 'bad'}`} role="status">
+      <span aria-hidden="true" />
+      {text}
+    </span>
+  );
+}
+
+const THEMES: readonly (readonly [Theme, string])[] = [
+  ['system', 'Auto'],
+  ['light', 'Light'],
+  ['dark', 'Dark'],
+];
+
+function ThemeChoice(): JSX.Element {
+  const [theme, setTheme] = useState(storedTheme());
+  return (
+    <select
+      aria-label="Theme"
+      onChange={({ currentTarget }) => {
+        const chosen = THEMES.find(([name]) => name === currentTarget.value)?.[0] ?? 'system';
+        storeTheme(chosen);
+        setTheme(chosen);
+      }}
+    >
+      {THEMES.map(([name, label]) => (
+        <option key={name} value={name} selected={name === theme}>
+          {label}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** Why what is shown may be old. */
+function Connection(): JSX.Element | null {
+  const { status, live } = useLive();
+  if (status === 'lost') {
+    return (
+      <p class="banner bad" role="alert">
+        <strong>The server of this dashboard cannot be reached.</strong> Trying again.{' '}
+        {live !== undefined && (
+          <>
+            What is shown was read <Time atMs={live.atMs} />.
+          </>
+        )}
+      </p>
+    );
+  }
+  if (live?.unavailable === undefined) return null;
+  return (
+    <p class="banner bad" role="alert">
+      <strong>The broker cannot be reached:</strong> {visible(live.unavailable)}. What is shown was read
+      before that. Trying again.
+    </p>
+  );
+}
+
+function Help({
+  shown,
+  onClose,
+}: {
+  readonly shown: readonly Destination[];
+  readonly onClose: () => void;
+}): JSX.Element {
+  return (
+    <Modal title="Keyboard shortcuts" onClose={onClose}>
+      <dl class="keys">
+        {[...SHORTCUTS, ...shown.map(({ key, label }) => [`g ${key}`, label] as const)].map(
+          ([keys, what]) => (
+            <div key={keys}>
+              <dt>
+                {keys.split(' ').map((key) => (
+                  <kbd key={key}>{key}</kbd>
+                ))}
+              </dt>
+              <dd>{what}</dd>
+            </div>
+          ),
+        )}
+      </dl>
+      <form method="dialog" class="actions">
+        <button class="primary">Close</button>
+      </form>
+    </Modal>
+  );
+}

@@ -1,0 +1,320 @@
+import type { JSX } from 'preact';
+import type { SessionJson, TaskDetailJson } from '../dashboard-json.ts';
+import { path, write } from './api.ts';
+import { ContentView, CopyButton } from './content-view.tsx';
+import { ask, perform } from './dialog.tsx';
+import { clipped, clockTime, duration, exactTime, visible } from './format.ts';
+import {
+  Card,
+  Empty,
+  Fact,
+  Loaded,
+  Name,
+  Page,
+  StateLabel,
+  STATE_LABELS,
+  Tag,
+  Time,
+  useNow,
+} from './parts.tsx';
+import { go, queueHref, to } from './route.ts';
+import { CHANGE_LABELS, Progress } from './task-table.tsx';
+import { useData } from './use-data.ts';
+
+/** Everything that is known of a task, and what can be done with it. */
+export function TaskPage(props: {
+  readonly queue: string;
+  readonly id: string;
+  readonly session: SessionJson;
+}): JSX.Element {
+  const { queue, id } = props;
+  const read = useData<TaskDetailJson>(path('queues', queue, 'tasks', id));
+  const task = read.data;
+  return (
+    <Page
+      title={
+        <>
+          <Name text={task?.type ?? 'Task'} />
+          {task !== undefined && read.status !== 404 && (
+            <span class="head-state">
+              <StateLabel state={task.state} />
+            </span>
+          )}
+          {task?.isOrphaned === true && <Tag tone="bad">server lost</Tag>}
+        </>
+      }
+      note={
+        <span class="crumbs">
+          <a href={queueHref(queue)}>
+            <Name text={queue} />
+          </a>
+          <span aria-hidden="true">/</span>
+          <Name text={id} mono />
+          <CopyButton text={id} name="the id" />
+        </span>
+      }
+      actions={task !== undefined && read.status !== 404 && <TaskActions task={task} reload={read.reload} />}
+    >
+      {read.status === 404 ? (
+        <Empty title="There is no such task any more">
+          It was done without retention, or deleted. <a href={queueHref(queue)}>The tasks of its queue</a>
+        </Empty>
+      ) : (
+        <Loaded of={read} lines={14}>
+          {(loaded) => (
+            <div class="columns">
+              <div>
+                <Card title="Payload" kind="flush">
+                  <ContentView content={loaded.payload} name="the payload" />
+                </Card>
+                {loaded.progress !== undefined && (
+                  <Card title="Progress">
+                    <div class="pad">
+                      <Progress json={loaded.progress} />
+                    </div>
+                  </Card>
+                )}
+                {loaded.lastError !== undefined && <ErrorOf task={loaded} error={loaded.lastError} />}
+                {loaded.result !== undefined && (
+                  <Card title="Result" kind="flush">
+                    <ContentView content={loaded.result} name="the result" />
+                  </Card>
+                )}
+              </div>
+              <div>
+                <Timeline task={loaded} />
+                <Facts task={loaded} />
+                <Headers headers={loaded.headers ?? {}} />
+              </div>
+            </div>
+          )}
+        </Loaded>
+      )}
+    </Page>
+  );
+}
+
+const VERBS = { ...CHANGE_LABELS, cancel: 'Cancel run' } as const;
+const ORDER = ['run', 'archive', 'cancel', 'delete'] as const;
+const REPORTS = {
+  run: 'The task is pending now.',
+  archive: 'The task is archived.',
+  delete: 'The task is deleted.',
+  cancel: 'Its server was asked to cancel the run.',
+} as const;
+
+function TaskActions({
+  task,
+  reload,
+}: {
+  readonly task: TaskDetailJson;
+  readonly reload: () => void;
+}): JSX.Element {
+  const act = async (action: keyof typeof VERBS): Promise<string> => {
+    await write('POST', `${path('queues', task.queue, 'tasks', task.id)}/${action}`);
+    if (action === 'delete') go(queueHref(task.queue, { state: task.state }));
+    else reload();
+    return REPORTS[action];
+  };
+  return (
+    <>
+      {ORDER.filter((action) => task.actions.includes(action)).map((action) => (
+        <button
+          key={action}
+          type="button"
+          class={action === 'delete' || action === 'cancel' ? 'danger quiet' : ''}
+          onClick={() => {
+            if (action === 'run') void perform(() => act(action));
+            else {
+              ask({
+                title: `${VERBS[action]}?`,
+                body: (
+                  <p>
+                    <Name text={task.type} /> in {STATE_LABELS[task.state].toLowerCase()}
+                    {action === 'delete' && ': it cannot be brought back'}.
+                  </p>
+                ),
+                verb: VERBS[action],
+                isDangerous: action !== 'archive',
+                act: () => act(action),
+              });
+            }
+          }}
+        >
+          {VERBS[action]}
+        </button>
+      ))}
+      <a class="button" href={to(['search'], { type: task.type, queue: [task.queue] })}>
+        Similar tasks
+      </a>
+    </>
+  );
+}
+
+function ErrorOf({ task, error }: { readonly task: TaskDetailJson; readonly error: string }): JSX.Element {
+  return (
+    <Card
+      title="Last error"
+      kind="flush error-card"
+      aside={
+        <span class="aside">
+          <Time atMs={task.lastFailedAtMs} />
+          <CopyButton text={error} name="the error" />
+        </span>
+      }
+    >
+      {/* Focusable, so that the keyboard can scroll it. */}
+      <pre tabIndex={0} aria-label="The last error">
+        {clipped(error, 200_000)}
+      </pre>
+    </Card>
+  );
+}
+
+interface Moment {
+  readonly atMs: number;
+  readonly what: string;
+  readonly tone: string;
+}
+
+/** What is known of the life of the task; brokers keep the last failure only, and the number of them. */
+function momentsOf(task: TaskDetailJson): Moment[] {
+  const { lastFailedAtMs, startedAtMs, run, completedAtMs, nextProcessAtMs, deadlineAtMs, expiresAtMs } =
+    task;
+  const started = run?.startedAtMs ?? startedAtMs;
+  const moments: Moment[] = [];
+  const add = (atMs: number | undefined, what: string, tone: string): void => {
+    if (atMs !== undefined) moments.push({ atMs, what, tone });
+  };
+  add(lastFailedAtMs, task.retried > 1 ? `Failed, for the ${ordinal(task.retried)} time` : 'Failed', 'bad');
+  add(task.state === 'active' ? started : undefined, 'This run started', 'accent');
+  add(completedAtMs, 'Completed', 'good');
+  add(
+    task.state === 'active' ? undefined : nextProcessAtMs,
+    task.state === 'retry' ? 'Next try' : 'Due',
+    'accent',
+  );
+  add(run?.deadlineAtMs ?? deadlineAtMs, 'Deadline', 'plain');
+  add(expiresAtMs, 'Removed', 'plain');
+  return moments.sort((a, b) => a.atMs - b.atMs);
+}
+
+function ordinal(number: number): string {
+  const last = number % 10;
+  const isTeen = Math.floor(number / 10) % 10 === 1;
+  const ending = isTeen ? 'th' : (['th', 'st', 'nd', 'rd'][last] ?? 'th');
+  return `${number}${ending}`;
+}
+
+function Timeline({ task }: { readonly task: TaskDetailJson }): JSX.Element {
+  const moments = momentsOf(task);
+  const nowMs = useNow();
+  return (
+    <Card title="Attempts" aside={<span class="aside">{attempts(task)}</span>}>
+      <Tries task={task} />
+      <ol class="timeline">
+        {moments.map(({ atMs, what, tone }) => (
+          <li key={what} class={`${tone} ${atMs > nowMs ? 'ahead' : ''}`}>
+            <span>{what}</span>
+            <span class="faint" title={exactTime(atMs)}>
+              <Time atMs={atMs} /> · {clockTime(atMs)}
+            </span>
+          </li>
+        ))}
+        {moments.length === 0 && (
+          <li class="plain">{task.state === 'pending' ? 'Waits for a server' : 'Nothing yet'}</li>
+        )}
+      </ol>
+    </Card>
+  );
+}
+
+const attempts = (task: TaskDetailJson): string => `${task.retried} of ${task.maxRetry} retries`;
+
+/** A mark for every try that the task may have, if they are few. */
+function Tries({ task }: { readonly task: TaskDetailJson }): JSX.Element | null {
+  if (task.maxRetry > 40) return null;
+  return (
+    <div class="tries" role="img" aria-label={attempts(task)}>
+      {Array.from({ length: task.maxRetry + 1 }, (_, index) => (
+        <span key={index} class={tryKind(task, index)} />
+      ))}
+    </div>
+  );
+}
+
+function tryKind({ state, retried, lastError }: TaskDetailJson, index: number): string {
+  const isLast = index === retried;
+  if (index < retried || (isLast && state === 'archived' && lastError !== undefined)) return 'failed';
+  if (!isLast) return '';
+  if (state === 'completed') return 'done';
+  return state === 'active' ? 'running' : 'next';
+}
+
+function Facts({ task }: { readonly task: TaskDetailJson }): JSX.Element {
+  const { run } = task;
+  const server = run?.server ?? task.server;
+  return (
+    <Card title="Details">
+      <dl class="facts">
+        <Fact term="Queue">
+          <a href={queueHref(task.queue)}>
+            <Name text={task.queue} />
+          </a>
+        </Fact>
+        {task.key !== undefined && (
+          <Fact term="Key">
+            <Name text={task.key} /> <a href={queueHref(task.queue, { view: 'keys' })}>all keys</a>
+          </Fact>
+        )}
+        {task.group !== undefined && task.group !== '' && (
+          <Fact term="Group">
+            <a href={queueHref(task.queue, { state: 'aggregating', group: task.group })}>
+              <Name text={task.group} />
+            </a>
+          </Fact>
+        )}
+        {task.uniqueKey !== undefined && task.uniqueKey !== '' && (
+          <Fact term="Unique lock">
+            <Name text={task.uniqueKey} mono />
+          </Fact>
+        )}
+        {task.state === 'active' && (
+          <Fact term="Lease">
+            {task.isOrphaned === true
+              ? 'expired: its server is lost, and the task will be recovered'
+              : 'held by its server'}
+          </Fact>
+        )}
+        {server !== undefined && (
+          <Fact term="Server">
+            <a href={to(['servers'])}>
+              <Name text={server} mono />
+            </a>
+          </Fact>
+        )}
+        <Fact term="Timeout">{task.timeoutMs === undefined ? 'none' : duration(task.timeoutMs)}</Fact>
+        <Fact term="Deadline">
+          {task.deadlineAtMs === undefined ? 'none' : <Time atMs={task.deadlineAtMs} />}
+        </Fact>
+        <Fact term="Retention">{task.retentionMs === undefined ? 'none' : duration(task.retentionMs)}</Fact>
+      </dl>
+    </Card>
+  );
+}
+
+function Headers({ headers }: { readonly headers: Readonly<Record<string, string>> }): JSX.Element | null {
+  const entries = Object.entries(headers);
+  if (entries.length === 0) return null;
+  return (
+    <Card title="Headers">
+      <dl class="facts">
+        {entries.map(([name, value]) => (
+          <Fact key={name} term={visible(clipped(name, 100))}>
+            <Name text={value} mono />
+          </Fact>
+        ))}
+      </dl>
+    </Card>
+  );
+}

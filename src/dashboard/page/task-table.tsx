@@ -1,0 +1,312 @@
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+import { TASK_CHANGES, type TaskChange } from '../../tasks/task-state.ts';
+import type { SessionJson, TaskJson } from '../dashboard-json.ts';
+import { path, write } from './api.ts';
+import { ContentLine } from './content-view.tsx';
+import { ask } from './dialog.tsx';
+import { clipped, plural, visible } from './format.ts';
+import { Name, StateLabel, StateShape, STATE_LABELS, Tag, Time } from './parts.tsx';
+import { queueHref, taskHref } from './route.ts';
+
+/** Tasks in a table, with a checkbox each, and what can be done with those that are checked. */
+
+export const CHANGE_LABELS: Readonly<Record<TaskChange, string>> = {
+  run: 'Run now',
+  archive: 'Archive',
+  delete: 'Delete',
+};
+
+const DONE: Readonly<Record<TaskChange, string>> = {
+  run: 'Moved to pending',
+  archive: 'Archived',
+  delete: 'Deleted',
+};
+const CHANGES: readonly TaskChange[] = ['run', 'archive', 'delete'];
+
+/** The changes that a session may make to tasks of some states; of one state at least. */
+export function changesFor(session: SessionJson, states: readonly TaskJson['state'][]): TaskChange[] {
+  return CHANGES.filter(
+    (change) =>
+      session.actions.includes(change) &&
+      states.some((state) => !TASK_CHANGES[change].refused.includes(state)),
+  );
+}
+
+export function reportOf(change: TaskChange, changed: number): string {
+  return `${DONE[change]}: ${plural(changed, 'task')}.`;
+}
+
+const keyOf = (task: TaskJson): string => `${task.queue}\n${task.id}`;
+
+export function TaskTable(props: {
+  readonly tasks: readonly TaskJson[];
+  readonly session: SessionJson;
+  readonly label: string;
+  /** Whether they are of several queues and states. */
+  readonly isMixed?: boolean;
+  readonly onChanged: () => void;
+}): JSX.Element {
+  const { tasks, session, isMixed = false } = props;
+  const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
+  const selected = tasks.filter((task) => picked.has(keyOf(task)));
+  const canPick = changesFor(session, ['retry', 'scheduled', 'archived', 'pending', 'completed']).length > 0;
+  const pick = (keys: readonly string[], isPicked: boolean): void => {
+    const next = new Set(picked);
+    keys.forEach((key) => (isPicked ? next.add(key) : next.delete(key)));
+    setPicked(next);
+  };
+  const all = tasks.length > 0 && selected.length === tasks.length;
+  return (
+    <>
+      {selected.length > 0 && (
+        <SelectedBar
+          selected={selected}
+          session={session}
+          onDone={() => {
+            setPicked(new Set());
+            props.onChanged();
+          }}
+        />
+      )}
+      <div class="scroll">
+        <table class={isMixed ? 'rows tasks mixed' : 'rows tasks'} aria-label={props.label}>
+          <thead>
+            <tr>
+              {canPick && (
+                <th scope="col" class="pick">
+                  <input
+                    type="checkbox"
+                    aria-label="Select all tasks of this page"
+                    checked={all}
+                    ref={(box) => {
+                      if (box !== null) box.indeterminate = selected.length > 0 && !all;
+                    }}
+                    onChange={() => {
+                      pick(tasks.map(keyOf), !all);
+                    }}
+                  />
+                </th>
+              )}
+              <th scope="col">Task</th>
+              {isMixed && <th scope="col">Queue</th>}
+              {isMixed && <th scope="col">State</th>}
+              <th scope="col">Payload</th>
+              <th scope="col">Details</th>
+              <th scope="col" class="number">
+                Tries
+              </th>
+              <th scope="col" class="when">
+                When
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {tasks.map((task) => (
+              <tr key={keyOf(task)} class={picked.has(keyOf(task)) ? 'picked' : ''}>
+                {canPick && (
+                  <td class="pick">
+                    <input
+                      type="checkbox"
+                      aria-label={`Select task ${clipped(visible(task.id), 60)}`}
+                      checked={picked.has(keyOf(task))}
+                      onChange={({ currentTarget }) => {
+                        pick([keyOf(task)], currentTarget.checked);
+                      }}
+                    />
+                  </td>
+                )}
+                <TaskCells task={task} isMixed={isMixed} />
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+}
+
+function TaskCells({ task, isMixed }: { readonly task: TaskJson; readonly isMixed: boolean }): JSX.Element {
+  return (
+    <>
+      <td class="task-name">
+        <a class="row-link" data-row href={taskHref(task.queue, task.id)}>
+          <Name text={task.type} />
+        </a>
+        <span class="faint mono small">
+          <Name text={task.id} />
+        </span>
+      </td>
+      {isMixed && (
+        <td class="queue-name" data-label="Queue">
+          <a class="quiet" href={queueHref(task.queue)}>
+            <Name text={task.queue} />
+          </a>
+        </td>
+      )}
+      {isMixed && (
+        <td data-label="State">
+          <StateLabel state={task.state} />
+        </td>
+      )}
+      <td class="payload" data-label="Payload">
+        <ContentLine content={task.payload} />
+      </td>
+      <td class="details" data-label="Details">
+        <div>
+          <Details task={task} />
+        </div>
+      </td>
+      <td class="number" data-label="Tries">
+        <span>
+          {task.retried}
+          <span class="faint">/{task.maxRetry}</span>
+        </span>
+      </td>
+      <td class="when" data-label="When">
+        <WhenOf task={task} />
+      </td>
+    </>
+  );
+}
+
+function Details({ task }: { readonly task: TaskJson }): JSX.Element {
+  return (
+    <>
+      {task.isOrphaned === true && <Tag tone="bad">server lost</Tag>}
+      {task.group !== undefined && task.group !== '' && (
+        <Tag title="Group">
+          <Name text={task.group} />
+        </Tag>
+      )}
+      {task.key !== undefined && (
+        <Tag title="Key">
+          <Name text={task.key} />
+        </Tag>
+      )}
+      {task.state === 'active' && task.progress !== undefined && <Progress json={task.progress} />}
+      {task.lastError !== undefined && (
+        <span class="error-line" title={clipped(visible(task.lastError))}>
+          {visible(clipped(task.lastError, 160))}
+        </span>
+      )}
+      {task.state === 'completed' && task.result !== undefined && <ContentLine content={task.result} />}
+    </>
+  );
+}
+
+/** A bar if the handler reports a share, a number of per cent, or `{ done, total }`; its JSON otherwise. */
+export function Progress({ json }: { readonly json: string }): JSX.Element {
+  const share = shareOf(json);
+  if (share === undefined) return <span class="mono line">{visible(clipped(json, 120))}</span>;
+  const text = `${Math.round(share * 100)} %`;
+  return (
+    <span class="progress" title={clipped(json)}>
+      <progress max={1} value={share} aria-label="Progress" />
+      {text}
+    </span>
+  );
+}
+
+function shareOf(json: string): number | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+  if (typeof value === 'object' && value !== null) {
+    const fields = value as Readonly<Record<string, unknown>>;
+    const done = fields['done'] ?? fields['current'] ?? fields['processed'];
+    const total = fields['total'] ?? fields['of'];
+    if (typeof done === 'number' && typeof total === 'number' && total > 0) return Math.min(1, done / total);
+    value = fields['percent'] ?? fields['progress'];
+  }
+  if (typeof value !== 'number' || value < 0 || value > 100) return undefined;
+  return value <= 1 ? value : value / 100;
+}
+
+/** The time that matters in its state. */
+export function WhenOf({ task }: { readonly task: TaskJson }): JSX.Element {
+  if (task.state === 'active') return <Time atMs={task.startedAtMs} />;
+  if (task.state === 'scheduled' || task.state === 'retry') return <Time atMs={task.nextProcessAtMs} />;
+  if (task.state === 'completed') return <Time atMs={task.completedAtMs} />;
+  if (task.state === 'archived') return <Time atMs={task.lastFailedAtMs} />;
+  return <Time atMs={task.nextProcessAtMs ?? task.lastFailedAtMs} />;
+}
+
+function SelectedBar(props: {
+  readonly selected: readonly TaskJson[];
+  readonly session: SessionJson;
+  readonly onDone: () => void;
+}): JSX.Element {
+  const { selected, session } = props;
+  const states = [...new Set(selected.map(({ state }) => state))];
+  return (
+    <div class="selected-bar" role="region" aria-label="Selected tasks">
+      <strong>{plural(selected.length, 'task')} selected</strong>
+      {states.map((state) => (
+        <span key={state} class="state" title={STATE_LABELS[state]}>
+          <StateShape state={state} />
+        </span>
+      ))}
+      <span class="spring" />
+      {changesFor(session, states).map((change) => (
+        <button
+          key={change}
+          type="button"
+          class={change === 'delete' ? 'danger' : ''}
+          onClick={() => {
+            askChange(change, selected, props.onDone);
+          }}
+        >
+          {CHANGE_LABELS[change]}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+function askChange(change: TaskChange, selected: readonly TaskJson[], onDone: () => void): void {
+  const able = selected.filter(({ state }) => !TASK_CHANGES[change].refused.includes(state));
+  const refused = selected.length - able.length;
+  ask({
+    title: `${CHANGE_LABELS[change]}: ${plural(able.length, 'task')}?`,
+    body: (
+      <>
+        <p>{change === 'delete' ? 'They cannot be brought back.' : 'Their state changes at once.'}</p>
+        {refused > 0 && <p>{plural(refused, 'task')} in a state that refuses this will be left as it is.</p>}
+      </>
+    ),
+    verb: CHANGE_LABELS[change],
+    isDangerous: change === 'delete',
+    act: async () => {
+      const results = await changeEach(change, able);
+      onDone();
+      const failed = results.filter((result) => result !== undefined);
+      const [reason] = failed;
+      if (reason === undefined) return reportOf(change, able.length);
+      throw new Error(
+        `${reportOf(change, able.length - failed.length)} ${plural(failed.length, 'task')} refused it: ${reason}`,
+      );
+    },
+  });
+}
+
+/** One request a task, a few at a time; the reason of each that was refused. */
+async function changeEach(change: TaskChange, tasks: readonly TaskJson[]): Promise<(string | undefined)[]> {
+  const results: (string | undefined)[] = [];
+  const rest = [...tasks];
+  const work = async (): Promise<void> => {
+    for (let task = rest.shift(); task !== undefined; task = rest.shift()) {
+      try {
+        await write('POST', `${path('queues', task.queue, 'tasks', task.id)}/${change}`);
+        results.push(undefined);
+      } catch (error) {
+        results.push(error instanceof Error ? error.message : String(error));
+      }
+    }
+  };
+  await Promise.all([work(), work(), work(), work()]);
+  return results;
+}

@@ -1,0 +1,142 @@
+import { render, type JSX } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { SystemTimer, type TimerId } from '../../timer/system-timer.ts';
+import { compact, duration } from './format.ts';
+import { Figure } from './parts.tsx';
+import { WheelView } from './wheel-view.tsx';
+
+/*
+ * A page of its own, for the documentation: a real timer of this library runs in the reader's browser, and its wheels are drawn as the
+ * dashboard draws them. Nothing is simulated, and nothing is requested.
+ */
+
+const FRAME_MS = 40;
+/** The longest delays that the reader can choose from. */
+const SPANS: readonly (readonly [number, string])[] = [
+  [5_000, '5 seconds'],
+  [60_000, 'a minute'],
+  [600_000, '10 minutes'],
+];
+const STREAM_MS = 100;
+
+/** A timer, and what has become of its timeouts. Coarse ticks, so that an eye can follow the finest wheel. */
+class Bench {
+  readonly timer = new SystemTimer({ name: 'your browser', tickMs: 50, wheelSize: 20 });
+  readonly ids: TimerId[] = [];
+  fired = 0;
+  cancelled = 0;
+  /** How late the last timeouts ran, in milliseconds. */
+  readonly lateness: number[] = [];
+
+  add(many: number, spanMs: number): void {
+    for (let n = 0; n < many; n++) {
+      const delayMs = 50 + spanMs * Math.random() ** 2;
+      this.ids.push(this.timer.schedule(delayMs, this.#fire, performance.now() + delayMs));
+    }
+  }
+
+  cancelAll(): void {
+    for (const id of this.ids.splice(0)) if (this.timer.cancel(id)) this.cancelled++;
+  }
+
+  readonly #fire = (dueMs: number): void => {
+    this.fired++;
+    this.lateness.push(performance.now() - dueMs);
+    if (this.lateness.length > 200) this.lateness.shift();
+  };
+
+  medianLateness(): number {
+    return this.lateness.toSorted((a, b) => a - b)[this.lateness.length >> 1] ?? 0;
+  }
+}
+
+function Demo(): JSX.Element {
+  const bench = useRef(new Bench()).current;
+  const [spanMs, setSpan] = useState(60_000);
+  const [streams, setStreams] = useState(true);
+  const [, render] = useState(0);
+  useEffect(() => {
+    bench.add(400, 60_000);
+    const frame = setInterval(() => {
+      if (document.visibilityState === 'visible') render(performance.now());
+    }, FRAME_MS);
+    return () => {
+      clearInterval(frame);
+    };
+  }, []);
+  useEffect(() => {
+    if (!streams) return undefined;
+    const stream = setInterval(() => {
+      bench.add(2, spanMs);
+    }, STREAM_MS);
+    return () => {
+      clearInterval(stream);
+    };
+  }, [streams, spanMs]);
+  return (
+    <main class="demo">
+      <h1 class="unseen">A timer in your browser, and its wheels</h1>
+      <section class="card">
+        <div class="figures inside">
+          <Figure label="Pending" value={compact(bench.timer.size)} />
+          <Figure label="Fired" value={compact(bench.fired)} />
+          <Figure label="Cancelled" value={compact(bench.cancelled)} />
+          <Figure label="Lateness" value={duration(bench.medianLateness())}>
+            <span class="figure-note">median; a tick is 50 ms</span>
+          </Figure>
+        </div>
+        <WheelView wheels={bench.timer.inspect()} name="your browser" />
+        <div class="list-head demo-tools">
+          {[1, 100, 10_000].map((many) => (
+            <button
+              key={many}
+              type="button"
+              onClick={() => {
+                bench.add(many, spanMs);
+              }}
+            >
+              Add {compact(many)}
+            </button>
+          ))}
+          <label class="inline">
+            within
+            <select
+              onChange={({ currentTarget }) => {
+                setSpan(Number(currentTarget.value));
+              }}
+            >
+              {SPANS.map(([ms, label]) => (
+                <option key={ms} value={ms} selected={ms === spanMs}>
+                  {label}
+                </option>
+              ))}
+            </select>
+          </label>
+          <label class="inline">
+            <input
+              type="checkbox"
+              checked={streams}
+              onChange={({ currentTarget }) => {
+                setStreams(currentTarget.checked);
+              }}
+            />
+            20 a second more
+          </label>
+          <span class="spring" />
+          <button
+            type="button"
+            class="danger quiet"
+            onClick={() => {
+              bench.cancelAll();
+            }}
+          >
+            Cancel all
+          </button>
+        </div>
+      </section>
+    </main>
+  );
+}
+
+const root = document.getElementById('root');
+if (root !== null) render(<Demo />, root);

@@ -1,0 +1,104 @@
+import type { Browser } from 'playwright-core';
+import { Task } from 'escapement/tasks';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { CHROMIUM, launch, openTab, type Tab } from './browser.ts';
+import { openWorld, type World } from './world.ts';
+
+const NO_MORE_MS = 2_500;
+
+describe.skipIf(CHROMIUM === undefined)('live pages of the dashboard', () => {
+  let world: World;
+  let browser: Browser;
+  let tab: Tab;
+
+  beforeAll(async () => {
+    [world, browser] = await Promise.all([openWorld({ rootPath: '/ops/board' }), launch()]);
+    tab = await openTab(browser, world.url);
+  });
+
+  afterAll(async () => {
+    await browser.close();
+    await world.close();
+  });
+
+  const streams = (): number => world.requests.filter((request) => request.endsWith('/api/live')).length;
+  const setVisibility = (state: 'hidden' | 'visible', { page }: Tab = tab): Promise<unknown> =>
+    page.evaluate(
+      `Object.defineProperty(document, 'visibilityState', { value: '${state}', configurable: true });
+       document.dispatchEvent(new Event('visibilitychange'));`,
+    );
+
+  test('a page under a prefix follows what happens', async () => {
+    await tab.sees('Queues (5)');
+    await world.client.enqueue(new Task('one:more', {}), { queue: 'sixth', processInMs: 60_000 });
+    await tab.sees('Queues (6)', 'sixth');
+    expect(tab.problems).toEqual([]);
+  });
+
+  test('several tabs share one stream, and another tab takes over when the one that has it is closed', async () => {
+    const others = [await openTab(browser, world.url), await openTab(browser, world.url)];
+    for (const other of others) await other.sees('Queues (6)');
+    expect(streams()).toBe(1);
+    await tab.page.close();
+    [tab] = others as [Tab, Tab];
+    await world.client.enqueue(new Task('one:more', {}), { queue: 'seventh', processInMs: 60_000 });
+    for (const other of others) await other.sees('Queues (7)');
+    expect(streams()).toBe(2);
+    await others[1]?.page.close();
+  });
+
+  test('a hidden tab requests nothing, and follows again when it is shown', async () => {
+    await tab.view('/queues/default');
+    await tab.sees('default');
+    await setVisibility('hidden');
+    await tab.page.waitForTimeout(200);
+    const before = world.requests.length;
+    await tab.page.waitForTimeout(NO_MORE_MS);
+    expect(world.requests.slice(before)).toEqual([]);
+    await setVisibility('visible');
+    await expect.poll(() => world.requests.length).toBeGreaterThan(before + 1);
+  });
+
+  test('a lost connection is reported, and the page recovers by itself', async () => {
+    await tab.view('/');
+    const restore = await world.cutOff();
+    await tab.sees('The server of this dashboard cannot be reached.');
+    await restore();
+    await tab.page
+      .getByText('The server of this dashboard cannot be reached.')
+      .waitFor({ state: 'detached' });
+    await tab.sees('Queues (7)');
+  });
+
+  test('a broker that cannot be reached is reported, and what was read last stays', async () => {
+    const reading = vi.spyOn(world.broker, 'queues').mockRejectedValue(new Error('connect ECONNREFUSED'));
+    await tab.sees('The broker cannot be reached:', 'Queues (7)');
+    reading.mockRestore();
+    await tab.page.getByText('The broker cannot be reached:').waitFor({ state: 'detached' });
+  });
+});
+
+describe.skipIf(CHROMIUM === undefined)('a read-only dashboard', () => {
+  test('its pages have no buttons that change something', async () => {
+    const [world, browser] = await Promise.all([openWorld({ readOnly: true }), launch()]);
+    try {
+      const tab = await openTab(browser, world.url);
+      for (const [hash, text] of [
+        ['/queues/default?state=retry', 'image:resize'],
+        ['/queues/default/tasks/exact', 'ledger:post'],
+        ['/queues/mail?view=limits', 'at most 8 at a time'],
+        ['/search?text=image', '8 matches'],
+      ] as const) {
+        await tab.view(hash);
+        await tab.sees(text);
+        const buttons = await tab.page.locator('main').getByRole('button').allTextContents();
+        expect(buttons.filter((name) => !/^(Hex|Copy|Search|Search again)$/.test(name))).toEqual([]);
+        expect(await tab.page.locator('main table').getByRole('checkbox').count()).toBe(0);
+      }
+      await tab.page.getByText('read only').waitFor();
+    } finally {
+      await browser.close();
+      await world.close();
+    }
+  });
+});
