@@ -165,7 +165,7 @@ const MOST_CHARACTERS = 200;
 function nameOf(key: unknown): string {
   let text: string | undefined;
   try {
-    text = typeof key === 'object' ? JSON.stringify(key) : String(key as string);
+    text = typeof key === 'object' ? JSON.stringify(key) : `${key as string | number}`;
   } catch {
     // It cannot be written.
   }

@@ -1,4 +1,4 @@
-import type { ErrorJson, SessionJson } from '../dashboard-json.ts';
+import { pathSegment, type ErrorJson, type SessionJson } from '../dashboard-json.ts';
 
 /** Why a request failed, as a sentence for people; `status` 0 if there was no response. */
 export class Failure extends Error {
@@ -15,7 +15,7 @@ export type Query = Readonly<Record<string, string | number | readonly string[] 
 
 /** The path of an API with each part encoded: names of queues and ids of tasks may hold anything. */
 export function path(...parts: readonly string[]): string {
-  return parts.map(encodeURIComponent).join('/');
+  return parts.map(pathSegment).join('/');
 }
 
 /** `a=1&b=x&b=y`, without what is undefined or empty. */

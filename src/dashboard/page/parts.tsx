@@ -1,5 +1,5 @@
 import type { ComponentChildren, JSX } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { TaskState } from '../../tasks/task-state.ts';
 import { clipped, exactTime, isDate, relative, visible } from './format.ts';
 import type { Data } from './use-data.ts';
@@ -259,8 +259,15 @@ export function Tabs(props: {
   readonly items: readonly TabItem[];
   readonly current: string;
 }): JSX.Element {
+  const tabs = useRef<HTMLElement>(null);
+  useEffect(() => {
+    // On a phone the current one may be outside of what is shown.
+    const current = tabs.current?.querySelector<HTMLElement>('[aria-current]');
+    if (tabs.current != null && current != null)
+      tabs.current.scrollLeft = current.offsetLeft - tabs.current.offsetLeft - 24;
+  }, [props.current]);
   return (
-    <nav class="tabs" aria-label={props.label}>
+    <nav ref={tabs} class="tabs" aria-label={props.label}>
       {props.items.map(({ id, label, count, href }) => (
         <a key={id} href={href} aria-current={id === props.current ? 'page' : undefined}>
           {label}
