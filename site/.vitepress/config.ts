@@ -57,6 +57,7 @@ const SECTIONS: DefaultTheme.SidebarItem[] = [
       page('Options', 'options'),
       page('Errors', 'errors'),
       page('Terms', 'terminology'),
+      page('How it works', 'how-it-works'),
     ],
   },
 ];
