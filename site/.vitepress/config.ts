@@ -10,7 +10,11 @@ const SECTIONS: DefaultTheme.SidebarItem[] = [
   { text: 'Start', items: [page('Getting started', 'getting-started')] },
   {
     text: 'Timers',
-    items: [page('Timer', 'timer'), page('Drop-in timers', 'timers'), page('Purgatory', 'purgatory')],
+    items: [
+      page('Timer', 'timer'),
+      page('Drop-in timers', 'timers'),
+      page('Conditions (purgatory)', 'purgatory'),
+    ],
   },
   {
     text: 'Queues',
@@ -57,6 +61,7 @@ const SECTIONS: DefaultTheme.SidebarItem[] = [
       page('Options', 'options'),
       page('Errors', 'errors'),
       page('Terms', 'terminology'),
+      page('How it works', 'how-it-works'),
     ],
   },
 ];
