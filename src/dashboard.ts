@@ -1,4 +1,8 @@
-/** `escapement/dashboard`: queues, tasks, timers and wheels, live in a browser. */
+/**
+ * Queues, tasks, timers and wheels, live in a browser.
+ *
+ * @module escapement/dashboard
+ */
 export { dashboard } from './dashboard/dashboard.ts';
 export type { Dashboard } from './dashboard/dashboard.ts';
 export type { Access, DashboardOptions, DashboardRequest } from './dashboard/dashboard-options.ts';

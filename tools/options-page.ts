@@ -140,9 +140,12 @@ function originOf(property: ts.Symbol): ts.Symbol {
   return checker.getSymbolAtLocation(declaration.name) ?? property;
 }
 
-function declarationOf(property: ts.Symbol): ts.PropertySignature {
+function declarationOf(property: ts.Symbol): ts.PropertySignature | ts.MethodSignature {
   const declaration = property.declarations?.[0];
-  if (declaration === undefined || !ts.isPropertySignature(declaration))
+  if (
+    declaration === undefined ||
+    !(ts.isPropertySignature(declaration) || ts.isMethodSignature(declaration))
+  )
     throw new Error(`${property.name} is not declared in an interface`);
   return declaration;
 }
@@ -171,8 +174,14 @@ function asCell(text: string): string {
   return text.replaceAll(/\s+/g, ' ').replaceAll('|', '\\|').trim();
 }
 
-function typeOf(declaration: ts.PropertySignature): string {
-  const text = (declaration.type?.getText() ?? '').replace(/ \| undefined$/, '').replaceAll(/\s+/g, ' ');
+function typeOf(declaration: ts.PropertySignature | ts.MethodSignature): string {
+  const result = declaration.type?.getText() ?? '';
+  const parameters = (ts.isMethodSignature(declaration) ? declaration.parameters : undefined)
+    ?.map((parameter) => parameter.getText())
+    .join(', ');
+  const text = (parameters === undefined ? result : `(${parameters}) => ${result}`)
+    .replace(/ \| undefined$/, '')
+    .replaceAll(/\s+/g, ' ');
   const plain = /^\((.*)\)$/.exec(text)?.[1];
   const unit = unitOf((declaration.name as ts.Identifier).text);
   return `\`${plain?.startsWith('(') ? plain : text}\`${unit === '' || !text.includes('number') ? '' : `, ${unit}`}`;

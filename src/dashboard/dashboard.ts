@@ -61,7 +61,7 @@ export interface Dashboard {
  * Returns a dashboard of queues, tasks, servers and schedules, and of the timers, purgatories and queues of this process: a page and
  * its API, at `rootPath`. It reads the broker once a second while a browser shows it, and otherwise once a minute.
  *
- * Without `authorize` everyone who reaches the server may change everything: then mount it only where others do not.
+ * Without `authorize`, every client that reaches the server has all rights: mount it only where other people cannot reach it.
  *
  * @throws TypeError or RangeError - an option is invalid, or there is nothing to show.
  *

@@ -23,12 +23,12 @@ const DEFAULT_USER = 'admin';
 
 const HELP = `
 It shows the tasks of Redis, of a process that serves the HTTP API (-u http://…),
-or of the folder of an embedded broker; where they are is told as for 'escapement
-tasks'. The password of Redis is in the URI or in ESCAPEMENT_PASSWORD.
+or of the folder of an embedded broker; the options for that are those of
+'escapement tasks'. The password of Redis is in the URI or in ESCAPEMENT_PASSWORD.
 
-Everyone who reaches the port may use it, unless there is a password; so another
-host than this one needs one. Other users can see the arguments of a process: put
-it into ESCAPEMENT_DASHBOARD_PASSWORD.
+Without a password, every program that reaches the port has access: a --host that
+other machines reach requires one. Other users can see the arguments of a process:
+put it into ESCAPEMENT_DASHBOARD_PASSWORD.
 
   escapement dashboard --demo --open
   escapement dashboard -u redis://127.0.0.1:6379
