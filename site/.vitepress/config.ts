@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { transformerTwoslash } from '@shikijs/vitepress-twoslash';
@@ -106,8 +107,8 @@ export default defineConfig({
   },
   vite: { plugins: [llms()] },
   buildEnd: ({ outDir }) => {
-    cpSync(join(import.meta.dirname, '../../docs/monitoring'), join(outDir, 'monitoring'), {
-      recursive: true,
-    });
+    const root = join(import.meta.dirname, '../..');
+    cpSync(join(root, 'docs/monitoring'), join(outDir, 'monitoring'), { recursive: true });
+    execFileSync('npx', ['tsx', 'tools/wheel-page.ts', join(outDir, 'wheels.html')], { cwd: root });
   },
 });
