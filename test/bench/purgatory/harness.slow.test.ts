@@ -112,6 +112,11 @@ test('an expired share that is far from theory is a problem that names both', ()
   expect(checkShare(0.57, 0.0787, 1_000_000)).toBe('57.00 % expired; 7.87 % should, give or take 0.50 %');
 });
 
+test('when the loop is late, fewer requests may expire than in theory, but not more', () => {
+  expect(checkShare(0.07, 0.0787, 1_000_000, 0.03)).toBeUndefined();
+  expect(checkShare(0.0874, 0.0787, 1_000_000, 0.03)).toContain('8.74 % expired');
+});
+
 test('a request that completes twice or never is a problem', () => {
   let isDone = false;
   const tally = new Tally(2, () => {
