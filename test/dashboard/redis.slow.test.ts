@@ -34,13 +34,14 @@ test('a search finds 12 of many tasks on Redis, and its scripts take a few milli
     separator: '\n',
   });
   const lines = await allLines(stream);
-  if (TASKS > 100_000)
-    process.stdout.write(
-      `${TASKS} tasks: ${Math.round(performance.now() - startMs)} ms, ${lines.length} lines\n`,
-    );
+  const endMs = performance.now();
   expect(lines.at(-1)).toMatchObject({ scanned: TASKS, total: TASKS, matched: 12, isDone: true });
   // Some may wait for a processor that another process has.
   const [slow = ''] = await redis.ask('SLOWLOG LEN');
+  if (TASKS > 100_000) {
+    const tookMs = Math.round(endMs - startMs);
+    process.stdout.write(`${TASKS} tasks: ${tookMs} ms, ${slow} commands over 10 ms\n`);
+  }
   expect(Number(slow.slice(1))).toBeLessThan(TASKS / 10_000);
   const scripts = /cmdstat_evalsha:.*usec_per_call=([\d.]+)/.exec(
     (await redis.ask('INFO commandstats')).join(),

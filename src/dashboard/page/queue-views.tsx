@@ -87,11 +87,15 @@ export function Keys({ queue, route }: { readonly queue: string; readonly route:
                     {keys.map((key) => (
                       <tr key={key.key}>
                         <th scope="row">
-                          <Name text={key.key} />
+                          {key.key === '' ? <span class="faint">no key</span> : <Name text={key.key} />}
                         </th>
-                        <td class="number">{count(key.pending)}</td>
-                        <td class="number">{count(key.active)}</td>
-                        <td>
+                        <td class="number" data-label="Pending">
+                          {count(key.pending)}
+                        </td>
+                        <td class="number" data-label="Active">
+                          {count(key.active)}
+                        </td>
+                        <td data-label="Held by">
                           {key.heldBy === undefined ? (
                             <span class="faint">–</span>
                           ) : (
