@@ -122,7 +122,7 @@ async function search(
     );
     change({ ...found, isRunning: false });
   } catch (error) {
-    // Stopped by the reader: what was found stays. After a new search, nobody sees it.
+    // Stopped by the reader: what was found stays. After a new search, it is not shown.
     if (signal.aborted) change({ ...found, isRunning: false });
     else change({ ...found, isRunning: false, error: messageOfError(error) });
   }
