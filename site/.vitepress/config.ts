@@ -34,6 +34,7 @@ const SECTIONS: DefaultTheme.SidebarItem[] = [
     text: 'In production',
     items: [
       page('Production', 'production'),
+      page('Dashboard', 'dashboard'),
       page('Metrics', 'metrics'),
       page('Task command', 'tasks-command'),
       page('Disk queue command', 'diskqueue-command'),
