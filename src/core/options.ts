@@ -128,7 +128,7 @@ export function objectWith(description: string, ...methods: readonly string[]): 
 }
 
 /** A message that lists more names than this is not read. */
-const MAX_LISTED = 8;
+const MAX_LISTED = 20;
 
 /** A third of the longest name of an option, in letters. */
 const MAX_EDITS = 9;

@@ -156,11 +156,13 @@ export function responseOf(
   }
   const pieces = body(controller.signal)[Symbol.asyncIterator]();
   let stalled: NodeJS.Timeout | undefined;
+  let isCancelled = false; // from then on, a call of the stream throws
   const source: ConstructorParameters<typeof ReadableStream<Uint8Array>>[0] = {
     async pull(stream) {
       clearTimeout(stalled);
       try {
         const piece = await pieces.next();
+        if (isCancelled) return;
         if (piece.done === true) {
           stream.close();
           onEnd();
@@ -174,11 +176,13 @@ export function responseOf(
         }, MAX_STALL_MS);
         stalled.unref();
       } catch (error) {
+        if (isCancelled) return;
         stream.error(error);
         onEnd(error);
       }
     },
     cancel() {
+      isCancelled = true;
       clearTimeout(stalled);
       controller.abort();
       onEnd();

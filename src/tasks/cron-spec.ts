@@ -69,7 +69,9 @@ export function parseCronSpec(spec: string, location = 'UTC'): CronSpec {
 function nextOf(spec: string, body: string, zone: TimeZone): CronSpec['next'] {
   if (body.startsWith(EVERY)) return intervalOf(spec, body.slice(EVERY.length).trim());
   const fields = readCronFields(NICKNAMES.get(body) ?? body);
-  if (body.startsWith('@') && !NICKNAMES.has(body)) throw wrong(`with a known nickname, not '${body}'`, spec);
+  if (body.startsWith('@') && !NICKNAMES.has(body)) {
+    throw wrong(`with ${[...NICKNAMES.keys()].join(', ')} or @every DURATION`, spec);
+  }
   if (typeof fields === 'string') throw wrong(fields, spec);
   const schedule = new WallSchedule(fields, zone);
   return (afterMs) => schedule.next(afterMs);

@@ -5,17 +5,30 @@ import { EscapementError, wrongValue } from '../core/errors.ts';
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
+/** Their instances are `{}` in JSON, whatever is in them. */
+const LOST_IN_JSON = [ArrayBuffer, Map, Set, Error, RegExp, Promise] as const;
+
+function isLostInJson(payload: unknown): boolean {
+  if (typeof payload !== 'object' || payload === null || 'toJSON' in payload) return false;
+  return ArrayBuffer.isView(payload) || LOST_IN_JSON.some((kind) => payload instanceof kind);
+}
+
 /** Returns undefined for a function or a symbol, which its type in TypeScript lacks. */
 const stringify: (value: unknown) => string | undefined = JSON.stringify;
 
-/** Copies bytes, and encodes other values as JSON. @throws TypeError `ERR_INVALID_ARG_VALUE` - the value is not JSON-serializable. */
+/**
+ * Copies bytes, and encodes other values as JSON.
+ *
+ * @throws TypeError `ERR_INVALID_ARG_VALUE` - the value is not JSON-serializable, or JSON would lose what is in it: `{}` for a map.
+ */
 export function encodePayload(payload: unknown): Uint8Array {
   if (payload instanceof Uint8Array) return Buffer.from(payload);
+  if (isLostInJson(payload)) throw notJson(payload);
   let json: string | undefined;
   try {
     json = stringify(payload);
   } catch (error) {
-    throw Object.assign(notJson(payload), { cause: error });
+    throw Object.assign(notJson(payload, error), { cause: error });
   }
   if (json === undefined) throw notJson(payload);
   return Buffer.from(json);
@@ -35,8 +48,9 @@ export function decodeJson(payload: Uint8Array): unknown {
   return JSON.parse(UTF8.decode(payload));
 }
 
-function notJson(payload: unknown): Error {
-  return wrongValue('payload', 'a Uint8Array or a JSON-serializable value', payload);
+function notJson(payload: unknown, reason?: unknown): Error {
+  const why = reason instanceof Error ? ` (${reason.message})` : '';
+  return wrongValue('payload', `a Uint8Array or a JSON-serializable value${why}`, payload);
 }
 
 /** Shown instead of bytes that are not text. */

@@ -330,7 +330,7 @@ export function requireUniqueness(base: TaskOptions, over: TaskOptions): void {
   for (const name of ['uniqueKey', 'onDuplicate'] as const) {
     const value = over[name] ?? base[name];
     if (value !== undefined && value !== TASK_OPTIONS[name][1])
-      throw wrongValue(`options.${name}`, 'left out where there is no options.uniqueTtlMs', value);
+      throw wrongValue(`options.${name}`, 'used with options.uniqueTtlMs', value);
   }
 }
 

@@ -1,6 +1,5 @@
 import {
   BucketRateLimiter,
-  type DelayedOperation,
   DelayedOperationPurgatory,
   DelayingQueue,
   type EscapementError,
@@ -46,7 +45,7 @@ describe('while the clock is wrong', () => {
   it('a purgatory completes its operations and measures nothing', () => {
     const clock = new WrongClock();
     const metrics = new RecordingMetrics();
-    const purgatory = new DelayedOperationPurgatory<string, DelayedOperation>('test', {
+    const purgatory = new DelayedOperationPurgatory<string>('test', {
       ...{ clock, metrics, timerEnabled: false },
     });
     clock.isWrong = true;

@@ -55,8 +55,11 @@ class RequestTimeout extends TimerTask {
 }
 
 export class Produce extends DelayedOperation {
-  constructor(readonly offset: number) {
+  readonly offset: number;
+
+  constructor(offset: number) {
     super(1_500);
+    this.offset = offset;
   }
 
   override tryComplete(): boolean {

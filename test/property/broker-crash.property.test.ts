@@ -67,7 +67,7 @@ async function openSide(files: FileSystem, max: number, nowMs: number): Promise<
       return broker;
     },
     get changes() {
-      return (broker[INTERNALS]().store?.journal as unknown as { entries: number }).entries;
+      return (broker[INTERNALS]().store as unknown as { journal: { entries: number } }).journal.entries;
     },
     ...{ ties: 'arrival', showsHeld: false, wallNow: () => clock.wallNow() },
     advance: (ms) => clock.advanceAsync(ms),

@@ -177,7 +177,7 @@ describe('invalid arguments', () => {
     [
       'a pattern again',
       () => mux.handle('taken', () => undefined),
-      "must be a pattern without a handler. Received 'taken'",
+      "must be a pattern that has no handler yet. Received 'taken'",
     ],
     [
       'no handler',

@@ -59,6 +59,29 @@ describe('a task', () => {
   );
 
   test.each([
+    [new ArrayBuffer(2)],
+    [new Uint16Array([500])],
+    [new Map([['a', 1]])],
+    [new Set(['a'])],
+    [new Error('no')],
+  ])('a task rejects a payload that JSON would lose: %s', (payload) => {
+    expect(() => new Task('a', payload)).toThrow(
+      /^payload must be a Uint8Array or a JSON-serializable value/,
+    );
+  });
+
+  test('a map with a toJSON of its own is a payload', () => {
+    const payload = Object.assign(new Map(), { toJSON: () => [1] });
+    expect(new Task('a', payload).json()).toEqual([1]);
+  });
+
+  test('the error for a payload has the reason why it is no JSON', () => {
+    expect(() => new Task('a', { id: 1n })).toThrow(
+      'value (Do not know how to serialize a BigInt). Received',
+    );
+  });
+
+  test.each([
     ['', 'ERR_INVALID_ARG_VALUE'],
     [' \t', 'ERR_INVALID_ARG_VALUE'],
     ['\ud800', 'ERR_INVALID_ARG_VALUE'],

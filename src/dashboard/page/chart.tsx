@@ -71,8 +71,7 @@ function write(value: number, unit: ChartProps['unit']): string {
 }
 
 function optionsOf(element: HTMLElement, lines: readonly Line[], unit: ChartProps['unit']): UPlot.Options {
-  const style = getComputedStyle(element);
-  const colour = (name: string): string => style.getPropertyValue(name).trim();
+  const colour = (name: string): string => resolved(element, `var(${name})`);
   const axis: UPlot.Axis = {
     stroke: colour('--muted'),
     font: '11px system-ui, sans-serif',
@@ -95,12 +94,23 @@ function optionsOf(element: HTMLElement, lines: readonly Line[], unit: ChartProp
         label: line.label,
         stroke: colour(line.colour),
         width: 1.6,
-        ...(line.isFilled === true ? { fill: `${colour(line.colour)}22` } : {}),
+        ...(line.isFilled === true
+          ? { fill: resolved(element, `color-mix(in srgb, var(${line.colour}) 13%, transparent)`) }
+          : {}),
         points: { show: false },
         value: (_plot, value: number | null) => (value === null ? '–' : write(value, unit)),
       })),
     ],
   };
+}
+
+/** What a colour of the style sheet is in the present theme: a canvas takes no `var()`. */
+function resolved(element: HTMLElement, colour: string): string {
+  const probe = element.appendChild(document.createElement('i'));
+  probe.style.color = colour;
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
 }
 
 /** Hours and minutes as most of the world writes them; uPlot's own are American. Columns: from which step, and the text. */

@@ -40,7 +40,6 @@ export interface BrokerBase extends Broker {}
  * subclass passes its operations to the constructor, with the context that they work on, and closes the context in `close`. The
  * context is not in the type of the class: it would be in the declarations of the package.
  */
-// eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging -- as above
 export abstract class BrokerBase {
   /** Where the time of everything that uses this broker comes from. */
   readonly clock: Clock;

@@ -137,7 +137,7 @@ class BadNetwork {
       this.#counts.failed++;
       throw unavailable(operation);
     }
-    const answer = (this.#broker[operation] as AnyOperation).apply(this.#broker, args) as Promise<unknown>;
+    const answer = (this.#broker[operation] as AnyOperation).call(this.#broker, ...args) as Promise<unknown>;
     if (fate === 'succeeds') return answer;
     this.#counts.repliesLost++;
     await this.#lose(operation, answer);

@@ -41,7 +41,7 @@ export interface TaskContext {
   readonly key: string;
   /** Number of failures so far. */
   readonly retryCount: number;
-  /** Number of failures after which the task is retried. */
+  /** How often the task may be retried: its failure after that many retries archives it. */
   readonly maxRetry: number;
   /** When the run must end: the earlier of its timeout and its deadline, in wall-clock milliseconds; 0 if it has neither. */
   readonly deadlineMs: number;

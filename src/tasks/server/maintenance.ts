@@ -151,7 +151,10 @@ export async function recover(options: ResolvedServerOptions, leased: LeasedTask
   try {
     if (leased.recoveries >= maxRecoveries) {
       await broker.archive(leased, { ...failure, isFailure: true });
-      logger.warn(fields, 'task archived: its lease was lost too often');
+      logger.warn(
+        fields,
+        'task archived: too many of its runs ended with their process, or lost their lease (maxRecoveries)',
+      );
       return;
     }
     const task = new MessageTask(leased.message, undefined);

@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import { wrongValue } from '../../core/errors.ts';
+import { wrongType, wrongValue } from '../../core/errors.ts';
 import { integer, milliseconds, readOptions, type OptionTable, type Resolved } from '../../core/options.ts';
 import { reportUncaught } from '../../core/report-uncaught.ts';
 import { DAY_MS, SECOND_MS } from '../../core/units.ts';
@@ -67,7 +67,7 @@ export interface ServerOptions {
    * @default every error counts
    */
   readonly isFailure?: ((error: unknown) => boolean) | undefined;
-  /** Called for errors of handlers. @default none */
+  /** Called for errors of handlers, before the outcome is written. @default none: `logger` has them */
   readonly errorHandler?: TaskErrorHandler | undefined;
   /** How long `shutdown` waits for running tasks before it interrupts them, in milliseconds. @default 8_000 */
   readonly shutdownTimeoutMs?: number | undefined;
@@ -78,7 +78,7 @@ export interface ServerOptions {
   readonly graceMs?: number | undefined;
   /** How often an empty queue is polled, in milliseconds; only if the broker needs it. @default 1_000 */
   readonly pollIntervalMs?: number | undefined;
-  /** How often the server checks for tasks that are due, in milliseconds; only if the broker needs it. @default 5_000 */
+  /** How often the server checks for tasks that are due, in milliseconds; only if the broker needs it. @default 1_000 */
   readonly delayedTaskCheckIntervalMs?: number | undefined;
   /**
    * Called with undefined or an error, after each check whether the broker answers, and with an error when tasks cannot be taken.
@@ -101,11 +101,12 @@ export interface ServerOptions {
   /** How many are removed at once: an integer of at least 1. @default 100 */
   readonly janitorBatchSize?: number | undefined;
   /**
-   * Length of a lease, in milliseconds, at least 1000: that long after a crash another worker may take the task. A lease is renewed
-   * six times in that time. @default 30_000
+   * Length of a lease, in milliseconds, at least 1000. A lease is renewed six times in that time. After a crash its task is retried when
+   * the lease has ended, after the delay of `retryDelayMs`. On Redis a server notices it 30 to 90 s later: clocks may differ by 30 s, and
+   * each server checks once a minute, and when it starts. @default 30_000
    */
   readonly leaseMs?: number | undefined;
-  /** How often a task may lose its lease before it is archived: an integer of at least 0. @default 3 */
+  /** How often a task may lose its lease; the next time it is archived. An integer of at least 0. @default 3 */
   readonly maxRecoveries?: number | undefined;
   /** The values that `context.values` inherits from. @default nothing */
   readonly baseContext?: Readonly<Record<string, unknown>> | undefined;
@@ -130,7 +131,7 @@ const OPTIONS = {
   shutdownTimeoutMs: [milliseconds(0), 8_000],
   graceMs: [milliseconds(0), 1_000],
   pollIntervalMs: [milliseconds(1), 1_000],
-  delayedTaskCheckIntervalMs: [milliseconds(1), 5_000],
+  delayedTaskCheckIntervalMs: [milliseconds(1), 1_000],
   healthCheck: [requireFunction, undefined],
   healthCheckIntervalMs: [milliseconds(1), 15_000],
   groupAggregator: [requireFunction, undefined],
@@ -164,6 +165,8 @@ export function resolveServerOptions(options: ServerOptions): ResolvedServerOpti
 }
 
 function requireQueues(argument: string, queues: unknown): void {
+  if (Array.isArray(queues))
+    throw wrongType(argument, 'an object of priorities, such as { mail: 1 }', queues);
   requireObject(argument, queues);
   const entries = Object.entries(queues as object);
   if (entries.length === 0) throw wrongValue(argument, 'an object with a queue', queues);

@@ -109,6 +109,8 @@ export class Settler {
 
   #written(run: TaskRun, ending: Ending, endedAtMs: number): void {
     const { logger } = this.#options;
+    if (ending.kind === 'retried' && ending.isFailure)
+      logger.warn(fieldsOf(run, ending.error), 'task failed, it is retried');
     if (ending.kind === 'archived' && ending.cancelOutcome === undefined)
       logger.warn(fieldsOf(run, ending.error), 'task archived');
     if (ending.kind === 'lost') logger.warn(fieldsOf(run, ending.error), 'lease of a task lost');

@@ -47,7 +47,9 @@ describe('a task that the other runs', () => {
       const queue = world().newQueue();
       const { id } = await world().client.enqueue(new Task(type, null, { queue }));
       const server = await world().serveInGo(queue);
-      const { ID } = await (await settled(id), await server.shutdown(), world().go.enqueue({ type, queue }));
+      await settled(id);
+      await server.shutdown();
+      const { ID } = await world().go.enqueue({ type, queue });
       await world().serveInNode(queue);
       await settled(ID);
 

@@ -63,7 +63,7 @@ describe('a broker that must be polled', () => {
   });
 
   it.each<[string, keyof Broker, number, unknown, Partial<ServerOptions>, unknown[]]>([
-    ['forward', 'forward', 5_000, 0, {}, [['default']]],
+    ['forward', 'forward', 1_000, 0, {}, [['default']]],
     ['forward, by the options', 'forward', 700, 0, { delayedTaskCheckIntervalMs: 700 }, [['default']]],
     ['deleteExpired', 'deleteExpired', 8_000, 0, {}, [['default'], 100]],
     [
@@ -93,7 +93,7 @@ describe('a broker that must be polled', () => {
       .mockResolvedValueOnce(100)
       .mockResolvedValueOnce(3);
     await world.start(() => undefined, { broker: polled(world, { forward }) });
-    await world.advance(5_000);
+    await world.advance(1_000);
     expect(forward).toHaveBeenCalledTimes(3);
   });
 
@@ -101,7 +101,7 @@ describe('a broker that must be polled', () => {
     const world = await openWorld();
     const forward = vi.fn(() => Promise.resolve(0)).mockRejectedValueOnce(new Error('no answer'));
     await world.start(() => undefined, { broker: polled(world, { forward }) });
-    await world.advance(15_000);
+    await world.advance(3_000);
     expect(forward).toHaveBeenCalledTimes(3);
   });
 
@@ -385,9 +385,25 @@ describe('the log', () => {
     expect(lines).toEqual(['task not archived (active)', 'task archived (archived)']);
   });
 
+  it('a failed task is logged with its error when it waits for its retry', async () => {
+    const world = await openWorld();
+    const warn = vi.fn();
+    const logger = { debug: vi.fn(), info: vi.fn(), warn, error: vi.fn() };
+    const error = new Error('the mail server is busy');
+    await world.start(() => Promise.reject(error), { logger, retryDelayMs: () => 60_000 });
+    await world.enqueue('job', undefined, { taskId: 'a' });
+    await world.advance(100);
+    const fields = { taskId: 'a', queue: 'default', type: 'job', err: error };
+    expect(warn.mock.calls).toEqual([[fields, 'task failed, it is retried']]);
+  });
+
   it.each<['archive' | 'retry', number, string, string]>([
     ['retry', 3, 'task recovered: its lease was lost', 'retry'],
-    ['archive', 0, 'task archived: its lease was lost too often', 'archived'],
+    [
+      ...(['archive', 0] as const),
+      'task archived: too many of its runs ended with their process, or lost their lease (maxRecoveries)',
+      'archived',
+    ],
   ])('a task that has lost its worker is logged after %s', async (method, maxRecoveries, message, state) => {
     const world = await openWorld();
     const { broker } = failing(world, method, 1);

@@ -11,7 +11,7 @@ import { Held, openWorld } from './support/world.ts';
 const broker = await EmbeddedBroker.open();
 
 describe('options', () => {
-  it('the defaults are those of asynq', () => {
+  it('the defaults are those of asynq, but a server looks for due tasks every second', () => {
     expect(resolveServerOptions({ broker })).toMatchObject({
       concurrency: availableParallelism(),
       queues: { default: 1 },
@@ -20,7 +20,7 @@ describe('options', () => {
       shutdownTimeoutMs: 8_000,
       graceMs: 1_000,
       pollIntervalMs: 1_000,
-      delayedTaskCheckIntervalMs: 5_000,
+      delayedTaskCheckIntervalMs: 1_000,
       healthCheckIntervalMs: 15_000,
       groupGracePeriodMs: 60_000,
       groupMaxDelayMs: 0,
@@ -45,6 +45,7 @@ describe('an invalid option', () => {
     [{ broker: {} }, 'options.broker must be a Broker. Received [object Object]', TypeError],
     [{ concurrency: 0 }, 'options.concurrency must be an integer of at least 1. Received 0', RangeError],
     [{ concurrency: '5' }, "options.concurrency must be a number. Received '5'", TypeError],
+    [{ queues: ['a'] }, 'options.queues must be an object of priorities, such as { mail: 1 }', TypeError],
     [{ queues: {} }, 'options.queues must be an object with a queue', TypeError],
     [{ queues: { a: 0 } }, 'options.queues.a must be an integer of at least 1. Received 0', RangeError],
     [{ queues: { ' ': 1 } }, 'a name of options.queues must be a string that is not blank', TypeError],

@@ -129,7 +129,6 @@ type KeysByName = { readonly [Name in keyof typeof QUEUE_KEYS]: string };
 export interface QueueKeys extends KeysByName {}
 
 /** The keys of one queue. */
-// eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging -- as above
 export class QueueKeys {
   /** Beginning of every key of the queue. */
   readonly prefix: string;

@@ -67,7 +67,7 @@ describe('a server that stops', () => {
     const tookMs = await timeOf(
       expect(count(connection)).rejects.toMatchObject(unavailableFor(/ECONNREFUSED/)),
     );
-    expect(tookMs).toBeGreaterThanOrEqual(299);
+    expect(tookMs).toBeGreaterThanOrEqual(250); // a timeout of the host counts from the start of its turn
     expect(states(health)).toEqual(['unavailable']);
     expect(connection.health).toMatchObject({ state: 'unavailable', cause: { code: 'ECONNREFUSED' } });
   });
