@@ -91,3 +91,21 @@ test('a stream of fetch ends when its reader cancels it', async () => {
   expect(isOver()).toBe(true);
   expect(onEnd).toHaveBeenCalledOnce();
 });
+
+test('a stream of fetch that is cancelled while it waits for a piece reports no error', async () => {
+  const body = async function* (signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    yield Buffer.from('first');
+    await new Promise((resolve) => {
+      signal.addEventListener('abort', resolve);
+    });
+  };
+  const onEnd = vi.fn();
+  const response = responseOf({ status: 200, headers: {}, body }, new AbortController(), onEnd);
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+  await reader.read();
+  const next = reader.read();
+  await new Promise(setImmediate); // the generator waits
+  await reader.cancel();
+  expect((await next).done).toBe(true);
+  expect(onEnd.mock.calls).toEqual([[]]);
+});

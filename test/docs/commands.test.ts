@@ -1,10 +1,13 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { expect, test } from 'vitest';
+import { addDashboard } from '../../src/cli/dashboard/dashboard.ts';
 import { addDiskQueue } from '../../src/cli/diskqueue/diskqueue.ts';
 import { addTasks } from '../../src/cli/tasks/tasks.ts';
 import type { Terminal } from '../../src/cli/terminal/terminal.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
 
 /** Its commands are described and never run. */
 const NO_TERMINAL = {} as Terminal;
@@ -21,8 +24,37 @@ test.each([
 ])('%s names every command and every option', (page, add) => {
   const program = new Command('escapement');
   add(program, NO_TERMINAL);
-  const text = readFileSync(join(import.meta.dirname, '../..', page), 'utf8');
+  const text = readFileSync(join(ROOT, page), 'utf8');
   const words = new Set(program.commands.flatMap((part) => wordsOf(part)));
   expect(words.size).toBeGreaterThan(5);
   expect([...words].filter((word) => !new RegExp(`(?<![-\\w])${word}(?![-\\w])`).test(text))).toEqual([]);
+});
+
+/** The lines of the documents that call the command, with the page and the words after its name. */
+function commandLines(): { where: string; words: string[] }[] {
+  const pages = readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md'));
+  return ['README.md', ...pages.map((name) => `docs/${name}`)].flatMap((page) => {
+    const blocks = readFileSync(join(ROOT, page), 'utf8').matchAll(/^```sh\n(.*?)^```/gms);
+    const lines = [...blocks].flatMap(([, block = '']) => block.split('\n'));
+    return lines.flatMap((line) => {
+      const rest = /npx escapement (.*?)\s*(?: #.*| \| .*| > .*| \|)?$/.exec(line)?.[1];
+      if (rest === undefined) return [];
+      const words = [...rest.matchAll(/'([^']*)'|\S+/g)].map(([word, quoted]) => quoted ?? word);
+      return [{ where: `${page}: ${rest}`, words }];
+    });
+  });
+}
+
+/** Makes each command only check its words. */
+function withoutActions(command: Command): Command {
+  command.exitOverride().configureOutput({ writeErr: () => undefined });
+  if (command.commands.length === 0) command.action(() => undefined);
+  command.commands.forEach(withoutActions);
+  return command;
+}
+
+test.each(commandLines())('the command takes the words of $where', async ({ words }) => {
+  const program = new Command('escapement');
+  for (const add of [addTasks, addDiskQueue, addDashboard]) add(program, NO_TERMINAL);
+  await withoutActions(program).parseAsync(words, { from: 'user' });
 });

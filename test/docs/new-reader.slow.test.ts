@@ -8,6 +8,7 @@ import { freshDatabase, type FreshDatabase } from '../redis/redis-case.ts';
 import { finished } from '../run-program.ts';
 import { readSteps, type Section, type Step } from './page-steps.ts';
 import { startRegistry, type Registry } from './registry.ts';
+import { READ_PAGES } from './snippets.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 
@@ -81,7 +82,7 @@ class Reader {
   }
 }
 
-describe.each(['docs/getting-started.md', 'docs/recipes.md'])('a new reader of %s', (page) => {
+describe.each(READ_PAGES)('a new reader of %s', (page) => {
   const reader = new Reader();
   const sections = readSteps(readFileSync(join(ROOT, page), 'utf8')).filter(({ steps }) => steps.length > 0);
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { freshDatabase } from '../redis/redis-case.ts';
 import { runProgram, runTests } from '../run-program.ts';
-import { isTest, readSnippets, transpile, typeErrors } from './snippets.ts';
+import { readSnippets, runnerOf, transpile, typeErrors } from './snippets.ts';
 
 const snippets = readSnippets();
 
@@ -20,13 +20,18 @@ describe('the snippets in README and docs', () => {
     expect(typeErrors(snippets)).toEqual([]);
   }, 300_000);
 
-  it.each(snippets.filter(isTest))('$where passes', (snippet) => {
+  it('are run, each of them: here, by new-reader.slow.test.ts, or with their framework', () => {
+    const isNot = snippets.filter((snippet) => runnerOf(snippet) === undefined);
+    expect(isNot.map(({ where }) => where)).toEqual([]);
+  });
+
+  it.each(snippets.filter((snippet) => runnerOf(snippet) === 'test'))('$where passes', (snippet) => {
     const { stdout, status } = runTests(transpile(snippet));
     expect(stdout).toMatch(/Tests\s+1 passed/);
     expect(status).toBe(0);
   });
 
-  it.each(snippets.filter((snippet) => !isTest(snippet)))(
+  it.each(snippets.filter((snippet) => runnerOf(snippet) === 'program'))(
     '$where runs, prints what it says, and ends by itself',
     async (snippet) => {
       const database = snippet.source.includes('REDIS_URL') ? await freshDatabase() : undefined;

@@ -1,22 +1,13 @@
 /** The dashboard in frameworks, as docs/dashboard.md describes it. */
 import { once } from 'node:events';
-import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { QueueDetailJson, SessionJson } from '../../../src/dashboard/dashboard-json.ts';
+import { freePort, listens, startApplication } from '../../docs/application.ts';
+import { snippetsUnder } from '../../docs/snippets.ts';
 import { openBench, type Bench } from '../../tasks/support/bench.ts';
-import { serveWithExpress } from './express.ts';
-import { serveWithFastify } from './fastify.ts';
-import { serveWithHono } from './hono.ts';
-import { serveWithNode } from './node-http.ts';
-import type { Broker } from 'escapement/tasks';
-
-const FRAMEWORKS: Record<string, (broker: Broker) => Server | Promise<Server>> = {
-  'node:http': serveWithNode,
-  Express: serveWithExpress,
-  Fastify: serveWithFastify,
-  Hono: serveWithHono,
-};
+import { FRAMEWORKS } from './frameworks.ts';
 
 const loginOf = (login: string): Record<string, string> => ({
   authorization: `Basic ${Buffer.from(login).toString('base64')}`,
@@ -24,9 +15,8 @@ const loginOf = (login: string): Record<string, string> => ({
 const ADMIN = loginOf('admin:sesame');
 
 /** @returns where the application is. */
-async function start(framework: string, bench: Bench): Promise<string> {
-  const server = await FRAMEWORKS[framework]?.(bench.broker);
-  if (server === undefined) throw new Error(`'${framework}' is not known here`);
+async function start(framework: keyof typeof FRAMEWORKS, bench: Bench): Promise<string> {
+  const server = await FRAMEWORKS[framework](bench.broker);
   if (!server.listening) await once(server, 'listening');
   onTestFinished(() => {
     server.closeAllConnections();
@@ -43,7 +33,7 @@ async function sessionHeaders(url: string, login: Record<string, string>): Promi
   return { ...login, cookie, 'x-escapement-token': token, origin: url };
 }
 
-describe.each(Object.keys(FRAMEWORKS))('in %s', (framework) => {
+describe.each(Object.keys(FRAMEWORKS) as (keyof typeof FRAMEWORKS)[])('in %s', (framework) => {
   test('the page and its files are below the prefix, and the application beside it', async () => {
     const url = await start(framework, await openBench());
     expect(await (await fetch(url)).text()).toBe('the application');
@@ -101,3 +91,35 @@ describe.each(Object.keys(FRAMEWORKS))('in %s', (framework) => {
     await expect(reader?.read()).rejects.toThrow();
   });
 });
+
+/** Commands of test/runtimes that run a file. */
+const RUNTIMES = {
+  Bun: ['bun'],
+  Deno: ['deno', 'run', '--quiet', '--node-modules-dir=manual', '--allow-read', '--allow-env', '--allow-net'],
+};
+
+test.each(Object.entries(RUNTIMES))(
+  '%s serves the page and a stream, by its line of the page',
+  async (name, command) => {
+    const [snippet] = snippetsUnder('docs/dashboard.md', 'Bun and Deno');
+    const line = snippet?.source.split('\n').find((each) => each.startsWith(`${name}.`)) ?? '';
+    const port = await freePort();
+    const source = `import { dashboard } from 'escapement/dashboard';
+import { EmbeddedBroker } from 'escapement/tasks';
+const broker = await EmbeddedBroker.open();
+${line.replace('8411', String(port))}\n`;
+    const [program = '', ...words] = command;
+    const path = join(import.meta.dirname, '../../runtimes/node_modules/.bin', program);
+    const app = startApplication({ 'main.mjs': source }, [path, ...words, 'main.mjs']);
+    await listens(port, app);
+    const page = await fetch(`http://127.0.0.1:${port}/`);
+    expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+    const controller = new AbortController();
+    const { body } = await fetch(`http://127.0.0.1:${port}/api/live`, { signal: controller.signal });
+    expect(Buffer.from((await body?.getReader().read())?.value ?? []).toString()).toContain('retry:');
+    controller.abort();
+    expect((await fetch(`http://127.0.0.1:${port}/api/session`)).status).toBe(200); // it goes on without the client
+    app.process.kill('SIGTERM');
+    expect((await app.ended).stderr).not.toContain('Error');
+  },
+);
