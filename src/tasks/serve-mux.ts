@@ -50,7 +50,8 @@ export class ServeMux {
     const taskType = isTaskType(target) ? target : undefined;
     const pattern: unknown = taskType === undefined ? target : taskType.type;
     requireText('pattern', pattern);
-    if (this.#handlers.has(pattern)) throw wrongValue('pattern', 'a pattern that has no handler yet', pattern);
+    if (this.#handlers.has(pattern))
+      throw wrongValue('pattern', 'a pattern that has no handler yet', pattern);
     const called = callable(handler);
     if (taskType !== undefined) {
       this.#add(pattern, checked(taskType, called));
