@@ -63,6 +63,7 @@ const SECTIONS: DefaultTheme.SidebarItem[] = [
       page('Options', 'options'),
       page('Errors', 'errors'),
       page('Terms', 'terminology'),
+      { text: 'API', link: '/api/index.html', target: '_self' },
       page('How it works', 'how-it-works'),
     ],
   },
@@ -110,6 +111,10 @@ export default defineConfig({
   vite: { plugins: [llms()] },
   buildEnd: ({ outDir }) => {
     const root = join(import.meta.dirname, '../..');
+    execFileSync('npm', ['run', 'docs:api', '--', '--out', join(outDir, 'api')], {
+      cwd: root,
+      stdio: 'inherit',
+    });
     cpSync(join(root, 'docs/monitoring'), join(outDir, 'monitoring'), { recursive: true });
     execFileSync('npx', ['tsx', 'tools/wheel-page.ts', join(outDir, 'wheels.html')], { cwd: root });
   },
