@@ -71,6 +71,7 @@ export type {
   TaskEvent,
   TaskFailedEvent,
   TaskOverEvent,
+  TaskRecoveredEvent,
   TaskRetriedEvent,
 } from './tasks/server/reports.ts';
 export { defaultRetryDelayMs } from './tasks/server/server-options.ts';

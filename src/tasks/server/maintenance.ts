@@ -76,7 +76,7 @@ function jobsOf(
     },
     recover: {
       intervalMs: every('recover', RECOVER_INTERVAL_MS),
-      run: () => recoverAll(options),
+      run: () => recoverAll(options, reports),
       failed: warn('tasks not recovered'),
     },
     groups: {
@@ -134,33 +134,46 @@ export class Maintenance {
  * Recovers tasks whose worker is gone: their lease has ended, or they are active without one. They are retried, without counting
  * as failed. A task that has lost its worker too often is archived: it may be what kills the workers.
  */
-async function recoverAll(options: ResolvedServerOptions): Promise<void> {
+async function recoverAll(options: ResolvedServerOptions, reports: Reports): Promise<void> {
   const { broker, queueNames, leaseMs } = options;
   if (broker.maintenance.includes('reclaimSets')) await broker.reclaimSets(queueNames);
   const graceMs = broker.maintenance.includes('recover') ? SKEW_MS : 0;
-  for (const task of await broker.recover(queueNames, graceMs, leaseMs)) await recover(options, task);
+  for (const task of await broker.recover(queueNames, graceMs, leaseMs)) {
+    await recover(options, reports, task, task.recoveries + 1);
+  }
 }
 
-/** Retries or archives a task that has lost its worker. If that fails, another server does it later: it is leased like any other. */
-export async function recover(options: ResolvedServerOptions, leased: LeasedTask): Promise<void> {
-  const { broker, logger, maxRecoveries, retryDelayMs } = options;
-  const { id, queue, type, retried } = leased.message;
+/**
+ * Retries or archives a task that has lost its worker. If that fails, another server does it later: it is leased like any other.
+ *
+ * @param recoveries - how many workers the task has lost, this one included.
+ */
+export async function recover(
+  { broker, logger, maxRecoveries, retryDelayMs }: ResolvedServerOptions,
+  reports: Reports,
+  leased: LeasedTask,
+  recoveries: number,
+): Promise<void> {
+  const { message } = leased;
+  const { id, queue, type, retried } = message;
   const reason = leaseLost();
   const failure = { error: reason.message, isFailure: false, isRecovery: true };
-  const fields = { taskId: id, queue, type, recoveries: leased.recoveries };
+  const fields = { taskId: id, queue, type, recoveries };
   try {
-    if (leased.recoveries >= maxRecoveries) {
+    if (recoveries > maxRecoveries) {
       await broker.archive(leased, { ...failure, isFailure: true });
       logger.warn(
         fields,
         'task archived: too many of its runs ended with their process, or lost their lease (maxRecoveries)',
       );
+      reports.recovered(message, recoveries, undefined);
       return;
     }
-    const task = new MessageTask(leased.message, undefined);
-    const delayMs = retryDelayOf(retryDelayMs, retried, reason, task);
-    await broker.retry(leased, failure, broker.clock.wallNow() + delayMs);
+    const delayMs = retryDelayOf(retryDelayMs, retried, reason, new MessageTask(message, undefined));
+    const retryAtMs = broker.clock.wallNow() + delayMs;
+    await broker.retry(leased, failure, retryAtMs);
     logger.warn(fields, 'task recovered: its lease was lost');
+    reports.recovered(message, recoveries, new Date(retryAtMs));
   } catch (error) {
     logger.warn({ ...fields, err: error }, 'task not recovered');
   }

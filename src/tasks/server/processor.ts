@@ -119,7 +119,7 @@ export class Processor {
   #mayRun(leased: LeasedTask): boolean {
     const { options } = this.#settings;
     if (leased.recoveries <= options.maxRecoveries) return true;
-    void recover(options, leased);
+    void recover(options, this.#reports, leased, leased.recoveries);
     return false;
   }
 

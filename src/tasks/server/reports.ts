@@ -6,7 +6,7 @@ import type { CancelOutcome } from '../broker/broker.ts';
 import { emit } from '../reporting.ts';
 import type { TaskMessage } from '../task-message.ts';
 import type { ReceivedTask, TaskContext } from './handler.ts';
-import type { RunTable, TaskRun } from './run.ts';
+import { MessageTask, type RunTable, type TaskRun } from './run.ts';
 import type { ResolvedServerOptions } from './server-options.ts';
 
 /** Event about a run of a task. */
@@ -42,6 +42,14 @@ export interface TaskCancelledEvent extends TaskFailedEvent {
   readonly outcome: CancelOutcome;
 }
 
+/** Event about a task whose worker is gone: its process has died, or it has lost its lease. */
+export interface TaskRecoveredEvent extends TaskEvent {
+  /** How many workers the task has lost, this one included. */
+  readonly recoveries: number;
+  /** When the task runs again; undefined if it was archived, because `recoveries` is greater than `maxRecoveries`. */
+  readonly retryAt: Date | undefined;
+}
+
 /** Event about a group that was not aggregated. */
 export interface GroupFailedEvent {
   /** Queue of the group. */
@@ -55,8 +63,8 @@ export interface GroupFailedEvent {
 }
 
 /**
- * Events of a server. Each `started` is followed by exactly one of the others, as soon as the broker has recorded the outcome of
- * the run.
+ * Events of a server. Each `started` is followed by exactly one of `completed`, `retried`, `archived`, `cancelled`, `released` and
+ * `lost`, as soon as the broker has recorded the outcome of the run.
  */
 export interface ServerEvents {
   /** A handler is about to be called. */
@@ -73,6 +81,8 @@ export interface ServerEvents {
   released: [event: TaskFailedEvent];
   /** The lease was lost, so no outcome was written; or the outcome could not be written before the lease was over. */
   lost: [event: TaskFailedEvent];
+  /** This server has found a task whose worker is gone, in any process. It is retried, or archived after too many recoveries. */
+  recovered: [event: TaskRecoveredEvent];
   /**
    * `groupAggregator` has thrown, has not settled within two minutes (`ERR_OPERATION_EXPIRED`) or before the server was shut down
    * (`ERR_SERVER_CLOSED`), or the task it returned was refused. It will be called again.
@@ -109,7 +119,8 @@ export class Reports {
   }
 
   started(run: TaskRun): void {
-    if (this.#emitter.listenerCount('started') > 0) emit(this.#emitter, 'started', eventOf(run));
+    if (this.#emitter.listenerCount('started') > 0)
+      emit(this.#emitter, 'started', eventOf(run.leased.message, run.task));
   }
 
   /** @param endedAtMs - when the handler settled, or the run was given up; on the monotonic clock. */
@@ -120,13 +131,22 @@ export class Reports {
     this.#metrics?.ended(run.leased.message, name, durationMs);
     if (this.#emitter.listenerCount(name) === 0) return;
     const { error, isFailure, atMs, cancelOutcome } = ending;
-    const over = { ...eventOf(run), durationMs };
+    const over = { ...eventOf(run.leased.message, run.task), durationMs };
     if (name === 'completed') emit(this.#emitter, name, over);
     else if (name === 'retried') {
       emit(this.#emitter, name, { ...over, error, retryAt: new Date(atMs), isFailure });
     } else if (name === 'cancelled') {
       emit(this.#emitter, name, { ...over, error, outcome: cancelOutcome ?? 'retry' });
     } else emit(this.#emitter, name, { ...over, error });
+  }
+
+  recovered(message: TaskMessage, recoveries: number, retryAt: Date | undefined): void {
+    if (this.#emitter.listenerCount('recovered') === 0) return;
+    emit(this.#emitter, 'recovered', {
+      ...eventOf(message, new MessageTask(message, undefined)),
+      recoveries,
+      retryAt,
+    });
   }
 
   groupFailed(event: GroupFailedEvent): void {
@@ -146,15 +166,14 @@ export class Reports {
   }
 }
 
-type EndedEvent = Exclude<keyof ServerEvents, 'started' | 'groupFailed'>;
+type EndedEvent = Exclude<keyof ServerEvents, 'started' | 'recovered' | 'groupFailed'>;
 
 function eventNameOf({ kind, cancelOutcome }: Ending): EndedEvent {
   if (cancelOutcome !== undefined || kind === 'discarded') return 'cancelled';
   return kind === 'revoked' ? 'completed' : kind;
 }
 
-function eventOf({ task, leased }: TaskRun): TaskEvent {
-  const { id, queue, type, retried, maxRetry } = leased.message;
+function eventOf({ id, queue, type, retried, maxRetry }: TaskMessage, task: ReceivedTask): TaskEvent {
   return { task, taskId: id, queue, type, retryCount: retried, maxRetry };
 }
 

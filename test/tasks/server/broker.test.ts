@@ -2,10 +2,12 @@ import { EscapementError } from 'escapement';
 import {
   type Broker,
   type Handler,
+  Inspector,
   type Logger,
   MAINTENANCE_JOBS,
   type ServerOptions,
   Task,
+  type TaskRecoveredEvent,
 } from 'escapement/tasks';
 import { describe, expect, it, vi } from 'vitest';
 import { Held, openWorld, withMethods, type World } from './support/world.ts';
@@ -404,18 +406,28 @@ describe('the log', () => {
       'task archived: too many of its runs ended with their process, or lost their lease (maxRecoveries)',
       'archived',
     ],
-  ])('a task that has lost its worker is logged after %s', async (method, maxRecoveries, message, state) => {
-    const world = await openWorld();
-    const { broker } = failing(world, method, 1);
-    const { logger, lines } = watch(world, 'a');
-    await world.enqueue('job', undefined, { taskId: 'a' });
-    await world.broker.dequeue('default', 1, 1_000);
-    await world.start(() => undefined, { broker, logger, maxRecoveries, retryDelayMs: () => 60_000 });
-    await world.advance(1_000);
-    expect(lines).toEqual(['task not recovered (active)']);
-    await world.advance(30_000);
-    expect(lines.slice(1)).toEqual([`${message} (${state})`]);
-  });
+  ])(
+    'a task that has lost its worker is logged, and its event emitted, after %s',
+    async (method, maxRecoveries, message, state) => {
+      const world = await openWorld();
+      const { broker } = failing(world, method, 1);
+      const { logger, lines } = watch(world, 'a');
+      await world.enqueue('job', undefined, { taskId: 'a' });
+      await world.broker.dequeue('default', 1, 1_000);
+      const recovered: TaskRecoveredEvent[] = [];
+      const options = { broker, logger, maxRecoveries, retryDelayMs: () => 60_000 };
+      (await world.start(() => undefined, options)).on('recovered', (event) => recovered.push(event));
+      await world.advance(1_000);
+      expect([lines, recovered]).toEqual([['task not recovered (active)'], []]);
+      await world.advance(30_000);
+      expect(lines.slice(1)).toEqual([`${message} (${state})`]);
+      const { nextProcessAt } = await new Inspector({ broker: world.broker }).getTaskInfo('default', 'a');
+      const retryAt = method === 'retry' ? nextProcessAt : undefined;
+      const run = { taskId: 'a', queue: 'default', type: 'job', retryCount: 0, maxRetry: 25 };
+      expect(recovered).toEqual([{ ...run, task: recovered[0]?.task, recoveries: 1, retryAt }]);
+      expect(recovered[0]?.task.type).toBe('job');
+    },
+  );
 });
 
 describe('a logger', () => {
