@@ -1,3 +1,4 @@
+import { EscapementError } from 'escapement';
 import { Client, EmbeddedBroker, Server, Task } from 'escapement/tasks';
 import type {
   Broker,
@@ -24,6 +25,28 @@ export function withMethods<B extends Broker>(broker: B, methods: Partial<Broker
       return typeof value === 'function' ? (value.bind(target) as unknown) : value;
     },
   });
+}
+
+export const unavailable = new EscapementError('ERR_BROKER_UNAVAILABLE', 'no answer');
+
+/** A broker whose method fails so often, after it has done what it was asked for or instead. */
+export function failing(
+  world: World,
+  method: 'complete' | 'retry' | 'archive' | 'release' | 'dequeue' | 'subscribe',
+  times: number,
+  options: { isDone?: boolean } = {},
+): { broker: Broker; calls: number[] } {
+  const calls: number[] = [];
+  const original = world.broker[method].bind(world.broker) as (...args: unknown[]) => Promise<unknown>;
+  const call = async (...args: unknown[]): Promise<unknown> => {
+    calls.push(world.clock.now());
+    const isFailing = calls.length <= times;
+    const isCalled = !isFailing || options.isDone === true;
+    const result = isCalled ? await original(...args) : undefined;
+    if (isFailing) throw unavailable;
+    return result;
+  };
+  return { broker: withMethods(world.broker, { [method]: call }), calls };
 }
 
 type EventName = keyof ServerEvents;
