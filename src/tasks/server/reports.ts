@@ -42,7 +42,7 @@ export interface TaskCancelledEvent extends TaskFailedEvent {
   readonly outcome: CancelOutcome;
 }
 
-/** Event about a task whose worker is gone: its process has died, or it has lost its lease. */
+/** Event about a task that has lost its worker: its process has died, or it has lost its lease. */
 export interface TaskRecoveredEvent extends TaskEvent {
   /** How many workers the task has lost, this one included. */
   readonly recoveries: number;
@@ -81,7 +81,7 @@ export interface ServerEvents {
   released: [event: TaskFailedEvent];
   /** The lease was lost, so no outcome was written; or the outcome could not be written before the lease was over. */
   lost: [event: TaskFailedEvent];
-  /** This server has found a task whose worker is gone, in any process. It is retried, or archived after too many recoveries. */
+  /** This server has found a task that has lost its worker, in any process. It is retried, or archived after too many recoveries. */
   recovered: [event: TaskRecoveredEvent];
   /**
    * `groupAggregator` has thrown, has not settled within two minutes (`ERR_OPERATION_EXPIRED`) or before the server was shut down
