@@ -105,9 +105,7 @@ function describe(symbol: ts.Symbol, takers: readonly string[], rules: Rules): s
   });
   return [
     `### ${symbol.name}`,
-    takers.length > 0
-      ? `Taken by ${takers.map((taker) => `\`${taker}\``).join(', ')}.`
-      : firstSentence(symbol),
+    takers.length > 0 ? `Taken by ${takers.join(', ')}.` : firstSentence(symbol),
     ['| option | type | default | rule | meaning |', '| --- | --- | --- | --- | --- |', ...rows].join('\n'),
   ].join('\n\n');
 }
@@ -152,15 +150,15 @@ function declarationOf(property: ts.Symbol): ts.PropertySignature | ts.MethodSig
 
 function rowOf(owner: string, property: ts.Symbol, rules: Rules, required: string): string {
   const declaration = declarationOf(property);
-  const sentence = firstSentence(property);
-  if (sentence === '') throw new Error(`${owner}.${property.name} has no docstring`);
+  const meaning = textOf(property);
+  if (meaning === '') throw new Error(`${owner}.${property.name} has no docstring`);
   const declared = tagOf(property, 'default');
   const rule = rules.get(`${(declaration.parent as ts.InterfaceDeclaration).name.text}.${property.name}`);
   if (rule?.byDefault !== undefined && Number(declared?.replaceAll('_', '')) !== rule.byDefault)
     if (/^[\d_]+$/.test(declared ?? ''))
       throw new Error(`${owner}.${property.name}: @default is not ${rule.byDefault}`);
   const whenLeftOut = declaration.questionToken === undefined ? required : asDefault(declared);
-  return `| ${[`\`${property.name}\``, typeOf(declaration), whenLeftOut, rule?.text ?? '', sentence].map(asCell).join(' | ')} |`;
+  return `| ${[`\`${property.name}\``, typeOf(declaration), whenLeftOut, rule?.text ?? '', meaning].map(asCell).join(' | ')} |`;
 }
 
 /** A default that is a value is code; one that is a sentence is not. */
@@ -170,8 +168,13 @@ function asDefault(text = 'none'): string {
   return isCode ? `\`${text}\`` : text;
 }
 
+/** A cell is one line: the items of a list get a line each when the table is shown. */
 function asCell(text: string): string {
-  return text.replaceAll(/\s+/g, ' ').replaceAll('|', '\\|').trim();
+  return text
+    .replaceAll(/\n\s*- /g, '<br>')
+    .replaceAll(/\s+/g, ' ')
+    .replaceAll('|', '\\|')
+    .trim();
 }
 
 function typeOf(declaration: ts.PropertySignature | ts.MethodSignature): string {
@@ -193,10 +196,14 @@ function unitOf(name: string): string {
 }
 
 function firstSentence(symbol: ts.Symbol): string {
-  const text = ts.displayPartsToString(symbol.getDocumentationComment(checker)).split(/\n\s*\n/)[0] ?? '';
-  return (/^.*?[.](?=\s|$)/s.exec(text)?.[0] ?? text)
-    .replaceAll(/\{@link ([\w.]+) ?\}/g, '`$1`')
-    .replace(/:$/, '.');
+  const text = textOf(symbol);
+  return /^.*?[.](?=\s|$)/s.exec(text)?.[0] ?? text;
+}
+
+function textOf(symbol: ts.Symbol): string {
+  return ts
+    .displayPartsToString(symbol.getDocumentationComment(checker))
+    .replaceAll(/\{@link ([\w.]+) ?\}/g, '`$1`');
 }
 
 function tagOf(symbol: ts.Symbol, name: string): string | undefined {
@@ -204,16 +211,25 @@ function tagOf(symbol: ts.Symbol, name: string): string | undefined {
   return tag && ts.displayPartsToString(tag.text).trim();
 }
 
-/** The constructors, functions and methods among exports that have a parameter of the type. */
+/** The constructors, functions and methods among exports that have a parameter of the type, or of some of its options. */
 function takersOf(type: ts.Symbol, exports: readonly ts.Symbol[]): string[] {
   const takers = exports
     .flatMap((symbol) => callablesOf(symbol))
-    .filter(([, parameters]) => {
-      return parameters.some(
-        ({ type: annotation }) => annotation !== undefined && mentions(annotation, type.name),
-      );
+    .flatMap(([name, parameters]) => {
+      const annotation = parameters
+        .map((each) => each.type)
+        .find((each) => each && mentions(each, type.name));
+      return annotation === undefined ? [] : [`\`${name}\`${onlySome(annotation)}`];
     });
-  return [...new Set(takers.map(([name]) => name))];
+  return [...new Set(takers)];
+}
+
+/** For `Pick<Options, 'a' | 'b'>`, which options are taken. */
+function onlySome(annotation: ts.TypeNode): string {
+  const picked = /^Pick<\w+, (.*)>$/.exec(annotation.getText())?.[1];
+  return picked === undefined
+    ? ''
+    : ` (only ${picked.replaceAll(/'(\w+)'/g, '`$1`').replaceAll(' | ', ', ')})`;
 }
 
 function mentions(node: ts.Node, name: string): boolean {

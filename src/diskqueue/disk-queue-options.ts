@@ -21,8 +21,8 @@ export interface DiskQueueOptions {
   /** The folder of the files; created if it does not exist. */
   readonly dataPath: string;
   /**
-   * Maximum size of a file, in bytes: an integer >= 256; with `format: 'nsq'` >= 1, as in go-diskqueue. A larger message
-   * gets a file of its own.
+   * Maximum size of a file, in bytes: an integer of at least 256, or with `format: 'nsq'` of at least 1, as in go-diskqueue. A
+   * larger message gets a file of its own.
    *
    * @default 100 MiB
    */
@@ -76,10 +76,13 @@ const LARGEST_MESSAGE = 2 ** 31 - 1;
 /** In bytes. A file name has at most 255, and begins with this name. */
 const LONGEST_NAME = 150;
 
+/** The minimum of the default format is checked when the format is known. */
+const sizeOfFile = integer(SMALLEST_FILE.nsq);
+
 const OPTIONS = {
   name: [requireName],
   dataPath: [requirePath],
-  maxBytesPerFile: [integer(SMALLEST_FILE.nsq), 100 * MIB],
+  maxBytesPerFile: [sizeOfFile, 100 * MIB],
   minMessageSize: [integer(0), 0],
   maxMessageSize: [integer(0, LARGEST_MESSAGE), MIB],
   durability: [oneOf('always', 'interval', 'os'), 'always'],

@@ -26,6 +26,8 @@ export interface RetryOptions<T> extends RunOptions<T> {
    * @default the error is thrown in a turn of its own: an uncaught exception of the host
    */
   readonly onDrop?: ((error: unknown, item: NoInfer<T>) => void) | undefined;
+  /** Called with each error that a worker throws, also if a retry follows. No such error stops the run. @default none */
+  readonly onError?: ((error: unknown, item: NoInfer<T>) => void) | undefined;
 }
 
 /** The number in client-go's example of a controller. */
@@ -95,8 +97,6 @@ export class RateLimitingQueue<T> extends DelayingQueue<T> {
   /**
    * As `WorkQueue.run`, and a failed item is queued again with the rate limit, at most `maxRetries` times. After that it is
    * forgotten and goes to `onDrop`, as does an item that fails after shutdown. Success forgets the failures.
-   *
-   * @param options - `onError` is also called for failures that are followed by a retry; it does not stop the run.
    */
   override async run(worker: Worker<T>, options: RetryOptions<T> = {}): Promise<void> {
     requireRunOptions('RateLimitingQueue.run', worker, options, RETRY_OPTIONS);
