@@ -1,3 +1,4 @@
+import { requireMethods } from '../core/validate.ts';
 import type { SystemTimer } from './system-timer.ts';
 
 /*
@@ -20,7 +21,7 @@ export interface TimeoutSignal extends AbortSignal {
  * It costs a signal and an entry in the timer. Until its deadline the timer refers to it: dispose of it when the work is done. A timer
  * that is closed drops the deadline.
  *
- * @throws what `timer.schedule` throws.
+ * @throws TypeError `ERR_INVALID_ARG_TYPE` - `timer` is not a timer. Otherwise what `timer.schedule` throws.
  *
  * @example
  * ```ts
@@ -29,6 +30,7 @@ export interface TimeoutSignal extends AbortSignal {
  * ```
  */
 export function timeoutSignal(delayMs: number, timer: DeadlineTimer): TimeoutSignal {
+  requireTimer(timer);
   const controller = new AbortController();
   const id = timer.schedule(delayMs, abort, controller);
   const dispose = (): void => void timer.cancel(id);
@@ -37,7 +39,8 @@ export function timeoutSignal(delayMs: number, timer: DeadlineTimer): TimeoutSig
 
 /**
  * Resolves or rejects as a promise does, or rejects with a `TimeoutError` if that takes longer than `delayMs` milliseconds. Then the
- * outcome of the promise is ignored. When the promise settles, the deadline is cancelled: nothing of it is left in the timer.
+ * outcome of the promise is ignored. When the promise settles, the deadline is cancelled: nothing of it is left in the timer. A wrong
+ * argument or a closed timer rejects too, with what {@link timeoutSignal} throws.
  *
  * @example
  * ```ts
@@ -48,10 +51,15 @@ export function withTimeout<T>(promise: PromiseLike<T>, delayMs: number, timer: 
   return new Promise((resolve, reject) => {
     const settled = Promise.resolve(promise);
     settled.then(resolve, reject); // first: it has a handler even if the timer is closed
+    requireTimer(timer);
     const id = timer.schedule(delayMs, rejectLate, reject);
     const cancel = (): void => void timer.cancel(id);
     settled.then(cancel, cancel);
   });
+}
+
+function requireTimer(timer: unknown): void {
+  requireMethods('timer', 'a SystemTimer', ['schedule', 'cancel'], timer);
 }
 
 const abort = (controller: AbortController): void => {

@@ -55,6 +55,16 @@ describe('timeoutSignal', () => {
     expect(both.reason).toBe(signal.reason);
   });
 
+  test('a timer that is missing is an error', async () => {
+    const wrong = expect.objectContaining({
+      code: 'ERR_INVALID_ARG_TYPE',
+      message: 'timer must be a SystemTimer. Received undefined',
+    }) as Error;
+    const without = undefined as unknown as SystemTimer;
+    expect(() => timeoutSignal(5, without)).toThrow(wrong);
+    await expect(withTimeout(Promise.resolve(), 20, without)).rejects.toEqual(wrong);
+  });
+
   test('a delay that is not finite and a closed timer are errors', () => {
     const { timer } = open();
     expect(() => timeoutSignal(NaN, timer)).toThrow(expect.objectContaining({ code: 'ERR_OUT_OF_RANGE' }));
