@@ -95,7 +95,12 @@ const library: Options = {
   format: ['esm', 'cjs'],
   target: 'node20',
   platform: 'node',
-  dts: { entry: subpaths, compilerOptions: { stripInternal: true } },
+  // The declarations name `Symbol.dispose`, which a program's own `lib` may lack.
+  dts: {
+    entry: subpaths,
+    compilerOptions: { stripInternal: true },
+    banner: '/// <reference lib="esnext.disposable" />',
+  },
   // One copy of each class per module format, whatever subpaths a program imports.
   splitting: true,
   // The others are built at the same time, and may be there already.

@@ -156,7 +156,7 @@ describe('the installed package', () => {
       const use = `import { SystemTimer } from 'escapement'; const wrong: string = new SystemTimer().size; void wrong;`;
       const program = writeProgram(`${folder}/program.ts`, [...lines, use].join('\n'));
       const typeRoots = [join(ROOT, 'node_modules/@types')];
-      const target = { target: 'es2022', lib: ['es2023', 'esnext.disposable'], types: ['node'], typeRoots };
+      const target = { target: 'es2022', lib: ['es2023'], types: ['node'], typeRoots };
       const compilerOptions = { strict: true, noEmit: true, skipLibCheck: true, ...target, ...resolution };
       writeProgram(`${folder}/tsconfig.json`, JSON.stringify({ compilerOptions, files: [program] }));
       const { stdout } = run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder]);
@@ -167,6 +167,23 @@ describe('the installed package', () => {
     },
     120_000,
   );
+
+  it('the installed package compiles in a TypeScript program for browsers that checks declarations', () => {
+    const program = writeProgram(
+      'browser/program.ts',
+      `import { SystemTimer, type TimerId } from 'escapement';
+      export const id: TimerId = new SystemTimer().schedule(1_000, () => document.title);`,
+    );
+    const target = { target: 'es2022', lib: ['es2022', 'dom'], types: [], module: 'nodenext' };
+    const compilerOptions = { strict: true, noEmit: true, ...target };
+    writeProgram('browser/tsconfig.json', JSON.stringify({ compilerOptions, files: [program] }));
+    const { stdout } = run(process.execPath, [
+      join(ROOT, 'node_modules/typescript/bin/tsc'),
+      '-p',
+      'browser',
+    ]);
+    expect(stdout).toBe('');
+  }, 120_000);
 
   it('the installed package runs the escapement command', () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
