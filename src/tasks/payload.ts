@@ -9,7 +9,8 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const LOST_IN_JSON = [ArrayBuffer, Map, Set, Error, RegExp, Promise] as const;
 
 function isLostInJson(payload: unknown): boolean {
-  if (typeof payload !== 'object' || payload === null || 'toJSON' in payload) return false;
+  if (typeof payload !== 'object' || payload === null) return false;
+  if (Object.getPrototypeOf(payload) === Object.prototype || 'toJSON' in payload) return false;
   return ArrayBuffer.isView(payload) || LOST_IN_JSON.some((kind) => payload instanceof kind);
 }
 

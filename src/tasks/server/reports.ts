@@ -131,7 +131,7 @@ export class Reports {
     this.#metrics?.ended(run.leased.message, name, durationMs);
     if (this.#emitter.listenerCount(name) === 0) return;
     const { error, isFailure, atMs, cancelOutcome } = ending;
-    const over = { ...eventOf(run.leased.message, run.task), durationMs };
+    const over = overEventOf(run, durationMs);
     if (name === 'completed') emit(this.#emitter, name, over);
     else if (name === 'retried') {
       emit(this.#emitter, name, { ...over, error, retryAt: new Date(atMs), isFailure });
@@ -175,6 +175,12 @@ function eventNameOf({ kind, cancelOutcome }: Ending): EndedEvent {
 
 function eventOf({ id, queue, type, retried, maxRetry }: TaskMessage, task: ReceivedTask): TaskEvent {
   return { task, taskId: id, queue, type, retryCount: retried, maxRetry };
+}
+
+/** Names each field: a spread of `eventOf` takes longer than the rest of a report. */
+function overEventOf({ leased, task }: TaskRun, durationMs: number): TaskOverEvent {
+  const { id, queue, type, retried, maxRetry } = leased.message;
+  return { task, taskId: id, queue, type, retryCount: retried, maxRetry, durationMs };
 }
 
 /** In seconds: from a quick query to half an hour, which is asynq's default timeout. */
