@@ -4,6 +4,7 @@ import { checkTimer } from '../../../timer/check-timer.ts';
 import { NO_SLOT } from '../../../timer/timer-table.ts';
 import type { CorruptionEvent } from '../../../log/segment.ts';
 import { INTERNALS, type EmbeddedBroker } from './embedded-broker.ts';
+import type { Journal } from './journal.ts';
 import { replay } from './replay.ts';
 import { journaled, PayloadOnDisk } from './journaled-row.ts';
 import type { StoredBucket } from './pending-tasks.ts';
@@ -46,6 +47,10 @@ export async function checkBrokerLog(broker: EmbeddedBroker): Promise<void> {
   if (store === undefined || journal === undefined) return;
   // A record is readable when it is as durable as the options say.
   await Promise.all([journal.written(), journal.settled()]);
+  await journal.alone(() => compareLog(store, journal));
+}
+
+async function compareLog(store: TaskStore, journal: Journal): Promise<void> {
   const damages: CorruptionEvent[] = [];
   const stored = store.blank();
   const loading = await replay(stored, journal.log, (event) => damages.push(event));
@@ -99,13 +104,15 @@ function rounded(buckets: readonly StoredBucket[]): unknown {
 
 /** What of a row is stored. The times of leases and groups are on the monotonic clock here, and on the wall clock there. */
 function viewOf({ locks }: TaskStore, row: TaskRow): unknown {
-  const { message, serial, atMs, recoveries, result, progress } = row;
+  const { message, serial, atMs, recoveries, progress } = row;
   const { number, segment, bytes } = journaled(row);
   const { state } = listOf(row);
   const isWallTime = state !== 'active' && state !== 'aggregating';
   const hasLock = locks.endOf(row) !== undefined;
   const { payload, ...rest } = message;
+  // A `Buffer` is not the same as a `Uint8Array` with its bytes.
   const data = payload instanceof PayloadOnDisk ? payload.where : new Uint8Array(payload);
+  const result = row.result && new Uint8Array(row.result);
   const time = isWallTime ? atMs : undefined;
   const stored = { number, segment, bytes };
   return { rest, data, state, serial, time, recoveries, result, progress, stored, hasLock };

@@ -1,6 +1,6 @@
 import { inOwnTurn } from '../../../core/own-turn.ts';
 import type { Log } from '../../../log/log.ts';
-import type { CorruptionEvent, Segment } from '../../../log/segment.ts';
+import type { CorruptionEvent, LogPosition, Segment } from '../../../log/segment.ts';
 import type { DamagePiece, RecordPiece, SegmentReader } from '../../../log/segment-reader.ts';
 import type { EnqueueEvent } from '../broker.ts';
 import { EntryReader } from './entry-bytes.ts';
@@ -27,8 +27,8 @@ interface CompactedJournal {
   queue(queue: QueueState): void;
   events(entryId: string, events: readonly EnqueueEvent[]): void;
   serial(limit: number): void;
-  /** Resolves when every entry until now is with the host. */
-  written(): Promise<void>;
+  /** The record with the latest entry; it has a position when the host has it. */
+  readonly latest: { readonly position: LogPosition | undefined };
 }
 
 /** A log is compacted when it is larger than so many times what is live in it, and a file. */
@@ -37,37 +37,38 @@ const MOST_BYTES_PER_LIVE_BYTE = 2;
 /** More files than this, besides full ones, are compacted anyway: a broker that is opened often leaves small ones. */
 const MOST_SMALL_SEGMENTS = 32;
 
-/** Bytes of the oldest segment that are read for each byte that is written, and at least: it must gain on the writer. */
+/** Bytes that one step reads for each byte that was written, and at least: it must gain on the writer. */
 const BYTES_PER_BYTE = 4;
 const LEAST_BYTES = 32 * 1_024;
-
-/** Bytes of one step, at most: a few milliseconds. */
-const MOST_BYTES = 256 * 1_024;
 
 /** Bytes after which other callbacks of the event loop have their turn. */
 const BYTES_PER_TURN = 64 * 1_024;
 
 /**
- * Keeps the log of a durable broker small, in steps: with each write, a piece of the oldest segment is read, and the tasks whose
- * latest entry is there are written again, at the end. Then everything that belongs to no task is written again, and the segment
- * is removed. One without live tasks is not read at all. After beanstalkd. A task whose record was damaged after it was read is written again from memory.
+ * Keeps the log of a durable broker small, in steps: with each write, pieces of the oldest segments are read, and the tasks whose
+ * latest entry is there are written again, at the end. Then everything that belongs to no task is written again, and the segments
+ * are removed. Those without live tasks are not read at all. After beanstalkd. A task whose record was damaged after it was read is
+ * written again from memory.
  *
- *      ┌── oldest ──┐┌─────────┐┌── written ──
- *      │ . a . . b .││ c . d . ││ e f  a b          . is dead: removed, or written again later
- *      └────────────┘└─────────┘└─────────────
- *          step ▲ ──► a and b are live: written again
+ *      ┌── leaving ──┐┌─ reading ─┐┌─────────┐┌── written ──
+ *      │ . . . . . . ││ . a . . b ││ c . d . ││ e f  a            . is dead: removed, or written again later
+ *      └─────────────┘└───────────┘└─────────┘└─────────────
+ *                             step ▲ ──► b is live: written again
  */
 export class Compaction {
   readonly #store: TaskStore;
   readonly #journal: CompactedJournal;
   readonly #maxBytesPerFile: number;
-  /** The segment that is to be removed, and what reads it. */
-  #segment: Segment | undefined;
+  /** The first segments of the log, which are to be removed: what is live in them is written again, or will be. */
+  #leaving: Segment[] = [];
+  /** Reads the segment after them. */
   #reader: SegmentReader | undefined;
-  /** Of the segment that was read to its end. */
-  #state: 'reading' | 'writing' | 'written' = 'reading';
-  /** Damage in the segment that is read. */
-  #damages: DamagePiece[] = [];
+  /** The record that must be written before they are removed. */
+  #last: CompactedJournal['latest'] | undefined;
+  /** Damage that was found in them. */
+  #damages: { readonly segment: Segment; readonly piece: DamagePiece }[] = [];
+  /** Bytes that the present step may still read. */
+  #bytesLeft = 0;
   /** A segment that could not be read or removed is tried again when another one than this is written. */
   #stuckWith: Segment | undefined;
 
@@ -80,11 +81,9 @@ export class Compaction {
   /** Goes on after so many bytes were written. While it runs, nothing is appended to the log. */
   async step(writtenBytes: number): Promise<void> {
     if (this.#stuckWith !== undefined && this.#stuckWith === this.#journal.log.written) return;
+    this.#bytesLeft = Math.max(writtenBytes * BYTES_PER_BYTE, LEAST_BYTES);
     try {
-      if (this.#state === 'written') await this.#finish();
-      else if (this.#state === 'writing') return;
-      else if (this.#reader !== undefined) await this.#rewrite(this.#reader, writtenBytes);
-      else if (this.#isNeeded()) await this.#begin();
+      while (this.#bytesLeft > 0 && (await this.#advance()));
     } catch {
       await this.close();
       this.#stuckWith = this.#journal.log.written;
@@ -95,66 +94,73 @@ export class Compaction {
   async close(): Promise<void> {
     const reader = this.#reader;
     this.#reader = undefined;
-    this.#segment = undefined;
-    this.#state = 'reading';
+    this.#leaving = [];
+    this.#last = undefined;
     this.#stuckWith = undefined;
     this.#damages = [];
     await reader?.close().catch(() => undefined);
   }
 
-  #isNeeded(): boolean {
+  /** @returns whether it can go on before the next write. */
+  async #advance(): Promise<boolean> {
+    if (this.#last !== undefined) return this.#last.position !== undefined && this.#remove();
+    if (this.#reader !== undefined) return this.#rewrite(this.#reader);
+    const next = this.#next();
+    if (next === undefined) {
+      if (this.#leaving.length > 0) this.#writeTheRest();
+      return false;
+    }
+    if (this.#journal.isLive(next.number)) this.#reader = await this.#journal.log.openReader(next);
+    else this.#leaving.push(next);
+    return true;
+  }
+
+  /** Returns the segment that is to leave next: none if the log is small enough without those that leave already. */
+  #next(): Segment | undefined {
     const { log, logBytes, liveBytes } = this.#journal;
     const { segments, written } = log;
-    if (segments.length < 2 || segments[0] === written) return false;
+    const staying = segments.length - this.#leaving.length;
+    const next = segments[this.#leaving.length];
+    if (next === undefined || next === written || staying < 2) return undefined;
+    if (this.#leaving.length > 0 && !this.#journal.isLive(next.number)) return next; // it costs nothing
+    const bytes = this.#leaving.reduce((sum, { end }) => sum - end, logBytes);
     const mostBytes = MOST_BYTES_PER_LIVE_BYTE * liveBytes + this.#maxBytesPerFile;
-    return logBytes > mostBytes || segments.length > MOST_SMALL_SEGMENTS + mostBytes / this.#maxBytesPerFile;
+    const isTooLarge = bytes > mostBytes || staying > MOST_SMALL_SEGMENTS + mostBytes / this.#maxBytesPerFile;
+    return isTooLarge ? next : undefined;
   }
 
-  async #begin(): Promise<void> {
-    const { log } = this.#journal;
-    const segment = log.segments[0] as Segment;
-    this.#segment = segment;
-    if (this.#journal.isLive(segment.number)) this.#reader = await log.openReader(segment);
-    else this.#writeTheRest();
-  }
-
-  async #rewrite(reader: SegmentReader, writtenBytes: number): Promise<void> {
-    const from = reader.position.offset;
-    const bytes = Math.min(Math.max(writtenBytes * BYTES_PER_BYTE, LEAST_BYTES), MOST_BYTES);
-    let turnFrom = from;
-    while (reader.position.offset - from < bytes) {
+  async #rewrite(reader: SegmentReader): Promise<boolean> {
+    const { segment } = reader;
+    let turnFrom = reader.position.offset;
+    while (this.#bytesLeft > 0) {
+      const from = reader.position.offset;
       const pieces = await reader.next();
+      if (pieces.length === 0) {
+        this.#reader = undefined;
+        this.#leaving.push(segment);
+        await reader.close();
+        return true;
+      }
       for (const piece of pieces) {
-        if (piece.kind === 'damage') this.#damages.push(piece);
+        if (piece.kind === 'damage') this.#damages.push({ segment, piece });
         if (piece.kind !== 'record') continue;
-        this.#rewriteRecord(piece, reader.segment.number);
+        this.#rewriteRecord(piece, segment.number);
         if (piece.offset - turnFrom < BYTES_PER_TURN) continue;
         turnFrom = piece.offset;
         await new Promise<void>(inOwnTurn);
       }
-      if (pieces.length > 0) continue;
-      this.#writeTheRest();
-      return;
+      this.#bytesLeft -= reader.position.offset - from;
     }
+    return false;
   }
 
-  /** Everything that belongs to no task. The segment can be removed when it is written. */
+  /** Everything that belongs to no task. The segments can be removed when it is written. */
   #writeTheRest(): void {
     const { queues, enqueueEvents, serialLimit } = this.#store;
     this.#journal.serial(serialLimit);
     for (const queue of queues.values()) this.#journal.queue(queue);
     for (const [entryId, events] of enqueueEvents) this.#journal.events(entryId, events);
-    this.#wait();
-  }
-
-  #wait(): void {
-    this.#state = 'writing';
-    this.#journal.written().then(
-      () => {
-        this.#state = 'written';
-      },
-      () => undefined,
-    );
+    this.#last = this.#journal.latest;
   }
 
   #rewriteRecord({ payload }: RecordPiece, segment: number): void {
@@ -170,36 +176,38 @@ export class Compaction {
     }
   }
 
-  /** What was written again must be on the disk before the segment is removed. */
-  async #finish(): Promise<void> {
-    const { log } = this.#journal;
-    const segment = this.#segment;
-    if (segment !== undefined && this.#rewriteDamaged(segment)) {
-      this.#wait();
-      return;
+  /** What was written again must be on the disk before the segments are removed. */
+  async #remove(): Promise<boolean> {
+    if (this.#rewriteDamaged()) {
+      this.#last = this.#journal.latest;
+      return false;
     }
+    const { log } = this.#journal;
+    const leaving = this.#leaving;
     await this.close();
     await log.sync();
-    if (segment === undefined) return;
-    await log.remove([segment]);
-    this.#journal.fileRemoved(segment.number);
+    await log.remove(leaving);
+    for (const { number } of leaving) this.#journal.fileRemoved(number);
+    return true;
   }
 
   /** Writes again what was in damaged records, from memory. Payloads that are not there are lost. @returns whether it has found a task. */
-  #rewriteDamaged(segment: Segment): boolean {
+  #rewriteDamaged(): boolean {
     const damages = this.#damages.splice(0);
     if (damages.length === 0) return false;
-    let count = 0;
+    const found = new Set<number>();
+    const damaged = new Set(damages.map(({ segment }) => segment.number));
     for (const { rows } of this.#store.queues.values()) {
       for (const row of rows.values()) {
-        if (!(row instanceof JournaledRow) || row.segment !== segment.number) continue;
-        count++;
+        if (!(row instanceof JournaledRow) || !damaged.has(row.segment)) continue;
+        found.add(row.segment);
         this.#journal.begin();
         if (row.message.payload instanceof PayloadOnDisk) this.#store.losePayload(row);
         else this.#journal.task(row);
       }
     }
-    if (count > 0) for (const damage of damages) this.#journal.damaged(eventOf(segment.path, damage));
-    return count > 0;
+    for (const { segment, piece } of damages)
+      if (found.has(segment.number)) this.#journal.damaged(eventOf(segment.path, piece));
+    return found.size > 0;
   }
 }

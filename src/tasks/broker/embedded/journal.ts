@@ -143,6 +143,11 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     return this.#log;
   }
 
+  /** The record with the latest entry. */
+  get latest(): JournalRecord {
+    return this.#latest;
+  }
+
   /** Bytes of the files of the log. */
   get logBytes(): number {
     return this.#log.segments.reduce((sum, { end }) => sum + end, 0);
@@ -190,6 +195,11 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     this.requireAvailable();
     await this.#commits.run(() => this.#sync());
     this.requireAvailable();
+  }
+
+  /** Runs a step behind every entry until now. While it runs, nothing is appended, and nothing is compacted. */
+  alone(step: () => Promise<void>): Promise<void> {
+    return this.#commits.run(step);
   }
 
   /** A task was added, or has another payload. `payload` is that of the row, wherever it is. */

@@ -1,13 +1,14 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { EmbeddedBroker } from 'escapement/tasks';
+import { EmbeddedBroker, type NewTask } from 'escapement/tasks';
 import { checkBrokerLog } from 'escapement/testing';
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { FILE_SYSTEM, type FileSystem } from '../../../../src/log/file-system.ts';
 import { newTask, take } from '../../../conformance/broker/support.ts';
 import { FaultyFileSystem } from '../../../diskqueue/faulty-file-system.ts';
 import { RecordingFileSystem } from '../../../diskqueue/recording-file-system.ts';
+import { RecordingMetrics } from '../../../metrics/recording-metrics.ts';
 
 /** For the lock; the files are in memory. */
 const folder = mkdtempSync(join(tmpdir(), 'escapement-compaction-'));
@@ -66,4 +67,42 @@ test('a broker that is closed while its log is compacted writes nothing afterwar
     expect(files.calls).toEqual(calls);
   }
   expect(broken).toEqual([]);
+});
+
+/** How a round enqueues its tasks. */
+type EnqueueAll = (broker: EmbeddedBroker, tasks: NewTask[]) => Promise<unknown>;
+
+describe('the log stays below three times what is live and two files, however large a write is', () => {
+  const inOneCall: EnqueueAll = (broker, tasks) => broker.enqueueMany(tasks);
+  const atOnce: EnqueueAll = (broker, tasks) => Promise.all(tasks.map((task) => broker.enqueue(task)));
+  const ROUNDS = 100;
+
+  test.each([
+    ['half a file in one call', inOneCall, 65_536, 200],
+    ['half a file in a hundred calls', atOnce, 65_536, 200],
+    ['several files in one call', inOneCall, 4_096, 200],
+    ['several files in a hundred calls', atOnce, 4_096, 200],
+    ['two files of large payloads in one call', inOneCall, 1_048_576, 20_000],
+  ])('%s', async (_, enqueueAll, maxBytesPerFile, payloadBytes) => {
+    const disk = new RecordingFileSystem();
+    const metrics = new RecordingMetrics();
+    const broker = await EmbeddedBroker.open({
+      ...{ dataPath: folder, maxBytesPerFile, durability: 'os', metrics, [FILE_SYSTEM]: disk },
+    });
+    const tasksOf = (queue: string, count: number, bytes: number): NewTask[] =>
+      Array.from({ length: count }, () => newTask({ queue, payload: new Uint8Array(bytes) }));
+    await broker.enqueueMany(tasksOf('kept', 300, 300));
+    const read = (name: string): number => metrics.readers.get(`escapement_broker_${name}`)?.() ?? 0;
+    const largestFile = Math.max(maxBytesPerFile, 100 * (payloadBytes + 200));
+    const beyond: number[] = [];
+    for (let round = 0; round < ROUNDS; round++) {
+      await enqueueAll(broker, tasksOf('done', 100, payloadBytes));
+      await broker.removeQueue('done', { force: true });
+      if (read('log_bytes') > 3 * read('live_bytes') + 2 * largestFile) beyond.push(round);
+    }
+    expect(beyond).toEqual([]);
+    await checkBrokerLog(broker);
+    expect((await broker.queueStats('kept')).counts.pending).toBe(300);
+    await broker.close();
+  });
 });

@@ -418,3 +418,10 @@ test('a client and a server work with a folder as with memory', async () => {
   expect(seen).toEqual([{ a: 1 }]);
   await server.shutdown();
 });
+
+test('a result that is a Buffer is the same in memory and in the folder', async () => {
+  const broker = await open();
+  await broker.enqueue(newTask());
+  await broker.writeResult(await leaseOne(broker, QUEUE), Buffer.from('done'));
+  await checkBrokerLog(broker);
+});
