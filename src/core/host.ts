@@ -62,6 +62,7 @@ export function hostWoke(setTimeout: TimeoutFunctions['setTimeout'], setAtMs: nu
  */
 class FakedTime {
   readonly setTimeout: TimeoutFunctions['setTimeout'];
+  readonly Date = globals.Date;
   readonly #startMs = Math.ceil(original.now.call(original.performance));
   readonly #startDateMs = hostWallNow();
   #reachedMs = this.#startMs;
@@ -83,9 +84,9 @@ class FakedTime {
 
 let latest: FakedTime | undefined;
 
-/** Fake functions are made anew each time they are installed, and their time begins anew. */
+/** Fakes are made anew each time they are installed, except `setTimeout` of node:test, and their time begins anew. */
 function faked(setTimeout: TimeoutFunctions['setTimeout']): FakedTime {
-  if (latest?.setTimeout !== setTimeout) latest = new FakedTime(setTimeout);
+  if (latest?.setTimeout !== setTimeout || latest.Date !== globals.Date) latest = new FakedTime(setTimeout);
   return latest;
 }
 

@@ -85,7 +85,11 @@ export class DelayingQueue<T> extends WorkQueue<T> {
     if (Number.isNaN(delayMs)) throw outOfRange('delayMs', 'a number of milliseconds', delayMs);
     if (this.shuttingDown) return;
     if (delayMs <= 0) this.add(item);
-    else this.#waiting.add(this[INTERNALS].keyOf(item), item, delayMs);
+    else {
+      const key = this[INTERNALS].keyOf(item);
+      if (this.shuttingDown) return; // by keyOf
+      this.#waiting.add(key, item, delayMs);
+    }
     this[INTERNALS].metrics?.retried();
   }
 

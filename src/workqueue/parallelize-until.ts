@@ -6,6 +6,7 @@ import {
   requireSignal,
 } from '../core/validate.ts';
 import { TurnBudget } from '../core/own-turn.ts';
+import { guarded } from '../core/report-uncaught.ts';
 import { integer, readOptions, type OptionTable } from '../core/options.ts';
 import type { SignalOptions } from '../core/signal-options.ts';
 
@@ -15,7 +16,10 @@ export interface ParallelizeOptions extends SignalOptions {
   readonly chunkSize?: number;
   /** No piece is started after it is aborted. @default never */
   readonly signal?: AbortSignal | undefined;
-  /** Called before the promise rejects, with the pieces that were not run: at least one, in ascending order. */
+  /**
+   * Called before the promise rejects, with the pieces that were not run: at least one, in ascending order. What it throws is an uncaught
+   * exception.
+   */
   readonly onNotRun?: (pieces: number[]) => void;
 }
 
@@ -33,8 +37,8 @@ const OPTIONS = {
  *
  * @param workers - an integer of at least 1. Pieces that return no promise run one after the other all the same.
  * @param run - runs one piece; a promise that it returns is awaited.
- * @returns a promise that rejects with the error of a piece (with an `AggregateError` if there are several), or, if
- * the signal was aborted before all were started, with its reason.
+ * @returns a promise that rejects with the error of a piece, or with the reason of the signal if it was aborted before all had
+ * succeeded; with an `AggregateError` if there are several. Errors that are the reason or an `AbortError` count as the abort.
  */
 export async function parallelizeUntil(
   workers: number,
@@ -83,10 +87,12 @@ class PieceRun {
     const chunks = Math.ceil(this.#pieces / this.#chunkSize);
     await Promise.all(Array.from({ length: Math.min(workers, chunks) }, () => this.#work()));
     const isIncomplete = this.#next < this.#pieces || this.#leftOver.length > 0;
-    if (isIncomplete) onNotRun?.(this.#notRun());
-    const errors = this.#errorsWith(isIncomplete);
-    if (errors.length === 1) throw errors[0];
-    if (errors.length > 1) throw new AggregateError(errors, `${errors.length} pieces have failed`);
+    if (isIncomplete && onNotRun !== undefined) {
+      guarded(() => {
+        onNotRun(this.#notRun());
+      });
+    }
+    this.#throwErrors(isIncomplete);
   }
 
   get #mustStop(): boolean {
@@ -122,12 +128,19 @@ class PieceRun {
     return [...leftOver, { first: this.#next, end: this.#pieces }].flatMap(piecesOf);
   }
 
-  /** After an abort its reason comes first, and errors of pieces that are consequences of the abort are left out. */
-  #errorsWith(isIncomplete: boolean): unknown[] {
+  /** After an abort, errors of pieces that are consequences of it are left out. */
+  #throwErrors(isIncomplete: boolean): void {
     const signal = this.#signal;
-    if (!isIncomplete || signal?.aborted !== true) return this.#errors;
-    const reason: unknown = signal.reason;
-    return [reason, ...this.#errors.filter((error) => error !== reason && !isAbortError(error))];
+    const isAborted = signal?.aborted === true && (isIncomplete || this.#errors.length > 0);
+    const reason: unknown = signal?.reason;
+    const failures = isAborted
+      ? this.#errors.filter((error) => error !== reason && !isAbortError(error))
+      : this.#errors;
+    const errors = isAborted ? [reason, ...failures] : failures;
+    if (errors.length === 1) throw errors[0];
+    if (errors.length === 0) return;
+    const failed = failures.length === 1 ? 'a piece has failed' : `${failures.length} pieces have failed`;
+    throw new AggregateError(errors, isAborted ? `aborted, and ${failed}` : failed);
   }
 }
 

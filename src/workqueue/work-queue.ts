@@ -187,6 +187,7 @@ export class WorkQueue<T> {
   add(item: T): void {
     if (this.#items.isShutDown) return;
     const key = this.#keyOf(item);
+    if (this.#items.isShutDown) return; // by keyOf
     if (this.#items.ready.size >= this.#maxSize && this.#needsCapacity(key)) {
       throw this.#fail('ERR_QUEUE_FULL', 'add', `is full: ${this.#maxSize} items are ready`);
     }

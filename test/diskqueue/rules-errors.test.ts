@@ -57,6 +57,19 @@ async function withFiles(format: Format, options: object = {}) {
   return { files, dataPath, queue, reopened };
 }
 
+describe.each(FORMATS)('%s: a put of bytes that were transferred', (format) => {
+  test('a put of bytes that were transferred is refused, and the puts beside it are not', async () => {
+    const { queue, reopened } = await withFiles(format);
+    const transferred = new Uint8Array(4);
+    structuredClone(transferred, { transfer: [transferred.buffer] });
+    const puts = [queue.put(bytes('before')), queue.put(transferred), queue.put(bytes('behind'))];
+    const results = await Promise.allSettled(puts);
+    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    expect(results[1]).toMatchObject({ reason: { name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' } });
+    expect(await reopened()).toEqual(['before', 'behind']);
+  });
+});
+
 describe.each(FORMATS)('%s: a put that the disk refuses', (format) => {
   test.each(['write', 'sync'] as const)(
     'a put that fails at %s rejects with ERR_QUEUE_IO and the cause, and changes nothing',

@@ -81,6 +81,23 @@ describe.each([
     expect(lines).toEqual(['interval', 'promise', 'interval', '499', 'timeout']);
   });
 
+  test("node:test's mock timers for %s move timers each time that they are enabled", () => {
+    const lines = runMocked(
+      apis,
+      `
+      ${pass}
+      for (const nth of [1, 2, 3]) {
+        if (nth > 1) mock.timers.enable({ apis: ${apis} });
+        new SystemTimer().schedule(1_000, say, nth);
+        timers.setTimeout(say, 2_000, 'timeout ' + nth);
+        pass(2_000);
+        mock.timers.reset();
+      }
+      `,
+    );
+    expect(lines).toEqual(['1', 'timeout 1', '2', 'timeout 2', '3', 'timeout 3']);
+  });
+
   test("after node:test's mock timers for %s real time goes on", () => {
     const lines = runMocked(
       apis,

@@ -170,10 +170,21 @@ describe('an abort rejects with the reason', () => {
     const other = new Error('other');
     await bench.fail(0, other);
     await bench.finish(1);
-    expect(all.value).toMatchObject({ errors: [mine, other] });
+    expect(all.value).toMatchObject({ message: 'aborted, and a piece has failed', errors: [mine, other] });
   });
 
-  test('an abort after the start of the last piece has no effect', async () => {
+  test('an abort rejects with the reason also when every piece was started, and fails because of it', async () => {
+    const bench = new Workbench<number>();
+    const controller = new AbortController();
+    const all = watch(parallelizeUntil(2, 2, runOn(bench), controller));
+    await settled();
+    controller.abort(mine);
+    await bench.fail(0, mine);
+    await bench.fail(1, new DOMException('stopped', 'AbortError'));
+    expect(all.value).toBe(mine);
+  });
+
+  test('an abort after the start of the last piece has no effect if all succeed', async () => {
     const bench = new Workbench<number>();
     const controller = new AbortController();
     const all = watch(parallelizeUntil(2, 2, runOn(bench), controller));

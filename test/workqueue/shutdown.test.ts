@@ -64,6 +64,30 @@ describe('after shutdown, add, addAfter and addRateLimited are ignored silently'
     queue.done('a');
     expect(await queue.get()).toEqual(END);
   });
+
+  test('a keyOf that shuts the queue down is inside an add that is ignored', () => {
+    const clock = new ManualClock();
+    const adds: ((queue: DelayingQueue<string>) => void)[] = [
+      (queue) => {
+        queue.add('a');
+      },
+      (queue) => {
+        queue.addAfter('a', 50);
+      },
+    ];
+    for (const add of adds) {
+      const queue: DelayingQueue<string> = new DelayingQueue({
+        clock,
+        keyOf: (item: string) => {
+          queue.shutDown();
+          return item;
+        },
+      });
+      add(queue);
+      expect([queue.length, queue.waiting, clock.pendingWakeups]).toEqual([0, 0, 0]);
+      checkQueue(queue);
+    }
+  });
 });
 
 describe('what is queued is still handed out, then get reports the shutdown', () => {

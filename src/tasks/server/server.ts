@@ -126,8 +126,11 @@ export class Server extends EventEmitter<ServerEvents> {
     // A second signal does nothing: a terminal and a process manager often send two.
     for (const signal of END_SIGNALS) process.on(signal, end);
     for (const signal of STOP_SIGNALS) process.on(signal, stop);
+    const wasClosed = this.#mustClose();
     try {
-      await this.start(handler);
+      await this.start(handler).catch((error: unknown) => {
+        if (wasClosed || !this.#mustClose()) throw error; // else the server was shut down before it had started
+      });
       await Promise.race([signalled, this.#whenClosing]);
       await this.shutdown();
     } finally {

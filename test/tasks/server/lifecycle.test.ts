@@ -87,6 +87,16 @@ describe('the status of a server', () => {
     expect([server.status, world.clock.pendingWakeups]).toEqual(['closed', 0]);
   });
 
+  it('a shutdown during the start ends a run, which resolves', async () => {
+    const world = await openWorld();
+    const server = world.server();
+    const run = server.run(() => undefined);
+    await server.shutdown();
+    await run;
+    expect(server.status).toBe('closed');
+    await expect(server.run(() => undefined)).rejects.toMatchObject({ code: 'ERR_SERVER_CLOSED' });
+  });
+
   it('an invalid handler is a TypeError', async () => {
     const world = await openWorld();
     await expect(world.server().start(5 as never)).rejects.toThrow(
