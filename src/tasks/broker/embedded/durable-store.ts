@@ -3,7 +3,7 @@ import { holdVirtualTime } from '../../../core/own-turn.ts';
 import { guarded } from '../../../core/report-uncaught.ts';
 import type { FileSystem } from '../../../log/file-system.ts';
 import { Log, type LogOptions } from '../../../log/log.ts';
-import { LogLock } from '../../../log/log-lock.ts';
+import { LogLock, LogTaken, NoSockets } from '../../../log/log-lock.ts';
 import type { CorruptionEvent } from '../../../log/segment.ts';
 import { counter, duration, gauges } from '../../../metrics/measure.ts';
 import type { MetricsProvider } from '../../../metrics/provider.ts';
@@ -203,9 +203,12 @@ async function lockOf(folder: string): Promise<LogLock> {
   try {
     return await LogLock.acquire(folder, LOG_NAME);
   } catch (error) {
-    if (!(error instanceof EscapementError) || error.code !== 'ERR_QUEUE_LOCKED') throw error;
-    const message = `the folder ${folder} has a broker that is open, here or in another process`;
-    throw new EscapementError('ERR_BROKER_LOCKED', message, { cause: error.cause });
+    if (error instanceof LogTaken) {
+      const message = `the folder ${folder} has a broker that is open, here or in another process`;
+      throw new EscapementError('ERR_BROKER_LOCKED', message, { cause: error.cause });
+    }
+    if (!(error instanceof NoSockets)) throw error;
+    throw new EscapementError('ERR_QUEUE_IO', error.message, { cause: error.cause });
   }
 }
 
