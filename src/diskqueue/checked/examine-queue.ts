@@ -11,6 +11,7 @@ import {
   type CorruptionEvent,
   type Segment,
 } from '../../log/segment.ts';
+import type { VerifyReport } from '../stored/stored-queue.ts';
 import { CursorFile } from './cursor-file.ts';
 import { firstExpected, missingAtEnd, type CursorState } from './cursor-format.ts';
 
@@ -78,41 +79,10 @@ export async function examineQueue(
   return { folder, name, names, cursor, found, segments, unacknowledged };
 }
 
-/** What the files of a queue hold. */
-export interface QueueReport {
-  readonly name: string;
-  /** Ascending. */
-  readonly segments: readonly SegmentReport[];
-  /** Messages that can be read. */
-  readonly messages: number;
-  /** Those of them that a queue would hand out. */
-  readonly unacknowledged: number;
-  /** Size of the segments. */
-  readonly bytes: number;
-  /** Damage, and files that contradict each other. */
-  readonly problems: readonly CorruptionEvent[];
-  /** What a crash may leave, and opening the queue repairs or ignores. Texts for people. */
-  readonly notes: readonly string[];
-}
-
-interface SegmentReport {
-  readonly file: string;
-  readonly number: number;
-  /** The sequence of its first message, and the one after its last. */
-  readonly base: number;
-  readonly next: number;
-  /** Size of the file. */
-  readonly bytes: number;
-  readonly isSealed: boolean;
-}
-
-export function reportOf(examined: ExaminedQueue): QueueReport {
-  const { name, cursor, found, segments, unacknowledged } = examined;
+/** @returns what the files of a queue hold: `bytes` is the size of its segments. */
+export function reportOf(examined: ExaminedQueue): VerifyReport {
+  const { cursor, found, segments, unacknowledged } = examined;
   return {
-    name,
-    segments: segments.map(({ segment: { path: file, number, base, next }, size: bytes, footer }) => ({
-      ...{ file, number, base, next, bytes, isSealed: footer !== undefined },
-    })),
     messages: segments.reduce((sum, { records }) => sum + records, 0),
     unacknowledged,
     bytes: segments.reduce((sum, { size }) => sum + size, 0),

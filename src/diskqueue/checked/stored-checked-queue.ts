@@ -35,8 +35,7 @@ export class StoredCheckedQueue extends StoredQueue {
     const examined = await untilNothingIsRemoved(() =>
       examineQueue(this.files, this.folder, this.name, onProgress),
     );
-    const { messages, unacknowledged, problems, notes } = reportOf(examined);
-    return { messages, unacknowledged, bytes: await this.size(), problems, notes };
+    return { ...reportOf(examined), bytes: await this.size() };
   }
 
   async *messages({ isAll, from, onDamage }: MessageSelection): AsyncIterable<ListedMessage> {
