@@ -7,6 +7,8 @@ import {
   DATA,
   FOOTER_BYTES,
   SEGMENT_HEADER_BYTES,
+  corruptionOf,
+  gapsOf,
   segmentFileName,
   type CorruptionEvent,
   type Segment,
@@ -87,7 +89,7 @@ export function reportOf(examined: ExaminedQueue): VerifyReport {
     unacknowledged,
     bytes: segments.reduce((sum, { size }) => sum + size, 0),
     problems: [
-      ...found.misplaced.map(({ path, size, reason }) => problem(path, 0, size, reason)),
+      ...found.misplaced.map(({ path, size: end, reason }) => corruptionOf(path, { offset: 0, end, reason })),
       ...segments.flatMap((segment) => problemsOf(segment, cursor)),
       ...gapsBetween(found.segments, cursor),
       ...missedAtEnd(examined),
@@ -115,45 +117,36 @@ export function leftFilesOf({ folder, name, names }: ExaminedQueue): {
   });
 }
 
-function problem(
-  file: string,
-  offset: number,
-  bytes: number,
-  reason: string,
-  from = 0,
-  to = 0,
-): CorruptionEvent {
-  const sequences = to > from ? { firstSequence: from, lastSequence: to - 1 } : {};
-  return { file, offset, bytes, ...sequences, reason };
-}
-
 function problemsOf(examined: ExaminedSegment, { acks }: CursorState): CorruptionEvent[] {
   const { segment, size, damages, headerCopies, footer, end, next } = examined;
   const { path, header } = segment;
   const damaged = damages
     .filter(({ from, to }) => header === undefined || from === to || acks.nextAfter(from) < to)
-    .map(({ offset, end: until, reason, from, to }) => {
-      return problem(path, offset, Math.max(Math.min(until, size) - offset, 0), reason, from, to);
+    .map((damage) => {
+      const until = Math.max(Math.min(damage.end, size), damage.offset);
+      return corruptionOf(path, { ...damage, end: until });
     });
   if (header === undefined) return damaged;
   const problems: CorruptionEvent[] = [];
+  const add = (offset: number, bytes: number, reason: string, from?: number, to?: number): void => {
+    problems.push(corruptionOf(path, { offset, end: offset + bytes, from, to, reason }));
+  };
   for (const [i, copy] of headerCopies.entries()) {
     if (copy === 'damaged' || (copy === 'missing' && i === 0)) {
-      problems.push(problem(path, i * COPY_BYTES, COPY_BYTES, 'a copy of the header is damaged'));
+      add(i * COPY_BYTES, COPY_BYTES, 'a copy of the header is damaged');
     }
   }
   problems.push(...damaged);
   if (next < segment.next && acks.nextAfter(next) < segment.next) {
-    problems.push(problem(path, end, 0, 'the segment ends too early', next, segment.next));
+    add(end, 0, 'the segment ends too early', next, segment.next);
   } else if (next > segment.next) {
-    problems.push(problem(path, end, 0, 'it has more messages than the header of the next segment states'));
+    add(end, 0, 'it has more messages than the header of the next segment states');
   }
   if (footer !== undefined && !examined.isFooterRight) {
-    problems.push(problem(path, end, FOOTER_BYTES, 'its footer does not match its messages'));
+    add(end, FOOTER_BYTES, 'its footer does not match its messages');
   }
   if (examined.hasStrayFooter) {
-    const offset = size - FOOTER_BYTES;
-    problems.push(problem(path, offset, FOOTER_BYTES, 'its footer is not where the segment ends'));
+    add(size - FOOTER_BYTES, FOOTER_BYTES, 'its footer is not where the segment ends');
   }
   return problems;
 }
@@ -179,30 +172,26 @@ function notesOf(examined: ExaminedSegment, { acks }: CursorState): string[] {
 /** Acknowledged messages may be missing: their segments were removed, or a power cut took them. */
 function gapsBetween(segments: readonly Segment[], cursor: CursorState): CorruptionEvent[] {
   const { acks } = cursor;
-  const gaps: CorruptionEvent[] = [];
-  let expected = firstExpected(cursor) ?? Math.max(segments[0]?.base ?? 0, acks.prefix);
-  for (const { path, base, next } of segments) {
-    if (base > expected && acks.nextAfter(expected) < base) {
-      gaps.push(problem(path, 0, 0, 'the segment before this one is missing', expected, base));
-    }
-    expected = Math.max(expected, next);
-  }
-  return gaps;
+  const expected = firstExpected(cursor) ?? Math.max(segments[0]?.base ?? 0, acks.prefix);
+  return gapsOf(segments, expected)
+    .filter(({ from, to }) => acks.nextAfter(from) < to)
+    .map((gap) => corruptionOf(gap.path, gap));
 }
 
 function missedAtEnd({ folder, name, found, cursor }: ExaminedQueue): CorruptionEvent[] {
   const { end, acks } = cursor;
   const missing = missingAtEnd(found.segments, end, acks);
-  if (missing === undefined) return [];
-  const { offset, from, to, reason } = missing;
-  return [problem(`${folder}/${segmentFileName(name, end.segment)}`, offset, 0, reason, from, to)];
+  return missing === undefined
+    ? []
+    : [corruptionOf(`${folder}/${segmentFileName(name, end.segment)}`, missing)];
 }
 
 function cursorProblems({ folder, name, cursor }: ExaminedQueue): CorruptionEvent[] {
   return cursor.damages
     .filter(({ isTorn }) => !isTorn)
     .map(({ offset, bytes }) => {
-      return problem(`${folder}/${name}.cursor`, offset, bytes, 'a record of the cursor is damaged');
+      const reason = 'a record of the cursor is damaged';
+      return corruptionOf(`${folder}/${name}.cursor`, { offset, end: offset + bytes, reason });
     });
 }
 
