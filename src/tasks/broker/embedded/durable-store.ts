@@ -4,7 +4,7 @@ import { guarded } from '../../../core/report-uncaught.ts';
 import type { FileSystem } from '../../../log/file-system.ts';
 import { Log, type LogOptions } from '../../../log/log.ts';
 import { LogLock, LogTaken, NoSockets } from '../../../log/log-lock.ts';
-import type { CorruptionEvent } from '../../../log/segment.ts';
+import { corruptionOf, type CorruptionEvent } from '../../../log/segment.ts';
 import { counter, duration, gauges } from '../../../metrics/measure.ts';
 import type { MetricsProvider } from '../../../metrics/provider.ts';
 import type { AnyOperation, BrokerOperation, Operations } from '../broker-base.ts';
@@ -144,8 +144,8 @@ async function load(
   const { log, found } = await open(logOptions(store, options));
   const { onCorruption } = options;
   try {
-    for (const { path: file, size: bytes, reason } of found.misplaced)
-      onCorruption({ file, offset: 0, bytes, reason });
+    for (const { path, size: end, reason } of found.misplaced)
+      onCorruption(corruptionOf(path, { offset: 0, end, reason }));
     // A reader finds all other damage.
     for (const { segment, piece } of found.damages)
       if (segment.header === undefined) onCorruption(eventOf(segment.path, piece));
