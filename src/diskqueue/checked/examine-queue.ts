@@ -14,7 +14,7 @@ import {
   type Segment,
 } from '../../log/segment.ts';
 import type { VerifyReport } from '../stored/stored-queue.ts';
-import { CursorFile } from './cursor-file.ts';
+import { CursorFile, cursorFileNames } from './cursor-file.ts';
 import { firstExpected, missingAtEnd, type CursorState } from './cursor-format.ts';
 
 /** Size of one of the two copies of a header. */
@@ -27,6 +27,7 @@ export interface ExaminedQueue {
   /** Names of all files of the folder. */
   readonly names: readonly string[];
   readonly cursor: CursorState;
+  readonly cursorPath: string;
   readonly found: RecoveredSegments;
   readonly segments: readonly ExaminedSegment[];
   /** Messages that a queue would hand out. */
@@ -55,7 +56,8 @@ export async function examineQueue(
   { type, onRecord }: OtherRecords = { type: DATA },
 ): Promise<ExaminedQueue> {
   const names = await files.list(folder);
-  const cursor = await new CursorFile(files, folder, `${folder}/${name}.cursor`).load();
+  const cursorFile = new CursorFile(files, folder, name);
+  const cursor = await cursorFile.load();
   const found = await recoverSegments(files, folder, name, firstExpected(cursor));
   const sizes = await Promise.all(found.segments.map(({ path }) => files.size(path)));
   const total = sizes.reduce((sum, size) => sum + size, 0);
@@ -78,7 +80,7 @@ export async function examineQueue(
     done += sizes[i] as number;
     onProgress(done, total);
   }
-  return { folder, name, names, cursor, found, segments, unacknowledged };
+  return { folder, name, names, cursor, cursorPath: cursorFile.path, found, segments, unacknowledged };
 }
 
 /** @returns what the files of a queue hold: `bytes` is the size of its segments. */
@@ -112,7 +114,7 @@ export function leftFilesOf({ folder, name, names }: ExaminedQueue): {
   readonly left: 'unfinished' | 'set aside';
 }[] {
   return names.flatMap((file) => {
-    const left = file === `${name}.cursor.new` ? 'unfinished' : leftFileOf(name, file);
+    const left = file === cursorFileNames(name)[1] ? 'unfinished' : leftFileOf(name, file);
     return left === undefined ? [] : [{ path: `${folder}/${file}`, left }];
   });
 }
@@ -186,17 +188,16 @@ function missedAtEnd({ folder, name, found, cursor }: ExaminedQueue): Corruption
     : [corruptionOf(`${folder}/${segmentFileName(name, end.segment)}`, missing)];
 }
 
-function cursorProblems({ folder, name, cursor }: ExaminedQueue): CorruptionEvent[] {
+function cursorProblems({ cursor, cursorPath }: ExaminedQueue): CorruptionEvent[] {
   return cursor.damages
     .filter(({ isTorn }) => !isTorn)
     .map(({ offset, bytes }) => {
       const reason = 'a record of the cursor is damaged';
-      return corruptionOf(`${folder}/${name}.cursor`, { offset, end: offset + bytes, reason });
+      return corruptionOf(cursorPath, { offset, end: offset + bytes, reason });
     });
 }
 
-function cursorNotes({ folder, name, cursor: { acks, damages }, found }: ExaminedQueue): string[] {
-  const path = `${folder}/${name}.cursor`;
+function cursorNotes({ cursorPath: path, cursor: { acks, damages }, found }: ExaminedQueue): string[] {
   const torn = damages.filter(({ isTorn }) => isTorn);
   const notes = torn.map(
     ({ offset, bytes }) => `${path}: a write of ${bytes} bytes at ${offset} is unfinished`,

@@ -209,7 +209,7 @@ function planCursor(
   kept: readonly Segment[],
   isChanged: boolean,
 ): void {
-  const file = `${folder}/${name}.cursor`;
+  const cursorFile = new CursorFile(files, folder, name);
   const isDamaged = cursor.damages.some(({ isTorn }) => !isTorn); // a torn end is not damage
   if (!isDamaged && !isChanged) return;
   const last = kept.at(-1);
@@ -219,9 +219,8 @@ function planCursor(
     ? 'it is damaged: acknowledgements that cannot be read are lost, and their messages come again'
     : 'it must record which messages are lost';
   steps.push({
-    ...{ action: 'write cursor', file, detail },
+    ...{ action: 'write cursor', file: cursorFile.path, detail },
     run: async () => {
-      const cursorFile = new CursorFile(files, folder, file);
       await cursorFile.rewrite(acks, cursor.hint, laterEnd(cursor.end, end));
       await cursorFile.close();
     },

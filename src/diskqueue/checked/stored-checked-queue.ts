@@ -12,7 +12,7 @@ import {
   type RepairPlan,
   type VerifyReport,
 } from '../stored/stored-queue.ts';
-import { CursorFile } from './cursor-file.ts';
+import { CursorFile, cursorFileNames } from './cursor-file.ts';
 import { firstExpected } from './cursor-format.ts';
 import { examineQueue, reportOf } from './examine-queue.ts';
 import { planRepair } from './plan-repair.ts';
@@ -77,8 +77,7 @@ export class StoredCheckedQueue extends StoredQueue {
 
   #recover(): Promise<{ acks: AckRanges; segments: readonly Segment[] }> {
     return untilNothingIsRemoved(async () => {
-      const cursor = new CursorFile(this.files, this.folder, `${this.folder}/${this.name}.cursor`);
-      const state = await cursor.load();
+      const state = await new CursorFile(this.files, this.folder, this.name).load();
       const expected = firstExpected(state);
       const { segments } = await recoverSegments(this.files, this.folder, this.name, expected);
       return { acks: state.acks, segments };
@@ -86,8 +85,7 @@ export class StoredCheckedQueue extends StoredQueue {
   }
 
   protected override owns(file: string): boolean {
-    if (file === `${this.name}.cursor` || file === `${this.name}.cursor.new`) return true;
-    return parseSegmentFileName(file)?.log === this.name;
+    return cursorFileNames(this.name).includes(file) || parseSegmentFileName(file)?.log === this.name;
   }
 }
 

@@ -118,7 +118,7 @@ describe('a report of a queue after a crash', () => {
     const files = new RecordingFileSystem(closed);
     const acks = new AckRanges(1);
     for (const i of [2, 3, 4, 5, 9]) acks.add(i, i + 1, 50);
-    const cursor = new CursorFile(files, folder, `${folder}/${NAME}.cursor`);
+    const cursor = new CursorFile(files, folder, NAME);
     await cursor.rewrite(acks, undefined, { segment: 0, isEnded: false, next: 0 });
     await cursor.close();
     const disk = changed(files.disk, `${folder}/${NAME}.cursor`, (bytes) => bytes.subarray(0, -5));
