@@ -150,6 +150,11 @@ export class EscapementError extends Error {
   }
 }
 
+/** Whether a value is an error of the package with one of these codes. */
+export function hasCode(error: unknown, ...codes: readonly EscapementErrorCode[]): error is EscapementError {
+  return error instanceof EscapementError && codes.includes(error.code);
+}
+
 /** `JSON.stringify` of a plain `Error` is `{}`, which would lose the cause from a log line. */
 function describeCause(cause: unknown): unknown {
   if (cause instanceof EscapementError) return cause.toJSON();
