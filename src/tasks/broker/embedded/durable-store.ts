@@ -1,6 +1,7 @@
 import { EscapementError } from '../../../core/errors.ts';
 import { holdVirtualTime } from '../../../core/own-turn.ts';
 import { guarded } from '../../../core/report-uncaught.ts';
+import { COMMIT_BUCKETS, type Durability } from '../../../log/commit-loop.ts';
 import type { FileSystem } from '../../../log/file-system.ts';
 import { Log, type LogOptions } from '../../../log/log.ts';
 import { LogLock, LogTaken, NoSockets } from '../../../log/log-lock.ts';
@@ -11,7 +12,7 @@ import type { AnyOperation, BrokerOperation, Operations } from '../broker-base.t
 import { brokerClosed } from '../broker-errors.ts';
 import type { LeasedTask, ScanPiece, TaskRecord, TaskSet } from '../broker.ts';
 import type { TaskMessage } from '../../task-message.ts';
-import { Journal, type Durability } from './journal.ts';
+import { Journal } from './journal.ts';
 import { PayloadOnDisk } from './journaled-row.ts';
 import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
 import { eventOf, replay, type Loading } from './replay.ts';
@@ -176,9 +177,6 @@ async function reload(
   for (const queue of store.queues.values()) store.notifications.work(queue);
   return { log, liveBytes: loading.liveBytes };
 }
-
-/** Upper bounds in seconds, from a tenth of a millisecond to ten seconds. */
-const COMMIT_BUCKETS = [1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 0.1, 0.5, 1, 10];
 
 /** @returns a function that removes the gauges, which would keep a closed broker in memory. */
 function measure(journal: Journal, metrics: MetricsProvider, folder: string): () => void {
