@@ -196,6 +196,12 @@ function explain(argument: string, requirement: string, value: unknown): string 
   return `${argument} must be ${requirement}. Received ${show(value)}`;
 }
 
+/** Formats a key for a message. A key may be an object that cannot be converted to a string. */
+export function nameOfKey(key: unknown): string {
+  const isPlain = ['string', 'number', 'bigint', 'symbol'].includes(typeof key);
+  return isPlain ? `key ${String(key)}` : 'an object as key';
+}
+
 /** Longest piece of a received string that a message repeats, in characters. */
 const SHOWN_CHARACTERS = 60;
 

@@ -1,5 +1,5 @@
 import type { Clock, ClockTimeout } from '../core/clock.ts';
-import { inOwnTurn } from '../core/own-turn.ts';
+import { inOwnTurn, ownTurn } from '../core/own-turn.ts';
 import type { AppendResult } from './segment.ts';
 
 /** When a put resolves, and what its record survives then: the machine, or with the other two the process. */
@@ -94,7 +94,7 @@ export class CommitLoop<R extends { readonly length: number } = Uint8Array> {
       const pending = this.#pending;
       this.#pending = [];
       await this.#process(pending);
-      await new Promise<void>(inOwnTurn);
+      await ownTurn();
     }
     this.#isRunning = false;
   }
