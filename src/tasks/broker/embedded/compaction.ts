@@ -1,4 +1,4 @@
-import { inOwnTurn } from '../../../core/own-turn.ts';
+import { ownTurn } from '../../../core/own-turn.ts';
 import type { Log } from '../../../log/log.ts';
 import type { CorruptionEvent, Segment } from '../../../log/segment.ts';
 import type { DamagePiece, RecordPiece, SegmentReader } from '../../../log/segment-reader.ts';
@@ -130,7 +130,7 @@ export class Compaction {
         this.#rewriteRecord(piece, reader.segment.number);
         if (piece.offset - turnFrom < BYTES_PER_TURN) continue;
         turnFrom = piece.offset;
-        await new Promise<void>(inOwnTurn);
+        await ownTurn();
       }
       if (pieces.length > 0) continue;
       this.#writeTheRest();
