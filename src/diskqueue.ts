@@ -8,8 +8,7 @@ export { DummyBackendQueue } from './diskqueue/backend-queue.ts';
 export { OverflowQueue } from './diskqueue/overflow-queue.ts';
 export type { OverflowQueueOptions } from './diskqueue/overflow-queue.ts';
 export { DiskQueue } from './diskqueue/disk-queue.ts';
-export type { DiskQueueOptions } from './diskqueue/disk-queue-options.ts';
-export type { Durability } from './log/commit-loop.ts';
+export type { DiskQueueOptions, Durability } from './diskqueue/disk-queue-options.ts';
 export type {
   CorruptionEvent,
   CursorSnapshot,

@@ -8,6 +8,8 @@ import type { Durability } from '../log/commit-loop.ts';
 import { FILE_SYSTEM, hostFileSystem, type FileSystem } from '../log/file-system.ts';
 import type { CorruptionEvent } from './message-log.ts';
 
+export type { Durability };
+
 /** Options of `DiskQueue.open`. */
 export interface DiskQueueOptions {
   /**
