@@ -156,12 +156,12 @@ function nearestTo(key: string, names: readonly string[]): string | undefined {
 
 /** How many letters must be inserted, deleted or replaced to make one text from the other (Wagner and Fischer, 1974). */
 function editsBetween(a: string, b: string): number {
-  let row = [...b, ''].map((_, i) => i);
-  for (const [i, letter] of [...a].entries()) {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 0; i < a.length; i++) {
     let left = i;
     let diagonal = i;
     row = row.map((above, j) => {
-      left = Math.min(above, left, diagonal - Number(letter === b[j - 1])) + 1;
+      left = Math.min(above, left, diagonal - Number(a[i] === b[j - 1])) + 1;
       diagonal = above;
       return left;
     });
