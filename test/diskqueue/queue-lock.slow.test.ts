@@ -10,6 +10,7 @@ import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { LocalSocket } from '../../src/log/local-socket.ts';
 import { lockQueue } from '../../src/diskqueue/queue-lock.ts';
 import { LogLock } from '../../src/log/log-lock.ts';
+import { EmbeddedBroker } from '../../src/tasks/broker/embedded/embedded-broker.ts';
 import { Random } from './random.ts';
 import { FIRST_SEED, runs } from '../runs.ts';
 import { openQueue, rejection, temporaryFolder } from './support/queues.ts';
@@ -308,6 +309,10 @@ describe.skipIf(process.platform === 'win32')('a contender', () => {
     expect(await rejection(openQueue({ dataPath, name }))).toMatchObject({
       ...{ code: 'ERR_QUEUE_IO', cause: failure },
       message: expect.stringContaining(`${dataPath} cannot hold a Unix socket`) as string,
+    });
+    expect(await rejection(EmbeddedBroker.open({ dataPath }))).toMatchObject({
+      ...{ code: 'ERR_QUEUE_IO', cause: failure },
+      message: `the file system of ${dataPath} cannot hold a Unix socket, which a lock needs (EPERM)`,
     });
     expect(readdirSync(dataPath)).toEqual([]);
   });
