@@ -132,14 +132,12 @@ const MAX_LISTED = 20;
 
 /** The error for a key that is not an option: it names the option that is most like it, or lists all if they are few. */
 function unknownOption(argument: string, key: string, names: readonly string[]): ArgumentError {
-  const nearest = nearestTo(cutShort(key).toLowerCase(), names);
+  const shown = cutShort(key);
+  const nearest = nearestTo(shown.toLowerCase(), names);
   let advice = '';
   if (nearest !== undefined) advice = `. Did you mean ${nearest}?`;
   else if (names.length <= MAX_LISTED) advice = `. Known options: ${names.join(', ')}`;
-  return withCode(
-    new TypeError(`${argument}.${cutShort(key)} is not an option${advice}`),
-    'ERR_UNKNOWN_OPTION',
-  );
+  return withCode(new TypeError(`${argument}.${shown} is not an option${advice}`), 'ERR_UNKNOWN_OPTION');
 }
 
 /** The name that the fewest edits make from a key, letter case aside; undefined if it takes too many. */
@@ -148,8 +146,10 @@ function nearestTo(key: string, names: readonly string[]): string | undefined {
   let fewest = Infinity;
   for (const name of names) {
     const edits = editsBetween(key, name.toLowerCase());
-    const isNear = edits < name.length && edits <= Math.max(2, Math.ceil(name.length / 3));
-    if (isNear && edits < fewest) [nearest, fewest] = [name, edits];
+    // As many edits as a name has letters make any text; at most a third of them, or two, are a slip.
+    if (edits >= Math.min(fewest, name.length, Math.max(3, name.length / 3 + 1))) continue;
+    nearest = name;
+    fewest = edits;
   }
   return nearest;
 }
