@@ -1,5 +1,6 @@
 import { EscapementError } from './errors.ts';
 import { hostFunction, hostNow, hostWallNow, hostWoke, isHost, original } from './host.ts';
+import { requireMethods } from './validate.ts';
 
 /**
  * Time as everything in this package sees it: one monotonic reading, one wall reading, and one-shot wake-ups.
@@ -25,6 +26,12 @@ export interface ClockTimeout {
   ref(): void;
   /** An armed wake-up does not keep the process alive. */
   unref(): void;
+}
+
+const METHODS: readonly (keyof Clock)[] = ['now', 'wallNow', 'setTimeout'];
+
+export function requireClock(argument: string, value: unknown): void {
+  requireMethods(argument, 'a Clock with now, wallNow and setTimeout', METHODS, value);
 }
 
 /** The last time a clock can show: past it a number cannot hold every millisecond. 285 000 years. */

@@ -150,6 +150,11 @@ export class EscapementError extends Error {
   }
 }
 
+/** Whether a value is an error of the package with one of these codes. */
+export function hasCode(error: unknown, ...codes: readonly EscapementErrorCode[]): error is EscapementError {
+  return error instanceof EscapementError && codes.includes(error.code);
+}
+
 /** `JSON.stringify` of a plain `Error` is `{}`, which would lose the cause from a log line. */
 function describeCause(cause: unknown): unknown {
   if (cause instanceof EscapementError) return cause.toJSON();
@@ -189,6 +194,12 @@ export function withCode(error: TypeError | RangeError, code: EscapementErrorCod
 
 function explain(argument: string, requirement: string, value: unknown): string {
   return `${argument} must be ${requirement}. Received ${show(value)}`;
+}
+
+/** Formats a key for a message. A key may be an object that cannot be converted to a string. */
+export function nameOfKey(key: unknown): string {
+  const isPlain = ['string', 'number', 'bigint', 'symbol'].includes(typeof key);
+  return isPlain ? `key ${String(key)}` : 'an object as key';
 }
 
 /** Longest piece of a received string that a message repeats, in characters. */

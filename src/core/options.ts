@@ -130,45 +130,41 @@ export function objectWith(description: string, ...methods: readonly string[]): 
 /** A message that lists more names than this is not read. */
 const MAX_LISTED = 20;
 
-/** A third of the longest name of an option, in letters. */
-const MAX_EDITS = 9;
-
 /** The error for a key that is not an option: it names the option that is most like it, or lists all if they are few. */
 function unknownOption(argument: string, key: string, names: readonly string[]): ArgumentError {
-  const nearest = nearestTo(key.toLowerCase(), names);
+  const shown = cutShort(key);
+  const nearest = nearestTo(shown.toLowerCase(), names);
   let advice = '';
   if (nearest !== undefined) advice = `. Did you mean ${nearest}?`;
   else if (names.length <= MAX_LISTED) advice = `. Known options: ${names.join(', ')}`;
-  return withCode(
-    new TypeError(`${argument}.${cutShort(key)} is not an option${advice}`),
-    'ERR_UNKNOWN_OPTION',
-  );
+  return withCode(new TypeError(`${argument}.${shown} is not an option${advice}`), 'ERR_UNKNOWN_OPTION');
 }
 
 /** The name that the fewest edits make from a key, letter case aside; undefined if it takes too many. */
 function nearestTo(key: string, names: readonly string[]): string | undefined {
   let nearest: string | undefined;
-  for (let edits = 0; edits <= MAX_EDITS && nearest === undefined; edits++) {
-    nearest = names.find(
-      (name) =>
-        edits < name.length &&
-        edits <= Math.max(2, Math.ceil(name.length / 3)) &&
-        areWithin(edits, key, name.toLowerCase()),
-    );
+  let fewest = Infinity;
+  for (const name of names) {
+    const edits = editsBetween(key, name.toLowerCase());
+    // As many edits as a name has letters make any text; at most a third of them, or two, are a slip.
+    if (edits >= Math.min(fewest, name.length, Math.max(3, name.length / 3 + 1))) continue;
+    nearest = name;
+    fewest = edits;
   }
   return nearest;
 }
 
-/** Whether inserting, deleting or replacing at most so many letters makes one text from the other. */
-function areWithin(edits: number, a: string, b: string): boolean {
-  if (edits < 0) return false;
-  if (a === '' || b === '') return a.length + b.length <= edits;
-  const restOfA = a.slice(1);
-  const restOfB = b.slice(1);
-  if (a.startsWith(b.charAt(0))) return areWithin(edits, restOfA, restOfB);
-  return (
-    areWithin(edits - 1, restOfA, restOfB) ||
-    areWithin(edits - 1, restOfA, b) ||
-    areWithin(edits - 1, a, restOfB)
-  );
+/** How many letters must be inserted, deleted or replaced to make one text from the other (Wagner and Fischer, 1974). */
+function editsBetween(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 0; i < a.length; i++) {
+    let left = i;
+    let diagonal = i;
+    row = row.map((above, j) => {
+      left = Math.min(above, left, diagonal - Number(a[i] === b[j - 1])) + 1;
+      diagonal = above;
+      return left;
+    });
+  }
+  return row[b.length] as number;
 }

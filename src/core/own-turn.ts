@@ -12,6 +12,11 @@ export function inOwnTurn(callback: () => void): void {
   afterIo(runOwnTurn, callback);
 }
 
+/** Resolves in a turn of the host's own, after the I/O that is ready. */
+export function ownTurn(): Promise<void> {
+  return new Promise<void>(inOwnTurn);
+}
+
 function runOwnTurn(callback: () => void): void {
   pending--;
   callback();
@@ -67,7 +72,7 @@ export class TurnBudget {
 
   /** Resolves in a turn of its own, after the I/O that is ready. */
   async next(): Promise<void> {
-    await new Promise<void>(inOwnTurn);
+    await ownTurn();
     this.#left = PIECES_PER_TURN;
   }
 }

@@ -19,10 +19,8 @@ export function guarded(call: () => void): void {
 /** Calls a function for each listener. What it throws is reported, and the other listeners are called. */
 export function callEach<L>(listeners: Iterable<L>, call: (listener: L) => void): void {
   for (const listener of listeners) {
-    try {
+    guarded(() => {
       call(listener);
-    } catch (error) {
-      reportUncaught(error);
-    }
+    });
   }
 }

@@ -92,7 +92,7 @@ export class DummyBackendQueue implements BackendQueue {
   /** Rejects pending calls with `ERR_QUEUE_CLOSED`. Idempotent. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#waiting.failAll(closedError('receive'));
+    this.#waiting.failAll(queueClosed('DummyBackendQueue.receive'));
     return Promise.resolve();
   }
 
@@ -107,11 +107,11 @@ export class DummyBackendQueue implements BackendQueue {
   }
 
   #requireOpen(operation: string): void {
-    if (this.#isClosed) throw closedError(operation);
+    if (this.#isClosed) throw queueClosed(`DummyBackendQueue.${operation}`);
   }
 }
 
-function closedError(operation: string): EscapementError {
-  const op = `DummyBackendQueue.${operation}`;
+/** @param op - the operation that fails, with its class. */
+export function queueClosed(op: string): EscapementError {
   return new EscapementError('ERR_QUEUE_CLOSED', 'the queue is closed', { op });
 }

@@ -1,8 +1,7 @@
 import type { Clock } from '../core/clock.ts';
 import { inOwnTurn } from '../core/own-turn.ts';
 import { Serial } from '../core/serial.ts';
-import { type CommitLoop, SyncSchedule } from '../log/commit-loop.ts';
-import type { Durability } from './disk-queue-options.ts';
+import { type CommitLoop, type Durability, SyncSchedule } from '../log/commit-loop.ts';
 import type { MessageLog } from './message-log.ts';
 
 interface BackgroundSyncOptions {

@@ -1,6 +1,6 @@
 import TinyQueue from 'tinyqueue';
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
-import { EscapementError } from '../core/errors.ts';
+import { hasCode } from '../core/errors.ts';
 import { RingQueue } from '../core/ring-queue.ts';
 import { Serial } from '../core/serial.ts';
 import { WaitGroup, WaitLine } from '../core/wait-line.ts';
@@ -264,7 +264,7 @@ export class MessageIterator<V> implements AsyncIterableIterator<Uint8Array, und
     try {
       return await this.#take(this.#receivers);
     } catch (error) {
-      if (error instanceof EscapementError && error.code === 'ERR_QUEUE_CLOSED') return undefined;
+      if (hasCode(error, 'ERR_QUEUE_CLOSED')) return undefined;
       throw error;
     }
   }

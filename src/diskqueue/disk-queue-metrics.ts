@@ -1,4 +1,5 @@
 import type { Clock } from '../core/clock.ts';
+import { COMMIT_BUCKETS } from '../log/commit-loop.ts';
 import { counter, duration, gauges, measuredNow } from '../metrics/measure.ts';
 import type { MetricsProvider } from '../metrics/provider.ts';
 import type { CorruptionEvent } from './message-log.ts';
@@ -8,9 +9,6 @@ interface DiskQueueSizes {
   readonly depth: number;
   readonly bytes: number;
 }
-
-/** Upper bounds in seconds, from a tenth of a millisecond to ten seconds. */
-const SYNC_BUCKETS = [1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 0.1, 0.5, 1, 10];
 
 /** Metrics of a disk queue with a metrics provider. */
 export class DiskQueueMetrics {
@@ -37,7 +35,7 @@ export class DiskQueueMetrics {
       metrics,
       'diskqueue_commit_duration_seconds',
       'Duration of the write of a batch of messages, including its sync if there was one.',
-      SYNC_BUCKETS,
+      COMMIT_BUCKETS,
       labels,
     );
     this.remove = gauges(metrics, [

@@ -1,15 +1,14 @@
 import { resolve } from 'node:path';
-import { systemClock, type Clock } from '../core/clock.ts';
+import { requireClock, systemClock, type Clock } from '../core/clock.ts';
 import { wrongValue } from '../core/errors.ts';
 import { integer, oneOf, orInfinity, readOptions, type OptionTable, type Resolved } from '../core/options.ts';
-import { requireClock } from '../core/require-clock.ts';
 import { requireFunction, requireIntegerAtLeast, requirePath, requireString } from '../core/validate.ts';
 import { requireMetrics, type MetricsProvider } from '../metrics/provider.ts';
+import type { Durability } from '../log/commit-loop.ts';
 import { FILE_SYSTEM, hostFileSystem, type FileSystem } from '../log/file-system.ts';
 import type { CorruptionEvent } from './message-log.ts';
 
-/** When a put resolves, and what its message survives then. */
-export type Durability = 'always' | 'interval' | 'os';
+export type { Durability };
 
 /** Options of `DiskQueue.open`. */
 export interface DiskQueueOptions {

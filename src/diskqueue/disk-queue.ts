@@ -3,6 +3,7 @@ import { EscapementError, illegalConstructor, wrongValue, type EscapementErrorCo
 import { guarded } from '../core/report-uncaught.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
 import { CommitLoop } from '../log/commit-loop.ts';
+import { LogLock } from '../log/log-lock.ts';
 import { parseSegmentFileName } from '../log/segment.ts';
 import { BackgroundSync } from './background-sync.ts';
 import { requireData, type BackendQueue, type Delivery } from './backend-queue.ts';
@@ -18,7 +19,7 @@ import {
 import type { CorruptionEvent, DiskQueueSnapshot, MessageLog, StoredMessage } from './message-log.ts';
 import { filesOfQueue } from './nsq/format.ts';
 import { NsqLog } from './nsq/nsq-log.ts';
-import { LogLock } from '../log/log-lock.ts';
+import { lockQueue } from './queue-lock.ts';
 
 /**
  * A queue of messages on a local disk: first in, first out, and it survives a crash.
@@ -116,7 +117,7 @@ export class DiskQueue implements BackendQueue {
       resolved.metrics === undefined ? undefined : new DiskQueueMetrics(resolved.metrics, clock, name, sizes);
     try {
       await files.makeFolder(folder);
-      lock = await LogLock.acquire(folder, name);
+      lock = await lockQueue(folder, name);
       log = await openLog(resolved, (event) => {
         metrics?.damaged(event);
         // In the middle of a read, which an error of the handler must not interrupt.

@@ -1,10 +1,9 @@
 import TinyQueue from 'tinyqueue';
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
-import { EscapementError } from '../core/errors.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
 import { integer, objectWith, readOptions, type OptionTable } from '../core/options.ts';
 import { WaitLine, type WaitGroup } from '../core/wait-line.ts';
-import { requireData, type BackendQueue, type Delivery } from './backend-queue.ts';
+import { queueClosed, requireData, type BackendQueue, type Delivery } from './backend-queue.ts';
 import { MessageIterator, SettleOnce } from './deliveries.ts';
 
 /** Options of an `OverflowQueue`. */
@@ -123,7 +122,7 @@ export class OverflowQueue implements BackendQueue {
 
   /** Drops every message, and deletes the backend. */
   delete(): Promise<void> {
-    if (this.#closing !== undefined) return Promise.reject(closedError('delete'));
+    if (this.#closing !== undefined) return Promise.reject(queueClosed('OverflowQueue.delete'));
     this.#closing = this.#delete();
     return this.#closing;
   }
@@ -149,7 +148,7 @@ export class OverflowQueue implements BackendQueue {
 
   /** Returns a promise of the next message; of undefined only for receivers that are dismissed with their group. */
   #take(signal?: AbortSignal, group?: WaitGroup<Delivery | undefined>): Promise<Delivery | undefined> {
-    if (this.#closing !== undefined) return Promise.reject(closedError('receive'));
+    if (this.#closing !== undefined) return Promise.reject(queueClosed('OverflowQueue.receive'));
     const delivery = this.#waiting.wait((given) => given, signal, group);
     this.#serve();
     return delivery;
@@ -240,7 +239,7 @@ export class OverflowQueue implements BackendQueue {
   }
 
   async #close(): Promise<void> {
-    this.#waiting.failAll(closedError('receive'));
+    this.#waiting.failAll(queueClosed('OverflowQueue.receive'));
     const moved = await Promise.allSettled(this.#forget().map(({ data }) => this.#move(data)));
     const closed = await Promise.allSettled([this.#backend.close()]);
     const rejected = errorsOf(moved);
@@ -256,21 +255,16 @@ export class OverflowQueue implements BackendQueue {
   }
 
   async #delete(): Promise<void> {
-    this.#waiting.failAll(closedError('receive'));
+    this.#waiting.failAll(queueClosed('OverflowQueue.receive'));
     this.#forget();
     await this.#backend.delete();
   }
 
   #requireOpen(operation: string): void {
-    if (this.#closing !== undefined) throw closedError(operation);
+    if (this.#closing !== undefined) throw queueClosed(`OverflowQueue.${operation}`);
   }
 }
 
 function errorsOf(results: readonly PromiseSettledResult<void>[]): unknown[] {
   return results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
-}
-
-function closedError(operation: string): EscapementError {
-  const op = `OverflowQueue.${operation}`;
-  return new EscapementError('ERR_QUEUE_CLOSED', 'the queue is closed', { op });
 }

@@ -1,6 +1,12 @@
 import type { Clock, ClockTimeout } from '../core/clock.ts';
-import { inOwnTurn } from '../core/own-turn.ts';
+import { inOwnTurn, ownTurn } from '../core/own-turn.ts';
 import type { AppendResult } from './segment.ts';
+
+/** When a put resolves, and what its record survives then: the machine, or with the other two the process. */
+export type Durability = 'always' | 'interval' | 'os';
+
+/** Upper bounds of the duration of a commit, in seconds, from a tenth of a millisecond to ten seconds. */
+export const COMMIT_BUCKETS = [1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 0.1, 0.5, 1, 10];
 
 /** Maximum of one write: records, and bytes. The rest is written by the next one. */
 const BATCH_RECORDS = 10_000;
@@ -88,7 +94,7 @@ export class CommitLoop<R extends { readonly length: number } = Uint8Array> {
       const pending = this.#pending;
       this.#pending = [];
       await this.#process(pending);
-      await new Promise<void>(inOwnTurn);
+      await ownTurn();
     }
     this.#isRunning = false;
   }

@@ -7,6 +7,7 @@ import {
   FOOTER_BYTES,
   RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
+  type LostPart,
   type SegmentHeader,
   type Segment,
 } from './segment.ts';
@@ -19,13 +20,7 @@ import {
 } from './segment-reader.ts';
 
 /** A damaged part of a segment. */
-export interface Damage {
-  readonly offset: number;
-  readonly end: number;
-  /** The records that were there: `from` up to, and not including, `to`. */
-  readonly from: number;
-  readonly to: number;
-  readonly reason: string;
+export interface Damage extends LostPart {
   /** The record that was there, if only its header is damaged: a repair writes it again. */
   readonly rescued: Buffer | undefined;
 }

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { lstat, mkdir, readdir, rename, rmdir, stat, unlink } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { EscapementError } from '../core/errors.ts';
 import {
   ask,
   askListener,
@@ -57,27 +56,29 @@ export class LogLock {
   }
 
   /**
-   * @throws EscapementError `ERR_QUEUE_LOCKED` - another process, another thread or this one has the lock. `ERR_QUEUE_IO` -
-   * the folder cannot hold a lock.
+   * @param log - its name.
+   * @throws LogTaken - another process, another thread or this one has the lock. NoSockets - the folder cannot hold a lock.
    */
-  static async acquire(folder: string, queue: string): Promise<LogLock> {
+  static async acquire(folder: string, log: string): Promise<LogLock> {
     try {
-      return new LogLock(isWindows() ? await claimPipe(folder, queue) : await claimFolder(folder, queue));
+      return new LogLock(isWindows() ? await claimPipe(folder, log) : await claimFolder(folder, log));
     } catch (error) {
-      throw errorOf(error, folder, queue);
+      const { syscall } = error as NodeJS.ErrnoException;
+      const hasNoSockets = syscall === 'listen' && HAS_NO_SOCKETS.has(codeOf(error));
+      throw hasNoSockets ? new NoSockets(folder, error) : error;
     }
   }
 
-  /** Whether the queue has an owner now. Changes nothing. */
-  static async isHeld(folder: string, queue: string): Promise<boolean> {
-    if (isWindows()) return isPipeHeld(await pipeOf(folder, queue));
-    return (await examine(lockOf(folder, queue))).owner !== undefined;
+  /** Whether the log has an owner now. Changes nothing. */
+  static async isHeld(folder: string, log: string): Promise<boolean> {
+    if (isWindows()) return isPipeHeld(await pipeOf(folder, log));
+    return (await examine(lockOf(folder, log))).owner !== undefined;
   }
 
   /** Returns which process the owner is: `process 7 on host`. Undefined if it does not answer. Changes nothing. */
-  static async ownerOf(folder: string, queue: string): Promise<string | undefined> {
-    if (isWindows()) return ask(await pipeOf(folder, queue));
-    const lock = lockOf(folder, queue);
+  static async ownerOf(folder: string, log: string): Promise<string | undefined> {
+    if (isWindows()) return ask(await pipeOf(folder, log));
+    const lock = lockOf(folder, log);
     const names = await readdir(lock).catch(() => []);
     const answers = await Promise.all(names.map((name) => askListener(lock, name)));
     return answers.find((answer) => answer !== undefined);
@@ -91,10 +92,19 @@ export class LogLock {
   }
 }
 
-/** The queue has another owner. */
-class Taken extends Error {
+/** The log has another owner; the message is where, the cause the evidence. */
+export class LogTaken extends Error {
   constructor(evidence: unknown) {
-    super('taken', { cause: evidence });
+    super(codeOf(evidence) === 'EACCES' ? 'by another user' : 'here or elsewhere', { cause: evidence });
+  }
+}
+
+/** The folder cannot hold a lock; the cause is the error of the host. */
+export class NoSockets extends Error {
+  constructor(folder: string, cause: unknown) {
+    super(`the file system of ${folder} cannot hold a Unix socket, which a lock needs (${codeOf(cause)})`, {
+      cause,
+    });
   }
 }
 
@@ -102,19 +112,19 @@ function isWindows(): boolean {
   return process.platform === 'win32';
 }
 
-function lockOf(folder: string, queue: string): string {
-  return join(resolve(folder), `${queue}.lock`);
+function lockOf(folder: string, log: string): string {
+  return join(resolve(folder), `${log}.lock`);
 }
 
-async function claimFolder(folder: string, queue: string): Promise<Claim> {
-  const lock = lockOf(folder, queue);
+async function claimFolder(folder: string, log: string): Promise<Claim> {
+  const lock = lockOf(folder, log);
   for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
     await removeDeadOwner(lock);
     const claim = await FolderClaim.make(lock);
     if (await claim?.publish()) return claim as FolderClaim;
     await claim?.close();
   }
-  throw new Taken(new Error(`other processes were faster ${MOST_ATTEMPTS} times`));
+  throw new LogTaken(new Error(`other processes were faster ${MOST_ATTEMPTS} times`));
 }
 
 /** A folder with a socket that listens: first beside the lock, then as the lock. */
@@ -161,7 +171,7 @@ class FolderClaim implements Claim {
     return true;
   }
 
-  /** Closes the socket last: until then, no other process takes the queue. */
+  /** Closes the socket last: until then, no other process takes the log. */
   async close(): Promise<void> {
     if (this.#path === this.#lock) await removeAbandoned(this.#lock);
     await unlink(join(this.#path, this.#name)).catch(() => undefined);
@@ -173,11 +183,11 @@ class FolderClaim implements Claim {
 /**
  * Removes the folder of a dead owner. That frees its block, which the next owner needs on a full disk.
  *
- * @throws Taken - the owner is alive.
+ * @throws LogTaken - the owner is alive.
  */
 async function removeDeadOwner(lock: string): Promise<void> {
   const { owner, files } = await examine(lock);
-  if (owner !== undefined) throw new Taken(owner);
+  if (owner !== undefined) throw new LogTaken(owner);
   for (const file of files) await unlink(file).catch(unlessReplaced);
   await rmdir(lock).catch(() => undefined); // if it is empty, and there
 }
@@ -228,20 +238,20 @@ async function removeUnlessAlive(lock: string, claim: string): Promise<void> {
   await rmdir(path);
 }
 
-/** Uses the identity of the folder on its device: another spelling of its path is the same queue. */
-async function pipeOf(folder: string, queue: string): Promise<string> {
+/** Uses the identity of the folder on its device: another spelling of its path is the same log. */
+async function pipeOf(folder: string, log: string): Promise<string> {
   const { dev, ino } = await stat(folder, { bigint: true });
-  const identity = createHash('sha256').update(`${dev}:${ino}:${queue}`).digest('hex').slice(0, 40);
+  const identity = createHash('sha256').update(`${dev}:${ino}:${log}`).digest('hex').slice(0, 40);
   return `\\\\?\\pipe\\escapement-${identity}`;
 }
 
-async function claimPipe(folder: string, queue: string): Promise<Claim> {
-  const pipe = await pipeOf(folder, queue);
+async function claimPipe(folder: string, log: string): Promise<Claim> {
+  const pipe = await pipeOf(folder, log);
   try {
     const server = await listenOn(pipe);
     return { close: () => closeServer(server) };
   } catch (error) {
-    throw codeOf(error) === 'EADDRINUSE' ? new Taken(error) : error;
+    throw codeOf(error) === 'EADDRINUSE' ? new LogTaken(error) : error;
   }
 }
 
@@ -263,18 +273,4 @@ async function isThere(path: string): Promise<boolean> {
 
 function codeOf(error: unknown): string {
   return (error as NodeJS.ErrnoException).code ?? '';
-}
-
-function errorOf(error: unknown, folder: string, queue: string): unknown {
-  const op = 'DiskQueue.open';
-  if (error instanceof Taken) {
-    const { cause } = error;
-    const where = codeOf(cause) === 'EACCES' ? 'by another user' : 'here or elsewhere';
-    const message = `queue '${queue}' in ${folder} is open already, ${where}`;
-    return new EscapementError('ERR_QUEUE_LOCKED', message, { op, cause });
-  }
-  const code = codeOf(error);
-  if ((error as NodeJS.ErrnoException).syscall !== 'listen' || !HAS_NO_SOCKETS.has(code)) return error;
-  const message = `queue '${queue}': the file system of ${folder} cannot hold a Unix socket, which locks the queue (${code})`;
-  return new EscapementError('ERR_QUEUE_IO', message, { op, cause: error });
 }

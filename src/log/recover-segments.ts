@@ -212,7 +212,7 @@ async function sealedEnd(file: File, size: number, header: SegmentHeader): Promi
 }
 
 const WRONG_NUMBER = 'its name and its header have different numbers';
-const WRONG_ORDER = 'its messages do not fit between those of its neighbours';
+const WRONG_ORDER = 'its records do not fit between those of its neighbours';
 
 /**
  * Finds copies, renamed files and files from a backup: their records are in another file, or were, and must not come

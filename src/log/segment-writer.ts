@@ -14,8 +14,14 @@ import {
   type Segment,
 } from './segment.ts';
 
-/** Memory that records are encoded in, in bytes; a longer record gets its own. */
-const BUFFER_BYTES = 1024 * 1024;
+/** Maximum bytes of one write; a longer record is written alone. */
+export const BUFFER_BYTES = 1024 * 1024;
+
+/** Memory that the records of a write are encoded in: `buffer`, unless the first record needs another one. */
+export function bufferFor(length: number, buffer: Buffer): Buffer {
+  const wanted = Math.max(length, BUFFER_BYTES);
+  return buffer.length === wanted ? buffer : Buffer.allocUnsafeSlow(wanted);
+}
 
 /**
  * Appends to one segment, from its creation to its footer.
@@ -196,7 +202,7 @@ export class SegmentWriter {
       const payload = payloads[i] as Uint8Array;
       const length = RECORD_HEADER_BYTES + payload.length;
       if (!this.fits(payload.length, at) || (count > 0 && at + length > BUFFER_BYTES)) break;
-      if (count === 0) this.#growBuffer(length);
+      if (count === 0) this.#buffer = bufferFor(length, this.#buffer);
       const isSynced = count === 0 && this.#synced === this.#offset;
       const type = types?.[i] ?? DATA;
       at = encodeRecord(this.#buffer, at, type, payload, this.#sequence + count, this.#salt, isSynced);
@@ -204,10 +210,5 @@ export class SegmentWriter {
       count++;
     }
     return { count, bytes: this.#buffer.subarray(0, at), payloadBytes };
-  }
-
-  #growBuffer(length: number): void {
-    const wanted = Math.max(length, BUFFER_BYTES);
-    if (this.#buffer.length !== wanted) this.#buffer = Buffer.allocUnsafeSlow(wanted);
   }
 }

@@ -275,6 +275,47 @@ export interface CorruptionEvent {
   readonly reason: string;
 }
 
+/** A part of a file that is damaged, or a place where records are missing. */
+export interface DamagedPart {
+  readonly offset: number;
+  readonly end: number;
+  /** The records that were there: `from` up to, and not including, `to`; undefined if they are not to be reported. */
+  readonly from?: number | undefined;
+  readonly to?: number | undefined;
+  readonly reason: string;
+}
+
+export function corruptionOf(
+  file: string,
+  { offset, end, from = 0, to = 0, reason }: DamagedPart,
+): CorruptionEvent {
+  const sequences = to > from ? { firstSequence: from, lastSequence: to - 1 } : {};
+  return { file, offset, bytes: end - offset, ...sequences, reason };
+}
+
+/** A part with records. */
+export interface LostPart extends DamagedPart {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Records that are missing before the segment of that path. */
+interface Gap extends LostPart {
+  readonly path: string;
+}
+
+/** Finds segments that are missing. @param expected - sequence of the first record that is expected. */
+export function gapsOf(segments: readonly Segment[], expected: number): Gap[] {
+  const gaps: Gap[] = [];
+  const reason = 'the segment before this one is missing';
+  let from = expected;
+  for (const { path, base: to, next } of segments) {
+    if (to > from) gaps.push({ path, offset: 0, end: 0, from, to, reason });
+    from = Math.max(from, next);
+  }
+  return gaps;
+}
+
 /** With more digits a number would not be exact: such a file does not belong to a log. */
 const NAME = /^(.+)\.(\d{10,15})\.segment$/s;
 

@@ -1,5 +1,6 @@
 import { readClock, type Clock } from '../core/clock.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
+import { SECOND_MS } from '../core/units.ts';
 import type { MetricsProvider } from './provider.ts';
 
 /*
@@ -7,8 +8,6 @@ import type { MetricsProvider } from './provider.ts';
  * the caller. What it throws later goes to `onError`, by default an uncaught exception, and does not stop what is measured. Create
  * gauges last: a provider keeps a gauge, and with it the object that the gauge reads, until the gauge is removed.
  */
-
-const MS_PER_S = 1_000;
 
 type Labels = Record<string, string>;
 /** Name, help, the function that reads the value, and labels. */
@@ -44,7 +43,7 @@ export function duration(
   return (durationMs) => {
     if (Number.isNaN(durationMs)) return;
     try {
-      histogram.observe(durationMs / MS_PER_S);
+      histogram.observe(durationMs / SECOND_MS);
     } catch (error) {
       reportUncaught(error);
     }

@@ -1,4 +1,4 @@
-import { nameOfKey } from '../core/name-of-key.ts';
+import { nameOfKey } from '../core/errors.ts';
 import { isTimed, ownerOf, serialOf, type DelayedOperation } from './delayed-operation.ts';
 import { INTERNALS, type DelayedOperationPurgatory } from './purgatory.ts';
 import { firstWatcherOf, type Watcher, type WatcherList } from './watchers.ts';

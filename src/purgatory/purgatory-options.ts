@@ -1,8 +1,7 @@
-import { systemClock, type Clock } from '../core/clock.ts';
+import { requireClock, systemClock, type Clock } from '../core/clock.ts';
 import { outOfRange, wrongType } from '../core/errors.ts';
 import { objectWith, readOptions, type OptionTable, type Resolved } from '../core/options.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
-import { requireClock } from '../core/require-clock.ts';
 import { requireBoolean, requireFunction, requireString } from '../core/validate.ts';
 import { requireMetrics, type MetricsProvider } from '../metrics/provider.ts';
 import type { Timer } from '../timer/timer.ts';

@@ -1,6 +1,6 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { readOptions } from '../core/options.ts';
-import { inOwnTurn } from '../core/own-turn.ts';
+import { ownTurn } from '../core/own-turn.ts';
 import { requireIntegerAtLeast, requireObject, requireOneOf } from '../core/validate.ts';
 import { requireExistingQueueName, requireQueueName, requireText } from './argument-checks.ts';
 import type { Broker, Defect, GroupInfo, KeyStats, Page, ScanPosition, TaskTarget } from './broker/broker.ts';
@@ -222,7 +222,7 @@ export class Inspector {
       const { tasks, next } = await this.#broker.scan(queue, states, pageSize, from);
       if (tasks.length > 0) yield tasks.map((record) => new TaskInfo(record));
       from = next;
-      await new Promise<void>(inOwnTurn); // the embedded broker reads without a turn of the host
+      await ownTurn(); // the embedded broker reads without a turn of the host
     } while (from !== undefined);
   }
 

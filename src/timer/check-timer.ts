@@ -1,7 +1,6 @@
-import { isTaskCallback } from './async-context.ts';
 import { INTERNALS, type SystemTimer, type TimerInternals } from './system-timer.ts';
 import { NO_SLOT } from './timer-table.ts';
-import { entryIn, isTimerTask } from './timer-task.ts';
+import { entryIn, isTaskCallback, isTimerTask } from './timer-task.ts';
 import type { TimerTaskList } from './timer-task-list.ts';
 import type { TimerWheels } from './timer-wheels.ts';
 import type { TimingWheel } from './timing-wheel.ts';
@@ -19,10 +18,9 @@ export function checkTimer(timer: SystemTimer): void {
   const internals = timer[INTERNALS]();
   const { wheels } = internals;
   const linked = new Set<number>();
-  let level: TimingWheel | undefined = wheels.first;
-  for (let number = 1; level !== undefined; number++, level = level.overflowWheel) {
-    checkClocks(level, number);
-    checkWheel(level, number, internals, linked);
+  for (const [i, level] of wheels.levels.entries()) {
+    checkClocks(level, i + 1);
+    checkWheel(level, i + 1, internals, linked);
   }
   checkList(wheels.due.list, 'due queue', internals, linked);
   ensure(
@@ -128,11 +126,11 @@ function checkSlots({ table }: TimerWheels, linked: Set<number>): void {
   }
 }
 
-function checkDelayQueue({ delayQueue, first }: TimerWheels): void {
+function checkDelayQueue({ delayQueue, levels }: TimerWheels): void {
   const { buckets } = delayQueue;
   const queued = new Set(buckets);
   ensure(queued.size === buckets.length, 'a bucket is in the delay queue twice');
-  for (let wheel: TimingWheel | undefined = first; wheel !== undefined; wheel = wheel.overflowWheel) {
+  for (const wheel of levels) {
     for (const bucket of wheel.buckets) {
       if (bucket === undefined) continue;
       const what = `the bucket for ${bucket.expirationMs}`;

@@ -4,19 +4,23 @@ import { EscapementError, wrongType } from '../core/errors.ts';
 import { readOptions } from '../core/options.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
 import { invalidDelay, requireFiniteNumber, requireFunction } from '../core/validate.ts';
-import {
-  callInContext,
-  ContextCall,
-  isTaskCallback,
-  keepContext,
-  runTaskInContext,
-} from './async-context.ts';
-import { takeSnapshot, type TimerSnapshot } from './snapshot.ts';
 import { TaskRunner } from './task-runner.ts';
 import { TimerDriver } from './timer-driver.ts';
 import { NO_SLOT, type EntryCallback } from './timer-table.ts';
-import { attach, drop, entryIn, isTimerTask, runTask, type TimerTask } from './timer-task.ts';
-import { TimerWheels } from './timer-wheels.ts';
+import {
+  attach,
+  callInContext,
+  ContextCall,
+  drop,
+  entryIn,
+  isTaskCallback,
+  isTimerTask,
+  keepContext,
+  runTask,
+  runTaskInContext,
+  type TimerTask,
+} from './timer-task.ts';
+import { TimerWheels, type TimerSnapshot } from './timer-wheels.ts';
 import {
   resolveOptions,
   TIMER_CLOSE_OPTIONS,
@@ -277,7 +281,7 @@ export class SystemTimer implements Timer {
 
   /** Returns a copy of the state of the wheels. O(buckets), however many tasks are pending. */
   inspect(): TimerSnapshot {
-    return takeSnapshot(this.#wheels, readClock(this.#clock));
+    return this.#wheels.snapshot(readClock(this.#clock));
   }
 
   /**
@@ -305,7 +309,7 @@ export class SystemTimer implements Timer {
   [CONSOLE_VIEW](): object {
     return consoleView(this, () => ({
       size: this.size,
-      levels: this.#wheels.levels,
+      levels: this.#wheels.levels.length,
       nextExpirationMs: this.nextExpirationMs(),
       closed: this.#runner.isStopped,
     }));

@@ -1,7 +1,6 @@
 import { reportUncaught } from '../core/report-uncaught.ts';
-import { isTaskCallback } from './async-context.ts';
 import { NO_SLOT, type TimerTable } from './timer-table.ts';
-import type { TimerTask } from './timer-task.ts';
+import { isTaskCallback, type TimerTask } from './timer-task.ts';
 import type { DueQueue } from './timer-task-list.ts';
 import type { TimerWheels } from './timer-wheels.ts';
 import type { ResolvedSystemTimerOptions, TimerErrorHandler } from './timer.ts';

@@ -1,13 +1,27 @@
 import { TimerTable } from './timer-table.ts';
 import { DelayQueue, DueQueue, type TimerTaskList } from './timer-task-list.ts';
 import type { Rounding } from './timer.ts';
-import { TimingWheel } from './timing-wheel.ts';
+import { TimingWheel, type LevelSnapshot } from './timing-wheel.ts';
 
 /**
  * Most entries that one turn moves between wheels or to the due queue, so that a bucket of millions cannot hold the event
  * loop: a few milliseconds. Each turn costs 1 ms besides, so fewer would make such a bucket late.
  */
 const MOVES_PER_TURN = 2 ** 16;
+
+/** The state of a timer, as a picture of its wheels needs it: a copy. */
+export interface TimerSnapshot {
+  /** The time of the snapshot on the timer's clock. */
+  readonly nowMs: number;
+  /** Number of pending tasks, including those that are due. */
+  readonly size: number;
+  /** Number of tasks that are due and have not run yet. */
+  readonly dueNow: number;
+  /** The wheels, finest first. */
+  readonly levels: LevelSnapshot[];
+  /** The expirations of all buckets that hold tasks, ascending, equal ones repeated. */
+  readonly delayQueue: number[];
+}
 
 /**
  * All pending entries of one timer: the wheels, the delay queue of their buckets, and the due queue.
@@ -42,11 +56,23 @@ export class TimerWheels {
     this.#lastMs = Math.floor(Number.MAX_SAFE_INTEGER / tickMs) * tickMs;
   }
 
-  /** Number of wheels. */
-  get levels(): number {
-    let levels = 0;
-    for (let wheel: TimingWheel | undefined = this.first; wheel; wheel = wheel.overflowWheel) levels++;
+  /** The wheels, finest first. */
+  get levels(): TimingWheel[] {
+    const levels: TimingWheel[] = [];
+    for (let wheel: TimingWheel | undefined = this.first; wheel; wheel = wheel.overflowWheel)
+      levels.push(wheel);
     return levels;
+  }
+
+  /** Returns a copy of the state. O(buckets), however many tasks are pending. */
+  snapshot(nowMs: number): TimerSnapshot {
+    return {
+      nowMs,
+      size: this.table.size,
+      dueNow: this.due.size,
+      levels: this.levels.map((wheel) => wheel.snapshot()),
+      delayQueue: this.delayQueue.expirations(),
+    };
   }
 
   /** Whether overdue buckets are left. Their entries may have been cancelled since the last turn. */

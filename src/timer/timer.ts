@@ -1,8 +1,7 @@
 import { requireAsyncContext } from '../core/async-context.ts';
-import { readClock, systemClock, type Clock } from '../core/clock.ts';
+import { readClock, requireClock, systemClock, type Clock } from '../core/clock.ts';
 import { outOfRange } from '../core/errors.ts';
 import { integer, oneOf, orInfinity, readOptions, type OptionTable, type Resolved } from '../core/options.ts';
-import { requireClock } from '../core/require-clock.ts';
 import { requireBoolean, requireFiniteNumber, requireFunction, requireString } from '../core/validate.ts';
 import { counter, gauges } from '../metrics/measure.ts';
 import { requireMetrics, type MetricsProvider } from '../metrics/provider.ts';

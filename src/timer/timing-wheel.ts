@@ -26,6 +26,30 @@ import { TimerTaskList, type DelayQueue } from './timer-task-list.ts';
  * - An overflow wheel starts at the clock of the wheel below, and is made when the first task needs it.
  */
 
+/** A bucket that holds tasks. */
+export interface BucketSnapshot {
+  /** Its index in the ring. */
+  readonly index: number;
+  /** When it expires, in milliseconds on the timer's clock. */
+  readonly expirationMs: number;
+  /** Number of tasks in the bucket. */
+  readonly size: number;
+}
+
+/** A wheel. */
+export interface LevelSnapshot {
+  /** The time span of a bucket. */
+  readonly tickMs: number;
+  /** Number of buckets in the ring. */
+  readonly wheelSize: number;
+  /** The length of a turn: `tickMs × wheelSize`. */
+  readonly intervalMs: number;
+  /** The wheel's clock, a multiple of `tickMs`. */
+  readonly currentTimeMs: number;
+  /** The buckets that hold tasks, by index. */
+  readonly buckets: BucketSnapshot[];
+}
+
 /** One level of the wheels. */
 export class TimingWheel {
   readonly tickMs: number;
@@ -87,6 +111,17 @@ export class TimingWheel {
     if (timeMs < this.nextTickMs) return;
     this.#setTick(Math.floor(timeMs / this.tickMs));
     this.overflowWheel?.advanceClock(timeMs);
+  }
+
+  /** Returns a copy of its state. O(buckets). */
+  snapshot(): LevelSnapshot {
+    const { tickMs, wheelSize, intervalMs, currentTimeMs } = this;
+    const buckets = this.buckets.flatMap((bucket, index) =>
+      bucket === undefined || bucket.isEmpty
+        ? []
+        : [{ index, expirationMs: bucket.expirationMs, size: bucket.size }],
+    );
+    return { tickMs, wheelSize, intervalMs, currentTimeMs, buckets };
   }
 
   #setTick(tick: number): void {

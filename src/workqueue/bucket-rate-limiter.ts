@@ -1,8 +1,8 @@
-import { readClock, systemClock, type Clock } from '../core/clock.ts';
+import { readClock, requireClock, systemClock, type Clock } from '../core/clock.ts';
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { outOfRange, wrongType } from '../core/errors.ts';
 import { integer, readOptions, type OptionTable } from '../core/options.ts';
-import { requireClock } from '../core/require-clock.ts';
+import { SECOND_MS } from '../core/units.ts';
 import { cleanDelay, type RateLimiter } from './rate-limiter.ts';
 
 /** Options of a {@link BucketRateLimiter}. */
@@ -20,8 +20,6 @@ const OPTIONS = {
   burst: [integer(1)],
   clock: [requireClock, systemClock],
 } satisfies OptionTable<BucketRateLimiterOptions>;
-
-const MS_PER_S = 1_000;
 
 /**
  * A token bucket for all items together: each call reserves the next slot, and returns the time until then.
@@ -43,7 +41,7 @@ export class BucketRateLimiter<T> implements RateLimiter<T> {
   /** @throws RangeError `ERR_OUT_OF_RANGE` - `ratePerSecond` or `burst` is 0 or less. */
   constructor(options: BucketRateLimiterOptions) {
     const { ratePerSecond, burst, clock } = readOptions('BucketRateLimiter', options, OPTIONS);
-    this.#ratePerMs = ratePerSecond / MS_PER_S;
+    this.#ratePerMs = ratePerSecond / SECOND_MS;
     this.#burst = burst;
     this.#clock = clock;
     this.#tokens = burst;
@@ -69,7 +67,7 @@ export class BucketRateLimiter<T> implements RateLimiter<T> {
 
   /** @internal Returns what a console prints. */
   [CONSOLE_VIEW](): object {
-    return consoleView(this, () => ({ ratePerSecond: this.#ratePerMs * MS_PER_S, burst: this.#burst }));
+    return consoleView(this, () => ({ ratePerSecond: this.#ratePerMs * SECOND_MS, burst: this.#burst }));
   }
 }
 

@@ -1,4 +1,4 @@
-import { nameOfKey } from '../core/name-of-key.ts';
+import { nameOfKey } from '../core/errors.ts';
 import { INTERNALS as TIMER_INTERNALS, type SystemTimer } from '../timer/system-timer.ts';
 import { NO_SLOT } from '../timer/timer-table.ts';
 import { HELD, HELD_AGAIN, IDLE, QUEUED, type ItemEntry } from './item-table.ts';

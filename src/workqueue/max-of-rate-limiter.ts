@@ -1,7 +1,6 @@
-import { systemClock } from '../core/clock.ts';
+import { requireClock, systemClock } from '../core/clock.ts';
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { readOptions, type OptionTable } from '../core/options.ts';
-import { requireClock } from '../core/require-clock.ts';
 import { BucketRateLimiter, type BucketRateLimiterOptions } from './bucket-rate-limiter.ts';
 import { ItemExponentialFailureRateLimiter } from './item-exponential-failure-rate-limiter.ts';
 import { cleanDelay, requireLimiter, type RateLimiter } from './rate-limiter.ts';

@@ -1,4 +1,5 @@
 import type { Clock } from '../core/clock.ts';
+import { SECOND_MS } from '../core/units.ts';
 import { counter, duration, gauges, measuredNow, type Gauge } from '../metrics/measure.ts';
 import type { MetricsProvider } from '../metrics/provider.ts';
 import type { ItemEntry } from './item-table.ts';
@@ -11,7 +12,6 @@ interface QueueSizes {
 
 /** Kubernetes' buckets, in seconds: ten, from 10 ns to 10 s, by factors of ten. */
 const BUCKETS = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10];
-const MS_PER_S = 1_000;
 
 /**
  * Metrics of a work queue that has a metrics provider: those of Kubernetes, with their names and meanings. The gauges are computed
@@ -108,11 +108,11 @@ export class WorkQueueMetrics {
     const nowMs = measuredNow(this.#clock);
     let sumMs = 0;
     for (const sinceMs of this.#heldSinceMs.values()) sumMs += nowMs - sinceMs;
-    return sumMs / MS_PER_S;
+    return sumMs / SECOND_MS;
   }
 
   #longestS(): number {
     const [sinceMs] = this.#heldSinceMs.values();
-    return sinceMs === undefined ? 0 : (measuredNow(this.#clock) - sinceMs) / MS_PER_S;
+    return sinceMs === undefined ? 0 : (measuredNow(this.#clock) - sinceMs) / SECOND_MS;
   }
 }

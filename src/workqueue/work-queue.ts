@@ -1,8 +1,7 @@
-import { systemClock, type Clock } from '../core/clock.ts';
+import { requireClock, systemClock, type Clock } from '../core/clock.ts';
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError, type EscapementErrorCode } from '../core/errors.ts';
 import { integer, orInfinity, readOptions, type OptionTable } from '../core/options.ts';
-import { requireClock } from '../core/require-clock.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
 import { requireFunction, requireString } from '../core/validate.ts';
 import { WaitLine } from '../core/wait-line.ts';

@@ -8,7 +8,9 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { LocalSocket } from '../../src/log/local-socket.ts';
+import { lockQueue } from '../../src/diskqueue/queue-lock.ts';
 import { LogLock } from '../../src/log/log-lock.ts';
+import { EmbeddedBroker } from '../../src/tasks/broker/embedded/embedded-broker.ts';
 import { Random } from './random.ts';
 import { FIRST_SEED, runs } from '../runs.ts';
 import { openQueue, rejection, temporaryFolder } from './support/queues.ts';
@@ -182,7 +184,7 @@ describe.skipIf(process.platform === 'win32').each(PLACES)('the lock, on %s', (_
     vi.stubEnv('TMPDIR', links);
     const lock = await LogLock.acquire(dataPath, name);
     expect(await LogLock.isHeld(dataPath, name)).toBe(true);
-    expect(await rejection(LogLock.acquire(dataPath, name))).toMatchObject(LOCKED);
+    expect(await rejection(lockQueue(dataPath, name))).toMatchObject(LOCKED);
     expect(readdirSync(dataPath)).toEqual([`${name}.lock`]);
     await lock.release();
     await lock.release();
@@ -212,11 +214,11 @@ describe.skipIf(process.platform === 'win32')('an owner', () => {
     await openQueue({ dataPath, name });
     const refused = { ...LOCKED, message: expect.stringContaining('by another user') as string };
     const asOther = becomeOther([lock, dataPath]);
-    expect(await asOther(() => rejection(LogLock.acquire(dataPath, name)))).toMatchObject(refused);
+    expect(await asOther(() => rejection(lockQueue(dataPath, name)))).toMatchObject(refused);
     expect(await asOther(() => LogLock.isHeld(dataPath, name))).toBe(true);
     chmodSync(lock, 0o755); // it can be listed now, and not connected to
     const asOtherStill = becomeOther([join(lock, readdirSync(lock)[0] ?? ''), dataPath]);
-    expect(await asOtherStill(() => rejection(LogLock.acquire(dataPath, name)))).toMatchObject(refused);
+    expect(await asOtherStill(() => rejection(lockQueue(dataPath, name)))).toMatchObject(refused);
   });
 
   test('an owner keeps its queue when the folder is renamed, and does not own a copy of it', async () => {
@@ -231,7 +233,7 @@ describe.skipIf(process.platform === 'win32')('an owner', () => {
     expect(await LogLock.isHeld(copy, name)).toBe(false);
     await openQueue({ dataPath: copy, name });
     renameSync(folder, moved);
-    expect(await rejection(LogLock.acquire(moved, name))).toMatchObject(LOCKED);
+    expect(await rejection(lockQueue(moved, name))).toMatchObject(LOCKED);
     await queue.close();
     const lock = await LogLock.acquire(moved, name);
     await lock.release();
@@ -262,7 +264,7 @@ describe.skipIf(process.platform === 'win32')('a contender', () => {
         return socket;
       });
       const lock = await LogLock.acquire(dataPath, name);
-      expect(await rejection(LogLock.acquire(dataPath, name))).toMatchObject(LOCKED);
+      expect(await rejection(lockQueue(dataPath, name))).toMatchObject(LOCKED);
       await lock.release();
       expect(lockFiles({ dataPath, name, platform: '' })).toEqual([]);
     },
@@ -276,7 +278,7 @@ describe.skipIf(process.platform === 'win32')('a contender', () => {
       winner = await LogLock.acquire(dataPath, name);
       return socket;
     });
-    expect(await rejection(LogLock.acquire(dataPath, name))).toMatchObject(LOCKED);
+    expect(await rejection(lockQueue(dataPath, name))).toMatchObject(LOCKED);
     expect(readdirSync(dataPath)).toEqual([`${name}.lock`]);
     await winner?.release();
     expect(readdirSync(dataPath)).toEqual([]);
@@ -307,6 +309,10 @@ describe.skipIf(process.platform === 'win32')('a contender', () => {
     expect(await rejection(openQueue({ dataPath, name }))).toMatchObject({
       ...{ code: 'ERR_QUEUE_IO', cause: failure },
       message: expect.stringContaining(`${dataPath} cannot hold a Unix socket`) as string,
+    });
+    expect(await rejection(EmbeddedBroker.open({ dataPath }))).toMatchObject({
+      ...{ code: 'ERR_QUEUE_IO', cause: failure },
+      message: `the file system of ${dataPath} cannot hold a Unix socket, which a lock needs (EPERM)`,
     });
     expect(readdirSync(dataPath)).toEqual([]);
   });

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { EscapementError } from '../../core/errors.ts';
-import { LogLock } from '../../log/log-lock.ts';
+import { lockQueue } from '../../diskqueue/queue-lock.ts';
 import type {
   LostMessages,
   RepairPlan,
@@ -79,7 +79,7 @@ async function requireClosed(queue: StoredQueue, folder: string): Promise<void> 
 }
 
 export async function locked<R>(queue: StoredQueue, folder: string, action: () => Promise<R>): Promise<R> {
-  const lock = await LogLock.acquire(folder, queue.name);
+  const lock = await lockQueue(folder, queue.name);
   try {
     return await action();
   } finally {

@@ -37,7 +37,7 @@ export class AckJournal {
   }
 
   static async open(files: FileSystem, folder: string, name: string): Promise<AckJournal> {
-    const cursor = new CursorFile(files, folder, `${folder}/${name}.cursor`);
+    const cursor = new CursorFile(files, folder, name);
     return new AckJournal(cursor, await cursor.load());
   }
 

@@ -3,7 +3,7 @@ import { allOf, isDiskFull, unlinkIfThere } from '../../log/file-system.ts';
 import { Log, type LogOptions } from '../../log/log.ts';
 import { listSegments, type RecoveredSegments } from '../../log/recover-segments.ts';
 import type { DamagePiece, SegmentPiece } from '../../log/segment-reader.ts';
-import { segmentFileName, type Segment } from '../../log/segment.ts';
+import { corruptionOf, gapsOf, segmentFileName, type Segment } from '../../log/segment.ts';
 import { UNKNOWN_BYTES, type AckRanges } from '../ack-ranges.ts';
 import {
   MOST_SEGMENTS_SHOWN,
@@ -189,7 +189,7 @@ export class CheckedLog implements MessageLog {
     const { segments, lastNumber } = found;
     const end = segments.at(-1)?.next;
     for (const { path, size, reason } of found.misplaced) {
-      this.#options.onCorruption({ file: path, offset: 0, bytes: size, reason });
+      this.#options.onCorruption(corruptionOf(path, { offset: 0, end: size, reason }));
     }
     this.#loseMissing(found);
     // Nothing is ever added to a segment of another process.
@@ -217,20 +217,18 @@ export class CheckedLog implements MessageLog {
     const [first] = segments;
     if (!journal.wasWhole && first !== undefined) journal.add(acks.prefix, first.base, UNKNOWN_BYTES);
     for (const { segment, piece } of damages) this.#lose(segment, piece);
-    let expected = acks.prefix;
-    for (const { path, base, next } of segments) {
-      if (base > expected && journal.add(expected, base, UNKNOWN_BYTES) > 0) {
-        this.#report(path, 0, 0, expected, base, 'the segment before this one is missing');
-      }
-      expected = Math.max(expected, next);
+    let expected = segments.reduce((end, { next }) => Math.max(end, next), acks.prefix);
+    for (const gap of gapsOf(segments, acks.prefix)) {
+      const isNews = journal.add(gap.from, gap.to, UNKNOWN_BYTES) > 0;
+      if (isNews) this.#options.onCorruption(corruptionOf(gap.path, gap));
     }
     const missing = missingAtEnd(segments, openedEnd, acks);
     if (missing !== undefined) {
       const { folder, name } = this.#options;
-      const { offset, from, to, reason } = missing;
-      journal.add(from, to, UNKNOWN_BYTES);
-      this.#report(`${folder}/${segmentFileName(name, openedEnd.segment)}`, offset, 0, from, to, reason);
-      expected = Math.max(expected, to);
+      journal.add(missing.from, missing.to, UNKNOWN_BYTES);
+      const path = `${folder}/${segmentFileName(name, openedEnd.segment)}`;
+      this.#options.onCorruption(corruptionOf(path, missing));
+      expected = Math.max(expected, missing.to);
     }
     // A power cut may spare an acknowledgement and not its message, unless durability is 'always'.
     journal.add(expected, acks.end, UNKNOWN_BYTES);
@@ -341,17 +339,12 @@ export class CheckedLog implements MessageLog {
 
   /** @returns how many messages were lost that were not acknowledged. They are as good as acknowledged then. */
   #lose(segment: Segment, piece: DamagePiece): number {
-    const { offset, end, from, to = segment.next, reason } = piece;
+    const { offset, from, to = segment.next } = piece;
     const lost = this.#journal.add(from, to, damagedBytes(segment, piece));
     const place = `${segment.path}:${offset}`;
     const isNews = lost > 0 || (from === to && !this.#reported.has(place));
-    if (isNews) this.#report(segment.path, offset, end - offset, from, to, reason);
+    if (isNews) this.#options.onCorruption(corruptionOf(segment.path, { ...piece, to }));
     if (from === to) this.#reported.add(place);
     return lost;
-  }
-
-  #report(file: string, offset: number, bytes: number, from: number, to: number, reason: string): void {
-    const sequences = to > from ? { firstSequence: from, lastSequence: to - 1 } : {};
-    this.#options.onCorruption({ file, offset, bytes, ...sequences, reason });
   }
 }

@@ -19,11 +19,18 @@ import {
 /** The file is rewritten when its ranges have grown by this many bytes, and to twice their size when it was made. */
 const LONG = 1024 * 1024;
 
+/** Names of the file of a queue, and of the one that is to replace it. */
+export function cursorFileNames(queue: string): readonly [string, string] {
+  const name = `${queue}.cursor`;
+  return [name, `${name}.new`];
+}
+
 /** The file of acknowledgements of one queue. */
 export class CursorFile {
+  readonly path: string;
   readonly #files: FileSystem;
   readonly #folder: string;
-  readonly #path: string;
+  readonly #newPath: string;
   #file: File | undefined;
   /** Whether the loaded file can be written in place. */
   #isReusable = false;
@@ -40,10 +47,12 @@ export class CursorFile {
   /** Whether a write is not yet on the disk. */
   #isUnsynced = false;
 
-  constructor(files: FileSystem, folder: string, path: string) {
+  constructor(files: FileSystem, folder: string, queue: string) {
     this.#files = files;
     this.#folder = folder;
-    this.#path = path;
+    const [name, newName] = cursorFileNames(queue);
+    this.path = `${folder}/${name}`;
+    this.#newPath = `${folder}/${newName}`;
   }
 
   /** Whether a write is not yet on the disk. */
@@ -58,7 +67,7 @@ export class CursorFile {
 
   /** Reads the file. Without a valid cursor nothing is acknowledged. */
   async load(): Promise<CursorState> {
-    const bytes = (await readIfThere(this.#files, this.#path)) ?? Buffer.alloc(0);
+    const bytes = (await readIfThere(this.#files, this.path)) ?? Buffer.alloc(0);
     const decoded = decodeCursor(bytes);
     const { state, slots } = decoded;
     this.#isReusable = state.damages.length === 0 && slots.length === 2 && bytes.length >= RANGES + RESERVE;
@@ -73,7 +82,7 @@ export class CursorFile {
   async reuse(): Promise<boolean> {
     if (!this.#isReusable) return false;
     await unlinkIfThere(this.#files, this.#newPath);
-    const file = await this.#files.open(this.#path, 'write');
+    const file = await this.#files.open(this.path, 'write');
     try {
       await file.sync(); // the writes of a process that was killed are relied on from now on
     } catch (error) {
@@ -160,12 +169,8 @@ export class CursorFile {
   }
 
   async remove(): Promise<void> {
-    await unlinkIfThere(this.#files, this.#path);
+    await unlinkIfThere(this.#files, this.path);
     await unlinkIfThere(this.#files, this.#newPath);
-  }
-
-  get #newPath(): string {
-    return `${this.#path}.new`;
   }
 
   async #write(bytes: Buffer, at: number): Promise<void> {
@@ -187,7 +192,7 @@ export class CursorFile {
     try {
       await file.write(bytes, 0);
       await file.sync();
-      await this.#files.rename(this.#newPath, this.#path);
+      await this.#files.rename(this.#newPath, this.path);
       await this.close().catch(() => undefined); // the old file has no name any more
       await this.#files.syncFolder(this.#folder);
       return file;

@@ -1,6 +1,7 @@
 import {
   FIRST_SEQUENCE,
   type LogPosition,
+  type LostPart,
   type Segment,
   readUInt64,
   shortCrc32,
@@ -100,16 +101,17 @@ export function missingAtEnd(
   segments: readonly Segment[],
   end: LogEnd,
   acks: AckRanges,
-):
-  | { readonly offset: number; readonly from: number; readonly to: number; readonly reason: string }
-  | undefined {
+): LostPart | undefined {
   const last = segments.at(-1);
   const from = Math.max(last?.next ?? 0, acks.prefix);
   const isThere = last !== undefined && last.number >= end.segment;
   const reason = isThere ? 'messages at the end of the segment are missing' : 'the segment is missing';
   const offset = isThere ? last.end : 0;
-  if (end.next > from && acks.nextAfter(from) < end.next) return { offset, from, to: end.next, reason };
-  return isThere || end.isEnded || end.segment === 0 ? undefined : { offset, from, to: from, reason };
+  if (end.next > from && acks.nextAfter(from) < end.next)
+    return { offset, end: offset, from, to: end.next, reason };
+  return isThere || end.isEnded || end.segment === 0
+    ? undefined
+    : { offset, end: offset, from, to: from, reason };
 }
 
 /** Whether there is a cursor without damage: then no acknowledgement is missing in it. */

@@ -7,11 +7,14 @@ import {
   DATA,
   FOOTER_BYTES,
   SEGMENT_HEADER_BYTES,
+  corruptionOf,
+  gapsOf,
   segmentFileName,
   type CorruptionEvent,
   type Segment,
 } from '../../log/segment.ts';
-import { CursorFile } from './cursor-file.ts';
+import type { VerifyReport } from '../stored/stored-queue.ts';
+import { CursorFile, cursorFileNames } from './cursor-file.ts';
 import { firstExpected, missingAtEnd, type CursorState } from './cursor-format.ts';
 
 /** Size of one of the two copies of a header. */
@@ -24,6 +27,7 @@ export interface ExaminedQueue {
   /** Names of all files of the folder. */
   readonly names: readonly string[];
   readonly cursor: CursorState;
+  readonly cursorPath: string;
   readonly found: RecoveredSegments;
   readonly segments: readonly ExaminedSegment[];
   /** Messages that a queue would hand out. */
@@ -52,7 +56,8 @@ export async function examineQueue(
   { type, onRecord }: OtherRecords = { type: DATA },
 ): Promise<ExaminedQueue> {
   const names = await files.list(folder);
-  const cursor = await new CursorFile(files, folder, `${folder}/${name}.cursor`).load();
+  const cursorFile = new CursorFile(files, folder, name);
+  const cursor = await cursorFile.load();
   const found = await recoverSegments(files, folder, name, firstExpected(cursor));
   const sizes = await Promise.all(found.segments.map(({ path }) => files.size(path)));
   const total = sizes.reduce((sum, size) => sum + size, 0);
@@ -75,49 +80,18 @@ export async function examineQueue(
     done += sizes[i] as number;
     onProgress(done, total);
   }
-  return { folder, name, names, cursor, found, segments, unacknowledged };
+  return { folder, name, names, cursor, cursorPath: cursorFile.path, found, segments, unacknowledged };
 }
 
-/** What the files of a queue hold. */
-export interface QueueReport {
-  readonly name: string;
-  /** Ascending. */
-  readonly segments: readonly SegmentReport[];
-  /** Messages that can be read. */
-  readonly messages: number;
-  /** Those of them that a queue would hand out. */
-  readonly unacknowledged: number;
-  /** Size of the segments. */
-  readonly bytes: number;
-  /** Damage, and files that contradict each other. */
-  readonly problems: readonly CorruptionEvent[];
-  /** What a crash may leave, and opening the queue repairs or ignores. Texts for people. */
-  readonly notes: readonly string[];
-}
-
-interface SegmentReport {
-  readonly file: string;
-  readonly number: number;
-  /** The sequence of its first message, and the one after its last. */
-  readonly base: number;
-  readonly next: number;
-  /** Size of the file. */
-  readonly bytes: number;
-  readonly isSealed: boolean;
-}
-
-export function reportOf(examined: ExaminedQueue): QueueReport {
-  const { name, cursor, found, segments, unacknowledged } = examined;
+/** @returns what the files of a queue hold: `bytes` is the size of its segments. */
+export function reportOf(examined: ExaminedQueue): VerifyReport {
+  const { cursor, found, segments, unacknowledged } = examined;
   return {
-    name,
-    segments: segments.map(({ segment: { path: file, number, base, next }, size: bytes, footer }) => ({
-      ...{ file, number, base, next, bytes, isSealed: footer !== undefined },
-    })),
     messages: segments.reduce((sum, { records }) => sum + records, 0),
     unacknowledged,
     bytes: segments.reduce((sum, { size }) => sum + size, 0),
     problems: [
-      ...found.misplaced.map(({ path, size, reason }) => problem(path, 0, size, reason)),
+      ...found.misplaced.map(({ path, size: end, reason }) => corruptionOf(path, { offset: 0, end, reason })),
       ...segments.flatMap((segment) => problemsOf(segment, cursor)),
       ...gapsBetween(found.segments, cursor),
       ...missedAtEnd(examined),
@@ -140,21 +114,9 @@ export function leftFilesOf({ folder, name, names }: ExaminedQueue): {
   readonly left: 'unfinished' | 'set aside';
 }[] {
   return names.flatMap((file) => {
-    const left = file === `${name}.cursor.new` ? 'unfinished' : leftFileOf(name, file);
+    const left = file === cursorFileNames(name)[1] ? 'unfinished' : leftFileOf(name, file);
     return left === undefined ? [] : [{ path: `${folder}/${file}`, left }];
   });
-}
-
-function problem(
-  file: string,
-  offset: number,
-  bytes: number,
-  reason: string,
-  from = 0,
-  to = 0,
-): CorruptionEvent {
-  const sequences = to > from ? { firstSequence: from, lastSequence: to - 1 } : {};
-  return { file, offset, bytes, ...sequences, reason };
 }
 
 function problemsOf(examined: ExaminedSegment, { acks }: CursorState): CorruptionEvent[] {
@@ -162,28 +124,31 @@ function problemsOf(examined: ExaminedSegment, { acks }: CursorState): Corruptio
   const { path, header } = segment;
   const damaged = damages
     .filter(({ from, to }) => header === undefined || from === to || acks.nextAfter(from) < to)
-    .map(({ offset, end: until, reason, from, to }) => {
-      return problem(path, offset, Math.max(Math.min(until, size) - offset, 0), reason, from, to);
+    .map((damage) => {
+      const until = Math.max(Math.min(damage.end, size), damage.offset);
+      return corruptionOf(path, { ...damage, end: until });
     });
   if (header === undefined) return damaged;
   const problems: CorruptionEvent[] = [];
+  const add = (offset: number, bytes: number, reason: string, from?: number, to?: number): void => {
+    problems.push(corruptionOf(path, { offset, end: offset + bytes, from, to, reason }));
+  };
   for (const [i, copy] of headerCopies.entries()) {
     if (copy === 'damaged' || (copy === 'missing' && i === 0)) {
-      problems.push(problem(path, i * COPY_BYTES, COPY_BYTES, 'a copy of the header is damaged'));
+      add(i * COPY_BYTES, COPY_BYTES, 'a copy of the header is damaged');
     }
   }
   problems.push(...damaged);
   if (next < segment.next && acks.nextAfter(next) < segment.next) {
-    problems.push(problem(path, end, 0, 'the segment ends too early', next, segment.next));
+    add(end, 0, 'the segment ends too early', next, segment.next);
   } else if (next > segment.next) {
-    problems.push(problem(path, end, 0, 'it has more messages than the header of the next segment states'));
+    add(end, 0, 'it has more messages than the header of the next segment states');
   }
   if (footer !== undefined && !examined.isFooterRight) {
-    problems.push(problem(path, end, FOOTER_BYTES, 'its footer does not match its messages'));
+    add(end, FOOTER_BYTES, 'its footer does not match its messages');
   }
   if (examined.hasStrayFooter) {
-    const offset = size - FOOTER_BYTES;
-    problems.push(problem(path, offset, FOOTER_BYTES, 'its footer is not where the segment ends'));
+    add(size - FOOTER_BYTES, FOOTER_BYTES, 'its footer is not where the segment ends');
   }
   return problems;
 }
@@ -209,35 +174,30 @@ function notesOf(examined: ExaminedSegment, { acks }: CursorState): string[] {
 /** Acknowledged messages may be missing: their segments were removed, or a power cut took them. */
 function gapsBetween(segments: readonly Segment[], cursor: CursorState): CorruptionEvent[] {
   const { acks } = cursor;
-  const gaps: CorruptionEvent[] = [];
-  let expected = firstExpected(cursor) ?? Math.max(segments[0]?.base ?? 0, acks.prefix);
-  for (const { path, base, next } of segments) {
-    if (base > expected && acks.nextAfter(expected) < base) {
-      gaps.push(problem(path, 0, 0, 'the segment before this one is missing', expected, base));
-    }
-    expected = Math.max(expected, next);
-  }
-  return gaps;
+  const expected = firstExpected(cursor) ?? Math.max(segments[0]?.base ?? 0, acks.prefix);
+  return gapsOf(segments, expected)
+    .filter(({ from, to }) => acks.nextAfter(from) < to)
+    .map((gap) => corruptionOf(gap.path, gap));
 }
 
 function missedAtEnd({ folder, name, found, cursor }: ExaminedQueue): CorruptionEvent[] {
   const { end, acks } = cursor;
   const missing = missingAtEnd(found.segments, end, acks);
-  if (missing === undefined) return [];
-  const { offset, from, to, reason } = missing;
-  return [problem(`${folder}/${segmentFileName(name, end.segment)}`, offset, 0, reason, from, to)];
+  return missing === undefined
+    ? []
+    : [corruptionOf(`${folder}/${segmentFileName(name, end.segment)}`, missing)];
 }
 
-function cursorProblems({ folder, name, cursor }: ExaminedQueue): CorruptionEvent[] {
+function cursorProblems({ cursor, cursorPath }: ExaminedQueue): CorruptionEvent[] {
   return cursor.damages
     .filter(({ isTorn }) => !isTorn)
     .map(({ offset, bytes }) => {
-      return problem(`${folder}/${name}.cursor`, offset, bytes, 'a record of the cursor is damaged');
+      const reason = 'a record of the cursor is damaged';
+      return corruptionOf(cursorPath, { offset, end: offset + bytes, reason });
     });
 }
 
-function cursorNotes({ folder, name, cursor: { acks, damages }, found }: ExaminedQueue): string[] {
-  const path = `${folder}/${name}.cursor`;
+function cursorNotes({ cursorPath: path, cursor: { acks, damages }, found }: ExaminedQueue): string[] {
   const torn = damages.filter(({ isTorn }) => isTorn);
   const notes = torn.map(
     ({ offset, bytes }) => `${path}: a write of ${bytes} bytes at ${offset} is unfinished`,

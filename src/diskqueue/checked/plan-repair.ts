@@ -1,4 +1,4 @@
-import type { Damage, ExaminedSegment } from '../../log/examine-segment.ts';
+import type { ExaminedSegment } from '../../log/examine-segment.ts';
 import { freeName, unlinkIfThere, type FileSystem } from '../../log/file-system.ts';
 import {
   canReplace,
@@ -7,7 +7,14 @@ import {
   sealSegment,
   type RepairedSegment,
 } from '../../log/repair-segment.ts';
-import { footerOf, type SegmentHeader, segmentFileName, type Segment } from '../../log/segment.ts';
+import {
+  corruptionOf,
+  footerOf,
+  type LostPart,
+  type SegmentHeader,
+  segmentFileName,
+  type Segment,
+} from '../../log/segment.ts';
 import { UNKNOWN_BYTES, type AckRanges } from '../ack-ranges.ts';
 import { CannotRepair, type LostMessages, type RepairPlan, type RepairStep } from '../stored/stored-queue.ts';
 import { CursorFile } from './cursor-file.ts';
@@ -77,7 +84,7 @@ function planSegments(
     const { segment } = examined;
     if (segment.base > expected) {
       const reason = 'the messages before this segment are missing';
-      lose(planning, { file: segment.path, offset: 0, bytes: 0, reason }, expected, segment.base);
+      lose(planning, segment.path, { offset: 0, end: 0, from: expected, to: segment.base, reason });
     }
     const { header } = segment;
     if (header === undefined) {
@@ -104,9 +111,7 @@ function planSegment(planning: Planning, examined: ExaminedSegment, header: Segm
     next: tail?.to ?? examined.next,
     damages: tail === undefined ? before : [...before, tail],
   };
-  for (const { offset, end, from, to, reason, rescued } of repaired.damages) {
-    if (rescued === undefined) lose(planning, { file: path, offset, bytes: end - offset, reason }, from, to);
-  }
+  for (const damage of repaired.damages) if (damage.rescued === undefined) lose(planning, path, damage);
   if (repaired.damages.length > 0) {
     planRewrite(planning, path, repaired);
     return repaired;
@@ -160,10 +165,14 @@ function planRewrite(
   });
 }
 
-function planUnreadable(planning: Planning, { path, base, next, end }: Segment, isNextThere: boolean): void {
+function planUnreadable(
+  planning: Planning,
+  { path, base: from, next: to, end }: Segment,
+  isNextThere: boolean,
+): void {
   const reason = 'the header of the segment is damaged, so nothing in it can be read';
   // If the next segment begins where this one does, all of it was acknowledged.
-  if (base < next || !isNextThere) lose(planning, { file: path, offset: 0, bytes: end, reason }, base, next);
+  if (from < to || !isNextThere) lose(planning, path, { offset: 0, end, from, to, reason });
   planSetAside(planning, path, reason);
 }
 
@@ -182,22 +191,16 @@ function planSetAside({ files, folder, taken, steps }: Planning, path: string, r
 function loseEnd(planning: Planning, kept: readonly Segment[], end: LogEnd): boolean {
   const missing = missingAtEnd(kept, end, planning.acks);
   if (missing === undefined) return false;
-  const { offset, from, to, reason } = missing;
-  const file = `${planning.folder}/${segmentFileName(planning.name, end.segment)}`;
-  lose(planning, { file, offset, bytes: 0, reason }, from, to);
+  lose(planning, `${planning.folder}/${segmentFileName(planning.name, end.segment)}`, missing);
   return true;
 }
 
 /** Lost messages are as good as acknowledged. If it is not known which ones were lost, the loss itself is reported. */
-function lose(
-  { acks, lost }: Planning,
-  where: Pick<Damage, 'offset' | 'reason'> & { readonly file: string; readonly bytes: number },
-  from: number,
-  to: number,
-): void {
-  if (from >= to) lost.push({ ...where, messages: undefined });
+function lose({ acks, lost }: Planning, file: string, part: LostPart): void {
+  const { from, to } = part;
   const messages = acks.add(from, to, UNKNOWN_BYTES); // measured when the queue is opened
-  if (messages > 0) lost.push({ ...where, firstSequence: from, lastSequence: to - 1, messages });
+  if (from >= to) lost.push({ ...corruptionOf(file, part), messages: undefined });
+  else if (messages > 0) lost.push({ ...corruptionOf(file, part), messages });
 }
 
 function planCursor(
@@ -206,7 +209,7 @@ function planCursor(
   kept: readonly Segment[],
   isChanged: boolean,
 ): void {
-  const file = `${folder}/${name}.cursor`;
+  const cursorFile = new CursorFile(files, folder, name);
   const isDamaged = cursor.damages.some(({ isTorn }) => !isTorn); // a torn end is not damage
   if (!isDamaged && !isChanged) return;
   const last = kept.at(-1);
@@ -216,9 +219,8 @@ function planCursor(
     ? 'it is damaged: acknowledgements that cannot be read are lost, and their messages come again'
     : 'it must record which messages are lost';
   steps.push({
-    ...{ action: 'write cursor', file, detail },
+    ...{ action: 'write cursor', file: cursorFile.path, detail },
     run: async () => {
-      const cursorFile = new CursorFile(files, folder, file);
       await cursorFile.rewrite(acks, cursor.hint, laterEnd(cursor.end, end));
       await cursorFile.close();
     },

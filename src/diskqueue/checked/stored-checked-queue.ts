@@ -12,7 +12,7 @@ import {
   type RepairPlan,
   type VerifyReport,
 } from '../stored/stored-queue.ts';
-import { CursorFile } from './cursor-file.ts';
+import { CursorFile, cursorFileNames } from './cursor-file.ts';
 import { firstExpected } from './cursor-format.ts';
 import { examineQueue, reportOf } from './examine-queue.ts';
 import { planRepair } from './plan-repair.ts';
@@ -35,8 +35,7 @@ export class StoredCheckedQueue extends StoredQueue {
     const examined = await untilNothingIsRemoved(() =>
       examineQueue(this.files, this.folder, this.name, onProgress),
     );
-    const { messages, unacknowledged, problems, notes } = reportOf(examined);
-    return { messages, unacknowledged, bytes: await this.size(), problems, notes };
+    return { ...reportOf(examined), bytes: await this.size() };
   }
 
   async *messages({ isAll, from, onDamage }: MessageSelection): AsyncIterable<ListedMessage> {
@@ -78,8 +77,7 @@ export class StoredCheckedQueue extends StoredQueue {
 
   #recover(): Promise<{ acks: AckRanges; segments: readonly Segment[] }> {
     return untilNothingIsRemoved(async () => {
-      const cursor = new CursorFile(this.files, this.folder, `${this.folder}/${this.name}.cursor`);
-      const state = await cursor.load();
+      const state = await new CursorFile(this.files, this.folder, this.name).load();
       const expected = firstExpected(state);
       const { segments } = await recoverSegments(this.files, this.folder, this.name, expected);
       return { acks: state.acks, segments };
@@ -87,8 +85,7 @@ export class StoredCheckedQueue extends StoredQueue {
   }
 
   protected override owns(file: string): boolean {
-    if (file === `${this.name}.cursor` || file === `${this.name}.cursor.new`) return true;
-    return parseSegmentFileName(file)?.log === this.name;
+    return cursorFileNames(this.name).includes(file) || parseSegmentFileName(file)?.log === this.name;
   }
 }
 

@@ -1,10 +1,8 @@
 import type { File, FileSystem } from '../../log/file-system.ts';
+import { BUFFER_BYTES, bufferFor } from '../../log/segment-writer.ts';
 import type { AppendResult } from '../message-log.ts';
 import type { DataFile } from './data-files.ts';
 import { encodeRecord, RECORD_HEADER_BYTES, type Position } from './format.ts';
-
-/** Size of the buffer that records are encoded in; a longer record gets one of its own. */
-const BUFFER_BYTES = 1024 * 1024;
 
 /**
  * Appends to one data file.
@@ -159,15 +157,10 @@ export class DataWriter {
       const message = messages[i] as Uint8Array;
       const length = RECORD_HEADER_BYTES + message.length;
       if (!this.fits(message.length, at) || (count > 0 && at + length > BUFFER_BYTES)) break;
-      if (count === 0) this.#growBuffer(length);
+      if (count === 0) this.#buffer = bufferFor(length, this.#buffer);
       at = encodeRecord(this.#buffer, at, message);
       count++;
     }
     return { count, bytes: this.#buffer.subarray(0, at) };
-  }
-
-  #growBuffer(length: number): void {
-    const wanted = Math.max(length, BUFFER_BYTES);
-    if (this.#buffer.length !== wanted) this.#buffer = Buffer.allocUnsafeSlow(wanted);
   }
 }

@@ -31,7 +31,7 @@ export async function listQueues(files: FileSystem, folder: string): Promise<Sto
 /** Whether the file is the cursor of a queue without segments. Other programs may have files of that name. */
 async function mayBeCursor(files: FileSystem, folder: string, name: string): Promise<boolean> {
   try {
-    return (await new CursorFile(files, folder, `${folder}/${name}.cursor`).load()).isThere;
+    return (await new CursorFile(files, folder, name).load()).isThere;
   } catch {
     return true; // it cannot be read: reading this queue reports that, and the other queues can be read
   }

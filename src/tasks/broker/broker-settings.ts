@@ -1,6 +1,5 @@
-import { systemClock, type Clock } from '../../core/clock.ts';
+import { requireClock, systemClock, type Clock } from '../../core/clock.ts';
 import { integer, type OptionTable, type Resolved } from '../../core/options.ts';
-import { requireClock } from '../../core/require-clock.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/units.ts';
 import { requireDuration } from '../argument-checks.ts';
 

@@ -1,5 +1,5 @@
 import { EscapementError } from '../../core/errors.ts';
-import { inOwnTurn } from '../../core/own-turn.ts';
+import { ownTurn } from '../../core/own-turn.ts';
 import { isUnavailable } from '../broker/broker-errors.ts';
 import type { TaskTarget } from '../broker/broker.ts';
 import type { WorkerInfo } from '../inspector-info.ts';
@@ -162,7 +162,7 @@ export async function doEach(
       (outcome.status === 'fulfilled' ? done : failed).push(some[nth] ?? '');
       if (outcome.status === 'rejected') isHopeless ||= isUnavailable(outcome.reason);
     }
-    await new Promise<void>(inOwnTurn);
+    await ownTurn();
   }
   return { done, failed: [...failed, ...ids.slice(done.length + failed.length)] };
 }

@@ -9,7 +9,8 @@ import { FIRST_SEED, runs } from '../../runs.ts';
 import { nothingRemains, RecordingFileSystem, someRemains, type Disk } from '../recording-file-system.ts';
 
 const FOLDER = '/queue';
-const PATH = `${FOLDER}/spool.cursor`;
+const NAME = 'spool';
+const PATH = `${FOLDER}/${NAME}.cursor`;
 const HINT = { segment: 3, offset: 4_096, sequence: 5 };
 const END: LogEnd = { segment: 4, isEnded: false, next: 33 };
 const LAST = 40;
@@ -24,7 +25,7 @@ beforeEach(() => {
 });
 
 function load(disk: Disk = files.disk): Promise<CursorState> {
-  return new CursorFile(new RecordingFileSystem(disk), FOLDER, PATH).load();
+  return new CursorFile(new RecordingFileSystem(disk), FOLDER, NAME).load();
 }
 
 function setOf(acks: AckRanges): number[] {
@@ -41,7 +42,7 @@ async function write(): Promise<AckRanges> {
   const acks = new AckRanges(1);
   acks.add(1, 6, 60);
   acks.add(10, 12, 0x1234);
-  const cursor = new CursorFile(files, FOLDER, PATH);
+  const cursor = new CursorFile(files, FOLDER, NAME);
   await cursor.rewrite(acks, HINT, END);
   acks.add(20, 30, UNKNOWN_BYTES);
   await cursor.append([{ from: 20, to: 30, bytes: UNKNOWN_BYTES }]);
@@ -99,7 +100,7 @@ test('a cursor of version 1 is read, and rewritten by the first save', async () 
     ...{ isThere: true, damages: [] },
   });
   files = new RecordingFileSystem(new Map([[PATH, old]]));
-  const cursor = new CursorFile(files, FOLDER, PATH);
+  const cursor = new CursorFile(files, FOLDER, NAME);
   await cursor.load();
   expect(await cursor.reuse()).toBe(false);
 });
@@ -165,7 +166,7 @@ function writesSince(length: number): { at: number; length: number }[] {
 }
 
 test('a slot on the disk is overwritten only when the other one is on the disk', async () => {
-  const cursor = new CursorFile(files, FOLDER, PATH);
+  const cursor = new CursorFile(files, FOLDER, NAME);
   await cursor.rewrite(new AckRanges(1), undefined, END);
   const begun = files.log.length;
   const save = (prefix: number): Promise<void> => cursor.writePrefix({ prefix, hint: undefined, end: END });
@@ -174,7 +175,7 @@ test('a slot on the disk is overwritten only when the other one is on the disk',
   await save(5);
   await cursor.close();
   expect(writesSince(begun).map(({ at }) => at)).toEqual([SLOT_B, SLOT_B, SLOT_B, 64]);
-  const again = new CursorFile(files, FOLDER, PATH);
+  const again = new CursorFile(files, FOLDER, NAME);
   expect((await again.load()).acks.prefix).toBe(5);
   await again.reuse();
   const later = files.log.length;
@@ -184,7 +185,7 @@ test('a slot on the disk is overwritten only when the other one is on the disk',
 });
 
 test('a cursor does not grow while the prefix reaches its ranges', async () => {
-  const cursor = new CursorFile(files, FOLDER, PATH);
+  const cursor = new CursorFile(files, FOLDER, NAME);
   await cursor.rewrite(new AckRanges(1), undefined, END);
   for (let prefix = 100; prefix < 10_000; prefix += 100) {
     await cursor.append(
@@ -198,11 +199,11 @@ test('a cursor does not grow while the prefix reaches its ranges', async () => {
 });
 
 test('a range is not overwritten before the slot on the disk has passed it', async () => {
-  const cursor = new CursorFile(files, FOLDER, PATH);
+  const cursor = new CursorFile(files, FOLDER, NAME);
   await cursor.rewrite(new AckRanges(1), undefined, END);
   await cursor.append([{ from: 1, to: 9, bytes: 8 }]); // as if the prefix had not been written any more
   await cursor.close();
-  const again = new CursorFile(files, FOLDER, PATH);
+  const again = new CursorFile(files, FOLDER, NAME);
   expect((await again.load()).acks.prefix).toBe(9);
   expect(await again.reuse()).toBe(true);
   await again.append([{ from: 20, to: 21, bytes: 1 }]);
@@ -216,7 +217,7 @@ async function randomWork(
 ): Promise<{ promised: { at: number; known: number[] }[]; last: number[] }> {
   const acks = new AckRanges(1);
   const promised = [{ at: 0, known: setOf(acks) }];
-  let cursor = new CursorFile(files, FOLDER, PATH);
+  let cursor = new CursorFile(files, FOLDER, NAME);
   for (let i = 0; i < 15; i++) {
     const from = 1 + random.below(LAST - 6);
     const to = from + 1 + random.below(4);
@@ -231,7 +232,7 @@ async function randomWork(
     if (!cursor.isUnsynced) promised.push({ at: files.log.length, known: setOf(acks) });
     if (random.chance(0.1)) {
       await cursor.close();
-      cursor = new CursorFile(files, FOLDER, PATH);
+      cursor = new CursorFile(files, FOLDER, NAME);
       if (random.chance(0.8)) {
         await cursor.load();
         expect(await cursor.reuse()).toBe(true);
@@ -268,7 +269,7 @@ describe('a cursor on a disk that fails', () => {
       for (let nth = 0; nth < 4; nth++) {
         files = new RecordingFileSystem();
         const faulty = new FaultyFileSystem(files, { call, nth, code: 'EIO', isLasting: false });
-        const cursor = new CursorFile(faulty, FOLDER, PATH);
+        const cursor = new CursorFile(faulty, FOLDER, NAME);
         const acks = new AckRanges(1);
         for (let i = 1; i < 6; i++) {
           acks.add(i * 2, i * 2 + 1, i);
@@ -293,7 +294,7 @@ describe('a cursor on a disk that fails', () => {
 
 test('a cursor is rewritten when it has doubled, not with every save', async () => {
   const acks = new AckRanges(1);
-  const cursor = new CursorFile(files, FOLDER, PATH);
+  const cursor = new CursorFile(files, FOLDER, NAME);
   let rewrites = 0;
   for (let i = 0; i < 60_000; i += 20) {
     const ranges = Array.from({ length: 20 }, (_, j) => {

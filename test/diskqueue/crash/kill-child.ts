@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs';
 import type { Delivery } from '../../../src/diskqueue/backend-queue.ts';
-import type { Durability } from '../../../src/diskqueue/disk-queue-options.ts';
+import type { Durability } from '../../../src/log/commit-loop.ts';
 import { hostFileSystem } from '../../../src/log/file-system.ts';
 import type { QueueFormat } from '../../../src/diskqueue/stored/stored-queue.ts';
 import { Random } from '../random.ts';

@@ -1,4 +1,4 @@
-import { inOwnTurn } from '../../../core/own-turn.ts';
+import { ownTurn } from '../../../core/own-turn.ts';
 import { TASK_CHANGES, type TaskChange, type TaskState } from '../../task-state.ts';
 import { requireQueueName } from '../../argument-checks.ts';
 import { limitsOf, requireLimits } from '../../queue-limits.ts';
@@ -133,6 +133,6 @@ function changeSome(
 }
 
 async function nextTurn(store: TaskStore): Promise<void> {
-  await new Promise<void>(inOwnTurn);
+  await ownTurn();
   if (store.isClosed) throw brokerClosed();
 }

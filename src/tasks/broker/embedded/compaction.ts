@@ -1,4 +1,4 @@
-import { inOwnTurn } from '../../../core/own-turn.ts';
+import { ownTurn } from '../../../core/own-turn.ts';
 import type { Log } from '../../../log/log.ts';
 import type { CorruptionEvent, LogPosition, Segment } from '../../../log/segment.ts';
 import type { DamagePiece, RecordPiece, SegmentReader } from '../../../log/segment-reader.ts';
@@ -147,7 +147,7 @@ export class Compaction {
         this.#rewriteRecord(piece, segment.number);
         if (piece.offset - turnFrom < BYTES_PER_TURN) continue;
         turnFrom = piece.offset;
-        await new Promise<void>(inOwnTurn);
+        await ownTurn();
       }
       this.#bytesLeft -= reader.position.offset - from;
     }

@@ -1,17 +1,18 @@
 import { EscapementError } from '../../../core/errors.ts';
 import { holdVirtualTime } from '../../../core/own-turn.ts';
 import { guarded } from '../../../core/report-uncaught.ts';
+import { COMMIT_BUCKETS, type Durability } from '../../../log/commit-loop.ts';
 import type { FileSystem } from '../../../log/file-system.ts';
 import { Log, type LogOptions } from '../../../log/log.ts';
-import { LogLock } from '../../../log/log-lock.ts';
-import type { CorruptionEvent } from '../../../log/segment.ts';
+import { LogLock, LogTaken, NoSockets } from '../../../log/log-lock.ts';
+import { corruptionOf, type CorruptionEvent } from '../../../log/segment.ts';
 import { counter, duration, gauges } from '../../../metrics/measure.ts';
 import type { MetricsProvider } from '../../../metrics/provider.ts';
 import type { AnyOperation, BrokerOperation, Operations } from '../broker-base.ts';
 import { brokerClosed } from '../broker-errors.ts';
 import type { LeasedTask, ScanPiece, TaskRecord, TaskSet } from '../broker.ts';
 import type { TaskMessage } from '../../task-message.ts';
-import { Journal, type Durability } from './journal.ts';
+import { Journal } from './journal.ts';
 import { PayloadOnDisk } from './journaled-row.ts';
 import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
 import { eventOf, replay, type Loading } from './replay.ts';
@@ -144,8 +145,8 @@ async function load(
   const { log, found } = await open(logOptions(store, options));
   const { onCorruption } = options;
   try {
-    for (const { path: file, size: bytes, reason } of found.misplaced)
-      onCorruption({ file, offset: 0, bytes, reason });
+    for (const { path, size: end, reason } of found.misplaced)
+      onCorruption(corruptionOf(path, { offset: 0, end, reason }));
     // A reader finds all other damage.
     for (const { segment, piece } of found.damages)
       if (segment.header === undefined) onCorruption(eventOf(segment.path, piece));
@@ -177,9 +178,6 @@ async function reload(
   return { log, liveBytes: loading.liveBytes };
 }
 
-/** Upper bounds in seconds, from a tenth of a millisecond to ten seconds. */
-const COMMIT_BUCKETS = [1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 0.1, 0.5, 1, 10];
-
 /** @returns a function that removes the gauges, which would keep a closed broker in memory. */
 function measure(journal: Journal, metrics: MetricsProvider, folder: string): () => void {
   const labels = { folder };
@@ -203,9 +201,12 @@ async function lockOf(folder: string): Promise<LogLock> {
   try {
     return await LogLock.acquire(folder, LOG_NAME);
   } catch (error) {
-    if (!(error instanceof EscapementError) || error.code !== 'ERR_QUEUE_LOCKED') throw error;
-    const message = `the folder ${folder} has a broker that is open, here or in another process`;
-    throw new EscapementError('ERR_BROKER_LOCKED', message, { cause: error.cause });
+    if (error instanceof LogTaken) {
+      const message = `the folder ${folder} has a broker that is open, here or in another process`;
+      throw new EscapementError('ERR_BROKER_LOCKED', message, { cause: error.cause });
+    }
+    if (!(error instanceof NoSockets)) throw error;
+    throw new EscapementError('ERR_QUEUE_IO', error.message, { cause: error.cause });
   }
 }
 

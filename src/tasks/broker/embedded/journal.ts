@@ -2,7 +2,7 @@ import type { Clock, ClockTimeout } from '../../../core/clock.ts';
 import { EscapementError } from '../../../core/errors.ts';
 import { holdVirtualTime } from '../../../core/own-turn.ts';
 import { measuredNow } from '../../../metrics/measure.ts';
-import { CommitLoop, SyncSchedule, type CommitTarget } from '../../../log/commit-loop.ts';
+import { CommitLoop, SyncSchedule, type CommitTarget, type Durability } from '../../../log/commit-loop.ts';
 import { isDiskFull, isOutOfFiles } from '../../../log/file-system.ts';
 import type { Log } from '../../../log/log.ts';
 import {
@@ -20,9 +20,6 @@ import { journaled, LARGEST_IN_MEMORY_BYTES, PayloadOnDisk, type JournaledRow } 
 import { listOf, type QueueState } from './queue-state.ts';
 import type { TaskRow } from './task-lists.ts';
 import type { StoreJournal, TaskStore } from './task-store.ts';
-
-/** When a change is durable, with the words of the disk queue. */
-export type Durability = 'always' | 'interval' | 'os';
 
 /** A record ends with the operation with which it gets this size: damage to it costs what is in it. */
 const FULL_RECORD_BYTES = 4_096;

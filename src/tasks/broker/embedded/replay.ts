@@ -1,6 +1,11 @@
 import type { Log } from '../../../log/log.ts';
-import type { CorruptionEvent, LogPosition } from '../../../log/segment.ts';
-import type { DamagePiece } from '../../../log/segment-reader.ts';
+import {
+  corruptionOf,
+  gapsOf,
+  type CorruptionEvent,
+  type DamagedPart,
+  type LogPosition,
+} from '../../../log/segment.ts';
 import type { EnqueueEvent } from '../broker.ts';
 import { EntryReader } from './entry-bytes.ts';
 import {
@@ -41,16 +46,12 @@ export async function replay(
   onCorruption: (event: CorruptionEvent) => void,
 ): Promise<Loading> {
   const loading = new Loading(store);
-  let expected = log.segments[0]?.base ?? 0;
+  for (const gap of gapsOf(log.segments, log.segments[0]?.base ?? 0)) onCorruption(eventOf(gap.path, gap));
   for (const segment of log.segments) {
-    const { path: file, base, next } = segment;
-    if (base > expected)
-      onCorruption({ file, offset: 0, bytes: 0, reason: 'the segment before this one is missing' });
-    expected = Math.max(expected, next);
     const reader = await log.openReader(segment);
     try {
       const damaged = (piece: DamagedPart): void => {
-        onCorruption(eventOf(file, piece));
+        onCorruption(eventOf(segment.path, piece));
       };
       for (let pieces = await reader.next(); pieces.length > 0; pieces = await reader.next()) {
         for (const piece of pieces) {
@@ -73,11 +74,9 @@ export async function replay(
   return loading;
 }
 
-type DamagedPart = Pick<DamagePiece, 'offset' | 'end' | 'reason'>;
-
 /** The sequences of a log are those of records, and not of tasks: they are left out. */
 export function eventOf(file: string, { offset, end, reason }: DamagedPart): CorruptionEvent {
-  return { file, offset, bytes: end - offset, reason };
+  return corruptionOf(file, { offset, end, reason });
 }
 
 /** Rows of one queue that are not in order yet: `active` are those that have started. */
