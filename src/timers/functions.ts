@@ -72,14 +72,25 @@ function clearOther(timeout: HostTimeoutLike | string | number): void {
   else hostFunction('clearTimeout')(timeout as Parameters<typeof globalThis.clearTimeout>[0]);
 }
 
-type Immediates = Pick<typeof globalThis, 'setImmediate' | 'clearImmediate'>;
+/* The types of Node; without `@types/node`, as in a program for browsers, those of a timeout. */
+type SetImmediate = typeof globalThis extends { setImmediate: infer Type }
+  ? Type
+  : (callback: (...args: never[]) => void, ...args: unknown[]) => unknown;
+type ClearImmediate = typeof globalThis extends { clearImmediate: infer Type }
+  ? Type
+  : (immediate: unknown) => void;
 
-export const {
-  /** The function of the host, because there is no delay. If the host has none: a timeout of the shortest delay. */
-  setImmediate,
-  /** Cancels what `setImmediate` has returned. */
-  clearImmediate,
-} = builtinModule<Immediates>('node:timers') ?? shortestTimeouts();
+interface Immediates {
+  readonly setImmediate: SetImmediate;
+  readonly clearImmediate: ClearImmediate;
+}
+
+const immediates = builtinModule<Immediates>('node:timers') ?? shortestTimeouts();
+
+/** The function of the host, because there is no delay. If the host has none: a timeout of the shortest delay. */
+export const setImmediate: SetImmediate = immediates.setImmediate;
+/** Cancels what `setImmediate` has returned. */
+export const clearImmediate: ClearImmediate = immediates.clearImmediate;
 
 function shortestTimeouts(): Immediates {
   const set = (callback: TimeoutCallback, ...args: unknown[]): unknown =>
@@ -87,7 +98,7 @@ function shortestTimeouts(): Immediates {
   const clear = (immediate: unknown): void => {
     hostFunction('clearTimeout')(immediate as Parameters<typeof globalThis.clearTimeout>[0]);
   };
-  return { setImmediate: set as Immediates['setImmediate'], clearImmediate: clear };
+  return { setImmediate: set as SetImmediate, clearImmediate: clear };
 }
 
 for (const [name, ours] of Object.entries({ setTimeout, setInterval, clearTimeout, clearInterval })) {
