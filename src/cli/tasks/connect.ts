@@ -4,6 +4,7 @@ import { isUnavailable } from '../../tasks/broker/broker-errors.ts';
 import { messageOf } from '../../tasks/http/http-url.ts';
 import { CommandError } from '../command-error.ts';
 import { addOption, text, wholeNumber } from '../options.ts';
+import { unlessAborted } from '../terminal/terminal.ts';
 import type { Connection, RedisConnection } from './connection.ts';
 import { openFolder, type Access } from './folder.ts';
 import { Unreachable } from './target/http-api.ts';
@@ -97,9 +98,6 @@ export async function connectRedis(
     fail = reject;
   });
   failed.catch(() => undefined); // later errors of the connection are those of operations
-  signal.addEventListener('abort', () => {
-    fail(signal.reason);
-  });
   const broker = open(RedisBroker, {
     url,
     ...(username === undefined ? {} : { username }),
@@ -110,7 +108,7 @@ export async function connectRedis(
     },
   });
   try {
-    await Promise.race([broker.ping(), failed]);
+    await unlessAborted(signal, Promise.race([broker.ping(), failed]));
     return broker;
   } catch (error) {
     await broker.close();

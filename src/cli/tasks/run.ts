@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { EscapementError } from '../../core/errors.ts';
 import { isUnavailable } from '../../tasks/broker/broker-errors.ts';
 import { CommandError } from '../command-error.ts';
-import { EXIT_CODES, printError, type Terminal } from '../terminal/terminal.ts';
+import { EXIT_CODES, printError, unlessAborted, type Terminal } from '../terminal/terminal.ts';
 import { count, printable, table, toJson, type Columns } from '../terminal/text.ts';
 import { addConnectionOptions } from './connect.ts';
 import { connectionOf, type Connection, type ConnectionOptions, type Environment } from './connection.ts';
@@ -94,14 +94,9 @@ export async function withTarget<Options>(
     await printError(terminal, message);
   };
   const connecting = connect(connectionOf(options as ConnectionOptions, environment), signal, access);
-  const aborted = new Promise<never>((_, reject) => {
-    signal.addEventListener('abort', () => {
-      reject(signal.reason as Error);
-    });
-  });
   try {
     signal.throwIfAborted();
-    await Promise.race([connecting.then(run), aborted]);
+    await unlessAborted(signal, connecting.then(run));
   } finally {
     await connecting.then(
       (target) => target.close(),
