@@ -1,6 +1,7 @@
 import { Option, type Command } from 'commander';
 import type { RedisBroker, RedisBrokerOptions } from 'escapement/tasks/redis';
 import { isUnavailable } from '../../tasks/broker/broker-errors.ts';
+import type { EmbeddedBroker } from '../../tasks/broker/embedded/embedded-broker.ts';
 import { messageOf } from '../../tasks/http/http-url.ts';
 import { CommandError } from '../command-error.ts';
 import { addOption, text, wholeNumber } from '../options.ts';
@@ -75,16 +76,23 @@ export async function connectTarget(
   signal: AbortSignal,
   access: Access,
 ): Promise<TasksTarget> {
-  if (connection.kind === 'folder') {
-    let damages = 0;
-    const broker = await openFolder(connection.path, access, () => damages++);
-    return Object.assign(new BrokerTarget(connection.path, broker), { damages });
-  }
-  if (connection.kind === 'redis') {
-    return new BrokerTarget(connection.name, await connectRedis(connection, signal));
-  }
-  const { url, headers } = connection;
-  return new HttpTarget(url, headers, signal);
+  if (connection.kind === 'http') return new HttpTarget(connection.url, connection.headers, signal);
+  let damages = 0;
+  const broker = await connectBroker(connection, signal, access, () => damages++);
+  const target = new BrokerTarget(broker, connection.name);
+  target.damages = damages;
+  return target;
+}
+
+/** Opens the broker of a folder, or one on Redis, which must respond. */
+export function connectBroker(
+  connection: Exclude<Connection, { readonly kind: 'http' }>,
+  signal: AbortSignal,
+  access: Access,
+  onDamage: () => void,
+): Promise<EmbeddedBroker | RedisBroker> {
+  if (connection.kind === 'folder') return openFolder(connection.name, access, onDamage);
+  return connectRedis(connection, signal);
 }
 
 /** @throws Unreachable - the first attempt failed; the command does not wait for the next one. */

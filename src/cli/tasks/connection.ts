@@ -35,9 +35,10 @@ interface HttpConnection {
 }
 
 /** The folder of an embedded broker. */
-export interface FolderConnection {
+interface FolderConnection {
   readonly kind: 'folder';
-  readonly path: string;
+  /** Its path. */
+  readonly name: string;
 }
 
 export type Connection = RedisConnection | HttpConnection | FolderConnection;
@@ -87,7 +88,7 @@ const OPTION_NAMES = [
 function folderConnection(path: string, others: ConnectionOptions): FolderConnection {
   const other = OPTION_NAMES.find((name) => others[name] !== undefined);
   if (other !== undefined) throw new CommandError(`--path and --${other} cannot be used together`);
-  return { kind: 'folder', path };
+  return { kind: 'folder', name: path };
 }
 
 function httpConnection(uri: string, options: ConnectionOptions, environment: Environment): HttpConnection {

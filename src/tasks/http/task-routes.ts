@@ -105,8 +105,8 @@ async function workersOf(inspector: Inspector, queue: string): Promise<ReadonlyM
   return new Map(workers.filter((worker) => worker.queue === queue).map((worker) => [worker.taskId, worker]));
 }
 
-async function cancelTask({ inspector, queue, task }: Call): Promise<void> {
-  await cancel(inspector, queue, task);
+function cancelTask({ inspector, queue, task }: Call): Promise<void> {
+  return requestCancel(inspector, queue, task);
 }
 
 async function cancelAll({ inspector, queue }: Call): Promise<void> {
@@ -121,12 +121,16 @@ async function cancelAll({ inspector, queue }: Call): Promise<void> {
 
 async function batchCancel(call: Call): Promise<object> {
   const { inspector, queue } = call;
-  const { done, failed } = await doEach(await call.taskIds(), (id) => cancel(inspector, queue, id));
+  const { done, failed } = await doEach(await call.taskIds(), (id) => requestCancel(inspector, queue, id));
   return { canceled_ids: done, error_ids: failed };
 }
 
-/** Requests an active task to stop and does not wait for an answer, as asynqmon. */
-async function cancel(inspector: Inspector, queue: string, id: string): Promise<void> {
+/**
+ * Requests an active task to stop and does not wait for an answer, as asynqmon.
+ *
+ * @throws EscapementError `ERR_TASK_STATE` - it is not active.
+ */
+export async function requestCancel(inspector: Inspector, queue: string, id: string): Promise<void> {
   const { state } = await inspector.getTaskInfo(queue, id);
   if (state !== 'active')
     throw new EscapementError('ERR_TASK_STATE', `task '${id}' is not active, but ${state}`);

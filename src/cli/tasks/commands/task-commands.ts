@@ -140,7 +140,7 @@ function addCancel(group: Command, surroundings: Surroundings): void {
 async function cancelTasks(run: Run<CancelOptions>): Promise<Report> {
   const { queue, outcome } = run.options;
   const { done, failed } = await withEach(run, 'id', run.words, (id) =>
-    run.target.cancelTask({ id, queue, outcome }),
+    run.target.cancel({ id, queue, outcome }),
   );
   return {
     json: () => ({

@@ -42,10 +42,6 @@ export class HttpTarget extends HttpApi implements TasksTarget {
     return Promise.resolve();
   }
 
-  redisInfo(): Promise<undefined> {
-    return Promise.resolve(undefined);
-  }
-
   async queueInfos(): Promise<readonly QueueView[]> {
     const queues = await this.#list('/queues', 'queues', queueFromJson);
     return [...queues].sort((a, b) => (a.queue < b.queue ? -1 : 1));
@@ -80,7 +76,7 @@ export class HttpTarget extends HttpApi implements TasksTarget {
     else await this.request('POST', limitsPath(queue), { body: limits });
   }
 
-  keys(queue: string, page: ListOptions): Promise<readonly KeyStats[]> {
+  keys(queue: string, page?: ListOptions): Promise<readonly KeyStats[]> {
     return this.#list(`${queuePath(queue)}/keys${queryOf(page)}`, 'keys', keyFromJson);
   }
 
@@ -146,7 +142,7 @@ export class HttpTarget extends HttpApi implements TasksTarget {
   }
 
   /** The API needs the queue, and has no answer of the server. */
-  async cancelTask({ id, queue, outcome }: Cancelling): Promise<undefined> {
+  async cancel({ id, queue, outcome }: Cancelling): Promise<undefined> {
     if (outcome !== 'retry') throw notOverHttp(`cancelling with --outcome ${outcome}`);
     const queues = queue === undefined ? (await this.queueInfos()).map((info) => info.queue) : [queue];
     const running: string[] = [];
@@ -157,6 +153,10 @@ export class HttpTarget extends HttpApi implements TasksTarget {
     for (const name of running) {
       await this.request('POST', `${queuePath(name)}/active_tasks/${segment(id)}:cancel`);
     }
+  }
+
+  cancelTask(queue: string, id: string): Promise<void> {
+    return this.cancel({ id, queue, outcome: 'retry' });
   }
 
   repair(): Promise<readonly Defect[]> {
@@ -171,10 +171,7 @@ export class HttpTarget extends HttpApi implements TasksTarget {
     return this.#list('/scheduler_entries', 'entries', entryFromJson);
   }
 
-  listSchedulerEnqueueEvents(
-    entryId: string,
-    page: ListOptions = {},
-  ): Promise<readonly SchedulerEnqueueEvent[]> {
+  listSchedulerEnqueueEvents(entryId: string, page?: ListOptions): Promise<readonly SchedulerEnqueueEvent[]> {
     const path = `/scheduler_entries/${segment(entryId)}/enqueue_events${queryOf(page)}`;
     return this.#list(path, 'events', eventFromJson);
   }
@@ -213,7 +210,7 @@ function listPath(queue: string, state: TaskState, group = ''): string {
     : `${path}/${state}_tasks`;
 }
 
-function queryOf({ page = 1, pageSize = 30 }: ListOptions): string {
+function queryOf({ page = 1, pageSize = 30 }: ListOptions = {}): string {
   return `?page=${page}&size=${pageSize}`;
 }
 
