@@ -3,6 +3,7 @@ import { open, rename, rm, stat, type FileHandle } from 'node:fs/promises';
 import { EscapementError } from '../core/errors.ts';
 import type { EnqueueEvent } from './broker/broker.ts';
 import { requireLimits, type QueueLimits } from './queue-limits.ts';
+import { fieldsIn, STORED_FIELDS } from './task-message.ts';
 import { TASKS_PER_PIECE, type Piece, type WholeQueue, type WholeTask } from './broker/transfer.ts';
 
 /*
@@ -175,23 +176,24 @@ function taskToJson({ message, result, ...others }: WholeTask): Json {
 
 const STATES = ['pending', 'scheduled', 'retry', 'archived', 'completed', 'aggregating'] as const;
 
+const MESSAGE_FIELDS = {
+  ...STORED_FIELDS,
+  ...({ uniqueKey: 'string', group: 'string' } as const),
+  ...({ lastFailedAtMs: 'number', deadlineMs: 'number', completedAtMs: 'number' } as const),
+};
+
 function taskFromJson(json: Json): WholeTask {
   const state = STATES.find((one) => one === json['state']);
   if (state === undefined) throw new Error(`'${String(json['state'])}' is not a state`);
   const { result, progress } = json;
-  const texts = textsIn(json, ['id', 'type', 'queue', 'lastError', 'uniqueKey', 'group']);
-  const numbers = numbersIn(json, [
-    ...(['maxRetry', 'retried', 'lastFailedAtMs', 'timeoutMs', 'deadlineMs'] as const),
-    ...(['retentionMs', 'completedAtMs'] as const),
-  ]);
+  const fields = fieldsIn(MESSAGE_FIELDS, { key: '', ...json }, wrongField); // older dumps have no keys
   const headers = objectOf(json['headers']);
   for (const name of Object.keys(headers)) textIn(headers, name);
   const payload = bytesOf(textIn(json, 'payload'));
-  const key = json['key'] === undefined ? '' : textIn(json, 'key');
   return {
-    message: { ...texts, key, ...numbers, headers: headers as Record<string, string>, payload },
+    message: { ...fields, headers: headers as Record<string, string>, payload },
     state,
-    ...numbersIn(json, ['atMs', 'recoveries', 'lockEndsMs']),
+    ...fieldsIn({ atMs: 'number', recoveries: 'number', lockEndsMs: 'number' }, json, wrongField),
     result: result === undefined ? undefined : bytesOf(textIn(json, 'result')),
     progress: progress === undefined ? undefined : textIn(json, 'progress'),
   };
@@ -204,7 +206,7 @@ function queueFromJson(json: Json): WholeQueue {
   return {
     name: textIn(json, 'name'),
     isPaused: json['isPaused'] === true,
-    ...numbersIn(json, ['epoch', 'processedTotal', 'failedTotal']),
+    ...fieldsIn({ epoch: 'number', processedTotal: 'number', failedTotal: 'number' }, json, wrongField),
     limits: limits as QueueLimits | undefined,
     ticks: ticks.map(([entryKey, atMs]) => [String(entryKey), numberOf(atMs)] as const),
     days: days.map(([date, ...counts]) => [String(date), numberOf(counts[0]), numberOf(counts[1])] as const),
@@ -238,11 +240,7 @@ function rowsIn(json: Json, name: string): readonly (readonly unknown[])[] {
 function textIn(json: Json, name: string): string {
   const value = json[name];
   if (typeof value === 'string') return value;
-  throw new Error(`'${name}' must be a string`);
-}
-
-function textsIn<Name extends string>(json: Json, names: readonly Name[]): Record<Name, string> {
-  return Object.fromEntries(names.map((name) => [name, textIn(json, name)])) as Record<Name, string>;
+  throw wrongField(name, 'string');
 }
 
 function numberOf(value: unknown): number {
@@ -250,8 +248,8 @@ function numberOf(value: unknown): number {
   throw new Error(`'${String(value)}' must be a number`);
 }
 
-function numbersIn<Name extends string>(json: Json, names: readonly Name[]): Record<Name, number> {
-  return Object.fromEntries(names.map((name) => [name, numberOf(json[name])])) as Record<Name, number>;
+function wrongField(name: string, type: string): Error {
+  return new Error(`'${name}' must be a ${type}`);
 }
 
 function base64Of(bytes: Uint8Array): string {
