@@ -2,7 +2,7 @@ import { Option, type Command } from 'commander';
 import type { RedisBroker, RedisBrokerOptions } from 'escapement/tasks/redis';
 import { isUnavailable } from '../../tasks/broker/broker-errors.ts';
 import type { EmbeddedBroker } from '../../tasks/broker/embedded/embedded-broker.ts';
-import { messageOf } from '../../tasks/http/http-url.ts';
+import { messageOf } from '../../tasks/http/fetch-text.ts';
 import { CommandError } from '../command-error.ts';
 import { addOption, text, wholeNumber } from '../options.ts';
 import { unlessAborted } from '../terminal/terminal.ts';

@@ -10,7 +10,8 @@ import type { TaskOptions } from '../task-options.ts';
 import type { EnqueueRequest, TaskSender } from '../task-sender.ts';
 import type { Task } from '../task.ts';
 import { ENQUEUE_PATH, errorFromJson, recordFromJson, taskToJson, type OutcomeJson } from './enqueue-json.ts';
-import { apiAt, credentialsOf, firstLine, reasonOf, requireHttpUrl } from './http-url.ts';
+import { fetchText, firstLine, type TextResponse } from './fetch-text.ts';
+import { apiAt, credentialsOf, requireHttpUrl } from './http-url.ts';
 
 /** Headers of requests: `{ authorization: 'Bearer …' }`. */
 export type RequestHeaders = Readonly<Record<string, string>>;
@@ -53,11 +54,6 @@ const OPTIONS = {
   signal: [requireSignal, undefined],
   clock: [requireClock, systemClock],
 } satisfies OptionTable<HttpClientOptions>;
-
-/** The response to an attempt, or why there is none. */
-type Attempt =
-  | { readonly status: number; readonly text: string }
-  | { readonly status: undefined; readonly text: string; readonly cause: unknown };
 
 /** Statuses of a server or a proxy that may be able to serve the request soon. */
 const TRY_AGAIN: readonly (number | undefined)[] = [undefined, 502, 503, 504];
@@ -112,7 +108,7 @@ export class HttpSender implements TaskSender {
     }
   }
 
-  async #send(tasks: readonly object[]): Promise<{ readonly last: Attempt; readonly isRetry: boolean }> {
+  async #send(tasks: readonly object[]): Promise<{ readonly last: TextResponse; readonly isRetry: boolean }> {
     const requestId = randomId();
     const backOff = new BackOff();
     for (let retries = 0; ; retries++) {
@@ -123,7 +119,7 @@ export class HttpSender implements TaskSender {
     }
   }
 
-  async #attempt(body: string): Promise<Attempt> {
+  async #attempt(body: string): Promise<TextResponse> {
     const { clock, timeoutMs, signal } = this.#options;
     const headers = await this.#headers();
     signal?.throwIfAborted();
@@ -131,24 +127,13 @@ export class HttpSender implements TaskSender {
     const abort = (): void => {
       controller.abort();
     };
-    const timeout = clock.setTimeout(abort, timeoutMs);
+    const url = `${this.#api.root}${ENQUEUE_PATH}`;
     this.#track(abort);
     try {
-      const response = await fetch(`${this.#api.root}${ENQUEUE_PATH}`, {
-        ...{ method: 'POST', headers, body, signal: controller.signal },
-        redirect: 'manual', // it would take the credentials to another server
-      });
-      return { status: response.status, text: await response.text() };
-    } catch (cause) {
-      signal?.throwIfAborted();
-      const isLate = controller.signal.aborted;
-      return {
-        status: undefined,
-        text: isLate ? `no response within ${timeoutMs} ms` : reasonOf(cause),
-        cause,
-      };
+      const response = await fetchText(url, { method: 'POST', headers, body }, controller, timeoutMs, clock);
+      if (response.status === undefined) signal?.throwIfAborted();
+      return response;
     } finally {
-      timeout.cancel();
       this.#untrack(abort);
     }
   }
@@ -212,10 +197,10 @@ export class HttpSender implements TaskSender {
   }
 
   /** A retry that is refused says nothing of the attempts before it. */
-  #failure(attempt: Attempt, isRetry: boolean, op: string): EscapementError {
-    const { status, text } = attempt;
+  #failure(response: TextResponse, isRetry: boolean, op: string): EscapementError {
+    const { status, text } = response;
     if (status === undefined) {
-      const { cause } = attempt;
+      const { cause } = response;
       return new EscapementError('ERR_BROKER_UNAVAILABLE', `cannot reach ${this.#api.name}: ${text}`, {
         op,
         cause,

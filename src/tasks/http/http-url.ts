@@ -44,23 +44,3 @@ function withoutTrailingSlashes(path: string): string {
   while (path[end - 1] === '/') end--;
   return path.slice(0, end);
 }
-
-/** Maximum number of characters of a response in a message. */
-const SHOWN_CHARACTERS = 200;
-
-/** Returns the first line of a response, for a message; empty for a page of HTML. */
-export function firstLine(text: string): string {
-  const [line = ''] = text.trimStart().split('\n');
-  return line.startsWith('<') ? '' : line.trim().slice(0, SHOWN_CHARACTERS);
-}
-
-/** Returns why a `fetch` has failed: its error has the reason in its cause. */
-export function reasonOf(error: unknown): string {
-  return messageOf((error as { cause?: unknown }).cause ?? error);
-}
-
-/** Returns the message of an error, or its code: the error of several attempts has no message. */
-export function messageOf(error: unknown): string {
-  const { message = '', code = '' } = error as { message?: string; code?: string };
-  return message === '' ? code : message;
-}
