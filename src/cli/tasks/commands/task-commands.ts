@@ -1,6 +1,7 @@
 import { Option, type Command } from 'commander';
 import type { CancelOutcome } from '../../../tasks/broker/broker.ts';
-import type { TaskChange, TaskState } from '../../../tasks/task-state.ts';
+import { statesOffering } from '../../../tasks/http/asynqmon-json.ts';
+import type { TaskChange } from '../../../tasks/task-state.ts';
 import { CommandError } from '../../command-error.ts';
 import {
   addList,
@@ -34,8 +35,6 @@ interface ChangeCommands {
   readonly aliases: readonly string[];
   readonly description: string;
   readonly descriptionOfAll: string;
-  /** States in which all tasks can be changed. */
-  readonly states: readonly TaskState[];
 }
 
 const CHANGES: readonly ChangeCommands[] = [
@@ -43,19 +42,16 @@ const CHANGES: readonly ChangeCommands[] = [
     ...{ change: 'archive', past: 'archived', aliases: [] },
     description: 'archive tasks: they do not run again',
     descriptionOfAll: 'archive all tasks in a state',
-    states: ['pending', 'scheduled', 'retry', 'aggregating'],
   },
   {
     ...{ change: 'delete', past: 'deleted', aliases: ['remove', 'rm'] },
     description: 'delete tasks',
     descriptionOfAll: 'delete all tasks in a state',
-    states: ['pending', 'scheduled', 'retry', 'archived', 'completed', 'aggregating'],
   },
   {
     ...{ change: 'run', past: 'pending', aliases: [] },
     description: 'make tasks pending',
     descriptionOfAll: 'make all tasks in a state pending',
-    states: ['scheduled', 'retry', 'archived', 'aggregating'],
   },
 ];
 
@@ -82,8 +78,8 @@ export function addTaskCommands(part: Command, surroundings: Surroundings): void
   addCancel(group, surroundings);
   for (const commands of CHANGES) addChange(group, commands, surroundings);
   addEnqueue(group, surroundings);
-  for (const { change, past, descriptionOfAll, states } of CHANGES) {
-    const all = addList(group.command(`${change}all`).description(descriptionOfAll), states);
+  for (const { change, past, descriptionOfAll } of CHANGES) {
+    const all = addList(group.command(`${change}all`).description(descriptionOfAll), statesOffering(change));
     changes<ListOptions>(all, surroundings, (run) => changeAll(run, change, past));
   }
 }

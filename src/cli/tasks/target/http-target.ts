@@ -1,12 +1,14 @@
 import type { Defect, GroupInfo, KeyStats, TaskTarget } from '../../../tasks/broker/broker.ts';
 import { Client } from '../../../tasks/client.ts';
 import {
+  CHANGE_RESULTS,
   dayFromJson,
   entryFromJson,
   eventFromJson,
   keyFromJson,
   queueFromJson,
   serverFromJson,
+  statesOffering,
   taskFromJson,
   type DayJson,
   type EntryView,
@@ -28,13 +30,6 @@ import { NotActive, type Cancelling, type TasksTarget } from './tasks-target.ts'
 
 /** Number of days in `/queues/{queue}`; there are more in the statistics of all queues. */
 const SHORT_HISTORY_DAYS = 10;
-
-/** The field of a response that has the number of tasks that were changed. */
-const CHANGED: Readonly<Record<TaskChange, string>> = {
-  delete: 'deleted',
-  run: 'scheduled',
-  archive: 'archived',
-};
 
 /** The tasks of another process, over the HTTP API. */
 export class HttpTarget extends HttpApi implements TasksTarget {
@@ -127,8 +122,7 @@ export class HttpTarget extends HttpApi implements TasksTarget {
     if (TASK_CHANGES[change].refused.includes(state)) {
       throw new CommandError(`task '${id}' is ${state} already`);
     }
-    if (state === 'completed' && change === 'run') throw notOverHttp('running a completed task again');
-    if (state === 'completed' && change === 'archive') throw notOverHttp('archiving a completed task');
+    if (!statesOffering(change).includes(state)) throw notOverHttp(`'${change}' of a ${state} task`);
     const path = `${listPath(queue, state, group)}/${segment(id)}`;
     if (change === 'delete') await this.request('DELETE', path);
     else await this.request('POST', `${path}:${change}`);
@@ -138,7 +132,7 @@ export class HttpTarget extends HttpApi implements TasksTarget {
   async #changeAll(list: string, change: TaskChange): Promise<number> {
     const method = change === 'delete' ? 'DELETE' : 'POST';
     const response = await this.request(method, `${list}:${change}_all`, { timeoutMs: MAX_TIMEOUT_MS });
-    return (response as Readonly<Record<string, number>>)[CHANGED[change]] ?? 0;
+    return (response as Readonly<Record<string, number>>)[CHANGE_RESULTS[change][0]] ?? 0;
   }
 
   /** The API needs the queue, and has no answer of the server. */
