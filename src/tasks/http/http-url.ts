@@ -1,4 +1,5 @@
 import { wrongValue } from '../../core/errors.ts';
+import { withoutCredentials } from '../without-credentials.ts';
 
 /* URLs of HTTP servers: of the tasks API, and of Prometheus. Users may put credentials into them. */
 
@@ -18,10 +19,6 @@ function isHttpUrl(value: unknown): boolean {
   } catch {
     return false;
   }
-}
-
-function withoutCredentials(url: unknown): string {
-  return String(url).replace(/^([^/]*:\/\/)?.*@/su, '$1***@');
 }
 
 /** Returns the headers for the credentials in a URL: `fetch` rejects a URL that has them. */
