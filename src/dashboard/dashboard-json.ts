@@ -17,7 +17,7 @@ import type { TaskChange, TaskState } from '../tasks/task-state.ts';
  *   PUT    queues/{queue}/limits                      LimitsJson in the body; 204
  *   DELETE queues/{queue}/limits                      204
  *   GET    queues/{queue}/tasks?state=&group=&page=&size=   TaskListJson
- *   POST   queues/{queue}/tasks/change                ChangeAllJson in the body; ChangedJson
+ *   POST   queues/{queue}/tasks/change                { state, group?, change } in the body; ChangedJson
  *   GET    queues/{queue}/tasks/{id}                  TaskDetailJson
  *   POST   queues/{queue}/tasks/{id}/{action}         run, archive, delete or cancel; 204
  *   GET    queues/{queue}/keys?page=&size=            KeyListJson
@@ -219,12 +219,6 @@ export interface TaskDetailJson extends TaskJson {
   readonly run?: RunJson;
   /** What can be done with it in its state, of what the session may do. */
   readonly actions: readonly (TaskChange | 'cancel')[];
-}
-
-export interface ChangeAllJson {
-  readonly state: TaskState;
-  readonly group?: string;
-  readonly change: TaskChange;
 }
 
 export interface ChangedJson {

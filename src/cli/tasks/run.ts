@@ -7,6 +7,7 @@ import { count, printable, table, toJson, type Columns } from '../terminal/text.
 import { addConnectionOptions } from './connect.ts';
 import { connectionOf, type Connection, type ConnectionOptions, type Environment } from './connection.ts';
 import type { Access } from './folder.ts';
+import { showDetails, type Detail } from './show.ts';
 import { HttpStatusError, Unreachable } from './target/http-api.ts';
 import { NotActive, type TasksTarget } from './target/tasks-target.ts';
 
@@ -113,6 +114,11 @@ function allOptions(command: Command): Record<string, unknown> {
 
 export function tableOf<T>({ terminal }: Surroundings, columns: Columns<T>, items: readonly T[]): string {
   return table(columns, items, terminal.out.width);
+}
+
+/** Returns a line for each detail, with the names in bold. */
+export function detailsOf({ terminal }: Surroundings, details: readonly Detail[]): string[] {
+  return showDetails(details, (name) => terminal.out.paint('bold', name));
 }
 
 interface Outcome<R> {

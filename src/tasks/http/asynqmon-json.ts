@@ -129,7 +129,7 @@ function runnableOf({ pending, held, paused }: QueueInfo): number {
   return paused ? 0 : Math.max(0, pending - held.concurrency - held.rate);
 }
 
-export interface KeyJson extends Pick<KeyStats, 'key' | 'pending' | 'active'> {
+interface KeyJson extends Pick<KeyStats, 'key' | 'pending' | 'active'> {
   readonly held_by: KeyStats['heldBy'] | null;
   readonly again_in_msec: number | null;
 }
@@ -346,7 +346,7 @@ export function serverFromJson(json: ServerJson): ServerView {
   };
 }
 
-export interface EntryJson extends Pick<SchedulerEntryInfo, 'id' | 'spec'> {
+interface EntryJson extends Pick<SchedulerEntryInfo, 'id' | 'spec'> {
   readonly task_type: string;
   readonly task_payload: string;
   readonly options: readonly string[] | null;
@@ -373,7 +373,7 @@ export function entryFromJson(json: EntryJson): EntryView {
   };
 }
 
-export interface EventJson {
+interface EventJson {
   readonly task_id: string;
   readonly enqueued_at: string;
 }

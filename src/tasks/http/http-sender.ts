@@ -11,6 +11,7 @@ import type { EnqueueRequest, TaskSender } from '../task-sender.ts';
 import type { Task } from '../task.ts';
 import { ENQUEUE_PATH, errorFromJson, recordFromJson, taskToJson, type OutcomeJson } from './enqueue-json.ts';
 import { fetchText, firstLine, type TextResponse } from './fetch-text.ts';
+import { HEADER_VALUE } from './http-error.ts';
 import { apiAt, credentialsOf, requireHttpUrl } from './http-url.ts';
 
 /** Headers of requests: `{ authorization: 'Bearer …' }`. */
@@ -59,7 +60,6 @@ const OPTIONS = {
 const TRY_AGAIN: readonly (number | undefined)[] = [undefined, 502, 503, 504];
 
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i;
-const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /**
  * Enqueues tasks over HTTP. An attempt whose answer is lost may have enqueued its tasks, so every task has an id and every request too: see

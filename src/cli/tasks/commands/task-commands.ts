@@ -17,6 +17,7 @@ import { count, printable } from '../../terminal/text.ts';
 import {
   changeEach,
   changes,
+  detailsOf,
   does,
   tableOf,
   withEach,
@@ -24,7 +25,7 @@ import {
   type Run,
   type Surroundings,
 } from '../run.ts';
-import { infoJson, showDetails, taskColumns, taskDetails } from '../show.ts';
+import { infoJson, taskColumns, taskDetails } from '../show.ts';
 import type { TaskList, TasksTarget } from '../target/tasks-target.ts';
 import { addEnqueue } from './enqueue.ts';
 
@@ -106,11 +107,10 @@ async function listTasks(run: Run<ListOptions & PageOptions & Hex>): Promise<Rep
 
 async function inspectTask(run: Run<{ queue: string; id: string } & Hex>): Promise<Report> {
   const { queue, id, hex } = run.options;
-  const { out } = run.terminal;
   const task = await run.target.getTaskInfo(queue, id);
   return {
     json: () => infoJson(task),
-    lines: () => showDetails(taskDetails(task, run.now(), hex), (name) => out.paint('bold', name)),
+    lines: () => detailsOf(run, taskDetails(task, run.now(), hex)),
   };
 }
 
