@@ -51,7 +51,7 @@ export class DumpWriter {
     if (piece.kind === 'queue') await this.#lines([{ queue: piece.queue }]);
     if (piece.kind === 'events') await this.#lines([eventsToJson(piece)]);
     if (piece.kind !== 'tasks') return 0;
-    await this.#lines(piece.tasks.map((task) => ({ task: taskToJson(task) })));
+    await this.#lines(piece.tasks.map((task) => ({ task: wholeTaskToJson(task) })));
     this.#tasks += piece.tasks.length;
     return piece.tasks.length;
   }
@@ -110,9 +110,9 @@ export class DumpReader {
       }
       if (task !== undefined) {
         read++;
-        return taskFromJson(objectOf(task));
+        return wholeTaskFromJson(objectOf(task));
       }
-      if (queue !== undefined) return { kind: 'queue', queue: queueFromJson(objectOf(queue)) };
+      if (queue !== undefined) return { kind: 'queue', queue: wholeQueueFromJson(objectOf(queue)) };
       return entry === undefined ? undefined : eventsFromJson(line);
     };
     for await (const next of this.#read(parse)) {
@@ -165,7 +165,7 @@ function requireFormat({ format, version }: Json): void {
   if (version !== VERSION) throw new Error(`version ${String(version)} is not known`);
 }
 
-function taskToJson({ message, result, ...others }: WholeTask): Json {
+function wholeTaskToJson({ message, result, ...others }: WholeTask): Json {
   return {
     ...message,
     payload: base64Of(message.payload),
@@ -182,7 +182,7 @@ const MESSAGE_FIELDS = {
   ...({ lastFailedAtMs: 'number', deadlineMs: 'number', completedAtMs: 'number' } as const),
 };
 
-function taskFromJson(json: Json): WholeTask {
+function wholeTaskFromJson(json: Json): WholeTask {
   const state = STATES.find((one) => one === json['state']);
   if (state === undefined) throw new Error(`'${String(json['state'])}' is not a state`);
   const { result, progress } = json;
@@ -199,7 +199,7 @@ function taskFromJson(json: Json): WholeTask {
   };
 }
 
-function queueFromJson(json: Json): WholeQueue {
+function wholeQueueFromJson(json: Json): WholeQueue {
   const [ticks, days] = [rowsIn(json, 'ticks'), rowsIn(json, 'days')];
   const { limits } = json;
   if (limits !== undefined) requireLimits('limits', limits);

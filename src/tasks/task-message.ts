@@ -94,6 +94,6 @@ export function isRetained({ retentionMs }: Readonly<StoredTask>): boolean {
 }
 
 /** Returns when a task is removed that is completed now, in wall-clock milliseconds. */
-export function retainedUntilMs({ retentionMs }: Readonly<StoredTask>, nowMs: number): number {
+export function retainedUntilMs({ retentionMs }: Pick<StoredTask, 'retentionMs'>, nowMs: number): number {
   return nowMs + retentionMs;
 }

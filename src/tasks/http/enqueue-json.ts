@@ -50,7 +50,7 @@ interface ErrorJson {
 
 // Tasks.
 
-interface TaskJson {
+interface NewTaskJson {
   readonly type: string;
   /** Text, or base64 if the encoding is that; absent if the task has no payload. */
   readonly payload?: string | undefined;
@@ -63,10 +63,10 @@ const TASK_FIELDS = {
   payload: [requireString, undefined],
   payloadEncoding: [requireEncoding, 'utf8'],
   options: [requireObject, NO_TASK_OPTIONS],
-} satisfies OptionTable<TaskJson>;
+} satisfies OptionTable<NewTaskJson>;
 
 /** Gives the task an id if it has none: a request may be repeated. */
-export function taskToJson({ task, options }: EnqueueRequest): TaskJson {
+export function newTaskToJson({ task, options }: EnqueueRequest): NewTaskJson {
   const merged = mergeTaskOptions(task.options, options);
   const json: Record<string, unknown> = { taskId: randomId() };
   for (const [name, [, , { kind }]] of Object.entries(TASK_OPTIONS)) {
@@ -77,9 +77,9 @@ export function taskToJson({ task, options }: EnqueueRequest): TaskJson {
 }
 
 /** @throws TypeError or RangeError - it is not a task, or an option is not valid. */
-export function taskFromJson(json: unknown): Task {
+export function newTaskFromJson(json: unknown): Task {
   checkOptions('POST /api/tasks', json, TASK_FIELDS, 'task');
-  const { type, payload, payloadEncoding = 'utf8', options } = json as TaskJson;
+  const { type, payload, payloadEncoding = 'utf8', options } = json as NewTaskJson;
   return new Task(type, payload === undefined ? undefined : bytesOf(payload, payloadEncoding), options);
 }
 

@@ -9,7 +9,13 @@ import { randomId } from '../random-id.ts';
 import type { TaskOptions } from '../task-options.ts';
 import type { EnqueueRequest, TaskSender } from '../task-sender.ts';
 import type { Task } from '../task.ts';
-import { ENQUEUE_PATH, errorFromJson, recordFromJson, taskToJson, type OutcomeJson } from './enqueue-json.ts';
+import {
+  ENQUEUE_PATH,
+  errorFromJson,
+  recordFromJson,
+  newTaskToJson,
+  type OutcomeJson,
+} from './enqueue-json.ts';
 import { fetchText, firstLine, type TextResponse } from './fetch-text.ts';
 import { HEADER_VALUE } from './http-error.ts';
 import { apiAt, credentialsOf, requireHttpUrl } from './http-url.ts';
@@ -100,7 +106,7 @@ export class HttpSender implements TaskSender {
     op: string,
   ): Promise<readonly PromiseSettledResult<TaskRecord>[]> {
     try {
-      const { last, isRetry } = await this.#send(requests.map(taskToJson));
+      const { last, isRetry } = await this.#send(requests.map(newTaskToJson));
       if (last.status !== 200) throw this.#failure(last, isRetry, op);
       return this.#outcomesOf(last.text, requests, op);
     } catch (reason) {
