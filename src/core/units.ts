@@ -2,6 +2,7 @@
  * Spans of time in milliseconds, and dates by UTC. One place, so that no file has to be checked for a missing zero.
  */
 
+export const NANOS_PER_MS = 1_000_000;
 export const SECOND_MS = 1_000;
 export const MINUTE_MS = 60 * SECOND_MS;
 export const HOUR_MS = 60 * MINUTE_MS;

@@ -1,8 +1,8 @@
-import { requireFields } from '../tasks/http/call.ts';
+import { pageIn, requireFields } from '../tasks/http/call.ts';
 import { HttpError } from '../tasks/http/http-error.ts';
 import { requireJsonType } from '../tasks/http/request-guard.ts';
 import type { Parameters } from '../tasks/http/route-table.ts';
-import { MAX_PAGE_SIZE } from '../tasks/inspector-options.ts';
+import type { ListOptions } from '../tasks/inspector-options.ts';
 import { isTaskState, type TaskState } from '../tasks/task-state.ts';
 import { nameOfSegment, type DashboardAction } from './dashboard-json.ts';
 import type { Incoming, Outgoing } from './exchange.ts';
@@ -65,10 +65,8 @@ export class DashboardCall {
   }
 
   /** The page of a list that the query selects. */
-  get page(): { readonly page: number; readonly pageSize: number } {
-    const pageSize = this.#positive('size', DEFAULT_PAGE_SIZE);
-    if (pageSize > MAX_PAGE_SIZE) throw new HttpError(400, `size must be at most ${MAX_PAGE_SIZE}`);
-    return { page: this.#positive('page', 1), pageSize };
+  get page(): Required<ListOptions> {
+    return pageIn(this.query, DEFAULT_PAGE_SIZE);
   }
 
   /** @throws HttpError 403 - the request may not do that. */
@@ -83,14 +81,6 @@ export class DashboardCall {
   ): Promise<Readonly<Partial<Record<Name, unknown>>>> {
     requireJsonType(this.incoming.head, true);
     return requireFields(await this.incoming.json(), names);
-  }
-
-  #positive(name: string, otherwise: number): number {
-    const text = this.query.get(name) ?? '';
-    if (text === '') return otherwise;
-    const value = /^\d{1,9}$/.test(text) ? Number(text) : 0;
-    if (value < 1) throw new HttpError(400, `${name} must be a whole number of at least 1`);
-    return value;
   }
 }
 

@@ -1,3 +1,4 @@
+import type { QueueLimits } from '../tasks/broker/broker-types.ts';
 import type { TaskChange, TaskState } from '../tasks/task-state.ts';
 
 /*
@@ -14,10 +15,10 @@ import type { TaskChange, TaskState } from '../tasks/task-state.ts';
  *   GET    queues/{queue}                             QueueDetailJson
  *   POST   queues/{queue}/pause, /resume              204
  *   DELETE queues/{queue}?force=1                     204
- *   PUT    queues/{queue}/limits                      LimitsJson in the body; 204
+ *   PUT    queues/{queue}/limits                      QueueLimits in the body; 204
  *   DELETE queues/{queue}/limits                      204
  *   GET    queues/{queue}/tasks?state=&group=&page=&size=   TaskListJson
- *   POST   queues/{queue}/tasks/change                ChangeAllJson in the body; ChangedJson
+ *   POST   queues/{queue}/tasks/change                { state, group?, change } in the body; ChangedJson
  *   GET    queues/{queue}/tasks/{id}                  TaskDetailJson
  *   POST   queues/{queue}/tasks/{id}/{action}         run, archive, delete or cancel; 204
  *   GET    queues/{queue}/keys?page=&size=            KeyListJson
@@ -135,23 +136,11 @@ export interface HistoryJson {
 
 export interface QueueDetailJson {
   readonly queue: QueueJson;
-  readonly limits?: LimitsJson;
+  readonly limits?: QueueLimits;
   /** The last 90 days by UTC, today first: `2026-11-23`. */
   readonly days: readonly { readonly date: string; readonly processed: number; readonly failed: number }[];
   /** At most a thousand. */
   readonly groups: readonly { readonly group: string; readonly size: number }[];
-}
-
-export interface RateJson {
-  readonly tasks: number;
-  readonly perMs: number;
-  readonly burst?: number;
-}
-
-export interface LimitsJson {
-  readonly concurrency?: number;
-  readonly rate?: RateJson;
-  readonly perKey?: { readonly concurrency?: number; readonly rate?: RateJson };
 }
 
 export interface KeyListJson {
@@ -219,12 +208,6 @@ export interface TaskDetailJson extends TaskJson {
   readonly run?: RunJson;
   /** What can be done with it in its state, of what the session may do. */
   readonly actions: readonly (TaskChange | 'cancel')[];
-}
-
-export interface ChangeAllJson {
-  readonly state: TaskState;
-  readonly group?: string;
-  readonly change: TaskChange;
 }
 
 export interface ChangedJson {

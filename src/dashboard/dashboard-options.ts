@@ -5,7 +5,7 @@ import { requireBoolean, requireFunction, requireMethods, requireString } from '
 import { requireBroker } from '../tasks/argument-checks.ts';
 import type { Broker } from '../tasks/broker/broker.ts';
 import { normalizeHosts, requireAllowedHosts } from '../tasks/http/request-guard.ts';
-import { guarded, requireRootPath, warn } from '../tasks/http/tasks-handler-options.ts';
+import { neverThrowing, requireRootPath, warn } from '../tasks/http/tasks-handler-options.ts';
 import type { DashboardAction } from './dashboard-json.ts';
 import type { DiskQueueShown, PurgatoryShown, TimerShown, WorkQueueShown } from './runtime-parts.ts';
 
@@ -115,7 +115,7 @@ export function resolveDashboardOptions(
     rootPath: rootPath.replace(/\/$/, ''),
     allowedHosts: normalizeHosts(allowedHosts ?? byDefault),
     authorize: options.authorize?.bind(options),
-    onError: guarded(options.onError?.bind(options) ?? warn),
+    onError: neverThrowing(options.onError?.bind(options) ?? warn),
   };
 }
 

@@ -1,16 +1,13 @@
 import { utcDay } from '../core/units.ts';
 import type { Content, EntryView, QueueView, ServerView, WorkerView } from '../tasks/http/asynqmon-json.ts';
 import { countsOf, type DailyStats } from '../tasks/inspector-info.ts';
-import type { QueueLimits, Rate } from '../tasks/queue-limits.ts';
 import { retainedUntilMs } from '../tasks/task-message.ts';
 import { TASK_CHANGES, type TaskChange } from '../tasks/task-state.ts';
 import type {
   ContentJson,
   DashboardAction,
-  LimitsJson,
   QueueDetailJson,
   QueueJson,
-  RateJson,
   RunJson,
   ScheduleJson,
   ServerJson,
@@ -34,7 +31,7 @@ const BEGINNING: Extent = { bytes: 500, characters: 1_000 };
 const WHOLE: Extent = { bytes: 1_000_000, characters: 1_000_000 };
 
 /** Returns bytes as text, if they are UTF-8, otherwise as base64. */
-export function contentToJson(content: Content, maxBytes: number): ContentJson {
+export function contentForPage(content: Content, maxBytes: number): ContentJson {
   if ('shown' in content) return { text: content.shown, isCut: content.shown.endsWith('…') };
   const isCut = content.length > maxBytes;
   const beginning = isCut ? content.subarray(0, maxBytes) : content;
@@ -46,7 +43,7 @@ export function contentToJson(content: Content, maxBytes: number): ContentJson {
   }
 }
 
-export function queueToJson(
+export function queueForPage(
   info: QueueView,
   servers: readonly ServerView[],
   rates: Pick<QueueJson, 'processedPerS' | 'failedPerS'> = {},
@@ -62,22 +59,7 @@ export function queueToJson(
   };
 }
 
-export function limitsToJson({ perKey, ...limits }: QueueLimits): LimitsJson {
-  return { ...limitsOfOne(limits), ...(perKey !== undefined && { perKey: limitsOfOne(perKey) }) };
-}
-
-function limitsOfOne({ concurrency, rate }: QueueLimits): Omit<LimitsJson, 'perKey'> {
-  return {
-    ...(concurrency !== undefined && { concurrency }),
-    ...(rate !== undefined && { rate: rateToJson(rate) }),
-  };
-}
-
-function rateToJson({ tasks, perMs, burst }: Rate): RateJson {
-  return { tasks, perMs, ...(burst !== undefined && { burst }) };
-}
-
-export function dayToJson({ date, processed, failed }: DailyStats): QueueDetailJson['days'][number] {
+export function dayForPage({ date, processed, failed }: DailyStats): QueueDetailJson['days'][number] {
   return { date: utcDay(date.getTime()), processed, failed };
 }
 
@@ -90,7 +72,7 @@ export class Runs {
   constructor(servers: readonly ServerView[]) {
     for (const { id, activeWorkers } of servers) {
       for (const worker of activeWorkers) {
-        this.#runs.set(keyOf(worker.queue, worker.taskId), runToJson(worker, id));
+        this.#runs.set(keyOf(worker.queue, worker.taskId), runForPage(worker, id));
       }
     }
   }
@@ -104,11 +86,11 @@ function keyOf(queue: string, id: string): string {
   return `${queue.length}:${queue}${id}`;
 }
 
-export function taskToJson(task: SourceTask, runs?: Runs): TaskJson {
+export function taskForPage(task: SourceTask, runs?: Runs): TaskJson {
   return writeTask(task, runs?.of(task), BEGINNING);
 }
 
-export function taskDetailToJson(
+export function taskDetailForPage(
   task: SourceTask,
   runs: Runs,
   allowed: ReadonlySet<DashboardAction>,
@@ -123,17 +105,11 @@ export function taskDetailToJson(
     ...(timeoutMs > 0 && { timeoutMs }),
     ...time('deadlineAtMs', deadline),
     ...(retentionMs > 0 && { retentionMs }),
-    ...(isKept && { expiresAtMs: retainedUntilMs({ ...NO_TASK, retentionMs }, completedAt.getTime()) }),
+    ...(isKept && { expiresAtMs: retainedUntilMs({ retentionMs }, completedAt.getTime()) }),
     ...(run !== undefined && { run }),
     actions: actionsFor(task, allowed),
   };
 }
-
-/** The retention is all that counts. */
-const NO_TASK = {
-  ...{ id: '', queue: '', type: '', payload: new Uint8Array(), maxRetry: 0, retried: 0, lastError: '' },
-  ...{ timeoutMs: 0, retentionMs: 0, headers: {}, key: '' },
-} as const;
 
 function actionsFor(
   { state }: SourceTask,
@@ -148,8 +124,8 @@ function actionsFor(
 function writeTask(task: SourceTask, run: RunJson | undefined, { bytes, characters }: Extent): TaskJson {
   const { id, queue, type, state, payload, result, group, key = '', retried, maxRetry, lastError } = task;
   return {
-    ...{ id, queue, type, state, payload: contentToJson(payload, bytes) },
-    ...(result !== undefined && { result: contentToJson(result, bytes) }),
+    ...{ id, queue, type, state, payload: contentForPage(payload, bytes) },
+    ...(result !== undefined && { result: contentForPage(result, bytes) }),
     ...(group !== undefined && { group }),
     ...(key !== '' && { key }),
     ...{ retried, maxRetry },
@@ -170,16 +146,16 @@ function time<Name extends string>(name: Name, date: Date | undefined): Partial<
 
 // Servers and schedules.
 
-export function serverToJson(server: ServerView): ServerJson {
+export function serverForPage(server: ServerView): ServerJson {
   const { id, host, pid, status, concurrency, queues, strictPriority, startedAt, activeWorkers } = server;
   return {
     ...{ id, host, pid, status, concurrency, queues, isStrict: strictPriority },
     startedAtMs: startedAt.getTime(),
-    runs: activeWorkers.map((worker) => runToJson(worker, id)),
+    runs: activeWorkers.map((worker) => runForPage(worker, id)),
   };
 }
 
-function runToJson({ taskId, taskType, queue, startedAt, deadline }: WorkerView, server: string): RunJson {
+function runForPage({ taskId, taskType, queue, startedAt, deadline }: WorkerView, server: string): RunJson {
   return {
     ...{ taskId, taskType, queue, startedAtMs: startedAt.getTime() },
     ...time('deadlineAtMs', deadline),
@@ -187,10 +163,10 @@ function runToJson({ taskId, taskType, queue, startedAt, deadline }: WorkerView,
   };
 }
 
-export function scheduleToJson(entry: EntryView): ScheduleJson {
+export function scheduleForPage(entry: EntryView): ScheduleJson {
   const { id, spec, taskType, taskPayload, options, nextEnqueueAt, prevEnqueueAt } = entry;
   return {
-    ...{ id, spec, taskType, payload: contentToJson(taskPayload, BEGINNING.bytes), options },
+    ...{ id, spec, taskType, payload: contentForPage(taskPayload, BEGINNING.bytes), options },
     ...time('nextAtMs', nextEnqueueAt),
     ...time('previousAtMs', prevEnqueueAt),
   };

@@ -1,6 +1,7 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { monitorEventLoopDelay, type IntervalHistogram } from 'node:perf_hooks';
+import { NANOS_PER_MS } from '../core/units.ts';
 import type { HealthJson } from './dashboard-json.ts';
 import type { TasksSource } from './tasks-source.ts';
 
@@ -9,8 +10,6 @@ const RESOLUTION_MS = 20;
 
 /** How long the event loop is measured, in milliseconds: a reading covers the last minute or two. */
 const MEASURED_MS = 60_000;
-
-const NS_PER_MS = 1e6;
 
 /** Health of the process, of Redis and of the folder. Measures the event loop while readings come at least once a minute. */
 export class Health {
@@ -85,7 +84,7 @@ export class Health {
 }
 
 function delayMs(ns = 0): number {
-  return Number.isFinite(ns) ? Math.max(0, ns / NS_PER_MS - RESOLUTION_MS) : 0;
+  return Number.isFinite(ns) ? Math.max(0, ns / NANOS_PER_MS - RESOLUTION_MS) : 0;
 }
 
 /** A file may be removed meanwhile. */

@@ -3,7 +3,7 @@ import { EscapementError } from '../core/errors.ts';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../core/units.ts';
 import type { QueueView, ServerView } from '../tasks/http/asynqmon-json.ts';
 import { MAX_LIVE_QUEUES, type HistoryJson, type LiveJson, type QueueJson } from './dashboard-json.ts';
-import { queueToJson } from './dashboard-views.ts';
+import { queueForPage } from './dashboard-views.ts';
 import { ALL_QUEUES, History, type Sample } from './history.ts';
 import type { RuntimeParts } from './runtime-parts.ts';
 import type { TasksSource } from './tasks-source.ts';
@@ -209,7 +209,7 @@ export class Sampler {
     const samples = this.#charts.minutes.add(wallMs, infos);
     const shown = infos.length <= MAX_LIVE_QUEUES ? infos : largestOf(infos);
     this.#live = {
-      queues: shown.map((info) => queueToJson(info, servers, ratesOf(samples.get(info.queue)))),
+      queues: shown.map((info) => queueForPage(info, servers, ratesOf(samples.get(info.queue)))),
       queueCount: infos.length,
       serverCount: servers.length,
       runCount: servers.reduce((sum, { activeWorkers }) => sum + activeWorkers.length, 0),

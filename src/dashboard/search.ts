@@ -13,7 +13,7 @@ import {
   type SearchLine,
   type TaskJson,
 } from './dashboard-json.ts';
-import { Runs, taskToJson } from './dashboard-views.ts';
+import { Runs, taskForPage } from './dashboard-views.ts';
 import type { Stream } from './exchange.ts';
 import { Matcher } from './search-filter.ts';
 import type { SourceTask, TasksSource } from './tasks-source.ts';
@@ -62,7 +62,7 @@ export class Searches {
               progress.matched++;
               if (sent.size >= MAX_MATCHES) continue;
               sent.add(key);
-              found.push(taskToJson(task, runs));
+              found.push(taskForPage(task, runs));
             }
             if (lines.isDue) yield line();
           }

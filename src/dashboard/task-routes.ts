@@ -14,14 +14,13 @@ import type {
   TaskListJson,
 } from './dashboard-json.ts';
 import {
-  dayToJson,
-  limitsToJson,
-  queueToJson,
+  dayForPage,
+  queueForPage,
   Runs,
-  scheduleToJson,
-  serverToJson,
-  taskDetailToJson,
-  taskToJson,
+  scheduleForPage,
+  serverForPage,
+  taskDetailForPage,
+  taskForPage,
 } from './dashboard-views.ts';
 
 /** All that are kept. */
@@ -60,9 +59,9 @@ async function getQueue({ source, queue }: DashboardCall): Promise<QueueDetailJs
     source.groups(queue),
   ]);
   return {
-    queue: queueToJson(info, servers),
-    ...(limits !== undefined && { limits: limitsToJson(limits) }),
-    days: days.map(dayToJson),
+    queue: queueForPage(info, servers),
+    ...(limits !== undefined && { limits }),
+    days: days.map(dayForPage),
     groups: groups.slice(0, MAX_GROUPS).map(({ group, size }) => ({ group, size })),
   };
 }
@@ -121,7 +120,7 @@ async function listTasks(call: DashboardCall): Promise<TaskListJson> {
   ]);
   const size = group === undefined ? undefined : await sizeOfGroup(call, group);
   const runs = new Runs(servers);
-  return { total: size ?? info[state], tasks: tasks.map((task) => taskToJson(task, runs)) };
+  return { total: size ?? info[state], tasks: tasks.map((task) => taskForPage(task, runs)) };
 }
 
 async function sizeOfGroup({ source, queue }: DashboardCall, name: string): Promise<number> {
@@ -133,7 +132,7 @@ async function getTask(call: DashboardCall): Promise<TaskDetailJson> {
   const { source, queue, allowed } = call;
   const task = await source.getTaskInfo(queue, call.parameter('task'));
   const servers = task.state === 'active' ? await source.servers() : [];
-  return taskDetailToJson(task, new Runs(servers), allowed);
+  return taskDetailForPage(task, new Runs(servers), allowed);
 }
 
 async function changeTask(call: DashboardCall): Promise<void> {
@@ -176,11 +175,11 @@ function isTaskChange(word: string): word is TaskChange {
 // Servers and schedules.
 
 async function listServers({ source }: DashboardCall): Promise<readonly ServerJson[]> {
-  return (await source.servers()).map(serverToJson);
+  return (await source.servers()).map(serverForPage);
 }
 
 async function listSchedules({ source }: DashboardCall): Promise<readonly ScheduleJson[]> {
-  return (await source.schedulerEntries()).map(scheduleToJson);
+  return (await source.schedulerEntries()).map(scheduleForPage);
 }
 
 async function listEvents(call: DashboardCall): Promise<readonly ScheduleEventJson[]> {

@@ -1,9 +1,9 @@
-import { EscapementError } from '../core/errors.ts';
 import { nextHostTurn } from '../core/own-turn.ts';
 import { requireExistingQueueName, requireText } from '../tasks/argument-checks.ts';
 import { isUnavailable } from '../tasks/broker/broker-errors.ts';
 import type { Broker, Page, ScanPosition, TaskRecord } from '../tasks/broker/broker.ts';
 import type { EntryView, QueueView, ServerView, TaskView } from '../tasks/http/asynqmon-json.ts';
+import { requestCancel } from '../tasks/http/task-routes.ts';
 import type { QueueInfo } from '../tasks/inspector-info.ts';
 import type { ListOptions } from '../tasks/inspector-options.ts';
 import { Inspector } from '../tasks/inspector.ts';
@@ -28,9 +28,9 @@ export interface ScanPiece {
 }
 
 /**
- * What the dashboard needs of queues and tasks: an inspector of a broker, or the HTTP API of another process.
+ * Queues and tasks, as the dashboard and the command need them: an inspector of a broker, or the HTTP API of another process.
  *
- * Operations reject with an `EscapementError`, whose code decides the status of the response, or with an `HttpError`; any other error is
+ * For the dashboard, operations reject with an `EscapementError`, whose code decides the status of the response, or with an `HttpError`; any other error is
  * reported, and the response is 500.
  */
 export interface TasksSource extends Pick<Inspector, OfInspector | 'listSchedulerEnqueueEvents'> {
@@ -78,13 +78,13 @@ const QUEUES_AT_ONCE = 50;
 export class BrokerSource extends Inspector implements TasksSource {
   readonly name: string;
   readonly dataPath: string | undefined;
-  readonly #broker: Broker & BrokerDetails;
+  protected readonly broker: Broker & BrokerDetails;
 
-  constructor(broker: Broker & BrokerDetails) {
+  constructor(broker: Broker & BrokerDetails, name = broker.address ?? broker.dataPath ?? 'memory') {
     super({ broker });
-    this.#broker = broker;
+    this.broker = broker;
     this.dataPath = broker.dataPath;
-    this.name = broker.address ?? broker.dataPath ?? 'memory';
+    this.name = name;
   }
 
   /** Leaves out a queue that cannot be read, unless the broker is unavailable or no queue can be read. */
@@ -110,10 +110,10 @@ export class BrokerSource extends Inspector implements TasksSource {
     return this.deleteQueue(queue, { force });
   }
 
-  override async getTaskInfo(queue: string, id: string): Promise<TaskInfo & SourceTask> {
+  override async getTaskInfo(queue: string, id: string): Promise<BrokerTask> {
     requireExistingQueueName('queue', queue);
     requireText('id', id);
-    return taskOf(await this.#broker.task(queue, id));
+    return new BrokerTask(await this.broker.task(queue, id));
   }
 
   override async list(
@@ -121,10 +121,10 @@ export class BrokerSource extends Inspector implements TasksSource {
     state: TaskState,
     { page = 1, pageSize = 30 }: ListOptions = {},
     group?: string,
-  ): Promise<readonly (TaskInfo & SourceTask)[]> {
+  ): Promise<readonly BrokerTask[]> {
     requireExistingQueueName('queue', queue);
     const at: Page = { page, size: pageSize };
-    return (await this.#broker.tasks(queue, state, at, group)).map(taskOf);
+    return (await this.broker.tasks(queue, state, at, group)).map((record) => new BrokerTask(record));
   }
 
   async scanPiece(
@@ -134,25 +134,35 @@ export class BrokerSource extends Inspector implements TasksSource {
     from: ScanPosition | undefined,
   ): Promise<ScanPiece> {
     requireExistingQueueName('queue', queue);
-    const { tasks, next } = await this.#broker.scan(queue, states, limit, from);
-    return { tasks: tasks.map(taskOf), next };
+    const { tasks, next } = await this.broker.scan(queue, states, limit, from);
+    return { tasks: tasks.map((record) => new BrokerTask(record)), next };
   }
 
-  async cancelTask(queue: string, id: string): Promise<void> {
-    const { state } = await this.getTaskInfo(queue, id);
-    if (state !== 'active')
-      throw new EscapementError('ERR_TASK_STATE', `task '${id}' is not active, but ${state}`);
-    await this.cancelProcessing(id, { queue, waitMs: 0 });
+  cancelTask(queue: string, id: string): Promise<void> {
+    return requestCancel(this, queue, id);
   }
 
   async redisInfo(): Promise<Readonly<Record<string, string>> | undefined> {
-    return await this.#broker.info?.();
+    return await this.broker.info?.();
   }
 }
 
-function taskOf(record: TaskRecord): TaskInfo & SourceTask {
-  const { message, progress } = record;
-  return Object.assign(new TaskInfo(record), { uniqueKey: message.uniqueKey, progressJson: progress });
+/** Its own fields are those of an info, so that it is printed as one: the others are getters. */
+class BrokerTask extends TaskInfo implements SourceTask {
+  readonly #record: TaskRecord;
+
+  constructor(record: TaskRecord) {
+    super(record);
+    this.#record = record;
+  }
+
+  get uniqueKey(): string {
+    return this.#record.message.uniqueKey;
+  }
+
+  get progressJson(): string | undefined {
+    return this.#record.progress;
+  }
 }
 
 function isNotFound(error: unknown): boolean {

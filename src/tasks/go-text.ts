@@ -1,15 +1,13 @@
-import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/units.ts';
+import { HOUR_MS, MINUTE_MS, NANOS_PER_MS, SECOND_MS } from '../core/units.ts';
 
 /* Durations, strings and times as Go prints them: asynq's tools show and read these. */
 
-const NS_PER_MS = 1e6;
-
 /** The longest duration of Go: 2^63 - 1 ns, about 292 years. */
-const MAX_GO_MS = 2 ** 63 / NS_PER_MS;
+const MAX_GO_MS = 2 ** 63 / NANOS_PER_MS;
 const MAX_GO_TEXT = '2562047h47m16.854775807s';
 
 const UNIT_MS = new Map([
-  ['ns', 1 / NS_PER_MS],
+  ['ns', 1 / NANOS_PER_MS],
   ['us', 1e-3],
   ['µs', 1e-3], // U+00B5, the micro sign
   ['μs', 1e-3], // U+03BC, the Greek letter
@@ -27,9 +25,9 @@ export function formatGoDuration(durationMs: number): string {
   if (durationMs < 0) return `-${formatGoDuration(-durationMs)}`;
   if (durationMs >= MAX_GO_MS) return MAX_GO_TEXT;
   let wholeMs = Math.floor(durationMs);
-  let ns = Math.round((durationMs - wholeMs) * NS_PER_MS);
-  if (ns === NS_PER_MS) [wholeMs, ns] = [wholeMs + 1, 0];
-  return wholeMs < SECOND_MS ? formatShort(wholeMs * NS_PER_MS + ns) : formatLong(wholeMs, ns);
+  let ns = Math.round((durationMs - wholeMs) * NANOS_PER_MS);
+  if (ns === NANOS_PER_MS) [wholeMs, ns] = [wholeMs + 1, 0];
+  return wholeMs < SECOND_MS ? formatShort(wholeMs * NANOS_PER_MS + ns) : formatLong(wholeMs, ns);
 }
 
 /** Parses a duration in milliseconds. Returns undefined if Go's `time.ParseDuration` rejects the text. */
@@ -44,14 +42,14 @@ export function parseGoDuration(text: string): number | undefined {
 function formatShort(ns: number): string {
   if (ns === 0) return '0s';
   if (ns < 1e3) return `${ns}ns`;
-  return ns < NS_PER_MS ? `${ns / 1e3}µs` : `${ns / NS_PER_MS}ms`;
+  return ns < NANOS_PER_MS ? `${ns / 1e3}µs` : `${ns / NANOS_PER_MS}ms`;
 }
 
 function formatLong(wholeMs: number, ns: number): string {
   const hours = Math.floor(wholeMs / HOUR_MS);
   const minutes = Math.floor((wholeMs % HOUR_MS) / MINUTE_MS);
   const seconds = Math.floor((wholeMs % MINUTE_MS) / SECOND_MS);
-  const fraction = String((wholeMs % SECOND_MS) * NS_PER_MS + ns).padStart(9, '0');
+  const fraction = String((wholeMs % SECOND_MS) * NANOS_PER_MS + ns).padStart(9, '0');
   const point = `.${fraction}`.replace(/\.?0+$/, '');
   const before = hours > 0 ? `${hours}h${minutes}m` : minutes > 0 ? `${minutes}m` : '';
   return `${before}${seconds}${point}s`;
@@ -67,7 +65,7 @@ function sumOfParts(text: string): number | undefined {
     ms += Number(part[1]) * (UNIT_MS.get(part[2] ?? '') ?? NaN);
   }
   // 1.1h is 3960000.0000000005 ms: digits beyond Go's nanoseconds are rounding errors.
-  return Number.isInteger(ms) ? ms : Math.round(ms * NS_PER_MS) / NS_PER_MS;
+  return Number.isInteger(ms) ? ms : Math.round(ms * NANOS_PER_MS) / NANOS_PER_MS;
 }
 
 const ESCAPES = new Map([

@@ -3,6 +3,7 @@ import { open, rename, rm, stat, type FileHandle } from 'node:fs/promises';
 import { EscapementError } from '../core/errors.ts';
 import type { EnqueueEvent } from './broker/broker.ts';
 import { requireLimits, type QueueLimits } from './queue-limits.ts';
+import { fieldsIn, STORED_FIELDS } from './task-message.ts';
 import { TASKS_PER_PIECE, type Piece, type WholeQueue, type WholeTask } from './broker/transfer.ts';
 
 /*
@@ -50,7 +51,7 @@ export class DumpWriter {
     if (piece.kind === 'queue') await this.#lines([{ queue: piece.queue }]);
     if (piece.kind === 'events') await this.#lines([eventsToJson(piece)]);
     if (piece.kind !== 'tasks') return 0;
-    await this.#lines(piece.tasks.map((task) => ({ task: taskToJson(task) })));
+    await this.#lines(piece.tasks.map((task) => ({ task: wholeTaskToJson(task) })));
     this.#tasks += piece.tasks.length;
     return piece.tasks.length;
   }
@@ -109,9 +110,9 @@ export class DumpReader {
       }
       if (task !== undefined) {
         read++;
-        return taskFromJson(objectOf(task));
+        return wholeTaskFromJson(objectOf(task));
       }
-      if (queue !== undefined) return { kind: 'queue', queue: queueFromJson(objectOf(queue)) };
+      if (queue !== undefined) return { kind: 'queue', queue: wholeQueueFromJson(objectOf(queue)) };
       return entry === undefined ? undefined : eventsFromJson(line);
     };
     for await (const next of this.#read(parse)) {
@@ -164,7 +165,7 @@ function requireFormat({ format, version }: Json): void {
   if (version !== VERSION) throw new Error(`version ${String(version)} is not known`);
 }
 
-function taskToJson({ message, result, ...others }: WholeTask): Json {
+function wholeTaskToJson({ message, result, ...others }: WholeTask): Json {
   return {
     ...message,
     payload: base64Of(message.payload),
@@ -175,36 +176,37 @@ function taskToJson({ message, result, ...others }: WholeTask): Json {
 
 const STATES = ['pending', 'scheduled', 'retry', 'archived', 'completed', 'aggregating'] as const;
 
-function taskFromJson(json: Json): WholeTask {
+const MESSAGE_FIELDS = {
+  ...STORED_FIELDS,
+  ...({ uniqueKey: 'string', group: 'string' } as const),
+  ...({ lastFailedAtMs: 'number', deadlineMs: 'number', completedAtMs: 'number' } as const),
+};
+
+function wholeTaskFromJson(json: Json): WholeTask {
   const state = STATES.find((one) => one === json['state']);
   if (state === undefined) throw new Error(`'${String(json['state'])}' is not a state`);
   const { result, progress } = json;
-  const texts = textsIn(json, ['id', 'type', 'queue', 'lastError', 'uniqueKey', 'group']);
-  const numbers = numbersIn(json, [
-    ...(['maxRetry', 'retried', 'lastFailedAtMs', 'timeoutMs', 'deadlineMs'] as const),
-    ...(['retentionMs', 'completedAtMs'] as const),
-  ]);
+  const fields = fieldsIn(MESSAGE_FIELDS, { key: '', ...json }, wrongField); // older dumps have no keys
   const headers = objectOf(json['headers']);
   for (const name of Object.keys(headers)) textIn(headers, name);
   const payload = bytesOf(textIn(json, 'payload'));
-  const key = json['key'] === undefined ? '' : textIn(json, 'key');
   return {
-    message: { ...texts, key, ...numbers, headers: headers as Record<string, string>, payload },
+    message: { ...fields, headers: headers as Record<string, string>, payload },
     state,
-    ...numbersIn(json, ['atMs', 'recoveries', 'lockEndsMs']),
+    ...fieldsIn({ atMs: 'number', recoveries: 'number', lockEndsMs: 'number' }, json, wrongField),
     result: result === undefined ? undefined : bytesOf(textIn(json, 'result')),
     progress: progress === undefined ? undefined : textIn(json, 'progress'),
   };
 }
 
-function queueFromJson(json: Json): WholeQueue {
+function wholeQueueFromJson(json: Json): WholeQueue {
   const [ticks, days] = [rowsIn(json, 'ticks'), rowsIn(json, 'days')];
   const { limits } = json;
   if (limits !== undefined) requireLimits('limits', limits);
   return {
     name: textIn(json, 'name'),
     isPaused: json['isPaused'] === true,
-    ...numbersIn(json, ['epoch', 'processedTotal', 'failedTotal']),
+    ...fieldsIn({ epoch: 'number', processedTotal: 'number', failedTotal: 'number' }, json, wrongField),
     limits: limits as QueueLimits | undefined,
     ticks: ticks.map(([entryKey, atMs]) => [String(entryKey), numberOf(atMs)] as const),
     days: days.map(([date, ...counts]) => [String(date), numberOf(counts[0]), numberOf(counts[1])] as const),
@@ -238,11 +240,7 @@ function rowsIn(json: Json, name: string): readonly (readonly unknown[])[] {
 function textIn(json: Json, name: string): string {
   const value = json[name];
   if (typeof value === 'string') return value;
-  throw new Error(`'${name}' must be a string`);
-}
-
-function textsIn<Name extends string>(json: Json, names: readonly Name[]): Record<Name, string> {
-  return Object.fromEntries(names.map((name) => [name, textIn(json, name)])) as Record<Name, string>;
+  throw wrongField(name, 'string');
 }
 
 function numberOf(value: unknown): number {
@@ -250,8 +248,8 @@ function numberOf(value: unknown): number {
   throw new Error(`'${String(value)}' must be a number`);
 }
 
-function numbersIn<Name extends string>(json: Json, names: readonly Name[]): Record<Name, number> {
-  return Object.fromEntries(names.map((name) => [name, numberOf(json[name])])) as Record<Name, number>;
+function wrongField(name: string, type: string): Error {
+  return new Error(`'${name}' must be a ${type}`);
 }
 
 function base64Of(bytes: Uint8Array): string {

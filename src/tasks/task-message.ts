@@ -58,6 +58,28 @@ export interface TaskMessage extends Readonly<StoredTask> {
   readonly group: string;
 }
 
+type FieldType = 'string' | 'number';
+
+/** Types of the fields of a stored task that are the same in JSON. */
+export const STORED_FIELDS = {
+  ...({ id: 'string', queue: 'string', type: 'string', lastError: 'string', key: 'string' } as const),
+  ...({ maxRetry: 'number', retried: 'number', timeoutMs: 'number', retentionMs: 'number' } as const),
+} satisfies Record<Exclude<keyof StoredTask, 'payload' | 'headers'>, FieldType>;
+
+/** Returns fields of JSON, with the types of a table. @param fail - returns the error for a field that has another type, or is missing. */
+export function fieldsIn<const Types extends Readonly<Record<string, FieldType>>>(
+  types: Types,
+  json: Readonly<Partial<Record<keyof Types, unknown>>>,
+  fail: (name: string, type: FieldType) => Error,
+): { readonly [Name in keyof Types]: Types[Name] extends 'string' ? string : number } {
+  const fields = Object.entries(types).map(([name, type]) => {
+    const value = json[name];
+    if (typeof value !== type || (type === 'number' && !Number.isFinite(value))) throw fail(name, type);
+    return [name, value] as const;
+  });
+  return Object.fromEntries(fields) as ReturnType<typeof fieldsIn<Types>>;
+}
+
 /** Ours. The header that has the key of a task on the wire: asynq's servers keep headers. */
 export const KEY_HEADER = 'escapement-key';
 
@@ -72,6 +94,6 @@ export function isRetained({ retentionMs }: Readonly<StoredTask>): boolean {
 }
 
 /** Returns when a task is removed that is completed now, in wall-clock milliseconds. */
-export function retainedUntilMs({ retentionMs }: Readonly<StoredTask>, nowMs: number): number {
+export function retainedUntilMs({ retentionMs }: Pick<StoredTask, 'retentionMs'>, nowMs: number): number {
   return nowMs + retentionMs;
 }

@@ -122,6 +122,15 @@ describe('escapement dashboard: where the tasks are', () => {
     ]);
   });
 
+  test('a queue whose name a URL cannot have is refused over the HTTP API', async () => {
+    const { broker } = await openBench();
+    const { url } = await start(['-u', await serveTasks({ broker })]);
+    for (const path of ['queues/~.', 'queues/~./keys', 'queues/~./tasks']) {
+      const response = await fetch(`${url}api/${path}`);
+      expect([path, response.status]).toEqual([path, 409]);
+    }
+  });
+
   test('a process that is lost is unavailable until it is back', async () => {
     const { broker } = await openBench();
     const origin = await serveTasks({ broker });

@@ -46,7 +46,7 @@ interface DashboardCommandOptions extends Omit<ConnectionOptions, 'password'> {
 }
 
 /** What the command needs of its process. */
-export interface DashboardSurroundings {
+interface DashboardSurroundings {
   readonly terminal: Terminal;
   readonly environment: Environment;
   /** Opens a URL in the user's browser. @param onError - called if that is not possible. */

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../core/units.ts';
 import { BrokerSource } from '../../dashboard/tasks-source.ts';
 import { DiskQueue } from '../../diskqueue/disk-queue.ts';
 import { DelayedOperationPurgatory } from '../../purgatory/purgatory.ts';
@@ -30,325 +31,260 @@ import type { Shown } from './shown.ts';
  * What happens is random. It takes a few percent of a core.
  */
 
+/** What ends the parts of the world, the last one first. */
+type Endings = (() => unknown)[];
+
 /** Starts the world. It ends, and its folder is removed, with `close`. */
 export async function startDemo(): Promise<Shown> {
+  const endings: Endings = [];
   const broker = await EmbeddedBroker.open();
-  const endings: (() => unknown)[] = [() => broker.close()];
-  await fillQueues(broker);
-  endings.push(startScheduler(broker), await startServers(broker));
-  const timers = [startSessions(), new SystemTimer({ name: 'checkout' })] as const;
-  const [, checkout] = timers;
-  endings.push(() => timers.map((timer) => timer.close()));
-  const carts = startCarts(checkout);
-  const contacts = startContacts(checkout);
-  const clicks = await startClicks();
-  endings.push(carts.end, contacts.end, clicks.end, startOrders(broker));
-  return {
-    title: 'Demo shop',
-    source: new BrokerSource(broker),
-    parts: { timers, purgatories: [carts.shown], workQueues: [contacts.shown], diskQueues: [clicks.shown] },
-    isReadOnly: false,
-    close: async () => {
-      for (const end of endings.reverse()) await end();
-    },
+  endings.push(() => broker.close());
+  await startTasks(broker, endings);
+  const checkout = new SystemTimer({ name: 'checkout' });
+  endings.push(() => checkout.close());
+  const parts = {
+    timers: [startSessions(endings), checkout],
+    purgatories: [startCarts(checkout, endings)],
+    workQueues: [startContacts(checkout, endings)],
+    diskQueues: [await startClicks(endings)],
   };
+  const close = async (): Promise<void> => {
+    for (const end of endings.reverse()) await end();
+  };
+  return { title: 'Demo shop', source: new BrokerSource(broker), parts, isReadOnly: false, close };
+}
+
+function every(ms: number, endings: Endings, action: () => void): void {
+  const interval = setInterval(action, ms);
+  endings.push(() => {
+    clearInterval(interval);
+  });
 }
 
 // Chance.
 
 /** Returns an integer from 0 to below `limit`. */
 const below = (limit: number): number => Math.floor(Math.random() * limit);
-const oneOf = <T>(choices: readonly T[]): T => choices[below(choices.length)] as T;
+const oneOf = (choices: readonly string[]): string => choices[below(choices.length)] ?? '';
 /** Returns a number between two, small ones as often as large ones. */
 const between = (least: number, most: number): number => least * (most / least) ** Math.random();
 
-const CUSTOMERS = ['acme', 'globex', 'initech', 'umbrella', 'hooli', 'stark', 'wayne', 'tyrell'];
-const PRODUCTS = ['lamp', 'teapot', 'bicycle', 'violin', 'kettle', 'atlas', 'hammock', 'globe'];
-
-const euros = (): number => below(40_000) / 100;
-const orderId = (): string => `A-${100_000 + below(900_000)}`;
+const customer = (): string => oneOf(['acme', 'globex', 'initech', 'umbrella', 'hooli', 'stark', 'tyrell']);
+const product = (): string => oneOf(['lamp', 'teapot', 'bicycle', 'violin', 'kettle', 'atlas', 'hammock']);
+const order = (): string => `A-${100_000 + below(900_000)}`;
 const address = (): string => `${oneOf(['mia', 'noah', 'lena', 'omar', 'yuki', 'ines'])}@example.com`;
 
 // Tasks.
 
-/** A kind of task that the shop has. */
+/** A kind of task, with the mean time from one to the next and that of a run. */
 interface Kind {
   readonly type: string;
   readonly queue: string;
-  /** Mean time from one to the next, in milliseconds. */
   readonly everyMs: number;
-  /** Mean time of a run, in milliseconds. */
   readonly takesMs: number;
   /** Share of the runs that fail. */
   readonly failing: number;
-  readonly errors: readonly string[];
+  readonly error: string;
   readonly payload: () => object;
   readonly options?: () => TaskOptions;
-  readonly result?: () => object;
 }
 
 const KINDS: readonly Kind[] = [
   {
     ...{ type: 'mail:order-confirmation', queue: 'mail', everyMs: 600, takesMs: 250, failing: 0.06 },
-    errors: [
-      'smtp.example.com: 421 4.7.0 too many connections, try again later',
-      'smtp.example.com: connection timed out after 10000 ms',
-    ],
-    payload: () => ({ order: orderId(), to: address(), total: euros() }),
-    result: () => ({ messageId: `<${below(1e9)}@mail.example.com>`, accepted: 1 }),
-  },
-  {
-    ...{ type: 'webhook:order-paid', queue: 'webhooks', everyMs: 350, takesMs: 400, failing: 0.18 },
-    errors: [
-      'POST https://hooks.example.com/orders: 503 Service Unavailable',
-      'POST https://hooks.example.com/orders: getaddrinfo ENOTFOUND hooks.example.com',
-      'POST https://hooks.example.com/orders: 401 Unauthorized: invalid signature',
-    ],
-    payload: () => ({ event: 'order.paid', order: orderId(), amount: euros(), currency: 'EUR' }),
-    options: () => ({ key: oneOf(CUSTOMERS) }),
-    result: () => ({ status: 200, durationMs: below(900) }),
-  },
-  {
-    ...{ type: 'image:resize', queue: 'images', everyMs: 1_800, takesMs: 6_000, failing: 0.08 },
-    errors: ['cannot decode photo.heic: unsupported codec', 'out of memory: 9000 × 6000 pixels'],
-    payload: () => ({
-      product: oneOf(PRODUCTS),
-      file: `photo-${below(9_999)}.jpg`,
-      widths: [320, 960, 1920],
-    }),
-    result: () => ({ files: 3, bytes: 80_000 + below(900_000) }),
-  },
-  {
-    ...{ type: 'invoice:render', queue: 'invoices', everyMs: 1_500, takesMs: 900, failing: 0.05 },
-    errors: ["template 'invoice.html': customer.vatId is undefined", 'disk quota exceeded: /var/invoices'],
-    payload: () => ({
-      invoice: 20_260_000_000_000_000 + below(1e9),
-      customer: oneOf(CUSTOMERS),
-      lines: 1 + below(9),
-    }),
-    options: () => ({ headers: { 'x-request-id': crypto.randomUUID() } }),
-    result: () => ({ pages: 1 + below(3), path: `/var/invoices/${orderId()}.pdf` }),
-  },
-  {
-    ...{ type: 'search:index', queue: 'search', everyMs: 400, takesMs: 100, failing: 0.01 },
-    errors: ['search.example.com: index is read-only'],
-    payload: () => ({ product: oneOf(PRODUCTS), field: oneOf(['price', 'stock', 'title']) }),
-    options: () => ({ group: oneOf(PRODUCTS) }),
-  },
-  {
-    ...{ type: 'stock:recount', queue: 'default', everyMs: 1_000, takesMs: 700, failing: 0.02 },
-    errors: ['warehouse: lock not available'],
-    payload: () => ({ product: oneOf(PRODUCTS) }),
-    options: () => ({ uniqueTtlMs: 30_000, onDuplicate: 'extend', processInMs: 5_000 }),
+    error: 'smtp.example.com: 421 4.7.0 too many connections, try again later',
+    payload: () => ({ order: order(), to: address(), total: below(40_000) / 100 }),
   },
   {
     ...{ type: 'mail:review-reminder', queue: 'mail', everyMs: 2_500, takesMs: 200, failing: 0.02 },
-    errors: ['smtp.example.com: 550 5.1.1 no such user'],
-    payload: () => ({ order: orderId(), to: address() }),
-    options: () => ({ processInMs: between(10_000, 86_400_000) }),
+    error: 'smtp.example.com: 550 5.1.1 no such user',
+    payload: () => ({ order: order(), to: address() }),
+    options: () => ({ processInMs: between(10 * SECOND_MS, 24 * HOUR_MS) }),
   },
   {
-    ...{ type: 'report:sales', queue: 'reports', everyMs: 20_000, takesMs: 3_000, failing: 0 },
-    errors: [],
+    ...{ type: 'webhook:order-paid', queue: 'webhooks', everyMs: 350, takesMs: 400, failing: 0.18 },
+    error: 'POST https://hooks.example.com/orders: 503 Service Unavailable',
+    payload: () => ({ event: 'order.paid', order: order(), currency: 'EUR' }),
+    options: () => ({ key: customer() }),
+  },
+  {
+    ...{ type: 'image:resize', queue: 'images', everyMs: 1_800, takesMs: 6_000, failing: 0.08 },
+    error: 'cannot decode photo.heic: unsupported codec',
+    payload: () => ({ product: product(), file: `photo-${below(9_999)}.jpg`, widths: [320, 960, 1920] }),
+  },
+  {
+    ...{ type: 'invoice:render', queue: 'invoices', everyMs: 1_500, takesMs: 900, failing: 0.05 },
+    error: "template 'invoice.html': customer.vatId is undefined",
+    payload: () => ({ invoice: 20_260_000_000_000_000 + below(1e9), customer: customer() }),
+    options: () => ({ headers: { 'x-request-id': crypto.randomUUID() } }),
+  },
+  {
+    ...{ type: 'search:index', queue: 'search', everyMs: 400, takesMs: 100, failing: 0.01 },
+    error: 'search.example.com: index is read-only',
+    payload: () => ({ product: product(), field: oneOf(['price', 'stock', 'title']) }),
+    options: () => ({ group: product() }),
+  },
+  {
+    ...{ type: 'stock:recount', queue: 'default', everyMs: 1_000, takesMs: 700, failing: 0.02 },
+    error: 'warehouse: lock not available',
+    payload: () => ({ product: product() }),
+    options: () => ({ uniqueTtlMs: 30 * SECOND_MS, onDuplicate: 'extend', processInMs: 5 * SECOND_MS }),
+  },
+  {
+    ...{ type: 'report:sales', queue: 'reports', everyMs: 20_000, takesMs: 3_000, failing: 0, error: '' },
     payload: () => ({ region: oneOf(['north', 'south', 'west', 'east']), format: 'xlsx' }),
   },
   {
-    ...{ type: 'export:accounting', queue: 'exports', everyMs: 15_000, takesMs: 1_000, failing: 0 },
-    errors: [],
-    payload: () => ({ customer: oneOf(CUSTOMERS), since: '2026-11-01' }),
+    ...{
+      type: 'export:accounting',
+      queue: 'exports',
+      everyMs: 15_000,
+      takesMs: 1_000,
+      failing: 0,
+      error: '',
+    },
+    payload: () => ({ customer: customer(), since: '2026-11-01' }),
   },
 ];
 
-function taskOf({ type, queue, payload, options, result }: Kind): Task {
-  const retentionMs = result === undefined ? 0 : 600_000;
-  return new Task(type, payload(), { queue, retentionMs, maxRetry: 3, timeoutMs: 60_000, ...options?.() });
+function taskOf({ type, queue, payload, options }: Kind): Task {
+  const settings = { queue, retentionMs: 10 * MINUTE_MS, maxRetry: 3, timeoutMs: MINUTE_MS };
+  return new Task(type, payload(), { ...settings, ...options?.() });
 }
 
-/** What the day has left before it is looked at. */
-async function fillQueues(broker: EmbeddedBroker): Promise<void> {
+/** Queues with a backlog, their servers and schedules, and new tasks: more and fewer of them in waves of two minutes. */
+async function startTasks(broker: EmbeddedBroker, endings: Endings): Promise<void> {
   const client = new Client({ broker });
-  const inspector = new Inspector({ broker });
   await client.enqueueMany(KINDS.flatMap((kind) => Array.from({ length: 25 }, () => taskOf(kind))));
-  await inspector.pauseQueue('reports');
-}
-
-/** New tasks, more and fewer of them in waves of two minutes. @returns what ends it. */
-function startOrders(broker: EmbeddedBroker): () => void {
-  const client = new Client({ broker });
+  await new Inspector({ broker }).pauseQueue('reports');
+  const retryDelayMs = (retried: number): number => between(4_000, 8_000) * 2 ** retried;
+  const common = { broker, retryDelayMs, shutdownTimeoutMs: 0, graceMs: SECOND_MS };
+  const front = new Server({
+    ...{ ...common, concurrency: 12, queues: { webhooks: 4, mail: 3, default: 1 } },
+    limits: {
+      mail: { rate: { tasks: 20, perMs: SECOND_MS } },
+      webhooks: { perKey: { concurrency: 1, rate: { tasks: 2, perMs: SECOND_MS, burst: 5 } } },
+    },
+  });
+  const back = new Server({
+    ...{ ...common, concurrency: 6, queues: { invoices: 3, images: 2, search: 1, reports: 1 } },
+    ...{ limits: { images: { concurrency: 4 } }, groupGracePeriodMs: 4 * SECOND_MS, groupMaxSize: 20 },
+    groupAggregator: (group, tasks) =>
+      new Task('search:index-batch', { product: group, changes: tasks.length }),
+  });
+  await Promise.all([front.start(handle), back.start(handle)]);
+  endings.push(() => Promise.all([front.shutdown(), back.shutdown()]));
+  const scheduler = new Scheduler({ broker });
+  scheduler.register('@every 15s', new Task('stock:sync', { warehouse: 'Rotterdam' }));
+  scheduler.register('*/5 * * * *', new Task('invoice:remind', { overdueDays: 14 }, { queue: 'invoices' }));
+  const digest = new Task('mail:digest', { list: 'merchants' }, { queue: 'mail' });
+  scheduler.register('CRON_TZ=Europe/Berlin 0 9 * * 1-5', digest);
+  void scheduler.start();
+  endings.push(() => scheduler.shutdown());
   const stepMs = 200;
-  return every(stepMs, () => {
-    const tide = 1 + 0.7 * Math.sin((Date.now() / 120_000) * 2 * Math.PI);
+  every(stepMs, endings, () => {
+    const tide = 1 + 0.7 * Math.sin((Date.now() / (2 * MINUTE_MS)) * 2 * Math.PI);
     const kinds = KINDS.filter(({ everyMs }) => Math.random() < (tide * stepMs) / everyMs);
     void client.enqueueMany(kinds.map(taskOf));
   });
 }
 
-async function startServers(broker: EmbeddedBroker): Promise<() => Promise<unknown>> {
-  const common = {
-    broker,
-    retryDelayMs: (retried: number) => between(4_000, 8_000) * 2 ** retried,
-    shutdownTimeoutMs: 0,
-    graceMs: 1_000,
-  };
-  const front = new Server({
-    ...{ ...common, concurrency: 12, queues: { webhooks: 4, mail: 3, default: 1 } },
-    limits: {
-      mail: { rate: { tasks: 20, perMs: 1_000 } },
-      webhooks: { perKey: { concurrency: 1, rate: { tasks: 2, perMs: 1_000, burst: 5 } } },
-    },
-  });
-  const back = new Server({
-    ...{ ...common, concurrency: 6, queues: { invoices: 3, images: 2, search: 1, reports: 1 } },
-    ...{ limits: { images: { concurrency: 4 } }, groupGracePeriodMs: 4_000, groupMaxSize: 20 },
-    groupAggregator: (group, tasks) =>
-      new Task('search:index-batch', { product: group, changes: tasks.length }),
-  });
-  for (const server of [front, back]) await server.start(handle);
-  return () => Promise.all([front.shutdown(), back.shutdown()]);
-}
-
+/** Works in steps, with progress if that takes long. */
 const handle: Handler = async (task, context) => {
   const kind = KINDS.find(({ type }) => type === task.type);
-  const { takesMs, failing, errors, result } = kind ?? {
-    takesMs: 300,
-    failing: 0,
-    errors: [],
-    result: undefined,
-  };
+  const { takesMs, failing, error } = kind ?? { takesMs: 300, failing: 0, error: '' };
   const steps = takesMs > 2_000 ? 8 : 1;
   const hasFailed = Math.random() < failing;
   for (let step = 1; step <= steps; step++) {
     await sleep(between(takesMs / 2, takesMs * 2) / steps, undefined, { signal: context.signal });
-    if (steps > 1)
-      await context.progress({ percent: Math.round((100 * step) / steps), file: `${step} of ${steps}` });
-    if (hasFailed && step >= steps / 2) throw failureOf(oneOf(errors));
+    if (steps > 1) await context.progress({ percent: (100 * step) / steps, step: `${step} of ${steps}` });
+    if (hasFailed && step >= steps / 2) throw failureOf(error);
   }
-  if (result !== undefined) await context.writeResult({ ...result(), task: context.taskId });
+  await context.writeResult({ task: context.taskId, isDone: true });
 };
 
 /** What cannot succeed is not tried again. */
 function failureOf(message: string): Error {
-  return /unsupported|no such user|invalid signature/.test(message)
-    ? new SkipRetry(message)
-    : new Error(message);
-}
-
-function startScheduler(broker: EmbeddedBroker): () => Promise<void> {
-  const scheduler = new Scheduler({ broker });
-  scheduler.register('@every 15s', new Task('stock:sync', { warehouse: 'Rotterdam' }));
-  scheduler.register('*/5 * * * *', new Task('invoice:remind', { overdueDays: 14 }, { queue: 'invoices' }));
-  scheduler.register(
-    'CRON_TZ=Europe/Berlin 0 9 * * 1-5',
-    new Task('mail:digest', { list: 'merchants' }, { queue: 'mail' }),
-  );
-  scheduler.register('30 3 1 * *', new Task('report:month', { format: 'pdf' }, { queue: 'reports' }));
-  void scheduler.start();
-  return () => scheduler.shutdown();
+  return /unsupported|no such user/.test(message) ? new SkipRetry(message) : new Error(message);
 }
 
 // The other parts.
 
-/** A part of the process that is shown, and what ends it. */
-interface Running<Part> {
-  readonly shown: Part;
-  readonly end: () => unknown;
-}
-
 /** Sessions of visitors: each has a timer, which starts anew when it ends. Many are short, some last for hours. */
-function startSessions(): SystemTimer {
+function startSessions(endings: Endings): SystemTimer {
   const sessions = new SystemTimer({ name: 'sessions' });
+  endings.push(() => sessions.close());
   const visit = (id: number): void => {
-    sessions.schedule(between(2_000, 8 * 3_600_000), visit, id);
+    sessions.schedule(between(2 * SECOND_MS, 8 * HOUR_MS), visit, id);
   };
   for (let id = 0; id < 40_000; id++) visit(id);
   return sessions;
 }
 
 /** Carts wait for their payment and their product, for half a minute at most. */
-function startCarts(timer: SystemTimer): Running<DelayedOperationPurgatory<string>> {
-  const purgatory = new DelayedOperationPurgatory<string>('carts', { timer });
-  const stop = every(100, () => {
-    const paid = Math.random() < 0.8 ? Date.now() + between(500, 20_000) : Infinity;
-    const keys = [`stock:${oneOf(PRODUCTS)}`, `payment:${orderId()}`];
-    const isPaid = (): true | undefined => (Date.now() >= paid ? true : undefined);
-    purgatory.wait(keys, isPaid, { timeoutMs: 30_000 }).catch(() => undefined); // the customer did not pay
-    purgatory.checkAndComplete(`stock:${oneOf(PRODUCTS)}`);
+function startCarts(timer: SystemTimer, endings: Endings): DelayedOperationPurgatory<string> {
+  const carts = new DelayedOperationPurgatory<string>('carts', { timer });
+  endings.push(() => {
+    carts.close();
   });
-  return {
-    shown: purgatory,
-    end: () => {
-      stop();
-      purgatory.close();
-    },
-  };
+  every(100, endings, () => {
+    const paidAtMs = Math.random() < 0.8 ? Date.now() + between(500, 20_000) : Infinity;
+    const isPaid = (): true | undefined => (Date.now() >= paidAtMs ? true : undefined);
+    const keys = [`stock:${product()}`, `payment:${order()}`];
+    carts.wait(keys, isPaid, { timeoutMs: 30 * SECOND_MS }).catch(() => undefined); // the customer did not pay
+    carts.checkAndComplete(`stock:${product()}`);
+  });
+  return carts;
 }
 
 /** Contacts are copied to another system, which refuses some of them for a while. */
-function startContacts(timer: SystemTimer): Running<RateLimitingQueue<string>> {
-  const limiter = new ItemExponentialFailureRateLimiter<string>({ baseDelayMs: 500, maxDelayMs: 60_000 });
-  const queue = new RateLimitingQueue<string>(limiter, { name: 'contacts', timer });
+function startContacts(timer: SystemTimer, endings: Endings): RateLimitingQueue<string> {
+  const limiter = new ItemExponentialFailureRateLimiter<string>({ baseDelayMs: 500, maxDelayMs: MINUTE_MS });
+  const contacts = new RateLimitingQueue<string>(limiter, { name: 'contacts', timer });
   const copy = async (contact: string, { signal }: { readonly signal: AbortSignal }): Promise<void> => {
     await sleep(between(50, 800), undefined, { signal });
     if (contact.endsWith('7') && Math.random() < 0.9) throw new Error(`${contact}: locked by another user`);
   };
   const controller = new AbortController();
   const ignore = (): void => undefined;
-  const running = queue.run(copy, {
-    ...{ concurrency: 3, signal: controller.signal, maxRetries: 8, onError: ignore, onDrop: ignore },
+  const settings = { concurrency: 3, maxRetries: 8, onError: ignore, onDrop: ignore };
+  const running = contacts.run(copy, { ...settings, signal: controller.signal });
+  endings.push(() => {
+    contacts.shutDown();
+    controller.abort();
+    return running;
   });
-  const stop = every(150, () => {
-    queue.add(`${oneOf(CUSTOMERS)}/contact-${below(200)}`);
+  every(150, endings, () => {
+    contacts.add(`${customer()}/contact-${below(200)}`);
   });
-  return {
-    shown: queue,
-    end: async () => {
-      stop();
-      queue.shutDown();
-      controller.abort();
-      await running;
-    },
-  };
+  return contacts;
 }
 
 /** Clicks are spooled to the disk, and a slow reader takes them away. */
-async function startClicks(): Promise<Running<DiskQueue>> {
+async function startClicks(endings: Endings): Promise<DiskQueue> {
   const dataPath = await mkdtemp(join(tmpdir(), 'escapement-demo-'));
-  const queue = await DiskQueue.open({ name: 'clicks', dataPath, maxBytesPerFile: 32_768, durability: 'os' });
+  endings.push(() => rm(dataPath, { recursive: true, force: true }));
+  const clicks = await DiskQueue.open({
+    name: 'clicks',
+    dataPath,
+    maxBytesPerFile: 32_768,
+    durability: 'os',
+  });
+  endings.push(() => clicks.delete());
   const click = (): Promise<void> => {
-    const visit = {
-      at: new Date().toISOString(),
-      page: `/products/${oneOf(PRODUCTS)}`,
-      note: '.'.repeat(below(400)),
-    };
-    return queue.put(Buffer.from(JSON.stringify(visit)));
+    const visit = { at: new Date(), page: `/products/${product()}`, note: '.'.repeat(below(400)) };
+    return clicks.put(Buffer.from(JSON.stringify(visit)));
+  };
+  const read = async (): Promise<void> => {
+    for (let nth = below(60); nth < 80 && clicks.depth > 100; nth++) {
+      const delivery = await clicks.receive();
+      setTimeout(() => {
+        delivery.ack();
+      }, below(4_000)).unref();
+    }
   };
   await Promise.all(Array.from({ length: 400 }, click));
-  const stopWriting = every(100, () => void click().catch(() => undefined));
-  const stopReading = every(5_000, () => void read(queue, 20 + below(60)).catch(() => undefined));
-  return {
-    shown: queue,
-    end: async () => {
-      stopWriting();
-      stopReading();
-      await queue.delete();
-      await rm(dataPath, { recursive: true, force: true });
-    },
-  };
-}
-
-async function read(queue: DiskQueue, count: number): Promise<void> {
-  for (let nth = 0; nth < count && queue.depth > 100; nth++) {
-    const delivery = await queue.receive();
-    setTimeout(() => {
-      delivery.ack();
-    }, below(4_000)).unref();
-  }
-}
-
-/** @returns what stops it. */
-function every(ms: number, action: () => void): () => void {
-  const interval = setInterval(action, ms);
-  return () => {
-    clearInterval(interval);
-  };
+  every(100, endings, () => void click().catch(() => undefined));
+  every(5_000, endings, () => void read().catch(() => undefined));
+  return clicks;
 }

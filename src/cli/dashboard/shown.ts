@@ -3,9 +3,8 @@ import { BrokerSource, type TasksSource } from '../../dashboard/tasks-source.ts'
 import { EscapementError } from '../../core/errors.ts';
 import { HttpError } from '../../tasks/http/http-error.ts';
 import { CommandError } from '../command-error.ts';
-import { connectRedis } from '../tasks/connect.ts';
+import { connectBroker } from '../tasks/connect.ts';
 import { connectionOf, type ConnectionOptions, type Environment } from '../tasks/connection.ts';
-import { openFolder } from '../tasks/folder.ts';
 import { HttpStatusError, Unreachable } from '../tasks/target/http-api.ts';
 import { HttpTarget } from '../tasks/target/http-target.ts';
 
@@ -30,49 +29,35 @@ export async function openTasks(
     // Requests end with the server of the dashboard; Ctrl-C must not make errors of them.
     const target = new HttpTarget(connection.url, connection.headers, new AbortController().signal);
     await target.queueInfos();
-    return shownOf(target.name, sourceOverHttp(target), false, () => Promise.resolve());
+    return shownOf(sourceOverHttp(target), false, () => target.close());
   }
-  if (connection.kind === 'redis') {
-    const broker = await connectRedis(connection, signal);
-    return shownOf(connection.name, new BrokerSource(broker), false, () => broker.close());
-  }
-  const { path } = connection;
-  const broker = await openFolder(path, isWritten ? 'change' : 'read', () => undefined);
-  return shownOf(path, new BrokerSource(broker), !isWritten, () => broker.close());
+  const broker = await connectBroker(connection, signal, isWritten ? 'change' : 'read', () => undefined);
+  const isReadOnly = connection.kind === 'folder' && !isWritten;
+  return shownOf(new BrokerSource(broker, connection.name), isReadOnly, () => broker.close());
 }
 
-function shownOf(title: string, source: TasksSource, isReadOnly: boolean, close: () => Promise<void>): Shown {
-  return { title, source: Object.assign(source, { name: title }), parts: {}, isReadOnly, close };
+function shownOf(source: TasksSource, isReadOnly: boolean, close: () => Promise<void>): Shown {
+  return { title: source.name, source, parts: {}, isReadOnly, close };
 }
 
-/** The tasks of another process. What its API does not have is refused (409), and a search reads pages. */
+/**
+ * Returns the tasks of another process as a source: each operation of the target, with the errors of a dashboard. What the API does not
+ * have is refused (409), and a search reads pages.
+ */
 export function sourceOverHttp(target: HttpTarget): TasksSource {
-  return {
-    name: target.name,
-    queueInfos: () => answer(target.queueInfos()),
-    getQueueInfo: (queue) => answer(target.getQueueInfo(queue)),
-    removeQueue: (queue, force) => answer(target.removeQueue(queue, force)),
-    history: (queue, days) => answer(target.history(queue, days)),
-    groups: (queue) => answer(target.groups(queue)),
-    limits: (queue) => answer(target.limits(queue)),
-    setLimits: (queue, limits) => answer(target.setLimits(queue, limits)),
-    keys: (queue, page) => answer(target.keys(queue, page ?? {})),
-    pauseQueue: (queue) => answer(target.pauseQueue(queue)),
-    unpauseQueue: (queue) => answer(target.unpauseQueue(queue)),
-    list: (queue, state, page, group) => answer(target.list(queue, state, page, group)),
-    getTaskInfo: (queue, id) => answer(target.getTaskInfo(queue, id)),
-    change: (queue, which, change) => answer(target.change(queue, which, change)),
-    cancelTask: (queue, id) => answer(target.cancelTask({ id, queue, outcome: 'retry' })),
-    servers: () => answer(target.servers()),
-    schedulerEntries: () => answer(target.schedulerEntries()),
-    listSchedulerEnqueueEvents: (id, page) => answer(target.listSchedulerEnqueueEvents(id, page)),
-  };
+  return new Proxy(target, {
+    get(_, name) {
+      const member: unknown = Reflect.get(target, name, target);
+      if (typeof member !== 'function') return member;
+      return (...values: readonly unknown[]) => answer(() => Reflect.apply(member, target, values));
+    },
+  });
 }
 
 /** Rejects with what the dashboard answers to its own client. */
-async function answer<R>(response: Promise<R>): Promise<R> {
+async function answer(operation: () => unknown): Promise<unknown> {
   try {
-    return await response;
+    return await operation();
   } catch (error) {
     if (error instanceof Unreachable) throw new EscapementError('ERR_BROKER_UNAVAILABLE', error.message);
     if (error instanceof HttpStatusError) {

@@ -1,4 +1,3 @@
-import { stat } from 'node:fs/promises';
 import { sep } from 'node:path';
 import { EscapementError } from '../../core/errors.ts';
 import type { CorruptionEvent } from '../../diskqueue/message-log.ts';
@@ -6,6 +5,7 @@ import { hostFileSystem } from '../../log/file-system.ts';
 import { listQueues } from '../../diskqueue/stored/list-queues.ts';
 import { CannotRepair, type OnProgress, type StoredQueue } from '../../diskqueue/stored/stored-queue.ts';
 import { CommandError, describeError, isSystemError } from '../command-error.ts';
+import { requireFolder } from '../files.ts';
 import { ProgressBar } from '../terminal/progress-bar.ts';
 import { EXIT_CODES, printError, type Terminal } from '../terminal/terminal.ts';
 import { count, formatCount, printable } from '../terminal/text.ts';
@@ -107,17 +107,6 @@ export async function someQueuesIn(dir: string, name: string | undefined): Promi
     throw new CommandError(`${folder}: there is no queue '${name}' in this folder. Queues: ${there}`);
   }
   return { folder, queues: named };
-}
-
-async function requireFolder(folder: string): Promise<void> {
-  try {
-    if ((await stat(folder)).isDirectory()) return;
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT') throw new CommandError(`${folder}: no such folder`);
-    if (code !== 'ENOTDIR') throw error;
-  }
-  throw new CommandError(`${folder}: not a folder`);
 }
 
 /** Returns one line, with the name of a record: `orders.0000000001.segment at 128, 1,024 bytes, messages 3 to 4: the checksum of a payload is wrong`. */

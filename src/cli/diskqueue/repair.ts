@@ -37,7 +37,7 @@ interface RepairOptions extends QueueOptions {
   readonly dryRun?: boolean;
 }
 
-export interface Repaired extends RepairPlan {
+interface Repaired extends RepairPlan {
   readonly queue: StoredQueue;
 }
 

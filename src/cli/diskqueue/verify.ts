@@ -21,7 +21,7 @@ damage inside of a message is not found there.
 Exit codes: 0 clean; 1 problems found; 2 wrong usage, or something cannot be
 read: the other queues are verified.`;
 
-export interface Verified<Report extends VerifyReport = VerifyReport> {
+interface Verified<Report extends VerifyReport = VerifyReport> {
   readonly queue: StoredQueue;
   readonly isOpen: boolean;
   readonly report: Report;

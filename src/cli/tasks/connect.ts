@@ -1,9 +1,11 @@
 import { Option, type Command } from 'commander';
 import type { RedisBroker, RedisBrokerOptions } from 'escapement/tasks/redis';
 import { isUnavailable } from '../../tasks/broker/broker-errors.ts';
-import { messageOf } from '../../tasks/http/http-url.ts';
+import type { EmbeddedBroker } from '../../tasks/broker/embedded/embedded-broker.ts';
+import { messageOf } from '../../tasks/http/fetch-text.ts';
 import { CommandError } from '../command-error.ts';
 import { addOption, text, wholeNumber } from '../options.ts';
+import { unlessAborted } from '../terminal/terminal.ts';
 import type { Connection, RedisConnection } from './connection.ts';
 import { openFolder, type Access } from './folder.ts';
 import { Unreachable } from './target/http-api.ts';
@@ -74,16 +76,23 @@ export async function connectTarget(
   signal: AbortSignal,
   access: Access,
 ): Promise<TasksTarget> {
-  if (connection.kind === 'folder') {
-    let damages = 0;
-    const broker = await openFolder(connection.path, access, () => damages++);
-    return Object.assign(new BrokerTarget(connection.path, broker), { damages });
-  }
-  if (connection.kind === 'redis') {
-    return new BrokerTarget(connection.name, await connectRedis(connection, signal));
-  }
-  const { url, headers } = connection;
-  return new HttpTarget(url, headers, signal);
+  if (connection.kind === 'http') return new HttpTarget(connection.url, connection.headers, signal);
+  let damages = 0;
+  const broker = await connectBroker(connection, signal, access, () => damages++);
+  const target = new BrokerTarget(broker, connection.name);
+  target.damages = damages;
+  return target;
+}
+
+/** Opens the broker of a folder, or one on Redis, which must respond. */
+export function connectBroker(
+  connection: Exclude<Connection, { readonly kind: 'http' }>,
+  signal: AbortSignal,
+  access: Access,
+  onDamage: () => void,
+): Promise<EmbeddedBroker | RedisBroker> {
+  if (connection.kind === 'folder') return openFolder(connection.name, access, onDamage);
+  return connectRedis(connection, signal);
 }
 
 /** @throws Unreachable - the first attempt failed; the command does not wait for the next one. */
@@ -97,9 +106,6 @@ export async function connectRedis(
     fail = reject;
   });
   failed.catch(() => undefined); // later errors of the connection are those of operations
-  signal.addEventListener('abort', () => {
-    fail(signal.reason);
-  });
   const broker = open(RedisBroker, {
     url,
     ...(username === undefined ? {} : { username }),
@@ -110,7 +116,7 @@ export async function connectRedis(
     },
   });
   try {
-    await Promise.race([broker.ping(), failed]);
+    await unlessAborted(signal, Promise.race([broker.ping(), failed]));
     return broker;
   } catch (error) {
     await broker.close();

@@ -1,3 +1,5 @@
+import { REDIS_SCHEMES, splitRedisUrl } from '../../tasks/broker/redis/redis-url.ts';
+import { withoutCredentials } from '../../tasks/without-credentials.ts';
 import { CommandError } from '../command-error.ts';
 
 export interface ConnectionOptions {
@@ -35,9 +37,10 @@ interface HttpConnection {
 }
 
 /** The folder of an embedded broker. */
-export interface FolderConnection {
+interface FolderConnection {
   readonly kind: 'folder';
-  readonly path: string;
+  /** Its path. */
+  readonly name: string;
 }
 
 export type Connection = RedisConnection | HttpConnection | FolderConnection;
@@ -45,13 +48,6 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 const DEFAULT_URI = 'redis://127.0.0.1:6379';
 const SCHEME = /^([a-z][a-z0-9+.-]*):\/\//i;
-const REDIS_SCHEMES = [
-  ...['redis', 'rediss', 'redis-socket', 'redis-sentinel', 'rediss-sentinel'],
-  ...['redis-cluster', 'rediss-cluster'],
-];
-
-/** `scheme://user:password@hosts/path?query`. It may have several hosts, so it is not a URL, and one `@`, not in a password. */
-const PARTS = /^([a-z-]+):\/\/(?:([^@/?#]*)@)?([^@/?#]*)(\/[^@?#]*)?(\?[^@#]*)?$/i;
 
 /**
  * Returns where the tasks are: by the options, then the URI, then the environment.
@@ -87,7 +83,7 @@ const OPTION_NAMES = [
 function folderConnection(path: string, others: ConnectionOptions): FolderConnection {
   const other = OPTION_NAMES.find((name) => others[name] !== undefined);
   if (other !== undefined) throw new CommandError(`--path and --${other} cannot be used together`);
-  return { kind: 'folder', path };
+  return { kind: 'folder', name: path };
 }
 
 function httpConnection(uri: string, options: ConnectionOptions, environment: Environment): HttpConnection {
@@ -128,10 +124,15 @@ function redisConnection(uri: string, options: ConnectionOptions, environment: E
     );
   }
   const { username, password, db, tls_server: servername, insecure } = options;
-  const [, written = '', login = '', hosts = '', path = '', query = ''] = PARTS.exec(uri) ?? [];
-  const scheme = written.toLowerCase();
+  const parts = splitRedisUrl(uri);
+  // Another `@` is part of a password that was not encoded, and may be taken for another part of the URI.
+  const countAt = uri.split('@').length - 1;
+  if (parts === undefined || countAt !== (parts.userInfo === undefined ? 0 : 1)) throw notUri(uri);
+  const { userInfo: login = '', hosts, path } = parts;
+  const scheme = parts.scheme.toLowerCase();
   const isSocket = scheme === 'redis-socket';
   if (hosts === '' && (!isSocket || path === '')) throw notUri(uri);
+  const query = parts.query === '' ? '' : `?${parts.query}`;
   // The password in a URL of sentinels is theirs, not that of the servers.
   const hasPassword = login.includes(':') && !scheme.endsWith('-sentinel');
   const otherwise = hasPassword ? undefined : environment['ESCAPEMENT_PASSWORD'];
@@ -171,10 +172,7 @@ function notUri(uri: string): CommandError {
   return new CommandError(`--uri: ${withoutSecrets(uri)} is not a valid URI`);
 }
 
-/** Removes everything up to the last `@`, which may be a password. */
+/** Returns a URI for messages: without its user, and without its query, which may have secrets, too. */
 function withoutSecrets(uri: string): string {
-  const start = uri.indexOf('//') + 2;
-  const end = uri.lastIndexOf('@') + 1;
-  const shown = start < 2 || end <= start ? uri : `${uri.slice(0, start)}${uri.slice(end)}`;
-  return shown.replace(/\?.*$/s, '');
+  return withoutCredentials(uri).replace('***@', '').replace(/\?.*$/s, '');
 }

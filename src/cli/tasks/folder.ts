@@ -1,10 +1,10 @@
-import { stat } from 'node:fs/promises';
 import { hostFileSystem } from '../../log/file-system.ts';
 import { LogLock } from '../../log/log-lock.ts';
 import { listSegments } from '../../log/recover-segments.ts';
 import { LOG_NAME } from '../../tasks/broker/embedded/durable-store.ts';
 import { EmbeddedBroker, FOR_READING } from '../../tasks/broker/embedded/embedded-broker.ts';
 import { CommandError } from '../command-error.ts';
+import { requireFolder } from '../files.ts';
 
 /** What a command does with tasks: inspect them, or change them as well. */
 export type Access = 'read' | 'change';
@@ -29,11 +29,7 @@ export async function openFolder(
 
 /** @throws CommandError - it is not a folder, or has no tasks. */
 export async function requireTasks(path: string): Promise<void> {
-  const found = await stat(path).catch((error: unknown) => {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw new CommandError(`${path}: no such folder`);
-    throw error;
-  });
-  if (!found.isDirectory()) throw new CommandError(`${path}: not a folder`);
+  await requireFolder(path);
   if ((await listSegments(hostFileSystem, path, LOG_NAME)).length > 0) return;
   throw new CommandError(`${path}: there are no tasks in this folder`);
 }

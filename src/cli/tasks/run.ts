@@ -2,11 +2,12 @@ import type { Command } from 'commander';
 import { EscapementError } from '../../core/errors.ts';
 import { isUnavailable } from '../../tasks/broker/broker-errors.ts';
 import { CommandError } from '../command-error.ts';
-import { EXIT_CODES, printError, type Terminal } from '../terminal/terminal.ts';
+import { EXIT_CODES, printError, unlessAborted, type Terminal } from '../terminal/terminal.ts';
 import { count, printable, table, toJson, type Columns } from '../terminal/text.ts';
 import { addConnectionOptions } from './connect.ts';
 import { connectionOf, type Connection, type ConnectionOptions, type Environment } from './connection.ts';
 import type { Access } from './folder.ts';
+import { showDetails, type Detail } from './show.ts';
 import { HttpStatusError, Unreachable } from './target/http-api.ts';
 import { NotActive, type TasksTarget } from './target/tasks-target.ts';
 
@@ -94,14 +95,9 @@ export async function withTarget<Options>(
     await printError(terminal, message);
   };
   const connecting = connect(connectionOf(options as ConnectionOptions, environment), signal, access);
-  const aborted = new Promise<never>((_, reject) => {
-    signal.addEventListener('abort', () => {
-      reject(signal.reason as Error);
-    });
-  });
   try {
     signal.throwIfAborted();
-    await Promise.race([connecting.then(run), aborted]);
+    await unlessAborted(signal, connecting.then(run));
   } finally {
     await connecting.then(
       (target) => target.close(),
@@ -118,6 +114,11 @@ function allOptions(command: Command): Record<string, unknown> {
 
 export function tableOf<T>({ terminal }: Surroundings, columns: Columns<T>, items: readonly T[]): string {
   return table(columns, items, terminal.out.width);
+}
+
+/** Returns a line for each detail, with the names in bold. */
+export function detailsOf({ terminal }: Surroundings, details: readonly Detail[]): string[] {
+  return showDetails(details, (name) => terminal.out.paint('bold', name));
 }
 
 interface Outcome<R> {

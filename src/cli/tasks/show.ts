@@ -1,4 +1,4 @@
-import { utcDay } from '../../core/units.ts';
+import { SECOND_MS, utcDay } from '../../core/units.ts';
 import type { Content, QueueView, ServerView, TaskView } from '../../tasks/http/asynqmon-json.ts';
 import type { DailyStats } from '../../tasks/inspector-info.ts';
 import { formatGoDuration } from '../../tasks/go-text.ts';
@@ -12,8 +12,6 @@ import { formatBytes, formatCount, harmless, printable, toJson, type Columns } f
 const CELL_LENGTH = 60;
 
 // Times.
-
-const SECOND_MS = 1_000;
 
 /** From large to small, in seconds. */
 const UNITS: readonly (readonly [letter: string, seconds: number])[] = [

@@ -1,10 +1,14 @@
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import type { LimitsJson, RateJson, SessionJson } from '../dashboard-json.ts';
+import type { QueueLimits } from '../../tasks/broker/broker-types.ts';
+import type { SessionJson } from '../dashboard-json.ts';
 import { path, write } from './api.ts';
 import { ask, perform } from './dialog.tsx';
 import { count, duration } from './format.ts';
 import { Card, Fact } from './parts.tsx';
+
+/** Of a queue, or of each key in it. */
+type Limits = Omit<QueueLimits, 'perKey'>;
 
 /** The fields of the form, as they are typed; empty means no limit. */
 interface Draft {
@@ -16,7 +20,7 @@ interface Draft {
 
 const NO_DRAFT: Draft = { concurrency: '', tasks: '', perS: '1', burst: '' };
 
-function draftOf(limits: { readonly concurrency?: number; readonly rate?: RateJson } | undefined): Draft {
+function draftOf(limits: Limits | undefined): Draft {
   const rate = limits?.rate;
   return {
     concurrency: limits?.concurrency === undefined ? '' : String(limits.concurrency),
@@ -27,7 +31,7 @@ function draftOf(limits: { readonly concurrency?: number; readonly rate?: RateJs
 }
 
 /** The handler checks the values, and its message is shown. */
-function limitsOf(draft: Draft): { concurrency?: number; rate?: RateJson } {
+function limitsOf(draft: Draft): Limits {
   const { concurrency, tasks, perS, burst } = draft;
   return {
     ...(concurrency === '' ? {} : { concurrency: Number(concurrency) }),
@@ -46,7 +50,7 @@ function limitsOf(draft: Draft): { concurrency?: number; rate?: RateJson } {
 /** The limits of a queue, and of each key in it; a form for sessions that may change them. */
 export function LimitsEditor(props: {
   readonly queue: string;
-  readonly limits: LimitsJson | undefined;
+  readonly limits: QueueLimits | undefined;
   readonly session: SessionJson;
   readonly onChanged: () => void;
 }): JSX.Element {
@@ -63,7 +67,7 @@ export function LimitsEditor(props: {
   const save = async (): Promise<string> => {
     const keyLimits = limitsOf(perKey);
     const hasKeyLimits = Object.keys(keyLimits).length > 0;
-    const body: LimitsJson = { ...limitsOf(all), ...(hasKeyLimits ? { perKey: keyLimits } : {}) };
+    const body: QueueLimits = { ...limitsOf(all), ...(hasKeyLimits ? { perKey: keyLimits } : {}) };
     const isEmpty = Object.keys(body).length === 0;
     await (isEmpty ? write('DELETE', limitsPath(queue)) : write('PUT', limitsPath(queue), body));
     onChanged();
@@ -123,7 +127,7 @@ function askRemove(queue: string, onChanged: () => void): void {
   });
 }
 
-function limitText(limits: { readonly concurrency?: number; readonly rate?: RateJson } | undefined): string {
+function limitText(limits: Limits | undefined): string {
   const rate = limits?.rate;
   const parts = [
     limits?.concurrency === undefined ? '' : `at most ${count(limits.concurrency)} at a time`,

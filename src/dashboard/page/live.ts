@@ -149,10 +149,6 @@ export function onLive(listener: (state: LiveState) => void): () => void {
   return () => listeners.delete(listener);
 }
 
-export function liveState(): LiveState {
-  return state;
-}
-
 /** Renders the component again at every event. */
 export function useLive(): LiveState {
   const [current, setCurrent] = useState(state);

@@ -13,7 +13,7 @@ import {
 } from '../inspector-info.ts';
 import type { TaskInfo } from '../task-info.ts';
 import { retainedUntilMs } from '../task-message.ts';
-import type { TaskState } from '../task-state.ts';
+import type { TaskChange, TaskState } from '../task-state.ts';
 
 /*
  * Infos in the JSON of asynqmon's REST interface: `tasksHandler` writes it, and the command reads it back. The JSON has less than
@@ -129,7 +129,7 @@ function runnableOf({ pending, held, paused }: QueueInfo): number {
   return paused ? 0 : Math.max(0, pending - held.concurrency - held.rate);
 }
 
-export interface KeyJson extends Pick<KeyStats, 'key' | 'pending' | 'active'> {
+interface KeyJson extends Pick<KeyStats, 'key' | 'pending' | 'active'> {
   readonly held_by: KeyStats['heldBy'] | null;
   readonly again_in_msec: number | null;
 }
@@ -269,6 +269,35 @@ function secondsToKeep(info: TaskInfo, { nowMs }: Presenter): number {
   return Math.max(0, Math.floor((retainedUntilMs(info, completedAt.getTime()) - nowMs) / 1_000));
 }
 
+// Changes of tasks.
+
+/** The changes of the tasks of a state that the API offers; a broker allows more, see `TASK_CHANGES`. Active tasks are cancelled instead. */
+export const OFFERED_CHANGES: Readonly<Record<Exclude<TaskState, 'active'>, readonly TaskChange[]>> = {
+  pending: ['delete', 'archive'],
+  scheduled: ['delete', 'run', 'archive'],
+  retry: ['delete', 'run', 'archive'],
+  archived: ['delete', 'run'],
+  completed: ['delete'],
+  aggregating: ['delete', 'run', 'archive'],
+};
+
+/** States whose tasks can be changed. */
+export const CHANGEABLE_STATES = Object.keys(OFFERED_CHANGES) as readonly (keyof typeof OFFERED_CHANGES)[];
+
+/** Returns the states in whose lists a change is offered. */
+export function statesOffering(change: TaskChange): readonly TaskState[] {
+  return CHANGEABLE_STATES.filter((state) => OFFERED_CHANGES[state].includes(change));
+}
+
+/** Names of results: the number of tasks that were changed, and the ids of a batch. */
+export const CHANGE_RESULTS: Readonly<
+  Record<TaskChange, readonly [all: string, done: string, failed: string]>
+> = {
+  delete: ['deleted', 'deleted_ids', 'failed_ids'],
+  run: ['scheduled', 'pending_ids', 'error_ids'],
+  archive: ['archived', 'archived_ids', 'error_ids'],
+};
+
 // Servers and schedulers.
 
 export interface ServerJson extends Pick<ServerInfo, 'id' | 'host' | 'pid' | 'concurrency' | 'status'> {
@@ -317,7 +346,7 @@ export function serverFromJson(json: ServerJson): ServerView {
   };
 }
 
-export interface EntryJson extends Pick<SchedulerEntryInfo, 'id' | 'spec'> {
+interface EntryJson extends Pick<SchedulerEntryInfo, 'id' | 'spec'> {
   readonly task_type: string;
   readonly task_payload: string;
   readonly options: readonly string[] | null;
@@ -344,7 +373,7 @@ export function entryFromJson(json: EntryJson): EntryView {
   };
 }
 
-export interface EventJson {
+interface EventJson {
   readonly task_id: string;
   readonly enqueued_at: string;
 }

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { MAX_PAGE_SIZE } from '../inspector-options.ts';
+import { MAX_PAGE_SIZE, type ListOptions } from '../inspector-options.ts';
 import type { Inspector } from '../inspector.ts';
 import type { Presenter } from './asynqmon-json.ts';
 import { HttpError } from './http-error.ts';
@@ -67,19 +67,8 @@ export class Call implements Presenter {
   }
 
   /** The page of a list that the query selects. */
-  get page(): { readonly page: number; readonly pageSize: number } {
-    const pageSize = this.positive('size', DEFAULT_PAGE_SIZE);
-    if (pageSize > MAX_PAGE_SIZE) throw new HttpError(400, `size must be at most ${MAX_PAGE_SIZE}`);
-    return { page: this.positive('page', 1), pageSize };
-  }
-
-  /** Returns a number of the query. @throws HttpError 400 - it is not an integer, or below 1. */
-  positive(name: string, otherwise: number): number {
-    const text = this.query.get(name);
-    if (text === null || text === '') return otherwise;
-    const value = /^\d{1,15}$/.test(text) ? Number(text) : 0;
-    if (value < 1) throw new HttpError(400, `${name} must be a whole number of at least 1`);
-    return value;
+  get page(): Required<ListOptions> {
+    return pageIn(this.query, DEFAULT_PAGE_SIZE);
   }
 
   /** Reports an error in a part of the response to the operator. */
@@ -111,6 +100,25 @@ export class Call implements Presenter {
     requireJsonType(this.#request, true);
     return requireFields(await readJson(this.#request, this.#api.maxBodyBytes), names);
   }
+}
+
+/** Returns the page of a list that a query selects. @throws HttpError 400 - the page or its size is invalid. */
+export function pageIn(query: URLSearchParams, defaultSize: number): Required<ListOptions> {
+  const pageSize = positiveIn(query, 'size', defaultSize);
+  if (pageSize > MAX_PAGE_SIZE) throw new HttpError(400, `size must be at most ${MAX_PAGE_SIZE}`);
+  return { page: positiveIn(query, 'page', 1), pageSize };
+}
+
+/** Ten digits: seconds until the year 2286, and a page whose last entry has a number that is a safe integer. */
+const POSITIVE = /^\d{1,10}$/;
+
+/** Returns a number of a query. @throws HttpError 400 - it is not an integer, below 1, or too long. */
+export function positiveIn(query: URLSearchParams, name: string, otherwise: number): number {
+  const text = query.get(name) ?? '';
+  if (text === '') return otherwise;
+  const value = POSITIVE.test(text) ? Number(text) : 0;
+  if (value < 1) throw new HttpError(400, `${name} must be a whole number of at least 1`);
+  return value;
 }
 
 /** @throws HttpError 400 - it is not an object, or has other fields than these. */

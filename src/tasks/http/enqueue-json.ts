@@ -14,7 +14,7 @@ import { randomId } from '../random-id.ts';
 import type { TaskInfo } from '../task-info.ts';
 import { mergeTaskOptions, NO_TASK_OPTIONS, TASK_OPTIONS, type TaskOptions } from '../task-options.ts';
 import type { EnqueueRequest } from '../task-sender.ts';
-import type { StoredTask } from '../task-message.ts';
+import { fieldsIn, STORED_FIELDS, type StoredTask } from '../task-message.ts';
 import { isTaskState } from '../task-state.ts';
 import { Task } from '../task.ts';
 
@@ -50,7 +50,7 @@ interface ErrorJson {
 
 // Tasks.
 
-interface TaskJson {
+interface NewTaskJson {
   readonly type: string;
   /** Text, or base64 if the encoding is that; absent if the task has no payload. */
   readonly payload?: string | undefined;
@@ -63,10 +63,10 @@ const TASK_FIELDS = {
   payload: [requireString, undefined],
   payloadEncoding: [requireEncoding, 'utf8'],
   options: [requireObject, NO_TASK_OPTIONS],
-} satisfies OptionTable<TaskJson>;
+} satisfies OptionTable<NewTaskJson>;
 
 /** Gives the task an id if it has none: a request may be repeated. */
-export function taskToJson({ task, options }: EnqueueRequest): TaskJson {
+export function newTaskToJson({ task, options }: EnqueueRequest): NewTaskJson {
   const merged = mergeTaskOptions(task.options, options);
   const json: Record<string, unknown> = { taskId: randomId() };
   for (const [name, [, , { kind }]] of Object.entries(TASK_OPTIONS)) {
@@ -77,9 +77,9 @@ export function taskToJson({ task, options }: EnqueueRequest): TaskJson {
 }
 
 /** @throws TypeError or RangeError - it is not a task, or an option is not valid. */
-export function taskFromJson(json: unknown): Task {
+export function newTaskFromJson(json: unknown): Task {
   checkOptions('POST /api/tasks', json, TASK_FIELDS, 'task');
-  const { type, payload, payloadEncoding = 'utf8', options } = json as TaskJson;
+  const { type, payload, payloadEncoding = 'utf8', options } = json as NewTaskJson;
   return new Task(type, payload === undefined ? undefined : bytesOf(payload, payloadEncoding), options);
 }
 
@@ -108,25 +108,20 @@ export function infoToJson(info: TaskInfo): InfoJson {
   return Object.assign({}, info, { payload: undefined, result: undefined, progress: undefined });
 }
 
-const TEXTS = ['id', 'queue', 'type', 'lastError', 'key'] as const;
-const NUMBERS = ['maxRetry', 'retried', 'timeoutMs', 'retentionMs'] as const;
-
 /** @throws TypeError - it is not the JSON of a task. */
 export function recordFromJson(json: unknown, payload: Uint8Array): TaskRecord {
   requireObject('task', json);
   const info = json as InfoJson;
-  for (const name of TEXTS) requireString(`task.${name}`, info[name]);
-  for (const name of NUMBERS) {
-    if (!Number.isFinite(info[name])) throw wrongType(`task.${name}`, 'a number', info[name]);
-  }
+  const stored = fieldsIn(STORED_FIELDS, info, (name, type) =>
+    wrongType(`task.${name}`, `a ${type}`, info[name as keyof InfoJson]),
+  );
   if (!isTaskState(info.state)) throw wrongValue('task.state', 'a state', info.state);
   requireObject('task.headers', info.headers);
   requireBoolean('task.isOrphaned', info.isOrphaned);
-  const { id, queue, type, maxRetry, retried, lastError, timeoutMs, retentionMs, headers, key } = info;
-  const { state, isOrphaned } = info;
+  const { headers, state, isOrphaned } = info;
   return {
     message: {
-      ...{ id, queue, type, payload, maxRetry, retried, lastError, timeoutMs, retentionMs, headers, key },
+      ...{ ...stored, payload, headers },
       lastFailedAtMs: timeOf(info.lastFailedAt),
       deadlineMs: timeOf(info.deadline),
       completedAtMs: timeOf(info.completedAt),

@@ -10,7 +10,7 @@ import {
   ENQUEUE_PATH,
   infoToJson,
   isSent,
-  taskFromJson,
+  newTaskFromJson,
   type EnqueueBody,
   type OutcomeJson,
 } from './enqueue-json.ts';
@@ -64,7 +64,7 @@ async function enqueue(
   call: Call,
   isRetry: boolean,
 ): Promise<Outcomes> {
-  const read = await settleEach(json, taskFromJson);
+  const read = await settleEach(json, newTaskFromJson);
   const tasks = read.filter((one) => one.status === 'fulfilled').map((one) => one.value);
   const enqueued = await enqueueValid(client, tasks);
   let nth = 0;

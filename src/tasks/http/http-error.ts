@@ -30,7 +30,7 @@ export async function ofApplication<T>(
 }
 
 /** Values that Node accepts for a header: Latin-1 without control characters. */
-const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+export const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /** Returns the error for a result of `authorize` that is a challenge; undefined if it is none. */
 export function unauthorized(verdict: unknown): HttpError | undefined {

@@ -8,8 +8,16 @@ import { randomId } from '../random-id.ts';
 import type { TaskOptions } from '../task-options.ts';
 import type { EnqueueRequest, TaskSender } from '../task-sender.ts';
 import type { Task } from '../task.ts';
-import { ENQUEUE_PATH, errorFromJson, recordFromJson, taskToJson, type OutcomeJson } from './enqueue-json.ts';
-import { apiAt, credentialsOf, firstLine, reasonOf, requireHttpUrl } from './http-url.ts';
+import {
+  ENQUEUE_PATH,
+  errorFromJson,
+  recordFromJson,
+  newTaskToJson,
+  type OutcomeJson,
+} from './enqueue-json.ts';
+import { fetchText, firstLine, type TextResponse } from './fetch-text.ts';
+import { HEADER_VALUE } from './http-error.ts';
+import { apiAt, credentialsOf, requireHttpUrl } from './http-url.ts';
 
 /** Headers of requests: `{ authorization: 'Bearer …' }`. */
 export type RequestHeaders = Readonly<Record<string, string>>;
@@ -53,16 +61,10 @@ const OPTIONS = {
   clock: [requireClock, systemClock],
 } satisfies OptionTable<HttpClientOptions>;
 
-/** The response to an attempt, or why there is none. */
-type Attempt =
-  | { readonly status: number; readonly text: string }
-  | { readonly status: undefined; readonly text: string; readonly cause: unknown };
-
 /** Statuses of a server or a proxy that may be able to serve the request soon. */
 const TRY_AGAIN: readonly (number | undefined)[] = [undefined, 502, 503, 504];
 
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i;
-const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /**
  * Enqueues tasks over HTTP. An attempt whose answer is lost may have enqueued its tasks, so every task has an id and every request too: see
@@ -103,7 +105,7 @@ export class HttpSender implements TaskSender {
     op: string,
   ): Promise<readonly PromiseSettledResult<TaskRecord>[]> {
     try {
-      const { last, isRetry } = await this.#send(requests.map(taskToJson));
+      const { last, isRetry } = await this.#send(requests.map(newTaskToJson));
       if (last.status !== 200) throw this.#failure(last, isRetry, op);
       return this.#outcomesOf(last.text, requests, op);
     } catch (reason) {
@@ -111,7 +113,7 @@ export class HttpSender implements TaskSender {
     }
   }
 
-  async #send(tasks: readonly object[]): Promise<{ readonly last: Attempt; readonly isRetry: boolean }> {
+  async #send(tasks: readonly object[]): Promise<{ readonly last: TextResponse; readonly isRetry: boolean }> {
     const requestId = randomId();
     const backOff = new BackOff();
     for (let retries = 0; ; retries++) {
@@ -122,7 +124,7 @@ export class HttpSender implements TaskSender {
     }
   }
 
-  async #attempt(body: string): Promise<Attempt> {
+  async #attempt(body: string): Promise<TextResponse> {
     const { clock, timeoutMs, signal } = this.#options;
     const headers = await this.#headers();
     signal?.throwIfAborted();
@@ -130,24 +132,13 @@ export class HttpSender implements TaskSender {
     const abort = (): void => {
       controller.abort();
     };
-    const timeout = clock.setTimeout(abort, timeoutMs);
+    const url = `${this.#api.root}${ENQUEUE_PATH}`;
     this.#track(abort);
     try {
-      const response = await fetch(`${this.#api.root}${ENQUEUE_PATH}`, {
-        ...{ method: 'POST', headers, body, signal: controller.signal },
-        redirect: 'manual', // it would take the credentials to another server
-      });
-      return { status: response.status, text: await response.text() };
-    } catch (cause) {
-      signal?.throwIfAborted();
-      const isLate = controller.signal.aborted;
-      return {
-        status: undefined,
-        text: isLate ? `no response within ${timeoutMs} ms` : reasonOf(cause),
-        cause,
-      };
+      const response = await fetchText(url, { method: 'POST', headers, body }, controller, timeoutMs, clock);
+      if (response.status === undefined) signal?.throwIfAborted();
+      return response;
     } finally {
-      timeout.cancel();
       this.#untrack(abort);
     }
   }
@@ -211,10 +202,10 @@ export class HttpSender implements TaskSender {
   }
 
   /** A retry that is refused says nothing of the attempts before it. */
-  #failure(attempt: Attempt, isRetry: boolean, op: string): EscapementError {
-    const { status, text } = attempt;
+  #failure(response: TextResponse, isRetry: boolean, op: string): EscapementError {
+    const { status, text } = response;
     if (status === undefined) {
-      const { cause } = attempt;
+      const { cause } = response;
       return new EscapementError('ERR_BROKER_UNAVAILABLE', `cannot reach ${this.#api.name}: ${text}`, {
         op,
         cause,

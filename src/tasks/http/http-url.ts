@@ -1,4 +1,5 @@
 import { wrongValue } from '../../core/errors.ts';
+import { withoutCredentials } from '../without-credentials.ts';
 
 /* URLs of HTTP servers: of the tasks API, and of Prometheus. Users may put credentials into them. */
 
@@ -20,10 +21,6 @@ function isHttpUrl(value: unknown): boolean {
   }
 }
 
-function withoutCredentials(url: unknown): string {
-  return String(url).replace(/^([^/]*:\/\/)?.*@/su, '$1***@');
-}
-
 /** Returns the headers for the credentials in a URL: `fetch` rejects a URL that has them. */
 export function credentialsOf({ username, password }: URL): Record<string, string> {
   if (username === '' && password === '') return {};
@@ -43,24 +40,4 @@ function withoutTrailingSlashes(path: string): string {
   let end = path.length;
   while (path[end - 1] === '/') end--;
   return path.slice(0, end);
-}
-
-/** Maximum number of characters of a response in a message. */
-const SHOWN_CHARACTERS = 200;
-
-/** Returns the first line of a response, for a message; empty for a page of HTML. */
-export function firstLine(text: string): string {
-  const [line = ''] = text.trimStart().split('\n');
-  return line.startsWith('<') ? '' : line.trim().slice(0, SHOWN_CHARACTERS);
-}
-
-/** Returns why a `fetch` has failed: its error has the reason in its cause. */
-export function reasonOf(error: unknown): string {
-  return messageOf((error as { cause?: unknown }).cause ?? error);
-}
-
-/** Returns the message of an error, or its code: the error of several attempts has no message. */
-export function messageOf(error: unknown): string {
-  const { message = '', code = '' } = error as { message?: string; code?: string };
-  return message === '' ? code : message;
 }

@@ -1,4 +1,4 @@
-import type { Action, Call } from './call.ts';
+import { positiveIn, type Action, type Call } from './call.ts';
 import { HttpError } from './http-error.ts';
 import { credentialsOf } from './http-url.ts';
 import type { Route } from './route-table.ts';
@@ -39,8 +39,8 @@ export function prometheusRoutes(prometheusUrl: URL): readonly Route<Action>[] {
 }
 
 async function getMetrics(call: Call, prometheusUrl: URL): Promise<object> {
-  const durationSeconds = call.positive('duration', DEFAULT_DURATION_SECONDS);
-  const endSeconds = call.positive('endtime', Math.floor(call.nowMs / 1_000));
+  const durationSeconds = positiveIn(call.query, 'duration', DEFAULT_DURATION_SECONDS);
+  const endSeconds = positiveIn(call.query, 'endtime', Math.floor(call.nowMs / 1_000));
   const range = {
     start: String(endSeconds - durationSeconds),
     end: String(endSeconds),

@@ -15,7 +15,7 @@ const SHOWN_CHARACTERS = 100;
 const HOST = /^(\[[0-9a-f:.]+\]|[^\s/:?#@\\[\]%]+)(?::\d{1,5})?$/i;
 
 /** What the checks read of a request. */
-export type RequestHead = Pick<IncomingMessage, 'headers' | 'url'>;
+type RequestHead = Pick<IncomingMessage, 'headers' | 'url'>;
 
 const ORIGIN = /^(https?):\/\/([^/]+)$/i;
 

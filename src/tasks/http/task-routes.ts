@@ -6,32 +6,23 @@ import type { WorkerInfo } from '../inspector-info.ts';
 import { MAX_PAGE_SIZE } from '../inspector-options.ts';
 import type { Inspector } from '../inspector.ts';
 import type { TaskChange, TaskState } from '../task-state.ts';
-import { groupToJson, listedTaskToJson, queueToJson, taskToJson } from './asynqmon-json.ts';
+import {
+  CHANGE_RESULTS,
+  CHANGEABLE_STATES,
+  groupToJson,
+  listedTaskToJson,
+  OFFERED_CHANGES,
+  queueToJson,
+  taskToJson,
+} from './asynqmon-json.ts';
 import type { Action, Call } from './call.ts';
 import type { Route } from './route-table.ts';
 
-/** The changes of the tasks of a state that asynqmon's API has; it cancels active tasks instead. */
-const CHANGES: Readonly<Record<Exclude<TaskState, 'active'>, readonly TaskChange[]>> = {
-  pending: ['delete', 'archive'],
-  scheduled: ['delete', 'run', 'archive'],
-  retry: ['delete', 'run', 'archive'],
-  archived: ['delete', 'run'],
-  completed: ['delete'],
-  aggregating: ['delete', 'run', 'archive'],
-};
-
-/** asynqmon's names of results: the number of tasks that were changed, and the ids of a batch. */
-const RESULTS: Readonly<Record<TaskChange, readonly [all: string, done: string, failed: string]>> = {
-  delete: ['deleted', 'deleted_ids', 'failed_ids'],
-  run: ['scheduled', 'pending_ids', 'error_ids'],
-  archive: ['archived', 'archived_ids', 'error_ids'],
-};
-
 export const taskRoutes: readonly Route<Action>[] = [
   { method: 'GET', pattern: '/queues/{queue}/tasks/{task}', action: getTask },
-  ...(Object.keys(CHANGES) as (keyof typeof CHANGES)[]).flatMap((state): Route<Action>[] => [
+  ...CHANGEABLE_STATES.flatMap((state): Route<Action>[] => [
     { method: 'GET', pattern: pathOf(state), action: (call) => listTasks(call, state) },
-    ...CHANGES[state].flatMap((change) => changeRoutes(state, change)),
+    ...OFFERED_CHANGES[state].flatMap((change) => changeRoutes(state, change)),
   ]),
   { method: 'GET', pattern: pathOf('active'), action: listActiveTasks },
   { method: 'POST', pattern: `${pathOf('active')}/{task}:cancel`, action: cancelTask },
@@ -60,7 +51,7 @@ async function listTasks(call: Call, state: TaskState): Promise<object> {
 /** The routes that change one task, all tasks of a state, and those of a batch. */
 function changeRoutes(state: TaskState, change: TaskChange): readonly Route<Action>[] {
   const path = pathOf(state);
-  const [changedAll, done, failed] = RESULTS[change];
+  const [changedAll, done, failed] = CHANGE_RESULTS[change];
   const isDelete = change === 'delete';
   return [
     {
@@ -105,8 +96,8 @@ async function workersOf(inspector: Inspector, queue: string): Promise<ReadonlyM
   return new Map(workers.filter((worker) => worker.queue === queue).map((worker) => [worker.taskId, worker]));
 }
 
-async function cancelTask({ inspector, queue, task }: Call): Promise<void> {
-  await cancel(inspector, queue, task);
+function cancelTask({ inspector, queue, task }: Call): Promise<void> {
+  return requestCancel(inspector, queue, task);
 }
 
 async function cancelAll({ inspector, queue }: Call): Promise<void> {
@@ -121,12 +112,16 @@ async function cancelAll({ inspector, queue }: Call): Promise<void> {
 
 async function batchCancel(call: Call): Promise<object> {
   const { inspector, queue } = call;
-  const { done, failed } = await doEach(await call.taskIds(), (id) => cancel(inspector, queue, id));
+  const { done, failed } = await doEach(await call.taskIds(), (id) => requestCancel(inspector, queue, id));
   return { canceled_ids: done, error_ids: failed };
 }
 
-/** Requests an active task to stop and does not wait for an answer, as asynqmon. */
-async function cancel(inspector: Inspector, queue: string, id: string): Promise<void> {
+/**
+ * Requests an active task to stop and does not wait for an answer, as asynqmon.
+ *
+ * @throws EscapementError `ERR_TASK_STATE` - it is not active.
+ */
+export async function requestCancel(inspector: Inspector, queue: string, id: string): Promise<void> {
   const { state } = await inspector.getTaskInfo(queue, id);
   if (state !== 'active')
     throw new EscapementError('ERR_TASK_STATE', `task '${id}' is not active, but ${state}`);

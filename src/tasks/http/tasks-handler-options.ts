@@ -107,7 +107,7 @@ export function resolveHandlerOptions(options: TasksHandlerOptions): ResolvedTas
     rootPath: rootPath.replace(/\/$/, ''),
     allowedHosts: normalizeHosts(allowedHosts),
     prometheusUrl: prometheusUrl === undefined ? undefined : new URL(prometheusUrl),
-    onError: guarded(onError),
+    onError: neverThrowing(onError),
   };
 }
 
@@ -117,7 +117,7 @@ export function requireRootPath(argument: string, value: unknown): void {
 }
 
 /** Returns a function that calls `onError` and never throws. */
-export function guarded<R>(
+export function neverThrowing<R>(
   onError: (error: unknown, request: R) => unknown,
 ): (error: unknown, request: R) => void {
   return (error, request) => {

@@ -1,7 +1,15 @@
+import { getEventListeners, once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { connectionOf, type ConnectionOptions } from '../../../src/cli/tasks/connection.ts';
+import { connectRedis } from '../../../src/cli/tasks/connect.ts';
+import {
+  connectionOf,
+  type ConnectionOptions,
+  type RedisConnection,
+} from '../../../src/cli/tasks/connection.ts';
+import { Unreachable } from '../../../src/cli/tasks/target/http-api.ts';
 import { newTask } from '../../conformance/broker/support.ts';
 import { freshDatabase } from '../../redis/redis-case.ts';
 import { openTarget, tasksCommand } from './support/tasks-command.ts';
@@ -109,6 +117,36 @@ describe('connectionOf', () => {
   ])('the options %j are rejected without a secret in the message', (options, message) => {
     expect(() => connectionOf(options, {})).toThrow(message);
     expect(() => connectionOf(options, {})).not.toThrow(/secret/);
+  });
+});
+
+describe('connectRedis', () => {
+  const connection = (url: string): RedisConnection => connectionOf({ uri: url }, {}) as RedisConnection;
+
+  it('a connection leaves no listener on the signal, whether Redis responds or not', async () => {
+    const { signal } = new AbortController();
+    const database = await freshDatabase();
+    const broker = await connectRedis(connection(database.url), signal);
+    onTestFinished(async () => {
+      await broker.close();
+      await database.dispose();
+    });
+    await expect(connectRedis(connection('redis://127.0.0.1:1'), signal)).rejects.toThrow(Unreachable);
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+  });
+
+  it('a connection that is being made rejects with the reason of the signal', async () => {
+    const server = createServer().listen(0, '127.0.0.1'); // accepts, and never answers
+    await once(server, 'listening');
+    const controller = new AbortController();
+    server.once('connection', (socket) => {
+      onTestFinished(() => void socket.destroy());
+      controller.abort(new Error('interrupted'));
+    });
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const connecting = connectRedis(connection(`redis://127.0.0.1:${port}`), controller.signal);
+    await expect(connecting).rejects.toThrow('interrupted');
   });
 });
 

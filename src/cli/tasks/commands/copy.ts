@@ -1,4 +1,4 @@
-import { readdir, stat } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { LOG_NAME } from '../../../tasks/broker/embedded/durable-store.ts';
 import { EmbeddedBroker } from '../../../tasks/broker/embedded/embedded-broker.ts';
@@ -6,6 +6,7 @@ import type { Broker } from '../../../tasks/broker/broker.ts';
 import { copyTasks } from '../../../tasks/copy-tasks.ts';
 import { CommandError } from '../../command-error.ts';
 import { endWith } from '../../diskqueue/queues-in.ts';
+import { statIfThere } from '../../files.ts';
 import { ProgressBar } from '../../terminal/progress-bar.ts';
 import { EXIT_CODES, printError } from '../../terminal/terminal.ts';
 import { count, formatCount, printable } from '../../terminal/text.ts';
@@ -105,7 +106,7 @@ const DUMP = '.jsonl';
 
 async function openSource(word: string, call: Call<CopyOptions>, onDamage: () => void): Promise<Place> {
   if (isUri(word)) return openRedis(word, call);
-  const found = await statOf(word);
+  const found = await statIfThere(word);
   if (found === undefined) throw new CommandError(`${word}: no such file or folder`);
   if (!found.isDirectory()) return dump(word);
   const broker = await openFolder(word, 'read', onDamage);
@@ -118,7 +119,7 @@ async function openSource(word: string, call: Call<CopyOptions>, onDamage: () =>
 
 async function openTarget(word: string, call: Call<CopyOptions>): Promise<Place> {
   if (isUri(word)) return openRedis(word, call);
-  const found = await statOf(word);
+  const found = await statIfThere(word);
   if (found?.isDirectory() === false || (found === undefined && word.endsWith(DUMP))) return dump(word);
   if (found !== undefined) {
     await requireIdle(word);
@@ -145,13 +146,4 @@ async function openRedis(uri: string, { options, environment, terminal }: Call<C
 
 function isUri(word: string): boolean {
   return /^[a-z][a-z0-9+.-]+:\/\//i.test(word);
-}
-
-async function statOf(path: string): Promise<Awaited<ReturnType<typeof stat>> | undefined> {
-  try {
-    return await stat(path);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
-  }
 }

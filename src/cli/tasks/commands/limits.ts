@@ -5,8 +5,17 @@ import { limitsOf, type QueueLimits, type Rate } from '../../../tasks/queue-limi
 import { CommandError } from '../../command-error.ts';
 import { addOption, addPage, text, wholeNumber, type PageOptions } from '../../options.ts';
 import { formatCount, printable, type Columns } from '../../terminal/text.ts';
-import { calls, does, tableOf, withTarget, type Report, type Run, type Surroundings } from '../run.ts';
-import { infoJson, limitDetails, showDetails, showDuration } from '../show.ts';
+import {
+  calls,
+  detailsOf,
+  does,
+  tableOf,
+  withTarget,
+  type Report,
+  type Run,
+  type Surroundings,
+} from '../run.ts';
+import { infoJson, limitDetails, showDuration } from '../show.ts';
 
 const HELP = `
 Limits hold for all servers together, within a second, and runs in progress go
@@ -63,15 +72,12 @@ function rate(word: string): Rate {
   return { tasks: wholeNumber(1)(tasks), perMs };
 }
 
-async function showLimits({ target, words, terminal }: Run<LimitFlags>): Promise<Report> {
-  const [queue = ''] = words;
-  const limits = await target.limits(queue);
+async function showLimits(run: Run<LimitFlags>): Promise<Report> {
+  const [queue = ''] = run.words;
+  const limits = await run.target.limits(queue);
   return {
     json: () => ({ queue, limits: limits ?? null }),
-    lines: () =>
-      showDetails([['queue', printable(queue)], ...limitDetails(limits)], (name) =>
-        terminal.out.paint('bold', name),
-      ),
+    lines: () => detailsOf(run, [['queue', printable(queue)], ...limitDetails(limits)]),
   };
 }
 

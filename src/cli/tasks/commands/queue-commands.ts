@@ -6,6 +6,7 @@ import { formatCount, printable, type Columns } from '../../terminal/text.ts';
 import {
   changeEach,
   changes,
+  detailsOf,
   does,
   tableOf,
   withEach,
@@ -14,15 +15,7 @@ import {
   type Surroundings,
 } from '../run.ts';
 import { addLimits } from './limits.ts';
-import {
-  dayJson,
-  infoJson,
-  limitDetails,
-  queueColumns,
-  queueDetails,
-  showDetails,
-  showErrorRate,
-} from '../show.ts';
+import { dayJson, infoJson, limitDetails, queueColumns, queueDetails, showErrorRate } from '../show.ts';
 
 const DEFAULT_DAYS = 10;
 
@@ -71,7 +64,6 @@ async function listQueues(run: Run<unknown>): Promise<Report> {
 }
 
 async function inspectQueues(run: Run<unknown>): Promise<Report> {
-  const { out } = run.terminal;
   const { done, failed } = await withEach(run, 'queue', run.words, async (queue) => ({
     info: await run.target.getQueueInfo(queue),
     limits: await run.target.limits(queue),
@@ -84,9 +76,7 @@ async function inspectQueues(run: Run<unknown>): Promise<Report> {
     lines: () =>
       done.flatMap(({ value }, at) => [
         ...(at === 0 ? [] : ['']),
-        ...showDetails([...queueDetails(value.info), ...limitDetails(value.limits)], (name) =>
-          out.paint('bold', name),
-        ),
+        ...detailsOf(run, [...queueDetails(value.info), ...limitDetails(value.limits)]),
       ]),
   };
 }

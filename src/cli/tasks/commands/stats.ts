@@ -49,7 +49,7 @@ export function addStats(part: Command, surroundings: Surroundings): void {
 async function showStats(run: Run<unknown>): Promise<Report> {
   const queues = await run.target.queueInfos();
   const total = totalOf(queues);
-  const redis = await run.target.redisInfo();
+  const redis = await run.target.redisInfo?.();
   const { size, processed, failed } = total;
   return {
     json: () => ({

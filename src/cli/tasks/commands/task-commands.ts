@@ -1,6 +1,7 @@
 import { Option, type Command } from 'commander';
 import type { CancelOutcome } from '../../../tasks/broker/broker.ts';
-import type { TaskChange, TaskState } from '../../../tasks/task-state.ts';
+import { statesOffering } from '../../../tasks/http/asynqmon-json.ts';
+import type { TaskChange } from '../../../tasks/task-state.ts';
 import { CommandError } from '../../command-error.ts';
 import {
   addList,
@@ -16,6 +17,7 @@ import { count, printable } from '../../terminal/text.ts';
 import {
   changeEach,
   changes,
+  detailsOf,
   does,
   tableOf,
   withEach,
@@ -23,7 +25,7 @@ import {
   type Run,
   type Surroundings,
 } from '../run.ts';
-import { infoJson, showDetails, taskColumns, taskDetails } from '../show.ts';
+import { infoJson, taskColumns, taskDetails } from '../show.ts';
 import type { TaskList, TasksTarget } from '../target/tasks-target.ts';
 import { addEnqueue } from './enqueue.ts';
 
@@ -34,8 +36,6 @@ interface ChangeCommands {
   readonly aliases: readonly string[];
   readonly description: string;
   readonly descriptionOfAll: string;
-  /** States in which all tasks can be changed. */
-  readonly states: readonly TaskState[];
 }
 
 const CHANGES: readonly ChangeCommands[] = [
@@ -43,19 +43,16 @@ const CHANGES: readonly ChangeCommands[] = [
     ...{ change: 'archive', past: 'archived', aliases: [] },
     description: 'archive tasks: they do not run again',
     descriptionOfAll: 'archive all tasks in a state',
-    states: ['pending', 'scheduled', 'retry', 'aggregating'],
   },
   {
     ...{ change: 'delete', past: 'deleted', aliases: ['remove', 'rm'] },
     description: 'delete tasks',
     descriptionOfAll: 'delete all tasks in a state',
-    states: ['pending', 'scheduled', 'retry', 'archived', 'completed', 'aggregating'],
   },
   {
     ...{ change: 'run', past: 'pending', aliases: [] },
     description: 'make tasks pending',
     descriptionOfAll: 'make all tasks in a state pending',
-    states: ['scheduled', 'retry', 'archived', 'aggregating'],
   },
 ];
 
@@ -82,8 +79,8 @@ export function addTaskCommands(part: Command, surroundings: Surroundings): void
   addCancel(group, surroundings);
   for (const commands of CHANGES) addChange(group, commands, surroundings);
   addEnqueue(group, surroundings);
-  for (const { change, past, descriptionOfAll, states } of CHANGES) {
-    const all = addList(group.command(`${change}all`).description(descriptionOfAll), states);
+  for (const { change, past, descriptionOfAll } of CHANGES) {
+    const all = addList(group.command(`${change}all`).description(descriptionOfAll), statesOffering(change));
     changes<ListOptions>(all, surroundings, (run) => changeAll(run, change, past));
   }
 }
@@ -110,11 +107,10 @@ async function listTasks(run: Run<ListOptions & PageOptions & Hex>): Promise<Rep
 
 async function inspectTask(run: Run<{ queue: string; id: string } & Hex>): Promise<Report> {
   const { queue, id, hex } = run.options;
-  const { out } = run.terminal;
   const task = await run.target.getTaskInfo(queue, id);
   return {
     json: () => infoJson(task),
-    lines: () => showDetails(taskDetails(task, run.now(), hex), (name) => out.paint('bold', name)),
+    lines: () => detailsOf(run, taskDetails(task, run.now(), hex)),
   };
 }
 
@@ -140,7 +136,7 @@ function addCancel(group: Command, surroundings: Surroundings): void {
 async function cancelTasks(run: Run<CancelOptions>): Promise<Report> {
   const { queue, outcome } = run.options;
   const { done, failed } = await withEach(run, 'id', run.words, (id) =>
-    run.target.cancelTask({ id, queue, outcome }),
+    run.target.cancel({ id, queue, outcome }),
   );
   return {
     json: () => ({

@@ -1,5 +1,6 @@
 import { emitKeypressEvents, type Key } from 'node:readline';
 import { Option, type Command } from 'commander';
+import { CoalescedRun } from '../../../core/coalesced-run.ts';
 import { CommandError, describeError } from '../../command-error.ts';
 import { duration } from '../../options.ts';
 import type { Output } from '../../terminal/output.ts';
@@ -94,9 +95,8 @@ class Dash {
   #data: DashData = NO_DATA;
   #status: DashStatus;
   #next: NodeJS.Timeout | undefined;
-  /** Number of requests to read; a read that is not the latest is discarded. */
-  #requests = 0;
-  #isBusy = false;
+  /** Reads one at a time: keys may come faster than responses. */
+  readonly #reads = new CoalescedRun(() => this.#read());
   #isOver = false;
   #end: (error?: Error) => void = () => undefined;
 
@@ -127,7 +127,7 @@ class Dash {
       keyboard.setRawMode(true).on('keypress', this.#onKey).on('end', this.stop).resume();
       stream.on('resize', this.#onResize);
       terminal.signal.addEventListener('abort', abort, { once: true });
-      this.#requestRead();
+      this.#reads.trigger();
       await ended;
     } finally {
       this.#isOver = true;
@@ -161,29 +161,16 @@ class Dash {
     this.#data = { ...NO_DATA, queues: this.#data.queues };
     this.#status = { ...this.#status, isReading: true };
     this.#draw();
-    this.#requestRead();
-  }
-
-  /** Reads one at a time: keys may come faster than responses. */
-  #requestRead(): void {
-    this.#requests++;
-    if (this.#isBusy) return;
-    this.#isBusy = true;
-    void this.#read().finally(() => {
-      this.#isBusy = false;
-    });
+    this.#reads.trigger();
   }
 
   async #read(): Promise<void> {
-    while (!this.#isOver) {
-      const request = this.#requests;
-      clearTimeout(this.#next);
-      const outcome = await this.#attempt();
-      if (request === this.#requests) {
-        this.#take(outcome);
-        return;
-      } // else the user has selected other data
-    }
+    if (this.#isOver) return;
+    clearTimeout(this.#next);
+    const before = this.#state;
+    const outcome = await this.#attempt();
+    // If the user has selected other data meanwhile, they are read next.
+    if (showsSame(before, this.#state)) this.#take(outcome);
   }
 
   async #attempt(): Promise<DashData | string> {
@@ -205,7 +192,7 @@ class Dash {
     }
     this.#draw();
     this.#next = setTimeout(() => {
-      this.#requestRead();
+      this.#reads.trigger();
     }, this.#refreshMs);
   }
 

@@ -1,4 +1,5 @@
-import { apiAt, firstLine, reasonOf } from '../../../tasks/http/http-url.ts';
+import { fetchText, firstLine } from '../../../tasks/http/fetch-text.ts';
+import { apiAt } from '../../../tasks/http/http-url.ts';
 import { CommandError } from '../../command-error.ts';
 
 /** How long a response may take, in milliseconds; asynqmon's server has the same limit. */
@@ -68,41 +69,30 @@ export class HttpApi {
     }
   }
 
-  /** `AbortSignal.any` needs Node 20.3. */
   async #fetch(
     method: string,
     path: string,
     timeoutMs: number,
     body: unknown,
-  ): Promise<{ status: number; text: string }> {
+  ): Promise<{ readonly status: number; readonly text: string }> {
     this.signal.throwIfAborted();
+    const hasBody = body !== undefined;
+    const headers = {
+      accept: 'application/json',
+      ...(hasBody && { 'content-type': 'application/json' }),
+      ...this.headers,
+    };
+    const request = { method, headers, ...(hasBody && { body: JSON.stringify(body) }) };
     const controller = new AbortController();
     const abort = (): void => {
       controller.abort();
     };
-    const timeout = setTimeout(abort, timeoutMs);
     this.signal.addEventListener('abort', abort);
-    try {
-      const response = await fetch(`${this.#root}${path}`, {
-        method,
-        headers: {
-          accept: 'application/json',
-          ...(body !== undefined && { 'content-type': 'application/json' }),
-          ...this.headers,
-        },
-        ...(body !== undefined && { body: JSON.stringify(body) }),
-        signal: controller.signal,
-        redirect: 'manual', // it would take the token to another server
-      });
-      return { status: response.status, text: await response.text() };
-    } catch (error) {
-      this.signal.throwIfAborted();
-      const reason = controller.signal.aborted ? `no response within ${timeoutMs} ms` : reasonOf(error);
-      throw new Unreachable(`cannot reach ${this.name}: ${reason}`);
-    } finally {
-      clearTimeout(timeout);
-      this.signal.removeEventListener('abort', abort);
-    }
+    const response = await fetchText(`${this.#root}${path}`, request, controller, timeoutMs);
+    this.signal.removeEventListener('abort', abort);
+    if (response.status !== undefined) return response;
+    this.signal.throwIfAborted();
+    throw new Unreachable(`cannot reach ${this.name}: ${response.text}`);
   }
 
   #reason(text: string, status: number): string {

@@ -1,12 +1,14 @@
 import type { Defect, GroupInfo, KeyStats, TaskTarget } from '../../../tasks/broker/broker.ts';
 import { Client } from '../../../tasks/client.ts';
 import {
+  CHANGE_RESULTS,
   dayFromJson,
   entryFromJson,
   eventFromJson,
   keyFromJson,
   queueFromJson,
   serverFromJson,
+  statesOffering,
   taskFromJson,
   type DayJson,
   type EntryView,
@@ -29,21 +31,10 @@ import { NotActive, type Cancelling, type TasksTarget } from './tasks-target.ts'
 /** Number of days in `/queues/{queue}`; there are more in the statistics of all queues. */
 const SHORT_HISTORY_DAYS = 10;
 
-/** The field of a response that has the number of tasks that were changed. */
-const CHANGED: Readonly<Record<TaskChange, string>> = {
-  delete: 'deleted',
-  run: 'scheduled',
-  archive: 'archived',
-};
-
 /** The tasks of another process, over the HTTP API. */
 export class HttpTarget extends HttpApi implements TasksTarget {
   close(): Promise<void> {
     return Promise.resolve();
-  }
-
-  redisInfo(): Promise<undefined> {
-    return Promise.resolve(undefined);
   }
 
   async queueInfos(): Promise<readonly QueueView[]> {
@@ -80,7 +71,7 @@ export class HttpTarget extends HttpApi implements TasksTarget {
     else await this.request('POST', limitsPath(queue), { body: limits });
   }
 
-  keys(queue: string, page: ListOptions): Promise<readonly KeyStats[]> {
+  keys(queue: string, page?: ListOptions): Promise<readonly KeyStats[]> {
     return this.#list(`${queuePath(queue)}/keys${queryOf(page)}`, 'keys', keyFromJson);
   }
 
@@ -131,8 +122,7 @@ export class HttpTarget extends HttpApi implements TasksTarget {
     if (TASK_CHANGES[change].refused.includes(state)) {
       throw new CommandError(`task '${id}' is ${state} already`);
     }
-    if (state === 'completed' && change === 'run') throw notOverHttp('running a completed task again');
-    if (state === 'completed' && change === 'archive') throw notOverHttp('archiving a completed task');
+    if (!statesOffering(change).includes(state)) throw notOverHttp(`'${change}' of a ${state} task`);
     const path = `${listPath(queue, state, group)}/${segment(id)}`;
     if (change === 'delete') await this.request('DELETE', path);
     else await this.request('POST', `${path}:${change}`);
@@ -142,11 +132,11 @@ export class HttpTarget extends HttpApi implements TasksTarget {
   async #changeAll(list: string, change: TaskChange): Promise<number> {
     const method = change === 'delete' ? 'DELETE' : 'POST';
     const response = await this.request(method, `${list}:${change}_all`, { timeoutMs: MAX_TIMEOUT_MS });
-    return (response as Readonly<Record<string, number>>)[CHANGED[change]] ?? 0;
+    return (response as Readonly<Record<string, number>>)[CHANGE_RESULTS[change][0]] ?? 0;
   }
 
   /** The API needs the queue, and has no answer of the server. */
-  async cancelTask({ id, queue, outcome }: Cancelling): Promise<undefined> {
+  async cancel({ id, queue, outcome }: Cancelling): Promise<undefined> {
     if (outcome !== 'retry') throw notOverHttp(`cancelling with --outcome ${outcome}`);
     const queues = queue === undefined ? (await this.queueInfos()).map((info) => info.queue) : [queue];
     const running: string[] = [];
@@ -157,6 +147,10 @@ export class HttpTarget extends HttpApi implements TasksTarget {
     for (const name of running) {
       await this.request('POST', `${queuePath(name)}/active_tasks/${segment(id)}:cancel`);
     }
+  }
+
+  cancelTask(queue: string, id: string): Promise<void> {
+    return this.cancel({ id, queue, outcome: 'retry' });
   }
 
   repair(): Promise<readonly Defect[]> {
@@ -171,10 +165,7 @@ export class HttpTarget extends HttpApi implements TasksTarget {
     return this.#list('/scheduler_entries', 'entries', entryFromJson);
   }
 
-  listSchedulerEnqueueEvents(
-    entryId: string,
-    page: ListOptions = {},
-  ): Promise<readonly SchedulerEnqueueEvent[]> {
+  listSchedulerEnqueueEvents(entryId: string, page?: ListOptions): Promise<readonly SchedulerEnqueueEvent[]> {
     const path = `/scheduler_entries/${segment(entryId)}/enqueue_events${queryOf(page)}`;
     return this.#list(path, 'events', eventFromJson);
   }
@@ -213,7 +204,7 @@ function listPath(queue: string, state: TaskState, group = ''): string {
     : `${path}/${state}_tasks`;
 }
 
-function queryOf({ page = 1, pageSize = 30 }: ListOptions): string {
+function queryOf({ page = 1, pageSize = 30 }: ListOptions = {}): string {
   return `?page=${page}&size=${pageSize}`;
 }
 

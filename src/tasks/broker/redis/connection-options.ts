@@ -3,6 +3,8 @@ import type { Cluster, Redis } from 'ioredis';
 import { wrongValue } from '../../../core/errors.ts';
 import { integer, readOptions, type OptionTable } from '../../../core/options.ts';
 import { requireFunction, requireMethods, requireObject, requireString } from '../../../core/validate.ts';
+import { withoutCredentials } from '../../without-credentials.ts';
+import { REDIS_SCHEMES, splitRedisUrl, type RedisUrlParts } from './redis-url.ts';
 
 /** State of the connection to Redis. */
 export type RedisHealth = RedisReachable | RedisUnavailable;
@@ -154,25 +156,18 @@ type RedisAddress = RedisCredentials &
     | { readonly kind: 'cluster'; readonly isTls: boolean; readonly nodes: readonly RedisHost[] }
   );
 
-/** The parts of a URL before decoding. Node's own parser supports one host only. */
-interface UrlParts {
-  readonly scheme: string;
-  readonly userInfo: string | undefined;
-  readonly hosts: string;
-  readonly path: string;
+interface UrlParts extends Omit<RedisUrlParts, 'query'> {
   readonly query: URLSearchParams;
 }
-
-/** Hosts hold no `@` and a path begins with `/`, so that each part ends in one way only: a long URL costs O(n). */
-const PARTS = /^([a-z-]+):\/\/(?:([^/?#]*)@)?([^@/?#]*)(\/[^?#]*)?(?:\?([^#]*))?$/u;
 
 const SERVER_PORT = 6379;
 const SENTINEL_PORT = 26_379;
 const LAST_PORT = 65_535;
 
-const SCHEMES =
-  'a URL that begins with redis://, rediss://, redis-socket://, redis-sentinel://, rediss-sentinel://, ' +
-  'redis-cluster:// or rediss-cluster://';
+const SCHEMES = `a URL that begins with ${REDIS_SCHEMES.map((scheme) => `${scheme}://`).join(', ')}`.replace(
+  /, (?=[^,]*$)/,
+  ' or ',
+);
 
 /**
  * Parses a URL of Redis: those of asynq, with the same meaning, and those of clusters.
@@ -182,29 +177,15 @@ const SCHEMES =
 export function parseRedisUrl(argument: string, url: unknown): RedisAddress {
   requireString(argument, url);
   const fail: Fail = (requirement) => wrongValue(argument, requirement, withoutCredentials(url));
-  const parts = split(url, fail);
-  const read = ADDRESSES[parts.scheme.replace('rediss', 'redis')];
-  if (read === undefined || parts.scheme === 'rediss-socket') throw fail(SCHEMES);
+  const split = splitRedisUrl(url);
+  const read = ADDRESSES[split?.scheme.replace('rediss', 'redis') ?? ''];
+  if (split === undefined || read === undefined || !REDIS_SCHEMES.includes(split.scheme)) throw fail(SCHEMES);
+  const parts = { ...split, query: new URLSearchParams(split.query) };
   return { ...credentialsOf(parts, fail), ...read(parts, fail) };
 }
 
 /** Returns the error for a URL that is not valid. */
 type Fail = (requirement: string) => Error;
-
-/**
- * Returns a URL for messages. Everything before the last `@` may be part of a password that was not encoded, and other clients accept a
- * password in the query.
- */
-export function withoutCredentials(url: string): string {
-  return url.replace(/^([a-z-]*:\/\/)?.*@/su, '$1***@').replace(/(password=)[^&#]*/giu, '$1***');
-}
-
-function split(url: string, fail: Fail): UrlParts {
-  const match = PARTS.exec(url);
-  if (match === null) throw fail(SCHEMES);
-  const [, scheme = '', userInfo, hosts = '', path = '', query = ''] = match;
-  return { scheme, userInfo, hosts, path, query: new URLSearchParams(query) };
-}
 
 /** By scheme without TLS. */
 const ADDRESSES: Readonly<Record<string, (parts: UrlParts, fail: Fail) => RedisAddress>> = {

@@ -165,7 +165,7 @@ async function openRedisBench(): Promise<Omit<Bench, 'broker'> & { readonly brok
 function overBroker(broker: Broker): CommandSurroundings {
   // The bench has the broker for longer than one command.
   const close = (): Promise<void> => Promise.resolve();
-  return { connect: () => Promise.resolve(Object.assign(new BrokerTarget('there', broker), { close })) };
+  return { connect: () => Promise.resolve(Object.assign(new BrokerTarget(broker, 'there'), { close })) };
 }
 
 async function overHttp(broker: Broker): Promise<CommandSurroundings> {

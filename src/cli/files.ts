@@ -1,0 +1,25 @@
+import type { Stats } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { CommandError } from './command-error.ts';
+
+/** Returns what is at a path; undefined if there is nothing. */
+export async function statIfThere(path: string): Promise<Stats | undefined> {
+  try {
+    return await stat(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** @throws CommandError - there is no folder at the path. */
+export async function requireFolder(path: string): Promise<void> {
+  try {
+    const found = await statIfThere(path);
+    if (found === undefined) throw new CommandError(`${path}: no such folder`);
+    if (found.isDirectory()) return;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOTDIR') throw error; // else a part of the path is a file
+  }
+  throw new CommandError(`${path}: not a folder`);
+}
