@@ -127,17 +127,12 @@ export function objectWith(description: string, ...methods: readonly string[]): 
   };
 }
 
-/** A message that lists more names than this is not read. */
-const MAX_LISTED = 20;
-
-/** The error for a key that is not an option: it names the option that is most like it, or lists all if they are few. */
+/** The error for a key that is not an option: it names the option that is most like it, or lists all. */
 function unknownOption(argument: string, key: string, names: readonly string[]): ArgumentError {
   const shown = cutShort(key);
   const nearest = nearestTo(shown.toLowerCase(), names);
-  let advice = '';
-  if (nearest !== undefined) advice = `. Did you mean ${nearest}?`;
-  else if (names.length <= MAX_LISTED) advice = `. Known options: ${names.join(', ')}`;
-  return withCode(new TypeError(`${argument}.${shown} is not an option${advice}`), 'ERR_UNKNOWN_OPTION');
+  const advice = nearest === undefined ? `Known options: ${names.join(', ')}` : `Did you mean ${nearest}?`;
+  return withCode(new TypeError(`${argument}.${shown} is not an option. ${advice}`), 'ERR_UNKNOWN_OPTION');
 }
 
 /** The name that the fewest edits make from a key, letter case aside; undefined if it takes too many. */

@@ -135,7 +135,12 @@ export class SystemTimer implements Timer {
       const slot = isAbsolute
         ? driver.enterAt(this.#runTask, task, ms)
         : driver.enter(this.#runTask, task, ms);
-      attach(task, driver, slot);
+      try {
+        attach(task, driver, slot);
+      } catch (error) {
+        driver.withdraw(slot); // it is frozen
+        throw error;
+      }
     } else if (isAbsolute) driver.moveAt(entry, ms);
     else driver.move(entry, ms);
   }

@@ -170,6 +170,18 @@ describe('a task', () => {
     for (const delayMs of [0, -5, 1.5, Number.MAX_VALUE]) expect(new TestTask(delayMs).delayMs).toBe(delayMs);
   });
 
+  test('a frozen task is refused, and leaves nothing in the timer', () => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock });
+    const frozen = new TestTask(5);
+    Object.freeze(frozen);
+    expect(() => {
+      timer.add(frozen);
+    }).toThrow(TypeError);
+    expect([timer.size, clock.pendingWakeups]).toEqual([0, 0]);
+    checkTimer(timer);
+  });
+
   test('a new task is not pending', () => {
     const task = new TestTask(5);
     expect([task.pending, task.isCancelled, task.cancel()]).toEqual([false, false, false]);
