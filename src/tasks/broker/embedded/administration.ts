@@ -1,7 +1,6 @@
 import { inOwnTurn } from '../../../core/own-turn.ts';
 import { TASK_CHANGES, type TaskChange, type TaskState } from '../../task-state.ts';
-import { requireQueueName } from '../../argument-checks.ts';
-import { limitsOf, requireLimits } from '../../queue-limits.ts';
+import { limitsOf } from '../../queue-limits.ts';
 import type { Operations } from '../broker-base.ts';
 import { brokerClosed, bulkState, queueNotEmpty, queueState, taskState } from '../broker-errors.ts';
 import { listOf, type QueueState } from './queue-state.ts';
@@ -42,8 +41,6 @@ export const ADMINISTRATION = {
   limits: (store, name) => store.queues.get(name)?.pending.limits,
 
   setLimits(store, name, given) {
-    requireQueueName('queue', name);
-    if (given !== undefined) requireLimits('limits', given);
     const queue = store.openQueue(name);
     queue.pending.setLimits(limitsOf(given));
     store.journal?.queue(queue);

@@ -1,5 +1,4 @@
 import { reportUncaught } from '../../../core/report-uncaught.ts';
-import { requirePage } from '../../argument-checks.ts';
 import type { Operations } from '../broker-base.ts';
 import type { TaskStore } from './task-store.ts';
 
@@ -18,7 +17,6 @@ export const MEMBERS = {
   },
 
   enqueueEvents(store, entryId, page) {
-    requirePage(page);
     const events = store.enqueueEvents.get(entryId) ?? [];
     return events.toReversed().slice((page.page - 1) * page.size, page.page * page.size);
   },

@@ -1,6 +1,5 @@
 import type { Clock } from '../../../core/clock.ts';
 import { SystemTimer } from '../../../timer/system-timer.ts';
-import { requireNewTask } from '../../task-options.ts';
 import { queueNotFound, taskDuplicate, taskIdConflict, taskNotFound } from '../broker-errors.ts';
 import type { TaskMessage } from '../../task-message.ts';
 import { HISTORY_KEPT_MS, type ResolvedBrokerSettings } from '../broker-settings.ts';
@@ -170,12 +169,10 @@ export class TaskStore {
   /**
    * Checks whether a task may be added, as if the rows that are `leaving` were removed.
    *
-   * @throws TypeError or RangeError - the name of its queue, or one of its times, is not valid.
    * @throws EscapementError `ERR_TASK_DUPLICATE` or `ERR_TASK_ID_CONFLICT`
    */
   check(task: NewTask, leaving?: { has(row: TaskRow): boolean }): void {
     const { id, queue, uniqueKey } = task.message;
-    requireNewTask(task);
     if (isUnique(task)) {
       const owner = this.locks.ownerOf(uniqueKey, this.clock.now());
       if (owner !== undefined && leaving?.has(owner) !== true) throw taskDuplicate(queue, owner.message.id);
@@ -188,7 +185,6 @@ export class TaskStore {
   replaceable(task: NewTask): TaskRow | undefined {
     const { onDuplicate = 'reject', message } = task;
     if (onDuplicate === 'reject' || !isUnique(task)) return undefined;
-    requireNewTask(task);
     const owner = this.locks.ownerOf(message.uniqueKey, this.clock.now());
     return owner !== undefined && isWaiting(listOf(owner)) ? owner : undefined;
   }

@@ -1,4 +1,3 @@
-import { requireDuration } from '../../argument-checks.ts';
 import { requireNewTask } from '../../task-options.ts';
 import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { taskDuplicate, taskIdConflict, tickEarly } from '../broker-errors.ts';
@@ -271,11 +270,16 @@ interface TaskArguments {
 export const ENQUEUING = {
   enqueue,
 
-  enqueueMany: (redis, tasks) => Promise.allSettled(tasks.map((task) => enqueue(redis, task))),
+  enqueueMany: (redis, tasks) =>
+    Promise.allSettled(
+      tasks.map(async (task) => {
+        requireNewTask(task);
+        return enqueue(redis, task);
+      }),
+    ),
 
   async enqueueTick(redis, task, tick) {
     const { entryKey, atMs } = tick;
-    requireDuration('tick.atMs', atMs);
     const { queue } = task.message;
     const added = argumentsOf(task, redis.wallNowMs);
     const reply = await redis.run(ENQUEUE_TICK, await redis.keysToEnqueue(queue), [
@@ -375,13 +379,9 @@ export function turnOf({ message, isNext }: NewTask): ScriptArgument[] {
   return [message.key, isNext === true ? 1 : ''];
 }
 
-/**
- * @throws TypeError or RangeError - the name of the queue or one of the times is not valid.
- * @throws EscapementError `ERR_WIRE_MESSAGE` - the message cannot be encoded.
- */
+/** @throws EscapementError `ERR_WIRE_MESSAGE` - the message cannot be encoded. */
 export function argumentsOf(task: NewTask, wallNowMs: number): TaskArguments {
   const { message, processAtMs, uniqueTtlMs } = task;
-  requireNewTask(task);
   const isLater = processAtMs > wallNowMs;
   const score = isLater ? secondsUp(processAtMs) : 0;
   const lock = uniqueTtlMs > 0 ? message.uniqueKey : '';

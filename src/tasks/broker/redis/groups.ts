@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { requireDuration, requireGroupLimits, requireQueueOfSet } from '../../argument-checks.ts';
 import type { TaskMessage } from '../../task-message.ts';
 import { setLost } from '../broker-errors.ts';
 import type { GroupInfo } from '../broker.ts';
@@ -209,8 +208,6 @@ export const GROUPS = {
   groups: groupsOf,
 
   async takeGroup(redis, queue, group, limits, holdMs) {
-    requireGroupLimits(limits);
-    requireDuration('holdMs', holdMs);
     const { graceMs, maxDelayMs, maxSize } = limits;
     const id = randomUUID();
     const set = redis.keysOf(queue).aggregationSet(group, id);
@@ -228,7 +225,6 @@ export const GROUPS = {
   },
 
   async replaceSet(redis, set, task) {
-    requireQueueOfSet(set, task);
     const { queue, group, id, messages } = set;
     const added = argumentsOf(task, redis.wallNowMs);
     const locks: ScriptArgument[] = [];

@@ -1,6 +1,5 @@
 import { DAY_MS, utcDay } from '../../../core/units.ts';
-import { requireIntegerAtLeast } from '../../../core/validate.ts';
-import { hasOwnKeys, requirePage } from '../../argument-checks.ts';
+import { hasOwnKeys } from '../../argument-checks.ts';
 import { isTaskState, type TaskState } from '../../task-state.ts';
 import { queueNotFound, taskNotFound } from '../broker-errors.ts';
 import type { LimitKind, TaskRecord } from '../broker.ts';
@@ -209,7 +208,6 @@ export const INSPECTION = {
   },
 
   async history(redis, queue, days) {
-    requireIntegerAtLeast('days', 1, days);
     const keys = redis.keysOf(queue);
     await requireQueue(redis, queue);
     const nowMs = redis.wallNowMs;
@@ -234,7 +232,6 @@ export const INSPECTION = {
 
   /** For active and pending tasks, which are in lists, Redis walks to the page: O(tasks before it). */
   async tasks(redis, queue, state, page, group) {
-    requirePage(page);
     await requireQueue(redis, queue);
     const records: TaskRecord[] = [];
     let skip = (page.page - 1) * page.size;

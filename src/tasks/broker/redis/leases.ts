@@ -1,6 +1,4 @@
 import { callEach } from '../../../core/report-uncaught.ts';
-import { requireIntegerAtLeast } from '../../../core/validate.ts';
-import { requireDuration } from '../../argument-checks.ts';
 import { leaseLost } from '../broker-errors.ts';
 import type { LeasedTask } from '../broker.ts';
 import { DEQUEUE_BY_TURNS } from './dequeue-by-turns.ts';
@@ -235,8 +233,6 @@ const MAX_TAKEN_BYTES = 8 * MAX_REPLY_BYTES;
 
 export const LEASES = {
   async dequeue(redis, queue, limit, leaseMs) {
-    requireIntegerAtLeast('limit', 0, limit);
-    requireDuration('leaseMs', leaseMs);
     const { flows } = redis;
     const isKnown = flows.knows(queue, FLOW_KNOWN_MS);
     if (!isKnown) await flows.read(queue);
@@ -246,8 +242,6 @@ export const LEASES = {
   },
 
   async recover(redis, queues, graceMs, leaseMs) {
-    requireDuration('graceMs', graceMs);
-    requireDuration('leaseMs', leaseMs);
     const recovered: LeasedTask[] = [];
     for (const queue of new Set(queues)) {
       if (!redis.flows.knows(queue, FLOW_KNOWN_MS)) await redis.flows.read(queue);
@@ -262,7 +256,6 @@ export const LEASES = {
   },
 
   async extendLeases(redis, tasks, leaseMs) {
-    requireDuration('leaseMs', leaseMs);
     const queues = new Set(tasks.map(({ message }) => message.queue));
     const lost = await Promise.all([...queues].map((queue) => extendIn(redis, queue, tasks, leaseMs)));
     return lost.flat();

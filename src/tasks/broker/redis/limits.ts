@@ -1,5 +1,4 @@
-import { requireExistingQueueName, requirePage, requireQueueName } from '../../argument-checks.ts';
-import { limitsOf, requireLimits, type QueueLimits } from '../../queue-limits.ts';
+import { limitsOf, type QueueLimits } from '../../queue-limits.ts';
 import type { KeyStats } from '../broker.ts';
 import { requireQueue } from './inspection.ts';
 import { notifyOfTokens } from './leases.ts';
@@ -162,20 +161,14 @@ return reply
 const KEYS_PER_SCRIPT = 1_000;
 
 export const LIMITS = {
-  async limits(redis, queue) {
-    requireExistingQueueName('queue', queue);
-    return await readLimits(redis, queue);
-  },
+  limits: readLimits,
 
   async setLimits(redis, queue, given) {
-    requireQueueName('queue', queue);
-    if (given !== undefined) requireLimits('limits', given);
     await storeLimits(redis, queue, limitsOf(given), false);
   },
 
   /** O(keys before the page). */
   async keys(redis, queue, page) {
-    requirePage(page);
     await requireQueue(redis, queue);
     const keys: KeyStats[] = [];
     let skip = (page.page - 1) * page.size;

@@ -1,4 +1,3 @@
-import { requireIntegerAtLeast } from '../../../core/validate.ts';
 import type { TaskState } from '../../task-state.ts';
 import type { TaskRecord } from '../broker.ts';
 import { groupsOf } from './groups.ts';
@@ -87,7 +86,6 @@ interface RedisPosition {
 export const SCAN = {
   /** One short script, and one more for every key that has no tasks. */
   async scan(redis, queue, states, limit, from) {
-    requireIntegerAtLeast('limit', 1, limit);
     if (from === undefined) await requireQueue(redis, queue);
     let position: RedisPosition | undefined = from === undefined ? { states } : (from as RedisPosition);
     const tasks: TaskRecord[] = [];

@@ -1,5 +1,4 @@
 import { DAY_MS, utcDay } from '../../../core/units.ts';
-import { requireDuration } from '../../argument-checks.ts';
 import { isRetained, retainedUntilMs } from '../../task-message.ts';
 import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { leaseLost } from '../broker-errors.ts';
@@ -234,7 +233,6 @@ export const SETTLING = {
   },
 
   async retry(redis, task, failure, atMs) {
-    requireDuration('atMs', atMs);
     const args = failureArguments(task, failure, failure.isFailure ? 1 : 0, redis.wallNowMs);
     await runUnderLease(redis, task, RETRY, [...args, secondsUp(atMs), failure.isFailure ? 1 : 0]);
   },
