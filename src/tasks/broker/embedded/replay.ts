@@ -13,6 +13,7 @@ import {
   readHead,
   readRunFields,
   readState,
+  readValues,
   type RunFields,
   type StoredState,
   type TaskHead,
@@ -112,8 +113,6 @@ export class Loading {
       else if (kind === Kind.change) this.#change(reader);
       else if (kind === Kind.remove) this.#remove(this.#rows.get(reader.number()));
       else if (kind === Kind.start) this.#start(reader);
-      else if (kind === Kind.result) this.#with(reader, (row) => (row.result = reader.blob()));
-      else if (kind === Kind.progress) this.#with(reader, (row) => (row.progress = reader.text()));
       else this.#other(kind, reader);
     }
   }
@@ -254,27 +253,37 @@ export class Loading {
   #other(kind: number, reader: EntryReader): void {
     const store = this.#store;
     if (kind === Kind.count) {
-      const [wallMs, hasFailed] = [reader.number(), reader.byte() === 1];
-      store.openQueue(reader.text()).days.count(wallMs, hasFailed);
+      const [wallMs, hasFailed, queue] = readValues(reader, kind);
+      store.openQueue(queue).days.count(wallMs, hasFailed === 1);
+    } else if (kind === Kind.result) {
+      const [number, result] = readValues(reader, kind);
+      const row = this.#rows.get(number);
+      if (row !== undefined) row.result = result;
+    } else if (kind === Kind.progress) {
+      const [number, progress] = readValues(reader, kind);
+      const row = this.#rows.get(number);
+      if (row !== undefined) row.progress = progress;
     } else if (kind === Kind.queue) {
-      store.openQueue(reader.text()).restore(JSON.parse(reader.text()) as QueueSettings);
+      const [queue, settings] = readValues(reader, kind);
+      store.openQueue(queue).restore(settings as QueueSettings);
     } else if (kind === Kind.removeQueue) {
-      this.#removeQueue(reader.text());
+      this.#removeQueue(...readValues(reader, kind));
     } else if (kind === Kind.tick) {
-      const atMs = reader.number();
-      store.openQueue(reader.text()).setTick(reader.text(), atMs);
+      const [atMs, queue, entryKey] = readValues(reader, kind);
+      store.openQueue(queue).setTick(entryKey, atMs);
     } else if (kind === Kind.bucket) {
-      const fullAtWallMs = reader.number();
-      store.openQueue(reader.text()).pending.restoreBucket([reader.text(), fullAtWallMs]);
+      const [fullAtWallMs, queue, name] = readValues(reader, kind);
+      store.openQueue(queue).pending.restoreBucket([name, fullAtWallMs]);
     } else if (kind === Kind.event) {
-      const atMs = reader.number();
-      store.addEvent(reader.text(), { atMs, taskId: reader.text() });
+      const [atMs, entryId, taskId] = readValues(reader, kind);
+      store.addEvent(entryId, { atMs, taskId });
     } else if (kind === Kind.events) {
-      const entryId = reader.text();
+      const [entryId, events] = readValues(reader, kind);
       store.enqueueEvents.delete(entryId); // so that the map stays in order
-      store.enqueueEvents.set(entryId, JSON.parse(reader.text()) as EnqueueEvent[]);
+      store.enqueueEvents.set(entryId, events as EnqueueEvent[]);
     } else if (kind === Kind.serial) {
-      this.#serial = Math.max(this.#serial, reader.number());
+      const [limit] = readValues(reader, kind);
+      this.#serial = Math.max(this.#serial, limit);
     }
   }
 
