@@ -5,6 +5,7 @@ import { NO_SLOT } from '../../../timer/timer-table.ts';
 import type { CorruptionEvent } from '../../../log/segment.ts';
 import { INTERNALS, type EmbeddedBroker } from './embedded-broker.ts';
 import { replay } from './replay.ts';
+import { leasesOf } from './restore.ts';
 import { journaled, PayloadOnDisk } from './journaled-row.ts';
 import type { StoredBucket } from './pending-tasks.ts';
 import { listOf, type QueueState } from './queue-state.ts';
@@ -49,7 +50,7 @@ export async function checkBrokerLog(broker: EmbeddedBroker): Promise<void> {
   const damages: CorruptionEvent[] = [];
   const stored = store.blank();
   const loading = await replay(stored, journal.log, (event) => damages.push(event));
-  loading.finish(store.leases());
+  loading.finish(leasesOf(store));
   try {
     ensure(damages.length === 0, `${damages.length} records are damaged: ${damages[0]?.reason ?? ''}`);
     const { liveBytes } = journal;

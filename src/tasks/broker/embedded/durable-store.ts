@@ -16,10 +16,10 @@ import {
 } from '../broker-operations.ts';
 import { Journal, type Durability } from './journal.ts';
 import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
-import { loaded, PAYLOAD_LOADERS } from './payload-loading.ts';
+import { PAYLOAD_LOADERS } from './payload-loading.ts';
 import { eventOf, replay, type Loading } from './replay.ts';
+import { leasesOf } from './restore.ts';
 import type { TaskStore } from './task-store.ts';
-import type { FolderAccess } from './transfer.ts';
 
 /** Name of the log of a broker: the prefix of its files. */
 export const LOG_NAME = 'tasks';
@@ -175,7 +175,7 @@ async function reload(
     await log.close();
     throw brokerClosed();
   }
-  loading.finish(store.leases());
+  loading.finish(leasesOf(store));
   for (const queue of store.queues.values()) store.notifications.work(queue);
   return { log, liveBytes: loading.liveBytes };
 }
@@ -258,17 +258,4 @@ function durable(name: BrokerOperation, operation: AnyOperation): AnyOperation {
 async function settled(journal: AnyJournal, before: number, value: unknown): Promise<unknown> {
   if (journal.entries !== before) await journal.settled();
   return value;
-}
-
-/** What a transfer of tasks needs of the folder. */
-export function folderAccessOf(durable: DurableStore): FolderAccess {
-  const { journal } = durable;
-  return {
-    load: async (message) => (await loaded(durable, { message })).message,
-    begin() {
-      journal.requireAvailable();
-      journal.begin();
-    },
-    settled: () => journal.settled(),
-  };
 }

@@ -11,7 +11,7 @@ import { brokerClosed } from '../broker-errors.ts';
 import type { BrokerListener, Subscription } from '../broker.ts';
 import { TRANSFER, type Transfer } from '../transfer.ts';
 import { ADMINISTRATION } from './administration.ts';
-import { DurableStore, durableOperations, folderAccessOf } from './durable-store.ts';
+import { DurableStore, durableOperations } from './durable-store.ts';
 import { GROUPS } from './groups.ts';
 import { INSPECTION } from './inspection.ts';
 import { Journal } from './journal.ts';
@@ -191,7 +191,7 @@ export class EmbeddedBroker extends BrokerBase {
   /** @internal For `copyTasks`. @throws EscapementError `ERR_BROKER_CLOSED` */
   [TRANSFER](): Transfer {
     if (this.#store === undefined) throw brokerClosed();
-    return new EmbeddedTransfer(this.#store, this.#durable && folderAccessOf(this.#durable));
+    return new EmbeddedTransfer(this.#store, this.#durable);
   }
 
   /** @internal For the integrity checker. */

@@ -29,7 +29,8 @@ import { Compaction } from './compaction.ts';
 import { journaled, LARGEST_IN_MEMORY_BYTES, PayloadOnDisk, type JournaledRow } from './journaled-row.ts';
 import { listOf, type QueueState } from './queue-state.ts';
 import type { TaskRow } from './task-lists.ts';
-import type { StoreJournal, TaskStore } from './task-store.ts';
+import type { StoreJournal } from './store-journal.ts';
+import type { TaskStore } from './task-store.ts';
 
 /** When a change is durable, with the words of the disk queue. */
 export type Durability = 'always' | 'interval' | 'os';

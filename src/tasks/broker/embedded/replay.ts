@@ -27,6 +27,7 @@ import {
   PayloadOnDisk,
 } from './journaled-row.ts';
 import { listOf, type QueueSettings, type QueueState } from './queue-state.ts';
+import { restore, restoreLease, restoreLock, restoreStarted } from './restore.ts';
 import { TaskList, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
@@ -131,16 +132,16 @@ export class Loading {
     store.adopt(this.#store, this.#serial);
     for (const [queue, lists] of this.#lists) {
       for (const [state, list] of lists) {
-        if (state !== 'active') for (const row of inOrder(list)) store.restore(row, queue, state);
+        if (state !== 'active') for (const row of inOrder(list)) restore(store, row, queue, state);
       }
       const started = inOrder(lists.get('active'));
       if (leases !== undefined) {
-        for (const row of started) store.restoreLease(row, queue, leases.get(journaled(row).number));
+        for (const row of started) restoreLease(store, row, queue, leases.get(journaled(row).number));
         continue;
       }
       // The last one first: each goes to the head of its queue.
       for (const row of started.reverse()) {
-        store.restoreStarted(row, queue);
+        restoreStarted(store, row, queue);
         recovered.push(journaled(row));
       }
     }
@@ -180,7 +181,7 @@ export class Loading {
     row.recoveries = ran.recoveries;
     row.result = result;
     row.progress = progress;
-    if (lockEndsMs > 0) this.#store.restoreLock(row, lockEndsMs);
+    if (lockEndsMs > 0) restoreLock(this.#store, row, lockEndsMs);
   }
 
   #change(reader: EntryReader): void {

@@ -12,8 +12,8 @@ import type {
   Subscription,
 } from '../broker.ts';
 import { Notifications } from './notifications.ts';
-import type { TaskState } from '../../task-state.ts';
 import { JournaledRow } from './journaled-row.ts';
+import type { StoreJournal } from './store-journal.ts';
 import { UniqueLocks } from './unique-locks.ts';
 import { listOf, QueueState, type ListedState } from './queue-state.ts';
 import { NO_TIMER, TaskRow, type TaskList } from './task-lists.ts';
@@ -26,33 +26,6 @@ const ENTRIES_KEPT = 1_000;
 
 /** Numbers that the journal reserves at once: as many are left when it reserves the next ones. */
 const SERIALS_RESERVED = 2 ** 20;
-
-/** Where a durable broker writes its changes: see journal.ts. */
-export interface StoreJournal {
-  /** Called before an operation: all of it is stored, or nothing. */
-  begin(): void;
-  /** A task was added, or has another payload. */
-  task(row: TaskRow): void;
-  /** A task has moved, and a run may have changed it. */
-  change(row: TaskRow): void;
-  /** A task was removed, by itself or with its queue. */
-  remove(row: TaskRow, isWithQueue: boolean): void;
-  /** A run has started. */
-  start(row: TaskRow): void;
-  result(row: TaskRow, result: Uint8Array): void;
-  progress(row: TaskRow, progress: string): void;
-  /** A run of a queue has ended. */
-  count(queue: QueueState, wallMs: number, hasFailed: boolean): void;
-  /** Something of a queue has changed that is not a task. */
-  queue(queue: QueueState): void;
-  removeQueue(name: string): void;
-  tick(queue: string, entryKey: string, atMs: number): void;
-  /** A token was taken: see pending-tasks.ts. */
-  bucket(queue: string, name: string, fullAtWallMs: number): void;
-  event(entryId: string, event: EnqueueEvent): void;
-  /** Serials are below the limit from now on. */
-  serial(limit: number): void;
-}
 
 /**
  * The tasks of the embedded broker, and the only ways in which they move:
@@ -238,7 +211,7 @@ export class TaskStore {
   /** Moves a row to the head of the tasks with its key. */
   release(row: TaskRow): void {
     const queue = this.#leave(row);
-    this.#toHead(row, queue);
+    this.toHead(row, queue);
     this.journal?.change(row);
   }
 
@@ -335,8 +308,6 @@ export class TaskStore {
     }
   }
 
-  // What a reopen needs: rows of an earlier process, of which everything but the state is filled in.
-
   /** Takes over all of another store but the places of its rows. Numbers begin after `serial`. What was here is gone. */
   adopt({ queues, enqueueEvents, locks }: TaskStore, serial: number): void {
     for (const queue of this.queues.values()) {
@@ -364,51 +335,18 @@ export class TaskStore {
     this.reserveSerials();
   }
 
-  /** Puts a row where it was. `row.atMs` is wall-clock time, `row.serial` its order. */
-  restore(row: TaskRow, queue: QueueState, state: TaskState): void {
-    if (state === 'pending') {
-      queue.pending.push(row);
-    } else if (state === 'aggregating') {
-      row.atMs = Math.min(this.clock.now() + row.atMs - this.clock.wallNow(), this.clock.now());
-      queue.group(row.message.group).push(row);
-    } else {
-      queue.lists[state].push(row);
-      row.timer = this.timer.schedule(row.atMs - this.clock.wallNow(), this.#wake, row);
-    }
-  }
-
-  /** Its worker was lost with the process: it goes to the head of its queue. */
-  restoreStarted(row: TaskRow, queue: QueueState): void {
-    row.recoveries++;
-    this.#toHead(row, queue);
-  }
-
-  restoreLock(row: TaskRow, endsWallMs: number): void {
-    this.locks.take(row.message.uniqueKey, row, this.clock.now() + endsWallMs - this.clock.wallNow());
-  }
-
-  /** Returns when the leases end that there are, by the numbers of their tasks: for `restoreLease`. */
-  leases(): Map<number, number> {
-    const ends = new Map<number, number>();
-    for (const { lists } of this.queues.values())
-      for (const row of lists.active) if (row instanceof JournaledRow) ends.set(row.number, row.atMs);
-    return ends;
-  }
-
-  /** Its run goes on, with the same epoch. A lease whose end is not known is over: until it is recovered, its holder may settle. */
-  restoreLease(row: TaskRow, queue: QueueState, endsAtMs?: number): void {
-    const nowMs = this.clock.now();
-    queue.lists.active.push(row);
-    queue.pending.resume(row);
-    this.#armLease(row, (endsAtMs ?? nowMs) - nowMs, nowMs);
-  }
-
   #lock(row: TaskRow, { processAtMs, uniqueTtlMs }: NewTask, wallNowMs: number): void {
     const delayMs = Math.max(processAtMs - wallNowMs, 0);
     this.locks.take(row.message.uniqueKey, row, this.clock.now() + delayMs + uniqueTtlMs);
   }
 
-  #toHead(row: TaskRow, queue: QueueState): void {
+  /** Gives a row an entry in the timer, which does what its state asks for. */
+  arm(row: TaskRow, delayMs: number): void {
+    row.timer = this.timer.schedule(delayMs, this.#wake, row);
+  }
+
+  /** Adds a row that is in no list to the head of the tasks with its key. */
+  toHead(row: TaskRow, queue: QueueState): void {
     const tasks = queue.pending.of(row.key);
     row.atMs = this.clock.wallNow();
     row.serial = tasks.head === undefined ? this.nextSerial() : tasks.head.serial - 1;
@@ -428,7 +366,7 @@ export class TaskStore {
   #makeReady(row: TaskRow, queue: QueueState, wallNowMs: number, isNext = false): void {
     const { group } = row.message;
     if (group === '') {
-      if (isNext) this.#toHead(row, queue);
+      if (isNext) this.toHead(row, queue);
       else this.#toEnd(row, queue, wallNowMs);
     } else {
       row.atMs = this.clock.now();
@@ -442,12 +380,12 @@ export class TaskStore {
     row.atMs = atMs;
     row.serial = this.nextSerial();
     queue.lists[state].push(row);
-    row.timer = this.timer.schedule(atMs - wallNowMs, this.#wake, row);
+    this.arm(row, atMs - wallNowMs);
   }
 
   #armLease(row: TaskRow, leaseMs: number, nowMs: number): void {
     row.atMs = nowMs + leaseMs;
-    row.timer = this.timer.schedule(leaseMs, this.#wake, row);
+    this.arm(row, leaseMs);
   }
 
   #leave(row: TaskRow): QueueState {
@@ -475,7 +413,7 @@ export class TaskStore {
     }
     const aheadMs = row.atMs - this.clock.wallNow();
     // The wall clock was set back, or runs slower than the monotonic clock: the row is not due yet.
-    if (aheadMs > 0) row.timer = this.timer.schedule(aheadMs, this.#wake, row);
+    if (aheadMs > 0) this.arm(row, aheadMs);
     else if (list.state === 'scheduled' || list.state === 'retry') this.forward(row);
     else this.remove(row);
   };
