@@ -3,6 +3,7 @@ import { INTERNALS as TIMER_INTERNALS } from '../../../timer/system-timer.ts';
 import { checkTimer } from '../../../timer/check-timer.ts';
 import { NO_SLOT } from '../../../timer/timer-table.ts';
 import type { CorruptionEvent } from '../../../log/segment.ts';
+import { HISTORY_DAYS } from '../broker-settings.ts';
 import { INTERNALS, type EmbeddedBroker } from './embedded-broker.ts';
 import { replay } from './replay.ts';
 import { leasesOf } from './restore.ts';
@@ -148,7 +149,7 @@ function checkQueueState(store: TaskStore, queue: QueueState): number {
     check(list);
   }
   ensure(queue.rows.size === tasks, `${queue.rows.size} tasks have an id, but ${tasks} are in a list`);
-  ensure(queue.days.size <= 91, `${queue.days.size} days are kept`);
+  ensure(queue.days.size <= HISTORY_DAYS + 1, `${queue.days.size} days are kept`);
   ensure(queue.days.failedTotal <= queue.days.processedTotal, 'more runs failed than were processed');
   return timers;
 }

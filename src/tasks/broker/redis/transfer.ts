@@ -1,7 +1,7 @@
 import { DAY_MS, utcDay } from '../../../core/units.ts';
 import { limitsOf } from '../../queue-limits.ts';
 import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
-import { MARK_KEPT_MS } from '../broker-settings.ts';
+import { HISTORY_DAYS, HISTORY_KEPT_MS, MARK_KEPT_MS } from '../broker-settings.ts';
 import { TASKS_PER_PIECE, type Piece, type Transfer, type WholeQueue, type WholeTask } from '../transfer.ts';
 import { ADD_TASK } from './enqueue.ts';
 import { queueNames, sourcesOf } from './inspection.ts';
@@ -24,7 +24,6 @@ import {
   secondsUp,
   textOf,
 } from './script.ts';
-import { DAY_COUNT_MS } from './settle.ts';
 
 /**
  * Reads tasks with everything that their hashes have, and the time that is left of their locks.
@@ -162,9 +161,6 @@ const MAX_BYTES = 1_048_576;
 
 const NANOS_PER_MS = 1_000_000;
 
-/** asynq keeps the counts of as many days. */
-const DAYS_KEPT = DAY_COUNT_MS / DAY_MS;
-
 /** States in the order in which they are read: what was active comes first in the pending list. */
 const STATES = ['active', 'pending', 'scheduled', 'retry', 'aggregating', 'archived', 'completed'] as const;
 
@@ -272,7 +268,7 @@ export class RedisTransfer implements Transfer {
   async #readQueue(name: string): Promise<WholeQueue> {
     const keys = this.#redis.keysOf(name);
     const nowMs = this.#redis.wallNowMs;
-    const times = Array.from({ length: DAYS_KEPT }, (_, ago) => nowMs - (DAYS_KEPT - 1 - ago) * DAY_MS);
+    const times = Array.from({ length: HISTORY_DAYS }, (_, ago) => nowMs - (HISTORY_DAYS - 1 - ago) * DAY_MS);
     const names = times.flatMap((ms) => [keys.processedOn(ms), keys.failedOn(ms)]);
     const [counts, ticks] = await this.#redis.send((client) =>
       Promise.all([
@@ -304,7 +300,7 @@ export class RedisTransfer implements Transfer {
     failedTotal,
   }: WholeQueue): Promise<void> {
     const nowMs = this.#redis.wallNowMs;
-    const expiryOf = (date: string): number => secondsUp(Date.parse(date) + DAY_COUNT_MS);
+    const expiryOf = (date: string): number => secondsUp(Date.parse(date) + HISTORY_KEPT_MS);
     const kept = days.filter(([date]) => expiryOf(date) > secondsUp(nowMs));
     await this.#redis.run(WRITE_QUEUE, await this.#redis.keysToEnqueue(name), [
       ...[isPaused ? secondsDown(nowMs) : '', epoch, processedTotal, failedTotal, MARK_KEPT_MS, kept.length],
