@@ -218,7 +218,7 @@ redis.pcall('PUBLISH', SETTLED, id)
  */
 export const ARCHIVE_UNREADABLE = new Script(ARCHIVE_AS_IT_IS, ENDING_IN_FLOW + ARCHIVE_AS_IT_IS);
 
-/** Tasks that one script leases or extends at most: in these milliseconds Redis does nothing else. */
+/** Tasks that one script leases at most: in these milliseconds Redis does nothing else. */
 const MAX_PER_SCRIPT = 1_000;
 
 /** How long it is known whether a queue has limits or keys, in milliseconds: another broker may set them. */
@@ -367,11 +367,8 @@ async function extendIn(
   const inQueue = tasks.filter(({ message }) => message.queue === queue);
   const leases = inQueue.map((task) => ({ id: task.message.id, epoch: task.epoch, task }));
   const lost: LeasedTask[] = [];
-  for (let first = 0; first < leases.length; first += MAX_PER_SCRIPT) {
-    const some = leases.slice(first, first + MAX_PER_SCRIPT);
-    const lostOfSome = await extendLeasesOf(redis, redis.keysOf(queue), some, redis.wallNowMs + leaseMs);
-    lost.push(...lostOfSome.map(({ task }) => task));
-  }
+  const pieces = extendLeasesOf(redis, redis.keysOf(queue), leases, () => redis.wallNowMs + leaseMs);
+  for await (const piece of pieces) lost.push(...piece.lost.map(({ task }) => task));
   return lost;
 }
 

@@ -3,7 +3,7 @@ import type { KeyStats } from '../broker.ts';
 import { requireQueue } from './inspection.ts';
 import { notifyOfTokens } from './leases.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
-import { listOf, numberOf, Script, type ScriptArgument, type ScriptReply, textOf } from './script.ts';
+import { listOf, numberOf, rowsOf, Script, type ScriptArgument, type ScriptReply, textOf } from './script.ts';
 
 /**
  * Stores the limits of a queue, and registers it. A bucket whose rate stays limited keeps what it has.
@@ -179,7 +179,7 @@ export const LIMITS = {
       skip -= numberOf(reply[0]);
       isEnd = numberOf(reply[1]) === 1;
       after = reply[2] as Buffer;
-      for (let at = 3; at < reply.length; at += 5) keys.push(statsOf(reply.slice(at, at + 5)));
+      for (const row of rowsOf(reply, 3, 5)) keys.push(statsOf(row));
     }
     return keys;
   },

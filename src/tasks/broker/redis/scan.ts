@@ -7,6 +7,7 @@ import {
   bytesOf,
   listOf,
   numberOf,
+  rowsOf,
   Script,
   type ScriptArgument,
   type ScriptReply,
@@ -113,10 +114,8 @@ async function scanFrom(
     return { states, keys: await redis.send((client) => client.zrange(key, '0', '-1')) };
   const args = [key, state, Math.min(limit, TASKS_PER_SCAN), BYTES_PER_SCAN, ...placeOf(place)];
   const reply = listOf(await redis.runIn(queue, SCAN_TASKS, args));
-  for (let at = 3; at < reply.length; at += 5) {
-    const [id, ...fields] = reply.slice(at, at + 5);
+  for (const [id, ...fields] of rowsOf(reply, 3, 5))
     tasks.push(recordOf(redis, queue, textOf(id), state, fields));
-  }
   return numberOf(reply[0]) > 0
     ? { states, keys, nth, place: reply.slice(0, 3) }
     : { states, keys, nth: nth + 1 };
