@@ -123,17 +123,11 @@ export function taskDetailToJson(
     ...(timeoutMs > 0 && { timeoutMs }),
     ...time('deadlineAtMs', deadline),
     ...(retentionMs > 0 && { retentionMs }),
-    ...(isKept && { expiresAtMs: retainedUntilMs({ ...NO_TASK, retentionMs }, completedAt.getTime()) }),
+    ...(isKept && { expiresAtMs: retainedUntilMs({ retentionMs }, completedAt.getTime()) }),
     ...(run !== undefined && { run }),
     actions: actionsFor(task, allowed),
   };
 }
-
-/** The retention is all that counts. */
-const NO_TASK = {
-  ...{ id: '', queue: '', type: '', payload: new Uint8Array(), maxRetry: 0, retried: 0, lastError: '' },
-  ...{ timeoutMs: 0, retentionMs: 0, headers: {}, key: '' },
-} as const;
 
 function actionsFor(
   { state }: SourceTask,

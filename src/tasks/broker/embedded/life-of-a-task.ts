@@ -1,4 +1,4 @@
-import { isRetained, retainedUntilMs } from '../../task-message.ts';
+import { failedWith, isRetained, retainedUntilMs } from '../../task-message.ts';
 import { requireNewTask } from '../../task-options.ts';
 import type { Operations } from '../broker-base.ts';
 import { leaseLost, tickEarly } from '../broker-errors.ts';
@@ -183,6 +183,7 @@ function forgetTicksBefore(oldestMs: number, ticks: Map<string, number>): void {
     ticks.delete(entryKey);
   }
 }
+
 function lease(store: TaskStore, row: TaskRow, leaseMs: number, nowMs: number): LeasedTask {
   store.lease(row, leaseMs, nowMs);
   return { message: row.message, epoch: row.serial, recoveries: row.recoveries };
@@ -190,11 +191,10 @@ function lease(store: TaskStore, row: TaskRow, leaseMs: number, nowMs: number): 
 
 /** @returns the wall clock's time. */
 function writeFailure({ clock }: TaskStore, row: TaskRow, failure: TaskFailure, retries: number): number {
-  const { message } = row;
-  const lastFailedAtMs = clock.wallNow();
-  row.message = { ...message, retried: message.retried + retries, lastError: failure.error, lastFailedAtMs };
+  const wallNowMs = clock.wallNow();
+  row.message = failedWith(row.message, failure.error, retries, wallNowMs);
   if (failure.isRecovery === true) row.recoveries++;
-  return lastFailedAtMs;
+  return wallNowMs;
 }
 
 function findLeased(store: TaskStore, { message, epoch }: LeasedTask): TaskRow | undefined {

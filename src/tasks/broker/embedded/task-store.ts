@@ -1,7 +1,7 @@
 import type { Clock } from '../../../core/clock.ts';
 import { SystemTimer } from '../../../timer/system-timer.ts';
 import { queueNotFound, taskDuplicate, taskIdConflict, taskNotFound } from '../broker-errors.ts';
-import type { TaskMessage } from '../../task-message.ts';
+import { replacedBy, type TaskMessage } from '../../task-message.ts';
 import { HISTORY_KEPT_MS, type ResolvedBrokerSettings } from '../broker-settings.ts';
 import type {
   BrokerListener,
@@ -50,7 +50,7 @@ export class TaskStore {
   locks = new UniqueLocks();
   queues = new Map<string, QueueState>();
   readonly #settings: ResolvedBrokerSettings;
-  /** Of a durable broker: every change of the store is written there by the move that makes it. */
+  /** Each move writes its change there. Undefined for a broker without a folder. */
   journal: StoreJournal | undefined;
   #serial = 0;
   #serialLimit = Infinity;
@@ -166,8 +166,7 @@ export class TaskStore {
   replace(row: TaskRow, task: NewTask): TaskRow {
     const { queue, group, state } = listOf(row);
     const { key } = row;
-    const { id, retried, lastError, lastFailedAtMs } = row.message;
-    const message = { ...task.message, id, retried, lastError, lastFailedAtMs };
+    const message = replacedBy(row.message, task.message);
     const wallNowMs = this.clock.wallNow();
     const isLater = task.processAtMs > wallNowMs;
     const isSame = group === message.group && key === message.key;

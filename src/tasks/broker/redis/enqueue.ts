@@ -2,7 +2,7 @@ import { requireNewTask } from '../../task-options.ts';
 import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { taskDuplicate, taskIdConflict, tickEarly } from '../broker-errors.ts';
 import { MARK_KEPT_MS, MOST_AHEAD_MS, MOST_SET_BACK_MS } from '../broker-settings.ts';
-import type { TaskMessage } from '../../task-message.ts';
+import { replacedBy, type TaskMessage } from '../../task-message.ts';
 import type { NewTask, TaskRecord } from '../broker.ts';
 import type { RedisAccess, RedisOperations, SharedScript } from './redis-access.ts';
 import { toBrokerError } from './redis-errors.ts';
@@ -341,11 +341,7 @@ async function replaceOrAdd(redis: RedisAccess, added: TaskArguments): Promise<T
 
 /** Returns the arguments of a task that is to become the new one. */
 function withMessageOf({ task }: TaskArguments, waiting: TaskMessage, wallNowMs: number): TaskArguments {
-  const { id, retried, lastError, lastFailedAtMs } = waiting;
-  return argumentsOf(
-    { ...task, message: { ...task.message, id, retried, lastError, lastFailedAtMs } },
-    wallNowMs,
-  );
+  return argumentsOf({ ...task, message: replacedBy(waiting, task.message) }, wallNowMs);
 }
 
 /** Whether a script has returned a text: who holds the lock, or the state that does not allow it. */

@@ -1,5 +1,5 @@
 import { utcDay } from '../../../core/units.ts';
-import { isRetained, retainedUntilMs } from '../../task-message.ts';
+import { failedWith, isRetained, retainedUntilMs } from '../../task-message.ts';
 import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { leaseLost } from '../broker-errors.ts';
 import { HISTORY_KEPT_MS } from '../broker-settings.ts';
@@ -286,13 +286,12 @@ function failureArguments(
   retries: number,
   nowMs: number,
 ): ScriptArgument[] {
-  const retried = message.retried + retries;
   return [
     message.id,
     epoch,
     utcDay(nowMs),
     secondsUp(nowMs + HISTORY_KEPT_MS),
-    encodeTaskMessage({ ...message, retried, lastError: failure.error, lastFailedAtMs: nowMs }),
+    encodeTaskMessage(failedWith(message, failure.error, retries, nowMs)),
     failure.isRecovery === true ? 1 : 0,
   ];
 }
