@@ -13,7 +13,7 @@ import {
 } from './journal-format.ts';
 
 /** A task by its names. */
-export interface TaskName {
+interface TaskName {
   readonly queue: string;
   readonly id: string;
 }

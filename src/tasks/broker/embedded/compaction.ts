@@ -57,7 +57,7 @@ export class Compaction {
   /** The segment that is to be removed, and what reads it. */
   #segment: Segment | undefined;
   #reader: SegmentReader | undefined;
-  /** Of the segment that was read to its end. */
+  /** Whether the segment is read; or, after its end, whether everything else is being written or has been written. */
   #state: 'reading' | 'writing' | 'written' = 'reading';
   /** Damage in the segment that is read. */
   #damages: DamagePiece[] = [];

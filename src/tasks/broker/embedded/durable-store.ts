@@ -30,7 +30,7 @@ type AnyJournal = Pick<
   'log' | 'entries' | 'requireAvailable' | 'begin' | 'damaged' | 'written' | 'settled' | 'flush' | 'close'
 >;
 
-export interface DurableOptions {
+interface DurableOptions {
   readonly metrics: MetricsProvider | undefined;
   readonly files: FileSystem;
   readonly dataPath: string;

@@ -146,7 +146,7 @@ export interface TaskHead {
 type BodyFields = Omit<TaskMessage, 'id' | keyof TaskNames | keyof RunFields>;
 
 /** What an entry of a task ends with. */
-export interface TaskBody {
+interface TaskBody {
   readonly body: BodyFields;
   /** When its lock ends; 0 if it has none. */
   readonly lockEndsMs: number;

@@ -97,7 +97,7 @@ export interface QueueSettings extends StoredDays {
   readonly isPaused: boolean;
   readonly ticks: readonly (readonly [entryKey: string, atMs: number])[];
   readonly limits?: QueueLimits | undefined;
-  /** Of the rates, those that are not full. */
+  /** Buckets of rates that are not full. */
   readonly buckets?: readonly StoredBucket[];
 }
 

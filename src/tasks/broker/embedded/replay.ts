@@ -347,7 +347,7 @@ class RowsByNumber {
     return this.#page;
   }
 
-  /** The page that was asked for. */
+  /** Adds the page that `#pageOf` has not found. */
   #addPage(): (JournaledRow | undefined)[] {
     const page = new Array<JournaledRow | undefined>(PAGE_NUMBERS).fill(undefined);
     this.#pages.set(this.#pageNumber, page);

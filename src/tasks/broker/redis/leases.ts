@@ -225,7 +225,7 @@ const MAX_PER_SCRIPT = 1_000;
 const FLOW_KNOWN_MS = 500;
 
 /** What DEQUEUE_IN_FLOW returns if the queue has lost its limits, and has had no keys. */
-export const NO_FLOW = -2;
+const NO_FLOW = -2;
 
 /** Bytes of one script's reply, and of one call, except for the last task: the reply must arrive in time. */
 const MAX_REPLY_BYTES = 8_388_608;
