@@ -245,13 +245,13 @@ function durable(name: BrokerOperation, operation: AnyOperation): AnyOperation {
       });
     }
     if (result instanceof Promise) return result.then((value: unknown) => settled(journal, before, value));
-    const returned = load === undefined ? result : load(durableStore as DurableStore, result);
+    const returned = load === undefined ? result : load(durableStore, result);
     if (journal.entries === before) return returned;
     const settling = isLeasing ? journal.written() : journal.settled();
     if (settling === undefined) return returned;
     if (!(returned instanceof Promise)) return settling.then(() => returned);
     // Both at once: a payload that cannot be read must not be an unhandled rejection meanwhile.
-    return Promise.all([returned, settling]).then(([value]) => value);
+    return Promise.all([returned as Promise<unknown>, settling]).then(([value]) => value);
   };
 }
 
