@@ -11,7 +11,7 @@ export { checkQueue } from './workqueue/check-queue.ts';
 export { checkSegments } from './diskqueue/check-segments.ts';
 export { checkBroker, checkBrokerLog } from './tasks/broker/embedded/check-broker.ts';
 export { flakyBroker } from './tasks/broker/flaky-broker.ts';
-export type { BrokerOperation } from './tasks/broker/broker-base.ts';
+export type { BrokerOperation } from './tasks/broker/broker-operations.ts';
 export type {
   FlakyBroker,
   FlakyBrokerOptions,

@@ -3,6 +3,7 @@ import { readOptions, type OptionTable } from '../core/options.ts';
 import { requireBoolean, requireFunction, requireSignal } from '../core/validate.ts';
 import type { Broker } from './broker/broker.ts';
 import { TRANSFER, type Piece, type TransferableBroker } from './broker/transfer.ts';
+import { countTasks } from './inspector-info.ts';
 import { DumpReader, DumpWriter } from './task-dump.ts';
 
 /** Options of {@link copyTasks}. */
@@ -125,20 +126,12 @@ async function idleSource(broker: TransferableBroker): Promise<Source> {
     const message = `task '${running.message.id}' of queue '${queue}' is active, and its lease lasts`;
     throw new EscapementError('ERR_TASK_STATE', message);
   }
-  return { count: () => countOf(broker), read: () => broker[TRANSFER]().read() };
-}
-
-async function countOf(broker: Broker): Promise<number> {
-  let tasks = 0;
-  for (const queue of await broker.queues()) {
-    for (const count of Object.values((await broker.queueStats(queue)).counts)) tasks += count;
-  }
-  return tasks;
+  return { count: async () => (await countTasks(broker)).tasks, read: () => broker[TRANSFER]().read() };
 }
 
 /** An interrupted copy has left only tasks that the source has, too. */
 async function requireNoOthers(source: Source, target: TransferableBroker): Promise<void> {
-  const tasks = await countOf(target);
+  const { tasks } = await countTasks(target);
   if (tasks === 0) return;
   const transfer = target[TRANSFER]();
   let shared = 0;

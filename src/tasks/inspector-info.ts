@@ -1,4 +1,5 @@
 import type {
+  BrokerAdministration,
   DayStats,
   EnqueueEvent,
   QueueStats,
@@ -89,6 +90,16 @@ export function queueInfoOf(stats: QueueStats): QueueInfo {
     ...{ processed, failed, processedTotal, failedTotal },
     timestamp: new Date(stats.atMs),
   };
+}
+
+/** Counts the queues of a broker, and their tasks in all states. */
+export async function countTasks(broker: BrokerAdministration): Promise<{ queues: number; tasks: number }> {
+  const queues = await broker.queues();
+  let tasks = 0;
+  for (const queue of queues) {
+    for (const count of Object.values((await broker.queueStats(queue)).counts)) tasks += count;
+  }
+  return { queues: queues.length, tasks };
 }
 
 /** Returns the counts alone, in the order in which asynqmon lists them. */

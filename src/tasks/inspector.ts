@@ -3,6 +3,7 @@ import { readOptions } from '../core/options.ts';
 import { ownTurn } from '../core/own-turn.ts';
 import { requireIntegerAtLeast, requireObject, requireOneOf } from '../core/validate.ts';
 import { requireExistingQueueName, requireQueueName, requireText } from './argument-checks.ts';
+import { HISTORY_DAYS } from './broker/broker-settings.ts';
 import type { Broker, Defect, GroupInfo, KeyStats, Page, ScanPosition, TaskTarget } from './broker/broker.ts';
 import {
   dailyStatsOf,
@@ -37,9 +38,6 @@ import { requireLimits, type QueueLimits } from './queue-limits.ts';
 import { TaskInfo } from './task-info.ts';
 import { TASK_CHANGES, TASK_STATES, type TaskChange, type TaskState } from './task-state.ts';
 import { TaskWaits } from './task-waits.ts';
-
-/** Counts of a day are kept for ninety days. */
-const MAX_HISTORY_DAYS = 90;
 
 /**
  * Reads and changes queues and tasks: asynq's class of this name.
@@ -97,7 +95,7 @@ export class Inspector {
   async history(queue: string, days: number): Promise<readonly DailyStats[]> {
     requireExistingQueueName('queue', queue);
     requireIntegerAtLeast('days', 1, days);
-    return (await this.#broker.history(queue, Math.min(days, MAX_HISTORY_DAYS))).map(dailyStatsOf);
+    return (await this.#broker.history(queue, Math.min(days, HISTORY_DAYS))).map(dailyStatsOf);
   }
 
   /** Returns the groups of a queue that have tasks. */

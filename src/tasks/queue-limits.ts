@@ -6,7 +6,7 @@ import type { QueueLimits, Rate } from './broker/broker-types.ts';
 
 export type { QueueLimits, Rate } from './broker/broker-types.ts';
 
-/** Of a key, or of a queue without those of its keys. */
+/** The limits of a key, or those of a queue without the ones of its keys. */
 type Limits = Omit<QueueLimits, 'perKey'>;
 
 /** Longest key, in bytes of UTF-8. */

@@ -20,7 +20,7 @@ export class StoredTask {
   readonly retentionMs: number;
   /** Headers, which the handler receives. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Whom the task is for; empty if it has no key. */
+  /** What the task belongs to, such as a tenant; empty if it has no key. */
   readonly key: string;
 
   /** @internal By name, which is faster than a loop over names. */
@@ -88,8 +88,19 @@ export function withoutRetention(message: TaskMessage): TaskMessage {
   return { ...message, retentionMs: 0 };
 }
 
+/** Returns the message of a task that waits and becomes another one: it keeps its id, its retries and its last error. */
+export function replacedBy(waiting: TaskMessage, message: TaskMessage): TaskMessage {
+  const { id, retried, lastError, lastFailedAtMs } = waiting;
+  return { ...message, id, retried, lastError, lastFailedAtMs };
+}
+
+/** Returns the message of a task whose run has failed. @param retries - 1 if it counts as a retry, else 0. */
+export function failedWith(message: TaskMessage, error: string, retries: number, nowMs: number): TaskMessage {
+  return { ...message, retried: message.retried + retries, lastError: error, lastFailedAtMs: nowMs };
+}
+
 /** Returns whether the task is kept when it is completed. */
-export function isRetained({ retentionMs }: Readonly<StoredTask>): boolean {
+export function isRetained({ retentionMs }: Pick<StoredTask, 'retentionMs'>): boolean {
   return retentionMs > 0;
 }
 

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { outOfRange, wrongType, wrongValue } from '../core/errors.ts';
 import {
   checkGivenOptions,
@@ -17,6 +16,7 @@ import { requireKey } from './queue-limits.ts';
 import { KEY_HEADER } from './task-message.ts';
 import { formatGoDuration, formatUnixDate, quoteGoString } from './go-text.ts';
 import { randomId } from './random-id.ts';
+import { uniqueLockOf, type UniqueSource } from './wire/unique-lock.ts';
 
 /** How a task is processed. Options of `enqueue` override those of the task, one by one. */
 export interface TaskOptions {
@@ -250,10 +250,7 @@ function hasDueTime({ processAt, processInMs }: TaskOptions): boolean {
 }
 
 /** What `newTaskOf` reads of a `Task`. */
-interface TaskSource {
-  readonly type: string;
-  readonly payload: Uint8Array;
-  readonly hasPayload: boolean;
+interface TaskSource extends UniqueSource {
   readonly options: TaskOptions;
 }
 
@@ -287,7 +284,7 @@ export function newTaskOf(task: TaskSource, over: TaskOptions, wallNowMs: number
       lastFailedAtMs: 0,
       timeoutMs: over.timeoutMs ?? base.timeoutMs ?? (deadline === undefined ? TASK_OPTIONS.timeoutMs[1] : 0),
       deadlineMs: Number(deadline ?? TASK_OPTIONS.deadline[1]),
-      uniqueKey: uniqueTtlMs > 0 ? lockOf(queue, over.uniqueKey ?? base.uniqueKey, task) : '',
+      uniqueKey: uniqueTtlMs > 0 ? uniqueLockOf(queue, over.uniqueKey ?? base.uniqueKey, task) : '',
       retentionMs: over.retentionMs ?? base.retentionMs ?? TASK_OPTIONS.retentionMs[1],
       completedAtMs: 0,
       group,
@@ -304,20 +301,6 @@ function requireDueAtOnce(processAtMs: number, group: string, wallNowMs: number)
 function dueTimeOf({ processAt, processInMs }: TaskOptions, wallNowMs: number): number {
   if (processInMs !== undefined) return processInMs > 0 ? wallNowMs + processInMs : 0;
   return processAt === undefined ? 0 : Number(processAt);
-}
-
-/**
- * As asynq: two tasks of a queue are duplicates if their types and the bytes of their payloads are equal. With a key of their own,
- * which asynq does not have, there is no type, so that no other lock can be the same.
- */
-function lockOf(queue: string, uniqueKey: string | undefined, source: TaskSource): string {
-  const { type, payload, hasPayload } = source;
-  if (uniqueKey !== undefined) return `asynq:{${queue}}:unique::${md5(uniqueKey)}`;
-  return `asynq:{${queue}}:unique:${type}:${hasPayload ? md5(payload) : ''}`;
-}
-
-function md5(data: string | Uint8Array): string {
-  return createHash('md5').update(data).digest('hex');
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { Broker, TaskRecord } from './broker/broker.ts';
+import type { TaskBroker, TaskRecord } from './broker/broker.ts';
 import { newTaskOf, type TaskOptions } from './task-options.ts';
 import type { Task } from './task.ts';
 
@@ -21,9 +21,9 @@ export interface TaskSender {
 
 /** Adds tasks to a broker. */
 export class BrokerSender implements TaskSender {
-  readonly #broker: Broker;
+  readonly #broker: TaskBroker;
 
-  constructor(broker: Broker) {
+  constructor(broker: TaskBroker) {
     this.#broker = broker;
   }
 

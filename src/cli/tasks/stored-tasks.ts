@@ -12,6 +12,7 @@ import { RECORD_HEADER_BYTES, type CorruptionEvent } from '../../log/segment.ts'
 import { EntryCheck, type DamagedTask } from '../../tasks/broker/embedded/check-entries.ts';
 import { LOG_NAME } from '../../tasks/broker/embedded/durable-store.ts';
 import { EmbeddedBroker, FOR_READING } from '../../tasks/broker/embedded/embedded-broker.ts';
+import { countTasks } from '../../tasks/inspector-info.ts';
 import { ENTRIES } from '../../tasks/broker/embedded/journal-format.ts';
 
 /** Damage, with the tasks that it is about, as far as they can be read. */
@@ -70,12 +71,7 @@ export class StoredTasks extends StoredCheckedQueue {
     const options = { dataPath: this.folder, onCorruption: () => undefined, [FOR_READING]: true };
     const broker = await EmbeddedBroker.open(options);
     try {
-      const queues = await broker.queues();
-      let tasks = 0;
-      for (const queue of queues) {
-        for (const count of Object.values((await broker.queueStats(queue)).counts)) tasks += count;
-      }
-      return { tasks, queues: queues.length };
+      return await countTasks(broker);
     } finally {
       await broker.close();
     }

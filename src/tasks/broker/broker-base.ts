@@ -1,10 +1,13 @@
 import type { Clock } from '../../core/clock.ts';
 import { EscapementError } from '../../core/errors.ts';
 import { brokerClosed } from './broker-errors.ts';
+import {
+  BROKER_OPERATION_NAMES,
+  BROKER_OPERATIONS,
+  type BrokerOperation,
+  type OperationRow,
+} from './broker-operations.ts';
 import type { Broker } from './broker.ts';
-
-/** An operation of a broker: a method whose promise settles when it is done. */
-export type BrokerOperation = Exclude<keyof Broker, 'clock' | 'maintenance' | 'leaseHolder' | 'close'>;
 
 /** How a broker carries out an operation. The result may be returned without a promise. */
 type Operation<Context, O extends BrokerOperation> = (
@@ -14,21 +17,6 @@ type Operation<Context, O extends BrokerOperation> = (
 
 export type Operations<Context> = { readonly [O in BrokerOperation]: Operation<Context, O> };
 
-/** Every operation; TypeScript checks that none is missing. */
-const BROKER_OPERATIONS: Readonly<Record<BrokerOperation, true>> = {
-  ...{ ping: true, enqueue: true, enqueueMany: true, enqueueTick: true, lastTickMs: true, dequeue: true },
-  ...{ complete: true, retry: true, archive: true, release: true, discard: true, extendLeases: true },
-  ...{ writeResult: true, writeProgress: true, forward: true, recover: true, deleteExpired: true },
-  ...{ groups: true, takeGroup: true, replaceSet: true, reclaimSets: true, subscribe: true, cancel: true },
-  ...{ announceServer: true, withdrawServer: true, servers: true, announceScheduler: true },
-  ...{ withdrawScheduler: true, scheduleEntries: true, recordEnqueueEvent: true, enqueueEvents: true },
-  ...{ queues: true, queueStats: true, history: true, task: true, tasks: true, scan: true, change: true },
-  ...{ updatePayload: true, repair: true, pause: true, resume: true, removeQueue: true },
-  ...{ limits: true, setLimits: true, keys: true },
-};
-
-export const BROKER_OPERATION_NAMES = Object.keys(BROKER_OPERATIONS) as readonly BrokerOperation[];
-
 /** An operation without its types: those of its arguments and its result do not matter to what wraps all of them. */
 export type AnyOperation = (...args: unknown[]) => unknown;
 
@@ -36,7 +24,7 @@ export type AnyOperation = (...args: unknown[]) => unknown;
 export interface BrokerBase extends Broker {}
 
 /**
- * A broker that rejects every operation with `ERR_BROKER_CLOSED` once it is closed, and whose errors name their operation. A
+ * A broker that rejects every operation with `ERR_BROKER_CLOSED` once it is closed, checks its arguments, and names it in its errors. A
  * subclass passes its operations to the constructor, with the context that they work on, and closes the context in `close`. The
  * context is not in the type of the class: it would be in the declarations of the package.
  */
@@ -59,6 +47,8 @@ export abstract class BrokerBase {
 
   static {
     for (const [nth, operation] of BROKER_OPERATION_NAMES.entries()) {
+      const row: OperationRow<never> = BROKER_OPERATIONS[operation];
+      const check = row.check as AnyOperation | undefined;
       // Four named parameters, which is the most that an operation has: a rest parameter would allocate an array per call. Not async:
       // an operation of the embedded broker is done when it returns, and needs one promise.
       const method = function (
@@ -69,8 +59,10 @@ export abstract class BrokerBase {
         d: unknown,
       ): Promise<unknown> {
         try {
+          const context = this.#openContext();
+          check?.(a, b, c, d);
           const run = this.#operations[nth] as AnyOperation;
-          const result = run(this.#openContext(), a, b, c, d);
+          const result = run(context, a, b, c, d);
           if (result instanceof Promise) return this.#settled(result, operation);
           return Promise.resolve(this.#named(result, operation));
         } catch (error) {

@@ -3,11 +3,14 @@ import { integer, type OptionTable, type Resolved } from '../../core/options.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/units.ts';
 import { requireDuration } from '../argument-checks.ts';
 
+/** Days whose counts are kept, as in asynq. */
+export const HISTORY_DAYS = 90;
+
 /**
- * How long the history of a schedule entry is kept after its last event, as the counts of days are. No operation reports that an
- * entry was removed: a scheduler that has it may start again.
+ * How long the counts of a day are kept, and the history of a schedule entry after its last event. No operation reports that an entry
+ * was removed: a scheduler that has it may start again.
  */
-export const HISTORY_KEPT_MS = 90 * DAY_MS;
+export const HISTORY_KEPT_MS = HISTORY_DAYS * DAY_MS;
 
 /** How long the mark of its latest tick is kept: longer, so that a yearly entry makes up for the tick that it has missed. */
 export const MARK_KEPT_MS = 400 * DAY_MS;

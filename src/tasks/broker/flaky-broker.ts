@@ -8,7 +8,8 @@ import {
 } from '../../core/options.ts';
 import { requireFiniteNumber, requireFraction, requireFunction } from '../../core/validate.ts';
 import { requireBroker } from '../argument-checks.ts';
-import { BROKER_OPERATION_NAMES, type AnyOperation, type BrokerOperation } from './broker-base.ts';
+import type { AnyOperation } from './broker-base.ts';
+import { BROKER_OPERATION_NAMES, type BrokerOperation } from './broker-operations.ts';
 import type { Broker, Subscription } from './broker.ts';
 
 /** How often operations of a flaky broker fail, and how long they take. */

@@ -121,7 +121,7 @@ export class Groups {
   async #aggregate(set: TaskSet): Promise<void> {
     const { broker, logger } = this.#options;
     const { queue, group } = set;
-    const tasks = set.messages.map((message) => new MessageTask(message, undefined));
+    const tasks = set.messages.map((message) => new MessageTask(message));
     try {
       const task = await this.#settleInTime(this.#makeTask(group, tasks));
       await broker.replaceSet(set, newTaskOf(task, { queue }, broker.clock.wallNow()));

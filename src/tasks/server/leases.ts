@@ -2,7 +2,7 @@ import { inOwnTurn } from '../../core/own-turn.ts';
 import type { SystemTimer } from '../../timer/system-timer.ts';
 import { RENEWALS_PER_LEASE } from '../broker/broker-settings.ts';
 import type { LeaseHolder } from '../broker/broker.ts';
-import { leaseLost, type RunTable, type TaskRun } from './run.ts';
+import { leaseLostReason, type RunTable, type TaskRun } from './run.ts';
 import type { ResolvedServerOptions } from './server-options.ts';
 
 /**
@@ -99,7 +99,7 @@ export class LeaseKeeper {
     try {
       const lost = new Set(await broker.extendLeases(leases, leaseMs));
       for (const run of runs) {
-        if (lost.has(run.leased)) run.interrupt(leaseLost());
+        if (lost.has(run.leased)) run.interrupt(leaseLostReason());
         else run.leaseUntilMs = leaseUntilMs;
       }
     } catch (error) {
@@ -113,7 +113,7 @@ export class LeaseKeeper {
   #loseExpired(runs: readonly TaskRun[]): void {
     const nowMs = this.#timer.clock.now();
     for (const run of runs) {
-      if (this.leaseUntilMs(run) <= nowMs) run.interrupt(leaseLost());
+      if (this.leaseUntilMs(run) <= nowMs) run.interrupt(leaseLostReason());
     }
   }
 }

@@ -4,7 +4,7 @@ import type { LeasedTask, MaintenanceJob, ServerState } from '../broker/broker.t
 import { Periodic, type PeriodicJob } from '../periodic.ts';
 import type { Groups } from './groups.ts';
 import type { Reports } from './reports.ts';
-import { leaseLost, MessageTask } from './run.ts';
+import { leaseLostReason, MessageTask } from './run.ts';
 import { retryDelayOf, type ResolvedServerOptions } from './server-options.ts';
 
 /** As asynq: a server that has died is no longer listed after ten seconds. */
@@ -156,7 +156,7 @@ export async function recover(
 ): Promise<void> {
   const { message } = leased;
   const { id, queue, type, retried } = message;
-  const reason = leaseLost();
+  const reason = leaseLostReason();
   const failure = { error: reason.message, isFailure: false, isRecovery: true };
   const fields = { taskId: id, queue, type, recoveries };
   try {
@@ -169,7 +169,7 @@ export async function recover(
       reports.recovered(message, recoveries, undefined);
       return;
     }
-    const delayMs = retryDelayOf(retryDelayMs, retried, reason, new MessageTask(message, undefined));
+    const delayMs = retryDelayOf(retryDelayMs, retried, reason, new MessageTask(message));
     const retryAtMs = broker.clock.wallNow() + delayMs;
     await broker.retry(leased, failure, retryAtMs);
     logger.warn(fields, 'task recovered: its lease was lost');

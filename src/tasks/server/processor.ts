@@ -6,7 +6,7 @@ import { endedWithin, settledWithin } from '../settled-within.ts';
 import type { LeaseKeeper } from './leases.ts';
 import { recover } from './maintenance.ts';
 import type { Reports } from './reports.ts';
-import { serverClosed, TaskRun, type Moment, type RunSettings, type RunTable } from './run.ts';
+import { serverClosed, TaskRun, type RunSettings, type RunTable, type Timestamp } from './run.ts';
 
 /**
  * Takes tasks while slots are free, and starts them: one loop, whatever the concurrency.
@@ -101,7 +101,7 @@ export class Processor {
   /** Starts what one queue returns, without waiting for the other queues. Never rejects. */
   async #take({ queue, limit }: Quota): Promise<void> {
     const { broker, leaseMs } = this.#settings.options;
-    const moment: Moment = { nowMs: broker.clock.now(), wallNowMs: broker.clock.wallNow() };
+    const leasedAt: Timestamp = { nowMs: broker.clock.now(), wallNowMs: broker.clock.wallNow() };
     let taken: readonly LeasedTask[];
     try {
       taken = await broker.dequeue(queue, limit, leaseMs);
@@ -111,7 +111,9 @@ export class Processor {
     }
     this.#backOffs.delete(queue);
     if (taken.length === limit) this.#picker.markReady(queue);
-    const runs = taken.filter((leased) => this.#mayRun(leased)).map((leased) => this.#enter(leased, moment));
+    const runs = taken
+      .filter((leased) => this.#mayRun(leased))
+      .map((leased) => this.#enter(leased, leasedAt));
     if (runs.length > 0) await this.#start(runs);
   }
 
@@ -123,8 +125,8 @@ export class Processor {
     return false;
   }
 
-  #enter(leased: LeasedTask, moment: Moment): TaskRun {
-    const run = new TaskRun(leased, moment, this.#settings);
+  #enter(leased: LeasedTask, leasedAt: Timestamp): TaskRun {
+    const run = new TaskRun(leased, leasedAt, this.#settings);
     this.#runs.add(run);
     return run;
   }

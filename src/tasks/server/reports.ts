@@ -143,7 +143,7 @@ export class Reports {
   recovered(message: TaskMessage, recoveries: number, retryAt: Date | undefined): void {
     if (this.#emitter.listenerCount('recovered') === 0) return;
     emit(this.#emitter, 'recovered', {
-      ...eventOf(message, new MessageTask(message, undefined)),
+      ...eventOf(message, new MessageTask(message)),
       recoveries,
       retryAt,
     });

@@ -9,7 +9,8 @@ import type { TaskMessage } from '../task-message.ts';
 import type { Handler, ReceivedTask, TaskContext } from './handler.ts';
 import type { ResolvedServerOptions } from './server-options.ts';
 
-export interface Moment {
+/** A time, on both clocks. */
+export interface Timestamp {
   readonly nowMs: number;
   readonly wallNowMs: number;
 }
@@ -63,9 +64,9 @@ export class TaskRun {
   #controller: AbortController | undefined = undefined;
 
   /** @param leasedAt - a time at or before that of the lease. */
-  constructor(leased: LeasedTask, leasedAt: Moment, settings: RunSettings) {
+  constructor(leased: LeasedTask, leasedAt: Timestamp, settings: RunSettings) {
     this.leased = leased;
-    this.task = new MessageTask(leased.message, undefined);
+    this.task = new MessageTask(leased.message);
     this.context = new RunContext(this, settings);
     this.leasedAtMs = leasedAt.nowMs;
     this.startedAtMs = leasedAt.nowMs;
@@ -199,7 +200,7 @@ export class MessageTask<P = undefined> implements ReceivedTask<P> {
   #payload: Uint8Array | undefined;
   readonly data: P;
 
-  constructor(message: TaskMessage, data: P) {
+  constructor(message: TaskMessage, data: P = undefined as P) {
     this.#message = message;
     this.data = data;
   }
@@ -380,7 +381,7 @@ export function serverClosed(): EscapementError {
   return new EscapementError('ERR_SERVER_CLOSED', 'the server is shutting down');
 }
 
-export function leaseLost(): EscapementError {
+export function leaseLostReason(): EscapementError {
   return new EscapementError('ERR_LEASE_LOST', 'the lease of the task is lost');
 }
 

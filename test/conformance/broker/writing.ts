@@ -347,6 +347,18 @@ export function describeWriting(make: BrokerFactory): void {
       expect(await broker.enqueueTick(newTask(), { entryKey: 'entry', atMs: nowMs + 290_000 })).toBeDefined();
     });
 
+    it('a tick with a time that is not valid is rejected, and is not used up', async ({ broker }) => {
+      await putInto(broker, 'pending');
+      const before = await everythingOf(broker);
+      for (const atMs of [NaN, -1, 8.64e15 + 1]) {
+        await expectCode('ERR_OUT_OF_RANGE', broker.enqueueTick(newTask(), { entryKey: 'entry', atMs }));
+      }
+      const tick = { entryKey: 'entry', atMs: 1_000 };
+      await expectCode('ERR_OUT_OF_RANGE', broker.enqueueTick(newTask({ processAtMs: NaN }), tick));
+      expect(await broker.lastTickMs(QUEUE, 'entry')).toBeUndefined();
+      expect(await everythingOf(broker)).toEqual(before);
+    });
+
     it('a tick whose task is refused counts as added', async ({ broker }) => {
       const { id } = await putInto(broker, 'pending');
       const tick = { entryKey: 'entry', atMs: 1_000_000_000_000 };

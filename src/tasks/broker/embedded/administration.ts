@@ -1,7 +1,7 @@
 import { ownTurn } from '../../../core/own-turn.ts';
+import { reportUncaught } from '../../../core/report-uncaught.ts';
 import { TASK_CHANGES, type TaskChange, type TaskState } from '../../task-state.ts';
-import { requireQueueName } from '../../argument-checks.ts';
-import { limitsOf, requireLimits } from '../../queue-limits.ts';
+import { limitsOf } from '../../queue-limits.ts';
 import type { Operations } from '../broker-base.ts';
 import { brokerClosed, bulkState, queueNotEmpty, queueState, taskState } from '../broker-errors.ts';
 import { listOf, type QueueState } from './queue-state.ts';
@@ -14,6 +14,24 @@ const ROWS_PER_TURN = 1_000;
 const MOVES = { delete: 'remove', run: 'makePending', archive: 'makeArchived' } as const;
 
 export const ADMINISTRATION = {
+  announceServer: ({ servers }, read) => void servers.set(read().id, read),
+  withdrawServer: ({ servers }, id) => void servers.delete(id),
+  servers: ({ servers }) => [...servers.values()].flatMap((read) => tryRead(() => [read()])),
+
+  announceScheduler: ({ schedulers }, id, read) => void schedulers.set(id, read),
+  withdrawScheduler: ({ schedulers }, id) => void schedulers.delete(id),
+  scheduleEntries: ({ schedulers }) => [...schedulers.values()].flatMap((read) => tryRead(read)),
+
+  recordEnqueueEvent(store, entryId, event) {
+    store.addEvent(entryId, event);
+    store.journal?.event(entryId, event);
+  },
+
+  enqueueEvents(store, entryId, page) {
+    const events = store.enqueueEvents.get(entryId) ?? [];
+    return events.toReversed().slice((page.page - 1) * page.size, page.page * page.size);
+  },
+
   change(store, queue, target, change) {
     if (!('id' in target)) return changeAll(store, queue, target.state, target.group, change);
     const row = store.row(queue, target.id);
@@ -42,8 +60,6 @@ export const ADMINISTRATION = {
   limits: (store, name) => store.queues.get(name)?.pending.limits,
 
   setLimits(store, name, given) {
-    requireQueueName('queue', name);
-    if (given !== undefined) requireLimits('limits', given);
     const queue = store.openQueue(name);
     queue.pending.setLimits(limitsOf(given));
     store.journal?.queue(queue);
@@ -135,4 +151,14 @@ function changeSome(
 async function nextTurn(store: TaskStore): Promise<void> {
   await ownTurn();
   if (store.isClosed) throw brokerClosed();
+}
+
+/** Calls a function of a server or scheduler; one that throws must not hide the others. */
+function tryRead<T>(read: () => readonly T[]): readonly T[] {
+  try {
+    return read();
+  } catch (error) {
+    reportUncaught(error);
+    return [];
+  }
 }

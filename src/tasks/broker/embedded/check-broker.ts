@@ -3,9 +3,11 @@ import { INTERNALS as TIMER_INTERNALS } from '../../../timer/system-timer.ts';
 import { checkTimer } from '../../../timer/check-timer.ts';
 import { NO_SLOT } from '../../../timer/timer-table.ts';
 import type { CorruptionEvent } from '../../../log/segment.ts';
+import { HISTORY_DAYS } from '../broker-settings.ts';
 import { INTERNALS, type EmbeddedBroker } from './embedded-broker.ts';
 import type { Journal } from './journal.ts';
 import { replay } from './replay.ts';
+import { leasesOf } from './restore.ts';
 import { journaled, PayloadOnDisk } from './journaled-row.ts';
 import type { StoredBucket } from './pending-tasks.ts';
 import { listOf, type QueueState } from './queue-state.ts';
@@ -54,7 +56,7 @@ async function compareLog(store: TaskStore, journal: Journal): Promise<void> {
   const damages: CorruptionEvent[] = [];
   const stored = store.blank();
   const loading = await replay(stored, journal.log, (event) => damages.push(event));
-  loading.finish(store.leases());
+  loading.finish(leasesOf(store));
   try {
     ensure(damages.length === 0, `${damages.length} records are damaged: ${damages[0]?.reason ?? ''}`);
     const { liveBytes } = journal;
@@ -154,7 +156,7 @@ function checkQueueState(store: TaskStore, queue: QueueState): number {
     check(list);
   }
   ensure(queue.rows.size === tasks, `${queue.rows.size} tasks have an id, but ${tasks} are in a list`);
-  ensure(queue.days.size <= 91, `${queue.days.size} days are kept`);
+  ensure(queue.days.size <= HISTORY_DAYS + 1, `${queue.days.size} days are kept`);
   ensure(queue.days.failedTotal <= queue.days.processedTotal, 'more runs failed than were processed');
   return timers;
 }

@@ -1,9 +1,19 @@
 import { TASK_STATES } from '../../task-state.ts';
 import { EntryReader } from './entry-bytes.ts';
-import { ENTRIES, Kind, readBody, readHead, readRunFields, readState } from './journal-format.ts';
+import {
+  ENTRIES,
+  Kind,
+  LAYOUTS,
+  readBody,
+  readHead,
+  readRunFields,
+  readState,
+  readValues,
+  type LaidOutKind,
+} from './journal-format.ts';
 
 /** A task by its names. */
-export interface TaskName {
+interface TaskName {
   readonly queue: string;
   readonly id: string;
 }
@@ -69,82 +79,35 @@ function* entriesOf(payload: Buffer): Generator<Entry> {
     const start = end;
     end += reader.size;
     if (end > payload.length) throw new Error(`an entry at ${start} is longer than its record`);
-    const read = READERS[kind];
-    if (read === undefined) throw new Error(`an entry at ${start} has the unknown kind ${kind}`);
-    const { number, task } = read(reader);
+    const about = readEntry(reader, kind);
+    if (about === undefined) throw new Error(`an entry at ${start} has the unknown kind ${kind}`);
     if (reader.offset !== end) throw new Error(`an entry at ${start} has a wrong length`);
-    yield { kind, number, task };
+    yield about;
   }
   if (end !== payload.length) throw new Error(`${payload.length - end} bytes at ${end} are not an entry`);
 }
 
-type Read = (reader: EntryReader) => { readonly number?: number; readonly task?: TaskName };
+/** Kinds in LAYOUTS whose first field is the number of a task. */
+const OF_TASKS: readonly number[] = [Kind.remove, Kind.start, Kind.result, Kind.progress];
 
-/** Reads all of an entry of each kind. */
-const READERS: Readonly<Record<number, Read>> = {
-  [Kind.task]: (reader) => task(reader, Kind.task),
-  [Kind.keyedTask]: (reader) => task(reader, Kind.keyedTask),
-  [Kind.change](reader) {
+/** Reads all of an entry. @returns undefined if its kind is unknown. */
+function readEntry(reader: EntryReader, kind: number): Entry | undefined {
+  if (kind === Kind.task || kind === Kind.keyedTask) {
+    const { number, stored, id, names } = readHead(reader, kind);
+    readBody(reader);
+    requireState(stored.state);
+    return { kind, number: finite(number), task: { queue: names.queue, id } };
+  }
+  if (kind === Kind.change) {
     const number = finite(reader.number());
     requireState(readState(reader).state);
     readRunFields(reader);
-    return { number };
-  },
-  [Kind.remove]: (reader) => ({ number: finite(reader.number()) }),
-  [Kind.start](reader) {
-    const number = finite(reader.number());
-    finite(reader.number());
-    return { number };
-  },
-  [Kind.result](reader) {
-    const number = finite(reader.number());
-    reader.blob();
-    return { number };
-  },
-  [Kind.progress](reader) {
-    const number = finite(reader.number());
-    reader.text();
-    return { number };
-  },
-  [Kind.count](reader) {
-    finite(reader.number());
-    reader.byte();
-    reader.text();
-    return {};
-  },
-  [Kind.queue]: textAndJson,
-  [Kind.removeQueue](reader) {
-    reader.text();
-    return {};
-  },
-  [Kind.tick]: timeAndTexts,
-  [Kind.bucket]: timeAndTexts,
-  [Kind.event]: timeAndTexts,
-  [Kind.events]: textAndJson,
-  [Kind.serial](reader) {
-    finite(reader.number());
-    return {};
-  },
-};
-
-function task(reader: EntryReader, kind: number): ReturnType<Read> {
-  const { number, stored, id, names } = readHead(reader, kind);
-  readBody(reader);
-  requireState(stored.state);
-  return { number: finite(number), task: { queue: names.queue, id } };
-}
-
-function textAndJson(reader: EntryReader): object {
-  reader.text();
-  JSON.parse(reader.text());
-  return {};
-}
-
-function timeAndTexts(reader: EntryReader): object {
-  finite(reader.number());
-  reader.text();
-  reader.text();
-  return {};
+    return { kind, number, task: undefined };
+  }
+  if (!(kind in LAYOUTS)) return undefined;
+  const values: readonly unknown[] = readValues(reader, kind as LaidOutKind);
+  for (const value of values) if (typeof value === 'number') finite(value);
+  return { kind, number: OF_TASKS.includes(kind) ? (values[0] as number) : undefined, task: undefined };
 }
 
 function finite(value: number): number {

@@ -2,17 +2,15 @@ import { ownTurn } from '../../../core/own-turn.ts';
 import type { Log } from '../../../log/log.ts';
 import type { CorruptionEvent, LogPosition, Segment } from '../../../log/segment.ts';
 import type { DamagePiece, RecordPiece, SegmentReader } from '../../../log/segment-reader.ts';
-import type { EnqueueEvent } from '../broker.ts';
 import { EntryReader } from './entry-bytes.ts';
 import { Kind, readBody, readHead } from './journal-format.ts';
 import { JournaledRow, PayloadOnDisk } from './journaled-row.ts';
 import { eventOf } from './replay.ts';
-import type { QueueState } from './queue-state.ts';
-import type { TaskRow } from './task-lists.ts';
+import type { StoreJournal } from './store-journal.ts';
 import type { TaskStore } from './task-store.ts';
 
 /** The journal, as compaction needs it. */
-interface CompactedJournal {
+interface CompactedJournal extends Pick<StoreJournal, 'begin' | 'task' | 'queue' | 'events' | 'serial'> {
   readonly log: Log;
   /** Bytes of the latest entries of all tasks. */
   readonly liveBytes: number;
@@ -22,11 +20,6 @@ interface CompactedJournal {
   isLive(segment: number): boolean;
   fileRemoved(segment: number): void;
   damaged(event: CorruptionEvent): void;
-  begin(): void;
-  task(row: TaskRow, payload?: Uint8Array): void;
-  queue(queue: QueueState): void;
-  events(entryId: string, events: readonly EnqueueEvent[]): void;
-  serial(limit: number): void;
   /** The record with the latest entry; it has a position when the host has it. */
   readonly latest: { readonly position: LogPosition | undefined };
 }

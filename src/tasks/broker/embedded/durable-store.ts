@@ -1,5 +1,4 @@
 import { EscapementError } from '../../../core/errors.ts';
-import { holdVirtualTime } from '../../../core/own-turn.ts';
 import { guarded } from '../../../core/report-uncaught.ts';
 import { COMMIT_BUCKETS, type Durability } from '../../../log/commit-loop.ts';
 import type { FileSystem } from '../../../log/file-system.ts';
@@ -8,16 +7,20 @@ import { LogLock, LogTaken, NoSockets } from '../../../log/log-lock.ts';
 import { corruptionOf, type CorruptionEvent } from '../../../log/segment.ts';
 import { counter, duration, gauges } from '../../../metrics/measure.ts';
 import type { MetricsProvider } from '../../../metrics/provider.ts';
-import type { AnyOperation, BrokerOperation, Operations } from '../broker-base.ts';
+import type { AnyOperation, Operations } from '../broker-base.ts';
 import { brokerClosed } from '../broker-errors.ts';
-import type { LeasedTask, ScanPiece, TaskRecord, TaskSet } from '../broker.ts';
-import type { TaskMessage } from '../../task-message.ts';
+import {
+  BROKER_OPERATIONS,
+  type BrokerOperation,
+  type OperationRow,
+  type ReturningOperation,
+} from '../broker-operations.ts';
 import { Journal } from './journal.ts';
-import { PayloadOnDisk } from './journaled-row.ts';
 import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
+import { PAYLOAD_LOADERS } from './payload-loading.ts';
 import { eventOf, replay, type Loading } from './replay.ts';
+import { leasesOf } from './restore.ts';
 import type { TaskStore } from './task-store.ts';
-import type { FolderAccess } from './transfer.ts';
 
 /** Name of the log of a broker: the prefix of its files. */
 export const LOG_NAME = 'tasks';
@@ -28,7 +31,7 @@ type AnyJournal = Pick<
   'log' | 'entries' | 'requireAvailable' | 'begin' | 'damaged' | 'written' | 'settled' | 'flush' | 'close'
 >;
 
-export interface DurableOptions {
+interface DurableOptions {
   readonly metrics: MetricsProvider | undefined;
   readonly files: FileSystem;
   readonly dataPath: string;
@@ -173,7 +176,7 @@ async function reload(
     await log.close();
     throw brokerClosed();
   }
-  loading.finish(store.leases());
+  loading.finish(leasesOf(store));
   for (const queue of store.queues.values()) store.notifications.work(queue);
   return { log, liveBytes: loading.liveBytes };
 }
@@ -210,37 +213,6 @@ async function lockOf(folder: string): Promise<LogLock> {
   }
 }
 
-/** Operations that change nothing of what is stored. */
-const READING: ReadonlySet<BrokerOperation> = new Set<BrokerOperation>([
-  ...([
-    'ping',
-    'lastTickMs',
-    'groups',
-    'subscribe',
-    'cancel',
-    'announceServer',
-    'withdrawServer',
-    'servers',
-  ] as const),
-  ...(['announceScheduler', 'withdrawScheduler', 'scheduleEntries', 'enqueueEvents', 'queues'] as const),
-  ...([
-    'queueStats',
-    'history',
-    'task',
-    'tasks',
-    'scan',
-    'repair',
-    'extendLeases',
-    'limits',
-    'keys',
-  ] as const),
-]);
-
-/** Operations that return messages, with their payloads. */
-const RETURNING: ReadonlySet<BrokerOperation> = new Set<BrokerOperation>([
-  ...(['dequeue', 'recover', 'takeGroup', 'task', 'tasks', 'scan'] as const),
-]);
-
 /**
  * Makes the operations of the broker in memory durable: one that changes something settles when that is on the disk, and one that
  * leases tasks when the host knows of it. A task that kills its process has started as far as the next one knows.
@@ -254,9 +226,8 @@ export function durableOperations(operations: Operations<TaskStore>): Operations
 }
 
 function durable(name: BrokerOperation, operation: AnyOperation): AnyOperation {
-  const isReading = READING.has(name);
-  const isReturning = RETURNING.has(name);
-  const isLeasing = name === 'dequeue' || name === 'recover';
+  const { isReading = false, isLeasing = false }: OperationRow<never> = BROKER_OPERATIONS[name];
+  const load = PAYLOAD_LOADERS[name as ReturningOperation] as AnyOperation | undefined;
   return (durableStore, a, b, c, d) => {
     const { store, journal } = durableStore as DurableStore;
     if (!isReading) {
@@ -275,9 +246,7 @@ function durable(name: BrokerOperation, operation: AnyOperation): AnyOperation {
       });
     }
     if (result instanceof Promise) return result.then((value: unknown) => settled(journal, before, value));
-    const returned = isReturning
-      ? withPayloads(durableStore as DurableStore, result as Returned, name)
-      : result;
+    const returned = load === undefined ? result : load(durableStore, result);
     if (journal.entries === before) return returned;
     const settling = isLeasing ? journal.written() : journal.settled();
     if (settling === undefined) return returned;
@@ -290,135 +259,4 @@ function durable(name: BrokerOperation, operation: AnyOperation): AnyOperation {
 async function settled(journal: AnyJournal, before: number, value: unknown): Promise<unknown> {
   if (journal.entries !== before) await journal.settled();
   return value;
-}
-
-/** What the operations return that return messages. */
-type Returned =
-  readonly (LeasedTask | TaskRecord)[] | TaskRecord | { readonly set: TaskSet | undefined } | ScanPiece;
-
-/** Reads the payloads that are on the disk. @returns the result itself if there are none. */
-function withPayloads(
-  durable: DurableStore,
-  result: Returned,
-  name: BrokerOperation,
-): Returned | Promise<Returned> {
-  if ('message' in result) return isLoaded(result) ? result : loaded(durable, result);
-  if ('set' in result) {
-    const { set } = result;
-    const records = set?.messages.map((message) => ({ message })) ?? [];
-    if (set === undefined || records.every(isLoaded)) return result;
-    return loadedOrLost(durable, records).then((found) => {
-      const messages = found.map(({ message }) => message);
-      return { ...result, set: { ...set, messages } };
-    });
-  }
-  if ('tasks' in result) {
-    if (result.tasks.every(isLoaded)) return result;
-    return loadedOrLeftOut(durable, result.tasks).then((tasks) => ({ ...result, tasks }));
-  }
-  if (result.every(isLoaded)) return result;
-  if (name === 'tasks') return Promise.all(result.map((record) => loaded(durable, record)));
-  const leased = result as readonly LeasedTask[];
-  return loadedOrLost(durable, leased).catch((error: unknown) => {
-    if (name === 'dequeue') giveBack(durable.store, leased);
-    throw error;
-  });
-}
-
-function isLoaded({ message }: { readonly message: TaskMessage }): boolean {
-  return !(message.payload instanceof PayloadOnDisk);
-}
-
-/** Reads payloads. A task whose payload is lost is archived, and left out: it must not keep the others from being run. */
-function loadedOrLost<R extends { readonly message: TaskMessage }>(
-  durable: DurableStore,
-  records: readonly R[],
-): Promise<R[]> {
-  return loadedOrLeftOut(durable, records, (message) => {
-    lose(durable, message);
-  });
-}
-
-/** Reads payloads. A task whose payload is lost, or that was removed meanwhile, is left out. */
-async function loadedOrLeftOut<R extends { readonly message: TaskMessage }>(
-  durable: DurableStore,
-  records: readonly R[],
-  onLost?: (message: TaskMessage) => void,
-): Promise<R[]> {
-  const isLost = (error: unknown): boolean =>
-    error instanceof EscapementError && error.code === 'ERR_WIRE_MESSAGE';
-  const all = records.map((record) =>
-    loaded(durable, record).catch((error: unknown) => {
-      if (!isLost(error)) throw error;
-      onLost?.(record.message);
-      return undefined;
-    }),
-  );
-  return (await Promise.all(all)).filter((record) => record !== undefined);
-}
-
-function lose({ store, journal }: DurableStore, message: TaskMessage): void {
-  const row = store.queues.get(message.queue)?.rows.get(message.id);
-  const { payload } = message;
-  if (row?.message.payload !== payload || !(payload instanceof PayloadOnDisk)) return;
-  const { position, recordBytes } = payload.where;
-  const file = journal.log.segments.find(({ number }) => number === position.segment)?.path ?? '';
-  journal.begin();
-  store.losePayload(row);
-  const reason = 'the record of a payload is damaged';
-  journal.damaged({ file, offset: position.offset, bytes: recordBytes, reason });
-}
-
-/** Returns tasks to the head of their queues that could not be read, in order. */
-function giveBack(store: TaskStore, tasks: readonly LeasedTask[]): void {
-  store.journal?.begin();
-  for (const { message, epoch } of tasks.toReversed()) {
-    const row = store.queues.get(message.queue)?.rows.get(message.id);
-    if (row?.list?.state === 'active' && row.serial === epoch) store.release(row);
-  }
-}
-
-async function loaded<R extends { readonly message: TaskMessage }>(
-  { store, journal }: DurableStore,
-  record: R,
-): Promise<R> {
-  const { message } = record;
-  for (let { payload } = message; ;) {
-    if (!(payload instanceof PayloadOnDisk)) return { ...record, message: { ...message, payload } };
-    const { position, recordBytes, start, length } = payload.where;
-    const bytes = await holdVirtualTime(journal.log.read(position, recordBytes)).catch((error: unknown) => {
-      throw payloadUnreadable(message, error);
-    });
-    if (bytes !== undefined) {
-      const read = new Uint8Array(bytes.subarray(start, start + length));
-      return { ...record, message: { ...message, payload: read } };
-    }
-    // Compaction has moved it meanwhile, or it is damaged.
-    const present = store.queues.get(message.queue)?.rows.get(message.id)?.message.payload;
-    if (present === undefined || present === payload) throw payloadLost(message);
-    payload = present;
-  }
-}
-
-/** What a transfer of tasks needs of the folder. */
-export function folderAccessOf(durable: DurableStore): FolderAccess {
-  const { journal } = durable;
-  return {
-    load: async (message) => (await loaded(durable, { message })).message,
-    begin() {
-      journal.requireAvailable();
-      journal.begin();
-    },
-    settled: () => journal.settled(),
-  };
-}
-
-function payloadLost({ id, queue }: TaskMessage): EscapementError {
-  const message = `the payload of task '${id}' of queue '${queue}' cannot be read: its record is damaged`;
-  return new EscapementError('ERR_WIRE_MESSAGE', message);
-}
-
-function payloadUnreadable({ id, queue }: TaskMessage, cause: unknown): EscapementError {
-  const message = `the payload of task '${id}' of queue '${queue}' cannot be read now: ${String(cause)}`;
-  return new EscapementError('ERR_BROKER_UNAVAILABLE', message, { cause });
 }

@@ -11,12 +11,11 @@ import { brokerClosed } from '../broker-errors.ts';
 import type { BrokerListener, Subscription } from '../broker.ts';
 import { TRANSFER, type Transfer } from '../transfer.ts';
 import { ADMINISTRATION } from './administration.ts';
-import { DurableStore, durableOperations, folderAccessOf } from './durable-store.ts';
+import { DurableStore, durableOperations } from './durable-store.ts';
 import { GROUPS } from './groups.ts';
 import { INSPECTION } from './inspection.ts';
 import { Journal } from './journal.ts';
 import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
-import { MEMBERS } from './members.ts';
 import { TaskStore } from './task-store.ts';
 import { EmbeddedTransfer } from './transfer.ts';
 
@@ -81,7 +80,6 @@ const OPERATIONS: Operations<TaskStore> = {
   ping: () => undefined,
   ...LIFE_OF_A_TASK,
   ...GROUPS,
-  ...MEMBERS,
   ...INSPECTION,
   ...ADMINISTRATION,
   subscribe: (store, listener) => store.subscribe(listener),
@@ -148,7 +146,7 @@ export class EmbeddedBroker extends BrokerBase {
     }
   }
 
-  /** Resolves when every change that was asked for before is on the disk; immediately without a folder. */
+  /** Resolves when every change that was requested before is on the disk; immediately without a folder. */
   flush(): Promise<void> {
     return this.perform('flush', async () => this.#durable?.journal.flush());
   }
@@ -191,7 +189,7 @@ export class EmbeddedBroker extends BrokerBase {
   /** @internal For `copyTasks`. @throws EscapementError `ERR_BROKER_CLOSED` */
   [TRANSFER](): Transfer {
     if (this.#store === undefined) throw brokerClosed();
-    return new EmbeddedTransfer(this.#store, this.#durable && folderAccessOf(this.#durable));
+    return new EmbeddedTransfer(this.#store, this.#durable);
   }
 
   /** @internal For the integrity checker. */

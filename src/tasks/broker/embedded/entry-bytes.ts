@@ -87,6 +87,10 @@ export class EntryWriter {
     return start;
   }
 
+  json(value: unknown): void {
+    this.text(JSON.stringify(value));
+  }
+
   /** Gives its memory to the next writer: `bytes` is not valid any more. `length` is. */
   release(): void {
     if (this.#bytes.length === WRITER_BYTES && spareMemory.length < MOST_SPARE) spareMemory.push(this.#bytes);
@@ -209,5 +213,9 @@ export class EntryReader {
     const copy = new Uint8Array(length);
     for (let i = 0; i < length; i++) copy[i] = this.#bytes[start + i] as number;
     return copy;
+  }
+
+  json(): unknown {
+    return JSON.parse(this.text());
   }
 }

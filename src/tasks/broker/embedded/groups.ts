@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { requireDuration, requireGroupLimits, requireQueueOfSet } from '../../argument-checks.ts';
 import type { Operations } from '../broker-base.ts';
 import { setLost } from '../broker-errors.ts';
 import type { GroupInfo, GroupLimits, GroupTaking, TaskSet } from '../broker.ts';
@@ -19,8 +18,6 @@ export const GROUPS = {
   },
 
   takeGroup(store, name, group, limits, holdMs) {
-    requireGroupLimits(limits);
-    requireDuration('holdMs', holdMs);
     const queue = store.queues.get(name);
     const list = queue?.groups.get(group);
     if (queue === undefined || list === undefined) return EMPTY;
@@ -32,7 +29,6 @@ export const GROUPS = {
 
   replaceSet(store, set, task) {
     const { queue: name, group, id } = set;
-    requireQueueOfSet(set, task);
     const queue = store.queues.get(name);
     const held = queue?.sets.get(id);
     if (queue === undefined || held === undefined) throw setLost(name, group);

@@ -1,6 +1,4 @@
 import { DAY_MS, utcDay } from '../../../core/units.ts';
-import { requireIntegerAtLeast } from '../../../core/validate.ts';
-import { requirePage } from '../../argument-checks.ts';
 import { TASK_STATES, type TaskState } from '../../task-state.ts';
 import type { Operations } from '../broker-base.ts';
 import type { KeyStats, TaskRecord } from '../broker.ts';
@@ -54,7 +52,6 @@ export const INSPECTION = {
   },
 
   history(store, name, days) {
-    requireIntegerAtLeast('days', 1, days);
     const queue = store.queue(name);
     const wallNowMs = store.clock.wallNow();
     return Array.from({ length: days }, (_, daysAgo) => {
@@ -65,7 +62,6 @@ export const INSPECTION = {
 
   /** O(keys before the page). */
   keys(store, name, page) {
-    requirePage(page);
     const { pending } = store.queue(name);
     const keys: KeyStats[] = [];
     let skip = (page.page - 1) * page.size;
@@ -83,7 +79,6 @@ export const INSPECTION = {
 
   /** O(rows before the page), less for scheduled and retry tasks: see rows-by-time.ts. */
   tasks(store, name, state, page, group) {
-    requirePage(page);
     const queue = store.queue(name);
     const skip = (page.page - 1) * page.size;
     const isByTime = state === 'scheduled' || state === 'retry';
@@ -95,7 +90,6 @@ export const INSPECTION = {
 
   /** The position is an iterator over the index of the queue, which goes on when rows are added and removed. */
   scan(store, name, states, limit, from) {
-    requireIntegerAtLeast('limit', 1, limit);
     const rows = (from ?? store.queue(name).rows.values()) as MapIterator<TaskRow>;
     const wanted = new Set(states);
     const wallNowMs = store.clock.wallNow();

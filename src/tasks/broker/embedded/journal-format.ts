@@ -50,6 +50,66 @@ export const Kind = {
   bucket: 15,
 } as const;
 
+/** The types of fields, by the methods of `EntryWriter` and `EntryReader` that write and read them. */
+interface FieldTypes {
+  readonly byte: number;
+  readonly number: number;
+  readonly text: string;
+  readonly blob: Uint8Array;
+  readonly json: unknown;
+}
+
+type Layout = readonly (keyof FieldTypes)[];
+
+/**
+ * The fields of all entries but `task`, `keyedTask` and `change`, whose functions are below. `remove` and `start`, of which each run has
+ * one, are written and replayed without this table: that is faster.
+ */
+export const LAYOUTS = {
+  /** Its number. */
+  [Kind.remove]: ['number'],
+  /** Its number, the epoch of the lease. */
+  [Kind.start]: ['number', 'number'],
+  /** The number of the task, the result. */
+  [Kind.result]: ['number', 'blob'],
+  /** The number of the task, the progress. */
+  [Kind.progress]: ['number', 'text'],
+  /** When the run has ended, 1 if it has failed, the queue. */
+  [Kind.count]: ['number', 'byte', 'text'],
+  /** Its name, `QueueSettings`. */
+  [Kind.queue]: ['text', 'json'],
+  /** Its name. */
+  [Kind.removeQueue]: ['text'],
+  /** The tick, the queue, the key of the schedule entry. */
+  [Kind.tick]: ['number', 'text', 'text'],
+  /** When it was, the id of the schedule entry, the id of the task. */
+  [Kind.event]: ['number', 'text', 'text'],
+  /** The id of the schedule entry, `EnqueueEvent[]`. */
+  [Kind.events]: ['text', 'json'],
+  /** The number. */
+  [Kind.serial]: ['number'],
+  /** When it is full, the queue, the name of the rate. */
+  [Kind.bucket]: ['number', 'text', 'text'],
+} as const satisfies Readonly<Record<number, Layout>>;
+
+/** A kind of entry that is in {@link LAYOUTS}. */
+export type LaidOutKind = keyof typeof LAYOUTS;
+
+type Values<L extends Layout> = { readonly [N in keyof L]: FieldTypes[L[N]] };
+
+/** The values of the fields of an entry. */
+export type ValuesOf<K extends LaidOutKind> = Values<(typeof LAYOUTS)[K]>;
+
+export function writeValues<K extends LaidOutKind>(writer: EntryWriter, kind: K, values: ValuesOf<K>): void {
+  const layout: Layout = LAYOUTS[kind];
+  for (let n = 0; n < layout.length; n++) writer[layout[n] as keyof FieldTypes](values[n] as never);
+}
+
+export function readValues<K extends LaidOutKind>(reader: EntryReader, kind: K): ValuesOf<K> {
+  const layout: Layout = LAYOUTS[kind];
+  return layout.map((field) => reader[field]()) as readonly unknown[] as ValuesOf<K>;
+}
+
 /** Where a task stands: its state, and when it entered it. */
 export interface StoredState {
   readonly state: TaskState;
@@ -86,7 +146,7 @@ export interface TaskHead {
 type BodyFields = Omit<TaskMessage, 'id' | keyof TaskNames | keyof RunFields>;
 
 /** What an entry of a task ends with. */
-export interface TaskBody {
+interface TaskBody {
   readonly body: BodyFields;
   /** When its lock ends; 0 if it has none. */
   readonly lockEndsMs: number;

@@ -14,12 +14,23 @@ import {
 import { brokerClosed } from '../broker-errors.ts';
 import type { EnqueueEvent } from '../broker.ts';
 import { EntryWriter } from './entry-bytes.ts';
-import { ENTRIES, Kind, writeRunFields, writeState, writeTask, type StoredState } from './journal-format.ts';
+import {
+  ENTRIES,
+  Kind,
+  writeRunFields,
+  writeState,
+  writeTask,
+  writeValues,
+  type LaidOutKind,
+  type StoredState,
+  type ValuesOf,
+} from './journal-format.ts';
 import { Compaction } from './compaction.ts';
 import { journaled, LARGEST_IN_MEMORY_BYTES, PayloadOnDisk, type JournaledRow } from './journaled-row.ts';
 import { listOf, type QueueState } from './queue-state.ts';
 import type { TaskRow } from './task-lists.ts';
-import type { StoreJournal, TaskStore } from './task-store.ts';
+import type { StoreJournal } from './store-journal.ts';
+import type { TaskStore } from './task-store.ts';
 
 /** A record ends with the operation with which it gets this size: damage to it costs what is in it. */
 const FULL_RECORD_BYTES = 4_096;
@@ -234,75 +245,43 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   }
 
   result(row: TaskRow, result: Uint8Array): void {
-    const record = this.#begin(Kind.result);
-    record.number(journaled(row).number);
-    record.blob(result);
-    record.end();
+    this.#write(Kind.result, journaled(row).number, result);
   }
 
   progress(row: TaskRow, progress: string): void {
-    const record = this.#begin(Kind.progress);
-    record.number(journaled(row).number);
-    record.text(progress);
-    record.end();
+    this.#write(Kind.progress, journaled(row).number, progress);
   }
 
   count(queue: QueueState, wallMs: number, hasFailed: boolean): void {
-    const record = this.#begin(Kind.count);
-    record.number(wallMs);
-    record.byte(hasFailed ? 1 : 0);
-    record.text(queue.name);
-    record.end();
+    this.#write(Kind.count, wallMs, hasFailed ? 1 : 0, queue.name);
   }
 
   queue(queue: QueueState): void {
-    const record = this.#begin(Kind.queue);
-    record.text(queue.name);
-    record.text(JSON.stringify(queue.settings));
-    record.end();
+    this.#write(Kind.queue, queue.name, queue.settings);
   }
 
   removeQueue(name: string): void {
-    const record = this.#begin(Kind.removeQueue);
-    record.text(name);
-    record.end();
+    this.#write(Kind.removeQueue, name);
   }
 
   tick(queue: string, entryKey: string, atMs: number): void {
-    const record = this.#begin(Kind.tick);
-    record.number(atMs);
-    record.text(queue);
-    record.text(entryKey);
-    record.end();
+    this.#write(Kind.tick, atMs, queue, entryKey);
   }
 
   bucket(queue: string, name: string, fullAtWallMs: number): void {
-    const record = this.#begin(Kind.bucket);
-    record.number(fullAtWallMs);
-    record.text(queue);
-    record.text(name);
-    record.end();
+    this.#write(Kind.bucket, fullAtWallMs, queue, name);
   }
 
   event(entryId: string, { atMs, taskId }: EnqueueEvent): void {
-    const record = this.#begin(Kind.event);
-    record.number(atMs);
-    record.text(entryId);
-    record.text(taskId);
-    record.end();
+    this.#write(Kind.event, atMs, entryId, taskId);
   }
 
   events(entryId: string, events: readonly EnqueueEvent[]): void {
-    const record = this.#begin(Kind.events);
-    record.text(entryId);
-    record.text(JSON.stringify(events));
-    record.end();
+    this.#write(Kind.events, entryId, events);
   }
 
   serial(limit: number): void {
-    const record = this.#begin(Kind.serial);
-    record.number(limit);
-    record.end();
+    this.#write(Kind.serial, limit);
   }
 
   /** Called by the commit loop: writes the records that are complete now. */
@@ -351,6 +330,12 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     } catch (error) {
       this.#fail(error);
     }
+  }
+
+  #write<K extends LaidOutKind>(kind: K, ...values: ValuesOf<K>): void {
+    const record = this.#begin(kind);
+    writeValues(record, kind, values);
+    record.end();
   }
 
   #begin(kind: number): JournalRecord {

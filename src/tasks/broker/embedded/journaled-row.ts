@@ -8,7 +8,7 @@ import { TaskRow } from './task-lists.ts';
 export const LARGEST_IN_MEMORY_BYTES = 1_024;
 
 /** Where a payload is in the log. */
-export interface PayloadPosition {
+interface PayloadPosition {
   readonly position: LogPosition;
   /** Size of the record, in bytes. */
   readonly recordBytes: number;

@@ -1,6 +1,5 @@
-import { requireIntegerAtLeast } from '../../../core/validate.ts';
-import { requireDuration, requireQueueName } from '../../argument-checks.ts';
-import { isRetained, retainedUntilMs } from '../../task-message.ts';
+import { failedWith, isRetained, retainedUntilMs } from '../../task-message.ts';
+import { requireNewTask } from '../../task-options.ts';
 import type { Operations } from '../broker-base.ts';
 import { leaseLost, tickEarly } from '../broker-errors.ts';
 import { MARK_KEPT_MS, MOST_AHEAD_MS, MOST_SET_BACK_MS } from '../broker-settings.ts';
@@ -19,6 +18,7 @@ export const LIFE_OF_A_TASK = {
   enqueueMany(store, tasks) {
     return tasks.map((task) => {
       try {
+        requireNewTask(task);
         return { status: 'fulfilled', value: enqueue(store, task) };
       } catch (reason) {
         return { status: 'rejected', reason };
@@ -28,7 +28,6 @@ export const LIFE_OF_A_TASK = {
 
   enqueueTick(store, task, tick) {
     const { entryKey, atMs } = tick;
-    requireQueueName('task.message.queue', task.message.queue);
     const wallNowMs = store.clock.wallNow();
     if (atMs > wallNowMs + MOST_AHEAD_MS) throw tickEarly(tick);
     const queue = store.openQueue(task.message.queue);
@@ -43,8 +42,6 @@ export const LIFE_OF_A_TASK = {
   lastTickMs: (store, queue, entryKey) => store.queues.get(queue)?.ticks.get(entryKey),
 
   dequeue(store, name, limit, leaseMs) {
-    requireIntegerAtLeast('limit', 0, limit);
-    requireDuration('leaseMs', leaseMs);
     const queue = store.queues.get(name);
     if (queue === undefined || queue.isPaused) return NO_TASKS;
     const { pending } = queue;
@@ -73,7 +70,6 @@ export const LIFE_OF_A_TASK = {
   },
 
   retry(store, task, failure, atMs) {
-    requireDuration('atMs', atMs);
     const row = leasedRow(store, task);
     const { queue } = listOf(row);
     const wallNowMs = writeFailure(store, row, failure, failure.isFailure ? 1 : 0);
@@ -98,7 +94,6 @@ export const LIFE_OF_A_TASK = {
   },
 
   extendLeases(store, tasks, leaseMs) {
-    requireDuration('leaseMs', leaseMs);
     const lost: LeasedTask[] = [];
     const nowMs = store.clock.now();
     for (const task of tasks) {
@@ -124,8 +119,6 @@ export const LIFE_OF_A_TASK = {
 
   /** In the order in which they were leased. O(active). */
   recover(store, names, graceMs, leaseMs) {
-    requireDuration('graceMs', graceMs);
-    requireDuration('leaseMs', leaseMs);
     const nowMs = store.clock.now();
     const endedUntilMs = nowMs - graceMs;
     const orphans: TaskRow[] = [];
@@ -156,7 +149,6 @@ export const LIFE_OF_A_TASK = {
 
   /** O(completed and archived tasks). */
   deleteExpired(store, names, limit) {
-    requireIntegerAtLeast('limit', 1, limit);
     const wallNowMs = store.clock.wallNow();
     let count = 0;
     for (const name of new Set(names)) {
@@ -191,6 +183,7 @@ function forgetTicksBefore(oldestMs: number, ticks: Map<string, number>): void {
     ticks.delete(entryKey);
   }
 }
+
 function lease(store: TaskStore, row: TaskRow, leaseMs: number, nowMs: number): LeasedTask {
   store.lease(row, leaseMs, nowMs);
   return { message: row.message, epoch: row.serial, recoveries: row.recoveries };
@@ -198,11 +191,10 @@ function lease(store: TaskStore, row: TaskRow, leaseMs: number, nowMs: number): 
 
 /** @returns the wall clock's time. */
 function writeFailure({ clock }: TaskStore, row: TaskRow, failure: TaskFailure, retries: number): number {
-  const { message } = row;
-  const lastFailedAtMs = clock.wallNow();
-  row.message = { ...message, retried: message.retried + retries, lastError: failure.error, lastFailedAtMs };
+  const wallNowMs = clock.wallNow();
+  row.message = failedWith(row.message, failure.error, retries, wallNowMs);
   if (failure.isRecovery === true) row.recoveries++;
-  return lastFailedAtMs;
+  return wallNowMs;
 }
 
 function findLeased(store: TaskStore, { message, epoch }: LeasedTask): TaskRow | undefined {

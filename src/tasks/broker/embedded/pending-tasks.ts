@@ -31,7 +31,7 @@ const COMPARED = 1_000;
 const MANY_KEYS = 64;
 
 /** The pending tasks of a key. It is in the ring if it has some, and no limit of its own holds them back. */
-export class KeyTasks extends TaskList {
+class KeyTasks extends TaskList {
   readonly key: string;
   readonly #pending: PendingTasks;
   /** Number of its active tasks. */

@@ -2,11 +2,9 @@ import { DAY_MS } from '../../../core/units.ts';
 import type { TimerId } from '../../../timer/system-timer.ts';
 import type { QueueLimits } from '../../queue-limits.ts';
 import type { TaskState } from '../../task-state.ts';
+import { HISTORY_DAYS } from '../broker-settings.ts';
 import { PendingTasks, type PendingHost, type StoredBucket } from './pending-tasks.ts';
 import { TaskList, WaitingList, type TaskRow } from './task-lists.ts';
-
-/** Days whose counts are kept, as in asynq. */
-const DAYS_KEPT = 90;
 
 interface DayCount {
   processed: number;
@@ -22,7 +20,7 @@ interface StoredDays {
   readonly failedTotal: number;
 }
 
-/** Counts the runs of a queue, by day and in total. Counting is O(1); days beyond the last 90 are removed. */
+/** Counts the runs of a queue, by day and in total. Counting is O(1); older days than HISTORY_DAYS are removed. */
 class DayCounters {
   processedTotal = 0;
   failedTotal = 0;
@@ -70,7 +68,7 @@ class DayCounters {
     this.#days.set(day, count);
     this.#today = day;
     this.#todayCount = count;
-    for (const old of this.#days.keys()) if (old <= day - DAYS_KEPT) this.#days.delete(old);
+    for (const old of this.#days.keys()) if (old <= day - HISTORY_DAYS) this.#days.delete(old);
     return count;
   }
 }
@@ -99,7 +97,7 @@ export interface QueueSettings extends StoredDays {
   readonly isPaused: boolean;
   readonly ticks: readonly (readonly [entryKey: string, atMs: number])[];
   readonly limits?: QueueLimits | undefined;
-  /** Of the rates, those that are not full. */
+  /** Buckets of rates that are not full. */
   readonly buckets?: readonly StoredBucket[];
 }
 

@@ -18,6 +18,7 @@ import {
   readHead,
   readRunFields,
   readState,
+  readValues,
   type RunFields,
   type StoredState,
   type TaskHead,
@@ -31,6 +32,7 @@ import {
   PayloadOnDisk,
 } from './journaled-row.ts';
 import { listOf, type QueueSettings, type QueueState } from './queue-state.ts';
+import { restore, restoreLease, restoreLock, restoreStarted } from './restore.ts';
 import { TaskList, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
@@ -111,8 +113,6 @@ export class Loading {
       else if (kind === Kind.change) this.#change(reader);
       else if (kind === Kind.remove) this.#remove(this.#rows.get(reader.number()));
       else if (kind === Kind.start) this.#start(reader);
-      else if (kind === Kind.result) this.#with(reader, (row) => (row.result = reader.blob()));
-      else if (kind === Kind.progress) this.#with(reader, (row) => (row.progress = reader.text()));
       else this.#other(kind, reader);
     }
   }
@@ -131,16 +131,16 @@ export class Loading {
     store.adopt(this.#store, this.#serial);
     for (const [queue, lists] of this.#lists) {
       for (const [state, list] of lists) {
-        if (state !== 'active') for (const row of inOrder(list)) store.restore(row, queue, state);
+        if (state !== 'active') for (const row of inOrder(list)) restore(store, row, queue, state);
       }
       const started = inOrder(lists.get('active'));
       if (leases !== undefined) {
-        for (const row of started) store.restoreLease(row, queue, leases.get(journaled(row).number));
+        for (const row of started) restoreLease(store, row, queue, leases.get(journaled(row).number));
         continue;
       }
       // The last one first: each goes to the head of its queue.
       for (const row of started.reverse()) {
-        store.restoreStarted(row, queue);
+        restoreStarted(store, row, queue);
         recovered.push(journaled(row));
       }
     }
@@ -180,7 +180,7 @@ export class Loading {
     row.recoveries = ran.recoveries;
     row.result = result;
     row.progress = progress;
-    if (lockEndsMs > 0) this.#store.restoreLock(row, lockEndsMs);
+    if (lockEndsMs > 0) restoreLock(this.#store, row, lockEndsMs);
   }
 
   #change(reader: EntryReader): void {
@@ -253,27 +253,37 @@ export class Loading {
   #other(kind: number, reader: EntryReader): void {
     const store = this.#store;
     if (kind === Kind.count) {
-      const [wallMs, hasFailed] = [reader.number(), reader.byte() === 1];
-      store.openQueue(reader.text()).days.count(wallMs, hasFailed);
+      const [wallMs, hasFailed, queue] = readValues(reader, kind);
+      store.openQueue(queue).days.count(wallMs, hasFailed === 1);
+    } else if (kind === Kind.result) {
+      const [number, result] = readValues(reader, kind);
+      const row = this.#rows.get(number);
+      if (row !== undefined) row.result = result;
+    } else if (kind === Kind.progress) {
+      const [number, progress] = readValues(reader, kind);
+      const row = this.#rows.get(number);
+      if (row !== undefined) row.progress = progress;
     } else if (kind === Kind.queue) {
-      store.openQueue(reader.text()).restore(JSON.parse(reader.text()) as QueueSettings);
+      const [queue, settings] = readValues(reader, kind);
+      store.openQueue(queue).restore(settings as QueueSettings);
     } else if (kind === Kind.removeQueue) {
-      this.#removeQueue(reader.text());
+      this.#removeQueue(...readValues(reader, kind));
     } else if (kind === Kind.tick) {
-      const atMs = reader.number();
-      store.openQueue(reader.text()).setTick(reader.text(), atMs);
+      const [atMs, queue, entryKey] = readValues(reader, kind);
+      store.openQueue(queue).setTick(entryKey, atMs);
     } else if (kind === Kind.bucket) {
-      const fullAtWallMs = reader.number();
-      store.openQueue(reader.text()).pending.restoreBucket([reader.text(), fullAtWallMs]);
+      const [fullAtWallMs, queue, name] = readValues(reader, kind);
+      store.openQueue(queue).pending.restoreBucket([name, fullAtWallMs]);
     } else if (kind === Kind.event) {
-      const atMs = reader.number();
-      store.addEvent(reader.text(), { atMs, taskId: reader.text() });
+      const [atMs, entryId, taskId] = readValues(reader, kind);
+      store.addEvent(entryId, { atMs, taskId });
     } else if (kind === Kind.events) {
-      const entryId = reader.text();
+      const [entryId, events] = readValues(reader, kind);
       store.enqueueEvents.delete(entryId); // so that the map stays in order
-      store.enqueueEvents.set(entryId, JSON.parse(reader.text()) as EnqueueEvent[]);
+      store.enqueueEvents.set(entryId, events as EnqueueEvent[]);
     } else if (kind === Kind.serial) {
-      this.#serial = Math.max(this.#serial, reader.number());
+      const [limit] = readValues(reader, kind);
+      this.#serial = Math.max(this.#serial, limit);
     }
   }
 
@@ -336,7 +346,7 @@ class RowsByNumber {
     return this.#page;
   }
 
-  /** The page that was asked for. */
+  /** Adds the page that `#pageOf` has not found. */
   #addPage(): (JournaledRow | undefined)[] {
     const page = new Array<JournaledRow | undefined>(PAGE_NUMBERS).fill(undefined);
     this.#pages.set(this.#pageNumber, page);

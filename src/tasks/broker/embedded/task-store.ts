@@ -1,8 +1,7 @@
 import type { Clock } from '../../../core/clock.ts';
 import { SystemTimer } from '../../../timer/system-timer.ts';
-import { requireNewTask } from '../../task-options.ts';
 import { queueNotFound, taskDuplicate, taskIdConflict, taskNotFound } from '../broker-errors.ts';
-import type { TaskMessage } from '../../task-message.ts';
+import { replacedBy, type TaskMessage } from '../../task-message.ts';
 import { HISTORY_KEPT_MS, type ResolvedBrokerSettings } from '../broker-settings.ts';
 import type {
   BrokerListener,
@@ -13,8 +12,8 @@ import type {
   Subscription,
 } from '../broker.ts';
 import { Notifications } from './notifications.ts';
-import type { TaskState } from '../../task-state.ts';
 import { JournaledRow } from './journaled-row.ts';
+import type { StoreJournal } from './store-journal.ts';
 import { UniqueLocks } from './unique-locks.ts';
 import { listOf, QueueState, type ListedState } from './queue-state.ts';
 import { NO_TIMER, TaskRow, type TaskList } from './task-lists.ts';
@@ -27,33 +26,6 @@ const ENTRIES_KEPT = 1_000;
 
 /** Numbers that the journal reserves at once: as many are left when it reserves the next ones. */
 const SERIALS_RESERVED = 2 ** 20;
-
-/** Where a durable broker writes its changes: see journal.ts. */
-export interface StoreJournal {
-  /** Called before an operation: all of it is stored, or nothing. */
-  begin(): void;
-  /** A task was added, or has another payload. */
-  task(row: TaskRow): void;
-  /** A task has moved, and a run may have changed it. */
-  change(row: TaskRow): void;
-  /** A task was removed, by itself or with its queue. */
-  remove(row: TaskRow, isWithQueue: boolean): void;
-  /** A run has started. */
-  start(row: TaskRow): void;
-  result(row: TaskRow, result: Uint8Array): void;
-  progress(row: TaskRow, progress: string): void;
-  /** A run of a queue has ended. */
-  count(queue: QueueState, wallMs: number, hasFailed: boolean): void;
-  /** Something of a queue has changed that is not a task. */
-  queue(queue: QueueState): void;
-  removeQueue(name: string): void;
-  tick(queue: string, entryKey: string, atMs: number): void;
-  /** A token was taken: see pending-tasks.ts. */
-  bucket(queue: string, name: string, fullAtWallMs: number): void;
-  event(entryId: string, event: EnqueueEvent): void;
-  /** Serials are below the limit from now on. */
-  serial(limit: number): void;
-}
 
 /**
  * The tasks of the embedded broker, and the only ways in which they move:
@@ -78,7 +50,7 @@ export class TaskStore {
   locks = new UniqueLocks();
   queues = new Map<string, QueueState>();
   readonly #settings: ResolvedBrokerSettings;
-  /** Of a durable broker: every change of the store is written there by the move that makes it. */
+  /** Each move writes its change there. Undefined for a broker without a folder. */
   journal: StoreJournal | undefined;
   #serial = 0;
   #serialLimit = Infinity;
@@ -170,12 +142,10 @@ export class TaskStore {
   /**
    * Checks whether a task may be added, as if the rows that are `leaving` were removed.
    *
-   * @throws TypeError or RangeError - the name of its queue, or one of its times, is not valid.
    * @throws EscapementError `ERR_TASK_DUPLICATE` or `ERR_TASK_ID_CONFLICT`
    */
   check(task: NewTask, leaving?: { has(row: TaskRow): boolean }): void {
     const { id, queue, uniqueKey } = task.message;
-    requireNewTask(task);
     if (isUnique(task)) {
       const owner = this.locks.ownerOf(uniqueKey, this.clock.now());
       if (owner !== undefined && leaving?.has(owner) !== true) throw taskDuplicate(queue, owner.message.id);
@@ -188,7 +158,6 @@ export class TaskStore {
   replaceable(task: NewTask): TaskRow | undefined {
     const { onDuplicate = 'reject', message } = task;
     if (onDuplicate === 'reject' || !isUnique(task)) return undefined;
-    requireNewTask(task);
     const owner = this.locks.ownerOf(message.uniqueKey, this.clock.now());
     return owner !== undefined && isWaiting(listOf(owner)) ? owner : undefined;
   }
@@ -197,8 +166,7 @@ export class TaskStore {
   replace(row: TaskRow, task: NewTask): TaskRow {
     const { queue, group, state } = listOf(row);
     const { key } = row;
-    const { id, retried, lastError, lastFailedAtMs } = row.message;
-    const message = { ...task.message, id, retried, lastError, lastFailedAtMs };
+    const message = replacedBy(row.message, task.message);
     const wallNowMs = this.clock.wallNow();
     const isLater = task.processAtMs > wallNowMs;
     const isSame = group === message.group && key === message.key;
@@ -242,7 +210,7 @@ export class TaskStore {
   /** Moves a row to the head of the tasks with its key. */
   release(row: TaskRow): void {
     const queue = this.#leave(row);
-    this.#toHead(row, queue);
+    this.toHead(row, queue);
     this.journal?.change(row);
   }
 
@@ -339,8 +307,6 @@ export class TaskStore {
     }
   }
 
-  // What a reopen needs: rows of an earlier process, of which everything but the state is filled in.
-
   /** Takes over all of another store but the places of its rows. Numbers begin after `serial`. What was here is gone. */
   adopt({ queues, enqueueEvents, locks }: TaskStore, serial: number): void {
     for (const queue of this.queues.values()) {
@@ -368,51 +334,18 @@ export class TaskStore {
     this.reserveSerials();
   }
 
-  /** Puts a row where it was. `row.atMs` is wall-clock time, `row.serial` its order. */
-  restore(row: TaskRow, queue: QueueState, state: TaskState): void {
-    if (state === 'pending') {
-      queue.pending.push(row);
-    } else if (state === 'aggregating') {
-      row.atMs = Math.min(this.clock.now() + row.atMs - this.clock.wallNow(), this.clock.now());
-      queue.group(row.message.group).push(row);
-    } else {
-      queue.lists[state].push(row);
-      row.timer = this.timer.schedule(row.atMs - this.clock.wallNow(), this.#wake, row);
-    }
-  }
-
-  /** Its worker was lost with the process: it goes to the head of its queue. */
-  restoreStarted(row: TaskRow, queue: QueueState): void {
-    row.recoveries++;
-    this.#toHead(row, queue);
-  }
-
-  restoreLock(row: TaskRow, endsWallMs: number): void {
-    this.locks.take(row.message.uniqueKey, row, this.clock.now() + endsWallMs - this.clock.wallNow());
-  }
-
-  /** Returns when the leases end that there are, by the numbers of their tasks: for `restoreLease`. */
-  leases(): Map<number, number> {
-    const ends = new Map<number, number>();
-    for (const { lists } of this.queues.values())
-      for (const row of lists.active) if (row instanceof JournaledRow) ends.set(row.number, row.atMs);
-    return ends;
-  }
-
-  /** Its run goes on, with the same epoch. A lease whose end is not known is over: until it is recovered, its holder may settle. */
-  restoreLease(row: TaskRow, queue: QueueState, endsAtMs?: number): void {
-    const nowMs = this.clock.now();
-    queue.lists.active.push(row);
-    queue.pending.resume(row);
-    this.#armLease(row, (endsAtMs ?? nowMs) - nowMs, nowMs);
-  }
-
   #lock(row: TaskRow, { processAtMs, uniqueTtlMs }: NewTask, wallNowMs: number): void {
     const delayMs = Math.max(processAtMs - wallNowMs, 0);
     this.locks.take(row.message.uniqueKey, row, this.clock.now() + delayMs + uniqueTtlMs);
   }
 
-  #toHead(row: TaskRow, queue: QueueState): void {
+  /** Gives a row an entry in the timer, which does what its state asks for. */
+  arm(row: TaskRow, delayMs: number): void {
+    row.timer = this.timer.schedule(delayMs, this.#wake, row);
+  }
+
+  /** Adds a row that is in no list to the head of the tasks with its key. */
+  toHead(row: TaskRow, queue: QueueState): void {
     const tasks = queue.pending.of(row.key);
     row.atMs = this.clock.wallNow();
     row.serial = tasks.head === undefined ? this.nextSerial() : tasks.head.serial - 1;
@@ -432,7 +365,7 @@ export class TaskStore {
   #makeReady(row: TaskRow, queue: QueueState, wallNowMs: number, isNext = false): void {
     const { group } = row.message;
     if (group === '') {
-      if (isNext) this.#toHead(row, queue);
+      if (isNext) this.toHead(row, queue);
       else this.#toEnd(row, queue, wallNowMs);
     } else {
       row.atMs = this.clock.now();
@@ -446,12 +379,12 @@ export class TaskStore {
     row.atMs = atMs;
     row.serial = this.nextSerial();
     queue.lists[state].push(row);
-    row.timer = this.timer.schedule(atMs - wallNowMs, this.#wake, row);
+    this.arm(row, atMs - wallNowMs);
   }
 
   #armLease(row: TaskRow, leaseMs: number, nowMs: number): void {
     row.atMs = nowMs + leaseMs;
-    row.timer = this.timer.schedule(leaseMs, this.#wake, row);
+    this.arm(row, leaseMs);
   }
 
   #leave(row: TaskRow): QueueState {
@@ -479,7 +412,7 @@ export class TaskStore {
     }
     const aheadMs = row.atMs - this.clock.wallNow();
     // The wall clock was set back, or runs slower than the monotonic clock: the row is not due yet.
-    if (aheadMs > 0) row.timer = this.timer.schedule(aheadMs, this.#wake, row);
+    if (aheadMs > 0) this.arm(row, aheadMs);
     else if (list.state === 'scheduled' || list.state === 'retry') this.forward(row);
     else this.remove(row);
   };

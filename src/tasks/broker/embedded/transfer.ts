@@ -2,19 +2,12 @@ import { DAY_MS, utcDay } from '../../../core/units.ts';
 import type { TaskState } from '../../task-state.ts';
 import { TASKS_PER_PIECE, type Piece, type Transfer, type WholeQueue, type WholeTask } from '../transfer.ts';
 import { limitsOf } from '../../queue-limits.ts';
-import type { TaskMessage } from '../../task-message.ts';
+import type { DurableStore } from './durable-store.ts';
+import { loaded } from './payload-loading.ts';
 import { listOf, type QueueSettings, type QueueState } from './queue-state.ts';
+import { restore, restoreLock } from './restore.ts';
 import type { TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
-
-/** What a broker with a folder adds: reading payloads from the disk, and waiting until changes are there. */
-export interface FolderAccess {
-  /** Returns a message with its payload. */
-  load(message: TaskMessage): Promise<TaskMessage>;
-  /** Called before a change. */
-  begin(): void;
-  settled(): Promise<void> | undefined;
-}
 
 /** Lists of a queue in the order in which they are read: what was active comes first in the pending list. */
 const LISTED = ['active', 'pending', 'scheduled', 'retry', 'archived', 'completed'] as const;
@@ -22,9 +15,10 @@ const LISTED = ['active', 'pending', 'scheduled', 'retry', 'archived', 'complete
 /** Reads and writes everything of the embedded broker as it is. */
 export class EmbeddedTransfer implements Transfer {
   readonly #store: TaskStore;
-  readonly #folder: FolderAccess | undefined;
+  /** Undefined if the broker has no folder. */
+  readonly #folder: DurableStore | undefined;
 
-  constructor(store: TaskStore, folder?: FolderAccess) {
+  constructor(store: TaskStore, folder?: DurableStore) {
     this.#store = store;
     this.#folder = folder;
   }
@@ -46,12 +40,14 @@ export class EmbeddedTransfer implements Transfer {
   }
 
   async write(piece: Piece): Promise<number> {
-    this.#folder?.begin();
+    const journal = this.#folder?.journal;
+    journal?.requireAvailable();
+    journal?.begin();
     let added = 0;
     if (piece.kind === 'queue') this.#writeQueue(piece.queue);
     else if (piece.kind === 'events') this.#writeEvents(piece);
     else for (const task of piece.tasks) if (this.#writeTask(task)) added++;
-    await this.#folder?.settled();
+    await journal?.settled();
     return added;
   }
 
@@ -72,7 +68,9 @@ export class EmbeddedTransfer implements Transfer {
       recoveries: state === 'active' ? recoveries + 1 : recoveries,
       lockEndsMs: lockEndsAtMs === undefined ? 0 : lockEndsAtMs + toWallMs,
     } as const;
-    return { ...task, message: (await this.#folder?.load(row.message)) ?? row.message };
+    return this.#folder === undefined
+      ? { ...task, message: row.message }
+      : loaded(this.#folder, { ...task, message: row.message });
   }
 
   /** @returns false if the queue has a task with that id. */
@@ -87,9 +85,9 @@ export class EmbeddedTransfer implements Transfer {
     row.serial = store.nextSerial();
     row.atMs = state === 'archived' ? atMs + store.archiveRetentionMs : atMs;
     queue.addRow(row);
-    store.restore(row, queue, state);
+    restore(store, row, queue, state);
     const isFree = store.locks.ownerOf(message.uniqueKey, store.clock.now()) === undefined;
-    if (lockEndsMs > store.clock.wallNow() && isFree) store.restoreLock(row, lockEndsMs);
+    if (lockEndsMs > store.clock.wallNow() && isFree) restoreLock(store, row, lockEndsMs);
     store.journal?.begin();
     store.journal?.task(row);
     if (state === 'pending') queue.pending.announceAll();

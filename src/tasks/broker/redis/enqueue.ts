@@ -1,9 +1,8 @@
-import { requireDuration } from '../../argument-checks.ts';
 import { requireNewTask } from '../../task-options.ts';
 import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { taskDuplicate, taskIdConflict, tickEarly } from '../broker-errors.ts';
 import { MARK_KEPT_MS, MOST_AHEAD_MS, MOST_SET_BACK_MS } from '../broker-settings.ts';
-import type { TaskMessage } from '../../task-message.ts';
+import { replacedBy, type TaskMessage } from '../../task-message.ts';
 import type { NewTask, TaskRecord } from '../broker.ts';
 import type { RedisAccess, RedisOperations, SharedScript } from './redis-access.ts';
 import { toBrokerError } from './redis-errors.ts';
@@ -271,11 +270,16 @@ interface TaskArguments {
 export const ENQUEUING = {
   enqueue,
 
-  enqueueMany: (redis, tasks) => Promise.allSettled(tasks.map((task) => enqueue(redis, task))),
+  enqueueMany: (redis, tasks) =>
+    Promise.allSettled(
+      tasks.map(async (task) => {
+        requireNewTask(task);
+        return enqueue(redis, task);
+      }),
+    ),
 
   async enqueueTick(redis, task, tick) {
     const { entryKey, atMs } = tick;
-    requireDuration('tick.atMs', atMs);
     const { queue } = task.message;
     const added = argumentsOf(task, redis.wallNowMs);
     const reply = await redis.run(ENQUEUE_TICK, await redis.keysToEnqueue(queue), [
@@ -337,11 +341,7 @@ async function replaceOrAdd(redis: RedisAccess, added: TaskArguments): Promise<T
 
 /** Returns the arguments of a task that is to become the new one. */
 function withMessageOf({ task }: TaskArguments, waiting: TaskMessage, wallNowMs: number): TaskArguments {
-  const { id, retried, lastError, lastFailedAtMs } = waiting;
-  return argumentsOf(
-    { ...task, message: { ...task.message, id, retried, lastError, lastFailedAtMs } },
-    wallNowMs,
-  );
+  return argumentsOf({ ...task, message: replacedBy(waiting, task.message) }, wallNowMs);
 }
 
 /** Whether a script has returned a text: who holds the lock, or the state that does not allow it. */
@@ -375,13 +375,9 @@ export function turnOf({ message, isNext }: NewTask): ScriptArgument[] {
   return [message.key, isNext === true ? 1 : ''];
 }
 
-/**
- * @throws TypeError or RangeError - the name of the queue or one of the times is not valid.
- * @throws EscapementError `ERR_WIRE_MESSAGE` - the message cannot be encoded.
- */
+/** @throws EscapementError `ERR_WIRE_MESSAGE` - the message cannot be encoded. */
 export function argumentsOf(task: NewTask, wallNowMs: number): TaskArguments {
   const { message, processAtMs, uniqueTtlMs } = task;
-  requireNewTask(task);
   const isLater = processAtMs > wallNowMs;
   const score = isLater ? secondsUp(processAtMs) : 0;
   const lock = uniqueTtlMs > 0 ? message.uniqueKey : '';

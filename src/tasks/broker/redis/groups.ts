@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { requireDuration, requireGroupLimits, requireQueueOfSet } from '../../argument-checks.ts';
 import type { TaskMessage } from '../../task-message.ts';
 import { setLost } from '../broker-errors.ts';
 import type { GroupInfo } from '../broker.ts';
@@ -9,6 +8,7 @@ import {
   listOf,
   messageIfOf,
   numberOf,
+  rowsOf,
   Script,
   type ScriptArgument,
   type ScriptReply,
@@ -209,8 +209,6 @@ export const GROUPS = {
   groups: groupsOf,
 
   async takeGroup(redis, queue, group, limits, holdMs) {
-    requireGroupLimits(limits);
-    requireDuration('holdMs', holdMs);
     const { graceMs, maxDelayMs, maxSize } = limits;
     const id = randomUUID();
     const set = redis.keysOf(queue).aggregationSet(group, id);
@@ -228,7 +226,6 @@ export const GROUPS = {
   },
 
   async replaceSet(redis, set, task) {
-    requireQueueOfSet(set, task);
     const { queue, group, id, messages } = set;
     const added = argumentsOf(task, redis.wallNowMs);
     const locks: ScriptArgument[] = [];
@@ -259,9 +256,9 @@ export async function groupsOf(redis: RedisAccess, queue: string): Promise<reado
   let cursor = '0';
   do {
     const reply = listOf(await redis.runIn(queue, LIST_GROUPS, [cursor, GROUPS_PER_SCRIPT]));
-    for (let at = 1; at < reply.length; at += 2) {
-      const group = textOf(reply[at]);
-      infos.set(group, { group, size: numberOf(reply[at + 1]) });
+    for (const [name, size] of rowsOf(reply, 1, 2)) {
+      const group = textOf(name);
+      infos.set(group, { group, size: numberOf(size) });
     }
     cursor = textOf(reply[0]);
   } while (cursor !== '0');
@@ -277,9 +274,9 @@ async function readMembers(
 ): Promise<TaskMessage[]> {
   const messages: TaskMessage[] = [];
   const unreadable: string[] = [];
-  for (let at = 1; at < reply.length; at += 2) {
-    const id = textOf(reply[at]);
-    const message = messageIfOf(queue, id, reply[at + 1]);
+  for (const [name, msg] of rowsOf(reply, 1, 2)) {
+    const id = textOf(name);
+    const message = messageIfOf(queue, id, msg);
     if (message === undefined) unreadable.push(id);
     else messages.push(message);
   }

@@ -1,9 +1,8 @@
 import { DAY_MS, utcDay } from '../../../core/units.ts';
-import { requireIntegerAtLeast } from '../../../core/validate.ts';
-import { hasOwnKeys, requirePage } from '../../argument-checks.ts';
+import { hasOwnKeys } from '../../argument-checks.ts';
 import { isTaskState, type TaskState } from '../../task-state.ts';
 import { queueNotFound, taskNotFound } from '../broker-errors.ts';
-import type { LimitKind, TaskRecord } from '../broker.ts';
+import type { DayStats, LimitKind, TaskRecord } from '../broker.ts';
 import { groupsOf } from './groups.ts';
 import { groupKeyOfSet, QUEUES_KEY, type QueueKeys } from './keys.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
@@ -13,6 +12,7 @@ import {
   messageOrStandIn,
   msOfSeconds,
   numberOf,
+  rowsOf,
   Script,
   type ScriptReply,
   textOf,
@@ -209,19 +209,8 @@ export const INSPECTION = {
   },
 
   async history(redis, queue, days) {
-    requireIntegerAtLeast('days', 1, days);
-    const keys = redis.keysOf(queue);
     await requireQueue(redis, queue);
-    const nowMs = redis.wallNowMs;
-    const times = Array.from({ length: days }, (_, daysAgo) => nowMs - daysAgo * DAY_MS);
-    const names = times.flatMap((ms) => [keys.processedOn(ms), keys.failedOn(ms)]);
-    const counts = await redis.send((client) => client.mget(...names));
-    return times.map((ms, day) => ({
-      queue,
-      date: utcDay(ms),
-      processed: Number(counts[2 * day] ?? 0),
-      failed: Number(counts[2 * day + 1] ?? 0),
-    }));
+    return await readDays(redis, queue, days);
   },
 
   async task(redis, queue, id) {
@@ -234,7 +223,6 @@ export const INSPECTION = {
 
   /** For active and pending tasks, which are in lists, Redis walks to the page: O(tasks before it). */
   async tasks(redis, queue, state, page, group) {
-    requirePage(page);
     await requireQueue(redis, queue);
     const records: TaskRecord[] = [];
     let skip = (page.page - 1) * page.size;
@@ -250,6 +238,21 @@ export const INSPECTION = {
     return records;
   },
 } satisfies RedisOperations;
+
+/** Reads the counts of the last days, today first. */
+export async function readDays(redis: RedisAccess, queue: string, days: number): Promise<DayStats[]> {
+  const keys = redis.keysOf(queue);
+  const nowMs = redis.wallNowMs;
+  const times = Array.from({ length: days }, (_, daysAgo) => nowMs - daysAgo * DAY_MS);
+  const names = times.flatMap((ms) => [keys.processedOn(ms), keys.failedOn(ms)]);
+  const counts = await redis.send((client) => client.mget(...names));
+  return times.map((ms, day) => ({
+    queue,
+    date: utcDay(ms),
+    processed: Number(counts[2 * day] ?? 0),
+    failed: Number(counts[2 * day + 1] ?? 0),
+  }));
+}
 
 /** @param heldBy - 1 or 2 if the queue is at its limit of concurrency, or rate; else 0. */
 async function heldIn(
@@ -293,10 +296,8 @@ async function readFrom(
   for (let first = skip; first < size && records.length < upTo; first += TASKS_PER_SCRIPT) {
     const last = Math.min(first + Math.min(TASKS_PER_SCRIPT, upTo - records.length), size) - 1;
     const reply = listOf(await redis.runIn(queue, LIST_TASKS, [key, state, from + first, from + last]));
-    for (let at = 0; at < reply.length; at += 5) {
-      const [id, ...fields] = reply.slice(at, at + 5);
+    for (const [id, ...fields] of rowsOf(reply, 0, 5))
       records.push(recordOf(redis, queue, textOf(id), state, fields));
-    }
   }
 }
 

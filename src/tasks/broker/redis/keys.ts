@@ -1,9 +1,10 @@
 import { utcDay } from '../../../core/units.ts';
 import { requireExistingQueueName } from '../../argument-checks.ts';
+import { LOCK_PREFIX, queuePrefixOf } from '../../wire/unique-lock.ts';
 
 /*
  * Every key of asynq, and the keys and channels that we add, whose names contain `x:`. No other file builds keys, except that the key
- * of a unique lock is computed by the client, as in asynq, and is part of the message: see task-options.ts.
+ * of a unique lock is computed by the client, as in asynq, and is part of the message: see wire/unique-lock.ts.
  *
  * The conventions of the scripts:
  *
@@ -69,8 +70,8 @@ export const QUEUE_KEYS = {
   taskPrefix: ['TASK', 't:'],
   /** ZSETs of ids, scored by when they were added; the name of the group follows. */
   groupPrefix: ['GROUP', 'g:'],
-  /** STRINGs that expire, each the id of the task that holds a unique lock; see task-options.ts. */
-  lockPrefix: ['LOCK', 'unique:'],
+  /** STRINGs that expire, each the id of the task that holds a unique lock; see wire/unique-lock.ts. */
+  lockPrefix: ['LOCK', LOCK_PREFIX],
   /** LIST of ids: added on the left, taken from the right. */
   pending: ['PENDING', 'pending'],
   /** LIST of ids. */
@@ -136,7 +137,7 @@ export class QueueKeys {
   /** @throws TypeError - the name is not a valid queue name. */
   constructor(queue: string) {
     requireExistingQueueName('queue', queue);
-    this.prefix = `asynq:{${queue}}:`;
+    this.prefix = queuePrefixOf(queue);
     const keys = Object.entries(QUEUE_KEYS).map(([name, [, rest]]) => [name, this.prefix + rest]);
     Object.assign(this, Object.fromEntries(keys));
   }

@@ -133,32 +133,42 @@ export class LeaseRenewer {
 
   async #extend(keys: QueueKeys, leases: readonly HeldLease[]): Promise<void> {
     const { board, leaseMs, open } = this.#options;
-    for (let first = 0; first < leases.length; first += MAX_PER_SCRIPT) {
-      this.#redis ??= open();
-      const some = leases.slice(first, first + MAX_PER_SCRIPT);
-      const untilMs = Date.now() + leaseMs;
-      const lost = new Set(await extendLeasesOf(this.#redis, keys, some, untilMs));
-      for (const lease of some) {
-        if (lost.has(lease)) this.#lost[lease.slot] = lease.generation;
-        else board.renewed(lease, untilMs);
-      }
+    if (leases.length === 0) return;
+    this.#redis ??= open();
+    const pieces = extendLeasesOf(this.#redis, keys, leases, () => Date.now() + leaseMs);
+    for await (const { untilMs, extended, lost } of pieces) {
+      for (const lease of extended) board.renewed(lease, untilMs);
+      for (const lease of lost) this.#lost[lease.slot] = lease.generation;
     }
   }
 }
 
+/** Leases that one script has extended until `untilMs`, and those that were lost. */
+interface ExtendedPiece<T> {
+  readonly untilMs: number;
+  readonly extended: readonly T[];
+  readonly lost: readonly T[];
+}
+
 /**
- * Extends leases of one queue until `untilMs`, at most a thousand. The thread and the event loop share it.
+ * Extends leases of one queue, a piece a script. The thread and the event loop share it.
  *
- * @returns those that are lost.
+ * @param untilMs - called for each piece.
  */
-export async function extendLeasesOf<T extends LeaseId>(
+export async function* extendLeasesOf<T extends LeaseId>(
   redis: ScriptRunner,
   { prefix }: QueueKeys,
   leases: readonly T[],
-  untilMs: number,
-): Promise<T[]> {
-  const args: ScriptArgument[] = [secondsUp(untilMs)];
-  for (const { id, epoch } of leases) args.push(id, epoch);
-  const outcomes = listOf(await redis.run(EXTEND_LEASES, [prefix], args));
-  return leases.filter((_, at) => outcomes[at] !== 1);
+  untilMs: () => number,
+): AsyncGenerator<ExtendedPiece<T>> {
+  for (let first = 0; first < leases.length; first += MAX_PER_SCRIPT) {
+    const some = leases.slice(first, first + MAX_PER_SCRIPT);
+    const endsAtMs = untilMs();
+    const args: ScriptArgument[] = [secondsUp(endsAtMs)];
+    for (const { id, epoch } of some) args.push(id, epoch);
+    const outcomes = listOf(await redis.run(EXTEND_LEASES, [prefix], args));
+    const isExtended = (_: T, at: number): boolean => outcomes[at] === 1;
+    const isLost = (_: T, at: number): boolean => outcomes[at] !== 1;
+    yield { untilMs: endsAtMs, extended: some.filter(isExtended), lost: some.filter(isLost) };
+  }
 }

@@ -1,6 +1,4 @@
 import { callEach } from '../../../core/report-uncaught.ts';
-import { requireIntegerAtLeast } from '../../../core/validate.ts';
-import { requireDuration } from '../../argument-checks.ts';
 import { leaseLost } from '../broker-errors.ts';
 import type { LeasedTask } from '../broker.ts';
 import { DEQUEUE_BY_TURNS } from './dequeue-by-turns.ts';
@@ -220,14 +218,14 @@ redis.pcall('PUBLISH', SETTLED, id)
  */
 export const ARCHIVE_UNREADABLE = new Script(ARCHIVE_AS_IT_IS, ENDING_IN_FLOW + ARCHIVE_AS_IT_IS);
 
-/** Tasks that one script leases or extends at most: in these milliseconds Redis does nothing else. */
+/** Tasks that one script leases at most: in these milliseconds Redis does nothing else. */
 const MAX_PER_SCRIPT = 1_000;
 
 /** How long it is known whether a queue has limits or keys, in milliseconds: another broker may set them. */
 const FLOW_KNOWN_MS = 500;
 
 /** What DEQUEUE_IN_FLOW returns if the queue has lost its limits, and has had no keys. */
-export const NO_FLOW = -2;
+const NO_FLOW = -2;
 
 /** Bytes of one script's reply, and of one call, except for the last task: the reply must arrive in time. */
 const MAX_REPLY_BYTES = 8_388_608;
@@ -235,8 +233,6 @@ const MAX_TAKEN_BYTES = 8 * MAX_REPLY_BYTES;
 
 export const LEASES = {
   async dequeue(redis, queue, limit, leaseMs) {
-    requireIntegerAtLeast('limit', 0, limit);
-    requireDuration('leaseMs', leaseMs);
     const { flows } = redis;
     const isKnown = flows.knows(queue, FLOW_KNOWN_MS);
     if (!isKnown) await flows.read(queue);
@@ -246,8 +242,6 @@ export const LEASES = {
   },
 
   async recover(redis, queues, graceMs, leaseMs) {
-    requireDuration('graceMs', graceMs);
-    requireDuration('leaseMs', leaseMs);
     const recovered: LeasedTask[] = [];
     for (const queue of new Set(queues)) {
       if (!redis.flows.knows(queue, FLOW_KNOWN_MS)) await redis.flows.read(queue);
@@ -262,7 +256,6 @@ export const LEASES = {
   },
 
   async extendLeases(redis, tasks, leaseMs) {
-    requireDuration('leaseMs', leaseMs);
     const queues = new Set(tasks.map(({ message }) => message.queue));
     const lost = await Promise.all([...queues].map((queue) => extendIn(redis, queue, tasks, leaseMs)));
     return lost.flat();
@@ -374,11 +367,8 @@ async function extendIn(
   const inQueue = tasks.filter(({ message }) => message.queue === queue);
   const leases = inQueue.map((task) => ({ id: task.message.id, epoch: task.epoch, task }));
   const lost: LeasedTask[] = [];
-  for (let first = 0; first < leases.length; first += MAX_PER_SCRIPT) {
-    const some = leases.slice(first, first + MAX_PER_SCRIPT);
-    const lostOfSome = await extendLeasesOf(redis, redis.keysOf(queue), some, redis.wallNowMs + leaseMs);
-    lost.push(...lostOfSome.map(({ task }) => task));
-  }
+  const pieces = extendLeasesOf(redis, redis.keysOf(queue), leases, () => redis.wallNowMs + leaseMs);
+  for await (const piece of pieces) lost.push(...piece.lost.map(({ task }) => task));
   return lost;
 }
 

@@ -1,10 +1,9 @@
-import { requireExistingQueueName, requirePage, requireQueueName } from '../../argument-checks.ts';
-import { limitsOf, requireLimits, type QueueLimits } from '../../queue-limits.ts';
+import { limitsOf, type QueueLimits } from '../../queue-limits.ts';
 import type { KeyStats } from '../broker.ts';
 import { requireQueue } from './inspection.ts';
 import { notifyOfTokens } from './leases.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
-import { listOf, numberOf, Script, type ScriptArgument, type ScriptReply, textOf } from './script.ts';
+import { listOf, numberOf, rowsOf, Script, type ScriptArgument, type ScriptReply, textOf } from './script.ts';
 
 /**
  * Stores the limits of a queue, and registers it. A bucket whose rate stays limited keeps what it has.
@@ -162,20 +161,14 @@ return reply
 const KEYS_PER_SCRIPT = 1_000;
 
 export const LIMITS = {
-  async limits(redis, queue) {
-    requireExistingQueueName('queue', queue);
-    return await readLimits(redis, queue);
-  },
+  limits: readLimits,
 
   async setLimits(redis, queue, given) {
-    requireQueueName('queue', queue);
-    if (given !== undefined) requireLimits('limits', given);
     await storeLimits(redis, queue, limitsOf(given), false);
   },
 
   /** O(keys before the page). */
   async keys(redis, queue, page) {
-    requirePage(page);
     await requireQueue(redis, queue);
     const keys: KeyStats[] = [];
     let skip = (page.page - 1) * page.size;
@@ -186,7 +179,7 @@ export const LIMITS = {
       skip -= numberOf(reply[0]);
       isEnd = numberOf(reply[1]) === 1;
       after = reply[2] as Buffer;
-      for (let at = 3; at < reply.length; at += 5) keys.push(statsOf(reply.slice(at, at + 5)));
+      for (const row of rowsOf(reply, 3, 5)) keys.push(statsOf(row));
     }
     return keys;
   },

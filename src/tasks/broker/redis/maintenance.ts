@@ -1,4 +1,3 @@
-import { requireIntegerAtLeast } from '../../../core/validate.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import { listOf, nanosOf, numberOf, Script, secondsDown, secondsUp } from './script.ts';
 import { archiveLimits } from './settle.ts';
@@ -102,7 +101,6 @@ export const MAINTENANCE = {
   },
 
   async deleteExpired(redis, queues, limit) {
-    requireIntegerAtLeast('limit', 1, limit);
     let count = 0;
     for (const queue of new Set(queues)) {
       const nowMs = redis.wallNowMs;

@@ -1,5 +1,4 @@
 import { EscapementError } from '../../../core/errors.ts';
-import { requirePage } from '../../argument-checks.ts';
 import {
   decodeEnqueueEvent,
   decodeScheduleEntry,
@@ -123,7 +122,6 @@ export const MEMBERS = {
   },
 
   async enqueueEvents(redis, entryId, page) {
-    requirePage(page);
     const [first, last] = [String((page.page - 1) * page.size), String(page.page * page.size - 1)];
     const key = schedulerHistoryKey(entryId);
     const events = await redis.send((client) => client.zrevrangeBuffer(key, first, last));

@@ -1,4 +1,5 @@
 import { DAY_MS, utcDay } from '../../../core/units.ts';
+import { HISTORY_DAYS } from '../broker-settings.ts';
 import { queueNotEmpty, queueNotFound, queueState } from '../broker-errors.ts';
 import { requireQueue } from './inspection.ts';
 import { QUEUES_KEY } from './keys.ts';
@@ -115,7 +116,7 @@ return { 0, 0 }
 const TASKS_PER_SCRIPT = 500;
 
 /** Days that may have counts: from tomorrow, for a process whose clock is ahead, to a day that is certainly too old. */
-const DAYS_COUNTED = 93;
+const DAYS_COUNTED = HISTORY_DAYS + 3;
 
 export const QUEUE_ADMINISTRATION = {
   async pause(redis, queue) {

@@ -12,8 +12,8 @@ interface KnownFlow {
 }
 
 /**
- * What a broker knows of the flow control of its queues: which have limits or keys, and when their next token comes. Other brokers set
- * limits, too: what is known is read again when it is old.
+ * The flow control of queues as it was last read: which have limits or keys, and when their next token comes. Other brokers set limits,
+ * too: it is read again when it is old.
  */
 export class QueueFlows {
   readonly #clock: Clock;
@@ -27,7 +27,7 @@ export class QueueFlows {
     this.#exists = exists;
   }
 
-  /** Whether a queue is flow controlled, as far as is known. */
+  /** Whether a queue was flow controlled when that was last read, or set. */
   isOn(queue: string): boolean {
     return this.#known.get(queue)?.isOn === true;
   }
@@ -50,7 +50,7 @@ export class QueueFlows {
     return isOn;
   }
 
-  /** Calls back when the next token of a queue comes, instead of what was asked for before. @param inMs - -1 for never. */
+  /** Calls back when the next token of a queue comes. Replaces the call before. @param inMs - -1 for never. */
   awaitToken(queue: string, inMs: number, callback: () => void): void {
     this.#timers.get(queue)?.cancel();
     this.#timers.delete(queue);

@@ -3,7 +3,7 @@ import { groupsOf } from './groups.ts';
 import { requireQueue } from './inspection.ts';
 import type { QueueKeys } from './keys.ts';
 import type { RedisAccess } from './redis-access.ts';
-import { listOf, messageIfOf, Script, secondsDown, textOf } from './script.ts';
+import { listOf, messageIfOf, rowsOf, Script, secondsDown, textOf } from './script.ts';
 
 /**
  * For scripts that check ids. They begin with these arguments, and return per defect its kind, the id or '', and the list, lock or
@@ -276,11 +276,14 @@ class Round {
   async #check(script: Script, ids: readonly string[], key = '', state = ''): Promise<void> {
     const nowS = secondsDown(this.#redis.wallNowMs);
     const args = [this.#apply ? 1 : 0, key, state, nowS, ...ids];
-    const reply = listOf(await this.#redis.runIn(this.#queue, script, args)).map(textOf);
-    for (let at = 0; at < reply.length; at += 3) {
-      const [kind, id = '', where = ''] = reply.slice(at, at + 3);
-      this.defects.push({ kind: kind as DefectKind, queue: this.#queue, id, where });
-    }
+    const reply = listOf(await this.#redis.runIn(this.#queue, script, args));
+    for (const [kind, id, where] of rowsOf(reply, 0, 3))
+      this.defects.push({
+        kind: textOf(kind) as DefectKind,
+        queue: this.#queue,
+        id: textOf(id),
+        where: textOf(where),
+      });
   }
 
   async #checkMessages(ids: readonly string[]): Promise<void> {

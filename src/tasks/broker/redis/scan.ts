@@ -1,4 +1,3 @@
-import { requireIntegerAtLeast } from '../../../core/validate.ts';
 import type { TaskState } from '../../task-state.ts';
 import type { TaskRecord } from '../broker.ts';
 import { groupsOf } from './groups.ts';
@@ -8,6 +7,7 @@ import {
   bytesOf,
   listOf,
   numberOf,
+  rowsOf,
   Script,
   type ScriptArgument,
   type ScriptReply,
@@ -87,7 +87,6 @@ interface RedisPosition {
 export const SCAN = {
   /** One short script, and one more for every key that has no tasks. */
   async scan(redis, queue, states, limit, from) {
-    requireIntegerAtLeast('limit', 1, limit);
     if (from === undefined) await requireQueue(redis, queue);
     let position: RedisPosition | undefined = from === undefined ? { states } : (from as RedisPosition);
     const tasks: TaskRecord[] = [];
@@ -115,10 +114,8 @@ async function scanFrom(
     return { states, keys: await redis.send((client) => client.zrange(key, '0', '-1')) };
   const args = [key, state, Math.min(limit, TASKS_PER_SCAN), BYTES_PER_SCAN, ...placeOf(place)];
   const reply = listOf(await redis.runIn(queue, SCAN_TASKS, args));
-  for (let at = 3; at < reply.length; at += 5) {
-    const [id, ...fields] = reply.slice(at, at + 5);
+  for (const [id, ...fields] of rowsOf(reply, 3, 5))
     tasks.push(recordOf(redis, queue, textOf(id), state, fields));
-  }
   return numberOf(reply[0]) > 0
     ? { states, keys, nth, place: reply.slice(0, 3) }
     : { states, keys, nth: nth + 1 };

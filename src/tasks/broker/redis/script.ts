@@ -79,6 +79,15 @@ export function listOf(reply: ScriptReply | undefined): ScriptReply[] {
   return Array.isArray(reply) ? reply : [];
 }
 
+/** Yields the rows of a reply that has `width` values per row, behind the first `from` values. */
+export function* rowsOf(
+  reply: readonly ScriptReply[],
+  from: number,
+  width: number,
+): Generator<ScriptReply[]> {
+  for (let at = from; at < reply.length; at += width) yield reply.slice(at, at + width);
+}
+
 /** Returns a number, which may be in digits; 0 for a missing reply. */
 export function numberOf(reply: ScriptReply | undefined): number {
   if (reply === null || reply === undefined) return 0;

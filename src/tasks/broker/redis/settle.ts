@@ -1,8 +1,8 @@
-import { DAY_MS, utcDay } from '../../../core/units.ts';
-import { requireDuration } from '../../argument-checks.ts';
-import { isRetained, retainedUntilMs } from '../../task-message.ts';
+import { utcDay } from '../../../core/units.ts';
+import { failedWith, isRetained, retainedUntilMs } from '../../task-message.ts';
 import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { leaseLost } from '../broker-errors.ts';
+import { HISTORY_KEPT_MS } from '../broker-settings.ts';
 import type { LeasedTask, TaskFailure } from '../broker.ts';
 import { ENDING_IN_FLOW } from './flow.ts';
 import { runUnderLease } from './leases.ts';
@@ -224,9 +224,6 @@ if ARGV[5] ~= '' then redis.pcall('PUBLISH', ARGV[5], id) end
 return 1
 `);
 
-/** How long asynq keeps the count of a day. */
-export const DAY_COUNT_MS = 90 * DAY_MS;
-
 /** Operations that end a run, or write what it reports. Calls of `complete` in one turn of the event loop share a script. */
 export const SETTLING = {
   async complete(redis, task) {
@@ -234,7 +231,6 @@ export const SETTLING = {
   },
 
   async retry(redis, task, failure, atMs) {
-    requireDuration('atMs', atMs);
     const args = failureArguments(task, failure, failure.isFailure ? 1 : 0, redis.wallNowMs);
     await runUnderLease(redis, task, RETRY, [...args, secondsUp(atMs), failure.isFailure ? 1 : 0]);
   },
@@ -266,7 +262,7 @@ export const SETTLING = {
 const DONE_TASKS: SharedScript<LeasedTask, number> = {
   run: async (redis, queue, tasks) => {
     const nowMs = redis.wallNowMs;
-    const args: ScriptArgument[] = [utcDay(nowMs), secondsUp(nowMs + DAY_COUNT_MS)];
+    const args: ScriptArgument[] = [utcDay(nowMs), secondsUp(nowMs + HISTORY_KEPT_MS)];
     for (const { message, epoch } of tasks) {
       args.push(message.id, epoch, message.uniqueKey);
       if (isRetained(message)) {
@@ -290,13 +286,12 @@ function failureArguments(
   retries: number,
   nowMs: number,
 ): ScriptArgument[] {
-  const retried = message.retried + retries;
   return [
     message.id,
     epoch,
     utcDay(nowMs),
-    secondsUp(nowMs + DAY_COUNT_MS),
-    encodeTaskMessage({ ...message, retried, lastError: failure.error, lastFailedAtMs: nowMs }),
+    secondsUp(nowMs + HISTORY_KEPT_MS),
+    encodeTaskMessage(failedWith(message, failure.error, retries, nowMs)),
     failure.isRecovery === true ? 1 : 0,
   ];
 }

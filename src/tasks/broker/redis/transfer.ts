@@ -1,10 +1,9 @@
-import { DAY_MS, utcDay } from '../../../core/units.ts';
 import { limitsOf } from '../../queue-limits.ts';
 import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
-import { MARK_KEPT_MS } from '../broker-settings.ts';
+import { HISTORY_DAYS, HISTORY_KEPT_MS, MARK_KEPT_MS } from '../broker-settings.ts';
 import { TASKS_PER_PIECE, type Piece, type Transfer, type WholeQueue, type WholeTask } from '../transfer.ts';
 import { ADD_TASK } from './enqueue.ts';
-import { queueNames, sourcesOf } from './inspection.ts';
+import { queueNames, readDays, sourcesOf } from './inspection.ts';
 import { schedulerHistoryKey } from './keys.ts';
 import { readLimits, storeLimits } from './limits.ts';
 import { MAX_EVENTS, MEMBERS } from './members.ts';
@@ -17,6 +16,7 @@ import {
   msOfSeconds,
   nanosOf,
   numberOf,
+  rowsOf,
   Script,
   type ScriptArgument,
   type ScriptReply,
@@ -24,7 +24,6 @@ import {
   secondsUp,
   textOf,
 } from './script.ts';
-import { DAY_COUNT_MS } from './settle.ts';
 
 /**
  * Reads tasks with everything that their hashes have, and the time that is left of their locks.
@@ -162,9 +161,6 @@ const MAX_BYTES = 1_048_576;
 
 const NANOS_PER_MS = 1_000_000;
 
-/** asynq keeps the counts of as many days. */
-const DAYS_KEPT = DAY_COUNT_MS / DAY_MS;
-
 /** States in the order in which they are read: what was active comes first in the pending list. */
 const STATES = ['active', 'pending', 'scheduled', 'retry', 'aggregating', 'archived', 'completed'] as const;
 
@@ -212,8 +208,7 @@ export class RedisTransfer implements Transfer {
         const reply = listOf(await this.#redis.runIn(queue, READ_WHOLE, args));
         read = numberOf(reply[0]);
         const tasks: WholeTask[] = [];
-        for (let at = 1; at < reply.length; at += 7)
-          tasks.push(this.#whole(queue, state, reply.slice(at, at + 7)));
+        for (const fields of rowsOf(reply, 1, 7)) tasks.push(this.#whole(queue, state, fields));
         if (tasks.length > 0) yield { kind: 'tasks', queue, tasks };
       }
     }
@@ -271,24 +266,21 @@ export class RedisTransfer implements Transfer {
 
   async #readQueue(name: string): Promise<WholeQueue> {
     const keys = this.#redis.keysOf(name);
-    const nowMs = this.#redis.wallNowMs;
-    const times = Array.from({ length: DAYS_KEPT }, (_, ago) => nowMs - (DAYS_KEPT - 1 - ago) * DAY_MS);
-    const names = times.flatMap((ms) => [keys.processedOn(ms), keys.failedOn(ms)]);
+    const days = (await readDays(this.#redis, name, HISTORY_DAYS)).reverse();
     const [counts, ticks] = await this.#redis.send((client) =>
       Promise.all([
-        client.mget(keys.paused, keys.epoch, keys.processed, keys.failed, ...names),
+        client.mget(keys.paused, keys.epoch, keys.processed, keys.failed),
         client.hgetall(keys.ticks),
       ]),
     );
-    const [paused, epoch, processedTotal, failedTotal, ...daily] = counts;
-    const days = times.map((ms, n) => {
-      return [utcDay(ms), Number(daily[2 * n] ?? 0), Number(daily[2 * n + 1] ?? 0)] as const;
-    });
+    const [paused, epoch, processedTotal, failedTotal] = counts;
     return {
       ...{ name, isPaused: paused !== null, epoch: Number(epoch ?? 0) },
       limits: await readLimits(this.#redis, name),
       ticks: Object.entries(ticks).map(([entryKey, atMs]) => [entryKey, Number(atMs)] as const),
-      days: days.filter(([, processed, failed]) => processed > 0 || failed > 0),
+      days: days
+        .filter(({ processed, failed }) => processed > 0 || failed > 0)
+        .map(({ date, processed, failed }) => [date, processed, failed] as const),
       ...{ processedTotal: Number(processedTotal ?? 0), failedTotal: Number(failedTotal ?? 0) },
     };
   }
@@ -304,7 +296,7 @@ export class RedisTransfer implements Transfer {
     failedTotal,
   }: WholeQueue): Promise<void> {
     const nowMs = this.#redis.wallNowMs;
-    const expiryOf = (date: string): number => secondsUp(Date.parse(date) + DAY_COUNT_MS);
+    const expiryOf = (date: string): number => secondsUp(Date.parse(date) + HISTORY_KEPT_MS);
     const kept = days.filter(([date]) => expiryOf(date) > secondsUp(nowMs));
     await this.#redis.run(WRITE_QUEUE, await this.#redis.keysToEnqueue(name), [
       ...[isPaused ? secondsDown(nowMs) : '', epoch, processedTotal, failedTotal, MARK_KEPT_MS, kept.length],

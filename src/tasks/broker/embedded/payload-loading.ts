@@ -1,0 +1,143 @@
+import { EscapementError } from '../../../core/errors.ts';
+import { holdVirtualTime } from '../../../core/own-turn.ts';
+import type { ReturningOperation } from '../broker-operations.ts';
+import type { Broker, LeasedTask } from '../broker.ts';
+import type { TaskMessage } from '../../task-message.ts';
+import type { Journal } from './journal.ts';
+import { PayloadOnDisk } from './journaled-row.ts';
+import type { TaskStore } from './task-store.ts';
+
+/** A store some of whose payloads are in a log. */
+export interface TaskFolder {
+  readonly store: TaskStore;
+  readonly journal: Pick<Journal, 'log' | 'begin' | 'damaged'>;
+}
+
+type ResultOf<O extends ReturningOperation> = Awaited<ReturnType<Broker[O]>>;
+
+/** Returns the result of an operation with its payloads: the result itself if none is on the disk. */
+type Loader<O extends ReturningOperation> = (
+  folder: TaskFolder,
+  result: ResultOf<O>,
+) => ResultOf<O> | Promise<ResultOf<O>>;
+
+/** How the payloads of what an operation returns are read. TypeScript checks that none is missing. */
+export const PAYLOAD_LOADERS: { readonly [O in ReturningOperation]: Loader<O> } = {
+  task: (folder, record) => (isLoaded(record) ? record : loaded(folder, record)),
+
+  tasks(folder, records) {
+    if (records.every(isLoaded)) return records;
+    return Promise.all(records.map((record) => loaded(folder, record)));
+  },
+
+  scan(folder, piece) {
+    if (piece.tasks.every(isLoaded)) return piece;
+    return loadedOrLeftOut(folder, piece.tasks).then((tasks) => ({ ...piece, tasks }));
+  },
+
+  takeGroup(folder, taking) {
+    const { set } = taking;
+    const records = set?.messages.map((message) => ({ message })) ?? [];
+    if (set === undefined || records.every(isLoaded)) return taking;
+    return loadedOrLost(folder, records).then((found) => {
+      const messages = found.map(({ message }) => message);
+      return { ...taking, set: { ...set, messages } };
+    });
+  },
+
+  dequeue(folder, tasks) {
+    if (tasks.every(isLoaded)) return tasks;
+    return loadedOrLost(folder, tasks).catch((error: unknown) => {
+      giveBack(folder.store, tasks);
+      throw error;
+    });
+  },
+
+  recover: (folder, tasks) => (tasks.every(isLoaded) ? tasks : loadedOrLost(folder, tasks)),
+};
+
+function isLoaded({ message }: { readonly message: TaskMessage }): boolean {
+  return !(message.payload instanceof PayloadOnDisk);
+}
+
+/** Reads payloads. A task whose payload is lost is archived, and left out: it must not keep the others from being run. */
+function loadedOrLost<R extends { readonly message: TaskMessage }>(
+  folder: TaskFolder,
+  records: readonly R[],
+): Promise<R[]> {
+  return loadedOrLeftOut(folder, records, (message) => {
+    lose(folder, message);
+  });
+}
+
+/** Reads payloads. A task whose payload is lost, or that was removed meanwhile, is left out. */
+async function loadedOrLeftOut<R extends { readonly message: TaskMessage }>(
+  folder: TaskFolder,
+  records: readonly R[],
+  onLost?: (message: TaskMessage) => void,
+): Promise<R[]> {
+  const isLost = (error: unknown): boolean =>
+    error instanceof EscapementError && error.code === 'ERR_WIRE_MESSAGE';
+  const all = records.map((record) =>
+    loaded(folder, record).catch((error: unknown) => {
+      if (!isLost(error)) throw error;
+      onLost?.(record.message);
+      return undefined;
+    }),
+  );
+  return (await Promise.all(all)).filter((record) => record !== undefined);
+}
+
+function lose({ store, journal }: TaskFolder, message: TaskMessage): void {
+  const row = store.queues.get(message.queue)?.rows.get(message.id);
+  const { payload } = message;
+  if (row?.message.payload !== payload || !(payload instanceof PayloadOnDisk)) return;
+  const { position, recordBytes } = payload.where;
+  const file = journal.log.segments.find(({ number }) => number === position.segment)?.path ?? '';
+  journal.begin();
+  store.losePayload(row);
+  const reason = 'the record of a payload is damaged';
+  journal.damaged({ file, offset: position.offset, bytes: recordBytes, reason });
+}
+
+/** Returns tasks to the head of their queues that could not be read, in order. */
+function giveBack(store: TaskStore, tasks: readonly LeasedTask[]): void {
+  store.journal?.begin();
+  for (const { message, epoch } of tasks.toReversed()) {
+    const row = store.queues.get(message.queue)?.rows.get(message.id);
+    if (row?.list?.state === 'active' && row.serial === epoch) store.release(row);
+  }
+}
+
+/** Reads the payload of a message. */
+export async function loaded<R extends { readonly message: TaskMessage }>(
+  { store, journal }: TaskFolder,
+  record: R,
+): Promise<R> {
+  const { message } = record;
+  for (let { payload } = message; ;) {
+    if (!(payload instanceof PayloadOnDisk)) return { ...record, message: { ...message, payload } };
+    const { position, recordBytes, start, length } = payload.where;
+    const bytes = await holdVirtualTime(journal.log.read(position, recordBytes)).catch((error: unknown) => {
+      throw payloadUnreadable(message, error);
+    });
+    if (bytes !== undefined) {
+      const read = new Uint8Array(bytes.subarray(start, start + length));
+      return { ...record, message: { ...message, payload: read } };
+    }
+    // Compaction has moved it meanwhile, or it is damaged.
+    const present = store.queues.get(message.queue)?.rows.get(message.id)?.message.payload;
+    if (present === undefined || present === payload) throw payloadLost(message);
+    payload = present;
+  }
+}
+
+function payloadLost({ id, queue }: TaskMessage): EscapementError {
+  const message = `the payload of task '${id}' of queue '${queue}' cannot be read: its record is damaged`;
+  return new EscapementError('ERR_WIRE_MESSAGE', message);
+}
+
+function payloadUnreadable({ id, queue }: TaskMessage, cause: unknown): EscapementError {
+  const message = `the payload of task '${id}' of queue '${queue}' cannot be read now: ${String(cause)}`;
+  return new EscapementError('ERR_BROKER_UNAVAILABLE', message, { cause });
+}
