@@ -12,22 +12,22 @@ const SECTIONS: DefaultTheme.SidebarItem[] = [
   {
     text: 'Timers',
     items: [
-      page('Timer', 'timer'),
-      page('Drop-in timers', 'timers'),
-      page('Conditions (purgatory)', 'purgatory'),
+      page('Timeouts and deadlines', 'timer'),
+      page('A cheaper setTimeout', 'timers'),
+      page('Wait for a condition', 'purgatory'),
     ],
   },
   {
     text: 'Queues',
-    items: [page('Work queue', 'workqueue'), page('Disk queue', 'diskqueue')],
+    items: [page('Deduplicate and retry', 'workqueue'), page('A queue on disk', 'diskqueue')],
   },
   {
     text: 'Background jobs',
     items: [
-      page('Tasks', 'tasks'),
-      page('Flow control', 'flow-control'),
-      page('Redis', 'redis'),
-      page('Scaling', 'scaling'),
+      page('Background jobs', 'tasks'),
+      page('Limits and priorities', 'flow-control'),
+      page('Jobs on Redis', 'redis'),
+      page('More than one Redis', 'scaling'),
     ],
   },
   {
