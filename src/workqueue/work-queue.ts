@@ -188,7 +188,7 @@ export class WorkQueue<T> {
     if (this.#items.isShutDown) return;
     const key = this.#keyOf(item);
     if (this.#items.ready.size >= this.#maxSize && this.#needsCapacity(key)) {
-      throw this.#fail('ERR_QUEUE_FULL', 'add', `is full: ${this.#maxSize} items are ready`);
+      throw this.#fail('ERR_QUEUE_FULL', 'add', `is full: maxSize is ${this.#maxSize}`);
     }
     this.#items.add(key, item);
   }
