@@ -113,11 +113,11 @@ describe.each(READ_PAGES)('a new reader of %s', (page) => {
 
   it.for(sections)(
     'follows the section $heading in an empty folder, and sees what the page shows',
+    { timeout: 5 * MOST_MS },
     async (section, context) => {
       context.skip(database === undefined && sections.indexOf(section) >= firstOnRedis, 'there is no Redis');
       for (const step of section.steps) await reader.take(step);
     },
-    5 * MOST_MS,
   );
 });
 
