@@ -25,6 +25,8 @@ const SECTIONS: DefaultTheme.SidebarItem[] = [
     text: 'Background jobs',
     items: [
       page('Background jobs', 'tasks'),
+      page('Jobs in a folder', 'tasks-folder'),
+      page('Jobs over HTTP', 'tasks-http'),
       page('Limits and priorities', 'flow-control'),
       page('Jobs on Redis', 'redis'),
       page('More than one Redis', 'scaling'),
