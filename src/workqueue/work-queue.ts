@@ -33,7 +33,7 @@ export interface WorkQueueOptions<T> {
   readonly name?: string;
   /** The clock of measured durations. @default systemClock */
   readonly clock?: Clock;
-  /** Receives the measurements that docs/workqueue.md lists. @default none */
+  /** Receives the measurements that docs/metrics.md lists. @default none */
   readonly metrics?: MetricsProvider;
   /**
    * Returns the key of an item: items with equal keys are the same item. It must always return the same key for an item.
