@@ -67,6 +67,7 @@ const SECTIONS: DefaultTheme.SidebarItem[] = [
       page('Terms', 'terminology'),
       { text: 'API', link: '/api/index.html', target: '_self' },
       page('How it works', 'how-it-works'),
+      page('Measurements of the timer', 'timer-measurements'),
     ],
   },
 ];
