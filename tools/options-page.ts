@@ -30,7 +30,7 @@ const HEADER = `# Options
 
 Every option that a constructor or a function of the package takes, by import path. \`npm run docs:options\` writes this page from the sources.
 Options are checked when they are passed: a wrong value or an unknown name is a \`TypeError\` or a \`RangeError\`
-([argument errors](errors.md)). \`undefined\` means the default.
+([argument errors](errors.md)). \`undefined\` means the default. 8.64e15 ms after 1970 is the last date of JavaScript.
 `;
 
 const compilerOptions: ts.CompilerOptions = {
@@ -96,9 +96,9 @@ function hasOptions(name: string): boolean {
 
 function describe(symbol: ts.Symbol, takers: readonly string[], rules: Rules): string {
   const all = propertiesOf(symbol);
-  const inherited = new Set(
-    all.map(ownerOfProperty).filter((name) => name !== symbol.name && hasOptions(name)),
-  );
+  const isElsewhere = (name: string): boolean =>
+    name !== symbol.name && name !== 'SignalOptions' && hasOptions(name); // which is one row: shorter than a link
+  const inherited = new Set(all.map(ownerOfProperty).filter(isElsewhere));
   const properties = all.filter((property) => !inherited.has(ownerOfProperty(property)));
   const alternatives = alternativesOf(symbol).join(' or ');
   const rows = properties.map((property) => {
@@ -332,7 +332,7 @@ function ownerOf(type: ts.TypeNode, option: string): string | undefined {
 
 /** The rules of checks without arguments of their own. */
 const RULES: Readonly<Record<string, string>> = {
-  requireDuration: '0 to 8.64e15, the last `Date`',
+  requireDuration: '0 to 8.64e15',
   requireFiniteNumber: 'finite',
   requireFraction: '0 to 1',
   requireRate: '> 0, or `Infinity`',
