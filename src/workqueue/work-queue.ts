@@ -172,7 +172,7 @@ export class WorkQueue<T> {
     return this.#items.isShutDown;
   }
 
-  /** Returns a copy of the state, for people who look at it. It takes less than a millisecond, however many items there are. */
+  /** Returns a copy of the state, for inspection. It takes less than a millisecond, however many items there are. */
   inspect(): WorkQueueSnapshot {
     const waiting = this[INTERNALS].waiting?.size ?? 0;
     return { name: this.name, depth: this.length, inProgress: this.processing, waiting, retries: [] };
