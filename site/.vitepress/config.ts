@@ -105,7 +105,7 @@ export default defineConfig({
   srcDir: '../docs',
   srcExclude: ['api/**'],
   rewrites: { 'README.md': 'index.md' },
-  cleanUrls: true,
+  cleanUrls: false, // any server of files serves it
   themeConfig: { search: { provider: 'local' }, outline: [2, 3], sidebar: SECTIONS },
   markdown: {
     anchor: { slugify: anchorOf },
