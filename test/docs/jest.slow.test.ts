@@ -12,6 +12,6 @@ test('the fake timers of jest move a timer', async () => {
   const words = ['node_modules/jest/bin/jest.js', '--rootDir=.', '--cacheDirectory=cache'] as const;
   const jest = startApplication(files, [process.execPath, ...words]);
   const { stderr, code } = await jest.ended;
-  expect(stderr.toString()).toMatch(/Tests: +1 passed, 1 total/);
+  expect(stderr).toMatch(/Tests: +1 passed, 1 total/);
   expect(code).toBe(0);
 });

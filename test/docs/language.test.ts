@@ -76,10 +76,14 @@ function textsOf(path: string): string {
 
 /** What a statement declares. */
 function namesOf(statement: ts.Statement): string[] {
-  const declarations = ts.isVariableStatement(statement)
-    ? statement.declarationList.declarations
-    : [statement as ts.NamedDeclaration];
-  return declarations.flatMap(({ name }) => (name !== undefined && ts.isIdentifier(name) ? name.text : []));
+  if (ts.isVariableStatement(statement))
+    return statement.declarationList.declarations.map(({ name }) => name.getText());
+  const isNamed =
+    ts.isClassDeclaration(statement) ||
+    ts.isFunctionDeclaration(statement) ||
+    ts.isInterfaceDeclaration(statement) ||
+    ts.isTypeAliasDeclaration(statement);
+  return isNamed && statement.name !== undefined ? [statement.name.text] : [];
 }
 
 /** A member that users cannot call, or that is marked as internal. */
