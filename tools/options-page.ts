@@ -30,7 +30,7 @@ const HEADER = `# Options
 
 Every option that a constructor or a function of the package takes, by import path. \`npm run docs:options\` writes this page from the sources.
 Options are checked when they are passed: a wrong value or an unknown name is a \`TypeError\` or a \`RangeError\`
-([argument errors](errors.md)). \`undefined\` means the default.
+([argument errors](errors.md)). \`undefined\` means the default. 8.64e15 ms after 1970 is the last date of JavaScript.
 `;
 
 const compilerOptions: ts.CompilerOptions = {
@@ -95,7 +95,11 @@ function hasOptions(name: string): boolean {
 }
 
 function describe(symbol: ts.Symbol, takers: readonly string[], rules: Rules): string {
-  const properties = propertiesOf(symbol);
+  const all = propertiesOf(symbol);
+  const isElsewhere = (name: string): boolean =>
+    name !== symbol.name && name !== 'SignalOptions' && hasOptions(name); // which is one row: shorter than a link
+  const inherited = new Set(all.map(ownerOfProperty).filter(isElsewhere));
+  const properties = all.filter((property) => !inherited.has(ownerOfProperty(property)));
   const alternatives = alternativesOf(symbol).join(' or ');
   const rows = properties.map((property) => {
     const required = alternatives.includes(`\`${property.name}\``)
@@ -103,11 +107,18 @@ function describe(symbol: ts.Symbol, takers: readonly string[], rules: Rules): s
       : 'required';
     return rowOf(symbol.name, property, rules, required);
   });
+  const intro = takers.length > 0 ? `Taken by ${takers.join(', ')}.` : firstSentence(symbol);
+  const others = [...inherited].map((name) => `[${name}](#${name.toLowerCase()})`).join(' and ');
   return [
     `### ${symbol.name}`,
-    takers.length > 0 ? `Taken by ${takers.join(', ')}.` : firstSentence(symbol),
+    others === '' ? intro : `${intro} These, and all of ${others}:`,
     ['| option | type | default | rule | meaning |', '| --- | --- | --- | --- | --- |', ...rows].join('\n'),
   ].join('\n\n');
+}
+
+/** The interface that declares an option. */
+function ownerOfProperty(property: ts.Symbol): string {
+  return (declarationOf(property).parent as ts.InterfaceDeclaration).name.text;
 }
 
 /** The properties of an interface, or those of all members of a union. */
@@ -153,7 +164,9 @@ function rowOf(owner: string, property: ts.Symbol, rules: Rules, required: strin
   const meaning = textOf(property);
   if (meaning === '') throw new Error(`${owner}.${property.name} has no docstring`);
   const declared = tagOf(property, 'default');
-  const rule = rules.get(`${(declaration.parent as ts.InterfaceDeclaration).name.text}.${property.name}`);
+  const rule = rules.get(`${ownerOfProperty(property)}.${property.name}`);
+  if (/^(Date \| )?number$/.test(declaration.type?.getText() ?? '') && rule !== undefined && rule.text === '')
+    throw new Error(`${owner}.${property.name}: the rule of its check is not in RULES`);
   if (rule?.byDefault !== undefined && Number(declared?.replaceAll('_', '')) !== rule.byDefault)
     if (/^[\d_]+$/.test(declared ?? ''))
       throw new Error(`${owner}.${property.name}: @default is not ${rule.byDefault}`);
@@ -203,7 +216,8 @@ function firstSentence(symbol: ts.Symbol): string {
 function textOf(symbol: ts.Symbol): string {
   return ts
     .displayPartsToString(symbol.getDocumentationComment(checker))
-    .replaceAll(/\{@link ([\w.]+) ?\}/g, '`$1`');
+    .replaceAll(/\{@link ([\w.]+) ?\}/g, '`$1`')
+    .replaceAll(/\bdocs\/([\w-]+)\.md/g, '[$1]($1.md)');
 }
 
 function tagOf(symbol: ts.Symbol, name: string): string | undefined {
@@ -213,7 +227,9 @@ function tagOf(symbol: ts.Symbol, name: string): string | undefined {
 
 /** The constructors, functions and methods among exports that have a parameter of the type, or of some of its options. */
 function takersOf(type: ts.Symbol, exports: readonly ts.Symbol[]): string[] {
+  const instances = exports.flatMap((symbol) => classOf(symbol) ?? []);
   const takers = exports
+    .filter((symbol) => !instances.includes(symbol))
     .flatMap((symbol) => callablesOf(symbol))
     .flatMap(([name, parameters]) => {
       const annotation = parameters
@@ -245,8 +261,16 @@ const UNIONS: Readonly<Record<string, readonly string[]>> = {
 
 type Callable = readonly [name: string, parameters: readonly ts.ParameterDeclaration[]];
 
+/** The class of an exported object, such as `scheduler`: programs have its methods by the name of the object. */
+function classOf(symbol: ts.Symbol): ts.Symbol | undefined {
+  if (!(symbol.flags & ts.SymbolFlags.Variable)) return undefined;
+  const type = checker.getTypeOfSymbol(symbol).symbol as ts.Symbol | undefined;
+  return type && type.flags & ts.SymbolFlags.Class ? type : undefined;
+}
+
 function callablesOf(symbol: ts.Symbol): Callable[] {
-  return (symbol.declarations ?? []).flatMap((declaration): Callable[] => {
+  const declarations = (classOf(symbol) ?? symbol).declarations ?? [];
+  return declarations.flatMap((declaration): Callable[] => {
     if (ts.isFunctionDeclaration(declaration)) return [[`${symbol.name}(…)`, [...declaration.parameters]]];
     if (!ts.isClassDeclaration(declaration)) return [];
     return declaration.members.flatMap((member): Callable[] => {
@@ -306,7 +330,18 @@ function ownerOf(type: ts.TypeNode, option: string): string | undefined {
   return undefined;
 }
 
+/** The rules of checks without arguments of their own. */
+const RULES: Readonly<Record<string, string>> = {
+  requireDuration: '0 to 8.64e15',
+  requireFiniteNumber: 'finite',
+  requireFraction: '0 to 1',
+  requireRate: '> 0, or `Infinity`',
+  requireTime: 'from 1970 on',
+  requireTimeout: 'a number, or `Infinity`',
+};
+
 function ruleOf(check: ts.Expression): string {
+  if (ts.isIdentifier(check)) return RULES[check.text] ?? ruleOfConstant(check);
   if (!ts.isCallExpression(check)) return '';
   const [first, second] = check.arguments;
   if (first === undefined) return '';
@@ -324,6 +359,13 @@ function ruleOf(check: ts.Expression): string {
     default:
       return '';
   }
+}
+
+/** The rule of a check that has a name: `const sizeOfFile = integer(1)`. */
+function ruleOfConstant(name: ts.Identifier): string {
+  const declaration = checker.getSymbolAtLocation(name)?.valueDeclaration;
+  const isConstant = declaration !== undefined && ts.isVariableDeclaration(declaration);
+  return isConstant && declaration.initializer !== undefined ? ruleOf(declaration.initializer) : '';
 }
 
 const OPERATORS: Readonly<Partial<Record<ts.SyntaxKind, (a: number, b: number) => number>>> = {

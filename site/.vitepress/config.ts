@@ -12,22 +12,24 @@ const SECTIONS: DefaultTheme.SidebarItem[] = [
   {
     text: 'Timers',
     items: [
-      page('Timer', 'timer'),
-      page('Drop-in timers', 'timers'),
-      page('Conditions (purgatory)', 'purgatory'),
+      page('Timeouts and deadlines', 'timer'),
+      page('A cheaper setTimeout', 'timers'),
+      page('Wait for a condition', 'purgatory'),
     ],
   },
   {
     text: 'Queues',
-    items: [page('Work queue', 'workqueue'), page('Disk queue', 'diskqueue')],
+    items: [page('Deduplicate and retry', 'workqueue'), page('A queue on disk', 'diskqueue')],
   },
   {
     text: 'Background jobs',
     items: [
-      page('Tasks', 'tasks'),
-      page('Flow control', 'flow-control'),
-      page('Redis', 'redis'),
-      page('Scaling', 'scaling'),
+      page('Background jobs', 'tasks'),
+      page('Jobs in a folder', 'tasks-folder'),
+      page('Jobs over HTTP', 'tasks-http'),
+      page('Limits and priorities', 'flow-control'),
+      page('Jobs on Redis', 'redis'),
+      page('More than one Redis', 'scaling'),
     ],
   },
   {
@@ -65,6 +67,7 @@ const SECTIONS: DefaultTheme.SidebarItem[] = [
       page('Terms', 'terminology'),
       { text: 'API', link: '/api/index.html', target: '_self' },
       page('How it works', 'how-it-works'),
+      page('Measurements of the timer', 'timer-measurements'),
     ],
   },
 ];
@@ -102,7 +105,7 @@ export default defineConfig({
   srcDir: '../docs',
   srcExclude: ['api/**'],
   rewrites: { 'README.md': 'index.md' },
-  cleanUrls: true,
+  cleanUrls: false, // any server of files serves it
   themeConfig: { search: { provider: 'local' }, outline: [2, 3], sidebar: SECTIONS },
   markdown: {
     anchor: { slugify: anchorOf },

@@ -63,7 +63,7 @@ export interface DiskQueueOptions {
   readonly onCorruption?: (event: CorruptionEvent) => void;
   /** Clock of the interval, and of measured durations. @default systemClock */
   readonly clock?: Clock;
-  /** Provider of the metrics that docs/diskqueue.md lists. @default none */
+  /** Provider of the metrics that docs/metrics.md lists. @default none */
   readonly metrics?: MetricsProvider;
 }
 

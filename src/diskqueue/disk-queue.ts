@@ -143,7 +143,7 @@ export class DiskQueue implements BackendQueue {
     return this.#log.bytes;
   }
 
-  /** Returns a copy of the state, for people who look at it. O(files), at most a thousand; it reads nothing from the disk. */
+  /** Returns a copy of the state, for inspection. O(files), at most a thousand; it reads nothing from the disk. */
   inspect(): DiskQueueSnapshot {
     const { name, depth, bytes } = this;
     const { segments, cursor } = this.#log;

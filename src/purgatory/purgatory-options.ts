@@ -35,7 +35,7 @@ export interface PurgatoryOptions<K, T extends DelayedOperation = DelayedOperati
    */
   readonly onError?: (error: unknown, operation: NoInfer<T>) => void;
   /**
-   * Receives the measurements that docs/purgatory.md lists. With metrics every operation costs two readings of the clock,
+   * Receives the measurements that docs/metrics.md lists. With metrics every operation costs two readings of the clock,
    * and the condition of one that expires is checked once more.
    *
    * @default none

@@ -136,7 +136,7 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
     return this.#pending.watchers.keys;
   }
 
-  /** Returns a copy of the state, for people who look at it. It takes less than a millisecond, however many operations there are. */
+  /** Returns a copy of the state, for inspection. It takes less than a millisecond, however many operations there are. */
   inspect(): PurgatorySnapshot {
     const { name, watched, numDelayed, watchedKeys } = this;
     return { name, watched, numDelayed, watchedKeys, keys: this.#pending.watchers.largest() };

@@ -42,8 +42,8 @@ import { TaskWaits } from './task-waits.ts';
 /**
  * Reads and changes queues and tasks: asynq's class of this name.
  *
- * Operations on a queue that does not exist reject with `ERR_QUEUE_NOT_FOUND`, those on a task with `ERR_TASK_NOT_FOUND`, unless
- * their description says otherwise; with an invalid argument, they reject with a TypeError or RangeError. A list is read page by
+ * Operations on a queue that does not exist reject with `ERR_QUEUE_NOT_FOUND`, those on a task with `ERR_TASK_NOT_FOUND`, except
+ * where their description differs; with an invalid argument, they reject with a TypeError or RangeError. A list is read page by
  * page, see {@link ListOptions}.
  *
  * @example
@@ -200,7 +200,7 @@ export class Inspector {
 
   /**
    * Reads the tasks of a queue in some states or all, piece by piece and in any order, to find some of them: a loop may change what it has
-   * read. Every task that stays in its state is among them; on Redis, one may come twice. Each piece is read when the loop asks for
+   * read. Every task that stays in its state is among them; on Redis, one may come twice. Each piece is read when the loop requests
    * it, in a turn of its own: neither the event loop nor Redis is held up for more than some milliseconds, however many tasks there are.
    *
    * @example

@@ -20,7 +20,7 @@ export class StoredTask {
   readonly retentionMs: number;
   /** Headers, which the handler receives. */
   readonly headers: Readonly<Record<string, string>>;
-  /** What the task belongs to, such as a tenant; empty if it has no key. */
+  /** Customer or tenant of the task; empty without a key. */
   readonly key: string;
 
   /** @internal By name, which is faster than a loop over names. */

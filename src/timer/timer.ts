@@ -61,7 +61,7 @@ export interface SystemTimerOptions {
   readonly tickMs?: number;
   /**
    * Buckets per wheel: an integer from 2 to 2^20. More means fewer levels, so fewer moves per task, and more
-   * memory. The default reaches 4 s with two levels, 4 min with three, 4.6 h with four.
+   * memory. The default reaches 4 s with two levels, 4 min with three, 4.7 h with four.
    *
    * @default 64
    */

@@ -32,7 +32,7 @@ export interface WorkQueueOptions<T> {
   readonly name?: string;
   /** The clock of measured durations. @default systemClock */
   readonly clock?: Clock;
-  /** Receives the measurements that docs/workqueue.md lists. @default none */
+  /** Receives the measurements that docs/metrics.md lists. @default none */
   readonly metrics?: MetricsProvider;
   /**
    * Returns the key of an item: items with equal keys are the same item. It must always return the same key for an item.
@@ -171,7 +171,7 @@ export class WorkQueue<T> {
     return this.#items.isShutDown;
   }
 
-  /** Returns a copy of the state, for people who look at it. It takes less than a millisecond, however many items there are. */
+  /** Returns a copy of the state, for inspection. It takes less than a millisecond, however many items there are. */
   inspect(): WorkQueueSnapshot {
     const waiting = this[INTERNALS].waiting?.size ?? 0;
     return { name: this.name, depth: this.length, inProgress: this.processing, waiting, retries: [] };
@@ -188,7 +188,7 @@ export class WorkQueue<T> {
     const key = this.#keyOf(item);
     if (this.#items.isShutDown) return; // by keyOf
     if (this.#items.ready.size >= this.#maxSize && this.#needsCapacity(key)) {
-      throw this.#fail('ERR_QUEUE_FULL', 'add', `is full: ${this.#maxSize} items are ready`);
+      throw this.#fail('ERR_QUEUE_FULL', 'add', `is full: maxSize is ${this.#maxSize}`);
     }
     this.#items.add(key, item);
   }

@@ -14,13 +14,10 @@ const RULES: readonly (readonly [pattern: string, instead: string])[] = [
   ["(?:it|that|there|what|here|let)'s|(?:we|you|they)'(?:re|ve|ll)", 'no contraction'],
   ['homes?|eras?|hand-?outs?|ledgers?|moments?', 'owner, epoch, delivery, size accounting, timestamp'],
   ['(?<!there )(?:is|are|be|was) none|what is no', 'is not a valid …; if there is none'],
+  ['gone|now and then|in earnest|as ever|in the same breath', 'closed, removed, expired; no idiom'],
   [
-    '(?:is|are) gone|now and then|in earnest|as ever|in the same breath',
-    'closed, removed, expired; no idiom',
-  ],
-  [
-    'look(?:s|ed|ing)? (?:after|inside|at)|see to|what waits|things? that waits?',
-    'inspect, manage; pending operation',
+    'knows?|look(?:s|ed|ing)? (?:after|inside|at|for)|see to|what waits|things? that waits?',
+    'inspect, check for, manage; pending operation',
   ],
 ];
 
@@ -34,37 +31,90 @@ function filesIn(folder: string, ending: string): string[] {
     .map((name) => `${folder}/${name.replaceAll('\\', '/')}`);
 }
 
-/** A page without code. */
+/** A page without names in code and addresses of links. Its blocks of code stay: their comments are text, too. */
 function proseOf(page: string): string {
   return read(page)
-    .replaceAll(/^```[^]*?^```/gm, '')
+    .replaceAll(/^```\w*$/gm, '')
     .replaceAll(/`[^`\n]*`|\]\([^)]*\)/g, '_');
 }
 
-/** The string literals of a program that have several words: messages and help texts. */
-function messagesOf(path: string): string {
-  const messages: string[] = [];
-  const visit = (node: ts.Node): void => {
+/** The names that an entry of the package exports, by the file that declares them. */
+const PUBLIC_NAMES = new Map<string, Set<string>>();
+for (const entry of readdirSync(join(ROOT, 'src')).filter((name) => name.endsWith('.ts'))) {
+  for (const statement of sourceOf(`src/${entry}`).statements) {
+    if (!ts.isExportDeclaration(statement) || statement.moduleSpecifier === undefined) continue;
+    if (statement.exportClause === undefined || !ts.isNamedExports(statement.exportClause)) continue;
+    const path = `src/${(statement.moduleSpecifier as ts.StringLiteral).text.replace('./', '')}`;
+    const names = PUBLIC_NAMES.get(path) ?? new Set();
+    for (const { name, propertyName } of statement.exportClause.elements)
+      names.add((propertyName ?? name).text);
+    PUBLIC_NAMES.set(path, names);
+  }
+}
+
+/** The texts of a program that users read: string literals of several words, and the docstrings of what the package exports. */
+function textsOf(path: string): string {
+  const source = sourceOf(path);
+  const texts: string[] = [];
+  const addMessages = (node: ts.Node): void => {
     const isText =
       ts.isStringLiteralLike(node) || ts.isTemplateHead(node) || ts.isTemplateMiddleOrTemplateTail(node);
-    if (isText && node.text.includes(' ')) messages.push(node.text);
-    ts.forEachChild(node, visit);
+    if (isText && node.text.includes(' ') && !isLua(node.text)) texts.push(node.text);
+    ts.forEachChild(node, addMessages);
   };
-  visit(ts.createSourceFile(path, read(path), ts.ScriptTarget.Latest));
-  return messages.join('\n');
+  const addDocstrings = (node: ts.Node): void => {
+    if (isHidden(node)) return;
+    texts.push(...ts.getJSDocCommentsAndTags(node).map((doc) => doc.getText()));
+    if (ts.isClassDeclaration(node) || ts.isInterfaceDeclaration(node)) node.members.forEach(addDocstrings);
+  };
+  addMessages(source);
+  for (const statement of source.statements) {
+    if (namesOf(statement).some((name) => PUBLIC_NAMES.get(path)?.has(name))) addDocstrings(statement);
+  }
+  return texts.join('\n').replaceAll(/`[^`\n]*`/g, '_');
+}
+
+/** What a statement declares. */
+function namesOf(statement: ts.Statement): string[] {
+  if (ts.isVariableStatement(statement))
+    return statement.declarationList.declarations.map(({ name }) => name.getText());
+  const isNamed =
+    ts.isClassDeclaration(statement) ||
+    ts.isFunctionDeclaration(statement) ||
+    ts.isInterfaceDeclaration(statement) ||
+    ts.isTypeAliasDeclaration(statement);
+  return isNamed && statement.name !== undefined ? [statement.name.text] : [];
+}
+
+/** A member that users cannot call, or that is marked as internal. */
+function isHidden(node: ts.Node): boolean {
+  const isPrivate = ts.isClassElement(node) && node.name !== undefined && ts.isPrivateIdentifier(node.name);
+  return isPrivate || ts.getJSDocTags(node).some(({ tagName }) => tagName.text === 'internal');
+}
+
+/** Scripts for Redis. */
+function isLua(text: string): boolean {
+  return /\bredis\.call\(|\blocal [\w, ]+=/.test(text);
+}
+
+function sourceOf(path: string): ts.SourceFile {
+  return ts.createSourceFile(path, read(path), ts.ScriptTarget.Latest, true);
 }
 
 function read(path: string): string {
   return readFileSync(join(ROOT, path), 'utf8');
 }
 
-const PAGES = ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', ...filesIn('docs', '.md')];
+const PAGES = [
+  ...['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md'],
+  ...[...filesIn('docs', '.md'), ...filesIn('examples', '.md')],
+];
 const PROGRAMS = [...filesIn('src', '.ts'), ...filesIn('examples', '.ts')];
 
 /** What the rules find in a file, with some of the text around it. */
 function findingsIn(path: string): string[] {
   if (read(path).search(PATTERN) === -1) return []; // parsing a program takes longer than reading it
-  const text = (path.endsWith('.md') ? proseOf(path) : messagesOf(path)).replaceAll(/\s+/g, ' ');
+  const text = (path.endsWith('.md') ? proseOf(path) : textsOf(path)).replaceAll(/\s+/g, ' ');
   return [...text.matchAll(PATTERN)].map(({ index, 0: word }) => {
     return text.slice(Math.max(0, index - 40), index + word.length + 40);
   });

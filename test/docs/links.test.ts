@@ -48,3 +48,16 @@ function isOutsideSite(page: string, target: string): boolean {
 test.each(PAGES)('every link in %s leads to a file, and to a heading in it', (page) => {
   expect(brokenLinksIn(page)).toEqual([]);
 });
+
+/** What to use for what: a table that begins with "I want". */
+function useTableOf(page: string): string[] {
+  const lines = readFileSync(join(ROOT, page), 'utf8').split('\n');
+  const start = lines.findIndex((line) => line.startsWith('| I want'));
+  const rows = lines.slice(start, lines.indexOf('', start));
+  return rows.map((row) => row.replaceAll('](docs/', '](').replaceAll(/ +\||-+/g, '|'));
+}
+
+test('the first page of the site has the table of README, with its own links', () => {
+  expect(useTableOf('README.md').length).toBeGreaterThan(10);
+  expect(useTableOf('docs/README.md')).toEqual(useTableOf('README.md'));
+});

@@ -22,7 +22,7 @@ describe('maxSize items may be ready at once', () => {
     ).toMatchObject({
       code: 'ERR_QUEUE_FULL',
       op: 'WorkQueue.add',
-      message: "queue 'small' is full: 2 items are ready",
+      message: "queue 'small' is full: maxSize is 2",
     });
     expect(queue.length).toBe(2);
     checkQueue(queue);

@@ -74,7 +74,7 @@ export function addDashboardIn(program: Command, surroundings: DashboardSurround
     )
     .option('--password <password>', 'password to log in with')
     .option('--open', 'open it in the browser')
-    .option('--demo', 'show a shop that is busy, without any server')
+    .option('--demo', 'show invented data; needs no Redis')
     .option('--write', 'take the folder of --path, so that its tasks can be changed')
     .addHelpText('after', HELP);
   addConnectionOptions(command, ['--password', '--json']);

@@ -104,7 +104,7 @@ export interface TaskBroker {
   dequeue(queue: string, limit: number, leaseMs: number): Promise<readonly LeasedTask[]>;
 
   /**
-   * Completes a task: it is retained for as long as the message that is passed asks for, or removed (as a revoked task is,
+   * Completes a task: it is retained for as long as the message that is passed requires, or removed (as a revoked task is,
    * whatever its own message has). Frees its lock. Counts as processed.
    */
   complete(task: LeasedTask): Promise<void>;
@@ -165,7 +165,7 @@ export interface TaskBroker {
 
   /**
    * Adds a task that replaces the tasks of a set, and removes those and their locks. Both, or neither. The new task may have
-   * the id and the lock of one of them. A duplicate of another task is rejected, whatever it asks for.
+   * the id and the lock of one of them. A duplicate of another task is rejected, whatever it requires.
    *
    * @throws EscapementError `ERR_LEASE_LOST` - the set is back in its group, was replaced, or was removed with its queue.
    */

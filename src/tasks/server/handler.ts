@@ -37,7 +37,7 @@ export interface TaskContext {
   readonly taskId: string;
   /** Queue of the task. */
   readonly queue: string;
-  /** Key of the task: what it belongs to, such as a tenant; empty if it has none. */
+  /** Customer or tenant of the task; empty without a key. */
   readonly key: string;
   /** Number of failures so far. */
   readonly retryCount: number;

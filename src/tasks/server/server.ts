@@ -7,7 +7,6 @@ import type { ServerState } from '../broker/broker.ts';
 import { callable, type ServeMux } from '../serve-mux.ts';
 import type { Handler } from './handler.ts';
 import type { ServerEvents } from './reports.ts';
-import { serverClosed } from './run.ts';
 import { ServerComponents } from './server-components.ts';
 import { resolveServerOptions, type ResolvedServerOptions, type ServerOptions } from './server-options.ts';
 
@@ -204,5 +203,5 @@ function startedError(status: ServerStatus): EscapementError {
 }
 
 function closedError(operation: string): EscapementError {
-  return new EscapementError('ERR_SERVER_CLOSED', serverClosed().message, { op: `Server.${operation}` });
+  return new EscapementError('ERR_SERVER_CLOSED', 'the server was shut down', { op: `Server.${operation}` });
 }

@@ -163,7 +163,7 @@ describe.skipIf(program === undefined)('asynqmon and we on one Redis', () => {
     });
   });
 
-  describe('differ as docs/tasks.md says', () => {
+  describe('differ as docs/tasks-http.md says', () => {
     test.each<[name: string, question: Question, theirs: number, ours: number]>([
       ['a page before the first', get(`${TASKS}/pending_tasks?page=0`), 200, 400],
       ['a negative page', get(`${TASKS}/pending_tasks?page=-1`), 200, 400],

@@ -47,7 +47,10 @@ describe('the status of a server', () => {
     const world = await openWorld();
     const server = world.server();
     await server.shutdown();
-    await expect(server.start(() => undefined)).rejects.toMatchObject({ code: 'ERR_SERVER_CLOSED' });
+    await expect(server.start(() => undefined)).rejects.toMatchObject({
+      code: 'ERR_SERVER_CLOSED',
+      message: 'the server was shut down',
+    });
   });
 
   it('a broker that is closed before the server is logged and reported to healthCheck', async () => {

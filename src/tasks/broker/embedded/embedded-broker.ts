@@ -146,13 +146,13 @@ export class EmbeddedBroker extends BrokerBase {
     }
   }
 
-  /** Resolves when every change that was requested before is on the disk; immediately without a folder. */
+  /** Resolves when every earlier change is on the disk; immediately without a folder. */
   flush(): Promise<void> {
     return this.perform('flush', async () => this.#durable?.journal.flush());
   }
 
   /**
-   * Ends the broker. Without a folder its tasks are gone; with one, it resolves when everything is on the disk. A bulk operation in
+   * Ends the broker. Without a folder its tasks are discarded; with one, it resolves when everything is on the disk. A bulk operation in
    * progress stops and rejects.
    */
   override close(): Promise<void> {
