@@ -1,8 +1,7 @@
 import { allOf, setAside, unlinkIfThere, type File, type FileSystem } from './file-system.ts';
 import { recoverSegments, tidySegments, type RecoveredSegments } from './recover-segments.ts';
 import {
-  decodeRecordHeader,
-  isPayloadIntact,
+  crc32,
   RECORD_HEADER_BYTES,
   FIRST_SEQUENCE,
   firstOf,
@@ -25,6 +24,17 @@ export interface LogOptions {
   /** Whether a record is readable only when it is on the disk. */
   readonly isAlwaysDurable: boolean;
   readonly wallNow: () => number;
+}
+
+/** A part of the payload of a record. */
+export interface PayloadPart {
+  /** Position of the record. */
+  readonly position: LogPosition;
+  /** Where in the payload the part begins, in bytes. */
+  readonly start: number;
+  readonly length: number;
+  /** CRC-32 of the part. */
+  readonly crc: number;
 }
 
 /** What the owner of a log knows about it from another file. */
@@ -228,15 +238,15 @@ export class Log {
   }
 
   /**
-   * Reads one payload back. The file of the segment stays open for the next time.
+   * Reads a part of a payload back, however large its record is. The file of the segment stays open for the next time.
    *
-   * @returns undefined if the record is damaged, or its segment was removed.
+   * @returns undefined if the part is damaged, or its segment was removed.
    */
-  async read(position: LogPosition, length: number): Promise<Buffer | undefined> {
-    const segment = this.#segments.find((each) => each.number === position.segment);
+  async read(part: PayloadPart): Promise<Buffer | undefined> {
+    const segment = this.#segments.find(({ number }) => number === part.position.segment);
     if (segment === undefined || this.#leaving.has(segment.number)) return undefined;
     try {
-      return await this.#readFrom(segment, position, length);
+      return await this.#readFrom(segment, part);
     } catch (error) {
       if (this.#leaving.has(segment.number) || !this.#segments.includes(segment)) return undefined;
       throw error;
@@ -245,17 +255,12 @@ export class Log {
 
   async #readFrom(
     segment: Segment,
-    { offset, sequence }: LogPosition,
-    length: number,
+    { position, start, length, crc }: PayloadPart,
   ): Promise<Buffer | undefined> {
-    if (segment.header === undefined) return undefined;
     const file = new TailFile(segment, await this.#fileOf(segment));
-    const bytes = Buffer.allocUnsafeSlow(RECORD_HEADER_BYTES + length);
-    if ((await file.read(bytes, offset)) < bytes.length) return undefined;
-    const record = decodeRecordHeader(bytes, 0, segment.header.salt);
-    const payload = bytes.subarray(RECORD_HEADER_BYTES);
-    const isRight = record?.sequence === sequence && record.length === length;
-    return isRight && isPayloadIntact(payload, record) ? payload : undefined;
+    const bytes = Buffer.allocUnsafeSlow(length);
+    const filled = await file.read(bytes, position.offset + RECORD_HEADER_BYTES + start);
+    return filled === length && crc32(bytes) === crc ? bytes : undefined;
   }
 
   /** Removes segments that are not needed any more, the first ones or others; a damaged one is kept under another name. */

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import { CommitLoop } from '../../src/log/commit-loop.ts';
 import { examineSegment } from '../../src/log/examine-segment.ts';
-import { Log, type KnownLog } from '../../src/log/log.ts';
+import { Log, type KnownLog, type PayloadPart } from '../../src/log/log.ts';
 import type { RecoveredSegments } from '../../src/log/recover-segments.ts';
-import { DATA, FIRST_OWN_TYPE, positionAfter, type LogPosition } from '../../src/log/segment.ts';
+import { crc32, DATA, FIRST_OWN_TYPE, positionAfter, type LogPosition } from '../../src/log/segment.ts';
 import { allRemains, nothingRemains, RecordingFileSystem } from '../diskqueue/recording-file-system.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'escapement-log-'));
@@ -155,13 +155,19 @@ describe('a log', () => {
   });
 });
 
-describe('a record that is read back by its position', () => {
-  test('has its payload, from memory, from the file, and after a reopen', async () => {
+/** A payload that is read back as a whole. */
+const wholeOf = (position: LogPosition, payload: Buffer): PayloadPart => ({
+  ...{ position, start: 0, length: payload.length, crc: crc32(payload) },
+});
+
+describe('a payload that is read back by its position', () => {
+  test('is read from memory, from the file, and after a reopen', async () => {
     const { log } = await open();
     const positions = await appendAll(log, TEXTS);
     const check = async (on: Log): Promise<void> => {
       for (const [i, position] of positions.entries()) {
-        expect((await on.read(position, 12))?.toString()).toBe(bytesOf(TEXTS[i] as string).toString());
+        const payload = bytesOf(TEXTS[i] as string);
+        expect(await on.read(wholeOf(position, payload))).toEqual(payload);
       }
     };
     await check(log);
@@ -176,11 +182,20 @@ describe('a record that is read back by its position', () => {
     const { log } = await open();
     const { position } = await log.append([Buffer.from('first'), Buffer.from('second')]);
     const second = positionAfter(position as LogPosition, 5);
-    expect((await log.read(second, 6))?.toString()).toBe('second');
+    expect((await log.read(wholeOf(second, Buffer.from('second'))))?.toString()).toBe('second');
     await log.close();
   });
 
-  test('is undefined if the record is damaged, another one, or its segment was removed', async () => {
+  test('is read in part, whatever is around the part', async () => {
+    const { log } = await open();
+    const { position } = await log.append([Buffer.from('first second third')]);
+    const part = { ...wholeOf(position as LogPosition, Buffer.from('second')), start: 6 };
+    expect((await log.read(part))?.toString()).toBe('second');
+    expect(await log.read({ ...part, start: 5 })).toBeUndefined();
+    await log.close();
+  });
+
+  test('is undefined if it is damaged, another one, or its segment was removed', async () => {
     const { log } = await open();
     const positions = await appendAll(log, TEXTS);
     await log.close();
@@ -191,12 +206,16 @@ describe('a record that is read back by its position', () => {
     const bytes = Buffer.from(disk.get(path) as Buffer);
     bytes[third.offset + 24] = 0;
     const { log: again } = await open(new RecordingFileSystem(disk.set(path, bytes)));
-    expect(await again.read(third, 12)).toBeUndefined();
-    expect(await again.read({ ...first, sequence: 2 }, 12)).toBeUndefined();
-    expect(await again.read(first, 11)).toBeUndefined();
-    expect(await again.read(first, 12)).toBeDefined();
+    const [firstPart, thirdPart] = [
+      wholeOf(first, bytesOf(TEXTS[0] as string)),
+      wholeOf(third, bytesOf(TEXTS[2] as string)),
+    ];
+    expect(await again.read(thirdPart)).toBeUndefined();
+    expect(await again.read({ ...firstPart, position: third })).toBeUndefined();
+    expect(await again.read({ ...firstPart, length: 1_000_000 })).toBeUndefined();
+    expect(await again.read(firstPart)).toBeDefined();
     await again.remove(again.segments.slice(0, 1));
-    expect(await again.read(first, 12)).toBeUndefined();
+    expect(await again.read(firstPart)).toBeUndefined();
     await again.close();
   });
 });
@@ -236,7 +255,8 @@ test('a record whose segment is being removed reads as undefined, whenever the r
   const { log } = await open();
   const [position] = await appendAll(log, TEXTS, ENQUEUED);
   if (position === undefined) throw new Error('nothing was appended');
-  const read = (): Promise<Buffer | undefined> => log.read(position, bytesOf('').length);
+  const part = wholeOf(position, bytesOf(TEXTS[0] as string));
+  const read = (): Promise<Buffer | undefined> => log.read(part);
   expect(await read()).toEqual(bytesOf(String(TEXTS[0])));
   const first = log.segments.slice(0, 1);
   const before = read();
@@ -320,7 +340,7 @@ test('a commit loop writes typed records and assigns their positions', async () 
   await Promise.all(changes.map((change) => loop.put(change)));
   expect(commits).toBe(1);
   for (const { position, payload } of changes) {
-    expect((await log.read(position as LogPosition, 12))?.equals(payload)).toBe(true);
+    expect((await log.read(wholeOf(position as LogPosition, payload)))?.equals(payload)).toBe(true);
   }
   await log.close();
 });

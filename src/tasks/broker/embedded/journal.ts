@@ -26,7 +26,13 @@ import {
   type ValuesOf,
 } from './journal-format.ts';
 import { Compaction } from './compaction.ts';
-import { journaled, LARGEST_IN_MEMORY_BYTES, PayloadOnDisk, type JournaledRow } from './journaled-row.ts';
+import {
+  crcOf,
+  journaled,
+  LARGEST_IN_MEMORY_BYTES,
+  PayloadOnDisk,
+  type JournaledRow,
+} from './journaled-row.ts';
 import { listOf, type QueueState } from './queue-state.ts';
 import type { TaskRow } from './task-lists.ts';
 import type { StoreJournal } from './store-journal.ts';
@@ -44,6 +50,7 @@ interface PendingTask {
   readonly bytes: number;
   readonly payload: Uint8Array;
   readonly payloadStart: number;
+  readonly payloadCrc: number;
 }
 
 /** Entries that are written together. */
@@ -216,7 +223,8 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     const record = this.#begin(row.message.key === '' ? Kind.task : Kind.keyedTask);
     const lockEndsMs = this.#lockEndsMs(row);
     const start = writeTask(record, row.number, stateOf(this.#store, row), lockEndsMs, row, payload);
-    record.tasks.push({ row, bytes: record.end(), payload, payloadStart: start });
+    // Computed now: compaction passes a view of memory that is used again.
+    record.tasks.push({ row, bytes: record.end(), payload, payloadStart: start, payloadCrc: crcOf(payload) });
   }
 
   /** A task has moved, and a run may have changed it. */
@@ -380,13 +388,13 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   }
 
   /** A record is durable: its large payloads can be read from the disk. */
-  #committed({ tasks, position, length: recordBytes }: JournalRecord): void {
+  #committed({ tasks, position }: JournalRecord): void {
     if (position === undefined) return;
-    for (const { row, payload, payloadStart: start } of tasks) {
+    for (const { row, payload, payloadStart: start, payloadCrc: crc } of tasks) {
       const { payload: present } = row.message;
       const isPresent = present === payload || present instanceof PayloadOnDisk;
       if (payload.length <= LARGEST_IN_MEMORY_BYTES || !isPresent) continue;
-      const where = { position, recordBytes, start, length: payload.length };
+      const where = { position, start, length: payload.length, crc };
       row.message = { ...row.message, payload: new PayloadOnDisk(where) };
     }
   }

@@ -1,4 +1,5 @@
-import type { LogPosition } from '../../../log/segment.ts';
+import type { PayloadPart } from '../../../log/log.ts';
+import { crc32 } from '../../../log/segment.ts';
 import type { TaskMessage } from '../../task-message.ts';
 import { EntryReader } from './entry-bytes.ts';
 import { readBody, withoutRuns, type TaskNames } from './journal-format.ts';
@@ -7,24 +8,19 @@ import { TaskRow } from './task-lists.ts';
 /** Payloads of at most this size are kept in memory; larger ones are read from the disk. */
 export const LARGEST_IN_MEMORY_BYTES = 1_024;
 
-/** Where a payload is in the log. */
-interface PayloadPosition {
-  readonly position: LogPosition;
-  /** Size of the record, in bytes. */
-  readonly recordBytes: number;
-  /** Where in the record it begins. */
-  readonly start: number;
-  readonly length: number;
-}
-
-/** The payload of a task in memory, if it is on the disk: empty, and knows where it is. */
+/** The payload of a task in memory, if it is on the disk: empty, and has its position. */
 export class PayloadOnDisk extends Uint8Array {
-  readonly where: PayloadPosition;
+  readonly where: PayloadPart;
 
-  constructor(where: PayloadPosition) {
+  constructor(where: PayloadPart) {
     super(0);
     this.where = where;
   }
+}
+
+/** The checksum with which a payload of a task is read back; 0 for one that stays in memory. */
+export function crcOf(payload: Uint8Array): number {
+  return payload.length > LARGEST_IN_MEMORY_BYTES ? crc32(payload) : 0;
 }
 
 /**

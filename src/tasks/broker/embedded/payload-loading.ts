@@ -1,5 +1,6 @@
 import { EscapementError } from '../../../core/errors.ts';
 import { holdVirtualTime } from '../../../core/own-turn.ts';
+import { RECORD_HEADER_BYTES } from '../../../log/segment.ts';
 import type { ReturningOperation } from '../broker-operations.ts';
 import type { Broker, LeasedTask } from '../broker.ts';
 import type { TaskMessage } from '../../task-message.ts';
@@ -92,12 +93,12 @@ function lose({ store, journal }: TaskFolder, message: TaskMessage): void {
   const row = store.queues.get(message.queue)?.rows.get(message.id);
   const { payload } = message;
   if (row?.message.payload !== payload || !(payload instanceof PayloadOnDisk)) return;
-  const { position, recordBytes } = payload.where;
+  const { position, start, length: bytes } = payload.where;
   const file = journal.log.segments.find(({ number }) => number === position.segment)?.path ?? '';
   journal.begin();
   store.losePayload(row);
-  const reason = 'the record of a payload is damaged';
-  journal.damaged({ file, offset: position.offset, bytes: recordBytes, reason });
+  const offset = position.offset + RECORD_HEADER_BYTES + start;
+  journal.damaged({ file, offset, bytes, reason: 'a payload is damaged' });
 }
 
 /** Returns tasks to the head of their queues that could not be read, in order. */
@@ -117,13 +118,11 @@ export async function loaded<R extends { readonly message: TaskMessage }>(
   const { message } = record;
   for (let { payload } = message; ;) {
     if (!(payload instanceof PayloadOnDisk)) return { ...record, message: { ...message, payload } };
-    const { position, recordBytes, start, length } = payload.where;
-    const bytes = await holdVirtualTime(journal.log.read(position, recordBytes)).catch((error: unknown) => {
+    const bytes = await holdVirtualTime(journal.log.read(payload.where)).catch((error: unknown) => {
       throw payloadUnreadable(message, error);
     });
     if (bytes !== undefined) {
-      const read = new Uint8Array(bytes.subarray(start, start + length));
-      return { ...record, message: { ...message, payload: read } };
+      return { ...record, message: { ...message, payload: new Uint8Array(bytes.buffer) } };
     }
     // Compaction has moved it meanwhile, or it is damaged.
     const present = store.queues.get(message.queue)?.rows.get(message.id)?.message.payload;
@@ -133,7 +132,7 @@ export async function loaded<R extends { readonly message: TaskMessage }>(
 }
 
 function payloadLost({ id, queue }: TaskMessage): EscapementError {
-  const message = `the payload of task '${id}' of queue '${queue}' cannot be read: its record is damaged`;
+  const message = `the payload of task '${id}' of queue '${queue}' cannot be read: it is damaged`;
   return new EscapementError('ERR_WIRE_MESSAGE', message);
 }
 

@@ -25,6 +25,7 @@ import {
   type TaskNames,
 } from './journal-format.ts';
 import {
+  crcOf,
   journaled,
   JournaledRow,
   LARGEST_IN_MEMORY_BYTES,
@@ -109,7 +110,7 @@ export class Loading {
   record(payload: Buffer, position: LogPosition): void {
     const reader = new EntryReader(payload);
     for (let kind = reader.next(); kind !== undefined; kind = reader.next()) {
-      if (kind === Kind.task || kind === Kind.keyedTask) this.#task(kind, reader, position, payload.length);
+      if (kind === Kind.task || kind === Kind.keyedTask) this.#task(kind, reader, position);
       else if (kind === Kind.change) this.#change(reader);
       else if (kind === Kind.remove) this.#remove(this.#rows.get(reader.number()));
       else if (kind === Kind.start) this.#start(reader);
@@ -147,7 +148,7 @@ export class Loading {
     return recovered;
   }
 
-  #task(kind: number, reader: EntryReader, position: LogPosition, recordBytes: number): void {
+  #task(kind: number, reader: EntryReader, position: LogPosition): void {
     const head = readHead(reader, kind, this.#names);
     const { number, id, names, stored } = head;
     this.#names = names;
@@ -157,24 +158,18 @@ export class Loading {
     row.segment = position.segment;
     row.bytes = reader.size;
     if (isOnlyMessage(reader, head, LARGEST_IN_MEMORY_BYTES)) row.pack(id, names, reader, this.#memory);
-    else this.#fill(row, head, reader, position, recordBytes);
+    else this.#fill(row, head, reader, position);
     this.#liveBytes += row.bytes;
     this.#rows.set(row);
     this.#place(row, queue, stored);
     this.#serial = Math.max(this.#serial, number);
   }
 
-  #fill(
-    row: JournaledRow,
-    { id, names, ran }: TaskHead,
-    reader: EntryReader,
-    position: LogPosition,
-    recordBytes: number,
-  ): void {
+  #fill(row: JournaledRow, { id, names, ran }: TaskHead, reader: EntryReader, position: LogPosition): void {
     const { body, lockEndsMs, result, progress, payloadOffset } = readBody(reader);
     const message = messageOf(id, names, ran, body);
     const { length } = message.payload;
-    const where = { position, recordBytes, start: payloadOffset, length };
+    const where = { position, start: payloadOffset, length, crc: crcOf(message.payload) };
     row.message =
       length > LARGEST_IN_MEMORY_BYTES ? { ...message, payload: new PayloadOnDisk(where) } : message;
     row.recoveries = ran.recoveries;

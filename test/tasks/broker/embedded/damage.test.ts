@@ -270,7 +270,7 @@ describe('damage that comes while the broker is open', () => {
               : await broker.recover([QUEUE], 0, LONG_MS)
             ).map(({ message }) => message);
       expect(messages.map(({ id }) => id)).toEqual(['small']);
-      expect(events).toMatchObject([{ file: path, reason: 'the record of a payload is damaged' }]);
+      expect(events).toMatchObject([{ file: path, reason: 'a payload is damaged' }]);
       checkBroker(broker);
       await broker.close();
       broker = await open(files, []);
