@@ -91,7 +91,7 @@ export class Inspector {
     return queueInfoOf(await this.#broker.queueStats(queue));
   }
 
-  /** Returns the counts of the last days by UTC, today first. @param days - from 1 to 90. */
+  /** Returns the counts of the last days by UTC, today first. @param days - at least 1; counts of 90 days are kept. */
   async history(queue: string, days: number): Promise<readonly DailyStats[]> {
     requireExistingQueueName('queue', queue);
     requireIntegerAtLeast('days', 1, days);
