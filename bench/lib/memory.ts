@@ -3,8 +3,8 @@
  * in `process.memoryUsage()`: bytes that `ArrayBuffer.prototype.resize` commits, and shared memories of WebAssembly.
  */
 import { execFile } from 'node:child_process';
+import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { forceCollection } from './collector.ts';
 
@@ -89,9 +89,17 @@ function trackSharedMemories(): void {
   });
 }
 
-/** Memory is measured in a process that has done nothing else. @returns what the program printed as JSON. */
-export async function runChild(program: URL, ...words: readonly string[]): Promise<Record<string, number>> {
-  const path = fileURLToPath(program);
-  const { stdout } = await promisify(execFile)(process.execPath, [...process.execArgv, path, ...words]);
-  return JSON.parse(stdout) as Record<string, number>;
+/**
+ * Calls a function that a module exports, in a process that does nothing else: memory is measured in one.
+ *
+ * @returns what the function returns, as JSON.
+ */
+export async function inChild<F extends (...values: never[]) => unknown>(
+  module: URL,
+  name: string,
+  ...values: Parameters<F>
+): Promise<Awaited<ReturnType<F>>> {
+  const words = [join(import.meta.dirname, 'child.ts'), module.href, name, JSON.stringify(values)];
+  const { stdout } = await promisify(execFile)(process.execPath, [...process.execArgv, ...words]);
+  return JSON.parse(stdout) as Awaited<ReturnType<F>>;
 }

@@ -54,8 +54,13 @@ export interface TaskQueue {
   add(payload: Payload): Promise<unknown>;
   addMany(payloads: readonly Payload[]): Promise<unknown>;
   /** @param onDone - called when the queue has recorded that a task is done. */
-  work(concurrency: number, handle: Handle, onDone?: Handle): Promise<unknown>;
+  work(concurrency: number, handle?: Handle, onDone?: Handle): Promise<unknown>;
   close(): Promise<unknown>;
+}
+
+export interface CountedQueue extends TaskQueue {
+  /** Tasks that are not done. */
+  left(): Promise<number>;
 }
 
 const MS_PER_SECOND = 1_000;

@@ -2,25 +2,19 @@
 import { stat } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } from '@photostructure/sqlite';
-import { Task, type EmbeddedBrokerOptions } from 'escapement/tasks';
+import type { EmbeddedBrokerOptions } from 'escapement/tasks';
 import { RedisProcess } from '../../test/redis/redis-process.ts';
 import { MESSAGE_BYTES, newMessage } from '../diskqueue/messages.ts';
 import { FILE, openRaw } from '../diskqueue/stores.ts';
 import { baseline, ours, rival, type Cannot, type Contestant } from '../lib/part.ts';
 import { missing } from '../redis/bench-redis.ts';
 import { openBullmq } from '../redis/contestants.ts';
-import type { Payload, TaskQueue } from '../redis/contestant.ts';
-import { OurTasks } from './our-tasks.ts';
+import type { CountedQueue, Payload } from '../redis/contestant.ts';
+import { OurTasks, taskQueue } from './our-tasks.ts';
 
 type Listener = (payload: Payload) => void;
 
-/** Its handler does nothing. */
-export interface DurableQueue extends Pick<TaskQueue, 'add' | 'close'> {
-  /** Starts to process tasks. @param onDone - called when the queue has recorded that a task is done. */
-  serve(concurrency: number, onDone: Listener): Promise<unknown>;
-  /** Tasks that are not done. */
-  left(): Promise<number>;
-}
+export type DurableQueue = Omit<CountedQueue, 'addMany'>;
 
 /** Opens a queue whose files are in a folder. */
 export type OpenDurable = (folder: string) => Promise<DurableQueue>;
@@ -28,8 +22,6 @@ export type OpenDurable = (folder: string) => Promise<DurableQueue>;
 export const CONCURRENCY = 100;
 /** Of a claim. */
 const LEASE_MS = 30_000;
-
-const nothing = (): void => undefined;
 
 /** Two appends a task: that it was enqueued, and that it is done. All pending ones are one write and one sync. */
 const openAppends: OpenDurable = async (folder) => {
@@ -45,7 +37,7 @@ const openAppends: OpenDurable = async (folder) => {
       done++;
       onDone(payload);
     },
-    serve: (_concurrency, listener) => {
+    work: (_concurrency, _handle, listener) => {
       onDone = listener;
       return Promise.resolve();
     },
@@ -56,20 +48,8 @@ const openAppends: OpenDurable = async (folder) => {
 
 const openOurs =
   (options: EmbeddedBrokerOptions, isInFolder = true): OpenDurable =>
-  async (folder) => {
-    const tasks = await OurTasks.open(CONCURRENCY, isInFolder ? { dataPath: folder, ...options } : options);
-    return {
-      add: (payload) => tasks.client.enqueue(new Task('work', payload)),
-      serve: (_concurrency, onDone) => {
-        tasks.onDone((task) => {
-          onDone(task.json<Payload>());
-        });
-        return tasks.start(nothing);
-      },
-      left: () => tasks.count('pending', 'active', 'retry', 'archived'),
-      close: () => tasks.close(),
-    };
-  };
+  async (folder) =>
+    taskQueue(await OurTasks.open(isInFolder ? { dataPath: folder, ...options } : options));
 
 /** A server of its own for each round: what is timed begins when it answers. */
 const openOnRedis =
@@ -79,9 +59,7 @@ const openOnRedis =
     const server = await RedisProcess.start({ args });
     const queue = openBullmq({ host: '127.0.0.1', port: server.port });
     return {
-      add: (payload) => queue.add(payload),
-      serve: (concurrency, onDone) => queue.work(concurrency, nothing, onDone),
-      left: () => queue.left(),
+      ...queue,
       close: async () => {
         await queue.close();
         await server.stop();
@@ -111,7 +89,7 @@ class SqliteQueue implements DurableQueue {
   #enqueued: Enqueued[] = [];
   #processed: Row[] = [];
   #free = 0;
-  #onDone: Listener = nothing;
+  #onDone: Listener | undefined;
   #running: Promise<void> | undefined;
 
   constructor(db: DatabaseSyncInstance) {
@@ -135,7 +113,7 @@ class SqliteQueue implements DurableQueue {
     });
   }
 
-  serve(concurrency: number, onDone: Listener): Promise<void> {
+  work(concurrency: number, _handle?: Listener, onDone?: Listener): Promise<void> {
     this.#free = concurrency;
     this.#onDone = onDone;
     return Promise.resolve();
@@ -158,7 +136,7 @@ class SqliteQueue implements DurableQueue {
       this.#enqueued = [];
       this.#processed = this.#commit(enqueued, processed);
       for (const { resolve } of enqueued) resolve();
-      for (const { payload } of processed) this.#onDone(JSON.parse(payload) as Payload);
+      for (const { payload } of processed) this.#onDone?.(JSON.parse(payload) as Payload);
       await nextTurn(); // the handlers have returned
     }
     this.#running = undefined;

@@ -4,8 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { SystemTimer, systemClock, type Clock, type ClockTimeout } from 'escapement';
 import { TimerWheel } from 'timer-wheel';
 import { cpuUsSince } from '../lib/machine.ts';
+import { scenario, type Scenario } from '../lib/kinds.ts';
 import { aside, atMost, contest, metric, ours, rival, US_PER_MS } from '../lib/part.ts';
-import type { Contestant, Measurement, OpenScenario, ScenarioCase } from '../lib/part.ts';
+import type { Contestant, Measurement } from '../lib/part.ts';
 import { DelaySequence } from '../lib/random.ts';
 import { HeapTimer } from './heap-timer.ts';
 import { openHeap, openHost, openTasks, openWheel, type RequestWheel, type WaitingRing } from './kinds.ts';
@@ -109,7 +110,7 @@ function loopTurns(): number {
   return uvMetricsInfo?.loopCount ?? Number.NaN;
 }
 
-function watchOne(open: OpenIdler): OpenScenario {
+function watchOne(open: OpenIdler): Scenario {
   return (watchMs) => {
     const idler = open(1, new DelaySequence(HOUR_MS, HOUR_MS));
     idler.ring?.fill();
@@ -118,7 +119,7 @@ function watchOne(open: OpenIdler): OpenScenario {
 }
 
 /** Their deadlines are within the time that is watched. */
-function watchCancelled(open: OpenIdler): OpenScenario {
+function watchCancelled(open: OpenIdler): Scenario {
   return (count) => {
     const watchMs = Math.min(LONGEST_WATCH_MS, count / CANCELLED_PER_WATCHED_MS);
     const idler = open(count, new DelaySequence(Math.ceil(watchMs / 4), Math.ceil(watchMs * 0.9)));
@@ -128,8 +129,7 @@ function watchCancelled(open: OpenIdler): OpenScenario {
   };
 }
 
-const IDLE: Pick<ScenarioCase, 'kind' | 'rounds' | 'metrics' | 'targets' | 'note'> = {
-  kind: 'scenario',
+const IDLE = {
   rounds: 1,
   note:
     'A wake-up is a callback of the host that the timer requested; work inside the host shows only in the turns of the ' +
@@ -138,17 +138,17 @@ const IDLE: Pick<ScenarioCase, 'kind' | 'rounds' | 'metrics' | 'targets' | 'note
   targets: [atMost(OURS, WAKEUPS, 0)],
 };
 
-export const idleCases: readonly ScenarioCase[] = [
-  {
+export const idleCases = [
+  scenario({
     ...IDLE,
     name: 'idle: one timer due in an hour',
     size: { full: 2_000, quick: 400, of: 'ms watched' },
     contestants: contest(IDLERS, watchOne),
-  },
-  {
+  }),
+  scenario({
     ...IDLE,
     name: 'idle: all cancelled',
     size: { full: 1_000_000, quick: 100_000, of: 'timers' },
     contestants: contest(IDLERS, watchCancelled),
-  },
+  }),
 ];
