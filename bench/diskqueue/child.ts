@@ -2,7 +2,7 @@
 import { performance } from 'node:perf_hooks';
 import { DiskQueue } from 'escapement/diskqueue';
 import { forceCollection } from '../lib/collector.ts';
-import { liveBytes, trackUncountedMemory } from '../lib/memory.ts';
+import { liveBytes, trackSharedMemories } from '../lib/memory.ts';
 
 const CALLERS = 64;
 
@@ -16,7 +16,7 @@ export async function measureDepth(
   // Loaded here, so that the other measurement does not include these modules.
   const { putAll, withStore } = await import('./messages.ts');
   const { DEPTH_STORES } = await import('./stores.ts');
-  trackUncountedMemory();
+  trackSharedMemories();
   const open = DEPTH_STORES.find(({ name }) => name === store)?.open;
   if (typeof open !== 'function') throw new Error(`unknown store '${store}'`);
   return withStore(open, folder, async (opened) => {

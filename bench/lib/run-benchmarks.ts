@@ -7,7 +7,7 @@ import { wrap } from './wrap.ts';
 import { CollectorWatch } from './collector.ts';
 import type { Settings } from './command-line.ts';
 import { describeMachine } from './machine.ts';
-import { trackUncountedMemory } from './memory.ts';
+import { trackSharedMemories } from './memory.ts';
 import type { BenchCase, BenchPart } from './part.ts';
 import { UsageError } from './program.ts';
 import { newResult, type BenchResult, type CaseResult, type PartResult } from './result.ts';
@@ -35,7 +35,7 @@ export async function runBenchmarks(
   settings: Settings,
   print: (text: string) => void,
 ): Promise<BenchResult> {
-  trackUncountedMemory();
+  trackSharedMemories();
   const { quick: isQuick = false } = settings;
   const chosen = await choose(folder, settings);
   const steps = chosen.flatMap(({ cases }) => cases.map((each) => stepsOf(each, { isQuick })));

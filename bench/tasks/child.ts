@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
 import { Client, EmbeddedBroker, Task } from 'escapement/tasks';
 import { activeTimeouts } from '../lib/machine.ts';
-import { liveBytes, trackUncountedMemory } from '../lib/memory.ts';
+import { liveBytes, trackSharedMemories } from '../lib/memory.ts';
 import { NS_PER_MS } from '../lib/part.ts';
 import { DelaySequence } from '../lib/random.ts';
 import { payloadOf } from '../redis/contestant.ts';
@@ -29,7 +29,7 @@ interface Opening {
 }
 
 export async function open(dataPath: string): Promise<Opening> {
-  trackUncountedMemory();
+  trackSharedMemories();
   const bytesBefore = await liveBytes();
   const startMs = performance.now();
   const broker = await EmbeddedBroker.open({ dataPath });
@@ -80,7 +80,7 @@ interface Growth {
 
 /** Schedules tasks. @returns by how much the process grows. */
 export async function schedule(contestant: 'ours' | 'setTimeout', size: number): Promise<Growth> {
-  trackUncountedMemory();
+  trackSharedMemories();
   const scheduler = contestant === 'ours' ? await openOurs() : openTimeouts();
   const delays = new DelaySequence(HOUR_MS, 10 * HOUR_MS);
   const payload = new Uint8Array(PAYLOAD_BYTES).fill(1);

@@ -1,7 +1,7 @@
 /** Queues that keep tasks on a disk: our broker, BullMQ on a Redis of its own, a table of SQLite; and two raw appends a task. */
 import { stat } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } from '@photostructure/sqlite';
+import { DatabaseSync } from '@photostructure/sqlite';
 import type { EmbeddedBrokerOptions } from 'escapement/tasks';
 import { RedisProcess } from '../../test/redis/redis-process.ts';
 import { MESSAGE_BYTES, newMessage } from '../diskqueue/messages.ts';
@@ -81,80 +81,68 @@ interface Enqueued {
  * A table, and a claim with a lease. Everything that is pending in a turn is one transaction, and so one sync: what was enqueued is
  * inserted, what was processed is deleted, and what waits is claimed.
  */
-class SqliteQueue implements DurableQueue {
-  readonly #db: DatabaseSyncInstance;
-  readonly #insert: StatementSyncInstance;
-  readonly #claim: StatementSyncInstance;
-  readonly #delete: StatementSyncInstance;
-  #enqueued: Enqueued[] = [];
-  #processed: Row[] = [];
-  #free = 0;
-  #onDone: Listener | undefined;
-  #running: Promise<void> | undefined;
+const openSqlite: OpenDurable = (folder) => {
+  const db = new DatabaseSync(`${folder}/tasks.db`);
+  db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
+  db.exec(
+    'CREATE TABLE task (id INTEGER PRIMARY KEY, payload TEXT NOT NULL, lease_ends_ms INTEGER NOT NULL)',
+  );
+  const insertion = db.prepare('INSERT INTO task (payload, lease_ends_ms) VALUES (?, 0)');
+  const claim = db.prepare(
+    'UPDATE task SET lease_ends_ms = ? WHERE id IN (SELECT id FROM task WHERE lease_ends_ms < ? ORDER BY id LIMIT ?) ' +
+      'RETURNING id, payload',
+  );
+  const deletion = db.prepare('DELETE FROM task WHERE id = ?');
+  let enqueued: Enqueued[] = [];
+  let processed: Row[] = [];
+  let free = 0;
+  let onDone: Listener | undefined;
+  let running: Promise<void> | undefined;
 
-  constructor(db: DatabaseSyncInstance) {
-    this.#db = db;
-    db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
-    db.exec(
-      'CREATE TABLE task (id INTEGER PRIMARY KEY, payload TEXT NOT NULL, lease_ends_ms INTEGER NOT NULL)',
-    );
-    this.#insert = db.prepare('INSERT INTO task (payload, lease_ends_ms) VALUES (?, 0)');
-    this.#claim = db.prepare(
-      'UPDATE task SET lease_ends_ms = ? WHERE id IN (SELECT id FROM task WHERE lease_ends_ms < ? ORDER BY id LIMIT ?) ' +
-        'RETURNING id, payload',
-    );
-    this.#delete = db.prepare('DELETE FROM task WHERE id = ?');
-  }
+  const commit = (added: readonly Enqueued[], done: readonly Row[]): Row[] => {
+    const nowMs = Date.now();
+    db.exec('BEGIN');
+    for (const { payload } of added) insertion.run(JSON.stringify(payload));
+    for (const { id } of done) deletion.run(id);
+    const claimed: unknown[] = free === 0 ? [] : claim.all(nowMs + LEASE_MS, nowMs, free);
+    db.exec('COMMIT');
+    return claimed as Row[];
+  };
 
-  add(payload: Payload): Promise<void> {
-    return new Promise((resolve) => {
-      this.#enqueued.push({ payload, resolve });
-      this.#running ??= this.#run();
-    });
-  }
-
-  work(concurrency: number, _handle?: Listener, onDone?: Listener): Promise<void> {
-    this.#free = concurrency;
-    this.#onDone = onDone;
-    return Promise.resolve();
-  }
-
-  left(): Promise<number> {
-    const { count } = this.#db.prepare('SELECT count(*) AS count FROM task').get() as { count: number };
-    return Promise.resolve(count);
-  }
-
-  async close(): Promise<void> {
-    await this.#running;
-    this.#db.close();
-  }
-
-  async #run(): Promise<void> {
+  const run = async (): Promise<void> => {
     await nextTurn();
-    while (this.#enqueued.length + this.#processed.length > 0) {
-      const [enqueued, processed] = [this.#enqueued, this.#processed];
-      this.#enqueued = [];
-      this.#processed = this.#commit(enqueued, processed);
-      for (const { resolve } of enqueued) resolve();
-      for (const { payload } of processed) this.#onDone?.(JSON.parse(payload) as Payload);
+    while (enqueued.length + processed.length > 0) {
+      const [added, done] = [enqueued, processed];
+      enqueued = [];
+      processed = commit(added, done);
+      for (const { resolve } of added) resolve();
+      for (const { payload } of done) onDone?.(JSON.parse(payload) as Payload);
       await nextTurn(); // the handlers have returned
     }
-    this.#running = undefined;
-  }
+    running = undefined;
+  };
 
-  #commit(enqueued: readonly Enqueued[], processed: readonly Row[]): Row[] {
-    const nowMs = Date.now();
-    this.#db.exec('BEGIN');
-    for (const { payload } of enqueued) this.#insert.run(JSON.stringify(payload));
-    for (const { id } of processed) this.#delete.run(id);
-    const claimed: unknown[] = this.#free === 0 ? [] : this.#claim.all(nowMs + LEASE_MS, nowMs, this.#free);
-    this.#db.exec('COMMIT');
-    return claimed as Row[];
-  }
-}
-
-const openSqlite: OpenDurable = (folder) =>
-  Promise.resolve(new SqliteQueue(new DatabaseSync(`${folder}/tasks.db`)));
+  return Promise.resolve({
+    add: (payload) =>
+      new Promise<void>((resolve) => {
+        enqueued.push({ payload, resolve });
+        running ??= run();
+      }),
+    work: (concurrency, _handle, listener) => {
+      free = concurrency;
+      onDone = listener;
+      return Promise.resolve();
+    },
+    left: () => {
+      const { count } = db.prepare('SELECT count(*) AS count FROM task').get() as { count: number };
+      return Promise.resolve(count);
+    },
+    close: async () => {
+      await running;
+      db.close();
+    },
+  });
+};
 
 const onRedis = (appendfsync: string): OpenDurable | Cannot =>
   missing === undefined ? openOnRedis(appendfsync) : { cannot: missing };

@@ -1,7 +1,7 @@
 /** Idle timers: one that is due in an hour, or a million that were all cancelled. How often is the process woken? */
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { SystemTimer, systemClock, type Clock, type ClockTimeout } from 'escapement';
+import { SystemTimer, systemClock, type Clock } from 'escapement';
 import { TimerWheel } from 'timer-wheel';
 import { cpuUsSince } from '../lib/machine.ts';
 import { scenario, type Scenario } from '../lib/kinds.ts';
@@ -32,35 +32,24 @@ interface Idler {
 
 type OpenIdler = (size: number, delays: DelaySequence) => Idler;
 
-/** The host's clock, which counts the wake-ups that reach its callback. */
-class CountingClock implements Clock {
-  wakeups = 0;
-
-  now(): number {
-    return systemClock.now();
-  }
-
-  wallNow(): number {
-    return systemClock.wallNow();
-  }
-
-  setTimeout(callback: () => void, delayMs: number): ClockTimeout {
-    const counted = (): void => {
-      this.wakeups++;
-      callback();
-    };
-    return systemClock.setTimeout(counted, delayMs);
-  }
-}
-
 function idleHeap(size: number, delays: DelaySequence): Idler {
   const timer = new HeapTimer(() => performance.now(), true);
   return { ring: openHeap(size, delays, timer), wakeups: () => timer.wakeups };
 }
 
+/** On the host's clock, whose callbacks are counted. */
 function idleOurs(size: number, delays: DelaySequence): Idler {
-  const clock = new CountingClock();
-  return { ring: openTasks(size, delays, new SystemTimer({ clock })), wakeups: () => clock.wakeups };
+  let wakeups = 0;
+  const clock: Clock = {
+    now: () => systemClock.now(),
+    wallNow: () => systemClock.wallNow(),
+    setTimeout: (callback, delayMs) =>
+      systemClock.setTimeout(() => {
+        wakeups++;
+        callback();
+      }, delayMs),
+  };
+  return { ring: openTasks(size, delays, new SystemTimer({ clock })), wakeups: () => wakeups };
 }
 
 /** timer-wheel has no wake-up of its own: its user must call `advance`, whether anything is pending or not. */

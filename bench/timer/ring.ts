@@ -130,7 +130,7 @@ export function newRing<T>(size: number): (T | undefined)[] {
   return new Array<T | undefined>(size).fill(undefined);
 }
 
-/** Releases everything but one: a closed ring that is kept keeps the shape of its requests in use (see `Residents`). */
+/** Releases everything but one: a closed ring that is kept keeps the shape of its requests in use (see `keepFirst`). */
 export function keepOne(ring: unknown[]): void {
   ring.length = Math.min(ring.length, 1);
 }
