@@ -11,14 +11,14 @@ export interface Work {
 export interface JobQueue {
   /** Adds a job for each key, one after the other, in one turn. */
   addAll(keys: readonly string[]): void;
-  add(key: string): unknown;
+  add(key: string): void;
   /** Stops the workers. */
   close(): void;
 }
 
 export interface PausableQueue extends JobQueue {
   pause(): void;
-  start(): unknown;
+  start(): void;
   waiting(): number;
 }
 

@@ -22,47 +22,90 @@ function asyncWork(jobs: Work): (key: string) => Promise<void> {
   };
 }
 
-function fastQueue(queue: fastq.queue<string>): PausableQueue {
-  return {
-    addAll(keys) {
-      for (const key of keys) queue.push(key);
-    },
-    add(key) {
-      queue.push(key);
-    },
-    pause() {
-      queue.pause();
-    },
-    start() {
-      queue.resume();
-    },
-    waiting: () => queue.length(),
-    close() {
-      queue.kill();
-    },
-  };
+class FastQueue implements PausableQueue {
+  readonly #queue: fastq.queue<string>;
+
+  constructor(queue: fastq.queue<string>) {
+    this.#queue = queue;
+  }
+
+  addAll(keys: readonly string[]): void {
+    const queue = this.#queue;
+    for (const key of keys) queue.push(key);
+  }
+
+  add(key: string): void {
+    this.#queue.push(key);
+  }
+
+  pause(): void {
+    this.#queue.pause();
+  }
+
+  start(): void {
+    this.#queue.resume();
+  }
+
+  waiting(): number {
+    return this.#queue.length();
+  }
+
+  close(): void {
+    this.#queue.kill();
+  }
 }
 
 /** What one writes around fastq so that each key is queued once: a Set of the queued keys. */
-function fastQueueWithSet(queue: fastq.queue<string>, queued: Set<string>): JobQueue {
-  return {
-    addAll(keys) {
-      for (const key of keys) {
-        if (!queued.has(key)) {
-          queued.add(key);
-          queue.push(key);
-        }
+class QueueWithSet implements JobQueue {
+  readonly #queue: fastq.queue<string>;
+  readonly #queued: Set<string>;
+
+  constructor(queue: fastq.queue<string>, queued: Set<string>) {
+    this.#queue = queue;
+    this.#queued = queued;
+  }
+
+  addAll(keys: readonly string[]): void {
+    const queue = this.#queue;
+    const queued = this.#queued;
+    for (const key of keys) {
+      if (!queued.has(key)) {
+        queued.add(key);
+        queue.push(key);
       }
-    },
-    add(key) {
-      if (queued.has(key)) return;
-      queued.add(key);
-      queue.push(key);
-    },
-    close() {
-      queue.kill();
-    },
-  };
+    }
+  }
+
+  add(key: string): void {
+    if (this.#queued.has(key)) return;
+    this.#queued.add(key);
+    this.#queue.push(key);
+  }
+
+  close(): void {
+    this.#queue.kill();
+  }
+}
+
+class FastPromiseQueue implements JobQueue {
+  readonly #queue: fastq.queueAsPromised<string>;
+
+  constructor(queue: fastq.queueAsPromised<string>) {
+    this.#queue = queue;
+  }
+
+  addAll(keys: readonly string[]): void {
+    const queue = this.#queue;
+    for (const key of keys) void queue.push(key);
+  }
+
+  add(key: string): void {
+    void this.#queue.push(key);
+  }
+
+  close(): void {
+    this.#queue.kill();
+  }
 }
 
 const resolved = Promise.resolve();
@@ -76,7 +119,7 @@ const WITH_SET_NOTE =
   'a key leaves the Set when its job starts; two workers may then have it at the same time.';
 
 export const openFastq: OpenQueue<PausableQueue> = (jobs, concurrency) =>
-  fastQueue(
+  new FastQueue(
     fastq((key: string, done: fastq.done) => {
       jobs.work(key);
       afterwards(done);
@@ -90,7 +133,7 @@ export const openFastqWithSet: OpenQueue = (jobs, concurrency) => {
     jobs.work(key);
     afterwards(done);
   };
-  return fastQueueWithSet(fastq(worker, concurrency), queued);
+  return new QueueWithSet(fastq(worker, concurrency), queued);
 };
 
 export const fastqSync = baseline(
@@ -113,7 +156,7 @@ export const fastqAsync = baseline<OpenQueue>(
         done(null);
       }, done);
     };
-    return fastQueue(fastq(worker, concurrency));
+    return new FastQueue(fastq(worker, concurrency));
   },
   'a worker with a callback calls the function, whose own errors are lost.',
 );
@@ -129,43 +172,39 @@ export const fastqAsyncWithSet = rival<OpenQueue>(
         done(null);
       }, done);
     };
-    return fastQueueWithSet(fastq(worker, concurrency), queued);
+    return new QueueWithSet(fastq(worker, concurrency), queued);
   },
   WITH_SET_NOTE,
 );
 
 export const fastqPromise = rival<OpenQueue>(
   'fastq.promise',
-  (jobs, concurrency) => {
-    const queue = fastq.promise(asyncWork(jobs), concurrency);
-    return {
-      addAll(keys) {
-        for (const key of keys) void queue.push(key);
-      },
-      add: (key) => queue.push(key),
-      close() {
-        queue.kill();
-      },
-    };
-  },
+  (jobs, concurrency) => new FastPromiseQueue(fastq.promise(asyncWork(jobs), concurrency)),
   'it makes a promise for each job.',
 );
 
 const ignore = (): void => undefined;
 
-/** Without a callback, each push would make a promise. */
-function callbackQueue(queue: QueueObject<string>): JobQueue {
-  return {
-    addAll(keys) {
-      for (const key of keys) queue.push(key, ignore);
-    },
-    add(key) {
-      queue.push(key, ignore);
-    },
-    close() {
-      queue.kill();
-    },
-  };
+class AsyncQueue implements JobQueue {
+  readonly #queue: QueueObject<string>;
+
+  constructor(queue: QueueObject<string>) {
+    this.#queue = queue;
+  }
+
+  /** Without a callback, each push would make a promise. */
+  addAll(keys: readonly string[]): void {
+    const queue = this.#queue;
+    for (const key of keys) queue.push(key, ignore);
+  }
+
+  add(key: string): void {
+    this.#queue.push(key, ignore);
+  }
+
+  close(): void {
+    this.#queue.kill();
+  }
 }
 
 export const asyncQueueSync = rival<OpenQueue>('async.queue', (jobs, concurrency) => {
@@ -173,39 +212,61 @@ export const asyncQueueSync = rival<OpenQueue>('async.queue', (jobs, concurrency
     jobs.work(key);
     done();
   };
-  return callbackQueue(asyncQueue(worker, concurrency));
+  return new AsyncQueue(asyncQueue(worker, concurrency));
 });
 
-export const asyncQueueAsync = rival<OpenQueue>('async.queue', (jobs, concurrency) =>
-  // eslint-disable-next-line @typescript-eslint/no-misused-promises -- it accepts async functions, unlike its types
-  callbackQueue(asyncQueue(asyncWork(jobs), concurrency)),
+export const asyncQueueAsync = rival<OpenQueue>(
+  'async.queue',
+  (jobs, concurrency) =>
+    // eslint-disable-next-line @typescript-eslint/no-misused-promises -- it accepts async functions, unlike its types
+    new AsyncQueue(asyncQueue(asyncWork(jobs), concurrency)),
 );
 
-/** It awaits the result of the function, whether that is a promise or not. */
-export const openPQueue: OpenQueue<PausableQueue> = (jobs, concurrency) => {
-  const queue = new PQueue({ concurrency });
-  return {
-    addAll(keys) {
-      for (const key of keys) {
-        void queue.add(() => {
-          jobs.work(key);
-        });
-      }
-    },
-    add: (key) =>
-      queue.add(() => {
+class PriorityQueue implements PausableQueue {
+  readonly #queue: PQueue;
+  readonly #jobs: Work;
+
+  constructor(jobs: Work, concurrency: number) {
+    this.#queue = new PQueue({ concurrency });
+    this.#jobs = jobs;
+  }
+
+  addAll(keys: readonly string[]): void {
+    const queue = this.#queue;
+    const jobs = this.#jobs;
+    for (const key of keys) {
+      void queue.add(() => {
         jobs.work(key);
-      }),
-    pause() {
-      queue.pause();
-    },
-    start: () => queue.start(),
-    waiting: () => queue.size,
-    close() {
-      queue.clear();
-    },
-  };
-};
+      });
+    }
+  }
+
+  add(key: string): void {
+    void this.#queue.add(() => {
+      this.#jobs.work(key);
+    });
+  }
+
+  pause(): void {
+    this.#queue.pause();
+  }
+
+  start(): void {
+    this.#queue.start();
+  }
+
+  waiting(): number {
+    return this.#queue.size;
+  }
+
+  close(): void {
+    this.#queue.clear();
+  }
+}
+
+/** It awaits the result of the function, whether that is a promise or not. */
+export const openPQueue: OpenQueue<PausableQueue> = (jobs, concurrency) =>
+  new PriorityQueue(jobs, concurrency);
 
 export const pQueue = rival(
   'p-queue',
@@ -213,25 +274,32 @@ export const pQueue = rival(
   'a job is a function, and add returns a promise of its result.',
 );
 
-function ourQueue(queue: WorkQueue<string>): JobQueue {
-  return {
-    addAll(keys) {
-      for (const key of keys) queue.add(key);
-    },
-    add(key) {
-      queue.add(key);
-    },
-    close() {
-      queue.shutDown();
-    },
-  };
+class OurQueue implements JobQueue {
+  readonly #queue: WorkQueue<string>;
+
+  constructor(queue: WorkQueue<string>) {
+    this.#queue = queue;
+  }
+
+  addAll(keys: readonly string[]): void {
+    const queue = this.#queue;
+    for (const key of keys) queue.add(key);
+  }
+
+  add(key: string): void {
+    this.#queue.add(key);
+  }
+
+  close(): void {
+    this.#queue.shutDown();
+  }
 }
 
 function running(newQueue: () => WorkQueue<string>, handlerOf: (jobs: Work) => Handler): OpenQueue {
   return (jobs, concurrency) => {
     const queue = newQueue();
     void queue.run(handlerOf(jobs), { concurrency });
-    return ourQueue(queue);
+    return new OurQueue(queue);
   };
 }
 
@@ -240,7 +308,7 @@ function served(serve: (queue: WorkQueue<string>, jobs: Work) => Promise<void>):
   return (jobs, concurrency) => {
     const queue = new WorkQueue<string>();
     for (let worker = 0; worker < concurrency; worker++) void serve(queue, jobs);
-    return ourQueue(queue);
+    return new OurQueue(queue);
   };
 }
 
