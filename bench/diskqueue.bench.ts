@@ -1,6 +1,6 @@
 /** The disk queue against plain file writes, and against the stores that one would use in its place. */
 import { depthCase, keepUpCases, openCase, putCases, receiveCase, recoveryCase } from './diskqueue/cases.ts';
-import { describeFolder } from './diskqueue/messages.ts';
+import { describeFolder } from './lib/folder.ts';
 import type { BenchPart } from './lib/part.ts';
 
 export const part: BenchPart = {

@@ -2,7 +2,8 @@
 import { CollectorWatch, CollectorWindow } from './lib/collector.ts';
 import { buildLibrary, print, runProgram } from './lib/program.ts';
 import { parseHarnessCommandLine, renderHarnessResult, renderSamples } from './purgatory/harness-command.ts';
-import { checkShare, runHarness, type HarnessKind } from './purgatory/harness.ts';
+import { checkShare, runHarness } from './purgatory/harness.ts';
+import type { PurgatoryKind } from './purgatory/purgatories.ts';
 import { prepareWorkload } from './purgatory/workload.ts';
 
 await runProgram(async () => {
@@ -10,8 +11,8 @@ await runProgram(async () => {
   if (settings === undefined) return [];
   const { workload: options, purgatory, isVerbose } = settings;
   buildLibrary();
-  const { HARNESS_KINDS } = await import('./purgatory/purgatories.ts'); // after the build, which it imports
-  const kind = HARNESS_KINDS.find(({ id }) => id === purgatory) as HarnessKind;
+  const { KINDS } = await import('./purgatory/purgatories.ts'); // after the build, which it imports
+  const kind = KINDS.find(({ id }) => id === purgatory) as PurgatoryKind;
   const workload = prepareWorkload(options);
   if (isVerbose) print(renderSamples(workload));
   const collector = new CollectorWatch();

@@ -13,8 +13,8 @@ await runProgram(async () => {
   const folder = import.meta.dirname;
   const settings = parseCommandLine(process.argv.slice(2), partNamesIn(folder), print);
   if (settings === undefined) return [];
-  const { compareFile, jsonFile, htmlFile } = settings;
-  const then = compareFile === undefined ? undefined : readResult(compareFile);
+  const { compare, json, html } = settings;
+  const then = compare === undefined ? undefined : readResult(compare);
   installPackages('bench');
   buildLibrary();
   const result = await runBenchmarks(folder, settings, (text) => {
@@ -22,7 +22,7 @@ await runProgram(async () => {
   });
   print(renderSummary(result));
   if (then !== undefined) print(`\n${renderComparison(result, then)}`);
-  if (jsonFile !== undefined) writeResult(jsonFile, result);
-  if (htmlFile !== undefined) writeFileSync(htmlFile, renderReport(result));
+  if (json !== undefined) writeResult(json, result);
+  if (html !== undefined) writeFileSync(html, renderReport(result));
   return problemsOf(result);
 });

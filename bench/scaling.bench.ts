@@ -1,5 +1,6 @@
 /** A simulation: queues on the shards of a cluster, and how often a server polls that serves many of them. */
-import { metric, rival, type BenchPart, type Measurement, type ScenarioCase } from './lib/part.ts';
+import { scenario } from './lib/kinds.ts';
+import { metric, rival, type BenchCase, type BenchPart, type Measurement } from './lib/part.ts';
 import { SeededRandom } from './lib/random.ts';
 import { quantileOfSorted } from './lib/statistics.ts';
 import {
@@ -58,10 +59,9 @@ function simulate({ draw, columns, columnOf }: Simulated, row: number, draws: nu
   return { values, problem: undefined };
 }
 
-function simulatedCase(simulated: Simulated): ScenarioCase {
+function simulatedCase(simulated: Simulated): BenchCase {
   const { name, note, rows, rowOf, columns, columnOf, draws = DRAWS } = simulated;
-  return {
-    kind: 'scenario',
+  return scenario({
     name,
     note,
     rounds: 1,
@@ -70,7 +70,7 @@ function simulatedCase(simulated: Simulated): ScenarioCase {
     contestants: rows.map((row) =>
       rival(`${row} ${rowOf}`, (count) => Promise.resolve(simulate(simulated, row, count))),
     ),
-  };
+  });
 }
 
 const overShards = { rows: SHARDS, rowOf: 'shards' };
@@ -88,7 +88,7 @@ function hottestSplit(parts: number, random: SeededRandom): readonly QueueLoad[]
   return hottest === undefined ? others : [...spread(hottest, parts), ...others];
 }
 
-const placementCases: readonly ScenarioCase[] = [
+const placementCases = [
   simulatedCase({
     ...ofQueues,
     name: 'queues that have equally much',

@@ -1,5 +1,5 @@
 /** The embedded broker, with a client and a server, against queues of functions: fastq, p-queue, and our own work queue. */
-import { describeFolder } from './diskqueue/messages.ts';
+import { describeFolder } from './lib/folder.ts';
 import type { BenchPart } from './lib/part.ts';
 import { burstCases, halfCases } from './tasks/job-cases.ts';
 import { compactionCase, durableCases, openCase } from './tasks/durable-cases.ts';

@@ -1,10 +1,12 @@
 /** Puts, receives, a consumer that keeps up, recovery after a kill, and memory, each with a store in a folder of its own. */
 import { createReadStream } from 'node:fs';
-import { copyFile, mkdir, readdir } from 'node:fs/promises';
+import { cp, mkdir, stat } from 'node:fs/promises';
 import { performance } from 'node:perf_hooks';
+import { freeBytes, withFolder } from '../lib/folder.ts';
+import { scenario, type Scenario } from '../lib/kinds.ts';
 import { latencyValues, P50, P99, pace, WARM_UP_SHARE } from '../lib/latencies.ts';
-import { cpuUsSince } from '../lib/machine.ts';
-import { runChild } from '../lib/memory.ts';
+import { spentBy } from '../lib/machine.ts';
+import { inChild } from '../lib/memory.ts';
 import {
   aside,
   atLeast,
@@ -17,21 +19,19 @@ import {
   TIME,
   US_PER_MS,
 } from '../lib/part.ts';
-import type { Contestant, Measurement, OpenScenario, ScenarioCase } from '../lib/part.ts';
+import type { BenchCase, Contestant, Described, Measurement } from '../lib/part.ts';
 import { median, quantileOfSorted } from '../lib/statistics.ts';
+import type { measureDepth, measureOpen } from './child.ts';
 import {
-  freeBytes,
   MESSAGE_BYTES,
   newMessage,
   OrderCheck,
   putAll,
   QUEUE_NAME,
   sentAtOf,
-  withFolder,
   withStore,
-  type MessageStore,
-  type OpenStore,
 } from './messages.ts';
+import type { MessageStore, OpenStore } from './messages.ts';
 import * as stores from './stores.ts';
 
 type Stores = readonly Contestant<OpenStore>[];
@@ -41,8 +41,8 @@ const CHILD = new URL('child.ts', import.meta.url);
 const CALLERS = 64;
 
 /** The same scenario for every store. */
-function play(kinds: Stores, scenario: Play): Contestant<OpenScenario>[] {
-  return contest(kinds, (open) => (size) => withFolder((folder) => scenario(open, folder, size)));
+function play(kinds: Stores, playWith: Play): Contestant<Scenario>[] {
+  return contest(kinds, (open) => (size) => withFolder((folder) => playWith(open, folder, size)));
 }
 
 const DURABLE: Stores = [
@@ -68,11 +68,9 @@ function puttingBy(callers: number): Play {
     const latenciesMs = new Float64Array(size);
     return withStore(open, folder, async (store) => {
       await putAll(store, 0, warmUp, callers);
-      const before = process.cpuUsage();
-      const startMs = performance.now();
-      await putAll(store, warmUp, warmUp + size, callers, latenciesMs);
-      const elapsedMs = performance.now() - startMs;
-      const cpuUs = cpuUsSince(before);
+      const { elapsedMs, cpuUs } = await spentBy(() =>
+        putAll(store, warmUp, warmUp + size, callers, latenciesMs),
+      );
       const check = new OrderCheck(warmUp + size);
       await store.take(warmUp + size, check.see);
       return {
@@ -92,23 +90,22 @@ function putCase(
   kinds: Stores,
   callers: number,
   size: { readonly full: number; readonly quick: number },
-  more: Pick<ScenarioCase, 'note' | 'rounds' | 'targets'> = {},
-): ScenarioCase {
-  return {
-    kind: 'scenario',
+  more: Pick<Described, 'note' | 'rounds' | 'targets'> = {},
+): BenchCase {
+  return scenario({
     name,
     size: { ...size, of: 'messages' },
     metrics: [metric(TIME, 'µs/put'), metric('cpu', 'µs/put'), metric('p99', 'µs')],
     contestants: play(kinds, puttingBy(callers)),
     ...more,
-  };
+  });
 }
 
 const LEAST_OF_RAW = 0.6;
 /** 300 000 puts a second. */
 const MOST_PUT_US = 3.33;
 
-export const putCases: readonly ScenarioCase[] = [
+export const putCases = [
   putCase(
     'put, durable: 64 callers',
     DURABLE,
@@ -141,19 +138,15 @@ const receiveAll: Play = async (open, folder, size) => {
   await withStore(open, folder, (store) => putAll(store, 0, size, CALLERS));
   return withStore(open, folder, async (store) => {
     const check = new OrderCheck(size);
-    const before = process.cpuUsage();
-    const startMs = performance.now();
-    await store.take(size, check.see);
-    const elapsedMs = performance.now() - startMs;
+    const { elapsedMs, cpuUs } = await spentBy(() => store.take(size, check.see));
     return {
-      values: { [TIME]: (elapsedMs * US_PER_MS) / size, cpu: cpuUsSince(before) / size },
+      values: { [TIME]: (elapsedMs * US_PER_MS) / size, cpu: cpuUs / size },
       problem: check.problem(),
     };
   });
 };
 
-export const receiveCase: ScenarioCase = {
-  kind: 'scenario',
+export const receiveCase = scenario({
   name: 'receive and acknowledge what is stored',
   note:
     'From a store that was opened again. Not durable; classic-level and lmdb delete a thousand at a time, which suits ' +
@@ -174,39 +167,31 @@ export const receiveCase: ScenarioCase = {
     atMost(stores.oursReceive.name, TIME, MOST_RECEIVE_US),
     atMost(stores.oursLoop.name, TIME, MOST_RECEIVE_US),
   ],
-};
+});
 
 const MESSAGES_PER_MS = 10;
 
 /** Delivers what a store has written from memory: nothing is read. */
-class MemoryReader implements MessageStore {
-  readonly #store: MessageStore;
-  readonly #arrivals = new stores.Arrivals();
-  #written: Uint8Array[] = [];
-
-  constructor(store: MessageStore) {
-    this.#store = store;
-  }
-
-  async put(message: Uint8Array): Promise<void> {
-    await this.#store.put(message);
-    this.#written.push(message);
-    this.#arrivals.announce();
-  }
-
-  async take(count: number, handle: (message: Uint8Array) => void): Promise<void> {
-    for (let left = count; left > 0;) {
-      await this.#arrivals.wait();
-      const written = this.#written;
-      this.#written = [];
-      written.forEach(handle);
-      left -= written.length;
-    }
-  }
-
-  close(): Promise<void> {
-    return this.#store.close();
-  }
+function memoryReader(store: MessageStore): MessageStore {
+  const arrivals = new stores.Arrivals();
+  let written: Uint8Array[] = [];
+  return {
+    put: async (message) => {
+      await store.put(message);
+      written.push(message);
+      arrivals.announce();
+    },
+    take: async (count, handle) => {
+      for (let left = count; left > 0;) {
+        await arrivals.wait();
+        const arrived = written;
+        written = [];
+        arrived.forEach(handle);
+        left -= arrived.length;
+      }
+    },
+    close: () => store.close(),
+  };
 }
 
 function readFromMemory(kind: Contestant<OpenStore>): Contestant<OpenStore>[] {
@@ -214,7 +199,7 @@ function readFromMemory(kind: Contestant<OpenStore>): Contestant<OpenStore>[] {
     'and the consumer receives written messages from memory: nothing is read, nothing acknowledged.';
   return contest<OpenStore, OpenStore>(
     [{ ...kind, note }],
-    (open) => async (folder) => new MemoryReader(await open(folder)),
+    (open) => async (folder) => memoryReader(await open(folder)),
   );
 }
 
@@ -223,13 +208,15 @@ const keepUp: Play = (open, folder, size) =>
     const check = new OrderCheck(size);
     const latenciesMs = new Float64Array(size);
     let received = 0;
-    const before = process.cpuUsage();
-    const consumer = store.take(size, (message) => {
+    const consume = (message: Uint8Array): void => {
       latenciesMs[received++] = performance.now() - sentAtOf(message);
       check.see(message);
+    };
+    const { cpuUs } = await spentBy(() => {
+      const consuming = store.take(size, consume);
+      return Promise.all([produce(store, size), consuming]);
     });
-    await Promise.all([produce(store, size), consumer]);
-    const values = { cpu: cpuUsSince(before) / size, ...latencyValues(latenciesMs, US_PER_MS) };
+    const values = { cpu: cpuUs / size, ...latencyValues(latenciesMs, US_PER_MS) };
     return { values, problem: check.problem() };
   });
 
@@ -241,9 +228,8 @@ async function produce(store: MessageStore, size: number): Promise<void> {
   await Promise.all(puts);
 }
 
-function keepUpCase(name: string, kinds: Stores): ScenarioCase {
-  return {
-    kind: 'scenario',
+function keepUpCase(name: string, kinds: Stores): BenchCase {
+  return scenario({
     name: `a consumer that keeps up, 10 messages a millisecond: ${name}`,
     note:
       'The latency from the call of put to the consumer, both in one process. About ten messages are put at once, because ' +
@@ -251,10 +237,10 @@ function keepUpCase(name: string, kinds: Stores): ScenarioCase {
     size: { full: 30_000, quick: 1_000, of: 'messages' },
     metrics: [metric(P50, 'µs'), metric(P99, 'µs'), metric('cpu', 'µs/message')],
     contestants: play(kinds, keepUp),
-  };
+  });
 }
 
-export const keepUpCases: readonly ScenarioCase[] = [
+export const keepUpCases = [
   keepUpCase('durable', [
     ...readFromMemory(stores.rawSynced),
     stores.levelSyncedBatched,
@@ -281,7 +267,8 @@ const recover: Play = async (open, folder, size) => {
   await mkdir(live);
   await withStore(open, live, async (store) => {
     await putAll(store, 0, size, CALLERS);
-    await copyFiles(live, image); // while it is open: what a process leaves that is killed now
+    // While it is open: what a process leaves that is killed now. The socket of its lock cannot be copied.
+    await cp(live, image, { recursive: true, filter: async (path) => !(await stat(path)).isSocket() });
   });
   const startMs = performance.now();
   if (open === stores.openStream) {
@@ -296,23 +283,14 @@ const recover: Play = async (open, folder, size) => {
   return { values: { [TIME]: elapsedMs }, problem: check.problem() };
 };
 
-async function copyFiles(from: string, to: string): Promise<void> {
-  await mkdir(to);
-  for (const entry of await readdir(from, { withFileTypes: true })) {
-    if (entry.isDirectory()) await copyFiles(`${from}/${entry.name}`, `${to}/${entry.name}`);
-    else if (entry.isFile()) await copyFile(`${from}/${entry.name}`, `${to}/${entry.name}`);
-  }
-}
-
-export const recoveryCase: ScenarioCase = {
-  kind: 'scenario',
+export const recoveryCase = scenario({
   name: 'open what a killed process has left, a file of 100 MiB',
   note: 'The queue reads its last file and checks every message of it, from the memory of the host.',
   size: { full: 370_000, quick: 20_000, of: 'messages' },
   rounds: 3,
   metrics: [metric(TIME, 'ms')],
   contestants: play([readImage, stores.levelUnsyncedBatched, stores.lmdbUnsynced, stores.oursOs], recover),
-};
+});
 
 const HEAP = 'heap growth';
 /** Smaller growth is within the noise. */
@@ -321,12 +299,11 @@ const MOST_GROWTH_MIB = 1;
 /** The smaller depth, as a share of the larger one. */
 const SMALL_SHARE = 0.01;
 
-function growthOf(bytes = Number.NaN): number {
+function growthOf(bytes: number): number {
   return Math.max(bytes / MIB, LEAST_MIB);
 }
 
-export const depthCase: ScenarioCase = {
-  kind: 'scenario',
+export const depthCase = scenario({
   name: 'memory: from ten thousand messages to a million',
   note:
     'In a process of its own. Heap: live bytes after a collection, buffers included. rss is the whole process, and with ' +
@@ -334,15 +311,15 @@ export const depthCase: ScenarioCase = {
   size: { full: 1_000_000, quick: 20_000, of: 'messages' },
   rounds: 1,
   metrics: [metric(HEAP, 'MiB'), metric('rss growth', 'MiB')],
-  contestants: contest<OpenStore, OpenScenario>(stores.DEPTH_STORES, (_, name) => async (size) => {
+  contestants: contest<OpenStore, Scenario>(stores.DEPTH_STORES, (_, name) => async (size) => {
     const small = Math.ceil(size * SMALL_SHARE);
     const { heap, rss } = await withFolder((folder) =>
-      runChild(CHILD, 'depth', name, folder, String(small), String(size)),
+      inChild<typeof measureDepth>(CHILD, 'measureDepth', name, folder, small, size),
     );
     return { values: { [HEAP]: growthOf(heap), 'rss growth': growthOf(rss) }, problem: undefined };
   }),
   targets: [atMost('ours', HEAP, MOST_GROWTH_MIB)],
-};
+});
 
 const MESSAGES = 10_000_000;
 /** With headers and a reserve. */
@@ -356,13 +333,15 @@ const PEAK = 'peak';
 const MOST_OPEN_MS = 5_000;
 const MOST_MIB = 200;
 
-const openLarge: OpenScenario = (size) =>
+const openLarge: Scenario = (size) =>
   withFolder(async (folder) => {
     await withStore(stores.openOursOs, folder, (store) => putAll(store, 0, size, MANY_CALLERS));
-    const results: Record<string, number>[] = [];
+    const results: Awaited<ReturnType<typeof measureOpen>>[] = [];
     const openings = size === MESSAGES ? OPENINGS : QUICK_OPENINGS;
-    while (results.length < openings) results.push(await runChild(CHILD, 'open', folder, QUEUE_NAME));
-    const medianOf = (name: string): number => median(results.map((result) => result[name] ?? Number.NaN));
+    while (results.length < openings) {
+      results.push(await inChild<typeof measureOpen>(CHILD, 'measureOpen', folder, QUEUE_NAME));
+    }
+    const medianOf = (name: keyof (typeof results)[0]): number => median(results.map((each) => each[name]));
     const wrong = results.find(({ depth, bytes }) => depth !== size || bytes !== MESSAGE_BYTES);
     return {
       values: {
@@ -375,8 +354,7 @@ const openLarge: OpenScenario = (size) =>
     };
   });
 
-export const openCase: ScenarioCase = {
-  kind: 'scenario',
+export const openCase = scenario({
   name: 'open a queue with ten million messages',
   note:
     'The median of five processes that do nothing else. rss: the growth of the process until it had the first message; ' +
@@ -385,7 +363,7 @@ export const openCase: ScenarioCase = {
   rounds: 1,
   metrics: [metric(OPEN, 'ms'), metric('first message', 'ms'), metric(RSS, 'MiB'), aside(PEAK, 'MiB')],
   contestants: [
-    ours<OpenScenario>(
+    ours<Scenario>(
       'ours',
       freeBytes() < NEEDED_BYTES ? { cannot: 'it takes 3.3 GB of free disk' } : openLarge,
     ),
@@ -395,4 +373,4 @@ export const openCase: ScenarioCase = {
     atMost('ours', RSS, MOST_MIB),
     atMost('ours', PEAK, MOST_MIB),
   ],
-};
+});

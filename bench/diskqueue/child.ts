@@ -1,24 +1,22 @@
-/**
- * A process that measures its own memory: `child.ts depth STORE FOLDER SMALL LARGE`, or `child.ts open FOLDER QUEUE`.
- */
+/** What is measured in a process of its own (see `inChild`): its memory, and how long it takes to open a queue. */
 import { performance } from 'node:perf_hooks';
 import { DiskQueue } from 'escapement/diskqueue';
 import { forceCollection } from '../lib/collector.ts';
-import { liveBytes, trackUncountedMemory } from '../lib/memory.ts';
+import { liveBytes, trackSharedMemories } from '../lib/memory.ts';
 
 const CALLERS = 64;
 
 /** Fills a store. @returns by how much the process grows between two depths. */
-async function measureDepth(
+export async function measureDepth(
   store: string,
   folder: string,
   small: number,
   large: number,
-): Promise<Record<string, number>> {
+): Promise<{ readonly heap: number; readonly rss: number }> {
   // Loaded here, so that the other measurement does not include these modules.
   const { putAll, withStore } = await import('./messages.ts');
   const { DEPTH_STORES } = await import('./stores.ts');
-  trackUncountedMemory();
+  trackSharedMemories();
   const open = DEPTH_STORES.find(({ name }) => name === store)?.open;
   if (typeof open !== 'function') throw new Error(`unknown store '${store}'`);
   return withStore(open, folder, async (opened) => {
@@ -30,8 +28,19 @@ async function measureDepth(
   });
 }
 
-/** Opens the queue in a folder. @returns how long it takes, and by how much the process grows. */
-async function measureOpen(dataPath: string, name: string): Promise<Record<string, number>> {
+interface Opening {
+  readonly openMs: number;
+  readonly firstMs: number;
+  /** Growth of the process until it had the first message, and its size at the peak, in bytes. */
+  readonly rss: number;
+  readonly peak: number;
+  readonly depth: number;
+  /** Size of the first message. */
+  readonly bytes: number;
+}
+
+/** Opens the queue in a folder, and receives its first message. */
+export async function measureOpen(dataPath: string, name: string): Promise<Opening> {
   forceCollection();
   const rssBefore = process.memoryUsage.rss();
   const startMs = performance.now();
@@ -45,9 +54,3 @@ async function measureOpen(dataPath: string, name: string): Promise<Record<strin
   await queue.close();
   return { openMs, firstMs, rss, peak, depth, bytes: data.length };
 }
-
-const [verb, first = '', second = '', small, large] = process.argv.slice(2);
-const result = await (verb === 'depth'
-  ? measureDepth(first, second, Number(small), Number(large))
-  : measureOpen(first, second));
-process.stdout.write(JSON.stringify(result));

@@ -1,14 +1,15 @@
 /** The stores: files without a format, classic-level and lmdb with numbers as keys, an array, and the disk queue. */
 import { once } from 'node:events';
-import { createReadStream, createWriteStream, type WriteStream } from 'node:fs';
-import { open, type FileHandle } from 'node:fs/promises';
+import { createReadStream, createWriteStream } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { ClassicLevel } from 'classic-level';
 import { DiskQueue, type Durability } from 'escapement/diskqueue';
-import { open as openDatabase, type RootDatabase } from 'lmdb';
+import { open as openDatabase } from 'lmdb';
 import { baseline, ours, rival, unable } from '../lib/part.ts';
-import { MESSAGE_BYTES, QUEUE_NAME, type MessageStore, type OpenStore } from './messages.ts';
+import { MESSAGE_BYTES, QUEUE_NAME, type OpenStore } from './messages.ts';
 
 type Handle = (message: Uint8Array) => void;
+type Put = (message: Uint8Array) => Promise<void>;
 
 export const FILE = 'messages';
 /** The disk queue reads as much at once. */
@@ -18,48 +19,42 @@ const TAKEN_AT_ONCE = 1_000;
 const KEY_BYTES = 6;
 
 /** Group commit as one writes it by hand: pending messages are written together; later ones are the next batch. */
-class GroupCommit {
-  readonly #write: (messages: readonly Uint8Array[]) => Promise<void>;
-  #messages: Uint8Array[] = [];
-  #resolves: (() => void)[] = [];
-  #rejects: ((error: unknown) => void)[] = [];
-  #isRunning = false;
+function groupCommit(write: (messages: readonly Uint8Array[]) => Promise<void>): Put {
+  let messages: Uint8Array[] = [];
+  let resolves: (() => void)[] = [];
+  let rejects: ((error: unknown) => void)[] = [];
+  let isRunning = false;
 
-  constructor(write: (messages: readonly Uint8Array[]) => Promise<void>) {
-    this.#write = write;
-  }
-
-  put(message: Uint8Array): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#messages.push(message);
-      this.#resolves.push(resolve);
-      this.#rejects.push(reject);
-      if (!this.#isRunning) {
-        this.#isRunning = true;
-        process.nextTick(() => void this.#run());
-      }
-    });
-  }
-
-  async #run(): Promise<void> {
-    while (this.#messages.length > 0) {
-      const [messages, resolves, rejects] = [this.#messages, this.#resolves, this.#rejects];
-      this.#messages = [];
-      this.#resolves = [];
-      this.#rejects = [];
+  const run = async (): Promise<void> => {
+    while (messages.length > 0) {
+      const batch = { messages, resolves, rejects };
+      messages = [];
+      resolves = [];
+      rejects = [];
       try {
-        await this.#write(messages);
-        for (const resolve of resolves) resolve();
+        await write(batch.messages);
+        for (const resolve of batch.resolves) resolve();
       } catch (error) {
-        for (const reject of rejects) reject(error);
+        for (const reject of batch.rejects) reject(error);
       }
       // Callers whose puts have resolved put again before the next batch starts: that is after all microtasks.
       await new Promise<void>((resolve) => {
         process.nextTick(resolve);
       });
     }
-    this.#isRunning = false;
-  }
+    isRunning = false;
+  };
+
+  return (message) =>
+    new Promise((resolve, reject) => {
+      messages.push(message);
+      resolves.push(resolve);
+      rejects.push(reject);
+      if (!isRunning) {
+        isRunning = true;
+        process.nextTick(() => void run());
+      }
+    });
 }
 
 /** For stores that cannot wait for messages: every put announces itself. */
@@ -85,69 +80,46 @@ export class Arrivals {
 }
 
 /** One write and one sync for all pending puts: the fastest use of this file system from JavaScript. */
-class RawStore implements MessageStore {
-  readonly #path: string;
-  readonly #file: FileHandle;
-  readonly #syncs: boolean;
-  readonly #commit = new GroupCommit((messages) => this.#write(messages));
-  #buffer = Buffer.allocUnsafe(64 * MESSAGE_BYTES);
-  #end = 0;
+export const openRaw =
+  (syncs: boolean): OpenStore =>
+  async (folder) => {
+    const path = `${folder}/${FILE}`;
+    const file = await open(path, 'wx');
+    let buffer = Buffer.allocUnsafe(64 * MESSAGE_BYTES);
+    let end = 0;
+    return {
+      put: groupCommit(async (messages) => {
+        const bytes = messages.length * MESSAGE_BYTES;
+        if (buffer.length < bytes) buffer = Buffer.allocUnsafe(bytes);
+        for (let i = 0; i < messages.length; i++) buffer.set(messages[i] as Uint8Array, i * MESSAGE_BYTES);
+        await file.write(buffer, 0, bytes, end);
+        if (syncs) await file.datasync();
+        end += bytes;
+      }),
+      take: (count, handle) => readAll(path, count, handle),
+      close: () => file.close(),
+    };
+  };
 
-  constructor(path: string, file: FileHandle, syncs: boolean) {
-    this.#path = path;
-    this.#file = file;
-    this.#syncs = syncs;
-  }
-
-  put(message: Uint8Array): Promise<void> {
-    return this.#commit.put(message);
-  }
-
-  take(count: number, handle: Handle): Promise<void> {
-    return readAll(this.#path, count, handle);
-  }
-
-  close(): Promise<void> {
-    return this.#file.close();
-  }
-
-  async #write(messages: readonly Uint8Array[]): Promise<void> {
-    const bytes = messages.length * MESSAGE_BYTES;
-    if (this.#buffer.length < bytes) this.#buffer = Buffer.allocUnsafe(bytes);
-    for (let i = 0; i < messages.length; i++) this.#buffer.set(messages[i] as Uint8Array, i * MESSAGE_BYTES);
-    await this.#file.write(this.#buffer, 0, bytes, this.#end);
-    if (this.#syncs) await this.#file.datasync();
-    this.#end += bytes;
-  }
-}
-
-class StreamStore implements MessageStore {
-  readonly #path: string;
-  readonly #stream: WriteStream;
-
-  constructor(path: string, stream: WriteStream) {
-    this.#path = path;
-    this.#stream = stream;
-  }
-
-  put(message: Uint8Array): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#stream.write(message, (error) => {
-        if (error) reject(error);
-        else resolve();
-      });
-    });
-  }
-
-  take(count: number, handle: Handle): Promise<void> {
-    return readAll(this.#path, count, handle);
-  }
-
-  async close(): Promise<void> {
-    this.#stream.end();
-    await once(this.#stream, 'close');
-  }
-}
+export const openStream: OpenStore = async (folder) => {
+  const path = `${folder}/${FILE}`;
+  const stream = createWriteStream(path, { flags: 'a' });
+  await once(stream, 'open');
+  return {
+    put: (message) =>
+      new Promise((resolve, reject) => {
+        stream.write(message, (error) => {
+          if (error) reject(error);
+          else resolve();
+        });
+      }),
+    take: (count, handle) => readAll(path, count, handle),
+    close: async () => {
+      stream.end();
+      await once(stream, 'close');
+    },
+  };
+};
 
 async function readAll(path: string, count: number, handle: Handle): Promise<void> {
   let left = count;
@@ -162,20 +134,6 @@ async function readAll(path: string, count: number, handle: Handle): Promise<voi
   }
 }
 
-export const openRaw =
-  (syncs: boolean): OpenStore =>
-  async (folder) => {
-    const path = `${folder}/${FILE}`;
-    return new RawStore(path, await open(path, 'wx'), syncs);
-  };
-
-export const openStream: OpenStore = async (folder) => {
-  const path = `${folder}/${FILE}`;
-  const stream = createWriteStream(path, { flags: 'a' });
-  await once(stream, 'open');
-  return new StreamStore(path, stream);
-};
-
 export const rawSynced = baseline('write + fdatasync', openRaw(true));
 export const rawUnsynced = baseline('write', openRaw(false));
 export const writeStream = rival('fs.WriteStream', openStream);
@@ -186,61 +144,46 @@ export const readStream = baseline(
   'reads what fs.WriteStream wrote, and copies each message: nothing is acknowledged, which it could not do.',
 );
 
-class LevelStore implements MessageStore {
-  readonly #db: ClassicLevel<Uint8Array, Uint8Array>;
-  readonly #sync: boolean;
-  readonly #arrivals = new Arrivals();
-  readonly #commit: GroupCommit | undefined;
-  #next = 0;
-
-  constructor(db: ClassicLevel<Uint8Array, Uint8Array>, sync: boolean, isBatched: boolean) {
-    this.#db = db;
-    this.#sync = sync;
-    this.#commit = isBatched ? new GroupCommit((messages) => this.#writeAll(messages)) : undefined;
-  }
-
-  async put(message: Uint8Array): Promise<void> {
-    if (this.#commit === undefined) await this.#db.put(this.#newKey(), message, { sync: this.#sync });
-    else await this.#commit.put(message);
-    this.#arrivals.announce();
-  }
-
-  async take(count: number, handle: Handle): Promise<void> {
-    let last: Uint8Array = new Uint8Array(0);
-    for (let left = count; left > 0;) {
-      // After the last key: from the first, the iterator would go over deleted entries that are not yet compacted.
-      const entries = await this.#db.iterator({ gt: last, limit: Math.min(left, TAKEN_AT_ONCE) }).all();
-      for (const [, message] of entries) handle(message);
-      await this.#db.batch(entries.map(([key]) => ({ type: 'del', key })));
-      last = entries.at(-1)?.[0] ?? last;
-      left -= entries.length;
-      if (entries.length === 0) await this.#arrivals.wait();
-    }
-  }
-
-  close(): Promise<void> {
-    return this.#db.close();
-  }
-
-  #newKey(): Buffer {
-    const key = Buffer.allocUnsafe(KEY_BYTES);
-    key.writeUIntBE(this.#next++, 0, KEY_BYTES);
-    return key;
-  }
-
-  async #writeAll(messages: readonly Uint8Array[]): Promise<void> {
-    const puts = messages.map((value) => ({ type: 'put' as const, key: this.#newKey(), value }));
-    await this.#db.batch(puts, { sync: this.#sync });
-  }
-}
-
 const openLevel =
   (sync: boolean, isBatched: boolean): OpenStore =>
   async (folder) => {
     const encodings = { keyEncoding: 'view', valueEncoding: 'view' } as const;
     const db = new ClassicLevel<Uint8Array, Uint8Array>(folder, encodings);
     await db.open();
-    return new LevelStore(db, sync, isBatched);
+    const arrivals = new Arrivals();
+    let next = 0;
+    const newKey = (): Buffer => {
+      const key = Buffer.allocUnsafe(KEY_BYTES);
+      key.writeUIntBE(next++, 0, KEY_BYTES);
+      return key;
+    };
+    const write: Put = isBatched
+      ? groupCommit((messages) =>
+          db.batch(
+            messages.map((value) => ({ type: 'put' as const, key: newKey(), value })),
+            { sync },
+          ),
+        )
+      : (message) => db.put(newKey(), message, { sync });
+    return {
+      put: async (message) => {
+        await write(message);
+        arrivals.announce();
+      },
+      take: async (count, handle) => {
+        let last: Uint8Array = new Uint8Array(0);
+        for (let left = count; left > 0;) {
+          // After the last key: from the first, the iterator would go over deleted entries that are not yet compacted.
+          const entries = await db.iterator({ gt: last, limit: Math.min(left, TAKEN_AT_ONCE) }).all();
+          for (const [, message] of entries) handle(message);
+          await db.batch(entries.map(([key]) => ({ type: 'del', key })));
+          last = entries.at(-1)?.[0] ?? last;
+          left -= entries.length;
+          if (entries.length === 0) await arrivals.wait();
+        }
+      },
+      close: () => db.close(),
+    };
   };
 
 export const levelSynced = rival('classic-level', openLevel(true, false));
@@ -249,118 +192,94 @@ export const levelUnsynced = rival('classic-level', openLevel(false, false));
 export const levelUnsyncedBatched = rival('classic-level, batched', openLevel(false, true));
 
 /** lmdb batches by itself. */
-class LmdbStore implements MessageStore {
-  readonly #db: RootDatabase<Buffer, number>;
-  readonly #isSynced: boolean;
-  readonly #arrivals = new Arrivals();
-  #next = 0;
-
-  constructor(db: RootDatabase<Buffer, number>, isSynced: boolean) {
-    this.#db = db;
-    this.#isSynced = isSynced;
-  }
-
-  async put(message: Uint8Array): Promise<void> {
-    await this.#db.put(this.#next++, message as Buffer);
-    if (this.#isSynced) await this.#db.flushed;
-    this.#arrivals.announce();
-  }
-
-  async take(count: number, handle: Handle): Promise<void> {
-    for (let left = count; left > 0;) {
-      let removed: Promise<unknown> | undefined;
-      for (const { key, value } of this.#db.getRange({ limit: Math.min(left, TAKEN_AT_ONCE) })) {
-        handle(value);
-        removed = this.#db.remove(key);
-        left--;
-      }
-      await (removed ?? this.#arrivals.wait());
-    }
-  }
-
-  close(): Promise<void> {
-    return this.#db.close();
-  }
-}
-
 const openLmdb =
   (isSynced: boolean): OpenStore =>
   (folder) => {
     const options = { path: `${folder}/data`, encoding: 'binary', noSync: !isSynced } as const;
-    return Promise.resolve(new LmdbStore(openDatabase<Buffer, number>(options), isSynced));
+    const db = openDatabase<Buffer, number>(options);
+    const arrivals = new Arrivals();
+    let next = 0;
+    return Promise.resolve({
+      put: async (message) => {
+        await db.put(next++, message as Buffer);
+        if (isSynced) await db.flushed;
+        arrivals.announce();
+      },
+      take: async (count, handle) => {
+        for (let left = count; left > 0;) {
+          let removed: Promise<unknown> | undefined;
+          for (const { key, value } of db.getRange({ limit: Math.min(left, TAKEN_AT_ONCE) })) {
+            handle(value);
+            removed = db.remove(key);
+            left--;
+          }
+          await (removed ?? arrivals.wait());
+        }
+      },
+      close: () => db.close(),
+    });
   };
 
 export const lmdbSynced = rival('lmdb', openLmdb(true));
 export const lmdbUnsynced = rival('lmdb', openLmdb(false));
 
-class ReceiveStore implements MessageStore {
-  protected readonly queue: DiskQueue;
+type Take = (queue: DiskQueue, count: number, handle: Handle) => Promise<void>;
 
-  constructor(queue: DiskQueue) {
-    this.queue = queue;
+const byReceive: Take = async (queue, count, handle) => {
+  for (let left = count; left > 0; left--) {
+    const delivery = await queue.receive();
+    handle(delivery.data);
+    delivery.ack();
   }
+};
 
-  put(message: Uint8Array): Promise<void> {
-    return this.queue.put(message);
+const byLoop: Take = async (queue, count, handle) => {
+  if (count === 0) return;
+  let left = count;
+  for await (const message of queue) {
+    handle(message);
+    if (--left === 0) break; // the last one is not acknowledged
   }
-
-  async take(count: number, handle: Handle): Promise<void> {
-    for (let left = count; left > 0; left--) {
-      const delivery = await this.queue.receive();
-      handle(delivery.data);
-      delivery.ack();
-    }
-  }
-
-  close(): Promise<void> {
-    return this.queue.close();
-  }
-}
-
-class LoopStore extends ReceiveStore {
-  override async take(count: number, handle: Handle): Promise<void> {
-    if (count === 0) return;
-    let left = count;
-    for await (const message of this.queue) {
-      handle(message);
-      if (--left === 0) break; // the last one is not acknowledged
-    }
-  }
-}
+};
 
 const openQueue =
-  (durability: Durability, Store: typeof ReceiveStore): OpenStore =>
-  async (folder) =>
-    new Store(await DiskQueue.open({ name: QUEUE_NAME, dataPath: folder, durability }));
+  (durability: Durability, take = byReceive): OpenStore =>
+  async (folder) => {
+    const queue = await DiskQueue.open({ name: QUEUE_NAME, dataPath: folder, durability });
+    return {
+      put: (message) => queue.put(message),
+      take: (count, handle) => take(queue, count, handle),
+      close: () => queue.close(),
+    };
+  };
 
-export const openOursOs = openQueue('os', ReceiveStore);
-export const oursAlways = ours('ours', openQueue('always', ReceiveStore));
+export const openOursOs = openQueue('os');
+export const oursAlways = ours('ours', openQueue('always'));
 export const oursOs = ours('ours', openOursOs);
 export const oursReceive = ours('ours: receive', openOursOs);
-export const oursLoop = ours('ours: for await', openQueue('os', LoopStore));
+export const oursLoop = ours('ours: for await', openQueue('os', byLoop));
 
-class ArrayStore implements MessageStore {
-  #messages: Uint8Array[] = [];
-
-  put(message: Uint8Array): Promise<void> {
-    this.#messages.push(Uint8Array.from(message));
-    return Promise.resolve();
-  }
-
-  take(count: number, handle: Handle): Promise<void> {
-    this.#messages.splice(0, count).forEach(handle);
-    return Promise.resolve();
-  }
-
-  close(): Promise<void> {
-    this.#messages = [];
-    return Promise.resolve();
-  }
-}
+const openArray: OpenStore = () => {
+  let messages: Uint8Array[] = [];
+  return Promise.resolve({
+    put: (message) => {
+      messages.push(Uint8Array.from(message));
+      return Promise.resolve();
+    },
+    take: (count, handle) => {
+      messages.splice(0, count).forEach(handle);
+      return Promise.resolve();
+    },
+    close: () => {
+      messages = [];
+      return Promise.resolve();
+    },
+  });
+};
 
 /** The stores whose memory is measured. */
 export const DEPTH_STORES = [
-  baseline<OpenStore>('an array, no disk', () => Promise.resolve(new ArrayStore())),
+  baseline('an array, no disk', openArray),
   levelUnsyncedBatched,
   lmdbUnsynced,
   oursOs,

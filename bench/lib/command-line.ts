@@ -5,22 +5,18 @@ import { Command } from 'commander';
 import { wrap } from './wrap.ts';
 import { parseWords, UsageError } from './program.ts';
 
-export interface Settings {
-  /** The parts to run: all of them, unless one was named. */
-  readonly parts: readonly string[];
-  readonly filter: string;
-  readonly isQuick: boolean;
-  readonly jsonFile: string | undefined;
-  readonly compareFile: string | undefined;
-  readonly htmlFile: string | undefined;
-}
-
-interface RawOptions {
+interface Options {
   readonly filter?: string;
   readonly quick?: boolean;
+  /** Names of files. */
   readonly json?: string;
   readonly compare?: string;
   readonly html?: string;
+}
+
+export interface Settings extends Options {
+  /** The parts to run: all of them, unless one was named. */
+  readonly parts: readonly string[];
 }
 
 const EXPLANATION = `
@@ -54,20 +50,13 @@ export function parseCommandLine(
     .addHelpText('after', wrap(EXPLANATION + partNames.join(', ')));
   if (!parseWords(command, words, out)) return undefined;
   const [part] = command.args;
-  const raw = command.opts<RawOptions>();
+  const options = command.opts<Options>();
   if (part !== undefined && !partNames.includes(part)) {
     throw new UsageError(`unknown part '${part}'. Parts: ${partNames.join(', ')}`);
   }
-  requireWritable('--json', raw.json);
-  requireWritable('--html', raw.html);
-  return {
-    parts: part === undefined ? partNames : [part],
-    filter: raw.filter ?? '',
-    isQuick: raw.quick ?? false,
-    jsonFile: raw.json,
-    compareFile: raw.compare,
-    htmlFile: raw.html,
-  };
+  requireWritable('--json', options.json);
+  requireWritable('--html', options.html);
+  return { ...options, parts: part === undefined ? partNames : [part] };
 }
 
 /** Minutes of measuring must not end at a missing folder. */

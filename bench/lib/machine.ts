@@ -1,5 +1,6 @@
 /** The machine of a result, without anything that identifies its owner; its load; and what this process uses of it. */
 import { arch, cpus, platform, totalmem } from 'node:os';
+import { performance } from 'node:perf_hooks';
 
 const BYTES_PER_GIB = 2 ** 30;
 const US_PER_MS = 1_000;
@@ -60,6 +61,16 @@ function snapshot(): { busyMs: number; totalMs: number; ownMs: number } {
     idleMs += times.idle;
   }
   return { busyMs, totalMs: busyMs + idleMs, ownMs: (user + system) / US_PER_MS };
+}
+
+/** @returns how long `action` took, and the CPU time of this process meanwhile. */
+export async function spentBy(
+  action: () => Promise<unknown>,
+): Promise<{ readonly elapsedMs: number; readonly cpuUs: number }> {
+  const before = process.cpuUsage();
+  const startMs = performance.now();
+  await action();
+  return { elapsedMs: performance.now() - startMs, cpuUs: cpuUsSince(before) };
 }
 
 /** Returns the CPU time of this process since `before`, in microseconds. */

@@ -5,7 +5,10 @@
  *      part ──► case, unique name ──► contestant: open ──► run ──► check ──► close
  *                   size, metrics         baseline │ rival │ ours
  *                   targets, note
+ *
+ * A case is made by `micro`, `bulk` or `scenario` of `kinds.ts`, which are the ways to measure.
  */
+import type { CollectorWatch } from './collector.ts';
 import type { Target } from './result.ts';
 
 /** One part of the library: what `npm run bench -- NAME` runs, where NAME is the name of the file. */
@@ -15,8 +18,6 @@ export interface BenchPart {
   readonly remarks?: readonly string[];
   readonly cases: readonly BenchCase[];
 }
-
-export type BenchCase = MicroCase | BulkCase | ScenarioCase;
 
 /** The contestant that all others are divided by, the alternatives to this library, and this library. */
 export type Role = 'baseline' | 'rival' | 'ours';
@@ -32,75 +33,35 @@ export interface Size {
 /** Size of a case that repeats one operation. */
 export const NO_SIZE: Size = { full: 1, quick: 1, of: '' };
 
-interface CaseBase<Open> {
+/** What a case of any kind declares. */
+export interface Described {
   /** Unique in its part: `--filter` searches it, `--compare` matches it. */
   readonly name: string;
   readonly note?: string | undefined;
   readonly size: Size;
   /** Rounds of a full run. @default 5 */
   readonly rounds?: number | undefined;
-  readonly contestants: readonly Contestant<Open>[];
   readonly targets?: readonly Target[] | undefined;
 }
 
-export interface Contestant<Open> {
-  readonly name: string;
-  readonly role: Role;
-  readonly note?: string | undefined;
-  /** Untimed preparation of a round, or the reason why the contestant cannot take part. */
-  readonly open: Open | Cannot;
-}
-
-export interface Cannot {
-  readonly cannot: string;
-}
-
-/** What every contestant has after its timed section. */
-export interface Checked {
-  /** Verifies that the work was done, before `close`. @returns the problem, or undefined. */
-  check(): string | undefined;
-  /** Releases everything: no timer may outlive it. May be called twice; awaited except in micro cases. */
-  close?(): unknown;
-}
-
-/** Nanoseconds of one operation, repeated by benchmark.js until the result is stable. */
-export interface MicroCase extends CaseBase<(size: number) => MicroRun> {
-  readonly kind: 'micro';
-}
-
-export interface MicroRun extends Checked {
-  /**
-   * Runs the operation `count` times, in a loop of its own. A loop that contestants share calls through a megamorphic
-   * site, which costs more than many of the operations: see `instanceFor`.
-   */
-  run(count: number): void;
-}
-
-/** One long stretch of work, timed once a round. */
-export interface BulkCase extends CaseBase<(size: number) => BulkRun | Promise<BulkRun>> {
-  readonly kind: 'bulk';
-  /** Measures the bytes per item that the run leaves on the heap. */
-  readonly measuresBytes?: boolean;
-  /** Reports the longest pause of the garbage collector. */
-  readonly measuresPauses?: boolean;
-  /** Metrics that `details` returns. */
-  readonly details?: readonly MetricDefinition[];
-}
-
-export interface BulkRun extends Checked {
-  /** The timed section. @returns the number of items done, by which time and bytes are divided. */
-  run(): number | Promise<number>;
-  details?(): Readonly<Record<string, number>>;
-}
-
-/** Any other measurement, often in real time: the contestant measures itself and returns the declared metrics. */
-export interface ScenarioCase extends CaseBase<OpenScenario> {
-  readonly kind: 'scenario';
+export interface BenchCase extends Described {
+  readonly contestants: readonly Contestant<Measure>[];
   /** Ratios are computed from the first one. */
   readonly metrics: readonly MetricDefinition[];
+  /** Share of the size that each contestant is warmed up with, unrecorded. @default 0 */
+  readonly warmUpShare?: number;
 }
 
-export type OpenScenario = (size: number) => Promise<Measurement>;
+/** Measures one round of a contestant. */
+export type Measure = (size: number, round: Round) => Promise<Measurement>;
+
+/** What the harness has for every round of a case. */
+export interface Round {
+  readonly isQuick: boolean;
+  readonly collector: CollectorWatch;
+  /** By `open` of a contestant, the first thing that it has opened. See `keepFirst`. */
+  readonly residents: Map<unknown, unknown>;
+}
 
 /** Result of one contestant in one round, for every kind of case. */
 export interface Measurement {
@@ -116,6 +77,18 @@ export interface MetricDefinition {
   readonly unit: string;
   /** Shown, but not compared: part of another metric, or too noisy. */
   readonly isAside?: boolean;
+}
+
+export interface Contestant<Open> {
+  readonly name: string;
+  readonly role: Role;
+  readonly note?: string | undefined;
+  /** Untimed preparation of a round, or the reason why the contestant cannot take part. */
+  readonly open: Open | Cannot;
+}
+
+export interface Cannot {
+  readonly cannot: string;
 }
 
 /** What micro and bulk cases time, the garbage collector's share of it, and the bytes per item a run leaves behind. */
@@ -166,6 +139,11 @@ export function contest<Kind, Open>(
 
 export function isCannot(open: unknown): open is Cannot {
   return typeof open === 'object' && open !== null && 'cannot' in open;
+}
+
+/** A self-check. @returns the problem, or undefined. */
+export function expectCount(actual: number, expected: number, what: string): string | undefined {
+  return actual === expected ? undefined : `${actual} ${what}, not ${expected}`;
 }
 
 /** The baseline divided by the contestant, or the rival `against` divided by it, must be at least `ratio`. */

@@ -7,7 +7,7 @@ import { wrap } from './wrap.ts';
 import { CollectorWatch } from './collector.ts';
 import type { Settings } from './command-line.ts';
 import { describeMachine } from './machine.ts';
-import { trackUncountedMemory } from './memory.ts';
+import { trackSharedMemories } from './memory.ts';
 import type { BenchCase, BenchPart } from './part.ts';
 import { UsageError } from './program.ts';
 import { newResult, type BenchResult, type CaseResult, type PartResult } from './result.ts';
@@ -35,8 +35,8 @@ export async function runBenchmarks(
   settings: Settings,
   print: (text: string) => void,
 ): Promise<BenchResult> {
-  trackUncountedMemory();
-  const { isQuick } = settings;
+  trackSharedMemories();
+  const { quick: isQuick = false } = settings;
   const chosen = await choose(folder, settings);
   const steps = chosen.flatMap(({ cases }) => cases.map((each) => stepsOf(each, { isQuick })));
   const progress = new Progress(steps.reduce((sum, each) => sum + each, 0));
@@ -60,7 +60,7 @@ export async function runBenchmarks(
   return newResult(isQuick, describeMachine(), parts);
 }
 
-async function choose(folder: string, { parts, filter }: Settings): Promise<ChosenPart[]> {
+async function choose(folder: string, { parts, filter = '' }: Settings): Promise<ChosenPart[]> {
   const loaded: ChosenPart[] = [];
   for (const name of parts) {
     const url = pathToFileURL(join(folder, name + SUFFIX)).href;
@@ -88,37 +88,31 @@ function headingOf(name: string, { title, remarks = [] }: BenchPart, isQuick: bo
   ].join('\n');
 }
 
-/** Next to never: only `step` draws the bar, so its own timer does not wake a process that is being measured. */
-const FRAMES_PER_SECOND = 1e-6;
-
 /** A progress bar on stderr if that is a terminal. */
 class Progress {
   readonly #total: number;
-  readonly #bar: SingleBar | undefined;
-  #isShown = false;
+  readonly #bar = new SingleBar(
+    {
+      stream: process.stderr,
+      format: ' {bar} {value}/{total}  {label}',
+      barsize: 24,
+      clearOnComplete: true,
+      hideCursor: true,
+      // Next to never: only `step` draws the bar, so its own timer does not wake a process that is being measured.
+      fps: 1e-6,
+    },
+    Presets.shades_classic,
+  );
   #done = 0;
 
   constructor(total: number) {
     this.#total = total;
-    if (!process.stderr.isTTY) return;
-    this.#bar = new SingleBar(
-      {
-        stream: process.stderr,
-        format: ' {bar} {value}/{total}  {label}',
-        barsize: 24,
-        clearOnComplete: true,
-        hideCursor: true,
-        fps: FRAMES_PER_SECOND,
-      },
-      Presets.shades_classic,
-    );
   }
 
   /** Shows that one more contestant starts its round. */
   step(label: string): void {
-    if (this.#bar === undefined) return;
-    if (!this.#isShown) this.#bar.start(this.#total, this.#done, { label });
-    this.#isShown = true;
+    if (!process.stderr.isTTY) return;
+    if (!this.#bar.isActive) this.#bar.start(this.#total, this.#done, { label });
     this.#bar.update(this.#done, { label });
     this.#bar.render();
     this.#done++;
@@ -126,7 +120,6 @@ class Progress {
 
   /** Removes the bar, so that a table can be printed; the next step shows it again. */
   clear(): void {
-    if (this.#isShown) this.#bar?.stop();
-    this.#isShown = false;
+    this.#bar.stop();
   }
 }

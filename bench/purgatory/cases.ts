@@ -1,38 +1,45 @@
 /** One operation from watch to completion, many that expire at once, the promise form, and one key with many watchers. */
 import { performance } from 'node:perf_hooks';
 import { DelayedOperationPurgatory } from 'escapement';
-import { atMost, baseline, contest, ours, TIME } from '../lib/part.ts';
-import type { BulkCase, BulkRun, MicroCase, MicroRun, Size } from '../lib/part.ts';
+import { bulk, micro, runOf, type BulkRun } from '../lib/kinds.ts';
+import {
+  atMost,
+  baseline,
+  contest,
+  expectCount,
+  ours,
+  TIME,
+  type BenchCase,
+  type Size,
+} from '../lib/part.ts';
 import { SeededRandom } from '../lib/random.ts';
 import { NaivePurgatory, type NaiveCondition } from './naive-purgatory.ts';
 import { Crowd, KEYS_PER_OPERATION, LONG_MS, Tally, type Purgatory } from './operations.ts';
 import { PURGATORIES, WITHOUT_KAFKA, type PurgatoryKind } from './purgatories.ts';
+import type { CompleteBy } from './workload.ts';
 
 const MOST_NS = 1_500;
 
-type Step = 'checkOldest' | 'forceOldest';
-
 /** @param ringSize - number of pending operations that complete and are replaced; the others stay. */
-function operationCase(name: string, size: Size, step: Step, ringSize: number, note?: string): MicroCase {
-  return {
-    kind: 'micro',
+function operationCase(
+  name: string,
+  size: Size,
+  completeBy: CompleteBy,
+  ringSize: number,
+  note?: string,
+): BenchCase {
+  return micro({
     name: `tryCompleteElseWatch on 3 keys + ${name}`,
     note,
     size,
-    contestants: contest(WITHOUT_KAFKA, (kind) => (count: number): MicroRun => {
+    contestants: contest(WITHOUT_KAFKA, (kind) => (count: number) => {
       const ring = kind.openRing(count, ringSize);
-      return {
-        run: (times) => {
-          ring[step](times);
-        },
-        check: () => ring.check(),
-        close: () => {
-          ring.close();
-        },
-      };
+      return runOf(ring, (times: number) => {
+        ring.replaceOldest(times, completeBy);
+      });
     }),
     targets: [atMost('ours', TIME, MOST_NS)],
-  };
+  });
 }
 
 const A_FEW = 10;
@@ -45,23 +52,11 @@ const COLD_NOTE =
   'The keys, lists and neighbours of every operation have not been used for a hundred thousand operations: they are ' +
   'out of the caches, and in the old generation of the heap.';
 
-export const operationCases: readonly MicroCase[] = [
-  operationCase('checkAndComplete: few waiting', FEW, 'checkOldest', A_FEW),
-  operationCase('forceComplete: few waiting', FEW, 'forceOldest', A_FEW),
-  operationCase(
-    'checkAndComplete: many waiting, a few of them come and go',
-    MANY,
-    'checkOldest',
-    A_FEW,
-    HOT_NOTE,
-  ),
-  operationCase(
-    'checkAndComplete: many waiting, always the oldest goes',
-    MANY,
-    'checkOldest',
-    Infinity,
-    COLD_NOTE,
-  ),
+export const operationCases = [
+  operationCase('checkAndComplete: few waiting', FEW, 'check', A_FEW),
+  operationCase('forceComplete: few waiting', FEW, 'force', A_FEW),
+  operationCase('checkAndComplete: many waiting, a few of them come and go', MANY, 'check', A_FEW, HOT_NOTE),
+  operationCase('checkAndComplete: many waiting, always the oldest goes', MANY, 'check', Infinity, COLD_NOTE),
 ];
 
 /** Nothing is due while operations are being added. */
@@ -75,10 +70,7 @@ const SEED = 7;
 function openExpiry({ newPurgatory, classes }: PurgatoryKind): (size: number) => BulkRun {
   return (size) => {
     const purgatory = newPurgatory();
-    let finish: () => void = () => undefined;
-    const tally = new Tally(size, () => {
-      finish();
-    });
+    const tally = new Tally(size);
     const delayMs = Math.ceil(size / OPERATIONS_PER_MS);
     const random = new SeededRandom(SEED);
     for (let id = 0; id < size; id++) {
@@ -90,26 +82,24 @@ function openExpiry({ newPurgatory, classes }: PurgatoryKind): (size: number) =>
     return {
       run: async () => {
         await new Promise<void>((resolve) => {
-          finish = resolve;
+          tally.onAllDone = resolve;
         });
         return size;
       },
-      check: () =>
-        tally.check() ?? (purgatory.watched === 0 ? undefined : `${purgatory.watched} entries are left`),
+      check: () => tally.check() ?? expectCount(purgatory.watched, 0, 'watch entries'),
       close: () => purgatory.close(),
     };
   };
 }
 
-export const expiryCase: BulkCase = {
-  kind: 'bulk',
+export const expiryCase = bulk({
   name: 'expire: all at once, 3 keys each out of a thousand',
   note:
     'They become due while the program is busy; timed is from there until the last has expired. Ours expires them in ' +
     'order, 10 000 in a turn of the event loop; the host all in one turn.',
   size: { full: 100_000, quick: 10_000, of: 'operations' },
   contestants: contest(WITHOUT_KAFKA, openExpiry),
-};
+});
 
 const WAIT_KEYS = ['topic-0', 'topic-1', 'topic-2'] as const;
 const OTHER_KEY = 'topic-3';
@@ -165,17 +155,15 @@ function openWaits(make: () => WaitingPurgatory, repeat: Repeat): (size: number)
       },
       check: () => {
         if (sum !== size * VALUE) return `the values add up to ${sum}, not to ${size * VALUE}`;
-        const { watched } = purgatory;
-        return watched === 1 ? undefined : `${watched} watch entries, not 1`;
+        return expectCount(purgatory.watched, 1, 'watch entries');
       },
       close: () => purgatory.close(),
     };
   };
 }
 
-function waitCase(name: string, repeat: Repeat): BulkCase {
-  return {
-    kind: 'bulk',
+function waitCase(name: string, repeat: Repeat): BenchCase {
+  return bulk({
     name: `wait on 3 keys: ${name}`,
     size: { full: 200_000, quick: 20_000, of: 'waits' },
     contestants: [
@@ -188,10 +176,10 @@ function waitCase(name: string, repeat: Repeat): BulkCase {
         openWaits(() => new DelayedOperationPurgatory<string>('bench'), repeat),
       ),
     ],
-  };
+  });
 }
 
-export const waitCases: readonly BulkCase[] = [
+export const waitCases = [
   waitCase('the condition holds', atOnce),
   waitCase('the condition is a resolved promise', byPromise),
   waitCase('the condition holds after a check', afterTrigger),
@@ -226,17 +214,13 @@ function openCrowd({ newPurgatory, classes }: PurgatoryKind): (size: number) => 
   };
 }
 
-function crowdedKey(size: number, label: string): BulkCase {
-  return {
-    kind: 'bulk',
+function crowdedKey(size: number, label: string): BenchCase {
+  return bulk({
     name: `one key, ${label} wait for it: a check that completes one of them, per watcher`,
     note: 'A check tries all of them. Its cost is linear if this is the same for ten times as many, apart from caches.',
     size: { full: size, quick: Math.ceil(size / 10), of: 'watchers' },
     contestants: contest(PURGATORIES, openCrowd),
-  };
+  });
 }
 
-export const crowdedKeyCases: readonly BulkCase[] = [
-  crowdedKey(10_000, '10 000'),
-  crowdedKey(100_000, '100 000'),
-];
+export const crowdedKeyCases = [crowdedKey(10_000, '10 000'), crowdedKey(100_000, '100 000')];

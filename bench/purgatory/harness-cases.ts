@@ -1,7 +1,8 @@
 /** Kafka's harness at a hundred thousand requests a second, at the two settings that Kafka has published, and a third. */
-import { aside, atMost, metric, MIB, type Measurement, type ScenarioCase } from '../lib/part.ts';
-import { runHarness, type HarnessKind } from './harness.ts';
-import { HARNESS_KINDS } from './purgatories.ts';
+import { scenario, type Scenario } from '../lib/kinds.ts';
+import { aside, atMost, contest, metric, MIB, type BenchCase, type Measurement } from '../lib/part.ts';
+import { runHarness } from './harness.ts';
+import { PURGATORIES, type PurgatoryKind } from './purgatories.ts';
 import { prepareWorkload, type Workload, type WorkloadOptions } from './workload.ts';
 
 const RATE_PER_S = 100_000;
@@ -37,7 +38,7 @@ const SETTINGS: readonly Setting[] = [
   },
 ];
 
-async function measure(workload: Workload, kind: HarnessKind): Promise<Measurement> {
+async function measure(workload: Workload, kind: PurgatoryKind): Promise<Measurement> {
   const result = await runHarness(workload, kind);
   return {
     values: {
@@ -54,10 +55,9 @@ async function measure(workload: Workload, kind: HarnessKind): Promise<Measureme
   };
 }
 
-function caseOf({ name, note, options }: Setting): ScenarioCase {
+function caseOf({ name, note, options }: Setting): BenchCase {
   let workload: Workload | undefined; // drawn once, for all contestants
-  return {
-    kind: 'scenario',
+  return scenario({
     name,
     note,
     size: { full: 500_000, quick: 20_000, of: 'requests' },
@@ -72,13 +72,13 @@ function caseOf({ name, note, options }: Setting): ScenarioCase {
       aside('expired', '%'),
       aside(OFF_THEORY, 'points'),
     ],
-    contestants: HARNESS_KINDS.map((kind) => ({
-      name: kind.name,
-      role: kind.role,
-      open: (num) => measure((workload ??= prepareWorkload({ ...options, num, ratePerS: RATE_PER_S })), kind),
-    })),
+    contestants: contest<PurgatoryKind, Scenario>(
+      PURGATORIES,
+      (kind) => (num) =>
+        measure((workload ??= prepareWorkload({ ...options, num, ratePerS: RATE_PER_S })), kind),
+    ),
     targets: [atMost('ours', SHORTFALL, 1), atMost('ours', OFF_THEORY, 0.5)],
-  };
+  });
 }
 
-export const harnessCases: readonly ScenarioCase[] = SETTINGS.map(caseOf);
+export const harnessCases = SETTINGS.map(caseOf);

@@ -4,7 +4,8 @@ import { wrap } from '../lib/wrap.ts';
 import type { CollectorTime } from '../lib/collector.ts';
 import { MIB } from '../lib/part.ts';
 import { parseWords, UsageError } from '../lib/program.ts';
-import { percent, type HarnessKind, type HarnessResult } from './harness.ts';
+import { percent, type HarnessResult } from './harness.ts';
+import type { PurgatoryKind } from './purgatories.ts';
 import {
   describeIntervals,
   describeLatencies,
@@ -15,21 +16,17 @@ import {
 
 export interface HarnessSettings {
   readonly workload: WorkloadOptions;
-  readonly purgatory: HarnessKind['id'];
+  readonly purgatory: PurgatoryKind['id'];
   readonly isVerbose: boolean;
 }
 
-interface RawOptions {
-  readonly num: number;
+interface RawOptions extends Pick<WorkloadOptions, 'num' | 'keys' | 'keySpaceSize' | 'completeBy'> {
   readonly rate: number;
   readonly timeout: number;
   readonly pct50: number;
   readonly pct75: number;
-  readonly keys: number;
-  readonly keySpaceSize: number;
+  readonly purgatory: PurgatoryKind['id'];
   readonly verbose: boolean;
-  readonly completeBy: CompleteBy;
-  readonly purgatory: HarnessKind['id'];
 }
 
 const EXPLANATION = `
@@ -71,7 +68,7 @@ export function parseHarnessCommandLine(
     )
     .addOption(
       new Option('--purgatory <name>', 'the purgatory to measure')
-        .choices(['naive', 'kafka', 'ours'] satisfies HarnessKind['id'][])
+        .choices(['naive', 'kafka', 'ours'] satisfies PurgatoryKind['id'][])
         .default('ours'),
     )
     .addHelpText('after', wrap(EXPLANATION))
@@ -79,26 +76,22 @@ export function parseHarnessCommandLine(
   return parseWords(command, words, out) ? toSettings(command.opts<RawOptions>()) : undefined;
 }
 
-function toSettings(raw: RawOptions): HarnessSettings {
-  const { num, rate, timeout, pct50, pct75, keys, keySpaceSize, completeBy, purgatory, verbose } = raw;
+function toSettings({
+  rate,
+  timeout,
+  pct50,
+  pct75,
+  purgatory,
+  verbose,
+  ...rest
+}: RawOptions): HarnessSettings {
+  const { keys, keySpaceSize } = rest;
   if (pct75 <= pct50) throw new UsageError(`--pct75 must be > --pct50. Received ${pct75} and ${pct50}`);
   if (keys > keySpaceSize) {
     throw new UsageError(`--keys must be <= --key-space-size. Received ${keys} and ${keySpaceSize}`);
   }
-  return {
-    workload: {
-      num,
-      ratePerS: rate,
-      timeoutMs: timeout,
-      pct50Ms: pct50,
-      pct75Ms: pct75,
-      keys,
-      keySpaceSize,
-      completeBy,
-    },
-    purgatory,
-    isVerbose: verbose,
-  };
+  const workload = { ...rest, ratePerS: rate, timeoutMs: timeout, pct50Ms: pct50, pct75Ms: pct75 };
+  return { workload, purgatory, isVerbose: verbose };
 }
 
 function positive(text: string): number {

@@ -15,8 +15,9 @@ import { getHeapStatistics } from 'node:v8';
 import TinyQueue from 'tinyqueue';
 import { cpuUsSince } from '../lib/machine.ts';
 import { liveBytes } from '../lib/memory.ts';
-import { NS_PER_MS, US_PER_MS, type Role } from '../lib/part.ts';
-import { Tally, type HarnessRequest, type Purgatory } from './operations.ts';
+import { NS_PER_MS, US_PER_MS } from '../lib/part.ts';
+import { Tally, type HarnessRequest, type OperationClasses, type Purgatory } from './operations.ts';
+import type { PurgatoryKind } from './purgatories.ts';
 import { expiredShareInTheory, RequestStream, toleratedShare, type Workload } from './workload.ts';
 
 /** A request that has not completed this long after its timeout is lost. */
@@ -24,21 +25,6 @@ const GRACE_MS = 5_000;
 /** Interval at which the event loop is sampled. The histogram includes it, so it is subtracted. */
 const LOOP_RESOLUTION_MS = 1;
 const MS_PER_S = 1_000;
-
-export interface HarnessPurgatory extends Omit<Purgatory, 'tryCompleteElseWatch'> {
-  /** Makes a request and watches it. */
-  send(id: number, latencyMs: number, keys: readonly string[]): HarnessRequest;
-}
-
-export interface HarnessKind {
-  /** Name on the command line. */
-  readonly id: 'ours' | 'naive' | 'kafka';
-  readonly name: string;
-  readonly role: Role;
-  /** Whether completed requests have no watch entries. */
-  readonly isExact: boolean;
-  open(timeoutMs: number, tally: Tally): HarnessPurgatory;
-}
 
 export interface HarnessResult {
   /** Time from the start until the last request has completed. */
@@ -66,29 +52,25 @@ export interface HarnessResult {
 /** @param onDone - called when the last request has completed, before memory is measured. */
 export async function runHarness(
   workload: Workload,
-  kind: HarnessKind,
+  kind: PurgatoryKind,
   onDone: () => void = () => undefined,
 ): Promise<HarnessResult> {
-  const { num, timeoutMs } = workload.options;
-  const run = new HarnessRun(workload);
+  const { num, completeBy } = workload.options;
+  const tally = new Tally(num);
   const before = await liveBytes();
-  const purgatory = kind.open(timeoutMs, run.tally);
+  const purgatory = kind.newPurgatory();
+  const run = new HarnessRun(workload, tally, kind.classes.Request, purgatory);
   try {
-    const measured = await run.measure(purgatory);
+    const measured = await run.measure();
     onDone();
     const leftBytes = (await liveBytes()) - before;
-    const expiredShare = run.tally.expired / num;
+    const expiredShare = tally.expired / num;
     const lateShare = run.late / num;
     const expiredInTheory = expiredShareInTheory(workload.options);
     const problem =
-      run.tally.check() ??
-      (kind.isExact ? run.checkEntries(purgatory) : undefined) ??
-      checkShare(
-        expiredShare - lateShare,
-        expiredInTheory,
-        num,
-        workload.options.completeBy === 'check' ? lateShare : 0,
-      );
+      tally.check() ??
+      (kind.isExact ? run.checkEntries() : undefined) ??
+      checkShare(expiredShare - lateShare, expiredInTheory, num, completeBy === 'check' ? lateShare : 0);
     return { ...measured, leftBytes, expiredShare, expiredInTheory, lateShare, problem };
   } finally {
     purgatory.close();
@@ -164,11 +146,12 @@ export class CompletionQueue {
 }
 
 class HarnessRun {
-  readonly tally: Tally;
   readonly #workload: Workload;
+  readonly #tally: Tally;
+  readonly #Request: OperationClasses['Request'];
+  readonly #purgatory: Purgatory;
   readonly #stream: RequestStream;
   readonly #completions = new CompletionQueue();
-  #finish: () => void = () => undefined;
   #timeout: NodeJS.Timeout | undefined;
   #immediate: NodeJS.Immediate | undefined;
   #startMs = 0;
@@ -178,26 +161,26 @@ class HarnessRun {
   #deadSum = 0;
   #inexactTurns = 0;
 
-  constructor(workload: Workload) {
+  constructor(workload: Workload, tally: Tally, Request: OperationClasses['Request'], purgatory: Purgatory) {
     this.#workload = workload;
+    this.#tally = tally;
+    this.#Request = Request;
+    this.#purgatory = purgatory;
     this.#stream = new RequestStream(workload);
-    this.tally = new Tally(workload.options.num, () => {
-      this.#finish();
-    });
   }
 
   get late(): number {
     return this.#completions.late;
   }
 
-  async measure(purgatory: HarnessPurgatory): Promise<Measured> {
+  async measure(): Promise<Measured> {
     const loopDelay = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
     loopDelay.enable();
     const cpuBefore = process.cpuUsage();
     this.#startMs = performance.now();
     await new Promise<void>((resolve) => {
-      this.#finish = resolve;
-      this.#turn(purgatory);
+      this.#tally.onAllDone = resolve;
+      this.#turn();
     });
     const elapsedMs = performance.now() - this.#startMs;
     const cpuMs = cpuUsSince(cpuBefore) / US_PER_MS;
@@ -218,35 +201,39 @@ class HarnessRun {
   }
 
   /** For exact purgatories: at every turn the number of watch entries was that of the pending requests. */
-  checkEntries({ watched }: HarnessPurgatory): string | undefined {
+  checkEntries(): string | undefined {
+    const { watched } = this.#purgatory;
     if (this.#inexactTurns > 0)
       return `${this.#inexactTurns} times there were too many watch entries or too few`;
     return watched === 0 ? undefined : `${watched} watch entries are left`;
   }
 
-  #turn(purgatory: HarnessPurgatory): void {
+  readonly #turn = (): void => {
     const nowMs = performance.now();
-    this.#complete(purgatory, nowMs);
-    this.#send(purgatory, nowMs - this.#startMs);
-    this.#sample(purgatory);
-    this.#scheduleTurn(purgatory);
-  }
+    this.#complete(nowMs);
+    this.#send(nowMs - this.#startMs);
+    this.#sample();
+    this.#scheduleTurn();
+  };
 
-  #complete(purgatory: HarnessPurgatory, nowMs: number): void {
+  #complete(nowMs: number): void {
     if (this.#workload.options.completeBy === 'force') {
       this.#completions.deliver(nowMs, (request) => request.forceComplete());
     } else {
-      this.#completions.deliver(nowMs, (_, key) => purgatory.checkAndComplete(key));
+      this.#completions.deliver(nowMs, (_, key) => this.#purgatory.checkAndComplete(key));
     }
   }
 
-  #send(purgatory: HarnessPurgatory, elapsedMs: number): void {
+  #send(elapsedMs: number): void {
+    const purgatory = this.#purgatory;
+    const Request = this.#Request;
     const stream = this.#stream;
     const { timeoutMs } = this.#workload.options;
     while (stream.arrivesAtMs <= elapsedMs) {
       const keys = stream.takeKeys();
       const { latencyMs } = stream;
-      const request = purgatory.send(stream.taken, latencyMs, keys);
+      const request = new Request(stream.taken, latencyMs, timeoutMs, this.#tally);
+      purgatory.tryCompleteElseWatch(request, keys);
       if (latencyMs < timeoutMs) {
         this.#completions.add(request, keys[0] as string, request.completesAtMs - latencyMs + timeoutMs);
       }
@@ -259,10 +246,10 @@ class HarnessRun {
     return this.#stream.arrivesAtMs === Number.POSITIVE_INFINITY;
   }
 
-  #sample(purgatory: HarnessPurgatory): void {
+  #sample(): void {
     if (!this.#isAllSent) {
-      const waiting = this.#stream.taken - this.tally.completed;
-      const dead = purgatory.watched - waiting * this.#workload.options.keys;
+      const waiting = this.#stream.taken - this.#tally.completed;
+      const dead = this.#purgatory.watched - waiting * this.#workload.options.keys;
       if (dead !== 0) this.#inexactTurns++;
       this.#deadSum += dead;
       this.#turns++;
@@ -270,17 +257,17 @@ class HarnessRun {
     this.#peakHeapBytes = Math.max(this.#peakHeapBytes, getHeapStatistics().used_heap_size);
   }
 
-  #scheduleTurn(purgatory: HarnessPurgatory): void {
+  #scheduleTurn(): void {
     const nextAtMs = Math.min(this.#startMs + this.#stream.arrivesAtMs, this.#completions.nextAtMs);
     const waitMs = nextAtMs - performance.now();
     if (waitMs === Number.POSITIVE_INFINITY) this.#giveUpLater();
-    else if (waitMs <= 0) this.#immediate = setImmediate(() => { this.#turn(purgatory); }); // prettier-ignore
-    else this.#timeout = setTimeout(() => { this.#turn(purgatory); }, Math.ceil(waitMs)); // prettier-ignore
+    else if (waitMs <= 0) this.#immediate = setImmediate(this.#turn);
+    else this.#timeout = setTimeout(this.#turn, Math.ceil(waitMs));
   }
 
   /** All requests are sent and no completion is due: the rest expires. */
   #giveUpLater(): void {
-    this.#timeout = setTimeout(this.#finish, this.#workload.options.timeoutMs + GRACE_MS);
+    this.#timeout = setTimeout(this.#tally.onAllDone, this.#workload.options.timeoutMs + GRACE_MS);
   }
 
   #stop(): void {

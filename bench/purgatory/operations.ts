@@ -4,7 +4,9 @@
  * Loaded once for each purgatory (see `instanceFor`), so that operations and loops are compiled for one base class.
  */
 import { performance } from 'node:perf_hooks';
-import type { Checked } from '../lib/part.ts';
+import type { Checked } from '../lib/kinds.ts';
+import { expectCount } from '../lib/part.ts';
+import type { CompleteBy } from './workload.ts';
 
 /** Nothing expires before this time. */
 export const LONG_MS = 30_000;
@@ -46,8 +48,7 @@ export class Counts {
     if (this.expired > 0) return `${this.expired} operations expired`;
     if (this.completed !== this.requested) return `${this.completed} completed, not ${this.requested}`;
     if (this.returned !== this.requested) return `completed ${this.requested}, returned ${this.returned}`;
-    const expected = size * KEYS_PER_OPERATION;
-    return watched === expected ? undefined : `${watched} watch entries, not ${expected}`;
+    return expectCount(watched, size * KEYS_PER_OPERATION, 'watch entries');
   }
 }
 
@@ -75,14 +76,13 @@ export class Crowd {
 /** Counts completions: every request must complete once, some of them by their timeout. */
 export class Tally {
   readonly #completions: Uint8Array;
-  readonly #onAllDone: () => void;
   #completed = 0;
   #expired = 0;
+  /** Called when the last request completes. */
+  onAllDone: () => void = () => undefined;
 
-  /** @param onAllDone - called when the last of `size` requests completes. */
-  constructor(size: number, onAllDone: () => void) {
+  constructor(size: number) {
     this.#completions = new Uint8Array(size);
-    this.#onAllDone = onAllDone;
   }
 
   get completed(): number {
@@ -95,7 +95,7 @@ export class Tally {
 
   complete(id: number): void {
     this.#completions[id] = (this.#completions[id] ?? 0) + 1;
-    if (++this.#completed === this.#completions.length) this.#onAllDone();
+    if (++this.#completed === this.#completions.length) this.onAllDone();
   }
 
   expire(): void {
@@ -251,36 +251,23 @@ export class WaitingOperations implements Checked {
     }
   }
 
-  /** Completes the oldest by a check of its first key and watches a new one under the same keys, `count` times. */
-  checkOldest(count: number): void {
+  /** Completes the oldest, by a check of its first key or by force, and watches a new one under its keys, `count` times. */
+  replaceOldest(count: number, completeBy: CompleteBy): void {
     const purgatory = this.#purgatory;
     const Flag = this.#Flag;
     const ring = this.#ring;
     const counts = this.#counts;
+    const isForced = completeBy === 'force';
     let place = this.#oldest;
     for (let done = 0; done < count; done++) {
       const keys = this.#keys[place] as readonly string[];
-      (ring[place] as FlagOperation).holds = true;
-      counts.returned += purgatory.checkAndComplete(keys[0] as string);
-      const operation = new Flag(counts);
-      ring[place] = operation;
-      purgatory.tryCompleteElseWatch(operation, keys);
-      place = place + 1 === ring.length ? 0 : place + 1;
-    }
-    this.#oldest = place;
-    counts.requested += count;
-  }
-
-  /** The same with `forceComplete`. */
-  forceOldest(count: number): void {
-    const purgatory = this.#purgatory;
-    const Flag = this.#Flag;
-    const ring = this.#ring;
-    const counts = this.#counts;
-    let place = this.#oldest;
-    for (let done = 0; done < count; done++) {
-      const keys = this.#keys[place] as readonly string[];
-      if ((ring[place] as FlagOperation).forceComplete()) counts.returned++;
+      const oldest = ring[place] as FlagOperation;
+      if (isForced) {
+        if (oldest.forceComplete()) counts.returned++;
+      } else {
+        oldest.holds = true;
+        counts.returned += purgatory.checkAndComplete(keys[0] as string);
+      }
       const operation = new Flag(counts);
       ring[place] = operation;
       purgatory.tryCompleteElseWatch(operation, keys);

@@ -2,9 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { latencyValues, P50, P99 } from '../lib/latencies.ts';
+import { bulk, scenario, type BulkRun, type Scenario } from '../lib/kinds.ts';
 import { atLeast, contest, isCannot, metric, TIME, US_PER_MS } from '../lib/part.ts';
-import type { BulkCase, BulkRun, Cannot, Contestant, Measurement } from '../lib/part.ts';
-import type { MetricDefinition, OpenScenario, ScenarioCase } from '../lib/part.ts';
+import type { BenchCase, Cannot, Contestant, Measurement, MetricDefinition } from '../lib/part.ts';
 import type { Target } from '../lib/result.ts';
 import { asynq } from './asynq.ts';
 import {
@@ -65,7 +65,7 @@ function rateCase(
   { prepare, run }: RatePlay,
   targets: readonly Target[],
   cannotPlay?: (contestant: RedisContestant) => Cannot | undefined,
-): BulkCase {
+): BenchCase {
   const openWith =
     (open: OpenOn) =>
     async (size: number): Promise<BulkRun> => {
@@ -90,20 +90,19 @@ function rateCase(
         },
       };
     };
-  return {
-    kind: 'bulk',
+  return bulk({
     name,
     size: { full: 20_000, quick: 300, of: 'tasks' },
     details: [REDIS_CPU],
     contestants: play(openWith, cannotPlay),
     targets,
-  };
+  });
 }
 
 const TIMES_BULLMQ = atLeast(OURS, TIME, FASTER_THAN_BULLMQ, bullmq.name);
 const TIMES_ASYNQ = isCannot(asynq.open) ? [] : [atLeast(OURS, TIME, 1, asynq.name)];
 
-export const rateCases: readonly BulkCase[] = [
+export const rateCases = [
   rateCase('enqueued one by one, by 100 callers', { run: enqueueAll }, [TIMES_BULLMQ]),
   rateCase(
     'enqueued a thousand a call',
@@ -133,8 +132,7 @@ async function measureLatencies(open: OpenOn, size: number): Promise<Measurement
   });
 }
 
-export const latencyCase: ScenarioCase = {
-  kind: 'scenario',
+export const latencyCase = scenario({
   name: 'a thousand tasks a second: from the call that enqueues to the handler',
   note:
     'Enqueued at a fixed rate, without waiting for earlier tasks: about one at a time, because the host’s timers have a ' +
@@ -143,7 +141,7 @@ export const latencyCase: ScenarioCase = {
   metrics: [metric(P50, 'µs'), metric(P99, 'µs')],
   contestants: play((open) => (size) => measureLatencies(open, size)),
   targets: [atLeast(OURS, P50, 1), atLeast(OURS, P99, 1)],
-};
+});
 
 const SENT = metric('commands sent');
 const EXECUTED = metric('commands executed');
@@ -221,9 +219,8 @@ function costCase(
   metrics: readonly MetricDefinition[],
   full: number,
   cannotPlay?: (contestant: RedisContestant) => Cannot | undefined,
-): ScenarioCase {
-  return {
-    kind: 'scenario',
+): BenchCase {
+  return scenario({
     name: `what a task costs Redis: ${name}`,
     note:
       'For one task, from enqueued to done. Commands executed: those that scripts call included. Bytes: both ways. ' +
@@ -231,18 +228,18 @@ function costCase(
     rounds: 3,
     size: { full, quick: 200, of: 'tasks' },
     metrics,
-    contestants: play<OpenScenario>((open) => (size) => costsOf(open, costPlay, size), cannotPlay),
+    contestants: play<Scenario>((open) => (size) => costsOf(open, costPlay, size), cannotPlay),
     targets: [bullmq, beeQueue].flatMap((other) =>
       [SENT, BYTES].map((each) => atLeast(OURS, each.name, BELOW, other.name)),
     ),
-  };
+  });
 }
 
 const POLLS = {
   cannot: 'it polls an empty queue about once a second, and takes all tasks that have come: as above.',
 };
 
-export const costCases: readonly ScenarioCase[] = [
+export const costCases = [
   costCase('all waiting, then processed', waitingThenProcessed, [SENT, EXECUTED, BYTES, MEMORY], 10_000),
   costCase(
     'a thousand a second, processed as they come',
@@ -276,11 +273,10 @@ async function idle(open: OpenOn, ms: number): Promise<Measurement> {
   });
 }
 
-export const idleCase: ScenarioCase = {
-  kind: 'scenario',
+export const idleCase = scenario({
   name: 'a worker that has nothing to do',
   rounds: 1,
   size: { full: 20_000, quick: 200, of: 'ms' },
   metrics: [metric(COMMANDS, '/s'), metric(IDLE_BYTES, '/s')],
   contestants: play((open) => (ms) => idle(open, ms)),
-};
+});

@@ -54,87 +54,82 @@ export interface TaskQueue {
   add(payload: Payload): Promise<unknown>;
   addMany(payloads: readonly Payload[]): Promise<unknown>;
   /** @param onDone - called when the queue has recorded that a task is done. */
-  work(concurrency: number, handle: Handle, onDone?: Handle): Promise<unknown>;
+  work(concurrency: number, handle?: Handle, onDone?: Handle): Promise<unknown>;
   close(): Promise<unknown>;
+}
+
+export interface CountedQueue extends TaskQueue {
+  /** Tasks that are not done. */
+  left(): Promise<number>;
 }
 
 const MS_PER_SECOND = 1_000;
 
 export function inProcess(open: (redis: RedisAddress) => Promise<TaskQueue> | TaskQueue): OpenOn {
-  return async (redis) => new InProcess(await open(redis));
+  return async (redis) => contestantOf(await open(redis));
 }
 
-class InProcess implements OpenContestant {
-  readonly #queue: TaskQueue;
-  readonly #enqueuedAtMs: number[] = [];
+function contestantOf(queue: TaskQueue): OpenContestant {
+  const enqueuedAtMs: number[] = [];
   /** -1 before the task was handled. */
-  readonly #latenciesMs: number[] = [];
-  #handled = 0;
-  #expected = Number.POSITIVE_INFINITY;
-  #onExpected: () => void = () => undefined;
-  #problem: string | undefined;
+  const latenciesMs: number[] = [];
+  let handledCount = 0;
+  let expected = Number.POSITIVE_INFINITY;
+  let onExpected: () => void = () => undefined;
+  let problem: string | undefined;
 
-  constructor(queue: TaskQueue) {
-    this.#queue = queue;
-  }
-
-  async enqueue(count: number, callers: number): Promise<void> {
-    const last = this.#enqueuedAtMs.length + count;
-    const caller = async (): Promise<void> => {
-      while (this.#enqueuedAtMs.length < last) await this.#queue.add(this.#next());
-    };
-    await Promise.all(Array.from({ length: callers }, caller));
-  }
-
-  async enqueueBulk(count: number, batch: number): Promise<void> {
-    for (let left = count; left > 0; left -= batch) {
-      await this.#queue.addMany(Array.from({ length: Math.min(batch, left) }, () => this.#next()));
-    }
-  }
-
-  async start(concurrency: number): Promise<void> {
-    await this.#queue.work(concurrency, (payload) => {
-      this.#handle(payload.number - FIRST);
-    });
-  }
-
-  async handled(count: number): Promise<void> {
-    if (this.#handled >= count) return;
-    await new Promise<void>((resolve) => {
-      this.#expected = count;
-      this.#onExpected = resolve;
-    });
-  }
-
-  async latenciesMs(count: number, perSecond: number): Promise<Float64Array> {
-    const adding: Promise<unknown>[] = [];
-    await pace(count, perSecond / MS_PER_SECOND, () => {
-      adding.push(this.#queue.add(this.#next()));
-    });
-    await Promise.all(adding);
-    await this.handled(count);
-    return Float64Array.from(this.#latenciesMs);
-  }
-
-  problem(): string | undefined {
-    return this.#problem;
-  }
-
-  async close(): Promise<void> {
-    await this.#queue.close();
-  }
-
-  #next(): Payload {
-    const number = this.#enqueuedAtMs.length;
-    this.#enqueuedAtMs.push(performance.now());
-    this.#latenciesMs.push(-1);
+  const next = (): Payload => {
+    const number = enqueuedAtMs.length;
+    enqueuedAtMs.push(performance.now());
+    latenciesMs.push(-1);
     return payloadOf(number);
-  }
+  };
 
-  #handle(number: number): void {
-    const atMs = this.#enqueuedAtMs[number] ?? Number.NaN;
-    if (this.#latenciesMs[number] !== -1) this.#problem ??= `task ${number} is unknown or was handled twice`;
-    this.#latenciesMs[number] = performance.now() - atMs;
-    if (++this.#handled === this.#expected) this.#onExpected();
-  }
+  const handle = (payload: Payload): void => {
+    const number = payload.number - FIRST;
+    const atMs = enqueuedAtMs[number] ?? Number.NaN;
+    if (latenciesMs[number] !== -1) problem ??= `task ${number} is unknown or was handled twice`;
+    latenciesMs[number] = performance.now() - atMs;
+    if (++handledCount === expected) onExpected();
+  };
+
+  const handled = async (count: number): Promise<void> => {
+    if (handledCount >= count) return;
+    await new Promise<void>((resolve) => {
+      expected = count;
+      onExpected = resolve;
+    });
+  };
+
+  return {
+    enqueue: async (count, callers) => {
+      const last = enqueuedAtMs.length + count;
+      const call = async (): Promise<void> => {
+        while (enqueuedAtMs.length < last) await queue.add(next());
+      };
+      await Promise.all(Array.from({ length: callers }, call));
+    },
+    enqueueBulk: async (count, batch) => {
+      for (let left = count; left > 0; left -= batch) {
+        await queue.addMany(Array.from({ length: Math.min(batch, left) }, next));
+      }
+    },
+    start: async (concurrency) => {
+      await queue.work(concurrency, handle);
+    },
+    handled,
+    latenciesMs: async (count, perSecond) => {
+      const adding: Promise<unknown>[] = [];
+      await pace(count, perSecond / MS_PER_SECOND, () => {
+        adding.push(queue.add(next()));
+      });
+      await Promise.all(adding);
+      await handled(count);
+      return Float64Array.from(latenciesMs);
+    },
+    problem: () => problem,
+    close: async () => {
+      await queue.close();
+    },
+  };
 }

@@ -1,25 +1,19 @@
 /** BullMQ, bee-queue, asynq and ours. */
 import BeeQueue from 'bee-queue';
 import { Queue, Worker } from 'bullmq';
-import { Client, Server, Task } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { baseline, ours, rival } from '../lib/part.ts';
 import { asynq } from './asynq.ts';
-import {
-  inProcess,
-  type Payload,
-  type RedisAddress,
-  type RedisContestant,
-  type TaskQueue,
-} from './contestant.ts';
+import { OurTasks, taskQueue } from '../tasks/our-tasks.ts';
+import { inProcess, type CountedQueue, type Payload, type RedisAddress } from './contestant.ts';
+import type { RedisContestant } from './contestant.ts';
 
 const QUEUE = 'default';
 const TYPE = 'work';
 /** Ended jobs are not kept; an option of the worker, so that not every job carries it. */
 const KEEP_NONE = { count: 0 };
 
-/** @returns a queue that also counts its jobs, in whatever state. */
-export function openBullmq(connection: RedisAddress): TaskQueue & { left(): Promise<number> } {
+export function openBullmq(connection: RedisAddress): CountedQueue {
   const queue = new Queue<Payload>(QUEUE, { connection, skipMetasUpdate: true });
   let worker: Worker<Payload> | undefined;
   return {
@@ -27,7 +21,7 @@ export function openBullmq(connection: RedisAddress): TaskQueue & { left(): Prom
     addMany: (payloads) => queue.addBulk(payloads.map((data) => ({ name: TYPE, data }))),
     work: async (concurrency, handle, onDone) => {
       const process = ({ data }: { readonly data: Payload }): Promise<void> => {
-        handle(data);
+        handle?.(data);
         return Promise.resolve();
       };
       const options = { connection, concurrency, removeOnComplete: KEEP_NONE, removeOnFail: KEEP_NONE };
@@ -84,7 +78,7 @@ export const beeQueue: RedisContestant = rival(
         await worker.ready();
         await worker.checkStalledJobs(STALL_CHECK_MS);
         worker.process(concurrency, ({ data }) => {
-          handle(data);
+          handle?.(data);
           return Promise.resolve();
         });
       },
@@ -102,29 +96,7 @@ export const OURS = 'escapement';
 
 const ourTasks: RedisContestant = ours(
   OURS,
-  inProcess(({ host, port }) => {
-    const broker = new RedisBroker({ url: `redis://${host}:${port}` });
-    const client = new Client({ broker });
-    let server: Server | undefined;
-    return {
-      add: (payload) => client.enqueue(new Task(TYPE, payload)),
-      addMany: async (payloads) => {
-        const outcomes = await client.enqueueMany(payloads.map((payload) => new Task(TYPE, payload)));
-        const rejected = outcomes.find(({ status }) => status === 'rejected');
-        if (rejected !== undefined) throw new Error('a task was rejected', { cause: rejected });
-      },
-      work: async (concurrency, handle) => {
-        server = new Server({ broker, concurrency });
-        await server.start((task) => {
-          handle(task.json<Payload>());
-        });
-      },
-      close: async () => {
-        await server?.shutdown();
-        await broker.close();
-      },
-    };
-  }),
+  inProcess(({ host, port }) => taskQueue(new OurTasks(new RedisBroker({ url: `redis://${host}:${port}` })))),
   'RedisBroker; Client.enqueue, Client.enqueueMany; one Server.',
 );
 

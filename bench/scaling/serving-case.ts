@@ -2,7 +2,8 @@
 import { Client, EmbeddedBroker, MAINTENANCE_JOBS, Server, Task } from 'escapement/tasks';
 import type { Broker, LeasedTask } from 'escapement/tasks';
 import { ManualClock } from 'escapement/testing';
-import { metric, rival, type Measurement, type ScenarioCase } from '../lib/part.ts';
+import { scenario } from '../lib/kinds.ts';
+import { metric, rival, type Measurement } from '../lib/part.ts';
 
 export interface RemoteBroker {
   readonly broker: Broker;
@@ -137,8 +138,7 @@ async function simulate(parts: number, count: number): Promise<Measurement> {
   };
 }
 
-export const servingCase: ScenarioCase = {
-  kind: 'scenario',
+export const servingCase = scenario({
   name: 'how often a server asks for tasks that serves all parts of a queue',
   note:
     'Calls of dequeue; each is for one queue. Concurrency 100, a handler takes 10 ms, a round trip half a millisecond; ' +
@@ -150,4 +150,4 @@ export const servingCase: ScenarioCase = {
   contestants: PARTS.map((parts) =>
     rival(parts === 1 ? '1 queue' : `${parts} parts`, (count) => simulate(parts, count)),
   ),
-};
+});

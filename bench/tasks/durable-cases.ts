@@ -2,13 +2,15 @@
 import { readdir, stat } from 'node:fs/promises';
 import { performance } from 'node:perf_hooks';
 import { Task } from 'escapement/tasks';
-import { withFolder } from '../diskqueue/messages.ts';
+import { withFolder } from '../lib/folder.ts';
+import { scenario, type Scenario } from '../lib/kinds.ts';
 import { WARM_UP_SHARE } from '../lib/latencies.ts';
-import { cpuUsSince } from '../lib/machine.ts';
-import { runChild } from '../lib/memory.ts';
-import { aside, baseline, contest, metric, ours, TIME, US_PER_MS } from '../lib/part.ts';
-import type { Measurement, OpenScenario, ScenarioCase } from '../lib/part.ts';
+import { spentBy } from '../lib/machine.ts';
+import { inChild } from '../lib/memory.ts';
+import { aside, baseline, contest, expectCount, metric, ours, TIME, US_PER_MS } from '../lib/part.ts';
+import type { BenchCase, Measurement, Size } from '../lib/part.ts';
 import { payloadOf, type Payload } from '../redis/contestant.ts';
+import type { fill, open as openInChild } from './child.ts';
 import { CONCURRENCY, DURABLE, type DurableQueue, type OpenDurable } from './durable-queues.ts';
 import { OurTasks } from './our-tasks.ts';
 
@@ -64,34 +66,24 @@ async function callBy(
   size: number,
 ): Promise<Measurement> {
   const calls = new Callers((payload) => queue.add(payload));
-  if (waits) await queue.serve(CONCURRENCY, calls.onDone);
+  if (waits) await queue.work(CONCURRENCY, undefined, calls.onDone);
   const warmUp = Math.ceil(size * WARM_UP_SHARE);
   await calls.run(warmUp, callers, waits);
-  const before = process.cpuUsage();
-  const startMs = performance.now();
-  await calls.run(size, callers, waits);
-  const elapsedMs = performance.now() - startMs;
-  const values = { [TIME]: (elapsedMs * US_PER_MS) / size, [CPU]: cpuUsSince(before) / size };
-  const left = await queue.left();
-  const expected = waits ? 0 : warmUp + size;
-  const wrong = left === expected ? undefined : `${left} tasks are left, not ${expected}`;
-  return { values, problem: calls.problem ?? wrong };
+  const { elapsedMs, cpuUs } = await spentBy(() => calls.run(size, callers, waits));
+  const wrong = expectCount(await queue.left(), waits ? 0 : warmUp + size, 'tasks are left');
+  return {
+    values: { [TIME]: (elapsedMs * US_PER_MS) / size, [CPU]: cpuUs / size },
+    problem: calls.problem ?? wrong,
+  };
 }
 
-function callersCase(
-  name: string,
-  callers: number,
-  waits: boolean,
-  size: ScenarioCase['size'],
-  note: string,
-): ScenarioCase {
-  return {
-    kind: 'scenario',
+function callersCase(name: string, callers: number, waits: boolean, size: Size, note: string): BenchCase {
+  return scenario({
     name,
     note,
     size,
     metrics: [metric(TIME, US_A_TASK), metric(CPU, US_A_TASK)],
-    contestants: contest<OpenDurable, OpenScenario>(
+    contestants: contest<OpenDurable, Scenario>(
       DURABLE,
       (open) => (tasks) =>
         withFolder(async (folder) => {
@@ -103,10 +95,10 @@ function callersCase(
           }
         }),
     ),
-  };
+  });
 }
 
-export const durableCases: readonly ScenarioCase[] = [
+export const durableCases = [
   callersCase(
     'on a disk, 100 callers: from enqueued to done',
     CALLERS,
@@ -126,15 +118,14 @@ export const durableCases: readonly ScenarioCase[] = [
 const OPEN = 'open';
 const MEMORY = 'memory';
 const DISK = 'disk';
-const CHILD = new URL('durable-child.ts', import.meta.url);
+const CHILD = new URL('child.ts', import.meta.url);
 
 async function bytesIn(folder: string): Promise<number> {
   const sizes = (await readdir(folder)).map(async (name) => (await stat(`${folder}/${name}`)).size);
   return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
 }
 
-export const openCase: ScenarioCase = {
-  kind: 'scenario',
+export const openCase = scenario({
   name: 'on a disk: open a folder with a million waiting tasks',
   note:
     'In a process of its own that does nothing else. Memory: live bytes after a forced collection, the payload of 64 bytes ' +
@@ -143,19 +134,19 @@ export const openCase: ScenarioCase = {
   rounds: 3,
   metrics: [metric(OPEN, 'ms'), metric(MEMORY, 'bytes/task'), metric(DISK, 'bytes/task')],
   contestants: [
-    ours<OpenScenario>('ours', (size) =>
+    ours<Scenario>('ours', (size) =>
       withFolder(async (folder) => {
-        await runChild(CHILD, 'fill', folder, String(size));
+        await inChild<typeof fill>(CHILD, 'fill', folder, size);
         const disk = await bytesIn(folder);
-        const { openMs = Number.NaN, bytes = Number.NaN, waiting } = await runChild(CHILD, 'open', folder);
+        const { openMs, bytes, waiting } = await inChild<typeof openInChild>(CHILD, 'open', folder);
         return {
           values: { [OPEN]: openMs, [MEMORY]: bytes / size, [DISK]: disk / size },
-          problem: waiting === size ? undefined : `${String(waiting)} tasks wait, not ${size}`,
+          problem: expectCount(waiting, size, 'tasks wait'),
         };
       }),
     ),
   ],
-};
+});
 
 /** Runs something. @returns the longest time between two turns of the event loop meanwhile, in milliseconds. */
 async function longestStallMs(action: () => Promise<unknown>): Promise<number> {
@@ -212,18 +203,16 @@ async function stalls(
   const scheduled = Math.ceil(size * SCHEDULED_SHARE);
   await schedule(tasks, scheduled);
   const calls = new Callers((payload) => tasks.client.enqueue(new Task('work', payload)));
-  tasks.onDone((task) => {
+  await tasks.start(CONCURRENCY, undefined, (task) => {
     calls.onDone(task.json<Payload>());
   });
-  await tasks.start(() => undefined);
   await calls.run(Math.ceil(size * WARM_UP_SHARE), CALLERS, true);
   const startMs = performance.now();
   const stallMs = await longestStallMs(() => calls.run(size, CALLERS, true));
   const elapsedMs = performance.now() - startMs;
   const numbers = (await segmentsIn(folder)).map((name) => Number(name.split('.')[1]));
   const removed = Math.max(...numbers) - numbers.length;
-  const kept = await tasks.count('scheduled');
-  const wrong = kept === scheduled ? undefined : `${kept} tasks are scheduled, not ${scheduled}`;
+  const wrong = expectCount(await tasks.count('scheduled'), scheduled, 'tasks are scheduled');
   return {
     values: { [STALL]: stallMs, [TIME]: (elapsedMs * US_PER_MS) / size, [REMOVED]: removed },
     problem:
@@ -231,14 +220,14 @@ async function stalls(
   };
 }
 
-function stallsOf(isCompacted: boolean): OpenScenario {
+function stallsOf(isCompacted: boolean): Scenario {
   return (size) =>
     withFolder(async (folder) => {
       const maxBytesPerFile = isCompacted
         ? Math.max(size * FILE_BYTES_A_TASK, LEAST_FILE_BYTES)
         : ONE_FILE_BYTES;
       const options = { dataPath: folder, durability: 'interval', maxBytesPerFile } as const;
-      const tasks = await OurTasks.open(CONCURRENCY, options);
+      const tasks = await OurTasks.open(options);
       try {
         return await stalls(tasks, folder, size, isCompacted);
       } finally {
@@ -247,8 +236,7 @@ function stallsOf(isCompacted: boolean): OpenScenario {
     });
 }
 
-export const compactionCase: ScenarioCase = {
-  kind: 'scenario',
+export const compactionCase = scenario({
   name: 'on a disk: stalls by compaction, 100 callers',
   note:
     'A stall is the longest time between two turns of the event loop, measured by a chain of setImmediate, pauses of the ' +
@@ -259,4 +247,4 @@ export const compactionCase: ScenarioCase = {
     baseline('one large file', stallsOf(false), 'which is never compacted.'),
     ours('ours', stallsOf(true)),
   ],
-};
+});

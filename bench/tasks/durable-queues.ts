@@ -1,26 +1,20 @@
 /** Queues that keep tasks on a disk: our broker, BullMQ on a Redis of its own, a table of SQLite; and two raw appends a task. */
 import { stat } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } from '@photostructure/sqlite';
-import { Task, type EmbeddedBrokerOptions } from 'escapement/tasks';
+import { DatabaseSync } from '@photostructure/sqlite';
+import type { EmbeddedBrokerOptions } from 'escapement/tasks';
 import { RedisProcess } from '../../test/redis/redis-process.ts';
 import { MESSAGE_BYTES, newMessage } from '../diskqueue/messages.ts';
 import { FILE, openRaw } from '../diskqueue/stores.ts';
 import { baseline, ours, rival, type Cannot, type Contestant } from '../lib/part.ts';
 import { missing } from '../redis/bench-redis.ts';
 import { openBullmq } from '../redis/contestants.ts';
-import type { Payload, TaskQueue } from '../redis/contestant.ts';
-import { OurTasks } from './our-tasks.ts';
+import type { CountedQueue, Payload } from '../redis/contestant.ts';
+import { OurTasks, taskQueue } from './our-tasks.ts';
 
 type Listener = (payload: Payload) => void;
 
-/** Its handler does nothing. */
-export interface DurableQueue extends Pick<TaskQueue, 'add' | 'close'> {
-  /** Starts to process tasks. @param onDone - called when the queue has recorded that a task is done. */
-  serve(concurrency: number, onDone: Listener): Promise<unknown>;
-  /** Tasks that are not done. */
-  left(): Promise<number>;
-}
+export type DurableQueue = Omit<CountedQueue, 'addMany'>;
 
 /** Opens a queue whose files are in a folder. */
 export type OpenDurable = (folder: string) => Promise<DurableQueue>;
@@ -28,8 +22,6 @@ export type OpenDurable = (folder: string) => Promise<DurableQueue>;
 export const CONCURRENCY = 100;
 /** Of a claim. */
 const LEASE_MS = 30_000;
-
-const nothing = (): void => undefined;
 
 /** Two appends a task: that it was enqueued, and that it is done. All pending ones are one write and one sync. */
 const openAppends: OpenDurable = async (folder) => {
@@ -45,7 +37,7 @@ const openAppends: OpenDurable = async (folder) => {
       done++;
       onDone(payload);
     },
-    serve: (_concurrency, listener) => {
+    work: (_concurrency, _handle, listener) => {
       onDone = listener;
       return Promise.resolve();
     },
@@ -56,20 +48,8 @@ const openAppends: OpenDurable = async (folder) => {
 
 const openOurs =
   (options: EmbeddedBrokerOptions, isInFolder = true): OpenDurable =>
-  async (folder) => {
-    const tasks = await OurTasks.open(CONCURRENCY, isInFolder ? { dataPath: folder, ...options } : options);
-    return {
-      add: (payload) => tasks.client.enqueue(new Task('work', payload)),
-      serve: (_concurrency, onDone) => {
-        tasks.onDone((task) => {
-          onDone(task.json<Payload>());
-        });
-        return tasks.start(nothing);
-      },
-      left: () => tasks.count('pending', 'active', 'retry', 'archived'),
-      close: () => tasks.close(),
-    };
-  };
+  async (folder) =>
+    taskQueue(await OurTasks.open(isInFolder ? { dataPath: folder, ...options } : options));
 
 /** A server of its own for each round: what is timed begins when it answers. */
 const openOnRedis =
@@ -79,9 +59,7 @@ const openOnRedis =
     const server = await RedisProcess.start({ args });
     const queue = openBullmq({ host: '127.0.0.1', port: server.port });
     return {
-      add: (payload) => queue.add(payload),
-      serve: (concurrency, onDone) => queue.work(concurrency, nothing, onDone),
-      left: () => queue.left(),
+      ...queue,
       close: async () => {
         await queue.close();
         await server.stop();
@@ -103,80 +81,68 @@ interface Enqueued {
  * A table, and a claim with a lease. Everything that is pending in a turn is one transaction, and so one sync: what was enqueued is
  * inserted, what was processed is deleted, and what waits is claimed.
  */
-class SqliteQueue implements DurableQueue {
-  readonly #db: DatabaseSyncInstance;
-  readonly #insert: StatementSyncInstance;
-  readonly #claim: StatementSyncInstance;
-  readonly #delete: StatementSyncInstance;
-  #enqueued: Enqueued[] = [];
-  #processed: Row[] = [];
-  #free = 0;
-  #onDone: Listener = nothing;
-  #running: Promise<void> | undefined;
+const openSqlite: OpenDurable = (folder) => {
+  const db = new DatabaseSync(`${folder}/tasks.db`);
+  db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
+  db.exec(
+    'CREATE TABLE task (id INTEGER PRIMARY KEY, payload TEXT NOT NULL, lease_ends_ms INTEGER NOT NULL)',
+  );
+  const insertion = db.prepare('INSERT INTO task (payload, lease_ends_ms) VALUES (?, 0)');
+  const claim = db.prepare(
+    'UPDATE task SET lease_ends_ms = ? WHERE id IN (SELECT id FROM task WHERE lease_ends_ms < ? ORDER BY id LIMIT ?) ' +
+      'RETURNING id, payload',
+  );
+  const deletion = db.prepare('DELETE FROM task WHERE id = ?');
+  let enqueued: Enqueued[] = [];
+  let processed: Row[] = [];
+  let free = 0;
+  let onDone: Listener | undefined;
+  let running: Promise<void> | undefined;
 
-  constructor(db: DatabaseSyncInstance) {
-    this.#db = db;
-    db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
-    db.exec(
-      'CREATE TABLE task (id INTEGER PRIMARY KEY, payload TEXT NOT NULL, lease_ends_ms INTEGER NOT NULL)',
-    );
-    this.#insert = db.prepare('INSERT INTO task (payload, lease_ends_ms) VALUES (?, 0)');
-    this.#claim = db.prepare(
-      'UPDATE task SET lease_ends_ms = ? WHERE id IN (SELECT id FROM task WHERE lease_ends_ms < ? ORDER BY id LIMIT ?) ' +
-        'RETURNING id, payload',
-    );
-    this.#delete = db.prepare('DELETE FROM task WHERE id = ?');
-  }
+  const commit = (added: readonly Enqueued[], done: readonly Row[]): Row[] => {
+    const nowMs = Date.now();
+    db.exec('BEGIN');
+    for (const { payload } of added) insertion.run(JSON.stringify(payload));
+    for (const { id } of done) deletion.run(id);
+    const claimed: unknown[] = free === 0 ? [] : claim.all(nowMs + LEASE_MS, nowMs, free);
+    db.exec('COMMIT');
+    return claimed as Row[];
+  };
 
-  add(payload: Payload): Promise<void> {
-    return new Promise((resolve) => {
-      this.#enqueued.push({ payload, resolve });
-      this.#running ??= this.#run();
-    });
-  }
-
-  serve(concurrency: number, onDone: Listener): Promise<void> {
-    this.#free = concurrency;
-    this.#onDone = onDone;
-    return Promise.resolve();
-  }
-
-  left(): Promise<number> {
-    const { count } = this.#db.prepare('SELECT count(*) AS count FROM task').get() as { count: number };
-    return Promise.resolve(count);
-  }
-
-  async close(): Promise<void> {
-    await this.#running;
-    this.#db.close();
-  }
-
-  async #run(): Promise<void> {
+  const run = async (): Promise<void> => {
     await nextTurn();
-    while (this.#enqueued.length + this.#processed.length > 0) {
-      const [enqueued, processed] = [this.#enqueued, this.#processed];
-      this.#enqueued = [];
-      this.#processed = this.#commit(enqueued, processed);
-      for (const { resolve } of enqueued) resolve();
-      for (const { payload } of processed) this.#onDone(JSON.parse(payload) as Payload);
+    while (enqueued.length + processed.length > 0) {
+      const [added, done] = [enqueued, processed];
+      enqueued = [];
+      processed = commit(added, done);
+      for (const { resolve } of added) resolve();
+      for (const { payload } of done) onDone?.(JSON.parse(payload) as Payload);
       await nextTurn(); // the handlers have returned
     }
-    this.#running = undefined;
-  }
+    running = undefined;
+  };
 
-  #commit(enqueued: readonly Enqueued[], processed: readonly Row[]): Row[] {
-    const nowMs = Date.now();
-    this.#db.exec('BEGIN');
-    for (const { payload } of enqueued) this.#insert.run(JSON.stringify(payload));
-    for (const { id } of processed) this.#delete.run(id);
-    const claimed: unknown[] = this.#free === 0 ? [] : this.#claim.all(nowMs + LEASE_MS, nowMs, this.#free);
-    this.#db.exec('COMMIT');
-    return claimed as Row[];
-  }
-}
-
-const openSqlite: OpenDurable = (folder) =>
-  Promise.resolve(new SqliteQueue(new DatabaseSync(`${folder}/tasks.db`)));
+  return Promise.resolve({
+    add: (payload) =>
+      new Promise<void>((resolve) => {
+        enqueued.push({ payload, resolve });
+        running ??= run();
+      }),
+    work: (concurrency, _handle, listener) => {
+      free = concurrency;
+      onDone = listener;
+      return Promise.resolve();
+    },
+    left: () => {
+      const { count } = db.prepare('SELECT count(*) AS count FROM task').get() as { count: number };
+      return Promise.resolve(count);
+    },
+    close: async () => {
+      await running;
+      db.close();
+    },
+  });
+};
 
 const onRedis = (appendfsync: string): OpenDurable | Cannot =>
   missing === undefined ? openOnRedis(appendfsync) : { cannot: missing };

@@ -3,9 +3,10 @@ import { EmbeddedBroker, Inspector, Client, Task, type Broker, type QueueLimits 
 import { RedisBroker } from 'escapement/tasks/redis';
 import { Redis } from 'ioredis';
 import { forceCollection } from '../lib/collector.ts';
-import { cpuUsSince } from '../lib/machine.ts';
-import { baseline, contest, metric, ours } from '../lib/part.ts';
-import type { Contestant, Measurement, MetricDefinition, OpenScenario, ScenarioCase } from '../lib/part.ts';
+import { scenario, type Scenario } from '../lib/kinds.ts';
+import { spentBy } from '../lib/machine.ts';
+import { baseline, contest, expectCount, metric, ours } from '../lib/part.ts';
+import type { BenchCase, Contestant, Measurement, MetricDefinition } from '../lib/part.ts';
 import { payloadOf } from '../redis/contestant.ts';
 import { emptyRedis, missing, readCpuNs } from '../redis/bench-redis.ts';
 
@@ -90,9 +91,9 @@ async function measure(
       run: () => Promise<unknown>,
     ): Promise<readonly [us: number, redisUs: number]> => {
       forceCollection();
-      const [before, redisBeforeUs] = [process.cpuUsage(), await redisUs()];
-      await run();
-      return [cpuUsSince(before) / count, ((await redisUs()) - redisBeforeUs) / count];
+      const redisBeforeUs = await redisUs();
+      const { cpuUs } = await spentBy(run);
+      return [cpuUs / count, ((await redisUs()) - redisBeforeUs) / count];
     };
     const enqueue = await costOf(size, () => enqueueAll(broker, tasks));
     const share = Math.ceil(size * DONE_SHARE);
@@ -105,8 +106,7 @@ async function measure(
         [REDIS_ENQUEUE.name]: enqueue[1],
         [REDIS_DONE.name]: done[1],
       },
-      problem:
-        counts.pending === size - share ? undefined : `${counts.pending} tasks wait, not ${size - share}`,
+      problem: expectCount(counts.pending, size - share, 'tasks wait'),
     };
   } finally {
     await close();
@@ -130,18 +130,17 @@ function flowCase(
   metrics: readonly MetricDefinition[],
   isThere: boolean,
   rounds?: number,
-): ScenarioCase {
-  return {
-    kind: 'scenario',
+): BenchCase {
+  return scenario({
     name: 'keys and limits: enqueued a thousand a call, dequeued and completed 100 at once',
     note: 'A fifth of the tasks is done, while the others wait. The limits hold nothing back.',
     rounds,
     size: { full: 100_000, quick: 1_000, of: 'tasks' },
     metrics,
-    contestants: contest<Flow, OpenScenario>(FLOWS, (flow) =>
+    contestants: contest<Flow, Scenario>(FLOWS, (flow) =>
       isThere ? (size) => measure(open, flow, size) : { cannot: missing ?? '' },
     ),
-  };
+  });
 }
 
 export const embeddedFlowCase = flowCase(embedded, [DONE, ENQUEUE], true);

@@ -1,20 +1,13 @@
 /** Tasks in bursts from enqueued to done, and each half alone: enqueued without a server, and processed when all wait. */
 import type { Handler } from 'escapement/tasks';
-import fastq from 'fastq';
-import PQueue from 'p-queue';
-import { atMost, baseline, contest, ours, rival, TIME } from '../lib/part.ts';
-import type { BulkCase, BulkRun, Contestant } from '../lib/part.ts';
-import { Jobs, keysUpTo, type Work } from '../workqueue/jobs.ts';
-import { fastqAsync, fastqPromise, fastqSync, openRetrying, pQueue } from '../workqueue/queues.ts';
-import {
-  asyncHandlerOf,
-  handlerOf,
-  madeAnew,
-  oneByOne,
-  OurTasks,
-  together,
-  type EnqueueAll,
-} from './our-tasks.ts';
+import { bulk, type BulkRun } from '../lib/kinds.ts';
+import { atMost, baseline, contest, expectCount, ours, rival, TIME } from '../lib/part.ts';
+import type { BenchCase, Contestant } from '../lib/part.ts';
+import { Jobs, keysUpTo, type OpenQueue, type PausableQueue, type Work } from '../workqueue/jobs.ts';
+import { fastqAsync, fastqPromise, fastqSync, openFastq } from '../workqueue/queues.ts';
+import { openPQueue, openRetrying, pQueue } from '../workqueue/queues.ts';
+import { asyncHandlerOf, handlerOf, madeAnew, oneByOne, OurTasks, together } from './our-tasks.ts';
+import type { EnqueueAll } from './our-tasks.ts';
 
 const BURST = 1_000;
 const CONCURRENCY = 100;
@@ -35,8 +28,8 @@ type OpenTaskQueue = (jobs: Work, concurrency: number) => Promise<TaskQueue> | T
 
 function served(makeHandler: (jobs: Work) => Handler, enqueueAll: EnqueueAll): OpenTaskQueue {
   return async (jobs, concurrency) => {
-    const tasks = await OurTasks.open(concurrency);
-    await tasks.start(makeHandler(jobs));
+    const tasks = await OurTasks.open();
+    await tasks.start(concurrency, makeHandler(jobs));
     return { addAll: (keys) => enqueueAll(tasks.client, keys), close: () => tasks.close() };
   };
 }
@@ -62,17 +55,16 @@ function openBursts(open: OpenTaskQueue): (size: number) => Promise<BulkRun> {
   };
 }
 
-function burstCase(name: string, kinds: readonly Contestant<OpenTaskQueue>[]): BulkCase {
-  return {
-    kind: 'bulk',
+function burstCase(name: string, kinds: readonly Contestant<OpenTaskQueue>[]): BenchCase {
+  return bulk({
     name: `enqueued to done, bursts of a thousand, 100 at once: ${name}`,
     size: { full: 200_000, quick: 5_000, of: 'tasks' },
     contestants: contest(kinds, openBursts),
     targets: [atMost(OURS, TIME, MOST_NS)],
-  };
+  });
 }
 
-export const burstCases: readonly BulkCase[] = [
+export const burstCases = [
   burstCase('the handler returns', [
     fastqSync,
     pQueue,
@@ -98,52 +90,20 @@ interface PausedQueue extends TaskQueue {
 
 type OpenPaused = (jobs: Work) => PausedQueue | Promise<PausedQueue>;
 
-const resolved = Promise.resolve();
-
-const pausedFastq: OpenPaused = (jobs) => {
-  const queue = fastq((key: string, done: fastq.done) => {
-    jobs.work(key);
-    void resolved.then(done as () => void);
-  }, CONCURRENCY);
-  queue.pause();
-  return {
-    addAll: (keys) => {
-      for (const key of keys) queue.push(key);
-    },
-    start: () => {
-      queue.resume();
-    },
-    waiting: () => queue.length(),
-    close: () => {
-      queue.kill();
-    },
+function paused(open: OpenQueue<PausableQueue>): OpenPaused {
+  return (jobs) => {
+    const queue = open(jobs, CONCURRENCY);
+    queue.pause();
+    return queue;
   };
-};
-
-const pausedPQueue: OpenPaused = (jobs) => {
-  const queue = new PQueue({ concurrency: CONCURRENCY, autoStart: false });
-  return {
-    addAll: (keys) => {
-      for (const key of keys) {
-        void queue.add(() => {
-          jobs.work(key);
-        });
-      }
-    },
-    start: () => queue.start(),
-    waiting: () => queue.size,
-    close: () => {
-      queue.clear();
-    },
-  };
-};
+}
 
 function pausedTasks(enqueueAll: EnqueueAll): OpenPaused {
   return async (jobs) => {
-    const tasks = await OurTasks.open(CONCURRENCY);
+    const tasks = await OurTasks.open();
     return {
       addAll: (keys) => enqueueAll(tasks.client, keys),
-      start: () => tasks.start(handlerOf(jobs)),
+      start: () => tasks.start(CONCURRENCY, handlerOf(jobs)),
       waiting: () => tasks.count('pending'),
       close: () => tasks.close(),
     };
@@ -171,7 +131,7 @@ function openEnqueue(open: OpenPaused): (size: number) => Promise<BulkRun> {
         waiting = await queue.waiting();
         return size;
       },
-      check: () => (waiting === size ? undefined : `${waiting} tasks wait, not ${size}`),
+      check: () => expectCount(waiting, size, 'tasks wait'),
       close: () => queue.close(),
     };
   };
@@ -196,11 +156,10 @@ function openProcess(open: OpenPaused): (size: number) => Promise<BulkRun> {
 }
 
 const SIZE = { full: 100_000, quick: 5_000, of: 'tasks' };
-const OTHERS = [baseline('fastq', pausedFastq), rival('p-queue', pausedPQueue)];
+const OTHERS = [baseline('fastq', paused(openFastq)), rival('p-queue', paused(openPQueue))];
 
-export const halfCases: readonly BulkCase[] = [
-  {
-    kind: 'bulk',
+export const halfCases = [
+  bulk({
     name: 'enqueued, and nobody is there',
     note: 'A thousand at a time, while no server runs. A push of fastq appends an object to a list.',
     size: SIZE,
@@ -212,11 +171,10 @@ export const halfCases: readonly BulkCase[] = [
       ],
       openEnqueue,
     ),
-  },
-  {
-    kind: 'bulk',
+  }),
+  bulk({
     name: 'all are there, and done 100 at once',
     size: SIZE,
     contestants: contest([...OTHERS, ours('ours', pausedTasks(together))], openProcess),
-  },
+  }),
 ];

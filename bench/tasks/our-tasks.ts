@@ -1,40 +1,38 @@
-/** A client, an embedded broker and a server in one process, and the tasks that they process. */
-import {
-  Client,
-  EmbeddedBroker,
-  Server,
-  Task,
-  type EmbeddedBrokerOptions,
-  type Handler,
-  type ReceivedTask,
-  type TaskState,
-} from 'escapement/tasks';
+/** A client, a broker and a server in one process, and the tasks that they process. */
+import { Client, EmbeddedBroker, Server, Task } from 'escapement/tasks';
+import type { Broker, EmbeddedBrokerOptions, Handler, ReceivedTask, TaskState } from 'escapement/tasks';
+import type { CountedQueue, Payload } from '../redis/contestant.ts';
 import type { Work } from '../workqueue/jobs.ts';
+
+const nothing = (): void => undefined;
 
 export class OurTasks {
   readonly client: Client;
-  readonly #broker: EmbeddedBroker;
-  readonly #server: Server;
+  readonly #broker: Broker;
+  #server: Server | undefined;
 
-  constructor(broker: EmbeddedBroker, concurrency: number) {
+  constructor(broker: Broker) {
     this.#broker = broker;
     this.client = new Client({ broker });
-    this.#server = new Server({ broker, concurrency });
   }
 
-  static async open(concurrency: number, options?: EmbeddedBrokerOptions): Promise<OurTasks> {
-    return new OurTasks(await EmbeddedBroker.open(options), concurrency);
+  static async open(options?: EmbeddedBrokerOptions): Promise<OurTasks> {
+    return new OurTasks(await EmbeddedBroker.open(options));
   }
 
-  start(handler: Handler): Promise<void> {
-    return this.#server.start(handler);
-  }
-
-  /** Calls the listener when the broker has recorded that a task is done. */
-  onDone(listener: (task: ReceivedTask) => void): void {
-    this.#server.on('completed', ({ task }) => {
-      listener(task);
-    });
+  /** @param onDone - called when the broker has recorded that a task is done. */
+  async start(
+    concurrency: number,
+    handler: Handler = nothing,
+    onDone?: (task: ReceivedTask) => void,
+  ): Promise<void> {
+    this.#server = new Server({ broker: this.#broker, concurrency });
+    if (onDone !== undefined) {
+      this.#server.on('completed', ({ task }) => {
+        onDone(task);
+      });
+    }
+    await this.#server.start(handler);
   }
 
   /** Returns the number of tasks in the states. */
@@ -44,9 +42,39 @@ export class OurTasks {
   }
 
   async close(): Promise<void> {
-    await this.#server.shutdown();
+    await this.#server?.shutdown();
     await this.#broker.close();
   }
+}
+
+const TYPE = 'work';
+
+/** Our tasks among the queues that are compared. */
+export function taskQueue(tasks: OurTasks): CountedQueue {
+  const { client } = tasks;
+  return {
+    add: (payload) => client.enqueue(new Task(TYPE, payload)),
+    addMany: (payloads) =>
+      enqueueTogether(
+        client,
+        payloads.map((payload) => new Task(TYPE, payload)),
+      ),
+    work: (concurrency, handle, onDone) => tasks.start(concurrency, withPayload(handle), withPayload(onDone)),
+    left: () => tasks.count('pending', 'active', 'retry', 'archived'),
+    close: () => tasks.close(),
+  };
+}
+
+function withPayload(handle?: (payload: Payload) => void): ((task: ReceivedTask) => void) | undefined {
+  if (handle === undefined) return undefined;
+  return (task) => {
+    handle(task.json<Payload>());
+  };
+}
+
+async function enqueueTogether(client: Client, tasks: readonly Task[]): Promise<void> {
+  const rejected = (await client.enqueueMany(tasks)).find(({ status }) => status === 'rejected');
+  if (rejected !== undefined) throw new Error('a task was rejected', { cause: rejected });
 }
 
 export function handlerOf(jobs: Work): Handler {
@@ -83,7 +111,4 @@ export const oneByOne: EnqueueAll = (client, keys) =>
 export const madeAnew: EnqueueAll = (client, keys) =>
   Promise.all(keys.map((key) => client.enqueue(new Task(key, { key }))));
 
-export const together: EnqueueAll = async (client, keys) => {
-  const rejected = (await client.enqueueMany(keys.map(taskOf))).find(({ status }) => status === 'rejected');
-  if (rejected !== undefined) throw new Error('a task was rejected', { cause: rejected });
-};
+export const together: EnqueueAll = (client, keys) => enqueueTogether(client, keys.map(taskOf));

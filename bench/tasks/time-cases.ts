@@ -5,9 +5,11 @@ import { Task } from 'escapement/tasks';
 import fastq from 'fastq';
 import PQueue from 'p-queue';
 import { latencyValues, P50, P99, pace } from '../lib/latencies.ts';
-import { runChild } from '../lib/memory.ts';
-import { aside, atMost, baseline, contest, metric, ours, rival } from '../lib/part.ts';
-import type { Contestant, Measurement, OpenScenario, ScenarioCase } from '../lib/part.ts';
+import { scenario, type Scenario } from '../lib/kinds.ts';
+import { inChild } from '../lib/memory.ts';
+import { aside, atMost, baseline, contest, expectCount, metric, ours, rival } from '../lib/part.ts';
+import type { BenchCase, Contestant, Measurement } from '../lib/part.ts';
+import type { schedule } from './child.ts';
 import { OurTasks } from './our-tasks.ts';
 
 const CONCURRENCY = 100;
@@ -50,8 +52,7 @@ class Latencies {
   };
 
   outcome(): Measurement {
-    const { length } = this.#samplesMs;
-    const problem = this.#count === length ? undefined : `${this.#count} started, not ${length}`;
+    const problem = expectCount(this.#count, this.#samplesMs.length, 'started');
     return { values: latencyValues(this.#samplesMs), problem };
   }
 }
@@ -94,8 +95,8 @@ const withTimeouts: OpenStarter = (onStart) => ({
 
 /** The timestamp is the payload. */
 const withOurs: OpenStarter = async (onStart) => {
-  const tasks = await OurTasks.open(CONCURRENCY);
-  await tasks.start(({ payload }) => {
+  const tasks = await OurTasks.open();
+  await tasks.start(CONCURRENCY, ({ payload }) => {
     onStart(new DataView(payload.buffer, payload.byteOffset).getFloat64(0));
   });
   return {
@@ -128,14 +129,13 @@ function latencyCase(
   note: string,
   starters: readonly Contestant<OpenStarter>[],
   addAll: AddAll,
-): ScenarioCase {
-  return {
-    kind: 'scenario',
+): BenchCase {
+  return scenario({
     name,
     note,
     size: { full: 30_000, quick: 1_000, of: 'tasks' },
     metrics: [metric(P50, 'ms'), metric(P99, 'ms')],
-    contestants: contest<OpenStarter, OpenScenario>(starters, (openStarter) => async (size) => {
+    contestants: contest<OpenStarter, Scenario>(starters, (openStarter) => async (size) => {
       const latencies = new Latencies(size);
       const starter = await openStarter(latencies.onStart);
       await addAll(starter, size);
@@ -144,12 +144,12 @@ function latencyCase(
       return latencies.outcome();
     }),
     targets: [atMost('ours', P99, MOST_P99_MS)],
-  };
+  });
 }
 
 const OURS = ours('ours', withOurs);
 
-export const latencyCases: readonly ScenarioCase[] = [
+export const latencyCases = [
   latencyCase(
     'ten tasks a millisecond: from enqueued to started',
     'About ten are enqueued at once, because the host’s timers have a resolution of a millisecond. fastq calls its worker ' +
@@ -169,25 +169,19 @@ const BYTES_EACH = 'bytes each';
 const ARMED = 'host timeouts';
 const TIME_EACH = 'time each';
 const MOST_BYTES = 600;
-const CHILD = new URL('scheduled-child.ts', import.meta.url);
+const CHILD = new URL('child.ts', import.meta.url);
 
-function scheduleIn(name: string): OpenScenario {
+function scheduleIn(contestant: 'ours' | 'setTimeout'): Scenario {
   return async (size) => {
-    const {
-      bytes = Number.NaN,
-      armed = Number.NaN,
-      ns = Number.NaN,
-      waiting,
-    } = await runChild(CHILD, name, String(size));
+    const { bytes, armed, ns, waiting } = await inChild<typeof schedule>(CHILD, 'schedule', contestant, size);
     return {
       values: { [BYTES_EACH]: bytes, [ARMED]: armed, [TIME_EACH]: ns },
-      problem: waiting === size ? undefined : `${String(waiting)} tasks wait, not ${size}`,
+      problem: expectCount(waiting, size, 'tasks wait'),
     };
   };
 }
 
-export const scheduledCase: ScenarioCase = {
-  kind: 'scenario',
+export const scheduledCase = scenario({
   name: 'a million tasks scheduled, for the next hour to ten',
   note:
     'In a process of its own. Bytes do not include the payload, which is 32 bytes for each task, nor the promises of ' +
@@ -204,4 +198,4 @@ export const scheduledCase: ScenarioCase = {
     ours('ours', scheduleIn('ours')),
   ],
   targets: [atMost('ours', BYTES_EACH, MOST_BYTES), atMost('ours', ARMED, 1)],
-};
+});

@@ -1,45 +1,40 @@
 /** The cost of one reading of the clock, and how long a turn holds the event loop when a bucket of a coarse wheel is due. */
 import { performance } from 'node:perf_hooks';
 import { SystemTimer, systemClock, type Clock, type ClockTimeout } from 'escapement';
+import { micro, scenario, type MicroRun, type Scenario } from '../lib/kinds.ts';
 import { aside, atLeast, baseline, metric, NO_SIZE, ours, rival } from '../lib/part.ts';
-import type { MicroCase, MicroRun, OpenScenario, ScenarioCase } from '../lib/part.ts';
 
 /** The sum keeps the readings alive, and shows that they were taken. */
-class Readings {
-  sum = 0;
-  last = 0;
+interface Readings {
+  sum: number;
+  last: number;
+}
 
-  asRun(run: (count: number) => void): MicroRun {
+function readings(loop: (readings: Readings, count: number) => void): () => MicroRun {
+  return () => {
+    const all = { sum: 0, last: 0 };
     return {
-      run,
-      check: () => (this.sum > 0 && this.last > 0 ? undefined : 'the clock was not read'),
+      run: (count) => {
+        loop(all, count);
+      },
+      check: () => (all.sum > 0 && all.last > 0 ? undefined : 'the clock was not read'),
     };
-  }
+  };
 }
 
-function readPerformance(): MicroRun {
-  const readings = new Readings();
-  return readings.asRun((count) => {
-    for (let done = 0; done < count; done++) readings.sum += readings.last = performance.now();
-  });
-}
+const readPerformance = readings((all, count) => {
+  for (let done = 0; done < count; done++) all.sum += all.last = performance.now();
+});
 
-function readDate(): MicroRun {
-  const readings = new Readings();
-  return readings.asRun((count) => {
-    for (let done = 0; done < count; done++) readings.sum += readings.last = Date.now();
-  });
-}
+const readDate = readings((all, count) => {
+  for (let done = 0; done < count; done++) all.sum += all.last = Date.now();
+});
 
-function readSystemClock(): MicroRun {
-  const readings = new Readings();
-  return readings.asRun((count) => {
-    for (let done = 0; done < count; done++) readings.sum += readings.last = systemClock.now();
-  });
-}
+const readSystemClock = readings((all, count) => {
+  for (let done = 0; done < count; done++) all.sum += all.last = systemClock.now();
+});
 
-export const clockCase: MicroCase = {
-  kind: 'micro',
+export const clockCase = micro({
   name: 'one reading of the clock',
   note:
     'Every add of ours contains one. The host reads no clock per timer: it uses the time of the event loop turn, which ' +
@@ -50,7 +45,7 @@ export const clockCase: MicroCase = {
     rival('Date.now()', readDate),
     ours('ours: systemClock', readSystemClock),
   ],
-};
+});
 
 /** The start of a bucket of the fourth wheel, which spans 262 144 ms. */
 const COARSE_MS = 262_144;
@@ -87,7 +82,7 @@ class StepClock implements Clock {
   }
 }
 
-function cascade(maxTasksPerTurn: number): OpenScenario {
+function cascade(maxTasksPerTurn: number): Scenario {
   return (size) => {
     const clock = new StepClock();
     using timer = new SystemTimer({ clock, maxTasksPerTurn });
@@ -123,8 +118,7 @@ function turnsOf(clock: StepClock, timer: SystemTimer): number[] {
   return holdsMs;
 }
 
-export const cascadeCase: ScenarioCase = {
-  kind: 'scenario',
+export const cascadeCase = scenario({
   name: 'a full bucket of a coarse wheel comes down',
   note:
     'No task runs: the entries only move to finer wheels. With maxTasksPerTurn: Infinity one turn moves all of them; ' +
@@ -134,4 +128,4 @@ export const cascadeCase: ScenarioCase = {
   metrics: [metric(HOLD, 'ms'), aside(TOTAL, 'ms'), aside(TURNS)],
   contestants: [baseline('one turn', cascade(Infinity)), ours(OURS, cascade(10_000))],
   targets: [atLeast(OURS, HOLD, 1)],
-};
+});

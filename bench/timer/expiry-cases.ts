@@ -2,9 +2,10 @@
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ManualClock, systemClock, SystemTimer } from 'escapement';
+import { bulk, scenario, type BulkRun, type Scenario } from '../lib/kinds.ts';
 import { cpuUsSince } from '../lib/machine.ts';
-import { aside, atLeast, atMost, baseline, metric, ours, rival, TIME, unable } from '../lib/part.ts';
-import { US_PER_MS, type BulkCase, type BulkRun, type OpenScenario, type ScenarioCase } from '../lib/part.ts';
+import { aside, atLeast, atMost, baseline, expectCount, metric, ours, rival, TIME } from '../lib/part.ts';
+import { unable, US_PER_MS } from '../lib/part.ts';
 import { DelaySequence } from '../lib/random.ts';
 import type { Target } from '../lib/result.ts';
 import { quantileOfSorted } from '../lib/statistics.ts';
@@ -56,13 +57,9 @@ function catchUp<Timers, R extends Request<Timers>>(
     const delays = new DelaySequence(MIN_DELAY_MS, MAX_DELAY_MS);
     for (let id = 0; id < size; id++) new RequestOf(id, timers, delays.next(), 0);
     advance?.(CATCH_UP_AT_MS);
-    const checkPending = (): string | undefined => {
-      const left = pending(timers, [], undefined);
-      return left === 0 ? undefined : `${left} requests are still pending`;
-    };
     return {
       run,
-      check: () => tally.check() ?? checkPending(),
+      check: () => tally.check() ?? expectCount(pending(timers, [], undefined), 0, 'requests are pending'),
       close: () => {
         close(timers, []);
       },
@@ -106,8 +103,7 @@ function manualWheel(): ManualTimers<RequestWheel> {
   };
 }
 
-export const catchUpCase: BulkCase = {
-  kind: 'bulk',
+export const catchUpCase = bulk({
   name: 'expire all in one catch-up pump, delays 5–65 s',
   note: 'timer-wheel returns due requests bucket by bucket, not in order of time within the 1.024 s of a bucket.',
   size: { full: 1_000_000, quick: 100_000, of: 'timers' },
@@ -122,7 +118,7 @@ export const catchUpCase: BulkCase = {
     ours('ours: schedule', catchUp(SCHEDULE, manualTimer)),
   ],
   targets: [atMost('ours: TimerTask', TIME, MOST_NS), atMost('ours: schedule', TIME, MOST_NS)],
-};
+});
 
 /** 100 000 over 10 s; a smoke run has the same rate. */
 const TIMERS_PER_MS = 10;
@@ -195,7 +191,7 @@ function realTime<Timers, R extends Request<Timers>>(
   kind: TimerKind<Timers, R>,
   mayLose = false,
   drive?: (timers: Timers) => () => void,
-): OpenScenario {
+): Scenario {
   return async (size) => {
     const durationMs = size / TIMERS_PER_MS;
     const delays = new DelaySequence(Math.ceil(durationMs * MIN_DELAY_SHARE), durationMs);
@@ -244,8 +240,7 @@ function realTimeTargets(contestant: string): Target[] {
   ];
 }
 
-export const realTimeCase: ScenarioCase = {
-  kind: 'scenario',
+export const realTimeCase = scenario({
   name: 'real time: ten timeouts a millisecond',
   note:
     'All are added at once, due over the following ten seconds. CPU is the whole process: user, system, collector. ' +
@@ -270,4 +265,4 @@ export const realTimeCase: ScenarioCase = {
     ours('ours: schedule', realTime(SCHEDULE)),
   ],
   targets: [...realTimeTargets('ours: TimerTask'), ...realTimeTargets('ours: schedule')],
-};
+});

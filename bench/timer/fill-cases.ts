@@ -3,8 +3,19 @@ import { performance } from 'node:perf_hooks';
 import { systemClock, SystemTimer, type TimerId } from 'escapement';
 import { TimerWheel, type TimerHandle } from 'timer-wheel';
 import { activeTimeouts } from '../lib/machine.ts';
-import { atLeast, atMost, baseline, BYTES, metric, ours, rival, TIME, unable } from '../lib/part.ts';
-import { NS_PER_MS, type BulkCase, type BulkRun, type OpenScenario, type ScenarioCase } from '../lib/part.ts';
+import { bulk, scenario, type BulkRun, type Scenario } from '../lib/kinds.ts';
+import {
+  atLeast,
+  atMost,
+  baseline,
+  BYTES,
+  metric,
+  NS_PER_MS,
+  ours,
+  rival,
+  TIME,
+  unable,
+} from '../lib/part.ts';
 import { DelaySequence, RandomPlaces } from '../lib/random.ts';
 import { quantileOfSorted } from '../lib/statistics.ts';
 import { HeapEntry, HeapTimer } from './heap-timer.ts';
@@ -46,30 +57,28 @@ function fillHost(size: number): BulkRun {
   };
 }
 
-/** The entries of a heap must be objects. */
-class CallbackEntry extends HeapEntry {
-  declare readonly callback: (argument: number) => void;
+/** The entries of a heap must be objects. The callback that they share is their method. */
+class ArgumentEntry extends HeapEntry {
   declare readonly argument: number;
 
-  constructor(callback: (argument: number) => void, argument: number) {
+  constructor(argument: number) {
     super();
-    this.callback = callback;
     this.argument = argument;
   }
 
   expire(): void {
-    this.callback(this.argument);
+    expire(this.argument);
   }
 }
 
 function fillHeap(size: number): BulkRun {
   const delays = newDelays(FILL);
   const timer = new HeapTimer(() => performance.now(), true);
-  const entries = newRing<CallbackEntry>(size);
+  const entries = newRing<ArgumentEntry>(size);
   return {
     run: () => {
       for (let index = 0; index < size; index++) {
-        const entry = new CallbackEntry(expire, index);
+        const entry = new ArgumentEntry(index);
         entries[index] = entry;
         timer.add(entry, delays.next());
       }
@@ -132,8 +141,7 @@ function oursRun(size: number, fill: (timer: SystemTimer, ids: Float64Array) => 
   };
 }
 
-export const sharedCallbackCase: BulkCase = {
-  kind: 'bulk',
+export const sharedCallbackCase = bulk({
   name: 'fill with one shared callback: no object per timer, delays 5–65 s',
   note: 'Handles and ids are stored in an array allocated beforehand, so the bytes are those of the timers alone.',
   size: { full: 1_000_000, quick: 100_000, of: 'timers' },
@@ -146,26 +154,13 @@ export const sharedCallbackCase: BulkCase = {
     ours(OURS_AT, fillOursAt),
   ],
   targets: [atLeast(OURS, TIME, 8), atMost(OURS, BYTES, 40), atLeast(OURS_AT, TIME, 12)],
-};
+});
 
 /** Adds between two readings of the clock: few enough to find a stall, enough to hide the cost of the reading. */
 const CHUNK = 64;
 const LONGEST_STALL = 'longest stall';
 const RARE_STALL = 'p99.99 stall';
 const MOST_MS = 20;
-
-class GrowthEntry extends HeapEntry {
-  declare readonly argument: number;
-
-  constructor(argument: number) {
-    super();
-    this.argument = argument;
-  }
-
-  expire(): void {
-    expire(this.argument);
-  }
-}
 
 type AddChunk = (from: number, to: number) => void;
 
@@ -227,12 +222,11 @@ function growHeap(size: number): BulkRun {
   const delays = newDelays(GROWTH);
   const timer = new HeapTimer(() => performance.now(), true);
   return openGrowth(timer, size, (from, to) => {
-    for (let index = from; index < to; index++) timer.add(new GrowthEntry(index), delays.next());
+    for (let index = from; index < to; index++) timer.add(new ArgumentEntry(index), delays.next());
   });
 }
 
-export const growthCase: BulkCase = {
-  kind: 'bulk',
+export const growthCase = bulk({
   name: 'growth: schedule until ten million wait',
   note:
     `A stall is the longest time that ${CHUNK} consecutive adds took, pauses of the collector included; the last column ` +
@@ -249,7 +243,7 @@ export const growthCase: BulkCase = {
     ours('ours: memory copied', growByCopy, 'Where shared memory is refused, the table grows by copy.'),
   ],
   targets: [atMost(OURS, LONGEST_STALL, MOST_MS)],
-};
+});
 
 const OLDEST = 'oldest';
 const RANDOM = 'random';
@@ -257,7 +251,7 @@ const MOST_WAITING = 10_000_000;
 const SIZES = [1_000, 10_000, 100_000, 1_000_000, MOST_WAITING];
 
 /** Times a cancellation and an insertion with so many waiting, in order of age and at random places. */
-function costAt(waiting: number): OpenScenario {
+function costAt(waiting: number): Scenario {
   return (most) => {
     const size = Math.min(waiting, most);
     const operations = most / 10;
@@ -291,11 +285,10 @@ function costAt(waiting: number): OpenScenario {
   };
 }
 
-export const sizesCase: ScenarioCase = {
-  kind: 'scenario',
+export const sizesCase = scenario({
   name: 'size: cancel + scheduleAt, from a thousand to ten million waiting',
   note: 'Without an object of the user: what grows is the timer, and an array of ids. A smoke run has fewer waiting.',
   size: { full: MOST_WAITING, quick: 100_000, of: 'timers at most' },
   metrics: [metric(OLDEST, 'ns/op'), metric(RANDOM, 'ns/op')],
   contestants: SIZES.map((waiting) => rival(`${waiting.toLocaleString('en')} waiting`, costAt(waiting))),
-};
+});

@@ -1,11 +1,12 @@
 /** Idle timers: one that is due in an hour, or a million that were all cancelled. How often is the process woken? */
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { SystemTimer, systemClock, type Clock, type ClockTimeout } from 'escapement';
+import { SystemTimer, systemClock, type Clock } from 'escapement';
 import { TimerWheel } from 'timer-wheel';
 import { cpuUsSince } from '../lib/machine.ts';
+import { scenario, type Scenario } from '../lib/kinds.ts';
 import { aside, atMost, contest, metric, ours, rival, US_PER_MS } from '../lib/part.ts';
-import type { Contestant, Measurement, OpenScenario, ScenarioCase } from '../lib/part.ts';
+import type { Contestant, Measurement } from '../lib/part.ts';
 import { DelaySequence } from '../lib/random.ts';
 import { HeapTimer } from './heap-timer.ts';
 import { openHeap, openHost, openTasks, openWheel, type RequestWheel, type WaitingRing } from './kinds.ts';
@@ -31,35 +32,24 @@ interface Idler {
 
 type OpenIdler = (size: number, delays: DelaySequence) => Idler;
 
-/** The host's clock, which counts the wake-ups that reach its callback. */
-class CountingClock implements Clock {
-  wakeups = 0;
-
-  now(): number {
-    return systemClock.now();
-  }
-
-  wallNow(): number {
-    return systemClock.wallNow();
-  }
-
-  setTimeout(callback: () => void, delayMs: number): ClockTimeout {
-    const counted = (): void => {
-      this.wakeups++;
-      callback();
-    };
-    return systemClock.setTimeout(counted, delayMs);
-  }
-}
-
 function idleHeap(size: number, delays: DelaySequence): Idler {
   const timer = new HeapTimer(() => performance.now(), true);
   return { ring: openHeap(size, delays, timer), wakeups: () => timer.wakeups };
 }
 
+/** On the host's clock, whose callbacks are counted. */
 function idleOurs(size: number, delays: DelaySequence): Idler {
-  const clock = new CountingClock();
-  return { ring: openTasks(size, delays, new SystemTimer({ clock })), wakeups: () => clock.wakeups };
+  let wakeups = 0;
+  const clock: Clock = {
+    now: () => systemClock.now(),
+    wallNow: () => systemClock.wallNow(),
+    setTimeout: (callback, delayMs) =>
+      systemClock.setTimeout(() => {
+        wakeups++;
+        callback();
+      }, delayMs),
+  };
+  return { ring: openTasks(size, delays, new SystemTimer({ clock })), wakeups: () => wakeups };
 }
 
 /** timer-wheel has no wake-up of its own: its user must call `advance`, whether anything is pending or not. */
@@ -109,7 +99,7 @@ function loopTurns(): number {
   return uvMetricsInfo?.loopCount ?? Number.NaN;
 }
 
-function watchOne(open: OpenIdler): OpenScenario {
+function watchOne(open: OpenIdler): Scenario {
   return (watchMs) => {
     const idler = open(1, new DelaySequence(HOUR_MS, HOUR_MS));
     idler.ring?.fill();
@@ -118,7 +108,7 @@ function watchOne(open: OpenIdler): OpenScenario {
 }
 
 /** Their deadlines are within the time that is watched. */
-function watchCancelled(open: OpenIdler): OpenScenario {
+function watchCancelled(open: OpenIdler): Scenario {
   return (count) => {
     const watchMs = Math.min(LONGEST_WATCH_MS, count / CANCELLED_PER_WATCHED_MS);
     const idler = open(count, new DelaySequence(Math.ceil(watchMs / 4), Math.ceil(watchMs * 0.9)));
@@ -128,8 +118,7 @@ function watchCancelled(open: OpenIdler): OpenScenario {
   };
 }
 
-const IDLE: Pick<ScenarioCase, 'kind' | 'rounds' | 'metrics' | 'targets' | 'note'> = {
-  kind: 'scenario',
+const IDLE = {
   rounds: 1,
   note:
     'A wake-up is a callback of the host that the timer requested; work inside the host shows only in the turns of the ' +
@@ -138,17 +127,17 @@ const IDLE: Pick<ScenarioCase, 'kind' | 'rounds' | 'metrics' | 'targets' | 'note
   targets: [atMost(OURS, WAKEUPS, 0)],
 };
 
-export const idleCases: readonly ScenarioCase[] = [
-  {
+export const idleCases = [
+  scenario({
     ...IDLE,
     name: 'idle: one timer due in an hour',
     size: { full: 2_000, quick: 400, of: 'ms watched' },
     contestants: contest(IDLERS, watchOne),
-  },
-  {
+  }),
+  scenario({
     ...IDLE,
     name: 'idle: all cancelled',
     size: { full: 1_000_000, quick: 100_000, of: 'timers' },
     contestants: contest(IDLERS, watchCancelled),
-  },
+  }),
 ];

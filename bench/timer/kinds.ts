@@ -4,19 +4,15 @@ import { SystemTimer, TimerTask, type TimerId } from 'escapement';
 import * as dropIn from 'escapement/timers';
 import { TimerWheel, type TimerHandle } from 'timer-wheel';
 import { activeTimeouts } from '../lib/machine.ts';
-import { baseline, instanceFor, ours, rival, type Checked, type Contestant } from '../lib/part.ts';
-import type { DelaySequence, RandomPlaces } from '../lib/random.ts';
+import { baseline, instanceFor, ours, rival, type Contestant } from '../lib/part.ts';
+import type { DelaySequence } from '../lib/random.ts';
 import { HeapEntry, HeapTimer } from './heap-timer.ts';
-import type { Request, TimerKind } from './ring.ts';
+import type { Request, Ring, TimerKind } from './ring.ts';
 
-export interface WaitingRing extends Checked {
-  fill(): void;
-  replaceOldest(count: number): void;
-  replaceRandom(count: number, places: RandomPlaces): void;
-  addAndCancel(count: number): void;
-  cancelAll(): void;
-  close(): void;
-}
+type AnyRing = Ring<unknown, Request<unknown>>;
+
+/** A ring of any kind of requests. */
+export type WaitingRing = Pick<AnyRing, keyof AnyRing>;
 
 /** @param timers - what requests are added to; by default as the kind opens it. */
 export type OpenRing<Timers = never> = (size: number, delays: DelaySequence, timers?: Timers) => WaitingRing;
@@ -45,7 +41,7 @@ async function openerOf<Timers, R extends Request<Timers>>(
   kind: TimerKind<Timers, R>,
 ): Promise<OpenRing<Timers>> {
   const url = new URL('./ring.ts', import.meta.url);
-  const { Ring } = (await instanceFor(url, name)) as typeof import('./ring.ts');
+  const { Ring: RingOfKind } = (await instanceFor(url, name)) as typeof import('./ring.ts');
   return (size, delays, timers) => {
     let expired = 0;
     reportTo({
@@ -53,7 +49,7 @@ async function openerOf<Timers, R extends Request<Timers>>(
         expired++;
       },
     });
-    return new Ring({ ...kind, expired: () => expired }, size, delays, timers);
+    return new RingOfKind({ ...kind, expired: () => expired }, size, delays, timers);
   };
 }
 

@@ -1,9 +1,18 @@
 /** Cases over a ring of pending requests: one alone, replace the oldest, replace a random one, fill a million. */
-import { atLeast, atMost, BYTES, contest, NO_SIZE, TIME } from '../lib/part.ts';
-import type { BenchCase, BulkCase, Contestant, MicroCase, MicroRun } from '../lib/part.ts';
+import { bulk, micro, runOf } from '../lib/kinds.ts';
+import {
+  atLeast,
+  atMost,
+  BYTES,
+  contest,
+  NO_SIZE,
+  TIME,
+  type BenchCase,
+  type Contestant,
+} from '../lib/part.ts';
 import { DelaySequence, RandomPlaces } from '../lib/random.ts';
 import type { Target } from '../lib/result.ts';
-import type { OpenRing, WaitingRing } from './kinds.ts';
+import type { OpenRing } from './kinds.ts';
 
 type Kinds = readonly Contestant<OpenRing>[];
 
@@ -44,32 +53,23 @@ function newSequence({ minMs, maxMs }: DelayRange): DelaySequence {
   return new DelaySequence(minMs, maxMs);
 }
 
-function microRun(ring: WaitingRing, run: (count: number) => void): MicroRun {
-  const close = (): void => {
-    ring.close();
-  };
-  return { run, check: () => ring.check(), close };
-}
-
-function replaceOldest(kinds: Kinds, size: number, delays: DelayRange, targets: Target[]): MicroCase {
-  return {
-    kind: 'micro',
+function replaceOldest(kinds: Kinds, size: number, delays: DelayRange, targets: Target[]): BenchCase {
+  return micro({
     name: `cancel the oldest + add one: ${size.toLocaleString('en').replace(',', ' ')} waiting, ${delays.label}`,
     size: { full: size, quick: size, of: 'timers' },
     contestants: contest(kinds, (open) => (count: number) => {
       const ring = open(count, newSequence(delays));
       ring.fill();
-      return microRun(ring, (operations) => {
+      return runOf(ring, (operations: number) => {
         ring.replaceOldest(operations);
       });
     }),
     targets,
-  };
+  });
 }
 
-function replaceRandom(kinds: Kinds, targets: Target[]): MicroCase {
-  return {
-    kind: 'micro',
+function replaceRandom(kinds: Kinds, targets: Target[]): BenchCase {
+  return micro({
     name: `cancel a random one + add one: many waiting, ${WIDE.label}`,
     size: MILLION,
     rounds: 4,
@@ -77,17 +77,16 @@ function replaceRandom(kinds: Kinds, targets: Target[]): MicroCase {
       const places = new RandomPlaces(count);
       const ring = open(count, newSequence(WIDE));
       ring.fill();
-      return microRun(ring, (operations) => {
+      return runOf(ring, (operations: number) => {
         ring.replaceRandom(operations, places);
       });
     }),
     targets,
-  };
+  });
 }
 
-function alone(kinds: Kinds, targets: Target[]): MicroCase {
-  return {
-    kind: 'micro',
+function alone(kinds: Kinds, targets: Target[]): BenchCase {
+  return micro({
     name: `add one + cancel it: nothing else waiting, ${SPREAD.label}`,
     note:
       'All in one turn of the event loop. Ours sets the host timeout at the end of the turn, if a timer is still pending; ' +
@@ -95,36 +94,29 @@ function alone(kinds: Kinds, targets: Target[]): MicroCase {
     size: NO_SIZE,
     contestants: contest(kinds, (open) => (count: number) => {
       const ring = open(count, newSequence(SPREAD));
-      return microRun(ring, (operations) => {
+      return runOf(ring, (operations: number) => {
         ring.addAndCancel(operations);
       });
     }),
     targets,
-  };
+  });
 }
 
-function fill(kinds: Kinds, targets: Target[]): BulkCase {
+function fill(kinds: Kinds, targets: Target[]): BenchCase {
   const hasTasks = kinds.some(({ name }) => name === 'ours: TimerTask');
-  return {
-    kind: 'bulk',
+  return bulk({
     name: `fill: add a request each, ${WIDE.label}`,
     size: MILLION,
     measuresBytes: true,
     contestants: contest(kinds, (open) => (count: number) => {
       const ring = open(count, newSequence(WIDE));
-      return {
-        run: () => {
-          ring.fill();
-          return count;
-        },
-        check: () => ring.check(),
-        close: () => {
-          ring.close();
-        },
-      };
+      return runOf(ring, () => {
+        ring.fill();
+        return count;
+      });
     }),
     targets: [...targets, ...(hasTasks ? [atMost('ours: TimerTask', BYTES, MOST_BYTES)] : [])],
-  };
+  });
 }
 
 /** From small to large, because V8 does not forget what a large ring teaches it about the lifetime of objects. */

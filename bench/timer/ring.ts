@@ -7,7 +7,8 @@
  * Loaded once for each kind of timer (see `instanceFor`), so that each loop is compiled for one class of requests.
  */
 import { systemClock } from 'escapement';
-import type { Checked } from '../lib/part.ts';
+import type { Checked } from '../lib/kinds.ts';
+import { expectCount } from '../lib/part.ts';
 import type { DelaySequence, RandomPlaces } from '../lib/random.ts';
 
 /** The object of a user that holds its timeout. Its constructor starts the timeout. */
@@ -129,12 +130,12 @@ export function newRing<T>(size: number): (T | undefined)[] {
   return new Array<T | undefined>(size).fill(undefined);
 }
 
-/** Releases everything but one: a closed ring that is kept keeps the shape of its requests in use (see `Residents`). */
+/** Releases everything but one: a closed ring that is kept keeps the shape of its requests in use (see `keepFirst`). */
 export function keepOne(ring: unknown[]): void {
   ring.length = Math.min(ring.length, 1);
 }
 
 export function checkPending(pending: number, expected: number, expired: number): string | undefined {
   if (expired !== 0) return `${expired} timers expired during the run`;
-  return pending === expected ? undefined : `${pending} timers are pending, not ${expected}`;
+  return expectCount(pending, expected, 'timers are pending');
 }

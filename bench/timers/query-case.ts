@@ -8,7 +8,8 @@ import {
   type TimeoutProvider,
 } from '@tanstack/query-core';
 import * as timers from 'escapement/timers';
-import { baseline, contest, ours, rival, type MicroCase } from '../lib/part.ts';
+import { micro, runOf } from '../lib/kinds.ts';
+import { baseline, contest, ours, rival } from '../lib/part.ts';
 import { DelaySequence } from '../lib/random.ts';
 
 const SIZE = { full: 10_000, quick: 1_000, of: 'queries' };
@@ -87,22 +88,15 @@ class Page {
   }
 }
 
-export const queryCase: MicroCase = {
-  kind: 'micro',
+export const queryCase = micro({
   name: 'TanStack Query: new data for one of ten thousand queries, stale after 1–31 s',
   note: 'Each clears a timeout and sets one. Without timeouts: what the library itself takes.',
   size: SIZE,
   contestants: contest(PROVIDERS, (own) => (size: number) => {
     provider = own;
     const page = new Page(size);
-    return {
-      run: (count: number) => {
-        page.update(count);
-      },
-      check: () => page.check(),
-      close: () => {
-        page.close();
-      },
-    };
+    return runOf(page, (count: number) => {
+      page.update(count);
+    });
   }),
-};
+});

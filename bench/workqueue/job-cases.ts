@@ -4,9 +4,9 @@ import { queue as asyncQueue } from 'async';
 import fastq from 'fastq';
 import PQueue from 'p-queue';
 import { WorkQueue } from 'escapement';
+import { bulk, scenario, type BulkRun, type Scenario } from '../lib/kinds.ts';
 import { aside, atLeast, atMost, baseline, contest, metric, ours, rival, TIME } from '../lib/part.ts';
-import { NS_PER_MS, unable } from '../lib/part.ts';
-import type { BulkCase, BulkRun, Contestant, Measurement, OpenScenario, ScenarioCase } from '../lib/part.ts';
+import { NS_PER_MS, unable, type BenchCase, type Contestant, type Measurement } from '../lib/part.ts';
 import { DISTINCT, dropKeys, Jobs, keysUpTo, newKeys } from './jobs.ts';
 import type { JobQueue, OpenQueue, Work } from './jobs.ts';
 import * as queues from './queues.ts';
@@ -39,9 +39,8 @@ function burstCase(
   concurrency: number,
   keysOf: (count: number) => readonly string[] = keysUpTo,
   note?: string,
-): BulkCase {
-  return {
-    kind: 'bulk',
+): BenchCase {
+  return bulk({
     name: `bursts of 10 000 jobs with keys of their own: ${name}`,
     note,
     size: { full: 500_000, quick: 10_000, of: 'jobs' },
@@ -66,10 +65,10 @@ function burstCase(
       };
     }),
     targets: [atMost('ours: run', TIME, MOST_NS), atLeast('ours: run', TIME, 1)],
-  };
+  });
 }
 
-export const burstCases: readonly BulkCase[] = [
+export const burstCases = [
   burstCase('the worker returns', SYNC, 1),
   burstCase(
     'the worker is async',
@@ -86,10 +85,10 @@ export const burstCases: readonly BulkCase[] = [
   ),
 ];
 
-/** Does a job for each key, and goes through the keys `rounds` times. */
-type Loop = (keys: readonly string[], rounds: number) => Promise<void>;
+/** Does a job for each key, one after the other. */
+type Loop = (keys: readonly string[]) => Promise<void>;
 
-/** Makes the queue, which the loop keeps alive (see `Residents`). */
+/** Makes the queue, which the loop keeps alive (see `keepFirst`). */
 type Prepare = (jobs: Jobs) => Loop;
 
 const withFastqPromise: Prepare = (jobs) => {
@@ -98,8 +97,8 @@ const withFastqPromise: Prepare = (jobs) => {
     jobs.work(key);
   };
   const queue = fastq.promise(worker, 1);
-  return async (keys, rounds) => {
-    for (let round = 0; round < rounds; round++) for (const key of keys) await queue.push(key);
+  return async (keys) => {
+    for (const key of keys) await queue.push(key);
   };
 };
 
@@ -109,8 +108,8 @@ const withFastqAtOnce: Prepare = (jobs) => {
     done(null);
   };
   const queue = fastq(worker, 1);
-  return (keys, rounds) => {
-    for (let round = 0; round < rounds; round++) for (const key of keys) queue.push(key);
+  return (keys) => {
+    for (const key of keys) queue.push(key);
     return Promise.resolve();
   };
 };
@@ -121,35 +120,31 @@ const withAsyncQueue: Prepare = (jobs) => {
     done();
   };
   const queue = asyncQueue(worker, 1);
-  return async (keys, rounds) => {
-    for (let round = 0; round < rounds; round++) for (const key of keys) await queue.push(key);
+  return async (keys) => {
+    for (const key of keys) await queue.push(key);
   };
 };
 
 const withPQueue: Prepare = (jobs) => {
   const queue = new PQueue({ concurrency: 1 });
-  return async (keys, rounds) => {
-    for (let round = 0; round < rounds; round++) {
-      for (const key of keys) {
-        await queue.add(() => {
-          jobs.work(key);
-        });
-      }
+  return async (keys) => {
+    for (const key of keys) {
+      await queue.add(() => {
+        jobs.work(key);
+      });
     }
   };
 };
 
 const withGetAndDone: Prepare = (jobs) => {
   const queue = new WorkQueue<string>();
-  return async (keys, rounds) => {
-    for (let round = 0; round < rounds; round++) {
-      for (const key of keys) {
-        queue.add(key);
-        const taken = await queue.get();
-        if (taken.shutdown) return;
-        jobs.work(taken.item);
-        queue.done(taken.item);
-      }
+  return async (keys) => {
+    for (const key of keys) {
+      queue.add(key);
+      const taken = await queue.get();
+      if (taken.shutdown) return;
+      jobs.work(taken.item);
+      queue.done(taken.item);
     }
   };
 };
@@ -162,15 +157,13 @@ const withRun: Prepare = (jobs) => {
     jobs.work(key);
     onDone();
   });
-  return async (keys, rounds) => {
-    for (let round = 0; round < rounds; round++) {
-      for (const key of keys) {
-        const done = new Promise<void>((resolve) => {
-          onDone = resolve;
-        });
-        queue.add(key);
-        await done;
-      }
+  return async (keys) => {
+    for (const key of keys) {
+      const done = new Promise<void>((resolve) => {
+        onDone = resolve;
+      });
+      queue.add(key);
+      await done;
     }
     queue.shutDown();
     await running;
@@ -201,31 +194,30 @@ function oneJobCase(
   kinds: readonly Contestant<Prepare>[],
   keysFor: (size: number) => number,
   note?: string,
-): BulkCase {
-  return {
-    kind: 'bulk',
+): BenchCase {
+  return bulk({
     name: `one job after the other, each awaited: ${name}`,
     note,
     size: { full: 500_000, quick: 4_000, of: 'jobs' },
     contestants: contest(kinds, (prepare) => (size: number): BulkRun => {
       const jobs = new Jobs();
-      const keys = keysUpTo(keysFor(size));
-      const rounds = Math.ceil(size / keys.length);
+      const distinct = keysUpTo(keysFor(size));
+      const keys = Array.from({ length: size }, (_, index) => distinct[index % distinct.length] as string);
       const loop = prepare(jobs);
-      for (let round = 0; round < rounds; round++) void jobs.expect(keys);
+      void jobs.expect(keys);
       return {
         run: async () => {
-          await loop(keys, rounds);
-          return rounds * keys.length;
+          await loop(keys);
+          return size;
         },
         check: () => jobs.check(),
       };
     }),
     targets: [atLeast('ours: get, done', TIME, 1)],
-  };
+  });
 }
 
-export const oneJobCases: readonly BulkCase[] = [
+export const oneJobCases = [
   oneJobCase('always the same key', ALL, () => 1),
   oneJobCase('10 000 keys in turn', [BASELINE, ...OURS], () => DISTINCT, SAME_FOR_OTHERS),
   oneJobCase('always a new key', [BASELINE, ...OURS], (size) => size, SAME_FOR_OTHERS),
@@ -334,15 +326,14 @@ const BACKLOGGED = [
   queues.byHandSync,
 ];
 
-export const backlogCase: ScenarioCase = {
-  kind: 'scenario',
+export const backlogCase = scenario({
   name: 'a backlog: each job adds a new key at the back',
   note: 'Growth is the time with all in line, divided by the time with a hundredth. That of a bare Map grows too, because of cache misses.',
   size: { full: 1_000_000, quick: 20_000, of: 'jobs in line' },
   rounds: 3,
   metrics: [metric(MANY, 'ns/job'), metric(FEW, 'ns/job'), aside(GROWTH)],
   contestants: [
-    ...contest<OpenQueue, OpenScenario>(
+    ...contest<OpenQueue, Scenario>(
       BACKLOGGED,
       (open) => (backlog) => compareBacklogs(backlog, (inLine, size) => timeOf(open, inLine, size)),
     ),
@@ -354,4 +345,4 @@ export const backlogCase: ScenarioCase = {
     ),
   ],
   targets: [atMost('ours: run', GROWTH, MOST_GROWTH)],
-};
+});

@@ -1,5 +1,7 @@
 /** Jobs, their keys, and what a queue must have to take part. */
 
+import { expectCount } from '../lib/part.ts';
+
 /** What the workers call for each job. It does as little as possible. */
 export interface Work {
   work(key: string): void;
@@ -14,8 +16,14 @@ export interface JobQueue {
   close(): void;
 }
 
+export interface PausableQueue extends JobQueue {
+  pause(): void;
+  start(): void;
+  waiting(): number;
+}
+
 /** Makes a queue and starts its workers. */
-export type OpenQueue = (jobs: Work, concurrency: number) => JobQueue;
+export type OpenQueue<Queue = JobQueue> = (jobs: Work, concurrency: number) => Queue;
 
 /** Jobs that come in bursts. */
 export class Jobs implements Work {
@@ -41,8 +49,8 @@ export class Jobs implements Work {
   }
 
   check(): string | undefined {
-    if (this.worked !== this.#expected) return `${this.worked} jobs done, not ${this.#expected}`;
-    if (this.#characters === this.#expectedCharacters) return undefined;
+    const wrong = expectCount(this.worked, this.#expected, 'jobs done');
+    if (wrong !== undefined || this.#characters === this.#expectedCharacters) return wrong;
     return 'jobs were done for keys that were not added';
   }
 }

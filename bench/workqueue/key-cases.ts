@@ -3,8 +3,9 @@ import { performance } from 'node:perf_hooks';
 import { defaultControllerRateLimiter, DelayingQueue, ItemExponentialFailureRateLimiter } from 'escapement';
 import { WorkQueue, type RateLimiter } from 'escapement';
 import { activeTimeouts } from '../lib/machine.ts';
-import { atMost, baseline, BYTES, metric, ours, rival, TIME, unable } from '../lib/part.ts';
-import type { BulkCase, BulkRun, MicroCase, MicroRun } from '../lib/part.ts';
+import { bulk, micro, type BulkRun, type MicroRun } from '../lib/kinds.ts';
+import { atMost, baseline, BYTES, expectCount, metric, ours, rival, TIME, unable } from '../lib/part.ts';
+import type { BenchCase } from '../lib/part.ts';
 import { DelaySequence } from '../lib/random.ts';
 import type { Target } from '../lib/result.ts';
 import { DISTINCT, Jobs, keysUpTo, type JobQueue, type Work } from './jobs.ts';
@@ -13,104 +14,70 @@ import { openFastq, openFastqWithSet } from './queues.ts';
 /** Eight million adds a second. */
 const MOST_NS = 125;
 
+type KeySource = 'the same string' | 'a new string, made for it';
+
 /** The Set that one writes around any queue: its keys are queued. */
-function setRun(
-  keys: readonly string[],
-  loopOf: (queued: Set<string>, pushed: string[]) => MicroRun['run'],
-): MicroRun {
-  const pushed = [...keys];
-  return {
-    run: loopOf(new Set(keys), pushed),
-    check: () => (pushed.length === keys.length ? undefined : `${pushed.length} keys are queued`),
+function addsToSet(source: KeySource): (size: number) => MicroRun {
+  return (size) => {
+    const keys = keysUpTo(size);
+    const queued = new Set(keys);
+    const pushed = [...keys];
+    const isNew = source !== 'the same string';
+    let place = 0;
+    return {
+      run: (count) => {
+        for (let done = 0; done < count; done++) {
+          const key = isNew ? `default/pod-${place}` : (keys[place] as string);
+          if (!queued.has(key)) {
+            queued.add(key);
+            pushed.push(key);
+          }
+          place = place + 1 === keys.length ? 0 : place + 1;
+        }
+      },
+      check: () => expectCount(pushed.length, keys.length, 'keys are queued'),
+    };
   };
 }
 
-function ourRun(keys: readonly string[], loopOf: (queue: WorkQueue<string>) => MicroRun['run']): MicroRun {
-  const queue = new WorkQueue<string>();
-  for (const key of keys) queue.add(key);
-  return {
-    run: loopOf(queue),
-    check: () => (queue.length === keys.length ? undefined : `${queue.length} keys are queued`),
-    close: () => {
-      queue.shutDown();
-    },
+function addsToOurs(source: KeySource): (size: number) => MicroRun {
+  return (size) => {
+    const keys = keysUpTo(size);
+    const queue = new WorkQueue<string>();
+    for (const key of keys) queue.add(key);
+    const isNew = source !== 'the same string';
+    let place = 0;
+    return {
+      run: (count) => {
+        for (let done = 0; done < count; done++) {
+          queue.add(isNew ? `default/pod-${place}` : (keys[place] as string));
+          place = place + 1 === keys.length ? 0 : place + 1;
+        }
+      },
+      check: () => expectCount(queue.length, keys.length, 'keys are queued'),
+      close: () => {
+        queue.shutDown();
+      },
+    };
   };
 }
 
-function sameInSet(size: number): MicroRun {
-  const keys = keysUpTo(size);
-  let place = 0;
-  return setRun(keys, (queued, pushed) => (count) => {
-    for (let done = 0; done < count; done++) {
-      const key = keys[place] as string;
-      if (!queued.has(key)) {
-        queued.add(key);
-        pushed.push(key);
-      }
-      place = place + 1 === keys.length ? 0 : place + 1;
-    }
-  });
-}
-
-function sameInOurs(size: number): MicroRun {
-  const keys = keysUpTo(size);
-  let place = 0;
-  return ourRun(keys, (queue) => (count) => {
-    for (let done = 0; done < count; done++) {
-      queue.add(keys[place] as string);
-      place = place + 1 === keys.length ? 0 : place + 1;
-    }
-  });
-}
-
-function newInSet(size: number): MicroRun {
-  const keys = keysUpTo(size);
-  let place = 0;
-  return setRun(keys, (queued, pushed) => (count) => {
-    for (let done = 0; done < count; done++) {
-      const key = `default/pod-${place}`;
-      if (!queued.has(key)) {
-        queued.add(key);
-        pushed.push(key);
-      }
-      place = place + 1 === keys.length ? 0 : place + 1;
-    }
-  });
-}
-
-function newInOurs(size: number): MicroRun {
-  const keys = keysUpTo(size);
-  let place = 0;
-  return ourRun(keys, (queue) => (count) => {
-    for (let done = 0; done < count; done++) {
-      queue.add(`default/pod-${place}`);
-      place = place + 1 === keys.length ? 0 : place + 1;
-    }
-  });
-}
-
-function duplicateCase(
-  name: string,
-  openSet: (size: number) => MicroRun,
-  openOurs: (size: number) => MicroRun,
-  targets: readonly Target[],
-): MicroCase {
-  return {
-    kind: 'micro',
-    name: `add of a key that is queued: ${name}`,
+function duplicateCase(source: KeySource, targets: readonly Target[]): BenchCase {
+  return micro({
+    name: `add of a key that is queued: ${source}`,
     size: { full: DISTINCT, quick: DISTINCT, of: 'keys queued' },
     contestants: [
-      baseline('Set', openSet),
+      baseline('Set', addsToSet(source)),
       ...['fastq', 'async.queue', 'p-queue'].map((each) => unable(each, 'each add is another job')),
-      ours('ours', openOurs),
+      ours('ours', addsToOurs(source)),
     ],
     targets,
-  };
+  });
 }
 
-export const duplicateCases: readonly MicroCase[] = [
-  duplicateCase('the same string', sameInSet, sameInOurs, [atMost('ours', TIME, MOST_NS)]),
-  duplicateCase('a new string, made for it', newInSet, newInOurs, []),
+export const duplicateCases = [
+  duplicateCase('the same string', [atMost('ours', TIME, MOST_NS)]),
+  duplicateCase('a new string, made for it', []),
 ];
 
 /** What one writes by hand: a Map of counts, without a common limit. */
@@ -160,8 +127,7 @@ function openLimiter(newLimiter: () => RateLimiter<string>): (size: number) => M
 const newExponential = (): RateLimiter<string> =>
   new ItemExponentialFailureRateLimiter({ baseDelayMs: 5, maxDelayMs: 1_000_000 });
 
-export const limiterCase: MicroCase = {
-  kind: 'micro',
+export const limiterCase = micro({
   name: 'rate limiters: when + forget',
   note: 'The default limiter counts the failures of each key, and reads the clock for a token bucket that all keys share.',
   size: { full: DISTINCT, quick: DISTINCT, of: 'keys in turn' },
@@ -170,7 +136,7 @@ export const limiterCase: MicroCase = {
     ours('ours: exponential', openLimiter(newExponential)),
     ours('ours: the default', openLimiter(defaultControllerRateLimiter)),
   ],
-};
+});
 
 /** Nothing is due while it is measured. */
 const LONG = { minMs: 60_000, maxMs: 600_000 };
@@ -183,68 +149,49 @@ const ARMED = 'host timeouts';
 
 interface DelayedJobs {
   addAfter(keys: readonly string[], delays: DelaySequence): void;
-  readonly waiting: number;
+  waiting(): number;
   close(): void;
 }
 
 /** What one writes by hand: a timeout for each key, and a Map so that a key waits once and can be cancelled. */
-class Timeouts implements DelayedJobs {
-  readonly #timeouts = new Map<string, NodeJS.Timeout>();
-  readonly #queue: JobQueue;
-  readonly #onDue = (key: string): void => {
-    this.#timeouts.delete(key);
-    this.#queue.add(key);
+function timeouts(queue: JobQueue): DelayedJobs {
+  const all = new Map<string, NodeJS.Timeout>();
+  const onDue = (key: string): void => {
+    all.delete(key);
+    queue.add(key);
   };
-
-  constructor(queue: JobQueue) {
-    this.#queue = queue;
-  }
-
-  get waiting(): number {
-    return this.#timeouts.size;
-  }
-
-  addAfter(keys: readonly string[], delays: DelaySequence): void {
-    const timeouts = this.#timeouts;
-    for (const key of keys) {
-      if (!timeouts.has(key)) timeouts.set(key, setTimeout(this.#onDue, delays.next(), key));
-    }
-  }
-
-  close(): void {
-    for (const timeout of this.#timeouts.values()) clearTimeout(timeout);
-    this.#timeouts.clear();
-    this.#queue.close();
-  }
-}
-
-class OurDelays implements DelayedJobs {
-  readonly #queue = new DelayingQueue<string>();
-
-  constructor(jobs: Work) {
-    void this.#queue.run((key) => {
-      jobs.work(key);
-    });
-  }
-
-  get waiting(): number {
-    return this.#queue.waiting;
-  }
-
-  addAfter(keys: readonly string[], delays: DelaySequence): void {
-    const queue = this.#queue;
-    for (const key of keys) queue.addAfter(key, delays.next());
-  }
-
-  close(): void {
-    this.#queue.shutDown();
-  }
+  return {
+    addAfter(keys, delays) {
+      for (const key of keys) if (!all.has(key)) all.set(key, setTimeout(onDue, delays.next(), key));
+    },
+    waiting: () => all.size,
+    close() {
+      for (const timeout of all.values()) clearTimeout(timeout);
+      all.clear();
+      queue.close();
+    },
+  };
 }
 
 type Make = (jobs: Work) => DelayedJobs;
-const byHand: Make = (jobs) => new Timeouts(openFastq(jobs, 1));
-const withSet: Make = (jobs) => new Timeouts(openFastqWithSet(jobs, 1));
-const delaying: Make = (jobs) => new OurDelays(jobs);
+const byHand: Make = (jobs) => timeouts(openFastq(jobs, 1));
+const withSet: Make = (jobs) => timeouts(openFastqWithSet(jobs, 1));
+
+const delaying: Make = (jobs) => {
+  const queue = new DelayingQueue<string>();
+  void queue.run((key) => {
+    jobs.work(key);
+  });
+  return {
+    addAfter(keys, delays) {
+      for (const key of keys) queue.addAfter(key, delays.next());
+    },
+    waiting: () => queue.waiting,
+    close() {
+      queue.shutDown();
+    },
+  };
+};
 
 function openFill(make: Make): (size: number) => BulkRun {
   return (size) => {
@@ -259,7 +206,7 @@ function openFill(make: Make): (size: number) => BulkRun {
         return size;
       },
       check: () =>
-        queue.waiting === size && jobs.worked === 0 ? undefined : `${queue.waiting} items wait, not ${size}`,
+        expectCount(queue.waiting(), size, 'items wait') ?? expectCount(jobs.worked, 0, 'jobs done'),
       details: () => ({ [ARMED]: activeTimeouts() - foreign }),
       close: () => {
         queue.close();
@@ -283,7 +230,7 @@ function openFire(make: Make): (size: number) => BulkRun {
         await allDone;
         return size;
       },
-      check: () => jobs.check() ?? (queue.waiting === 0 ? undefined : `${queue.waiting} items still wait`),
+      check: () => jobs.check() ?? expectCount(queue.waiting(), 0, 'items still wait'),
       close: () => {
         queue.close();
       },
@@ -293,9 +240,8 @@ function openFire(make: Make): (size: number) => BulkRun {
 
 const MILLION = { full: 1_000_000, quick: 20_000, of: 'items' };
 
-export const delayedCases: readonly BulkCase[] = [
-  {
-    kind: 'bulk',
+export const delayedCases = [
+  bulk({
     name: 'addAfter: delays 1–10 min',
     note: 'The keys exist before and are not counted: a string of 18 characters, as most of a million have, is 40 bytes.',
     size: MILLION,
@@ -303,9 +249,8 @@ export const delayedCases: readonly BulkCase[] = [
     details: [metric(ARMED)],
     contestants: [baseline('setTimeout + Map', openFill(byHand)), ours('ours', openFill(delaying))],
     targets: [atMost('ours', BYTES, MOST_BYTES), atMost('ours', ARMED, 1)],
-  },
-  {
-    kind: 'bulk',
+  }),
+  bulk({
     name: 'delays are over: queued and done',
     note:
       'They become due while the program is busy; timed is from there until the last job is done. Ours works in several ' +
@@ -320,5 +265,5 @@ export const delayedCases: readonly BulkCase[] = [
       ),
       ours('ours', openFire(delaying)),
     ],
-  },
+  }),
 ];

@@ -4,7 +4,7 @@ import fastq from 'fastq';
 import PQueue from 'p-queue';
 import { defaultControllerRateLimiter, RateLimitingQueue, WorkQueue } from 'escapement';
 import { baseline, ours, rival, unable } from '../lib/part.ts';
-import type { JobQueue, OpenQueue, Work } from './jobs.ts';
+import type { JobQueue, OpenQueue, PausableQueue, Work } from './jobs.ts';
 
 type Handler = (key: string) => void | Promise<void>;
 
@@ -22,7 +22,7 @@ function asyncWork(jobs: Work): (key: string) => Promise<void> {
   };
 }
 
-class FastQueue implements JobQueue {
+class FastQueue implements PausableQueue {
   readonly #queue: fastq.queue<string>;
 
   constructor(queue: fastq.queue<string>) {
@@ -36,6 +36,18 @@ class FastQueue implements JobQueue {
 
   add(key: string): void {
     this.#queue.push(key);
+  }
+
+  pause(): void {
+    this.#queue.pause();
+  }
+
+  start(): void {
+    this.#queue.resume();
+  }
+
+  waiting(): number {
+    return this.#queue.length();
   }
 
   close(): void {
@@ -106,7 +118,7 @@ function afterwards(done: fastq.done): void {
 const WITH_SET_NOTE =
   'a key leaves the Set when its job starts; two workers may then have it at the same time.';
 
-export const openFastq: OpenQueue = (jobs, concurrency) =>
+export const openFastq: OpenQueue<PausableQueue> = (jobs, concurrency) =>
   new FastQueue(
     fastq((key: string, done: fastq.done) => {
       jobs.work(key);
@@ -210,7 +222,7 @@ export const asyncQueueAsync = rival<OpenQueue>(
     new AsyncQueue(asyncQueue(asyncWork(jobs), concurrency)),
 );
 
-class PriorityQueue implements JobQueue {
+class PriorityQueue implements PausableQueue {
   readonly #queue: PQueue;
   readonly #jobs: Work;
 
@@ -235,15 +247,30 @@ class PriorityQueue implements JobQueue {
     });
   }
 
+  pause(): void {
+    this.#queue.pause();
+  }
+
+  start(): void {
+    this.#queue.start();
+  }
+
+  waiting(): number {
+    return this.#queue.size;
+  }
+
   close(): void {
     this.#queue.clear();
   }
 }
 
 /** It awaits the result of the function, whether that is a promise or not. */
-export const pQueue = rival<OpenQueue>(
+export const openPQueue: OpenQueue<PausableQueue> = (jobs, concurrency) =>
+  new PriorityQueue(jobs, concurrency);
+
+export const pQueue = rival(
   'p-queue',
-  (jobs, concurrency) => new PriorityQueue(jobs, concurrency),
+  openPQueue,
   'a job is a function, and add returns a promise of its result.',
 );
 

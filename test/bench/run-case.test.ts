@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { CollectorWatch } from '../../bench/lib/collector.ts';
-import type { BulkCase, BulkRun, MicroCase, MicroRun, ScenarioCase } from '../../bench/lib/part.ts';
+import { bulk, micro, scenario, type BulkRun, type MicroRun } from '../../bench/lib/kinds.ts';
+import { ours, unable, type Contestant } from '../../bench/lib/part.ts';
 import { problemsOf } from '../../bench/lib/result.ts';
 import { rotate, runCase, stepsOf, type RunOptions } from '../../bench/lib/run-case.ts';
 import { resultOf } from './results.ts';
@@ -24,13 +25,8 @@ afterEach(() => {
 const size = { full: 1_000, quick: 100, of: 'items' };
 
 /** A contestant whose self-check finds `problem`. */
-function bulk(name: string, problem?: string): BulkCase['contestants'][number] {
-  const open = (count: number): BulkRun => ({
-    run: () => count,
-    check: () => problem,
-    close: () => undefined,
-  });
-  return { name, role: 'ours', open };
+function doing(name: string, problem?: string): Contestant<(count: number) => BulkRun> {
+  return ours(name, (count) => ({ run: () => count, check: () => problem }));
 }
 
 test('contestants alternate, forwards and backwards, and each of them starts once', () => {
@@ -44,19 +40,12 @@ test('contestants alternate, forwards and backwards, and each of them starts onc
 
 test('a bulk case reports time, collector and details for every round', async () => {
   const details = [{ name: 'stall', unit: 'ms' }];
-  const contestants = [
-    {
-      name: 'one',
-      role: 'ours' as const,
-      open: (count: number) => ({
-        run: () => count,
-        check: () => undefined,
-        close: () => undefined,
-        details: () => ({ stall: 3 }),
-      }),
-    },
-  ];
-  const definition: BulkCase = { kind: 'bulk', name: 'fill', size, details, contestants };
+  const open = (count: number): BulkRun => ({
+    run: () => count,
+    check: () => undefined,
+    details: () => ({ stall: 3 }),
+  });
+  const definition = bulk({ name: 'fill', size, details, contestants: [ours('one', open)] });
   const result = await runCase(definition, options);
   expect(result.size).toBe(100);
   expect(result.contestants[0]?.metrics.map(({ name, samples }) => [name, samples.length])).toEqual([
@@ -79,45 +68,51 @@ test('a bulk case reports the bytes that the run left behind', async () => {
       kept = [];
     },
   });
-  const contestants = [{ name: 'one', role: 'ours' as const, open }];
-  const result = await runCase(
-    { kind: 'bulk', name: 'keep', size, measuresBytes: true, contestants },
-    options,
-  );
+  const definition = bulk({ name: 'keep', size, measuresBytes: true, contestants: [ours('one', open)] });
+  const result = await runCase(definition, options);
   const bytes = result.contestants[0]?.metrics.find(({ name }) => name === 'bytes')?.samples[1] ?? 0;
   expect(bytes).toBeGreaterThan(8_000);
   expect(bytes).toBeLessThan(9_500);
 });
 
+test('a bulk case warms each contestant up with a tenth of the size, and closes every run', async () => {
+  const sizes: number[] = [];
+  let closed = 0;
+  const open = (count: number): BulkRun => {
+    let isOpen = true;
+    return {
+      run: () => sizes.push(count),
+      check: () => undefined,
+      close: () => {
+        closed += isOpen ? 1 : 0;
+        isOpen = false;
+      },
+    };
+  };
+  await runCase(bulk({ name: 'fill', size, contestants: [ours('one', open)] }), options);
+  expect(sizes).toEqual([10, 100, 100]);
+  expect(closed).toBe(3);
+});
+
 test('a failed self-check and an exception fail the run, and the other contestants are still measured', async () => {
-  const broken = { name: 'broken', role: 'ours' as const, open: () => { throw new Error('no way'); } }; // prettier-ignore
-  const contestants = [bulk('good'), bulk('idle', 'did nothing'), broken];
-  const result = await runCase({ kind: 'bulk', name: 'fill', size, contestants }, options);
+  const broken = ours('broken', (): BulkRun => {
+    throw new Error('no way');
+  });
+  const contestants = [doing('good'), doing('idle', 'did nothing'), broken];
+  const result = await runCase(bulk({ name: 'fill', size, contestants }), options);
   expect(result.contestants.map(({ problems }) => problems.length)).toEqual([0, 2, 2]);
   expect(problemsOf(resultOf([result]))[0]).toBe('timer / fill / idle: did nothing');
 });
 
 test('benchmark.js drives a micro case in batches, and its operations are counted', async () => {
   let operations = 0;
-  const definition: MicroCase = {
-    kind: 'micro',
-    name: 'count',
-    size,
-    contestants: [
-      {
-        name: 'one',
-        role: 'ours',
-        open: () => ({
-          run: (count) => {
-            for (let done = 0; done < count; done++) operations++;
-          },
-          check: () => (operations > 0 ? undefined : 'did nothing'),
-          close: () => undefined,
-        }),
-      },
-    ],
-  };
-  const result = await runCase(definition, options);
+  const open = (): MicroRun => ({
+    run: (count) => {
+      for (let done = 0; done < count; done++) operations++;
+    },
+    check: () => (operations > 0 ? undefined : 'did nothing'),
+  });
+  const result = await runCase(micro({ name: 'count', size, contestants: [ours('one', open)] }), options);
   const [time] = result.contestants[0]?.metrics ?? [];
   expect(time?.samples).toHaveLength(2);
   expect(time?.samples.every((ns) => ns > 0 && ns < 1_000)).toBe(true);
@@ -127,31 +122,21 @@ test('an error inside benchmark.js is a failed self-check', async () => {
   const run = (): void => {
     throw new Error('in the loop');
   };
-  const open = (): MicroRun => ({
-    run,
-    check: () => undefined,
-    close: () => undefined,
-  });
-  const contestants = [{ name: 'one', role: 'ours' as const, open }];
-  const result = await runCase({ kind: 'micro', name: 'count', size, contestants }, options);
+  const open = (): MicroRun => ({ run, check: () => undefined });
+  const result = await runCase(micro({ name: 'count', size, contestants: [ours('one', open)] }), options);
   expect(result.contestants[0]?.problems[0]).toContain('in the loop');
 });
 
 test('a scenario reports its own metrics, and a contestant that cannot take part is not run', async () => {
-  const definition: ScenarioCase = {
-    kind: 'scenario',
+  const definition = scenario({
     name: 'wait',
     size,
     metrics: [{ name: 'lateness', unit: 'ms' }],
     contestants: [
-      {
-        name: 'one',
-        role: 'ours',
-        open: () => Promise.resolve({ values: { lateness: 7 }, problem: undefined }),
-      },
-      { name: 'two', role: 'rival', open: { cannot: 'no clock' } },
+      ours('one', () => Promise.resolve({ values: { lateness: 7 }, problem: undefined })),
+      unable('two', 'no clock'),
     ],
-  };
+  });
   const result = await runCase(definition, { ...options, quickRounds: 1 });
   expect(result.contestants[0]?.metrics[0]?.samples).toEqual([7]);
   expect(result.contestants[1]).toMatchObject({ cannot: 'no clock', problems: [] });

@@ -1,13 +1,8 @@
 import { expect, test } from 'vitest';
 import { renderHarnessResult } from '../../../bench/purgatory/harness-command.ts';
-import {
-  checkShare,
-  CompletionQueue,
-  runHarness,
-  type HarnessKind,
-} from '../../../bench/purgatory/harness.ts';
+import { checkShare, CompletionQueue, runHarness } from '../../../bench/purgatory/harness.ts';
 import { Tally } from '../../../bench/purgatory/operations.ts';
-import { HARNESS_KINDS } from '../../../bench/purgatory/purgatories.ts';
+import { KINDS, type PurgatoryKind } from '../../../bench/purgatory/purgatories.ts';
 import { prepareWorkload, type CompleteBy } from '../../../bench/purgatory/workload.ts';
 
 const NUM = 500;
@@ -33,34 +28,33 @@ function stall(ms: number): void {
 }
 
 /** The same kind, with a function that is called after each request and with additional watch entries. */
-function changed(kind: HarnessKind, onSent: (id: number) => void, moreWatched = 0): HarnessKind {
+function changed(kind: PurgatoryKind, onSent: (id: number) => void, moreWatched = 0): PurgatoryKind {
   return {
     ...kind,
-    open: (timeoutMs, tally) => {
-      const purgatory = kind.open(timeoutMs, tally);
+    newPurgatory: () => {
+      const purgatory = kind.newPurgatory();
+      let sent = 0;
       return {
-        send: (id, latencyMs, keys) => {
-          const request = purgatory.send(id, latencyMs, keys);
-          onSent(id);
-          return request;
+        tryCompleteElseWatch: (request, keys) => {
+          const isCompleted = purgatory.tryCompleteElseWatch(request, keys);
+          onSent(sent++);
+          return isCompleted;
         },
         checkAndComplete: (key) => purgatory.checkAndComplete(key),
         get watched() {
           return purgatory.watched + moreWatched;
         },
-        close: () => {
-          purgatory.close();
-        },
+        close: () => purgatory.close(),
       };
     },
   };
 }
 
-const kinds = HARNESS_KINDS.flatMap((kind) =>
-  (['force', 'check'] as const).map((completeBy) => ({ kind, name: kind.name, completeBy })),
+const kinds = KINDS.flatMap((kind) =>
+  (['force', 'check'] as const).map((completeBy) => ({ kind, id: kind.id, completeBy })),
 );
 
-test.each(kinds)('real time: $name, completed by $completeBy', async ({ kind, completeBy }) => {
+test.each(kinds)('real time: $id, completed by $completeBy', async ({ kind, completeBy }) => {
   const result = await runHarness(workloadFor(completeBy), kind);
   expect(result.problem).toBeUndefined();
   expect(result.elapsedMs).toBeGreaterThanOrEqual(149);
@@ -70,7 +64,7 @@ test.each(kinds)('real time: $name, completed by $completeBy', async ({ kind, co
 
 /** Stalls twice, the second time after the last request was sent: all that is pending expires before another turn. */
 test.each(kinds)(
-  'real time: $name, by $completeBy, passes when the loop stalls',
+  'real time: $id, by $completeBy, passes when the loop stalls',
   async ({ kind, completeBy }) => {
     const stalling = changed(kind, (id) => {
       if (id === NUM / 2 || id === NUM - 1) stall(400);
@@ -82,8 +76,8 @@ test.each(kinds)(
 );
 
 test('real time: a purgatory that keeps completed operations fails its self-check', async () => {
-  const [kind] = HARNESS_KINDS.filter(({ role }) => role === 'ours');
-  const hoarder = changed(kind as HarnessKind, () => undefined, 3);
+  const [kind] = KINDS.filter(({ id }) => id === 'ours');
+  const hoarder = changed(kind as PurgatoryKind, () => undefined, 3);
   const { problem } = await runHarness(workloadFor('force'), hoarder);
   expect(problem).toMatch(/too many watch entries|watch entries are left/);
 });
@@ -119,9 +113,10 @@ test('when the loop is late, fewer requests may expire than in theory, but not m
 
 test('a request that completes twice or never is a problem', () => {
   let isDone = false;
-  const tally = new Tally(2, () => {
+  const tally = new Tally(2);
+  tally.onAllDone = () => {
     isDone = true;
-  });
+  };
   tally.complete(1);
   expect(tally.check()).toBe('request 0 completed 0 times');
   expect(isDone).toBe(false);
