@@ -1,13 +1,17 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { LOCK_PREFIX } from '../../src/tasks/wire/unique-lock.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const SOURCES = 'src/tasks/broker/redis';
 
 const PAGE =
   readFileSync(join(ROOT, 'docs/how-it-works.md'), 'utf8').split('## Redis keys and scripts')[1] ?? '';
-const KEYS = readFileSync(join(ROOT, SOURCES, 'keys.ts'), 'utf8');
+const KEYS = readFileSync(join(ROOT, SOURCES, 'keys.ts'), 'utf8').replaceAll(
+  /\bLOCK_PREFIX\]/g,
+  `'${LOCK_PREFIX}']`,
+);
 
 const ROWS = PAGE.split('\n## ')[0]
   ?.split('\n')
@@ -29,7 +33,7 @@ const fixedPart = (name: string): string => name.replace(/[A-Z]+$/, '');
 
 test('the page of keys has each key of a queue, with its type', () => {
   const declared = [
-    ...KEYS.matchAll(/\/\*\* (?:Ours\. )?([A-Z]{3,}|)[^/]*\*\/\n {2}(\w+): \['\w+', '([\w:-]+)'\]/g),
+    ...KEYS.matchAll(/\/\*\* (?:Ours\. )?([A-Z]{3,}|).*?\*\/\n {2}(\w+): \['\w+', '([\w:-]+)'\]/g),
   ];
   const expected = declared.map(([, type = '', name = '', key = '']): [string, string] => {
     return [key, name.endsWith('Channel') ? 'channel' : type];
