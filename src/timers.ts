@@ -11,6 +11,6 @@ export {
   setInterval,
   setTimeout,
 } from './timers/functions.ts';
-export type { Clearable, HostTimeoutLike } from './timers/functions.ts';
+export type { Clearable, ClearImmediate, HostTimeoutLike, SetImmediate } from './timers/functions.ts';
 export type { Timeout, TimeoutCallback } from './timers/timeout.ts';
 export * as promises from './timers/promises.ts';

@@ -72,11 +72,12 @@ function clearOther(timeout: HostTimeoutLike | string | number): void {
   else hostFunction('clearTimeout')(timeout as Parameters<typeof globalThis.clearTimeout>[0]);
 }
 
-/* The types of Node; without `@types/node`, as in a program for browsers, those of a timeout. */
-type SetImmediate = typeof globalThis extends { setImmediate: infer Type }
+/** Type of Node's `setImmediate`; in a program without `@types/node` that of a timeout. */
+export type SetImmediate = typeof globalThis extends { setImmediate: infer Type }
   ? Type
   : (callback: (...args: never[]) => void, ...args: unknown[]) => unknown;
-type ClearImmediate = typeof globalThis extends { clearImmediate: infer Type }
+/** Type of Node's `clearImmediate`; in a program without `@types/node` that of a timeout. */
+export type ClearImmediate = typeof globalThis extends { clearImmediate: infer Type }
   ? Type
   : (immediate: unknown) => void;
 
