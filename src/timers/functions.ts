@@ -73,13 +73,13 @@ function clearOther(timeout: HostTimeoutLike | string | number): void {
 }
 
 /** Type of Node's `setImmediate`; in a program without `@types/node` that of a timeout. */
-export type SetImmediate = typeof globalThis extends { setImmediate: infer Type }
-  ? Type
-  : (callback: (...args: never[]) => void, ...args: unknown[]) => unknown;
+export type SetImmediate =
+  typeof globalThis extends Record<'setImmediate', infer Type>
+    ? Type
+    : (callback: (...args: never[]) => void, ...args: unknown[]) => unknown;
 /** Type of Node's `clearImmediate`; in a program without `@types/node` that of a timeout. */
-export type ClearImmediate = typeof globalThis extends { clearImmediate: infer Type }
-  ? Type
-  : (immediate: unknown) => void;
+export type ClearImmediate =
+  typeof globalThis extends Record<'clearImmediate', infer Type> ? Type : (immediate: unknown) => void;
 
 interface Immediates {
   readonly setImmediate: SetImmediate;
