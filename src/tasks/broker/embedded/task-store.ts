@@ -339,7 +339,7 @@ export class TaskStore {
     this.locks.take(row.message.uniqueKey, row, this.clock.now() + delayMs + uniqueTtlMs);
   }
 
-  /** Gives a row an entry in the timer, which does what its state asks for. */
+  /** Schedules a row in the timer: `#wake` runs then. */
   arm(row: TaskRow, delayMs: number): void {
     row.timer = this.timer.schedule(delayMs, this.#wake, row);
   }
