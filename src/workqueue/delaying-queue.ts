@@ -87,7 +87,8 @@ export class DelayingQueue<T> extends WorkQueue<T> {
     if (delayMs <= 0) this.add(item);
     else {
       const key = this[INTERNALS].keyOf(item);
-      if (this.shuttingDown) return; // by keyOf
+      // eslint-disable-next-line @typescript-eslint/no-unnecessary-condition -- keyOf may have shut it down
+      if (this.shuttingDown) return;
       this.#waiting.add(key, item, delayMs);
     }
     this[INTERNALS].metrics?.retried();

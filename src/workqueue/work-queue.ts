@@ -186,7 +186,8 @@ export class WorkQueue<T> {
   add(item: T): void {
     if (this.#items.isShutDown) return;
     const key = this.#keyOf(item);
-    if (this.#items.isShutDown) return; // by keyOf
+    // eslint-disable-next-line @typescript-eslint/no-unnecessary-condition -- keyOf may have shut it down
+    if (this.#items.isShutDown) return;
     if (this.#items.ready.size >= this.#maxSize && this.#needsCapacity(key)) {
       throw this.#fail('ERR_QUEUE_FULL', 'add', `is full: maxSize is ${this.#maxSize}`);
     }

@@ -76,9 +76,9 @@ describe('after shutdown, add, addAfter and addRateLimited are ignored silently'
       },
     ];
     for (const add of adds) {
-      const queue: DelayingQueue<string> = new DelayingQueue({
+      const queue = new DelayingQueue<string>({
         clock,
-        keyOf: (item: string) => {
+        keyOf: (item: string): string => {
           queue.shutDown();
           return item;
         },

@@ -106,3 +106,17 @@ describe('the log stays below three times what is live and two files, however la
     await broker.close();
   });
 });
+
+test('leasing a task reads its payload from the disk, and no other one of its call of enqueueMany', async () => {
+  const disk = new RecordingFileSystem();
+  const broker = await open(disk);
+  const payloads = Array.from({ length: 50 }, (_, nth) => new Uint8Array(20_000).fill(nth));
+  await broker.enqueueMany(payloads.map((payload) => newTask({ payload })));
+  const before = disk.bytesRead;
+  for (const payload of payloads) {
+    const { message } = await take(broker);
+    expect(message.payload).toEqual(payload);
+  }
+  expect(disk.bytesRead - before).toBeLessThanOrEqual(50 * 20_000);
+  await broker.close();
+});

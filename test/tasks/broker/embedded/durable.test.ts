@@ -425,17 +425,3 @@ test('a result that is a Buffer is the same in memory and in the folder', async 
   await broker.writeResult(await leaseOne(broker, QUEUE), Buffer.from('done'));
   await checkBrokerLog(broker);
 });
-
-test('leasing a task reads its payload from the disk, and no other one of its call of enqueueMany', async () => {
-  const disk = new RecordingFileSystem();
-  const broker = await EmbeddedBroker.open({ dataPath, ...{ [FILE_SYSTEM]: disk } });
-  const payloads = Array.from({ length: 50 }, (_, nth) => new Uint8Array(20_000).fill(nth));
-  await broker.enqueueMany(payloads.map((payload) => newTask({ payload })));
-  const before = disk.bytesRead;
-  for (const payload of payloads) {
-    const { message } = await leaseOne(broker, QUEUE);
-    expect(message.payload).toEqual(payload);
-  }
-  expect(disk.bytesRead - before).toBeLessThanOrEqual(50 * 20_000);
-  await broker.close();
-});
