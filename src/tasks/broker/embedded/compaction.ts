@@ -179,8 +179,11 @@ export class Compaction {
     const leaving = this.#leaving;
     await this.close();
     await log.sync();
-    await log.remove(leaving);
-    for (const { number } of leaving) this.#journal.fileRemoved(number);
+    // One after the other, each durably: a power cut must not bring back a task whose removal is in a later segment.
+    for (const segment of leaving) {
+      await log.remove([segment]);
+      this.#journal.fileRemoved(segment.number);
+    }
     return true;
   }
 

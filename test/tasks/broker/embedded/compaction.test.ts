@@ -101,6 +101,11 @@ describe('the log stays below three times what is live and two files, however la
       if (read('log_bytes') > 3 * read('live_bytes') + 2 * largestFile) beyond.push(round);
     }
     expect(beyond).toEqual([]);
+    // A power cut must not undo the removal of a file and keep that of a later one, where its tasks were removed.
+    const removals = disk.log
+      .map(({ kind }) => kind)
+      .filter((kind) => kind === 'unlink' || kind === 'syncFolder');
+    expect(removals.join(' ')).not.toContain('unlink unlink');
     await checkBrokerLog(broker);
     expect((await broker.queueStats('kept')).counts.pending).toBe(300);
     await broker.close();
