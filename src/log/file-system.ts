@@ -61,8 +61,8 @@ const MOST_BYTES_AT_ONCE = 2 ** 30;
 const NO_WAITING = (constants as { O_NONBLOCK?: number }).O_NONBLOCK ?? 0;
 
 /*
- * Short writes are made in the calling thread: 12 kB reach the page cache in 17 µs, and through the thread pool in 150 µs with four
- * times the CPU time. A host whose disk is behind holds writes up, so after a slow one the next ones go through the pool.
+ * Short writes are made in the calling thread: the way through the thread pool takes several times as long as the write to the page
+ * cache, and more CPU time. A host whose disk is behind holds writes up, so after a slow one the next ones go through the pool.
  */
 const SHORT_WRITE_BYTES = 65_536;
 const SLOW_WRITE_MS = 5;
