@@ -78,7 +78,9 @@ export default defineConfig(({ mode }) => {
     env,
     pool: 'forks' as const,
     execArgv: ['--expose-gc'],
-    testTimeout: hasSlowTests(mode) ? 120_000 : 30_000,
+    // Generous: the machine may be busy with something else.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
   };
   const resolve = { alias: ALIASES };
   return {

@@ -10,7 +10,10 @@ import type { StoreJournal } from './store-journal.ts';
 import type { TaskStore } from './task-store.ts';
 
 /** The journal, as compaction needs it. */
-interface CompactedJournal extends Pick<StoreJournal, 'begin' | 'task' | 'queue' | 'events' | 'serial'> {
+interface CompactedJournal extends Pick<
+  StoreJournal,
+  'begin' | 'task' | 'queue' | 'bucket' | 'events' | 'serial'
+> {
   readonly log: Log;
   /** Bytes of the latest entries of all tasks. */
   readonly liveBytes: number;
@@ -60,6 +63,8 @@ export class Compaction {
   #last: CompactedJournal['latest'] | undefined;
   /** Damage that was found in them. */
   #damages: { readonly segment: Segment; readonly piece: DamagePiece }[] = [];
+  /** Bytes of everything that belongs to no task, when it was last written again. */
+  #restBytes = 0;
   /** Bytes that the present step may still read. */
   #bytesLeft = 0;
   /** A segment that could not be read or removed is tried again when another one than this is written. */
@@ -100,7 +105,7 @@ export class Compaction {
     if (this.#reader !== undefined) return this.#rewrite(this.#reader);
     const next = this.#next();
     if (next === undefined) {
-      if (this.#leaving.length > 0) this.#writeTheRest();
+      if (this.#leaving.length > 0) await this.#writeTheRest();
       return false;
     }
     if (this.#journal.isLive(next.number)) this.#reader = await this.#journal.log.openReader(next);
@@ -117,7 +122,7 @@ export class Compaction {
     if (next === undefined || next === written || staying < 2) return undefined;
     if (this.#leaving.length > 0 && !this.#journal.isLive(next.number)) return next; // it costs nothing
     const bytes = this.#leaving.reduce((sum, { end }) => sum - end, logBytes);
-    const mostBytes = MOST_BYTES_PER_LIVE_BYTE * liveBytes + this.#maxBytesPerFile;
+    const mostBytes = MOST_BYTES_PER_LIVE_BYTE * (liveBytes + this.#restBytes) + this.#maxBytesPerFile;
     const isTooLarge = bytes > mostBytes || staying > MOST_SMALL_SEGMENTS + mostBytes / this.#maxBytesPerFile;
     return isTooLarge ? next : undefined;
   }
@@ -148,12 +153,31 @@ export class Compaction {
   }
 
   /** Everything that belongs to no task. The segments can be removed when it is written. */
-  #writeTheRest(): void {
-    const { queues, enqueueEvents, serialLimit } = this.#store;
-    this.#journal.serial(serialLimit);
-    for (const queue of queues.values()) this.#journal.queue(queue);
-    for (const [entryId, events] of enqueueEvents) this.#journal.events(entryId, events);
+  async #writeTheRest(): Promise<void> {
+    let restBytes = 0;
+    let turnBytes = 0;
+    for (const bytes of this.#rest()) {
+      restBytes += bytes;
+      turnBytes += bytes;
+      this.#journal.begin();
+      if (turnBytes < BYTES_PER_TURN) continue;
+      turnBytes = 0;
+      await ownTurn();
+    }
+    this.#restBytes = restBytes;
     this.#last = this.#journal.latest;
+  }
+
+  /** Writes it entry by entry. What changes between two of them is written behind, or is seen by the loop. @returns bytes of each. */
+  *#rest(): Generator<number> {
+    const { queues, enqueueEvents, serialLimit } = this.#store;
+    yield this.#journal.serial(serialLimit);
+    for (const queue of queues.values()) {
+      yield this.#journal.queue(queue, queue.settingsWithoutBuckets);
+      for (const [name, fullAtWallMs] of queue.pending.buckets())
+        yield this.#journal.bucket(queue.name, name, fullAtWallMs);
+    }
+    for (const [entryId, events] of enqueueEvents) yield this.#journal.events(entryId, events);
   }
 
   #rewriteRecord({ payload }: RecordPiece, segment: number): void {

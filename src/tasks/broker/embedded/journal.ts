@@ -264,8 +264,8 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     this.#write(Kind.count, wallMs, hasFailed ? 1 : 0, queue.name);
   }
 
-  queue(queue: QueueState): void {
-    this.#write(Kind.queue, queue.name, queue.settings);
+  queue(queue: QueueState, settings = queue.settings): number {
+    return this.#write(Kind.queue, queue.name, settings);
   }
 
   removeQueue(name: string): void {
@@ -276,20 +276,20 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     this.#write(Kind.tick, atMs, queue, entryKey);
   }
 
-  bucket(queue: string, name: string, fullAtWallMs: number): void {
-    this.#write(Kind.bucket, fullAtWallMs, queue, name);
+  bucket(queue: string, name: string, fullAtWallMs: number): number {
+    return this.#write(Kind.bucket, fullAtWallMs, queue, name);
   }
 
   event(entryId: string, { atMs, taskId }: EnqueueEvent): void {
     this.#write(Kind.event, atMs, entryId, taskId);
   }
 
-  events(entryId: string, events: readonly EnqueueEvent[]): void {
-    this.#write(Kind.events, entryId, events);
+  events(entryId: string, events: readonly EnqueueEvent[]): number {
+    return this.#write(Kind.events, entryId, events);
   }
 
-  serial(limit: number): void {
-    this.#write(Kind.serial, limit);
+  serial(limit: number): number {
+    return this.#write(Kind.serial, limit);
   }
 
   /** Called by the commit loop: writes the records that are complete now. */
@@ -340,10 +340,11 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     }
   }
 
-  #write<K extends LaidOutKind>(kind: K, ...values: ValuesOf<K>): void {
+  /** @returns the bytes of the entry. */
+  #write<K extends LaidOutKind>(kind: K, ...values: ValuesOf<K>): number {
     const record = this.#begin(kind);
     writeValues(record, kind, values);
-    record.end();
+    return record.end();
   }
 
   #begin(kind: number): JournalRecord {

@@ -282,22 +282,24 @@ export class PendingTasks {
 
   // What survives a reopen.
 
-  /** Buckets that are not full. */
-  get buckets(): StoredBucket[] {
+  /** Buckets that are not full: each as it is when the loop comes to it, and none any more of a queue that was removed meanwhile. */
+  *buckets(): Generator<StoredBucket> {
     const nowMs = this.#nowMs();
     const toWallMs = this.#host.clock.wallNow() - nowMs;
-    const buckets: StoredBucket[] = this.#fullAtMs > nowMs ? [['', this.#fullAtMs + toWallMs]] : [];
-    for (const { key, fullAtMs } of this.keys())
-      if (fullAtMs > nowMs) buckets.push([`:${key}`, fullAtMs + toWallMs]);
-    return buckets;
+    if (this.#fullAtMs > nowMs) yield ['', this.#fullAtMs + toWallMs];
+    for (const { key, fullAtMs } of this.keys()) {
+      if (this.#limits === undefined) return;
+      if (fullAtMs > nowMs) yield [`:${key}`, fullAtMs + toWallMs];
+    }
   }
 
-  /** Takes over limits and buckets that were stored; `open` follows. */
-  restore(limits: QueueLimits | undefined, buckets: readonly StoredBucket[]): void {
+  /** Takes over limits and buckets that were stored; `open` follows. @param buckets - undefined if they stay as they are. */
+  restore(limits: QueueLimits | undefined, buckets?: readonly StoredBucket[]): void {
     this.#limits = limits;
+    if (limits !== undefined && buckets === undefined) return;
     this.#fullAtMs = -Infinity;
     for (const key of this.keys()) key.fullAtMs = -Infinity;
-    for (const bucket of buckets) this.restoreBucket(bucket);
+    for (const bucket of buckets ?? []) this.restoreBucket(bucket);
   }
 
   restoreBucket([name, fullAtWallMs]: StoredBucket): void {

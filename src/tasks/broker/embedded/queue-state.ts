@@ -146,17 +146,23 @@ export class QueueState {
     };
   }
 
-  /** Everything of the queue but its tasks. */
-  get settings(): QueueSettings {
-    const { limits, buckets } = this.pending;
+  /** Everything of the queue but its tasks and its buckets. */
+  get settingsWithoutBuckets(): QueueSettings {
+    const { limits } = this.pending;
     return {
       ...{ isPaused: this.isPaused, ticks: [...this.ticks], ...this.days.all },
-      ...(limits && { limits, buckets }),
+      ...(limits && { limits }),
     };
   }
 
-  /** Replaces everything of the queue but its tasks. */
-  restore({ isPaused, ticks, limits, buckets = [], ...days }: QueueSettings): void {
+  /** Everything of the queue but its tasks. O(keys). */
+  get settings(): QueueSettings {
+    const settings = this.settingsWithoutBuckets;
+    return settings.limits === undefined ? settings : { ...settings, buckets: [...this.pending.buckets()] };
+  }
+
+  /** Replaces everything of the queue but its tasks, and its buckets if they are not given. */
+  restore({ isPaused, ticks, limits, buckets, ...days }: QueueSettings): void {
     this.isPaused = isPaused;
     this.pending.restore(limits, buckets);
     this.ticks.clear();

@@ -1,8 +1,8 @@
 import type { EnqueueEvent } from '../broker.ts';
-import type { QueueState } from './queue-state.ts';
+import type { QueueSettings, QueueState } from './queue-state.ts';
 import type { TaskRow } from './task-lists.ts';
 
-/** Where a durable broker writes its changes: see journal.ts. */
+/** Where a durable broker writes its changes: see journal.ts. What compaction writes again returns its bytes. */
 export interface StoreJournal {
   /** Called before an operation: all of it is stored, or nothing. */
   begin(): void;
@@ -19,13 +19,13 @@ export interface StoreJournal {
   /** A run of a queue has ended. */
   count(queue: QueueState, wallMs: number, hasFailed: boolean): void;
   /** Something of a queue has changed that is not a task. */
-  queue(queue: QueueState): void;
+  queue(queue: QueueState, settings?: QueueSettings): number;
   removeQueue(name: string): void;
   tick(queue: string, entryKey: string, atMs: number): void;
   /** A token was taken: see pending-tasks.ts. */
-  bucket(queue: string, name: string, fullAtWallMs: number): void;
+  bucket(queue: string, name: string, fullAtWallMs: number): number;
   event(entryId: string, event: EnqueueEvent): void;
-  events(entryId: string, events: readonly EnqueueEvent[]): void;
+  events(entryId: string, events: readonly EnqueueEvent[]): number;
   /** Serials are below the limit from now on. */
-  serial(limit: number): void;
+  serial(limit: number): number;
 }
