@@ -57,7 +57,12 @@ export class RateLimitingQueue<T> extends DelayingQueue<T> {
    * @throws TypeError `ERR_INVALID_ARG_TYPE` or RangeError `ERR_OUT_OF_RANGE` - an argument of another type or value.
    * TypeError `ERR_UNKNOWN_OPTION` - an unknown option.
    */
-  constructor(rateLimiter: RateLimiter<T>, options: DelayingQueueOptions<T> = {}) {
+  constructor(rateLimiter: RateLimiter<T>, options?: DelayingQueueOptions<T>);
+  constructor(
+    rateLimiter: RateLimiter<never>,
+    options: DelayingQueueOptions<T> & { readonly keyOf: (item: T) => unknown },
+  );
+  constructor(rateLimiter: RateLimiter<never>, options: DelayingQueueOptions<T> = {}) {
     requireLimiter('rateLimiter', rateLimiter);
     requireDelayingQueueOptions('RateLimitingQueue', options);
     super(options);

@@ -105,7 +105,10 @@ test('purgatories, work queues and disk queues are shown, closed ones too', asyn
     rmSync(folder, { recursive: true });
   });
   const purgatory = new DelayedOperationPurgatory<string>('produce', { timerEnabled: false });
-  const work = new RateLimitingQueue<string>(defaultControllerRateLimiter(), { name: 'pods' });
+  const work = new RateLimitingQueue<string>(defaultControllerRateLimiter(), {
+    name: 'pods',
+    clock: new ManualClock(),
+  });
   const messages = await DiskQueue.open({ name: 'spool', dataPath: folder });
   await messages.put(Buffer.from('a'));
   work.add('web');

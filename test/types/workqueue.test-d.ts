@@ -117,6 +117,10 @@ test('a rate limiting queue is a delaying queue', () => {
       expectTypeOf(error).toEqualTypeOf<unknown>();
     },
   });
+  const byName = new ItemExponentialFailureRateLimiter<string>({ baseDelayMs: 5, maxDelayMs: 50 });
+  expectTypeOf(new RateLimitingQueue(byName, { keyOf: ({ name }: Pod) => name })).toEqualTypeOf(queue);
+  // @ts-expect-error -- a limiter of keys, and no keys
+  new RateLimitingQueue<Pod>(byName);
   // @ts-expect-error -- without a limiter
   new RateLimitingQueue<Pod>();
   // @ts-expect-error -- the delay of a limiter is a number

@@ -58,12 +58,12 @@ export interface TaskContext {
    * @throws TypeError `ERR_INVALID_ARG_VALUE` - the value is not JSON-serializable.
    * @throws EscapementError `ERR_LEASE_LOST` - the broker has ended the run. `ERR_BROKER_UNAVAILABLE`.
    */
-  writeResult(result: unknown): Promise<void>;
+  readonly writeResult: (result: unknown) => Promise<void>;
   /**
    * Reports the progress of the run. It need not be awaited: a failure is then ignored.
    *
    * @param value - a JSON-serializable value.
    * @throws the errors of `writeResult`.
    */
-  progress(value: unknown): Promise<void>;
+  readonly progress: (value: unknown) => Promise<void>;
 }

@@ -290,17 +290,20 @@ class RunContext implements TaskContext {
     return this.#values;
   }
 
-  writeResult(result: unknown): Promise<void> {
+  // Both are made when they are read, so that a handler may destructure its context.
+
+  get writeResult(): TaskContext['writeResult'] {
     const { broker } = this.#settings.options;
-    return unwatched(async () => broker.writeResult(this.#run.leased, encodePayload(result)));
+    return (result) => unwatched(async () => broker.writeResult(this.#run.leased, encodePayload(result)));
   }
 
-  progress(value: unknown): Promise<void> {
+  get progress(): TaskContext['progress'] {
     const { broker } = this.#settings.options;
-    return unwatched(async () => {
-      if (value instanceof Uint8Array) throw wrongValue('value', 'a JSON-serializable value', value);
-      await broker.writeProgress(this.#run.leased, Buffer.from(encodePayload(value)).toString());
-    });
+    return (value) =>
+      unwatched(async () => {
+        if (value instanceof Uint8Array) throw wrongValue('value', 'a JSON-serializable value', value);
+        await broker.writeProgress(this.#run.leased, Buffer.from(encodePayload(value)).toString());
+      });
   }
 
   /** Printed by a console. Without the signal: reading it creates it. */

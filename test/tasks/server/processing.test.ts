@@ -308,6 +308,16 @@ describe('the arguments of a handler', () => {
     held.run().resolve();
   });
 
+  it('a handler may take progress and writeResult out of its context', async () => {
+    const world = await openWorld();
+    await world.start(async (_task, { progress, writeResult }) => {
+      await progress(1);
+      await writeResult(2);
+    });
+    const info = await world.enqueue('job', undefined, { retentionMs: 60_000 });
+    expect(await world.find(info)).toMatchObject({ progress: '1', result: Buffer.from('2') });
+  });
+
   it('progress rejects a value that is not JSON-serializable', async () => {
     const world = await openWorld();
     const errors: unknown[] = [];
