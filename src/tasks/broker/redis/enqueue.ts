@@ -25,7 +25,7 @@ import {
  * `damage(score, group)`: returns that error beforehand.
  * `finish()`: after the last task, registers the queue, adds the ids to the pending list, and notifies the servers.
  *
- * The group of a scheduled task is registered as well: see `dropGroup` in lua.ts.
+ * The group of a scheduled task is registered as well: see `dropGroup` in script.ts.
  *
  * KEYS[2]  SET of all queues; see RedisAccess.keysToEnqueue
  * ARGV[1]  now, in milliseconds

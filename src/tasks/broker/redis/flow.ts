@@ -19,7 +19,7 @@
 /** Begins what a script has in front that reads the time: its last argument is the time in milliseconds, or '' for Redis's. */
 export const CLOCK = 'local CLOCK = table.remove(ARGV)';
 
-/** Functions of scripts, in the order in which they use each other; see lua.ts. */
+/** Functions of scripts, in the order in which they use each other; see script.ts. */
 export const FLOW_LIBRARY: readonly string[] = [
   `
 ${CLOCK}
@@ -252,7 +252,7 @@ local function freePlaces(ids, places)
 end`,
 ];
 
-/** In front of a script that ends the lease of one task: `needLeased` and `endLease` of lua.ts, which free its place, too. */
+/** In front of a script that ends the lease of one task: `needLeased` and `endLease` of script.ts, which free its place, too. */
 export const ENDING_IN_FLOW = `
 local needLeasedTask, endLeaseOfTask = needLeased, endLease
 local function needLeased(id)

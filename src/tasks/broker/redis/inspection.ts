@@ -1,4 +1,4 @@
-import { DAY_MS, utcDay } from '../../../core/units.ts';
+import { DAY_MS, NANOS_PER_MS, utcDay } from '../../../core/units.ts';
 import { hasOwnKeys } from '../../argument-checks.ts';
 import { isTaskState, type TaskState } from '../../task-state.ts';
 import { queueNotFound, taskNotFound } from '../broker-errors.ts';
@@ -171,8 +171,6 @@ elseif KEY == WAITING then for i = 1, #rows, 2 do show(idOf(rows[i]), false) end
 else for i = 1, #rows, 2 do show(rows[i], rows[i + 1]) end end
 return reply
 `);
-
-const NANOS_PER_MS = 1_000_000;
 
 /** asynq's: tasks per state whose memory is measured. */
 const SAMPLE = 20;

@@ -93,7 +93,7 @@ end
 `;
 
 /**
- * Completes tasks: they are retained as completed, or removed. Tasks whose lease is lost stay as they are; see lua.ts for the
+ * Completes tasks: they are retained as completed, or removed. Tasks whose lease is lost stay as they are; see script.ts for the
  * value of a lease.
  *
  * ARGV[1]   today, as in the keys of counts

@@ -1,3 +1,4 @@
+import { NANOS_PER_MS } from '../../../core/units.ts';
 import { limitsOf } from '../../queue-limits.ts';
 import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { HISTORY_DAYS, HISTORY_KEPT_MS, MARK_KEPT_MS } from '../broker-settings.ts';
@@ -158,8 +159,6 @@ redis.call('PEXPIRE', TICKS, ARGV[5])
 
 /** Bytes of messages that one script reads or writes, except for its last task. */
 const MAX_BYTES = 1_048_576;
-
-const NANOS_PER_MS = 1_000_000;
 
 /** States in the order in which they are read: what was active comes first in the pending list. */
 const STATES = ['active', 'pending', 'scheduled', 'retry', 'aggregating', 'archived', 'completed'] as const;
