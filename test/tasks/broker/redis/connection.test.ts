@@ -354,6 +354,7 @@ describe('a URL that is not valid', () => {
     ['redis-sentinel://one?master=', 'names the primary'],
     ['redis-sentinel://one?master=m&db=1', 'without ?db='],
     ['redis://there?db=1', 'without ?db='],
+    ['redis://there?=1', 'without ?='],
     ['redis://a%2@there', 'percent signs'],
     ['redis://there%zz', 'percent signs'],
   ])('a URL that is not valid is rejected: %s', (url, message) => {
