@@ -352,14 +352,14 @@ function isDuplicate(reply: ScriptReply): boolean {
 const NEW_TASKS: SharedScript<TaskArguments, ScriptReply> = {
   run: async (redis, queue, tasks) => {
     const args: ScriptArgument[] = [redis.wallNowDigits];
-    const isInFlow = redis.flows.isOn(queue) || tasks.some(({ task }) => hasTurn(task));
+    const isInFlow = redis.wasInFlow(queue) || tasks.some(({ task }) => hasTurn(task));
     for (const { args: own, task } of tasks) {
       args.push(...own);
       if (isInFlow) args.push(...turnOf(task));
     }
     const keys = await redis.keysToEnqueue(queue);
     const reply = listOf(await redis.run(isInFlow ? ENQUEUE_IN_FLOW : ENQUEUE, keys, args));
-    if (isInFlow && tasks.some(({ task }) => task.message.key !== '')) redis.flows.set(queue, true);
+    if (isInFlow && tasks.some(({ task }) => task.message.key !== '')) redis.setFlow(queue, true);
     return reply;
   },
   bytesOf: ({ task }) => task.message.payload.length,

@@ -145,8 +145,7 @@ export const QUEUE_ADMINISTRATION = {
       if (!force) throw queueNotEmpty(queue, `${size} tasks`);
     }
     if (redis.isCluster) await unregister(redis, queue);
-    redis.unregistered(queue);
-    redis.flows.forget(queue);
+    redis.forget(queue);
   },
 } satisfies RedisOperations;
 

@@ -14,11 +14,12 @@ import { TRANSFER, type Transfer } from '../transfer.ts';
 import { routeOf } from './client.ts';
 import { CONNECTION_OPTIONS, type RedisConnectionOptions } from './connection-options.ts';
 import { RedisConnection } from './connection.ts';
+import { DEQUEUING } from './dequeue.ts';
 import { ENQUEUING } from './enqueue.ts';
 import { GROUPS } from './groups.ts';
 import { INSPECTION, queueNames } from './inspection.ts';
+import { RENEWING } from './lease-renewer.ts';
 import { LeaseThread, leaseThreadFile } from './lease-thread.ts';
-import { LEASES } from './leases.ts';
 import { LIMITS } from './limits.ts';
 import { MAINTENANCE } from './maintenance.ts';
 import { MEMBERS } from './members.ts';
@@ -58,8 +59,9 @@ const OPERATIONS: Operations<RedisAccess> = {
     await redis.send((client) => client.ping());
   },
   ...ENQUEUING,
-  ...LEASES,
+  ...DEQUEUING,
   ...SETTLING,
+  ...RENEWING,
   ...MAINTENANCE,
   ...GROUPS,
   ...NOTIFICATIONS,
@@ -141,7 +143,7 @@ export class RedisBroker extends BrokerBase {
   override async close(): Promise<void> {
     if (!this.closeOperations()) return;
     closeListeners(this.#redis);
-    this.#redis.flows.close();
+    this.#redis.close();
     await Promise.all([...this.#threads].map((thread) => thread.close()));
     await this.#redis.connection.close();
   }
