@@ -131,7 +131,7 @@ if most <= 0 or size == 0 then
 end
 
 -- Keys in their turns: those of the ring, then those of them that have given a task and have more.
-local perKey, read, mostRead = math.ceil(most / size) + 1, 0, most + 1000
+local perKey, read, mostRead = math.ceil(most / size) + 1, 0, 2 * most + 1000 -- members, and keys of the ring
 local perKeyDigits = tostring(perKey) -- Redis takes long to write a number that is an argument
 local inRing, nextInRing, again, nextAgain = {}, 1, {}, 1
 local function visit(key)
@@ -149,7 +149,7 @@ local function nextKey()
     for _, key in ipairs(redis.call('ZRANGE', RING, #inRing, #inRing + most - 1)) do inRing[#inRing + 1] = key end
   end
   if nextInRing <= #inRing then
-    nextInRing = nextInRing + 1
+    nextInRing, read = nextInRing + 1, read + 1
     return visit(inRing[nextInRing - 1])
   end
   nextAgain = nextAgain + 1

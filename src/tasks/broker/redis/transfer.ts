@@ -62,7 +62,8 @@ for i = 1, #rows, step do
     if lock and lock ~= '' and redis.pcall('GET', lock) == id then left = redis.call('PTTL', lock) end
     local at = #reply
     reply[at + 1], reply[at + 2], reply[at + 3], reply[at + 4] = id, task[1], task[2], task[3]
-    reply[at + 5], reply[at + 6], reply[at + 7] = task[4], isList and task[5] or rows[i + 1], left
+    reply[at + 5], reply[at + 7] = task[4], left
+    if isList then reply[at + 6] = task[5] else reply[at + 6] = rows[i + 1] end
     bytes = bytes - #task[1]
   end
 end

@@ -165,6 +165,14 @@ describe('a queue of Redis with keys', () => {
     expect(await takeAll(broker)).toHaveLength(1_250);
   });
 
+  it('thousands of keys whose turn has come, and which have no task, leave their turns in pieces', async () => {
+    await put('a1');
+    const turns = Array.from({ length: 9_000 }, (_, n) => [-n, `key-${n}`] as const);
+    await redis.zadd(keys.ring, ...turns.flat());
+    expect(await takeAll(broker)).toEqual(['a1']);
+    expect(await redis.zcard(keys.ring)).toBe(0);
+  });
+
   it('all pending tasks are archived, whether they have a key or not', async () => {
     await put('a1', '1', 'b1', 'a2', '2');
     expect(await broker.change(QUEUE, { state: 'pending' }, 'archive')).toBe(5);
