@@ -2,7 +2,7 @@ import { requireNewTask } from '../../task-options.ts';
 import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { taskDuplicate, taskIdConflict, tickEarly } from '../broker-errors.ts';
 import { MARK_KEPT_MS, MOST_AHEAD_MS, MOST_SET_BACK_MS } from '../broker-settings.ts';
-import { replacedBy, type TaskMessage } from '../../task-message.ts';
+import { replacedBy } from '../../task-message.ts';
 import type { NewTask, TaskRecord } from '../broker.ts';
 import type { RedisAccess, RedisOperations, SharedScript } from './redis-access.ts';
 import { toBrokerError } from './redis-errors.ts';
@@ -327,7 +327,8 @@ async function replaceOrAdd(redis: RedisAccess, added: TaskArguments): Promise<T
       if (isDuplicate(reply) && textOf(reply) !== id) continue;
       return recordOfNew(redis, added, reply);
     }
-    const replaced = withMessageOf(added, messageFor(queue, id, msg), redis.wallNowMs);
+    const message = replacedBy(messageFor(queue, id, msg), added.task.message);
+    const replaced = argumentsOf({ ...added.task, message }, redis.wallNowMs);
     const [, newMsg, score, group, , lockS] = replaced.args;
     const reply = await redis.run(REPLACE_TASK, await redis.keysToEnqueue(queue), [
       ...[redis.wallNowDigits, id, msg, newMsg, score, group, lock],
@@ -337,11 +338,6 @@ async function replaceOrAdd(redis: RedisAccess, added: TaskArguments): Promise<T
     if (isDuplicate(reply)) throw taskDuplicate(queue, id);
     return recordOfNew(redis, replaced, reply);
   }
-}
-
-/** Returns the arguments of a task that is to become the new one. */
-function withMessageOf({ task }: TaskArguments, waiting: TaskMessage, wallNowMs: number): TaskArguments {
-  return argumentsOf({ ...task, message: replacedBy(waiting, task.message) }, wallNowMs);
 }
 
 /** Whether a script has returned a text: who holds the lock, or the state that does not allow it. */

@@ -151,10 +151,9 @@ export const QUEUE_ADMINISTRATION = {
 
 /** In a cluster this is a separate step. A task that was added in between registers the queue again. */
 async function unregister(redis: RedisAccess, queue: string): Promise<void> {
-  const { active, pending, scheduled, retry, archived, completed, groups, aggregationSets, limits, waiting } =
-    redis.keysOf(queue);
-  const lists = [active, pending, scheduled, retry, archived, completed, groups, aggregationSets];
-  lists.push(limits, waiting);
+  const keys = redis.keysOf(queue);
+  const lists = [keys.active, keys.pending, keys.scheduled, keys.retry, keys.archived, keys.completed];
+  lists.push(keys.groups, keys.aggregationSets, keys.limits, keys.waiting);
   await redis.send((client) => client.srem(QUEUES_KEY, queue));
   const isThere = await redis.send((client) => client.exists(...lists));
   if (isThere > 0) await redis.send((client) => client.sadd(QUEUES_KEY, queue));
