@@ -196,7 +196,14 @@ local function finishEntering()
   elseif listed == 0 then redis.pcall('PUBLISH', WORK, '') end
 end`,
 
-  // A task is no longer pending. A key that has no more pending tasks leaves the ring.
+  // A key that has no more pending tasks leaves the ring.
+  `
+local function leaveRing(key)
+  if hasPending(key) then return end
+  redis.call('ZREM', RING, key)
+  redis.call('ZREM', PARKED, key)
+end`,
+  // A task is no longer pending.
   `
 local function leavePending(id, place)
   local key = keyIn(place)
@@ -204,9 +211,7 @@ local function leavePending(id, place)
     key = ''
     redis.call('LREM', PENDING, 1, id)
   end
-  if hasPending(key) then return end
-  redis.call('ZREM', RING, key)
-  redis.call('ZREM', PARKED, key)
+  leaveRing(key)
 end`,
 
   // Removes the first tasks with keys, as `leavePending`.
@@ -216,12 +221,7 @@ local function leaveFirst(count)
   local members, isIn = count > 0 and redis.call('ZRANGE', WAITING, 0, count - 1) or {}, { [''] = true }
   if #members > 0 then redis.call('ZREMRANGEBYRANK', WAITING, 0, #members - 1) end
   for _, member in ipairs(members) do isIn[splitMember(member)] = true end
-  for key in pairs(isIn) do
-    if not hasPending(key) then
-      redis.call('ZREM', RING, key)
-      redis.call('ZREM', PARKED, key)
-    end
-  end
+  for key in pairs(isIn) do leaveRing(key) end
 end`,
 
   // The runs of tasks have ended: their places are free. `places` are the fields 'x:key' of their hashes, or false.
