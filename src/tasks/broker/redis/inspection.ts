@@ -236,14 +236,15 @@ export const INSPECTION = {
     await requireQueue(redis, queue);
     const records: TaskRecord[] = [];
     let skip = (page.page - 1) * page.size;
-    for (const source of await sourcesOf(redis, queue, state, group, true)) {
-      if (skip >= source.size) {
-        skip -= source.size;
-        continue;
+    for (const { key, size, from = 0 } of await sourcesOf(redis, queue, state, group, true)) {
+      for (let first = skip; first < size && records.length < page.size; first += TASKS_PER_SCRIPT) {
+        const last = Math.min(first + Math.min(TASKS_PER_SCRIPT, page.size - records.length), size) - 1;
+        const args = [key, state, from + first, from + last, Number.MAX_SAFE_INTEGER, 0];
+        const reply = listOf(await redis.runIn(queue, READ_TASKS, args));
+        for (const [id, ...fields] of rowsOf(reply, 1, 7))
+          records.push(recordOf(redis, queue, textOf(id), state, fields));
       }
-      await readFrom(redis, queue, state, source, skip, page.size, records);
-      if (records.length >= page.size) break;
-      skip = 0;
+      skip = Math.max(skip - size, 0);
     }
     return records;
   },
@@ -291,25 +292,6 @@ export async function queueNames(redis: RedisAccess): Promise<readonly string[]>
 export async function requireQueue(redis: RedisAccess, queue: string): Promise<void> {
   const isThere = await redis.send((client) => client.sismember(QUEUES_KEY, queue));
   if (isThere !== 1) throw queueNotFound(queue);
-}
-
-async function readFrom(
-  redis: RedisAccess,
-  queue: string,
-  state: TaskState,
-  source: Source,
-  skip: number,
-  upTo: number,
-  records: TaskRecord[],
-): Promise<void> {
-  const { key, size, from = 0 } = source;
-  for (let first = skip; first < size && records.length < upTo; first += TASKS_PER_SCRIPT) {
-    const last = Math.min(first + Math.min(TASKS_PER_SCRIPT, upTo - records.length), size) - 1;
-    const args = [key, state, from + first, from + last, Number.MAX_SAFE_INTEGER, 0];
-    const reply = listOf(await redis.runIn(queue, READ_TASKS, args));
-    for (const [id, ...fields] of rowsOf(reply, 1, 7))
-      records.push(recordOf(redis, queue, textOf(id), state, fields));
-  }
 }
 
 /** @param score - its score in the zset of its state; for an active task when its lease ends. */

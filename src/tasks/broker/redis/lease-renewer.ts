@@ -33,25 +33,18 @@ return outcomes
 /** The operation of the event loop. The thread that renews leases, too, runs the rest of this file. */
 export const RENEWING = {
   async extendLeases(redis, tasks, leaseMs) {
+    const extendIn = async (queue: string): Promise<LeasedTask[]> => {
+      const inQueue = tasks.filter(({ message }) => message.queue === queue);
+      const leases = inQueue.map((task) => ({ id: task.message.id, epoch: task.epoch, task }));
+      const lost: LeasedTask[] = [];
+      const pieces = extendLeasesOf(redis, redis.keysOf(queue), leases, () => redis.wallNowMs + leaseMs);
+      for await (const piece of pieces) lost.push(...piece.lost.map(({ task }) => task));
+      return lost;
+    };
     const queues = new Set(tasks.map(({ message }) => message.queue));
-    const lost = await Promise.all([...queues].map((queue) => extendIn(redis, queue, tasks, leaseMs)));
-    return lost.flat();
+    return (await Promise.all([...queues].map(extendIn))).flat();
   },
 } satisfies RedisOperations;
-
-async function extendIn(
-  redis: RedisAccess,
-  queue: string,
-  tasks: readonly LeasedTask[],
-  leaseMs: number,
-): Promise<LeasedTask[]> {
-  const inQueue = tasks.filter(({ message }) => message.queue === queue);
-  const leases = inQueue.map((task) => ({ id: task.message.id, epoch: task.epoch, task }));
-  const lost: LeasedTask[] = [];
-  const pieces = extendLeasesOf(redis, redis.keysOf(queue), leases, () => redis.wallNowMs + leaseMs);
-  for await (const piece of pieces) lost.push(...piece.lost.map(({ task }) => task));
-  return lost;
-}
 
 /** What one script extends at most: some milliseconds in which Redis does nothing else. */
 const MAX_PER_SCRIPT = 1_000;

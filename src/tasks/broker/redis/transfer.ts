@@ -135,14 +135,19 @@ export class RedisTransfer implements Transfer {
     }
     const prefix = schedulerHistoryKey('');
     for await (const keys of scanKeys(this.#redis, prefix)) {
-      for (const key of keys) yield await this.#readEvents(key.slice(prefix.length));
+      for (const entryId of keys.map((key) => key.slice(prefix.length))) {
+        const newest = await MEMBERS.enqueueEvents(this.#redis, entryId, { page: 1, size: MAX_EVENTS });
+        yield { kind: 'events', entryId, events: newest.reverse() };
+      }
     }
   }
 
   async write(piece: Piece): Promise<number> {
+    if (piece.kind === 'tasks') return this.#writeTasks(piece.queue, piece.tasks);
     if (piece.kind === 'queue') await this.#writeQueue(piece.queue);
-    else if (piece.kind === 'tasks') return this.#writeTasks(piece.queue, piece.tasks);
-    else await this.#writeEvents(piece);
+    // An event that is there already is written again, as it is.
+    else
+      for (const event of piece.events) await MEMBERS.recordEnqueueEvent(this.#redis, piece.entryId, event);
     return 0;
   }
 
@@ -240,16 +245,8 @@ export class RedisTransfer implements Transfer {
     };
   }
 
-  async #writeQueue({
-    name,
-    isPaused,
-    limits,
-    epoch,
-    ticks,
-    days,
-    processedTotal,
-    failedTotal,
-  }: WholeQueue): Promise<void> {
+  async #writeQueue(queue: WholeQueue): Promise<void> {
+    const { name, isPaused, limits, epoch, ticks, days, processedTotal, failedTotal } = queue;
     const nowMs = this.#redis.wallNowMs;
     const expiryOf = (date: string): number => secondsUp(Date.parse(date) + HISTORY_KEPT_MS);
     const kept = days.filter(([date]) => expiryOf(date) > secondsUp(nowMs));
@@ -259,15 +256,5 @@ export class RedisTransfer implements Transfer {
       ...ticks.flat(),
     ]);
     if (limits !== undefined) await storeLimits(this.#redis, name, limitsOf(limits), true);
-  }
-
-  async #readEvents(entryId: string): Promise<Piece> {
-    const newest = await MEMBERS.enqueueEvents(this.#redis, entryId, { page: 1, size: MAX_EVENTS });
-    return { kind: 'events', entryId, events: newest.reverse() };
-  }
-
-  /** An event that is there already is written again, as it is. */
-  async #writeEvents({ entryId, events }: Extract<Piece, { kind: 'events' }>): Promise<void> {
-    for (const event of events) await MEMBERS.recordEnqueueEvent(this.#redis, entryId, event);
   }
 }
