@@ -30,7 +30,7 @@ afterEach(async () => {
   } finally {
     await setup.dispose();
   }
-});
+}, 60_000); // the check reads every task
 
 async function put(...ids: readonly string[]): Promise<void> {
   for (const id of ids) await broker.enqueue(newTask({ id, key: id.replace(/\d+$/u, '') }));
