@@ -15,7 +15,6 @@ import {
   ServerInfoSchema,
   WorkerInfoSchema,
 } from '../../../../src/tasks/wire/asynq-messages.gen.ts';
-import { TRANSFER } from '../../../../src/tasks/broker/transfer.ts';
 import { newTask, putInto, putIntoEach, take } from '../../../conformance/broker/support.ts';
 import { until } from '../../../redis/until.ts';
 import { problemsIn } from '../../support/problems-in.ts';
@@ -96,25 +95,6 @@ describe('rule 2: pending_since is digits, of nanoseconds', () => {
       expect(await redis.hexists(keys.task(id), 'pending_since')).toBe(0);
     },
   );
-
-  it('a copy has the locks and the times of tasks without pending_since, active ones and those that a Go server has returned', async () => {
-    const { broker, redis } = world();
-    for (const id of ['1', '2']) {
-      await broker.enqueue(newTask({ id, queue: QUEUE, uniqueKey: `${keys.lockPrefix}${id}` }));
-    }
-    for (let leased = 0; leased < 3; leased++) {
-      const tasks = [];
-      for await (const piece of broker[TRANSFER]().read())
-        if (piece.kind === 'tasks') tasks.push(...piece.tasks);
-      expect(tasks).toHaveLength(2);
-      for (const { atMs, lockEndsMs } of tasks) {
-        expect(lockEndsMs).toBeGreaterThan(broker.clock.wallNow());
-        expect(Math.abs(atMs - broker.clock.wallNow())).toBeLessThan(5_000);
-      }
-      await redis.hdel(keys.task('2'), 'pending_since');
-      if (leased < 2) await take(broker);
-    }
-  });
 });
 
 describe('rule 3: no id is left without its hash', () => {
