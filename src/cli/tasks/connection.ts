@@ -1,4 +1,4 @@
-import { REDIS_SCHEMES, splitRedisUrl } from '../../tasks/broker/redis/redis-url.ts';
+import { REDIS_SCHEMES, splitRedisUrl } from '../../tasks/broker/redis/connection-options.ts';
 import { withoutCredentials } from '../../tasks/without-credentials.ts';
 import { CommandError } from '../command-error.ts';
 

@@ -1,4 +1,4 @@
-import { EscapementError } from '../../core/errors.ts';
+import { EscapementError, hasCode } from '../../core/errors.ts';
 import type { LeasedTask, Tick } from './broker.ts';
 import { MOST_AHEAD_MS } from './broker-settings.ts';
 
@@ -6,7 +6,7 @@ import { MOST_AHEAD_MS } from './broker-settings.ts';
 
 /** Whether the broker could not be reached, or has not answered: the next attempt may succeed. */
 export function isUnavailable(error: unknown): boolean {
-  return error instanceof EscapementError && error.code === 'ERR_BROKER_UNAVAILABLE';
+  return hasCode(error, 'ERR_BROKER_UNAVAILABLE');
 }
 
 export function brokerClosed(): EscapementError {

@@ -1,4 +1,3 @@
-import type { ConnectionOptions } from 'node:tls';
 import { Cluster, Redis, type ClusterOptions, type RedisOptions } from 'ioredis';
 import { BackOff, type BackOffOptions } from '../../../core/back-off.ts';
 import {
@@ -70,7 +69,7 @@ export function makeClient(plan: ServerPlan, timeoutMs: number): RedisClient {
     case 'sentinel':
       return quietRedis({
         ...settings,
-        ...sentinelTls(tls),
+        ...(tls === undefined ? {} : { sentinelTLS: tls, enableTLSForSentinelMode: true }),
         db: address.db,
         name: address.master,
         sentinels: [...address.sentinels],
@@ -140,12 +139,6 @@ function quietRedis(options: ConnectionSettings): Redis {
 /** The database does not exist, or this user may not use it: ioredis reports that and continues in database 0. */
 function isSelectRefused(error: Error): boolean {
   return (error as Error & { command?: { name?: unknown } }).command?.name === 'select';
-}
-
-function sentinelTls(
-  tls: ConnectionOptions | undefined,
-): Pick<RedisOptions, 'sentinelTLS' | 'enableTLSForSentinelMode'> {
-  return tls === undefined ? {} : { sentinelTLS: tls, enableTLSForSentinelMode: true };
 }
 
 /**

@@ -4,7 +4,6 @@ import { wrongValue } from '../../../core/errors.ts';
 import { integer, readOptions, type OptionTable } from '../../../core/options.ts';
 import { requireFunction, requireMethods, requireObject, requireString } from '../../../core/validate.ts';
 import { withoutCredentials } from '../../without-credentials.ts';
-import { REDIS_SCHEMES, splitRedisUrl, type RedisUrlParts } from './redis-url.ts';
 
 /** State of the connection to Redis. */
 export type RedisHealth = RedisReachable | RedisUnavailable;
@@ -142,22 +141,46 @@ interface RedisCredentials {
 }
 
 /** A parsed URL. With sentinels, the credentials are those of the sentinels: the servers have others. */
-type RedisAddress = RedisCredentials &
-  (
-    | { readonly kind: 'server'; readonly isTls: boolean; readonly db: number; readonly server: RedisHost }
-    | { readonly kind: 'socket'; readonly isTls: false; readonly db: number; readonly path: string }
-    | {
-        readonly kind: 'sentinel';
-        readonly isTls: boolean;
-        readonly db: number;
-        readonly sentinels: readonly RedisHost[];
-        readonly master: string;
-      }
-    | { readonly kind: 'cluster'; readonly isTls: boolean; readonly nodes: readonly RedisHost[] }
-  );
+type RedisAddress = RedisCredentials & { readonly isTls: boolean } & RedisServers;
 
-interface UrlParts extends Omit<RedisUrlParts, 'query'> {
-  readonly query: URLSearchParams;
+type RedisServers =
+  | { readonly kind: 'server'; readonly db: number; readonly server: RedisHost }
+  | { readonly kind: 'socket'; readonly db: number; readonly path: string }
+  | {
+      readonly kind: 'sentinel';
+      readonly db: number;
+      readonly sentinels: readonly RedisHost[];
+      readonly master: string;
+    }
+  | { readonly kind: 'cluster'; readonly nodes: readonly RedisHost[] };
+
+/** Schemes of the URLs of Redis. */
+export const REDIS_SCHEMES: readonly string[] = [
+  ...['redis', 'rediss', 'redis-socket', 'redis-sentinel', 'rediss-sentinel'],
+  ...['redis-cluster', 'rediss-cluster'],
+];
+
+/** The parts of a URL before decoding. Node's own parser supports one host only. */
+interface RedisUrlParts {
+  readonly scheme: string;
+  /** Undefined without an `@`. */
+  readonly userInfo: string | undefined;
+  readonly hosts: string;
+  /** With the slash; empty if there is none. */
+  readonly path: string;
+  /** Without the question mark. */
+  readonly query: string;
+}
+
+/** Hosts hold no `@` and a path begins with `/`, so that each part ends in one way only: a long URL costs O(n). */
+const PARTS = /^([a-z-]+):\/\/(?:([^/?#]*)@)?([^@/?#]*)(\/[^?#]*)?(?:\?([^#]*))?$/iu;
+
+/** Splits `scheme://user:password@hosts/path?query`; undefined for another text. The scheme is as it was written. */
+export function splitRedisUrl(url: string): RedisUrlParts | undefined {
+  const match = PARTS.exec(url);
+  if (match === null) return undefined;
+  const [, scheme = '', userInfo, hosts = '', path = '', query = ''] = match;
+  return { scheme, userInfo, hosts, path, query };
 }
 
 const SERVER_PORT = 6379;
@@ -169,6 +192,9 @@ const SCHEMES = `a URL that begins with ${REDIS_SCHEMES.map((scheme) => `${schem
   ' or ',
 );
 
+/** Returns the error for a URL that is not valid. */
+type Fail = (requirement: string) => Error;
+
 /**
  * Parses a URL of Redis: those of asynq, with the same meaning, and those of clusters.
  *
@@ -177,59 +203,38 @@ const SCHEMES = `a URL that begins with ${REDIS_SCHEMES.map((scheme) => `${schem
 export function parseRedisUrl(argument: string, url: unknown): RedisAddress {
   requireString(argument, url);
   const fail: Fail = (requirement) => wrongValue(argument, requirement, withoutCredentials(url));
-  const split = splitRedisUrl(url);
-  const read = ADDRESSES[split?.scheme.replace('rediss', 'redis') ?? ''];
-  if (split === undefined || read === undefined || !REDIS_SCHEMES.includes(split.scheme)) throw fail(SCHEMES);
-  const parts = { ...split, query: new URLSearchParams(split.query) };
-  return { ...credentialsOf(parts, fail), ...read(parts, fail) };
+  const parts = splitRedisUrl(url);
+  if (parts === undefined || !REDIS_SCHEMES.includes(parts.scheme)) throw fail(SCHEMES);
+  const isTls = parts.scheme.startsWith('rediss');
+  return { isTls, ...credentialsOf(parts, fail), ...serversOf(parts, fail) };
 }
 
-/** Returns the error for a URL that is not valid. */
-type Fail = (requirement: string) => Error;
-
-/** By scheme without TLS. */
-const ADDRESSES: Readonly<Record<string, (parts: UrlParts, fail: Fail) => RedisAddress>> = {
-  redis: serverOf,
-  'redis-socket': socketOf,
-  'redis-sentinel': sentinelsOf,
-  'redis-cluster': clusterOf,
-};
-
-function serverOf(parts: UrlParts, fail: Fail): RedisAddress {
-  onlyQuery(parts, [], fail);
-  const server = hostOf(parts.hosts === '' ? 'localhost' : parts.hosts, SERVER_PORT, fail);
-  return { kind: 'server', isTls: isTls(parts), db: databaseOf(parts.path.slice(1), fail), server };
+function serversOf({ scheme, hosts, path, query }: RedisUrlParts, fail: Fail): RedisServers {
+  const kind = scheme.replace(/^rediss?-?/u, '');
+  const parameter = kind === 'socket' ? 'db' : kind === 'sentinel' ? 'master' : undefined;
+  const given = new URLSearchParams(query);
+  // A misspelt parameter would be ignored silently.
+  for (const name of given.keys()) if (name !== parameter) throw fail(`a URL without ?${name}=`);
+  const value = given.get(parameter ?? '') ?? '';
+  const db = databaseOf(kind === 'socket' ? value : path.slice(1), fail);
+  const hostsOf = (port: number): RedisHost[] => hosts.split(',').map((host) => hostOf(host, port, fail));
+  if (kind === 'socket') {
+    const file = decode(path, fail);
+    if (hosts !== '' || file.length < 2) throw fail('a URL with an absolute path after redis-socket://');
+    return { kind, db, path: file };
+  }
+  if (kind === 'sentinel') {
+    if (value === '') throw fail('a URL that names the primary, as in ?master=mymaster');
+    return { kind, db, sentinels: hostsOf(SENTINEL_PORT), master: value };
+  }
+  if (kind === 'cluster') {
+    if (db !== 0) throw fail('a URL without a database: a cluster has only 0');
+    return { kind, nodes: hostsOf(SERVER_PORT) };
+  }
+  return { kind: 'server', db, server: hostOf(hosts === '' ? 'localhost' : hosts, SERVER_PORT, fail) };
 }
 
-function socketOf(parts: UrlParts, fail: Fail): RedisAddress {
-  onlyQuery(parts, ['db'], fail);
-  const path = decode(parts.path, fail);
-  if (parts.hosts !== '' || path.length < 2) throw fail('a URL with an absolute path after redis-socket://');
-  return { kind: 'socket', isTls: false, db: databaseOf(parts.query.get('db') ?? '', fail), path };
-}
-
-function sentinelsOf(parts: UrlParts, fail: Fail): RedisAddress {
-  onlyQuery(parts, ['master'], fail);
-  const master = parts.query.get('master') ?? '';
-  if (master === '') throw fail('a URL that names the primary, as in ?master=mymaster');
-  const sentinels = parts.hosts.split(',').map((host) => hostOf(host, SENTINEL_PORT, fail));
-  const db = databaseOf(parts.path.slice(1), fail);
-  return { kind: 'sentinel', isTls: isTls(parts), db, sentinels, master };
-}
-
-function clusterOf(parts: UrlParts, fail: Fail): RedisAddress {
-  onlyQuery(parts, [], fail);
-  const db = databaseOf(parts.path.slice(1), fail);
-  if (db !== 0) throw fail('a URL without a database: a cluster has only 0');
-  const nodes = parts.hosts.split(',').map((host) => hostOf(host, SERVER_PORT, fail));
-  return { kind: 'cluster', isTls: isTls(parts), nodes };
-}
-
-function isTls({ scheme }: UrlParts): boolean {
-  return scheme.startsWith('rediss');
-}
-
-function credentialsOf({ userInfo }: UrlParts, fail: Fail): RedisCredentials {
+function credentialsOf({ userInfo }: RedisUrlParts, fail: Fail): RedisCredentials {
   if (userInfo === undefined) return {};
   const colon = userInfo.indexOf(':');
   const username = decode(colon < 0 ? userInfo : userInfo.slice(0, colon), fail);
@@ -249,13 +254,6 @@ function hostOf(text: string, defaultPort: number, fail: Fail): RedisHost {
 function databaseOf(text: string, fail: Fail): number {
   if (!/^\d{0,9}$/u.test(text)) throw fail('a URL with the number of a database');
   return Number(text);
-}
-
-/** A misspelt parameter would be ignored silently. */
-function onlyQuery({ query }: UrlParts, known: readonly string[], fail: Fail): void {
-  for (const name of query.keys()) {
-    if (!known.includes(name)) throw fail(`a URL without ?${name}=`);
-  }
 }
 
 function decode(text: string, fail: Fail): string {

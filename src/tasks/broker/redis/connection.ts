@@ -9,7 +9,7 @@ import {
   type RedisHost,
 } from './connection-options.ts';
 import { commandTimedOut, isTimeout, toBrokerError, withoutPassword } from './redis-errors.ts';
-import { RedisSubscriber, SentinelWatch, Waiters, type RedisMessageListener } from './redis-subscriber.ts';
+import { RedisSubscriber, SentinelWatch, Waiters } from './redis-subscriber.ts';
 
 /** How long closing waits for connections to end, in milliseconds: they have been cut by then. */
 const CLOSE_MS = 250;
@@ -30,11 +30,11 @@ const CLOSE_MS = 250;
  * health is that of the cluster.
  */
 export class RedisConnection {
+  readonly channels: RedisSubscriber;
   readonly #client: RedisClient;
   readonly #isOwn: boolean;
   readonly #timeoutMs: number;
   readonly #watch: ConnectionWatch;
-  readonly #subscriber: RedisSubscriber;
   readonly #sentinels?: SentinelWatch;
   #isClosed = false;
   #isGivingUp = false;
@@ -50,7 +50,7 @@ export class RedisConnection {
     // Also after closing, while connections end: ioredis prints an error without a listener.
     if (this.#isOwn) this.#client.on('error', ignore);
     this.#watch = new ConnectionWatch(this.#client, onHealth);
-    this.#subscriber = new RedisSubscriber(() => this.#makeListener(), timeoutMs);
+    this.channels = new RedisSubscriber(() => this.#makeListener(), timeoutMs);
     if ('server' in source) {
       this.#sentinels = new SentinelWatch(source.server, timeoutMs, (primary) => {
         this.#follow(primary);
@@ -91,19 +91,6 @@ export class RedisConnection {
   }
 
   /**
-   * Listens to a channel until {@link RedisConnection.unsubscribe}, also after the connection was lost and is back.
-   *
-   * @throws EscapementError `ERR_BROKER_UNAVAILABLE` - Redis has not confirmed it in time; the listener is removed.
-   */
-  subscribe(channel: string, listener: RedisMessageListener): Promise<void> {
-    return this.#subscriber.subscribe(channel, listener);
-  }
-
-  unsubscribe(channel: string, listener: RedisMessageListener): void {
-    this.#subscriber.unsubscribe(channel, listener);
-  }
-
-  /**
    * Ends its connections immediately; pending operations reject with `ERR_BROKER_CLOSED`. A client that was passed in stays open,
    * and operations that it has sent settle as usual. Idempotent.
    */
@@ -111,7 +98,7 @@ export class RedisConnection {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#watch.close();
-    this.#subscriber.close();
+    this.channels.close();
     this.#sentinels?.close();
     if (this.#isOwn) await disconnect(this.#client);
   }
@@ -141,7 +128,7 @@ export class RedisConnection {
   /** Moves to another primary. A connection that is only being made is not interrupted: ioredis would not try again. */
   #follow(primary: RedisHost): void {
     this.#primary = primary;
-    this.#subscriber.reconnect();
+    this.channels.reconnect();
     if (this.#client.status === 'ready') this.#leaveFormerPrimary();
   }
 

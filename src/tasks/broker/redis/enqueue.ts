@@ -2,7 +2,7 @@ import { requireNewTask } from '../../task-options.ts';
 import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { taskDuplicate, taskIdConflict, tickEarly } from '../broker-errors.ts';
 import { MARK_KEPT_MS, MOST_AHEAD_MS, MOST_SET_BACK_MS } from '../broker-settings.ts';
-import { replacedBy, type TaskMessage } from '../../task-message.ts';
+import { replacedBy } from '../../task-message.ts';
 import type { NewTask, TaskRecord } from '../broker.ts';
 import type { RedisAccess, RedisOperations, SharedScript } from './redis-access.ts';
 import { toBrokerError } from './redis-errors.ts';
@@ -25,7 +25,7 @@ import {
  * `damage(score, group)`: returns that error beforehand.
  * `finish()`: after the last task, registers the queue, adds the ids to the pending list, and notifies the servers.
  *
- * The group of a scheduled task is registered as well: see `dropGroup` in lua.ts.
+ * The group of a scheduled task is registered as well: see `dropGroup` in script.ts.
  *
  * KEYS[2]  SET of all queues; see RedisAccess.keysToEnqueue
  * ARGV[1]  now, in milliseconds
@@ -327,7 +327,8 @@ async function replaceOrAdd(redis: RedisAccess, added: TaskArguments): Promise<T
       if (isDuplicate(reply) && textOf(reply) !== id) continue;
       return recordOfNew(redis, added, reply);
     }
-    const replaced = withMessageOf(added, messageFor(queue, id, msg), redis.wallNowMs);
+    const message = replacedBy(messageFor(queue, id, msg), added.task.message);
+    const replaced = argumentsOf({ ...added.task, message }, redis.wallNowMs);
     const [, newMsg, score, group, , lockS] = replaced.args;
     const reply = await redis.run(REPLACE_TASK, await redis.keysToEnqueue(queue), [
       ...[redis.wallNowDigits, id, msg, newMsg, score, group, lock],
@@ -339,11 +340,6 @@ async function replaceOrAdd(redis: RedisAccess, added: TaskArguments): Promise<T
   }
 }
 
-/** Returns the arguments of a task that is to become the new one. */
-function withMessageOf({ task }: TaskArguments, waiting: TaskMessage, wallNowMs: number): TaskArguments {
-  return argumentsOf({ ...task, message: replacedBy(waiting, task.message) }, wallNowMs);
-}
-
 /** Whether a script has returned a text: who holds the lock, or the state that does not allow it. */
 function isDuplicate(reply: ScriptReply): boolean {
   return typeof reply !== 'number' && !(reply instanceof Error);
@@ -352,14 +348,14 @@ function isDuplicate(reply: ScriptReply): boolean {
 const NEW_TASKS: SharedScript<TaskArguments, ScriptReply> = {
   run: async (redis, queue, tasks) => {
     const args: ScriptArgument[] = [redis.wallNowDigits];
-    const isInFlow = redis.flows.isOn(queue) || tasks.some(({ task }) => hasTurn(task));
+    const isInFlow = redis.wasInFlow(queue) || tasks.some(({ task }) => hasTurn(task));
     for (const { args: own, task } of tasks) {
       args.push(...own);
       if (isInFlow) args.push(...turnOf(task));
     }
     const keys = await redis.keysToEnqueue(queue);
     const reply = listOf(await redis.run(isInFlow ? ENQUEUE_IN_FLOW : ENQUEUE, keys, args));
-    if (isInFlow && tasks.some(({ task }) => task.message.key !== '')) redis.flows.set(queue, true);
+    if (isInFlow && tasks.some(({ task }) => task.message.key !== '')) redis.setFlow(queue, true);
     return reply;
   },
   bytesOf: ({ task }) => task.message.payload.length,

@@ -19,7 +19,7 @@
 /** Begins what a script has in front that reads the time: its last argument is the time in milliseconds, or '' for Redis's. */
 export const CLOCK = 'local CLOCK = table.remove(ARGV)';
 
-/** Functions of scripts, in the order in which they use each other; see lua.ts. */
+/** Functions of scripts, in the order in which they use each other; see script.ts. */
 export const FLOW_LIBRARY: readonly string[] = [
   `
 ${CLOCK}
@@ -196,7 +196,14 @@ local function finishEntering()
   elseif listed == 0 then redis.pcall('PUBLISH', WORK, '') end
 end`,
 
-  // A task is no longer pending. A key that has no more pending tasks leaves the ring.
+  // A key that has no more pending tasks leaves the ring.
+  `
+local function leaveRing(key)
+  if hasPending(key) then return end
+  redis.call('ZREM', RING, key)
+  redis.call('ZREM', PARKED, key)
+end`,
+  // A task is no longer pending.
   `
 local function leavePending(id, place)
   local key = keyIn(place)
@@ -204,9 +211,7 @@ local function leavePending(id, place)
     key = ''
     redis.call('LREM', PENDING, 1, id)
   end
-  if hasPending(key) then return end
-  redis.call('ZREM', RING, key)
-  redis.call('ZREM', PARKED, key)
+  leaveRing(key)
 end`,
 
   // Removes the first tasks with keys, as `leavePending`.
@@ -216,12 +221,7 @@ local function leaveFirst(count)
   local members, isIn = count > 0 and redis.call('ZRANGE', WAITING, 0, count - 1) or {}, { [''] = true }
   if #members > 0 then redis.call('ZREMRANGEBYRANK', WAITING, 0, #members - 1) end
   for _, member in ipairs(members) do isIn[splitMember(member)] = true end
-  for key in pairs(isIn) do
-    if not hasPending(key) then
-      redis.call('ZREM', RING, key)
-      redis.call('ZREM', PARKED, key)
-    end
-  end
+  for key in pairs(isIn) do leaveRing(key) end
 end`,
 
   // The runs of tasks have ended: their places are free. `places` are the fields 'x:key' of their hashes, or false.
@@ -251,40 +251,3 @@ local function freePlaces(ids, places)
   wake(size, l.c and redis.call('LLEN', ACTIVE) + #ids >= l.c)
 end`,
 ];
-
-/** In front of a script that ends the lease of one task: `needLeased` and `endLease` of lua.ts, which free its place, too. */
-export const ENDING_IN_FLOW = `
-local needLeasedTask, endLeaseOfTask = needLeased, endLease
-local function needLeased(id)
-  needLeasedTask(id)
-  needFlow()
-end
-local function endLease(id)
-  local place = readTask(id, 'x:key')[1]
-  endLeaseOfTask(id)
-  freePlaces({ id }, { place })
-end
-`;
-
-/**
- * For scripts that find what has no task any more.
- *
- * `freeLostPlaces()`: frees the places of tasks that have no lease: a Go server has recovered them, which does not know of places. It
- * checks a thousand runs.
- */
-export const LOST_PLACES = `
-local function freeLostPlaces()
-  local members = redis.call('ZRANDMEMBER', RUNS, 1000)
-  if #members == 0 then return end
-  local ids, places, lost, lostPlaces = {}, {}, {}, {}
-  for i, member in ipairs(members) do
-    local key, rest = splitMember(member)
-    ids[i], places[i] = rest, mark(key)
-  end
-  local scores = redis.call('ZMSCORE', LEASE, unpack(ids))
-  for i, id in ipairs(ids) do
-    if not scores[i] then lost[#lost + 1], lostPlaces[#lostPlaces + 1] = id, places[i] end
-  end
-  if #lost > 0 then freePlaces(lost, lostPlaces) end
-end
-`;

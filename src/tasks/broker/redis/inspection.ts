@@ -1,4 +1,4 @@
-import { DAY_MS, utcDay } from '../../../core/units.ts';
+import { DAY_MS, NANOS_PER_MS, utcDay } from '../../../core/units.ts';
 import { hasOwnKeys } from '../../argument-checks.ts';
 import { isTaskState, type TaskState } from '../../task-state.ts';
 import { queueNotFound, taskNotFound } from '../broker-errors.ts';
@@ -146,33 +146,43 @@ return task
  * ARGV[2]  state of its tasks
  * ARGV[3]  index of the first task
  * ARGV[4]  index of the last task
+ * ARGV[5]  bytes of messages after which no more tasks are read
+ * ARGV[6]  1 to read what is left of their locks, and no leases
  *
- * Returns per task id, msg, result, progress, and its score, or when its lease ends if it is active.
+ * Returns the number of ids that were read; then per task id, msg, result, progress, its score (since when it is pending in nanoseconds,
+ * or when its lease ends if it is active), recoveries, and milliseconds until its lock ends.
  */
-export const LIST_TASKS = new Script(`
-local KEY, state = ARGV[1], ARGV[2]
-local isList = KEY == ACTIVE or KEY == PENDING
-local first, last = tonumber(ARGV[3]), tonumber(ARGV[4])
-need('zset', LEASE)
+export const READ_TASKS = new Script(`
+local KEY, first, last, bytes, isWhole = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6] == '1'
+local isList, isLeased = KEY == ACTIVE or KEY == PENDING, ARGV[2] == 'active' and not isWhole
+if isLeased then need('zset', LEASE) end
 need(isList and 'list' or 'zset', KEY)
-local rows
-if isList then rows = redis.call('LRANGE', KEY, -last - 1, -first - 1)
+local rows, step = nil, 2
+if isList then
+  local found = redis.call('LRANGE', KEY, -last - 1, -first - 1)
+  rows, step = {}, 1
+  for i = #found, 1, -1 do rows[#rows + 1] = found[i] end
 else rows = redis.call('ZRANGE', KEY, first, last, 'WITHSCORES') end
-local reply = {}
-local function show(id, score)
-  local task = readTask(id, 'msg', 'result', 'x:progress')
-  if not task[1] then return end
-  local at = #reply
-  if state == 'active' then score = redis.call('ZSCORE', LEASE, id) end
-  reply[at + 1], reply[at + 2], reply[at + 3], reply[at + 4], reply[at + 5] = id, task[1], task[2], task[3], score
+local function lockLeft(id, lock)
+  return lock and lock ~= '' and redis.pcall('GET', lock) == id and redis.call('PTTL', lock) or 0
 end
-if isList then for i = #rows, 1, -1 do show(rows[i], false) end
-elseif KEY == WAITING then for i = 1, #rows, 2 do show(idOf(rows[i]), false) end
-else for i = 1, #rows, 2 do show(rows[i], rows[i + 1]) end end
+local reply = { 0 }
+for i = 1, #rows, step do
+  if bytes <= 0 then break end
+  reply[1] = reply[1] + 1
+  local id, score = rows[i], not isList and rows[i + 1]
+  if KEY == WAITING then id, score = idOf(id), false end
+  local task = readTask(id, 'msg', 'result', 'x:progress', 'pending_since', 'x:recoveries', 'unique_key')
+  if task[1] then
+    if isLeased then score = redis.call('ZSCORE', LEASE, id) end
+    local at, left = #reply, isWhole and lockLeft(id, task[6] or lockIn(task[1])) or 0
+    reply[at + 1], reply[at + 2], reply[at + 3], reply[at + 4] = id, task[1], task[2], task[3]
+    reply[at + 5], reply[at + 6], reply[at + 7] = score or not isLeased and task[4], task[5], left
+    bytes = bytes - #task[1]
+  end
+end
 return reply
 `);
-
-const NANOS_PER_MS = 1_000_000;
 
 /** asynq's: tasks per state whose memory is measured. */
 const SAMPLE = 20;
@@ -226,14 +236,15 @@ export const INSPECTION = {
     await requireQueue(redis, queue);
     const records: TaskRecord[] = [];
     let skip = (page.page - 1) * page.size;
-    for (const source of await sourcesOf(redis, queue, state, group, true)) {
-      if (skip >= source.size) {
-        skip -= source.size;
-        continue;
+    for (const { key, size, from = 0 } of await sourcesOf(redis, queue, state, group, true)) {
+      for (let first = skip; first < size && records.length < page.size; first += TASKS_PER_SCRIPT) {
+        const last = Math.min(first + Math.min(TASKS_PER_SCRIPT, page.size - records.length), size) - 1;
+        const args = [key, state, from + first, from + last, Number.MAX_SAFE_INTEGER, 0];
+        const reply = listOf(await redis.runIn(queue, READ_TASKS, args));
+        for (const [id, ...fields] of rowsOf(reply, 1, 7))
+          records.push(recordOf(redis, queue, textOf(id), state, fields));
       }
-      await readFrom(redis, queue, state, source, skip, page.size, records);
-      if (records.length >= page.size) break;
-      skip = 0;
+      skip = Math.max(skip - size, 0);
     }
     return records;
   },
@@ -281,24 +292,6 @@ export async function queueNames(redis: RedisAccess): Promise<readonly string[]>
 export async function requireQueue(redis: RedisAccess, queue: string): Promise<void> {
   const isThere = await redis.send((client) => client.sismember(QUEUES_KEY, queue));
   if (isThere !== 1) throw queueNotFound(queue);
-}
-
-async function readFrom(
-  redis: RedisAccess,
-  queue: string,
-  state: TaskState,
-  source: Source,
-  skip: number,
-  upTo: number,
-  records: TaskRecord[],
-): Promise<void> {
-  const { key, size, from = 0 } = source;
-  for (let first = skip; first < size && records.length < upTo; first += TASKS_PER_SCRIPT) {
-    const last = Math.min(first + Math.min(TASKS_PER_SCRIPT, upTo - records.length), size) - 1;
-    const reply = listOf(await redis.runIn(queue, LIST_TASKS, [key, state, from + first, from + last]));
-    for (const [id, ...fields] of rowsOf(reply, 0, 5))
-      records.push(recordOf(redis, queue, textOf(id), state, fields));
-  }
 }
 
 /** @param score - its score in the zset of its state; for an active task when its lease ends. */

@@ -88,7 +88,7 @@ export const QUEUE_KEYS = {
   completed: ['COMPLETED', 'completed'],
   /** STRING: since when the queue is paused. It is paused if the key exists. */
   paused: ['PAUSED', 'paused'],
-  /** SET of the groups that have tasks; see `dropGroup` in lua.ts. */
+  /** SET of the groups that have tasks; see `dropGroup` in script.ts. */
   groups: ['GROUPS', 'groups'],
   /** ZSET of {@link QueueKeys.aggregationSet}, scored by when its tasks return to the group. */
   aggregationSets: ['SETS', 'aggregation_sets'],
@@ -96,7 +96,7 @@ export const QUEUE_KEYS = {
   processed: ['PROCESSED', 'processed'],
   /** STRING, a number: all failed runs. */
   failed: ['FAILED', 'failed'],
-  /** Ours. SETs that expire: ids of the scheduled tasks of a group; the name of the group follows. See `dropGroup` in lua.ts. */
+  /** Ours. SETs that expire: ids of the scheduled tasks of a group; the name of the group follows. See `dropGroup` in script.ts. */
   laterPrefix: ['LATER', 'x:later:'],
   /** Ours. STRING, a number: the epoch of the latest lease. */
   epoch: ['EPOCH', 'x:epoch'],

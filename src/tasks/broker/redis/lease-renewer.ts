@@ -1,7 +1,8 @@
 import { RENEWALS_PER_LEASE } from '../broker-settings.ts';
+import type { LeasedTask } from '../broker.ts';
 import { QueueKeys } from './keys.ts';
 import type { HeldLease, LeaseBoard, LeaseId, LongId } from './lease-thread.ts';
-import type { RedisAccess } from './redis-access.ts';
+import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import { listOf, Script, secondsUp, type ScriptArgument } from './script.ts';
 
 /**
@@ -28,6 +29,22 @@ for i = 2, #ARGV, 2 do
 end
 return outcomes
 `);
+
+/** The operation of the event loop. The thread that renews leases, too, runs the rest of this file. */
+export const RENEWING = {
+  async extendLeases(redis, tasks, leaseMs) {
+    const extendIn = async (queue: string): Promise<LeasedTask[]> => {
+      const inQueue = tasks.filter(({ message }) => message.queue === queue);
+      const leases = inQueue.map((task) => ({ id: task.message.id, epoch: task.epoch, task }));
+      const lost: LeasedTask[] = [];
+      const pieces = extendLeasesOf(redis, redis.keysOf(queue), leases, () => redis.wallNowMs + leaseMs);
+      for await (const piece of pieces) lost.push(...piece.lost.map(({ task }) => task));
+      return lost;
+    };
+    const queues = new Set(tasks.map(({ message }) => message.queue));
+    return (await Promise.all([...queues].map(extendIn))).flat();
+  },
+} satisfies RedisOperations;
 
 /** What one script extends at most: some milliseconds in which Redis does nothing else. */
 const MAX_PER_SCRIPT = 1_000;

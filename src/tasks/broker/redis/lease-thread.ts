@@ -15,11 +15,6 @@ export interface LeaseThreadData {
 /** Messages to the thread: to wake it after a task was put on the board, and ids that are too long for the board. */
 export type ToLeaseThread = 'wake' | LongId;
 
-/** Message from the thread: renewals have begun to fail. */
-export interface FromLeaseThread {
-  readonly error: unknown;
-}
-
 interface LeaseThreadOptions extends LeaseHolderOptions {
   /** Returns the program of the thread. Called when it starts, as `route`. @throws unknown - it cannot be found. */
   readonly file: () => URL;
@@ -79,7 +74,8 @@ export class LeaseThread implements LeaseHolder {
       // The flags of the process are for its program: what they preload would be loaded twice, and some end a thread.
       const worker = new Worker(file(), { name: 'escapement leases', execArgv: [], workerData: data });
       worker.unref();
-      worker.on('message', ({ error }: FromLeaseThread) => {
+      // The only message: renewals have begun to fail.
+      worker.on('message', (error: unknown) => {
         if (!this.#isOver) onError(error);
       });
       worker.on('error', this.#fail);

@@ -1,7 +1,7 @@
 import { limitsOf, type QueueLimits } from '../../queue-limits.ts';
 import type { KeyStats } from '../broker.ts';
 import { requireQueue } from './inspection.ts';
-import { notifyOfTokens } from './leases.ts';
+import { notifyOfTokens } from './dequeue.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import { listOf, numberOf, rowsOf, Script, type ScriptArgument, type ScriptReply, textOf } from './script.ts';
 
@@ -216,7 +216,7 @@ export async function storeLimits(
   for (let cursor = '0', isFirst = true; isFirst || cursor !== '0'; isFirst = false) {
     cursor = textOf(await redis.runIn(queue, REARRANGE, [cursor, '', KEYS_PER_SCRIPT]));
   }
-  if (await redis.flows.read(queue)) await notifyOfTokens(redis, queue);
+  if (await redis.readFlow(queue)) await notifyOfTokens(redis, queue);
 }
 
 /** Those of SET_LIMITS. */

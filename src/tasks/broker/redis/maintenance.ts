@@ -1,3 +1,5 @@
+import type { LeasedTask } from '../broker.ts';
+import { FLOW_KNOWN_MS, MAX_PER_SCRIPT, MAX_REPLY_BYTES, NEXT_EPOCH, takeSome } from './dequeue.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import { listOf, nanosOf, numberOf, Script, secondsDown, secondsUp } from './script.ts';
 import { archiveLimits } from './settle.ts';
@@ -71,6 +73,95 @@ export const FORWARD = new Script(
 );
 
 /**
+ * `freeLostPlaces()`: frees the places of tasks that have no lease: a Go server has recovered them, which does not know of places. It
+ * checks a thousand runs.
+ */
+const LOST_PLACES = `
+local function freeLostPlaces()
+  local members = redis.call('ZRANDMEMBER', RUNS, 1000)
+  if #members == 0 then return end
+  local ids, places, lost, lostPlaces = {}, {}, {}, {}
+  for i, member in ipairs(members) do
+    local key, rest = splitMember(member)
+    ids[i], places[i] = rest, mark(key)
+  end
+  local scores = redis.call('ZMSCORE', LEASE, unpack(ids))
+  for i, id in ipairs(ids) do
+    if not scores[i] then lost[#lost + 1], lostPlaces[#lostPlaces + 1] = id, places[i] end
+  end
+  if #lost > 0 then freePlaces(lost, lostPlaces) end
+end
+`;
+
+/** The text of RECOVER. @param begin, lease - what it does besides, at first and with each task that it leases. */
+function recover(begin: string, lease: string): string {
+  return `${NEXT_EPOCH}
+local limit, score, bytes, PIECE = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), 1000
+need('list', ACTIVE)
+need('zset', LEASE)
+${begin}local ids, seen = {}, {}
+local function find(id)
+  if not seen[id] and #ids < limit then ids[#ids + 1] = id end
+  seen[id] = true
+end
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', LEASE, '-inf', ARGV[4], 'LIMIT', 0, limit)) do find(id) end
+local active = redis.call('LRANGE', ACTIVE, 0, -1)
+for first = 1, #active, PIECE do
+  if #ids >= limit then break end
+  local some = { unpack(active, first, math.min(first + PIECE - 1, #active)) }
+  local scores = redis.call('ZMSCORE', LEASE, unpack(some))
+  for n, id in ipairs(some) do if not scores[n] then find(id) end end
+end
+if #ids == 0 then return {} end
+local epoch = nextEpoch()
+local reply, count = { epoch, #ids == limit and 1 or 0 }, 0
+for _, id in ipairs(ids) do
+  if bytes <= 0 then
+    reply[2] = 1
+    break
+  end
+  local task = readTask(id, 'msg', 'x:recoveries', 'state')
+  redis.call('LREM', ACTIVE, 0, id)
+  if task[1] and task[3] == 'active' then
+    redis.call('LPUSH', ACTIVE, id)
+    redis.call('ZADD', LEASE, score, id)
+    redis.call('HSET', TASK .. id, 'x:lease', whole(epoch + count) .. ':' .. score)
+${lease}    count = count + 1
+    bytes = bytes - #task[1]
+    local at = #reply
+    reply[at + 1], reply[at + 2], reply[at + 3] = id, task[1], task[2] or 0
+  else
+    redis.call('ZREM', LEASE, id)
+    if isGhost(task) then redis.call('DEL', TASK .. id) end
+  end
+end
+if count > 0 then redis.call('SET', EPOCH, whole(epoch + count - 1)) end
+return reply
+`;
+}
+
+/** A task with a key has a place that a Go server has not given it. */
+const TAKE_PLACE = `    local key = keyIn(readTask(id, 'x:key')[1])
+    if key ~= '' then redis.call('ZADD', RUNS, 0, prefixOf(key) .. id) end
+`;
+
+/**
+ * Leases tasks again whose lease ended long ago, and active ones without a lease, which asynq's recoverer never finds because it
+ * reads only the leases. Leases of tasks that are not active, and active ids without a task, are dropped.
+ *
+ * ARGV[1]  number of tasks, at most 1000
+ * ARGV[2]  when the new leases end
+ * ARGV[3]  bytes after which no more tasks are taken
+ * ARGV[4]  leases that ended by then
+ *
+ * Returns what DEQUEUE returns.
+ */
+export const RECOVER = new Script(
+  recover('', ''),
+  `${LOST_PLACES}${recover('needFlow()\nfreeLostPlaces()\n', TAKE_PLACE)}`,
+);
+
+/**
  * Removes completed tasks whose retention has ended, and archived ones that are too old or too many.
  *
  * ARGV[1]  now
@@ -98,6 +189,20 @@ export const MAINTENANCE = {
   async forward(redis, queues) {
     const counts = await Promise.all([...new Set(queues)].map((queue) => forwardQueue(redis, queue)));
     return counts.reduce((sum, count) => sum + count, 0);
+  },
+
+  async recover(redis, queues, graceMs, leaseMs) {
+    const recovered: LeasedTask[] = [];
+    for (const queue of new Set(queues)) {
+      await redis.isInFlow(queue, FLOW_KNOWN_MS);
+      const some = await takeSome(redis, queue, MAX_PER_SCRIPT, (count) => {
+        const nowMs = redis.wallNowMs;
+        const args = [count, secondsUp(nowMs + leaseMs), MAX_REPLY_BYTES, secondsDown(nowMs - graceMs)];
+        return redis.runIn(queue, RECOVER, args);
+      });
+      recovered.push(...some);
+    }
+    return recovered;
   },
 
   async deleteExpired(redis, queues, limit) {

@@ -1,4 +1,4 @@
-import { EscapementError } from '../../../core/errors.ts';
+import { hasCode } from '../../../core/errors.ts';
 import {
   decodeEnqueueEvent,
   decodeScheduleEntry,
@@ -166,7 +166,7 @@ function readable<T>(messages: readonly Buffer[], decode: (message: Uint8Array) 
     try {
       return [decode(message)];
     } catch (error) {
-      if (error instanceof EscapementError && error.code === 'ERR_WIRE_MESSAGE') return [];
+      if (hasCode(error, 'ERR_WIRE_MESSAGE')) return [];
       throw error;
     }
   });

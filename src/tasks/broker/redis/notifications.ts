@@ -50,19 +50,19 @@ export const NOTIFICATIONS = {
   /** Notifies a listener of the events that it has methods for. */
   async subscribe(redis, listener, queues) {
     const { connection, listeners } = redis;
-    const channels = [...new Set(queues)].flatMap((queue) => channelsOf(redis, listener, queue));
-    if (listener.cancel !== undefined) channels.push(...cancelChannelsOf(redis, listener));
+    const wanted = [...new Set(queues)].flatMap((queue) => channelsOf(redis, listener, queue));
+    if (listener.cancel !== undefined) wanted.push(...cancelChannelsOf(redis, listener));
     const subscribed: Channel[] = [];
     const close = (): Promise<void> => {
       listeners.delete(listener);
-      for (const [name, onMessage] of subscribed.splice(0)) connection.unsubscribe(name, onMessage);
+      for (const [name, onMessage] of subscribed.splice(0)) connection.channels.unsubscribe(name, onMessage);
       return Promise.resolve();
     };
     try {
       listeners.add(listener);
-      for (const channel of channels) {
+      for (const channel of wanted) {
         subscribed.push(channel);
-        await connection.subscribe(...channel);
+        await connection.channels.subscribe(...channel);
       }
     } catch (error) {
       await close();
@@ -85,7 +85,7 @@ export const NOTIFICATIONS = {
     const onAnswer = (): void => {
       settle(true);
     };
-    await redis.connection.subscribe(replyTo, onAnswer);
+    await redis.connection.channels.subscribe(replyTo, onAnswer);
     const timeout = redis.settings.clock.setTimeout(() => {
       settle(false);
     }, waitMs);
@@ -94,7 +94,7 @@ export const NOTIFICATIONS = {
       return await answer;
     } finally {
       timeout.cancel();
-      redis.connection.unsubscribe(replyTo, onAnswer);
+      redis.connection.channels.unsubscribe(replyTo, onAnswer);
     }
   },
 } satisfies RedisOperations;

@@ -145,17 +145,15 @@ export const QUEUE_ADMINISTRATION = {
       if (!force) throw queueNotEmpty(queue, `${size} tasks`);
     }
     if (redis.isCluster) await unregister(redis, queue);
-    redis.unregistered(queue);
-    redis.flows.forget(queue);
+    redis.forget(queue);
   },
 } satisfies RedisOperations;
 
 /** In a cluster this is a separate step. A task that was added in between registers the queue again. */
 async function unregister(redis: RedisAccess, queue: string): Promise<void> {
-  const { active, pending, scheduled, retry, archived, completed, groups, aggregationSets, limits, waiting } =
-    redis.keysOf(queue);
-  const lists = [active, pending, scheduled, retry, archived, completed, groups, aggregationSets];
-  lists.push(limits, waiting);
+  const keys = redis.keysOf(queue);
+  const lists = [keys.active, keys.pending, keys.scheduled, keys.retry, keys.archived, keys.completed];
+  lists.push(keys.groups, keys.aggregationSets, keys.limits, keys.waiting);
   await redis.send((client) => client.srem(QUEUES_KEY, queue));
   const isThere = await redis.send((client) => client.exists(...lists));
   if (isThere > 0) await redis.send((client) => client.sadd(QUEUES_KEY, queue));

@@ -1,5 +1,5 @@
 import type { Cluster, Redis } from 'ioredis';
-import { systemClock } from '../../../core/clock.ts';
+import { systemClock, type ClockTimeout } from '../../../core/clock.ts';
 import { inOwnTurn } from '../../../core/own-turn.ts';
 import type { Operations } from '../broker-base.ts';
 import { isUnavailable } from '../broker-errors.ts';
@@ -7,24 +7,25 @@ import type { ResolvedBrokerSettings } from '../broker-settings.ts';
 import type { BrokerListener } from '../broker.ts';
 import type { RedisConnection } from './connection.ts';
 import { QueueKeys, QUEUES_KEY } from './keys.ts';
-import { QueueFlows } from './queue-flows.ts';
 import type { Script, ScriptArgument, ScriptReply } from './script.ts';
 
 /** Some of the operations of a Redis broker. They are in one file per topic, beside the scripts that they run. */
 export type RedisOperations = Partial<Operations<RedisAccess>>;
 
-/** Queues whose keys are kept: more than a server serves. A program with a queue per user builds them again. */
+/** Queues that are remembered: more than a server serves. A program with a queue per user reads and builds again what it forgets. */
 const MAX_KNOWN_QUEUES = 1_000;
 
-/** How long a queue counts as registered in a cluster, in milliseconds, and for how many queues that is remembered. */
+/** How long a queue counts as registered in a cluster, in milliseconds. */
 const REGISTERED_MS = 5_000;
-const MAX_REGISTERED = 1_000;
 
 /**
  * How long it is known whether a queue has keys or limits, in milliseconds, for scripts that end runs or move tasks: those of the other
  * kind do no harm, but servers may be notified late.
  */
 const FLOW_ROUGHLY_KNOWN_MS = 5_000;
+
+/** Longest wait for a token, in milliseconds: servers poll anyway. */
+const MAX_WAIT_MS = 3_600_000;
 
 /** A script that calls of one turn of the event loop share. */
 export interface SharedScript<T, R> {
@@ -34,25 +35,30 @@ export interface SharedScript<T, R> {
   readonly bytesOf: (item: T) => number;
 }
 
-/** What the operations of a Redis broker work on: a connection, the time, keys, and calls that share a script. */
+/** What is remembered of a queue. Other brokers set limits and remove queues, too, so what Redis has is read again when it is old. */
+interface KnownQueue {
+  readonly keys: QueueKeys;
+  /** Whether it has keys or limits. */
+  isInFlow: boolean;
+  flowReadAtMs: number;
+  /** Until when it counts as registered. */
+  registeredUntilMs: number;
+}
+
+/** What the operations of a Redis broker work on: a connection, the time, what is known of queues, and calls that share a script. */
 export class RedisAccess {
   readonly connection: RedisConnection;
   readonly settings: ResolvedBrokerSettings;
   readonly listeners = new Set<BrokerListener>();
-  readonly flows: QueueFlows;
   readonly #coalescers = new Map<object, Coalescer<unknown, unknown>>();
-  readonly #keys = new Map<string, QueueKeys>();
+  readonly #queues = new Map<string, KnownQueue>();
+  readonly #tokenTimers = new Map<string, ClockTimeout>();
   /** The latest work of each key: see `inTurn`. */
   readonly #turns = new Map<string, Promise<unknown>>();
-  readonly #registeredUntilMs = new Map<string, number>();
 
   constructor(connection: RedisConnection, settings: ResolvedBrokerSettings) {
     this.connection = connection;
     this.settings = settings;
-    this.flows = new QueueFlows(settings.clock, async (queue) => {
-      const { limits, sequence } = this.keysOf(queue);
-      return (await this.send((client) => client.exists(limits, sequence))) > 0;
-    });
   }
 
   /** Whether keys without a common hash tag may be on different nodes. */
@@ -76,13 +82,17 @@ export class RedisAccess {
 
   /** @throws TypeError - the name is not a valid queue name. */
   keysOf(queue: string): QueueKeys {
-    let keys = this.#keys.get(queue);
-    if (keys === undefined) {
-      keys = new QueueKeys(queue);
-      if (this.#keys.size === MAX_KNOWN_QUEUES) this.#keys.clear();
-      this.#keys.set(queue, keys);
+    return this.#known(queue).keys;
+  }
+
+  #known(queue: string): KnownQueue {
+    let known = this.#queues.get(queue);
+    if (known === undefined) {
+      known = { keys: new QueueKeys(queue), isInFlow: false, flowReadAtMs: -Infinity, registeredUntilMs: 0 };
+      if (this.#queues.size === MAX_KNOWN_QUEUES) this.#queues.clear();
+      this.#queues.set(queue, known);
     }
-    return keys;
+    return known;
   }
 
   /** KEYS of a script of a queue that also needs the SET of all queues. In a cluster that is on another node, and left out. */
@@ -97,19 +107,64 @@ export class RedisAccess {
    */
   async keysToEnqueue(queue: string): Promise<string[]> {
     if (this.isCluster) {
+      const known = this.#known(queue);
       const nowMs = this.settings.clock.now();
-      if ((this.#registeredUntilMs.get(queue) ?? 0) <= nowMs) {
+      if (known.registeredUntilMs <= nowMs) {
         await this.send((client) => client.sadd(QUEUES_KEY, queue));
-        if (this.#registeredUntilMs.size >= MAX_REGISTERED) this.#registeredUntilMs.clear();
-        this.#registeredUntilMs.set(queue, nowMs + REGISTERED_MS);
+        known.registeredUntilMs = nowMs + REGISTERED_MS;
       }
     }
     return this.keysWithQueues(queue);
   }
 
-  /** The queue was removed: the next task registers it again. */
-  unregistered(queue: string): void {
-    this.#registeredUntilMs.delete(queue);
+  /** Whether a queue had keys or limits when that was last read, or set. */
+  wasInFlow(queue: string): boolean {
+    return this.#known(queue).isInFlow;
+  }
+
+  /** Whether it has: what is known, or a promise if it was read, or set, more than `maxAgeMs` ago. */
+  isInFlow(queue: string, maxAgeMs: number): boolean | Promise<boolean> {
+    const { isInFlow, flowReadAtMs } = this.#known(queue);
+    return this.settings.clock.now() - flowReadAtMs < maxAgeMs ? isInFlow : this.readFlow(queue);
+  }
+
+  async readFlow(queue: string): Promise<boolean> {
+    const { limits, sequence } = this.keysOf(queue);
+    const isInFlow = (await this.send((client) => client.exists(limits, sequence))) > 0;
+    this.setFlow(queue, isInFlow);
+    return isInFlow;
+  }
+
+  setFlow(queue: string, isInFlow: boolean): void {
+    const known = this.#known(queue);
+    known.isInFlow = isInFlow;
+    known.flowReadAtMs = this.settings.clock.now();
+  }
+
+  /** Calls back when the next token of a queue comes. Replaces the call before. @param inMs - -1 for never. */
+  awaitToken(queue: string, inMs: number, callback: () => void): void {
+    this.#tokenTimers.get(queue)?.cancel();
+    this.#tokenTimers.delete(queue);
+    if (inMs < 0) return;
+    const onToken = (): void => {
+      this.#tokenTimers.delete(queue);
+      callback();
+    };
+    const timer = this.settings.clock.setTimeout(onToken, Math.min(inMs, MAX_WAIT_MS));
+    timer.unref();
+    this.#tokenTimers.set(queue, timer);
+  }
+
+  /** Forgets a queue that was removed: the next task registers it again. */
+  forget(queue: string): void {
+    this.awaitToken(queue, -1, () => undefined);
+    this.#queues.delete(queue);
+  }
+
+  /** Calls back no more. */
+  close(): void {
+    for (const timer of this.#tokenTimers.values()) timer.cancel();
+    this.#tokenTimers.clear();
   }
 
   /** Runs a script whose only key is the prefix of the queue's keys, or its variant for queues with keys or limits. Throws as `run`. */
@@ -117,9 +172,9 @@ export class RedisAccess {
     const keys = [this.keysOf(queue).prefix];
     const { inFlow } = script;
     if (inFlow === undefined) return this.run(script, keys, args);
-    if (this.flows.knows(queue, FLOW_ROUGHLY_KNOWN_MS))
-      return this.run(this.flows.isOn(queue) ? inFlow : script, keys, args);
-    return this.flows.read(queue).then((isOn) => this.run(isOn ? inFlow : script, keys, args));
+    const isOn = this.isInFlow(queue, FLOW_ROUGHLY_KNOWN_MS);
+    if (typeof isOn === 'boolean') return this.run(isOn ? inFlow : script, keys, args);
+    return isOn.then((isIt) => this.run(isIt ? inFlow : script, keys, args));
   }
 
   /** Runs work after all work of the same key that was passed before. */
@@ -144,8 +199,7 @@ export class RedisAccess {
   runShared<T, R>(script: SharedScript<T, R>, queue: string, item: T): Promise<R> {
     let coalescer = this.#coalescers.get(script) as Coalescer<T, R> | undefined;
     if (coalescer === undefined) {
-      const run = (key: string, items: readonly T[]): Promise<readonly R[]> => script.run(this, key, items);
-      coalescer = new Coalescer({ run, bytesOf: script.bytesOf });
+      coalescer = new Coalescer((key, items) => script.run(this, key, items), script.bytesOf);
       this.#coalescers.set(script, coalescer as Coalescer<unknown, unknown>);
     }
     return coalescer.submit(queue, item);
@@ -155,12 +209,6 @@ export class RedisAccess {
   send<T>(commands: (client: Redis | Cluster) => Promise<T>): Promise<T> {
     return this.connection.run(commands);
   }
-}
-
-interface CoalescerOptions<T, R> {
-  /** Processes items of one key. @returns their results in their order. */
-  readonly run: (key: string, items: readonly T[]) => Promise<readonly R[]>;
-  readonly bytesOf: (item: T) => number;
 }
 
 interface Submitted<T, R> {
@@ -194,7 +242,8 @@ const MAX_RUNNING_BYTES = 10 * MAX_BYTES;
  * batches of that key that wait fail with the one before them, so that no item waits for one time limit after the other.
  */
 export class Coalescer<T, R> {
-  readonly #options: CoalescerOptions<T, R>;
+  readonly #process: (key: string, items: readonly T[]) => Promise<readonly R[]>;
+  readonly #bytesOf: (item: T) => number;
   readonly #submitted = new Map<string, Submitted<T, R>[]>();
   /** The last one is next. */
   #waiting: Batch<T, R>[] = [];
@@ -202,8 +251,13 @@ export class Coalescer<T, R> {
   #runningBytes = 0;
   #isArmed = false;
 
-  constructor(options: CoalescerOptions<T, R>) {
-    this.#options = options;
+  /** @param process - processes items of one key, and returns their results in their order. */
+  constructor(
+    process: (key: string, items: readonly T[]) => Promise<readonly R[]>,
+    bytesOf: (item: T) => number,
+  ) {
+    this.#process = process;
+    this.#bytesOf = bytesOf;
   }
 
   /** @returns the result of the item. Rejects with the error of its batch. */
@@ -231,7 +285,7 @@ export class Coalescer<T, R> {
     let first = 0;
     let bytes = 0;
     for (const [at, { item }] of all.entries()) {
-      const more = this.#options.bytesOf(item);
+      const more = this.#bytesOf(item);
       if (at > first && (at - first >= MAX_ITEMS || bytes + more > MAX_BYTES)) {
         yield { key, items: all.slice(first, at), bytes };
         first = at;
@@ -243,11 +297,9 @@ export class Coalescer<T, R> {
   }
 
   #runNext(): void {
-    for (
-      let next = this.#waiting.at(-1);
-      next !== undefined && this.#fits(next);
-      next = this.#waiting.at(-1)
-    ) {
+    for (;;) {
+      const next = this.#waiting.at(-1);
+      if (next === undefined || !this.#fits(next)) break;
       this.#waiting.pop();
       void this.#run(next);
     }
@@ -266,7 +318,7 @@ export class Coalescer<T, R> {
     this.#runningItems += items.length;
     this.#runningBytes += bytes;
     try {
-      const results = await this.#options.run(
+      const results = await this.#process(
         key,
         items.map(({ item }) => item),
       );

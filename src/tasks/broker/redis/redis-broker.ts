@@ -14,11 +14,12 @@ import { TRANSFER, type Transfer } from '../transfer.ts';
 import { routeOf } from './client.ts';
 import { CONNECTION_OPTIONS, type RedisConnectionOptions } from './connection-options.ts';
 import { RedisConnection } from './connection.ts';
+import { DEQUEUING } from './dequeue.ts';
 import { ENQUEUING } from './enqueue.ts';
 import { GROUPS } from './groups.ts';
 import { INSPECTION, queueNames } from './inspection.ts';
+import { RENEWING } from './lease-renewer.ts';
 import { LeaseThread, leaseThreadFile } from './lease-thread.ts';
-import { LEASES } from './leases.ts';
 import { LIMITS } from './limits.ts';
 import { MAINTENANCE } from './maintenance.ts';
 import { MEMBERS } from './members.ts';
@@ -58,8 +59,9 @@ const OPERATIONS: Operations<RedisAccess> = {
     await redis.send((client) => client.ping());
   },
   ...ENQUEUING,
-  ...LEASES,
+  ...DEQUEUING,
   ...SETTLING,
+  ...RENEWING,
   ...MAINTENANCE,
   ...GROUPS,
   ...NOTIFICATIONS,
@@ -141,7 +143,7 @@ export class RedisBroker extends BrokerBase {
   override async close(): Promise<void> {
     if (!this.closeOperations()) return;
     closeListeners(this.#redis);
-    this.#redis.flows.close();
+    this.#redis.close();
     await Promise.all([...this.#threads].map((thread) => thread.close()));
     await this.#redis.connection.close();
   }
@@ -172,11 +174,15 @@ type SlotRange = readonly [
 ];
 
 async function describe(redis: RedisAccess): Promise<RedisInfo> {
-  if (redis.isCluster) return await describeCluster(redis);
-  return await redis.send(async (client) => {
-    const text = await client.info();
-    return { address: addressOf(client), info: parseInfo(text), raw_info: text, cluster: false };
-  });
+  const { isCluster } = redis;
+  const [address, text] = await redis.send(async (client) => [
+    addressOf(client),
+    await (isCluster ? client.cluster('INFO') : client.info()),
+  ]);
+  const info = { address, info: parseInfo(text), raw_info: text, cluster: isCluster };
+  if (!isCluster) return info;
+  const nodes = (await redis.send((client) => client.cluster('NODES'))) as string;
+  return { ...info, raw_cluster_nodes: nodes, queue_locations: await locateQueues(redis) };
 }
 
 /** Parses the lines of `INFO` and `CLUSTER INFO`. A value may contain colons. */
@@ -185,18 +191,6 @@ function parseInfo(text: string): Readonly<Record<string, string>> {
   return Object.fromEntries(
     lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]),
   );
-}
-
-async function describeCluster(redis: RedisAccess): Promise<RedisInfo> {
-  const text = await redis.send((client) => client.cluster('INFO'));
-  return {
-    address: await redis.send((client) => Promise.resolve(addressOf(client))),
-    info: parseInfo(text),
-    raw_info: text,
-    cluster: true,
-    raw_cluster_nodes: (await redis.send((client) => client.cluster('NODES'))) as string,
-    queue_locations: await locateQueues(redis),
-  };
 }
 
 async function locateQueues(redis: RedisAccess): Promise<readonly QueueLocation[]> {

@@ -17,7 +17,7 @@ const NO_CONNECTION_NAMES: ReadonlySet<string> = new Set([
   'AbortError',
 ]);
 
-/** The error of `wrongType` in lua.ts. Redis surrounds it with the line of the script. */
+/** The error of `wrongType` in script.ts. Redis surrounds it with the line of the script. */
 const WRONG_TYPE = /the Redis key '.*' must be a \w+\. It is a \w+/su;
 
 /** The commands with a password among their arguments. */

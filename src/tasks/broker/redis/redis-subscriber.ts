@@ -7,7 +7,7 @@ import { makeSentinelClient, RECONNECT } from './client.ts';
 import type { RedisHost, ServerPlan } from './connection-options.ts';
 import { unavailable } from './redis-errors.ts';
 
-export type RedisMessageListener = (message: Buffer) => void;
+type RedisMessageListener = (message: Buffer) => void;
 
 /** Interval of pings, in milliseconds: without them, a connection that was lost and one without messages look the same. */
 const PING_MS = 10_000;

@@ -16,6 +16,7 @@ import { listOf, messageIfOf, rowsOf, Script, secondsDown, textOf } from './scri
  * ARGV[5…]  ids, groups or locks
  *
  * `report(kind, id, where)`: adds a defect to the reply. Returns whether the caller must repair it.
+ * `checkEach(check)`: checks all of ARGV[5…], and returns the reply.
  */
 const CHECK = `
 local LIST, state, NOW, reply = ARGV[2], ARGV[3], ARGV[4], {}
@@ -23,6 +24,10 @@ local function report(kind, id, where)
   local at = #reply
   reply[at + 1], reply[at + 2], reply[at + 3] = kind, id, where
   return ARGV[1] == '1'
+end
+local function checkEach(check)
+  for i = 5, #ARGV do check(ARGV[i]) end
+  return reply
 end
 `;
 
@@ -37,16 +42,14 @@ local function isThere(id)
   return redis.call('ZSCORE', LIST, id)
 end
 need(isList and 'list' or 'zset', LIST)
-for i = 5, #ARGV do
-  local id = ARGV[i]
+return checkEach(function(id)
   local task = readTask(id, 'msg', 'state')
   if (not task[1] or task[2] ~= state) and isThere(id) then
     if report(task[1] and 'id-in-wrong-list' or 'id-without-task', id, LIST) then
       if isList then redis.call('LREM', LIST, 0, id) else redis.call('ZREM', LIST, id) end
     end
   end
-end
-return reply
+end)
 `);
 
 /**
@@ -56,22 +59,21 @@ return reply
 export const CHECK_WAITING = new Script(`${CHECK}
 needFlow()
 need('list', ACTIVE)
-for i = 5, #ARGV do
-  local member, id = ARGV[i], idOf(ARGV[i])
-  local task, key = readTask(id, 'msg', 'state', 'x:key'), (splitMember(member))
+return checkEach(function(member)
+  local id, key = idOf(member), (splitMember(member))
+  local task = readTask(id, 'msg', 'state', 'x:key')
   local isRight = task[1] and task[2] == state and task[3] and memberOf(task[3], id) == member
   if redis.call('ZSCORE', WAITING, member) then
     if not isRight then
       if report(task[1] and 'id-in-wrong-list' or 'id-without-task', id, WAITING) then
         redis.call('ZREM', WAITING, member)
-        if not hasPending(key) then redis.call('ZREM', RING, key) redis.call('ZREM', PARKED, key) end
+        leaveRing(key)
       end
     elseif not redis.call('ZSCORE', RING, key) and not redis.call('ZSCORE', PARKED, key) then
       if report('task-in-no-list', id, RING) then enterKeys({ key }) end
     end
   end
-end
-return reply
+end)
 `);
 
 /**
@@ -80,13 +82,11 @@ return reply
  */
 export const CHECK_LEASES = new Script(`${CHECK}
 need('zset', LEASE)
-for i = 5, #ARGV do
-  local id = ARGV[i]
+return checkEach(function(id)
   local task = readTask(id, 'msg', 'state')
   local isLost = task[1] and task[2] == 'active' and not redis.call('ZSCORE', LEASE, id)
   if isLost and report('active-without-lease', id, ACTIVE) then redis.call('ZADD', LEASE, NOW, id) end
-end
-return reply
+end)
 `);
 
 /**
@@ -95,19 +95,12 @@ return reply
  */
 export const CHECK_TASKS = new Script(`${CHECK}
 local LISTS = { pending = PENDING, active = ACTIVE }
-local ZSETS = { scheduled = SCHEDULED, retry = RETRY, archived = ARCHIVED, completed = COMPLETED }
 need('list', PENDING, ACTIVE)
 need('zset', SCHEDULED, RETRY, ARCHIVED, COMPLETED, LEASE, SETS)
 need('set', GROUPS)
 needFlow()
-local tasks, sets = {}, redis.call('ZRANGE', SETS, 0, -1)
-for _, set in ipairs(sets) do need('zset', set) end
-local function isHeld(id)
-  for _, set in ipairs(sets) do
-    if redis.call('ZSCORE', set, id) then return true end
-  end
-  return false
-end
+local tasks = {}
+for _, set in ipairs(redis.call('ZRANGE', SETS, 0, -1)) do need('zset', set) end
 local function checkGroup(id, group)
   local key = GROUP .. group
   if redis.call('ZSCORE', key, id) then
@@ -118,9 +111,10 @@ local function checkGroup(id, group)
     redis.call('SADD', GROUPS, group)
   end
 end
-local function check(id, task)
+local function check(id)
+  local task = tasks[id]
   local is = task[2]
-  local list, zset = LISTS[is], ZSETS[is]
+  local list, zset = LISTS[is], zsetOf(is, '')
   if not task[1] then
     local isGhostly = redis.call('EXISTS', TASK .. id) == 1
     if isGhostly and report('task-without-message', id, '') then redis.call('DEL', TASK .. id) end
@@ -141,11 +135,11 @@ local function check(id, task)
     if not zset then redis.call('HSET', TASK .. id, 'state', 'archived') end
   end
 end
-for i = 5, #ARGV do
-  tasks[i] = readTask(ARGV[i], 'msg', 'state', 'group', 'x:key')
-  if tasks[i][2] == 'aggregating' then need('zset', GROUP .. (tasks[i][3] or '')) end
-end
-for i = 5, #ARGV do check(ARGV[i], tasks[i]) end
+checkEach(function(id)
+  tasks[id] = readTask(id, 'msg', 'state', 'group', 'x:key')
+  if tasks[id][2] == 'aggregating' then need('zset', GROUP .. (tasks[id][3] or '')) end
+end)
+checkEach(check)
 finishEntering()
 return reply
 `);
@@ -161,8 +155,7 @@ local function isExpected(group)
   end
   return false
 end
-for i = 5, #ARGV do
-  local group = ARGV[i]
+return checkEach(function(group)
   local isEmpty = redis.call('EXISTS', GROUP .. group) == 0
   if isEmpty and redis.call('SISMEMBER', GROUPS, group) == 1 and not isExpected(group) then
     if report('group-without-tasks', '', group) then
@@ -170,22 +163,19 @@ for i = 5, #ARGV do
       redis.call('DEL', LATER .. group)
     end
   end
-end
-return reply
+end)
 `);
 
 /** Checks whether the tasks that hold locks exist and have not ended, and frees the other locks. */
 export const CHECK_LOCKS = new Script(`${CHECK}
-for i = 5, #ARGV do
-  local lock = ARGV[i]
+return checkEach(function(lock)
   local id = redis.pcall('GET', lock)
   if type(id) == 'string' then
     local is = readTask(id, 'state')[1]
     local isLeaked = not is or is == 'completed' or is == 'archived'
     if isLeaked and report('leaked-lock', id, lock) then redis.call('DEL', lock) end
   end
-end
-return reply
+end)
 `);
 
 /** Ids that one script checks. */

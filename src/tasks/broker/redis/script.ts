@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { Cluster, Redis } from 'ioredis';
-import { EscapementError } from '../../../core/errors.ts';
-import { LAST_DATE_MS } from '../../../core/units.ts';
+import { hasCode } from '../../../core/errors.ts';
+import { LAST_DATE_MS, SECOND_MS } from '../../../core/units.ts';
 import type { TaskMessage } from '../../task-message.ts';
+import { wireError } from '../../wire/protobuf.ts';
 import { decodeTaskMessage } from '../../wire/task-message-codec.ts';
-import { CLOCK } from './flow.ts';
-import { withLibrary } from './lua.ts';
+import { CLOCK, FLOW_LIBRARY } from './flow.ts';
+import { QUEUE_KEYS } from './keys.ts';
 
 /** An argument of a script, which ioredis sends as it is. */
 export type ScriptArgument = string | number | Buffer;
@@ -15,7 +16,8 @@ export type ScriptReply = Buffer | number | null | Error | ScriptReply[];
 
 /**
  * A Lua script: one atomic step of the broker. It stands beside the operation that runs it, under a header that lists its KEYS and
- * ARGV, one a line, and what it returns; see keys.ts for the conventions, and lua.ts for the functions that all scripts may call.
+ * ARGV, one a line, and what it returns; see keys.ts for the conventions, and `LIBRARY` below for
+ * the functions that all scripts may call.
  *
  * Every script checks first and writes last: Redis does not undo the writes of a script that fails. Each checks the type of every
  * key that it writes, because a command fails at a key of another type. For the same reason PUBLISH, which comes last, is a
@@ -56,12 +58,12 @@ export class Script {
 
 /** Rounds up a due time or a duration: no task is due early, and no duration becomes 0. */
 export function secondsUp(ms: number): number {
-  return Math.ceil(ms / 1_000);
+  return Math.ceil(ms / SECOND_MS);
 }
 
 /** Rounds down a limit in the past: it includes all that has ended. */
 export function secondsDown(ms: number): number {
-  return Math.floor(ms / 1_000);
+  return Math.floor(ms / SECOND_MS);
 }
 
 /** Returns digits: a number is not precise enough. */
@@ -71,7 +73,7 @@ export function nanosOf(ms: number): string {
 
 /** Returns the milliseconds of a score. A Go program may have written a time that a `Date` cannot represent. */
 export function msOfSeconds(seconds: number): number {
-  return Math.min(seconds * 1_000, LAST_DATE_MS);
+  return Math.min(seconds * SECOND_MS, LAST_DATE_MS);
 }
 
 /** Returns a list; an empty one for a missing reply. */
@@ -115,8 +117,7 @@ export function messageFor(queue: string, id: string, reply: ScriptReply | undef
   const message = decodeTaskMessage(bytesOf(reply) ?? NO_BYTES);
   if (message.id === id && message.queue === queue) return message;
   const other = `task '${message.id}' of queue '${message.queue}'`;
-  const problem = `task '${id}' of queue '${queue}' has the message of ${other}`;
-  throw new EscapementError('ERR_WIRE_MESSAGE', problem);
+  throw wireError(`task '${id}' of queue '${queue}' has the message of ${other}`);
 }
 
 /** As {@link messageFor}; undefined if it cannot be decoded, or is the message of another task. */
@@ -137,8 +138,216 @@ export function messageOrStandIn(queue: string, id: string, reply: ScriptReply |
   try {
     return messageFor(queue, id, reply);
   } catch (error) {
-    if (!(error instanceof EscapementError) || error.code !== 'ERR_WIRE_MESSAGE') throw error;
+    if (!hasCode(error, 'ERR_WIRE_MESSAGE')) throw error;
     const payload = bytesOf(reply) ?? NO_BYTES;
     return { ...decodeTaskMessage(NO_BYTES), id, queue, payload, lastError: error.message };
   }
+}
+
+/** Functions that scripts of several topics share. Each part may use those above it. */
+const LIBRARY: readonly string[] = [
+  `local function queueName() return string.match(PREFIX, '^asynq:{(.*)}:$') end`,
+
+  // An error that names the key if it exists and has another type, else nil and its size. A command that reads the size costs a
+  // third of TYPE and a comparison.
+  `
+local SIZES = { list = 'LLEN', zset = 'ZCARD', set = 'SCARD', hash = 'HLEN', string = 'STRLEN' }
+local function wrongType(kind, key)
+  local size = redis.pcall(SIZES[kind], key)
+  if type(size) == 'number' then return nil, size end
+  if not string.find(size.err, 'WRONGTYPE', 1, true) then return size end
+  local is = redis.call('TYPE', key).ok
+  return { err = "ERR the Redis key '" .. key .. "' must be a " .. kind .. '. It is a ' .. is }
+end`,
+
+  // Fails the script with that error, or returns the size of the last key.
+  `
+local function need(kind, ...)
+  local wrong, size
+  for _, key in ipairs({ ... }) do
+    wrong, size = wrongType(kind, key)
+    if wrong then error(string.gsub(wrong.err, '^ERR ', ''), 0) end
+  end
+  return size
+end`,
+
+  // Fields of a task, or {} if its key has another type: one such key must not stop the other tasks of a list.
+  `
+local function readTask(id, ...)
+  local task = redis.pcall('HMGET', TASK .. id, ...)
+  return task.err and {} or task
+end`,
+
+  // Whether a hash that was read with `msg` as its first field has no message. A Go server creates such a hash when it dequeues an id
+  // without a task, or writes a result to one. It would block its id for ever.
+  `local function isGhost(task) return task[1] == false end`,
+
+  // Deletes a unique lock if the task still holds it. The lock is a key that a client has written. If it is not the key of a lock, it
+  // must not stop a script in the middle of its writes, which may belong to other tasks.
+  `
+local function freeLock(lock, id)
+  if lock and lock ~= '' and redis.pcall('GET', lock) == id then redis.call('DEL', lock) end
+end`,
+
+  // The same for the lock that the task's hash names. Where asynq adds a task with a lock to a group, only the msg names the lock, as
+  // field 10, which is `82` and a length.
+  `
+local function lockIn(msg)
+  local at = 1
+  local function varint()
+    local value, factor, byte = 0, 1
+    repeat
+      byte = string.byte(msg, at) or 0
+      value, factor, at = value + byte % 128 * factor, factor * 128, at + 1
+    until byte < 128
+    return value
+  end
+  while at <= #msg do
+    local tag = varint()
+    local value = varint()
+    if tag % 8 == 2 then
+      if tag == 82 then return string.sub(msg, at, at + value - 1) end
+      at = at + value
+    elseif tag % 8 ~= 0 then return nil end
+  end
+end
+local function freeLockOf(id)
+  local fields = readTask(id, 'unique_key', 'group', 'msg')
+  freeLock(fields[1] or (fields[2] and fields[3] and lockIn(fields[3])), id)
+end`,
+
+  // Whether a task is in a set that is being aggregated: nothing else may change it.
+  `
+local function isHeld(id)
+  need('zset', SETS)
+  for _, set in ipairs(redis.call('ZRANGE', SETS, 0, -1)) do
+    need('zset', set)
+    if redis.call('ZSCORE', set, id) then return true end
+  end
+  return false
+end`,
+
+  // A task's lease is `EPOCH:SCORE` in the field `x:lease` of its hash, where SCORE is its score in the ZSET of leases. A Go server
+  // that leases the task again writes another score and does not write the field, so the value that is left there no longer matches.
+  // `needLeased`: fails if a key of a leased task has a wrong type.
+  `
+local function needLeased(id)
+  need('hash', TASK .. id)
+  need('list', ACTIVE)
+  need('zset', LEASE)
+end`,
+  // Whether that lease is the task's present one.
+  `
+local function holds(id, epoch)
+  local score = redis.call('ZSCORE', LEASE, id)
+  return score and redis.pcall('HGET', TASK .. id, 'x:lease') == epoch .. ':' .. score
+end`,
+  `
+local function endLease(id)
+  redis.call('LREM', ACTIVE, 1, id)
+  redis.call('ZREM', LEASE, id)
+  redis.call('HDEL', TASK .. id, 'x:lease')
+end`,
+
+  // A Redis whose memory is full refuses a script at its first write, unless that command can only free memory. This one does nothing,
+  // so tasks can end and leases can be extended in the memory that is left: only that frees memory.
+  `local function writeAnyway(zset) redis.call('ZREMRANGEBYRANK', zset, 1, 0) end`,
+
+  `
+local function makePending(id, nowNs)
+  redis.call('HSET', TASK .. id, 'state', 'pending', 'pending_since', nowNs)
+end`,
+
+  // Adds a task to the archive and frees its lock. The caller removes it from where it was.
+  `
+local function archive(id, now)
+  redis.call('ZADD', ARCHIVED, now, id)
+  redis.call('HSET', TASK .. id, 'state', 'archived')
+  freeLockOf(id)
+end`,
+
+  // Removes ids from a zset, and their tasks with their locks if they are in that state: the id of a removed task may belong to a new
+  // task.
+  `
+local function giveUp(source, state, ids)
+  for _, id in ipairs(ids) do
+    local task = readTask(id, 'msg', 'state')
+    if isGhost(task) or task[2] == state then
+      freeLockOf(id)
+      redis.call('DEL', TASK .. id)
+    end
+    redis.call('ZREM', source, id)
+  end
+  return #ids
+end`,
+
+  // Removes archived tasks that are too old or too many, and returns how many.
+  `
+local function trim(cutoff, max, limit)
+  local old = redis.call('ZRANGEBYSCORE', ARCHIVED, '-inf', cutoff, 'LIMIT', 0, limit)
+  local count = giveUp(ARCHIVED, 'archived', old)
+  local over = math.min(redis.call('ZCARD', ARCHIVED) - max, limit - count)
+  if over <= 0 then return count end
+  return count + giveUp(ARCHIVED, 'archived', redis.call('ZRANGE', ARCHIVED, 0, over - 1))
+end`,
+
+  // Removes the name of a group that has no tasks. A name is in the SET of groups while the group has tasks, and also while scheduled
+  // tasks will enter it: the forwarder of a Go server moves them there and does not add the name, and then no server would aggregate
+  // them. Their ids are in `x:later:GROUP`, a SET that expires, because a Go server that moves or deletes such a task does not update it.
+  `
+local function dropGroup(group)
+  if redis.call('EXISTS', GROUP .. group, LATER .. group) == 0 then redis.call('SREM', GROUPS, group) end
+end`,
+  // A task of a group, or of none, is no longer scheduled.
+  `
+local function leaveLater(group, id)
+  if not group or group == '' then return end
+  redis.pcall('SREM', LATER .. group, id)
+  dropGroup(group)
+end`,
+  // The ZSET of a state; nil if it has none.
+  `
+local function zsetOf(state, group)
+  if state == 'aggregating' then return GROUP .. group end
+  return ({ scheduled = SCHEDULED, retry = RETRY, archived = ARCHIVED, completed = COMPLETED })[state]
+end`,
+  ...FLOW_LIBRARY,
+  // Removes a task from the key of its state. It is not active, and not held. `place` is the field `x:key` of its hash.
+  `
+local function leave(id, state, group, place)
+  local zset = zsetOf(state, group)
+  if zset then redis.call('ZREM', zset, id) elseif state == 'pending' then leavePending(id, place) end
+  if state == 'aggregating' then dropGroup(group) elseif state == 'scheduled' then leaveLater(group, id) end
+end`,
+];
+
+interface Part {
+  readonly source: string;
+  readonly use: RegExp;
+}
+
+const FUNCTIONS: readonly Part[] = LIBRARY.map((source) => {
+  const names = Array.from(source.matchAll(/^local function (\w+)/gmu), ([, name = '']) => name);
+  return { source: source.trim(), use: new RegExp(String.raw`\b(?:${names.join('|')})\(`, 'u') };
+});
+
+/** What scripts may use. A part may use those before it, so the last one is added first. */
+const IN_FRONT: readonly Part[] = [
+  { source: 'local PREFIX = KEYS[1]', use: /\bPREFIX\b/u },
+  ...Object.values(QUEUE_KEYS).map(([name, rest]) => ({
+    source: `local ${name} = PREFIX .. '${rest}'`,
+    use: new RegExp(String.raw`\b${name}\b`, 'u'),
+  })),
+  ...FUNCTIONS,
+].reverse();
+
+/**
+ * Returns the text of a script with what it uses in front: functions of the library, the keys of the queue under the names of
+ * QUEUE_KEYS, and `PREFIX`, the first of its KEYS.
+ */
+function withLibrary(script: string): string {
+  return IN_FRONT.reduce(
+    (text, { source, use }) => (use.test(text) ? `${source}\n${text}` : text),
+    script.trim(),
+  );
 }

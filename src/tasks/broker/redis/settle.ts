@@ -4,10 +4,8 @@ import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { leaseLost } from '../broker-errors.ts';
 import { HISTORY_KEPT_MS } from '../broker-settings.ts';
 import type { LeasedTask, TaskFailure } from '../broker.ts';
-import { ENDING_IN_FLOW } from './flow.ts';
-import { runUnderLease } from './leases.ts';
 import type { RedisAccess, RedisOperations, SharedScript } from './redis-access.ts';
-import { listOf, numberOf, Script, type ScriptArgument, secondsDown, secondsUp } from './script.ts';
+import { listOf, nanosOf, numberOf, Script, type ScriptArgument, secondsDown, secondsUp } from './script.ts';
 
 /**
  * `needCounts(today)`: fails if a count has a wrong type.
@@ -93,7 +91,7 @@ end
 `;
 
 /**
- * Completes tasks: they are retained as completed, or removed. Tasks whose lease is lost stay as they are; see lua.ts for the
+ * Completes tasks: they are retained as completed, or removed. Tasks whose lease is lost stay as they are; see script.ts for the
  * value of a lease.
  *
  * ARGV[1]   today, as in the keys of counts
@@ -106,6 +104,25 @@ export const COMPLETE = new Script(
   complete('', "redis.pcall('HGET', TASK .. id, 'x:lease')", ''),
   `${WITH_PLACE}${complete('needFlow()\n', 'leaseOf(id)', 'freeAll(ids)\n')}`,
 );
+
+/** `needLeased` and `endLease` of script.ts, which free the place of the task, too. */
+const ENDING_IN_FLOW = `
+local needLeasedTask, endLeaseOfTask = needLeased, endLease
+local function needLeased(id)
+  needLeasedTask(id)
+  needFlow()
+end
+local function endLease(id)
+  local place = readTask(id, 'x:key')[1]
+  endLeaseOfTask(id)
+  freePlaces({ id }, { place })
+end
+`;
+
+/** Returns a script that ends the lease of one task. */
+function ending(source: string): Script {
+  return new Script(source, ENDING_IN_FLOW + source);
+}
 
 /**
  * For scripts of a task that has failed. They begin with these arguments, and return 1, or 0 if the lease is lost.
@@ -142,13 +159,6 @@ local function countFailure()
 end
 `;
 
-const RETRY_TASK = `${FAIL}
-if not mayMoveTo(RETRY) then return 0 end
-moveTo(RETRY, 'retry', ARGV[7])
-if ARGV[8] == '1' then countFailure() end
-return 1
-`;
-
 /**
  * Schedules a failed task to run again.
  *
@@ -156,17 +166,12 @@ return 1
  * ARGV[7]          when it is due
  * ARGV[8]          1 if the run counts as a failure
  */
-export const RETRY = new Script(RETRY_TASK, ENDING_IN_FLOW + RETRY_TASK);
-
-const ARCHIVE_TASK = `${FAIL}
-if not mayMoveTo(ARCHIVED) then return 0 end
-moveTo(ARCHIVED, 'archived', ARGV[7])
-freeLock(ARGV[8], id)
-countFailure()
-trim(ARGV[9], tonumber(ARGV[10]), 1000)
-redis.pcall('PUBLISH', SETTLED, id)
+export const RETRY = ending(`${FAIL}
+if not mayMoveTo(RETRY) then return 0 end
+moveTo(RETRY, 'retry', ARGV[7])
+if ARGV[8] == '1' then countFailure() end
 return 1
-`;
+`);
 
 /**
  * Archives a task that has failed for the last time. The archive gives up tasks that are too old or too many, with their hashes and
@@ -178,18 +183,15 @@ return 1
  * ARGV[9]          tasks that were archived by then are given up
  * ARGV[10]         number of tasks that the archive keeps
  */
-export const ARCHIVE = new Script(ARCHIVE_TASK, ENDING_IN_FLOW + ARCHIVE_TASK);
-
-const DISCARD_TASK = `
-local id = ARGV[1]
-needLeased(id)
-if not holds(id, ARGV[2]) then return 0 end
-endLease(id)
-redis.call('DEL', TASK .. id)
-freeLock(ARGV[3], id)
+export const ARCHIVE = ending(`${FAIL}
+if not mayMoveTo(ARCHIVED) then return 0 end
+moveTo(ARCHIVED, 'archived', ARGV[7])
+freeLock(ARGV[8], id)
+countFailure()
+trim(ARGV[9], tonumber(ARGV[10]), 1000)
 redis.pcall('PUBLISH', SETTLED, id)
 return 1
-`;
+`);
 
 /**
  * Removes a task that was cancelled; no count changes.
@@ -200,7 +202,72 @@ return 1
  *
  * Returns 1, or 0 if the lease is lost.
  */
-export const DISCARD = new Script(DISCARD_TASK, ENDING_IN_FLOW + DISCARD_TASK);
+export const DISCARD = ending(`
+local id = ARGV[1]
+needLeased(id)
+if not holds(id, ARGV[2]) then return 0 end
+endLease(id)
+redis.call('DEL', TASK .. id)
+freeLock(ARGV[3], id)
+redis.pcall('PUBLISH', SETTLED, id)
+return 1
+`);
+
+/**
+ * Archives a leased task whose message cannot be decoded, or is the message of another task, and frees its lock.
+ *
+ * ARGV[1]  id
+ * ARGV[2]  epoch
+ * ARGV[3]  now
+ */
+export const ARCHIVE_UNREADABLE = ending(`
+local id = ARGV[1]
+needLeased(id)
+need('zset', ARCHIVED)
+if not holds(id, ARGV[2]) then return end
+endLease(id)
+archive(id, ARGV[3])
+redis.pcall('PUBLISH', SETTLED, id)
+`);
+
+/** The text of RELEASE. @param begin, end - what it does besides, before and after the lease has ended. */
+function release(begin: string, end: string): string {
+  return `
+local id = ARGV[1]
+needLeased(id)
+need('list', PENDING)
+if not holds(id, ARGV[2]) then return 0 end
+writeAnyway(LEASE)
+${begin}
+endLease(id)
+makePending(id, ARGV[3])
+${end}
+return 1
+`;
+}
+
+/**
+ * Returns a task to the head of its queue.
+ *
+ * ARGV[1]  id
+ * ARGV[2]  epoch
+ * ARGV[3]  now, in nanoseconds
+ *
+ * Returns 1, or 0 if the lease is lost.
+ */
+export const RELEASE = new Script(
+  release(
+    "local size = redis.call('RPUSH', PENDING, id)",
+    "if size == 1 then redis.pcall('PUBLISH', WORK, '') end",
+  ),
+  ENDING_IN_FLOW +
+    release(
+      "local place = readTask(id, 'x:key')[1]",
+      `place = enter(id, keyIn(place), true)
+if place then redis.call('HSET', TASK .. id, 'x:key', place) end
+finishEntering()`,
+    ),
+);
 
 /**
  * Writes a result or the progress of a run. It never creates the hash of a task that was removed: without a message, that would
@@ -242,6 +309,10 @@ export const SETTLING = {
     await runUnderLease(redis, task, ARCHIVE, args);
   },
 
+  async release(redis, task) {
+    await runUnderLease(redis, task, RELEASE, [task.message.id, task.epoch, nanosOf(redis.wallNowMs)]);
+  },
+
   async discard(redis, task) {
     const { id, uniqueKey } = task.message;
     await runUnderLease(redis, task, DISCARD, [id, task.epoch, uniqueKey]);
@@ -258,6 +329,16 @@ export const SETTLING = {
     await runUnderLease(redis, task, WRITE_FIELD, args);
   },
 } satisfies RedisOperations;
+
+/** Runs a script of a leased task that returns 1, or 0 if the lease is lost. @throws EscapementError `ERR_LEASE_LOST` */
+async function runUnderLease(
+  redis: RedisAccess,
+  task: LeasedTask,
+  script: Script,
+  args: readonly ScriptArgument[],
+): Promise<void> {
+  if ((await redis.runIn(task.message.queue, script, args)) !== 1) throw leaseLost(task);
+}
 
 const DONE_TASKS: SharedScript<LeasedTask, number> = {
   run: async (redis, queue, tasks) => {

@@ -1,9 +1,10 @@
+import { NANOS_PER_MS } from '../../../core/units.ts';
 import { limitsOf } from '../../queue-limits.ts';
 import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { HISTORY_DAYS, HISTORY_KEPT_MS, MARK_KEPT_MS } from '../broker-settings.ts';
 import { TASKS_PER_PIECE, type Piece, type Transfer, type WholeQueue, type WholeTask } from '../transfer.ts';
 import { ADD_TASK } from './enqueue.ts';
-import { queueNames, readDays, sourcesOf } from './inspection.ts';
+import { queueNames, READ_TASKS, readDays, sourcesOf } from './inspection.ts';
 import { schedulerHistoryKey } from './keys.ts';
 import { readLimits, storeLimits } from './limits.ts';
 import { MAX_EVENTS, MEMBERS } from './members.ts';
@@ -24,49 +25,6 @@ import {
   secondsUp,
   textOf,
 } from './script.ts';
-
-/**
- * Reads tasks with everything that their hashes have, and the time that is left of their locks.
- *
- * ARGV[1]  key of the LIST or ZSET
- * ARGV[2]  1 if it has no scores: a LIST, which is read from its end, or the pending tasks with keys
- * ARGV[3]  index of the first task
- * ARGV[4]  number of tasks
- * ARGV[5]  bytes of messages after which no more tasks are read
- *
- * Returns the number of ids that were read; per task id, msg, result, progress, recoveries, its score or since when it is pending in
- * nanoseconds, and milliseconds until its lock ends.
- */
-export const READ_WHOLE = new Script(`
-local KEY, isList, first, bytes = ARGV[1], ARGV[2] == '1', tonumber(ARGV[3]), tonumber(ARGV[5])
-local last = first + tonumber(ARGV[4]) - 1
-need(isList and KEY ~= WAITING and 'list' or 'zset', KEY)
-local rows, step = nil, 2
-if KEY == WAITING then
-  rows, step = redis.call('ZRANGE', KEY, first, last), 1
-  for i, member in ipairs(rows) do rows[i] = idOf(member) end
-elseif isList then
-  local from, to = redis.call('LRANGE', KEY, -last - 1, -first - 1), {}
-  for i = #from, 1, -1 do to[#to + 1] = from[i] end
-  rows, step = to, 1
-else rows = redis.call('ZRANGE', KEY, first, last, 'WITHSCORES') end
-local reply = { 0 }
-for i = 1, #rows, step do
-  if bytes <= 0 then break end
-  reply[1] = reply[1] + 1
-  local id = rows[i]
-  local task = readTask(id, 'msg', 'result', 'x:progress', 'x:recoveries', 'pending_since', 'unique_key')
-  if task[1] then
-    local lock, left = task[6] or lockIn(task[1]), 0
-    if lock and lock ~= '' and redis.pcall('GET', lock) == id then left = redis.call('PTTL', lock) end
-    local at = #reply
-    reply[at + 1], reply[at + 2], reply[at + 3], reply[at + 4] = id, task[1], task[2], task[3]
-    reply[at + 5], reply[at + 6], reply[at + 7] = task[4], isList and task[5] or rows[i + 1], left
-    bytes = bytes - #task[1]
-  end
-end
-return reply
-`);
 
 /**
  * Adds tasks as they are, except those whose id is taken. A lock that another task holds stays as it is.
@@ -159,8 +117,6 @@ redis.call('PEXPIRE', TICKS, ARGV[5])
 /** Bytes of messages that one script reads or writes, except for its last task. */
 const MAX_BYTES = 1_048_576;
 
-const NANOS_PER_MS = 1_000_000;
-
 /** States in the order in which they are read: what was active comes first in the pending list. */
 const STATES = ['active', 'pending', 'scheduled', 'retry', 'aggregating', 'archived', 'completed'] as const;
 
@@ -179,14 +135,19 @@ export class RedisTransfer implements Transfer {
     }
     const prefix = schedulerHistoryKey('');
     for await (const keys of scanKeys(this.#redis, prefix)) {
-      for (const key of keys) yield await this.#readEvents(key.slice(prefix.length));
+      for (const entryId of keys.map((key) => key.slice(prefix.length))) {
+        const newest = await MEMBERS.enqueueEvents(this.#redis, entryId, { page: 1, size: MAX_EVENTS });
+        yield { kind: 'events', entryId, events: newest.reverse() };
+      }
     }
   }
 
   async write(piece: Piece): Promise<number> {
+    if (piece.kind === 'tasks') return this.#writeTasks(piece.queue, piece.tasks);
     if (piece.kind === 'queue') await this.#writeQueue(piece.queue);
-    else if (piece.kind === 'tasks') return this.#writeTasks(piece.queue, piece.tasks);
-    else await this.#writeEvents(piece);
+    // An event that is there already is written again, as it is.
+    else
+      for (const event of piece.events) await MEMBERS.recordEnqueueEvent(this.#redis, piece.entryId, event);
     return 0;
   }
 
@@ -196,7 +157,6 @@ export class RedisTransfer implements Transfer {
   }
 
   async *#readState(queue: string, state: (typeof STATES)[number]): AsyncGenerator<Piece> {
-    const isList = state === 'active' || state === 'pending';
     const { pending, waiting } = this.#redis.keysOf(queue);
     const sources =
       state === 'pending'
@@ -204,8 +164,8 @@ export class RedisTransfer implements Transfer {
         : await sourcesOf(this.#redis, queue, state, undefined, true);
     for (const { key } of sources) {
       for (let first = 0, read = 1; read > 0; first += read) {
-        const args = [key, isList ? 1 : 0, first, TASKS_PER_PIECE, MAX_BYTES];
-        const reply = listOf(await this.#redis.runIn(queue, READ_WHOLE, args));
+        const args = [key, state, first, first + TASKS_PER_PIECE - 1, MAX_BYTES, 1];
+        const reply = listOf(await this.#redis.runIn(queue, READ_TASKS, args));
         read = numberOf(reply[0]);
         const tasks: WholeTask[] = [];
         for (const fields of rowsOf(reply, 1, 7)) tasks.push(this.#whole(queue, state, fields));
@@ -215,7 +175,7 @@ export class RedisTransfer implements Transfer {
   }
 
   #whole(queue: string, state: (typeof STATES)[number], fields: readonly ScriptReply[]): WholeTask {
-    const [id, msg, result, progress, recoveries, at, lockMs] = fields;
+    const [id, msg, result, progress, at, recoveries, lockMs] = fields;
     const nowMs = this.#redis.wallNowMs;
     const isActive = state === 'active';
     const isPending = isActive || state === 'pending';
@@ -285,16 +245,8 @@ export class RedisTransfer implements Transfer {
     };
   }
 
-  async #writeQueue({
-    name,
-    isPaused,
-    limits,
-    epoch,
-    ticks,
-    days,
-    processedTotal,
-    failedTotal,
-  }: WholeQueue): Promise<void> {
+  async #writeQueue(queue: WholeQueue): Promise<void> {
+    const { name, isPaused, limits, epoch, ticks, days, processedTotal, failedTotal } = queue;
     const nowMs = this.#redis.wallNowMs;
     const expiryOf = (date: string): number => secondsUp(Date.parse(date) + HISTORY_KEPT_MS);
     const kept = days.filter(([date]) => expiryOf(date) > secondsUp(nowMs));
@@ -304,15 +256,5 @@ export class RedisTransfer implements Transfer {
       ...ticks.flat(),
     ]);
     if (limits !== undefined) await storeLimits(this.#redis, name, limitsOf(limits), true);
-  }
-
-  async #readEvents(entryId: string): Promise<Piece> {
-    const newest = await MEMBERS.enqueueEvents(this.#redis, entryId, { page: 1, size: MAX_EVENTS });
-    return { kind: 'events', entryId, events: newest.reverse() };
-  }
-
-  /** An event that is there already is written again, as it is. */
-  async #writeEvents({ entryId, events }: Extract<Piece, { kind: 'events' }>): Promise<void> {
-    for (const event of events) await MEMBERS.recordEnqueueEvent(this.#redis, entryId, event);
   }
 }

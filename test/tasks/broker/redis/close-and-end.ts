@@ -6,7 +6,7 @@ const [url = '', state = ''] = process.argv.slice(2);
 const connection = new RedisConnection({ url, timeoutMs: 60_000 });
 const asked = connection.run((client) => client.ping()).catch(String);
 if (state === 'ready' || state === 'listening') await asked;
-if (state === 'listening') await connection.subscribe('a', () => undefined);
+if (state === 'listening') await connection.channels.subscribe('a', () => undefined);
 if (state === 'refused' || state === 'paused') await sleep(300);
 await connection.close();
 await asked;

@@ -75,8 +75,8 @@ describe('a server that stops', () => {
   it('listeners are subscribed again after an outage', async () => {
     const { connection } = open({ url: server.url });
     const heard: string[] = [];
-    await connection.subscribe('a', (message) => heard.push(message.toString()));
-    await connection.subscribe('b', (message) => heard.push(message.toString()));
+    await connection.channels.subscribe('a', (message) => heard.push(message.toString()));
+    await connection.channels.subscribe('b', (message) => heard.push(message.toString()));
     await server.kill();
     await server.start();
     await until('both are heard again', async () => {
@@ -159,10 +159,10 @@ describe('a server that does not answer', () => {
     const { connection } = open({ url: server.url, timeoutMs: 200 });
     await count(connection);
     server.pause();
-    await expect(connection.subscribe('a', () => undefined)).rejects.toMatchObject(UNAVAILABLE);
+    await expect(connection.channels.subscribe('a', () => undefined)).rejects.toMatchObject(UNAVAILABLE);
     server.resume();
     await until('it listens', async () => {
-      await connection.subscribe('a', () => undefined);
+      await connection.channels.subscribe('a', () => undefined);
       return true;
     });
   });
@@ -172,7 +172,7 @@ describe('closing a connection', () => {
   it('closing is prompt and rejects pending operations while the server does not answer', async () => {
     const { connection, health } = open({ url: server.url });
     await count(connection);
-    await connection.subscribe('a', () => undefined);
+    await connection.channels.subscribe('a', () => undefined);
     server.pause();
     const asked = count(connection);
     const closed = timeOf(connection.close());
@@ -180,7 +180,7 @@ describe('closing a connection', () => {
     expect(await closed).toBeLessThan(PROMPT_MS);
     await connection.close();
     await expect(count(connection)).rejects.toMatchObject(CLOSED);
-    await expect(connection.subscribe('a', () => undefined)).rejects.toMatchObject(CLOSED);
+    await expect(connection.channels.subscribe('a', () => undefined)).rejects.toMatchObject(CLOSED);
     expect(states(health)).toEqual(['ready']);
   });
 
@@ -191,7 +191,7 @@ describe('closing a connection', () => {
     const { port } = silent.address() as AddressInfo;
     const { connection } = open({ url: `redis://127.0.0.1:${port}` });
     const asked = count(connection);
-    const listens = connection.subscribe('a', () => undefined);
+    const listens = connection.channels.subscribe('a', () => undefined);
     await until('it has connected', () => Promise.resolve(connections.size >= 1));
     const closed = timeOf(connection.close());
     await expect(asked).rejects.toMatchObject(CLOSED);
@@ -215,7 +215,7 @@ describe('closing a connection', () => {
 
   it('closing leaves no client at the server', async () => {
     const { connection } = open({ url: server.url });
-    await connection.subscribe('a', () => undefined);
+    await connection.channels.subscribe('a', () => undefined);
     await connection.close();
     const redis = new Redis(server.url);
     await until('nobody else is there', async () => {

@@ -157,13 +157,13 @@ describe('a connection to Redis', () => {
       const heard: string[] = [];
       const one = (message: Buffer): void => void heard.push(`one ${message.toString()}`);
       const other = (message: Buffer): void => void heard.push(`other ${message.toString()}`);
-      await Promise.all([connection.subscribe('a', one), connection.subscribe('b', other)]);
-      await connection.subscribe('a', other);
+      await Promise.all([connection.channels.subscribe('a', one), connection.channels.subscribe('b', other)]);
+      await connection.channels.subscribe('a', other);
       const publish = (channel: string, text: string): Promise<number> =>
         connection.run((client) => client.publish(channel, text));
       await publish('a', '1');
       await publish('b', '2');
-      connection.unsubscribe('a', one);
+      connection.channels.unsubscribe('a', one);
       await publish('a', '3');
       await until('all is heard', () => Promise.resolve(heard.length >= 4));
       expect(heard).toEqual(['one 1', 'other 1', 'other 2', 'other 3']);
@@ -177,18 +177,18 @@ describe('a connection to Redis', () => {
       };
       const listener = (): void => undefined;
       expect(await clients()).toBe(0);
-      await connection.subscribe('a', listener);
+      await connection.channels.subscribe('a', listener);
       expect(await clients()).toBe(1);
-      connection.unsubscribe('a', listener);
-      connection.unsubscribe('a', listener);
+      connection.channels.unsubscribe('a', listener);
+      connection.channels.unsubscribe('a', listener);
       await until('the connection is gone', async () => (await clients()) === 0);
-      await connection.subscribe('a', listener);
+      await connection.channels.subscribe('a', listener);
       expect(await clients()).toBe(1);
     });
 
     it('subscribing rejects when Redis is unavailable', async () => {
       const { connection } = open({ url: 'redis://127.0.0.1:1', timeoutMs: 200 });
-      await expect(connection.subscribe('a', () => undefined)).rejects.toMatchObject(
+      await expect(connection.channels.subscribe('a', () => undefined)).rejects.toMatchObject(
         unavailableFor(/ECONNREFUSED/),
       );
     });
@@ -200,7 +200,7 @@ describe('a connection to Redis', () => {
       try {
         const { connection, health } = open({ client });
         expect(await count(connection)).toBe(1);
-        await connection.subscribe('a', () => undefined);
+        await connection.channels.subscribe('a', () => undefined);
         await connection.close();
         await expect(count(connection)).rejects.toMatchObject(CLOSED);
         expect(await client.get('asynq:{default}:count')).toBe('1');
@@ -354,6 +354,7 @@ describe('a URL that is not valid', () => {
     ['redis-sentinel://one?master=', 'names the primary'],
     ['redis-sentinel://one?master=m&db=1', 'without ?db='],
     ['redis://there?db=1', 'without ?db='],
+    ['redis://there?=1', 'without ?='],
     ['redis://a%2@there', 'percent signs'],
     ['redis://there%zz', 'percent signs'],
   ])('a URL that is not valid is rejected: %s', (url, message) => {

@@ -240,16 +240,16 @@ describe('coalescer', () => {
 
   beforeEach(() => {
     calls = [];
-    coalescer = new Coalescer({
-      bytesOf: (item) => item,
-      run: (key, items) =>
+    coalescer = new Coalescer(
+      (key, items) =>
         new Promise((resolve, reject) => {
           const answer = (): void => {
             resolve(items.map(String));
           };
           calls.push({ key, items, answer, fail: reject });
         }),
-    });
+      (item) => item,
+    );
   });
 
   function askMany(count: number, key = 'k', item = 0): Promise<PromiseSettledResult<string>[]> {

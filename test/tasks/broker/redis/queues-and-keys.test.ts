@@ -9,6 +9,7 @@ import {
   serverKey,
   workersKey,
 } from '../../../../src/tasks/broker/redis/keys.ts';
+import { TRANSFER } from '../../../../src/tasks/broker/transfer.ts';
 import { newTaskOf } from '../../../../src/tasks/task-options.ts';
 import { encodeTaskMessage } from '../../../../src/tasks/wire/task-message-codec.ts';
 import { LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
@@ -241,5 +242,32 @@ describe('tasks in a set', () => {
     };
     expect(await idsOf('a:b')).toEqual(['own']);
     expect(await idsOf('a')).toEqual([]);
+  });
+});
+
+describe('a copy of a queue', () => {
+  beforeEach(async () => {
+    setup = await redisSetup();
+  });
+  afterEach(() => setup.dispose());
+
+  test('a copy has the locks and the times of tasks without pending_since, active ones and those that a Go server has returned', async () => {
+    const { broker, redis } = setup;
+    const ofQueue = new QueueKeys(QUEUE);
+    for (const id of ['1', '2']) {
+      await broker.enqueue(newTask({ id, uniqueKey: `${ofQueue.lockPrefix}${id}` }));
+    }
+    for (let leased = 0; leased < 3; leased++) {
+      const tasks = [];
+      for await (const piece of broker[TRANSFER]().read())
+        if (piece.kind === 'tasks') tasks.push(...piece.tasks);
+      expect(tasks).toHaveLength(2);
+      for (const { atMs, lockEndsMs } of tasks) {
+        expect(lockEndsMs).toBeGreaterThan(broker.clock.wallNow());
+        expect(Math.abs(atMs - broker.clock.wallNow())).toBeLessThan(5_000);
+      }
+      await redis.hdel(ofQueue.task('2'), 'pending_since');
+      if (leased < 2) await take(broker);
+    }
   });
 });

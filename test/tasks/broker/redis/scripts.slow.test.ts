@@ -197,17 +197,17 @@ const CASES: Record<string, readonly Case[]> = {
   FORWARD: [{ act: ({ broker }) => broker.forward([QUEUE]), skips: /\}:t:|:x:later:/u }],
   LIST_GROUPS: [{ act: ({ broker }) => broker.groups(QUEUE), skips: /:g:/u }],
   LIST_KEYS: [{ act: ({ broker }) => broker.keys(QUEUE, { page: 1, size: 10 }), hasKeys: true }],
-  LIST_TASKS: (['active', 'scheduled'] as const).map((state) => ({
-    act: ({ broker }: ScriptsWorld) => broker.tasks(QUEUE, state, { page: 1, size: 10 }),
-    skips: TASKS,
-  })),
   SCAN_TASKS: (['active', 'pending', 'scheduled'] as const).map((state) => ({
     act: ({ broker }: ScriptsWorld) => broker.scan(QUEUE, [state], 10),
     skips: TASKS,
   })),
   PAUSE: [{ act: ({ broker }) => broker.pause(QUEUE), skips: PAUSED }],
   QUEUE_STATS: [{ act: ({ broker }) => broker.queueStats(QUEUE), skips: /\}:t:|:paused$/u }],
-  READ_WHOLE: [
+  READ_TASKS: [
+    ...(['active', 'scheduled'] as const).map((state) => ({
+      act: ({ broker }: ScriptsWorld) => broker.tasks(QUEUE, state, { page: 1, size: 10 }),
+      skips: TASKS,
+    })),
     {
       act: async ({ broker }) => {
         for await (const piece of broker[TRANSFER]().read()) expect(piece.kind).not.toBe('events');

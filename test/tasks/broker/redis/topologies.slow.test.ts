@@ -55,7 +55,7 @@ describe('a connection by sentinels', () => {
     expect(await portOf(connection)).toBe(before.port);
     expect(await count(connection)).toBe(1);
     const heard: string[] = [];
-    await connection.subscribe('a', (message) => heard.push(message.toString()));
+    await connection.channels.subscribe('a', (message) => heard.push(message.toString()));
 
     await redis.failover();
     const after = await redis.primary();
@@ -155,7 +155,7 @@ describe('a cluster', () => {
       const { connection } = open({ url: redis.url });
       await count(connection);
       const heard: string[] = [];
-      await connection.subscribe('a', (message) => heard.push(message.toString()));
+      await connection.channels.subscribe('a', (message) => heard.push(message.toString()));
       for (const [index, node] of redis.nodes.entries()) await node.ask(`PUBLISH a ${index}`);
       await until('all is heard', () => Promise.resolve(heard.length === redis.nodes.length));
       expect(heard.sort()).toEqual(['0', '1', '2']);
@@ -165,7 +165,7 @@ describe('a cluster', () => {
       const { connection } = open({ url: redis.url });
       await count(connection);
       const heard: string[] = [];
-      await connection.subscribe('a', (message) => heard.push(message.toString()));
+      await connection.channels.subscribe('a', (message) => heard.push(message.toString()));
       for (const node of redis.nodes) await node.ask('CLIENT KILL TYPE pubsub');
       await until('it is heard again', async () => {
         await redis.nodes[0]?.ask('PUBLISH a A');
@@ -177,7 +177,7 @@ describe('a cluster', () => {
       const client = new Cluster(redis.nodes.map(({ port }) => ({ host: '127.0.0.1', port })));
       try {
         const { connection } = open({ client });
-        await connection.subscribe('a', () => undefined);
+        await connection.channels.subscribe('a', () => undefined);
         for (const queue of QUEUES) expect(await count(connection, queue)).toBe(1);
         await connection.close();
         expect(await client.get('asynq:{q1}:count')).toBe('1');
@@ -324,7 +324,7 @@ describe('passwords', () => {
   /** The errors of a connection that is refused: that of a caller, and that of `onHealth`. */
   async function saidBy({ connection, health }: Opened): Promise<unknown[]> {
     const rejected: unknown = await count(connection).catch((error: unknown) => error);
-    const unheard: unknown = await connection
+    const unheard: unknown = await connection.channels
       .subscribe('a', () => undefined)
       .catch((error: unknown) => error);
     await until('it is unavailable', () =>
