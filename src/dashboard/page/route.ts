@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
+import { nameOfSegment } from '../dashboard-json.ts';
 import { path, queryText, type Query } from './api.ts';
 
 /** Where the reader is: `#/queues/default?state=retry&page=2`. The parts and the query are decoded. */
@@ -23,7 +24,7 @@ function splitOnce(text: string, at: string): [string, string] {
 /** A link that was typed by hand may hold a `%` that encodes nothing. */
 function decode(part: string): string {
   try {
-    return decodeURIComponent(part);
+    return nameOfSegment(decodeURIComponent(part));
   } catch {
     return part;
   }
