@@ -1,4 +1,5 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createHash } from 'node:crypto';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { systemClock, type Clock } from '../core/clock.ts';
 import { requireFields } from '../tasks/http/call.ts';
 import { HttpError, httpErrorOf, internalError } from '../tasks/http/http-error.ts';
@@ -31,7 +32,6 @@ import {
 } from './exchange.ts';
 import { Health } from './health.ts';
 import { ALL_QUEUES } from './history.ts';
-import { liveStream } from './live.ts';
 import { pageFile } from './page-files.ts';
 import { RuntimeParts } from './runtime-parts.ts';
 import { isSpan, Sampler } from './sampler.ts';
@@ -204,7 +204,8 @@ class DashboardHandler {
       if ('allowed' in match) throw notAllowed(method, match.allowed);
       if (!isRead(method)) this.#access.requireToken(incoming);
       const call = new DashboardCall(incoming, query, allowed, this.#source, match.parameters);
-      return answer(await match.action(call));
+      const outgoing = answer(await match.action(call));
+      return isRead(method) ? unlessKnown(outgoing, incoming.head.headers) : outgoing;
     }
     if (!isRead(method)) throw notAllowed(method, ['GET']);
     if ('redirect' in target)
@@ -280,19 +281,21 @@ class DashboardHandler {
   }
 
   #live(): Reply {
-    return streamOf('text/event-stream', liveStream(this.#sampler));
+    return streamOf('text/event-stream', (signal) => this.#sampler.events(signal));
   }
 
-  #search(call: DashboardCall): Reply {
-    return streamOf('application/x-ndjson', this.#requireSearches().search(filterOfQuery(call.query)));
+  #search({ query }: DashboardCall): Reply {
+    const [searches, filter] = [this.#requireSearches(), filterOfQuery(query)];
+    return streamOf('application/x-ndjson', (signal) => searches.search(filter, signal));
   }
 
   async #change(call: DashboardCall): Promise<Reply> {
-    const { filter, change: word } = await call.body('filter', 'change');
-    const change = requireTaskChange(word);
+    const body = await call.body('filter', 'change');
+    const change = requireTaskChange(body.change);
     call.require(change);
-    const fields = filterOf(requireFields(filter, FILTER_FIELDS));
-    return streamOf('application/x-ndjson', this.#requireSearches().change(fields, change));
+    const filter = filterOf(requireFields(body.filter, FILTER_FIELDS));
+    const searches = this.#requireSearches();
+    return streamOf('application/x-ndjson', (signal) => searches.change(filter, change, signal));
   }
 
   #requireSearches(): Searches {
@@ -323,6 +326,15 @@ function jsonOf(value: unknown, status = 200): Outgoing {
     'content-length': String(body.length),
   };
   return { status, headers: { ...SECURITY_HEADERS, ...headers }, body };
+}
+
+/** A page reads its path once a second: what is as it was then is not sent again. */
+function unlessKnown(outgoing: Outgoing, headers: IncomingHttpHeaders): Outgoing {
+  const { body } = outgoing;
+  if (!(body instanceof Uint8Array)) return outgoing;
+  const etag = `W/"${createHash('sha1').update(body).digest('base64url')}"`;
+  if (headers['if-none-match'] === etag) return { status: 304, headers: { ...SECURITY_HEADERS, etag } };
+  return { ...outgoing, headers: { ...outgoing.headers, etag } };
 }
 
 /** Neither a proxy nor a middleware may collect a stream to compress it. */

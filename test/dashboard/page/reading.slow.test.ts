@@ -100,7 +100,7 @@ describe.skipIf(CHROMIUM === undefined)('reading the dashboard', () => {
     await tab.view('/queues/default?state=retry');
     await tab.sees('image:resize');
     const away = new EscapementError('ERR_BROKER_UNAVAILABLE', 'the broker is away');
-    const mocks = (['queues', 'queueInfo', 'tasks'] as const).map((name) =>
+    const mocks = (['queues', 'queueStats', 'tasks'] as const).map((name) =>
       vi.spyOn(world.broker, name).mockRejectedValue(away),
     );
     await tab.sees('The broker cannot be reached:', 'image:resize');
