@@ -294,6 +294,9 @@ export interface SearchFilter {
   readonly to?: number;
 }
 
+/** The texts of a filter: in any field, or in one. */
+export const FILTER_TEXTS = ['text', 'type', 'id', 'payload', 'error', 'result'] as const;
+
 /** Tasks that are sent of those that match; the rest is only counted. */
 export const MAX_MATCHES = 500;
 

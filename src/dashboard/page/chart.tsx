@@ -5,7 +5,7 @@ import { compact, duration } from './format.ts';
 
 /** A chart over time by uPlot; this module is loaded when the first chart is shown. */
 
-export interface Line {
+interface Line {
   readonly label: string;
   readonly values: readonly number[];
   /** Name of a custom property of the style sheet. */
@@ -86,7 +86,10 @@ function optionsOf(element: HTMLElement, lines: readonly Line[], unit: ChartProp
     scales: { y: { range: (_plot, _low, high) => [0, Math.max(1, high * 1.1)] } },
     axes: [
       { ...axis, values: TIME_AXIS },
-      { ...axis, size: 62, values: (_plot, values) => values.map((value) => write(value, unit)) },
+      {
+        ...{ ...axis, size: 78, values: (_plot, values) => values.map((value) => write(value, unit)) },
+        ...(unit === 'ms' && { incrs: DURATIONS }),
+      },
     ],
     series: [
       { label: 'Time', value: '{HH}:{mm}:{ss}' },
@@ -118,4 +121,10 @@ const TIME_AXIS: UPlot.Axis.Values = [
   [3600, '{HH}:{mm}', '\n{DD}.{MM}.', null, '\n{DD}.{MM}.', null, null, null, 1],
   [60, '{HH}:{mm}', null, null, null, null, null, null, 1],
   [1, '{HH}:{mm}:{ss}', null, null, null, null, null, null, 1],
+];
+
+/** Steps of an axis of durations, in milliseconds: whole seconds, minutes, hours and days. */
+const DURATIONS: number[] = [
+  ...[1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 10e3, 20e3, 30e3, 60e3, 120e3, 300e3, 600e3],
+  ...[20, 30, 60, 120, 360, 720, 1_440, 2_880, 7_200, 14_400, 28_800].map((minutes) => minutes * 60e3),
 ];

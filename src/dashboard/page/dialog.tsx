@@ -3,8 +3,6 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { messageOfError } from './api.ts';
 import { visible } from './format.ts';
 
-/** Questions before a change, and what came of it. */
-
 export interface Question {
   readonly title: string;
   readonly body: ComponentChildren;
@@ -29,13 +27,23 @@ export function ask(question: Question): void {
   showQuestion(question);
 }
 
-/** Does something at once and reports it. */
-export async function perform(act: () => Promise<string>): Promise<void> {
-  try {
-    showNotice({ text: await act(), isError: false });
-  } catch (error) {
-    showNotice({ text: messageOfError(error), isError: true });
-  }
+/** Returns whether an action is on its way, so that its button takes no second press, and what starts one and reports its outcome. */
+export function useAction(): readonly [
+  isBusy: boolean,
+  perform: (act: () => Promise<string>) => Promise<void>,
+] {
+  const [isBusy, setBusy] = useState(false);
+  const perform = async (act: () => Promise<string>): Promise<void> => {
+    setBusy(true);
+    try {
+      notify(await act());
+    } catch (error) {
+      showNotice({ text: messageOfError(error), isError: true });
+    } finally {
+      setBusy(false);
+    }
+  };
+  return [isBusy, perform];
 }
 
 export function notify(text: string): void {
@@ -104,10 +112,7 @@ function Confirm({
   readonly question: Question;
   readonly onClose: () => void;
 }): JSX.Element {
-  const agree = (): void => {
-    onClose();
-    void perform(question.act);
-  };
+  const [isBusy, perform] = useAction();
   return (
     <Modal title={question.title} onClose={onClose}>
       <div class="dialog-body">{question.body}</div>
@@ -115,7 +120,12 @@ function Confirm({
         <button type="button" onClick={onClose}>
           Keep as it is
         </button>
-        <button type="button" class={question.isDangerous === true ? 'danger' : 'primary'} onClick={agree}>
+        <button
+          type="button"
+          class={question.isDangerous === true ? 'danger' : 'primary'}
+          disabled={isBusy}
+          onClick={() => void perform(question.act).then(onClose)}
+        >
           {question.verb}
         </button>
       </div>

@@ -1,9 +1,8 @@
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { QueueLimits } from '../../tasks/broker/broker-types.ts';
-import type { SessionJson } from '../dashboard-json.ts';
-import { path, write } from './api.ts';
-import { ask, perform } from './dialog.tsx';
+import { may, path, write } from './api.ts';
+import { ask, useAction } from './dialog.tsx';
 import { count, duration } from './format.ts';
 import { Card, Fact } from './parts.tsx';
 
@@ -18,32 +17,25 @@ interface Draft {
   readonly burst: string;
 }
 
-const NO_DRAFT: Draft = { concurrency: '', tasks: '', perS: '1', burst: '' };
-
-function draftOf(limits: Limits | undefined): Draft {
-  const rate = limits?.rate;
+function draftOf({ concurrency, rate }: Limits = {}): Draft {
   return {
-    concurrency: limits?.concurrency === undefined ? '' : String(limits.concurrency),
-    tasks: rate === undefined ? '' : String(rate.tasks),
-    perS: rate === undefined ? '1' : String(rate.perMs / 1_000),
-    burst: rate?.burst === undefined ? '' : String(rate.burst),
+    concurrency: `${concurrency ?? ''}`,
+    tasks: `${rate?.tasks ?? ''}`,
+    perS: `${(rate?.perMs ?? 1_000) / 1_000}`,
+    burst: `${rate?.burst ?? ''}`,
   };
 }
 
 /** The handler checks the values, and its message is shown. */
 function limitsOf(draft: Draft): Limits {
   const { concurrency, tasks, perS, burst } = draft;
+  const rate = {
+    ...{ tasks: Number(tasks), perMs: Math.round(Number(perS) * 1_000) },
+    ...(burst === '' ? {} : { burst: Number(burst) }),
+  };
   return {
     ...(concurrency === '' ? {} : { concurrency: Number(concurrency) }),
-    ...(tasks === ''
-      ? {}
-      : {
-          rate: {
-            tasks: Number(tasks),
-            perMs: Math.round(Number(perS) * 1_000),
-            ...(burst === '' ? {} : { burst: Number(burst) }),
-          },
-        }),
+    ...(tasks === '' ? {} : { rate }),
   };
 }
 
@@ -51,19 +43,18 @@ function limitsOf(draft: Draft): Limits {
 export function LimitsEditor(props: {
   readonly queue: string;
   readonly limits: QueueLimits | undefined;
-  readonly session: SessionJson;
   readonly onChanged: () => void;
 }): JSX.Element {
-  const { queue, limits, session, onChanged } = props;
-  const [all, setAll] = useState(NO_DRAFT);
-  const [perKey, setPerKey] = useState(NO_DRAFT);
+  const { queue, limits, onChanged } = props;
+  const [isBusy, perform] = useAction();
+  const [all, setAll] = useState(draftOf);
+  const [perKey, setPerKey] = useState(draftOf);
   // The queue is read every second: only a change of its limits replaces what was typed.
   const stored = JSON.stringify(limits);
   useEffect(() => {
     setAll(draftOf(limits));
     setPerKey(draftOf(limits?.perKey));
   }, [stored]);
-  const canEdit = session.actions.includes('limits');
   const save = async (): Promise<string> => {
     const keyLimits = limitsOf(perKey);
     const hasKeyLimits = Object.keys(keyLimits).length > 0;
@@ -79,7 +70,7 @@ export function LimitsEditor(props: {
         <Fact term="The queue">{limitText(limits)}</Fact>
         <Fact term="Each key">{limitText(limits?.perKey)}</Fact>
       </dl>
-      {canEdit && (
+      {may('limits') && (
         <form
           class="form"
           onSubmit={(event) => {
@@ -90,7 +81,7 @@ export function LimitsEditor(props: {
           <Fields legend="The queue as a whole" draft={all} onChange={setAll} />
           <Fields legend="Each key" draft={perKey} onChange={setPerKey} />
           <div class="actions">
-            <button type="submit" class="primary">
+            <button type="submit" class="primary" disabled={isBusy}>
               Save limits
             </button>
             {limits !== undefined && (

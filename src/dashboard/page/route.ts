@@ -9,16 +9,11 @@ export interface Route {
 }
 
 export function parseHash(hash: string): Route {
-  const [place, query] = splitOnce(hash.replace(/^#\/?/, ''), '?');
+  const [, place = '', query] = /^#?\/?([^?]*)\??(.*)$/s.exec(hash) ?? [];
   return {
     parts: place === '' ? [] : place.split('/').map(decode),
     query: new URLSearchParams(query),
   };
-}
-
-function splitOnce(text: string, at: string): [string, string] {
-  const index = text.indexOf(at);
-  return index < 0 ? [text, ''] : [text.slice(0, index), text.slice(index + 1)];
 }
 
 /** A link that was typed by hand may hold a `%` that encodes nothing. */

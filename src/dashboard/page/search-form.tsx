@@ -1,27 +1,25 @@
 import type { JSX } from 'preact';
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { TASK_STATES, type TaskState } from '../../tasks/task-state.ts';
-import type { SearchFilter } from '../dashboard-json.ts';
-import { useLive } from './live.ts';
+import { FILTER_TEXTS, type SearchFilter } from '../dashboard-json.ts';
 import { StateLabel } from './parts.tsx';
+import { QueueOptions } from './queue-views.tsx';
 import { go, to } from './route.ts';
 
-const FIELDS = ['type', 'id', 'payload', 'error', 'result'] as const;
-
-/** Texts of a filter: in any field, or in one. */
-export const FILTER_TEXTS = ['text', ...FIELDS] as const;
+const [, ...FIELDS] = FILTER_TEXTS;
 
 /** What is searched for. Submitting it changes the address, and that starts the search. */
 export function SearchForm({ filter }: { readonly filter: SearchFilter }): JSX.Element {
   const [draft, setDraft] = useState(filter);
-  const { live } = useLive();
+  useEffect(() => {
+    setDraft(filter);
+  }, [JSON.stringify(filter)]);
   const set = (name: keyof SearchFilter, value: string | number | readonly string[] | undefined): void => {
     const rest = Object.fromEntries(Object.entries(draft).filter(([other]) => other !== name));
     const isSet = value !== undefined && value !== '' && !(typeof value === 'object' && value.length === 0);
     setDraft(isSet ? { ...rest, [name]: value } : rest);
   };
   const hasMore = [...FIELDS, 'from', 'to', 'queue'].some((name) => name in filter);
-  const queues = [...new Set([...(live?.queues ?? []).map(({ queue }) => queue), ...(draft.queue ?? [])])];
   return (
     <form
       class="card search-form"
@@ -86,7 +84,7 @@ export function SearchForm({ filter }: { readonly filter: SearchFilter }): JSX.E
             Queues
             <select
               multiple
-              size={Math.min(4, Math.max(2, queues.length))}
+              size={4}
               onChange={({ currentTarget }) => {
                 set(
                   'queue',
@@ -94,11 +92,7 @@ export function SearchForm({ filter }: { readonly filter: SearchFilter }): JSX.E
                 );
               }}
             >
-              {queues.map((queue) => (
-                <option key={queue} value={queue} selected={draft.queue?.includes(queue) === true}>
-                  {queue}
-                </option>
-              ))}
+              <QueueOptions chosen={draft.queue ?? []} />
             </select>
           </label>
         </div>

@@ -1,9 +1,9 @@
 import type { JSX } from 'preact';
-import type { SessionJson, TaskDetailJson } from '../dashboard-json.ts';
+import type { TaskDetailJson } from '../dashboard-json.ts';
 import { path, write } from './api.ts';
 import { ContentView, CopyButton } from './content-view.tsx';
-import { ask, perform } from './dialog.tsx';
-import { clipped, clockTime, duration, exactTime, visible } from './format.ts';
+import { ask, useAction } from './dialog.tsx';
+import { clipped, clockTime, duration, exactTime, manyLines, visible } from './format.ts';
 import {
   Card,
   Empty,
@@ -22,12 +22,7 @@ import { CHANGE_LABELS, Progress } from './task-table.tsx';
 import { useData } from './use-data.ts';
 
 /** Everything that is known of a task, and what can be done with it. */
-export function TaskPage(props: {
-  readonly queue: string;
-  readonly id: string;
-  readonly session: SessionJson;
-}): JSX.Element {
-  const { queue, id } = props;
+export function TaskPage({ queue, id }: { readonly queue: string; readonly id: string }): JSX.Element {
   const read = useData<TaskDetailJson>(path('queues', queue, 'tasks', id));
   const task = read.data;
   return (
@@ -103,13 +98,9 @@ const REPORTS = {
   cancel: 'Its server was asked to cancel the run.',
 } as const;
 
-function TaskActions({
-  task,
-  reload,
-}: {
-  readonly task: TaskDetailJson;
-  readonly reload: () => void;
-}): JSX.Element {
+function TaskActions(props: { readonly task: TaskDetailJson; readonly reload: () => void }): JSX.Element {
+  const { task, reload } = props;
+  const [isBusy, perform] = useAction();
   const act = async (action: keyof typeof VERBS): Promise<string> => {
     await write('POST', `${path('queues', task.queue, 'tasks', task.id)}/${action}`);
     if (action === 'delete') go(queueHref(task.queue, { state: task.state }));
@@ -123,6 +114,7 @@ function TaskActions({
           key={action}
           type="button"
           class={action === 'delete' || action === 'cancel' ? 'danger quiet' : ''}
+          disabled={isBusy}
           onClick={() => {
             if (action === 'run') void perform(() => act(action));
             else {
@@ -165,38 +157,27 @@ function ErrorOf({ task, error }: { readonly task: TaskDetailJson; readonly erro
     >
       {/* Focusable, so that the keyboard can scroll it. */}
       <pre tabIndex={0} aria-label="The last error">
-        {clipped(error, 200_000)}
+        {manyLines(clipped(error, 200_000))}
       </pre>
     </Card>
   );
 }
 
-interface Moment {
-  readonly atMs: number;
-  readonly what: string;
-  readonly tone: string;
-}
-
 /** What is known of the life of the task; brokers keep the last failure only, and the number of them. */
-function momentsOf(task: TaskDetailJson): Moment[] {
-  const { lastFailedAtMs, startedAtMs, run, completedAtMs, nextProcessAtMs, deadlineAtMs, expiresAtMs } =
-    task;
-  const started = run?.startedAtMs ?? startedAtMs;
-  const moments: Moment[] = [];
-  const add = (atMs: number | undefined, what: string, tone: string): void => {
-    if (atMs !== undefined) moments.push({ atMs, what, tone });
-  };
-  add(lastFailedAtMs, task.retried > 1 ? `Failed, for the ${ordinal(task.retried)} time` : 'Failed', 'bad');
-  add(task.state === 'active' ? started : undefined, 'This run started', 'accent');
-  add(completedAtMs, 'Completed', 'good');
-  add(
-    task.state === 'active' ? undefined : nextProcessAtMs,
-    task.state === 'retry' ? 'Next try' : 'Due',
-    'accent',
-  );
-  add(run?.deadlineAtMs ?? deadlineAtMs, 'Deadline', 'plain');
-  add(expiresAtMs, 'Removed', 'plain');
-  return moments.sort((a, b) => a.atMs - b.atMs);
+function momentsOf(task: TaskDetailJson): { readonly atMs: number; what: string; tone: string }[] {
+  const { state, retried, run } = task;
+  const isActive = state === 'active';
+  const moments: readonly (readonly [number | undefined, what: string, tone: string])[] = [
+    [task.lastFailedAtMs, retried > 1 ? `Failed, for the ${ordinal(retried)} time` : 'Failed', 'bad'],
+    [isActive ? task.startedAtMs : undefined, 'This run started', 'accent'],
+    [task.completedAtMs, 'Completed', 'good'],
+    [isActive ? undefined : task.nextProcessAtMs, state === 'retry' ? 'Next try' : 'Due', 'accent'],
+    [run?.deadlineAtMs ?? task.deadlineAtMs, 'Deadline', 'plain'],
+    [task.expiresAtMs, 'Removed', 'plain'],
+  ];
+  return moments
+    .flatMap(([atMs, what, tone]) => (atMs === undefined ? [] : [{ atMs, what, tone }]))
+    .sort((a, b) => a.atMs - b.atMs);
 }
 
 function ordinal(number: number): string {
@@ -252,8 +233,7 @@ function tryKind({ state, retried, lastError }: TaskDetailJson, index: number): 
 }
 
 function Facts({ task }: { readonly task: TaskDetailJson }): JSX.Element {
-  const { run } = task;
-  const server = run?.server ?? task.server;
+  const { server } = task;
   return (
     <Card title="Details">
       <dl class="facts">

@@ -91,7 +91,8 @@ describe.skipIf(CHROMIUM === undefined)('reading the dashboard', () => {
     expect(await pause.isDisabled()).toBe(true);
     await pause.click({ force: true });
     release();
-    await tab.sees('The queue is paused', 'Resume');
+    await tab.page.getByText('The queue is paused').waitFor();
+    await tab.sees('Resume');
     expect(requests).toBe(1);
     await tab.page.unroute('**/pause');
   });
@@ -113,9 +114,9 @@ describe.skipIf(CHROMIUM === undefined)('reading the dashboard', () => {
   test('many groups are on pages', async () => {
     for (let n = 0; n < 60; n++) await add('a', {}, { queue: 'grouped', group: `group-${n}` });
     await tab.view('/queues/grouped?state=aggregating');
-    await tab.sees('Page 1 of 2', 'group-0');
+    await tab.sees('Page 1 of 3', 'group-0');
     await tab.page.getByRole('link', { name: 'Next' }).click();
-    await tab.sees('Page 2 of 2', 'group-59');
+    await tab.sees('Page 2 of 3');
     expect(tab.problems).toEqual([]);
   });
 });
