@@ -85,7 +85,7 @@ function optionsOf(element: HTMLElement, lines: readonly Line[], unit: ChartProp
     cursor: { y: false, points: { size: 6 } },
     scales: { y: { range: (_plot, _low, high) => [0, Math.max(1, high * 1.1)] } },
     axes: [
-      { ...axis, values: TIME_AXIS },
+      { ...axis, space: 70, values: TIME_AXIS },
       {
         ...{ ...axis, size: 78, values: (_plot, values) => values.map((value) => write(value, unit)) },
         ...(unit === 'ms' && { incrs: DURATIONS }),
