@@ -163,7 +163,8 @@ class DashboardHandler {
       controller.abort();
     };
     request.signal.addEventListener('abort', leave); // where a runtime does not cancel the body of the response
-    const outgoing = (await this.#respond(incomingOfFetch(request), false)) ?? NOT_FOUND;
+    const outgoing =
+      (await this.#respond(incomingOfFetch(request), false)) ?? jsonOf({ message: 'not found' }, 404);
     return responseOf(outgoing, controller, (error) => {
       this.#controllers.delete(controller);
       request.signal.removeEventListener('abort', leave);
@@ -183,8 +184,9 @@ class DashboardHandler {
     try {
       const target = this.#targetOf(incoming);
       if (target === undefined && hasNext) return undefined;
-      const outgoing = await this.#serve(incoming, target);
-      return incoming.head.method === 'HEAD' ? withoutBody(outgoing) : outgoing;
+      const { status, headers, body } = await this.#serve(incoming, target);
+      const isEmpty = incoming.head.method === 'HEAD' || body === undefined;
+      return { status, headers: { ...SECURITY_HEADERS, ...headers }, ...(!isEmpty && { body }) };
     } catch (error) {
       return this.#refuse(error, incoming.original);
     }
@@ -208,11 +210,10 @@ class DashboardHandler {
       return isRead(method) ? unlessKnown(outgoing, incoming.head.headers) : outgoing;
     }
     if (!isRead(method)) throw notAllowed(method, ['GET']);
-    if ('redirect' in target)
-      return { status: 302, headers: { ...SECURITY_HEADERS, location: target.redirect } };
+    if ('redirect' in target) return { status: 302, headers: { location: target.redirect } };
     const file = await pageFile(target.file, incoming);
     if (file === undefined) throw new HttpError(404, 'not found');
-    return { ...file, headers: { ...SECURITY_HEADERS, ...file.headers } };
+    return file;
   }
 
   /** Returns undefined if the path is not one of the dashboard. */
@@ -246,8 +247,7 @@ class DashboardHandler {
     const { status, message, headers } = httpError ?? internalError();
     const { code } = error as { code?: unknown };
     const json: ErrorJson = { message, ...(httpError !== undefined && typeof code === 'string' && { code }) };
-    const outgoing = jsonOf(json, status);
-    return { ...outgoing, headers: { ...outgoing.headers, ...headers } };
+    return jsonOf(json, status, { ...SECURITY_HEADERS, ...headers });
   }
 
   #ownRoutes(): readonly Route<DashboardOperation>[] {
@@ -276,8 +276,7 @@ class DashboardHandler {
         diskQueues: diskQueues.length > 0,
       },
     };
-    const outgoing = jsonOf(session);
-    return new Reply({ ...outgoing, headers: { ...outgoing.headers, ...headers } });
+    return new Reply(jsonOf(session, 200, headers));
   }
 
   #live(): Reply {
@@ -310,22 +309,16 @@ class DashboardHandler {
   }
 }
 
-const NOT_FOUND = jsonOf({ message: 'not found' }, 404);
-
 function answer(result: unknown): Outgoing {
-  if (result instanceof Reply) {
-    return { ...result.outgoing, headers: { ...SECURITY_HEADERS, ...result.outgoing.headers } };
-  }
-  return result === undefined ? { status: 204, headers: SECURITY_HEADERS } : jsonOf(result);
+  if (result instanceof Reply) return result.outgoing;
+  return result === undefined ? { status: 204, headers: {} } : jsonOf(result);
 }
 
-function jsonOf(value: unknown, status = 200): Outgoing {
+function jsonOf(value: unknown, status = 200, headers: Outgoing['headers'] = {}): Outgoing {
   const body = Buffer.from(JSON.stringify(value));
-  const headers = {
-    'content-type': 'application/json; charset=utf-8',
-    'content-length': String(body.length),
-  };
-  return { status, headers: { ...SECURITY_HEADERS, ...headers }, body };
+  const length = String(body.length);
+  const content = { 'content-type': 'application/json; charset=utf-8', 'content-length': length };
+  return { status, headers: { ...content, ...headers }, body };
 }
 
 /** A page reads its path once a second: what is as it was then is not sent again. */
@@ -333,7 +326,7 @@ function unlessKnown(outgoing: Outgoing, headers: IncomingHttpHeaders): Outgoing
   const { body } = outgoing;
   if (!(body instanceof Uint8Array)) return outgoing;
   const etag = `W/"${createHash('sha1').update(body).digest('base64url')}"`;
-  if (headers['if-none-match'] === etag) return { status: 304, headers: { ...SECURITY_HEADERS, etag } };
+  if (headers['if-none-match'] === etag) return { status: 304, headers: { etag } };
   return { ...outgoing, headers: { ...outgoing.headers, etag } };
 }
 
@@ -344,10 +337,6 @@ function streamOf(type: string, body: Stream): Reply {
     'x-accel-buffering': 'no',
   };
   return new Reply({ status: 200, headers, body });
-}
-
-function withoutBody({ status, headers }: Outgoing): Outgoing {
-  return { status, headers };
 }
 
 /** Relative to the path that the browser shows, which a proxy may have changed. */
