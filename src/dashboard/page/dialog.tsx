@@ -13,27 +13,25 @@ export interface Question {
   readonly act: () => Promise<string>;
 }
 
-type Show<T> = (shown: T) => void;
-let showQuestion: Show<Question> = () => undefined;
-let showNotice: Show<Notice> = () => undefined;
-
 interface Notice {
   readonly text: string;
   readonly isError: boolean;
 }
 
-/** Asks; and does it if the reader agrees. */
-export function ask(question: Question): void {
+let showQuestion: (question: Question) => void = () => undefined;
+let showNotice: (notice: Notice) => void = () => undefined;
+
+/** Returns a handler that asks, and does it if the reader agrees. */
+export const asks = (question: Question) => (): void => {
   showQuestion(question);
-}
+};
+
+type Perform = (act: () => Promise<string>) => Promise<void>;
 
 /** Returns whether an action is on its way, so that its button takes no second press, and what starts one and reports its outcome. */
-export function useAction(): readonly [
-  isBusy: boolean,
-  perform: (act: () => Promise<string>) => Promise<void>,
-] {
+export function useAction(): readonly [isBusy: boolean, perform: Perform] {
   const [isBusy, setBusy] = useState(false);
-  const perform = async (act: () => Promise<string>): Promise<void> => {
+  const perform: Perform = async (act) => {
     setBusy(true);
     try {
       notify(await act());
@@ -105,13 +103,8 @@ export function Dialogs(): JSX.Element {
   );
 }
 
-function Confirm({
-  question,
-  onClose,
-}: {
-  readonly question: Question;
-  readonly onClose: () => void;
-}): JSX.Element {
+function Confirm(props: { readonly question: Question; readonly onClose: () => void }): JSX.Element {
+  const { question, onClose } = props;
   const [isBusy, perform] = useAction();
   return (
     <Modal title={question.title} onClose={onClose}>

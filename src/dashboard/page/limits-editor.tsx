@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { QueueLimits } from '../../tasks/broker/broker-types.ts';
 import { may, path, write } from './api.ts';
-import { ask, useAction } from './dialog.tsx';
+import { asks, useAction, type Question } from './dialog.tsx';
 import { count, duration } from './format.ts';
 import { Card, Fact } from './parts.tsx';
 
@@ -85,13 +85,7 @@ export function LimitsEditor(props: {
               Save limits
             </button>
             {limits !== undefined && (
-              <button
-                type="button"
-                class="danger quiet"
-                onClick={() => {
-                  askRemove(queue, onChanged);
-                }}
-              >
+              <button type="button" class="danger quiet" onClick={asks(removal(queue, onChanged))}>
                 Remove all limits
               </button>
             )}
@@ -104,8 +98,8 @@ export function LimitsEditor(props: {
 
 const limitsPath = (queue: string): string => path('queues', queue, 'limits');
 
-function askRemove(queue: string, onChanged: () => void): void {
-  ask({
+function removal(queue: string, onChanged: () => void): Question {
+  return {
     title: 'Remove all limits of this queue?',
     body: <p>Tasks that a limit holds back start as soon as a server has capacity.</p>,
     verb: 'Remove limits',
@@ -115,7 +109,7 @@ function askRemove(queue: string, onChanged: () => void): void {
       onChanged();
       return 'The queue has no limits now.';
     },
-  });
+  };
 }
 
 function limitText(limits: Limits | undefined): string {

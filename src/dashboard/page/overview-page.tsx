@@ -20,7 +20,7 @@ import {
 } from './parts.tsx';
 import { ratesOf, sumOf, useRates } from './recent.ts';
 import { pageOf, queueHref, replace, to, useRoute, withChange } from './route.ts';
-import { Sparkline } from './sparkline.tsx';
+import { RateFigures, Sparkline } from './sparkline.tsx';
 
 const PAGE_SIZE = 50;
 
@@ -47,27 +47,18 @@ const total = (queues: readonly QueueJson[], state: TaskState): number =>
 
 function Figures({ live }: { readonly live: LiveJson }): JSX.Element {
   const { queues } = live;
-  const all = ratesOf();
-  const done = sumOf(queues, 'processedPerS');
-  const failed = sumOf(queues, 'failedPerS');
   const latencyMs = Math.max(0, ...queues.map((queue) => queue.latencyMs));
   const today = queues.reduce((sum, { processed }) => sum + processed, 0);
   const failedToday = queues.reduce((sum, queue) => sum + queue.failed, 0);
   const search = (state: TaskState): string => to(['search'], { state });
   return (
     <section class="figures" aria-label="All queues">
-      <Figure label="Processed" value={rate(done)} unit="/s" href={to(['charts'])}>
-        <Sparkline values={all.processed} label={`${rate(done)} tasks processed a second`} />
-      </Figure>
-      <Figure
-        label="Failed"
-        value={rate(failed)}
-        unit="/s"
+      <RateFigures
+        recent={ratesOf()}
+        processedPerS={sumOf(queues, 'processedPerS')}
+        failedPerS={sumOf(queues, 'failedPerS')}
         href={to(['charts'])}
-        tone={failed > 0 ? 'bad' : 'plain'}
-      >
-        <Sparkline values={all.failed} tone="bad" label={`${rate(failed)} runs failed a second`} />
-      </Figure>
+      />
       <Figure
         label="Pending"
         value={compact(total(queues, 'pending'))}

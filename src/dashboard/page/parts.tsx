@@ -261,17 +261,15 @@ export function Loaded<T>(props: {
   );
 }
 
-export interface TabItem {
-  readonly id: string;
-  readonly label: ComponentChildren;
-  readonly count?: string;
-  readonly href: string;
-}
-
 /** Links, because every tab has an address. */
 export function Tabs(props: {
   readonly label: string;
-  readonly items: readonly TabItem[];
+  readonly items: readonly {
+    readonly id: string;
+    readonly label: ComponentChildren;
+    readonly count?: string;
+    readonly href: string;
+  }[];
   readonly current: string;
 }): JSX.Element {
   const tabs = useRef<HTMLElement>(null);

@@ -2,8 +2,8 @@ import type { JSX } from 'preact';
 import { TASK_STATES, isTaskState, type TaskState } from '../../tasks/task-state.ts';
 import type { ChangedJson, QueueDetailJson, TaskListJson } from '../dashboard-json.ts';
 import { may, path, withQuery, write } from './api.ts';
-import { ask, useAction } from './dialog.tsx';
-import { bytes, clipped, compact, count, duration, percent, plural, rate, visible } from './format.ts';
+import { asks, useAction, type Question } from './dialog.tsx';
+import { bytes, clipped, compact, count, duration, percent, plural, visible } from './format.ts';
 import { useLive } from './live.ts';
 import { LimitsEditor } from './limits-editor.tsx';
 import {
@@ -21,7 +21,7 @@ import {
 } from './parts.tsx';
 import { ratesOf, useRates } from './recent.ts';
 import { go, pageOf, queueHref, to, useRoute, withChange, type Route } from './route.ts';
-import { Sparkline } from './sparkline.tsx';
+import { RateFigures } from './sparkline.tsx';
 import { Days, Groups, Keys } from './queue-views.tsx';
 import { changesFor, CHANGE_LABELS, reportOf, TaskTable } from './task-table.tsx';
 import { useData, type Data } from './use-data.ts';
@@ -86,13 +86,7 @@ function QueueActions(props: {
         </button>
       )}
       {may('delete-queue') && (
-        <button
-          type="button"
-          class="danger quiet"
-          onClick={() => {
-            askDeleteQueue(queue, detail.data);
-          }}
-        >
+        <button type="button" class="danger quiet" onClick={asks(deletion(queue, detail.data))}>
           Delete queue
         </button>
       )}
@@ -100,10 +94,10 @@ function QueueActions(props: {
   );
 }
 
-function askDeleteQueue(queue: string, detail: QueueDetailJson | undefined): void {
+function deletion(queue: string, detail: QueueDetailJson | undefined): Question {
   const counts = detail?.queue.counts;
   const all = counts === undefined ? 0 : TASK_STATES.reduce((sum, state) => sum + counts[state], 0);
-  ask({
+  return {
     title: `Delete the queue and ${plural(all, 'task')}?`,
     body: (
       <>
@@ -123,28 +117,21 @@ function askDeleteQueue(queue: string, detail: QueueDetailJson | undefined): voi
       go(to([]));
       return `Deleted the queue ${clipped(visible(queue), 60)}.`;
     },
-  });
+  };
 }
 
 function QueueFigures({ detail }: { readonly detail: QueueDetailJson }): JSX.Element {
   const { queue } = detail;
-  const { processed, failed } = ratesOf(queue.queue);
   const { live } = useLive();
   const rates = live?.queues.find((one) => one.queue === queue.queue);
   const held = queue.held ?? { concurrency: 0, rate: 0 };
   return (
     <section class="figures" aria-label="This queue">
-      <Figure label="Processed" value={rate(rates?.processedPerS)} unit="/s">
-        <Sparkline values={processed} label="processed in the last minute" />
-      </Figure>
-      <Figure
-        label="Failed"
-        value={rate(rates?.failedPerS)}
-        unit="/s"
-        tone={(rates?.failedPerS ?? 0) > 0 ? 'bad' : 'plain'}
-      >
-        <Sparkline values={failed} tone="bad" label="failed in the last minute" />
-      </Figure>
+      <RateFigures
+        recent={ratesOf(queue.queue)}
+        processedPerS={rates?.processedPerS}
+        failedPerS={rates?.failedPerS}
+      />
       <Figure
         label="Latency"
         value={duration(queue.latencyMs)}
@@ -275,26 +262,24 @@ function AllActions(props: {
           key={change}
           type="button"
           class={change === 'delete' ? 'danger quiet' : ''}
-          onClick={() => {
-            ask({
-              title: `${CHANGE_LABELS[change]}: all ${count(total)} ${label} tasks?`,
-              body: (
-                <p>
-                  Every {label} task of <Name text={queue} />
-                  {group !== undefined && ' in this group'}, on all pages.
-                  {change === 'delete' && ' They cannot be brought back.'}
-                </p>
-              ),
-              verb: `${CHANGE_LABELS[change]} all`,
-              isDangerous: change === 'delete',
-              act: async () => {
-                const to = path('queues', queue, 'tasks', 'change');
-                const { changed } = (await write('POST', to, { state, change, group })) as ChangedJson;
-                onDone();
-                return reportOf(change, changed);
-              },
-            });
-          }}
+          onClick={asks({
+            title: `${CHANGE_LABELS[change]}: all ${count(total)} ${label} tasks?`,
+            body: (
+              <p>
+                Every {label} task of <Name text={queue} />
+                {group !== undefined && ' in this group'}, on all pages.
+                {change === 'delete' && ' They cannot be brought back.'}
+              </p>
+            ),
+            verb: `${CHANGE_LABELS[change]} all`,
+            isDangerous: change === 'delete',
+            act: async () => {
+              const to = path('queues', queue, 'tasks', 'change');
+              const { changed } = (await write('POST', to, { state, change, group })) as ChangedJson;
+              onDone();
+              return reportOf(change, changed);
+            },
+          })}
         >
           {CHANGE_LABELS[change]} all
         </button>

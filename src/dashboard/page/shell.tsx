@@ -78,16 +78,10 @@ export function Shell(props: {
   const { session, route } = props;
   const [isHelpOpen, setHelp] = useState(false);
   const shown = destinationsOf(session);
-  useEffect(
-    () =>
-      listenToKeys(shown, () => {
-        setHelp(true);
-      }),
-    [session],
-  );
-  const closeHelp = (): void => {
-    setHelp(false);
+  const openHelp = (): void => {
+    setHelp(true);
   };
+  useEffect(() => listenToKeys(shown, openHelp), [session]);
   return (
     <div class="shell">
       <a
@@ -101,19 +95,19 @@ export function Shell(props: {
       >
         Skip to the content
       </a>
-      <Navigation
-        session={session}
-        route={route}
-        shown={shown}
-        openHelp={() => {
-          setHelp(true);
-        }}
-      />
+      <Navigation session={session} route={route} shown={shown} openHelp={openHelp} />
       <main id="main">
         <Connection />
         {props.children}
       </main>
-      {isHelpOpen && <Help shown={shown} onClose={closeHelp} />}
+      {isHelpOpen && (
+        <Help
+          shown={shown}
+          onClose={() => {
+            setHelp(false);
+          }}
+        />
+      )}
       <Dialogs />
     </div>
   );
@@ -219,16 +213,17 @@ function NavGroup(props: {
   );
 }
 
+const NOTES = {
+  connecting: ['Connecting', ''],
+  lost: ['Connection lost', 'bad'],
+  open: ['Live', 'good'],
+  unavailable: ['Broker unreachable', 'bad'],
+} as const;
+
 function LiveNote(): JSX.Element {
   const { status, live } = useLive();
-  const [text, tone] =
-    status === 'connecting'
-      ? ['Connecting', '']
-      : status === 'lost'
-        ? ['Connection lost', 'bad']
-        : live?.unavailable === undefined
-          ? ['Live', 'good']
-          : ['Broker unreachable', 'bad'];
+  const isAway = status === 'open' && live?.unavailable !== undefined;
+  const [text, tone] = NOTES[isAway ? 'unavailable' : status];
   return (
     <span class={`live-note ${tone}`} role="status">
       <span aria-hidden="true" />
@@ -247,6 +242,7 @@ function ThemeChoice(): JSX.Element {
   const [theme, setTheme] = useState(storedTheme());
   return (
     <select
+      class="small"
       aria-label="Theme"
       onChange={({ currentTarget }) => {
         const chosen = THEMES.find(([name]) => name === currentTarget.value)?.[0] ?? 'system';

@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import type { TaskDetailJson } from '../dashboard-json.ts';
 import { path, write } from './api.ts';
 import { ContentView, CopyButton } from './content-view.tsx';
-import { ask, useAction } from './dialog.tsx';
+import { asks, useAction } from './dialog.tsx';
 import { clipped, clockTime, duration, exactTime, manyLines, visible } from './format.ts';
 import {
   Card,
@@ -115,23 +115,22 @@ function TaskActions(props: { readonly task: TaskDetailJson; readonly reload: ()
           type="button"
           class={action === 'delete' || action === 'cancel' ? 'danger quiet' : ''}
           disabled={isBusy}
-          onClick={() => {
-            if (action === 'run') void perform(() => act(action));
-            else {
-              ask({
-                title: `${VERBS[action]}?`,
-                body: (
-                  <p>
-                    <Name text={task.type} /> in {STATE_LABELS[task.state].toLowerCase()}
-                    {action === 'delete' && ': it cannot be brought back'}.
-                  </p>
-                ),
-                verb: VERBS[action],
-                isDangerous: action !== 'archive',
-                act: () => act(action),
-              });
-            }
-          }}
+          onClick={
+            action === 'run'
+              ? () => void perform(() => act(action))
+              : asks({
+                  title: `${VERBS[action]}?`,
+                  body: (
+                    <p>
+                      <Name text={task.type} /> in {STATE_LABELS[task.state].toLowerCase()}
+                      {action === 'delete' && ': it cannot be brought back'}.
+                    </p>
+                  ),
+                  verb: VERBS[action],
+                  isDangerous: action !== 'archive',
+                  act: () => act(action),
+                })
+          }
         >
           {VERBS[action]}
         </button>
@@ -233,51 +232,42 @@ function tryKind({ state, retried, lastError }: TaskDetailJson, index: number): 
 }
 
 function Facts({ task }: { readonly task: TaskDetailJson }): JSX.Element {
-  const { server } = task;
+  const { queue, key, group = '', uniqueKey = '', server, timeoutMs, deadlineAtMs, retentionMs } = task;
+  const lease = task.isOrphaned
+    ? 'expired: its server is lost, and the task will be recovered'
+    : 'held by its server';
+  const link = (href: string, text: string, mono = false): JSX.Element => (
+    <a href={href}>
+      <Name text={text} mono={mono} />
+    </a>
+  );
+  const keyFact = key !== undefined && (
+    <>
+      <Name text={key} /> <a href={queueHref(queue, { view: 'keys' })}>all keys</a>
+    </>
+  );
+  const facts: readonly (readonly [term: string, value: JSX.Element | string | false])[] = [
+    ['Queue', link(queueHref(queue), queue)],
+    ['Key', keyFact],
+    ['Group', group !== '' && link(queueHref(queue, { state: 'aggregating', group }), group)],
+    ['Unique lock', uniqueKey !== '' && <Name text={uniqueKey} mono />],
+    ['Lease', task.state === 'active' && lease],
+    ['Server', server !== undefined && link(to(['servers']), server, true)],
+    ['Timeout', timeoutMs === undefined ? 'none' : duration(timeoutMs)],
+    ['Deadline', deadlineAtMs === undefined ? 'none' : <Time atMs={deadlineAtMs} />],
+    ['Retention', retentionMs === undefined ? 'none' : duration(retentionMs)],
+  ];
   return (
     <Card title="Details">
       <dl class="facts">
-        <Fact term="Queue">
-          <a href={queueHref(task.queue)}>
-            <Name text={task.queue} />
-          </a>
-        </Fact>
-        {task.key !== undefined && (
-          <Fact term="Key">
-            <Name text={task.key} /> <a href={queueHref(task.queue, { view: 'keys' })}>all keys</a>
-          </Fact>
+        {facts.map(
+          ([term, value]) =>
+            value !== false && (
+              <Fact key={term} term={term}>
+                {value}
+              </Fact>
+            ),
         )}
-        {task.group !== undefined && task.group !== '' && (
-          <Fact term="Group">
-            <a href={queueHref(task.queue, { state: 'aggregating', group: task.group })}>
-              <Name text={task.group} />
-            </a>
-          </Fact>
-        )}
-        {task.uniqueKey !== undefined && task.uniqueKey !== '' && (
-          <Fact term="Unique lock">
-            <Name text={task.uniqueKey} mono />
-          </Fact>
-        )}
-        {task.state === 'active' && (
-          <Fact term="Lease">
-            {task.isOrphaned === true
-              ? 'expired: its server is lost, and the task will be recovered'
-              : 'held by its server'}
-          </Fact>
-        )}
-        {server !== undefined && (
-          <Fact term="Server">
-            <a href={to(['servers'])}>
-              <Name text={server} mono />
-            </a>
-          </Fact>
-        )}
-        <Fact term="Timeout">{task.timeoutMs === undefined ? 'none' : duration(task.timeoutMs)}</Fact>
-        <Fact term="Deadline">
-          {task.deadlineAtMs === undefined ? 'none' : <Time atMs={task.deadlineAtMs} />}
-        </Fact>
-        <Fact term="Retention">{task.retentionMs === undefined ? 'none' : duration(task.retentionMs)}</Fact>
       </dl>
     </Card>
   );

@@ -4,7 +4,7 @@ import { TASK_CHANGES, type TaskChange } from '../../tasks/task-state.ts';
 import type { TaskJson } from '../dashboard-json.ts';
 import { may, messageOfError, path, write } from './api.ts';
 import { ContentLine } from './content-view.tsx';
-import { ask } from './dialog.tsx';
+import { asks, type Question } from './dialog.tsx';
 import { clipped, manyLines, oneLine, plural, visible } from './format.ts';
 import { Name, numbers, StateLabel, StateShape, STATE_LABELS, Table, Tag, Time } from './parts.tsx';
 import { queueHref, taskHref } from './route.ts';
@@ -239,9 +239,7 @@ function SelectedBar(props: {
           key={change}
           type="button"
           class={change === 'delete' ? 'danger' : ''}
-          onClick={() => {
-            askChange(change, selected, props.onDone);
-          }}
+          onClick={asks(questionOf(change, selected, props.onDone))}
         >
           {CHANGE_LABELS[change]}
         </button>
@@ -250,10 +248,10 @@ function SelectedBar(props: {
   );
 }
 
-function askChange(change: TaskChange, selected: readonly TaskJson[], onDone: () => void): void {
+function questionOf(change: TaskChange, selected: readonly TaskJson[], onDone: () => void): Question {
   const able = selected.filter(({ state }) => !TASK_CHANGES[change].refused.includes(state));
   const refused = selected.length - able.length;
-  ask({
+  return {
     title: `${CHANGE_LABELS[change]}: ${plural(able.length, 'task')}?`,
     body: (
       <>
@@ -272,7 +270,7 @@ function askChange(change: TaskChange, selected: readonly TaskJson[], onDone: ()
         `${reportOf(change, able.length - failed.length)} ${plural(failed.length, 'task')} refused it: ${reason}`,
       );
     },
-  });
+  };
 }
 
 /** One request a task, a few at a time; the reason of each that was refused. */
