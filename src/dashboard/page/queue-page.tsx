@@ -5,7 +5,7 @@ import { may, path, withQuery, write } from './api.ts';
 import { asks, useAction, type Question } from './dialog.tsx';
 import { bytes, clipped, compact, count, duration, percent, plural, visible } from './format.ts';
 import { useLive } from './live.ts';
-import { LimitsEditor } from './limits-editor.tsx';
+import { lazy } from './lazy.tsx';
 import {
   Card,
   Empty,
@@ -25,6 +25,8 @@ import { RateFigures } from './sparkline.tsx';
 import { Days, Groups, Keys } from './queue-views.tsx';
 import { changesFor, CHANGE_LABELS, reportOf, TaskTable } from './task-table.tsx';
 import { useData, type Data } from './use-data.ts';
+
+const LimitsEditor = lazy(() => import('./limits-editor.tsx').then((file) => file.LimitsEditor));
 
 const PAGE_SIZE = 25;
 

@@ -118,14 +118,18 @@ export function Days({ detail }: { readonly detail: QueueDetailJson }): JSX.Elem
   );
 }
 
-/** An option for each queue that is known, and for those that are chosen. */
+/** An option for each queue that is known, and for those that are chosen; these are so again when the form is reset. */
 export function QueueOptions({ chosen }: { readonly chosen: readonly string[] }): JSX.Element {
   const { live } = useLive();
   const names = new Set([...(live?.queues ?? []).map(({ queue }) => queue), ...chosen]);
+  const choice = (name: string): object => {
+    const isChosen = chosen.includes(name);
+    return { selected: isChosen, defaultSelected: isChosen };
+  };
   return (
     <>
       {[...names].map((name) => (
-        <option key={name} value={name} selected={chosen.includes(name)}>
+        <option key={name} value={name} {...choice(name)}>
           {visible(clipped(name, 80))}
         </option>
       ))}

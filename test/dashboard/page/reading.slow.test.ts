@@ -111,6 +111,23 @@ describe.skipIf(CHROMIUM === undefined)('reading the dashboard', () => {
     await tab.page.getByRole('alert').waitFor({ state: 'detached' });
   });
 
+  test('the form of a search has what its address has, and an address what the form has', async () => {
+    await tab.view('/search?payload=order&state=pending&queue=imports&queue=mail');
+    await tab.sees('60 matches');
+    const payload = tab.page.getByRole('textbox', { name: 'Payload' });
+    expect(await payload.inputValue()).toBe('order');
+    await payload.fill('lines');
+    await tab.page.getByLabel('Queues').selectOption(['imports']);
+    await tab.page.getByRole('checkbox', { name: 'Retry' }).check();
+    await payload.press('Enter');
+    await tab.page.waitForURL(/#\/search\?payload=lines&state=pending&state=retry&queue=imports$/);
+    await tab.page.goBack();
+    await expect.poll(() => payload.inputValue()).toBe('order');
+    expect(await tab.page.getByRole('checkbox', { name: 'Retry' }).isChecked()).toBe(false);
+    const chosen = `[...document.querySelectorAll('option:checked')].map(({ value }) => value)`;
+    expect(await tab.page.evaluate(chosen)).toEqual(expect.arrayContaining(['imports', 'mail']));
+  });
+
   test('many groups are on pages', async () => {
     for (let n = 0; n < 60; n++) await add('a', {}, { queue: 'grouped', group: `group-${n}` });
     await tab.view('/queues/grouped?state=aggregating');
