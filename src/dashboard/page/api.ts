@@ -40,6 +40,7 @@ export async function getJson<T>(to: string, signal: AbortSignal | null = null):
 }
 
 /** Reads JSON and its tag; undefined if it is as it was when it had the tag `etag`. */
+// eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller names the type of the JSON.
 export async function getChanged<T>(
   to: string,
   etag: string,

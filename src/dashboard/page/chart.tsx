@@ -32,10 +32,12 @@ export function Chart({ label, atMs, lines, unit }: ChartProps): JSX.Element {
     const draw = (): void => {
       plot.current?.destroy();
       plot.current = new UPlot(optionsOf(element, lines, unit), dataOf(atMs, lines), element);
+      showLatest(plot.current);
     };
     draw();
     const resized = new ResizeObserver(() => {
       plot.current?.setSize({ width: element.clientWidth, height: HEIGHT });
+      showLatest(plot.current);
     });
     resized.observe(element);
     // Colours are read from the style sheet, which changes with the theme.
@@ -51,13 +53,17 @@ export function Chart({ label, atMs, lines, unit }: ChartProps): JSX.Element {
   }, [shape, unit]);
   useEffect(() => {
     plot.current?.setData(dataOf(atMs, lines));
-    // Without a pointer on it, the legend has the latest values.
-    if (plot.current?.cursor.idx == null) plot.current?.setLegend({ idx: atMs.length - 1 });
+    showLatest(plot.current);
   });
   const last = lines
     .map(({ label: name, values }) => `${name} ${write(values.at(-1) ?? 0, unit)}`)
     .join(', ');
   return <div ref={host} class="chart" role="img" aria-label={`${label}. Now: ${last}`} />;
+}
+
+/** Without a pointer on the chart, its legend has the latest values. */
+function showLatest(plot: UPlot | undefined): void {
+  if (plot?.cursor.idx == null) plot?.setLegend({ idx: plot.data[0].length - 1 });
 }
 
 function dataOf(atMs: readonly number[], lines: readonly Line[]): UPlot.AlignedData {

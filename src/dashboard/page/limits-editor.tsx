@@ -12,7 +12,7 @@ type Limits = Omit<QueueLimits, 'perKey'>;
 /** The limits in the fields of a fieldset, empty ones being no limit. The handler checks the values, and its message is shown. */
 function limitsIn(form: HTMLFormElement, name: string): Limits {
   const data = new FormData(form);
-  const field = (field: string): string => String(data.get(`${name} ${field}`) ?? '');
+  const field = (id: string): string => data.get(`${name} ${id}`) as string;
   const [concurrency, tasks, burst] = [field('concurrency'), field('tasks'), field('burst')];
   const rate = {
     ...{ tasks: Number(tasks), perMs: Math.round(Number(field('perS')) * 1_000) },

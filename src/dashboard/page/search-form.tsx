@@ -12,12 +12,12 @@ const [, ...FIELDS] = FILTER_TEXTS;
 /** What the form asks for, as the query of an address. */
 function queryIn(form: HTMLFormElement): Query {
   const data = new FormData(form);
-  const one = (name: string): string => String(data.get(name) ?? '');
+  const one = (name: string): string => data.get(name) as string;
   const time = (name: string): number | undefined => new Date(one(name)).getTime() || undefined;
   return {
     ...Object.fromEntries(FILTER_TEXTS.map((name) => [name, one(name)])),
     ...{ from: time('from'), to: time('to') },
-    ...{ state: data.getAll('state').map(String), queue: data.getAll('queue').map(String) },
+    ...{ state: data.getAll('state') as string[], queue: data.getAll('queue') as string[] },
   };
 }
 
