@@ -99,11 +99,11 @@ const ICON = `data:image/svg+xml,${encodeURIComponent(
     '<circle cx="12" cy="12" r="9" stroke-dasharray="4.2 2.87"/><circle cx="12" cy="12" r="5.2"/><path d="M12 12V7"/></svg>',
 )}`;
 
-/** Replaces src/dashboard/page-assets.ts by the built files, so that whoever bundles the package again takes them along. */
+/** Replaces this module in the package by the built files, so that a program that bundles the package again takes them along. */
 export const inlinePage: Plugin = {
   name: 'inline-page',
   setup(outer) {
-    outer.onLoad({ filter: /[\\/]src[\\/]dashboard[\\/]page-assets\.ts$/ }, async () => {
+    outer.onLoad({ filter: /[\\/]build-page\.ts$/ }, async () => {
       const { assets, metafile } = await bundle();
       Object.keys(metafile.inputs).forEach(addBundledFile);
       return { contents: moduleOf(assets), loader: 'js' };
@@ -119,7 +119,7 @@ function moduleOf(assets: readonly PageAsset[]): string {
 const FILES = [
 ${rows.join(',\n')}
 ];
-export function readPageAssets() {
+export function buildPage() {
   return Promise.resolve(FILES.map(([name, type, base64]) => ({ name, type, gzipped: Buffer.from(base64, 'base64') })));
 }
 `;

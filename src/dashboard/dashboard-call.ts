@@ -27,7 +27,8 @@ const DEFAULT_PAGE_SIZE = 30;
 export class DashboardCall {
   readonly incoming: Incoming;
   readonly query: URLSearchParams;
-  readonly #allowed: ReadonlySet<DashboardAction>;
+  /** What the request may change. */
+  readonly allowed: ReadonlySet<DashboardAction>;
   readonly #source: TasksSource | undefined;
   readonly #parameters: Parameters;
 
@@ -40,14 +41,9 @@ export class DashboardCall {
   ) {
     this.incoming = incoming;
     this.query = query;
-    this.#allowed = allowed;
+    this.allowed = allowed;
     this.#source = source;
     this.#parameters = parameters;
-  }
-
-  /** What the request may change. */
-  get allowed(): ReadonlySet<DashboardAction> {
-    return this.#allowed;
   }
 
   /** @throws HttpError 404 - no broker is shown. */
@@ -71,7 +67,7 @@ export class DashboardCall {
 
   /** @throws HttpError 403 - the request may not do that. */
   require(action: DashboardAction): void {
-    if (this.#allowed.has(action)) return;
+    if (this.allowed.has(action)) return;
     throw new HttpError(403, `you may not change this here: '${action}' is not allowed`);
   }
 

@@ -27,7 +27,7 @@ import type { TaskChange, TaskState } from '../tasks/task-state.ts';
  *   GET    schedules/{id}/events?page=&size=          ScheduleEventJson[]
  *   GET    health                                     HealthJson
  *   GET    search?type=&id=&payload=&error=&result=&text=&state=&queue=&from=&to=   lines of JSON, each a SearchLine
- *   POST   search/change                              SearchChangeJson in the body; lines of JSON, each a ChangeLine
+ *   POST   search/change                              { filter, change } in the body; lines of JSON, each a ChangeLine
  *   GET    runtime                                    RuntimeJson
  */
 
@@ -294,6 +294,9 @@ export interface SearchFilter {
   readonly to?: number;
 }
 
+/** The texts of a filter: in any field, or in one. */
+export const FILTER_TEXTS = ['text', 'type', 'id', 'payload', 'error', 'result'] as const;
+
 /** Tasks that are sent of those that match; the rest is only counted. */
 export const MAX_MATCHES = 500;
 
@@ -309,12 +312,6 @@ export interface SearchLine {
   readonly isDone?: boolean;
   /** The search ended early. */
   readonly error?: ErrorJson;
-}
-
-/** Changes everything that matches. */
-export interface SearchChangeJson {
-  readonly filter: SearchFilter;
-  readonly change: TaskChange;
 }
 
 export interface ChangeLine {

@@ -1,4 +1,5 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createHash } from 'node:crypto';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { systemClock, type Clock } from '../core/clock.ts';
 import { requireFields } from '../tasks/http/call.ts';
 import { HttpError, httpErrorOf, internalError } from '../tasks/http/http-error.ts';
@@ -31,7 +32,6 @@ import {
 } from './exchange.ts';
 import { Health } from './health.ts';
 import { ALL_QUEUES } from './history.ts';
-import { liveStream } from './live.ts';
 import { pageFile } from './page-files.ts';
 import { RuntimeParts } from './runtime-parts.ts';
 import { isSpan, Sampler } from './sampler.ts';
@@ -163,7 +163,8 @@ class DashboardHandler {
       controller.abort();
     };
     request.signal.addEventListener('abort', leave); // where a runtime does not cancel the body of the response
-    const outgoing = (await this.#respond(incomingOfFetch(request), false)) ?? NOT_FOUND;
+    const outgoing =
+      (await this.#respond(incomingOfFetch(request), false)) ?? jsonOf({ message: 'not found' }, 404);
     return responseOf(outgoing, controller, (error) => {
       this.#controllers.delete(controller);
       request.signal.removeEventListener('abort', leave);
@@ -183,8 +184,9 @@ class DashboardHandler {
     try {
       const target = this.#targetOf(incoming);
       if (target === undefined && hasNext) return undefined;
-      const outgoing = await this.#serve(incoming, target);
-      return incoming.head.method === 'HEAD' ? withoutBody(outgoing) : outgoing;
+      const { status, headers, body } = await this.#serve(incoming, target);
+      const isEmpty = incoming.head.method === 'HEAD' || body === undefined;
+      return { status, headers: { ...SECURITY_HEADERS, ...headers }, ...(!isEmpty && { body }) };
     } catch (error) {
       return this.#refuse(error, incoming.original);
     }
@@ -204,14 +206,14 @@ class DashboardHandler {
       if ('allowed' in match) throw notAllowed(method, match.allowed);
       if (!isRead(method)) this.#access.requireToken(incoming);
       const call = new DashboardCall(incoming, query, allowed, this.#source, match.parameters);
-      return answer(await match.action(call));
+      const outgoing = answer(await match.action(call));
+      return isRead(method) ? unlessKnown(outgoing, incoming.head.headers) : outgoing;
     }
     if (!isRead(method)) throw notAllowed(method, ['GET']);
-    if ('redirect' in target)
-      return { status: 302, headers: { ...SECURITY_HEADERS, location: target.redirect } };
+    if ('redirect' in target) return { status: 302, headers: { location: target.redirect } };
     const file = await pageFile(target.file, incoming);
     if (file === undefined) throw new HttpError(404, 'not found');
-    return { ...file, headers: { ...SECURITY_HEADERS, ...file.headers } };
+    return file;
   }
 
   /** Returns undefined if the path is not one of the dashboard. */
@@ -245,8 +247,7 @@ class DashboardHandler {
     const { status, message, headers } = httpError ?? internalError();
     const { code } = error as { code?: unknown };
     const json: ErrorJson = { message, ...(httpError !== undefined && typeof code === 'string' && { code }) };
-    const outgoing = jsonOf(json, status);
-    return { ...outgoing, headers: { ...outgoing.headers, ...headers } };
+    return jsonOf(json, status, { ...SECURITY_HEADERS, ...headers });
   }
 
   #ownRoutes(): readonly Route<DashboardOperation>[] {
@@ -275,24 +276,25 @@ class DashboardHandler {
         diskQueues: diskQueues.length > 0,
       },
     };
-    const outgoing = jsonOf(session);
-    return new Reply({ ...outgoing, headers: { ...outgoing.headers, ...headers } });
+    return new Reply(jsonOf(session, 200, headers));
   }
 
   #live(): Reply {
-    return streamOf('text/event-stream', liveStream(this.#sampler));
+    return streamOf('text/event-stream', (signal) => this.#sampler.events(signal));
   }
 
-  #search(call: DashboardCall): Reply {
-    return streamOf('application/x-ndjson', this.#requireSearches().search(filterOfQuery(call.query)));
+  #search({ query }: DashboardCall): Reply {
+    const [searches, filter] = [this.#requireSearches(), filterOfQuery(query)];
+    return streamOf('application/x-ndjson', (signal) => searches.search(filter, signal));
   }
 
   async #change(call: DashboardCall): Promise<Reply> {
-    const { filter, change: word } = await call.body('filter', 'change');
-    const change = requireTaskChange(word);
+    const body = await call.body('filter', 'change');
+    const change = requireTaskChange(body.change);
     call.require(change);
-    const fields = filterOf(requireFields(filter, FILTER_FIELDS));
-    return streamOf('application/x-ndjson', this.#requireSearches().change(fields, change));
+    const filter = filterOf(requireFields(body.filter, FILTER_FIELDS));
+    const searches = this.#requireSearches();
+    return streamOf('application/x-ndjson', (signal) => searches.change(filter, change, signal));
   }
 
   #requireSearches(): Searches {
@@ -307,22 +309,25 @@ class DashboardHandler {
   }
 }
 
-const NOT_FOUND = jsonOf({ message: 'not found' }, 404);
-
 function answer(result: unknown): Outgoing {
-  if (result instanceof Reply) {
-    return { ...result.outgoing, headers: { ...SECURITY_HEADERS, ...result.outgoing.headers } };
-  }
-  return result === undefined ? { status: 204, headers: SECURITY_HEADERS } : jsonOf(result);
+  if (result instanceof Reply) return result.outgoing;
+  return result === undefined ? { status: 204, headers: {} } : jsonOf(result);
 }
 
-function jsonOf(value: unknown, status = 200): Outgoing {
+function jsonOf(value: unknown, status = 200, headers: Outgoing['headers'] = {}): Outgoing {
   const body = Buffer.from(JSON.stringify(value));
-  const headers = {
-    'content-type': 'application/json; charset=utf-8',
-    'content-length': String(body.length),
-  };
-  return { status, headers: { ...SECURITY_HEADERS, ...headers }, body };
+  const length = String(body.length);
+  const content = { 'content-type': 'application/json; charset=utf-8', 'content-length': length };
+  return { status, headers: { ...content, ...headers }, body };
+}
+
+/** A page reads its path once a second: what is as it was then is not sent again. */
+function unlessKnown(outgoing: Outgoing, headers: IncomingHttpHeaders): Outgoing {
+  const { body } = outgoing;
+  if (!(body instanceof Uint8Array)) return outgoing;
+  const etag = `W/"${createHash('sha1').update(body).digest('base64url')}"`;
+  if (headers['if-none-match'] === etag) return { status: 304, headers: { etag } };
+  return { ...outgoing, headers: { ...outgoing.headers, etag } };
 }
 
 /** Neither a proxy nor a middleware may collect a stream to compress it. */
@@ -332,10 +337,6 @@ function streamOf(type: string, body: Stream): Reply {
     'x-accel-buffering': 'no',
   };
   return new Reply({ status: 200, headers, body });
-}
-
-function withoutBody({ status, headers }: Outgoing): Outgoing {
-  return { status, headers };
 }
 
 /** Relative to the path that the browser shows, which a proxy may have changed. */

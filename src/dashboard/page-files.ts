@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
+import type { PageAsset } from '../../build-page.ts';
 import type { Incoming, Outgoing } from './exchange.ts';
-import { readPageAssets, type PageAsset } from './page-assets.ts';
 
 const INDEX = 'index.html';
 
@@ -44,15 +44,20 @@ function acceptsGzip(accepted: string | string[] = ''): boolean {
 
 let assets: Promise<ReadonlyMap<string, PageAsset & { readonly hash: string }>> | undefined;
 
-/** A failed build is tried again. */
+/**
+ * In the package, the build has replaced that module by the files that it makes; here, they are built on the first call, in about a
+ * tenth of a second. A failed build is tried again.
+ */
 function assetsByName(): NonNullable<typeof assets> {
-  assets ??= readPageAssets().then(
-    (all) => new Map(all.map((asset) => [asset.name, { ...asset, hash: hashOf(asset) }])),
-    (error: unknown) => {
-      assets = undefined;
-      throw error;
-    },
-  );
+  assets ??= import('../../build-page.ts')
+    .then(({ buildPage }) => buildPage())
+    .then(
+      (all) => new Map(all.map((asset) => [asset.name, { ...asset, hash: hashOf(asset) }])),
+      (error: unknown) => {
+        assets = undefined;
+        throw error;
+      },
+    );
   return assets;
 }
 

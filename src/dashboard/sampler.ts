@@ -14,13 +14,18 @@ const PAUSE_FACTOR = 10;
 /** When a read that has not ended is reported, in milliseconds. */
 const SLOW_READ_MS = 3_000;
 
+/** A comment in a stream, so that no proxy takes its connection for idle, in milliseconds. */
+const COMMENT_MS = 15_000;
+
+const RETRY = Buffer.from('retry: 1000\n\n');
+const COMMENT = Buffer.from(':\n\n');
+
 /** Spans of the history by their names in the API: how long, and the time between two samples, in milliseconds. */
 const SPANS = {
   minutes: { lengthMs: 300 * SECOND_MS, stepMs: SECOND_MS },
   day: { lengthMs: DAY_MS, stepMs: MINUTE_MS },
 } as const;
 
-/** A name of a span. */
 export type Span = keyof typeof SPANS;
 
 export function isSpan(word: string): word is Span {
@@ -100,16 +105,6 @@ export class Sampler {
     this.#clock = clock;
   }
 
-  /** The last event of the stream; undefined if there is none that is recent. */
-  get event(): Uint8Array | undefined {
-    return this.#clock.now() - this.#eventMs > 2 * SLOW_READ_MS ? undefined : this.#event;
-  }
-
-  /** Whether a stream is open. */
-  get isWatched(): boolean {
-    return this.#streams > 0;
-  }
-
   /** Begins with samples, if it has not. */
   start(): void {
     if (this.#isStarted || this.#isClosed) return;
@@ -117,36 +112,24 @@ export class Sampler {
     this.#tick();
   }
 
-  /** Samples once a second until `leave` is called as often. */
-  join(): void {
+  /**
+   * Makes the server-sent events of a client. All clients get the same bytes. A client that is slower than the events misses some:
+   * the next one that it gets is the latest.
+   */
+  async *events(signal: AbortSignal): AsyncGenerator<Uint8Array> {
     this.#streams++;
-    if (this.#streams === 1 && this.#isStarted) this.#arm(this.event === undefined ? 0 : SECOND_MS);
-  }
-
-  leave(): void {
-    this.#streams--;
-  }
-
-  /** Resolves with the next event or when the signal fires, and with true if there was none for `timeoutMs`. */
-  isIdleFor(timeoutMs: number, signal: AbortSignal): Promise<boolean> {
-    return new Promise((resolve) => {
-      const settle = (isIdle: boolean): void => {
-        timeout.cancel();
-        this.#waiting.delete(end);
-        signal.removeEventListener('abort', end);
-        resolve(isIdle);
-      };
-      const end = (): void => {
-        settle(false);
-      };
-      const timeout = this.#clock.setTimeout(() => {
-        settle(true);
-      }, timeoutMs);
-      timeout.unref();
-      this.#waiting.add(end);
-      signal.addEventListener('abort', end);
-      if (signal.aborted) end();
-    });
+    if (this.#streams === 1 && this.#isStarted) this.#arm(this.#recentEvent === undefined ? 0 : SECOND_MS);
+    try {
+      let sent: Uint8Array | undefined;
+      yield RETRY;
+      while (!signal.aborted) {
+        const event = this.#recentEvent;
+        if (event !== undefined && event !== sent) yield (sent = event);
+        else if (await this.#isIdle(signal)) yield COMMENT;
+      }
+    } finally {
+      this.#streams--;
+    }
   }
 
   history(queue: string, span: Span): HistoryJson {
@@ -159,6 +142,32 @@ export class Sampler {
     for (const end of [...this.#waiting]) end();
   }
 
+  get #recentEvent(): Uint8Array | undefined {
+    return this.#clock.now() - this.#eventMs > 2 * SLOW_READ_MS ? undefined : this.#event;
+  }
+
+  /** Resolves with the next event or when the signal fires, and with true if there was none for too long. */
+  #isIdle(signal: AbortSignal): Promise<boolean> {
+    return new Promise((resolve) => {
+      const settle = (isIdle: boolean): void => {
+        timeout.cancel();
+        this.#waiting.delete(end);
+        signal.removeEventListener('abort', end);
+        resolve(isIdle);
+      };
+      const end = (): void => {
+        settle(false);
+      };
+      const timeout = this.#clock.setTimeout(() => {
+        settle(true);
+      }, COMMENT_MS);
+      timeout.unref();
+      this.#waiting.add(end);
+      signal.addEventListener('abort', end);
+      if (signal.aborted) end();
+    });
+  }
+
   #arm(delayMs: number): void {
     this.#timeout?.cancel();
     if (this.#isClosed) return;
@@ -169,7 +178,7 @@ export class Sampler {
   }
 
   #tick(): void {
-    this.#arm(this.isWatched ? SECOND_MS : MINUTE_MS);
+    this.#arm(this.#streams > 0 ? SECOND_MS : MINUTE_MS);
     this.#parts.sample(this.#clock);
     const isReadDue = this.#source !== undefined && this.#clock.now() >= this.#nextReadMs;
     if (!this.#isReading && isReadDue) void this.#read(this.#source);

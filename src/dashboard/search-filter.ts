@@ -2,13 +2,11 @@ import { nextHostTurn } from '../core/own-turn.ts';
 import { HttpError } from '../tasks/http/http-error.ts';
 import type { Content } from '../tasks/http/asynqmon-json.ts';
 import { requireTaskState } from './dashboard-call.ts';
-import type { SearchFilter } from './dashboard-json.ts';
+import { FILTER_TEXTS, type SearchFilter } from './dashboard-json.ts';
 import type { Runs } from './dashboard-views.ts';
 import type { SourceTask } from './tasks-source.ts';
 
-const TEXTS = ['text', 'type', 'id', 'payload', 'error', 'result'] as const;
-
-export const FILTER_FIELDS = [...TEXTS, 'state', 'queue', 'from', 'to'] as const;
+export const FILTER_FIELDS = [...FILTER_TEXTS, 'state', 'queue', 'from', 'to'] as const;
 
 /** Longest text to find, in characters. */
 const MAX_TEXT = 1_000;
@@ -23,7 +21,7 @@ type Field = readonly [name: string, value: string | number | undefined];
 
 /** Returns a filter without the fields that are empty. @throws HttpError 400 - a field is invalid. */
 export function filterOf(given: Readonly<Partial<Record<keyof SearchFilter, unknown>>>): SearchFilter {
-  const texts: Field[] = TEXTS.map((name) => [name, textOf(name, given[name])]);
+  const texts: Field[] = FILTER_TEXTS.map((name) => [name, textOf(name, given[name])]);
   const [states, queues] = [listOf('state', given.state), listOf('queue', given.queue)];
   const times: Field[] = (['from', 'to'] as const).map((name) => [name, timeOf(name, given[name])]);
   const fields: SearchFilter = Object.fromEntries(
@@ -38,7 +36,7 @@ export function filterOf(given: Readonly<Partial<Record<keyof SearchFilter, unkn
 
 /** The filter in the query of a URL. */
 export function filterOfQuery(query: URLSearchParams): SearchFilter {
-  const texts = [...TEXTS, 'from', 'to'].map((name) => [name, query.get(name) ?? undefined] as const);
+  const texts = [...FILTER_TEXTS, 'from', 'to'].map((name) => [name, query.get(name) ?? undefined] as const);
   return filterOf({
     ...Object.fromEntries(texts),
     ...{ state: query.getAll('state'), queue: query.getAll('queue') },

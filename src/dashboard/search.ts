@@ -14,7 +14,6 @@ import {
   type TaskJson,
 } from './dashboard-json.ts';
 import { Runs, taskForPage } from './dashboard-views.ts';
-import type { Stream } from './exchange.ts';
 import { Matcher } from './search-filter.ts';
 import type { SourceTask, TasksSource } from './tasks-source.ts';
 
@@ -38,77 +37,71 @@ export class Searches {
     this.#onError = onError;
   }
 
-  /** Returns lines of JSON, each a `SearchLine`. */
-  search(filter: SearchFilter): Stream {
-    const run = async function* (this: Searches, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-      const found: TaskJson[] = [];
-      const sent = new Set<string>();
-      const progress = { scanned: 0, total: 0, matched: 0 };
-      const line = (end?: Pick<SearchLine, 'isDone' | 'error'>): Uint8Array => {
-        const tasks = found.splice(0);
-        return lineOf({ ...progress, ...(tasks.length > 0 && { tasks }), ...end } satisfies SearchLine);
-      };
-      try {
-        const { scans, total, runs, matcher } = await this.#plan(filter);
-        progress.total = total;
-        const lines = new LineTimer();
-        yield line();
-        for (const scan of scans) {
-          for await (const tasks of this.#pieces(scan, signal)) {
-            progress.scanned += tasks.length;
-            for (const task of await matcher.matchesOf(tasks)) {
-              const key = `${task.queue}\n${task.id}`;
-              if (sent.has(key)) continue; // a task may come twice
-              progress.matched++;
-              if (sent.size >= MAX_MATCHES) continue;
-              sent.add(key);
-              found.push(taskForPage(task, runs));
-            }
-            if (lines.isDue) yield line();
-          }
-          if (signal.aborted) return;
-        }
-        yield line({ isDone: true });
-      } catch (error) {
-        yield line({ error: this.#errorOf(error) });
-      }
+  /** Makes lines of JSON, each a `SearchLine`. */
+  async *search(filter: SearchFilter, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    const found: TaskJson[] = [];
+    const sent = new Set<string>();
+    const progress = { scanned: 0, total: 0, matched: 0 };
+    const line = (end?: Pick<SearchLine, 'isDone' | 'error'>): Uint8Array => {
+      const tasks = found.splice(0);
+      return lineOf({ ...progress, ...(tasks.length > 0 && { tasks }), ...end } satisfies SearchLine);
     };
-    return run.bind(this);
+    try {
+      const { scans, total, runs, matcher } = await this.#plan(filter);
+      progress.total = total;
+      const lines = new LineTimer();
+      yield line();
+      for (const scan of scans) {
+        for await (const tasks of this.#pieces(scan, signal)) {
+          progress.scanned += tasks.length;
+          for (const task of await matcher.matchesOf(tasks)) {
+            const key = `${task.queue}\n${task.id}`;
+            if (sent.has(key)) continue; // a task may come twice
+            progress.matched++;
+            if (sent.size >= MAX_MATCHES) continue;
+            sent.add(key);
+            found.push(taskForPage(task, runs));
+          }
+          if (lines.isDue) yield line();
+        }
+        if (signal.aborted) return;
+      }
+      yield line({ isDone: true });
+    } catch (error) {
+      yield line({ error: this.#errorOf(error) });
+    }
   }
 
-  /** Returns lines of JSON, each a `ChangeLine`. */
-  change(filter: SearchFilter, change: TaskChange): Stream {
-    const run = async function* (this: Searches, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-      const progress = { scanned: 0, total: 0, matched: 0, changed: 0, refused: 0 };
-      const line = (end?: Pick<ChangeLine, 'isDone' | 'error'>): Uint8Array =>
-        lineOf({ ...progress, ...end } satisfies ChangeLine);
-      try {
-        const { scans, total, matcher } = await this.#plan(filter, TASK_CHANGES[change].refused);
-        progress.total = total;
-        const lines = new LineTimer();
-        yield line();
-        for (const scan of scans) {
-          const found = new Map<string, TaskState>();
-          for await (const tasks of this.#pieces(scan, signal)) {
-            progress.scanned += tasks.length;
-            for (const { id, state } of await matcher.matchesOf(tasks)) found.set(id, state);
-            if (lines.isDue) yield line();
-          }
-          progress.matched += found.size;
-          for (const some of slicesOf([...found], CHANGES_AT_ONCE)) {
-            if (signal.aborted) return;
-            const changed = await this.#pace.run(() => this.#changeEach(scan.queue, some, change));
-            progress.changed += changed;
-            progress.refused += some.length - changed;
-            if (lines.isDue) yield line();
-          }
+  /** Makes lines of JSON, each a `ChangeLine`. */
+  async *change(filter: SearchFilter, change: TaskChange, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    const progress = { scanned: 0, total: 0, matched: 0, changed: 0, refused: 0 };
+    const line = (end?: Pick<ChangeLine, 'isDone' | 'error'>): Uint8Array =>
+      lineOf({ ...progress, ...end } satisfies ChangeLine);
+    try {
+      const { scans, total, matcher } = await this.#plan(filter, TASK_CHANGES[change].refused);
+      progress.total = total;
+      const lines = new LineTimer();
+      yield line();
+      for (const scan of scans) {
+        const found = new Map<string, TaskState>();
+        for await (const tasks of this.#pieces(scan, signal)) {
+          progress.scanned += tasks.length;
+          for (const { id, state } of await matcher.matchesOf(tasks)) found.set(id, state);
+          if (lines.isDue) yield line();
         }
-        if (!signal.aborted) yield line({ isDone: true });
-      } catch (error) {
-        yield line({ error: this.#errorOf(error) });
+        progress.matched += found.size;
+        for (const some of slicesOf([...found], CHANGES_AT_ONCE)) {
+          if (signal.aborted) return;
+          const changed = await this.#pace.run(() => this.#changeEach(scan.queue, some, change));
+          progress.changed += changed;
+          progress.refused += some.length - changed;
+          if (lines.isDue) yield line();
+        }
       }
-    };
-    return run.bind(this);
+      if (!signal.aborted) yield line({ isDone: true });
+    } catch (error) {
+      yield line({ error: this.#errorOf(error) });
+    }
   }
 
   /** @param first - states that are scanned before the others: tasks that are changed may get there. */

@@ -5,6 +5,7 @@ import { TASK_CHANGES, type TaskChange, type TaskState } from '../tasks/task-sta
 import { requireTaskState, type DashboardCall, type DashboardOperation } from './dashboard-call.ts';
 import type {
   ChangedJson,
+  DashboardAction,
   KeyListJson,
   QueueDetailJson,
   ScheduleEventJson,
@@ -26,17 +27,24 @@ import {
 /** All that are kept. */
 const HISTORY_DAYS = 90;
 
-/** Groups that are sent. */
 const MAX_GROUPS = 1_000;
 
-/** Queues, tasks, servers and schedules. The operations that change something check what the request may do. */
+/** Queues, tasks, servers and schedules. What changes something requires that the request may do it. */
 export const taskRoutes: readonly Route<DashboardOperation>[] = [
   { method: 'GET', pattern: '/queues/{queue}', action: getQueue },
-  { method: 'DELETE', pattern: '/queues/{queue}', action: deleteQueue },
-  { method: 'POST', pattern: '/queues/{queue}/pause', action: pauseQueue },
-  { method: 'POST', pattern: '/queues/{queue}/resume', action: resumeQueue },
-  { method: 'PUT', pattern: '/queues/{queue}/limits', action: setLimits },
-  { method: 'DELETE', pattern: '/queues/{queue}/limits', action: removeLimits },
+  { method: 'DELETE', pattern: '/queues/{queue}', action: allowed('delete-queue', deleteQueue) },
+  {
+    method: 'POST',
+    pattern: '/queues/{queue}/pause',
+    action: allowed('pause', ({ source, queue }) => source.pauseQueue(queue)),
+  },
+  {
+    method: 'POST',
+    pattern: '/queues/{queue}/resume',
+    action: allowed('resume', ({ source, queue }) => source.unpauseQueue(queue)),
+  },
+  { method: 'PUT', pattern: '/queues/{queue}/limits', action: allowed('limits', setLimits) },
+  { method: 'DELETE', pattern: '/queues/{queue}/limits', action: allowed('limits', setLimits) },
   { method: 'GET', pattern: '/queues/{queue}/keys', action: listKeys },
   { method: 'GET', pattern: '/queues/{queue}/tasks', action: listTasks },
   // Before the route of a task: the id of a task may be 'change', but a task has no POST of its own.
@@ -47,6 +55,13 @@ export const taskRoutes: readonly Route<DashboardOperation>[] = [
   { method: 'GET', pattern: '/schedules', action: listSchedules },
   { method: 'GET', pattern: '/schedules/{schedule}/events', action: listEvents },
 ];
+
+function allowed(action: DashboardAction, change: DashboardOperation): DashboardOperation {
+  return (call) => {
+    call.require(action);
+    return change(call);
+  };
+}
 
 // Queues.
 
@@ -66,33 +81,17 @@ async function getQueue({ source, queue }: DashboardCall): Promise<QueueDetailJs
   };
 }
 
-async function deleteQueue(call: DashboardCall): Promise<void> {
-  call.require('delete-queue');
-  await call.source.removeQueue(call.queue, call.query.get('force') === '1');
+function deleteQueue({ source, queue, query }: DashboardCall): Promise<void> {
+  return source.removeQueue(queue, query.get('force') === '1');
 }
 
-async function pauseQueue(call: DashboardCall): Promise<void> {
-  call.require('pause');
-  await call.source.pauseQueue(call.queue);
-}
-
-async function resumeQueue(call: DashboardCall): Promise<void> {
-  call.require('resume');
-  await call.source.unpauseQueue(call.queue);
-}
-
-/** A queue that does not exist would be created. */
+/** Without limits in a body, removes them. A queue that does not exist would be created. */
 async function setLimits(call: DashboardCall): Promise<void> {
-  call.require('limits');
-  const limits = await call.body('concurrency', 'rate', 'perKey');
-  await call.source.getQueueInfo(call.queue);
-  await call.source.setLimits(call.queue, limits as QueueLimits);
-}
-
-async function removeLimits(call: DashboardCall): Promise<void> {
-  call.require('limits');
-  await call.source.getQueueInfo(call.queue);
-  await call.source.setLimits(call.queue, undefined);
+  const { source, queue, incoming } = call;
+  const isRemoval = incoming.head.method === 'DELETE';
+  const limits = isRemoval ? undefined : await call.body('concurrency', 'rate', 'perKey');
+  await source.getQueueInfo(queue);
+  await source.setLimits(queue, limits as QueueLimits | undefined);
 }
 
 async function listKeys({ source, queue, page }: DashboardCall): Promise<KeyListJson> {
@@ -118,14 +117,13 @@ async function listTasks(call: DashboardCall): Promise<TaskListJson> {
     source.list(queue, state, page, group),
     state === 'active' ? source.servers() : [],
   ]);
-  const size = group === undefined ? undefined : await sizeOfGroup(call, group);
+  const groups = group === undefined ? [] : await source.groups(queue);
+  const size = groups.find((one) => one.group === group)?.size ?? 0;
   const runs = new Runs(servers);
-  return { total: size ?? info[state], tasks: tasks.map((task) => taskForPage(task, runs)) };
-}
-
-async function sizeOfGroup({ source, queue }: DashboardCall, name: string): Promise<number> {
-  const groups = await source.groups(queue);
-  return groups.find(({ group }) => group === name)?.size ?? 0;
+  return {
+    total: group === undefined ? info[state] : size,
+    tasks: tasks.map((task) => taskForPage(task, runs)),
+  };
 }
 
 async function getTask(call: DashboardCall): Promise<TaskDetailJson> {
@@ -138,14 +136,9 @@ async function getTask(call: DashboardCall): Promise<TaskDetailJson> {
 async function changeTask(call: DashboardCall): Promise<void> {
   const { source, queue } = call;
   const [id, action] = [call.parameter('task'), call.parameter('action')];
-  if (action === 'cancel') {
-    call.require(action);
-    await source.cancelTask(queue, id);
-  } else {
-    if (!isTaskChange(action)) throw new HttpError(404, 'not found');
-    call.require(action);
-    await source.change(queue, { id }, action);
-  }
+  if (action !== 'cancel' && !isTaskChange(action)) throw new HttpError(404, 'not found');
+  call.require(action);
+  await (action === 'cancel' ? source.cancelTask(queue, id) : source.change(queue, { id }, action));
 }
 
 async function changeAll(call: DashboardCall): Promise<ChangedJson> {

@@ -164,3 +164,18 @@ test('the page is served at the root', async () => {
   expect(status).toBe(200);
   expect(headers['content-security-policy']).toContain("script-src 'self'");
 });
+
+test('what a page has read is not sent again while it is as it was', async () => {
+  const { add, send, write } = await serveBench();
+  await add('a');
+  const path = '/api/queues/default/tasks/a';
+  const first = await send(path);
+  const again = { headers: { 'if-none-match': first.headers.etag } };
+  expect(await send(path, again)).toMatchObject({
+    ...{ status: 304, text: '' },
+    headers: { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' },
+  });
+  expect((await write('POST', `${path}/archive`)).status).toBe(204);
+  expect(await send(path, again)).toMatchObject({ status: 200, json: { state: 'archived' } });
+  expect(await send('/api/queues/default/tasks/b', again)).toMatchObject({ status: 404 });
+});

@@ -1,4 +1,4 @@
-import { pathSegment, type ErrorJson, type SessionJson } from '../dashboard-json.ts';
+import { pathSegment, type DashboardAction, type ErrorJson, type SessionJson } from '../dashboard-json.ts';
 
 /** Why a request failed, as a sentence for people; `status` 0 if there was no response. */
 export class Failure extends Error {
@@ -35,18 +35,32 @@ export function withQuery(to: string, query: Query): string {
 }
 
 /** Reads JSON from `api/…`. */
-export async function getJson<T>(to: string, signal?: AbortSignal): Promise<T> {
-  const response = await send(to, { signal: signal ?? null });
-  return (await response.json()) as T;
+export async function getJson<T>(to: string, signal: AbortSignal | null = null): Promise<T> {
+  return (await (await send(to, { signal })).json()) as T;
 }
 
-let token = '';
+/** Reads JSON and its tag; undefined if it is as it was when it had the tag `etag`. */
+// eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller names the type of the JSON.
+export async function getChanged<T>(
+  to: string,
+  etag: string,
+  signal: AbortSignal,
+): Promise<{ readonly data: T; readonly etag: string } | undefined> {
+  const response = await send(to, { signal, headers: { 'if-none-match': etag } });
+  if (response.status === 304) return undefined;
+  return { data: (await response.json()) as T, etag: response.headers.get('etag') ?? '' };
+}
 
-/** Starts the session: what it may do, and the token of its writes. */
+let session: SessionJson | undefined;
+
+/** Starts the session of this page. */
 export async function openSession(): Promise<SessionJson> {
-  const session = await getJson<SessionJson>('session');
-  token = session.token;
-  return session;
+  return (session = await getJson<SessionJson>('session'));
+}
+
+/** Whether the session allows a change. */
+export function may(action: DashboardAction): boolean {
+  return session?.actions.includes(action) === true;
 }
 
 /** Changes something; resolves with the JSON of the response, if it has one. */
@@ -55,7 +69,7 @@ export async function write(method: string, to: string, body?: unknown): Promise
   return response.status === 204 ? undefined : await response.json();
 }
 
-async function sendWrite(
+function sendWrite(
   method: string,
   to: string,
   body: unknown,
@@ -63,7 +77,7 @@ async function sendWrite(
 ): Promise<Response> {
   return send(to, {
     method,
-    headers: { 'content-type': 'application/json', 'x-escapement-token': token },
+    headers: { 'content-type': 'application/json', 'x-escapement-token': session?.token ?? '' },
     body: body === undefined ? null : JSON.stringify(body),
     signal,
   });
@@ -98,7 +112,7 @@ async function send(to: string, init: RequestInit): Promise<Response> {
     if (init.signal?.aborted === true) throw error;
     throw new Failure('The server of this dashboard cannot be reached.', 0);
   }
-  if (response.ok) return response;
+  if (response.ok || response.status === 304) return response;
   throw new Failure(await messageOf(response), response.status);
 }
 

@@ -1,7 +1,7 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { TaskChange } from '../../tasks/task-state.ts';
-import type { ChangeLine, SearchChangeJson, SearchFilter } from '../dashboard-json.ts';
+import type { ChangeLine, SearchFilter } from '../dashboard-json.ts';
 import { messageOfError, readLines } from './api.ts';
 import { Modal } from './dialog.tsx';
 import { count, plural } from './format.ts';
@@ -30,12 +30,11 @@ export function BulkChange(props: {
   const run = async (): Promise<void> => {
     setPhase('runs');
     try {
-      const body: SearchChangeJson = { filter, change };
       const onLine = (next: ChangeLine): void => {
         setLine(next);
         if (next.error !== undefined) setError(next.error.message);
       };
-      await readLines<ChangeLine>('search/change', onLine, leaving.current.signal, body);
+      await readLines<ChangeLine>('search/change', onLine, leaving.current.signal, { filter, change });
     } catch (failure) {
       if (!leaving.current.signal.aborted) setError(messageOfError(failure));
     }
@@ -80,44 +79,19 @@ export function BulkChange(props: {
         {error !== undefined && <Problem message={error} />}
       </div>
       <div class="actions">
+        <button
+          type="button"
+          class={phase === 'ended' ? 'primary' : ''}
+          onClick={() => {
+            if (phase === 'runs') leaving.current.abort();
+            else onClose(phase === 'ended');
+          }}
+        >
+          {{ asks: 'Keep as it is', runs: 'Stop', ended: 'Close' }[phase]}
+        </button>
         {phase === 'asks' && (
-          <>
-            <button
-              type="button"
-              onClick={() => {
-                onClose(false);
-              }}
-            >
-              Keep as it is
-            </button>
-            <button
-              type="button"
-              class={change === 'delete' ? 'danger' : 'primary'}
-              onClick={() => void run()}
-            >
-              {label} all
-            </button>
-          </>
-        )}
-        {phase === 'runs' && (
-          <button
-            type="button"
-            onClick={() => {
-              leaving.current.abort();
-            }}
-          >
-            Stop
-          </button>
-        )}
-        {phase === 'ended' && (
-          <button
-            type="button"
-            class="primary"
-            onClick={() => {
-              onClose(true);
-            }}
-          >
-            Close
+          <button type="button" class={change === 'delete' ? 'danger' : 'primary'} onClick={() => void run()}>
+            {label} all
           </button>
         )}
       </div>

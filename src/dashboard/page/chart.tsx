@@ -5,7 +5,7 @@ import { compact, duration } from './format.ts';
 
 /** A chart over time by uPlot; this module is loaded when the first chart is shown. */
 
-export interface Line {
+interface Line {
   readonly label: string;
   readonly values: readonly number[];
   /** Name of a custom property of the style sheet. */
@@ -32,10 +32,12 @@ export function Chart({ label, atMs, lines, unit }: ChartProps): JSX.Element {
     const draw = (): void => {
       plot.current?.destroy();
       plot.current = new UPlot(optionsOf(element, lines, unit), dataOf(atMs, lines), element);
+      showLatest(plot.current);
     };
     draw();
     const resized = new ResizeObserver(() => {
       plot.current?.setSize({ width: element.clientWidth, height: HEIGHT });
+      showLatest(plot.current);
     });
     resized.observe(element);
     // Colours are read from the style sheet, which changes with the theme.
@@ -51,13 +53,17 @@ export function Chart({ label, atMs, lines, unit }: ChartProps): JSX.Element {
   }, [shape, unit]);
   useEffect(() => {
     plot.current?.setData(dataOf(atMs, lines));
-    // Without a pointer on it, the legend has the latest values.
-    if (plot.current?.cursor.idx == null) plot.current?.setLegend({ idx: atMs.length - 1 });
+    showLatest(plot.current);
   });
   const last = lines
     .map(({ label: name, values }) => `${name} ${write(values.at(-1) ?? 0, unit)}`)
     .join(', ');
   return <div ref={host} class="chart" role="img" aria-label={`${label}. Now: ${last}`} />;
+}
+
+/** Without a pointer on the chart, its legend has the latest values. */
+function showLatest(plot: UPlot | undefined): void {
+  if (plot?.cursor.idx == null) plot?.setLegend({ idx: plot.data[0].length - 1 });
 }
 
 function dataOf(atMs: readonly number[], lines: readonly Line[]): UPlot.AlignedData {
@@ -85,8 +91,11 @@ function optionsOf(element: HTMLElement, lines: readonly Line[], unit: ChartProp
     cursor: { y: false, points: { size: 6 } },
     scales: { y: { range: (_plot, _low, high) => [0, Math.max(1, high * 1.1)] } },
     axes: [
-      { ...axis, values: TIME_AXIS },
-      { ...axis, size: 62, values: (_plot, values) => values.map((value) => write(value, unit)) },
+      { ...axis, space: 70, values: TIME_AXIS },
+      {
+        ...{ ...axis, size: 78, values: (_plot, values) => values.map((value) => write(value, unit)) },
+        ...(unit === 'ms' && { incrs: DURATIONS }),
+      },
     ],
     series: [
       { label: 'Time', value: '{HH}:{mm}:{ss}' },
@@ -118,4 +127,10 @@ const TIME_AXIS: UPlot.Axis.Values = [
   [3600, '{HH}:{mm}', '\n{DD}.{MM}.', null, '\n{DD}.{MM}.', null, null, null, 1],
   [60, '{HH}:{mm}', null, null, null, null, null, null, 1],
   [1, '{HH}:{mm}:{ss}', null, null, null, null, null, null, 1],
+];
+
+/** Steps of an axis of durations, in milliseconds: whole seconds, minutes, hours and days. */
+const DURATIONS: number[] = [
+  ...[1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 10e3, 20e3, 30e3, 60e3, 120e3, 300e3, 600e3],
+  ...[20, 30, 60, 120, 360, 720, 1_440, 2_880, 7_200, 14_400, 28_800].map((minutes) => minutes * 60e3),
 ];

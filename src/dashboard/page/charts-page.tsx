@@ -3,18 +3,17 @@ import type { HistoryJson } from '../dashboard-json.ts';
 import { withQuery } from './api.ts';
 import type { ChartProps } from './chart.tsx';
 import { lazy } from './lazy.tsx';
-import { useLive } from './live.ts';
 import { Card, Empty, Loaded, Page, Tabs } from './parts.tsx';
-import { go, to, withChange, type Route } from './route.ts';
+import { QueueOptions } from './queue-views.tsx';
+import { go, to, useRoute, withChange } from './route.ts';
 import { useData } from './use-data.ts';
 
 /** Throughput, backlog and latency over minutes or a day, of all queues or of one. */
-export function ChartsPage({ route }: { readonly route: Route }): JSX.Element {
+export function ChartsPage(): JSX.Element {
+  const route = useRoute();
   const span = route.query.get('span') === 'day' ? 'day' : 'minutes';
   const queue = route.query.get('queue') ?? '';
-  const { live } = useLive();
   const history = useData<HistoryJson>(withQuery('history', { queue, span }));
-  const names = (live?.queues ?? []).map((one) => one.queue);
   return (
     <Page
       title="Charts"
@@ -29,11 +28,7 @@ export function ChartsPage({ route }: { readonly route: Route }): JSX.Element {
             <option value="" selected={queue === ''}>
               All queues
             </option>
-            {[...new Set(queue === '' ? names : [queue, ...names])].map((name) => (
-              <option key={name} value={name} selected={name === queue}>
-                {name}
-              </option>
-            ))}
+            <QueueOptions chosen={queue === '' ? [] : [queue]} />
           </select>
         </label>
       }
@@ -65,41 +60,29 @@ export function ChartsPage({ route }: { readonly route: Route }): JSX.Element {
 const Chart = lazy<ChartProps>(() => import('./chart.tsx').then((file) => file.Chart));
 
 function Charts({ columns }: { readonly columns: HistoryJson }): JSX.Element {
-  const { atMs } = columns;
+  const chart = (label: string, unit: ChartProps['unit'], ...lines: ChartProps['lines']): JSX.Element => (
+    <Card title={label}>
+      <Chart label={label} atMs={columns.atMs} unit={unit} lines={lines} />
+    </Card>
+  );
+  const { processedPerS, failedPerS, pending, active, latencyMs } = columns;
   return (
     <div class="chart-grid">
-      <Card title="Throughput">
-        <Chart
-          label="Throughput"
-          atMs={atMs}
-          unit="perS"
-          lines={[
-            { label: 'Processed', values: columns.processedPerS, colour: '--accent', isFilled: true },
-            { label: 'Failed', values: columns.failedPerS, colour: '--state-archived' },
-          ]}
-        />
-      </Card>
-      <Card title="Backlog">
-        <Chart
-          label="Backlog"
-          atMs={atMs}
-          unit="tasks"
-          lines={[
-            { label: 'Pending', values: columns.pending, colour: '--state-pending', isFilled: true },
-            { label: 'Active', values: columns.active, colour: '--state-active' },
-          ]}
-        />
-      </Card>
-      <Card title="Latency">
-        <Chart
-          label="Latency"
-          atMs={atMs}
-          unit="ms"
-          lines={[
-            { label: 'Longest wait', values: columns.latencyMs, colour: '--state-scheduled', isFilled: true },
-          ]}
-        />
-      </Card>
+      {chart(
+        'Throughput',
+        'perS',
+        { label: 'Processed', values: processedPerS, colour: '--accent', isFilled: true },
+        { label: 'Failed', values: failedPerS, colour: '--state-archived' },
+      )}
+      {chart(
+        'Backlog',
+        'tasks',
+        { label: 'Pending', values: pending, colour: '--state-pending', isFilled: true },
+        { label: 'Active', values: active, colour: '--state-active' },
+      )}
+      {chart('Latency', 'ms', {
+        ...{ label: 'Longest wait', values: latencyMs, colour: '--state-scheduled', isFilled: true },
+      })}
     </div>
   );
 }

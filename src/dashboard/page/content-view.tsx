@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import type { ContentJson } from '../dashboard-json.ts';
 import { notify } from './dialog.tsx';
-import { bytes, clipped, visible } from './format.ts';
+import { bytes, manyLines, oneLine } from './format.ts';
 import { bytesOfBase64, hexRows, prettyTokens, type Token } from './json-text.ts';
 import { Tag } from './parts.tsx';
 
@@ -12,18 +12,12 @@ const MAX_COLOURED = 5_000;
 const MAX_HEX = 64 * 1024;
 
 /** Payload or result: JSON token by token, other text as it is, other bytes as hexadecimal. Always text nodes. */
-export function ContentView({
-  content,
-  name,
-}: {
-  readonly content: ContentJson;
-  readonly name: string;
-}): JSX.Element {
+export function ContentView(props: { readonly content: ContentJson; readonly name: string }): JSX.Element {
+  const { content, name } = props;
   const { text, base64 } = content;
   const tokens = useMemo(() => (text === undefined ? undefined : prettyTokens(text)), [text]);
-  const canHex = content.text !== undefined || base64 !== undefined;
-  const [view, setView] = useState<'text' | 'hex'>('text');
-  const isHex = view === 'hex' || text === undefined;
+  const [isPicked, pickHex] = useState(false);
+  const isHex = isPicked || text === undefined;
   const size = content.bytes ?? text?.length ?? 0;
   if (size === 0) return <p class="faint pad">Empty</p>;
   return (
@@ -33,13 +27,13 @@ export function ContentView({
         {content.bytes !== undefined && <span class="faint">{bytes(content.bytes)}</span>}
         {content.isCut && <Tag tone="warn">only the beginning is shown</Tag>}
         <span class="spring" />
-        {text !== undefined && canHex && (
+        {text !== undefined && (
           <button
             type="button"
             class="small"
-            aria-pressed={view === 'hex'}
+            aria-pressed={isPicked}
             onClick={() => {
-              setView(view === 'hex' ? 'text' : 'hex');
+              pickHex(!isPicked);
             }}
           >
             Hex
@@ -48,8 +42,8 @@ export function ContentView({
         <CopyButton text={text ?? base64 ?? ''} name={text === undefined ? `${name} as base64` : name} />
       </div>
       {/* Focusable, so that the keyboard can scroll it. */}
-      <pre tabIndex={0} aria-label={name}>
-        {isHex ? <Hex content={content} /> : tokens === undefined ? text : <Tokens tokens={tokens} />}
+      <pre tabIndex={0} aria-label={name} class={isHex ? 'hex' : tokens === undefined ? '' : 'json'}>
+        {isHex ? <Hex content={content} /> : tokens ? <Tokens tokens={tokens} /> : manyLines(text)}
       </pre>
     </div>
   );
@@ -63,9 +57,9 @@ function Tokens({ tokens }: { readonly tokens: readonly Token[] }): JSX.Element 
         kind === 'plain' ? (
           text
         ) : (
-          <span key={index} class={`token-${kind}`}>
+          <bdi key={index} class={`token-${kind}`}>
             {text}
-          </span>
+          </bdi>
         ),
       )}
     </>
@@ -108,5 +102,5 @@ export function ContentLine({ content }: { readonly content: ContentJson }): JSX
       <span class="faint">{content.bytes === undefined ? 'binary' : `${bytes(content.bytes)}, binary`}</span>
     );
   }
-  return <bdi class="mono line">{visible(clipped(content.text.replaceAll(/\s+/g, ' '), 200))}</bdi>;
+  return <bdi class="mono line">{oneLine(content.text, 200)}</bdi>;
 }

@@ -3,8 +3,6 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { messageOfError } from './api.ts';
 import { visible } from './format.ts';
 
-/** Questions before a change, and what came of it. */
-
 export interface Question {
   readonly title: string;
   readonly body: ComponentChildren;
@@ -15,27 +13,35 @@ export interface Question {
   readonly act: () => Promise<string>;
 }
 
-type Show<T> = (shown: T) => void;
-let showQuestion: Show<Question> = () => undefined;
-let showNotice: Show<Notice> = () => undefined;
-
 interface Notice {
   readonly text: string;
   readonly isError: boolean;
 }
 
-/** Asks; and does it if the reader agrees. */
-export function ask(question: Question): void {
-  showQuestion(question);
-}
+let showQuestion: (question: Question) => void = () => undefined;
+let showNotice: (notice: Notice) => void = () => undefined;
 
-/** Does something at once and reports it. */
-export async function perform(act: () => Promise<string>): Promise<void> {
-  try {
-    showNotice({ text: await act(), isError: false });
-  } catch (error) {
-    showNotice({ text: messageOfError(error), isError: true });
-  }
+/** Returns a handler that asks, and does it if the reader agrees. */
+export const asks = (question: Question) => (): void => {
+  showQuestion(question);
+};
+
+type Perform = (act: () => Promise<string>) => Promise<void>;
+
+/** Returns whether an action is on its way, so that its button takes no second press, and what starts one and reports its outcome. */
+export function useAction(): readonly [isBusy: boolean, perform: Perform] {
+  const [isBusy, setBusy] = useState(false);
+  const perform: Perform = async (act) => {
+    setBusy(true);
+    try {
+      notify(await act());
+    } catch (error) {
+      showNotice({ text: messageOfError(error), isError: true });
+    } finally {
+      setBusy(false);
+    }
+  };
+  return [isBusy, perform];
 }
 
 export function notify(text: string): void {
@@ -97,17 +103,9 @@ export function Dialogs(): JSX.Element {
   );
 }
 
-function Confirm({
-  question,
-  onClose,
-}: {
-  readonly question: Question;
-  readonly onClose: () => void;
-}): JSX.Element {
-  const agree = (): void => {
-    onClose();
-    void perform(question.act);
-  };
+function Confirm(props: { readonly question: Question; readonly onClose: () => void }): JSX.Element {
+  const { question, onClose } = props;
+  const [isBusy, perform] = useAction();
   return (
     <Modal title={question.title} onClose={onClose}>
       <div class="dialog-body">{question.body}</div>
@@ -115,7 +113,12 @@ function Confirm({
         <button type="button" onClick={onClose}>
           Keep as it is
         </button>
-        <button type="button" class={question.isDangerous === true ? 'danger' : 'primary'} onClick={agree}>
+        <button
+          type="button"
+          class={question.isDangerous === true ? 'danger' : 'primary'}
+          disabled={isBusy}
+          onClick={() => void perform(question.act).then(onClose)}
+        >
           {question.verb}
         </button>
       </div>

@@ -90,11 +90,27 @@ export function percent(part: number, all: number): string {
   return all === 0 ? '–' : `${Number(((100 * part) / all).toFixed(1))} %`;
 }
 
-const UNSEEN = /[\p{Cc}\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/gu;
+/** Controls, formats, and letters without a shape; but not what joins the parts of an emoji. */
+const UNSEEN =
+  /(?<![\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f])\u200d|(?!\u200d)[\p{Cc}\p{Cf}\u2028\u2029\u115f\u1160\u3164\uffa0]/gu;
 
-/** Names the characters that a reader would not see, or that would turn the text around. */
-export function visible(text: string): string {
-  return text.replace(UNSEEN, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+/** Names the characters that a reader would not see, or that would turn the text around, unless they are `kept`. */
+export function visible(text: string, kept = ''): string {
+  return text.replace(UNSEEN, (character) => {
+    if (kept.includes(character)) return character;
+    const code = (character.codePointAt(0) ?? 0).toString(16).padStart(4, '0');
+    return code.length > 4 ? `\\u{${code}}` : `\\u${code}`;
+  });
+}
+
+/** The beginning of a text of many lines on one. */
+export function oneLine(text: string, most: number): string {
+  return visible(clipped(text.slice(0, 10 * most).replaceAll(/\s+/g, ' '), most));
+}
+
+/** A text with its lines and tabs. */
+export function manyLines(text: string): string {
+  return visible(text, '\t\r\n');
 }
 
 /** The beginning of a text that may be of any length, for an attribute. */

@@ -32,17 +32,18 @@ function ProcessFigures({ process }: { readonly process: HealthJson['process'] }
         value={process.cpu === undefined ? '–' : Math.round(100 * process.cpu)}
         unit="% of a core"
       />
-      <Figure label="Memory" value={bytes(process.residentBytes)}>
-        <span class="figure-note">{bytes(process.heapBytes)} heap</span>
-      </Figure>
-      <Figure label="Event loop delay" value={duration(median)} tone={longest > 200 ? 'warn' : 'plain'}>
-        <span class="figure-note">longest {duration(longest)} in a minute</span>
-      </Figure>
-      <Figure label="Uptime" value={duration(process.uptimeMs)}>
-        <span class="figure-note">
-          process {process.pid}, Node {process.node}
-        </span>
-      </Figure>
+      <Figure label="Memory" value={bytes(process.residentBytes)} note={`${bytes(process.heapBytes)} heap`} />
+      <Figure
+        label="Event loop delay"
+        value={duration(median)}
+        tone={longest > 200 ? 'warn' : 'plain'}
+        note={`longest ${duration(longest)} in a minute`}
+      />
+      <Figure
+        label="Uptime"
+        value={duration(process.uptimeMs)}
+        note={`process ${process.pid}, Node ${process.node}`}
+      />
     </section>
   );
 }
@@ -72,16 +73,18 @@ function Redis({ info }: { readonly info: Info }): JSX.Element {
     <>
       <h2 class="section">Redis</h2>
       <section class="figures" aria-label="Redis">
-        <Figure label="Version" value={info['redis_version'] ?? '–'}>
-          <span class="figure-note">{info['redis_mode']}</span>
-        </Figure>
-        <Figure label="Memory" value={bytes(number('used_memory'))}>
-          <span class="figure-note">{limit === 0 ? 'no limit set' : `of ${bytes(limit)}`}</span>
-        </Figure>
+        <Figure label="Version" value={info['redis_version'] ?? '–'} note={info['redis_mode']} />
+        <Figure
+          label="Memory"
+          value={bytes(number('used_memory'))}
+          note={limit === 0 ? 'no limit set' : `of ${bytes(limit)}`}
+        />
         <Figure label="Commands" value={count(number('instantaneous_ops_per_sec'))} unit="/s" />
-        <Figure label="Clients" value={count(number('connected_clients'))}>
-          <span class="figure-note">{count(number('blocked_clients'))} blocked</span>
-        </Figure>
+        <Figure
+          label="Clients"
+          value={count(number('connected_clients'))}
+          note={`${count(number('blocked_clients'))} blocked`}
+        />
         <Figure
           label="Hit rate"
           value={hits + misses === 0 ? '–' : Math.round((100 * hits) / (hits + misses))}
@@ -90,10 +93,8 @@ function Redis({ info }: { readonly info: Info }): JSX.Element {
         <Figure
           label="Evicted keys"
           value={count(number('evicted_keys'))}
-          tone={number('evicted_keys') > 0 ? 'bad' : 'plain'}
-        >
-          {number('evicted_keys') > 0 && <span class="figure-note">tasks may be lost: use noeviction</span>}
-        </Figure>
+          {...(number('evicted_keys') > 0 && { tone: 'bad', note: 'tasks may be lost: use noeviction' })}
+        />
         <Figure label="Uptime" value={duration(1_000 * number('uptime_in_seconds'))} />
       </section>
       <Card>

@@ -1,7 +1,12 @@
+import { visible } from './format.ts';
+
 /*
  * JSON is shown as its tokens, not as its values: `12345678901234567890` and `1.0` stay what they are, and a key that is there twice
  * is shown twice.
  */
+
+/** JSON of more tokens is shown as it is: indented, a megabyte of brackets takes 80 MB. */
+const MAX_TOKENS = 100_000;
 
 export type TokenKind = 'key' | 'string' | 'number' | 'word' | 'plain';
 
@@ -10,26 +15,21 @@ export interface Token {
   readonly text: string;
 }
 
-const TOKEN = /\s+|"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|[{}[\],:]/y;
+const TOKEN = /\s+|"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|[{}[\],:]/gy;
 
-/** The tokens of a text, indented; undefined if it is not JSON. */
+/** The tokens of a text, indented; undefined if it is not JSON, or has too many. */
 export function prettyTokens(text: string): Token[] | undefined {
   try {
     JSON.parse(text);
   } catch {
     return undefined;
   }
-  return indented(tokensOf(text));
-}
-
-function tokensOf(text: string): string[] {
   const tokens: string[] = [];
-  TOKEN.lastIndex = 0;
-  for (let match = TOKEN.exec(text); match !== null; match = TOKEN.exec(text)) {
-    const [token] = match;
+  for (const [token] of text.matchAll(TOKEN)) {
+    if (tokens.length === MAX_TOKENS) return undefined;
     if (!/^\s/.test(token)) tokens.push(token);
   }
-  return tokens;
+  return indented(tokens);
 }
 
 function indented(tokens: readonly string[]): Token[] {
@@ -50,7 +50,7 @@ function indented(tokens: readonly string[]): Token[] {
       plain(isEmpty ? token : line() + token);
     } else if (token === ',') plain(token + line());
     else if (token === ':') plain(': ');
-    else out.push({ kind: kindOf(token, next), text: token });
+    else out.push({ kind: kindOf(token, next), text: visible(token) });
   });
   return out;
 }

@@ -1,49 +1,26 @@
 import type { JSX } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import type { QueueLimits } from '../../tasks/broker/broker-types.ts';
-import type { SessionJson } from '../dashboard-json.ts';
-import { path, write } from './api.ts';
-import { ask, perform } from './dialog.tsx';
+import { may, path, write } from './api.ts';
+import { asks, useAction, type Question } from './dialog.tsx';
 import { count, duration } from './format.ts';
 import { Card, Fact } from './parts.tsx';
 
 /** Of a queue, or of each key in it. */
 type Limits = Omit<QueueLimits, 'perKey'>;
 
-/** The fields of the form, as they are typed; empty means no limit. */
-interface Draft {
-  readonly concurrency: string;
-  readonly tasks: string;
-  readonly perS: string;
-  readonly burst: string;
-}
-
-const NO_DRAFT: Draft = { concurrency: '', tasks: '', perS: '1', burst: '' };
-
-function draftOf(limits: Limits | undefined): Draft {
-  const rate = limits?.rate;
-  return {
-    concurrency: limits?.concurrency === undefined ? '' : String(limits.concurrency),
-    tasks: rate === undefined ? '' : String(rate.tasks),
-    perS: rate === undefined ? '1' : String(rate.perMs / 1_000),
-    burst: rate?.burst === undefined ? '' : String(rate.burst),
+/** The limits in the fields of a fieldset, empty ones being no limit. The handler checks the values, and its message is shown. */
+function limitsIn(form: HTMLFormElement, name: string): Limits {
+  const data = new FormData(form);
+  const field = (id: string): string => data.get(`${name} ${id}`) as string;
+  const [concurrency, tasks, burst] = [field('concurrency'), field('tasks'), field('burst')];
+  const rate = {
+    ...{ tasks: Number(tasks), perMs: Math.round(Number(field('perS')) * 1_000) },
+    ...(burst === '' ? {} : { burst: Number(burst) }),
   };
-}
-
-/** The handler checks the values, and its message is shown. */
-function limitsOf(draft: Draft): Limits {
-  const { concurrency, tasks, perS, burst } = draft;
   return {
     ...(concurrency === '' ? {} : { concurrency: Number(concurrency) }),
-    ...(tasks === ''
-      ? {}
-      : {
-          rate: {
-            tasks: Number(tasks),
-            perMs: Math.round(Number(perS) * 1_000),
-            ...(burst === '' ? {} : { burst: Number(burst) }),
-          },
-        }),
+    ...(tasks === '' ? {} : { rate }),
   };
 }
 
@@ -51,23 +28,17 @@ function limitsOf(draft: Draft): Limits {
 export function LimitsEditor(props: {
   readonly queue: string;
   readonly limits: QueueLimits | undefined;
-  readonly session: SessionJson;
   readonly onChanged: () => void;
 }): JSX.Element {
-  const { queue, limits, session, onChanged } = props;
-  const [all, setAll] = useState(NO_DRAFT);
-  const [perKey, setPerKey] = useState(NO_DRAFT);
+  const { queue, limits, onChanged } = props;
+  const [isBusy, perform] = useAction();
+  const form = useRef<HTMLFormElement>(null);
   // The queue is read every second: only a change of its limits replaces what was typed.
-  const stored = JSON.stringify(limits);
   useEffect(() => {
-    setAll(draftOf(limits));
-    setPerKey(draftOf(limits?.perKey));
-  }, [stored]);
-  const canEdit = session.actions.includes('limits');
-  const save = async (): Promise<string> => {
-    const keyLimits = limitsOf(perKey);
-    const hasKeyLimits = Object.keys(keyLimits).length > 0;
-    const body: QueueLimits = { ...limitsOf(all), ...(hasKeyLimits ? { perKey: keyLimits } : {}) };
+    form.current?.reset();
+  }, [JSON.stringify(limits)]);
+  const save = async (all: Limits, perKey: Limits): Promise<string> => {
+    const body: QueueLimits = { ...all, ...(Object.keys(perKey).length > 0 && { perKey }) };
     const isEmpty = Object.keys(body).length === 0;
     await (isEmpty ? write('DELETE', limitsPath(queue)) : write('PUT', limitsPath(queue), body));
     onChanged();
@@ -79,28 +50,27 @@ export function LimitsEditor(props: {
         <Fact term="The queue">{limitText(limits)}</Fact>
         <Fact term="Each key">{limitText(limits?.perKey)}</Fact>
       </dl>
-      {canEdit && (
+      {may('limits') && (
         <form
+          ref={form}
           class="form"
           onSubmit={(event) => {
             event.preventDefault();
-            void perform(save);
+            const [all, perKey] = [
+              limitsIn(event.currentTarget, 'queue'),
+              limitsIn(event.currentTarget, 'key'),
+            ];
+            void perform(() => save(all, perKey));
           }}
         >
-          <Fields legend="The queue as a whole" draft={all} onChange={setAll} />
-          <Fields legend="Each key" draft={perKey} onChange={setPerKey} />
+          <Fields legend="The queue as a whole" name="queue" limits={limits} />
+          <Fields legend="Each key" name="key" limits={limits?.perKey} />
           <div class="actions">
-            <button type="submit" class="primary">
+            <button type="submit" class="primary" disabled={isBusy}>
               Save limits
             </button>
             {limits !== undefined && (
-              <button
-                type="button"
-                class="danger quiet"
-                onClick={() => {
-                  askRemove(queue, onChanged);
-                }}
-              >
+              <button type="button" class="danger quiet" onClick={asks(removal(queue, onChanged))}>
                 Remove all limits
               </button>
             )}
@@ -113,8 +83,8 @@ export function LimitsEditor(props: {
 
 const limitsPath = (queue: string): string => path('queues', queue, 'limits');
 
-function askRemove(queue: string, onChanged: () => void): void {
-  ask({
+function removal(queue: string, onChanged: () => void): Question {
+  return {
     title: 'Remove all limits of this queue?',
     body: <p>Tasks that a limit holds back start as soon as a server has capacity.</p>,
     verb: 'Remove limits',
@@ -124,47 +94,40 @@ function askRemove(queue: string, onChanged: () => void): void {
       onChanged();
       return 'The queue has no limits now.';
     },
-  });
+  };
 }
 
-function limitText(limits: Limits | undefined): string {
-  const rate = limits?.rate;
+function limitText({ concurrency, rate }: Limits = {}): string {
   const parts = [
-    limits?.concurrency === undefined ? '' : `at most ${count(limits.concurrency)} at a time`,
-    rate === undefined ? '' : `${count(rate.tasks)} every ${duration(rate.perMs)}`,
-    rate?.burst === undefined ? '' : `a burst of ${count(rate.burst)}`,
+    concurrency !== undefined && `at most ${count(concurrency)} at a time`,
+    rate !== undefined && `${count(rate.tasks)} every ${duration(rate.perMs)}`,
+    rate?.burst !== undefined && `a burst of ${count(rate.burst)}`,
   ];
-  return parts.filter((part) => part !== '').join(', ') || 'no limit';
+  return parts.filter((part) => part !== false).join(', ') || 'no limit';
 }
 
 function Fields(props: {
   readonly legend: string;
-  readonly draft: Draft;
-  readonly onChange: (draft: Draft) => void;
+  readonly name: string;
+  readonly limits: Limits | undefined;
 }): JSX.Element {
-  const { legend, draft, onChange } = props;
-  const field = (name: keyof Draft, label: string, step = '1'): JSX.Element => (
+  const { legend, name, limits: { concurrency, rate } = {} } = props;
+  const field = (id: string, label: string, value: number | undefined, inputs = {}): JSX.Element => (
     <label>
       {label}
       <input
-        type="number"
-        min={name === 'perS' ? '0.001' : '1'}
-        step={step}
-        value={draft[name]}
-        placeholder={name === 'perS' ? '' : 'none'}
-        onInput={({ currentTarget }) => {
-          onChange({ ...draft, [name]: currentTarget.value });
-        }}
+        {...{ type: 'number', min: '1', step: '1', placeholder: 'none', name: `${name} ${id}`, ...inputs }}
+        defaultValue={String(value ?? '')}
       />
     </label>
   );
   return (
     <fieldset>
       <legend>{legend}</legend>
-      {field('concurrency', 'Tasks at a time')}
-      {field('tasks', 'Tasks started')}
-      {field('perS', 'every … seconds', 'any')}
-      {field('burst', 'Burst')}
+      {field('concurrency', 'Tasks at a time', concurrency)}
+      {field('tasks', 'Tasks started', rate?.tasks)}
+      {field('perS', 'every … seconds', (rate?.perMs ?? 1_000) / 1_000, { min: '0.001', step: 'any' })}
+      {field('burst', 'Burst', rate?.burst)}
     </fieldset>
   );
 }

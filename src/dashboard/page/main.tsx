@@ -9,7 +9,7 @@ import { OverviewPage } from './overview-page.tsx';
 import { Empty, Problem, Skeleton } from './parts.tsx';
 import { QueuePage } from './queue-page.tsx';
 import { replace, useRoute, type Route } from './route.ts';
-import { DESTINATIONS, Shell } from './shell.tsx';
+import { destinationsOf, labelOf, Shell } from './shell.tsx';
 import { TaskPage } from './task-page.tsx';
 
 const SearchPage = lazy(() => import('./search-page.tsx').then((file) => file.SearchPage));
@@ -17,10 +17,7 @@ const ServersPage = lazy(() => import('./servers-page.tsx').then((file) => file.
 const SchedulesPage = lazy(() => import('./schedules-page.tsx').then((file) => file.SchedulesPage));
 const ChartsPage = lazy(() => import('./charts-page.tsx').then((file) => file.ChartsPage));
 const HealthPage = lazy(() => import('./health-page.tsx').then((file) => file.HealthPage));
-const TimersPage = lazy(() => import('./runtime-pages.tsx').then((file) => file.TimersPage));
-const PurgatoriesPage = lazy(() => import('./runtime-pages.tsx').then((file) => file.PurgatoriesPage));
-const WorkQueuesPage = lazy(() => import('./runtime-pages.tsx').then((file) => file.WorkQueuesPage));
-const DiskQueuesPage = lazy(() => import('./runtime-pages.tsx').then((file) => file.DiskQueuesPage));
+const RuntimePage = lazy(() => import('./runtime-pages.tsx').then((file) => file.RuntimePage));
 
 /** Pause before the session is requested again. */
 const RETRY_MS = 2_000;
@@ -70,47 +67,41 @@ function App(): JSX.Element {
 /** The most specific first: `retry · default · Dashboard`. */
 function titleOf({ parts, query }: Route, session: SessionJson | undefined): string {
   const [first = '', queue, , id] = parts;
-  const label = DESTINATIONS.find(({ path }) => path === first)?.label;
-  const names = first === 'queues' ? [id ?? query.get('view') ?? query.get('state'), queue] : [label];
+  const names =
+    first === 'queues' ? [id ?? query.get('view') ?? query.get('state'), queue] : [labelOf(first)];
   return [...names, session?.title ?? 'Dashboard']
     .flatMap((name) => (name ? [visible(name.slice(0, 80))] : []))
     .join(' · ');
 }
 
-function Content({ route, session }: { readonly route: Route; readonly session: SessionJson }): JSX.Element {
+function Content(props: { readonly route: Route; readonly session: SessionJson }): JSX.Element {
+  const { route, session } = props;
   const [first = '', second, third, fourth] = route.parts;
   if (first === 'queues' && second !== undefined) {
     return third === 'tasks' && fourth !== undefined ? (
-      <TaskPage key={location.hash} queue={second} id={fourth} session={session} />
+      <TaskPage key={location.hash} queue={second} id={fourth} />
     ) : (
-      <QueuePage key={second} queue={second} route={route} session={session} />
+      <QueuePage key={second} queue={second} />
     );
   }
   switch (first) {
     case '':
-      return session.has.tasks ? (
-        <OverviewPage route={route} session={session} />
-      ) : (
-        <Elsewhere session={session} />
-      );
+      return session.has.tasks ? <OverviewPage source={session.source} /> : <Elsewhere session={session} />;
     case 'search':
-      return <SearchPage route={route} session={session} />;
+      return <SearchPage />;
     case 'servers':
       return <ServersPage />;
     case 'schedules':
-      return <SchedulesPage route={route} />;
+      return <SchedulesPage key={second} id={second} />;
     case 'charts':
-      return <ChartsPage route={route} />;
+      return <ChartsPage />;
     case 'health':
       return <HealthPage />;
     case 'timers':
-      return <TimersPage route={route} />;
     case 'purgatories':
-      return <PurgatoriesPage route={route} />;
     case 'work-queues':
-      return <WorkQueuesPage route={route} />;
     case 'disk-queues':
-      return <DiskQueuesPage route={route} />;
+      return <RuntimePage key={first} path={first} chosen={second} />;
     default:
       return (
         <Empty title="There is no such page">
@@ -122,9 +113,9 @@ function Content({ route, session }: { readonly route: Route; readonly session: 
 
 /** A dashboard without a broker begins with the first page that it has. */
 function Elsewhere({ session }: { readonly session: SessionJson }): JSX.Element {
-  const first = DESTINATIONS.find(({ group, isShown }) => group === 'This process' && isShown(session));
   useEffect(() => {
-    replace(`#/${first?.path ?? 'health'}`);
+    const [health, first = health] = destinationsOf(session);
+    replace(`#/${first?.path ?? ''}`);
   }, []);
   return <Skeleton />;
 }

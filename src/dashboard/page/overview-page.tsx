@@ -1,57 +1,44 @@
-import type { JSX } from 'preact';
+import type { ComponentChildren, JSX } from 'preact';
 import { TASK_STATES, type TaskState } from '../../tasks/task-state.ts';
-import type { LiveJson, QueueJson, SessionJson } from '../dashboard-json.ts';
+import type { LiveJson, QueueJson } from '../dashboard-json.ts';
 import { bytes, compact, count, duration, percent, plural, rate } from './format.ts';
 import { useLive } from './live.ts';
-import { Card, Empty, Figure, Name, Page, Pager, Skeleton, StateLabel, STATE_LABELS, Tag } from './parts.tsx';
+import {
+  Card,
+  Empty,
+  Figure,
+  Name,
+  Page,
+  Pager,
+  Skeleton,
+  stateColour,
+  StateLabel,
+  STATE_LABELS,
+  Table,
+  Tag,
+  type Column,
+} from './parts.tsx';
 import { ratesOf, sumOf, useRates } from './recent.ts';
-import { pageOf, queueHref, replace, to, withChange, type Route } from './route.ts';
-import { Sparkline } from './sparkline.tsx';
+import { pageOf, queueHref, replace, to, useRoute, withChange } from './route.ts';
+import { RateFigures, Sparkline } from './sparkline.tsx';
 
 const PAGE_SIZE = 50;
 
 /** All queues, and what is wrong with them. */
-export function OverviewPage({
-  route,
-  session,
-}: {
-  readonly route: Route;
-  readonly session: SessionJson;
-}): JSX.Element {
+export function OverviewPage({ source = '' }: { readonly source: string | undefined }): JSX.Element {
   const { live } = useLive();
   return (
-    <Page
-      title="Overview"
-      note={session.source === undefined ? undefined : <Name text={session.source} mono />}
-    >
+    <Page title="Overview" note={<Name text={source} mono />}>
       {live === undefined ? (
         <Skeleton lines={10} />
       ) : (
-        <Overview live={live} route={route} session={session} />
+        <>
+          <Figures live={live} />
+          <Unserved queues={live.queues} />
+          <QueueList live={live} />
+        </>
       )}
     </Page>
-  );
-}
-
-function Overview(props: {
-  readonly live: LiveJson;
-  readonly route: Route;
-  readonly session: SessionJson;
-}): JSX.Element {
-  const { live, route, session } = props;
-  if (!session.has.tasks) {
-    return (
-      <Empty title="This dashboard shows no tasks">
-        It was started without a broker. See the pages of timers and queues of this process.
-      </Empty>
-    );
-  }
-  return (
-    <>
-      <Figures live={live} />
-      <Unserved queues={live.queues} />
-      <QueueList live={live} route={route} />
-    </>
   );
 }
 
@@ -60,42 +47,43 @@ const total = (queues: readonly QueueJson[], state: TaskState): number =>
 
 function Figures({ live }: { readonly live: LiveJson }): JSX.Element {
   const { queues } = live;
-  const all = ratesOf();
-  const done = sumOf(queues, 'processedPerS');
-  const failed = sumOf(queues, 'failedPerS');
   const latencyMs = Math.max(0, ...queues.map((queue) => queue.latencyMs));
   const today = queues.reduce((sum, { processed }) => sum + processed, 0);
   const failedToday = queues.reduce((sum, queue) => sum + queue.failed, 0);
   const search = (state: TaskState): string => to(['search'], { state });
   return (
     <section class="figures" aria-label="All queues">
-      <Figure label="Processed" value={rate(done)} unit="/s" href={to(['charts'])}>
-        <Sparkline values={all.processed} label={`${rate(done)} tasks processed a second`} />
-      </Figure>
-      <Figure
-        label="Failed"
-        value={rate(failed)}
-        unit="/s"
+      <RateFigures
+        recent={ratesOf()}
+        processedPerS={sumOf(queues, 'processedPerS')}
+        failedPerS={sumOf(queues, 'failedPerS')}
         href={to(['charts'])}
-        tone={failed > 0 ? 'bad' : 'plain'}
-      >
-        <Sparkline values={all.failed} tone="bad" label={`${rate(failed)} runs failed a second`} />
-      </Figure>
-      <Figure label="Pending" value={compact(total(queues, 'pending'))} href={search('pending')}>
-        <span class="figure-note">longest {duration(latencyMs)}</span>
-      </Figure>
-      <Figure label="Active" value={compact(total(queues, 'active'))} href={to(['servers'])}>
-        <span class="figure-note">on {plural(live.serverCount, 'server')}</span>
-      </Figure>
-      <Figure label="Retry" value={compact(total(queues, 'retry'))} href={search('retry')}>
-        <span class="figure-note">{compact(total(queues, 'scheduled'))} scheduled</span>
-      </Figure>
-      <Figure label="Archived" value={compact(total(queues, 'archived'))} href={search('archived')}>
-        <span class="figure-note">given up</span>
-      </Figure>
-      <Figure label="Today" value={compact(today)}>
-        <span class="figure-note">{percent(failedToday, today)} failed</span>
-      </Figure>
+      />
+      <Figure
+        label="Pending"
+        value={compact(total(queues, 'pending'))}
+        note={`longest ${duration(latencyMs)}`}
+        href={search('pending')}
+      />
+      <Figure
+        label="Active"
+        value={compact(total(queues, 'active'))}
+        note={`on ${plural(live.serverCount, 'server')}`}
+        href={to(['servers'])}
+      />
+      <Figure
+        label="Retry"
+        value={compact(total(queues, 'retry'))}
+        note={`${compact(total(queues, 'scheduled'))} scheduled`}
+        href={search('retry')}
+      />
+      <Figure
+        label="Archived"
+        value={compact(total(queues, 'archived'))}
+        note="given up"
+        href={search('archived')}
+      />
+      <Figure label="Today" value={compact(today)} note={`${percent(failedToday, today)} failed`} />
     </section>
   );
 }
@@ -103,7 +91,6 @@ function Figures({ live }: { readonly live: LiveJson }): JSX.Element {
 function Unserved({ queues }: { readonly queues: readonly QueueJson[] }): JSX.Element | null {
   const unserved = queues.filter(({ hasServer, counts }) => !hasServer && counts.pending > 0);
   if (unserved.length === 0) return null;
-  const [first] = unserved;
   return (
     <p class="banner warn">
       <strong>
@@ -114,38 +101,50 @@ function Unserved({ queues }: { readonly queues: readonly QueueJson[] }): JSX.El
           <Name text={queue} /> ({compact(counts.pending)} pending)
         </a>
       ))}
-      {first !== undefined && unserved.length > 5 && <span>and {unserved.length - 5} more</span>}
+      {unserved.length > 5 && <span>and {unserved.length - 5} more</span>}
     </p>
   );
 }
 
-type Column = 'queue' | 'latency' | 'throughput' | 'errors' | TaskState;
+type Sort = 'queue' | 'latency' | 'throughput' | 'errors' | TaskState;
 
-const sortValue = (queue: QueueJson, column: Column): number | string => {
-  if (column === 'queue') return queue.queue;
-  if (column === 'latency') return queue.latencyMs;
-  if (column === 'throughput') return queue.processedPerS ?? 0;
-  if (column === 'errors') return queue.failedPerS ?? 0;
-  return queue.counts[column];
+const sortValue = (queue: QueueJson, sort: Sort): number => {
+  if (sort === 'queue') return 0;
+  if (sort === 'latency') return queue.latencyMs;
+  if (sort === 'throughput') return queue.processedPerS ?? 0;
+  if (sort === 'errors') return queue.failedPerS ?? 0;
+  return queue.counts[sort];
 };
 
-function sorted(queues: readonly QueueJson[], column: Column): readonly QueueJson[] {
-  if (column === 'queue') return queues;
-  return queues.toSorted((a, b) => Number(sortValue(b, column)) - Number(sortValue(a, column)));
-}
-
-function QueueList({ live, route }: { readonly live: LiveJson; readonly route: Route }): JSX.Element {
+function QueueList({ live }: { readonly live: LiveJson }): JSX.Element {
+  const route = useRoute();
   const filter = route.query.get('filter') ?? '';
-  const sort = (route.query.get('sort') ?? 'queue') as Column;
-  const found = live.queues.filter(({ queue }) => queue.toLowerCase().includes(filter.toLowerCase()));
+  const sort = (route.query.get('sort') ?? 'queue') as Sort;
   const page = pageOf(route);
-  const shown = sorted(found, sort).slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE);
+  const found = live.queues
+    .filter(({ queue }) => queue.toLowerCase().includes(filter.toLowerCase()))
+    .sort((a, b) => sortValue(b, sort) - sortValue(a, sort));
+  const shown = found.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE);
   useRates(shown.slice(0, 24).map(({ queue }) => queue));
   // Few programs have groups: the column is there for those.
   const states = TASK_STATES.filter((state) => state !== 'aggregating' || total(live.queues, state) > 0);
   if (live.queueCount === 0) {
     return <Empty title="There are no queues yet">A queue appears when its first task is enqueued.</Empty>;
   }
+  const column = (name: Sort, label: ComponentChildren): Column => {
+    const isName = name === 'queue';
+    const href = withChange(route, { sort: isName ? undefined : name, page: undefined });
+    return {
+      ...(isName ? {} : { kind: 'number' }),
+      sort: name !== sort ? 'none' : isName ? 'ascending' : 'descending',
+      head: (
+        <a href={href}>
+          {label}
+          {name === sort && <span aria-hidden="true">{isName ? ' ↑' : ' ↓'}</span>}
+        </a>
+      ),
+    };
+  };
   return (
     <Card
       title={`Queues (${count(live.queueCount)})`}
@@ -162,66 +161,29 @@ function QueueList({ live, route }: { readonly live: LiveJson; readonly route: R
         />
       }
     >
-      <div class="scroll">
-        <table class="rows queues">
-          <thead>
-            <tr>
-              <Head name="queue" sort={sort} route={route} label="Queue" />
-              <Head name="latency" sort={sort} route={route} label="Latency" />
-              <Head name="throughput" sort={sort} route={route} label="Processed/s" />
-              <Head name="errors" sort={sort} route={route} label="Failed/s" />
-              {states.map((state) => (
-                <Head
-                  key={state}
-                  name={state}
-                  sort={sort}
-                  route={route}
-                  label={<StateLabel state={state} />}
-                />
-              ))}
-              <th scope="col" class="number memory">
-                Memory
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {shown.map((queue) => (
-              <QueueRow key={queue.queue} queue={queue} states={states} />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        kind="queues"
+        columns={[
+          column('queue', 'Queue'),
+          column('latency', 'Latency'),
+          column('throughput', 'Processed/s'),
+          column('errors', 'Failed/s'),
+          ...states.map((state) => column(state, <StateLabel state={state} />)),
+          { head: 'Memory', kind: 'number memory' },
+        ]}
+      >
+        {shown.map((queue) => (
+          <QueueRow key={queue.queue} queue={queue} states={states} />
+        ))}
+      </Table>
       {shown.length === 0 && <Empty title={`No queue has “${filter}” in its name`} />}
       {live.queues.length < live.queueCount && (
         <p class="foot">
           The {count(live.queues.length)} queues with the most tasks of {count(live.queueCount)} are shown.
         </p>
       )}
-      <Pager
-        page={page}
-        pages={Math.ceil(found.length / PAGE_SIZE)}
-        href={(next) => withChange(route, { page: next })}
-      />
+      <Pager pages={Math.ceil(found.length / PAGE_SIZE)} />
     </Card>
-  );
-}
-
-function Head(props: {
-  readonly name: Column;
-  readonly sort: Column;
-  readonly route: Route;
-  readonly label: JSX.Element | string;
-}): JSX.Element {
-  const { name, sort, route, label } = props;
-  const isSorted = name === sort;
-  const order = name === 'queue' ? 'ascending' : 'descending';
-  return (
-    <th scope="col" class={name === 'queue' ? '' : 'number'} aria-sort={isSorted ? order : 'none'}>
-      <a href={withChange(route, { sort: name === 'queue' ? undefined : name, page: undefined })}>
-        {label}
-        {isSorted && <span aria-hidden="true">{name === 'queue' ? ' ↑' : ' ↓'}</span>}
-      </a>
-    </th>
   );
 }
 
@@ -267,13 +229,13 @@ function QueueRow(props: { readonly queue: QueueJson; readonly states: readonly 
 }
 
 /** How the tasks of a queue are spread over its states. The numbers beside it say the same. */
-export function StateBar({ counts }: { readonly counts: QueueJson['counts'] }): JSX.Element {
+function StateBar({ counts }: { readonly counts: QueueJson['counts'] }): JSX.Element {
   const all = TASK_STATES.reduce((sum, state) => sum + counts[state], 0);
   return (
     <span class="state-bar" aria-hidden="true">
       {all > 0 &&
         TASK_STATES.filter((state) => counts[state] > 0).map((state) => (
-          <span key={state} class={`state-${state}`} style={{ flexGrow: counts[state] }} />
+          <span key={state} style={{ ...stateColour(state), flexGrow: counts[state] }} />
         ))}
     </span>
   );

@@ -2,6 +2,7 @@ import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { TaskState } from '../../tasks/task-state.ts';
 import { clipped, exactTime, isDate, relative, visible } from './format.ts';
+import { pageOf, useRoute, withChange } from './route.ts';
 import type { Data } from './use-data.ts';
 
 /** The small things that all pages are made of. */
@@ -27,9 +28,20 @@ const STATE_SHAPES: Readonly<Record<TaskState, string>> = {
   aggregating: 'M1 1.5h10v2.2H1zM1 4.9h10v2.2H1zM1 8.3h10v2.2H1z',
 };
 
+export const stateColour = (state: TaskState): { readonly color: string } => ({
+  color: `var(--state-${state})`,
+});
+
 export function StateShape({ state }: { readonly state: TaskState }): JSX.Element {
   return (
-    <svg class={`shape state-${state}`} viewBox="0 0 12 12" width="10" height="10" aria-hidden="true">
+    <svg
+      class="shape"
+      style={stateColour(state)}
+      viewBox="0 0 12 12"
+      width="10"
+      height="10"
+      aria-hidden="true"
+    >
       <path d={STATE_SHAPES[state]} fill="currentColor" fill-rule="evenodd" />
     </svg>
   );
@@ -88,13 +100,8 @@ export function Time({ atMs }: { readonly atMs: number | undefined }): JSX.Eleme
 }
 
 /** A name that may hold anything, of any length. */
-export function Name({
-  text,
-  mono = false,
-}: {
-  readonly text: string;
-  readonly mono?: boolean;
-}): JSX.Element {
+export function Name(props: { readonly text: string; readonly mono?: boolean }): JSX.Element {
+  const { text, mono = false } = props;
   const shown = visible(clipped(text, 2_000));
   return (
     <bdi class={mono ? 'name mono' : 'name'} title={clipped(shown)}>
@@ -118,17 +125,28 @@ export function Icon({ d }: { readonly d: string }): JSX.Element {
   );
 }
 
+let isFirstPage = true;
+
+/** A page with its heading, to which the focus goes if what had it is not on the page; at first, that is the link to skip the navigation. */
 export function Page(props: {
   readonly title: ComponentChildren;
   readonly note?: ComponentChildren;
   readonly actions?: ComponentChildren;
   readonly children?: ComponentChildren;
 }): JSX.Element {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    const isInMain = document.activeElement?.closest('main') != null;
+    if (!isFirstPage && !isInMain) heading.current?.focus();
+    isFirstPage = false;
+  }, []);
   return (
     <>
       <header class="page-head">
         <div>
-          <h1 tabIndex={-1}>{props.title}</h1>
+          <h1 ref={heading} tabIndex={-1}>
+            {props.title}
+          </h1>
           {props.note !== undefined && <p class="note">{props.note}</p>}
         </div>
         {props.actions !== undefined && <div class="actions">{props.actions}</div>}
@@ -157,11 +175,12 @@ export function Card(props: {
   );
 }
 
-/** A number with its name; `children` is drawn below it. */
+/** A number with its name, and a note or a picture below it. */
 export function Figure(props: {
   readonly label: string;
   readonly value: ComponentChildren;
   readonly unit?: string;
+  readonly note?: ComponentChildren;
   readonly href?: string;
   readonly tone?: Tone;
   readonly children?: ComponentChildren;
@@ -173,6 +192,7 @@ export function Figure(props: {
         {props.value}
         {props.unit !== undefined && <small> {props.unit}</small>}
       </span>
+      {props.note !== undefined && <span class="figure-note">{props.note}</span>}
       {props.children}
     </>
   );
@@ -210,19 +230,13 @@ export function Skeleton({ lines = 6 }: { readonly lines?: number }): JSX.Elemen
   );
 }
 
-export function Problem({
-  message,
-  retry,
-}: {
-  readonly message: string;
-  readonly retry?: () => void;
-}): JSX.Element {
+export function Problem(props: { readonly message: string; readonly retry?: () => void }): JSX.Element {
   return (
     <div class="problem" role="alert">
       <Icon d="M8 1.8 15 14H1Zm0 4.7v3.4m0 1.9v.1" />
-      <p>{visible(message)}</p>
-      {retry !== undefined && (
-        <button type="button" onClick={retry}>
+      <p>{visible(props.message)}</p>
+      {props.retry !== undefined && (
+        <button type="button" onClick={props.retry}>
           Try again
         </button>
       )}
@@ -230,33 +244,32 @@ export function Problem({
   );
 }
 
-/** What was read; before that a skeleton; and an error above what was read before it. */
+/** What was read; before that a skeleton; and an error above what was read before it, unless the shell shows that nothing can be read. */
 export function Loaded<T>(props: {
   readonly of: Data<T>;
   readonly lines?: number;
   readonly children: (data: T) => ComponentChildren;
 }): JSX.Element {
-  const { data, error, reload } = props.of;
+  const { data, error, status, reload } = props.of;
+  const isAway = data !== undefined && (status === 0 || status === 503);
   return (
     <>
-      {error !== undefined && <Problem message={error} retry={reload} />}
+      {error !== undefined && !isAway && <Problem message={error} retry={reload} />}
       {data !== undefined && props.children(data)}
       {data === undefined && error === undefined && <Skeleton lines={props.lines ?? 6} />}
     </>
   );
 }
 
-export interface TabItem {
-  readonly id: string;
-  readonly label: ComponentChildren;
-  readonly count?: string;
-  readonly href: string;
-}
-
 /** Links, because every tab has an address. */
 export function Tabs(props: {
   readonly label: string;
-  readonly items: readonly TabItem[];
+  readonly items: readonly {
+    readonly id: string;
+    readonly label: ComponentChildren;
+    readonly count?: string;
+    readonly href: string;
+  }[];
   readonly current: string;
 }): JSX.Element {
   const tabs = useRef<HTMLElement>(null);
@@ -278,39 +291,67 @@ export function Tabs(props: {
   );
 }
 
-export function Pager(props: {
-  readonly page: number;
-  readonly pages: number;
-  readonly href: (page: number) => string;
-}): JSX.Element | null {
-  const { page, pages, href } = props;
+/** Links to the pages before and after the one in the address. */
+export function Pager({ pages }: { readonly pages: number }): JSX.Element | null {
+  const route = useRoute();
+  const page = pageOf(route);
+  const link = (to: number, label: string, isThere: boolean): JSX.Element =>
+    isThere ? (
+      <a class="button" href={withChange(route, { page: to })}>
+        {label}
+      </a>
+    ) : (
+      <span class="button" aria-disabled="true">
+        {label}
+      </span>
+    );
   if (pages <= 1 && page === 1) return null;
   return (
     <nav class="pager" aria-label="Pages">
-      {page > 1 ? (
-        <a class="button" href={href(page - 1)} rel="prev">
-          Previous
-        </a>
-      ) : (
-        <span class="button" aria-disabled="true">
-          Previous
-        </span>
-      )}
+      {link(page - 1, 'Previous', page > 1)}
       <span>
         Page {page} of {Math.max(pages, page)}
       </span>
-      {page < pages ? (
-        <a class="button" href={href(page + 1)} rel="next">
-          Next
-        </a>
-      ) : (
-        <span class="button" aria-disabled="true">
-          Next
-        </span>
-      )}
+      {link(page + 1, 'Next', page < pages)}
     </nav>
   );
 }
+
+export interface Column {
+  readonly head: ComponentChildren;
+  readonly kind?: string;
+  readonly sort?: 'ascending' | 'descending' | 'none';
+}
+
+/** Rows, which are cards on a phone; a column is a text, or has a class too. */
+export function Table(props: {
+  readonly columns: readonly (string | Column)[];
+  readonly kind?: string;
+  readonly label?: string;
+  readonly children: ComponentChildren;
+}): JSX.Element {
+  const columns = props.columns.map((column): Column =>
+    typeof column === 'string' ? { head: column } : column,
+  );
+  return (
+    <div class="scroll">
+      <table class={`rows ${props.kind ?? ''}`} aria-label={props.label}>
+        <thead>
+          <tr>
+            {columns.map(({ head, kind, sort }, index) => (
+              <th key={index} scope="col" class={kind} aria-sort={sort}>
+                {head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{props.children}</tbody>
+      </table>
+    </div>
+  );
+}
+
+export const numbers = (head: ComponentChildren): Column => ({ head, kind: 'number' });
 
 /** A term and its value, in a list of them. */
 export function Fact(props: { readonly term: string; readonly children: ComponentChildren }): JSX.Element {

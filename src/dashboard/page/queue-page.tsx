@@ -1,11 +1,11 @@
 import type { JSX } from 'preact';
 import { TASK_STATES, isTaskState, type TaskState } from '../../tasks/task-state.ts';
-import type { ChangedJson, QueueDetailJson, SessionJson, TaskListJson } from '../dashboard-json.ts';
-import { path, withQuery, write } from './api.ts';
-import { ask, perform } from './dialog.tsx';
-import { bytes, clipped, compact, count, duration, percent, plural, rate, visible } from './format.ts';
+import type { ChangedJson, QueueDetailJson, TaskListJson } from '../dashboard-json.ts';
+import { may, path, withQuery, write } from './api.ts';
+import { asks, useAction, type Question } from './dialog.tsx';
+import { bytes, clipped, compact, count, duration, percent, plural, visible } from './format.ts';
 import { useLive } from './live.ts';
-import { LimitsEditor } from './limits-editor.tsx';
+import { lazy } from './lazy.tsx';
 import {
   Card,
   Empty,
@@ -20,11 +20,13 @@ import {
   Tag,
 } from './parts.tsx';
 import { ratesOf, useRates } from './recent.ts';
-import { go, pageOf, queueHref, to, withChange, type Route } from './route.ts';
-import { Sparkline } from './sparkline.tsx';
+import { go, pageOf, queueHref, to, useRoute, withChange, type Route } from './route.ts';
+import { RateFigures } from './sparkline.tsx';
 import { Days, Groups, Keys } from './queue-views.tsx';
 import { changesFor, CHANGE_LABELS, reportOf, TaskTable } from './task-table.tsx';
 import { useData, type Data } from './use-data.ts';
+
+const LimitsEditor = lazy(() => import('./limits-editor.tsx').then((file) => file.LimitsEditor));
 
 const PAGE_SIZE = 25;
 
@@ -37,12 +39,7 @@ const VIEW_LABELS: Readonly<Record<View, string>> = {
 };
 
 /** One queue: its tasks by state, and everything about it. The tab is in the address: `?state=retry`, `?view=limits`. */
-export function QueuePage(props: {
-  readonly queue: string;
-  readonly route: Route;
-  readonly session: SessionJson;
-}): JSX.Element {
-  const { queue, route, session } = props;
+export function QueuePage({ queue }: { readonly queue: string }): JSX.Element {
   const detail = useData<QueueDetailJson>(path('queues', queue));
   useRates([queue]);
   const data = detail.data;
@@ -55,14 +52,14 @@ export function QueuePage(props: {
           {data?.queue.hasServer === false && <Tag tone="bad">no server works on this queue</Tag>}
         </>
       }
-      actions={data !== undefined && <QueueActions queue={queue} detail={detail} session={session} />}
+      actions={data !== undefined && <QueueActions queue={queue} detail={detail} />}
     >
       <Loaded of={detail} lines={12}>
         {(loaded) => (
           <>
             <QueueFigures detail={loaded} />
-            <QueueTabs detail={loaded} route={route} />
-            <QueueView {...props} detail={loaded} reload={detail.reload} />
+            <QueueTabs detail={loaded} />
+            <QueueView queue={queue} detail={loaded} reload={detail.reload} />
           </>
         )}
       </Loaded>
@@ -73,12 +70,11 @@ export function QueuePage(props: {
 function QueueActions(props: {
   readonly queue: string;
   readonly detail: Data<QueueDetailJson>;
-  readonly session: SessionJson;
 }): JSX.Element {
-  const { queue, detail, session } = props;
+  const { queue, detail } = props;
+  const [isBusy, perform] = useAction();
   const isPaused = detail.data?.queue.isPaused === true;
   const turn = isPaused ? 'resume' : 'pause';
-  const can = (action: SessionJson['actions'][number]): boolean => session.actions.includes(action);
   const setPaused = async (): Promise<string> => {
     await write('POST', `${path('queues', queue)}/${turn}`);
     detail.reload();
@@ -86,19 +82,13 @@ function QueueActions(props: {
   };
   return (
     <>
-      {can(turn) && (
-        <button type="button" onClick={() => void perform(setPaused)}>
+      {may(turn) && (
+        <button type="button" disabled={isBusy} onClick={() => void perform(setPaused)}>
           {isPaused ? 'Resume' : 'Pause'}
         </button>
       )}
-      {can('delete-queue') && (
-        <button
-          type="button"
-          class="danger quiet"
-          onClick={() => {
-            askDeleteQueue(queue, detail.data);
-          }}
-        >
+      {may('delete-queue') && (
+        <button type="button" class="danger quiet" onClick={asks(deletion(queue, detail.data))}>
           Delete queue
         </button>
       )}
@@ -106,10 +96,10 @@ function QueueActions(props: {
   );
 }
 
-function askDeleteQueue(queue: string, detail: QueueDetailJson | undefined): void {
+function deletion(queue: string, detail: QueueDetailJson | undefined): Question {
   const counts = detail?.queue.counts;
   const all = counts === undefined ? 0 : TASK_STATES.reduce((sum, state) => sum + counts[state], 0);
-  ask({
+  return {
     title: `Delete the queue and ${plural(all, 'task')}?`,
     body: (
       <>
@@ -129,43 +119,38 @@ function askDeleteQueue(queue: string, detail: QueueDetailJson | undefined): voi
       go(to([]));
       return `Deleted the queue ${clipped(visible(queue), 60)}.`;
     },
-  });
+  };
 }
 
 function QueueFigures({ detail }: { readonly detail: QueueDetailJson }): JSX.Element {
   const { queue } = detail;
-  const { processed, failed } = ratesOf(queue.queue);
   const { live } = useLive();
   const rates = live?.queues.find((one) => one.queue === queue.queue);
+  const held = queue.held ?? { concurrency: 0, rate: 0 };
   return (
     <section class="figures" aria-label="This queue">
-      <Figure label="Processed" value={rate(rates?.processedPerS)} unit="/s">
-        <Sparkline values={processed} label="processed in the last minute" />
-      </Figure>
+      <RateFigures
+        recent={ratesOf(queue.queue)}
+        processedPerS={rates?.processedPerS}
+        failedPerS={rates?.failedPerS}
+      />
       <Figure
-        label="Failed"
-        value={rate(rates?.failedPerS)}
-        unit="/s"
-        tone={(rates?.failedPerS ?? 0) > 0 ? 'bad' : 'plain'}
-      >
-        <Sparkline values={failed} tone="bad" label="failed in the last minute" />
-      </Figure>
-      <Figure label="Latency" value={duration(queue.latencyMs)}>
-        <span class="figure-note">
-          {queue.runnableMs === undefined ? 'next pending task' : `${duration(queue.runnableMs)} if runnable`}
-        </span>
-      </Figure>
+        label="Latency"
+        value={duration(queue.latencyMs)}
+        note={
+          queue.runnableMs === undefined ? 'next pending task' : `${duration(queue.runnableMs)} if runnable`
+        }
+      />
       <Figure
         label="Held by limits"
-        value={compact((queue.held?.concurrency ?? 0) + (queue.held?.rate ?? 0))}
-      >
-        <span class="figure-note">
-          {compact(queue.held?.concurrency ?? 0)} concurrency, {compact(queue.held?.rate ?? 0)} rate
-        </span>
-      </Figure>
-      <Figure label="Today" value={compact(queue.processed)}>
-        <span class="figure-note">{percent(queue.failed, queue.processed)} failed</span>
-      </Figure>
+        value={compact(held.concurrency + held.rate)}
+        note={`${compact(held.concurrency)} concurrency, ${compact(held.rate)} rate`}
+      />
+      <Figure
+        label="Today"
+        value={compact(queue.processed)}
+        note={`${percent(queue.failed, queue.processed)} failed`}
+      />
       <Figure label="Memory" value={bytes(queue.memoryBytes)} />
     </section>
   );
@@ -178,14 +163,7 @@ function viewOf(route: Route): TaskState | View {
   return known ?? (isTaskState(state) ? state : 'pending');
 }
 
-function QueueTabs({
-  detail,
-  route,
-}: {
-  readonly detail: QueueDetailJson;
-  readonly route: Route;
-}): JSX.Element {
-  const { queue } = detail;
+function QueueTabs({ detail: { queue } }: { readonly detail: QueueDetailJson }): JSX.Element {
   const states = TASK_STATES.map((state) => ({
     id: state,
     label: <StateLabel state={state} />,
@@ -197,40 +175,33 @@ function QueueTabs({
     label: VIEW_LABELS[view],
     href: queueHref(queue.queue, { view }),
   }));
-  return <Tabs label="Tasks by state, and more" items={[...states, ...views]} current={viewOf(route)} />;
+  return <Tabs label="Tasks by state, and more" items={[...states, ...views]} current={viewOf(useRoute())} />;
 }
 
-function QueueView(props: {
+interface ViewProps {
   readonly queue: string;
-  readonly route: Route;
-  readonly session: SessionJson;
   readonly detail: QueueDetailJson;
   readonly reload: () => void;
-}): JSX.Element {
-  const { queue, route, session, detail } = props;
+}
+
+function QueueView(props: ViewProps): JSX.Element {
+  const { queue, detail, reload } = props;
+  const route = useRoute();
   const view = viewOf(route);
   // Aggregating tasks are listed by their groups, and the groups first.
   if (view === 'aggregating' && !route.query.has('group')) return <Groups detail={detail} />;
   if (isTaskState(view)) return <TasksInState key={view} {...props} state={view} />;
-  if (view === 'keys') return <Keys queue={queue} route={route} />;
+  if (view === 'keys') return <Keys queue={queue} />;
   if (view === 'days') return <Days detail={detail} />;
-  return <LimitsEditor queue={queue} limits={detail.limits} session={session} onChanged={props.reload} />;
+  return <LimitsEditor queue={queue} limits={detail.limits} onChanged={reload} />;
 }
 
-function TasksInState(props: {
-  readonly queue: string;
-  readonly state: TaskState;
-  readonly route: Route;
-  readonly session: SessionJson;
-  readonly detail: QueueDetailJson;
-  readonly reload: () => void;
-}): JSX.Element {
-  const { queue, state, route, session } = props;
+function TasksInState(props: ViewProps & { readonly state: TaskState }): JSX.Element {
+  const { queue, state } = props;
+  const route = useRoute();
   const group = route.query.get('group') ?? undefined;
-  const page = pageOf(route);
-  const list = useData<TaskListJson>(
-    withQuery(path('queues', queue, 'tasks'), { state, group, page, size: PAGE_SIZE }),
-  );
+  const query = { state, group, page: pageOf(route), size: PAGE_SIZE };
+  const list = useData<TaskListJson>(withQuery(path('queues', queue, 'tasks'), query));
   const reload = (): void => {
     list.reload();
     props.reload();
@@ -250,24 +221,15 @@ function TasksInState(props: {
                     <>
                       {' '}
                       in the group <Name text={group} />{' '}
-                      <a href={withChange(route, { group: undefined })}>all groups</a>
+                      <a href={withChange(route, { group: undefined, page: undefined })}>all groups</a>
                     </>
                   )}
                 </span>
                 <span class="spring" />
-                <AllActions {...props} total={total} group={group} onDone={reload} />
+                <AllActions queue={queue} state={state} total={total} group={group} onDone={reload} />
               </div>
-              <TaskTable
-                tasks={tasks}
-                session={session}
-                label={`${STATE_LABELS[state]} tasks`}
-                onChanged={reload}
-              />
-              <Pager
-                page={page}
-                pages={Math.ceil(total / PAGE_SIZE)}
-                href={(next) => withChange(route, { page: next })}
-              />
+              <TaskTable tasks={tasks} label={`${STATE_LABELS[state]} tasks`} onChanged={reload} />
+              <Pager pages={Math.ceil(total / PAGE_SIZE)} />
             </>
           )
         }
@@ -291,42 +253,35 @@ function AllActions(props: {
   readonly state: TaskState;
   readonly group: string | undefined;
   readonly total: number;
-  readonly session: SessionJson;
   readonly onDone: () => void;
 }): JSX.Element {
-  const { queue, state, group, total, session, onDone } = props;
+  const { queue, state, group, total, onDone } = props;
   const label = STATE_LABELS[state].toLowerCase();
   return (
     <>
-      {changesFor(session, [state]).map((change) => (
+      {changesFor([state]).map((change) => (
         <button
           key={change}
           type="button"
           class={change === 'delete' ? 'danger quiet' : ''}
-          onClick={() => {
-            ask({
-              title: `${CHANGE_LABELS[change]}: all ${count(total)} ${label} tasks?`,
-              body: (
-                <p>
-                  Every {label} task of <Name text={queue} />
-                  {group !== undefined && ' in this group'}, on all pages.
-                  {change === 'delete' && ' They cannot be brought back.'}
-                </p>
-              ),
-              verb: `${CHANGE_LABELS[change]} all`,
-              isDangerous: change === 'delete',
-              act: async () => {
-                const body = { state, change, ...(group === undefined ? {} : { group }) };
-                const { changed } = (await write(
-                  'POST',
-                  path('queues', queue, 'tasks', 'change'),
-                  body,
-                )) as ChangedJson;
-                onDone();
-                return reportOf(change, changed);
-              },
-            });
-          }}
+          onClick={asks({
+            title: `${CHANGE_LABELS[change]}: all ${count(total)} ${label} tasks?`,
+            body: (
+              <p>
+                Every {label} task of <Name text={queue} />
+                {group !== undefined && ' in this group'}, on all pages.
+                {change === 'delete' && ' They cannot be brought back.'}
+              </p>
+            ),
+            verb: `${CHANGE_LABELS[change]} all`,
+            isDangerous: change === 'delete',
+            act: async () => {
+              const to = path('queues', queue, 'tasks', 'change');
+              const { changed } = (await write('POST', to, { state, change, group })) as ChangedJson;
+              onDone();
+              return reportOf(change, changed);
+            },
+          })}
         >
           {CHANGE_LABELS[change]} all
         </button>

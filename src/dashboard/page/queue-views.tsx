@@ -1,9 +1,10 @@
 import type { JSX } from 'preact';
 import type { KeyListJson, QueueDetailJson } from '../dashboard-json.ts';
 import { path, withQuery } from './api.ts';
-import { count, duration, percent } from './format.ts';
-import { Card, Empty, Fact, Loaded, Name, Pager, Tag } from './parts.tsx';
-import { pageOf, queueHref, withChange, type Route } from './route.ts';
+import { clipped, count, duration, percent, visible } from './format.ts';
+import { useLive } from './live.ts';
+import { Card, Empty, Fact, Loaded, Name, numbers, Pager, Table, Tag } from './parts.tsx';
+import { pageOf, queueHref, useRoute } from './route.ts';
 import { useData } from './use-data.ts';
 
 /** What a queue has besides tasks by state. */
@@ -12,6 +13,7 @@ const PAGE_SIZE = 25;
 
 export function Groups({ detail }: { readonly detail: QueueDetailJson }): JSX.Element {
   const { groups, queue } = detail;
+  const first = (pageOf(useRoute()) - 1) * PAGE_SIZE;
   if (groups.length === 0) {
     return (
       <Card>
@@ -23,41 +25,30 @@ export function Groups({ detail }: { readonly detail: QueueDetailJson }): JSX.El
   }
   return (
     <Card>
-      <div class="scroll">
-        <table class="rows">
-          <thead>
-            <tr>
-              <th scope="col">Group</th>
-              <th scope="col" class="number">
-                Tasks
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {groups.map(({ group, size }) => (
-              <tr key={group}>
-                <td>
-                  <a class="row-link" data-row href={queueHref(queue.queue, { state: 'aggregating', group })}>
-                    <Name text={group} />
-                  </a>
-                </td>
-                <td class="number">{count(size)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table columns={['Group', numbers('Tasks')]}>
+        {groups.slice(first, first + PAGE_SIZE).map(({ group, size }) => (
+          <tr key={group}>
+            <td>
+              <a class="row-link" data-row href={queueHref(queue.queue, { state: 'aggregating', group })}>
+                <Name text={group} />
+              </a>
+            </td>
+            <td class="number">{count(size)}</td>
+          </tr>
+        ))}
+      </Table>
       {queue.groups > groups.length && (
         <p class="foot">
           The first {count(groups.length)} of {count(queue.groups)} groups.
         </p>
       )}
+      <Pager pages={Math.ceil(groups.length / PAGE_SIZE)} />
     </Card>
   );
 }
 
-export function Keys({ queue, route }: { readonly queue: string; readonly route: Route }): JSX.Element {
-  const page = pageOf(route);
+export function Keys({ queue }: { readonly queue: string }): JSX.Element {
+  const page = pageOf(useRoute());
   const list = useData<KeyListJson>(withQuery(path('queues', queue, 'keys'), { page, size: PAGE_SIZE }));
   return (
     <Card>
@@ -69,50 +60,26 @@ export function Keys({ queue, route }: { readonly queue: string; readonly route:
             </Empty>
           ) : (
             <>
-              <div class="scroll">
-                <table class="rows">
-                  <thead>
-                    <tr>
-                      <th scope="col">Key</th>
-                      <th scope="col" class="number">
-                        Pending
-                      </th>
-                      <th scope="col" class="number">
-                        Active
-                      </th>
-                      <th scope="col">Held by</th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {keys.map((key) => (
-                      <tr key={key.key}>
-                        <th scope="row">
-                          {key.key === '' ? <span class="faint">no key</span> : <Name text={key.key} />}
-                        </th>
-                        <td class="number" data-label="Pending">
-                          {count(key.pending)}
-                        </td>
-                        <td class="number" data-label="Active">
-                          {count(key.active)}
-                        </td>
-                        <td data-label="Held by">
-                          {key.heldBy === undefined ? (
-                            <span class="faint">–</span>
-                          ) : (
-                            <Tag tone="warn">{key.heldBy}</Tag>
-                          )}
-                          {key.againInMs !== undefined && ` for ${duration(key.againInMs)}`}
-                        </td>
-                      </tr>
-                    ))}
-                  </tbody>
-                </table>
-              </div>
-              <Pager
-                page={page}
-                pages={keys.length === PAGE_SIZE ? page + 1 : page}
-                href={(next) => withChange(route, { page: next })}
-              />
+              <Table columns={['Key', numbers('Pending'), numbers('Active'), 'Held by']}>
+                {keys.map(({ key, pending, active, heldBy, againInMs }) => (
+                  <tr key={key}>
+                    <th scope="row">
+                      {key === '' ? <span class="faint">no key</span> : <Name text={key} />}
+                    </th>
+                    <td class="number" data-label="Pending">
+                      {count(pending)}
+                    </td>
+                    <td class="number" data-label="Active">
+                      {count(active)}
+                    </td>
+                    <td data-label="Held by">
+                      {heldBy === undefined ? <span class="faint">–</span> : <Tag tone="warn">{heldBy}</Tag>}
+                      {againInMs !== undefined && ` for ${duration(againInMs)}`}
+                    </td>
+                  </tr>
+                ))}
+              </Table>
+              <Pager pages={keys.length === PAGE_SIZE ? page + 1 : page} />
             </>
           )
         }
@@ -148,5 +115,24 @@ export function Days({ detail }: { readonly detail: QueueDetailJson }): JSX.Elem
         ))}
       </dl>
     </Card>
+  );
+}
+
+/** An option for each queue that is known, and for those that are chosen; these are so again when the form is reset. */
+export function QueueOptions({ chosen }: { readonly chosen: readonly string[] }): JSX.Element {
+  const { live } = useLive();
+  const names = new Set([...(live?.queues ?? []).map(({ queue }) => queue), ...chosen]);
+  const choice = (name: string): object => {
+    const isChosen = chosen.includes(name);
+    return { selected: isChosen, defaultSelected: isChosen };
+  };
+  return (
+    <>
+      {[...names].map((name) => (
+        <option key={name} value={name} {...choice(name)}>
+          {visible(clipped(name, 80))}
+        </option>
+      ))}
+    </>
   );
 }

@@ -5,8 +5,8 @@ import { onLive } from './live.ts';
 
 /** Rates of the last minute, for sparklines. Read once for each queue that is shown, then extended by the live events. */
 export interface Rates {
-  readonly processed: number[];
-  readonly failed: number[];
+  readonly processed: readonly number[];
+  readonly failed: readonly number[];
 }
 
 const KEPT = 60;
@@ -26,22 +26,15 @@ export function sumOf(queues: readonly QueueJson[], field: 'processedPerS' | 'fa
 }
 
 function extend(name: string, processed: number, failed: number): void {
-  const known = rates.get(name);
-  if (known === undefined) rates.set(name, { processed: [processed], failed: [failed] });
-  else {
-    known.processed.push(processed);
-    known.failed.push(failed);
-    if (known.processed.length > KEPT) {
-      known.processed.shift();
-      known.failed.shift();
-    }
-  }
+  const known = ratesOf(name);
+  rates.set(name, {
+    processed: [...known.processed, processed].slice(-KEPT),
+    failed: [...known.failed, failed].slice(-KEPT),
+  });
 }
 
-const NONE: Rates = { processed: [], failed: [] };
-
 export function ratesOf(queue = ALL): Rates {
-  return rates.get(queue) ?? NONE;
+  return rates.get(queue) ?? { processed: [], failed: [] };
 }
 
 /** Reads the last minute of queues for which it has not been read, one after the other: what a page shows, a few dozen at most. */
@@ -68,10 +61,7 @@ export function useRates(queues: readonly string[]): void {
 
 async function readRates(queue: string, signal: AbortSignal): Promise<void> {
   try {
-    const { processedPerS, failedPerS } = await getJson<HistoryJson>(
-      withQuery('history', { queue, span: 'minutes' }),
-      signal,
-    );
+    const { processedPerS, failedPerS } = await getJson<HistoryJson>(withQuery('history', { queue }), signal);
     rates.set(queue, { processed: processedPerS.slice(-KEPT), failed: failedPerS.slice(-KEPT) });
   } catch {
     // The sparkline grows from the live events, then.

@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
+import { nameOfSegment } from '../dashboard-json.ts';
 import { path, queryText, type Query } from './api.ts';
 
 /** Where the reader is: `#/queues/default?state=retry&page=2`. The parts and the query are decoded. */
@@ -8,22 +9,17 @@ export interface Route {
 }
 
 export function parseHash(hash: string): Route {
-  const [place, query] = splitOnce(hash.replace(/^#\/?/, ''), '?');
+  const [, place = '', query] = /^#?\/?([^?]*)\??(.*)$/s.exec(hash) ?? [];
   return {
     parts: place === '' ? [] : place.split('/').map(decode),
     query: new URLSearchParams(query),
   };
 }
 
-function splitOnce(text: string, at: string): [string, string] {
-  const index = text.indexOf(at);
-  return index < 0 ? [text, ''] : [text.slice(0, index), text.slice(index + 1)];
-}
-
 /** A link that was typed by hand may hold a `%` that encodes nothing. */
 function decode(part: string): string {
   try {
-    return decodeURIComponent(part);
+    return nameOfSegment(decodeURIComponent(part));
   } catch {
     return part;
   }

@@ -7,61 +7,81 @@ import type {
   WorkQueueJson,
 } from '../dashboard-json.ts';
 import { bytes, compact, count, duration, plural } from './format.ts';
-import { Card, Empty, Figure, Loaded, Name, Page, Tabs, Tag } from './parts.tsx';
-import { to, type Route } from './route.ts';
+import { Card, Empty, Figure, Loaded, Name, numbers, Page, Table, Tabs, Tag } from './parts.tsx';
+import { to } from './route.ts';
 import { Sparkline } from './sparkline.tsx';
 import { useData } from './use-data.ts';
 import { WheelView } from './wheel-view.tsx';
 
 /** What the process of the dashboard has besides tasks: timers, purgatories, work queues and disk queues. */
 
-interface Kind<T> {
+interface Kind {
   readonly title: string;
   readonly note: string;
-  readonly empty: string;
-  readonly path: string;
-  readonly of: (runtime: RuntimeJson) => readonly T[];
-  readonly Content: (props: { readonly of: T }) => JSX.Element;
+  readonly cards: (runtime: RuntimeJson) => readonly (readonly [name: string, content: JSX.Element])[];
 }
 
+/** By the paths of their pages. */
+const KINDS = {
+  timers: {
+    title: 'Timers',
+    note: 'Hierarchical timing wheels of this process. A timer waits in the wheel that its delay fits, and moves inwards as time passes.',
+    cards: ({ timers }) => timers.map((one) => [one.name, <TimerContent timer={one} />]),
+  },
+  purgatories: {
+    title: 'Purgatories',
+    note: 'Operations that wait for an event on a key, or for their timeout.',
+    cards: ({ purgatories }) => purgatories.map((one) => [one.name, <PurgatoryContent purgatory={one} />]),
+  },
+  'work-queues': {
+    title: 'Work queues',
+    note: 'Queues of items in this process, each processed by one worker at a time.',
+    cards: ({ workQueues }) => workQueues.map((one) => [one.name, <WorkQueueContent queue={one} />]),
+  },
+  'disk-queues': {
+    title: 'Disk queues',
+    note: 'Messages in segment files, read in order and removed once they are acknowledged.',
+    cards: ({ diskQueues }) => diskQueues.map((one) => [one.name, <DiskQueueContent queue={one} />]),
+  },
+} as const satisfies Readonly<Record<string, Kind>>;
+
 /** A page of all things of a kind, or of the one that is in the address. */
-function RuntimePage<T extends { readonly name: string }>(props: {
-  readonly kind: Kind<T>;
-  readonly route: Route;
+export function RuntimePage(props: {
+  readonly path: keyof typeof KINDS;
+  readonly chosen: string | undefined;
 }): JSX.Element {
-  const { kind, route } = props;
-  const { Content } = kind;
+  const { path, chosen } = props;
+  const kind: Kind = KINDS[path];
   const runtime = useData<RuntimeJson>('runtime');
-  const [, chosen = ''] = route.parts;
   return (
     <Page title={kind.title} note={kind.note}>
       <Loaded of={runtime} lines={10}>
         {(loaded) => {
-          const all = kind.of(loaded);
+          const all = kind.cards(loaded);
           if (all.length === 0) {
             return (
-              <Empty title={kind.empty}>
+              <Empty title={`No ${kind.title.toLowerCase()} are shown`}>
                 Pass them to <code>dashboard()</code> in the program that has them.
               </Empty>
             );
           }
-          const shown = chosen === '' ? all : all.filter(({ name }) => name === chosen);
-          const tab = (id: string, label: string): { id: string; label: JSX.Element; href: string } => ({
-            id,
-            label: <Name text={label} />,
-            href: to(id === '' ? [kind.path] : [kind.path, id]),
-          });
+          const shown = all.filter(([name]) => chosen === undefined || name === chosen);
+          const tabs = all.map(([name]) => ({
+            ...{ id: name, label: <Name text={name} />, href: to([path, name]) },
+          }));
           return (
             <>
               {all.length > 1 && (
                 <Tabs
                   label={kind.title}
-                  current={chosen}
-                  items={[tab('', 'All'), ...all.map(({ name }) => tab(name, name))]}
+                  current={chosen ?? ''}
+                  items={[{ id: '', label: 'All', href: to([path]) }, ...tabs]}
                 />
               )}
-              {shown.map((one, index) => (
-                <Content key={`${one.name} ${index}`} of={one} />
+              {shown.map(([name, content], index) => (
+                <Card key={`${name} ${index}`} title={<Name text={name} />}>
+                  {content}
+                </Card>
               ))}
               {shown.length === 0 && <Empty title="There is none of that name now" />}
             </>
@@ -72,48 +92,25 @@ function RuntimePage<T extends { readonly name: string }>(props: {
   );
 }
 
-interface PageProps {
-  readonly route: Route;
-}
-
-const TIMERS: Kind<TimerJson> = {
-  title: 'Timers',
-  note: 'Hierarchical timing wheels of this process. A timer waits in the wheel that its delay fits, and moves inwards as time passes.',
-  empty: 'No timers are shown',
-  path: 'timers',
-  of: ({ timers }) => timers,
-  Content: TimerContent,
-};
-
-export function TimersPage({ route }: PageProps): JSX.Element {
-  return <RuntimePage kind={TIMERS} route={route} />;
-}
-
-function TimerContent({ of: timer }: { readonly of: TimerJson }): JSX.Element {
+function TimerContent({ timer }: { readonly timer: TimerJson }): JSX.Element {
   const { lateness, history } = timer;
   const most = Math.max(0, ...history.size);
   return (
-    <Card title={<Name text={timer.name} />}>
+    <>
       <div class="figures inside">
-        <Figure label="Pending" value={compact(timer.size)}>
-          <span class="figure-note">most {compact(most)} in five minutes</span>
-        </Figure>
-        <Figure label="Due now" value={compact(timer.dueNow)}>
-          <span class="figure-note">not run yet</span>
-        </Figure>
+        <Figure label="Pending" value={compact(timer.size)} note={`most ${compact(most)} in five minutes`} />
+        <Figure label="Due now" value={compact(timer.dueNow)} note="not run yet" />
         <Figure
           label="Lateness"
           value={duration(lateness.medianMs)}
           tone={lateness.longestMs > 200 ? 'warn' : 'plain'}
-        >
-          <span class="figure-note">median; longest {duration(lateness.longestMs)}</span>
-        </Figure>
+          note={`median; longest ${duration(lateness.longestMs)}`}
+        />
         <Figure
           label="Buckets in use"
           value={count(timer.levels.reduce((sum, level) => sum + level.buckets.length, 0))}
-        >
-          <span class="figure-note">{plural(timer.levels.length, 'level')}</span>
-        </Figure>
+          note={plural(timer.levels.length, 'level')}
+        />
       </div>
       <WheelView wheels={timer} name={timer.name} />
       <figure class="history">
@@ -126,33 +123,16 @@ function TimerContent({ of: timer }: { readonly of: TimerJson }): JSX.Element {
           height={64}
         />
       </figure>
-    </Card>
+    </>
   );
 }
 
-const PURGATORIES: Kind<PurgatoryJson> = {
-  title: 'Purgatories',
-  note: 'Operations that wait for an event on a key, or for their timeout.',
-  empty: 'No purgatories are shown',
-  path: 'purgatories',
-  of: ({ purgatories }) => purgatories,
-  Content: PurgatoryContent,
-};
-
-export function PurgatoriesPage({ route }: PageProps): JSX.Element {
-  return <RuntimePage kind={PURGATORIES} route={route} />;
-}
-
-function PurgatoryContent({ of: purgatory }: { readonly of: PurgatoryJson }): JSX.Element {
+function PurgatoryContent({ purgatory }: { readonly purgatory: PurgatoryJson }): JSX.Element {
   return (
-    <Card title={<Name text={purgatory.name} />}>
+    <>
       <div class="figures inside">
-        <Figure label="Operations" value={compact(purgatory.delayed)}>
-          <span class="figure-note">with a pending timeout</span>
-        </Figure>
-        <Figure label="Watch entries" value={compact(purgatory.watched)}>
-          <span class="figure-note">under all keys</span>
-        </Figure>
+        <Figure label="Operations" value={compact(purgatory.delayed)} note="with a pending timeout" />
+        <Figure label="Watch entries" value={compact(purgatory.watched)} note="under all keys" />
         <Figure label="Keys" value={compact(purgatory.watchedKeys)} />
       </div>
       <Bars
@@ -162,49 +142,32 @@ function PurgatoryContent({ of: purgatory }: { readonly of: PurgatoryJson }): JS
         empty={purgatory.delayed === 0 ? 'No operation waits.' : ''}
         all={purgatory.watchedKeys}
       />
-    </Card>
+    </>
   );
 }
 
-const WORK_QUEUES: Kind<WorkQueueJson> = {
-  title: 'Work queues',
-  note: 'Queues of items in this process, each processed by one worker at a time.',
-  empty: 'No work queues are shown',
-  path: 'work-queues',
-  of: ({ workQueues }) => workQueues,
-  Content: WorkQueueContent,
-};
-
-export function WorkQueuesPage({ route }: PageProps): JSX.Element {
-  return <RuntimePage kind={WORK_QUEUES} route={route} />;
-}
-
-function WorkQueueContent({ of: queue }: { readonly of: WorkQueueJson }): JSX.Element {
+function WorkQueueContent({ queue }: { readonly queue: WorkQueueJson }): JSX.Element {
+  const { depth, inProgress, waiting, retries } = queue;
   return (
-    <Card title={<Name text={queue.name} />}>
+    <>
       <div class="figures inside">
-        <Figure label="Depth" value={compact(queue.depth)}>
-          <span class="figure-note">ready for a worker</span>
-        </Figure>
-        <Figure label="In progress" value={compact(queue.inProgress)} />
-        <Figure label="Waiting" value={compact(queue.waiting)}>
-          <span class="figure-note">until their delay is over</span>
-        </Figure>
+        <Figure label="Depth" value={compact(depth)} note="ready for a worker" />
+        <Figure label="In progress" value={compact(inProgress)} />
+        <Figure label="Waiting" value={compact(waiting)} note="until their delay is over" />
         <Figure
           label="Retrying"
-          value={compact(queue.retries.length)}
-          tone={queue.retries.length > 0 ? 'warn' : 'plain'}
-        >
-          <span class="figure-note">failed, not yet succeeded</span>
-        </Figure>
+          value={compact(retries.length)}
+          tone={retries.length > 0 ? 'warn' : 'plain'}
+          note="failed, not yet succeeded"
+        />
       </div>
       <Bars
         of="Item"
         number="Retries"
-        rows={queue.retries.map(({ item, retries }) => [item, retries])}
-        empty={queue.depth + queue.waiting === 0 ? 'Nothing waits.' : 'No item is being retried.'}
+        rows={retries.map((one) => [one.item, one.retries])}
+        empty={depth + waiting === 0 ? 'Nothing waits.' : 'No item is being retried.'}
       />
-    </Card>
+    </>
   );
 }
 
@@ -221,32 +184,22 @@ function Bars(props: {
   const most = Math.max(1, ...rows.map(([, value]) => value));
   return (
     <>
-      <table class="rows bars">
-        <thead>
-          <tr>
-            <th scope="col">{props.of}</th>
-            <th scope="col" class="number">
-              {props.number}
+      <Table
+        kind="bars"
+        columns={[props.of, numbers(props.number), { head: <span class="unseen">Share</span> }]}
+      >
+        {rows.map(([name, value], index) => (
+          <tr key={index}>
+            <th scope="row">
+              <Name text={name} />
             </th>
-            <th scope="col">
-              <span class="unseen">Share</span>
-            </th>
+            <td class="number">{count(value)}</td>
+            <td>
+              <span class="bar" aria-hidden="true" style={{ width: `${(100 * value) / most}%` }} />
+            </td>
           </tr>
-        </thead>
-        <tbody>
-          {rows.map(([name, value], index) => (
-            <tr key={index}>
-              <th scope="row">
-                <Name text={name} />
-              </th>
-              <td class="number">{count(value)}</td>
-              <td>
-                <span class="bar" aria-hidden="true" style={{ width: `${(100 * value) / most}%` }} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </Table>
       {all > rows.length && (
         <p class="foot">
           {count(rows.length)} of {count(all)} are shown.
@@ -256,35 +209,16 @@ function Bars(props: {
   );
 }
 
-const DISK_QUEUES: Kind<DiskQueueJson> = {
-  title: 'Disk queues',
-  note: 'Messages in segment files, read in order and removed once they are acknowledged.',
-  empty: 'No disk queues are shown',
-  path: 'disk-queues',
-  of: ({ diskQueues }) => diskQueues,
-  Content: DiskQueueContent,
-};
-
-export function DiskQueuesPage({ route }: PageProps): JSX.Element {
-  return <RuntimePage kind={DISK_QUEUES} route={route} />;
-}
-
-function DiskQueueContent({ of: queue }: { readonly of: DiskQueueJson }): JSX.Element {
+function DiskQueueContent({ queue }: { readonly queue: DiskQueueJson }): JSX.Element {
   const { segments, cursor } = queue;
   const largest = Math.max(1, ...segments.map((segment) => segment.bytes));
   const at = segments.findIndex(({ name }) => name === cursor?.segment);
   return (
-    <Card title={<Name text={queue.name} />}>
+    <>
       <div class="figures inside">
-        <Figure label="Depth" value={compact(queue.depth)}>
-          <span class="figure-note">messages not acknowledged</span>
-        </Figure>
-        <Figure label="In flight" value={compact(queue.inFlight)}>
-          <span class="figure-note">delivered, not acknowledged</span>
-        </Figure>
-        <Figure label="Size" value={bytes(queue.bytes)}>
-          <span class="figure-note">{plural(segments.length, 'segment')}</span>
-        </Figure>
+        <Figure label="Depth" value={compact(queue.depth)} note="messages not acknowledged" />
+        <Figure label="In flight" value={compact(queue.inFlight)} note="delivered, not acknowledged" />
+        <Figure label="Size" value={bytes(queue.bytes)} note={plural(segments.length, 'segment')} />
       </div>
       <ol class="segments">
         {segments.map((segment, index) => {
@@ -313,6 +247,6 @@ function DiskQueueContent({ of: queue }: { readonly of: DiskQueueJson }): JSX.El
       {segments.length === 0 && queue.bytes === 0 && (
         <p class="faint pad">There is no segment: the queue is empty.</p>
       )}
-    </Card>
+    </>
   );
 }

@@ -4,17 +4,16 @@ import type { ScheduleEventJson, ScheduleJson } from '../dashboard-json.ts';
 import { path, withQuery } from './api.ts';
 import { ContentView } from './content-view.tsx';
 import { clockTime, exactTime } from './format.ts';
-import { Card, Empty, Fact, Loaded, Name, Page, Pager, Time } from './parts.tsx';
-import { pageOf, to, withChange, type Route } from './route.ts';
+import { Card, Empty, Fact, Loaded, Name, Page, Pager, Table, Time } from './parts.tsx';
+import { pageOf, to, useRoute } from './route.ts';
 import { useData } from './use-data.ts';
 
 const PAGE_SIZE = 20;
 
 /** What schedulers enqueue, and when; with an id in the address, the ticks of one. */
-export function SchedulesPage({ route }: { readonly route: Route }): JSX.Element {
+export function SchedulesPage({ id: chosen }: { readonly id: string | undefined }): JSX.Element {
   const schedules = useData<readonly ScheduleJson[]>('schedules');
   const words = useCronWords();
-  const [, chosen] = route.parts;
   return (
     <Page
       title="Schedules"
@@ -23,8 +22,7 @@ export function SchedulesPage({ route }: { readonly route: Route }): JSX.Element
       <Loaded of={schedules}>
         {(list) => {
           const schedule = list.find(({ id }) => id === chosen);
-          if (chosen !== undefined)
-            return <OneSchedule id={chosen} schedule={schedule} words={words} route={route} />;
+          if (chosen !== undefined) return <OneSchedule id={chosen} schedule={schedule} words={words} />;
           if (list.length === 0) {
             return (
               <Empty title="No schedules">
@@ -68,51 +66,34 @@ function useCronWords(): Words {
   return (spec) => wordsOfMacro(spec) ?? cronWords?.(spec);
 }
 
-function List({
-  list,
-  words,
-}: {
-  readonly list: readonly ScheduleJson[];
-  readonly words: Words;
-}): JSX.Element {
+function List(props: { readonly list: readonly ScheduleJson[]; readonly words: Words }): JSX.Element {
   return (
     <Card>
-      <div class="scroll">
-        <table class="rows schedules">
-          <thead>
-            <tr>
-              <th scope="col">Task</th>
-              <th scope="col">When</th>
-              <th scope="col">Next</th>
-              <th scope="col">Last</th>
-              <th scope="col">Options</th>
-            </tr>
-          </thead>
-          <tbody>
-            {list.map((schedule) => (
-              <tr key={schedule.id}>
-                <td>
-                  <a class="row-link" data-row href={to(['schedules', schedule.id])}>
-                    <Name text={schedule.taskType} />
-                  </a>
-                </td>
-                <td data-label="When">
-                  <span class="words">{words(schedule.spec) ?? ''}</span> <Name text={schedule.spec} mono />
-                </td>
-                <td data-label="Next">
-                  <Time atMs={schedule.nextAtMs} />
-                </td>
-                <td data-label="Last">
-                  <Time atMs={schedule.previousAtMs} />
-                </td>
-                <td class="faint" data-label="Options">
-                  <Name text={schedule.options.join(', ') || '–'} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table kind="schedules" columns={['Task', 'When', 'Next', 'Last', 'Options']}>
+        {props.list.map(({ id, taskType, spec, nextAtMs, previousAtMs, options }) => (
+          <tr key={id}>
+            <td>
+              <a class="row-link" data-row href={to(['schedules', id])}>
+                <Name text={taskType} />
+              </a>
+            </td>
+            <td data-label="When">
+              <div>
+                {props.words(spec)} <Name text={spec} mono />
+              </div>
+            </td>
+            <td data-label="Next">
+              <Time atMs={nextAtMs} />
+            </td>
+            <td data-label="Last">
+              <Time atMs={previousAtMs} />
+            </td>
+            <td class="faint" data-label="Options">
+              <Name text={options.join(', ') || '–'} />
+            </td>
+          </tr>
+        ))}
+      </Table>
     </Card>
   );
 }
@@ -121,13 +102,12 @@ function OneSchedule(props: {
   readonly id: string;
   readonly schedule: ScheduleJson | undefined;
   readonly words: Words;
-  readonly route: Route;
 }): JSX.Element {
-  const { id, schedule, words, route } = props;
+  const { id, schedule, words } = props;
   return (
     <div class="columns">
       <div>
-        <Ticks id={id} route={route} />
+        <Ticks id={id} />
       </div>
       <div>
         {schedule === undefined ? (
@@ -165,8 +145,8 @@ function OneSchedule(props: {
   );
 }
 
-function Ticks({ id, route }: { readonly id: string; readonly route: Route }): JSX.Element {
-  const page = pageOf(route);
+function Ticks({ id }: { readonly id: string }): JSX.Element {
+  const page = pageOf(useRoute());
   const events = useData<readonly ScheduleEventJson[]>(
     withQuery(path('schedules', id, 'events'), { page, size: PAGE_SIZE }),
   );
@@ -178,37 +158,24 @@ function Ticks({ id, route }: { readonly id: string; readonly route: Route }): J
             <Empty title="No ticks yet">Each time that the schedule enqueues its task is listed here.</Empty>
           ) : (
             <>
-              <table class="rows">
-                <thead>
-                  <tr>
-                    <th scope="col">Enqueued</th>
-                    <th scope="col">At</th>
-                    <th scope="col">Task</th>
+              <Table columns={['Enqueued', 'At', 'Task']}>
+                {list.map(({ taskId, atMs }) => (
+                  <tr key={taskId}>
+                    <td>
+                      <Time atMs={atMs} />
+                    </td>
+                    <td class="faint" title={exactTime(atMs)}>
+                      {clockTime(atMs)}
+                    </td>
+                    <td>
+                      <a class="quiet" data-row href={to(['search'], { id: taskId })}>
+                        <Name text={taskId} mono />
+                      </a>
+                    </td>
                   </tr>
-                </thead>
-                <tbody>
-                  {list.map(({ taskId, atMs }) => (
-                    <tr key={taskId}>
-                      <td>
-                        <Time atMs={atMs} />
-                      </td>
-                      <td class="faint" title={exactTime(atMs)}>
-                        {clockTime(atMs)}
-                      </td>
-                      <td>
-                        <a class="quiet" data-row href={to(['search'], { id: taskId })}>
-                          <Name text={taskId} mono />
-                        </a>
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-              <Pager
-                page={page}
-                pages={list.length === PAGE_SIZE ? page + 1 : page}
-                href={(next) => withChange(route, { page: next })}
-              />
+                ))}
+              </Table>
+              <Pager pages={list.length === PAGE_SIZE ? page + 1 : page} />
             </>
           )
         }

@@ -1,104 +1,90 @@
 import type { JSX } from 'preact';
-import { useState } from 'preact/hooks';
-import { TASK_STATES, type TaskState } from '../../tasks/task-state.ts';
-import type { SearchFilter } from '../dashboard-json.ts';
-import { useLive } from './live.ts';
+import { useEffect, useRef } from 'preact/hooks';
+import { TASK_STATES } from '../../tasks/task-state.ts';
+import { FILTER_TEXTS, type SearchFilter } from '../dashboard-json.ts';
+import type { Query } from './api.ts';
 import { StateLabel } from './parts.tsx';
+import { QueueOptions } from './queue-views.tsx';
 import { go, to } from './route.ts';
 
-const FIELDS = ['type', 'id', 'payload', 'error', 'result'] as const;
+const [, ...FIELDS] = FILTER_TEXTS;
 
-/** Texts of a filter: in any field, or in one. */
-export const FILTER_TEXTS = ['text', ...FIELDS] as const;
+/** What the form asks for, as the query of an address. */
+function queryIn(form: HTMLFormElement): Query {
+  const data = new FormData(form);
+  const one = (name: string): string => data.get(name) as string;
+  const time = (name: string): number | undefined => new Date(one(name)).getTime() || undefined;
+  return {
+    ...Object.fromEntries(FILTER_TEXTS.map((name) => [name, one(name)])),
+    ...{ from: time('from'), to: time('to') },
+    ...{ state: data.getAll('state') as string[], queue: data.getAll('queue') as string[] },
+  };
+}
 
 /** What is searched for. Submitting it changes the address, and that starts the search. */
 export function SearchForm({ filter }: { readonly filter: SearchFilter }): JSX.Element {
-  const [draft, setDraft] = useState(filter);
-  const { live } = useLive();
-  const set = (name: keyof SearchFilter, value: string | number | readonly string[] | undefined): void => {
-    const rest = Object.fromEntries(Object.entries(draft).filter(([other]) => other !== name));
-    const isSet = value !== undefined && value !== '' && !(typeof value === 'object' && value.length === 0);
-    setDraft(isSet ? { ...rest, [name]: value } : rest);
-  };
+  const form = useRef<HTMLFormElement>(null);
+  // Another address replaces what was typed.
+  useEffect(() => {
+    form.current?.reset();
+  }, [JSON.stringify(filter)]);
   const hasMore = [...FIELDS, 'from', 'to', 'queue'].some((name) => name in filter);
-  const queues = [...new Set([...(live?.queues ?? []).map(({ queue }) => queue), ...(draft.queue ?? [])])];
   return (
     <form
+      ref={form}
       class="card search-form"
       role="search"
       onSubmit={(event) => {
         event.preventDefault();
-        go(to(['search'], { ...draft }));
+        go(to(['search'], queryIn(event.currentTarget)));
       }}
     >
       <div class="search-line">
         <input
           type="search"
           id="search"
+          name="text"
           aria-label="Search in type, id, payload, error and result"
           placeholder="Type, id, payload, error or result"
-          value={draft.text ?? ''}
-          onInput={({ currentTarget }) => {
-            set('text', currentTarget.value);
-          }}
+          defaultValue={filter.text ?? ''}
         />
         <button type="submit" class="primary">
           Search
         </button>
       </div>
-      <StateChoice
-        chosen={draft.state ?? []}
-        onChange={(state) => {
-          set('state', state);
-        }}
-      />
+      <fieldset class="chips">
+        <legend>State</legend>
+        {TASK_STATES.map((state) => (
+          <label key={state} class="chip">
+            <input
+              type="checkbox"
+              name="state"
+              value={state}
+              defaultChecked={filter.state?.includes(state) === true}
+            />
+            <StateLabel state={state} />
+          </label>
+        ))}
+      </fieldset>
       <details open={hasMore}>
         <summary>More filters</summary>
         <div class="fields">
           {FIELDS.map((name) => (
             <label key={name}>
-              {name === 'id' ? 'Id' : name.charAt(0).toUpperCase() + name.slice(1)}
-              <input
-                type="text"
-                placeholder="contains"
-                value={draft[name] ?? ''}
-                onInput={({ currentTarget }) => {
-                  set(name, currentTarget.value);
-                }}
-              />
+              {name.charAt(0).toUpperCase() + name.slice(1)}
+              <input type="text" name={name} placeholder="contains" defaultValue={filter[name] ?? ''} />
             </label>
           ))}
           {(['from', 'to'] as const).map((name) => (
             <label key={name}>
               {name === 'from' ? 'After' : 'Before'}
-              <input
-                type="datetime-local"
-                step="1"
-                value={localInput(draft[name])}
-                onInput={({ currentTarget }) => {
-                  const ms = new Date(currentTarget.value).getTime();
-                  set(name, Number.isNaN(ms) ? undefined : ms);
-                }}
-              />
+              <input type="datetime-local" name={name} step="1" defaultValue={localInput(filter[name])} />
             </label>
           ))}
           <label>
             Queues
-            <select
-              multiple
-              size={Math.min(4, Math.max(2, queues.length))}
-              onChange={({ currentTarget }) => {
-                set(
-                  'queue',
-                  [...currentTarget.selectedOptions].map(({ value }) => value),
-                );
-              }}
-            >
-              {queues.map((queue) => (
-                <option key={queue} value={queue} selected={draft.queue?.includes(queue) === true}>
-                  {queue}
-                </option>
-              ))}
+            <select multiple name="queue" size={4}>
+              <QueueOptions chosen={filter.queue ?? []} />
             </select>
           </label>
         </div>
@@ -108,37 +94,8 @@ export function SearchForm({ filter }: { readonly filter: SearchFilter }): JSX.E
 }
 
 /** What the input needs: a local time without its zone. */
-function localInput(atMs: number | undefined): string {
-  if (atMs === undefined) return '';
+function localInput(atMs = NaN): string {
   const date = new Date(atMs);
   if (Number.isNaN(date.getTime())) return '';
   return new Date(atMs - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
-}
-
-function StateChoice(props: {
-  readonly chosen: readonly TaskState[];
-  readonly onChange: (chosen: TaskState[]) => void;
-}): JSX.Element {
-  const { chosen, onChange } = props;
-  return (
-    <fieldset class="chips">
-      <legend>State</legend>
-      {TASK_STATES.map((state) => (
-        <label key={state} class="chip">
-          <input
-            type="checkbox"
-            checked={chosen.includes(state)}
-            onChange={({ currentTarget }) => {
-              onChange(
-                TASK_STATES.filter((other) =>
-                  other === state ? currentTarget.checked : chosen.includes(other),
-                ),
-              );
-            }}
-          />
-          <StateLabel state={state} />
-        </label>
-      ))}
-    </fieldset>
-  );
 }

@@ -2,18 +2,18 @@ import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { TASK_STATES, isTaskState, type TaskChange } from '../../tasks/task-state.ts';
 import {
+  FILTER_TEXTS,
   MAX_MATCHES,
   type SearchFilter,
   type SearchLine,
-  type SessionJson,
   type TaskJson,
 } from '../dashboard-json.ts';
-import { messageOfError, readLines, withQuery, type Query } from './api.ts';
+import { messageOfError, readLines, withQuery } from './api.ts';
 import { BulkChange } from './bulk-change.tsx';
 import { count, plural } from './format.ts';
-import { Card, Empty, Name, Page, Pager, Problem } from './parts.tsx';
-import { pageOf, withChange, type Route } from './route.ts';
-import { FILTER_TEXTS, SearchForm } from './search-form.tsx';
+import { Card, Empty, Fact, Name, Page, Pager, Problem } from './parts.tsx';
+import { pageOf, useRoute, type Route } from './route.ts';
+import { SearchForm } from './search-form.tsx';
 import { changesFor, CHANGE_LABELS, TaskTable } from './task-table.tsx';
 
 const PAGE_SIZE = 50;
@@ -34,9 +34,6 @@ function filterOf({ query }: Route): SearchFilter {
   };
 }
 
-const queryOf = (filter: SearchFilter): Query => ({ ...filter });
-const isEmpty = (filter: SearchFilter): boolean => Object.keys(filter).length === 0;
-
 interface Found {
   readonly tasks: readonly TaskJson[];
   readonly line: SearchLine;
@@ -47,20 +44,14 @@ interface Found {
 const NOTHING: SearchLine = { scanned: 0, total: 0, matched: 0 };
 
 /** Searches whenever the filter in the address changes, and shows what has been found while it goes on. */
-export function SearchPage({
-  route,
-  session,
-}: {
-  readonly route: Route;
-  readonly session: SessionJson;
-}): JSX.Element {
-  const filter = filterOf(route);
+export function SearchPage(): JSX.Element {
+  const filter = filterOf(useRoute());
   const key = JSON.stringify(filter);
   const [runs, setRuns] = useState(0);
   const [found, setFound] = useState<Found>();
   const stop = useRef<AbortController | undefined>(undefined);
   useEffect(() => {
-    if (isEmpty(filter)) {
+    if (key === '{}') {
       setFound(undefined);
       return undefined;
     }
@@ -76,20 +67,13 @@ export function SearchPage({
   };
   return (
     <Page title="Search" note="Finds tasks by type, id, payload, error and result, in every state.">
-      <SearchForm key={key} filter={filter} />
+      <SearchForm filter={filter} />
       {found === undefined ? (
         <Empty title="What are you looking for?">
           A word of the payload, a part of an error, an id. Press <kbd>/</kbd> on any page to come here.
         </Empty>
       ) : (
-        <Results
-          found={found}
-          filter={filter}
-          route={route}
-          session={session}
-          onStop={() => stop.current?.abort()}
-          onAgain={again}
-        />
+        <Results found={found} filter={filter} onStop={() => stop.current?.abort()} onAgain={again} />
       )}
     </Page>
   );
@@ -113,9 +97,9 @@ async function search(
   show(found);
   try {
     await readLines<SearchLine>(
-      withQuery('search', queryOf(filter)),
+      withQuery('search', { ...filter }),
       (line) => {
-        const tasks = line.tasks === undefined ? found.tasks : [...found.tasks, ...line.tasks];
+        const tasks = [...found.tasks, ...(line.tasks ?? [])];
         change({ ...found, tasks, line, ...(line.error === undefined ? {} : { error: line.error.message }) });
       },
       signal,
@@ -131,14 +115,12 @@ async function search(
 function Results(props: {
   readonly found: Found;
   readonly filter: SearchFilter;
-  readonly route: Route;
-  readonly session: SessionJson;
   readonly onStop: () => void;
   readonly onAgain: () => void;
 }): JSX.Element {
-  const { found, route, session, onAgain } = props;
+  const { found, onAgain } = props;
   const { tasks, line, isRunning, error } = found;
-  const page = pageOf(route);
+  const page = pageOf(useRoute());
   const shown = tasks.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE);
   return (
     <Card>
@@ -167,9 +149,7 @@ function Results(props: {
         />
       )}
       {error !== undefined && <Problem message={error} retry={onAgain} />}
-      {shown.length > 0 && (
-        <TaskTable tasks={shown} session={session} label="Tasks that match" isMixed onChanged={onAgain} />
-      )}
+      {shown.length > 0 && <TaskTable tasks={shown} label="Tasks that match" isMixed onChanged={onAgain} />}
       {tasks.length === 0 && !isRunning && error === undefined && (
         <Empty title="No task matches">
           {line.isDone === true
@@ -184,11 +164,7 @@ function Results(props: {
           {count(line.matched)}.
         </p>
       )}
-      <Pager
-        page={page}
-        pages={Math.ceil(tasks.length / PAGE_SIZE)}
-        href={(next) => withChange(route, { page: next })}
-      />
+      <Pager pages={Math.ceil(tasks.length / PAGE_SIZE)} />
     </Card>
   );
 }
@@ -212,17 +188,16 @@ function Summary({ found }: { readonly found: Found }): JSX.Element {
 function ChangeAll(props: {
   readonly found: Found;
   readonly filter: SearchFilter;
-  readonly session: SessionJson;
   readonly onAgain: () => void;
 }): JSX.Element | null {
-  const { found, filter, session, onAgain } = props;
+  const { found, filter, onAgain } = props;
   const [change, setChange] = useState<TaskChange>();
   const { line } = found;
   if (line.isDone !== true || line.matched === 0) return null;
   const states = filter.state ?? TASK_STATES;
   return (
     <>
-      {changesFor(session, states).map((name) => (
+      {changesFor(states).map((name) => (
         <button
           key={name}
           type="button"
@@ -256,35 +231,21 @@ function FilterText({ filter }: { readonly filter: SearchFilter }): JSX.Element 
   return (
     <dl class="facts">
       {Object.entries(texts).map(([name, text]) => (
-        <div key={name}>
-          <dt>{name === 'text' ? 'any field' : name} contains</dt>
-          <dd>
-            <Name text={text} />
-          </dd>
-        </div>
+        <Fact key={name} term={`${name === 'text' ? 'any field' : name} contains`}>
+          <Name text={text} />
+        </Fact>
       ))}
-      {state !== undefined && (
-        <div>
-          <dt>state</dt>
-          <dd>{state.join(', ')}</dd>
-        </div>
-      )}
+      {state !== undefined && <Fact term="state">{state.join(', ')}</Fact>}
       {queue !== undefined && (
-        <div>
-          <dt>queue</dt>
-          <dd>
-            <Name text={queue.join(', ')} />
-          </dd>
-        </div>
+        <Fact term="queue">
+          <Name text={queue.join(', ')} />
+        </Fact>
       )}
       {(from !== undefined || until !== undefined) && (
-        <div>
-          <dt>time</dt>
-          <dd>
-            {from !== undefined && `after ${date(from)} `}
-            {until !== undefined && `before ${date(until)}`}
-          </dd>
-        </div>
+        <Fact term="time">
+          {from !== undefined && `after ${date(from)} `}
+          {until !== undefined && `before ${date(until)}`}
+        </Fact>
       )}
     </dl>
   );

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import type { RunJson, ServerJson } from '../dashboard-json.ts';
-import { duration, percent, plural } from './format.ts';
-import { Card, Empty, Fact, Loaded, Name, Page, Tag, Time, useNow } from './parts.tsx';
+import { percent, plural } from './format.ts';
+import { Card, Empty, Fact, Loaded, Name, Page, Table, Tag, Time } from './parts.tsx';
 import { queueHref, taskHref } from './route.ts';
 import { useData } from './use-data.ts';
 
@@ -66,48 +66,29 @@ function ServerCard({ server }: { readonly server: ServerJson }): JSX.Element {
 }
 
 function Runs({ runs }: { readonly runs: readonly RunJson[] }): JSX.Element {
-  const nowMs = useNow();
   return (
-    <div class="scroll">
-      <table class="rows" aria-label={plural(runs.length, 'run')}>
-        <thead>
-          <tr>
-            <th scope="col">Runs now</th>
-            <th scope="col">Queue</th>
-            <th scope="col">Started</th>
-            <th scope="col" class="number">
-              For
-            </th>
-            <th scope="col">Deadline</th>
-          </tr>
-        </thead>
-        <tbody>
-          {runs.map((run) => (
-            <tr key={`${run.queue}\n${run.taskId}`}>
-              <td class="task-name">
-                <a class="row-link" data-row href={taskHref(run.queue, run.taskId)}>
-                  <Name text={run.taskType} />
-                </a>
-                <span class="faint mono small">
-                  <Name text={run.taskId} />
-                </span>
-              </td>
-              <td data-label="Queue">
-                <Name text={run.queue} />
-              </td>
-              <td data-label="Started">
-                <Time atMs={run.startedAtMs} />
-              </td>
-              <td class="number" data-label="For">
-                {duration(Math.max(0, nowMs - run.startedAtMs))}
-              </td>
-              <td data-label="Deadline">
-                <Time atMs={run.deadlineAtMs} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table columns={['Runs now', 'Queue', 'Started', 'Deadline']} label={plural(runs.length, 'run')}>
+      {runs.map((run) => (
+        <tr key={`${run.queue}\n${run.taskId}`}>
+          <td class="task-name">
+            <a class="row-link" data-row href={taskHref(run.queue, run.taskId)}>
+              <Name text={run.taskType} />
+            </a>
+            <span class="faint mono small">
+              <Name text={run.taskId} />
+            </span>
+          </td>
+          <td data-label="Queue">
+            <Name text={run.queue} />
+          </td>
+          <td data-label="Started">
+            <Time atMs={run.startedAtMs} />
+          </td>
+          <td data-label="Deadline">
+            <Time atMs={run.deadlineAtMs} />
+          </td>
+        </tr>
+      ))}
+    </Table>
   );
 }

@@ -14,97 +14,61 @@ import { storedTheme, storeTheme, type Theme } from './theme.ts';
 export interface Destination {
   readonly path: string;
   readonly label: string;
-  readonly icon: string;
   /** Second key after `g`. */
   readonly key: string;
-  readonly group: 'Tasks' | 'This process';
-  readonly isShown: (session: SessionJson) => boolean;
+  /** What a dashboard must have for it; undefined for all. */
+  readonly needs?: keyof SessionJson['has'];
+  readonly icon: string;
 }
 
-const tasks = (session: SessionJson): boolean => session.has.tasks;
-
-export const DESTINATIONS: readonly Destination[] = [
+const DESTINATIONS: readonly Destination[] = [
   {
-    path: '',
-    label: 'Overview',
-    key: 'o',
-    group: 'Tasks',
-    isShown: tasks,
+    ...{ path: '', label: 'Overview', key: 'o', needs: 'tasks' },
     icon: 'M2 2.5h5v5H2zM9 2.5h5v5H9zM2 9.5h5v4H2zM9 9.5h5v4H9z',
   },
   {
-    path: 'search',
-    label: 'Search',
-    key: 's',
-    group: 'Tasks',
-    isShown: tasks,
+    ...{ path: 'search', label: 'Search', key: 's', needs: 'tasks' },
     icon: 'M7 2.2a4.8 4.8 0 1 0 0 9.6 4.8 4.8 0 0 0 0-9.6ZM10.5 10.5 14 14',
   },
   {
-    path: 'servers',
-    label: 'Servers',
-    key: 'v',
-    group: 'Tasks',
-    isShown: tasks,
+    ...{ path: 'servers', label: 'Servers', key: 'v', needs: 'tasks' },
     icon: 'M2.5 2.5h11v4.5h-11zM2.5 9h11v4.5h-11zM5 4.8h.1M5 11.2h.1',
   },
   {
-    path: 'schedules',
-    label: 'Schedules',
-    key: 'e',
-    group: 'Tasks',
-    isShown: tasks,
+    ...{ path: 'schedules', label: 'Schedules', key: 'e', needs: 'tasks' },
     icon: 'M2.5 3.5h11v10h-11zM2.5 6.5h11M5.5 1.8v3M10.5 1.8v3',
   },
   {
-    path: 'charts',
-    label: 'Charts',
-    key: 'c',
-    group: 'Tasks',
-    isShown: tasks,
+    ...{ path: 'charts', label: 'Charts', key: 'c', needs: 'tasks' },
     icon: 'M2 2v12h12M4.5 10.5l3-3.5 2.5 2L14 4.5',
   },
+  { path: 'health', label: 'Health', key: 'h', icon: 'M1.5 8.5h3l2-5 3 9 2-4h3' },
   {
-    path: 'health',
-    label: 'Health',
-    key: 'h',
-    group: 'Tasks',
-    isShown: () => true,
-    icon: 'M1.5 8.5h3l2-5 3 9 2-4h3',
-  },
-  {
-    path: 'timers',
-    label: 'Timers',
-    key: 't',
-    group: 'This process',
-    isShown: ({ has }) => has.timers,
+    ...{ path: 'timers', label: 'Timers', key: 't', needs: 'timers' },
     icon: 'M8 2.5a5.8 5.8 0 1 0 0 11.6 5.8 5.8 0 0 0 0-11.6ZM8 5v3.4l2.2 1.4M6.3 1h3.4',
   },
   {
-    path: 'purgatories',
-    label: 'Purgatories',
-    key: 'p',
-    group: 'This process',
-    isShown: ({ has }) => has.purgatories,
+    ...{ path: 'purgatories', label: 'Purgatories', key: 'p', needs: 'purgatories' },
     icon: 'M4 1.8h8M4 14.2h8M4.8 1.8c0 4 6.4 4.4 6.4 12.4M11.2 1.8c0 4-6.4 4.4-6.4 12.4',
   },
   {
-    path: 'work-queues',
-    label: 'Work queues',
-    key: 'w',
-    group: 'This process',
-    isShown: ({ has }) => has.workQueues,
+    ...{ path: 'work-queues', label: 'Work queues', key: 'w', needs: 'workQueues' },
     icon: 'M2 4h8M2 8h8M2 12h5M12 5.5 14.5 8 12 10.5',
   },
   {
-    path: 'disk-queues',
-    label: 'Disk queues',
-    key: 'd',
-    group: 'This process',
-    isShown: ({ has }) => has.diskQueues,
+    ...{ path: 'disk-queues', label: 'Disk queues', key: 'd', needs: 'diskQueues' },
     icon: 'M2.5 4c0-1.2 2.5-2 5.5-2s5.5.8 5.5 2v8c0 1.2-2.5 2-5.5 2s-5.5-.8-5.5-2ZM2.5 4c0 1.2 2.5 2 5.5 2s5.5-.8 5.5-2M2.5 8c0 1.2 2.5 2 5.5 2s5.5-.8 5.5-2',
   },
 ];
+
+/** The pages that a dashboard has, those of tasks first. */
+export function destinationsOf({ has }: SessionJson): readonly Destination[] {
+  return DESTINATIONS.filter(({ needs }) => needs === undefined || has[needs]);
+}
+
+export function labelOf(path: string): string | undefined {
+  return DESTINATIONS.find((destination) => destination.path === path)?.label;
+}
 
 export function Shell(props: {
   readonly session: SessionJson;
@@ -113,17 +77,11 @@ export function Shell(props: {
 }): JSX.Element {
   const { session, route } = props;
   const [isHelpOpen, setHelp] = useState(false);
-  const shown = DESTINATIONS.filter(({ isShown }) => isShown(session));
-  useEffect(
-    () =>
-      listenToKeys(shown, () => {
-        setHelp(true);
-      }),
-    [session],
-  );
-  const closeHelp = (): void => {
-    setHelp(false);
+  const shown = destinationsOf(session);
+  const openHelp = (): void => {
+    setHelp(true);
   };
+  useEffect(() => listenToKeys(shown, openHelp), [session]);
   return (
     <div class="shell">
       <a
@@ -137,19 +95,19 @@ export function Shell(props: {
       >
         Skip to the content
       </a>
-      <Navigation
-        session={session}
-        route={route}
-        shown={shown}
-        openHelp={() => {
-          setHelp(true);
-        }}
-      />
+      <Navigation session={session} route={route} shown={shown} openHelp={openHelp} />
       <main id="main">
         <Connection />
         {props.children}
       </main>
-      {isHelpOpen && <Help shown={shown} onClose={closeHelp} />}
+      {isHelpOpen && (
+        <Help
+          shown={shown}
+          onClose={() => {
+            setHelp(false);
+          }}
+        />
+      )}
       <Dialogs />
     </div>
   );
@@ -181,6 +139,9 @@ function Navigation(props: {
   const [isOpen, setOpen] = useState(false);
   const current = route.parts[0] === 'queues' ? '' : (route.parts[0] ?? '');
   const place = route.parts.join('/');
+  const inBar = shown.slice(0, IN_BAR);
+  const taskLinks = shown.filter(({ needs = 'tasks' }) => needs === 'tasks');
+  const processLinks = shown.filter(({ needs = 'tasks' }) => needs !== 'tasks');
   useEffect(() => {
     setOpen(false);
   }, [place]);
@@ -188,23 +149,8 @@ function Navigation(props: {
     <header class={isOpen ? 'side open' : 'side'}>
       <Brand title={session.title} />
       <nav aria-label="Pages">
-        {(['Tasks', 'This process'] as const).map((group) => {
-          const links = shown.filter((link) => link.group === group);
-          if (links.length === 0) return null;
-          return (
-            <div key={group} class="nav-group">
-              <span class="nav-title">{group}</span>
-              {links.map((link) => (
-                <NavLink
-                  key={link.path}
-                  link={link}
-                  isCurrent={link.path === current}
-                  isInBar={shown.indexOf(link) < IN_BAR}
-                />
-              ))}
-            </div>
-          );
-        })}
+        <NavGroup title="Tasks" links={taskLinks} inBar={inBar} current={current} />
+        <NavGroup title="This process" links={processLinks} inBar={inBar} current={current} />
         <button
           type="button"
           class="more"
@@ -232,42 +178,54 @@ function Navigation(props: {
   );
 }
 
-function NavLink(props: {
-  readonly link: Destination;
-  readonly isCurrent: boolean;
-  readonly isInBar: boolean;
-}): JSX.Element {
-  const { link, isCurrent, isInBar } = props;
+function NavGroup(props: {
+  readonly title: string;
+  readonly links: readonly Destination[];
+  readonly inBar: readonly Destination[];
+  readonly current: string;
+}): JSX.Element | null {
+  const { title, links, inBar, current } = props;
   const { live } = useLive();
-  const number =
-    live === undefined
-      ? 0
-      : link.path === 'servers'
-        ? live.serverCount
-        : link.path === 'timers'
-          ? live.pendingTimers
-          : 0;
+  const numbers = new Map([
+    ['servers', live?.serverCount ?? 0],
+    ['timers', live?.pendingTimers ?? 0],
+  ]);
+  if (links.length === 0) return null;
   return (
-    <a href={`#/${link.path}`} class={isInBar ? 'in-bar' : ''} aria-current={isCurrent ? 'page' : undefined}>
-      <Icon d={link.icon} />
-      <span>{link.label}</span>
-      {number > 0 && <span class="nav-count">{compact(number)}</span>}
-    </a>
+    <div class="nav-group">
+      <span class="nav-title">{title}</span>
+      {links.map((link) => {
+        const number = numbers.get(link.path) ?? 0;
+        return (
+          <a
+            key={link.path}
+            href={`#/${link.path}`}
+            class={inBar.includes(link) ? 'in-bar' : ''}
+            aria-current={link.path === current ? 'page' : undefined}
+          >
+            <Icon d={link.icon} />
+            <span>{link.label}</span>
+            {number > 0 && <span class="nav-count">{compact(number)}</span>}
+          </a>
+        );
+      })}
+    </div>
   );
 }
 
+const NOTES = {
+  connecting: ['Connecting', ''],
+  lost: ['Connection lost', 'bad'],
+  open: ['Live', 'good'],
+  unavailable: ['Broker unreachable', 'bad'],
+} as const;
+
 function LiveNote(): JSX.Element {
   const { status, live } = useLive();
-  const isGood = status === 'open' && live?.unavailable === undefined;
-  const text = isGood
-    ? 'Live'
-    : status === 'connecting'
-      ? 'Connecting'
-      : status === 'lost'
-        ? 'Connection lost'
-        : 'Broker unreachable';
+  const isAway = status === 'open' && live?.unavailable !== undefined;
+  const [text, tone] = NOTES[isAway ? 'unavailable' : status];
   return (
-    <span class={`live-note ${isGood ? 'good' : status === 'connecting' ? '' : 'bad'}`} role="status">
+    <span class={`live-note ${tone}`} role="status">
       <span aria-hidden="true" />
       {text}
     </span>
@@ -284,6 +242,7 @@ function ThemeChoice(): JSX.Element {
   const [theme, setTheme] = useState(storedTheme());
   return (
     <select
+      class="small"
       aria-label="Theme"
       onChange={({ currentTarget }) => {
         const chosen = THEMES.find(([name]) => name === currentTarget.value)?.[0] ?? 'system';
@@ -324,28 +283,21 @@ function Connection(): JSX.Element | null {
   );
 }
 
-function Help({
-  shown,
-  onClose,
-}: {
-  readonly shown: readonly Destination[];
-  readonly onClose: () => void;
-}): JSX.Element {
+function Help(props: { readonly shown: readonly Destination[]; readonly onClose: () => void }): JSX.Element {
+  const places = props.shown.map(({ key, label }) => [`g ${key}`, label] as const);
   return (
-    <Modal title="Keyboard shortcuts" onClose={onClose}>
+    <Modal title="Keyboard shortcuts" onClose={props.onClose}>
       <dl class="keys">
-        {[...SHORTCUTS, ...shown.map(({ key, label }) => [`g ${key}`, label] as const)].map(
-          ([keys, what]) => (
-            <div key={keys}>
-              <dt>
-                {keys.split(' ').map((key) => (
-                  <kbd key={key}>{key}</kbd>
-                ))}
-              </dt>
-              <dd>{what}</dd>
-            </div>
-          ),
-        )}
+        {[...SHORTCUTS, ...places].map(([keys, what]) => (
+          <div key={keys}>
+            <dt>
+              {keys.split(' ').map((key) => (
+                <kbd key={key}>{key}</kbd>
+              ))}
+            </dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
       </dl>
       <form method="dialog" class="actions">
         <button class="primary">Close</button>

@@ -1,4 +1,7 @@
 import type { JSX } from 'preact';
+import { rate } from './format.ts';
+import { Figure } from './parts.tsx';
+import type { Rates } from './recent.ts';
 
 /** A line of values, the oldest left, in the size that its text has; `label` for those who do not see it. */
 export function Sparkline(props: {
@@ -36,5 +39,32 @@ export function Sparkline(props: {
       )}
       {points.length <= 1 && <path class="line" d={`M0 ${height - 1.5}H${width}`} opacity="0.3" />}
     </svg>
+  );
+}
+
+/** The rates of a queue, or of all, now and in the last minute. */
+export function RateFigures(props: {
+  readonly recent: Rates;
+  readonly processedPerS: number | undefined;
+  readonly failedPerS: number | undefined;
+  readonly href?: string;
+}): JSX.Element {
+  const { recent, processedPerS, failedPerS, href } = props;
+  const link = href === undefined ? {} : { href };
+  return (
+    <>
+      <Figure label="Processed" value={rate(processedPerS)} unit="/s" {...link}>
+        <Sparkline values={recent.processed} label="processed in the last minute" />
+      </Figure>
+      <Figure
+        label="Failed"
+        value={rate(failedPerS)}
+        unit="/s"
+        tone={(failedPerS ?? 0) > 0 ? 'bad' : 'plain'}
+        {...link}
+      >
+        <Sparkline values={recent.failed} tone="bad" label="failed in the last minute" />
+      </Figure>
+    </>
   );
 }

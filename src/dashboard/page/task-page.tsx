@@ -1,9 +1,9 @@
 import type { JSX } from 'preact';
-import type { SessionJson, TaskDetailJson } from '../dashboard-json.ts';
+import type { TaskDetailJson } from '../dashboard-json.ts';
 import { path, write } from './api.ts';
 import { ContentView, CopyButton } from './content-view.tsx';
-import { ask, perform } from './dialog.tsx';
-import { clipped, clockTime, duration, exactTime, visible } from './format.ts';
+import { asks, useAction } from './dialog.tsx';
+import { clipped, clockTime, duration, exactTime, manyLines, visible } from './format.ts';
 import {
   Card,
   Empty,
@@ -22,12 +22,7 @@ import { CHANGE_LABELS, Progress } from './task-table.tsx';
 import { useData } from './use-data.ts';
 
 /** Everything that is known of a task, and what can be done with it. */
-export function TaskPage(props: {
-  readonly queue: string;
-  readonly id: string;
-  readonly session: SessionJson;
-}): JSX.Element {
-  const { queue, id } = props;
+export function TaskPage({ queue, id }: { readonly queue: string; readonly id: string }): JSX.Element {
   const read = useData<TaskDetailJson>(path('queues', queue, 'tasks', id));
   const task = read.data;
   return (
@@ -103,13 +98,9 @@ const REPORTS = {
   cancel: 'Its server was asked to cancel the run.',
 } as const;
 
-function TaskActions({
-  task,
-  reload,
-}: {
-  readonly task: TaskDetailJson;
-  readonly reload: () => void;
-}): JSX.Element {
+function TaskActions(props: { readonly task: TaskDetailJson; readonly reload: () => void }): JSX.Element {
+  const { task, reload } = props;
+  const [isBusy, perform] = useAction();
   const act = async (action: keyof typeof VERBS): Promise<string> => {
     await write('POST', `${path('queues', task.queue, 'tasks', task.id)}/${action}`);
     if (action === 'delete') go(queueHref(task.queue, { state: task.state }));
@@ -123,23 +114,23 @@ function TaskActions({
           key={action}
           type="button"
           class={action === 'delete' || action === 'cancel' ? 'danger quiet' : ''}
-          onClick={() => {
-            if (action === 'run') void perform(() => act(action));
-            else {
-              ask({
-                title: `${VERBS[action]}?`,
-                body: (
-                  <p>
-                    <Name text={task.type} /> in {STATE_LABELS[task.state].toLowerCase()}
-                    {action === 'delete' && ': it cannot be brought back'}.
-                  </p>
-                ),
-                verb: VERBS[action],
-                isDangerous: action !== 'archive',
-                act: () => act(action),
-              });
-            }
-          }}
+          disabled={isBusy}
+          onClick={
+            action === 'run'
+              ? () => void perform(() => act(action))
+              : asks({
+                  title: `${VERBS[action]}?`,
+                  body: (
+                    <p>
+                      <Name text={task.type} /> in {STATE_LABELS[task.state].toLowerCase()}
+                      {action === 'delete' && ': it cannot be brought back'}.
+                    </p>
+                  ),
+                  verb: VERBS[action],
+                  isDangerous: action !== 'archive',
+                  act: () => act(action),
+                })
+          }
         >
           {VERBS[action]}
         </button>
@@ -165,38 +156,27 @@ function ErrorOf({ task, error }: { readonly task: TaskDetailJson; readonly erro
     >
       {/* Focusable, so that the keyboard can scroll it. */}
       <pre tabIndex={0} aria-label="The last error">
-        {clipped(error, 200_000)}
+        {manyLines(clipped(error, 200_000))}
       </pre>
     </Card>
   );
 }
 
-interface Moment {
-  readonly atMs: number;
-  readonly what: string;
-  readonly tone: string;
-}
-
 /** What is known of the life of the task; brokers keep the last failure only, and the number of them. */
-function momentsOf(task: TaskDetailJson): Moment[] {
-  const { lastFailedAtMs, startedAtMs, run, completedAtMs, nextProcessAtMs, deadlineAtMs, expiresAtMs } =
-    task;
-  const started = run?.startedAtMs ?? startedAtMs;
-  const moments: Moment[] = [];
-  const add = (atMs: number | undefined, what: string, tone: string): void => {
-    if (atMs !== undefined) moments.push({ atMs, what, tone });
-  };
-  add(lastFailedAtMs, task.retried > 1 ? `Failed, for the ${ordinal(task.retried)} time` : 'Failed', 'bad');
-  add(task.state === 'active' ? started : undefined, 'This run started', 'accent');
-  add(completedAtMs, 'Completed', 'good');
-  add(
-    task.state === 'active' ? undefined : nextProcessAtMs,
-    task.state === 'retry' ? 'Next try' : 'Due',
-    'accent',
-  );
-  add(run?.deadlineAtMs ?? deadlineAtMs, 'Deadline', 'plain');
-  add(expiresAtMs, 'Removed', 'plain');
-  return moments.sort((a, b) => a.atMs - b.atMs);
+function momentsOf(task: TaskDetailJson): { readonly atMs: number; what: string; tone: string }[] {
+  const { state, retried, run } = task;
+  const isActive = state === 'active';
+  const moments: readonly (readonly [number | undefined, what: string, tone: string])[] = [
+    [task.lastFailedAtMs, retried > 1 ? `Failed, for the ${ordinal(retried)} time` : 'Failed', 'bad'],
+    [isActive ? task.startedAtMs : undefined, 'This run started', 'accent'],
+    [task.completedAtMs, 'Completed', 'good'],
+    [isActive ? undefined : task.nextProcessAtMs, state === 'retry' ? 'Next try' : 'Due', 'accent'],
+    [run?.deadlineAtMs ?? task.deadlineAtMs, 'Deadline', 'plain'],
+    [task.expiresAtMs, 'Removed', 'plain'],
+  ];
+  return moments
+    .flatMap(([atMs, what, tone]) => (atMs === undefined ? [] : [{ atMs, what, tone }]))
+    .sort((a, b) => a.atMs - b.atMs);
 }
 
 function ordinal(number: number): string {
@@ -252,52 +232,42 @@ function tryKind({ state, retried, lastError }: TaskDetailJson, index: number): 
 }
 
 function Facts({ task }: { readonly task: TaskDetailJson }): JSX.Element {
-  const { run } = task;
-  const server = run?.server ?? task.server;
+  const { queue, key, group = '', uniqueKey = '', server, timeoutMs, deadlineAtMs, retentionMs } = task;
+  const lease = task.isOrphaned
+    ? 'expired: its server is lost, and the task will be recovered'
+    : 'held by its server';
+  const link = (href: string, text: string, mono = false): JSX.Element => (
+    <a href={href}>
+      <Name text={text} mono={mono} />
+    </a>
+  );
+  const keyFact = key !== undefined && (
+    <>
+      <Name text={key} /> <a href={queueHref(queue, { view: 'keys' })}>all keys</a>
+    </>
+  );
+  const facts: readonly (readonly [term: string, value: JSX.Element | string | false])[] = [
+    ['Queue', link(queueHref(queue), queue)],
+    ['Key', keyFact],
+    ['Group', group !== '' && link(queueHref(queue, { state: 'aggregating', group }), group)],
+    ['Unique lock', uniqueKey !== '' && <Name text={uniqueKey} mono />],
+    ['Lease', task.state === 'active' && lease],
+    ['Server', server !== undefined && link(to(['servers']), server, true)],
+    ['Timeout', timeoutMs === undefined ? 'none' : duration(timeoutMs)],
+    ['Deadline', deadlineAtMs === undefined ? 'none' : <Time atMs={deadlineAtMs} />],
+    ['Retention', retentionMs === undefined ? 'none' : duration(retentionMs)],
+  ];
   return (
     <Card title="Details">
       <dl class="facts">
-        <Fact term="Queue">
-          <a href={queueHref(task.queue)}>
-            <Name text={task.queue} />
-          </a>
-        </Fact>
-        {task.key !== undefined && (
-          <Fact term="Key">
-            <Name text={task.key} /> <a href={queueHref(task.queue, { view: 'keys' })}>all keys</a>
-          </Fact>
+        {facts.map(
+          ([term, value]) =>
+            value !== false && (
+              <Fact key={term} term={term}>
+                {value}
+              </Fact>
+            ),
         )}
-        {task.group !== undefined && task.group !== '' && (
-          <Fact term="Group">
-            <a href={queueHref(task.queue, { state: 'aggregating', group: task.group })}>
-              <Name text={task.group} />
-            </a>
-          </Fact>
-        )}
-        {task.uniqueKey !== undefined && task.uniqueKey !== '' && (
-          <Fact term="Unique lock">
-            <Name text={task.uniqueKey} mono />
-          </Fact>
-        )}
-        {task.state === 'active' && (
-          <Fact term="Lease">
-            {task.isOrphaned === true
-              ? 'expired: its server is lost, and the task will be recovered'
-              : 'held by its server'}
-          </Fact>
-        )}
-        {server !== undefined && (
-          <Fact term="Server">
-            <a href={to(['servers'])}>
-              <Name text={server} mono />
-            </a>
-          </Fact>
-        )}
-        <Fact term="Timeout">{task.timeoutMs === undefined ? 'none' : duration(task.timeoutMs)}</Fact>
-        <Fact term="Deadline">
-          {task.deadlineAtMs === undefined ? 'none' : <Time atMs={task.deadlineAtMs} />}
-        </Fact>
-        <Fact term="Retention">{task.retentionMs === undefined ? 'none' : duration(task.retentionMs)}</Fact>
       </dl>
     </Card>
   );

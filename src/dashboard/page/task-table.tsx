@@ -1,12 +1,12 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { TASK_CHANGES, type TaskChange } from '../../tasks/task-state.ts';
-import type { SessionJson, TaskJson } from '../dashboard-json.ts';
-import { path, write } from './api.ts';
+import type { TaskJson } from '../dashboard-json.ts';
+import { may, messageOfError, path, write } from './api.ts';
 import { ContentLine } from './content-view.tsx';
-import { ask } from './dialog.tsx';
-import { clipped, plural, visible } from './format.ts';
-import { Name, StateLabel, StateShape, STATE_LABELS, Tag, Time } from './parts.tsx';
+import { asks, type Question } from './dialog.tsx';
+import { clipped, manyLines, oneLine, plural, visible } from './format.ts';
+import { Name, numbers, StateLabel, StateShape, STATE_LABELS, Table, Tag, Time } from './parts.tsx';
 import { queueHref, taskHref } from './route.ts';
 
 /** Tasks in a table, with a checkbox each, and what can be done with those that are checked. */
@@ -24,12 +24,10 @@ const DONE: Readonly<Record<TaskChange, string>> = {
 };
 const CHANGES: readonly TaskChange[] = ['run', 'archive', 'delete'];
 
-/** The changes that a session may make to tasks of some states; of one state at least. */
-export function changesFor(session: SessionJson, states: readonly TaskJson['state'][]): TaskChange[] {
+/** The changes that the session may make to tasks of some states; of one state at least. */
+export function changesFor(states: readonly TaskJson['state'][]): TaskChange[] {
   return CHANGES.filter(
-    (change) =>
-      session.actions.includes(change) &&
-      states.some((state) => !TASK_CHANGES[change].refused.includes(state)),
+    (change) => may(change) && states.some((state) => !TASK_CHANGES[change].refused.includes(state)),
   );
 }
 
@@ -41,86 +39,73 @@ const keyOf = (task: TaskJson): string => `${task.queue}\n${task.id}`;
 
 export function TaskTable(props: {
   readonly tasks: readonly TaskJson[];
-  readonly session: SessionJson;
   readonly label: string;
   /** Whether they are of several queues and states. */
   readonly isMixed?: boolean;
   readonly onChanged: () => void;
 }): JSX.Element {
-  const { tasks, session, isMixed = false } = props;
+  const { tasks, isMixed = false } = props;
   const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
   const selected = tasks.filter((task) => picked.has(keyOf(task)));
-  const canPick = changesFor(session, ['retry', 'scheduled', 'archived', 'pending', 'completed']).length > 0;
-  const pick = (keys: readonly string[], isPicked: boolean): void => {
+  const canPick = CHANGES.some(may);
+  const pick = (some: readonly TaskJson[], isPicked: boolean): void => {
     const next = new Set(picked);
-    keys.forEach((key) => (isPicked ? next.add(key) : next.delete(key)));
+    some.map(keyOf).forEach((key) => (isPicked ? next.add(key) : next.delete(key)));
     setPicked(next);
   };
   const all = tasks.length > 0 && selected.length === tasks.length;
+  const pickAll = (
+    <input
+      type="checkbox"
+      aria-label="Select all tasks of this page"
+      checked={all}
+      indeterminate={selected.length > 0 && !all}
+      onChange={() => {
+        pick(tasks, !all);
+      }}
+    />
+  );
   return (
     <>
       {selected.length > 0 && (
         <SelectedBar
           selected={selected}
-          session={session}
           onDone={() => {
             setPicked(new Set());
             props.onChanged();
           }}
         />
       )}
-      <div class="scroll">
-        <table class={isMixed ? 'rows tasks mixed' : 'rows tasks'} aria-label={props.label}>
-          <thead>
-            <tr>
-              {canPick && (
-                <th scope="col" class="pick">
-                  <input
-                    type="checkbox"
-                    aria-label="Select all tasks of this page"
-                    checked={all}
-                    ref={(box) => {
-                      if (box !== null) box.indeterminate = selected.length > 0 && !all;
-                    }}
-                    onChange={() => {
-                      pick(tasks.map(keyOf), !all);
-                    }}
-                  />
-                </th>
-              )}
-              <th scope="col">Task</th>
-              {isMixed && <th scope="col">Queue</th>}
-              {isMixed && <th scope="col">State</th>}
-              <th scope="col">Payload</th>
-              <th scope="col" class="number">
-                Tries
-              </th>
-              <th scope="col" class="when">
-                When
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {tasks.map((task) => (
-              <tr key={keyOf(task)} class={picked.has(keyOf(task)) ? 'picked' : ''}>
-                {canPick && (
-                  <td class="pick">
-                    <input
-                      type="checkbox"
-                      aria-label={`Select task ${clipped(visible(task.id), 60)}`}
-                      checked={picked.has(keyOf(task))}
-                      onChange={({ currentTarget }) => {
-                        pick([keyOf(task)], currentTarget.checked);
-                      }}
-                    />
-                  </td>
-                )}
-                <TaskCells task={task} isMixed={isMixed} />
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        kind={isMixed ? 'tasks mixed' : 'tasks'}
+        label={props.label}
+        columns={[
+          ...(canPick ? [{ head: pickAll, kind: 'pick' }] : []),
+          'Task',
+          ...(isMixed ? ['Queue', 'State'] : []),
+          'Payload',
+          numbers('Tries'),
+          { head: 'When', kind: 'when' },
+        ]}
+      >
+        {tasks.map((task) => (
+          <tr key={keyOf(task)} class={picked.has(keyOf(task)) ? 'picked' : ''}>
+            {canPick && (
+              <td class="pick">
+                <input
+                  type="checkbox"
+                  aria-label={`Select task ${clipped(visible(task.id), 60)}`}
+                  checked={picked.has(keyOf(task))}
+                  onChange={({ currentTarget }) => {
+                    pick([task], currentTarget.checked);
+                  }}
+                />
+              </td>
+            )}
+            <TaskCells task={task} isMixed={isMixed} />
+          </tr>
+        ))}
+      </Table>
     </>
   );
 }
@@ -185,8 +170,8 @@ function Details({ task }: { readonly task: TaskJson }): JSX.Element {
       )}
       {task.state === 'active' && task.progress !== undefined && <Progress json={task.progress} />}
       {task.lastError !== undefined && (
-        <span class="error-line" title={clipped(visible(task.lastError))}>
-          {visible(clipped(task.lastError, 160))}
+        <span class="error-line" title={manyLines(clipped(task.lastError))}>
+          {oneLine(task.lastError, 160)}
         </span>
       )}
       {task.state === 'completed' && task.result !== undefined && <ContentLine content={task.result} />}
@@ -197,7 +182,7 @@ function Details({ task }: { readonly task: TaskJson }): JSX.Element {
 /** A bar if the handler reports a share, a number of per cent, or `{ done, total }`; its JSON otherwise. */
 export function Progress({ json }: { readonly json: string }): JSX.Element {
   const share = shareOf(json);
-  if (share === undefined) return <span class="mono line">{visible(clipped(json, 120))}</span>;
+  if (share === undefined) return <span class="mono line">{oneLine(json, 120)}</span>;
   const text = `${Math.round(share * 100)} %`;
   return (
     <span class="progress" title={clipped(json)}>
@@ -226,7 +211,7 @@ function shareOf(json: string): number | undefined {
 }
 
 /** The time that matters in its state. */
-export function WhenOf({ task }: { readonly task: TaskJson }): JSX.Element {
+function WhenOf({ task }: { readonly task: TaskJson }): JSX.Element {
   if (task.state === 'active') return <Time atMs={task.startedAtMs} />;
   if (task.state === 'scheduled' || task.state === 'retry') return <Time atMs={task.nextProcessAtMs} />;
   if (task.state === 'completed') return <Time atMs={task.completedAtMs} />;
@@ -236,10 +221,9 @@ export function WhenOf({ task }: { readonly task: TaskJson }): JSX.Element {
 
 function SelectedBar(props: {
   readonly selected: readonly TaskJson[];
-  readonly session: SessionJson;
   readonly onDone: () => void;
 }): JSX.Element {
-  const { selected, session } = props;
+  const { selected } = props;
   const states = [...new Set(selected.map(({ state }) => state))];
   return (
     <div class="selected-bar" role="region" aria-label="Selected tasks">
@@ -250,14 +234,12 @@ function SelectedBar(props: {
         </span>
       ))}
       <span class="spring" />
-      {changesFor(session, states).map((change) => (
+      {changesFor(states).map((change) => (
         <button
           key={change}
           type="button"
           class={change === 'delete' ? 'danger' : ''}
-          onClick={() => {
-            askChange(change, selected, props.onDone);
-          }}
+          onClick={asks(questionOf(change, selected, props.onDone))}
         >
           {CHANGE_LABELS[change]}
         </button>
@@ -266,10 +248,10 @@ function SelectedBar(props: {
   );
 }
 
-function askChange(change: TaskChange, selected: readonly TaskJson[], onDone: () => void): void {
+function questionOf(change: TaskChange, selected: readonly TaskJson[], onDone: () => void): Question {
   const able = selected.filter(({ state }) => !TASK_CHANGES[change].refused.includes(state));
   const refused = selected.length - able.length;
-  ask({
+  return {
     title: `${CHANGE_LABELS[change]}: ${plural(able.length, 'task')}?`,
     body: (
       <>
@@ -280,32 +262,30 @@ function askChange(change: TaskChange, selected: readonly TaskJson[], onDone: ()
     verb: CHANGE_LABELS[change],
     isDangerous: change === 'delete',
     act: async () => {
-      const results = await changeEach(change, able);
+      const failed = await changeEach(change, able);
       onDone();
-      const failed = results.filter((result) => result !== undefined);
       const [reason] = failed;
       if (reason === undefined) return reportOf(change, able.length);
       throw new Error(
         `${reportOf(change, able.length - failed.length)} ${plural(failed.length, 'task')} refused it: ${reason}`,
       );
     },
-  });
+  };
 }
 
 /** One request a task, a few at a time; the reason of each that was refused. */
-async function changeEach(change: TaskChange, tasks: readonly TaskJson[]): Promise<(string | undefined)[]> {
-  const results: (string | undefined)[] = [];
-  const rest = [...tasks];
+async function changeEach(change: TaskChange, tasks: readonly TaskJson[]): Promise<string[]> {
+  const refusals: string[] = [];
+  const rest = tasks.values();
   const work = async (): Promise<void> => {
-    for (let task = rest.shift(); task !== undefined; task = rest.shift()) {
+    for (const { queue, id } of rest) {
       try {
-        await write('POST', `${path('queues', task.queue, 'tasks', task.id)}/${change}`);
-        results.push(undefined);
+        await write('POST', `${path('queues', queue, 'tasks', id)}/${change}`);
       } catch (error) {
-        results.push(error instanceof Error ? error.message : String(error));
+        refusals.push(messageOfError(error));
       }
     }
   };
   await Promise.all([work(), work(), work(), work()]);
-  return results;
+  return refusals;
 }

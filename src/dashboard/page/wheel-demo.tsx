@@ -81,9 +81,7 @@ function Demo(): JSX.Element {
           <Figure label="Pending" value={compact(bench.timer.size)} />
           <Figure label="Fired" value={compact(bench.fired)} />
           <Figure label="Cancelled" value={compact(bench.cancelled)} />
-          <Figure label="Lateness" value={duration(bench.medianLateness())}>
-            <span class="figure-note">median; a tick is 50 ms</span>
-          </Figure>
+          <Figure label="Lateness" value={duration(bench.medianLateness())} note="median; a tick is 50 ms" />
         </div>
         <WheelView wheels={bench.timer.inspect()} name="your browser" />
         <div class="list-head demo-tools">

@@ -1,15 +1,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { LevelJson } from '../dashboard-json.ts';
+import type { LevelJson, TimerJson } from '../dashboard-json.ts';
 import { compact, count, duration, plural } from './format.ts';
-
-/** What is drawn of a timer: a snapshot, from `SystemTimer.inspect()` or from the handler. */
-export interface Wheels {
-  readonly nowMs: number;
-  readonly size: number;
-  readonly dueNow: number;
-  readonly levels: readonly LevelJson[];
-}
 
 /*
  * Two pictures of the same wheels, level by level:
@@ -18,7 +10,12 @@ export interface Wheels {
  *           that the wheel's clock is in. A bucket that the hand reaches is emptied into the ring inside it.
  *   Strips  the time ahead of each wheel: buckets come from the right, and fall into the strip above when they reach the left end.
  */
-export function WheelView({ wheels, name }: { readonly wheels: Wheels; readonly name: string }): JSX.Element {
+export function WheelView(props: {
+  /** A snapshot, from `SystemTimer.inspect()` or from the handler. */
+  readonly wheels: Pick<TimerJson, 'nowMs' | 'size' | 'levels'>;
+  readonly name: string;
+}): JSX.Element {
+  const { wheels, name } = props;
   const nowMs = useClockOf(wheels.nowMs);
   const { levels, size } = wheels;
   const summary = levels.map(

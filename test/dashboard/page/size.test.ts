@@ -1,6 +1,6 @@
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { readPageAssets, type PageAsset } from '../../../src/dashboard/page-assets.ts';
+import { buildPage, type PageAsset } from '../../../build-page.ts';
 
 const KB = 1_000;
 
@@ -23,7 +23,7 @@ function firstPage(assets: readonly PageAsset[]): PageAsset[] {
 }
 
 test('the first page of the dashboard is at most 35 kB of gzip, and all of it 90 kB', async () => {
-  const assets = await readPageAssets();
+  const assets = await buildPage();
   const first = firstPage(assets);
   expect(first.length).toBeGreaterThan(3);
   expect(sizeOf(first)).toBeLessThanOrEqual(35 * KB);
@@ -31,7 +31,7 @@ test('the first page of the dashboard is at most 35 kB of gzip, and all of it 90
 });
 
 test('the page of the dashboard has no inline script or style, and every other file a hash in its name', async () => {
-  const assets = await readPageAssets();
+  const assets = await buildPage();
   const html = assets
     .filter(({ name }) => name === 'index.html')
     .map(textOf)

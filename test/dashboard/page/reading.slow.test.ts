@@ -1,0 +1,139 @@
+import { EscapementError } from 'escapement';
+import { Task } from 'escapement/tasks';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { CHROMIUM, launch, openTab, type Tab } from './browser.ts';
+import { openWorld, type World } from './world.ts';
+
+describe.skipIf(CHROMIUM === undefined)('reading the dashboard', () => {
+  let world: World;
+  let browser: Browser;
+  let tab: Tab;
+
+  beforeAll(async () => {
+    [world, browser] = await Promise.all([openWorld(), launch()]);
+    tab = await openTab(browser, world.url);
+  });
+
+  afterAll(async () => {
+    await browser.close();
+    await world.close();
+  });
+
+  const add = (type: string, payload: unknown, options: object): Promise<unknown> =>
+    world.client.enqueue(new Task(type, payload), options);
+
+  test('a queue and a task that are named by dots have their pages', async () => {
+    await add('dot:dot', {}, { queue: '..', taskId: '.' });
+    await tab.view('/');
+    await tab.page.locator('table').getByRole('link', { name: '..', exact: true }).click();
+    await tab.page.getByRole('link', { name: 'dot:dot' }).click();
+    await tab.page.locator('h1').getByText('Pending').waitFor();
+  });
+
+  test('the focus goes to the heading of a new page, and stays in the field of a search', async () => {
+    await tab.view('/queues/default?state=archived');
+    await tab.page.getByRole('link', { name: 'payment:capture' }).first().focus();
+    await tab.page.keyboard.press('Enter');
+    await tab.page.locator('h1:focus', { hasText: 'payment:capture' }).waitFor();
+    await tab.page.keyboard.press('/');
+    await tab.page.locator('#search:focus').waitFor();
+    await tab.page.keyboard.type('card declined');
+    await tab.page.keyboard.press('Enter');
+    await tab.sees('3 matches');
+    expect(await tab.page.locator('#search:focus').inputValue()).toBe('card declined');
+    const fresh = await openTab(browser, world.url);
+    await fresh.sees('Overview');
+    await fresh.page.keyboard.press('Tab');
+    await fresh.page.locator('.skip:focus').waitFor();
+    await fresh.page.close();
+  });
+
+  test('an error is on one line of a list, and neither it nor a payload turns its text around', async () => {
+    await add('turn:text', { a: '\u202eabc' }, { taskId: 'turn', maxRetry: 0, processInMs: 1e7 });
+    await add('turn:fail', { fail: 'Error: no\n  at \u202eb.js' }, { taskId: 'fail', maxRetry: 0 });
+    await tab.view('/queues/default/tasks/turn');
+    await tab.sees('"\\u202eabc"');
+    await tab.view('/queues/default?state=archived');
+    await tab.sees('Error: no at \\u202eb.js');
+    await tab.view('/queues/default/tasks/fail');
+    const error = tab.page.getByLabel('The last error');
+    expect(await error.textContent()).toBe('Error: no\n  at \\u202eb.js');
+  });
+
+  test('a task that does not change is sent once', async () => {
+    const statuses: number[] = [];
+    tab.page.on('response', (response) => {
+      if (response.url().endsWith('/tasks/large')) statuses.push(response.status());
+    });
+    await add('large', 'x'.repeat(900_000), { taskId: 'large', processInMs: 1e7 });
+    await tab.view('/queues/default/tasks/large');
+    await expect.poll(() => statuses, { timeout: 5_000 }).toEqual([200, 304, 304]);
+    await world.inspector.archiveTask('default', 'large');
+    await tab.page.locator('h1').getByText('Archived').waitFor();
+    tab.page.removeAllListeners('response');
+  });
+
+  test('a button that is pressed twice on a slow network makes one change', async () => {
+    let release: () => void = () => undefined;
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    let requests = 0;
+    await tab.page.route('**/pause', async (route) => {
+      requests++;
+      await released;
+      await route.continue();
+    });
+    await tab.view('/queues/mail');
+    await tab.press('Pause');
+    const pause = tab.page.getByRole('button', { name: 'Pause', exact: true });
+    expect(await pause.isDisabled()).toBe(true);
+    await pause.click({ force: true });
+    release();
+    await tab.page.getByText('The queue is paused').waitFor();
+    await tab.sees('Resume');
+    expect(requests).toBe(1);
+    await tab.page.unroute('**/pause');
+  });
+
+  test('while the broker is away, what was read stays, below one message', async () => {
+    await tab.view('/queues/default?state=retry');
+    await tab.sees('image:resize');
+    const away = new EscapementError('ERR_BROKER_UNAVAILABLE', 'the broker is away');
+    const mocks = (['queues', 'queueStats', 'tasks'] as const).map((name) =>
+      vi.spyOn(world.broker, name).mockRejectedValue(away),
+    );
+    await tab.sees('The broker cannot be reached:', 'image:resize');
+    await tab.page.waitForTimeout(1_500);
+    expect(await tab.page.getByRole('alert').count()).toBe(1);
+    for (const mock of mocks) mock.mockRestore();
+    await tab.page.getByRole('alert').waitFor({ state: 'detached' });
+  });
+
+  test('the form of a search has what its address has, and an address what the form has', async () => {
+    await tab.view('/search?payload=order&state=pending&queue=imports&queue=mail');
+    await tab.sees('60 matches');
+    const payload = tab.page.getByRole('textbox', { name: 'Payload' });
+    expect(await payload.inputValue()).toBe('order');
+    await payload.fill('lines');
+    await tab.page.getByLabel('Queues').selectOption(['imports']);
+    await tab.page.getByRole('checkbox', { name: 'Retry' }).check();
+    await payload.press('Enter');
+    await tab.page.waitForURL(/#\/search\?payload=lines&state=pending&state=retry&queue=imports$/);
+    await tab.page.goBack();
+    await expect.poll(() => payload.inputValue()).toBe('order');
+    expect(await tab.page.getByRole('checkbox', { name: 'Retry' }).isChecked()).toBe(false);
+    const chosen = `[...document.querySelectorAll('option:checked')].map(({ value }) => value)`;
+    expect(await tab.page.evaluate(chosen)).toEqual(expect.arrayContaining(['imports', 'mail']));
+  });
+
+  test('many groups are on pages', async () => {
+    for (let n = 0; n < 60; n++) await add('a', {}, { queue: 'grouped', group: `group-${n}` });
+    await tab.view('/queues/grouped?state=aggregating');
+    await tab.sees('Page 1 of 3', 'group-0');
+    await tab.page.getByRole('link', { name: 'Next' }).click();
+    await tab.sees('Page 2 of 3');
+    expect(tab.problems).toEqual([]);
+  });
+});
