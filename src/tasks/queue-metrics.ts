@@ -1,5 +1,5 @@
 import type { ClockTimeout } from '../core/clock.ts';
-import { EscapementError } from '../core/errors.ts';
+import { hasCode } from '../core/errors.ts';
 import { milliseconds, readOptions, type OptionTable, type Resolved } from '../core/options.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
 import { SECOND_MS } from '../core/units.ts';
@@ -119,7 +119,7 @@ class Sampler implements TaskQueueMetrics {
       this.#series.set(queue, series);
       series.show(stats);
     } catch (error) {
-      if (codeOf(error) === 'ERR_QUEUE_NOT_FOUND') {
+      if (hasCode(error, 'ERR_QUEUE_NOT_FOUND')) {
         this.#drop(queue);
         return;
       }
@@ -142,7 +142,7 @@ class Sampler implements TaskQueueMetrics {
   #report(error: unknown, queue: string | undefined): void {
     const { onError } = this.#options;
     if (this.#isClosed) return;
-    if (codeOf(error) === 'ERR_BROKER_CLOSED') {
+    if (hasCode(error, 'ERR_BROKER_CLOSED')) {
       this.close();
       return;
     }
@@ -153,10 +153,6 @@ class Sampler implements TaskQueueMetrics {
       reportUncaught(uncaught);
     }
   }
-}
-
-function codeOf(error: unknown): string | undefined {
-  return error instanceof EscapementError ? error.code : undefined;
 }
 
 type Read = (stats: QueueStats) => number;

@@ -74,6 +74,9 @@ function readTime(text: string | undefined): Date | undefined {
 
 // Queues.
 
+/** Number of days in `/queues/{queue}`, as in asynqmon; `/queue_stats` has all that are kept. */
+export const SHORT_HISTORY_DAYS = 10;
+
 export interface QueueJson extends Pick<
   QueueInfo,
   'queue' | 'size' | 'groups' | 'processed' | 'failed' | 'paused' | TaskState

@@ -8,6 +8,7 @@ import {
   keyFromJson,
   queueFromJson,
   serverFromJson,
+  SHORT_HISTORY_DAYS,
   statesOffering,
   taskFromJson,
   type DayJson,
@@ -27,9 +28,6 @@ import { Task } from '../../../tasks/task.ts';
 import { CommandError } from '../../command-error.ts';
 import { HttpApi, HttpStatusError, MAX_TIMEOUT_MS } from './http-api.ts';
 import { NotActive, type Cancelling, type TasksTarget } from './tasks-target.ts';
-
-/** Number of days in `/queues/{queue}`; there are more in the statistics of all queues. */
-const SHORT_HISTORY_DAYS = 10;
 
 /** The tasks of another process, over the HTTP API. */
 export class HttpTarget extends HttpApi implements TasksTarget {
