@@ -12,7 +12,7 @@ import type { TaskRecord } from '../broker/broker.ts';
 import { bytesJson } from '../payload.ts';
 import { randomId } from '../random-id.ts';
 import type { TaskInfo } from '../task-info.ts';
-import { mergeTaskOptions, NO_TASK_OPTIONS, TASK_OPTIONS, type TaskOptions } from '../task-options.ts';
+import { NO_TASK_OPTIONS, TASK_OPTIONS, type TaskOptions } from '../task-options.ts';
 import type { EnqueueRequest } from '../task-sender.ts';
 import { fieldsIn, STORED_FIELDS, type StoredTask } from '../task-message.ts';
 import { isTaskState } from '../task-state.ts';
@@ -67,10 +67,9 @@ const TASK_FIELDS = {
 
 /** Gives the task an id if it has none: a request may be repeated. */
 export function newTaskToJson({ task, options }: EnqueueRequest): NewTaskJson {
-  const merged = mergeTaskOptions(task.options, options);
   const json: Record<string, unknown> = { taskId: randomId() };
   for (const [name, [, , { kind }]] of Object.entries(TASK_OPTIONS)) {
-    const value = merged[name as keyof TaskOptions];
+    const value = options[name as keyof TaskOptions];
     if (value !== undefined) json[name] = kind === 'time' ? Number(value) : value;
   }
   return { type: task.type, ...(task.hasPayload ? bytesJson('payload', task.payload) : {}), options: json };

@@ -9,6 +9,7 @@ import { parseCronSpec } from '../cron-spec.ts';
 import { Periodic } from '../periodic.ts';
 import { emit, guardedLogger, type Logger } from '../reporting.ts';
 import { settledWithin } from '../settled-within.ts';
+import { mergeTaskOptions } from '../task-options.ts';
 import { requireTask, type Task } from '../task.ts';
 import { identityOf } from './scheduled-entry.ts';
 import {
@@ -281,7 +282,8 @@ function keyOf(config: PeriodicTaskConfig, location: string): string {
   parseCronSpec(cronSpec, location);
   requireScheduleOptions('PeriodicTaskManager', options);
   const { id, backfill, ...taskOptions } = options;
-  return JSON.stringify([id, backfill, identityOf(cronSpec, location, task, taskOptions)]);
+  const merged = mergeTaskOptions(task.options, taskOptions);
+  return JSON.stringify([id, backfill, identityOf(cronSpec, location, task, merged)]);
 }
 
 function specOf(config: PeriodicTaskConfig | null | undefined): string {
