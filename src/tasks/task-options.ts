@@ -204,8 +204,6 @@ export const TASK_OPTIONS = {
   ],
 } satisfies TaskOptionTable;
 
-const OPTION_NAMES = Object.keys(TASK_OPTIONS) as readonly (keyof TaskOptions)[];
-
 export const NO_TASK_OPTIONS: TaskOptions = Object.freeze({});
 
 /** @throws TypeError or RangeError - an option is not valid. */
@@ -228,21 +226,37 @@ export function requireTaskOptions(
  * counts as one option. Frozen: callbacks receive it.
  */
 export function mergeTaskOptions(base: TaskOptions, over: TaskOptions): TaskOptions {
-  const merged: { -readonly [Name in keyof TaskOptions]: unknown } = {};
-  const isDueByOver = over.processAt !== undefined || over.processInMs !== undefined;
-  for (const name of OPTION_NAMES) {
-    const isDueTime = name === 'processAt' || name === 'processInMs';
-    const value = isDueTime && isDueByOver ? over[name] : (over[name] ?? base[name]);
-    if (value !== undefined) merged[name] = value;
-  }
-  if (merged.headers !== undefined) merged.headers = Object.freeze({ ...base.headers, ...over.headers });
-  return Object.freeze(merged) as TaskOptions;
+  const given = Object.entries(merge(base, over)).filter(([, value]) => value !== undefined);
+  return Object.freeze(Object.fromEntries(given));
 }
 
-/** Returns all options of a task that is enqueued with `over`. Makes an object only if both have some. */
+/** Returns all options of a task that is enqueued with `over`; some may be undefined. Makes an object only if both have some. */
 export function optionsOf({ options }: TaskSource, over: TaskOptions): TaskOptions {
   if (over === NO_TASK_OPTIONS) return options;
-  return options === NO_TASK_OPTIONS ? over : mergeTaskOptions(options, over);
+  return options === NO_TASK_OPTIONS ? over : merge(options, over);
+}
+
+/** Names each option: a loop over the table takes ten times as long. */
+function merge(base: TaskOptions, over: TaskOptions): Required<TaskOptions> {
+  const due = over.processAt === undefined && over.processInMs === undefined ? base : over;
+  const hasHeaders = over.headers !== undefined || base.headers !== undefined;
+  return {
+    maxRetry: over.maxRetry ?? base.maxRetry,
+    queue: over.queue ?? base.queue,
+    taskId: over.taskId ?? base.taskId,
+    timeoutMs: over.timeoutMs ?? base.timeoutMs,
+    deadline: over.deadline ?? base.deadline,
+    uniqueTtlMs: over.uniqueTtlMs ?? base.uniqueTtlMs,
+    uniqueKey: over.uniqueKey ?? base.uniqueKey,
+    onDuplicate: over.onDuplicate ?? base.onDuplicate,
+    processAt: due.processAt,
+    processInMs: due.processInMs,
+    retentionMs: over.retentionMs ?? base.retentionMs,
+    group: over.group ?? base.group,
+    key: over.key ?? base.key,
+    priority: over.priority ?? base.priority,
+    headers: hasHeaders ? Object.freeze({ ...base.headers, ...over.headers }) : undefined,
+  };
 }
 
 /** What is read of a `Task` here. */
