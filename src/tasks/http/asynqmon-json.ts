@@ -1,9 +1,8 @@
 import { utcDay } from '../../core/units.ts';
-import type { GroupInfo, KeyStats } from '../broker/broker.ts';
+import type { KeyStats } from '../broker/broker.ts';
 import { formatGoDuration } from '../go-text.ts';
 import {
   countsOf,
-  dateOfDay,
   type DailyStats,
   type QueueInfo,
   type SchedulerEnqueueEvent,
@@ -149,14 +148,6 @@ export function keyFromJson({ key, pending, active, ...json }: KeyJson): KeyStat
 
 export function dayToJson({ queue, processed, failed, date }: DailyStats): DayJson {
   return { queue, processed, succeeded: processed - failed, failed, date: utcDay(date.getTime()) };
-}
-
-export function dayFromJson({ queue, date, processed, failed }: DayJson): DailyStats {
-  return { queue, date: dateOfDay(date), processed, failed };
-}
-
-export function groupToJson({ group, size }: GroupInfo): GroupInfo {
-  return { group, size };
 }
 
 // Tasks.

@@ -149,37 +149,21 @@ export function parseBody(bytes: Uint8Array): unknown {
   }
 }
 
-function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
-  if (Number(request.headers['content-length'] ?? 0) > maxBytes)
-    return Promise.reject(tooLong(request, maxBytes));
-  if (request.destroyed) return Promise.reject(new HttpError(400, 'the body has ended early'));
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let length = 0;
-    const take = (chunk: Buffer): void => {
+async function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw tooLong(request, maxBytes);
+  const chunks: Buffer[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       length += chunk.length;
-      if (length <= maxBytes) chunks.push(chunk);
-      else
-        end(() => {
-          reject(tooLong(request, maxBytes));
-        });
-    };
-    const complete = (): void => {
-      end(() => {
-        resolve(Buffer.concat(chunks));
-      });
-    };
-    const fail = (): void => {
-      end(() => {
-        reject(new HttpError(400, 'the body has ended early'));
-      });
-    };
-    const end = (settle: () => void): void => {
-      request.off('data', take).off('end', complete).off('error', fail).off('close', fail);
-      settle();
-    };
-    request.on('data', take).on('end', complete).on('error', fail).on('close', fail);
-  });
+      if (length > maxBytes) break;
+      chunks.push(chunk);
+    }
+  } catch {
+    throw new HttpError(400, 'the body has ended early');
+  }
+  if (length > maxBytes) throw tooLong(request, maxBytes);
+  return Buffer.concat(chunks);
 }
 
 /** The rest of the body is not read, so the connection cannot serve another request. */

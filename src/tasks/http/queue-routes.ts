@@ -5,7 +5,6 @@ import {
   dayToJson,
   entryToJson,
   eventToJson,
-  groupToJson,
   keyToJson,
   queueToJson,
   serverToJson,
@@ -93,7 +92,7 @@ async function listQueueStats(call: Call): Promise<object> {
 
 async function listGroups({ inspector, queue }: Call): Promise<object> {
   const stats = queueToJson(await inspector.getQueueInfo(queue));
-  return { stats, groups: (await inspector.groups(queue)).map(groupToJson) };
+  return { stats, groups: await inspector.groups(queue) };
 }
 
 async function listServers(call: Call): Promise<object> {

@@ -9,7 +9,6 @@ import type { TaskChange, TaskState } from '../task-state.ts';
 import {
   CHANGE_RESULTS,
   CHANGEABLE_STATES,
-  groupToJson,
   listedTaskToJson,
   OFFERED_CHANGES,
   queueToJson,
@@ -44,7 +43,7 @@ async function listTasks(call: Call, state: TaskState): Promise<object> {
   const isGroup = state === 'aggregating';
   const tasks = await inspector.list(queue, state, page, isGroup ? call.group : undefined);
   const stats = queueToJson(await inspector.getQueueInfo(queue));
-  const groups = isGroup ? { groups: (await inspector.groups(queue)).map(groupToJson) } : {};
+  const groups = isGroup ? { groups: await inspector.groups(queue) } : {};
   return { tasks: tasks.map((task) => listedTaskToJson(state, task, call)), stats, ...groups };
 }
 

@@ -2,7 +2,6 @@ import type { Defect, GroupInfo, KeyStats, TaskTarget } from '../../../tasks/bro
 import { Client } from '../../../tasks/client.ts';
 import {
   CHANGE_RESULTS,
-  dayFromJson,
   entryFromJson,
   eventFromJson,
   keyFromJson,
@@ -19,7 +18,7 @@ import {
   type TaskJson,
   type TaskView,
 } from '../../../tasks/http/asynqmon-json.ts';
-import type { DailyStats, SchedulerEnqueueEvent } from '../../../tasks/inspector-info.ts';
+import { dailyStatsOf, type DailyStats, type SchedulerEnqueueEvent } from '../../../tasks/inspector-info.ts';
 import type { ListOptions } from '../../../tasks/inspector-options.ts';
 import type { QueueLimits } from '../../../tasks/queue-limits.ts';
 import type { TaskOptions } from '../../../tasks/task-options.ts';
@@ -47,11 +46,11 @@ export class HttpTarget extends HttpApi implements TasksTarget {
 
   async history(queue: string, days: number): Promise<readonly DailyStats[]> {
     const { history } = (await this.request('GET', queuePath(queue))) as { history: readonly DayJson[] };
-    if (days <= SHORT_HISTORY_DAYS) return history.slice(0, days).map(dayFromJson);
+    if (days <= SHORT_HISTORY_DAYS) return history.slice(0, days).map(dailyStatsOf);
     const { stats } = (await this.request('GET', '/queue_stats')) as {
       stats: Record<string, readonly DayJson[]>;
     };
-    return (Object.hasOwn(stats, queue) ? (stats[queue] ?? []) : []).slice(0, days).map(dayFromJson);
+    return (Object.hasOwn(stats, queue) ? (stats[queue] ?? []) : []).slice(0, days).map(dailyStatsOf);
   }
 
   groups(queue: string): Promise<readonly GroupInfo[]> {
