@@ -1,7 +1,14 @@
 import { EventEmitter } from 'node:events';
 import { CONSOLE_VIEW, consoleView } from '../../core/console-view.ts';
 import { EscapementError, wrongType } from '../../core/errors.ts';
-import { checkOptions, milliseconds, objectWith, readOptions, type OptionTable } from '../../core/options.ts';
+import {
+  checkOptions,
+  milliseconds,
+  objectWith,
+  readOptions,
+  type OptionTable,
+  type Resolved,
+} from '../../core/options.ts';
 import { MINUTE_MS } from '../../core/units.ts';
 import { requireObject, requireString } from '../../core/validate.ts';
 import { SystemTimer } from '../../timer/system-timer.ts';
@@ -95,9 +102,7 @@ const LONGEST_ANSWER_MS = 2 * MINUTE_MS;
 export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents> {
   /** The scheduler that enqueues, for its events and its entries. */
   readonly scheduler: Scheduler;
-  readonly #provider: PeriodicTaskConfigProvider;
-  readonly #syncIntervalMs: number;
-  readonly #location: string;
+  readonly #options: Resolved<PeriodicTaskManagerOptions, typeof OPTIONS>;
   readonly #logger: Logger;
   readonly #timer: SystemTimer;
   readonly #syncs: Periodic;
@@ -109,21 +114,20 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
   /** @throws TypeError or RangeError - an option has a wrong type or value. */
   constructor(options: PeriodicTaskManagerOptions) {
     super();
-    const resolved = readOptions('PeriodicTaskManager', options, OPTIONS);
-    const { provider, syncIntervalMs, ...schedulerOptions } = resolved;
+    this.#options = readOptions('PeriodicTaskManager', options, OPTIONS);
+    const { provider: _, syncIntervalMs, ...schedulerOptions } = this.#options;
     this.scheduler = new Scheduler(schedulerOptions);
-    this.#provider = provider;
-    this.#syncIntervalMs = syncIntervalMs;
-    this.#location = resolved.location;
-    this.#logger = guardedLogger(resolved.logger);
-    this.#timer = new SystemTimer({ name: 'periodic-task-manager', clock: resolved.broker.clock });
+    this.#logger = guardedLogger(schedulerOptions.logger);
+    this.#timer = new SystemTimer({ name: 'periodic-task-manager', clock: schedulerOptions.broker.clock });
     const job = {
       intervalMs: syncIntervalMs,
       run: async () => {
         await this.sync();
       },
       failed: (error: unknown) => {
-        this.#syncFailed(error);
+        if (this.#state !== 'active') return;
+        this.#logger.error({ err: error }, 'periodic tasks: the provider has failed');
+        emit(this, 'syncFailed', error);
       },
     };
     this.#syncs = new Periodic(job, this.#timer);
@@ -187,29 +191,29 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
     return consoleView(this, () => ({
       state: this.#state,
       entries: this.#entries.size,
-      syncIntervalMs: this.#syncIntervalMs,
+      syncIntervalMs: this.#options.syncIntervalMs,
     }));
   }
 
+  /** A provider that hangs is called again: see `syncFailed`. Its late result is ignored. */
   async #configs(): Promise<readonly PeriodicTaskConfig[]> {
-    const configs: unknown = await this.#answerInTime(this.#provider.getConfigs());
+    const answer = Promise.resolve<unknown>(this.#options.provider.getConfigs());
+    if (!(await settledWithin(this.#timer, LONGEST_ANSWER_MS, answer))) {
+      this.#requireOpen();
+      const message = `getConfigs() has not settled within ${LONGEST_ANSWER_MS} ms`;
+      throw new EscapementError('ERR_OPERATION_EXPIRED', message, { op: OP });
+    }
+    const configs = await answer;
     if (!Array.isArray(configs)) throw wrongType('the result of getConfigs()', 'an array', configs);
     return configs as readonly PeriodicTaskConfig[];
-  }
-
-  /** A provider that hangs is called again: see `syncFailed`. Its late result is ignored. */
-  async #answerInTime(answer: unknown): Promise<unknown> {
-    if (await settledWithin(this.#timer, LONGEST_ANSWER_MS, Promise.resolve(answer))) return answer;
-    this.#requireOpen();
-    const message = `getConfigs() has not settled within ${LONGEST_ANSWER_MS} ms`;
-    throw new EscapementError('ERR_OPERATION_EXPIRED', message, { op: OP });
   }
 
   async #sync(): Promise<SyncChange> {
     const configs = await this.#configs();
     this.#requireOpen();
     const change = this.#apply(configs, (error, config) => {
-      this.#logger.error({ err: error, cronSpec: specOf(config) }, 'periodic tasks: a config is wrong');
+      const cronSpec = String((config as PeriodicTaskConfig | null | undefined)?.cronSpec);
+      this.#logger.error({ err: error, cronSpec }, 'periodic tasks: a config is wrong');
       emit(this, 'configRejected', error, config);
     });
     if (change.added + change.removed > 0)
@@ -226,7 +230,7 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
     const wanted = new Map<string, PeriodicTaskConfig>();
     for (const config of configs) {
       try {
-        wanted.set(keyOf(config, this.#location), config);
+        wanted.set(keyOf(config, this.#options.location), config);
       } catch (error) {
         reject(error, config);
       }
@@ -249,12 +253,6 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
       }
     }
     return { added, removed };
-  }
-
-  #syncFailed(error: unknown): void {
-    if (this.#state !== 'active') return;
-    this.#logger.error({ err: error }, 'periodic tasks: the provider has failed');
-    emit(this, 'syncFailed', error);
   }
 
   #undo(): void {
@@ -284,8 +282,4 @@ function keyOf(config: PeriodicTaskConfig, location: string): string {
   const { id, backfill, ...taskOptions } = options;
   const merged = mergeTaskOptions(task.options, taskOptions);
   return JSON.stringify([id, backfill, identityOf(cronSpec, location, task, merged)]);
-}
-
-function specOf(config: PeriodicTaskConfig | null | undefined): string {
-  return String(config?.cronSpec);
 }

@@ -17,10 +17,7 @@ const CONCURRENCY = 3;
 /** How long a set may be aggregated before its tasks return to their group, in milliseconds; as asynq. */
 const HOLD_MS = 2 * MINUTE_MS;
 
-interface Group {
-  readonly queue: string;
-  readonly group: string;
-}
+type Group = Pick<TaskSet, 'queue' | 'group'>;
 
 /**
  * Makes one task of the tasks of a group, when it is time.

@@ -8,7 +8,7 @@ import {
 } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { EscapementError } from '../../core/errors.ts';
-import { DAY_MS, LAST_DATE_MS, SECOND_MS } from '../../core/units.ts';
+import { DAY_MS, LAST_DATE_MS, NANOS_PER_MS, SECOND_MS } from '../../core/units.ts';
 import type { TaskMessage } from '../task-message.ts';
 
 /** @throws EscapementError `ERR_WIRE_MESSAGE` - a string is not well-formed Unicode, or a number does not fit its field. */
@@ -67,8 +67,6 @@ export function wireError(claim: string, cause?: unknown): EscapementError {
  * Conversion between milliseconds, asynq's whole seconds and protobuf's Timestamp. Rounds up: a time, so that no task is due early;
  * a duration, so that none becomes 0, which means "none" on both sides.
  */
-
-const NANOS_PER_MS = 1_000_000;
 
 /** January 1 of year 1, Go's zero time. If the field were missing, Go would read, and show, January 1 of 1970. */
 const GO_ZERO_SECONDS = -62_135_596_800n;
