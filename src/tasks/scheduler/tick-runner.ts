@@ -1,4 +1,4 @@
-import type { EventEmitter } from 'node:events';
+import { setMaxListeners, type EventEmitter } from 'node:events';
 import { BackOff } from '../../core/back-off.ts';
 import { EscapementError } from '../../core/errors.ts';
 import { reportUncaught } from '../../core/report-uncaught.ts';
@@ -54,6 +54,7 @@ export class TickRunner {
     this.#options = options;
     this.#timer = timer;
     this.#emitter = emitter;
+    setMaxListeners(0, this.#stopping.signal); // each entry may wait: many listeners are not a leak
   }
 
   /** Enqueues the due ticks of an entry. If that is under way, it includes the ticks that have come since. */
