@@ -115,7 +115,10 @@ class Sampler implements TaskQueueMetrics {
     try {
       const stats = await this.#options.broker.queueStats(queue);
       if (this.#isClosed) return;
-      const series = this.#series.get(queue) ?? this.#makeSeries(queue);
+      const report = (error: unknown): void => {
+        this.#report(error, queue);
+      };
+      const series = this.#series.get(queue) ?? new QueueSeries(this.#options.metrics, queue, report);
       this.#series.set(queue, series);
       series.show(stats);
     } catch (error) {
@@ -126,12 +129,6 @@ class Sampler implements TaskQueueMetrics {
       this.#series.get(queue)?.hide();
       this.#report(error, queue);
     }
-  }
-
-  #makeSeries(queue: string): QueueSeries {
-    return new QueueSeries(this.#options.metrics, queue, (error) => {
-      this.#report(error, queue);
-    });
   }
 
   #drop(queue: string): void {

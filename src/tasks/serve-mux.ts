@@ -97,17 +97,11 @@ export class ServeMux {
   }
 }
 
-/** @throws TypeError - the handler is not a function or a mux. */
 export function callable<P>(handler: Handler<P> | ServeMux): Handler<P> {
   if (typeof handler === 'function') return handler;
-  if (isServeMux(handler)) return handler.handler;
+  const mux = handler as Partial<ServeMux> | null | undefined; // of this or of another loaded copy of the package
+  if (typeof mux?.handler === 'function') return mux.handler;
   throw wrongType('handler', 'a function or a ServeMux', handler);
-}
-
-/** Checks the shape: a mux may come from another loaded copy of the package. */
-function isServeMux(value: unknown): value is ServeMux {
-  const mux = value as Partial<ServeMux> | null | undefined;
-  return typeof mux === 'object' && mux !== null && typeof mux.handler === 'function';
 }
 
 const notFound: Handler = ({ type }) => {

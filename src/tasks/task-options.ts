@@ -206,7 +206,6 @@ export const TASK_OPTIONS = {
 
 export const NO_TASK_OPTIONS: TaskOptions = Object.freeze({});
 
-/** @throws TypeError or RangeError - an option is not valid. */
 export function requireTaskOptions(
   subject: string,
   options: TaskOptions,

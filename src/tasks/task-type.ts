@@ -94,8 +94,7 @@ export type TaskData<T> = T extends TaskReader<infer Output> ? Output : never;
 
 /** Checks the shape: the value may come from another loaded copy of the package. */
 export function isTaskType(value: unknown): value is TaskType<unknown> {
-  const taskType = value as Partial<TaskType<unknown>> | null | undefined;
-  return typeof taskType === 'object' && taskType !== null && typeof taskType.read === 'function';
+  return typeof (value as Partial<TaskType<unknown>> | null | undefined)?.read === 'function';
 }
 
 /** A schema of arktype is a function. */

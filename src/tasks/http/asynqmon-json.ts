@@ -212,7 +212,6 @@ export function listedTaskToJson(
   };
 }
 
-/** Returns a task with everything that asynqmon shows of one. */
 export function taskToJson(task: TaskInfo, by: Presenter): TaskJson {
   return {
     ...listedTaskToJson('pending', task, by),
@@ -256,7 +255,6 @@ function writeResult({ result, type }: TaskInfo, by: Presenter): string {
   return result === undefined ? '' : by.showResult(result, type);
 }
 
-/** Returns how long a completed task is still kept. */
 function secondsToKeep(info: TaskInfo, { nowMs }: Presenter): number {
   const { completedAt, state } = info;
   if (completedAt === undefined || state !== 'completed') return 0;

@@ -25,11 +25,6 @@ export type Action = (call: Call) => Promise<unknown>;
 /** asynqmon's. */
 const DEFAULT_PAGE_SIZE = 20;
 
-/** An application may have parsed the body and put it on the request. */
-interface ParsedRequest extends IncomingMessage {
-  readonly body?: unknown;
-}
-
 /** A request as its operation reads it. */
 export class Call implements Presenter {
   readonly inspector: Inspector;
@@ -121,7 +116,6 @@ export function positiveIn(query: URLSearchParams, name: string, otherwise: numb
   return value;
 }
 
-/** @throws HttpError 400 - it is not an object, or has other fields than these. */
 export function requireFields<Name extends string>(
   body: unknown,
   names: readonly Name[],
@@ -136,11 +130,11 @@ export function requireFields<Name extends string>(
 
 /** Reads the body of a request. @throws HttpError 400 - it is not JSON. 413. */
 export async function readJson(request: IncomingMessage, maxBytes: number): Promise<unknown> {
-  if (request.readableEnded) return (request as ParsedRequest).body;
+  // An application may have parsed the body and put it on the request.
+  if (request.readableEnded) return (request as { readonly body?: unknown }).body;
   return parseBody(await readBytes(request, maxBytes));
 }
 
-/** @throws HttpError 400 - it is not JSON. */
 export function parseBody(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));

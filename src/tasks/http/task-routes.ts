@@ -132,7 +132,6 @@ export async function requestCancel(inspector: Inspector, queue: string, id: str
 /** Tasks of a batch that are changed at once, in one turn of the event loop: it takes a millisecond or two. */
 const AT_ONCE = 50;
 
-/** The ids of a batch by outcome, in their order. */
 interface BatchOutcome {
   readonly done: readonly string[];
   readonly failed: readonly string[];
