@@ -66,7 +66,8 @@ export class TaskType<Input, Output = Input> {
   /** Makes a task. Its payload is validated when it is enqueued. Options override those of the type. */
   task(payload: Input, options: TaskOptions = NO_TASK_OPTIONS): Task<Input> {
     requireTaskOptions('TaskType.task', options);
-    return new Task(this.type, payload, mergeTaskOptions(this.#options, options), this.#check);
+    const merged = options === NO_TASK_OPTIONS ? this.#options : mergeTaskOptions(this.#options, options);
+    return new Task(this.type, payload, merged, this.#check);
   }
 
   /** Validates the payload of a task: for code that receives many tasks, such as a `groupAggregator`. @throws as `parse`. */
