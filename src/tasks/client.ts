@@ -129,7 +129,7 @@ export class Client extends EventEmitter<ClientEvents> {
       outermost === undefined
         ? this.#together(tasks, options)
         : Promise.allSettled(
-            tasks.map(async (entry) => {
+            tasks.map(async (entry: Task | EnqueueRequest) => {
               const request = requestOf(entry, options);
               requireRequest(request);
               return outermost(request);

@@ -29,8 +29,6 @@ function lostWithin(value: unknown): object | undefined {
 /** Returns undefined for a function or a symbol, which its type in TypeScript lacks. */
 const stringify: (value: unknown) => string | undefined = JSON.stringify;
 
-const { toString } = Object.prototype;
-
 /**
  * Copies bytes, and encodes other values as JSON.
  *
@@ -49,7 +47,9 @@ export function encodePayload(payload: unknown): Uint8Array {
   if (json === undefined) throw notJson(payload);
   // Only then may a part be lost: a search of the text costs next to nothing.
   const lost = json.includes('{}') ? lostWithin(payload) : undefined;
-  if (lost !== undefined) throw notJson(payload, new Error(`${toString.call(lost)} in it would be {}`));
+  if (lost !== undefined) {
+    throw notJson(payload, new Error(`${Object.prototype.toString.call(lost)} in it would be {}`));
+  }
   return Buffer.from(json);
 }
 

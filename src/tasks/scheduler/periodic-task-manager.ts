@@ -1,14 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { CONSOLE_VIEW, consoleView } from '../../core/console-view.ts';
 import { EscapementError, wrongType } from '../../core/errors.ts';
-import {
-  checkOptions,
-  milliseconds,
-  objectWith,
-  readOptions,
-  type OptionTable,
-  type Resolved,
-} from '../../core/options.ts';
+import { checkOptions, milliseconds, objectWith, readOptions, type OptionTable } from '../../core/options.ts';
 import { MINUTE_MS } from '../../core/units.ts';
 import { requireObject, requireString } from '../../core/validate.ts';
 import { SystemTimer } from '../../timer/system-timer.ts';
@@ -102,7 +95,9 @@ const LONGEST_ANSWER_MS = 2 * MINUTE_MS;
 export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents> {
   /** The scheduler that enqueues, for its events and its entries. */
   readonly scheduler: Scheduler;
-  readonly #options: Resolved<PeriodicTaskManagerOptions, typeof OPTIONS>;
+  readonly #provider: PeriodicTaskConfigProvider;
+  readonly #syncIntervalMs: number;
+  readonly #location: string;
   readonly #logger: Logger;
   readonly #timer: SystemTimer;
   readonly #syncs: Periodic;
@@ -114,11 +109,14 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
   /** @throws TypeError or RangeError - an option has a wrong type or value. */
   constructor(options: PeriodicTaskManagerOptions) {
     super();
-    this.#options = readOptions('PeriodicTaskManager', options, OPTIONS);
-    const { provider: _, syncIntervalMs, ...schedulerOptions } = this.#options;
+    const resolved = readOptions('PeriodicTaskManager', options, OPTIONS);
+    const { provider, syncIntervalMs, ...schedulerOptions } = resolved;
     this.scheduler = new Scheduler(schedulerOptions);
-    this.#logger = guardedLogger(schedulerOptions.logger);
-    this.#timer = new SystemTimer({ name: 'periodic-task-manager', clock: schedulerOptions.broker.clock });
+    this.#provider = provider;
+    this.#syncIntervalMs = syncIntervalMs;
+    this.#location = resolved.location;
+    this.#logger = guardedLogger(resolved.logger);
+    this.#timer = new SystemTimer({ name: 'periodic-task-manager', clock: resolved.broker.clock });
     const job = {
       intervalMs: syncIntervalMs,
       run: async () => {
@@ -191,13 +189,13 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
     return consoleView(this, () => ({
       state: this.#state,
       entries: this.#entries.size,
-      syncIntervalMs: this.#options.syncIntervalMs,
+      syncIntervalMs: this.#syncIntervalMs,
     }));
   }
 
   /** A provider that hangs is called again: see `syncFailed`. Its late result is ignored. */
   async #configs(): Promise<readonly PeriodicTaskConfig[]> {
-    const answer = Promise.resolve<unknown>(this.#options.provider.getConfigs());
+    const answer = Promise.resolve<unknown>(this.#provider.getConfigs());
     if (!(await settledWithin(this.#timer, LONGEST_ANSWER_MS, answer))) {
       this.#requireOpen();
       const message = `getConfigs() has not settled within ${LONGEST_ANSWER_MS} ms`;
@@ -230,7 +228,7 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
     const wanted = new Map<string, PeriodicTaskConfig>();
     for (const config of configs) {
       try {
-        wanted.set(keyOf(config, this.#options.location), config);
+        wanted.set(keyOf(config, this.#location), config);
       } catch (error) {
         reject(error, config);
       }
