@@ -1,4 +1,4 @@
-import { EscapementError } from '../core/errors.ts';
+import { EscapementError, hasCode } from '../core/errors.ts';
 import { CannotRepair } from '../diskqueue/stored/stored-queue.ts';
 import { harmless } from './terminal/text.ts';
 
@@ -31,9 +31,7 @@ export function describeError(error: unknown): string {
 /** Returns undefined for a fault of this program. */
 function messageOf(error: unknown): string | undefined {
   if (error instanceof CommandError || error instanceof CannotRepair) return error.message;
-  if (error instanceof EscapementError && error.code === 'ERR_QUEUE_LOCKED') {
-    return `${error.message}; end the process that has it open first`;
-  }
+  if (hasCode(error, 'ERR_QUEUE_LOCKED')) return `${error.message}; end the process that has it open first`;
   if (error instanceof EscapementError) return error.message;
   return isSystemError(error) ? describeSystemError(error) : undefined;
 }

@@ -1,6 +1,6 @@
 import { EscapementError } from './errors.ts';
 import { hostFunction, hostNow, hostWallNow, hostWoke, isHost, original } from './host.ts';
-import { requireMethods } from './validate.ts';
+import { requireFunction, requireMethods } from './validate.ts';
 
 /**
  * Time as everything in this package sees it: one monotonic reading, one wall reading, and one-shot wake-ups.
@@ -35,7 +35,7 @@ export function requireClock(argument: string, value: unknown): void {
 }
 
 /** The last time a clock can show: past it a number cannot hold every millisecond. 285 000 years. */
-const LAST_TIME_MS = Number.MAX_SAFE_INTEGER;
+export const LAST_TIME_MS = Number.MAX_SAFE_INTEGER;
 
 /**
  * Reads a clock, and refuses what is not a time: every comparison with `NaN` is false, so that a loop which waits for a deadline
@@ -148,15 +148,18 @@ export const systemClock: Clock = {
   now: hostNow,
   wallNow: hostWallNow,
   setTimeout(callback, delayMs) {
+    requireFunction('callback', callback); // the host would throw later, or take text for code
     // The host truncates to whole milliseconds: rounding up saves the second wake-up after an early one.
     const hostDelayMs = Math.min(Math.ceil(delayMs), MAX_HOST_TIMEOUT_MS);
     const setTimeout = hostFunction('setTimeout');
-    if (isHost(setTimeout)) return new HostTimeout(callback, hostDelayMs, setTimeout);
-    const setAtMs = hostNow();
-    const wake = (): void => {
-      hostWoke(setTimeout, setAtMs, hostDelayMs);
-      callback();
-    };
+    let wake = callback;
+    if (!isHost(setTimeout)) {
+      const setAtMs = hostNow();
+      wake = () => {
+        hostWoke(setTimeout, setAtMs, hostDelayMs);
+        callback();
+      };
+    }
     return new HostTimeout(wake, hostDelayMs, setTimeout);
   },
 };

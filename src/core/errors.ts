@@ -137,7 +137,7 @@ export class EscapementError extends Error {
   static override [Symbol.hasInstance](value: unknown): boolean {
     // A subclass inherits this method, and must not accept every error with the brand.
     if (this !== EscapementError) return Function.prototype[Symbol.hasInstance].call(this, value);
-    return typeof value === 'object' && value !== null && BRAND in value;
+    return (value as Readonly<Record<symbol, unknown>> | null | undefined)?.[BRAND] === true;
   }
 
   /**
@@ -145,8 +145,7 @@ export class EscapementError extends Error {
    * it names files of the machine, and JSON is often an answer to a client. Loggers take it from the error itself.
    */
   toJSON(): Record<string, unknown> {
-    const { name, code, message, op, cause } = this;
-    return { name, code, message, op, cause: describeCause(cause) };
+    return describe(this, []) as Record<string, unknown>;
   }
 }
 
@@ -155,10 +154,17 @@ export function hasCode(error: unknown, ...codes: readonly EscapementErrorCode[]
   return error instanceof EscapementError && codes.includes(error.code);
 }
 
-/** `JSON.stringify` of a plain `Error` is `{}`, which would lose the cause from a log line. */
-function describeCause(cause: unknown): unknown {
-  if (cause instanceof EscapementError) return cause.toJSON();
-  return cause instanceof Error ? { name: cause.name, message: cause.message } : cause;
+/**
+ * `JSON.stringify` of a plain `Error` is `{}`, which would lose the cause from a log line.
+ *
+ * @param effects - the errors that it caused, which it may itself have as its cause: a circle is cut.
+ */
+function describe(error: unknown, effects: readonly unknown[]): unknown {
+  if (effects.includes(error)) return undefined;
+  if (!(error instanceof Error)) return error;
+  const { name, code, message, op, cause } = error as EscapementError;
+  if (!(error instanceof EscapementError)) return { name, message };
+  return { name, code, message, op, cause: describe(cause, [...effects, error]) };
 }
 
 /** A `TypeError` or `RangeError` for an argument, with a `code` for programs. */

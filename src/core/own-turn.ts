@@ -47,12 +47,10 @@ export function pendingOwnTurns(): number {
 /** Resolves in the next turn of the host, after all promise jobs. Does not count as an own turn. */
 export function nextHostTurn(): Promise<void> {
   return new Promise((resolve) => {
-    afterIo(callNow, resolve);
+    afterIo((callback) => {
+      callback();
+    }, resolve);
   });
-}
-
-function callNow(callback: () => void): void {
-  callback();
 }
 
 /** Pieces of work in one turn of the event loop: about a millisecond of small ones. */

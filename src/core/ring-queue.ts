@@ -56,10 +56,8 @@ export class RingQueue<T> {
   }
 
   clear(): void {
-    this.#slots = new Array<undefined>(SMALLEST);
-    this.#mask = SMALLEST - 1;
-    this.#head = 0;
     this.#size = 0;
+    this.#resize(SMALLEST);
   }
 
   /** The values in order; the ring must not change meanwhile. */

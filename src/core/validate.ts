@@ -44,7 +44,7 @@ export function requireFunction(argument: string, value: unknown): void {
 }
 
 export function requireOneOf(argument: string, allowed: readonly string[], value: unknown): void {
-  if (typeof value !== 'string' || !allowed.includes(value)) {
+  if (!allowed.includes(value as string)) {
     throw wrongValue(argument, allowed.map((word) => `'${word}'`).join(' or '), value);
   }
 }
@@ -60,11 +60,10 @@ export function requireMethods(
   methods: readonly string[],
   value: unknown,
 ): void {
-  const holds =
-    typeof value === 'object' &&
-    value !== null &&
-    methods.every((method) => typeof (value as Record<string, unknown>)[method] === 'function');
-  if (!holds) throw wrongType(argument, description, value);
+  const given = value as Readonly<Record<string, unknown>> | null | undefined;
+  if (!methods.every((method) => typeof given?.[method] === 'function')) {
+    throw wrongType(argument, description, value);
+  }
 }
 
 const SIGNAL_METHODS: readonly (keyof AbortSignal)[] = [
@@ -79,11 +78,7 @@ export function requireSignal(argument: string, value: unknown): void {
 
 /** Whether there is something to wait for: a loop that awaits plain values costs a turn of the microtask queue each. */
 export function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
-  return (
-    (typeof value === 'object' || typeof value === 'function') &&
-    value !== null &&
-    typeof (value as { then?: unknown }).then === 'function'
-  );
+  return typeof (value as { readonly then?: unknown } | null | undefined)?.then === 'function';
 }
 
 /** Whether it is what Node's own functions reject with when their signal fires. */

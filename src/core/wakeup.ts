@@ -18,9 +18,6 @@ const RETRY_MS = 1_000;
 export class Wakeup {
   readonly #clock: Clock;
   readonly #onWake: (nowMs: number) => void;
-  readonly #fire = (): void => {
-    this.#fired();
-  };
   #timeout: ClockTimeout | undefined;
   #deadlineMs = NEVER_MS;
   #hasRef = true;
@@ -83,7 +80,7 @@ export class Wakeup {
     timeout?.cancel();
   }
 
-  #fired(): void {
+  readonly #fire = (): void => {
     // A clock that calls back after cancel() must neither wake an owner that has disarmed this wake-up nor leave two timeouts armed.
     if (this.#timeout === undefined) return;
     const wasRetrying = this.#isRetrying;
@@ -93,7 +90,7 @@ export class Wakeup {
     if (nowMs === undefined) return;
     if (nowMs < deadlineMs) this.#arm(deadlineMs, nowMs);
     else this.#onWake(nowMs);
-  }
+  };
 
   /** @returns undefined if the clock is wrong: a timeout is armed to read it again. */
   #read(isReported: boolean): number | undefined {

@@ -1,3 +1,4 @@
+import { HISTORY_DAYS } from '../tasks/broker/broker-settings.ts';
 import { HttpError } from '../tasks/http/http-error.ts';
 import type { Route } from '../tasks/http/route-table.ts';
 import type { QueueLimits } from '../tasks/queue-limits.ts';
@@ -24,9 +25,7 @@ import {
   taskForPage,
 } from './dashboard-views.ts';
 
-/** All that are kept. */
-const HISTORY_DAYS = 90;
-
+/** Groups that are sent. */
 const MAX_GROUPS = 1_000;
 
 /** Queues, tasks, servers and schedules. What changes something requires that the request may do it. */

@@ -11,8 +11,9 @@ import { TaskInfo } from './task-info.ts';
 import {
   mergeTaskOptions,
   NO_TASK_OPTIONS,
+  optionsOf,
+  requireConsistent,
   requireTaskOptions,
-  requireUniqueness,
   type TaskOptions,
 } from './task-options.ts';
 import { BrokerSender, type EnqueueRequest, type TaskSender } from './task-sender.ts';
@@ -123,8 +124,17 @@ export class Client extends EventEmitter<ClientEvents> {
     this.#requireOpen('Client.enqueueMany');
     if (!Array.isArray(tasks)) throw wrongType('tasks', 'an array', tasks);
     requireTaskOptions('Client.enqueueMany', options);
+    const outermost = this.#outermost;
     return this.#whileInFlight(() =>
-      this.#outermost === undefined ? this.#together(tasks, options) : this.#eachAlone(tasks, options),
+      outermost === undefined
+        ? this.#together(tasks, options)
+        : Promise.allSettled(
+            tasks.map(async (entry: Task | EnqueueRequest) => {
+              const request = requestOf(entry, options);
+              requireRequest(request);
+              return outermost(request);
+            }),
+          ),
     );
   }
 
@@ -156,7 +166,7 @@ export class Client extends EventEmitter<ClientEvents> {
 
   /** Sends a task whose options have been checked. An async function would cost more than everything that is done here. */
   #sendAtOnce(task: Task, options: TaskOptions): Promise<TaskInfo> {
-    const sent = this.#sender.enqueue(task, options);
+    const sent = this.#sender.enqueue(task, optionsOf(task, options));
     this.#inFlight++;
     return sent.then(this.#accepted, this.#rejected);
   }
@@ -182,29 +192,26 @@ export class Client extends EventEmitter<ClientEvents> {
 
   /** The innermost middleware calls it, and may have changed the request. */
   readonly #send = async (request: EnqueueRequest): Promise<TaskInfo> => {
-    const prepared = prepare(request);
+    const prepared = this.#prepare(request);
     const { task, options } = prepared instanceof Promise ? await prepared : prepared;
     return this.#report(await this.#sender.enqueue(task, options));
   };
 
-  #eachAlone(
-    entries: readonly (Task | EnqueueRequest)[],
-    options: TaskOptions,
-  ): Promise<PromiseSettledResult<TaskInfo>[]> {
-    return Promise.allSettled(
-      entries.map(async (entry) => {
-        const request = requestOf(entry, options);
-        requireRequest(request);
-        return this.#outermost === undefined ? this.#send(request) : this.#outermost(request);
-      }),
-    );
+  /** Returns a request with all options of the task; a promise only if the task has a check. */
+  #prepare(request: EnqueueRequest): EnqueueRequest | Promise<EnqueueRequest> {
+    requireRequest(request);
+    const { task } = request;
+    const options = optionsOf(task, request.options);
+    requireConsistent(options, this.#sender.clock);
+    const checked = task.check?.(task);
+    return checked === undefined ? { task, options } : checked.then(() => ({ task, options }));
   }
 
   async #together(
     entries: readonly (Task | EnqueueRequest)[],
     options: TaskOptions,
   ): Promise<PromiseSettledResult<TaskInfo>[]> {
-    const prepared = await settleEach(entries, (entry) => prepare(requestOf(entry, options)));
+    const prepared = await settleEach(entries, (entry) => this.#prepare(requestOf(entry, options)));
     const ready = prepared.filter((one) => one.status === 'fulfilled').map((one) => one.value);
     const sent = ready.length === 0 ? [] : await this.#sender.enqueueMany(ready);
     let nth = 0;
@@ -249,49 +256,25 @@ function requestOf(entry: Task | EnqueueRequest, common: TaskOptions): EnqueueRe
   return { task, options: mergeTaskOptions(common, options) };
 }
 
-/** Returns a promise only if the task has a check. */
-function prepare(request: EnqueueRequest): EnqueueRequest | Promise<EnqueueRequest> {
-  requireRequest(request);
-  const checked = request.task.check?.(request.task);
-  return checked === undefined ? request : checked.then(() => request);
-}
-
 function requireRequest(request: EnqueueRequest): void {
   requireObject('request', request);
   const { task, options } = request;
   requireTask('task', task);
   requireTaskOptions('Client', options);
-  requireUniqueness(task.options, options);
 }
 
-/** As `Promise.allSettled`, but makes no promise for an item whose work is synchronous. */
+/** As `Promise.allSettled`, but makes no promises if all work is synchronous. */
 export async function settleEach<T, R>(
   items: readonly T[],
   work: (item: T) => R | Promise<R>,
 ): Promise<readonly PromiseSettledResult<R>[]> {
-  const started = items.map((item) => start(item, work));
-  const settled: PromiseSettledResult<R>[] = [];
-  // None of these promises rejects.
-  for (const one of started) settled.push(one instanceof Promise ? await one : one);
-  return settled;
-}
-
-function start<T, R>(
-  item: T,
-  work: (item: T) => R | Promise<R>,
-): PromiseSettledResult<R> | Promise<PromiseSettledResult<R>> {
-  try {
-    const value = work(item);
-    return value instanceof Promise ? value.then(fulfilled<R>, rejected) : fulfilled(value);
-  } catch (reason) {
-    return rejected(reason);
-  }
-}
-
-function fulfilled<R>(value: R): PromiseFulfilledResult<R> {
-  return { status: 'fulfilled', value };
-}
-
-function rejected(reason: unknown): PromiseRejectedResult {
-  return { status: 'rejected', reason };
+  const started = items.map((item) => {
+    try {
+      return work(item);
+    } catch (error) {
+      return Promise.reject<R>(error); // eslint-disable-line @typescript-eslint/prefer-promise-reject-errors -- as an async function
+    }
+  });
+  if (started.some((one) => one instanceof Promise)) return Promise.allSettled(started);
+  return (started as R[]).map((value) => ({ status: 'fulfilled', value }));
 }

@@ -34,7 +34,6 @@ export interface CopiedTasks {
 
 /** Where tasks are read from. */
 interface Source {
-  /** Number of tasks. */
   count(): Promise<number>;
   read(): AsyncIterable<Piece>;
 }

@@ -109,12 +109,7 @@ export function countsOf(counts: Readonly<Record<TaskState, number>>): Pick<Queu
 }
 
 export function dailyStatsOf({ queue, date, processed, failed }: DayStats): DailyStats {
-  return { queue, date: dateOfDay(date), processed, failed };
-}
-
-/** Returns midnight by UTC of a day: `2026-11-21`. */
-export function dateOfDay(day: string): Date {
-  return new Date(`${day}T00:00:00Z`);
+  return { queue, date: new Date(`${date}T00:00:00Z`), processed, failed };
 }
 
 export function serverInfoOf(server: ServerState): ServerInfo {

@@ -35,6 +35,7 @@ import {
 } from './inspector-options.ts';
 import { encodePayload } from './payload.ts';
 import { requireLimits, type QueueLimits } from './queue-limits.ts';
+import { StateOperations } from './state-operations.ts';
 import { TaskInfo } from './task-info.ts';
 import { TASK_CHANGES, TASK_STATES, type TaskChange, type TaskState } from './task-state.ts';
 import { TaskWaits } from './task-waits.ts';
@@ -53,11 +54,12 @@ import { TaskWaits } from './task-waits.ts';
  * await inspector.runAllArchivedTasks('default');
  * ```
  */
-export class Inspector {
+export class Inspector extends StateOperations {
   readonly #broker: Broker;
   readonly #waits: TaskWaits;
 
   constructor(options: InspectorOptions) {
+    super();
     this.#broker = readOptions('Inspector', options, INSPECTOR_OPTIONS).broker;
     this.#waits = new TaskWaits(this.#broker);
   }
@@ -246,41 +248,6 @@ export class Inspector {
     return this.#broker.change(queue, target, change);
   }
 
-  /** Returns a page of the pending tasks, the next one first. */
-  listPendingTasks(queue: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
-    return this.list(queue, 'pending', options);
-  }
-
-  /** Returns a page of the active tasks, the oldest first; those whose server is lost too, see `isOrphaned`. */
-  listActiveTasks(queue: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
-    return this.list(queue, 'active', options);
-  }
-
-  /** Returns a page of the scheduled tasks, the earliest first. */
-  listScheduledTasks(queue: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
-    return this.list(queue, 'scheduled', options);
-  }
-
-  /** Returns a page of the retry tasks, the earliest first. */
-  listRetryTasks(queue: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
-    return this.list(queue, 'retry', options);
-  }
-
-  /** Returns a page of the archived tasks, the oldest first. */
-  listArchivedTasks(queue: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
-    return this.list(queue, 'archived', options);
-  }
-
-  /** Returns a page of the completed tasks, the oldest first. */
-  listCompletedTasks(queue: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
-    return this.list(queue, 'completed', options);
-  }
-
-  /** Returns a page of the aggregating tasks of a group, the oldest first. */
-  listAggregatingTasks(queue: string, group: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
-    return this.list(queue, 'aggregating', options, group);
-  }
-
   /** Deletes a task. @throws EscapementError `ERR_TASK_STATE` - it is active: cancel it instead. */
   async deleteTask(queue: string, id: string): Promise<void> {
     await this.change(queue, { id }, 'delete');
@@ -305,76 +272,6 @@ export class Inspector {
   async updateTaskPayload(queue: string, id: string, payload: unknown): Promise<void> {
     requireTaskName(queue, id);
     await this.#broker.updatePayload(queue, id, encodePayload(payload));
-  }
-
-  /** Deletes all pending tasks. @returns how many. */
-  deleteAllPendingTasks(queue: string): Promise<number> {
-    return this.change(queue, { state: 'pending' }, 'delete');
-  }
-
-  /** Deletes all scheduled tasks. @returns how many. */
-  deleteAllScheduledTasks(queue: string): Promise<number> {
-    return this.change(queue, { state: 'scheduled' }, 'delete');
-  }
-
-  /** Deletes all retry tasks. @returns how many. */
-  deleteAllRetryTasks(queue: string): Promise<number> {
-    return this.change(queue, { state: 'retry' }, 'delete');
-  }
-
-  /** Deletes all archived tasks. @returns how many. */
-  deleteAllArchivedTasks(queue: string): Promise<number> {
-    return this.change(queue, { state: 'archived' }, 'delete');
-  }
-
-  /** Deletes all completed tasks. @returns how many. */
-  deleteAllCompletedTasks(queue: string): Promise<number> {
-    return this.change(queue, { state: 'completed' }, 'delete');
-  }
-
-  /** Deletes all tasks of a group. @returns how many. */
-  deleteAllAggregatingTasks(queue: string, group: string): Promise<number> {
-    return this.change(queue, { state: 'aggregating', group }, 'delete');
-  }
-
-  /** Makes all scheduled tasks pending. @returns how many. */
-  runAllScheduledTasks(queue: string): Promise<number> {
-    return this.change(queue, { state: 'scheduled' }, 'run');
-  }
-
-  /** Makes all retry tasks pending. @returns how many. */
-  runAllRetryTasks(queue: string): Promise<number> {
-    return this.change(queue, { state: 'retry' }, 'run');
-  }
-
-  /** Makes all archived tasks pending. @returns how many. */
-  runAllArchivedTasks(queue: string): Promise<number> {
-    return this.change(queue, { state: 'archived' }, 'run');
-  }
-
-  /** Makes all tasks of a group pending. @returns how many. */
-  runAllAggregatingTasks(queue: string, group: string): Promise<number> {
-    return this.change(queue, { state: 'aggregating', group }, 'run');
-  }
-
-  /** Archives all pending tasks. @returns how many. */
-  archiveAllPendingTasks(queue: string): Promise<number> {
-    return this.change(queue, { state: 'pending' }, 'archive');
-  }
-
-  /** Archives all scheduled tasks. @returns how many. */
-  archiveAllScheduledTasks(queue: string): Promise<number> {
-    return this.change(queue, { state: 'scheduled' }, 'archive');
-  }
-
-  /** Archives all retry tasks. @returns how many. */
-  archiveAllRetryTasks(queue: string): Promise<number> {
-    return this.change(queue, { state: 'retry' }, 'archive');
-  }
-
-  /** Archives all tasks of a group. @returns how many. */
-  archiveAllAggregatingTasks(queue: string, group: string): Promise<number> {
-    return this.change(queue, { state: 'aggregating', group }, 'archive');
   }
 
   /**

@@ -14,13 +14,26 @@ function isLostInJson(payload: unknown): boolean {
   return ArrayBuffer.isView(payload) || LOST_IN_JSON.some((kind) => payload instanceof kind);
 }
 
+/** Returns a value that is `{}` in the JSON of another one although something is in it: a Map; undefined if there is none. */
+function lostWithin(value: unknown): object | undefined {
+  if (typeof value !== 'object' || value === null || 'toJSON' in value) return undefined;
+  let isEmpty = true;
+  for (const name in value) {
+    isEmpty = false;
+    const lost = lostWithin(value[name as never]);
+    if (lost !== undefined) return lost;
+  }
+  return isEmpty && isLostInJson(value) && !ArrayBuffer.isView(value) ? value : undefined;
+}
+
 /** Returns undefined for a function or a symbol, which its type in TypeScript lacks. */
 const stringify: (value: unknown) => string | undefined = JSON.stringify;
 
 /**
  * Copies bytes, and encodes other values as JSON.
  *
- * @throws TypeError `ERR_INVALID_ARG_VALUE` - the value is not JSON-serializable, or JSON would lose what is in it: `{}` for a map.
+ * @throws TypeError `ERR_INVALID_ARG_VALUE` - the value is not JSON-serializable, or JSON would lose what is in it: `{}` for a map, in
+ * whatever depth.
  */
 export function encodePayload(payload: unknown): Uint8Array {
   if (payload instanceof Uint8Array) return Buffer.from(payload);
@@ -32,6 +45,11 @@ export function encodePayload(payload: unknown): Uint8Array {
     throw Object.assign(notJson(payload, error), { cause: error });
   }
   if (json === undefined) throw notJson(payload);
+  // Only then may a part be lost: a search of the text costs next to nothing.
+  const lost = json.includes('{}') ? lostWithin(payload) : undefined;
+  if (lost !== undefined) {
+    throw notJson(payload, new Error(`${Object.prototype.toString.call(lost)} in it would be {}`));
+  }
   return Buffer.from(json);
 }
 

@@ -1,5 +1,5 @@
 import type { ClockTimeout } from '../core/clock.ts';
-import { EscapementError } from '../core/errors.ts';
+import { hasCode } from '../core/errors.ts';
 import { milliseconds, readOptions, type OptionTable, type Resolved } from '../core/options.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
 import { SECOND_MS } from '../core/units.ts';
@@ -115,23 +115,20 @@ class Sampler implements TaskQueueMetrics {
     try {
       const stats = await this.#options.broker.queueStats(queue);
       if (this.#isClosed) return;
-      const series = this.#series.get(queue) ?? this.#makeSeries(queue);
+      const report = (error: unknown): void => {
+        this.#report(error, queue);
+      };
+      const series = this.#series.get(queue) ?? new QueueSeries(this.#options.metrics, queue, report);
       this.#series.set(queue, series);
       series.show(stats);
     } catch (error) {
-      if (codeOf(error) === 'ERR_QUEUE_NOT_FOUND') {
+      if (hasCode(error, 'ERR_QUEUE_NOT_FOUND')) {
         this.#drop(queue);
         return;
       }
       this.#series.get(queue)?.hide();
       this.#report(error, queue);
     }
-  }
-
-  #makeSeries(queue: string): QueueSeries {
-    return new QueueSeries(this.#options.metrics, queue, (error) => {
-      this.#report(error, queue);
-    });
   }
 
   #drop(queue: string): void {
@@ -142,7 +139,7 @@ class Sampler implements TaskQueueMetrics {
   #report(error: unknown, queue: string | undefined): void {
     const { onError } = this.#options;
     if (this.#isClosed) return;
-    if (codeOf(error) === 'ERR_BROKER_CLOSED') {
+    if (hasCode(error, 'ERR_BROKER_CLOSED')) {
       this.close();
       return;
     }
@@ -153,10 +150,6 @@ class Sampler implements TaskQueueMetrics {
       reportUncaught(uncaught);
     }
   }
-}
-
-function codeOf(error: unknown): string | undefined {
-  return error instanceof EscapementError ? error.code : undefined;
 }
 
 type Read = (stats: QueueStats) => number;

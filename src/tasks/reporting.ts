@@ -21,7 +21,6 @@ const nothing = (): void => undefined;
 /** Logs nothing. */
 export const silentLogger: Logger = { debug: nothing, info: nothing, warn: nothing, error: nothing };
 
-/** @throws TypeError - it is not a logger. */
 export function requireLogger(argument: string, value: unknown): asserts value is Logger {
   requireMethods(argument, 'a Logger with debug, info, warn and error', METHODS, value);
 }

@@ -6,11 +6,6 @@ import { SkipRetry } from './handler-errors.ts';
 import type { Handler, Middleware, ReceivedTask, TaskContext } from './server/handler.ts';
 import { isTaskType, type TaskType } from './task-type.ts';
 
-interface Route {
-  readonly pattern: string;
-  readonly handler: Handler;
-}
-
 /**
  * Finds the handler of a task by its type: the one that is registered for exactly that type, else the one with the longest pattern
  * that the type begins with.
@@ -28,11 +23,10 @@ export class ServeMux {
   /** Handlers by pattern, in the order of registration, without middleware. */
   readonly #handlers = new Map<string, Handler>();
   #middleware: readonly Middleware[] = [];
-  /** The handlers with their middleware: wrapped at their first use, and again after a change. */
-  #wrapped = new Map<string, Handler>();
-  #notFound: Handler | undefined;
-  /** The handlers of types that begin with a pattern: the longest pattern first. */
-  #prefixes: Route[] = [];
+  /** The same with their middleware: wrapped at their first use, and again after a change. `undefined` is the pattern of other types. */
+  readonly #wrapped = new Map<string | undefined, Handler>();
+  /** Patterns that other types begin with, the longest first. */
+  #prefixes: string[] = [];
 
   /** The mux as a handler: a server or another mux calls it. */
   readonly handler: Handler = (task, context) => this.#find(task.type)(task, context);
@@ -53,12 +47,10 @@ export class ServeMux {
     if (this.#handlers.has(pattern))
       throw wrongValue('pattern', 'a pattern that has no handler yet', pattern);
     const called = callable(handler);
-    if (taskType !== undefined) {
-      this.#add(pattern, checked(taskType, called));
-    } else {
-      this.#add(pattern, called as Handler);
-      this.#prefixes = [...this.#prefixes, { pattern, handler: called as Handler }].sort(byLength);
-    }
+    this.#handlers.set(pattern, taskType === undefined ? (called as Handler) : checked(taskType, called));
+    if (taskType === undefined)
+      this.#prefixes = [...this.#prefixes, pattern].sort((a, b) => b.length - a.length);
+    this.#wrapped.clear();
     return this;
   }
 
@@ -66,7 +58,7 @@ export class ServeMux {
   use(...middleware: readonly Middleware[]): this {
     for (const one of middleware) requireFunction('middleware', one);
     this.#middleware = [...this.#middleware, ...middleware];
-    this.#forgetWrapped();
+    this.#wrapped.clear();
     return this;
   }
 
@@ -84,63 +76,32 @@ export class ServeMux {
     }));
   }
 
-  #add(pattern: string, handler: Handler): void {
-    this.#handlers.set(pattern, handler);
-    this.#forgetWrapped();
-  }
-
-  #forgetWrapped(): void {
-    this.#wrapped = new Map();
-    this.#notFound = undefined;
-  }
-
   #find(type: string): Handler {
-    return this.#wrapped.get(type) ?? this.#wrapExact(type) ?? this.#findPrefix(type);
+    const exact = this.#wrapped.get(type);
+    if (exact !== undefined) return exact;
+    const pattern = this.#handlers.has(type)
+      ? type
+      : this.#prefixes.find((prefix) => type.startsWith(prefix));
+    return this.#wrapped.get(pattern) ?? this.#wrap(pattern);
   }
 
-  #wrapExact(type: string): Handler | undefined {
-    const handler = this.#handlers.get(type);
-    return handler === undefined ? undefined : this.#wrapOnce(type, handler);
-  }
-
-  #findPrefix(type: string): Handler {
-    for (const { pattern, handler } of this.#prefixes) {
-      if (type.startsWith(pattern)) return this.#wrapped.get(pattern) ?? this.#wrapOnce(pattern, handler);
-    }
-    this.#notFound ??= this.#wrap(notFound);
-    return this.#notFound;
-  }
-
-  #wrapOnce(pattern: string, handler: Handler): Handler {
-    const wrapped = this.#wrap(handler);
+  #wrap(pattern: string | undefined): Handler {
+    const handler = pattern === undefined ? undefined : this.#handlers.get(pattern);
+    const wrapped = this.#middleware.reduceRight<Handler>((next, middleware) => {
+      const outer = middleware(next);
+      requireFunction('the result of middleware', outer);
+      return outer;
+    }, handler ?? notFound);
     this.#wrapped.set(pattern, wrapped);
     return wrapped;
   }
-
-  #wrap(handler: Handler): Handler {
-    return this.#middleware.reduceRight<Handler>((next, middleware) => {
-      const wrapped = middleware(next);
-      requireFunction('the result of middleware', wrapped);
-      return wrapped;
-    }, handler);
-  }
 }
 
-/** @throws TypeError - the handler is not a function or a mux. */
 export function callable<P>(handler: Handler<P> | ServeMux): Handler<P> {
   if (typeof handler === 'function') return handler;
-  if (isServeMux(handler)) return handler.handler;
+  const mux = handler as Partial<ServeMux> | null | undefined; // of this or of another loaded copy of the package
+  if (typeof mux?.handler === 'function') return mux.handler;
   throw wrongType('handler', 'a function or a ServeMux', handler);
-}
-
-/** Checks the shape: a mux may come from another loaded copy of the package. */
-function isServeMux(value: unknown): value is ServeMux {
-  const mux = value as Partial<ServeMux> | null | undefined;
-  return typeof mux === 'object' && mux !== null && typeof mux.handler === 'function';
-}
-
-function byLength(a: Route, b: Route): number {
-  return b.pattern.length - a.pattern.length;
 }
 
 const notFound: Handler = ({ type }) => {

@@ -99,7 +99,6 @@ export function failedWith(message: TaskMessage, error: string, retries: number,
   return { ...message, retried: message.retried + retries, lastError: error, lastFailedAtMs: nowMs };
 }
 
-/** Returns whether the task is kept when it is completed. */
 export function isRetained({ retentionMs }: Pick<StoredTask, 'retentionMs'>): boolean {
   return retentionMs > 0;
 }

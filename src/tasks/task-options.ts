@@ -1,3 +1,4 @@
+import type { Clock } from '../core/clock.ts';
 import { outOfRange, wrongType, wrongValue } from '../core/errors.ts';
 import {
   checkGivenOptions,
@@ -205,7 +206,6 @@ export const TASK_OPTIONS = {
 
 export const NO_TASK_OPTIONS: TaskOptions = Object.freeze({});
 
-/** @throws TypeError or RangeError - an option is not valid. */
 export function requireTaskOptions(
   subject: string,
   options: TaskOptions,
@@ -225,96 +225,113 @@ export function requireTaskOptions(
  * counts as one option. Frozen: callbacks receive it.
  */
 export function mergeTaskOptions(base: TaskOptions, over: TaskOptions): TaskOptions {
-  const merged: { -readonly [Name in keyof TaskOptions]: unknown } = { ...base };
-  if (hasDueTime(over)) {
-    delete merged.processAt;
-    delete merged.processInMs;
-  }
-  for (const name in over) {
-    const value = over[name as keyof TaskOptions];
-    if (value !== undefined) merged[name as keyof TaskOptions] = value;
-  }
-  if (merged.headers !== undefined) merged.headers = mergeHeaders(base, over);
-  return Object.freeze(merged) as TaskOptions;
+  const given = Object.entries(merge(base, over)).filter(([, value]) => value !== undefined);
+  return Object.freeze(Object.fromEntries(given));
 }
 
-/** Frozen: handlers receive it, the same object in each run. */
-function mergeHeaders(base: TaskOptions, over: TaskOptions): Readonly<Record<string, string>> {
-  if (base.headers === undefined && over.headers === undefined) return NO_HEADERS;
-  return Object.freeze({ ...base.headers, ...over.headers });
+/** Returns all options of a task that is enqueued with `over`; some may be undefined. Makes an object only if both have some. */
+export function optionsOf({ options }: TaskSource, over: TaskOptions): TaskOptions {
+  if (over === NO_TASK_OPTIONS) return options;
+  return options === NO_TASK_OPTIONS ? over : merge(options, over);
 }
 
-/** Options that exclude each other: one of them replaces both. */
-function hasDueTime({ processAt, processInMs }: TaskOptions): boolean {
-  return processAt !== undefined || processInMs !== undefined;
+/** Names each option: a loop over the table takes ten times as long. */
+function merge(base: TaskOptions, over: TaskOptions): Required<TaskOptions> {
+  const due = over.processAt === undefined && over.processInMs === undefined ? base : over;
+  const hasHeaders = over.headers !== undefined || base.headers !== undefined;
+  return {
+    maxRetry: over.maxRetry ?? base.maxRetry,
+    queue: over.queue ?? base.queue,
+    taskId: over.taskId ?? base.taskId,
+    timeoutMs: over.timeoutMs ?? base.timeoutMs,
+    deadline: over.deadline ?? base.deadline,
+    uniqueTtlMs: over.uniqueTtlMs ?? base.uniqueTtlMs,
+    uniqueKey: over.uniqueKey ?? base.uniqueKey,
+    onDuplicate: over.onDuplicate ?? base.onDuplicate,
+    processAt: due.processAt,
+    processInMs: due.processInMs,
+    retentionMs: over.retentionMs ?? base.retentionMs,
+    group: over.group ?? base.group,
+    key: over.key ?? base.key,
+    priority: over.priority ?? base.priority,
+    headers: hasHeaders ? Object.freeze({ ...base.headers, ...over.headers }) : undefined,
+  };
 }
 
-/** What `newTaskOf` reads of a `Task`. */
+/** What is read of a `Task` here. */
 interface TaskSource extends UniqueSource {
   readonly options: TaskOptions;
 }
 
-/** Returns the task to add to a broker. Options in `over` override those of the task. Both have been checked. */
-export function newTaskOf(task: TaskSource, over: TaskOptions, wallNowMs: number): NewTask {
-  const base = task.options;
-  const queue = over.queue ?? base.queue ?? DEFAULT_QUEUE;
-  const deadline = over.deadline ?? base.deadline;
-  const uniqueTtlMs = over.uniqueTtlMs ?? base.uniqueTtlMs ?? TASK_OPTIONS.uniqueTtlMs[1];
-  const onDuplicate = over.onDuplicate ?? base.onDuplicate ?? TASK_OPTIONS.onDuplicate[1];
-  requireUniqueness(base, over);
-  const group = over.group ?? base.group ?? TASK_OPTIONS.group[1];
-  const processAtMs = dueTimeOf(hasDueTime(over) ? over : base, wallNowMs);
-  const isNext = (over.priority ?? base.priority) === 'next';
-  if (isNext) requireDueAtOnce(processAtMs, group, wallNowMs);
+type WallClock = Pick<Clock, 'wallNow'>;
+
+/**
+ * Returns the task to add to a broker.
+ *
+ * @param options - all of the task: see `optionsOf`. Each has been checked.
+ * @param clock - is read only for a delay and for a priority: that takes as long as finding a task.
+ * @throws TypeError - the options contradict each other.
+ */
+export function newTaskOf(task: TaskSource, options: TaskOptions, clock: WallClock): NewTask {
+  requireConsistent(options, clock);
+  const {
+    queue = DEFAULT_QUEUE,
+    deadline,
+    uniqueTtlMs = TASK_OPTIONS.uniqueTtlMs[1],
+    headers,
+    timeoutMs = deadline === undefined ? TASK_OPTIONS.timeoutMs[1] : 0,
+  } = options;
   return {
-    processAtMs,
+    processAtMs: dueTimeOf(options, clock),
     uniqueTtlMs,
-    onDuplicate,
-    isNext,
+    onDuplicate: options.onDuplicate ?? TASK_OPTIONS.onDuplicate[1],
+    isNext: options.priority === 'next',
     message: {
-      id: over.taskId ?? base.taskId ?? randomId(),
+      id: options.taskId ?? randomId(),
       type: task.type,
       queue,
       payload: task.payload,
-      headers: mergeHeaders(base, over),
-      key: over.key ?? base.key ?? TASK_OPTIONS.key[1],
-      maxRetry: over.maxRetry ?? base.maxRetry ?? TASK_OPTIONS.maxRetry[1],
+      headers: headers === undefined ? NO_HEADERS : Object.freeze({ ...headers }), // handlers receive it, the same object in each run
+      key: options.key ?? TASK_OPTIONS.key[1],
+      maxRetry: options.maxRetry ?? TASK_OPTIONS.maxRetry[1],
       retried: 0,
       lastError: '',
       lastFailedAtMs: 0,
-      timeoutMs: over.timeoutMs ?? base.timeoutMs ?? (deadline === undefined ? TASK_OPTIONS.timeoutMs[1] : 0),
+      timeoutMs,
       deadlineMs: Number(deadline ?? TASK_OPTIONS.deadline[1]),
-      uniqueKey: uniqueTtlMs > 0 ? uniqueLockOf(queue, over.uniqueKey ?? base.uniqueKey, task) : '',
-      retentionMs: over.retentionMs ?? base.retentionMs ?? TASK_OPTIONS.retentionMs[1],
+      uniqueKey: uniqueTtlMs > 0 ? uniqueLockOf(queue, options.uniqueKey, task) : '',
+      retentionMs: options.retentionMs ?? TASK_OPTIONS.retentionMs[1],
       completedAtMs: 0,
-      group,
+      group: options.group ?? TASK_OPTIONS.group[1],
     },
   };
 }
 
-function requireDueAtOnce(processAtMs: number, group: string, wallNowMs: number): void {
-  if (group !== '') throw wrongValue('options.priority', "'normal' where there is options.group", 'next');
-  if (processAtMs > wallNowMs)
-    throw wrongValue('options.priority', "'normal' where the task is due later", 'next');
-}
-
-function dueTimeOf({ processAt, processInMs }: TaskOptions, wallNowMs: number): number {
-  if (processInMs !== undefined) return processInMs > 0 ? wallNowMs + processInMs : 0;
+function dueTimeOf({ processAt, processInMs }: TaskOptions, clock: WallClock): number {
+  if (processInMs !== undefined) return processInMs > 0 ? clock.wallNow() + processInMs : 0;
   return processAt === undefined ? 0 : Number(processAt);
 }
 
-/**
- * Checks the options of a task and those of `enqueue` together: what is about duplicates would do nothing without a lock.
- *
- * @throws TypeError - there is no `uniqueTtlMs`.
- */
-export function requireUniqueness(base: TaskOptions, over: TaskOptions): void {
-  if ((over.uniqueTtlMs ?? base.uniqueTtlMs) !== undefined) return;
-  for (const name of ['uniqueKey', 'onDuplicate'] as const) {
-    const value = over[name] ?? base[name];
-    if (value !== undefined && value !== TASK_OPTIONS[name][1])
-      throw wrongValue(`options.${name}`, 'used with options.uniqueTtlMs', value);
+/** Checks all options of a task together. @throws TypeError - one would do nothing, or contradicts another one. */
+export function requireConsistent(options: TaskOptions, clock: WallClock): void {
+  if (options.uniqueTtlMs === undefined) {
+    requireDefault('uniqueKey', options, 'used with options.uniqueTtlMs');
+    requireDefault('onDuplicate', options, 'used with options.uniqueTtlMs');
   }
+  if (options.priority !== 'next') return;
+  if (options.group !== undefined)
+    requireDefault('priority', options, "'normal' where there is options.group");
+  if (dueTimeOf(options, clock) > clock.wallNow())
+    requireDefault('priority', options, "'normal' where the task is due later");
+}
+
+function requireDefault(
+  name: 'uniqueKey' | 'onDuplicate' | 'priority',
+  { [name]: value }: TaskOptions,
+  requirement: string,
+): void {
+  if (value !== undefined && value !== TASK_OPTIONS[name][1])
+    throw wrongValue(`options.${name}`, requirement, value);
 }
 
 /** Checks what a caller of a broker may pass. @throws TypeError or RangeError - the name of the queue, or a time, is not valid. */

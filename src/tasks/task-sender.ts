@@ -1,3 +1,4 @@
+import type { Clock } from '../core/clock.ts';
 import type { TaskBroker, TaskRecord } from './broker/broker.ts';
 import { newTaskOf, type TaskOptions } from './task-options.ts';
 import type { Task } from './task.ts';
@@ -10,10 +11,14 @@ export interface EnqueueRequest {
   readonly options: TaskOptions;
 }
 
-/** How a client enqueues tasks: in a broker, or in the process that has one. Tasks and options have been checked. */
+/**
+ * How a client enqueues tasks: in a broker, or in the process that has one. Tasks and options have been checked, and the options are
+ * all of the task: see `optionsOf`.
+ */
 export interface TaskSender {
   /** Where the tasks go, for a console. */
   readonly destination: object;
+  readonly clock: Clock;
   enqueue(task: Task, options: TaskOptions): Promise<TaskRecord>;
   /** @returns outcomes in the order of the requests. */
   enqueueMany(requests: readonly EnqueueRequest[]): Promise<readonly PromiseSettledResult<TaskRecord>[]>;
@@ -31,19 +36,17 @@ export class BrokerSender implements TaskSender {
     return { broker: this.#broker };
   }
 
+  get clock(): Clock {
+    return this.#broker.clock;
+  }
+
   enqueue(task: Task, options: TaskOptions): Promise<TaskRecord> {
-    return this.#broker.enqueue(newTaskOf(task, options, this.#nowFor(task, options)));
+    return this.#broker.enqueue(newTaskOf(task, options, this.#broker.clock));
   }
 
   enqueueMany(requests: readonly EnqueueRequest[]): Promise<readonly PromiseSettledResult<TaskRecord>[]> {
     return this.#broker.enqueueMany(
-      requests.map(({ task, options }) => newTaskOf(task, options, this.#nowFor(task, options))),
+      requests.map(({ task, options }) => newTaskOf(task, options, this.#broker.clock)),
     );
-  }
-
-  /** Reads the clock only for a delay: that takes as long as finding a task. */
-  #nowFor(task: Task, options: TaskOptions): number {
-    const hasDelay = (options.processInMs ?? task.options.processInMs) !== undefined;
-    return hasDelay ? this.#broker.clock.wallNow() : 0;
   }
 }

@@ -66,7 +66,8 @@ export class TaskType<Input, Output = Input> {
   /** Makes a task. Its payload is validated when it is enqueued. Options override those of the type. */
   task(payload: Input, options: TaskOptions = NO_TASK_OPTIONS): Task<Input> {
     requireTaskOptions('TaskType.task', options);
-    return new Task(this.type, payload, mergeTaskOptions(this.#options, options), this.#check);
+    const merged = options === NO_TASK_OPTIONS ? this.#options : mergeTaskOptions(this.#options, options);
+    return new Task(this.type, payload, merged, this.#check);
   }
 
   /** Validates the payload of a task: for code that receives many tasks, such as a `groupAggregator`. @throws as `parse`. */
@@ -94,8 +95,7 @@ export type TaskData<T> = T extends TaskReader<infer Output> ? Output : never;
 
 /** Checks the shape: the value may come from another loaded copy of the package. */
 export function isTaskType(value: unknown): value is TaskType<unknown> {
-  const taskType = value as Partial<TaskType<unknown>> | null | undefined;
-  return typeof taskType === 'object' && taskType !== null && typeof taskType.read === 'function';
+  return typeof (value as Partial<TaskType<unknown>> | null | undefined)?.read === 'function';
 }
 
 /** A schema of arktype is a function. */

@@ -1,5 +1,5 @@
 import type { ClockTimeout } from '../core/clock.ts';
-import { EscapementError } from '../core/errors.ts';
+import { EscapementError, hasCode } from '../core/errors.ts';
 import { SECOND_MS } from '../core/units.ts';
 import { DelayedOperationPurgatory } from '../purgatory/purgatory.ts';
 import { isUnavailable } from './broker/broker-errors.ts';
@@ -64,7 +64,7 @@ export class TaskWaits {
         signal === undefined ? { timeoutMs: Infinity } : { timeoutMs: Infinity, signal },
       );
     } catch (error) {
-      if (!isClosed(error)) throw error;
+      if (!hasCode(error, 'ERR_PURGATORY_CLOSED')) throw error;
       throw new EscapementError('ERR_INSPECTOR_CLOSED', 'the inspector is closed', { op: OP });
     } finally {
       wait.isOver = true;
@@ -161,10 +161,6 @@ async function unsubscribe(waits: QueueWaits): Promise<void> {
   }
 }
 
-function isClosed(error: unknown): boolean {
-  return error instanceof EscapementError && error.code === 'ERR_PURGATORY_CLOSED';
-}
-
 function archived({ queue, id }: Wait, lastError: string): EscapementError {
   const why = lastError === '' ? '' : `: ${lastError}`;
   return new EscapementError('ERR_TASK_ARCHIVED', `task '${id}' of queue '${queue}' is archived${why}`, {
@@ -174,8 +170,8 @@ function archived({ queue, id }: Wait, lastError: string): EscapementError {
 
 /** A task that no longer exists is done, or was deleted: these cannot be distinguished. */
 function explain({ queue, id, ...wait }: Wait, error: unknown): unknown {
-  if (wait.isRetained === undefined) return error;
-  if (!(error instanceof EscapementError) || !NOT_FOUND.includes(error.code)) return error;
+  if (wait.isRetained === undefined || !hasCode(error, 'ERR_TASK_NOT_FOUND', 'ERR_QUEUE_NOT_FOUND'))
+    return error;
   const advice = wait.isRetained ? '' : '. A task with a retention is kept after it is done';
   return new EscapementError(
     'ERR_TASK_NOT_FOUND',
@@ -183,5 +179,3 @@ function explain({ queue, id, ...wait }: Wait, error: unknown): unknown {
     { op: OP, cause: error },
   );
 }
-
-const NOT_FOUND = ['ERR_TASK_NOT_FOUND', 'ERR_QUEUE_NOT_FOUND'];

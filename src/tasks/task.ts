@@ -81,15 +81,10 @@ function copyOf(options: TaskOptions): TaskOptions {
   return headers === undefined ? { ...options } : { ...options, headers: { ...headers } };
 }
 
-/** @throws TypeError - it is not a task. */
 export function requireTask(argument: string, value: unknown): asserts value is Task {
   const task = value as Partial<Task> | null | undefined;
-  const isTask =
-    typeof task === 'object' &&
-    task !== null &&
-    typeof task.type === 'string' &&
-    task.payload instanceof Uint8Array;
-  if (!isTask) throw wrongType(argument, 'a Task', value);
+  if (typeof task?.type !== 'string' || !(task.payload instanceof Uint8Array))
+    throw wrongType(argument, 'a Task', value);
   if (task.options === undefined)
     throw wrongValue(argument, 'a Task with options, not a received task', value);
 }

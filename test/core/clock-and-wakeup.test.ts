@@ -46,6 +46,10 @@ describe('systemClock', () => {
     expect(clear).toHaveBeenCalledWith(handle);
   });
 
+  it('a timeout of the system clock needs a function', () => {
+    expect(() => systemClock.setTimeout('stop()' as never, 5)).toThrow(/^callback must be a function/);
+  });
+
   it('the system clock works where a timeout is a number, as in a browser', () => {
     vi.stubGlobal('setTimeout', () => 7);
     const timeout = systemClock.setTimeout(() => undefined, 5);

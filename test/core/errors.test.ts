@@ -62,6 +62,16 @@ describe('EscapementError', () => {
     const plain = new EscapementError('ERR_TIMER_CLOSED', 'outer', { cause: 'text' });
     expect(plain.toJSON()['cause']).toBe('text');
   });
+
+  it('the JSON of an error that is among its own causes ends where the circle begins again', () => {
+    const outer = new EscapementError('ERR_TIMER_CLOSED', 'outer');
+    const inner = new EscapementError('ERR_CLOCK_STALLED', 'inner', { cause: outer });
+    outer.cause = inner;
+    expect(JSON.parse(JSON.stringify(outer))).toEqual({
+      ...{ name: 'EscapementError', code: 'ERR_TIMER_CLOSED', message: 'outer' },
+      cause: { name: 'EscapementError', code: 'ERR_CLOCK_STALLED', message: 'inner' },
+    });
+  });
 });
 
 describe('argument errors', () => {

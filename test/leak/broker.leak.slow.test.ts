@@ -25,7 +25,7 @@ describe('250 000 scheduled tasks', () => {
       const task = new Task('test:task');
       const fill = async (): Promise<void> => {
         for (let i = 0; i < COUNT; i++) {
-          await broker.enqueue(newTaskOf(task, { processInMs: 60_000 + (i % 600_000) }, clock.wallNow()));
+          await broker.enqueue(newTaskOf(task, { processInMs: 60_000 + (i % 600_000) }, clock));
         }
       };
       const before = await heldBytes();

@@ -60,6 +60,33 @@ describe('a client', () => {
     });
   });
 
+  test.each([{ processAt: START_MS - 5 }, { processAt: START_MS }, { processInMs: 0 }, {}])(
+    'a client enqueues a task that is the next if it is due at once: %j',
+    async (options) => {
+      const { client, add, lease } = await openBench();
+      await add('first');
+      await client.enqueue(new Task('work', 1, { taskId: 'next', priority: 'next' }), options);
+      expect((await lease()).message.id).toBe('next');
+    },
+  );
+
+  test.each([
+    [{ priority: 'next', processInMs: 5 }, "'normal' where the task is due later"],
+    [{ priority: 'next', processAt: START_MS + 5 }, "'normal' where the task is due later"],
+    [{ priority: 'next', group: 'g' }, "'normal' where there is options.group"],
+    [{ uniqueKey: 'k' }, 'used with options.uniqueTtlMs'],
+    [{ onDuplicate: 'extend' }, 'used with options.uniqueTtlMs'],
+  ] as const)(
+    'a client rejects options that contradict each other, one task of many alone: %j',
+    async (options, why) => {
+      const { client } = await openBench();
+      await expect(client.enqueue(new Task('a'), options)).rejects.toThrow(why);
+      const [first, second] = await client.enqueueMany([new Task('a', 1, options), new Task('b')]);
+      expect(first).toMatchObject({ status: 'rejected', reason: { code: 'ERR_INVALID_ARG_VALUE' } });
+      expect(second).toMatchObject({ status: 'fulfilled', value: { type: 'b' } });
+    },
+  );
+
   test('a client puts a task into its group', async () => {
     const { client } = await openBench();
     const info = await client.enqueue(new Task('a', 1, { group: 'g' }));

@@ -75,6 +75,23 @@ describe('a task', () => {
     expect(new Task('a', payload).json()).toEqual([1]);
   });
 
+  test.each([
+    [{ map: new Map([['a', 1]]) }, '[object Map]'],
+    [[1, { deep: [{}, new Set(['a'])] }], '[object Set]'],
+    [{ failed: new Error('no') }, '[object Error]'],
+  ])('a task rejects a payload in which JSON would lose a part: %j', (payload, part) => {
+    expect(() => new Task('a', payload)).toThrow(`value (${part} in it would be {}). Received`);
+  });
+
+  test.each([
+    [{ options: {}, text: '{}' }],
+    [[{}]],
+    [{ bytes: new Uint8Array(0) }],
+    [{ at: new Date(0), none: null }],
+  ])('a task takes a payload that is whole in JSON: %j', (payload) => {
+    expect(new Task('a', payload).payload).toEqual(Buffer.from(JSON.stringify(payload)));
+  });
+
   test('the error for a payload has the reason why it is no JSON', () => {
     expect(() => new Task('a', { id: 1n })).toThrow(
       'value (Do not know how to serialize a BigInt). Received',

@@ -1,9 +1,8 @@
 import { utcDay } from '../../core/units.ts';
-import type { GroupInfo, KeyStats } from '../broker/broker.ts';
+import type { KeyStats } from '../broker/broker.ts';
 import { formatGoDuration } from '../go-text.ts';
 import {
   countsOf,
-  dateOfDay,
   type DailyStats,
   type QueueInfo,
   type SchedulerEnqueueEvent,
@@ -73,6 +72,9 @@ function readTime(text: string | undefined): Date | undefined {
 }
 
 // Queues.
+
+/** Number of days in `/queues/{queue}`, as in asynqmon; `/queue_stats` has all that are kept. */
+export const SHORT_HISTORY_DAYS = 10;
 
 export interface QueueJson extends Pick<
   QueueInfo,
@@ -148,14 +150,6 @@ export function dayToJson({ queue, processed, failed, date }: DailyStats): DayJs
   return { queue, processed, succeeded: processed - failed, failed, date: utcDay(date.getTime()) };
 }
 
-export function dayFromJson({ queue, date, processed, failed }: DayJson): DailyStats {
-  return { queue, date: dateOfDay(date), processed, failed };
-}
-
-export function groupToJson({ group, size }: GroupInfo): GroupInfo {
-  return { group, size };
-}
-
 // Tasks.
 
 /** The common fields of a task, and those that only some lists have. */
@@ -218,7 +212,6 @@ export function listedTaskToJson(
   };
 }
 
-/** Returns a task with everything that asynqmon shows of one. */
 export function taskToJson(task: TaskInfo, by: Presenter): TaskJson {
   return {
     ...listedTaskToJson('pending', task, by),
@@ -262,7 +255,6 @@ function writeResult({ result, type }: TaskInfo, by: Presenter): string {
   return result === undefined ? '' : by.showResult(result, type);
 }
 
-/** Returns how long a completed task is still kept. */
 function secondsToKeep(info: TaskInfo, { nowMs }: Presenter): number {
   const { completedAt, state } = info;
   if (completedAt === undefined || state !== 'completed') return 0;

@@ -25,11 +25,6 @@ export type Action = (call: Call) => Promise<unknown>;
 /** asynqmon's. */
 const DEFAULT_PAGE_SIZE = 20;
 
-/** An application may have parsed the body and put it on the request. */
-interface ParsedRequest extends IncomingMessage {
-  readonly body?: unknown;
-}
-
 /** A request as its operation reads it. */
 export class Call implements Presenter {
   readonly inspector: Inspector;
@@ -121,7 +116,6 @@ export function positiveIn(query: URLSearchParams, name: string, otherwise: numb
   return value;
 }
 
-/** @throws HttpError 400 - it is not an object, or has other fields than these. */
 export function requireFields<Name extends string>(
   body: unknown,
   names: readonly Name[],
@@ -136,11 +130,11 @@ export function requireFields<Name extends string>(
 
 /** Reads the body of a request. @throws HttpError 400 - it is not JSON. 413. */
 export async function readJson(request: IncomingMessage, maxBytes: number): Promise<unknown> {
-  if (request.readableEnded) return (request as ParsedRequest).body;
+  // An application may have parsed the body and put it on the request.
+  if (request.readableEnded) return (request as { readonly body?: unknown }).body;
   return parseBody(await readBytes(request, maxBytes));
 }
 
-/** @throws HttpError 400 - it is not JSON. */
 export function parseBody(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
@@ -149,37 +143,21 @@ export function parseBody(bytes: Uint8Array): unknown {
   }
 }
 
-function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
-  if (Number(request.headers['content-length'] ?? 0) > maxBytes)
-    return Promise.reject(tooLong(request, maxBytes));
-  if (request.destroyed) return Promise.reject(new HttpError(400, 'the body has ended early'));
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let length = 0;
-    const take = (chunk: Buffer): void => {
+async function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw tooLong(request, maxBytes);
+  const chunks: Buffer[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       length += chunk.length;
-      if (length <= maxBytes) chunks.push(chunk);
-      else
-        end(() => {
-          reject(tooLong(request, maxBytes));
-        });
-    };
-    const complete = (): void => {
-      end(() => {
-        resolve(Buffer.concat(chunks));
-      });
-    };
-    const fail = (): void => {
-      end(() => {
-        reject(new HttpError(400, 'the body has ended early'));
-      });
-    };
-    const end = (settle: () => void): void => {
-      request.off('data', take).off('end', complete).off('error', fail).off('close', fail);
-      settle();
-    };
-    request.on('data', take).on('end', complete).on('error', fail).on('close', fail);
-  });
+      if (length > maxBytes) break;
+      chunks.push(chunk);
+    }
+  } catch {
+    throw new HttpError(400, 'the body has ended early');
+  }
+  if (length > maxBytes) throw tooLong(request, maxBytes);
+  return Buffer.concat(chunks);
 }
 
 /** The rest of the body is not read, so the connection cannot serve another request. */

@@ -5,14 +5,14 @@ import {
   wrongValue,
   type EscapementErrorCode,
 } from '../../core/errors.ts';
-import { checkOptions, type OptionTable } from '../../core/options.ts';
-import { requireBoolean, requireObject, requireOneOf, requireString } from '../../core/validate.ts';
+import { checkOptions, oneOf, type OptionTable } from '../../core/options.ts';
+import { requireBoolean, requireObject, requireString } from '../../core/validate.ts';
 import { requireText } from '../argument-checks.ts';
 import type { TaskRecord } from '../broker/broker.ts';
 import { bytesJson } from '../payload.ts';
 import { randomId } from '../random-id.ts';
 import type { TaskInfo } from '../task-info.ts';
-import { mergeTaskOptions, NO_TASK_OPTIONS, TASK_OPTIONS, type TaskOptions } from '../task-options.ts';
+import { NO_TASK_OPTIONS, TASK_OPTIONS, type TaskOptions } from '../task-options.ts';
 import type { EnqueueRequest } from '../task-sender.ts';
 import { fieldsIn, STORED_FIELDS, type StoredTask } from '../task-message.ts';
 import { isTaskState } from '../task-state.ts';
@@ -61,30 +61,24 @@ interface NewTaskJson {
 const TASK_FIELDS = {
   type: [requireText],
   payload: [requireString, undefined],
-  payloadEncoding: [requireEncoding, 'utf8'],
+  payloadEncoding: [oneOf('utf8', 'base64'), 'utf8'],
   options: [requireObject, NO_TASK_OPTIONS],
 } satisfies OptionTable<NewTaskJson>;
 
 /** Gives the task an id if it has none: a request may be repeated. */
 export function newTaskToJson({ task, options }: EnqueueRequest): NewTaskJson {
-  const merged = mergeTaskOptions(task.options, options);
   const json: Record<string, unknown> = { taskId: randomId() };
   for (const [name, [, , { kind }]] of Object.entries(TASK_OPTIONS)) {
-    const value = merged[name as keyof TaskOptions];
+    const value = options[name as keyof TaskOptions];
     if (value !== undefined) json[name] = kind === 'time' ? Number(value) : value;
   }
   return { type: task.type, ...(task.hasPayload ? bytesJson('payload', task.payload) : {}), options: json };
 }
 
-/** @throws TypeError or RangeError - it is not a task, or an option is not valid. */
 export function newTaskFromJson(json: unknown): Task {
   checkOptions('POST /api/tasks', json, TASK_FIELDS, 'task');
   const { type, payload, payloadEncoding = 'utf8', options } = json as NewTaskJson;
   return new Task(type, payload === undefined ? undefined : bytesOf(payload, payloadEncoding), options);
-}
-
-function requireEncoding(argument: string, value: unknown): void {
-  requireOneOf(argument, ['utf8', 'base64'], value);
 }
 
 /** Node decodes anything; what it would write differently is not valid. */
@@ -108,7 +102,6 @@ export function infoToJson(info: TaskInfo): InfoJson {
   return Object.assign({}, info, { payload: undefined, result: undefined, progress: undefined });
 }
 
-/** @throws TypeError - it is not the JSON of a task. */
 export function recordFromJson(json: unknown, payload: Uint8Array): TaskRecord {
   requireObject('task', json);
   const info = json as InfoJson;
@@ -133,7 +126,6 @@ export function recordFromJson(json: unknown, payload: Uint8Array): TaskRecord {
   };
 }
 
-/** Returns 0 for a time that is absent. */
 function timeOf(text: unknown): number {
   return typeof text === 'string' ? Date.parse(text) || 0 : 0;
 }

@@ -1,3 +1,4 @@
+import { hasCode } from '../../core/errors.ts';
 import { MINUTE_MS } from '../../core/units.ts';
 import { isUnavailable } from '../broker/broker-errors.ts';
 import type { Broker } from '../broker/broker.ts';
@@ -105,9 +106,9 @@ function outcomeToJson(outcome: Outcome, call: Call): OutcomeJson {
 
 /** A task that holds its own unique lock is a duplicate of itself. */
 function isConflict(outcome: Outcome): boolean {
-  if (outcome.status === 'fulfilled') return false;
-  const { code } = (outcome.reason ?? {}) as { readonly code?: unknown };
-  return code === 'ERR_TASK_ID_CONFLICT' || code === 'ERR_TASK_DUPLICATE';
+  return (
+    outcome.status === 'rejected' && hasCode(outcome.reason, 'ERR_TASK_ID_CONFLICT', 'ERR_TASK_DUPLICATE')
+  );
 }
 
 /** Returns the task that has the id, if it is the same: an attempt whose answer was lost has enqueued it. */

@@ -89,6 +89,10 @@ export class HttpSender implements TaskSender {
     return { url: this.#api.name };
   }
 
+  get clock(): Clock {
+    return this.#options.clock;
+  }
+
   async enqueue(task: Task, options: TaskOptions): Promise<TaskRecord> {
     const [outcome] = await this.#enqueue([{ task, options }], 'Client.enqueue');
     if (outcome?.status === 'fulfilled') return outcome.value;

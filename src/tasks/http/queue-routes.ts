@@ -1,20 +1,18 @@
+import { hasCode } from '../../core/errors.ts';
+import { HISTORY_DAYS } from '../broker/broker-settings.ts';
+import type { QueueLimits } from '../queue-limits.ts';
 import {
   dayToJson,
   entryToJson,
   eventToJson,
-  groupToJson,
   keyToJson,
   queueToJson,
   serverToJson,
+  SHORT_HISTORY_DAYS,
   type QueueJson,
 } from './asynqmon-json.ts';
 import type { Action, Call } from './call.ts';
-import type { QueueLimits } from '../queue-limits.ts';
 import type { Route } from './route-table.ts';
-
-/** asynqmon's. */
-const HISTORY_DAYS = 10;
-const STATS_DAYS = 90;
 
 export const queueRoutes: readonly Route<Action>[] = [
   { method: 'GET', pattern: '/queues', action: listQueues },
@@ -56,7 +54,7 @@ async function listQueues(call: Call): Promise<object> {
 async function getQueue(call: Call): Promise<object> {
   const { inspector, queue } = call;
   const current = await readQueue(call, queue);
-  return { current, history: (await inspector.history(queue, HISTORY_DAYS)).map(dayToJson) };
+  return { current, history: (await inspector.history(queue, SHORT_HISTORY_DAYS)).map(dayToJson) };
 }
 
 /** Returns a queue with its limits, null if it has none. */
@@ -86,7 +84,7 @@ async function listKeys({ inspector, queue, page }: Call): Promise<object> {
 
 async function listQueueStats(call: Call): Promise<object> {
   const stats = await ofEachQueue(call, async (queue) => {
-    const days = await call.inspector.history(queue, STATS_DAYS);
+    const days = await call.inspector.history(queue, HISTORY_DAYS);
     return [queue, days.map(dayToJson)] as const;
   });
   return { stats: Object.fromEntries(stats) };
@@ -94,7 +92,7 @@ async function listQueueStats(call: Call): Promise<object> {
 
 async function listGroups({ inspector, queue }: Call): Promise<object> {
   const stats = queueToJson(await inspector.getQueueInfo(queue));
-  return { stats, groups: (await inspector.groups(queue)).map(groupToJson) };
+  return { stats, groups: await inspector.groups(queue) };
 }
 
 async function listServers(call: Call): Promise<object> {
@@ -118,13 +116,9 @@ async function ofEachQueue<R>(call: Call, read: (queue: string) => Promise<R>): 
   const outcomes = await Promise.allSettled((await call.inspector.queues()).map(read));
   const shown = outcomes.filter((one) => one.status === 'fulfilled').map((one) => one.value);
   for (const one of outcomes) {
-    if (one.status === 'fulfilled' || isQueueNotFound(one.reason)) continue;
+    if (one.status === 'fulfilled' || hasCode(one.reason, 'ERR_QUEUE_NOT_FOUND')) continue;
     if (shown.length === 0) throw one.reason;
     call.report(one.reason);
   }
   return shown;
-}
-
-function isQueueNotFound(error: unknown): boolean {
-  return (error as { code?: unknown } | undefined)?.code === 'ERR_QUEUE_NOT_FOUND';
 }

@@ -75,7 +75,6 @@ export function requireJsonType({ headers }: RequestHead, isBodyRead: boolean): 
   }
 }
 
-/** @throws TypeError - it is not an array of host names. */
 export function requireAllowedHosts(argument: string, allowedHosts: unknown): void {
   if (!Array.isArray(allowedHosts)) throw wrongType(argument, 'an array', allowedHosts);
   for (const [at, name] of (allowedHosts as unknown[]).entries()) {

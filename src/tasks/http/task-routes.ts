@@ -9,7 +9,6 @@ import type { TaskChange, TaskState } from '../task-state.ts';
 import {
   CHANGE_RESULTS,
   CHANGEABLE_STATES,
-  groupToJson,
   listedTaskToJson,
   OFFERED_CHANGES,
   queueToJson,
@@ -44,7 +43,7 @@ async function listTasks(call: Call, state: TaskState): Promise<object> {
   const isGroup = state === 'aggregating';
   const tasks = await inspector.list(queue, state, page, isGroup ? call.group : undefined);
   const stats = queueToJson(await inspector.getQueueInfo(queue));
-  const groups = isGroup ? { groups: (await inspector.groups(queue)).map(groupToJson) } : {};
+  const groups = isGroup ? { groups: await inspector.groups(queue) } : {};
   return { tasks: tasks.map((task) => listedTaskToJson(state, task, call)), stats, ...groups };
 }
 
@@ -133,7 +132,6 @@ export async function requestCancel(inspector: Inspector, queue: string, id: str
 /** Tasks of a batch that are changed at once, in one turn of the event loop: it takes a millisecond or two. */
 const AT_ONCE = 50;
 
-/** The ids of a batch by outcome, in their order. */
 interface BatchOutcome {
   readonly done: readonly string[];
   readonly failed: readonly string[];

@@ -98,7 +98,6 @@ export type ResolvedTasksHandlerOptions = Omit<
   'prometheusUrl'
 > & { readonly prometheusUrl: URL | undefined };
 
-/** @throws TypeError or RangeError - an option is invalid. */
 export function resolveHandlerOptions(options: TasksHandlerOptions): ResolvedTasksHandlerOptions {
   const resolved = readOptions('tasksHandler', options, OPTIONS);
   const { rootPath, allowedHosts, prometheusUrl, onError } = resolved;
@@ -116,7 +115,6 @@ export function requireRootPath(argument: string, value: unknown): void {
   if (value !== '' && !value.startsWith('/')) throw wrongValue(argument, "empty, or begin with '/'", value);
 }
 
-/** Returns a function that calls `onError` and never throws. */
 export function neverThrowing<R>(
   onError: (error: unknown, request: R) => unknown,
 ): (error: unknown, request: R) => void {

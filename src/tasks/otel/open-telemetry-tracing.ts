@@ -112,7 +112,6 @@ interface SpanSettings {
   readonly newTrace: boolean;
 }
 
-/** Wraps every `enqueue` in a span, whose context the task carries. */
 function enqueueSpans(tracer: () => Tracer, { propagator, system }: SpanSettings): ClientMiddleware {
   return async (request, next) => {
     const { task, options } = request;

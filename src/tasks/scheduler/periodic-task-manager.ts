@@ -9,6 +9,7 @@ import { parseCronSpec } from '../cron-spec.ts';
 import { Periodic } from '../periodic.ts';
 import { emit, guardedLogger, type Logger } from '../reporting.ts';
 import { settledWithin } from '../settled-within.ts';
+import { mergeTaskOptions } from '../task-options.ts';
 import { requireTask, type Task } from '../task.ts';
 import { identityOf } from './scheduled-entry.ts';
 import {
@@ -122,7 +123,9 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
         await this.sync();
       },
       failed: (error: unknown) => {
-        this.#syncFailed(error);
+        if (this.#state !== 'active') return;
+        this.#logger.error({ err: error }, 'periodic tasks: the provider has failed');
+        emit(this, 'syncFailed', error);
       },
     };
     this.#syncs = new Periodic(job, this.#timer);
@@ -190,25 +193,25 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
     }));
   }
 
+  /** A provider that hangs is called again: see `syncFailed`. Its late result is ignored. */
   async #configs(): Promise<readonly PeriodicTaskConfig[]> {
-    const configs: unknown = await this.#answerInTime(this.#provider.getConfigs());
+    const answer = Promise.resolve<unknown>(this.#provider.getConfigs());
+    if (!(await settledWithin(this.#timer, LONGEST_ANSWER_MS, answer))) {
+      this.#requireOpen();
+      const message = `getConfigs() has not settled within ${LONGEST_ANSWER_MS} ms`;
+      throw new EscapementError('ERR_OPERATION_EXPIRED', message, { op: OP });
+    }
+    const configs = await answer;
     if (!Array.isArray(configs)) throw wrongType('the result of getConfigs()', 'an array', configs);
     return configs as readonly PeriodicTaskConfig[];
-  }
-
-  /** A provider that hangs is called again: see `syncFailed`. Its late result is ignored. */
-  async #answerInTime(answer: unknown): Promise<unknown> {
-    if (await settledWithin(this.#timer, LONGEST_ANSWER_MS, Promise.resolve(answer))) return answer;
-    this.#requireOpen();
-    const message = `getConfigs() has not settled within ${LONGEST_ANSWER_MS} ms`;
-    throw new EscapementError('ERR_OPERATION_EXPIRED', message, { op: OP });
   }
 
   async #sync(): Promise<SyncChange> {
     const configs = await this.#configs();
     this.#requireOpen();
     const change = this.#apply(configs, (error, config) => {
-      this.#logger.error({ err: error, cronSpec: specOf(config) }, 'periodic tasks: a config is wrong');
+      const cronSpec = String((config as PeriodicTaskConfig | null | undefined)?.cronSpec);
+      this.#logger.error({ err: error, cronSpec }, 'periodic tasks: a config is wrong');
       emit(this, 'configRejected', error, config);
     });
     if (change.added + change.removed > 0)
@@ -250,12 +253,6 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
     return { added, removed };
   }
 
-  #syncFailed(error: unknown): void {
-    if (this.#state !== 'active') return;
-    this.#logger.error({ err: error }, 'periodic tasks: the provider has failed');
-    emit(this, 'syncFailed', error);
-  }
-
   #undo(): void {
     if (this.#state !== 'starting') return;
     for (const id of this.#entries.values()) if (this.scheduler.has(id)) this.scheduler.unregister(id);
@@ -281,9 +278,6 @@ function keyOf(config: PeriodicTaskConfig, location: string): string {
   parseCronSpec(cronSpec, location);
   requireScheduleOptions('PeriodicTaskManager', options);
   const { id, backfill, ...taskOptions } = options;
-  return JSON.stringify([id, backfill, identityOf(cronSpec, location, task, taskOptions)]);
-}
-
-function specOf(config: PeriodicTaskConfig | null | undefined): string {
-  return String(config?.cronSpec);
+  const merged = mergeTaskOptions(task.options, taskOptions);
+  return JSON.stringify([id, backfill, identityOf(cronSpec, location, task, merged)]);
 }

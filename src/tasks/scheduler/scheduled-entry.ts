@@ -3,7 +3,7 @@ import { MINUTE_MS } from '../../core/units.ts';
 import { MOST_SET_BACK_MS } from '../broker/broker-settings.ts';
 import type { NewTask, ScheduleEntry } from '../broker/broker.ts';
 import type { CronSpec } from '../cron-spec.ts';
-import { formatTaskOptions, mergeTaskOptions, newTaskOf, type TaskOptions } from '../task-options.ts';
+import { DEFAULT_QUEUE, formatTaskOptions, newTaskOf, type TaskOptions } from '../task-options.ts';
 import type { Task } from '../task.ts';
 import type { Backfill } from './scheduler-options.ts';
 
@@ -46,7 +46,7 @@ export class ScheduledEntry {
   }
 
   get queue(): string {
-    return this.taskAt(0).message.queue;
+    return this.options.queue ?? DEFAULT_QUEUE;
   }
 
   /** Called when the scheduler starts: ticks count from now on. */
@@ -107,8 +107,8 @@ export class ScheduledEntry {
 
   /** Returns the task of a tick: the same, including its id, in every scheduler. */
   taskAt(tickMs: number): NewTask {
-    const { taskId = `${this.id}:${tickMs}` } = this.options;
-    return newTaskOf(this.task, { ...this.options, taskId }, tickMs);
+    const options = { taskId: `${this.id}:${tickMs}`, ...this.options };
+    return newTaskOf(this.task, options, { wallNow: () => tickMs }); // a delay counts from the tick
   }
 
   toScheduleEntry(): ScheduleEntry {
@@ -168,11 +168,11 @@ function ticksIn(spec: CronSpec, afterMs: number, untilMs: number, count: number
 const ID_LENGTH = 32;
 
 /**
- * Returns what identifies an entry: its spec and time zone, the task's type and payload, and all options. The same in every process,
- * and for any order of options and headers.
+ * Returns what identifies an entry: its spec and time zone, the task's type and payload, and all options, those of the task included.
+ * The same in every process, and for any order of options and headers.
  */
 export function identityOf(cronSpec: string, location: string, task: Task, options: TaskOptions): string {
-  const { headers = {}, ...others } = mergeTaskOptions(task.options, options);
+  const { headers = {}, ...others } = options;
   return JSON.stringify([
     cronSpec.trim(),
     location,

@@ -59,7 +59,6 @@ const BACKFILL_OPTIONS = {
   maxTicks: [integer(1), 100],
 } satisfies OptionTable<BackfillOptions>;
 
-/** Backfill options with every default filled in. */
 export type Backfill = Resolved<BackfillOptions, typeof BACKFILL_OPTIONS>;
 
 /** Options of an entry: how its tasks are processed, and how it is scheduled. */
@@ -115,7 +114,6 @@ export const SCHEDULER_OPTIONS = {
   logger: [requireLogger, silentLogger],
 } satisfies OptionTable<SchedulerOptions>;
 
-/** The options with every default filled in. */
 export interface ResolvedSchedulerOptions extends Omit<
   Resolved<SchedulerOptions, typeof SCHEDULER_OPTIONS>,
   'backfill'
@@ -123,7 +121,6 @@ export interface ResolvedSchedulerOptions extends Omit<
   readonly backfill: Backfill | undefined;
 }
 
-/** @throws TypeError or RangeError - an option is wrong. */
 export function resolveSchedulerOptions(options: SchedulerOptions): ResolvedSchedulerOptions {
   const resolved = readOptions('Scheduler', options, SCHEDULER_OPTIONS);
   return {
@@ -133,7 +130,6 @@ export function resolveSchedulerOptions(options: SchedulerOptions): ResolvedSche
   };
 }
 
-/** @throws TypeError or RangeError - an option is wrong. */
 export function requireScheduleOptions(subject: string, options: ScheduleOptions): void {
   requireTaskOptions(subject, options, SCHEDULE_OPTIONS);
   if (options.backfill !== undefined) requireBackfill('options.backfill', options.backfill, subject);

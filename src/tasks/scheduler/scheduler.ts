@@ -11,7 +11,7 @@ import { schedulerEntryInfoOf, type SchedulerEntryInfo } from '../inspector-info
 import { Periodic } from '../periodic.ts';
 import { settledWithin, UNANSWERED_MS } from '../settled-within.ts';
 import { requireTask, type Task } from '../task.ts';
-import { mergeTaskOptions } from '../task-options.ts';
+import { mergeTaskOptions, requireConsistent } from '../task-options.ts';
 import { entryIdOf, identityOf, ScheduledEntry } from './scheduled-entry.ts';
 import {
   requireScheduleOptions,
@@ -208,12 +208,14 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
     const spec = parseCronSpec(cronSpec, location);
     requireTask('task', task);
     requireScheduleOptions('Scheduler.register', options);
-    const { id, backfill, ...taskOptions } = options;
+    const { id, backfill, ...over } = options;
+    const taskOptions = mergeTaskOptions(task.options, over);
+    requireConsistent(taskOptions, this.#options.broker.clock);
     return new ScheduledEntry(
       id ?? entryIdOf(identityOf(cronSpec, location, task, taskOptions)),
       spec,
       task,
-      mergeTaskOptions(task.options, taskOptions),
+      taskOptions,
       backfill === undefined ? defaultBackfill : resolveBackfill(backfill),
     );
   }

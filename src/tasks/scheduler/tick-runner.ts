@@ -1,11 +1,12 @@
-import type { EventEmitter } from 'node:events';
+import { setMaxListeners, type EventEmitter } from 'node:events';
 import { BackOff } from '../../core/back-off.ts';
 import { EscapementError } from '../../core/errors.ts';
 import { reportUncaught } from '../../core/report-uncaught.ts';
 import { MINUTE_MS } from '../../core/units.ts';
 import { isThenable } from '../../core/validate.ts';
 import type { SystemTimer } from '../../timer/system-timer.ts';
-import type { TaskRecord } from '../broker/broker.ts';
+import { isUnavailable } from '../broker/broker-errors.ts';
+import type { NewTask, TaskRecord } from '../broker/broker.ts';
 import { emit } from '../reporting.ts';
 import { TaskInfo } from '../task-info.ts';
 import type { ScheduledEntry } from './scheduled-entry.ts';
@@ -53,6 +54,7 @@ export class TickRunner {
     this.#options = options;
     this.#timer = timer;
     this.#emitter = emitter;
+    setMaxListeners(0, this.#stopping.signal); // each entry may wait: many listeners are not a leak
   }
 
   /** Enqueues the due ticks of an entry. If that is under way, it includes the ticks that have come since. */
@@ -116,15 +118,16 @@ export class TickRunner {
 
   async #attempt(entry: ScheduledEntry, atMs: number): Promise<Outcome<TaskRecord | undefined>> {
     const { broker } = this.#options;
+    let task: NewTask;
     try {
       const checked = entry.task.check?.(entry.task);
       if (checked !== undefined && !(await this.#settlesInTime(checked))) {
         return { kind: 'lost', error: checkExpired() };
       }
+      task = entry.taskAt(atMs);
     } catch (error) {
       return { kind: 'refused', error };
     }
-    const task = entry.taskAt(atMs);
     return this.#persist(entry, () => broker.enqueueTick(task, { entryKey: entry.id, atMs }));
   }
 
@@ -219,5 +222,5 @@ function checkExpired(): EscapementError {
  * because the broker accepts a tick once. If only the reply was lost, the tick seems to be another scheduler's.
  */
 function isRefusal(error: unknown): boolean {
-  return error instanceof EscapementError && error.code !== 'ERR_BROKER_UNAVAILABLE';
+  return error instanceof EscapementError && !isUnavailable(error);
 }

@@ -1,11 +1,11 @@
 import { BackOff } from '../../core/back-off.ts';
-import { EscapementError } from '../../core/errors.ts';
+import { EscapementError, hasCode } from '../../core/errors.ts';
 import { MINUTE_MS } from '../../core/units.ts';
 import type { SystemTimer } from '../../timer/system-timer.ts';
 import { DelayingQueue } from '../../workqueue/delaying-queue.ts';
 import type { GroupLimits, TaskSet } from '../broker/broker.ts';
 import { endedWithin, settledWithin } from '../settled-within.ts';
-import { newTaskOf } from '../task-options.ts';
+import { newTaskOf, optionsOf } from '../task-options.ts';
 import { requireTask, type Task } from '../task.ts';
 import type { ReceivedTask } from './handler.ts';
 import type { Reports } from './reports.ts';
@@ -17,10 +17,7 @@ const CONCURRENCY = 3;
 /** How long a set may be aggregated before its tasks return to their group, in milliseconds; as asynq. */
 const HOLD_MS = 2 * MINUTE_MS;
 
-interface Group {
-  readonly queue: string;
-  readonly group: string;
-}
+type Group = Pick<TaskSet, 'queue' | 'group'>;
 
 /**
  * Makes one task of the tasks of a group, when it is time.
@@ -94,7 +91,7 @@ export class Groups {
     try {
       return await this.#options.broker.groups(queue);
     } catch (error) {
-      if (error instanceof EscapementError && error.code === 'ERR_QUEUE_NOT_FOUND') return [];
+      if (hasCode(error, 'ERR_QUEUE_NOT_FOUND')) return [];
       throw error;
     }
   }
@@ -124,7 +121,7 @@ export class Groups {
     const tasks = set.messages.map((message) => new MessageTask(message));
     try {
       const task = await this.#settleInTime(this.#makeTask(group, tasks));
-      await broker.replaceSet(set, newTaskOf(task, { queue }, broker.clock.wallNow()));
+      await broker.replaceSet(set, newTaskOf(task, optionsOf(task, { queue }), broker.clock));
     } catch (error) {
       logger.error({ queue, group, tasks: tasks.length, err: error }, 'group not aggregated');
       this.#reports.groupFailed({ queue, group, tasks, error });

@@ -113,7 +113,8 @@ export class Processor {
     if (taken.length === limit) this.#picker.markReady(queue);
     const runs = taken
       .filter((leased) => this.#mayRun(leased))
-      .map((leased) => this.#enter(leased, leasedAt));
+      .map((leased) => new TaskRun(leased, leasedAt, this.#settings));
+    for (const run of runs) this.#runs.add(run);
     if (runs.length > 0) await this.#start(runs);
   }
 
@@ -123,12 +124,6 @@ export class Processor {
     if (leased.recoveries <= options.maxRecoveries) return true;
     void recover(options, this.#reports, leased, leased.recoveries);
     return false;
-  }
-
-  #enter(leased: LeasedTask, leasedAt: Timestamp): TaskRun {
-    const run = new TaskRun(leased, leasedAt, this.#settings);
-    this.#runs.add(run);
-    return run;
   }
 
   async #start(runs: readonly TaskRun[]): Promise<void> {

@@ -147,7 +147,6 @@ const OPTIONS = {
   metrics: [requireMetrics, undefined],
 } satisfies OptionTable<ServerOptions>;
 
-/** The options with every default filled in. */
 export interface ResolvedServerOptions extends Omit<Resolved<ServerOptions, typeof OPTIONS>, 'concurrency'> {
   readonly concurrency: number;
   readonly queueNames: readonly string[];

@@ -76,7 +76,10 @@ export class Server extends EventEmitter<ServerEvents> {
   async start(handler: Handler | ServeMux): Promise<void> {
     const called = callable(handler);
     if (this.#status === 'closed') throw closedError('start');
-    if (this.#starting !== undefined) throw startedError(this.#status);
+    if (this.#starting !== undefined) {
+      const message = `the server was started before, and is ${this.#status}`;
+      throw new EscapementError('ERR_SERVER_STATE', message, { op: 'Server.start' });
+    }
     this.#starting = this.#start(called);
     try {
       await this.#starting;
@@ -194,12 +197,6 @@ export class Server extends EventEmitter<ServerEvents> {
       workers: this.#components?.workers() ?? [],
     };
   }
-}
-
-function startedError(status: ServerStatus): EscapementError {
-  return new EscapementError('ERR_SERVER_STATE', `the server was started before, and is ${status}`, {
-    op: 'Server.start',
-  });
 }
 
 function closedError(operation: string): EscapementError {

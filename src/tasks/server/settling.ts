@@ -1,6 +1,6 @@
 import { BackOff } from '../../core/back-off.ts';
 import { CoalescedRun } from '../../core/coalesced-run.ts';
-import { EscapementError, type EscapementErrorCode } from '../../core/errors.ts';
+import { hasCode } from '../../core/errors.ts';
 import { guarded, reportUncaught } from '../../core/report-uncaught.ts';
 import { isAbortError } from '../../core/validate.ts';
 import type { SystemTimer } from '../../timer/system-timer.ts';
@@ -122,8 +122,7 @@ export class Settler {
   }
 
   #notWritten(unwritten: Unwritten, error: unknown): void {
-    const code = codeOf(error);
-    if (code === 'ERR_LEASE_LOST' || code === 'ERR_BROKER_CLOSED') this.#lose(unwritten, error);
+    if (hasCode(error, 'ERR_LEASE_LOST', 'ERR_BROKER_CLOSED')) this.#lose(unwritten, error);
     else if (this.#isStopped()) this.#lose(unwritten, serverClosed());
     else {
       this.#unwritten.push(unwritten);
@@ -167,9 +166,8 @@ export class Settler {
       await writeEnding(this.#options.broker, run.leased, ending);
     } catch (error) {
       const isPast = this.#timer.clock.now() >= untilMs;
-      const code = codeOf(error);
-      if (code !== 'ERR_LEASE_LOST' || isPast) {
-        if (isPast || code === 'ERR_BROKER_CLOSED') this.#lose(unwritten, error);
+      if (isPast || !hasCode(error, 'ERR_LEASE_LOST')) {
+        if (isPast || hasCode(error, 'ERR_BROKER_CLOSED')) this.#lose(unwritten, error);
         else this.#unwritten.push(unwritten);
         return false;
       }
@@ -182,10 +180,6 @@ export class Settler {
 function fieldsOf({ leased }: TaskRun, ...errors: readonly unknown[]): object {
   const { id, queue, type } = leased.message;
   return { taskId: id, queue, type, ...(errors.length > 0 ? { err: errors[0] } : {}) };
-}
-
-function codeOf(error: unknown): EscapementErrorCode | undefined {
-  return error instanceof EscapementError ? error.code : undefined;
 }
 
 const COMPLETED: Ending = {

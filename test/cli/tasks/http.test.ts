@@ -33,6 +33,17 @@ describe('the HTTP API', () => {
     expect(await stats(uri)).toEqual({ stdout: '', stderr: elsewhere, code: 2 });
   });
 
+  it('many requests to the HTTP API at once cause no warning of the process', async () => {
+    const { broker } = await openBench();
+    const api = new HttpApi(new URL(await serveTasks({ broker })), {}, new AbortController().signal);
+    const warnings: Error[] = [];
+    const hear = (warning: Error): unknown => warnings.push(warning);
+    process.on('warning', hear);
+    await Promise.all(Array.from({ length: 20 }, () => api.request('GET', '/servers')));
+    process.off('warning', hear);
+    expect(warnings).toEqual([]);
+  });
+
   it('the HTTP API receives the credentials', async () => {
     const { broker } = await openBench();
     const authorize: TasksHandlerOptions['authorize'] = ({ headers }) =>

@@ -86,6 +86,20 @@ describe('a broker that fails', () => {
     expect(world.clock.manual.pendingWakeups).toBe(0);
   });
 
+  it('many entries that wait for a failing broker cause no warning of the process', async () => {
+    await using world = await openWorld();
+    const broker = withMethods(world.broker, { enqueueTick: () => Promise.reject(down) });
+    const { scheduler } = world.scheduler({ broker });
+    for (let i = 0; i < 20; i++) scheduler.register('@hourly', new Task('t', i));
+    const warnings: Error[] = [];
+    const hear = (warning: Error): unknown => warnings.push(warning);
+    process.on('warning', hear);
+    await scheduler.start();
+    await world.clock.advance(HOUR_MS);
+    process.off('warning', hear);
+    expect(warnings).toEqual([]);
+  });
+
   it('a failing broker is not called again for an entry that was unregistered', async () => {
     await using world = await openWorld();
     let tries = 0;

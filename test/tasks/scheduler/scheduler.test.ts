@@ -169,6 +169,12 @@ describe('an entry', () => {
     expect(() => scheduler.register('@daily', 't' as unknown as Task)).toThrow('task must be a Task');
     expect(() => scheduler.register('@daily', new Task('t'), { id: ' ' })).toThrow('options.id');
     expect(() => scheduler.register('@daily', new Task('t'), { queue: '' })).toThrow('options.queue');
+    expect(() => scheduler.register('@daily', new Task('t'), { uniqueKey: 'k' })).toThrow(
+      'options.uniqueTtlMs',
+    );
+    expect(() =>
+      scheduler.register('@daily', new Task('t', 1, { group: 'g' }), { priority: 'next' }),
+    ).toThrow('options.priority');
     expect(() => scheduler.register('@daily', new Task('t'), { backfill: { maxTicks: 0 } })).toThrow(
       'maxTicks',
     );

@@ -1,13 +1,21 @@
 import { ManualClock } from 'escapement';
-import { Client, EmbeddedBroker, Inspector, Task, type LeasedTask, type TaskOptions } from 'escapement/tasks';
+import {
+  type Broker,
+  Client,
+  EmbeddedBroker,
+  Inspector,
+  Task,
+  type LeasedTask,
+  type TaskOptions,
+} from 'escapement/tasks';
 
 /** When the wall clock of a bench begins: noon of some day. */
 export const START_MS = Date.UTC(2026, 10, 21, 12);
 
 /** A broker on a clock that stands still, and whoever uses it. */
-export interface Bench {
+export interface Bench<B extends Broker = EmbeddedBroker> {
   readonly clock: ManualClock;
-  readonly broker: EmbeddedBroker;
+  readonly broker: B;
   readonly client: Client;
   readonly inspector: Inspector;
   /** Enqueues a task of type `work`. */
@@ -18,7 +26,10 @@ export interface Bench {
 
 export async function openBench(): Promise<Bench> {
   const clock = new ManualClock({ nowMs: 1_000, wallMs: START_MS });
-  const broker = await EmbeddedBroker.open({ clock });
+  return benchOf(clock, await EmbeddedBroker.open({ clock }));
+}
+
+export function benchOf<B extends Broker>(clock: ManualClock, broker: B): Bench<B> {
   const client = new Client({ broker });
   return {
     clock,

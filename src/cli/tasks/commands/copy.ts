@@ -4,6 +4,7 @@ import { LOG_NAME } from '../../../tasks/broker/embedded/durable-store.ts';
 import { EmbeddedBroker } from '../../../tasks/broker/embedded/embedded-broker.ts';
 import type { Broker } from '../../../tasks/broker/broker.ts';
 import { copyTasks } from '../../../tasks/copy-tasks.ts';
+import { hasCode } from '../../../core/errors.ts';
 import { CommandError } from '../../command-error.ts';
 import { endWith } from '../../diskqueue/queues-in.ts';
 import { statIfThere } from '../../files.ts';
@@ -88,8 +89,8 @@ async function copy(call: Call<CopyOptions>): Promise<void> {
       lines: () => [`${printable(from.name)} to ${printable(to.name)}: ${what}${there}`],
     });
   } catch (error) {
-    const isRefused = (error as { code?: unknown }).code === 'ERR_QUEUE_NOT_EMPTY' && !toWord.endsWith(DUMP);
-    throw isRefused ? new CommandError(`${(error as Error).message}; --merge leaves them there`) : error;
+    if (!hasCode(error, 'ERR_QUEUE_NOT_EMPTY') || toWord.endsWith(DUMP)) throw error;
+    throw new CommandError(`${error.message}; --merge leaves them there`);
   } finally {
     bar.stop();
     for (const place of opened) await place.close().catch(() => undefined);

@@ -117,7 +117,7 @@ async function listGroups(run: Run<{ queue: string }>): Promise<Report> {
   const { queue } = run.options;
   const groups = await run.target.groups(queue);
   return {
-    json: () => ({ queue, groups: groups.map(({ group, size }) => ({ group, size })) }),
+    json: () => ({ queue, groups }),
     lines: () => [tableOf(run, groupColumns(), groups)],
   };
 }

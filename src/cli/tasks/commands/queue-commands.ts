@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { utcDay } from '../../../core/units.ts';
+import { HISTORY_DAYS } from '../../../tasks/broker/broker-settings.ts';
 import type { DailyStats } from '../../../tasks/inspector-info.ts';
 import { texts, wholeNumber } from '../../options.ts';
 import { formatCount, printable, type Columns } from '../../terminal/text.ts';
@@ -19,9 +20,6 @@ import { dayJson, infoJson, limitDetails, queueColumns, queueDetails, showErrorR
 
 const DEFAULT_DAYS = 10;
 
-/** Statistics are kept for ninety days. */
-const MAX_DAYS = 90;
-
 const DAY_COLUMNS: Columns<DailyStats> = [
   ['date', ({ date }) => utcDay(date.getTime())],
   ['processed', ({ processed }) => formatCount(processed), 'right'],
@@ -36,7 +34,7 @@ export function addQueueCommands(part: Command, surroundings: Surroundings): voi
     group.command(name).description(description).argument('<queue...>', 'names of the queues', texts);
   does(several('inspect', 'show everything about queues'), surroundings, inspectQueues);
   const history = several('history', 'show what queues have processed, day by day');
-  history.option('-x, --days <n>', 'number of days, up to today', wholeNumber(1, MAX_DAYS), DEFAULT_DAYS);
+  history.option('-x, --days <n>', 'number of days, up to today', wholeNumber(1, HISTORY_DAYS), DEFAULT_DAYS);
   does(history, surroundings, showHistory);
   changes(several('pause', 'pause queues: none of their tasks is started'), surroundings, (run) =>
     changeEach(run, 'queue', run.words, 'paused', (queue) => run.target.pauseQueue(queue)),

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { fetchText, firstLine } from '../../../tasks/http/fetch-text.ts';
 import { apiAt } from '../../../tasks/http/http-url.ts';
 import { CommandError } from '../../command-error.ts';
@@ -45,6 +46,7 @@ export class HttpApi {
     this.#root = root;
     this.headers = headers;
     this.signal = signal;
+    setMaxListeners(0, signal); // one for each request in progress
     this.#timeoutMs = timeoutMs;
   }
 

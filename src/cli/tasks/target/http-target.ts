@@ -2,12 +2,12 @@ import type { Defect, GroupInfo, KeyStats, TaskTarget } from '../../../tasks/bro
 import { Client } from '../../../tasks/client.ts';
 import {
   CHANGE_RESULTS,
-  dayFromJson,
   entryFromJson,
   eventFromJson,
   keyFromJson,
   queueFromJson,
   serverFromJson,
+  SHORT_HISTORY_DAYS,
   statesOffering,
   taskFromJson,
   type DayJson,
@@ -18,7 +18,7 @@ import {
   type TaskJson,
   type TaskView,
 } from '../../../tasks/http/asynqmon-json.ts';
-import type { DailyStats, SchedulerEnqueueEvent } from '../../../tasks/inspector-info.ts';
+import { dailyStatsOf, type DailyStats, type SchedulerEnqueueEvent } from '../../../tasks/inspector-info.ts';
 import type { ListOptions } from '../../../tasks/inspector-options.ts';
 import type { QueueLimits } from '../../../tasks/queue-limits.ts';
 import type { TaskOptions } from '../../../tasks/task-options.ts';
@@ -27,9 +27,6 @@ import { Task } from '../../../tasks/task.ts';
 import { CommandError } from '../../command-error.ts';
 import { HttpApi, HttpStatusError, MAX_TIMEOUT_MS } from './http-api.ts';
 import { NotActive, type Cancelling, type TasksTarget } from './tasks-target.ts';
-
-/** Number of days in `/queues/{queue}`; there are more in the statistics of all queues. */
-const SHORT_HISTORY_DAYS = 10;
 
 /** The tasks of another process, over the HTTP API. */
 export class HttpTarget extends HttpApi implements TasksTarget {
@@ -49,11 +46,11 @@ export class HttpTarget extends HttpApi implements TasksTarget {
 
   async history(queue: string, days: number): Promise<readonly DailyStats[]> {
     const { history } = (await this.request('GET', queuePath(queue))) as { history: readonly DayJson[] };
-    if (days <= SHORT_HISTORY_DAYS) return history.slice(0, days).map(dayFromJson);
+    if (days <= SHORT_HISTORY_DAYS) return history.slice(0, days).map(dailyStatsOf);
     const { stats } = (await this.request('GET', '/queue_stats')) as {
       stats: Record<string, readonly DayJson[]>;
     };
-    return (Object.hasOwn(stats, queue) ? (stats[queue] ?? []) : []).slice(0, days).map(dayFromJson);
+    return (Object.hasOwn(stats, queue) ? (stats[queue] ?? []) : []).slice(0, days).map(dailyStatsOf);
   }
 
   groups(queue: string): Promise<readonly GroupInfo[]> {

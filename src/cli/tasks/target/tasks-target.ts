@@ -1,4 +1,4 @@
-import { EscapementError } from '../../../core/errors.ts';
+import { hasCode } from '../../../core/errors.ts';
 import { BrokerSource, type TasksSource } from '../../../dashboard/tasks-source.ts';
 import type { CancelOutcome, Defect } from '../../../tasks/broker/broker.ts';
 import { Client } from '../../../tasks/client.ts';
@@ -108,11 +108,7 @@ async function ifFound<R>(promise: Promise<R>): Promise<R | undefined> {
   try {
     return await promise;
   } catch (error) {
-    if (hasCode(error, 'ERR_QUEUE_NOT_FOUND') || hasCode(error, 'ERR_TASK_NOT_FOUND')) return undefined;
+    if (hasCode(error, 'ERR_QUEUE_NOT_FOUND', 'ERR_TASK_NOT_FOUND')) return undefined;
     throw error;
   }
-}
-
-function hasCode(error: unknown, code: EscapementError['code']): error is EscapementError {
-  return error instanceof EscapementError && error.code === code;
 }

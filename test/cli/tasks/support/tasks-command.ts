@@ -2,7 +2,7 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { inject, onTestFinished } from 'vitest';
-import { Client, Inspector, Task, type Broker } from 'escapement/tasks';
+import type { Broker } from 'escapement/tasks';
 import { tasksHandler, type TasksHandlerOptions } from 'escapement/tasks/http';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { run } from '../../../../src/cli/main.ts';
@@ -13,7 +13,7 @@ import { addTasksIn } from '../../../../src/cli/tasks/tasks.ts';
 import { Output } from '../../../../src/cli/terminal/output.ts';
 import type { Terminal } from '../../../../src/cli/terminal/terminal.ts';
 import { freshDatabase } from '../../../redis/redis-case.ts';
-import { openBench, START_MS, type Bench } from '../../../tasks/support/bench.ts';
+import { benchOf, openBench, START_MS, type Bench } from '../../../tasks/support/bench.ts';
 import { addEveryState } from '../../../tasks/support/every-state.ts';
 
 export const ESCAPE = '\u001b';
@@ -112,8 +112,7 @@ export type RunCommand = (...words: string[]) => Promise<Result>;
 /** The same with `--json`. */
 export type RunJson = (...words: string[]) => Promise<{ readonly json: unknown; readonly code: number }>;
 
-export interface TargetBench extends Omit<Bench, 'broker'> {
-  readonly broker: Broker;
+export interface TargetBench extends Bench<Broker> {
   readonly command: RunCommand;
   readonly json: RunJson;
   readonly surroundings: CommandSurroundings;
@@ -140,7 +139,7 @@ export async function openTarget(way: Way): Promise<TargetBench> {
 }
 
 /** The same on a real Redis, which has whole seconds. */
-async function openRedisBench(): Promise<Omit<Bench, 'broker'> & { readonly broker: Broker }> {
+async function openRedisBench(): Promise<Bench<Broker>> {
   const { clock } = await openBench();
   const database = await freshDatabase();
   const broker = new RedisBroker({ url: database.url, clock });
@@ -148,18 +147,7 @@ async function openRedisBench(): Promise<Omit<Bench, 'broker'> & { readonly brok
     await broker.close();
     await database.dispose();
   });
-  const client = new Client({ broker });
-  return {
-    ...{ clock, broker, client, inspector: new Inspector({ broker }) },
-    add: async (taskId, options = {}) => {
-      await client.enqueue(new Task('work', { id: taskId }, { taskId, ...options }));
-    },
-    lease: async (queue = 'default') => {
-      const [task] = await broker.dequeue(queue, 1, 30_000);
-      if (task === undefined) throw new Error(`queue '${queue}' has nothing to lease`);
-      return task;
-    },
-  };
+  return benchOf(clock, broker);
 }
 
 function overBroker(broker: Broker): CommandSurroundings {

@@ -1,3 +1,4 @@
+import { systemClock } from 'escapement';
 import { Inspector, Scheduler, Task } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { Redis } from 'ioredis';
@@ -56,7 +57,7 @@ describe('the keys of a queue', () => {
   it('the key of a unique lock begins with the prefix of its queue', () => {
     const task = new Task('t', { user_id: 42 });
     const digest = '1181f89307fa271072c095747d5813cc';
-    const { message } = newTaskOf(task, { queue: 'low', uniqueTtlMs: 1_000 }, 0);
+    const { message } = newTaskOf(task, { queue: 'low', uniqueTtlMs: 1_000 }, systemClock);
     expect(message.uniqueKey).toBe(`${keys.prefix}unique:t:${digest}`);
   });
 
