@@ -17,9 +17,7 @@ await runProgram(async () => {
   if (isVerbose) print(renderSamples(workload));
   const collector = new CollectorWatch();
   const window = new CollectorWindow();
-  const result = await runHarness(workload, kind, () => {
-    window.close();
-  });
+  const result = await runHarness(workload, kind, () => window.close());
   const collections = await collector.read(window);
   collector.stop();
   print(renderHarnessResult(result, collections, isVerbose));

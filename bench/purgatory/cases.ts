@@ -34,9 +34,7 @@ function operationCase(
     size,
     contestants: contest(WITHOUT_KAFKA, (kind) => (count: number) => {
       const ring = kind.openRing(count, ringSize);
-      return runOf(ring, (times: number) => {
-        ring.replaceOldest(times, completeBy);
-      });
+      return runOf(ring, (times: number) => ring.replaceOldest(times, completeBy));
     }),
     targets: [atMost('ours', TIME, MOST_NS)],
   });

@@ -220,9 +220,7 @@ async function stalls(
   const scheduled = Math.ceil(size * SCHEDULED_SHARE);
   await schedule(tasks, scheduled);
   const calls = new Callers((payload) => tasks.client.enqueue(new Task('work', payload)));
-  await tasks.start(CONCURRENCY, undefined, (task) => {
-    calls.onDone(task.json<Payload>());
-  });
+  await tasks.start(CONCURRENCY, undefined, (task) => calls.onDone(task.json<Payload>()));
   await calls.run(Math.ceil(size * WARM_UP_SHARE), CALLERS, true);
   const startMs = performance.now();
   const stallMs = await longestStallMs(() => calls.run(size, CALLERS, true));

@@ -60,9 +60,7 @@ function catchUp<Timers, R extends Request<Timers>>(
     return {
       run,
       check: () => tally.check() ?? expectCount(pending(timers, [], undefined), 0, 'requests are pending'),
-      close: () => {
-        close(timers, []);
-      },
+      close: () => close(timers, []),
     };
   };
 }
@@ -72,9 +70,7 @@ function manualTimer(): ManualTimers<SystemTimer> {
   const timers = new SystemTimer({ clock, autoStart: false });
   return {
     timers,
-    advance: (timeMs) => {
-      clock.advance(timeMs);
-    },
+    advance: (timeMs) => clock.advance(timeMs),
     run: () => timers.poll(),
   };
 }
@@ -216,12 +212,8 @@ function realTime<Timers, R extends Request<Timers>>(
 }
 
 function advanceEachSecond(wheel: RequestWheel): () => void {
-  const interval = setInterval(() => {
-    wheel.advance().forEach(expire);
-  }, WHEEL_ADVANCE_MS);
-  return () => {
-    clearInterval(interval);
-  };
+  const interval = setInterval(() => wheel.advance().forEach(expire), WHEEL_ADVANCE_MS);
+  return () => clearInterval(interval);
 }
 
 async function finishedWithin(recorder: LatenessRecorder, limitMs: number): Promise<void> {

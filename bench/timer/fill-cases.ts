@@ -102,9 +102,7 @@ function fillWheel(size: number): BulkRun {
       return size;
     },
     check: () => checkPending(new Set(wheel.advance(PAST_ALL_MS)).size, size, 0),
-    close: () => {
-      keepOne(handles);
-    },
+    close: () => keepOne(handles),
   };
 }
 

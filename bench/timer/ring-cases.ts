@@ -60,9 +60,7 @@ function replaceOldest(kinds: Kinds, size: number, delays: DelayRange, targets: 
     contestants: contest(kinds, (open) => (count: number) => {
       const ring = open(count, newSequence(delays));
       ring.fill();
-      return runOf(ring, (operations: number) => {
-        ring.replaceOldest(operations);
-      });
+      return runOf(ring, (operations: number) => ring.replaceOldest(operations));
     }),
     targets,
   });
@@ -77,9 +75,7 @@ function replaceRandom(kinds: Kinds, targets: Target[]): BenchCase {
       const places = new RandomPlaces(count);
       const ring = open(count, newSequence(WIDE));
       ring.fill();
-      return runOf(ring, (operations: number) => {
-        ring.replaceRandom(operations, places);
-      });
+      return runOf(ring, (operations: number) => ring.replaceRandom(operations, places));
     }),
     targets,
   });
@@ -94,9 +90,7 @@ function alone(kinds: Kinds, targets: Target[]): BenchCase {
     size: NO_SIZE,
     contestants: contest(kinds, (open) => (count: number) => {
       const ring = open(count, newSequence(SPREAD));
-      return runOf(ring, (operations: number) => {
-        ring.addAndCancel(operations);
-      });
+      return runOf(ring, (operations: number) => ring.addAndCancel(operations));
     }),
     targets,
   });

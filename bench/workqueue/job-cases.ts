@@ -59,9 +59,7 @@ function burstCase(
           return bursts * DISTINCT;
         },
         check: () => jobs.check(),
-        close: () => {
-          queue.close();
-        },
+        close: () => queue.close(),
       };
     }),
     targets: [atMost('ours: run', TIME, MOST_NS), atLeast('ours: run', TIME, 1)],
@@ -129,9 +127,7 @@ const withPQueue: Prepare = (jobs) => {
   const queue = new PQueue({ concurrency: 1 });
   return async (keys) => {
     for (const key of keys) {
-      await queue.add(() => {
-        jobs.work(key);
-      });
+      await queue.add(() => jobs.work(key));
     }
   };
 };

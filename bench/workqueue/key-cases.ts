@@ -55,9 +55,7 @@ function addsToOurs(source: KeySource): (size: number) => MicroRun {
         }
       },
       check: () => expectCount(queue.length, keys.length, 'keys are queued'),
-      close: () => {
-        queue.shutDown();
-      },
+      close: () => queue.shutDown(),
     };
   };
 }
@@ -179,9 +177,7 @@ const withSet: Make = (jobs) => timeouts(openFastqWithSet(jobs, 1));
 
 const delaying: Make = (jobs) => {
   const queue = new DelayingQueue<string>();
-  void queue.run((key) => {
-    jobs.work(key);
-  });
+  void queue.run((key) => jobs.work(key));
   return {
     addAfter(keys, delays) {
       for (const key of keys) queue.addAfter(key, delays.next());
@@ -208,9 +204,7 @@ function openFill(make: Make): (size: number) => BulkRun {
       check: () =>
         expectCount(queue.waiting(), size, 'items wait') ?? expectCount(jobs.worked, 0, 'jobs done'),
       details: () => ({ [ARMED]: activeTimeouts() - foreign }),
-      close: () => {
-        queue.close();
-      },
+      close: () => queue.close(),
     };
   };
 }
@@ -231,9 +225,7 @@ function openFire(make: Make): (size: number) => BulkRun {
         return size;
       },
       check: () => jobs.check() ?? expectCount(queue.waiting(), 0, 'items still wait'),
-      close: () => {
-        queue.close();
-      },
+      close: () => queue.close(),
     };
   };
 }

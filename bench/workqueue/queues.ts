@@ -9,9 +9,7 @@ import type { JobQueue, OpenQueue, PausableQueue, Work } from './jobs.ts';
 type Handler = (key: string) => void | Promise<void>;
 
 function syncWork(jobs: Work): Handler {
-  return (key) => {
-    jobs.work(key);
-  };
+  return (key) => jobs.work(key);
 }
 
 /** An async function that awaits nothing. */
@@ -152,9 +150,7 @@ export const fastqAsync = baseline<OpenQueue>(
   (jobs, concurrency) => {
     const work = asyncWork(jobs);
     const worker = (key: string, done: fastq.done): void => {
-      work(key).then(() => {
-        done(null);
-      }, done);
+      work(key).then(() => done(null), done);
     };
     return new FastQueue(fastq(worker, concurrency));
   },
@@ -168,9 +164,7 @@ export const fastqAsyncWithSet = rival<OpenQueue>(
     const queued = new Set<string>();
     const worker = (key: string, done: fastq.done): void => {
       queued.delete(key);
-      work(key).then(() => {
-        done(null);
-      }, done);
+      work(key).then(() => done(null), done);
     };
     return new QueueWithSet(fastq(worker, concurrency), queued);
   },
@@ -235,16 +229,12 @@ class PriorityQueue implements PausableQueue {
     const queue = this.#queue;
     const jobs = this.#jobs;
     for (const key of keys) {
-      void queue.add(() => {
-        jobs.work(key);
-      });
+      void queue.add(() => jobs.work(key));
     }
   }
 
   add(key: string): void {
-    void this.#queue.add(() => {
-      this.#jobs.work(key);
-    });
+    void this.#queue.add(() => this.#jobs.work(key));
   }
 
   pause(): void {

@@ -4,12 +4,11 @@ import { renderReport } from '../../bench/lib/report.ts';
 import { renderCase } from '../../bench/lib/terminal.ts';
 import { caseOf, contestant, resultOf } from './results.ts';
 
-test('the first column of a table has the ratios', () => {
+test('the first column of a table has the ratios', () =>
   expect(viewCase(caseOf([20], [10])).rows.map(({ cells }) => cells.slice(0, 3))).toEqual([
     ['host', '1', '20'],
     ['ours', '2', '10'],
-  ]);
-});
+  ]));
 
 test('the table shows why a contestant does not take part', () => {
   const result = caseOf([20], [10]);

@@ -121,9 +121,7 @@ const ENDS: Record<string, End> = {
   'it was forced': (_, operation) => {
     operation.forceComplete();
   },
-  'it expired': (_, __, clock) => {
-    clock.advance(10);
-  },
+  'it expired': (_, __, clock) => clock.advance(10),
   'its key was cancelled': (purgatory) => {
     purgatory.cancelForKey('y');
   },

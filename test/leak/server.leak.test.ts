@@ -38,11 +38,7 @@ describe('a server that goes on', () => {
     [
       'were interrupted',
       (_task, { signal }) =>
-        new Promise((_, reject) => {
-          signal.addEventListener('abort', () => {
-            reject(signal.reason as Error);
-          });
-        }),
+        new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error))),
     ],
     ['were given up, and never settle', (_task, { signal }) => new Promise(() => signal)],
   ])('holds nothing of runs that %s', async (_what, handler) => {

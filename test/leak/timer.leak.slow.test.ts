@@ -53,9 +53,7 @@ class Payload {
 type End = (timer: SystemTimer, clock: ManualClock) => void;
 
 const ENDS: Record<string, End> = {
-  'it ran': (_, clock) => {
-    clock.advance(50);
-  },
+  'it ran': (_, clock) => clock.advance(50),
   'it was cancelled': noop,
   'the timer was closed': (timer) => {
     timer.close();
@@ -95,7 +93,7 @@ function addAndEnd(timer: SystemTimer, clock: ManualClock, name: string): WeakRe
 }
 
 describe('nothing is held any more when', () => {
-  describe.each(Object.keys(ENDS))('%s', (name) => {
+  describe.each(Object.keys(ENDS))('%s', (name) =>
     test.each(['one callback', 'many callbacks', 'nothing'])(
       'although %s still waits on the same page',
       async (neighbours) => {
@@ -110,8 +108,8 @@ describe('nothing is held any more when', () => {
         expect(await isCollected(...payloads)).toBe(true);
         expect(timer.size).toBe(neighbours === 'nothing' || name.includes('close') ? 0 : 20);
       },
-    );
-  });
+    ),
+  );
 
   test('the page it was on held its callback alone, and had run something before', async () => {
     const clock = new ManualClock();

@@ -83,9 +83,7 @@ const USES: Record<string, Use> = {
       {
         maxRetries: 0,
         signal: controller.signal,
-        onDrop: () => {
-          controller.abort();
-        },
+        onDrop: () => controller.abort(),
       },
     );
   },
@@ -163,9 +161,7 @@ function abortable(): { signal: AbortSignal; abort: () => void } {
   const controller = new AbortController();
   return {
     signal: controller.signal,
-    abort: () => {
-      controller.abort();
-    },
+    abort: () => controller.abort(),
   };
 }
 
@@ -194,9 +190,7 @@ describe('after 250 000 items the heap is back where it was', () => {
       };
       return {
         cycle,
-        check: () => {
-          expect(queue.length).toBe(1_000);
-        },
+        check: () => expect(queue.length).toBe(1_000),
       };
     },
     'delayed items': () => {
@@ -212,9 +206,7 @@ describe('after 250 000 items the heap is back where it was', () => {
       };
       return {
         cycle,
-        check: () => {
-          expect([queue.waiting, queue.length]).toEqual([0, 0]);
-        },
+        check: () => expect([queue.waiting, queue.length]).toEqual([0, 0]),
       };
     },
     'failures that nobody forgets': () => {

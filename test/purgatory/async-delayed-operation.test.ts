@@ -35,14 +35,8 @@ class Remote extends AsyncDelayedOperation {
         return settle();
       };
       this.flights.push({
-        answer: (holds) =>
-          end(() => {
-            resolve(holds);
-          }),
-        fail: (error) =>
-          end(() => {
-            reject(error);
-          }),
+        answer: (holds) => end(() => resolve(holds)),
+        fail: (error) => end(() => reject(error)),
       });
     });
     this.onCheck(this.flights.length);
@@ -305,9 +299,7 @@ describe('an AsyncDelayedOperation', () => {
     fixture.watch('a', 'z').holds = true;
     operation.onCheck = () => undefined;
     Object.defineProperty(operation, 'onComplete', {
-      value: () => {
-        expect(fixture.purgatory.checkAndComplete('z')).toBe(1);
-      },
+      value: () => expect(fixture.purgatory.checkAndComplete('z')).toBe(1),
     });
     fixture.purgatory.checkAndComplete('x');
     await operation.answer(true);

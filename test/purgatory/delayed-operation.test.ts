@@ -43,13 +43,12 @@ describe('a DelayedOperation without a purgatory', () => {
 
   test('isCompleted is true while onComplete runs', () => {
     const { operation } = alone({
-      onComplete: (self) => {
+      onComplete: (self) =>
         expect([self.isCompleted, self.forceComplete(), self.maybeTryComplete()]).toEqual([
           true,
           false,
           false,
-        ]);
-      },
+        ]),
     });
     operation.forceComplete();
     expect.assertions(1);
@@ -94,16 +93,14 @@ describe('a DelayedOperation without a purgatory', () => {
   test('a timer refuses an operation without a timeout', () => {
     const { operation, timer } = alone();
     expect(operation.delayMs).toBe(Infinity);
-    const error = thrownBy(() => {
-      timer.add(operation);
-    });
+    const error = thrownBy(() => timer.add(operation));
     expect(error).toMatchObject({ name: 'RangeError', code: 'ERR_OUT_OF_RANGE' });
     expect([operation.pending, timer.size]).toEqual([false, 0]);
   });
 
-  test.each([0, -5, 0.25, 2 ** 40, Number.MAX_VALUE])('an operation may have a delay of %d', (delayMs) => {
-    expect(new TestOperation('a', { delayMs }).delayMs).toBe(delayMs);
-  });
+  test.each([0, -5, 0.25, 2 ** 40, Number.MAX_VALUE])('an operation may have a delay of %d', (delayMs) =>
+    expect(new TestOperation('a', { delayMs }).delayMs).toBe(delayMs),
+  );
 });
 
 describe('maybeTryComplete: a trigger that arrives while a check is running makes that check run once more', () => {

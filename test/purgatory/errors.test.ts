@@ -127,7 +127,7 @@ describe('an operation that throws is reported to onError, its siblings are stil
   });
 });
 
-describe('by default the error is rethrown in a turn of its own', () => {
+describe('by default the error is rethrown in a turn of its own', () =>
   test.each([
     ['also when it was the last thing to do', '', 'mine'],
     ['and so is what onError throws', '{ onError: () => { throw new Error("handler"); } }', 'handler'],
@@ -150,8 +150,7 @@ describe('by default the error is rethrown in a turn of its own', () => {
       ...['expired', 'onExpiration', uncaught, uncaught],
     ]);
     expect(status).toBe(0);
-  });
-});
+  }));
 
 describe('it keeps its timeout; also when it is a try of tryCompleteElseWatch that throws: it is then watched', () => {
   test.each([[[1]], [[2]], [[1, 2]]])(

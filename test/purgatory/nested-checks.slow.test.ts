@@ -60,15 +60,11 @@ describe('a nested checkAndComplete is queued and run by the outermost call, fir
       };
       const first = one.watch('first', 'f', {
         delayMs: 5,
-        onComplete: () => {
-          check(one, '0');
-        },
+        onComplete: () => check(one, '0'),
       });
       for (let i = 0; i < MANY; i++) {
         const [here, there] = i % 2 === 0 ? [one, two] : [two, one];
-        const onComplete = (): void => {
-          check(there, `${i + 1}`);
-        };
+        const onComplete = (): void => check(there, `${i + 1}`);
         const operation = here.operation(`${i}`, { onComplete });
         here.purgatory.tryCompleteElseWatch(operation, [`${i}`]);
         operation.holds = true;

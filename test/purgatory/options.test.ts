@@ -60,14 +60,14 @@ describe('a delay', () => {
     [null, TYPE, 'null'],
     [{}, TYPE, '[object Object]'],
     [Symbol('s'), TYPE, 'Symbol(s)'],
-  ])('an operation refuses a delay of %o', (delayMs, kind, shown) => {
+  ])('an operation refuses a delay of %o', (delayMs, kind, shown) =>
     expectError(
       thrownBy(() => new Delayed(delayMs as number)),
       kind,
       'delayMs',
       shown,
-    );
-  });
+    ),
+  );
 
   test.each([
     [NaN, RANGE, 'NaN'],
@@ -147,7 +147,7 @@ describe('keys', () => {
   });
 });
 
-describe('an operation of another type', () => {
+describe('an operation of another type', () =>
   test.each([
     [undefined, 'undefined'],
     [null, 'null'],
@@ -160,8 +160,7 @@ describe('an operation of another type', () => {
       fixture.purgatory.tryCompleteElseWatch(operation as unknown as DelayedOperation, ['x']),
     );
     expectError(error, TYPE, 'operation', shown);
-  });
-});
+  }));
 
 describe('wait', () => {
   test.each([

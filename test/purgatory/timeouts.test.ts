@@ -60,7 +60,7 @@ describe('the timeout completes; it does not try the condition once more', () =>
   });
 });
 
-describe('a delay of Infinity: watched without a timeout', () => {
+describe('a delay of Infinity: watched without a timeout', () =>
   test('an operation with a delay of Infinity has no entry in the timer', () => {
     const fixture = new Fixture();
     const operation = fixture.watch('a', 'x', { delayMs: Infinity });
@@ -68,10 +68,9 @@ describe('a delay of Infinity: watched without a timeout', () => {
     fixture.clock.advance(1e12);
     operation.holds = true;
     expect(fixture.purgatory.checkAndComplete('x')).toBe(1);
-  });
-});
+  }));
 
-describe('timerEnabled: with false no operation ever times out', () => {
+describe('timerEnabled: with false no operation ever times out', () =>
   test.each([true, false])(
     'with timerEnabled false no operation times out, with a timer of another: %s',
     (hasTimer) => {
@@ -91,8 +90,7 @@ describe('timerEnabled: with false no operation ever times out', () => {
       checkPurgatory(purgatory);
       expect(purgatory.close()).toEqual([operation]);
     },
-  );
-});
+  ));
 
 describe('the timer: by default one of its own, closed with the purgatory', () => {
   test('the timer of a purgatory uses its clock', () => {
@@ -164,9 +162,7 @@ describe('a timer that is closed under it', () => {
 describe('a timer that a user made', () => {
   test('a timer of another class may run what is due inside add, and tryCompleteElseWatch returns true', () => {
     const fixture = new Fixture({
-      timer: makeTimer((task) => {
-        task.run();
-      }),
+      timer: makeTimer((task) => task.run()),
     });
     const operation = fixture.operation('a', { delayMs: 0 });
     const returned = fixture.purgatory.tryCompleteElseWatch(operation, ['x', 'y']);

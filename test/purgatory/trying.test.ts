@@ -76,9 +76,7 @@ describe('tryCompleteElseWatch: try once; register under every key; try again; t
     const fixture = new Fixture();
     const operation = fixture.watch('a', 'x', {
       delayMs: 10,
-      onTry: (self) => {
-        expect(self.cancel()).toBe(false);
-      },
+      onTry: (self) => expect(self.cancel()).toBe(false),
     });
     expect(operation.pending).toBe(true);
     expect(fixture.gauges()).toEqual([1, 1, 1, 1]);
@@ -88,9 +86,7 @@ describe('tryCompleteElseWatch: try once; register under every key; try again; t
     const fixture = new Fixture();
     fixture.watch('a', 'x', {
       delayMs: 10,
-      onTry: () => {
-        fixture.clock.advance(50);
-      },
+      onTry: () => fixture.clock.advance(50),
     });
     fixture.clock.advance(9);
     expect(fixture.log).toEqual([]);
@@ -142,27 +138,9 @@ const PATHS: readonly (readonly [path: string, reason: string, take: Path])[] = 
       expect(operation.maybeTryComplete()).toBe(true);
     },
   ],
-  [
-    'forced',
-    'forced',
-    (_, operation) => {
-      expect(operation.forceComplete()).toBe(true);
-    },
-  ],
-  [
-    'expired',
-    'expired',
-    ({ clock }) => {
-      clock.advance(10);
-    },
-  ],
-  [
-    'closed',
-    'closed',
-    ({ purgatory }, operation) => {
-      expect(purgatory.close()).toEqual([operation]);
-    },
-  ],
+  ['forced', 'forced', (_, operation) => expect(operation.forceComplete()).toBe(true)],
+  ['expired', 'expired', ({ clock }) => clock.advance(10)],
+  ['closed', 'closed', ({ purgatory }, operation) => expect(purgatory.close()).toEqual([operation])],
 ];
 
 describe('completion by any path takes the operation off every key and off the timer before onComplete runs', () => {
@@ -301,7 +279,7 @@ describe('cancelForKey takes them off every key and off the timer; they never co
   });
 });
 
-describe('there is no purge interval and nothing to purge', () => {
+describe('there is no purge interval and nothing to purge', () =>
   test('every gauge is exact after each of many completions, and unwatched keys are removed', () => {
     const fixture = new Fixture();
     const operations = Array.from({ length: 100 }, (_, i) =>
@@ -315,8 +293,7 @@ describe('there is no purge interval and nothing to purge', () => {
     });
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
     expect(fixture.clock.pendingWakeups).toBe(0);
-  });
-});
+  }));
 
 describe('operations of a key are checked in the order they were watched', () => {
   test('operations of a key are checked in watch order, each once', () => {
@@ -397,7 +374,7 @@ describe('operations of a key are checked in the order they were watched', () =>
   });
 });
 
-describe('a key given twice in one call is one watch entry', () => {
+describe('a key given twice in one call is one watch entry', () =>
   test('a key given twice is one watch entry, and one try for each trigger', () => {
     const fixture = new Fixture();
     const operation = fixture.watch('a', 'xyxxy', { delayMs: 10 });
@@ -406,5 +383,4 @@ describe('a key given twice in one call is one watch entry', () => {
     expect(operation.tries).toBe(3);
     expect(fixture.purgatory.cancelForKey('y')).toEqual([operation]);
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
-  });
-});
+  }));

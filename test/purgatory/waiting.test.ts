@@ -178,7 +178,7 @@ describe('wait rejects at once with an error its condition throws', () => {
   );
 });
 
-describe('onError is not called for the operation of a wait', () => {
+describe('onError is not called for the operation of a wait', () =>
   test('a wait whose condition triggers its own key for ever rejects with ERR_CHECK_ENDLESS', async () => {
     const fixture = new Fixture();
     const condition = (): undefined => void fixture.purgatory.checkAndComplete('x');
@@ -186,8 +186,7 @@ describe('onError is not called for the operation of a wait', () => {
     expect(fixture.errors).toEqual([]);
     fixture.clock.advance(10);
     await expect(wait).rejects.toHaveProperty('code', 'ERR_CHECK_ENDLESS');
-  });
-});
+  }));
 
 describe('wait rejects with the reason of its signal', () => {
   test('wait with an aborted signal rejects at once, and does not check its condition', async () => {
@@ -232,9 +231,7 @@ describe('wait rejects with the reason of its signal', () => {
     const { signal } = new AbortController();
     const ends: Record<string, (fixture: Fixture) => unknown> = {
       'a value': ({ purgatory }) => purgatory.checkAndComplete('x'),
-      expired: ({ clock }) => {
-        clock.advance(10);
-      },
+      expired: ({ clock }) => clock.advance(10),
       cancelled: ({ purgatory }) => purgatory.cancelForKey('y'),
       closed: ({ purgatory }) => purgatory.close(),
       dropped: ({ purgatory }) => purgatory.close({ pending: 'drop' }),

@@ -46,16 +46,12 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   [
     'an entry that is linked into two lists',
     /another list|point back/,
-    ({ wheels: { table }, early, late }) => {
-      table.append(late.sentinel, early.first);
-    },
+    ({ wheels: { table }, early, late }) => table.append(late.sentinel, early.first),
   ],
   [
     'an entry that is linked twice into one list',
     /point back|linked twice|counts/,
-    ({ wheels: { table }, early }) => {
-      table.append(early.sentinel, early.first);
-    },
+    ({ wheels: { table }, early }) => table.append(early.sentinel, early.first),
   ],
   [
     'a link that leads back to a neighbour that is gone',
@@ -94,9 +90,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   [
     'an entry that was released while it is linked',
     /another list|leads elsewhere|size/,
-    ({ wheels: { table }, early }) => {
-      table.release(early.first);
-    },
+    ({ wheels: { table }, early }) => table.release(early.first),
   ],
   [
     "a bucket's expiration that is not its place's",
@@ -122,16 +116,12 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   [
     "an entry's expiration that belongs in another bucket",
     /slot \d+ expires at 6, but is in level 1, bucket 5/,
-    ({ wheels: { table }, early }) => {
-      table.setExpiration(early.first, 6);
-    },
+    ({ wheels: { table }, early }) => table.setExpiration(early.first, 6),
   ],
   [
     "an entry's expiration that is no multiple of the tick",
     /slot \d+ expires at 5.25, not a multiple of the tick/,
-    ({ wheels: { table }, early }) => {
-      table.setExpiration(early.first, 5.25);
-    },
+    ({ wheels: { table }, early }) => table.setExpiration(early.first, 5.25),
   ],
   [
     'a bucket that is not in the delay queue',
@@ -158,9 +148,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   [
     'a bucket that is in the delay queue twice',
     /delay queue/,
-    ({ wheels: { delayQueue }, early }) => {
-      delayQueue.offer(early, early.expirationMs);
-    },
+    ({ wheels: { delayQueue }, early }) => delayQueue.offer(early, early.expirationMs),
   ],
   [
     'an empty bucket in the delay queue that does not know it',
@@ -189,13 +177,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
       expect(fourth.expirationMs).toBeGreaterThan(second.expirationMs);
     },
   ],
-  [
-    'a clock that has passed a bucket',
-    /outside the turn/,
-    ({ wheels: { first } }) => {
-      first.advanceClock(6);
-    },
-  ],
+  ['a clock that has passed a bucket', /outside the turn/, ({ wheels: { first } }) => first.advanceClock(6)],
   [
     'clocks of two levels that do not agree',
     /clocks of level 1 and 2 are/,
@@ -203,13 +185,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
       first.overflowWheel?.advanceClock(16);
     },
   ],
-  [
-    'a task that does not know that it waits',
-    /refers to another entry/,
-    ({ task }) => {
-      detach(task);
-    },
-  ],
+  ['a task that does not know that it waits', /refers to another entry/, ({ task }) => detach(task)],
   [
     'an entry for a task that has none',
     /has the callback of tasks, and no task/,
@@ -260,18 +236,14 @@ describe('checkTimer finds', () => {
   test.each(CORRUPTIONS)('checkTimer finds %s', (_, message, corrupt) => {
     const patient = makePatient();
     corrupt(patient);
-    expect(() => {
-      checkTimer(patient.timer);
-    }).toThrow(message);
+    expect(() => checkTimer(patient.timer)).toThrow(message);
     vi.restoreAllMocks();
   });
 
   test('an error of checkTimer begins with the name of the function', () => {
     const { timer, early } = makePatient();
     early.isQueued = false;
-    expect(() => {
-      checkTimer(timer);
-    }).toThrow(/^checkTimer: /);
+    expect(() => checkTimer(timer)).toThrow(/^checkTimer: /);
   });
 });
 

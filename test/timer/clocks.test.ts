@@ -183,12 +183,7 @@ describe('a clock that throws', () => {
       const clock = new FailingClock();
       const timer = new SystemTimer({ clock });
       const [task, next] = [new TestTask(5), new TestTask(7)];
-      for (const action of [
-        () => {
-          timer.add(task);
-        },
-        () => timer.schedule(5, () => undefined, undefined),
-      ]) {
+      for (const action of [() => timer.add(task), () => timer.schedule(5, () => undefined, undefined)]) {
         clock.failing = method;
         expect(action).toThrow(`${method} failed`);
         expect([timer.size, clock.armed, task.pending]).toEqual([0, 0, false]);

@@ -122,9 +122,7 @@ describe("close with 'run' runs what waits, in expiration order, before it retur
   test('a task that close runs cannot add tasks, so that close ends', () => {
     const errors: unknown[] = [];
     const timer = new SystemTimer({ clock: new ManualClock(), onError: (error) => errors.push(error) });
-    const task = new TestTask(1, (self) => {
-      timer.add(self);
-    });
+    const task = new TestTask(1, (self) => timer.add(self));
     timer.add(task);
     timer.close({ pending: 'run' });
     expect([task.runs, timer.size]).toEqual([1, 0]);
@@ -150,9 +148,7 @@ describe("close with 'run' runs what waits, in expiration order, before it retur
     const clock = new ManualClock();
     const [timer, other] = [new SystemTimer({ clock }), new SystemTimer({ clock })];
     const journal = new Journal();
-    journal.add(timer, 1, 'a', () => {
-      other.add(moved);
-    });
+    journal.add(timer, 1, 'a', () => other.add(moved));
     const moved = journal.add(timer, 2, 'moved');
     timer.close({ pending: 'run' });
     expect([timer.size, other.size]).toEqual([0, 1]);
@@ -206,7 +202,7 @@ describe('pending sleeps reject with ERR_TIMER_CLOSED', () => {
   });
 });
 
-describe('a waiting advanceClock resolves false, and poll() returns 0', () => {
+describe('a waiting advanceClock resolves false, and poll() returns 0', () =>
   test.each([true, false])(
     'a pending advanceClock resolves false at close, with autoStart %j',
     async (autoStart) => {
@@ -222,8 +218,7 @@ describe('a waiting advanceClock resolves false, and poll() returns 0', () => {
       expect(await timer.advanceClock(0)).toBe(false);
       expect(await timer.advanceClock(1_000)).toBe(false);
     },
-  );
-});
+  ));
 
 describe('isCancelled is false before the first add and after a drop by close', () => {
   test('isCancelled is true only after a cancel that took effect', () => {
@@ -249,9 +244,7 @@ describe('isCancelled is false before the first add and after a drop by close', 
     timer.add(task);
     task.cancel();
     timer.close();
-    thrownBy(() => {
-      timer.add(task);
-    });
+    thrownBy(() => timer.add(task));
     expect(task.isCancelled).toBe(true);
   });
 });
@@ -262,9 +255,7 @@ describe('after close(), add and schedule throw ERR_TIMER_CLOSED', () => {
     const task = new TestTask(5);
     timer.close();
     const errors = [
-      thrownBy(() => {
-        timer.add(task);
-      }),
+      thrownBy(() => timer.add(task)),
       thrownBy(() => timer.schedule(5, () => undefined, undefined)),
     ];
     for (const error of errors) {
@@ -282,9 +273,7 @@ describe('after close(), add and schedule throw ERR_TIMER_CLOSED', () => {
     closed.close();
     const task = new TestTask(5);
     timer.add(task);
-    thrownBy(() => {
-      closed.add(task);
-    });
+    thrownBy(() => closed.add(task));
     expect([task.pending, timer.size]).toEqual([true, 1]);
     clock.advance(5);
     expect(task.runs).toBe(1);

@@ -247,9 +247,7 @@ vi.mock('../../src/core/report-uncaught.ts', () => ({
 const counting = (use: (name: string) => void): MetricsProvider => ({
   ...noopMetrics,
   counter: (name) => ({
-    inc: () => {
-      use(name);
-    },
+    inc: () => use(name),
   }),
 });
 

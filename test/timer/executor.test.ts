@@ -22,9 +22,7 @@ describe('an executor that runs at once', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({
       clock,
-      executor: (run) => {
-        run();
-      },
+      executor: (run) => run(),
     });
     const journal = new Journal();
     journal.add(timer, 5, 'a', () => {
@@ -144,9 +142,7 @@ describe('an executor that runs later', () => {
     const later = new Later();
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, executor: later.execute });
-    const task = new TestTask(0, (self) => {
-      timer.add(self);
-    });
+    const task = new TestTask(0, (self) => timer.add(self));
     timer.add(task);
     for (let turn = 1; turn <= 3; turn++) {
       clock.fire();
@@ -260,9 +256,7 @@ describe('an executor that misbehaves', () => {
         run();
       },
     });
-    const task = new TestTask(0, (self) => {
-      timer.add(self);
-    });
+    const task = new TestTask(0, (self) => timer.add(self));
     timer.add(task);
     expect([timer.poll(), timer.poll()]).toEqual([1, 1]);
     expect(task.runs).toBe(2);
@@ -352,15 +346,11 @@ function makeTimer(asyncContext: boolean, onError?: () => void) {
 describe('with asyncContext', () => {
   test('a task and a callback run in the async context of the call that added them', () => {
     const { clock, timer, seen, look } = makeTimer(true);
-    store.run('task', () => {
-      timer.add(new TestTask(10, look));
-    });
+    store.run('task', () => timer.add(new TestTask(10, look)));
     store.run('callback', () => timer.schedule(20, look, undefined));
     timer.add(new TestTask(30, look));
     checkTimer(timer);
-    store.run('the one who advances', () => {
-      clock.advance(30);
-    });
+    store.run('the one who advances', () => clock.advance(30));
     expect(seen).toEqual(['task', 'callback', undefined]);
     expect(store.getStore()).toBeUndefined();
   });
@@ -368,9 +358,7 @@ describe('with asyncContext', () => {
   test('a task that is added again runs in the later context, and a rescheduled callback in its first', () => {
     const { clock, timer, seen, look } = makeTimer(true);
     const task = new TestTask(10, look);
-    store.run('first', () => {
-      timer.add(task);
-    });
+    store.run('first', () => timer.add(task));
     const id = store.run('scheduled', () => timer.schedule(10, look, undefined));
     store.run('second', () => {
       timer.add(task);
@@ -384,9 +372,7 @@ describe('with asyncContext', () => {
     const { clock, timer, seen, look } = makeTimer(true);
     const plain = new SystemTimer({ clock });
     const task = new TestTask(10, look);
-    store.run('first', () => {
-      timer.add(task);
-    });
+    store.run('first', () => timer.add(task));
     clock.advance(10);
     store.run('second', () => {
       timer.add(task);
@@ -421,9 +407,7 @@ describe('with asyncContext', () => {
 
 test('without asyncContext tasks run in the context of the wake-up', () => {
   const { clock, timer, seen, look } = makeTimer(false);
-  store.run('task', () => {
-    timer.add(new TestTask(10, look));
-  });
+  store.run('task', () => timer.add(new TestTask(10, look)));
   clock.advance(10);
   expect(seen).toEqual([undefined]);
 });

@@ -27,9 +27,8 @@ function expectForeign(timer: SystemTimer, numbers: readonly number[] = FOREIGN)
 }
 
 describe('a number that is no id finds nothing and changes nothing', () => {
-  test('a number that is not an id finds nothing in a new timer', () => {
-    expectForeign(new SystemTimer({ clock: new ManualClock() }));
-  });
+  test('a number that is not an id finds nothing in a new timer', () =>
+    expectForeign(new SystemTimer({ clock: new ManualClock() })));
 
   test('a number that is not an id finds nothing in a timer with pending tasks and callbacks', () => {
     const timer = new SystemTimer({ clock: new ManualClock() });
@@ -84,7 +83,7 @@ describe('a number that is no id finds nothing and changes nothing', () => {
   });
 });
 
-describe('an id of another timer finds nothing here', () => {
+describe('an id of another timer finds nothing here', () =>
   test('an id of another timer finds nothing although both timers use the same slots', () => {
     const clock = new ManualClock();
     const [one, two] = [new SystemTimer({ clock }), new SystemTimer({ clock })];
@@ -92,8 +91,7 @@ describe('an id of another timer finds nothing here', () => {
     for (let i = 0; i < 100; i++) two.schedule(5, () => undefined, undefined);
     expectForeign(two, ids);
     expect(ids.every((id) => one.cancel(id))).toBe(true);
-  });
-});
+  }));
 
 describe('a stale id finds nothing', () => {
   test.each(['ran', 'cancelled', 'ran in close'])('an id of a callback that %s is stale', (end) => {
@@ -175,9 +173,7 @@ describe('a task', () => {
     const timer = new SystemTimer({ clock });
     const frozen = new TestTask(5);
     Object.freeze(frozen);
-    expect(() => {
-      timer.add(frozen);
-    }).toThrow(TypeError);
+    expect(() => timer.add(frozen)).toThrow(TypeError);
     expect([timer.size, clock.pendingWakeups]).toEqual([0, 0]);
     checkTimer(timer);
   });
@@ -226,15 +222,14 @@ describe('a task', () => {
   });
 });
 
-describe('isTimerTask', () => {
+describe('isTimerTask', () =>
   test('isTimerTask accepts tasks of another loaded copy of the package', () => {
     const foreign = { _entry: -1, _entryOwner: undefined, delayMs: 5, run: () => undefined };
     expect([new TestTask(1), foreign].map(isTimerTask)).toEqual([true, true]);
     expect([undefined, null, 5, 'task', {}, () => undefined].map(isTimerTask)).toEqual(
       Array.from({ length: 6 }, () => false),
     );
-  });
-});
+  }));
 
 test('a subclass may have fields named entry, home and timer', () => {
   class Order extends TimerTask {

@@ -43,9 +43,7 @@ describe('the options of a timer', () => {
       clock,
       rounding: 'down' as const,
       autoStart: false,
-      executor: (run: () => void) => {
-        run();
-      },
+      executor: (run: () => void) => run(),
       maxTasksPerTurn: Infinity,
       onError: () => undefined,
     };
@@ -134,21 +132,18 @@ function expectError(error: unknown, argument: string, [, type, code, shown]: Ba
 describe.each(BAD_DELAYS)('a delay of %o', (...bad) => {
   const delayMs = bad[0] as number;
 
-  test('a task refuses such a delay in its constructor', () => {
+  test('a task refuses such a delay in its constructor', () =>
     expectError(
       thrownBy(() => new TestTask(delayMs)),
       'delayMs',
       bad,
-    );
-  });
+    ));
 
   test('add refuses such a delay of a subclass', () => {
     const { timer, clock } = busyTimer();
     const task = new TestTask(5);
     Object.defineProperty(task, 'delayMs', { value: delayMs });
-    const error = refusedBy(timer, clock, () => {
-      timer.add(task);
-    });
+    const error = refusedBy(timer, clock, () => timer.add(task));
     expectError(error, 'task.delayMs', bad);
     expect(task.pending).toBe(false);
   });
@@ -182,15 +177,13 @@ describe.each(BAD_DELAYS)('a delay of %o', (...bad) => {
 test('a pending task stays where it is when its new delay is refused', () => {
   const { timer, clock, task } = busyTimer();
   Object.defineProperty(task, 'delayMs', { value: NaN });
-  refusedBy(timer, clock, () => {
-    timer.add(task);
-  });
+  refusedBy(timer, clock, () => timer.add(task));
   expect([task.pending, task.isCancelled]).toEqual([true, false]);
   clock.advance(5_001);
   expect(task.runs).toBe(1);
 });
 
-describe('a callback that is not a function', () => {
+describe('a callback that is not a function', () =>
   test.each([
     [undefined, 'undefined'],
     [null, 'null'],
@@ -201,10 +194,9 @@ describe('a callback that is not a function', () => {
     const { timer, clock } = busyTimer();
     const error = refusedBy(timer, clock, () => timer.schedule(5, callback as () => void, undefined));
     expectError(error, 'callback', [callback, ...TYPE, shown]);
-  });
-});
+  }));
 
-describe('a task that is not a TimerTask', () => {
+describe('a task that is not a TimerTask', () =>
   test.each([
     [undefined, 'undefined'],
     [null, 'null'],
@@ -213,14 +205,11 @@ describe('a task that is not a TimerTask', () => {
     [{ delayMs: 5, run: () => undefined }, '[object Object]'],
   ])('add refuses %o as a task', (task, shown) => {
     const { timer, clock } = busyTimer();
-    const error = refusedBy(timer, clock, () => {
-      timer.add(task as unknown as TimerTask);
-    });
+    const error = refusedBy(timer, clock, () => timer.add(task as unknown as TimerTask));
     expectError(error, 'task', [task, ...TYPE, shown]);
-  });
-});
+  }));
 
-describe('an id that is not a number', () => {
+describe('an id that is not a number', () =>
   test.each([
     [undefined, 'undefined'],
     [null, 'null'],
@@ -235,8 +224,7 @@ describe('an id that is not a number', () => {
     ]) {
       expectError(refusedBy(timer, clock, action), 'id', [id, ...TYPE, shown]);
     }
-  });
-});
+  }));
 
 const BAD_OPTIONS: readonly (readonly [keyof SystemTimerOptions, ...BadValue])[] = [
   ...[0, -1, 0.5, 1.5, NaN, Infinity, -0, 2 ** 53].map(
@@ -289,13 +277,13 @@ describe('a wrong option', () => {
     [null, 'null'],
     [100, '100'],
     ['tickMs', "'tickMs' (a string)"],
-  ])('the constructor refuses %o as options', (options, shown) => {
+  ])('the constructor refuses %o as options', (options, shown) =>
     expectError(
       thrownBy(() => new SystemTimer(options as never)),
       'options',
       [options, ...TYPE, shown],
-    );
-  });
+    ),
+  );
 
   test('an undefined option has its default', () => {
     const clock = new ManualClock();

@@ -282,12 +282,8 @@ describe('a nested poll() runs nothing and returns 0', () => {
     const clock = new HandClock();
     const [outer, inner] = [new SystemTimer({ clock }), new SystemTimer({ clock })];
     const journal = new Journal();
-    journal.add(inner, 1, 'inner', () => {
-      expect(outer.poll()).toBe(0);
-    });
-    journal.add(outer, 1, 'a', () => {
-      expect(inner.poll()).toBe(1);
-    });
+    journal.add(inner, 1, 'inner', () => expect(outer.poll()).toBe(0));
+    journal.add(outer, 1, 'a', () => expect(inner.poll()).toBe(1));
     journal.add(outer, 1, 'b');
     clock.nowMs = 1;
     expect(outer.poll()).toBe(2);
@@ -298,9 +294,7 @@ describe('a nested poll() runs nothing and returns 0', () => {
 describe('a task made due during a pump runs in a later one', () => {
   test('a task that adds itself again with delay 0 runs once for each poll', () => {
     const timer = new SystemTimer({ clock: new ManualClock() });
-    const task = new TestTask(0, (self) => {
-      timer.add(self);
-    });
+    const task = new TestTask(0, (self) => timer.add(self));
     timer.add(task);
     expect([timer.poll(), timer.poll(), timer.poll()]).toEqual([1, 1, 1]);
     expect(timer.size).toBe(1);
@@ -309,9 +303,7 @@ describe('a task made due during a pump runs in a later one', () => {
   test('a task that adds itself again with delay 0 runs once for each turn of the host', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
-    const endless = new TestTask(0, (self) => {
-      timer.add(self);
-    });
+    const endless = new TestTask(0, (self) => timer.add(self));
     const journal = new Journal();
     timer.add(endless);
     journal.add(timer, 0, 'other');
@@ -326,13 +318,9 @@ describe('a task made due during a pump runs in a later one', () => {
   test('a task that adds itself again with delay 0 stops ManualClock with an error', () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
-    const task = new TestTask(0, (self) => {
-      timer.add(self);
-    });
+    const task = new TestTask(0, (self) => timer.add(self));
     timer.add(task);
-    const error = thrownBy(() => {
-      clock.advance(0);
-    });
+    const error = thrownBy(() => clock.advance(0));
     expect(error).toBeInstanceOf(EscapementError);
     expect(error).toHaveProperty('code', 'ERR_CLOCK_STALLED');
     expect(task.runs).toBeLessThanOrEqual(100_000);

@@ -120,9 +120,7 @@ describe('an absolute deadline', () => {
       });
       expect(() => timer.scheduleAt(deadlineMs, () => undefined, undefined)).toThrow(outOfRange);
       expect(() => timer.rescheduleAt(id, deadlineMs)).toThrow(outOfRange);
-      expect(() => {
-        timer.add(new TestTask(1), deadlineMs);
-      }).toThrow(outOfRange);
+      expect(() => timer.add(new TestTask(1), deadlineMs)).toThrow(outOfRange);
       expect([timer.size, timer.nextExpirationMs()]).toEqual([1, 10]);
     },
   );
@@ -132,9 +130,7 @@ describe('an absolute deadline', () => {
     timer.close();
     const closed: unknown = expect.objectContaining({ code: 'ERR_TIMER_CLOSED' });
     expect(() => timer.scheduleAt(1, () => undefined, undefined)).toThrow(closed);
-    expect(() => {
-      timer.add(new TestTask(1), 1);
-    }).toThrow(closed);
+    expect(() => timer.add(new TestTask(1), 1)).toThrow(closed);
   });
 });
 

@@ -232,9 +232,9 @@ describe('a task runner', () => {
 
   test('a task is detached and its entry released before it runs', () => {
     const { runner, table, add } = makeRunner();
-    const task = new TestTask(5, () => {
-      expect([task.pending, task.isCancelled, table.size]).toEqual([false, false, 0]);
-    });
+    const task = new TestTask(5, () =>
+      expect([task.pending, task.isCancelled, table.size]).toEqual([false, false, 0]),
+    );
     const slot = add(runTask, task);
     const id = table.idOf(slot);
     attach(task, { withdraw: () => undefined }, slot);

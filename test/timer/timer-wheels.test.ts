@@ -204,9 +204,9 @@ describe('sortSpan', () => {
     ['too many ticks to count', 2 ** 17, 2 ** 17, false],
     ['as many entries as may be', 64, 2 ** 17, true],
     ['more than that', 64, 2 ** 17 + 1, false],
-  ])('only dense spans are sorted: %s', (_, ticks, entries, isWorthIt) => {
-    expect(isWorthSorting(ticks, entries)).toBe(isWorthIt);
-  });
+  ])('only dense spans are sorted: %s', (_, ticks, entries, isWorthIt) =>
+    expect(isWorthSorting(ticks, entries)).toBe(isWorthIt),
+  );
 });
 
 describe('wheels that are overdue by whole spans', () => {

@@ -151,9 +151,7 @@ describe("aborting aborts each worker's signal, waits for what runs, resolves", 
       ({ key, version }, { signal }) =>
         new Promise((_, reject) => {
           queue.add({ key, version: version + 1 });
-          signal.addEventListener('abort', () => {
-            reject(signal.reason as Error);
-          });
+          signal.addEventListener('abort', () => reject(signal.reason as Error));
         }),
       controller,
     );

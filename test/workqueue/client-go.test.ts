@@ -42,30 +42,17 @@ describe('unlike client-go, in the queue', () => {
   test('a second done of a queued item is an error, and adds no second entry', async () => {
     const queue = new WorkQueue<string>();
     queue.add('a');
-    expect(
-      thrownBy(() => {
-        queue.done('a');
-      }),
-    ).toHaveProperty('code', 'ERR_NOT_PROCESSING');
+    expect(thrownBy(() => queue.done('a'))).toHaveProperty('code', 'ERR_NOT_PROCESSING');
     await takeNow(queue);
     queue.add('a');
     queue.done('a');
-    expect(
-      thrownBy(() => {
-        queue.done('a');
-      }),
-    ).toHaveProperty('code', 'ERR_NOT_PROCESSING');
+    expect(thrownBy(() => queue.done('a'))).toHaveProperty('code', 'ERR_NOT_PROCESSING');
     expect(queue.length).toBe(1);
     expect(await processAll(queue)).toEqual(['a']);
   });
 
-  test('done of an unknown item is an error', () => {
-    expect(
-      thrownBy(() => {
-        new WorkQueue<string>().done('a');
-      }),
-    ).toHaveProperty('code', 'ERR_NOT_PROCESSING');
-  });
+  test('done of an unknown item is an error', () =>
+    expect(thrownBy(() => new WorkQueue<string>().done('a'))).toHaveProperty('code', 'ERR_NOT_PROCESSING'));
 
   test('a worker that fails without done does not block its key for ever', async () => {
     const queue = new WorkQueue<string>();

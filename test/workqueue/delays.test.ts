@@ -75,11 +75,7 @@ describe('an add of a waiting item promotes it, so it is delivered once', () => 
     const { queue, pass } = make({ maxSize: 1 });
     queue.add('first');
     queue.addAfter('a', 10);
-    expect(
-      thrownBy(() => {
-        queue.add('a');
-      }),
-    ).toHaveProperty('code', 'ERR_QUEUE_FULL');
+    expect(thrownBy(() => queue.add('a'))).toHaveProperty('code', 'ERR_QUEUE_FULL');
     expect([queue.length, queue.waiting]).toEqual([1, 1]);
     expect(pass(10)).toBe(2);
   });
@@ -159,11 +155,7 @@ describe('a shared timer that is closed', () => {
   test('addAfter on a closed timer throws ERR_TIMER_CLOSED, and the item is not waiting', () => {
     const { queue, timer } = make();
     timer.close();
-    expect(
-      thrownBy(() => {
-        queue.addAfter('a', 10);
-      }),
-    ).toHaveProperty('code', 'ERR_TIMER_CLOSED');
+    expect(thrownBy(() => queue.addAfter('a', 10))).toHaveProperty('code', 'ERR_TIMER_CLOSED');
     expect(queue.waiting).toBe(0);
     queue.addAfter('a', 0);
     expect(queue.length).toBe(1);
@@ -179,11 +171,7 @@ describe('a shared timer that is closed', () => {
     queue.addAfter('parked', Infinity);
     timer.close();
     for (const item of ['a', 'parked']) {
-      expect(
-        thrownBy(() => {
-          queue.addAfter(item, 10);
-        }),
-      ).toHaveProperty('code', 'ERR_TIMER_CLOSED');
+      expect(thrownBy(() => queue.addAfter(item, 10))).toHaveProperty('code', 'ERR_TIMER_CLOSED');
     }
     queue.addAfter('a', 100); // the earlier time holds: there is nothing to do
     clock.advance(20);
@@ -204,11 +192,7 @@ describe('a shared timer that is closed', () => {
     const limiter = { when: () => 5, forget: () => undefined, numRequeues: () => 0 };
     const queue = new RateLimitingQueue<string>(limiter, { timer });
     timer.close();
-    expect(
-      thrownBy(() => {
-        queue.addRateLimited('a');
-      }),
-    ).toHaveProperty('code', 'ERR_TIMER_CLOSED');
+    expect(thrownBy(() => queue.addRateLimited('a'))).toHaveProperty('code', 'ERR_TIMER_CLOSED');
     expect(queue.waiting).toBe(0);
   });
 });
@@ -253,15 +237,14 @@ describe('earliest wins', () => {
   });
 });
 
-describe('equal due times set in the same turn keep their order', () => {
+describe('equal due times set in the same turn keep their order', () =>
   test('equal due times keep their order, for eight items and for a thousand', async () => {
     const { queue, clock } = make();
     const items = Array.from({ length: 1_000 }, (_, i) => `${i}`);
     for (const item of items) queue.addAfter(item, 10);
     clock.advance(10);
     expect(await processAll(queue)).toEqual(items);
-  });
-});
+  }));
 
 describe('never early; late by at most the tick of the timer', () => {
   test.each([1, 7, 100])('a delay is never early, and late by at most the tick of %d ms', async (tickMs) => {
@@ -311,11 +294,7 @@ describe('never early; late by at most the tick of the timer', () => {
 describe('NaN throws ERR_OUT_OF_RANGE; Infinity parks the item until it is promoted or cancelled', () => {
   test('a delay of NaN throws ERR_OUT_OF_RANGE', () => {
     const { queue } = make();
-    expect(
-      thrownBy(() => {
-        queue.addAfter('a', NaN);
-      }),
-    ).toMatchObject({
+    expect(thrownBy(() => queue.addAfter('a', NaN))).toMatchObject({
       name: 'RangeError',
       code: 'ERR_OUT_OF_RANGE',
     });
@@ -419,11 +398,7 @@ test('an item whose keyOf throws is not waiting', () => {
     },
   });
   queue.addAfter('a', 10);
-  expect(
-    thrownBy(() => {
-      queue.addAfter('bad', 10);
-    }),
-  ).toBe(mine);
+  expect(thrownBy(() => queue.addAfter('bad', 10))).toBe(mine);
   expect(thrownBy(() => queue.cancelDelayed('bad'))).toBe(mine);
   expect(queue.waiting).toBe(1);
   checkQueue(queue);

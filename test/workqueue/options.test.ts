@@ -74,12 +74,12 @@ describe('options of a queue', () => {
     );
   });
 
-  test.each(BAD_TIMERS)('the option %s of a DelayingQueue refuses %o', (...bad) => {
+  test.each(BAD_TIMERS)('the option %s of a DelayingQueue refuses %o', (...bad) =>
     expectError(
       thrownBy(() => new DelayingQueue(bad[1] as object)),
       bad,
-    );
-  });
+    ),
+  );
 
   test('an undefined option has its default', () => {
     const queue = new DelayingQueue({ maxSize: Infinity });
@@ -121,9 +121,7 @@ describe('arguments of a queue', () => {
     ['delayMs', new Date(0), TYPE, '[object Date]'],
   ])('addAfter refuses the %s %o', (...bad) => {
     expectError(
-      thrownBy(() => {
-        queue.addAfter('a', bad[1] as number);
-      }),
+      thrownBy(() => queue.addAfter('a', bad[1] as number)),
       bad,
     );
     expectUnchanged();
@@ -253,12 +251,12 @@ describe('options of limiters', () => {
     ['fraction', { fraction: '1' }, TYPE, "'1' (a string)"],
     ['random', { random: 0.5 }, TYPE, '0.5'],
     ['options', null, TYPE, 'null'],
-  ])('the jitter refuses the %s %o', (...bad) => {
+  ])('the jitter refuses the %s %o', (...bad) =>
     expectError(
       thrownBy(() => new WithJitterRateLimiter(limiter, bad[1] as object)),
       bad,
-    );
-  });
+    ),
+  );
 
   test.each([[undefined], [null], ['options']])('a limiter refuses %o as options', (options) => {
     for (const Limiter of [BucketRateLimiter, ItemExponentialFailureRateLimiter, ItemFastSlowRateLimiter]) {

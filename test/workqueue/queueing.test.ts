@@ -73,11 +73,7 @@ describe('an item is queued at most once and never has two holders', () => {
     expect(queue.length).toBe(0);
     queue.done(key);
     expect(await processAll(queue)).toEqual([key]);
-    expect(
-      thrownBy(() => {
-        queue.done(key);
-      }),
-    ).toHaveProperty('code', 'ERR_NOT_PROCESSING');
+    expect(thrownBy(() => queue.done(key))).toHaveProperty('code', 'ERR_NOT_PROCESSING');
   });
 
   test.each(KEYS)('%s may be a key', async (_, key) => {
@@ -113,11 +109,7 @@ describe('an item is queued at most once and never has two holders', () => {
     expect([byIdentity.length, byName.length]).toEqual([2, 1]);
     await takeNow(byName);
     byName.done({ name: 'x' });
-    expect(
-      thrownBy(() => {
-        byIdentity.done({ name: 'x' });
-      }),
-    ).toHaveProperty('code', 'ERR_NOT_PROCESSING');
+    expect(thrownBy(() => byIdentity.done({ name: 'x' }))).toHaveProperty('code', 'ERR_NOT_PROCESSING');
   });
 
   test('a thenable as an item is given out as it is, and not awaited', async () => {
@@ -155,16 +147,8 @@ describe('an item is queued at most once and never has two holders', () => {
       },
     });
     queue.add('a');
-    expect(
-      thrownBy(() => {
-        queue.add('bad');
-      }),
-    ).toBe(mine);
-    expect(
-      thrownBy(() => {
-        queue.done('bad');
-      }),
-    ).toBe(mine);
+    expect(thrownBy(() => queue.add('bad'))).toBe(mine);
+    expect(thrownBy(() => queue.done('bad'))).toBe(mine);
     expect(queue.length).toBe(1);
     expect(await processAll(queue)).toEqual(['a']);
   });
@@ -196,11 +180,7 @@ describe('a re-add while it is held queues it at the back on done()', () => {
   test('done of an item that is not being processed throws ERR_NOT_PROCESSING', async () => {
     const queue = new WorkQueue<string>({ name: 'pods' });
     const misuse = (item: string): void => {
-      expect(
-        thrownBy(() => {
-          queue.done(item);
-        }),
-      ).toMatchObject({
+      expect(thrownBy(() => queue.done(item))).toMatchObject({
         name: 'EscapementError',
         code: 'ERR_NOT_PROCESSING',
         op: 'WorkQueue.done',

@@ -32,7 +32,7 @@ function scripted(...delays: number[]): RateLimiter<string> & { readonly asked: 
   };
 }
 
-describe('ratePerSecond and burst <= 0 are RangeError', () => {
+describe('ratePerSecond and burst <= 0 are RangeError', () =>
   test.each([
     [{ ratePerSecond: 0, burst: 1 }, 'options.ratePerSecond must be more than 0. Received 0'],
     [{ ratePerSecond: -1, burst: 1 }, 'options.ratePerSecond must be more than 0. Received -1'],
@@ -44,8 +44,7 @@ describe('ratePerSecond and burst <= 0 are RangeError', () => {
   ])('a bucket refuses %o', (options, message) => {
     const error = thrownBy(() => new BucketRateLimiter(options));
     expect(error).toMatchObject({ name: 'RangeError', code: 'ERR_OUT_OF_RANGE', message });
-  });
-});
+  }));
 
 describe('every call of the bucket reserves and forget refunds nothing', () => {
   test('a bucket of 10 per second and burst 100 delays the 101st call by 100 ms and the 102nd by 200 ms', () => {
@@ -240,17 +239,14 @@ describe('jitter', () => {
       return Math.round(new WithJitterRateLimiter(scripted(1_000), options).when('a'));
     });
 
-  test('jitter leaves half of the delay by default', () => {
-    expect(jittered(undefined)).toEqual([1_000, 875, 750, 500]);
-  });
+  test('jitter leaves half of the delay by default', () =>
+    expect(jittered(undefined)).toEqual([1_000, 875, 750, 500]));
 
   test.each([
     [0, [1_000, 1_000, 1_000, 1_000]],
     [0.1, [1_000, 975, 950, 900]],
     [1, [1_000, 750, 500, 0]],
-  ])('jitter leaves a fraction of %d', (fraction, expected) => {
-    expect(jittered(fraction)).toEqual(expected);
-  });
+  ])('jitter leaves a fraction of %d', (fraction, expected) => expect(jittered(fraction)).toEqual(expected));
 
   test('jitter is random: between half and the whole delay', () => {
     const limiter = new WithJitterRateLimiter(scripted(1_000));

@@ -111,17 +111,13 @@ describe('done is always called', () => {
     [
       'returns another thenable',
       () => ({
-        then: (resolve: () => void) => {
-          resolve();
-        },
+        then: (resolve: () => void) => resolve(),
       }),
     ],
     [
       'returns a thenable that fails',
       () => ({
-        then: (_: unknown, reject: (error: Error) => void) => {
-          reject(mine);
-        },
+        then: (_: unknown, reject: (error: Error) => void) => reject(mine),
       }),
     ],
     [
@@ -146,11 +142,7 @@ describe('done is always called', () => {
     const { queue } = make('ab');
     queue.shutDown();
     await queue.run(worker, { onError: () => undefined });
-    expect(
-      thrownBy(() => {
-        queue.done('a');
-      }),
-    ).toHaveProperty('code', 'ERR_NOT_PROCESSING');
+    expect(thrownBy(() => queue.done('a'))).toHaveProperty('code', 'ERR_NOT_PROCESSING');
     await queue.shutDownWithDrain();
     checkQueue(queue);
   });
@@ -324,9 +316,7 @@ describe('a sync worker that adds its item for ever', () => {
     const controller = new AbortController();
     for (let i = 0; i < concurrency; i++) queue.add(i);
     let calls = 0;
-    setTimeout(() => {
-      controller.abort();
-    }, 5);
+    setTimeout(() => controller.abort(), 5);
     await queue.run(
       (item) => {
         if (++calls > 20_000_000) throw new Error('it starves the host');
@@ -342,9 +332,7 @@ describe('a sync worker that adds its item for ever', () => {
   test.each([1, 4])(
     'a synchronous worker that adds its item for ever blocks neither timers nor an abort, with concurrency %d',
     async (concurrency) => {
-      const calls = await runUntilTimeout((queue, item) => {
-        queue.add(item);
-      }, concurrency);
+      const calls = await runUntilTimeout((queue, item) => queue.add(item), concurrency);
       expect(calls).toBeGreaterThanOrEqual(1_000);
     },
   );

@@ -68,12 +68,8 @@ describe('after shutdown, add, addAfter and addRateLimited are ignored silently'
   test('a keyOf that shuts the queue down is inside an add that is ignored', () => {
     const clock = new ManualClock();
     const adds: ((queue: DelayingQueue<string>) => void)[] = [
-      (queue) => {
-        queue.add('a');
-      },
-      (queue) => {
-        queue.addAfter('a', 50);
-      },
+      (queue) => queue.add('a'),
+      (queue) => queue.addAfter('a', 50),
     ];
     for (const add of adds) {
       const queue = new DelayingQueue<string>({
@@ -340,14 +336,7 @@ describe('a shutdown from inside a worker', () => {
 
   test('a shutdown from inside a worker ends the waiting workers at once', async () => {
     const queue = new WorkQueue<string>();
-    const run = watch(
-      queue.run(
-        () => {
-          queue.shutDown();
-        },
-        { concurrency: 3 },
-      ),
-    );
+    const run = watch(queue.run(() => queue.shutDown(), { concurrency: 3 }));
     await settled();
     queue.add('a');
     await settled();

@@ -93,9 +93,7 @@ describe('an abort never loses an item', () => {
   test('an abort that follows from the delivery of an item loses nothing', async () => {
     const queue = new WorkQueue<string>();
     const controller = new AbortController();
-    void queue.get().then(() => {
-      controller.abort(reason);
-    });
+    void queue.get().then(() => controller.abort(reason));
     const second = watch(queue.get(controller));
     queue.add('a');
     queue.add('b');
@@ -203,11 +201,7 @@ describe("a lease's done() is idempotent", () => {
     queue.add(item);
     const second = await leaseNow(queue.leases());
     first.done();
-    expect(
-      thrownBy(() => {
-        queue.done({});
-      }),
-    ).toHaveProperty('code', 'ERR_NOT_PROCESSING');
+    expect(thrownBy(() => queue.done({}))).toHaveProperty('code', 'ERR_NOT_PROCESSING');
     queue.done(item);
     second.done();
     checkQueue(queue);
@@ -222,11 +216,7 @@ describe("a lease's done() is idempotent", () => {
     queue.add('a');
     const again = await leaseNow(queue.leases());
     again.done();
-    expect(
-      thrownBy(() => {
-        queue.done('a');
-      }),
-    ).toHaveProperty('code', 'ERR_NOT_PROCESSING');
+    expect(thrownBy(() => queue.done('a'))).toHaveProperty('code', 'ERR_NOT_PROCESSING');
   });
 
   test('Symbol.dispose ends a lease', async () => {
@@ -235,11 +225,7 @@ describe("a lease's done() is idempotent", () => {
     const lease = await leaseNow(queue.leases());
     lease[Symbol.dispose]();
     lease[Symbol.dispose]();
-    expect(
-      thrownBy(() => {
-        queue.done('a');
-      }),
-    ).toHaveProperty('code', 'ERR_NOT_PROCESSING');
+    expect(thrownBy(() => queue.done('a'))).toHaveProperty('code', 'ERR_NOT_PROCESSING');
   });
 });
 

@@ -17,7 +17,7 @@ function parse(line: string): HarnessSettings | undefined {
 
 const REQUIRED = '--num 1000000 --rate 100000 --timeout 200 --pct50 20 --pct75 60';
 
-test("the harness accepts Kafka's options and has Kafka's defaults", () => {
+test("the harness accepts Kafka's options and has Kafka's defaults", () =>
   expect(parse(REQUIRED)).toEqual({
     workload: {
       num: 1_000_000,
@@ -31,8 +31,7 @@ test("the harness accepts Kafka's options and has Kafka's defaults", () => {
     },
     purgatory: 'ours',
     isVerbose: true,
-  });
-});
+  }));
 
 test('every default of the harness can be changed', () => {
   const line = '--keys 5 --key-space-size 1e3 --verbose false --complete-by check --purgatory kafka';

@@ -89,9 +89,8 @@ test('an expired request counts as late only if it is delivered after its timeou
   queue.add({ ...request, hasExpired: false }, 'a', 12);
   queue.add({ ...request, completesAtMs: 13 }, 'a', 15);
   const delivered: number[] = [];
-  const deliverAt = (nowMs: number): void => {
+  const deliverAt = (nowMs: number): void =>
     queue.deliver(nowMs, ({ completesAtMs }) => delivered.push(completesAtMs));
-  };
   deliverAt(9);
   expect([queue.nextAtMs, queue.late]).toEqual([10, 0]);
   deliverAt(12);

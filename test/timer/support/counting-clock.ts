@@ -36,12 +36,8 @@ export class CountingClock implements Clock {
         settle();
         timeout.cancel();
       },
-      ref: () => {
-        timeout.ref();
-      },
-      unref: () => {
-        timeout.unref();
-      },
+      ref: () => timeout.ref(),
+      unref: () => timeout.unref(),
     };
   }
 

@@ -47,9 +47,7 @@ export class Workbench<T> {
   /** Makes a job reject as soon as its signal fires. */
   interruptible(item: T): void {
     const { context } = this.#job(item);
-    context.signal.addEventListener('abort', () => {
-      this.#end(item).reject(context.signal.reason);
-    });
+    context.signal.addEventListener('abort', () => this.#end(item).reject(context.signal.reason));
   }
 
   #end(item: T): Job {
