@@ -15,7 +15,7 @@ describe('after 250 000 adds and cancels the heap is back where it was', () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     const other = new SystemTimer({ clock });
-    const waiting = timer.schedule(1e9, noop, undefined);
+    const waiting = timer.schedule(1e9, noop);
     const moved = new TestTask(1e9);
     const cycle = (i: number): void => {
       const delayMs = (i * 7_919) % 30_000;
@@ -75,14 +75,10 @@ function addAndEnd(timer: SystemTimer, clock: ManualClock, name: string): WeakRe
   timer.add(task);
   const ids = [
     timer.schedule(10, noop, inArgument as unknown as undefined),
-    timer.schedule(10, () => inClosure.bytes.length, undefined),
-    timer.schedule(
-      10,
-      () => {
-        throw new Error(String(inError.bytes.length));
-      },
-      undefined,
-    ),
+    timer.schedule(10, () => inClosure.bytes.length),
+    timer.schedule(10, () => {
+      throw new Error(String(inError.bytes.length));
+    }),
   ];
   if (name === 'it was cancelled') {
     task.cancel();
@@ -102,7 +98,7 @@ describe('nothing is held any more when', () => {
         const tasks = Array.from({ length: 20 }, () => new TestTask(1e6));
         if (neighbours === 'one callback') for (const task of tasks) timer.add(task);
         if (neighbours === 'many callbacks') {
-          for (let i = 0; i < 20; i++) timer.schedule(1e6, () => i, undefined);
+          for (let i = 0; i < 20; i++) timer.schedule(1e6, () => i);
         }
         const payloads = addAndEnd(timer, clock, name);
         expect(await isCollected(...payloads)).toBe(true);
@@ -114,16 +110,16 @@ describe('nothing is held any more when', () => {
   test('the page it was on held its callback alone, and had run something before', async () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
-    timer.schedule(0, noop, undefined);
+    timer.schedule(0, noop);
     clock.advance(0);
     const closures = [1, 2].map(() => {
       const payload = new Payload();
-      timer.schedule(10, () => payload.bytes.length, undefined);
+      timer.schedule(10, () => payload.bytes.length);
       return new WeakRef(payload);
     });
     clock.advance(20);
     expect(timer.size).toBe(0);
-    timer.schedule(1e6, noop, undefined);
+    timer.schedule(1e6, noop);
     expect(await isCollected(...closures)).toBe(true);
   });
 
@@ -134,11 +130,11 @@ describe('nothing is held any more when', () => {
     const addTwo = (): void => {
       payloads = [1, 2].map(() => {
         const payload = new Payload();
-        timer.schedule(10, () => payload.bytes.length, undefined);
+        timer.schedule(10, () => payload.bytes.length);
         return new WeakRef(payload);
       });
     };
-    timer.schedule(0, addTwo, undefined);
+    timer.schedule(0, addTwo);
     clock.advance(0);
     clock.advance(20);
     expect(timer.size).toBe(0);
@@ -206,7 +202,7 @@ describe('a timer is collectable', () => {
     const tasks: TimerTask[] = [];
     const addAndClose = (): WeakRef<SystemTimer> => {
       const timer = new SystemTimer({ clock, metrics: metrics(held) });
-      for (let i = 0; i < 10_000; i++) timer.schedule(i, noop, undefined);
+      for (let i = 0; i < 10_000; i++) timer.schedule(i, noop);
       for (let i = 0; i < 10; i++) {
         const task = new TestTask(i);
         tasks.push(task);
@@ -228,7 +224,7 @@ describe('a timer is collectable', () => {
       const timer = new SystemTimer({ clock });
       const task = new TestTask(5);
       timer.add(task);
-      timer.cancel(timer.schedule(50, noop, undefined));
+      timer.cancel(timer.schedule(50, noop));
       clock.advance(10);
       return new WeakRef(timer);
     };

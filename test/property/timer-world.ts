@@ -331,7 +331,7 @@ export class TimerWorld {
   }
 
   #fire(side: Side): void {
-    if (side.clock.armed === 0) return;
+    if (side.clock.pendingWakeups === 0) return;
     side.pumpWith(side.setup.maxTasksPerTurn, () => {
       side.clock.fire();
       return undefined;

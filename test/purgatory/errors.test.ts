@@ -127,12 +127,11 @@ describe('an operation that throws is reported to onError, its siblings are stil
   });
 });
 
-describe('by default the error is rethrown in a turn of its own', () =>
-  test.each([
-    ['also when it was the last thing to do', '', 'mine'],
-    ['and so is what onError throws', '{ onError: () => { throw new Error("handler"); } }', 'handler'],
-  ])('without onError an error is uncaught: %s', (_, options, message) => {
-    const { stdout, status } = runProgram(`
+test.each([
+  ['also when it was the last thing to do', '', 'mine'],
+  ['and so is what onError throws', '{ onError: () => { throw new Error("handler"); } }', 'handler'],
+])('without onError an error is uncaught: %s', (_, options, message) => {
+  const { stdout, status } = runProgram(`
       import { DelayedOperation, DelayedOperationPurgatory } from 'escapement';
       class Operation extends DelayedOperation {
         tryComplete() { throw new Error('mine'); }
@@ -144,13 +143,13 @@ describe('by default the error is rethrown in a turn of its own', () =>
       purgatory.tryCompleteElseWatch(new Operation(5), ['x']);
       console.log('watched', purgatory.watched);
     `);
-    const uncaught = `uncaught ${message}`;
-    expect(stdout.trim().split('\n')).toEqual([
-      ...['watched 1', uncaught, uncaught],
-      ...['expired', 'onExpiration', uncaught, uncaught],
-    ]);
-    expect(status).toBe(0);
-  }));
+  const uncaught = `uncaught ${message}`;
+  expect(stdout.trim().split('\n')).toEqual([
+    ...['watched 1', uncaught, uncaught],
+    ...['expired', 'onExpiration', uncaught, uncaught],
+  ]);
+  expect(status).toBe(0);
+});
 
 describe('it keeps its timeout; also when it is a try of tryCompleteElseWatch that throws: it is then watched', () => {
   test.each([[[1]], [[2]], [[1, 2]]])(

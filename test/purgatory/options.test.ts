@@ -147,20 +147,19 @@ describe('keys', () => {
   });
 });
 
-describe('an operation of another type', () =>
-  test.each([
-    [undefined, 'undefined'],
-    [null, 'null'],
-    ['a', "'a' (a string)"],
-    [() => true, '[function anonymous]'],
-    [{ tryComplete: () => true }, '[object Object]'],
-  ])('tryCompleteElseWatch refuses %o as an operation', async (operation, shown) => {
-    const fixture = busy();
-    const error = await refusedBy(fixture, () =>
-      fixture.purgatory.tryCompleteElseWatch(operation as unknown as DelayedOperation, ['x']),
-    );
-    expectError(error, TYPE, 'operation', shown);
-  }));
+test.each([
+  [undefined, 'undefined'],
+  [null, 'null'],
+  ['a', "'a' (a string)"],
+  [() => true, '[function anonymous]'],
+  [{ tryComplete: () => true }, '[object Object]'],
+])('tryCompleteElseWatch refuses %o as an operation', async (operation, shown) => {
+  const fixture = busy();
+  const error = await refusedBy(fixture, () =>
+    fixture.purgatory.tryCompleteElseWatch(operation as unknown as DelayedOperation, ['x']),
+  );
+  expectError(error, TYPE, 'operation', shown);
+});
 
 describe('wait', () => {
   test.each([

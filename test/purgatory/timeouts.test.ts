@@ -60,37 +60,35 @@ describe('the timeout completes; it does not try the condition once more', () =>
   });
 });
 
-describe('a delay of Infinity: watched without a timeout', () =>
-  test('an operation with a delay of Infinity has no entry in the timer', () => {
-    const fixture = new Fixture();
-    const operation = fixture.watch('a', 'x', { delayMs: Infinity });
-    expect(fixture.gauges()).toEqual([1, 0, 1, 0]);
-    fixture.clock.advance(1e12);
-    operation.holds = true;
-    expect(fixture.purgatory.checkAndComplete('x')).toBe(1);
-  }));
+test('an operation with a delay of Infinity has no entry in the timer', () => {
+  const fixture = new Fixture();
+  const operation = fixture.watch('a', 'x', { delayMs: Infinity });
+  expect(fixture.gauges()).toEqual([1, 0, 1, 0]);
+  fixture.clock.advance(1e12);
+  operation.holds = true;
+  expect(fixture.purgatory.checkAndComplete('x')).toBe(1);
+});
 
-describe('timerEnabled: with false no operation ever times out', () =>
-  test.each([true, false])(
-    'with timerEnabled false no operation times out, with a timer of another: %s',
-    (hasTimer) => {
-      const timer = new SystemTimer({ clock: new ManualClock() });
-      const purgatory = new DelayedOperationPurgatory('test', {
-        timerEnabled: false,
-        ...(hasTimer && { timer }),
-      });
-      const operation = new TestOperation('a', { delayMs: 1 });
-      expect(purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(false);
-      expect([purgatory.numDelayed, purgatory.watched, timer.size, operation.pending]).toEqual([
-        0,
-        1,
-        0,
-        false,
-      ]);
-      checkPurgatory(purgatory);
-      expect(purgatory.close()).toEqual([operation]);
-    },
-  ));
+test.each([true, false])(
+  'with timerEnabled false no operation times out, with a timer of another: %s',
+  (hasTimer) => {
+    const timer = new SystemTimer({ clock: new ManualClock() });
+    const purgatory = new DelayedOperationPurgatory('test', {
+      timerEnabled: false,
+      ...(hasTimer && { timer }),
+    });
+    const operation = new TestOperation('a', { delayMs: 1 });
+    expect(purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(false);
+    expect([purgatory.numDelayed, purgatory.watched, timer.size, operation.pending]).toEqual([
+      0,
+      1,
+      0,
+      false,
+    ]);
+    checkPurgatory(purgatory);
+    expect(purgatory.close()).toEqual([operation]);
+  },
+);
 
 describe('the timer: by default one of its own, closed with the purgatory', () => {
   test('the timer of a purgatory uses its clock', () => {

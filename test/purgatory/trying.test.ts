@@ -279,21 +279,20 @@ describe('cancelForKey takes them off every key and off the timer; they never co
   });
 });
 
-describe('there is no purge interval and nothing to purge', () =>
-  test('every gauge is exact after each of many completions, and unwatched keys are removed', () => {
-    const fixture = new Fixture();
-    const operations = Array.from({ length: 100 }, (_, i) =>
-      fixture.watch(`${i}`, `abc${String.fromCharCode(1_000 + i)}`, { delayMs: 1_000 + i }),
-    );
-    operations.forEach((operation, i) => {
-      const left = 100 - i;
-      expect(fixture.gauges()).toEqual([4 * left, left, 3 + left, left]);
-      if (i % 2 === 0) operation.forceComplete();
-      else fixture.purgatory.cancelForKey(String.fromCharCode(1_000 + i));
-    });
-    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
-    expect(fixture.clock.pendingWakeups).toBe(0);
-  }));
+test('every gauge is exact after each of many completions, and unwatched keys are removed', () => {
+  const fixture = new Fixture();
+  const operations = Array.from({ length: 100 }, (_, i) =>
+    fixture.watch(`${i}`, `abc${String.fromCharCode(1_000 + i)}`, { delayMs: 1_000 + i }),
+  );
+  operations.forEach((operation, i) => {
+    const left = 100 - i;
+    expect(fixture.gauges()).toEqual([4 * left, left, 3 + left, left]);
+    if (i % 2 === 0) operation.forceComplete();
+    else fixture.purgatory.cancelForKey(String.fromCharCode(1_000 + i));
+  });
+  expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+  expect(fixture.clock.pendingWakeups).toBe(0);
+});
 
 describe('operations of a key are checked in the order they were watched', () => {
   test('operations of a key are checked in watch order, each once', () => {
@@ -374,13 +373,12 @@ describe('operations of a key are checked in the order they were watched', () =>
   });
 });
 
-describe('a key given twice in one call is one watch entry', () =>
-  test('a key given twice is one watch entry, and one try for each trigger', () => {
-    const fixture = new Fixture();
-    const operation = fixture.watch('a', 'xyxxy', { delayMs: 10 });
-    expect(fixture.gauges()).toEqual([2, 1, 2, 1]);
-    fixture.purgatory.checkAndComplete('x');
-    expect(operation.tries).toBe(3);
-    expect(fixture.purgatory.cancelForKey('y')).toEqual([operation]);
-    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
-  }));
+test('a key given twice is one watch entry, and one try for each trigger', () => {
+  const fixture = new Fixture();
+  const operation = fixture.watch('a', 'xyxxy', { delayMs: 10 });
+  expect(fixture.gauges()).toEqual([2, 1, 2, 1]);
+  fixture.purgatory.checkAndComplete('x');
+  expect(operation.tries).toBe(3);
+  expect(fixture.purgatory.cancelForKey('y')).toEqual([operation]);
+  expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+});

@@ -4,7 +4,8 @@ import { describe, expect, test, vi } from 'vitest';
 import type { TimerInternals } from '../../src/timer/system-timer.ts';
 import type { TimerTaskList } from '../../src/timer/timer-task-list.ts';
 import { detach } from '../../src/timer/timer-task.ts';
-import { TestTask } from './support/tasks.ts';
+import { addTask, TestTask } from './support/tasks.ts';
+import { manualTimer } from './support/timers.ts';
 
 const INTERNALS: symbol = Symbol.for('escapement.timer.internals');
 
@@ -22,12 +23,11 @@ interface Patient {
 
 /** A timer in which two callbacks wait at 5, a task at 7, one on level 2, and two were cancelled. */
 function makePatient(): Patient {
-  const clock = new ManualClock();
-  const timer = new SystemTimer({ clock, wheelSize: 8 });
+  const { clock, timer } = manualTimer({ wheelSize: 8 });
   const task = new TestTask(7);
   const ids = [5, 5, 6, 6].map((delayMs) => timer.schedule(delayMs, () => undefined, 'argument'));
   timer.add(task);
-  timer.add(new TestTask(30));
+  addTask(timer, 30);
   for (const id of ids.slice(2)) timer.cancel(id);
   const { wheels, driver } = (timer as unknown as Record<symbol, () => TimerInternals>)[INTERNALS]?.() ?? {};
   const early = wheels?.first.buckets[5];
@@ -250,15 +250,11 @@ describe('checkTimer finds', () => {
 describe('checkTimer is content with', () => {
   test('checkTimer accepts a timer in any ordinary state, also while a task runs', () => {
     const { timer, clock } = makePatient();
-    timer.schedule(
-      5,
-      () => {
-        checkTimer(timer);
-        timer.schedule(0, () => undefined, undefined);
-        checkTimer(timer);
-      },
-      undefined,
-    );
+    timer.schedule(5, () => {
+      checkTimer(timer);
+      timer.schedule(0, () => undefined);
+      checkTimer(timer);
+    });
     for (let i = 0; i < 40; i++) {
       clock.advance(1);
       checkTimer(timer);
@@ -281,8 +277,8 @@ describe('checkTimer is content with', () => {
   });
 
   test('checkTimer accepts hundreds of thousands of buckets', () => {
-    const timer = new SystemTimer({ clock: new ManualClock(), wheelSize: 2 ** 18 });
-    for (let delayMs = 1; delayMs <= 200_000; delayMs++) timer.schedule(delayMs, () => undefined, undefined);
+    const { timer } = manualTimer({ wheelSize: 2 ** 18 });
+    for (let delayMs = 1; delayMs <= 200_000; delayMs++) timer.schedule(delayMs, () => undefined);
     checkTimer(timer);
     expect(timer.size).toBe(200_000);
   });
@@ -293,9 +289,9 @@ describe('checkTimer is content with', () => {
       { tickMs: 1, wheelSize: 2 },
       { tickMs: 11, wheelSize: 67 },
     ]) {
-      const timer = new SystemTimer({ clock: new ManualClock({ nowMs: 123.5 }), ...options });
+      const { timer } = manualTimer({ nowMs: 123.5, ...options });
       for (const delayMs of [Number.MAX_SAFE_INTEGER, Number.MAX_VALUE, 2 ** 52, 2 ** 52 + 2 ** 51]) {
-        timer.add(new TestTask(delayMs));
+        addTask(timer, delayMs);
       }
       checkTimer(timer);
       expect(timer.size).toBe(4);

@@ -10,7 +10,8 @@ import { checkTimer } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
 import { resolveOptions } from '../../src/timer/timer.ts';
 import { thrownBy } from './support/errors.ts';
-import { TestTask } from './support/tasks.ts';
+import { addTask, TestTask } from './support/tasks.ts';
+import { manualTimer } from './support/timers.ts';
 
 describe('the options of a timer', () => {
   test('the options of a timer have these defaults', () => {
@@ -103,12 +104,10 @@ const BAD_DELAYS: readonly BadValue[] = [
 
 /** A timer in which something waits in a bucket, on a coarse wheel and in the due queue. */
 function busyTimer(): { timer: SystemTimer; clock: ManualClock; task: TestTask; id: TimerId } {
-  const clock = new ManualClock({ nowMs: 3.5 });
-  const timer = new SystemTimer({ clock });
-  const task = new TestTask(5_000);
-  timer.add(task);
-  const id = timer.schedule(10, () => undefined, undefined);
-  timer.schedule(0, () => undefined, undefined);
+  const { clock, timer } = manualTimer({ nowMs: 3.5 });
+  const task = addTask(timer, 5_000);
+  const id = timer.schedule(10, () => undefined);
+  timer.schedule(0, () => undefined);
   return { timer, clock, task, id };
 }
 
@@ -150,7 +149,7 @@ describe.each(BAD_DELAYS)('a delay of %o', (...bad) => {
 
   test('schedule refuses such a delay', () => {
     const { timer, clock } = busyTimer();
-    const error = refusedBy(timer, clock, () => timer.schedule(delayMs, () => undefined, undefined));
+    const error = refusedBy(timer, clock, () => timer.schedule(delayMs, () => undefined));
     expectError(error, 'delayMs', bad);
   });
 
@@ -183,48 +182,45 @@ test('a pending task stays where it is when its new delay is refused', () => {
   expect(task.runs).toBe(1);
 });
 
-describe('a callback that is not a function', () =>
-  test.each([
-    [undefined, 'undefined'],
-    [null, 'null'],
-    ['run', "'run' (a string)"],
-    [{}, '[object Object]'],
-    [5, '5'],
-  ])('schedule refuses %o as a callback', (callback, shown) => {
-    const { timer, clock } = busyTimer();
-    const error = refusedBy(timer, clock, () => timer.schedule(5, callback as () => void, undefined));
-    expectError(error, 'callback', [callback, ...TYPE, shown]);
-  }));
+test.each([
+  [undefined, 'undefined'],
+  [null, 'null'],
+  ['run', "'run' (a string)"],
+  [{}, '[object Object]'],
+  [5, '5'],
+])('schedule refuses %o as a callback', (callback, shown) => {
+  const { timer, clock } = busyTimer();
+  const error = refusedBy(timer, clock, () => timer.schedule(5, callback as () => void));
+  expectError(error, 'callback', [callback, ...TYPE, shown]);
+});
 
-describe('a task that is not a TimerTask', () =>
-  test.each([
-    [undefined, 'undefined'],
-    [null, 'null'],
-    [5, '5'],
-    [() => undefined, '[function anonymous]'],
-    [{ delayMs: 5, run: () => undefined }, '[object Object]'],
-  ])('add refuses %o as a task', (task, shown) => {
-    const { timer, clock } = busyTimer();
-    const error = refusedBy(timer, clock, () => timer.add(task as unknown as TimerTask));
-    expectError(error, 'task', [task, ...TYPE, shown]);
-  }));
+test.each([
+  [undefined, 'undefined'],
+  [null, 'null'],
+  [5, '5'],
+  [() => undefined, '[function anonymous]'],
+  [{ delayMs: 5, run: () => undefined }, '[object Object]'],
+])('add refuses %o as a task', (task, shown) => {
+  const { timer, clock } = busyTimer();
+  const error = refusedBy(timer, clock, () => timer.add(task as unknown as TimerTask));
+  expectError(error, 'task', [task, ...TYPE, shown]);
+});
 
-describe('an id that is not a number', () =>
-  test.each([
-    [undefined, 'undefined'],
-    [null, 'null'],
-    ['1', "'1' (a string)"],
-    [1n, '1n (a bigint)'],
-    [{}, '[object Object]'],
-  ])('cancel and reschedule refuse %o as an id', (id, shown) => {
-    const { timer, clock } = busyTimer();
-    for (const action of [
-      () => timer.cancel(id as unknown as TimerId),
-      () => timer.reschedule(id as unknown as TimerId, 5),
-    ]) {
-      expectError(refusedBy(timer, clock, action), 'id', [id, ...TYPE, shown]);
-    }
-  }));
+test.each([
+  [undefined, 'undefined'],
+  [null, 'null'],
+  ['1', "'1' (a string)"],
+  [1n, '1n (a bigint)'],
+  [{}, '[object Object]'],
+])('cancel and reschedule refuse %o as an id', (id, shown) => {
+  const { timer, clock } = busyTimer();
+  for (const action of [
+    () => timer.cancel(id as unknown as TimerId),
+    () => timer.reschedule(id as unknown as TimerId, 5),
+  ]) {
+    expectError(refusedBy(timer, clock, action), 'id', [id, ...TYPE, shown]);
+  }
+});
 
 const BAD_OPTIONS: readonly (readonly [keyof SystemTimerOptions, ...BadValue])[] = [
   ...[0, -1, 0.5, 1.5, NaN, Infinity, -0, 2 ** 53].map(
@@ -289,7 +285,7 @@ describe('a wrong option', () => {
     const clock = new ManualClock();
     const options = { tickMs: undefined, wheelSize: undefined, startMs: undefined, onError: undefined };
     const timer = new SystemTimer({ clock, ...options } as object);
-    timer.add(new TestTask(100));
+    addTask(timer, 100);
     expect(timer.name).toBe('timer');
     expect(timer.inspect().levels[0]).toMatchObject({ tickMs: 1, wheelSize: 64, currentTimeMs: 0 });
   });
@@ -302,7 +298,7 @@ describe('a wrong option', () => {
       { tickMs: Number.MAX_SAFE_INTEGER, wheelSize: 2 },
     ]) {
       const timer = new SystemTimer({ clock, ...options });
-      timer.add(new TestTask(5));
+      addTask(timer, 5);
       expect(timer.size).toBe(1);
       checkTimer(timer);
     }

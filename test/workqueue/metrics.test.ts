@@ -102,22 +102,21 @@ describe('adds', () => {
   });
 });
 
-describe('retries', () =>
-  test('retries count calls of addAfter and addRateLimited before the shutdown, whatever the delay', () => {
-    const metrics = new RecordingMetrics();
-    const limiter = { when: () => 5, forget: () => undefined, numRequeues: () => 0 };
-    const queue = new RateLimitingQueue<string>(limiter, { metrics, clock: new ManualClock() });
-    queue.addAfter('a', 10);
-    queue.addAfter('a', 20); // earliest wins, and it is a call all the same
-    queue.addAfter('b', 0);
-    queue.addRateLimited('c');
-    queue.add('d');
-    expect(metrics.counts.get(RETRIES)).toBe(4);
-    queue.shutDown();
-    queue.addAfter('e', 10);
-    queue.addRateLimited('e');
-    expect(metrics.counts.get(RETRIES)).toBe(4);
-  }));
+test('retries count calls of addAfter and addRateLimited before the shutdown, whatever the delay', () => {
+  const metrics = new RecordingMetrics();
+  const limiter = { when: () => 5, forget: () => undefined, numRequeues: () => 0 };
+  const queue = new RateLimitingQueue<string>(limiter, { metrics, clock: new ManualClock() });
+  queue.addAfter('a', 10);
+  queue.addAfter('a', 20); // earliest wins, and it is a call all the same
+  queue.addAfter('b', 0);
+  queue.addRateLimited('c');
+  queue.add('d');
+  expect(metrics.counts.get(RETRIES)).toBe(4);
+  queue.shutDown();
+  queue.addAfter('e', 10);
+  queue.addRateLimited('e');
+  expect(metrics.counts.get(RETRIES)).toBe(4);
+});
 
 describe('depth', () => {
   test('depth includes items that were added again while they are held, and no delayed items', async () => {

@@ -32,19 +32,18 @@ function scripted(...delays: number[]): RateLimiter<string> & { readonly asked: 
   };
 }
 
-describe('ratePerSecond and burst <= 0 are RangeError', () =>
-  test.each([
-    [{ ratePerSecond: 0, burst: 1 }, 'options.ratePerSecond must be more than 0. Received 0'],
-    [{ ratePerSecond: -1, burst: 1 }, 'options.ratePerSecond must be more than 0. Received -1'],
-    [{ ratePerSecond: NaN, burst: 1 }, 'options.ratePerSecond must be more than 0. Received NaN'],
-    [{ ratePerSecond: 1, burst: 0 }, 'options.burst must be an integer of at least 1. Received 0'],
-    [{ ratePerSecond: 1, burst: -1 }, 'options.burst must be an integer of at least 1. Received -1'],
-    [{ ratePerSecond: 1, burst: 0.5 }, 'options.burst must be an integer of at least 1. Received 0.5'],
-    [{ ratePerSecond: 1, burst: NaN }, 'options.burst must be an integer of at least 1. Received NaN'],
-  ])('a bucket refuses %o', (options, message) => {
-    const error = thrownBy(() => new BucketRateLimiter(options));
-    expect(error).toMatchObject({ name: 'RangeError', code: 'ERR_OUT_OF_RANGE', message });
-  }));
+test.each([
+  [{ ratePerSecond: 0, burst: 1 }, 'options.ratePerSecond must be more than 0. Received 0'],
+  [{ ratePerSecond: -1, burst: 1 }, 'options.ratePerSecond must be more than 0. Received -1'],
+  [{ ratePerSecond: NaN, burst: 1 }, 'options.ratePerSecond must be more than 0. Received NaN'],
+  [{ ratePerSecond: 1, burst: 0 }, 'options.burst must be an integer of at least 1. Received 0'],
+  [{ ratePerSecond: 1, burst: -1 }, 'options.burst must be an integer of at least 1. Received -1'],
+  [{ ratePerSecond: 1, burst: 0.5 }, 'options.burst must be an integer of at least 1. Received 0.5'],
+  [{ ratePerSecond: 1, burst: NaN }, 'options.burst must be an integer of at least 1. Received NaN'],
+])('a bucket refuses %o', (options, message) => {
+  const error = thrownBy(() => new BucketRateLimiter(options));
+  expect(error).toMatchObject({ name: 'RangeError', code: 'ERR_OUT_OF_RANGE', message });
+});
 
 describe('every call of the bucket reserves and forget refunds nothing', () => {
   test('a bucket of 10 per second and burst 100 delays the 101st call by 100 ms and the 102nd by 200 ms', () => {
