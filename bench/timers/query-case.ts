@@ -1,12 +1,6 @@
 /** TanStack Query with ten thousand observed queries, whose timeouts come from the host or from `escapement/timers`. */
-import {
-  environmentManager,
-  notifyManager,
-  QueryClient,
-  QueryObserver,
-  timeoutManager,
-  type TimeoutProvider,
-} from '@tanstack/query-core';
+import { environmentManager, notifyManager, QueryClient, QueryObserver } from '@tanstack/query-core';
+import { timeoutManager, type TimeoutProvider } from '@tanstack/query-core';
 import * as timers from 'escapement/timers';
 import { micro, runOf } from '../lib/kinds.ts';
 import { baseline, contest, ours, rival } from '../lib/part.ts';

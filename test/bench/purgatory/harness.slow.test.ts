@@ -142,7 +142,7 @@ test("the result line of the harness has Kafka's columns", () => {
     problem: undefined,
   };
   const collections = { count: 70, totalMs: 284, longestMs: 9, young: { count: 60, totalMs: 255 } };
-  const [line, ...rest] = renderHarnessResult(result, collections, false).split('\n');
+  const [, line, ...rest] = renderHarnessResult(result, collections).split('\n');
   expect(line).toBe('10129\t100735.360000\t100725.020000\t2622\t60 10\t255 29');
   expect(rest.join('\n')).toContain('# expired: 7.85 %; in theory 7.87 %');
 });
