@@ -144,38 +144,6 @@ describe('ref and unref', () => {
 });
 
 describe('the callers of advanceClock', () => {
-  test('without autoStart no wake-up is armed while no call of advanceClock is pending', () => {
-    const { clock, driver } = makeDriver(false);
-    driver.enter(() => undefined, undefined, 5);
-    driver.pump(Infinity);
-    expect([clock.pendingWakeups, driver.wakeup.deadlineMs]).toEqual([0, Infinity]);
-  });
-
-  test('every pending call of advanceClock resolves true when a bucket falls due', async () => {
-    const { clock, driver } = makeDriver(false);
-    const answers = [driver.wait(50), driver.wait(20), driver.wait(Infinity)];
-    expect(driver.wakeup.deadlineMs).toBe(20);
-    driver.enter(() => undefined, undefined, 0);
-    clock.fire();
-    expect([clock.pendingWakeups, driver.wakeup.deadlineMs]).toEqual([0, Infinity]);
-    expect(await Promise.all(answers)).toEqual([true, true, true]);
-  });
-
-  test('a call of advanceClock whose timeout is over resolves false, and the others stay pending', async () => {
-    const { clock, driver } = makeDriver(false);
-    const answers = [driver.wait(50), driver.wait(20), driver.wait(20.5)];
-    clock.nowMs = 19.9;
-    clock.fire();
-    expect(driver.wakeup.deadlineMs).toBe(20);
-    clock.nowMs = 20;
-    clock.fire();
-    expect(await answers[1]).toBe(false);
-    expect(driver.wakeup.deadlineMs).toBe(20.5);
-    clock.nowMs = 100;
-    clock.fire();
-    expect([await answers[0], await answers[2], clock.pendingWakeups]).toEqual([false, false, 0]);
-  });
-
   test('a caller that waits again when its wait resolves has a new deadline', async () => {
     const { clock, driver } = makeDriver(false);
     const again = driver.wait(10).then(() => driver.wait(20));

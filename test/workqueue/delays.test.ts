@@ -39,13 +39,16 @@ describe('an add of a waiting item promotes it, so it is delivered once', () => 
     expect(pass(100)).toBe(0);
   });
 
-  test.each([0, -0, -5, -Infinity])('addAfter with %d promotes a waiting item', (delayMs) => {
-    const { queue, pass } = make();
-    queue.addAfter('a', 10);
-    queue.addAfter('a', delayMs);
-    expect([queue.length, queue.waiting]).toEqual([1, 0]);
-    expect(pass(100)).toBe(1);
-  });
+  test.each([0, -0, -5, -Infinity])(
+    'addAfter with %d promotes a waiting item, which is delivered once (kubernetes#126027)',
+    (delayMs) => {
+      const { queue, pass } = make();
+      queue.addAfter('a', 10);
+      queue.addAfter('a', delayMs);
+      expect([queue.length, queue.waiting]).toEqual([1, 0]);
+      expect(pass(100)).toBe(1);
+    },
+  );
 
   test('addWhenRoom promotes a waiting item', async () => {
     const { queue, pass } = make({ maxSize: 1 });
@@ -281,11 +284,12 @@ describe('never early; late by at most the tick of the timer', () => {
     expect(queue.shutDown()).toEqual(['b', 'a']);
   });
 
-  test('one wake-up is armed for all waiting items', () => {
-    const { queue, clock } = make();
-    for (let i = 1; i <= 1_000; i++) queue.addAfter(`${i}`, i);
-    expect(clock.pendingWakeups).toBe(1);
-    for (let i = 1; i <= 1_000; i++) queue.cancelDelayed(`${i}`);
+  test('one wake-up is armed for any number of waiting items, and none without (kubernetes#83895)', () => {
+    const { queue, clock, pass } = make();
+    for (let i = 1; i <= 5_000; i++) queue.addAfter(`${i}`, i * 1e6); // client-go has room for 1 000
+    expect([clock.pendingWakeups, queue.waiting]).toEqual([1, 5_000]);
+    expect([pass(1e9), clock.pendingWakeups, queue.waiting]).toEqual([1_000, 1, 4_000]);
+    for (let i = 1; i <= 5_000; i++) queue.cancelDelayed(`${i}`);
     expect(clock.pendingWakeups).toBe(0);
   });
 });
@@ -339,7 +343,7 @@ describe('cancelDelayed', () => {
     expect(queue.cancelDelayed('b')).toBe(false);
   });
 
-  test('a cancelled item may wait again, for longer', () => {
+  test('a cancelled item may wait again, for longer (kubernetes#133560)', () => {
     const { queue, pass } = make();
     queue.addAfter('a', 10);
     queue.cancelDelayed('a');

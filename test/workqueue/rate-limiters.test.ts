@@ -157,17 +157,20 @@ describe('maxItems bounds what is remembered', () => {
     }),
   };
 
-  test.each(Object.entries(limiters))('of the failures: %s', (_, limiter) => {
-    for (let item = 0; item < 10_000; item++) {
-      limiter.when(item);
-      if (item % 20 === 0) limiter.when(-1); // it goes on failing
-    }
-    const counts = Array.from({ length: 10_000 }, (_, item) => limiter.numRequeues(item));
-    const remembered = counts.filter((count) => count > 0).length + 1;
-    expect(remembered).toBeLessThanOrEqual(100);
-    expect(remembered).toBeGreaterThanOrEqual(50);
-    expect(limiter.numRequeues(-1)).toBe(500);
-  });
+  test.each(Object.entries(limiters))(
+    'maxItems bounds the failures that a limiter remembers: %s (kubernetes#138743)',
+    (_, limiter) => {
+      for (let item = 0; item < 10_000; item++) {
+        limiter.when(item);
+        if (item % 20 === 0) limiter.when(-1); // it goes on failing
+      }
+      const counts = Array.from({ length: 10_000 }, (_, item) => limiter.numRequeues(item));
+      const remembered = counts.filter((count) => count > 0).length + 1;
+      expect(remembered).toBeLessThanOrEqual(100);
+      expect(remembered).toBeGreaterThanOrEqual(50);
+      expect(limiter.numRequeues(-1)).toBe(500);
+    },
+  );
 });
 
 describe('MaxOf asks every limiter', () => {
