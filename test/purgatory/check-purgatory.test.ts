@@ -1,10 +1,10 @@
 import { checkPurgatory } from 'escapement/testing';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { setChain, setOwner, setTimed } from '../../src/purgatory/delayed-operation.ts';
 import type { PendingOperations } from '../../src/purgatory/pending-operations.ts';
 import { Watcher, WatcherList } from '../../src/purgatory/watchers.ts';
 import { runProgram } from '../run-program.ts';
-import { Fixture, type TestOperation } from './support/fixture.ts';
+import { Fixture, type TestOperation, test } from './support/fixture.ts';
 
 const INTERNALS: symbol = Symbol.for('escapement.purgatory.internals');
 
@@ -208,8 +208,7 @@ describe('checkPurgatory is content with', () => {
     expect(fixture.errors).toEqual([]);
   });
 
-  test('checkPurgatory accepts keys of all kinds, a closed timer, and no timer', () => {
-    const fixture = new Fixture();
+  test('checkPurgatory accepts keys of all kinds, a closed timer, and no timer', ({ fixture }) => {
     fixture.watch('a', 'x', { delayMs: 10 });
     fixture.timer.close();
     checkPurgatory(fixture.purgatory);

@@ -1,8 +1,8 @@
 import { ManualClock, SystemTimer } from 'escapement';
 import { checkPurgatory } from 'escapement/testing';
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { thrownBy } from '../timer/support/errors.ts';
-import { Fixture, type Setup, TestOperation } from './support/fixture.ts';
+import { Fixture, type Setup, TestOperation, test } from './support/fixture.ts';
 
 /** An operation without a purgatory, a timer for it, and what happens to it. */
 function alone(setup: Setup = {}): {
@@ -221,8 +221,7 @@ describe('a pending operation may be watched once: watching it again, here or el
     expect([operation.tries, fixture.gauges(), other.gauges()]).toEqual([2, [1, 0, 1, 0], [0, 0, 0, 0]]);
   });
 
-  test('watching an operation from inside the iterable of its keys is ERR_ALREADY_WATCHED', () => {
-    const fixture = new Fixture();
+  test('watching an operation from inside the iterable of its keys is ERR_ALREADY_WATCHED', ({ fixture }) => {
     const operation = fixture.operation('a', { delayMs: 10 });
     function* keys(): Generator<string> {
       yield 'x';
@@ -272,8 +271,7 @@ describe('a pending operation may be watched once: watching it again, here or el
 });
 
 describe('cancel() on it cancels only its timeout', () => {
-  test('cancel of a watched operation leaves it under its keys, and numDelayed is exact', () => {
-    const fixture = new Fixture();
+  test('cancel of a watched operation leaves it under its keys, and numDelayed is exact', ({ fixture }) => {
     const operation = fixture.watch('a', 'xy', { delayMs: 10 });
     expect([operation.cancel(), operation.cancel()]).toEqual([true, false]);
     expect([operation.isCancelled, operation.pending, operation.isCompleted]).toEqual([true, false, false]);
@@ -285,8 +283,7 @@ describe('cancel() on it cancels only its timeout', () => {
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
   });
 
-  test('cancel returns false for an operation without a pending timeout', () => {
-    const fixture = new Fixture();
+  test('cancel returns false for an operation without a pending timeout', ({ fixture }) => {
     const operation = fixture.watch('a', 'x');
     expect(operation.cancel()).toBe(false);
     expect(fixture.gauges()).toEqual([1, 0, 1, 0]);
@@ -294,8 +291,7 @@ describe('cancel() on it cancels only its timeout', () => {
     expect(operation.cancel()).toBe(false);
   });
 
-  test('another timer may run the timeout of an operation', () => {
-    const fixture = new Fixture();
+  test('another timer may run the timeout of an operation', ({ fixture }) => {
     const other = new SystemTimer({ clock: fixture.clock });
     const operation = fixture.watch('a', 'x', { delayMs: 10 });
     fixture.clock.advance(5);

@@ -1,11 +1,4 @@
-import {
-  ManualClock,
-  systemClock,
-  SystemTimer,
-  type SystemTimerOptions,
-  type TimerId,
-  TimerTask,
-} from 'escapement';
+import { ManualClock, systemClock, SystemTimer, type SystemTimerOptions, type TimerId } from 'escapement';
 import { checkTimer } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
 import { resolveOptions } from '../../src/timer/timer.ts';
