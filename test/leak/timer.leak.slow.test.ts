@@ -1,8 +1,9 @@
 import { getEventListeners } from 'node:events';
-import { ManualClock, SystemTimer, TimerTask, type MetricsProvider } from 'escapement';
+import { ManualClock, SystemTimer, TimerTask } from 'escapement';
 import { checkTimer } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
-import { TestTask } from '../timer/support/tasks.ts';
+import { RecordingMetrics } from '../metrics/recording-metrics.ts';
+import { addTask, TestTask } from '../timer/support/tasks.ts';
 import { collect, heldBytes, isCollected } from './collect.ts';
 
 const noop = (): void => undefined;
@@ -20,8 +21,7 @@ describe('after 250 000 adds and cancels the heap is back where it was', () => {
     const cycle = (i: number): void => {
       const delayMs = (i * 7_919) % 30_000;
       if (what === 'tasks') {
-        const task = new TestTask(delayMs);
-        timer.add(task);
+        const task = addTask(timer, delayMs);
         task.cancel();
       } else if (what === 'callbacks') timer.cancel(timer.schedule(delayMs, noop, { i }));
       else if (what === 'reschedules') timer.reschedule(waiting, delayMs);
@@ -71,8 +71,7 @@ function addAndEnd(timer: SystemTimer, clock: ManualClock, name: string): WeakRe
     Payload,
     Payload,
   ];
-  const task = new TestTask(10, () => inTask.bytes.length);
-  timer.add(task);
+  const task = addTask(timer, 10, () => inTask.bytes.length);
   const ids = [
     timer.schedule(10, noop, inArgument as unknown as undefined),
     timer.schedule(10, () => inClosure.bytes.length),
@@ -182,31 +181,15 @@ describe('nothing is held any more when', () => {
 });
 
 describe('a timer is collectable', () => {
-  const metrics = (held: unknown[]): MetricsProvider => ({
-    counter: () => ({ inc: noop }),
-    gauge: () => ({ set: noop }),
-    histogram: () => ({ observe: noop }),
-    observableGauge: (_, __, read) => {
-      held.push(read);
-      return {
-        remove: () => {
-          held.splice(held.indexOf(read), 1);
-        },
-      };
-    },
-  });
-
   test.each(['drop', 'run'] as const)('once it is closed with %s, whatever waited', async (pending) => {
-    const held: unknown[] = [];
+    const metrics = new RecordingMetrics();
     const clock = new ManualClock();
     const tasks: TimerTask[] = [];
     const addAndClose = (): WeakRef<SystemTimer> => {
-      const timer = new SystemTimer({ clock, metrics: metrics(held) });
+      const timer = new SystemTimer({ clock, metrics });
       for (let i = 0; i < 10_000; i++) timer.schedule(i, noop);
       for (let i = 0; i < 10; i++) {
-        const task = new TestTask(i);
-        tasks.push(task);
-        timer.add(task);
+        tasks.push(addTask(timer, i));
       }
       void timer.sleep(5).catch(noop);
       void timer.advanceClock(1_000);
@@ -215,15 +198,14 @@ describe('a timer is collectable', () => {
     };
     const timer = addAndClose();
     expect(await isCollected(timer)).toBe(true);
-    expect([held.length, clock.pendingWakeups, tasks.length]).toEqual([0, 0, 10]);
+    expect([metrics.readers.size, clock.pendingWakeups, tasks.length]).toEqual([0, 0, 10]);
   });
 
   test('when it is idle and nobody has it any more, without close', async () => {
     const clock = new ManualClock();
     const useAndForget = (): WeakRef<SystemTimer> => {
       const timer = new SystemTimer({ clock });
-      const task = new TestTask(5);
-      timer.add(task);
+      const task = addTask(timer, 5);
       timer.cancel(timer.schedule(50, noop));
       clock.advance(10);
       return new WeakRef(timer);
