@@ -26,10 +26,10 @@ function fastQueue(queue: fastq.queue<string>): PausableQueue {
       for (const key of keys) queue.push(key);
     },
     add: (key) => queue.push(key),
-    pause: () => queue.pause(),
-    start: () => queue.resume(),
+    pause: () => void queue.pause(),
+    start: () => void queue.resume(),
     waiting: () => queue.length(),
-    close: () => queue.kill(),
+    close: () => void queue.kill(),
   };
 }
 
@@ -45,7 +45,7 @@ function queueWithSet(queue: fastq.queue<string>, queued: Set<string>): JobQueue
       for (const key of keys) add(key);
     },
     add,
-    close: () => queue.kill(),
+    close: () => void queue.kill(),
   };
 }
 
@@ -123,7 +123,7 @@ export const fastqPromise = rival<OpenQueue>(
         for (const key of keys) void queue.push(key);
       },
       add: (key) => void queue.push(key),
-      close: () => queue.kill(),
+      close: () => void queue.kill(),
     };
   },
   'it makes a promise for each job.',

@@ -205,7 +205,7 @@ describe('a timer is collectable', () => {
     const clock = new ManualClock();
     const useAndForget = (): WeakRef<SystemTimer> => {
       const timer = new SystemTimer({ clock });
-      const task = addTask(timer, 5);
+      addTask(timer, 5);
       timer.cancel(timer.schedule(50, noop));
       clock.advance(10);
       return new WeakRef(timer);
