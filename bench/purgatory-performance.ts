@@ -9,20 +9,18 @@ import { prepareWorkload } from './purgatory/workload.ts';
 await runProgram(async () => {
   const settings = parseHarnessCommandLine(process.argv.slice(2), print);
   if (settings === undefined) return [];
-  const { workload: options, purgatory, isVerbose } = settings;
+  const { workload: options, purgatory } = settings;
   buildLibrary();
   const { KINDS } = await import('./purgatory/purgatories.ts'); // after the build, which it imports
   const kind = KINDS.find(({ id }) => id === purgatory) as PurgatoryKind;
   const workload = prepareWorkload(options);
-  if (isVerbose) print(renderSamples(workload));
+  print(renderSamples(workload));
   const collector = new CollectorWatch();
   const window = new CollectorWindow();
-  const result = await runHarness(workload, kind, () => {
-    window.close();
-  });
+  const result = await runHarness(workload, kind, () => window.close());
   const collections = await collector.read(window);
   collector.stop();
-  print(renderHarnessResult(result, collections, isVerbose));
+  print(renderHarnessResult(result, collections));
   const problem = result.problem ?? checkShare(result.expiredShare, result.expiredInTheory, options.num);
   return problem === undefined ? [] : [problem];
 });

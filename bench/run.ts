@@ -17,9 +17,7 @@ await runProgram(async () => {
   const then = compare === undefined ? undefined : readResult(compare);
   installPackages('bench');
   buildLibrary();
-  const result = await runBenchmarks(folder, settings, (text) => {
-    print(`${text}\n`);
-  });
+  const result = await runBenchmarks(folder, settings, (text) => print(`${text}\n`));
   print(renderSummary(result));
   if (then !== undefined) print(`\n${renderComparison(result, then)}`);
   if (json !== undefined) writeResult(json, result);

@@ -3,18 +3,8 @@ import { scenario } from './lib/kinds.ts';
 import { metric, rival, type BenchCase, type BenchPart, type Measurement } from './lib/part.ts';
 import { SeededRandom } from './lib/random.ts';
 import { quantileOfSorted } from './lib/statistics.ts';
-import {
-  equalLoads,
-  imbalance,
-  imbalanceOf,
-  numbered,
-  partsByKey,
-  randomName,
-  renamed,
-  spread,
-  zipfLoads,
-  type QueueLoad,
-} from './scaling/placement.ts';
+import { equalLoads, imbalance, imbalanceOf, numbered, partsByKey } from './scaling/placement.ts';
+import { randomName, renamed, spread, zipfLoads, type QueueLoad } from './scaling/placement.ts';
 import { servingCase } from './scaling/serving-case.ts';
 
 const SHARDS = [2, 3, 4, 6, 8, 12, 16];

@@ -2,7 +2,7 @@
 import { createReadStream } from 'node:fs';
 import { cp, mkdir, stat } from 'node:fs/promises';
 import { performance } from 'node:perf_hooks';
-import { freeBytes, withFolder } from '../lib/folder.ts';
+import { closing, freeBytes, withFolder } from '../lib/folder.ts';
 import { scenario, type Scenario } from '../lib/kinds.ts';
 import { latencyValues, P50, P99, pace, WARM_UP_SHARE } from '../lib/latencies.ts';
 import { spentBy } from '../lib/machine.ts';
@@ -22,15 +22,7 @@ import {
 import type { BenchCase, Contestant, Described, Measurement } from '../lib/part.ts';
 import { median, quantileOfSorted } from '../lib/statistics.ts';
 import type { measureDepth, measureOpen } from './child.ts';
-import {
-  MESSAGE_BYTES,
-  newMessage,
-  OrderCheck,
-  putAll,
-  QUEUE_NAME,
-  sentAtOf,
-  withStore,
-} from './messages.ts';
+import { MESSAGE_BYTES, newMessage, OrderCheck, putAll, QUEUE_NAME, sentAtOf } from './messages.ts';
 import type { MessageStore, OpenStore } from './messages.ts';
 import * as stores from './stores.ts';
 
@@ -63,10 +55,10 @@ const NOT_DURABLE: Stores = [
 ];
 
 function puttingBy(callers: number): Play {
-  return (open, folder, size) => {
+  return async (open, folder, size) => {
     const warmUp = Math.ceil(size * WARM_UP_SHARE);
     const latenciesMs = new Float64Array(size);
-    return withStore(open, folder, async (store) => {
+    return closing(await open(folder), async (store) => {
       await putAll(store, 0, warmUp, callers);
       const { elapsedMs, cpuUs } = await spentBy(() =>
         putAll(store, warmUp, warmUp + size, callers, latenciesMs),
@@ -135,8 +127,8 @@ export const putCases = [
 const MOST_RECEIVE_US = 2;
 
 const receiveAll: Play = async (open, folder, size) => {
-  await withStore(open, folder, (store) => putAll(store, 0, size, CALLERS));
-  return withStore(open, folder, async (store) => {
+  await closing(await open(folder), (store) => putAll(store, 0, size, CALLERS));
+  return closing(await open(folder), async (store) => {
     const check = new OrderCheck(size);
     const { elapsedMs, cpuUs } = await spentBy(() => store.take(size, check.see));
     return {
@@ -203,8 +195,8 @@ function readFromMemory(kind: Contestant<OpenStore>): Contestant<OpenStore>[] {
   );
 }
 
-const keepUp: Play = (open, folder, size) =>
-  withStore(open, folder, async (store) => {
+const keepUp: Play = async (open, folder, size) =>
+  closing(await open(folder), async (store) => {
     const check = new OrderCheck(size);
     const latenciesMs = new Float64Array(size);
     let received = 0;
@@ -265,7 +257,7 @@ const recover: Play = async (open, folder, size) => {
   const image = `${folder}/image`;
   const live = `${folder}/live`;
   await mkdir(live);
-  await withStore(open, live, async (store) => {
+  await closing(await open(live), async (store) => {
     await putAll(store, 0, size, CALLERS);
     // While it is open: what a process leaves that is killed now. The socket of its lock cannot be copied.
     await cp(live, image, { recursive: true, filter: async (path) => !(await stat(path)).isSocket() });
@@ -335,7 +327,7 @@ const MOST_MIB = 200;
 
 const openLarge: Scenario = (size) =>
   withFolder(async (folder) => {
-    await withStore(stores.openOursOs, folder, (store) => putAll(store, 0, size, MANY_CALLERS));
+    await closing(await stores.openOursOs(folder), (store) => putAll(store, 0, size, MANY_CALLERS));
     const results: Awaited<ReturnType<typeof measureOpen>>[] = [];
     const openings = size === MESSAGES ? OPENINGS : QUICK_OPENINGS;
     while (results.length < openings) {

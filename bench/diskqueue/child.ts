@@ -14,12 +14,13 @@ export async function measureDepth(
   large: number,
 ): Promise<{ readonly heap: number; readonly rss: number }> {
   // Loaded here, so that the other measurement does not include these modules.
-  const { putAll, withStore } = await import('./messages.ts');
+  const { closing } = await import('../lib/folder.ts');
+  const { putAll } = await import('./messages.ts');
   const { DEPTH_STORES } = await import('./stores.ts');
   trackSharedMemories();
   const open = DEPTH_STORES.find(({ name }) => name === store)?.open;
   if (typeof open !== 'function') throw new Error(`unknown store '${store}'`);
-  return withStore(open, folder, async (opened) => {
+  return closing(await open(folder), async (opened) => {
     await putAll(opened, 0, small, CALLERS);
     const [heapSmall, rssSmall] = [await liveBytes(), process.memoryUsage.rss()];
     await putAll(opened, small, large, CALLERS);

@@ -13,20 +13,6 @@ export interface MessageStore {
 
 export type OpenStore = (folder: string) => Promise<MessageStore>;
 
-/** Opens a store, calls `action`, and closes the store. */
-export async function withStore<R>(
-  open: OpenStore,
-  folder: string,
-  action: (store: MessageStore) => Promise<R>,
-): Promise<R> {
-  const store = await open(folder);
-  try {
-    return await action(store);
-  } finally {
-    await store.close();
-  }
-}
-
 /** Puts the messages `from` up to `to`. Each caller waits for its put. @param latenciesMs - of each put, by its number. */
 export async function putAll(
   store: MessageStore,

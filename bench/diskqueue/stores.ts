@@ -38,9 +38,7 @@ function groupCommit(write: (messages: readonly Uint8Array[]) => Promise<void>):
         for (const reject of batch.rejects) reject(error);
       }
       // Callers whose puts have resolved put again before the next batch starts: that is after all microtasks.
-      await new Promise<void>((resolve) => {
-        process.nextTick(resolve);
-      });
+      await new Promise<void>((resolve) => process.nextTick(resolve));
     }
     isRunning = false;
   };

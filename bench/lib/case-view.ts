@@ -3,15 +3,8 @@
  * in which ours is behind the baseline or a rival is named, not only the primary one.
  */
 import { describeOthersLoad } from './machine.ts';
-import {
-  casesOf,
-  describeTarget,
-  samplesOf,
-  type BenchResult,
-  type CaseResult,
-  type ContestantResult,
-  type JudgedTarget,
-} from './result.ts';
+import { casesOf, describeTarget, samplesOf } from './result.ts';
+import type { BenchResult, CaseResult, ContestantResult, JudgedTarget } from './result.ts';
 import { formatNumber, formatSamples, pairedRatios, summarize } from './statistics.ts';
 
 export interface CaseView {

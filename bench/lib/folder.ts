@@ -30,6 +30,18 @@ export async function withFolder<R>(action: (folder: string) => Promise<R>): Pro
   }
 }
 
+/** Calls `action` with something that is open, and closes it. */
+export async function closing<T extends { close(): unknown }, R>(
+  opened: T,
+  action: (opened: T) => Promise<R>,
+): Promise<R> {
+  try {
+    return await action(opened);
+  } finally {
+    await opened.close();
+  }
+}
+
 export function freeBytes(): number {
   const { bavail, bsize } = statistics();
   return bavail * bsize;

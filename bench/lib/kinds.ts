@@ -124,8 +124,10 @@ function cycle(contestant: MicroRun, isQuick: boolean): Cycles {
 }
 
 export interface BulkRun extends Checked {
-  /** The timed section. @returns the number of items done, by which time and bytes are divided. */
-  run(): number | Promise<number>;
+  /** The timed section. */
+  run(): unknown;
+  /** Number of items done, by which time and bytes are divided. @default the size of the case */
+  items?(): number;
   details?(): Readonly<Record<string, number>>;
 }
 
@@ -185,9 +187,10 @@ async function measureBulk(
   const window = new CollectorWindow();
   try {
     const startMs = performance.now();
-    const items = await contestant.run();
+    await contestant.run();
     const elapsedMs = performance.now() - startMs;
     window.close();
+    const items = contestant.items?.() ?? size;
     const bytes = measuresBytes ? { [BYTES]: ((await liveBytes()) - before) / items } : {};
     const problem = contestant.check();
     const details = contestant.details?.() ?? {};

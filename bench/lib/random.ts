@@ -11,11 +11,8 @@ export class DelaySequence {
 
   /** Uniform from `minMs` to `maxMs`, both included. */
   constructor(minMs: number, maxMs: number) {
-    let state = SEED;
-    this.#values = Int32Array.from({ length: LENGTH }, () => {
-      state = nextState(state);
-      return minMs + Math.floor((state / 2 ** 32) * (maxMs - minMs + 1));
-    });
+    const random = new SeededRandom();
+    this.#values = Int32Array.from({ length: LENGTH }, () => minMs + random.nextInt(maxMs - minMs + 1));
   }
 
   next(): number {
@@ -24,32 +21,12 @@ export class DelaySequence {
   }
 }
 
-/** Places in a ring, in an unpredictable order. Computed, because a table would occupy cache. */
-export class RandomPlaces {
-  readonly #size: number;
-  #state = SEED;
-
-  constructor(size: number) {
-    this.#size = size;
-  }
-
-  next(): number {
-    this.#state = nextState(this.#state);
-    return Math.floor((this.#state / 2 ** 32) * this.#size);
-  }
-}
-
-/** Numerical Recipes' linear congruential generator, of period 2^32; callers use its high bits. */
-function nextState(state: number): number {
-  return (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-}
-
 export class SeededRandom {
   #state: number;
   /** The polar method makes normal values in pairs: this is the second one. */
   #spareGaussian: number | undefined;
 
-  constructor(seed: number) {
+  constructor(seed = SEED) {
     this.#state = seed >>> 0;
   }
 

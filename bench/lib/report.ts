@@ -1,6 +1,6 @@
 /** The HTML report: one file without scripts or requests, light or dark as the browser is set. */
 import { summarizeTargets, viewCase, type CaseRow, type CaseView } from './case-view.ts';
-import { chartOfCase, chartOfRatios, escapeMarkup } from './chart.ts';
+import { CHART_STYLE, chartOfCase, chartOfRatios, escapeMarkup } from './chart.ts';
 import { problemsOf, type BenchResult, type CaseResult, type PartResult } from './result.ts';
 
 const STYLE = `
@@ -9,7 +9,6 @@ body { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto
   background: Canvas; color: CanvasText; }
 h2 { margin-top: 3rem; } h3 { margin-top: 2.2rem; }
 .wide { overflow-x: auto; }
-svg { max-width: 100%; height: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px; }
 th, td { padding: .25rem .6rem; border-bottom: 1px solid color-mix(in srgb, currentColor 20%, transparent);
   text-align: right; vertical-align: top; white-space: pre-line; }
@@ -27,7 +26,7 @@ export function renderReport(result: BenchResult): string {
   return [
     '<!doctype html><html lang="en"><head><meta charset="utf-8">',
     '<meta name="viewport" content="width=device-width, initial-scale=1">',
-    `<title>escapement: benchmarks</title><style>${STYLE}</style></head><body>`,
+    `<title>escapement: benchmarks</title><style>${STYLE}${CHART_STYLE}</style></head><body>`,
     '<h1>escapement: benchmarks</h1>',
     paragraph(`${date} · Node ${machine.node} (V8 ${machine.v8}) · ${where}`),
     quick ? paragraph('A smoke run: smaller and shorter than a full run. Its targets are not judged.') : '',

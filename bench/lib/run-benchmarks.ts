@@ -41,9 +41,7 @@ export async function runBenchmarks(
   const steps = chosen.flatMap(({ cases }) => cases.map((each) => stepsOf(each, { isQuick })));
   const progress = new Progress(steps.reduce((sum, each) => sum + each, 0));
   const collector = new CollectorWatch();
-  const onStep = (label: string): void => {
-    progress.step(label);
-  };
+  const onStep = (label: string): void => progress.step(label);
   const parts: PartResult[] = [];
   for (const { name, part, cases } of chosen) {
     print(headingOf(name, part, isQuick));

@@ -1,15 +1,8 @@
 /** The terminal's view: a table for each case, with its targets and notes, and a summary of the run. */
 import Table from 'cli-table3';
 import { WIDTH, wrap } from './wrap.ts';
-import {
-  describeLosses,
-  describeMissedTargets,
-  summarizeTargets,
-  viewCase,
-  type CaseRow,
-  type CaseView,
-  type TargetView,
-} from './case-view.ts';
+import { describeLosses, describeMissedTargets, summarizeTargets, viewCase } from './case-view.ts';
+import type { CaseRow, CaseView, TargetView } from './case-view.ts';
 import type { BenchResult, CaseResult } from './result.ts';
 
 const MARKS: Record<TargetView['verdict'], string> = {

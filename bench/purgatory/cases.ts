@@ -2,16 +2,8 @@
 import { performance } from 'node:perf_hooks';
 import { DelayedOperationPurgatory } from 'escapement';
 import { bulk, micro, runOf, type BulkRun } from '../lib/kinds.ts';
-import {
-  atMost,
-  baseline,
-  contest,
-  expectCount,
-  ours,
-  TIME,
-  type BenchCase,
-  type Size,
-} from '../lib/part.ts';
+import { atMost, baseline, contest, expectCount, ours, TIME } from '../lib/part.ts';
+import type { BenchCase, Size } from '../lib/part.ts';
 import { SeededRandom } from '../lib/random.ts';
 import { NaivePurgatory, type NaiveCondition } from './naive-purgatory.ts';
 import { Crowd, KEYS_PER_OPERATION, LONG_MS, Tally, type Purgatory } from './operations.ts';
@@ -34,9 +26,7 @@ function operationCase(
     size,
     contestants: contest(WITHOUT_KAFKA, (kind) => (count: number) => {
       const ring = kind.openRing(count, ringSize);
-      return runOf(ring, (times: number) => {
-        ring.replaceOldest(times, completeBy);
-      });
+      return runOf(ring, (times: number) => ring.replaceOldest(times, completeBy));
     }),
     targets: [atMost('ours', TIME, MOST_NS)],
   });
@@ -80,12 +70,10 @@ function openExpiry({ newPurgatory, classes }: PurgatoryKind): (size: number) =>
     const dueAtMs = performance.now() + delayMs + SPARE_MS;
     while (performance.now() < dueAtMs);
     return {
-      run: async () => {
-        await new Promise<void>((resolve) => {
+      run: () =>
+        new Promise<void>((resolve) => {
           tally.onAllDone = resolve;
-        });
-        return size;
-      },
+        }),
       check: () => tally.check() ?? expectCount(purgatory.watched, 0, 'watch entries'),
       close: () => purgatory.close(),
     };
@@ -151,7 +139,6 @@ function openWaits(make: () => WaitingPurgatory, repeat: Repeat): (size: number)
     return {
       run: async () => {
         sum = await repeat(purgatory, size);
-        return size;
       },
       check: () => {
         if (sum !== size * VALUE) return `the values add up to ${sum}, not to ${size * VALUE}`;
@@ -206,8 +193,8 @@ function openCrowd({ newPurgatory, classes }: PurgatoryKind): (size: number) => 
           crowd.readyId = crowd.checks * stride;
           crowd.returned += purgatory.checkAndComplete(CROWDED_KEY);
         }
-        return crowd.tries;
       },
+      items: () => crowd.tries,
       check: () => crowd.check(purgatory.watched, size),
       close: () => purgatory.close(),
     };

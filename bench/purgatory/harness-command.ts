@@ -6,18 +6,12 @@ import { MIB } from '../lib/part.ts';
 import { parseWords, UsageError } from '../lib/program.ts';
 import { percent, type HarnessResult } from './harness.ts';
 import type { PurgatoryKind } from './purgatories.ts';
-import {
-  describeIntervals,
-  describeLatencies,
-  type CompleteBy,
-  type Workload,
-  type WorkloadOptions,
-} from './workload.ts';
+import { describeIntervals, describeLatencies } from './workload.ts';
+import type { CompleteBy, Workload, WorkloadOptions } from './workload.ts';
 
 export interface HarnessSettings {
   readonly workload: WorkloadOptions;
   readonly purgatory: PurgatoryKind['id'];
-  readonly isVerbose: boolean;
 }
 
 interface RawOptions extends Pick<WorkloadOptions, 'num' | 'keys' | 'keySpaceSize' | 'completeBy'> {
@@ -26,7 +20,6 @@ interface RawOptions extends Pick<WorkloadOptions, 'num' | 'keys' | 'keySpaceSiz
   readonly pct50: number;
   readonly pct75: number;
   readonly purgatory: PurgatoryKind['id'];
-  readonly verbose: boolean;
 }
 
 const EXPLANATION = `
@@ -57,7 +50,6 @@ export function parseHarnessCommandLine(
     .requiredOption('--pct75 <ms>', '75th percentile of the latency', positive)
     .option('--keys <count>', 'number of keys of a request', wholeNumber, 3)
     .option('--key-space-size <count>', 'number of distinct keys', wholeNumber, 100)
-    .option('--verbose <true|false>', 'explain the result line', trueOrFalse, true)
     .addOption(
       new Option(
         '--complete-by <way>',
@@ -76,22 +68,14 @@ export function parseHarnessCommandLine(
   return parseWords(command, words, out) ? toSettings(command.opts<RawOptions>()) : undefined;
 }
 
-function toSettings({
-  rate,
-  timeout,
-  pct50,
-  pct75,
-  purgatory,
-  verbose,
-  ...rest
-}: RawOptions): HarnessSettings {
+function toSettings({ rate, timeout, pct50, pct75, purgatory, ...rest }: RawOptions): HarnessSettings {
   const { keys, keySpaceSize } = rest;
   if (pct75 <= pct50) throw new UsageError(`--pct75 must be > --pct50. Received ${pct75} and ${pct50}`);
   if (keys > keySpaceSize) {
     throw new UsageError(`--keys must be <= --key-space-size. Received ${keys} and ${keySpaceSize}`);
   }
   const workload = { ...rest, ratePerS: rate, timeoutMs: timeout, pct50Ms: pct50, pct75Ms: pct75 };
-  return { workload, purgatory, isVerbose: verbose };
+  return { workload, purgatory };
 }
 
 function positive(text: string): number {
@@ -104,11 +88,6 @@ function wholeNumber(text: string): number {
   const value = positive(text);
   if (Number.isSafeInteger(value)) return value;
   throw new InvalidArgumentError('It must be an integer > 0.');
-}
-
-function trueOrFalse(text: string): boolean {
-  if (text === 'true' || text === 'false') return text === 'true';
-  throw new InvalidArgumentError("It must be 'true' or 'false'.");
 }
 
 const RESULT_HEAD = [
@@ -133,14 +112,8 @@ export function renderSamples({ latencies, intervals, options }: Workload): stri
 }
 
 /** @param collections - the collector's pauses during the run. */
-export function renderHarnessResult(
-  result: HarnessResult,
-  collections: CollectorTime,
-  isVerbose: boolean,
-): string {
-  const lines = [resultLine(result, collections)];
-  if (isVerbose) lines.unshift(`# ${RESULT_HEAD}`);
-  return [...lines, ...restOf(result), ''].join('\n');
+export function renderHarnessResult(result: HarnessResult, collections: CollectorTime): string {
+  return [`# ${RESULT_HEAD}`, resultLine(result, collections), ...restOf(result), ''].join('\n');
 }
 
 function resultLine(result: HarnessResult, { count, totalMs, young }: CollectorTime): string {

@@ -104,18 +104,11 @@ type Measured = Omit<
   'leftBytes' | 'expiredShare' | 'expiredInTheory' | 'lateShare' | 'problem'
 >;
 
-class Scheduled {
-  declare readonly atMs: number;
-  declare readonly request: HarnessRequest;
-  declare readonly key: string;
-  declare readonly expiresAtMs: number;
-
-  constructor(request: HarnessRequest, key: string, expiresAtMs: number) {
-    this.atMs = request.completesAtMs;
-    this.request = request;
-    this.key = key;
-    this.expiresAtMs = expiresAtMs;
-  }
+interface Scheduled {
+  readonly atMs: number;
+  readonly request: HarnessRequest;
+  readonly key: string;
+  readonly expiresAtMs: number;
 }
 
 /** Completions by time in a heap, as the `DelayQueue` of Kafka's harness. */
@@ -127,7 +120,7 @@ export class CompletionQueue {
 
   /** @param key - one of the keys of the request. */
   add(request: HarnessRequest, key: string, expiresAtMs: number): void {
-    this.#queue.push(new Scheduled(request, key, expiresAtMs));
+    this.#queue.push({ atMs: request.completesAtMs, request, key, expiresAtMs });
   }
 
   /** Time of the first completion; `Infinity` if there is none. */

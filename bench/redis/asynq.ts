@@ -42,9 +42,7 @@ function openerOf(): OpenOn | Cannot {
 /** Builds in a folder that is removed with this process. Go's cache makes later builds quick. */
 function build(): string {
   const folder = mkdtempSync(join(tmpdir(), 'escapement-bench-asynq-'));
-  process.once('exit', () => {
-    rmSync(folder, { recursive: true, force: true });
-  });
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   cpSync(SOURCE, folder, { recursive: true });
   execFileSync('go', ['build', '-o', 'asynq-bench', '.'], {
     cwd: folder,

@@ -2,7 +2,7 @@
 import { Redis } from 'ioredis';
 import { requireRedisProgram } from '../../test/redis/find-redis.ts';
 import { RedisProcess } from '../../test/redis/redis-process.ts';
-import type { OpenContestant, OpenOn, RedisAddress } from './contestant.ts';
+import type { RedisAddress } from './contestant.ts';
 
 const HOST = '127.0.0.1';
 
@@ -40,19 +40,6 @@ export async function withConnection<R>(
     return await action(connection);
   } finally {
     connection.disconnect();
-  }
-}
-
-export async function withContestant<R>(
-  open: OpenOn,
-  redis: RedisAddress,
-  action: (contestant: OpenContestant) => Promise<R>,
-): Promise<R> {
-  const contestant = await open(redis);
-  try {
-    return await action(contestant);
-  } finally {
-    await contestant.close();
   }
 }
 

@@ -1,22 +1,15 @@
 /** Rates, latencies, and what a task and an idle worker cost Redis. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { closing } from '../lib/folder.ts';
 import { latencyValues, P50, P99 } from '../lib/latencies.ts';
 import { bulk, scenario, type BulkRun, type Scenario } from '../lib/kinds.ts';
 import { atLeast, contest, isCannot, metric, TIME, US_PER_MS } from '../lib/part.ts';
 import type { BenchCase, Cannot, Contestant, Measurement, MetricDefinition } from '../lib/part.ts';
 import type { Target } from '../lib/result.ts';
 import { asynq } from './asynq.ts';
-import {
-  ClientCommands,
-  countOthers,
-  emptyRedis,
-  missing,
-  readCounters,
-  readCpuNs,
-  withConnection,
-  withContestant,
-} from './bench-redis.ts';
+import { ClientCommands, countOthers, emptyRedis, missing, readCounters, readCpuNs } from './bench-redis.ts';
+import { withConnection } from './bench-redis.ts';
 import type { OpenContestant, OpenOn, RedisContestant } from './contestant.ts';
 import { beeQueue, bullmq, CONTESTANTS, OURS } from './contestants.ts';
 
@@ -80,7 +73,6 @@ function rateCase(
         run: async () => {
           await run(contestant, size);
           cpuNs = (await readCpuNs(connection)) - cpuBeforeNs; // adds a fraction of a millisecond, for all contestants
-          return size;
         },
         check: () => contestant.problem(),
         details: () => ({ [REDIS_CPU.name]: cpuNs / size }),
@@ -125,7 +117,7 @@ export const rateCases = [
 ];
 
 async function measureLatencies(open: OpenOn, size: number): Promise<Measurement> {
-  return withContestant(open, await emptyRedis(), async (contestant) => {
+  return closing(await open(await emptyRedis()), async (contestant) => {
     await contestant.start(CONCURRENCY);
     const latenciesMs = await contestant.latenciesMs(size, PER_SECOND);
     return { values: latencyValues(latenciesMs, US_PER_MS), problem: contestant.problem() };
@@ -176,8 +168,8 @@ async function countAll(open: OpenOn, costPlay: CostPlay, size: number): Promise
   const redis = await emptyRedis();
   return withConnection(redis, async (connection) => {
     let memory = 0;
-    const { commands, bytes } = await countOthers(connection, () =>
-      withContestant(open, redis, (contestant) =>
+    const { commands, bytes } = await countOthers(connection, async () =>
+      closing(await open(redis), (contestant) =>
         costPlay(contestant, size, async () => {
           memory = (await readCounters(connection)).usedMemory;
         }),
@@ -192,7 +184,7 @@ async function countSent(open: OpenOn, costPlay: CostPlay, size: number): Promis
   const redis = await emptyRedis();
   return withConnection(redis, async (connection) => {
     const commands = await ClientCommands.watch(connection);
-    await withContestant(open, redis, (contestant) => costPlay(contestant, size, () => Promise.resolve()));
+    await closing(await open(redis), (contestant) => costPlay(contestant, size, () => Promise.resolve()));
     await commands.stop(connection);
     return { [SENT.name]: commands.count };
   });
@@ -259,7 +251,7 @@ const SETTLE_SHARE = 0.1;
 
 async function idle(open: OpenOn, ms: number): Promise<Measurement> {
   const redis = await emptyRedis();
-  return withContestant(open, redis, async (contestant) => {
+  return closing(await open(redis), async (contestant) => {
     await contestant.start(CONCURRENCY);
     await sleep(ms * SETTLE_SHARE);
     return withConnection(redis, async (connection) => {

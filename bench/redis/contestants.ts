@@ -26,10 +26,7 @@ export function openBullmq(connection: RedisAddress): CountedQueue {
       };
       const options = { connection, concurrency, removeOnComplete: KEEP_NONE, removeOnFail: KEEP_NONE };
       worker = new Worker<Payload>(QUEUE, process, options);
-      if (onDone !== undefined)
-        worker.on('completed', ({ data }) => {
-          onDone(data);
-        });
+      if (onDone !== undefined) worker.on('completed', ({ data }) => onDone(data));
       await worker.waitUntilReady();
     },
     left: async () => Object.values(await queue.getJobCounts()).reduce((sum, count) => sum + count, 0),

@@ -2,7 +2,7 @@
 import { readdir, stat } from 'node:fs/promises';
 import { performance } from 'node:perf_hooks';
 import { Task } from 'escapement/tasks';
-import { withFolder } from '../lib/folder.ts';
+import { closing, withFolder } from '../lib/folder.ts';
 import { scenario, type Scenario } from '../lib/kinds.ts';
 import { WARM_UP_SHARE } from '../lib/latencies.ts';
 import { spentBy } from '../lib/machine.ts';
@@ -102,14 +102,9 @@ function callersCase(name: string, callers: number, waits: boolean, size: Size, 
     contestants: contest<OpenDurable, Scenario>(
       DURABLE,
       (open) => (tasks) =>
-        withFolder(async (folder) => {
-          const queue = await open(folder);
-          try {
-            return await callBy(queue, callers, waits, tasks);
-          } finally {
-            await queue.close();
-          }
-        }),
+        withFolder(async (folder) =>
+          closing(await open(folder), (queue) => callBy(queue, callers, waits, tasks)),
+        ),
     ),
   });
 }
@@ -220,9 +215,7 @@ async function stalls(
   const scheduled = Math.ceil(size * SCHEDULED_SHARE);
   await schedule(tasks, scheduled);
   const calls = new Callers((payload) => tasks.client.enqueue(new Task('work', payload)));
-  await tasks.start(CONCURRENCY, undefined, (task) => {
-    calls.onDone(task.json<Payload>());
-  });
+  await tasks.start(CONCURRENCY, undefined, (task) => calls.onDone(task.json<Payload>()));
   await calls.run(Math.ceil(size * WARM_UP_SHARE), CALLERS, true);
   const startMs = performance.now();
   const stallMs = await longestStallMs(() => calls.run(size, CALLERS, true));
@@ -244,12 +237,7 @@ function stallsOf(isCompacted: boolean): Scenario {
         ? Math.max(size * FILE_BYTES_A_TASK, LEAST_FILE_BYTES)
         : ONE_FILE_BYTES;
       const options = { dataPath: folder, durability: 'interval', maxBytesPerFile } as const;
-      const tasks = await OurTasks.open(options);
-      try {
-        return await stalls(tasks, folder, size, isCompacted);
-      } finally {
-        await tasks.close();
-      }
+      return closing(await OurTasks.open(options), (tasks) => stalls(tasks, folder, size, isCompacted));
     });
 }
 

@@ -47,8 +47,8 @@ function openBursts(open: OpenTaskQueue): (size: number) => Promise<BulkRun> {
           await queue.addAll(keys);
           await allDone;
         }
-        return bursts * keys.length;
       },
+      items: () => bursts * keys.length,
       check: () => jobs.check(),
       close: () => queue.close(),
     };
@@ -129,7 +129,6 @@ function openEnqueue(open: OpenPaused): (size: number) => Promise<BulkRun> {
       run: async () => {
         await fill(queue, size);
         waiting = await queue.waiting();
-        return size;
       },
       check: () => expectCount(waiting, size, 'tasks wait'),
       close: () => queue.close(),
@@ -147,7 +146,6 @@ function openProcess(open: OpenPaused): (size: number) => Promise<BulkRun> {
       run: async () => {
         await queue.start();
         await allDone;
-        return size;
       },
       check: () => jobs.check(),
       close: () => queue.close(),

@@ -28,9 +28,7 @@ export class OurTasks {
   ): Promise<void> {
     this.#server = new Server({ broker: this.#broker, concurrency });
     if (onDone !== undefined) {
-      this.#server.on('completed', ({ task }) => {
-        onDone(task);
-      });
+      this.#server.on('completed', ({ task }) => onDone(task));
     }
     await this.#server.start(handler);
   }
@@ -67,9 +65,7 @@ export function taskQueue(tasks: OurTasks): CountedQueue {
 
 function withPayload(handle?: (payload: Payload) => void): ((task: ReceivedTask) => void) | undefined {
   if (handle === undefined) return undefined;
-  return (task) => {
-    handle(task.json<Payload>());
-  };
+  return (task) => handle(task.json<Payload>());
 }
 
 async function enqueueTogether(client: Client, tasks: readonly Task[]): Promise<void> {
@@ -78,9 +74,7 @@ async function enqueueTogether(client: Client, tasks: readonly Task[]): Promise<
 }
 
 export function handlerOf(jobs: Work): Handler {
-  return ({ type }) => {
-    jobs.work(type);
-  };
+  return ({ type }) => jobs.work(type);
 }
 
 export function asyncHandlerOf(jobs: Work): Handler {

@@ -63,9 +63,7 @@ const withFastq: OpenStarter = (onStart) => {
     done(null);
   }, CONCURRENCY);
   return {
-    add: (dueMs) => {
-      queue.push(dueMs);
-    },
+    add: (dueMs) => queue.push(dueMs),
     close: () => {
       queue.kill();
     },
@@ -76,13 +74,9 @@ const withPQueue: OpenStarter = (onStart) => {
   const queue = new PQueue({ concurrency: CONCURRENCY });
   return {
     add: (dueMs) => {
-      void queue.add(() => {
-        onStart(dueMs);
-      });
+      void queue.add(() => onStart(dueMs));
     },
-    close: () => {
-      queue.clear();
-    },
+    close: () => queue.clear(),
   };
 };
 
@@ -96,9 +90,9 @@ const withTimeouts: OpenStarter = (onStart) => ({
 /** The timestamp is the payload. */
 const withOurs: OpenStarter = async (onStart) => {
   const tasks = await OurTasks.open();
-  await tasks.start(CONCURRENCY, ({ payload }) => {
-    onStart(new DataView(payload.buffer, payload.byteOffset).getFloat64(0));
-  });
+  await tasks.start(CONCURRENCY, ({ payload }) =>
+    onStart(new DataView(payload.buffer, payload.byteOffset).getFloat64(0)),
+  );
   return {
     add: (dueMs, delayMs) => {
       const payload = new Uint8Array(Float64Array.BYTES_PER_ELEMENT);
@@ -110,9 +104,7 @@ const withOurs: OpenStarter = async (onStart) => {
 };
 
 const addEvenly: AddAll = (starter, size) =>
-  pace(size, TASKS_PER_MS, () => {
-    starter.add(performance.now(), 0);
-  });
+  pace(size, TASKS_PER_MS, () => starter.add(performance.now(), 0));
 
 /** All beforehand, each with its own deadline. The loop yields now and then, so that tasks that are due are not late. */
 const scheduleEvenly: AddAll = async (starter, size) => {

@@ -14,9 +14,7 @@ function readings(loop: (readings: Readings, count: number) => void): () => Micr
   return () => {
     const all = { sum: 0, last: 0 };
     return {
-      run: (count) => {
-        loop(all, count);
-      },
+      run: (count) => loop(all, count),
       check: () => (all.sum > 0 && all.last > 0 ? undefined : 'the clock was not read'),
     };
   };

@@ -4,19 +4,9 @@ import { systemClock, SystemTimer, type TimerId } from 'escapement';
 import { TimerWheel, type TimerHandle } from 'timer-wheel';
 import { activeTimeouts } from '../lib/machine.ts';
 import { bulk, scenario, type BulkRun, type Scenario } from '../lib/kinds.ts';
-import {
-  atLeast,
-  atMost,
-  baseline,
-  BYTES,
-  metric,
-  NS_PER_MS,
-  ours,
-  rival,
-  TIME,
-  unable,
-} from '../lib/part.ts';
-import { DelaySequence, RandomPlaces } from '../lib/random.ts';
+import { atLeast, atMost, baseline, BYTES, metric, NS_PER_MS } from '../lib/part.ts';
+import { ours, rival, TIME, unable } from '../lib/part.ts';
+import { DelaySequence, SeededRandom } from '../lib/random.ts';
 import { quantileOfSorted } from '../lib/statistics.ts';
 import { HeapEntry, HeapTimer } from './heap-timer.ts';
 import { PAST_ALL_MS } from './kinds.ts';
@@ -39,22 +29,28 @@ function newDelays({ minMs, maxMs }: { readonly minMs: number; readonly maxMs: n
   return new DelaySequence(minMs, maxMs);
 }
 
+/** @param pending - counts the pending timers. @param close - releases them. */
+function fillRun(size: number, fill: () => void, pending: () => number, close: () => void): BulkRun {
+  return { run: fill, check: () => checkPending(pending(), size, expired), close };
+}
+
 /** Handles are kept, because timers that cannot be cancelled are of little use. */
 function fillHost(size: number): BulkRun {
   const delays = newDelays(FILL);
   const handles = newRing<NodeJS.Timeout>(size);
   const foreign = activeTimeouts();
-  return {
-    run: () => {
-      for (let index = 0; index < size; index++) handles[index] = setTimeout(expire, delays.next(), index);
-      return size;
-    },
-    check: () => checkPending(activeTimeouts() - foreign, size, expired),
-    close: () => {
+  const fill = (): void => {
+    for (let index = 0; index < size; index++) handles[index] = setTimeout(expire, delays.next(), index);
+  };
+  return fillRun(
+    size,
+    fill,
+    () => activeTimeouts() - foreign,
+    () => {
       for (const handle of handles) clearTimeout(handle);
       keepOne(handles);
     },
-  };
+  );
 }
 
 /** The entries of a heap must be objects. The callback that they share is their method. */
@@ -75,71 +71,69 @@ function fillHeap(size: number): BulkRun {
   const delays = newDelays(FILL);
   const timer = new HeapTimer(() => performance.now(), true);
   const entries = newRing<ArgumentEntry>(size);
-  return {
-    run: () => {
-      for (let index = 0; index < size; index++) {
-        const entry = new ArgumentEntry(index);
-        entries[index] = entry;
-        timer.add(entry, delays.next());
-      }
-      return size;
-    },
-    check: () => checkPending(timer.size, size, expired),
-    close: () => {
+  const fill = (): void => {
+    for (let index = 0; index < size; index++) {
+      const entry = new ArgumentEntry(index);
+      entries[index] = entry;
+      timer.add(entry, delays.next());
+    }
+  };
+  return fillRun(
+    size,
+    fill,
+    () => timer.size,
+    () => {
       timer.close();
       keepOne(entries);
     },
-  };
+  );
 }
 
 function fillWheel(size: number): BulkRun {
   const delays = newDelays(FILL);
   const wheel = new TimerWheel<number>();
   const handles = newRing<TimerHandle>(size);
-  return {
-    run: () => {
-      for (let index = 0; index < size; index++) handles[index] = wheel.schedule(index, delays.next());
-      return size;
-    },
-    check: () => checkPending(new Set(wheel.advance(PAST_ALL_MS)).size, size, 0),
-    close: () => {
-      keepOne(handles);
-    },
+  const fill = (): void => {
+    for (let index = 0; index < size; index++) handles[index] = wheel.schedule(index, delays.next());
+  };
+  return fillRun(
+    size,
+    fill,
+    () => new Set(wheel.advance(PAST_ALL_MS)).size,
+    () => keepOne(handles),
+  );
+}
+
+type Fill = (timer: SystemTimer, ids: Float64Array, delays: DelaySequence) => void;
+
+function fillOurs(fill: Fill): (size: number) => BulkRun {
+  return (size) => {
+    const delays = newDelays(FILL);
+    const timer = new SystemTimer();
+    const ids = new Float64Array(size);
+    const run = fillRun(
+      size,
+      () => fill(timer, ids, delays),
+      () => timer.size,
+      () => void timer.close(),
+    );
+    return {
+      ...run,
+      check: () => (new Set(ids).size === size ? run.check() : 'two timers have the same id'),
+    };
   };
 }
 
-function fillOurs(size: number): BulkRun {
-  const delays = newDelays(FILL);
-  return oursRun(size, (timer, ids) => {
-    for (let index = 0; index < size; index++) ids[index] = timer.schedule(delays.next(), expire, index);
-  });
-}
+const withDelays: Fill = (timer, ids, delays) => {
+  for (let index = 0; index < ids.length; index++) ids[index] = timer.schedule(delays.next(), expire, index);
+};
 
-function fillOursAt(size: number): BulkRun {
-  const delays = newDelays(FILL);
-  return oursRun(size, (timer, ids) => {
-    const nowMs = systemClock.now();
-    for (let index = 0; index < size; index++) {
-      ids[index] = timer.scheduleAt(nowMs + delays.next(), expire, index);
-    }
-  });
-}
-
-function oursRun(size: number, fill: (timer: SystemTimer, ids: Float64Array) => void): BulkRun {
-  const timer = new SystemTimer();
-  const ids = new Float64Array(size);
-  return {
-    run: () => {
-      fill(timer, ids);
-      return size;
-    },
-    check: () =>
-      new Set(ids).size === size ? checkPending(timer.size, size, expired) : 'two timers have the same id',
-    close: () => {
-      timer.close();
-    },
-  };
-}
+const withDeadlines: Fill = (timer, ids, delays) => {
+  const nowMs = systemClock.now();
+  for (let index = 0; index < ids.length; index++) {
+    ids[index] = timer.scheduleAt(nowMs + delays.next(), expire, index);
+  }
+};
 
 export const sharedCallbackCase = bulk({
   name: 'fill with one shared callback: no object per timer, delays 5–65 s',
@@ -150,8 +144,8 @@ export const sharedCallbackCase = bulk({
     baseline('setTimeout', fillHost),
     rival('binary heap', fillHeap),
     rival('timer-wheel', fillWheel),
-    ours(OURS, fillOurs),
-    ours(OURS_AT, fillOursAt),
+    ours(OURS, fillOurs(withDelays)),
+    ours(OURS_AT, fillOurs(withDeadlines)),
   ],
   targets: [atLeast(OURS, TIME, 8), atMost(OURS, BYTES, 40), atLeast(OURS_AT, TIME, 12)],
 });
@@ -176,12 +170,9 @@ function openGrowth(timer: SystemTimer | HeapTimer, size: number, addChunk: AddC
         chunkMs[chunk] = endMs - startMs;
         startMs = endMs;
       }
-      return size;
     },
     check: () => checkPending(timer.size, size, expired),
-    close: () => {
-      timer.close();
-    },
+    close: () => timer.close(),
     details: () => {
       const sorted = chunkMs.toSorted();
       return {
@@ -210,7 +201,7 @@ function growByCopy(size: number): BulkRun {
     run: () => {
       host.WebAssembly = undefined;
       try {
-        return grow.run();
+        grow.run();
       } finally {
         host.WebAssembly = WebAssembly;
       }
@@ -256,7 +247,7 @@ function costAt(waiting: number): Scenario {
     const size = Math.min(waiting, most);
     const operations = most / 10;
     const delays = newDelays(GROWTH);
-    const places = new RandomPlaces(size);
+    const random = new SeededRandom();
     const ids = new Float64Array(size);
     using timer = new SystemTimer();
     const nowMs = systemClock.now();
@@ -269,11 +260,11 @@ function costAt(waiting: number): Scenario {
       add(place);
     };
     for (let place = 0; place < size; place++) add(place);
-    for (let done = 0; done < operations; done++) replace(places.next());
+    for (let done = 0; done < operations; done++) replace(random.nextInt(size));
     const startMs = performance.now();
     for (let done = 0; done < operations; done++) replace(done % size);
     const middleMs = performance.now();
-    for (let done = 0; done < operations; done++) replace(places.next());
+    for (let done = 0; done < operations; done++) replace(random.nextInt(size));
     const endMs = performance.now();
     const values = {
       [OLDEST]: ((middleMs - startMs) * NS_PER_MS) / operations,

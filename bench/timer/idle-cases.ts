@@ -63,9 +63,7 @@ function idleWheel(size: number, delays: DelaySequence): Idler {
   return {
     ring: openWheel(size, delays, wheel),
     wakeups: () => wakeups,
-    close: () => {
-      clearInterval(interval);
-    },
+    close: () => clearInterval(interval),
   };
 }
 

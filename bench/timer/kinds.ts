@@ -100,9 +100,7 @@ export const HEAP: TimerKind<HeapTimer, HeapRequest> = {
   Request: HeapRequest,
   open: () => new HeapTimer(() => performance.now(), true),
   pending: ({ size }) => size,
-  close: (timer) => {
-    timer.close();
-  },
+  close: (timer) => timer.close(),
 };
 
 class WheelRequest {

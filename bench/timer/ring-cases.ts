@@ -1,16 +1,8 @@
 /** Cases over a ring of pending requests: one alone, replace the oldest, replace a random one, fill a million. */
 import { bulk, micro, runOf } from '../lib/kinds.ts';
-import {
-  atLeast,
-  atMost,
-  BYTES,
-  contest,
-  NO_SIZE,
-  TIME,
-  type BenchCase,
-  type Contestant,
-} from '../lib/part.ts';
-import { DelaySequence, RandomPlaces } from '../lib/random.ts';
+import { atLeast, atMost, BYTES, contest, NO_SIZE, TIME } from '../lib/part.ts';
+import type { BenchCase, Contestant } from '../lib/part.ts';
+import { DelaySequence, SeededRandom } from '../lib/random.ts';
 import type { Target } from '../lib/result.ts';
 import type { OpenRing } from './kinds.ts';
 
@@ -60,9 +52,7 @@ function replaceOldest(kinds: Kinds, size: number, delays: DelayRange, targets: 
     contestants: contest(kinds, (open) => (count: number) => {
       const ring = open(count, newSequence(delays));
       ring.fill();
-      return runOf(ring, (operations: number) => {
-        ring.replaceOldest(operations);
-      });
+      return runOf(ring, (operations: number) => ring.replaceOldest(operations));
     }),
     targets,
   });
@@ -74,12 +64,10 @@ function replaceRandom(kinds: Kinds, targets: Target[]): BenchCase {
     size: MILLION,
     rounds: 4,
     contestants: contest(kinds, (open) => (count: number) => {
-      const places = new RandomPlaces(count);
+      const random = new SeededRandom();
       const ring = open(count, newSequence(WIDE));
       ring.fill();
-      return runOf(ring, (operations: number) => {
-        ring.replaceRandom(operations, places);
-      });
+      return runOf(ring, (operations: number) => ring.replaceRandom(operations, random));
     }),
     targets,
   });
@@ -94,9 +82,7 @@ function alone(kinds: Kinds, targets: Target[]): BenchCase {
     size: NO_SIZE,
     contestants: contest(kinds, (open) => (count: number) => {
       const ring = open(count, newSequence(SPREAD));
-      return runOf(ring, (operations: number) => {
-        ring.addAndCancel(operations);
-      });
+      return runOf(ring, (operations: number) => ring.addAndCancel(operations));
     }),
     targets,
   });
@@ -110,10 +96,7 @@ function fill(kinds: Kinds, targets: Target[]): BenchCase {
     measuresBytes: true,
     contestants: contest(kinds, (open) => (count: number) => {
       const ring = open(count, newSequence(WIDE));
-      return runOf(ring, () => {
-        ring.fill();
-        return count;
-      });
+      return runOf(ring, () => ring.fill());
     }),
     targets: [...targets, ...(hasTasks ? [atMost('ours: TimerTask', BYTES, MOST_BYTES)] : [])],
   });

@@ -9,7 +9,7 @@
 import { systemClock } from 'escapement';
 import type { Checked } from '../lib/kinds.ts';
 import { expectCount } from '../lib/part.ts';
-import type { DelaySequence, RandomPlaces } from '../lib/random.ts';
+import type { DelaySequence, SeededRandom } from '../lib/random.ts';
 
 /** The object of a user that holds its timeout. Its constructor starts the timeout. */
 export interface Request<Timers> {
@@ -80,15 +80,15 @@ export class Ring<Timers, R extends Request<Timers>> implements Checked {
     this.#oldest = place;
   }
 
-  /** The same at places that come from `places`. */
-  replaceRandom(count: number, places: RandomPlaces): void {
+  /** The same at random places. */
+  replaceRandom(count: number, random: SeededRandom): void {
     const ring = this.#ring;
     const timers = this.#timers;
     const delays = this.#delays;
     const { Request } = this.#kind;
     const nowMs = systemClock.now();
     for (let done = 0; done < count; done++) {
-      const place = places.next();
+      const place = random.nextInt(ring.length);
       if (ring[place]?.cancel(timers) !== true) this.#misses++;
       ring[place] = new Request(place, timers, delays.next(), nowMs);
     }

@@ -1,12 +1,6 @@
 /** TanStack Query with ten thousand observed queries, whose timeouts come from the host or from `escapement/timers`. */
-import {
-  environmentManager,
-  notifyManager,
-  QueryClient,
-  QueryObserver,
-  timeoutManager,
-  type TimeoutProvider,
-} from '@tanstack/query-core';
+import { environmentManager, notifyManager, QueryClient, QueryObserver } from '@tanstack/query-core';
+import { timeoutManager, type TimeoutProvider } from '@tanstack/query-core';
 import * as timers from 'escapement/timers';
 import { micro, runOf } from '../lib/kinds.ts';
 import { baseline, contest, ours, rival } from '../lib/part.ts';
@@ -18,13 +12,9 @@ const MAX_STALE_MS = 31_000;
 const PROVIDERS = [
   baseline<TimeoutProvider>('default provider', {
     setTimeout: (callback, delay) => setTimeout(callback, delay),
-    clearTimeout: (id) => {
-      clearTimeout(id as NodeJS.Timeout | undefined);
-    },
+    clearTimeout: (id) => clearTimeout(id as NodeJS.Timeout | undefined),
     setInterval: (callback, delay) => setInterval(callback, delay),
-    clearInterval: (id) => {
-      clearInterval(id as NodeJS.Timeout | undefined);
-    },
+    clearInterval: (id) => clearInterval(id as NodeJS.Timeout | undefined),
   }),
   rival<TimeoutProvider>('without timeouts', {
     setTimeout: () => 0,
@@ -39,13 +29,9 @@ const PROVIDERS = [
 let provider: TimeoutProvider;
 timeoutManager.setTimeoutProvider({
   setTimeout: (callback, delay) => provider.setTimeout(callback, delay),
-  clearTimeout: (id) => {
-    provider.clearTimeout(id);
-  },
+  clearTimeout: (id) => provider.clearTimeout(id),
   setInterval: (callback, delay) => provider.setInterval(callback, delay),
-  clearInterval: (id) => {
-    provider.clearInterval(id);
-  },
+  clearInterval: (id) => provider.clearInterval(id),
 });
 
 /** Queries with data, and an observer each. */
@@ -57,9 +43,7 @@ class Page {
 
   constructor(size: number) {
     environmentManager.setIsServer(() => false); // a server sets no timeouts
-    notifyManager.setScheduler((notify) => {
-      notify();
-    });
+    notifyManager.setScheduler((notify) => notify());
     const staleTimes = new DelaySequence(MIN_STALE_MS, MAX_STALE_MS);
     this.#keys = Array.from({ length: size }, (_, index) => ['user', index] as const);
     for (const queryKey of this.#keys) {
@@ -95,8 +79,6 @@ export const queryCase = micro({
   contestants: contest(PROVIDERS, (own) => (size: number) => {
     provider = own;
     const page = new Page(size);
-    return runOf(page, (count: number) => {
-      page.update(count);
-    });
+    return runOf(page, (count: number) => page.update(count));
   }),
 });

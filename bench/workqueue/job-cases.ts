@@ -56,12 +56,10 @@ function burstCase(
             queue.addAll(keys);
             await allDone;
           }
-          return bursts * DISTINCT;
         },
+        items: () => bursts * DISTINCT,
         check: () => jobs.check(),
-        close: () => {
-          queue.close();
-        },
+        close: () => queue.close(),
       };
     }),
     targets: [atMost('ours: run', TIME, MOST_NS), atLeast('ours: run', TIME, 1)],
@@ -129,9 +127,7 @@ const withPQueue: Prepare = (jobs) => {
   const queue = new PQueue({ concurrency: 1 });
   return async (keys) => {
     for (const key of keys) {
-      await queue.add(() => {
-        jobs.work(key);
-      });
+      await queue.add(() => jobs.work(key));
     }
   };
 };
@@ -206,10 +202,7 @@ function oneJobCase(
       const loop = prepare(jobs);
       void jobs.expect(keys);
       return {
-        run: async () => {
-          await loop(keys);
-          return size;
-        },
+        run: () => loop(keys),
         check: () => jobs.check(),
       };
     }),

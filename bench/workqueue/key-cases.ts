@@ -55,9 +55,7 @@ function addsToOurs(source: KeySource): (size: number) => MicroRun {
         }
       },
       check: () => expectCount(queue.length, keys.length, 'keys are queued'),
-      close: () => {
-        queue.shutDown();
-      },
+      close: () => queue.shutDown(),
     };
   };
 }
@@ -179,9 +177,7 @@ const withSet: Make = (jobs) => timeouts(openFastqWithSet(jobs, 1));
 
 const delaying: Make = (jobs) => {
   const queue = new DelayingQueue<string>();
-  void queue.run((key) => {
-    jobs.work(key);
-  });
+  void queue.run((key) => jobs.work(key));
   return {
     addAfter(keys, delays) {
       for (const key of keys) queue.addAfter(key, delays.next());
@@ -201,16 +197,11 @@ function openFill(make: Make): (size: number) => BulkRun {
     const foreign = activeTimeouts();
     const queue = make(jobs);
     return {
-      run: () => {
-        queue.addAfter(keys, delays);
-        return size;
-      },
+      run: () => queue.addAfter(keys, delays),
       check: () =>
         expectCount(queue.waiting(), size, 'items wait') ?? expectCount(jobs.worked, 0, 'jobs done'),
       details: () => ({ [ARMED]: activeTimeouts() - foreign }),
-      close: () => {
-        queue.close();
-      },
+      close: () => queue.close(),
     };
   };
 }
@@ -226,14 +217,9 @@ function openFire(make: Make): (size: number) => BulkRun {
     const dueAtMs = performance.now() + SHORT.maxMs + SPARE_MS;
     while (performance.now() < dueAtMs);
     return {
-      run: async () => {
-        await allDone;
-        return size;
-      },
+      run: () => allDone,
       check: () => jobs.check() ?? expectCount(queue.waiting(), 0, 'items still wait'),
-      close: () => {
-        queue.close();
-      },
+      close: () => queue.close(),
     };
   };
 }

@@ -9,9 +9,7 @@ import type { JobQueue, OpenQueue, PausableQueue, Work } from './jobs.ts';
 type Handler = (key: string) => void | Promise<void>;
 
 function syncWork(jobs: Work): Handler {
-  return (key) => {
-    jobs.work(key);
-  };
+  return (key) => jobs.work(key);
 }
 
 /** An async function that awaits nothing. */
@@ -22,90 +20,33 @@ function asyncWork(jobs: Work): (key: string) => Promise<void> {
   };
 }
 
-class FastQueue implements PausableQueue {
-  readonly #queue: fastq.queue<string>;
-
-  constructor(queue: fastq.queue<string>) {
-    this.#queue = queue;
-  }
-
-  addAll(keys: readonly string[]): void {
-    const queue = this.#queue;
-    for (const key of keys) queue.push(key);
-  }
-
-  add(key: string): void {
-    this.#queue.push(key);
-  }
-
-  pause(): void {
-    this.#queue.pause();
-  }
-
-  start(): void {
-    this.#queue.resume();
-  }
-
-  waiting(): number {
-    return this.#queue.length();
-  }
-
-  close(): void {
-    this.#queue.kill();
-  }
+function fastQueue(queue: fastq.queue<string>): PausableQueue {
+  return {
+    addAll: (keys) => {
+      for (const key of keys) queue.push(key);
+    },
+    add: (key) => queue.push(key),
+    pause: () => void queue.pause(),
+    start: () => void queue.resume(),
+    waiting: () => queue.length(),
+    close: () => void queue.kill(),
+  };
 }
 
 /** What one writes around fastq so that each key is queued once: a Set of the queued keys. */
-class QueueWithSet implements JobQueue {
-  readonly #queue: fastq.queue<string>;
-  readonly #queued: Set<string>;
-
-  constructor(queue: fastq.queue<string>, queued: Set<string>) {
-    this.#queue = queue;
-    this.#queued = queued;
-  }
-
-  addAll(keys: readonly string[]): void {
-    const queue = this.#queue;
-    const queued = this.#queued;
-    for (const key of keys) {
-      if (!queued.has(key)) {
-        queued.add(key);
-        queue.push(key);
-      }
-    }
-  }
-
-  add(key: string): void {
-    if (this.#queued.has(key)) return;
-    this.#queued.add(key);
-    this.#queue.push(key);
-  }
-
-  close(): void {
-    this.#queue.kill();
-  }
-}
-
-class FastPromiseQueue implements JobQueue {
-  readonly #queue: fastq.queueAsPromised<string>;
-
-  constructor(queue: fastq.queueAsPromised<string>) {
-    this.#queue = queue;
-  }
-
-  addAll(keys: readonly string[]): void {
-    const queue = this.#queue;
-    for (const key of keys) void queue.push(key);
-  }
-
-  add(key: string): void {
-    void this.#queue.push(key);
-  }
-
-  close(): void {
-    this.#queue.kill();
-  }
+function queueWithSet(queue: fastq.queue<string>, queued: Set<string>): JobQueue {
+  const add = (key: string): void => {
+    if (queued.has(key)) return;
+    queued.add(key);
+    queue.push(key);
+  };
+  return {
+    addAll: (keys) => {
+      for (const key of keys) add(key);
+    },
+    add,
+    close: () => void queue.kill(),
+  };
 }
 
 const resolved = Promise.resolve();
@@ -119,7 +60,7 @@ const WITH_SET_NOTE =
   'a key leaves the Set when its job starts; two workers may then have it at the same time.';
 
 export const openFastq: OpenQueue<PausableQueue> = (jobs, concurrency) =>
-  new FastQueue(
+  fastQueue(
     fastq((key: string, done: fastq.done) => {
       jobs.work(key);
       afterwards(done);
@@ -133,7 +74,7 @@ export const openFastqWithSet: OpenQueue = (jobs, concurrency) => {
     jobs.work(key);
     afterwards(done);
   };
-  return new QueueWithSet(fastq(worker, concurrency), queued);
+  return queueWithSet(fastq(worker, concurrency), queued);
 };
 
 export const fastqSync = baseline(
@@ -152,11 +93,9 @@ export const fastqAsync = baseline<OpenQueue>(
   (jobs, concurrency) => {
     const work = asyncWork(jobs);
     const worker = (key: string, done: fastq.done): void => {
-      work(key).then(() => {
-        done(null);
-      }, done);
+      work(key).then(() => done(null), done);
     };
-    return new FastQueue(fastq(worker, concurrency));
+    return fastQueue(fastq(worker, concurrency));
   },
   'a worker with a callback calls the function, whose own errors are lost.',
 );
@@ -168,43 +107,39 @@ export const fastqAsyncWithSet = rival<OpenQueue>(
     const queued = new Set<string>();
     const worker = (key: string, done: fastq.done): void => {
       queued.delete(key);
-      work(key).then(() => {
-        done(null);
-      }, done);
+      work(key).then(() => done(null), done);
     };
-    return new QueueWithSet(fastq(worker, concurrency), queued);
+    return queueWithSet(fastq(worker, concurrency), queued);
   },
   WITH_SET_NOTE,
 );
 
 export const fastqPromise = rival<OpenQueue>(
   'fastq.promise',
-  (jobs, concurrency) => new FastPromiseQueue(fastq.promise(asyncWork(jobs), concurrency)),
+  (jobs, concurrency) => {
+    const queue = fastq.promise(asyncWork(jobs), concurrency);
+    return {
+      addAll: (keys) => {
+        for (const key of keys) void queue.push(key);
+      },
+      add: (key) => void queue.push(key),
+      close: () => void queue.kill(),
+    };
+  },
   'it makes a promise for each job.',
 );
 
 const ignore = (): void => undefined;
 
-class AsyncQueue implements JobQueue {
-  readonly #queue: QueueObject<string>;
-
-  constructor(queue: QueueObject<string>) {
-    this.#queue = queue;
-  }
-
-  /** Without a callback, each push would make a promise. */
-  addAll(keys: readonly string[]): void {
-    const queue = this.#queue;
-    for (const key of keys) queue.push(key, ignore);
-  }
-
-  add(key: string): void {
-    this.#queue.push(key, ignore);
-  }
-
-  close(): void {
-    this.#queue.kill();
-  }
+/** Without a callback, each push would make a promise. */
+function asyncJobs(queue: QueueObject<string>): JobQueue {
+  return {
+    addAll: (keys) => {
+      for (const key of keys) queue.push(key, ignore);
+    },
+    add: (key) => queue.push(key, ignore),
+    close: () => queue.kill(),
+  };
 }
 
 export const asyncQueueSync = rival<OpenQueue>('async.queue', (jobs, concurrency) => {
@@ -212,61 +147,28 @@ export const asyncQueueSync = rival<OpenQueue>('async.queue', (jobs, concurrency
     jobs.work(key);
     done();
   };
-  return new AsyncQueue(asyncQueue(worker, concurrency));
+  return asyncJobs(asyncQueue(worker, concurrency));
 });
 
-export const asyncQueueAsync = rival<OpenQueue>(
-  'async.queue',
-  (jobs, concurrency) =>
-    // eslint-disable-next-line @typescript-eslint/no-misused-promises -- it accepts async functions, unlike its types
-    new AsyncQueue(asyncQueue(asyncWork(jobs), concurrency)),
+export const asyncQueueAsync = rival<OpenQueue>('async.queue', (jobs, concurrency) =>
+  // eslint-disable-next-line @typescript-eslint/no-misused-promises -- it accepts async functions, unlike its types
+  asyncJobs(asyncQueue(asyncWork(jobs), concurrency)),
 );
 
-class PriorityQueue implements PausableQueue {
-  readonly #queue: PQueue;
-  readonly #jobs: Work;
-
-  constructor(jobs: Work, concurrency: number) {
-    this.#queue = new PQueue({ concurrency });
-    this.#jobs = jobs;
-  }
-
-  addAll(keys: readonly string[]): void {
-    const queue = this.#queue;
-    const jobs = this.#jobs;
-    for (const key of keys) {
-      void queue.add(() => {
-        jobs.work(key);
-      });
-    }
-  }
-
-  add(key: string): void {
-    void this.#queue.add(() => {
-      this.#jobs.work(key);
-    });
-  }
-
-  pause(): void {
-    this.#queue.pause();
-  }
-
-  start(): void {
-    this.#queue.start();
-  }
-
-  waiting(): number {
-    return this.#queue.size;
-  }
-
-  close(): void {
-    this.#queue.clear();
-  }
-}
-
 /** It awaits the result of the function, whether that is a promise or not. */
-export const openPQueue: OpenQueue<PausableQueue> = (jobs, concurrency) =>
-  new PriorityQueue(jobs, concurrency);
+export const openPQueue: OpenQueue<PausableQueue> = (jobs, concurrency) => {
+  const queue = new PQueue({ concurrency });
+  return {
+    addAll: (keys) => {
+      for (const key of keys) void queue.add(() => jobs.work(key));
+    },
+    add: (key) => void queue.add(() => jobs.work(key)),
+    pause: () => queue.pause(),
+    start: () => void queue.start(),
+    waiting: () => queue.size,
+    close: () => queue.clear(),
+  };
+};
 
 export const pQueue = rival(
   'p-queue',
@@ -274,32 +176,21 @@ export const pQueue = rival(
   'a job is a function, and add returns a promise of its result.',
 );
 
-class OurQueue implements JobQueue {
-  readonly #queue: WorkQueue<string>;
-
-  constructor(queue: WorkQueue<string>) {
-    this.#queue = queue;
-  }
-
-  addAll(keys: readonly string[]): void {
-    const queue = this.#queue;
-    for (const key of keys) queue.add(key);
-  }
-
-  add(key: string): void {
-    this.#queue.add(key);
-  }
-
-  close(): void {
-    this.#queue.shutDown();
-  }
+function ourQueue(queue: WorkQueue<string>): JobQueue {
+  return {
+    addAll: (keys) => {
+      for (const key of keys) queue.add(key);
+    },
+    add: (key) => queue.add(key),
+    close: () => queue.shutDown(),
+  };
 }
 
 function running(newQueue: () => WorkQueue<string>, handlerOf: (jobs: Work) => Handler): OpenQueue {
   return (jobs, concurrency) => {
     const queue = newQueue();
     void queue.run(handlerOf(jobs), { concurrency });
-    return new OurQueue(queue);
+    return ourQueue(queue);
   };
 }
 
@@ -308,7 +199,7 @@ function served(serve: (queue: WorkQueue<string>, jobs: Work) => Promise<void>):
   return (jobs, concurrency) => {
     const queue = new WorkQueue<string>();
     for (let worker = 0; worker < concurrency; worker++) void serve(queue, jobs);
-    return new OurQueue(queue);
+    return ourQueue(queue);
   };
 }
 

@@ -19,15 +19,12 @@ function parse(...words: string[]): Settings | undefined {
 
 function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'bench-'));
-  onTestFinished(() => {
-    rmSync(folder, { recursive: true });
-  });
+  onTestFinished(() => rmSync(folder, { recursive: true }));
   return folder;
 }
 
-test('a command line without words runs every part in full', () => {
-  expect(parse()).toEqual({ parts: ['timer', 'workqueue'] });
-});
+test('a command line without words runs every part in full', () =>
+  expect(parse()).toEqual({ parts: ['timer', 'workqueue'] }));
 
 test('a command line can name one part, a filter and files', () => {
   const file = join(temporaryFolder(), 'out.json');

@@ -18,9 +18,7 @@ beforeEach(() => {
   };
 });
 
-afterEach(() => {
-  options.collector.stop();
-});
+afterEach(() => options.collector.stop());
 
 const size = { full: 1_000, quick: 100, of: 'items' };
 
@@ -29,14 +27,13 @@ function doing(name: string, problem?: string): Contestant<(count: number) => Bu
   return ours(name, (count) => ({ run: () => count, check: () => problem }));
 }
 
-test('contestants alternate, forwards and backwards, and each of them starts once', () => {
+test('contestants alternate, forwards and backwards, and each of them starts once', () =>
   expect([0, 1, 2, 3].map((round) => rotate(['a', 'b', 'c'], round).join(''))).toEqual([
     'abc',
     'cba',
     'bca',
     'bac',
-  ]);
-});
+  ]));
 
 test('a bulk case reports time, collector and details for every round', async () => {
   const details = [{ name: 'stall', unit: 'ms' }];

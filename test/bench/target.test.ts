@@ -9,9 +9,8 @@ test('a ratio target is met at its bound and missed below it', () => {
   expect(judge(ratio, caseOf([249], [100]), false)).toMatchObject({ actual: 2.49, verdict: 'missed' });
 });
 
-test('a target is judged by the median over the rounds, not by the best round', () => {
-  expect(judge(ratio, caseOf([100, 100, 900], [100, 100, 100]), false)).toMatchObject({ actual: 1 });
-});
+test('a target is judged by the median over the rounds, not by the best round', () =>
+  expect(judge(ratio, caseOf([100, 100, 900], [100, 100, 100]), false)).toMatchObject({ actual: 1 }));
 
 test('a limit depends on our contestant alone', () => {
   const limit: Target = { kind: 'limit', contestant: 'ours', metric: 'time', atMost: 400 };
@@ -25,18 +24,16 @@ test('an excess target is relative to the baseline', () => {
   expect(judge(excess, caseOf([10], [13]), false)).toMatchObject({ actual: 3, verdict: 'missed' });
 });
 
-test('a smoke run has the value of a target and does not judge it', () => {
-  expect(judge(ratio, caseOf([1], [100]), true)).toMatchObject({ actual: 0.01, verdict: 'not judged' });
-});
+test('a smoke run has the value of a target and does not judge it', () =>
+  expect(judge(ratio, caseOf([1], [100]), true)).toMatchObject({ actual: 0.01, verdict: 'not judged' }));
 
 test('a target whose metric was not measured is missed', () => {
   expect(judge(ratio, caseOf([], [100]), false)).toMatchObject({ actual: null, verdict: 'missed' });
   expect(judge({ ...ratio, contestant: 'unknown' }, caseOf([1], [1]), false).verdict).toBe('missed');
 });
 
-test('the description of a target names what it compares', () => {
-  expect(describeTarget(ratio, 'host', 'ns/op')).toBe('time: host / ours at least 2.5');
-});
+test('the description of a target names what it compares', () =>
+  expect(describeTarget(ratio, 'host', 'ns/op')).toBe('time: host / ours at least 2.5'));
 
 test('a ratio target can name a rival in place of the baseline', () => {
   const result = caseOf([90], [100]);

@@ -9,9 +9,8 @@ function standing(result: CaseResult): string {
   return ours === undefined ? '' : describeStanding(result, ours);
 }
 
-test('a contestant that is ahead in every round is ahead of all', () => {
-  expect(standing(caseOf([20, 30], [10, 10]))).toBe('ahead of all');
-});
+test('a contestant that is ahead in every round is ahead of all', () =>
+  expect(standing(caseOf([20, 30], [10, 10]))).toBe('ahead of all'));
 
 test('a contestant that is behind in every round loses, and table and summary name the loss', () => {
   const result = caseOf([10, 10], [20, 20]);
@@ -20,9 +19,8 @@ test('a contestant that is behind in every round loses, and table and summary na
   expect(renderSummary(resultOf([result]))).toContain('fill: ours loses to host in time: 0.50');
 });
 
-test('contestants whose rounds do not agree are even', () => {
-  expect(standing(caseOf([10, 30], [20, 20]))).toBe('even with host: 1');
-});
+test('contestants whose rounds do not agree are even', () =>
+  expect(standing(caseOf([10, 30], [20, 20]))).toBe('even with host: 1'));
 
 test('a loss to a rival counts as much as one to the baseline', () => {
   const result = caseOf([30, 30], [10, 10]);

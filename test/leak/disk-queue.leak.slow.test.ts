@@ -221,7 +221,7 @@ describe.each(FORMATS)('%s: memory does not grow with the depth', (format) => {
   });
 });
 
-describe.each(FORMATS)('%s: a process', (format) => {
+describe.each(FORMATS)('%s: a process', (format) =>
   test('ends by itself when its queues are closed, or idle', () => {
     const { status, stdout, stderr } = runProgram(`
       import { DiskQueue } from 'escapement/diskqueue';
@@ -235,5 +235,5 @@ describe.each(FORMATS)('%s: a process', (format) => {
       await closed.close();
     `);
     expect([status, stdout.trim(), stderr]).toEqual([0, 'ERR_QUEUE_CLOSED', '']);
-  });
-});
+  }),
+);

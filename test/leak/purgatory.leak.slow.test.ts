@@ -7,6 +7,7 @@ import {
 } from 'escapement';
 import { checkPurgatory } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
+import { RecordingMetrics } from '../metrics/recording-metrics.ts';
 import { collect, heldBytes, isCollected } from './collect.ts';
 
 const noop = (): void => undefined;
@@ -121,9 +122,7 @@ const ENDS: Record<string, End> = {
   'it was forced': (_, operation) => {
     operation.forceComplete();
   },
-  'it expired': (_, __, clock) => {
-    clock.advance(10);
-  },
+  'it expired': (_, __, clock) => clock.advance(10),
   'its key was cancelled': (purgatory) => {
     purgatory.cancelForKey('y');
   },
@@ -181,27 +180,13 @@ describe('a completed operation is held by nothing, although others wait for its
 });
 
 describe('a purgatory is collectable', () => {
-  const metricsThatHold = (held: unknown[]): object => ({
-    counter: () => ({ inc: noop }),
-    histogram: () => ({ observe: noop }),
-    observableGauge: (_: string, __: string, read: () => number) => {
-      held.push(read);
-      return {
-        remove: () => {
-          held.splice(held.indexOf(read), 1);
-        },
-      };
-    },
-  });
-
   test.each(['complete', 'drop'] as const)('once it is closed with %s, whatever waited', async (pending) => {
-    const held: unknown[] = [];
+    const metrics = new RecordingMetrics();
     const clock = new ManualClock();
     const operations: DelayedOperation[] = [];
     const { signal } = new AbortController();
     const watchAndClose = (): WeakRef<DelayedOperationPurgatory<string>> => {
-      const options = { clock, metrics: metricsThatHold(held) } as object;
-      const purgatory = new DelayedOperationPurgatory<string>('test', options);
+      const purgatory = new DelayedOperationPurgatory<string>('test', { clock, metrics });
       for (let i = 0; i < 100; i++) {
         const operation = new Operation(i);
         operations.push(operation);
@@ -213,7 +198,7 @@ describe('a purgatory is collectable', () => {
     };
     const purgatory = watchAndClose();
     expect(await isCollected(purgatory)).toBe(true);
-    expect([held.length, clock.pendingWakeups, operations.length]).toEqual([0, 0, 100]);
+    expect([metrics.readers.size, clock.pendingWakeups, operations.length]).toEqual([0, 0, 100]);
   });
 
   test.each(['an operation', 'an asynchronous operation'])(

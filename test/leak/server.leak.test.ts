@@ -1,7 +1,7 @@
 import { Client, EmbeddedBroker, Server, Task } from 'escapement/tasks';
 import type { Handler, TaskContext } from 'escapement/tasks';
 import { ManualClock } from 'escapement/testing';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { collect, isCollected } from './collect.ts';
 
 /** A server in virtual time, and what it has shown of its runs to handlers. */
@@ -32,28 +32,22 @@ function alive(contexts: readonly WeakRef<TaskContext>[]): number {
   return contexts.filter((context) => context.deref() !== undefined).length;
 }
 
-describe('a server that goes on', () => {
-  test.each<[string, Handler]>([
-    ['are done', ({ payload }, { signal }) => Promise.resolve([payload, signal])],
-    [
-      'were interrupted',
-      (_task, { signal }) =>
-        new Promise((_, reject) => {
-          signal.addEventListener('abort', () => {
-            reject(signal.reason as Error);
-          });
-        }),
-    ],
-    ['were given up, and never settle', (_task, { signal }) => new Promise(() => signal)],
-  ])('holds nothing of runs that %s', async (_what, handler) => {
-    const { server, enqueue, contexts } = await start(handler);
-    await enqueue(500);
-    await enqueue(500);
-    expect(contexts).toHaveLength(1_000);
-    await collect();
-    expect(alive(contexts.slice(0, -100))).toBe(0); // the last ones may be in a loop's hands
-    await server.shutdown();
-  });
+test.each<[string, Handler]>([
+  ['are done', ({ payload }, { signal }) => Promise.resolve([payload, signal])],
+  [
+    'were interrupted',
+    (_task, { signal }) =>
+      new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error))),
+  ],
+  ['were given up, and never settle', (_task, { signal }) => new Promise(() => signal)],
+])('a server that goes on holds nothing of runs that %s', async (_what, handler) => {
+  const { server, enqueue, contexts } = await start(handler);
+  await enqueue(500);
+  await enqueue(500);
+  expect(contexts).toHaveLength(1_000);
+  await collect();
+  expect(alive(contexts.slice(0, -100))).toBe(0); // the last ones may be in a loop's hands
+  await server.shutdown();
 });
 
 test('a server that was shut down is held by nobody, although its broker is open', async () => {

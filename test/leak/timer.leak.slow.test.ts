@@ -1,8 +1,9 @@
 import { getEventListeners } from 'node:events';
-import { ManualClock, SystemTimer, TimerTask, type MetricsProvider } from 'escapement';
+import { ManualClock, SystemTimer, TimerTask } from 'escapement';
 import { checkTimer } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
-import { TestTask } from '../timer/support/tasks.ts';
+import { RecordingMetrics } from '../metrics/recording-metrics.ts';
+import { addTask, TestTask } from '../timer/support/tasks.ts';
 import { collect, heldBytes, isCollected } from './collect.ts';
 
 const noop = (): void => undefined;
@@ -15,13 +16,12 @@ describe('after 250 000 adds and cancels the heap is back where it was', () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     const other = new SystemTimer({ clock });
-    const waiting = timer.schedule(1e9, noop, undefined);
+    const waiting = timer.schedule(1e9, noop);
     const moved = new TestTask(1e9);
     const cycle = (i: number): void => {
       const delayMs = (i * 7_919) % 30_000;
       if (what === 'tasks') {
-        const task = new TestTask(delayMs);
-        timer.add(task);
+        const task = addTask(timer, delayMs);
         task.cancel();
       } else if (what === 'callbacks') timer.cancel(timer.schedule(delayMs, noop, { i }));
       else if (what === 'reschedules') timer.reschedule(waiting, delayMs);
@@ -53,9 +53,7 @@ class Payload {
 type End = (timer: SystemTimer, clock: ManualClock) => void;
 
 const ENDS: Record<string, End> = {
-  'it ran': (_, clock) => {
-    clock.advance(50);
-  },
+  'it ran': (_, clock) => clock.advance(50),
   'it was cancelled': noop,
   'the timer was closed': (timer) => {
     timer.close();
@@ -73,18 +71,13 @@ function addAndEnd(timer: SystemTimer, clock: ManualClock, name: string): WeakRe
     Payload,
     Payload,
   ];
-  const task = new TestTask(10, () => inTask.bytes.length);
-  timer.add(task);
+  const task = addTask(timer, 10, () => inTask.bytes.length);
   const ids = [
     timer.schedule(10, noop, inArgument as unknown as undefined),
-    timer.schedule(10, () => inClosure.bytes.length, undefined),
-    timer.schedule(
-      10,
-      () => {
-        throw new Error(String(inError.bytes.length));
-      },
-      undefined,
-    ),
+    timer.schedule(10, () => inClosure.bytes.length),
+    timer.schedule(10, () => {
+      throw new Error(String(inError.bytes.length));
+    }),
   ];
   if (name === 'it was cancelled') {
     task.cancel();
@@ -95,7 +88,7 @@ function addAndEnd(timer: SystemTimer, clock: ManualClock, name: string): WeakRe
 }
 
 describe('nothing is held any more when', () => {
-  describe.each(Object.keys(ENDS))('%s', (name) => {
+  describe.each(Object.keys(ENDS))('%s', (name) =>
     test.each(['one callback', 'many callbacks', 'nothing'])(
       'although %s still waits on the same page',
       async (neighbours) => {
@@ -104,28 +97,28 @@ describe('nothing is held any more when', () => {
         const tasks = Array.from({ length: 20 }, () => new TestTask(1e6));
         if (neighbours === 'one callback') for (const task of tasks) timer.add(task);
         if (neighbours === 'many callbacks') {
-          for (let i = 0; i < 20; i++) timer.schedule(1e6, () => i, undefined);
+          for (let i = 0; i < 20; i++) timer.schedule(1e6, () => i);
         }
         const payloads = addAndEnd(timer, clock, name);
         expect(await isCollected(...payloads)).toBe(true);
         expect(timer.size).toBe(neighbours === 'nothing' || name.includes('close') ? 0 : 20);
       },
-    );
-  });
+    ),
+  );
 
   test('the page it was on held its callback alone, and had run something before', async () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
-    timer.schedule(0, noop, undefined);
+    timer.schedule(0, noop);
     clock.advance(0);
     const closures = [1, 2].map(() => {
       const payload = new Payload();
-      timer.schedule(10, () => payload.bytes.length, undefined);
+      timer.schedule(10, () => payload.bytes.length);
       return new WeakRef(payload);
     });
     clock.advance(20);
     expect(timer.size).toBe(0);
-    timer.schedule(1e6, noop, undefined);
+    timer.schedule(1e6, noop);
     expect(await isCollected(...closures)).toBe(true);
   });
 
@@ -136,11 +129,11 @@ describe('nothing is held any more when', () => {
     const addTwo = (): void => {
       payloads = [1, 2].map(() => {
         const payload = new Payload();
-        timer.schedule(10, () => payload.bytes.length, undefined);
+        timer.schedule(10, () => payload.bytes.length);
         return new WeakRef(payload);
       });
     };
-    timer.schedule(0, addTwo, undefined);
+    timer.schedule(0, addTwo);
     clock.advance(0);
     clock.advance(20);
     expect(timer.size).toBe(0);
@@ -188,31 +181,15 @@ describe('nothing is held any more when', () => {
 });
 
 describe('a timer is collectable', () => {
-  const metrics = (held: unknown[]): MetricsProvider => ({
-    counter: () => ({ inc: noop }),
-    gauge: () => ({ set: noop }),
-    histogram: () => ({ observe: noop }),
-    observableGauge: (_, __, read) => {
-      held.push(read);
-      return {
-        remove: () => {
-          held.splice(held.indexOf(read), 1);
-        },
-      };
-    },
-  });
-
   test.each(['drop', 'run'] as const)('once it is closed with %s, whatever waited', async (pending) => {
-    const held: unknown[] = [];
+    const metrics = new RecordingMetrics();
     const clock = new ManualClock();
     const tasks: TimerTask[] = [];
     const addAndClose = (): WeakRef<SystemTimer> => {
-      const timer = new SystemTimer({ clock, metrics: metrics(held) });
-      for (let i = 0; i < 10_000; i++) timer.schedule(i, noop, undefined);
+      const timer = new SystemTimer({ clock, metrics });
+      for (let i = 0; i < 10_000; i++) timer.schedule(i, noop);
       for (let i = 0; i < 10; i++) {
-        const task = new TestTask(i);
-        tasks.push(task);
-        timer.add(task);
+        tasks.push(addTask(timer, i));
       }
       void timer.sleep(5).catch(noop);
       void timer.advanceClock(1_000);
@@ -221,16 +198,15 @@ describe('a timer is collectable', () => {
     };
     const timer = addAndClose();
     expect(await isCollected(timer)).toBe(true);
-    expect([held.length, clock.pendingWakeups, tasks.length]).toEqual([0, 0, 10]);
+    expect([metrics.readers.size, clock.pendingWakeups, tasks.length]).toEqual([0, 0, 10]);
   });
 
   test('when it is idle and nobody has it any more, without close', async () => {
     const clock = new ManualClock();
     const useAndForget = (): WeakRef<SystemTimer> => {
       const timer = new SystemTimer({ clock });
-      const task = new TestTask(5);
-      timer.add(task);
-      timer.cancel(timer.schedule(50, noop, undefined));
+      addTask(timer, 5);
+      timer.cancel(timer.schedule(50, noop));
       clock.advance(10);
       return new WeakRef(timer);
     };

@@ -6,10 +6,10 @@ import {
   RateLimitingQueue,
   SystemTimer,
   WorkQueue,
-  type MetricsProvider,
 } from 'escapement';
 import { checkQueue } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
+import { RecordingMetrics } from '../metrics/recording-metrics.ts';
 import { collect, heldBytes, isCollected } from './collect.ts';
 
 const noop = (): void => undefined;
@@ -83,9 +83,7 @@ const USES: Record<string, Use> = {
       {
         maxRetries: 0,
         signal: controller.signal,
-        onDrop: () => {
-          controller.abort();
-        },
+        onDrop: () => controller.abort(),
       },
     );
   },
@@ -145,11 +143,11 @@ describe('an item is held by nothing, although the queue goes on', () => {
   test('when it waited for room, and gave up', async () => {
     const queue = new WorkQueue<Item>({ maxSize: 1 });
     queue.add(new Item());
-    const { signal, ...rest } = abortable();
+    const controller = new AbortController();
     const giveUp = async (): Promise<WeakRef<Item>> => {
       const item = new Item();
-      const added = queue.addWhenRoom(item, { signal });
-      rest.abort();
+      const added = queue.addWhenRoom(item, controller);
+      controller.abort();
       await added.catch(noop);
       return new WeakRef(item);
     };
@@ -158,16 +156,6 @@ describe('an item is held by nothing, although the queue goes on', () => {
     expect(queue.length).toBe(1);
   });
 });
-
-function abortable(): { signal: AbortSignal; abort: () => void } {
-  const controller = new AbortController();
-  return {
-    signal: controller.signal,
-    abort: () => {
-      controller.abort();
-    },
-  };
-}
 
 describe('after 250 000 items the heap is back where it was', () => {
   /** What a test process moves by on its own, and the keys that are kept: 8 bytes per item, less than any object. */
@@ -194,9 +182,7 @@ describe('after 250 000 items the heap is back where it was', () => {
       };
       return {
         cycle,
-        check: () => {
-          expect(queue.length).toBe(1_000);
-        },
+        check: () => expect(queue.length).toBe(1_000),
       };
     },
     'delayed items': () => {
@@ -212,9 +198,7 @@ describe('after 250 000 items the heap is back where it was', () => {
       };
       return {
         cycle,
-        check: () => {
-          expect([queue.waiting, queue.length]).toEqual([0, 0]);
-        },
+        check: () => expect([queue.waiting, queue.length]).toEqual([0, 0]),
       };
     },
     'failures that nobody forgets': () => {
@@ -292,7 +276,8 @@ describe('a long-lived signal', () => {
   });
 
   test('does not hold a queue whose gets it has aborted, nor one whose loop was left', async () => {
-    const { signal, abort } = abortable();
+    const controller = new AbortController();
+    const { signal } = controller;
     const other = new AbortController();
     const useAndForget = async (): Promise<WeakRef<WorkQueue<string>>> => {
       const queue = new WorkQueue<string>();
@@ -300,7 +285,7 @@ describe('a long-lived signal', () => {
       const leases = queue.leases({ signal: other.signal });
       const step = leases.next();
       await leases.return?.();
-      abort();
+      controller.abort();
       await Promise.all([...gets, step]);
       return new WeakRef(queue);
     };
@@ -311,33 +296,23 @@ describe('a long-lived signal', () => {
 });
 
 describe('a queue is collectable', () => {
-  const metricsThatHold = (held: Set<() => number>): MetricsProvider => ({
-    counter: () => ({ inc: noop }),
-    gauge: () => ({ set: noop }),
-    histogram: () => ({ observe: noop }),
-    observableGauge: (_, __, read) => {
-      held.add(read);
-      return { remove: () => held.delete(read) };
-    },
-  });
-
   test('once it has ended, although its metrics, its timer and its clock go on', async () => {
-    const held = new Set<() => number>();
+    const metrics = new RecordingMetrics();
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     const useAndEnd = async (): Promise<WeakRef<DelayingQueue<string>>> => {
-      const queue = new DelayingQueue<string>({ timer, metrics: metricsThatHold(held) });
+      const queue = new DelayingQueue<string>({ timer, metrics });
       queue.addAfter('a', 10);
       queue.addAfter('b', Infinity);
       queue.add('c');
-      expect(held.size).toBe(3);
+      expect(metrics.readers.size).toBe(3);
       queue.shutDown();
       await queue.run(noop);
       return new WeakRef(queue);
     };
     const queue = await useAndEnd();
     await collect();
-    expect([held.size, timer.size, clock.pendingWakeups]).toEqual([0, 0, 0]);
+    expect([metrics.readers.size, timer.size, clock.pendingWakeups]).toEqual([0, 0, 0]);
     expect(queue.deref()).toBeUndefined();
   });
 

@@ -123,9 +123,9 @@ describe('openTelemetryMetrics', () => {
     });
     const provider = new MeterProvider({ readers: [exporter] });
     measured(openTelemetryMetrics({ meter: provider.getMeter('test') }));
-    const server = createServer((request, response) => {
-      exporter.getMetricsRequestHandler(request, response);
-    }).listen(0);
+    const server = createServer((request, response) =>
+      exporter.getMetricsRequestHandler(request, response),
+    ).listen(0);
     const { port } = server.address() as AddressInfo;
     const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
     server.close();
@@ -290,9 +290,9 @@ describe('invalid arguments of openTelemetryMetrics', () => {
     [{ labels: { shard: 7 } }, 'options.labels.shard must be a string. Received 7'],
     [{ onError: 1 }, 'options.onError must be a function. Received 1'],
     [null, 'options must be an object. Received null'],
-  ])('options %o throw an error with the value received', (options, message) => {
-    expect(() => openTelemetryMetrics(options as never)).toThrow(message);
-  });
+  ])('options %o throw an error with the value received', (options, message) =>
+    expect(() => openTelemetryMetrics(options as never)).toThrow(message),
+  );
 
   it.each(['', '1st', 'a b', 'a:b', 'ä', 'a\n', 'a'.repeat(256)])(
     'the name %j throws a TypeError and creates no metric',

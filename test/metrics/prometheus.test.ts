@@ -22,9 +22,7 @@ beforeEach(() => {
   registry = new Registry();
   metrics = prometheusMetrics({ registry });
 });
-afterEach(() => {
-  register.clear();
-});
+afterEach(() => register.clear());
 
 /** The samples of a scrape, without the comments. */
 async function scrape(from: Registry | Registry<OpenMetricsContentType> = registry): Promise<string[]> {
@@ -336,9 +334,9 @@ describe('invalid arguments of prometheusMetrics', () => {
     ],
     [{ onError: 1 }, 'options.onError must be a function. Received 1'],
     [null, 'options must be an object. Received null'],
-  ])('options %o throw an error with the value received', (options, message) => {
-    expect(() => prometheusMetrics(options as never)).toThrow(message);
-  });
+  ])('options %o throw an error with the value received', (options, message) =>
+    expect(() => prometheusMetrics(options as never)).toThrow(message),
+  );
 
   it.each(['', '1st', 'a-b', 'a b', 'ä', 'a\n', 'a{}'])(
     'the name %j throws a TypeError and registers nothing',

@@ -68,9 +68,7 @@ describe('while the clock is wrong', () => {
       break;
     }
     expect([...metrics.observed.values()].flat()).toEqual([]);
-    expect(() => {
-      queue.addAfter('b', 10);
-    }).toThrow(INVALID);
+    expect(() => queue.addAfter('b', 10)).toThrow(INVALID);
     expect([queue.length, queue.waiting]).toEqual([0, 0]);
     clock.isWrong = false;
     queue.addAfter('b', 10);

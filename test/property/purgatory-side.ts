@@ -81,9 +81,7 @@ export class RealSide implements Side {
       (name) =>
         new DelayedOperationPurgatory<string, ScriptedOperation>(name, {
           timer: this.#timer,
-          onError: (error, { id }) => {
-            behaviour.onError(id, error);
-          },
+          onError: (error, { id }) => behaviour.onError(id, error),
         }),
     );
   }
@@ -104,12 +102,8 @@ export class RealSide implements Side {
     this.#purgatory(on)
       .wait(keys, condition, { timeoutMs, signal })
       .then(
-        (value) => {
-          this.#behaviour.onSettled(id, value === id ? 'holds' : 'wrong value');
-        },
-        (reason: unknown) => {
-          this.#behaviour.onSettled(id, describeReason(reason));
-        },
+        (value) => this.#behaviour.onSettled(id, value === id ? 'holds' : 'wrong value'),
+        (reason: unknown) => this.#behaviour.onSettled(id, describeReason(reason)),
       );
   }
 

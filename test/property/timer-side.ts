@@ -184,8 +184,8 @@ export class Side {
     );
     const mustWake = setup.autoStart && !this.isClosed && awaited.length > 0;
     claim(
-      clock.armed === (mustWake ? 1 : 0) || this.isBehind,
-      `${clock.armed} wake-ups are armed for ${awaited.length} tasks`,
+      clock.pendingWakeups === (mustWake ? 1 : 0) || this.isBehind,
+      `${clock.pendingWakeups} wake-ups are armed for ${awaited.length} tasks`,
     );
     claim(clock.mostArmed <= 1, 'two wake-ups were armed at once');
     const earliestMs = Math.min(...[...waiting.values()].map(({ dueMs }) => dueMs));

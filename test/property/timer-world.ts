@@ -63,15 +63,11 @@ export class TimerWorld {
 
   async run(): Promise<void> {
     for (const step of this.#scenario.steps) {
-      await this.#step(() => {
-        this.#do(step);
-      });
+      await this.#step(() => this.#do(step));
     }
     await this.#drain();
     for (const side of this.#sides) {
-      await this.#step(() => {
-        side.close('drop');
-      });
+      await this.#step(() => side.close('drop'));
     }
   }
 
@@ -216,9 +212,7 @@ export class TimerWorld {
           ? side.timer.scheduleAt(deadlineMs, this.#callback, subject)
           : side.timer.schedule(delayMs, this.#callback, subject);
       } else {
-        subject.task ??= new ModelTask(delayMs, () => {
-          this.#callback(subject);
-        });
+        subject.task ??= new ModelTask(delayMs, () => this.#callback(subject));
         side.timer.add(subject.task, isAbsolute ? deadlineMs : undefined);
       }
     };
@@ -293,9 +287,7 @@ export class TimerWorld {
     const { side, task, id } = subject;
     if (task !== undefined) {
       const deadlineMs = to.clock.now() + this.#delayMs(to, delay);
-      const add = (): void => {
-        to.timer.add(task, isAbsolute ? deadlineMs : undefined);
-      };
+      const add = (): void => to.timer.add(task, isAbsolute ? deadlineMs : undefined);
       if (!this.#refusesOnlyWhenClosed(to, add)) return;
       if (isAbsolute) this.#placeAt(subject, to, deadlineMs);
       else this.#place(subject, to, task.delayMs);
@@ -339,7 +331,7 @@ export class TimerWorld {
   }
 
   #fire(side: Side): void {
-    if (side.clock.armed === 0) return;
+    if (side.clock.pendingWakeups === 0) return;
     side.pumpWith(side.setup.maxTasksPerTurn, () => {
       side.clock.fire();
       return undefined;

@@ -143,9 +143,8 @@ class RunWorld {
       .run(worker, {
         concurrency,
         signal: controller.signal,
-        onError: (error) => {
-          claim(error === 'failed' || error === REASON, `a worker failed: ${String(error)}`);
-        },
+        onError: (error) =>
+          claim(error === 'failed' || error === REASON, `a worker failed: ${String(error)}`),
       })
       .then(() => {
         claim(state.running === 0, 'a run ended before its workers');

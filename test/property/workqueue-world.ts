@@ -90,9 +90,7 @@ export class WorkQueueWorld {
 
   /** Whoever works on a queue that is shut down comes to the end of it, and so does every promise. */
   async #finish(): Promise<void> {
-    await this.#step(() => {
-      this.#shutDown();
-    });
+    await this.#step(() => this.#shutDown());
     for (let left = 1_000; left > 0 && this.#model.ready.length + this.#model.held.size > 0; left--) {
       await this.#step(() => {
         const [key] = this.#model.held.keys();
@@ -124,9 +122,7 @@ export class WorkQueueWorld {
           'add',
           (item) => this.#model.add(item),
           action.key,
-          (item) => {
-            this.#queue.add(item);
-          },
+          (item) => this.#queue.add(item),
         );
         return;
       case 'addAfter':
@@ -206,9 +202,7 @@ export class WorkQueueWorld {
         `addAfter ${delayMs}`,
         (item) => this.#model.addAfter(item, delayMs),
         key,
-        (item) => {
-          queue.addAfter(item, delayMs);
-        },
+        (item) => queue.addAfter(item, delayMs),
       );
     } else if (action.kind === 'cancelDelayed') {
       const [was, must] = [queue.cancelDelayed({ key, version: -1 }), this.#model.cancelDelayed(key)];
@@ -219,9 +213,7 @@ export class WorkQueueWorld {
           'addRateLimited',
           (item) => this.#model.addRateLimited(item),
           key,
-          (item) => {
-            (queue as RateLimitingQueue<Item>).addRateLimited(item);
-          },
+          (item) => (queue as RateLimitingQueue<Item>).addRateLimited(item),
         );
       } else {
         this.#model.failures.delete(key);

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { AsyncDelayedOperation, type CompletionReason } from 'escapement';
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { SingleFlight } from '../../src/purgatory/async-delayed-operation.ts';
 import { runProgram } from '../run-program.ts';
 import { propertyRuns } from '../runs.ts';
-import { Fixture } from './support/fixture.ts';
+import { Fixture, test } from './support/fixture.ts';
 
 /** A check that is in flight, until the test ends it. */
 interface Flight {
@@ -35,14 +35,8 @@ class Remote extends AsyncDelayedOperation {
         return settle();
       };
       this.flights.push({
-        answer: (holds) =>
-          end(() => {
-            resolve(holds);
-          }),
-        fail: (error) =>
-          end(() => {
-            reject(error);
-          }),
+        answer: (holds) => end(() => resolve(holds)),
+        fail: (error) => end(() => reject(error)),
       });
     });
     this.onCheck(this.flights.length);
@@ -74,8 +68,7 @@ async function watched(delayMs = 10): Promise<{ fixture: Fixture; operation: Rem
 }
 
 describe('one check in flight at most', () => {
-  test('the second asynchronous try starts when the first one has ended', async () => {
-    const fixture = new Fixture();
+  test('the second asynchronous try starts when the first one has ended', async ({ fixture }) => {
     const operation = new Remote(10);
     expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(false);
     expect(operation.flights).toHaveLength(1);
@@ -87,8 +80,7 @@ describe('one check in flight at most', () => {
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
   });
 
-  test('an operation whose first asynchronous try succeeds has no second one', async () => {
-    const fixture = new Fixture();
+  test('an operation whose first asynchronous try succeeds has no second one', async ({ fixture }) => {
     const operation = new Remote(10);
     fixture.purgatory.tryCompleteElseWatch(operation, ['x']);
     await operation.answer(true);
@@ -272,8 +264,7 @@ describe('the end may come during a check; it completes once', () => {
     },
   );
 
-  test('a purgatory that is closed during the first check keeps nothing', async () => {
-    const fixture = new Fixture();
+  test('a purgatory that is closed during the first check keeps nothing', async ({ fixture }) => {
     const operation = new Remote(10);
     operation.onCheck = () => fixture.purgatory.close();
     expect(() => fixture.purgatory.tryCompleteElseWatch(operation, ['x'])).toThrow('is closed');
@@ -292,8 +283,7 @@ describe('an AsyncDelayedOperation', () => {
     expect([operation.log, operation.flights.length]).toEqual([['tried'], 2]);
   });
 
-  test('an AsyncDelayedOperation whose check returns a value completes at once', () => {
-    const fixture = new Fixture();
+  test('an AsyncDelayedOperation whose check returns a value completes at once', ({ fixture }) => {
     const operation = new Remote(10);
     Object.defineProperty(operation, 'tryCompleteAsync', { value: () => true });
     expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(true);
@@ -305,9 +295,7 @@ describe('an AsyncDelayedOperation', () => {
     fixture.watch('a', 'z').holds = true;
     operation.onCheck = () => undefined;
     Object.defineProperty(operation, 'onComplete', {
-      value: () => {
-        expect(fixture.purgatory.checkAndComplete('z')).toBe(1);
-      },
+      value: () => expect(fixture.purgatory.checkAndComplete('z')).toBe(1),
     });
     fixture.purgatory.checkAndComplete('x');
     await operation.answer(true);

@@ -1,10 +1,10 @@
 import { checkPurgatory } from 'escapement/testing';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { setChain, setOwner, setTimed } from '../../src/purgatory/delayed-operation.ts';
 import type { PendingOperations } from '../../src/purgatory/pending-operations.ts';
 import { Watcher, WatcherList } from '../../src/purgatory/watchers.ts';
 import { runProgram } from '../run-program.ts';
-import { Fixture, type TestOperation } from './support/fixture.ts';
+import { Fixture, type TestOperation, test } from './support/fixture.ts';
 
 const INTERNALS: symbol = Symbol.for('escapement.purgatory.internals');
 
@@ -47,9 +47,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   [
     'an operation that thinks it is nowhere',
     /a watched operation refers to another purgatory/,
-    ({ b }) => {
-      setOwner(b, undefined);
-    },
+    ({ b }) => setOwner(b, undefined),
   ],
   [
     'a completed operation that is still watched',
@@ -128,30 +126,22 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   [
     'a watcher that is not linked',
     /key y: an operation has a watcher that is not linked/,
-    ({ watcher, b }) => {
-      watcher(b, 'y').unlink();
-    },
+    ({ watcher, b }) => watcher(b, 'y').unlink(),
   ],
   [
     'a watcher in a list that no key leads to',
     /key z/,
-    ({ watcher, b }) => {
-      setChain(b, new Watcher(b, new WatcherList('z'), watcher(b, 'y')), 3);
-    },
+    ({ watcher, b }) => setChain(b, new Watcher(b, new WatcherList('z'), watcher(b, 'y')), 3),
   ],
   [
     'operations that are out of order',
     /key x: operations are out of order, or one is there twice/,
-    ({ watcher, a }) => {
-      setChain(a, watcher(a, 'x'), 1_000);
-    },
+    ({ watcher, a }) => setChain(a, watcher(a, 'x'), 1_000),
   ],
   [
     'an operation that is under a key twice',
     /key x: operations are out of order, or one is there twice/,
-    ({ lists, watcher, c }) => {
-      setChain(c, new Watcher(c, lists.get('x') as WatcherList, watcher(c, 'y')), 4);
-    },
+    ({ lists, watcher, c }) => setChain(c, new Watcher(c, lists.get('x') as WatcherList, watcher(c, 'y')), 4),
   ],
   [
     'a number of watch entries that is wrong',
@@ -163,16 +153,12 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   [
     'a number of timeouts that is too high',
     /numDelayed is 2, but 1 timeouts are pending/,
-    ({ a }) => {
-      setTimed(a, false);
-    },
+    ({ a }) => setTimed(a, false),
   ],
   [
     'a number of timeouts that is too low',
     /numDelayed is 2, but 3 timeouts are pending/,
-    ({ c }) => {
-      setTimed(c, true);
-    },
+    ({ c }) => setTimed(c, true),
   ],
   [
     'a number of keys that is wrong',
@@ -187,27 +173,21 @@ describe('checkPurgatory finds', () => {
   test.each(CORRUPTIONS)('checkPurgatory finds %s', (_, message, corrupt) => {
     const patient = makePatient();
     corrupt(patient);
-    expect(() => {
-      checkPurgatory(patient.fixture.purgatory);
-    }).toThrow(message);
+    expect(() => checkPurgatory(patient.fixture.purgatory)).toThrow(message);
     vi.restoreAllMocks();
   });
 
   test('an error of checkPurgatory begins with the name of the function', () => {
     const { fixture, b } = makePatient();
     setOwner(b, undefined);
-    expect(() => {
-      checkPurgatory(fixture.purgatory);
-    }).toThrow(/^checkPurgatory: /);
+    expect(() => checkPurgatory(fixture.purgatory)).toThrow(/^checkPurgatory: /);
   });
 });
 
 describe('checkPurgatory is content with', () => {
   test('checkPurgatory accepts a purgatory in any ordinary state, also inside an operation', () => {
     const fixture = new Fixture();
-    const look = (): void => {
-      checkPurgatory(fixture.purgatory);
-    };
+    const look = (): void => checkPurgatory(fixture.purgatory);
     const setup = { onTry: look, onComplete: look, onExpiration: look };
     look();
     for (let i = 0; i < 10; i++) {
@@ -228,8 +208,7 @@ describe('checkPurgatory is content with', () => {
     expect(fixture.errors).toEqual([]);
   });
 
-  test('checkPurgatory accepts keys of all kinds, a closed timer, and no timer', () => {
-    const fixture = new Fixture();
+  test('checkPurgatory accepts keys of all kinds, a closed timer, and no timer', ({ fixture }) => {
     fixture.watch('a', 'x', { delayMs: 10 });
     fixture.timer.close();
     checkPurgatory(fixture.purgatory);

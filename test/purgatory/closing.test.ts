@@ -1,7 +1,7 @@
 import { checkPurgatory } from 'escapement/testing';
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { thrownBy } from '../timer/support/errors.ts';
-import { Fixture, type TestOperation } from './support/fixture.ts';
+import { Fixture, type TestOperation, test } from './support/fixture.ts';
 
 const MODES = ['complete', 'drop'] as const;
 
@@ -38,8 +38,7 @@ describe('close returns what was pending, each once, in watch order, in both mod
     expect(operations[0]?.forceComplete()).toBe(true);
   });
 
-  test('close does not return an operation that completed or was cancelled before', () => {
-    const fixture = new Fixture();
+  test('close does not return an operation that completed or was cancelled before', ({ fixture }) => {
     const [a, b, c, d] = waiting(fixture);
     a?.forceComplete();
     fixture.clock.advance(10);
@@ -56,12 +55,10 @@ describe('close returns what was pending, each once, in watch order, in both mod
     expect(fixture.log).toHaveLength(pending === 'drop' ? 0 : 4);
   });
 
-  test('close of an empty purgatory returns an empty array', () => {
-    expect(new Fixture().purgatory.close()).toEqual([]);
-  });
+  test('close of an empty purgatory returns an empty array', () =>
+    expect(new Fixture().purgatory.close()).toEqual([]));
 
-  test('Symbol.dispose closes a purgatory', () => {
-    const fixture = new Fixture();
+  test('Symbol.dispose closes a purgatory', ({ fixture }) => {
     waiting(fixture);
     fixture.purgatory[Symbol.dispose]();
     expect(fixture.log).toHaveLength(4);
@@ -199,8 +196,7 @@ describe('an onComplete that close runs', () => {
     expect(seen).toEqual([4, 2, 0]);
   });
 
-  test('an onComplete that close runs may force the next operation', () => {
-    const fixture = new Fixture();
+  test('an onComplete that close runs may force the next operation', ({ fixture }) => {
     const b = fixture.operation('b');
     const a = fixture.watch('a', 'x', { onComplete: () => b.forceComplete() });
     fixture.purgatory.tryCompleteElseWatch(b, ['x']);
@@ -208,8 +204,7 @@ describe('an onComplete that close runs', () => {
     expect(fixture.log).toEqual(['a closed', 'b forced']);
   });
 
-  test('an onComplete that close runs cannot cancel the next operation, which is closed', () => {
-    const fixture = new Fixture();
+  test('an onComplete that close runs cannot cancel the next operation, which is closed', ({ fixture }) => {
     let cancelled: unknown;
     fixture.watch('a', 'x', { onComplete: () => (cancelled = fixture.purgatory.cancelForKey('x')) });
     fixture.watch('b', 'x');

@@ -1,8 +1,8 @@
 import { ManualClock, SystemTimer } from 'escapement';
 import { checkPurgatory } from 'escapement/testing';
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { thrownBy } from '../timer/support/errors.ts';
-import { Fixture, type Setup, TestOperation } from './support/fixture.ts';
+import { Fixture, type Setup, TestOperation, test } from './support/fixture.ts';
 
 /** An operation without a purgatory, a timer for it, and what happens to it. */
 function alone(setup: Setup = {}): {
@@ -43,13 +43,12 @@ describe('a DelayedOperation without a purgatory', () => {
 
   test('isCompleted is true while onComplete runs', () => {
     const { operation } = alone({
-      onComplete: (self) => {
+      onComplete: (self) =>
         expect([self.isCompleted, self.forceComplete(), self.maybeTryComplete()]).toEqual([
           true,
           false,
           false,
-        ]);
-      },
+        ]),
     });
     operation.forceComplete();
     expect.assertions(1);
@@ -94,16 +93,14 @@ describe('a DelayedOperation without a purgatory', () => {
   test('a timer refuses an operation without a timeout', () => {
     const { operation, timer } = alone();
     expect(operation.delayMs).toBe(Infinity);
-    const error = thrownBy(() => {
-      timer.add(operation);
-    });
+    const error = thrownBy(() => timer.add(operation));
     expect(error).toMatchObject({ name: 'RangeError', code: 'ERR_OUT_OF_RANGE' });
     expect([operation.pending, timer.size]).toEqual([false, 0]);
   });
 
-  test.each([0, -5, 0.25, 2 ** 40, Number.MAX_VALUE])('an operation may have a delay of %d', (delayMs) => {
-    expect(new TestOperation('a', { delayMs }).delayMs).toBe(delayMs);
-  });
+  test.each([0, -5, 0.25, 2 ** 40, Number.MAX_VALUE])('an operation may have a delay of %d', (delayMs) =>
+    expect(new TestOperation('a', { delayMs }).delayMs).toBe(delayMs),
+  );
 });
 
 describe('maybeTryComplete: a trigger that arrives while a check is running makes that check run once more', () => {
@@ -224,8 +221,7 @@ describe('a pending operation may be watched once: watching it again, here or el
     expect([operation.tries, fixture.gauges(), other.gauges()]).toEqual([2, [1, 0, 1, 0], [0, 0, 0, 0]]);
   });
 
-  test('watching an operation from inside the iterable of its keys is ERR_ALREADY_WATCHED', () => {
-    const fixture = new Fixture();
+  test('watching an operation from inside the iterable of its keys is ERR_ALREADY_WATCHED', ({ fixture }) => {
     const operation = fixture.operation('a', { delayMs: 10 });
     function* keys(): Generator<string> {
       yield 'x';
@@ -275,8 +271,7 @@ describe('a pending operation may be watched once: watching it again, here or el
 });
 
 describe('cancel() on it cancels only its timeout', () => {
-  test('cancel of a watched operation leaves it under its keys, and numDelayed is exact', () => {
-    const fixture = new Fixture();
+  test('cancel of a watched operation leaves it under its keys, and numDelayed is exact', ({ fixture }) => {
     const operation = fixture.watch('a', 'xy', { delayMs: 10 });
     expect([operation.cancel(), operation.cancel()]).toEqual([true, false]);
     expect([operation.isCancelled, operation.pending, operation.isCompleted]).toEqual([true, false, false]);
@@ -288,8 +283,7 @@ describe('cancel() on it cancels only its timeout', () => {
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
   });
 
-  test('cancel returns false for an operation without a pending timeout', () => {
-    const fixture = new Fixture();
+  test('cancel returns false for an operation without a pending timeout', ({ fixture }) => {
     const operation = fixture.watch('a', 'x');
     expect(operation.cancel()).toBe(false);
     expect(fixture.gauges()).toEqual([1, 0, 1, 0]);
@@ -297,8 +291,7 @@ describe('cancel() on it cancels only its timeout', () => {
     expect(operation.cancel()).toBe(false);
   });
 
-  test('another timer may run the timeout of an operation', () => {
-    const fixture = new Fixture();
+  test('another timer may run the timeout of an operation', ({ fixture }) => {
     const other = new SystemTimer({ clock: fixture.clock });
     const operation = fixture.watch('a', 'x', { delayMs: 10 });
     fixture.clock.advance(5);

@@ -1,8 +1,8 @@
 import type { DelayedOperation } from 'escapement';
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { runProgram } from '../run-program.ts';
 import { thrownBy } from '../timer/support/errors.ts';
-import { Fixture, TestOperation } from './support/fixture.ts';
+import { Fixture, TestOperation, test } from './support/fixture.ts';
 
 const mine = new Error('mine');
 const fail = (): never => {
@@ -10,8 +10,7 @@ const fail = (): never => {
 };
 
 describe('an operation that throws is reported to onError, its siblings are still checked', () => {
-  test('an error of tryComplete is reported, and the other operations are checked', () => {
-    const fixture = new Fixture();
+  test('an error of tryComplete is reported, and the other operations are checked', ({ fixture }) => {
     fixture.watch('a', 'x').holds = true;
     const thrower = fixture.watch('b', 'x', { delayMs: 10, onTry: ({ tries }) => tries === 3 && fail() });
     fixture.watch('c', 'x').holds = true;
@@ -22,8 +21,7 @@ describe('an operation that throws is reported to onError, its siblings are stil
     expect(fixture.purgatory.checkAndComplete('x')).toBe(1);
   });
 
-  test('an error of onComplete is reported, and the operation has completed and counts', () => {
-    const fixture = new Fixture();
+  test('an error of onComplete is reported, and the operation has completed and counts', ({ fixture }) => {
     const thrower = fixture.watch('a', 'xy', { delayMs: 10, onComplete: fail });
     thrower.holds = true;
     fixture.watch('b', 'x').holds = true;
@@ -33,8 +31,7 @@ describe('an operation that throws is reported to onError, its siblings are stil
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
   });
 
-  test('an error of tryComplete after completion is reported', () => {
-    const fixture = new Fixture();
+  test('an error of tryComplete after completion is reported', ({ fixture }) => {
     const thrower = fixture.watch('a', 'x', {
       onTry: (self) => {
         if (self.tries !== 3) return;
@@ -60,8 +57,7 @@ describe('an operation that throws is reported to onError, its siblings are stil
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
   });
 
-  test('an error of onComplete at close is reported, and the other operations are closed', () => {
-    const fixture = new Fixture();
+  test('an error of onComplete at close is reported, and the other operations are closed', ({ fixture }) => {
     const a = fixture.watch('a', 'x', { onComplete: fail });
     const b = fixture.watch('b', 'x');
     expect(fixture.purgatory.close()).toEqual([a, b]);
@@ -113,8 +109,7 @@ describe('an operation that throws is reported to onError, its siblings are stil
     expect(fixture.log).toEqual(['a forced']);
   });
 
-  test('an operation may throw any value', () => {
-    const fixture = new Fixture();
+  test('an operation may throw any value', ({ fixture }) => {
     const onTry = (): void => {
       // eslint-disable-next-line @typescript-eslint/only-throw-error -- that is the point
       throw undefined;
@@ -127,12 +122,11 @@ describe('an operation that throws is reported to onError, its siblings are stil
   });
 });
 
-describe('by default the error is rethrown in a turn of its own', () => {
-  test.each([
-    ['also when it was the last thing to do', '', 'mine'],
-    ['and so is what onError throws', '{ onError: () => { throw new Error("handler"); } }', 'handler'],
-  ])('without onError an error is uncaught: %s', (_, options, message) => {
-    const { stdout, status } = runProgram(`
+test.each([
+  ['also when it was the last thing to do', '', 'mine'],
+  ['and so is what onError throws', '{ onError: () => { throw new Error("handler"); } }', 'handler'],
+])('without onError an error is uncaught: %s', (_, options, message) => {
+  const { stdout, status } = runProgram(`
       import { DelayedOperation, DelayedOperationPurgatory } from 'escapement';
       class Operation extends DelayedOperation {
         tryComplete() { throw new Error('mine'); }
@@ -144,13 +138,12 @@ describe('by default the error is rethrown in a turn of its own', () => {
       purgatory.tryCompleteElseWatch(new Operation(5), ['x']);
       console.log('watched', purgatory.watched);
     `);
-    const uncaught = `uncaught ${message}`;
-    expect(stdout.trim().split('\n')).toEqual([
-      ...['watched 1', uncaught, uncaught],
-      ...['expired', 'onExpiration', uncaught, uncaught],
-    ]);
-    expect(status).toBe(0);
-  });
+  const uncaught = `uncaught ${message}`;
+  expect(stdout.trim().split('\n')).toEqual([
+    ...['watched 1', uncaught, uncaught],
+    ...['expired', 'onExpiration', uncaught, uncaught],
+  ]);
+  expect(status).toBe(0);
 });
 
 describe('it keeps its timeout; also when it is a try of tryCompleteElseWatch that throws: it is then watched', () => {
@@ -171,8 +164,7 @@ describe('it keeps its timeout; also when it is a try of tryCompleteElseWatch th
     },
   );
 
-  test('a later check that throws leaves the timeout', () => {
-    const fixture = new Fixture();
+  test('a later check that throws leaves the timeout', ({ fixture }) => {
     const operation = fixture.watch('a', 'x', { delayMs: 10, onTry: ({ tries }) => tries > 2 && fail() });
     fixture.purgatory.checkAndComplete('x');
     operation.maybeTryComplete();
@@ -180,8 +172,7 @@ describe('it keeps its timeout; also when it is a try of tryCompleteElseWatch th
     expect(fixture.gauges()).toEqual([1, 1, 1, 1]);
   });
 
-  test('a check that throws and was triggered meanwhile runs once more', () => {
-    const fixture = new Fixture();
+  test('a check that throws and was triggered meanwhile runs once more', ({ fixture }) => {
     const operation = fixture.watch('a', 'x', {
       onTry: (self) => {
         if (self.tries !== 3) return;
@@ -217,8 +208,7 @@ describe('a throwing keyOf or key iterator: thrown to the caller, nothing regist
     fail();
   }
 
-  test('an error of the key iterable is thrown to the caller, and nothing is watched', () => {
-    const fixture = new Fixture();
+  test('an error of the key iterable is thrown to the caller, and nothing is watched', ({ fixture }) => {
     const operation = fixture.operation('a', { delayMs: 10 });
     expect(thrownBy(() => fixture.purgatory.tryCompleteElseWatch(operation, failingKeys()))).toBe(mine);
     expect([operation.tries, operation.pending]).toEqual([0, false]);

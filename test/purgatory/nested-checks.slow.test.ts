@@ -1,12 +1,11 @@
-import { describe, expect, test } from 'vitest';
-import { Fixture } from './support/fixture.ts';
+import { describe, expect } from 'vitest';
+import { Fixture, test } from './support/fixture.ts';
 
 /** Longer than any stack is deep. */
 const MANY = 200_000;
 
 describe('a nested checkAndComplete is queued and run by the outermost call, first in first out', () => {
-  test('a nested checkAndComplete returns 0, and the outermost call the total', () => {
-    const fixture = new Fixture();
+  test('a nested checkAndComplete returns 0, and the outermost call the total', ({ fixture }) => {
     const returned: number[] = [];
     for (const [name, next] of ['ab', 'bc', 'cd']) {
       fixture.watch(String(name), String(name), {
@@ -60,15 +59,11 @@ describe('a nested checkAndComplete is queued and run by the outermost call, fir
       };
       const first = one.watch('first', 'f', {
         delayMs: 5,
-        onComplete: () => {
-          check(one, '0');
-        },
+        onComplete: () => check(one, '0'),
       });
       for (let i = 0; i < MANY; i++) {
         const [here, there] = i % 2 === 0 ? [one, two] : [two, one];
-        const onComplete = (): void => {
-          check(there, `${i + 1}`);
-        };
+        const onComplete = (): void => check(there, `${i + 1}`);
         const operation = here.operation(`${i}`, { onComplete });
         here.purgatory.tryCompleteElseWatch(operation, [`${i}`]);
         operation.holds = true;
@@ -80,8 +75,7 @@ describe('a nested checkAndComplete is queued and run by the outermost call, fir
     },
   );
 
-  test('checkAndComplete may be called from tryComplete and from onExpiration', () => {
-    const fixture = new Fixture();
+  test('checkAndComplete may be called from tryComplete and from onExpiration', ({ fixture }) => {
     const returned: number[] = [];
     const check = (key: string): unknown => returned.push(fixture.purgatory.checkAndComplete(key));
     fixture.watch('a', 'x', { onTry: ({ tries }) => tries === 3 && check('y') });
@@ -118,8 +112,7 @@ describe('a nested checkAndComplete is queued and run by the outermost call, fir
     expect(operations.every(({ tries }) => tries === 3)).toBe(true);
   });
 
-  test('a purgatory is not left inside a check that ended with an error', () => {
-    const fixture = new Fixture();
+  test('a purgatory is not left inside a check that ended with an error', ({ fixture }) => {
     const keyOf = (key: string): string => {
       if (key === 'bad') throw new Error('mine');
       return key;
@@ -137,8 +130,7 @@ describe('a nested checkAndComplete is queued and run by the outermost call, fir
 });
 
 describe('triggers during one check of an operation are coalesced into one more check', () => {
-  test('triggers of its keys during a check of an operation are one more check', () => {
-    const fixture = new Fixture();
+  test('triggers of its keys during a check of an operation are one more check', ({ fixture }) => {
     const returned: number[] = [];
     const operation = fixture.watch('a', 'xy', {
       onTry: ({ tries }) => {
@@ -165,8 +157,7 @@ describe('triggers during one check of an operation are coalesced into one more 
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
   });
 
-  test('a queued key is checked once, however often it was triggered', () => {
-    const fixture = new Fixture();
+  test('a queued key is checked once, however often it was triggered', ({ fixture }) => {
     fixture.watch('a', 'x', {
       onTry: ({ tries }) => {
         if (tries === 3) for (const key of 'yyxyx') fixture.purgatory.checkAndComplete(key);
@@ -181,8 +172,7 @@ describe('triggers during one check of an operation are coalesced into one more 
 describe('checks that trigger themselves end with ERR_CHECK_ENDLESS, and nothing hangs', () => {
   const isEndless = expect.objectContaining({ code: 'ERR_CHECK_ENDLESS' }) as unknown;
 
-  test('a check that triggers itself ends with ERR_CHECK_ENDLESS', () => {
-    const fixture = new Fixture();
+  test('a check that triggers itself ends with ERR_CHECK_ENDLESS', ({ fixture }) => {
     const operation = fixture.watch('a', 'x', { delayMs: 10, onTry: (self) => self.maybeTryComplete() });
     expect(fixture.errors).toEqual([
       [isEndless, operation],
@@ -210,8 +200,7 @@ describe('checks that trigger themselves end with ERR_CHECK_ENDLESS, and nothing
     },
   );
 
-  test('two checks that trigger each other end with ERR_CHECK_ENDLESS', () => {
-    const fixture = new Fixture();
+  test('two checks that trigger each other end with ERR_CHECK_ENDLESS', ({ fixture }) => {
     let isOn = false;
     const onTry = (key: string) => () => isOn && fixture.purgatory.checkAndComplete(key);
     const [a, b] = [

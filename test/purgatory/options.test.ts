@@ -60,14 +60,14 @@ describe('a delay', () => {
     [null, TYPE, 'null'],
     [{}, TYPE, '[object Object]'],
     [Symbol('s'), TYPE, 'Symbol(s)'],
-  ])('an operation refuses a delay of %o', (delayMs, kind, shown) => {
+  ])('an operation refuses a delay of %o', (delayMs, kind, shown) =>
     expectError(
       thrownBy(() => new Delayed(delayMs as number)),
       kind,
       'delayMs',
       shown,
-    );
-  });
+    ),
+  );
 
   test.each([
     [NaN, RANGE, 'NaN'],
@@ -147,20 +147,18 @@ describe('keys', () => {
   });
 });
 
-describe('an operation of another type', () => {
-  test.each([
-    [undefined, 'undefined'],
-    [null, 'null'],
-    ['a', "'a' (a string)"],
-    [() => true, '[function anonymous]'],
-    [{ tryComplete: () => true }, '[object Object]'],
-  ])('tryCompleteElseWatch refuses %o as an operation', async (operation, shown) => {
-    const fixture = busy();
-    const error = await refusedBy(fixture, () =>
-      fixture.purgatory.tryCompleteElseWatch(operation as unknown as DelayedOperation, ['x']),
-    );
-    expectError(error, TYPE, 'operation', shown);
-  });
+test.each([
+  [undefined, 'undefined'],
+  [null, 'null'],
+  ['a', "'a' (a string)"],
+  [() => true, '[function anonymous]'],
+  [{ tryComplete: () => true }, '[object Object]'],
+])('tryCompleteElseWatch refuses %o as an operation', async (operation, shown) => {
+  const fixture = busy();
+  const error = await refusedBy(fixture, () =>
+    fixture.purgatory.tryCompleteElseWatch(operation as unknown as DelayedOperation, ['x']),
+  );
+  expectError(error, TYPE, 'operation', shown);
 });
 
 describe('wait', () => {

@@ -1,8 +1,8 @@
 import { DelayedOperationPurgatory, ManualClock, SystemTimer, type Timer, type TimerTask } from 'escapement';
 import { checkPurgatory } from 'escapement/testing';
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { thrownBy } from '../timer/support/errors.ts';
-import { Fixture, TestOperation } from './support/fixture.ts';
+import { Fixture, TestOperation, test } from './support/fixture.ts';
 
 /** A timer that knows nothing of tasks but what everybody does: `add` is up to the test, nothing can be taken out. */
 function makeTimer(add: (task: TimerTask) => void): Timer {
@@ -60,39 +60,34 @@ describe('the timeout completes; it does not try the condition once more', () =>
   });
 });
 
-describe('a delay of Infinity: watched without a timeout', () => {
-  test('an operation with a delay of Infinity has no entry in the timer', () => {
-    const fixture = new Fixture();
-    const operation = fixture.watch('a', 'x', { delayMs: Infinity });
-    expect(fixture.gauges()).toEqual([1, 0, 1, 0]);
-    fixture.clock.advance(1e12);
-    operation.holds = true;
-    expect(fixture.purgatory.checkAndComplete('x')).toBe(1);
-  });
+test('an operation with a delay of Infinity has no entry in the timer', ({ fixture }) => {
+  const operation = fixture.watch('a', 'x', { delayMs: Infinity });
+  expect(fixture.gauges()).toEqual([1, 0, 1, 0]);
+  fixture.clock.advance(1e12);
+  operation.holds = true;
+  expect(fixture.purgatory.checkAndComplete('x')).toBe(1);
 });
 
-describe('timerEnabled: with false no operation ever times out', () => {
-  test.each([true, false])(
-    'with timerEnabled false no operation times out, with a timer of another: %s',
-    (hasTimer) => {
-      const timer = new SystemTimer({ clock: new ManualClock() });
-      const purgatory = new DelayedOperationPurgatory('test', {
-        timerEnabled: false,
-        ...(hasTimer && { timer }),
-      });
-      const operation = new TestOperation('a', { delayMs: 1 });
-      expect(purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(false);
-      expect([purgatory.numDelayed, purgatory.watched, timer.size, operation.pending]).toEqual([
-        0,
-        1,
-        0,
-        false,
-      ]);
-      checkPurgatory(purgatory);
-      expect(purgatory.close()).toEqual([operation]);
-    },
-  );
-});
+test.each([true, false])(
+  'with timerEnabled false no operation times out, with a timer of another: %s',
+  (hasTimer) => {
+    const timer = new SystemTimer({ clock: new ManualClock() });
+    const purgatory = new DelayedOperationPurgatory('test', {
+      timerEnabled: false,
+      ...(hasTimer && { timer }),
+    });
+    const operation = new TestOperation('a', { delayMs: 1 });
+    expect(purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(false);
+    expect([purgatory.numDelayed, purgatory.watched, timer.size, operation.pending]).toEqual([
+      0,
+      1,
+      0,
+      false,
+    ]);
+    checkPurgatory(purgatory);
+    expect(purgatory.close()).toEqual([operation]);
+  },
+);
 
 describe('the timer: by default one of its own, closed with the purgatory', () => {
   test('the timer of a purgatory uses its clock', () => {
@@ -108,8 +103,7 @@ describe('the timer: by default one of its own, closed with the purgatory', () =
     expect(clock.pendingWakeups).toBe(0);
   });
 
-  test('a shared timer is not closed, and numDelayed counts one purgatory', () => {
-    const fixture = new Fixture();
+  test('a shared timer is not closed, and numDelayed counts one purgatory', ({ fixture }) => {
     const { clock, timer } = fixture;
     const other = new Fixture({ timer });
     const task = new TestOperation('task', { delayMs: 50 });
@@ -127,8 +121,7 @@ describe('the timer: by default one of its own, closed with the purgatory', () =
 });
 
 describe('a timer that is closed under it', () => {
-  test('operations in a timer that was closed complete only when their condition holds', () => {
-    const fixture = new Fixture();
+  test('operations in a timer that was closed complete only when their condition holds', ({ fixture }) => {
     const operation = fixture.watch('a', 'x', { delayMs: 10 });
     expect(fixture.timer.close()).toEqual([operation]);
     expect(fixture.gauges()).toEqual([1, 0, 1, 0]);
@@ -136,8 +129,7 @@ describe('a timer that is closed under it', () => {
     expect(fixture.purgatory.checkAndComplete('x')).toBe(1);
   });
 
-  test('operations in a timer that was closed with "run" expire', () => {
-    const fixture = new Fixture();
+  test('operations in a timer that was closed with "run" expire', ({ fixture }) => {
     fixture.watch('a', 'x', { delayMs: 10 });
     fixture.timer.close({ pending: 'run' });
     expect(fixture.log).toEqual(['a expired', 'a onExpiration']);
@@ -164,9 +156,7 @@ describe('a timer that is closed under it', () => {
 describe('a timer that a user made', () => {
   test('a timer of another class may run what is due inside add, and tryCompleteElseWatch returns true', () => {
     const fixture = new Fixture({
-      timer: makeTimer((task) => {
-        task.run();
-      }),
+      timer: makeTimer((task) => task.run()),
     });
     const operation = fixture.operation('a', { delayMs: 0 });
     const returned = fixture.purgatory.tryCompleteElseWatch(operation, ['x', 'y']);

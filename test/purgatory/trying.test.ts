@@ -1,17 +1,15 @@
-import { describe, expect, test } from 'vitest';
-import { Fixture, type TestOperation } from './support/fixture.ts';
+import { describe, expect } from 'vitest';
+import { Fixture, type TestOperation, test } from './support/fixture.ts';
 
 describe('tryCompleteElseWatch: try once; register under every key; try again; then start the timeout', () => {
-  test('an operation whose condition does not hold is tried exactly twice', () => {
-    const fixture = new Fixture();
+  test('an operation whose condition does not hold is tried exactly twice', ({ fixture }) => {
     const operation = fixture.operation('a', { delayMs: 10 });
     expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x', 'y', 'z'])).toBe(false);
     expect(operation.tries).toBe(2);
     expect(fixture.gauges()).toEqual([3, 1, 3, 1]);
   });
 
-  test('an operation whose condition holds is tried once, and not watched', () => {
-    const fixture = new Fixture();
+  test('an operation whose condition holds is tried once, and not watched', ({ fixture }) => {
     const operation = fixture.operation('a', { delayMs: 10, holds: true });
     expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x', 'y', 'z'])).toBe(true);
     expect(operation.tries).toBe(1);
@@ -29,8 +27,7 @@ describe('tryCompleteElseWatch: try once; register under every key; try again; t
     ]);
   });
 
-  test('an operation that the second try completes leaves nothing behind', () => {
-    const fixture = new Fixture();
+  test('an operation that the second try completes leaves nothing behind', ({ fixture }) => {
     const operation = fixture.operation('a', {
       delayMs: 10,
       onTry: (self) => {
@@ -76,21 +73,16 @@ describe('tryCompleteElseWatch: try once; register under every key; try again; t
     const fixture = new Fixture();
     const operation = fixture.watch('a', 'x', {
       delayMs: 10,
-      onTry: (self) => {
-        expect(self.cancel()).toBe(false);
-      },
+      onTry: (self) => expect(self.cancel()).toBe(false),
     });
     expect(operation.pending).toBe(true);
     expect(fixture.gauges()).toEqual([1, 1, 1, 1]);
   });
 
-  test('time that passes during the tries does not count for the delay', () => {
-    const fixture = new Fixture();
+  test('time that passes during the tries does not count for the delay', ({ fixture }) => {
     fixture.watch('a', 'x', {
       delayMs: 10,
-      onTry: () => {
-        fixture.clock.advance(50);
-      },
+      onTry: () => fixture.clock.advance(50),
     });
     fixture.clock.advance(9);
     expect(fixture.log).toEqual([]);
@@ -98,8 +90,7 @@ describe('tryCompleteElseWatch: try once; register under every key; try again; t
     expect(fixture.log).toEqual(['a expired', 'a onExpiration']);
   });
 
-  test('tryCompleteElseWatch ignores an operation that has completed', () => {
-    const fixture = new Fixture();
+  test('tryCompleteElseWatch ignores an operation that has completed', ({ fixture }) => {
     const operation = fixture.operation('a');
     operation.forceComplete();
     expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(true);
@@ -142,27 +133,9 @@ const PATHS: readonly (readonly [path: string, reason: string, take: Path])[] = 
       expect(operation.maybeTryComplete()).toBe(true);
     },
   ],
-  [
-    'forced',
-    'forced',
-    (_, operation) => {
-      expect(operation.forceComplete()).toBe(true);
-    },
-  ],
-  [
-    'expired',
-    'expired',
-    ({ clock }) => {
-      clock.advance(10);
-    },
-  ],
-  [
-    'closed',
-    'closed',
-    ({ purgatory }, operation) => {
-      expect(purgatory.close()).toEqual([operation]);
-    },
-  ],
+  ['forced', 'forced', (_, operation) => expect(operation.forceComplete()).toBe(true)],
+  ['expired', 'expired', ({ clock }) => clock.advance(10)],
+  ['closed', 'closed', ({ purgatory }, operation) => expect(purgatory.close()).toEqual([operation])],
 ];
 
 describe('completion by any path takes the operation off every key and off the timer before onComplete runs', () => {
@@ -214,8 +187,7 @@ describe('completion by any path takes the operation off every key and off the t
     }
   });
 
-  test('an operation may be forced from inside the check or the completion of another', () => {
-    const fixture = new Fixture();
+  test('an operation may be forced from inside the check or the completion of another', ({ fixture }) => {
     const b = fixture.operation('b');
     const c = fixture.operation('c');
     fixture.watch('a', 'x', {
@@ -245,8 +217,7 @@ describe('cancelForKey takes them off every key and off the timer; they never co
     expect([a, b, c].map((operation) => operation?.isCompleted)).toEqual([false, true, false]);
   });
 
-  test('cancelForKey of an unwatched key returns an empty array', () => {
-    const fixture = new Fixture();
+  test('cancelForKey of an unwatched key returns an empty array', ({ fixture }) => {
     fixture.watch('a', 'x');
     expect(fixture.purgatory.cancelForKey('y')).toEqual([]);
     expect(fixture.gauges()).toEqual([1, 0, 1, 0]);
@@ -271,8 +242,7 @@ describe('cancelForKey takes them off every key and off the timer; they never co
     expect(here.take()).toEqual(['a forced', 'b expired', 'b onExpiration']);
   });
 
-  test('cancelForKey from inside a check of the same key prevents the remaining checks', () => {
-    const fixture = new Fixture();
+  test('cancelForKey from inside a check of the same key prevents the remaining checks', ({ fixture }) => {
     fixture.watch('a', 'x', {
       onTry: (self) => {
         if (self.tries === 3) fixture.purgatory.cancelForKey('y');
@@ -301,26 +271,22 @@ describe('cancelForKey takes them off every key and off the timer; they never co
   });
 });
 
-describe('there is no purge interval and nothing to purge', () => {
-  test('every gauge is exact after each of many completions, and unwatched keys are removed', () => {
-    const fixture = new Fixture();
-    const operations = Array.from({ length: 100 }, (_, i) =>
-      fixture.watch(`${i}`, `abc${String.fromCharCode(1_000 + i)}`, { delayMs: 1_000 + i }),
-    );
-    operations.forEach((operation, i) => {
-      const left = 100 - i;
-      expect(fixture.gauges()).toEqual([4 * left, left, 3 + left, left]);
-      if (i % 2 === 0) operation.forceComplete();
-      else fixture.purgatory.cancelForKey(String.fromCharCode(1_000 + i));
-    });
-    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
-    expect(fixture.clock.pendingWakeups).toBe(0);
+test('every gauge is exact after each of many completions, and unwatched keys are removed', ({ fixture }) => {
+  const operations = Array.from({ length: 100 }, (_, i) =>
+    fixture.watch(`${i}`, `abc${String.fromCharCode(1_000 + i)}`, { delayMs: 1_000 + i }),
+  );
+  operations.forEach((operation, i) => {
+    const left = 100 - i;
+    expect(fixture.gauges()).toEqual([4 * left, left, 3 + left, left]);
+    if (i % 2 === 0) operation.forceComplete();
+    else fixture.purgatory.cancelForKey(String.fromCharCode(1_000 + i));
   });
+  expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+  expect(fixture.clock.pendingWakeups).toBe(0);
 });
 
 describe('operations of a key are checked in the order they were watched', () => {
-  test('operations of a key are checked in watch order, each once', () => {
-    const fixture = new Fixture();
+  test('operations of a key are checked in watch order, each once', ({ fixture }) => {
     const tried: string[] = [];
     const onTry = ({ name }: { name: string }): unknown => tried.push(name);
     for (const name of ['a', 'b', 'c', 'd']) fixture.watch(name, name === 'c' ? 'yx' : 'xy', { onTry });
@@ -330,8 +296,7 @@ describe('operations of a key are checked in the order they were watched', () =>
     expect(tried).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  test('checkAndComplete returns the number of operations that it completed', () => {
-    const fixture = new Fixture();
+  test('checkAndComplete returns the number of operations that it completed', ({ fixture }) => {
     for (const name of ['a', 'b', 'c', 'd', 'e']) {
       fixture.watch(name, 'x').holds = name !== 'b' && name !== 'd';
     }
@@ -342,8 +307,7 @@ describe('operations of a key are checked in the order they were watched', () =>
     expect(fixture.purgatory.checkAndComplete('nobody')).toBe(0);
   });
 
-  test('an operation that is watched again is checked after the others', () => {
-    const fixture = new Fixture();
+  test('an operation that is watched again is checked after the others', ({ fixture }) => {
     const a = fixture.watch('a', 'xy');
     const b = fixture.watch('b', 'x');
     fixture.purgatory.cancelForKey('y');
@@ -353,8 +317,7 @@ describe('operations of a key are checked in the order they were watched', () =>
     expect(fixture.log).toEqual(['b tried', 'a tried']);
   });
 
-  test('an operation that is watched during a check is not part of it', () => {
-    const fixture = new Fixture();
+  test('an operation that is watched during a check is not part of it', ({ fixture }) => {
     fixture.watch('a', 'x', { onComplete: () => fixture.watch('c', 'x') }).holds = true;
     fixture.watch('b', 'x').holds = true;
     expect(fixture.purgatory.checkAndComplete('x')).toBe(2);
@@ -362,8 +325,7 @@ describe('operations of a key are checked in the order they were watched', () =>
     expect(c).toMatchObject({ name: 'c', tries: 2 });
   });
 
-  test('an operation that is removed and watched again during a check is not part of it', () => {
-    const fixture = new Fixture();
+  test('an operation that is removed and watched again during a check is not part of it', ({ fixture }) => {
     const b = fixture.operation('b');
     fixture.watch('a', 'x', {
       onTry: ({ tries }) => {
@@ -378,8 +340,7 @@ describe('operations of a key are checked in the order they were watched', () =>
     expect([b.tries, c.tries]).toEqual([4, 3]);
   });
 
-  test('an operation that is forced or expires during a check is not checked any more', () => {
-    const fixture = new Fixture();
+  test('an operation that is forced or expires during a check is not checked any more', ({ fixture }) => {
     const forced = fixture.operation('forced');
     fixture.watch('a', 'x', {
       onTry: ({ tries }) => {
@@ -397,14 +358,11 @@ describe('operations of a key are checked in the order they were watched', () =>
   });
 });
 
-describe('a key given twice in one call is one watch entry', () => {
-  test('a key given twice is one watch entry, and one try for each trigger', () => {
-    const fixture = new Fixture();
-    const operation = fixture.watch('a', 'xyxxy', { delayMs: 10 });
-    expect(fixture.gauges()).toEqual([2, 1, 2, 1]);
-    fixture.purgatory.checkAndComplete('x');
-    expect(operation.tries).toBe(3);
-    expect(fixture.purgatory.cancelForKey('y')).toEqual([operation]);
-    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
-  });
+test('a key given twice is one watch entry, and one try for each trigger', ({ fixture }) => {
+  const operation = fixture.watch('a', 'xyxxy', { delayMs: 10 });
+  expect(fixture.gauges()).toEqual([2, 1, 2, 1]);
+  fixture.purgatory.checkAndComplete('x');
+  expect(operation.tries).toBe(3);
+  expect(fixture.purgatory.cancelForKey('y')).toEqual([operation]);
+  expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
 });

@@ -4,7 +4,8 @@ import { describe, expect, test, vi } from 'vitest';
 import type { TimerInternals } from '../../src/timer/system-timer.ts';
 import type { TimerTaskList } from '../../src/timer/timer-task-list.ts';
 import { detach } from '../../src/timer/timer-task.ts';
-import { TestTask } from './support/tasks.ts';
+import { addTask, TestTask } from './support/tasks.ts';
+import { manualTimer } from './support/timers.ts';
 
 const INTERNALS: symbol = Symbol.for('escapement.timer.internals');
 
@@ -22,12 +23,11 @@ interface Patient {
 
 /** A timer in which two callbacks wait at 5, a task at 7, one on level 2, and two were cancelled. */
 function makePatient(): Patient {
-  const clock = new ManualClock();
-  const timer = new SystemTimer({ clock, wheelSize: 8 });
+  const { clock, timer } = manualTimer({ wheelSize: 8 });
   const task = new TestTask(7);
   const ids = [5, 5, 6, 6].map((delayMs) => timer.schedule(delayMs, () => undefined, 'argument'));
   timer.add(task);
-  timer.add(new TestTask(30));
+  addTask(timer, 30);
   for (const id of ids.slice(2)) timer.cancel(id);
   const { wheels, driver } = (timer as unknown as Record<symbol, () => TimerInternals>)[INTERNALS]?.() ?? {};
   const early = wheels?.first.buckets[5];
@@ -46,16 +46,12 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   [
     'an entry that is linked into two lists',
     /another list|point back/,
-    ({ wheels: { table }, early, late }) => {
-      table.append(late.sentinel, early.first);
-    },
+    ({ wheels: { table }, early, late }) => table.append(late.sentinel, early.first),
   ],
   [
     'an entry that is linked twice into one list',
     /point back|linked twice|counts/,
-    ({ wheels: { table }, early }) => {
-      table.append(early.sentinel, early.first);
-    },
+    ({ wheels: { table }, early }) => table.append(early.sentinel, early.first),
   ],
   [
     'a link that leads back to a neighbour that is gone',
@@ -94,9 +90,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   [
     'an entry that was released while it is linked',
     /another list|leads elsewhere|size/,
-    ({ wheels: { table }, early }) => {
-      table.release(early.first);
-    },
+    ({ wheels: { table }, early }) => table.release(early.first),
   ],
   [
     "a bucket's expiration that is not its place's",
@@ -122,16 +116,12 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   [
     "an entry's expiration that belongs in another bucket",
     /slot \d+ expires at 6, but is in level 1, bucket 5/,
-    ({ wheels: { table }, early }) => {
-      table.setExpiration(early.first, 6);
-    },
+    ({ wheels: { table }, early }) => table.setExpiration(early.first, 6),
   ],
   [
     "an entry's expiration that is no multiple of the tick",
     /slot \d+ expires at 5.25, not a multiple of the tick/,
-    ({ wheels: { table }, early }) => {
-      table.setExpiration(early.first, 5.25);
-    },
+    ({ wheels: { table }, early }) => table.setExpiration(early.first, 5.25),
   ],
   [
     'a bucket that is not in the delay queue',
@@ -158,9 +148,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   [
     'a bucket that is in the delay queue twice',
     /delay queue/,
-    ({ wheels: { delayQueue }, early }) => {
-      delayQueue.offer(early, early.expirationMs);
-    },
+    ({ wheels: { delayQueue }, early }) => delayQueue.offer(early, early.expirationMs),
   ],
   [
     'an empty bucket in the delay queue that does not know it',
@@ -189,13 +177,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
       expect(fourth.expirationMs).toBeGreaterThan(second.expirationMs);
     },
   ],
-  [
-    'a clock that has passed a bucket',
-    /outside the turn/,
-    ({ wheels: { first } }) => {
-      first.advanceClock(6);
-    },
-  ],
+  ['a clock that has passed a bucket', /outside the turn/, ({ wheels: { first } }) => first.advanceClock(6)],
   [
     'clocks of two levels that do not agree',
     /clocks of level 1 and 2 are/,
@@ -203,13 +185,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
       first.overflowWheel?.advanceClock(16);
     },
   ],
-  [
-    'a task that does not know that it waits',
-    /refers to another entry/,
-    ({ task }) => {
-      detach(task);
-    },
-  ],
+  ['a task that does not know that it waits', /refers to another entry/, ({ task }) => detach(task)],
   [
     'an entry for a task that has none',
     /has the callback of tasks, and no task/,
@@ -260,33 +236,25 @@ describe('checkTimer finds', () => {
   test.each(CORRUPTIONS)('checkTimer finds %s', (_, message, corrupt) => {
     const patient = makePatient();
     corrupt(patient);
-    expect(() => {
-      checkTimer(patient.timer);
-    }).toThrow(message);
+    expect(() => checkTimer(patient.timer)).toThrow(message);
     vi.restoreAllMocks();
   });
 
   test('an error of checkTimer begins with the name of the function', () => {
     const { timer, early } = makePatient();
     early.isQueued = false;
-    expect(() => {
-      checkTimer(timer);
-    }).toThrow(/^checkTimer: /);
+    expect(() => checkTimer(timer)).toThrow(/^checkTimer: /);
   });
 });
 
 describe('checkTimer is content with', () => {
   test('checkTimer accepts a timer in any ordinary state, also while a task runs', () => {
     const { timer, clock } = makePatient();
-    timer.schedule(
-      5,
-      () => {
-        checkTimer(timer);
-        timer.schedule(0, () => undefined, undefined);
-        checkTimer(timer);
-      },
-      undefined,
-    );
+    timer.schedule(5, () => {
+      checkTimer(timer);
+      timer.schedule(0, () => undefined);
+      checkTimer(timer);
+    });
     for (let i = 0; i < 40; i++) {
       clock.advance(1);
       checkTimer(timer);
@@ -309,8 +277,8 @@ describe('checkTimer is content with', () => {
   });
 
   test('checkTimer accepts hundreds of thousands of buckets', () => {
-    const timer = new SystemTimer({ clock: new ManualClock(), wheelSize: 2 ** 18 });
-    for (let delayMs = 1; delayMs <= 200_000; delayMs++) timer.schedule(delayMs, () => undefined, undefined);
+    const { timer } = manualTimer({ wheelSize: 2 ** 18 });
+    for (let delayMs = 1; delayMs <= 200_000; delayMs++) timer.schedule(delayMs, () => undefined);
     checkTimer(timer);
     expect(timer.size).toBe(200_000);
   });
@@ -321,9 +289,9 @@ describe('checkTimer is content with', () => {
       { tickMs: 1, wheelSize: 2 },
       { tickMs: 11, wheelSize: 67 },
     ]) {
-      const timer = new SystemTimer({ clock: new ManualClock({ nowMs: 123.5 }), ...options });
+      const { timer } = manualTimer({ nowMs: 123.5, ...options });
       for (const delayMs of [Number.MAX_SAFE_INTEGER, Number.MAX_VALUE, 2 ** 52, 2 ** 52 + 2 ** 51]) {
-        timer.add(new TestTask(delayMs));
+        addTask(timer, delayMs);
       }
       checkTimer(timer);
       expect(timer.size).toBe(4);

@@ -4,7 +4,8 @@ import { describe, expect, test } from 'vitest';
 import { CountingClock } from './support/counting-clock.ts';
 import { thrownBy } from './support/errors.ts';
 import { HandClock } from './support/hand-clock.ts';
-import { Journal, TestTask } from './support/tasks.ts';
+import { addTask, TestTask } from './support/tasks.ts';
+import { handTimer, manualTimer } from './support/timers.ts';
 
 const YEAR_MS = 365.25 * 86_400_000;
 
@@ -12,10 +13,9 @@ describe('delays of any finite length work', () => {
   test.each([2 ** 31 - 1, 2 ** 31, 2 ** 31 + 0.5, 2 ** 32, 10 * YEAR_MS])(
     'a task with a delay of %d ms runs then, and not before',
     (delayMs) => {
-      const clock = new CountingClock(12_345);
+      const clock = new CountingClock({ nowMs: 12_345 });
       const timer = new SystemTimer({ clock });
-      const task = new TestTask(delayMs);
-      timer.add(task);
+      const task = addTask(timer, delayMs);
       clock.advance(Math.ceil(delayMs) - 1);
       expect(task.runs).toBe(0);
       clock.advance(1);
@@ -30,9 +30,8 @@ describe('delays of any finite length work', () => {
       const clock = new HandClock(1_000.5);
       for (const options of [{}, { tickMs: 7, wheelSize: 2 }, { rounding: 'down' as const }]) {
         const timer = new SystemTimer({ clock, ...options });
-        const task = new TestTask(delayMs);
-        timer.add(task);
-        const id = timer.schedule(delayMs, () => undefined, undefined);
+        const task = addTask(timer, delayMs);
+        const id = timer.schedule(delayMs, () => undefined);
         checkTimer(timer);
         clock.nowMs += 100 * YEAR_MS;
         expect(timer.poll()).toBe(0);
@@ -40,14 +39,14 @@ describe('delays of any finite length work', () => {
         checkTimer(timer);
         clock.nowMs += 60;
         expect(timer.poll()).toBe(1);
-        expect([task.cancel(), timer.size, clock.armed]).toEqual([true, 0, 0]);
+        expect([task.cancel(), timer.size, clock.pendingWakeups]).toEqual([true, 0, 0]);
       }
     },
   );
 
   test.each([-1, -(2 ** 40), -Number.MAX_VALUE])('a task with a delay of %d ms is due at once', (delayMs) => {
-    const timer = new SystemTimer({ clock: new ManualClock({ nowMs: 5 }) });
-    timer.add(new TestTask(delayMs));
+    const { timer } = manualTimer({ nowMs: 5 });
+    addTask(timer, delayMs);
     expect(timer.nextExpirationMs()).toBe(5);
     expect(timer.poll()).toBe(1);
   });
@@ -64,8 +63,7 @@ describe('delays of any finite length work', () => {
       },
     };
     const timer = new SystemTimer({ clock: overflowing });
-    const task = new TestTask(YEAR_MS);
-    timer.add(task);
+    const task = addTask(timer, YEAR_MS);
     manual.advance(YEAR_MS);
     expect(task.runs).toBe(1);
     expect(wakeups).toBeLessThan(40);
@@ -74,81 +72,70 @@ describe('delays of any finite length work', () => {
 
 describe('a late or early host wake-up is harmless', () => {
   test('an early wake-up runs nothing and is armed again for the rest', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
-    const task = new TestTask(10);
-    timer.add(task);
+    const { clock, timer } = handTimer();
+    const task = addTask(timer, 10);
     for (const nowMs of [0, 3, 9.999]) {
       clock.nowMs = nowMs;
       clock.fire();
-      expect([task.runs, clock.armed, clock.armedForMs]).toEqual([0, 1, 10]);
+      expect([task.runs, clock.pendingWakeups, clock.armedForMs]).toEqual([0, 1, 10]);
       checkTimer(timer);
     }
     clock.nowMs = 10;
     clock.fire();
-    expect([task.runs, clock.armed]).toEqual([1, 0]);
+    expect([task.runs, clock.pendingWakeups]).toEqual([1, 0]);
   });
 
   test('a late wake-up runs everything that is due in one turn, in order', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer();
     const delays = [5_000, 1, 64, 4_096, 65, 300];
     for (const delayMs of delays) journal.add(timer, delayMs);
     clock.nowMs = 1e6;
     clock.fire();
     expect(journal.entries).toEqual([1, 64, 65, 300, 4_096, 5_000]);
-    expect(clock.armed).toBe(0);
+    expect(clock.pendingWakeups).toBe(0);
     checkTimer(timer);
   });
 
   test('a timer works as always between an expiration and its late wake-up', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, wheelSize: 2 });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer({ wheelSize: 2 });
     const a = journal.add(timer, 5, 'a');
     journal.add(timer, 6, 'b');
     clock.nowMs = 8;
     journal.add(timer, 1, 'c');
     timer.add(a);
-    expect([clock.armed, clock.mostArmed]).toEqual([1, 1]);
+    expect([clock.pendingWakeups, clock.mostArmed]).toEqual([1, 1]);
     clock.nowMs = 20;
     clock.fire();
     expect(journal.entries).toEqual(['b', 'c', 'a']);
-    expect(clock.armed).toBe(0);
+    expect(clock.pendingWakeups).toBe(0);
   });
 
   test('a wake-up that fires after everything was cancelled runs nothing', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
-    const task = new TestTask(5);
-    timer.add(task);
+    const { clock, timer } = handTimer();
+    const task = addTask(timer, 5);
     task.cancel();
     clock.nowMs = 5;
     clock.fireCancelled();
-    expect([task.runs, clock.armed]).toEqual([0, 0]);
+    expect([task.runs, clock.pendingWakeups]).toEqual([0, 0]);
   });
 
   test('a cancelled wake-up that a broken clock delivers does not leave two armed', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer();
     journal.add(timer, 20);
     journal.add(timer, 10);
     clock.nowMs = 4;
     clock.fireCancelled();
-    expect([clock.armed, clock.mostArmed, clock.armedForMs]).toEqual([1, 1, 10]);
+    expect([clock.pendingWakeups, clock.mostArmed, clock.armedForMs]).toEqual([1, 1, 10]);
     clock.nowMs = 10;
     clock.fire();
     clock.fireCancelled();
     expect(journal.entries).toEqual([10]);
-    expect([clock.armed, clock.mostArmed, clock.armedForMs]).toEqual([1, 1, 20]);
+    expect([clock.pendingWakeups, clock.mostArmed, clock.armedForMs]).toEqual([1, 1, 20]);
   });
 
   test('a clock that stands still does not make the timer spin', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
-    timer.add(new TestTask(10));
+    const { clock, timer } = handTimer();
+    addTask(timer, 10);
     clock.fire();
     clock.fire();
     expect(clock.delaysMs).toEqual([10, 10, 10]);
@@ -183,19 +170,14 @@ describe('a clock that throws', () => {
       const clock = new FailingClock();
       const timer = new SystemTimer({ clock });
       const [task, next] = [new TestTask(5), new TestTask(7)];
-      for (const action of [
-        () => {
-          timer.add(task);
-        },
-        () => timer.schedule(5, () => undefined, undefined),
-      ]) {
+      for (const action of [() => timer.add(task), () => timer.schedule(5, () => undefined)]) {
         clock.failing = method;
         expect(action).toThrow(`${method} failed`);
-        expect([timer.size, clock.armed, task.pending]).toEqual([0, 0, false]);
+        expect([timer.size, clock.pendingWakeups, task.pending]).toEqual([0, 0, false]);
         checkTimer(timer);
       }
       timer.add(next);
-      expect([timer.size, clock.armed, clock.armedForMs]).toEqual([1, 1, 7]);
+      expect([timer.size, clock.pendingWakeups, clock.armedForMs]).toEqual([1, 1, 7]);
       clock.runTo(10);
       expect([task.runs, next.runs]).toEqual([0, 1]);
     },
@@ -204,34 +186,24 @@ describe('a clock that throws', () => {
   test('a clock that throws in setTimeout leaves a moved task pending, and the next change arms the wake-up for it', () => {
     const clock = new FailingClock();
     const timer = new SystemTimer({ clock });
-    const task = new TestTask(5);
-    timer.add(new TestTask(50));
-    timer.add(task);
-    const id = timer.schedule(20, () => undefined, undefined);
+    addTask(timer, 50);
+    addTask(timer, 5);
+    const id = timer.schedule(20, () => undefined);
     clock.failing = 'setTimeout';
     expect(() => timer.reschedule(id, 3)).toThrow('setTimeout failed');
-    expect([timer.size, clock.armed]).toEqual([3, 0]);
-    timer.add(new TestTask(40));
-    expect([timer.size, clock.armed, clock.armedForMs]).toEqual([4, 1, 3]);
+    expect([timer.size, clock.pendingWakeups]).toEqual([3, 0]);
+    addTask(timer, 40);
+    expect([timer.size, clock.pendingWakeups, clock.armedForMs]).toEqual([4, 1, 3]);
     checkTimer(timer);
   });
 });
 
 /** Virtual time that is wrong while the test wants it to be; its wake-ups come all the same. */
-class WrongClock implements Clock {
-  readonly manual = new ManualClock({ nowMs: 1_000 });
+class WrongClock extends ManualClock {
   wrong: { readonly now: () => unknown } | undefined;
 
-  now(): number {
-    return this.wrong === undefined ? this.manual.now() : (this.wrong.now() as number);
-  }
-
-  wallNow(): number {
-    return this.manual.wallNow();
-  }
-
-  setTimeout(callback: () => void, delayMs: number): ClockTimeout {
-    return this.manual.setTimeout(callback, delayMs);
+  override now(): number {
+    return this.wrong === undefined ? super.now() : (this.wrong.now() as number);
   }
 }
 
@@ -255,7 +227,7 @@ function open(options: { autoStart?: boolean } = {}): {
   ran: string[];
   errors: unknown[];
 } {
-  const clock = new WrongClock();
+  const clock = new WrongClock({ nowMs: 1_000 });
   const errors: unknown[] = [];
   const timer = new SystemTimer({
     ...options,
@@ -288,7 +260,7 @@ describe.each(WRONG)('a clock that %s', (_, now) => {
     checkTimer(timer);
     expect([timer.size, timer.nextExpirationMs(), ran]).toEqual([2, 1_010, []]);
     clock.wrong = undefined;
-    clock.manual.advance(20);
+    clock.advance(20);
     expect(timer.poll()).toBe(2);
     expect(ran).toEqual(['a', 'b']);
   });
@@ -297,36 +269,36 @@ describe.each(WRONG)('a clock that %s', (_, now) => {
     const { clock, timer, ran, errors } = open();
     timer.schedule(10, (each) => ran.push(each), 'a');
     clock.wrong = { now };
-    clock.manual.advance(10_000);
-    expect([ran, errors.length, clock.manual.pendingWakeups]).toEqual([[], 1, 1]);
+    clock.advance(10_000);
+    expect([ran, errors.length, clock.pendingWakeups]).toEqual([[], 1, 1]);
     isExpected(errors[0]);
     checkTimer(timer);
     clock.wrong = undefined;
-    clock.manual.advance(1_000);
-    expect([ran, errors.length, clock.manual.pendingWakeups]).toEqual([['a'], 1, 0]);
+    clock.advance(1_000);
+    expect([ran, errors.length, clock.pendingWakeups]).toEqual([['a'], 1, 0]);
     checkTimer(timer);
   });
 
   test('an error of an invalid clock inside a task does not stop the other tasks', () => {
     const { clock, timer, ran, errors } = open();
-    timer.schedule(10, () => (clock.wrong = { now }), undefined);
+    timer.schedule(10, () => (clock.wrong = { now }));
     timer.schedule(10, (each) => ran.push(each), 'a');
     timer.schedule(20, (each) => ran.push(each), 'b');
-    clock.manual.advance(15);
+    clock.advance(15);
     expect([ran, errors.length]).toEqual([['a'], 1]);
     clock.wrong = undefined;
-    clock.manual.advance(1_000);
+    clock.advance(1_000);
     expect(ran).toEqual(['a', 'b']);
     checkTimer(timer);
   });
 
   test('cancel does not read an invalid clock, and a timer without pending tasks arms nothing', () => {
     const { clock, timer, errors } = open();
-    const first = timer.schedule(10, () => undefined, undefined);
-    const second = timer.schedule(20, () => undefined, undefined);
+    const first = timer.schedule(10, () => undefined);
+    const second = timer.schedule(20, () => undefined);
     clock.wrong = { now };
     expect([timer.cancel(first), errors.length]).toEqual([true, 1]);
-    expect([timer.cancel(second), clock.manual.pendingWakeups]).toEqual([true, 0]);
+    expect([timer.cancel(second), clock.pendingWakeups]).toEqual([true, 0]);
     checkTimer(timer);
   });
 
@@ -335,11 +307,11 @@ describe.each(WRONG)('a clock that %s', (_, now) => {
     timer.schedule(10, (each) => ran.push(each), 'a');
     timer.schedule(100, (each) => ran.push(each), 'b');
     clock.wrong = { now };
-    clock.manual.advance(10);
+    clock.advance(10);
     clock.wrong = undefined;
     timer.schedule(5, (each) => ran.push(each), 'c');
     checkTimer(timer);
-    clock.manual.advance(90);
+    clock.advance(90);
     expect(ran).toEqual(['a', 'c', 'b']);
   });
 });
@@ -348,9 +320,9 @@ test('a pending advanceClock resolves when an invalid clock is valid again', asy
   const { clock, timer, errors } = open({ autoStart: false });
   const fellDue = timer.advanceClock(10);
   clock.wrong = { now: () => NaN };
-  clock.manual.advance(10);
+  clock.advance(10);
   expect(errors).toMatchObject([INVALID]);
   clock.wrong = undefined;
-  clock.manual.advance(1_000);
+  clock.advance(1_000);
   expect(await fellDue).toBe(false);
 });

@@ -2,14 +2,12 @@ import { EscapementError, ManualClock, SystemTimer } from 'escapement';
 import { checkTimer } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
 import { thrownBy } from './support/errors.ts';
-import { HandClock } from './support/hand-clock.ts';
-import { Journal, TestTask } from './support/tasks.ts';
+import { addTask, Journal, TestTask } from './support/tasks.ts';
+import { handTimer, manualTimer } from './support/timers.ts';
 
 describe('close drops by default', () => {
   test('close returns the pending tasks in order of expiration, and none of them runs', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, wheelSize: 2 });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer({ wheelSize: 2 });
     const [c, a, d] = [100, 3, 5_000].map((delayMs) => journal.add(timer, delayMs));
     const gone = journal.add(timer, 50);
     timer.schedule(1, journal.write, 'callback');
@@ -17,7 +15,7 @@ describe('close drops by default', () => {
     const b = journal.add(timer, 0);
     gone.cancel();
     expect(timer.close()).toEqual([a, b, c, d]);
-    expect([timer.size, clock.armed, timer.nextExpirationMs()]).toEqual([0, 0, undefined]);
+    expect([timer.size, clock.pendingWakeups, timer.nextExpirationMs()]).toEqual([0, 0, undefined]);
     clock.runTo(10_000);
     expect(journal.entries).toEqual([]);
     checkTimer(timer);
@@ -26,8 +24,7 @@ describe('close drops by default', () => {
   test('a task that close dropped is not pending, and can be added to another timer', () => {
     const clock = new ManualClock();
     const [timer, other] = [new SystemTimer({ clock }), new SystemTimer({ clock })];
-    const task = new TestTask(5);
-    timer.add(task);
+    const task = addTask(timer, 5);
     timer.close();
     expect([task.pending, task.cancel()]).toEqual([false, false]);
     other.add(task);
@@ -36,15 +33,15 @@ describe('close drops by default', () => {
   });
 
   test('every id is stale after close', () => {
-    const timer = new SystemTimer({ clock: new ManualClock() });
-    const id = timer.schedule(5, () => undefined, undefined);
+    const { timer } = manualTimer();
+    const id = timer.schedule(5, () => undefined);
     timer.close();
     expect([timer.cancel(id), timer.reschedule(id, 1)]).toEqual([false, false]);
   });
 
   test('close is idempotent, and so is Symbol.dispose', () => {
-    const timer = new SystemTimer({ clock: new ManualClock() });
-    timer.add(new TestTask(5));
+    const { timer } = manualTimer();
+    addTask(timer, 5);
     expect(timer.close()).toHaveLength(1);
     expect(timer.close()).toEqual([]);
     expect(timer.close({ pending: 'run' })).toEqual([]);
@@ -64,9 +61,7 @@ describe('close drops by default', () => {
 
 describe("close with 'run' runs what waits, in expiration order, before it returns", () => {
   test("close with 'run' runs tasks and callbacks, each once, however long their delays", () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, wheelSize: 3, maxTasksPerTurn: 1 });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer({ wheelSize: 3, maxTasksPerTurn: 1 });
     const delays = [500, 20, 1, 1e12, 4];
     for (const delayMs of delays) timer.schedule(delayMs, journal.write, delayMs);
     const task = journal.add(timer, 20, 'task');
@@ -74,20 +69,19 @@ describe("close with 'run' runs what waits, in expiration order, before it retur
     journal.add(timer, 0, 'due');
     expect(timer.close({ pending: 'run' })).toContain(task);
     expect(journal.entries).toEqual([1, 'due', 4, 20, 'task', 500, 1e12]);
-    expect([task.runs, task.pending, timer.size, clock.armed]).toEqual([1, false, 0, 0]);
+    expect([task.runs, task.pending, timer.size, clock.pendingWakeups]).toEqual([1, false, 0, 0]);
     checkTimer(timer);
   });
 
   test("close with 'run' returns the tasks that were pending when it was called", () => {
-    const timer = new SystemTimer({ clock: new ManualClock() });
+    const { timer } = manualTimer();
     const tasks = [3, 1, 2].map((delayMs) => new TestTask(delayMs));
     for (const task of tasks) timer.add(task);
     expect(timer.close({ pending: 'run' })).toEqual([tasks[1], tasks[2], tasks[0]]);
   });
 
   test('a task that close runs may cancel later ones', () => {
-    const timer = new SystemTimer({ clock: new ManualClock() });
-    const journal = new Journal();
+    const { timer, journal } = manualTimer();
     const others: TestTask[] = [];
     const cancelOthers = (): void => {
       for (const other of others) other.cancel();
@@ -121,11 +115,8 @@ describe("close with 'run' runs what waits, in expiration order, before it retur
 
   test('a task that close runs cannot add tasks, so that close ends', () => {
     const errors: unknown[] = [];
-    const timer = new SystemTimer({ clock: new ManualClock(), onError: (error) => errors.push(error) });
-    const task = new TestTask(1, (self) => {
-      timer.add(self);
-    });
-    timer.add(task);
+    const { timer } = manualTimer({ onError: (error) => errors.push(error) });
+    const task = addTask(timer, 1, (self) => timer.add(self));
     timer.close({ pending: 'run' });
     expect([task.runs, timer.size]).toEqual([1, 0]);
     expect(errors).toEqual([expect.objectContaining({ code: 'ERR_TIMER_CLOSED', op: 'SystemTimer.add' })]);
@@ -133,8 +124,7 @@ describe("close with 'run' runs what waits, in expiration order, before it retur
 
   test('a task that close runs may reschedule a later one, which still runs', () => {
     for (const delayMs of [0, 5, 1e9]) {
-      const timer = new SystemTimer({ clock: new ManualClock() });
-      const journal = new Journal();
+      const { timer, journal } = manualTimer();
       journal.add(timer, 1, 'a', () => {
         timer.reschedule(id, delayMs);
       });
@@ -150,9 +140,7 @@ describe("close with 'run' runs what waits, in expiration order, before it retur
     const clock = new ManualClock();
     const [timer, other] = [new SystemTimer({ clock }), new SystemTimer({ clock })];
     const journal = new Journal();
-    journal.add(timer, 1, 'a', () => {
-      other.add(moved);
-    });
+    journal.add(timer, 1, 'a', () => other.add(moved));
     const moved = journal.add(timer, 2, 'moved');
     timer.close({ pending: 'run' });
     expect([timer.size, other.size]).toEqual([0, 1]);
@@ -161,8 +149,7 @@ describe("close with 'run' runs what waits, in expiration order, before it retur
   });
 
   test('a second close inside a task that close runs does nothing', () => {
-    const timer = new SystemTimer({ clock: new ManualClock() });
-    const journal = new Journal();
+    const { timer, journal } = manualTimer();
     journal.add(timer, 1, 'a', () => {
       expect(timer.close()).toEqual([]);
       expect(timer.poll()).toBe(0);
@@ -173,7 +160,7 @@ describe("close with 'run' runs what waits, in expiration order, before it retur
   });
 
   test("close with 'run' rejects sleeps", async () => {
-    const timer = new SystemTimer({ clock: new ManualClock() });
+    const { timer } = manualTimer();
     const sleep = timer.sleep(1);
     expect(timer.close({ pending: 'run' })).toEqual([]);
     await expect(sleep).rejects.toMatchObject({ code: 'ERR_TIMER_CLOSED' });
@@ -182,8 +169,7 @@ describe("close with 'run' runs what waits, in expiration order, before it retur
 
 describe('pending sleeps reject with ERR_TIMER_CLOSED', () => {
   test('close rejects sleeps in a bucket, those that are due, and those with a signal', async () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
+    const { clock, timer } = handTimer();
     const { signal } = new AbortController();
     const sleeps = [timer.sleep(5), timer.sleep(0), timer.sleep(1e9, 'x', { signal })];
     clock.nowMs = 10;
@@ -197,7 +183,7 @@ describe('pending sleeps reject with ERR_TIMER_CLOSED', () => {
   });
 
   test('an abort after close does not change how a sleep was rejected', async () => {
-    const timer = new SystemTimer({ clock: new ManualClock() });
+    const { timer } = manualTimer();
     const controller = new AbortController();
     const sleep = timer.sleep(5, undefined, { signal: controller.signal });
     timer.close();
@@ -206,29 +192,25 @@ describe('pending sleeps reject with ERR_TIMER_CLOSED', () => {
   });
 });
 
-describe('a waiting advanceClock resolves false, and poll() returns 0', () => {
-  test.each([true, false])(
-    'a pending advanceClock resolves false at close, with autoStart %j',
-    async (autoStart) => {
-      const clock = new ManualClock();
-      const timer = new SystemTimer({ clock, autoStart });
-      timer.add(new TestTask(500));
-      const waits = [timer.advanceClock(1_000), timer.advanceClock(Infinity)];
-      timer.close();
-      expect(await Promise.all(waits)).toEqual([false, false]);
-      expect(clock.pendingWakeups).toBe(0);
-      clock.advance(1_000);
-      expect(timer.poll()).toBe(0);
-      expect(await timer.advanceClock(0)).toBe(false);
-      expect(await timer.advanceClock(1_000)).toBe(false);
-    },
-  );
-});
+test.each([true, false])(
+  'a pending advanceClock resolves false at close, with autoStart %j',
+  async (autoStart) => {
+    const { clock, timer } = manualTimer({ autoStart });
+    addTask(timer, 500);
+    const waits = [timer.advanceClock(1_000), timer.advanceClock(Infinity)];
+    timer.close();
+    expect(await Promise.all(waits)).toEqual([false, false]);
+    expect(clock.pendingWakeups).toBe(0);
+    clock.advance(1_000);
+    expect(timer.poll()).toBe(0);
+    expect(await timer.advanceClock(0)).toBe(false);
+    expect(await timer.advanceClock(1_000)).toBe(false);
+  },
+);
 
 describe('isCancelled is false before the first add and after a drop by close', () => {
   test('isCancelled is true only after a cancel that took effect', () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock });
+    const { clock, timer } = manualTimer();
     const task = new TestTask(5);
     expect([task.isCancelled, task.cancel(), task.isCancelled]).toEqual([false, false, false]);
     timer.add(task);
@@ -244,29 +226,21 @@ describe('isCancelled is false before the first add and after a drop by close', 
   });
 
   test('isCancelled stays true when a later add is refused', () => {
-    const timer = new SystemTimer({ clock: new ManualClock() });
-    const task = new TestTask(5);
-    timer.add(task);
+    const { timer } = manualTimer();
+    const task = addTask(timer, 5);
     task.cancel();
     timer.close();
-    thrownBy(() => {
-      timer.add(task);
-    });
+    thrownBy(() => timer.add(task));
     expect(task.isCancelled).toBe(true);
   });
 });
 
 describe('after close(), add and schedule throw ERR_TIMER_CLOSED', () => {
   test('a call after close throws an EscapementError with code and op, and changes nothing', () => {
-    const timer = new SystemTimer({ clock: new ManualClock(), name: 'requests' });
+    const { timer } = manualTimer({ name: 'requests' });
     const task = new TestTask(5);
     timer.close();
-    const errors = [
-      thrownBy(() => {
-        timer.add(task);
-      }),
-      thrownBy(() => timer.schedule(5, () => undefined, undefined)),
-    ];
+    const errors = [thrownBy(() => timer.add(task)), thrownBy(() => timer.schedule(5, () => undefined))];
     for (const error of errors) {
       expect(error).toBeInstanceOf(EscapementError);
       expect(error).toMatchObject({ code: 'ERR_TIMER_CLOSED', message: "timer 'requests' is closed" });
@@ -280,24 +254,21 @@ describe('after close(), add and schedule throw ERR_TIMER_CLOSED', () => {
     const clock = new ManualClock();
     const [timer, closed] = [new SystemTimer({ clock }), new SystemTimer({ clock })];
     closed.close();
-    const task = new TestTask(5);
-    timer.add(task);
-    thrownBy(() => {
-      closed.add(task);
-    });
+    const task = addTask(timer, 5);
+    thrownBy(() => closed.add(task));
     expect([task.pending, timer.size]).toEqual([true, 1]);
     clock.advance(5);
     expect(task.runs).toBe(1);
   });
 
   test('a sleep on a closed timer rejects', async () => {
-    const timer = new SystemTimer({ clock: new ManualClock() });
+    const { timer } = manualTimer();
     timer.close();
     await expect(timer.sleep(5)).rejects.toMatchObject({ code: 'ERR_TIMER_CLOSED', op: 'SystemTimer.sleep' });
   });
 
   test('the state of a closed timer can still be read', () => {
-    const timer = new SystemTimer({ clock: new ManualClock() });
+    const { timer } = manualTimer();
     timer.close();
     timer.ref();
     timer.unref();

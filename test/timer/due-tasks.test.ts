@@ -3,21 +3,19 @@ import { checkTimer } from 'escapement/testing';
 import { describe, expect, test, vi } from 'vitest';
 import { noopMetrics } from '../metrics/measured.ts';
 import { HandClock } from './support/hand-clock.ts';
-import { Journal, TestTask } from './support/tasks.ts';
+import { addTask, TestTask } from './support/tasks.ts';
+import { handTimer, manualTimer } from './support/timers.ts';
 
 describe('tasks already due are arranged with clock.setTimeout(…, 0), so ManualClock.advance(0) runs them', () => {
   test('a task that is due at once asks the clock for a delay of 0, once for all such tasks', () => {
-    const clock = new HandClock(3.5);
-    const timer = new SystemTimer({ clock });
-    timer.add(new TestTask(0));
-    timer.add(new TestTask(-10));
+    const { clock, timer } = handTimer({ nowMs: 3.5 });
+    addTask(timer, 0);
+    addTask(timer, -10);
     expect(clock.delaysMs).toEqual([0]);
   });
 
   test('ManualClock.advance(0) runs tasks that are due, and those that they add without a delay', () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock });
-    const journal = new Journal();
+    const { clock, timer, journal } = manualTimer();
     journal.add(timer, 0, 'a', () => {
       journal.add(timer, 0, 'b');
     });
@@ -28,20 +26,17 @@ describe('tasks already due are arranged with clock.setTimeout(…, 0), so Manua
 
 describe('tasks already due count as a bucket for advanceClock', () => {
   test('advanceClock resolves true for tasks that are due at once, and only once', async () => {
-    const timer = new SystemTimer({ clock: new ManualClock(), autoStart: false });
-    const task = new TestTask(0);
-    timer.add(task);
+    const { timer } = manualTimer({ autoStart: false });
+    const task = addTask(timer, 0);
     expect(await timer.advanceClock(0)).toBe(true);
     expect(task.runs).toBe(1);
     expect(await timer.advanceClock(0)).toBe(false);
   });
 
   test('a task that is added without a delay ends a pending advanceClock', async () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock, autoStart: false });
+    const { clock, timer } = manualTimer({ autoStart: false });
     const wait = timer.advanceClock(1_000);
-    const task = new TestTask(0);
-    timer.add(task);
+    const task = addTask(timer, 0);
     clock.advance(0);
     expect(await wait).toBe(true);
     expect(task.runs).toBe(1);
@@ -51,9 +46,7 @@ describe('tasks already due count as a bucket for advanceClock', () => {
 
 describe('overdue buckets run before tasks already due', () => {
   test('an overdue bucket runs before a task that is added without a delay', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer();
     journal.add(timer, 20);
     journal.add(timer, 10);
     clock.nowMs = 25;
@@ -65,9 +58,7 @@ describe('overdue buckets run before tasks already due', () => {
   });
 
   test('a bucket that falls due after a task without a delay runs after it', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer();
     journal.add(timer, 10);
     clock.nowMs = 5;
     journal.add(timer, 0, 'due at 5');
@@ -79,19 +70,15 @@ describe('overdue buckets run before tasks already due', () => {
 
 describe('poll is not limited by maxTasksPerTurn', () => {
   test('poll runs everything that is due, beyond maxTasksPerTurn', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, maxTasksPerTurn: 3 });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer({ maxTasksPerTurn: 3 });
     for (let i = 0; i < 100; i++) timer.schedule(i % 2, journal.write, i);
     clock.nowMs = 1;
     expect(timer.poll()).toBe(100);
-    expect(clock.armed).toBe(0);
+    expect(clock.pendingWakeups).toBe(0);
   });
 
   test('poll runs the rest of a turn that maxTasksPerTurn has cut short', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, maxTasksPerTurn: 3 });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer({ maxTasksPerTurn: 3 });
     for (let i = 0; i < 10; i++) timer.schedule(1, journal.write, i);
     clock.runTo(1);
     expect(journal.entries).toHaveLength(10);
@@ -106,8 +93,7 @@ describe('poll is not limited by maxTasksPerTurn', () => {
 
 describe('a task counts in size until its run() starts', () => {
   test('a task counts in size while it is due and while others run, and not inside its own run', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
+    const { clock, timer } = handTimer();
     const sizes: number[] = [];
     const note = (task: TestTask): void => {
       expect(task.pending).toBe(false);
@@ -115,13 +101,9 @@ describe('a task counts in size until its run() starts', () => {
     };
     const tasks = [1, 1, 0].map((delayMs) => new TestTask(delayMs, note));
     for (const task of tasks) timer.add(task);
-    timer.schedule(
-      1,
-      () => {
-        sizes.push(timer.size);
-      },
-      undefined,
-    );
+    timer.schedule(1, () => {
+      sizes.push(timer.size);
+    });
     clock.nowMs = 1;
     expect(timer.size).toBe(4);
     expect(tasks.map((task) => task.pending)).toEqual([true, true, true]);
@@ -130,8 +112,7 @@ describe('a task counts in size until its run() starts', () => {
   });
 
   test('a sleep counts in size until it is over', async () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock });
+    const { clock, timer } = manualTimer();
     const sleep = timer.sleep(5, 'slept');
     expect(timer.size).toBe(1);
     clock.advance(5);
@@ -142,13 +123,11 @@ describe('a task counts in size until its run() starts', () => {
 
 describe('maxTasksPerTurn bounds a turn: the rest runs in following turns, order kept', () => {
   test('each turn of a mass expiry is a wake-up of its own, armed at once', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, maxTasksPerTurn: 10 });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer({ maxTasksPerTurn: 10 });
     for (let i = 0; i < 25; i++) timer.schedule(i < 20 ? 5 : 4, journal.write, i);
     const turns: number[] = [];
     clock.nowMs = 5;
-    while (clock.armed > 0) {
+    while (clock.pendingWakeups > 0) {
       clock.fire();
       turns.push(journal.entries.length);
       checkTimer(timer);
@@ -161,9 +140,7 @@ describe('maxTasksPerTurn bounds a turn: the rest runs in following turns, order
   });
 
   test('a task that falls due between two turns runs after the rest of the first one', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, maxTasksPerTurn: 2 });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer({ maxTasksPerTurn: 2 });
     for (const name of ['a', 'b', 'c', 'd']) journal.add(timer, 5, name);
     journal.add(timer, 6, 'e');
     clock.nowMs = 5;
@@ -175,13 +152,11 @@ describe('maxTasksPerTurn bounds a turn: the rest runs in following turns, order
     expect(journal.take()).toEqual(['c', 'd']);
     clock.fire();
     expect(journal.take()).toEqual(['e', 'f']);
-    expect(clock.armed).toBe(0);
+    expect(clock.pendingWakeups).toBe(0);
   });
 
   test('the rest of a turn can be cancelled and moved, and then no wake-up is armed for it', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, maxTasksPerTurn: 1 });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer({ maxTasksPerTurn: 1 });
     const [, b, c] = ['a', 'b', 'c'].map((name) => journal.add(timer, 5, name));
     const d = timer.schedule(5, journal.write, 'd');
     clock.nowMs = 5;
@@ -216,9 +191,7 @@ describe('maxTasksPerTurn bounds a turn: the rest runs in following turns, order
   });
 
   test('maxTasksPerTurn Infinity runs everything in one turn', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, maxTasksPerTurn: Infinity });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer({ maxTasksPerTurn: Infinity });
     for (let i = 0; i < 20_000; i++) timer.schedule(1, journal.write, i);
     clock.nowMs = 1;
     clock.fire();
@@ -226,9 +199,7 @@ describe('maxTasksPerTurn bounds a turn: the rest runs in following turns, order
   });
 
   test('maxTasksPerTurn is 10 000 by default', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer();
     for (let i = 0; i < 10_001; i++) timer.schedule(1, journal.write, i);
     clock.nowMs = 1;
     clock.fire();
@@ -247,9 +218,7 @@ vi.mock('../../src/core/report-uncaught.ts', () => ({
 const counting = (use: (name: string) => void): MetricsProvider => ({
   ...noopMetrics,
   counter: (name) => ({
-    inc: () => {
-      use(name);
-    },
+    inc: () => use(name),
   }),
 });
 
@@ -311,7 +280,7 @@ describe('a provider of metrics that', () => {
         timer.close();
       }),
     });
-    for (const delayMs of [10, 20]) timer.schedule(delayMs, () => undefined, undefined);
+    for (const delayMs of [10, 20]) timer.schedule(delayMs, () => undefined);
     clock.advance(10);
     checkTimer(timer);
     expect([timer.size, clock.pendingWakeups]).toEqual([0, 0]);

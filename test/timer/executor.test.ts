@@ -3,7 +3,8 @@ import { checkTimer } from 'escapement/testing';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, test } from 'vitest';
 import { HandClock } from './support/hand-clock.ts';
-import { Journal, TestTask } from './support/tasks.ts';
+import { addTask, Journal, TestTask } from './support/tasks.ts';
+import { handTimer, manualTimer } from './support/timers.ts';
 
 /** An executor that keeps what it is given until the test runs it. */
 class Later {
@@ -22,9 +23,7 @@ describe('an executor that runs at once', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({
       clock,
-      executor: (run) => {
-        run();
-      },
+      executor: (run) => run(),
     });
     const journal = new Journal();
     journal.add(timer, 5, 'a', () => {
@@ -34,7 +33,7 @@ describe('an executor that runs at once', () => {
     journal.add(timer, 5, 'b');
     clock.nowMs = 5;
     expect(timer.poll()).toBe(2);
-    expect(clock.armed).toBe(1);
+    expect(clock.pendingWakeups).toBe(1);
     clock.fire();
     expect(journal.entries).toEqual(['a', 'b', 'c']);
     checkTimer(timer);
@@ -50,7 +49,7 @@ describe('an executor that runs at once', () => {
         run();
       },
     });
-    timer.add(new TestTask(1_000));
+    addTask(timer, 1_000);
     timer.poll();
     clock.advance(999);
     expect(asked).toBe(0);
@@ -62,9 +61,7 @@ describe('an executor that runs at once', () => {
 describe('an executor that runs later', () => {
   test('due tasks stay pending until the executor runs its turn, and count in size', () => {
     const later = new Later();
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, executor: later.execute });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer({ executor: later.execute });
     journal.add(timer, 5, 'a');
     journal.add(timer, 5, 'b');
     clock.nowMs = 5;
@@ -72,14 +69,12 @@ describe('an executor that runs later', () => {
     expect([timer.size, later.runs.length, journal.entries.length]).toEqual([2, 1, 0]);
     later.runNext();
     expect(journal.entries).toEqual(['a', 'b']);
-    expect([timer.size, clock.armed]).toEqual([0, 0]);
+    expect([timer.size, clock.pendingWakeups]).toEqual([0, 0]);
   });
 
   test('due tasks can be cancelled and moved until the executor runs its turn', () => {
     const later = new Later();
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, executor: later.execute });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer({ executor: later.execute });
     const a = journal.add(timer, 5, 'a');
     const b = timer.schedule(5, journal.write, 'b');
     journal.add(timer, 5, 'c');
@@ -96,9 +91,7 @@ describe('an executor that runs later', () => {
 
   test('an executor has one turn at a time, and what falls due meanwhile joins it', () => {
     const later = new Later();
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, executor: later.execute });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer({ executor: later.execute });
     journal.add(timer, 5, 'a');
     journal.add(timer, 7, 'c');
     clock.runTo(5);
@@ -108,27 +101,24 @@ describe('an executor that runs later', () => {
     expect(clock.mostArmed).toBe(1);
     later.runNext();
     expect(journal.entries).toEqual(['a', 'b', 'c']);
-    expect([later.runs.length, clock.armed]).toEqual([0, 0]);
+    expect([later.runs.length, clock.pendingWakeups]).toEqual([0, 0]);
     checkTimer(timer);
   });
 
   test('no wake-up is armed for what the executor will run', () => {
     const later = new Later();
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, executor: later.execute });
-    timer.add(new TestTask(5));
+    const { clock, timer } = handTimer({ executor: later.execute });
+    addTask(timer, 5);
     clock.runTo(5);
-    expect(clock.armed).toBe(0);
-    timer.add(new TestTask(50));
+    expect(clock.pendingWakeups).toBe(0);
+    addTask(timer, 50);
     expect(clock.armedForMs).toBe(55);
     checkTimer(timer);
   });
 
   test('maxTasksPerTurn bounds each turn of an executor, order kept', () => {
     const later = new Later();
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, executor: later.execute, maxTasksPerTurn: 2 });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer({ executor: later.execute, maxTasksPerTurn: 2 });
     for (let i = 0; i < 5; i++) timer.schedule(1, journal.write, i);
     clock.runTo(1);
     const turns: unknown[][] = [];
@@ -142,12 +132,8 @@ describe('an executor that runs later', () => {
 
   test('a task that adds itself again is run by the executor again', () => {
     const later = new Later();
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, executor: later.execute });
-    const task = new TestTask(0, (self) => {
-      timer.add(self);
-    });
-    timer.add(task);
+    const { clock, timer } = handTimer({ executor: later.execute });
+    const task = addTask(timer, 0, (self) => timer.add(self));
     for (let turn = 1; turn <= 3; turn++) {
       clock.fire();
       expect(later.runs).toHaveLength(1);
@@ -158,10 +144,8 @@ describe('an executor that runs later', () => {
 
   test('an executor finds an empty turn when everything was cancelled, and is called again later', () => {
     const later = new Later();
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, executor: later.execute });
-    const task = new TestTask(1);
-    timer.add(task);
+    const { clock, timer } = handTimer({ executor: later.execute });
+    const task = addTask(timer, 1);
     clock.runTo(1);
     task.cancel();
     later.runNext();
@@ -174,8 +158,8 @@ describe('an executor that runs later', () => {
 
   test('what an executor has taken on does not count as falling due again', async () => {
     const later = new Later();
-    const timer = new SystemTimer({ clock: new ManualClock(), executor: later.execute, autoStart: false });
-    timer.add(new TestTask(0));
+    const { timer } = manualTimer({ executor: later.execute, autoStart: false });
+    addTask(timer, 0);
     expect(await timer.advanceClock(0)).toBe(true);
     expect(await timer.advanceClock(0)).toBe(false);
     expect(later.runs).toHaveLength(1);
@@ -183,10 +167,8 @@ describe('an executor that runs later', () => {
 
   test('an executor that runs its turn after close runs nothing', () => {
     const later = new Later();
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, executor: later.execute });
-    const task = new TestTask(1);
-    timer.add(task);
+    const { clock, timer } = handTimer({ executor: later.execute });
+    const task = addTask(timer, 1);
     clock.runTo(1);
     expect(timer.close()).toEqual([task]);
     later.runNext();
@@ -196,9 +178,7 @@ describe('an executor that runs later', () => {
 
   test('close with "run" does not wait for the executor', () => {
     const later = new Later();
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, executor: later.execute });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer({ executor: later.execute });
     journal.add(timer, 1, 'due');
     journal.add(timer, 10, 'waiting');
     clock.runTo(1);
@@ -221,8 +201,7 @@ describe('an executor that misbehaves', () => {
       },
       onError: (error, task) => errors.push(error, task),
     });
-    const task = new TestTask(1);
-    timer.add(task);
+    const task = addTask(timer, 1);
     clock.runTo(1);
     expect(task.runs).toBe(1);
     expect(errors).toEqual([boom, undefined]);
@@ -260,10 +239,7 @@ describe('an executor that misbehaves', () => {
         run();
       },
     });
-    const task = new TestTask(0, (self) => {
-      timer.add(self);
-    });
-    timer.add(task);
+    const task = addTask(timer, 0, (self) => timer.add(self));
     expect([timer.poll(), timer.poll()]).toEqual([1, 1]);
     expect(task.runs).toBe(2);
     checkTimer(timer);
@@ -271,9 +247,7 @@ describe('an executor that misbehaves', () => {
 
   test('a second run of a turn, much later, runs no task twice and loses none', () => {
     const later = new Later();
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, executor: later.execute });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer({ executor: later.execute });
     journal.add(timer, 1, 'a');
     clock.runTo(1);
     const [stale] = later.runs;
@@ -286,15 +260,13 @@ describe('an executor that misbehaves', () => {
     later.runNext();
     stale?.();
     expect(journal.entries).toEqual(['a', 'b']);
-    expect([timer.size, clock.armed]).toEqual([0, 0]);
+    expect([timer.size, clock.pendingWakeups]).toEqual([0, 0]);
     checkTimer(timer);
   });
 
   test('a turn that the executor runs inside a task is nested and runs nothing', () => {
     const later = new Later();
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, executor: later.execute });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer({ executor: later.execute });
     journal.add(timer, 1, 'a', () => {
       run?.();
       journal.write('after run');
@@ -318,7 +290,7 @@ describe('an executor that misbehaves', () => {
     });
     timer.add(task);
     clock.runTo(1);
-    expect([task.runs, timer.size, clock.armed]).toEqual([0, 0, 0]);
+    expect([task.runs, timer.size, clock.pendingWakeups]).toEqual([0, 0, 0]);
   });
 
   test('an executor may poll the timer', () => {
@@ -352,15 +324,11 @@ function makeTimer(asyncContext: boolean, onError?: () => void) {
 describe('with asyncContext', () => {
   test('a task and a callback run in the async context of the call that added them', () => {
     const { clock, timer, seen, look } = makeTimer(true);
-    store.run('task', () => {
-      timer.add(new TestTask(10, look));
-    });
-    store.run('callback', () => timer.schedule(20, look, undefined));
-    timer.add(new TestTask(30, look));
+    store.run('task', () => timer.add(new TestTask(10, look)));
+    store.run('callback', () => timer.schedule(20, look));
+    addTask(timer, 30, look);
     checkTimer(timer);
-    store.run('the one who advances', () => {
-      clock.advance(30);
-    });
+    store.run('the one who advances', () => clock.advance(30));
     expect(seen).toEqual(['task', 'callback', undefined]);
     expect(store.getStore()).toBeUndefined();
   });
@@ -368,10 +336,8 @@ describe('with asyncContext', () => {
   test('a task that is added again runs in the later context, and a rescheduled callback in its first', () => {
     const { clock, timer, seen, look } = makeTimer(true);
     const task = new TestTask(10, look);
-    store.run('first', () => {
-      timer.add(task);
-    });
-    const id = store.run('scheduled', () => timer.schedule(10, look, undefined));
+    store.run('first', () => timer.add(task));
+    const id = store.run('scheduled', () => timer.schedule(10, look));
     store.run('second', () => {
       timer.add(task);
       timer.reschedule(id, 20);
@@ -384,9 +350,7 @@ describe('with asyncContext', () => {
     const { clock, timer, seen, look } = makeTimer(true);
     const plain = new SystemTimer({ clock });
     const task = new TestTask(10, look);
-    store.run('first', () => {
-      timer.add(task);
-    });
+    store.run('first', () => timer.add(task));
     clock.advance(10);
     store.run('second', () => {
       timer.add(task);
@@ -410,7 +374,7 @@ describe('with asyncContext', () => {
     const waiting = new TestTask(50);
     timer.add(failing);
     timer.add(waiting);
-    timer.schedule(60, () => undefined, undefined);
+    timer.schedule(60, () => undefined);
     clock.advance(5);
     expect(errors).toEqual([['boom', failing]]);
     checkTimer(timer);
@@ -421,9 +385,7 @@ describe('with asyncContext', () => {
 
 test('without asyncContext tasks run in the context of the wake-up', () => {
   const { clock, timer, seen, look } = makeTimer(false);
-  store.run('task', () => {
-    timer.add(new TestTask(10, look));
-  });
+  store.run('task', () => timer.add(new TestTask(10, look)));
   clock.advance(10);
   expect(seen).toEqual([undefined]);
 });

@@ -4,7 +4,8 @@ import { describe, expect, test } from 'vitest';
 import { INTERNALS } from '../../src/timer/system-timer.ts';
 import { attach, detach, entryIn, isTimerTask, type TaskOwner } from '../../src/timer/timer-task.ts';
 import { HandClock } from './support/hand-clock.ts';
-import { Journal, TestTask } from './support/tasks.ts';
+import { addTask, TestTask } from './support/tasks.ts';
+import { handTimer, manualTimer } from './support/timers.ts';
 
 /** Numbers that schedule never returned to anybody. */
 const FOREIGN = [
@@ -27,49 +28,46 @@ function expectForeign(timer: SystemTimer, numbers: readonly number[] = FOREIGN)
 }
 
 describe('a number that is no id finds nothing and changes nothing', () => {
-  test('a number that is not an id finds nothing in a new timer', () => {
-    expectForeign(new SystemTimer({ clock: new ManualClock() }));
-  });
+  test('a number that is not an id finds nothing in a new timer', () =>
+    expectForeign(new SystemTimer({ clock: new ManualClock() })));
 
   test('a number that is not an id finds nothing in a timer with pending tasks and callbacks', () => {
-    const timer = new SystemTimer({ clock: new ManualClock() });
+    const { timer } = manualTimer();
     for (let i = 0; i < 50; i++) {
-      timer.add(new TestTask(i * 7));
-      timer.schedule(i * 7, () => undefined, undefined);
+      addTask(timer, i * 7);
+      timer.schedule(i * 7, () => undefined);
     }
     expectForeign(timer);
   });
 
   test('a number that is not an id finds nothing in a timer that has run tasks', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
-    for (let i = 0; i < 20; i++) timer.schedule(i, () => undefined, undefined);
+    const { clock, timer } = handTimer();
+    for (let i = 0; i < 20; i++) timer.schedule(i, () => undefined);
     clock.nowMs = 10;
     timer.poll();
     expectForeign(timer);
   });
 
   test('a number that is not an id finds nothing inside a task', () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock });
+    const { clock, timer } = manualTimer();
     let runs = 0;
     for (let i = 0; i < 3; i++) {
       timer.add(
         new TestTask(1, () => {
           runs++;
-          timer.schedule(5, () => undefined, undefined);
+          timer.schedule(5, () => undefined);
           expectForeign(timer);
         }),
       );
     }
-    timer.schedule(10, () => undefined, undefined);
+    timer.schedule(10, () => undefined);
     clock.advance(1);
     expect([runs, timer.size]).toEqual([3, 4]);
   });
 
   test('a number near a valid id finds nothing', () => {
-    const timer = new SystemTimer({ clock: new ManualClock() });
-    const id = timer.schedule(5, () => undefined, undefined);
+    const { timer } = manualTimer();
+    const id = timer.schedule(5, () => undefined);
     expectForeign(timer, [
       id + 0.5,
       id - 0.5,
@@ -84,22 +82,18 @@ describe('a number that is no id finds nothing and changes nothing', () => {
   });
 });
 
-describe('an id of another timer finds nothing here', () => {
-  test('an id of another timer finds nothing although both timers use the same slots', () => {
-    const clock = new ManualClock();
-    const [one, two] = [new SystemTimer({ clock }), new SystemTimer({ clock })];
-    const ids = Array.from({ length: 100 }, () => one.schedule(5, () => undefined, undefined));
-    for (let i = 0; i < 100; i++) two.schedule(5, () => undefined, undefined);
-    expectForeign(two, ids);
-    expect(ids.every((id) => one.cancel(id))).toBe(true);
-  });
+test('an id of another timer finds nothing although both timers use the same slots', () => {
+  const clock = new ManualClock();
+  const [one, two] = [new SystemTimer({ clock }), new SystemTimer({ clock })];
+  const ids = Array.from({ length: 100 }, () => one.schedule(5, () => undefined));
+  for (let i = 0; i < 100; i++) two.schedule(5, () => undefined);
+  expectForeign(two, ids);
+  expect(ids.every((id) => one.cancel(id))).toBe(true);
 });
 
 describe('a stale id finds nothing', () => {
   test.each(['ran', 'cancelled', 'ran in close'])('an id of a callback that %s is stale', (end) => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer();
     const ids = [3, 1, 2].map((delayMs) => timer.schedule(delayMs, journal.write, delayMs));
     clock.nowMs = 5;
     if (end === 'ran') timer.poll();
@@ -110,11 +104,10 @@ describe('a stale id finds nothing', () => {
   });
 
   test('a stale id does not cancel the new callback in its slot', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
+    const { timer } = handTimer();
     const stale: TimerId[] = [];
     for (let round = 0; round < 50; round++) {
-      const ids = Array.from({ length: 5 }, () => timer.schedule(5, () => undefined, undefined));
+      const ids = Array.from({ length: 5 }, () => timer.schedule(5, () => undefined));
       expectForeign(timer, stale);
       stale.push(...ids);
       for (const id of ids) expect(timer.cancel(id)).toBe(true);
@@ -124,19 +117,16 @@ describe('a stale id finds nothing', () => {
   });
 
   test('a stale id does not cancel the task in its slot', () => {
-    const timer = new SystemTimer({ clock: new ManualClock() });
-    const id = timer.schedule(5, () => undefined, undefined);
+    const { timer } = manualTimer();
+    const id = timer.schedule(5, () => undefined);
     timer.cancel(id);
-    const task = new TestTask(5);
-    timer.add(task);
+    const task = addTask(timer, 5);
     expectForeign(timer, [id]);
     expect(task.pending).toBe(true);
   });
 
   test('rescheduling keeps the id', () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock });
-    const journal = new Journal();
+    const { clock, timer, journal } = manualTimer();
     const id = timer.schedule(5, journal.write, 'callback');
     for (const delayMs of [100, 0, 1e9, 7]) expect(timer.reschedule(id, delayMs)).toBe(true);
     expect(timer.size).toBe(1);
@@ -147,10 +137,10 @@ describe('a stale id finds nothing', () => {
 });
 
 test('every id is a positive safe integer and is given once', () => {
-  const timer = new SystemTimer({ clock: new ManualClock() });
+  const { timer } = manualTimer();
   const seen = new Set<number>();
   for (let i = 0; i < 5_000; i++) {
-    const id = timer.schedule(1, () => undefined, undefined);
+    const id = timer.schedule(1, () => undefined);
     expect(Number.isSafeInteger(id) && id > 0 && !seen.has(id)).toBe(true);
     seen.add(id);
     if (i % 3 === 0) timer.cancel(id);
@@ -171,13 +161,10 @@ describe('a task', () => {
   });
 
   test('a frozen task is refused, and leaves nothing in the timer', () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock });
+    const { clock, timer } = manualTimer();
     const frozen = new TestTask(5);
     Object.freeze(frozen);
-    expect(() => {
-      timer.add(frozen);
-    }).toThrow(TypeError);
+    expect(() => timer.add(frozen)).toThrow(TypeError);
     expect([timer.size, clock.pendingWakeups]).toEqual([0, 0]);
     checkTimer(timer);
   });
@@ -226,14 +213,12 @@ describe('a task', () => {
   });
 });
 
-describe('isTimerTask', () => {
-  test('isTimerTask accepts tasks of another loaded copy of the package', () => {
-    const foreign = { _entry: -1, _entryOwner: undefined, delayMs: 5, run: () => undefined };
-    expect([new TestTask(1), foreign].map(isTimerTask)).toEqual([true, true]);
-    expect([undefined, null, 5, 'task', {}, () => undefined].map(isTimerTask)).toEqual(
-      Array.from({ length: 6 }, () => false),
-    );
-  });
+test('isTimerTask accepts tasks of another loaded copy of the package', () => {
+  const foreign = { _entry: -1, _entryOwner: undefined, delayMs: 5, run: () => undefined };
+  expect([new TestTask(1), foreign].map(isTimerTask)).toEqual([true, true]);
+  expect([undefined, null, 5, 'task', {}, () => undefined].map(isTimerTask)).toEqual(
+    Array.from({ length: 6 }, () => false),
+  );
 });
 
 test('a subclass may have fields named entry, home and timer', () => {
@@ -246,8 +231,7 @@ test('a subclass may have fields named entry, home and timer', () => {
       this.runs++;
     }
   }
-  const clock = new ManualClock();
-  const timer = new SystemTimer({ clock });
+  const { clock, timer } = manualTimer();
   const order = new Order(5);
   timer.add(order);
   timer.add(order);
@@ -267,8 +251,7 @@ interface Opened {
 
 /** A timer that moves a few entries a turn, with nine in one coarse bucket. */
 function open(movesPerTurn = 2, maxTasksPerTurn = 10_000): Opened & { readonly ids: readonly number[] } {
-  const clock = new HandClock();
-  const timer = new SystemTimer({ clock, maxTasksPerTurn });
+  const { clock, timer } = handTimer({ maxTasksPerTurn });
   timer[INTERNALS]().wheels.movesPerTurn = movesPerTurn;
   const ran: string[] = [];
   const at: Opened['at'] = (name, deadlineMs) =>
@@ -292,13 +275,12 @@ function fireAll(clock: HandClock, timer: SystemTimer): number {
 
 describe('a turn moves a bounded number of entries', () => {
   test('200 000 entries of one bucket move to a finer wheel in several turns, and none runs early', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
+    const { clock, timer } = handTimer();
     let ran = 0;
     const count = (): void => {
       ran++;
     };
-    for (let i = 0; i < 200_000; i++) timer.schedule(COARSE_MS + 1_000 + (i % 1_000), count, undefined);
+    for (let i = 0; i < 200_000; i++) timer.schedule(COARSE_MS + 1_000 + (i % 1_000), count);
     clock.nowMs = COARSE_MS;
     expect([fireAll(clock, timer), ran]).toEqual([4, 0]);
     clock.nowMs = COARSE_MS + 2_000;
@@ -307,14 +289,13 @@ describe('a turn moves a bounded number of entries', () => {
   });
 
   test('200 000 entries that expire together move in several turns, although maxTasksPerTurn is higher', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, maxTasksPerTurn: 1_000_000 });
+    const { clock, timer } = handTimer({ maxTasksPerTurn: 1_000_000 });
     const runs: number[] = [];
     let ran = 0;
     const count = (): void => {
       ran++;
     };
-    for (let i = 0; i < 200_000; i++) timer.schedule(10, count, undefined);
+    for (let i = 0; i < 200_000; i++) timer.schedule(10, count);
     clock.nowMs = 10;
     while (timer.size > 0) {
       clock.fire();
@@ -366,7 +347,7 @@ describe('while a bucket is half empty', () => {
 
   test('while a bucket is half empty the next turn is armed, and the snapshot is consistent', () => {
     const { clock, timer, ran } = openHalf();
-    expect([timer.nextExpirationMs(), clock.armed, ran]).toEqual([COARSE_MS, 1, []]);
+    expect([timer.nextExpirationMs(), clock.pendingWakeups, ran]).toEqual([COARSE_MS, 1, []]);
     const { levels, dueNow, size, delayQueue } = timer.inspect();
     const sizes = levels.map(({ buckets }) => buckets.reduce((sum, bucket) => sum + bucket.size, 0));
     expect([sizes, dueNow, size]).toEqual([[0, 2, 7], 0, 9]);
@@ -403,7 +384,7 @@ describe('while a bucket is half empty', () => {
     checkTimer(timer);
     expect(timer.nextExpirationMs()).toBeGreaterThan(COARSE_MS);
     for (const id of ids) timer.cancel(id as Parameters<SystemTimer['cancel']>[0]);
-    expect([timer.size, clock.armed]).toEqual([0, 0]);
+    expect([timer.size, clock.pendingWakeups]).toEqual([0, 0]);
     checkTimer(timer);
   });
 

@@ -1,16 +1,10 @@
-import {
-  ManualClock,
-  systemClock,
-  SystemTimer,
-  type SystemTimerOptions,
-  type TimerId,
-  TimerTask,
-} from 'escapement';
+import { ManualClock, systemClock, SystemTimer, type SystemTimerOptions, type TimerId } from 'escapement';
 import { checkTimer } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
 import { resolveOptions } from '../../src/timer/timer.ts';
 import { thrownBy } from './support/errors.ts';
-import { TestTask } from './support/tasks.ts';
+import { addTask, TestTask } from './support/tasks.ts';
+import { manualTimer } from './support/timers.ts';
 
 describe('the options of a timer', () => {
   test('the options of a timer have these defaults', () => {
@@ -43,9 +37,7 @@ describe('the options of a timer', () => {
       clock,
       rounding: 'down' as const,
       autoStart: false,
-      executor: (run: () => void) => {
-        run();
-      },
+      executor: (run: () => void) => run(),
       maxTasksPerTurn: Infinity,
       onError: () => undefined,
     };
@@ -105,20 +97,21 @@ const BAD_DELAYS: readonly BadValue[] = [
 
 /** A timer in which something waits in a bucket, on a coarse wheel and in the due queue. */
 function busyTimer(): { timer: SystemTimer; clock: ManualClock; task: TestTask; id: TimerId } {
-  const clock = new ManualClock({ nowMs: 3.5 });
-  const timer = new SystemTimer({ clock });
-  const task = new TestTask(5_000);
-  timer.add(task);
-  const id = timer.schedule(10, () => undefined, undefined);
-  timer.schedule(0, () => undefined, undefined);
+  const { clock, timer } = manualTimer({ nowMs: 3.5 });
+  const task = addTask(timer, 5_000);
+  const id = timer.schedule(10, () => undefined);
+  timer.schedule(0, () => undefined);
   return { timer, clock, task, id };
 }
 
-/** The error that `action` throws, after a check that it changed nothing. */
-function refusedBy(timer: SystemTimer, clock: ManualClock, action: () => unknown): unknown {
+/** The error that `action` throws or rejects with, after a check that it changed nothing. */
+async function refusedBy(timer: SystemTimer, clock: ManualClock, action: () => unknown): Promise<unknown> {
   const look = (): unknown => [timer.inspect(), timer.size, timer.nextExpirationMs(), clock.pendingWakeups];
   const before = look();
-  const error = thrownBy(action);
+  const error: unknown = await Promise.resolve()
+    .then(action)
+    .then(() => expect.fail('it was accepted'))
+    .catch((reason: unknown) => reason);
   expect(look()).toEqual(before);
   checkTimer(timer);
   return error;
@@ -131,111 +124,67 @@ function expectError(error: unknown, argument: string, [, type, code, shown]: Ba
   expect((error as Error).message).toContain(`Received ${shown}`);
 }
 
-describe.each(BAD_DELAYS)('a delay of %o', (...bad) => {
-  const delayMs = bad[0] as number;
+type Call = (timer: SystemTimer, value: never, id: TimerId) => unknown;
 
-  test('a task refuses such a delay in its constructor', () => {
-    expectError(
-      thrownBy(() => new TestTask(delayMs)),
-      'delayMs',
-      bad,
-    );
-  });
-
-  test('add refuses such a delay of a subclass', () => {
-    const { timer, clock } = busyTimer();
-    const task = new TestTask(5);
-    Object.defineProperty(task, 'delayMs', { value: delayMs });
-    const error = refusedBy(timer, clock, () => {
-      timer.add(task);
-    });
-    expectError(error, 'task.delayMs', bad);
-    expect(task.pending).toBe(false);
-  });
-
-  test('schedule refuses such a delay', () => {
-    const { timer, clock } = busyTimer();
-    const error = refusedBy(timer, clock, () => timer.schedule(delayMs, () => undefined, undefined));
-    expectError(error, 'delayMs', bad);
-  });
-
-  test('reschedule refuses such a delay, and the deadline stays', () => {
+describe.each<[call: string, argument: string, Call]>([
+  ['new TimerTask', 'delayMs', (_, delayMs) => new TestTask(delayMs)],
+  ['schedule', 'delayMs', (timer, delayMs) => timer.schedule(delayMs, () => undefined)],
+  ['reschedule', 'delayMs', (timer, delayMs, id) => timer.reschedule(id, delayMs)],
+  ['sleep', 'delayMs', (timer, delayMs) => timer.sleep(delayMs)],
+  [
+    'add',
+    'task.delayMs',
+    (timer, delayMs) => timer.add(Object.defineProperty(new TestTask(5), 'delayMs', { value: delayMs })),
+  ],
+])('%s', (name, argument, call) => {
+  test.each(BAD_DELAYS)(`${name} refuses a delay of %o, and nothing changes`, async (...bad) => {
     const { timer, clock, id } = busyTimer();
-    expectError(
-      refusedBy(timer, clock, () => timer.reschedule(id, delayMs)),
-      'delayMs',
-      bad,
-    );
-    expect(timer.cancel(id)).toBe(true);
-  });
-
-  test('sleep rejects for such a delay', async () => {
-    const { timer, clock } = busyTimer();
-    const { size } = timer;
-    const error: unknown = await timer.sleep(delayMs).catch((reason: unknown) => reason);
-    expectError(error, 'delayMs', bad);
-    expect([timer.size, clock.pendingWakeups]).toEqual([size, 1]);
-    checkTimer(timer);
+    expectError(await refusedBy(timer, clock, () => call(timer, bad[0] as never, id)), argument, bad);
   });
 });
 
-test('a pending task stays where it is when its new delay is refused', () => {
+test('a pending task stays where it is when its new delay is refused', async () => {
   const { timer, clock, task } = busyTimer();
   Object.defineProperty(task, 'delayMs', { value: NaN });
-  refusedBy(timer, clock, () => {
-    timer.add(task);
-  });
+  await refusedBy(timer, clock, () => timer.add(task));
   expect([task.pending, task.isCancelled]).toEqual([true, false]);
   clock.advance(5_001);
   expect(task.runs).toBe(1);
 });
 
-describe('a callback that is not a function', () => {
-  test.each([
-    [undefined, 'undefined'],
-    [null, 'null'],
-    ['run', "'run' (a string)"],
-    [{}, '[object Object]'],
-    [5, '5'],
-  ])('schedule refuses %o as a callback', (callback, shown) => {
-    const { timer, clock } = busyTimer();
-    const error = refusedBy(timer, clock, () => timer.schedule(5, callback as () => void, undefined));
-    expectError(error, 'callback', [callback, ...TYPE, shown]);
-  });
-});
+const CALLS: Readonly<Record<string, readonly Call[]>> = {
+  callback: [(timer, callback) => timer.schedule(5, callback)],
+  task: [(timer, task) => timer.add(task)],
+  id: [(timer, id) => timer.cancel(id), (timer, id) => timer.reschedule(id, 5)],
+  options: [(timer, options) => timer.sleep(5, 0, options), (timer, options) => timer.close(options)],
+  'options.signal': [(timer, signal) => timer.sleep(5, undefined, { signal })],
+};
 
-describe('a task that is not a TimerTask', () => {
-  test.each([
-    [undefined, 'undefined'],
-    [null, 'null'],
-    [5, '5'],
-    [() => undefined, '[function anonymous]'],
-    [{ delayMs: 5, run: () => undefined }, '[object Object]'],
-  ])('add refuses %o as a task', (task, shown) => {
-    const { timer, clock } = busyTimer();
-    const error = refusedBy(timer, clock, () => {
-      timer.add(task as unknown as TimerTask);
-    });
-    expectError(error, 'task', [task, ...TYPE, shown]);
-  });
-});
-
-describe('an id that is not a number', () => {
-  test.each([
-    [undefined, 'undefined'],
-    [null, 'null'],
-    ['1', "'1' (a string)"],
-    [1n, '1n (a bigint)'],
-    [{}, '[object Object]'],
-  ])('cancel and reschedule refuse %o as an id', (id, shown) => {
-    const { timer, clock } = busyTimer();
-    for (const action of [
-      () => timer.cancel(id as unknown as TimerId),
-      () => timer.reschedule(id as unknown as TimerId, 5),
-    ]) {
-      expectError(refusedBy(timer, clock, action), 'id', [id, ...TYPE, shown]);
-    }
-  });
+test.each<[argument: string, value: unknown, shown: string]>([
+  ['callback', undefined, 'undefined'],
+  ['callback', null, 'null'],
+  ['callback', 'run', "'run' (a string)"],
+  ['callback', {}, '[object Object]'],
+  ['callback', 5, '5'],
+  ['task', undefined, 'undefined'],
+  ['task', null, 'null'],
+  ['task', 5, '5'],
+  ['task', () => undefined, '[function anonymous]'],
+  ['task', { delayMs: 5, run: () => undefined }, '[object Object]'],
+  ['id', undefined, 'undefined'],
+  ['id', null, 'null'],
+  ['id', '1', "'1' (a string)"],
+  ['id', 1n, '1n (a bigint)'],
+  ['id', {}, '[object Object]'],
+  ['options', null, 'null'],
+  ['options', 'drop', "'drop' (a string)"],
+  ['options.signal', {}, '[object Object]'],
+])('every method refuses %s of %o, and nothing changes', async (argument, value, shown) => {
+  for (const call of CALLS[argument] as readonly Call[]) {
+    const { timer, clock, id } = busyTimer();
+    const error = await refusedBy(timer, clock, () => call(timer, value as never, id));
+    expectError(error, argument, [value, ...TYPE, shown]);
+  }
 });
 
 const BAD_OPTIONS: readonly (readonly [keyof SystemTimerOptions, ...BadValue])[] = [
@@ -289,19 +238,19 @@ describe('a wrong option', () => {
     [null, 'null'],
     [100, '100'],
     ['tickMs', "'tickMs' (a string)"],
-  ])('the constructor refuses %o as options', (options, shown) => {
+  ])('the constructor refuses %o as options', (options, shown) =>
     expectError(
       thrownBy(() => new SystemTimer(options as never)),
       'options',
       [options, ...TYPE, shown],
-    );
-  });
+    ),
+  );
 
   test('an undefined option has its default', () => {
     const clock = new ManualClock();
     const options = { tickMs: undefined, wheelSize: undefined, startMs: undefined, onError: undefined };
     const timer = new SystemTimer({ clock, ...options } as object);
-    timer.add(new TestTask(100));
+    addTask(timer, 100);
     expect(timer.name).toBe('timer');
     expect(timer.inspect().levels[0]).toMatchObject({ tickMs: 1, wheelSize: 64, currentTimeMs: 0 });
   });
@@ -314,50 +263,20 @@ describe('a wrong option', () => {
       { tickMs: Number.MAX_SAFE_INTEGER, wheelSize: 2 },
     ]) {
       const timer = new SystemTimer({ clock, ...options });
-      timer.add(new TestTask(5));
+      addTask(timer, 5);
       expect(timer.size).toBe(1);
       checkTimer(timer);
     }
   });
 });
 
-describe('a wrong argument of close', () => {
-  test.each(['complete', '', null, true])(
-    'close refuses %o for pending, and the timer stays open',
-    (pending) => {
-      const { timer, clock, task } = busyTimer();
-      const error = refusedBy(timer, clock, () => timer.close({ pending: pending as 'drop' }));
-      expect(error).toBeInstanceOf(TypeError);
-      expect(error).toHaveProperty('code', 'ERR_INVALID_ARG_VALUE');
-      expect(task.pending).toBe(true);
-    },
-  );
-
-  test.each([
-    [null, 'null'],
-    ['drop', "'drop' (a string)"],
-  ])('close refuses %o as options, and the timer stays open', (options, shown) => {
+test.each(['complete', '', null, true])(
+  'close refuses %o for pending, and the timer stays open',
+  async (pending) => {
     const { timer, clock, task } = busyTimer();
-    const error = refusedBy(timer, clock, () => timer.close(options as never));
-    expectError(error, 'options', [options, ...TYPE, shown]);
+    const error = await refusedBy(timer, clock, () => timer.close({ pending: pending as 'drop' }));
+    expect(error).toBeInstanceOf(TypeError);
+    expect(error).toHaveProperty('code', 'ERR_INVALID_ARG_VALUE');
     expect(task.pending).toBe(true);
-  });
-});
-
-test('sleep rejects for options that are not an object, and nothing is pending', async () => {
-  const { timer, clock } = busyTimer();
-  const { size } = timer;
-  const error: unknown = await timer.sleep(5, 0, null as never).catch((reason: unknown) => reason);
-  expectError(error, 'options', [null, ...TYPE, 'null']);
-  expect([timer.size, clock.pendingWakeups]).toEqual([size, 1]);
-});
-
-test('sleep rejects for a signal that is not an AbortSignal, and nothing is pending', async () => {
-  const { timer } = busyTimer();
-  const { size } = timer;
-  const error: unknown = await timer
-    .sleep(5, undefined, { signal: {} as AbortSignal })
-    .catch((reason: unknown) => reason);
-  expectError(error, 'options.signal', [{}, ...TYPE, '[object Object]']);
-  expect(timer.size).toBe(size);
-});
+  },
+);

@@ -3,13 +3,12 @@ import { checkTimer } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
 import { thrownBy } from './support/errors.ts';
 import { HandClock } from './support/hand-clock.ts';
-import { Journal, TestTask } from './support/tasks.ts';
+import { addTask, Journal, TestTask } from './support/tasks.ts';
+import { handTimer, manualTimer } from './support/timers.ts';
 
 describe('user code may add, cancel, reschedule, poll or close from inside a task', () => {
   test('a task that is added inside a task waits for its own delay', () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock });
-    const journal = new Journal();
+    const { clock, timer, journal } = manualTimer();
     journal.add(timer, 5, 'a', () => {
       journal.add(timer, 5, 'b');
       timer.schedule(3, journal.write, 'c');
@@ -24,8 +23,7 @@ describe('user code may add, cancel, reschedule, poll or close from inside a tas
   });
 
   test('a task may add itself again', () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock });
+    const { clock, timer } = manualTimer();
     const task = new TestTask(10, (self) => {
       if (self.runs < 3) timer.add(self);
     });
@@ -37,9 +35,7 @@ describe('user code may add, cancel, reschedule, poll or close from inside a tas
   });
 
   test('a task may cancel later tasks of its batch', () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock });
-    const journal = new Journal();
+    const { clock, timer, journal } = manualTimer();
     const results: boolean[] = [];
     journal.add(timer, 5, 'a', () => {
       results.push(victim.cancel(), victim.cancel(), timer.cancel(id), timer.cancel(id));
@@ -56,19 +52,17 @@ describe('user code may add, cancel, reschedule, poll or close from inside a tas
   });
 
   test('the last task of a batch may cancel a task of the next bucket, which is due already', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer();
     journal.add(timer, 5, 'a', () => next.cancel());
     const next = journal.add(timer, 6, 'next');
     clock.nowMs = 100;
     expect(timer.poll()).toBe(1);
     expect(timer.size).toBe(0);
-    expect(clock.armed).toBe(0);
+    expect(clock.pendingWakeups).toBe(0);
   });
 
   test('a running task is not pending, so it cannot be cancelled', () => {
-    const timer = new SystemTimer({ clock: new ManualClock() });
+    const { timer } = manualTimer();
     const task = new TestTask(0, (self) => {
       expect(self.cancel()).toBe(false);
       expect([self.pending, self.isCancelled]).toEqual([false, false]);
@@ -79,8 +73,7 @@ describe('user code may add, cancel, reschedule, poll or close from inside a tas
   });
 
   test('a task that has added itself again may cancel that', () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock });
+    const { clock, timer } = manualTimer();
     const task = new TestTask(1, (self) => {
       timer.add(self);
       expect(self.cancel()).toBe(true);
@@ -91,9 +84,7 @@ describe('user code may add, cancel, reschedule, poll or close from inside a tas
   });
 
   test('a task may reschedule a later task of its batch', () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock });
-    const journal = new Journal();
+    const { clock, timer, journal } = manualTimer();
     journal.add(timer, 5, 'a', () => {
       expect(timer.reschedule(id, 10)).toBe(true);
       timer.add(moved);
@@ -109,9 +100,7 @@ describe('user code may add, cancel, reschedule, poll or close from inside a tas
   });
 
   test('a task may reschedule a later bucket to now, which runs in a later pump', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer();
     const id = timer.schedule(50, journal.write, 'callback');
     journal.add(timer, 5, 'a', () => timer.reschedule(id, 0));
     clock.nowMs = 5;
@@ -140,9 +129,7 @@ describe('user code may add, cancel, reschedule, poll or close from inside a tas
   });
 
   test('a task may close the timer: nothing else runs, and the timer is sound', () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock });
-    const journal = new Journal();
+    const { clock, timer, journal } = manualTimer();
     journal.add(timer, 5, 'a', () => {
       expect(timer.close()).toEqual([b, c]);
       expect(timer.size).toBe(0);
@@ -157,9 +144,7 @@ describe('user code may add, cancel, reschedule, poll or close from inside a tas
   });
 
   test('a task may close the timer with "run": the rest runs inside it, each once', () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock });
-    const journal = new Journal();
+    const { clock, timer, journal } = manualTimer();
     journal.add(timer, 5, 'a', () => {
       journal.add(timer, 0, 'c');
       expect(timer.close({ pending: 'run' })).toHaveLength(3);
@@ -175,8 +160,7 @@ describe('user code may add, cancel, reschedule, poll or close from inside a tas
 
   test('a task that has closed the timer cannot add, and that error goes to onError', () => {
     const errors: unknown[] = [];
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock, onError: (error) => errors.push(error) });
+    const { clock, timer } = manualTimer({ onError: (error) => errors.push(error) });
     timer.add(
       new TestTask(1, (self) => {
         timer.close();
@@ -210,9 +194,7 @@ describe('user code may add, cancel, reschedule, poll or close from inside a tas
   });
 
   test('a wake-up that fires inside a task does no harm', () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock });
-    const journal = new Journal();
+    const { clock, timer, journal } = manualTimer();
     journal.add(timer, 5, 'a', () => {
       clock.advance(10);
       expect(journal.entries).toEqual(['a']);
@@ -234,9 +216,7 @@ describe('user code may add, cancel, reschedule, poll or close from inside a tas
 
 describe('a nested poll() runs nothing and returns 0', () => {
   test('a nested poll() runs nothing and returns 0, whatever is due', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer();
     journal.add(timer, 5, 'a', () => {
       journal.add(timer, 0, 'c');
       clock.nowMs = 10;
@@ -253,10 +233,10 @@ describe('a nested poll() runs nothing and returns 0', () => {
   });
 
   test('a nested advanceClock(0) runs nothing', async () => {
-    const timer = new SystemTimer({ clock: new ManualClock(), autoStart: false });
+    const { timer } = manualTimer({ autoStart: false });
     const answers: Promise<boolean>[] = [];
-    timer.add(new TestTask(0, () => answers.push(timer.advanceClock(0))));
-    timer.add(new TestTask(0));
+    addTask(timer, 0, () => answers.push(timer.advanceClock(0)));
+    addTask(timer, 0);
     expect(timer.poll()).toBe(2);
     expect(await Promise.all(answers)).toEqual([false]);
   });
@@ -282,12 +262,8 @@ describe('a nested poll() runs nothing and returns 0', () => {
     const clock = new HandClock();
     const [outer, inner] = [new SystemTimer({ clock }), new SystemTimer({ clock })];
     const journal = new Journal();
-    journal.add(inner, 1, 'inner', () => {
-      expect(outer.poll()).toBe(0);
-    });
-    journal.add(outer, 1, 'a', () => {
-      expect(inner.poll()).toBe(1);
-    });
+    journal.add(inner, 1, 'inner', () => expect(outer.poll()).toBe(0));
+    journal.add(outer, 1, 'a', () => expect(inner.poll()).toBe(1));
     journal.add(outer, 1, 'b');
     clock.nowMs = 1;
     expect(outer.poll()).toBe(2);
@@ -297,42 +273,30 @@ describe('a nested poll() runs nothing and returns 0', () => {
 
 describe('a task made due during a pump runs in a later one', () => {
   test('a task that adds itself again with delay 0 runs once for each poll', () => {
-    const timer = new SystemTimer({ clock: new ManualClock() });
-    const task = new TestTask(0, (self) => {
-      timer.add(self);
-    });
-    timer.add(task);
+    const { timer } = manualTimer();
+    addTask(timer, 0, (self) => timer.add(self));
     expect([timer.poll(), timer.poll(), timer.poll()]).toEqual([1, 1, 1]);
     expect(timer.size).toBe(1);
   });
 
   test('a task that adds itself again with delay 0 runs once for each turn of the host', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
-    const endless = new TestTask(0, (self) => {
-      timer.add(self);
-    });
+    const { clock, timer } = handTimer();
+    const endless = new TestTask(0, (self) => timer.add(self));
     const journal = new Journal();
     timer.add(endless);
     journal.add(timer, 0, 'other');
     for (let turn = 1; turn <= 5; turn++) {
       clock.fire();
       expect(endless.runs).toBe(turn);
-      expect(clock.armed).toBe(1);
+      expect(clock.pendingWakeups).toBe(1);
     }
     expect(journal.entries).toEqual(['other']);
   });
 
   test('a task that adds itself again with delay 0 stops ManualClock with an error', () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock });
-    const task = new TestTask(0, (self) => {
-      timer.add(self);
-    });
-    timer.add(task);
-    const error = thrownBy(() => {
-      clock.advance(0);
-    });
+    const { clock, timer } = manualTimer();
+    const task = addTask(timer, 0, (self) => timer.add(self));
+    const error = thrownBy(() => clock.advance(0));
     expect(error).toBeInstanceOf(EscapementError);
     expect(error).toHaveProperty('code', 'ERR_CLOCK_STALLED');
     expect(task.runs).toBeLessThanOrEqual(100_000);
@@ -340,9 +304,7 @@ describe('a task made due during a pump runs in a later one', () => {
   });
 
   test('a task that falls due during a pump, because time passes, runs in a later one', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer();
     journal.add(timer, 1, 'slow', () => {
       clock.nowMs = 100;
     });
@@ -356,8 +318,7 @@ describe('a task made due during a pump runs in a later one', () => {
   });
 
   test('a task that the task before it makes due runs in a later pump', () => {
-    const timer = new SystemTimer({ clock: new ManualClock() });
-    const journal = new Journal();
+    const { timer, journal } = manualTimer();
     journal.add(timer, 0, 'a', () => {
       timer.add(b);
       timer.reschedule(c, -1);

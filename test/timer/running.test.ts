@@ -1,12 +1,11 @@
 import { ManualClock, SystemTimer, TimerTask } from 'escapement';
 import { checkTimer } from 'escapement/testing';
 import { describe, expect, test, vi } from 'vitest';
-import { HandClock } from './support/hand-clock.ts';
-import { Journal, TestTask } from './support/tasks.ts';
+import { addTask, Journal, TestTask } from './support/tasks.ts';
+import { handTimer, manualTimer } from './support/timers.ts';
 
 test('a callback that is scheduled without an argument is called with undefined', () => {
-  const clock = new ManualClock();
-  const timer = new SystemTimer({ clock });
+  const { clock, timer } = manualTimer();
   const calls: unknown[][] = [];
   timer.schedule(5, (...args: unknown[]) => calls.push(args));
   clock.advance(5);
@@ -15,8 +14,7 @@ test('a callback that is scheduled without an argument is called with undefined'
 
 describe('add and schedule never run user code', () => {
   test.each([0, -0, -1, -1e9, 1])('add and schedule do not run user code with a delay of %d', (delayMs) => {
-    const timer = new SystemTimer({ clock: new ManualClock({ nowMs: 100 }) });
-    const journal = new Journal();
+    const { timer, journal } = manualTimer({ nowMs: 100 });
     journal.add(timer, delayMs);
     timer.schedule(delayMs, journal.write, 'callback');
     expect(journal.entries).toEqual([]);
@@ -37,9 +35,7 @@ describe('add and schedule never run user code', () => {
   });
 
   test('add does not run tasks of overdue buckets', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer();
     journal.add(timer, 5);
     clock.nowMs = 50;
     journal.add(timer, 0);
@@ -51,11 +47,8 @@ describe('add and schedule never run user code', () => {
 
 describe('a task that is already due runs at the next pump, which the driver arranges at once', () => {
   test('add of a task that is due at once arms the wake-up, and the task runs in it', () => {
-    const clock = new ManualClock({ nowMs: 7.5 });
-    const timer = new SystemTimer({ clock });
-    const task = new TestTask(-3);
-    expect(clock.pendingWakeups).toBe(0);
-    timer.add(task);
+    const { clock, timer } = manualTimer({ nowMs: 7.5 });
+    const task = addTask(timer, -3);
     expect(clock.pendingWakeups).toBe(1);
     expect(timer.nextExpirationMs()).toBe(7.5);
     clock.advance(0);
@@ -64,9 +57,7 @@ describe('a task that is already due runs at the next pump, which the driver arr
   });
 
   test('add of a task that is due at once moves a wake-up that is armed for later', () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock });
-    const journal = new Journal();
+    const { clock, timer, journal } = manualTimer();
     journal.add(timer, 60_000);
     timer.schedule(0, journal.write, 'now');
     clock.advance(0);
@@ -74,9 +65,8 @@ describe('a task that is already due runs at the next pump, which the driver arr
   });
 
   test('poll runs a task that is due at once', () => {
-    const timer = new SystemTimer({ clock: new ManualClock(), autoStart: false });
-    const task = new TestTask(0);
-    timer.add(task);
+    const { timer } = manualTimer({ autoStart: false });
+    const task = addTask(timer, 0);
     expect(timer.poll()).toBe(1);
     expect(task.runs).toBe(1);
   });
@@ -90,18 +80,13 @@ describe('a task never runs early, never twice, never after a cancel that return
     'a task does not run before now() >= added at + delayMs, with a tick of %d',
     (tickMs) => {
       for (const nowMs of starts) {
-        const clock = new ManualClock({ nowMs });
-        const timer = new SystemTimer({ clock, tickMs, wheelSize: 5 });
+        const { clock, timer } = manualTimer({ nowMs, tickMs, wheelSize: 5 });
         for (const delayMs of delays) {
           const dueMs = clock.now() + delayMs;
-          timer.schedule(
-            delayMs,
-            () => {
-              expect(clock.now()).toBeGreaterThanOrEqual(dueMs);
-              expect(clock.now()).toBeLessThan(dueMs + tickMs);
-            },
-            undefined,
-          );
+          timer.schedule(delayMs, () => {
+            expect(clock.now()).toBeGreaterThanOrEqual(dueMs);
+            expect(clock.now()).toBeLessThan(dueMs + tickMs);
+          });
         }
         clock.advance(200_000);
         expect(timer.size).toBe(0);
@@ -111,28 +96,21 @@ describe('a task never runs early, never twice, never after a cancel that return
   );
 
   test('with rounding down a task runs at most a tick early', () => {
-    const clock = new ManualClock({ nowMs: 1_003 });
-    const timer = new SystemTimer({ clock, tickMs: 10, wheelSize: 4, rounding: 'down' });
+    const { clock, timer } = manualTimer({ nowMs: 1_003, tickMs: 10, wheelSize: 4, rounding: 'down' });
     for (const delayMs of [1, 9, 10, 55, 397, 12_345]) {
       const dueMs = 1_003 + delayMs;
-      timer.schedule(
-        delayMs,
-        () => {
-          expect(clock.now()).toBeGreaterThan(dueMs - 10);
-          expect(clock.now()).toBeLessThanOrEqual(dueMs);
-        },
-        undefined,
-      );
+      timer.schedule(delayMs, () => {
+        expect(clock.now()).toBeGreaterThan(dueMs - 10);
+        expect(clock.now()).toBeLessThanOrEqual(dueMs);
+      });
     }
     clock.advance(20_000);
     expect.assertions(12);
   });
 
   test('a task does not run twice, however often the timer is pumped', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
-    const task = new TestTask(10);
-    timer.add(task);
+    const { clock, timer } = handTimer();
+    const task = addTask(timer, 10);
     clock.nowMs = 10;
     expect([timer.poll(), timer.poll()]).toEqual([1, 0]);
     clock.fire();
@@ -142,10 +120,8 @@ describe('a task never runs early, never twice, never after a cancel that return
   });
 
   test('a task that was added twice runs once: it was moved', () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock });
-    const task = new TestTask(10);
-    timer.add(task);
+    const { clock, timer } = manualTimer();
+    const task = addTask(timer, 10);
     clock.advance(4);
     timer.add(task);
     expect(timer.size).toBe(1);
@@ -172,9 +148,7 @@ describe('a task never runs early, never twice, never after a cancel that return
   });
 
   test('a cancelled task does not run, whether it was in a bucket, in the due queue, or on a coarse wheel', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, wheelSize: 2 });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer({ wheelSize: 2 });
     const waiting = [1, 5, 1_000].map((delayMs) => journal.add(timer, delayMs));
     const ids = [1, 5, 1_000].map((delayMs) => timer.schedule(delayMs, journal.write, delayMs));
     waiting.push(journal.add(timer, 0));
@@ -192,9 +166,7 @@ describe('a task never runs early, never twice, never after a cancel that return
 
 describe("tasks run in order of their bucket's expiration", () => {
   test('tasks run in order of expiration, however they were added', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, wheelSize: 3 });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer({ wheelSize: 3 });
     const delays = Array.from({ length: 500 }, (_, i) => ((i * 7_919) % 1_009) + 1);
     for (const delayMs of delays) timer.schedule(delayMs, journal.write, delayMs);
     clock.nowMs = 2_000;
@@ -203,9 +175,7 @@ describe("tasks run in order of their bucket's expiration", () => {
   });
 
   test('the tasks of one bucket of a coarse tick run together', () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock, tickMs: 10 });
-    const journal = new Journal();
+    const { clock, timer, journal } = manualTimer({ tickMs: 10 });
     for (const delayMs of [20, 11, 15, 8, 1]) journal.add(timer, delayMs);
     clock.advance(30);
     expect(journal.entries).toEqual([8, 1, 20, 11, 15]);
@@ -216,9 +186,7 @@ describe('inside one bucket they run in order of arrival in it', () => {
   const options = { tickMs: 1, wheelSize: 4 };
 
   test('in one bucket the task that was added first runs first', () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock, ...options });
-    const journal = new Journal();
+    const { clock, timer, journal } = manualTimer({ ...options });
     journal.add(timer, 50, 'a');
     timer.schedule(50, journal.write, 'b');
     journal.add(timer, 50, 'c');
@@ -227,9 +195,7 @@ describe('inside one bucket they run in order of arrival in it', () => {
   });
 
   test('a task that moves down from a coarse wheel runs before one that is added to the fine bucket later', () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock, ...options });
-    const journal = new Journal();
+    const { clock, timer, journal } = manualTimer({ ...options });
     journal.add(timer, 10, 'a');
     journal.add(timer, 10, 'c');
     clock.advance(8);
@@ -239,9 +205,7 @@ describe('inside one bucket they run in order of arrival in it', () => {
   });
 
   test('a task that was added to the fine bucket first runs before one that moves down to it', () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock, ...options });
-    const journal = new Journal();
+    const { clock, timer, journal } = manualTimer({ ...options });
     journal.add(timer, 10, 'a');
     clock.advance(7);
     journal.add(timer, 3, 'b');
@@ -250,9 +214,7 @@ describe('inside one bucket they run in order of arrival in it', () => {
   });
 
   test('a task that is moved away and back runs last', () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock });
-    const journal = new Journal();
+    const { clock, timer, journal } = manualTimer();
     const a = journal.add(timer, 5, 'a');
     const b = timer.schedule(5, journal.write, 'b');
     journal.add(timer, 5, 'c');
@@ -276,7 +238,7 @@ describe('a throwing task stops nothing: the others of its bucket run, the error
     };
     journal.add(timer, 5, 'a');
     const task = journal.add(timer, 5, 'b', fail);
-    timer.schedule(5, fail, undefined);
+    timer.schedule(5, fail);
     journal.add(timer, 5, 'c');
     journal.add(timer, 6, 'd');
     clock.advance(10);
@@ -291,13 +253,13 @@ describe('a throwing task stops nothing: the others of its bucket run, the error
 
   test.each([undefined, null, 0, 'text'])('onError receives a thrown %j', (thrown) => {
     const onError = vi.fn();
-    const timer = new SystemTimer({ clock: new ManualClock(), onError });
+    const { timer } = manualTimer({ onError });
     const task = new TestTask(0, () => {
       // eslint-disable-next-line @typescript-eslint/only-throw-error -- JavaScript can, so somebody does
       throw thrown;
     });
     timer.add(task);
-    timer.add(new TestTask(0));
+    addTask(timer, 0);
     expect(timer.poll()).toBe(2);
     expect(onError.mock.calls).toEqual([[thrown, task]]);
   });
@@ -310,8 +272,7 @@ describe('a throwing task stops nothing: the others of its bucket run, the error
       }
     }
     const onError = vi.fn();
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock, onError });
+    const { clock, timer } = manualTimer({ onError });
     const task = new Flaky(1);
     timer.add(task);
     clock.advance(1);

@@ -1,4 +1,3 @@
-import { SystemTimer } from 'escapement';
 import { describe, expect, test } from 'vitest';
 import { TaskRunner } from '../../src/timer/task-runner.ts';
 import { TimerDriver } from '../../src/timer/timer-driver.ts';
@@ -7,7 +6,8 @@ import { DueQueue } from '../../src/timer/timer-task-list.ts';
 import { attach, runTask } from '../../src/timer/timer-task.ts';
 import { TimerWheels } from '../../src/timer/timer-wheels.ts';
 import { HandClock } from './support/hand-clock.ts';
-import { Journal, TestTask } from './support/tasks.ts';
+import { addTask, Journal, TestTask } from './support/tasks.ts';
+import { handTimer } from './support/timers.ts';
 
 const fail = (error: unknown): never => {
   throw error;
@@ -35,7 +35,7 @@ describe('the driver', () => {
     driver.withdraw(far);
     expect(driver.wakeup.deadlineMs).toBe(7);
     driver.withdraw(near);
-    expect([driver.wakeup.deadlineMs, clock.armed, clock.mostArmed]).toEqual([Infinity, 0, 1]);
+    expect([driver.wakeup.deadlineMs, clock.pendingWakeups, clock.mostArmed]).toEqual([Infinity, 0, 1]);
   });
 
   test('the driver does not move the wake-up for an entry that is later', () => {
@@ -68,7 +68,7 @@ describe('the driver', () => {
     driver.enter(
       () => {
         for (const delayMs of [5, 4, 3]) enter(delayMs);
-        expect([clock.armed, driver.isArming]).toEqual([0, false]);
+        expect([clock.pendingWakeups, driver.isArming]).toEqual([0, false]);
       },
       undefined,
       0,
@@ -90,12 +90,12 @@ describe('the driver', () => {
   test('without autoStart the driver arms a wake-up only while a call of advanceClock is pending', async () => {
     const { clock, driver, enter } = makeDriver(false);
     enter(5);
-    expect(clock.armed).toBe(0);
+    expect(clock.pendingWakeups).toBe(0);
     const wait = driver.wait(3);
     expect(driver.wakeup.deadlineMs).toBe(3);
     clock.nowMs = 5;
     driver.pump(Infinity);
-    expect([clock.armed, await wait]).toEqual([0, true]);
+    expect([clock.pendingWakeups, await wait]).toEqual([0, true]);
   });
 
   test('a closed driver arms nothing, and resolves pending calls with false', async () => {
@@ -104,76 +104,46 @@ describe('the driver', () => {
     const wait = driver.wait(100);
     driver.close();
     driver.withdraw(slot);
-    expect([runner.isStopped, driver.isArming, clock.armed, await wait]).toEqual([true, false, 0, false]);
+    expect([runner.isStopped, driver.isArming, clock.pendingWakeups, await wait]).toEqual([
+      true,
+      false,
+      0,
+      false,
+    ]);
   });
 });
 
 describe('ref and unref', () => {
   test('a timer keeps the process alive by default', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
+    const { clock, timer } = handTimer();
     expect(timer.hasRef()).toBe(true);
-    timer.add(new TestTask(5));
+    addTask(timer, 5);
     expect(clock.refs).toEqual([]);
   });
 
   test('ref and unref apply to the armed wake-up, and to every later one', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
-    timer.add(new TestTask(50));
+    const { clock, timer } = handTimer();
+    addTask(timer, 50);
     timer.unref();
     expect([timer.hasRef(), clock.refs]).toEqual([false, ['unref']]);
-    timer.add(new TestTask(5));
+    addTask(timer, 5);
     expect(clock.refs).toEqual(['unref', 'unref']);
     timer.ref();
     expect([timer.hasRef(), clock.refs]).toEqual([true, ['unref', 'unref', 'ref']]);
-    timer.add(new TestTask(1));
+    addTask(timer, 1);
     expect(clock.refs).toHaveLength(3);
   });
 
   test('unref applies to a wake-up that is armed again because it fired early', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
+    const { clock, timer } = handTimer();
     timer.unref();
-    timer.add(new TestTask(50));
+    addTask(timer, 50);
     clock.fire();
     expect(clock.refs).toEqual(['unref', 'unref']);
   });
 });
 
 describe('the callers of advanceClock', () => {
-  test('without autoStart no wake-up is armed while no call of advanceClock is pending', () => {
-    const { clock, driver } = makeDriver(false);
-    driver.enter(() => undefined, undefined, 5);
-    driver.pump(Infinity);
-    expect([clock.armed, driver.wakeup.deadlineMs]).toEqual([0, Infinity]);
-  });
-
-  test('every pending call of advanceClock resolves true when a bucket falls due', async () => {
-    const { clock, driver } = makeDriver(false);
-    const answers = [driver.wait(50), driver.wait(20), driver.wait(Infinity)];
-    expect(driver.wakeup.deadlineMs).toBe(20);
-    driver.enter(() => undefined, undefined, 0);
-    clock.fire();
-    expect([clock.armed, driver.wakeup.deadlineMs]).toEqual([0, Infinity]);
-    expect(await Promise.all(answers)).toEqual([true, true, true]);
-  });
-
-  test('a call of advanceClock whose timeout is over resolves false, and the others stay pending', async () => {
-    const { clock, driver } = makeDriver(false);
-    const answers = [driver.wait(50), driver.wait(20), driver.wait(20.5)];
-    clock.nowMs = 19.9;
-    clock.fire();
-    expect(driver.wakeup.deadlineMs).toBe(20);
-    clock.nowMs = 20;
-    clock.fire();
-    expect(await answers[1]).toBe(false);
-    expect(driver.wakeup.deadlineMs).toBe(20.5);
-    clock.nowMs = 100;
-    clock.fire();
-    expect([await answers[0], await answers[2], clock.armed]).toEqual([false, false, 0]);
-  });
-
   test('a caller that waits again when its wait resolves has a new deadline', async () => {
     const { clock, driver } = makeDriver(false);
     const again = driver.wait(10).then(() => driver.wait(20));
@@ -232,9 +202,9 @@ describe('a task runner', () => {
 
   test('a task is detached and its entry released before it runs', () => {
     const { runner, table, add } = makeRunner();
-    const task = new TestTask(5, () => {
-      expect([task.pending, task.isCancelled, table.size]).toEqual([false, false, 0]);
-    });
+    const task = new TestTask(5, () =>
+      expect([task.pending, task.isCancelled, table.size]).toEqual([false, false, 0]),
+    );
     const slot = add(runTask, task);
     const id = table.idOf(slot);
     attach(task, { withdraw: () => undefined }, slot);

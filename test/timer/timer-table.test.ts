@@ -38,9 +38,8 @@ describe('a growable array', () => {
     expect(values.every((value) => value === 0)).toBe(true);
   });
 
-  test('growing memory keeps its content, and new bytes are zero', () => {
-    expectGrowth(new GrowableMemory(4_096), SMALL_TO_LARGE);
-  });
+  test('growing memory keeps its content, and new bytes are zero', () =>
+    expectGrowth(new GrowableMemory(4_096), SMALL_TO_LARGE));
 
   test('memory of several megabytes keeps fractions and large integers', () => {
     const memory = new GrowableMemory(64);

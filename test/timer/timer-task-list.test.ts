@@ -7,22 +7,6 @@ test('a new list is empty, has no expiration and is not queued', () => {
   expect(list).toMatchObject({ size: 0, isEmpty: true, expirationMs: -1, isQueued: false, tickMs: 20 });
 });
 
-test('a list links entries at the tail, and counts them', () => {
-  const table = new TimerTable();
-  const list = new TimerTaskList(table, 1);
-  const [a, b] = [table.allocate(() => undefined, 'a'), table.allocate(() => undefined, 'b')];
-  list.add(a);
-  list.add(b);
-  expect([list.first, table.next(a), list.size, list.isEmpty]).toEqual([a, b, 2, false]);
-});
-
-test('two lists of one table are independent', () => {
-  const table = new TimerTable();
-  const [one, two] = [new TimerTaskList(table, 1), new TimerTaskList(table, 1)];
-  one.add(table.allocate(() => undefined, undefined));
-  expect([one.size, two.size, one.sentinel === two.sentinel]).toEqual([1, 0, false]);
-});
-
 const table = new TimerTable();
 
 /** A bucket with an entry, or an empty one. */

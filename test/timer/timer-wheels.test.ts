@@ -1,4 +1,3 @@
-import { ManualClock, SystemTimer } from 'escapement';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { TimerTable } from '../../src/timer/timer-table.ts';
@@ -6,7 +5,8 @@ import { DelayQueue, TimerTaskList } from '../../src/timer/timer-task-list.ts';
 import { isWorthSorting, sortSpan, TimerWheels } from '../../src/timer/timer-wheels.ts';
 import type { Rounding } from '../../src/timer/timer.ts';
 import { TimingWheel } from '../../src/timer/timing-wheel.ts';
-import { TestTask } from './support/tasks.ts';
+import { addTask, TestTask } from './support/tasks.ts';
+import { manualTimer } from './support/timers.ts';
 
 function makeWheel(tickMs: number, wheelSize: number, startMs: number) {
   const table = new TimerTable();
@@ -204,9 +204,9 @@ describe('sortSpan', () => {
     ['too many ticks to count', 2 ** 17, 2 ** 17, false],
     ['as many entries as may be', 64, 2 ** 17, true],
     ['more than that', 64, 2 ** 17 + 1, false],
-  ])('only dense spans are sorted: %s', (_, ticks, entries, isWorthIt) => {
-    expect(isWorthSorting(ticks, entries)).toBe(isWorthIt);
-  });
+  ])('only dense spans are sorted: %s', (_, ticks, entries, isWorthIt) =>
+    expect(isWorthSorting(ticks, entries)).toBe(isWorthIt),
+  );
 });
 
 describe('wheels that are overdue by whole spans', () => {
@@ -259,7 +259,7 @@ function slotsOf(table: TimerTable, list: TimerTaskList): number[] {
 
 describe('inspect', () => {
   test('a snapshot of a new timer shows one empty level', () => {
-    const timer = new SystemTimer({ clock: new ManualClock({ nowMs: 25.5 }), tickMs: 10, wheelSize: 4 });
+    const { timer } = manualTimer({ nowMs: 25.5, tickMs: 10, wheelSize: 4 });
     expect(timer.inspect()).toEqual({
       nowMs: 25.5,
       size: 0,
@@ -270,7 +270,7 @@ describe('inspect', () => {
   });
 
   test('a snapshot shows every level, finest first, with the buckets that hold tasks, by index', () => {
-    const timer = new SystemTimer({ clock: new ManualClock({ nowMs: 9 }), wheelSize: 4 });
+    const { timer } = manualTimer({ nowMs: 9, wheelSize: 4 });
     for (const delayMs of [2, 3, 2, 5, 30, 0, -4]) timer.add(new TestTask(delayMs));
     expect(timer.inspect()).toEqual({
       nowMs: 9,
@@ -307,13 +307,12 @@ describe('inspect', () => {
   });
 
   test('a snapshot is a copy: it stays as it is when the timer goes on', () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock });
-    timer.add(new TestTask(5));
+    const { clock, timer } = manualTimer();
+    addTask(timer, 5);
     const snapshot = timer.inspect();
     const before = structuredClone(snapshot);
     clock.advance(100);
-    timer.add(new TestTask(1));
+    addTask(timer, 1);
     expect(snapshot).toEqual(before);
     snapshot.delayQueue.push(1);
     snapshot.levels.pop();
@@ -321,19 +320,15 @@ describe('inspect', () => {
   });
 
   test('a snapshot inside a task shows what is still pending', () => {
-    const timer = new SystemTimer({ clock: new ManualClock() });
+    const { timer } = manualTimer();
     const seen: number[][] = [];
     for (let i = 0; i < 3; i++) {
-      timer.schedule(
-        0,
-        () => {
-          const { size, dueNow } = timer.inspect();
-          seen.push([size, dueNow]);
-        },
-        undefined,
-      );
+      timer.schedule(0, () => {
+        const { size, dueNow } = timer.inspect();
+        seen.push([size, dueNow]);
+      });
     }
-    timer.add(new TestTask(50));
+    addTask(timer, 50);
     timer.poll();
     expect(seen).toEqual([
       [3, 2],
@@ -343,7 +338,7 @@ describe('inspect', () => {
   });
 
   test('a snapshot after close shows no pending task', () => {
-    const timer = new SystemTimer({ clock: new ManualClock(), wheelSize: 2 });
+    const { timer } = manualTimer({ wheelSize: 2 });
     for (const delayMs of [0, 5, 500]) timer.add(new TestTask(delayMs));
     timer.close();
     const { size, dueNow, delayQueue, levels } = timer.inspect();

@@ -2,7 +2,8 @@ import { ManualClock, SystemTimer } from 'escapement';
 import { checkTimer } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
 import { HandClock } from './support/hand-clock.ts';
-import { Journal, TestTask } from './support/tasks.ts';
+import { addTask, Journal, TestTask } from './support/tasks.ts';
+import { handTimer, manualTimer } from './support/timers.ts';
 
 /** Moments worth looking at in the trace: now, size, the clocks of the four levels, and what is queued after. */
 const GOLDEN_TRACE: readonly (readonly [number, number, readonly number[], readonly number[]])[] = [
@@ -18,9 +19,7 @@ const GOLDEN_TRACE: readonly (readonly [number, number, readonly number[], reado
 
 describe("Kafka's golden trace: tick 1, wheel size 3, delays 0 to 30 added at 0, one pump per millisecond", () => {
   function makeTimer(): { timer: SystemTimer; clock: HandClock; journal: Journal } {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, tickMs: 1, wheelSize: 3, autoStart: false });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer({ tickMs: 1, wheelSize: 3, autoStart: false });
     for (let delayMs = 0; delayMs <= 30; delayMs++) journal.add(timer, delayMs);
     return { timer, clock, journal };
   }
@@ -85,8 +84,7 @@ describe("Kafka's worked examples: tick 10, start 1000, rounding down", () => {
     [1_249, 1_240],
     [2_255, 2_250],
   ])('rounding down, an expiration of %d runs at %d, as in Kafka', (expirationMs, runsAtMs) => {
-    const clock = new ManualClock({ nowMs: 1_000 });
-    const timer = new SystemTimer({ clock, ...options });
+    const { clock, timer } = manualTimer({ nowMs: 1_000, ...options });
     let ranAtMs: number | undefined;
     timer.add(
       new TestTask(expirationMs - 1_000, () => {
@@ -107,8 +105,7 @@ describe("Kafka's worked examples: tick 10, start 1000, rounding down", () => {
     [1_249, 1_250],
     [2_255, 2_260],
   ])('rounding up, an expiration of %d runs at %d', (expirationMs, runsAtMs) => {
-    const clock = new ManualClock({ nowMs: 1_000 });
-    const timer = new SystemTimer({ clock, ...options, rounding: 'up' });
+    const { clock, timer } = manualTimer({ nowMs: 1_000, ...options, rounding: 'up' });
     let ranAtMs: number | undefined;
     timer.add(
       new TestTask(expirationMs - 1_000, () => {
@@ -122,9 +119,7 @@ describe("Kafka's worked examples: tick 10, start 1000, rounding down", () => {
 
 describe('catch-up after a stall', () => {
   test('a thousand overdue tasks run in one pump, in order of expiration', async () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, wheelSize: 20, autoStart: false });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer({ wheelSize: 20, autoStart: false });
     for (let i = 0; i < 1_000; i++) journal.add(timer, ((i * 387) % 1_000) + 1);
     clock.nowMs = 5_000;
     expect(await timer.advanceClock(0)).toBe(true);
@@ -135,9 +130,7 @@ describe('catch-up after a stall', () => {
   });
 
   test('after a stall a task that is not overdue is on the level that fits the rest of its delay', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, wheelSize: 4 });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer({ wheelSize: 4 });
     for (const delayMs of [3, 17, 63, 1_000]) journal.add(timer, delayMs);
     clock.nowMs = 61;
     clock.fire();
@@ -148,9 +141,8 @@ describe('catch-up after a stall', () => {
   });
 
   test('a task moves at most once per level before it runs', () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock, wheelSize: 4 });
-    timer.add(new TestTask(4 ** 6 - 1));
+    const { clock, timer } = manualTimer({ wheelSize: 4 });
+    addTask(timer, 4 ** 6 - 1);
     const levels = timer.inspect().levels.length;
     let moves = 0;
     for (let next = timer.nextExpirationMs(); next !== undefined; next = timer.nextExpirationMs()) {
@@ -171,7 +163,7 @@ describe('buckets lie on absolute multiples of tickMs', () => {
   test.each([0, 3, 10, 999, 1_005.75])(
     'buckets lie on multiples of the tick wherever the timer started: %d',
     (nowMs) => {
-      const timer = new SystemTimer({ clock: new ManualClock({ nowMs }), tickMs: 10, wheelSize: 4 });
+      const { timer } = manualTimer({ nowMs, tickMs: 10, wheelSize: 4 });
       for (const delayMs of [1, 12, 33.3, 100, 1_000, 54_321]) timer.add(new TestTask(delayMs));
       for (const level of timer.inspect().levels) {
         expect(level.currentTimeMs % level.tickMs).toBe(0);
@@ -198,7 +190,7 @@ describe('buckets lie on absolute multiples of tickMs', () => {
     const clock = new ManualClock({ nowMs: 1_234 });
     for (const startMs of [0, 17, 1_230, 1_234]) {
       const timer = new SystemTimer({ clock, tickMs: 10, wheelSize: 3, startMs });
-      timer.add(new TestTask(7));
+      addTask(timer, 7);
       expect(timer.nextExpirationMs()).toBe(1_250);
       expect(timer.inspect().levels).toHaveLength(1);
       checkTimer(timer);
@@ -208,8 +200,7 @@ describe('buckets lie on absolute multiples of tickMs', () => {
 
 describe('fractional delays and clocks are fine', () => {
   test('a deadline is rounded up to the next tick, and never beyond it', () => {
-    const clock = new ManualClock({ nowMs: 0.3 });
-    const timer = new SystemTimer({ clock });
+    const { timer } = manualTimer({ nowMs: 0.3 });
     const cases: [number, number][] = [
       [0.7, 1],
       [0.1, 1],
@@ -218,7 +209,7 @@ describe('fractional delays and clocks are fine', () => {
       [5.5, 6],
     ];
     for (const [delayMs, expectedMs] of cases) {
-      const id = timer.schedule(delayMs, () => undefined, undefined);
+      const id = timer.schedule(delayMs, () => undefined);
       expect(timer.nextExpirationMs()).toBe(expectedMs);
       timer.cancel(id);
     }
@@ -228,7 +219,7 @@ describe('fractional delays and clocks are fine', () => {
     const clock = new ManualClock({ nowMs: 28.999_999_999_999_996 });
     for (const tickMs of [1, 3, 7, 29, 30]) {
       const timer = new SystemTimer({ clock, tickMs });
-      timer.schedule(0.000_000_1, () => undefined, undefined);
+      timer.schedule(0.000_000_1, () => undefined);
       const expirationMs = timer.nextExpirationMs() ?? NaN;
       expect(expirationMs % tickMs).toBe(0);
       expect(expirationMs).toBeGreaterThanOrEqual(clock.now() + 0.000_000_1);
@@ -238,19 +229,15 @@ describe('fractional delays and clocks are fine', () => {
   });
 
   test('a delay too small to change the time of the clock is due at once or at the next tick', () => {
-    const clock = new ManualClock({ nowMs: 1e9 + 0.5 });
-    const timer = new SystemTimer({ clock });
-    const task = new TestTask(Number.MIN_VALUE);
-    timer.add(task);
+    const { clock, timer } = manualTimer({ nowMs: 1e9 + 0.5 });
+    const task = addTask(timer, Number.MIN_VALUE);
     checkTimer(timer);
     clock.advance(0.5);
     expect(task.runs).toBe(1);
   });
 
   test('a wake-up between two ticks runs what is due', () => {
-    const clock = new HandClock(0.25);
-    const timer = new SystemTimer({ clock });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer({ nowMs: 0.25 });
     for (const delayMs of [0.5, 1.5, 2.5]) journal.add(timer, delayMs);
     clock.nowMs = 2.999;
     expect(timer.poll()).toBe(2);
@@ -261,36 +248,26 @@ describe('fractional delays and clocks are fine', () => {
 
 describe('an id is no longer valid inside its own callback', () => {
   test('an id is not valid inside its own callback, neither for cancel nor for reschedule', () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock });
+    const { clock, timer } = manualTimer();
     let runs = 0;
-    const id = timer.schedule(
-      5,
-      () => {
-        runs++;
-        expect(timer.cancel(id)).toBe(false);
-        expect(timer.reschedule(id, 10)).toBe(false);
-        expect(timer.size).toBe(0);
-      },
-      undefined,
-    );
+    const id = timer.schedule(5, () => {
+      runs++;
+      expect(timer.cancel(id)).toBe(false);
+      expect(timer.reschedule(id, 10)).toBe(false);
+      expect(timer.size).toBe(0);
+    });
     clock.advance(100);
     expect(runs).toBe(1);
   });
 
   test('an id is not valid inside its own callback although its slot is in use again', () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock });
-    const id = timer.schedule(
-      5,
-      () => {
-        const next = timer.schedule(5, () => undefined, undefined);
-        expect(next).not.toBe(id);
-        expect(timer.cancel(id)).toBe(false);
-        expect(timer.size).toBe(1);
-      },
-      undefined,
-    );
+    const { clock, timer } = manualTimer();
+    const id = timer.schedule(5, () => {
+      const next = timer.schedule(5, () => undefined);
+      expect(next).not.toBe(id);
+      expect(timer.cancel(id)).toBe(false);
+      expect(timer.size).toBe(1);
+    });
     clock.advance(5);
     expect.assertions(3);
   });
@@ -298,8 +275,7 @@ describe('an id is no longer valid inside its own callback', () => {
 
 describe('delayQueue in a snapshot has one entry per bucket that holds tasks, equal times repeated', () => {
   test('delayQueue of a snapshot is ascending over all levels', () => {
-    const clock = new ManualClock({ nowMs: 9 });
-    const timer = new SystemTimer({ clock, wheelSize: 4 });
+    const { timer } = manualTimer({ nowMs: 9, wheelSize: 4 });
     for (const delayMs of [2, 2, 5, 30, 3, 3, 7]) timer.add(new TestTask(delayMs));
     const { delayQueue } = timer.inspect();
     expect(delayQueue).toEqual([11, 12, 12, 16, 32]);
@@ -307,7 +283,7 @@ describe('delayQueue in a snapshot has one entry per bucket that holds tasks, eq
   });
 
   test('delayQueue of a snapshot has no emptied bucket', () => {
-    const timer = new SystemTimer({ clock: new ManualClock() });
+    const { timer } = manualTimer();
     const tasks = [10, 20, 20, 30].map((delayMs) => new TestTask(delayMs));
     for (const task of tasks) timer.add(task);
     tasks[0]?.cancel();
@@ -316,15 +292,14 @@ describe('delayQueue in a snapshot has one entry per bucket that holds tasks, eq
     expect(timer.inspect().delayQueue).toEqual([20]);
     tasks[2]?.cancel();
     expect(timer.inspect().delayQueue).toEqual([]);
-    timer.add(new TestTask(10));
+    addTask(timer, 10);
     expect(timer.inspect().delayQueue).toEqual([10]);
     checkTimer(timer);
   });
 
   test('delayQueue of a snapshot has no tasks that are due', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
-    timer.add(new TestTask(0));
+    const { timer } = handTimer();
+    addTask(timer, 0);
     expect(timer.inspect()).toMatchObject({ delayQueue: [], dueNow: 1, size: 1 });
   });
 });
@@ -337,7 +312,7 @@ describe('after idling, the level count depends on the delay alone', () => {
       const levelsFor = (delayMs: number): number => {
         const timer = new SystemTimer({ clock, wheelSize: 20, startMs: 0 });
         clock.advance(idleMs);
-        timer.add(new TestTask(delayMs));
+        addTask(timer, delayMs);
         checkTimer(timer);
         return timer.inspect().levels.length;
       };
@@ -347,12 +322,10 @@ describe('after idling, the level count depends on the delay alone', () => {
   );
 
   test('after idling a task with a delay of 5 ms is on the first level, and runs then', () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock, wheelSize: 20 });
-    timer.add(new TestTask(1));
+    const { clock, timer } = manualTimer({ wheelSize: 20 });
+    addTask(timer, 1);
     clock.advance(1_000_000);
-    const task = new TestTask(5);
-    timer.add(task);
+    const task = addTask(timer, 5);
     const [first, ...above] = timer.inspect().levels;
     expect(first).toMatchObject({
       currentTimeMs: 1_000_000,
@@ -366,12 +339,11 @@ describe('after idling, the level count depends on the delay alone', () => {
   });
 
   test('after idling a task with a delay of 0 is due at once', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, wheelSize: 20 });
+    const { clock, timer } = handTimer({ wheelSize: 20 });
     clock.nowMs = 45;
-    timer.add(new TestTask(0));
-    timer.add(new TestTask(-5));
-    timer.add(new TestTask(-100));
+    addTask(timer, 0);
+    addTask(timer, -5);
+    addTask(timer, -100);
     expect(timer.inspect()).toMatchObject({ dueNow: 3, delayQueue: [] });
     expect(timer.poll()).toBe(3);
   });

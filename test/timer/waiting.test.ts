@@ -1,10 +1,10 @@
-import { EscapementError, ManualClock, SystemTimer } from 'escapement';
+import { EscapementError } from 'escapement';
 import { checkTimer } from 'escapement/testing';
 import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { thrownBy } from './support/errors.ts';
-import { HandClock } from './support/hand-clock.ts';
-import { Journal, TestTask } from './support/tasks.ts';
+import { addTask, Journal, TestTask } from './support/tasks.ts';
+import { handTimer, manualTimer } from './support/timers.ts';
 
 /** Whether a promise has settled, once all promise jobs are done. */
 function isSettled(promise: Promise<unknown>): Promise<boolean> {
@@ -16,9 +16,8 @@ function isSettled(promise: Promise<unknown>): Promise<boolean> {
 
 describe.each([true, false])('advanceClock, with autoStart %j', (autoStart) => {
   test('advanceClock waits at most timeoutMs for a bucket to fall due, and resolves false if none did', async () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock, autoStart });
-    timer.add(new TestTask(31));
+    const { clock, timer } = manualTimer({ autoStart });
+    addTask(timer, 31);
     const wait = timer.advanceClock(30);
     clock.advance(29.5);
     expect(await isSettled(wait)).toBe(false);
@@ -28,9 +27,7 @@ describe.each([true, false])('advanceClock, with autoStart %j', (autoStart) => {
   });
 
   test('advanceClock resolves true when a bucket falls due, and its tasks have run by then', async () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock, autoStart });
-    const journal = new Journal();
+    const { clock, timer, journal } = manualTimer({ autoStart });
     for (const delayMs of [40, 20, 20]) journal.add(timer, delayMs);
     const wait = timer.advanceClock(100).then((fellDue) => [fellDue, clock.now(), [...journal.entries]]);
     await clock.advanceAsync(100);
@@ -38,10 +35,8 @@ describe.each([true, false])('advanceClock, with autoStart %j', (autoStart) => {
   });
 
   test('advanceClock resolves true for a coarse bucket that only moves its tasks to a finer wheel', async () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock, autoStart, wheelSize: 4 });
-    const task = new TestTask(6);
-    timer.add(task);
+    const { clock, timer } = manualTimer({ autoStart, wheelSize: 4 });
+    const task = addTask(timer, 6);
     const wait = timer.advanceClock(100);
     clock.advance(4);
     expect(await wait).toBe(true);
@@ -49,9 +44,8 @@ describe.each([true, false])('advanceClock, with autoStart %j', (autoStart) => {
   });
 
   test('advanceClock settles every pending call, each at its own timeout', async () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock, autoStart });
-    timer.add(new TestTask(50));
+    const { clock, timer } = manualTimer({ autoStart });
+    addTask(timer, 50);
     const waits = [10, 1_000, 50, 20, Infinity].map((timeoutMs) => timer.advanceClock(timeoutMs));
     expect(clock.pendingWakeups).toBe(1);
     clock.advance(10);
@@ -64,18 +58,15 @@ describe.each([true, false])('advanceClock, with autoStart %j', (autoStart) => {
   });
 
   test('advanceClock with 0 or less does not wait', async () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock, autoStart });
-    timer.add(new TestTask(5));
+    const { clock, timer } = manualTimer({ autoStart });
+    addTask(timer, 5);
     for (const timeoutMs of [0, -1, -Infinity]) expect(await timer.advanceClock(timeoutMs)).toBe(false);
     expect(clock.pendingWakeups).toBe(autoStart ? 1 : 0);
   });
 
   test('advanceClock is not a step: what is not due by the clock does not run', async () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock, autoStart });
-    const task = new TestTask(5);
-    timer.add(task);
+    const { clock, timer } = manualTimer({ autoStart });
+    const task = addTask(timer, 5);
     const wait = timer.advanceClock(1_000);
     expect([task.runs, clock.now()]).toEqual([0, 0]);
     timer.close();
@@ -83,10 +74,8 @@ describe.each([true, false])('advanceClock, with autoStart %j', (autoStart) => {
   });
 
   test('a bucket that was emptied by cancellation does not count for advanceClock', async () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock, autoStart });
-    const task = new TestTask(5);
-    timer.add(task);
+    const { clock, timer } = manualTimer({ autoStart });
+    const task = addTask(timer, 5);
     const wait = timer.advanceClock(100);
     task.cancel();
     clock.advance(99);
@@ -96,29 +85,26 @@ describe.each([true, false])('advanceClock, with autoStart %j', (autoStart) => {
   });
 
   test('an earlier task that is added meanwhile ends a pending advanceClock', async () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock, autoStart });
-    timer.add(new TestTask(90));
+    const { clock, timer } = manualTimer({ autoStart });
+    addTask(timer, 90);
     const wait = timer.advanceClock(100);
-    timer.add(new TestTask(3));
+    addTask(timer, 3);
     clock.advance(3);
     expect(await wait).toBe(true);
   });
 
   test('a poll ends a pending advanceClock', async () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, autoStart });
-    timer.add(new TestTask(5));
+    const { clock, timer } = handTimer({ autoStart });
+    addTask(timer, 5);
     const wait = timer.advanceClock(100);
     clock.nowMs = 5;
     expect(timer.poll()).toBe(1);
     expect(await wait).toBe(true);
-    expect(clock.armed).toBe(0);
+    expect(clock.pendingWakeups).toBe(0);
   });
 
   test('advanceClock inside a task waits for the next bucket, not for the one that runs', async () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, autoStart });
+    const { clock, timer } = handTimer({ autoStart });
     const waits: Promise<boolean>[] = [];
     const journal = new Journal();
     journal.add(timer, 5, 'a', () => waits.push(timer.advanceClock(100), timer.advanceClock(10)));
@@ -135,10 +121,8 @@ describe.each([true, false])('advanceClock, with autoStart %j', (autoStart) => {
   });
 
   test('advanceClock resolves true for a bucket that fell due although the wake-up comes after its timeout', async () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, autoStart });
-    const task = new TestTask(50);
-    timer.add(task);
+    const { clock, timer } = handTimer({ autoStart });
+    const task = addTask(timer, 50);
     const wait = timer.advanceClock(50);
     clock.runTo(500);
     expect(await wait).toBe(true);
@@ -148,9 +132,7 @@ describe.each([true, false])('advanceClock, with autoStart %j', (autoStart) => {
 
 describe('advanceClock as the driver', () => {
   test('a loop over advanceClock runs everything, in order, and sleeps in between', async () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, autoStart: false });
-    const journal = new Journal();
+    const { clock, timer, journal } = handTimer({ autoStart: false });
     const delays = [700, 3, 64, 5_000, 65, 0];
     for (const delayMs of delays) journal.add(timer, delayMs);
     while (timer.size > 0) {
@@ -164,8 +146,7 @@ describe('advanceClock as the driver', () => {
   });
 
   test('advanceClock is not bounded by maxTasksPerTurn', async () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock, autoStart: false, maxTasksPerTurn: 1 });
+    const { clock, timer } = manualTimer({ autoStart: false, maxTasksPerTurn: 1 });
     const tasks = [1, 1, 1].map((delayMs) => new TestTask(delayMs));
     for (const task of tasks) timer.add(task);
     const wait = timer.advanceClock(10);
@@ -183,9 +164,8 @@ describe('advanceClock refuses', () => {
     [null, TypeError, 'ERR_INVALID_ARG_TYPE', 'null'],
     [5n, TypeError, 'ERR_INVALID_ARG_TYPE', '5n (a bigint)'],
   ])('advanceClock rejects for a timeoutMs of %s', async (timeoutMs, type, code, shown) => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock, autoStart: false });
-    timer.add(new TestTask(0));
+    const { clock, timer } = manualTimer({ autoStart: false });
+    addTask(timer, 0);
     const error: unknown = await timer.advanceClock(timeoutMs as number).then(
       () => undefined,
       (reason: unknown) => reason,
@@ -198,15 +178,14 @@ describe('advanceClock refuses', () => {
   });
 
   test('advanceClock with an invalid argument does not throw synchronously', () => {
-    const timer = new SystemTimer({ clock: new ManualClock() });
+    const { timer } = manualTimer();
     expect(() => thrownBy(() => void timer.advanceClock(NaN).catch(() => undefined))).toThrow('expected it');
   });
 });
 
 describe('sleep', () => {
   test('a sleep resolves with its value after its delay, and not before', async () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock });
+    const { clock, timer } = manualTimer();
     const woken: unknown[] = [];
     const note = (value: unknown): void => {
       woken.push(value);
@@ -226,15 +205,14 @@ describe('sleep', () => {
   });
 
   test('a sleep waits for a value that is a promise', async () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock });
+    const { clock, timer } = manualTimer();
     const sleep = timer.sleep(1, Promise.resolve('inner'));
     clock.advance(1);
     expect(await sleep).toBe('inner');
   });
 
   test("an aborted sleep rejects with the signal's own reason, at once", async () => {
-    const timer = new SystemTimer({ clock: new ManualClock() });
+    const { timer } = manualTimer();
     const controller = new AbortController();
     const sleep = timer.sleep(10, undefined, { signal: controller.signal });
     const reason = { not: 'even an error' };
@@ -245,7 +223,7 @@ describe('sleep', () => {
   });
 
   test('an aborted sleep rejects with an AbortError if the signal has no reason of its own', async () => {
-    const timer = new SystemTimer({ clock: new ManualClock() });
+    const { timer } = manualTimer();
     const controller = new AbortController();
     const sleep = timer.sleep(10, undefined, { signal: controller.signal });
     controller.abort();
@@ -253,7 +231,7 @@ describe('sleep', () => {
   });
 
   test('a sleep with a signal that is aborted already never starts', async () => {
-    const timer = new SystemTimer({ clock: new ManualClock() });
+    const { timer } = manualTimer();
     const reason = new Error('long ago');
     const signal = AbortSignal.abort(reason);
     const sleep = timer.sleep(10, undefined, { signal });
@@ -263,8 +241,7 @@ describe('sleep', () => {
   });
 
   test('an abort rejects a sleep that is due and has not run yet', async () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock, autoStart: false });
+    const { clock, timer } = manualTimer({ autoStart: false });
     const controller = new AbortController();
     const sleep = timer.sleep(5, 'slept', { signal: controller.signal });
     clock.advance(10);
@@ -274,8 +251,7 @@ describe('sleep', () => {
   });
 
   test('an abort after its end does not change a sleep', async () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock });
+    const { clock, timer } = manualTimer();
     const controller = new AbortController();
     const sleep = timer.sleep(5, 'slept', { signal: controller.signal });
     clock.advance(5);
@@ -285,8 +261,7 @@ describe('sleep', () => {
   });
 
   test('one abort ends all sleeps that share the signal, and no others', async () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock });
+    const { clock, timer } = manualTimer();
     const controller = new AbortController();
     const { signal } = controller;
     const aborted = [1, 2, 3].map((delayMs) => timer.sleep(delayMs, undefined, { signal }));
@@ -299,8 +274,7 @@ describe('sleep', () => {
   });
 
   test.each(['slept', 'aborted', 'closed'])('a sleep removes its listener when it %s', async (end) => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock });
+    const { clock, timer } = manualTimer();
     const controller = new AbortController();
     const { signal } = controller;
     const sleeps = [5, 0, 1e9].map((delayMs) => timer.sleep(delayMs, undefined, { signal }));
@@ -314,7 +288,7 @@ describe('sleep', () => {
   });
 
   test('an abort listener may close the timer', async () => {
-    const timer = new SystemTimer({ clock: new ManualClock() });
+    const { timer } = manualTimer();
     const controller = new AbortController();
     controller.signal.addEventListener('abort', () => {
       timer.close();
@@ -324,12 +298,5 @@ describe('sleep', () => {
     for (const sleep of sleeps) await expect(sleep).rejects.toBeInstanceOf(EscapementError);
     expect(timer.size).toBe(0);
     checkTimer(timer);
-  });
-
-  test('sleep does not throw: invalid arguments and a closed timer reject', async () => {
-    const timer = new SystemTimer({ clock: new ManualClock() });
-    await expect(timer.sleep(NaN)).rejects.toMatchObject({ code: 'ERR_OUT_OF_RANGE' });
-    timer.close();
-    await expect(timer.sleep(1)).rejects.toMatchObject({ code: 'ERR_TIMER_CLOSED' });
   });
 });

@@ -3,7 +3,8 @@ import { checkTimer } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
 import { CountingClock } from './support/counting-clock.ts';
 import { HandClock } from './support/hand-clock.ts';
-import { TestTask } from './support/tasks.ts';
+import { addTask, TestTask } from './support/tasks.ts';
+import { handTimer } from './support/timers.ts';
 
 describe('one wake-up is armed at most, and only for a bucket that holds tasks', () => {
   test('one wake-up is armed however many tasks are pending, on however many levels', () => {
@@ -12,33 +13,32 @@ describe('one wake-up is armed at most, and only for a bucket that holds tasks',
     const tasks = Array.from({ length: 300 }, (_, i) => new TestTask((i * 37) % 1_000));
     for (const task of tasks) {
       timer.add(task);
-      expect(clock.armed).toBe(1);
+      expect(clock.pendingWakeups).toBe(1);
     }
     for (let i = 0; i < tasks.length; i += 3) tasks[i]?.cancel();
     while (timer.size > 0) {
-      expect(clock.armed).toBe(1);
+      expect(clock.pendingWakeups).toBe(1);
       clock.advance(7);
       checkTimer(timer);
     }
-    expect(clock.armed).toBe(0);
+    expect(clock.pendingWakeups).toBe(0);
     expect(clock.mostArmed).toBe(1);
   });
 
   test('no wake-up is armed for a timer without autoStart', async () => {
     const clock = new CountingClock();
     const timer = new SystemTimer({ clock, autoStart: false });
-    const task = new TestTask(5);
-    timer.add(task);
-    timer.schedule(0, () => undefined, undefined);
+    const task = addTask(timer, 5);
+    timer.schedule(0, () => undefined);
     clock.advance(100);
     expect([clock.mostArmed, task.runs]).toEqual([0, 0]);
     const waiting = new SystemTimer({ clock, autoStart: false });
     waiting.add(new TestTask(5));
     const wait = waiting.advanceClock(50);
-    expect(clock.armed).toBe(1);
+    expect(clock.pendingWakeups).toBe(1);
     clock.advance(5);
     expect(await wait).toBe(true);
-    expect([clock.armed, clock.mostArmed]).toEqual([0, 1]);
+    expect([clock.pendingWakeups, clock.mostArmed]).toEqual([0, 1]);
   });
 
   test('no second wake-up is armed while a task runs and adds others', () => {
@@ -50,28 +50,26 @@ describe('one wake-up is armed at most, and only for a bucket that holds tasks',
       }),
     );
     clock.advance(50);
-    expect([clock.mostArmed, clock.armed, timer.size]).toEqual([1, 0, 0]);
+    expect([clock.mostArmed, clock.pendingWakeups, timer.size]).toEqual([1, 0, 0]);
   });
 });
 
 describe('when that bucket empties, the wake-up is moved or disarmed at once', () => {
   test('cancelling the earliest task moves or disarms the wake-up', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
+    const { clock, timer } = handTimer();
     const [first, second] = [new TestTask(10), new TestTask(40)];
     timer.add(first);
     timer.add(second);
     first.cancel();
     expect(clock.armedForMs).toBe(40);
     second.cancel();
-    expect([clock.armed, clock.mostArmed]).toEqual([0, 1]);
+    expect([clock.pendingWakeups, clock.mostArmed]).toEqual([0, 1]);
     checkTimer(timer);
   });
 
   test('cancelling the last callback of the earliest bucket moves or disarms the wake-up', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
-    const ids = [10, 10, 40].map((delayMs) => timer.schedule(delayMs, () => undefined, undefined));
+    const { clock, timer } = handTimer();
+    const ids = [10, 10, 40].map((delayMs) => timer.schedule(delayMs, () => undefined));
     const armed = ids.map((id) => {
       timer.cancel(id);
       return clock.armedForMs;
@@ -80,10 +78,9 @@ describe('when that bucket empties, the wake-up is moved or disarmed at once', (
   });
 
   test('rescheduling moves the wake-up to later and to earlier', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
-    const id = timer.schedule(10, () => undefined, undefined);
-    timer.schedule(40, () => undefined, undefined);
+    const { clock, timer } = handTimer();
+    const id = timer.schedule(10, () => undefined);
+    timer.schedule(40, () => undefined);
     timer.reschedule(id, 90);
     expect(clock.armedForMs).toBe(40);
     timer.reschedule(id, 20);
@@ -96,13 +93,11 @@ describe('when that bucket empties, the wake-up is moved or disarmed at once', (
   });
 
   test('adding the earliest task again moves the wake-up', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
-    const task = new TestTask(10);
-    timer.add(task);
+    const { clock, timer } = handTimer();
+    const task = addTask(timer, 10);
     clock.nowMs = 5;
     timer.add(task);
-    expect([clock.armedForMs, clock.armed, timer.size]).toEqual([15, 1, 1]);
+    expect([clock.armedForMs, clock.pendingWakeups, timer.size]).toEqual([15, 1, 1]);
   });
 
   test('adding the earliest task to another timer disarms the wake-up', () => {
@@ -111,34 +106,31 @@ describe('when that bucket empties, the wake-up is moved or disarmed at once', (
     const task = new TestTask(10);
     from.add(task);
     to.add(task);
-    expect(clocks.map((clock) => clock.armed)).toEqual([0, 1]);
+    expect(clocks.map((clock) => clock.pendingWakeups)).toEqual([0, 1]);
   });
 
   test('aborting a sleep disarms the wake-up', async () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
+    const { clock, timer } = handTimer();
     const controller = new AbortController();
     const sleep = timer.sleep(10, undefined, { signal: controller.signal });
     controller.abort(new Error('enough'));
-    expect(clock.armed).toBe(0);
+    expect(clock.pendingWakeups).toBe(0);
     await expect(sleep).rejects.toThrow('enough');
   });
 
   test('closing the timer disarms the wake-up', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock });
-    timer.add(new TestTask(10));
+    const { clock, timer } = handTimer();
+    addTask(timer, 10);
     timer.close();
-    expect(clock.armed).toBe(0);
+    expect(clock.pendingWakeups).toBe(0);
   });
 
   test('cancelling moves the wake-up after a late insertion has moved the tasks to a finer wheel', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, wheelSize: 4 });
-    const id = timer.schedule(30, () => undefined, undefined);
+    const { clock, timer } = handTimer({ wheelSize: 4 });
+    const id = timer.schedule(30, () => undefined);
     expect(clock.armedForMs).toBe(16);
     clock.nowMs = 17;
-    timer.schedule(100, () => undefined, undefined);
+    timer.schedule(100, () => undefined);
     expect(clock.armedForMs).toBe(timer.nextExpirationMs());
     timer.cancel(id);
     expect(clock.armedForMs).toBe(timer.nextExpirationMs());
@@ -146,20 +138,18 @@ describe('when that bucket empties, the wake-up is moved or disarmed at once', (
   });
 
   test('cancelling moves the wake-up after a late insertion has made the tasks due', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, wheelSize: 4 });
-    const ids = [timer.schedule(6, () => undefined, undefined)];
+    const { clock, timer } = handTimer({ wheelSize: 4 });
+    const ids = [timer.schedule(6, () => undefined)];
     clock.nowMs = 7;
-    ids.push(timer.schedule(0, () => undefined, undefined));
+    ids.push(timer.schedule(0, () => undefined));
     for (const id of ids) timer.cancel(id);
-    expect([timer.size, clock.armed]).toEqual([0, 0]);
+    expect([timer.size, clock.pendingWakeups]).toEqual([0, 0]);
     checkTimer(timer);
   });
 
   test('a late task that returns to the bucket that it left, a turn later, has a wake-up', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({ clock, wheelSize: 64 });
-    const id = timer.schedule(10, () => undefined, undefined);
+    const { clock, timer } = handTimer({ wheelSize: 64 });
+    const id = timer.schedule(10, () => undefined);
     clock.nowMs = 12;
     timer.reschedule(id, 62);
     expect(clock.armedForMs).toBe(74);
@@ -181,7 +171,7 @@ describe('an idle timer, or one whose tasks were all cancelled, arms no wake-up'
     const tasks = Array.from({ length: 10_000 }, (_, i) => new TestTask((i * 7_919) % 100_000));
     for (const task of tasks) timer.add(task);
     for (const task of tasks) task.cancel();
-    expect([clock.armed, timer.nextExpirationMs(), timer.size]).toEqual([0, undefined, 0]);
+    expect([clock.pendingWakeups, timer.nextExpirationMs(), timer.size]).toEqual([0, undefined, 0]);
     clock.advance(1e6);
     expect(clock.delivered).toBe(0);
     checkTimer(timer);
@@ -190,17 +180,17 @@ describe('an idle timer, or one whose tasks were all cancelled, arms no wake-up'
   test('after its last task a timer arms nothing', () => {
     const clock = new CountingClock();
     const timer = new SystemTimer({ clock });
-    timer.add(new TestTask(5));
+    addTask(timer, 5);
     clock.advance(5);
     const { delivered } = clock;
     clock.advance(1e9);
-    expect([clock.delivered, clock.armed]).toEqual([delivered, 0]);
+    expect([clock.delivered, clock.pendingWakeups]).toEqual([delivered, 0]);
   });
 
   test('one task with a delay of an hour costs at most one wake-up a level', () => {
     const clock = new CountingClock();
     const timer = new SystemTimer({ clock });
-    timer.add(new TestTask(3_600_000));
+    addTask(timer, 3_600_000);
     const levels = timer.inspect().levels.length;
     clock.advance(3_599_000);
     expect(clock.delivered).toBeLessThan(levels);

@@ -87,9 +87,9 @@ describe.each(BOTH)('%s: setTimeout', (_, timers) => {
     expect(order).toEqual(['1', '20']);
   });
 
-  test.each([10n, Symbol('10'), { valueOf: () => 10n }])('a delay of %o throws a TypeError', (delay) => {
-    expect(() => setTimeout(() => undefined, delay as unknown as number)).toThrow(TypeError);
-  });
+  test.each([10n, Symbol('10'), { valueOf: () => 10n }])('a delay of %o throws a TypeError', (delay) =>
+    expect(() => setTimeout(() => undefined, delay as unknown as number)).toThrow(TypeError),
+  );
 
   test.each([true, [], ['1'], '', new Date(0)])('a delay of %o is a millisecond', async (delay) => {
     await new Promise<void>((resolve) => {
@@ -99,11 +99,10 @@ describe.each(BOTH)('%s: setTimeout', (_, timers) => {
 
   test.each([undefined, null, 'run', 5, {}])(
     'a callback that is %o throws ERR_INVALID_ARG_TYPE',
-    (callback) => {
+    (callback) =>
       expect(() => setTimeout(callback as () => void, 1)).toThrow(
         expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' }),
-      );
-    },
+      ),
   );
 
   test('timeouts of equal delays run in the order in which they were set', async () => {

@@ -39,9 +39,7 @@ describe.each(BOTH)('%s: callbacks that are due in one turn', (_, timers) => {
         order.push(name);
         process.nextTick(() => {
           order.push(`tick ${name}`);
-          queueMicrotask(() => {
-            process.nextTick(() => order.push(`second tick ${name}`));
-          });
+          queueMicrotask(() => process.nextTick(() => order.push(`second tick ${name}`)));
         });
         void Promise.resolve()
           .then(() => order.push(`job ${name}`))
@@ -57,12 +55,14 @@ describe.each(BOTH)('%s: callbacks that are due in one turn', (_, timers) => {
 
   test('a timeout that is cleared between two callbacks of one turn does not run, and the others do', async () => {
     const order: string[] = [];
-    setTimeout(() => {
-      process.nextTick(() => {
-        clearTimeout(second);
-        clearTimeout(third);
-      });
-    }, 1);
+    setTimeout(
+      () =>
+        process.nextTick(() => {
+          clearTimeout(second);
+          clearTimeout(third);
+        }),
+      1,
+    );
     const second = setTimeout(() => order.push('second'), 1);
     const third = setInterval(() => order.push('third'), 1);
     setTimeout(() => order.push('fourth'), 1);

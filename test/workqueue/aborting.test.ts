@@ -5,26 +5,19 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { rejectionOf, settled, watch } from './support/outcome.ts';
 import { processAll, takeAll, takeNow } from './support/take.ts';
-import { Workbench } from './support/workbench.ts';
+import { queueWithBench } from './support/workbench.ts';
 
 const mine = new Error('mine');
 
-/** A queue with these items in it, and a bench to work on them. */
-function make(items: string): { queue: WorkQueue<string>; bench: Workbench<string> } {
-  const queue = new WorkQueue<string>();
-  for (const item of items) queue.add(item);
-  return { queue, bench: new Workbench() };
-}
-
 describe('aborting stops taking', () => {
   test('a run with an aborted signal takes nothing and resolves', async () => {
-    const { queue, bench } = make('a');
+    const { queue, bench } = queueWithBench('a');
     await queue.run(bench.worker, { signal: AbortSignal.abort(mine) });
     expect([bench.begun, queue.length]).toEqual([[], 1]);
   });
 
   test('a run that is aborted in the turn of its call takes nothing', async () => {
-    const { queue, bench } = make('a');
+    const { queue, bench } = queueWithBench('a');
     const controller = new AbortController();
     const run = queue.run(bench.worker, controller);
     controller.abort(mine);
@@ -33,7 +26,7 @@ describe('aborting stops taking', () => {
   });
 
   test('a run that is aborted while its workers wait resolves', async () => {
-    const { queue, bench } = make('');
+    const { queue, bench } = queueWithBench('');
     const controller = new AbortController();
     const run = watch(queue.run(bench.worker, { signal: controller.signal, concurrency: 3 }));
     await settled();
@@ -45,7 +38,7 @@ describe('aborting stops taking', () => {
   });
 
   test('items that were taken in the turn of an abort are first again, in their order', async () => {
-    const { queue, bench } = make('');
+    const { queue, bench } = queueWithBench('');
     const controller = new AbortController();
     const run = queue.run(bench.worker, { signal: controller.signal, concurrency: 3 });
     await settled();
@@ -59,7 +52,7 @@ describe('aborting stops taking', () => {
   });
 
   test('an item that was taken in the turn of an abort goes to a waiting caller', async () => {
-    const { queue, bench } = make('');
+    const { queue, bench } = queueWithBench('');
     const controller = new AbortController();
     const run = queue.run(bench.worker, controller);
     await settled();
@@ -74,7 +67,7 @@ describe('aborting stops taking', () => {
   });
 
   test('an abort from inside a worker completes its item and begins no other', async () => {
-    const { queue } = make('abc');
+    const { queue } = queueWithBench('abc');
     const controller = new AbortController();
     const seen: string[] = [];
     await queue.run((item) => {
@@ -88,7 +81,7 @@ describe('aborting stops taking', () => {
 
 describe("aborting aborts each worker's signal, waits for what runs, resolves", () => {
   test("an abort aborts each worker's signal with its reason, and running workers are awaited", async () => {
-    const { queue, bench } = make('abc');
+    const { queue, bench } = queueWithBench('abc');
     const controller = new AbortController();
     const run = watch(queue.run(bench.worker, { signal: controller.signal, concurrency: 2 }));
     await settled();
@@ -106,7 +99,7 @@ describe("aborting aborts each worker's signal, waits for what runs, resolves", 
   });
 
   test('items whose workers reject because of an abort are queued first, in their old order', async () => {
-    const { queue, bench } = make('abcd');
+    const { queue, bench } = queueWithBench('abcd');
     const controller = new AbortController();
     const run = watch(queue.run(bench.worker, { signal: controller.signal, concurrency: 3 }));
     await settled();
@@ -119,7 +112,7 @@ describe("aborting aborts each worker's signal, waits for what runs, resolves", 
   });
 
   test("interrupted items keep their old order, whatever the order of their workers' errors", async () => {
-    const { queue, bench } = make('abcde');
+    const { queue, bench } = queueWithBench('abcde');
     const controller = new AbortController();
     const run = queue.run(bench.worker, { signal: controller.signal, concurrency: 4 });
     await settled();
@@ -133,7 +126,7 @@ describe("aborting aborts each worker's signal, waits for what runs, resolves", 
   });
 
   test('a worker that rejects with an AbortError after an abort was interrupted', async () => {
-    const { queue, bench } = make('a');
+    const { queue, bench } = queueWithBench('a');
     const controller = new AbortController();
     const run = queue.run(bench.worker, controller);
     await settled();
@@ -151,9 +144,7 @@ describe("aborting aborts each worker's signal, waits for what runs, resolves", 
       ({ key, version }, { signal }) =>
         new Promise((_, reject) => {
           queue.add({ key, version: version + 1 });
-          signal.addEventListener('abort', () => {
-            reject(signal.reason as Error);
-          });
+          signal.addEventListener('abort', () => reject(signal.reason as Error));
         }),
       controller,
     );
@@ -165,7 +156,7 @@ describe("aborting aborts each worker's signal, waits for what runs, resolves", 
   });
 
   test('an interrupted item whose worker has called done is not queued again', async () => {
-    const { queue, bench } = make('ab');
+    const { queue, bench } = queueWithBench('ab');
     const controller = new AbortController();
     const run = queue.run(bench.worker, { signal: controller.signal, concurrency: 2 });
     await settled();
@@ -178,14 +169,14 @@ describe("aborting aborts each worker's signal, waits for what runs, resolves", 
   });
 
   test('an AbortError without an abort is an error like any other', async () => {
-    const { queue } = make('a');
+    const { queue } = queueWithBench('a');
     const error = new DOMException('stopped', 'AbortError');
     expect(await rejectionOf(queue.run(() => Promise.reject(error)))).toBe(error);
     expect(queue.length).toBe(0);
   });
 
   test('a worker that fails for another reason after an abort has failed', async () => {
-    const { queue, bench } = make('ab');
+    const { queue, bench } = queueWithBench('ab');
     const controller = new AbortController();
     const run = watch(queue.run(bench.worker, controller));
     await settled();
@@ -197,7 +188,7 @@ describe("aborting aborts each worker's signal, waits for what runs, resolves", 
 
   test('a run removes its listener from the signal, however it ends', async () => {
     const { signal } = new AbortController();
-    const { queue, bench } = make('a');
+    const { queue, bench } = queueWithBench('a');
     const run = queue.run(bench.worker, { signal, concurrency: 5 });
     expect(getEventListeners(signal, 'abort')).toHaveLength(1);
     await settled();
@@ -205,7 +196,7 @@ describe("aborting aborts each worker's signal, waits for what runs, resolves", 
     await bench.finish('a');
     await run;
     expect(getEventListeners(signal, 'abort')).toEqual([]);
-    await rejectionOf(make('a').queue.run(() => Promise.reject(mine), { signal }));
+    await rejectionOf(queueWithBench('a').queue.run(() => Promise.reject(mine), { signal }));
     expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 });

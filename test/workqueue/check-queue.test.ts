@@ -60,19 +60,11 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
     /key z: its entry is for another key/,
     ({ table, entry }) => table.set('z', entry('a')),
   ],
-  [
-    'an entry in no phase',
-    /key a: its phase is invalid/,
-    ({ setPhase }) => {
-      setPhase('a', 7 as Phase);
-    },
-  ],
+  ['an entry in no phase', /key a: its phase is invalid/, ({ setPhase }) => setPhase('a', 7 as Phase)],
   [
     'an idle entry that keeps its item',
     /key c: it is idle and keeps its item/,
-    ({ setPhase }) => {
-      setPhase('c', IDLE);
-    },
+    ({ setPhase }) => setPhase('c', IDLE),
   ],
   [
     'an entry that is ready although its key is gone',
@@ -91,16 +83,12 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   [
     'an entry that is ready, and held',
     /key b: it is ready, and not in that phase/,
-    ({ setPhase }) => {
-      setPhase('b', HELD);
-    },
+    ({ setPhase }) => setPhase('b', HELD),
   ],
   [
     'an entry that is ready twice',
     /key a: it is ready twice/,
-    ({ internals, entry }) => {
-      internals.items.ready.push(entry('a'));
-    },
+    ({ internals, entry }) => internals.items.ready.push(entry('a')),
   ],
   [
     'an entry whose item has another key',
@@ -115,38 +103,28 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   [
     'an entry that is held and says that it is queued',
     /key c: it is not in the queue/,
-    ({ setPhase }) => {
-      setPhase('c', QUEUED);
-    },
+    ({ setPhase }) => setPhase('c', QUEUED),
   ],
   [
     'a number of ready items that is wrong',
     /3 items are ready, but there are 2/,
-    ({ internals }) => {
-      pretend(internals.items.ready, 'size', 3);
-    },
+    ({ internals }) => pretend(internals.items.ready, 'size', 3),
   ],
   [
     'a number of held items that is wrong',
     /held is 1, but 2 items are held/,
-    ({ internals }) => {
-      pretend(internals.items, 'held', 1);
-    },
+    ({ internals }) => pretend(internals.items, 'held', 1),
   ],
   ['a held entry that is lost', /held is 2, but 1 items are held/, ({ table }) => table.delete('c')],
   [
     'a number of re-adds that is wrong',
     /heldAgain is 0, but 1 held items were added again/,
-    ({ internals }) => {
-      pretend(internals.items, 'heldAgain', 0);
-    },
+    ({ internals }) => pretend(internals.items, 'heldAgain', 0),
   ],
   [
     'a re-add that nobody counted',
     /heldAgain is 1, but 2 held items were added again/,
-    ({ setPhase }) => {
-      setPhase('c', HELD_AGAIN);
-    },
+    ({ setPhase }) => setPhase('c', HELD_AGAIN),
   ],
   [
     'an idle entry that nobody counted',
@@ -156,9 +134,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   [
     'somebody who waits although an item is ready',
     /a caller waits although an item is ready/,
-    ({ internals }) => {
-      pretend(internals.items, 'takers', 1);
-    },
+    ({ internals }) => pretend(internals.items, 'takers', 1),
   ],
   [
     'somebody who waits for a queue that has ended',
@@ -208,9 +184,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   [
     'items that wait although the queue is shut down',
     /items are waiting although the queue is shut down/,
-    ({ internals }) => {
-      internals.items.shutDown();
-    },
+    ({ internals }) => internals.items.shutDown(),
   ],
 ];
 
@@ -218,18 +192,14 @@ describe('checkQueue finds', () => {
   test.each(CORRUPTIONS)('checkQueue finds %s', async (_, message, corrupt) => {
     const patient = await makePatient();
     corrupt(patient);
-    expect(() => {
-      checkQueue(patient.queue);
-    }).toThrow(message);
+    expect(() => checkQueue(patient.queue)).toThrow(message);
     vi.restoreAllMocks();
   });
 
   test('an error of checkQueue begins with the name of the function', async () => {
     const { queue, setPhase } = await makePatient();
     setPhase('a', HELD);
-    expect(() => {
-      checkQueue(queue);
-    }).toThrow(/^checkQueue: /);
+    expect(() => checkQueue(queue)).toThrow(/^checkQueue: /);
   });
 });
 

@@ -39,13 +39,16 @@ describe('an add of a waiting item promotes it, so it is delivered once', () => 
     expect(pass(100)).toBe(0);
   });
 
-  test.each([0, -0, -5, -Infinity])('addAfter with %d promotes a waiting item', (delayMs) => {
-    const { queue, pass } = make();
-    queue.addAfter('a', 10);
-    queue.addAfter('a', delayMs);
-    expect([queue.length, queue.waiting]).toEqual([1, 0]);
-    expect(pass(100)).toBe(1);
-  });
+  test.each([0, -0, -5, -Infinity])(
+    'addAfter with %d promotes a waiting item, which is delivered once (kubernetes#126027)',
+    (delayMs) => {
+      const { queue, pass } = make();
+      queue.addAfter('a', 10);
+      queue.addAfter('a', delayMs);
+      expect([queue.length, queue.waiting]).toEqual([1, 0]);
+      expect(pass(100)).toBe(1);
+    },
+  );
 
   test('addWhenRoom promotes a waiting item', async () => {
     const { queue, pass } = make({ maxSize: 1 });
@@ -75,11 +78,7 @@ describe('an add of a waiting item promotes it, so it is delivered once', () => 
     const { queue, pass } = make({ maxSize: 1 });
     queue.add('first');
     queue.addAfter('a', 10);
-    expect(
-      thrownBy(() => {
-        queue.add('a');
-      }),
-    ).toHaveProperty('code', 'ERR_QUEUE_FULL');
+    expect(thrownBy(() => queue.add('a'))).toHaveProperty('code', 'ERR_QUEUE_FULL');
     expect([queue.length, queue.waiting]).toEqual([1, 1]);
     expect(pass(10)).toBe(2);
   });
@@ -159,11 +158,7 @@ describe('a shared timer that is closed', () => {
   test('addAfter on a closed timer throws ERR_TIMER_CLOSED, and the item is not waiting', () => {
     const { queue, timer } = make();
     timer.close();
-    expect(
-      thrownBy(() => {
-        queue.addAfter('a', 10);
-      }),
-    ).toHaveProperty('code', 'ERR_TIMER_CLOSED');
+    expect(thrownBy(() => queue.addAfter('a', 10))).toHaveProperty('code', 'ERR_TIMER_CLOSED');
     expect(queue.waiting).toBe(0);
     queue.addAfter('a', 0);
     expect(queue.length).toBe(1);
@@ -179,11 +174,7 @@ describe('a shared timer that is closed', () => {
     queue.addAfter('parked', Infinity);
     timer.close();
     for (const item of ['a', 'parked']) {
-      expect(
-        thrownBy(() => {
-          queue.addAfter(item, 10);
-        }),
-      ).toHaveProperty('code', 'ERR_TIMER_CLOSED');
+      expect(thrownBy(() => queue.addAfter(item, 10))).toHaveProperty('code', 'ERR_TIMER_CLOSED');
     }
     queue.addAfter('a', 100); // the earlier time holds: there is nothing to do
     clock.advance(20);
@@ -204,11 +195,7 @@ describe('a shared timer that is closed', () => {
     const limiter = { when: () => 5, forget: () => undefined, numRequeues: () => 0 };
     const queue = new RateLimitingQueue<string>(limiter, { timer });
     timer.close();
-    expect(
-      thrownBy(() => {
-        queue.addRateLimited('a');
-      }),
-    ).toHaveProperty('code', 'ERR_TIMER_CLOSED');
+    expect(thrownBy(() => queue.addRateLimited('a'))).toHaveProperty('code', 'ERR_TIMER_CLOSED');
     expect(queue.waiting).toBe(0);
   });
 });
@@ -253,14 +240,12 @@ describe('earliest wins', () => {
   });
 });
 
-describe('equal due times set in the same turn keep their order', () => {
-  test('equal due times keep their order, for eight items and for a thousand', async () => {
-    const { queue, clock } = make();
-    const items = Array.from({ length: 1_000 }, (_, i) => `${i}`);
-    for (const item of items) queue.addAfter(item, 10);
-    clock.advance(10);
-    expect(await processAll(queue)).toEqual(items);
-  });
+test('equal due times keep their order, for eight items and for a thousand', async () => {
+  const { queue, clock } = make();
+  const items = Array.from({ length: 1_000 }, (_, i) => `${i}`);
+  for (const item of items) queue.addAfter(item, 10);
+  clock.advance(10);
+  expect(await processAll(queue)).toEqual(items);
 });
 
 describe('never early; late by at most the tick of the timer', () => {
@@ -299,11 +284,12 @@ describe('never early; late by at most the tick of the timer', () => {
     expect(queue.shutDown()).toEqual(['b', 'a']);
   });
 
-  test('one wake-up is armed for all waiting items', () => {
-    const { queue, clock } = make();
-    for (let i = 1; i <= 1_000; i++) queue.addAfter(`${i}`, i);
-    expect(clock.pendingWakeups).toBe(1);
-    for (let i = 1; i <= 1_000; i++) queue.cancelDelayed(`${i}`);
+  test('one wake-up is armed for any number of waiting items, and none without (kubernetes#83895)', () => {
+    const { queue, clock, pass } = make();
+    for (let i = 1; i <= 5_000; i++) queue.addAfter(`${i}`, i * 1e6); // client-go has room for 1 000
+    expect([clock.pendingWakeups, queue.waiting]).toEqual([1, 5_000]);
+    expect([pass(1e9), clock.pendingWakeups, queue.waiting]).toEqual([1_000, 1, 4_000]);
+    for (let i = 1; i <= 5_000; i++) queue.cancelDelayed(`${i}`);
     expect(clock.pendingWakeups).toBe(0);
   });
 });
@@ -311,11 +297,7 @@ describe('never early; late by at most the tick of the timer', () => {
 describe('NaN throws ERR_OUT_OF_RANGE; Infinity parks the item until it is promoted or cancelled', () => {
   test('a delay of NaN throws ERR_OUT_OF_RANGE', () => {
     const { queue } = make();
-    expect(
-      thrownBy(() => {
-        queue.addAfter('a', NaN);
-      }),
-    ).toMatchObject({
+    expect(thrownBy(() => queue.addAfter('a', NaN))).toMatchObject({
       name: 'RangeError',
       code: 'ERR_OUT_OF_RANGE',
     });
@@ -361,7 +343,7 @@ describe('cancelDelayed', () => {
     expect(queue.cancelDelayed('b')).toBe(false);
   });
 
-  test('a cancelled item may wait again, for longer', () => {
+  test('a cancelled item may wait again, for longer (kubernetes#133560)', () => {
     const { queue, pass } = make();
     queue.addAfter('a', 10);
     queue.cancelDelayed('a');
@@ -419,11 +401,7 @@ test('an item whose keyOf throws is not waiting', () => {
     },
   });
   queue.addAfter('a', 10);
-  expect(
-    thrownBy(() => {
-      queue.addAfter('bad', 10);
-    }),
-  ).toBe(mine);
+  expect(thrownBy(() => queue.addAfter('bad', 10))).toBe(mine);
   expect(thrownBy(() => queue.cancelDelayed('bad'))).toBe(mine);
   expect(queue.waiting).toBe(1);
   checkQueue(queue);

@@ -15,11 +15,7 @@ function full(items = 'ab'): WorkQueue<string> {
 describe('maxSize items may be ready at once', () => {
   test('a full queue refuses a new item', () => {
     const queue = full();
-    expect(
-      thrownBy(() => {
-        queue.add('c');
-      }),
-    ).toMatchObject({
+    expect(thrownBy(() => queue.add('c'))).toMatchObject({
       code: 'ERR_QUEUE_FULL',
       op: 'WorkQueue.add',
       message: "queue 'small' is full: maxSize is 2",
@@ -50,11 +46,7 @@ describe('maxSize items may be ready at once', () => {
     const queue = new DelayingQueue<string>({ clock, maxSize: 1 });
     queue.add('a');
     queue.addAfter('b', 10);
-    expect(
-      thrownBy(() => {
-        queue.addAfter('c', 0);
-      }),
-    ).toHaveProperty('code', 'ERR_QUEUE_FULL');
+    expect(thrownBy(() => queue.addAfter('c', 0))).toHaveProperty('code', 'ERR_QUEUE_FULL');
     clock.advance(10);
     expect(await processAll(queue)).toEqual(['a', 'b']);
     queue.shutDown();
@@ -64,11 +56,7 @@ describe('maxSize items may be ready at once', () => {
     const queue = new WorkQueue<string>({ maxSize: 1 });
     const gets = [watch(queue.get()), watch(queue.get())];
     for (const item of 'abc') queue.add(item);
-    expect(
-      thrownBy(() => {
-        queue.add('d');
-      }),
-    ).toHaveProperty('code', 'ERR_QUEUE_FULL');
+    expect(thrownBy(() => queue.add('d'))).toHaveProperty('code', 'ERR_QUEUE_FULL');
     await settled();
     expect(gets.map(({ value }) => value)).toMatchObject([{ item: 'a' }, { item: 'b' }]);
   });
@@ -110,11 +98,7 @@ describe('addWhenRoom', () => {
     const queue = full('a');
     const waiting = watch(queue.addWhenRoom('b'));
     await takeNow(queue);
-    expect(
-      thrownBy(() => {
-        queue.add('c');
-      }),
-    ).toHaveProperty('code', 'ERR_QUEUE_FULL');
+    expect(thrownBy(() => queue.add('c'))).toHaveProperty('code', 'ERR_QUEUE_FULL');
     expect(waiting.state).toBe('resolved');
     expect(await takeAll(queue)).toEqual(['b']);
   });

@@ -97,37 +97,32 @@ describe('adds', () => {
     const metrics = new RecordingMetrics();
     const queue = new WorkQueue<string>({ metrics, maxSize: 1, clock: new ManualClock() });
     queue.add('a');
-    thrownBy(() => {
-      queue.add('b');
-    });
+    thrownBy(() => queue.add('b'));
     expect([metrics.counts.get(ADDS), metrics.read(DEPTH)]).toEqual([1, 1]);
   });
 });
 
-describe('retries', () => {
-  test('retries count calls of addAfter and addRateLimited before the shutdown, whatever the delay', () => {
-    const metrics = new RecordingMetrics();
-    const limiter = { when: () => 5, forget: () => undefined, numRequeues: () => 0 };
-    const queue = new RateLimitingQueue<string>(limiter, { metrics, clock: new ManualClock() });
-    queue.addAfter('a', 10);
-    queue.addAfter('a', 20); // earliest wins, and it is a call all the same
-    queue.addAfter('b', 0);
-    queue.addRateLimited('c');
-    queue.add('d');
-    expect(metrics.counts.get(RETRIES)).toBe(4);
-    queue.shutDown();
-    queue.addAfter('e', 10);
-    queue.addRateLimited('e');
-    expect(metrics.counts.get(RETRIES)).toBe(4);
-  });
+test('retries count calls of addAfter and addRateLimited before the shutdown, whatever the delay', () => {
+  const metrics = new RecordingMetrics();
+  const limiter = { when: () => 5, forget: () => undefined, numRequeues: () => 0 };
+  const queue = new RateLimitingQueue<string>(limiter, { metrics, clock: new ManualClock() });
+  queue.addAfter('a', 10);
+  queue.addAfter('a', 20); // earliest wins, and it is a call all the same
+  queue.addAfter('b', 0);
+  queue.addRateLimited('c');
+  queue.add('d');
+  expect(metrics.counts.get(RETRIES)).toBe(4);
+  queue.shutDown();
+  queue.addAfter('e', 10);
+  queue.addRateLimited('e');
+  expect(metrics.counts.get(RETRIES)).toBe(4);
 });
 
 describe('depth', () => {
   test('depth includes items that were added again while they are held, and no delayed items', async () => {
     const { queue, metrics } = make();
-    const expectDepth = (depth: number, length: number): void => {
+    const expectDepth = (depth: number, length: number): void =>
       expect([metrics.read(DEPTH), queue.length]).toEqual([depth, length]);
-    };
     expectDepth(0, 0);
     for (const item of 'ab') queue.add(item);
     queue.addAfter('c', 10);
@@ -211,9 +206,7 @@ describe('work duration, in seconds', () => {
   test('the work duration does not include an item that was not held', () => {
     const { queue, metrics } = make();
     queue.add('a');
-    thrownBy(() => {
-      queue.done('a');
-    });
+    thrownBy(() => queue.done('a'));
     expect(metrics.observed.get(WORK)).toEqual([]);
   });
 });
@@ -397,9 +390,9 @@ test('the adapter for OpenTelemetry exports the metrics', async () => {
   });
   const provider = new MeterProvider({ readers: [exporter] });
   await measured(openTelemetryMetrics({ meter: provider.getMeter('test') }));
-  const server = createServer((request, response) => {
-    exporter.getMetricsRequestHandler(request, response);
-  }).listen(0);
+  const server = createServer((request, response) =>
+    exporter.getMetricsRequestHandler(request, response),
+  ).listen(0);
   const { port } = server.address() as AddressInfo;
   const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
   server.close();

@@ -29,6 +29,11 @@ function expectError(error: unknown, [argument, , kind, shown]: Case): void {
   expect((error as Error).message).toContain(`Received ${shown}`);
 }
 
+/** Checks that an action throws an error about an argument. */
+function expectRefused(action: () => unknown, bad: Case): void {
+  expectError(thrownBy(action), bad);
+}
+
 const limiter: RateLimiter<string> = { when: () => 0, forget: () => undefined, numRequeues: () => 0 };
 
 const BAD_OPTIONS: readonly Case[] = [
@@ -60,26 +65,14 @@ const BAD_TIMERS: readonly Case[] = [
 describe('options of a queue', () => {
   test.each(BAD_OPTIONS)('the option %s refuses %o in each kind of queue', (...bad) => {
     const options = bad[1] as object;
-    expectError(
-      thrownBy(() => new WorkQueue(options)),
-      bad,
-    );
-    expectError(
-      thrownBy(() => new DelayingQueue(options)),
-      bad,
-    );
-    expectError(
-      thrownBy(() => new RateLimitingQueue(limiter, options)),
-      bad,
-    );
+    expectRefused(() => new WorkQueue(options), bad);
+    expectRefused(() => new DelayingQueue(options), bad);
+    expectRefused(() => new RateLimitingQueue(limiter, options), bad);
   });
 
-  test.each(BAD_TIMERS)('the option %s of a DelayingQueue refuses %o', (...bad) => {
-    expectError(
-      thrownBy(() => new DelayingQueue(bad[1] as object)),
-      bad,
-    );
-  });
+  test.each(BAD_TIMERS)('the option %s of a DelayingQueue refuses %o', (...bad) =>
+    expectRefused(() => new DelayingQueue(bad[1] as object), bad),
+  );
 
   test('an undefined option has its default', () => {
     const queue = new DelayingQueue({ maxSize: Infinity });
@@ -120,12 +113,7 @@ describe('arguments of a queue', () => {
     ['delayMs', 5n, TYPE, '5n (a bigint)'],
     ['delayMs', new Date(0), TYPE, '[object Date]'],
   ])('addAfter refuses the %s %o', (...bad) => {
-    expectError(
-      thrownBy(() => {
-        queue.addAfter('a', bad[1] as number);
-      }),
-      bad,
-    );
+    expectRefused(() => queue.addAfter('a', bad[1] as number), bad);
     expectUnchanged();
   });
 
@@ -142,10 +130,7 @@ describe('arguments of a queue', () => {
     expectError(await rejectionOf(queue.get(options)), bad);
     expectError(await rejectionOf(queue.addWhenRoom('a', options)), bad);
     expectError(await rejectionOf(queue.shutDownWithDrain(options)), bad);
-    expectError(
-      thrownBy(() => queue.leases(options)),
-      bad,
-    );
+    expectRefused(() => queue.leases(options), bad);
     expectUnchanged();
   });
 
@@ -206,11 +191,8 @@ describe('options of limiters', () => {
         new ItemFastSlowRateLimiter({ fastDelayMs: 1, slowDelayMs: bad, maxFastAttempts: 1 }),
     };
     for (const [argument, make] of Object.entries(attempts))
-      expectError(thrownBy(make), [argument, value, kind, shown]);
-    expectError(
-      thrownBy(() => new WithMaxWaitRateLimiter(limiter, bad)),
-      ['maxDelayMs', value, kind, shown],
-    );
+      expectRefused(make, [argument, value, kind, shown]);
+    expectRefused(() => new WithMaxWaitRateLimiter(limiter, bad), ['maxDelayMs', value, kind, shown]);
   });
 
   test.each([
@@ -222,15 +204,12 @@ describe('options of limiters', () => {
   ])('a limiter refuses maxItems of %o', (value, kind, shown) => {
     const maxItems = value as number;
     const bad: Case = ['maxItems', value, kind, shown];
-    expectError(
-      thrownBy(() => new ItemExponentialFailureRateLimiter({ baseDelayMs: 1, maxDelayMs: 1, maxItems })),
+    expectRefused(
+      () => new ItemExponentialFailureRateLimiter({ baseDelayMs: 1, maxDelayMs: 1, maxItems }),
       bad,
     );
     const fastSlow = { fastDelayMs: 1, slowDelayMs: 1, maxFastAttempts: 1 };
-    expectError(
-      thrownBy(() => new ItemFastSlowRateLimiter({ ...fastSlow, maxItems })),
-      bad,
-    );
+    expectRefused(() => new ItemFastSlowRateLimiter({ ...fastSlow, maxItems }), bad);
   });
 
   test.each([
@@ -240,10 +219,7 @@ describe('options of limiters', () => {
     [undefined, TYPE, 'undefined'],
   ])('a limiter refuses maxFastAttempts of %o', (value, kind, shown) => {
     const options = { fastDelayMs: 1, slowDelayMs: 1, maxFastAttempts: value as number };
-    expectError(
-      thrownBy(() => new ItemFastSlowRateLimiter(options)),
-      ['maxFastAttempts', value, kind, shown],
-    );
+    expectRefused(() => new ItemFastSlowRateLimiter(options), ['maxFastAttempts', value, kind, shown]);
   });
 
   test.each<Case>([
@@ -253,12 +229,9 @@ describe('options of limiters', () => {
     ['fraction', { fraction: '1' }, TYPE, "'1' (a string)"],
     ['random', { random: 0.5 }, TYPE, '0.5'],
     ['options', null, TYPE, 'null'],
-  ])('the jitter refuses the %s %o', (...bad) => {
-    expectError(
-      thrownBy(() => new WithJitterRateLimiter(limiter, bad[1] as object)),
-      bad,
-    );
-  });
+  ])('the jitter refuses the %s %o', (...bad) =>
+    expectRefused(() => new WithJitterRateLimiter(limiter, bad[1] as object), bad),
+  );
 
   test.each([[undefined], [null], ['options']])('a limiter refuses %o as options', (options) => {
     for (const Limiter of [BucketRateLimiter, ItemExponentialFailureRateLimiter, ItemFastSlowRateLimiter]) {
@@ -278,69 +251,24 @@ describe('options of limiters', () => {
 describe('arguments of parallelizeUntil', () => {
   const run = (): never => expect.fail('it ran');
 
-  test.each<[Case, unknown[]]>([
-    [
-      ['workers', 0, RANGE, '0'],
-      [0, 5, run],
-    ],
-    [
-      ['workers', -1, RANGE, '-1'],
-      [-1, 5, run],
-    ],
-    [
-      ['workers', NaN, RANGE, 'NaN'],
-      [NaN, 5, run],
-    ],
-    [
-      ['workers', 1.5, RANGE, '1.5'],
-      [1.5, 5, run],
-    ],
-    [
-      ['workers', '2', TYPE, "'2' (a string)"],
-      ['2', 5, run],
-    ],
-    [
-      ['workers', 0, RANGE, '0'],
-      [0, 0, run],
-    ],
-    [
-      ['pieces', -1, RANGE, '-1'],
-      [1, -1, run],
-    ],
-    [
-      ['pieces', NaN, RANGE, 'NaN'],
-      [1, NaN, run],
-    ],
-    [
-      ['pieces', undefined, TYPE, 'undefined'],
-      [1, undefined, run],
-    ],
-    [
-      ['run', undefined, TYPE, 'undefined'],
-      [1, 5, undefined],
-    ],
-    [
-      ['options', null, TYPE, 'null'],
-      [1, 5, run, null],
-    ],
-    [
-      ['chunkSize', 0, RANGE, '0'],
-      [1, 5, run, { chunkSize: 0 }],
-    ],
-    [
-      ['chunkSize', 0.5, RANGE, '0.5'],
-      [1, 5, run, { chunkSize: 0.5 }],
-    ],
-    [
-      ['options.signal', {}, TYPE, '[object Object]'],
-      [1, 5, run, { signal: {} }],
-    ],
-    [
-      ['onNotRun', 5, TYPE, '5'],
-      [1, 5, run, { onNotRun: 5 }],
-    ],
-  ])('parallelizeUntil rejects for %o', async (bad, args) => {
+  test.each<[argument: string, kind: typeof RANGE, shown: string, args: unknown[]]>([
+    ['workers', RANGE, '0', [0, 5, run]],
+    ['workers', RANGE, '-1', [-1, 5, run]],
+    ['workers', RANGE, 'NaN', [NaN, 5, run]],
+    ['workers', RANGE, '1.5', [1.5, 5, run]],
+    ['workers', TYPE, "'2' (a string)", ['2', 5, run]],
+    ['workers', RANGE, '0', [0, 0, run]],
+    ['pieces', RANGE, '-1', [1, -1, run]],
+    ['pieces', RANGE, 'NaN', [1, NaN, run]],
+    ['pieces', TYPE, 'undefined', [1, undefined, run]],
+    ['run', TYPE, 'undefined', [1, 5, undefined]],
+    ['options', TYPE, 'null', [1, 5, run, null]],
+    ['chunkSize', RANGE, '0', [1, 5, run, { chunkSize: 0 }]],
+    ['chunkSize', RANGE, '0.5', [1, 5, run, { chunkSize: 0.5 }]],
+    ['options.signal', TYPE, '[object Object]', [1, 5, run, { signal: {} }]],
+    ['onNotRun', TYPE, '5', [1, 5, run, { onNotRun: 5 }]],
+  ])('parallelizeUntil refuses the argument %s with %o: received %s', async (argument, kind, shown, args) => {
     const error = await rejectionOf(parallelizeUntil(...(args as Parameters<typeof parallelizeUntil>)));
-    expectError(error, bad);
+    expectError(error, [argument, undefined, kind, shown]);
   });
 });

@@ -3,7 +3,7 @@ import { checkQueue } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
 import { thrownBy } from '../timer/support/errors.ts';
 import { settled, watch } from './support/outcome.ts';
-import { leaseNow, processAll, takeAll, takeNow } from './support/take.ts';
+import { leaseNow, processAll, takeAll, takeNow, queueHolding } from './support/take.ts';
 
 /** Keys of every kind, and the unusual ones. */
 const KEYS: readonly (readonly [string, unknown])[] = [
@@ -34,9 +34,7 @@ describe('an item is queued at most once and never has two holders', () => {
   });
 
   test('an item that is held is given to no other caller, however often it is added', async () => {
-    const queue = new WorkQueue<string>();
-    queue.add('a');
-    await takeNow(queue);
+    const queue = await queueHolding('a');
     for (let i = 0; i < 3; i++) queue.add('a');
     expect(queue.length).toBe(0);
     const second = watch(queue.get());
@@ -73,11 +71,7 @@ describe('an item is queued at most once and never has two holders', () => {
     expect(queue.length).toBe(0);
     queue.done(key);
     expect(await processAll(queue)).toEqual([key]);
-    expect(
-      thrownBy(() => {
-        queue.done(key);
-      }),
-    ).toHaveProperty('code', 'ERR_NOT_PROCESSING');
+    expect(thrownBy(() => queue.done(key))).toHaveProperty('code', 'ERR_NOT_PROCESSING');
   });
 
   test.each(KEYS)('%s may be a key', async (_, key) => {
@@ -105,7 +99,7 @@ describe('an item is queued at most once and never has two holders', () => {
     expect(await processAll(queue)).toEqual([-0]);
   });
 
-  test('each object is an item of its own, without keyOf', async () => {
+  test('each object is an item of its own, without keyOf (solo-kit#353)', async () => {
     const [a, b] = [{ name: 'x' }, { name: 'x' }];
     const byIdentity = new WorkQueue<{ name: string }>();
     const byName = new WorkQueue<{ name: string }>({ keyOf: ({ name }) => name });
@@ -113,11 +107,7 @@ describe('an item is queued at most once and never has two holders', () => {
     expect([byIdentity.length, byName.length]).toEqual([2, 1]);
     await takeNow(byName);
     byName.done({ name: 'x' });
-    expect(
-      thrownBy(() => {
-        byIdentity.done({ name: 'x' });
-      }),
-    ).toHaveProperty('code', 'ERR_NOT_PROCESSING');
+    expect(thrownBy(() => byIdentity.done({ name: 'x' }))).toHaveProperty('code', 'ERR_NOT_PROCESSING');
   });
 
   test('a thenable as an item is given out as it is, and not awaited', async () => {
@@ -155,16 +145,8 @@ describe('an item is queued at most once and never has two holders', () => {
       },
     });
     queue.add('a');
-    expect(
-      thrownBy(() => {
-        queue.add('bad');
-      }),
-    ).toBe(mine);
-    expect(
-      thrownBy(() => {
-        queue.done('bad');
-      }),
-    ).toBe(mine);
+    expect(thrownBy(() => queue.add('bad'))).toBe(mine);
+    expect(thrownBy(() => queue.done('bad'))).toBe(mine);
     expect(queue.length).toBe(1);
     expect(await processAll(queue)).toEqual(['a']);
   });
@@ -172,9 +154,7 @@ describe('an item is queued at most once and never has two holders', () => {
 
 describe('a re-add while it is held queues it at the back on done()', () => {
   test('an item that is added again while it is held is queued behind those added before', async () => {
-    const queue = new WorkQueue<string>();
-    queue.add('a');
-    await takeNow(queue);
+    const queue = await queueHolding('a');
     queue.add('a');
     queue.add('b');
     queue.add('c');
@@ -184,9 +164,7 @@ describe('a re-add while it is held queues it at the back on done()', () => {
   });
 
   test('an item that is added again several times while it is held is queued once', async () => {
-    const queue = new WorkQueue<string>();
-    queue.add('a');
-    await takeNow(queue);
+    const queue = await queueHolding('a');
     for (let i = 0; i < 3; i++) queue.add('a');
     queue.done('a');
     expect(queue.length).toBe(1);
@@ -196,11 +174,7 @@ describe('a re-add while it is held queues it at the back on done()', () => {
   test('done of an item that is not being processed throws ERR_NOT_PROCESSING', async () => {
     const queue = new WorkQueue<string>({ name: 'pods' });
     const misuse = (item: string): void => {
-      expect(
-        thrownBy(() => {
-          queue.done(item);
-        }),
-      ).toMatchObject({
+      expect(thrownBy(() => queue.done(item))).toMatchObject({
         name: 'EscapementError',
         code: 'ERR_NOT_PROCESSING',
         op: 'WorkQueue.done',

@@ -32,19 +32,17 @@ function scripted(...delays: number[]): RateLimiter<string> & { readonly asked: 
   };
 }
 
-describe('ratePerSecond and burst <= 0 are RangeError', () => {
-  test.each([
-    [{ ratePerSecond: 0, burst: 1 }, 'options.ratePerSecond must be more than 0. Received 0'],
-    [{ ratePerSecond: -1, burst: 1 }, 'options.ratePerSecond must be more than 0. Received -1'],
-    [{ ratePerSecond: NaN, burst: 1 }, 'options.ratePerSecond must be more than 0. Received NaN'],
-    [{ ratePerSecond: 1, burst: 0 }, 'options.burst must be an integer of at least 1. Received 0'],
-    [{ ratePerSecond: 1, burst: -1 }, 'options.burst must be an integer of at least 1. Received -1'],
-    [{ ratePerSecond: 1, burst: 0.5 }, 'options.burst must be an integer of at least 1. Received 0.5'],
-    [{ ratePerSecond: 1, burst: NaN }, 'options.burst must be an integer of at least 1. Received NaN'],
-  ])('a bucket refuses %o', (options, message) => {
-    const error = thrownBy(() => new BucketRateLimiter(options));
-    expect(error).toMatchObject({ name: 'RangeError', code: 'ERR_OUT_OF_RANGE', message });
-  });
+test.each([
+  [{ ratePerSecond: 0, burst: 1 }, 'options.ratePerSecond must be more than 0. Received 0'],
+  [{ ratePerSecond: -1, burst: 1 }, 'options.ratePerSecond must be more than 0. Received -1'],
+  [{ ratePerSecond: NaN, burst: 1 }, 'options.ratePerSecond must be more than 0. Received NaN'],
+  [{ ratePerSecond: 1, burst: 0 }, 'options.burst must be an integer of at least 1. Received 0'],
+  [{ ratePerSecond: 1, burst: -1 }, 'options.burst must be an integer of at least 1. Received -1'],
+  [{ ratePerSecond: 1, burst: 0.5 }, 'options.burst must be an integer of at least 1. Received 0.5'],
+  [{ ratePerSecond: 1, burst: NaN }, 'options.burst must be an integer of at least 1. Received NaN'],
+])('a bucket refuses %o', (options, message) => {
+  const error = thrownBy(() => new BucketRateLimiter(options));
+  expect(error).toMatchObject({ name: 'RangeError', code: 'ERR_OUT_OF_RANGE', message });
 });
 
 describe('every call of the bucket reserves and forget refunds nothing', () => {
@@ -159,17 +157,20 @@ describe('maxItems bounds what is remembered', () => {
     }),
   };
 
-  test.each(Object.entries(limiters))('of the failures: %s', (_, limiter) => {
-    for (let item = 0; item < 10_000; item++) {
-      limiter.when(item);
-      if (item % 20 === 0) limiter.when(-1); // it goes on failing
-    }
-    const counts = Array.from({ length: 10_000 }, (_, item) => limiter.numRequeues(item));
-    const remembered = counts.filter((count) => count > 0).length + 1;
-    expect(remembered).toBeLessThanOrEqual(100);
-    expect(remembered).toBeGreaterThanOrEqual(50);
-    expect(limiter.numRequeues(-1)).toBe(500);
-  });
+  test.each(Object.entries(limiters))(
+    'maxItems bounds the failures that a limiter remembers: %s (kubernetes#138743)',
+    (_, limiter) => {
+      for (let item = 0; item < 10_000; item++) {
+        limiter.when(item);
+        if (item % 20 === 0) limiter.when(-1); // it goes on failing
+      }
+      const counts = Array.from({ length: 10_000 }, (_, item) => limiter.numRequeues(item));
+      const remembered = counts.filter((count) => count > 0).length + 1;
+      expect(remembered).toBeLessThanOrEqual(100);
+      expect(remembered).toBeGreaterThanOrEqual(50);
+      expect(limiter.numRequeues(-1)).toBe(500);
+    },
+  );
 });
 
 describe('MaxOf asks every limiter', () => {
@@ -240,17 +241,14 @@ describe('jitter', () => {
       return Math.round(new WithJitterRateLimiter(scripted(1_000), options).when('a'));
     });
 
-  test('jitter leaves half of the delay by default', () => {
-    expect(jittered(undefined)).toEqual([1_000, 875, 750, 500]);
-  });
+  test('jitter leaves half of the delay by default', () =>
+    expect(jittered(undefined)).toEqual([1_000, 875, 750, 500]));
 
   test.each([
     [0, [1_000, 1_000, 1_000, 1_000]],
     [0.1, [1_000, 975, 950, 900]],
     [1, [1_000, 750, 500, 0]],
-  ])('jitter leaves a fraction of %d', (fraction, expected) => {
-    expect(jittered(fraction)).toEqual(expected);
-  });
+  ])('jitter leaves a fraction of %d', (fraction, expected) => expect(jittered(fraction)).toEqual(expected));
 
   test('jitter is random: between half and the whole delay', () => {
     const limiter = new WithJitterRateLimiter(scripted(1_000));

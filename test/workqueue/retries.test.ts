@@ -39,12 +39,8 @@ function make(limiter?: RateLimiter<string>): Fixture {
     queue,
     log,
     options: {
-      onError: (error, item) => {
-        note('error', item, error);
-      },
-      onDrop: (error, item) => {
-        note('drop', item, error);
-      },
+      onError: (error, item) => note('error', item, error),
+      onDrop: (error, item) => note('drop', item, error),
     },
   };
 }
@@ -321,11 +317,7 @@ describe('a user-defined limiter', () => {
     ['a bigint', 5n, 'TypeError', 'ERR_INVALID_ARG_TYPE'],
   ])('addRateLimited throws if the limiter returns %s, and nothing waits', (_, delay, name, code) => {
     const { queue } = withDelay(() => delay as number);
-    expect(
-      thrownBy(() => {
-        queue.addRateLimited('a');
-      }),
-    ).toMatchObject({ name, code });
+    expect(thrownBy(() => queue.addRateLimited('a'))).toMatchObject({ name, code });
     expect([queue.length, queue.waiting]).toEqual([0, 0]);
     checkQueue(queue);
   });
@@ -345,11 +337,7 @@ describe('a user-defined limiter', () => {
 
   test('an error of the limiter is thrown to the caller', () => {
     const { queue } = withDelay(fail);
-    expect(
-      thrownBy(() => {
-        queue.addRateLimited('a');
-      }),
-    ).toBe(mine);
+    expect(thrownBy(() => queue.addRateLimited('a'))).toBe(mine);
     expect(queue.waiting).toBe(0);
   });
 

@@ -5,20 +5,13 @@ import { runProgram } from '../run-program.ts';
 import { thrownBy } from '../timer/support/errors.ts';
 import { settled, watch } from './support/outcome.ts';
 import { processAll, takeNow } from './support/take.ts';
-import { Workbench } from './support/workbench.ts';
+import { Workbench, queueWithBench } from './support/workbench.ts';
 
 const mine = new Error('mine');
 
-/** A queue with these items in it, and a bench to work on them. */
-function make(items: string): { queue: WorkQueue<string>; bench: Workbench<string> } {
-  const queue = new WorkQueue<string>();
-  for (const item of items) queue.add(item);
-  return { queue, bench: new Workbench() };
-}
-
 describe('concurrency 1 by default', () => {
   test('run processes one item at a time by default, in order', async () => {
-    const { queue, bench } = make('abc');
+    const { queue, bench } = queueWithBench('abc');
     const run = watch(queue.run(bench.worker));
     for (const item of 'abc') {
       await settled();
@@ -32,7 +25,7 @@ describe('concurrency 1 by default', () => {
   });
 
   test.each([2, 5, 20])('run processes as many items at once as its concurrency: %d', async (concurrency) => {
-    const { queue, bench } = make('abcdefgh');
+    const { queue, bench } = queueWithBench('abcdefgh');
     const run = queue.run(bench.worker, { concurrency });
     await settled();
     expect(bench.items).toEqual(Array.from('abcdefgh').slice(0, concurrency));
@@ -43,7 +36,7 @@ describe('concurrency 1 by default', () => {
   });
 
   test('a worker is never called inside the call of run', async () => {
-    const { queue } = make('a');
+    const { queue } = queueWithBench('a');
     let isInside = true;
     const run = queue.run(() => {
       expect(isInside).toBe(false);
@@ -54,7 +47,7 @@ describe('concurrency 1 by default', () => {
   });
 
   test('several runs on one queue share the items, and each has its own limit', async () => {
-    const { queue, bench } = make('abcdef');
+    const { queue, bench } = queueWithBench('abcdef');
     const other = new Workbench<string>();
     const runs = [queue.run(bench.worker, { concurrency: 2 }), queue.run(other.worker)];
     await settled();
@@ -69,7 +62,7 @@ describe('concurrency 1 by default', () => {
   });
 
   test('with run, get and leases at once every item has one holder', async () => {
-    const { queue, bench } = make('');
+    const { queue, bench } = queueWithBench('');
     const run = queue.run(bench.worker, { concurrency: 2 });
     const leases = queue.leases();
     await settled();
@@ -111,17 +104,13 @@ describe('done is always called', () => {
     [
       'returns another thenable',
       () => ({
-        then: (resolve: () => void) => {
-          resolve();
-        },
+        then: (resolve: () => void) => resolve(),
       }),
     ],
     [
       'returns a thenable that fails',
       () => ({
-        then: (_: unknown, reject: (error: Error) => void) => {
-          reject(mine);
-        },
+        then: (_: unknown, reject: (error: Error) => void) => reject(mine),
       }),
     ],
     [
@@ -143,20 +132,16 @@ describe('done is always called', () => {
     ['returns null', () => null],
     ['returns an object with a then that is no function', () => ({ then: 5 })],
   ])('done is called for a worker that %s', async (_, worker) => {
-    const { queue } = make('ab');
+    const { queue } = queueWithBench('ab');
     queue.shutDown();
     await queue.run(worker, { onError: () => undefined });
-    expect(
-      thrownBy(() => {
-        queue.done('a');
-      }),
-    ).toHaveProperty('code', 'ERR_NOT_PROCESSING');
+    expect(thrownBy(() => queue.done('a'))).toHaveProperty('code', 'ERR_NOT_PROCESSING');
     await queue.shutDownWithDrain();
     checkQueue(queue);
   });
 
   test('run does not call done a second time after a worker', async () => {
-    const { queue, bench } = make('');
+    const { queue, bench } = queueWithBench('');
     const other = new Workbench<string>();
     const run = queue.run(async (item) => {
       queue.done(item);
@@ -182,7 +167,7 @@ describe('done is always called', () => {
   });
 
   test('a worker may call done and throw', async () => {
-    const { queue } = make('a');
+    const { queue } = queueWithBench('a');
     const errors: unknown[] = [];
     queue.shutDown();
     await queue.run(
@@ -197,7 +182,7 @@ describe('done is always called', () => {
   });
 
   test('a worker processes its item although done was called before it received it', async () => {
-    const { queue, bench } = make('');
+    const { queue, bench } = queueWithBench('');
     const run = queue.run(bench.worker);
     await settled();
     const other = watch(queue.get());
@@ -238,7 +223,7 @@ describe('on the other queues a failure goes to onError(error, item)', () => {
   });
 
   test('onError may add the item again, shut down, and take items', async () => {
-    const { queue } = make('a');
+    const { queue } = queueWithBench('a');
     let failures = 0;
     await queue.run(
       () => {
@@ -259,7 +244,7 @@ describe('on the other queues a failure goes to onError(error, item)', () => {
 
 describe('without onError, run stops taking, waits and rejects with the first error', () => {
   test('without onError run rejects with the first error after the other workers have ended', async () => {
-    const { queue, bench } = make('abcde');
+    const { queue, bench } = queueWithBench('abcde');
     const run = watch(queue.run(bench.worker, { concurrency: 3 }));
     await settled();
     await bench.fail('b', mine);
@@ -273,7 +258,7 @@ describe('without onError, run stops taking, waits and rejects with the first er
   });
 
   test('an error that stops a run does not abort the signals of its workers', async () => {
-    const { queue, bench } = make('ab');
+    const { queue, bench } = queueWithBench('ab');
     const run = watch(queue.run(bench.worker, { concurrency: 2 }));
     await settled();
     const { signal } = bench.contextOf('b');
@@ -284,7 +269,7 @@ describe('without onError, run stops taking, waits and rejects with the first er
   });
 
   test('workers that wait when a run stops end, and take nothing', async () => {
-    const { queue, bench } = make('a');
+    const { queue, bench } = queueWithBench('a');
     const run = watch(queue.run(bench.worker, { concurrency: 3 }));
     await settled();
     await bench.fail('a', mine);
@@ -295,7 +280,7 @@ describe('without onError, run stops taking, waits and rejects with the first er
   });
 
   test.each([undefined, null, 0, false])('run rejects with whatever was thrown: %o', async (thrown) => {
-    const { queue } = make('a');
+    const { queue } = queueWithBench('a');
     // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- workers do
     const run = watch(queue.run(() => Promise.reject(thrown)));
     await settled();
@@ -303,7 +288,7 @@ describe('without onError, run stops taking, waits and rejects with the first er
   });
 
   test('an error stops one run and not another on the same queue', async () => {
-    const { queue, bench } = make('ab');
+    const { queue, bench } = queueWithBench('ab');
     const failing = watch(queue.run(() => Promise.reject(mine)));
     const run = queue.run(bench.worker);
     await settled();
@@ -324,9 +309,7 @@ describe('a sync worker that adds its item for ever', () => {
     const controller = new AbortController();
     for (let i = 0; i < concurrency; i++) queue.add(i);
     let calls = 0;
-    setTimeout(() => {
-      controller.abort();
-    }, 5);
+    setTimeout(() => controller.abort(), 5);
     await queue.run(
       (item) => {
         if (++calls > 20_000_000) throw new Error('it starves the host');
@@ -342,9 +325,7 @@ describe('a sync worker that adds its item for ever', () => {
   test.each([1, 4])(
     'a synchronous worker that adds its item for ever blocks neither timers nor an abort, with concurrency %d',
     async (concurrency) => {
-      const calls = await runUntilTimeout((queue, item) => {
-        queue.add(item);
-      }, concurrency);
+      const calls = await runUntilTimeout((queue, item) => queue.add(item), concurrency);
       expect(calls).toBeGreaterThanOrEqual(1_000);
     },
   );
@@ -358,7 +339,7 @@ describe('a sync worker that adds its item for ever', () => {
 });
 
 test('the context of a worker has a signal, and no failures', async () => {
-  const { queue } = make('a');
+  const { queue } = queueWithBench('a');
   queue.shutDown();
   await queue.run((_, context) => {
     expect(context.signal).toBeInstanceOf(AbortSignal);

@@ -10,7 +10,7 @@ import {
 import { checkQueue } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
 import { rejectionOf, settled, watch } from './support/outcome.ts';
-import { leaseNow, processAll, takeNow } from './support/take.ts';
+import { leaseNow, processAll, takeNow, queueOf, queueHolding } from './support/take.ts';
 import { Workbench } from './support/workbench.ts';
 
 const END = { item: undefined, shutdown: true };
@@ -56,9 +56,7 @@ describe('after shutdown, add, addAfter and addRateLimited are ignored silently'
   });
 
   test('after shutdown an add of a held item is ignored', async () => {
-    const queue = new WorkQueue<string>();
-    queue.add('a');
-    await takeNow(queue);
+    const queue = await queueHolding('a');
     queue.shutDown();
     queue.add('a');
     queue.done('a');
@@ -68,12 +66,8 @@ describe('after shutdown, add, addAfter and addRateLimited are ignored silently'
   test('a keyOf that shuts the queue down is inside an add that is ignored', () => {
     const clock = new ManualClock();
     const adds: ((queue: DelayingQueue<string>) => void)[] = [
-      (queue) => {
-        queue.add('a');
-      },
-      (queue) => {
-        queue.addAfter('a', 50);
-      },
+      (queue) => queue.add('a'),
+      (queue) => queue.addAfter('a', 50),
     ];
     for (const add of adds) {
       const queue = new DelayingQueue<string>({
@@ -92,8 +86,7 @@ describe('after shutdown, add, addAfter and addRateLimited are ignored silently'
 
 describe('what is queued is still handed out, then get reports the shutdown', () => {
   test('after shutdown queued items are still taken, by get, leases and run', async () => {
-    const queue = new WorkQueue<string>();
-    for (const item of 'abc') queue.add(item);
+    const queue = queueOf('abc');
     queue.shutDown();
     expect(await takeNow(queue)).toBe('a');
     const leases = queue.leases();
@@ -123,9 +116,7 @@ describe('what is queued is still handed out, then get reports the shutdown', ()
   });
 
   test('get reports the end although an item is still held that was not added again', async () => {
-    const queue = new WorkQueue<string>();
-    queue.add('a');
-    await takeNow(queue);
+    const queue = await queueHolding('a');
     queue.shutDown();
     expect(await queue.get()).toEqual(END);
     queue.done('a');
@@ -134,9 +125,7 @@ describe('what is queued is still handed out, then get reports the shutdown', ()
 
 describe('an item re-added while held is handed out once more', () => {
   test('an item that was added again before the shutdown is taken once more, and waiting callers wait for it', async () => {
-    const queue = new WorkQueue<string>();
-    queue.add('a');
-    await takeNow(queue);
+    const queue = await queueHolding('a');
     queue.add('a');
     const waiting = watch(queue.get());
     queue.shutDown();
@@ -151,9 +140,7 @@ describe('an item re-added while held is handed out once more', () => {
   });
 
   test('waiting callers get the end when an item that was added again has been taken', async () => {
-    const queue = new WorkQueue<string>();
-    queue.add('a');
-    await takeNow(queue);
+    const queue = await queueHolding('a');
     queue.add('a');
     const waiting = [watch(queue.get()), watch(queue.get())];
     queue.shutDown();
@@ -172,9 +159,8 @@ describe('shutDownWithDrain resolves for every caller once nothing is queued or 
     await queue.shutDownWithDrain();
   });
 
-  test('a drain does not resolve while an item is queued, held, or queued again', async () => {
-    const queue = new WorkQueue<string>();
-    for (const item of 'ab') queue.add(item);
+  test('a drain does not resolve while an item is queued, held, or queued again (kubernetes#141079)', async () => {
+    const queue = queueOf('ab');
     await takeNow(queue);
     queue.add('a');
     const drain = watch(queue.shutDownWithDrain());
@@ -197,9 +183,7 @@ describe('shutDownWithDrain resolves for every caller once nothing is queued or 
   });
 
   test('several drains, at once and later, all resolve', async () => {
-    const queue = new WorkQueue<string>();
-    queue.add('a');
-    await takeNow(queue);
+    const queue = await queueHolding('a');
     const drains = [watch(queue.shutDownWithDrain()), watch(queue.shutDownWithDrain())];
     await settled();
     drains.push(watch(queue.shutDownWithDrain()));
@@ -211,9 +195,7 @@ describe('shutDownWithDrain resolves for every caller once nothing is queued or 
   });
 
   test('shutDown() does not release a pending drain', async () => {
-    const queue = new WorkQueue<string>();
-    queue.add('a');
-    await takeNow(queue);
+    const queue = await queueHolding('a');
     const drain = watch(queue.shutDownWithDrain());
     queue.shutDown();
     await settled();
@@ -224,8 +206,7 @@ describe('shutDownWithDrain resolves for every caller once nothing is queued or 
   });
 
   test('a drain after shutDown() waits', async () => {
-    const queue = new WorkQueue<string>();
-    queue.add('a');
+    const queue = queueOf('a');
     queue.shutDown();
     const drain = watch(queue.shutDownWithDrain());
     await settled();
@@ -327,8 +308,7 @@ describe('a shutdown from inside a worker', () => {
   });
 
   test('a worker may start a drain, which resolves when the worker is done', async () => {
-    const queue = new WorkQueue<string>();
-    queue.add('a');
+    const queue = queueOf('a');
     let drained: Promise<void> | undefined;
     await queue.run(async () => {
       drained = queue.shutDownWithDrain();
@@ -338,16 +318,25 @@ describe('a shutdown from inside a worker', () => {
     checkQueue(queue);
   });
 
+  test('shutDown from several callers at once blocks none of them (kubernetes#119554)', async () => {
+    const queue = new WorkQueue<number>();
+    for (let i = 0; i < 20; i++) queue.add(i);
+    const drains: Promise<void>[] = [];
+    await queue.run(
+      async (item) => {
+        await settled();
+        if (item % 2 === 0) queue.shutDown();
+        else drains.push(queue.shutDownWithDrain());
+      },
+      { concurrency: 5 },
+    );
+    await Promise.all(drains);
+    expect(drains).toHaveLength(10);
+  });
+
   test('a shutdown from inside a worker ends the waiting workers at once', async () => {
     const queue = new WorkQueue<string>();
-    const run = watch(
-      queue.run(
-        () => {
-          queue.shutDown();
-        },
-        { concurrency: 3 },
-      ),
-    );
+    const run = watch(queue.run(() => queue.shutDown(), { concurrency: 3 }));
     await settled();
     queue.add('a');
     await settled();

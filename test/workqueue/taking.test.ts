@@ -4,14 +4,13 @@ import { getEventListeners, setMaxListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { thrownBy } from '../timer/support/errors.ts';
 import { rejectionOf, settled, watch } from './support/outcome.ts';
-import { leaseNow, processAll, takeNow } from './support/take.ts';
+import { leaseNow, processAll, takeNow, queueOf } from './support/take.ts';
 
 const reason = new Error('gave up');
 
 describe('get with a signal aborted beforehand rejects even if an item is ready, and the item stays', () => {
   test('get with an aborted signal rejects with its reason, and a ready item stays', async () => {
-    const queue = new WorkQueue<string>();
-    queue.add('a');
+    const queue = queueOf('a');
     expect(await rejectionOf(queue.get({ signal: AbortSignal.abort(reason) }))).toBe(reason);
     expect(queue.length).toBe(1);
     expect(await processAll(queue)).toEqual(['a']);
@@ -37,8 +36,7 @@ describe('get with a signal aborted beforehand rejects even if an item is ready,
   });
 
   test('leases with an aborted signal throw, and a ready item stays', async () => {
-    const queue = new WorkQueue<string>();
-    queue.add('a');
+    const queue = queueOf('a');
     const loop = async (): Promise<void> => {
       for await (const lease of queue.leases({ signal: AbortSignal.abort(reason) })) {
         expect.fail(`got ${lease.item}`);
@@ -50,7 +48,7 @@ describe('get with a signal aborted beforehand rejects even if an item is ready,
 });
 
 describe('an abort never loses an item', () => {
-  test('an aborted get leaves the line, and the next item goes to the next caller', async () => {
+  test('an aborted get leaves the line, and the next item goes to the next caller (kubernetes#131185)', async () => {
     const queue = new WorkQueue<string>();
     const controller = new AbortController();
     const first = watch(queue.get());
@@ -93,9 +91,7 @@ describe('an abort never loses an item', () => {
   test('an abort that follows from the delivery of an item loses nothing', async () => {
     const queue = new WorkQueue<string>();
     const controller = new AbortController();
-    void queue.get().then(() => {
-      controller.abort(reason);
-    });
+    void queue.get().then(() => controller.abort(reason));
     const second = watch(queue.get(controller));
     queue.add('a');
     queue.add('b');
@@ -170,8 +166,7 @@ test('a signal that is aborted later does not affect a taken item, and has no li
 
 describe("a lease's done() is idempotent", () => {
   test('a second done() of a lease does nothing', async () => {
-    const queue = new WorkQueue<string>();
-    queue.add('a');
+    const queue = queueOf('a');
     const lease = await leaseNow(queue.leases());
     queue.add('a');
     for (let i = 0; i < 3; i++) lease.done();
@@ -180,8 +175,7 @@ describe("a lease's done() is idempotent", () => {
   });
 
   test('done() of a lease does not end the lease of the next holder', async () => {
-    const queue = new WorkQueue<string>();
-    queue.add('a');
+    const queue = queueOf('a');
     const first = await leaseNow(queue.leases());
     queue.add('a');
     first.done();
@@ -203,50 +197,35 @@ describe("a lease's done() is idempotent", () => {
     queue.add(item);
     const second = await leaseNow(queue.leases());
     first.done();
-    expect(
-      thrownBy(() => {
-        queue.done({});
-      }),
-    ).toHaveProperty('code', 'ERR_NOT_PROCESSING');
+    expect(thrownBy(() => queue.done({}))).toHaveProperty('code', 'ERR_NOT_PROCESSING');
     queue.done(item);
     second.done();
     checkQueue(queue);
   });
 
   test('done of the queue and done() of the lease end a lease once', async () => {
-    const queue = new WorkQueue<string>();
-    queue.add('a');
+    const queue = queueOf('a');
     const lease = await leaseNow(queue.leases());
     queue.done('a');
     lease.done();
     queue.add('a');
     const again = await leaseNow(queue.leases());
     again.done();
-    expect(
-      thrownBy(() => {
-        queue.done('a');
-      }),
-    ).toHaveProperty('code', 'ERR_NOT_PROCESSING');
+    expect(thrownBy(() => queue.done('a'))).toHaveProperty('code', 'ERR_NOT_PROCESSING');
   });
 
   test('Symbol.dispose ends a lease', async () => {
-    const queue = new WorkQueue<string>();
-    queue.add('a');
+    const queue = queueOf('a');
     const lease = await leaseNow(queue.leases());
     lease[Symbol.dispose]();
     lease[Symbol.dispose]();
-    expect(
-      thrownBy(() => {
-        queue.done('a');
-      }),
-    ).toHaveProperty('code', 'ERR_NOT_PROCESSING');
+    expect(thrownBy(() => queue.done('a'))).toHaveProperty('code', 'ERR_NOT_PROCESSING');
   });
 });
 
 describe('the queue in a for await', () => {
   test('for await over a queue yields leases until it is shut down and empty', async () => {
-    const queue = new WorkQueue<string>();
-    for (const item of 'abc') queue.add(item);
+    const queue = queueOf('abc');
     queue.shutDown();
     const seen: string[] = [];
     for await (const lease of queue) {
@@ -257,8 +236,7 @@ describe('the queue in a for await', () => {
   });
 
   test('leaving a loop over leases loses nothing, and held items stay held', async () => {
-    const queue = new WorkQueue<string>();
-    for (const item of 'abc') queue.add(item);
+    const queue = queueOf('abc');
     for await (const lease of queue) {
       expect(lease.item).toBe('a');
       break;

@@ -123,9 +123,7 @@ test.each([
   { pct50: 200, pct75: 400, share: 0.5 },
 ])(
   '$share of a lognormal distribution with percentiles $pct50 and $pct75 ms is 200 ms or more',
-  ({ pct50, pct75, share }) => {
-    expect(new LogNormal(pct50, pct75).shareFrom(200)).toBeCloseTo(share, 4);
-  },
+  ({ pct50, pct75, share }) => expect(new LogNormal(pct50, pct75).shareFrom(200)).toBeCloseTo(share, 4),
 );
 
 test('a lognormal distribution is never negative and almost never huge', () => {

@@ -17,9 +17,7 @@ async function fetchSlots(keys: readonly string[]): Promise<number[]> {
   return replies.map((reply) => Number(reply.slice(1)));
 }
 
-test('CRC-16 is that of the specification', () => {
-  expect(crc16('123456789')).toBe(0x31_c3);
-});
+test('CRC-16 is that of the specification', () => expect(crc16('123456789')).toBe(0x31_c3));
 
 test('the slot of a key is the one that Redis computes', async () => {
   const keys = [

@@ -7,6 +7,7 @@ import {
   type PurgatoryOptions,
 } from 'escapement';
 import { checkPurgatory } from 'escapement/testing';
+import { test as base } from 'vitest';
 
 /** What an operation is like; its callbacks run before it answers. */
 export interface Setup {
@@ -93,3 +94,6 @@ export class Fixture {
     return this.log.splice(0);
   }
 }
+
+/** A test whose context has a purgatory. */
+export const test = base.extend('fixture', () => new Fixture());

@@ -47,7 +47,7 @@ export class HandClock implements Clock {
   }
 
   /** How many wake-ups are armed now. */
-  get armed(): number {
+  get pendingWakeups(): number {
     return this.#armed.size;
   }
 

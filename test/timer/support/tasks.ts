@@ -16,6 +16,13 @@ export class TestTask extends TimerTask {
   }
 }
 
+/** Adds a new task to the timer and returns it. */
+export function addTask(timer: SystemTimer, delayMs: number, onRun?: (task: TestTask) => void): TestTask {
+  const task = new TestTask(delayMs, onRun);
+  timer.add(task);
+  return task;
+}
+
 /** Makes tasks that write their name down when they run. */
 export class Journal {
   readonly entries: unknown[] = [];

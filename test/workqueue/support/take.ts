@@ -1,6 +1,20 @@
-import type { Lease, WorkQueue } from 'escapement';
+import { WorkQueue, type Lease } from 'escapement';
 import { checkQueue } from 'escapement/testing';
 import { settled, watch } from './outcome.ts';
+
+/** Returns a queue in which each character is an item. */
+export function queueOf(items: string): WorkQueue<string> {
+  const queue = new WorkQueue<string>();
+  for (const item of items) queue.add(item);
+  return queue;
+}
+
+/** Returns a queue whose only item is held. */
+export async function queueHolding(item: string): Promise<WorkQueue<string>> {
+  const queue = queueOf(item);
+  await takeNow(queue);
+  return queue;
+}
 
 /** Takes an item that must be there at once, and checks the queue. */
 export async function takeNow<T>(queue: WorkQueue<T>): Promise<T> {

@@ -1,5 +1,6 @@
-import type { Worker, WorkerContext } from 'escapement';
+import type { Worker, WorkerContext, WorkQueue } from 'escapement';
 import { settled } from './outcome.ts';
+import { queueOf } from './take.ts';
 
 interface Job {
   readonly context: WorkerContext;
@@ -47,9 +48,7 @@ export class Workbench<T> {
   /** Makes a job reject as soon as its signal fires. */
   interruptible(item: T): void {
     const { context } = this.#job(item);
-    context.signal.addEventListener('abort', () => {
-      this.#end(item).reject(context.signal.reason);
-    });
+    context.signal.addEventListener('abort', () => this.#end(item).reject(context.signal.reason));
   }
 
   #end(item: T): Job {
@@ -63,4 +62,9 @@ export class Workbench<T> {
     if (job === undefined) throw new Error(`nobody works on ${String(item)}`);
     return job;
   }
+}
+
+/** Returns a queue in which each character is an item, and a bench to work on them. */
+export function queueWithBench(items: string): { queue: WorkQueue<string>; bench: Workbench<string> } {
+  return { queue: queueOf(items), bench: new Workbench() };
 }
