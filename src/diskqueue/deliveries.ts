@@ -1,7 +1,6 @@
 import TinyQueue from 'tinyqueue';
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { hasCode } from '../core/errors.ts';
-import { RingQueue } from '../core/ring-queue.ts';
 import { Serial } from '../core/serial.ts';
 import { WaitGroup, WaitLine } from '../core/wait-line.ts';
 import type { Delivery } from './backend-queue.ts';
@@ -58,7 +57,8 @@ export type Receivers = WaitGroup<StoredMessage | undefined>;
 export class Deliveries {
   readonly #readLog: () => Promise<StoredMessage[]>;
   readonly #onAck: (message: StoredMessage) => void;
-  readonly #read = new RingQueue<StoredMessage>();
+  /** The rest of the block that was read last, in reverse order. */
+  #read: StoredMessage[] = [];
   readonly #waiting = new WaitLine<StoredMessage | undefined>();
   #returned = bySequence();
   /** Deliveries of an earlier epoch have no effect when they are settled. */
@@ -125,7 +125,7 @@ export class Deliveries {
     return this.#reads.run(async () => {
       this.#epoch++;
       this.#inFlight = 0;
-      this.#read.clear();
+      this.#read = [];
       this.#returned = bySequence();
       try {
         await action();
@@ -141,11 +141,11 @@ export class Deliveries {
   }
 
   #first(): StoredMessage | undefined {
-    return this.#returned.peek() ?? this.#read.first;
+    return this.#returned.peek() ?? this.#read.at(-1);
   }
 
   #next(): StoredMessage | undefined {
-    return this.#returned.length > 0 ? this.#returned.pop() : this.#read.shift();
+    return this.#returned.length > 0 ? this.#returned.pop() : this.#read.pop();
   }
 
   #deliver(message: StoredMessage): Delivery {
@@ -193,9 +193,9 @@ export class Deliveries {
     if (this.#closed !== undefined) return;
     this.#mayHaveMore = false;
     try {
-      const messages = await this.#readLog();
-      if (messages.length > 0) this.#mayHaveMore = true;
-      for (const message of messages) this.#read.push(message);
+      // Reading begins when no message is left, and reads run one at a time.
+      this.#read = (await this.#readLog()).reverse();
+      if (this.#read.length > 0) this.#mayHaveMore = true;
     } catch (error) {
       this.#mayHaveMore = true;
       throw error;

@@ -28,6 +28,8 @@ export function cursorFileNames(queue: string): readonly [string, string] {
 /** The file of acknowledgements of one queue. */
 export class CursorFile {
   readonly path: string;
+  /** Whether a write is not yet on the disk. */
+  isUnsynced = false;
   readonly #files: FileSystem;
   readonly #folder: string;
   readonly #newPath: string;
@@ -44,8 +46,6 @@ export class CursorFile {
   #safeSlot: 0 | 1 = 0;
   /** Prefix in the other slot, while that is not on the disk. */
   #unsafePrefix: number | undefined;
-  /** Whether a write is not yet on the disk. */
-  #isUnsynced = false;
 
   constructor(files: FileSystem, folder: string, queue: string) {
     this.#files = files;
@@ -53,11 +53,6 @@ export class CursorFile {
     const [name, newName] = cursorFileNames(queue);
     this.path = `${folder}/${name}`;
     this.#newPath = `${folder}/${newName}`;
-  }
-
-  /** Whether a write is not yet on the disk. */
-  get isUnsynced(): boolean {
-    return this.#isUnsynced;
   }
 
   /** Whether it can be written in place: it was made or reused, and no sync of it has failed. */
@@ -142,20 +137,20 @@ export class CursorFile {
     this.#rangesEnd = rangesEnd;
     this.#safeSlot = 0;
     this.#unsafePrefix = undefined;
-    this.#isUnsynced = false;
+    this.isUnsynced = false;
   }
 
   /** After a failed sync the file is not used again: the next save rewrites it. */
   async sync(): Promise<void> {
     const file = this.#file;
-    if (file === undefined || !this.#isUnsynced) return;
+    if (file === undefined || !this.isUnsynced) return;
     try {
       await file.sync();
     } catch (error) {
       await this.close().catch(() => undefined);
       throw error;
     }
-    this.#isUnsynced = false;
+    this.isUnsynced = false;
     if (this.#unsafePrefix === undefined) return;
     this.#safeSlot = this.#safeSlot === 0 ? 1 : 0;
     if (this.#unsafePrefix >= this.#rangesEnd) this.#offset = RANGES;
@@ -175,7 +170,7 @@ export class CursorFile {
 
   async #write(bytes: Buffer, at: number): Promise<void> {
     const file = this.#file as File;
-    this.#isUnsynced = true;
+    this.isUnsynced = true;
     try {
       await file.write(bytes, at);
     } catch (error) {

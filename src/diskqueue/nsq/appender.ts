@@ -1,18 +1,9 @@
-import { type FileSystem, withFile } from '../../log/file-system.ts';
+import { withFile } from '../../log/file-system.ts';
 import type { AppendResult } from '../message-log.ts';
-import type { DataFile, DataFiles } from './data-files.ts';
+import type { DataFile, DataFiles, NsqLogOptions } from './data-files.ts';
 import { DataWriter } from './data-writer.ts';
 import { isSamePosition, START, type Position } from './format.ts';
 import type { MetadataFile } from './metadata-file.ts';
-
-interface AppenderOptions {
-  readonly files: FileSystem;
-  readonly folder: string;
-  readonly name: string;
-  readonly maxBytesPerFile: number;
-  /** Whether a message becomes readable only when it is on the disk. */
-  readonly isAlwaysDurable: boolean;
-}
 
 /**
  * Writes at the end of the log, in one data file after the other, and syncs in this order:
@@ -28,7 +19,7 @@ interface AppenderOptions {
  *      metadata             taken back, unless readable        continues
  */
 export class Appender {
-  readonly #options: AppenderOptions;
+  readonly #options: NsqLogOptions;
   readonly #metadata: MetadataFile;
   readonly #files: DataFiles;
   #writer: DataWriter | undefined;
@@ -37,7 +28,7 @@ export class Appender {
   /** Readable messages up to the file of that number may not be on the disk. */
   #doubt: { readonly number: number; readonly error: unknown } | undefined;
 
-  constructor(options: AppenderOptions, metadata: MetadataFile, files: DataFiles) {
+  constructor(options: NsqLogOptions, metadata: MetadataFile, files: DataFiles) {
     this.#options = options;
     this.#metadata = metadata;
     this.#files = files;

@@ -3,27 +3,18 @@ import { allOf, isDiskFull, unlinkIfThere } from '../../log/file-system.ts';
 import {
   MOST_SEGMENTS_SHOWN,
   type AppendResult,
-  type CorruptionEvent,
   type CursorSnapshot,
   type MessageLog,
   type SegmentSnapshot,
   type StoredMessage,
 } from '../message-log.ts';
 import { Appender } from './appender.ts';
-import { DataFiles, type DataFile, type DataFilesOptions } from './data-files.ts';
+import { DataFiles, type DataFile, type NsqLogOptions } from './data-files.ts';
 import { NOT_A_RECORD } from './examine-queue.ts';
 import { dataFileName, filesOfQueue, isSamePosition, START, type Position } from './format.ts';
 import { InFlight } from './in-flight.ts';
 import { MetadataFile } from './metadata-file.ts';
 import { RecordReader, type ReadRecord } from './records.ts';
-
-export interface NsqLogOptions extends DataFilesOptions {
-  /** Distinguishes a torn record from a damaged one; stored messages are read whatever their length. */
-  readonly maxMessageSize: number;
-  /** Whether a message becomes readable only when it is on the disk. */
-  readonly isAlwaysDurable: boolean;
-  readonly onCorruption: (event: CorruptionEvent) => void;
-}
 
 /**
  * NSQ's format: reads and writes the files of go-diskqueue, which can take over whenever the log is closed.
@@ -68,8 +59,7 @@ export class NsqLog implements MessageLog {
   /** Examines the files, cuts off a torn record, and reports damage. */
   static async open(options: NsqLogOptions): Promise<NsqLog> {
     const metadata = new MetadataFile(options.files, options.folder, options.name);
-    const files = await DataFiles.recover(options, await metadata.load(), options.onCorruption);
-    return new NsqLog(options, metadata, files);
+    return new NsqLog(options, metadata, await DataFiles.recover(options, await metadata.load()));
   }
 
   get depth(): number {

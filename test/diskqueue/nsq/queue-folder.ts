@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { hostFileSystem } from '../../../src/log/file-system.ts';
 import type { CorruptionEvent, MessageLog, StoredMessage } from '../../../src/diskqueue/message-log.ts';
-import { NsqLog, type NsqLogOptions } from '../../../src/diskqueue/nsq/nsq-log.ts';
+import type { NsqLogOptions } from '../../../src/diskqueue/nsq/data-files.ts';
+import { NsqLog } from '../../../src/diskqueue/nsq/nsq-log.ts';
 
 /** An open log, and the damage that it has reported. */
 export interface OpenLog {
