@@ -10,7 +10,7 @@ import { BackgroundSync } from './background-sync.ts';
 import { requireData, type BackendQueue, type Delivery } from './backend-queue.ts';
 import { Capacity } from './capacity.ts';
 import { CheckedLog } from './checked/checked-log.ts';
-import { Deliveries, MessageIterator, type Receivers } from './deliveries.ts';
+import { Deliveries, MessageIterator } from './deliveries.ts';
 import { DiskQueueMetrics } from './disk-queue-metrics.ts';
 import {
   resolveDiskQueueOptions,
@@ -255,7 +255,7 @@ export class DiskQueue implements BackendQueue {
 
   /** Iterates over messages: each is acknowledged when the loop requests the next one. Ends when the queue is closed. */
   [Symbol.asyncIterator](): AsyncIterableIterator<Uint8Array, undefined, undefined> {
-    return new MessageIterator((group: Receivers) => this.#deliveries.take(undefined, group));
+    return new MessageIterator((group) => this.#deliveries.take(undefined, group));
   }
 
   /** `close()`, for `await using`. */

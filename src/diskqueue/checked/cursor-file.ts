@@ -1,4 +1,11 @@
-import { isDiskFull, type File, type FileSystem, isMissing, unlinkIfThere } from '../../log/file-system.ts';
+import {
+  isDiskFull,
+  isMissing,
+  unlinkIfThere,
+  withFile,
+  type File,
+  type FileSystem,
+} from '../../log/file-system.ts';
 import type { LogPosition } from '../../log/segment.ts';
 import type { AckedRange, AckRanges } from '../ack-ranges.ts';
 import {
@@ -62,7 +69,7 @@ export class CursorFile {
 
   /** Reads the file. Without a valid cursor nothing is acknowledged. */
   async load(): Promise<CursorState> {
-    const bytes = (await readIfThere(this.#files, this.path)) ?? Buffer.alloc(0);
+    const bytes = await readIfThere(this.#files, this.path);
     const decoded = decodeCursor(bytes);
     const { state, slots } = decoded;
     this.#isReusable = state.damages.length === 0 && slots.length === 2 && bytes.length >= RANGES + RESERVE;
@@ -199,17 +206,14 @@ export class CursorFile {
   }
 }
 
-async function readIfThere(files: FileSystem, path: string): Promise<Buffer | undefined> {
+async function readIfThere(files: FileSystem, path: string): Promise<Buffer> {
   try {
-    const file = await files.open(path, 'read');
-    try {
+    return await withFile(files, path, 'read', async (file) => {
       const bytes = Buffer.alloc(await files.size(path));
       return bytes.subarray(0, await file.read(bytes, 0));
-    } finally {
-      await file.close();
-    }
+    });
   } catch (error) {
-    if (isMissing(error)) return undefined;
-    throw error;
+    if (!isMissing(error)) throw error;
+    return Buffer.alloc(0);
   }
 }

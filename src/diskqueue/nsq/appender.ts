@@ -157,7 +157,7 @@ export class Appender {
     const { files, maxBytesPerFile } = this.#options;
     const { current } = this.#files;
     if (current === undefined) return undefined;
-    this.#writer = await DataWriter.resume(files, current, maxBytesPerFile);
+    this.#writer = new DataWriter(current, await files.open(current.path, 'write'), maxBytesPerFile);
     return this.#writer;
   }
 

@@ -1,6 +1,6 @@
 import { type FileSystem, withFile } from '../../log/file-system.ts';
 import type { CorruptionEvent } from '../message-log.ts';
-import { examineQueue, type ExaminedFile } from './examine-queue.ts';
+import { examineQueue, type ExaminedFile, type ExaminedQueue } from './examine-queue.ts';
 import {
   dataFileName,
   RECORD_HEADER_BYTES,
@@ -63,19 +63,16 @@ export class DataFiles {
   /** Number of records behind the read position, those acknowledged out of order included. */
   #records = 0;
 
-  private constructor(
-    files: DataFile[],
-    passed: DataFile[],
-    offset: number,
-    current: DataFile | undefined,
-    number: number,
-  ) {
-    this.#files = files;
-    this.#passed = passed;
-    this.#offset = offset;
-    this.current = current;
-    this.#number = number;
-    for (const { unreadRecords, unreadBytes } of files) this.addReadable(unreadRecords, unreadBytes);
+  private constructor({ names, files }: ExaminedQueue, metadata: Metadata | undefined) {
+    const isPassed = ({ number }: ExaminedFile): boolean => number < (metadata?.read.number ?? 0);
+    const unread = files.filter((file) => !isPassed(file));
+    const last = unread.at(-1);
+    this.#files = unread.map(toDataFile);
+    this.#passed = files.filter(isPassed).map(toDataFile);
+    this.#offset = unread[0]?.from ?? 0;
+    if (last !== undefined && canAppendTo(last, metadata)) this.current = this.#files.at(-1);
+    this.#number = this.current?.number ?? unusedNumber(names, metadata);
+    for (const { records, bytes } of unread) this.addReadable(records, bytes);
     this.#advance();
   }
 
@@ -91,18 +88,7 @@ export class DataFiles {
       if (file.size > file.known || file.number > (metadata?.write.number ?? -1)) await settle(files, file);
     }
     for (const damage of found.damages) onCorruption(damage);
-    const isPassed = ({ number }: ExaminedFile): boolean => number < (metadata?.read.number ?? 0);
-    const unread = found.files.filter((file) => !isPassed(file));
-    const dataFiles = unread.map(toDataFile);
-    const last = unread.at(-1);
-    const current = last !== undefined && canAppendTo(last, metadata) ? dataFiles.at(-1) : undefined;
-    return new DataFiles(
-      dataFiles,
-      found.files.filter(isPassed).map(toDataFile),
-      unread[0]?.from ?? 0,
-      current,
-      current?.number ?? unusedNumber(found.names, metadata),
-    );
+    return new DataFiles(found, metadata);
   }
 
   /** Those that are not acknowledged as a whole, the oldest first. */

@@ -27,16 +27,12 @@ export class DataWriter {
   #written: number;
   #synced: number;
 
-  private constructor(file: DataFile, handle: File, maxBytes: number) {
+  /** @param file - ends with a complete record. */
+  constructor(file: DataFile, handle: File, maxBytes: number) {
     this.file = file;
     this.#handle = handle;
     this.#maxBytes = maxBytes;
     this.#written = this.#synced = file.end;
-  }
-
-  /** Continues a file that ends with a complete record. */
-  static async resume(files: FileSystem, file: DataFile, maxBytes: number): Promise<DataWriter> {
-    return new DataWriter(file, await files.open(file.path, 'write'), maxBytes);
   }
 
   /** Creates a file. Resolves when its name is on the disk. Rejects if there is such a file. */

@@ -199,7 +199,8 @@ export class NsqLog implements MessageLog {
     if (this.#reader !== undefined) return this.#reader;
     const start = this.#files.firstBehind(this.#readFrom);
     if (start === undefined) return undefined;
-    this.#reader = await RecordReader.open(this.#options.files, start.file, start.offset);
+    const { file, offset } = start;
+    this.#reader = new RecordReader(file, await this.#options.files.open(file.path, 'read'), offset);
     return this.#reader;
   }
 
