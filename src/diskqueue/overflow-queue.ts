@@ -250,8 +250,8 @@ export class OverflowQueue implements BackendQueue {
   }
 
   /** A put that waits for capacity would wait for ever, because no message is received any more. */
-  #move(data: Uint8Array): Promise<void> {
-    return this.#backend.putBeyondLimit?.(data) ?? this.#backend.put(data);
+  async #move(data: Uint8Array): Promise<void> {
+    await (this.#backend.putBeyondLimit?.(data) ?? this.#backend.put(data));
   }
 
   async #delete(): Promise<void> {

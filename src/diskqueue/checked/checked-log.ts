@@ -3,7 +3,7 @@ import { allOf, isDiskFull, unlinkIfThere } from '../../log/file-system.ts';
 import { Log, type LogOptions } from '../../log/log.ts';
 import { listSegments, type RecoveredSegments } from '../../log/recover-segments.ts';
 import type { DamagePiece, SegmentPiece } from '../../log/segment-reader.ts';
-import { corruptionOf, gapsOf, segmentFileName, type Segment } from '../../log/segment.ts';
+import { corruptionOf, gapsOf, type Segment } from '../../log/segment.ts';
 import { UNKNOWN_BYTES, type AckRanges } from '../ack-ranges.ts';
 import {
   MOST_SEGMENTS_SHOWN,
@@ -15,6 +15,7 @@ import {
   type StoredMessage,
 } from '../message-log.ts';
 import { AckJournal } from './ack-journal.ts';
+import { cursorFileNames } from './cursor-file.ts';
 import { firstExpected, isWhole, missingAtEnd } from './cursor-format.ts';
 import { damagedBytes, locateStart, LogReader, measureUnknown } from './log-reader.ts';
 
@@ -173,7 +174,7 @@ export class CheckedLog implements MessageLog {
   async remove(): Promise<void> {
     const { files, folder, name } = this.#options;
     for (const { path } of await listSegments(files, folder, name)) await unlinkIfThere(files, path);
-    await this.#journal.cursor.remove();
+    for (const file of cursorFileNames(name)) await unlinkIfThere(files, `${folder}/${file}`);
     await files.syncFolder(folder);
   }
 
@@ -222,12 +223,10 @@ export class CheckedLog implements MessageLog {
       const isNews = journal.add(gap.from, gap.to, UNKNOWN_BYTES) > 0;
       if (isNews) this.#options.onCorruption(corruptionOf(gap.path, gap));
     }
-    const missing = missingAtEnd(segments, opened.end, acks);
+    const missing = missingAtEnd(this.#options, segments, opened.end, acks);
     if (missing !== undefined) {
-      const { folder, name } = this.#options;
       journal.add(missing.from, missing.to, UNKNOWN_BYTES);
-      const path = `${folder}/${segmentFileName(name, opened.end.segment)}`;
-      this.#options.onCorruption(corruptionOf(path, missing));
+      this.#options.onCorruption(corruptionOf(missing.path, missing));
       expected = Math.max(expected, missing.to);
     }
     // A power cut may spare an acknowledgement and not its message, unless durability is 'always'.

@@ -170,11 +170,6 @@ export class CursorFile {
     await file?.close();
   }
 
-  async remove(): Promise<void> {
-    await unlinkIfThere(this.#files, this.path);
-    await unlinkIfThere(this.#files, this.#newPath);
-  }
-
   async #write(bytes: Buffer, at: number): Promise<void> {
     const file = this.#file as File;
     this.isUnsynced = true;

@@ -11,9 +11,8 @@ import {
   corruptionOf,
   footerOf,
   type LostPart,
-  type SegmentHeader,
-  segmentFileName,
   type Segment,
+  type SegmentHeader,
 } from '../../log/segment.ts';
 import { UNKNOWN_BYTES, type AckRanges } from '../ack-ranges.ts';
 import { CannotRepair, type LostMessages, type RepairPlan, type RepairStep } from '../stored/stored-queue.ts';
@@ -53,8 +52,9 @@ export function planRepair(files: FileSystem, examined: ExaminedQueue): RepairPl
   for (const { path, reason } of found.misplaced) planSetAside(planning, path, reason);
   const { count } = acks;
   const kept = planSegments(planning, cursor, segments);
-  const isShort = loseEnd(planning, kept, cursor.end);
-  planCursor(planning, cursor, kept, isShort || acks.count !== count);
+  const missing = missingAtEnd(planning, kept, cursor.end, acks);
+  if (missing !== undefined) lose(planning, missing.path, missing);
+  planCursor(planning, cursor, kept, missing !== undefined || acks.count !== count);
   return planning;
 }
 
@@ -185,14 +185,6 @@ function planSetAside({ files, folder, taken, steps }: Planning, path: string, r
       await files.syncFolder(folder);
     },
   });
-}
-
-/** @returns whether the cursor must record that messages are missing at the end. */
-function loseEnd(planning: Planning, kept: readonly Segment[], end: LogEnd): boolean {
-  const missing = missingAtEnd(kept, end, planning.acks);
-  if (missing === undefined) return false;
-  lose(planning, `${planning.folder}/${segmentFileName(planning.name, end.segment)}`, missing);
-  return true;
 }
 
 /** Lost messages are as good as acknowledged. If it is not known which ones were lost, the loss itself is reported. */

@@ -5,7 +5,6 @@ import {
   isMissing,
   isDiskFull,
   makeFile,
-  unlinkIfThere,
   withFile,
 } from '../../log/file-system.ts';
 import { decodeMetadata, encodeMetadata, metadataFileName, type Metadata } from './format.ts';
@@ -75,10 +74,6 @@ export class MetadataFile {
     await this.#files.syncFolder(this.#folder);
     this.isUnsure = false;
     this.durable = metadata;
-  }
-
-  async remove(): Promise<void> {
-    await unlinkIfThere(this.#files, this.path);
   }
 
   async #overwrite(file: File, bytes: Buffer): Promise<void> {

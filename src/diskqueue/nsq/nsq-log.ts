@@ -163,7 +163,7 @@ export class NsqLog implements MessageLog {
   async remove(): Promise<void> {
     const { files, folder, name } = this.#options;
     const { data, temporary } = filesOfQueue(name, await files.list(folder));
-    await this.#metadata.remove(); // first: without metadata, files that are left are read; the other way round they are missing
+    await unlinkIfThere(files, this.#metadata.path); // first: without metadata, files that are left are read; the other way round they are missing
     for (const number of data) await unlinkIfThere(files, `${folder}/${dataFileName(name, number)}`);
     for (const file of temporary) await unlinkIfThere(files, `${folder}/${file}`);
     await files.syncFolder(folder);

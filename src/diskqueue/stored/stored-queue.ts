@@ -80,20 +80,20 @@ function zeroIfMissing(error: unknown): number {
   throw error;
 }
 
-export interface QueueSummary {
-  /** Names of the files that hold messages, in order. */
-  readonly files: readonly string[];
-  /** Number of messages in these files. */
+interface QueueSize {
+  /** Number of messages in the files. */
   readonly messages: number;
   readonly unacknowledged: number;
   /** Bytes of all files of the queue. */
   readonly bytes: number;
 }
 
-export interface VerifyReport {
-  readonly messages: number;
-  readonly unacknowledged: number;
-  readonly bytes: number;
+export interface QueueSummary extends QueueSize {
+  /** Names of the files that hold messages, in order. */
+  readonly files: readonly string[];
+}
+
+export interface VerifyReport extends QueueSize {
   readonly problems: readonly CorruptionEvent[];
   /** Findings that are not problems: what a crash or a repair may leave. */
   readonly notes: readonly string[];
