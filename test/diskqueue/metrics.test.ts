@@ -1,7 +1,9 @@
 import { ManualClock } from 'escapement';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { RecordingMetrics } from '../metrics/recording-metrics.ts';
 import { damagedFolder, LEFT } from './support/damage.ts';
-import { Gate, hostError, RecordingFiles } from './support/recording-files.ts';
+import { Gate, RecordingFiles } from './support/recording-files.ts';
+import { hostError } from './support/wrapped-files.ts';
 import {
   bytes,
   DATA,
@@ -15,7 +17,6 @@ import {
   temporaryFolder,
   until,
 } from './support/queues.ts';
-import { RecordingMetrics } from './support/recording-metrics.ts';
 
 describe.each(FORMATS)('%s: metrics', (format) => {
   test('metrics carry the name of the queue', async () => {

@@ -1,6 +1,7 @@
 import { ManualClock } from 'escapement';
 import { describe, expect, test } from 'vitest';
-import { Gate, hostError, RecordingFiles } from './support/recording-files.ts';
+import { Gate, RecordingFiles } from './support/recording-files.ts';
+import { hostError } from './support/wrapped-files.ts';
 import {
   ACKS,
   bytes,

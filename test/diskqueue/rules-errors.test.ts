@@ -3,7 +3,8 @@ import type { EscapementError } from 'escapement';
 import type { CorruptionEvent, DiskQueue } from 'escapement/diskqueue';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { damagedFolder, LEFT } from './support/damage.ts';
-import { hostError, RecordingFiles, type FileCall } from './support/recording-files.ts';
+import { RecordingFiles, type FileCall } from './support/recording-files.ts';
+import { hostError } from './support/wrapped-files.ts';
 import {
   bytes,
   DATA,

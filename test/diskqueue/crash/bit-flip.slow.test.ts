@@ -1,18 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { examineQueue, reportOf } from '../../../src/diskqueue/checked/examine-queue.ts';
 import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
 import { runs } from '../../runs.ts';
 import { allRemains, RecordingFileSystem, type Disk } from '../recording-file-system.ts';
 import { messageOf } from './history.ts';
-import { NAME, openQueue, receiveAll } from './open-queue.ts';
+import { NAME, lockFolder, openQueue, receiveAll } from './open-queue.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'escapement-flip-'));
-afterAll(() => {
-  rmSync(folder, { recursive: true });
-});
+const folder = lockFolder();
 
 const MESSAGES = 14;
 const SETUP = { maxBytesPerFile: 400 };

@@ -1,8 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { afterAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { DiskQueue } from '../../../src/diskqueue/disk-queue.ts';
 import { Random } from '../random.ts';
 import { FIRST_SEED, runs } from '../../runs.ts';
@@ -13,12 +10,9 @@ import {
   someRemains,
   type Disk,
 } from '../recording-file-system.ts';
-import { openQueue, receiveAll, type Setup } from './open-queue.ts';
+import { lockFolder, openQueue, receiveAll, type Setup } from './open-queue.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'escapement-bytes-'));
-afterAll(() => {
-  rmSync(folder, { recursive: true });
-});
+const folder = lockFolder();
 
 const LIVES = 6;
 

@@ -1,7 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { DiskQueue } from '../../../src/diskqueue/disk-queue.ts';
 import type { FileSystem } from '../../../src/log/file-system.ts';
 import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
@@ -14,20 +11,16 @@ import {
   someRemains,
   type Disk,
 } from '../recording-file-system.ts';
-import { NAME, openQueue, receiveAll, type Setup } from './open-queue.ts';
+import { NAME, lockFolder, openQueue, receiveAll, type Setup } from './open-queue.ts';
 
 /*
  * What go-diskqueue loses or doubles, one by one, and that the default format does not. The titles are the events.
  * A process that is killed leaves everything that the host was given; a power cut leaves what was synced.
  */
 
-const folder = mkdtempSync(join(tmpdir(), 'escapement-losses-'));
+const folder = lockFolder();
 /** Where what is left is looked at while the queue is open. */
-const elsewhere = mkdtempSync(join(tmpdir(), 'escapement-losses-'));
-afterAll(() => {
-  rmSync(folder, { recursive: true });
-  rmSync(elsewhere, { recursive: true });
-});
+const elsewhere = lockFolder();
 
 let files: RecordingFileSystem;
 let events: CorruptionEvent[];

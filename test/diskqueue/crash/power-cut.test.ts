@@ -1,7 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { examineQueue, reportOf } from '../../../src/diskqueue/checked/examine-queue.ts';
 import { Random } from '../random.ts';
 import { FIRST_SEED, runs } from '../../runs.ts';
@@ -16,13 +13,10 @@ import {
   type Remains,
 } from '../recording-file-system.ts';
 import type { History } from './history.ts';
-import { NAME, openQueue, receiveAll, type Setup } from './open-queue.ts';
+import { NAME, lockFolder, openQueue, receiveAll, type Setup } from './open-queue.ts';
 import { Workload } from './workload.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'escapement-cut-'));
-afterAll(() => {
-  rmSync(folder, { recursive: true });
-});
+const folder = lockFolder();
 
 const DURABILITIES = ['always', 'interval', 'os'] as const;
 
