@@ -115,18 +115,6 @@ describe.each(FORMATS)('%s: after close', (format) => {
     await Promise.all([...puts, closing]);
     expect(await drain(await openQueue({ format, dataPath }))).toEqual(['first', 'a', 'b', 'c']);
   });
-
-  test('an acknowledgement just before close is kept', async () => {
-    const dataPath = temporaryFolder();
-    const queue = await openQueue({ format, dataPath });
-    await putAll(queue, 'abc');
-    const deliveries = await receiveMany(queue, 3);
-    deliveries[0]?.ack();
-    deliveries[2]?.ack();
-    await queue.close();
-    const left = { checked: ['b'], nsq: ['b', 'c'] }; // up to the first one that is not
-    expect(await drain(await openQueue({ format, dataPath }))).toEqual(left[format]);
-  });
 });
 
 describe.each(FORMATS)('%s: await using', (format) => {
@@ -239,12 +227,5 @@ describe.each(FORMATS)('%s: delete', (format) => {
     await queue.close();
     expect(await rejection(queue.put(bytes('a')))).toMatchObject(closed('put'));
     expect(await rejection(queue.delete())).toMatchObject(closed('delete'));
-  });
-
-  test('close leaves no lock behind', async () => {
-    const dataPath = temporaryFolder();
-    const queue = await openQueue({ format, dataPath });
-    await queue.close();
-    expect(existsSync(join(dataPath, 'spool.lock'))).toBe(false);
   });
 });

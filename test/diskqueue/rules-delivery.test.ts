@@ -325,21 +325,6 @@ describe.each(FORMATS)('%s: for await', (format) => {
     expect(seen).toEqual(['a', 'b', 'c']);
   });
 
-  test('two loops share the messages', async () => {
-    const queue = await openQueue({ format });
-    const seen: string[] = [];
-    const loop = async (): Promise<void> => {
-      for await (const data of queue) seen.push(text({ data }));
-    };
-    const loops = [loop(), loop()];
-    await putAll(queue, 'abcdef');
-    await until(() => seen.length === 6);
-    expect(queue.depth).toBeLessThanOrEqual(2);
-    await queue.close();
-    await Promise.all(loops);
-    expect(seen).toEqual(Array.from('abcdef'));
-  });
-
   test('an iterator whose next is called twice without await holds both messages, and returns both', async () => {
     const queue = await openQueue({ format });
     await putAll(queue, 'abcd');

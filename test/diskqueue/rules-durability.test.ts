@@ -84,15 +84,6 @@ describe.each(FORMATS)('%s: always', (format) => {
     expect(files.count('sync', DATA[format]) - before).toBe(10);
   });
 
-  test('always is the default durability', async () => {
-    const files = new RecordingFiles();
-    const queue = await openQueue({ format, files });
-    await queue.put(bytes('a'));
-    const before = files.count('sync', DATA[format]);
-    await queue.put(bytes('b'));
-    expect(files.count('sync', DATA[format]) - before).toBe(1);
-  });
-
   test('messages keep the order of the calls, however they are batched', async () => {
     const queue = await openQueue({ format, maxBytesPerFile: 1_000 });
     const all: Promise<void>[] = [];
