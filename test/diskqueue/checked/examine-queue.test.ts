@@ -146,17 +146,6 @@ describe('a report of a damaged queue', () => {
     ]);
   });
 
-  test('names the messages of a missing segment', async () => {
-    const disk = new Map(closed);
-    disk.delete(segment(2));
-    expect((await verify(disk)).problems).toEqual([
-      {
-        ...{ file: segment(3), offset: 0, bytes: 0, firstSequence: 5, lastSequence: 8 },
-        reason: 'the segment before this one is missing',
-      },
-    ]);
-  });
-
   test('names a header of which one copy or both are damaged, or that has another number', async () => {
     const none = await verify(changed(closed, segment(2), (bytes) => bytes.fill(0, 0, 128)));
     expect(none.problems).toMatchObject([{ file: segment(2), offset: 0, firstSequence: 5, lastSequence: 8 }]);

@@ -71,21 +71,6 @@ describe('a sync that fails when a file rolls', () => {
   const message = Buffer.alloc(40, 'x');
   const eio = { code: 'EIO' };
 
-  it('a failed sync of a file that ends rejects the append, which leaves nothing in the next file', async () => {
-    const disk = new CrashDisk();
-    const log = await openLog(disk, true, []);
-    await put(log, [message, message]);
-    disk.fault = (_, name) => (name === 'sync' ? 'EIO' : undefined);
-    expect(await log.append([message, message])).toMatchObject({ appended: 0, error: eio });
-    disk.fault = () => undefined;
-    await put(log, [message]);
-    expect(log.depth).toBe(3);
-    await log.close();
-    const again = await openLog(disk, true, []);
-    expect(again.depth).toBe(3);
-    await again.close();
-  });
-
   it('sync and close reject after a failed sync until the messages in doubt are acknowledged', async () => {
     const disk = new CrashDisk();
     const log = await openLog(disk, false, []);
@@ -102,45 +87,6 @@ describe('a sync that fails when a file rolls', () => {
     }
     await log.sync();
     await log.close();
-  });
-
-  it('close rejects after a failed sync, and saves and closes all the same', async () => {
-    const disk = new CrashDisk();
-    const log = await openLog(disk, false, []);
-    await log.append([message, message]);
-    disk.fault = (_, name) => (name === 'sync' ? 'EIO' : undefined);
-    await expect(log.sync()).rejects.toMatchObject(eio);
-    disk.fault = () => undefined;
-    const [first] = await log.read();
-    log.acknowledge(first as StoredMessage);
-    await expect(log.close()).rejects.toMatchObject(eio);
-    const again = await openLog(disk, false, []);
-    expect(again.depth).toBe(1);
-    await again.close();
-  });
-});
-
-describe('empty that fails', () => {
-  it('a failed empty drops all messages, and keeps those that are put later', async () => {
-    const disk = new CrashDisk();
-    const log = await openLog(disk, true, []);
-    await put(log, messages(10));
-    disk.fault = (_, name) => (name === 'create' ? 'EACCES' : undefined);
-    await expect(log.empty()).rejects.toMatchObject({ code: 'EACCES' });
-    expect([log.depth, log.bytes, await log.read()]).toEqual([0, 0, []]);
-    expect(log.hasUnsavedAcks).toBe(true);
-    const old = await openLog(disk.afterKill(), true, []);
-    expect(old.depth).toBe(10); // they come again
-    disk.fault = () => undefined;
-    await put(log, messages(1, 10));
-    expect(texts(await log.read())).toEqual(texts(messages(1, 10)));
-    const damages: CorruptionEvent[] = [];
-    const killed = await openLog(disk.afterKill(), true, damages);
-    expect(texts(await readAll(killed))).toEqual(texts(messages(1, 10)));
-    await log.saveAcks(true);
-    expect(disk.names.filter((name) => name.endsWith('.dat'))).toHaveLength(2);
-    await log.close();
-    expect(damages).toEqual([]);
   });
 });
 

@@ -88,9 +88,7 @@ describe('a crash', () => {
   });
 
   it('messages that were emptied stay dropped after a crash before their files are deleted', async () => {
-    const folder = new QueueFolder();
-    folder.write(folder.file(0), records(messages(10)));
-    folder.metadata = '0\n1,0\n1,0\n';
+    const folder = QueueFolder.of({ 0: records(messages(10)) }, '0\n1,0\n1,0\n');
     await expectWhole(folder, []);
     expect(folder.data).toEqual(['1']);
   });

@@ -24,6 +24,14 @@ export class QueueFolder {
     });
   }
 
+  /** A folder with data files, by number, and perhaps with metadata. */
+  static of(files: Readonly<Record<number, Uint8Array>>, metadata?: string): QueueFolder {
+    const folder = new QueueFolder();
+    for (const [number, bytes] of Object.entries(files)) folder.write(folder.file(Number(number)), bytes);
+    if (metadata !== undefined) folder.metadata = metadata;
+    return folder;
+  }
+
   /** Returns a copy of the folder as it is now: what a killed process leaves. */
   killed(): QueueFolder {
     const copy = new QueueFolder();
