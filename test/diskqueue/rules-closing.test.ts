@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { Gate, RecordingFiles } from './support/recording-files.ts';
+import { RecordingFiles } from './support/recording-files.ts';
 import {
   bytes,
   drain,
@@ -64,8 +64,7 @@ describe.each(FORMATS)('%s: after close', (format) => {
     await first.put(bytes('a'));
     await first.close();
     const queue = await openQueue({ format, dataPath, files });
-    const gate = new Gate();
-    files.before = ({ operation }) => (operation === 'read' ? gate.pass() : undefined);
+    const gate = files.hold('read');
     const peeked = rejection(queue.peek());
     await until(() => gate.waiting === 1);
     const closing = queue.close();
@@ -104,8 +103,7 @@ describe.each(FORMATS)('%s: after close', (format) => {
     const files = new RecordingFiles();
     const queue = await openQueue({ format, dataPath, files });
     await queue.put(bytes('first'));
-    const gate = new Gate();
-    files.before = ({ operation }) => (operation === 'sync' ? gate.pass() : undefined);
+    const gate = files.hold('sync');
     const puts = [queue.put(bytes('a'))];
     await until(() => gate.waiting === 1);
     puts.push(queue.put(bytes('b')), queue.put(bytes('c')));

@@ -1,4 +1,4 @@
-import { WrappedFiles, type Operation } from './wrapped-files.ts';
+import { hostError, WrappedFiles, type Operation } from './wrapped-files.ts';
 
 /** A call: its operation and its file. */
 export interface FileCall {
@@ -16,6 +16,30 @@ export class RecordingFiles extends WrappedFiles {
   /** Returns the number of calls of an operation for files whose path contains a text. */
   count(operation: Operation, part = ''): number {
     return this.calls.filter((call) => call.operation === operation && call.path.includes(part)).length;
+  }
+
+  /** Makes calls of an operation for such files wait at a gate. */
+  hold(operation: Operation, part = ''): Gate {
+    const gate = new Gate();
+    this.before = (call) =>
+      call.operation === operation && call.path.includes(part) ? gate.pass() : undefined;
+    return gate;
+  }
+
+  /** Makes calls of an operation for such files fail, from the first or a later one on, until `heal`. */
+  fail(operation: Operation, { part = '', code = 'EIO', after = 0, times = Infinity } = {}): void {
+    let seen = 0;
+    this.before = (call) => {
+      if (call.operation !== operation || !call.path.includes(part)) return undefined;
+      seen++;
+      if (seen > after && seen <= after + times) throw hostError(code, operation);
+      return undefined;
+    };
+  }
+
+  /** Ends what `hold` or `fail` has begun; calls at the gate still wait. */
+  heal(): void {
+    this.before = () => undefined;
   }
 
   protected override async call<R>(operation: Operation, path: string, action: () => Promise<R>): Promise<R> {
