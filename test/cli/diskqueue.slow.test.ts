@@ -136,7 +136,9 @@ describe('escapement diskqueue ls', () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', ['a'], { acked: 1 });
     await makeQueue(folder, 'orders', []);
-    writeFileSync(`${folder}/somebody.cursor`, 'of another program');
+    for (const name of ['somebody.cursor', 'somebody.diskqueue.0000001.dat']) {
+      writeFileSync(`${folder}/${name}`, 'of another program');
+    }
     const { result } = await diskQueueJson('ls', folder);
     expect(result.queues).toMatchObject([{ name: 'orders', files: [], messages: 0, unacknowledged: 0 }]);
   });
@@ -151,6 +153,7 @@ describe('a queue that is in use', () => {
       maxBytesPerFile: 256,
       durability: 'os',
     });
+    await queue.put(Buffer.from('first'));
     const over = new AbortController();
     const work = (async (): Promise<void> => {
       while (!over.signal.aborted) {

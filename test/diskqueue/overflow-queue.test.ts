@@ -323,6 +323,16 @@ describe('close', () => {
     expect(left(backend)).toEqual(['c']);
   });
 
+  test('close closes a backend whose put throws instead of returning a promise', async () => {
+    const { queue, backend } = overflowing(1);
+    await queue.put(bytes('a'));
+    backend.put = () => {
+      throw new Error('no promise');
+    };
+    expect(await rejection(queue.close())).toBeInstanceOf(AggregateError);
+    expect(backend.isClosed).toBe(true);
+  });
+
   test('close rejects with the error with which the backend fails to close', async () => {
     const { queue, backend } = overflowing(3);
     await putAll(queue, 'abc');

@@ -120,15 +120,6 @@ describe.each(FORMATS)('%s: a put that the disk refuses', (format) => {
     expect(await rejection(queue.put(bytes('f')))).toMatchObject({ code: 'ERR_QUEUE_FULL' });
   });
 
-  test('the queue works after its first put has failed', async () => {
-    const { files, queue, reopened } = await withFiles(format);
-    files.fail('create', { code: 'EMFILE' });
-    expect(await rejection(queue.put(bytes('a')))).toMatchObject(io('put', 'EMFILE'));
-    files.heal();
-    await queue.put(bytes('b'));
-    expect(await reopened()).toEqual(['b']);
-  });
-
   test.each(['os', 'interval'] as const)(
     'with %s a put that fails at write rejects, and changes nothing',
     async (durability) => {
@@ -194,21 +185,6 @@ describe.each(FORMATS)('%s: the rest', (format) => {
     expect(await reopened()).toEqual(['b', 'c']);
   });
 
-  test('acknowledgements that cannot be written are written later', async () => {
-    const { files, queue, reopened } = await withFiles(format);
-    await putAll(queue, 'abcd');
-    const deliveries = await receiveMany(queue, 4);
-    deliveries[0]?.ack();
-    await queue.flush();
-    files.fail('write', { code: 'ENOSPC' });
-    deliveries[2]?.ack();
-    await settled();
-    deliveries[1]?.ack();
-    await settled();
-    files.heal();
-    expect(await reopened()).toEqual(['d']);
-  });
-
   test('empty rejects, the messages are dropped all the same, and the queue works', async () => {
     const { files, queue, reopened } = await withFiles(format, { maxBytesTotal: 6 });
     await putAll(queue, 'abc');
@@ -233,6 +209,13 @@ describe.each(FORMATS)('%s: the rest', (format) => {
     expect(await rejection(queue.close())).toMatchObject(io('close'));
     expect(await rejection(queue.close())).toMatchObject(io('close'));
     expect(await reopened()).toEqual(['a', 'b']); // the machine has not gone down
+  });
+
+  test('delete rejects if a file cannot be removed', async () => {
+    const { files, queue } = await withFiles(format);
+    await putAll(queue, 'ab');
+    files.fail('unlink');
+    expect(await rejection(queue.delete())).toMatchObject(io('delete'));
   });
 
   test('delete works on a full disk', async () => {

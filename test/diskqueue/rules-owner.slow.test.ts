@@ -220,14 +220,4 @@ describe.each(FORMATS)('%s: a dead owner never blocks', (format) => {
     expect(await program.lines()).toEqual(['ready']);
     expect((await openQueue({ format, dataPath })).depth).toBe(0);
   });
-
-  test('a queue whose open has failed can be opened', async () => {
-    const dataPath = temporaryFolder();
-    const wrong = { before: () => undefined };
-    expect(await rejection(openQueue({ format, dataPath, metrics: wrong as never }))).toBeInstanceOf(
-      TypeError,
-    );
-    const queue = await openQueue({ format, dataPath });
-    expect(queue.depth).toBe(0);
-  });
 });

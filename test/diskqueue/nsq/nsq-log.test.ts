@@ -261,16 +261,4 @@ describe('messages in flight', () => {
     inFlight.acknowledge(c);
     expect(inFlight.takeDone()).toEqual(done(40, 1));
   });
-
-  it('messages from before clear cannot be acknowledged', () => {
-    const inFlight = new InFlight();
-    const old = [inFlight.add(at(10)), inFlight.add(at(20))];
-    inFlight.acknowledge(old[1] as number);
-    inFlight.clear();
-    const next = inFlight.add(at(10));
-    for (const sequence of old) expect(inFlight.acknowledge(sequence)).toBe(false);
-    expect(inFlight.takeDone()).toBeUndefined();
-    expect(inFlight.acknowledge(next)).toBe(true);
-    expect(inFlight.takeDone()).toEqual(done(10, 1));
-  });
 });

@@ -240,17 +240,6 @@ describe('repair of a queue of which a file is missing', () => {
       await expectInOrder(disk);
     }
   });
-
-  it('sets a file aside in which nothing can be read', async () => {
-    const disk = await queueOf(MESSAGES);
-    const path = pathsOf(disk, '.segment')[1] as string;
-    disk.contents.set(path, Buffer.alloc(bytesOf(disk, path).length, 'x'));
-    const lost = await repair(disk);
-    expect(lost).toHaveLength(1);
-    expect(pathsOf(disk, '.damaged')).toEqual([`${path}.damaged`]);
-    expect(await handedOut(disk)).toHaveLength(MESSAGES.length - (lost[0]?.messages ?? 0));
-    await expectInOrder(disk);
-  });
 });
 
 describe('repair of a file in which nothing can be read', () => {
