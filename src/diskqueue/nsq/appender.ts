@@ -1,8 +1,9 @@
+import { EscapementError } from '../../core/errors.ts';
 import { withFile } from '../../log/file-system.ts';
 import type { AppendResult } from '../message-log.ts';
 import type { DataFile, DataFiles, NsqLogOptions } from './data-files.ts';
 import { DataWriter } from './data-writer.ts';
-import { isSamePosition, START, type Position } from './format.ts';
+import { isSamePosition, LARGEST_NUMBER, START, type Position } from './format.ts';
 import type { MetadataFile } from './metadata-file.ts';
 
 /**
@@ -174,6 +175,7 @@ export class Appender {
     if (this.#metadata.durable === undefined) await this.save(); // the disk may be full later
     for (;;) {
       const file = this.#files.next(folder, name);
+      if (file.number > LARGEST_NUMBER) throw hasNoNumber(name);
       try {
         this.#writer = await DataWriter.create(files, folder, file, maxBytesPerFile);
         this.#files.begin(file);
@@ -217,4 +219,9 @@ export class Appender {
       this.#torn.shift();
     }
   }
+}
+
+function hasNoNumber(queue: string): EscapementError {
+  const message = `queue '${queue}': a file has the number ${LARGEST_NUMBER}, and none can come behind it`;
+  return new EscapementError('ERR_QUEUE_IO', message, { op: 'DiskQueue.put' });
 }

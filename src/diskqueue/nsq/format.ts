@@ -51,7 +51,10 @@ export interface Metadata {
   readonly write: Position;
 }
 
-const METADATA = /^(-?\d{1,15})\n(\d{1,15}),(\d{1,15})\n(\d{1,15}),(\d{1,15})\n/;
+/** A file of a larger number is not found: numbers of 15 digits are exact. */
+export const LARGEST_NUMBER = 1e15 - 1;
+/** Writing continues behind the largest number if there is such a file, where nothing can be written. */
+const METADATA = /^(-?\d{1,15})\n(\d{1,15}|10{15}),(\d{1,15})\n(\d{1,15}|10{15}),(\d{1,15})\n/;
 
 export function encodeMetadata({ depth, read, write }: Metadata): Buffer {
   const lines = `${depth}\n${read.number},${read.offset}\n${write.number},${write.offset}\n`;

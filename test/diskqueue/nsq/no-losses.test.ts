@@ -1,5 +1,6 @@
 import { appendFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import type { StoredMessage } from '../../../src/diskqueue/message-log.ts';
 import {
   drain,
   expectWhole,
@@ -62,6 +63,18 @@ describe('what is not damage', () => {
     expect(folder.data).toEqual(['0', '1', '2']);
     expect(folder.read(folder.file(1)).toString()).toBe('not ours');
     await log.close();
+  });
+
+  it('behind a file with the largest number no message is accepted, because it would not be found again', async () => {
+    const folder = QueueFolder.of({ 999_999_999_999_999: records(messages(2)) });
+    const { log } = await folder.open();
+    const [first] = await log.read();
+    log.acknowledge(first as StoredMessage);
+    expect(await log.append(messages(1, 2))).toMatchObject({ appended: 0, error: { code: 'ERR_QUEUE_IO' } });
+    await log.close();
+    const again = await folder.open();
+    expect(await drain(again.log)).toEqual(['message001']);
+    await again.log.close();
   });
 
   it('the number of a file that was set aside is not used again', async () => {
