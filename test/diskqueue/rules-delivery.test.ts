@@ -143,17 +143,6 @@ describe.each(FORMATS)('%s: acknowledgements', (format) => {
     expect(second.depth).toBe({ checked: 4, nsq: 7 }[format]);
     expect(await drain(second)).toEqual(Array.from({ checked: 'befh', nsq: 'bcdefgh' }[format]));
   });
-
-  test('a queue of which all messages are acknowledged is empty, and takes messages again', async () => {
-    const dataPath = temporaryFolder();
-    for (const round of [longTexts('abcde'), longTexts('fg'), longTexts('hijklmn')]) {
-      const queue = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
-      expect(queue.depth).toBe(0);
-      await putAll(queue, round);
-      expect(await drain(queue)).toEqual(round);
-      await queue.close();
-    }
-  });
 });
 
 describe.each(FORMATS)('%s: nack', (format) => {

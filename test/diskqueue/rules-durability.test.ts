@@ -146,33 +146,29 @@ describe.each(FORMATS)('%s: interval', (format) => {
     return { files, clock, queue, syncs: () => syncs() - before };
   }
 
-  test('a sync runs once, syncTimeoutMs after the first operation, and no timeout is armed while there is nothing to sync', async () => {
-    const { clock, queue, syncs } = await opened({ syncTimeoutMs: 100 });
-    expect(clock.pendingWakeups).toBe(0);
-    await queue.put(bytes('a'));
-    expect(clock.pendingWakeups).toBe(1);
-    clock.advance(60);
-    await queue.put(bytes('b'));
-    clock.advance(39);
-    await settled();
-    expect(syncs()).toBe(0);
-    clock.advance(1);
-    await until(() => syncs() === 1);
-    await settled();
-    clock.advance(10_000);
-    await settled();
-    expect([syncs(), clock.pendingWakeups]).toEqual([1, 0]);
-  });
-
-  test('a sync runs after 2 seconds by default', async () => {
-    const { clock, queue, syncs } = await opened();
-    await queue.put(bytes('a'));
-    clock.advance(1_999);
-    await settled();
-    expect(syncs()).toBe(0);
-    clock.advance(1);
-    await until(() => syncs() === 1);
-  });
+  test.each([
+    [100, { syncTimeoutMs: 100 }],
+    [2_000, {}],
+  ])(
+    'a sync runs once, %d ms after the first operation with %j; no timeout is armed while there is nothing to sync',
+    async (timeoutMs, options) => {
+      const { clock, queue, syncs } = await opened(options);
+      expect(clock.pendingWakeups).toBe(0);
+      await queue.put(bytes('a'));
+      expect(clock.pendingWakeups).toBe(1);
+      clock.advance(60);
+      await queue.put(bytes('b'));
+      clock.advance(timeoutMs - 61);
+      await settled();
+      expect(syncs()).toBe(0);
+      clock.advance(1);
+      await until(() => syncs() === 1);
+      await settled();
+      clock.advance(10_000);
+      await settled();
+      expect([syncs(), clock.pendingWakeups]).toEqual([1, 0]);
+    },
+  );
 
   test('a sync runs after syncEvery operations, acknowledgements included', async () => {
     const { queue, syncs } = await opened({ syncEvery: 5 });

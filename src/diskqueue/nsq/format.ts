@@ -71,7 +71,7 @@ export function decodeMetadata(bytes: Buffer): Metadata | undefined {
   return isAfter(read, write) ? undefined : { depth, read, write };
 }
 
-export function isAfter(a: Position, b: Position): boolean {
+function isAfter(a: Position, b: Position): boolean {
   return a.number > b.number || (a.number === b.number && a.offset > b.offset);
 }
 

@@ -6,7 +6,7 @@ import { CALLS, FaultyFileSystem, type Call, type Fault } from '../faulty-file-s
 import { Random } from '../random.ts';
 import { FIRST_SEED, runs } from '../../runs.ts';
 import { RecordingFileSystem, someRemains } from '../recording-file-system.ts';
-import { NAME, lockFolder, openQueue, receiveAll, type Setup } from './open-queue.ts';
+import { inCase, NAME, lockFolder, openQueue, receiveAll, type Setup } from './open-queue.ts';
 import { Workload } from './workload.ts';
 
 const folder = lockFolder();
@@ -120,11 +120,7 @@ describe.each(['always', 'os'] as const)('a disk that fails, with durability %s'
       const faults = [...faultsOf(call, count, random)];
       for (let i = 0; i < 8 && faults.length > 0; i++, done++) {
         const fault = faults.splice(random.below(faults.length), 1)[0] as Fault;
-        await survive(setup, seed, fault).catch((error: unknown) => {
-          throw new Error(`seed ${seed}, ${JSON.stringify({ setup, fault })}: ${String(error)}`, {
-            cause: error,
-          });
-        });
+        await inCase(`seed ${seed}, ${JSON.stringify({ setup, fault })}`, () => survive(setup, seed, fault));
       }
       if (faults.length === 0) done++;
     }

@@ -42,3 +42,12 @@ export async function receiveAll(queue: DiskQueue): Promise<Delivery[]> {
   while ((await queue.peek()) !== undefined) deliveries.push(await queue.receive());
   return deliveries;
 }
+
+/** Runs a check whose error names the case. */
+export async function inCase<R>(name: string, check: () => Promise<R>): Promise<R> {
+  try {
+    return await check();
+  } catch (error) {
+    throw new Error(`${name}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}

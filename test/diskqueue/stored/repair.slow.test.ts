@@ -57,7 +57,6 @@ describe('repair of a queue with one flipped bit', () => {
     for (const path of pathsOf(whole, '.segment')) {
       for (let at = 0; at < bytesOf(whole, path).length; at += stepOf(7)) {
         const disk = new MemoryDisk(whole.contents);
-        (bytesOf(disk, path)[at] as number) ^= 1 << (at % 8);
         bytesOf(disk, path)[at] = (bytesOf(whole, path)[at] as number) ^ (1 << (at % 8));
         const hit = records.find((r) => r.path === path && at >= r.offset + HEADER && at < r.end);
         const lost = await repair(disk);

@@ -3,6 +3,7 @@ import { CheckedLog } from '../../../src/diskqueue/checked/checked-log.ts';
 import { StoredCheckedQueue } from '../../../src/diskqueue/checked/stored-checked-queue.ts';
 import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
 import type { LostMessages, RepairPlan, StoredQueue } from '../../../src/diskqueue/stored/stored-queue.ts';
+import { readAll, texts } from '../nsq/queue-folder.ts';
 import { MemoryDisk } from './memory-disk.ts';
 
 export const FOLDER = 'folder';
@@ -55,10 +56,7 @@ export async function handedOut(disk: MemoryDisk): Promise<string[]> {
     throw new Error(`damage: ${JSON.stringify(event)}`);
   });
   const { bytes } = log;
-  const messages: string[] = [];
-  for (let read = await log.read(); read.length > 0; read = await log.read()) {
-    messages.push(...read.map(({ data }) => Buffer.from(data).toString()));
-  }
+  const messages = texts(await readAll(log));
   expect(log.depth).toBe(messages.length);
   expect(log.bytes).toBe(messages.reduce((sum, message) => sum + Buffer.byteLength(message), 0));
   expect(bytes).toBeGreaterThanOrEqual(log.bytes); // where nobody knew yet that something is lost
