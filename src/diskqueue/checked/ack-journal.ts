@@ -70,11 +70,6 @@ export class AckJournal {
     if (isNew) this.#end = { segment, isEnded, next };
   }
 
-  /** Notes that the messages before `next` are on the disk. */
-  noteDurable(next: number): void {
-    this.noteEnd({ ...this.#end, next });
-  }
-
   /** Notes the position of a message: after a reopen, reading may begin there. */
   noteHint(position: LogPosition): void {
     const last = this.#hints.at(-1);

@@ -109,7 +109,8 @@ export class CheckedLog implements MessageLog {
 
   async sync(): Promise<void> {
     await this.#log.sync(this.#acks.prefix);
-    if (this.#log.written !== undefined) this.#journal.noteDurable(this.#log.next);
+    const { written, next } = this.#log;
+    if (written !== undefined) this.#journal.noteEnd({ segment: written.number, isEnded: false, next });
   }
 
   async read(): Promise<StoredMessage[]> {

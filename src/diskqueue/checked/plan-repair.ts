@@ -1,5 +1,5 @@
 import type { ExaminedSegment } from '../../log/examine-segment.ts';
-import { freeName, unlinkIfThere, type FileSystem } from '../../log/file-system.ts';
+import { freeName, type FileSystem } from '../../log/file-system.ts';
 import {
   canReplace,
   mendHeader,
@@ -15,7 +15,13 @@ import {
   type SegmentHeader,
 } from '../../log/segment.ts';
 import { UNKNOWN_BYTES, type AckRanges } from '../ack-ranges.ts';
-import { CannotRepair, type LostMessages, type RepairPlan, type RepairStep } from '../stored/stored-queue.ts';
+import {
+  CannotRepair,
+  removalOf,
+  type LostMessages,
+  type RepairPlan,
+  type RepairStep,
+} from '../stored/stored-queue.ts';
 import { CursorFile } from './cursor-file.ts';
 import { isWhole, laterEnd, missingAtEnd, type CursorState, type LogEnd } from './cursor-format.ts';
 import { leftFilesOf, type ExaminedQueue } from './examine-queue.ts';
@@ -48,7 +54,9 @@ export function planRepair(files: FileSystem, examined: ExaminedQueue): RepairPl
   const taken = new Set(names.map((file) => `${folder}/${file}`));
   const planning: Planning = { files, folder, name, taken, acks, steps: [], lost: [] };
   const unfinished = leftFilesOf(examined).filter(({ left }) => left === 'unfinished');
-  for (const file of [...found.unborn, ...unfinished.map(({ path }) => path)]) planRemoval(planning, file);
+  for (const file of [...found.unborn, ...unfinished.map(({ path }) => path)]) {
+    planning.steps.push(removalOf(files, folder, file));
+  }
   for (const { path, reason } of found.misplaced) planSetAside(planning, path, reason);
   const { count } = acks;
   const kept = planSegments(planning, cursor, segments);
@@ -56,16 +64,6 @@ export function planRepair(files: FileSystem, examined: ExaminedQueue): RepairPl
   if (missing !== undefined) lose(planning, missing.path, missing);
   planCursor(planning, cursor, kept, missing !== undefined || acks.count !== count);
   return planning;
-}
-
-function planRemoval({ files, folder, steps }: Planning, file: string): void {
-  steps.push({
-    ...{ action: 'remove', file, detail: 'it is unfinished: a process ended while it was written' },
-    run: async () => {
-      await unlinkIfThere(files, file);
-      await files.syncFolder(folder);
-    },
-  });
 }
 
 /** @returns the segments that stay, as they will be. */

@@ -1,5 +1,6 @@
-import { freeName, isMissing, keepCopy, makeFile, unlinkIfThere, withFile } from '../../log/file-system.ts';
+import { freeName, isMissing, keepCopy, makeFile, withFile } from '../../log/file-system.ts';
 import {
+  removalOf,
   StoredQueue,
   untilNothingIsRemoved,
   type ListedMessage,
@@ -73,7 +74,7 @@ export class StoredNsqQueue extends StoredQueue {
     const queue = await this.#examine(onProgress);
     const taken = new Set((await this.files.list(this.folder)).map((file) => this.pathOf(file)));
     const steps = [
-      ...queue.names.temporary.map((file) => this.#removal(this.pathOf(file))),
+      ...queue.names.temporary.map((file) => removalOf(this.files, this.folder, this.pathOf(file))),
       ...queue.files
         .filter(({ end, size }) => end < size)
         .map((file) => this.#cut(file, freeName(file.path, taken))),
@@ -154,14 +155,6 @@ export class StoredNsqQueue extends StoredQueue {
 
   get #metadataPath(): string {
     return this.pathOf(metadataFileName(this.name));
-  }
-
-  #removal(file: string): RepairStep {
-    const run = async (): Promise<void> => {
-      await unlinkIfThere(this.files, file);
-      await this.files.syncFolder(this.folder);
-    };
-    return { action: 'remove', file, detail: 'left by an interrupted write', run };
   }
 
   #cut({ path, end, size, state }: ExaminedFile, keptAs: string): RepairStep {
