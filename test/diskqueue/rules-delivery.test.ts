@@ -14,7 +14,6 @@ import {
   settled,
   temporaryFolder,
   text,
-  until,
 } from './support/queues.ts';
 
 describe.each(FORMATS)('%s: depth counts messages put and not yet acknowledged', (format) => {

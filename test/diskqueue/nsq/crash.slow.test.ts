@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { CorruptionEvent, StoredMessage } from '../../../src/diskqueue/message-log.ts';
+import type { StoredMessage } from '../../../src/diskqueue/message-log.ts';
 import { CrashDisk, type Fault, type PowerFailure } from './crash-disk.ts';
-import { messages, put, readAll, texts } from './queue-folder.ts';
 import { checkLeft, keepsPromises, openLog, runScenario, Scenario, type TrackedMessage } from './scenario.ts';
 
 async function expectKept(at: string, ...left: Parameters<typeof checkLeft>): Promise<void> {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { StoredMessage } from '../../../src/diskqueue/message-log.ts';
 import { InFlight, type DonePrefix } from '../../../src/diskqueue/nsq/nsq-log.ts';
-import { drain, messages, put, QueueFolder, readAll, record, records, texts } from './queue-folder.ts';
+import { drain, messages, put, QueueFolder, readAll, records, texts } from './queue-folder.ts';
 
 /** Vitest compares large buffers byte by byte. */
 function areSame(read: readonly StoredMessage[], expected: readonly Buffer[]): boolean {
