@@ -1,11 +1,7 @@
-/** Messages `from` up to, and not including, `to`. */
-interface SequenceRange {
+/** Acknowledged messages, `from` up to and not including `to`, and the bytes of their payloads in the log. */
+export interface AckedRange {
   from: number;
   to: number;
-}
-
-/** Acknowledged messages, and the bytes of their payloads in the log. */
-export interface AckedRange extends SequenceRange {
   /** `UNKNOWN_BYTES` if it is not known. */
   bytes: number;
 }

@@ -1,15 +1,8 @@
-import type { Clock } from '../core/clock.ts';
 import { inOwnTurn } from '../core/own-turn.ts';
 import { Serial } from '../core/serial.ts';
 import { type CommitLoop, type Durability, SyncSchedule } from '../log/commit-loop.ts';
+import type { ResolvedDiskQueueOptions } from './disk-queue-options.ts';
 import type { MessageLog } from './message-log.ts';
-
-interface BackgroundSyncOptions {
-  readonly durability: Durability;
-  readonly syncEvery: number;
-  readonly syncTimeoutMs: number;
-  readonly clock: Clock;
-}
 
 /**
  * Writes acknowledgements, and syncs what was put and acknowledged, without a call of the user.
@@ -29,7 +22,7 @@ export class BackgroundSync {
   #isSaveRequested = false;
   #isStopped = false;
 
-  constructor(log: MessageLog, commits: CommitLoop, options: BackgroundSyncOptions) {
+  constructor(log: MessageLog, commits: CommitLoop, options: ResolvedDiskQueueOptions) {
     const { durability, syncEvery, syncTimeoutMs, clock } = options;
     this.#log = log;
     this.#commits = commits;

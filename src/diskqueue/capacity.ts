@@ -1,12 +1,5 @@
 import { WaitGroup, WaitLine } from '../core/wait-line.ts';
 
-/** A put that waits for capacity. */
-interface Need {
-  readonly bytes: number;
-  /** A group of exactly one waiter; empty once that waiter has left. */
-  readonly waiter: WaitGroup<void>;
-}
-
 /**
  * Limits the bytes of messages that are not acknowledged, and lets puts wait for capacity: first come, first served, so a
  * small message never passes a large one.
@@ -14,8 +7,11 @@ interface Need {
 export class Capacity {
   readonly #max: number;
   readonly #waiting = new WaitLine<void>();
-  /** In the order of that line. A waiter that has left it stays here until `#admit` meets it. */
-  readonly #needs = new Set<Need>();
+  /**
+   * The bytes that each waiter needs, in the order of that line. A waiter is a group of one, which is empty when it has left;
+   * it stays here until `#admit` meets it.
+   */
+  readonly #needs = new Map<WaitGroup<void>, number>();
   #used: number;
 
   constructor(max: number, used: number) {
@@ -37,12 +33,12 @@ export class Capacity {
 
   /** Takes capacity when there is enough, and calls `put` synchronously then, so that puts keep their order. */
   async wait(bytes: number, put: () => Promise<void>, signal: AbortSignal | undefined): Promise<void> {
-    const need: Need = { bytes, waiter: new WaitGroup() };
-    this.#needs.add(need);
+    const waiter = new WaitGroup<void>();
+    this.#needs.set(waiter, bytes);
     try {
-      await this.#waiting.wait(put, signal, need.waiter);
+      await this.#waiting.wait(put, signal, waiter);
     } finally {
-      if (this.#needs.delete(need)) this.#admit(); // it has left, and may have held up others
+      if (this.#needs.delete(waiter)) this.#admit(); // it has left, and may have held up others
     }
   }
 
@@ -62,12 +58,12 @@ export class Capacity {
   }
 
   #admit(): void {
-    for (const need of this.#needs) {
-      const isWaiting = need.waiter.waiters.size > 0;
-      if (isWaiting && !this.#fits(need.bytes)) return;
-      this.#needs.delete(need);
+    for (const [waiter, bytes] of this.#needs) {
+      const isWaiting = waiter.waiters.size > 0;
+      if (isWaiting && !this.#fits(bytes)) return;
+      this.#needs.delete(waiter);
       if (!isWaiting) continue;
-      this.#used += need.bytes;
+      this.#used += bytes;
       this.#waiting.give();
     }
   }

@@ -1,7 +1,6 @@
 import TinyQueue from 'tinyqueue';
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { hasCode } from '../core/errors.ts';
-import { RingQueue } from '../core/ring-queue.ts';
 import { Serial } from '../core/serial.ts';
 import { WaitGroup, WaitLine } from '../core/wait-line.ts';
 import type { Delivery } from './backend-queue.ts';
@@ -44,7 +43,7 @@ export class SettleOnce implements Delivery {
 }
 
 /** Receivers that can leave together; given undefined, they leave without a message. */
-export type Receivers = WaitGroup<StoredMessage | undefined>;
+export type Receivers = WaitGroup<Delivery | undefined>;
 
 /**
  * Delivers messages in order, to pending receivers in order: first the messages that were returned, by their old places,
@@ -56,10 +55,13 @@ export type Receivers = WaitGroup<StoredMessage | undefined>;
  *         ▲────────────────────┘ nack
  */
 export class Deliveries {
+  /** Number of deliveries that are not settled. */
+  inFlight = 0;
   readonly #readLog: () => Promise<StoredMessage[]>;
   readonly #onAck: (message: StoredMessage) => void;
-  readonly #read = new RingQueue<StoredMessage>();
-  readonly #waiting = new WaitLine<StoredMessage | undefined>();
+  /** The rest of the block that was read last, in reverse order. */
+  #read: StoredMessage[] = [];
+  readonly #waiting = new WaitLine<Delivery | undefined>();
   #returned = bySequence();
   /** Deliveries of an earlier epoch have no effect when they are settled. */
   #epoch = 0;
@@ -69,17 +71,11 @@ export class Deliveries {
   /** Whether something was committed since the end of the log was reached. */
   #mayHaveMore = true;
   #isPumping = false;
-  #inFlight = 0;
   #closed: { readonly error: unknown } | undefined;
 
   constructor(readLog: () => Promise<StoredMessage[]>, onAck: (message: StoredMessage) => void) {
     this.#readLog = readLog;
     this.#onAck = onAck;
-  }
-
-  /** Number of deliveries that are not settled. */
-  get inFlight(): number {
-    return this.#inFlight;
   }
 
   /** Returns a promise of the next message; of undefined only for receivers that are dismissed with their group. */
@@ -88,11 +84,7 @@ export class Deliveries {
     if (this.#closed !== undefined) return Promise.reject(this.#closed.error);
     const message = this.#next();
     if (message !== undefined) return Promise.resolve(this.#deliver(message));
-    const delivery = this.#waiting.wait(
-      (taken) => (taken === undefined ? undefined : this.#deliver(taken)),
-      signal,
-      group,
-    );
+    const delivery = this.#waiting.wait((given) => given, signal, group);
     void this.#pump();
     return delivery;
   }
@@ -116,7 +108,7 @@ export class Deliveries {
   close(error: unknown): void {
     this.#closed = { error };
     this.#epoch++;
-    this.#inFlight = 0;
+    this.inFlight = 0;
     this.#waiting.failAll(error);
   }
 
@@ -124,8 +116,8 @@ export class Deliveries {
   alone(action: () => Promise<void>): Promise<void> {
     return this.#reads.run(async () => {
       this.#epoch++;
-      this.#inFlight = 0;
-      this.#read.clear();
+      this.inFlight = 0;
+      this.#read = [];
       this.#returned = bySequence();
       try {
         await action();
@@ -141,20 +133,20 @@ export class Deliveries {
   }
 
   #first(): StoredMessage | undefined {
-    return this.#returned.peek() ?? this.#read.first;
+    return this.#returned.peek() ?? this.#read.at(-1);
   }
 
   #next(): StoredMessage | undefined {
-    return this.#returned.length > 0 ? this.#returned.pop() : this.#read.shift();
+    return this.#returned.length > 0 ? this.#returned.pop() : this.#read.pop();
   }
 
   #deliver(message: StoredMessage): Delivery {
     const epoch = this.#epoch;
-    this.#inFlight++;
+    this.inFlight++;
     // A copy, because the message may return: the receiver may change the copy, or transfer its memory to another thread.
     return new SettleOnce(Buffer.from(message.data), (isAcked) => {
       if (epoch !== this.#epoch) return;
-      this.#inFlight--;
+      this.inFlight--;
       if (isAcked) this.#onAck(message);
       else this.#takeBack(message);
     });
@@ -193,9 +185,9 @@ export class Deliveries {
     if (this.#closed !== undefined) return;
     this.#mayHaveMore = false;
     try {
-      const messages = await this.#readLog();
-      if (messages.length > 0) this.#mayHaveMore = true;
-      for (const message of messages) this.#read.push(message);
+      // Reading begins when no message is left, and reads run one at a time.
+      this.#read = (await this.#readLog()).reverse();
+      if (this.#read.length > 0) this.#mayHaveMore = true;
     } catch (error) {
       this.#mayHaveMore = true;
       throw error;
@@ -207,7 +199,7 @@ export class Deliveries {
     while (this.#waiting.size > 0) {
       const message = this.#next();
       if (message === undefined) return;
-      this.#waiting.give(message);
+      this.#waiting.give(this.#deliver(message));
     }
   }
 }
@@ -216,20 +208,18 @@ function bySequence(): TinyQueue<StoredMessage> {
   return new TinyQueue<StoredMessage>([], (a, b) => a.sequence - b.sequence);
 }
 
-/** Waits for a message in a group; undefined when the group is dismissed with it. */
-type TakeMessage<V> = (group: WaitGroup<V | undefined>) => Promise<Delivery | undefined>;
-
 const END: IteratorReturnResult<undefined> = { done: true, value: undefined };
 
 /** Iterates over messages, and acknowledges each when the next one is requested. Ends when the queue is closed. */
-export class MessageIterator<V> implements AsyncIterableIterator<Uint8Array, undefined, undefined> {
-  readonly #take: TakeMessage<V>;
-  readonly #receivers = new WaitGroup<V | undefined>();
+export class MessageIterator implements AsyncIterableIterator<Uint8Array, undefined, undefined> {
+  readonly #take: (group: Receivers) => Promise<Delivery | undefined>;
+  readonly #receivers: Receivers = new WaitGroup();
   /** Deliveries in flight: at most one, unless `next` is called again before its promise settles. */
   readonly #held: Delivery[] = [];
   #isOver = false;
 
-  constructor(take: TakeMessage<V>) {
+  /** @param take - waits for a message; undefined when the group is dismissed. */
+  constructor(take: (group: Receivers) => Promise<Delivery | undefined>) {
     this.#take = take;
   }
 

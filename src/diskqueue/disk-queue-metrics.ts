@@ -2,13 +2,7 @@ import type { Clock } from '../core/clock.ts';
 import { COMMIT_BUCKETS } from '../log/commit-loop.ts';
 import { counter, duration, gauges, measuredNow } from '../metrics/measure.ts';
 import type { MetricsProvider } from '../metrics/provider.ts';
-import type { CorruptionEvent } from './message-log.ts';
-
-/** Values of the gauges. */
-interface DiskQueueSizes {
-  readonly depth: number;
-  readonly bytes: number;
-}
+import type { CorruptionEvent, MessageLog } from './message-log.ts';
 
 /** Metrics of a disk queue with a metrics provider. */
 export class DiskQueueMetrics {
@@ -17,12 +11,18 @@ export class DiskQueueMetrics {
   readonly #damages: () => void;
   readonly #lost: (messages: number) => void;
   readonly #commits: (durationMs: number) => void;
+  #committingSinceMs = 0;
   /** Counts an acknowledged message. */
   readonly acked: () => void;
   /** Removes the gauges, which would keep a closed queue in memory. */
   readonly remove: () => void;
 
-  constructor(metrics: MetricsProvider, clock: Clock, queue: string, sizes: () => DiskQueueSizes) {
+  constructor(
+    metrics: MetricsProvider,
+    clock: Clock,
+    queue: string,
+    sizes: () => Pick<MessageLog, 'depth' | 'bytes'>,
+  ) {
     const labels = { queue };
     this.#clock = clock;
     const count = (name: string, help: string): ((by?: number) => void) =>
@@ -44,13 +44,13 @@ export class DiskQueueMetrics {
     ]);
   }
 
-  now(): number {
-    return measuredNow(this.#clock);
+  committing(): void {
+    this.#committingSinceMs = measuredNow(this.#clock);
   }
 
-  committed(messages: number, sinceMs: number): void {
+  committed(messages: number): void {
     this.#puts(messages);
-    this.#commits(this.now() - sinceMs);
+    this.#commits(measuredNow(this.#clock) - this.#committingSinceMs);
   }
 
   damaged({ firstSequence, lastSequence }: CorruptionEvent): void {

@@ -3,13 +3,14 @@ import { EscapementError, illegalConstructor, wrongValue, type EscapementErrorCo
 import { guarded } from '../core/report-uncaught.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
 import { CommitLoop } from '../log/commit-loop.ts';
-import { LogLock } from '../log/log-lock.ts';
+import { isMissing } from '../log/file-system.ts';
+import { LogLock, LogTaken, NoSockets } from '../log/log-lock.ts';
 import { parseSegmentFileName } from '../log/segment.ts';
 import { BackgroundSync } from './background-sync.ts';
 import { requireData, type BackendQueue, type Delivery } from './backend-queue.ts';
 import { Capacity } from './capacity.ts';
 import { CheckedLog } from './checked/checked-log.ts';
-import { Deliveries, MessageIterator, type Receivers } from './deliveries.ts';
+import { Deliveries, MessageIterator } from './deliveries.ts';
 import { DiskQueueMetrics } from './disk-queue-metrics.ts';
 import {
   resolveDiskQueueOptions,
@@ -19,7 +20,6 @@ import {
 import type { CorruptionEvent, DiskQueueSnapshot, MessageLog, StoredMessage } from './message-log.ts';
 import { filesOfQueue } from './nsq/format.ts';
 import { NsqLog } from './nsq/nsq-log.ts';
-import { lockQueue } from './queue-lock.ts';
 
 /**
  * A queue of messages on a local disk: first in, first out, and it survives a crash.
@@ -53,7 +53,6 @@ export class DiskQueue implements BackendQueue {
   readonly #deliveries: Deliveries;
   readonly #capacity: Capacity;
   readonly #metrics: DiskQueueMetrics | undefined;
-  #committingSinceMs = 0;
   /** Bytes of messages that are being put: they take capacity, but are not in the log yet. */
   #puttingBytes = 0;
   #closing: Promise<void> | undefined;
@@ -79,10 +78,10 @@ export class DiskQueue implements BackendQueue {
     );
     this.#commits = new CommitLoop(log, options.durability === 'always', {
       committing: () => {
-        if (metrics !== undefined) this.#committingSinceMs = metrics.now();
+        metrics?.committing();
       },
       committed: (messages, bytes) => {
-        metrics?.committed(messages, this.#committingSinceMs);
+        metrics?.committed(messages);
         this.#puttingBytes -= bytes;
         this.#recount();
         this.#syncs.committed(messages);
@@ -91,7 +90,7 @@ export class DiskQueue implements BackendQueue {
       refused: (data, error) => {
         this.#puttingBytes -= data.length;
         this.#capacity.release(data.length);
-        return this.#ioError('put', error);
+        return asIoError(error, this.name, 'put');
       },
     });
     this.#syncs = new BackgroundSync(log, this.#commits, options);
@@ -112,9 +111,8 @@ export class DiskQueue implements BackendQueue {
     const { files, folder, name, clock } = resolved;
     let lock: LogLock | undefined;
     let log: MessageLog | undefined;
-    const sizes = (): { depth: number; bytes: number } => log ?? { depth: 0, bytes: 0 };
     const metrics =
-      resolved.metrics === undefined ? undefined : new DiskQueueMetrics(resolved.metrics, clock, name, sizes);
+      resolved.metrics && new DiskQueueMetrics(resolved.metrics, clock, name, () => log ?? EMPTY);
     try {
       await files.makeFolder(folder);
       lock = await lockQueue(folder, name);
@@ -215,11 +213,7 @@ export class DiskQueue implements BackendQueue {
    */
   async flush(): Promise<void> {
     this.#requireOpen('flush');
-    try {
-      await this.#syncs.flush();
-    } catch (error) {
-      throw this.#ioError('flush', error);
-    }
+    await this.#naming('flush', this.#syncs.flush());
   }
 
   /**
@@ -230,15 +224,12 @@ export class DiskQueue implements BackendQueue {
    */
   async empty(): Promise<void> {
     this.#requireOpen('empty');
-    try {
-      await this.#alone(() =>
-        this.#log.empty().finally(() => {
-          this.#capacity.setUsed(this.#log.bytes + this.#puttingBytes);
-        }),
-      );
-    } catch (error) {
-      throw this.#ioError('empty', error);
-    }
+    const emptied = this.#alone(() =>
+      this.#log.empty().finally(() => {
+        this.#capacity.setUsed(this.#log.bytes + this.#puttingBytes);
+      }),
+    );
+    await this.#naming('empty', emptied);
   }
 
   /**
@@ -246,23 +237,25 @@ export class DiskQueue implements BackendQueue {
    * messages end. Idempotent.
    */
   close(): Promise<void> {
-    this.#closing ??= this.#end(() => this.#log.close());
+    this.#closing ??= this.#end('close', () => this.#log.close());
     return this.#closing;
   }
 
   /** The same as `close`, and removes all files of the queue. */
   delete(): Promise<void> {
     if (this.#closing !== undefined) return Promise.reject(this.#closedError('delete'));
-    this.#closing = this.#end(async () => {
+    this.#closing = this.#end('delete', async () => {
       await this.#log.close().catch(() => undefined); // it fails on a full disk, which may be the reason to delete
-      await this.#log.remove();
+      await this.#log.remove().catch((error: unknown) => {
+        if (!isMissing(error)) throw error; // the folder was removed, and the files with it
+      });
     });
     return this.#closing;
   }
 
   /** Iterates over messages: each is acknowledged when the loop requests the next one. Ends when the queue is closed. */
   [Symbol.asyncIterator](): AsyncIterableIterator<Uint8Array, undefined, undefined> {
-    return new MessageIterator((group: Receivers) => this.#deliveries.take(undefined, group));
+    return new MessageIterator((group) => this.#deliveries.take(undefined, group));
   }
 
   /** `close()`, for `await using`. */
@@ -303,9 +296,7 @@ export class DiskQueue implements BackendQueue {
 
   async #readLog(): Promise<StoredMessage[]> {
     try {
-      return await this.#log.read();
-    } catch (error) {
-      throw this.#ioError('receive', error);
+      return await this.#naming('receive', this.#log.read());
     } finally {
       this.#recount();
     }
@@ -327,14 +318,12 @@ export class DiskQueue implements BackendQueue {
     return this.#syncs.alone(() => this.#deliveries.alone(action));
   }
 
-  async #end(last: () => Promise<void>): Promise<void> {
+  async #end(operation: string, last: () => Promise<void>): Promise<void> {
     this.#deliveries.close(this.#closedError('receive'));
     this.#capacity.failAll(this.#closedError('put'));
     this.#syncs.stop();
     try {
-      await this.#alone(last);
-    } catch (error) {
-      throw this.#ioError('close', error);
+      await this.#naming(operation, this.#alone(last));
     } finally {
       this.#metrics?.remove();
       await this.#lock.release();
@@ -349,12 +338,38 @@ export class DiskQueue implements BackendQueue {
     return this.#fail('ERR_QUEUE_CLOSED', operation, 'is closed');
   }
 
-  #ioError(operation: string, error: unknown): unknown {
-    return asIoError(error, this.name, operation);
+  /** Names the operation in an error of the file system. */
+  async #naming<R>(operation: string, action: Promise<R>): Promise<R> {
+    try {
+      return await action;
+    } catch (error) {
+      throw asIoError(error, this.name, operation);
+    }
   }
 
   #fail(code: EscapementErrorCode, operation: string, message: string): EscapementError {
     return new EscapementError(code, `queue '${this.name}' ${message}`, { op: `DiskQueue.${operation}` });
+  }
+}
+
+const EMPTY = { depth: 0, bytes: 0 };
+
+/**
+ * Takes the lock of a queue in either format.
+ *
+ * @throws EscapementError `ERR_QUEUE_LOCKED` - another process, another thread or this one has it. `ERR_QUEUE_IO` - the folder
+ * cannot hold a lock.
+ */
+export async function lockQueue(folder: string, queue: string): Promise<LogLock> {
+  try {
+    return await LogLock.acquire(folder, queue);
+  } catch (error) {
+    if (!(error instanceof LogTaken || error instanceof NoSockets)) throw error;
+    const [code, message] =
+      error instanceof LogTaken
+        ? (['ERR_QUEUE_LOCKED', `queue '${queue}' in ${folder} is open already, ${error.message}`] as const)
+        : (['ERR_QUEUE_IO', `queue '${queue}': ${error.message}`] as const);
+    throw new EscapementError(code, message, { op: 'DiskQueue.open', cause: error.cause });
   }
 }
 

@@ -2,9 +2,9 @@ import TinyQueue from 'tinyqueue';
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
 import { integer, objectWith, readOptions, type OptionTable } from '../core/options.ts';
-import { WaitLine, type WaitGroup } from '../core/wait-line.ts';
+import { WaitLine } from '../core/wait-line.ts';
 import { queueClosed, requireData, type BackendQueue, type Delivery } from './backend-queue.ts';
-import { MessageIterator, SettleOnce } from './deliveries.ts';
+import { MessageIterator, SettleOnce, type Receivers } from './deliveries.ts';
 
 /** Options of an `OverflowQueue`. */
 export interface OverflowQueueOptions {
@@ -129,7 +129,7 @@ export class OverflowQueue implements BackendQueue {
 
   /** Iterates over messages: each is acknowledged when the loop requests the next one. Ends when the queue is closed. */
   [Symbol.asyncIterator](): AsyncIterableIterator<Uint8Array, undefined, undefined> {
-    return new MessageIterator((group: WaitGroup<Delivery | undefined>) => this.#take(undefined, group));
+    return new MessageIterator((group) => this.#take(undefined, group));
   }
 
   /** `close()`, for `await using`. */
@@ -147,7 +147,7 @@ export class OverflowQueue implements BackendQueue {
   }
 
   /** Returns a promise of the next message; of undefined only for receivers that are dismissed with their group. */
-  #take(signal?: AbortSignal, group?: WaitGroup<Delivery | undefined>): Promise<Delivery | undefined> {
+  #take(signal?: AbortSignal, group?: Receivers): Promise<Delivery | undefined> {
     if (this.#closing !== undefined) return Promise.reject(queueClosed('OverflowQueue.receive'));
     const delivery = this.#waiting.wait((given) => given, signal, group);
     this.#serve();
@@ -250,8 +250,8 @@ export class OverflowQueue implements BackendQueue {
   }
 
   /** A put that waits for capacity would wait for ever, because no message is received any more. */
-  #move(data: Uint8Array): Promise<void> {
-    return this.#backend.putBeyondLimit?.(data) ?? this.#backend.put(data);
+  async #move(data: Uint8Array): Promise<void> {
+    await (this.#backend.putBeyondLimit?.(data) ?? this.#backend.put(data));
   }
 
   async #delete(): Promise<void> {

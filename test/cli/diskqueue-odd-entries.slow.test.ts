@@ -3,28 +3,9 @@ import { once } from 'node:events';
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { addDiskQueue } from '../../src/cli/diskqueue/diskqueue.ts';
-import { run } from '../../src/cli/main.ts';
-import { Output } from '../../src/cli/terminal/output.ts';
 import { finished } from '../run-program.ts';
-import { startBound } from './support/command.ts';
+import { diskQueue, startBound } from './support/command.ts';
 import { makeNsqQueue, makeQueue, temporaryFolder } from './support/queue-folder.ts';
-import { FakeStream } from './tasks/support/tasks-command.ts';
-
-interface Result {
-  readonly stdout: string;
-  readonly stderr: string;
-  readonly code: number;
-}
-
-/** Runs `escapement diskqueue …` in this process. */
-async function diskQueue(...words: string[]): Promise<Result> {
-  const [out, err] = [new FakeStream(false), new FakeStream(false)];
-  const { signal } = new AbortController();
-  const terminal = { out: new Output(out), err: new Output(err), signal, exitCode: 0 };
-  const code = await run(['diskqueue', ...words], terminal, [addDiskQueue], '0.0.0');
-  return { stdout: out.written, stderr: err.written, code };
-}
 
 /** A folder with two queues in order. */
 async function folderWithQueues(): Promise<string> {

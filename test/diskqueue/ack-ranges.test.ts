@@ -100,26 +100,6 @@ describe('the bytes of a range', () => {
   });
 });
 
-test(
-  'half a million ranges become one when the messages between them are acknowledged',
-  { timeout: 60_000 },
-  () => {
-    const acks = new AckRanges(1);
-    const count = 300_000;
-    for (let i = 1; i <= count; i++) acks.add(2 * i, 2 * i + 1, 1);
-    for (let i = 0; i <= count; i++) {
-      acks.add(2 * i + 1, 2 * i + 2, 1);
-      if (i % 100_000 === 50_000) expect(acks.ranges).toHaveLength(count - i - 1);
-    }
-    expect(acks).toMatchObject({
-      prefix: 2 * count + 2,
-      end: 2 * count + 2,
-      count: 2 * count + 2,
-      bytesBeyond: 0,
-    });
-  },
-);
-
 describe('a hundred thousand acknowledgements, every one out of order, are O(log n) each', () => {
   const COUNT = 100_000;
   const random = new Random(1);

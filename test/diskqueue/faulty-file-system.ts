@@ -1,5 +1,5 @@
 import type { File, FileSystem } from '../../src/log/file-system.ts';
-import { hostError } from './recording-file-system.ts';
+import { hostError, WrappedFiles, type Operation } from './support/wrapped-files.ts';
 
 /** What a queue asks of a disk. */
 export const CALLS = [
@@ -19,20 +19,19 @@ export interface Fault {
 }
 
 /** A disk that fails, and counts what is asked of it. */
-export class FaultyFileSystem implements FileSystem {
+export class FaultyFileSystem extends WrappedFiles {
   readonly calls = new Map<Call, number>();
   /** Files that were synced after a sync of them had failed. */
   readonly syncedAgain: string[] = [];
   /** How often it has failed, and how often to sync a file. */
   failures = 0;
   failedSyncs = 0;
-  readonly #files: FileSystem;
   readonly #fault: Fault | undefined;
   #count = 0;
   #isHealed = false;
 
   constructor(files: FileSystem, fault?: Fault) {
-    this.#files = files;
+    super(files);
     this.#fault = fault;
   }
 
@@ -40,42 +39,13 @@ export class FaultyFileSystem implements FileSystem {
     this.#isHealed = true;
   }
 
-  async open(path: string, mode: 'read' | 'write'): Promise<File> {
-    this.enter('open', path);
-    return this.#wrap(await this.#files.open(path, mode), path);
-  }
-
-  async create(path: string): Promise<File> {
-    this.enter('create', path);
-    return this.#wrap(await this.#files.create(path), path);
-  }
-
-  list(folder: string): Promise<string[]> {
-    return this.#guard('list', folder, () => this.#files.list(folder));
-  }
-
-  size(path: string): Promise<number> {
-    return this.#guard('size', path, () => this.#files.size(path));
-  }
-
-  rename(from: string, to: string): Promise<void> {
-    return this.#guard('rename', from, () => this.#files.rename(from, to));
-  }
-
-  unlink(path: string): Promise<void> {
-    return this.#guard('unlink', path, () => this.#files.unlink(path));
-  }
-
-  makeFolder(path: string): Promise<void> {
-    return this.#files.makeFolder(path);
-  }
-
-  syncFolder(path: string): Promise<void> {
-    return this.#guard('syncFolder', path, () => this.#files.syncFolder(path));
+  protected override async call<R>(operation: Operation, path: string, action: () => Promise<R>): Promise<R> {
+    if (operation !== 'makeFolder') this.#enter(operation, path);
+    return await action();
   }
 
   /** Counts the call. @throws if it is to fail. */
-  enter(call: Call, path: string): void {
+  #enter(call: Call, path: string): void {
     const ofKind = this.calls.get(call) ?? 0;
     this.calls.set(call, ofKind + 1);
     const all = this.#count++;
@@ -87,29 +57,23 @@ export class FaultyFileSystem implements FileSystem {
     throw hostError(fault.code, call, path);
   }
 
-  async #guard<R>(call: Call, path: string, action: () => Promise<R>): Promise<R> {
-    this.enter(call, path);
-    return await action();
-  }
-
-  #wrap(file: File, path: string): File {
+  protected override wrap(path: string, file: File): File {
     let hasFailedToSync = false;
     return {
-      read: (buffer, position) => this.#guard('read', path, () => file.read(buffer, position)),
+      ...super.wrap(path, file),
       write: async (buffer, position) => {
         try {
-          this.enter('write', path);
+          this.#enter('write', path);
         } catch (error) {
           await file.write(buffer.subarray(0, buffer.length >> 1), position); // a part of it was written
           throw error;
         }
         await file.write(buffer, position);
       },
-      truncate: (length) => this.#guard('truncate', path, () => file.truncate(length)),
       sync: async () => {
         if (hasFailedToSync) this.syncedAgain.push(path);
         try {
-          this.enter('sync', path);
+          this.#enter('sync', path);
         } catch (error) {
           hasFailedToSync = true;
           this.failedSyncs++;
@@ -119,7 +83,7 @@ export class FaultyFileSystem implements FileSystem {
       },
       close: async () => {
         await file.close(); // whatever the host says of it, it is closed
-        this.enter('close', path);
+        this.#enter('close', path);
       },
     };
   }

@@ -1,7 +1,8 @@
 import { ManualClock } from 'escapement';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { RecordingMetrics } from '../metrics/recording-metrics.ts';
 import { damagedFolder, LEFT } from './support/damage.ts';
-import { Gate, hostError, RecordingFiles } from './support/recording-files.ts';
+import { RecordingFiles } from './support/recording-files.ts';
 import {
   bytes,
   DATA,
@@ -13,9 +14,9 @@ import {
   rejection,
   settled,
   temporaryFolder,
+  uncaughtErrors,
   until,
 } from './support/queues.ts';
-import { RecordingMetrics } from './support/recording-metrics.ts';
 
 describe.each(FORMATS)('%s: metrics', (format) => {
   test('metrics carry the name of the queue', async () => {
@@ -52,12 +53,9 @@ describe.each(FORMATS)('%s: metrics', (format) => {
     const queue = await openQueue({ format, metrics, files, maxMessageSize: 5, maxBytesTotal: 20 });
     await putAll(queue, ['a', 'b', 'c', 'd']);
     await rejection(queue.put(bytes('too long')));
-    files.before = ({ operation, path }) => {
-      if (operation === 'write' && path.includes(DATA[format])) throw hostError('EIO', 'write');
-      return undefined;
-    };
+    files.fail('write', { part: DATA[format] });
     await rejection(queue.put(bytes('e')));
-    files.before = () => undefined;
+    files.heal();
     const [a, b, c] = await receiveMany(queue, 3);
     a?.ack();
     a?.ack();
@@ -72,8 +70,7 @@ describe.each(FORMATS)('%s: metrics', (format) => {
     const [metrics, files, clock] = [new RecordingMetrics(), new RecordingFiles(), new ManualClock()];
     const queue = await openQueue({ format, metrics, files, clock });
     await queue.put(bytes('first'));
-    const gate = new Gate();
-    files.before = ({ operation }) => (operation === 'sync' ? gate.pass() : undefined);
+    const gate = files.hold('sync');
     const put = putAll(queue, 'abc');
     await until(() => gate.waiting === 1);
     clock.advance(250);
@@ -110,14 +107,7 @@ describe.each(FORMATS)('%s: metrics', (format) => {
   });
 
   test('errors of a metrics provider are uncaught exceptions, and stop nothing', async () => {
-    const uncaught: string[] = [];
-    const before = process.listeners('uncaughtException');
-    process.removeAllListeners('uncaughtException');
-    process.on('uncaughtException', ({ message }) => uncaught.push(message));
-    onTestFinished(() => {
-      process.removeAllListeners('uncaughtException');
-      for (const listener of before) process.on('uncaughtException', listener);
-    });
+    const uncaught = uncaughtErrors();
     const metrics = new RecordingMetrics();
     const queue = await openQueue({ format, metrics });
     metrics.broken.add('diskqueue_puts_total').add('diskqueue_acks_total');
@@ -125,7 +115,7 @@ describe.each(FORMATS)('%s: metrics', (format) => {
     expect(await drain(queue)).toEqual(['a', 'b']);
     await queue.close();
     await settled();
-    expect(uncaught).toEqual([
+    expect(uncaught.map(({ message }) => message)).toEqual([
       'diskqueue_puts_total is broken',
       'diskqueue_acks_total is broken',
       'diskqueue_acks_total is broken',

@@ -56,13 +56,6 @@ describe('behind an OverflowQueue: ephemeral', () => {
     expect(backend.dropped).toBe(3);
   });
 
-  test('an ephemeral queue with memorySize 0 drops everything', async () => {
-    const backend = new DummyBackendQueue();
-    const queue = new OverflowQueue({ memorySize: 0, backend });
-    await putAll(queue, 'abc');
-    expect([queue.depth, backend.dropped]).toEqual([0, 3]);
-  });
-
   test('close of an ephemeral queue drops the messages in memory', async () => {
     const backend = new DummyBackendQueue();
     const queue = new OverflowQueue({ memorySize: 3, backend });

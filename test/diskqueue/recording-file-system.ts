@@ -1,5 +1,6 @@
 import type { File, FileSystem } from '../../src/log/file-system.ts';
 import type { Random } from './random.ts';
+import { hostError } from './support/wrapped-files.ts';
 
 /*
  * A disk in memory that writes down what is done to it, and can tell what may be left of it after a power cut at any
@@ -337,11 +338,6 @@ class RecordingFile implements File {
   #requireOpen(syscall: string): void {
     if (!this.#isOpen) throw hostError('EBADF', syscall, '');
   }
-}
-
-/** As the host's errors look. */
-export function hostError(code: string, syscall: string, path: string): Error {
-  return Object.assign(new Error(`${code}: ${syscall} '${path}'`), { code, syscall, path });
 }
 
 /** Nothing of the host's is done at once. */

@@ -14,7 +14,6 @@ import {
   settled,
   temporaryFolder,
   text,
-  until,
 } from './support/queues.ts';
 
 describe.each(FORMATS)('%s: depth counts messages put and not yet acknowledged', (format) => {
@@ -143,33 +142,6 @@ describe.each(FORMATS)('%s: acknowledgements', (format) => {
     expect(second.depth).toBe({ checked: 4, nsq: 7 }[format]);
     expect(await drain(second)).toEqual(Array.from({ checked: 'befh', nsq: 'bcdefgh' }[format]));
   });
-
-  test('acknowledgements are kept from reopen to reopen', async () => {
-    const dataPath = temporaryFolder();
-    let left = longTexts('abcdefghijklmnop');
-    const first = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
-    await putAll(first, left);
-    await first.close();
-    for (const gone of longTexts('jafbpcok')) {
-      const queue = await openQueue({ format, dataPath });
-      const deliveries = await receiveMany(queue, queue.depth);
-      expect(deliveries.map(text)).toEqual(left);
-      deliveries.find((delivery) => text(delivery) === gone)?.ack();
-      left = leftAfterReopen(format, left, [gone]);
-      await queue.close();
-    }
-  });
-
-  test('a queue of which all messages are acknowledged is empty, and takes messages again', async () => {
-    const dataPath = temporaryFolder();
-    for (const round of [longTexts('abcde'), longTexts('fg'), longTexts('hijklmn')]) {
-      const queue = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
-      expect(queue.depth).toBe(0);
-      await putAll(queue, round);
-      expect(await drain(queue)).toEqual(round);
-      await queue.close();
-    }
-  });
 });
 
 describe.each(FORMATS)('%s: nack', (format) => {
@@ -227,13 +199,6 @@ describe.each(FORMATS)('%s: several receivers', (format) => {
     expect(received).toEqual(texts);
     await queue.close();
     await Promise.allSettled(workers);
-  });
-
-  test('pending receivers are served in order', async () => {
-    const queue = await openQueue({ format });
-    const waiting = Array.from({ length: 5 }, () => queue.receive());
-    await putAll(queue, 'abcde');
-    expect((await Promise.all(waiting)).map(text)).toEqual(Array.from('abcde'));
   });
 });
 
@@ -308,36 +273,6 @@ describe.each(FORMATS)('%s: for await', (format) => {
     await loop().catch(() => undefined);
     expect(queue.depth).toBe(2);
     expect(await drain(queue)).toEqual(['b', 'c']);
-  });
-
-  test('a loop waits for messages, and ends when the queue is closed', async () => {
-    const queue = await openQueue({ format });
-    const seen: string[] = [];
-    const loop = (async () => {
-      for await (const data of queue) seen.push(text({ data }));
-    })();
-    await putAll(queue, 'ab');
-    await until(() => seen.length === 2);
-    await queue.put(bytes('c'));
-    await until(() => seen.length === 3);
-    await queue.close();
-    await loop;
-    expect(seen).toEqual(['a', 'b', 'c']);
-  });
-
-  test('two loops share the messages', async () => {
-    const queue = await openQueue({ format });
-    const seen: string[] = [];
-    const loop = async (): Promise<void> => {
-      for await (const data of queue) seen.push(text({ data }));
-    };
-    const loops = [loop(), loop()];
-    await putAll(queue, 'abcdef');
-    await until(() => seen.length === 6);
-    expect(queue.depth).toBeLessThanOrEqual(2);
-    await queue.close();
-    await Promise.all(loops);
-    expect(seen).toEqual(Array.from('abcdef'));
   });
 
   test('an iterator whose next is called twice without await holds both messages, and returns both', async () => {

@@ -1,6 +1,6 @@
 import { ManualClock } from 'escapement';
 import { describe, expect, test } from 'vitest';
-import { Gate, hostError, RecordingFiles } from './support/recording-files.ts';
+import { RecordingFiles } from './support/recording-files.ts';
 import {
   ACKS,
   bytes,
@@ -26,8 +26,7 @@ describe.each(FORMATS)('%s: always', (format) => {
     const files = new RecordingFiles();
     const queue = await openQueue({ format, files });
     await queue.put(bytes('first'));
-    const gate = new Gate();
-    files.before = ({ operation }) => (operation === 'sync' ? gate.pass() : undefined);
+    const gate = files.hold('sync');
     const put = queue.put(bytes('second'));
     await until(() => gate.waiting === 1);
     expect(await isPending(put)).toBe(true);
@@ -40,9 +39,8 @@ describe.each(FORMATS)('%s: always', (format) => {
   test('an unsynced message is not delivered', async () => {
     const files = new RecordingFiles();
     const queue = await openQueue({ format, files });
-    const gate = new Gate();
     await putAll(queue, 'a');
-    files.before = ({ operation }) => (operation === 'sync' ? gate.pass() : undefined);
+    const gate = files.hold('sync');
     const put = queue.put(bytes('b'));
     await until(() => gate.waiting === 1);
     expect(await drain(queue, 1)).toEqual(['a']);
@@ -59,8 +57,7 @@ describe.each(FORMATS)('%s: always', (format) => {
     const queue = await openQueue({ format, files });
     await queue.put(bytes('first'));
     const before = files.count('sync', DATA[format]);
-    const gate = new Gate();
-    files.before = ({ operation }) => (operation === 'sync' ? gate.pass() : undefined);
+    const gate = files.hold('sync');
     const early = queue.put(bytes('early'));
     await until(() => gate.waiting === 1);
     const late = putAll(queue, texts(64));
@@ -81,15 +78,6 @@ describe.each(FORMATS)('%s: always', (format) => {
     await Promise.all(Array.from({ length: 64 }, caller));
     expect(queue.depth).toBe(641);
     expect(files.count('sync', DATA[format]) - before).toBe(10);
-  });
-
-  test('always is the default durability', async () => {
-    const files = new RecordingFiles();
-    const queue = await openQueue({ format, files });
-    await queue.put(bytes('a'));
-    const before = files.count('sync', DATA[format]);
-    await queue.put(bytes('b'));
-    expect(files.count('sync', DATA[format]) - before).toBe(1);
   });
 
   test('messages keep the order of the calls, however they are batched', async () => {
@@ -158,33 +146,29 @@ describe.each(FORMATS)('%s: interval', (format) => {
     return { files, clock, queue, syncs: () => syncs() - before };
   }
 
-  test('a sync runs once, syncTimeoutMs after the first operation, and no timeout is armed while there is nothing to sync', async () => {
-    const { clock, queue, syncs } = await opened({ syncTimeoutMs: 100 });
-    expect(clock.pendingWakeups).toBe(0);
-    await queue.put(bytes('a'));
-    expect(clock.pendingWakeups).toBe(1);
-    clock.advance(60);
-    await queue.put(bytes('b'));
-    clock.advance(39);
-    await settled();
-    expect(syncs()).toBe(0);
-    clock.advance(1);
-    await until(() => syncs() === 1);
-    await settled();
-    clock.advance(10_000);
-    await settled();
-    expect([syncs(), clock.pendingWakeups]).toEqual([1, 0]);
-  });
-
-  test('a sync runs after 2 seconds by default', async () => {
-    const { clock, queue, syncs } = await opened();
-    await queue.put(bytes('a'));
-    clock.advance(1_999);
-    await settled();
-    expect(syncs()).toBe(0);
-    clock.advance(1);
-    await until(() => syncs() === 1);
-  });
+  test.each([
+    [100, { syncTimeoutMs: 100 }],
+    [2_000, {}],
+  ])(
+    'a sync runs once, %d ms after the first operation with %j; no timeout is armed while there is nothing to sync',
+    async (timeoutMs, options) => {
+      const { clock, queue, syncs } = await opened(options);
+      expect(clock.pendingWakeups).toBe(0);
+      await queue.put(bytes('a'));
+      expect(clock.pendingWakeups).toBe(1);
+      clock.advance(60);
+      await queue.put(bytes('b'));
+      clock.advance(timeoutMs - 61);
+      await settled();
+      expect(syncs()).toBe(0);
+      clock.advance(1);
+      await until(() => syncs() === 1);
+      await settled();
+      clock.advance(10_000);
+      await settled();
+      expect([syncs(), clock.pendingWakeups]).toEqual([1, 0]);
+    },
+  );
 
   test('a sync runs after syncEvery operations, acknowledgements included', async () => {
     const { queue, syncs } = await opened({ syncEvery: 5 });
@@ -212,9 +196,7 @@ describe.each(FORMATS)('%s: interval', (format) => {
     const [first] = await receiveMany(queue, 1);
     first?.ack();
     await settled();
-    const gate = new Gate();
-    files.before = ({ operation, path }) =>
-      operation === 'sync' && path.includes(ACKS[format]) ? gate.pass() : undefined;
+    const gate = files.hold('sync', ACKS[format]);
     first?.ack();
     await drain(queue, 1);
     const flushing = queue.flush();
@@ -233,15 +215,12 @@ describe.each(FORMATS)('%s: interval', (format) => {
   test('flush rejects after a failed background sync, as long as its messages are there', async () => {
     const { files, clock, queue } = await opened({ syncTimeoutMs: 100 });
     await queue.put(bytes('a'));
-    files.before = ({ operation, path }) => {
-      if (operation === 'sync' && path.includes(DATA[format])) throw hostError('EIO', 'fdatasync');
-      return undefined;
-    };
+    files.fail('sync', { part: DATA[format] });
     const before = files.count('sync', DATA[format]);
     clock.advance(100);
     await until(() => files.count('sync', DATA[format]) > before);
     await settled();
-    files.before = () => undefined;
+    files.heal();
     await queue.put(bytes('b'));
     const failed = { code: 'ERR_QUEUE_IO', op: 'DiskQueue.flush' };
     expect(await rejection(queue.flush())).toMatchObject(failed);
@@ -261,8 +240,7 @@ describe.each(FORMATS)('%s: flush', (format) => {
     await putAll(queue, 'ab');
     const [a] = await receiveMany(queue, 1);
     await queue.flush();
-    const gate = new Gate();
-    files.before = ({ operation }) => (operation === 'sync' ? gate.pass() : undefined);
+    const gate = files.hold('sync');
     const put = queue.put(bytes('c'));
     a?.ack();
     const flushing = queue.flush();
@@ -351,17 +329,14 @@ describe.each(FORMATS)('%s: acknowledgements, with any durability', (format) => 
     const dataPath = temporaryFolder();
     const queue = await openQueue({ format, files, clock, dataPath, syncTimeoutMs: 50 });
     await putAll(queue, texts(3));
-    files.before = ({ operation, path }) => {
-      if (operation === 'write' && path.includes(ACKS[format])) throw hostError('EIO', 'write');
-      return undefined;
-    };
+    files.fail('write', { part: ACKS[format] });
     const writes = files.count('write', ACKS[format]);
     await drain(queue, 1);
     if (format === 'nsq') clock.advance(50); // it saves nothing before
     await until(() => files.count('write', ACKS[format]) > writes);
     await settled();
     const syncs = files.count('sync', ACKS[format]);
-    files.before = () => undefined;
+    files.heal();
     await until(() => {
       clock.advance(50); // in each turn: the host may not have reported the failure yet
       return files.count('sync', ACKS[format]) > syncs;

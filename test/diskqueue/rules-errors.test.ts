@@ -1,9 +1,9 @@
 import { readdirSync } from 'node:fs';
 import type { EscapementError } from 'escapement';
 import type { CorruptionEvent, DiskQueue } from 'escapement/diskqueue';
-import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { damagedFolder, LEFT } from './support/damage.ts';
-import { hostError, RecordingFiles, type FileCall } from './support/recording-files.ts';
+import { RecordingFiles } from './support/recording-files.ts';
 import {
   bytes,
   DATA,
@@ -17,26 +17,9 @@ import {
   settled,
   temporaryFolder,
   text,
+  uncaughtErrors,
   type Format,
 } from './support/queues.ts';
-
-/** Makes calls of a kind fail, from the first or a later one on, until the returned function is called. */
-function failing(
-  files: RecordingFiles,
-  operation: FileCall['operation'],
-  { part = '', code = 'EIO', after = 0, times = Infinity } = {},
-): () => void {
-  let seen = 0;
-  files.before = (call) => {
-    if (call.operation !== operation || !call.path.includes(part)) return undefined;
-    seen++;
-    if (seen > after && seen <= after + times) throw hostError(code, operation);
-    return undefined;
-  };
-  return () => {
-    files.before = () => undefined;
-  };
-}
 
 const io = (operation: string, code = 'EIO'): object => ({
   ...{ name: 'EscapementError', code: 'ERR_QUEUE_IO', op: `DiskQueue.${operation}` },
@@ -76,14 +59,14 @@ describe.each(FORMATS)('%s: a put that the disk refuses', (format) => {
     async (call) => {
       const { files, queue, reopened } = await withFiles(format);
       await putAll(queue, 'ab');
-      const stop = failing(files, call, { part: DATA[format], code: 'ENOSPC' });
+      files.fail(call, { part: DATA[format], code: 'ENOSPC' });
       const error = (await rejection(queue.put(bytes('lost')))) as EscapementError;
       expect(error).toMatchObject(io('put', 'ENOSPC'));
       expect(error.message).toMatch(/spool.*ENOSPC/);
       expect(queue.depth).toBe(2);
       expect(await drain(queue, 1)).toEqual(['a']); // readable meanwhile
       expect(await rejection(queue.put(bytes('lost too')))).toMatchObject(io('put', 'ENOSPC'));
-      stop();
+      files.heal();
       await queue.put(bytes('c'));
       expect(await drain(queue, 1)).toEqual(['b']);
       expect(await reopened()).toEqual(['c']);
@@ -96,13 +79,13 @@ describe.each(FORMATS)('%s: a put that the disk refuses', (format) => {
       const { files, queue, reopened } = await withFiles(format, { maxBytesPerFile: 256 });
       const [before, more] = [longTexts('abc'), longTexts('defghijk')];
       await putAll(queue, before);
-      const stop = failing(files, call);
+      files.fail(call);
       const results = await Promise.allSettled(more.map((message) => queue.put(bytes(message))));
       const accepted = results.filter(({ status }) => status === 'fulfilled').length;
       expect(accepted).toBeLessThan(8);
       for (const result of results.slice(accepted)) expect(result).toMatchObject({ reason: io('put') });
       expect(queue.depth).toBe(3 + accepted);
-      stop();
+      files.heal();
       await queue.put(bytes('z'));
       const all = [...before, ...more.slice(0, accepted), 'z'];
       expect(await drain(queue, 2)).toEqual(all.slice(0, 2));
@@ -115,10 +98,10 @@ describe.each(FORMATS)('%s: a put that the disk refuses', (format) => {
     async (after) => {
       const { files, queue, reopened } = await withFiles(format, { maxBytesPerFile: 256 });
       await queue.put(bytes('first'));
-      const stop = failing(files, 'sync', { part: DATA[format], after, times: 1 });
+      files.fail('sync', { part: DATA[format], after, times: 1 });
       const messages = longTexts('abcdefghijklmnopqrstuvwxyz');
       const results = await Promise.allSettled(messages.map((message) => queue.put(bytes(message))));
-      stop();
+      files.heal();
       const accepted = messages.filter((_, i) => results[i]?.status === 'fulfilled');
       expect(accepted.length).toBeLessThan(26);
       expect(queue.depth).toBe(1 + accepted.length);
@@ -130,20 +113,11 @@ describe.each(FORMATS)('%s: a put that the disk refuses', (format) => {
   test('a failed put releases its capacity', async () => {
     const { files, queue } = await withFiles(format, { maxBytesTotal: 10 });
     await queue.put(bytes('12345'));
-    const stop = failing(files, 'write', { part: DATA[format] });
+    files.fail('write', { part: DATA[format] });
     for (let i = 0; i < 5; i++) expect(await rejection(queue.put(bytes('abcde')))).toMatchObject(io('put'));
-    stop();
+    files.heal();
     await queue.put(bytes('abcde'));
     expect(await rejection(queue.put(bytes('f')))).toMatchObject({ code: 'ERR_QUEUE_FULL' });
-  });
-
-  test('the queue works after its first put has failed', async () => {
-    const { files, queue, reopened } = await withFiles(format);
-    const stop = failing(files, 'create', { code: 'EMFILE' });
-    expect(await rejection(queue.put(bytes('a')))).toMatchObject(io('put', 'EMFILE'));
-    stop();
-    await queue.put(bytes('b'));
-    expect(await reopened()).toEqual(['b']);
   });
 
   test.each(['os', 'interval'] as const)(
@@ -151,9 +125,9 @@ describe.each(FORMATS)('%s: a put that the disk refuses', (format) => {
     async (durability) => {
       const { files, queue, reopened } = await withFiles(format, { durability });
       await putAll(queue, 'ab');
-      const stop = failing(files, 'write', { code: 'ENOSPC' });
+      files.fail('write', { code: 'ENOSPC' });
       expect(await rejection(queue.put(bytes('lost')))).toMatchObject(io('put', 'ENOSPC'));
-      stop();
+      files.heal();
       await queue.put(bytes('c'));
       expect(await reopened()).toEqual(['a', 'b', 'c']);
     },
@@ -176,13 +150,13 @@ describe.each(FORMATS)('%s: a receive that the disk refuses', (format) => {
     'an error at %s rejects pending receives and peeks, and the message stays',
     async (call, code) => {
       const { files, queue } = await filled();
-      const stop = failing(files, call, { code });
+      files.fail(call, { code });
       const results = await Promise.allSettled([queue.receive(), queue.peek(), queue.receive()]);
       for (const { status } of results) expect(status).toBe('rejected');
       expect(results[0]).toMatchObject({ reason: { code: 'ERR_QUEUE_IO', cause: { code } } });
       expect(await rejection(queue.peek())).toMatchObject({ code: 'ERR_QUEUE_IO' });
       await expect(queue[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: 'ERR_QUEUE_IO' });
-      stop();
+      files.heal();
       expect(queue.depth).toBe(3);
       expect(await drain(queue)).toEqual(['a', 'b', 'c']);
     },
@@ -190,7 +164,7 @@ describe.each(FORMATS)('%s: a receive that the disk refuses', (format) => {
 
   test('a receive behind a failing peek does not wait for ever', async () => {
     const { files, queue } = await filled();
-    failing(files, 'read', { times: 1 });
+    files.fail('read', { times: 1 });
     const [peeked, received] = await Promise.allSettled([queue.peek(), queue.receive()]);
     expect(peeked.status).toBe('rejected');
     expect(received.status).toBe('rejected');
@@ -204,35 +178,20 @@ describe.each(FORMATS)('%s: the rest', (format) => {
     await putAll(queue, 'abc');
     const [a] = await receiveMany(queue, 1);
     a?.ack();
-    const stop = failing(files, 'write');
+    files.fail('write');
     expect(await rejection(queue.flush())).toMatchObject(io('flush'));
-    stop();
+    files.heal();
     await queue.flush();
     expect(await reopened()).toEqual(['b', 'c']);
-  });
-
-  test('acknowledgements that cannot be written are written later', async () => {
-    const { files, queue, reopened } = await withFiles(format);
-    await putAll(queue, 'abcd');
-    const deliveries = await receiveMany(queue, 4);
-    deliveries[0]?.ack();
-    await queue.flush();
-    const stop = failing(files, 'write', { code: 'ENOSPC' });
-    deliveries[2]?.ack();
-    await settled();
-    deliveries[1]?.ack();
-    await settled();
-    stop();
-    expect(await reopened()).toEqual(['d']);
   });
 
   test('empty rejects, the messages are dropped all the same, and the queue works', async () => {
     const { files, queue, reopened } = await withFiles(format, { maxBytesTotal: 6 });
     await putAll(queue, 'abc');
     const [a] = await receiveMany(queue, 2);
-    const stop = failing(files, 'write');
+    files.fail('write');
     expect(await rejection(queue.empty())).toMatchObject(io('empty'));
-    stop();
+    files.heal();
     a?.nack();
     expect(queue.depth).toBe(0);
     expect(await queue.peek()).toBeUndefined();
@@ -246,16 +205,23 @@ describe.each(FORMATS)('%s: the rest', (format) => {
   test('close rejects, and releases the lock', async () => {
     const { files, queue, reopened } = await withFiles(format, { durability: 'os' });
     await putAll(queue, 'ab');
-    failing(files, 'sync');
+    files.fail('sync');
     expect(await rejection(queue.close())).toMatchObject(io('close'));
     expect(await rejection(queue.close())).toMatchObject(io('close'));
     expect(await reopened()).toEqual(['a', 'b']); // the machine has not gone down
   });
 
+  test('delete rejects if a file cannot be removed', async () => {
+    const { files, queue } = await withFiles(format);
+    await putAll(queue, 'ab');
+    files.fail('unlink');
+    expect(await rejection(queue.delete())).toMatchObject(io('delete'));
+  });
+
   test('delete works on a full disk', async () => {
     const { files, queue, dataPath } = await withFiles(format);
     await putAll(queue, 'ab');
-    failing(files, 'write', { code: 'ENOSPC' });
+    files.fail('write', { code: 'ENOSPC' });
     await queue.delete();
     expect(readdirSync(dataPath)).toEqual([]);
   });
@@ -267,7 +233,7 @@ describe.each(FORMATS)('%s: the rest', (format) => {
       await putAll(queue, 'ab');
       await queue.close();
       const files = new RecordingFiles();
-      failing(files, call, { code: 'EACCES' });
+      files.fail(call, { code: 'EACCES' });
       expect(await rejection(openQueue({ format, dataPath, files }))).toMatchObject(io('open', 'EACCES'));
       expect(await drain(await openQueue({ format, dataPath }))).toEqual(['a', 'b']);
     },
@@ -299,14 +265,7 @@ describe.each(FORMATS)('%s: onCorruption', (format) => {
   });
 
   test('an error of onCorruption is an uncaught exception, and stops nothing', async () => {
-    const uncaught: unknown[] = [];
-    const before = process.listeners('uncaughtException');
-    process.removeAllListeners('uncaughtException');
-    process.on('uncaughtException', (error) => uncaught.push(error));
-    onTestFinished(() => {
-      process.removeAllListeners('uncaughtException');
-      for (const listener of before) process.on('uncaughtException', listener);
-    });
+    const uncaught = uncaughtErrors();
     const thrown = new Error('from the handler');
     const queue = await damaged(() => {
       throw thrown;

@@ -61,19 +61,6 @@ describe.each(FORMATS)('%s: maxBytesTotal', (format) => {
     expect(await drain(queue)).toEqual(['abc', '', '']);
   });
 
-  test('maxBytesTotal counts messages of an earlier run', async () => {
-    const dataPath = temporaryFolder();
-    const first = await openQueue({ format, dataPath });
-    await putAll(first, ['12345', '6789', '0']);
-    expect(await drain(first, 1)).toEqual(['12345']);
-    await first.close();
-    const queue = await openQueue({ format, dataPath, maxBytesTotal: 7 });
-    await queue.put(bytes('ab'));
-    expect(await rejection(queue.put(bytes('c')))).toMatchObject(FULL);
-    expect(await drain(queue, 1)).toEqual(['6789']);
-    await queue.put(bytes('cdef'));
-  });
-
   test('maxBytesTotal does not count messages that an earlier run has acknowledged, in any order', async () => {
     const dataPath = temporaryFolder();
     const first = await openQueue({ format, dataPath });
@@ -125,15 +112,6 @@ describe.each(FORMATS)('%s: maxBytesTotal', (format) => {
     expect(await rejection(queue.put(bytes('a')))).toMatchObject(FULL);
     await drain(queue, 1);
     await queue.put(bytes('abcd'));
-  });
-
-  test('a put rejected by the limit leaves nothing behind', async () => {
-    const dataPath = temporaryFolder();
-    const queue = await openQueue({ format, dataPath, maxBytesTotal: 2 });
-    const results = await Promise.allSettled(Array.from('abcd', (message) => queue.put(bytes(message))));
-    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'rejected']);
-    await queue.close();
-    expect(await drain(await openQueue({ format, dataPath }))).toEqual(['a', 'b']);
   });
 });
 

@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createRequire } from 'node:module';
@@ -84,19 +84,6 @@ describe.each(FORMATS)('%s: a second open of the queue', (format) => {
     for (const other of [...others, relative(process.cwd(), dataPath)]) {
       expect(await rejection(openQueue({ format, dataPath: other }))).toMatchObject(LOCKED);
     }
-  });
-
-  test('another name in the same folder, or the same name in another folder, is another queue', async () => {
-    const dataPath = temporaryFolder();
-    mkdirSync(join(dataPath, 'sub'));
-    const queues = [
-      await openQueue({ format, dataPath }),
-      await openQueue({ format, dataPath, name: 'spool2' }),
-      await openQueue({ format, dataPath, name: 'sp' }),
-      await openQueue({ format, dataPath: join(dataPath, 'sub') }),
-    ];
-    for (const [i, queue] of queues.entries()) await queue.put(bytes(`${i}`));
-    for (const [i, queue] of queues.entries()) expect(await drain(queue)).toEqual([`${i}`]);
   });
 
   test('queues with long or non-ASCII names are locked', async () => {
@@ -219,15 +206,5 @@ describe.each(FORMATS)('%s: a dead owner never blocks', (format) => {
       say('ready');`);
     expect(await program.lines()).toEqual(['ready']);
     expect((await openQueue({ format, dataPath })).depth).toBe(0);
-  });
-
-  test('a queue whose open has failed can be opened', async () => {
-    const dataPath = temporaryFolder();
-    const wrong = { before: () => undefined };
-    expect(await rejection(openQueue({ format, dataPath, metrics: wrong as never }))).toBeInstanceOf(
-      TypeError,
-    );
-    const queue = await openQueue({ format, dataPath });
-    expect(queue.depth).toBe(0);
   });
 });

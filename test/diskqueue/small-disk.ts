@@ -1,5 +1,5 @@
 import type { File, FileSystem } from '../../src/log/file-system.ts';
-import { hostError } from './recording-file-system.ts';
+import { hostError, WrappedFiles } from './support/wrapped-files.ts';
 
 const BLOCK_BYTES = 4_096;
 
@@ -13,15 +13,14 @@ interface Inode {
  * A disk that is full when its blocks are used up, as ext4 and tmpfs have it: a file has a block for each 4 KiB of it,
  * writing over bytes that are there takes none, and those of a file are given back when it has no name and is not open.
  */
-export class SmallDisk implements FileSystem {
+export class SmallDisk extends WrappedFiles {
   /** In bytes. Other programs take it, and give it back. */
   capacity: number;
-  readonly #files: FileSystem;
   readonly #inodes = new Map<string, Inode>();
   #used = 0;
 
   constructor(files: FileSystem, capacity: number) {
-    this.#files = files;
+    super(files);
     this.capacity = capacity;
   }
 
@@ -34,42 +33,22 @@ export class SmallDisk implements FileSystem {
     this.capacity = this.usedBytes;
   }
 
-  async open(path: string, mode: 'read' | 'write'): Promise<File> {
-    return this.#wrap(path, await this.#files.open(path, mode));
-  }
-
-  async create(path: string): Promise<File> {
-    const file = await this.#files.create(path);
+  override async create(path: string): Promise<File> {
+    const file = await this.files.create(path);
     this.#inodes.set(path, { blocks: 0, handles: 0, isNamed: true });
-    return this.#wrap(path, file);
+    return this.wrap(path, file);
   }
 
-  list(folder: string): Promise<string[]> {
-    return this.#files.list(folder);
-  }
-
-  size(path: string): Promise<number> {
-    return this.#files.size(path);
-  }
-
-  async rename(from: string, to: string): Promise<void> {
-    await this.#files.rename(from, to);
+  override async rename(from: string, to: string): Promise<void> {
+    await super.rename(from, to);
     this.#forget(to);
     this.#inodes.set(to, this.#inode(from));
     this.#inodes.delete(from);
   }
 
-  async unlink(path: string): Promise<void> {
-    await this.#files.unlink(path);
+  override async unlink(path: string): Promise<void> {
+    await super.unlink(path);
     this.#forget(path);
-  }
-
-  makeFolder(path: string): Promise<void> {
-    return this.#files.makeFolder(path);
-  }
-
-  syncFolder(path: string): Promise<void> {
-    return this.#files.syncFolder(path);
   }
 
   #inode(path: string): Inode {
@@ -95,11 +74,11 @@ export class SmallDisk implements FileSystem {
     inode.blocks = blocks;
   }
 
-  #wrap(path: string, file: File): File {
+  protected override wrap(path: string, file: File): File {
     const inode = this.#inode(path);
     inode.handles++;
     return {
-      read: (buffer, position) => file.read(buffer, position),
+      ...super.wrap(path, file),
       write: async (buffer, position) => {
         const wanted = Math.max(inode.blocks, Math.ceil((position + buffer.length) / BLOCK_BYTES));
         const free = Math.max(0, Math.floor(this.capacity / BLOCK_BYTES) - this.#used);
@@ -113,7 +92,6 @@ export class SmallDisk implements FileSystem {
         await file.truncate(length);
         this.#resize(inode, Math.min(inode.blocks, Math.ceil(length / BLOCK_BYTES)));
       },
-      sync: () => file.sync(),
       close: async () => {
         await file.close();
         inode.handles--;

@@ -4,7 +4,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ManualClock } from 'escapement';
 import { DiskQueue, OverflowQueue, type Delivery, type DiskQueueOptions } from 'escapement/diskqueue';
 import { describe, expect, test } from 'vitest';
-import { hostError, RecordingFiles } from '../diskqueue/support/recording-files.ts';
+import { RecordingFiles } from '../diskqueue/support/recording-files.ts';
+import { hostError } from '../diskqueue/support/wrapped-files.ts';
 import {
   bytes,
   drain,

@@ -2,7 +2,7 @@ import { isDiskFull, type FileSystem } from '../../log/file-system.ts';
 import type { AckedRange, AckRanges } from '../ack-ranges.ts';
 import { CursorFile } from './cursor-file.ts';
 import type { LogPosition } from '../../log/segment.ts';
-import { isWhole, laterEnd, type CursorState, type LogEnd } from './cursor-format.ts';
+import { laterEnd, type CursorState, type LogEnd } from './cursor-format.ts';
 
 /** Minimum distance of hints, in bytes: about one block of reading. */
 const HINT_DISTANCE_BYTES = 64 * 1024;
@@ -10,12 +10,9 @@ const HINT_DISTANCE_BYTES = 64 * 1024;
 /** The acknowledgements and the end of the log, in memory, and their saves to the cursor. */
 export class AckJournal {
   readonly acks: AckRanges;
-  /** From the cursor, as it was opened: where to begin to read, and where the log ended. */
-  readonly openedHint: LogPosition | undefined;
-  readonly openedEnd: LogEnd;
-  /** Whether there was a cursor without damage. */
-  readonly wasWhole: boolean;
-  readonly #cursor: CursorFile;
+  /** The cursor as it was opened; its acknowledgements are those of the journal. */
+  readonly opened: CursorState;
+  readonly cursor: CursorFile;
   #end: LogEnd;
   /** Content of the cursor. */
   #savedPrefix: number;
@@ -28,11 +25,10 @@ export class AckJournal {
   #hints: LogPosition[] = [];
 
   private constructor(cursor: CursorFile, state: CursorState) {
-    this.#cursor = cursor;
+    this.cursor = cursor;
+    this.opened = state;
     this.acks = state.acks;
-    this.openedHint = state.hint;
-    this.wasWhole = isWhole(state);
-    this.openedEnd = this.#end = this.#savedEnd = state.end;
+    this.#end = this.#savedEnd = state.end;
     this.#savedPrefix = state.acks.prefix;
   }
 
@@ -42,7 +38,7 @@ export class AckJournal {
   }
 
   get hasUnsaved(): boolean {
-    return this.acks.prefix > this.#savedPrefix || this.#unsaved.length > 0 || this.#cursor.isUnsynced;
+    return this.acks.prefix > this.#savedPrefix || this.#unsaved.length > 0 || this.cursor.isUnsynced;
   }
 
   /** Whether the end of the log is not in the cursor yet. */
@@ -74,11 +70,6 @@ export class AckJournal {
     if (isNew) this.#end = { segment, isEnded, next };
   }
 
-  /** Notes that the messages before `next` are on the disk. */
-  noteDurable(next: number): void {
-    this.noteEnd({ ...this.#end, next });
-  }
-
   /** Notes the position of a message: after a reopen, reading may begin there. */
   noteHint(position: LogPosition): void {
     const last = this.#hints.at(-1);
@@ -93,7 +84,7 @@ export class AckJournal {
 
   /** Makes a cursor with space for later saves, if there is none. */
   async reserve(): Promise<void> {
-    if (this.#cursor.isOpen || (await this.#cursor.reuse())) return;
+    if (this.cursor.isOpen || (await this.cursor.reuse())) return;
     await this.#rewrite();
   }
 
@@ -102,7 +93,7 @@ export class AckJournal {
     await this.reserve();
     const [prefix, end] = [this.acks.prefix, this.#end];
     if (prefix === this.#savedPrefix && end === this.#savedEnd) return;
-    await this.#cursor.writePrefix({ prefix, hint: this.#hint(), end });
+    await this.cursor.writePrefix({ prefix, hint: this.#hint(), end });
     this.#savedPrefix = prefix;
     this.#savedEnd = end;
   }
@@ -113,25 +104,12 @@ export class AckJournal {
     this.#unsaved = this.#unsaved.filter(({ to }) => to > this.#savedPrefix);
     if (this.#unsaved.length === 0) return;
     try {
-      if (!this.#cursor.isLong || !(await this.#shorten())) await this.#append();
+      if (!this.cursor.isLong || !(await this.#shorten())) await this.#append();
       this.#isDiskFull = false;
     } catch (error) {
       this.#isDiskFull = isDiskFull(error);
       throw error;
     }
-  }
-
-  /** Makes the saves durable. */
-  async sync(): Promise<void> {
-    await this.#cursor.sync();
-  }
-
-  async close(): Promise<void> {
-    await this.#cursor.close();
-  }
-
-  async remove(): Promise<void> {
-    await this.#cursor.remove();
   }
 
   /** Writes to the reserved space first, so that all of it is used if the disk is full. */
@@ -140,8 +118,8 @@ export class AckJournal {
     this.#unsaved = [];
     let saved = 0;
     try {
-      for (const end of [Math.min(this.#cursor.reservedRanges, ranges.length), ranges.length]) {
-        await this.#cursor.append(ranges.slice(saved, end));
+      for (const end of [Math.min(this.cursor.reservedRanges, ranges.length), ranges.length]) {
+        await this.cursor.append(ranges.slice(saved, end));
         saved = end;
       }
     } finally {
@@ -155,7 +133,7 @@ export class AckJournal {
       await this.#rewrite();
       return true;
     } catch (error) {
-      if (!this.#cursor.isOpen || !isDiskFull(error)) throw error;
+      if (!this.cursor.isOpen || !isDiskFull(error)) throw error;
       return false;
     }
   }
@@ -165,7 +143,7 @@ export class AckJournal {
     const [prefix, end] = [this.acks.prefix, this.#end];
     this.#unsaved = [];
     try {
-      await this.#cursor.rewrite(this.acks, this.#hint(), end);
+      await this.cursor.rewrite(this.acks, this.#hint(), end);
       this.#savedPrefix = prefix;
       this.#savedEnd = end;
     } catch (error) {

@@ -3,7 +3,7 @@ import { allOf, isDiskFull, unlinkIfThere } from '../../log/file-system.ts';
 import { Log, type LogOptions } from '../../log/log.ts';
 import { listSegments, type RecoveredSegments } from '../../log/recover-segments.ts';
 import type { DamagePiece, SegmentPiece } from '../../log/segment-reader.ts';
-import { corruptionOf, gapsOf, segmentFileName, type Segment } from '../../log/segment.ts';
+import { corruptionOf, gapsOf, type Segment } from '../../log/segment.ts';
 import { UNKNOWN_BYTES, type AckRanges } from '../ack-ranges.ts';
 import {
   MOST_SEGMENTS_SHOWN,
@@ -15,7 +15,8 @@ import {
   type StoredMessage,
 } from '../message-log.ts';
 import { AckJournal } from './ack-journal.ts';
-import { missingAtEnd } from './cursor-format.ts';
+import { cursorFileNames } from './cursor-file.ts';
+import { firstExpected, isWhole, missingAtEnd } from './cursor-format.ts';
 import { damagedBytes, locateStart, LogReader, measureUnknown } from './log-reader.ts';
 
 interface CheckedLogOptions extends LogOptions {
@@ -64,15 +65,15 @@ export class CheckedLog implements MessageLog {
   static async open(options: CheckedLogOptions): Promise<CheckedLog> {
     const journal = await AckJournal.open(options.files, options.folder, options.name);
     const { log, found } = await Log.open(options, {
-      firstNeeded: journal.wasWhole ? journal.acks.prefix : undefined,
-      lastNumber: journal.openedEnd.segment,
+      firstNeeded: firstExpected(journal.opened),
+      lastNumber: journal.opened.end.segment,
     });
     const checked = new CheckedLog(options, journal, log);
     try {
       await checked.#begin(found);
       return checked;
     } catch (error) {
-      await journal.close().catch(() => undefined);
+      await journal.cursor.close().catch(() => undefined);
       throw error;
     }
   }
@@ -108,7 +109,8 @@ export class CheckedLog implements MessageLog {
 
   async sync(): Promise<void> {
     await this.#log.sync(this.#acks.prefix);
-    if (this.#log.written !== undefined) this.#journal.noteDurable(this.#log.next);
+    const { written, next } = this.#log;
+    if (written !== undefined) this.#journal.noteEnd({ segment: written.number, isEnded: false, next });
   }
 
   async read(): Promise<StoredMessage[]> {
@@ -165,7 +167,7 @@ export class CheckedLog implements MessageLog {
         });
       },
       () => this.#reader.close(),
-      () => journal.close(),
+      () => journal.cursor.close(),
       () => this.#log.close(this.#acks.prefix),
     ]);
   }
@@ -173,7 +175,7 @@ export class CheckedLog implements MessageLog {
   async remove(): Promise<void> {
     const { files, folder, name } = this.#options;
     for (const { path } of await listSegments(files, folder, name)) await unlinkIfThere(files, path);
-    await this.#journal.remove();
+    for (const file of cursorFileNames(name)) await unlinkIfThere(files, `${folder}/${file}`);
     await files.syncFolder(folder);
   }
 
@@ -194,11 +196,11 @@ export class CheckedLog implements MessageLog {
     this.#loseMissing(found);
     // Nothing is ever added to a segment of another process.
     if (lastNumber > 0) journal.noteEnd({ segment: lastNumber, isEnded: true, next: end ?? 0 });
-    const isLastMissed = lastNumber < journal.openedEnd.segment;
-    if (isLastMissed) journal.noteEnd({ ...journal.openedEnd, isEnded: true });
+    const isLastMissed = lastNumber < journal.opened.end.segment;
+    if (isLastMissed) journal.noteEnd({ ...journal.opened.end, isEnded: true });
     const { prefix, ranges } = journal.acks;
     await measureUnknown(files, segments, ranges);
-    const { position, bytes } = await locateStart(files, segments, prefix, journal.openedHint);
+    const { position, bytes } = await locateStart(files, segments, prefix, journal.opened.hint);
     this.#left = bytes - journal.acks.bytesBeyond;
     this.#reader.startAt(position);
     if (position !== undefined) journal.noteHint(position);
@@ -213,21 +215,19 @@ export class CheckedLog implements MessageLog {
   /** Gives up every message that is not in a segment: after that, all before the end of the log are there, or acknowledged. */
   #loseMissing({ segments, damages }: RecoveredSegments): void {
     const journal = this.#journal;
-    const { acks, openedEnd } = journal;
+    const { acks, opened } = journal;
     const [first] = segments;
-    if (!journal.wasWhole && first !== undefined) journal.add(acks.prefix, first.base, UNKNOWN_BYTES);
+    if (!isWhole(opened) && first !== undefined) journal.add(acks.prefix, first.base, UNKNOWN_BYTES);
     for (const { segment, piece } of damages) this.#lose(segment, piece);
     let expected = segments.reduce((end, { next }) => Math.max(end, next), acks.prefix);
     for (const gap of gapsOf(segments, acks.prefix)) {
       const isNews = journal.add(gap.from, gap.to, UNKNOWN_BYTES) > 0;
       if (isNews) this.#options.onCorruption(corruptionOf(gap.path, gap));
     }
-    const missing = missingAtEnd(segments, openedEnd, acks);
+    const missing = missingAtEnd(this.#options, segments, opened.end, acks);
     if (missing !== undefined) {
-      const { folder, name } = this.#options;
       journal.add(missing.from, missing.to, UNKNOWN_BYTES);
-      const path = `${folder}/${segmentFileName(name, openedEnd.segment)}`;
-      this.#options.onCorruption(corruptionOf(path, missing));
+      this.#options.onCorruption(corruptionOf(missing.path, missing));
       expected = Math.max(expected, missing.to);
     }
     // A power cut may spare an acknowledgement and not its message, unless durability is 'always'.
@@ -259,7 +259,7 @@ export class CheckedLog implements MessageLog {
     journal.noteEnd({ segment: number, isEnded: false, next: 0 });
     const save = async (): Promise<void> => {
       await journal.savePrefix();
-      await journal.sync();
+      await journal.cursor.sync();
     };
     await this.#cursorWrites.run(save).catch(() => undefined);
   }
@@ -294,11 +294,11 @@ export class CheckedLog implements MessageLog {
     if (last !== undefined) this.#noteEnded(last);
     await this.#journal.savePrefix();
     if (last !== undefined) {
-      await this.#journal.sync();
+      await this.#journal.cursor.sync();
       await this.#log.remove(removable);
     }
     await this.#journal.saveRanges(isDurable || last !== undefined);
-    if (isDurable) await this.#journal.sync();
+    if (isDurable) await this.#journal.cursor.sync();
   }
 
   /** On a full disk the segment that is being written is removed too, if all of it is acknowledged. */

@@ -1,4 +1,11 @@
-import { isDiskFull, type File, type FileSystem, isMissing, unlinkIfThere } from '../../log/file-system.ts';
+import {
+  isDiskFull,
+  isMissing,
+  unlinkIfThere,
+  withFile,
+  type File,
+  type FileSystem,
+} from '../../log/file-system.ts';
 import type { LogPosition } from '../../log/segment.ts';
 import type { AckedRange, AckRanges } from '../ack-ranges.ts';
 import {
@@ -28,6 +35,8 @@ export function cursorFileNames(queue: string): readonly [string, string] {
 /** The file of acknowledgements of one queue. */
 export class CursorFile {
   readonly path: string;
+  /** Whether a write is not yet on the disk. */
+  isUnsynced = false;
   readonly #files: FileSystem;
   readonly #folder: string;
   readonly #newPath: string;
@@ -44,8 +53,6 @@ export class CursorFile {
   #safeSlot: 0 | 1 = 0;
   /** Prefix in the other slot, while that is not on the disk. */
   #unsafePrefix: number | undefined;
-  /** Whether a write is not yet on the disk. */
-  #isUnsynced = false;
 
   constructor(files: FileSystem, folder: string, queue: string) {
     this.#files = files;
@@ -55,11 +62,6 @@ export class CursorFile {
     this.#newPath = `${folder}/${newName}`;
   }
 
-  /** Whether a write is not yet on the disk. */
-  get isUnsynced(): boolean {
-    return this.#isUnsynced;
-  }
-
   /** Whether it can be written in place: it was made or reused, and no sync of it has failed. */
   get isOpen(): boolean {
     return this.#file !== undefined;
@@ -67,7 +69,7 @@ export class CursorFile {
 
   /** Reads the file. Without a valid cursor nothing is acknowledged. */
   async load(): Promise<CursorState> {
-    const bytes = (await readIfThere(this.#files, this.path)) ?? Buffer.alloc(0);
+    const bytes = await readIfThere(this.#files, this.path);
     const decoded = decodeCursor(bytes);
     const { state, slots } = decoded;
     this.#isReusable = state.damages.length === 0 && slots.length === 2 && bytes.length >= RANGES + RESERVE;
@@ -142,20 +144,20 @@ export class CursorFile {
     this.#rangesEnd = rangesEnd;
     this.#safeSlot = 0;
     this.#unsafePrefix = undefined;
-    this.#isUnsynced = false;
+    this.isUnsynced = false;
   }
 
   /** After a failed sync the file is not used again: the next save rewrites it. */
   async sync(): Promise<void> {
     const file = this.#file;
-    if (file === undefined || !this.#isUnsynced) return;
+    if (file === undefined || !this.isUnsynced) return;
     try {
       await file.sync();
     } catch (error) {
       await this.close().catch(() => undefined);
       throw error;
     }
-    this.#isUnsynced = false;
+    this.isUnsynced = false;
     if (this.#unsafePrefix === undefined) return;
     this.#safeSlot = this.#safeSlot === 0 ? 1 : 0;
     if (this.#unsafePrefix >= this.#rangesEnd) this.#offset = RANGES;
@@ -168,14 +170,9 @@ export class CursorFile {
     await file?.close();
   }
 
-  async remove(): Promise<void> {
-    await unlinkIfThere(this.#files, this.path);
-    await unlinkIfThere(this.#files, this.#newPath);
-  }
-
   async #write(bytes: Buffer, at: number): Promise<void> {
     const file = this.#file as File;
-    this.#isUnsynced = true;
+    this.isUnsynced = true;
     try {
       await file.write(bytes, at);
     } catch (error) {
@@ -204,17 +201,14 @@ export class CursorFile {
   }
 }
 
-async function readIfThere(files: FileSystem, path: string): Promise<Buffer | undefined> {
+async function readIfThere(files: FileSystem, path: string): Promise<Buffer> {
   try {
-    const file = await files.open(path, 'read');
-    try {
+    return await withFile(files, path, 'read', async (file) => {
       const bytes = Buffer.alloc(await files.size(path));
       return bytes.subarray(0, await file.read(bytes, 0));
-    } finally {
-      await file.close();
-    }
+    });
   } catch (error) {
-    if (isMissing(error)) return undefined;
-    throw error;
+    if (!isMissing(error)) throw error;
+    return Buffer.alloc(0);
   }
 }

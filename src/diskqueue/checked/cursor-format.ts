@@ -4,6 +4,7 @@ import {
   type LostPart,
   type Segment,
   readUInt64,
+  segmentFileName,
   shortCrc32,
   writeUInt64,
 } from '../../log/segment.ts';
@@ -98,20 +99,20 @@ export function laterEnd(a: LogEnd, b: LogEnd): LogEnd {
  * removed and its messages are not known.
  */
 export function missingAtEnd(
+  { folder, name }: { readonly folder: string; readonly name: string },
   segments: readonly Segment[],
   end: LogEnd,
   acks: AckRanges,
-): LostPart | undefined {
+): (LostPart & { readonly path: string }) | undefined {
   const last = segments.at(-1);
   const from = Math.max(last?.next ?? 0, acks.prefix);
   const isThere = last !== undefined && last.number >= end.segment;
   const reason = isThere ? 'messages at the end of the segment are missing' : 'the segment is missing';
   const offset = isThere ? last.end : 0;
-  if (end.next > from && acks.nextAfter(from) < end.next)
-    return { offset, end: offset, from, to: end.next, reason };
-  return isThere || end.isEnded || end.segment === 0
-    ? undefined
-    : { offset, end: offset, from, to: from, reason };
+  const isKnown = end.next > from && acks.nextAfter(from) < end.next;
+  if (!isKnown && (isThere || end.isEnded || end.segment === 0)) return undefined;
+  const path = `${folder}/${segmentFileName(name, end.segment)}`;
+  return { path, offset, end: offset, from, to: isKnown ? end.next : from, reason };
 }
 
 /** Whether there is a cursor without damage: then no acknowledgement is missing in it. */
@@ -229,13 +230,7 @@ function decodeEnd(record: Buffer): LogEnd {
 /** Whether a slot was written after another one: its values only increase. */
 export function isLater(a: CursorPrefix | undefined, b: CursorPrefix | undefined): boolean {
   if (a === undefined || b === undefined) return false;
-  const of = ({ prefix, end }: CursorPrefix): number[] => [
-    prefix,
-    end.segment,
-    Number(end.isEnded),
-    end.next,
-  ];
-  const [ofA, ofB] = [of(a), of(b)];
-  const i = ofA.findIndex((value, at) => value !== ofB[at]);
-  return i >= 0 && (ofA[i] as number) > (ofB[i] as number);
+  const isEnded = Number(a.end.isEnded) - Number(b.end.isEnded);
+  const order = [a.prefix - b.prefix, a.end.segment - b.end.segment, isEnded, a.end.next - b.end.next];
+  return (order.find((difference) => difference !== 0) ?? 0) > 0;
 }

@@ -9,7 +9,6 @@ import {
   SEGMENT_HEADER_BYTES,
   corruptionOf,
   gapsOf,
-  segmentFileName,
   type CorruptionEvent,
   type Segment,
 } from '../../log/segment.ts';
@@ -180,12 +179,10 @@ function gapsBetween(segments: readonly Segment[], cursor: CursorState): Corrupt
     .map((gap) => corruptionOf(gap.path, gap));
 }
 
-function missedAtEnd({ folder, name, found, cursor }: ExaminedQueue): CorruptionEvent[] {
-  const { end, acks } = cursor;
-  const missing = missingAtEnd(found.segments, end, acks);
-  return missing === undefined
-    ? []
-    : [corruptionOf(`${folder}/${segmentFileName(name, end.segment)}`, missing)];
+function missedAtEnd(examined: ExaminedQueue): CorruptionEvent[] {
+  const { end, acks } = examined.cursor;
+  const missing = missingAtEnd(examined, examined.found.segments, end, acks);
+  return missing === undefined ? [] : [corruptionOf(missing.path, missing)];
 }
 
 function cursorProblems({ cursor, cursorPath }: ExaminedQueue): CorruptionEvent[] {

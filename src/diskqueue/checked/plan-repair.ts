@@ -1,5 +1,5 @@
 import type { ExaminedSegment } from '../../log/examine-segment.ts';
-import { freeName, unlinkIfThere, type FileSystem } from '../../log/file-system.ts';
+import { freeName, type FileSystem } from '../../log/file-system.ts';
 import {
   canReplace,
   mendHeader,
@@ -11,12 +11,17 @@ import {
   corruptionOf,
   footerOf,
   type LostPart,
-  type SegmentHeader,
-  segmentFileName,
   type Segment,
+  type SegmentHeader,
 } from '../../log/segment.ts';
 import { UNKNOWN_BYTES, type AckRanges } from '../ack-ranges.ts';
-import { CannotRepair, type LostMessages, type RepairPlan, type RepairStep } from '../stored/stored-queue.ts';
+import {
+  CannotRepair,
+  removalOf,
+  type LostMessages,
+  type RepairPlan,
+  type RepairStep,
+} from '../stored/stored-queue.ts';
 import { CursorFile } from './cursor-file.ts';
 import { isWhole, laterEnd, missingAtEnd, type CursorState, type LogEnd } from './cursor-format.ts';
 import { leftFilesOf, type ExaminedQueue } from './examine-queue.ts';
@@ -49,23 +54,16 @@ export function planRepair(files: FileSystem, examined: ExaminedQueue): RepairPl
   const taken = new Set(names.map((file) => `${folder}/${file}`));
   const planning: Planning = { files, folder, name, taken, acks, steps: [], lost: [] };
   const unfinished = leftFilesOf(examined).filter(({ left }) => left === 'unfinished');
-  for (const file of [...found.unborn, ...unfinished.map(({ path }) => path)]) planRemoval(planning, file);
+  for (const file of [...found.unborn, ...unfinished.map(({ path }) => path)]) {
+    planning.steps.push(removalOf(files, folder, file));
+  }
   for (const { path, reason } of found.misplaced) planSetAside(planning, path, reason);
   const { count } = acks;
   const kept = planSegments(planning, cursor, segments);
-  const isShort = loseEnd(planning, kept, cursor.end);
-  planCursor(planning, cursor, kept, isShort || acks.count !== count);
+  const missing = missingAtEnd(planning, kept, cursor.end, acks);
+  if (missing !== undefined) lose(planning, missing.path, missing);
+  planCursor(planning, cursor, kept, missing !== undefined || acks.count !== count);
   return planning;
-}
-
-function planRemoval({ files, folder, steps }: Planning, file: string): void {
-  steps.push({
-    ...{ action: 'remove', file, detail: 'it is unfinished: a process ended while it was written' },
-    run: async () => {
-      await unlinkIfThere(files, file);
-      await files.syncFolder(folder);
-    },
-  });
 }
 
 /** @returns the segments that stay, as they will be. */
@@ -185,14 +183,6 @@ function planSetAside({ files, folder, taken, steps }: Planning, path: string, r
       await files.syncFolder(folder);
     },
   });
-}
-
-/** @returns whether the cursor must record that messages are missing at the end. */
-function loseEnd(planning: Planning, kept: readonly Segment[], end: LogEnd): boolean {
-  const missing = missingAtEnd(kept, end, planning.acks);
-  if (missing === undefined) return false;
-  lose(planning, `${planning.folder}/${segmentFileName(planning.name, end.segment)}`, missing);
-  return true;
 }
 
 /** Lost messages are as good as acknowledged. If it is not known which ones were lost, the loss itself is reported. */

@@ -92,10 +92,6 @@ export class StoredCheckedQueue extends StoredQueue {
 /** Counts the messages `from` up to `to` that are not acknowledged. */
 function unacknowledgedIn({ prefix, ranges }: AckRanges, from: number, to: number): number {
   const start = Math.max(from, prefix);
-  const known = ranges.reduce((sum, range) => sum + overlap(range, { from: start, to }), 0);
-  return Math.max(to - start, 0) - known;
-}
-
-function overlap(a: { from: number; to: number }, b: { from: number; to: number }): number {
-  return Math.max(Math.min(a.to, b.to) - Math.max(a.from, b.from), 0);
+  const overlaps = ranges.map((range) => Math.min(range.to, to) - Math.max(range.from, start));
+  return overlaps.reduce((left, overlap) => left - Math.max(overlap, 0), Math.max(to - start, 0));
 }

@@ -1,18 +1,10 @@
-import { type FileSystem, withFile } from '../../log/file-system.ts';
+import { EscapementError } from '../../core/errors.ts';
+import { withFile } from '../../log/file-system.ts';
 import type { AppendResult } from '../message-log.ts';
-import type { DataFile, DataFiles } from './data-files.ts';
+import type { DataFile, DataFiles, NsqLogOptions } from './data-files.ts';
 import { DataWriter } from './data-writer.ts';
-import { isSamePosition, START, type Position } from './format.ts';
+import { isSamePosition, LARGEST_NUMBER, START, type Position } from './format.ts';
 import type { MetadataFile } from './metadata-file.ts';
-
-interface AppenderOptions {
-  readonly files: FileSystem;
-  readonly folder: string;
-  readonly name: string;
-  readonly maxBytesPerFile: number;
-  /** Whether a message becomes readable only when it is on the disk. */
-  readonly isAlwaysDurable: boolean;
-}
 
 /**
  * Writes at the end of the log, in one data file after the other, and syncs in this order:
@@ -28,7 +20,7 @@ interface AppenderOptions {
  *      metadata             taken back, unless readable        continues
  */
 export class Appender {
-  readonly #options: AppenderOptions;
+  readonly #options: NsqLogOptions;
   readonly #metadata: MetadataFile;
   readonly #files: DataFiles;
   #writer: DataWriter | undefined;
@@ -37,7 +29,7 @@ export class Appender {
   /** Readable messages up to the file of that number may not be on the disk. */
   #doubt: { readonly number: number; readonly error: unknown } | undefined;
 
-  constructor(options: AppenderOptions, metadata: MetadataFile, files: DataFiles) {
+  constructor(options: NsqLogOptions, metadata: MetadataFile, files: DataFiles) {
     this.#options = options;
     this.#metadata = metadata;
     this.#files = files;
@@ -166,7 +158,7 @@ export class Appender {
     const { files, maxBytesPerFile } = this.#options;
     const { current } = this.#files;
     if (current === undefined) return undefined;
-    this.#writer = await DataWriter.resume(files, current, maxBytesPerFile);
+    this.#writer = new DataWriter(current, await files.open(current.path, 'write'), maxBytesPerFile);
     return this.#writer;
   }
 
@@ -183,6 +175,7 @@ export class Appender {
     if (this.#metadata.durable === undefined) await this.save(); // the disk may be full later
     for (;;) {
       const file = this.#files.next(folder, name);
+      if (file.number > LARGEST_NUMBER) throw hasNoNumber(name);
       try {
         this.#writer = await DataWriter.create(files, folder, file, maxBytesPerFile);
         this.#files.begin(file);
@@ -226,4 +219,9 @@ export class Appender {
       this.#torn.shift();
     }
   }
+}
+
+function hasNoNumber(queue: string): EscapementError {
+  const message = `queue '${queue}': a file has the number ${LARGEST_NUMBER}, and none can come behind it`;
+  return new EscapementError('ERR_QUEUE_IO', message, { op: 'DiskQueue.put' });
 }

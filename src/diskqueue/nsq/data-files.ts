@@ -1,6 +1,6 @@
 import { type FileSystem, withFile } from '../../log/file-system.ts';
 import type { CorruptionEvent } from '../message-log.ts';
-import { examineQueue, type ExaminedFile } from './examine-queue.ts';
+import { examineQueue, type ExaminedFile, type ExaminedQueue } from './examine-queue.ts';
 import {
   dataFileName,
   RECORD_HEADER_BYTES,
@@ -23,13 +23,16 @@ export interface DataFile {
   isDamaged: boolean;
 }
 
-/** Where a queue is, and what limits its records. */
-export interface DataFilesOptions {
+export interface NsqLogOptions {
   readonly files: FileSystem;
   readonly folder: string;
   readonly name: string;
   readonly maxBytesPerFile: number;
+  /** Distinguishes a torn record from a damaged one; stored messages are read whatever their length. */
   readonly maxMessageSize: number;
+  /** Whether a message becomes readable only when it is on the disk. */
+  readonly isAlwaysDurable: boolean;
+  readonly onCorruption: (event: CorruptionEvent) => void;
 }
 
 /**
@@ -47,42 +50,35 @@ export class DataFiles {
   /** Number of messages that are not acknowledged, and their bytes. */
   depth = 0;
   bytes = 0;
+  /** The file that is appended to: the last one, or none yet. */
+  current: DataFile | undefined;
   /** Files with records behind the read position; ascending. */
   readonly #files: DataFile[];
   /** Files that are acknowledged as a whole, and not removed yet. */
   #passed: DataFile[];
   /** Offset of the read position, in bytes. */
   #offset: number;
-  /** The file that is appended to: the last one, or none yet. */
-  #current: DataFile | undefined;
   /** Number of the current file, or of the next one to create. */
   #number: number;
   /** Number of records behind the read position, those acknowledged out of order included. */
   #records = 0;
 
-  private constructor(
-    files: DataFile[],
-    passed: DataFile[],
-    offset: number,
-    current: DataFile | undefined,
-    number: number,
-  ) {
-    this.#files = files;
-    this.#passed = passed;
-    this.#offset = offset;
-    this.#current = current;
-    this.#number = number;
-    for (const { unreadRecords, unreadBytes } of files) this.addReadable(unreadRecords, unreadBytes);
+  private constructor({ names, files }: ExaminedQueue, metadata: Metadata | undefined) {
+    const isPassed = ({ number }: ExaminedFile): boolean => number < (metadata?.read.number ?? 0);
+    const unread = files.filter((file) => !isPassed(file));
+    const last = unread.at(-1);
+    this.#files = unread.map(toDataFile);
+    this.#passed = files.filter(isPassed).map(toDataFile);
+    this.#offset = unread[0]?.from ?? 0;
+    if (last !== undefined && canAppendTo(last, metadata)) this.current = this.#files.at(-1);
+    this.#number = this.current?.number ?? unusedNumber(names, metadata);
+    for (const { records, bytes } of unread) this.addReadable(records, bytes);
     this.#advance();
   }
 
   /** Examines the files, removes torn records, and makes durable what the metadata does not cover yet. */
-  static async recover(
-    options: DataFilesOptions,
-    metadata: Metadata | undefined,
-    onDamage: (event: CorruptionEvent) => void,
-  ): Promise<DataFiles> {
-    const { files, folder, name, maxBytesPerFile, maxMessageSize } = options;
+  static async recover(options: NsqLogOptions, metadata: Metadata | undefined): Promise<DataFiles> {
+    const { files, folder, name, maxBytesPerFile, maxMessageSize, onCorruption } = options;
     const longestRecord = Math.max(maxBytesPerFile, maxMessageSize + RECORD_HEADER_BYTES);
     const found = await examineQueue(files, folder, name, metadata, longestRecord);
     for (const temporary of found.names.temporary) {
@@ -91,23 +87,8 @@ export class DataFiles {
     for (const file of found.files) {
       if (file.size > file.known || file.number > (metadata?.write.number ?? -1)) await settle(files, file);
     }
-    for (const damage of found.damages) onDamage(damage);
-    const isPassed = ({ number }: ExaminedFile): boolean => number < (metadata?.read.number ?? 0);
-    const unread = found.files.filter((file) => !isPassed(file));
-    const dataFiles = unread.map(toDataFile);
-    const last = unread.at(-1);
-    const current = last !== undefined && canAppendTo(last, metadata) ? dataFiles.at(-1) : undefined;
-    return new DataFiles(
-      dataFiles,
-      found.files.filter(isPassed).map(toDataFile),
-      unread[0]?.from ?? 0,
-      current,
-      current?.number ?? unusedNumber(found.names, metadata),
-    );
-  }
-
-  get current(): DataFile | undefined {
-    return this.#current;
+    for (const damage of found.damages) onCorruption(damage);
+    return new DataFiles(found, metadata);
   }
 
   /** Those that are not acknowledged as a whole, the oldest first. */
@@ -123,7 +104,7 @@ export class DataFiles {
 
   /** Behind the last readable record. */
   get writePosition(): Position {
-    return { number: this.#number, offset: this.#current?.end ?? 0 };
+    return { number: this.#number, offset: this.current?.end ?? 0 };
   }
 
   /** Returns the metadata for when writing continues at `write`, and `pending` more records are readable. */
@@ -152,7 +133,7 @@ export class DataFiles {
   /** Makes a file that was created the current one. */
   begin(file: DataFile): void {
     this.#files.push(file);
-    this.#current = file;
+    this.current = file;
   }
 
   /** Leaves out a number of which there is a file of unknown origin: it is never written over. */
@@ -162,7 +143,7 @@ export class DataFiles {
 
   /** Ends the current file: nothing more is appended to it. */
   endCurrent(): void {
-    this.#current = undefined;
+    this.current = undefined;
     this.#number++;
     this.#advance();
   }
@@ -188,7 +169,7 @@ export class DataFiles {
   passAll(number: number): void {
     this.#passed.push(...this.#files);
     this.#files.length = 0;
-    this.#current = undefined;
+    this.current = undefined;
     this.#number = number;
     this.#offset = 0;
     this.#records = this.depth = this.bytes = 0;
@@ -204,7 +185,7 @@ export class DataFiles {
   }
 
   #advance(): void {
-    for (let [first] = this.#files; first !== undefined && first !== this.#current; [first] = this.#files) {
+    for (let [first] = this.#files; first !== undefined && first !== this.current; [first] = this.#files) {
       if (this.#offset < first.end) return;
       this.#pass(first);
     }

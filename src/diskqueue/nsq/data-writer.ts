@@ -16,25 +16,23 @@ import { encodeRecord, RECORD_HEADER_BYTES, type Position } from './format.ts';
  */
 export class DataWriter {
   readonly file: DataFile;
+  /** Number of records that are not readable yet, and the bytes of their messages. */
+  pendingRecords = 0;
+  pendingBytes = 0;
+  /** Whether the file may have bytes behind the last written record. */
+  isTorn = false;
   readonly #handle: File;
   readonly #maxBytes: number;
   #buffer: Buffer = Buffer.allocUnsafeSlow(0);
   #written: number;
   #synced: number;
-  #pendingRecords = 0;
-  #pendingBytes = 0;
-  #isTorn = false;
 
-  private constructor(file: DataFile, handle: File, maxBytes: number) {
+  /** @param file - ends with a complete record. */
+  constructor(file: DataFile, handle: File, maxBytes: number) {
     this.file = file;
     this.#handle = handle;
     this.#maxBytes = maxBytes;
     this.#written = this.#synced = file.end;
-  }
-
-  /** Continues a file that ends with a complete record. */
-  static async resume(files: FileSystem, file: DataFile, maxBytes: number): Promise<DataWriter> {
-    return new DataWriter(file, await files.open(file.path, 'write'), maxBytes);
   }
 
   /** Creates a file. Resolves when its name is on the disk. Rejects if there is such a file. */
@@ -58,21 +56,6 @@ export class DataWriter {
   /** Behind the last written record. */
   get position(): Position {
     return { number: this.file.number, offset: this.#written };
-  }
-
-  /** Number of records that are not readable yet. */
-  get pendingRecords(): number {
-    return this.#pendingRecords;
-  }
-
-  /** Bytes of their messages. */
-  get pendingBytes(): number {
-    return this.#pendingBytes;
-  }
-
-  /** Whether the file may have bytes behind the last written record. */
-  get isTorn(): boolean {
-    return this.#isTorn;
   }
 
   /** Whether a readable record is not on the disk. */
@@ -99,8 +82,8 @@ export class DataWriter {
         return { appended, error };
       }
       this.#written += bytes.length;
-      this.#pendingRecords += count;
-      this.#pendingBytes += bytes.length - count * RECORD_HEADER_BYTES;
+      this.pendingRecords += count;
+      this.pendingBytes += bytes.length - count * RECORD_HEADER_BYTES;
       appended += count;
     }
     return { appended };
@@ -117,23 +100,23 @@ export class DataWriter {
   /** Makes the pending records readable. */
   publish(): void {
     this.file.end = this.#written;
-    this.file.unreadRecords += this.#pendingRecords;
-    this.file.unreadBytes += this.#pendingBytes;
-    this.#pendingRecords = 0;
-    this.#pendingBytes = 0;
+    this.file.unreadRecords += this.pendingRecords;
+    this.file.unreadBytes += this.pendingBytes;
+    this.pendingRecords = 0;
+    this.pendingBytes = 0;
   }
 
   /** Removes the pending records durably; sets `isTorn` if that fails. */
   async takeBack(): Promise<void> {
     this.#written = this.file.end;
-    this.#pendingRecords = 0;
-    this.#pendingBytes = 0;
+    this.pendingRecords = 0;
+    this.pendingBytes = 0;
     await this.#cut(this.#written);
     try {
-      if (!this.#isTorn) await this.#handle.sync();
+      if (!this.isTorn) await this.#handle.sync();
       this.#synced = this.#written;
     } catch {
-      this.#isTorn = true;
+      this.isTorn = true;
     }
   }
 
@@ -145,7 +128,7 @@ export class DataWriter {
     try {
       await this.#handle.truncate(end);
     } catch {
-      this.#isTorn = true;
+      this.isTorn = true;
     }
   }
 

@@ -54,6 +54,7 @@ export interface ExaminedFile {
 }
 
 export interface ExaminedQueue {
+  readonly metadata: Metadata | undefined;
   readonly names: QueueFiles;
   /** All data files, ascending. */
   readonly files: readonly ExaminedFile[];
@@ -85,7 +86,7 @@ export async function examineQueue(
     if (file.damage !== undefined) damages.push(file.damage);
     onFile?.(file.size);
   }
-  return { names, files: examined, damages };
+  return { metadata, names, files: examined, damages };
 }
 
 /** Up to where a file is known to be on the disk; undefined if to its end, which is synced before the next file is made. */
@@ -105,10 +106,9 @@ async function examineFile(
   const size = await files.size(path);
   const from = consumedIn(number, size, read);
   const known = Math.max(knownLength ?? size, from);
-  const content = await withFile(files, path, 'read', (file) =>
-    examineContent(file, path, { size, from, known, longestRecord }),
-  );
-  return { number, path, size, from, known, ...content };
+  const part = { number, path, size, from, known };
+  const content = await withFile(files, path, 'read', (file) => examineContent(file, part, longestRecord));
+  return { ...part, ...content };
 }
 
 /** Returns where the first record begins that is not consumed. */
@@ -117,19 +117,12 @@ function consumedIn(number: number, size: number, read: Position | undefined): n
   return number < read.number ? size : read.offset;
 }
 
-interface Limits {
-  readonly size: number;
-  readonly from: number;
-  readonly known: number;
-  readonly longestRecord: number;
-}
-
 type Content = Pick<ExaminedFile, 'end' | 'records' | 'bytes' | 'state' | 'damage'>;
 
 async function examineContent(
   file: File,
-  path: string,
-  { size, from, known, longestRecord }: Limits,
+  { path, size, from, known }: Omit<ExaminedFile, keyof Content>,
+  longestRecord: number,
 ): Promise<Content> {
   const promisedEnd = Math.min(known, size);
   const promised = await countRecords(file, Math.min(from, size), promisedEnd);

@@ -51,7 +51,10 @@ export interface Metadata {
   readonly write: Position;
 }
 
-const METADATA = /^(-?\d{1,15})\n(\d{1,15}),(\d{1,15})\n(\d{1,15}),(\d{1,15})\n/;
+/** A file of a larger number is not found: numbers of 15 digits are exact. */
+export const LARGEST_NUMBER = 1e15 - 1;
+/** Writing continues behind the largest number if there is such a file, where nothing can be written. */
+const METADATA = /^(-?\d{1,15})\n(\d{1,15}|10{15}),(\d{1,15})\n(\d{1,15}|10{15}),(\d{1,15})\n/;
 
 export function encodeMetadata({ depth, read, write }: Metadata): Buffer {
   const lines = `${depth}\n${read.number},${read.offset}\n${write.number},${write.offset}\n`;
@@ -68,7 +71,7 @@ export function decodeMetadata(bytes: Buffer): Metadata | undefined {
   return isAfter(read, write) ? undefined : { depth, read, write };
 }
 
-export function isAfter(a: Position, b: Position): boolean {
+function isAfter(a: Position, b: Position): boolean {
   return a.number > b.number || (a.number === b.number && a.offset > b.offset);
 }
 
@@ -76,12 +79,10 @@ export function isSamePosition(a: Position, b: Position): boolean {
   return a.number === b.number && a.offset === b.offset;
 }
 
-const DIGITS = 6;
-const NUMBER = /^\d{6,15}$/;
-const RANDOM = /^\d+$/;
+const NAME = /^(.+)\.diskqueue\.(?:(\d{6}|[1-9]\d{6,14})\.dat(\.bad)?|meta\.dat(\.\d+\.tmp)?)$/s;
 
 export function dataFileName(queue: string, number: number): string {
-  return `${queue}.diskqueue.${String(number).padStart(DIGITS, '0')}.dat`;
+  return `${queue}.diskqueue.${String(number).padStart(6, '0')}.dat`;
 }
 
 export function metadataFileName(queue: string): string {
@@ -91,41 +92,34 @@ export function metadataFileName(queue: string): string {
 /** The files of one queue in a folder. */
 export interface QueueFiles {
   /** Numbers of the data files, ascending. */
-  readonly data: readonly number[];
+  readonly data: number[];
   /** Numbers of the data files that were set aside. */
-  readonly bad: readonly number[];
+  readonly bad: number[];
   /** Names of metadata files that were not complete when a process ended. */
-  readonly temporary: readonly string[];
-  readonly hasMetadata: boolean;
+  readonly temporary: string[];
+  hasMetadata: boolean;
 }
 
-/** Picks the files of a queue out of the names in a folder. */
-export function filesOfQueue(queue: string, names: readonly string[]): QueueFiles {
-  const data: number[] = [];
-  const temporary: string[] = [];
-  const bad: number[] = [];
+/** Picks the files of each queue out of the names in a folder. */
+export function filesOfQueues(names: readonly string[]): Map<string, QueueFiles> {
+  const queues = new Map<string, QueueFiles>();
   for (const name of names) {
-    const number = numberOf(queue, name, '.dat');
-    if (number !== undefined) data.push(number);
-    const badNumber = numberOf(queue, name, '.dat.bad');
-    if (badNumber !== undefined) bad.push(badNumber);
-    const random = between(name, `${metadataFileName(queue)}.`, '.tmp');
-    if (random !== undefined && RANDOM.test(random)) temporary.push(name);
+    const [, queue, digits, bad, temporary] = NAME.exec(name) ?? [];
+    if (queue === undefined) continue;
+    const files = queues.get(queue) ?? noFiles();
+    queues.set(queue, files);
+    if (digits !== undefined) (bad === undefined ? files.data : files.bad).push(Number(digits));
+    else if (temporary !== undefined) files.temporary.push(name);
+    else files.hasMetadata = true;
   }
-  const hasMetadata = names.includes(metadataFileName(queue));
-  return { data: data.sort((a, b) => a - b), bad, temporary, hasMetadata };
+  for (const { data } of queues.values()) data.sort((a, b) => a - b);
+  return queues;
 }
 
-/** Returns undefined if it is not the name of such a file of the queue. */
-function numberOf(queue: string, name: string, suffix: string): number | undefined {
-  const digits = between(name, `${queue}.diskqueue.`, suffix);
-  if (digits === undefined || !NUMBER.test(digits)) return undefined;
-  const number = Number(digits);
-  return dataFileName(queue, number) === `${queue}.diskqueue.${digits}.dat` ? number : undefined;
+export function filesOfQueue(queue: string, names: readonly string[]): Readonly<QueueFiles> {
+  return filesOfQueues(names).get(queue) ?? noFiles();
 }
 
-function between(name: string, prefix: string, suffix: string): string | undefined {
-  if (name.length < prefix.length + suffix.length) return undefined;
-  if (!name.startsWith(prefix) || !name.endsWith(suffix)) return undefined;
-  return name.slice(prefix.length, name.length - suffix.length);
+function noFiles(): QueueFiles {
+  return { data: [], bad: [], temporary: [], hasMetadata: false };
 }

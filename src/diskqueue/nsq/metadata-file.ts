@@ -5,7 +5,6 @@ import {
   isMissing,
   isDiskFull,
   makeFile,
-  unlinkIfThere,
   withFile,
 } from '../../log/file-system.ts';
 import { decodeMetadata, encodeMetadata, metadataFileName, type Metadata } from './format.ts';
@@ -30,8 +29,10 @@ export class MetadataFile {
   readonly path: string;
   readonly #files: FileSystem;
   readonly #folder: string;
-  #durable: Metadata | undefined;
-  #isUnsure = false;
+  /** The metadata that is on the disk for certain; undefined if it is missing or damaged. */
+  durable: Metadata | undefined;
+  /** Whether the file has newer metadata, which may or may not be there after a power failure. */
+  isUnsure = false;
 
   constructor(files: FileSystem, folder: string, queue: string) {
     this.#files = files;
@@ -39,32 +40,22 @@ export class MetadataFile {
     this.path = `${folder}/${metadataFileName(queue)}`;
   }
 
-  /** The metadata that is on the disk for certain; undefined if it is missing or damaged. */
-  get durable(): Metadata | undefined {
-    return this.#durable;
-  }
-
-  /** Whether the file has newer metadata, which may or may not be there after a power failure. */
-  get isUnsure(): boolean {
-    return this.#isUnsure;
-  }
-
   /** Reads the file. Returns undefined if it is missing or damaged. */
   async load(): Promise<Metadata | undefined> {
     try {
       const bytes = Buffer.alloc(LONGEST);
       const filled = await withFile(this.#files, this.path, 'read', (file) => file.read(bytes, 0));
-      this.#durable = decodeMetadata(bytes.subarray(0, filled));
+      this.durable = decodeMetadata(bytes.subarray(0, filled));
     } catch (error) {
       if (!isMissing(error)) throw error;
     }
-    return this.#durable;
+    return this.durable;
   }
 
   /** Whether this metadata is on the disk. */
   holds(metadata: Metadata): boolean {
-    if (this.#durable === undefined || this.#isUnsure) return false;
-    return encodeMetadata(this.#durable).equals(encodeMetadata(metadata));
+    if (this.durable === undefined || this.isUnsure) return false;
+    return encodeMetadata(this.durable).equals(encodeMetadata(metadata));
   }
 
   /** Resolves when the metadata is on the disk, and the name of its file too. */
@@ -76,17 +67,13 @@ export class MetadataFile {
       await this.#files.rename(temporary, this.path);
     } catch (error) {
       await this.#files.unlink(temporary).catch(() => undefined);
-      if (!isDiskFull(error) || this.#durable === undefined) throw error;
+      if (!isDiskFull(error) || this.durable === undefined) throw error;
       await withFile(this.#files, this.path, 'write', (file) => this.#overwrite(file, bytes));
     }
-    this.#isUnsure = true;
+    this.isUnsure = true;
     await this.#files.syncFolder(this.#folder);
-    this.#isUnsure = false;
-    this.#durable = metadata;
-  }
-
-  async remove(): Promise<void> {
-    await unlinkIfThere(this.#files, this.path);
+    this.isUnsure = false;
+    this.durable = metadata;
   }
 
   async #overwrite(file: File, bytes: Buffer): Promise<void> {

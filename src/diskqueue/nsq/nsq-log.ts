@@ -1,29 +1,20 @@
 import { Serial } from '../../core/serial.ts';
 import { allOf, isDiskFull, unlinkIfThere } from '../../log/file-system.ts';
+import { AckRanges } from '../ack-ranges.ts';
 import {
   MOST_SEGMENTS_SHOWN,
   type AppendResult,
-  type CorruptionEvent,
   type CursorSnapshot,
   type MessageLog,
   type SegmentSnapshot,
   type StoredMessage,
 } from '../message-log.ts';
 import { Appender } from './appender.ts';
-import { DataFiles, type DataFile, type DataFilesOptions } from './data-files.ts';
+import { DataFiles, type DataFile, type NsqLogOptions } from './data-files.ts';
 import { NOT_A_RECORD } from './examine-queue.ts';
 import { dataFileName, filesOfQueue, isSamePosition, START, type Position } from './format.ts';
-import { InFlight } from './in-flight.ts';
 import { MetadataFile } from './metadata-file.ts';
 import { RecordReader, type ReadRecord } from './records.ts';
-
-export interface NsqLogOptions extends DataFilesOptions {
-  /** Distinguishes a torn record from a damaged one; stored messages are read whatever their length. */
-  readonly maxMessageSize: number;
-  /** Whether a message becomes readable only when it is on the disk. */
-  readonly isAlwaysDurable: boolean;
-  readonly onCorruption: (event: CorruptionEvent) => void;
-}
 
 /**
  * NSQ's format: reads and writes the files of go-diskqueue, which can take over whenever the log is closed.
@@ -68,8 +59,7 @@ export class NsqLog implements MessageLog {
   /** Examines the files, cuts off a torn record, and reports damage. */
   static async open(options: NsqLogOptions): Promise<NsqLog> {
     const metadata = new MetadataFile(options.files, options.folder, options.name);
-    const files = await DataFiles.recover(options, await metadata.load(), options.onCorruption);
-    return new NsqLog(options, metadata, files);
+    return new NsqLog(options, metadata, await DataFiles.recover(options, await metadata.load()));
   }
 
   get depth(): number {
@@ -173,7 +163,7 @@ export class NsqLog implements MessageLog {
   async remove(): Promise<void> {
     const { files, folder, name } = this.#options;
     const { data, temporary } = filesOfQueue(name, await files.list(folder));
-    await this.#metadata.remove(); // first: without metadata, files that are left are read; the other way round they are missing
+    await unlinkIfThere(files, this.#metadata.path); // first: without metadata, files that are left are read; the other way round they are missing
     for (const number of data) await unlinkIfThere(files, `${folder}/${dataFileName(name, number)}`);
     for (const file of temporary) await unlinkIfThere(files, `${folder}/${file}`);
     await files.syncFolder(folder);
@@ -209,7 +199,8 @@ export class NsqLog implements MessageLog {
     if (this.#reader !== undefined) return this.#reader;
     const start = this.#files.firstBehind(this.#readFrom);
     if (start === undefined) return undefined;
-    this.#reader = await RecordReader.open(this.#options.files, start.file, start.offset);
+    const { file, offset } = start;
+    this.#reader = new RecordReader(file, await this.#options.files.open(file.path, 'read'), offset);
     return this.#reader;
   }
 
@@ -281,5 +272,68 @@ export class NsqLog implements MessageLog {
     }
     if (removable.length > 0) await files.syncFolder(folder);
     return removable.length > 0;
+  }
+}
+
+/** Records that the read position can move over. */
+export interface DonePrefix {
+  /** Where the last of them ends. */
+  readonly end: Position;
+  readonly records: number;
+}
+
+/**
+ * The messages that were delivered, in order, from the first that is not acknowledged on.
+ *
+ *      sequence      5   6   7   8   9
+ *                    .   ✓   ✓   .   ✓        takeDone: nothing, until 5 is acknowledged; then 5, 6 and 7
+ *      end kept      5       7   8   9
+ *
+ * The format has one read position, so it can only move over the records before the first that is not acknowledged. The
+ * memory used depends on how many messages are in flight, not on how many were acknowledged out of order.
+ */
+export class InFlight {
+  readonly #acks = new AckRanges(1);
+  #next = 1;
+  /** How far `takeDone` has come. */
+  #taken = 1;
+  /** Where records end: of each message in flight, and of the last one of each acknowledged range. */
+  readonly #ends = new Map<number, Position>();
+
+  /** Adds a delivered message. Returns its sequence number. */
+  add(end: Position): number {
+    this.#ends.set(this.#next, end);
+    return this.#next++;
+  }
+
+  /** Adds a damaged span, which needs no acknowledgement: it is passed with the message before it. */
+  addDamage(end: Position): void {
+    this.#ends.set(this.#next - 1, end);
+  }
+
+  /** Returns false if the message was acknowledged before. */
+  acknowledge(sequence: number): boolean {
+    if (this.#acks.add(sequence, sequence + 1, 0) === 0) return false;
+    if (this.#acks.has(sequence - 1)) this.#ends.delete(sequence - 1);
+    if (this.#acks.has(sequence + 1)) this.#ends.delete(sequence);
+    return true;
+  }
+
+  /** Returns what was completed since the last call, up to the first message in flight; undefined if nothing was. */
+  takeDone(): DonePrefix | undefined {
+    const { prefix } = this.#acks;
+    const end = this.#ends.get(prefix - 1);
+    if (end === undefined) return undefined;
+    this.#ends.delete(prefix - 1);
+    const records = prefix - this.#taken;
+    this.#taken = prefix;
+    return { end, records };
+  }
+
+  /** Forgets all messages: acknowledging one of them has no effect any more. */
+  clear(): void {
+    this.#acks.add(this.#acks.prefix, this.#next, 0);
+    this.#taken = this.#next;
+    this.#ends.clear();
   }
 }

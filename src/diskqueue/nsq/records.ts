@@ -1,4 +1,4 @@
-import type { File, FileSystem } from '../../log/file-system.ts';
+import type { File } from '../../log/file-system.ts';
 import { endOfRecord, RECORD_HEADER_BYTES } from './format.ts';
 
 /** Bytes read at once: of records; a longer one gets memory of its own. */
@@ -67,34 +67,19 @@ export interface ReadRecord {
   readonly end: number;
 }
 
-/** The part of a data file that can be read. */
-interface ReadableFile {
-  readonly path: string;
-  /** Where its last readable record ends, in bytes. May grow. */
-  readonly end: number;
-}
-
-/** Reads the records of one data file, in order. */
-export class RecordReader<F extends ReadableFile> {
+/** Reads the records of one data file, in order, up to the `end` of the readable ones, which may grow. */
+export class RecordReader<F extends { readonly end: number }> {
   readonly file: F;
   readonly #handle: File;
   readonly #block: Buffer = Buffer.allocUnsafeSlow(BLOCK_BYTES);
   /** Where the next record begins. */
   offset: number;
 
-  private constructor(file: F, handle: File, offset: number) {
+  /** @param offset - where a record begins. */
+  constructor(file: F, handle: File, offset: number) {
     this.file = file;
     this.#handle = handle;
     this.offset = offset;
-  }
-
-  /** @param offset - where a record begins. */
-  static async open<F extends ReadableFile>(
-    files: FileSystem,
-    file: F,
-    offset: number,
-  ): Promise<RecordReader<F>> {
-    return new RecordReader(file, await files.open(file.path, 'read'), offset);
   }
 
   /**

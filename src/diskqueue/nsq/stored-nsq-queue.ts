@@ -1,6 +1,6 @@
-import { freeName, isMissing, keepCopy, makeFile, unlinkIfThere, withFile } from '../../log/file-system.ts';
-import type { CorruptionEvent } from '../message-log.ts';
+import { freeName, isMissing, keepCopy, makeFile, withFile } from '../../log/file-system.ts';
 import {
+  removalOf,
   StoredQueue,
   untilNothingIsRemoved,
   type ListedMessage,
@@ -27,11 +27,6 @@ import { countRecords, RecordReader } from './records.ts';
 /** The longest record that is taken for a torn one, in bytes: the default size of a file. */
 const LONGEST_RECORD = 100 * 1024 * 1024;
 
-/** An examined queue, with its metadata. */
-interface Examined extends ExaminedQueue {
-  readonly metadata: Metadata | undefined;
-}
-
 /** A queue of go-diskqueue's format, as it is on the disk. */
 export class StoredNsqQueue extends StoredQueue {
   readonly format = 'nsq';
@@ -49,8 +44,12 @@ export class StoredNsqQueue extends StoredQueue {
     const bytes = await this.size();
     const queue = await this.#examine(onProgress);
     const counts = await this.#count(queue.files);
-    const problems = [...queue.damages, ...this.#metadataProblems(queue)];
-    return { ...counts, bytes, problems, notes: this.#notes(queue, counts.unacknowledged) };
+    const { damages, metadata, names } = queue;
+    const reason = 'the metadata is damaged';
+    const isDamaged = metadata === undefined && names.hasMetadata;
+    const ofMetadata = isDamaged ? [{ file: this.#metadataPath, offset: 0, bytes: 0, reason }] : [];
+    const notes = this.#notes(queue, counts.unacknowledged);
+    return { ...counts, bytes, problems: [...damages, ...ofMetadata], notes };
   }
 
   async *messages({ isAll, from, onDamage }: MessageSelection): AsyncIterable<ListedMessage> {
@@ -75,7 +74,7 @@ export class StoredNsqQueue extends StoredQueue {
     const queue = await this.#examine(onProgress);
     const taken = new Set((await this.files.list(this.folder)).map((file) => this.pathOf(file)));
     const steps = [
-      ...queue.names.temporary.map((file) => this.#removal(this.pathOf(file))),
+      ...queue.names.temporary.map((file) => removalOf(this.files, this.folder, this.pathOf(file))),
       ...queue.files
         .filter(({ end, size }) => end < size)
         .map((file) => this.#cut(file, freeName(file.path, taken))),
@@ -90,7 +89,7 @@ export class StoredNsqQueue extends StoredQueue {
     return data.length > 0 || temporary.length > 0 || hasMetadata;
   }
 
-  async #examine(onProgress?: OnProgress): Promise<Examined> {
+  async #examine(onProgress?: OnProgress): Promise<ExaminedQueue> {
     const { files, folder, name } = this;
     const total = onProgress === undefined ? 0 : await this.size();
     return untilNothingIsRemoved(async () => {
@@ -100,7 +99,7 @@ export class StoredNsqQueue extends StoredQueue {
         onProgress?.(done, total);
       };
       const metadata = await new MetadataFile(files, folder, name).load();
-      return { ...(await examineQueue(files, folder, name, metadata, LONGEST_RECORD, onFile)), metadata };
+      return examineQueue(files, folder, name, metadata, LONGEST_RECORD, onFile);
     });
   }
 
@@ -123,7 +122,7 @@ export class StoredNsqQueue extends StoredQueue {
 
   async *#recordsOf(examined: ExaminedFile): AsyncIterable<{ data: Buffer; end: number }> {
     const { from, end } = examined;
-    const reader = await RecordReader.open(this.files, examined, 0);
+    const reader = new RecordReader(examined, await this.files.open(examined.path, 'read'), 0);
     try {
       while (reader.offset < end) {
         const records = await reader.next();
@@ -137,12 +136,7 @@ export class StoredNsqQueue extends StoredQueue {
     }
   }
 
-  #metadataProblems({ metadata, names }: Examined): CorruptionEvent[] {
-    if (metadata !== undefined || !names.hasMetadata) return [];
-    return [{ file: this.#metadataPath, offset: 0, bytes: 0, reason: 'the metadata is damaged' }];
-  }
-
-  #notes({ names, metadata, files }: Examined, unacknowledged: number): string[] {
+  #notes({ names, metadata, files }: ExaminedQueue, unacknowledged: number): string[] {
     const path = this.#metadataPath;
     const notes = files
       .filter(({ state }) => state === 'torn')
@@ -161,14 +155,6 @@ export class StoredNsqQueue extends StoredQueue {
 
   get #metadataPath(): string {
     return this.pathOf(metadataFileName(this.name));
-  }
-
-  #removal(file: string): RepairStep {
-    const run = async (): Promise<void> => {
-      await unlinkIfThere(this.files, file);
-      await this.files.syncFolder(this.folder);
-    };
-    return { action: 'remove', file, detail: 'left by an interrupted write', run };
   }
 
   #cut({ path, end, size, state }: ExaminedFile, keptAs: string): RepairStep {
@@ -195,7 +181,7 @@ export class StoredNsqQueue extends StoredQueue {
     return { action: 'make', file, detail: 'it is missing; an empty file replaces it', run };
   }
 
-  #newMetadata(queue: Examined): RepairStep[] {
+  #newMetadata(queue: ExaminedQueue): RepairStep[] {
     const { metadata, names, files } = queue;
     const isNeeded = names.hasMetadata || files.length > 0;
     const wanted = metadataFor(queue);
@@ -211,7 +197,7 @@ function unconsumed(files: readonly ExaminedFile[]): number {
 }
 
 /** Returns the missing files between the first one with unconsumed records and the last: go-diskqueue needs them. */
-function missingNumbers({ names, metadata }: Examined): number[] {
+function missingNumbers({ names, metadata }: ExaminedQueue): number[] {
   const first = Math.max(metadata?.read.number ?? 0, names.data[0] ?? 0);
   const missing: number[] = [];
   for (const [i, number] of names.data.entries()) {
@@ -222,13 +208,13 @@ function missingNumbers({ names, metadata }: Examined): number[] {
   return missing;
 }
 
-function describe({ metadata, names }: Examined, { depth }: Metadata): string {
+function describe({ metadata, names }: ExaminedQueue, { depth }: Metadata): string {
   if (metadata !== undefined) return `does not match the files; ${depth} messages are not consumed`;
   return `${names.hasMetadata ? 'damaged' : 'missing'}; all ${depth} messages are delivered again`;
 }
 
 /** Returns the metadata that matches the files. */
-function metadataFor(queue: Examined): Metadata {
+function metadataFor(queue: ExaminedQueue): Metadata {
   const unread = queue.files.filter(({ records }) => records > 0);
   const depth = unconsumed(unread);
   const write = writePosition(queue);
@@ -238,7 +224,7 @@ function metadataFor(queue: Examined): Metadata {
 }
 
 /** Returns the write position of the metadata if the files end there; else the beginning of the next file. */
-function writePosition({ metadata, files, names }: Examined): Position {
+function writePosition({ metadata, files, names }: ExaminedQueue): Position {
   const last = files.at(-1);
   const unused = Math.max(last?.number ?? -1, ...names.bad) + 1;
   if (metadata === undefined) return { number: unused, offset: 0 };

@@ -2,28 +2,23 @@ import type { FileSystem } from '../../log/file-system.ts';
 import { parseSegmentFileName } from '../../log/segment.ts';
 import { CursorFile } from '../checked/cursor-file.ts';
 import { StoredCheckedQueue } from '../checked/stored-checked-queue.ts';
+import { filesOfQueues } from '../nsq/format.ts';
 import { StoredNsqQueue } from '../nsq/stored-nsq-queue.ts';
 import type { StoredQueue } from './stored-queue.ts';
 
 const CURSOR = /^(.+)\.cursor$/s;
-const NSQ_FILE = /^(.+)\.diskqueue\.(?:\d{6,15}|meta)\.dat$/s;
 
 /** Returns the queues that have files in a folder, sorted by name. */
 export async function listQueues(files: FileSystem, folder: string): Promise<StoredQueue[]> {
-  const checked = new Set<string>();
-  const nsq = new Set<string>();
-  const maybe = new Set<string>();
-  for (const file of await files.list(folder)) {
-    add(checked, parseSegmentFileName(file)?.log);
-    add(nsq, NSQ_FILE.exec(file)?.[1]);
-    add(maybe, CURSOR.exec(file)?.[1]);
+  const names = await files.list(folder);
+  const checked = new Set(names.flatMap((file) => parseSegmentFileName(file)?.log ?? []));
+  for (const name of names.flatMap((file) => CURSOR.exec(file)?.[1] ?? [])) {
+    if (!checked.has(name) && (await mayBeCursor(files, folder, name))) checked.add(name);
   }
-  for (const name of maybe) {
-    if (await mayBeCursor(files, folder, name)) checked.add(name);
-  }
+  const nsq = [...filesOfQueues(names)].filter(([, { data, hasMetadata }]) => data.length > 0 || hasMetadata);
   const queues = [
     ...[...checked].map((name) => new StoredCheckedQueue(files, folder, name)),
-    ...[...nsq].map((name) => new StoredNsqQueue(files, folder, name)),
+    ...nsq.map(([name]) => new StoredNsqQueue(files, folder, name)),
   ];
   return queues.sort((a, b) => compare(a.name, b.name) || compare(a.format, b.format));
 }
@@ -35,10 +30,6 @@ async function mayBeCursor(files: FileSystem, folder: string, name: string): Pro
   } catch {
     return true; // it cannot be read: reading this queue reports that, and the other queues can be read
   }
-}
-
-function add(names: Set<string>, name: string | undefined): void {
-  if (name !== undefined) names.add(name);
 }
 
 function compare(a: string, b: string): number {

@@ -1,4 +1,4 @@
-import { isMissing, type FileSystem } from '../../log/file-system.ts';
+import { isMissing, unlinkIfThere, type FileSystem } from '../../log/file-system.ts';
 import type { CorruptionEvent } from '../message-log.ts';
 import { LogLock } from '../../log/log-lock.ts';
 
@@ -80,20 +80,20 @@ function zeroIfMissing(error: unknown): number {
   throw error;
 }
 
-export interface QueueSummary {
-  /** Names of the files that hold messages, in order. */
-  readonly files: readonly string[];
-  /** Number of messages in these files. */
+interface QueueSize {
+  /** Number of messages in the files. */
   readonly messages: number;
   readonly unacknowledged: number;
   /** Bytes of all files of the queue. */
   readonly bytes: number;
 }
 
-export interface VerifyReport {
-  readonly messages: number;
-  readonly unacknowledged: number;
-  readonly bytes: number;
+export interface QueueSummary extends QueueSize {
+  /** Names of the files that hold messages, in order. */
+  readonly files: readonly string[];
+}
+
+export interface VerifyReport extends QueueSize {
   readonly problems: readonly CorruptionEvent[];
   /** Findings that are not problems: what a crash or a repair may leave. */
   readonly notes: readonly string[];
@@ -147,6 +147,15 @@ export interface RepairStep {
   /** Path of the copy of the file as it was. */
   readonly keptAs?: string;
   run(): Promise<void>;
+}
+
+/** The removal of a file that a process has begun, and not completed. */
+export function removalOf(files: FileSystem, folder: string, file: string): RepairStep {
+  const run = async (): Promise<void> => {
+    await unlinkIfThere(files, file);
+    await files.syncFolder(folder);
+  };
+  return { action: 'remove', file, detail: 'it is unfinished: a process ended while it was written', run };
 }
 
 export interface LostMessages extends CorruptionEvent {

@@ -2,7 +2,10 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { chmodSync, cpSync, lchownSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { finished } from '../../run-program.ts';
+import { addDiskQueue } from '../../../src/cli/diskqueue/diskqueue.ts';
+import { run } from '../../../src/cli/main.ts';
+import { Output } from '../../../src/cli/terminal/output.ts';
+import { FakeStream } from '../tasks/support/tasks-command.ts';
 import { temporaryFolder } from './queue-folder.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
@@ -44,12 +47,19 @@ export function startBound(words: readonly string[], folder: string): ChildProce
   return startCopy(join(home, 'dist/cli.js'), [...words, folder], ['--import', AS_NOBODY]);
 }
 
-/** Runs `escapement diskqueue …`. */
-export async function diskQueue(
-  ...words: string[]
-): Promise<{ stdout: string; stderr: string; code: number | null }> {
-  const { stdout, stderr, code } = await finished(startCommand(['diskqueue', ...words]));
-  return { stdout: stdout.toString(), stderr, code };
+interface Result {
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly code: number;
+}
+
+/** Runs `escapement diskqueue …` in this process. */
+export async function diskQueue(...words: string[]): Promise<Result> {
+  const [out, err] = [new FakeStream(false), new FakeStream(false)];
+  const { signal } = new AbortController();
+  const terminal = { out: new Output(out), err: new Output(err), signal, exitCode: 0 };
+  const code = await run(['diskqueue', ...words], terminal, [addDiskQueue], '0.0.0');
+  return { stdout: out.written, stderr: err.written, code };
 }
 
 /** What the commands print as JSON, as far as tests take it apart. */
@@ -61,9 +71,7 @@ export interface JsonResult {
 }
 
 /** The same with `--json`: what it printed, and its exit code. */
-export async function diskQueueJson(
-  ...words: string[]
-): Promise<{ result: JsonResult; code: number | null }> {
+export async function diskQueueJson(...words: string[]): Promise<{ result: JsonResult; code: number }> {
   const { stdout, stderr, code } = await diskQueue(...words, '--json');
   if (stderr !== '') throw new Error(stderr);
   return { result: JSON.parse(stdout) as JsonResult, code };

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { CheckedLog } from '../../../src/diskqueue/checked/checked-log.ts';
 import { decodeSegmentHeader, encodeSegmentHeader, SEGMENT_HEADER_BYTES } from '../../../src/log/segment.ts';
 import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
+import { readAll, texts } from '../nsq/queue-folder.ts';
 import { RecordingFileSystem, type Disk } from '../recording-file-system.ts';
 import { MemoryDisk } from '../stored/memory-disk.ts';
 import {
@@ -35,10 +36,7 @@ async function open(disk: Disk): Promise<{ disk: Disk; messages: string[]; event
     wallNow: () => 0,
     onCorruption: (event) => events.push(event),
   });
-  const messages: string[] = [];
-  for (let read = await log.read(); read.length > 0; read = await log.read()) {
-    messages.push(...read.map(({ data }) => Buffer.from(data).toString()));
-  }
+  const messages = texts(await readAll(log));
   expect(log.depth).toBe(messages.length);
   await log.close();
   return { disk: files.disk, messages, events };

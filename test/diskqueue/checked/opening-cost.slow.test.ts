@@ -1,14 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, expect, test } from 'vitest';
-import { openQueue, receiveAll } from '../crash/open-queue.ts';
+import { expect, test } from 'vitest';
+import { lockFolder, openQueue, receiveAll } from '../crash/open-queue.ts';
 import { allRemains, RecordingFileSystem, type Disk } from '../recording-file-system.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'escapement-cost-'));
-afterAll(() => {
-  rmSync(folder, { recursive: true });
-});
+const folder = lockFolder();
 
 const SEGMENT_BYTES = 400_000;
 /** What the scan reads at once. */

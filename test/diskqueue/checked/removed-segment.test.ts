@@ -1,11 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { examineQueue, reportOf } from '../../../src/diskqueue/checked/examine-queue.ts';
 import type { DiskQueue } from '../../../src/diskqueue/disk-queue.ts';
 import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
-import { NAME, openQueue, receiveAll, type Setup } from '../crash/open-queue.ts';
+import { NAME, lockFolder, openQueue, receiveAll, type Setup } from '../crash/open-queue.ts';
 import { Random } from '../random.ts';
 import {
   allRemains,
@@ -15,10 +12,7 @@ import {
   type Disk,
 } from '../recording-file-system.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'escapement-removed-'));
-afterAll(() => {
-  rmSync(folder, { recursive: true });
-});
+const folder = lockFolder();
 
 let files: RecordingFileSystem;
 let events: CorruptionEvent[];

@@ -1,8 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { afterAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { DiskQueue } from '../../../src/diskqueue/disk-queue.ts';
 import { Random } from '../random.ts';
 import { FIRST_SEED, runs } from '../../runs.ts';
@@ -13,14 +10,12 @@ import {
   someRemains,
   type Disk,
 } from '../recording-file-system.ts';
-import { openQueue, receiveAll, type Setup } from './open-queue.ts';
+import { inCase, lockFolder, openQueue, receiveAll, type Setup } from './open-queue.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'escapement-bytes-'));
-afterAll(() => {
-  rmSync(folder, { recursive: true });
-});
+const folder = lockFolder();
 
 const LIVES = 6;
+const RUNS = runs(60);
 
 function sumOf(messages: Iterable<{ readonly data: Uint8Array }>): number {
   return [...messages].reduce((sum, { data }) => sum + data.length, 0);
@@ -148,20 +143,16 @@ async function rightWhenItIsFound(seed: number): Promise<void> {
   }
 }
 
-async function told(seed: number, check: (seed: number) => Promise<void>): Promise<void> {
-  try {
-    await check(seed);
-  } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    throw new Error(`ESCAPEMENT_FUZZ_SEED=${seed}: ${message}`, { cause: error });
+/** Checks one seed after the other. */
+async function eachSeed(check: (seed: number) => Promise<void>): Promise<void> {
+  for (let seed = FIRST_SEED; seed < FIRST_SEED + RUNS; seed++) {
+    await inCase(`ESCAPEMENT_FUZZ_SEED=${seed}`, () => check(seed));
   }
 }
 
 describe('the bytes of a queue are those of its unacknowledged messages', () => {
-  const RUNS = runs(60);
-
   test('after every open, whatever was before', { timeout: 60_000 + RUNS * 1_000 }, async () => {
-    for (let seed = FIRST_SEED; seed < FIRST_SEED + RUNS; seed++) await told(seed, rightFromTheStart);
+    await eachSeed(rightFromTheStart);
   });
 
   test('after a power cut that has spared acknowledgements, and not their messages', async () => {
@@ -198,7 +189,7 @@ describe('the bytes of a queue are those of its unacknowledged messages', () => 
     'after damage, once the queue has been read to its end',
     { timeout: 60_000 + RUNS * 1_000 },
     async () => {
-      for (let seed = FIRST_SEED; seed < FIRST_SEED + RUNS; seed++) await told(seed, rightWhenItIsFound);
+      await eachSeed(rightWhenItIsFound);
     },
   );
 });

@@ -1,7 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { EscapementError } from '../../../src/core/errors.ts';
 import type { DiskQueue } from '../../../src/diskqueue/disk-queue.ts';
 import { examineQueue, reportOf } from '../../../src/diskqueue/checked/examine-queue.ts';
@@ -9,13 +6,10 @@ import { CALLS, FaultyFileSystem, type Call, type Fault } from '../faulty-file-s
 import { Random } from '../random.ts';
 import { FIRST_SEED, runs } from '../../runs.ts';
 import { RecordingFileSystem, someRemains } from '../recording-file-system.ts';
-import { NAME, openQueue, receiveAll, type Setup } from './open-queue.ts';
+import { inCase, NAME, lockFolder, openQueue, receiveAll, type Setup } from './open-queue.ts';
 import { Workload } from './workload.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'escapement-fault-'));
-afterAll(() => {
-  rmSync(folder, { recursive: true });
-});
+const folder = lockFolder();
 
 const STEPS = 30;
 
@@ -126,11 +120,7 @@ describe.each(['always', 'os'] as const)('a disk that fails, with durability %s'
       const faults = [...faultsOf(call, count, random)];
       for (let i = 0; i < 8 && faults.length > 0; i++, done++) {
         const fault = faults.splice(random.below(faults.length), 1)[0] as Fault;
-        await survive(setup, seed, fault).catch((error: unknown) => {
-          throw new Error(`seed ${seed}, ${JSON.stringify({ setup, fault })}: ${String(error)}`, {
-            cause: error,
-          });
-        });
+        await inCase(`seed ${seed}, ${JSON.stringify({ setup, fault })}`, () => survive(setup, seed, fault));
       }
       if (faults.length === 0) done++;
     }

@@ -1,4 +1,9 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll } from 'vitest';
 import { DiskQueue } from '../../../src/diskqueue/disk-queue.ts';
+import type { Delivery } from '../../../src/diskqueue/backend-queue.ts';
 import type { DiskQueueOptions } from '../../../src/diskqueue/disk-queue-options.ts';
 import { FILE_SYSTEM, type FileSystem } from '../../../src/log/file-system.ts';
 import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
@@ -22,22 +27,27 @@ function unexpected(event: CorruptionEvent): void {
   throw new Error(`unexpected: ${JSON.stringify(event)}`);
 }
 
+/** A folder of the host for the locks of a suite whose files are elsewhere. */
+export function lockFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'escapement-lock-'));
+  afterAll(() => {
+    rmSync(folder, { recursive: true });
+  });
+  return folder;
+}
+
 /** Receives what is there, and settles none of it. */
-export async function receiveAll(
-  queue: DiskQueue,
-): Promise<{ data: Uint8Array; ack: () => void; nack: () => void }[]> {
-  const deliveries = [];
-  while ((await queue.peek()) !== undefined) {
-    const delivery = await queue.receive();
-    deliveries.push({
-      data: delivery.data,
-      ack: () => {
-        delivery.ack();
-      },
-      nack: () => {
-        delivery.nack();
-      },
-    });
-  }
+export async function receiveAll(queue: DiskQueue): Promise<Delivery[]> {
+  const deliveries: Delivery[] = [];
+  while ((await queue.peek()) !== undefined) deliveries.push(await queue.receive());
   return deliveries;
+}
+
+/** Runs a check whose error names the case. */
+export async function inCase<R>(name: string, check: () => Promise<R>): Promise<R> {
+  try {
+    return await check();
+  } catch (error) {
+    throw new Error(`${name}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
 }

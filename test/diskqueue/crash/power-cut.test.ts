@@ -1,7 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { examineQueue, reportOf } from '../../../src/diskqueue/checked/examine-queue.ts';
 import { Random } from '../random.ts';
 import { FIRST_SEED, runs } from '../../runs.ts';
@@ -16,13 +13,10 @@ import {
   type Remains,
 } from '../recording-file-system.ts';
 import type { History } from './history.ts';
-import { NAME, openQueue, receiveAll, type Setup } from './open-queue.ts';
+import { inCase, NAME, lockFolder, openQueue, receiveAll, type Setup } from './open-queue.ts';
 import { Workload } from './workload.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'escapement-cut-'));
-afterAll(() => {
-  rmSync(folder, { recursive: true });
-});
+const folder = lockFolder();
 
 const DURABILITIES = ['always', 'interval', 'os'] as const;
 
@@ -129,16 +123,6 @@ async function record(
   return { files, history: workload.history };
 }
 
-async function told(context: string, check: () => Promise<unknown>): Promise<void> {
-  try {
-    await check();
-  } catch (error) {
-    throw new Error(`${context}: ${error instanceof Error ? error.message : String(error)}`, {
-      cause: error,
-    });
-  }
-}
-
 describe.each(DURABILITIES)('a power cut, with durability %s', (durability) => {
   const RUNS = runs(6);
   const POINTS = 8;
@@ -151,7 +135,7 @@ describe.each(DURABILITIES)('a power cut, with durability %s', (durability) => {
       for (let i = 0; i < POINTS; i++) {
         const point = random.below(files.log.length + 1);
         const disk = files.afterPowerCut(point, i === 0 ? nothingRemains : someRemains(random));
-        await told(`ESCAPEMENT_FUZZ_SEED=${seed}, cut ${i} at ${point}`, () =>
+        await inCase(`ESCAPEMENT_FUZZ_SEED=${seed}, cut ${i} at ${point}`, () =>
           checkDisk(disk, history, point, setup, random),
         );
       }
@@ -169,7 +153,7 @@ describe.each(DURABILITIES)('a power cut, with durability %s', (durability) => {
     const deliveredFrom = new Map<string, Uint8Array[]>();
     for (let i = random.below(stride); i < states.length; i += stride) {
       const { point, remains } = states[i] as State;
-      await told(`state ${i} at ${point}`, async () => {
+      await inCase(`state ${i} at ${point}`, async () => {
         const disk = files.afterPowerCut(point, remains());
         const image = imageOf(disk);
         const delivered = deliveredFrom.get(image);

@@ -5,7 +5,6 @@ import {
   decodeMetadata,
   encodeMetadata,
   filesOfQueue,
-  isAfter,
   metadataFileName,
   type Metadata,
 } from '../../../src/diskqueue/nsq/format.ts';
@@ -63,9 +62,6 @@ describe('metadata', () => {
     const metadata = { depth: 5, read: { number: 0, offset: 14 }, write: { number: 1, offset: 30 } };
     expect(encodeMetadata(metadata).toString()).toBe('5\n0,14\n1,30\n');
     expect(decode('5\n0,14\n1,30\n')).toEqual(metadata);
-  });
-
-  it('the depth in the metadata may be negative', () => {
     expect(decode('-5\n0,0\n0,0\n')).toMatchObject({ depth: -5 });
   });
 
@@ -80,13 +76,6 @@ describe('metadata', () => {
     ['has the read position behind the write position', '5\n1,31\n1,30\n'],
   ])('metadata that %s is not used', (_, text) => {
     expect(decode(text)).toBeUndefined();
-  });
-
-  it('positions are ordered by file, then by offset', () => {
-    expect(isAfter({ number: 1, offset: 0 }, { number: 0, offset: 9 })).toBe(true);
-    expect(isAfter({ number: 0, offset: 9 }, { number: 1, offset: 0 })).toBe(false);
-    expect(isAfter({ number: 1, offset: 1 }, { number: 1, offset: 0 })).toBe(true);
-    expect(isAfter({ number: 1, offset: 0 }, { number: 1, offset: 0 })).toBe(false);
   });
 });
 

@@ -1,5 +1,6 @@
 import { truncateSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
 import {
   drain,
   expectWhole,
@@ -17,6 +18,13 @@ import { receiveAll, upstream } from './upstream-model.ts';
  * What go-diskqueue loses, one test for each way, with files as it leaves them. What the format allows to keep is kept.
  */
 
+/** Opens and closes a queue. Returns what it reports. */
+async function damagesIn(folder: QueueFolder): Promise<CorruptionEvent[]> {
+  const { log, damages } = await folder.open();
+  await log.close();
+  return damages;
+}
+
 describe('metadata', () => {
   it('without metadata every message is delivered, and no file is written over', async () => {
     const folder = new QueueFolder();
@@ -28,8 +36,7 @@ describe('metadata', () => {
   });
 
   it('after the metadata is lost, old bytes are never delivered as new messages', async () => {
-    const folder = new QueueFolder();
-    folder.write(folder.file(0), records(messages(10)));
+    const folder = QueueFolder.of({ 0: records(messages(10)) });
     const { log } = await folder.open();
     await put(log, messages(3, 500));
     expect(folder.data).toEqual(['0', '1']);
@@ -52,9 +59,7 @@ describe('metadata', () => {
   });
 
   it('with stale metadata, later records are never written over', async () => {
-    const folder = new QueueFolder();
-    folder.write(folder.file(0), records(messages(5)));
-    folder.metadata = '3\n0,0\n0,42\n';
+    const folder = QueueFolder.of({ 0: records(messages(5)) }, '3\n0,0\n0,42\n');
     const { log } = await folder.open();
     await put(log, messages(1, 5));
     expect(folder.data).toEqual(['0', '1']);
@@ -74,10 +79,10 @@ describe('metadata', () => {
 
   // Whether somebody has removed it, or the original has consumed it and was killed then, cannot be told.
   it('a missing first file is reported, and reading continues in the next file', async () => {
-    const folder = new QueueFolder();
-    folder.write(folder.file(1), records(messages(10, 10)));
-    folder.write(folder.file(2), records(messages(2, 20)));
-    folder.metadata = '20\n0,28\n2,28\n';
+    const folder = QueueFolder.of(
+      { 1: records(messages(10, 10)), 2: records(messages(2, 20)) },
+      '20\n0,28\n2,28\n',
+    );
     const copy = folder.killed();
     const { log, damages } = await copy.open();
     const file = copy.pathOf(copy.file(0));
@@ -87,20 +92,15 @@ describe('metadata', () => {
   });
 
   it('a missing first file was consumed if the depth is 0', async () => {
-    const folder = new QueueFolder();
-    folder.write(folder.file(1), records(messages(2)));
-    folder.metadata = '0\n0,140\n1,0\n';
+    const folder = QueueFolder.of({ 1: records(messages(2)) }, '0\n0,140\n1,0\n');
     await expectWhole(folder, texts(messages(2)));
   });
 
   it('the removal of all files is reported', async () => {
-    const folder = new QueueFolder();
-    folder.metadata = '13\n0,28\n2,28\n';
-    const { log, damages } = await folder.open();
-    expect(damages).toMatchObject([
+    const folder = QueueFolder.of({}, '13\n0,28\n2,28\n');
+    expect(await damagesIn(folder)).toMatchObject([
       { file: folder.pathOf(folder.file(0)), offset: 28, bytes: 0, reason: '3 files are missing' },
     ]);
-    await log.close();
     await expectWhole(folder, []);
   });
 
@@ -117,17 +117,12 @@ describe('metadata', () => {
   });
 
   it('files behind the write position are read', async () => {
-    const folder = new QueueFolder();
-    folder.write(folder.file(0), records(messages(4)));
-    folder.write(folder.file(3), records(messages(4, 4)));
-    folder.metadata = '4\n0,0\n0,56\n';
+    const folder = QueueFolder.of({ 0: records(messages(4)), 3: records(messages(4, 4)) }, '4\n0,0\n0,56\n');
     await expectWhole(folder, texts(messages(8)));
   });
 
   it('truncated metadata is ignored as a whole', async () => {
-    const folder = new QueueFolder();
-    folder.write(folder.file(2), records(messages(10)));
-    folder.metadata = '5\n2,100\n';
+    const folder = QueueFolder.of({ 2: records(messages(10)) }, '5\n2,100\n');
     await expectWhole(folder, texts(messages(10)));
   });
 
@@ -139,17 +134,15 @@ describe('metadata', () => {
     '-\n0,0\n0,0\n',
     '1\n0,0\n0,99999999999999999999\n',
   ])('with damaged metadata %j, no file is written over', async (text) => {
-    const folder = new QueueFolder();
-    folder.write(folder.file(0), records(messages(3)));
-    folder.metadata = text;
+    const folder = QueueFolder.of({ 0: records(messages(3)) }, text);
     await expectWhole(folder, texts(messages(3)));
   });
 
   it('with the read position behind the write position, opening ends, and everything is read', async () => {
-    const folder = new QueueFolder();
-    folder.write(folder.file(0), records(messages(10)));
-    folder.write(folder.file(1), records(messages(2, 10)));
-    folder.metadata = '2\n7,0\n1,28\n';
+    const folder = QueueFolder.of(
+      { 0: records(messages(10)), 1: records(messages(2, 10)) },
+      '2\n7,0\n1,28\n',
+    );
     expect(() => {
       const original = upstream(folder.killed());
       original.put(Buffer.from('one more'));
@@ -160,10 +153,10 @@ describe('metadata', () => {
   it.each([-5, 0, 77])(
     'a depth of %i in the metadata is replaced by the number of records',
     async (depth) => {
-      const folder = new QueueFolder();
-      folder.write(folder.file(0), records(messages(10)));
-      folder.write(folder.file(1), records(messages(2, 10)));
-      folder.metadata = `${depth}\n0,28\n1,28\n`;
+      const folder = QueueFolder.of(
+        { 0: records(messages(10)), 1: records(messages(2, 10)) },
+        `${depth}\n0,28\n1,28\n`,
+      );
       await expectWhole(folder, texts(messages(10, 2)));
     },
   );
@@ -180,13 +173,9 @@ describe('the end of the last file', () => {
   it.each([1, 3, 4, 5, 13])(
     '%i bytes of a torn record at the end of the last file are cut off, and the records before them are kept',
     async (bytes) => {
-      const folder = new QueueFolder();
       const last = record('message003').subarray(0, bytes);
-      folder.write(folder.file(0), Buffer.concat([records(messages(3)), last]));
-      folder.metadata = '1\n0,0\n0,14\n';
-      const { log, damages } = await folder.open();
-      expect(damages).toEqual([]);
-      await log.close();
+      const folder = QueueFolder.of({ 0: Buffer.concat([records(messages(3)), last]) }, '1\n0,0\n0,14\n');
+      expect(await damagesIn(folder)).toEqual([]);
       expect(folder.read(folder.file(0))).toEqual(records(messages(3)));
       expect(receiveAll(upstream(folder.killed(), 1, 1))).toEqual(texts(messages(3)));
       await expectWhole(folder, texts(messages(3)));
@@ -195,15 +184,15 @@ describe('the end of the last file', () => {
   );
 
   it.each([1, 4, 7, 4096])('%i zeros at the end of the last file are not messages', async (zeros) => {
-    const folder = new QueueFolder();
-    folder.write(folder.file(0), Buffer.concat([records(messages(3)), Buffer.alloc(zeros)]));
-    folder.metadata = '2\n0,0\n0,28\n';
+    const folder = QueueFolder.of(
+      { 0: Buffer.concat([records(messages(3)), Buffer.alloc(zeros)]) },
+      '2\n0,0\n0,28\n',
+    );
     await expectWhole(folder, texts(messages(3)));
   });
 
   it('without metadata, zeros at the end of the last file are not messages', async () => {
-    const folder = new QueueFolder();
-    folder.write(folder.file(0), Buffer.concat([records(messages(3)), Buffer.alloc(200_000)]));
+    const folder = QueueFolder.of({ 0: Buffer.concat([records(messages(3)), Buffer.alloc(200_000)]) });
     await expectWhole(folder, texts(messages(3)));
   });
 
@@ -217,11 +206,8 @@ describe('the end of the last file', () => {
   });
 
   it('a last file that is too short is reported, and its records are delivered', async () => {
-    const folder = new QueueFolder();
-    folder.write(folder.file(0), records(messages(3)));
-    folder.metadata = '5\n0,14\n0,70\n';
-    const { log, damages } = await folder.open();
-    expect(damages).toEqual([
+    const folder = QueueFolder.of({ 0: records(messages(3)) }, '5\n0,14\n0,70\n');
+    expect(await damagesIn(folder)).toEqual([
       {
         file: folder.pathOf(folder.file(0)),
         offset: 42,
@@ -229,23 +215,17 @@ describe('the end of the last file', () => {
         reason: 'the file is shorter than it was',
       },
     ]);
-    await log.close();
     await expectWhole(folder, texts(messages(2, 1)));
   });
 
   it('a last file that lacks consumed records only is not reported', async () => {
-    const folder = new QueueFolder();
-    folder.write(folder.file(0), records(messages(3)));
-    folder.metadata = '0\n0,70\n0,70\n';
+    const folder = QueueFolder.of({ 0: records(messages(3)) }, '0\n0,70\n0,70\n');
     await expectWhole(folder, []);
   });
 
   it('a missing last file is reported', async () => {
-    const folder = new QueueFolder();
-    folder.metadata = '5\n3,14\n3,70\n';
-    const { log, damages } = await folder.open();
-    expect(damages).toMatchObject([{ offset: 14, bytes: 56, reason: 'the file is missing' }]);
-    await log.close();
+    const folder = QueueFolder.of({}, '5\n3,14\n3,70\n');
+    expect(await damagesIn(folder)).toMatchObject([{ offset: 14, bytes: 56, reason: 'the file is missing' }]);
     await expectWhole(folder, []);
     expect(folder.data).toEqual(['4']);
   });
@@ -253,14 +233,13 @@ describe('the end of the last file', () => {
 
 describe('damage', () => {
   it('a damaged length costs the rest of its file, which is set aside once its other messages are acknowledged', async () => {
-    const folder = new QueueFolder();
     const bytes = records(messages(10));
     bytes.writeInt32BE(-1, 42);
-    folder.write(folder.file(0), bytes);
+    const folder = QueueFolder.of({ 0: bytes });
     folder.write(folder.file(1), records(messages(4, 10)));
     folder.metadata = '14\n0,0\n1,56\n';
-    const { log, damages } = await folder.open();
     const file = folder.pathOf(folder.file(0));
+    const { log, damages } = await folder.open();
     expect(damages).toEqual([{ file, offset: 42, bytes: 98, reason: 'no record begins here' }]);
     expect(log.depth).toBe(7);
     const all = await readAll(log);
@@ -277,11 +256,9 @@ describe('damage', () => {
   });
 
   it('with a damaged length in the current file, writing continues in the next one', async () => {
-    const folder = new QueueFolder();
     const bytes = records(messages(5));
     bytes.writeInt32BE(0x40000000, 14);
-    folder.write(folder.file(0), bytes);
-    folder.metadata = '5\n0,0\n0,70\n';
+    const folder = QueueFolder.of({ 0: bytes }, '5\n0,0\n0,70\n');
     const { log, damages } = await folder.open();
     expect(damages).toHaveLength(1);
     await put(log, messages(1, 5));
@@ -292,11 +269,9 @@ describe('damage', () => {
   });
 
   it('a length behind the write position that no record can have is damage', async () => {
-    const folder = new QueueFolder();
     const bytes = records(messages(5));
     bytes.writeInt32BE(0x40000000, 28);
-    folder.write(folder.file(0), bytes);
-    folder.metadata = '1\n0,0\n0,14\n';
+    const folder = QueueFolder.of({ 0: bytes }, '1\n0,0\n0,14\n');
     const { log, damages } = await folder.open();
     expect(damages).toMatchObject([{ offset: 28, bytes: 42 }]);
     expect(await drain(log)).toEqual(texts(messages(2)));
@@ -306,11 +281,9 @@ describe('damage', () => {
   });
 
   it('damage of a payload is not detected in this format', async () => {
-    const folder = new QueueFolder();
     const bytes = records(messages(2));
     bytes.write('M', 4);
-    folder.write(folder.file(0), bytes);
-    folder.metadata = '2\n0,0\n0,28\n';
+    const folder = QueueFolder.of({ 0: bytes }, '2\n0,0\n0,28\n');
     await expectWhole(folder, ['Message000', 'message001']);
   });
 
@@ -318,8 +291,8 @@ describe('damage', () => {
     const folder = new QueueFolder();
     for (const i of [0, 3, 4]) folder.write(folder.file(i), records(messages(10, i * 10)));
     folder.metadata = '50\n0,0\n4,140\n';
-    const { log, damages } = await folder.open();
     const file = folder.pathOf(folder.file(1));
+    const { log, damages } = await folder.open();
     expect(damages).toEqual([{ file, offset: 0, bytes: 0, reason: '2 files are missing' }]);
     expect(log.depth).toBe(30);
     await log.close();

@@ -1,5 +1,6 @@
 import { appendFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import type { StoredMessage } from '../../../src/diskqueue/message-log.ts';
 import {
   drain,
   expectWhole,
@@ -64,6 +65,18 @@ describe('what is not damage', () => {
     await log.close();
   });
 
+  it('behind a file with the largest number no message is accepted, because it would not be found again', async () => {
+    const folder = QueueFolder.of({ 999_999_999_999_999: records(messages(2)) });
+    const { log } = await folder.open();
+    const [first] = await log.read();
+    log.acknowledge(first as StoredMessage);
+    expect(await log.append(messages(1, 2))).toMatchObject({ appended: 0, error: { code: 'ERR_QUEUE_IO' } });
+    await log.close();
+    const again = await folder.open();
+    expect(await drain(again.log)).toEqual(['message001']);
+    await again.log.close();
+  });
+
   it('the number of a file that was set aside is not used again', async () => {
     const folder = new QueueFolder();
     folder.write(`${folder.file(4)}.bad`, Buffer.from('bad'));
@@ -88,9 +101,7 @@ describe('a crash', () => {
   });
 
   it('messages that were emptied stay dropped after a crash before their files are deleted', async () => {
-    const folder = new QueueFolder();
-    folder.write(folder.file(0), records(messages(10)));
-    folder.metadata = '0\n1,0\n1,0\n';
+    const folder = QueueFolder.of({ 0: records(messages(10)) }, '0\n1,0\n1,0\n');
     await expectWhole(folder, []);
     expect(folder.data).toEqual(['1']);
   });

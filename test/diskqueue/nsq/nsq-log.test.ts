@@ -1,8 +1,7 @@
-import { statSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { StoredMessage } from '../../../src/diskqueue/message-log.ts';
-import { InFlight, type DonePrefix } from '../../../src/diskqueue/nsq/in-flight.ts';
-import { drain, messages, put, QueueFolder, readAll, record, records, texts } from './queue-folder.ts';
+import { InFlight, type DonePrefix } from '../../../src/diskqueue/nsq/nsq-log.ts';
+import { drain, messages, put, QueueFolder, readAll, records, texts } from './queue-folder.ts';
 
 /** Vitest compares large buffers byte by byte. */
 function areSame(read: readonly StoredMessage[], expected: readonly Buffer[]): boolean {
@@ -70,14 +69,6 @@ describe('the files', () => {
     await log.close();
   });
 
-  it('only the owner of the files can read them', async () => {
-    const folder = new QueueFolder();
-    const { log } = await folder.open();
-    await put(log, messages(1));
-    await log.close();
-    for (const name of folder.names) expect(statSync(folder.pathOf(name)).mode & 0o777).toBe(0o600);
-  });
-
   it('the files of an empty queue are those of go-diskqueue', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open();
@@ -86,30 +77,9 @@ describe('the files', () => {
     expect(folder.metadata).toBe('0\n0,0\n0,0\n');
     expect(folder.data).toEqual([]);
   });
-
-  it('a message larger than a file gets a file of its own', async () => {
-    const folder = new QueueFolder();
-    const { log } = await folder.open();
-    const large = Buffer.alloc(500, 'x');
-    await put(log, [messages(1)[0] as Buffer, large, messages(1, 1)[0] as Buffer]);
-    expect(folder.data).toEqual(['0', '1', '2']);
-    expect(folder.read(folder.file(1))).toEqual(record(large));
-    await log.close();
-  });
 });
 
 describe('reading', () => {
-  it('messages are read in order, across files', async () => {
-    const folder = new QueueFolder();
-    const { log } = await folder.open();
-    await put(log, messages(35));
-    expect(texts(await readAll(log))).toEqual(texts(messages(35)));
-    expect(await log.read()).toEqual([]);
-    await put(log, messages(5, 35));
-    expect(texts(await readAll(log))).toEqual(texts(messages(5, 35)));
-    await log.close();
-  });
-
   it('messages of any length are read: empty ones, and longer than a block', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open({ maxBytesPerFile: 1e6 });
@@ -122,27 +92,6 @@ describe('reading', () => {
     expect(areSame(await readAll(again.log), list)).toBe(true);
     await again.log.close();
     expect(again.damages).toEqual([]);
-  });
-
-  it('an unsynced message cannot be read with durability always', async () => {
-    const folder = new QueueFolder();
-    const { log } = await folder.open();
-    await log.append(messages(3));
-    expect(await log.read()).toEqual([]);
-    expect(log.depth).toBe(0);
-    await log.sync();
-    expect(texts(await log.read())).toEqual(texts(messages(3)));
-    await log.close();
-  });
-
-  it('an unsynced message can be read unless durability is always', async () => {
-    const folder = new QueueFolder();
-    const { log } = await folder.open({ isAlwaysDurable: false });
-    await log.append(messages(3));
-    expect(log.depth).toBe(3);
-    expect(log.bytes).toBe(30);
-    expect(texts(await log.read())).toEqual(texts(messages(3)));
-    await log.close();
   });
 });
 
@@ -181,17 +130,6 @@ describe('acknowledging', () => {
     await log.close();
   });
 
-  it('a save with the host alone writes nothing while no file can be removed', async () => {
-    const folder = new QueueFolder();
-    const { log } = await folder.open();
-    await put(log, messages(5));
-    await drain(log);
-    await log.saveAcks(false);
-    expect(folder.metadata).toBe('5\n0,0\n0,70\n');
-    expect(log.hasUnsavedAcks).toBe(true);
-    await log.close();
-  });
-
   it('an acknowledgement after empty has no effect', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open();
@@ -207,40 +145,9 @@ describe('acknowledging', () => {
     expect(log.depth).toBe(5);
     await log.close();
   });
-
-  it('messages acknowledged in reverse order are all kept until the first one is acknowledged', async () => {
-    const folder = new QueueFolder();
-    const { log } = await folder.open({ maxBytesPerFile: 1e6 });
-    await put(log, messages(900));
-    await put(log, messages(900));
-    await put(log, messages(900));
-    const all = await readAll(log);
-    for (const message of all.slice(1).reverse()) log.acknowledge(message);
-    expect(log.depth).toBe(1);
-    expect(log.hasUnsavedAcks).toBe(false);
-    log.acknowledge(all[0] as (typeof all)[0]);
-    expect([log.depth, log.bytes]).toEqual([0, 0]);
-    await put(log, messages(1));
-    expect(await drain(log)).toEqual(texts(messages(1)));
-    await log.close();
-  });
 });
 
 describe('the end', () => {
-  it('the end of a file that is read while it is written is not damage', async () => {
-    const folder = new QueueFolder();
-    const { log, damages } = await folder.open();
-    for (const message of messages(100)) {
-      await put(log, [message]);
-      expect(await drain(log)).toEqual(texts([message]));
-      await log.saveAcks(true);
-    }
-    expect(damages).toEqual([]);
-    expect(folder.data).toEqual(['9']);
-    await log.close();
-    expect(folder.metadata).toBe('0\n9,140\n9,140\n');
-  });
-
   it('an emptied queue continues in a new file', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open();
@@ -283,19 +190,6 @@ describe('a queue with many messages', () => {
     expect(folder.data).toEqual(['0', '1']);
     expect(folder.read(folder.file(0))).toEqual(records(messages(10)));
   });
-
-  it('a reopened queue uses a lowered or raised maxBytesPerFile', async () => {
-    const folder = new QueueFolder();
-    for (const maxBytesPerFile of [140, 28, 280]) {
-      const { log } = await folder.open({ maxBytesPerFile });
-      await put(log, messages(10));
-      await log.close();
-    }
-    const { log, damages } = await folder.open();
-    expect(await drain(log)).toEqual(texts([...messages(10), ...messages(10), ...messages(10)]));
-    expect(damages).toEqual([]);
-    await log.close();
-  });
 });
 
 describe('messages in flight', () => {
@@ -304,24 +198,6 @@ describe('messages in flight', () => {
   function done(offset: number, records: number): DonePrefix {
     return { end: at(offset), records };
   }
-
-  it('takeDone returns the acknowledged messages up to the first one in flight', () => {
-    const inFlight = new InFlight();
-    const [a, b, c, d] = [10, 20, 30, 40].map((end) => inFlight.add(at(end))) as [
-      number,
-      number,
-      number,
-      number,
-    ];
-    expect(inFlight.acknowledge(b)).toBe(true);
-    expect(inFlight.acknowledge(d)).toBe(true);
-    expect(inFlight.takeDone()).toBeUndefined();
-    expect(inFlight.acknowledge(a)).toBe(true);
-    expect(inFlight.takeDone()).toEqual(done(20, 2));
-    expect(inFlight.takeDone()).toBeUndefined();
-    expect(inFlight.acknowledge(c)).toBe(true);
-    expect(inFlight.takeDone()).toEqual(done(40, 2));
-  });
 
   it('the acknowledged prefix is right whatever the order of acknowledgements', () => {
     const orders = permutations([1, 2, 3, 4, 5]);
@@ -384,17 +260,5 @@ describe('messages in flight', () => {
     expect(inFlight.takeDone()).toEqual(done(30, 2));
     inFlight.acknowledge(c);
     expect(inFlight.takeDone()).toEqual(done(40, 1));
-  });
-
-  it('messages from before clear cannot be acknowledged', () => {
-    const inFlight = new InFlight();
-    const old = [inFlight.add(at(10)), inFlight.add(at(20))];
-    inFlight.acknowledge(old[1] as number);
-    inFlight.clear();
-    const next = inFlight.add(at(10));
-    for (const sequence of old) expect(inFlight.acknowledge(sequence)).toBe(false);
-    expect(inFlight.takeDone()).toBeUndefined();
-    expect(inFlight.acknowledge(next)).toBe(true);
-    expect(inFlight.takeDone()).toEqual(done(10, 1));
   });
 });

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { hostFileSystem } from '../../../src/log/file-system.ts';
 import type { CorruptionEvent, MessageLog, StoredMessage } from '../../../src/diskqueue/message-log.ts';
-import { NsqLog, type NsqLogOptions } from '../../../src/diskqueue/nsq/nsq-log.ts';
+import type { NsqLogOptions } from '../../../src/diskqueue/nsq/data-files.ts';
+import { NsqLog } from '../../../src/diskqueue/nsq/nsq-log.ts';
 
 /** An open log, and the damage that it has reported. */
 export interface OpenLog {
@@ -21,6 +22,14 @@ export class QueueFolder {
     onTestFinished(() => {
       rmSync(path, { recursive: true, force: true });
     });
+  }
+
+  /** A folder with data files, by number, and perhaps with metadata. */
+  static of(files: Readonly<Record<number, Uint8Array>>, metadata?: string): QueueFolder {
+    const folder = new QueueFolder();
+    for (const [number, bytes] of Object.entries(files)) folder.write(folder.file(Number(number)), bytes);
+    if (metadata !== undefined) folder.metadata = metadata;
+    return folder;
   }
 
   /** Returns a copy of the folder as it is now: what a killed process leaves. */

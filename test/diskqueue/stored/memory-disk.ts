@@ -1,4 +1,5 @@
 import type { File, FileSystem } from '../../../src/log/file-system.ts';
+import { hostError } from '../support/wrapped-files.ts';
 
 /** One folder in memory, of any name: for tests that repair it thousands of times. */
 export class MemoryDisk implements FileSystem {
@@ -15,8 +16,8 @@ export class MemoryDisk implements FileSystem {
   }
 
   create(path: string): Promise<File> {
-    if (this.#isStopped()) return Promise.reject(hostError('EIO', path));
-    if (this.contents.has(path)) return Promise.reject(hostError('EEXIST', path));
+    if (this.#isStopped()) return Promise.reject(hostError('EIO', 'open', path));
+    if (this.contents.has(path)) return Promise.reject(hostError('EEXIST', 'open', path));
     this.contents.set(path, Buffer.alloc(0));
     return Promise.resolve(this.#file(path));
   }
@@ -30,7 +31,7 @@ export class MemoryDisk implements FileSystem {
   }
 
   rename(from: string, to: string): Promise<void> {
-    if (this.#isStopped()) return Promise.reject(hostError('EIO', from));
+    if (this.#isStopped()) return Promise.reject(hostError('EIO', 'open', from));
     return this.#having(from, () => {
       this.contents.set(to, this.#bytes(from));
       this.contents.delete(from);
@@ -38,7 +39,7 @@ export class MemoryDisk implements FileSystem {
   }
 
   unlink(path: string): Promise<void> {
-    if (this.#isStopped()) return Promise.reject(hostError('EIO', path));
+    if (this.#isStopped()) return Promise.reject(hostError('EIO', 'open', path));
     return this.#having(path, () => {
       this.contents.delete(path);
     });
@@ -57,7 +58,9 @@ export class MemoryDisk implements FileSystem {
   }
 
   #having<R>(path: string, action: () => R): Promise<R> {
-    return this.contents.has(path) ? Promise.resolve(action()) : Promise.reject(hostError('ENOENT', path));
+    return this.contents.has(path)
+      ? Promise.resolve(action())
+      : Promise.reject(hostError('ENOENT', 'open', path));
   }
 
   #bytes(path: string): Buffer {
@@ -68,7 +71,7 @@ export class MemoryDisk implements FileSystem {
     return {
       read: (buffer, position) => Promise.resolve(this.#bytes(path).subarray(position).copy(buffer)),
       write: (buffer, position) => {
-        if (this.#isStopped()) return Promise.reject(hostError('EIO', path));
+        if (this.#isStopped()) return Promise.reject(hostError('EIO', 'open', path));
         const grown = Buffer.alloc(Math.max(this.#bytes(path).length, position + buffer.length));
         this.#bytes(path).copy(grown);
         buffer.copy(grown, position);
@@ -76,7 +79,7 @@ export class MemoryDisk implements FileSystem {
         return Promise.resolve();
       },
       truncate: (length) => {
-        if (this.#isStopped()) return Promise.reject(hostError('EIO', path));
+        if (this.#isStopped()) return Promise.reject(hostError('EIO', 'open', path));
         const cut = Buffer.alloc(length);
         this.#bytes(path).copy(cut);
         this.contents.set(path, cut);
@@ -86,8 +89,4 @@ export class MemoryDisk implements FileSystem {
       close: () => Promise.resolve(),
     };
   }
-}
-
-function hostError(code: string, path: string): Error {
-  return Object.assign(new Error(`${code}: ${path}`), { code, path, syscall: 'open' });
 }

@@ -2,8 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { NsqLog } from '../../../src/diskqueue/nsq/nsq-log.ts';
 import { StoredNsqQueue } from '../../../src/diskqueue/nsq/stored-nsq-queue.ts';
 import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
-import type { LostMessages } from '../../../src/diskqueue/stored/stored-queue.ts';
+import { readAll, texts } from '../nsq/queue-folder.ts';
 import { MemoryDisk } from './memory-disk.ts';
+import { expectInOrder, repair } from './repaired.ts';
 
 const MESSAGES = Array.from({ length: 12 }, (_, i) => `message ${String(i + 1).padStart(2, '0')}`);
 const RECORD = 14;
@@ -29,31 +30,15 @@ function storedOn(disk: MemoryDisk): StoredNsqQueue {
   return new StoredNsqQueue(disk, 'folder', 'q');
 }
 
-async function repair(disk: MemoryDisk): Promise<readonly LostMessages[]> {
-  const { steps, lost } = await storedOn(disk).planRepair(() => undefined);
-  for (const step of steps) await step.run();
-  return lost;
-}
-
 async function handedOut(disk: MemoryDisk): Promise<string[]> {
   const damages: CorruptionEvent[] = [];
   const log = await NsqLog.open({
     ...{ files: new MemoryDisk(disk.contents), folder: 'folder', name: 'q', maxBytesPerFile: 70 },
     ...{ maxMessageSize: 1024, isAlwaysDurable: true, onCorruption: (event) => damages.push(event) },
   });
-  const messages: string[] = [];
-  for (let read = await log.read(); read.length > 0; read = await log.read()) {
-    messages.push(...read.map(({ data }) => Buffer.from(data).toString()));
-  }
+  const messages = texts(await readAll(log));
   expect(damages).toEqual([]);
   return messages;
-}
-
-async function expectInOrder(disk: MemoryDisk): Promise<void> {
-  const { problems } = await storedOn(disk).verify(() => undefined);
-  expect(problems).toEqual([]);
-  const { steps, lost } = await storedOn(disk).planRepair(() => undefined);
-  expect([steps, lost]).toEqual([[], []]);
 }
 
 describe('a stored queue of the nsq format', () => {
@@ -61,7 +46,7 @@ describe('a stored queue of the nsq format', () => {
     for (let consumed = 0; consumed < MESSAGES.length; consumed++) {
       const disk = queueOf(consumed);
       const before = new Map(disk.contents);
-      await expectInOrder(disk);
+      await expectInOrder(disk, storedOn(disk));
       expect(await handedOut(disk)).toEqual(MESSAGES.slice(consumed));
       expect(await storedOn(disk).summarize()).toMatchObject({
         messages: MESSAGES.length,
@@ -109,11 +94,11 @@ describe('a stored queue of the nsq format', () => {
         (disk.contents.get(path) as Buffer)[n * RECORD] = 0x80;
         const isConsumed = i === 0 && n < 2;
         const kept = MESSAGES.filter((_, m) => m >= 2 && (isConsumed || m < i * 5 + n || m >= i * 5 + 5));
-        const lost = await repair(disk);
+        const lost = await repair(disk, storedOn(disk));
         expect([path, n, await handedOut(disk)]).toEqual([path, n, kept]);
         expect(lost).toHaveLength(isConsumed ? 0 : 1);
         expect(disk.contents.has(`${path}.damaged`)).toBe(!isConsumed);
-        await expectInOrder(disk);
+        await expectInOrder(disk, storedOn(disk));
       }
     }
   });
@@ -126,10 +111,10 @@ describe('a stored queue of the nsq format', () => {
       Buffer.concat([disk.contents.get(path) as Buffer, Buffer.from([0, 0, 0, 10, 65])]),
     );
     expect((await storedOn(disk).verify(() => undefined)).problems).toEqual([]);
-    expect(await repair(disk)).toEqual([]);
+    expect(await repair(disk, storedOn(disk))).toEqual([]);
     expect(disk.contents.get(path)).toHaveLength(28);
     expect(await handedOut(disk)).toEqual(MESSAGES);
-    await expectInOrder(disk);
+    await expectInOrder(disk, storedOn(disk));
   });
 
   it('a repair writes metadata that is missing, damaged or wrong', async () => {
@@ -145,25 +130,25 @@ describe('a stored queue of the nsq format', () => {
       const disk = queueOf();
       if (text === undefined) disk.contents.delete(META);
       else disk.contents.set(META, Buffer.from(text));
-      await repair(disk);
+      await repair(disk, storedOn(disk));
       expect([text, await handedOut(disk)]).toEqual([text, MESSAGES]);
-      await expectInOrder(disk);
+      await expectInOrder(disk, storedOn(disk));
     }
   });
 
   it('a repair creates an empty file where one is missing, and reports the loss', async () => {
     const disk = queueOf();
     disk.contents.delete(FILES[1] as string);
-    expect(await repair(disk)).toMatchObject([{ file: FILES[1], messages: undefined }]);
+    expect(await repair(disk, storedOn(disk))).toMatchObject([{ file: FILES[1], messages: undefined }]);
     expect(await handedOut(disk)).toEqual([...MESSAGES.slice(0, 5), ...MESSAGES.slice(10)]);
-    await expectInOrder(disk);
+    await expectInOrder(disk, storedOn(disk));
   });
 
   it('a repair removes temporary metadata', async () => {
     const disk = queueOf();
     disk.contents.set(`${META}.42.tmp`, Buffer.from('1'));
-    await repair(disk);
+    await repair(disk, storedOn(disk));
     expect([...disk.contents.keys()].filter((path) => path.endsWith('.tmp'))).toEqual([]);
-    await expectInOrder(disk);
+    await expectInOrder(disk, storedOn(disk));
   });
 });

@@ -2,7 +2,8 @@ import { expect } from 'vitest';
 import { CheckedLog } from '../../../src/diskqueue/checked/checked-log.ts';
 import { StoredCheckedQueue } from '../../../src/diskqueue/checked/stored-checked-queue.ts';
 import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
-import type { LostMessages, RepairPlan } from '../../../src/diskqueue/stored/stored-queue.ts';
+import type { LostMessages, RepairPlan, StoredQueue } from '../../../src/diskqueue/stored/stored-queue.ts';
+import { readAll, texts } from '../nsq/queue-folder.ts';
 import { MemoryDisk } from './memory-disk.ts';
 
 export const FOLDER = 'folder';
@@ -40,8 +41,11 @@ export function planFor(disk: MemoryDisk): Promise<RepairPlan> {
   return storedOn(disk).planRepair(() => undefined);
 }
 
-export async function repair(disk: MemoryDisk): Promise<readonly LostMessages[]> {
-  const { steps, lost } = await planFor(disk);
+export async function repair(
+  disk: MemoryDisk,
+  stored: StoredQueue = storedOn(disk),
+): Promise<readonly LostMessages[]> {
+  const { steps, lost } = await stored.planRepair(() => undefined);
   for (const step of steps) await step.run();
   return lost;
 }
@@ -52,10 +56,7 @@ export async function handedOut(disk: MemoryDisk): Promise<string[]> {
     throw new Error(`damage: ${JSON.stringify(event)}`);
   });
   const { bytes } = log;
-  const messages: string[] = [];
-  for (let read = await log.read(); read.length > 0; read = await log.read()) {
-    messages.push(...read.map(({ data }) => Buffer.from(data).toString()));
-  }
+  const messages = texts(await readAll(log));
   expect(log.depth).toBe(messages.length);
   expect(log.bytes).toBe(messages.reduce((sum, message) => sum + Buffer.byteLength(message), 0));
   expect(bytes).toBeGreaterThanOrEqual(log.bytes); // where nobody knew yet that something is lost
@@ -63,10 +64,11 @@ export async function handedOut(disk: MemoryDisk): Promise<string[]> {
 }
 
 /** Everything is in order: for `verify`, for a second repair, for the queue itself. */
-export async function expectInOrder(disk: MemoryDisk): Promise<void> {
-  const { problems } = await storedOn(disk).verify(() => undefined);
+export async function expectInOrder(disk: MemoryDisk, stored: StoredQueue = storedOn(disk)): Promise<void> {
+  const { problems } = await stored.verify(() => undefined);
   expect(problems).toEqual([]);
-  expect((await planFor(disk)).steps.map(({ action, file }) => [action, file])).toEqual([]);
+  const { steps } = await stored.planRepair(() => undefined);
+  expect(steps.map(({ action, file }) => [action, file])).toEqual([]);
 }
 
 export function pathsOf(disk: MemoryDisk, suffix: string): string[] {
