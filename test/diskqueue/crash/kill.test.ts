@@ -131,7 +131,7 @@ const CASES = FORMATS.flatMap((format) =>
 
 test.concurrent.for(CASES)(
   '%s: a process that is killed, in real time, with durability %s',
-  { timeout: 60_000 + KILLS * 10_000 },
+  { timeout: 120_000 + KILLS * 30_000 },
   async ([format, durability]) => {
     const folder = mkdtempSync(join(tmpdir(), 'escapement-kill-'));
     const random = new Random(FIRST_SEED);

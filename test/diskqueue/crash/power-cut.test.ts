@@ -127,7 +127,7 @@ describe.each(DURABILITIES)('a power cut, with durability %s', (durability) => {
   const RUNS = runs(6);
   const POINTS = 8;
 
-  test('at a random moment of random work', { timeout: 60_000 + RUNS * 10_000 }, async () => {
+  test('at a random moment of random work', { timeout: 120_000 + RUNS * 20_000 }, async () => {
     for (let seed = FIRST_SEED; seed < FIRST_SEED + RUNS; seed++) {
       const random = new Random(seed);
       const setup: Setup = { durability, maxBytesPerFile: random.pick([256, 600, 3_000, 1_000_000]) };

@@ -58,7 +58,7 @@ async function runAndKill(
 
 test.each(['always', 'os'])(
   'a process that is killed again and again loses no task that was enqueued, and repeats none that was completed (%s)',
-  { timeout: 60_000 + KILLS * 10_000 },
+  { timeout: 120_000 + KILLS * 30_000 },
   async (durability) => {
     const dataPath = mkdtempSync(join(tmpdir(), 'escapement-kill-'));
     onTestFinished(() => {
@@ -249,7 +249,7 @@ describe('a copy of the files of a broker that works', () => {
     ['are linked, and copied later', true],
   ])(
     'has every task that was enqueued before, and none that was completed before, if all files %s',
-    { timeout: 60_000 },
+    { timeout: 120_000 },
     async (_, isLinked) => {
       const base = mkdtempSync(join(tmpdir(), 'escapement-copy-'));
       onTestFinished(() => {
