@@ -318,9 +318,12 @@ export function gapsOf(segments: readonly Segment[], expected: number): Gap[] {
 
 /** With more digits a number would not be exact: such a file does not belong to a log. */
 const NAME = /^(.+)\.(\d{10,15})\.segment$/s;
+const LARGEST_NUMBER = 999_999_999_999_999;
 
-/** Names sort as their numbers do. */
+/** Names sort as their numbers do. @throws RangeError - the name would not be that of a segment. */
 export function segmentFileName(log: string, number: number): string {
+  if (number > LARGEST_NUMBER)
+    throw new RangeError(`there is no file behind segment ${LARGEST_NUMBER} of ${log}`);
   return `${log}.${String(number).padStart(10, '0')}.segment`;
 }
 

@@ -344,3 +344,16 @@ test('a commit loop writes typed records and assigns their positions', async () 
   }
   await log.close();
 });
+
+test('behind a segment with the largest number nothing is appended, because it would not be found again', async () => {
+  const path = join(folder, 'journal.999999999999999.segment');
+  for (const bytes of [Buffer.alloc(0), Buffer.from('no segment')]) {
+    const { log } = await open(new RecordingFileSystem(new Map([[path, bytes]])));
+    const { appended, error } = await log.append([bytesOf('lost')], [DATA]);
+    expect({ appended, error: String(error) }).toEqual({
+      appended: 0,
+      error: 'RangeError: there is no file behind segment 999999999999999 of journal',
+    });
+    await log.close();
+  }
+});
