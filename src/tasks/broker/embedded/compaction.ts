@@ -1,4 +1,4 @@
-import { ownTurn } from '../../../core/own-turn.ts';
+import { holdVirtualTime, ownTurn } from '../../../core/own-turn.ts';
 import type { Log } from '../../../log/log.ts';
 import type { CorruptionEvent, LogPosition, Segment } from '../../../log/segment.ts';
 import type { DamagePiece, RecordPiece, SegmentReader } from '../../../log/segment-reader.ts';
@@ -21,7 +21,11 @@ interface CompactedJournal extends Pick<StoreJournal, 'begin' | 'task' | 'queue'
   fileRemoved(segment: number): void;
   damaged(event: CorruptionEvent): void;
   /** The record with the latest entry; it has a position when the host has it. */
-  readonly latest: { readonly position: LogPosition | undefined };
+  readonly latest: { readonly position: LogPosition | undefined; readonly length: number };
+  /** Makes everything durable that was written, and has its payloads read from there. @throws if that fails: nothing is written any more then. */
+  syncWritten(): Promise<void>;
+  /** Runs a step between two writes. */
+  alone(step: () => Promise<void>): Promise<void>;
 }
 
 /** A log is compacted when it is larger than so many times what is live in it, and a file. */
@@ -37,11 +41,15 @@ const LEAST_BYTES = 32 * 1_024;
 /** Bytes after which other callbacks of the event loop have their turn. */
 const BYTES_PER_TURN = 64 * 1_024;
 
+/** Files that one step removes at least: a write makes one at most. Others, until it has taken so many milliseconds, because operations wait. */
+const LEAST_REMOVED = 4;
+const REMOVING_MS = 10;
+
 /**
  * Keeps the log of a durable broker small, in steps: with each write, pieces of the oldest segments are read, and the tasks whose
  * latest entry is there are written again, at the end. Then everything that belongs to no task is written again, and the segments
- * are removed. Those without live tasks are not read at all. After beanstalkd. A task whose record was damaged after it was read is
- * written again from memory.
+ * are removed: many of them in several steps, which need no write. Those without live tasks are not read at all. After beanstalkd. A
+ * task whose record was damaged after it was read is written again from memory.
  *
  *      ┌── leaving ──┐┌─ reading ─┐┌─────────┐┌── written ──
  *      │ . . . . . . ││ . a . . b ││ c . d . ││ e f  a            . is dead: removed, or written again later
@@ -56,8 +64,13 @@ export class Compaction {
   #leaving: Segment[] = [];
   /** Reads the segment after them. */
   #reader: SegmentReader | undefined;
-  /** The record that must be written before they are removed. */
+  /** The record that must be durable before they are removed. */
   #last: CompactedJournal['latest'] | undefined;
+  /** Whether it is. */
+  #isDurable = false;
+  #isRemovingLater = false;
+  /** Bytes of everything that belongs to no task, when it was written last. */
+  #restBytes = 0;
   /** Damage that was found in them. */
   #damages: { readonly segment: Segment; readonly piece: DamagePiece }[] = [];
   /** Bytes that the present step may still read. */
@@ -75,8 +88,14 @@ export class Compaction {
   async step(writtenBytes: number): Promise<void> {
     if (this.#stuckWith !== undefined && this.#stuckWith === this.#journal.log.written) return;
     this.#bytesLeft = Math.max(writtenBytes * BYTES_PER_BYTE, LEAST_BYTES);
-    try {
+    await this.#attempt(async () => {
       while (this.#bytesLeft > 0 && (await this.#advance()));
+    });
+  }
+
+  async #attempt(action: () => Promise<void>): Promise<void> {
+    try {
+      await action();
     } catch {
       await this.close();
       this.#stuckWith = this.#journal.log.written;
@@ -89,6 +108,7 @@ export class Compaction {
     this.#reader = undefined;
     this.#leaving = [];
     this.#last = undefined;
+    this.#isDurable = false;
     this.#stuckWith = undefined;
     this.#damages = [];
     await reader?.close().catch(() => undefined);
@@ -117,9 +137,10 @@ export class Compaction {
     if (next === undefined || next === written || staying < 2) return undefined;
     if (this.#leaving.length > 0 && !this.#journal.isLive(next.number)) return next; // it costs nothing
     const bytes = this.#leaving.reduce((sum, { end }) => sum - end, logBytes);
-    const mostBytes = MOST_BYTES_PER_LIVE_BYTE * liveBytes + this.#maxBytesPerFile;
-    const isTooLarge = bytes > mostBytes || staying > MOST_SMALL_SEGMENTS + mostBytes / this.#maxBytesPerFile;
-    return isTooLarge ? next : undefined;
+    const mostBytes = MOST_BYTES_PER_LIVE_BYTE * (liveBytes + this.#restBytes) + this.#maxBytesPerFile;
+    // Half of a full segment may be unused, if the next record did not fit.
+    const mostSegments = MOST_SMALL_SEGMENTS + (2 * mostBytes) / this.#maxBytesPerFile;
+    return bytes > mostBytes || staying > mostSegments ? next : undefined;
   }
 
   async #rewrite(reader: SegmentReader): Promise<boolean> {
@@ -147,44 +168,75 @@ export class Compaction {
     return false;
   }
 
-  /** Everything that belongs to no task. The segments can be removed when it is written. */
+  /** Everything that belongs to no task. The segments can be removed when it is durable. */
   #writeTheRest(): void {
     const { queues, enqueueEvents, serialLimit } = this.#store;
-    this.#journal.serial(serialLimit);
-    for (const queue of queues.values()) this.#journal.queue(queue);
-    for (const [entryId, events] of enqueueEvents) this.#journal.events(entryId, events);
-    this.#last = this.#journal.latest;
+    const journal = this.#journal;
+    const { latest } = journal;
+    const before = latest.length;
+    journal.serial(serialLimit);
+    for (const queue of queues.values()) journal.queue(queue);
+    for (const [entryId, events] of enqueueEvents) journal.events(entryId, events);
+    this.#restBytes = journal.latest.length - (journal.latest === latest ? before : 0);
+    this.#last = journal.latest;
   }
 
-  #rewriteRecord({ payload }: RecordPiece, segment: number): void {
+  #rewriteRecord({ payload, offset }: RecordPiece, segment: number): void {
     const reader = new EntryReader(payload);
     for (let kind = reader.next(); kind !== undefined; kind = reader.next()) {
       if (kind !== Kind.task && kind !== Kind.keyedTask) continue;
       const { number, id, names } = readHead(reader, kind);
       const row = this.#store.queues.get(names.queue)?.rows.get(id);
       if (!(row instanceof JournaledRow) || row.number !== number || row.segment !== segment) continue;
+      const { payload: present } = row.message;
+      let payload = present;
+      if (present instanceof PayloadOnDisk) {
+        const { position, start } = present.where;
+        const { body, payloadOffset } = readBody(reader);
+        const isHere = position.offset === offset && start === payloadOffset;
+        if (position.segment === segment && !isHere) continue; // an older entry, with another payload
+        payload = body.payload;
+      }
       this.#journal.begin();
-      const { payload } = row.message;
-      this.#journal.task(row, payload instanceof PayloadOnDisk ? readBody(reader).body.payload : payload);
+      this.#journal.task(row, payload);
     }
   }
 
-  /** What was written again must be on the disk before the segments are removed. */
+  /** @returns whether all are removed. */
   async #remove(): Promise<boolean> {
     if (this.#rewriteDamaged()) {
       this.#last = this.#journal.latest;
       return false;
     }
-    const { log } = this.#journal;
-    const leaving = this.#leaving;
-    await this.close();
-    await log.sync();
+    if (!this.#isDurable) await this.#journal.syncWritten();
+    this.#isDurable = true;
+    const startMs = performance.now();
     // One after the other, each durably: a power cut must not bring back a task whose removal is in a later segment.
-    for (const segment of leaving) {
-      await log.remove([segment]);
+    for (let n = 0; n < LEAST_REMOVED || performance.now() - startMs < REMOVING_MS; n++) {
+      const segment = this.#leaving[0];
+      if (segment === undefined) {
+        await this.close();
+        return true;
+      }
+      await this.#journal.log.remove([segment]);
+      this.#leaving.shift();
       this.#journal.fileRemoved(segment.number);
     }
-    return true;
+    this.#removeLater();
+    return false;
+  }
+
+  /** Goes on, even if nothing is written any more. */
+  #removeLater(): void {
+    if (this.#isRemovingLater) return;
+    this.#isRemovingLater = true;
+    const removing = this.#journal.alone(() =>
+      this.#attempt(async () => {
+        this.#isRemovingLater = false;
+        if (this.#isDurable) await this.#remove();
+      }),
+    );
+    void holdVirtualTime(removing);
   }
 
   /** Writes again what was in damaged records, from memory. Payloads that are not there are lost. @returns whether it has found a task. */
