@@ -20,6 +20,8 @@ interface CompactedJournal extends Pick<StoreJournal, 'begin' | 'task' | 'queue'
   isLive(segment: number): boolean;
   fileRemoved(segment: number): void;
   damaged(event: CorruptionEvent): void;
+  /** Whether it can be written to. */
+  readonly isAvailable: boolean;
   /** The record with the latest entry; it has a position when the host has it. */
   readonly latest: { readonly position: LogPosition | undefined; readonly length: number };
   /** Makes everything durable that was written, and has its payloads read from there. @throws if that fails: nothing is written any more then. */
@@ -34,22 +36,24 @@ const MOST_BYTES_PER_LIVE_BYTE = 2;
 /** More files than this, besides full ones, are compacted anyway: a broker that is opened often leaves small ones. */
 const MOST_SMALL_SEGMENTS = 32;
 
-/** Bytes that one step reads for each byte that was written, and at least: it must gain on the writer. */
+/** Bytes that one step reads for each byte that was written, or is not live any more, and at least: it must gain on the writer. */
 const BYTES_PER_BYTE = 4;
-const LEAST_BYTES = 32 * 1_024;
+const LEAST_BYTES = 128 * 1_024;
+
+/** Maximum of what a step reads because of tasks that were removed: operations wait for a step. */
+const MOST_BYTES_FOR_REMOVED = 2 * 1_024 * 1_024;
 
 /** Bytes after which other callbacks of the event loop have their turn. */
 const BYTES_PER_TURN = 64 * 1_024;
 
-/** Files that one step removes at least: a write makes one at most. Others, until it has taken so many milliseconds, because operations wait. */
-const LEAST_REMOVED = 4;
-const REMOVING_MS = 10;
+/** Files that one step removes: a write makes one at most. */
+const REMOVED_AT_ONCE = 4;
 
 /**
- * Keeps the log of a durable broker small, in steps: with each write, pieces of the oldest segments are read, and the tasks whose
- * latest entry is there are written again, at the end. Then everything that belongs to no task is written again, and the segments
- * are removed: many of them in several steps, which need no write. Those without live tasks are not read at all. After beanstalkd. A
- * task whose record was damaged after it was read is written again from memory.
+ * Keeps the log of a durable broker small, in steps, with each write and between writes: pieces of the oldest segments are read, and
+ * the tasks whose latest entry is there are written again, at the end. Then everything that belongs to no task is written again, and
+ * the segments are removed. Those without live tasks are not read at all. After beanstalkd. A task whose record was damaged after it
+ * was read is written again from memory.
  *
  *      ┌── leaving ──┐┌─ reading ─┐┌─────────┐┌── written ──
  *      │ . . . . . . ││ . a . . b ││ c . d . ││ e f  a            . is dead: removed, or written again later
@@ -68,13 +72,18 @@ export class Compaction {
   #last: CompactedJournal['latest'] | undefined;
   /** Whether it is. */
   #isDurable = false;
-  #isRemovingLater = false;
+  /** Whether a step between two writes is to come. */
+  #goesOn = false;
   /** Bytes of everything that belongs to no task, when it was written last. */
   #restBytes = 0;
   /** Damage that was found in them. */
   #damages: { readonly segment: Segment; readonly piece: DamagePiece }[] = [];
   /** Bytes that the present step may still read. */
   #bytesLeft = 0;
+  /** Bytes that it has added to the log, and that are not written yet. */
+  #ownBytes = 0;
+  /** Bytes that were live after the latest step. */
+  #liveBytes = 0;
   /** A segment that could not be read or removed is tried again when another one than this is written. */
   #stuckWith: Segment | undefined;
 
@@ -87,19 +96,34 @@ export class Compaction {
   /** Goes on after so many bytes were written. While it runs, nothing is appended to the log. */
   async step(writtenBytes: number): Promise<void> {
     if (this.#stuckWith !== undefined && this.#stuckWith === this.#journal.log.written) return;
-    this.#bytesLeft = Math.max(writtenBytes * BYTES_PER_BYTE, LEAST_BYTES);
-    await this.#attempt(async () => {
-      while (this.#bytesLeft > 0 && (await this.#advance()));
-    });
-  }
-
-  async #attempt(action: () => Promise<void>): Promise<void> {
+    const ownBytes = Math.min(this.#ownBytes, writtenBytes);
+    this.#ownBytes -= ownBytes;
+    const removedBytes = Math.max(this.#liveBytes - this.#journal.liveBytes, 0);
+    this.#bytesLeft = Math.max(
+      (writtenBytes - ownBytes) * BYTES_PER_BYTE,
+      Math.min(removedBytes * BYTES_PER_BYTE, MOST_BYTES_FOR_REMOVED),
+      LEAST_BYTES,
+    );
     try {
-      await action();
+      let hasMore = true;
+      while (hasMore && this.#bytesLeft > 0) hasMore = await this.#advance();
+      if (hasMore) this.#goOn();
     } catch {
       await this.close();
       this.#stuckWith = this.#journal.log.written;
     }
+    this.#liveBytes = this.#journal.liveBytes;
+  }
+
+  /** A step between two writes, or although there are none. Files can be removed when nothing can be written: the disk may be full. */
+  #goOn(): void {
+    if (this.#goesOn) return;
+    this.#goesOn = true;
+    const going = this.#journal.alone(async () => {
+      this.#goesOn = false;
+      if (this.#isDurable || this.#journal.isAvailable) await this.step(0);
+    });
+    void holdVirtualTime(going);
   }
 
   /** Stops it: before the log is closed. The next step begins with the first segment of the log that there is then. */
@@ -111,6 +135,7 @@ export class Compaction {
     this.#isDurable = false;
     this.#stuckWith = undefined;
     this.#damages = [];
+    this.#ownBytes = 0;
     await reader?.close().catch(() => undefined);
   }
 
@@ -165,7 +190,7 @@ export class Compaction {
       }
       this.#bytesLeft -= reader.position.offset - from;
     }
-    return false;
+    return true;
   }
 
   /** Everything that belongs to no task. The segments can be removed when it is durable. */
@@ -178,6 +203,7 @@ export class Compaction {
     for (const queue of queues.values()) journal.queue(queue);
     for (const [entryId, events] of enqueueEvents) journal.events(entryId, events);
     this.#restBytes = journal.latest.length - (journal.latest === latest ? before : 0);
+    this.#ownBytes += this.#restBytes;
     this.#last = journal.latest;
   }
 
@@ -199,10 +225,11 @@ export class Compaction {
       }
       this.#journal.begin();
       this.#journal.task(row, payload);
+      this.#ownBytes += reader.size;
     }
   }
 
-  /** @returns whether all are removed. */
+  /** Removes some of the segments, as the last thing that a step does. */
   async #remove(): Promise<boolean> {
     if (this.#rewriteDamaged()) {
       this.#last = this.#journal.latest;
@@ -210,33 +237,14 @@ export class Compaction {
     }
     if (!this.#isDurable) await this.#journal.syncWritten();
     this.#isDurable = true;
-    const startMs = performance.now();
     // One after the other, each durably: a power cut must not bring back a task whose removal is in a later segment.
-    for (let n = 0; n < LEAST_REMOVED || performance.now() - startMs < REMOVING_MS; n++) {
-      const segment = this.#leaving[0];
-      if (segment === undefined) {
-        await this.close();
-        return true;
-      }
+    for (const segment of this.#leaving.splice(0, REMOVED_AT_ONCE)) {
       await this.#journal.log.remove([segment]);
-      this.#leaving.shift();
       this.#journal.fileRemoved(segment.number);
     }
-    this.#removeLater();
-    return false;
-  }
-
-  /** Goes on, even if nothing is written any more. */
-  #removeLater(): void {
-    if (this.#isRemovingLater) return;
-    this.#isRemovingLater = true;
-    const removing = this.#journal.alone(() =>
-      this.#attempt(async () => {
-        this.#isRemovingLater = false;
-        if (this.#isDurable) await this.#remove();
-      }),
-    );
-    void holdVirtualTime(removing);
+    if (this.#leaving.length === 0) await this.close();
+    this.#bytesLeft = 0;
+    return true;
   }
 
   /** Writes again what was in damaged records, from memory. Payloads that are not there are lost. @returns whether it has found a task. */

@@ -185,6 +185,11 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     this.#options.onCorruption(event);
   }
 
+  /** Whether it can be written to. */
+  get isAvailable(): boolean {
+    return this.#failure === undefined && !this.#isClosed;
+  }
+
   /** @throws EscapementError `ERR_BROKER_UNAVAILABLE` - an earlier write has failed. */
   requireAvailable(): void {
     const failure = this.#failure;

@@ -59,7 +59,7 @@ test.each([
 
 /** The compaction goes on by itself, and must come to an end. */
 async function drained(broker: EmbeddedBroker): Promise<void> {
-  for (let turn = 0; turn < 50; turn++) await broker.flush();
+  for (let turn = 0; turn < 100; turn++) await broker.flush();
 }
 
 test('a payload that was replaced stays so, if the file of both has other tasks between them', async () => {
@@ -158,32 +158,70 @@ test.each(['always', 'os'] as const)(
   },
 );
 
-/** A disk on which removing a file takes longer than a step of the compaction may take. */
-class SlowDisk extends FaultyFileSystem {
-  override async unlink(path: string): Promise<void> {
-    await super.unlink(path);
-    for (const startMs = performance.now(); performance.now() - startMs < 15;)
-      await new Promise(setImmediate);
+describe('operations wait for a small step of the compaction, and the others need no operation', () => {
+  const count = 1_000;
+  const large = (nth: number): NewTask => {
+    const queue = nth % 10 === 0 ? 'kept' : 'removed';
+    return newTask({ id: `${nth}`, queue, payload: new Uint8Array(20_000) });
+  };
+  async function opened(disk: FileSystem, metrics: RecordingMetrics): Promise<EmbeddedBroker> {
+    const broker = await open(disk, { maxBytesPerFile: 262_144, durability: 'os', metrics });
+    for (let nth = 0; nth < count; nth++) await broker.enqueue(large(nth));
+    return broker;
   }
-}
+  function isSmall(metrics: RecordingMetrics): boolean {
+    const read = (name: string): number => metrics.readers.get(`escapement_broker_${name}`)?.() ?? 0;
+    return read('log_bytes') <= 3 * read('live_bytes') + 2 * 262_144;
+  }
 
-test('an operation waits for the removal of a few files only, and the others are removed without a write', async () => {
-  const files = new SlowDisk(new RecordingFileSystem());
-  const broker = await open(files, { durability: 'os' });
-  for (let nth = 0; nth < 60; nth++)
-    await broker.enqueue(newTask({ queue: 'q', payload: new Uint8Array(3_000) }));
-  await broker.removeQueue('q', { force: true });
-  const removed: number[] = [];
-  for (let nth = 0; nth < 5; nth++) {
-    const before = files.calls.get('unlink') ?? 0;
-    await broker.enqueue(newTask());
-    removed.push((files.calls.get('unlink') ?? 0) - before);
-  }
-  expect(Math.max(...removed)).toBeLessThanOrEqual(12);
-  await drained(broker);
-  expect(files.calls.get('unlink')).toBeGreaterThan(50);
-  await checkBrokerLog(broker);
-  await broker.close();
+  test('when tasks are removed one by one', async () => {
+    const [disk, metrics] = [new RecordingFileSystem(), new RecordingMetrics()];
+    const broker = await opened(disk, metrics);
+    let most = 0;
+    for (let nth = 0; nth < count; nth++) {
+      const id = (nth * 377) % count; // in no order
+      if (id % 10 === 0) continue;
+      const before = disk.bytesRead;
+      await broker.change('removed', { id: `${id}` }, 'delete');
+      most = Math.max(most, disk.bytesRead - before);
+      expect(isSmall(metrics), `after ${nth}`).toBe(true);
+    }
+    expect(most).toBeGreaterThan(0);
+    expect(most).toBeLessThan(1_048_576);
+    await broker.close();
+  });
+
+  test('when a queue is removed', async () => {
+    const [disk, metrics] = [new RecordingFileSystem(), new RecordingMetrics()];
+    const files = new FaultyFileSystem(disk);
+    const broker = await opened(files, metrics);
+    await broker.removeQueue('removed', { force: true });
+    const removed = files.calls.get('unlink') ?? 0;
+    await drained(broker);
+    expect(isSmall(metrics)).toBe(true);
+    expect(files.calls.get('unlink')).toBeGreaterThan(removed + 50);
+    await checkBrokerLog(broker);
+    await broker.close();
+  });
+
+  test('when many files without live tasks are removed', async () => {
+    const files = new FaultyFileSystem(new RecordingFileSystem());
+    const broker = await open(files, { durability: 'os' });
+    for (let nth = 0; nth < 60; nth++)
+      await broker.enqueue(newTask({ queue: 'q', payload: new Uint8Array(3_000) }));
+    await broker.removeQueue('q', { force: true });
+    let most = 0;
+    for (let nth = 0; nth < 10; nth++) {
+      const before = files.calls.get('unlink') ?? 0;
+      await broker.enqueue(newTask());
+      most = Math.max(most, (files.calls.get('unlink') ?? 0) - before);
+    }
+    expect(most).toBeLessThanOrEqual(12);
+    await drained(broker);
+    expect(files.calls.get('unlink')).toBeGreaterThan(50);
+    await checkBrokerLog(broker);
+    await broker.close();
+  });
 });
 
 test('a file of a broker whose tasks are all done is removed without being read', async () => {
