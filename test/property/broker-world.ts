@@ -165,7 +165,7 @@ export class BrokerWorld {
         return this.#same(broker.change(queue, target, change), () => model.change(queue, target, change));
       }
       case 'updatePayload': {
-        const payload = Uint8Array.of(++this.#written % 256);
+        const payload = new Uint8Array(PAYLOAD_BYTES[action.id] ?? 1).fill(++this.#written);
         return this.#same(broker.updatePayload(action.queue, action.id, payload), () => {
           model.updatePayload(action.queue, action.id, payload);
         });

@@ -38,10 +38,10 @@ const MOST_SMALL_SEGMENTS = 32;
 
 /** Bytes that one step reads for each byte that was written, or is not live any more, and at least: it must gain on the writer. */
 const BYTES_PER_BYTE = 4;
-const LEAST_BYTES = 128 * 1_024;
+const LEAST_BYTES = 32 * 1_024;
 
 /** Maximum of what a step reads because of tasks that were removed: operations wait for a step. */
-const MOST_BYTES_FOR_REMOVED = 2 * 1_024 * 1_024;
+const MOST_BYTES_FOR_REMOVED = 1_024 * 1_024;
 
 /** Bytes after which other callbacks of the event loop have their turn. */
 const BYTES_PER_TURN = 64 * 1_024;
