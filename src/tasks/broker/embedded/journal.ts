@@ -317,8 +317,13 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
       at = positionAfter(at, record.length);
     }
     if (error === undefined && !this.#isClosed) await this.#compaction.step(bytes);
-    const isLost = this.#unsynced.length > 0 && this.#failure !== undefined; // the compaction could not sync them
-    return isLost ? { appended: 0, error: this.#failure } : { appended, error };
+    const failure = this.#failureOfUnsynced();
+    return failure === undefined ? { appended, error } : { appended: 0, error: failure };
+  }
+
+  /** The compaction syncs, too: if that fails, the records that were to be synced are lost. */
+  #failureOfUnsynced(): EscapementError | undefined {
+    return this.#unsynced.length > 0 ? this.#failure : undefined;
   }
 
   /** Called by the commit loop: makes what was written durable. */
