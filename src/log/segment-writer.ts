@@ -116,7 +116,8 @@ export class SegmentWriter {
         await this.#takeBack();
         return { appended, error };
       }
-      this.segment.tail = { offset: this.#offset, bytes };
+      if (bytes.length <= BUFFER_BYTES) this.segment.tail = { offset: this.#offset, bytes };
+      else this.#buffer = Buffer.allocUnsafeSlow(0); // a long record must not stay in memory
       this.#offset += bytes.length;
       this.#sequence += count;
       this.#payloadBytes += payloadBytes;

@@ -11,7 +11,7 @@ export const OPTIONS = { startMs: 1_000, archiveRetentionMs: 40_000 };
 /** What a delay counts in: so long that each can have a millisecond of its own. */
 const UNIT_MS = 1_000;
 /** By the id of a task. A broker with a folder does not keep the largest in memory, and compacts its small files because of them. */
-const PAYLOAD_BYTES: Readonly<Record<string, number>> = { g: 200, h: 1_100 };
+const PAYLOAD_BYTES: Readonly<Record<string, number>> = { f: 200, g: 1_100, h: 3_000 };
 
 /** The same, as the broker and as the model know it. */
 interface Pair<T> {
@@ -165,7 +165,7 @@ export class BrokerWorld {
         return this.#same(broker.change(queue, target, change), () => model.change(queue, target, change));
       }
       case 'updatePayload': {
-        const payload = Uint8Array.of(++this.#written % 256);
+        const payload = new Uint8Array(PAYLOAD_BYTES[action.id] ?? 1).fill(++this.#written);
         return this.#same(broker.updatePayload(action.queue, action.id, payload), () => {
           model.updatePayload(action.queue, action.id, payload);
         });

@@ -1,4 +1,4 @@
-import { ownTurn } from '../../../core/own-turn.ts';
+import { holdVirtualTime, ownTurn } from '../../../core/own-turn.ts';
 import type { Log } from '../../../log/log.ts';
 import type { CorruptionEvent, LogPosition, Segment } from '../../../log/segment.ts';
 import type { DamagePiece, RecordPiece, SegmentReader } from '../../../log/segment-reader.ts';
@@ -23,8 +23,14 @@ interface CompactedJournal extends Pick<
   isLive(segment: number): boolean;
   fileRemoved(segment: number): void;
   damaged(event: CorruptionEvent): void;
+  /** Whether it can be written to. */
+  readonly isAvailable: boolean;
   /** The record with the latest entry; it has a position when the host has it. */
   readonly latest: { readonly position: LogPosition | undefined };
+  /** Makes everything durable that was written, and has its payloads read from there. @throws if that fails: nothing is written any more then. */
+  syncWritten(): Promise<void>;
+  /** Runs a step between two writes. */
+  alone(step: () => Promise<void>): Promise<void>;
 }
 
 /** A log is compacted when it is larger than so many times what is live in it, and a file. */
@@ -33,18 +39,24 @@ const MOST_BYTES_PER_LIVE_BYTE = 2;
 /** More files than this, besides full ones, are compacted anyway: a broker that is opened often leaves small ones. */
 const MOST_SMALL_SEGMENTS = 32;
 
-/** Bytes that one step reads for each byte that was written, and at least: it must gain on the writer. */
+/** Bytes that one step reads for each byte that was written, or is not live any more, and at least: it must gain on the writer. */
 const BYTES_PER_BYTE = 4;
 const LEAST_BYTES = 32 * 1_024;
+
+/** Maximum of what a step reads because of tasks that were removed: operations wait for a step. */
+const MOST_BYTES_FOR_REMOVED = 1_024 * 1_024;
 
 /** Bytes after which other callbacks of the event loop have their turn. */
 const BYTES_PER_TURN = 64 * 1_024;
 
+/** Files that one step removes: a write makes one at most. */
+const REMOVED_AT_ONCE = 4;
+
 /**
- * Keeps the log of a durable broker small, in steps: with each write, pieces of the oldest segments are read, and the tasks whose
- * latest entry is there are written again, at the end. Then everything that belongs to no task is written again, and the segments
- * are removed. Those without live tasks are not read at all. After beanstalkd. A task whose record was damaged after it was read is
- * written again from memory.
+ * Keeps the log of a durable broker small, in steps, with each write and between writes: pieces of the oldest segments are read, and
+ * the tasks whose latest entry is there are written again, at the end. Then everything that belongs to no task is written again, and
+ * the segments are removed. Those without live tasks are not read at all. After beanstalkd. A task whose record was damaged after it
+ * was read is written again from memory.
  *
  *      ┌── leaving ──┐┌─ reading ─┐┌─────────┐┌── written ──
  *      │ . . . . . . ││ . a . . b ││ c . d . ││ e f  a            . is dead: removed, or written again later
@@ -59,14 +71,22 @@ export class Compaction {
   #leaving: Segment[] = [];
   /** Reads the segment after them. */
   #reader: SegmentReader | undefined;
-  /** The record that must be written before they are removed. */
+  /** The record that must be durable before they are removed. */
   #last: CompactedJournal['latest'] | undefined;
+  /** Whether it is. */
+  #isDurable = false;
+  /** Whether a step between two writes is to come. */
+  #goesOn = false;
+  /** Bytes of everything that belongs to no task, when it was written last. */
+  #restBytes = 0;
   /** Damage that was found in them. */
   #damages: { readonly segment: Segment; readonly piece: DamagePiece }[] = [];
-  /** Bytes of everything that belongs to no task, when it was last written again. */
-  #restBytes = 0;
   /** Bytes that the present step may still read. */
   #bytesLeft = 0;
+  /** Bytes that it has added to the log, and that are not written yet. */
+  #ownBytes = 0;
+  /** Bytes that were live after the latest step. */
+  #liveBytes = 0;
   /** A segment that could not be read or removed is tried again when another one than this is written. */
   #stuckWith: Segment | undefined;
 
@@ -79,13 +99,34 @@ export class Compaction {
   /** Goes on after so many bytes were written. While it runs, nothing is appended to the log. */
   async step(writtenBytes: number): Promise<void> {
     if (this.#stuckWith !== undefined && this.#stuckWith === this.#journal.log.written) return;
-    this.#bytesLeft = Math.max(writtenBytes * BYTES_PER_BYTE, LEAST_BYTES);
+    const ownBytes = Math.min(this.#ownBytes, writtenBytes);
+    this.#ownBytes -= ownBytes;
+    const removedBytes = Math.max(this.#liveBytes - this.#journal.liveBytes, 0);
+    this.#bytesLeft = Math.max(
+      (writtenBytes - ownBytes) * BYTES_PER_BYTE,
+      Math.min(removedBytes * BYTES_PER_BYTE, MOST_BYTES_FOR_REMOVED),
+      LEAST_BYTES,
+    );
     try {
-      while (this.#bytesLeft > 0 && (await this.#advance()));
+      let hasMore = true;
+      while (hasMore && this.#bytesLeft > 0) hasMore = await this.#advance();
+      if (hasMore) this.#goOn();
     } catch {
       await this.close();
       this.#stuckWith = this.#journal.log.written;
     }
+    this.#liveBytes = this.#journal.liveBytes;
+  }
+
+  /** A step between two writes, or although there are none. Files can be removed when nothing can be written: the disk may be full. */
+  #goOn(): void {
+    if (this.#goesOn) return;
+    this.#goesOn = true;
+    const going = this.#journal.alone(async () => {
+      this.#goesOn = false;
+      if (this.#isDurable || this.#journal.isAvailable) await this.step(0);
+    });
+    void holdVirtualTime(going);
   }
 
   /** Stops it: before the log is closed. The next step begins with the first segment of the log that there is then. */
@@ -94,8 +135,10 @@ export class Compaction {
     this.#reader = undefined;
     this.#leaving = [];
     this.#last = undefined;
+    this.#isDurable = false;
     this.#stuckWith = undefined;
     this.#damages = [];
+    this.#ownBytes = 0;
     await reader?.close().catch(() => undefined);
   }
 
@@ -123,8 +166,9 @@ export class Compaction {
     if (this.#leaving.length > 0 && !this.#journal.isLive(next.number)) return next; // it costs nothing
     const bytes = this.#leaving.reduce((sum, { end }) => sum - end, logBytes);
     const mostBytes = MOST_BYTES_PER_LIVE_BYTE * (liveBytes + this.#restBytes) + this.#maxBytesPerFile;
-    const isTooLarge = bytes > mostBytes || staying > MOST_SMALL_SEGMENTS + mostBytes / this.#maxBytesPerFile;
-    return isTooLarge ? next : undefined;
+    // Half of a full segment may be unused, if the next record did not fit.
+    const mostSegments = MOST_SMALL_SEGMENTS + (2 * mostBytes) / this.#maxBytesPerFile;
+    return bytes > mostBytes || staying > mostSegments ? next : undefined;
   }
 
   async #rewrite(reader: SegmentReader): Promise<boolean> {
@@ -149,10 +193,10 @@ export class Compaction {
       }
       this.#bytesLeft -= reader.position.offset - from;
     }
-    return false;
+    return true;
   }
 
-  /** Everything that belongs to no task. The segments can be removed when it is written. */
+  /** Everything that belongs to no task. The segments can be removed when it is durable. */
   async #writeTheRest(): Promise<void> {
     let restBytes = 0;
     let turnBytes = 0;
@@ -165,6 +209,7 @@ export class Compaction {
       await ownTurn();
     }
     this.#restBytes = restBytes;
+    this.#ownBytes += restBytes;
     this.#last = this.#journal.latest;
   }
 
@@ -180,34 +225,43 @@ export class Compaction {
     for (const [entryId, events] of enqueueEvents) yield this.#journal.events(entryId, events);
   }
 
-  #rewriteRecord({ payload }: RecordPiece, segment: number): void {
+  #rewriteRecord({ payload, offset }: RecordPiece, segment: number): void {
     const reader = new EntryReader(payload);
     for (let kind = reader.next(); kind !== undefined; kind = reader.next()) {
       if (kind !== Kind.task && kind !== Kind.keyedTask) continue;
       const { number, id, names } = readHead(reader, kind);
       const row = this.#store.queues.get(names.queue)?.rows.get(id);
       if (!(row instanceof JournaledRow) || row.number !== number || row.segment !== segment) continue;
+      const { payload: present } = row.message;
+      let payload = present;
+      if (present instanceof PayloadOnDisk) {
+        const { position, start } = present.where;
+        const { body, payloadOffset } = readBody(reader);
+        const isHere = position.offset === offset && start === payloadOffset;
+        if (position.segment === segment && !isHere) continue; // an older entry, with another payload
+        payload = body.payload;
+      }
       this.#journal.begin();
-      const { payload } = row.message;
-      this.#journal.task(row, payload instanceof PayloadOnDisk ? readBody(reader).body.payload : payload);
+      this.#journal.task(row, payload);
+      this.#ownBytes += reader.size;
     }
   }
 
-  /** What was written again must be on the disk before the segments are removed. */
+  /** Removes some of the segments, as the last thing that a step does. */
   async #remove(): Promise<boolean> {
     if (this.#rewriteDamaged()) {
       this.#last = this.#journal.latest;
       return false;
     }
-    const { log } = this.#journal;
-    const leaving = this.#leaving;
-    await this.close();
-    await log.sync();
+    if (!this.#isDurable) await this.#journal.syncWritten();
+    this.#isDurable = true;
     // One after the other, each durably: a power cut must not bring back a task whose removal is in a later segment.
-    for (const segment of leaving) {
-      await log.remove([segment]);
+    for (const segment of this.#leaving.splice(0, REMOVED_AT_ONCE)) {
+      await this.#journal.log.remove([segment]);
       this.#journal.fileRemoved(segment.number);
     }
+    if (this.#leaving.length === 0) await this.close();
+    this.#bytesLeft = 0;
     return true;
   }
 

@@ -8,6 +8,7 @@
 const SHORT_BYTES = 64;
 
 const NO_BYTES = /* @__PURE__ */ Buffer.alloc(0);
+const NO_VIEW = /* @__PURE__ */ new DataView(new ArrayBuffer(0));
 
 /** Bytes in front of an entry: its kind and its length. */
 const ENTRY_HEADER_BYTES = 5;
@@ -95,6 +96,7 @@ export class EntryWriter {
   release(): void {
     if (this.#bytes.length === WRITER_BYTES && spareMemory.length < MOST_SPARE) spareMemory.push(this.#bytes);
     this.#bytes = NO_BYTES;
+    this.#view = NO_VIEW;
   }
 
   /** @returns whether it was written: a short text without other characters. */

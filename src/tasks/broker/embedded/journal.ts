@@ -115,6 +115,8 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   #open: JournalRecord | undefined;
   /** The record with the latest entry. */
   #latest = new JournalRecord();
+  /** Records that the host has, and that are to be synced before they settle. */
+  #unsynced: JournalRecord[] = [];
   #failure: EscapementError | undefined;
   #nextAttempt: ClockTimeout | undefined;
   #isClosed = false;
@@ -181,6 +183,11 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   /** Damage was found in a file that was read before. */
   damaged(event: CorruptionEvent): void {
     this.#options.onCorruption(event);
+  }
+
+  /** Whether it can be written to. */
+  get isAvailable(): boolean {
+    return this.#failure === undefined && !this.#isClosed;
   }
 
   /** @throws EscapementError `ERR_BROKER_UNAVAILABLE` - an earlier write has failed. */
@@ -310,12 +317,28 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
       at = positionAfter(at, record.length);
     }
     if (error === undefined && !this.#isClosed) await this.#compaction.step(bytes);
-    return { appended, error };
+    const failure = this.#failureOfUnsynced();
+    return failure === undefined ? { appended, error } : { appended: 0, error: failure };
   }
 
-  /** Called by the commit loop. */
-  sync(): Promise<void> {
-    return this.#log.sync();
+  /** The compaction syncs, too: if that fails, the records that were to be synced are lost. */
+  #failureOfUnsynced(): EscapementError | undefined {
+    return this.#unsynced.length > 0 ? this.#failure : undefined;
+  }
+
+  /** Called by the commit loop: makes what was written durable. */
+  async sync(): Promise<void> {
+    await this.#log.sync();
+    for (const record of this.#unsynced.splice(0)) this.#forgetPayloads(record);
+  }
+
+  /** As `sync`, for compaction. @throws EscapementError - that failed, and nothing is written any more. */
+  async syncWritten(): Promise<void> {
+    try {
+      await this.sync();
+    } catch (error) {
+      throw this.#fail(error);
+    }
   }
 
   /** Makes everything durable, and closes the files. */
@@ -356,9 +379,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
 
   #openRecord(): JournalRecord {
     const record = new JournalRecord();
-    record.done = this.#commits.put(record).then(() => {
-      this.#committed(record);
-    });
+    record.done = this.#commits.put(record);
     void holdVirtualTime(record.done).catch(() => undefined);
     this.#open = record;
     this.#latest = record;
@@ -372,6 +393,8 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     for (const { row, bytes } of record.tasks) {
       if (row.segment >= 0) this.#moveTo(position.segment, row, bytes);
     }
+    if (this.#options.durability === 'always') this.#unsynced.push(record);
+    else this.#forgetPayloads(record);
   }
 
   /** The latest entry of a row is in that segment now, or in none. */
@@ -388,8 +411,8 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     this.#liveRows.set(segment, (this.#liveRows.get(segment) ?? 0) + 1);
   }
 
-  /** A record is durable: its large payloads can be read from the disk. */
-  #committed({ tasks, position }: JournalRecord): void {
+  /** A record is as durable as the options say: its large payloads are read from the disk. */
+  #forgetPayloads({ tasks, position }: JournalRecord): void {
     if (position === undefined) return;
     for (const { row, payload, payloadStart: start, payloadCrc: crc } of tasks) {
       const { payload: present } = row.message;
@@ -398,6 +421,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
       const where = { position, start, length: payload.length, crc };
       row.message = { ...row.message, payload: new PayloadOnDisk(where) };
     }
+    tasks.length = 0; // the latest record stays in memory
   }
 
   #lockEndsMs(row: TaskRow): number {
@@ -441,6 +465,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
       await before.close().catch(() => undefined); // files that were opened meanwhile, to read payloads
       this.liveBytes = liveBytes;
       this.#liveRows = liveRowsOf(this.#store);
+      this.#unsynced = [];
       this.#failure = undefined;
       this.#store.reserveSerials();
     } catch (error) {

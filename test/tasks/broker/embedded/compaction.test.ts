@@ -1,7 +1,13 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { EmbeddedBroker, type NewTask } from 'escapement/tasks';
+import {
+  EmbeddedBroker,
+  type CorruptionEvent,
+  type EmbeddedBrokerOptions,
+  type LeasedTask,
+  type NewTask,
+} from 'escapement/tasks';
 import { checkBrokerLog } from 'escapement/testing';
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import { FILE_SYSTEM, type FileSystem } from '../../../../src/log/file-system.ts';
@@ -11,6 +17,7 @@ import { LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/suppo
 import { FaultyFileSystem } from '../../../diskqueue/faulty-file-system.ts';
 import { RecordingFileSystem, type Disk } from '../../../diskqueue/recording-file-system.ts';
 import { RecordingMetrics } from '../../../metrics/recording-metrics.ts';
+import { stepOf } from '../../../runs.ts';
 
 /** For the lock; the files are in memory. */
 const folder = mkdtempSync(join(tmpdir(), 'escapement-compaction-'));
@@ -18,8 +25,9 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
-function open(files: FileSystem): Promise<EmbeddedBroker> {
-  return EmbeddedBroker.open({ dataPath: folder, maxBytesPerFile: 4_096, ...{ [FILE_SYSTEM]: files } });
+function open(files: FileSystem, options: EmbeddedBrokerOptions = {}): Promise<EmbeddedBroker> {
+  const all = { dataPath: folder, maxBytesPerFile: 4_096, ...options, ...{ [FILE_SYSTEM]: files } };
+  return EmbeddedBroker.open(all);
 }
 
 test('tasks that stay are not written again and again, however many files they fill', async () => {
@@ -32,6 +40,25 @@ test('tasks that stay are not written again and again, however many files they f
   await broker.close();
 });
 
+test.each([
+  ['tasks of which a file has room for one', 10_000, 1_800, 4_810, 0],
+  ['events of a schedule that are larger than a file', 4_096, 10, 100, 200],
+])('a log of %s is not written again and again', async (_, maxBytesPerFile, tasks, payloadBytes, events) => {
+  const files = new FaultyFileSystem(new RecordingFileSystem());
+  const broker = await open(files, { maxBytesPerFile, durability: 'os' });
+  for (let nth = 0; nth < events; nth++)
+    await broker.recordEnqueueEvent('entry', { atMs: 1_000 + nth, taskId: `task ${nth}` });
+  const ofOne = Array.from({ length: tasks }, () => newTask({ payload: new Uint8Array(payloadBytes) }));
+  for (const task of ofOne) await broker.enqueue(task);
+  await drained(broker);
+  files.calls.clear();
+  for (let nth = 0; nth < 20; nth++) await broker.enqueue(newTask({ payload: new Uint8Array(payloadBytes) }));
+  await drained(broker);
+  expect(files.calls.get('write')).toBeLessThan(200);
+  await checkBrokerLog(broker);
+  await broker.close();
+});
+
 /** Enqueues and completes tasks. */
 async function churn(broker: EmbeddedBroker, rounds: number): Promise<void> {
   for (let round = 0; round < rounds; round++) {
@@ -39,21 +66,6 @@ async function churn(broker: EmbeddedBroker, rounds: number): Promise<void> {
     for (const task of await broker.dequeue(QUEUE, 5, LONG_MS)) await broker.complete(task);
   }
 }
-
-test('enqueue events that fill many files are not written again with each file', async () => {
-  const disk = new RecordingFileSystem();
-  const broker = await open(disk);
-  for (let at = 0; at < 2_000; at++)
-    await broker.recordEnqueueEvent(`entry-${at % 4}`, { taskId: `task-${at}`, atMs: at });
-  const before = disk.log.length;
-  await churn(broker, 400);
-  const written = disk.log
-    .slice(before)
-    .reduce((sum, done) => sum + (done.kind === 'write' ? done.bytes.length : 0), 0);
-  expect(written).toBeLessThan(2_500_000); // 880 kB are of the tasks
-  await checkBrokerLog(broker);
-  await broker.close();
-});
 
 /** Lets each of so many keys take the only token of its bucket for an hour. */
 async function takeTokens(broker: EmbeddedBroker, queue: string, keys: number): Promise<void> {
@@ -110,6 +122,173 @@ test.each<[string, (broker: EmbeddedBroker) => Promise<unknown>]>([
   expect(writtenAfterwards).toBe(0);
   await checkBrokerLog(broker);
   await broker.close();
+});
+
+/** The compaction goes on by itself, and must come to an end. */
+async function drained(broker: EmbeddedBroker): Promise<void> {
+  for (let turn = 0; turn < 100; turn++) await broker.flush();
+}
+
+test('a payload that was replaced stays so, if the file of both has other tasks between them', async () => {
+  const broker = await open(new RecordingFileSystem(), { maxBytesPerFile: 1_048_576, durability: 'os' });
+  const [before, after] = [new Uint8Array(2_000).fill(1), new Uint8Array(2_000).fill(2)];
+  const others = Array.from({ length: 250 }, () => newTask({ queue: 'q', payload: new Uint8Array(1_000) }));
+  await broker.enqueue(newTask({ id: 'a', payload: before, processAtMs: Date.now() + LONG_MS }));
+  await broker.enqueueMany(others);
+  await broker.updatePayload(QUEUE, 'a', after);
+  await broker.removeQueue('q', { force: true });
+  for (let round = 0; round < 20; round++) {
+    await broker.enqueueMany(others);
+    await broker.removeQueue('q', { force: true });
+    for (let turn = 0; turn < 20; turn++)
+      await broker.recordEnqueueEvent('entry', { atMs: 1_000, taskId: 'a' });
+    expect((await broker.task(QUEUE, 'a')).message.payload, `after ${round}`).toEqual(after);
+  }
+  await checkBrokerLog(broker);
+  await broker.close();
+});
+
+/** A disk that calls back before a file is removed. */
+class WatchedDisk extends RecordingFileSystem {
+  onUnlink = (): void => undefined;
+
+  override unlink(path: string): Promise<void> {
+    this.onUnlink();
+    return super.unlink(path);
+  }
+}
+
+test.each(['always', 'os'] as const)(
+  'payloads that are read while a file is removed are found where they were written again (%s)',
+  async (durability) => {
+    const damages: CorruptionEvent[] = [];
+    const disk = new WatchedDisk();
+    const broker = await open(disk, { durability, onCorruption: (event) => damages.push(event) });
+    const payload = new Uint8Array(2_000).fill(7);
+    for (let nth = 0; nth < 4; nth++) await broker.enqueue(newTask({ queue: 'kept', payload }));
+    const leases: Promise<readonly LeasedTask[]>[] = [];
+    disk.onUnlink = () => leases.push(broker.dequeue('kept', 1, LONG_MS));
+    for (let nth = 0; nth < 20; nth++) {
+      await broker.enqueue(newTask({ payload: new Uint8Array(1_500) }));
+      await broker.complete(await take(broker));
+      for (const [task] of await Promise.all(leases.splice(0))) {
+        if (task === undefined) continue;
+        expect(task.message.payload).toEqual(payload);
+        await broker.release(task);
+      }
+    }
+    expect(damages).toEqual([]);
+    expect((await broker.queueStats('kept')).counts).toMatchObject({ pending: 4, archived: 0 });
+    await checkBrokerLog(broker);
+    await broker.close();
+  },
+);
+
+/** Enqueues tasks and completes most of them, until the disk fails. @returns the ids of those that must be there. */
+async function workUntilItFails(broker: EmbeddedBroker): Promise<Set<string>> {
+  const there = new Set<string>();
+  try {
+    for (let at = 0; at < 30; at++) {
+      await broker.enqueue(newTask({ id: `${at}`, payload: new Uint8Array(1_200) }));
+      there.add(`${at}`);
+      const task = await take(broker);
+      if (at % 7 === 0) continue;
+      there.delete(task.message.id);
+      await broker.complete(task);
+    }
+  } catch (error) {
+    expect(error).toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE' });
+  }
+  return there;
+}
+
+/** Calls of sync until a broker is open. */
+const OPENING_SYNCS = 2;
+
+test.each(['always', 'os'] as const)(
+  'a sync that fails while the log is compacted costs no task that was enqueued (%s)',
+  async (durability) => {
+    const lost: string[] = [];
+    for (let nth = OPENING_SYNCS, hasFailed = true; hasFailed; nth += stepOf(3)) {
+      const disk = new RecordingFileSystem();
+      const files = new FaultyFileSystem(disk, { call: 'sync', nth, code: 'EIO', isLasting: false });
+      const broker = await open(files, { durability });
+      const there = await workUntilItFails(broker);
+      hasFailed = files.failures > 0;
+      await broker.close().catch(Boolean);
+      const after = await open(disk);
+      for (const id of there)
+        await after.task(QUEUE, id).catch(() => lost.push(`${id} with the failure of sync ${nth}`));
+      await after.close();
+    }
+    expect(lost).toEqual([]);
+  },
+);
+
+describe('operations wait for a small step of the compaction, and the others need no operation', () => {
+  const count = 1_000;
+  const large = (nth: number): NewTask => {
+    const queue = nth % 10 === 0 ? 'kept' : 'removed';
+    return newTask({ id: `${nth}`, queue, payload: new Uint8Array(20_000) });
+  };
+  const maxBytesPerFile = 4_194_304;
+  async function opened(disk: FileSystem, metrics: RecordingMetrics): Promise<EmbeddedBroker> {
+    const broker = await open(disk, { maxBytesPerFile, durability: 'os', metrics });
+    for (let nth = 0; nth < count; nth++) await broker.enqueue(large(nth));
+    return broker;
+  }
+  function isSmall(metrics: RecordingMetrics): boolean {
+    const read = (name: string): number => metrics.readers.get(`escapement_broker_${name}`)?.() ?? 0;
+    return read('log_bytes') <= 3 * read('live_bytes') + 2 * maxBytesPerFile;
+  }
+
+  test('when tasks are removed one by one', async () => {
+    const [disk, metrics] = [new RecordingFileSystem(), new RecordingMetrics()];
+    const broker = await opened(disk, metrics);
+    let most = 0;
+    for (let nth = 0; nth < count; nth++) {
+      const id = (nth * 377) % count; // in no order
+      if (id % 10 === 0) continue;
+      const before = disk.bytesRead;
+      await broker.change('removed', { id: `${id}` }, 'delete');
+      most = Math.max(most, disk.bytesRead - before);
+      expect(isSmall(metrics), `after ${nth}`).toBe(true);
+    }
+    expect(most).toBeGreaterThan(0);
+    expect(most).toBeLessThan(1_048_576);
+    await broker.close();
+  });
+
+  test('when a queue is removed', async () => {
+    const [disk, metrics] = [new RecordingFileSystem(), new RecordingMetrics()];
+    const files = new FaultyFileSystem(disk);
+    const broker = await opened(files, metrics);
+    await broker.removeQueue('removed', { force: true });
+    expect(isSmall(metrics)).toBe(false);
+    await drained(broker);
+    expect(isSmall(metrics)).toBe(true);
+    await checkBrokerLog(broker);
+    await broker.close();
+  });
+
+  test('when many files without live tasks are removed', async () => {
+    const files = new FaultyFileSystem(new RecordingFileSystem());
+    const broker = await open(files, { durability: 'os' });
+    for (let nth = 0; nth < 60; nth++)
+      await broker.enqueue(newTask({ queue: 'q', payload: new Uint8Array(3_000) }));
+    await broker.removeQueue('q', { force: true });
+    let most = 0;
+    for (let nth = 0; nth < 10; nth++) {
+      const before = files.calls.get('unlink') ?? 0;
+      await broker.enqueue(newTask());
+      most = Math.max(most, (files.calls.get('unlink') ?? 0) - before);
+    }
+    expect(most).toBeLessThanOrEqual(12);
+    await drained(broker);
+    expect(files.calls.get('unlink')).toBeGreaterThan(50);
+    await checkBrokerLog(broker);
+    await broker.close();
+  });
 });
 
 test('a file of a broker whose tasks are all done is removed without being read', async () => {
