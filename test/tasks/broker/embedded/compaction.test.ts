@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import {
   EmbeddedBroker,
   type CorruptionEvent,
@@ -86,12 +87,9 @@ test('a process that is killed while compaction writes buckets again keeps all o
   const broker = await open(disk);
   await takeTokens(broker, 'limited', 400);
   const images: Disk[] = [];
-  let isBusy = true;
-  const busy = churn(broker, 30).finally(() => {
-    isBusy = false;
-  });
-  for (; isBusy; await new Promise(setImmediate)) images.push(disk.disk);
-  await busy;
+  const isDone = churn(broker, 30).then(() => true);
+  do images.push(disk.disk);
+  while (!(await Promise.race([isDone, nextTurn(false)])));
   await broker.close();
   const files = (image: Disk): string => [...image.keys()].join();
   expect(new Set(images.map(files)).size).toBeGreaterThan(10);
@@ -113,7 +111,7 @@ test.each<[string, (broker: EmbeddedBroker) => Promise<unknown>]>([
   let changed: Promise<unknown> | undefined;
   let writtenAfterwards = 0;
   vi.spyOn(journal, 'bucket').mockImplementation((...bucket) => {
-    if (changed === undefined) setImmediate(() => (changed ??= change(broker)));
+    if (changed === undefined) void nextTurn().then(() => (changed ??= change(broker)));
     else writtenAfterwards++;
     return write(...bucket);
   });
