@@ -59,7 +59,7 @@ async function compareLog(store: TaskStore, journal: Journal): Promise<void> {
   loading.finish(leasesOf(store));
   try {
     ensure(damages.length === 0, `${damages.length} records are damaged: ${damages[0]?.reason ?? ''}`);
-    const { liveBytes } = journal;
+    const liveBytes = journal.live.bytes;
     const inLog = `${loading.liveBytes} bytes of the log are live`;
     ensure(loading.liveBytes === liveBytes, `${inLog}, but ${liveBytes} are counted`);
     same('names of queues', new Set(stored.queues.keys()), new Set(store.queues.keys()));

@@ -5,6 +5,7 @@ import type { DamagePiece, RecordPiece, SegmentReader } from '../../../log/segme
 import { EntryReader } from './entry-bytes.ts';
 import { Kind, readBody, readHead } from './journal-format.ts';
 import { JournaledRow, PayloadOnDisk } from './journaled-row.ts';
+import type { LiveEntries } from './live-entries.ts';
 import { eventOf } from './replay.ts';
 import type { StoreJournal } from './store-journal.ts';
 import type { TaskStore } from './task-store.ts';
@@ -15,12 +16,9 @@ interface CompactedJournal extends Pick<
   'begin' | 'task' | 'queue' | 'bucket' | 'events' | 'serial'
 > {
   readonly log: Log;
-  /** Bytes of the latest entries of all tasks. */
-  readonly liveBytes: number;
+  readonly live: LiveEntries;
   /** Bytes of the files of the log. */
   readonly logBytes: number;
-  /** Whether the latest entry of a task is in the segment. */
-  isLive(segment: number): boolean;
   fileRemoved(segment: number): void;
   damaged(event: CorruptionEvent): void;
   /** Whether it can be written to. */
@@ -101,7 +99,7 @@ export class Compaction {
     if (this.#stuckWith !== undefined && this.#stuckWith === this.#journal.log.written) return;
     const ownBytes = Math.min(this.#ownBytes, writtenBytes);
     this.#ownBytes -= ownBytes;
-    const removedBytes = Math.max(this.#liveBytes - this.#journal.liveBytes, 0);
+    const removedBytes = Math.max(this.#liveBytes - this.#journal.live.bytes, 0);
     this.#bytesLeft = Math.max(
       (writtenBytes - ownBytes) * BYTES_PER_BYTE,
       Math.min(removedBytes * BYTES_PER_BYTE, MOST_BYTES_FOR_REMOVED),
@@ -115,7 +113,7 @@ export class Compaction {
       await this.close();
       this.#stuckWith = this.#journal.log.written;
     }
-    this.#liveBytes = this.#journal.liveBytes;
+    this.#liveBytes = this.#journal.live.bytes;
   }
 
   /** A step between two writes, or although there are none. Files can be removed when nothing can be written: the disk may be full. */
@@ -151,21 +149,21 @@ export class Compaction {
       if (this.#leaving.length > 0) await this.#writeTheRest();
       return false;
     }
-    if (this.#journal.isLive(next.number)) this.#reader = await this.#journal.log.openReader(next);
+    if (this.#journal.live.isIn(next.number)) this.#reader = await this.#journal.log.openReader(next);
     else this.#leaving.push(next);
     return true;
   }
 
   /** Returns the segment that is to leave next: none if the log is small enough without those that leave already. */
   #next(): Segment | undefined {
-    const { log, logBytes, liveBytes } = this.#journal;
+    const { log, logBytes, live } = this.#journal;
     const { segments, written } = log;
     const staying = segments.length - this.#leaving.length;
     const next = segments[this.#leaving.length];
     if (next === undefined || next === written || staying < 2) return undefined;
-    if (this.#leaving.length > 0 && !this.#journal.isLive(next.number)) return next; // it costs nothing
+    if (this.#leaving.length > 0 && !this.#journal.live.isIn(next.number)) return next; // it costs nothing
     const bytes = this.#leaving.reduce((sum, { end }) => sum - end, logBytes);
-    const mostBytes = MOST_BYTES_PER_LIVE_BYTE * (liveBytes + this.#restBytes) + this.#maxBytesPerFile;
+    const mostBytes = MOST_BYTES_PER_LIVE_BYTE * (live.bytes + this.#restBytes) + this.#maxBytesPerFile;
     // Half of a full segment may be unused, if the next record did not fit.
     const mostSegments = MOST_SMALL_SEGMENTS + (2 * mostBytes) / this.#maxBytesPerFile;
     return bytes > mostBytes || staying > mostSegments ? next : undefined;

@@ -196,7 +196,7 @@ function measure(journal: Journal, metrics: MetricsProvider, folder: string): ()
   journal.onRemoval = counter(metrics, 'escapement_broker_files_removed_total', removed, labels);
   return gauges(metrics, [
     ['escapement_broker_log_bytes', 'Bytes of the log.', () => journal.logBytes, labels],
-    ['escapement_broker_live_bytes', 'Bytes of the log that tasks need.', () => journal.liveBytes, labels],
+    ['escapement_broker_live_bytes', 'Bytes of the log that tasks need.', () => journal.live.bytes, labels],
   ]);
 }
 

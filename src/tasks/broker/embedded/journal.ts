@@ -13,7 +13,6 @@ import {
 } from '../../../log/segment.ts';
 import { brokerClosed } from '../broker-errors.ts';
 import type { EnqueueEvent } from '../broker.ts';
-import { EntryWriter } from './entry-bytes.ts';
 import {
   ENTRIES,
   Kind,
@@ -26,13 +25,9 @@ import {
   type ValuesOf,
 } from './journal-format.ts';
 import { Compaction } from './compaction.ts';
-import {
-  crcOf,
-  journaled,
-  LARGEST_IN_MEMORY_BYTES,
-  PayloadOnDisk,
-  type JournaledRow,
-} from './journaled-row.ts';
+import { JournalRecord } from './journal-record.ts';
+import { crcOf, journaled } from './journaled-row.ts';
+import { LiveEntries } from './live-entries.ts';
 import { listOf, type QueueState } from './queue-state.ts';
 import type { TaskRow } from './task-lists.ts';
 import type { StoreJournal } from './store-journal.ts';
@@ -43,42 +38,6 @@ const FULL_RECORD_BYTES = 4_096;
 
 /** How long after the disk was full, or no file could be opened, it is tried again, in milliseconds. */
 const TRY_AGAIN_MS = 1_000;
-
-/** A task whose entry is not written yet. */
-interface PendingTask {
-  readonly row: JournaledRow;
-  readonly bytes: number;
-  readonly payload: Uint8Array;
-  readonly payloadStart: number;
-  readonly payloadCrc: number;
-}
-
-/** Entries that are written together. */
-class JournalRecord extends EntryWriter {
-  readonly tasks: PendingTask[] = [];
-  position: LogPosition | undefined;
-  /** Settles when the record is durable, as the options say. */
-  done: Promise<void> = Promise.resolve();
-  #resolveWritten: (() => void) | undefined;
-  #written: Promise<void> | undefined;
-
-  /** Resolves when the host has the record. */
-  get written(): Promise<void> {
-    if (this.position !== undefined) return Promise.resolve();
-    this.#written ??= Promise.race([
-      new Promise<void>((resolve) => {
-        this.#resolveWritten = resolve;
-      }),
-      this.done,
-    ]);
-    return this.#written;
-  }
-
-  writtenAt(position: LogPosition): void {
-    this.position = position;
-    this.#resolveWritten?.();
-  }
-}
 
 /** Reads the log again, into the store. */
 type Reload = () => Promise<{ readonly log: Log; readonly liveBytes: number }>;
@@ -122,10 +81,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   #isClosed = false;
   /** Number of entries that were written, or are to be. */
   entries = 0;
-  /** Bytes of the latest entries of all tasks. */
-  liveBytes: number;
-  /** Number of rows whose latest entry is in a segment, by its number. */
-  #liveRows: Map<number, number>;
+  live: LiveEntries;
   /** Called with the duration of a write, and of its sync if there was one, in milliseconds. */
   onCommit: ((durationMs: number) => void) | undefined;
   /** Called when a file of the log was removed. */
@@ -136,8 +92,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   constructor(store: TaskStore, log: Log, liveBytes: number, options: JournalOptions, reload: Reload) {
     this.#store = store;
     this.#log = log;
-    this.liveBytes = liveBytes;
-    this.#liveRows = liveRowsOf(store);
+    this.live = new LiveEntries(store, liveBytes);
     this.#options = options;
     this.#reload = reload;
     this.#compaction = new Compaction(store, this, options.maxBytesPerFile);
@@ -170,13 +125,9 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     return this.#log.segments.reduce((sum, { end }) => sum + end, 0);
   }
 
-  isLive(segment: number): boolean {
-    return (this.#liveRows.get(segment) ?? 0) > 0;
-  }
-
   /** A file of the log was compacted, and is gone. */
   fileRemoved(segment: number): void {
-    this.#liveRows.delete(segment);
+    this.live.segmentRemoved(segment);
     this.onRemoval?.();
   }
 
@@ -245,7 +196,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
 
   remove(removed: TaskRow, isWithQueue: boolean): void {
     const row = journaled(removed);
-    this.#moveTo(-1, row, row.bytes);
+    this.live.move(row, -1, row.bytes);
     if (isWithQueue) return;
     const record = this.#begin(Kind.remove);
     record.number(row.number);
@@ -329,7 +280,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   /** Called by the commit loop: makes what was written durable. */
   async sync(): Promise<void> {
     await this.#log.sync();
-    for (const record of this.#unsynced.splice(0)) this.#forgetPayloads(record);
+    for (const record of this.#unsynced.splice(0)) record.forgetPayloads();
   }
 
   /** As `sync`, for compaction. @throws EscapementError - that failed, and nothing is written any more. */
@@ -391,37 +342,10 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     record.writtenAt(position);
     record.release();
     for (const { row, bytes } of record.tasks) {
-      if (row.segment >= 0) this.#moveTo(position.segment, row, bytes);
+      if (row.segment >= 0) this.live.move(row, position.segment, bytes);
     }
     if (this.#options.durability === 'always') this.#unsynced.push(record);
-    else this.#forgetPayloads(record);
-  }
-
-  /** The latest entry of a row is in that segment now, or in none. */
-  #moveTo(segment: number, row: JournaledRow, bytes: number): void {
-    const { segment: before } = row;
-    if (before > 0) {
-      this.liveBytes -= row.bytes;
-      this.#liveRows.set(before, (this.#liveRows.get(before) ?? 0) - 1);
-    }
-    row.segment = segment;
-    row.bytes = bytes;
-    if (segment < 0) return;
-    this.liveBytes += bytes;
-    this.#liveRows.set(segment, (this.#liveRows.get(segment) ?? 0) + 1);
-  }
-
-  /** A record is as durable as the options say: its large payloads are read from the disk. */
-  #forgetPayloads({ tasks, position }: JournalRecord): void {
-    if (position === undefined) return;
-    for (const { row, payload, payloadStart: start, payloadCrc: crc } of tasks) {
-      const { payload: present } = row.message;
-      const isPresent = present === payload || present instanceof PayloadOnDisk;
-      if (payload.length <= LARGEST_IN_MEMORY_BYTES || !isPresent) continue;
-      const where = { position, start, length: payload.length, crc };
-      row.message = { ...row.message, payload: new PayloadOnDisk(where) };
-    }
-    tasks.length = 0; // the latest record stays in memory
+    else record.forgetPayloads();
   }
 
   #lockEndsMs(row: TaskRow): number {
@@ -463,8 +387,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
       const { log, liveBytes } = await this.#reload();
       this.#log = log;
       await before.close().catch(() => undefined); // files that were opened meanwhile, to read payloads
-      this.liveBytes = liveBytes;
-      this.#liveRows = liveRowsOf(this.#store);
+      this.live = new LiveEntries(this.#store, liveBytes);
       this.#unsynced = [];
       this.#failure = undefined;
       this.#store.reserveSerials();
@@ -473,17 +396,6 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
       this.#fail(error);
     }
   }
-}
-
-/** O(tasks). */
-function liveRowsOf({ queues }: TaskStore): Map<number, number> {
-  const live = new Map<number, number>();
-  for (const { rows } of queues.values())
-    for (const row of rows.values()) {
-      const { segment } = journaled(row);
-      live.set(segment, (live.get(segment) ?? 0) + 1);
-    }
-  return live;
 }
 
 /** An active task is stored as one that is pending and has started: leases are not stored. */

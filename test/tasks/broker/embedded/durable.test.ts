@@ -12,6 +12,7 @@ import {
 import { checkBroker, checkBrokerLog, ManualClock } from 'escapement/testing';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
+import type { Journal } from '../../../../src/tasks/broker/embedded/journal.ts';
 import type { TaskStore } from '../../../../src/tasks/broker/embedded/task-store.ts';
 import { FILE_SYSTEM, type FileSystem } from '../../../../src/log/file-system.ts';
 import { LONG_MS, newTask, QUEUE } from '../../../conformance/broker/support.ts';
@@ -245,8 +246,8 @@ test.each([10, 2_000])(
       await broker.enqueueMany(Array.from({ length: 10 }, () => newTask({ payload })));
       for (const task of await broker.dequeue(QUEUE, random.below(20), LONG_MS)) await broker.complete(task);
       if (round % 150 === 149) broker = await reopen(broker, { maxBytesPerFile, durability: 'os' });
-      const { liveBytes } = storeOf(broker).journal as unknown as { liveBytes: number };
-      expect(folderBytes()).toBeLessThan(3 * liveBytes + 2 * (maxBytesPerFile + length * 10));
+      const { live } = storeOf(broker).journal as Journal;
+      expect(folderBytes()).toBeLessThan(3 * live.bytes + 2 * (maxBytesPerFile + length * 10));
     }
     broker = await reopen(broker, { maxBytesPerFile });
     const tasks = await broker.tasks('kept', 'pending', FIRST);
