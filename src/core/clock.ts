@@ -35,7 +35,7 @@ export function requireClock(argument: string, value: unknown): void {
 }
 
 /** The last time a clock can show: past it a number cannot hold every millisecond. 285 000 years. */
-export const LAST_TIME_MS = Number.MAX_SAFE_INTEGER;
+const LAST_TIME_MS = Number.MAX_SAFE_INTEGER;
 
 /**
  * Reads a clock, and refuses what is not a time: every comparison with `NaN` is false, so that a loop which waits for a deadline

@@ -1,4 +1,4 @@
-import { LAST_TIME_MS, type Clock, type ClockTimeout } from './clock.ts';
+import type { Clock, ClockTimeout } from './clock.ts';
 import { CONSOLE_VIEW, consoleView } from './console-view.ts';
 import { EscapementError, outOfRange } from './errors.ts';
 import { isVirtualTimeHeld, nextHostTurn, pendingOwnTurns } from './own-turn.ts';
@@ -10,6 +10,9 @@ const MAX_WAKEUPS_AT_ONE_MOMENT = 100_000;
 
 /** Turns of the host that may pass without time moving: ten million pieces of work, at a thousand a turn. */
 const MAX_TURNS_AT_ONE_MOMENT = 10_000;
+
+/** Past this many milliseconds a number can no longer hold every whole one. */
+const LAST_MS = Number.MAX_SAFE_INTEGER;
 
 /** Where the two readings of a {@link ManualClock} start. */
 export interface ManualClockOptions {
@@ -132,7 +135,7 @@ export class ManualClock implements Clock {
     requireFiniteNumber('ms', ms);
     if (ms < 0) throw outOfRange('ms', 'at least 0: time only moves forward', ms);
     const targetMs = this.#nowMs + ms;
-    if (targetMs > LAST_TIME_MS) throw outOfRange('ms', 'small enough that now() stays at most 2^53 - 1', ms);
+    if (targetMs > LAST_MS) throw outOfRange('ms', 'small enough that now() stays at most 2^53 - 1', ms);
     return targetMs;
   }
 
