@@ -37,6 +37,15 @@ export interface PayloadPart {
   readonly crc: number;
 }
 
+/** Files that stay open between two calls of `read`: a log may have more than a process may open. */
+const MOST_OPENED = 64;
+
+interface OpenedFile {
+  readonly file: Promise<File>;
+  /** Calls of `read` that use it. */
+  readers: number;
+}
+
 /** What the owner of a log knows about it from another file. */
 export interface KnownLog {
   /** Sequence of the first record that is still needed: how many records a damaged segment has cost follows from it. */
@@ -79,8 +88,8 @@ export class Log {
   #endedBytes = 0;
   /** Readable records before `next` may be missing on the disk, for good. */
   #doubt: { readonly next: number; readonly error: unknown } | undefined;
-  /** Files that `read` has opened, by the number of the segment. */
-  readonly #opened = new Map<number, Promise<File>>();
+  /** Files that `read` has opened, by the number of the segment; the one that was read last comes last. */
+  readonly #opened = new Map<number, OpenedFile>();
   /** Numbers of the segments that are being removed. */
   readonly #leaving = new Set<number>();
 
@@ -257,10 +266,17 @@ export class Log {
     segment: Segment,
     { position, start, length, crc }: PayloadPart,
   ): Promise<Buffer | undefined> {
-    const file = new TailFile(segment, await this.#fileOf(segment));
-    const bytes = Buffer.allocUnsafeSlow(length);
-    const filled = await file.read(bytes, position.offset + RECORD_HEADER_BYTES + start);
-    return filled === length && crc32(bytes) === crc ? bytes : undefined;
+    const opened = this.#openedFile(segment);
+    opened.readers++;
+    try {
+      const file = new TailFile(segment, await opened.file);
+      const bytes = Buffer.allocUnsafeSlow(length);
+      const filled = await file.read(bytes, position.offset + RECORD_HEADER_BYTES + start);
+      return filled === length && crc32(bytes) === crc ? bytes : undefined;
+    } finally {
+      opened.readers--;
+      await this.#closeUnread();
+    }
   }
 
   /** Removes segments that are not needed any more, the first ones or others; a damaged one is kept under another name. */
@@ -308,19 +324,26 @@ export class Log {
     this.#doubt = undefined;
   }
 
-  #fileOf({ number, path }: Segment): Promise<File> {
-    const opened = this.#opened.get(number);
-    if (opened !== undefined) return opened;
-    const file = this.#options.files.open(path, 'read');
-    this.#opened.set(number, file);
-    file.catch(() => this.#opened.delete(number));
-    return file;
+  #openedFile({ number, path }: Segment): OpenedFile {
+    const opened = this.#opened.get(number) ?? { file: this.#options.files.open(path, 'read'), readers: 0 };
+    this.#opened.delete(number);
+    this.#opened.set(number, opened);
+    opened.file.catch(() => this.#opened.get(number) === opened && this.#opened.delete(number));
+    return opened;
+  }
+
+  /** Closes files that are not being read, those first that were read longest ago, until few enough are open. */
+  async #closeUnread(): Promise<void> {
+    for (const [number, { readers }] of this.#opened) {
+      if (this.#opened.size <= MOST_OPENED) return;
+      if (readers === 0) await this.#closeFileOf(number).catch(Boolean);
+    }
   }
 
   async #closeFileOf(number: number): Promise<void> {
-    const file = this.#opened.get(number);
+    const opened = this.#opened.get(number);
     this.#opened.delete(number);
-    await file?.then((opened) => opened.close());
+    await opened?.file.then((file) => file.close());
   }
 }
 

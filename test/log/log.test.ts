@@ -357,3 +357,21 @@ test('behind a segment with the largest number nothing is appended, because it w
     await log.close();
   }
 });
+
+test('reading parts of many segments leaves few files open, also if they are read at the same time', async () => {
+  const { log } = await open();
+  const texts = Array.from({ length: 800 }, (_, nth) => `record ${nth}`);
+  const positions = await appendAll(log, texts);
+  await log.sync();
+  expect(log.segments.length).toBe(200);
+  const parts = positions.map((position, nth) => wholeOf(position, bytesOf(texts[nth] as string)));
+  const read = async (nth: number): Promise<void> => {
+    expect((await log.read(parts[nth] as PayloadPart))?.equals(bytesOf(texts[nth] as string))).toBe(true);
+  };
+  for (let nth = 0; nth < 800; nth += 3) await read(nth);
+  expect(files.handles).toBeLessThanOrEqual(65);
+  await Promise.all(parts.map((_, nth) => read(nth)));
+  expect(files.handles).toBeLessThanOrEqual(65);
+  await log.close();
+  expect(files.handles).toBe(0);
+});
