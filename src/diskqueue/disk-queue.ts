@@ -5,7 +5,7 @@ import { signalOf, type SignalOptions } from '../core/signal-options.ts';
 import { CommitLoop } from '../log/commit-loop.ts';
 import { isMissing } from '../log/file-system.ts';
 import { LogLock, LogTaken, NoSockets } from '../log/log-lock.ts';
-import { parseSegmentFileName } from '../log/segment.ts';
+import { NoNumberLeft, parseSegmentFileName } from '../log/segment.ts';
 import { BackgroundSync } from './background-sync.ts';
 import { requireData, type BackendQueue, type Delivery } from './backend-queue.ts';
 import { Capacity } from './capacity.ts';
@@ -373,10 +373,11 @@ export async function lockQueue(folder: string, queue: string): Promise<LogLock>
   }
 }
 
-/** Wraps an error of the file system; returns other errors as they are. */
+/** Wraps an error of the file system or of the names in it; returns other errors as they are. */
 function asIoError(error: unknown, queue: string, operation: string): unknown {
-  const isForeign = error instanceof Error && typeof (error as NodeJS.ErrnoException).syscall === 'string';
-  if (!isForeign) return error;
+  if (!(error instanceof Error)) return error;
+  const isOfHost = typeof (error as NodeJS.ErrnoException).syscall === 'string';
+  if (!isOfHost && !(error instanceof NoNumberLeft)) return error;
   return new EscapementError('ERR_QUEUE_IO', `queue '${queue}': ${error.message}`, {
     op: `DiskQueue.${operation}`,
     cause: error,

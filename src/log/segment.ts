@@ -320,10 +320,13 @@ export function gapsOf(segments: readonly Segment[], expected: number): Gap[] {
 const NAME = /^(.+)\.(\d{10,15})\.segment$/s;
 const LARGEST_NUMBER = 999_999_999_999_999;
 
-/** Names sort as their numbers do. @throws RangeError - the name would not be that of a segment. */
+/** A file has the largest number, and none can come behind it. */
+export class NoNumberLeft extends Error {}
+
+/** Names sort as their numbers do. @throws NoNumberLeft - the name would not be that of a segment. */
 export function segmentFileName(log: string, number: number): string {
   if (number > LARGEST_NUMBER)
-    throw new RangeError(`there is no file behind segment ${LARGEST_NUMBER} of ${log}`);
+    throw new NoNumberLeft(`a segment has the number ${LARGEST_NUMBER}, and none can come behind it`);
   return `${log}.${String(number).padStart(10, '0')}.segment`;
 }
 

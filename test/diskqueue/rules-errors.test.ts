@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, writeFileSync } from 'node:fs';
 import type { EscapementError } from 'escapement';
 import type { CorruptionEvent, DiskQueue } from 'escapement/diskqueue';
 import { afterEach, describe, expect, test, vi } from 'vitest';
@@ -51,6 +51,18 @@ describe.each(FORMATS)('%s: a put of bytes that were transferred', (format) => {
     expect(results[1]).toMatchObject({ reason: { name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' } });
     expect(await reopened()).toEqual(['before', 'behind']);
   });
+});
+
+test('behind a segment with the largest number a put rejects with ERR_QUEUE_IO', async () => {
+  const dataPath = temporaryFolder();
+  writeFileSync(`${dataPath}/queue.999999999999999.segment`, '');
+  const queue = await openQueue({ name: 'queue', dataPath, onCorruption: () => undefined });
+  expect(await rejection(queue.put(bytes('lost')))).toMatchObject({
+    code: 'ERR_QUEUE_IO',
+    op: 'DiskQueue.put',
+  });
+  expect(queue.depth).toBe(0);
+  await queue.close();
 });
 
 describe.each(FORMATS)('%s: a put that the disk refuses', (format) => {

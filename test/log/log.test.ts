@@ -352,7 +352,7 @@ test('behind a segment with the largest number nothing is appended, because it w
     const { appended, error } = await log.append([bytesOf('lost')], [DATA]);
     expect({ appended, error: String(error) }).toEqual({
       appended: 0,
-      error: 'RangeError: there is no file behind segment 999999999999999 of journal',
+      error: 'Error: a segment has the number 999999999999999, and none can come behind it',
     });
     await log.close();
   }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { EmbeddedBroker, type CorruptionEvent, type EmbeddedBrokerOptions } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
-import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { FILE_SYSTEM, type FileSystem } from '../../../../src/log/file-system.ts';
 import { FOOTER } from '../../../../src/log/segment.ts';
 import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
@@ -17,6 +17,7 @@ import {
   type TaskParts,
 } from '../../../conformance/broker/support.ts';
 import { allRemains, RecordingFileSystem, type Disk } from '../../../diskqueue/recording-file-system.ts';
+import { uncaughtErrors } from '../../../diskqueue/support/queues.ts';
 import { runs } from '../../../runs.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'escapement-damage-'));
@@ -385,14 +386,7 @@ test('a file whose two headers are damaged costs its own tasks', async () => {
 });
 
 test('an error of onCorruption is an uncaught exception, and stops nothing', async () => {
-  const uncaught: unknown[] = [];
-  const before = process.listeners('uncaughtException');
-  process.removeAllListeners('uncaughtException');
-  process.on('uncaughtException', (error) => uncaught.push(error));
-  onTestFinished(() => {
-    process.removeAllListeners('uncaughtException');
-    for (const listener of before) process.on('uncaughtException', listener);
-  });
+  const uncaught = uncaughtErrors();
   const disk = await threeFiles();
   const [first = ''] = [...disk.keys()].sort();
   const thrown = new Error('from the handler');
