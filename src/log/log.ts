@@ -167,6 +167,8 @@ export class Log {
    */
   async append(payloads: readonly Uint8Array[], types?: ArrayLike<number>): Promise<LogAppendResult> {
     try {
+      const unreported = this.#writer?.takeUnreported();
+      if (unreported !== undefined) return { appended: 0, error: unreported.error };
       if (!this.fits((payloads[0] as Uint8Array).length)) {
         await this.endSegment();
         await this.beginSegment();

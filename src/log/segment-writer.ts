@@ -17,6 +17,12 @@ import {
 /** Maximum bytes of one write; a longer record is written alone. */
 export const BUFFER_BYTES = 1024 * 1024;
 
+/**
+ * When so many bytes, or a quarter of a segment, are not on the disk, a sync begins that nothing waits for: the sync at the end of the
+ * segment, which appends wait for, must not have all of it to write.
+ */
+const UNSYNCED_BYTES = 1024 * 1024;
+
 /** Memory that the records of a write are encoded in: `buffer`, unless the first record needs another one. */
 export function bufferFor(length: number, buffer: Buffer): Buffer {
   const wanted = Math.max(length, BUFFER_BYTES);
@@ -36,6 +42,7 @@ export class SegmentWriter {
   readonly #file: File;
   readonly #salt: number;
   readonly #maxBytes: number;
+  readonly #unsyncedBytes: number;
   /** Whether records become readable only when they are on the disk. */
   readonly #hidesUnsynced: boolean;
   #buffer: Buffer = Buffer.allocUnsafeSlow(0);
@@ -45,6 +52,10 @@ export class SegmentWriter {
   #synced = SEGMENT_HEADER_BYTES;
   #payloadBytes = 0;
   #failure: { readonly error: unknown } | undefined;
+  /** The sync that nothing waits for; it does not reject. */
+  #background: Promise<void> | undefined;
+  /** Its failure, until an append has returned it. */
+  #unreported: { readonly error: unknown } | undefined;
 
   private constructor(file: File, path: string, header: SegmentHeader, maxBytes: number) {
     const { number, baseSequence: base } = header;
@@ -54,6 +65,7 @@ export class SegmentWriter {
     this.#sequence = base;
     this.#hidesUnsynced = header.isAlwaysDurable;
     this.#maxBytes = maxBytes;
+    this.#unsyncedBytes = Math.min(UNSYNCED_BYTES, maxBytes / 4);
   }
 
   /** Creates a segment. When it resolves, its name and its header are on the disk. */
@@ -80,6 +92,13 @@ export class SegmentWriter {
 
   get isBroken(): boolean {
     return this.#failure !== undefined;
+  }
+
+  /** The failure of a sync that nothing has waited for, once: the next append returns it. */
+  takeUnreported(): { readonly error: unknown } | undefined {
+    const failure = this.#unreported;
+    this.#unreported = undefined;
+    return failure;
   }
 
   /** Why readable records may be missing on the disk, for good; undefined if they are there. */
@@ -122,17 +141,19 @@ export class SegmentWriter {
       this.#sequence += count;
       this.#payloadBytes += payloadBytes;
       appended += count;
-      if (!this.#hidesUnsynced) this.#publish();
+      if (this.#hidesUnsynced) continue;
+      this.#publish();
+      if (this.#offset - this.#synced >= this.#unsyncedBytes) this.#background ??= this.#syncInBackground();
     }
     return { appended };
   }
 
   /** Makes everything durable, and readable. If it rejects, the writer is broken. */
   async sync(): Promise<void> {
+    await this.#background;
     if (this.#failure !== undefined) throw this.#failure.error;
     if (this.#synced === this.#offset) return;
     await this.#syncFile();
-    this.#synced = this.#offset;
     this.#publish();
   }
 
@@ -161,6 +182,7 @@ export class SegmentWriter {
   }
 
   async close(): Promise<void> {
+    await this.#background;
     this.segment.tail = undefined;
     await this.#file.close();
   }
@@ -171,6 +193,7 @@ export class SegmentWriter {
   }
 
   async #takeBack(): Promise<void> {
+    if (this.isBroken) return; // `abandon` truncates it
     try {
       await this.#file.truncate(this.#offset);
       await this.#file.sync();
@@ -179,10 +202,21 @@ export class SegmentWriter {
     }
   }
 
+  async #syncInBackground(): Promise<void> {
+    try {
+      await this.#syncFile();
+    } catch (error) {
+      this.#unreported = { error };
+    }
+    this.#background = undefined;
+  }
+
   /** A sync that failed is never repeated. */
   async #syncFile(): Promise<void> {
+    const offset = this.#offset;
     try {
       await this.#file.sync();
+      this.#synced = Math.max(this.#synced, offset);
     } catch (error) {
       this.#failure = { error };
       throw error;

@@ -2,11 +2,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
+import { ownTurn } from '../../src/core/own-turn.ts';
 import { CommitLoop } from '../../src/log/commit-loop.ts';
 import { examineSegment } from '../../src/log/examine-segment.ts';
 import { Log, type KnownLog, type PayloadPart } from '../../src/log/log.ts';
 import type { RecoveredSegments } from '../../src/log/recover-segments.ts';
 import { crc32, DATA, FIRST_OWN_TYPE, positionAfter, type LogPosition } from '../../src/log/segment.ts';
+import { FaultyFileSystem, type Fault } from '../diskqueue/faulty-file-system.ts';
 import { allRemains, nothingRemains, RecordingFileSystem } from '../diskqueue/recording-file-system.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'escapement-log-'));
@@ -23,20 +25,14 @@ const ENQUEUED = FIRST_OWN_TYPE;
 const COMPLETED = 255;
 
 /** Segments of 300 bytes: four records of twelve bytes each. */
+const OPTIONS = { folder, name: 'journal', maxBytesPerFile: 312, isAlwaysDurable: false, wallNow: () => 0 };
+
 function open(
   on = files,
   isAlwaysDurable = false,
   known?: KnownLog,
 ): Promise<{ log: Log; found: RecoveredSegments }> {
-  const options = {
-    files: on,
-    folder,
-    name: 'journal',
-    maxBytesPerFile: 312,
-    isAlwaysDurable,
-    wallNow: () => 0,
-  };
-  return Log.open(options, known);
+  return Log.open({ ...OPTIONS, files: on, isAlwaysDurable }, known);
 }
 
 function bytesOf(text: string): Buffer {
@@ -356,6 +352,48 @@ test('behind a segment with the largest number nothing is appended, because it w
     });
     await log.close();
   }
+});
+
+describe('a sync that nothing waits for', () => {
+  const syncs = (): number => files.log.filter(({ kind }) => kind === 'sync').length;
+
+  test('begins after a quarter of a segment, and only if records are readable without it', async () => {
+    for (const isAlwaysDurable of [false, true]) {
+      const { log } = await open(files, isAlwaysDurable);
+      await log.beginSegment();
+      const before = syncs();
+      await appendAll(log, ['one', 'two', 'three']);
+      await ownTurn();
+      expect(syncs() - before).toBe(isAlwaysDurable ? 0 : 1);
+      await log.close();
+    }
+  });
+
+  test('that fails is returned by the next append, once, and rejects every sync until its records are not needed', async () => {
+    const fault: Fault = { call: 'sync', nth: 1, code: 'EIO', isLasting: false };
+    const { log } = await Log.open({ ...OPTIONS, files: new FaultyFileSystem(files, fault) });
+    await appendAll(log, ['one', 'two', 'three']);
+    await ownTurn();
+    const { appended, error } = await log.append([bytesOf('four')]);
+    expect([appended, error]).toEqual([0, expect.objectContaining({ code: 'EIO' })]);
+    await appendAll(log, ['five']);
+    expect(textsOf(await recordsOf(log))).toEqual(['one', 'two', 'three', 'five']);
+    expect(log.segments.length).toBe(2);
+    for (const firstNeeded of [0, 1])
+      await expect(log.sync(firstNeeded)).rejects.toMatchObject({ code: 'EIO' });
+    await log.sync(log.next);
+    await log.close();
+    expect(files.handles).toBe(0);
+  });
+
+  test('is awaited before its file is closed', async () => {
+    const { log } = await open();
+    await appendAll(log, ['one', 'two', 'three']);
+    await log.leaveSegment();
+    const kinds = files.log.map(({ kind }) => kind);
+    expect(kinds.at(-1)).toBe('sync');
+    expect(files.handles).toBe(0);
+  });
 });
 
 test('reading parts of many segments leaves few files open, also if they are read at the same time', async () => {

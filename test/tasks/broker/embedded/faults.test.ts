@@ -35,9 +35,15 @@ const TEMPORARY = new Set(['ENOSPC', 'EDQUOT', 'EMFILE']);
 
 const STEPS = 14;
 
-function open(files: FileSystem, clock: ManualClock): Promise<EmbeddedBroker> {
+type Durability = 'always' | 'os';
+
+function open(
+  files: FileSystem,
+  clock: ManualClock,
+  durability: Durability = 'always',
+): Promise<EmbeddedBroker> {
   return EmbeddedBroker.open({
-    ...{ clock, dataPath: folder, maxBytesPerFile: 4_096, [FILE_SYSTEM]: files },
+    ...{ clock, dataPath: folder, durability, maxBytesPerFile: 4_096, [FILE_SYSTEM]: files },
     onCorruption: ({ reason }) => {
       throw new Error(`damage was found: ${reason}`);
     },
@@ -89,12 +95,12 @@ class Work {
 }
 
 /** Work on a disk that fails; then the disk is well again. */
-async function survive(seed: number, fault: Fault): Promise<void> {
+async function survive(seed: number, durability: Durability, fault: Fault): Promise<void> {
   const disk = new RecordingFileSystem();
   const files = new FaultyFileSystem(disk, fault);
   const clock = new ManualClock({ nowMs: 5_000, wallMs: 1_795_262_400_000 });
   const work = new Work(new Random(seed));
-  const broker = await open(files, clock).catch((error: unknown) => {
+  const broker = await open(files, clock, durability).catch((error: unknown) => {
     work.refused.push(error);
     return undefined;
   });
@@ -143,9 +149,9 @@ async function settleAgain(broker: EmbeddedBroker, work: Work, mayBeLost: boolea
   }
 }
 
-async function countCalls(seed: number): Promise<ReadonlyMap<Call, number>> {
+async function countCalls(seed: number, durability: Durability): Promise<ReadonlyMap<Call, number>> {
   const files = new FaultyFileSystem(new RecordingFileSystem());
-  const broker = await open(files, new ManualClock());
+  const broker = await open(files, new ManualClock(), durability);
   await new Work(new Random(seed)).do(broker, STEPS);
   await broker.close();
   return files.calls;
@@ -160,11 +166,14 @@ describe('a disk that fails', () => {
       const random = new Random(FIRST_SEED);
       for (let run = 0; run < runs(10); run++) {
         const seed = FIRST_SEED + run;
-        const count = (await countCalls(seed)).get(call) ?? 0;
+        const durability = random.pick(['always', 'os'] as const);
+        const count = (await countCalls(seed, durability)).get(call) ?? 0;
         const [code, isLasting] = [random.pick(codes), random.chance(0.5)];
         const fault: Fault = { call, nth: random.below(count + 1), code, isLasting };
-        await survive(seed, fault).catch((error: unknown) => {
-          throw new Error(`seed ${seed}, ${JSON.stringify(fault)}: ${String(error)}`, { cause: error });
+        await survive(seed, durability, fault).catch((error: unknown) => {
+          throw new Error(`seed ${seed}, ${durability}, ${JSON.stringify(fault)}: ${String(error)}`, {
+            cause: error,
+          });
         });
       }
     },
