@@ -81,6 +81,7 @@ export default defineConfig(({ mode }) => {
     // Generous: the machine may be busy with something else.
     testTimeout: 120_000,
     hookTimeout: 120_000,
+    expect: { poll: { timeout: 60_000, interval: 20 } },
   };
   const resolve = { alias: ALIASES };
   return {

@@ -46,19 +46,15 @@ describe('p-queue on our timers', () => {
     queue.clear();
   });
 
-  test('an aborted task is rejected at once, long before its timeout', async () => {
+  test('an aborted task is rejected with its reason, and not by its timeout', async () => {
     const timers = swapTimers();
     const queue = new PQueue({ timeout: 50 });
     const controller = new AbortController();
     const task = queue.add(never, { signal: controller.signal });
     controller.abort(new Error('enough'));
-    const startMs = performance.now();
     await expect(task).rejects.toThrow('enough');
-    expect(performance.now() - startMs).toBeLessThan(50);
     await queue.onIdle();
     // It does not clear the timeout of a task that was aborted; it ends by itself.
-    await vi.waitFor(() => {
-      expect(timers.waiting()).toBe(0);
-    });
+    await expect.poll(() => timers.waiting()).toBe(0);
   });
 });

@@ -36,9 +36,7 @@ describe('p-retry on our timers', () => {
       },
       { retries: 3, minTimeout: 60_000, signal: controller.signal },
     );
-    await vi.waitFor(() => {
-      expect(timers.waiting()).toBe(1);
-    });
+    await expect.poll(() => timers.waiting()).toBe(1);
     controller.abort(new Error('enough'));
     await expect(retried).rejects.toThrow('enough');
     expect(timers.waiting()).toBe(0);

@@ -56,9 +56,7 @@ test('a client of a stream that does not read for half a minute is disconnected'
   vi.advanceTimersByTime(29_000);
   expect(isOver()).toBe(false);
   vi.advanceTimersByTime(1_000);
-  await vi.waitFor(() => {
-    expect(isOver()).toBe(true);
-  });
+  await expect.poll(isOver).toBe(true);
   client.destroy();
   await ended;
 });

@@ -90,5 +90,5 @@ export function temporaryFolder(): string {
 
 /** Resolves when the check passes; a busy machine has time. */
 export async function eventually(check: () => unknown): Promise<void> {
-  await vi.waitFor(check, { timeout: 20_000 });
+  await vi.waitFor(check, { timeout: 60_000 });
 }

@@ -157,7 +157,7 @@ describe('escapement tasks, built, with Redis', () => {
     const late = tasks({}, 'stats', '-u', `127.0.0.1:${port}`);
     const child = startCommand(['tasks', 'stats', '-u', `127.0.0.1:${port}`]);
     const result = finished(child);
-    await expect.poll(() => sockets.length, { timeout: 20_000 }).toBe(2);
+    await expect.poll(() => sockets.length).toBe(2);
     child.kill('SIGINT');
     expect(await result).toMatchObject({ stderr: '', code: 130 });
     expect((await late).stderr).toMatch(/^escapement: cannot reach Redis at 127\.0\.0\.1:\d+: [^\n]+\n$/);

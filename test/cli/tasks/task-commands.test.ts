@@ -129,7 +129,7 @@ describe.each(WAYS)('escapement tasks task, over %s', (way) => {
       cancelled: [{ id: 'active', isAnswered: way !== 'http' ? true : null }],
       failed: [],
     });
-    await expect.poll(() => asked.length, { timeout: 20_000 }).toBe(2);
+    await expect.poll(() => asked.length).toBe(2);
     expect(asked).toContainEqual({ taskId: 'active', queue: 'default', outcome: 'retry' });
   });
 
@@ -282,7 +282,7 @@ describe('escapement tasks task', () => {
     broker.change = () => new Promise((resolve) => (goOn = () => { resolve(1); })); // prettier-ignore
     const err = new FakeStream(true);
     const deleted = tasksCommand(['task', 'deleteall', ...Q, '-s', 'pending'], { ...surroundings, err });
-    await expect.poll(() => err.written, { timeout: 20_000 }).toContain('default');
+    await expect.poll(() => err.written).toContain('default');
     goOn();
     expect(await deleted).toMatchObject({ stdout: 'default: 1 task deleted\n', code: 0 });
   });

@@ -173,7 +173,7 @@ describe('closing', () => {
     const enqueued = client.enqueue(new Task('a'));
     const closed = vi.fn();
     const closing = client.close().then(closed);
-    await vi.waitUntil(() => answer);
+    await expect.poll(() => answer).toBeDefined();
     expect(closed).not.toHaveBeenCalled();
     answer?.();
     await closing;
@@ -194,7 +194,7 @@ describe('closing', () => {
       { signal, maxRetries: 5, clock: new ManualClock() },
     );
     const all = Promise.allSettled(Array.from({ length: 20 }, () => client.enqueue(new Task('a'))));
-    await vi.waitUntil(() => requests === 20);
+    await expect.poll(() => requests).toBe(20);
     const reason = new Error('stop');
     controller.abort(reason);
     for (const one of await all) expect(one).toMatchObject({ status: 'rejected', reason });
