@@ -1,3 +1,5 @@
+import { ofHost } from './of-host.ts';
+
 /*
  * The current time functions of the host. Each is looked up anew at every call, so that a test runner's
  * fake timers work whenever they are installed.
@@ -6,18 +8,20 @@
 /** Marks timeout functions that are built on a clock: a program may make them the global ones. */
 export const ON_CLOCK: unique symbol = Symbol.for('escapement.on-clock');
 
+const hostPerformance = ofHost('performance');
+
 /**
  * The host's own functions, read when the module loads: for use where no fake may take their place. Take a function out of the object
  * before you call it: browsers reject a receiver that is not their global object.
  */
 export const original = {
-  queueMicrotask,
-  setTimeout,
-  clearTimeout,
-  performance,
+  queueMicrotask: ofHost('queueMicrotask'),
+  setTimeout: ofHost('setTimeout'),
+  clearTimeout: ofHost('clearTimeout'),
+  performance: hostPerformance,
   // eslint-disable-next-line @typescript-eslint/unbound-method -- only compared
-  now: performance.now,
-  Date,
+  now: hostPerformance.now,
+  Date: ofHost('Date'),
 };
 
 type TimeoutFunctions = Pick<typeof globalThis, 'setTimeout' | 'clearTimeout'>;

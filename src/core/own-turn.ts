@@ -1,8 +1,11 @@
+import { ofHost } from './of-host.ts';
+
 type CallLater = (callback: (argument: () => void) => void, argument: () => void) => void;
 
 /** Read when the module loads: a test's fake timers must not be able to swallow what is called there. */
-const { setImmediate, setTimeout } = globalThis as Partial<typeof globalThis> & { setImmediate?: CallLater };
-const afterIo: CallLater = setImmediate ?? ((callback, argument) => setTimeout?.(callback, 0, argument));
+const setImmediate = ofHost('setImmediate') as CallLater | undefined; // browsers have none
+const setTimeout = ofHost('setTimeout');
+const afterIo: CallLater = setImmediate ?? ((callback, argument) => setTimeout(callback, 0, argument));
 
 let pending = 0;
 

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { runProgram } from '../run-program.ts';
 
 /** A program in which node:test's mock timers are on. `say` writes a line. */
@@ -117,5 +117,66 @@ describe.each([
       `,
     );
     expect(lines).toEqual(['mocked', 'true', 'slept']);
+  });
+});
+
+/** What a program may fake; `performance` and `Date` show the time. */
+const FAKED = [
+  ['setTimeout', 'clearTimeout', 'performance'],
+  ['setTimeout', 'clearTimeout', 'Date'],
+] as const;
+
+describe('fake timers that are installed before the package is loaded', () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+    vi.resetModules();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  test('fake timers that were there before the package move its timers, at once', async () => {
+    const { SystemTimer } = await import('../../src/index.ts');
+    const { setTimeout } = await import('../../src/timers.ts');
+    const calls: string[] = [];
+    const timer = new SystemTimer();
+    timer.schedule(1_000, (call: string) => calls.push(call), 'timer');
+    setTimeout(() => calls.push('timeout'), 1_000);
+    vi.advanceTimersByTime(999);
+    expect(calls).toEqual([]);
+    vi.advanceTimersByTime(1);
+    expect(calls.sort()).toEqual(['timeout', 'timer']);
+    timer.close();
+  });
+
+  test('real time goes on after fake timers that were there before the package', async () => {
+    const { systemClock } = await import('../../src/index.ts');
+    vi.useRealTimers();
+    const nowMs = systemClock.now();
+    expect(Math.abs(nowMs - performance.now())).toBeLessThan(1_000);
+    await new Promise<void>((resolve) => systemClock.setTimeout(resolve, 1));
+    expect(systemClock.now()).toBeGreaterThan(nowMs);
+  });
+
+  test.each(FAKED)('of fake timers that were there before the package, %s suffice', async (...toFake) => {
+    vi.useRealTimers();
+    vi.useFakeTimers({ toFake });
+    const { SystemTimer } = await import('../../src/index.ts');
+    const calls: number[] = [];
+    const timer = new SystemTimer();
+    timer.schedule(20, (call: number) => calls.push(call), 1);
+    vi.advanceTimersByTime(19);
+    expect(calls).toEqual([]);
+    vi.advanceTimersByTime(1);
+    expect(calls).toEqual([1]);
+    timer.close();
+  });
+
+  test('work settles in virtual time under fake timers that were there before the package', async () => {
+    const { ManualClock, SystemTimer } = await import('../../src/index.ts');
+    const clock = new ManualClock();
+    const woken = new SystemTimer({ clock }).sleep(5, 'woken');
+    await clock.advanceAsync(5);
+    expect(await woken).toBe('woken');
   });
 });

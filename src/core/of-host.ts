@@ -1,0 +1,15 @@
+type Globals = typeof globalThis;
+
+/**
+ * Returns a global of the host, also if a fake has taken its place before this module is loaded (jest's `enableGlobally`, for example).
+ *
+ * The fake timers of sinon, which are those of vitest and jest, refer to their clock, and that has what they replace under the same name
+ * after an underscore.
+ */
+export function ofHost<Name extends keyof Globals>(name: Name): Globals[Name] {
+  const current = globalThis[name] as Globals[Name] & { readonly clock?: object };
+  const replaced = `_${name}`;
+  const { clock } = (current as typeof current | undefined) ?? {};
+  // Where the host has a getter, so has the clock; it may accept no other receiver than the global object.
+  return clock !== undefined && replaced in clock ? Reflect.get(clock, replaced, globalThis) : current;
+}
