@@ -94,16 +94,18 @@ describe('in real time', () => {
     await new Promise<void>((resolve) => {
       const interval = ours.setInterval(() => {
         calls.push(performance.now() - startMs);
-        if (calls.length === 1) while (performance.now() - startMs < 175) continue;
+        const [first = 0] = calls;
+        if (calls.length === 1) while (performance.now() - startMs < first + 125) continue;
         if (calls.length < 4) return;
         ours.clearInterval(interval);
         resolve();
       }, 50);
     });
-    // The beats of 50, 200, 250, 300: those of 100 and 150 fell into the stall.
+    // The beats of 50, 200, 250, 300, unless the machine is slow: those of 100 and 150 fell into the stall.
     const beats = calls.map((call) => Math.floor(call / 50));
-    expect(beats[0]).toBe(1);
-    expect(beats[1]).toBeGreaterThanOrEqual(4);
+    const [first = 0, second] = beats;
+    expect(first).toBeGreaterThanOrEqual(1);
+    expect(second).toBeGreaterThanOrEqual(first + 3);
     expect(new Set(beats).size).toBe(4);
     expect(calls.every((call, i) => i === 0 || call - (calls[i - 1] as number) > 5)).toBe(true);
   });
