@@ -16,14 +16,14 @@ const LAST_MS = Number.MAX_SAFE_INTEGER;
 
 /** Where the two readings of a {@link ManualClock} start. */
 export interface ManualClockOptions {
-  /** `now()`, in milliseconds: 0 or more. @default 0 */
+  /** `now()`, in milliseconds: from 0 to 2^53 - 1. @default 0 */
   readonly nowMs?: number;
   /** `wallNow()`, in milliseconds since the Unix epoch. @default 0 */
   readonly wallMs?: number;
 }
 
 const OPTIONS = {
-  nowMs: [milliseconds(0), 0],
+  nowMs: [milliseconds(0, LAST_MS), 0],
   wallMs: [requireFiniteNumber, 0],
 } satisfies OptionTable<ManualClockOptions>;
 

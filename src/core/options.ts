@@ -102,10 +102,11 @@ export function integer(minimum: number, maximum = Number.MAX_SAFE_INTEGER): Che
 }
 
 /** Also a number of milliseconds that is not an integer. */
-export function milliseconds(minimum: number): Check {
+export function milliseconds(minimum: number, maximum = Number.MAX_VALUE): Check {
   return (argument, value) => {
     requireFiniteNumber(argument, value);
     if (value < minimum) throw outOfRange(argument, `at least ${minimum} ms`, value);
+    if (value > maximum) throw outOfRange(argument, `at most ${maximum} ms`, value);
   };
 }
 

@@ -120,6 +120,7 @@ describe('ManualClock', () => {
     expect(() => clock.setTimeout('x' as never, 1)).toThrow(TypeError);
     expect(() => clock.setTimeout(() => undefined, NaN)).toThrow(RangeError);
     expect(() => new ManualClock({ nowMs: -1 })).toThrow(/nowMs must be at least 0/);
+    expect(() => new ManualClock({ nowMs: 2 ** 53 })).toThrow(/nowMs must be at most 9007199254740991 ms/);
     expect(() => new ManualClock({ wallMs: NaN })).toThrow(RangeError);
     await expect(clock.advanceAsync(-1)).rejects.toThrow(RangeError);
     expect(clock.pendingWakeups).toBe(0);
