@@ -1,4 +1,5 @@
 import { reportUncaught } from '../core/report-uncaught.ts';
+import { isThenable } from '../core/validate.ts';
 import { NO_SLOT, type TimerTable } from './timer-table.ts';
 import { isTaskCallback, type TimerTask } from './timer-task.ts';
 import type { DueQueue } from './timer-task-list.ts';
@@ -45,11 +46,15 @@ export class TaskRunner {
     const run = (): void => {
       if (this.isHandedOver) ran = this.#runTurn(limit, onEnd);
     };
-    try {
-      this.#executor(run);
-    } catch (error) {
+    const fail = (error: unknown): void => {
       this.report(error, undefined);
       run();
+    };
+    try {
+      const result: unknown = this.#executor(run);
+      if (isThenable(result)) void result.then(undefined, fail);
+    } catch (error) {
+      fail(error);
     }
     return ran;
   }

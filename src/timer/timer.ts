@@ -84,7 +84,8 @@ export interface SystemTimerOptions {
    */
   readonly autoStart?: boolean;
   /**
-   * Decides where due tasks run: it receives a function that runs those of one turn, to be called once, now or later.
+   * Decides where due tasks run: it receives a function that runs those of one turn, to be called once, now or later. If it
+   * throws or rejects, `onError` gets the error, and the tasks run at once.
    *
    * @default the wake-up's own turn
    * @example setImmediate // after the I/O that is ready

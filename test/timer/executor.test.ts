@@ -210,6 +210,45 @@ describe('an executor that misbehaves', () => {
     expect(task.runs).toBe(2);
   });
 
+  test('tasks run although the executor rejects, and its error goes to onError', async () => {
+    const boom = new Error('no room');
+    const errors: unknown[] = [];
+    const clock = new ManualClock();
+    const timer = new SystemTimer({
+      clock,
+      executor: async () => {
+        await Promise.resolve();
+        throw boom;
+      },
+      onError: (error, task) => errors.push(error, task),
+    });
+    const task = addTask(timer, 1);
+    await clock.advanceAsync(1);
+    expect(task.runs).toBe(1);
+    expect(errors).toEqual([boom, undefined]);
+    timer.add(task);
+    await clock.advanceAsync(1);
+    expect(task.runs).toBe(2);
+  });
+
+  test('tasks do not run twice when the executor rejects after it has run them', async () => {
+    const errors: unknown[] = [];
+    const clock = new ManualClock();
+    const timer = new SystemTimer({
+      clock,
+      executor: async (run) => {
+        run();
+        await Promise.resolve();
+        throw new Error('too late');
+      },
+      onError: (error) => errors.push(error),
+    });
+    const task = addTask(timer, 1);
+    await clock.advanceAsync(1);
+    expect(task.runs).toBe(1);
+    expect(errors).toHaveLength(1);
+  });
+
   test('tasks do not run twice when the executor throws after it has run them', () => {
     const errors: unknown[] = [];
     const clock = new HandClock();
