@@ -3,6 +3,7 @@ import { integer, orInfinity, type OptionTable } from '../core/options.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
 import { requireFunction } from '../core/validate.ts';
 import { DelayingQueue, requireDelayingQueueOptions, type DelayingQueueOptions } from './delaying-queue.ts';
+import { FailureCounts } from './failure-counts.ts';
 import { IDLE, type ItemEntry } from './item-table.ts';
 import { requireLimiter, type RateLimiter } from './rate-limiter.ts';
 import { INTERNALS, type WorkQueueInternals, type WorkQueueSnapshot } from './work-queue.ts';
@@ -51,6 +52,8 @@ const RETRY_OPTIONS = {
  */
 export class RateLimitingQueue<T> extends DelayingQueue<T> {
   readonly #rateLimiter: RateLimiter<unknown>;
+  /** Retries by `run` that the limiter does not count: a bucket has no counts. */
+  readonly #uncounted = new FailureCounts<unknown>(Infinity);
 
   /**
    * @param rateLimiter - called with the key of an item, if there is a `keyOf`.
@@ -80,18 +83,21 @@ export class RateLimitingQueue<T> extends DelayingQueue<T> {
 
   /** Lets the limiter forget the failures of an item, which succeeded or was dropped. The queue does not change. */
   forget(item: T): void {
-    this.#rateLimiter.forget(this[INTERNALS].keyOf(item));
+    const key = this[INTERNALS].keyOf(item);
+    this.#uncounted.forget(key);
+    this.#rateLimiter.forget(key);
   }
 
   /** Returns how often an item has failed since it was last forgotten. */
   numRequeues(item: T): number {
-    return this.#rateLimiter.numRequeues(this[INTERNALS].keyOf(item));
+    const key = this[INTERNALS].keyOf(item);
+    return this.#rateLimiter.numRequeues(key) + this.#uncounted.get(key);
   }
 
   override inspect(): WorkQueueSnapshot {
     const retries = new Map<unknown, number>();
     for (const key of firstKeys(this[INTERNALS])) {
-      const count = numRequeuesOf(this.#rateLimiter, key);
+      const count = numRequeuesOf(this.#rateLimiter, key) + this.#uncounted.get(key);
       if (count > 0) retries.set(key, count);
     }
     const most = Array.from(retries, ([key, count]) => ({ key, retries: count }));
@@ -105,7 +111,7 @@ export class RateLimitingQueue<T> extends DelayingQueue<T> {
    */
   override async run(worker: Worker<T>, options: RetryOptions<T> = {}): Promise<void> {
     requireRunOptions('RateLimitingQueue.run', worker, options, RETRY_OPTIONS);
-    const outcomes = new RetryOutcomes(this, this.#rateLimiter, options);
+    const outcomes = new RetryOutcomes(this, this.#rateLimiter, this.#uncounted, options);
     await new WorkerRun(this[INTERNALS].items, worker, outcomes).run(options);
   }
 
@@ -146,19 +152,27 @@ function numRequeuesOf(rateLimiter: RateLimiter<unknown>, key: unknown): number 
 class RetryOutcomes<T> implements Outcomes<T> {
   readonly #queue: RateLimitingQueue<T>;
   readonly #rateLimiter: RateLimiter<unknown>;
+  readonly #uncounted: FailureCounts<unknown>;
   readonly #options: RetryOptions<T>;
 
-  constructor(queue: RateLimitingQueue<T>, rateLimiter: RateLimiter<unknown>, options: RetryOptions<T>) {
+  constructor(
+    queue: RateLimitingQueue<T>,
+    rateLimiter: RateLimiter<unknown>,
+    uncounted: FailureCounts<unknown>,
+    options: RetryOptions<T>,
+  ) {
     this.#queue = queue;
     this.#rateLimiter = rateLimiter;
+    this.#uncounted = uncounted;
     this.#options = options;
   }
 
   numRequeues(key: unknown): number {
-    return numRequeuesOf(this.#rateLimiter, key);
+    return numRequeuesOf(this.#rateLimiter, key) + this.#uncounted.get(key);
   }
 
   succeeded(key: unknown): void {
+    this.#uncounted.forget(key);
     try {
       this.#rateLimiter.forget(key);
     } catch (error) {
@@ -178,6 +192,7 @@ class RetryOutcomes<T> implements Outcomes<T> {
   #retry(error: unknown, item: T, entry: ItemEntry<T>): void {
     try {
       this.#queue.addRateLimited(entry.phase === IDLE ? item : (entry.item as T));
+      if (numRequeuesOf(this.#rateLimiter, entry.key) === 0) this.#uncounted.increment(entry.key);
     } catch (thrown) {
       reportUncaught(thrown);
       this.#drop(error, item, entry);

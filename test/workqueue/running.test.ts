@@ -388,8 +388,8 @@ test('an unhandled error is an uncaught exception in a turn of its own, and the 
     ['uncaught onDrop', 'uncaught onDrop'],
     ['dropped a', 'dropped b', 'uncaught onError', 'uncaught onError'],
     ['dropped a', 'dropped b', 'uncaught forget', 'uncaught forget'],
-    // Asked for the context and after the failure of each: a is tried again, and given up after the shutdown.
-    ['dropped b', 'dropped a', ...Array<string>(4).fill('uncaught numRequeues')],
+    // Called for the context, after the failure and after the retry of each: a is tried again, and dropped after the shutdown.
+    ['dropped b', 'dropped a', ...Array<string>(5).fill('uncaught numRequeues')],
     ['dropped a', 'dropped b', 'uncaught when'],
     ['dropped a', 'dropped b', NaN_MESSAGE],
     ['uncaught onError of a WorkQueue'],
