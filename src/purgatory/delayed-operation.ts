@@ -1,6 +1,6 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
-import { EscapementError } from '../core/errors.ts';
-import { invalidDelay } from '../core/validate.ts';
+import { EscapementError, wrongType } from '../core/errors.ts';
+import { invalidDelay, isThenable } from '../core/validate.ts';
 import { DROPPED, isTimerTask, TimerTask } from '../timer/timer-task.ts';
 
 /**
@@ -247,11 +247,16 @@ function reasonOf(operation: DelayedOperation): CompletionReason | undefined {
   return operation['_reason'];
 }
 
-/** If `tryComplete` returns true and has not completed the operation, this function completes it. */
+/**
+ * If `tryComplete` returns true and has not completed the operation, this function completes it. A promise is an error: an `async
+ * tryComplete`, which only TypeScript rejects, would complete every operation at once.
+ */
 function tryOnce(operation: DelayedOperation): void {
   const owner = ownerOf(operation);
   try {
-    if (!operation.tryComplete()) return;
+    const holds: unknown = operation.tryComplete();
+    if (!holds) return;
+    if (isThenable(holds)) throw wrongType('tryComplete()', 'a boolean, unlike tryCompleteAsync()', holds);
   } catch (error) {
     reportFailedCheck(owner, error, operation);
     return;

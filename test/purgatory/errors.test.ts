@@ -31,6 +31,15 @@ describe('an operation that throws is reported to onError, its siblings are stil
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
   });
 
+  test('a promise of tryComplete is an error, and completes nothing', ({ fixture }) => {
+    const operation = fixture.watch('a', 'x');
+    operation.tryComplete = () => Promise.resolve(true) as never;
+    expect(fixture.purgatory.checkAndComplete('x')).toBe(0);
+    expect(fixture.errors).toMatchObject([[{ code: 'ERR_INVALID_ARG_TYPE' }, operation]]);
+    expect(String(fixture.errors[0]?.[0])).toMatch(/tryComplete\(\) must be a boolean.*\[object Promise\]/);
+    expect(operation.isCompleted).toBe(false);
+  });
+
   test('an error of tryComplete after completion is reported', ({ fixture }) => {
     const thrower = fixture.watch('a', 'x', {
       onTry: (self) => {
