@@ -87,6 +87,7 @@ export const ADMINISTRATION = {
     if (!force && queue.rows.size > 0) throw queueNotEmpty(name, `${queue.rows.size} tasks`);
     queue.isRemoved = true;
     store.queues.delete(name);
+    store.leaving.add(queue);
     store.journal?.removeQueue(name);
     queue.pending.close();
     for (const { timer } of queue.sets.values()) store.timer.cancel(timer);
@@ -98,6 +99,7 @@ export const ADMINISTRATION = {
       left = ROWS_PER_TURN;
     }
     queue.sets.clear();
+    store.leaving.delete(queue);
   },
 } satisfies Partial<Operations<TaskStore>>;
 
@@ -151,6 +153,8 @@ function changeSome(
 async function nextTurn(store: TaskStore): Promise<void> {
   await ownTurn();
   if (store.isClosed) throw brokerClosed();
+  // What was changed is refused: the log is read again, and would get the rest of an operation that has begun before.
+  store.journal?.requireAvailable();
 }
 
 /** Calls a function of a server or scheduler; one that throws must not hide the others. */

@@ -386,8 +386,8 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
       await before.close().catch(() => undefined);
       const { log, liveBytes } = await this.#reload();
       this.#log = log;
+      this.live = new LiveEntries(this.#store, liveBytes); // at once: a task may expire in a later turn
       await before.close().catch(() => undefined); // files that were opened meanwhile, to read payloads
-      this.live = new LiveEntries(this.#store, liveBytes);
       this.#unsynced = [];
       this.#failure = undefined;
       this.#store.reserveSerials();

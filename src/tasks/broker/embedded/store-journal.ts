@@ -4,6 +4,8 @@ import type { TaskRow } from './task-lists.ts';
 
 /** Where a durable broker writes its changes: see journal.ts. What compaction writes again returns its bytes. */
 export interface StoreJournal {
+  /** @throws EscapementError `ERR_BROKER_UNAVAILABLE` - an earlier write has failed. */
+  requireAvailable(): void;
   /** Called before an operation: all of it is stored, or nothing. */
   begin(): void;
   /** A task was added, or has another payload. @param payload - that of the row, if it is not in memory. */

@@ -49,6 +49,8 @@ export class TaskStore {
   readonly notifications = new Notifications();
   locks = new UniqueLocks();
   queues = new Map<string, QueueState>();
+  /** Queues that were removed, and whose rows are being removed. */
+  readonly leaving = new Set<QueueState>();
   readonly #settings: ResolvedBrokerSettings;
   /** Each move writes its change there. Undefined for a broker without a folder. */
   journal: StoreJournal | undefined;
@@ -309,12 +311,13 @@ export class TaskStore {
 
   /** Takes over all of another store but the places of its rows. Numbers begin after `serial`. What was here is gone. */
   adopt({ queues, enqueueEvents, locks }: TaskStore, serial: number): void {
-    for (const queue of this.queues.values()) {
+    for (const queue of [...this.queues.values(), ...this.leaving]) {
       queue.isRemoved = true;
       queue.pending.close();
       for (const row of queue.rows.values()) if (row.timer !== NO_TIMER) this.#disarm(row);
       for (const { timer } of queue.sets.values()) this.timer.cancel(timer);
     }
+    this.leaving.clear();
     this.queues = queues;
     this.enqueueEvents = enqueueEvents;
     this.locks = locks;

@@ -1,0 +1,93 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { EmbeddedBroker } from 'escapement/tasks';
+import { checkBroker, checkBrokerLog, ManualClock } from 'escapement/testing';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { FILE_SYSTEM, type FileSystem } from '../../../../src/log/file-system.ts';
+import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
+import { LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
+import { RecordingFileSystem } from '../../../diskqueue/recording-file-system.ts';
+import { SmallDisk } from '../../../diskqueue/small-disk.ts';
+
+/* What goes on in a broker while its disk is full, and when it has read its log again because there was room. */
+
+/** For the lock; the files are in memory. */
+let dataPath: string;
+let clock: ManualClock;
+
+beforeEach(() => {
+  dataPath = mkdtempSync(join(tmpdir(), 'escapement-full-'));
+  clock = new ManualClock({ nowMs: 5_000, wallMs: 1_795_262_400_000 });
+});
+afterEach(() => {
+  rmSync(dataPath, { recursive: true });
+});
+
+function open(files: FileSystem): Promise<EmbeddedBroker> {
+  const options = { clock, dataPath, durability: 'os', maxBytesPerFile: 67_108_864 } as const;
+  const onCorruption = ({ reason }: { reason: string }): void => {
+    throw new Error(`damage was found: ${reason}`);
+  };
+  return EmbeddedBroker.open({ ...options, onCorruption, ...{ [FILE_SYSTEM]: files } });
+}
+
+/** Needs room that there is not: changes are refused from now on. */
+async function fill(broker: EmbeddedBroker): Promise<void> {
+  const large = newTask({ payload: new Uint8Array(10_000) });
+  await expect(broker.enqueue(large)).rejects.toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE' });
+}
+
+describe('an operation on many tasks during which the disk is full for a time', () => {
+  // The log is read again before the removal, which waits for nothing else, has come to its end.
+  test.each<[string, number, (broker: EmbeddedBroker) => Promise<unknown>]>([
+    ['a deletion', 20_000, (broker) => broker.change('many', { state: 'pending' }, 'delete')],
+    ['the removal of a queue', 50_000, (broker) => broker.removeQueue('many', { force: true })],
+  ])('%s rejects, and the folder has what the memory has', async (_, count, change) => {
+    const disk = new SmallDisk(new RecordingFileSystem(), 1e9);
+    let broker = await open(disk);
+    await broker.enqueue(newTask());
+    await broker.enqueueMany(Array.from({ length: count }, () => newTask({ queue: 'many' })));
+    disk.capacity = 0;
+    const filling = fill(broker); // is in the record with which the change begins
+    const changed = change(broker).then(
+      () => 'resolved',
+      (error: unknown) => (error as { code: unknown }).code,
+    );
+    await filling;
+    disk.capacity = 1e9;
+    clock.advance(1_000);
+    expect(await changed).toBe('ERR_BROKER_UNAVAILABLE');
+    await clock.advanceAsync(2_000);
+    await broker.enqueue(newTask());
+    checkBroker(broker);
+    await checkBrokerLog(broker);
+    const { counts } = await broker.queueStats('many');
+    await broker.close();
+    broker = await open(disk);
+    expect((await broker.queueStats('many')).counts).toEqual(counts);
+    expect(counts.pending).toBe(count);
+    await broker.close();
+  });
+});
+
+test('a task that expires while the log is read again is counted out of its live bytes', async () => {
+  const disk = new SmallDisk(new RecordingFileSystem(), 1e9);
+  const broker = await open(disk);
+  await broker.enqueue(newTask({ id: 'large', queue: 'other', payload: new Uint8Array(2_000) }));
+  await broker.enqueue(newTask({ retentionMs: 500 }));
+  await broker.complete(await take(broker));
+  disk.capacity = 0;
+  await fill(broker);
+  disk.capacity = 1e9;
+  clock.advance(1_000);
+  const { journal } = broker[INTERNALS]();
+  while (journal?.isAvailable === false) {
+    await broker.task('other', 'large'); // leaves a file open, which the earlier log closes in turns of its own
+    clock.advance(1);
+  }
+  await broker.enqueue(newTask({ processAtMs: clock.wallNow() + LONG_MS }));
+  checkBroker(broker);
+  await checkBrokerLog(broker);
+  await broker.close();
+});
