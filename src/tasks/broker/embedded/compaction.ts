@@ -161,12 +161,16 @@ export class Compaction {
     const staying = segments.length - this.#leaving.length;
     const next = segments[this.#leaving.length];
     if (next === undefined || next === written || staying < 2) return undefined;
-    if (this.#leaving.length > 0 && !this.#journal.live.isIn(next.number)) return next; // it costs nothing
+    const hasBegun = this.#leaving.length > 0;
+    if (hasBegun && !live.isIn(next.number)) return next; // it costs nothing
     const bytes = this.#leaving.reduce((sum, { end }) => sum - end, logBytes);
     const mostBytes = MOST_BYTES_PER_LIVE_BYTE * (live.bytes + this.#restBytes) + this.#maxBytesPerFile;
     // Half of a full segment may be unused, if the next record did not fit.
-    const mostSegments = MOST_SMALL_SEGMENTS + (2 * mostBytes) / this.#maxBytesPerFile;
-    return bytes > mostBytes || staying > mostSegments ? next : undefined;
+    const segmentsOf = (count: number): number => (2 * count) / this.#maxBytesPerFile;
+    const mostSegments = MOST_SMALL_SEGMENTS + segmentsOf(mostBytes);
+    // The rest is written in the end: the log must get smaller by more than that, or it would be compacted again at once, and for ever.
+    const gain = hasBegun ? 2 * this.#restBytes : 0;
+    return bytes + gain > mostBytes || staying + segmentsOf(gain) > mostSegments ? next : undefined;
   }
 
   async #rewrite(reader: SegmentReader): Promise<boolean> {

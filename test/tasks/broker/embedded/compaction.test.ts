@@ -60,6 +60,23 @@ test.each([
   await broker.close();
 });
 
+test('a log with many queues in small files is not written again and again', async () => {
+  const files = new FaultyFileSystem(new RecordingFileSystem());
+  const broker = await open(files, { durability: 'os' });
+  for (let nth = 0; nth < 300; nth++) await broker.enqueue(newTask({ queue: `queue ${nth}` }));
+  await churn(broker, 40);
+  await drained(broker);
+  files.calls.clear();
+  await drained(broker);
+  expect(files.calls.get('write') ?? 0, 'it has no end').toBe(0);
+  // For ten files of tasks, the records of all queues, which fill ten files, are written once or twice.
+  await churn(broker, 20);
+  await drained(broker);
+  expect(files.calls.get('create')).toBeLessThan(40);
+  await checkBrokerLog(broker);
+  await broker.close();
+});
+
 /** Enqueues and completes tasks. */
 async function churn(broker: EmbeddedBroker, rounds: number): Promise<void> {
   for (let round = 0; round < rounds; round++) {
