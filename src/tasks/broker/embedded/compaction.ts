@@ -156,14 +156,14 @@ export class Compaction {
 
   /** Returns the segment that is to leave next: none if the log is small enough without those that leave already. */
   #next(): Segment | undefined {
-    const { log, logBytes, live } = this.#journal;
+    const { log, live } = this.#journal;
     const { segments, written } = log;
     const staying = segments.length - this.#leaving.length;
     const next = segments[this.#leaving.length];
     if (next === undefined || next === written || staying < 2) return undefined;
     const hasBegun = this.#leaving.length > 0;
     if (hasBegun && !live.isIn(next.number)) return next; // it costs nothing
-    const bytes = this.#leaving.reduce((sum, { end }) => sum - end, logBytes);
+    const bytes = this.#leaving.reduce((sum, { end }) => sum - end, this.#journal.logBytes);
     const mostBytes = MOST_BYTES_PER_LIVE_BYTE * (live.bytes + this.#restBytes) + this.#maxBytesPerFile;
     // Half of a full segment may be unused, if the next record did not fit.
     const segmentsOf = (count: number): number => (2 * count) / this.#maxBytesPerFile;
