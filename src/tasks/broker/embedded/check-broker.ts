@@ -62,6 +62,7 @@ async function compareLog(store: TaskStore, journal: Journal): Promise<void> {
     const liveBytes = journal.live.bytes;
     const inLog = `${loading.liveBytes} bytes of the log are live`;
     ensure(loading.liveBytes === liveBytes, `${inLog}, but ${liveBytes} are counted`);
+    compareFiles(store, journal);
     same('names of queues', new Set(stored.queues.keys()), new Set(store.queues.keys()));
     for (const queue of store.queues.values()) {
       const other = stored.queue(queue.name);
@@ -77,6 +78,16 @@ async function compareLog(store: TaskStore, journal: Journal): Promise<void> {
       same(`events of schedule entry '${entryId}'`, stored.enqueueEvents.get(entryId), events);
   } finally {
     stored.close();
+  }
+}
+
+/** Compaction removes a file without reading it if no task is counted there. */
+function compareFiles({ queues }: TaskStore, { log, live }: Journal): void {
+  const used = new Set<number>();
+  for (const { rows } of queues.values()) for (const row of rows.values()) used.add(journaled(row).segment);
+  for (const { number, path } of log.segments) {
+    const has = used.has(number) ? 'has' : 'does not have';
+    ensure(live.isIn(number) === used.has(number), `${path} ${has} tasks, and is counted otherwise`);
   }
 }
 
