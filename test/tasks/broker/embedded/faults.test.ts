@@ -73,7 +73,7 @@ class Work {
 
   async enqueue(broker: EmbeddedBroker): Promise<void> {
     const id = `${this.#made++}`;
-    const payload = Buffer.alloc(this.#random.pick([10, 600, 1_500]), id);
+    const payload = Buffer.alloc(this.#random.pick([10, 600, 1_500, 6_000]), id);
     if ((await this.#not(broker.enqueue(newTask({ id, payload })))) !== undefined) this.there.add(id);
   }
 

@@ -43,7 +43,9 @@ async function produce(): Promise<void> {
   for (;;) {
     const id = next++;
     print(`call ${id}`);
-    const payload = Buffer.alloc(Math.random() < 0.05 ? 3_000 : 20, String(id));
+    const random = Math.random();
+    const bytes = random < 0.01 ? 40_000 : random < 0.05 ? 3_000 : 20; // the largest have a file of their own
+    const payload = Buffer.alloc(bytes, String(id));
     await client.enqueue(new Task('t', payload, { taskId: `${id}` }));
     print(`enqueued ${id}`);
   }
