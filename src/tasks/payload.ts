@@ -17,13 +17,13 @@ function isLostInJson(payload: unknown): boolean {
 /** Returns a value that is `{}` in the JSON of another one although something is in it: a Map; undefined if there is none. */
 function lostWithin(value: unknown): object | undefined {
   if (typeof value !== 'object' || value === null || 'toJSON' in value) return undefined;
-  let isEmpty = true;
-  for (const name in value) {
-    isEmpty = false;
-    const lost = lostWithin(value[name as never]);
+  const inner: readonly unknown[] = Object.values(value);
+  for (const one of inner) {
+    const lost = lostWithin(one);
     if (lost !== undefined) return lost;
   }
-  return isEmpty && isLostInJson(value) && !ArrayBuffer.isView(value) ? value : undefined;
+  if (inner.length > 0 || !isLostInJson(value)) return undefined;
+  return ArrayBuffer.isView(value) && value.byteLength === 0 ? undefined : value;
 }
 
 /** Returns undefined for a function or a symbol, which its type in TypeScript lacks. */
@@ -39,14 +39,15 @@ export function encodePayload(payload: unknown): Uint8Array {
   if (payload instanceof Uint8Array) return Buffer.from(payload);
   if (isLostInJson(payload)) throw notJson(payload);
   let json: string | undefined;
+  let lost: object | undefined;
   try {
     json = stringify(payload);
+    // Only then may a part be lost: a search of the text costs next to nothing.
+    if (json?.includes('{}') === true) lost = lostWithin(payload);
   } catch (error) {
     throw Object.assign(notJson(payload, error), { cause: error });
   }
   if (json === undefined) throw notJson(payload);
-  // Only then may a part be lost: a search of the text costs next to nothing.
-  const lost = json.includes('{}') ? lostWithin(payload) : undefined;
   if (lost !== undefined) {
     throw notJson(payload, new Error(`${Object.prototype.toString.call(lost)} in it would be {}`));
   }

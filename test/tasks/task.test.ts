@@ -79,6 +79,7 @@ describe('a task', () => {
     [{ map: new Map([['a', 1]]) }, '[object Map]'],
     [[1, { deep: [{}, new Set(['a'])] }], '[object Set]'],
     [{ failed: new Error('no') }, '[object Error]'],
+    [{ view: new DataView(new ArrayBuffer(1)) }, '[object DataView]'],
   ])('a task rejects a payload in which JSON would lose a part: %j', (payload, part) => {
     expect(() => new Task('a', payload)).toThrow(`value (${part} in it would be {}). Received`);
   });
@@ -90,6 +91,12 @@ describe('a task', () => {
     [{ at: new Date(0), none: null }],
   ])('a task takes a payload that is whole in JSON: %j', (payload) => {
     expect(new Task('a', payload).payload).toEqual(Buffer.from(JSON.stringify(payload)));
+  });
+
+  test('properties that a payload inherits are no part of it', () => {
+    const parent: { self?: object; map: unknown } = { map: new Map([['a', 1]]) };
+    parent.self = parent;
+    expect(new Task('a', { child: Object.create(parent) as object }).json()).toEqual({ child: {} });
   });
 
   test('the error for a payload has the reason why it is no JSON', () => {
