@@ -46,8 +46,12 @@ function describeProgram({ out, err }: Terminal): Command {
 async function fail(error: unknown, terminal: Terminal): Promise<number> {
   const { out, err, signal } = terminal;
   if (error instanceof CommanderError) {
-    await out.flush();
-    await err.flush();
+    try {
+      await out.flush();
+      await err.flush();
+    } catch (notWritten) {
+      return fail(notWritten, terminal);
+    }
     return error.exitCode === 0 ? EXIT_CODES.ok : EXIT_CODES.failed;
   }
   await out.flush().catch(() => undefined);

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { CommandError, describeError } from '../../src/cli/command-error.ts';
+import { addDashboard } from '../../src/cli/dashboard/dashboard.ts';
 import { addDiskQueue } from '../../src/cli/diskqueue/diskqueue.ts';
 import { run } from '../../src/cli/main.ts';
 import { addTasks } from '../../src/cli/tasks/tasks.ts';
@@ -166,7 +167,7 @@ describe.skipIf(!hasScript)('on a terminal', () => {
 });
 
 describe('--help', () => {
-  const PARTS = [addDiskQueue, addTasks];
+  const PARTS = [addDashboard, addDiskQueue, addTasks];
 
   function terminalOn(stream: FakeStream): Terminal {
     const out = new Output(stream);
@@ -195,6 +196,15 @@ describe('--help', () => {
     async ({ words }) => {
       const lines = (await helpOf(...words)).split('\n');
       expect(lines.filter(({ length }) => length > 80)).toEqual([]);
+    },
+  );
+
+  it.each([[['--help']], [['bogus']]])(
+    'the command escapement %j ends with 2 when its output cannot be written',
+    async (words) => {
+      const stream = new FakeStream(false);
+      stream.failure = Object.assign(new Error('full'), { code: 'ENOSPC' });
+      expect(await run(words, terminalOn(stream), PARTS, '0.0.0')).toBe(2);
     },
   );
 

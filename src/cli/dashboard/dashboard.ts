@@ -22,13 +22,14 @@ const DEFAULT_HOST = '127.0.0.1';
 const DEFAULT_USER = 'admin';
 
 const HELP = `
-It shows the tasks of Redis, of a process that serves the HTTP API (-u http://…),
-or of the folder of an embedded broker; the options for that are those of
-'escapement tasks'. The password of Redis is in the URI or in ESCAPEMENT_PASSWORD.
+It shows the tasks of Redis, of a process that serves the HTTP API
+(-u http://…), or of the folder of an embedded broker; the options for that are
+those of 'escapement tasks'. The password of Redis is in the URI or in
+ESCAPEMENT_PASSWORD.
 
-Without a password, every program that reaches the port has access: a --host that
-other machines reach requires one. Other users can see the arguments of a process:
-put it into ESCAPEMENT_DASHBOARD_PASSWORD.
+Without a password, every program that reaches the port has access: a --host
+that other machines reach requires one. Other users can see the arguments of a
+process: put it into ESCAPEMENT_DASHBOARD_PASSWORD.
 
   escapement dashboard --demo --open
   escapement dashboard -u redis://127.0.0.1:6379
