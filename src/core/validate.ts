@@ -37,6 +37,7 @@ export function requireString(argument: string, value: unknown): asserts value i
 
 export function requirePath(argument: string, value: unknown): void {
   if (typeof value !== 'string' || value === '') throw wrongType(argument, 'a path', value);
+  if (value.includes('\0')) throw wrongValue(argument, 'a path without null characters', value);
 }
 
 export function requireFunction(argument: string, value: unknown): void {
@@ -51,6 +52,12 @@ export function requireOneOf(argument: string, allowed: readonly string[], value
 
 export function requireObject(argument: string, value: unknown): void {
   if (typeof value !== 'object' || value === null) throw wrongType(argument, 'an object', value);
+}
+
+/** Requires an object whose properties are entries; those of a Map or of Headers would silently be missing. */
+export function requireRecord(argument: string, example: string, value: unknown): void {
+  requireObject(argument, value);
+  if (Symbol.iterator in (value as object)) throw wrongType(argument, `an object such as ${example}`, value);
 }
 
 /** Requires an object that has the methods of an interface. */

@@ -182,7 +182,7 @@ export class DiskQueue implements BackendQueue {
     requireData(data);
     const { minMessageSize, maxMessageSize } = this.#options;
     if (data.length >= minMessageSize && data.length <= maxMessageSize) return;
-    const range = `from ${minMessageSize} to ${maxMessageSize} bytes`;
+    const range = `${minMessageSize} to ${maxMessageSize} bytes`;
     throw this.#fail('ERR_MESSAGE_SIZE', 'put', `takes messages of ${range}. Received ${data.length}`);
   }
 
@@ -404,5 +404,5 @@ async function requireNoOther({ files, folder, name, format }: ResolvedDiskQueue
   const isNsq = filesOfQueue(name, names).data.length > 0;
   const other = format === 'nsq' ? isChecked && 'checked' : isNsq && 'nsq';
   if (other === false) return;
-  throw wrongValue('format', `'${other}', as the files of queue '${name}' in ${folder} are`, format);
+  throw wrongValue('options.format', `'${other}', as the files of queue '${name}' in ${folder} are`, format);
 }

@@ -1,6 +1,6 @@
 import { wrongValue } from '../core/errors.ts';
 import { checkOptions, integer, milliseconds, type Check, type OptionTable } from '../core/options.ts';
-import { requireObject } from '../core/validate.ts';
+import { requireRecord } from '../core/validate.ts';
 import { requireQueueName, requireText } from './argument-checks.ts';
 import type { QueueLimits, Rate } from './broker/broker-types.ts';
 
@@ -39,7 +39,7 @@ export const requireLimits: Check = nested('QueueLimits', QUEUE_LIMITS);
 
 /** Requires limits by the names of queues. */
 export const requireLimitsByQueue: Check = (argument, value) => {
-  requireObject(argument, value);
+  requireRecord(argument, '{ mail: { concurrency: 5 } }', value);
   for (const [name, limits] of Object.entries(value as object)) {
     requireQueueName(`a name of ${argument}`, name);
     requireLimits(`${argument}.${name}`, limits);

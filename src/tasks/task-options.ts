@@ -10,7 +10,7 @@ import {
   type OptionTable,
 } from '../core/options.ts';
 import { LAST_DATE_MS, MINUTE_MS } from '../core/units.ts';
-import { requireObject, requireString } from '../core/validate.ts';
+import { requireObject, requireRecord, requireString } from '../core/validate.ts';
 import { requireDuration, requireQueueName, requireText } from './argument-checks.ts';
 import type { NewTask } from './broker/broker-types.ts';
 import { requireKey } from './queue-limits.ts';
@@ -308,7 +308,12 @@ export function newTaskOf(task: TaskSource, options: TaskOptions, clock: WallClo
 }
 
 function dueTimeOf({ processAt, processInMs }: TaskOptions, clock: WallClock): number {
-  if (processInMs !== undefined) return processInMs > 0 ? clock.wallNow() + processInMs : 0;
+  if (processInMs !== undefined) {
+    const atMs = processInMs > 0 ? clock.wallNow() + processInMs : 0;
+    if (atMs > LAST_DATE_MS)
+      throw outOfRange('options.processInMs', 'a delay that ends before the year 275760', processInMs);
+    return atMs;
+  }
   return processAt === undefined ? 0 : Number(processAt);
 }
 
@@ -371,7 +376,7 @@ function requireTime(argument: string, value: unknown): void {
 }
 
 function requireHeaders(argument: string, headers: unknown): void {
-  requireObject(argument, headers);
+  requireRecord(argument, "{ name: 'value' }", headers);
   for (const [name, value] of Object.entries(headers as Record<string, unknown>)) {
     if (!name.isWellFormed()) throw wrongValue(`a name of ${argument}`, 'well-formed Unicode', name);
     if (name === KEY_HEADER)

@@ -14,6 +14,7 @@ const WRONG: [option: string, value: unknown, error: readonly [name: string, cod
     (value) => ['name', value, VALUE] as never,
   ),
   ...[undefined, null, 5, ''].map((value) => ['dataPath', value, TYPE] as never),
+  ['dataPath', 'a\0b', VALUE],
   ...[0, -1, 1.5, NaN, Infinity, 2 ** 53].map((value) => ['maxBytesPerFile', value, RANGE] as never),
   ...[-1, 0.5, NaN, Infinity].map((value) => ['minMessageSize', value, RANGE] as never),
   ...[-1, 0.5, NaN, Infinity, 2 ** 31].map((value) => ['maxMessageSize', value, RANGE] as never),
@@ -44,7 +45,7 @@ describe.each(FORMATS)('%s: an option that is wrong', (format) => {
       const options = { name: 'spool', dataPath, format, [option]: value };
       const error = await rejection(DiskQueue.open(options));
       expect(error).toMatchObject({ name, code });
-      expect((error as Error).message).toContain(option);
+      expect((error as Error).message).toContain(`options.${option} `);
       expect(existsSync(dataPath)).toBe(false);
     },
   );
@@ -157,7 +158,7 @@ test.each([
     const files = readdirSync(dataPath);
     const error = await rejection(openQueue({ format: other, dataPath }));
     expect(error).toMatchObject({ name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' });
-    expect((error as Error).message).toMatch(`format must be '${format}'`);
+    expect((error as Error).message).toMatch(`options.format must be '${format}'`);
     expect(readdirSync(dataPath)).toEqual(files);
     await openQueue({ format: other, dataPath, name: 'spool.2' });
     expect(await drain(await openQueue({ format, dataPath }))).toEqual(['a']);

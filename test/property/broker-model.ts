@@ -254,6 +254,7 @@ export class BrokerModel {
   }
 
   setLimits(queue: string, limits: QueueLimits | undefined): void {
+    if (limits === undefined && !this.#queues.has(queue)) return;
     const home = this.#queues.get(queue) ?? emptyQueue();
     this.#queues.set(queue, home);
     setLimits(home, limits, this.#nowMs);

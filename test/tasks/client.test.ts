@@ -108,6 +108,15 @@ describe('a client', () => {
     expect(() => new Client({ broker: {} as Broker })).toThrow(TypeError);
     expect(() => new Client(undefined as never)).toThrow(TypeError);
   });
+
+  test.each([
+    [{ headers: new Map([['a', 'b']]) as never }, 'options.headers must be an object such as'],
+    [{ headers: [['a', 'b']] as never }, 'options.headers must be an object such as'],
+    [{ processInMs: 8.64e15 }, 'options.processInMs must be a delay that ends before'],
+  ])('a client names the option that is wrong: %j', async (options, message) => {
+    const { client } = await openBench();
+    await expect(client.enqueue(new Task('a'), options)).rejects.toThrow(message);
+  });
 });
 
 describe('unique tasks', () => {

@@ -59,6 +59,10 @@ export function queueState(queue: string, is: string): EscapementError {
   return new EscapementError('ERR_QUEUE_STATE', `queue '${queue}' is ${is}`);
 }
 
-export function queueNotEmpty(queue: string, what: string): EscapementError {
-  return new EscapementError('ERR_QUEUE_NOT_EMPTY', `queue '${queue}' has ${what}`);
+/** @param tasks - number of its tasks, unless some are active. */
+export function queueNotEmpty(queue: string, tasks: number | 'active'): EscapementError {
+  return new EscapementError(
+    'ERR_QUEUE_NOT_EMPTY',
+    `queue '${queue}' has ${tasks} ${tasks === 1 ? 'task' : 'tasks'}`,
+  );
 }

@@ -256,7 +256,7 @@ export interface BrokerAdministration {
 
   /** Returns the limits of a queue, every rate with its burst; undefined if it has none, or does not exist. */
   limits(queue: string): Promise<QueueLimits | undefined>;
-  /** Sets the limits of a queue, which is created if there is none; undefined removes them. Leases that exceed them go on. */
+  /** Sets the limits of a queue, which is created if there is none; undefined removes them, and creates none. Leases that exceed them go on. */
   setLimits(queue: string, limits: QueueLimits | undefined): Promise<void>;
   /** Returns a page of the keys that have pending or active tasks, in any order that stays the same while nothing changes. */
   keys(queue: string, page: Page): Promise<readonly KeyStats[]>;

@@ -2,7 +2,7 @@ import { BackOff } from '../../core/back-off.ts';
 import { requireClock, systemClock, type Clock } from '../../core/clock.ts';
 import { EscapementError, wrongValue, type EscapementErrorCode } from '../../core/errors.ts';
 import { integer, milliseconds, readOptions, type OptionTable, type Resolved } from '../../core/options.ts';
-import { requireObject, requireSignal, requireString } from '../../core/validate.ts';
+import { requireObject, requireRecord, requireSignal, requireString } from '../../core/validate.ts';
 import type { TaskRecord } from '../broker/broker.ts';
 import { randomId } from '../random-id.ts';
 import type { TaskOptions } from '../task-options.ts';
@@ -224,7 +224,7 @@ export class HttpSender implements TaskSender {
 
 function requireHeaders(argument: string, value: unknown): void {
   if (typeof value === 'function') return;
-  requireObject(argument, value);
+  requireRecord(argument, "{ authorization: 'Bearer …' }", value);
   for (const [name, text] of Object.entries(value as Record<string, unknown>)) {
     requireString(`${argument}.${name}`, text);
     // The value may be a secret, so no message has it.

@@ -8,6 +8,7 @@ import {
   requireFunction,
   requireIntegerAtLeast,
   requireObject,
+  requireRecord,
 } from '../../core/validate.ts';
 import { requireMetrics, type MetricsProvider } from '../../metrics/provider.ts';
 import { requireBroker, requireQueueName } from '../argument-checks.ts';
@@ -164,9 +165,7 @@ export function resolveServerOptions(options: ServerOptions): ResolvedServerOpti
 }
 
 function requireQueues(argument: string, queues: unknown): void {
-  if (Array.isArray(queues))
-    throw wrongType(argument, 'an object of priorities, such as { mail: 1 }', queues);
-  requireObject(argument, queues);
+  requireRecord(argument, '{ mail: 1 }', queues);
   const entries = Object.entries(queues as object);
   if (entries.length === 0) throw wrongValue(argument, 'an object with a queue', queues);
   for (const [name, priority] of entries) {

@@ -153,6 +153,16 @@ export function describeLimits(make: BrokerFactory): void {
     });
   });
 
+  it('limits that are set create a queue, and limits that are removed do not', async ({ broker }) => {
+    await broker.setLimits(QUEUE, undefined);
+    await broker.setLimits(QUEUE, {});
+    expect(await broker.queues()).toEqual([]);
+    await broker.setLimits(QUEUE, { concurrency: 1 });
+    expect(await broker.queues()).toEqual([QUEUE]);
+    await broker.setLimits(QUEUE, undefined);
+    expect(await broker.queues()).toEqual([QUEUE]);
+  });
+
   describe('a limit of a rate', () => {
     for (const [which, limitsOf] of Object.entries(RATES)) {
       it(`the rate ${which} lets its burst start, then one task with each token, and saves no more than the burst`, async ({

@@ -144,6 +144,7 @@ describe('a client with a URL', () => {
     [{ url: 'http://x', timeoutMs: 0 }],
     [{ url: 'http://x', maxRetries: -1 }],
     [{ url: 'http://x', headers: 'a' }],
+    [{ url: 'http://x', headers: new Headers({ a: 'b' }) }],
     [{ url: 'http://x', headers: { authorization: 5 } }],
     [{ url: 'http://x', headers: { 'a b': 'c' } }],
     [{ url: 'http://x', signal: {} }],

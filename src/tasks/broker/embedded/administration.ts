@@ -60,8 +60,10 @@ export const ADMINISTRATION = {
   limits: (store, name) => store.queues.get(name)?.pending.limits,
 
   setLimits(store, name, given) {
+    const limits = limitsOf(given);
+    if (limits === undefined && !store.queues.has(name)) return;
     const queue = store.openQueue(name);
-    queue.pending.setLimits(limitsOf(given));
+    queue.pending.setLimits(limits);
     store.journal?.queue(queue);
   },
 
@@ -83,8 +85,8 @@ export const ADMINISTRATION = {
   /** Removes a queue immediately; then the timer entries and locks of its tasks, a thousand tasks a turn. */
   async removeQueue(store, name, { force }) {
     const queue = store.queue(name);
-    if (queue.lists.active.size > 0) throw queueNotEmpty(name, 'active tasks');
-    if (!force && queue.rows.size > 0) throw queueNotEmpty(name, `${queue.rows.size} tasks`);
+    if (queue.lists.active.size > 0) throw queueNotEmpty(name, 'active');
+    if (!force && queue.rows.size > 0) throw queueNotEmpty(name, queue.rows.size);
     queue.isRemoved = true;
     store.queues.delete(name);
     store.leaving.add(queue);

@@ -6,9 +6,9 @@ import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import { listOf, numberOf, rowsOf, Script, type ScriptArgument, type ScriptReply, textOf } from './script.ts';
 
 /**
- * Stores the limits of a queue, and registers it. A bucket whose rate stays limited keeps what it has.
+ * Stores the limits of a queue, and registers it if it has some. A bucket whose rate stays limited keeps what it has.
  *
- * KEYS[2]  SET of all queues; see RedisAccess.keysToEnqueue
+ * KEYS[2]  SET of all queues, if there are limits; see RedisAccess.keysToEnqueue
  * ARGV[1]  the limits in JSON, or '' for none
  * ARGV[2]  1 to change nothing if the queue has limits
  * ARGV[3]  concurrency, ARGV[4] milliseconds for a token, ARGV[5] tokens in the bucket; ARGV[6…8] the same of each key; '' for no limit
@@ -206,7 +206,8 @@ export async function storeLimits(
 ): Promise<void> {
   const numbers = [limits, limits?.perKey].flatMap(numbersOf);
   const json = limits === undefined ? '' : JSON.stringify(limits);
-  await redis.run(SET_LIMITS, await redis.keysToEnqueue(queue), [json, onlyNew ? 1 : 0, ...numbers]);
+  const keys = limits === undefined ? [redis.keysOf(queue).prefix] : await redis.keysToEnqueue(queue);
+  await redis.run(SET_LIMITS, keys, [json, onlyNew ? 1 : 0, ...numbers]);
   for (let changed = KEYS_PER_SCRIPT; changed === KEYS_PER_SCRIPT;) {
     changed = numberOf(await redis.runIn(queue, BOUND_BUCKETS, [KEYS_PER_SCRIPT]));
   }

@@ -141,8 +141,8 @@ export const QUEUE_ADMINISTRATION = {
       const reply = listOf(await redis.run(REMOVE_QUEUE, redis.keysWithQueues(queue), days));
       const [active = 0, size = 0] = reply.map(numberOf);
       if (size === 0) break;
-      if (active > 0) throw queueNotEmpty(queue, 'active tasks');
-      if (!force) throw queueNotEmpty(queue, `${size} tasks`);
+      if (active > 0) throw queueNotEmpty(queue, 'active');
+      if (!force) throw queueNotEmpty(queue, size);
     }
     if (redis.isCluster) await unregister(redis, queue);
     redis.forget(queue);
