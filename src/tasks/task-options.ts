@@ -10,7 +10,7 @@ import {
   type OptionTable,
 } from '../core/options.ts';
 import { LAST_DATE_MS, MINUTE_MS } from '../core/units.ts';
-import { requireObject, requireRecord, requireString } from '../core/validate.ts';
+import { requireRecord, requireString } from '../core/validate.ts';
 import { requireDuration, requireQueueName, requireText } from './argument-checks.ts';
 import type { NewTask } from './broker/broker-types.ts';
 import { requireKey } from './queue-limits.ts';

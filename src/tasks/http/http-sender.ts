@@ -2,7 +2,7 @@ import { BackOff } from '../../core/back-off.ts';
 import { requireClock, systemClock, type Clock } from '../../core/clock.ts';
 import { EscapementError, wrongValue, type EscapementErrorCode } from '../../core/errors.ts';
 import { integer, milliseconds, readOptions, type OptionTable, type Resolved } from '../../core/options.ts';
-import { requireObject, requireRecord, requireSignal, requireString } from '../../core/validate.ts';
+import { requireRecord, requireSignal, requireString } from '../../core/validate.ts';
 import type { TaskRecord } from '../broker/broker.ts';
 import { randomId } from '../random-id.ts';
 import type { TaskOptions } from '../task-options.ts';

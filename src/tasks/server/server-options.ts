@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import { wrongType, wrongValue } from '../../core/errors.ts';
+import { wrongValue } from '../../core/errors.ts';
 import { integer, milliseconds, readOptions, type OptionTable, type Resolved } from '../../core/options.ts';
 import { reportUncaught } from '../../core/report-uncaught.ts';
 import { DAY_MS, SECOND_MS } from '../../core/units.ts';

@@ -162,6 +162,6 @@ async function unregister(redis: RedisAccess, queue: string): Promise<void> {
 async function clear(redis: RedisAccess, queue: string): Promise<void> {
   for (let removed = TASKS_PER_SCRIPT; removed === TASKS_PER_SCRIPT;) {
     removed = numberOf(await redis.runIn(queue, CLEAR_SOME, [TASKS_PER_SCRIPT]));
-    if (removed < 0) throw queueNotEmpty(queue, 'active tasks');
+    if (removed < 0) throw queueNotEmpty(queue, 'active');
   }
 }
