@@ -140,10 +140,12 @@ export class RecordingFileSystem implements FileSystem {
 
 /** What of the things that were not synced is left: asked in a fixed order. */
 export interface Remains {
-  /** Whether a change of a name, or of a sector, has reached the disk. */
+  /** Whether a change of a name has reached the disk. */
   keeps(): boolean;
-  /** Which of several sizes or versions it is, from the oldest to the newest. */
+  /** Which of several sizes or versions of a sector it is, from the oldest to the newest. */
   choose(below: number): number;
+  /** The same for sizes alone. @default choose */
+  chooseSize?(below: number): number;
 }
 
 export const nothingRemains: Remains = { keeps: () => false, choose: () => 0 };
@@ -167,6 +169,21 @@ export function someRemains(random: Random): Remains {
   return {
     keeps: () => random.chance(probability),
     choose: (below) => (random.chance(probability) ? below - 1 : random.below(below)),
+  };
+}
+
+/**
+ * As on a disk that writes in order: names change as in a journal, and a file is as long as it was some time between. What was
+ * written is there, or all of it is zeros.
+ */
+export function orderedRemains(random: Random): Remains {
+  const probability = random.pick([0.1, 0.5, 0.9]);
+  const isZeros = random.chance(0.2);
+  let isKept = true;
+  return {
+    keeps: () => (isKept &&= random.chance(probability)),
+    choose: (below) => (isZeros ? 0 : below - 1),
+    chooseSize: (below) => (isZeros ? below - 1 : random.below(below)),
   };
 }
 
@@ -232,7 +249,7 @@ function torn(start: Buffer, unsynced: readonly Change[], remains: Remains): Buf
   const versions = [start];
   for (const change of unsynced) versions.push(changed(versions.at(-1) as Buffer, change));
   const sizes = possibleSizes(versions);
-  const size = sizes[remains.choose(sizes.length)] as number;
+  const size = sizes[remains.chooseSize?.(sizes.length) ?? remains.choose(sizes.length)] as number;
   const result = Buffer.alloc(size);
   for (let from = 0; from < size; from += SECTOR_BYTES) {
     const to = Math.min(from + SECTOR_BYTES, size);

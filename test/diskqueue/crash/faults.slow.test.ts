@@ -1,12 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { EscapementError } from '../../../src/core/errors.ts';
 import type { DiskQueue } from '../../../src/diskqueue/disk-queue.ts';
-import { examineQueue, reportOf } from '../../../src/diskqueue/checked/examine-queue.ts';
 import { CALLS, FaultyFileSystem, type Call, type Fault } from '../faulty-file-system.ts';
 import { Random } from '../random.ts';
 import { FIRST_SEED, runs } from '../../runs.ts';
-import { RecordingFileSystem, someRemains } from '../recording-file-system.ts';
-import { inCase, NAME, lockFolder, openQueue, receiveAll, type Setup } from './open-queue.ts';
+import { orderedRemains, RecordingFileSystem, someRemains } from '../recording-file-system.ts';
+import { inCase, lockFolder, openQueue, problemsOf, receiveAll, type Setup } from './open-queue.ts';
 import { Workload } from './workload.ts';
 
 const folder = lockFolder();
@@ -51,8 +50,8 @@ async function survive(setup: Setup, seed: number, fault: Fault): Promise<void> 
   });
   expect(disk.handles, 'files stay open').toBe(0);
   expect(files.syncedAgain).toEqual([]);
-  expect([...disk.disk.keys()].filter((path) => path.endsWith('.damaged'))).toEqual([]);
-  expect(reportOf(await examineQueue(disk, folder, NAME)).problems).toEqual([]);
+  expect([...disk.disk.keys()].filter((path) => /\.(damaged|bad)$/.test(path))).toEqual([]);
+  expect(await problemsOf(disk, folder)).toEqual([]);
   // What could be read already, and then could not be synced, is on the disk or not: `flush` and `close` have said so.
   if (durability === 'always' || files.failedSyncs === 0) await checkPowerCut(disk, workload, setup, random);
   const delivered = await drain(disk, setup);
@@ -88,8 +87,9 @@ async function checkPowerCut(
   random: Random,
 ): Promise<void> {
   const point = random.below(disk.log.length + 1);
-  const left = new RecordingFileSystem(disk.afterPowerCut(point, someRemains(random)));
-  expect(reportOf(await examineQueue(left, folder, NAME)).problems).toEqual([]);
+  const remains = setup.format === 'nsq' ? orderedRemains(random) : someRemains(random);
+  const left = new RecordingFileSystem(disk.afterPowerCut(point, remains));
+  expect(await problemsOf(left, folder)).toEqual([]);
   history.check(await drain(left, setup), point);
 }
 
@@ -108,13 +108,18 @@ function* faultsOf(call: Call | undefined, count: number, random: Random): Gener
   }
 }
 
-describe.each(['always', 'os'] as const)('a disk that fails, with durability %s', (durability) => {
+describe.each([
+  ['always', 'checked'],
+  ['os', 'checked'],
+  ['always', 'nsq'],
+  ['os', 'nsq'],
+] as const)('a disk that fails, with durability %s and format %s', (durability, format) => {
   const RUNS = runs(16);
 
   test.each([...CALLS, undefined])('in %s', { timeout: 60_000 + RUNS * 2_000 }, async (call) => {
     const random = new Random(FIRST_SEED);
     for (let done = 0, seed = FIRST_SEED; done < RUNS; seed++) {
-      const setup: Setup = { durability, maxBytesPerFile: random.pick([256, 700, 5_000]) };
+      const setup: Setup = { durability, format, maxBytesPerFile: random.pick([256, 700, 5_000]) };
       const calls = await callsWithoutFault(setup, seed);
       const count = call === undefined ? [...calls.values()].reduce((a, b) => a + b) : (calls.get(call) ?? 0);
       const faults = [...faultsOf(call, count, random)];

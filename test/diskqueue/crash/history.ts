@@ -21,9 +21,12 @@ export interface PutRecord {
 export class History {
   readonly puts: PutRecord[] = [];
   readonly #now: () => number;
+  readonly #savesPrefix: boolean;
 
-  constructor(now: () => number) {
+  /** @param savesPrefix - whether only acknowledgements before the first message that has none are saved. */
+  constructor(now: () => number, savesPrefix: boolean) {
     this.#now = now;
+    this.#savesPrefix = savesPrefix;
   }
 
   /** A message that nobody else can have put: its number, and bytes that follow from it. */
@@ -37,9 +40,10 @@ export class History {
   /** @returns what to call when the barrier has resolved. */
   barrier(): () => void {
     const before = this.puts.filter(({ rejectedAt }) => rejectedAt === undefined);
-    const acked = before.filter(
-      ({ ackedAt, isAckForgotten }) => ackedAt !== undefined && isAckForgotten !== true,
-    );
+    const isAcked = ({ ackedAt, isAckForgotten }: PutRecord): boolean =>
+      ackedAt !== undefined && isAckForgotten !== true;
+    const end = this.#savesPrefix ? before.findIndex((put) => !isAcked(put)) : -1;
+    const acked = before.slice(0, end < 0 ? undefined : end).filter(isAcked);
     return () => {
       for (const put of before) if (put.rejectedAt === undefined) put.durableAt ??= this.#now();
       for (const put of acked) put.ackDurableAt ??= this.#now();

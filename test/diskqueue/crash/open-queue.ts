@@ -5,6 +5,7 @@ import { afterAll } from 'vitest';
 import { DiskQueue } from '../../../src/diskqueue/disk-queue.ts';
 import type { Delivery } from '../../../src/diskqueue/backend-queue.ts';
 import type { DiskQueueOptions } from '../../../src/diskqueue/disk-queue-options.ts';
+import { listQueues } from '../../../src/diskqueue/stored/list-queues.ts';
 import { FILE_SYSTEM, type FileSystem } from '../../../src/log/file-system.ts';
 import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
 
@@ -41,6 +42,12 @@ export async function receiveAll(queue: DiskQueue): Promise<Delivery[]> {
   const deliveries: Delivery[] = [];
   while ((await queue.peek()) !== undefined) deliveries.push(await queue.receive());
   return deliveries;
+}
+
+/** Reads every byte of the files. @returns the problems. */
+export async function problemsOf(files: FileSystem, folder: string): Promise<unknown[]> {
+  const reports = (await listQueues(files, folder)).map((queue) => queue.verify(() => undefined));
+  return (await Promise.all(reports)).flatMap(({ problems }) => problems);
 }
 
 /** Runs a check whose error names the case. */

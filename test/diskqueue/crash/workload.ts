@@ -50,7 +50,7 @@ export class Workload {
     this.#setup = setup;
     this.#random = random;
     this.#now = now;
-    this.history = new History(now);
+    this.history = new History(now, setup.format === 'nsq');
   }
 
   async run(steps: number, last?: (queue: DiskQueue) => Promise<void>): Promise<void> {

@@ -10,7 +10,8 @@ import {
 } from '../../../src/diskqueue/nsq/format.ts';
 import { MetadataFile } from '../../../src/diskqueue/nsq/metadata-file.ts';
 import { countRecords, type RecordCount } from '../../../src/diskqueue/nsq/records.ts';
-import { CrashDisk } from './crash-disk.ts';
+import { FaultyFileSystem, type Call } from '../faulty-file-system.ts';
+import { nothingRemains, RecordingFileSystem } from '../recording-file-system.ts';
 import { record, records } from './queue-folder.ts';
 
 describe('file names', () => {
@@ -84,48 +85,49 @@ describe('the metadata file', () => {
   const NEW: Metadata = { depth: 2, read: { number: 0, offset: 0 }, write: { number: 0, offset: 28 } };
 
   it('saved metadata is on the disk, under its name', async () => {
-    const disk = new CrashDisk();
+    const disk = new RecordingFileSystem();
     const metadata = new MetadataFile(disk, '/q', 'q');
     expect(await metadata.load()).toBeUndefined();
     await metadata.save(OLD);
     await metadata.save(NEW);
     expect(metadata.holds(NEW)).toBe(true);
-    expect(disk.names).toEqual(['/q/q.diskqueue.meta.dat']);
-    const left = disk.afterPowerFailure({ bytes: 'none', part: 0 });
+    expect([...disk.disk.keys()]).toEqual(['/q/q.diskqueue.meta.dat']);
+    const left = new RecordingFileSystem(disk.afterPowerCut(disk.log.length, nothingRemains));
     expect(await new MetadataFile(left, '/q', 'q').load()).toEqual(NEW);
   });
 
-  it.each(['create', 'write', 'sync', 'close', 'rename'])(
+  /** The first call of a kind succeeds; later ones fail until the disk is healed. */
+  const failingLater = (disk: RecordingFileSystem, call: Call): FaultyFileSystem =>
+    new FaultyFileSystem(disk, { call, nth: 1, code: 'EIO', isLasting: true });
+
+  it.each(['create', 'write', 'sync', 'close', 'rename'] as const)(
     'the metadata stays as it was if %s fails, and no other file is left',
-    async (name) => {
-      const disk = new CrashDisk();
-      const metadata = new MetadataFile(disk, '/q', 'q');
+    async (call) => {
+      const disk = new RecordingFileSystem();
+      const metadata = new MetadataFile(failingLater(disk, call), '/q', 'q');
       await metadata.save(OLD);
-      disk.fault = (_, called) => (called === name ? 'EIO' : undefined);
       await expect(metadata.save(NEW)).rejects.toMatchObject({ code: 'EIO' });
-      disk.fault = () => undefined;
       expect([metadata.durable, metadata.isUnsure]).toEqual([OLD, false]);
-      expect(disk.names).toEqual(['/q/q.diskqueue.meta.dat']);
+      expect([...disk.disk.keys()]).toEqual(['/q/q.diskqueue.meta.dat']);
       expect(await new MetadataFile(disk, '/q', 'q').load()).toEqual(OLD);
     },
   );
 
   it('the metadata is unsure if the folder cannot be synced', async () => {
-    const disk = new CrashDisk();
-    const metadata = new MetadataFile(disk, '/q', 'q');
+    const files = failingLater(new RecordingFileSystem(), 'syncFolder');
+    const metadata = new MetadataFile(files, '/q', 'q');
     await metadata.save(OLD);
-    disk.fault = (_, called) => (called === 'syncFolder' ? 'EIO' : undefined);
     await expect(metadata.save(NEW)).rejects.toMatchObject({ code: 'EIO' });
     expect([metadata.durable, metadata.isUnsure, metadata.holds(OLD)]).toEqual([OLD, true, false]);
-    disk.fault = () => undefined;
+    files.heal();
     await metadata.save(OLD);
     expect([metadata.isUnsure, metadata.holds(OLD)]).toEqual([false, true]);
   });
 
   it('metadata that cannot be opened is not taken for missing', async () => {
-    const disk = new CrashDisk();
-    disk.fault = () => 'EMFILE';
-    await expect(new MetadataFile(disk, '/q', 'q').load()).rejects.toMatchObject({ code: 'EMFILE' });
+    const fault = { call: undefined, nth: 0, code: 'EMFILE', isLasting: true } as const;
+    const files = new FaultyFileSystem(new RecordingFileSystem(), fault);
+    await expect(new MetadataFile(files, '/q', 'q').load()).rejects.toMatchObject({ code: 'EMFILE' });
   });
 });
 

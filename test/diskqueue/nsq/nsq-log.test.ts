@@ -1,6 +1,8 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
+import { hostFileSystem } from '../../../src/log/file-system.ts';
 import type { StoredMessage } from '../../../src/diskqueue/message-log.ts';
 import { InFlight, type DonePrefix } from '../../../src/diskqueue/nsq/nsq-log.ts';
+import { FaultyFileSystem } from '../faulty-file-system.ts';
 import { drain, messages, put, QueueFolder, readAll, records, texts } from './queue-folder.ts';
 
 /** Vitest compares large buffers byte by byte. */
@@ -10,6 +12,23 @@ function areSame(read: readonly StoredMessage[], expected: readonly Buffer[]): b
     expected.every((data, i) => data.equals(read[i]?.data ?? Buffer.alloc(0)))
   );
 }
+
+test('sync and close reject after a failed sync until the messages in doubt are acknowledged', async () => {
+  const files = new FaultyFileSystem(hostFileSystem, { call: 'sync', nth: 1, code: 'EIO', isLasting: true });
+  const { log } = await new QueueFolder().open({ files, isAlwaysDurable: false });
+  expect(await log.append(messages(10))).toEqual({ appended: 10 }); // saves the metadata, the first sync
+  const [next] = messages(1, 10) as [Buffer];
+  const eio = { code: 'EIO' };
+  expect(await log.append([next])).toMatchObject({ appended: 0, error: eio }); // the full file is synced first
+  files.heal();
+  expect(await log.append([next])).toEqual({ appended: 1 });
+  for (const stored of (await readAll(log)).slice(0, 10)) {
+    await expect(log.sync()).rejects.toMatchObject(eio);
+    log.acknowledge(stored);
+  }
+  await log.sync();
+  await log.close();
+});
 
 describe('the files', () => {
   it('a record has the bytes that go-diskqueue writes', async () => {
