@@ -2,7 +2,7 @@ import { EscapementError, ManualClock, SystemTimer } from 'escapement';
 import { checkTimer } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
 import { thrownBy } from './support/errors.ts';
-import { addTask, Journal, TestTask } from './support/tasks.ts';
+import { addTask, TestTask } from './support/tasks.ts';
 import { handTimer, manualTimer } from './support/timers.ts';
 
 describe('close drops by default', () => {
@@ -19,24 +19,6 @@ describe('close drops by default', () => {
     clock.runTo(10_000);
     expect(journal.entries).toEqual([]);
     checkTimer(timer);
-  });
-
-  test('a task that close dropped is not pending, and can be added to another timer', () => {
-    const clock = new ManualClock();
-    const [timer, other] = [new SystemTimer({ clock }), new SystemTimer({ clock })];
-    const task = addTask(timer, 5);
-    timer.close();
-    expect([task.pending, task.cancel()]).toEqual([false, false]);
-    other.add(task);
-    clock.advance(5);
-    expect(task.runs).toBe(1);
-  });
-
-  test('every id is stale after close', () => {
-    const { timer } = manualTimer();
-    const id = timer.schedule(5, () => undefined);
-    timer.close();
-    expect([timer.cancel(id), timer.reschedule(id, 1)]).toEqual([false, false]);
   });
 
   test('close is idempotent, and so is Symbol.dispose', () => {
@@ -73,46 +55,6 @@ describe("close with 'run' runs what waits, in expiration order, before it retur
     checkTimer(timer);
   });
 
-  test("close with 'run' returns the tasks that were pending when it was called", () => {
-    const { timer } = manualTimer();
-    const tasks = [3, 1, 2].map((delayMs) => new TestTask(delayMs));
-    for (const task of tasks) timer.add(task);
-    expect(timer.close({ pending: 'run' })).toEqual([tasks[1], tasks[2], tasks[0]]);
-  });
-
-  test('a task that close runs may cancel later ones', () => {
-    const { timer, journal } = manualTimer();
-    const others: TestTask[] = [];
-    const cancelOthers = (): void => {
-      for (const other of others) other.cancel();
-      expect(timer.cancel(id)).toBe(others.length === 4);
-    };
-    for (const delayMs of [1, 2, 2, 9]) others.push(journal.add(timer, delayMs, delayMs, cancelOthers));
-    const id = timer.schedule(5, journal.write, 'callback');
-    timer.close({ pending: 'run' });
-    expect(journal.entries).toEqual([1]);
-    expect(others.map((task) => task.isCancelled)).toEqual([false, true, true, true]);
-    expect(timer.size).toBe(0);
-    checkTimer(timer);
-  });
-
-  test('a task that throws while close runs it stops no other task', () => {
-    const errors: unknown[] = [];
-    const timer = new SystemTimer({
-      clock: new ManualClock(),
-      onError: (error, task) => errors.push(error, task),
-    });
-    const journal = new Journal();
-    const boom = new Error('boom');
-    const bad = journal.add(timer, 1, 'bad', () => {
-      throw boom;
-    });
-    journal.add(timer, 2, 'good');
-    timer.close({ pending: 'run' });
-    expect(journal.entries).toEqual(['bad', 'good']);
-    expect(errors).toEqual([boom, bad]);
-  });
-
   test('a task that close runs cannot add tasks, so that close ends', () => {
     const errors: unknown[] = [];
     const { timer } = manualTimer({ onError: (error) => errors.push(error) });
@@ -120,43 +62,6 @@ describe("close with 'run' runs what waits, in expiration order, before it retur
     timer.close({ pending: 'run' });
     expect([task.runs, timer.size]).toEqual([1, 0]);
     expect(errors).toEqual([expect.objectContaining({ code: 'ERR_TIMER_CLOSED', op: 'SystemTimer.add' })]);
-  });
-
-  test('a task that close runs may reschedule a later one, which still runs', () => {
-    for (const delayMs of [0, 5, 1e9]) {
-      const { timer, journal } = manualTimer();
-      journal.add(timer, 1, 'a', () => {
-        timer.reschedule(id, delayMs);
-      });
-      const id = timer.schedule(2, journal.write, 'callback');
-      timer.close({ pending: 'run' });
-      expect(journal.entries).toEqual(['a', 'callback']);
-      expect(timer.size).toBe(0);
-      checkTimer(timer);
-    }
-  });
-
-  test('a task that close runs may move a later one to another timer', () => {
-    const clock = new ManualClock();
-    const [timer, other] = [new SystemTimer({ clock }), new SystemTimer({ clock })];
-    const journal = new Journal();
-    journal.add(timer, 1, 'a', () => other.add(moved));
-    const moved = journal.add(timer, 2, 'moved');
-    timer.close({ pending: 'run' });
-    expect([timer.size, other.size]).toEqual([0, 1]);
-    clock.advance(2);
-    expect(journal.entries).toEqual(['a', 'moved']);
-  });
-
-  test('a second close inside a task that close runs does nothing', () => {
-    const { timer, journal } = manualTimer();
-    journal.add(timer, 1, 'a', () => {
-      expect(timer.close()).toEqual([]);
-      expect(timer.poll()).toBe(0);
-    });
-    journal.add(timer, 2, 'b');
-    timer.close({ pending: 'run' });
-    expect(journal.entries).toEqual(['a', 'b']);
   });
 
   test("close with 'run' rejects sleeps", async () => {
@@ -224,15 +129,6 @@ describe('isCancelled is false before the first add and after a drop by close', 
     timer.close();
     expect([task.isCancelled, task.pending]).toEqual([false, false]);
   });
-
-  test('isCancelled stays true when a later add is refused', () => {
-    const { timer } = manualTimer();
-    const task = addTask(timer, 5);
-    task.cancel();
-    timer.close();
-    thrownBy(() => timer.add(task));
-    expect(task.isCancelled).toBe(true);
-  });
 });
 
 describe('after close(), add and schedule throw ERR_TIMER_CLOSED', () => {
@@ -248,17 +144,6 @@ describe('after close(), add and schedule throw ERR_TIMER_CLOSED', () => {
     expect(errors[0]).toHaveProperty('op', 'SystemTimer.add');
     expect(errors[1]).toHaveProperty('op', 'SystemTimer.schedule');
     expect([task.pending, timer.size]).toEqual([false, 0]);
-  });
-
-  test('a task that is pending in another timer stays there when a closed timer refuses it', () => {
-    const clock = new ManualClock();
-    const [timer, closed] = [new SystemTimer({ clock }), new SystemTimer({ clock })];
-    closed.close();
-    const task = addTask(timer, 5);
-    thrownBy(() => closed.add(task));
-    expect([task.pending, timer.size]).toEqual([true, 1]);
-    clock.advance(5);
-    expect(task.runs).toBe(1);
   });
 
   test('a sleep on a closed timer rejects', async () => {

@@ -56,16 +56,6 @@ describe('overdue buckets run before tasks already due', () => {
     timer.poll();
     expect(journal.entries).toEqual([10, 20, 'due at 25', 'due at 40']);
   });
-
-  test('a bucket that falls due after a task without a delay runs after it', () => {
-    const { clock, timer, journal } = handTimer();
-    journal.add(timer, 10);
-    clock.nowMs = 5;
-    journal.add(timer, 0, 'due at 5');
-    clock.nowMs = 15;
-    timer.poll();
-    expect(journal.entries).toEqual(['due at 5', 10]);
-  });
 });
 
 describe('poll is not limited by maxTasksPerTurn', () => {
@@ -75,19 +65,6 @@ describe('poll is not limited by maxTasksPerTurn', () => {
     clock.nowMs = 1;
     expect(timer.poll()).toBe(100);
     expect(clock.pendingWakeups).toBe(0);
-  });
-
-  test('poll runs the rest of a turn that maxTasksPerTurn has cut short', () => {
-    const { clock, timer, journal } = handTimer({ maxTasksPerTurn: 3 });
-    for (let i = 0; i < 10; i++) timer.schedule(1, journal.write, i);
-    clock.runTo(1);
-    expect(journal.entries).toHaveLength(10);
-    for (let i = 0; i < 10; i++) timer.schedule(1, journal.write, i);
-    clock.nowMs = 2;
-    clock.fire();
-    expect(timer.size).toBe(7);
-    expect(timer.poll()).toBe(7);
-    expect(journal.entries).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
   });
 });
 
@@ -137,37 +114,6 @@ describe('maxTasksPerTurn bounds a turn: the rest runs in following turns, order
     expect(clock.mostArmed).toBe(1);
     const first = [20, 21, 22, 23, 24];
     expect(journal.entries).toEqual([...first, ...Array.from({ length: 20 }, (_, i) => i)]);
-  });
-
-  test('a task that falls due between two turns runs after the rest of the first one', () => {
-    const { clock, timer, journal } = handTimer({ maxTasksPerTurn: 2 });
-    for (const name of ['a', 'b', 'c', 'd']) journal.add(timer, 5, name);
-    journal.add(timer, 6, 'e');
-    clock.nowMs = 5;
-    clock.fire();
-    expect(journal.take()).toEqual(['a', 'b']);
-    clock.nowMs = 6;
-    journal.add(timer, 0, 'f');
-    clock.fire();
-    expect(journal.take()).toEqual(['c', 'd']);
-    clock.fire();
-    expect(journal.take()).toEqual(['e', 'f']);
-    expect(clock.pendingWakeups).toBe(0);
-  });
-
-  test('the rest of a turn can be cancelled and moved, and then no wake-up is armed for it', () => {
-    const { clock, timer, journal } = handTimer({ maxTasksPerTurn: 1 });
-    const [, b, c] = ['a', 'b', 'c'].map((name) => journal.add(timer, 5, name));
-    const d = timer.schedule(5, journal.write, 'd');
-    clock.nowMs = 5;
-    clock.fire();
-    expect(b?.cancel()).toBe(true);
-    expect(timer.reschedule(d, 10)).toBe(true);
-    expect(clock.armedForMs).toBe(5);
-    expect(c?.cancel()).toBe(true);
-    expect(clock.armedForMs).toBe(15);
-    clock.runTo(20);
-    expect(journal.entries).toEqual(['a', 'd']);
   });
 
   test('a task that throws counts for maxTasksPerTurn', () => {

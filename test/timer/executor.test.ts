@@ -72,39 +72,6 @@ describe('an executor that runs later', () => {
     expect([timer.size, clock.pendingWakeups]).toEqual([0, 0]);
   });
 
-  test('due tasks can be cancelled and moved until the executor runs its turn', () => {
-    const later = new Later();
-    const { clock, timer, journal } = handTimer({ executor: later.execute });
-    const a = journal.add(timer, 5, 'a');
-    const b = timer.schedule(5, journal.write, 'b');
-    journal.add(timer, 5, 'c');
-    clock.runTo(5);
-    expect(a.cancel()).toBe(true);
-    expect(timer.reschedule(b, 10)).toBe(true);
-    expect(clock.armedForMs).toBe(15);
-    later.runNext();
-    expect(journal.entries).toEqual(['c']);
-    clock.runTo(15);
-    later.runNext();
-    expect(journal.entries).toEqual(['c', 'b']);
-  });
-
-  test('an executor has one turn at a time, and what falls due meanwhile joins it', () => {
-    const later = new Later();
-    const { clock, timer, journal } = handTimer({ executor: later.execute });
-    journal.add(timer, 5, 'a');
-    journal.add(timer, 7, 'c');
-    clock.runTo(5);
-    journal.add(timer, 0, 'b');
-    clock.runTo(100);
-    expect(later.runs).toHaveLength(1);
-    expect(clock.mostArmed).toBe(1);
-    later.runNext();
-    expect(journal.entries).toEqual(['a', 'b', 'c']);
-    expect([later.runs.length, clock.pendingWakeups]).toEqual([0, 0]);
-    checkTimer(timer);
-  });
-
   test('no wake-up is armed for what the executor will run', () => {
     const later = new Later();
     const { clock, timer } = handTimer({ executor: later.execute });
@@ -114,20 +81,6 @@ describe('an executor that runs later', () => {
     addTask(timer, 50);
     expect(clock.armedForMs).toBe(55);
     checkTimer(timer);
-  });
-
-  test('maxTasksPerTurn bounds each turn of an executor, order kept', () => {
-    const later = new Later();
-    const { clock, timer, journal } = handTimer({ executor: later.execute, maxTasksPerTurn: 2 });
-    for (let i = 0; i < 5; i++) timer.schedule(1, journal.write, i);
-    clock.runTo(1);
-    const turns: unknown[][] = [];
-    while (later.runs.length > 0) {
-      later.runNext();
-      turns.push(journal.take());
-      clock.runTo(1);
-    }
-    expect(turns).toEqual([[0, 1], [2, 3], [4]]);
   });
 
   test('a task that adds itself again is run by the executor again', () => {
@@ -142,20 +95,6 @@ describe('an executor that runs later', () => {
     }
   });
 
-  test('an executor finds an empty turn when everything was cancelled, and is called again later', () => {
-    const later = new Later();
-    const { clock, timer } = handTimer({ executor: later.execute });
-    const task = addTask(timer, 1);
-    clock.runTo(1);
-    task.cancel();
-    later.runNext();
-    expect(task.runs).toBe(0);
-    timer.add(task);
-    clock.runTo(2);
-    later.runNext();
-    expect(task.runs).toBe(1);
-  });
-
   test('what an executor has taken on does not count as falling due again', async () => {
     const later = new Later();
     const { timer } = manualTimer({ executor: later.execute, autoStart: false });
@@ -163,17 +102,6 @@ describe('an executor that runs later', () => {
     expect(await timer.advanceClock(0)).toBe(true);
     expect(await timer.advanceClock(0)).toBe(false);
     expect(later.runs).toHaveLength(1);
-  });
-
-  test('an executor that runs its turn after close runs nothing', () => {
-    const later = new Later();
-    const { clock, timer } = handTimer({ executor: later.execute });
-    const task = addTask(timer, 1);
-    clock.runTo(1);
-    expect(timer.close()).toEqual([task]);
-    later.runNext();
-    expect(task.runs).toBe(0);
-    checkTimer(timer);
   });
 
   test('close with "run" does not wait for the executor', () => {
@@ -267,21 +195,6 @@ describe('an executor that misbehaves', () => {
     clock.nowMs = 1;
     expect(timer.poll()).toBe(1);
     expect(errors).toHaveLength(1);
-  });
-
-  test('a second run of one turn of an executor does nothing', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({
-      clock,
-      executor: (run) => {
-        run();
-        run();
-      },
-    });
-    const task = addTask(timer, 0, (self) => timer.add(self));
-    expect([timer.poll(), timer.poll()]).toEqual([1, 1]);
-    expect(task.runs).toBe(2);
-    checkTimer(timer);
   });
 
   test('a second run of a turn, much later, runs no task twice and loses none', () => {

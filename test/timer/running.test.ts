@@ -33,16 +33,6 @@ describe('add and schedule never run user code', () => {
     expect(timer.inspect().dueNow).toBe(1);
     expect(timer.poll()).toBe(1);
   });
-
-  test('add does not run tasks of overdue buckets', () => {
-    const { clock, timer, journal } = handTimer();
-    journal.add(timer, 5);
-    clock.nowMs = 50;
-    journal.add(timer, 0);
-    timer.schedule(100, journal.write, 'later');
-    expect(journal.entries).toEqual([]);
-    checkTimer(timer);
-  });
 });
 
 describe('a task that is already due runs at the next pump, which the driver arranges at once', () => {
@@ -62,13 +52,6 @@ describe('a task that is already due runs at the next pump, which the driver arr
     timer.schedule(0, journal.write, 'now');
     clock.advance(0);
     expect(journal.entries).toEqual(['now']);
-  });
-
-  test('poll runs a task that is due at once', () => {
-    const { timer } = manualTimer({ autoStart: false });
-    const task = addTask(timer, 0);
-    expect(timer.poll()).toBe(1);
-    expect(task.runs).toBe(1);
   });
 });
 
@@ -108,45 +91,6 @@ describe('a task never runs early, never twice, never after a cancel that return
     expect.assertions(12);
   });
 
-  test('a task does not run twice, however often the timer is pumped', () => {
-    const { clock, timer } = handTimer();
-    const task = addTask(timer, 10);
-    clock.nowMs = 10;
-    expect([timer.poll(), timer.poll()]).toEqual([1, 0]);
-    clock.fire();
-    clock.fireCancelled();
-    clock.runTo(1_000);
-    expect(task.runs).toBe(1);
-  });
-
-  test('a task that was added twice runs once: it was moved', () => {
-    const { clock, timer } = manualTimer();
-    const task = addTask(timer, 10);
-    clock.advance(4);
-    timer.add(task);
-    expect(timer.size).toBe(1);
-    clock.advance(9);
-    expect(task.runs).toBe(0);
-    clock.advance(1);
-    expect(task.runs).toBe(1);
-  });
-
-  test('a task does not run in the timer that it was moved away from', () => {
-    const clock = new ManualClock();
-    const [from, to] = [new SystemTimer({ clock }), new SystemTimer({ clock })];
-    const task = new TestTask(10);
-    from.add(task);
-    clock.advance(5);
-    to.add(task);
-    expect([from.size, to.size, clock.pendingWakeups]).toEqual([0, 1, 1]);
-    clock.advance(9);
-    expect(task.runs).toBe(0);
-    clock.advance(1);
-    expect(task.runs).toBe(1);
-    checkTimer(from);
-    checkTimer(to);
-  });
-
   test('a cancelled task does not run, whether it was in a bucket, in the due queue, or on a coarse wheel', () => {
     const { clock, timer, journal } = handTimer({ wheelSize: 2 });
     const waiting = [1, 5, 1_000].map((delayMs) => journal.add(timer, delayMs));
@@ -173,13 +117,6 @@ describe("tasks run in order of their bucket's expiration", () => {
     expect(timer.poll()).toBe(500);
     expect(journal.entries).toEqual(delays.sort((a, b) => a - b));
   });
-
-  test('the tasks of one bucket of a coarse tick run together', () => {
-    const { clock, timer, journal } = manualTimer({ tickMs: 10 });
-    for (const delayMs of [20, 11, 15, 8, 1]) journal.add(timer, delayMs);
-    clock.advance(30);
-    expect(journal.entries).toEqual([8, 1, 20, 11, 15]);
-  });
 });
 
 describe('inside one bucket they run in order of arrival in it', () => {
@@ -192,37 +129,6 @@ describe('inside one bucket they run in order of arrival in it', () => {
     journal.add(timer, 50, 'c');
     clock.advance(50);
     expect(journal.entries).toEqual(['a', 'b', 'c']);
-  });
-
-  test('a task that moves down from a coarse wheel runs before one that is added to the fine bucket later', () => {
-    const { clock, timer, journal } = manualTimer({ ...options });
-    journal.add(timer, 10, 'a');
-    journal.add(timer, 10, 'c');
-    clock.advance(8);
-    journal.add(timer, 2, 'b');
-    clock.advance(2);
-    expect(journal.entries).toEqual(['a', 'c', 'b']);
-  });
-
-  test('a task that was added to the fine bucket first runs before one that moves down to it', () => {
-    const { clock, timer, journal } = manualTimer({ ...options });
-    journal.add(timer, 10, 'a');
-    clock.advance(7);
-    journal.add(timer, 3, 'b');
-    clock.advance(3);
-    expect(journal.entries).toEqual(['b', 'a']);
-  });
-
-  test('a task that is moved away and back runs last', () => {
-    const { clock, timer, journal } = manualTimer();
-    const a = journal.add(timer, 5, 'a');
-    const b = timer.schedule(5, journal.write, 'b');
-    journal.add(timer, 5, 'c');
-    timer.add(a);
-    expect(timer.reschedule(b, 9)).toBe(true);
-    expect(timer.reschedule(b, 5)).toBe(true);
-    clock.advance(5);
-    expect(journal.entries).toEqual(['c', 'a', 'b']);
   });
 });
 

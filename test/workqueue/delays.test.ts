@@ -8,8 +8,7 @@ import {
 import { checkQueue, checkTimer } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
 import { thrownBy } from '../timer/support/errors.ts';
-import { settled, watch } from './support/outcome.ts';
-import { processAll, takeAll, takeNow } from './support/take.ts';
+import { processAll, takeAll } from './support/take.ts';
 
 function make(options: DelayingQueueOptions<string> = {}): {
   clock: ManualClock;
@@ -37,60 +36,6 @@ describe('an add of a waiting item promotes it, so it is delivered once', () => 
     expect([queue.length, queue.waiting, timer.size]).toEqual([1, 0, 0]);
     expect(await processAll(queue)).toEqual(['a']);
     expect(pass(100)).toBe(0);
-  });
-
-  test.each([0, -0, -5, -Infinity])(
-    'addAfter with %d promotes a waiting item, which is delivered once (kubernetes#126027)',
-    (delayMs) => {
-      const { queue, pass } = make();
-      queue.addAfter('a', 10);
-      queue.addAfter('a', delayMs);
-      expect([queue.length, queue.waiting]).toEqual([1, 0]);
-      expect(pass(100)).toBe(1);
-    },
-  );
-
-  test('addWhenRoom promotes a waiting item', async () => {
-    const { queue, pass } = make({ maxSize: 1 });
-    queue.add('first');
-    queue.addAfter('a', 10);
-    const added = watch(queue.addWhenRoom('a'));
-    expect([queue.length, queue.waiting]).toEqual([1, 1]);
-    await takeNow(queue);
-    await settled();
-    expect([added.state, queue.length, queue.waiting]).toEqual(['resolved', 1, 0]);
-    expect(pass(100)).toBe(1);
-  });
-
-  test('a waiting item that is promoted while it is held is queued once more when it is done', async () => {
-    const { queue, pass } = make();
-    queue.add('a');
-    await takeNow(queue);
-    queue.addAfter('a', 10);
-    queue.add('a');
-    expect([queue.length, queue.waiting]).toEqual([0, 0]);
-    queue.done('a');
-    expect(await processAll(queue)).toEqual(['a']);
-    expect(pass(100)).toBe(0);
-  });
-
-  test('a waiting item stays waiting if a full queue refuses it', () => {
-    const { queue, pass } = make({ maxSize: 1 });
-    queue.add('first');
-    queue.addAfter('a', 10);
-    expect(thrownBy(() => queue.add('a'))).toHaveProperty('code', 'ERR_QUEUE_FULL');
-    expect([queue.length, queue.waiting]).toEqual([1, 1]);
-    expect(pass(10)).toBe(2);
-  });
-
-  test('a promoted item may wait again', async () => {
-    const { queue, pass } = make();
-    queue.addAfter('a', 10);
-    queue.add('a');
-    queue.addAfter('a', 20);
-    expect([queue.length, queue.waiting]).toEqual([1, 1]);
-    expect(await processAll(queue)).toEqual(['a']);
-    expect([pass(19), pass(1)]).toEqual([0, 1]);
   });
 });
 
@@ -229,15 +174,6 @@ describe('earliest wins', () => {
     expect((await takeAll(queue)).map(({ version }) => version)).toEqual([2, 2]);
     queue.shutDown();
   });
-
-  test('an item that was delivered may wait again', async () => {
-    const { queue, pass } = make();
-    queue.addAfter('a', 10);
-    pass(10);
-    queue.addAfter('a', 10);
-    expect(await processAll(queue)).toEqual(['a']);
-    expect([pass(9), pass(1)]).toEqual([0, 1]);
-  });
 });
 
 test('equal due times keep their order, for eight items and for a thousand', async () => {
@@ -312,21 +248,6 @@ describe('NaN throws ERR_OUT_OF_RANGE; Infinity parks the item until it is promo
     expect(await processAll(queue)).toEqual(['a']);
     expect(queue.waiting).toBe(0);
   });
-
-  test('a finite delay replaces that of a parked item', () => {
-    const { queue, pass } = make();
-    queue.addAfter('a', Infinity);
-    queue.addAfter('a', 10);
-    queue.addAfter('a', Infinity);
-    expect([pass(9), pass(1), queue.waiting]).toEqual([0, 1, 0]);
-  });
-
-  test('a parked item can be cancelled', () => {
-    const { queue, pass } = make();
-    queue.addAfter('a', Infinity);
-    expect([queue.cancelDelayed('a'), queue.cancelDelayed('a')]).toEqual([true, false]);
-    expect([queue.waiting, pass(1e9)]).toEqual([0, 0]);
-  });
 });
 
 describe('cancelDelayed', () => {
@@ -349,45 +270,6 @@ describe('cancelDelayed', () => {
     queue.cancelDelayed('a');
     queue.addAfter('a', 20);
     expect([pass(19), pass(1)]).toEqual([0, 1]);
-  });
-});
-
-describe('an item that waits, and is queued or held as well', () => {
-  test('an item that is queued when its delay ends is processed once', async () => {
-    const { queue, pass } = make();
-    queue.add('a');
-    queue.addAfter('a', 10);
-    expect([queue.length, queue.waiting]).toEqual([1, 1]);
-    expect([pass(10), queue.waiting]).toEqual([1, 0]);
-    expect(await processAll(queue)).toEqual(['a']);
-  });
-
-  test('an item that is held when its delay ends is queued when it is done', async () => {
-    const { queue, pass } = make();
-    queue.add('a');
-    await takeNow(queue);
-    queue.addAfter('a', 10);
-    expect(pass(10)).toBe(0);
-    queue.done('a');
-    expect(await processAll(queue)).toEqual(['a']);
-  });
-
-  test('an item that is done before its delay ends is queued once more then', async () => {
-    const { queue, pass } = make();
-    queue.add('a');
-    queue.addAfter('a', 10);
-    expect(await processAll(queue)).toEqual(['a']);
-    expect(pass(10)).toBe(1);
-  });
-
-  test('a waiting caller gets an item as soon as its delay ends', async () => {
-    const { queue, clock } = make();
-    const waiting = watch(queue.get());
-    queue.addAfter('a', 10);
-    await clock.advanceAsync(9);
-    expect(waiting.state).toBe('pending');
-    await clock.advanceAsync(1);
-    expect(waiting.value).toEqual({ item: 'a', shutdown: false });
   });
 });
 

@@ -1,10 +1,10 @@
 import { getEventListeners } from 'node:events';
-import { DelayingQueue, ManualClock, WorkQueue } from 'escapement';
+import { WorkQueue } from 'escapement';
 import { checkQueue } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
 import { thrownBy } from '../timer/support/errors.ts';
-import { rejectionOf, settled, watch } from './support/outcome.ts';
-import { processAll, takeAll, takeNow } from './support/take.ts';
+import { settled, watch } from './support/outcome.ts';
+import { takeAll, takeNow } from './support/take.ts';
 
 function full(items = 'ab'): WorkQueue<string> {
   const queue = new WorkQueue<string>({ name: 'small', maxSize: items.length });
@@ -22,50 +22,6 @@ describe('maxSize items may be ready at once', () => {
     });
     expect(queue.length).toBe(2);
     checkQueue(queue);
-  });
-
-  test('a full queue accepts a queued item with its newest object', async () => {
-    const queue = new WorkQueue<{ key: string; version: number }>({ maxSize: 1, keyOf: ({ key }) => key });
-    queue.add({ key: 'a', version: 1 });
-    queue.add({ key: 'a', version: 2 });
-    expect(await takeNow(queue)).toEqual({ key: 'a', version: 2 });
-  });
-
-  test('a full queue accepts an item that is held, and queues it when it is done', async () => {
-    const queue = full('a');
-    await takeNow(queue);
-    queue.add('b');
-    queue.add('a');
-    queue.done('a');
-    expect(queue.length).toBe(2);
-    expect(await processAll(queue)).toEqual(['b', 'a']);
-  });
-
-  test('a full queue accepts an item whose delay ends', async () => {
-    const clock = new ManualClock();
-    const queue = new DelayingQueue<string>({ clock, maxSize: 1 });
-    queue.add('a');
-    queue.addAfter('b', 10);
-    expect(thrownBy(() => queue.addAfter('c', 0))).toHaveProperty('code', 'ERR_QUEUE_FULL');
-    clock.advance(10);
-    expect(await processAll(queue)).toEqual(['a', 'b']);
-    queue.shutDown();
-  });
-
-  test('items that waiting callers take do not count for maxSize', async () => {
-    const queue = new WorkQueue<string>({ maxSize: 1 });
-    const gets = [watch(queue.get()), watch(queue.get())];
-    for (const item of 'abc') queue.add(item);
-    expect(thrownBy(() => queue.add('d'))).toHaveProperty('code', 'ERR_QUEUE_FULL');
-    await settled();
-    expect(gets.map(({ value }) => value)).toMatchObject([{ item: 'a' }, { item: 'b' }]);
-  });
-
-  test('after shutdown a full queue ignores items', () => {
-    const queue = full();
-    queue.shutDown();
-    queue.add('c');
-    expect(queue.length).toBe(2);
   });
 });
 
@@ -94,51 +50,6 @@ describe('addWhenRoom', () => {
     expect(adders.map(({ state }) => state)).toEqual(['resolved', 'resolved', 'resolved']);
   });
 
-  test('a later caller of addWhenRoom does not overtake waiting ones', async () => {
-    const queue = full('a');
-    const waiting = watch(queue.addWhenRoom('b'));
-    await takeNow(queue);
-    expect(thrownBy(() => queue.add('c'))).toHaveProperty('code', 'ERR_QUEUE_FULL');
-    expect(waiting.state).toBe('resolved');
-    expect(await takeAll(queue)).toEqual(['b']);
-  });
-
-  test('an interrupted item, or one added again, uses the capacity that callers of addWhenRoom wait for', async () => {
-    const queue = full('a');
-    await takeNow(queue);
-    queue.add('b');
-    queue.add('a');
-    const waiting = watch(queue.addWhenRoom('c'));
-    queue.done('a');
-    expect(await takeNow(queue)).toBe('b'); // a is still in its place
-    expect(waiting.state).toBe('pending');
-    await takeNow(queue);
-    expect(waiting.state).toBe('resolved');
-  });
-
-  test('an item of addWhenRoom that another caller adds meanwhile is processed once, with the newest object', async () => {
-    const queue = new WorkQueue<{ key: string; version: number }>({ maxSize: 1, keyOf: ({ key }) => key });
-    queue.add({ key: 'a', version: 1 });
-    const [first, second, other] = [
-      watch(queue.addWhenRoom({ key: 'b', version: 1 })),
-      watch(queue.addWhenRoom({ key: 'b', version: 2 })),
-      watch(queue.addWhenRoom({ key: 'c', version: 1 })),
-    ];
-    await takeNow(queue);
-    expect([first.state, second.state, queue.length]).toEqual(['resolved', 'pending', 1]);
-    expect(await takeNow(queue)).toEqual({ key: 'b', version: 2 });
-    expect([second.state, other.state, queue.length]).toEqual(['resolved', 'resolved', 1]);
-    queue.done({ key: 'b', version: 2 });
-    expect(await takeAll(queue)).toEqual([{ key: 'c', version: 1 }]);
-  });
-
-  test('addWhenRoom with an aborted signal rejects, also with capacity', async () => {
-    const reason = new Error('mine');
-    const queue = new WorkQueue<string>({ maxSize: 1 });
-    expect(await rejectionOf(queue.addWhenRoom('a', { signal: AbortSignal.abort(reason) }))).toBe(reason);
-    expect(queue.length).toBe(0);
-  });
-
   test('addWhenRoom that is aborted while it waits adds nothing', async () => {
     const reason = new Error('mine');
     const queue = full('a');
@@ -150,16 +61,6 @@ describe('addWhenRoom', () => {
     expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
     expect(await takeAll(queue)).toEqual(['a', 'c']);
     expect(other.state).toBe('resolved');
-  });
-
-  test('addWhenRoom that is aborted after its item was added resolves', async () => {
-    const queue = full('a');
-    const controller = new AbortController();
-    const outcome = watch(queue.addWhenRoom('b', controller));
-    void queue.get();
-    controller.abort();
-    await settled();
-    expect([outcome.state, queue.length]).toEqual(['resolved', 1]);
   });
 
   test('shutdown rejects addWhenRoom with ERR_QUEUE_SHUT_DOWN, and the item is not added', async () => {

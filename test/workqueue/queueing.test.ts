@@ -48,19 +48,6 @@ describe('an item is queued at most once and never has two holders', () => {
     checkQueue(queue);
   });
 
-  test('an item that is given directly to a waiting caller is held from then on', async () => {
-    const queue = new WorkQueue<string>();
-    const [first, second] = [watch(queue.get()), watch(queue.get())];
-    queue.add('a');
-    queue.add('a'); // in the same turn: the first caller does not know yet
-    checkQueue(queue);
-    await settled();
-    expect([first.value, second.state]).toEqual([{ item: 'a', shutdown: false }, 'pending']);
-    queue.done('a');
-    await settled();
-    expect(second.value).toEqual({ item: 'a', shutdown: false });
-  });
-
   test.each(KEYS)('%s may be an item', async (_, key) => {
     const queue = new WorkQueue<unknown>();
     queue.add(key);
@@ -163,14 +150,6 @@ describe('a re-add while it is held queues it at the back on done()', () => {
     expect(await processAll(queue)).toEqual(['b', 'c', 'a', 'd']);
   });
 
-  test('an item that is added again several times while it is held is queued once', async () => {
-    const queue = await queueHolding('a');
-    for (let i = 0; i < 3; i++) queue.add('a');
-    queue.done('a');
-    expect(queue.length).toBe(1);
-    expect(await processAll(queue)).toEqual(['a']);
-  });
-
   test('done of an item that is not being processed throws ERR_NOT_PROCESSING', async () => {
     const queue = new WorkQueue<string>({ name: 'pods' });
     const misuse = (item: string): void => {
@@ -198,12 +177,6 @@ describe('a re-add while it is held queues it at the back on done()', () => {
 });
 
 describe('hand-out is first in, first out, to waiting callers in the order they came', () => {
-  test('items are taken in the order of their first add', async () => {
-    const queue = new WorkQueue<number>();
-    for (const item of [3, 1, 2, 1, 3]) queue.add(item);
-    expect(await takeAll(queue)).toEqual([3, 1, 2]);
-  });
-
   test('a thousand items are taken in order, while others are added and taken', async () => {
     const queue = new WorkQueue<number>();
     const taken: number[] = [];
@@ -232,16 +205,6 @@ describe('hand-out is first in, first out, to waiting callers in the order they 
     expect(log.sort()).toEqual(['first a', 'last e', 'second b', 'third c', 'worker d']);
     checkQueue(queue);
   });
-
-  test('a later caller does not overtake waiting ones', async () => {
-    const queue = new WorkQueue<string>();
-    const waiting = watch(queue.get());
-    queue.add('a');
-    const late = watch(queue.get());
-    queue.add('b');
-    await settled();
-    expect([waiting.value, late.value]).toMatchObject([{ item: 'a' }, { item: 'b' }]);
-  });
 });
 
 interface Pod {
@@ -261,17 +224,6 @@ describe('a re-add hands out the newest object; limiters see the key', () => {
       { name: 'a', version: 2 },
       { name: 'b', version: 1 },
     ]);
-  });
-
-  test('a newer object of a held item does not change what its holder has', async () => {
-    const queue = podQueue();
-    queue.add({ name: 'a', version: 1 });
-    const lease = await leaseNow(queue.leases());
-    queue.add({ name: 'a', version: 2 });
-    queue.add({ name: 'a', version: 3 });
-    expect(lease.item.version).toBe(1);
-    lease.done();
-    expect(await processAll(queue)).toEqual([{ name: 'a', version: 3 }]);
   });
 
   test('a worker gets the object that was taken, and the newer one afterwards', async () => {

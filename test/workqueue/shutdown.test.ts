@@ -10,7 +10,7 @@ import {
 import { checkQueue } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
 import { rejectionOf, settled, watch } from './support/outcome.ts';
-import { leaseNow, processAll, takeNow, queueOf, queueHolding } from './support/take.ts';
+import { leaseNow, takeNow, queueOf, queueHolding } from './support/take.ts';
 import { Workbench } from './support/workbench.ts';
 
 const END = { item: undefined, shutdown: true };
@@ -53,14 +53,6 @@ describe('after shutdown, add, addAfter and addRateLimited are ignored silently'
       code: 'ERR_QUEUE_SHUT_DOWN',
       op: 'WorkQueue.addWhenRoom',
     });
-  });
-
-  test('after shutdown an add of a held item is ignored', async () => {
-    const queue = await queueHolding('a');
-    queue.shutDown();
-    queue.add('a');
-    queue.done('a');
-    expect(await queue.get()).toEqual(END);
   });
 
   test('a keyOf that shuts the queue down is inside an add that is ignored', () => {
@@ -114,13 +106,6 @@ describe('what is queued is still handed out, then get reports the shutdown', ()
     expect(run.state).toBe('resolved');
     checkQueue(queue);
   });
-
-  test('get reports the end although an item is still held that was not added again', async () => {
-    const queue = await queueHolding('a');
-    queue.shutDown();
-    expect(await queue.get()).toEqual(END);
-    queue.done('a');
-  });
 });
 
 describe('an item re-added while held is handed out once more', () => {
@@ -138,27 +123,9 @@ describe('an item re-added while held is handed out once more', () => {
     queue.done('a');
     expect(await queue.get()).toEqual(END);
   });
-
-  test('waiting callers get the end when an item that was added again has been taken', async () => {
-    const queue = await queueHolding('a');
-    queue.add('a');
-    const waiting = [watch(queue.get()), watch(queue.get())];
-    queue.shutDown();
-    queue.done('a');
-    await settled();
-    expect(waiting.map(({ value }) => value)).toEqual([{ item: 'a', shutdown: false }, END]);
-    checkQueue(queue);
-  });
 });
 
 describe('shutDownWithDrain resolves for every caller once nothing is queued or processing', () => {
-  test('a drain of an empty queue resolves at once', async () => {
-    const queue = new WorkQueue<string>();
-    await queue.shutDownWithDrain();
-    expect(queue.shuttingDown).toBe(true);
-    await queue.shutDownWithDrain();
-  });
-
   test('a drain does not resolve while an item is queued, held, or queued again (kubernetes#141079)', async () => {
     const queue = queueOf('ab');
     await takeNow(queue);
@@ -182,18 +149,6 @@ describe('shutDownWithDrain resolves for every caller once nothing is queued or 
     expect(drain.state).toBe('resolved');
   });
 
-  test('several drains, at once and later, all resolve', async () => {
-    const queue = await queueHolding('a');
-    const drains = [watch(queue.shutDownWithDrain()), watch(queue.shutDownWithDrain())];
-    await settled();
-    drains.push(watch(queue.shutDownWithDrain()));
-    await settled();
-    expect(drains.map(({ state }) => state)).toEqual(['pending', 'pending', 'pending']);
-    queue.done('a');
-    await settled();
-    expect(drains.map(({ state }) => state)).toEqual(['resolved', 'resolved', 'resolved']);
-  });
-
   test('shutDown() does not release a pending drain', async () => {
     const queue = await queueHolding('a');
     const drain = watch(queue.shutDownWithDrain());
@@ -203,38 +158,6 @@ describe('shutDownWithDrain resolves for every caller once nothing is queued or 
     queue.done('a');
     await settled();
     expect(drain.state).toBe('resolved');
-  });
-
-  test('a drain after shutDown() waits', async () => {
-    const queue = queueOf('a');
-    queue.shutDown();
-    const drain = watch(queue.shutDownWithDrain());
-    await settled();
-    expect(drain.state).toBe('pending');
-    await processAll(queue);
-    await settled();
-    expect(drain.state).toBe('resolved');
-  });
-
-  test('an abort ends one drain, and neither the shutdown nor other drains', async () => {
-    const queue = new WorkQueue<string>();
-    const reason = new Error('enough');
-    queue.add('a');
-    const controller = new AbortController();
-    const [gone, other] = [watch(queue.shutDownWithDrain(controller)), watch(queue.shutDownWithDrain())];
-    controller.abort(reason);
-    await settled();
-    expect([gone.value, other.state, queue.shuttingDown]).toEqual([reason, 'pending', true]);
-    await processAll(queue);
-    await settled();
-    expect(other.state).toBe('resolved');
-  });
-
-  test('a drain with an aborted signal rejects, and shuts the queue down', async () => {
-    const queue = new WorkQueue<string>();
-    const reason = new Error('enough');
-    expect(await rejectionOf(queue.shutDownWithDrain({ signal: AbortSignal.abort(reason) }))).toBe(reason);
-    expect(queue.shuttingDown).toBe(true);
   });
 
   test('a drain resolves when the last workers are done', async () => {

@@ -26,15 +26,6 @@ describe('get with a signal aborted beforehand rejects even if an item is ready,
     },
   );
 
-  test('get with an aborted signal rejects in an empty queue, and in one that has ended', async () => {
-    const queue = new WorkQueue<string>();
-    const signal = AbortSignal.abort(reason);
-    expect(await rejectionOf(queue.get({ signal }))).toBe(reason);
-    queue.shutDown();
-    expect(await rejectionOf(queue.get({ signal }))).toBe(reason);
-    expect(await queue.get()).toEqual({ item: undefined, shutdown: true });
-  });
-
   test('leases with an aborted signal throw, and a ready item stays', async () => {
     const queue = queueOf('a');
     const loop = async (): Promise<void> => {
@@ -63,29 +54,6 @@ describe('an abort never loses an item', () => {
       reason,
       { item: 'b', shutdown: false },
     ]);
-  });
-
-  test('an abort in the turn in which get was given an item has no effect', async () => {
-    const queue = new WorkQueue<string>();
-    const controller = new AbortController();
-    const outcome = watch(queue.get(controller));
-    queue.add('a');
-    controller.abort(reason);
-    await settled();
-    expect(outcome.value).toEqual({ item: 'a', shutdown: false });
-    queue.done('a');
-    checkQueue(queue);
-  });
-
-  test('an abort in the turn before get is given an item gives it to another caller', async () => {
-    const queue = new WorkQueue<string>();
-    const controller = new AbortController();
-    const outcome = watch(queue.get(controller));
-    controller.abort(reason);
-    queue.add('a');
-    await settled();
-    expect(outcome.value).toBe(reason);
-    expect(await processAll(queue)).toEqual(['a']);
   });
 
   test('an abort that follows from the delivery of an item loses nothing', async () => {
@@ -147,23 +115,6 @@ describe('an abort never loses an item', () => {
   });
 });
 
-test('a signal that is aborted later does not affect a taken item, and has no listener', async () => {
-  const queue = new WorkQueue<string>();
-  const controller = new AbortController();
-  const waiting = watch(queue.get(controller));
-  expect(getEventListeners(controller.signal, 'abort')).toHaveLength(1);
-  queue.add('a');
-  expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
-  queue.add('b');
-  await queue.get(controller);
-  expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
-  controller.abort(reason);
-  await settled();
-  expect(waiting.value).toEqual({ item: 'a', shutdown: false });
-  for (const item of 'ab') queue.done(item);
-  checkQueue(queue);
-});
-
 describe("a lease's done() is idempotent", () => {
   test('a second done() of a lease does nothing', async () => {
     const queue = queueOf('a');
@@ -172,46 +123,6 @@ describe("a lease's done() is idempotent", () => {
     for (let i = 0; i < 3; i++) lease.done();
     expect(queue.length).toBe(1);
     expect(await processAll(queue)).toEqual(['a']);
-  });
-
-  test('done() of a lease does not end the lease of the next holder', async () => {
-    const queue = queueOf('a');
-    const first = await leaseNow(queue.leases());
-    queue.add('a');
-    first.done();
-    const second = await leaseNow(queue.leases());
-    queue.add('a');
-    first.done();
-    expect(queue.length).toBe(0); // still held
-    second.done();
-    expect(queue.length).toBe(1);
-    checkQueue(queue);
-  });
-
-  test('done() of a lease does not end a later lease of a key that was forgotten meanwhile', async () => {
-    const queue = new WorkQueue<object>();
-    const item = {};
-    queue.add(item);
-    const first = await leaseNow(queue.leases());
-    first.done();
-    queue.add(item);
-    const second = await leaseNow(queue.leases());
-    first.done();
-    expect(thrownBy(() => queue.done({}))).toHaveProperty('code', 'ERR_NOT_PROCESSING');
-    queue.done(item);
-    second.done();
-    checkQueue(queue);
-  });
-
-  test('done of the queue and done() of the lease end a lease once', async () => {
-    const queue = queueOf('a');
-    const lease = await leaseNow(queue.leases());
-    queue.done('a');
-    lease.done();
-    queue.add('a');
-    const again = await leaseNow(queue.leases());
-    again.done();
-    expect(thrownBy(() => queue.done('a'))).toHaveProperty('code', 'ERR_NOT_PROCESSING');
   });
 
   test('Symbol.dispose ends a lease', async () => {
@@ -261,28 +172,6 @@ describe('the queue in a for await', () => {
     await Promise.all(loops);
     expect(seen.flat().sort((a, b) => a - b)).toEqual(Array.from({ length: 30 }, (_, i) => i));
     expect(seen.every((mine) => mine.length > 0)).toBe(true);
-  });
-
-  test('steps that are requested ahead resolve in order', async () => {
-    const queue = new WorkQueue<string>();
-    const leases = queue[Symbol.asyncIterator]();
-    const steps = [leases.next(), leases.next(), leases.next()];
-    for (const item of 'ab') queue.add(item);
-    queue.shutDown();
-    const items = (await Promise.all(steps)).map(({ value, done }) => value?.item ?? done);
-    expect(items).toEqual(['a', 'b', true]);
-  });
-
-  test('return() ends all pending steps, which take nothing', async () => {
-    const queue = new WorkQueue<string>();
-    const leases = queue.leases();
-    const steps = [watch(leases.next()), watch(leases.next())];
-    expect(await leases.return?.()).toEqual({ done: true, value: undefined });
-    queue.add('a');
-    await settled();
-    expect(steps.map(({ value }) => value)).toEqual(Array(2).fill({ done: true, value: undefined }));
-    expect(await leases.next()).toEqual({ done: true, value: undefined });
-    expect(await takeNow(queue)).toBe('a');
   });
 
   test('an iterator over leases is its own iterable', () => {
