@@ -38,15 +38,6 @@ describe('close returns what was pending, each once, in watch order, in both mod
     expect(operations[0]?.forceComplete()).toBe(true);
   });
 
-  test('close does not return an operation that completed or was cancelled before', ({ fixture }) => {
-    const [a, b, c, d] = waiting(fixture);
-    a?.forceComplete();
-    fixture.clock.advance(10);
-    d?.cancel();
-    expect([b?.isCompleted, fixture.take()]).toEqual([true, ['a forced', 'b expired', 'b onExpiration']]);
-    expect(fixture.purgatory.close()).toEqual([c, d]);
-  });
-
   test.each(MODES)('close is idempotent: %s', (pending) => {
     const fixture = new Fixture();
     waiting(fixture);
@@ -54,9 +45,6 @@ describe('close returns what was pending, each once, in watch order, in both mod
     for (const again of MODES) expect(fixture.purgatory.close({ pending: again })).toEqual([]);
     expect(fixture.log).toHaveLength(pending === 'drop' ? 0 : 4);
   });
-
-  test('close of an empty purgatory returns an empty array', () =>
-    expect(new Fixture().purgatory.close()).toEqual([]));
 
   test('Symbol.dispose closes a purgatory', ({ fixture }) => {
     waiting(fixture);
@@ -149,17 +137,6 @@ describe('close from inside', () => {
     expect([operation.tries, operation.isCompleted]).toEqual([0, false]);
   });
 
-  test.each(MODES)('a purgatory may be closed from inside the second try, %s', (pending) => {
-    const fixture = new Fixture();
-    const operation = fixture.operation('a', {
-      delayMs: 5,
-      onTry: ({ tries }) => tries === 2 && fixture.purgatory.close({ pending }),
-    });
-    expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(pending === 'complete');
-    expect(fixture.log).toEqual(pending === 'complete' ? ['a closed'] : []);
-    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
-  });
-
   test('a purgatory may be closed from inside an onComplete: of a check, of a timeout, of close itself', () => {
     for (const how of ['check', 'timeout', 'close']) {
       const fixture = new Fixture();
@@ -196,23 +173,6 @@ describe('an onComplete that close runs', () => {
     expect(seen).toEqual([4, 2, 0]);
   });
 
-  test('an onComplete that close runs may force the next operation', ({ fixture }) => {
-    const b = fixture.operation('b');
-    const a = fixture.watch('a', 'x', { onComplete: () => b.forceComplete() });
-    fixture.purgatory.tryCompleteElseWatch(b, ['x']);
-    expect(fixture.purgatory.close()).toEqual([a, b]);
-    expect(fixture.log).toEqual(['a closed', 'b forced']);
-  });
-
-  test('an onComplete that close runs cannot cancel the next operation, which is closed', ({ fixture }) => {
-    let cancelled: unknown;
-    fixture.watch('a', 'x', { onComplete: () => (cancelled = fixture.purgatory.cancelForKey('x')) });
-    fixture.watch('b', 'x');
-    fixture.purgatory.close();
-    expect(fixture.log).toEqual(['a closed', 'b closed']);
-    expect(cancelled).toEqual([]);
-  });
-
   test('an onComplete that close runs cannot hide an error of the next operation by cancelling it', () => {
     const fixture = new Fixture();
     const mine = new Error('mine');
@@ -226,21 +186,5 @@ describe('an onComplete that close runs', () => {
     expect(fixture.purgatory.close()).toHaveLength(3);
     expect(fixture.log).toContain('c closed');
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
-  });
-
-  test('close does not complete an operation that an onComplete has moved to another purgatory', () => {
-    const [fixture, other] = [new Fixture(), new Fixture()];
-    const b = fixture.operation('b');
-    fixture.watch('a', 'x', {
-      onComplete: () => {
-        for (const operation of fixture.purgatory.cancelForKey('x')) {
-          other.purgatory.tryCompleteElseWatch(operation, ['x']);
-        }
-      },
-    });
-    fixture.purgatory.tryCompleteElseWatch(b, ['x']);
-    fixture.purgatory.close();
-    expect([b.isCompleted, other.purgatory.watched]).toEqual([true, 0]);
-    expect(b.tries).toBe(2);
   });
 });

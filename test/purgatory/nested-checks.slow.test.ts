@@ -17,21 +17,6 @@ describe('a nested checkAndComplete is queued and run by the outermost call, fir
     expect(fixture.log).toEqual(['a tried', 'b tried', 'c tried']);
   });
 
-  test('the operations under the first key are checked before queued keys, and those in the order of their triggers', () => {
-    const fixture = new Fixture();
-    const trigger = (keys: string) => () => {
-      for (const key of keys) fixture.purgatory.checkAndComplete(key);
-    };
-    fixture.watch('a', 'x', { onComplete: trigger('zy') }).holds = true;
-    fixture.watch('b', 'x', { onComplete: trigger('wz') }).holds = true;
-    fixture.watch('y', 'y').holds = true;
-    fixture.watch('z', 'z', { onComplete: trigger('v') }).holds = true;
-    fixture.watch('w', 'w').holds = true;
-    fixture.watch('v', 'v').holds = true;
-    expect(fixture.purgatory.checkAndComplete('x')).toBe(6);
-    expect(fixture.log.map((line) => line.charAt(0)).join('')).toBe('abzywv');
-  });
-
   test('there is no recursion limit: each of 200 000 operations completes the next, in order', () => {
     const fixture = new Fixture();
     const { purgatory } = fixture;
@@ -74,24 +59,6 @@ describe('a nested checkAndComplete is queued and run by the outermost call, fir
       expect([...one.gauges(), ...two.gauges()]).toEqual([0, 0, 0, 0, 0, 0, 0, 0]);
     },
   );
-
-  test('checkAndComplete may be called from tryComplete and from onExpiration', ({ fixture }) => {
-    const returned: number[] = [];
-    const check = (key: string): unknown => returned.push(fixture.purgatory.checkAndComplete(key));
-    fixture.watch('a', 'x', { onTry: ({ tries }) => tries === 3 && check('y') });
-    fixture.watch('b', 'y', { delayMs: 5 }).holds = true;
-    expect(fixture.purgatory.checkAndComplete('x')).toBe(1);
-    fixture.watch('c', 'z').holds = true;
-    fixture.watch('d', 'y', {
-      delayMs: 5,
-      onExpiration: () => {
-        check('z');
-      },
-    });
-    fixture.clock.advance(5);
-    expect(returned).toEqual([0, 1]);
-    expect(fixture.log).toEqual(['b tried', 'd expired', 'd onExpiration', 'c tried']);
-  });
 
   test('every trigger is followed by a check that begins after it, also of 20 000 keys that complete nothing', () => {
     const fixture = new Fixture();
@@ -140,32 +107,6 @@ describe('triggers during one check of an operation are coalesced into one more 
     expect(fixture.purgatory.checkAndComplete('y')).toBe(0);
     expect(returned).toEqual([0, 0, 0]);
     expect(operation.tries).toBe(4);
-  });
-
-  test('a trigger during the second try is one more check, which may complete the operation', () => {
-    const fixture = new Fixture();
-    const returned: number[] = [];
-    const operation = fixture.operation('a', {
-      delayMs: 10,
-      onTry: (self) => {
-        if (self.tries === 2) returned.push(...[1, 2].map(() => fixture.purgatory.checkAndComplete('x')));
-        self.holds = self.tries === 3;
-      },
-    });
-    expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(true);
-    expect([operation.tries, returned]).toEqual([3, [0, 0]]);
-    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
-  });
-
-  test('a queued key is checked once, however often it was triggered', ({ fixture }) => {
-    fixture.watch('a', 'x', {
-      onTry: ({ tries }) => {
-        if (tries === 3) for (const key of 'yyxyx') fixture.purgatory.checkAndComplete(key);
-      },
-    });
-    const b = fixture.watch('b', 'y');
-    fixture.purgatory.checkAndComplete('x');
-    expect(b.tries).toBe(3);
   });
 });
 
