@@ -5,7 +5,6 @@ import {
   drain,
   FORMATS,
   isPending,
-  leftAfterReopen,
   longTexts,
   openQueue,
   putAll,
@@ -17,36 +16,6 @@ import {
 } from './support/queues.ts';
 
 describe.each(FORMATS)('%s: depth counts messages put and not yet acknowledged', (format) => {
-  test('depth includes messages in flight', async () => {
-    const queue = await openQueue({ format });
-    expect(queue.depth).toBe(0);
-    await putAll(queue, 'abc');
-    expect(queue.depth).toBe(3);
-    const [a, b] = await receiveMany(queue, 2);
-    expect(queue.depth).toBe(3);
-    a?.ack();
-    expect(queue.depth).toBe(2);
-    b?.nack();
-    expect(queue.depth).toBe(2);
-    expect(await drain(queue, 2)).toEqual(['b', 'c']);
-    expect(queue.depth).toBe(0);
-  });
-
-  test('depth is right after a reopen, however many messages were acknowledged out of order', async () => {
-    const dataPath = temporaryFolder();
-    const first = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
-    const all = longTexts('abcdefghijklmnopqrstuvwxyz');
-    await putAll(first, all);
-    const gone = all.filter((_, i) => i < 6 || i % 3 > 0);
-    for (const delivery of await receiveMany(first, 26)) if (gone.includes(text(delivery))) delivery.ack();
-    expect(first.depth).toBe(7);
-    await first.close();
-    const second = await openQueue({ format, dataPath });
-    expect(second.depth).toBe({ checked: 7, nsq: 20 }[format]);
-    expect(await drain(second)).toEqual(leftAfterReopen(format, all, gone));
-    expect(second.depth).toBe(0);
-  });
-
   test('a snapshot has what is in flight, the files, and where reading goes on', async () => {
     const dataPath = temporaryFolder();
     const queue = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
@@ -79,26 +48,6 @@ describe.each(FORMATS)('%s: depth counts messages put and not yet acknowledged',
 });
 
 describe.each(FORMATS)('%s: settling does nothing', (format) => {
-  test('settling a delivery twice does nothing', async () => {
-    const queue = await openQueue({ format });
-    await putAll(queue, 'ab');
-    const [a, b] = await receiveMany(queue, 2);
-    a?.ack();
-    for (let i = 0; i < 3; i++) {
-      a?.nack();
-      a?.ack();
-    }
-    b?.nack();
-    b?.ack();
-    b?.nack();
-    expect(queue.depth).toBe(1);
-    expect(await drain(queue)).toEqual(['b']);
-    const waiting = queue.receive();
-    expect(await isPending(waiting)).toBe(true);
-    await queue.put(bytes('c'));
-    expect(text(await waiting)).toBe('c');
-  });
-
   test('settling after close does nothing, and the messages are delivered again after a reopen', async () => {
     const dataPath = temporaryFolder();
     const first = await openQueue({ format, dataPath });
@@ -113,18 +62,6 @@ describe.each(FORMATS)('%s: settling does nothing', (format) => {
     const second = await openQueue({ format, dataPath });
     deliveries[1]?.ack();
     expect(await drain(second)).toEqual(['b', 'c']);
-  });
-
-  test('settling after empty changes neither the depth nor later messages', async () => {
-    const queue = await openQueue({ format });
-    await putAll(queue, 'abc');
-    const [a, b] = await receiveMany(queue, 3);
-    await queue.empty();
-    await putAll(queue, 'xy');
-    a?.ack();
-    b?.nack();
-    expect(queue.depth).toBe(2);
-    expect(await drain(queue)).toEqual(['x', 'y']);
   });
 });
 
@@ -155,18 +92,6 @@ describe.each(FORMATS)('%s: nack', (format) => {
     expect(await drain(queue)).toEqual(['b']);
   });
 
-  test('nack gives the message to the receiver that has waited longest', async () => {
-    const queue = await openQueue({ format });
-    await queue.put(bytes('a'));
-    const delivery = await queue.receive();
-    const [first, second] = [queue.receive(), queue.receive()];
-    expect(await isPending(first)).toBe(true);
-    delivery.nack();
-    expect(text(await first)).toBe('a');
-    await queue.put(bytes('b'));
-    expect(text(await second)).toBe('b');
-  });
-
   test('a message after nack is the one that was put, even if the delivered copy was changed', async () => {
     const queue = await openQueue({ format });
     const long = 'x'.repeat(20_000);
@@ -178,27 +103,6 @@ describe.each(FORMATS)('%s: nack', (format) => {
     b?.nack();
     expect(await drain(queue)).toEqual(['short', long]);
     expect(queue.depth).toBe(0);
-  });
-});
-
-describe.each(FORMATS)('%s: several receivers', (format) => {
-  test('several receivers share the messages in order', async () => {
-    const queue = await openQueue({ format });
-    const texts = Array.from({ length: 300 }, (_, i) => `${i}`);
-    const received: string[] = [];
-    const work = async (): Promise<void> => {
-      while (received.length < texts.length) {
-        const delivery = await queue.receive();
-        received.push(text(delivery));
-        delivery.ack();
-      }
-    };
-    const workers = Array.from({ length: 5 }, work);
-    await putAll(queue, texts);
-    await Promise.race(workers);
-    expect(received).toEqual(texts);
-    await queue.close();
-    await Promise.allSettled(workers);
   });
 });
 
@@ -214,30 +118,6 @@ describe.each(FORMATS)('%s: a receive that is aborted', (format) => {
     expect(await isPending(waiting)).toBe(true);
     controller.abort(reason);
     expect(await rejection(waiting)).toBe(reason);
-  });
-
-  test('aborting a receive at any time loses no message', async () => {
-    const queue = await openQueue({ format });
-    const texts = Array.from({ length: 60 }, (_, i) => `${i}`);
-    const got: string[] = [];
-    const puts = putAll(queue, texts);
-    for (let moment = 0; got.length < texts.length; moment = (moment + 1) % 12) {
-      const controller = new AbortController();
-      const waiting = queue.receive({ signal: controller.signal });
-      const received = waiting.then(
-        (delivery) => {
-          got.push(text(delivery));
-          delivery.ack();
-        },
-        () => undefined,
-      );
-      for (let i = 0; i < moment; i++) await (moment % 2 === 0 ? Promise.resolve() : settled());
-      controller.abort();
-      await received;
-    }
-    await puts;
-    expect(got).toEqual(texts);
-    expect(queue.depth).toBe(0);
   });
 
   test('receive rejects a signal that is not an AbortSignal', async () => {

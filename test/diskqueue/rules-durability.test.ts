@@ -79,17 +79,6 @@ describe.each(FORMATS)('%s: always', (format) => {
     expect(queue.depth).toBe(641);
     expect(files.count('sync', DATA[format]) - before).toBe(10);
   });
-
-  test('messages keep the order of the calls, however they are batched', async () => {
-    const queue = await openQueue({ format, maxBytesPerFile: 1_000 });
-    const all: Promise<void>[] = [];
-    for (const [i, message] of texts(500).entries()) {
-      all.push(queue.put(bytes(message)));
-      if (i % 37 === 0) await settled();
-    }
-    await Promise.all(all);
-    expect(await drain(queue)).toEqual(texts(500));
-  });
 });
 
 describe.each(FORMATS)('%s: os', (format) => {

@@ -20,23 +20,6 @@ import {
 const FULL = { name: 'EscapementError', code: 'ERR_QUEUE_FULL', op: 'DiskQueue.put' };
 const SIZE = { name: 'EscapementError', code: 'ERR_MESSAGE_SIZE', op: 'DiskQueue.put' };
 
-test.each(FORMATS)('%s: bytes are those of messages put and not acknowledged', async (format) => {
-  const queue = await openQueue({ format });
-  expect(queue.bytes).toBe(0);
-  await putAll(queue, ['12345', '', '6789']);
-  const [first, , third] = await receiveMany(queue, 3);
-  expect(queue.bytes).toBe(9);
-  third?.ack();
-  third?.ack();
-  expect(queue.bytes).toBe(5);
-  first?.nack();
-  expect(queue.bytes).toBe(5);
-  await queue.empty();
-  expect(queue.bytes).toBe(0);
-  await queue.put(bytes('a'));
-  expect(queue.bytes).toBe(1);
-});
-
 describe.each(FORMATS)('%s: maxBytesTotal', (format) => {
   test('maxBytesTotal counts messages that are being put and in flight', async () => {
     const queue = await openQueue({ format, maxBytesTotal: 10 });
@@ -224,17 +207,6 @@ describe.each(FORMATS)('%s: whenFull wait', (format) => {
 });
 
 describe.each(FORMATS)('%s: sizes of messages', (format) => {
-  test('an empty message is a message', async () => {
-    const dataPath = temporaryFolder();
-    const first = await openQueue({ format, dataPath });
-    await putAll(first, ['', 'a', '', '']);
-    expect(await drain(first, 1)).toEqual(['']);
-    await first.close();
-    const queue = await openQueue({ format, dataPath });
-    expect(queue.depth).toBe(3);
-    expect(await drain(queue)).toEqual(['a', '', '']);
-  });
-
   test('a message outside of minMessageSize and maxMessageSize rejects with ERR_MESSAGE_SIZE, and nothing is written', async () => {
     const dataPath = temporaryFolder();
     const queue = await openQueue({ format, dataPath, minMessageSize: 2, maxMessageSize: 4 });
