@@ -3,7 +3,7 @@ import { checkTimer } from 'escapement/testing';
 import { describe, expect, test, vi } from 'vitest';
 import { noopMetrics } from '../metrics/measured.ts';
 import { HandClock } from './support/hand-clock.ts';
-import { addTask, TestTask } from './support/tasks.ts';
+import { addTask } from './support/tasks.ts';
 import { handTimer, manualTimer } from './support/timers.ts';
 
 describe('tasks already due are arranged with clock.setTimeout(…, 0), so ManualClock.advance(0) runs them', () => {
@@ -44,20 +44,6 @@ describe('tasks already due count as a bucket for advanceClock', () => {
   });
 });
 
-describe('overdue buckets run before tasks already due', () => {
-  test('an overdue bucket runs before a task that is added without a delay', () => {
-    const { clock, timer, journal } = handTimer();
-    journal.add(timer, 20);
-    journal.add(timer, 10);
-    clock.nowMs = 25;
-    journal.add(timer, 0, 'due at 25');
-    clock.nowMs = 40;
-    journal.add(timer, -100, 'due at 40');
-    timer.poll();
-    expect(journal.entries).toEqual([10, 20, 'due at 25', 'due at 40']);
-  });
-});
-
 describe('poll is not limited by maxTasksPerTurn', () => {
   test('poll runs everything that is due, beyond maxTasksPerTurn', () => {
     const { clock, timer, journal } = handTimer({ maxTasksPerTurn: 3 });
@@ -65,36 +51,6 @@ describe('poll is not limited by maxTasksPerTurn', () => {
     clock.nowMs = 1;
     expect(timer.poll()).toBe(100);
     expect(clock.pendingWakeups).toBe(0);
-  });
-});
-
-describe('a task counts in size until its run() starts', () => {
-  test('a task counts in size while it is due and while others run, and not inside its own run', () => {
-    const { clock, timer } = handTimer();
-    const sizes: number[] = [];
-    const note = (task: TestTask): void => {
-      expect(task.pending).toBe(false);
-      sizes.push(timer.size);
-    };
-    const tasks = [1, 1, 0].map((delayMs) => new TestTask(delayMs, note));
-    for (const task of tasks) timer.add(task);
-    timer.schedule(1, () => {
-      sizes.push(timer.size);
-    });
-    clock.nowMs = 1;
-    expect(timer.size).toBe(4);
-    expect(tasks.map((task) => task.pending)).toEqual([true, true, true]);
-    timer.poll();
-    expect(sizes).toEqual([3, 2, 1, 0]);
-  });
-
-  test('a sleep counts in size until it is over', async () => {
-    const { clock, timer } = manualTimer();
-    const sleep = timer.sleep(5, 'slept');
-    expect(timer.size).toBe(1);
-    clock.advance(5);
-    expect(timer.size).toBe(0);
-    expect(await sleep).toBe('slept');
   });
 });
 

@@ -2,7 +2,6 @@ import { SystemTimer } from 'escapement';
 import { checkTimer } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
 import { CountingClock } from './support/counting-clock.ts';
-import { HandClock } from './support/hand-clock.ts';
 import { addTask, TestTask } from './support/tasks.ts';
 import { handTimer } from './support/timers.ts';
 
@@ -40,18 +39,6 @@ describe('one wake-up is armed at most, and only for a bucket that holds tasks',
     expect(await wait).toBe(true);
     expect([clock.pendingWakeups, clock.mostArmed]).toEqual([0, 1]);
   });
-
-  test('no second wake-up is armed while a task runs and adds others', () => {
-    const clock = new CountingClock();
-    const timer = new SystemTimer({ clock });
-    timer.add(
-      new TestTask(5, () => {
-        for (let i = 10; i > 0; i--) timer.add(new TestTask(i));
-      }),
-    );
-    clock.advance(50);
-    expect([clock.mostArmed, clock.pendingWakeups, timer.size]).toEqual([1, 0, 0]);
-  });
 });
 
 describe('when that bucket empties, the wake-up is moved or disarmed at once', () => {
@@ -67,16 +54,6 @@ describe('when that bucket empties, the wake-up is moved or disarmed at once', (
     checkTimer(timer);
   });
 
-  test('cancelling the last callback of the earliest bucket moves or disarms the wake-up', () => {
-    const { clock, timer } = handTimer();
-    const ids = [10, 10, 40].map((delayMs) => timer.schedule(delayMs, () => undefined));
-    const armed = ids.map((id) => {
-      timer.cancel(id);
-      return clock.armedForMs;
-    });
-    expect(armed).toEqual([10, 40, undefined]);
-  });
-
   test('rescheduling moves the wake-up to later and to earlier', () => {
     const { clock, timer } = handTimer();
     const id = timer.schedule(10, () => undefined);
@@ -90,39 +67,6 @@ describe('when that bucket empties, the wake-up is moved or disarmed at once', (
     timer.reschedule(id, 30);
     expect(clock.armedForMs).toBe(30);
     expect(clock.mostArmed).toBe(1);
-  });
-
-  test('adding the earliest task again moves the wake-up', () => {
-    const { clock, timer } = handTimer();
-    const task = addTask(timer, 10);
-    clock.nowMs = 5;
-    timer.add(task);
-    expect([clock.armedForMs, clock.pendingWakeups, timer.size]).toEqual([15, 1, 1]);
-  });
-
-  test('adding the earliest task to another timer disarms the wake-up', () => {
-    const clocks = [new HandClock(), new HandClock()] as const;
-    const [from, to] = [new SystemTimer({ clock: clocks[0] }), new SystemTimer({ clock: clocks[1] })];
-    const task = new TestTask(10);
-    from.add(task);
-    to.add(task);
-    expect(clocks.map((clock) => clock.pendingWakeups)).toEqual([0, 1]);
-  });
-
-  test('aborting a sleep disarms the wake-up', async () => {
-    const { clock, timer } = handTimer();
-    const controller = new AbortController();
-    const sleep = timer.sleep(10, undefined, { signal: controller.signal });
-    controller.abort(new Error('enough'));
-    expect(clock.pendingWakeups).toBe(0);
-    await expect(sleep).rejects.toThrow('enough');
-  });
-
-  test('closing the timer disarms the wake-up', () => {
-    const { clock, timer } = handTimer();
-    addTask(timer, 10);
-    timer.close();
-    expect(clock.pendingWakeups).toBe(0);
   });
 
   test('cancelling moves the wake-up after a late insertion has moved the tasks to a finer wheel', () => {
@@ -158,13 +102,6 @@ describe('when that bucket empties, the wake-up is moved or disarmed at once', (
 });
 
 describe('an idle timer, or one whose tasks were all cancelled, arms no wake-up', () => {
-  test('a new timer arms nothing', () => {
-    const clock = new CountingClock();
-    const timer = new SystemTimer({ clock });
-    clock.advance(1e9);
-    expect([clock.mostArmed, clock.delivered, timer.poll()]).toEqual([0, 0, 0]);
-  });
-
   test('ten thousand cancelled tasks arm nothing', () => {
     const clock = new CountingClock();
     const timer = new SystemTimer({ clock });
@@ -175,16 +112,6 @@ describe('an idle timer, or one whose tasks were all cancelled, arms no wake-up'
     clock.advance(1e6);
     expect(clock.delivered).toBe(0);
     checkTimer(timer);
-  });
-
-  test('after its last task a timer arms nothing', () => {
-    const clock = new CountingClock();
-    const timer = new SystemTimer({ clock });
-    addTask(timer, 5);
-    clock.advance(5);
-    const { delivered } = clock;
-    clock.advance(1e9);
-    expect([clock.delivered, clock.pendingWakeups]).toEqual([delivered, 0]);
   });
 
   test('one task with a delay of an hour costs at most one wake-up a level', () => {
