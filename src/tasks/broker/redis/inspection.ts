@@ -3,8 +3,7 @@ import { hasOwnKeys } from '../../argument-checks.ts';
 import { isTaskState, type TaskState } from '../../task-state.ts';
 import { queueNotFound, taskNotFound } from '../broker-errors.ts';
 import type { DayStats, LimitKind, TaskRecord } from '../broker.ts';
-import { groupsOf } from './groups.ts';
-import { groupKeyOfSet, QUEUES_KEY, type QueueKeys } from './keys.ts';
+import { QUEUES_KEY } from './keys.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import {
   bytesOf,
@@ -17,6 +16,7 @@ import {
   type ScriptReply,
   textOf,
 } from './script.ts';
+import { allKeysOfTasks, sizeOf } from './task-keys.ts';
 
 /**
  * Reads the numbers of a queue. Its memory is estimated from the first tasks of each state, as in asynq.
@@ -236,7 +236,7 @@ export const INSPECTION = {
     await requireQueue(redis, queue);
     const records: TaskRecord[] = [];
     let skip = (page.page - 1) * page.size;
-    for (const { key, size, from = 0 } of await sourcesOf(redis, queue, state, group, true)) {
+    for await (const { key, from, size } of rangesOf(redis, queue, state, group)) {
       for (let first = skip; first < size && records.length < page.size; first += TASKS_PER_SCRIPT) {
         const last = Math.min(first + Math.min(TASKS_PER_SCRIPT, page.size - records.length), size) - 1;
         const args = [key, state, from + first, from + last, Number.MAX_SAFE_INTEGER, 0];
@@ -244,6 +244,7 @@ export const INSPECTION = {
         for (const [id, ...fields] of rowsOf(reply, 1, 7))
           records.push(recordOf(redis, queue, textOf(id), state, fields));
       }
+      if (records.length === page.size) break;
       skip = Math.max(skip - size, 0);
     }
     return records;
@@ -315,73 +316,40 @@ export function recordOf(
   };
 }
 
-/** A key that holds tasks of a state. */
-interface Source {
+/** A part of a key that holds tasks. */
+interface Range {
   readonly key: string;
-  /** The group; empty for a set and for other states. */
-  readonly group: string;
+  /** Index of the first one. */
+  readonly from: number;
   readonly size: number;
-  /** Index of the first one. @default 0 */
-  readonly from?: number;
 }
 
-/**
- * Returns the keys that hold the tasks of a state.
- *
- * @param group - for aggregating tasks; undefined for those of all groups.
- * @param withSets - whether to include tasks in sets, which a server is aggregating.
- */
-export async function sourcesOf(
+/** Yields where the tasks of a state are, in order. */
+async function* rangesOf(
   redis: RedisAccess,
   queue: string,
   state: TaskState,
   group: string | undefined,
-  withSets: boolean,
-): Promise<readonly Source[]> {
-  const keys = redis.keysOf(queue);
-  if (state === 'active' || state === 'pending') {
-    const size = await redis.send((client) => client.llen(keys[state]));
-    const list = { key: keys[state], group: '', size };
-    return state === 'active' ? [list] : await inTurns(redis, keys, list);
-  }
-  if (state !== 'aggregating') return [await zset(redis, keys[state], '')];
-  const sources: Source[] = [];
-  if (group !== undefined) sources.push(await zset(redis, keys.group(group), group));
+): AsyncGenerator<Range> {
+  if (state === 'pending') yield* await inTurns(redis, queue);
   else
-    for (const info of await groupsOf(redis, queue)) sources.push({ ...info, key: keys.group(info.group) });
-  if (withSets) sources.push(...(await setsOf(redis, keys, group)));
-  return sources;
+    for await (const key of allKeysOfTasks(redis, queue, state, group))
+      yield { key, from: 0, size: await sizeOf(redis, queue, key) };
 }
 
 /** Returns the list of those without key, and ranges of those with keys: first those of the key whose turn is next. */
-async function inTurns(redis: RedisAccess, keys: QueueKeys, list: Source): Promise<readonly Source[]> {
-  const waiting = await zset(redis, keys.waiting, '');
-  if (waiting.size === 0) return [list];
-  const [key] = await redis.send((client) => client.zrangeBuffer(keys.ring, '0', '0'));
-  if (key === undefined || key.length === 0) return [list, waiting];
-  const prefix = Buffer.concat([Buffer.from(`${key.length}:`), key]);
-  const [min, max] = [
-    Buffer.concat([Buffer.from('('), prefix, Buffer.from(':')]),
-    Buffer.concat([Buffer.from('('), prefix, Buffer.from(';')]),
-  ];
-  const [from, end] = await redis.send((client) =>
-    Promise.all([client.zlexcount(keys.waiting, '-', min), client.zlexcount(keys.waiting, '-', max)]),
+async function inTurns(redis: RedisAccess, queue: string): Promise<readonly Range[]> {
+  const { pending, waiting, ring } = redis.keysOf(queue);
+  const [listed, size, [key]] = await redis.send((client) =>
+    Promise.all([client.llen(pending), client.zcard(waiting), client.zrangeBuffer(ring, '0', '0')]),
   );
-  const range = (first: number, last: number): Source => ({
-    key: keys.waiting,
-    group: '',
-    from: first,
-    size: last - first,
-  });
-  return [range(from, end), list, range(0, from), range(end, waiting.size)];
-}
-
-async function setsOf(redis: RedisAccess, keys: QueueKeys, group: string | undefined): Promise<Source[]> {
-  const names = await redis.send((client) => client.zrange(keys.aggregationSets, '0', '-1'));
-  const ofGroup = names.filter((key) => group === undefined || groupKeyOfSet(key) === keys.group(group));
-  return await Promise.all(ofGroup.map((key) => zset(redis, key, '')));
-}
-
-async function zset(redis: RedisAccess, key: string, group: string): Promise<Source> {
-  return { key, group, size: await redis.send((client) => client.zcard(key)) };
+  const list = { key: pending, from: 0, size: listed };
+  const range = (from: number, end: number): Range => ({ key: waiting, from, size: end - from });
+  if (key === undefined || key.length === 0) return [list, range(0, size)];
+  const edge = (last: string): Buffer =>
+    Buffer.concat([Buffer.from(`(${key.length}:`), key, Buffer.from(last)]);
+  const [from, to] = await redis.send((client) =>
+    Promise.all([client.zlexcount(waiting, '-', edge(':')), client.zlexcount(waiting, '-', edge(';'))]),
+  );
+  return [range(from, to), list, range(0, from), range(to, size)];
 }

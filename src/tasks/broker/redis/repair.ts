@@ -1,9 +1,10 @@
+import { TASK_STATES, type TaskState } from '../../task-state.ts';
 import type { Defect, DefectKind } from '../broker.ts';
-import { groupsOf } from './groups.ts';
 import { requireQueue } from './inspection.ts';
 import type { QueueKeys } from './keys.ts';
 import type { RedisAccess } from './redis-access.ts';
 import { listOf, messageIfOf, rowsOf, Script, secondsDown, textOf } from './script.ts';
+import { allKeysOfTasks, isList, sizeOf } from './task-keys.ts';
 
 /**
  * For scripts that check ids. They begin with these arguments, and return per defect its kind, the id or '', and the list, lock or
@@ -218,30 +219,14 @@ class Round {
   }
 
   async checkLists(): Promise<void> {
-    const keys = this.#keys;
-    for (const state of ['pending', 'active'] as const) {
-      for await (const ids of this.#idsOf(keys[state], true)) {
-        for (const id of ids) this.#listed.add(id);
-        await this.#check(CHECK_PLACE, ids, keys[state], state);
-        if (state === 'active') await this.#check(CHECK_LEASES, ids);
-      }
-    }
-    for await (const members of this.#idsOf(keys.waiting, false)) {
-      await this.#check(CHECK_WAITING, members, keys.waiting, 'pending');
-    }
-    for (const state of ['scheduled', 'retry', 'archived', 'completed'] as const) {
-      await this.#checkZset(keys[state], state);
-    }
-    await this.#checkZset(keys.lease, 'active');
-    for (const { group } of await groupsOf(this.#redis, this.#queue)) {
-      await this.#checkZset(keys.group(group), 'aggregating');
-    }
-    const names = await this.#redis.send((client) => client.smembers(keys.groups));
+    for (const state of TASK_STATES)
+      for await (const key of allKeysOfTasks(this.#redis, this.#queue, state))
+        await this.#checkKey(key, state);
+    await this.#checkKey(this.#keys.lease, 'active');
+    const names = await this.#redis.send((client) => client.smembers(this.#keys.groups));
     for (let first = 0; first < names.length; first += PER_SCRIPT) {
       await this.#check(CHECK_GROUPS, names.slice(first, first + PER_SCRIPT));
     }
-    const sets = await this.#redis.send((client) => client.zrange(keys.aggregationSets, '0', '-1'));
-    for (const set of sets) await this.#checkZset(set, 'aggregating');
   }
 
   async checkTasks(): Promise<void> {
@@ -259,8 +244,13 @@ class Round {
       await this.#check(CHECK_LOCKS, locks);
   }
 
-  async #checkZset(key: string, state: string): Promise<void> {
-    for await (const ids of this.#idsOf(key, false)) await this.#check(CHECK_PLACE, ids, key, state);
+  async #checkKey(key: string, state: TaskState): Promise<void> {
+    const { active, waiting } = this.#keys;
+    for await (const ids of this.#idsIn(key)) {
+      if (isList(this.#redis, this.#queue, key)) for (const id of ids) this.#listed.add(id);
+      await this.#check(key === waiting ? CHECK_WAITING : CHECK_PLACE, ids, key, state);
+      if (key === active) await this.#check(CHECK_LEASES, ids);
+    }
   }
 
   async #check(script: Script, ids: readonly string[], key = '', state = ''): Promise<void> {
@@ -289,12 +279,12 @@ class Round {
   }
 
   /** In pieces, from the end: an id that is removed from a piece, or added in front, does not move ids that are still to be read. */
-  async *#idsOf(key: string, isList: boolean): AsyncGenerator<string[]> {
-    const size = await this.#redis.send((client) => (isList ? client.llen(key) : client.zcard(key)));
+  async *#idsIn(key: string): AsyncGenerator<string[]> {
+    const size = await sizeOf(this.#redis, this.#queue, key);
     for (let end = size; end > 0; end -= PER_SCRIPT) {
-      const [first, last] = [String(Math.max(end - PER_SCRIPT, 0)), String(end - 1)];
+      const range = [key, String(Math.max(end - PER_SCRIPT, 0)), String(end - 1)] as const;
       const ids = await this.#redis.send((client) =>
-        isList ? client.lrange(key, first, last) : client.zrange(key, first, last),
+        isList(this.#redis, this.#queue, key) ? client.lrange(...range) : client.zrange(...range),
       );
       if (ids.length > 0) yield ids;
     }

@@ -1,6 +1,5 @@
 import type { TaskState } from '../../task-state.ts';
 import type { TaskRecord } from '../broker.ts';
-import { groupsOf } from './groups.ts';
 import { recordOf, requireQueue } from './inspection.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import {
@@ -13,6 +12,7 @@ import {
   type ScriptReply,
   textOf,
 } from './script.ts';
+import { keysOfSets, keysOfTasks } from './task-keys.ts';
 
 /**
  * Reads tasks of a list from the left, or of a zset from its highest score: those that have come last. So those that leave do not shift
@@ -109,9 +109,7 @@ async function scanFrom(
   if (keys === undefined) return { states, keys: await keysToScan(redis, queue, state) };
   const key = keys[nth];
   if (key === undefined) return { states: later };
-  // The sets are listed when the groups have been read: what is taken out of a group meanwhile is in a set.
-  if (key === redis.keysOf(queue).aggregationSets)
-    return { states, keys: await redis.send((client) => client.zrange(key, '0', '-1')) };
+  if (key === redis.keysOf(queue).aggregationSets) return { states, keys: await keysOfSets(redis, queue) };
   const args = [key, state, Math.min(limit, TASKS_PER_SCAN), BYTES_PER_SCAN, ...placeOf(place)];
   const reply = listOf(await redis.runIn(queue, SCAN_TASKS, args));
   for (const [id, ...fields] of rowsOf(reply, 3, 5))
@@ -129,9 +127,6 @@ function placeOf(place: readonly ScriptReply[] | undefined): readonly ScriptArgu
 
 /** Returns the keys of a state; the last one of aggregating tasks stands for the sets. */
 async function keysToScan(redis: RedisAccess, queue: string, state: TaskState): Promise<readonly string[]> {
-  const keys = redis.keysOf(queue);
-  if (state === 'pending') return [keys.pending, keys.waiting];
-  if (state !== 'aggregating') return [keys[state]];
-  const groups = await groupsOf(redis, queue);
-  return [...groups.map(({ group }) => keys.group(group)), keys.aggregationSets];
+  const keys = await keysOfTasks(redis, queue, state);
+  return state === 'aggregating' ? [...keys, redis.keysOf(queue).aggregationSets] : keys;
 }

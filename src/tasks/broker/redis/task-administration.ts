@@ -2,7 +2,7 @@ import type { TaskMessage } from '../../task-message.ts';
 import { TASK_CHANGES, type TaskChange, type TaskState } from '../../task-state.ts';
 import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { bulkState, taskNotFound, taskState } from '../broker-errors.ts';
-import { requireQueue, sourcesOf } from './inspection.ts';
+import { requireQueue } from './inspection.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import {
   messageFor,
@@ -15,6 +15,7 @@ import {
   textOf,
 } from './script.ts';
 import { archiveLimits } from './settle.ts';
+import { keysOfTasks, sizeOf } from './task-keys.ts';
 
 /**
  * A change of tasks, for a script that changes one task and for one that changes the first tasks of a state. `ARGS` is the index of
@@ -218,7 +219,7 @@ function checkOutcome(queue: string, id: string, verb: string, reply: ScriptRepl
   if (reply !== 1) throw taskState(queue, id, textOf(reply), verb);
 }
 
-/** Changes no more tasks than there were at first, so that it ends even if tasks are added as fast. */
+/** Changes no more tasks than each key held at first, so that it ends even if tasks are added as fast. */
 async function changeAll(
   redis: RedisAccess,
   queue: string,
@@ -230,10 +231,12 @@ async function changeAll(
   if (refused.includes(state)) throw bulkState(state, verb);
   const { some, args } = SCRIPTS[change];
   let done = 0;
-  for (const source of await sourcesOf(redis, queue, state, group, false)) {
-    for (let left = source.size; left > 0;) {
+  const { groupPrefix } = redis.keysOf(queue);
+  for (const key of await keysOfTasks(redis, queue, state, group)) {
+    const name = state === 'aggregating' ? key.slice(groupPrefix.length) : '';
+    for (let left = await sizeOf(redis, queue, key); left > 0;) {
       const limit = Math.min(left, TASKS_PER_SCRIPT);
-      const count = numberOf(await redis.runIn(queue, some, [state, source.group, limit, ...args(redis)]));
+      const count = numberOf(await redis.runIn(queue, some, [state, name, limit, ...args(redis)]));
       done += count;
       left = count < limit ? 0 : left - count;
     }

@@ -1,10 +1,11 @@
 import { NANOS_PER_MS } from '../../../core/units.ts';
 import { limitsOf } from '../../queue-limits.ts';
+import { TASK_STATES, type TaskState } from '../../task-state.ts';
 import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { HISTORY_DAYS, HISTORY_KEPT_MS, MARK_KEPT_MS } from '../broker-settings.ts';
 import { TASKS_PER_PIECE, type Piece, type Transfer, type WholeQueue, type WholeTask } from '../transfer.ts';
 import { ADD_TASK } from './enqueue.ts';
-import { queueNames, READ_TASKS, readDays, sourcesOf } from './inspection.ts';
+import { queueNames, READ_TASKS, readDays } from './inspection.ts';
 import { schedulerHistoryKey } from './keys.ts';
 import { readLimits, storeLimits } from './limits.ts';
 import { MAX_EVENTS, MEMBERS } from './members.ts';
@@ -25,6 +26,7 @@ import {
   secondsUp,
   textOf,
 } from './script.ts';
+import { allKeysOfTasks } from './task-keys.ts';
 
 /**
  * Adds tasks as they are, except those whose id is taken. A lock that another task holds stays as it is.
@@ -117,9 +119,6 @@ redis.call('PEXPIRE', TICKS, ARGV[5])
 /** Bytes of messages that one script reads or writes, except for its last task. */
 const MAX_BYTES = 1_048_576;
 
-/** States in the order in which they are read: what was active comes first in the pending list. */
-const STATES = ['active', 'pending', 'scheduled', 'retry', 'aggregating', 'archived', 'completed'] as const;
-
 /** Reads and writes everything of a Redis broker as it is. */
 export class RedisTransfer implements Transfer {
   readonly #redis: RedisAccess;
@@ -131,7 +130,8 @@ export class RedisTransfer implements Transfer {
   async *read(): AsyncGenerator<Piece> {
     for (const queue of await queueNames(this.#redis)) {
       yield { kind: 'queue', queue: await this.#readQueue(queue) };
-      for (const state of STATES) yield* this.#readState(queue, state);
+      // In this order: what was active comes first in the pending list.
+      for (const state of TASK_STATES) yield* this.#readState(queue, state);
     }
     const prefix = schedulerHistoryKey('');
     for await (const keys of scanKeys(this.#redis, prefix)) {
@@ -156,13 +156,8 @@ export class RedisTransfer implements Transfer {
     return keys.length === 0 ? 0 : this.#redis.send((client) => client.exists(...keys));
   }
 
-  async *#readState(queue: string, state: (typeof STATES)[number]): AsyncGenerator<Piece> {
-    const { pending, waiting } = this.#redis.keysOf(queue);
-    const sources =
-      state === 'pending'
-        ? [{ key: pending }, { key: waiting }]
-        : await sourcesOf(this.#redis, queue, state, undefined, true);
-    for (const { key } of sources) {
+  async *#readState(queue: string, state: TaskState): AsyncGenerator<Piece> {
+    for await (const key of allKeysOfTasks(this.#redis, queue, state)) {
       for (let first = 0, read = 1; read > 0; first += read) {
         const args = [key, state, first, first + TASKS_PER_PIECE - 1, MAX_BYTES, 1];
         const reply = listOf(await this.#redis.runIn(queue, READ_TASKS, args));
@@ -174,7 +169,7 @@ export class RedisTransfer implements Transfer {
     }
   }
 
-  #whole(queue: string, state: (typeof STATES)[number], fields: readonly ScriptReply[]): WholeTask {
+  #whole(queue: string, state: TaskState, fields: readonly ScriptReply[]): WholeTask {
     const [id, msg, result, progress, at, recoveries, lockMs] = fields;
     const nowMs = this.#redis.wallNowMs;
     const isActive = state === 'active';

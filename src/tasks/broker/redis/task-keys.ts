@@ -1,0 +1,54 @@
+import type { TaskState } from '../../task-state.ts';
+import { groupsOf } from './groups.ts';
+import { groupKeyOfSet } from './keys.ts';
+import type { RedisAccess } from './redis-access.ts';
+
+/*
+ * The keys that hold the tasks of a state:
+ *
+ *      active            a list
+ *      pending           a list of those without a key, and the zset `waiting` of those that have one
+ *      aggregating       a zset for each group, and one for each set, which a server is aggregating
+ *      any other state   a zset
+ */
+
+/** Returns the keys of a state, without those of sets. @param group - for aggregating tasks; undefined for all groups. */
+export async function keysOfTasks(
+  redis: RedisAccess,
+  queue: string,
+  state: TaskState,
+  group?: string,
+): Promise<readonly string[]> {
+  const keys = redis.keysOf(queue);
+  if (state === 'pending') return [keys.pending, keys.waiting];
+  if (state !== 'aggregating') return [keys[state]];
+  if (group !== undefined) return [keys.group(group)];
+  return (await groupsOf(redis, queue)).map((info) => keys.group(info.group));
+}
+
+export async function keysOfSets(redis: RedisAccess, queue: string, group?: string): Promise<string[]> {
+  const keys = redis.keysOf(queue);
+  const sets = await redis.send((client) => client.zrange(keys.aggregationSets, '0', '-1'));
+  return group === undefined ? sets : sets.filter((key) => groupKeyOfSet(key) === keys.group(group));
+}
+
+/** Yields all keys of a state. The sets are listed when the groups have been read: what is taken out of a group meanwhile is in a set. */
+export async function* allKeysOfTasks(
+  redis: RedisAccess,
+  queue: string,
+  state: TaskState,
+  group?: string,
+): AsyncGenerator<string> {
+  yield* await keysOfTasks(redis, queue, state, group);
+  if (state === 'aggregating') yield* await keysOfSets(redis, queue, group);
+}
+
+export function isList(redis: RedisAccess, queue: string, key: string): boolean {
+  const { active, pending } = redis.keysOf(queue);
+  return key === active || key === pending;
+}
+
+/** Returns the number of tasks that a key holds. */
+export function sizeOf(redis: RedisAccess, queue: string, key: string): Promise<number> {
+  return redis.send((client) => (isList(redis, queue, key) ? client.llen(key) : client.zcard(key)));
+}
