@@ -23,13 +23,15 @@ export const ADMINISTRATION = {
   scheduleEntries: ({ schedulers }) => [...schedulers.values()].flatMap((read) => tryRead(read)),
 
   recordEnqueueEvent(store, entryId, event) {
-    store.addEvent(entryId, event);
+    store.enqueueEvents.add(entryId, event);
     store.journal?.event(entryId, event);
   },
 
   enqueueEvents(store, entryId, page) {
-    const events = store.enqueueEvents.get(entryId) ?? [];
-    return events.toReversed().slice((page.page - 1) * page.size, page.page * page.size);
+    return store.enqueueEvents
+      .of(entryId)
+      .toReversed()
+      .slice((page.page - 1) * page.size, page.page * page.size);
   },
 
   change(store, queue, target, change) {

@@ -75,7 +75,7 @@ async function compareLog(store: TaskStore, journal: Journal): Promise<void> {
       ensure(other.rows.size === queue.rows.size, `the log has other tasks of queue '${queue.name}'`);
     }
     for (const [entryId, events] of store.enqueueEvents)
-      same(`events of schedule entry '${entryId}'`, stored.enqueueEvents.get(entryId), events);
+      same(`events of schedule entry '${entryId}'`, stored.enqueueEvents.of(entryId), events);
   } finally {
     stored.close();
   }

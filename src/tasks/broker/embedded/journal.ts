@@ -73,7 +73,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   /** The record that gets the next entry. */
   #open: JournalRecord | undefined;
   /** The record with the latest entry. */
-  #latest = new JournalRecord();
+  latest = new JournalRecord();
   /** Records that the host has, and that are to be synced before they settle. */
   #unsynced: JournalRecord[] = [];
   #failure: EscapementError | undefined;
@@ -115,11 +115,6 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     return this.#log;
   }
 
-  /** The record with the latest entry. */
-  get latest(): JournalRecord {
-    return this.#latest;
-  }
-
   /** Bytes of the files of the log. */
   get logBytes(): number {
     return this.#log.segments.reduce((sum, { end }) => sum + end, 0);
@@ -143,9 +138,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
 
   /** @throws EscapementError `ERR_BROKER_UNAVAILABLE` - an earlier write has failed. */
   requireAvailable(): void {
-    const failure = this.#failure;
-    if (failure !== undefined)
-      throw new EscapementError(failure.code, failure.message, { cause: failure.cause });
+    if (this.#failure !== undefined) throw copyOf(this.#failure);
   }
 
   /** Called before an operation: all of it is in one record. */
@@ -155,12 +148,12 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
 
   /** Resolves when every entry until now is with the host: it survives the process then. */
   written(): Promise<void> {
-    return this.#latest.written;
+    return this.latest.written;
   }
 
   /** Resolves when every entry until now is as durable as the options say. @returns undefined if that is so at once. */
   settled(): Promise<void> | undefined {
-    return this.#options.durability === 'interval' ? undefined : this.#latest.done;
+    return this.#options.durability === 'interval' ? undefined : this.latest.done;
   }
 
   /** Resolves when every entry until now is on the disk. */
@@ -333,7 +326,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     record.done = this.#commits.put(record);
     void holdVirtualTime(record.done).catch(() => undefined);
     this.#open = record;
-    this.#latest = record;
+    this.latest = record;
     return record;
   }
 
@@ -366,8 +359,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
       this.#failure = new EscapementError('ERR_BROKER_UNAVAILABLE', message, { cause });
       if (isDiskFull(cause) || isOutOfFiles(cause)) this.#tryAgainLater();
     }
-    const { message, cause: first } = this.#failure;
-    return new EscapementError('ERR_BROKER_UNAVAILABLE', message, { cause: first });
+    return copyOf(this.#failure);
   }
 
   #tryAgainLater(): void {
@@ -396,6 +388,11 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
       this.#fail(error);
     }
   }
+}
+
+/** Each caller gets an error of its own, which names its operation. */
+function copyOf({ code, message, cause }: EscapementError): EscapementError {
+  return new EscapementError(code, message, { cause });
 }
 
 /** An active task is stored as one that is pending and has started: leases are not stored. */

@@ -1,8 +1,9 @@
 import type { Clock } from '../../../core/clock.ts';
 import type { SystemTimer } from '../../../timer/system-timer.ts';
-import type { QueueLimits, Rate } from '../../queue-limits.ts';
+import type { QueueLimits } from '../../queue-limits.ts';
 import type { LimitKind } from '../broker.ts';
 import { NO_TIMER, TaskList, type Owner, type TaskRow } from './task-lists.ts';
+import { bounded, FULL, fullAfter, hasToken, nextTokenMs } from './token-bucket.ts';
 
 /** What pending tasks need of their queue: a `QueueState`. */
 interface PendingOwner extends Owner {
@@ -21,9 +22,6 @@ export interface PendingHost {
 /** A bucket that is not full: `''` is that of the queue, `':KEY'` that of a key. The time is wall-clock. */
 export type StoredBucket = readonly [name: string, fullAtWallMs: number];
 
-/** Part of a token that may be missing: times are not exact. */
-const TOLERANCE = 1e-6;
-
 /** Keys in the ring whose first tasks are compared for the one that waits longest. */
 const COMPARED = 1_000;
 
@@ -37,7 +35,7 @@ class KeyTasks extends TaskList {
   /** Number of its active tasks. */
   active = 0;
   /** When the bucket of its rate is full, on the monotonic clock. */
-  fullAtMs = -Infinity;
+  fullAtMs = FULL;
   timer = NO_TIMER;
   isInRing = false;
   nextKey: KeyTasks | undefined = undefined;
@@ -72,9 +70,8 @@ class KeyTasks extends TaskList {
  *      ring     key B ⇄ key C ⇄ key A        the first one gives its first task, and goes to the end
  *      held     key D                        at its limit: enters the ring at the end when that is over
  *
- * A place under a limit is a task that is active, so a limit counts what there is. A bucket is one number: when it will be full (the
- * virtual scheduling of the generic cell rate algorithm, ITU-T I.371), so an idle bucket costs nothing. Every operation is O(1), whatever
- * the number of keys, except those that say otherwise. One entry in the timer for each key, or queue, that waits for a token.
+ * A place under a limit is a task that is active, so a limit counts what there is. Rates are in token-bucket.ts. Every operation is O(1),
+ * whatever the number of keys, except those that say otherwise. One entry in the timer for each key, or queue, that waits for a token.
  */
 export class PendingTasks {
   readonly withoutKey: KeyTasks;
@@ -87,7 +84,7 @@ export class PendingTasks {
   #wereManyKeys = false;
   #first: KeyTasks | undefined;
   #last: KeyTasks | undefined;
-  #fullAtMs = -Infinity;
+  #fullAtMs = FULL;
   #timer = NO_TIMER;
 
   constructor(queue: PendingOwner, host: PendingHost) {
@@ -297,8 +294,8 @@ export class PendingTasks {
   restore(limits: QueueLimits | undefined, buckets?: readonly StoredBucket[]): void {
     this.#limits = limits;
     if (limits !== undefined && buckets === undefined) return;
-    this.#fullAtMs = -Infinity;
-    for (const key of this.keys()) key.fullAtMs = -Infinity;
+    this.#fullAtMs = FULL;
+    for (const key of this.keys()) key.fullAtMs = FULL;
     for (const bucket of buckets ?? []) this.restoreBucket(bucket);
   }
 
@@ -361,7 +358,7 @@ export class PendingTasks {
     const nowMs = this.#nowMs();
     if (hasToken(this.#fullAtMs, rate, nowMs)) return;
     const inMs = nextTokenMs(this.#fullAtMs, rate, nowMs) - nowMs;
-    this.#timer = this.#host.timer.schedule(inMs, wakeQueue, this);
+    this.#timer = this.#host.timer.schedule(inMs, wake, this);
   }
 
   wake(): void {
@@ -372,7 +369,7 @@ export class PendingTasks {
   #setTimer(key: KeyTasks, atMs: number | undefined): void {
     const { timer } = this.#host;
     if (key.timer !== NO_TIMER) timer.cancel(key.timer);
-    key.timer = atMs === undefined ? NO_TIMER : timer.schedule(atMs - this.#nowMs(), wakeKey, key);
+    key.timer = atMs === undefined ? NO_TIMER : timer.schedule(atMs - this.#nowMs(), wake, key);
   }
 
   #store(name: string, fullAtMs: number): void {
@@ -411,31 +408,6 @@ export class PendingTasks {
   }
 }
 
-const wakeKey = (key: KeyTasks): void => {
-  key.wake();
+const wake = (sleeper: KeyTasks | PendingTasks): void => {
+  sleeper.wake();
 };
-
-const wakeQueue = (pending: PendingTasks): void => {
-  pending.wake();
-};
-
-function hasToken(fullAtMs: number, rate: Rate, nowMs: number): boolean {
-  return nextTokenMs(fullAtMs, rate, nowMs) <= nowMs + (TOLERANCE * rate.perMs) / rate.tasks;
-}
-
-/** When a bucket has a token: at most `nowMs` if it has one. */
-function nextTokenMs(fullAtMs: number, { tasks, perMs, burst = tasks }: Rate, nowMs: number): number {
-  return Math.max(fullAtMs, nowMs) - ((burst - 1) * perMs) / tasks;
-}
-
-/** When a bucket is full from which a token is taken now. */
-function fullAfter(fullAtMs: number, { tasks, perMs }: Rate, nowMs: number): number {
-  return Math.max(fullAtMs, nowMs) + perMs / tasks;
-}
-
-/** When a bucket is full whose rate is this one from now on: at the latest when an empty one would be. Without a rate it is full. */
-function bounded(fullAtMs: number, rate: Rate | undefined, nowMs: number): number {
-  if (rate === undefined) return -Infinity;
-  const { tasks, perMs, burst = tasks } = rate;
-  return Math.min(fullAtMs, nowMs + (burst * perMs) / tasks);
-}

@@ -271,11 +271,10 @@ export class Loading {
       store.openQueue(queue).pending.restoreBucket([name, fullAtWallMs]);
     } else if (kind === Kind.event) {
       const [atMs, entryId, taskId] = readValues(reader, kind);
-      store.addEvent(entryId, { atMs, taskId });
+      store.enqueueEvents.add(entryId, { atMs, taskId });
     } else if (kind === Kind.events) {
       const [entryId, events] = readValues(reader, kind);
-      store.enqueueEvents.delete(entryId); // so that the map stays in order
-      store.enqueueEvents.set(entryId, events as EnqueueEvent[]);
+      store.enqueueEvents.replace(entryId, events as EnqueueEvent[]);
     } else if (kind === Kind.serial) {
       const [limit] = readValues(reader, kind);
       this.#serial = Math.max(this.#serial, limit);

@@ -2,27 +2,15 @@ import type { Clock } from '../../../core/clock.ts';
 import { SystemTimer } from '../../../timer/system-timer.ts';
 import { queueNotFound, taskDuplicate, taskIdConflict, taskNotFound } from '../broker-errors.ts';
 import { replacedBy, type TaskMessage } from '../../task-message.ts';
-import { HISTORY_KEPT_MS, type ResolvedBrokerSettings } from '../broker-settings.ts';
-import type {
-  BrokerListener,
-  EnqueueEvent,
-  NewTask,
-  ScheduleEntry,
-  ServerState,
-  Subscription,
-} from '../broker.ts';
+import type { ResolvedBrokerSettings } from '../broker-settings.ts';
+import type { BrokerListener, NewTask, ScheduleEntry, ServerState, Subscription } from '../broker.ts';
+import { EnqueueEvents } from './enqueue-events.ts';
 import { Notifications } from './notifications.ts';
 import { JournaledRow } from './journaled-row.ts';
 import type { StoreJournal } from './store-journal.ts';
 import { UniqueLocks } from './unique-locks.ts';
 import { listOf, QueueState, type ListedState } from './queue-state.ts';
 import { NO_TIMER, TaskRow, type TaskList } from './task-lists.ts';
-
-/** asynq's. */
-const EVENTS_KEPT = 1_000;
-
-/** Schedule entries whose events are kept; one more replaces the entry that has been quiet for longest. */
-const ENTRIES_KEPT = 1_000;
 
 /** Numbers that the journal reserves at once: as many are left when it reserves the next ones. */
 const SERIALS_RESERVED = 2 ** 20;
@@ -44,60 +32,47 @@ export class TaskStore {
   /** Read the states of servers and schedulers, so that the states are always current. */
   readonly servers = new Map<string, () => ServerState>();
   readonly schedulers = new Map<string, () => readonly ScheduleEntry[]>();
-  /** By schedule entry, in order of the latest event. */
-  enqueueEvents = new Map<string, EnqueueEvent[]>();
+  enqueueEvents = new EnqueueEvents();
   readonly notifications = new Notifications();
   locks = new UniqueLocks();
   queues = new Map<string, QueueState>();
   /** Queues that were removed, and whose rows are being removed. */
   readonly leaving = new Set<QueueState>();
-  readonly #settings: ResolvedBrokerSettings;
+  readonly settings: ResolvedBrokerSettings;
   /** Each move writes its change there. Undefined for a broker without a folder. */
   journal: StoreJournal | undefined;
-  #serial = 0;
-  #serialLimit = Infinity;
-  #isClosed = false;
+  /** The latest number of a task, or epoch of a lease. */
+  serial = 0;
+  /** Numbers of tasks and epochs of leases are below it, also those of a broker that was killed. */
+  serialLimit = Infinity;
+  isClosed = false;
 
   constructor(settings: ResolvedBrokerSettings) {
     const { clock } = settings;
     this.clock = clock;
     this.timer = new SystemTimer({ clock, name: 'embedded broker' });
     this.timer.unref();
-    this.#settings = settings;
-  }
-
-  /** How long the archive keeps a task, in milliseconds. */
-  get archiveRetentionMs(): number {
-    return this.#settings.archiveRetentionMs;
+    this.settings = settings;
   }
 
   /** Returns an empty store with the same settings. */
   blank(): TaskStore {
-    return new TaskStore(this.#settings);
-  }
-
-  /** Numbers of tasks and epochs of leases are below it, also those of a broker that was killed. */
-  get serialLimit(): number {
-    return this.#serialLimit;
+    return new TaskStore(this.settings);
   }
 
   nextSerial(): number {
-    if (++this.#serial > this.#serialLimit - SERIALS_RESERVED) this.reserveSerials();
-    return this.#serial;
+    if (++this.serial > this.serialLimit - SERIALS_RESERVED) this.reserveSerials();
+    return this.serial;
   }
 
   reserveSerials(): void {
     if (this.journal === undefined) return;
-    this.#serialLimit = this.#serial + 2 * SERIALS_RESERVED;
-    this.journal.serial(this.#serialLimit);
-  }
-
-  get isClosed(): boolean {
-    return this.#isClosed;
+    this.serialLimit = this.serial + 2 * SERIALS_RESERVED;
+    this.journal.serial(this.serialLimit);
   }
 
   close(): void {
-    this.#isClosed = true;
+    this.isClosed = true;
     this.timer.close();
     this.notifications.close();
   }
@@ -235,9 +210,7 @@ export class TaskStore {
 
   makeRetry(row: TaskRow, atMs: number): void {
     const wallNowMs = this.clock.wallNow();
-    const queue = this.#leave(row);
-    if (atMs > wallNowMs) this.#wait(row, queue, 'retry', atMs, wallNowMs);
-    else this.#wait(row, queue, 'retry', wallNowMs, wallNowMs);
+    this.#wait(row, this.#leave(row), 'retry', Math.max(atMs, wallNowMs), wallNowMs);
     this.journal?.change(row);
   }
 
@@ -256,10 +229,10 @@ export class TaskStore {
     const queue = this.#leave(row);
     const { archived } = queue.lists;
     this.locks.free(row);
-    this.#wait(row, queue, 'archived', wallNowMs + this.#settings.archiveRetentionMs, wallNowMs);
+    this.#wait(row, queue, 'archived', wallNowMs + this.settings.archiveRetentionMs, wallNowMs);
     this.journal?.change(row);
     this.notifications.settled(queue, row.message.id);
-    while (archived.head !== undefined && archived.size > this.#settings.maxArchived)
+    while (archived.head !== undefined && archived.size > this.settings.maxArchived)
       this.remove(archived.head);
   }
 
@@ -294,21 +267,6 @@ export class TaskStore {
     this.journal?.count(queue, wallNowMs, hasFailed);
   }
 
-  addEvent(entryId: string, event: EnqueueEvent): void {
-    const events = this.enqueueEvents;
-    const ofEntry = events.get(entryId) ?? [];
-    // Deleted first, so that the map stays in order.
-    events.delete(entryId);
-    events.set(entryId, ofEntry);
-    ofEntry.push(event);
-    if (ofEntry.length > EVENTS_KEPT) ofEntry.shift();
-    for (const [quietest, { length, [length - 1]: last }] of events) {
-      const isOld = last !== undefined && last.atMs < event.atMs - HISTORY_KEPT_MS;
-      if (!isOld && events.size <= ENTRIES_KEPT) return;
-      events.delete(quietest);
-    }
-  }
-
   /** Takes over all of another store but the places of its rows. Numbers begin after `serial`. What was here is gone. */
   adopt({ queues, enqueueEvents, locks }: TaskStore, serial: number): void {
     for (const queue of [...this.queues.values(), ...this.leaving]) {
@@ -321,19 +279,14 @@ export class TaskStore {
     this.queues = queues;
     this.enqueueEvents = enqueueEvents;
     this.locks = locks;
-    this.#serial = serial;
+    this.serial = serial;
     for (const queue of queues.values()) queue.pending.open(this);
-  }
-
-  /** The latest number of a task, or epoch of a lease. */
-  get latestSerial(): number {
-    return this.#serial;
   }
 
   /** Later numbers are larger than this one. */
   raiseSerial(serial: number): void {
-    if (serial <= this.#serial) return;
-    this.#serial = serial;
+    if (serial <= this.serial) return;
+    this.serial = serial;
     this.reserveSerials();
   }
 

@@ -57,14 +57,14 @@ export class EmbeddedTransfer implements Transfer {
   }
 
   async #whole(row: TaskRow): Promise<WholeTask> {
-    const { clock, locks, archiveRetentionMs } = this.#store;
+    const { clock, locks, settings } = this.#store;
     const { recoveries, result, progress } = row;
     const { state } = listOf(row);
     const toWallMs = clock.wallNow() - clock.now();
     const lockEndsAtMs = locks.endOf(row);
     const task = {
       ...{ state: state === 'active' ? 'pending' : state, result, progress },
-      atMs: state === 'active' ? clock.wallNow() : atMsOf(row, state, toWallMs, archiveRetentionMs),
+      atMs: state === 'active' ? clock.wallNow() : atMsOf(row, state, toWallMs, settings.archiveRetentionMs),
       recoveries: state === 'active' ? recoveries + 1 : recoveries,
       lockEndsMs: lockEndsAtMs === undefined ? 0 : lockEndsAtMs + toWallMs,
     } as const;
@@ -83,7 +83,7 @@ export class EmbeddedTransfer implements Transfer {
     row.result = result && new Uint8Array(result);
     row.progress = progress;
     row.serial = store.nextSerial();
-    row.atMs = state === 'archived' ? atMs + store.archiveRetentionMs : atMs;
+    row.atMs = state === 'archived' ? atMs + store.settings.archiveRetentionMs : atMs;
     queue.addRow(row);
     restore(store, row, queue, state);
     const isFree = store.locks.ownerOf(message.uniqueKey, store.clock.now()) === undefined;
@@ -106,10 +106,10 @@ export class EmbeddedTransfer implements Transfer {
 
   #writeEvents({ entryId, events }: Extract<Piece, { kind: 'events' }>): void {
     const store = this.#store;
-    const known = new Set(store.enqueueEvents.get(entryId)?.map(({ taskId, atMs }) => `${atMs} ${taskId}`));
+    const known = new Set(store.enqueueEvents.of(entryId).map(({ taskId, atMs }) => `${atMs} ${taskId}`));
     for (const event of events) {
       if (known.has(`${event.atMs} ${event.taskId}`)) continue;
-      store.addEvent(entryId, event);
+      store.enqueueEvents.add(entryId, event);
       store.journal?.event(entryId, event);
     }
   }
@@ -130,7 +130,7 @@ function atMsOf(row: TaskRow, state: TaskState, toWallMs: number, archiveRetenti
 function wholeQueue(store: TaskStore, queue: QueueState): WholeQueue {
   const { days, isPaused, ticks, limits, processedTotal, failedTotal } = queue.settings;
   return {
-    ...{ name: queue.name, epoch: store.latestSerial, isPaused, limits, ticks, processedTotal, failedTotal },
+    ...{ name: queue.name, epoch: store.serial, isPaused, limits, ticks, processedTotal, failedTotal },
     days: days.map(([day, processed, failed]) => [utcDay(day * DAY_MS), processed, failed]),
   };
 }
