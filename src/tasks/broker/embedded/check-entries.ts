@@ -94,7 +94,7 @@ const OF_TASKS: readonly number[] = [Kind.remove, Kind.start, Kind.result, Kind.
 function readEntry(reader: EntryReader, kind: number): Entry | undefined {
   if (kind === Kind.task || kind === Kind.keyedTask) {
     const { number, stored, id, names } = readHead(reader, kind);
-    readBody(reader);
+    readBody(reader, id, names);
     requireState(stored.state);
     return { kind, number: finite(number), task: { queue: names.queue, id } };
   }

@@ -238,10 +238,10 @@ export class Compaction {
       let payload = present;
       if (present instanceof PayloadOnDisk) {
         const { position, start } = present.where;
-        const { body, payloadOffset } = readBody(reader);
+        const { message, payloadOffset } = readBody(reader, id, names);
         const isHere = position.offset === offset && start === payloadOffset;
         if (position.segment === segment && !isHere) continue; // an older entry, with another payload
-        payload = body.payload;
+        payload = message.payload;
       }
       this.#journal.begin();
       this.#journal.task(row, payload);

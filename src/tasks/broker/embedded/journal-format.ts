@@ -143,11 +143,9 @@ export interface TaskHead {
   readonly names: TaskNames;
 }
 
-type BodyFields = Omit<TaskMessage, 'id' | keyof TaskNames | keyof RunFields>;
-
-/** What an entry of a task ends with. */
-interface TaskBody {
-  readonly body: BodyFields;
+/** What an entry of a task has, when it was read to its end. */
+interface WholeEntry {
+  readonly message: TaskMessage;
   /** When its lock ends; 0 if it has none. */
   readonly lockEndsMs: number;
   readonly result: Uint8Array | undefined;
@@ -233,7 +231,13 @@ export function readHead(reader: EntryReader, kind: number, before = NO_NAMES): 
   return { number, stored, ran, id, names };
 }
 
-export function readBody(reader: EntryReader): TaskBody {
+/** Reads what follows the head. */
+export function readBody(
+  reader: EntryReader,
+  id: string,
+  { queue, type, key }: TaskNames,
+  { retried, lastError, lastFailedAtMs, completedAtMs }: RunFields = NOT_RUN,
+): WholeEntry {
   const uniqueKey = reader.textLike('');
   const maxRetry = reader.number();
   const payloadOffset = reader.offset + 4;
@@ -247,8 +251,25 @@ export function readBody(reader: EntryReader): TaskBody {
   const headers = has & Has.headers ? (JSON.parse(reader.text()) as Record<string, string>) : NO_HEADERS;
   const result = has & Has.result ? reader.blob() : undefined;
   const progress = has & Has.progress ? reader.text() : undefined;
-  const body = { payload, headers, maxRetry, timeoutMs, deadlineMs, uniqueKey, retentionMs, group };
-  return { body, lockEndsMs, result, progress, payloadOffset };
+  const message = {
+    id,
+    type,
+    queue,
+    payload,
+    headers,
+    key,
+    maxRetry,
+    retried,
+    lastError,
+    lastFailedAtMs,
+    timeoutMs,
+    deadlineMs,
+    uniqueKey,
+    retentionMs,
+    completedAtMs,
+    group,
+  };
+  return { message, lockEndsMs, result, progress, payloadOffset };
 }
 
 export function hasNotRun(ran: RunFields): boolean {
@@ -267,39 +288,6 @@ export function isOnlyMessage(reader: EntryReader, { ran }: TaskHead, largestPay
     payloadBytes <= largestPayload &&
     (reader.byteAhead(16 + payloadBytes) & (Has.result | Has.progress)) === 0
   );
-}
-
-export function messageOf(
-  id: string,
-  { queue, type, key }: TaskNames,
-  ran: RunFields,
-  body: BodyFields,
-): TaskMessage {
-  const { payload, headers, maxRetry, timeoutMs, deadlineMs, uniqueKey, retentionMs, group } = body;
-  const { retried, lastError, lastFailedAtMs, completedAtMs } = ran;
-  return {
-    id,
-    type,
-    queue,
-    payload,
-    headers,
-    key,
-    maxRetry,
-    retried,
-    lastError,
-    lastFailedAtMs,
-    timeoutMs,
-    deadlineMs,
-    uniqueKey,
-    retentionMs,
-    completedAtMs,
-    group,
-  };
-}
-
-/** The message of a task that no run has changed. */
-export function withoutRuns(id: string, names: TaskNames, body: BodyFields): TaskMessage {
-  return messageOf(id, names, NOT_RUN, body);
 }
 
 export function writeState(writer: EntryWriter, { state, isStarted, serial, atMs }: StoredState): void {

@@ -2,7 +2,7 @@ import type { PayloadPart } from '../../../log/log.ts';
 import { crc32 } from '../../../log/segment.ts';
 import type { TaskMessage } from '../../task-message.ts';
 import { EntryReader } from './entry-bytes.ts';
-import { readBody, withoutRuns, type TaskNames } from './journal-format.ts';
+import { readBody, type TaskNames } from './journal-format.ts';
 import { TaskRow } from './task-lists.ts';
 
 /** Payloads of at most this size are kept in memory; larger ones are read from the disk. */
@@ -69,9 +69,9 @@ export class JournaledRow extends TaskRow {
 
   protected override unpack(): TaskMessage {
     if (this.#packedIn === undefined || this.#names === undefined) return super.unpack();
-    const { body } = readBody(new EntryReader(this.#packedIn, this.#packedAt));
+    const reader = new EntryReader(this.#packedIn, this.#packedAt);
     this.#packedIn = undefined;
-    return withoutRuns(this.#id, this.#names, body);
+    return readBody(reader, this.#id, this.#names).message;
   }
 }
 

@@ -13,7 +13,6 @@ import {
   hasNotRun,
   isOnlyMessage,
   Kind,
-  messageOf,
   readBody,
   readHead,
   readRunFields,
@@ -166,8 +165,7 @@ export class Loading {
   }
 
   #fill(row: JournaledRow, { id, names, ran }: TaskHead, reader: EntryReader, position: LogPosition): void {
-    const { body, lockEndsMs, result, progress, payloadOffset } = readBody(reader);
-    const message = messageOf(id, names, ran, body);
+    const { message, lockEndsMs, result, progress, payloadOffset } = readBody(reader, id, names, ran);
     const { length } = message.payload;
     const where = { position, start: payloadOffset, length, crc: crcOf(message.payload) };
     row.message =
