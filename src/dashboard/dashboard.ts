@@ -35,7 +35,7 @@ import { ALL_QUEUES } from './history.ts';
 import { pageFile } from './page-files.ts';
 import { RuntimeParts } from './runtime-parts.ts';
 import { isSpan, Sampler } from './sampler.ts';
-import { requireTaskChange, taskRoutes } from './task-routes.ts';
+import { requireTaskChange, dashboardRoutes } from './task-routes.ts';
 import { filterOf, filterOfQuery, FILTER_FIELDS } from './search-filter.ts';
 import { Searches } from './search.ts';
 import { BrokerSource, type TasksSource } from './tasks-source.ts';
@@ -137,7 +137,7 @@ class DashboardHandler {
       new Searches(source, (error) => {
         options.onError(error, undefined);
       });
-    this.#routes = new RouteTable([...this.#ownRoutes(), ...taskRoutes]);
+    this.#routes = new RouteTable([...this.#ownRoutes(), ...dashboardRoutes]);
   }
 
   async handle(request: IncomingMessage, response: ServerResponse, next?: () => void): Promise<void> {
@@ -252,13 +252,13 @@ class DashboardHandler {
 
   #ownRoutes(): readonly Route<DashboardOperation>[] {
     return [
-      { method: 'GET', pattern: '/session', action: (call) => this.#session(call) },
-      { method: 'GET', pattern: '/live', action: () => this.#live() },
-      { method: 'GET', pattern: '/history', action: (call) => this.#history(call) },
-      { method: 'GET', pattern: '/health', action: () => this.#health.read(this.#source) },
-      { method: 'GET', pattern: '/search', action: (call) => this.#search(call) },
-      { method: 'POST', pattern: '/search/change', action: (call) => this.#change(call) },
-      { method: 'GET', pattern: '/runtime', action: () => this.#parts.toJson() },
+      ['GET', '/session', (call) => this.#session(call)],
+      ['GET', '/live', () => this.#live()],
+      ['GET', '/history', (call) => this.#history(call)],
+      ['GET', '/health', () => this.#health.read(this.#source)],
+      ['GET', '/search', (call) => this.#search(call)],
+      ['POST', '/search/change', (call) => this.#change(call)],
+      ['GET', '/runtime', () => this.#parts.toJson()],
     ];
   }
 

@@ -29,30 +29,22 @@ import {
 const MAX_GROUPS = 1_000;
 
 /** Queues, tasks, servers and schedules. What changes something requires that the request may do it. */
-export const taskRoutes: readonly Route<DashboardOperation>[] = [
-  { method: 'GET', pattern: '/queues/{queue}', action: getQueue },
-  { method: 'DELETE', pattern: '/queues/{queue}', action: allowed('delete-queue', deleteQueue) },
-  {
-    method: 'POST',
-    pattern: '/queues/{queue}/pause',
-    action: allowed('pause', ({ source, queue }) => source.pauseQueue(queue)),
-  },
-  {
-    method: 'POST',
-    pattern: '/queues/{queue}/resume',
-    action: allowed('resume', ({ source, queue }) => source.unpauseQueue(queue)),
-  },
-  { method: 'PUT', pattern: '/queues/{queue}/limits', action: allowed('limits', setLimits) },
-  { method: 'DELETE', pattern: '/queues/{queue}/limits', action: allowed('limits', setLimits) },
-  { method: 'GET', pattern: '/queues/{queue}/keys', action: listKeys },
-  { method: 'GET', pattern: '/queues/{queue}/tasks', action: listTasks },
+export const dashboardRoutes: readonly Route<DashboardOperation>[] = [
+  ['GET', '/queues/{queue}', getQueue],
+  ['DELETE', '/queues/{queue}', allowed('delete-queue', deleteQueue)],
+  ['POST', '/queues/{queue}/pause', allowed('pause', ({ source, queue }) => source.pauseQueue(queue))],
+  ['POST', '/queues/{queue}/resume', allowed('resume', ({ source, queue }) => source.unpauseQueue(queue))],
+  ['PUT', '/queues/{queue}/limits', allowed('limits', setLimits)],
+  ['DELETE', '/queues/{queue}/limits', allowed('limits', setLimits)],
+  ['GET', '/queues/{queue}/keys', listKeys],
+  ['GET', '/queues/{queue}/tasks', listTasks],
   // Before the route of a task: the id of a task may be 'change', but a task has no POST of its own.
-  { method: 'POST', pattern: '/queues/{queue}/tasks/change', action: changeAll },
-  { method: 'GET', pattern: '/queues/{queue}/tasks/{task}', action: getTask },
-  { method: 'POST', pattern: '/queues/{queue}/tasks/{task}/{action}', action: changeTask },
-  { method: 'GET', pattern: '/servers', action: listServers },
-  { method: 'GET', pattern: '/schedules', action: listSchedules },
-  { method: 'GET', pattern: '/schedules/{schedule}/events', action: listEvents },
+  ['POST', '/queues/{queue}/tasks/change', changeAll],
+  ['GET', '/queues/{queue}/tasks/{task}', getTask],
+  ['POST', '/queues/{queue}/tasks/{task}/{action}', changeTask],
+  ['GET', '/servers', listServers],
+  ['GET', '/schedules', listSchedules],
+  ['GET', '/schedules/{schedule}/events', listEvents],
 ];
 
 function allowed(action: DashboardAction, change: DashboardOperation): DashboardOperation {

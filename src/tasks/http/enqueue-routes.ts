@@ -42,7 +42,7 @@ export function enqueueRoutes(broker: Broker, maxTasks: number): readonly Route<
     if (requestId !== undefined) recent.add(requestId, outcomes, call.nowMs);
     return { outcomes: await outcomes };
   };
-  return [{ method: 'POST', pattern: ENQUEUE_PATH, action }];
+  return [['POST', ENQUEUE_PATH, action]];
 }
 
 async function readBody(call: Call, maxTasks: number): Promise<EnqueueBody> {

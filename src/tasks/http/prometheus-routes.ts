@@ -35,7 +35,7 @@ const QUERIES: readonly (readonly [name: string, query: Query])[] = [
 
 /** Passes the queries of the charts on to a Prometheus server, with the credentials in its URL. */
 export function prometheusRoutes(prometheusUrl: URL): readonly Route<Action>[] {
-  return [{ method: 'GET', pattern: '/metrics', action: (call) => getMetrics(call, prometheusUrl) }];
+  return [['GET', '/metrics', (call) => getMetrics(call, prometheusUrl)]];
 }
 
 async function getMetrics(call: Call, prometheusUrl: URL): Promise<object> {

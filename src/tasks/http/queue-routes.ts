@@ -15,36 +15,20 @@ import type { Action, Call } from './call.ts';
 import type { Route } from './route-table.ts';
 
 export const queueRoutes: readonly Route<Action>[] = [
-  { method: 'GET', pattern: '/queues', action: listQueues },
-  { method: 'GET', pattern: '/queues/{queue}', action: getQueue },
-  {
-    method: 'DELETE',
-    pattern: '/queues/{queue}',
-    action: ({ inspector, queue }) => inspector.deleteQueue(queue),
-  },
-  {
-    method: 'POST',
-    pattern: '/queues/{queue}:pause',
-    action: ({ inspector, queue }) => inspector.pauseQueue(queue),
-  },
-  {
-    method: 'POST',
-    pattern: '/queues/{queue}:resume',
-    action: ({ inspector, queue }) => inspector.unpauseQueue(queue),
-  },
-  { method: 'GET', pattern: '/queues/{queue}/limits', action: getLimits },
-  { method: 'POST', pattern: '/queues/{queue}/limits', action: setLimits },
-  {
-    method: 'DELETE',
-    pattern: '/queues/{queue}/limits',
-    action: ({ inspector, queue }) => inspector.setLimits(queue, undefined),
-  },
-  { method: 'GET', pattern: '/queues/{queue}/keys', action: listKeys },
-  { method: 'GET', pattern: '/queue_stats', action: listQueueStats },
-  { method: 'GET', pattern: '/queues/{queue}/groups', action: listGroups },
-  { method: 'GET', pattern: '/servers', action: listServers },
-  { method: 'GET', pattern: '/scheduler_entries', action: listEntries },
-  { method: 'GET', pattern: '/scheduler_entries/{entry}/enqueue_events', action: listEvents },
+  ['GET', '/queues', listQueues],
+  ['GET', '/queues/{queue}', getQueue],
+  ['DELETE', '/queues/{queue}', ({ inspector, queue }) => inspector.deleteQueue(queue)],
+  ['POST', '/queues/{queue}:pause', ({ inspector, queue }) => inspector.pauseQueue(queue)],
+  ['POST', '/queues/{queue}:resume', ({ inspector, queue }) => inspector.unpauseQueue(queue)],
+  ['GET', '/queues/{queue}/limits', getLimits],
+  ['POST', '/queues/{queue}/limits', setLimits],
+  ['DELETE', '/queues/{queue}/limits', ({ inspector, queue }) => inspector.setLimits(queue, undefined)],
+  ['GET', '/queues/{queue}/keys', listKeys],
+  ['GET', '/queue_stats', listQueueStats],
+  ['GET', '/queues/{queue}/groups', listGroups],
+  ['GET', '/servers', listServers],
+  ['GET', '/scheduler_entries', listEntries],
+  ['GET', '/scheduler_entries/{entry}/enqueue_events', listEvents],
 ];
 
 async function listQueues(call: Call): Promise<object> {

@@ -3,13 +3,8 @@ import { HttpError } from './http-error.ts';
 /** The methods of routes; `HEAD` is `GET` without the body. */
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
-/** One operation of the interface. */
-export interface Route<Action> {
-  readonly method: Method;
-  /** Pattern of its path: `/queues/{queue}/pending_tasks/{task}:archive`. */
-  readonly pattern: string;
-  readonly action: Action;
-}
+/** One operation of the interface. Its path is a pattern: `/queues/{queue}/pending_tasks/{task}:archive`. */
+export type Route<Action> = readonly [method: Method, path: string, action: Action];
 
 /** Parts of a path by their names in the pattern. */
 export type Parameters = Readonly<Record<string, string>>;
@@ -25,30 +20,28 @@ export type Match<Action> =
  * contain both, percent-encoded.
  */
 export class RouteTable<Action> {
-  readonly #routes: readonly (Route<Action> & { readonly path: RegExp })[];
+  readonly #routes: readonly (readonly [method: Method, path: RegExp, action: Action])[];
 
   constructor(routes: readonly Route<Action>[]) {
-    this.#routes = routes.map((route) => ({ ...route, path: pathOf(route.pattern) }));
+    this.#routes = routes.map(([method, path, action]) => [method, regExpOf(path), action]);
   }
 
   /** Returns undefined if there is no such path. @throws HttpError 400 - it cannot be decoded. */
   find(method: Method | undefined, path: string): Match<Action> | undefined {
-    const matching = this.#routes.filter((route) => route.path.test(path));
-    const route = matching.find((one) => one.method === method);
+    const matching = this.#routes.filter(([, regExp]) => regExp.test(path));
+    const route = matching.find(([one]) => one === method);
     if (route !== undefined) {
-      const parts = Object.entries(route.path.exec(path)?.groups ?? {});
-      return {
-        action: route.action,
-        parameters: Object.fromEntries(parts.map(([name, part]) => [name, decode(part)])),
-      };
+      const [, regExp, action] = route;
+      const parts = Object.entries(regExp.exec(path)?.groups ?? {});
+      return { action, parameters: Object.fromEntries(parts.map(([name, part]) => [name, decode(part)])) };
     }
     if (matching.length === 0) return undefined;
-    return { allowed: [...new Set(matching.map((one) => one.method))] };
+    return { allowed: [...new Set(matching.map(([one]) => one))] };
   }
 }
 
 /** The patterns have letters, `/`, `_` and `:` besides their parameters: nothing to escape. */
-function pathOf(pattern: string): RegExp {
+function regExpOf(pattern: string): RegExp {
   return new RegExp(`^${pattern.replaceAll('{', '(?<').replaceAll('}', '>[^/]+)')}$`);
 }
 

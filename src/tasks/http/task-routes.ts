@@ -18,15 +18,15 @@ import type { Action, Call } from './call.ts';
 import type { Route } from './route-table.ts';
 
 export const taskRoutes: readonly Route<Action>[] = [
-  { method: 'GET', pattern: '/queues/{queue}/tasks/{task}', action: getTask },
+  ['GET', '/queues/{queue}/tasks/{task}', getTask],
   ...CHANGEABLE_STATES.flatMap((state): Route<Action>[] => [
-    { method: 'GET', pattern: pathOf(state), action: (call) => listTasks(call, state) },
+    ['GET', pathOf(state), (call) => listTasks(call, state)],
     ...OFFERED_CHANGES[state].flatMap((change) => changeRoutes(state, change)),
   ]),
-  { method: 'GET', pattern: pathOf('active'), action: listActiveTasks },
-  { method: 'POST', pattern: `${pathOf('active')}/{task}:cancel`, action: cancelTask },
-  { method: 'POST', pattern: `${pathOf('active')}:cancel_all`, action: cancelAll },
-  { method: 'POST', pattern: `${pathOf('active')}:batch_cancel`, action: batchCancel },
+  ['GET', pathOf('active'), listActiveTasks],
+  ['POST', `${pathOf('active')}/{task}:cancel`, cancelTask],
+  ['POST', `${pathOf('active')}:cancel_all`, cancelAll],
+  ['POST', `${pathOf('active')}:batch_cancel`, batchCancel],
 ];
 
 function pathOf(state: TaskState): string {
@@ -49,34 +49,25 @@ async function listTasks(call: Call, state: TaskState): Promise<object> {
 
 /** The routes that change one task, all tasks of a state, and those of a batch. */
 function changeRoutes(state: TaskState, change: TaskChange): readonly Route<Action>[] {
-  const path = pathOf(state);
   const [changedAll, done, failed] = CHANGE_RESULTS[change];
-  const isDelete = change === 'delete';
+  const changeTask: Action = async ({ inspector, queue, task }) => {
+    await inspector.change(queue, { id: task }, change);
+  };
+  const changeAll: Action = async ({ inspector, queue, group }) => {
+    const target: TaskTarget = state === 'aggregating' ? { state, group } : { state };
+    return { [changedAll]: await inspector.change(queue, target, change) };
+  };
+  const changeBatch: Action = async (call) => {
+    const { inspector, queue } = call;
+    const outcome = await doEach(await call.taskIds(), (id) => inspector.change(queue, { id }, change));
+    return { [done]: outcome.done, [failed]: outcome.failed };
+  };
+  const path = pathOf(state);
+  const method = change === 'delete' ? 'DELETE' : 'POST';
   return [
-    {
-      method: isDelete ? 'DELETE' : 'POST',
-      pattern: isDelete ? `${path}/{task}` : `${path}/{task}:${change}`,
-      action: async ({ inspector, queue, task }) => {
-        await inspector.change(queue, { id: task }, change);
-      },
-    },
-    {
-      method: isDelete ? 'DELETE' : 'POST',
-      pattern: `${path}:${change}_all`,
-      action: async (call) => {
-        const target: TaskTarget = state === 'aggregating' ? { state, group: call.group } : { state };
-        return { [changedAll]: await call.inspector.change(call.queue, target, change) };
-      },
-    },
-    {
-      method: 'POST',
-      pattern: `${path}:batch_${change}`,
-      action: async (call) => {
-        const { inspector, queue } = call;
-        const outcome = await doEach(await call.taskIds(), (id) => inspector.change(queue, { id }, change));
-        return { [done]: outcome.done, [failed]: outcome.failed };
-      },
-    },
+    [method, change === 'delete' ? `${path}/{task}` : `${path}/{task}:${change}`, changeTask],
+    [method, `${path}:${change}_all`, changeAll],
+    ['POST', `${path}:batch_${change}`, changeBatch],
   ];
 }
 

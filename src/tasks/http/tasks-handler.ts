@@ -178,7 +178,7 @@ function refusalOf(verdict: unknown): HttpError | undefined {
 
 function redisInfoRoute(redisInfo: () => Promise<unknown>): Route<Action> {
   const action: Action = (call) => ofApplication(call.report, async () => redisInfoOf(await redisInfo()));
-  return { method: 'GET', pattern: '/redis_info', action };
+  return ['GET', '/redis_info', action];
 }
 
 /** An error of a formatter affects only the bytes that it had to show. */
