@@ -72,7 +72,7 @@ export function addQueue(command: Command): Command {
   return command.requiredOption('-q, --queue <queue>', 'the queue', text);
 }
 
-export interface ListOptions {
+export interface StateOptions {
   readonly queue: string;
   readonly state: TaskState;
   readonly group?: string;

@@ -10,8 +10,8 @@ import { serveDashboard } from '../../dashboard/dashboard.ts';
 import { CommandError } from '../command-error.ts';
 import { text, wholeNumber } from '../options.ts';
 import { addConnectionOptions } from '../tasks/connect.ts';
-import type { ConnectionOptions, Environment } from '../tasks/connection.ts';
-import { isExpected } from '../tasks/run.ts';
+import { CONNECTION_OPTIONS, type ConnectionOptions, type Environment } from '../tasks/connection.ts';
+import { expected } from '../tasks/run.ts';
 import { printError, type Terminal } from '../terminal/terminal.ts';
 import { printable } from '../terminal/text.ts';
 import { startDemo } from './demo.ts';
@@ -83,7 +83,7 @@ export function addDashboardIn(program: Command, surroundings: DashboardSurround
     try {
       await run(options, surroundings);
     } catch (error) {
-      throw isExpected(error) ? new CommandError(printable(error.message), { cause: error }) : error;
+      throw expected(error);
     }
   });
 }
@@ -133,11 +133,10 @@ async function open(options: DashboardCommandOptions, surroundings: DashboardSur
   return startDemo();
 }
 
-/** The command's own options. Its password is not that of Redis. */
-const OWN_OPTIONS = ['port', 'host', 'readOnly', 'user', 'password', 'open', 'demo', 'write'];
-
+/** The password of the command is not that of Redis. */
 function connectionOptions(options: DashboardCommandOptions): ConnectionOptions {
-  return Object.fromEntries(Object.entries(options).filter(([name]) => !OWN_OPTIONS.includes(name)));
+  const names: readonly string[] = CONNECTION_OPTIONS.filter((name) => name !== 'password');
+  return Object.fromEntries(Object.entries(options).filter(([name]) => names.includes(name)));
 }
 
 // Login.

@@ -4,7 +4,7 @@ import type { Terminal } from '../terminal/terminal.ts';
 import { formatBytes, formatCount, harmless, table, toJson, type Columns } from '../terminal/text.ts';
 import { addDump } from './dump.ts';
 import { eachQueue, queuesIn, type QueueOptions } from './queues-in.ts';
-import { addRepair } from './repair.ts';
+import { addQueueRepair } from './repair.ts';
 import { addVerify } from './verify.ts';
 
 export function addDiskQueue(program: Command, terminal: Terminal): void {
@@ -15,7 +15,7 @@ export function addDiskQueue(program: Command, terminal: Terminal): void {
   addLs(part, terminal);
   addVerify(part, terminal);
   addDump(part, terminal);
-  addRepair(part, terminal);
+  addQueueRepair(part, terminal);
 }
 
 const LS_HELP = `

@@ -41,7 +41,7 @@ interface Repaired extends RepairPlan {
   readonly queue: StoredQueue;
 }
 
-export function addRepair(part: Command, terminal: Terminal): void {
+export function addQueueRepair(part: Command, terminal: Terminal): void {
   part
     .command('repair')
     .description('repair the queues in a folder')
@@ -66,7 +66,7 @@ async function repair(dir: string, options: RepairOptions, terminal: Terminal): 
       isDryRun
         ? { queue, ...(await plan(queue, terminal)) }
         : await locked(queue, folder, () => repairOne(queue, terminal)),
-    (repaired) => render(repaired, isDryRun, describeLoss, terminal),
+    (repaired) => renderRepair(repaired, isDryRun, describeLoss, terminal),
   );
   const json = { folder, isDryRun, queues: done.map(repairedToJson), failed };
   if (isJson) await terminal.out.print(toJson(json));
@@ -114,7 +114,7 @@ export function stepsToJson(steps: readonly RepairStep[]): object {
 }
 
 /** @param describe - returns a loss as a line. */
-export function render(
+export function renderRepair(
   { queue, steps, lost }: Repaired,
   isDryRun: boolean,
   describe: (loss: LostMessages) => string,

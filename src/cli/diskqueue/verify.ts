@@ -46,7 +46,7 @@ async function verify(dir: string, { queue, json }: QueueOptions, terminal: Term
     isJson,
     queues,
     (one) => verifyOne(one, terminal),
-    (verified) => render(verified, sizesOf(verified.report), describeDamage, terminal),
+    (verified) => renderVerify(verified, sizesOf(verified.report), describeDamage, terminal),
   );
   const isClean = failed.length === 0 && done.every(({ report }) => report.problems.length === 0);
   if (isJson) await terminal.out.print(toJson({ folder, isClean, queues: done.map(verifiedToJson), failed }));
@@ -80,7 +80,7 @@ function sizesOf({ messages, unacknowledged, bytes }: VerifyReport): string {
 }
 
 /** @param describe - returns a problem as a line. */
-export function render<Report extends VerifyReport>(
+export function renderVerify<Report extends VerifyReport>(
   { queue, isOpen, report }: Verified<Report>,
   sizes: string,
   describe: (problem: Report['problems'][number]) => string,

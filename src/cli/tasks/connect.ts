@@ -6,8 +6,8 @@ import { messageOf } from '../../tasks/http/fetch-text.ts';
 import { CommandError } from '../command-error.ts';
 import { addOption, text, wholeNumber } from '../options.ts';
 import { unlessAborted } from '../terminal/terminal.ts';
-import type { Connection, RedisConnection } from './connection.ts';
-import { openFolder, type Access } from './folder.ts';
+import type { Connection, ToRedis } from './connection.ts';
+import { openFolder, type FolderAccess } from './folder.ts';
 import { Unreachable } from './target/http-api.ts';
 import { HttpTarget } from './target/http-target.ts';
 import { BrokerTarget, type TasksTarget } from './target/tasks-target.ts';
@@ -74,7 +74,7 @@ type RedisModule = typeof import('escapement/tasks/redis');
 export async function connectTarget(
   connection: Connection,
   signal: AbortSignal,
-  access: Access,
+  access: FolderAccess,
 ): Promise<TasksTarget> {
   if (connection.kind === 'http') return new HttpTarget(connection.url, connection.headers, signal);
   let damages = 0;
@@ -88,7 +88,7 @@ export async function connectTarget(
 export function connectBroker(
   connection: Exclude<Connection, { readonly kind: 'http' }>,
   signal: AbortSignal,
-  access: Access,
+  access: FolderAccess,
   onDamage: () => void,
 ): Promise<EmbeddedBroker | RedisBroker> {
   if (connection.kind === 'folder') return openFolder(connection.name, access, onDamage);
@@ -97,7 +97,7 @@ export function connectBroker(
 
 /** @throws Unreachable - the first attempt failed; the command does not wait for the next one. */
 export async function connectRedis(
-  { url, name, username, password, tls }: RedisConnection,
+  { url, name, username, password, tls }: ToRedis,
   signal: AbortSignal,
 ): Promise<RedisBroker> {
   const { RedisBroker } = await redisModule();

@@ -17,7 +17,16 @@ export interface ConnectionOptions {
   readonly http_header?: readonly string[];
 }
 
-export interface RedisConnection {
+const FOR_REDIS = ['db', 'cluster', 'cluster_addrs', 'tls', 'tls_server', 'insecure'] as const;
+const FOR_HTTP = ['token', 'http_header'] as const;
+
+/** All names. */
+export const CONNECTION_OPTIONS = [
+  ...(['path', 'uri', 'username', 'password'] as const),
+  ...[...FOR_REDIS, ...FOR_HTTP],
+] satisfies readonly (keyof ConnectionOptions)[];
+
+export interface ToRedis {
   readonly kind: 'redis';
   /** URL for `RedisBroker`; it may have a password. */
   readonly url: string;
@@ -30,20 +39,20 @@ export interface RedisConnection {
   readonly tls: { readonly servername?: string; readonly rejectUnauthorized?: boolean } | undefined;
 }
 
-interface HttpConnection {
+interface ToHttp {
   readonly kind: 'http';
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
 }
 
 /** The folder of an embedded broker. */
-interface FolderConnection {
+interface ToFolder {
   readonly kind: 'folder';
   /** Its path. */
   readonly name: string;
 }
 
-export type Connection = RedisConnection | HttpConnection | FolderConnection;
+export type Connection = ToRedis | ToHttp | ToFolder;
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 const DEFAULT_URI = 'redis://127.0.0.1:6379';
@@ -55,8 +64,7 @@ const SCHEME = /^([a-z][a-z0-9+.-]*):\/\//i;
  * @throws CommandError - the options, the URI or the environment are invalid.
  */
 export function connectionOf(options: ConnectionOptions, environment: Environment): Connection {
-  const { path, ...others } = options;
-  if (path !== undefined) return folderConnection(path, others);
+  if (options.path !== undefined) return folderConnection(options.path, options);
   const uri = uriOf(options, environment);
   const scheme = SCHEME.exec(uri)?.[1]?.toLowerCase() ?? '';
   if (scheme === 'http' || scheme === 'https') return httpConnection(uri, options, environment);
@@ -74,22 +82,14 @@ function uriOf({ cluster, cluster_addrs: addrs, uri }: ConnectionOptions, enviro
   return isCluster ? whole.replace(/^redis(s?):/i, 'redis$1-cluster:') : whole;
 }
 
-/** Names of the options that say where tasks are, or how to get there. */
-const OPTION_NAMES = [
-  ...(['uri', 'db', 'username', 'password', 'cluster', 'cluster_addrs', 'tls', 'tls_server'] as const),
-  ...(['insecure', 'token', 'http_header'] as const),
-];
-
-function folderConnection(path: string, others: ConnectionOptions): FolderConnection {
-  const other = OPTION_NAMES.find((name) => others[name] !== undefined);
+function folderConnection(path: string, options: ConnectionOptions): ToFolder {
+  const other = CONNECTION_OPTIONS.find((name) => name !== 'path' && options[name] !== undefined);
   if (other !== undefined) throw new CommandError(`--path and --${other} cannot be used together`);
   return { kind: 'folder', name: path };
 }
 
-function httpConnection(uri: string, options: ConnectionOptions, environment: Environment): HttpConnection {
-  const redisOnly = (['db', 'cluster', 'cluster_addrs', 'tls', 'tls_server', 'insecure'] as const).find(
-    (name) => options[name] !== undefined,
-  );
+function httpConnection(uri: string, options: ConnectionOptions, environment: Environment): ToHttp {
+  const redisOnly = FOR_REDIS.find((name) => options[name] !== undefined);
   if (redisOnly !== undefined)
     throw new CommandError(`--${redisOnly} is for Redis, and ${withoutSecrets(uri)} is not`);
   if (!URL.canParse(uri)) throw notUri(uri);
@@ -117,8 +117,8 @@ function headerOf(line: string): [name: string, value: string] {
   return [name.toLowerCase(), value];
 }
 
-function redisConnection(uri: string, options: ConnectionOptions, environment: Environment): RedisConnection {
-  if (options.token !== undefined || options.http_header !== undefined) {
+function redisConnection(uri: string, options: ConnectionOptions, environment: Environment): ToRedis {
+  if (FOR_HTTP.some((name) => options[name] !== undefined)) {
     throw new CommandError(
       `--token and --http_header are for the HTTP API, and ${withoutSecrets(uri)} is not`,
     );

@@ -7,7 +7,7 @@ import { CommandError } from '../command-error.ts';
 import { requireFolder } from '../files.ts';
 
 /** What a command does with tasks: inspect them, or change them as well. */
-export type Access = 'read' | 'change';
+export type FolderAccess = 'read' | 'change';
 
 /**
  * Opens the broker of a folder that no process has open. For reading, nothing in the folder changes: what is shown is what the next
@@ -17,7 +17,7 @@ export type Access = 'read' | 'change';
  */
 export async function openFolder(
   path: string,
-  access: Access,
+  access: FolderAccess,
   onCorruption: () => void,
 ): Promise<EmbeddedBroker> {
   await requireTasks(path);

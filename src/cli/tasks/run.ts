@@ -6,13 +6,17 @@ import { EXIT_CODES, printError, unlessAborted, type Terminal } from '../termina
 import { count, printable, table, toJson, type Columns } from '../terminal/text.ts';
 import { addConnectionOptions } from './connect.ts';
 import { connectionOf, type Connection, type ConnectionOptions, type Environment } from './connection.ts';
-import type { Access } from './folder.ts';
+import type { FolderAccess } from './folder.ts';
 import { showDetails, type Detail } from './show.ts';
 import { HttpStatusError, Unreachable } from './target/http-api.ts';
 import { NotActive, type TasksTarget } from './target/tasks-target.ts';
 
 /** Connects to the tasks; the signal aborts everything. */
-export type Connect = (connection: Connection, signal: AbortSignal, access: Access) => Promise<TasksTarget>;
+export type Connect = (
+  connection: Connection,
+  signal: AbortSignal,
+  access: FolderAccess,
+) => Promise<TasksTarget>;
 
 export interface Surroundings {
   readonly terminal: Terminal;
@@ -68,8 +72,7 @@ export function calls<Options>(
     try {
       await work({ ...surroundings, words, isJson, options: options as Options });
     } catch (error) {
-      // Messages have names of users in them.
-      throw isExpected(error) ? new CommandError(printable(error.message), { cause: error }) : error;
+      throw expected(error);
     }
   });
 }
@@ -82,7 +85,7 @@ export async function print({ terminal, isJson }: Call<unknown>, report: Report 
 /** Ctrl-C rejects at once, whatever is pending. */
 export async function withTarget<Options>(
   call: Call<Options>,
-  access: Access,
+  access: FolderAccess,
   work: Work<Options>,
 ): Promise<void> {
   const { terminal, environment, connect, options } = call;
@@ -110,6 +113,16 @@ export async function withTarget<Options>(
 function allOptions(command: Command): Record<string, unknown> {
   const above = command.parent === null ? {} : allOptions(command.parent);
   return { ...above, ...command.opts() };
+}
+
+/** Reports a list: as a table, or as `json`. */
+export function reportList<T>(
+  run: Surroundings,
+  columns: Columns<T>,
+  items: readonly T[],
+  json: object,
+): Report {
+  return { json: () => json, lines: () => [tableOf(run, columns, items)] };
 }
 
 export function tableOf<T>({ terminal }: Surroundings, columns: Columns<T>, items: readonly T[]): string {
@@ -181,8 +194,13 @@ function isAboutOne(error: unknown): error is Error {
 /** Codes of arguments that only the broker checks. */
 const EXPECTED_CODES = ['ERR_INVALID_ARG_VALUE', 'ERR_OUT_OF_RANGE'];
 
+/** Returns the error to print for one that is not a fault of this program: its message has names of users in it. */
+export function expected(error: unknown): unknown {
+  return isExpected(error) ? new CommandError(printable(error.message), { cause: error }) : error;
+}
+
 /** Returns whether an error is not a fault of this program; a `ReplyError` is one of Redis. */
-export function isExpected(error: unknown): error is Error {
+function isExpected(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   if (error instanceof CommandError || error instanceof EscapementError) return true;
   return error.name === 'ReplyError' || ('code' in error && EXPECTED_CODES.includes(String(error.code)));

@@ -1,4 +1,4 @@
-import * as util from 'node:util';
+import { styleText } from 'node:util';
 import { harmlessLines } from './text.ts';
 
 /** The part of a stream that is used here. */
@@ -21,11 +21,6 @@ type Colour = 'red' | 'green' | 'yellow' | 'bold' | 'inverse';
 /** Control sequences that `paint` adds: colours only. */
 // eslint-disable-next-line no-control-regex -- the control character is intended
 const COLOUR = /(\u001b\[\d{1,2}m)/;
-
-/** Node has it since 20.12; before, there are no colours. By default it checks standard output, whatever the stream is. */
-const { styleText } = util as {
-  styleText?: (colour: Colour, text: string, options: { validateStream: boolean }) => string;
-};
 
 /** One of the two streams of a command. If its reader closes it, nothing more is written, and nothing fails. */
 export class Output {
@@ -81,8 +76,8 @@ export class Output {
 
   /** Returns the text in a colour, if the terminal has colours and they are not disabled. */
   paint(colour: Colour, text: string): string {
-    if (!this.#hasColours || styleText === undefined) return text;
-    return styleText(colour, text, { validateStream: false });
+    // By default it checks standard output, whatever the stream is.
+    return this.#hasColours ? styleText(colour, text, { validateStream: false }) : text;
   }
 
   get #hasColours(): boolean {

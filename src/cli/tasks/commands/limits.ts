@@ -9,7 +9,7 @@ import {
   calls,
   detailsOf,
   does,
-  tableOf,
+  reportList,
   withTarget,
   type Report,
   type Run,
@@ -125,8 +125,5 @@ async function listKeys(run: Run<PageOptions>): Promise<Report> {
   const [queue = ''] = run.words;
   const { page, size } = run.options;
   const keys = await run.target.keys(queue, { page, pageSize: size });
-  return {
-    json: () => ({ queue, page, size, keys: keys.map(keyJson) }),
-    lines: () => [tableOf(run, KEY_COLUMNS, keys)],
-  };
+  return reportList(run, KEY_COLUMNS, keys, { queue, page, size, keys: keys.map(keyJson) });
 }

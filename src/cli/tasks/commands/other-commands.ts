@@ -4,7 +4,7 @@ import type { EntryView, ServerView } from '../../../tasks/http/asynqmon-json.ts
 import type { SchedulerEnqueueEvent } from '../../../tasks/inspector-info.ts';
 import { addPage, addQueue, texts, type PageOptions } from '../../options.ts';
 import { formatCount, printable, type Columns } from '../../terminal/text.ts';
-import { does, tableOf, withEach, type Report, type Run, type Surroundings } from '../run.ts';
+import { does, reportList, tableOf, withEach, type Report, type Run, type Surroundings } from '../run.ts';
 import { addRepair } from './repair.ts';
 import { contentCell, infoJson, serverJson, showRelative, showTime } from '../show.ts';
 
@@ -50,10 +50,7 @@ function serverColumns(nowMs: number): Columns<ServerView> {
 
 async function listServers(run: Run<unknown>): Promise<Report> {
   const servers = await run.target.servers();
-  return {
-    json: () => ({ servers: servers.map(serverJson) }),
-    lines: () => [tableOf(run, serverColumns(run.now()), servers)],
-  };
+  return reportList(run, serverColumns(run.now()), servers, { servers: servers.map(serverJson) });
 }
 
 // Schedulers.
@@ -72,10 +69,7 @@ function entryColumns(nowMs: number): Columns<EntryView> {
 
 async function listEntries(run: Run<unknown>): Promise<Report> {
   const entries = await run.target.schedulerEntries();
-  return {
-    json: () => ({ entries: entries.map(infoJson) }),
-    lines: () => [tableOf(run, entryColumns(run.now()), entries)],
-  };
+  return reportList(run, entryColumns(run.now()), entries, { entries: entries.map(infoJson) });
 }
 
 function eventColumns(nowMs: number): Columns<SchedulerEnqueueEvent> {
@@ -106,18 +100,13 @@ async function listEvents(run: Run<PageOptions>): Promise<Report> {
 
 // Groups.
 
-export function groupColumns(): Columns<GroupInfo> {
-  return [
-    ['group', ({ group }) => group],
-    ['tasks', ({ size }) => formatCount(size), 'right'],
-  ];
-}
+export const GROUP_COLUMNS: Columns<GroupInfo> = [
+  ['group', ({ group }) => group],
+  ['tasks', ({ size }) => formatCount(size), 'right'],
+];
 
 async function listGroups(run: Run<{ queue: string }>): Promise<Report> {
   const { queue } = run.options;
   const groups = await run.target.groups(queue);
-  return {
-    json: () => ({ queue, groups }),
-    lines: () => [tableOf(run, groupColumns(), groups)],
-  };
+  return reportList(run, GROUP_COLUMNS, groups, { queue, groups });
 }

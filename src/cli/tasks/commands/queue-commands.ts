@@ -9,6 +9,7 @@ import {
   changes,
   detailsOf,
   does,
+  reportList,
   tableOf,
   withEach,
   type Report,
@@ -55,10 +56,7 @@ export function addQueueCommands(part: Command, surroundings: Surroundings): voi
 
 async function listQueues(run: Run<unknown>): Promise<Report> {
   const queues = await run.target.queueInfos();
-  return {
-    json: () => ({ queues: queues.map(infoJson) }),
-    lines: () => [tableOf(run, queueColumns(queues), queues)],
-  };
+  return reportList(run, queueColumns(queues), queues, { queues: queues.map(infoJson) });
 }
 
 async function inspectQueues(run: Run<unknown>): Promise<Report> {

@@ -2,8 +2,8 @@ import type { Command } from 'commander';
 import type { Defect, DefectKind } from '../../../tasks/broker/broker.ts';
 import { CommandError } from '../../command-error.ts';
 import { damageToJson, describeDamage, endWith } from '../../diskqueue/queues-in.ts';
-import * as queueRepair from '../../diskqueue/repair.ts';
-import * as queueVerify from '../../diskqueue/verify.ts';
+import { locked, plan, renderRepair, repairOne, stepsToJson } from '../../diskqueue/repair.ts';
+import { renderVerify, verifyOne } from '../../diskqueue/verify.ts';
 import { texts } from '../../options.ts';
 import { EXIT_CODES } from '../../terminal/terminal.ts';
 import { count, formatBytes, type Columns } from '../../terminal/text.ts';
@@ -65,7 +65,7 @@ async function verifyFolder(call: Call<{ path?: string }>): Promise<void> {
   const { path } = options;
   if (path === undefined) throw new CommandError('verify needs --path: a folder');
   await requireTasks(path);
-  const verified = await queueVerify.verifyOne<TasksReport>(new StoredTasks(path), terminal);
+  const verified = await verifyOne<TasksReport>(new StoredTasks(path), terminal);
   const { isOpen, report } = verified;
   const { tasks, queues, messages: records, bytes, problems, notes } = report;
   const sizes = `${count(tasks, 'task')} in ${count(queues, 'queue')}, ${count(records, 'record')}, ${formatBytes(bytes)}`;
@@ -76,7 +76,7 @@ async function verifyFolder(call: Call<{ path?: string }>): Promise<void> {
       problems: problems.map((problem) => ({ ...damageToJson(problem), tasks: problem.tasks })),
       notes,
     }),
-    lines: () => queueVerify.render(verified, sizes, describeProblem, terminal),
+    lines: () => renderVerify(verified, sizes, describeProblem, terminal),
   });
 }
 
@@ -103,16 +103,16 @@ async function repairFolder(call: Call<RepairOptions>): Promise<void> {
   await requireIdle(path);
   const log = new StoredTasks(path);
   const repaired = apply
-    ? await queueRepair.locked(log, path, () => queueRepair.repairOne(log, terminal))
-    : { queue: log, ...(await queueRepair.plan(log, terminal)) };
+    ? await locked(log, path, () => repairOne(log, terminal))
+    : { queue: log, ...(await plan(log, terminal)) };
   const { steps, lost } = repaired;
   if (lost.length > 0 || (steps.length > 0 && !apply)) endWith(terminal, EXIT_CODES.problems);
   await print(call, {
     json: () => ({
-      ...{ folder: path, isApplied: apply, ...queueRepair.stepsToJson(steps) },
+      ...{ folder: path, isApplied: apply, ...stepsToJson(steps) },
       lost: lost.map(damageToJson),
     }),
-    lines: () => queueRepair.render(repaired, !apply, (loss) => describeDamage(loss, 'record'), terminal),
+    lines: () => renderRepair(repaired, !apply, (loss) => describeDamage(loss, 'record'), terminal),
   });
 }
 

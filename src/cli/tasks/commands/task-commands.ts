@@ -9,7 +9,7 @@ import {
   addQueue,
   text,
   texts,
-  type ListOptions,
+  type StateOptions,
   type PageOptions,
 } from '../../options.ts';
 import { ProgressBar } from '../../terminal/progress-bar.ts';
@@ -19,14 +19,14 @@ import {
   changes,
   detailsOf,
   does,
-  tableOf,
+  reportList,
   withEach,
   type Report,
   type Run,
   type Surroundings,
 } from '../run.ts';
 import { infoJson, taskColumns, taskDetails } from '../show.ts';
-import type { TaskList, TasksTarget } from '../target/tasks-target.ts';
+import type { TasksOfState, TasksTarget } from '../target/tasks-target.ts';
 import { addEnqueue } from './enqueue.ts';
 
 /** A change of tasks, with the command for some and the one for all in a state. */
@@ -81,12 +81,12 @@ export function addTaskCommands(part: Command, surroundings: Surroundings): void
   addEnqueue(group, surroundings);
   for (const { change, past, descriptionOfAll } of CHANGES) {
     const all = addList(group.command(`${change}all`).description(descriptionOfAll), statesOffering(change));
-    changes<ListOptions>(all, surroundings, (run) => changeAll(run, change, past));
+    changes<StateOptions>(all, surroundings, (run) => changeAll(run, change, past));
   }
 }
 
 /** @throws CommandError - the group is missing, or given for another state. */
-function listOf({ queue, state, group }: ListOptions): TaskList {
+function listOf({ queue, state, group }: StateOptions): TasksOfState {
   if (state === 'aggregating' && group === undefined) {
     throw new CommandError('aggregating tasks need --group; `group ls` lists the groups');
   }
@@ -95,14 +95,12 @@ function listOf({ queue, state, group }: ListOptions): TaskList {
   return { queue, state, group };
 }
 
-async function listTasks(run: Run<ListOptions & PageOptions & Hex>): Promise<Report> {
+async function listTasks(run: Run<StateOptions & PageOptions & Hex>): Promise<Report> {
   const { page, size, hex } = run.options;
   const list = listOf(run.options);
   const tasks = await run.target.list(list.queue, list.state, { page, pageSize: size }, list.group);
-  return {
-    json: () => ({ ...list, page, size, tasks: tasks.map(infoJson) }),
-    lines: () => [tableOf(run, taskColumns(list.state, run.now(), hex), tasks)],
-  };
+  const columns = taskColumns(list.state, run.now(), hex);
+  return reportList(run, columns, tasks, { ...list, page, size, tasks: tasks.map(infoJson) });
 }
 
 async function inspectTask(run: Run<{ queue: string; id: string } & Hex>): Promise<Report> {
@@ -171,7 +169,7 @@ function addChange(group: Command, commands: ChangeCommands, surroundings: Surro
   });
 }
 
-async function changeAll(run: Run<ListOptions>, change: TaskChange, past: string): Promise<Report> {
+async function changeAll(run: Run<StateOptions>, change: TaskChange, past: string): Promise<Report> {
   const list = listOf(run.options);
   const changed = await withBar(run, list, () => run.target.change(list.queue, list, change));
   return {
@@ -184,7 +182,7 @@ async function changeAll(run: Run<ListOptions>, change: TaskChange, past: string
 const READ_EVERY_MS = 300;
 
 /** The tasks are changed in batches by the broker: the progress is the number of remaining tasks. */
-async function withBar<R>(run: Run<unknown>, list: TaskList, work: () => Promise<R>): Promise<R> {
+async function withBar<R>(run: Run<unknown>, list: TasksOfState, work: () => Promise<R>): Promise<R> {
   const { terminal, target } = run;
   if (!terminal.err.isTerminal) return work();
   const total = await remaining(target, list);
@@ -203,7 +201,7 @@ async function withBar<R>(run: Run<unknown>, list: TaskList, work: () => Promise
   }
 }
 
-async function remaining(target: TasksTarget, { queue, state, group }: TaskList): Promise<number> {
+async function remaining(target: TasksTarget, { queue, state, group }: TasksOfState): Promise<number> {
   if (state !== 'aggregating') return (await target.getQueueInfo(queue))[state];
   return (await target.groups(queue)).find((one) => one.group === group)?.size ?? 0;
 }

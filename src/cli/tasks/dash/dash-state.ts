@@ -1,7 +1,7 @@
 import type { GroupInfo } from '../../../tasks/broker/broker.ts';
 import type { QueueView, TaskView } from '../../../tasks/http/asynqmon-json.ts';
 import { TASK_STATES, type TaskState } from '../../../tasks/task-state.ts';
-import type { TaskList, TasksTarget } from '../target/tasks-target.ts';
+import type { TasksOfState, TasksTarget } from '../target/tasks-target.ts';
 
 /**
  * What the dash shows, from the outside in:
@@ -43,7 +43,7 @@ export const FIRST_STATE: DashState = {
 export const NO_DATA: DashData = { queues: [], groups: [], tasks: [], task: undefined };
 
 /** Returns the list of tasks that is shown; undefined if another list is. */
-export function listShown({ queue, state, group }: DashState): TaskList | undefined {
+export function listShown({ queue, state, group }: DashState): TasksOfState | undefined {
   if (queue === undefined || (state === 'aggregating' && group === undefined)) return undefined;
   return { queue, state, group };
 }

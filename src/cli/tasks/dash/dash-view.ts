@@ -1,6 +1,6 @@
 import { TASK_STATES } from '../../../tasks/task-state.ts';
 import { formatCount, harmless, plainTable, printable } from '../../terminal/text.ts';
-import { groupColumns } from '../commands/other-commands.ts';
+import { GROUP_COLUMNS } from '../commands/other-commands.ts';
 import {
   queueColumns,
   showDetails,
@@ -82,7 +82,7 @@ function bodyOf(state: DashState, data: DashData, frame: DashFrame): readonly Li
   }
   const list =
     listShown(state) === undefined
-      ? plainTable(groupColumns(), data.groups)
+      ? plainTable(GROUP_COLUMNS, data.groups)
       : plainTable(taskColumns(state.state, frame.nowMs), data.tasks);
   return [...queueLines(state, data), ...rowLines(list, state, frame)];
 }

@@ -20,7 +20,7 @@ export class NotActive extends CommandError {
 }
 
 /** All tasks in a state; of aggregating tasks, those of a group. */
-export interface TaskList {
+export interface TasksOfState {
   readonly queue: string;
   readonly state: TaskState;
   /** Defined if, and only if, the state is `aggregating`. */
