@@ -1,11 +1,21 @@
-import type { QueueLimits } from '../tasks/broker/broker-types.ts';
+import type {
+  EnqueueEvent,
+  GroupInfo,
+  KeyStats,
+  QueueLimits,
+  QueueStats,
+  ScheduleEntry,
+  ServerState,
+  WorkerState,
+} from '../tasks/broker/broker-types.ts';
+import type { StoredTask } from '../tasks/task-message.ts';
 import type { TaskChange, TaskState } from '../tasks/task-state.ts';
 
 /*
  * The JSON between the page and the handler of the dashboard. Both import these types, and neither imports the other.
  *
  * All paths are below `{rootPath}/api/`. Every time is a number of milliseconds since the Unix epoch and ends in `AtMs`, or a duration
- * and ends in `Ms`; what is not known, or not set, is left out. An error is the status and an `ErrorJson`. A write has the header
+ * and ends in `Ms`; what is not known, or not set, is undefined, and so it is left out. An error is the status and an `ErrorJson`. A write has the header
  * `x-escapement-token` with the token of the session, and `content-type: application/json`, if it has a body. Names in paths are
  * written by `pathSegment`.
  *
@@ -100,21 +110,12 @@ export interface LiveJson {
 
 export const MAX_LIVE_QUEUES = 500;
 
-export interface QueueJson {
-  readonly queue: string;
-  readonly isPaused: boolean;
-  readonly counts: Readonly<Record<TaskState, number>>;
-  readonly groups: number;
-  /** How long the next pending task has waited. */
-  readonly latencyMs: number;
-  /** How long the longest-waiting task has waited that nothing holds back. */
-  readonly runnableMs?: number;
-  /** Pending tasks that a limit holds back. */
-  readonly held?: { readonly concurrency: number; readonly rate: number };
-  readonly memoryBytes: number;
-  /** Runs of today, by UTC; those that failed included. */
-  readonly processed: number;
-  readonly failed: number;
+type QueueFields =
+  'queue' | 'isPaused' | 'counts' | 'groups' | 'latencyMs' | 'memoryBytes' | 'processed' | 'failed';
+
+export interface QueueJson extends Pick<QueueStats, QueueFields> {
+  readonly runnableMs: QueueStats['runnableMs'] | undefined;
+  readonly held: QueueStats['held'] | undefined;
   /** Whether a server processes this queue. */
   readonly hasServer: boolean;
   /** Runs that ended, and failed, a second: since the sample before; undefined until there are two. */
@@ -136,21 +137,15 @@ export interface HistoryJson {
 
 export interface QueueDetailJson {
   readonly queue: QueueJson;
-  readonly limits?: QueueLimits;
+  readonly limits: QueueLimits | undefined;
   /** The last 90 days by UTC, today first: `2026-11-23`. */
   readonly days: readonly { readonly date: string; readonly processed: number; readonly failed: number }[];
   /** At most a thousand. */
-  readonly groups: readonly { readonly group: string; readonly size: number }[];
+  readonly groups: readonly GroupInfo[];
 }
 
 export interface KeyListJson {
-  readonly keys: readonly {
-    readonly key: string;
-    readonly pending: number;
-    readonly active: number;
-    readonly heldBy?: 'concurrency' | 'rate';
-    readonly againInMs?: number;
-  }[];
+  readonly keys: readonly KeyStats[];
 }
 
 export interface TaskListJson {
@@ -172,40 +167,35 @@ export interface ContentJson {
 }
 
 /** A task in a list: of payload, result and error only the beginning. */
-export interface TaskJson {
-  readonly id: string;
-  readonly queue: string;
-  readonly type: string;
+export interface TaskJson extends Pick<StoredTask, 'id' | 'queue' | 'type' | 'retried' | 'maxRetry'> {
   readonly state: TaskState;
   readonly payload: ContentJson;
-  readonly result?: ContentJson;
-  readonly group?: string;
-  readonly key?: string;
-  readonly retried: number;
-  readonly maxRetry: number;
-  readonly lastError?: string;
-  readonly lastFailedAtMs?: number;
-  readonly nextProcessAtMs?: number;
-  readonly completedAtMs?: number;
-  /** Whether it is active and its server is lost. */
-  readonly isOrphaned?: boolean;
+  readonly result: ContentJson | undefined;
+  readonly group: string | undefined;
+  readonly key: string | undefined;
+  readonly lastError: string | undefined;
+  readonly lastFailedAtMs: number | undefined;
+  readonly nextProcessAtMs: number | undefined;
+  readonly completedAtMs: number | undefined;
+  /** True if it is active and its server is lost. */
+  readonly isOrphaned: true | undefined;
   /** Of the run in progress, if a server has announced it. */
-  readonly startedAtMs?: number;
-  readonly server?: string;
+  readonly startedAtMs: number | undefined;
+  readonly server: string | undefined;
   /** The last progress that the handler reported, as JSON text. */
-  readonly progress?: string;
+  readonly progress: string | undefined;
 }
 
 /** A task with everything that is known of it; of payload and result up to 1 MB. */
 export interface TaskDetailJson extends TaskJson {
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly uniqueKey?: string;
-  readonly timeoutMs?: number;
-  readonly deadlineAtMs?: number;
-  readonly retentionMs?: number;
+  readonly headers: StoredTask['headers'] | undefined;
+  readonly uniqueKey: string | undefined;
+  readonly timeoutMs: number | undefined;
+  readonly deadlineAtMs: number | undefined;
+  readonly retentionMs: number | undefined;
   /** When a completed task is removed. */
-  readonly expiresAtMs?: number;
-  readonly run?: RunJson;
+  readonly expiresAtMs: number | undefined;
+  readonly run: RunJson | undefined;
   /** What can be done with it in its state, of what the session may do. */
   readonly actions: readonly (TaskChange | 'cancel')[];
 }
@@ -216,45 +206,26 @@ export interface ChangedJson {
 
 // Servers, schedules, health.
 
-export interface RunJson {
-  readonly taskId: string;
-  readonly taskType: string;
-  readonly queue: string;
-  readonly startedAtMs: number;
-  readonly deadlineAtMs?: number;
+export interface RunJson extends Pick<WorkerState, 'taskId' | 'taskType' | 'queue' | 'startedAtMs'> {
+  readonly deadlineAtMs: number | undefined;
   /** Id of its server. */
   readonly server: string;
 }
 
-export interface ServerJson {
-  readonly id: string;
-  readonly host: string;
-  readonly pid: number;
-  readonly status: 'active' | 'stopped' | 'closed';
-  readonly concurrency: number;
-  /** Queues with their priorities. */
-  readonly queues: Readonly<Record<string, number>>;
+type ServerFields = 'id' | 'host' | 'pid' | 'status' | 'concurrency' | 'queues' | 'startedAtMs';
+
+export interface ServerJson extends Pick<ServerState, ServerFields> {
   readonly isStrict: boolean;
-  readonly startedAtMs: number;
   readonly runs: readonly RunJson[];
 }
 
-export interface ScheduleJson {
-  readonly id: string;
-  /** As it was registered: `@every 1m`, `CRON_TZ=Europe/Berlin 0 9 * * 1-5`. */
-  readonly spec: string;
-  readonly taskType: string;
+export interface ScheduleJson extends Pick<ScheduleEntry, 'id' | 'spec' | 'taskType' | 'options'> {
   readonly payload: ContentJson;
-  /** In asynq's notation: `Queue("low")`. */
-  readonly options: readonly string[];
-  readonly nextAtMs?: number;
-  readonly previousAtMs?: number;
+  readonly nextAtMs: number | undefined;
+  readonly previousAtMs: number | undefined;
 }
 
-export interface ScheduleEventJson {
-  readonly taskId: string;
-  readonly atMs: number;
-}
+export type ScheduleEventJson = EnqueueEvent;
 
 export interface HealthJson {
   readonly process: {

@@ -16,7 +16,7 @@ import type {
 } from './dashboard-json.ts';
 import type { SourceTask } from './tasks-source.ts';
 
-/* Queues and tasks in the JSON of the page. What is not known is left out: JSON has no undefined. */
+/* Queues and tasks in the JSON of the page, which leaves out what is undefined. */
 
 /** How much is sent of a payload or a result, in bytes, and of an error, in characters. */
 interface Extent {
@@ -50,9 +50,7 @@ export function queueForPage(
 ): QueueJson {
   const { queue, paused, groups, latencyMs, runnableMs, held, memoryUsageBytes, processed, failed } = info;
   return {
-    ...{ queue, isPaused: paused, counts: countsOf(info), groups, latencyMs },
-    ...(runnableMs !== undefined && { runnableMs }),
-    ...(held !== undefined && { held }),
+    ...{ queue, isPaused: paused, counts: countsOf(info), groups, latencyMs, runnableMs, held },
     ...{ memoryBytes: memoryUsageBytes, processed, failed },
     hasServer: servers.some(({ queues }) => Object.hasOwn(queues, queue)),
     ...rates,
@@ -100,13 +98,13 @@ export function taskDetailForPage(
   const isKept = task.state === 'completed' && completedAt !== undefined && task.retentionMs !== undefined;
   return {
     ...writeTask(task, run, WHOLE),
-    ...(Object.keys(headers).length > 0 && { headers }),
-    ...(uniqueKey !== '' && { uniqueKey }),
-    ...(timeoutMs > 0 && { timeoutMs }),
-    ...time('deadlineAtMs', deadline),
-    ...(retentionMs > 0 && { retentionMs }),
-    ...(isKept && { expiresAtMs: retainedUntilMs({ retentionMs }, completedAt.getTime()) }),
-    ...(run !== undefined && { run }),
+    headers: Object.keys(headers).length > 0 ? headers : undefined,
+    uniqueKey: uniqueKey || undefined,
+    timeoutMs: timeoutMs || undefined,
+    deadlineAtMs: msOf(deadline),
+    retentionMs: retentionMs || undefined,
+    expiresAtMs: isKept ? retainedUntilMs({ retentionMs }, completedAt.getTime()) : undefined,
+    run,
     actions: actionsFor(task, allowed),
   };
 }
@@ -124,24 +122,25 @@ function actionsFor(
 function writeTask(task: SourceTask, run: RunJson | undefined, { bytes, characters }: Extent): TaskJson {
   const { id, queue, type, state, payload, result, group, key = '', retried, maxRetry, lastError } = task;
   return {
-    ...{ id, queue, type, state, payload: contentForPage(payload, bytes) },
-    ...(result !== undefined && { result: contentForPage(result, bytes) }),
-    ...(group !== undefined && { group }),
-    ...(key !== '' && { key }),
-    ...{ retried, maxRetry },
-    ...(lastError !== '' && { lastError: lastError.slice(0, characters) }),
-    ...time('lastFailedAtMs', task.lastFailedAt),
-    ...time('nextProcessAtMs', task.nextProcessAt),
-    ...time('completedAtMs', task.completedAt),
-    ...(task.isOrphaned === true && { isOrphaned: true }),
-    ...(run !== undefined && { startedAtMs: run.startedAtMs, server: run.server }),
-    ...(task.progressJson !== undefined && { progress: task.progressJson.slice(0, bytes) }),
+    ...{ id, queue, type, state, group, retried, maxRetry },
+    payload: contentForPage(payload, bytes),
+    result: result && contentForPage(result, bytes),
+    key: key || undefined,
+    lastError: lastError.slice(0, characters) || undefined,
+    lastFailedAtMs: msOf(task.lastFailedAt),
+    nextProcessAtMs: msOf(task.nextProcessAt),
+    completedAtMs: msOf(task.completedAt),
+    isOrphaned: task.isOrphaned === true || undefined,
+    startedAtMs: run?.startedAtMs,
+    server: run?.server,
+    progress: task.progressJson?.slice(0, bytes),
   };
 }
 
-function time<Name extends string>(name: Name, date: Date | undefined): Partial<Record<Name, number>> {
+/** Returns undefined for a date that is not valid, too. */
+function msOf(date: Date | undefined): number | undefined {
   const atMs = date?.getTime();
-  return atMs === undefined || Number.isNaN(atMs) ? {} : ({ [name]: atMs } as Partial<Record<Name, number>>);
+  return Number.isNaN(atMs) ? undefined : atMs;
 }
 
 // Servers and schedules.
@@ -157,9 +156,9 @@ export function serverForPage(server: ServerView): ServerJson {
 
 function runForPage({ taskId, taskType, queue, startedAt, deadline }: WorkerView, server: string): RunJson {
   return {
-    ...{ taskId, taskType, queue, startedAtMs: startedAt.getTime() },
-    ...time('deadlineAtMs', deadline),
-    server,
+    ...{ taskId, taskType, queue, server },
+    startedAtMs: startedAt.getTime(),
+    deadlineAtMs: msOf(deadline),
   };
 }
 
@@ -167,7 +166,7 @@ export function scheduleForPage(entry: EntryView): ScheduleJson {
   const { id, spec, taskType, taskPayload, options, nextEnqueueAt, prevEnqueueAt } = entry;
   return {
     ...{ id, spec, taskType, payload: contentForPage(taskPayload, BEGINNING.bytes), options },
-    ...time('nextAtMs', nextEnqueueAt),
-    ...time('previousAtMs', prevEnqueueAt),
+    nextAtMs: msOf(nextEnqueueAt),
+    previousAtMs: msOf(prevEnqueueAt),
   };
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { systemClock, type Clock } from '../core/clock.ts';
 import { requireFields } from '../tasks/http/call.ts';
-import { HttpError, httpErrorOf, internalError } from '../tasks/http/http-error.ts';
+import { HttpError, httpErrorOf, internalError, SECURITY_HEADERS } from '../tasks/http/http-error.ts';
 import {
   isRead,
   methodOf,
@@ -35,7 +35,7 @@ import { ALL_QUEUES } from './history.ts';
 import { pageFile } from './page-files.ts';
 import { RuntimeParts } from './runtime-parts.ts';
 import { isSpan, Sampler } from './sampler.ts';
-import { requireTaskChange, dashboardRoutes } from './task-routes.ts';
+import { dashboardRoutes, requireTaskChange } from './task-routes.ts';
 import { filterOf, filterOfQuery, FILTER_FIELDS } from './search-filter.ts';
 import { Searches } from './search.ts';
 import { BrokerSource, type TasksSource } from './tasks-source.ts';
@@ -96,14 +96,6 @@ export function serveDashboard(
   });
 }
 
-/** Headers of every response. */
-const SECURITY_HEADERS: Readonly<Record<string, string>> = {
-  'cache-control': 'no-store',
-  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
-  'cross-origin-resource-policy': 'same-origin',
-  'x-content-type-options': 'nosniff',
-};
-
 /** Where a request leads. */
 type Target =
   /** A file of the page. */
@@ -111,7 +103,7 @@ type Target =
   /** The root without its slash: relative URLs of the page would be wrong. */
   | { readonly redirect: string }
   /** The API. */
-  | { readonly match: Match<DashboardOperation> | HttpError | undefined; readonly query: URLSearchParams };
+  | { readonly match: Match<DashboardOperation> | undefined; readonly query: URLSearchParams };
 
 class DashboardHandler {
   readonly #options: ResolvedDashboardOptions;
@@ -226,19 +218,11 @@ class DashboardHandler {
     }
     if (!path.startsWith(`${rootPath}/`)) return undefined;
     const below = path.slice(rootPath.length);
-    if (below.startsWith('/api/')) return { match: this.#find(method, below.slice('/api'.length)), query };
+    if (below.startsWith('/api/')) {
+      return { match: this.#routes.find(methodOf(method), below.slice('/api'.length)), query };
+    }
     const [, file] = /^\/([\w.-]+)$/.exec(below) ?? [];
     return file === undefined ? undefined : { file };
-  }
-
-  /** Returns an invalid path as an error, which is sent only after the authorization. */
-  #find(method: string, path: string): Match<DashboardOperation> | HttpError | undefined {
-    try {
-      return this.#routes.find(methodOf(method), path);
-    } catch (error) {
-      if (error instanceof HttpError) return error;
-      throw error;
-    }
   }
 
   #refuse(error: unknown, request: DashboardRequest): Outgoing {

@@ -66,9 +66,9 @@ async function getQueue({ source, queue }: DashboardCall): Promise<QueueDetailJs
   ]);
   return {
     queue: queueForPage(info, servers),
-    ...(limits !== undefined && { limits }),
+    limits,
     days: days.map(dayForPage),
-    groups: groups.slice(0, MAX_GROUPS).map(({ group, size }) => ({ group, size })),
+    groups: groups.slice(0, MAX_GROUPS),
   };
 }
 
@@ -87,14 +87,7 @@ async function setLimits(call: DashboardCall): Promise<void> {
 
 async function listKeys({ source, queue, page }: DashboardCall): Promise<KeyListJson> {
   await source.getQueueInfo(queue);
-  const keys = await source.keys(queue, page);
-  return {
-    keys: keys.map(({ key, pending, active, heldBy, againInMs }) => ({
-      ...{ key, pending, active },
-      ...(heldBy !== undefined && { heldBy }),
-      ...(againInMs !== undefined && { againInMs }),
-    })),
-  };
+  return { keys: await source.keys(queue, page) };
 }
 
 // Tasks.

@@ -1,5 +1,13 @@
 import { EscapementError } from '../../core/errors.ts';
 
+/** Headers of every response: it must not be cached, sniffed for another type, or embedded in a page of another site. */
+export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'cross-origin-resource-policy': 'same-origin',
+  'x-content-type-options': 'nosniff',
+};
+
 /** A response with a status other than success, and one line of text. */
 export class HttpError extends Error {
   readonly status: number;

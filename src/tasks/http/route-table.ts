@@ -11,6 +11,8 @@ export type Parameters = Readonly<Record<string, string>>;
 
 /** Result of a look-up. */
 export type Match<Action> =
+  /** The path cannot be decoded: an error to be sent after the authorization. */
+  | HttpError
   | { readonly action: Action; readonly parameters: Parameters }
   /** The path exists, with these methods only. */
   | { readonly allowed: readonly Method[] };
@@ -26,14 +28,19 @@ export class RouteTable<Action> {
     this.#routes = routes.map(([method, path, action]) => [method, regExpOf(path), action]);
   }
 
-  /** Returns undefined if there is no such path. @throws HttpError 400 - it cannot be decoded. */
+  /** Returns undefined if there is no such path. */
   find(method: Method | undefined, path: string): Match<Action> | undefined {
     const matching = this.#routes.filter(([, regExp]) => regExp.test(path));
     const route = matching.find(([one]) => one === method);
     if (route !== undefined) {
       const [, regExp, action] = route;
       const parts = Object.entries(regExp.exec(path)?.groups ?? {});
-      return { action, parameters: Object.fromEntries(parts.map(([name, part]) => [name, decode(part)])) };
+      try {
+        const decoded = parts.map(([name, part]) => [name, decodeURIComponent(part)]);
+        return { action, parameters: Object.fromEntries(decoded) };
+      } catch {
+        return new HttpError(400, 'malformed percent-encoding in the path');
+      }
     }
     if (matching.length === 0) return undefined;
     return { allowed: [...new Set(matching.map(([one]) => one))] };
@@ -69,12 +76,4 @@ const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i;
 export function splitUrl(url = '/'): readonly [path: string, query: URLSearchParams] {
   const [path = '', ...query] = url.replace(ORIGIN, '').split('?');
   return [path, new URLSearchParams(query.join('?'))];
-}
-
-function decode(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    throw new HttpError(400, 'malformed percent-encoding in the path');
-  }
 }

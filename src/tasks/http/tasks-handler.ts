@@ -6,7 +6,14 @@ import { shorten, showBytes } from '../payload.ts';
 import { redisInfoOf } from '../redis-info.ts';
 import { Call, type Action, type Api, type ShowBytes } from './call.ts';
 import { enqueueRoutes } from './enqueue-routes.ts';
-import { HttpError, httpErrorOf, internalError, ofApplication, unauthorized } from './http-error.ts';
+import {
+  HttpError,
+  httpErrorOf,
+  internalError,
+  ofApplication,
+  SECURITY_HEADERS,
+  unauthorized,
+} from './http-error.ts';
 import { prometheusRoutes } from './prometheus-routes.ts';
 import { queueRoutes } from './queue-routes.ts';
 import { RequestGuard, requireJsonType } from './request-guard.ts';
@@ -24,14 +31,6 @@ export type TasksHandler = (
   response: ServerResponse,
   next?: (error?: unknown) => void,
 ) => void;
-
-/** Headers of every response: it must not be cached, sniffed for another type, or embedded in a page of another site. */
-const SECURITY_HEADERS: Readonly<Record<string, string>> = {
-  'cache-control': 'no-store',
-  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
-  'cross-origin-resource-policy': 'same-origin',
-  'x-content-type-options': 'nosniff',
-};
 
 const PAYLOAD_FAILED = 'cannot be shown';
 
@@ -89,7 +88,7 @@ class Handler {
 
   handle(request: IncomingMessage, response: ServerResponse, next?: (error?: unknown) => void): void {
     const [path, query] = this.#pathOf(request);
-    const match = path === undefined ? undefined : this.#find(request, path);
+    const match = path === undefined ? undefined : this.#routes.find(methodOf(request.method), path);
     if (match === undefined && next !== undefined) next();
     else void this.#respond(request, response, match, query);
   }
@@ -97,7 +96,7 @@ class Handler {
   async #respond(
     request: IncomingMessage,
     response: ServerResponse,
-    match: Match<Action> | HttpError | undefined,
+    match: Match<Action> | undefined,
     query: URLSearchParams,
   ): Promise<void> {
     try {
@@ -109,7 +108,7 @@ class Handler {
 
   async #serve(
     request: IncomingMessage,
-    match: Match<Action> | HttpError | undefined,
+    match: Match<Action> | undefined,
     query: URLSearchParams,
   ): Promise<unknown> {
     this.#guard.check(request, isRead(request.method));
@@ -119,16 +118,6 @@ class Handler {
     if ('allowed' in match) throw notAllowed(request.method, match.allowed);
     if (!isRead(request.method)) this.#requireWritable(request);
     return match.action(new Call(this.#api, request, match.parameters, query));
-  }
-
-  /** Returns an invalid path as an error, which is sent only after the authorization. */
-  #find(request: IncomingMessage, path: string): Match<Action> | HttpError | undefined {
-    try {
-      return this.#routes.find(methodOf(request.method), path);
-    } catch (error) {
-      if (error instanceof HttpError) return error;
-      throw error;
-    }
   }
 
   /** Returns the path below `{rootPath}/api`, undefined if it is elsewhere. */

@@ -75,7 +75,7 @@ export class Server extends EventEmitter<ServerEvents> {
    */
   async start(handler: Handler | ServeMux): Promise<void> {
     const called = callable(handler);
-    if (this.#status === 'closed') throw closedError('start');
+    if (this.#status === 'closed') throw closedError();
     if (this.#starting !== undefined) {
       const message = `the server was started before, and is ${this.#status}`;
       throw new EscapementError('ERR_SERVER_STATE', message, { op: 'Server.start' });
@@ -160,7 +160,7 @@ export class Server extends EventEmitter<ServerEvents> {
     await this.ping();
     const { broker, limits } = this.#options;
     for (const [queue, limitsOfQueue] of Object.entries(limits)) await broker.setLimits(queue, limitsOfQueue);
-    if (this.#mustClose()) throw closedError('start');
+    if (this.#mustClose()) throw closedError();
     this.#components = new ServerComponents(this.#options, handler, this, () => this.#state());
     this.#status = 'active';
     this.#startedAtMs = this.#options.broker.clock.wallNow();
@@ -199,6 +199,6 @@ export class Server extends EventEmitter<ServerEvents> {
   }
 }
 
-function closedError(operation: string): EscapementError {
-  return new EscapementError('ERR_SERVER_CLOSED', 'the server was shut down', { op: `Server.${operation}` });
+function closedError(): EscapementError {
+  return new EscapementError('ERR_SERVER_CLOSED', 'the server was shut down', { op: 'Server.start' });
 }

@@ -29,31 +29,13 @@ import { infoJson, taskColumns, taskDetails } from '../show.ts';
 import type { TasksOfState, TasksTarget } from '../target/tasks-target.ts';
 import { addEnqueue } from './enqueue.ts';
 
-/** A change of tasks, with the command for some and the one for all in a state. */
-interface ChangeCommands {
-  readonly change: TaskChange;
-  readonly past: string;
-  readonly aliases: readonly string[];
-  readonly description: string;
-  readonly descriptionOfAll: string;
-}
+/** A change of tasks, what they are then, and the commands that make it: for some tasks, and for all in a state. */
+type ChangeRow = readonly [change: TaskChange, past: string, some: string, all: string, ...aliases: string[]];
 
-const CHANGES: readonly ChangeCommands[] = [
-  {
-    ...{ change: 'archive', past: 'archived', aliases: [] },
-    description: 'archive tasks: they do not run again',
-    descriptionOfAll: 'archive all tasks in a state',
-  },
-  {
-    ...{ change: 'delete', past: 'deleted', aliases: ['remove', 'rm'] },
-    description: 'delete tasks',
-    descriptionOfAll: 'delete all tasks in a state',
-  },
-  {
-    ...{ change: 'run', past: 'pending', aliases: [] },
-    description: 'make tasks pending',
-    descriptionOfAll: 'make all tasks in a state pending',
-  },
+const CHANGES: readonly ChangeRow[] = [
+  ['archive', 'archived', 'archive tasks: they do not run again', 'archive all tasks in a state'],
+  ['delete', 'deleted', 'delete tasks', 'delete all tasks in a state', 'remove', 'rm'],
+  ['run', 'pending', 'make tasks pending', 'make all tasks in a state pending'],
 ];
 
 const CANCEL_HELP = `
@@ -77,11 +59,11 @@ export function addTaskCommands(part: Command, surroundings: Surroundings): void
     .option(...HEX);
   does(inspect, surroundings, inspectTask);
   addCancel(group, surroundings);
-  for (const commands of CHANGES) addChange(group, commands, surroundings);
+  for (const row of CHANGES) addChange(group, row, surroundings);
   addEnqueue(group, surroundings);
-  for (const { change, past, descriptionOfAll } of CHANGES) {
-    const all = addList(group.command(`${change}all`).description(descriptionOfAll), statesOffering(change));
-    changes<StateOptions>(all, surroundings, (run) => changeAll(run, change, past));
+  for (const [change, past, , all] of CHANGES) {
+    const command = addList(group.command(`${change}all`).description(all), statesOffering(change));
+    changes<StateOptions>(command, surroundings, (run) => changeAll(run, change, past));
   }
 }
 
@@ -157,9 +139,9 @@ interface ChangeOptions {
   readonly id?: readonly string[];
 }
 
-function addChange(group: Command, commands: ChangeCommands, surroundings: Surroundings): void {
-  const { change, past, aliases, description } = commands;
-  const command = addQueue(group.command(change).aliases(aliases).description(description))
+function addChange(group: Command, row: ChangeRow, surroundings: Surroundings): void {
+  const [change, past, some, , ...aliases] = row;
+  const command = addQueue(group.command(change).aliases(aliases).description(some))
     .argument('[id...]', 'ids of the tasks', texts)
     .option('-i, --id <id>', 'id of a task; may be repeated', texts);
   changes<ChangeOptions>(command, surroundings, (run) => {

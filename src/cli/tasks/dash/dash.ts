@@ -7,7 +7,6 @@ import type { Output } from '../../terminal/output.ts';
 import { EXIT_CODES } from '../../terminal/terminal.ts';
 import { harmless } from '../../terminal/text.ts';
 import { does, type Report, type Run, type Surroundings } from '../run.ts';
-import type { TasksTarget } from '../target/tasks-target.ts';
 import {
   FIRST_STATE,
   NO_DATA,
@@ -51,7 +50,7 @@ export function addDash(part: Command, surroundings: Surroundings): void {
 }
 
 async function dash(run: Run<DashOptions>): Promise<Report | undefined> {
-  const { terminal, target, options, isJson } = run;
+  const { terminal, options, isJson } = run;
   if (isJson) throw new CommandError('dash has no --json; use stats --json');
   if (options.once === true) return queuesOnce(run);
   if (options.path !== undefined) {
@@ -60,7 +59,7 @@ async function dash(run: Run<DashOptions>): Promise<Report | undefined> {
   if (!terminal.out.isTerminal || !run.keyboard.isTTY) {
     throw new CommandError('dash needs a terminal; --once prints the queues once');
   }
-  const running = new Dash(run, target, options.refresh);
+  const running = new Dash(run);
   const terminate = (): void => {
     terminal.exitCode = EXIT_CODES.terminated;
     running.stop();
@@ -87,9 +86,7 @@ async function queuesOnce({ target, now }: Run<DashOptions>): Promise<Report> {
 
 /** The live view: reads periodically, and when a key selects other data. */
 class Dash {
-  readonly #surroundings: Surroundings;
-  readonly #target: TasksTarget;
-  readonly #refreshMs: number;
+  readonly #run: Run<DashOptions>;
   readonly #screen: Screen;
   #state: DashState = FIRST_STATE;
   #data: DashData = NO_DATA;
@@ -100,17 +97,15 @@ class Dash {
   #isOver = false;
   #end: (error?: Error) => void = () => undefined;
 
-  constructor(surroundings: Surroundings, target: TasksTarget, refreshMs: number) {
-    this.#surroundings = surroundings;
-    this.#target = target;
-    this.#refreshMs = refreshMs;
-    this.#screen = new Screen(surroundings.terminal.out);
-    this.#status = { name: target.name, isReading: true, error: undefined, readAtMs: undefined };
+  constructor(run: Run<DashOptions>) {
+    this.#run = run;
+    this.#screen = new Screen(run.terminal.out);
+    this.#status = { name: run.target.name, isReading: true, error: undefined, readAtMs: undefined };
   }
 
   /** Resolves when the user quits. The screen is restored in any case. */
   async run(): Promise<void> {
-    const { keyboard, terminal } = this.#surroundings;
+    const { keyboard, terminal } = this.#run;
     const { stream } = terminal.out;
     const ended = new Promise<void>((resolve, reject) => {
       this.#end = (error) => {
@@ -175,7 +170,7 @@ class Dash {
 
   async #attempt(): Promise<DashData | string> {
     try {
-      return await readDash(this.#target, this.#state, rowsThatFit(this.#screen.height));
+      return await readDash(this.#run.target, this.#state, rowsThatFit(this.#screen.height));
     } catch (error) {
       return describeError(error);
     }
@@ -185,7 +180,7 @@ class Dash {
     if (this.#isOver) return;
     if (typeof outcome === 'string') this.#status = { ...this.#status, isReading: false, error: outcome };
     else {
-      const readAtMs = this.#surroundings.now();
+      const readAtMs = this.#run.now();
       this.#status = { ...this.#status, isReading: false, error: undefined, readAtMs };
       this.#data = this.#state.taskId === undefined ? outcome : { ...outcome, queues: this.#data.queues };
       this.#state = settle(this.#state, outcome);
@@ -193,11 +188,11 @@ class Dash {
     this.#draw();
     this.#next = setTimeout(() => {
       this.#reads.trigger();
-    }, this.#refreshMs);
+    }, this.#run.options.refresh);
   }
 
   #draw(): void {
-    const frame = { ...this.#status, nowMs: this.#surroundings.now(), height: this.#screen.height };
+    const frame = { ...this.#status, nowMs: this.#run.now(), height: this.#screen.height };
     this.#screen.draw(dashLines(this.#state, this.#data, frame)).catch(this.#end);
   }
 }
