@@ -1,5 +1,6 @@
 import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
+import { isMissing } from '../log/file-system.ts';
 import { CommandError } from './command-error.ts';
 
 /** Returns what is at a path; undefined if there is nothing. */
@@ -7,7 +8,7 @@ export async function statIfThere(path: string): Promise<Stats | undefined> {
   try {
     return await stat(path);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    if (isMissing(error)) return undefined;
     throw error;
   }
 }

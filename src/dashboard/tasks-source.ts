@@ -1,3 +1,4 @@
+import { hasCode } from '../core/errors.ts';
 import { nextHostTurn } from '../core/own-turn.ts';
 import { requireExistingQueueName, requireText } from '../tasks/argument-checks.ts';
 import { isUnavailable } from '../tasks/broker/broker-errors.ts';
@@ -21,7 +22,7 @@ export interface SourceTask extends TaskView {
 }
 
 /** A piece of a scan. */
-export interface ScanPiece {
+export interface SourcePiece {
   readonly tasks: readonly SourceTask[];
   /** Where the scan goes on; undefined at its end. */
   readonly next: ScanPosition | undefined;
@@ -61,7 +62,7 @@ export interface TasksSource extends Pick<Inspector, OfInspector | 'listSchedule
     states: readonly TaskState[],
     limit: number,
     from: ScanPosition | undefined,
-  ): Promise<ScanPiece>;
+  ): Promise<SourcePiece>;
 }
 
 /** What some brokers have besides the interface. */
@@ -97,7 +98,7 @@ export class BrokerSource extends Inspector implements TasksSource {
       const some = names.slice(at, at + QUEUES_AT_ONCE);
       for (const one of await Promise.allSettled(some.map((name) => this.getQueueInfo(name)))) {
         if (one.status === 'fulfilled') infos.push(one.value);
-        else if (!isNotFound(one.reason)) failures.push(one.reason);
+        else if (!hasCode(one.reason, 'ERR_QUEUE_NOT_FOUND')) failures.push(one.reason);
       }
       if (failures.some(isUnavailable)) break;
     }
@@ -132,7 +133,7 @@ export class BrokerSource extends Inspector implements TasksSource {
     states: readonly TaskState[],
     limit: number,
     from: ScanPosition | undefined,
-  ): Promise<ScanPiece> {
+  ): Promise<SourcePiece> {
     requireExistingQueueName('queue', queue);
     const { tasks, next } = await this.broker.scan(queue, states, limit, from);
     return { tasks: tasks.map((record) => new BrokerTask(record)), next };
@@ -163,8 +164,4 @@ class BrokerTask extends TaskInfo implements SourceTask {
   get progressJson(): string | undefined {
     return this.#record.progress;
   }
-}
-
-function isNotFound(error: unknown): boolean {
-  return (error as { code?: unknown } | undefined)?.code === 'ERR_QUEUE_NOT_FOUND';
 }
