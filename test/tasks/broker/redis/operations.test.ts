@@ -5,7 +5,7 @@ import { RedisBroker } from 'escapement/tasks/redis';
 import type { BrokerOperation } from 'escapement/testing';
 import { ReplyError } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
-import { Coalescer } from '../../../../src/tasks/broker/redis/redis-access.ts';
+import { Coalescer } from '../../../../src/tasks/broker/redis/coalescer.ts';
 import { toBrokerError } from '../../../../src/tasks/broker/redis/redis-errors.ts';
 import { failure, newTask, QUEUE } from '../../../conformance/broker/support.ts';
 
