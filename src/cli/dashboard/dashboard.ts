@@ -10,7 +10,7 @@ import { serveDashboard } from '../../dashboard/dashboard.ts';
 import { CommandError } from '../command-error.ts';
 import { text, wholeNumber } from '../options.ts';
 import { addConnectionOptions } from '../tasks/connect.ts';
-import { CONNECTION_OPTIONS, type ConnectionOptions, type Environment } from '../tasks/connection.ts';
+import { CONNECTION_NAMES, type ConnectionOptions, type Environment } from '../tasks/connection.ts';
 import { expected } from '../tasks/run.ts';
 import { printError, type Terminal } from '../terminal/terminal.ts';
 import { printable } from '../terminal/text.ts';
@@ -135,7 +135,7 @@ async function open(options: DashboardCommandOptions, surroundings: DashboardSur
 
 /** The password of the command is not that of Redis. */
 function connectionOptions(options: DashboardCommandOptions): ConnectionOptions {
-  const names: readonly string[] = CONNECTION_OPTIONS.filter((name) => name !== 'password');
+  const names: readonly string[] = CONNECTION_NAMES.filter((name) => name !== 'password');
   return Object.fromEntries(Object.entries(options).filter(([name]) => names.includes(name)));
 }
 

@@ -20,8 +20,8 @@ export interface ConnectionOptions {
 const FOR_REDIS = ['db', 'cluster', 'cluster_addrs', 'tls', 'tls_server', 'insecure'] as const;
 const FOR_HTTP = ['token', 'http_header'] as const;
 
-/** All names. */
-export const CONNECTION_OPTIONS = [
+/** Names of all of them. */
+export const CONNECTION_NAMES = [
   ...(['path', 'uri', 'username', 'password'] as const),
   ...[...FOR_REDIS, ...FOR_HTTP],
 ] satisfies readonly (keyof ConnectionOptions)[];
@@ -83,7 +83,7 @@ function uriOf({ cluster, cluster_addrs: addrs, uri }: ConnectionOptions, enviro
 }
 
 function folderConnection(path: string, options: ConnectionOptions): ToFolder {
-  const other = CONNECTION_OPTIONS.find((name) => name !== 'path' && options[name] !== undefined);
+  const other = CONNECTION_NAMES.find((name) => name !== 'path' && options[name] !== undefined);
   if (other !== undefined) throw new CommandError(`--path and --${other} cannot be used together`);
   return { kind: 'folder', name: path };
 }
