@@ -6,7 +6,7 @@ import { checkBroker, checkBrokerLog, ManualClock } from 'escapement/testing';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { FILE_SYSTEM, type FileSystem } from '../../../../src/log/file-system.ts';
 import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
-import { LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
+import { LONG_MS, newTask, take } from '../../../conformance/broker/support.ts';
 import { RecordingFileSystem } from '../../../diskqueue/recording-file-system.ts';
 import { SmallDisk } from '../../../diskqueue/small-disk.ts';
 
