@@ -48,7 +48,7 @@ export class BucketRateLimiter<T> implements RateLimiter<T> {
     this.#lastMs = readClock(clock);
   }
 
-  when(_item?: T): number {
+  when(_item: T): number {
     if (this.#ratePerMs === Infinity) return 0;
     const nowMs = readClock(this.#clock);
     const elapsedMs = Math.max(nowMs - this.#lastMs, 0);
@@ -57,11 +57,11 @@ export class BucketRateLimiter<T> implements RateLimiter<T> {
     return cleanDelay(-this.#tokens / this.#ratePerMs);
   }
 
-  forget(_item?: T): void {
+  forget(_item: T): void {
     // A reservation is not refunded.
   }
 
-  numRequeues(_item?: T): number {
+  numRequeues(_item: T): number {
     return 0;
   }
 

@@ -80,10 +80,10 @@ describe('while the clock is wrong', () => {
     const clock = new WrongClock();
     const limiter = new BucketRateLimiter({ ratePerSecond: 10, burst: 1, clock });
     clock.isWrong = true;
-    expect(() => limiter.when()).toThrow(INVALID);
+    expect(() => limiter.when('a')).toThrow(INVALID);
     expect(() => new BucketRateLimiter({ ratePerSecond: 10, burst: 1, clock })).toThrow(INVALID);
     clock.isWrong = false;
-    expect([limiter.when(), limiter.when()]).toEqual([0, 100]);
+    expect([limiter.when('a'), limiter.when('a')]).toEqual([0, 100]);
   });
 });
 

@@ -129,6 +129,9 @@ test('a rate limiting queue is a delaying queue', () => {
 
 test('every limiter is one, of any items', () => {
   expectTypeOf<BucketRateLimiter<Pod>>().toExtend<RateLimiter<Pod>>();
+  const bucket = new BucketRateLimiter<Pod>({ ratePerSecond: 5, burst: 5 });
+  expectTypeOf(new RateLimitingQueue(bucket)).toEqualTypeOf<RateLimitingQueue<Pod>>();
+  expectTypeOf(new MaxOfRateLimiter(bucket)).toEqualTypeOf<MaxOfRateLimiter<Pod>>();
   expectTypeOf<ItemExponentialFailureRateLimiter<Pod>>().toExtend<RateLimiter<Pod>>();
   expectTypeOf<ItemFastSlowRateLimiter<Pod>>().toExtend<RateLimiter<Pod>>();
   expectTypeOf<MaxOfRateLimiter<Pod>>().toExtend<RateLimiter<Pod>>();

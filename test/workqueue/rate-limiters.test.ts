@@ -7,6 +7,7 @@ import {
   ManualClock,
   MaxOfRateLimiter,
   type RateLimiter,
+  RateLimitingQueue,
   WithJitterRateLimiter,
   WithMaxWaitRateLimiter,
 } from 'escapement';
@@ -360,4 +361,31 @@ describe('failure counts', () => {
       }),
     );
   });
+});
+
+test('a queue drops an item after maxRetries retries although its limiter counts nothing', async () => {
+  const clock = new ManualClock();
+  const bucket = new BucketRateLimiter<string>({ ratePerSecond: 100, burst: 1, clock });
+  const queue = new RateLimitingQueue(bucket, { clock });
+  const counts: number[] = [];
+  const dropped: string[] = [];
+  const run = queue.run(
+    (item, { numRequeues }) => {
+      counts.push(numRequeues);
+      throw new Error(item);
+    },
+    { maxRetries: 3, onDrop: (_, item) => dropped.push(item) },
+  );
+  queue.add('a');
+  await clock.advanceAsync(15);
+  expect([queue.numRequeues('a'), queue.inspect().retries]).toEqual([3, [{ key: 'a', retries: 3 }]]);
+  await clock.advanceAsync(100);
+  expect([counts, dropped, queue.numRequeues('a')]).toEqual([[0, 1, 2, 3], ['a'], 0]);
+  queue.add('b');
+  await clock.advanceAsync(0);
+  expect(queue.numRequeues('b')).toBeGreaterThan(0);
+  queue.forget('b');
+  expect(queue.numRequeues('b')).toBe(0);
+  queue.shutDown();
+  await run;
 });

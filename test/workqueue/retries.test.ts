@@ -1,5 +1,4 @@
 import {
-  BucketRateLimiter,
   ItemExponentialFailureRateLimiter,
   ManualClock,
   type RateLimiter,
@@ -75,36 +74,6 @@ describe('on a RateLimitingQueue a failure re-queues with the limiter until maxR
     queue.add('a');
     await clock.advanceAsync(100);
     expect(log).toEqual(expected);
-    queue.shutDown();
-    await run;
-  });
-
-  test('an item is dropped after maxRetries retries although its limiter counts nothing', async () => {
-    const clock = new ManualClock();
-    const queue = new RateLimitingQueue(
-      new BucketRateLimiter<string>({ ratePerSecond: 10, burst: 1, clock }),
-      {
-        clock,
-      },
-    );
-    const counts: number[] = [];
-    const dropped: string[] = [];
-    const run = queue.run(
-      (_, { numRequeues }) => {
-        counts.push(numRequeues);
-        throw mine;
-      },
-      { maxRetries: 3, onDrop: (_, item) => dropped.push(item) },
-    );
-    queue.add('a');
-    await clock.advanceAsync(150);
-    expect(queue.inspect().retries).toEqual([{ key: 'a', retries: queue.numRequeues('a') }]);
-    await clock.advanceAsync(10_000);
-    expect([counts, dropped, queue.numRequeues('a')]).toEqual([[0, 1, 2, 3], ['a'], 0]);
-    queue.add('a');
-    await clock.advanceAsync(0);
-    queue.forget('a');
-    expect(queue.numRequeues('a')).toBe(0);
     queue.shutDown();
     await run;
   });

@@ -42,7 +42,7 @@ describe('after shutdown, add, addAfter and addRateLimited are ignored silently'
     const queue = new RateLimitingQueue(new MaxOfRateLimiter(exponential, bucket), { clock });
     queue.shutDown();
     for (let i = 0; i < 10; i++) queue.addRateLimited('a');
-    expect([queue.numRequeues('a'), bucket.when()]).toEqual([0, 0]);
+    expect([queue.numRequeues('a'), bucket.when('a')]).toEqual([0, 0]);
   });
 
   test('after shutdown addWhenRoom rejects', async () => {
