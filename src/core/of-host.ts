@@ -7,9 +7,10 @@ type Globals = typeof globalThis;
  * after an underscore.
  */
 export function ofHost<Name extends keyof Globals>(name: Name): Globals[Name] {
-  const current = globalThis[name] as Globals[Name] & { readonly clock?: object };
+  const current = globalThis[name];
+  const clock = (current as { readonly clock?: object } | undefined)?.clock; // browsers have no setImmediate
   const replaced = `_${name}`;
-  const { clock } = (current as typeof current | undefined) ?? {};
-  // Where the host has a getter, so has the clock; it may accept no other receiver than the global object.
-  return clock !== undefined && replaced in clock ? Reflect.get(clock, replaced, globalThis) : current;
+  if (clock === undefined || !(replaced in clock)) return current;
+  // Where the host has a getter, so has the clock, and it may accept no other receiver than the global object.
+  return Reflect.get(clock, replaced, globalThis) as Globals[Name];
 }

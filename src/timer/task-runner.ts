@@ -51,7 +51,7 @@ export class TaskRunner {
       run();
     };
     try {
-      const result: unknown = this.#executor(run);
+      const result = this.#executor(run);
       if (isThenable(result)) void result.then(undefined, fail);
     } catch (error) {
       fail(error);

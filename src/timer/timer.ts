@@ -90,7 +90,7 @@ export interface SystemTimerOptions {
    * @default the wake-up's own turn
    * @example setImmediate // after the I/O that is ready
    */
-  readonly executor?: (run: () => void) => void;
+  readonly executor?: (run: () => void) => unknown;
   /**
    * Most tasks that one wake-up runs, so that a mass expiry cannot hold the event loop; the others run in
    * turns that follow at once. An integer of at least 1, or `Infinity`. It does not bound `poll` and `advanceClock`.
