@@ -7,7 +7,7 @@ import { connectRedis } from '../../../src/cli/tasks/connect.ts';
 import {
   connectionOf,
   type ConnectionOptions,
-  type RedisConnection,
+  type ToRedis,
 } from '../../../src/cli/tasks/connection.ts';
 import { Unreachable } from '../../../src/cli/tasks/target/http-api.ts';
 import { newTask } from '../../conformance/broker/support.ts';
@@ -121,7 +121,7 @@ describe('connectionOf', () => {
 });
 
 describe('connectRedis', () => {
-  const connection = (url: string): RedisConnection => connectionOf({ uri: url }, {}) as RedisConnection;
+  const connection = (url: string): ToRedis => connectionOf({ uri: url }, {}) as ToRedis;
 
   it('a connection leaves no listener on the signal, whether Redis responds or not', async () => {
     const { signal } = new AbortController();
