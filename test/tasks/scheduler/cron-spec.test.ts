@@ -434,3 +434,18 @@ testProperty(
   ),
   1_000,
 );
+
+describe('the time after which a tick is searched', () => {
+  const SPECS = ['* * * * *', 'TZ=Europe/Berlin 0 0 * * *', '@every 1h'];
+
+  it.each(SPECS)('the ticks of %s are searched only after the time of a date', (spec) => {
+    const { next } = parseCronSpec(spec);
+    for (const afterMs of [NaN, Infinity, -Infinity, 8.64e15 + 1, 1e300]) {
+      expect(() => next(afterMs)).toThrow(expect.objectContaining({ code: 'ERR_OUT_OF_RANGE' }));
+    }
+  });
+
+  it.each(SPECS)('there is no tick of %s after the last date', (spec) => {
+    expect(parseCronSpec(spec).next(8.64e15)).toBeUndefined();
+  });
+});
