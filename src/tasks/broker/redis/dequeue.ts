@@ -124,6 +124,7 @@ if l.c then most = math.min(most, l.c - redis.call('LLEN', ACTIVE)) end
 local queueFull, tokens
 if l.t then
   queueFull, tokens = bucket(l.full, l.t, l.b)
+  if l.full and l.full > queueFull then redis.call('HSET', LIMITS, 'full', queueFull) end -- the clock was set back
   most = math.min(most, tokens)
 end
 if most <= 0 or size == 0 then
@@ -135,11 +136,13 @@ local perKey, read, mostRead = math.ceil(most / size) + 1, 0, 2 * most + 1000 --
 local perKeyDigits = tostring(perKey) -- Redis takes long to write a number that is an argument
 local inRing, nextInRing, again, nextAgain = {}, 1, {}, 1
 local function visit(key)
-  local one = { key = key, prefix = false, members = false, at = 1, isWhole = false, left = math.huge, given = 0, full = false }
+  local one = { key = key, prefix = false, members = false, at = 1, isWhole = false, left = math.huge, given = 0, full = false, isLate = false }
   if key ~= '' then one.prefix = prefixOf(key) end
   if l.kc then one.left = l.kc - activeOf(key) end
   if l.kt then
-    one.full, tokens = bucket(redis.call('ZSCORE', RATES, key), l.kt, l.kb)
+    local full = tonumber(redis.call('ZSCORE', RATES, key) or 0)
+    one.full, tokens = bucket(full, l.kt, l.kb)
+    one.isLate = full > one.full -- the clock was set back
     one.left = math.min(one.left, tokens)
   end
   return one
@@ -205,7 +208,7 @@ end
 
 local leaving, parking, rates = {}, {}, {}
 local function noteRate(one)
-  if one.given > 0 and one.full then append(rates, one.full + one.given * l.kt, one.key) end
+  if one.given > 0 and one.full or one.isLate then append(rates, one.full + one.given * l.kt, one.key) end
 end
 while #ids < most and bytes > 0 and read < mostRead do
   local one = nextKey()

@@ -117,12 +117,26 @@ local function append(rows, score, member)
   rows[#rows + 1] = score
   rows[#rows + 1] = member
 end`,
+  // Keys that wait longer than any token takes, because the clock was set back, wait for one token from now on.
+  `
+local function boundParked()
+  local l = readLimits()
+  if not l.kt then return end
+  local latest = string.format('(%.17g', nowMs() + 2 * l.kt)
+  for _, key in ipairs(redis.call('ZRANGEBYSCORE', PARKED, latest, '(+inf', 'LIMIT', 0, 1000)) do
+    redis.call('ZADD', RATES, 'XX', 'LT', nowMs() + l.kb * l.kt, key)
+    redis.call('ZADD', PARKED, nowMs() + l.kt, key)
+  end
+end`,
   // Keys whose token has come enter the ring.
   `
 local function unparkDue()
   if redis.call('ZCARD', PARKED) == 0 then return false end
   local due = redis.call('ZRANGEBYSCORE', PARKED, '-inf', nowMs(), 'LIMIT', 0, 1000)
-  if #due == 0 then return true end
+  if #due == 0 then
+    boundParked()
+    return true
+  end
   local turn, rows = lastTurn(), {}
   for i, key in ipairs(due) do append(rows, turn + i, key) end
   redis.call('ZADD', RING, unpack(rows))

@@ -97,6 +97,25 @@ describe('keys and limits of Redis that another program does not know', () => {
     expect(await takeAll(broker)).toEqual(['b1', 'a2', '1', 'a1']);
   });
 
+  it.each([
+    ['of the queue', { rate: { tasks: 1, perMs: 1_000 } }],
+    ['of each key', { perKey: { rate: { tasks: 1, perMs: 1_000 } } }],
+    ['of both', { rate: { tasks: 1, perMs: 1_000 }, perKey: { rate: { tasks: 2, perMs: 2_000, burst: 1 } } }],
+  ])(
+    'a clock that is set back by a day holds a task back for one token of the rate %s',
+    async (_, limits) => {
+      await broker.setLimits(QUEUE, limits);
+      await put('a1', 'a2', 'a3', 'a4');
+      expect(await takeAll(broker)).toEqual(['a1']);
+      await setup.advance(-86_400_000);
+      for (const id of ['a2', 'a3', 'a4']) {
+        expect(await takeAll(broker)).toEqual([]);
+        await setup.advance(1_000);
+        expect(await takeAll(broker)).toEqual([id]);
+      }
+    },
+  );
+
   it('the place of a run that a Go server has recovered is free after the next recovery of ours', async () => {
     await broker.setLimits(QUEUE, { perKey: { concurrency: 1 } });
     await put('a1', 'a2');
