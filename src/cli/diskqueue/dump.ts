@@ -2,7 +2,7 @@ import { Option, type Command } from 'commander';
 import type { ListedMessage, StoredQueue } from '../../diskqueue/stored/stored-queue.ts';
 import { CommandError } from '../command-error.ts';
 import { wholeNumber } from '../options.ts';
-import { EXIT_CODES, type Terminal } from '../terminal/terminal.ts';
+import { EXIT_CODES, printError, type Terminal } from '../terminal/terminal.ts';
 import { count, printable, printableBytes } from '../terminal/text.ts';
 import { someQueuesIn, type QueueOptions } from './queues-in.ts';
 
@@ -83,8 +83,7 @@ async function dump(dir: string, options: DumpOptions, terminal: Terminal): Prom
   await out.flush();
   if (damages === 0 || out.isGone) return;
   terminal.exitCode = EXIT_CODES.problems;
-  const message = `${count(damages, 'damaged part')} left out; 'verify' lists them`;
-  await terminal.err.print(`escapement: ${message}`);
+  await printError(terminal, `${count(damages, 'damaged part')} left out; 'verify' lists them`);
 }
 
 function formatOf({ format, raw, json }: DumpOptions): Format {
