@@ -36,7 +36,7 @@ export class RouteTable<Action> {
       const [, regExp, action] = route;
       const parts = Object.entries(regExp.exec(path)?.groups ?? {});
       try {
-        const decoded = parts.map(([name, part]) => [name, decodeURIComponent(part)]);
+        const decoded = parts.map(([name, part]) => [name, decodeURIComponent(part)] as const);
         return { action, parameters: Object.fromEntries(decoded) };
       } catch {
         return new HttpError(400, 'malformed percent-encoding in the path');

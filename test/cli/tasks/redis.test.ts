@@ -4,11 +4,7 @@ import { RedisBroker } from 'escapement/tasks/redis';
 import { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { connectRedis } from '../../../src/cli/tasks/connect.ts';
-import {
-  connectionOf,
-  type ConnectionOptions,
-  type ToRedis,
-} from '../../../src/cli/tasks/connection.ts';
+import { connectionOf, type ConnectionOptions, type ToRedis } from '../../../src/cli/tasks/connection.ts';
 import { Unreachable } from '../../../src/cli/tasks/target/http-api.ts';
 import { newTask } from '../../conformance/broker/support.ts';
 import { freshDatabase } from '../../redis/redis-case.ts';
