@@ -173,6 +173,15 @@ describe('an onComplete that close runs', () => {
     expect(seen).toEqual([4, 2, 0]);
   });
 
+
+  test('an onComplete that close runs may force the next operation', ({ fixture }) => {
+    const b = fixture.operation('b');
+    const a = fixture.watch('a', 'x', { onComplete: () => b.forceComplete() });
+    fixture.purgatory.tryCompleteElseWatch(b, ['x']);
+    expect(fixture.purgatory.close()).toEqual([a, b]);
+    expect(fixture.log).toEqual(['a closed', 'b forced']);
+  });
+
   test('an onComplete that close runs cannot hide an error of the next operation by cancelling it', () => {
     const fixture = new Fixture();
     const mine = new Error('mine');

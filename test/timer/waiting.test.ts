@@ -240,6 +240,17 @@ describe('sleep', () => {
     expect(getEventListeners(signal, 'abort')).toHaveLength(0);
   });
 
+
+  test('an abort rejects a sleep that is due and has not run yet', async () => {
+    const { clock, timer } = manualTimer({ autoStart: false });
+    const controller = new AbortController();
+    const sleep = timer.sleep(5, 'slept', { signal: controller.signal });
+    clock.advance(10);
+    controller.abort('too late');
+    expect(timer.poll()).toBe(0);
+    expect(await sleep.catch((error: unknown) => error)).toBe('too late');
+  });
+
   test('one abort ends all sleeps that share the signal, and no others', async () => {
     const { clock, timer } = manualTimer();
     const controller = new AbortController();
