@@ -173,7 +173,6 @@ describe('an onComplete that close runs', () => {
     expect(seen).toEqual([4, 2, 0]);
   });
 
-
   test('an onComplete that close runs may force the next operation', ({ fixture }) => {
     const b = fixture.operation('b');
     const a = fixture.watch('a', 'x', { onComplete: () => b.forceComplete() });

@@ -240,7 +240,6 @@ describe('sleep', () => {
     expect(getEventListeners(signal, 'abort')).toHaveLength(0);
   });
 
-
   test('an abort rejects a sleep that is due and has not run yet', async () => {
     const { clock, timer } = manualTimer({ autoStart: false });
     const controller = new AbortController();
