@@ -3,117 +3,106 @@ import { describe, expect, it } from 'vitest';
 import { parseCronSpec } from '../../../src/tasks/cron-spec.ts';
 import { testProperty } from '../../runs.ts';
 
-function ticks(spec: string, from: string, count: number, location?: string): string[] {
+/** The next ticks, without seconds. */
+function ticks(spec: string, from: string, count: number, location?: string): string {
   const schedule = parseCronSpec(spec, location);
   const found: string[] = [];
   let atMs: number | undefined = Date.parse(from);
   while (found.length < count && (atMs = schedule.next(atMs)) !== undefined) {
-    found.push(new Date(atMs).toISOString().replace(':00.000Z', 'Z'));
+    found.push(new Date(atMs).toISOString().replace(':00.000Z', ''));
   }
-  return found;
+  return found.join(' ');
+}
+
+/** A spec, the time after which it ticks, its next ticks in UTC, and a time zone. */
+type Row = readonly [spec: string, from: string, expected: string, location?: string];
+
+/** @param name - a sentence; the row is added to it. */
+function ticksOf(name: string, rows: readonly Row[]): void {
+  it.each(rows)(`${name}: %s after %s ticks at %s`, (spec, from, expected, location) => {
+    expect(ticks(spec, `${from}Z`, expected.split(' ').length, location)).toBe(expected);
+  });
 }
 
 describe('a cron spec of five fields', () => {
-  it.each([
-    ['* * * * *', '2026-11-21T13:57:21Z', '2026-11-21T13:58Z'],
-    ['*/15 * * * *', '2026-11-21T13:57:21Z', '2026-11-21T14:00Z'],
-    ['5/15 * * * *', '2026-11-21T13:51:00Z', '2026-11-21T14:05Z'],
-    ['20-35/15 * * * *', '2026-11-21T13:20:00Z', '2026-11-21T13:35Z'],
-    ['0 9-17 * * MON-FRI', '2026-11-20T17:00:00Z', '2026-11-23T09:00Z'],
-    ['0 0 1 jan,Jul ?', '2026-11-21T00:00:00Z', '2027-01-01T00:00Z'],
-    ['30 4 * * 0', '2026-11-21T00:00:00Z', '2026-11-22T04:30Z'],
-    ['0 0 ? * sat', '2026-11-21T00:00:00Z', '2026-11-28T00:00Z'],
-    ['? ? * * *', '2026-11-21T13:57:00Z', '2026-11-21T13:58Z'],
-    ['  0   12  *  *  * ', '2026-11-21T13:57:00Z', '2026-11-22T12:00Z'],
-    ['59 23 31 12 *', '2026-12-31T23:58:59.999Z', '2026-12-31T23:59Z'],
-    ['59 23 31 12 *', '2026-12-31T23:59:00Z', '2027-12-31T23:59Z'],
-    ['0 0 31 * *', '2026-01-31T00:00:00Z', '2026-03-31T00:00Z'],
-  ])('the next tick of %s after %s is %s', (spec, from, next) => {
-    expect(ticks(spec, from, 1)).toEqual([next]);
-  });
+  ticksOf('a spec ticks at the first minute that its fields match', [
+    ['* * * * *', '2026-11-21T13:57:21', '2026-11-21T13:58'],
+    ['*/15 * * * *', '2026-11-21T13:57:21', '2026-11-21T14:00'],
+    ['5/15 * * * *', '2026-11-21T13:51', '2026-11-21T14:05'],
+    ['20-35/15 * * * *', '2026-11-21T13:20', '2026-11-21T13:35'],
+    ['0 9-17 * * MON-FRI', '2026-11-20T17:00', '2026-11-23T09:00'],
+    ['0 0 1 jan,Jul ?', '2026-11-21T00:00', '2027-01-01T00:00'],
+    ['30 4 * * 0', '2026-11-21T00:00', '2026-11-22T04:30'],
+    ['0 0 ? * sat', '2026-11-21T00:00', '2026-11-28T00:00'],
+    ['? ? * * *', '2026-11-21T13:57', '2026-11-21T13:58'],
+    ['  0   12  *  *  * ', '2026-11-21T13:57', '2026-11-22T12:00'],
+    ['59 23 31 12 *', '2026-12-31T23:58:59.999', '2026-12-31T23:59'],
+    ['59 23 31 12 *', '2026-12-31T23:59', '2027-12-31T23:59'],
+    ['0 0 31 * *', '2026-01-31T00:00', '2026-03-31T00:00'],
+  ]);
 
-  it('either kind of day is enough if both are given, and both must match if one is *', () => {
-    expect(ticks('0 0 13 * fri', '2026-11-01T00:00:00Z', 3)).toEqual([
-      '2026-11-06T00:00Z',
-      '2026-11-13T00:00Z',
-      '2026-11-20T00:00Z',
-    ]);
-    expect(ticks('0 0 */1 * fri', '2026-11-01T00:00:00Z', 2)).toEqual([
-      '2026-11-06T00:00Z',
-      '2026-11-13T00:00Z',
-    ]);
+  ticksOf('either kind of day is enough if both are given, and both must match if one is *', [
+    ['0 0 13 * fri', '2026-11-01T00:00', '2026-11-06T00:00 2026-11-13T00:00 2026-11-20T00:00'],
+    ['0 0 */1 * fri', '2026-11-01T00:00', '2026-11-06T00:00 2026-11-13T00:00'],
     // A step is a choice, as in robfig/cron: the odd days and the Fridays.
-    expect(ticks('0 0 */2 * fri', '2026-11-04T00:00:00Z', 3)).toEqual([
-      '2026-11-05T00:00Z',
-      '2026-11-06T00:00Z',
-      '2026-11-07T00:00Z',
-    ]);
-    expect(ticks('0 0 1-31 * fri', '2026-11-01T00:00:00Z', 2)).toEqual([
-      '2026-11-02T00:00Z',
-      '2026-11-03T00:00Z',
-    ]);
-  });
+    ['0 0 */2 * fri', '2026-11-04T00:00', '2026-11-05T00:00 2026-11-06T00:00 2026-11-07T00:00'],
+    ['0 0 1-31 * fri', '2026-11-01T00:00', '2026-11-02T00:00 2026-11-03T00:00'],
+  ]);
 
-  it('leap years are respected, and 2100 is not one', () => {
-    expect(ticks('0 0 29 2 *', '2026-11-21T00:00:00Z', 2)).toEqual([
-      '2028-02-29T00:00Z',
-      '2032-02-29T00:00Z',
-    ]);
-    expect(ticks('0 0 29 2 *', '2096-02-29T00:00:00Z', 1)).toEqual(['2104-02-29T00:00Z']);
-    expect(ticks('0 0 29 feb *', '2096-03-01T00:00:00Z', 1, 'America/New_York')).toEqual([
-      '2104-02-29T05:00Z',
-    ]);
-  });
+  ticksOf('leap years are respected, and 2100 is not one', [
+    ['0 0 29 2 *', '2026-11-21T00:00', '2028-02-29T00:00 2032-02-29T00:00'],
+    ['0 0 29 2 *', '2096-02-29T00:00', '2104-02-29T00:00'],
+    ['0 0 29 feb *', '2096-03-01T00:00', '2104-02-29T05:00', 'America/New_York'],
+  ]);
 
   it.each(['0 0 30 2 *', '0 0 31 4,6,9,11 *', 'TZ=Europe/Berlin 0 0 30 2 *'])(
-    'that never comes has no next tick: %s',
+    'a day that never comes has no next tick: %s',
     (spec) => {
       expect(parseCronSpec(spec).next(Date.UTC(2026, 10, 21))).toBeUndefined();
     },
   );
 
-  it.each([
-    ['@yearly', '2027-01-01T00:00Z'],
-    ['@annually', '2027-01-01T00:00Z'],
-    ['@monthly', '2026-12-01T00:00Z'],
-    ['@weekly', '2026-11-22T00:00Z'],
-    ['@daily', '2026-11-22T00:00Z'],
-    ['@midnight', '2026-11-22T00:00Z'],
-    ['@hourly', '2026-11-21T14:00Z'],
-  ])('the next tick of the nickname %s is %s', (spec, next) => {
-    expect(ticks(spec, '2026-11-21T13:57:21Z', 1)).toEqual([next]);
-  });
+  ticksOf('a nickname stands for five fields', [
+    ['@yearly', '2026-11-21T13:57:21', '2027-01-01T00:00'],
+    ['@annually', '2026-11-21T13:57:21', '2027-01-01T00:00'],
+    ['@monthly', '2026-11-21T13:57:21', '2026-12-01T00:00'],
+    ['@weekly', '2026-11-21T13:57:21', '2026-11-22T00:00'],
+    ['@daily', '2026-11-21T13:57:21', '2026-11-22T00:00'],
+    ['@midnight', '2026-11-21T13:57:21', '2026-11-22T00:00'],
+    ['@hourly', '2026-11-21T13:57:21', '2026-11-21T14:00'],
+  ]);
 });
 
 describe('an interval', () => {
-  it('an interval ticks at its multiples since the epoch', () => {
-    expect(ticks('@every 1h30m', '2026-11-21T13:57:21Z', 2)).toEqual([
-      '2026-11-21T15:00Z',
-      '2026-11-21T16:30Z',
-    ]);
-    const every = parseCronSpec('@every 7s');
-    expect(every.next(1_000)).toBe(7_000);
-    expect(every.next(6_999.5)).toBe(7_000);
-    expect(every.next(7_000)).toBe(14_000);
-  });
+  ticksOf('an interval ticks at its multiples since the epoch', [
+    ['@every 1h30m', '2026-11-21T13:57:21', '2026-11-21T15:00 2026-11-21T16:30'],
+  ]);
 
   it.each([
-    ['@every 300ms', 1_000],
-    ['@every 0s', 1_000],
-    ['@every 1.9s', 1_000],
-    ['@every   2m', 120_000],
-  ])('the interval %s is %d ms: whole seconds, at least one', (spec, intervalMs) => {
-    expect(parseCronSpec(spec).next(0)).toBe(intervalMs);
-  });
+    ['@every 7s', 1_000, 7_000],
+    ['@every 7s', 6_999.5, 7_000],
+    ['@every 7s', 7_000, 14_000],
+    ['@every 300ms', 0, 1_000],
+    ['@every 0s', 0, 1_000],
+    ['@every 1.9s', 0, 1_000],
+    ['@every   2m', 0, 120_000],
+  ])(
+    'the interval %s, which is whole seconds and at least one, ticks after %d ms at %d ms',
+    (spec, at, next) => {
+      expect(parseCronSpec(spec).next(at)).toBe(next);
+    },
+  );
 });
 
 describe('a time zone', () => {
-  it('the time zone is that of the spec, else the one that was passed, else UTC', () => {
-    const from = '2026-11-21T00:00:00Z';
-    expect(ticks('0 6 * * *', from, 1)).toEqual(['2026-11-21T06:00Z']);
-    expect(ticks('0 6 * * *', from, 1, 'Europe/Berlin')).toEqual(['2026-11-21T05:00Z']);
-    expect(ticks('CRON_TZ=Asia/Tokyo 0 6 * * *', from, 1, 'Europe/Berlin')).toEqual(['2026-11-21T21:00Z']);
-    expect(ticks('TZ=Asia/Kolkata  @daily', from, 1)).toEqual(['2026-11-21T18:30Z']);
+  ticksOf('the time zone is that of the spec, else the one that was passed, else UTC', [
+    ['0 6 * * *', '2026-11-21T00:00', '2026-11-21T06:00'],
+    ['0 6 * * *', '2026-11-21T00:00', '2026-11-21T05:00', 'Europe/Berlin'],
+    ['CRON_TZ=Asia/Tokyo 0 6 * * *', '2026-11-21T00:00', '2026-11-21T21:00', 'Europe/Berlin'],
+    ['TZ=Asia/Kolkata  @daily', '2026-11-21T00:00', '2026-11-21T18:30'],
+  ]);
+
+  it('a spec has its time zone apart from its text', () => {
     expect(parseCronSpec(' TZ=Asia/Tokyo 0 6 * * * ')).toMatchObject({
       text: 'TZ=Asia/Tokyo 0 6 * * *',
       location: 'Asia/Tokyo',
@@ -123,113 +112,81 @@ describe('a time zone', () => {
 
 describe('a distant tick', () => {
   it.each([
-    ['30 1 1 11 *', 'America/New_York', '2026-11-01T05:30Z'],
-    ['0 0 1 1 *', 'Pacific/Kiritimati', '2026-12-31T10:00Z'],
-    ['0 0 1 1 *', 'Pacific/Pago_Pago', '2026-01-01T11:00Z'],
-    ['* * 29 3 *', 'Europe/London', '2026-03-29T00:00Z'],
-    ['0 12 31 12 *', 'europe/london', '2026-12-31T12:00Z'],
+    ['30 1 1 11 *', 'America/New_York', '2026-11-01T05:30'],
+    ['0 0 1 1 *', 'Pacific/Kiritimati', '2026-12-31T10:00'],
+    ['0 0 1 1 *', 'Pacific/Pago_Pago', '2026-01-01T11:00'],
+    ['* * 29 3 *', 'Europe/London', '2026-03-29T00:00'],
+    ['0 12 31 12 *', 'europe/london', '2026-12-31T12:00'],
   ])('the next tick of %s in %s is found, whatever its offset is', (spec, zone, next) => {
-    for (const from of ['2026-01-01T10:30:00Z', Date.parse(next) - 25 * 3_600_000, Date.parse(next) - 1]) {
-      expect(ticks(spec, new Date(from).toISOString(), 1, zone)).toEqual([next]);
+    const nextMs = Date.parse(`${next}Z`);
+    for (const from of ['2026-01-01T10:30:00Z', nextMs - 25 * 3_600_000, nextMs - 1]) {
+      expect(ticks(spec, new Date(from).toISOString(), 1, zone)).toBe(next);
     }
   });
 });
 
-// New York: 2026-03-08, 2:00 EST → 3:00 EDT; 2026-11-01, 2:00 EDT → 1:00 EST.
+// 2026-03-08, 2:00 EST → 3:00 EDT; 2026-11-01, 2:00 EDT → 1:00 EST.
+const NEW_YORK = 'America/New_York';
+
 describe('when clocks go forward', () => {
-  const zone = 'America/New_York';
-
-  it('a skipped time has no tick', () => {
-    expect(ticks('30 2 * * *', '2026-03-07T00:00:00Z', 3, zone)).toEqual([
-      '2026-03-07T07:30Z',
-      '2026-03-09T06:30Z',
-      '2026-03-10T06:30Z',
-    ]);
-    expect(ticks('30 2,3 * * *', '2026-03-08T06:00:00Z', 2, zone)).toEqual([
-      '2026-03-08T07:30Z',
-      '2026-03-09T06:30Z',
-    ]);
+  ticksOf('a skipped time has no tick', [
+    ['30 2 * * *', '2026-03-07T00:00', '2026-03-07T07:30 2026-03-09T06:30 2026-03-10T06:30', NEW_YORK],
+    ['30 2,3 * * *', '2026-03-08T06:00', '2026-03-08T07:30 2026-03-09T06:30', NEW_YORK],
     // Only on that day: it waits for the next year.
-    expect(ticks('30 2 8 3 *', '2025-06-01T00:00:00Z', 1, zone)).toEqual(['2027-03-08T07:30Z']);
-  });
+    ['30 2 8 3 *', '2025-06-01T00:00', '2027-03-08T07:30', NEW_YORK],
+  ]);
 
-  it('every hour and every five minutes have each tick once', () => {
-    expect(ticks('0 * * * *', '2026-03-08T05:30:00Z', 3, zone)).toEqual([
-      '2026-03-08T06:00Z',
-      '2026-03-08T07:00Z',
-      '2026-03-08T08:00Z',
-    ]);
-    expect(ticks('*/5 * * * *', '2026-03-08T06:50:00Z', 3, zone)).toEqual([
-      '2026-03-08T06:55Z',
-      '2026-03-08T07:00Z',
-      '2026-03-08T07:05Z',
-    ]);
-  });
+  ticksOf('every hour and every five minutes have each tick once', [
+    ['0 * * * *', '2026-03-08T05:30', '2026-03-08T06:00 2026-03-08T07:00 2026-03-08T08:00', NEW_YORK],
+    ['*/5 * * * *', '2026-03-08T06:50', '2026-03-08T06:55 2026-03-08T07:00 2026-03-08T07:05', NEW_YORK],
+  ]);
 
-  it('a midnight or a day that does not exist has no tick', () => {
-    expect(ticks('@daily', '2018-11-03T12:00:00Z', 2, 'America/Sao_Paulo')).toEqual([
-      '2018-11-05T02:00Z',
-      '2018-11-06T02:00Z',
-    ]);
+  ticksOf('a midnight or a day that does not exist has no tick', [
+    ['@daily', '2018-11-03T12:00', '2018-11-05T02:00 2018-11-06T02:00', 'America/Sao_Paulo'],
     // Samoa had no 30th of December 2011.
-    expect(ticks('0 12 * * *', '2011-12-29T00:00:00Z', 3, 'Pacific/Apia')).toEqual([
-      '2011-12-29T22:00Z',
-      '2011-12-30T22:00Z',
-      '2011-12-31T22:00Z',
-    ]);
-  });
+    ['0 12 * * *', '2011-12-29T00:00', '2011-12-29T22:00 2011-12-30T22:00 2011-12-31T22:00', 'Pacific/Apia'],
+  ]);
 });
 
 describe('when clocks go back', () => {
-  const zone = 'America/New_York';
-
-  it('a repeated time has one tick, at the first time', () => {
-    expect(ticks('30 1 * * *', '2026-10-31T00:00:00Z', 3, zone)).toEqual([
-      '2026-10-31T05:30Z',
-      '2026-11-01T05:30Z',
-      '2026-11-02T06:30Z',
-    ]);
-    expect(ticks('30 0-3 * * *', '2026-11-01T04:00:00Z', 4, zone)).toEqual([
-      '2026-11-01T04:30Z',
-      '2026-11-01T05:30Z',
-      '2026-11-01T07:30Z',
-      '2026-11-01T08:30Z',
-    ]);
+  ticksOf('a repeated time has one tick, at the first time', [
+    ['30 1 * * *', '2026-10-31T00:00', '2026-10-31T05:30 2026-11-01T05:30 2026-11-02T06:30', NEW_YORK],
+    [
+      '30 0-3 * * *',
+      '2026-11-01T04:00',
+      '2026-11-01T04:30 2026-11-01T05:30 2026-11-01T07:30 2026-11-01T08:30',
+      NEW_YORK,
+    ],
     // Asked in the hour between: the second 1:30 is none of its ticks.
-    expect(ticks('30 1 * * *', '2026-11-01T06:10:00Z', 1, zone)).toEqual(['2026-11-02T06:30Z']);
-    expect(ticks('*/20 1 * * *', '2026-11-01T05:30:00Z', 2, zone)).toEqual([
-      '2026-11-01T05:40Z',
-      '2026-11-02T06:00Z',
-    ]);
-  });
+    ['30 1 * * *', '2026-11-01T06:10', '2026-11-02T06:30', NEW_YORK],
+    ['*/20 1 * * *', '2026-11-01T05:30', '2026-11-01T05:40 2026-11-02T06:00', NEW_YORK],
+  ]);
 
-  it('an hour of * has ticks at both times', () => {
-    expect(ticks('0 * * * *', '2026-11-01T04:30:00Z', 4, zone)).toEqual([
-      '2026-11-01T05:00Z',
-      '2026-11-01T06:00Z',
-      '2026-11-01T07:00Z',
-      '2026-11-01T08:00Z',
-    ]);
-    expect(ticks('*/30 * * * *', '2026-11-01T05:00:00Z', 4, zone)).toEqual([
-      '2026-11-01T05:30Z',
-      '2026-11-01T06:00Z',
-      '2026-11-01T06:30Z',
-      '2026-11-01T07:00Z',
-    ]);
-  });
+  ticksOf('an hour of * has ticks at both times', [
+    [
+      '0 * * * *',
+      '2026-11-01T04:30',
+      '2026-11-01T05:00 2026-11-01T06:00 2026-11-01T07:00 2026-11-01T08:00',
+      NEW_YORK,
+    ],
+    [
+      '*/30 * * * *',
+      '2026-11-01T05:00',
+      '2026-11-01T05:30 2026-11-01T06:00 2026-11-01T06:30 2026-11-01T07:00',
+      NEW_YORK,
+    ],
+  ]);
 
-  it('clocks that go back by half an hour follow the same rules', () => {
-    // Lord Howe: 2026-04-05, 2:00 (+11) → 1:30 (+10:30).
-    expect(ticks('45 1 * * *', '2026-04-04T00:00:00Z', 2, 'Australia/Lord_Howe')).toEqual([
-      '2026-04-04T14:45Z',
-      '2026-04-05T15:15Z',
-    ]);
-    expect(ticks('45 * * * *', '2026-04-04T14:00:00Z', 3, 'Australia/Lord_Howe')).toEqual([
-      '2026-04-04T14:45Z',
-      '2026-04-04T15:15Z',
-      '2026-04-04T16:15Z',
-    ]);
-  });
+  // Lord Howe: 2026-04-05, 2:00 (+11) → 1:30 (+10:30).
+  ticksOf('clocks that go back by half an hour follow the same rules', [
+    ['45 1 * * *', '2026-04-04T00:00', '2026-04-04T14:45 2026-04-05T15:15', 'Australia/Lord_Howe'],
+    [
+      '45 * * * *',
+      '2026-04-04T14:00',
+      '2026-04-04T14:45 2026-04-04T15:15 2026-04-04T16:15',
+      'Australia/Lord_Howe',
+    ],
+  ]);
 });
 
 describe('an invalid cron spec', () => {
