@@ -46,6 +46,9 @@ describe('close returns what was pending, each once, in watch order, in both mod
     expect(fixture.log).toHaveLength(pending === 'drop' ? 0 : 4);
   });
 
+  test('close of an empty purgatory returns an empty array', () =>
+    expect(new Fixture().purgatory.close()).toEqual([]));
+
   test('Symbol.dispose closes a purgatory', ({ fixture }) => {
     waiting(fixture);
     fixture.purgatory[Symbol.dispose]();

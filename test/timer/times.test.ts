@@ -174,6 +174,17 @@ describe('buckets lie on absolute multiples of tickMs', () => {
     two.add(new TestTask(10));
     expect([one.nextExpirationMs(), two.nextExpirationMs()]).toEqual([100, 100]);
   });
+
+  test('a startMs before now does not move the buckets', () => {
+    const clock = new ManualClock({ nowMs: 1_234 });
+    for (const startMs of [0, 17, 1_230, 1_234]) {
+      const timer = new SystemTimer({ clock, tickMs: 10, wheelSize: 3, startMs });
+      addTask(timer, 7);
+      expect(timer.nextExpirationMs()).toBe(1_250);
+      expect(timer.inspect().levels).toHaveLength(1);
+      checkTimer(timer);
+    }
+  });
 });
 
 describe('fractional delays and clocks are fine', () => {

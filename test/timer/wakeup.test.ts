@@ -102,6 +102,13 @@ describe('when that bucket empties, the wake-up is moved or disarmed at once', (
 });
 
 describe('an idle timer, or one whose tasks were all cancelled, arms no wake-up', () => {
+  test('a new timer arms nothing', () => {
+    const clock = new CountingClock();
+    const timer = new SystemTimer({ clock });
+    clock.advance(1e9);
+    expect([clock.mostArmed, clock.delivered, timer.poll()]).toEqual([0, 0, 0]);
+  });
+
   test('ten thousand cancelled tasks arm nothing', () => {
     const clock = new CountingClock();
     const timer = new SystemTimer({ clock });
