@@ -120,6 +120,15 @@ describe('isCancelled is false before the first add and after a drop by close', 
     timer.close();
     expect([task.isCancelled, task.pending]).toEqual([false, false]);
   });
+
+  test('isCancelled stays true when a later add is refused', () => {
+    const { timer } = manualTimer();
+    const task = addTask(timer, 5);
+    task.cancel();
+    timer.close();
+    thrownBy(() => timer.add(task));
+    expect(task.isCancelled).toBe(true);
+  });
 });
 
 describe('after close(), add and schedule throw ERR_TIMER_CLOSED', () => {

@@ -104,6 +104,17 @@ describe('an executor that runs later', () => {
     expect(later.runs).toHaveLength(1);
   });
 
+  test('an executor that runs its turn after close runs nothing', () => {
+    const later = new Later();
+    const { clock, timer } = handTimer({ executor: later.execute });
+    const task = addTask(timer, 1);
+    clock.runTo(1);
+    expect(timer.close()).toEqual([task]);
+    later.runNext();
+    expect(task.runs).toBe(0);
+    checkTimer(timer);
+  });
+
   test('close with "run" does not wait for the executor', () => {
     const later = new Later();
     const { clock, timer, journal } = handTimer({ executor: later.execute });

@@ -102,6 +102,15 @@ describe('a stale id finds nothing', () => {
     expect(journal.entries).toHaveLength(end === 'cancelled' ? 0 : 3);
     expectForeign(timer, ids);
   });
+
+  test('a stale id does not cancel the task in its slot', () => {
+    const { timer } = manualTimer();
+    const id = timer.schedule(5, () => undefined);
+    timer.cancel(id);
+    const task = addTask(timer, 5);
+    expectForeign(timer, [id]);
+    expect(task.pending).toBe(true);
+  });
 });
 
 test('every id is a positive safe integer and is given once', () => {

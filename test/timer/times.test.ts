@@ -236,6 +236,27 @@ describe('delayQueue in a snapshot has one entry per bucket that holds tasks, eq
     expect(delayQueue).toEqual([11, 12, 12, 16, 32]);
     expect(delayQueue).toEqual(expirationsIn(timer).sort((a, b) => a - b));
   });
+
+  test('delayQueue of a snapshot has no emptied bucket', () => {
+    const { timer } = manualTimer();
+    const tasks = [10, 20, 20, 30].map((delayMs) => new TestTask(delayMs));
+    for (const task of tasks) timer.add(task);
+    tasks[0]?.cancel();
+    tasks[1]?.cancel();
+    tasks[3]?.cancel();
+    expect(timer.inspect().delayQueue).toEqual([20]);
+    tasks[2]?.cancel();
+    expect(timer.inspect().delayQueue).toEqual([]);
+    addTask(timer, 10);
+    expect(timer.inspect().delayQueue).toEqual([10]);
+    checkTimer(timer);
+  });
+
+  test('delayQueue of a snapshot has no tasks that are due', () => {
+    const { timer } = handTimer();
+    addTask(timer, 0);
+    expect(timer.inspect()).toMatchObject({ delayQueue: [], dueNow: 1, size: 1 });
+  });
 });
 
 describe('after idling, the level count depends on the delay alone', () => {
