@@ -100,7 +100,7 @@ export class Inspector extends StateOperations {
     return (await this.#broker.history(queue, Math.min(days, HISTORY_DAYS))).map(dailyStatsOf);
   }
 
-  /** Returns the groups of a queue that have tasks. */
+  /** Returns the groups of a queue that have tasks: none if it does not exist. */
   async groups(queue: string): Promise<readonly GroupInfo[]> {
     requireExistingQueueName('queue', queue);
     return this.#broker.groups(queue);

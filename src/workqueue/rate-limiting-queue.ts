@@ -52,8 +52,7 @@ const RETRY_OPTIONS = {
  */
 export class RateLimitingQueue<T> extends DelayingQueue<T> {
   readonly #rateLimiter: RateLimiter<unknown>;
-  /** Retries by `run` that the limiter does not count: a bucket has no counts. */
-  readonly #uncounted = new FailureCounts<unknown>(Infinity);
+  readonly #retries: Retries;
 
   /**
    * @param rateLimiter - called with the key of an item, if there is a `keyOf`.
@@ -70,6 +69,7 @@ export class RateLimitingQueue<T> extends DelayingQueue<T> {
     requireDelayingQueueOptions('RateLimitingQueue', options);
     super(options);
     this.#rateLimiter = rateLimiter;
+    this.#retries = new Retries(rateLimiter);
   }
 
   /**
@@ -83,21 +83,18 @@ export class RateLimitingQueue<T> extends DelayingQueue<T> {
 
   /** Lets the limiter forget the failures of an item, which succeeded or was dropped. The queue does not change. */
   forget(item: T): void {
-    const key = this[INTERNALS].keyOf(item);
-    this.#uncounted.forget(key);
-    this.#rateLimiter.forget(key);
+    this.#retries.forget(this[INTERNALS].keyOf(item));
   }
 
   /** Returns how often an item has failed since it was last forgotten. */
   numRequeues(item: T): number {
-    const key = this[INTERNALS].keyOf(item);
-    return this.#rateLimiter.numRequeues(key) + this.#uncounted.get(key);
+    return this.#retries.of(this[INTERNALS].keyOf(item));
   }
 
   override inspect(): WorkQueueSnapshot {
     const retries = new Map<unknown, number>();
     for (const key of firstKeys(this[INTERNALS])) {
-      const count = numRequeuesOf(this.#rateLimiter, key) + this.#uncounted.get(key);
+      const count = this.#retries.knownOf(key);
       if (count > 0) retries.set(key, count);
     }
     const most = Array.from(retries, ([key, count]) => ({ key, retries: count }));
@@ -111,7 +108,7 @@ export class RateLimitingQueue<T> extends DelayingQueue<T> {
    */
   override async run(worker: Worker<T>, options: RetryOptions<T> = {}): Promise<void> {
     requireRunOptions('RateLimitingQueue.run', worker, options, RETRY_OPTIONS);
-    const outcomes = new RetryOutcomes(this, this.#rateLimiter, this.#uncounted, options);
+    const outcomes = new RetryOutcomes(this, this.#retries, options);
     await new WorkerRun(this[INTERNALS].items, worker, outcomes).run(options);
   }
 
@@ -139,42 +136,59 @@ function* firstKeys<T>({ waiting, items }: WorkQueueInternals<T>): Generator {
   }
 }
 
-function numRequeuesOf(rateLimiter: RateLimiter<unknown>, key: unknown): number {
-  try {
-    return rateLimiter.numRequeues(key);
-  } catch (error) {
-    reportUncaught(error);
-    return 0;
+/** How often items have failed: the limiter counts it, or counts nothing, as a bucket does; then retries by `run` are counted here. */
+class Retries {
+  readonly #rateLimiter: RateLimiter<unknown>;
+  readonly #uncounted = new FailureCounts<unknown>(Infinity);
+
+  constructor(rateLimiter: RateLimiter<unknown>) {
+    this.#rateLimiter = rateLimiter;
+  }
+
+  of(key: unknown): number {
+    return this.#rateLimiter.numRequeues(key) + this.#uncounted.get(key);
+  }
+
+  /** As `of`, without errors of the limiter: these are reported. */
+  knownOf(key: unknown): number {
+    try {
+      return this.of(key);
+    } catch (error) {
+      reportUncaught(error);
+      return this.#uncounted.get(key);
+    }
+  }
+
+  /** An item is retried, and the limiter was asked for the delay. */
+  retried(key: unknown): void {
+    if (this.knownOf(key) === this.#uncounted.get(key)) this.#uncounted.increment(key);
+  }
+
+  forget(key: unknown): void {
+    this.#uncounted.forget(key);
+    this.#rateLimiter.forget(key);
   }
 }
 
 /** On success forgets the failures of an item; on failure queues it again, and drops it after `maxRetries`. */
 class RetryOutcomes<T> implements Outcomes<T> {
   readonly #queue: RateLimitingQueue<T>;
-  readonly #rateLimiter: RateLimiter<unknown>;
-  readonly #uncounted: FailureCounts<unknown>;
+  readonly #retries: Retries;
   readonly #options: RetryOptions<T>;
 
-  constructor(
-    queue: RateLimitingQueue<T>,
-    rateLimiter: RateLimiter<unknown>,
-    uncounted: FailureCounts<unknown>,
-    options: RetryOptions<T>,
-  ) {
+  constructor(queue: RateLimitingQueue<T>, retries: Retries, options: RetryOptions<T>) {
     this.#queue = queue;
-    this.#rateLimiter = rateLimiter;
-    this.#uncounted = uncounted;
+    this.#retries = retries;
     this.#options = options;
   }
 
   numRequeues(key: unknown): number {
-    return numRequeuesOf(this.#rateLimiter, key) + this.#uncounted.get(key);
+    return this.#retries.knownOf(key);
   }
 
   succeeded(key: unknown): void {
-    this.#uncounted.forget(key);
     try {
-      this.#rateLimiter.forget(key);
+      this.#retries.forget(key);
     } catch (error) {
       reportUncaught(error);
     }
@@ -192,7 +206,7 @@ class RetryOutcomes<T> implements Outcomes<T> {
   #retry(error: unknown, item: T, entry: ItemEntry<T>): void {
     try {
       this.#queue.addRateLimited(entry.phase === IDLE ? item : (entry.item as T));
-      if (numRequeuesOf(this.#rateLimiter, entry.key) === 0) this.#uncounted.increment(entry.key);
+      this.#retries.retried(entry.key);
     } catch (thrown) {
       reportUncaught(thrown);
       this.#drop(error, item, entry);
