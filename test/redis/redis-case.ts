@@ -33,9 +33,12 @@ export async function freshDatabase(): Promise<FreshDatabase> {
   const server = await own;
   const number = free.shift();
   if (number === undefined) throw new Error('all databases are taken: a test has not disposed of its own');
+  let isTaken = true;
   return {
     url: `${server.url}/${number}`,
     dispose: async () => {
+      if (!isTaken) throw new Error('a test has disposed of its database twice: it may be that of another test');
+      isTaken = false;
       await server.ask(`SELECT ${number}`, 'FLUSHDB');
       free.push(number);
     },

@@ -85,17 +85,18 @@ describe('keys of servers and schedulers', () => {
 
 let setup: RedisSetup;
 
+beforeEach(async () => {
+  setup = await redisSetup();
+});
+afterEach(() => setup.dispose());
+
 describe('names of other programs', () => {
   let inspector: Inspector;
 
-  beforeEach(async () => {
-    setup = await redisSetup();
+  beforeEach(() => {
     inspector = new Inspector({ broker: setup.broker });
   });
-  afterEach(async () => {
-    await inspector.close();
-    await setup.dispose();
-  });
+  afterEach(() => inspector.close());
 
   describe('a queue whose name another program has chosen', () => {
     test('a queue whose keys could be those of another queue is not listed, changed or removed', async () => {
@@ -160,20 +161,6 @@ describe('names of other programs', () => {
 
 const P = `asynq:{${QUEUE}}:`;
 let client: Redis;
-let slow: RedisBroker;
-
-beforeEach(async () => {
-  setup = await redisSetup();
-  client = new Redis(setup.url, { maxRetriesPerRequest: 0 });
-  await client.ping();
-  slow = new RedisBroker({ client });
-});
-
-afterEach(async () => {
-  await slow.close();
-  client.disconnect();
-  await setup.dispose();
-});
 
 /** Something that happens after the first script, or command, that the slow broker has run, and before its next one. */
 function meanwhile(method: 'callBuffer' | 'sismember', happen: () => Promise<unknown>): void {
@@ -188,6 +175,18 @@ function meanwhile(method: 'callBuffer' | 'sismember', happen: () => Promise<unk
 }
 
 describe('a queue that is removed while other processes use it', () => {
+  let slow: RedisBroker;
+
+  beforeEach(async () => {
+    client = new Redis(setup.url, { maxRetriesPerRequest: 0 });
+    await client.ping();
+    slow = new RedisBroker({ client });
+  });
+  afterEach(async () => {
+    await slow.close();
+    client.disconnect();
+  });
+
   test('a queue that could not be removed lists no groups or sets without tasks', async () => {
     const { broker, redis } = setup;
     await broker.enqueue(newTask({ id: 'held', group: 'held' }));
@@ -227,11 +226,6 @@ describe('a queue whose only tasks are in a set', () => {
 });
 
 describe('tasks in a set', () => {
-  beforeEach(async () => {
-    setup = await redisSetup();
-  });
-  afterEach(() => setup.dispose());
-
   test('tasks in a set are listed with those of their own group, also if its name is the beginning of another name', async () => {
     const { broker } = setup;
     await broker.enqueue(newTask({ id: 'own', group: 'a:b' }));
@@ -247,11 +241,6 @@ describe('tasks in a set', () => {
 });
 
 describe('a copy of a queue', () => {
-  beforeEach(async () => {
-    setup = await redisSetup();
-  });
-  afterEach(() => setup.dispose());
-
   test('a copy has the locks and the times of tasks without pending_since, active ones and those that a Go server has returned', async () => {
     const { broker, redis } = setup;
     const ofQueue = new QueueKeys(QUEUE);
