@@ -9,5 +9,6 @@ type Globals = typeof globalThis;
 export function ofHost<Name extends keyof Globals>(name: Name): Globals[Name] {
   const current = globalThis[name];
   const fakeClock = (current as { readonly clock?: object } | undefined)?.clock ?? {};
-  return (Reflect.get(fakeClock, `_${name}`, globalThis) as Globals[Name] | undefined) ?? current;
+  const replaced = Reflect.get(fakeClock, `_${name}`, globalThis) as Globals[Name] | undefined;
+  return replaced ?? current;
 }

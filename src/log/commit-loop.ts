@@ -16,8 +16,13 @@ const BATCH_BYTES = 8 * 1024 * 1024;
 export interface CommitTarget<R> {
   /** Writes records in order, as `Log.append` does. */
   append(records: readonly R[]): Promise<AppendResult>;
-  /** Makes what was appended durable. If it rejects, the records of the last `append` are refused. */
+  /** Makes what was appended durable. If it rejects, all records that were appended since the last `sync` are refused. */
   sync(): Promise<void>;
+  /**
+   * Whether a record may be appended now, although what was appended before is not synced: they share the sync, and are refused
+   * together. Without this method none may.
+   */
+  joins?(record: R): boolean;
 }
 
 /** What the loop reports to its owner. */
@@ -49,7 +54,8 @@ interface PendingStep {
  *                         ▲ puts that arrive meanwhile are the next batch
  *
  * There is no artificial delay: a single put is written in the turn after its own. In that turn, and in the one between
- * two batches, callers whose puts have just resolved put again, and share the next sync.
+ * two batches, callers whose puts have just resolved put again, and share the next sync. If the target lets them join, so do puts
+ * that arrive in the turn between write and sync: those of callers that have waited for the write alone.
  *
  * A record is anything with a length in bytes: a message of the disk queue, or an object with a type, a payload, and the
  * position that its target assigns.
@@ -108,17 +114,18 @@ export class CommitLoop<R extends { readonly length: number } = Uint8Array> {
         at++;
       } else {
         const batch = batchFrom(pending, at);
-        await this.#commit(batch);
         at += batch.length;
+        await this.#commit(batch, at === pending.length);
       }
     }
   }
 
-  async #commit(batch: readonly PendingPut<R>[]): Promise<void> {
-    let rest = batch;
+  /** @param isLast - whether no put before the next ones is left. */
+  async #commit(batch: readonly PendingPut<R>[], isLast: boolean): Promise<void> {
+    let rest = [...batch];
     while (rest.length > 0) {
       this.#events.committing();
-      const { appended, error } = await this.#write(rest.map(({ record }) => record));
+      const { appended, error } = await this.#write(rest, isLast);
       const done = rest.slice(0, appended);
       this.#events.committed(
         appended,
@@ -132,12 +139,20 @@ export class CommitLoop<R extends { readonly length: number } = Uint8Array> {
     }
   }
 
-  async #write(records: readonly R[]): Promise<AppendResult> {
+  /** Writes puts, and appends those to them that join them. */
+  async #write(puts: PendingPut<R>[], isLast: boolean): Promise<AppendResult> {
     let done = 0;
     try {
-      while (done < records.length) {
-        const { appended, error } = await this.#target.append(done === 0 ? records : records.slice(done));
-        if (this.#syncsEach && appended > 0) await this.#target.sync();
+      while (done < puts.length) {
+        let { appended, error } = await this.#append(puts, done);
+        if (this.#syncsEach && appended > 0) {
+          if (isLast && done + appended === puts.length && (await this.#addLate(puts))) {
+            const late = await this.#append(puts, done + appended);
+            appended += late.appended;
+            error = late.error;
+          }
+          await this.#target.sync();
+        }
         done += appended;
         if (error !== undefined) return { appended: done, error };
       }
@@ -145,6 +160,22 @@ export class CommitLoop<R extends { readonly length: number } = Uint8Array> {
     } catch (error) {
       return { appended: done, error };
     }
+  }
+
+  #append(puts: readonly PendingPut<R>[], start: number): Promise<AppendResult> {
+    return this.#target.append(puts.slice(start).map(({ record }) => record));
+  }
+
+  /** Moves pending puts that may join those that are written. @returns whether there were some. */
+  async #addLate(puts: PendingPut<R>[]): Promise<boolean> {
+    if (this.#target.joins === undefined) return false;
+    await ownTurn();
+    const [first] = this.#pending;
+    if (first === undefined || 'step' in first || !this.#target.joins(first.record)) return false;
+    const late = batchFrom(this.#pending, 0);
+    this.#pending.splice(0, late.length);
+    puts.push(...late);
+    return true;
   }
 }
 

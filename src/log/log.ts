@@ -163,7 +163,7 @@ export class Log {
    *
    * @param types - of the records: `DATA` if it is left out, else `DATA` or from `FIRST_OWN_TYPE` to 255.
    * @returns how many were written: at least one, unless there is an `error`. The others have left nothing behind. If they
-   * are to be durable, `sync` before the next append.
+   * are to be durable, `sync` before the next append of a record that does not `fit`.
    */
   async append(payloads: readonly Uint8Array[], types?: ArrayLike<number>): Promise<LogAppendResult> {
     try {
@@ -183,7 +183,7 @@ export class Log {
   }
 
   /**
-   * Makes what was appended durable, and then readable if it was not yet. If it rejects, the records of the last append
+   * Makes what was appended durable, and then readable if it was not yet. If it rejects, the records since the last sync
    * will never be readable if they were not yet. Records that were readable and could not be made durable stay readable,
    * and every `sync` and `close` rejects until they are not needed any more: repeating a sync does not bring them back.
    *

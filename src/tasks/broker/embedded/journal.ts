@@ -270,8 +270,18 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     return this.#unsynced.length > 0 ? this.#failure : undefined;
   }
 
+  /**
+   * Called by the commit loop: what follows a run that has just started shares a sync with the start. Nothing else would be written
+   * between two syncs, and a run would take two of them.
+   */
+  joins(record: JournalRecord): boolean {
+    return this.isAvailable && this.#log.fits(record.length);
+  }
+
   /** Called by the commit loop: makes what was written durable. */
   async sync(): Promise<void> {
+    const failure = this.#failureOfUnsynced();
+    if (failure !== undefined) throw failure;
     await this.#log.sync();
     for (const record of this.#unsynced.splice(0)) record.forgetPayloads();
   }

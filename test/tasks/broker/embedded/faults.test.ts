@@ -214,3 +214,14 @@ test.each(['write', 'sync'] as const)(
     await broker.close();
   },
 );
+
+test('the starts and the ends of runs that end at once share a sync', async () => {
+  const files = new FaultyFileSystem(new RecordingFileSystem());
+  const broker = await open(files, new ManualClock());
+  await Promise.all(Array.from({ length: 10 }, () => broker.enqueue(newTask())));
+  const before = files.calls.get('sync') ?? 0;
+  const leased = await broker.dequeue(QUEUE, 10, LONG_MS);
+  await Promise.all(leased.map((task) => broker.complete(task)));
+  expect((files.calls.get('sync') ?? 0) - before).toBe(1);
+  await broker.close();
+});
