@@ -37,7 +37,8 @@ export async function freshDatabase(): Promise<FreshDatabase> {
   return {
     url: `${server.url}/${number}`,
     dispose: async () => {
-      if (!isTaken) throw new Error('a test has disposed of its database twice: it may be that of another test');
+      if (!isTaken)
+        throw new Error('a test has disposed of its database twice: it may be that of another test');
       isTaken = false;
       await server.ask(`SELECT ${number}`, 'FLUSHDB');
       free.push(number);
