@@ -271,8 +271,8 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   }
 
   /**
-   * Called by the commit loop: what follows a run that has just started shares a sync with the start. Nothing else would be written
-   * between two syncs, and a run would take two of them.
+   * Called by the commit loop: a run begins when the host has its start, and may end before that is synced. Its end joins it: one sync
+   * for both, not two.
    */
   joins(record: JournalRecord): boolean {
     return this.isAvailable && this.#log.fits(record.length);
