@@ -1,10 +1,11 @@
 import { withFile, type File, type FileSystem } from './file-system.ts';
-import { readFooter, type FoundFooter } from './find-end.ts';
+import { readFooter, zerosAtEnd, type FoundFooter } from './find-end.ts';
 import {
   decodeSegmentHeader,
   encodedFooter,
   encodeRecord,
   FOOTER_BYTES,
+  MARKER,
   RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
   type LostPart,
@@ -31,7 +32,7 @@ type HeaderCopy = 'intact' | 'damaged' | 'missing';
 /** A segment of which every byte was read: what is in it, and what is wrong with it. */
 export interface ExaminedSegment {
   readonly segment: Segment;
-  /** Size of the file. */
+  /** Size of the file, without zeros behind its records: they were there to be written over. */
   readonly size: number;
   /** Number of records that can be read. */
   readonly records: number;
@@ -72,17 +73,20 @@ export async function examineSegment(
   type: number,
   onPieces: (pieces: readonly SegmentPiece[]) => void,
 ): Promise<ExaminedSegment> {
-  const size = await files.size(segment.path);
+  const fileSize = await files.size(segment.path);
   const { header } = segment;
-  if (header === undefined) return unreadable(segment, size);
+  if (header === undefined) return unreadable(segment, fileSize);
   return withFile(files, segment.path, 'read', async (file) => {
     const end = Math.max(successor?.header?.previousEnd ?? segment.end, SEGMENT_HEADER_BYTES);
     const examination = new Examination(segment, header, file, end, type);
-    await examination.read(Math.min(end, size), onPieces);
+    await examination.read(Math.min(end, fileSize), onPieces);
     const { scan, records, lost, damages } = examination;
     const next = Math.max(scan.sequence, damages.at(-1)?.to ?? 0);
     const footer = await readFooter(file, header, end);
-    const rest = Math.max(size - end - (footer === undefined ? 0 : FOOTER_BYTES), 0);
+    const wantedEnd = end + (footer === undefined ? 0 : FOOTER_BYTES);
+    const isFooterLast = (await readFooter(file, header, fileSize - FOOTER_BYTES)) !== undefined;
+    const size = isFooterLast ? fileSize : await zerosAtEnd(file, wantedEnd, fileSize);
+    const rest = Math.max(size - wantedEnd, 0);
     const isEndKnown = footer !== undefined && rest <= FOOTER_BYTES;
     return {
       ...{ segment, size, records, lost, damages, end, next, rest },
@@ -90,7 +94,7 @@ export async function examineSegment(
       headerCopies: await headerCopies(file),
       footer,
       isFooterRight: footer !== undefined && examination.agreesWith(footer),
-      hasStrayFooter: !isEndKnown && (await readFooter(file, header, size - FOOTER_BYTES)) !== undefined,
+      hasStrayFooter: !isEndKnown && isFooterLast,
     };
   });
 }
@@ -152,12 +156,19 @@ class Examination {
     return records === this.records + this.#lostRecords && payloadBytes === Math.max(this.#payloadBytes, 0);
   }
 
+  /** @param size - of the file, without zeros at its end: if the record ends with zeros, its header knows its length. */
   async tail(size: number): Promise<Damage | undefined> {
     const { offset: end, sequence: from } = this.scan;
     const last = this.damages.at(-1);
     const offset = last?.end === end && last.from === last.to ? last.offset : end;
     const footer = encodedFooter(this.#header, offset, from);
-    for (const until of [size, size - FOOTER_BYTES]) {
+    const header = Buffer.alloc(RECORD_HEADER_BYTES);
+    await this.#file.read(header, offset);
+    const isMarked = header.subarray(0, MARKER.length).equals(MARKER);
+    const statedEnd = offset + RECORD_HEADER_BYTES + header.readUInt32LE(4);
+    for (const until of [size, size - FOOTER_BYTES, statedEnd]) {
+      // The checksum of no bytes is zero.
+      if (!isMarked && (until === statedEnd || until === offset + RECORD_HEADER_BYTES)) continue;
       const to = from + 1;
       const rescued = await this.#rescue(offset, until, from, to);
       if (rescued === undefined || (await isLikeFooter(this.#file, rescued, footer, offset, this.#type)))

@@ -73,7 +73,10 @@ export async function findEnd(file: File, size: number, header: SegmentHeader): 
     if (damage.offset < syncedEnd || !(await isCrashRemains(file, size, header, damage))) continue;
     return { end: damage.offset, next: damage.from, damages: damages.slice(0, i) };
   }
-  return { end, next, damages };
+  const last = damages.at(-1);
+  if (last?.end !== size) return { end, next, damages };
+  end = await zerosAtEnd(file, last.offset, size); // they were there to be written over
+  return { end, next, damages: [...damages.slice(0, -1), { ...last, end }] };
 }
 
 async function* untilFooter(scan: SegmentScan, size: number): AsyncGenerator<SegmentPiece> {
@@ -107,7 +110,17 @@ async function isCrashRemains(
     if (await isCutShort(file, size, header, damage.offset)) return true;
     if (await isFooter(file, size, header, damage)) return true;
   }
-  return (await findZeroSector(file, damage.offset, damage.end, size)) !== undefined;
+  const end = (await beginsRecord(file, header, damage.offset))
+    ? damage.end
+    : damage.offset + RECORD_HEADER_BYTES;
+  return (await findZeroSector(file, damage.offset, end, size)) !== undefined;
+}
+
+/** If the header of a record is damaged, its end is not known, and zeros may be behind it that were there to be written over. */
+async function beginsRecord(file: File, { salt }: SegmentHeader, offset: number): Promise<boolean> {
+  const bytes = Buffer.alloc(RECORD_HEADER_BYTES);
+  await file.read(bytes, offset);
+  return decodeRecordHeader(bytes, 0, salt) !== undefined;
 }
 
 /** Whether a record begins there that would end after the end of the file. */
@@ -164,6 +177,19 @@ async function findZeroSector(
     if (found !== undefined) return found;
   }
   return undefined;
+}
+
+/** Returns where the zeros at the end of a file begin, and `from` if there is nothing else behind it. */
+export async function zerosAtEnd(file: File, from: number, size: number): Promise<number> {
+  for (let end = size; end > from;) {
+    const start = Math.max(end - BLOCK_BYTES, from);
+    const bytes = Buffer.alloc(end - start);
+    await file.read(bytes, start);
+    const last = bytes.findLastIndex((byte) => byte !== 0);
+    if (last >= 0) return start + last + 1;
+    end = start;
+  }
+  return Math.min(from, size);
 }
 
 /** As `findZeroSector`, in bytes that begin at `offset` in a file. */

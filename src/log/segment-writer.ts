@@ -23,6 +23,15 @@ export const BUFFER_BYTES = 1024 * 1024;
  */
 const UNSYNCED_BYTES = 1024 * 1024;
 
+/**
+ * Behind records that are to be durable at once come zeros, at most so many bytes, which the next records are written over. A sync of
+ * bytes that the file had before need not make its new size and place durable: it takes about half the time (SQLite and PostgreSQL
+ * write into old files for that). A short file gets as many zeros as it is long.
+ */
+const MOST_ZEROS = 256 * 1024;
+/** Zeros end at a multiple of it: file systems write pages. */
+const PAGE_BYTES = 4096;
+
 /** Memory that the records of a write are encoded in: `buffer`, unless the first record needs another one. */
 export function bufferFor(length: number, buffer: Buffer): Buffer {
   const wanted = Math.max(length, BUFFER_BYTES);
@@ -51,6 +60,10 @@ export class SegmentWriter {
   #sequence: number;
   #synced = SEGMENT_HEADER_BYTES;
   #payloadBytes = 0;
+  /** Where the zeros end that are there to be written over; nothing but zeros is between the last record and this. */
+  #zerosEnd = 0;
+  /** Whether there was no room for zeros. */
+  #isDiskFull = false;
   #failure: { readonly error: unknown } | undefined;
   /** The sync that nothing waits for; it does not reject. */
   #background: Promise<void> | undefined;
@@ -130,7 +143,7 @@ export class SegmentWriter {
       const { count, bytes, payloadBytes } = this.#encode(payloads, types, appended);
       if (count === 0) break;
       try {
-        await this.#file.write(bytes, this.#offset);
+        await this.#write(bytes);
       } catch (error) {
         await this.#takeBack();
         return { appended, error };
@@ -166,6 +179,7 @@ export class SegmentWriter {
     const records = this.#sequence - this.segment.base;
     const footer = encodeFooter({ records, payloadBytes: this.#payloadBytes }, this.#sequence, this.#salt);
     try {
+      if (this.#zerosEnd > this.#offset) await this.#file.truncate(this.#offset); // a footer is the last thing in a file
       await this.#file.write(footer, this.#offset);
       await this.#syncFile();
     } catch (error) {
@@ -187,6 +201,33 @@ export class SegmentWriter {
     await this.#file.close();
   }
 
+  /** Writes what is at the beginning of the buffer, and zeros behind it if the next records need some. */
+  async #write(bytes: Buffer): Promise<void> {
+    const zeros = this.#zerosBehind(bytes.length);
+    if (zeros > 0) {
+      const end = bytes.length + zeros;
+      this.#buffer.fill(0, bytes.length, end);
+      try {
+        await this.#file.write(this.#buffer.subarray(0, end), this.#offset);
+        this.#zerosEnd = this.#offset + end;
+        return;
+      } catch (error) {
+        if (!isDiskFull(error)) throw error;
+        this.#isDiskFull = true;
+        await this.#takeBack();
+        if (this.isBroken) throw error;
+      }
+    }
+    await this.#file.write(bytes, this.#offset);
+  }
+
+  #zerosBehind(length: number): number {
+    const end = this.#offset + length;
+    if (!this.#hidesUnsynced || this.#isDiskFull || end <= this.#zerosEnd) return 0;
+    const wanted = Math.ceil((end + Math.min(end, MOST_ZEROS)) / PAGE_BYTES) * PAGE_BYTES;
+    return Math.max(Math.min(wanted, this.#maxBytes, this.#offset + this.#buffer.length) - end, 0);
+  }
+
   #publish(): void {
     this.segment.end = this.#offset;
     this.segment.next = this.#sequence;
@@ -194,6 +235,7 @@ export class SegmentWriter {
 
   async #takeBack(): Promise<void> {
     if (this.isBroken) return; // `abandon` truncates it
+    this.#zerosEnd = 0;
     try {
       await this.#file.truncate(this.#offset);
       await this.#file.sync();

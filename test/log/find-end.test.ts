@@ -83,6 +83,15 @@ describe('after a crash', () => {
     }
   });
 
+  test('a segment ends before the first record in an unwritten sector, although zeros are behind it', async () => {
+    for (let from = at(SYNCED); from < bytes.length; from = (Math.floor(from / 512) + 1) * 512) {
+      const copy = Buffer.concat([bytes, Buffer.alloc(5_000)]);
+      copy.fill(0, from, (Math.floor(from / 512) + 1) * 512);
+      const index = offsets.findLastIndex((offset) => offset <= from);
+      expect(await find(copy), `at ${from}`).toEqual({ end: at(index), next: BASE + index, damages: [] });
+    }
+  });
+
   test('an unfinished footer is not damage', async () => {
     for (let size = 1; size < 40; size++) {
       const cut = Buffer.concat([bytes, footer().subarray(0, size)]);
@@ -110,6 +119,17 @@ describe('damage that a crash does not leave', () => {
         expect(end).toBe(at(5));
         expect(damages).toMatchObject([{ offset: at(index), end: at(index + 1), from: BASE + index }]);
       }
+    }
+  });
+
+  test('a flipped bit in the header of the last record is reported, although zeros are behind it', async () => {
+    for (const offset of [0, 3, 9, 23]) {
+      const copy = Buffer.concat([bytes, Buffer.alloc(5_000)]);
+      copy[at(4) + offset] = (copy[at(4) + offset] as number) ^ 0x10;
+      expect(await find(copy)).toMatchObject({
+        end: at(5),
+        damages: [{ offset: at(4), end: at(5), from: BASE + 4 }],
+      });
     }
   });
 

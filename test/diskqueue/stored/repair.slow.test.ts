@@ -168,7 +168,9 @@ describe('repair of a queue after a crash', () => {
     const last = pathsOf(whole, '.segment').at(-1) as string;
     for (const tail of [[], [0xec], [0xec, 0x51, 1, 0, 9, 0, 0, 0, 31], new Array<number>(600).fill(0)]) {
       const disk = new MemoryDisk(whole.contents);
-      disk.contents.set(last, Buffer.concat([bytesOf(whole, last), Buffer.from(tail)]));
+      const bytes = bytesOf(whole, last);
+      const records = bytes.subarray(0, bytes.findLastIndex((byte) => byte !== 0) + 1);
+      disk.contents.set(last, Buffer.concat([records, Buffer.from(tail)]));
       expect((await storedOn(disk).verify(() => undefined)).problems).toEqual([]);
       const { steps, lost } = await planFor(disk);
       expect([steps.map(({ action }) => action), lost]).toEqual([['seal'], []]);

@@ -33,7 +33,7 @@ function open(files: FileSystem, options: EmbeddedBrokerOptions = {}): Promise<E
 
 test('tasks that stay are not written again and again, however many files they fill', async () => {
   const disk = new RecordingFileSystem();
-  const broker = await open(disk);
+  const broker = await open(disk, { durability: 'os' });
   for (let at = 0; at < 300; at++) await broker.enqueue(newTask({ payload: new Uint8Array(1_000) }));
   const written = disk.log.reduce((sum, done) => sum + (done.kind === 'write' ? done.bytes.length : 0), 0);
   expect((await disk.list(folder)).length).toBeGreaterThan(80);
