@@ -1,8 +1,8 @@
 import { EscapementError } from '../../../core/errors.ts';
 import { guarded } from '../../../core/report-uncaught.ts';
-import { COMMIT_BUCKETS, type Durability } from '../../../log/commit-loop.ts';
+import { COMMIT_BUCKETS } from '../../../log/commit-loop.ts';
 import type { FileSystem } from '../../../log/file-system.ts';
-import { Log, type LogOptions } from '../../../log/log.ts';
+import { Log } from '../../../log/log.ts';
 import { LogLock, LogTaken, NoSockets } from '../../../log/log-lock.ts';
 import { corruptionOf, type CorruptionEvent } from '../../../log/segment.ts';
 import { counter, duration, gauges } from '../../../metrics/measure.ts';
@@ -15,7 +15,7 @@ import {
   type OperationRow,
   type ReturningOperation,
 } from '../broker-operations.ts';
-import { Journal } from './journal.ts';
+import { Journal, type JournalOptions } from './journal.ts';
 import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
 import { PAYLOAD_LOADERS } from './payload-loading.ts';
 import { eventOf, replay, type Loading } from './replay.ts';
@@ -31,15 +31,10 @@ type AnyJournal = Pick<
   'log' | 'entries' | 'requireAvailable' | 'begin' | 'damaged' | 'written' | 'settled' | 'flush' | 'close'
 >;
 
-interface DurableOptions {
+interface DurableOptions extends JournalOptions {
   readonly metrics: MetricsProvider | undefined;
   readonly files: FileSystem;
   readonly dataPath: string;
-  readonly durability: Durability;
-  readonly syncTimeoutMs: number;
-  readonly maxBytesPerFile: number;
-  /** What it throws is an uncaught exception, and stops nothing. */
-  readonly onCorruption: (event: CorruptionEvent) => void;
 }
 
 /** A store with the folder that its changes are written to. */
@@ -75,9 +70,7 @@ export class DurableStore {
     try {
       const { log, loading } = await load(store, options);
       const recovered = loading.finish();
-      journal = new Journal(store, log, loading.liveBytes, { ...options, clock: store.clock }, () =>
-        reload(store, options),
-      );
+      journal = new Journal(store, log, loading.liveBytes, options, () => reload(store, options));
       store.journal = journal;
       store.reserveSerials();
       for (const row of recovered) journal.change(row);
@@ -94,8 +87,7 @@ export class DurableStore {
 
   /** Reads the folder into an empty store, and takes no lock: nothing in the folder changes, and changes are refused. */
   static async openForReading(store: TaskStore, options: DurableOptions): Promise<DurableStore> {
-    const read = (log: LogOptions): Promise<OpenedLog> => Log.openForReading(log);
-    const { log, loading } = await load(store, options, undefined, read);
+    const { log, loading } = await load(store, options, true);
     loading.finish();
     catchUp(store);
     const done = Promise.resolve();
@@ -125,35 +117,25 @@ function catchUp(store: TaskStore): void {
   LIFE_OF_A_TASK.deleteExpired(store, queues, Number.MAX_SAFE_INTEGER);
 }
 
-function logOptions(
-  { clock }: TaskStore,
-  { files, dataPath, durability, maxBytesPerFile }: DurableOptions,
-): LogOptions {
-  return {
-    ...{ files, folder: dataPath, name: LOG_NAME, maxBytesPerFile, isAlwaysDurable: durability === 'always' },
-    wallNow: () => clock.wallNow(),
-  };
-}
-
-/** What `Log.open` returns. */
-type OpenedLog = Awaited<ReturnType<typeof Log.open>>;
-
 /** Opens the log of a folder, and reads it. @param prepare - called with the log, before it is read. */
 async function load(
   store: TaskStore,
-  options: DurableOptions,
-  prepare: (log: Log) => Promise<unknown> = () => Promise.resolve(),
-  open: (options: LogOptions) => Promise<OpenedLog> = (log) => Log.open(log),
+  { files, dataPath, durability, maxBytesPerFile, onCorruption }: DurableOptions,
+  isReadOnly = false,
+  prepare?: (log: Log) => Promise<unknown>,
 ): Promise<{ readonly log: Log; readonly loading: Loading }> {
-  const { log, found } = await open(logOptions(store, options));
-  const { onCorruption } = options;
+  const { log, found } = await Log.open({
+    ...{ files, folder: dataPath, name: LOG_NAME, maxBytesPerFile, isReadOnly },
+    isAlwaysDurable: durability === 'always',
+    wallNow: () => store.clock.wallNow(),
+  });
   try {
     for (const { path, size: end, reason } of found.misplaced)
       onCorruption(corruptionOf(path, { offset: 0, end, reason }));
     // A reader finds all other damage.
     for (const { segment, piece } of found.damages)
       if (segment.header === undefined) onCorruption(eventOf(segment.path, piece));
-    await prepare(log);
+    await prepare?.(log);
     return { log, loading: await replay(store, log, onCorruption) };
   } catch (error) {
     const { written } = log;
@@ -171,7 +153,7 @@ async function reload(
   store: TaskStore,
   options: DurableOptions,
 ): Promise<{ readonly log: Log; readonly liveBytes: number }> {
-  const { log, loading } = await load(store, options, (opened) => opened.beginSegment()); // rejects if there is no room
+  const { log, loading } = await load(store, options, false, (opened) => opened.beginSegment()); // rejects if there is no room
   if (store.isClosed) {
     await log.close();
     throw brokerClosed();

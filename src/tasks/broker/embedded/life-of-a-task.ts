@@ -5,6 +5,8 @@ import { leaseLost, tickEarly } from '../broker-errors.ts';
 import { MARK_KEPT_MS, MOST_AHEAD_MS, MOST_SET_BACK_MS } from '../broker-settings.ts';
 import type { LeasedTask, NewTask, TaskFailure, TaskRecord } from '../broker.ts';
 import { recordOf } from './inspection.ts';
+import { Kind } from './journal-format.ts';
+import { journaled } from './journaled-row.ts';
 import { listOf } from './queue-state.ts';
 import type { TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
@@ -35,7 +37,7 @@ export const LIFE_OF_A_TASK = {
     if (lastMs !== undefined && lastMs >= atMs && lastMs <= wallNowMs + MOST_SET_BACK_MS) return undefined;
     queue.setTick(entryKey, atMs);
     forgetTicksBefore(Math.min(wallNowMs, atMs) - MARK_KEPT_MS, queue.ticks);
-    store.journal?.tick(queue.name, entryKey, atMs);
+    store.journal?.write(Kind.tick, atMs, queue.name, entryKey);
     return enqueue(store, task);
   },
 
@@ -107,13 +109,13 @@ export const LIFE_OF_A_TASK = {
   writeResult(store, task, result) {
     const row = leasedRow(store, task);
     row.result = result.slice();
-    store.journal?.result(row, row.result);
+    store.journal?.write(Kind.result, journaled(row).number, row.result);
   },
 
   writeProgress(store, task, progress) {
     const row = leasedRow(store, task);
     row.progress = progress;
-    store.journal?.progress(row, progress);
+    store.journal?.write(Kind.progress, journaled(row).number, progress);
     store.notifications.progressed(listOf(row).queue, row.message.id);
   },
 
