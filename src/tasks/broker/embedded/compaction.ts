@@ -3,11 +3,10 @@ import type { Log } from '../../../log/log.ts';
 import type { CorruptionEvent, LogPosition, Segment } from '../../../log/segment.ts';
 import type { DamagePiece, RecordPiece, SegmentReader } from '../../../log/segment-reader.ts';
 import { EntryReader } from './entry-bytes.ts';
-import { Kind, readBody, readHead } from './journal-format.ts';
+import { Kind, readBody, readHead, type StoreJournal } from './journal-format.ts';
 import { JournaledRow, PayloadOnDisk } from './journaled-row.ts';
 import type { LiveEntries } from './live-entries.ts';
 import { eventOf } from './replay.ts';
-import type { StoreJournal } from './store-journal.ts';
 import type { TaskStore } from './task-store.ts';
 
 /** The journal, as compaction needs it. */

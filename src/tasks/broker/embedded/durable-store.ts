@@ -25,12 +25,6 @@ import type { TaskStore } from './task-store.ts';
 /** Name of the log of a broker: the prefix of its files. */
 export const LOG_NAME = 'tasks';
 
-/** The journal of a store, or what stands in for it in a folder that is only read. */
-type AnyJournal = Pick<
-  Journal,
-  'log' | 'entries' | 'requireAvailable' | 'begin' | 'damaged' | 'written' | 'settled' | 'flush' | 'close'
->;
-
 interface DurableOptions extends JournalOptions {
   readonly metrics: MetricsProvider | undefined;
   readonly files: FileSystem;
@@ -40,11 +34,11 @@ interface DurableOptions extends JournalOptions {
 /** A store with the folder that its changes are written to. */
 export class DurableStore {
   readonly store: TaskStore;
-  readonly journal: AnyJournal;
+  readonly journal: Journal;
   readonly #lock: LogLock | undefined;
   readonly #removeMetrics: (() => void) | undefined;
 
-  private constructor(store: TaskStore, journal: AnyJournal, lock?: LogLock, removeMetrics?: () => void) {
+  private constructor(store: TaskStore, journal: Journal, lock?: LogLock, removeMetrics?: () => void) {
     this.store = store;
     this.journal = journal;
     this.#lock = lock;
@@ -86,18 +80,13 @@ export class DurableStore {
   }
 
   /** Reads the folder into an empty store, and takes no lock: nothing in the folder changes, and changes are refused. */
-  static async openForReading(store: TaskStore, options: DurableOptions): Promise<DurableStore> {
-    const { log, loading } = await load(store, options, true);
+  static async openForReading(store: TaskStore, given: DurableOptions): Promise<DurableStore> {
+    const options = { ...given, isReadOnly: true };
+    const { log, loading } = await load(store, options);
     loading.finish();
     catchUp(store);
-    const done = Promise.resolve();
-    return new DurableStore(store, {
-      ...{ log, entries: 0, begin: () => undefined, damaged: options.onCorruption },
-      requireAvailable() {
-        throw new EscapementError('ERR_BROKER_UNAVAILABLE', 'the folder was opened for reading');
-      },
-      ...{ written: () => done, settled: () => done, flush: () => done, close: () => log.close() },
-    });
+    const reopen = (): ReturnType<typeof reload> => reload(store, options);
+    return new DurableStore(store, new Journal(store, log, loading.liveBytes, options, reopen));
   }
 
   async close(): Promise<void> {
@@ -120,8 +109,7 @@ function catchUp(store: TaskStore): void {
 /** Opens the log of a folder, and reads it. @param prepare - called with the log, before it is read. */
 async function load(
   store: TaskStore,
-  { files, dataPath, durability, maxBytesPerFile, onCorruption }: DurableOptions,
-  isReadOnly = false,
+  { files, dataPath, durability, maxBytesPerFile, onCorruption, isReadOnly = false }: DurableOptions,
   prepare?: (log: Log) => Promise<unknown>,
 ): Promise<{ readonly log: Log; readonly loading: Loading }> {
   const { log, found } = await Log.open({
@@ -153,7 +141,7 @@ async function reload(
   store: TaskStore,
   options: DurableOptions,
 ): Promise<{ readonly log: Log; readonly liveBytes: number }> {
-  const { log, loading } = await load(store, options, false, (opened) => opened.beginSegment()); // rejects if there is no room
+  const { log, loading } = await load(store, options, (opened) => opened.beginSegment()); // rejects if there is no room
   if (store.isClosed) {
     await log.close();
     throw brokerClosed();
@@ -166,14 +154,9 @@ async function reload(
 /** @returns a function that removes the gauges, which would keep a closed broker in memory. */
 function measure(journal: Journal, metrics: MetricsProvider, folder: string): () => void {
   const labels = { folder };
+  const name = 'escapement_broker_commit_duration_seconds';
   const help = 'Duration of the write of a batch of changes, including its sync if there was one.';
-  journal.onCommit = duration(
-    metrics,
-    'escapement_broker_commit_duration_seconds',
-    help,
-    COMMIT_BUCKETS,
-    labels,
-  );
+  journal.onCommit = duration(metrics, name, help, COMMIT_BUCKETS, labels);
   const removed = 'Files of the log that were compacted and removed.';
   journal.onRemoval = counter(metrics, 'escapement_broker_files_removed_total', removed, labels);
   return gauges(metrics, [
@@ -238,7 +221,7 @@ function durable(name: BrokerOperation, operation: AnyOperation): AnyOperation {
   };
 }
 
-async function settled(journal: AnyJournal, before: number, value: unknown): Promise<unknown> {
+async function settled(journal: Journal, before: number, value: unknown): Promise<unknown> {
   if (journal.entries !== before) await journal.settled();
   return value;
 }

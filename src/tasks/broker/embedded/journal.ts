@@ -21,6 +21,7 @@ import {
   writeValues,
   type LaidOutKind,
   type StoredState,
+  type StoreJournal,
   type ValuesOf,
 } from './journal-format.ts';
 import { Compaction } from './compaction.ts';
@@ -29,7 +30,6 @@ import { crcOf, journaled } from './journaled-row.ts';
 import { LiveEntries } from './live-entries.ts';
 import { listOf } from './queue-state.ts';
 import type { TaskRow } from './task-lists.ts';
-import type { StoreJournal } from './store-journal.ts';
 import type { TaskStore } from './task-store.ts';
 
 /** A record ends with the operation with which it gets this size: damage to it costs what is in it. */
@@ -45,6 +45,8 @@ export interface JournalOptions {
   readonly durability: Durability;
   readonly syncTimeoutMs: number;
   readonly maxBytesPerFile: number;
+  /** Whether every change is refused. @default false */
+  readonly isReadOnly?: boolean;
   /** What it throws is an uncaught exception, and stops nothing. */
   readonly onCorruption: (event: CorruptionEvent) => void;
 }
@@ -94,6 +96,8 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     this.live = new LiveEntries(store, liveBytes);
     this.#options = options;
     this.#reload = reload;
+    if (options.isReadOnly === true)
+      this.#failure = new EscapementError('ERR_BROKER_UNAVAILABLE', 'the folder was opened for reading');
     this.#compaction = new Compaction(store, this, options.maxBytesPerFile);
     this.#schedule = new SyncSchedule(store.clock, Infinity, options.syncTimeoutMs, () => {
       void holdVirtualTime(this.#commits.run(() => this.#sync()));
@@ -135,7 +139,6 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     return this.#failure === undefined && !this.#isClosed;
   }
 
-  /** @throws EscapementError `ERR_BROKER_UNAVAILABLE` - an earlier write has failed. */
   requireAvailable(): void {
     if (this.#failure !== undefined) throw copyOf(this.#failure);
   }

@@ -9,9 +9,9 @@ import { PayloadOnDisk } from './journaled-row.ts';
 import type { TaskStore } from './task-store.ts';
 
 /** A store some of whose payloads are in a log. */
-export interface TaskFolder {
+interface TaskFolder {
   readonly store: TaskStore;
-  readonly journal: Pick<Journal, 'log' | 'begin' | 'damaged'>;
+  readonly journal: Journal;
 }
 
 type ResultOf<O extends ReturningOperation> = Awaited<ReturnType<Broker[O]>>;

@@ -132,7 +132,7 @@ test.each<[string, (broker: EmbeddedBroker) => Promise<unknown>]>([
     if (kind === Kind.bucket && changed === undefined)
       void nextTurn().then(() => (changed ??= change(broker)));
     else if (kind === Kind.bucket) writtenAfterwards++;
-    return write(kind, ...values);
+    return write(kind, ...(values as never));
   });
   while (changed === undefined) await churn(broker, 1);
   await changed;
