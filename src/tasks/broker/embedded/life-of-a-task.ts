@@ -8,6 +8,7 @@ import { recordOf } from './inspection.ts';
 import { Kind } from './journal-format.ts';
 import { journaled } from './journaled-row.ts';
 import { listOf } from './queue-state.ts';
+import { isEarlier } from './rows-by-time.ts';
 import type { TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
@@ -176,7 +177,7 @@ function enqueue(store: TaskStore, task: NewTask): TaskRecord {
 
 function earlier(a: TaskRow | undefined, b: TaskRow | undefined): TaskRow | undefined {
   if (a === undefined || b === undefined) return a ?? b;
-  return a.atMs < b.atMs || (a.atMs === b.atMs && a.serial < b.serial) ? a : b;
+  return isEarlier(a, b) ? a : b;
 }
 
 function forgetTicksBefore(oldestMs: number, ticks: Map<string, number>): void {
@@ -199,7 +200,8 @@ function writeFailure({ clock }: TaskStore, row: TaskRow, failure: TaskFailure, 
   return wallNowMs;
 }
 
-function findLeased(store: TaskStore, { message, epoch }: LeasedTask): TaskRow | undefined {
+/** Returns the row of a lease; undefined if the lease is lost. */
+export function findLeased(store: TaskStore, { message, epoch }: LeasedTask): TaskRow | undefined {
   const row = store.queues.get(message.queue)?.rows.get(message.id);
   return row?.list?.state === 'active' && row.serial === epoch ? row : undefined;
 }
