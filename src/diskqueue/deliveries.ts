@@ -148,13 +148,11 @@ export class Deliveries {
       if (epoch !== this.#epoch) return;
       this.inFlight--;
       if (isAcked) this.#onAck(message);
-      else this.#takeBack(message);
+      else {
+        this.#returned.push(message);
+        this.#serve();
+      }
     });
-  }
-
-  #takeBack(message: StoredMessage): void {
-    this.#returned.push(message);
-    this.#serve();
   }
 
   /** Reads as long as receivers wait and there may be more. An error is for the receivers. */

@@ -25,19 +25,14 @@ export class DiskQueueMetrics {
   ) {
     const labels = { queue };
     this.#clock = clock;
-    const count = (name: string, help: string): ((by?: number) => void) =>
-      counter(metrics, name, help, labels);
+    const count = (name: string, what: string): ((by?: number) => void) =>
+      counter(metrics, name, what, labels);
     this.#puts = count('diskqueue_puts_total', 'Messages that were put.');
     this.acked = count('diskqueue_acks_total', 'Messages that were acknowledged.');
     this.#damages = count('diskqueue_damages_total', 'Damaged spans that were skipped.');
     this.#lost = count('diskqueue_lost_messages_total', 'Messages lost to damage.');
-    this.#commits = duration(
-      metrics,
-      'diskqueue_commit_duration_seconds',
-      'Duration of the write of a batch of messages, including its sync if there was one.',
-      COMMIT_BUCKETS,
-      labels,
-    );
+    const help = 'Duration of the write of a batch of messages, including its sync if there was one.';
+    this.#commits = duration(metrics, 'diskqueue_commit_duration_seconds', help, COMMIT_BUCKETS, labels);
     this.remove = gauges(metrics, [
       ['diskqueue_depth', 'Messages that are not acknowledged.', () => sizes().depth, labels],
       ['diskqueue_bytes', 'Bytes of the messages that are not acknowledged.', () => sizes().bytes, labels],

@@ -6,7 +6,7 @@ import { requireFunction, requireIntegerAtLeast, requirePath, requireString } fr
 import { requireMetrics, type MetricsProvider } from '../metrics/provider.ts';
 import type { Durability } from '../log/commit-loop.ts';
 import { FILE_SYSTEM, hostFileSystem, type FileSystem } from '../log/file-system.ts';
-import type { CorruptionEvent } from './message-log.ts';
+import { warnOfCorruption, type CorruptionEvent } from '../log/segment.ts';
 
 export type { Durability };
 
@@ -90,7 +90,7 @@ const OPTIONS = {
   maxBytesTotal: [orInfinity(integer(1)), Infinity],
   whenFull: [oneOf('reject', 'wait'), 'reject'],
   format: [oneOf('checked', 'nsq'), 'checked'],
-  onCorruption: [requireFunction, warn],
+  onCorruption: [requireFunction, warnOfCorruption('DiskQueueCorruption')],
   clock: [requireClock, systemClock],
   metrics: [requireMetrics, undefined],
 } satisfies OptionTable<DiskQueueOptions>;
@@ -119,9 +119,4 @@ function requireName(argument: string, name: unknown): void {
   if (/\p{Surrogate}/u.test(name)) throw wrongValue(argument, 'well-formed Unicode', name);
   if (Buffer.byteLength(name) > LONGEST_NAME)
     throw wrongValue(argument, `at most ${LONGEST_NAME} bytes`, name);
-}
-
-/** Damage must not go unnoticed. */
-function warn({ file, offset, bytes, reason }: CorruptionEvent): void {
-  process.emitWarning(`${file}: ${bytes} bytes at ${offset} are damaged: ${reason}`, 'DiskQueueCorruption');
 }

@@ -23,6 +23,8 @@ export interface LogOptions {
   readonly maxBytesPerFile: number;
   /** Whether a record is readable only when it is on the disk. */
   readonly isAlwaysDurable: boolean;
+  /** Whether nothing changes, and what a crash has left stays as it is. No process may write the log meanwhile. @default false */
+  readonly isReadOnly?: boolean;
   readonly wallNow: () => number;
 }
 
@@ -105,19 +107,10 @@ export class Log {
     options: LogOptions,
     known: KnownLog = {},
   ): Promise<{ readonly log: Log; readonly found: RecoveredSegments }> {
-    const { files, folder, name } = options;
+    const { files, folder, name, isReadOnly } = options;
     const found = await recoverSegments(files, folder, name, known.firstNeeded);
-    await tidySegments(files, folder, found);
+    if (isReadOnly !== true) await tidySegments(files, folder, found);
     return { log: new Log(options, found, Math.max(found.lastNumber, known.lastNumber ?? 0)), found };
-  }
-
-  /** As `open`, for reading only: nothing changes, and what a crash has left stays as it is. No process may write the log meanwhile. */
-  static async openForReading(
-    options: LogOptions,
-  ): Promise<{ readonly log: Log; readonly found: RecoveredSegments }> {
-    const { files, folder, name } = options;
-    const found = await recoverSegments(files, folder, name, undefined);
-    return { log: new Log(options, found, found.lastNumber), found };
   }
 
   /** Ascending. */

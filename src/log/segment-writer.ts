@@ -140,7 +140,7 @@ export class SegmentWriter {
   async append(payloads: readonly Uint8Array[], types?: ArrayLike<number>): Promise<AppendResult> {
     let appended = 0;
     while (appended < payloads.length) {
-      const { count, bytes, payloadBytes } = this.#encode(payloads, types, appended);
+      const { count, bytes } = this.#encode(payloads, types, appended);
       if (count === 0) break;
       try {
         await this.#write(bytes);
@@ -152,7 +152,7 @@ export class SegmentWriter {
       else this.#buffer = Buffer.allocUnsafeSlow(0); // a long record must not stay in memory
       this.#offset += bytes.length;
       this.#sequence += count;
-      this.#payloadBytes += payloadBytes;
+      this.#payloadBytes += bytes.length - count * RECORD_HEADER_BYTES;
       appended += count;
       if (this.#hidesUnsynced) continue;
       this.#publish();
@@ -270,10 +270,9 @@ export class SegmentWriter {
     payloads: readonly Uint8Array[],
     types: ArrayLike<number> | undefined,
     first: number,
-  ): { count: number; bytes: Buffer; payloadBytes: number } {
+  ): { count: number; bytes: Buffer } {
     let count = 0;
     let at = 0;
-    let payloadBytes = 0;
     this.segment.tail = undefined; // its bytes are overwritten
     for (let i = first; i < payloads.length; i++) {
       const payload = payloads[i] as Uint8Array;
@@ -283,9 +282,8 @@ export class SegmentWriter {
       const isSynced = count === 0 && this.#synced === this.#offset;
       const type = types?.[i] ?? DATA;
       at = encodeRecord(this.#buffer, at, type, payload, this.#sequence + count, this.#salt, isSynced);
-      payloadBytes += payload.length;
       count++;
     }
-    return { count, bytes: this.#buffer.subarray(0, at), payloadBytes };
+    return { count, bytes: this.#buffer.subarray(0, at) };
   }
 }

@@ -293,6 +293,13 @@ export function corruptionOf(
   return { file, offset, bytes: end - offset, ...sequences, reason };
 }
 
+/** The default of options `onCorruption`: damage must not go unnoticed. @param type - of the warnings. */
+export function warnOfCorruption(type: string): (event: CorruptionEvent) => void {
+  return ({ file, offset, bytes, reason }) => {
+    process.emitWarning(`${file}: ${bytes} bytes at ${offset} are damaged: ${reason}`, type);
+  };
+}
+
 /** A part with records. */
 export interface LostPart extends DamagedPart {
   readonly from: number;

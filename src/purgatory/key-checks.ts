@@ -54,10 +54,6 @@ export class KeyChecks {
     return completed;
   }
 
-  #checkOne(key: unknown): number {
-    return this.#metrics === undefined ? this.#checkKey(key) : this.#measureKey(key, this.#metrics);
-  }
-
   /** Counts the check of a key, and reports the first one that is endless. */
   #isEndless(key: unknown): boolean {
     const checks = (this.#idleChecks.get(key) ?? 0) + 1;
@@ -71,21 +67,16 @@ export class KeyChecks {
     if (this.#idleChecks.size > 0) this.#idleChecks.clear();
   }
 
-  #measureKey(key: unknown, metrics: PurgatoryMetrics): number {
-    const sinceMs = metrics.now();
-    const completed = this.#checkKey(key);
-    metrics.checked(sinceMs);
-    return completed;
-  }
-
-  #checkKey(key: unknown): number {
+  #checkOne(key: unknown): number {
     const { watchers } = this.#operations;
+    const sinceMs = this.#metrics?.now() ?? NaN;
     let completed = 0;
     watchers.startWalk(key);
     for (let operation = watchers.walk(); operation !== undefined; operation = watchers.walk()) {
       this.#latest = operation;
       if (checkOperation(operation)) completed++;
     }
+    this.#metrics?.checked(sinceMs);
     return completed;
   }
 

@@ -1,8 +1,8 @@
 import { requireClock, systemClock, type Clock } from '../core/clock.ts';
 import { outOfRange, wrongType } from '../core/errors.ts';
-import { objectWith, readOptions, type OptionTable, type Resolved } from '../core/options.ts';
+import { objectWith, type OptionTable } from '../core/options.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
-import { requireBoolean, requireFunction, requireString } from '../core/validate.ts';
+import { requireBoolean, requireFunction } from '../core/validate.ts';
 import { requireMetrics, type MetricsProvider } from '../metrics/provider.ts';
 import type { Timer } from '../timer/timer.ts';
 import type { DelayedOperation } from './delayed-operation.ts';
@@ -45,7 +45,7 @@ export interface PurgatoryOptions<K, T extends DelayedOperation = DelayedOperati
   readonly clock?: Clock;
 }
 
-const OPTIONS = {
+export const PURGATORY_OPTIONS = {
   timer: [objectWith('a Timer', 'add', 'close'), undefined],
   timerEnabled: [requireBoolean, true],
   keyOf: [requireFunction, undefined],
@@ -53,21 +53,6 @@ const OPTIONS = {
   metrics: [requireMetrics, undefined],
   clock: [requireClock, systemClock],
 } satisfies OptionTable<PurgatoryOptions<unknown>>;
-
-/** The options with every default filled in. */
-type ResolvedPurgatoryOptions<K, T extends DelayedOperation> = Resolved<
-  PurgatoryOptions<K, T>,
-  typeof OPTIONS
->;
-
-/** Checks the arguments of the constructor, and fills in the defaults. */
-export function resolvePurgatoryOptions<K, T extends DelayedOperation>(
-  name: string,
-  options: PurgatoryOptions<K, T>,
-): ResolvedPurgatoryOptions<K, T> {
-  requireString('name', name);
-  return readOptions('DelayedOperationPurgatory', options, OPTIONS);
-}
 
 /** Up to so many keys comparing them with one another is faster than making a set. */
 const FEW = 8;

@@ -1,9 +1,9 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError, wrongType } from '../core/errors.ts';
-import { reportUncaught } from '../core/report-uncaught.ts';
+import { guarded } from '../core/report-uncaught.ts';
 import { oneOf, readOptions, type OptionTable } from '../core/options.ts';
 import type { SignalOptions } from '../core/signal-options.ts';
-import { invalidDelay, requireFunction, requireSignal } from '../core/validate.ts';
+import { invalidDelay, requireFunction, requireSignal, requireString } from '../core/validate.ts';
 import { SystemTimer } from '../timer/system-timer.ts';
 import { ConditionOperation, type Condition } from './condition-operation.ts';
 import {
@@ -20,7 +20,7 @@ import {
 import { KeyChecks } from './key-checks.ts';
 import { PendingOperations } from './pending-operations.ts';
 import { PurgatoryMetrics } from './purgatory-metrics.ts';
-import { resolvePurgatoryOptions, WatchKeys, type PurgatoryOptions } from './purgatory-options.ts';
+import { PURGATORY_OPTIONS, WatchKeys, type PurgatoryOptions } from './purgatory-options.ts';
 
 /** The name of the method that returns the internals of a purgatory, which may come from another loaded copy of the package. */
 export const INTERNALS: unique symbol = Symbol.for('escapement.purgatory.internals');
@@ -109,7 +109,9 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
    * `ERR_UNKNOWN_OPTION` - an unknown option.
    */
   constructor(name: string, options: PurgatoryOptions<K, T> = {}) {
-    const { timer, timerEnabled, keyOf, onError, metrics, clock } = resolvePurgatoryOptions(name, options);
+    requireString('name', name);
+    const resolved = readOptions('DelayedOperationPurgatory', options, PURGATORY_OPTIONS);
+    const { timer, timerEnabled, keyOf, onError, metrics, clock } = resolved;
     this.name = name;
     this.#keys = new WatchKeys(keyOf);
     if (timer === undefined && timerEnabled) this.#ownTimer = new SystemTimer({ name, clock });
@@ -301,12 +303,10 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
 
   /** Calls `onError`; for an operation of `wait`, rejects the promise. What `onError` throws is an uncaught exception. */
   #report(error: unknown, operation: T, onError: (error: unknown, operation: T) => void): void {
-    try {
+    guarded(() => {
       if (operation instanceof ConditionOperation) operation.fail(error);
       else onError(error, operation);
-    } catch (handlerError) {
-      reportUncaught(handlerError);
-    }
+    });
   }
 
   #closedError(method: string): EscapementError {
@@ -316,13 +316,9 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
   }
 
   #watchedError(): EscapementError {
-    return new EscapementError(
-      'ERR_ALREADY_WATCHED',
-      'the operation is pending already, in this or another purgatory',
-      {
-        op: 'DelayedOperationPurgatory.tryCompleteElseWatch',
-      },
-    );
+    const message = 'the operation is pending already, in this or another purgatory';
+    const op = 'DelayedOperationPurgatory.tryCompleteElseWatch';
+    return new EscapementError('ERR_ALREADY_WATCHED', message, { op });
   }
 }
 

@@ -98,15 +98,9 @@ function escapeUnprintable(character: string): string {
   return code < 0x1_0000 ? `\\u${hex.padStart(4, '0')}` : `\\U${hex.padStart(8, '0')}`;
 }
 
-const DAYS = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat'];
-const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
-
 /** Formats a time in Go's layout `time.UnixDate`, in UTC: `Sat Nov 21 13:57:21 UTC 2026`. Rounds up to a whole second. */
 export function formatUnixDate(atMs: number): string {
   const date = new Date(Math.ceil(atMs / SECOND_MS) * SECOND_MS);
-  const day = DAYS[date.getUTCDay()] ?? '';
-  const month = MONTHS[date.getUTCMonth()] ?? '';
-  const dayOfMonth = String(date.getUTCDate()).padStart(2, ' ');
-  const time = date.toISOString().slice(-'13:57:21.000Z'.length, -'.000Z'.length);
-  return `${day} ${month} ${dayOfMonth} ${time} UTC ${date.getUTCFullYear()}`;
+  const [day = '', dayOfMonth = '', month = '', year = '', time = ''] = date.toUTCString().split(/,? /); // Sat, 21 Nov 2026 13:57:21 GMT
+  return `${day} ${month} ${dayOfMonth.replace(/^0/, ' ')} ${time} UTC ${year}`;
 }

@@ -1,7 +1,7 @@
 import type { ClockTimeout } from '../core/clock.ts';
 import { hasCode } from '../core/errors.ts';
 import { milliseconds, readOptions, type OptionTable, type Resolved } from '../core/options.ts';
-import { reportUncaught } from '../core/report-uncaught.ts';
+import { guarded } from '../core/report-uncaught.ts';
 import { SECOND_MS } from '../core/units.ts';
 import { requireFunction } from '../core/validate.ts';
 import { counter, gauges, type Gauge } from '../metrics/measure.ts';
@@ -143,12 +143,10 @@ class Sampler implements TaskQueueMetrics {
       this.close();
       return;
     }
-    try {
+    guarded(() => {
       if (onError !== undefined) onError(error, queue);
       else if (!isUnavailable(error)) throw error;
-    } catch (uncaught) {
-      reportUncaught(uncaught);
-    }
+    });
   }
 }
 

@@ -1,5 +1,12 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
-import { integer, milliseconds, orInfinity, readOptions, type OptionTable } from '../core/options.ts';
+import {
+  integer,
+  milliseconds,
+  orInfinity,
+  readOptions,
+  type OptionTable,
+  type Resolved,
+} from '../core/options.ts';
 import { FailureCounts, MIN_FAILURE_COUNTS } from './failure-counts.ts';
 import { cleanDelay, type RateLimiter } from './rate-limiter.ts';
 
@@ -33,21 +40,19 @@ const HIGHEST_EXPONENT = 1_023;
  * After client-go's limiter of this name, without its overflows.
  */
 export class ItemExponentialFailureRateLimiter<T> implements RateLimiter<T> {
-  readonly #baseDelayMs: number;
-  readonly #maxDelayMs: number;
+  readonly #options: Resolved<ItemExponentialFailureOptions, typeof OPTIONS>;
   readonly #failures: FailureCounts<T>;
 
   /** @throws RangeError `ERR_OUT_OF_RANGE` - a delay that is negative or not finite, or `maxItems` below 2. */
   constructor(options: ItemExponentialFailureOptions) {
-    const resolved = readOptions('ItemExponentialFailureRateLimiter', options, OPTIONS);
-    this.#baseDelayMs = resolved.baseDelayMs;
-    this.#maxDelayMs = resolved.maxDelayMs;
-    this.#failures = new FailureCounts(resolved.maxItems);
+    this.#options = readOptions('ItemExponentialFailureRateLimiter', options, OPTIONS);
+    this.#failures = new FailureCounts(this.#options.maxItems);
   }
 
   when(item: T): number {
     const exponent = Math.min(this.#failures.increment(item), HIGHEST_EXPONENT);
-    return cleanDelay(Math.min(this.#baseDelayMs * 2 ** exponent, this.#maxDelayMs));
+    const { baseDelayMs, maxDelayMs } = this.#options;
+    return cleanDelay(Math.min(baseDelayMs * 2 ** exponent, maxDelayMs));
   }
 
   forget(item: T): void {
@@ -60,10 +65,6 @@ export class ItemExponentialFailureRateLimiter<T> implements RateLimiter<T> {
 
   /** @internal Returns what a console prints. */
   [CONSOLE_VIEW](): object {
-    return consoleView(this, () => ({
-      baseDelayMs: this.#baseDelayMs,
-      maxDelayMs: this.#maxDelayMs,
-      items: this.#failures.size,
-    }));
+    return consoleView(this, () => ({ ...this.#options, maxItems: undefined, items: this.#failures.size }));
   }
 }

@@ -1,5 +1,12 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
-import { integer, milliseconds, orInfinity, readOptions, type OptionTable } from '../core/options.ts';
+import {
+  integer,
+  milliseconds,
+  orInfinity,
+  readOptions,
+  type OptionTable,
+  type Resolved,
+} from '../core/options.ts';
 import { FailureCounts, MIN_FAILURE_COUNTS } from './failure-counts.ts';
 import { cleanDelay, type RateLimiter } from './rate-limiter.ts';
 
@@ -24,23 +31,18 @@ const OPTIONS = {
 
 /** Returns a short delay for the first failures of an item, and a long one for later ones. After client-go's limiter of this name. */
 export class ItemFastSlowRateLimiter<T> implements RateLimiter<T> {
-  readonly #fastDelayMs: number;
-  readonly #slowDelayMs: number;
-  readonly #maxFastAttempts: number;
+  readonly #options: Resolved<ItemFastSlowOptions, typeof OPTIONS>;
   readonly #failures: FailureCounts<T>;
 
   /** @throws RangeError `ERR_OUT_OF_RANGE` - a delay that is negative or not finite, or a count that is not an integer. */
   constructor(options: ItemFastSlowOptions) {
-    const resolved = readOptions('ItemFastSlowRateLimiter', options, OPTIONS);
-    this.#fastDelayMs = resolved.fastDelayMs;
-    this.#slowDelayMs = resolved.slowDelayMs;
-    this.#maxFastAttempts = resolved.maxFastAttempts;
-    this.#failures = new FailureCounts(resolved.maxItems);
+    this.#options = readOptions('ItemFastSlowRateLimiter', options, OPTIONS);
+    this.#failures = new FailureCounts(this.#options.maxItems);
   }
 
   when(item: T): number {
-    const isFast = this.#failures.increment(item) < this.#maxFastAttempts;
-    return cleanDelay(isFast ? this.#fastDelayMs : this.#slowDelayMs);
+    const { fastDelayMs, slowDelayMs, maxFastAttempts } = this.#options;
+    return cleanDelay(this.#failures.increment(item) < maxFastAttempts ? fastDelayMs : slowDelayMs);
   }
 
   forget(item: T): void {
@@ -53,11 +55,6 @@ export class ItemFastSlowRateLimiter<T> implements RateLimiter<T> {
 
   /** @internal Returns what a console prints. */
   [CONSOLE_VIEW](): object {
-    return consoleView(this, () => ({
-      fastDelayMs: this.#fastDelayMs,
-      slowDelayMs: this.#slowDelayMs,
-      maxFastAttempts: this.#maxFastAttempts,
-      items: this.#failures.size,
-    }));
+    return consoleView(this, () => ({ ...this.#options, maxItems: undefined, items: this.#failures.size }));
   }
 }

@@ -1,6 +1,6 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { integer, orInfinity, type OptionTable } from '../core/options.ts';
-import { reportUncaught } from '../core/report-uncaught.ts';
+import { guarded, reportUncaught } from '../core/report-uncaught.ts';
 import { requireFunction } from '../core/validate.ts';
 import { DelayingQueue, requireDelayingQueueOptions, type DelayingQueueOptions } from './delaying-queue.ts';
 import { FailureCounts } from './failure-counts.ts';
@@ -216,11 +216,9 @@ class RetryOutcomes<T> implements Outcomes<T> {
   #drop(error: unknown, item: T, { key }: ItemEntry<T>): void {
     const { onDrop } = this.#options;
     this.succeeded(key);
-    try {
-      if (onDrop === undefined) reportUncaught(error);
-      else onDrop(error, item);
-    } catch (thrown) {
-      reportUncaught(thrown);
-    }
+    guarded(() => {
+      if (onDrop === undefined) throw error;
+      onDrop(error, item);
+    });
   }
 }

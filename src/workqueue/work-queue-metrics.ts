@@ -36,26 +36,11 @@ export class WorkQueueMetrics {
     this.#clock = clock;
     this.#adds = counter(metrics, 'workqueue_adds_total', 'Accepted adds.', labels);
     this.retried = counter(metrics, 'workqueue_retries_total', 'Adds with a delay or a rate limit.', labels);
-    this.#latency = duration(
-      metrics,
-      'workqueue_queue_duration_seconds',
-      'Time that items waited before they were handed out.',
-      BUCKETS,
-      labels,
-    );
-    this.#work = duration(
-      metrics,
-      'workqueue_work_duration_seconds',
-      'Duration of the processing of an item.',
-      BUCKETS,
-      labels,
-    );
-    const gauge = (gaugeName: string, help: string, read: () => number): Gauge => [
-      gaugeName,
-      help,
-      read,
-      labels,
-    ];
+    const waited = 'Time that items waited before they were handed out.';
+    this.#latency = duration(metrics, 'workqueue_queue_duration_seconds', waited, BUCKETS, labels);
+    const worked = 'Duration of the processing of an item.';
+    this.#work = duration(metrics, 'workqueue_work_duration_seconds', worked, BUCKETS, labels);
+    const gauge = (metric: string, help: string, read: () => number): Gauge => [metric, help, read, labels];
     this.remove = gauges(metrics, [
       gauge(
         'workqueue_depth',

@@ -1,5 +1,5 @@
 import { isAbortError, isThenable, requireFunction, requireSignal } from '../core/validate.ts';
-import { reportUncaught } from '../core/report-uncaught.ts';
+import { guarded } from '../core/report-uncaught.ts';
 import { TurnBudget } from '../core/own-turn.ts';
 import { checkOptions, integer, type OptionTable } from '../core/options.ts';
 import type { SignalOptions } from '../core/signal-options.ts';
@@ -61,11 +61,9 @@ export function requireRunOptions<T>(
 
 /** Calls `onError`. What that throws is an uncaught exception. */
 export function reportWorkerError<T>({ onError }: RunOptions<T>, error: unknown, item: T): void {
-  try {
+  guarded(() => {
     onError?.(error, item);
-  } catch (thrown) {
-    reportUncaught(thrown);
-  }
+  });
 }
 
 /** The outcomes of a queue that drops failed items. */

@@ -1,13 +1,8 @@
 import { type FileSystem, withFile } from '../../log/file-system.ts';
+import type { LogOptions } from '../../log/log.ts';
 import type { CorruptionEvent } from '../message-log.ts';
-import { examineQueue, type ExaminedFile, type ExaminedQueue } from './examine-queue.ts';
-import {
-  dataFileName,
-  RECORD_HEADER_BYTES,
-  type Metadata,
-  type Position,
-  type QueueFiles,
-} from './format.ts';
+import { examineDataFiles, type ExaminedFile, type ExaminedDataFiles } from './examine-data-files.ts';
+import { dataFileName, LENGTH_BYTES, type Metadata, type Position, type QueueFiles } from './format.ts';
 
 /** A data file of an open queue. */
 export interface DataFile {
@@ -23,15 +18,9 @@ export interface DataFile {
   isDamaged: boolean;
 }
 
-export interface NsqLogOptions {
-  readonly files: FileSystem;
-  readonly folder: string;
-  readonly name: string;
-  readonly maxBytesPerFile: number;
+export interface NsqLogOptions extends Omit<LogOptions, 'isReadOnly' | 'wallNow'> {
   /** Distinguishes a torn record from a damaged one; stored messages are read whatever their length. */
   readonly maxMessageSize: number;
-  /** Whether a message becomes readable only when it is on the disk. */
-  readonly isAlwaysDurable: boolean;
   readonly onCorruption: (event: CorruptionEvent) => void;
 }
 
@@ -63,7 +52,7 @@ export class DataFiles {
   /** Number of records behind the read position, those acknowledged out of order included. */
   #records = 0;
 
-  private constructor({ names, files }: ExaminedQueue, metadata: Metadata | undefined) {
+  private constructor({ names, files }: ExaminedDataFiles, metadata: Metadata | undefined) {
     const isPassed = ({ number }: ExaminedFile): boolean => number < (metadata?.read.number ?? 0);
     const unread = files.filter((file) => !isPassed(file));
     const last = unread.at(-1);
@@ -79,8 +68,8 @@ export class DataFiles {
   /** Examines the files, removes torn records, and makes durable what the metadata does not cover yet. */
   static async recover(options: NsqLogOptions, metadata: Metadata | undefined): Promise<DataFiles> {
     const { files, folder, name, maxBytesPerFile, maxMessageSize, onCorruption } = options;
-    const longestRecord = Math.max(maxBytesPerFile, maxMessageSize + RECORD_HEADER_BYTES);
-    const found = await examineQueue(files, folder, name, metadata, longestRecord);
+    const longestRecord = Math.max(maxBytesPerFile, maxMessageSize + LENGTH_BYTES);
+    const found = await examineDataFiles(files, folder, name, metadata, longestRecord);
     for (const temporary of found.names.temporary) {
       await files.unlink(`${folder}/${temporary}`).catch(() => undefined); // it may stay: no name is used twice
     }

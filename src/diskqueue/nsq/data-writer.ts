@@ -2,7 +2,7 @@ import type { File, FileSystem } from '../../log/file-system.ts';
 import { BUFFER_BYTES, bufferFor } from '../../log/segment-writer.ts';
 import type { AppendResult } from '../message-log.ts';
 import type { DataFile } from './data-files.ts';
-import { encodeRecord, RECORD_HEADER_BYTES, type Position } from './format.ts';
+import { writeRecord, LENGTH_BYTES, type Position } from './format.ts';
 
 /**
  * Appends to one data file.
@@ -66,7 +66,7 @@ export class DataWriter {
   /** go-diskqueue's rule: a file is full if the record would exceed the limit, unless it is the first one. */
   fits(length: number, after = 0): boolean {
     const used = this.#written + after;
-    return used === 0 || used + RECORD_HEADER_BYTES + length <= this.#maxBytes;
+    return used === 0 || used + LENGTH_BYTES + length <= this.#maxBytes;
   }
 
   /** Writes as many of the messages as fit in this file. */
@@ -83,7 +83,7 @@ export class DataWriter {
       }
       this.#written += bytes.length;
       this.pendingRecords += count;
-      this.pendingBytes += bytes.length - count * RECORD_HEADER_BYTES;
+      this.pendingBytes += bytes.length - count * LENGTH_BYTES;
       appended += count;
     }
     return { appended };
@@ -138,10 +138,10 @@ export class DataWriter {
     let at = 0;
     for (let i = first; i < messages.length; i++) {
       const message = messages[i] as Uint8Array;
-      const length = RECORD_HEADER_BYTES + message.length;
+      const length = LENGTH_BYTES + message.length;
       if (!this.fits(message.length, at) || (count > 0 && at + length > BUFFER_BYTES)) break;
       if (count === 0) this.#buffer = bufferFor(length, this.#buffer);
-      at = encodeRecord(this.#buffer, at, message);
+      at = writeRecord(this.#buffer, at, message);
       count++;
     }
     return { count, bytes: this.#buffer.subarray(0, at) };

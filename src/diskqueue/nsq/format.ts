@@ -16,18 +16,19 @@
  *      1,28             write position
  */
 
-export const RECORD_HEADER_BYTES = 4;
+/** Bytes of the length in front of each message. */
+export const LENGTH_BYTES = 4;
 
-/** Encodes a record into a buffer. Returns the offset behind it. */
-export function encodeRecord(bytes: Buffer, at: number, message: Uint8Array): number {
+/** Writes a record into a buffer. Returns the offset behind it. */
+export function writeRecord(bytes: Buffer, at: number, message: Uint8Array): number {
   bytes.writeInt32BE(message.length, at);
-  bytes.set(message, at + RECORD_HEADER_BYTES);
-  return at + RECORD_HEADER_BYTES + message.length;
+  bytes.set(message, at + LENGTH_BYTES);
+  return at + LENGTH_BYTES + message.length;
 }
 
 /** Returns where the record ends that begins at `at`; undefined if that is behind `end`, or the length is negative. */
 export function endOfRecord(length: number, at: number, end: number): number | undefined {
-  const recordEnd = at + RECORD_HEADER_BYTES + length;
+  const recordEnd = at + LENGTH_BYTES + length;
   return length < 0 || recordEnd > end ? undefined : recordEnd;
 }
 

@@ -11,7 +11,7 @@ import {
 } from '../message-log.ts';
 import { Appender } from './appender.ts';
 import { DataFiles, type DataFile, type NsqLogOptions } from './data-files.ts';
-import { NOT_A_RECORD } from './examine-queue.ts';
+import { NOT_A_RECORD } from './examine-data-files.ts';
 import { dataFileName, filesOfQueue, isSamePosition, START, type Position } from './format.ts';
 import { MetadataFile } from './metadata-file.ts';
 import { RecordReader, type ReadRecord } from './records.ts';
@@ -29,7 +29,7 @@ import { RecordReader, type ReadRecord } from './records.ts';
  * The format has no checksums, so damage inside of a message is not found; and one read position, so messages that were
  * acknowledged behind it are delivered again after a reopen. Within these limits nothing is lost:
  *
- * - Existing bytes are never written over, and files that the metadata lacks are read, too: see examine-queue.ts.
+ * - Existing bytes are never written over, and files that the metadata lacks are read, too: see examine-data-files.ts.
  * - The order of syncs is: name of a data file, its bytes, the metadata, the removal of old files. So everything in the
  *   metadata is true whenever the power fails: see appender.ts.
  */

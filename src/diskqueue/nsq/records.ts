@@ -1,5 +1,5 @@
 import type { File } from '../../log/file-system.ts';
-import { endOfRecord, RECORD_HEADER_BYTES } from './format.ts';
+import { endOfRecord, LENGTH_BYTES } from './format.ts';
 
 /** Bytes read at once: of records; a longer one gets memory of its own. */
 const BLOCK_BYTES = 128 * 1024;
@@ -31,9 +31,9 @@ export async function countRecords(file: File, from: number, end: number): Promi
   let nextLength: number | undefined;
   while (at < end && nextLength === undefined) {
     const filled = await file.read(block.subarray(0, Math.min(block.length, end - at)), at);
-    if (filled < RECORD_HEADER_BYTES) break;
+    if (filled < LENGTH_BYTES) break;
     const blockStart = at;
-    while (at + RECORD_HEADER_BYTES <= blockStart + filled) {
+    while (at + LENGTH_BYTES <= blockStart + filled) {
       const length = block.readInt32BE(at - blockStart);
       const next = endOfRecord(length, at, end);
       if (next === undefined) {
@@ -46,7 +46,7 @@ export async function countRecords(file: File, from: number, end: number): Promi
       lastEmpty = length === 0 ? lastEmpty + 1 : 0;
     }
   }
-  const lastEmptyFrom = at - lastEmpty * RECORD_HEADER_BYTES;
+  const lastEmptyFrom = at - lastEmpty * LENGTH_BYTES;
   return { end: at, records, bytes, lastEmpty, lastEmptyFrom, nextLength };
 }
 
@@ -112,10 +112,10 @@ export class RecordReader<F extends { readonly end: number }> {
     const records: ReadRecord[] = [];
     const start = this.offset;
     let at = start;
-    while (at - start + RECORD_HEADER_BYTES <= block.length) {
+    while (at - start + LENGTH_BYTES <= block.length) {
       const next = endOfRecord(block.readInt32BE(at - start), at, end);
       if (next === undefined || next - start > block.length) break;
-      const payload = block.subarray(at - start + RECORD_HEADER_BYTES, next - start);
+      const payload = block.subarray(at - start + LENGTH_BYTES, next - start);
       records.push({ data: Buffer.from(payload), end: next });
       at = next;
     }
@@ -123,11 +123,11 @@ export class RecordReader<F extends { readonly end: number }> {
   }
 
   async #longRecord(filled: number, end: number): Promise<ReadRecord[]> {
-    if (filled < RECORD_HEADER_BYTES) return [];
+    if (filled < LENGTH_BYTES) return [];
     const next = endOfRecord(this.#block.readInt32BE(0), this.offset, end);
     if (next === undefined) return [];
-    const data = Buffer.allocUnsafeSlow(next - this.offset - RECORD_HEADER_BYTES);
-    const read = await this.#handle.read(data, this.offset + RECORD_HEADER_BYTES);
+    const data = Buffer.allocUnsafeSlow(next - this.offset - LENGTH_BYTES);
+    const read = await this.#handle.read(data, this.offset + LENGTH_BYTES);
     return read < data.length ? [] : [{ data, end: next }];
   }
 }

@@ -11,13 +11,13 @@ import {
   type RepairStep,
   type VerifyReport,
 } from '../stored/stored-queue.ts';
-import { examineQueue, type ExaminedFile, type ExaminedQueue } from './examine-queue.ts';
+import { examineDataFiles, type ExaminedFile, type ExaminedDataFiles } from './examine-data-files.ts';
 import {
   dataFileName,
   encodeMetadata,
   filesOfQueue,
   metadataFileName,
-  RECORD_HEADER_BYTES,
+  LENGTH_BYTES,
   type Metadata,
   type Position,
 } from './format.ts';
@@ -59,7 +59,7 @@ export class StoredNsqQueue extends StoredQueue {
     for (const file of queue.files) {
       for await (const { data, end } of this.#recordsOf(file)) {
         sequence++;
-        const isAcknowledged = end - data.length - RECORD_HEADER_BYTES < file.from;
+        const isAcknowledged = end - data.length - LENGTH_BYTES < file.from;
         if (sequence >= from && (isAll || !isAcknowledged)) yield { sequence, isAcknowledged, data };
       }
     }
@@ -89,7 +89,7 @@ export class StoredNsqQueue extends StoredQueue {
     return data.length > 0 || temporary.length > 0 || hasMetadata;
   }
 
-  async #examine(onProgress?: OnProgress): Promise<ExaminedQueue> {
+  async #examine(onProgress?: OnProgress): Promise<ExaminedDataFiles> {
     const { files, folder, name } = this;
     const total = onProgress === undefined ? 0 : await this.size();
     return untilNothingIsRemoved(async () => {
@@ -99,7 +99,7 @@ export class StoredNsqQueue extends StoredQueue {
         onProgress?.(done, total);
       };
       const metadata = await new MetadataFile(files, folder, name).load();
-      return examineQueue(files, folder, name, metadata, LONGEST_RECORD, onFile);
+      return examineDataFiles(files, folder, name, metadata, LONGEST_RECORD, onFile);
     });
   }
 
@@ -136,7 +136,7 @@ export class StoredNsqQueue extends StoredQueue {
     }
   }
 
-  #notes({ names, metadata, files }: ExaminedQueue, unacknowledged: number): string[] {
+  #notes({ names, metadata, files }: ExaminedDataFiles, unacknowledged: number): string[] {
     const path = this.#metadataPath;
     const notes = files
       .filter(({ state }) => state === 'torn')
@@ -181,7 +181,7 @@ export class StoredNsqQueue extends StoredQueue {
     return { action: 'make', file, detail: 'it is missing; an empty file replaces it', run };
   }
 
-  #newMetadata(queue: ExaminedQueue): RepairStep[] {
+  #newMetadata(queue: ExaminedDataFiles): RepairStep[] {
     const { metadata, names, files } = queue;
     const isNeeded = names.hasMetadata || files.length > 0;
     const wanted = metadataFor(queue);
@@ -197,7 +197,7 @@ function unconsumed(files: readonly ExaminedFile[]): number {
 }
 
 /** Returns the missing files between the first one with unconsumed records and the last: go-diskqueue needs them. */
-function missingNumbers({ names, metadata }: ExaminedQueue): number[] {
+function missingNumbers({ names, metadata }: ExaminedDataFiles): number[] {
   const first = Math.max(metadata?.read.number ?? 0, names.data[0] ?? 0);
   const missing: number[] = [];
   for (const [i, number] of names.data.entries()) {
@@ -208,13 +208,13 @@ function missingNumbers({ names, metadata }: ExaminedQueue): number[] {
   return missing;
 }
 
-function describe({ metadata, names }: ExaminedQueue, { depth }: Metadata): string {
+function describe({ metadata, names }: ExaminedDataFiles, { depth }: Metadata): string {
   if (metadata !== undefined) return `does not match the files; ${depth} messages are not consumed`;
   return `${names.hasMetadata ? 'damaged' : 'missing'}; all ${depth} messages are delivered again`;
 }
 
 /** Returns the metadata that matches the files. */
-function metadataFor(queue: ExaminedQueue): Metadata {
+function metadataFor(queue: ExaminedDataFiles): Metadata {
   const unread = queue.files.filter(({ records }) => records > 0);
   const depth = unconsumed(unread);
   const write = writePosition(queue);
@@ -224,7 +224,7 @@ function metadataFor(queue: ExaminedQueue): Metadata {
 }
 
 /** Returns the write position of the metadata if the files end there; else the beginning of the next file. */
-function writePosition({ metadata, files, names }: ExaminedQueue): Position {
+function writePosition({ metadata, files, names }: ExaminedDataFiles): Position {
   const last = files.at(-1);
   const unused = Math.max(last?.number ?? -1, ...names.bad) + 1;
   if (metadata === undefined) return { number: unused, offset: 0 };

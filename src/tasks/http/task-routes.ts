@@ -5,7 +5,7 @@ import type { TaskTarget } from '../broker/broker.ts';
 import type { WorkerInfo } from '../inspector-info.ts';
 import { MAX_PAGE_SIZE } from '../inspector-options.ts';
 import type { Inspector } from '../inspector.ts';
-import type { TaskChange, TaskState } from '../task-state.ts';
+import { TASK_STATES, type TaskChange, type TaskState } from '../task-state.ts';
 import {
   CHANGE_RESULTS,
   CHANGEABLE_STATES,
@@ -19,12 +19,15 @@ import type { Route } from './route-table.ts';
 
 export const taskRoutes: readonly Route<Action>[] = [
   ['GET', '/queues/{queue}/tasks/{task}', getTask],
-  ...CHANGEABLE_STATES.flatMap((state): Route<Action>[] => [
-    ['GET', pathOf(state), (call) => listTasks(call, state)],
-    ...OFFERED_CHANGES[state].flatMap((change) => changeRoutes(state, change)),
-  ]),
-  ['GET', pathOf('active'), listActiveTasks],
-  ['POST', `${pathOf('active')}/{task}:cancel`, cancelTask],
+  ...TASK_STATES.map((state): Route<Action> => ['GET', pathOf(state), (call) => listTasks(call, state)]),
+  ...CHANGEABLE_STATES.flatMap((state) => {
+    return OFFERED_CHANGES[state].flatMap((change) => changeRoutes(state, change));
+  }),
+  [
+    'POST',
+    `${pathOf('active')}/{task}:cancel`,
+    (call) => requestCancel(call.inspector, call.queue, call.task),
+  ],
   ['POST', `${pathOf('active')}:cancel_all`, cancelAll],
   ['POST', `${pathOf('active')}:batch_cancel`, batchCancel],
 ];
@@ -42,9 +45,15 @@ async function listTasks(call: Call, state: TaskState): Promise<object> {
   const { inspector, queue, page } = call;
   const isGroup = state === 'aggregating';
   const tasks = await inspector.list(queue, state, page, isGroup ? call.group : undefined);
+  const workers = state === 'active' ? await workersOf(inspector, queue) : undefined;
+  const listed = tasks.map((task) => listedTaskToJson(state, task, call, workers?.get(task.id)));
   const stats = queueToJson(await inspector.getQueueInfo(queue));
-  const groups = isGroup ? { groups: await inspector.groups(queue) } : {};
-  return { tasks: tasks.map((task) => listedTaskToJson(state, task, call)), stats, ...groups };
+  return { tasks: listed, stats, ...(isGroup && { groups: await inspector.groups(queue) }) };
+}
+
+async function workersOf(inspector: Inspector, queue: string): Promise<ReadonlyMap<string, WorkerInfo>> {
+  const workers = (await inspector.servers()).flatMap((server) => server.activeWorkers);
+  return new Map(workers.filter((worker) => worker.queue === queue).map((worker) => [worker.taskId, worker]));
 }
 
 /** The routes that change one task, all tasks of a state, and those of a batch. */
@@ -72,23 +81,6 @@ function changeRoutes(state: TaskState, change: TaskChange): readonly Route<Acti
 }
 
 // Active tasks.
-
-async function listActiveTasks(call: Call): Promise<object> {
-  const { inspector, queue, page } = call;
-  const tasks = await inspector.listActiveTasks(queue, page);
-  const workers = await workersOf(inspector, queue);
-  const stats = queueToJson(await inspector.getQueueInfo(queue));
-  return { tasks: tasks.map((task) => listedTaskToJson('active', task, call, workers.get(task.id))), stats };
-}
-
-async function workersOf(inspector: Inspector, queue: string): Promise<ReadonlyMap<string, WorkerInfo>> {
-  const workers = (await inspector.servers()).flatMap((server) => server.activeWorkers);
-  return new Map(workers.filter((worker) => worker.queue === queue).map((worker) => [worker.taskId, worker]));
-}
-
-function cancelTask({ inspector, queue, task }: Call): Promise<void> {
-  return requestCancel(inspector, queue, task);
-}
 
 async function cancelAll({ inspector, queue }: Call): Promise<void> {
   const ids: string[] = [];

@@ -14,7 +14,7 @@ import {
   trace,
   type Tracer,
 } from '@opentelemetry/api';
-import { objectWith, readOptions, type OptionTable } from '../../core/options.ts';
+import { objectWith, readOptions, type OptionTable, type Resolved } from '../../core/options.ts';
 import { guarded } from '../../core/report-uncaught.ts';
 import { isThenable, requireBoolean } from '../../core/validate.ts';
 import { requireText } from '../argument-checks.ts';
@@ -106,11 +106,7 @@ const ATTRIBUTE = {
   isRevoked: 'escapement.task.revoked',
 } as const;
 
-interface SpanSettings {
-  readonly propagator: TextMapPropagator;
-  readonly system: string;
-  readonly newTrace: boolean;
-}
+type SpanSettings = Omit<Resolved<OpenTelemetryTracingOptions, typeof OPTIONS>, 'tracer'>;
 
 function enqueueSpans(tracer: () => Tracer, { propagator, system }: SpanSettings): ClientMiddleware {
   return async (request, next) => {

@@ -4,6 +4,7 @@ import { TASK_CHANGES, type TaskChange, type TaskState } from '../../task-state.
 import { limitsOf } from '../../queue-limits.ts';
 import type { Operations } from '../broker-base.ts';
 import { brokerClosed, bulkState, queueNotEmpty, queueState, taskState } from '../broker-errors.ts';
+import { Kind } from './journal-format.ts';
 import { listOf, type QueueState } from './queue-state.ts';
 import type { TaskStore } from './task-store.ts';
 
@@ -24,7 +25,7 @@ export const ADMINISTRATION = {
 
   recordEnqueueEvent(store, entryId, event) {
     store.enqueueEvents.add(entryId, event);
-    store.journal?.event(entryId, event);
+    store.journal?.write(Kind.event, event.atMs, entryId, event.taskId);
   },
 
   enqueueEvents(store, entryId, page) {
@@ -66,21 +67,21 @@ export const ADMINISTRATION = {
     if (limits === undefined && !store.queues.has(name)) return;
     const queue = store.openQueue(name);
     queue.pending.setLimits(limits);
-    store.journal?.queue(queue);
+    store.journal?.write(Kind.queue, name, queue.settings);
   },
 
   pause(store, name) {
     const queue = store.queue(name);
     if (queue.isPaused) throw queueState(name, 'paused already');
     queue.isPaused = true;
-    store.journal?.queue(queue);
+    store.journal?.write(Kind.queue, name, queue.settings);
   },
 
   resume(store, name) {
     const queue = store.queue(name);
     if (!queue.isPaused) throw queueState(name, 'not paused');
     queue.isPaused = false;
-    store.journal?.queue(queue);
+    store.journal?.write(Kind.queue, name, queue.settings);
     queue.pending.announceAll();
   },
 
@@ -92,7 +93,7 @@ export const ADMINISTRATION = {
     queue.isRemoved = true;
     store.queues.delete(name);
     store.leaving.add(queue);
-    store.journal?.removeQueue(name);
+    store.journal?.write(Kind.removeQueue, name);
     queue.pending.close();
     for (const { timer } of queue.sets.values()) store.timer.cancel(timer);
     let left = ROWS_PER_TURN;

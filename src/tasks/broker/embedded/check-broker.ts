@@ -11,6 +11,7 @@ import { leasesOf } from './restore.ts';
 import { journaled, PayloadOnDisk } from './journaled-row.ts';
 import type { StoredBucket } from './pending-tasks.ts';
 import { listOf, type QueueState } from './queue-state.ts';
+import { isEarlier } from './rows-by-time.ts';
 import { NO_TIMER, WaitingList, type TaskList, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
@@ -239,10 +240,6 @@ function checkOrder(list: WaitingList): void {
     list.byTime.slice(0, count + 1).length === count,
     `a page of '${list.state}' does not have all rows`,
   );
-}
-
-function isEarlier(a: TaskRow, b: TaskRow): boolean {
-  return a.atMs < b.atMs || (a.atMs === b.atMs && a.serial < b.serial);
 }
 
 /** Groups and sets are in arrival order. */

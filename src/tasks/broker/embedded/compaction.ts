@@ -3,18 +3,14 @@ import type { Log } from '../../../log/log.ts';
 import type { CorruptionEvent, LogPosition, Segment } from '../../../log/segment.ts';
 import type { DamagePiece, RecordPiece, SegmentReader } from '../../../log/segment-reader.ts';
 import { EntryReader } from './entry-bytes.ts';
-import { Kind, readBody, readHead } from './journal-format.ts';
+import { Kind, readBody, readHead, type StoreJournal } from './journal-format.ts';
 import { JournaledRow, PayloadOnDisk } from './journaled-row.ts';
 import type { LiveEntries } from './live-entries.ts';
 import { eventOf } from './replay.ts';
-import type { StoreJournal } from './store-journal.ts';
 import type { TaskStore } from './task-store.ts';
 
 /** The journal, as compaction needs it. */
-interface CompactedJournal extends Pick<
-  StoreJournal,
-  'begin' | 'task' | 'queue' | 'bucket' | 'events' | 'serial'
-> {
+interface CompactedJournal extends Pick<StoreJournal, 'begin' | 'task' | 'write'> {
   readonly log: Log;
   readonly live: LiveEntries;
   /** Bytes of the files of the log. */
@@ -218,13 +214,13 @@ export class Compaction {
   /** Writes it entry by entry. What changes between two of them is written behind, or is seen by the loop. @returns bytes of each. */
   *#rest(): Generator<number> {
     const { queues, enqueueEvents, serialLimit } = this.#store;
-    yield this.#journal.serial(serialLimit);
+    yield this.#journal.write(Kind.serial, serialLimit);
     for (const queue of queues.values()) {
-      yield this.#journal.queue(queue, queue.settingsWithoutBuckets);
+      yield this.#journal.write(Kind.queue, queue.name, queue.settingsWithoutBuckets);
       for (const [name, fullAtWallMs] of queue.pending.buckets())
-        yield this.#journal.bucket(queue.name, name, fullAtWallMs);
+        yield this.#journal.write(Kind.bucket, fullAtWallMs, queue.name, name);
     }
-    for (const [entryId, events] of enqueueEvents) yield this.#journal.events(entryId, events);
+    for (const [entryId, events] of enqueueEvents) yield this.#journal.write(Kind.events, entryId, events);
   }
 
   #rewriteRecord({ payload, offset }: RecordPiece, segment: number): void {

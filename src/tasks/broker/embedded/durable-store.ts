@@ -1,8 +1,8 @@
 import { EscapementError } from '../../../core/errors.ts';
 import { guarded } from '../../../core/report-uncaught.ts';
-import { COMMIT_BUCKETS, type Durability } from '../../../log/commit-loop.ts';
+import { COMMIT_BUCKETS } from '../../../log/commit-loop.ts';
 import type { FileSystem } from '../../../log/file-system.ts';
-import { Log, type LogOptions } from '../../../log/log.ts';
+import { Log } from '../../../log/log.ts';
 import { LogLock, LogTaken, NoSockets } from '../../../log/log-lock.ts';
 import { corruptionOf, type CorruptionEvent } from '../../../log/segment.ts';
 import { counter, duration, gauges } from '../../../metrics/measure.ts';
@@ -15,7 +15,7 @@ import {
   type OperationRow,
   type ReturningOperation,
 } from '../broker-operations.ts';
-import { Journal } from './journal.ts';
+import { Journal, type JournalOptions } from './journal.ts';
 import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
 import { PAYLOAD_LOADERS } from './payload-loading.ts';
 import { eventOf, replay, type Loading } from './replay.ts';
@@ -25,31 +25,20 @@ import type { TaskStore } from './task-store.ts';
 /** Name of the log of a broker: the prefix of its files. */
 export const LOG_NAME = 'tasks';
 
-/** The journal of a store, or what stands in for it in a folder that is only read. */
-type AnyJournal = Pick<
-  Journal,
-  'log' | 'entries' | 'requireAvailable' | 'begin' | 'damaged' | 'written' | 'settled' | 'flush' | 'close'
->;
-
-interface DurableOptions {
+interface DurableOptions extends JournalOptions {
   readonly metrics: MetricsProvider | undefined;
   readonly files: FileSystem;
   readonly dataPath: string;
-  readonly durability: Durability;
-  readonly syncTimeoutMs: number;
-  readonly maxBytesPerFile: number;
-  /** What it throws is an uncaught exception, and stops nothing. */
-  readonly onCorruption: (event: CorruptionEvent) => void;
 }
 
 /** A store with the folder that its changes are written to. */
 export class DurableStore {
   readonly store: TaskStore;
-  readonly journal: AnyJournal;
+  readonly journal: Journal;
   readonly #lock: LogLock | undefined;
   readonly #removeMetrics: (() => void) | undefined;
 
-  private constructor(store: TaskStore, journal: AnyJournal, lock?: LogLock, removeMetrics?: () => void) {
+  private constructor(store: TaskStore, journal: Journal, lock?: LogLock, removeMetrics?: () => void) {
     this.store = store;
     this.journal = journal;
     this.#lock = lock;
@@ -75,9 +64,7 @@ export class DurableStore {
     try {
       const { log, loading } = await load(store, options);
       const recovered = loading.finish();
-      journal = new Journal(store, log, loading.liveBytes, { ...options, clock: store.clock }, () =>
-        reload(store, options),
-      );
+      journal = new Journal(store, log, loading.liveBytes, options, () => reload(store, options));
       store.journal = journal;
       store.reserveSerials();
       for (const row of recovered) journal.change(row);
@@ -93,19 +80,13 @@ export class DurableStore {
   }
 
   /** Reads the folder into an empty store, and takes no lock: nothing in the folder changes, and changes are refused. */
-  static async openForReading(store: TaskStore, options: DurableOptions): Promise<DurableStore> {
-    const read = (log: LogOptions): Promise<OpenedLog> => Log.openForReading(log);
-    const { log, loading } = await load(store, options, undefined, read);
+  static async openForReading(store: TaskStore, given: DurableOptions): Promise<DurableStore> {
+    const options = { ...given, isReadOnly: true };
+    const { log, loading } = await load(store, options);
     loading.finish();
     catchUp(store);
-    const done = Promise.resolve();
-    return new DurableStore(store, {
-      ...{ log, entries: 0, begin: () => undefined, damaged: options.onCorruption },
-      requireAvailable() {
-        throw new EscapementError('ERR_BROKER_UNAVAILABLE', 'the folder was opened for reading');
-      },
-      ...{ written: () => done, settled: () => done, flush: () => done, close: () => log.close() },
-    });
+    const reopen = (): ReturnType<typeof reload> => reload(store, options);
+    return new DurableStore(store, new Journal(store, log, loading.liveBytes, options, reopen));
   }
 
   async close(): Promise<void> {
@@ -125,35 +106,24 @@ function catchUp(store: TaskStore): void {
   LIFE_OF_A_TASK.deleteExpired(store, queues, Number.MAX_SAFE_INTEGER);
 }
 
-function logOptions(
-  { clock }: TaskStore,
-  { files, dataPath, durability, maxBytesPerFile }: DurableOptions,
-): LogOptions {
-  return {
-    ...{ files, folder: dataPath, name: LOG_NAME, maxBytesPerFile, isAlwaysDurable: durability === 'always' },
-    wallNow: () => clock.wallNow(),
-  };
-}
-
-/** What `Log.open` returns. */
-type OpenedLog = Awaited<ReturnType<typeof Log.open>>;
-
 /** Opens the log of a folder, and reads it. @param prepare - called with the log, before it is read. */
 async function load(
   store: TaskStore,
-  options: DurableOptions,
-  prepare: (log: Log) => Promise<unknown> = () => Promise.resolve(),
-  open: (options: LogOptions) => Promise<OpenedLog> = (log) => Log.open(log),
+  { files, dataPath, durability, maxBytesPerFile, onCorruption, isReadOnly = false }: DurableOptions,
+  prepare?: (log: Log) => Promise<unknown>,
 ): Promise<{ readonly log: Log; readonly loading: Loading }> {
-  const { log, found } = await open(logOptions(store, options));
-  const { onCorruption } = options;
+  const { log, found } = await Log.open({
+    ...{ files, folder: dataPath, name: LOG_NAME, maxBytesPerFile, isReadOnly },
+    isAlwaysDurable: durability === 'always',
+    wallNow: () => store.clock.wallNow(),
+  });
   try {
     for (const { path, size: end, reason } of found.misplaced)
       onCorruption(corruptionOf(path, { offset: 0, end, reason }));
     // A reader finds all other damage.
     for (const { segment, piece } of found.damages)
       if (segment.header === undefined) onCorruption(eventOf(segment.path, piece));
-    await prepare(log);
+    await prepare?.(log);
     return { log, loading: await replay(store, log, onCorruption) };
   } catch (error) {
     const { written } = log;
@@ -184,14 +154,9 @@ async function reload(
 /** @returns a function that removes the gauges, which would keep a closed broker in memory. */
 function measure(journal: Journal, metrics: MetricsProvider, folder: string): () => void {
   const labels = { folder };
+  const name = 'escapement_broker_commit_duration_seconds';
   const help = 'Duration of the write of a batch of changes, including its sync if there was one.';
-  journal.onCommit = duration(
-    metrics,
-    'escapement_broker_commit_duration_seconds',
-    help,
-    COMMIT_BUCKETS,
-    labels,
-  );
+  journal.onCommit = duration(metrics, name, help, COMMIT_BUCKETS, labels);
   const removed = 'Files of the log that were compacted and removed.';
   journal.onRemoval = counter(metrics, 'escapement_broker_files_removed_total', removed, labels);
   return gauges(metrics, [
@@ -256,7 +221,7 @@ function durable(name: BrokerOperation, operation: AnyOperation): AnyOperation {
   };
 }
 
-async function settled(journal: AnyJournal, before: number, value: unknown): Promise<unknown> {
+async function settled(journal: Journal, before: number, value: unknown): Promise<unknown> {
   if (journal.entries !== before) await journal.settled();
   return value;
 }

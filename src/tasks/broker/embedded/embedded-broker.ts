@@ -5,7 +5,7 @@ import { requireFunction, requirePath } from '../../../core/validate.ts';
 import { requireMetrics, type MetricsProvider } from '../../../metrics/provider.ts';
 import { BrokerBase, type Operations } from '../broker-base.ts';
 import { FILE_SYSTEM, hostFileSystem, type FileSystem } from '../../../log/file-system.ts';
-import type { CorruptionEvent } from '../../../log/segment.ts';
+import { warnOfCorruption, type CorruptionEvent } from '../../../log/segment.ts';
 import { BROKER_SETTINGS, type BrokerSettings } from '../broker-settings.ts';
 import { brokerClosed } from '../broker-errors.ts';
 import type { BrokerListener, Subscription } from '../broker.ts';
@@ -14,7 +14,7 @@ import { ADMINISTRATION } from './administration.ts';
 import { DurableStore, durableOperations } from './durable-store.ts';
 import { GROUPS } from './groups.ts';
 import { INSPECTION } from './inspection.ts';
-import { Journal } from './journal.ts';
+import type { Journal } from './journal.ts';
 import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
 import { TaskStore } from './task-store.ts';
 import { EmbeddedTransfer } from './transfer.ts';
@@ -67,14 +67,9 @@ const OPTIONS = {
   durability: [oneOf('always', 'interval', 'os'), 'always'],
   syncTimeoutMs: [integer(1), 2_000],
   maxBytesPerFile: [integer(4_096), 64 * 1_024 * 1_024],
-  onCorruption: [requireFunction, warn],
+  onCorruption: [requireFunction, warnOfCorruption('BrokerCorruption')],
   metrics: [requireMetrics, undefined],
 } satisfies OptionTable<EmbeddedBrokerOptions>;
-
-/** Damage must not go unnoticed. */
-function warn({ file, offset, bytes, reason }: CorruptionEvent): void {
-  process.emitWarning(`${file}: ${bytes} bytes at ${offset} are damaged: ${reason}`, 'BrokerCorruption');
-}
 
 const OPERATIONS: Operations<TaskStore> = {
   ping: () => undefined,
@@ -194,7 +189,6 @@ export class EmbeddedBroker extends BrokerBase {
 
   /** @internal For the integrity checker. */
   [INTERNALS](): EmbeddedBrokerInternals {
-    const journal = this.#durable?.journal;
-    return { store: this.#store, journal: journal instanceof Journal ? journal : undefined };
+    return { store: this.#store, journal: this.#durable?.journal };
   }
 }

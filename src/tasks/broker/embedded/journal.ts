@@ -1,4 +1,4 @@
-import type { Clock, ClockTimeout } from '../../../core/clock.ts';
+import type { ClockTimeout } from '../../../core/clock.ts';
 import { EscapementError } from '../../../core/errors.ts';
 import { holdVirtualTime } from '../../../core/own-turn.ts';
 import { measuredNow } from '../../../metrics/measure.ts';
@@ -12,7 +12,6 @@ import {
   type LogPosition,
 } from '../../../log/segment.ts';
 import { brokerClosed } from '../broker-errors.ts';
-import type { EnqueueEvent } from '../broker.ts';
 import {
   ENTRIES,
   Kind,
@@ -22,15 +21,15 @@ import {
   writeValues,
   type LaidOutKind,
   type StoredState,
+  type StoreJournal,
   type ValuesOf,
 } from './journal-format.ts';
 import { Compaction } from './compaction.ts';
 import { JournalRecord } from './journal-record.ts';
 import { crcOf, journaled } from './journaled-row.ts';
 import { LiveEntries } from './live-entries.ts';
-import { listOf, type QueueState } from './queue-state.ts';
+import { listOf } from './queue-state.ts';
 import type { TaskRow } from './task-lists.ts';
-import type { StoreJournal } from './store-journal.ts';
 import type { TaskStore } from './task-store.ts';
 
 /** A record ends with the operation with which it gets this size: damage to it costs what is in it. */
@@ -42,11 +41,13 @@ const TRY_AGAIN_MS = 1_000;
 /** Reads the log again, into the store. */
 type Reload = () => Promise<{ readonly log: Log; readonly liveBytes: number }>;
 
-interface JournalOptions {
-  readonly clock: Clock;
+export interface JournalOptions {
   readonly durability: Durability;
   readonly syncTimeoutMs: number;
   readonly maxBytesPerFile: number;
+  /** Whether every change is refused. @default false */
+  readonly isReadOnly?: boolean;
+  /** What it throws is an uncaught exception, and stops nothing. */
   readonly onCorruption: (event: CorruptionEvent) => void;
 }
 
@@ -95,16 +96,18 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     this.live = new LiveEntries(store, liveBytes);
     this.#options = options;
     this.#reload = reload;
+    if (options.isReadOnly === true)
+      this.#failure = new EscapementError('ERR_BROKER_UNAVAILABLE', 'the folder was opened for reading');
     this.#compaction = new Compaction(store, this, options.maxBytesPerFile);
-    this.#schedule = new SyncSchedule(options.clock, Infinity, options.syncTimeoutMs, () => {
+    this.#schedule = new SyncSchedule(store.clock, Infinity, options.syncTimeoutMs, () => {
       void holdVirtualTime(this.#commits.run(() => this.#sync()));
     });
     this.#commits = new CommitLoop<JournalRecord>(this, options.durability === 'always', {
       committing: () => {
-        if (this.onCommit !== undefined) this.#committingSinceMs = measuredNow(options.clock);
+        if (this.onCommit !== undefined) this.#committingSinceMs = measuredNow(store.clock);
       },
       committed: (records) => {
-        this.onCommit?.(measuredNow(options.clock) - this.#committingSinceMs);
+        this.onCommit?.(measuredNow(store.clock) - this.#committingSinceMs);
         if (options.durability === 'interval') this.#schedule.count(records);
       },
       refused: (_, error) => this.#fail(error),
@@ -136,7 +139,6 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     return this.#failure === undefined && !this.#isClosed;
   }
 
-  /** @throws EscapementError `ERR_BROKER_UNAVAILABLE` - an earlier write has failed. */
   requireAvailable(): void {
     if (this.#failure !== undefined) throw copyOf(this.#failure);
   }
@@ -168,7 +170,6 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     return this.#commits.run(step);
   }
 
-  /** A task was added, or has another payload. `payload` is that of the row, wherever it is. */
   task(added: TaskRow, payload: Uint8Array = added.message.payload): void {
     const row = journaled(added);
     const record = this.#begin(row.message.key === '' ? Kind.task : Kind.keyedTask);
@@ -178,7 +179,6 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     record.tasks.push({ row, bytes: record.end(), payload, payloadStart: start, payloadCrc: crcOf(payload) });
   }
 
-  /** A task has moved, and a run may have changed it. */
   change(row: TaskRow): void {
     const record = this.#begin(Kind.change);
     record.number(journaled(row).number);
@@ -203,44 +203,10 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     record.end();
   }
 
-  result(row: TaskRow, result: Uint8Array): void {
-    this.#write(Kind.result, journaled(row).number, result);
-  }
-
-  progress(row: TaskRow, progress: string): void {
-    this.#write(Kind.progress, journaled(row).number, progress);
-  }
-
-  count(queue: QueueState, wallMs: number, hasFailed: boolean): void {
-    this.#write(Kind.count, wallMs, hasFailed ? 1 : 0, queue.name);
-  }
-
-  queue(queue: QueueState, settings = queue.settings): number {
-    return this.#write(Kind.queue, queue.name, settings);
-  }
-
-  removeQueue(name: string): void {
-    this.#write(Kind.removeQueue, name);
-  }
-
-  tick(queue: string, entryKey: string, atMs: number): void {
-    this.#write(Kind.tick, atMs, queue, entryKey);
-  }
-
-  bucket(queue: string, name: string, fullAtWallMs: number): number {
-    return this.#write(Kind.bucket, fullAtWallMs, queue, name);
-  }
-
-  event(entryId: string, { atMs, taskId }: EnqueueEvent): void {
-    this.#write(Kind.event, atMs, entryId, taskId);
-  }
-
-  events(entryId: string, events: readonly EnqueueEvent[]): number {
-    return this.#write(Kind.events, entryId, events);
-  }
-
-  serial(limit: number): number {
-    return this.#write(Kind.serial, limit);
+  write<K extends LaidOutKind>(kind: K, ...values: ValuesOf<K>): number {
+    const record = this.#begin(kind);
+    writeValues(record, kind, values);
+    return record.end();
   }
 
   /** Called by the commit loop: writes the records that are complete now. */
@@ -317,13 +283,6 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     }
   }
 
-  /** @returns the bytes of the entry. */
-  #write<K extends LaidOutKind>(kind: K, ...values: ValuesOf<K>): number {
-    const record = this.#begin(kind);
-    writeValues(record, kind, values);
-    return record.end();
-  }
-
   #begin(kind: number): JournalRecord {
     this.entries++;
     const record = this.#open ?? this.#openRecord();
@@ -374,7 +333,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
 
   #tryAgainLater(): void {
     if (this.#isClosed) return;
-    this.#nextAttempt = this.#options.clock.setTimeout(() => {
+    this.#nextAttempt = this.#store.clock.setTimeout(() => {
       void holdVirtualTime(this.#commits.run(() => this.#tryAgain()));
     }, TRY_AGAIN_MS);
   }

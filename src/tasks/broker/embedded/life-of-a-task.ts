@@ -5,7 +5,10 @@ import { leaseLost, tickEarly } from '../broker-errors.ts';
 import { MARK_KEPT_MS, MOST_AHEAD_MS, MOST_SET_BACK_MS } from '../broker-settings.ts';
 import type { LeasedTask, NewTask, TaskFailure, TaskRecord } from '../broker.ts';
 import { recordOf } from './inspection.ts';
+import { Kind } from './journal-format.ts';
+import { journaled } from './journaled-row.ts';
 import { listOf } from './queue-state.ts';
+import { isEarlier } from './rows-by-time.ts';
 import type { TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
@@ -35,7 +38,7 @@ export const LIFE_OF_A_TASK = {
     if (lastMs !== undefined && lastMs >= atMs && lastMs <= wallNowMs + MOST_SET_BACK_MS) return undefined;
     queue.setTick(entryKey, atMs);
     forgetTicksBefore(Math.min(wallNowMs, atMs) - MARK_KEPT_MS, queue.ticks);
-    store.journal?.tick(queue.name, entryKey, atMs);
+    store.journal?.write(Kind.tick, atMs, queue.name, entryKey);
     return enqueue(store, task);
   },
 
@@ -107,13 +110,13 @@ export const LIFE_OF_A_TASK = {
   writeResult(store, task, result) {
     const row = leasedRow(store, task);
     row.result = result.slice();
-    store.journal?.result(row, row.result);
+    store.journal?.write(Kind.result, journaled(row).number, row.result);
   },
 
   writeProgress(store, task, progress) {
     const row = leasedRow(store, task);
     row.progress = progress;
-    store.journal?.progress(row, progress);
+    store.journal?.write(Kind.progress, journaled(row).number, progress);
     store.notifications.progressed(listOf(row).queue, row.message.id);
   },
 
@@ -174,7 +177,7 @@ function enqueue(store: TaskStore, task: NewTask): TaskRecord {
 
 function earlier(a: TaskRow | undefined, b: TaskRow | undefined): TaskRow | undefined {
   if (a === undefined || b === undefined) return a ?? b;
-  return a.atMs < b.atMs || (a.atMs === b.atMs && a.serial < b.serial) ? a : b;
+  return isEarlier(a, b) ? a : b;
 }
 
 function forgetTicksBefore(oldestMs: number, ticks: Map<string, number>): void {
@@ -197,7 +200,8 @@ function writeFailure({ clock }: TaskStore, row: TaskRow, failure: TaskFailure, 
   return wallNowMs;
 }
 
-function findLeased(store: TaskStore, { message, epoch }: LeasedTask): TaskRow | undefined {
+/** Returns the row of a lease; undefined if the lease is lost. */
+export function findLeased(store: TaskStore, { message, epoch }: LeasedTask): TaskRow | undefined {
   const row = store.queues.get(message.queue)?.rows.get(message.id);
   return row?.list?.state === 'active' && row.serial === epoch ? row : undefined;
 }

@@ -1,4 +1,4 @@
-import { EscapementError } from '../../../core/errors.ts';
+import { EscapementError, hasCode } from '../../../core/errors.ts';
 import { holdVirtualTime } from '../../../core/own-turn.ts';
 import { RECORD_HEADER_BYTES } from '../../../log/segment.ts';
 import type { ReturningOperation } from '../broker-operations.ts';
@@ -6,12 +6,13 @@ import type { Broker, LeasedTask } from '../broker.ts';
 import type { TaskMessage } from '../../task-message.ts';
 import type { Journal } from './journal.ts';
 import { PayloadOnDisk } from './journaled-row.ts';
+import { findLeased } from './life-of-a-task.ts';
 import type { TaskStore } from './task-store.ts';
 
 /** A store some of whose payloads are in a log. */
-export interface TaskFolder {
+interface TaskFolder {
   readonly store: TaskStore;
-  readonly journal: Pick<Journal, 'log' | 'begin' | 'damaged'>;
+  readonly journal: Journal;
 }
 
 type ResultOf<O extends ReturningOperation> = Awaited<ReturnType<Broker[O]>>;
@@ -77,11 +78,9 @@ async function loadedOrLeftOut<R extends { readonly message: TaskMessage }>(
   records: readonly R[],
   onLost?: (message: TaskMessage) => void,
 ): Promise<R[]> {
-  const isLost = (error: unknown): boolean =>
-    error instanceof EscapementError && error.code === 'ERR_WIRE_MESSAGE';
   const all = records.map((record) =>
     loaded(folder, record).catch((error: unknown) => {
-      if (!isLost(error)) throw error;
+      if (!hasCode(error, 'ERR_WIRE_MESSAGE')) throw error;
       onLost?.(record.message);
       return undefined;
     }),
@@ -104,9 +103,9 @@ function lose({ store, journal }: TaskFolder, message: TaskMessage): void {
 /** Returns tasks to the head of their queues that could not be read, in order. */
 function giveBack(store: TaskStore, tasks: readonly LeasedTask[]): void {
   store.journal?.begin();
-  for (const { message, epoch } of tasks.toReversed()) {
-    const row = store.queues.get(message.queue)?.rows.get(message.id);
-    if (row?.list?.state === 'active' && row.serial === epoch) store.release(row);
+  for (const task of tasks.toReversed()) {
+    const row = findLeased(store, task);
+    if (row !== undefined) store.release(row);
   }
 }
 

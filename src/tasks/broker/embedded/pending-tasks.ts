@@ -2,6 +2,7 @@ import type { Clock } from '../../../core/clock.ts';
 import type { SystemTimer } from '../../../timer/system-timer.ts';
 import type { QueueLimits } from '../../queue-limits.ts';
 import type { LimitKind } from '../broker.ts';
+import { Kind, type StoreJournal } from './journal-format.ts';
 import { NO_TIMER, TaskList, type Owner, type TaskRow } from './task-lists.ts';
 import { bounded, FULL, fullAfter, hasToken, nextTokenMs } from './token-bucket.ts';
 
@@ -16,7 +17,7 @@ export interface PendingHost {
   readonly clock: Clock;
   readonly timer: SystemTimer;
   readonly notifications: { work(queue: PendingOwner): void };
-  readonly journal: { bucket(queue: string, name: string, fullAtWallMs: number): void } | undefined;
+  readonly journal: StoreJournal | undefined;
 }
 
 /** A bucket that is not full: `''` is that of the queue, `':KEY'` that of a key. The time is wall-clock. */
@@ -374,7 +375,7 @@ export class PendingTasks {
 
   #store(name: string, fullAtMs: number): void {
     const { journal, clock } = this.#host;
-    journal?.bucket(this.#queue.name, name, clock.wallNow() + fullAtMs - clock.now());
+    journal?.write(Kind.bucket, clock.wallNow() + fullAtMs - clock.now(), this.#queue.name, name);
   }
 
   #forget(key: KeyTasks): void {

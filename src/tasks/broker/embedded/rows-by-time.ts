@@ -7,6 +7,11 @@ interface TimedRow {
   readonly serial: number;
 }
 
+/** Whether a row comes before another one. */
+export function isEarlier(a: TimedRow, b: TimedRow): boolean {
+  return a.atMs < b.atMs || (a.atMs === b.atMs && a.serial < b.serial);
+}
+
 /** Some rows in order, with their times beside them: a search reads those, and touches no row. */
 interface RowPage<R> {
   readonly times: number[];

@@ -6,8 +6,8 @@ import type { ResolvedBrokerSettings } from '../broker-settings.ts';
 import type { BrokerListener, NewTask, ScheduleEntry, ServerState, Subscription } from '../broker.ts';
 import { EnqueueEvents } from './enqueue-events.ts';
 import { Notifications } from './notifications.ts';
+import { Kind, type StoreJournal } from './journal-format.ts';
 import { JournaledRow } from './journaled-row.ts';
-import type { StoreJournal } from './store-journal.ts';
 import { UniqueLocks } from './unique-locks.ts';
 import { listOf, QueueState, type ListedState } from './queue-state.ts';
 import { NO_TIMER, TaskRow, type TaskList } from './task-lists.ts';
@@ -68,7 +68,7 @@ export class TaskStore {
   reserveSerials(): void {
     if (this.journal === undefined) return;
     this.serialLimit = this.serial + 2 * SERIALS_RESERVED;
-    this.journal.serial(this.serialLimit);
+    this.journal.write(Kind.serial, this.serialLimit);
   }
 
   close(): void {
@@ -264,7 +264,7 @@ export class TaskStore {
   /** A run of a queue has ended. */
   count(queue: QueueState, wallNowMs: number, hasFailed: boolean): void {
     queue.days.count(wallNowMs, hasFailed);
-    this.journal?.count(queue, wallNowMs, hasFailed);
+    this.journal?.write(Kind.count, wallNowMs, hasFailed ? 1 : 0, queue.name);
   }
 
   /** Takes over all of another store but the places of its rows. Numbers begin after `serial`. What was here is gone. */

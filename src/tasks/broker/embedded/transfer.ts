@@ -3,6 +3,7 @@ import type { TaskState } from '../../task-state.ts';
 import { TASKS_PER_PIECE, type Piece, type Transfer, type WholeQueue, type WholeTask } from '../transfer.ts';
 import { limitsOf } from '../../queue-limits.ts';
 import type { DurableStore } from './durable-store.ts';
+import { Kind } from './journal-format.ts';
 import { loaded } from './payload-loading.ts';
 import { listOf, type QueueSettings, type QueueState } from './queue-state.ts';
 import { restore, restoreLock } from './restore.ts';
@@ -100,7 +101,7 @@ export class EmbeddedTransfer implements Transfer {
     const state = store.openQueue(queue.name);
     state.restore(merged(state.settings, queue));
     state.pending.open(store);
-    store.journal?.queue(state);
+    store.journal?.write(Kind.queue, state.name, state.settings);
     store.raiseSerial(queue.epoch);
   }
 
@@ -110,7 +111,7 @@ export class EmbeddedTransfer implements Transfer {
     for (const event of events) {
       if (known.has(`${event.atMs} ${event.taskId}`)) continue;
       store.enqueueEvents.add(entryId, event);
-      store.journal?.event(entryId, event);
+      store.journal?.write(Kind.event, event.atMs, entryId, event.taskId);
     }
   }
 }

@@ -13,6 +13,7 @@ import { checkBrokerLog } from 'escapement/testing';
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import { FILE_SYSTEM, type FileSystem } from '../../../../src/log/file-system.ts';
 import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
+import { Kind } from '../../../../src/tasks/broker/embedded/journal-format.ts';
 import type { Journal } from '../../../../src/tasks/broker/embedded/journal.ts';
 import { LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
 import { FaultyFileSystem } from '../../../diskqueue/faulty-file-system.ts';
@@ -124,13 +125,14 @@ test.each<[string, (broker: EmbeddedBroker) => Promise<unknown>]>([
   const broker = await open(new RecordingFileSystem());
   await takeTokens(broker, 'limited', 2_500);
   const journal = broker[INTERNALS]().journal as Journal;
-  const write = journal.bucket.bind(journal);
+  const write = journal.write.bind(journal);
   let changed: Promise<unknown> | undefined;
   let writtenAfterwards = 0;
-  vi.spyOn(journal, 'bucket').mockImplementation((...bucket) => {
-    if (changed === undefined) void nextTurn().then(() => (changed ??= change(broker)));
-    else writtenAfterwards++;
-    return write(...bucket);
+  vi.spyOn(journal, 'write').mockImplementation((kind, ...values) => {
+    if (kind === Kind.bucket && changed === undefined)
+      void nextTurn().then(() => (changed ??= change(broker)));
+    else if (kind === Kind.bucket) writtenAfterwards++;
+    return write(kind, ...(values as never));
   });
   while (changed === undefined) await churn(broker, 1);
   await changed;

@@ -3,7 +3,7 @@ import type { CorruptionEvent } from '../message-log.ts';
 import {
   dataFileName,
   filesOfQueue,
-  RECORD_HEADER_BYTES,
+  LENGTH_BYTES,
   type Metadata,
   type Position,
   type QueueFiles,
@@ -53,7 +53,7 @@ export interface ExaminedFile {
   readonly damage: CorruptionEvent | undefined;
 }
 
-export interface ExaminedQueue {
+export interface ExaminedDataFiles {
   readonly metadata: Metadata | undefined;
   readonly names: QueueFiles;
   /** All data files, ascending. */
@@ -67,14 +67,14 @@ export interface ExaminedQueue {
  * @param onFile - called with the size of each file.
  * @throws `ENOENT` - another process has removed a file meanwhile.
  */
-export async function examineQueue(
+export async function examineDataFiles(
   files: FileSystem,
   folder: string,
   name: string,
   metadata: Metadata | undefined,
   longestRecord: number,
   onFile?: (bytes: number) => void,
-): Promise<ExaminedQueue> {
+): Promise<ExaminedDataFiles> {
   const names = filesOfQueue(name, await files.list(folder));
   const damages = metadata === undefined ? [] : missingFiles(folder, name, names, metadata);
   const examined: ExaminedFile[] = [];
@@ -151,7 +151,7 @@ function damaged(path: string, end: number, size: number): Pick<Content, 'state'
 /** A length that no record can have was not being written. */
 function canBeTorn({ nextLength }: RecordCount, longestRecord: number): boolean {
   if (nextLength === undefined) return true;
-  return nextLength >= 0 && nextLength + RECORD_HEADER_BYTES <= longestRecord;
+  return nextLength >= 0 && nextLength + LENGTH_BYTES <= longestRecord;
 }
 
 /**
