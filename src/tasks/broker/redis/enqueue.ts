@@ -18,8 +18,35 @@ import {
   textOf,
 } from './script.ts';
 
+/** Of a queue that may be flow controlled: checks its keys, and writes the place of a task. */
+const FLOW = `local function placeField(place) if place then return 'x:key', place end end
+local function flowDamage(isPending)
+  local wrong = check('string', SEQ)
+  if wrong or not isPending then return wrong end
+  wrong = check('hash', LIMITS) or check('list', ACTIVE)
+  for _, zset in ipairs({ WAITING, RING, PARKED, RUNS, RATES }) do wrong = wrong or check('zset', zset) end
+  return wrong
+end
+`;
+
+const MARKED = ', placeField(mark(key))';
+
+const ADD_TO_KEY = `  write(id, msg, 'pending', group, lock, ttl, 'pending_since', NOW_NS, placeField(enter(id, key, isNext)))
+`;
+
+const ADD_TO_LIST = `  write(id, msg, 'pending', group, lock, ttl, 'pending_since', NOW_NS)
+  pushed[#pushed + 1] = id
+`;
+
+const PUSH = `  if #pushed > 0 then
+    local size = redis.call('LPUSH', PENDING, unpack(pushed))
+    if size == #pushed then redis.pcall('PUBLISH', WORK, '') end
+  end
+`;
+
 /**
- * `add(id, msg, score, group, lock, ttl)`: adds a task: scheduled if it has a score, aggregating if it has a group, else pending.
+ * `add(id, msg, score, group, lock, ttl)`: adds a task: scheduled if it has a score, aggregating if it has a group, else pending. For a
+ * queue that may be flow controlled it has two more arguments: the key or '', and whether the task is the next one.
  * It returns 1, 2 or 3 for pending, scheduled and aggregating, 0 if the id is taken, the id of the task that holds the lock, or
  * an error if a key that it needs has a wrong type. Only that task is refused then.
  * `damage(score, group)`: returns that error beforehand.
@@ -30,7 +57,7 @@ import {
  * KEYS[2]  SET of all queues; see RedisAccess.keysToEnqueue
  * ARGV[1]  now, in milliseconds
  */
-const addTask = ({ damage, signature, others, pending, finish }: Record<string, string>): string => `
+const addTask = (inFlow: boolean): string => `
 local QUEUES, NOW_MS = KEYS[2], ARGV[1]
 local NOW, NOW_NS, DAY = math.ceil(NOW_MS / 1000), NOW_MS .. '000000', 86400
 local pushed, grown, added, checked, sound = {}, {}, 0, {}, {}
@@ -38,12 +65,12 @@ local function check(kind, key)
   if checked[key] == nil then checked[key] = wrongType(kind, key) or false end
   return checked[key]
 end
-local function damage(score, group)
+${inFlow ? FLOW : ''}local function damage(score, group)
   local wrong = QUEUES and check('set', QUEUES)
   if wrong then return wrong end
   if score ~= '' then wrong = check('zset', SCHEDULED)
   elseif group == '' then wrong = check('list', PENDING) end
-${damage}  if wrong or group == '' then return wrong end
+${inFlow ? "  wrong = wrong or flowDamage(score == '' and group == '')\n" : ''}  if wrong or group == '' then return wrong end
   return check('set', GROUPS) or (score ~= '' and check('set', LATER .. group) or check('zset', GROUP .. group))
 end
 local function write(id, msg, state, group, lock, ttl, ...)
@@ -63,7 +90,7 @@ local function schedule(id, score, group)
   local ttl = score - NOW + DAY
   if redis.call('TTL', LATER .. group) < ttl then redis.call('EXPIRE', LATER .. group, ttl) end
 end
-local function add(id, msg, score, group, lock, ttl${signature})
+local function add(id, msg, score, group, lock, ttl${inFlow ? ', key, isNext' : ''})
   local list = score ~= '' and SCHEDULED or PENDING
   if group ~= '' or not sound[list] then
     local wrong = damage(score, group)
@@ -75,60 +102,25 @@ local function add(id, msg, score, group, lock, ttl${signature})
   if redis.call('EXISTS', TASK .. id) == 1 then return 0 end
   if score ~= '' then
     schedule(id, score, group)
-    write(id, msg, 'scheduled', group, lock, ttl${others})
+    write(id, msg, 'scheduled', group, lock, ttl${inFlow ? MARKED : ''})
     return 2
   end
   if group ~= '' then
     redis.call('ZADD', GROUP .. group, NOW, id)
     redis.call('SADD', GROUPS, group)
-    write(id, msg, 'aggregating', group, lock, ttl${others})
+    write(id, msg, 'aggregating', group, lock, ttl${inFlow ? MARKED : ''})
     grown[group] = true
     return 3
   end
-${pending}  return 1
+${inFlow ? ADD_TO_KEY : ADD_TO_LIST}  return 1
 end
 local function finish()
   if added > 0 and QUEUES then redis.call('SADD', QUEUES, queueName()) end
-${finish}  for group in pairs(grown) do redis.pcall('PUBLISH', WORK, group) end
+${inFlow ? '  finishEntering()\n' : PUSH}  for group in pairs(grown) do redis.pcall('PUBLISH', WORK, group) end
 end
 `;
 
-const ADD_PLAIN_TASK = addTask({
-  damage: '',
-  signature: '',
-  others: '',
-  pending: `  write(id, msg, 'pending', group, lock, ttl, 'pending_since', NOW_NS)
-  pushed[#pushed + 1] = id
-`,
-  finish: `  if #pushed > 0 then
-    local size = redis.call('LPUSH', PENDING, unpack(pushed))
-    if size == #pushed then redis.pcall('PUBLISH', WORK, '') end
-  end
-`,
-});
-
-/** As above, for a queue that may be flow controlled. `add` has two more arguments: the key or '', and whether the task is the next one. */
-export const ADD_TASK = addTask({
-  damage: `  wrong = wrong or flowDamage(score == '' and group == '')
-`,
-  signature: ', key, isNext',
-  others: ', placeField(mark(key))',
-  pending: `  write(id, msg, 'pending', group, lock, ttl, 'pending_since', NOW_NS, placeField(enter(id, key, isNext)))
-`,
-  finish: `  finishEntering()
-`,
-}).replace(
-  'local function damage(',
-  `local function placeField(place) if place then return 'x:key', place end end
-local function flowDamage(isPending)
-  local wrong = check('string', SEQ)
-  if wrong or not isPending then return wrong end
-  wrong = check('hash', LIMITS) or check('list', ACTIVE)
-  for _, zset in ipairs({ WAITING, RING, PARKED, RUNS, RATES }) do wrong = wrong or check('zset', zset) end
-  return wrong
-end
-local function damage(`,
-);
+export const ADD_TASK = addTask(true);
 
 /**
  * Adds tasks to a queue in their order, each independently of the others.
@@ -139,7 +131,7 @@ local function damage(`,
  *
  * Returns per task what ADD_TASK's `add` returns.
  */
-export const ENQUEUE = new Script(`${ADD_PLAIN_TASK}
+export const ENQUEUE = new Script(`${addTask(false)}
 local outcomes = {}
 for i = 2, #ARGV, 6 do
   outcomes[#outcomes + 1] = add(ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5])
@@ -201,16 +193,14 @@ if to == from and group == fromGroup and key == keyIn(task[4]) and to ~= 'schedu
 end
 leave(id, from, fromGroup, task[4])
 redis.call('HDEL', TASK .. id, 'group', 'pending_since', 'x:key')
-local place
-if to == 'pending' then place = enter(id, key, isNext) else place = mark(key) end
 if to == 'scheduled' then schedule(id, score, group)
 elseif to == 'aggregating' then
   redis.call('ZADD', GROUP .. group, NOW, id)
   redis.call('SADD', GROUPS, group)
   grown[group] = true
 end
-write(id, msg, to, group, '', '', placeField(place))
-if to == 'pending' then makePending(id, NOW_NS) end
+write(id, msg, to, group, '', '', placeField(mark(key)))
+if to == 'pending' then makePending(id, key, isNext, NOW_NS) end
 finish()
 return outcome
 `);
