@@ -7,7 +7,7 @@ import { renderVerify, verifyOne } from '../../diskqueue/verify.ts';
 import { texts } from '../../options.ts';
 import { EXIT_CODES } from '../../terminal/terminal.ts';
 import { count, formatBytes, type Columns } from '../../terminal/text.ts';
-import { requireIdle, requireTasks } from '../folder.ts';
+import { requireIdle, requireTasks } from '../connect.ts';
 import {
   calls,
   print,
