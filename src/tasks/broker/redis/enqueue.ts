@@ -215,11 +215,10 @@ return outcome
  * ARGV[2…7]   the task, as for ENQUEUE
  * ARGV[8]     key of the schedule entry
  * ARGV[9]     the tick, in milliseconds
- * ARGV[10]    now, in milliseconds, or '' for the clock of Redis
- * ARGV[11]    milliseconds that a tick may be ahead of now
- * ARGV[12]    milliseconds that a mark may be ahead of now
- * ARGV[13]    milliseconds that a mark is kept after its tick
- * ARGV[14]    key or '', ARGV[15] 1 if it is to be the next
+ * ARGV[10]    milliseconds that a tick may be ahead of now
+ * ARGV[11]    milliseconds that a mark may be ahead of now
+ * ARGV[12]    milliseconds that a mark is kept after its tick
+ * ARGV[13]    key or '', ARGV[14] 1 if it is to be the next
  *
  * Returns what `add` returns, nil if the tick or a later one was added before, or -1 if it is too far ahead.
  */
@@ -228,19 +227,17 @@ need('hash', TICKS)
 if ARGV[6] ~= '' then need('string', ARGV[6]) end
 local wrong = damage(ARGV[4], ARGV[5])
 if wrong then return wrong end
-local time = redis.call('TIME')
-local now = tonumber(ARGV[10]) or time[1] * 1000 + time[2] / 1000
-local last, tick = tonumber(redis.call('HGET', TICKS, ARGV[8]) or ''), tonumber(ARGV[9])
-if tick > now + ARGV[11] then return -1 end
-if last and last >= tick and last <= now + ARGV[12] then return nil end
+local now, tick, last = nowMs(), tonumber(ARGV[9]), tonumber(redis.call('HGET', TICKS, ARGV[8]) or '')
+if tick > now + ARGV[10] then return -1 end
+if last and last >= tick and last <= now + ARGV[11] then return nil end
 redis.call('HSET', TICKS, ARGV[8], ARGV[9])
-redis.call('PEXPIRE', TICKS, ARGV[13])
-local oldest = math.min(now, tick) - ARGV[13]
+redis.call('PEXPIRE', TICKS, ARGV[12])
+local oldest = math.min(now, tick) - ARGV[12]
 local marks = redis.call('HRANDFIELD', TICKS, 10, 'WITHVALUES')
 for i = 1, #marks, 2 do
   if (tonumber(marks[i + 1]) or 0) < oldest then redis.call('HDEL', TICKS, marks[i]) end
 end
-local outcome = add(ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[14], ARGV[15] == '1')
+local outcome = add(ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[13], ARGV[14] == '1')
 finish()
 return outcome
 `);
@@ -273,7 +270,7 @@ export const ENQUEUING = {
     const { queue } = task.message;
     const added = argumentsOf(task, redis.wallNowMs);
     const reply = await redis.run(ENQUEUE_TICK, await redis.keysToEnqueue(queue), [
-      ...[redis.wallNowDigits, ...added.args, entryKey, atMs, redis.virtualNowDigits],
+      ...[redis.wallNowDigits, ...added.args, entryKey, atMs],
       ...[MOST_AHEAD_MS, MOST_SET_BACK_MS, MARK_KEPT_MS, ...turnOf(task)],
     ]);
     if (reply === -1) throw tickEarly(tick);

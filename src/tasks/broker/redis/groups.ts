@@ -31,10 +31,7 @@ local found = redis.call('SSCAN', GROUPS, ARGV[1], 'COUNT', ARGV[2])
 local reply = { found[1] }
 for _, group in ipairs(found[2]) do
   local _, size = wrongType('zset', GROUP .. group)
-  if size and size > 0 then
-    reply[#reply + 1] = group
-    reply[#reply + 1] = size
-  end
+  if size and size > 0 then append(reply, group, size) end
 end
 return reply
 `);
@@ -84,8 +81,7 @@ for i = 1, #rows, 2 do
   if task[1] and task[2] == 'aggregating' then
     redis.call('ZADD', SET, rows[i + 1], id)
     bytes = bytes - #task[1]
-    reply[#reply + 1] = id
-    reply[#reply + 1] = task[1]
+    append(reply, id, task[1])
   elseif isGhost(task) then redis.call('DEL', TASK .. id) end
 end
 if read > 0 then redis.call('ZREMRANGEBYRANK', KEY, 0, read - 1) end
