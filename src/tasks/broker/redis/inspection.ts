@@ -269,12 +269,13 @@ async function heldIn(
 ): Promise<Readonly<Record<LimitKind, number>>> {
   if (heldBy > 0) return { concurrency: heldBy === 1 ? pending : 0, rate: heldBy === 2 ? pending : 0 };
   const held = { concurrency: 0, rate: 0 };
-  for (let cursor = '0', isFirst = true; isFirst || cursor !== '0'; isFirst = false) {
+  let cursor = '0';
+  do {
     const reply = listOf(await redis.runIn(queue, COUNT_HELD, [cursor, TASKS_PER_SCRIPT]));
     cursor = textOf(reply[0]);
     held.concurrency += numberOf(reply[1]);
     held.rate += numberOf(reply[2]);
-  }
+  } while (cursor !== '0');
   return held;
 }
 

@@ -210,9 +210,9 @@ export async function storeLimits(
   for (let turn = '-1'; turn !== '0';) {
     turn = textOf(await redis.runIn(queue, REARRANGE, ['', turn, KEYS_PER_SCRIPT]));
   }
-  for (let cursor = '0', isFirst = true; isFirst || cursor !== '0'; isFirst = false) {
-    cursor = textOf(await redis.runIn(queue, REARRANGE, [cursor, '', KEYS_PER_SCRIPT]));
-  }
+  let cursor = '0';
+  do cursor = textOf(await redis.runIn(queue, REARRANGE, [cursor, '', KEYS_PER_SCRIPT]));
+  while (cursor !== '0');
   if (await redis.readFlow(queue)) await notifyOfTokens(redis, queue);
 }
 
