@@ -18,8 +18,14 @@ import {
   textOf,
 } from './script.ts';
 
-/** Of a queue that may be flow controlled: checks its keys, and writes the place of a task. */
-const FLOW = `local function placeField(place) if place then return 'x:key', place end end
+/**
+ * For a queue that may be flow controlled: checks its keys, and writes the place of a task.
+ * `taskAt(i)`: returns the arguments of `add` for the task whose values begin at ARGV[i].
+ */
+const FLOW = `local function taskAt(i)
+  return ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5], ARGV[i + 6], ARGV[i + 7] == '1'
+end
+local function placeField(place) if place then return 'x:key', place end end
 local function flowDamage(isPending)
   local wrong = check('string', SEQ)
   if wrong or not isPending then return wrong end
@@ -147,10 +153,7 @@ return outcomes
  */
 export const ENQUEUE_IN_FLOW = new Script(`${ADD_TASK}
 local outcomes = {}
-for i = 2, #ARGV, 8 do
-  outcomes[#outcomes + 1] =
-    add(ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5], ARGV[i + 6], ARGV[i + 7] == '1')
-end
+for i = 2, #ARGV, 8 do outcomes[#outcomes + 1] = add(taskAt(i)) end
 finish()
 return outcomes
 `);
@@ -158,23 +161,21 @@ return outcomes
 /**
  * Makes a task that waits another one, if it still is what was read. It stays where it is unless its state or group is another one.
  *
- * KEYS     those of ADD_TASK
- * ARGV[1]  now, in milliseconds
- * ARGV[2]  id
- * ARGV[3]  the msg that was read
- * ARGV[4]  the new msg
- * ARGV[5]  score or '', ARGV[6] group or '', ARGV[7] lock, ARGV[8] seconds until the lock expires or '' for as before
- * ARGV[9]  key or '', ARGV[10] 1 if it is to be the next
+ * KEYS       those of ADD_TASK
+ * ARGV[1]    now, in milliseconds
+ * ARGV[2…9]  the task that it becomes, as for ENQUEUE_IN_FLOW
+ * ARGV[10]   the msg that was read
+ * ARGV[11]   1 if the lock holds as long as a new one
  *
  * Returns what ADD_TASK's `add` returns for the new state, -1 if the task or its lock has changed, or the state that refuses it.
  */
 export const REPLACE_TASK = new Script(`${ADD_TASK}
-local id, msg, score, group, lock, key, isNext = ARGV[2], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[9], ARGV[10] == '1'
+local id, msg, score, group, lock, ttl, key, isNext = taskAt(2)
 need('string', lock)
 need('hash', TASK .. id)
 local task = redis.call('HMGET', TASK .. id, 'msg', 'state', 'group', 'x:key')
 local from, fromGroup = task[2], task[3] or ''
-if redis.call('GET', lock) ~= id or task[1] ~= ARGV[3] then return -1 end
+if redis.call('GET', lock) ~= id or task[1] ~= ARGV[10] then return -1 end
 local SOURCE = zsetOf(from, fromGroup)
 local waits = from == 'pending' or from == 'scheduled' or from == 'retry' or from == 'aggregating'
 if not waits then return from end
@@ -186,7 +187,7 @@ local wrong = damage(score, group)
 if wrong then return wrong end
 local to = score ~= '' and 'scheduled' or group ~= '' and 'aggregating' or 'pending'
 local outcome = ({ pending = 1, scheduled = 2, aggregating = 3 })[to]
-if ARGV[8] ~= '' then redis.call('SET', lock, id, 'EX', ARGV[8]) end
+if ARGV[11] == '1' then redis.call('SET', lock, id, 'EX', ttl) end
 if to == from and group == fromGroup and key == keyIn(task[4]) and to ~= 'scheduled' and not isNext then
   redis.call('HSET', TASK .. id, 'msg', msg)
   return outcome
@@ -212,32 +213,33 @@ return outcome
  *
  * KEYS        those of ADD_TASK
  * ARGV[1]     now, in milliseconds
- * ARGV[2…7]   the task, as for ENQUEUE
- * ARGV[8]     key of the schedule entry
- * ARGV[9]     the tick, in milliseconds
- * ARGV[10]    milliseconds that a tick may be ahead of now
- * ARGV[11]    milliseconds that a mark may be ahead of now
- * ARGV[12]    milliseconds that a mark is kept after its tick
- * ARGV[13]    key or '', ARGV[14] 1 if it is to be the next
+ * ARGV[2…9]   the task, as for ENQUEUE_IN_FLOW
+ * ARGV[10]    key of the schedule entry
+ * ARGV[11]    the tick, in milliseconds
+ * ARGV[12]    milliseconds that a tick may be ahead of now
+ * ARGV[13]    milliseconds that a mark may be ahead of now
+ * ARGV[14]    milliseconds that a mark is kept after its tick
  *
  * Returns what `add` returns, nil if the tick or a later one was added before, or -1 if it is too far ahead.
  */
 export const ENQUEUE_TICK = new Script(`${ADD_TASK}
 need('hash', TICKS)
-if ARGV[6] ~= '' then need('string', ARGV[6]) end
-local wrong = damage(ARGV[4], ARGV[5])
+local _, _, score, group, lock = taskAt(2)
+if lock ~= '' then need('string', lock) end
+local wrong = damage(score, group)
 if wrong then return wrong end
-local now, tick, last = nowMs(), tonumber(ARGV[9]), tonumber(redis.call('HGET', TICKS, ARGV[8]) or '')
-if tick > now + ARGV[10] then return -1 end
-if last and last >= tick and last <= now + ARGV[11] then return nil end
-redis.call('HSET', TICKS, ARGV[8], ARGV[9])
-redis.call('PEXPIRE', TICKS, ARGV[12])
-local oldest = math.min(now, tick) - ARGV[12]
+local entry, now, tick, kept = ARGV[10], nowMs(), tonumber(ARGV[11]), ARGV[14]
+local last = tonumber(redis.call('HGET', TICKS, entry) or '')
+if tick > now + ARGV[12] then return -1 end
+if last and last >= tick and last <= now + ARGV[13] then return nil end
+redis.call('HSET', TICKS, entry, ARGV[11])
+redis.call('PEXPIRE', TICKS, kept)
+local oldest = math.min(now, tick) - kept
 local marks = redis.call('HRANDFIELD', TICKS, 10, 'WITHVALUES')
 for i = 1, #marks, 2 do
   if (tonumber(marks[i + 1]) or 0) < oldest then redis.call('HDEL', TICKS, marks[i]) end
 end
-local outcome = add(ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[13], ARGV[14] == '1')
+local outcome = add(taskAt(2))
 finish()
 return outcome
 `);
@@ -270,8 +272,8 @@ export const ENQUEUING = {
     const { queue } = task.message;
     const added = argumentsOf(task, redis.wallNowMs);
     const reply = await redis.run(ENQUEUE_TICK, await redis.keysToEnqueue(queue), [
-      ...[redis.wallNowDigits, ...added.args, entryKey, atMs],
-      ...[MOST_AHEAD_MS, MOST_SET_BACK_MS, MARK_KEPT_MS, ...turnOf(task)],
+      ...[redis.wallNowDigits, ...added.args, ...turnOf(task), entryKey, atMs],
+      ...[MOST_AHEAD_MS, MOST_SET_BACK_MS, MARK_KEPT_MS],
     ]);
     if (reply === -1) throw tickEarly(tick);
     return reply === null ? undefined : addedOrReplaced(redis, added, reply);
@@ -316,11 +318,9 @@ async function replaceOrAdd(redis: RedisAccess, added: TaskArguments): Promise<T
     }
     const message = replacedBy(messageFor(queue, id, msg), added.task.message);
     const replaced = argumentsOf({ ...added.task, message }, redis.wallNowMs);
-    const [, newMsg, score, group, , lockS] = replaced.args;
-    const reply = await redis.run(REPLACE_TASK, await redis.keysToEnqueue(queue), [
-      ...[redis.wallNowDigits, id, msg, newMsg, score, group, lock],
-      ...[added.task.onDuplicate === 'extend' ? lockS : '', ...turnOf(added.task)],
-    ] as ScriptArgument[]);
+    const isExtended = added.task.onDuplicate === 'extend' ? 1 : '';
+    const args = [redis.wallNowDigits, ...replaced.args, ...turnOf(added.task), msg, isExtended];
+    const reply = await redis.run(REPLACE_TASK, await redis.keysToEnqueue(queue), args);
     if (reply === -1) continue;
     if (isDuplicate(reply)) throw taskDuplicate(queue, id);
     return recordOfNew(redis, replaced, reply);
