@@ -4,9 +4,8 @@ import { isUnavailable } from '../../tasks/broker/broker-errors.ts';
 import { CommandError } from '../command-error.ts';
 import { EXIT_CODES, printError, unlessAborted, type Terminal } from '../terminal/terminal.ts';
 import { count, printable, table, toJson, type Columns } from '../terminal/text.ts';
-import { addConnectionOptions } from './connect.ts';
+import { addConnectionOptions, type FolderAccess } from './connect.ts';
 import { connectionOf, type Connection, type ConnectionOptions, type Environment } from './connection.ts';
-import type { FolderAccess } from './folder.ts';
 import { showDetails, type Detail } from './show.ts';
 import { HttpStatusError, Unreachable } from './target/http-api.ts';
 import { NotActive, type TasksTarget } from './target/tasks-target.ts';
@@ -127,6 +126,18 @@ export function reportList<T>(
 
 export function tableOf<T>({ terminal }: Surroundings, columns: Columns<T>, items: readonly T[]): string {
   return table(columns, items, terminal.out.width);
+}
+
+/** Returns a table for each, below its name. */
+export function tablesOf<T>(
+  run: Surroundings,
+  columns: Columns<T>,
+  done: Outcome<readonly T[]>['done'],
+): string[] {
+  return done.flatMap(({ name, value }) => [
+    run.terminal.out.paint('bold', printable(name)),
+    tableOf(run, columns, value),
+  ]);
 }
 
 /** Returns a line for each detail, with the names in bold. */

@@ -1,4 +1,5 @@
 import { SECOND_MS, utcDay } from '../../core/units.ts';
+import type { GroupInfo } from '../../tasks/broker/broker.ts';
 import type { Content, QueueView, ServerView, TaskView } from '../../tasks/http/asynqmon-json.ts';
 import type { DailyStats } from '../../tasks/inspector-info.ts';
 import { formatGoDuration } from '../../tasks/go-text.ts';
@@ -91,6 +92,11 @@ export function queueColumns(queues: readonly QueueView[]): Columns<QueueView> {
     ['memory', ({ memoryUsageBytes }) => formatBytes(memoryUsageBytes), 'right'],
   ];
 }
+
+export const GROUP_COLUMNS: Columns<GroupInfo> = [
+  ['group', ({ group }) => group],
+  ['tasks', ({ size }) => formatCount(size), 'right'],
+];
 
 export function queueDetails(queue: QueueView): readonly Detail[] {
   const today = (count: number, total: number | undefined): string =>

@@ -1,13 +1,18 @@
 import type { Command } from 'commander';
+import type { EntryView, ServerView } from '../../tasks/http/asynqmon-json.ts';
+import type { SchedulerEnqueueEvent } from '../../tasks/inspector-info.ts';
+import { addPage, addQueue, texts, type PageOptions } from '../options.ts';
 import type { Terminal } from '../terminal/terminal.ts';
+import type { Columns } from '../terminal/text.ts';
 import { addCopy } from './commands/copy.ts';
-import { addOtherCommands } from './commands/other-commands.ts';
 import { addQueueCommands } from './commands/queue-commands.ts';
+import { addRepair } from './commands/repair.ts';
 import { addStats } from './commands/stats.ts';
 import { addTaskCommands } from './commands/task-commands.ts';
 import { addConnectionOptions, CONNECTION_HELP, connectTarget } from './connect.ts';
 import { addDash } from './dash/dash.ts';
-import type { Surroundings } from './run.ts';
+import { does, reportList, tablesOf, withEach, type Report, type Run, type Surroundings } from './run.ts';
+import { contentCell, GROUP_COLUMNS, infoJson, serverJson, showRelative, showTime } from './show.ts';
 
 export function addTasks(program: Command, terminal: Terminal): void {
   addTasksIn(program, {
@@ -30,7 +35,102 @@ export function addTasksIn(program: Command, surroundings: Surroundings): void {
   addStats(part, surroundings);
   addQueueCommands(part, surroundings);
   addTaskCommands(part, surroundings);
-  addOtherCommands(part, surroundings);
+  addListings(part, surroundings);
+  addRepair(part, surroundings);
   addCopy(part, surroundings);
   addDash(part, surroundings);
+}
+
+/** Adds `server`, `cron` and `group`. */
+function addListings(part: Command, surroundings: Surroundings): void {
+  const group = (name: string, description: string): Command =>
+    part.command(name).description(description).enablePositionalOptions();
+  const server = group('server', 'inspect servers');
+  does(list(server, 'list the servers that are running'), surroundings, listServers);
+  const cron = group('cron', 'inspect schedules');
+  does(list(cron, 'list the entries of running schedulers'), surroundings, listEntries);
+  const history = cron
+    .command('history')
+    .description('list what entries have enqueued, the newest first')
+    .argument('<entry...>', 'ids of the entries', texts);
+  does(addPage(history), surroundings, listEvents);
+  const groups = group('group', 'inspect groups');
+  does(addQueue(list(groups, 'list the groups of a queue that have tasks')), surroundings, listGroups);
+}
+
+function list(group: Command, description: string): Command {
+  return group.command('list').alias('ls').description(description);
+}
+
+// Servers.
+
+function serverColumns(nowMs: number): Columns<ServerView> {
+  return [
+    ['host', ({ host }) => host],
+    ['pid', ({ pid }) => String(pid)],
+    ['state', ({ status }) => status],
+    ['active workers', ({ activeWorkers, concurrency }) => `${activeWorkers.length}/${concurrency}`],
+    [
+      'queues',
+      ({ queues }) =>
+        Object.entries(queues)
+          .map((queue) => queue.join(':'))
+          .join(' '),
+    ],
+    ['started', ({ startedAt }) => showRelative(startedAt, nowMs)],
+  ];
+}
+
+async function listServers(run: Run<unknown>): Promise<Report> {
+  const servers = await run.target.servers();
+  return reportList(run, serverColumns(run.now()), servers, { servers: servers.map(serverJson) });
+}
+
+// Schedulers.
+
+function entryColumns(nowMs: number): Columns<EntryView> {
+  return [
+    ['entry', ({ id }) => id],
+    ['spec', ({ spec }) => spec],
+    ['type', ({ taskType }) => taskType],
+    ['payload', ({ taskPayload }) => contentCell(taskPayload)],
+    ['options', ({ options }) => options.join(', ')],
+    ['next', ({ nextEnqueueAt }) => showRelative(nextEnqueueAt, nowMs)],
+    ['previous', ({ prevEnqueueAt }) => showRelative(prevEnqueueAt, nowMs)],
+  ];
+}
+
+async function listEntries(run: Run<unknown>): Promise<Report> {
+  const entries = await run.target.schedulerEntries();
+  return reportList(run, entryColumns(run.now()), entries, { entries: entries.map(infoJson) });
+}
+
+function eventColumns(nowMs: number): Columns<SchedulerEnqueueEvent> {
+  return [
+    ['task', ({ taskId }) => taskId],
+    ['enqueued', ({ enqueuedAt }) => showTime(enqueuedAt)],
+    ['', ({ enqueuedAt }) => showRelative(enqueuedAt, nowMs)],
+  ];
+}
+
+async function listEvents(run: Run<PageOptions>): Promise<Report> {
+  const { page, size } = run.options;
+  const { done, failed } = await withEach(run, 'id', run.words, (id) =>
+    run.target.listSchedulerEnqueueEvents(id, { page, pageSize: size }),
+  );
+  return {
+    json: () => {
+      const entries = done.map(({ name, value }) => ({ id: name, events: value.map(infoJson) }));
+      return { page, size, entries, failed };
+    },
+    lines: () => tablesOf(run, eventColumns(run.now()), done),
+  };
+}
+
+// Groups.
+
+async function listGroups(run: Run<{ queue: string }>): Promise<Report> {
+  const { queue } = run.options;
+  const groups = await run.target.groups(queue);
+  return reportList(run, GROUP_COLUMNS, groups, { queue, groups });
 }

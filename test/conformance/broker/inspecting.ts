@@ -35,6 +35,7 @@ const OF_A_QUEUE: Record<string, (broker: Broker, queue: string) => Promise<unkn
   runAll: (broker, queue) => broker.change(queue, { state: 'scheduled' }, 'run'),
   archiveAll: (broker, queue) => broker.change(queue, { state: 'pending' }, 'archive'),
   repair: (broker, queue) => broker.repair(queue, { apply: true }),
+  keys: (broker, queue) => broker.keys(queue, page),
   pause: (broker, queue) => broker.pause(queue),
   resume: (broker, queue) => broker.resume(queue),
   removeQueue: (broker, queue) => broker.removeQueue(queue, { force: true }),

@@ -11,9 +11,8 @@ import { statIfThere } from '../../files.ts';
 import { ProgressBar } from '../../terminal/progress-bar.ts';
 import { EXIT_CODES, printError } from '../../terminal/terminal.ts';
 import { count, formatCount, printable } from '../../terminal/text.ts';
-import { connectRedis } from '../connect.ts';
+import { connectRedis, openFolder, requireIdle } from '../connect.ts';
 import { connectionOf, type ConnectionOptions } from '../connection.ts';
-import { openFolder, requireIdle } from '../folder.ts';
 import { calls, print, type Call, type Surroundings } from '../run.ts';
 
 const HELP = `

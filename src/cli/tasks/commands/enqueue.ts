@@ -5,6 +5,7 @@ import {
   type OptionKind,
   type TaskOptions,
 } from '../../../tasks/task-options.ts';
+import { Task } from '../../../tasks/task.ts';
 import { CommandError } from '../../command-error.ts';
 import { addOption, duration, text, time, wholeNumber } from '../../options.ts';
 import { printable } from '../../terminal/text.ts';
@@ -62,11 +63,13 @@ async function enqueue({ target, options }: Run<EnqueueOptions>, taskOptions: Ta
   if (taskOptions.processAt !== undefined && taskOptions.processInMs !== undefined) {
     throw new CommandError('--process_at and --process_in cannot be used together');
   }
-  const task = await target.enqueue(options.type_name, options.payload, taskOptions);
-  const { id, queue, state, nextProcessAt } = task;
+  const { type_name: type, payload } = options;
+  const bytes = payload === undefined ? undefined : Buffer.from(payload);
+  const info = await target.enqueue(new Task(type, bytes, taskOptions));
+  const { id, queue, state, nextProcessAt } = info;
   const when = state === 'scheduled' && nextProcessAt !== undefined ? ` for ${showTime(nextProcessAt)}` : '';
   return {
-    json: () => infoJson(task),
+    json: () => infoJson(info),
     lines: () => [`${printable(id)}: ${printable(state)}${when}, in queue ${printable(queue)}`],
   };
 }

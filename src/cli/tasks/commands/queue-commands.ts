@@ -3,14 +3,14 @@ import { utcDay } from '../../../core/units.ts';
 import { HISTORY_DAYS } from '../../../tasks/broker/broker-settings.ts';
 import type { DailyStats } from '../../../tasks/inspector-info.ts';
 import { texts, wholeNumber } from '../../options.ts';
-import { formatCount, printable, type Columns } from '../../terminal/text.ts';
+import { formatCount, type Columns } from '../../terminal/text.ts';
 import {
   changeEach,
   changes,
   detailsOf,
   does,
   reportList,
-  tableOf,
+  tablesOf,
   withEach,
   type Report,
   type Run,
@@ -86,10 +86,6 @@ async function showHistory(run: Run<{ days: number }>): Promise<Report> {
       queues: done.map(({ name, value }) => ({ queue: name, days: value.map(dayJson) })),
       failed,
     }),
-    lines: () =>
-      done.flatMap(({ name, value }) => [
-        run.terminal.out.paint('bold', printable(name)),
-        tableOf(run, DAY_COLUMNS, value),
-      ]),
+    lines: () => tablesOf(run, DAY_COLUMNS, done),
   };
 }

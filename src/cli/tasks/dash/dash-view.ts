@@ -1,7 +1,7 @@
 import { TASK_STATES } from '../../../tasks/task-state.ts';
 import { formatCount, harmless, plainTable, printable } from '../../terminal/text.ts';
-import { GROUP_COLUMNS } from '../commands/other-commands.ts';
 import {
+  GROUP_COLUMNS,
   queueColumns,
   showDetails,
   showHeld,

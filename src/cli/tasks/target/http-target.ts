@@ -21,9 +21,8 @@ import {
 import { dailyStatsOf, type DailyStats, type SchedulerEnqueueEvent } from '../../../tasks/inspector-info.ts';
 import type { ListOptions } from '../../../tasks/inspector-options.ts';
 import type { QueueLimits } from '../../../tasks/queue-limits.ts';
-import type { TaskOptions } from '../../../tasks/task-options.ts';
 import { TASK_CHANGES, type TaskChange, type TaskState } from '../../../tasks/task-state.ts';
-import { Task } from '../../../tasks/task.ts';
+import type { Task } from '../../../tasks/task.ts';
 import { CommandError } from '../../command-error.ts';
 import { HttpApi, HttpStatusError, MAX_TIMEOUT_MS } from './http-api.ts';
 import { NotActive, type Cancelling, type TasksTarget } from './tasks-target.ts';
@@ -101,10 +100,9 @@ export class HttpTarget extends HttpApi implements TasksTarget {
   }
 
   /** Tries once: a person who uses the command can try again. */
-  enqueue(type: string, payload: string | undefined, options: TaskOptions): Promise<TaskView> {
+  enqueue(task: Task): Promise<TaskView> {
     const { name: url, headers, signal } = this;
-    const bytes = payload === undefined ? undefined : Buffer.from(payload);
-    return new Client({ url, headers, signal, maxRetries: 0 }).enqueue(new Task(type, bytes, options));
+    return new Client({ url, headers, signal, maxRetries: 0 }).enqueue(task);
   }
 
   change(queue: string, target: TaskTarget, change: TaskChange): Promise<number> {

@@ -4,12 +4,11 @@ import type { CancelOutcome, Defect } from '../../../tasks/broker/broker.ts';
 import { Client } from '../../../tasks/client.ts';
 import type { TaskView } from '../../../tasks/http/asynqmon-json.ts';
 import type { QueueInfo } from '../../../tasks/inspector-info.ts';
-import type { ListOptions, RepairOptions } from '../../../tasks/inspector-options.ts';
+import type { RepairOptions } from '../../../tasks/inspector-options.ts';
 import type { Inspector } from '../../../tasks/inspector.ts';
 import type { TaskInfo } from '../../../tasks/task-info.ts';
-import type { TaskOptions } from '../../../tasks/task-options.ts';
 import type { TaskState } from '../../../tasks/task-state.ts';
-import { Task } from '../../../tasks/task.ts';
+import type { Task } from '../../../tasks/task.ts';
 import { CommandError } from '../../command-error.ts';
 
 /** Thrown by `cancel`: there is nothing to cancel. */
@@ -42,7 +41,7 @@ export interface Cancelling {
 export interface TasksTarget extends TasksSource {
   /** Damaged parts of a folder that were left out. */
   readonly damages?: number;
-  enqueue(type: string, payload: string | undefined, options: TaskOptions): Promise<TaskView>;
+  enqueue(task: Task): Promise<TaskView>;
   /** @returns whether the server that runs it has answered; undefined if there is no answer to wait for. @throws NotActive */
   cancel(cancelling: Cancelling): Promise<boolean | undefined>;
   repair(options: RepairOptions): Promise<readonly Defect[]>;
@@ -65,7 +64,7 @@ export class BrokerTarget extends BrokerSource implements TasksTarget {
     return infos.filter((info) => info !== undefined);
   }
 
-  // An inspector has no groups, no limits and no keys of an unknown queue.
+  // An inspector has no groups and no limits of an unknown queue.
 
   override async groups(queue: string): ReturnType<Inspector['groups']> {
     await this.getQueueInfo(queue);
@@ -77,11 +76,6 @@ export class BrokerTarget extends BrokerSource implements TasksTarget {
     return super.limits(queue);
   }
 
-  override async keys(queue: string, page: ListOptions): ReturnType<Inspector['keys']> {
-    await this.getQueueInfo(queue);
-    return super.keys(queue, page);
-  }
-
   override async removeQueue(queue: string, force: boolean): Promise<void> {
     try {
       await super.removeQueue(queue, force);
@@ -91,9 +85,8 @@ export class BrokerTarget extends BrokerSource implements TasksTarget {
     }
   }
 
-  enqueue(type: string, payload: string | undefined, options: TaskOptions): Promise<TaskInfo> {
-    const bytes = payload === undefined ? undefined : Buffer.from(payload);
-    return new Client({ broker: this.broker }).enqueue(new Task(type, bytes, options));
+  enqueue(task: Task): Promise<TaskInfo> {
+    return new Client({ broker: this.broker }).enqueue(task);
   }
 
   async cancel({ id, queue, outcome }: Cancelling): Promise<boolean> {

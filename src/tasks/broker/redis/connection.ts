@@ -1,5 +1,6 @@
 import type { Cluster, Redis } from 'ioredis';
 import { reportUncaught } from '../../../core/report-uncaught.ts';
+import { WaitLine } from '../../../core/wait-line.ts';
 import { brokerClosed } from '../broker-errors.ts';
 import { commonSettings, isClusterClient, makeClient, withQuietStream, type RedisClient } from './client.ts';
 import {
@@ -9,7 +10,7 @@ import {
   type RedisHost,
 } from './connection-options.ts';
 import { commandTimedOut, isTimeout, toBrokerError, withoutPassword } from './redis-errors.ts';
-import { RedisSubscriber, SentinelWatch, Waiters } from './redis-subscriber.ts';
+import { RedisSubscriber, SentinelWatch, waitInTime } from './redis-subscriber.ts';
 
 /** How long closing waits for connections to end, in milliseconds: they have been cut by then. */
 const CLOSE_MS = 250;
@@ -205,7 +206,7 @@ function ignore(): void {
 class ConnectionWatch {
   readonly #client: RedisClient;
   readonly #onHealth: ((health: RedisHealth) => void) | undefined;
-  readonly #waiters = new Waiters();
+  readonly #waiting = new WaitLine<void>();
   #health: RedisHealth = { state: 'connecting' };
   /** The first error of the last attempt that had one: it is the cause, and later ones only report that there is no connection. */
   #lastError: Error | undefined;
@@ -221,7 +222,7 @@ class ConnectionWatch {
       this.#lastError = undefined;
       this.#hasFailed = false;
       this.#become({ state: 'ready' });
-      this.#waiters.settle();
+      this.#waiting.giveAll();
     },
     error: (error) => {
       if (!this.#hasFailed) this.#lastError = withoutPassword(error);
@@ -258,13 +259,13 @@ class ConnectionWatch {
 
   /** @throws EscapementError `ERR_BROKER_UNAVAILABLE` - it is not ready within the limit. */
   untilReady(limitMs: number): Promise<void> {
-    return this.#waiters.wait(limitMs, () => this.#lastError);
+    return waitInTime(this.#waiting, limitMs, () => this.#lastError);
   }
 
   /** Reports nothing more; pending operations reject. */
   close(): void {
     for (const [event, listener] of Object.entries(this.#listeners)) this.#client.off(event, listener);
-    this.#waiters.settle(brokerClosed);
+    this.#waiting.failAll(brokerClosed());
   }
 
   #lost(): void {

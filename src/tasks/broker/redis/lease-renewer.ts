@@ -37,8 +37,10 @@ export const RENEWING = {
       const inQueue = tasks.filter(({ message }) => message.queue === queue);
       const leases = inQueue.map((task) => ({ id: task.message.id, epoch: task.epoch, task }));
       const lost: LeasedTask[] = [];
-      const pieces = extendLeasesOf(redis, redis.keysOf(queue), leases, () => redis.wallNowMs + leaseMs);
-      for await (const piece of pieces) lost.push(...piece.lost.map(({ task }) => task));
+      const endMs = (): number => redis.wallNowMs + leaseMs;
+      await extendLeasesOf(redis, redis.keysOf(queue), leases, endMs, ({ task }, endsMs) => {
+        if (endsMs === undefined) lost.push(task);
+      });
       return lost;
     };
     const queues = new Set(tasks.map(({ message }) => message.queue));
@@ -152,40 +154,33 @@ export class LeaseRenewer {
     const { board, leaseMs, open } = this.#options;
     if (leases.length === 0) return;
     this.#redis ??= open();
-    const pieces = extendLeasesOf(this.#redis, keys, leases, () => Date.now() + leaseMs);
-    for await (const { untilMs, extended, lost } of pieces) {
-      for (const lease of extended) board.renewed(lease, untilMs);
-      for (const lease of lost) this.#lost[lease.slot] = lease.generation;
-    }
+    const endMs = (): number => Date.now() + leaseMs;
+    await extendLeasesOf(this.#redis, keys, leases, endMs, (lease, endsMs) => {
+      if (endsMs === undefined) this.#lost[lease.slot] = lease.generation;
+      else board.renewed(lease, endsMs);
+    });
   }
-}
-
-/** Leases that one script has extended until `untilMs`, and those that were lost. */
-interface ExtendedPiece<T> {
-  readonly untilMs: number;
-  readonly extended: readonly T[];
-  readonly lost: readonly T[];
 }
 
 /**
  * Extends leases of one queue, a piece a script. The thread and the event loop share it.
  *
- * @param untilMs - called for each piece.
+ * @param endMs - called for each piece.
+ * @param onOutcome - called for each lease with its new end; undefined if it is lost.
  */
-export async function* extendLeasesOf<T extends LeaseId>(
+async function extendLeasesOf<T extends LeaseId>(
   redis: ScriptRunner,
   { prefix }: QueueKeys,
   leases: readonly T[],
-  untilMs: () => number,
-): AsyncGenerator<ExtendedPiece<T>> {
+  endMs: () => number,
+  onOutcome: (lease: T, endsMs: number | undefined) => void,
+): Promise<void> {
   for (let first = 0; first < leases.length; first += MAX_PER_SCRIPT) {
     const some = leases.slice(first, first + MAX_PER_SCRIPT);
-    const endsAtMs = untilMs();
-    const args: ScriptArgument[] = [secondsUp(endsAtMs)];
+    const endsMs = endMs();
+    const args: ScriptArgument[] = [secondsUp(endsMs)];
     for (const { id, epoch } of some) args.push(id, epoch);
     const outcomes = listOf(await redis.run(EXTEND_LEASES, [prefix], args));
-    const isExtended = (_: T, at: number): boolean => outcomes[at] === 1;
-    const isLost = (_: T, at: number): boolean => outcomes[at] !== 1;
-    yield { untilMs: endsAtMs, extended: some.filter(isExtended), lost: some.filter(isLost) };
+    for (const [at, lease] of some.entries()) onOutcome(lease, outcomes[at] === 1 ? endsMs : undefined);
   }
 }

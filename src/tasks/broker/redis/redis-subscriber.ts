@@ -2,6 +2,7 @@ import type { Redis } from 'ioredis';
 import { BackOff } from '../../../core/back-off.ts';
 import { EscapementError } from '../../../core/errors.ts';
 import { callEach } from '../../../core/report-uncaught.ts';
+import { WaitLine } from '../../../core/wait-line.ts';
 import { brokerClosed } from '../broker-errors.ts';
 import { makeSentinelClient, RECONNECT } from './client.ts';
 import type { RedisHost, ServerPlan } from './connection-options.ts';
@@ -22,7 +23,7 @@ export class RedisSubscriber {
   readonly #timeoutMs: number;
   readonly #listeners = new Map<string, Set<RedisMessageListener>>();
   readonly #backOff = new BackOff(RECONNECT);
-  readonly #waiters = new Waiters();
+  readonly #waiting = new WaitLine<void>();
   #client: Redis | undefined;
   #timer: NodeJS.Timeout | undefined;
   #lastError: Error | undefined;
@@ -74,7 +75,7 @@ export class RedisSubscriber {
     this.#isClosed = true;
     this.#listeners.clear();
     this.#end();
-    this.#waiters.settle(brokerClosed);
+    this.#waiting.failAll(brokerClosed());
   }
 
   #add(channel: string, listener: RedisMessageListener): void {
@@ -84,7 +85,7 @@ export class RedisSubscriber {
 
   async #untilSubscribed(): Promise<void> {
     if (this.#client === undefined && this.#timer === undefined) this.#open();
-    await this.#waiters.wait(this.#timeoutMs, () => this.#lastError);
+    await waitInTime(this.#waiting, this.#timeoutMs, () => this.#lastError);
   }
 
   #open(): void {
@@ -122,7 +123,7 @@ export class RedisSubscriber {
     await client.subscribe(...this.#listeners.keys());
     if (this.#client !== client) return;
     this.#backOff.reset();
-    this.#waiters.settle();
+    this.#waiting.giveAll();
     this.#timer = setInterval(() => {
       client.ping().catch(() => {
         client.disconnect();
@@ -191,40 +192,24 @@ export class SentinelWatch {
   }
 }
 
-/** Operations that wait for a connection. */
-export class Waiters {
-  readonly #waiters = new Set<Waiter>();
-
-  /**
-   * Resolves with `settle`.
-   *
-   * @param cause - returns why there is no connection, if that is known.
-   * @throws EscapementError `ERR_BROKER_UNAVAILABLE` - not in time.
-   */
-  wait(limitMs: number, cause: () => Error | undefined): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const timeout = setTimeout(() => {
-        this.#waiters.delete(waiter);
-        reject(unavailable(cause() ?? new Error(`no answer for ${limitMs} ms`)));
-      }, limitMs);
-      const waiter = { resolve, reject, timeout };
-      this.#waiters.add(waiter);
-    });
+/**
+ * Waits in a line of operations that need a connection.
+ *
+ * @param cause - returns why there is no connection, if that is known.
+ * @throws EscapementError `ERR_BROKER_UNAVAILABLE` - not in time.
+ */
+export async function waitInTime(
+  line: WaitLine<void>,
+  limitMs: number,
+  cause: () => Error | undefined,
+): Promise<void> {
+  const controller = new AbortController();
+  const timeout = setTimeout(() => {
+    controller.abort(unavailable(cause() ?? new Error(`no answer for ${limitMs} ms`)));
+  }, limitMs);
+  try {
+    await line.wait(() => undefined, controller.signal);
+  } finally {
+    clearTimeout(timeout);
   }
-
-  /** Ends the wait of all operations. @param error - returns the error of each; if it is missing, they continue. */
-  settle(error?: () => Error): void {
-    for (const { resolve, reject, timeout } of this.#waiters) {
-      clearTimeout(timeout);
-      if (error === undefined) resolve();
-      else reject(error());
-    }
-    this.#waiters.clear();
-  }
-}
-
-interface Waiter {
-  readonly resolve: () => void;
-  readonly reject: (error: Error) => void;
-  readonly timeout: NodeJS.Timeout;
 }

@@ -29,12 +29,26 @@ local function count(total, n, today, expireAt)
 end
 `;
 
-/** The text of COMPLETE. @param begin, end - what it does besides. @param lease - how the lease of a task is read. */
-function complete(begin: string, lease: string, end: string): string {
-  return `${COUNT}
+/** `leaseOf(id)`: as HGET of the lease; notes the place of the task. */
+const WITH_PLACE = `
+local placeOf = {}
+local function leaseOf(id)
+  local task = readTask(id, 'x:lease', 'x:key')
+  placeOf[id] = task[2]
+  return task[1]
+end
+local function freeAll(ids)
+  local places = {}
+  for i, id in ipairs(ids) do places[i] = placeOf[id] end
+  freePlaces(ids, places)
+end
+`;
+
+/** The text of COMPLETE. @param inFlow - whether it frees the places of the tasks, too. */
+const complete = (inFlow: boolean): string => `${inFlow ? WITH_PLACE : ''}${COUNT}
 need('zset', LEASE)
 need('list', ACTIVE)
-${begin}need('string', PROCESSED, PROCESSED .. ':' .. ARGV[1])
+${inFlow ? 'needFlow()\n' : ''}need('string', PROCESSED, PROCESSED .. ':' .. ARGV[1])
 local given, isRetained = {}, false
 for i = 3, #ARGV, 5 do
   given[#given + 1] = ARGV[i]
@@ -46,7 +60,7 @@ local outcomes, seen, done, ids, removed = {}, {}, {}, {}, {}
 for n, id in ipairs(given) do
   local i = 5 * n - 2
   local tag = scores[n] and ARGV[i + 1] .. ':' .. scores[n]
-  local isDone = tag and not seen[id] and ${lease} == tag
+  local isDone = tag and not seen[id] and ${inFlow ? 'leaseOf(id)' : "redis.pcall('HGET', TASK .. id, 'x:lease')"} == tag
   if isDone then
     seen[id] = true
     done[#done + 1] = i
@@ -69,25 +83,9 @@ for _, i in ipairs(done) do
 end
 redis.call('ZREM', LEASE, unpack(ids))
 if #removed > 0 then redis.call('DEL', unpack(removed)) end
-${end}count(PROCESSED, #done, ARGV[1], ARGV[2])
+${inFlow ? 'freeAll(ids)\n' : ''}count(PROCESSED, #done, ARGV[1], ARGV[2])
 redis.pcall('PUBLISH', SETTLED, table.concat(ids, '\\0'))
 return outcomes
-`;
-}
-
-/** `leaseOf(id)`: as HGET of the lease; notes the place of the task. */
-const WITH_PLACE = `
-local placeOf = {}
-local function leaseOf(id)
-  local task = readTask(id, 'x:lease', 'x:key')
-  placeOf[id] = task[2]
-  return task[1]
-end
-local function freeAll(ids)
-  local places = {}
-  for i, id in ipairs(ids) do places[i] = placeOf[id] end
-  freePlaces(ids, places)
-end
 `;
 
 /**
@@ -100,10 +98,7 @@ end
  *
  * Returns per task 1, or 0 if its lease is lost.
  */
-export const COMPLETE = new Script(
-  complete('', "redis.pcall('HGET', TASK .. id, 'x:lease')", ''),
-  `${WITH_PLACE}${complete('needFlow()\n', 'leaseOf(id)', 'freeAll(ids)\n')}`,
-);
+export const COMPLETE = new Script(complete(false), complete(true));
 
 /** `needLeased` and `endLease` of script.ts, which free the place of the task, too. */
 const ENDING_IN_FLOW = `
@@ -119,20 +114,26 @@ local function endLease(id)
 end
 `;
 
-/** Returns a script that ends the lease of one task. */
+/**
+ * Returns a script that ends the lease of one task.
+ *
+ * ARGV[1]  id
+ * ARGV[2]  epoch
+ *
+ * Returns 1, or 0 if the lease is lost.
+ */
 function ending(source: string): Script {
   return new Script(source, ENDING_IN_FLOW + source);
 }
 
 /**
- * For scripts of a task that has failed. They begin with these arguments, and return 1, or 0 if the lease is lost.
+ * For scripts of a task that has failed. They begin with these arguments.
  *
- * ARGV[1]  id
- * ARGV[2]  epoch
- * ARGV[3]  today, as in the keys of counts
- * ARGV[4]  when today's counts expire
- * ARGV[5]  msg
- * ARGV[6]  1 if its worker was lost
+ * ARGV[1…2]  those of `ending`
+ * ARGV[3]    today, as in the keys of counts
+ * ARGV[4]    when today's counts expire
+ * ARGV[5]    msg
+ * ARGV[6]    1 if its worker was lost
  *
  * `mayMoveTo(zset)`: fails if a key has a wrong type, or returns whether the lease is the task's present one.
  * `moveTo(zset, state, score)`: ends the run.
@@ -162,9 +163,9 @@ end
 /**
  * Schedules a failed task to run again.
  *
- * KEYS, ARGV[1…6]  those of FAIL
- * ARGV[7]          when it is due
- * ARGV[8]          1 if the run counts as a failure
+ * ARGV[1…6]  those of FAIL
+ * ARGV[7]    when it is due
+ * ARGV[8]    1 if the run counts as a failure
  */
 export const RETRY = ending(`${FAIL}
 if not mayMoveTo(RETRY) then return 0 end
@@ -177,11 +178,11 @@ return 1
  * Archives a task that has failed for the last time. The archive gives up tasks that are too old or too many, with their hashes and
  * locks: an archive that only drops ids, as asynq's does in some cases, leaves hashes that block these ids for ever.
  *
- * KEYS, ARGV[1…6]  those of FAIL
- * ARGV[7]          now
- * ARGV[8]          lock or ''
- * ARGV[9]          tasks that were archived by then are given up
- * ARGV[10]         number of tasks that the archive keeps
+ * ARGV[1…6]  those of FAIL
+ * ARGV[7]    now
+ * ARGV[8]    lock or ''
+ * ARGV[9]    tasks that were archived by then are given up
+ * ARGV[10]   number of tasks that the archive keeps
  */
 export const ARCHIVE = ending(`${FAIL}
 if not mayMoveTo(ARCHIVED) then return 0 end
@@ -196,11 +197,8 @@ return 1
 /**
  * Removes a task that was cancelled; no count changes.
  *
- * ARGV[1]  id
- * ARGV[2]  epoch
- * ARGV[3]  lock or ''
- *
- * Returns 1, or 0 if the lease is lost.
+ * ARGV[1…2]  those of `ending`
+ * ARGV[3]    lock or ''
  */
 export const DISCARD = ending(`
 local id = ARGV[1]
@@ -216,9 +214,8 @@ return 1
 /**
  * Archives a leased task whose message cannot be decoded, or is the message of another task, and frees its lock.
  *
- * ARGV[1]  id
- * ARGV[2]  epoch
- * ARGV[3]  now
+ * ARGV[1…2]  those of `ending`
+ * ARGV[3]    now
  */
 export const ARCHIVE_UNREADABLE = ending(`
 local id = ARGV[1]
@@ -230,54 +227,35 @@ archive(id, ARGV[3])
 redis.pcall('PUBLISH', SETTLED, id)
 `);
 
-/** The text of RELEASE. @param begin, end - what it does besides, before and after the lease has ended. */
-function release(begin: string, end: string): string {
-  return `
+/**
+ * Returns a task to the head of the tasks with its key.
+ *
+ * ARGV[1…2]  those of `ending`
+ * ARGV[3]    now, in nanoseconds
+ *
+ * Returns 1, or 0 if the lease is lost.
+ */
+export const RELEASE = new Script(`${ENDING_IN_FLOW}
 local id = ARGV[1]
 needLeased(id)
 need('list', PENDING)
 if not holds(id, ARGV[2]) then return 0 end
 writeAnyway(LEASE)
-${begin}
+local key = keyIn(readTask(id, 'x:key')[1])
 endLease(id)
-makePending(id, ARGV[3])
-${end}
+makePending(id, key, true, ARGV[3])
+finishEntering()
 return 1
-`;
-}
-
-/**
- * Returns a task to the head of its queue.
- *
- * ARGV[1]  id
- * ARGV[2]  epoch
- * ARGV[3]  now, in nanoseconds
- *
- * Returns 1, or 0 if the lease is lost.
- */
-export const RELEASE = new Script(
-  release(
-    "local size = redis.call('RPUSH', PENDING, id)",
-    "if size == 1 then redis.pcall('PUBLISH', WORK, '') end",
-  ),
-  ENDING_IN_FLOW +
-    release(
-      "local place = readTask(id, 'x:key')[1]",
-      `place = enter(id, keyIn(place), true)
-if place then redis.call('HSET', TASK .. id, 'x:key', place) end
-finishEntering()`,
-    ),
-);
+`);
 
 /**
  * Writes a result or the progress of a run. It never creates the hash of a task that was removed: without a message, that would
  * block its id for ever.
  *
- * ARGV[1]  id
- * ARGV[2]  epoch
- * ARGV[3]  field
- * ARGV[4]  value
- * ARGV[5]  channel that is notified, or ''
+ * ARGV[1…2]  those of `ending`
+ * ARGV[3]    field
+ * ARGV[4]    value
+ * ARGV[5]    channel that is notified, or ''
  *
  * Returns 1, or 0 if the lease is lost.
  */
@@ -298,8 +276,9 @@ export const SETTLING = {
   },
 
   async retry(redis, task, failure, atMs) {
-    const args = failureArguments(task, failure, failure.isFailure ? 1 : 0, redis.wallNowMs);
-    await runUnderLease(redis, task, RETRY, [...args, secondsUp(atMs), failure.isFailure ? 1 : 0]);
+    const isFailure = failure.isFailure ? 1 : 0;
+    const args = failureArguments(task, failure, isFailure, redis.wallNowMs);
+    await runUnderLease(redis, task, RETRY, [...args, secondsUp(atMs), isFailure]);
   },
 
   async archive(redis, task, failure) {
@@ -309,35 +288,28 @@ export const SETTLING = {
     await runUnderLease(redis, task, ARCHIVE, args);
   },
 
-  async release(redis, task) {
-    await runUnderLease(redis, task, RELEASE, [task.message.id, task.epoch, nanosOf(redis.wallNowMs)]);
-  },
+  release: (redis, task) => runUnderLease(redis, task, RELEASE, [nanosOf(redis.wallNowMs)]),
 
-  async discard(redis, task) {
-    const { id, uniqueKey } = task.message;
-    await runUnderLease(redis, task, DISCARD, [id, task.epoch, uniqueKey]);
-  },
+  discard: (redis, task) => runUnderLease(redis, task, DISCARD, [task.message.uniqueKey]),
 
-  async writeResult(redis, task, result) {
-    const args = [task.message.id, task.epoch, 'result', Buffer.from(result), ''];
-    await runUnderLease(redis, task, WRITE_FIELD, args);
-  },
+  writeResult: (redis, task, result) =>
+    runUnderLease(redis, task, WRITE_FIELD, ['result', Buffer.from(result), '']),
 
-  async writeProgress(redis, task, progress) {
+  writeProgress(redis, task, progress) {
     const { progressChannel } = redis.keysOf(task.message.queue);
-    const args = [task.message.id, task.epoch, 'x:progress', progress, progressChannel];
-    await runUnderLease(redis, task, WRITE_FIELD, args);
+    return runUnderLease(redis, task, WRITE_FIELD, ['x:progress', progress, progressChannel]);
   },
 } satisfies RedisOperations;
 
-/** Runs a script of a leased task that returns 1, or 0 if the lease is lost. @throws EscapementError `ERR_LEASE_LOST` */
+/** Runs a script that begins with the arguments of `ending`. @throws EscapementError `ERR_LEASE_LOST` */
 async function runUnderLease(
   redis: RedisAccess,
   task: LeasedTask,
   script: Script,
   args: readonly ScriptArgument[],
 ): Promise<void> {
-  if ((await redis.runIn(task.message.queue, script, args)) !== 1) throw leaseLost(task);
+  const { id, queue } = task.message;
+  if ((await redis.runIn(queue, script, [id, task.epoch, ...args])) !== 1) throw leaseLost(task);
 }
 
 const DONE_TASKS: SharedScript<LeasedTask, number> = {
@@ -360,16 +332,14 @@ const DONE_TASKS: SharedScript<LeasedTask, number> = {
   bytesOf: ({ message }) => (isRetained(message) ? message.payload.length : 0),
 };
 
-/** ARGV[1…6] of FAIL. */
+/** ARGV[3…6] of FAIL. */
 function failureArguments(
-  { message, epoch }: LeasedTask,
+  { message }: LeasedTask,
   failure: TaskFailure,
   retries: number,
   nowMs: number,
 ): ScriptArgument[] {
   return [
-    message.id,
-    epoch,
     utcDay(nowMs),
     secondsUp(nowMs + HISTORY_KEPT_MS),
     encodeTaskMessage(failedWith(message, failure.error, retries, nowMs)),

@@ -38,11 +38,7 @@ local function finish(ids) redis.pcall('PUBLISH', SETTLED, table.concat(ids, '\\
   /** ARGV[ARGS]  now, in nanoseconds */
   run: `
 local function needTarget() need('list', PENDING, ACTIVE) end
-local function change(id, place)
-  place = enter(id, keyIn(place), false)
-  if place then redis.call('HSET', TASK .. id, 'x:key', place) end
-  makePending(id, ARGV[ARGS])
-end
+local function change(id, place) makePending(id, keyIn(place), false, ARGV[ARGS]) end
 local function finish() finishEntering() end
 `,
 
@@ -108,23 +104,23 @@ function changeSome(change: TaskChange): Script {
 local state, group, limit, ARGS = ARGV[1], ARGV[2], tonumber(ARGV[3]), 4
 local MAX_TRIMMED, SOURCE = limit, state == 'aggregating' and GROUP .. group or PREFIX .. state
 ${CHANGES[change]}
-local function firstOf()
-  if state ~= 'pending' then return redis.call('ZRANGE', SOURCE, 0, limit - 1) end
+local function takeFromZset()
+  local ids = redis.call('ZRANGE', SOURCE, 0, limit - 1)
+  if #ids > 0 then redis.call('ZREMRANGEBYRANK', SOURCE, 0, #ids - 1) end
+  return ids
+end
+local function takePending()
   local found, ids = redis.call('LRANGE', SOURCE, -limit, -1), {}
+  redis.call('LTRIM', SOURCE, 0, -limit - 1)
   for i = #found, 1, -1 do ids[#ids + 1] = found[i] end
-  if #ids == limit then return ids end
-  for _, member in ipairs(redis.call('ZRANGE', WAITING, 0, limit - #ids - 1)) do ids[#ids + 1] = idOf(member) end
-  return ids, limit - #found
+  for _, id in ipairs(leaveFirst(limit - #found)) do ids[#ids + 1] = id end
+  return ids
 end
 need('set', GROUPS)
 need(state == 'pending' and 'list' or 'zset', SOURCE)
 needTarget()
 needFlow()
-local ids, withKey = firstOf()
-if state == 'pending' then
-  redis.call('LTRIM', SOURCE, 0, -limit - 1)
-  leaveFirst(withKey or 0)
-elseif #ids > 0 then redis.call('ZREMRANGEBYRANK', SOURCE, 0, #ids - 1) end
+local ids = state == 'pending' and takePending() or takeFromZset()
 for _, id in ipairs(ids) do
   local task = readTask(id, 'msg', 'state', 'group', 'x:key')
   if isGhost(task) then redis.call('DEL', TASK .. id)

@@ -140,12 +140,14 @@ async function endWithoutRedis(context: TestContext, signal: NodeJS.Signals, sta
     import { RedisBroker } from 'escapement/tasks/redis';
     const broker = new RedisBroker({ url: '${redis.url}' });
     const signalled = new Promise((resolve) => process.once('SIGTERM', resolve));
-    setTimeout(() => process.kill(${redis.pid}, '${signal}'), 500);
-    setTimeout(() => {
-      const startMs = performance.now();
-      process.on('exit', () => console.log(performance.now() - startMs));
-      process.kill(process.pid, 'SIGTERM');
-    }, 4_000);
+    function endSoon() {
+      setTimeout(() => process.kill(${redis.pid}, '${signal}'), 500);
+      setTimeout(() => {
+        const startMs = performance.now();
+        process.on('exit', () => console.log(performance.now() - startMs));
+        process.kill(process.pid, 'SIGTERM');
+      }, 4_000);
+    }
     ${start}
     await broker.close();
   `);
@@ -153,11 +155,18 @@ async function endWithoutRedis(context: TestContext, signal: NodeJS.Signals, sta
   return Number(stdout);
 }
 
-const IDLE_SERVER = `await new Server({ broker, groupAggregator: () => new Task('t') }).run(() => undefined);`;
+const IDLE_SERVER = `
+  const server = new Server({ broker, groupAggregator: () => new Task('t') });
+  await server.start(() => undefined);
+  endSoon();
+  await signalled;
+  await server.shutdown();
+`;
 const IDLE_SCHEDULER = `
   const scheduler = new Scheduler({ broker });
   scheduler.register('@yearly', new Task('t'));
   await scheduler.start();
+  endSoon();
   await signalled;
   await scheduler.shutdown();
 `;

@@ -52,6 +52,9 @@ const OURS = /:x:(?:limits|seq|waiting|ring|parked|run|rates)$/u;
 /** Whether it is paused depends on the key alone. */
 const PAUSED = /:paused$/u;
 
+/** The same in a queue without keys and limits, and in one with them. */
+const inBoth = (one: Case): readonly Case[] => [one, { ...one, hasKeys: true }];
+
 const CASES: Record<string, readonly Case[]> = {
   ANNOUNCE_SCHEDULER: [
     {
@@ -194,7 +197,7 @@ const CASES: Record<string, readonly Case[]> = {
       skips: TASKS,
     },
   ],
-  FORWARD: [{ act: ({ broker }) => broker.forward([QUEUE]), skips: /\}:t:|:x:later:/u }],
+  FORWARD: inBoth({ act: ({ broker }) => broker.forward([QUEUE]), skips: /\}:t:|:x:later:/u }),
   LIST_GROUPS: [{ act: ({ broker }) => broker.groups(QUEUE), skips: /:g:/u }],
   LIST_KEYS: [{ act: ({ broker }) => broker.keys(QUEUE, { page: 1, size: 10 }), hasKeys: true }],
   SCAN_TASKS: (['active', 'pending', 'scheduled'] as const).map((state) => ({
@@ -218,16 +221,14 @@ const CASES: Record<string, readonly Case[]> = {
   REARRANGE: [{ act: changeLimits, hasKeys: true }],
   RECLAIM_SETS: [{ act: ({ broker }) => broker.reclaimSets([QUEUE]) }],
   RECORD_EVENT: [{ act: ({ broker }) => broker.recordEnqueueEvent('entry', { taskId: 'tick', atMs: 1 }) }],
-  RECOVER: [
-    {
-      act: async ({ broker, clock }) => {
-        clock.advance(LATER_MS);
-        await broker.recover([QUEUE], 0, LONG_MS);
-      },
-      skips: TASKS,
+  RECOVER: inBoth({
+    act: async ({ broker, clock }) => {
+      clock.advance(LATER_MS);
+      await broker.recover([QUEUE], 0, LONG_MS);
     },
-  ],
-  RELEASE: [{ act: async ({ broker }) => broker.release(await take(broker)) }],
+    skips: TASKS,
+  }),
+  RELEASE: inBoth({ act: async ({ broker }) => broker.release(await take(broker)) }),
   REMOVE_QUEUE: [
     {
       act: ({ broker }) => broker.removeQueue(QUEUE, { force: false }).catch(() => undefined),
