@@ -212,14 +212,6 @@ local function finishEntering()
   elseif listed == 0 then redis.pcall('PUBLISH', WORK, '') end
 end`,
 
-  // `enter` for a task that Redis has, and that was not pending.
-  `
-local function makePending(id, key, isNext, nowNs)
-  local place = enter(id, key, isNext)
-  redis.call('HSET', TASK .. id, 'state', 'pending', 'pending_since', nowNs)
-  if place then redis.call('HSET', TASK .. id, 'x:key', place) end
-end`,
-
   // A key that has no more pending tasks leaves the ring.
   `
 local function leaveRing(key)

@@ -1,12 +1,60 @@
 import type { LeasedTask } from '../broker.ts';
-import { MAX_PER_SCRIPT, MAX_REPLY_BYTES, NEXT_EPOCH, takeSome } from './dequeue.ts';
+import { FLOW_KNOWN_MS, MAX_PER_SCRIPT, MAX_REPLY_BYTES, NEXT_EPOCH, takeSome } from './dequeue.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import { listOf, nanosOf, numberOf, Script, secondsDown, secondsUp } from './script.ts';
 import { archiveLimits } from './settle.ts';
 
+/** The text of FORWARD. @param add - how a task becomes pending. @param begin, end - what is done besides. */
+function forward(begin: string, add: string, end: string): string {
+  return `
+local limit, due = tonumber(ARGV[4]), {}
+for _, state in ipairs({ 'scheduled', 'retry' }) do
+  local source, ids = PREFIX .. state, {}
+  if need('zset', source) > 0 then
+    ids = redis.call('ZRANGEBYSCORE', source, '-inf', ARGV[1], 'LIMIT', 0, limit - #due)
+  end
+  for _, id in ipairs(ids) do
+    local task = readTask(id, 'msg', 'state', 'group')
+    local group = task[1] and task[2] == state and task[3] or ''
+    if group ~= '' then need('zset', GROUP .. group) end
+    due[#due + 1] = { id = id, task = task, source = source, state = state, group = group }
+  end
+end
+if #due == 0 then return { 0, 0 } end
+need('set', GROUPS)
+${begin}
+local moved, pushed, grown = 0, 0, {}
+local function move(id, group, state)
+  moved = moved + 1
+  if group ~= '' then
+    redis.call('ZADD', GROUP .. group, ARGV[3], id)
+    redis.call('SADD', GROUPS, group)
+    redis.call('HSET', TASK .. id, 'state', 'aggregating')
+    if state == 'scheduled' then leaveLater(group, id) end
+    grown[group] = true
+  else
+    ${add}
+    makePending(id, ARGV[2])
+    pushed = pushed + 1
+  end
+end
+for _, one in ipairs(due) do
+  redis.call('ZREM', one.source, one.id)
+  if one.task[1] and one.task[2] == one.state then move(one.id, one.group, one.state)
+  elseif isGhost(one.task) then redis.call('DEL', TASK .. one.id) end
+end
+${end}
+for group in pairs(grown) do redis.pcall('PUBLISH', WORK, group) end
+return { moved, #due }
+`;
+}
+
+const ADD_IN_FLOW = `local place = enter(id, keyIn(readTask(id, 'x:key')[1]), false)
+    if place then redis.call('HSET', TASK .. id, 'x:key', place) end`;
+
 /**
- * Moves due tasks to the pending ones, or into their group, whose name is added: asynq leaves it out, and no server aggregates such a
- * group until a new task enters it. Ids without a task, or whose task is elsewhere, are dropped.
+ * Moves due tasks to the pending list, or into their group, whose name is added: asynq leaves it out, and no server aggregates
+ * such a group until a new task enters it. Ids without a task, or whose task is elsewhere, are dropped.
  *
  * ARGV[1]  now
  * ARGV[2]  now, in nanoseconds
@@ -15,44 +63,14 @@ import { archiveLimits } from './settle.ts';
  *
  * Returns the number of tasks that were moved, and the number of ids that were read: there may be more if that is ARGV[4].
  */
-export const FORWARD = new Script(`
-local limit, due = tonumber(ARGV[4]), {}
-for _, state in ipairs({ 'scheduled', 'retry' }) do
-  local source, ids = PREFIX .. state, {}
-  if need('zset', source) > 0 then
-    ids = redis.call('ZRANGEBYSCORE', source, '-inf', ARGV[1], 'LIMIT', 0, limit - #due)
-  end
-  for _, id in ipairs(ids) do
-    local task = readTask(id, 'msg', 'state', 'group', 'x:key')
-    local isRight = task[1] and task[2] == state
-    local group = isRight and task[3] or ''
-    if group ~= '' then need('zset', GROUP .. group) end
-    due[#due + 1] = { id = id, task = task, isRight = isRight, source = source, group = group }
-  end
-end
-if #due == 0 then return { 0, 0 } end
-need('set', GROUPS)
-need('list', PENDING, ACTIVE)
-needFlow()
-local moved, grown = 0, {}
-local function move(id, task, group)
-  moved = moved + 1
-  if group == '' then return makePending(id, keyIn(task[4]), false, ARGV[2]) end
-  redis.call('ZADD', GROUP .. group, ARGV[3], id)
-  redis.call('SADD', GROUPS, group)
-  redis.call('HSET', TASK .. id, 'state', 'aggregating')
-  if task[2] == 'scheduled' then leaveLater(group, id) end
-  grown[group] = true
-end
-for _, one in ipairs(due) do
-  redis.call('ZREM', one.source, one.id)
-  if one.isRight then move(one.id, one.task, one.group)
-  elseif isGhost(one.task) then redis.call('DEL', TASK .. one.id) end
-end
-finishEntering()
-for group in pairs(grown) do redis.pcall('PUBLISH', WORK, group) end
-return { moved, #due }
-`);
+export const FORWARD = new Script(
+  forward(
+    "local isIdle = need('list', PENDING) == 0",
+    "redis.call('LPUSH', PENDING, id)",
+    "if pushed > 0 and isIdle then redis.pcall('PUBLISH', WORK, '') end",
+  ),
+  forward("need('list', PENDING, ACTIVE)\nneedFlow()", ADD_IN_FLOW, 'finishEntering()'),
+);
 
 /**
  * `freeLostPlaces()`: frees the places of tasks that have no lease: a Go server has recovered them, which does not know of places. It
@@ -75,25 +93,13 @@ local function freeLostPlaces()
 end
 `;
 
-/**
- * Leases tasks again whose lease ended long ago, and active ones without a lease, which asynq's recoverer never finds because it
- * reads only the leases. Leases of tasks that are not active, and active ids without a task, are dropped. A task with a key has a place
- * that a Go server has not given it.
- *
- * ARGV[1]  number of tasks, at most 1000
- * ARGV[2]  when the new leases end
- * ARGV[3]  bytes after which no more tasks are taken
- * ARGV[4]  leases that ended by then
- *
- * Returns what DEQUEUE returns.
- */
-export const RECOVER = new Script(`${NEXT_EPOCH}${LOST_PLACES}
+/** The text of RECOVER. @param begin, lease - what it does besides, at first and with each task that it leases. */
+function recover(begin: string, lease: string): string {
+  return `${NEXT_EPOCH}
 local limit, score, bytes, PIECE = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), 1000
 need('list', ACTIVE)
 need('zset', LEASE)
-needFlow()
-freeLostPlaces()
-local ids, seen = {}, {}
+${begin}local ids, seen = {}, {}
 local function find(id)
   if not seen[id] and #ids < limit then ids[#ids + 1] = id end
   seen[id] = true
@@ -114,15 +120,13 @@ for _, id in ipairs(ids) do
     reply[2] = 1
     break
   end
-  local task = readTask(id, 'msg', 'x:recoveries', 'state', 'x:key')
+  local task = readTask(id, 'msg', 'x:recoveries', 'state')
   redis.call('LREM', ACTIVE, 0, id)
   if task[1] and task[3] == 'active' then
     redis.call('LPUSH', ACTIVE, id)
     redis.call('ZADD', LEASE, score, id)
     redis.call('HSET', TASK .. id, 'x:lease', whole(epoch + count) .. ':' .. score)
-    local key = keyIn(task[4])
-    if key ~= '' then redis.call('ZADD', RUNS, 0, prefixOf(key) .. id) end
-    count = count + 1
+${lease}    count = count + 1
     bytes = bytes - #task[1]
     local at = #reply
     reply[at + 1], reply[at + 2], reply[at + 3] = id, task[1], task[2] or 0
@@ -133,7 +137,29 @@ for _, id in ipairs(ids) do
 end
 if count > 0 then redis.call('SET', EPOCH, whole(epoch + count - 1)) end
 return reply
-`);
+`;
+}
+
+/** A task with a key has a place that a Go server has not given it. */
+const TAKE_PLACE = `    local key = keyIn(readTask(id, 'x:key')[1])
+    if key ~= '' then redis.call('ZADD', RUNS, 0, prefixOf(key) .. id) end
+`;
+
+/**
+ * Leases tasks again whose lease ended long ago, and active ones without a lease, which asynq's recoverer never finds because it
+ * reads only the leases. Leases of tasks that are not active, and active ids without a task, are dropped.
+ *
+ * ARGV[1]  number of tasks, at most 1000
+ * ARGV[2]  when the new leases end
+ * ARGV[3]  bytes after which no more tasks are taken
+ * ARGV[4]  leases that ended by then
+ *
+ * Returns what DEQUEUE returns.
+ */
+export const RECOVER = new Script(
+  recover('', ''),
+  `${LOST_PLACES}${recover('needFlow()\nfreeLostPlaces()\n', TAKE_PLACE)}`,
+);
 
 /**
  * Removes completed tasks whose retention has ended, and archived ones that are too old or too many.
@@ -168,6 +194,7 @@ export const MAINTENANCE = {
   async recover(redis, queues, graceMs, leaseMs) {
     const recovered: LeasedTask[] = [];
     for (const queue of new Set(queues)) {
+      await redis.isInFlow(queue, FLOW_KNOWN_MS);
       const some = await takeSome(redis, queue, MAX_PER_SCRIPT, (count) => {
         const nowMs = redis.wallNowMs;
         const args = [count, secondsUp(nowMs + leaseMs), MAX_REPLY_BYTES, secondsDown(nowMs - graceMs)];

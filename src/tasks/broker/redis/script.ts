@@ -253,6 +253,11 @@ end`,
   // so tasks can end and leases can be extended in the memory that is left: only that frees memory.
   `local function writeAnyway(zset) redis.call('ZREMRANGEBYRANK', zset, 1, 0) end`,
 
+  `
+local function makePending(id, nowNs)
+  redis.call('HSET', TASK .. id, 'state', 'pending', 'pending_since', nowNs)
+end`,
+
   // Adds a task to the archive and frees its lock. The caller removes it from where it was.
   `
 local function archive(id, now)

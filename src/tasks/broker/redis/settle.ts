@@ -114,26 +114,20 @@ local function endLease(id)
 end
 `;
 
-/**
- * Returns a script that ends the lease of one task.
- *
- * ARGV[1]  id
- * ARGV[2]  epoch
- *
- * Returns 1, or 0 if the lease is lost.
- */
+/** Returns a script that ends the lease of one task. */
 function ending(source: string): Script {
   return new Script(source, ENDING_IN_FLOW + source);
 }
 
 /**
- * For scripts of a task that has failed. They begin with these arguments.
+ * For scripts of a task that has failed. They begin with these arguments, and return 1, or 0 if the lease is lost.
  *
- * ARGV[1…2]  those of `ending`
- * ARGV[3]    today, as in the keys of counts
- * ARGV[4]    when today's counts expire
- * ARGV[5]    msg
- * ARGV[6]    1 if its worker was lost
+ * ARGV[1]  id
+ * ARGV[2]  epoch
+ * ARGV[3]  today, as in the keys of counts
+ * ARGV[4]  when today's counts expire
+ * ARGV[5]  msg
+ * ARGV[6]  1 if its worker was lost
  *
  * `mayMoveTo(zset)`: fails if a key has a wrong type, or returns whether the lease is the task's present one.
  * `moveTo(zset, state, score)`: ends the run.
@@ -163,9 +157,9 @@ end
 /**
  * Schedules a failed task to run again.
  *
- * ARGV[1…6]  those of FAIL
- * ARGV[7]    when it is due
- * ARGV[8]    1 if the run counts as a failure
+ * KEYS, ARGV[1…6]  those of FAIL
+ * ARGV[7]          when it is due
+ * ARGV[8]          1 if the run counts as a failure
  */
 export const RETRY = ending(`${FAIL}
 if not mayMoveTo(RETRY) then return 0 end
@@ -178,11 +172,11 @@ return 1
  * Archives a task that has failed for the last time. The archive gives up tasks that are too old or too many, with their hashes and
  * locks: an archive that only drops ids, as asynq's does in some cases, leaves hashes that block these ids for ever.
  *
- * ARGV[1…6]  those of FAIL
- * ARGV[7]    now
- * ARGV[8]    lock or ''
- * ARGV[9]    tasks that were archived by then are given up
- * ARGV[10]   number of tasks that the archive keeps
+ * KEYS, ARGV[1…6]  those of FAIL
+ * ARGV[7]          now
+ * ARGV[8]          lock or ''
+ * ARGV[9]          tasks that were archived by then are given up
+ * ARGV[10]         number of tasks that the archive keeps
  */
 export const ARCHIVE = ending(`${FAIL}
 if not mayMoveTo(ARCHIVED) then return 0 end
@@ -197,8 +191,11 @@ return 1
 /**
  * Removes a task that was cancelled; no count changes.
  *
- * ARGV[1…2]  those of `ending`
- * ARGV[3]    lock or ''
+ * ARGV[1]  id
+ * ARGV[2]  epoch
+ * ARGV[3]  lock or ''
+ *
+ * Returns 1, or 0 if the lease is lost.
  */
 export const DISCARD = ending(`
 local id = ARGV[1]
@@ -214,8 +211,9 @@ return 1
 /**
  * Archives a leased task whose message cannot be decoded, or is the message of another task, and frees its lock.
  *
- * ARGV[1…2]  those of `ending`
- * ARGV[3]    now
+ * ARGV[1]  id
+ * ARGV[2]  epoch
+ * ARGV[3]  now
  */
 export const ARCHIVE_UNREADABLE = ending(`
 local id = ARGV[1]
@@ -227,35 +225,54 @@ archive(id, ARGV[3])
 redis.pcall('PUBLISH', SETTLED, id)
 `);
 
-/**
- * Returns a task to the head of the tasks with its key.
- *
- * ARGV[1…2]  those of `ending`
- * ARGV[3]    now, in nanoseconds
- *
- * Returns 1, or 0 if the lease is lost.
- */
-export const RELEASE = new Script(`${ENDING_IN_FLOW}
+/** The text of RELEASE. @param begin, end - what it does besides, before and after the lease has ended. */
+function release(begin: string, end: string): string {
+  return `
 local id = ARGV[1]
 needLeased(id)
 need('list', PENDING)
 if not holds(id, ARGV[2]) then return 0 end
 writeAnyway(LEASE)
-local key = keyIn(readTask(id, 'x:key')[1])
+${begin}
 endLease(id)
-makePending(id, key, true, ARGV[3])
-finishEntering()
+makePending(id, ARGV[3])
+${end}
 return 1
-`);
+`;
+}
+
+/**
+ * Returns a task to the head of its queue.
+ *
+ * ARGV[1]  id
+ * ARGV[2]  epoch
+ * ARGV[3]  now, in nanoseconds
+ *
+ * Returns 1, or 0 if the lease is lost.
+ */
+export const RELEASE = new Script(
+  release(
+    "local size = redis.call('RPUSH', PENDING, id)",
+    "if size == 1 then redis.pcall('PUBLISH', WORK, '') end",
+  ),
+  ENDING_IN_FLOW +
+    release(
+      "local place = readTask(id, 'x:key')[1]",
+      `place = enter(id, keyIn(place), true)
+if place then redis.call('HSET', TASK .. id, 'x:key', place) end
+finishEntering()`,
+    ),
+);
 
 /**
  * Writes a result or the progress of a run. It never creates the hash of a task that was removed: without a message, that would
  * block its id for ever.
  *
- * ARGV[1…2]  those of `ending`
- * ARGV[3]    field
- * ARGV[4]    value
- * ARGV[5]    channel that is notified, or ''
+ * ARGV[1]  id
+ * ARGV[2]  epoch
+ * ARGV[3]  field
+ * ARGV[4]  value
+ * ARGV[5]  channel that is notified, or ''
  *
  * Returns 1, or 0 if the lease is lost.
  */
@@ -276,9 +293,8 @@ export const SETTLING = {
   },
 
   async retry(redis, task, failure, atMs) {
-    const isFailure = failure.isFailure ? 1 : 0;
-    const args = failureArguments(task, failure, isFailure, redis.wallNowMs);
-    await runUnderLease(redis, task, RETRY, [...args, secondsUp(atMs), isFailure]);
+    const args = failureArguments(task, failure, failure.isFailure ? 1 : 0, redis.wallNowMs);
+    await runUnderLease(redis, task, RETRY, [...args, secondsUp(atMs), failure.isFailure ? 1 : 0]);
   },
 
   async archive(redis, task, failure) {
@@ -288,28 +304,35 @@ export const SETTLING = {
     await runUnderLease(redis, task, ARCHIVE, args);
   },
 
-  release: (redis, task) => runUnderLease(redis, task, RELEASE, [nanosOf(redis.wallNowMs)]),
+  async release(redis, task) {
+    await runUnderLease(redis, task, RELEASE, [task.message.id, task.epoch, nanosOf(redis.wallNowMs)]);
+  },
 
-  discard: (redis, task) => runUnderLease(redis, task, DISCARD, [task.message.uniqueKey]),
+  async discard(redis, task) {
+    const { id, uniqueKey } = task.message;
+    await runUnderLease(redis, task, DISCARD, [id, task.epoch, uniqueKey]);
+  },
 
-  writeResult: (redis, task, result) =>
-    runUnderLease(redis, task, WRITE_FIELD, ['result', Buffer.from(result), '']),
+  async writeResult(redis, task, result) {
+    const args = [task.message.id, task.epoch, 'result', Buffer.from(result), ''];
+    await runUnderLease(redis, task, WRITE_FIELD, args);
+  },
 
-  writeProgress(redis, task, progress) {
+  async writeProgress(redis, task, progress) {
     const { progressChannel } = redis.keysOf(task.message.queue);
-    return runUnderLease(redis, task, WRITE_FIELD, ['x:progress', progress, progressChannel]);
+    const args = [task.message.id, task.epoch, 'x:progress', progress, progressChannel];
+    await runUnderLease(redis, task, WRITE_FIELD, args);
   },
 } satisfies RedisOperations;
 
-/** Runs a script that begins with the arguments of `ending`. @throws EscapementError `ERR_LEASE_LOST` */
+/** Runs a script of a leased task that returns 1, or 0 if the lease is lost. @throws EscapementError `ERR_LEASE_LOST` */
 async function runUnderLease(
   redis: RedisAccess,
   task: LeasedTask,
   script: Script,
   args: readonly ScriptArgument[],
 ): Promise<void> {
-  const { id, queue } = task.message;
-  if ((await redis.runIn(queue, script, [id, task.epoch, ...args])) !== 1) throw leaseLost(task);
+  if ((await redis.runIn(task.message.queue, script, args)) !== 1) throw leaseLost(task);
 }
 
 const DONE_TASKS: SharedScript<LeasedTask, number> = {
@@ -332,14 +355,16 @@ const DONE_TASKS: SharedScript<LeasedTask, number> = {
   bytesOf: ({ message }) => (isRetained(message) ? message.payload.length : 0),
 };
 
-/** ARGV[3…6] of FAIL. */
+/** ARGV[1…6] of FAIL. */
 function failureArguments(
-  { message }: LeasedTask,
+  { message, epoch }: LeasedTask,
   failure: TaskFailure,
   retries: number,
   nowMs: number,
 ): ScriptArgument[] {
   return [
+    message.id,
+    epoch,
     utcDay(nowMs),
     secondsUp(nowMs + HISTORY_KEPT_MS),
     encodeTaskMessage(failedWith(message, failure.error, retries, nowMs)),

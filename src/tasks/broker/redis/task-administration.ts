@@ -38,7 +38,11 @@ local function finish(ids) redis.pcall('PUBLISH', SETTLED, table.concat(ids, '\\
   /** ARGV[ARGS]  now, in nanoseconds */
   run: `
 local function needTarget() need('list', PENDING, ACTIVE) end
-local function change(id, place) makePending(id, keyIn(place), false, ARGV[ARGS]) end
+local function change(id, place)
+  place = enter(id, keyIn(place), false)
+  if place then redis.call('HSET', TASK .. id, 'x:key', place) end
+  makePending(id, ARGV[ARGS])
+end
 local function finish() finishEntering() end
 `,
 
