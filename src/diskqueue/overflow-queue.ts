@@ -207,7 +207,8 @@ export class OverflowQueue implements BackendQueue {
   #pull(): void {
     if (this.#isPulling || this.#emptying > 0) return;
     this.#isPulling = true;
-    this.#backend.receive().then(
+    const received = (async () => this.#backend.receive())(); // a backend of the application may throw instead
+    received.then(
       (delivery) => {
         this.#pulled(delivery);
       },
