@@ -143,6 +143,22 @@ describe("aborting aborts each worker's signal, waits for what runs, resolves", 
     expect(await takeNow(queue)).toBe('a');
   });
 
+  test('an item whose worker rejects after an abort with a value that cannot be read is done', async () => {
+    const { queue, bench } = queueWithBench('a');
+    const controller = new AbortController();
+    const run = queue.run(bench.worker, controller);
+    await settled();
+    controller.abort(mine);
+    const unreadable = {
+      get name(): string {
+        throw new Error('unreadable');
+      },
+    };
+    await bench.fail('a', unreadable);
+    await expect(run).rejects.toBe(unreadable);
+    expect([queue.processing, queue.length]).toEqual([0, 0]);
+  });
+
   test('an item that was interrupted and added again meanwhile is queued once, with the newest object', async () => {
     const queue = new WorkQueue<{ key: string; version: number }>({ keyOf: ({ key }) => key });
     queue.add({ key: 'a', version: 1 });
