@@ -242,7 +242,7 @@ export class OverflowQueue implements BackendQueue {
   async #close(): Promise<void> {
     this.#waiting.failAll(queueClosed('OverflowQueue.receive'));
     const moved = await Promise.allSettled(this.#forget().map(({ data }) => this.#move(data)));
-    const closed = await Promise.allSettled([this.#backend.close()]);
+    const closed = await Promise.allSettled([(async () => this.#backend.close())()]);
     const rejected = errorsOf(moved);
     const errors = [...rejected, ...errorsOf(closed)];
     if (rejected.length > 0)

@@ -242,6 +242,19 @@ describe('close', () => {
     expect(backend.isClosed).toBe(true);
   });
 
+  test('close reports lost messages although the close of the backend throws instead of returning a promise', async () => {
+    const { queue, backend } = overflowing(1);
+    await queue.put(bytes('a'));
+    backend.failures.push('put');
+    backend.close = () => {
+      throw new Error('no promise');
+    };
+    const error = await rejection(queue.close());
+    expect(error).toMatchObject({
+      errors: [{ message: 'the fake fails to put' }, { message: 'no promise' }],
+    });
+  });
+
   test('close rejects with the error with which the backend fails to close', async () => {
     const { queue, backend } = overflowing(3);
     await putAll(queue, 'abc');
