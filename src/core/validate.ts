@@ -88,7 +88,23 @@ export function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T
   return typeof (value as { readonly then?: unknown } | null | undefined)?.then === 'function';
 }
 
-/** Whether it is what Node's own functions reject with when their signal fires. */
+/** Whether it is what Node's own functions reject with when their signal fires. Never throws. */
 export function isAbortError(error: unknown): boolean {
-  return error instanceof Error && error.name === 'AbortError';
+  try {
+    // No instanceof: under Jest, errors of Node's functions are of another realm than those of the program.
+    return (error as { readonly name?: unknown } | null | undefined)?.name === 'AbortError';
+  } catch {
+    return false; // a thrown value may itself throw when its properties are read
+  }
+}
+
+/** Whether the memory of bytes was transferred, so that they are empty now. Node 20 has no property for that. */
+export function isDetached({ length, buffer }: Uint8Array): boolean {
+  if (length > 0) return false;
+  try {
+    new Uint8Array(buffer);
+    return false;
+  } catch {
+    return true;
+  }
 }

@@ -2,6 +2,7 @@ import { types } from 'node:util';
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError, wrongType, wrongValue } from '../core/errors.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
+import { isDetached } from '../core/validate.ts';
 import { WaitLine } from '../core/wait-line.ts';
 
 /** A delivered message. Without `ack` or `nack` it stays in flight, and is delivered again after a reopen. */
@@ -37,18 +38,7 @@ export interface BackendQueue {
 /** Throws unless `data` is bytes; `instanceof` would refuse those of another realm. */
 export function requireData(data: unknown): asserts data is Uint8Array {
   if (!types.isUint8Array(data)) throw wrongType('data', 'a Uint8Array', data);
-  if (data.length === 0 && isDetached(data))
-    throw wrongValue('data', 'bytes that were not transferred', data);
-}
-
-/** Whether its memory now belongs to another thread. Node 20 has no property for that. */
-function isDetached({ buffer }: Uint8Array): boolean {
-  try {
-    new Uint8Array(buffer);
-    return false;
-  } catch {
-    return true;
-  }
+  if (isDetached(data)) throw wrongValue('data', 'bytes that were not transferred', data);
 }
 
 /**

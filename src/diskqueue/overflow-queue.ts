@@ -207,7 +207,8 @@ export class OverflowQueue implements BackendQueue {
   #pull(): void {
     if (this.#isPulling || this.#emptying > 0) return;
     this.#isPulling = true;
-    this.#backend.receive().then(
+    const received = (async () => this.#backend.receive())(); // a backend of the application may throw instead
+    received.then(
       (delivery) => {
         this.#pulled(delivery);
       },
@@ -241,7 +242,7 @@ export class OverflowQueue implements BackendQueue {
   async #close(): Promise<void> {
     this.#waiting.failAll(queueClosed('OverflowQueue.receive'));
     const moved = await Promise.allSettled(this.#forget().map(({ data }) => this.#move(data)));
-    const closed = await Promise.allSettled([this.#backend.close()]);
+    const closed = await Promise.allSettled([(async () => this.#backend.close())()]);
     const rejected = errorsOf(moved);
     const errors = [...rejected, ...errorsOf(closed)];
     if (rejected.length > 0)

@@ -228,6 +228,7 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
       const keys = this.#keys.all(watchKeys);
       // eslint-disable-next-line @typescript-eslint/no-unnecessary-condition -- as above
       if (this.#isClosed) throw this.#closedError('wait');
+      signal?.throwIfAborted(); // nor would a listener be called for an abort by that iterable
       const operation = new ConditionOperation<V>(condition, timeoutMs, signal, { resolve, reject });
       try {
         this.#tryElseWatch(operation, keys, 'wait');

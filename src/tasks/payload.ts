@@ -1,5 +1,7 @@
+import { types } from 'node:util';
 import { CONSOLE_VIEW } from '../core/console-view.ts';
 import { EscapementError, wrongValue } from '../core/errors.ts';
+import { isDetached } from '../core/validate.ts';
 
 /* Bytes of users: payloads and results. Encoding, decoding, and how they are shown. */
 
@@ -32,12 +34,13 @@ const stringify: (value: unknown) => string | undefined = JSON.stringify;
 /**
  * Copies bytes, and encodes other values as JSON.
  *
+ * @param argument - its name in errors.
  * @throws TypeError `ERR_INVALID_ARG_VALUE` - the value is not JSON-serializable, or JSON would lose what is in it: `{}` for a map, in
- * whatever depth.
+ * whatever depth; or bytes that were transferred.
  */
-export function encodePayload(payload: unknown): Uint8Array {
-  if (payload instanceof Uint8Array) return Buffer.from(payload);
-  if (isLostInJson(payload)) throw notJson(payload);
+export function encodePayload(payload: unknown, argument = 'payload'): Uint8Array {
+  if (types.isUint8Array(payload)) return copyOf(payload, argument); // also if they are of another realm
+  if (isLostInJson(payload)) throw notJson(argument, payload);
   let json: string | undefined;
   let lost: object | undefined;
   try {
@@ -45,13 +48,18 @@ export function encodePayload(payload: unknown): Uint8Array {
     // Only then may a part be lost: a search of the text costs next to nothing.
     if (json?.includes('{}') === true) lost = lostWithin(payload);
   } catch (error) {
-    throw Object.assign(notJson(payload, error), { cause: error });
+    throw Object.assign(notJson(argument, payload, error), { cause: error });
   }
-  if (json === undefined) throw notJson(payload);
+  if (json === undefined) throw notJson(argument, payload);
   if (lost !== undefined) {
-    throw notJson(payload, new Error(`${Object.prototype.toString.call(lost)} in it would be {}`));
+    throw notJson(argument, payload, new Error(`${Object.prototype.toString.call(lost)} in it would be {}`));
   }
   return Buffer.from(json);
+}
+
+function copyOf(bytes: Uint8Array, argument: string): Uint8Array {
+  if (isDetached(bytes)) throw wrongValue(argument, 'bytes that were not transferred', bytes);
+  return Buffer.from(bytes);
 }
 
 /** Decodes JSON as `decodeJson` does. @throws EscapementError `ERR_TASK_PAYLOAD` - `what` is not JSON. */
@@ -68,9 +76,9 @@ export function decodeJson(payload: Uint8Array): unknown {
   return JSON.parse(UTF8.decode(payload));
 }
 
-function notJson(payload: unknown, reason?: unknown): Error {
+function notJson(argument: string, payload: unknown, reason?: unknown): Error {
   const why = reason instanceof Error ? ` (${reason.message})` : '';
-  return wrongValue('payload', `a Uint8Array or a JSON-serializable value${why}`, payload);
+  return wrongValue(argument, `a Uint8Array or a JSON-serializable value${why}`, payload);
 }
 
 /** Shown instead of bytes that are not text. */

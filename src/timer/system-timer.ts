@@ -1,6 +1,6 @@
 import { readClock, type Clock } from '../core/clock.ts';
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
-import { EscapementError, wrongType } from '../core/errors.ts';
+import { EscapementError, wrongType, wrongValue } from '../core/errors.ts';
 import { readOptions } from '../core/options.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
 import { invalidDelay, requireFiniteNumber, requireFunction } from '../core/validate.ts';
@@ -119,7 +119,7 @@ export class SystemTimer implements Timer {
    *
    * @param deadlineMs - runs the task at that time of the timer's clock instead, as `scheduleAt` does.
    * @throws EscapementError `ERR_TIMER_CLOSED` - after `close`. The task stays where it was.
-   * @throws TypeError `ERR_INVALID_ARG_TYPE` - not a `TimerTask`.
+   * @throws TypeError `ERR_INVALID_ARG_TYPE` - not a `TimerTask`. `ERR_INVALID_ARG_VALUE` - it is frozen.
    */
   add(task: TimerTask, deadlineMs?: number): void {
     this.#requireOpen('add');
@@ -138,7 +138,8 @@ export class SystemTimer implements Timer {
       try {
         attach(task, driver, slot);
       } catch (error) {
-        driver.withdraw(slot); // it is frozen
+        driver.withdraw(slot);
+        if (Object.isFrozen(task)) throw wrongValue('task', 'a TimerTask that is not frozen', task);
         throw error;
       }
     } else if (isAbsolute) driver.moveAt(entry, ms);

@@ -115,6 +115,20 @@ describe('a backend that fails', () => {
     expect(await drain(queue)).toEqual(['a']);
   });
 
+  test('a receive of the backend that throws instead of returning a promise is tried again by the next call', async () => {
+    const { queue, backend } = overflowing(0);
+    await putAll(queue, 'ab');
+    const receive = backend.receive.bind(backend);
+    backend.receive = () => {
+      throw new Error('no promise');
+    };
+    const [first, second] = [queue.receive(), queue.receive()];
+    expect(await rejection(first)).toMatchObject({ message: 'no promise' });
+    expect(await rejection(second)).toMatchObject({ message: 'no promise' });
+    backend.receive = receive;
+    expect(await drain(queue)).toEqual(['a', 'b']);
+  });
+
   test('a failed empty of the backend rejects empty, and the backend’s messages are delivered again', async () => {
     const { queue, backend } = overflowing(1);
     await putAll(queue, 'abc');
@@ -226,6 +240,19 @@ describe('close', () => {
     };
     expect(await rejection(queue.close())).toBeInstanceOf(AggregateError);
     expect(backend.isClosed).toBe(true);
+  });
+
+  test('close reports lost messages although the close of the backend throws instead of returning a promise', async () => {
+    const { queue, backend } = overflowing(1);
+    await queue.put(bytes('a'));
+    backend.failures.push('put');
+    backend.close = () => {
+      throw new Error('no promise');
+    };
+    const error = await rejection(queue.close());
+    expect(error).toMatchObject({
+      errors: [{ message: 'the fake fails to put' }, { message: 'no promise' }],
+    });
   });
 
   test('close rejects with the error with which the backend fails to close', async () => {

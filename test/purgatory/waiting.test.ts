@@ -193,6 +193,17 @@ describe('wait rejects with the reason of its signal', () => {
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
   });
 
+  test('wait rejects when the iterable of its keys aborts its signal', async ({ fixture }) => {
+    const controller = new AbortController();
+    const { signal } = controller;
+    function* keys(): Generator<string> {
+      controller.abort('mine');
+      yield 'x';
+    }
+    await expect(fixture.purgatory.wait(keys(), nothing, { timeoutMs: 10, signal })).rejects.toBe('mine');
+    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+  });
+
   test('wait rejects when its signal is aborted, and nothing stays watched', async ({ fixture }) => {
     const controller = new AbortController();
     const { signal } = controller;

@@ -1,3 +1,4 @@
+import { runInNewContext } from 'node:vm';
 import { type } from 'arktype';
 import {
   defineTask,
@@ -68,6 +69,18 @@ describe('a task', () => {
     expect(() => new Task('a', payload)).toThrow(
       /^payload must be a Uint8Array or a JSON-serializable value/,
     );
+  });
+
+  test('bytes of another realm are a payload, and not JSON', () => {
+    const payload: unknown = runInNewContext('new Uint8Array([1, 2])');
+    expect([...new Task('a', payload).payload]).toEqual([1, 2]);
+  });
+
+  test('bytes that were transferred are refused: they would be an empty payload', () => {
+    const payload = new Uint8Array([1, 2]);
+    structuredClone(payload, { transfer: [payload.buffer] });
+    expect(() => new Task('a', payload)).toThrow('payload must be bytes that were not transferred');
+    expect(new Task('a', new Uint8Array(0)).payload).toHaveLength(0);
   });
 
   test('a map with a toJSON of its own is a payload', () => {

@@ -141,7 +141,9 @@ describe('a task', () => {
     const { clock, timer } = manualTimer();
     const frozen = new TestTask(5);
     Object.freeze(frozen);
-    expect(() => timer.add(frozen)).toThrow(TypeError);
+    expect(() => timer.add(frozen)).toThrow(
+      expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' }),
+    );
     expect([timer.size, clock.pendingWakeups]).toEqual([0, 0]);
     checkTimer(timer);
   });

@@ -1,3 +1,4 @@
+import { runInNewContext } from 'node:vm';
 import { WorkQueue } from 'escapement';
 import { checkQueue } from 'escapement/testing';
 import { getEventListeners } from 'node:events';
@@ -125,15 +126,37 @@ describe("aborting aborts each worker's signal, waits for what runs, resolves", 
     expect(await processAll(queue)).toEqual(['a', 'c', 'd', 'e', 'f', 'b']);
   });
 
-  test('a worker that rejects with an AbortError after an abort was interrupted', async () => {
+  // Under Jest, the errors of Node's functions are of another realm than those of the program.
+  const ofAnotherRealm: unknown = runInNewContext("Object.assign(new Error(), { name: 'AbortError' })");
+
+  test.each([
+    ['an AbortError', new DOMException('stopped', 'AbortError')],
+    ['an AbortError of another realm', ofAnotherRealm],
+  ])('a worker that rejects with %s after an abort was interrupted', async (_, error) => {
     const { queue, bench } = queueWithBench('a');
     const controller = new AbortController();
     const run = queue.run(bench.worker, controller);
     await settled();
     controller.abort(mine);
-    await bench.fail('a', new DOMException('stopped', 'AbortError'));
+    await bench.fail('a', error);
     await run;
     expect(await takeNow(queue)).toBe('a');
+  });
+
+  test('an item whose worker rejects after an abort with a value that cannot be read is done', async () => {
+    const { queue, bench } = queueWithBench('a');
+    const controller = new AbortController();
+    const run = queue.run(bench.worker, controller);
+    await settled();
+    controller.abort(mine);
+    const unreadable = {
+      get name(): string {
+        throw new Error('unreadable');
+      },
+    };
+    await bench.fail('a', unreadable);
+    await expect(run).rejects.toBe(unreadable);
+    expect([queue.processing, queue.length]).toEqual([0, 0]);
   });
 
   test('an item that was interrupted and added again meanwhile is queued once, with the newest object', async () => {

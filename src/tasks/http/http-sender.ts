@@ -130,15 +130,15 @@ export class HttpSender implements TaskSender {
 
   async #attempt(body: string): Promise<TextResponse> {
     const { clock, timeoutMs, signal } = this.#options;
-    const headers = await this.#headers();
     signal?.throwIfAborted();
     const controller = new AbortController();
     const abort = (): void => {
-      controller.abort();
+      controller.abort(signal?.reason);
     };
     const url = `${this.#api.root}${ENQUEUE_PATH}`;
     this.#track(abort);
     try {
+      const headers = await unlessAborted(this.#headers(), controller.signal);
       const response = await fetchText(url, { method: 'POST', headers, body }, controller, timeoutMs, clock);
       if (response.status === undefined) signal?.throwIfAborted();
       return response;
@@ -220,6 +220,16 @@ export class HttpSender implements TaskSender {
     const reason = firstLine(text) || 'the request is refused';
     return new EscapementError(code, `${this.#api.name}: ${reason} (HTTP ${status})`, { op });
   }
+}
+
+/** Settles as the promise does, or rejects when the signal is aborted: a function of the application may hang. */
+function unlessAborted<R>(promise: Promise<R>, signal: AbortSignal): Promise<R> {
+  const aborted = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => {
+      reject(signal.reason as Error);
+    });
+  });
+  return Promise.race([promise, aborted]);
 }
 
 function requireHeaders(argument: string, value: unknown): void {

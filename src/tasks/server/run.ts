@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events';
+import { types } from 'node:util';
 import { CONSOLE_VIEW, consoleView } from '../../core/console-view.ts';
 import { EscapementError, wrongValue } from '../../core/errors.ts';
 import { isThenable } from '../../core/validate.ts';
@@ -294,15 +295,16 @@ class RunContext implements TaskContext {
 
   get writeResult(): TaskContext['writeResult'] {
     const { broker } = this.#settings.options;
-    return (result) => unwatched(async () => broker.writeResult(this.#run.leased, encodePayload(result)));
+    return (result) =>
+      unwatched(async () => broker.writeResult(this.#run.leased, encodePayload(result, 'result')));
   }
 
   get progress(): TaskContext['progress'] {
     const { broker } = this.#settings.options;
     return (value) =>
       unwatched(async () => {
-        if (value instanceof Uint8Array) throw wrongValue('value', 'a JSON-serializable value', value);
-        await broker.writeProgress(this.#run.leased, Buffer.from(encodePayload(value)).toString());
+        if (types.isUint8Array(value)) throw wrongValue('value', 'a JSON-serializable value', value);
+        await broker.writeProgress(this.#run.leased, Buffer.from(encodePayload(value, 'value')).toString());
       });
   }
 

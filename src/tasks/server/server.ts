@@ -3,8 +3,10 @@ import { EventEmitter } from 'node:events';
 import { hostname } from 'node:os';
 import { CONSOLE_VIEW, consoleView } from '../../core/console-view.ts';
 import { EscapementError } from '../../core/errors.ts';
+import { SystemTimer } from '../../timer/system-timer.ts';
 import type { ServerState } from '../broker/broker.ts';
 import { callable, type ServeMux } from '../serve-mux.ts';
+import { settledWithin, UNANSWERED_MS } from '../settled-within.ts';
 import type { Handler } from './handler.ts';
 import type { ServerEvents } from './reports.ts';
 import { ServerComponents } from './server-components.ts';
@@ -118,6 +120,7 @@ export class Server extends EventEmitter<ServerEvents> {
    * @throws the errors of `start`.
    */
   async run(handler: Handler | ServeMux): Promise<void> {
+    if (this.#mustClose()) throw closedError();
     let end: () => void = () => undefined;
     const signalled = new Promise<void>((resolve) => {
       end = resolve;
@@ -128,12 +131,13 @@ export class Server extends EventEmitter<ServerEvents> {
     // A second signal does nothing: a terminal and a process manager often send two.
     for (const signal of END_SIGNALS) process.on(signal, end);
     for (const signal of STOP_SIGNALS) process.on(signal, stop);
-    const wasClosed = this.#mustClose();
+    const ending = Promise.race([signalled, this.#whenClosing]);
+    const started = this.start(handler).catch((error: unknown) => {
+      if (!this.#mustClose()) throw error; // else the server was shut down before it had started
+    });
     try {
-      await this.start(handler).catch((error: unknown) => {
-        if (wasClosed || !this.#mustClose()) throw error; // else the server was shut down before it had started
-      });
-      await Promise.race([signalled, this.#whenClosing]);
+      await Promise.race([started, ending]); // a start may wait for a broker that does not answer
+      await ending;
       await this.shutdown();
     } finally {
       for (const signal of END_SIGNALS) process.off(signal, end);
@@ -170,12 +174,16 @@ export class Server extends EventEmitter<ServerEvents> {
   async #shutdown(): Promise<void> {
     this.#status = 'closed';
     this.#notifyClosing();
-    try {
-      await this.#starting;
-    } catch {
-      // The caller of start has received it.
-    }
+    await this.#startEnded();
     await this.#components?.shutdown();
+  }
+
+  /** Waits for a pending start. A broker that does not answer it delays the shutdown no longer than it may: the start then ends by itself. */
+  async #startEnded(): Promise<void> {
+    if (this.#starting === undefined) return;
+    const timer = new SystemTimer({ name: 'server-shutdown', clock: this.#options.broker.clock });
+    await settledWithin(timer, UNANSWERED_MS, this.#starting); // the caller of start receives an error
+    timer.close();
   }
 
   /** A method, so that TypeScript does not narrow the status across awaits. */

@@ -204,4 +204,23 @@ describe('closing', () => {
     expect(added).toHaveBeenCalledOnce();
     expect(removed).toHaveBeenCalledOnce();
   });
+
+  test('the signal ends a call whose headers are pending, and close then resolves', async () => {
+    const controller = new AbortController();
+    const { signal } = controller;
+    const headers = vi.fn(() => new Promise<never>(() => undefined));
+    const removed = vi.spyOn(signal, 'removeEventListener');
+    const client = new Client({ url: 'http://127.0.0.1:9', headers, signal });
+    const enqueued = client.enqueue(new Task('a'));
+    const closed = client.close();
+    const reason = new Error('stop');
+    controller.abort(reason);
+    await expect(enqueued).rejects.toBe(reason);
+    await closed;
+    expect(removed).toHaveBeenCalledOnce();
+    await expect(new Client({ url: 'http://x', headers, signal }).enqueue(new Task('a'))).rejects.toBe(
+      reason,
+    );
+    expect(headers).toHaveBeenCalledOnce();
+  });
 });

@@ -313,6 +313,37 @@ describe('shutdown', () => {
     expect(world.clock.pendingWakeups).toBe(0);
   });
 
+  it.each(['ping', 'setLimits', 'subscribe'] as const)(
+    'a start whose %s is never answered delays the shutdown by two seconds at most',
+    async (operation) => {
+      const world = await openWorld();
+      const broker = withMethods(world.broker, { [operation]: () => new Promise(() => undefined) });
+      const server = world.server({ broker, limits: { default: { concurrency: 1 } } });
+      const run = server.run(() => undefined);
+      await world.settle();
+      const closed = Promise.all([server.shutdown(), run]);
+      await world.advance(2_000);
+      expect(await hasSettled(world, closed)).toBe(true);
+      expect(world.clock.pendingWakeups).toBe(0);
+    },
+  );
+
+  it('an answer to the start after the shutdown starts nothing', async () => {
+    const world = await openWorld();
+    let answer: (() => void) | undefined;
+    const ping = (): Promise<void> => new Promise((resolve) => (answer = resolve));
+    const server = world.server({ broker: withMethods(world.broker, { ping }) });
+    const started = server.start(() => undefined);
+    const closed = server.shutdown();
+    await world.advance(2_000);
+    await closed;
+    answer?.();
+    await expect(started).rejects.toMatchObject({ code: 'ERR_SERVER_CLOSED' });
+    await world.enqueue();
+    await world.settle();
+    expect([world.events, world.clock.pendingWakeups]).toEqual([[], 0]);
+  });
+
   it('a write that hangs delays the shutdown no longer than the lease', async () => {
     const world = await openWorld();
     const broker = withMethods(world.broker, { complete: () => new Promise(() => undefined) });
@@ -326,6 +357,17 @@ describe('shutdown', () => {
 });
 
 describe('run', () => {
+  it('a signal ends a run whose start is never answered', async () => {
+    const world = await openWorld();
+    const broker = withMethods(world.broker, { ping: () => new Promise(() => undefined) });
+    const run = world.server({ broker }).run(() => undefined);
+    await world.settle();
+    process.emit('SIGTERM');
+    await world.advance(2_000);
+    expect(await hasSettled(world, run)).toBe(true);
+    expect(world.clock.pendingWakeups).toBe(0);
+  });
+
   it('run resolves if the server is shut down during its start', async () => {
     const world = await openWorld();
     let answer: (() => void) | undefined;
