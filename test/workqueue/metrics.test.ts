@@ -85,14 +85,6 @@ describe('adds', () => {
     expect(metrics.counts.get(ADDS)).toBe(3);
   });
 
-  test('adds count a delayed item when its delay ends', () => {
-    const { queue, metrics, clock } = make();
-    queue.addAfter('a', 10);
-    expect(metrics.counts.get(ADDS)).toBe(0);
-    clock.advance(10);
-    expect(metrics.counts.get(ADDS)).toBe(1);
-  });
-
   test('adds do not count an item that a full queue refused', () => {
     const metrics = new RecordingMetrics();
     const queue = new WorkQueue<string>({ metrics, maxSize: 1, clock: new ManualClock() });
@@ -178,14 +170,6 @@ describe('queue duration, in seconds', () => {
     clock.advance(30);
     await takeNow(queue);
     expect(metrics.observed.get(LATENCY)).toEqual([0, 0.23]);
-  });
-
-  test('the queue duration of a delayed item starts when its delay ends', async () => {
-    const { queue, metrics, clock } = make();
-    queue.addAfter('a', 1_000);
-    clock.advance(1_200);
-    await takeNow(queue);
-    expect(metrics.observed.get(LATENCY)).toEqual([0.2]);
   });
 });
 

@@ -324,20 +324,6 @@ describe('queues', () => {
     expect(stats['default']?.[0]).toEqual(DAY);
   });
 
-  test('queues are paused and resumed', async () => {
-    const { inspector, send } = await withHistory();
-    expect(await send('/api/queues/default:pause', { method: 'POST' })).toMatchObject({
-      status: 204,
-      text: '',
-    });
-    expect(await inspector.getQueueInfo('default')).toMatchObject({ paused: true });
-    expect(await send('/api/queues/default:pause', { method: 'POST' })).toMatchObject({ status: 409 });
-    expect(await send('/api/queues/default:resume', { method: 'POST' })).toMatchObject({ status: 204 });
-    expect(await send('/api/queues/default:resume', { method: 'POST' })).toMatchObject({ status: 409 });
-    expect(await inspector.getQueueInfo('default')).toMatchObject({ paused: false });
-    expect(await send('/api/queues/x:pause', { method: 'POST' })).toMatchObject({ status: 404 });
-  });
-
   test('queues are deleted if they are empty', async () => {
     const { inspector, send } = await withHistory();
     expect(await send('/api/queues/default', { method: 'DELETE' })).toMatchObject({ status: 400 });

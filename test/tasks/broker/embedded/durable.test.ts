@@ -126,16 +126,6 @@ describe('a reopened broker', () => {
     for (const task of before) expect(await codeOf(broker.complete(task))).toBe('ERR_LEASE_LOST');
   });
 
-  test('does not hand out a task again that was completed', async () => {
-    let broker = await open();
-    await broker.enqueue(newTask());
-    const leased = await leaseOne(broker, QUEUE);
-    await broker.complete(leased);
-    broker = await reopen(broker);
-    expect(await broker.dequeue(QUEUE, 1, LONG_MS)).toEqual([]);
-    expect(await broker.queueStats(QUEUE)).toMatchObject({ processed: 1, processedTotal: 1, failedTotal: 0 });
-  });
-
   test('keeps queues without tasks, paused ones, ticks and the events of a schedule', async () => {
     let broker = await open();
     await broker.enqueue(newTask({ queue: 'a', id: 'x' }));
@@ -162,30 +152,6 @@ describe('a reopened broker', () => {
     await expect(broker.enqueue(again)).rejects.toMatchObject({ code: 'ERR_TASK_DUPLICATE' });
     await clock.advanceAsync(1);
     expect(await broker.enqueue(again)).toMatchObject({ state: 'pending' });
-  });
-
-  test('makes due what fell due while it was closed, and forgets what was retained for long enough', async () => {
-    let broker = await open();
-    await broker.enqueue(newTask({ id: 'scheduled', processAtMs: clock.wallNow() + 10_000 }));
-    await broker.enqueue(newTask({ queue: 'other', id: 'done', retentionMs: 5_000 }));
-    const leased = await leaseOne(broker, 'other');
-    await broker.complete(leased);
-    await broker.close();
-    await clock.advanceAsync(10_000);
-    broker = await open();
-    expect(await broker.task(QUEUE, 'scheduled')).toMatchObject({ state: 'pending' });
-    expect(await broker.tasks('other', 'completed', FIRST)).toEqual([]);
-  });
-
-  test('has the tasks of a set in their group again', async () => {
-    let broker = await open();
-    for (const id of ['1', '2', '3']) await broker.enqueue(newTask({ id, group: 'g' }));
-    const { set } = await broker.takeGroup(QUEUE, 'g', { graceMs: 0, maxDelayMs: 0, maxSize: 2 }, LONG_MS);
-    if (set === undefined) throw new Error('no set was taken');
-    expect(set.messages).toHaveLength(2);
-    broker = await reopen(broker);
-    expect(await broker.groups(QUEUE)).toEqual([{ group: 'g', size: 3 }]);
-    await expect(broker.replaceSet(set, newTask())).rejects.toMatchObject({ code: 'ERR_LEASE_LOST' });
   });
 });
 
