@@ -80,7 +80,7 @@ function textsOf(records: readonly ReadRecord[]): string[] {
 const TEXTS = Array.from({ length: 10 }, (_, i) => `record ${i}`);
 
 describe('a log', () => {
-  test('keeps the type and the sequence of every record over a reopen', async () => {
+  test('a log keeps the type and the sequence of every record over a reopen', async () => {
     const { log } = await open();
     const { appended, error } = await log.append(
       ['a', 'b', 'c'].map((text) => bytesOf(text)),
@@ -98,7 +98,7 @@ describe('a log', () => {
     await again.log.close();
   });
 
-  test('begins a segment when the last one is full, and never appends to one of an earlier process', async () => {
+  test('a log begins a segment when the last one is full, and never appends to one of an earlier process', async () => {
     const { log } = await open();
     await appendAll(log, TEXTS);
     expect(log.segments.map(({ number, base, next }) => [number, base, next])).toEqual([
@@ -114,7 +114,7 @@ describe('a log', () => {
     await again.log.close();
   });
 
-  test('counts the payload bytes that were appended and are readable', async () => {
+  test('a log counts the payload bytes that were appended and are readable', async () => {
     const { log } = await open(files, true);
     await appendAll(log, ['a', 'b']);
     expect([log.appendedBytes, log.next]).toEqual([0, 1]);
@@ -127,7 +127,7 @@ describe('a log', () => {
     await log.close();
   });
 
-  test('does not use the number or the sequences that its owner knows', async () => {
+  test('a log does not use the number or the sequences that its owner knows', async () => {
     const { log } = await open(files, false, { lastNumber: 7 });
     log.skipTo(100);
     await appendAll(log, ['a']);
@@ -135,7 +135,7 @@ describe('a log', () => {
     await log.close();
   });
 
-  test('keeps every record that was synced, and drops the others, when the power fails', async () => {
+  test('a log keeps every record that was synced, and drops the others, when the power fails', async () => {
     const { log } = await open();
     await appendAll(log, TEXTS.slice(0, 6));
     await log.sync();
@@ -157,7 +157,7 @@ const wholeOf = (position: LogPosition, payload: Buffer): PayloadPart => ({
 });
 
 describe('a payload that is read back by its position', () => {
-  test('is read from memory, from the file, and after a reopen', async () => {
+  test('a payload that is read back by its position is read from memory, from the file, and after a reopen', async () => {
     const { log } = await open();
     const positions = await appendAll(log, TEXTS);
     const check = async (on: Log): Promise<void> => {
@@ -174,7 +174,7 @@ describe('a payload that is read back by its position', () => {
     expect(files.handles).toBe(0);
   });
 
-  test('is found behind another one of the same append', async () => {
+  test('a payload that is read back by its position is found behind another one of the same append', async () => {
     const { log } = await open();
     const { position } = await log.append([Buffer.from('first'), Buffer.from('second')]);
     const second = positionAfter(position as LogPosition, 5);
@@ -182,7 +182,7 @@ describe('a payload that is read back by its position', () => {
     await log.close();
   });
 
-  test('is read in part, whatever is around the part', async () => {
+  test('a payload that is read back by its position is read in part, whatever is around the part', async () => {
     const { log } = await open();
     const { position } = await log.append([Buffer.from('first second third')]);
     const part = { ...wholeOf(position as LogPosition, Buffer.from('second')), start: 6 };
@@ -191,7 +191,7 @@ describe('a payload that is read back by its position', () => {
     await log.close();
   });
 
-  test('is undefined if it is damaged, another one, or its segment was removed', async () => {
+  test('a payload that is read back by its position is undefined if it is damaged, another one, or its segment was removed', async () => {
     const { log } = await open();
     const positions = await appendAll(log, TEXTS);
     await log.close();
@@ -357,7 +357,7 @@ test('behind a segment with the largest number nothing is appended, because it w
 describe('a sync that nothing waits for', () => {
   const syncs = (): number => files.log.filter(({ kind }) => kind === 'sync').length;
 
-  test('begins after a quarter of a segment, and only if records are readable without it', async () => {
+  test('a sync that nothing waits for begins after a quarter of a segment, and only if records are readable without it', async () => {
     for (const isAlwaysDurable of [false, true]) {
       const { log } = await open(files, isAlwaysDurable);
       await log.beginSegment();
@@ -386,7 +386,7 @@ describe('a sync that nothing waits for', () => {
     expect(files.handles).toBe(0);
   });
 
-  test('is awaited before its file is closed', async () => {
+  test('a sync that nothing waits for is awaited before its file is closed', async () => {
     const { log } = await open();
     await appendAll(log, ['one', 'two', 'three']);
     await log.leaveSegment();

@@ -197,7 +197,7 @@ describe.each(['closed', 'killed'] as const)(
   'one flipped bit in the folder of a broker that was %s',
   (how) => {
     test(
-      'costs the change whose record it is in, which is reported, and nothing else',
+      'one flipped bit in the folder of a broker costs the change whose record it is in, which is reported, and nothing else',
       { timeout: 600_000 },
       async () => {
         const { written, ...disks } = await build();

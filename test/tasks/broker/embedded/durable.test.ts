@@ -80,7 +80,7 @@ function storeOf(broker: EmbeddedBroker): TaskStore {
 const FIRST = { page: 1, size: 10 };
 
 describe('a reopened broker', () => {
-  test('has every field of a task, and its result and progress', async () => {
+  test('a reopened broker has every field of a task, and its result and progress', async () => {
     let broker = await open();
     const parts = {
       ...{
@@ -108,7 +108,7 @@ describe('a reopened broker', () => {
     expect(before).toMatchObject({ state: 'retry', message: { ...parts, retried: 1, lastError: 'no wé' } });
   });
 
-  test('hands a task out again that was active, at the head, with the same retries, one recovery more and a later epoch', async () => {
+  test('a reopened broker hands a task out again that was active, at the head, with the same retries, one recovery more and a later epoch', async () => {
     let broker = await open();
     await broker.enqueue(newTask({ id: 'first' }));
     await broker.enqueue(newTask({ id: 'second' }));
@@ -126,7 +126,7 @@ describe('a reopened broker', () => {
     for (const task of before) expect(await codeOf(broker.complete(task))).toBe('ERR_LEASE_LOST');
   });
 
-  test('keeps queues without tasks, paused ones, ticks and the events of a schedule', async () => {
+  test('a reopened broker keeps queues without tasks, paused ones, ticks and the events of a schedule', async () => {
     let broker = await open();
     await broker.enqueue(newTask({ queue: 'a', id: 'x' }));
     await broker.change('a', { id: 'x' }, 'delete');
@@ -142,7 +142,7 @@ describe('a reopened broker', () => {
     expect(await broker.enqueueEvents('entry', FIRST)).toEqual([{ taskId: 't', atMs: 7 }]);
   });
 
-  test('keeps unique locks for as long as they last', async () => {
+  test('a reopened broker keeps unique locks for as long as they last', async () => {
     let broker = await open();
     await broker.enqueue(newTask({ uniqueKey: 'key', uniqueTtlMs: 10_000 }));
     await clock.advanceAsync(4_000);
@@ -264,7 +264,7 @@ test('a task that kills its process again and again is archived after maxRecover
 });
 
 describe('a disk that is full', () => {
-  test('refuses changes, keeps what was accepted and the leases, and goes on when there is room', async () => {
+  test('a disk that is full refuses changes, keeps what was accepted and the leases, and goes on when there is room', async () => {
     const disk = new SmallDisk(new RecordingFileSystem(), 1e9);
     let broker = await open({}, disk);
     await broker.enqueue(newTask({ id: 'before' }));
@@ -296,7 +296,7 @@ describe('a disk that is full', () => {
     expect(await broker.task(QUEUE, 'before')).toMatchObject({ state: 'archived' });
   });
 
-  test('is read again aside: a reload that fails half-way shows nothing of itself, and costs no lease', async () => {
+  test('a disk that is full is read again aside: a reload that fails half-way shows nothing of itself, and costs no lease', async () => {
     const disk = new SmallDisk(new RecordingFileSystem(), 1e9);
     const fault = { call: 'read', nth: Infinity, code: 'EMFILE', isLasting: false } as const;
     const failing: Fault & { nth: number } = { ...fault };
