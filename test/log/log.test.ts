@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import { ownTurn } from '../../src/core/own-turn.ts';
-import { CommitLoop } from '../../src/log/commit-loop.ts';
 import { examineSegment } from '../../src/log/examine-segment.ts';
 import { Log, type KnownLog, type PayloadPart } from '../../src/log/log.ts';
 import type { RecoveredSegments } from '../../src/log/recover-segments.ts';
@@ -298,47 +297,6 @@ test('an examination of a segment finds its records and its damage', async () =>
     damages: [{ from: 2, to: 3, reason: 'the checksum of a payload is wrong' }],
   });
   await again.close();
-});
-
-test('a commit loop writes typed records and assigns their positions', async () => {
-  const { log } = await open(files, true);
-  interface Change {
-    readonly type: number;
-    readonly payload: Buffer;
-    readonly length: number;
-    position?: LogPosition;
-  }
-  const changeOf = (text: string, type: number): Change => ({ type, payload: bytesOf(text), length: 12 });
-  const target = {
-    async append(changes: readonly Change[]) {
-      const payloads = changes.map(({ payload }) => payload);
-      const { appended, error, position } = await log.append(
-        payloads,
-        changes.map(({ type }) => type),
-      );
-      let next = position;
-      for (const change of changes.slice(0, appended)) {
-        if (next === undefined) break;
-        change.position = next;
-        next = positionAfter(next, change.length);
-      }
-      return { appended, error };
-    },
-    sync: () => log.sync(),
-  };
-  let commits = 0;
-  const loop = new CommitLoop<Change>(target, true, {
-    committing: () => commits++,
-    committed: () => undefined,
-    refused: (_, error) => error,
-  });
-  const changes = TEXTS.map((text) => changeOf(text, COMPLETED));
-  await Promise.all(changes.map((change) => loop.put(change)));
-  expect(commits).toBe(1);
-  for (const { position, payload } of changes) {
-    expect((await log.read(wholeOf(position as LogPosition, payload)))?.equals(payload)).toBe(true);
-  }
-  await log.close();
 });
 
 test('behind a segment with the largest number nothing is appended, because it would not be found again', async () => {

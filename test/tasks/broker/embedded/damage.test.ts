@@ -362,9 +362,8 @@ test('a file that is missing between two others is reported, and costs its own t
   disk.delete(second);
   const events: CorruptionEvent[] = [];
   expect(await idsOn(disk, events)).toEqual(['a', 'c']);
-  expect(events).toEqual([
-    { file: third, offset: 0, bytes: 0, reason: 'the segment before this one is missing' },
-  ]);
+  const reason = 'the segment before this one is missing';
+  expect(events).toEqual([{ file: third, offset: 0, bytes: 0, reason }]);
 });
 
 test('a copy of a file under the name of another one is reported, and set aside', async () => {
