@@ -131,27 +131,6 @@ test('queued keys are taken in order, each once', () => {
   expect(queue.take()).toBeUndefined();
 });
 
-test('a key that was taken may be queued again, also when the queue has been empty', () => {
-  const queue = new PendingKeys();
-  queue.add('a');
-  expect(queue.take()).toBe('a');
-  queue.add('b');
-  queue.add('a');
-  expect(drain(queue)).toEqual(['b', 'a']);
-  queue.add('a');
-  expect(drain(queue)).toEqual(['a']);
-});
-
-test('clear forgets the queued keys, also in the middle', () => {
-  const queue = new PendingKeys();
-  for (const key of ['a', 'b', 'c']) queue.add(key);
-  expect(queue.take()).toBe('a');
-  queue.clear();
-  expect(queue.take()).toBeUndefined();
-  queue.add('b');
-  expect(drain(queue)).toEqual(['b']);
-});
-
 test('a queue of keys that never ends costs the same at its end as at its beginning', () => {
   const queue = new PendingKeys();
   for (let i = 0; i < 100; i++) queue.add(i);

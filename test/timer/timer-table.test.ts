@@ -8,6 +8,7 @@ import {
   TimerTable,
 } from '../../src/timer/timer-table.ts';
 import { TimerTaskList } from '../../src/timer/timer-task-list.ts';
+import { slotsOf } from './support/timers.ts';
 
 afterEach(() => {
   vi.unstubAllGlobals();
@@ -111,12 +112,6 @@ describe('a reference page', () => {
 });
 
 const callback = (): void => undefined;
-
-function slotsOf(table: TimerTable, list: TimerTaskList): number[] {
-  const slots: number[] = [];
-  for (let slot = list.first; slot !== list.sentinel; slot = table.next(slot)) slots.push(slot);
-  return slots;
-}
 
 describe('rows', () => {
   test('a slot is used again, the one released last first, and holds nothing meanwhile', () => {

@@ -1,11 +1,10 @@
 import { EmbeddedBroker, Inspector } from 'escapement/tasks';
 import { describe, expect, test } from 'vitest';
 import { doEach } from '../../../src/tasks/http/task-routes.ts';
-import { START_MS } from '../support/bench.ts';
+import { at, START_MS } from '../support/bench.ts';
 import { addEveryState } from '../support/every-state.ts';
 import { type Send, serveTasks } from './serve.ts';
 
-const at = (ms: number): string => new Date(START_MS + ms).toISOString();
 const base = (id: string): object => ({
   ...{ id, type: 'work', payload: `{"id":"${id}"}`, queue: 'default' },
   ...{ max_retry: 25, retried: 0, error_message: '' },

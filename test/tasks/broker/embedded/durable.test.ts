@@ -22,6 +22,7 @@ import { RecordingFileSystem } from '../../../diskqueue/recording-file-system.ts
 import { SmallDisk } from '../../../diskqueue/small-disk.ts';
 import { RecordingMetrics } from '../../../metrics/recording-metrics.ts';
 import { FIRST_SEED } from '../../../runs.ts';
+import { codeOf } from '../../support/bench.ts';
 
 let dataPath: string;
 let clock: ManualClock;
@@ -56,13 +57,6 @@ async function reopen(broker: EmbeddedBroker, options: EmbeddedBrokerOptions = {
   checkBroker(again);
   await checkBrokerLog(again);
   return again;
-}
-
-function codeOf(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    () => undefined,
-    (error: unknown) => (error as { code: unknown }).code,
-  );
 }
 
 async function leaseOne(broker: EmbeddedBroker, queue: string): Promise<LeasedTask> {
