@@ -199,22 +199,6 @@ describe('at shutdown waiting items are dropped, their timers cancelled, and Del
 });
 
 describe('a shutdown from inside a worker', () => {
-  test('a worker may shut the queue down, and the run ends after it', async () => {
-    const queue = new WorkQueue<string>();
-    const seen: string[] = [];
-    for (const item of 'abc') queue.add(item);
-    await queue.run((item) => {
-      seen.push(item);
-      if (item === 'a') {
-        queue.add('a');
-        queue.shutDown();
-        queue.add('d');
-      }
-    });
-    expect(seen).toEqual(['a', 'b', 'c', 'a']);
-    checkQueue(queue);
-  });
-
   test('shutDown from several callers at once blocks none of them (kubernetes#119554)', async () => {
     const queue = new WorkQueue<number>();
     for (let i = 0; i < 20; i++) queue.add(i);
