@@ -164,6 +164,14 @@ describe('queue duration, in seconds', () => {
     await takeNow(queue);
     expect(metrics.observed.get(LATENCY)).toEqual([0, 0.23]);
   });
+
+  test('the queue duration of a delayed item starts when its delay ends', async () => {
+    const { queue, metrics, clock } = make();
+    queue.addAfter('a', 1_000);
+    clock.advance(1_200);
+    await takeNow(queue);
+    expect(metrics.observed.get(LATENCY)).toEqual([0.2]);
+  });
 });
 
 describe('work duration, in seconds', () => {
