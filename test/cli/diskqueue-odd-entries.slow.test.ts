@@ -94,7 +94,7 @@ describe.skipIf(process.platform === 'win32').each(ODD_ENTRIES)('%s named %s', (
 
 describe('a file that may not be read', () => {
   it.each(['ls', 'verify', 'repair'])(
-    'is reported by %s, and the other queues are served',
+    'a file that may not be read is reported by %s, and the other queues are served',
     async (command) => {
       const folder = await folderWithQueues();
       for (const file of ['odd.0000000001.segment', 'other.cursor']) {
@@ -137,27 +137,30 @@ const SHOWN = 'a\\x1b[2J\\x9b2J\\r\\nb\\u202ec\\u2066d\\u200fe\\u061cf\\u2028g\\
 const HARMFUL = /[^\P{Cc}\n\t]|[\u2028\u2029\p{Bidi_Control}]/u;
 
 describe('a queue name that would affect a terminal', () => {
-  it.each(['ls', 'verify', 'dump', 'repair'])('is shown by %s with escapes', async (command) => {
-    const folder = `${temporaryFolder()}/${HOSTILE}`;
-    mkdirSync(folder);
-    await makeQueue(folder, HOSTILE, [`${HOSTILE}\ud800`]);
-    const shown = await diskQueue(command, folder);
-    expect(shown.stdout).toContain(SHOWN);
-    const missing = await diskQueue(
-      command,
-      folder,
-      ...(command === 'ls' ? ['--odd' + HOSTILE] : ['--queue', `${HOSTILE}?`]),
-    );
-    expect(missing.stderr).toContain(command === 'ls' ? 'a\\x1b[2J' : SHOWN);
-    mkdirSync(`${folder}/${HOSTILE}.0000000009.segment`);
-    const failed = await diskQueue(command, folder);
-    expect(failed.stderr).toContain(
-      `${SHOWN}: a folder, and should be a file`.replace(SHOWN, `${SHOWN}.0000000009.segment`),
-    );
-    const json = await diskQueue(command, folder, '--json');
-    for (const { stdout, stderr } of [shown, missing, failed, json])
-      expect(stdout + stderr).not.toMatch(HARMFUL);
-    if (command !== 'dump')
-      expect(JSON.parse(json.stdout)).toMatchObject({ folder, failed: [{ name: HOSTILE }] });
-  });
+  it.each(['ls', 'verify', 'dump', 'repair'])(
+    'a queue name that would affect a terminal is shown by %s with escapes',
+    async (command) => {
+      const folder = `${temporaryFolder()}/${HOSTILE}`;
+      mkdirSync(folder);
+      await makeQueue(folder, HOSTILE, [`${HOSTILE}\ud800`]);
+      const shown = await diskQueue(command, folder);
+      expect(shown.stdout).toContain(SHOWN);
+      const missing = await diskQueue(
+        command,
+        folder,
+        ...(command === 'ls' ? ['--odd' + HOSTILE] : ['--queue', `${HOSTILE}?`]),
+      );
+      expect(missing.stderr).toContain(command === 'ls' ? 'a\\x1b[2J' : SHOWN);
+      mkdirSync(`${folder}/${HOSTILE}.0000000009.segment`);
+      const failed = await diskQueue(command, folder);
+      expect(failed.stderr).toContain(
+        `${SHOWN}: a folder, and should be a file`.replace(SHOWN, `${SHOWN}.0000000009.segment`),
+      );
+      const json = await diskQueue(command, folder, '--json');
+      for (const { stdout, stderr } of [shown, missing, failed, json])
+        expect(stdout + stderr).not.toMatch(HARMFUL);
+      if (command !== 'dump')
+        expect(JSON.parse(json.stdout)).toMatchObject({ folder, failed: [{ name: HOSTILE }] });
+    },
+  );
 });

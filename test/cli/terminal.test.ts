@@ -98,7 +98,7 @@ describe('ProgressBar', () => {
 });
 
 describe('text of the command', () => {
-  it('has units', () => {
+  it('text of the command has units', () => {
     expect([0, 1, 1023, 1024, 1536, 20 * 1024, 3 * 1024 ** 3].map(formatBytes)).toEqual([
       '0 bytes',
       '1 byte',
@@ -111,7 +111,7 @@ describe('text of the command', () => {
     expect([count(1, 'message'), count(1_000, 'message')]).toEqual(['1 message', '1,000 messages']);
   });
 
-  it('is one line that has no effect on a terminal', () => {
+  it('text of the command is one line that has no effect on a terminal', () => {
     expect(printable('a\u001b[2J\n\u2028\\')).toBe('a\\x1b[2J\\n\\u2028\\\\');
     const turning = '\u061c\u200e\u200f\u202a\u202e\u2066\u2069';
     const escaped = '\\u061c\\u200e\\u200f\\u202a\\u202e\\u2066\\u2069';

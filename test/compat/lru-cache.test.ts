@@ -9,7 +9,7 @@ afterEach(() => {
 });
 
 describe('lru-cache on our timers and our clock', () => {
-  test('purges what is too old by itself, in order', async () => {
+  test('lru-cache on our timers and our clock purges what is too old by itself, in order', async () => {
     const timers = swapTimers();
     const disposed: string[] = [];
     const cache = new LRUCache<string, number>({

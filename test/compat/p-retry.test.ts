@@ -7,7 +7,7 @@ afterEach(() => {
 });
 
 describe('p-retry on our timers', () => {
-  test('waits longer each time, and never less than it was told', async () => {
+  test('p-retry on our timers waits longer each time, and never less than it was told', async () => {
     const timers = swapTimers();
     const times: number[] = [];
     const startMs = performance.now();
@@ -27,7 +27,7 @@ describe('p-retry on our timers', () => {
     expect(timers.waiting()).toBe(0);
   });
 
-  test('gives up while it waits when its signal fires, and clears its timeout', async () => {
+  test('p-retry on our timers gives up while it waits when its signal fires, and clears its timeout', async () => {
     const timers = swapTimers();
     const controller = new AbortController();
     const retried = pRetry(

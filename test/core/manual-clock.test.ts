@@ -106,7 +106,7 @@ describe('ManualClock', () => {
     }).toThrow(expect.objectContaining(stalled));
   });
 
-  it.each([NaN, Infinity, -Infinity, -1, 2 ** 53])('refuses to advance by %s', (ms) => {
+  it.each([NaN, Infinity, -Infinity, -1, 2 ** 53])('ManualClock refuses to advance by %s', (ms) => {
     const clock = new ManualClock({ nowMs: 1 });
     const error = { name: 'RangeError', code: 'ERR_OUT_OF_RANGE' };
     expect(() => {

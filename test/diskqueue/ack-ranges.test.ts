@@ -67,7 +67,7 @@ describe('the bytes of a range', () => {
     return made;
   };
 
-  test('are the sum of the bytes of its messages', () => {
+  test('the bytes of a range are the sum of the bytes of its messages', () => {
     const made = acks();
     made.add(7, 10, 9);
     expect(made.ranges).toEqual([{ from: 5, to: 11, bytes: 33 }]);
@@ -85,7 +85,7 @@ describe('the bytes of a range', () => {
     expect(made).toMatchObject({ bytesBeyond: 24, ranges: { length: 2 } });
   });
 
-  test('are unknown if only some messages are new, until the prefix has reached them', () => {
+  test('the bytes of a range are unknown if only some messages are new, until the prefix has reached them', () => {
     const made = acks();
     made.add(6, 8, 30);
     expect(made.ranges).toEqual([

@@ -48,7 +48,7 @@ test('checkSegments names the first problem', async () => {
 });
 
 describe('checkSegments of a queue of the nsq format', () => {
-  test('names the first invalid length, and a missing file', async () => {
+  test('checkSegments of a queue of the nsq format names the first invalid length, and a missing file', async () => {
     await fill('one');
     await fill('two', 'nsq');
     damage('two.diskqueue.000001.dat', 44);

@@ -101,7 +101,7 @@ describe.each(READ_PAGES)('a new reader of %s', (page) => {
   const reader = new Reader();
   const sections = readSteps(readFileSync(join(ROOT, page), 'utf8')).filter(({ steps }) => steps.length > 0);
 
-  it('finds commands to run, files to save, and what they print', () => {
+  it('a new reader finds commands to run, files to save, and what they print', () => {
     const steps = sections.flatMap((section) => section.steps);
     expect(steps.filter((step) => 'save' in step).length).toBeGreaterThan(2);
     expect(steps.filter((step) => 'prints' in step && step.prints !== undefined).length).toBeGreaterThan(2);
@@ -112,7 +112,7 @@ describe.each(READ_PAGES)('a new reader of %s', (page) => {
   );
 
   it.for(sections)(
-    'follows the section $heading in an empty folder, and sees what the page shows',
+    'a new reader follows the section $heading in an empty folder, and sees what the page shows',
     { timeout: 5 * MOST_MS },
     async (section, context) => {
       context.skip(database === undefined && sections.indexOf(section) >= firstOnRedis, 'there is no Redis');
@@ -126,7 +126,7 @@ describe('a new reader of README.md', () => {
   const examples = readSnippets().filter(({ page }) => page === 'README.md');
 
   it(
-    'installs the package, and a program that runs TypeScript',
+    'a new reader of README.md installs the package, and a program that runs TypeScript',
     async () => {
       expect(examples).toHaveLength(3);
       await reader.take({
@@ -139,7 +139,7 @@ describe('a new reader of README.md', () => {
   );
 
   it.each(examples)(
-    'saves $heading as example.mts, and sees what the page shows',
+    'a new reader of README.md saves $heading as example.mts, and sees what the page shows',
     async ({ source, prints }) => {
       await reader.take({ save: 'example.mts', source });
       const printed = prints.map((line) => `${line}\n`).join('');

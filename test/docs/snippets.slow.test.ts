@@ -12,7 +12,7 @@ const snippets = readSnippets();
 const NO_EXPERIMENTS = ['--disable-warning=ExperimentalWarning'];
 
 describe('the snippets in README and docs', () => {
-  it('are there', () => {
+  it('the snippets in README and docs are there', () => {
     expect(snippets.length).toBeGreaterThan(3);
   });
 
@@ -20,7 +20,7 @@ describe('the snippets in README and docs', () => {
     expect(typeErrors(snippets)).toEqual([]);
   }, 300_000);
 
-  it('are run, each of them: here, by new-reader.slow.test.ts, or with their framework', () => {
+  it('the snippets in README and docs are run, each of them: here, by new-reader.slow.test.ts, or with their framework', () => {
     const isNot = snippets.filter((snippet) => runnerOf(snippet) === undefined);
     expect(isNot.map(({ where }) => where)).toEqual([]);
   });

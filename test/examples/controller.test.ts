@@ -60,7 +60,7 @@ async function outputs(): Promise<Record<string, string>> {
 }
 
 describe('settings', () => {
-  it('are rendered sorted, one a line', () => {
+  it('settings are rendered sorted, one a line', () => {
     const json = '{ "server": { "port": 80, "host": "x" }, "tags": ["b", "a"], "on": true }';
     expect(render('a.json', json).split('\n')).toEqual([
       '# Rendered from a.json. Changes in this file are overwritten.',
@@ -81,7 +81,7 @@ describe('settings', () => {
 });
 
 describe('the controller', () => {
-  it('makes a tree of files what the source says, and follows every change by events alone', async () => {
+  it('the controller makes a tree of files what the source says, and follows every change by events alone', async () => {
     await put('source/team/a.json', '{"a":1}');
     await put('source/notes.txt', 'none of its business');
     await put('output/team/old/gone.conf', render('team/old/gone.json', '{}'));
@@ -105,7 +105,7 @@ describe('the controller', () => {
     });
   });
 
-  it('never has a file with two workers, and ends with the last of a burst of changes', async () => {
+  it('the controller never has a file with two workers, and ends with the last of a burst of changes', async () => {
     const names = ['a', 'b', 'c'].map((name) => `${name}.json`);
     await start({ maxRetries: 100 });
     for (let version = 1; version <= 200; version++)
@@ -119,7 +119,7 @@ describe('the controller', () => {
     expect(results.length).toBeLessThan(900);
   });
 
-  it('gives up a file that goes on failing, and renders it when it is repaired', async () => {
+  it('the controller gives up a file that goes on failing, and renders it when it is repaired', async () => {
     await put('output/a.conf', render('a.json', '{"a":1}'));
     await put('source/a.json', '{');
     await start();
@@ -130,7 +130,7 @@ describe('the controller', () => {
     await until('written', 'a.json');
   });
 
-  it('neither overwrites nor removes a file that it has not rendered', async () => {
+  it('the controller neither overwrites nor removes a file that it has not rendered', async () => {
     await put('output/mine.conf', 'port = 80\n');
     await put('output/a.conf', 'port = 80\n');
     await put('source/a.json', '{}');
@@ -140,7 +140,7 @@ describe('the controller', () => {
     expect(Object.values(await outputs())).toEqual(['port = 80\n', 'port = 80\n']);
   });
 
-  it('fails where a directory is in the way, and leaves no temporary file', async () => {
+  it('the controller fails where a directory is in the way, and leaves no temporary file', async () => {
     await mkdir(join(root, 'output/a.conf'), { recursive: true });
     await put('source/a.json', '{}');
     await start();
@@ -149,7 +149,7 @@ describe('the controller', () => {
     expect(await outputs()).toEqual({});
   });
 
-  it('finds by its resync what no event told', async () => {
+  it('the controller finds by its resync what no event told', async () => {
     await put('source/a.json', '{}');
     await start({ resyncMs: 50 });
     await until('written', 'a.json');
@@ -158,7 +158,7 @@ describe('the controller', () => {
     await until('written', 'a.json');
   });
 
-  it('leaves a file that waits for its retry alone when everything is listed', async () => {
+  it('the controller leaves a file that waits for its retry alone when everything is listed', async () => {
     await put('source/bad.json', '{');
     const started = await start({ retryDelayMs: NEVER_MS });
     await until('failed', 'bad.json');
@@ -169,7 +169,7 @@ describe('the controller', () => {
     expect(results).toEqual([]);
   });
 
-  it('removes nothing when the source directory is missing as a whole', async () => {
+  it('the controller removes nothing when the source directory is missing as a whole', async () => {
     await put('output/a.conf', render('a.json', '{}'));
     await start({ source: join(root, 'not-mounted') });
     await until('gave up', '/');
@@ -178,7 +178,7 @@ describe('the controller', () => {
   });
 
   it.skipIf(process.platform === 'win32')(
-    'watches a directory until SIGTERM, and serves the metrics of its queue',
+    'the controller watches a directory until SIGTERM, and serves the metrics of its queue',
     async () => {
       await put('source/good.json', '{"port":80}');
       await put('source/bad.json', '{"port":');

@@ -87,7 +87,7 @@ async function redis(): Promise<string> {
 
 describe.each(BROKERS)('the shop with its tasks in %s', (_, kills, open) => {
   it(
-    'charges every order that it has accepted, though it is killed again and again, and few twice',
+    'the shop with its tasks charges every order that it has accepted, though it is killed again and again, and few twice',
     { timeout: 300_000 },
     async () => {
       const broker = await open();

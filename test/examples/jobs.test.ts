@@ -72,7 +72,7 @@ async function order(id: string): Promise<void> {
 }
 
 describe('the shop', () => {
-  it('charges an order in the background, and shows its receipt', async () => {
+  it('the shop charges an order in the background, and shows its receipt', async () => {
     await order('a-1');
 
     const done = { id: 'a-1', state: 'completed', retried: 0, lastError: '', receipt: 'paid a-1' };
@@ -80,7 +80,7 @@ describe('the shop', () => {
     expect(await get('/orders/a-1')).toEqual({ status: 200, body: done });
   });
 
-  it('charges an order once that is sent twice', async () => {
+  it('the shop charges an order once that is sent twice', async () => {
     await order('a-1');
     await get('/orders/a-1/wait');
     await order('a-1');
@@ -89,7 +89,7 @@ describe('the shop', () => {
     expect(charges).toEqual(['a-1']);
   });
 
-  it('tries an order again while the provider is busy', async () => {
+  it('the shop tries an order again while the provider is busy', async () => {
     charge = (id, response) => {
       (charges.length < 3 ? answer(503) : pay)(id, response);
     };
@@ -100,7 +100,7 @@ describe('the shop', () => {
     expect(reports).toContain('order:charge a-1: done, at run 3');
   });
 
-  it('archives an order at once whose card is declined', async () => {
+  it('the shop archives an order at once whose card is declined', async () => {
     charge = answer(402);
     await order('a-1');
 
@@ -108,7 +108,7 @@ describe('the shop', () => {
     expect(charges).toEqual(['a-1']);
   });
 
-  it('makes one pick list of the orders that come within a second', async () => {
+  it('the shop makes one pick list of the orders that come within a second', async () => {
     for (const id of ['a-1', 'a-2', 'a-3']) {
       await order(id);
       await get(`/orders/${id}/wait`);
@@ -127,7 +127,7 @@ describe('the shop', () => {
     { id: 'a/1', customer: 'ada', cents: 1 },
     { id: 'a-1', customer: '', cents: 1 },
     '{ "id": ',
-  ])('refuses %j with 400', async (wrong) => {
+  ])('the shop refuses %j with 400', async (wrong) => {
     expect(await send(wrong)).toMatchObject({ status: 400 });
     expect(charges).toEqual([]);
   });
@@ -139,11 +139,11 @@ describe('the shop', () => {
     ['DELETE', '/orders/a-1', 404],
     ['GET', '/admin/api/queues', 200],
     ['POST', '/admin/api/queues/payments:pause', 405],
-  ])('answers %s %s with %i, also before there was any order', async (method, path, status) => {
+  ])('the shop answers %s %s with %i, also before there was any order', async (method, path, status) => {
     expect(await get(path, { method })).toMatchObject({ status });
   });
 
-  it('charges an order all the same when the client that waits for it hangs up', async () => {
+  it('the shop charges an order all the same when the client that waits for it hangs up', async () => {
     let held: ServerResponse | undefined;
     charge = (_id, response) => (held = response);
     await order('a-1');
@@ -160,7 +160,7 @@ describe('the shop', () => {
     expect(reports.filter((text) => text.startsWith('error'))).toEqual([]);
   });
 
-  it('answers 503 to a client that waits when it closes, and finishes the run', async () => {
+  it('the shop answers 503 to a client that waits when it closes, and finishes the run', async () => {
     let held: ServerResponse | undefined;
     charge = (_id, response) => (held = response);
     await order('a-1');

@@ -60,7 +60,7 @@ async function watchedIs(purgatory: 'produces' | 'fetches', watched: number): Pr
 }
 
 describe('a write', () => {
-  it('waits until every in-sync follower has asked for what follows', async () => {
+  it('a write waits until every in-sync follower has asked for what follows', async () => {
     await follow('f1', 0);
     await follow('f2', 0);
     const polls = [follow('f1', 0, 0, LONG_MS), follow('f2', 0, 0, LONG_MS)];
@@ -88,7 +88,7 @@ describe('a write', () => {
     expect(await answer).toEqual({ status: 200, body: { orders: 1, payments: 1 } });
   });
 
-  it('is answered 504 with what is missing when its time is over, and its records stay', async () => {
+  it('a write is answered 504 with what is missing when its time is over, and its records stay', async () => {
     await follow('f1', 0);
     const { status, body } = await produce({ orders: ['a'] }, SHORT_MS);
 
@@ -98,7 +98,7 @@ describe('a write', () => {
     expect(await consume('orders=0')).toMatchObject({ body: { orders: ['a'] } });
   });
 
-  it('is forgotten, on every topic and in the timer, when its client hangs up', async () => {
+  it('a write is forgotten, on every topic and in the timer, when its client hangs up', async () => {
     await follow('f1', 0);
     const hangUp = new AbortController();
     const answer = produce({ orders: ['a'], payments: ['b'] }, LONG_MS, hangUp.signal);
@@ -112,7 +112,7 @@ describe('a write', () => {
 });
 
 describe('a long poll of a consumer', () => {
-  it('waits for a record that every in-sync follower has, in any of its topics', async () => {
+  it('a long poll of a consumer waits for a record that every in-sync follower has, in any of its topics', async () => {
     await follow('f1', 0);
     const answer = consume('orders=0&payments=0');
     const written = produce({ payments: ['a'] });
@@ -124,7 +124,7 @@ describe('a long poll of a consumer', () => {
     expect(await written).toMatchObject({ status: 200 });
   });
 
-  it('is answered without records when its time is over', async () => {
+  it('a long poll of a consumer is answered without records when its time is over', async () => {
     expect(await consume('orders=0', SHORT_MS)).toEqual({ status: 200, body: { orders: [] } });
   });
 });
@@ -139,7 +139,7 @@ describe('a follower', () => {
     expect(ended).toEqual(['f1']);
   });
 
-  it('stays for as long as its polls come', async () => {
+  it('a follower stays for as long as its polls come', async () => {
     await leader.close();
     await start(1_500);
     for (let poll = 0; poll < 9; poll++) {
@@ -151,7 +151,7 @@ describe('a follower', () => {
     expect(await leader.followersInSync(2, { timeoutMs: 0 })).toBe(2);
   });
 
-  it('joins the in-sync set when it has caught up, not before', async () => {
+  it('a follower joins the in-sync set when it has caught up, not before', async () => {
     await produce({ orders: ['a'] });
     const joined = leader.followersInSync(1, { timeoutMs: LONG_MS });
     expect((await follow('f1', 0)).body).toEqual({ orders: ['a'], payments: [] });
@@ -179,7 +179,7 @@ describe('a follower', () => {
 });
 
 describe('the leader', () => {
-  it('answers every pending request when it is closed', async () => {
+  it('the leader answers every pending request when it is closed', async () => {
     await follow('f1', 0);
     const pending = [produce({ orders: ['a'] }), consume('payments=0')];
     const inSync = leader.followersInSync(2, { timeoutMs: LONG_MS });
@@ -200,7 +200,7 @@ describe('the leader', () => {
     ['GET', '/records', 400, 'key'],
     ['POST', '/records', 400, 'expected array'],
     ['GET', '/nowhere', 404, 'there is only /records'],
-  ])('answers %s %s with %i and the reason', async (method, path, status, error) => {
+  ])('the leader answers %s %s with %i and the reason', async (method, path, status, error) => {
     const init = method === 'POST' ? { method, body: '{ "orders": "a" }' } : {};
     const answer = await request(path, init);
 

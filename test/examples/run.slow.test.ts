@@ -23,7 +23,7 @@ function leftFolders(): string[] {
 }
 
 describe('the demo', () => {
-  it('answers or times out every request, none early and as many as the law of the backend says', async () => {
+  it('the demo answers or times out every request, none early and as many as the law of the backend says', async () => {
     const { code, stdout, stderr } = await runExample('request-deadlines', [
       '--duration',
       '3',
@@ -51,18 +51,21 @@ describe('the demo', () => {
     expect(numberBefore('timeouts of the host', stdout)).toBeLessThan(numberBefore('timers took', stdout));
   });
 
-  it.runIf(ON_POSIX)('ends at Ctrl-C with 130, after every request that was sent is answered', async () => {
-    const { code, stdout } = await interruptExample('request-deadlines', ['--duration', '60'], /^ +2 /);
+  it.runIf(ON_POSIX)(
+    'the demo ends at Ctrl-C with 130, after every request that was sent is answered',
+    async () => {
+      const { code, stdout } = await interruptExample('request-deadlines', ['--duration', '60'], /^ +2 /);
 
-    expect(code).toBe(130);
-    const accounted = numberBefore('answered', stdout) + numberBefore('timed out', stdout);
-    expect(accounted).toBe(numberBefore('requests:', stdout));
-    expect(stdout).toContain('; 0 are left.');
-  });
+      expect(code).toBe(130);
+      const accounted = numberBefore('answered', stdout) + numberBefore('timed out', stdout);
+      expect(accounted).toBe(numberBefore('requests:', stdout));
+      expect(stdout).toContain('; 0 are left.');
+    },
+  );
 });
 
 describe('the replicated log', () => {
-  it('goes on without a follower that is killed, takes it back, and has every record on all replicas', async () => {
+  it('the replicated log goes on without a follower that is killed, takes it back, and has every record on all replicas', async () => {
     const { code, stdout, stderr } = await runExample('replicated-log', ['--duration', '2']);
 
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -85,7 +88,7 @@ describe('the replicated log', () => {
     expect(pidsIn(stdout).filter(isRunning)).toEqual([]);
   });
 
-  it.runIf(ON_POSIX)('ends at Ctrl-C with 130, and leaves no process', async () => {
+  it.runIf(ON_POSIX)('the replicated log ends at Ctrl-C with 130, and leaves no process', async () => {
     const { code, stdout } = await interruptExample('replicated-log', ['--duration', '60'], /written/);
 
     expect(code).toBe(130);
@@ -93,7 +96,7 @@ describe('the replicated log', () => {
     expect(pidsIn(stdout).filter(isRunning)).toEqual([]);
   });
 
-  it('leaves no follower when it is killed itself', async () => {
+  it('the replicated log leaves no follower when it is killed itself', async () => {
     const { stdout } = await runExample('replicated-log', [], (line, log) => {
       if (line.includes('both followers are in sync')) log.kill('SIGKILL');
     });

@@ -73,7 +73,7 @@ async function write(run: ShipperRun, last: number): Promise<void> {
 }
 
 describe('the spool', () => {
-  it('loses no line that it has confirmed when it is killed, and repeats few', async () => {
+  it('the spool loses no line that it has confirmed when it is killed, and repeats few', async () => {
     const runs: ShipperRun[] = [];
     let first = 1;
     for (let kill = 0; kill < KILLS; kill++) {
@@ -114,7 +114,7 @@ describe('the spool', () => {
   });
 
   it.skipIf(process.platform === 'win32')(
-    'keeps what comes through a pipe at SIGTERM, ends with 3, and the next one goes on where it was',
+    'the spool keeps what comes through a pipe at SIGTERM, ends with 3, and the next one goes on where it was',
     async () => {
       isUp = false;
       const stopped = startShipper('--confirm');
@@ -135,7 +135,7 @@ describe('the spool', () => {
     },
   );
 
-  it('ends with 1 when the spool cannot be opened', async () => {
+  it('the spool ends with 1 when the spool cannot be opened', async () => {
     const shipper = startExample('spool', '--spool', 'package.json', '--forward', 'http://127.0.0.1/');
     const reported = text(shipper.stderr);
 

@@ -75,7 +75,7 @@ function linesOf(...numbers: readonly number[]): string {
 }
 
 describe('the shipper', () => {
-  it('forwards every line in order, whatever the pieces of its input are, and ends with it', async () => {
+  it('the shipper forwards every line in order, whatever the pieces of its input are, and ends with it', async () => {
     await open();
     const done = ship();
     for (const piece of ['line 1\nli', 'ne 2', '\n', '\nline 4: gr', 'ün\nline 5']) input.write(piece);
@@ -86,7 +86,7 @@ describe('the shipper', () => {
     expect({ confirmed, forwarded: shipper.forwarded }).toEqual({ confirmed: 5, forwarded: 5 });
   });
 
-  it('keeps a line until the answer is here', async () => {
+  it('the shipper keeps a line until the answer is here', async () => {
     await open();
     const asked = new Promise<ServerResponse>((resolve) => {
       answer = (_lines, response) => {
@@ -102,7 +102,7 @@ describe('the shipper', () => {
     expect(await done).toBe(0);
   });
 
-  it('repeats what is answered 5xx, 429 or not at all, and reports each reason once', async () => {
+  it('the shipper repeats what is answered 5xx, 429 or not at all, and reports each reason once', async () => {
     const troubles = [
       ...[refuse(503), refuse(503), refuse(429, { 'retry-after': '0.01' })],
       (_: unknown, response: ServerResponse) => response.destroy(),
@@ -124,7 +124,7 @@ describe('the shipper', () => {
     ]);
   });
 
-  it('waits for as long as Retry-After says', async () => {
+  it('the shipper waits for as long as Retry-After says', async () => {
     const times: number[] = [];
     answer = (lines, response) => {
       times.push(performance.now());
@@ -139,7 +139,7 @@ describe('the shipper', () => {
     expect(second - first).toBeGreaterThanOrEqual(295);
   });
 
-  it('finds the one line that is refused, sets it aside, and forwards the others', async () => {
+  it('the shipper finds the one line that is refused, sets it aside, and forwards the others', async () => {
     answer = (lines, response) => {
       if (lines.includes('line 3')) refuse(422)(lines, response);
       else accept(lines, response);
@@ -156,16 +156,19 @@ describe('the shipper', () => {
     ]);
   });
 
-  it.each([301, 401, 404])('loses no line at %i, which is not about the lines', async (status) => {
-    answer = refuse(status, { location: '/elsewhere' });
-    await open({ drainMs: 0 });
-    input.end(linesOf(1, 2));
+  it.each([301, 401, 404])(
+    'the shipper loses no line at %i, which is not about the lines',
+    async (status) => {
+      answer = refuse(status, { location: '/elsewhere' });
+      await open({ drainMs: 0 });
+      input.end(linesOf(1, 2));
 
-    expect(await ship()).toBe(2);
-    expect(existsSync(join(directory, 'rejected.log'))).toBe(false);
-  });
+      expect(await ship()).toBe(2);
+      expect(existsSync(join(directory, 'rejected.log'))).toBe(false);
+    },
+  );
 
-  it('forwards first what was left the last time', async () => {
+  it('the shipper forwards first what was left the last time', async () => {
     answer = refuse(503);
     await open({ drainMs: 0 });
     input.end(linesOf(1, 2));
@@ -180,7 +183,7 @@ describe('the shipper', () => {
     expect(collected).toEqual(['line 1', 'line 2', 'line 3']);
   });
 
-  it('stops between two requests, and waits for the answer of the first one', async () => {
+  it('the shipper stops between two requests, and waits for the answer of the first one', async () => {
     answer = (lines, response) => {
       stop.abort();
       accept(lines, response);
@@ -193,7 +196,7 @@ describe('the shipper', () => {
     expect(collected.length).toBeGreaterThan(0);
   });
 
-  it('reads no more while the spool is full, without a warning, and goes on when there is capacity', async () => {
+  it('the shipper reads no more while the spool is full, without a warning, and goes on when there is capacity', async () => {
     const warn = vi.spyOn(process, 'emitWarning');
     answer = refuse(503);
     await open({ maxBytes: 64 * KIB });
@@ -218,7 +221,7 @@ describe('the shipper', () => {
     warn.mockRestore();
   });
 
-  it('ends at a stop while the spool is full, without the lines that had no capacity', async () => {
+  it('the shipper ends at a stop while the spool is full, without the lines that had no capacity', async () => {
     answer = refuse(503);
     await open({ maxBytes: 64 * KIB });
     const done = ship();
@@ -232,7 +235,7 @@ describe('the shipper', () => {
     expect(confirmed).toBe(0);
   });
 
-  it('has its spool for itself', async () => {
+  it('the shipper has its spool for itself', async () => {
     await open();
     const first = shipper;
 
@@ -241,7 +244,7 @@ describe('the shipper', () => {
     await first.run(input, stop.signal);
   });
 
-  it('fails when its input does, and keeps what it has', async () => {
+  it('the shipper fails when its input does, and keeps what it has', async () => {
     answer = refuse(503);
     await open();
     const done = ship();

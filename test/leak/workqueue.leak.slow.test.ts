@@ -249,7 +249,7 @@ describe('after 250 000 items the heap is back where it was', () => {
 });
 
 describe('a long-lived signal', () => {
-  test('has no listener of what is over, however it ended', async () => {
+  test('a long-lived signal has no listener of what is over, however it ended', async () => {
     const { signal } = new AbortController();
     const queue = new DelayingQueue<string>({ clock: new ManualClock(), maxSize: 1 });
     const listeners = (): number => getEventListeners(signal, 'abort').length;
@@ -275,7 +275,7 @@ describe('a long-lived signal', () => {
     expect(listeners()).toBe(0);
   });
 
-  test('does not hold a queue whose gets it has aborted, nor one whose loop was left', async () => {
+  test('a long-lived signal does not hold a queue whose gets it has aborted, nor one whose loop was left', async () => {
     const controller = new AbortController();
     const { signal } = controller;
     const other = new AbortController();

@@ -46,12 +46,12 @@ async function startAndDone(): Promise<unknown[]> {
 }
 
 describe('a put that comes between the write and the sync of another one', () => {
-  test('shares the sync, if the target lets it join', async () => {
+  test('a put that comes between the write and the sync of another one shares the sync, if the target lets it join', async () => {
     await startAndDone();
     expect(calls).toEqual(['append start', 'append done', 'sync', 'committed 2 (9 bytes)']);
   });
 
-  test('has a sync of its own otherwise', async () => {
+  test('a put that comes between the write and the sync of another one has a sync of its own otherwise', async () => {
     mayJoin = false;
     await startAndDone();
     expect(calls).toEqual([
@@ -60,14 +60,14 @@ describe('a put that comes between the write and the sync of another one', () =>
     ]);
   });
 
-  test('is refused with the other one if the sync fails', async () => {
+  test('a put that comes between the write and the sync of another one is refused with the other one if the sync fails', async () => {
     failedSync = new Error('no sync');
     const refused = { status: 'rejected', reason: failedSync };
     expect(await startAndDone()).toEqual([refused, refused]);
     expect(calls).toEqual(['append start', 'append done', 'sync', 'committed 0 (0 bytes)']);
   });
 
-  test('is refused alone if only its write fails', async () => {
+  test('a put that comes between the write and the sync of another one is refused alone if only its write fails', async () => {
     const reason = new Error('no room');
     const outcomes: unknown[] = [];
     written = (records) => {
@@ -80,7 +80,7 @@ describe('a put that comes between the write and the sync of another one', () =>
     expect(calls).toEqual(['append start', 'append done', 'sync', 'committed 1 (5 bytes)']);
   });
 
-  test('stays behind the puts and the steps that came before it', async () => {
+  test('a put that comes between the write and the sync of another one stays behind the puts and the steps that came before it', async () => {
     const rest: Promise<void>[] = [];
     written = (records) => {
       if (records.includes('first')) rest.push(loop.put('late'));
@@ -95,7 +95,7 @@ describe('a put that comes between the write and the sync of another one', () =>
     expect(order).toEqual(['append first', 'step', 'append second', 'append late']);
   });
 
-  test('waits for a step that came before it', async () => {
+  test('a put that comes between the write and the sync of another one waits for a step that came before it', async () => {
     const rest: Promise<void>[] = [];
     const step = (): Promise<void> => Promise.resolve(void calls.push('step'));
     written = (records) => {

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import { ownTurn } from '../../src/core/own-turn.ts';
-import { CommitLoop } from '../../src/log/commit-loop.ts';
 import { examineSegment } from '../../src/log/examine-segment.ts';
 import { Log, type KnownLog, type PayloadPart } from '../../src/log/log.ts';
 import type { RecoveredSegments } from '../../src/log/recover-segments.ts';
@@ -80,7 +79,7 @@ function textsOf(records: readonly ReadRecord[]): string[] {
 const TEXTS = Array.from({ length: 10 }, (_, i) => `record ${i}`);
 
 describe('a log', () => {
-  test('keeps the type and the sequence of every record over a reopen', async () => {
+  test('a log keeps the type and the sequence of every record over a reopen', async () => {
     const { log } = await open();
     const { appended, error } = await log.append(
       ['a', 'b', 'c'].map((text) => bytesOf(text)),
@@ -98,7 +97,7 @@ describe('a log', () => {
     await again.log.close();
   });
 
-  test('begins a segment when the last one is full, and never appends to one of an earlier process', async () => {
+  test('a log begins a segment when the last one is full, and never appends to one of an earlier process', async () => {
     const { log } = await open();
     await appendAll(log, TEXTS);
     expect(log.segments.map(({ number, base, next }) => [number, base, next])).toEqual([
@@ -114,7 +113,7 @@ describe('a log', () => {
     await again.log.close();
   });
 
-  test('counts the payload bytes that were appended and are readable', async () => {
+  test('a log counts the payload bytes that were appended and are readable', async () => {
     const { log } = await open(files, true);
     await appendAll(log, ['a', 'b']);
     expect([log.appendedBytes, log.next]).toEqual([0, 1]);
@@ -127,7 +126,7 @@ describe('a log', () => {
     await log.close();
   });
 
-  test('does not use the number or the sequences that its owner knows', async () => {
+  test('a log does not use the number or the sequences that its owner knows', async () => {
     const { log } = await open(files, false, { lastNumber: 7 });
     log.skipTo(100);
     await appendAll(log, ['a']);
@@ -135,7 +134,7 @@ describe('a log', () => {
     await log.close();
   });
 
-  test('keeps every record that was synced, and drops the others, when the power fails', async () => {
+  test('a log keeps every record that was synced, and drops the others, when the power fails', async () => {
     const { log } = await open();
     await appendAll(log, TEXTS.slice(0, 6));
     await log.sync();
@@ -157,7 +156,7 @@ const wholeOf = (position: LogPosition, payload: Buffer): PayloadPart => ({
 });
 
 describe('a payload that is read back by its position', () => {
-  test('is read from memory, from the file, and after a reopen', async () => {
+  test('a payload that is read back by its position is read from memory, from the file, and after a reopen', async () => {
     const { log } = await open();
     const positions = await appendAll(log, TEXTS);
     const check = async (on: Log): Promise<void> => {
@@ -174,7 +173,7 @@ describe('a payload that is read back by its position', () => {
     expect(files.handles).toBe(0);
   });
 
-  test('is found behind another one of the same append', async () => {
+  test('a payload that is read back by its position is found behind another one of the same append', async () => {
     const { log } = await open();
     const { position } = await log.append([Buffer.from('first'), Buffer.from('second')]);
     const second = positionAfter(position as LogPosition, 5);
@@ -182,7 +181,7 @@ describe('a payload that is read back by its position', () => {
     await log.close();
   });
 
-  test('is read in part, whatever is around the part', async () => {
+  test('a payload that is read back by its position is read in part, whatever is around the part', async () => {
     const { log } = await open();
     const { position } = await log.append([Buffer.from('first second third')]);
     const part = { ...wholeOf(position as LogPosition, Buffer.from('second')), start: 6 };
@@ -191,7 +190,7 @@ describe('a payload that is read back by its position', () => {
     await log.close();
   });
 
-  test('is undefined if it is damaged, another one, or its segment was removed', async () => {
+  test('a payload that is read back by its position is undefined if it is damaged, another one, or its segment was removed', async () => {
     const { log } = await open();
     const positions = await appendAll(log, TEXTS);
     await log.close();
@@ -300,47 +299,6 @@ test('an examination of a segment finds its records and its damage', async () =>
   await again.close();
 });
 
-test('a commit loop writes typed records and assigns their positions', async () => {
-  const { log } = await open(files, true);
-  interface Change {
-    readonly type: number;
-    readonly payload: Buffer;
-    readonly length: number;
-    position?: LogPosition;
-  }
-  const changeOf = (text: string, type: number): Change => ({ type, payload: bytesOf(text), length: 12 });
-  const target = {
-    async append(changes: readonly Change[]) {
-      const payloads = changes.map(({ payload }) => payload);
-      const { appended, error, position } = await log.append(
-        payloads,
-        changes.map(({ type }) => type),
-      );
-      let next = position;
-      for (const change of changes.slice(0, appended)) {
-        if (next === undefined) break;
-        change.position = next;
-        next = positionAfter(next, change.length);
-      }
-      return { appended, error };
-    },
-    sync: () => log.sync(),
-  };
-  let commits = 0;
-  const loop = new CommitLoop<Change>(target, true, {
-    committing: () => commits++,
-    committed: () => undefined,
-    refused: (_, error) => error,
-  });
-  const changes = TEXTS.map((text) => changeOf(text, COMPLETED));
-  await Promise.all(changes.map((change) => loop.put(change)));
-  expect(commits).toBe(1);
-  for (const { position, payload } of changes) {
-    expect((await log.read(wholeOf(position as LogPosition, payload)))?.equals(payload)).toBe(true);
-  }
-  await log.close();
-});
-
 test('behind a segment with the largest number nothing is appended, because it would not be found again', async () => {
   const path = join(folder, 'journal.999999999999999.segment');
   for (const bytes of [Buffer.alloc(0), Buffer.from('no segment')]) {
@@ -357,7 +315,7 @@ test('behind a segment with the largest number nothing is appended, because it w
 describe('a sync that nothing waits for', () => {
   const syncs = (): number => files.log.filter(({ kind }) => kind === 'sync').length;
 
-  test('begins after a quarter of a segment, and only if records are readable without it', async () => {
+  test('a sync that nothing waits for begins after a quarter of a segment, and only if records are readable without it', async () => {
     for (const isAlwaysDurable of [false, true]) {
       const { log } = await open(files, isAlwaysDurable);
       await log.beginSegment();
@@ -386,7 +344,7 @@ describe('a sync that nothing waits for', () => {
     expect(files.handles).toBe(0);
   });
 
-  test('is awaited before its file is closed', async () => {
+  test('a sync that nothing waits for is awaited before its file is closed', async () => {
     const { log } = await open();
     await appendAll(log, ['one', 'two', 'three']);
     await log.leaveSegment();

@@ -198,7 +198,7 @@ test('a scan does not return records of another segment, nor a record twice', as
 });
 
 describe('a scan whose read fails', () => {
-  test('returns the same pieces when it is repeated', async () => {
+  test('a scan whose read fails returns the same pieces when it is repeated', async () => {
     const segment = segmentOf([Buffer.alloc(10, 'a'), Buffer.alloc(300_000, 'b'), Buffer.alloc(10, 'c')]);
     const damaged = Buffer.from(segment.bytes).fill(
       0,

@@ -48,7 +48,7 @@ function lines(bytes: Buffer): string {
 }
 
 describe('a segment header', () => {
-  test('is decoded from either of its copies', () => {
+  test('a segment header is decoded from either of its copies', () => {
     const bytes = encodeSegmentHeader(HEADER);
     expect(decodeSegmentHeader(bytes)).toEqual(HEADER);
     expect(decodeSegmentHeader(Buffer.from(bytes).fill(0, 0, 64))).toEqual(HEADER);
@@ -57,7 +57,7 @@ describe('a segment header', () => {
     expect(decodeSegmentHeader(Buffer.alloc(128))).toBeUndefined();
   });
 
-  test('is invalid if any bit of both copies is flipped', () => {
+  test('a segment header is invalid if any bit of both copies is flipped', () => {
     for (let bit = 0; bit < 64 * 8; bit++) {
       const bytes = encodeSegmentHeader(HEADER);
       for (const copy of [0, 64])
@@ -68,7 +68,7 @@ describe('a segment header', () => {
 });
 
 describe('a record', () => {
-  test('is decoded with the salt of its segment only', () => {
+  test('a record is decoded with the salt of its segment only', () => {
     const bytes = segment();
     const first = decodeRecordHeader(bytes, 128, HEADER.salt);
     expect(first).toMatchObject({ type: 1, isSyncedBefore: true, length: 5, sequence: 1_001 });
@@ -78,7 +78,7 @@ describe('a record', () => {
     expect(decodeFooter(bytes.subarray(-16))).toEqual({ records: 2, payloadBytes: 5 });
   });
 
-  test('is invalid if any bit of its header is flipped, and not intact if one of its payload is', () => {
+  test('a record is invalid if any bit of its header is flipped, and not intact if one of its payload is', () => {
     const record = segment().subarray(128, 157);
     const header = decodeRecordHeader(record, 0, HEADER.salt);
     for (let bit = 0; bit < record.length * 8; bit++) {

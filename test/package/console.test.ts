@@ -150,7 +150,7 @@ describe('a console', () => {
 });
 
 describe('what users are given', () => {
-  it('has the name of its type', async () => {
+  it('what users are given has the name of its type', async () => {
     const { task, context, info } = await handled(sum);
     const given = [await leaseOf('web'), await (await diskQueue()).receive(), task, context, info];
     expect(given.map((object) => object.constructor.name)).toEqual([

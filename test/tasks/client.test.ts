@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type Broker, Client, type ClientMiddleware, type NewTask, Task } from 'escapement/tasks';
 import { describe, expect, it, test, vi } from 'vitest';
-import { settleEach } from '../../src/tasks/client.ts';
 import { randomId } from '../../src/tasks/random-id.ts';
 import { runProgram } from '../run-program.ts';
 import { openBench, START_MS } from './support/bench.ts';
@@ -22,16 +21,6 @@ describe('a client', () => {
       ...{ maxRetry: 25, retried: 0, lastError: '', timeoutMs: 1_800_000, deadline: undefined },
       ...{ group: undefined, retentionMs: 0, headers: {}, nextProcessAt: new Date(START_MS) },
     });
-  });
-
-  test('options of enqueue override those of the task, one by one', async () => {
-    const { client } = await openBench();
-    const task = new Task('a', 1, { queue: 'low', maxRetry: 3, retentionMs: 5, headers: { a: '1', b: '1' } });
-    const over = { maxRetry: 0, queue: undefined, headers: { b: '2', c: '2' } };
-    await expect(client.enqueue(task, over)).resolves.toMatchObject({
-      ...{ queue: 'low', maxRetry: 0, retentionMs: 5, headers: { a: '1', b: '2', c: '2' } },
-    });
-    expect(task.options.maxRetry).toBe(3);
   });
 
   test.each([
@@ -59,16 +48,6 @@ describe('a client', () => {
       ...{ state, nextProcessAt: new Date(atMs) },
     });
   });
-
-  test.each([{ processAt: START_MS - 5 }, { processAt: START_MS }, { processInMs: 0 }, {}])(
-    'a client enqueues a task that is the next if it is due at once: %j',
-    async (options) => {
-      const { client, add, lease } = await openBench();
-      await add('first');
-      await client.enqueue(new Task('work', 1, { taskId: 'next', priority: 'next' }), options);
-      expect((await lease()).message.id).toBe('next');
-    },
-  );
 
   test.each([
     [{ priority: 'next', processInMs: 5 }, "'normal' where the task is due later"],
@@ -182,17 +161,6 @@ describe('unique tasks', () => {
       expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'ERR_INVALID_ARG_VALUE' } });
     },
   );
-
-  test('a unique task refuses duplicates in its queue, whatever their ids and options are', async () => {
-    const { client } = await openBench();
-    const task = new Task('t', 1, { uniqueTtlMs: 1_000 });
-    await client.enqueue(task);
-    await expect(client.enqueue(task, { taskId: 'b', maxRetry: 1 })).rejects.toMatchObject({
-      code: 'ERR_TASK_DUPLICATE',
-    });
-    await client.enqueue(task, { queue: 'other' });
-    await client.enqueue(new Task('t', 2, { uniqueTtlMs: 1_000 }));
-  });
 });
 
 describe('enqueueMany', () => {
@@ -367,16 +335,6 @@ describe('close', () => {
     });
     await expect(broker.ping()).resolves.toBeUndefined();
   });
-
-  test('a client is closed at the end of its block by await using', async () => {
-    const { broker } = await openBench();
-    let client: Client;
-    {
-      await using scoped = new Client({ broker });
-      client = scoped;
-    }
-    await expect(client.enqueue(new Task('a'))).rejects.toMatchObject({ code: 'ERR_CLIENT_CLOSED' });
-  });
 });
 
 /** More than random bytes are fetched for at once. */
@@ -401,19 +359,4 @@ describe('randomId', () => {
       expect(new Set(ids.map((id) => id[place])).size).toBe(expected);
     }
   });
-});
-
-test('settleEach returns the outcomes in order, whether calls return, wait, throw or reject', async () => {
-  const work = (n: number): number | Promise<number> => {
-    if (n === 2) throw new Error('thrown');
-    if (n === 3) return Promise.reject(new Error('rejected'));
-    return n === 4 ? new Promise((resolve) => setImmediate(resolve, 4)) : n;
-  };
-  await expect(settleEach([1, 2, 3, 4, 5], work)).resolves.toEqual([
-    { status: 'fulfilled', value: 1 },
-    { status: 'rejected', reason: new Error('thrown') },
-    { status: 'rejected', reason: new Error('rejected') },
-    { status: 'fulfilled', value: 4 },
-    { status: 'fulfilled', value: 5 },
-  ]);
 });

@@ -238,7 +238,7 @@ describe('a copy', () => {
     await expect(copyTasks(from, await memory())).rejects.toMatchObject({ code: 'ERR_SERVER_STATE' });
   });
 
-  test('has a task at the head of its queue whose worker was lost', async () => {
+  test('a copy has a task at the head of its queue whose worker was lost', async () => {
     const from = await memory();
     await fill(from);
     await lease(from);
@@ -261,7 +261,7 @@ describe('a copy', () => {
 });
 
 describe('a dump', () => {
-  test('is never replaced, and a part of one is not taken for one', async () => {
+  test('a dump is never replaced, and a part of one is not taken for one', async () => {
     const from = await memory();
     await fill(from);
     const path = join(directory, 'jobs.jsonl');
@@ -272,7 +272,7 @@ describe('a dump', () => {
     await expect(copyTasks(from, path)).rejects.toMatchObject({ code: 'ERR_QUEUE_NOT_EMPTY' });
   });
 
-  test('is JSON lines', async () => {
+  test('a dump is JSON lines', async () => {
     const from = await memory();
     await fill(from);
     const path = join(directory, 'jobs.jsonl');

@@ -132,17 +132,6 @@ describe('an inspector', () => {
     });
   });
 
-  test('an inspector replaces the payload of a scheduled task', async () => {
-    const { inspector } = await withEveryState();
-    await inspector.updateTaskPayload('default', 'scheduled', { a: 1 });
-    const { payload } = await inspector.getTaskInfo('default', 'scheduled');
-    expect(Buffer.from(payload).toString()).toBe('{"a":1}');
-    await expect(inspector.updateTaskPayload('default', 'pending', 1)).rejects.toMatchObject({
-      code: 'ERR_TASK_STATE',
-    });
-    await expect(inspector.updateTaskPayload('default', 'scheduled', undefined)).rejects.toThrow(TypeError);
-  });
-
   test('an inspector changes all tasks in a state, and returns their number', async () => {
     const { inspector } = await withEveryState();
     expect(await inspector.runAllArchivedTasks('default')).toBe(1);
@@ -171,16 +160,6 @@ describe('an inspector', () => {
     await inspector.unpauseQueue('default');
     await expect(inspector.unpauseQueue('default')).rejects.toMatchObject({ code: 'ERR_QUEUE_STATE' });
     expect(await broker.dequeue('default', 1, 1_000)).toHaveLength(1);
-  });
-
-  test('an inspector deletes a queue if it is empty, or with force', async () => {
-    const { add, inspector } = await openBench();
-    await add('a');
-    await expect(inspector.deleteQueue('default')).rejects.toMatchObject({ code: 'ERR_QUEUE_NOT_EMPTY' });
-    await inspector.deleteQueue('default', { force: true });
-    expect(await inspector.queues()).toEqual([]);
-    await expect(inspector.deleteQueue('default')).rejects.toMatchObject({ code: 'ERR_QUEUE_NOT_FOUND' });
-    await expect(inspector.deleteQueue('a', { force: 1 as never })).rejects.toThrow(TypeError);
   });
 
   test('an inspector cancels a run, and returns whether a server has answered', async () => {

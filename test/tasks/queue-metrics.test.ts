@@ -1,12 +1,10 @@
-import { EscapementError, type MetricsProvider } from 'escapement';
+import { type MetricsProvider } from 'escapement';
 import { prometheusMetrics } from 'escapement/metrics/prometheus';
 import { taskQueueMetrics, type TaskQueueMetricsOptions } from 'escapement/tasks';
 import { Registry } from 'prom-client';
 import { describe, expect, test, vi } from 'vitest';
 import { settled } from '../workqueue/support/outcome.ts';
-import { type Bench, openBench } from './support/bench.ts';
-
-const unavailable = (): EscapementError => new EscapementError('ERR_BROKER_UNAVAILABLE', 'no answer');
+import { type Bench, openBench, unavailable } from './support/bench.ts';
 
 interface Measured extends Bench {
   readonly metrics: MetricsProvider;

@@ -160,15 +160,6 @@ describe('formatTaskOptions', () => {
 });
 
 describe('mergeTaskOptions', () => {
-  it('mergeTaskOptions replaces options one by one, except those that are undefined', () => {
-    const base = { queue: 'low', maxRetry: 5, headers: { a: '1', b: '2' } };
-    expect(mergeTaskOptions(base, { queue: undefined, maxRetry: 0, headers: { b: '3' } })).toEqual({
-      queue: 'low',
-      maxRetry: 0,
-      headers: { a: '1', b: '3' },
-    });
-  });
-
   it('mergeTaskOptions replaces processAt by processInMs, which exclude each other', () => {
     expect(mergeTaskOptions({ processAt: 5 }, { processInMs: 6 })).toEqual({ processInMs: 6 });
     expect(mergeTaskOptions({ processInMs: 6 }, { processAt: 5 })).toEqual({ processAt: 5 });

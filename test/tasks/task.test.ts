@@ -324,7 +324,7 @@ describe('a TaskInfo', () => {
     ['no payload', () => done(undefined), 'json', 'payload'],
     ['a result that is not JSON', () => done(1, Buffer.from('done')), 'resultJson', 'result'],
     ['an empty result', () => done(1, Buffer.alloc(0)), 'resultJson', 'result'],
-  ] as const)('throws an error that names the task for %s', async (_, make, method, what) => {
+  ] as const)('a TaskInfo throws an error that names the task for %s', async (_, make, method, what) => {
     const info = await make();
     expect(() => info[method]()).toThrow(
       expect.objectContaining({

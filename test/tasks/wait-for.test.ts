@@ -1,12 +1,10 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, test, vi } from 'vitest';
-import { EscapementError } from 'escapement';
 import { Inspector, MAINTENANCE_JOBS, Task, type Broker, type BrokerListener } from 'escapement/tasks';
 import { settled, watch } from '../workqueue/support/outcome.ts';
-import { openBench, type Bench } from './support/bench.ts';
+import { openBench, unavailable, type Bench } from './support/bench.ts';
 
 const failure = { error: 'boom', isFailure: true };
-const unavailable = (): EscapementError => new EscapementError('ERR_BROKER_UNAVAILABLE', 'no answer');
 
 /** The broker of a bench as one that is elsewhere: it tells nothing, and has to be asked. */
 function elsewhere({ broker }: Bench): Broker {

@@ -110,15 +110,6 @@ describe('a late or early host wake-up is harmless', () => {
     expect(clock.pendingWakeups).toBe(0);
   });
 
-  test('a wake-up that fires after everything was cancelled runs nothing', () => {
-    const { clock, timer } = handTimer();
-    const task = addTask(timer, 5);
-    task.cancel();
-    clock.nowMs = 5;
-    clock.fireCancelled();
-    expect([task.runs, clock.pendingWakeups]).toEqual([0, 0]);
-  });
-
   test('a cancelled wake-up that a broken clock delivers does not leave two armed', () => {
     const { clock, timer, journal } = handTimer();
     journal.add(timer, 20);

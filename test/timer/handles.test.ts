@@ -164,17 +164,6 @@ describe('a task', () => {
     expect([entryIn(task, one), entryIn(task, two)]).toEqual([undefined, 9]);
   });
 
-  test('cancel withdraws the entry of a task once', () => {
-    const task = new TestTask(5);
-    const owner = new Owner();
-    attach(task, owner, 7);
-    expect([task.cancel(), task.cancel()]).toEqual([true, false]);
-    expect(owner.withdrawn).toEqual([7]);
-    expect([task.pending, task.isCancelled]).toEqual([false, true]);
-    attach(task, owner, 8);
-    expect([task.pending, task.isCancelled]).toEqual([true, false]);
-  });
-
   test('a detached task is not pending, and was not cancelled', () => {
     const task = new TestTask(5);
     const owner = new Owner();

@@ -8,6 +8,7 @@ import {
   TimerTable,
 } from '../../src/timer/timer-table.ts';
 import { TimerTaskList } from '../../src/timer/timer-task-list.ts';
+import { slotsOf } from './support/timers.ts';
 
 afterEach(() => {
   vi.unstubAllGlobals();
@@ -95,20 +96,6 @@ class Page {
 }
 
 describe('a reference page', () => {
-  test('a reference page keeps an argument for every slot', () => {
-    const { page } = new Page();
-    const argument = {};
-    page.set(FIRST, one, argument, () => false);
-    page.set(FIRST + 4_095, one, 0, () => false);
-    expect([page.argumentOf(FIRST), page.argumentOf(FIRST + 4_095), page.argumentOf(FIRST + 1)]).toEqual([
-      argument,
-      0,
-      undefined,
-    ]);
-    page.clear(FIRST);
-    expect(page.argumentOf(FIRST)).toBeUndefined();
-  });
-
   test('a uniform reference page keeps one callback, and forgets it with the last entry', () => {
     const { page, ...rest } = new Page();
     expect(rest.used.size).toBe(0);
@@ -122,63 +109,11 @@ describe('a reference page', () => {
     page.set(FIRST, two, undefined, () => false);
     expect(page.callbackOf(FIRST)).toBe(two);
   });
-
-  test('a reference page becomes mixed at the first other callback, and every entry keeps its own', () => {
-    const used = new Page();
-    used.set(FIRST, one);
-    used.set(FIRST + 1, one);
-    used.clear(FIRST + 1);
-    used.set(FIRST + 2, two);
-    used.set(FIRST + 3, one);
-    const callbacks = [0, 1, 2, 3, 4].map((i) => used.page.callbackOf(FIRST + i));
-    expect(callbacks).toEqual([one, undefined, two, one, undefined]);
-  });
-
-  test('a mixed reference page forgets callbacks entry by entry', () => {
-    const used = new Page();
-    used.set(FIRST, one);
-    used.set(FIRST + 1, two);
-    used.clear(FIRST);
-    expect([used.page.callbackOf(FIRST), used.page.callbackOf(FIRST + 1)]).toEqual([undefined, two]);
-    used.clear(FIRST + 1);
-    expect(used.page.callbackOf(FIRST + 1)).toBeUndefined();
-    used.set(FIRST, two);
-    used.set(FIRST + 1, one);
-    expect([used.page.callbackOf(FIRST), used.page.callbackOf(FIRST + 1)]).toEqual([two, one]);
-  });
-
-  test('a slot of a reference page can be used again with another callback', () => {
-    const used = new Page();
-    used.set(FIRST, one);
-    used.clear(FIRST);
-    used.set(FIRST, two);
-    used.set(FIRST + 1, one);
-    expect([used.page.callbackOf(FIRST), used.page.callbackOf(FIRST + 1)]).toEqual([two, one]);
-  });
 });
 
 const callback = (): void => undefined;
 
-function slotsOf(table: TimerTable, list: TimerTaskList): number[] {
-  const slots: number[] = [];
-  for (let slot = list.first; slot !== list.sentinel; slot = table.next(slot)) slots.push(slot);
-  return slots;
-}
-
 describe('rows', () => {
-  test('an entry keeps its callback, its argument and its expiration', () => {
-    const table = new TimerTable();
-    const list = new TimerTaskList(table, 1);
-    const argument = {};
-    const slot = table.allocate(callback, argument);
-    list.add(slot);
-    table.setExpiration(slot, 1e15 + 0.5);
-    expect(table.callbackOf(slot)).toBe(callback);
-    expect(table.argumentOf(slot)).toBe(argument);
-    expect(table.expirationOf(slot)).toBe(1e15 + 0.5);
-    expect([table.size, table.sentinelOf(slot)]).toEqual([1, list.sentinel]);
-  });
-
   test('a slot is used again, the one released last first, and holds nothing meanwhile', () => {
     const table = new TimerTable();
     const list = new TimerTaskList(table, 1);
@@ -235,44 +170,9 @@ describe('lists', () => {
     expect(table.next(slots[0])).toBe(slots[2]);
     expect(table.next(slots[2])).toBe(list.sentinel);
   });
-
-  test('the links to previous entries mirror those to next entries', () => {
-    const table = new TimerTable();
-    const list = new TimerTaskList(table, 1);
-    for (let i = 0; i < 5; i++) list.add(table.allocate(callback, i));
-    const forwards = slotsOf(table, list);
-    const backwards: number[] = [];
-    for (let slot = table.prev(list.sentinel); slot !== list.sentinel; slot = table.prev(slot)) {
-      backwards.push(slot);
-    }
-    expect(backwards).toEqual(forwards.reverse());
-  });
-
-  test('discard returns the list that it emptied', () => {
-    const table = new TimerTable();
-    const list = new TimerTaskList(table, 1);
-    const [a, b] = [table.allocate(callback, 'a'), table.allocate(callback, 'b')];
-    list.add(a);
-    list.add(b);
-    expect([table.discard(a), table.discard(b)]).toEqual([NO_SLOT, list.sentinel]);
-    expect(table.size).toBe(0);
-  });
 });
 
 describe('ids', () => {
-  test('an id leads to its entry until the entry is released', () => {
-    const table = new TimerTable();
-    const list = new TimerTaskList(table, 1);
-    const slot = table.allocate(callback, 'a');
-    list.add(slot);
-    const id = table.idOf(slot);
-    expect(table.slotOf(id)).toBe(slot);
-    table.discard(slot);
-    expect(table.slotOf(id)).toBe(NO_SLOT);
-    list.add(table.allocate(callback, 'b'));
-    expect([table.slotOf(id), table.idOf(slot) === id]).toEqual([NO_SLOT, false]);
-  });
-
   test('no id refers to a sentinel, a marker or a free slot', () => {
     const table = new TimerTable();
     const list = new TimerTaskList(table, 1);

@@ -6,7 +6,7 @@ import { isWorthSorting, sortSpan, TimerWheels } from '../../src/timer/timer-whe
 import type { Rounding } from '../../src/timer/timer.ts';
 import { TimingWheel } from '../../src/timer/timing-wheel.ts';
 import { addTask, TestTask } from './support/tasks.ts';
-import { manualTimer } from './support/timers.ts';
+import { manualTimer, slotsOf } from './support/timers.ts';
 
 function makeWheel(tickMs: number, wheelSize: number, startMs: number) {
   const table = new TimerTable();
@@ -250,12 +250,6 @@ describe('wheels that are overdue by whole spans', () => {
     expect(wheels.delayQueue.peek()?.expirationMs).toBe(42);
   });
 });
-
-function slotsOf(table: TimerTable, list: TimerTaskList): number[] {
-  const slots: number[] = [];
-  for (let slot = list.first; slot !== list.sentinel; slot = table.next(slot)) slots.push(slot);
-  return slots;
-}
 
 describe('inspect', () => {
   test('a snapshot of a new timer shows one empty level', () => {

@@ -194,21 +194,6 @@ describe('an abort rejects with the reason', () => {
     expect(all.state).toBe('resolved');
   });
 
-  test('an abort from inside a piece rejects', async () => {
-    const controller = new AbortController();
-    const seen: number[] = [];
-    const all = parallelizeUntil(
-      1,
-      5,
-      (piece) => {
-        seen.push(piece);
-        controller.abort(mine);
-      },
-      controller,
-    );
-    expect([await rejectionOf(all), seen]).toEqual([mine, [0]]);
-  });
-
   test('the listener on the signal is removed', async () => {
     const { signal } = new AbortController();
     await parallelizeUntil(2, 5, () => Promise.resolve(), { signal });

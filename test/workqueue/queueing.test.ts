@@ -23,16 +23,6 @@ const KEYS: readonly (readonly [string, unknown])[] = [
 ];
 
 describe('an item is queued at most once and never has two holders', () => {
-  test('an item that is added several times before it is processed is processed once', async () => {
-    const queue = new WorkQueue<string>();
-    for (let i = 0; i < 5; i++) queue.add('a');
-    queue.add('b');
-    queue.add('a');
-    expect(queue.length).toBe(2);
-    expect(await processAll(queue)).toEqual(['a', 'b']);
-    expect(queue.length).toBe(0);
-  });
-
   test('an item that is held is given to no other caller, however often it is added', async () => {
     const queue = await queueHolding('a');
     for (let i = 0; i < 3; i++) queue.add('a');

@@ -89,16 +89,6 @@ describe('on a RateLimitingQueue a failure re-queues with the limiter until maxR
     await run;
   });
 
-  test('each item has its own number of failures', async () => {
-    const { queue, clock, log, options } = make();
-    const run = queue.run((item) => item === 'bad' && fail(), { ...options, maxRetries: 1 });
-    for (const item of ['bad', 'good']) queue.add(item);
-    await clock.advanceAsync(10);
-    expect(log).toEqual(['error bad: mine at 0', 'error bad: mine at 10', 'drop bad: mine at 10']);
-    queue.shutDown();
-    await run;
-  });
-
   test('an item that was dropped starts anew when it is added again', async () => {
     const { queue, clock, log, options } = make();
     const run = queue.run(fail, { ...options, maxRetries: 1 });
@@ -218,22 +208,6 @@ describe('success forgets', () => {
     expect([queue.numRequeues('a'), queue.waiting]).toEqual([0, 1]); // it stays where it is
     queue.shutDown();
   });
-
-  test('addRateLimited of a waiting item counts as a failure, and the earlier due time holds', () => {
-    const { queue, clock } = make();
-    for (let i = 0; i < 4; i++) queue.addRateLimited('a');
-    clock.advance(10);
-    expect([queue.length, queue.numRequeues('a')]).toEqual([1, 4]);
-  });
-
-  test('add and addAfter do not call the limiter', async () => {
-    const { queue } = make();
-    queue.add('a');
-    queue.addAfter('b', 10);
-    expect([queue.numRequeues('a'), queue.numRequeues('b')]).toEqual([0, 0]);
-    expect(await takeNow(queue)).toBe('a');
-    queue.shutDown();
-  });
 });
 
 describe('callbacks of a run that use the queue', () => {
@@ -257,18 +231,6 @@ describe('callbacks of a run that use the queue', () => {
       },
     );
     expect([dropped, calls]).toEqual([['a', 'a'], 3]);
-  });
-
-  test('onError may shut the queue down, and the item is dropped', async () => {
-    const { queue, log, options } = make();
-    queue.add('a');
-    await queue.run(fail, {
-      ...options,
-      onError: () => {
-        queue.shutDown();
-      },
-    });
-    expect(log).toEqual(['drop a: mine at 0']);
   });
 
   test('onError may call done and forget for its item', async () => {
@@ -360,18 +322,6 @@ describe('a user-defined limiter', () => {
     checkQueue(fixture.queue);
     fixture.queue.shutDown();
   });
-});
-
-test('a failed item with a delay of 0 goes to the back when its worker is done', async () => {
-  const { queue, options } = make(new ItemExponentialFailureRateLimiter({ baseDelayMs: 0, maxDelayMs: 0 }));
-  const seen: string[] = [];
-  for (const item of 'ab') queue.add(item);
-  await queue.run((item) => {
-    seen.push(item);
-    if (seen.length === 1) throw mine;
-    if (seen.length === 3) queue.shutDown();
-  }, options);
-  expect(seen).toEqual(['a', 'b', 'a']);
 });
 
 describe('a snapshot', () => {

@@ -11,7 +11,6 @@ import { checkQueue } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
 import { rejectionOf, settled, watch } from './support/outcome.ts';
 import { leaseNow, takeNow, queueOf, queueHolding } from './support/take.ts';
-import { Workbench } from './support/workbench.ts';
 
 const END = { item: undefined, shutdown: true };
 
@@ -159,20 +158,6 @@ describe('shutDownWithDrain resolves for every caller once nothing is queued or 
     await settled();
     expect(drain.state).toBe('resolved');
   });
-
-  test('a drain resolves when the last workers are done', async () => {
-    const queue = new WorkQueue<string>();
-    const bench = new Workbench<string>();
-    const run = watch(queue.run(bench.worker, { concurrency: 2 }));
-    for (const item of 'abc') queue.add(item);
-    const drain = watch(queue.shutDownWithDrain());
-    await settled();
-    for (const item of 'abc') {
-      expect([drain.state, run.state]).toEqual(['pending', 'pending']);
-      await bench.finish(item);
-    }
-    expect([drain.state, run.state]).toEqual(['resolved', 'resolved']);
-  });
 });
 
 describe('at shutdown waiting items are dropped, their timers cancelled, and DelayingQueue.shutDown() returns them', () => {
@@ -214,33 +199,6 @@ describe('at shutdown waiting items are dropped, their timers cancelled, and Del
 });
 
 describe('a shutdown from inside a worker', () => {
-  test('a worker may shut the queue down, and the run ends after it', async () => {
-    const queue = new WorkQueue<string>();
-    const seen: string[] = [];
-    for (const item of 'abc') queue.add(item);
-    await queue.run((item) => {
-      seen.push(item);
-      if (item === 'a') {
-        queue.add('a');
-        queue.shutDown();
-        queue.add('d');
-      }
-    });
-    expect(seen).toEqual(['a', 'b', 'c', 'a']);
-    checkQueue(queue);
-  });
-
-  test('a worker may start a drain, which resolves when the worker is done', async () => {
-    const queue = queueOf('a');
-    let drained: Promise<void> | undefined;
-    await queue.run(async () => {
-      drained = queue.shutDownWithDrain();
-      await settled();
-    });
-    await drained;
-    checkQueue(queue);
-  });
-
   test('shutDown from several callers at once blocks none of them (kubernetes#119554)', async () => {
     const queue = new WorkQueue<number>();
     for (let i = 0; i < 20; i++) queue.add(i);

@@ -157,23 +157,6 @@ describe('the queue in a for await', () => {
     expect(await processAll(queue)).toEqual(['b', 'c']);
   });
 
-  test('several loops over leases share the items', async () => {
-    const queue = new WorkQueue<number>();
-    const seen: number[][] = [[], [], []];
-    const loops = seen.map(async (mine) => {
-      for await (const lease of queue) {
-        mine.push(lease.item);
-        lease.done();
-      }
-    });
-    for (let item = 0; item < 30; item++) queue.add(item);
-    await settled();
-    queue.shutDown();
-    await Promise.all(loops);
-    expect(seen.flat().sort((a, b) => a - b)).toEqual(Array.from({ length: 30 }, (_, i) => i));
-    expect(seen.every((mine) => mine.length > 0)).toBe(true);
-  });
-
   test('an iterator over leases is its own iterable', () => {
     const leases = new WorkQueue<string>().leases();
     expect(leases[Symbol.asyncIterator]()).toBe(leases);

@@ -80,21 +80,24 @@ describe('a folder that no process has open', () => {
     ['dash --once', /default/],
   ];
 
-  test.each(INSPECTING)('is not changed in any byte, time or name by `%s`', async (words, shown) => {
-    const [segment = ''] = segments();
-    const asKilled = readFileSync(join(folder, segment));
-    await broker.close();
-    writeFileSync(join(folder, segment), Buffer.concat([asKilled, Buffer.from('a torn end')]));
-    const before = snapshot();
+  test.each(INSPECTING)(
+    'a folder that no process has open is not changed in any byte, time or name by `%s`',
+    async (words, shown) => {
+      const [segment = ''] = segments();
+      const asKilled = readFileSync(join(folder, segment));
+      await broker.close();
+      writeFileSync(join(folder, segment), Buffer.concat([asKilled, Buffer.from('a torn end')]));
+      const before = snapshot();
 
-    const { stdout, stderr, code } = await run(...words.split(' '));
+      const { stdout, stderr, code } = await run(...words.split(' '));
 
-    expect({ stderr, code }).toEqual({ stderr: '', code: 0 });
-    expect(stdout).toMatch(shown);
-    expect(snapshot()).toEqual(before);
-  });
+      expect({ stderr, code }).toEqual({ stderr: '', code: 0 });
+      expect(stdout).toMatch(shown);
+      expect(snapshot()).toEqual(before);
+    },
+  );
 
-  test('is opened by the commands that change something, and what they do is there for the next process', async () => {
+  test('a folder that no process has open is opened by the commands that change something, and what they do is there for the next process', async () => {
     await broker.close();
     expect(await run('queue', 'pause', 'default')).toMatchObject({ code: 0 });
     expect(await run('queue', 'limits', 'default', '--concurrency', '2')).toMatchObject({ code: 0 });
@@ -110,13 +113,13 @@ describe('a folder that no process has open', () => {
     expect(pending.map(({ message }) => message.id)).toEqual(['active', 'archived', 'new']);
   });
 
-  test('has nothing to cancel and nothing to watch', async () => {
+  test('a folder that no process has open has nothing to cancel and nothing to watch', async () => {
     await broker.close();
     expect(await run('task', 'cancel', 'active')).toMatchObject({ code: 1 });
     expect(await run('dash')).toMatchObject({ code: 2, stderr: expect.stringContaining('--once') as string });
   });
 
-  test('shows what is intact, and how many parts are damaged', async () => {
+  test('a folder that no process has open shows what is intact, and how many parts are damaged', async () => {
     await broker.close();
     damage();
     const { stdout, stderr, code } = await run('queue', 'ls');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { START_MS } from '../../tasks/support/bench.ts';
+import { at, START_MS } from '../../tasks/support/bench.ts';
 import {
   announceServer,
   openTarget,
@@ -221,8 +221,6 @@ describe('escapement tasks queue remove --force', () => {
     expect([code, await inspector.queues()]).toEqual([2, ['one']]);
   });
 });
-
-const at = (ms: number): string => new Date(START_MS + ms).toISOString();
 
 describe.each(WAYS)('escapement tasks, over %s', (way) => {
   it('tasks stats prints statistics', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Task, type TaskState } from 'escapement/tasks';
-import { START_MS } from '../../tasks/support/bench.ts';
+import { at } from '../../tasks/support/bench.ts';
 import {
   FakeStream,
   openTarget,
@@ -10,8 +10,6 @@ import {
   type Way,
   WAYS,
 } from './support/tasks-command.ts';
-
-const at = (ms: number): string => new Date(START_MS + ms).toISOString();
 
 const Q = ['-q', 'default'] as const;
 

@@ -48,7 +48,7 @@ export function describeInspecting(make: BrokerFactory): void {
 
   describe('a queue that does not exist', () => {
     for (const [name, operation] of Object.entries(OF_A_QUEUE)) {
-      it(`is not found by ${name}`, async ({ broker }) => {
+      it(`a queue that does not exist is not found by ${name}`, async ({ broker }) => {
         await expectCode('ERR_QUEUE_NOT_FOUND', operation(broker, 'nowhere'));
         expect(await broker.queues()).toEqual([]);
       });
@@ -57,7 +57,7 @@ export function describeInspecting(make: BrokerFactory): void {
 
   describe('a task that does not exist', () => {
     for (const name of OF_A_TASK) {
-      it(`is not found by ${name}`, async ({ broker }) => {
+      it(`a task that does not exist is not found by ${name}`, async ({ broker }) => {
         await putInto(broker, 'pending', { id: 'other' });
         await expectCode('ERR_TASK_NOT_FOUND', OF_A_QUEUE[name]?.(broker, QUEUE) ?? Promise.resolve());
       });

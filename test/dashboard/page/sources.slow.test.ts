@@ -78,23 +78,26 @@ describe.skipIf(CHROMIUM === undefined)('the dashboard of the command', () => {
   });
   afterAll(() => browser.close());
 
-  test.each(PLACES)('finds a task in %s and runs it again, after a login', async (_, place) => {
-    const url = await show(...(await place()));
-    expect((await fetch(url)).status).toBe(401);
-    const tab = await openTab(browser, url);
-    await tab.sees('Queues (1)', 'No server works on this queue');
-    await tab.view('/search?text=I-4711');
-    await tab.sees('1 match', 'payment:capture');
-    await tab.view('/queues/default/tasks/payment');
-    await tab.sees('Archived');
-    await tab.press('Run now');
-    await tab.sees('Pending');
-    await tab.view('/queues/default?state=pending');
-    await tab.sees('41 tasks');
-    expect(tab.problems).toEqual([]);
-  });
+  test.each(PLACES)(
+    'the dashboard of the command finds a task in %s and runs it again, after a login',
+    async (_, place) => {
+      const url = await show(...(await place()));
+      expect((await fetch(url)).status).toBe(401);
+      const tab = await openTab(browser, url);
+      await tab.sees('Queues (1)', 'No server works on this queue');
+      await tab.view('/search?text=I-4711');
+      await tab.sees('1 match', 'payment:capture');
+      await tab.view('/queues/default/tasks/payment');
+      await tab.sees('Archived');
+      await tab.press('Run now');
+      await tab.sees('Pending');
+      await tab.view('/queues/default?state=pending');
+      await tab.sees('41 tasks');
+      expect(tab.problems).toEqual([]);
+    },
+  );
 
-  test('shows no button for a change with --read-only', async () => {
+  test('the dashboard of the command shows no button for a change with --read-only', async () => {
     const tab = await openTab(browser, await show(...(await folder()), '--read-only'));
     await tab.view('/queues/default/tasks/payment');
     await tab.sees('Archived', 'I-4711');

@@ -264,7 +264,7 @@ test('after a power cut at any time a cursor has what was synced, and nothing th
 
 describe('a cursor on a disk that fails', () => {
   test.each(['write', 'sync', 'create', 'rename', 'syncFolder', 'close'] as const)(
-    'is rewritten after a failed %s, and open files are closed',
+    'a cursor on a disk that fails is rewritten after a failed %s, and open files are closed',
     async (call) => {
       for (let nth = 0; nth < 4; nth++) {
         files = new RecordingFileSystem();

@@ -71,14 +71,14 @@ test('an examination reports its progress up to the end', async () => {
 });
 
 describe('a report of a queue after a crash', () => {
-  test('has no note on a segment that is not sealed', async () => {
+  test('a report of a queue after a crash has no note on a segment that is not sealed', async () => {
     const { segments } = await examineQueue(new RecordingFileSystem(crashed), folder, NAME);
     expect(segments.map(({ footer }) => footer !== undefined)).toEqual([true, true, false]);
     const report = await verify(crashed);
     expect(report).toMatchObject({ messages: 12, unacknowledged: 7, problems: [], notes: [] });
   });
 
-  test('notes a torn tail', async () => {
+  test('a report of a queue after a crash notes a torn tail', async () => {
     const { problems, notes, messages } = await verify(
       changed(unknown, segment(3), (bytes) => bytes.subarray(0, 350 + 69)),
     );
@@ -86,7 +86,7 @@ describe('a report of a queue after a crash', () => {
     expect(notes).toEqual([`${segment(3)}: 69 bytes at 350 are not part of a message`]);
   });
 
-  test('notes files that are unfinished, or were set aside', async () => {
+  test('a report of a queue after a crash notes files that are unfinished, or were set aside', async () => {
     const disk = new Map(crashed)
       .set(segment(4), Buffer.alloc(60))
       .set(`${folder}/${NAME}.cursor.new`, Buffer.alloc(3))
@@ -107,7 +107,7 @@ describe('a report of a queue after a crash', () => {
     ]);
   });
 
-  test('notes acknowledgements of messages that are not in the files, and a torn record of the cursor', async () => {
+  test('a report of a queue after a crash notes acknowledgements of messages that are not in the files, and a torn record of the cursor', async () => {
     // An earlier version did not write where the log ends; nor is that known of what no sync has covered.
     const files = new RecordingFileSystem(closed);
     const acks = new AckRanges(1);
@@ -123,7 +123,7 @@ describe('a report of a queue after a crash', () => {
     expect(notes.join('\n')).toMatch(/messages 5 to 9 are acknowledged, and not in the files/);
   });
 
-  test('notes damage of acknowledged messages', async () => {
+  test('a report of a queue after a crash notes damage of acknowledged messages', async () => {
     const { problems, notes } = await verify(
       changed(closed, segment(1), (bytes) => bytes.fill(0, 128 + 74, 128 + 80)),
     );
@@ -133,7 +133,7 @@ describe('a report of a queue after a crash', () => {
 });
 
 describe('a report of a damaged queue', () => {
-  test('names the messages that are lost by damage', async () => {
+  test('a report of a damaged queue names the messages that are lost by damage', async () => {
     const { problems, messages } = await verify(
       changed(closed, segment(2), (bytes) => bytes.fill(0xff, 360, 361)),
     );
@@ -146,7 +146,7 @@ describe('a report of a damaged queue', () => {
     ]);
   });
 
-  test('names a header of which one copy or both are damaged, or that has another number', async () => {
+  test('a report of a damaged queue names a header of which one copy or both are damaged, or that has another number', async () => {
     const none = await verify(changed(closed, segment(2), (bytes) => bytes.fill(0, 0, 128)));
     expect(none.problems).toMatchObject([{ file: segment(2), offset: 0, firstSequence: 5, lastSequence: 8 }]);
     const one = await verify(changed(closed, segment(2), (bytes) => bytes.fill(1, 0, 64)));
@@ -159,12 +159,12 @@ describe('a report of a damaged queue', () => {
     ]);
   });
 
-  test('names the messages that are missing at the end of a segment', async () => {
+  test('a report of a damaged queue names the messages that are missing at the end of a segment', async () => {
     const { problems } = await verify(changed(closed, segment(2), (bytes) => bytes.subarray(0, 350)));
     expect(problems).toMatchObject([{ file: segment(2), offset: 350, firstSequence: 8, lastSequence: 8 }]);
   });
 
-  test('names a damaged record of the cursor', async () => {
+  test('a report of a damaged queue names a damaged record of the cursor', async () => {
     const path = `${folder}/${NAME}.cursor`;
     const { problems } = await verify(changed(closed, path, (bytes) => bytes.fill(0xff, 12, 13)));
     expect(problems).toMatchObject([{ file: path, offset: 0, bytes: 64 }]);

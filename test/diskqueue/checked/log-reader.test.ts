@@ -48,7 +48,7 @@ function segments(): string[] {
 }
 
 describe('a segment that another program removes while the queue is open', () => {
-  test('costs its messages alone, and is reported once', async () => {
+  test('a segment that another program removes while the queue is open costs its messages alone, and is reported once', async () => {
     const queue = await open();
     await putAll(queue, 8);
     expect(idOf(await queue.receive())).toBe(1);
@@ -64,7 +64,7 @@ describe('a segment that another program removes while the queue is open', () =>
     await again.close();
   });
 
-  test('frees the capacity of its messages, except for those that were acknowledged before', async () => {
+  test('a segment that another program removes while the queue is open frees the capacity of its messages, except for those that were acknowledged before', async () => {
     const first = await open();
     await putAll(first, 6);
     for (const delivery of (await receiveAll(first)).filter((each) => [1, 4].includes(idOf(each)))) {
@@ -87,7 +87,7 @@ describe('a segment that another program removes while the queue is open', () =>
     await queue.close();
   });
 
-  test('does not get messages that are put after its removal was noticed, if it was being written', async () => {
+  test('a segment that another program removes while the queue is open does not get messages that are put after its removal was noticed, if it was being written', async () => {
     const queue = await open({ maxBytesPerFile: 100_000 });
     await putAll(queue, 2);
     await files.unlink(pathOf(1));
@@ -105,7 +105,7 @@ describe('a segment that another program removes while the queue is open', () =>
 });
 
 describe('segments of which every message is acknowledged', () => {
-  test('are removed by a flush without being read, also those behind a message that was held', async () => {
+  test('segments of which every message is acknowledged are removed by a flush without being read, also those behind a message that was held', async () => {
     const first = await open();
     await putAll(first, 401);
     for (const delivery of await receiveAll(first)) if (idOf(delivery) !== 1) delivery.ack();
@@ -126,7 +126,7 @@ describe('segments of which every message is acknowledged', () => {
     expect(events).toEqual([]);
   });
 
-  test('are removed by a flush when all of the queue is acknowledged, and later messages are delivered', async () => {
+  test('segments of which every message is acknowledged are removed by a flush when all of the queue is acknowledged, and later messages are delivered', async () => {
     const first = await open();
     await putAll(first, 5);
     await first.close();
@@ -139,7 +139,7 @@ describe('segments of which every message is acknowledged', () => {
     await queue.close();
   });
 
-  test('are removed without the messages that were delivered and come back', async () => {
+  test('segments of which every message is acknowledged are removed without the messages that were delivered and come back', async () => {
     const queue = await open();
     await putAll(queue, 6);
     const deliveries = await receiveAll(queue);

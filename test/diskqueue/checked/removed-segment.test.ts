@@ -104,14 +104,14 @@ describe('a removed segment', () => {
     }
   });
 
-  test('is reported when it was the only one', async () => {
+  test('a removed segment is reported when it was the only one', async () => {
     for (const [state, disk] of Object.entries(await disks(['a', 'b']))) {
       await checkWithout(disk, segmentsOf(disk)[0] ?? '', []);
       expect(events[0]?.lastSequence).toBe(state === 'killed' ? undefined : 2);
     }
   });
 
-  test('is not reported when all of its messages were acknowledged', async () => {
+  test('a removed segment is not reported when all of its messages were acknowledged', async () => {
     const queue = await open();
     await put(queue, ...TEN);
     await receive(queue, 'ack');
@@ -124,7 +124,7 @@ describe('a removed segment', () => {
     expect(events).toEqual([]);
   });
 
-  test('is not confused with a segment that the queue itself has deleted, whenever the power fails', async () => {
+  test('a removed segment is not confused with a segment that the queue itself has deleted, whenever the power fails', async () => {
     const queue = await open();
     await put(queue, ...TEN);
     const begun = files.log.length;

@@ -50,7 +50,7 @@ function wholeUpTo(records: Awaited<ReturnType<typeof recordsIn>>, path: string,
 }
 
 describe('repair of a queue with one flipped bit', () => {
-  it('keeps every message, except for one whose payload it is in; a second repair changes nothing', async () => {
+  it('repair of a queue with one flipped bit keeps every message, except for one whose payload it is in; a second repair changes nothing', async () => {
     const whole = await queueOf(MESSAGES);
     const records = await recordsIn(whole);
     expect(records).toHaveLength(MESSAGES.length);
@@ -77,7 +77,7 @@ function isReadable(disk: MemoryDisk, path: string): boolean {
 }
 
 describe('repair of a queue with many flipped bits', () => {
-  it('keeps every message that has none, and leaves nothing to report; a second repair changes nothing', async () => {
+  it('repair of a queue with many flipped bits keeps every message that has none, and leaves nothing to report; a second repair changes nothing', async () => {
     const whole = await queueOf(MESSAGES);
     const records = await recordsIn(whole);
     const paths = pathsOf(whole, '.segment');
@@ -114,7 +114,7 @@ describe('repair of a queue with many flipped bits', () => {
 });
 
 describe('repair of a queue with a file that was cut off', () => {
-  it('keeps every message before the cut, and all of the other files', async () => {
+  it('repair of a queue with a file that was cut off keeps every message before the cut, and all of the other files', async () => {
     const whole = await queueOf(MESSAGES);
     const records = await recordsIn(whole);
     for (const path of pathsOf(whole, '.segment')) {
@@ -132,7 +132,7 @@ describe('repair of a queue with a file that was cut off', () => {
     }
   }, 60_000);
 
-  it('loses no other message when it is damaged and repaired again and again', async () => {
+  it('repair of a queue with a file that was cut off loses no other message when it is damaged and repaired again and again', async () => {
     const disk = await queueOf(MESSAGES);
     let expected = MESSAGES;
     for (const [i, path] of pathsOf(disk, '.segment').entries()) {
@@ -151,7 +151,7 @@ describe('repair of a queue with a file that was cut off', () => {
 });
 
 describe('a repaired queue', () => {
-  it('has a record of what was lost, so nothing is reported again without its cursor', async () => {
+  it('a repaired queue has a record of what was lost, so nothing is reported again without its cursor', async () => {
     const disk = await queueOf(MESSAGES);
     const [path = ''] = pathsOf(disk, '.segment');
     bytesOf(disk, path)[128 + HEADER] = 0;
@@ -163,7 +163,7 @@ describe('a repaired queue', () => {
 });
 
 describe('repair of a queue after a crash', () => {
-  it('seals the last file, cuts off a torn end, and loses no message', async () => {
+  it('repair of a queue after a crash seals the last file, cuts off a torn end, and loses no message', async () => {
     const whole = await queueOf(MESSAGES, { isClosed: false });
     const last = pathsOf(whole, '.segment').at(-1) as string;
     for (const tail of [[], [0xec], [0xec, 0x51, 1, 0, 9, 0, 0, 0, 31], new Array<number>(600).fill(0)]) {
@@ -180,7 +180,7 @@ describe('repair of a queue after a crash', () => {
     }
   });
 
-  it('removes unfinished files', async () => {
+  it('repair of a queue after a crash removes unfinished files', async () => {
     const disk = await queueOf(MESSAGES);
     const [first = ''] = pathsOf(disk, '.segment');
     const left = ['.cursor.new', '.0000000099.segment'].map((name) => `${FOLDER}/q${name}`);
@@ -194,13 +194,13 @@ describe('repair of a queue after a crash', () => {
     await expectInOrder(disk);
   });
 
-  it('does nothing to an intact queue', async () => {
+  it('repair of a queue after a crash does nothing to an intact queue', async () => {
     for (const acked of [0, 3, 30]) await expectInOrder(await queueOf(MESSAGES, { acked }));
   });
 });
 
 describe('repair of a damaged cursor', () => {
-  it('loses no message, wherever a bit is flipped, but some may be delivered again', async () => {
+  it('repair of a damaged cursor loses no message, wherever a bit is flipped, but some may be delivered again', async () => {
     const whole = await queueOf(MESSAGES, { acked: 12 });
     const [path = ''] = pathsOf(whole, '.cursor');
     const starts = [0, 64, 4_096, 8_192, 8_256]; // of its head, its two slots, and its first ranges
@@ -216,7 +216,7 @@ describe('repair of a damaged cursor', () => {
     }
   });
 
-  it('writes a new one where it is missing and older messages were removed', async () => {
+  it('repair of a damaged cursor writes a new one where it is missing and older messages were removed', async () => {
     const disk = await queueOf(MESSAGES, { acked: 12 });
     disk.contents.delete(`${FOLDER}/q.cursor`);
     expect(await repair(disk)).toEqual([]);
@@ -226,7 +226,7 @@ describe('repair of a damaged cursor', () => {
 });
 
 describe('repair of a queue of which a file is missing', () => {
-  it('names its messages once', async () => {
+  it('repair of a queue of which a file is missing names its messages once', async () => {
     const whole = await queueOf(MESSAGES);
     const records = await recordsIn(whole);
     for (const path of pathsOf(whole, '.segment').slice(1, -1)) {
@@ -244,7 +244,7 @@ describe('repair of a queue of which a file is missing', () => {
 });
 
 describe('repair of a file in which nothing can be read', () => {
-  it('reports a loss of an unknown number of messages if it is the only file', async () => {
+  it('repair of a file in which nothing can be read reports a loss of an unknown number of messages if it is the only file', async () => {
     const disk = new MemoryDisk();
     const path = `${FOLDER}/q.0000000001.segment`;
     disk.contents.set(path, Buffer.alloc(1_000, 'x'));
@@ -253,7 +253,7 @@ describe('repair of a file in which nothing can be read', () => {
     await expectInOrder(disk);
   });
 
-  it('reports no loss if the next file proves that all of it was acknowledged', async () => {
+  it('repair of a file in which nothing can be read reports no loss if the next file proves that all of it was acknowledged', async () => {
     const disk = await queueOf(MESSAGES);
     const [first = '', second = ''] = pathsOf(disk, '.segment');
     const acked = (await recordsIn(disk)).filter(({ path }) => path === first).length;
@@ -267,7 +267,7 @@ describe('repair of a file in which nothing can be read', () => {
 });
 
 describe('a file of which both copies of the header are damaged', () => {
-  it('is set aside by a repair, which reports the messages that verify has named before', async () => {
+  it('a file of which both copies of the header are damaged is set aside by a repair, which reports the messages that verify has named before', async () => {
     const whole = await queueOf(MESSAGES);
     const records = await recordsIn(whole);
     for (const path of pathsOf(whole, '.segment').slice(0, -1)) {
@@ -291,7 +291,7 @@ describe('a file of which both copies of the header are damaged', () => {
 });
 
 describe('repair of a file in whose middle bytes are missing', () => {
-  it('makes it valid, or throws CannotRepair and leaves it as it was', async () => {
+  it('repair of a file in whose middle bytes are missing makes it valid, or throws CannotRepair and leaves it as it was', async () => {
     const whole = await queueOf(MESSAGES);
     let repaired = 0;
     for (const path of pathsOf(whole, '.segment')) {
@@ -318,7 +318,7 @@ describe('repair of a file in whose middle bytes are missing', () => {
 });
 
 describe('a repair that is interrupted', () => {
-  it('has lost no intact message, and can be repeated', async () => {
+  it('a repair that is interrupted has lost no intact message, and can be repeated', async () => {
     const damaged = await queueOf(MESSAGES, { acked: 2 });
     const paths = pathsOf(damaged, '.segment');
     for (const [i, path] of paths.entries()) bytesOf(damaged, path)[i === 1 ? 3 : 128 + HEADER + 2] = 0xff;

@@ -29,7 +29,7 @@ describe('a run that the other cancels', () => {
       expect([lastError, retried]).toEqual(['context canceled', 1]);
     });
 
-    it('is archived or deleted as our inspector says, with a Go server on the same channel', async () => {
+    it('a run that the other cancels is archived or deleted as our inspector says, with a Go server on the same channel', async () => {
       const queue = world().newQueue();
       const other = world().newQueue();
       await world().serveInGo(other);
@@ -43,7 +43,7 @@ describe('a run that the other cancels', () => {
       }
     });
 
-    it('does nothing to a task that nobody runs', async () => {
+    it('a run that the other cancels does nothing to a task that nobody runs', async () => {
       const queue = world().newQueue();
       const { id } = await world().client.enqueue(new Task('succeed', null, { queue }));
       await world().go.inspect('CancelProcessing', id);

@@ -25,7 +25,7 @@ describe.skipIf(cli === undefined)("asynq's command line", () => {
   const add = async (queue: string, type: string, options: TaskOptions = {}): Promise<string> =>
     (await world.client.enqueue(new Task(type, 'p', { queue }), options)).id;
 
-  it('lists our queues, and what is in them, in every state', async () => {
+  it("asynq's command line lists our queues, and what is in them, in every state", async () => {
     const queue = world.newQueue();
     const ids = {
       completed: await add(queue, 'result', { retentionMs: 3_600_000 }),
@@ -54,7 +54,7 @@ describe.skipIf(cli === undefined)("asynq's command line", () => {
     expect(await asynq('stats')).toContain(queue);
   });
 
-  it('lists our servers and schedules', async () => {
+  it("asynq's command line lists our servers and schedules", async () => {
     const queue = world.newQueue();
     await world.serveInNode(queue);
     const scheduler = new Scheduler({ broker: world.broker });

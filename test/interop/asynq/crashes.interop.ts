@@ -85,7 +85,7 @@ describe('a worker of ours that has lost its lease to a Go server', () => {
       ['writeProgress', (leased) => world().broker.writeProgress(leased, '1')],
     ];
 
-    it('can do nothing to the run of that', async () => {
+    it('a worker of ours that has lost its lease to a Go server can do nothing to the run of that', async () => {
       const queue = world().newQueue();
       const keys = new QueueKeys(queue);
       const { id } = await world().client.enqueue(new Task('hang', null, { queue, uniqueTtlMs: 3_600_000 }));
@@ -105,7 +105,7 @@ describe('a worker of ours that has lost its lease to a Go server', () => {
       expect(Number(await world().redis.zscore(keys.lease, id))).toBeGreaterThan(Date.now() / 1_000);
     });
 
-    it('can do nothing to the task when it waits for its next run', async () => {
+    it('a worker of ours that has lost its lease to a Go server can do nothing to the task when it waits for its next run', async () => {
       const queue = world().newQueue();
       const { id } = await world().client.enqueue(new Task('fail', null, { queue }));
       const [leased] = await world().broker.dequeue(queue, 1, 1_000);

@@ -25,7 +25,7 @@ async function openDashboard(world: World): Promise<Tab> {
 describe.skipIf(CHROMIUM === undefined)('the dashboard, in Chromium', () => {
   describeEachGo(
     (world) => {
-      it('shows the tasks, runs and servers of asynq, and runs a task again that failed there', async () => {
+      it('the dashboard in Chromium shows the tasks, runs and servers of asynq, and runs a task again that failed there', async () => {
         const queue = world().newQueue();
         const { ID: failing } = await world().go.enqueue({
           type: 'fail',

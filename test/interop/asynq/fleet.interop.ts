@@ -22,7 +22,7 @@ describe('a fleet of both, some of which are killed', () => {
   describeEachGo(
     (world) => {
       it(
-        'runs every task at least once, loses none, and leaves nothing behind',
+        'a fleet of both, some of which are killed runs every task at least once, loses none, and leaves nothing behind',
         { timeout: 120_000 },
         async () => {
           const startMember = [startNode, startGo];

@@ -24,7 +24,7 @@ describe('a group', () => {
     const theirs = (queue: string, payload: string, options = {}): Promise<GoTaskInfo> =>
       world().go.enqueue({ type: 't', payload, queue, group: 'g', ...options });
 
-    it('is the same for both', async () => {
+    it('a group is the same for both', async () => {
       const queue = world().newQueue();
       await ours(queue, '1');
       await theirs(queue, '2');
@@ -69,7 +69,7 @@ describe('a group', () => {
       await nothingElseIn(queue);
     });
 
-    it('takes a task for later when it is due: ours, forwarded and aggregated by Go', async () => {
+    it('a group takes a task for later when it is due: ours, forwarded and aggregated by Go', async () => {
       const queue = world().newQueue();
       await ours(queue, 'later', { processInMs: 1_000 });
       await world().serveInGo(queue, { groupGraceMs: 1_000 });

@@ -33,7 +33,7 @@ describe('a lock', () => {
       ['nothing', undefined, null],
       ['no bytes', Buffer.alloc(0), ''],
       ['some', Buffer.from('p'), 'p'],
-    ])('is the same for a payload of %s', async (_, node, go) => {
+    ])('a lock is the same for a payload of %s', async (_, node, go) => {
       const queue = world().newQueue();
       await world().client.enqueue(new Task('t', node, { queue, uniqueTtlMs: HOUR_MS }));
       await expect(
@@ -51,7 +51,7 @@ describe('a lock', () => {
       for (const ttl of ttls) expect(Math.abs(ttl - 7_200)).toBeLessThan(30);
     });
 
-    it('is let go by the other, when the task is done', async () => {
+    it('a lock is let go by the other, when the task is done', async () => {
       const queue = world().newQueue();
       const { id } = await ours(queue);
       const server = await world().serveInGo(queue);
@@ -64,7 +64,7 @@ describe('a lock', () => {
       await ours(queue);
     });
 
-    it('is let go by the other, when the task is deleted', async () => {
+    it('a lock is let go by the other, when the task is deleted', async () => {
       const queue = world().newQueue();
       await world().go.inspect('DeleteTask', queue, (await ours(queue)).id);
       await world().inspector.deleteTask(queue, (await theirs(queue)).ID);
@@ -89,7 +89,7 @@ describe('a lock', () => {
       await expect(theirs(queue, {}, 'fail')).rejects.toThrow('task already exists');
     });
 
-    it('is let go by us when the task of Go is archived', async () => {
+    it('a lock is let go by us when the task of Go is archived', async () => {
       const queue = world().newQueue();
       const { ID } = await theirs(queue, { maxRetry: 0 }, 'fail');
       const { server } = await world().serveInNode(queue);

@@ -7,7 +7,7 @@ const LATER = '2100-01-01T00:00:00Z';
 
 describe('all tasks of a state', () => {
   describeEachGo((world, version) => {
-    it('are run, archived and deleted by Go', async () => {
+    it('all tasks of a state are run, archived and deleted by Go', async () => {
       const queue = world().newQueue();
       const add = (options: TaskOptions): Promise<TaskInfo> =>
         world().client.enqueue(new Task('t', null, { queue }), options);
@@ -26,7 +26,7 @@ describe('all tasks of a state', () => {
       expect(await world().inspector.queues()).not.toContain(queue);
     });
 
-    it('are run, archived and deleted by us', async () => {
+    it('all tasks of a state are run, archived and deleted by us', async () => {
       const queue = world().newQueue();
       for (let i = 0; i < 3; i++) {
         await world().go.enqueue({ type: 't', queue, processAtMs: later });

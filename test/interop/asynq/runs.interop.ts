@@ -7,7 +7,7 @@ import { GO_STATES } from './support/go-types.ts';
 
 describe('a task that the other runs', () => {
   describeEachGo((world) => {
-    it('is seen as it was enqueued', async () => {
+    it('a task that the other runs is seen as it was enqueued', async () => {
       const queue = world().newQueue();
       const task = new Task('succeed', { user_id: 42 }, { queue, maxRetry: 7, timeoutMs: 90_000 });
       const { id } = await world().client.enqueue(task);
@@ -28,7 +28,7 @@ describe('a task that the other runs', () => {
       await world().untilGone(queue, ID);
     });
 
-    it('has run out of time: Go says so of ours, we of theirs', async () => {
+    it('a task that the other runs has run out of time: Go says so of ours, we of theirs', async () => {
       const queue = world().newQueue();
       const { id } = await world().client.enqueue(
         new Task('hang', null, { queue, timeoutMs: 1_000, maxRetry: 0 }),
@@ -43,7 +43,7 @@ describe('a task that the other runs', () => {
       expect((await world().go.task(queue, ID)).LastErr).toMatch(/tim/);
     });
 
-    it.each(['skip', 'revoke'])('is not tried again: %s', async (type) => {
+    it.each(['skip', 'revoke'])('a task that the other runs is not tried again: %s', async (type) => {
       const queue = world().newQueue();
       const { id } = await world().client.enqueue(new Task(type, null, { queue }));
       const server = await world().serveInGo(queue);
@@ -59,7 +59,7 @@ describe('a task that the other runs', () => {
       }
     });
 
-    it('was given back by a server that shuts down: it goes on with the other', async () => {
+    it('a task that the other runs was given back by a server that shuts down: it goes on with the other', async () => {
       const queue = world().newQueue();
       const { id } = await world().client.enqueue(new Task('hang', null, { queue, maxRetry: 3 }));
       const node = await world().serveInNode(queue, { shutdownTimeoutMs: 0 });
@@ -92,7 +92,7 @@ describe('a task that the other runs', () => {
       expect([...seen, ...events.map(({ task }) => task)]).toEqual([...ids, last.id]);
     });
 
-    it('leaves a result for the other', async () => {
+    it('a task that the other runs leaves a result for the other', async () => {
       const queue = world().newQueue();
       const options = { queue, retentionMs: 60_000 };
       const { id } = await world().client.enqueue(new Task('result', Buffer.from('ours'), options));
@@ -126,7 +126,7 @@ describe('a task that the other runs', () => {
 
 describe('a task that fails in one language and goes on in the other', () => {
   describeEachGo((world) => {
-    it('keeps count: first with us, then in Go', async () => {
+    it('a task that fails in one language and goes on in the other keeps count: first with us, then in Go', async () => {
       const queue = world().newQueue();
       const { id } = await world().client.enqueue(new Task('fail', null, { queue, maxRetry: 2 }));
       const { server } = await world().serveInNode(queue, { retryDelayMs: () => 3_600_000 });
@@ -149,7 +149,7 @@ describe('a task that fails in one language and goes on in the other', () => {
       expect(last).toMatchObject({ retried: 2, maxRetry: 2, lastError: 'boom: ä' });
     });
 
-    it('keeps count: first in Go, then with us', async () => {
+    it('a task that fails in one language and goes on in the other keeps count: first in Go, then with us', async () => {
       const queue = world().newQueue();
       const { ID: id } = await world().go.enqueue({ type: 'fail', queue, maxRetry: 2 });
       const server = await world().serveInGo(queue, { retryDelayMs: 3_600_000 });
@@ -167,7 +167,7 @@ describe('a task that fails in one language and goes on in the other', () => {
       expect(await world().go.task(queue, id)).toMatchObject({ Retried: 2, MaxRetry: 2, LastErr: 'boom: ä' });
     });
 
-    it('is forwarded by the other when it is due', async () => {
+    it('a task that fails in one language and goes on in the other is forwarded by the other when it is due', async () => {
       const queue = world().newQueue();
       const { id } = await world().client.enqueue(new Task('fail-once', null, { queue }));
       const { server, heard } = await world().serveInNode(queue, { retryDelayMs: () => 1_000 });
@@ -185,7 +185,7 @@ describe('a task that fails in one language and goes on in the other', () => {
       await world().untilGone(queue, ID);
     });
 
-    it('is scheduled by one and run by the other', async () => {
+    it('a task that fails in one language and goes on in the other is scheduled by one and run by the other', async () => {
       const queue = world().newQueue();
       const { id } = await world().client.enqueue(new Task('succeed', null, { queue, processInMs: 1_000 }));
       const go = await world().serveInGo(queue);
@@ -195,7 +195,7 @@ describe('a task that fails in one language and goes on in the other', () => {
       await (await world().serveInNode(queue)).heard('started', ID);
     });
 
-    it('keeps what we have added, which Go leaves alone', async () => {
+    it('a task that fails in one language and goes on in the other keeps what we have added, which Go leaves alone', async () => {
       const queue = world().newQueue();
       const keys = new QueueKeys(queue);
       const { id } = await world().client.enqueue(new Task('progress', null, { queue, maxRetry: 1 }));
@@ -215,7 +215,7 @@ describe('a task that fails in one language and goes on in the other', () => {
       expect(leased?.epoch).toBeGreaterThan(Number(epoch));
     });
 
-    it('keeps what we have added also where Go writes all of it anew', async () => {
+    it('a task that fails in one language and goes on in the other keeps what we have added also where Go writes all of it anew', async () => {
       const queue = world().newQueue();
       const keys = new QueueKeys(queue);
       const { id } = await world().client.enqueue(new Task('fail', null, { queue, maxRetry: 1 }));
@@ -230,7 +230,7 @@ describe('a task that fails in one language and goes on in the other', () => {
 
 describe('a queue that one has paused', () => {
   describeEachGo((world) => {
-    it('is paused for the other, until either ends it', async () => {
+    it('a queue that one has paused is paused for the other, until either ends it', async () => {
       const queue = world().newQueue();
       const { events, heard } = await world().serveInNode(queue);
       await heard('started', (await world().client.enqueue(new Task('succeed', null, { queue }))).id);

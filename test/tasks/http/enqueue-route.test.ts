@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { EscapementError } from 'escapement';
 import { flakyBroker } from 'escapement/testing';
 import { Task, type Broker } from 'escapement/tasks';
@@ -220,20 +220,19 @@ describe('a request that is tried again', () => {
     const held = new Promise<void>((resolve) => {
       release = resolve;
     });
-    let calls = 0;
-    const { broker, send } = await serveBroken({
-      enqueueMany: async (tasks) => {
-        calls++;
-        await held;
-        return broker.enqueueMany(tasks);
-      },
+    const authorize = vi.fn(() => true);
+    const enqueueMany = vi.fn<Broker['enqueueMany']>(async (tasks) => {
+      await held;
+      return broker.enqueueMany(tasks);
     });
+    const { broker, send } = await serveBroken({ enqueueMany }, { authorize });
     const answers = [enqueue(send, [task], first), enqueue(send, [task], again)];
-    setTimeout(release, 20);
+    await expect.poll(() => [authorize.mock.calls.length, enqueueMany.mock.calls.length]).toEqual([2, 1]);
+    release();
     const [one, two] = await Promise.all(answers);
     expect(one).toMatchObject({ status: 200, json: { outcomes: [{ task: { id: 'a' } }] } });
     expect(two?.text).toBe(one?.text);
-    expect(calls).toBe(1);
+    expect(enqueueMany).toHaveBeenCalledOnce();
   });
 
   test('a request that has the id of another one is not a retry', async () => {

@@ -62,17 +62,6 @@ describe('missed ticks', () => {
     expect(await afterAGap(third, { maxAgeMs: 0 })).toEqual(['07:00 enqueued 07:00']);
   });
 
-  it('an entry that never ticked has no missed ticks', async () => {
-    await using world = await openWorld();
-    const { scheduler, lines } = world.scheduler({ backfill: true });
-    scheduler.register('@hourly', new Task('t'));
-    await world.clock.advance(5 * HOUR_MS);
-    await scheduler.start();
-    scheduler.register('@hourly', new Task('u'));
-    await world.clock.advance(HOUR_MS);
-    expect(lines).toEqual(['06:00 enqueued 06:00', '06:00 enqueued 06:00']);
-  });
-
   it('one of two schedulers enqueues the missed ticks', async () => {
     await using world = await openWorld();
     const before = world.scheduler();

@@ -331,15 +331,6 @@ describe('start and shutdown', () => {
     expect(lines).toEqual(['01:00 enqueued 01:00']);
   });
 
-  it('a scheduler that is shut down while it starts does not run', async () => {
-    await using world = await openWorld();
-    const { scheduler } = world.scheduler();
-    const starting = scheduler.start();
-    await scheduler.shutdown();
-    await expect(starting).rejects.toMatchObject(stateError);
-    await world.scheduler().scheduler.shutdown();
-  });
-
   it('a shutdown waits for pending calls of the broker', async () => {
     await using world = await openWorld();
     let arrive = (): void => undefined;

@@ -79,18 +79,6 @@ describe('queues', () => {
     await world.start(() => undefined, { queues: { high: 1 } });
     expect(await world.state(await world.enqueue('job', undefined, { queue: 'low' }))).toBe('pending');
   });
-
-  it('paused queues keep their tasks until they are resumed', async () => {
-    const world = await openWorld();
-    await world.start(() => undefined);
-    await world.enqueue();
-    await world.broker.pause('default');
-    const info = await world.enqueue();
-    expect(await world.state(info)).toBe('pending');
-    await world.broker.resume('default');
-    await world.settle();
-    expect(await world.state(info)).toBe('gone');
-  });
 });
 
 describe('synchronous handlers', () => {

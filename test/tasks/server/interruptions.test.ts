@@ -24,24 +24,6 @@ function cancel(world: World, taskId: string, outcome: CancelOutcome, queue?: st
 }
 
 describe('a timeout', () => {
-  it('a timeout fires the signal, and the task is retried', async () => {
-    const world = await openWorld();
-    const held = new Held();
-    await world.start(held.handler);
-    const info = await world.enqueue('job', undefined, { timeoutMs: 5_000 });
-    await world.advance(4_999);
-    const { signal, reject } = held.run();
-    expect(signal.aborted).toBe(false);
-    await world.advance(1);
-    expect(signal.reason).toMatchObject({ code: 'ERR_TASK_TIMEOUT' });
-    reject(signal.reason);
-    await world.settle();
-    expect(await world.find(info)).toMatchObject({
-      state: 'retry',
-      message: { retried: 1, lastError: 'the task was not done within its timeout of 5000 ms' },
-    });
-  });
-
   it.each([
     ['the deadline, if that is earlier', { timeoutMs: 5_000, deadline: WALL_MS + 2_000 }, 2_000],
     ['the timeout, if that is earlier', { timeoutMs: 1_000, deadline: WALL_MS + 2_000 }, 1_000],
@@ -81,17 +63,6 @@ describe('a timeout', () => {
     held.run().resolve();
     await world.settle();
     expect(await world.state(info)).toBe('gone');
-  });
-
-  it('the timeout of a run that has ended does nothing', async () => {
-    const world = await openWorld();
-    const held = new Held();
-    await world.start(held.handler);
-    await world.enqueue('job', undefined, { timeoutMs: 100 });
-    held.run().resolve();
-    await world.advance(1_000);
-    expect(held.run().signal.aborted).toBe(false);
-    expect(world.events).toEqual(['started job', 'completed job']);
   });
 });
 
@@ -193,27 +164,6 @@ describe('cancelling an active task', () => {
     await cancel(world, id, 'retry');
     await world.settle();
     expect(cancelled).toHaveBeenCalledWith(expect.objectContaining({ taskId: id, outcome: 'archive' }));
-  });
-
-  it('a cancelled task that its handler has completed is completed', async () => {
-    const world = await openWorld();
-    await world.start(obedient(() => undefined));
-    const info = await world.enqueue();
-    await cancel(world, info.id, 'archive');
-    await world.settle();
-    expect(await world.state(info)).toBe('gone');
-    expect(world.events).toEqual(['started job', 'completed job']);
-  });
-
-  it('a handler that ignores its signal is cancelled at the end of the grace', async () => {
-    const world = await openWorld();
-    await world.start(deaf);
-    const info = await world.enqueue();
-    await cancel(world, info.id, 'delete');
-    await world.advance(999);
-    expect(await world.state(info)).toBe('active');
-    await world.advance(1);
-    expect(await world.state(info)).toBe('gone');
   });
 
   it('of two cancellations the last one decides the outcome', async () => {

@@ -38,9 +38,11 @@ describe('run', () => {
     },
   );
 
-  it.skipIf(process.platform === 'win32')('takes nothing more at SIGTSTP, and goes on until SIGTERM', () => {
-    expect(
-      run(`
+  it.skipIf(process.platform === 'win32')(
+    'run takes nothing more at SIGTSTP, and goes on until SIGTERM',
+    () => {
+      expect(
+        run(`
         const server = new Server({ broker, concurrency: 1 });
         setTimeout(() => process.kill(process.pid, 'SIGTSTP'), 20);
         const stopped = setInterval(async () => {
@@ -52,8 +54,9 @@ describe('run', () => {
         await server.run((task) => say(task.type));
         say(server.status, (await broker.queueStats('default')).counts.pending);
       `),
-    ).toEqual(['closed 1']);
-  });
+      ).toEqual(['closed 1']);
+    },
+  );
 
   it('run ends when the server is shut down by other code', () => {
     expect(

@@ -36,16 +36,6 @@ describe('a handler that succeeds', () => {
     expect(world.events).toEqual(['started job', 'completed job']);
   });
 
-  it('a task with retention is completed with its result', async () => {
-    const world = await openWorld();
-    await world.start((_task, context) => context.writeResult({ pages: 3 }));
-    const info = await world.enqueue('job', undefined, { retentionMs: 60_000 });
-    expect(await world.find(info)).toMatchObject({
-      state: 'completed',
-      result: Buffer.from('{"pages":3}'),
-    });
-  });
-
   it('a result is written before the task is completed', async () => {
     const world = await openWorld();
     await world.start((_task, context) => void context.writeResult(new Uint8Array([1, 2])));
@@ -296,18 +286,6 @@ describe('the arguments of a handler', () => {
     expect(seen).toEqual([undefined, 'ann', undefined, 'ann']);
   });
 
-  it('context.progress writes the progress of the run', async () => {
-    const world = await openWorld();
-    const held = new Held();
-    await world.start((task, context) => {
-      void context.progress({ done: 0.5 });
-      return held.handler(task, context);
-    });
-    const info = await world.enqueue();
-    expect((await world.find(info))?.progress).toBe('{"done":0.5}');
-    held.run().resolve();
-  });
-
   it('a handler may take progress and writeResult out of its context', async () => {
     const world = await openWorld();
     await world.start(async (_task, { progress, writeResult }) => {
@@ -339,27 +317,18 @@ describe('the arguments of a handler', () => {
     ]);
   });
 
-  it('a late progress that is not awaited is ignored', async () => {
-    const world = await openWorld();
-    let late: (() => Promise<void>) | undefined;
-    await world.start((_task, context) => {
-      late = () => context.progress(1);
-    });
-    await world.enqueue();
-    await expect(late?.()).rejects.toMatchObject({ code: 'ERR_LEASE_LOST' });
-    void late?.(); // an unhandled rejection would fail the test run
-    await world.settle();
-  });
-
-  it('a late result is ignored if it is not awaited, and rejects if it is', async () => {
-    const world = await openWorld();
-    let late: (() => Promise<void>) | undefined;
-    await world.start((_task, context) => {
-      late = () => context.writeResult(1);
-    });
-    await world.enqueue();
-    await expect(late?.()).rejects.toMatchObject({ code: 'ERR_LEASE_LOST' });
-    void late?.(); // an unhandled rejection would fail the test run
-    await world.settle();
-  });
+  it.each(['progress', 'writeResult'] as const)(
+    'a late call of %s is ignored if it is not awaited, and rejects if it is',
+    async (method) => {
+      const world = await openWorld();
+      let late: (() => Promise<void>) | undefined;
+      await world.start((_task, context) => {
+        late = () => context[method](1);
+      });
+      await world.enqueue();
+      await expect(late?.()).rejects.toMatchObject({ code: 'ERR_LEASE_LOST' });
+      void late?.(); // an unhandled rejection would fail the test run
+      await world.settle();
+    },
+  );
 });

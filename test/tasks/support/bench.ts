@@ -1,4 +1,4 @@
-import { ManualClock } from 'escapement';
+import { EscapementError, ManualClock } from 'escapement';
 import {
   type Broker,
   Client,
@@ -11,6 +11,20 @@ import {
 
 /** When the wall clock of a bench begins: noon of some day. */
 export const START_MS = Date.UTC(2026, 10, 21, 12);
+
+/** A time of a bench, as JSON has it. */
+export const at = (ms: number): string => new Date(START_MS + ms).toISOString();
+
+/** The error of a broker that cannot be reached. */
+export const unavailable = (): EscapementError => new EscapementError('ERR_BROKER_UNAVAILABLE', 'no answer');
+
+/** The code of the error with which an operation rejects, or undefined if it resolves. */
+export function codeOf(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => undefined,
+    (error: unknown) => (error as { code: unknown }).code,
+  );
+}
 
 /** A broker on a clock that stands still, and whoever uses it. */
 export interface Bench<B extends Broker = EmbeddedBroker> {

@@ -1,4 +1,6 @@
 import { ManualClock, SystemTimer, type SystemTimerOptions } from 'escapement';
+import type { TimerTable } from '../../../src/timer/timer-table.ts';
+import type { TimerTaskList } from '../../../src/timer/timer-task-list.ts';
 import { HandClock } from './hand-clock.ts';
 import { Journal } from './tasks.ts';
 
@@ -22,4 +24,11 @@ export function handTimer({ nowMs = 0, ...options }: Options = {}): Opened<HandC
 
 function open<C extends ManualClock | HandClock>(clock: C, options: SystemTimerOptions): Opened<C> {
   return { clock, timer: new SystemTimer({ clock, ...options }), journal: new Journal() };
+}
+
+/** The slots of the entries of a list, in their order. */
+export function slotsOf(table: TimerTable, list: TimerTaskList): number[] {
+  const slots: number[] = [];
+  for (let slot = list.first; slot !== list.sentinel; slot = table.next(slot)) slots.push(slot);
+  return slots;
 }

@@ -90,10 +90,8 @@ async function churn(broker: EmbeddedBroker, rounds: number): Promise<void> {
 async function takeTokens(broker: EmbeddedBroker, queue: string, keys: number): Promise<void> {
   await broker.setLimits(queue, { perKey: { rate: { tasks: 1, perMs: LONG_MS } } });
   for (const round of ['first', 'second']) {
-    const tasks = Array.from({ length: keys }, (_, nth) =>
-      newTask({ id: `${round} ${nth}`, queue, key: `${nth}` }),
-    );
-    await broker.enqueueMany(tasks);
+    const nth = (_: unknown, n: number): NewTask => newTask({ id: `${round} ${n}`, queue, key: `${n}` });
+    await broker.enqueueMany(Array.from({ length: keys }, nth));
   }
   const taken = await broker.dequeue(queue, 2 * keys, LONG_MS);
   expect(taken).toHaveLength(keys);
@@ -109,8 +107,7 @@ test('a process that is killed while compaction writes buckets again keeps all o
   do images.push(disk.disk);
   while (!(await Promise.race([isDone, nextTurn(false)])));
   await broker.close();
-  const files = (image: Disk): string => [...image.keys()].join();
-  expect(new Set(images.map(files)).size).toBeGreaterThan(10);
+  expect(new Set(images.map((image) => [...image.keys()].join())).size).toBeGreaterThan(10);
   for (const image of images.filter((_, nth) => nth % Math.ceil(images.length / 60) === 0)) {
     const reopened = await open(new RecordingFileSystem(image));
     expect((await reopened.queueStats('limited')).held.rate).toBe(400);

@@ -248,7 +248,7 @@ describe('a copy of the files of a broker that works', () => {
     ['are copied', false],
     ['are linked, and copied later', true],
   ])(
-    'has every task that was enqueued before, and none that was completed before, if all files %s',
+    'a copy of the files of a broker that works has every task that was enqueued before, and none that was completed before, if all files %s',
     { timeout: 120_000 },
     async (_, isLinked) => {
       const base = mkdtempSync(join(tmpdir(), 'escapement-copy-'));

@@ -215,7 +215,7 @@ describe.each(['closed', 'killed'] as const)(
   'one flipped bit in the folder of a broker that was %s',
   (how) => {
     test(
-      'costs the change whose record it is in, which is reported, and nothing else',
+      'one flipped bit in the folder of a broker costs the change whose record it is in, which is reported, and nothing else',
       { timeout: 600_000 },
       async () => {
         const { written, ...disks } = await build();
@@ -383,9 +383,8 @@ test('a file that is missing between two others is reported, and costs its own t
   disk.delete(second);
   const events: CorruptionEvent[] = [];
   expect(await idsOn(disk, events)).toEqual(['a', 'c']);
-  expect(events).toEqual([
-    { file: third, offset: 0, bytes: 0, reason: 'the segment before this one is missing' },
-  ]);
+  const reason = 'the segment before this one is missing';
+  expect(events).toEqual([{ file: third, offset: 0, bytes: 0, reason }]);
 });
 
 test('a copy of a file under the name of another one is reported, and set aside', async () => {

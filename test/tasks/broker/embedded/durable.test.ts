@@ -22,6 +22,7 @@ import { RecordingFileSystem } from '../../../diskqueue/recording-file-system.ts
 import { SmallDisk } from '../../../diskqueue/small-disk.ts';
 import { RecordingMetrics } from '../../../metrics/recording-metrics.ts';
 import { FIRST_SEED } from '../../../runs.ts';
+import { codeOf } from '../../support/bench.ts';
 
 let dataPath: string;
 let clock: ManualClock;
@@ -58,13 +59,6 @@ async function reopen(broker: EmbeddedBroker, options: EmbeddedBrokerOptions = {
   return again;
 }
 
-function codeOf(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    () => undefined,
-    (error: unknown) => (error as { code: unknown }).code,
-  );
-}
-
 async function leaseOne(broker: EmbeddedBroker, queue: string): Promise<LeasedTask> {
   const [leased] = await broker.dequeue(queue, 1, LONG_MS);
   if (leased === undefined) throw new Error('the queue is empty');
@@ -80,7 +74,7 @@ function storeOf(broker: EmbeddedBroker): TaskStore {
 const FIRST = { page: 1, size: 10 };
 
 describe('a reopened broker', () => {
-  test('has every field of a task, and its result and progress', async () => {
+  test('a reopened broker has every field of a task, and its result and progress', async () => {
     let broker = await open();
     const parts = {
       ...{
@@ -108,7 +102,7 @@ describe('a reopened broker', () => {
     expect(before).toMatchObject({ state: 'retry', message: { ...parts, retried: 1, lastError: 'no wé' } });
   });
 
-  test('hands a task out again that was active, at the head, with the same retries, one recovery more and a later epoch', async () => {
+  test('a reopened broker hands a task out again that was active, at the head, with the same retries, one recovery more and a later epoch', async () => {
     let broker = await open();
     await broker.enqueue(newTask({ id: 'first' }));
     await broker.enqueue(newTask({ id: 'second' }));
@@ -126,17 +120,7 @@ describe('a reopened broker', () => {
     for (const task of before) expect(await codeOf(broker.complete(task))).toBe('ERR_LEASE_LOST');
   });
 
-  test('does not hand out a task again that was completed', async () => {
-    let broker = await open();
-    await broker.enqueue(newTask());
-    const leased = await leaseOne(broker, QUEUE);
-    await broker.complete(leased);
-    broker = await reopen(broker);
-    expect(await broker.dequeue(QUEUE, 1, LONG_MS)).toEqual([]);
-    expect(await broker.queueStats(QUEUE)).toMatchObject({ processed: 1, processedTotal: 1, failedTotal: 0 });
-  });
-
-  test('keeps queues without tasks, paused ones, ticks and the events of a schedule', async () => {
+  test('a reopened broker keeps queues without tasks, paused ones, ticks and the events of a schedule', async () => {
     let broker = await open();
     await broker.enqueue(newTask({ queue: 'a', id: 'x' }));
     await broker.change('a', { id: 'x' }, 'delete');
@@ -152,7 +136,7 @@ describe('a reopened broker', () => {
     expect(await broker.enqueueEvents('entry', FIRST)).toEqual([{ taskId: 't', atMs: 7 }]);
   });
 
-  test('keeps unique locks for as long as they last', async () => {
+  test('a reopened broker keeps unique locks for as long as they last', async () => {
     let broker = await open();
     await broker.enqueue(newTask({ uniqueKey: 'key', uniqueTtlMs: 10_000 }));
     await clock.advanceAsync(4_000);
@@ -162,30 +146,6 @@ describe('a reopened broker', () => {
     await expect(broker.enqueue(again)).rejects.toMatchObject({ code: 'ERR_TASK_DUPLICATE' });
     await clock.advanceAsync(1);
     expect(await broker.enqueue(again)).toMatchObject({ state: 'pending' });
-  });
-
-  test('makes due what fell due while it was closed, and forgets what was retained for long enough', async () => {
-    let broker = await open();
-    await broker.enqueue(newTask({ id: 'scheduled', processAtMs: clock.wallNow() + 10_000 }));
-    await broker.enqueue(newTask({ queue: 'other', id: 'done', retentionMs: 5_000 }));
-    const leased = await leaseOne(broker, 'other');
-    await broker.complete(leased);
-    await broker.close();
-    await clock.advanceAsync(10_000);
-    broker = await open();
-    expect(await broker.task(QUEUE, 'scheduled')).toMatchObject({ state: 'pending' });
-    expect(await broker.tasks('other', 'completed', FIRST)).toEqual([]);
-  });
-
-  test('has the tasks of a set in their group again', async () => {
-    let broker = await open();
-    for (const id of ['1', '2', '3']) await broker.enqueue(newTask({ id, group: 'g' }));
-    const { set } = await broker.takeGroup(QUEUE, 'g', { graceMs: 0, maxDelayMs: 0, maxSize: 2 }, LONG_MS);
-    if (set === undefined) throw new Error('no set was taken');
-    expect(set.messages).toHaveLength(2);
-    broker = await reopen(broker);
-    expect(await broker.groups(QUEUE)).toEqual([{ group: 'g', size: 3 }]);
-    await expect(broker.replaceSet(set, newTask())).rejects.toMatchObject({ code: 'ERR_LEASE_LOST' });
   });
 });
 
@@ -298,7 +258,7 @@ test('a task that kills its process again and again is archived after maxRecover
 });
 
 describe('a disk that is full', () => {
-  test('refuses changes, keeps what was accepted and the leases, and goes on when there is room', async () => {
+  test('a disk that is full refuses changes, keeps what was accepted and the leases, and goes on when there is room', async () => {
     const disk = new SmallDisk(new RecordingFileSystem(), 1e9);
     let broker = await open({}, disk);
     await broker.enqueue(newTask({ id: 'before' }));
@@ -330,7 +290,7 @@ describe('a disk that is full', () => {
     expect(await broker.task(QUEUE, 'before')).toMatchObject({ state: 'archived' });
   });
 
-  test('is read again aside: a reload that fails half-way shows nothing of itself, and costs no lease', async () => {
+  test('a disk that is full is read again aside: a reload that fails half-way shows nothing of itself, and costs no lease', async () => {
     const disk = new SmallDisk(new RecordingFileSystem(), 1e9);
     const fault = { call: 'read', nth: Infinity, code: 'EMFILE', isLasting: false } as const;
     const failing: Fault & { nth: number } = { ...fault };

@@ -281,16 +281,6 @@ describe('a notification', () => {
     expect(heard).toEqual(['a', 'b', 'c']);
   });
 
-  test('a paused queue causes no work notification', async () => {
-    const broker = await open();
-    await broker.enqueue(newTask());
-    await broker.pause(QUEUE);
-    const heard: string[] = [];
-    await broker.subscribe({ work: (queue) => heard.push(queue) });
-    await broker.enqueue(newTask());
-    expect(heard).toEqual([]);
-  });
-
   test('a listener may call the broker', async () => {
     const broker = await open();
     const done: string[] = [];

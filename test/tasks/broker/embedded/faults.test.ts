@@ -10,6 +10,7 @@ import { FaultyFileSystem, type Call, type Fault } from '../../../diskqueue/faul
 import { Random } from '../../../diskqueue/random.ts';
 import { RecordingFileSystem } from '../../../diskqueue/recording-file-system.ts';
 import { FIRST_SEED, runs } from '../../../runs.ts';
+import { codeOf } from '../../support/bench.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'escapement-faults-'));
 afterAll(() => {
@@ -179,13 +180,6 @@ describe('a disk that fails', () => {
     },
   );
 });
-
-function codeOf(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    () => undefined,
-    (error: unknown) => (error as { code: unknown }).code,
-  );
-}
 
 test.each(['write', 'sync'] as const)(
   'after a %s that fails, changes are refused until the broker is opened again',

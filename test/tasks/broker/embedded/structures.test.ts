@@ -9,15 +9,10 @@ import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker
 import type { Journal } from '../../../../src/tasks/broker/embedded/journal.ts';
 import { RowsByTime } from '../../../../src/tasks/broker/embedded/rows-by-time.ts';
 import type { QueueState } from '../../../../src/tasks/broker/embedded/queue-state.ts';
-import { NO_TIMER, TaskList, TaskRow } from '../../../../src/tasks/broker/embedded/task-lists.ts';
+import { NO_TIMER, TaskRow } from '../../../../src/tasks/broker/embedded/task-lists.ts';
 import { TaskStore } from '../../../../src/tasks/broker/embedded/task-store.ts';
-import { UniqueLocks } from '../../../../src/tasks/broker/embedded/unique-locks.ts';
 import { newTask, putIntoEach, QUEUE } from '../../../conformance/broker/support.ts';
 import { propertyRuns } from '../../../runs.ts';
-
-function makeQueue(): QueueState {
-  return new TaskStore({ clock: new ManualClock(), maxArchived: 1, archiveRetentionMs: 1 }).openQueue('q');
-}
 
 describe('RowsByTime', () => {
   let serial = 0;
@@ -97,114 +92,6 @@ describe('RowsByTime', () => {
     expect(() => {
       rows.remove(makeRow(1));
     }).toThrow('no row with time 1');
-  });
-});
-
-function makeList(...ids: readonly string[]): { list: TaskList; rows: TaskRow[] } {
-  const list = new TaskList(makeQueue(), 'pending');
-  const rows = ids.map((id) => new TaskRow(newTask({ id }).message));
-  for (const row of rows) list.push(row);
-  return { list, rows };
-}
-
-function idsOf(list: TaskList): string {
-  const forth = [...list].map(({ message }) => message.id);
-  const back: string[] = [];
-  for (let row = list.tail; row !== undefined; row = row.previous) back.push(row.message.id);
-  expect(back.reverse()).toEqual(forth);
-  expect(list.size).toBe(forth.length);
-  return forth.join('');
-}
-
-describe('a list of tasks', () => {
-  test('a new list of tasks is empty', () => {
-    const { list } = makeList();
-    expect([idsOf(list), list.head, list.tail]).toEqual(['', undefined, undefined]);
-  });
-
-  test('a list adds rows at its end, at its beginning and after another row', () => {
-    const { list, rows } = makeList('a', 'b');
-    const [c, d, e] = ['c', 'd', 'e'].map((id) => new TaskRow(newTask({ id }).message)) as [
-      TaskRow,
-      TaskRow,
-      TaskRow,
-    ];
-    list.unshift(c);
-    list.insertAfter(rows[0], d);
-    list.insertAfter(list.tail, e);
-    expect(idsOf(list)).toBe('cadbe');
-    expect(c.list).toBe(list);
-  });
-
-  test.each([
-    ['a', 'bcd'],
-    ['b', 'acd'],
-    ['d', 'abc'],
-  ])('a list removes its %s, which is in no list then', (id, left) => {
-    const { list, rows } = makeList('a', 'b', 'c', 'd');
-    const row = rows.find(({ message }) => message.id === id) as TaskRow;
-    list.remove(row);
-    expect(idsOf(list)).toBe(left);
-    expect([row.list, row.next, row.previous]).toEqual([undefined, undefined, undefined]);
-  });
-
-  test('a list removes its only row', () => {
-    const { list, rows } = makeList('a');
-    list.remove(rows[0] as TaskRow);
-    expect([idsOf(list), list.head, list.tail]).toEqual(['', undefined, undefined]);
-  });
-});
-
-describe('the groups of a queue', () => {
-  test('a group exists while it has rows', () => {
-    const queue = makeQueue();
-    const [a, b] = ['a', 'b'].map((id) => new TaskRow(newTask({ id }).message)) as [TaskRow, TaskRow];
-    queue.group('g').push(a);
-    queue.group('g').push(b);
-    expect(queue.groups.size).toBe(1);
-    queue.take(a);
-    expect(queue.countAggregating()).toBe(1);
-    queue.take(b);
-    expect(queue.groups.size).toBe(0);
-    queue.take(b);
-  });
-});
-
-describe('a unique lock', () => {
-  function makeRow(queue = makeQueue()): TaskRow {
-    const row = new TaskRow(newTask({ uniqueKey: 'key' }).message);
-    queue.lists.pending.push(row);
-    return row;
-  }
-
-  test('a lock has an owner until it expires', () => {
-    const locks = new UniqueLocks();
-    const row = makeRow();
-    locks.take('key', row, 100);
-    expect([locks.ownerOf('key', 99), locks.ownerOf('key', 100), locks.ownerOf('other', 0)]).toEqual([
-      row,
-      undefined,
-      undefined,
-    ]);
-  });
-
-  test('a lock is freed by its owner only', () => {
-    const locks = new UniqueLocks();
-    const [first, second] = [makeRow(), makeRow()];
-    locks.take('key', first, 100);
-    locks.take('key', second, 300);
-    locks.free(first);
-    expect(locks.ownerOf('key', 200)).toBe(second);
-    locks.free(second);
-    expect([locks.ownerOf('key', 200), locks.size]).toEqual([undefined, 0]);
-  });
-
-  test('a lock has no owner once the queue of its owner is removed', () => {
-    const locks = new UniqueLocks();
-    const queue = makeQueue();
-    locks.take('key', makeRow(queue), 100);
-    queue.isRemoved = true;
-    expect(locks.ownerOf('key', 0)).toBeUndefined();
   });
 });
 

@@ -26,7 +26,7 @@ function hashTagOf(key: string): string {
 }
 
 describe('the keys of a queue', () => {
-  it("are asynq's", () => {
+  it("the keys of a queue are asynq's", () => {
     expect(keys).toMatchObject({
       prefix: 'asynq:{low}:',
       taskPrefix: 'asynq:{low}:t:',
@@ -75,7 +75,7 @@ describe('the keys of a queue', () => {
 });
 
 describe('keys of servers and schedulers', () => {
-  it("are asynq's", () => {
+  it("keys of servers and schedulers are asynq's", () => {
     expect(serverKey('h', 7, 's')).toBe('asynq:servers:{h:7:s}');
     expect(workersKey('h', 7, 's')).toBe('asynq:workers:{h:7:s}');
     expect(schedulerKey('h:7:s')).toBe('asynq:schedulers:{h:7:s}');

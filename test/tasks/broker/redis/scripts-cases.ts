@@ -1,0 +1,309 @@
+import { expect } from 'vitest';
+import { TRANSFER } from '../../../../src/tasks/broker/transfer.ts';
+import { failure, LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
+import { changeLimits, recovered, P, type ScriptsWorld } from './scripts-world.ts';
+
+/** How a script that is run is checked. */
+export interface ScriptCase {
+  /** Runs the script in a filled database. */
+  readonly act: (world: ScriptsWorld) => Promise<unknown>;
+  /** Keys whose wrong type does not fail the call: the script skips them, and goes on. */
+  readonly skips?: RegExp;
+  /** Keys that the script replaces or deletes as a whole, whatever their type is. */
+  readonly replaces?: RegExp;
+  /** Whether the queue has keys and limits. */
+  readonly hasKeys?: boolean;
+}
+
+const AT_ONCE = { graceMs: 0, maxDelayMs: 0, maxSize: 1 };
+const LATER_MS = 10 * LONG_MS;
+const SERVER = {
+  ...{ id: 's', host: 'h', pid: 7, concurrency: 1, queues: { [QUEUE]: 1 }, strictPriority: false },
+  ...{ status: 'active' as const, startedAtMs: 1, workers: [] },
+};
+
+/** Tasks of a list: one of them must not stop the others. */
+const TASKS = /\}:t:/u;
+/** Whether it is paused depends on the key alone. */
+const PAUSED = /:paused$/u;
+
+/** The cases of each script, by the name of its constant. */
+export const CASES: Record<string, readonly ScriptCase[]> = {
+  ANNOUNCE_SCHEDULER: [
+    {
+      act: ({ broker }) => broker.announceScheduler('s', () => [], LONG_MS),
+      replaces: /asynq:schedulers:/u,
+    },
+  ],
+  ANNOUNCE_SERVER: [
+    {
+      act: ({ broker }) => broker.announceServer(() => SERVER, LONG_MS),
+      replaces: /asynq:(?:servers|workers):/u,
+    },
+  ],
+  ARCHIVE: [
+    {
+      act: async ({ broker }) => broker.archive(await take(broker), failure()),
+      skips: /\}:t:old/u,
+    },
+  ],
+  ARCHIVE_FROM_SET: [
+    {
+      act: async ({ broker, redis }) => {
+        await redis.hset(`${P}t:aggregating`, 'msg', 'unreadable');
+        await broker.takeGroup(QUEUE, 'group', AT_ONCE, LONG_MS);
+      },
+      skips: TASKS,
+    },
+  ],
+  ARCHIVE_SOME: (['pending', 'scheduled', 'aggregating'] as const).map((state) => ({
+    act: ({ broker }: ScriptsWorld) =>
+      broker.change(QUEUE, { state, group: state === 'aggregating' ? 'group' : undefined }, 'archive'),
+    skips: state === 'scheduled' ? /\}:t:|:g:|:x:later:/u : /\}:t:|:unique:|:x:later:/u,
+  })),
+  ARCHIVE_TASK: [
+    ...['pending', 'scheduled', 'late-grouped', 'retry', 'completed', 'aggregating'].map((id) => ({
+      act: ({ broker }: ScriptsWorld) => broker.change(QUEUE, { id }, 'archive'),
+      skips: /\}:t:(?:old|archived)|:g:late|:x:later:/u,
+    })),
+  ],
+  ARCHIVE_UNREADABLE: [
+    {
+      act: async ({ broker, redis }) => {
+        await redis.hset(`${P}t:pending`, 'msg', 'unreadable');
+        await broker.dequeue(QUEUE, 10, LONG_MS);
+      },
+    },
+  ],
+  BOUND_BUCKETS: [{ act: changeLimits, hasKeys: true }],
+  CANCEL: [{ act: ({ broker }) => broker.cancel({ taskId: 'active', queue: QUEUE, outcome: 'retry' }, 0) }],
+  CHECK_GROUPS: [{ ...repairing(), skips: /\}:t:|:[gx]:/u, replaces: /:x:later:/u }],
+  CHECK_LEASES: [repairing()],
+  CHECK_LOCKS: [{ ...repairing(), skips: /:unique:|\}:t:/u }],
+  CHECK_PLACE: [repairing()],
+  CHECK_TASKS: [{ ...repairing(), replaces: TASKS }],
+  CHECK_WAITING: [{ ...repairing(), hasKeys: true }],
+  CLEAR_SOME: [
+    {
+      act: async (world) => {
+        const { broker } = world;
+        await broker.complete(await recovered(world));
+        await broker.removeQueue(QUEUE, { force: true });
+      },
+      skips: /:unique:/u,
+      replaces: /\}:t:|:x:later:/u,
+    },
+  ],
+  COMPLETE: [
+    { act: async ({ broker }) => broker.complete(await take(broker)), skips: TASKS },
+    {
+      skips: /\}:t:|:unique:/u,
+      act: async ({ broker }) => {
+        await broker.enqueue(newTask({ retentionMs: LONG_MS, uniqueKey: `${P}unique:t:2` }));
+        const tasks = await broker.dequeue(QUEUE, 10, LONG_MS);
+        await Promise.all(tasks.map((task) => broker.complete(task)));
+      },
+    },
+  ],
+  COUNT_HELD: [{ act: ({ broker }) => broker.queueStats(QUEUE), hasKeys: true }],
+  DELETE_EXPIRED: [
+    {
+      act: async ({ broker, redis }) => {
+        await redis.zadd(`${P}archived`, 1, 'ghost-1', 1, 'ghost-2');
+        await broker.deleteExpired([QUEUE], 100);
+      },
+      skips: TASKS,
+    },
+  ],
+  DELETE_SOME: (['pending', 'scheduled', 'archived', 'aggregating'] as const).map((state) => ({
+    act: ({ broker }: ScriptsWorld) =>
+      broker.change(QUEUE, { state, group: state === 'aggregating' ? 'group' : undefined }, 'delete'),
+    skips: state === 'scheduled' ? /\}:t:|:g:|:x:later:/u : /\}:t:|:unique:|:x:later:/u,
+  })),
+  DELETE_TASK: ['locked', 'scheduled', 'late-grouped', 'retry', 'completed', 'archived', 'aggregating'].map(
+    (id) => ({
+      act: ({ broker }: ScriptsWorld) => broker.change(QUEUE, { id }, 'delete'),
+      skips: /:unique:|:g:late|:x:later:/u,
+    }),
+  ),
+  DEQUEUE: [{ act: dequeueAll, skips: /\}:t:|:paused$/u }],
+  DEQUEUE_IN_FLOW: [{ act: dequeueAll, skips: /\}:t:|:paused$/u, hasKeys: true }],
+  DISCARD: [
+    {
+      act: async ({ broker }) => {
+        const task = (await broker.dequeue(QUEUE, 10, LONG_MS)).find(
+          ({ message }) => message.id === 'locked',
+        );
+        if (task !== undefined) await broker.discard(task);
+      },
+      skips: /:unique:/u,
+    },
+  ],
+  ENQUEUE: [
+    newTask(),
+    newTask({ uniqueKey: `${P}unique:t:3` }),
+    newTask({ group: 'new' }),
+    newTask({ processAtMs: Date.now() + LATER_MS }),
+    newTask({ processAtMs: Date.now() + LATER_MS, group: 'late' }),
+  ].map((task) => ({ act: ({ broker }: ScriptsWorld) => broker.enqueue(task), skips: TASKS })),
+  ENQUEUE_IN_FLOW: [
+    newTask({ key: 'a' }),
+    { ...newTask({ key: 'new' }), isNext: true },
+    newTask({ key: 'b', group: 'new' }),
+    newTask({ key: 'b', processAtMs: Date.now() + LATER_MS }),
+  ].map((task) => ({
+    act: ({ broker }: ScriptsWorld) => broker.enqueue(task),
+    skips: TASKS,
+    hasKeys: true,
+  })),
+  ENQUEUE_TICK: [
+    newTask(),
+    newTask({ group: 'new' }),
+    newTask({ processAtMs: Date.now() + LATER_MS, group: 'late' }),
+  ].map((task) => ({
+    act: ({ broker }: ScriptsWorld) => broker.enqueueTick(task, { entryKey: 'entry', atMs: 2 }),
+    skips: TASKS,
+  })),
+  EXTEND_LEASES: [
+    {
+      act: async ({ broker }) => broker.extendLeases(await broker.dequeue(QUEUE, 10, LONG_MS), LATER_MS),
+      skips: TASKS,
+    },
+  ],
+  FORWARD: [{ act: ({ broker }) => broker.forward([QUEUE]), skips: /\}:t:|:x:later:/u }],
+  LIST_GROUPS: [{ act: ({ broker }) => broker.groups(QUEUE), skips: /:g:/u }],
+  LIST_KEYS: [{ act: ({ broker }) => broker.keys(QUEUE, { page: 1, size: 10 }), hasKeys: true }],
+  SCAN_TASKS: (['active', 'pending', 'scheduled'] as const).map((state) => ({
+    act: ({ broker }: ScriptsWorld) => broker.scan(QUEUE, [state], 10),
+    skips: TASKS,
+  })),
+  PAUSE: [{ act: ({ broker }) => broker.pause(QUEUE), skips: PAUSED }],
+  QUEUE_STATS: [{ act: ({ broker }) => broker.queueStats(QUEUE), skips: /\}:t:|:paused$/u }],
+  READ_TASKS: [
+    ...(['active', 'scheduled'] as const).map((state) => ({
+      act: ({ broker }: ScriptsWorld) => broker.tasks(QUEUE, state, { page: 1, size: 10 }),
+      skips: TASKS,
+    })),
+    {
+      act: async ({ broker }) => {
+        for await (const piece of broker[TRANSFER]().read()) expect(piece.kind).not.toBe('events');
+      },
+      skips: /\}:t:|:unique:/u,
+    },
+  ],
+  REARRANGE: [{ act: changeLimits, hasKeys: true }],
+  RECLAIM_SETS: [{ act: ({ broker }) => broker.reclaimSets([QUEUE]) }],
+  RECORD_EVENT: [{ act: ({ broker }) => broker.recordEnqueueEvent('entry', { taskId: 'tick', atMs: 1 }) }],
+  RECOVER: [
+    {
+      act: async ({ broker, clock }) => {
+        clock.advance(LATER_MS);
+        await broker.recover([QUEUE], 0, LONG_MS);
+      },
+      skips: TASKS,
+    },
+  ],
+  RELEASE: [{ act: async ({ broker }) => broker.release(await take(broker)) }],
+  REMOVE_QUEUE: [
+    {
+      act: ({ broker }) => broker.removeQueue(QUEUE, { force: false }).catch(() => undefined),
+    },
+    {
+      act: async ({ broker, redis }) => {
+        await redis.flushdb();
+        await broker.enqueue(newTask());
+        await broker.complete(await take(broker));
+        await broker.removeQueue(QUEUE, { force: false });
+      },
+      replaces: /:(?:lease|paused|x:epoch|x:ticks|processed|failed)/u,
+    },
+  ],
+  REPLACE_SET: [
+    {
+      act: async ({ broker }) => {
+        const { set } = await broker.takeGroup(QUEUE, 'group', AT_ONCE, LONG_MS);
+        if (set !== undefined) await broker.replaceSet(set, newTask({ uniqueKey: `${P}unique:t:4` }));
+      },
+      skips: /\}:t:task/u,
+      replaces: /\}:t:aggregating/u,
+    },
+  ],
+  REPLACE_TASK: [{}, { group: 'new' }, { processAtMs: Date.now() + LATER_MS }].map((parts) => ({
+    act: ({ broker }: ScriptsWorld) =>
+      broker.enqueue({ ...newTask({ uniqueKey: `${P}unique:t:1`, ...parts }), onDuplicate: 'replace' }),
+  })),
+  RESUME: [
+    {
+      act: async ({ broker }) => {
+        await broker.pause(QUEUE);
+        await broker.resume(QUEUE);
+      },
+      replaces: PAUSED,
+    },
+  ],
+  RETRY: [{ act: async ({ broker }) => broker.retry(await take(broker), failure(), LATER_MS) }],
+  RUN_SOME: (['scheduled', 'archived', 'aggregating'] as const).map((state) => ({
+    act: ({ broker }: ScriptsWorld) =>
+      broker.change(QUEUE, { state, group: state === 'aggregating' ? 'group' : undefined }, 'run'),
+    skips: state === 'scheduled' ? /\}:t:|:g:|:x:later:/u : /\}:t:|:x:later:/u,
+  })),
+  RUN_TASK: ['scheduled', 'late-grouped', 'retry', 'archived', 'completed', 'aggregating'].map((id) => ({
+    act: ({ broker }) => broker.change(QUEUE, { id }, 'run'),
+    skips: /:g:late|:x:later:/u,
+  })),
+  SET_LIMITS: [{ act: changeLimits, hasKeys: true }],
+  TAKE_GROUP: [
+    { act: ({ broker }) => broker.takeGroup(QUEUE, 'group', AT_ONCE, LONG_MS), skips: /\}:t:|:x:later:/u },
+  ],
+  TASK: ['active', 'scheduled', 'retry'].map((id) => ({ act: ({ broker }) => broker.task(QUEUE, id) })),
+  UPDATE_MESSAGE: [{ act: ({ broker }) => broker.updatePayload(QUEUE, 'scheduled', new Uint8Array(1)) }],
+  WRITE_QUEUE: [
+    {
+      act: ({ broker }) => {
+        const counts = {
+          days: [['2999-11-21', 2, 1]],
+          processedTotal: 99,
+          failedTotal: 98,
+          limits: undefined,
+        } as const;
+        const queue = {
+          name: QUEUE,
+          isPaused: true,
+          epoch: 99,
+          ticks: [['entry', 9e12]],
+          ...counts,
+        } as const;
+        return broker[TRANSFER]().write({ kind: 'queue', queue });
+      },
+    },
+  ],
+  WRITE_WHOLE: (['pending', 'scheduled', 'retry', 'archived', 'completed', 'aggregating'] as const).map(
+    (state) => ({
+      act: ({ broker }: ScriptsWorld) => {
+        const { message } = newTask({ group: 'new', uniqueKey: `${P}unique:t:5` });
+        const others = { recoveries: 1, result: new Uint8Array(1), progress: '1' };
+        const times = { atMs: Date.now() + LATER_MS, lockEndsMs: Date.now() + LATER_MS };
+        const tasks = [{ message, state, ...others, ...times }];
+        return broker[TRANSFER]().write({ kind: 'tasks', queue: QUEUE, tasks });
+      },
+      skips: /\}:t:|:unique:/u,
+    }),
+  ),
+  WRITE_FIELD: [{ act: async ({ broker }) => broker.writeResult(await take(broker), new Uint8Array(1)) }],
+};
+
+function dequeueAll({ broker }: ScriptsWorld): Promise<unknown> {
+  return broker.dequeue(QUEUE, 100, LONG_MS);
+}
+
+function repairing(): ScriptCase {
+  return {
+    act: async ({ broker, redis }) => {
+      await redis.zrem(`${P}lease`, 'active');
+      await redis.lpush(`${P}pending`, 'ghost');
+      await redis.sadd(`${P}groups`, 'ghost');
+      await broker.repair(QUEUE, { apply: true });
+    },
+    skips: TASKS,
+  };
+}

@@ -1,0 +1,129 @@
+import { EscapementError } from 'escapement';
+import { tasksHandler } from 'escapement/tasks/http';
+import { describe, expect, test } from 'vitest';
+import { withMethods } from '../server/support/world.ts';
+import { openBench, START_MS } from '../support/bench.ts';
+import { serve, serveTasks } from './serve.ts';
+
+const TODAY = '2026-11-21';
+const SNAPSHOT = {
+  ...{ queue: 'default', memory_usage_bytes: expect.any(Number) as number, size: 1, groups: 0 },
+  ...{ latency_msec: 1_250, display_latency: '1.25s', active: 0, pending: 1, aggregating: 0, scheduled: 0 },
+  ...{ retry: 0, archived: 0, completed: 0, processed: 2, succeeded: 1, failed: 1, paused: false },
+  timestamp: new Date(START_MS + 1_250).toISOString(),
+  ...{ held: { concurrency: 0, rate: 0 }, runnable: 1, runnable_msec: 1_250 },
+};
+const ROW = { ...SNAPSHOT, limits: null };
+const DAY = { queue: 'default', processed: 2, succeeded: 1, failed: 1, date: TODAY };
+
+/** A queue whose one task has waited for 1.25 s, after two were processed. */
+async function withHistory(): ReturnType<typeof serveTasks> {
+  const served = await serveTasks();
+  const { add, broker, clock, inspector, lease } = served;
+  await add('a');
+  await add('b');
+  await broker.complete(await lease());
+  await broker.archive(await lease(), { error: 'boom', isFailure: true });
+  await inspector.deleteAllArchivedTasks('default');
+  await add('c');
+  clock.advance(1_250);
+  return served;
+}
+
+describe('queues', () => {
+  test('queues are listed', async () => {
+    const { send } = await withHistory();
+    const answer = await send('/api/queues');
+    expect(answer).toMatchObject({ status: 200, json: { queues: [ROW] } });
+    expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
+    expect(answer.json).toEqual({ queues: [ROW] });
+  });
+
+  test('the list of queues is empty at first', async () => {
+    const { send } = await serveTasks();
+    expect(await send('/api/queues')).toMatchObject({ status: 200, json: { queues: [] } });
+    expect(await send('/api/queue_stats')).toMatchObject({ status: 200, json: { stats: {} } });
+  });
+
+  test('queues are shown with ten days of their history', async () => {
+    const { send } = await withHistory();
+    const { json } = await send('/api/queues/default');
+    expect(json).toMatchObject({ current: ROW });
+    const { history } = json as { history: unknown[] };
+    expect(history).toHaveLength(10);
+    expect(history[0]).toEqual(DAY);
+    expect(history[1]).toEqual({ ...DAY, processed: 0, succeeded: 0, failed: 0, date: '2026-11-20' });
+  });
+
+  test('queues have ninety days of statistics', async () => {
+    const { add, send } = await withHistory();
+    await add('x', { queue: '__proto__' });
+    const { json } = await send('/api/queue_stats');
+    const { stats } = json as { stats: Record<string, unknown[]> };
+    expect(Object.keys(stats).sort()).toEqual(['__proto__', 'default']);
+    expect(stats['default']).toHaveLength(90);
+    expect(stats['default']?.[0]).toEqual(DAY);
+  });
+
+  test('queues are deleted if they are empty', async () => {
+    const { inspector, send } = await withHistory();
+    expect(await send('/api/queues/default', { method: 'DELETE' })).toMatchObject({ status: 400 });
+    await inspector.deleteAllPendingTasks('default');
+    expect(await send('/api/queues/default', { method: 'DELETE' })).toMatchObject({ status: 204, text: '' });
+    const answer = await send('/api/queues/default', { method: 'DELETE' });
+    expect(answer).toMatchObject({ status: 404, text: "there is no queue 'default'\n" });
+    expect(answer.headers['content-type']).toBe('text/plain; charset=utf-8');
+  });
+
+  test('queues have groups', async () => {
+    const { add, send } = await withHistory();
+    await add('g1', { group: 'g' });
+    expect(await send('/api/queues/default/groups')).toMatchObject({
+      ...{ status: 200, json: { stats: { size: 2, groups: 1 }, groups: [{ group: 'g', size: 1 }] } },
+    });
+    expect(await send('/api/queues/x/groups')).toMatchObject({ status: 404 });
+  });
+
+  test('queues that do not exist are not found', async () => {
+    const { send } = await withHistory();
+    expect(await send('/api/queues/x')).toMatchObject({ status: 404 });
+    expect(await send('/api/queues/x/pending_tasks')).toMatchObject({ status: 404 });
+    expect(await send('/api/queues/x/active_tasks')).toMatchObject({ status: 404 });
+  });
+});
+
+describe('a queue that cannot be read', () => {
+  const broken = new EscapementError('ERR_TASK_NOT_FOUND', 'an id without a task');
+
+  async function withBroken(isBroken: (queue: string) => boolean): Promise<{
+    send: Awaited<ReturnType<typeof serve>>;
+    told: unknown[];
+  }> {
+    const { broker, add } = await openBench();
+    await add('a');
+    await add('b', { queue: 'ghostly' });
+    const told: unknown[] = [];
+    const guarded = withMethods(broker, {
+      queueStats: (queue) => (isBroken(queue) ? Promise.reject(broken) : broker.queueStats(queue)),
+      history: (queue, days) => (isBroken(queue) ? Promise.reject(broken) : broker.history(queue, days)),
+    });
+    const onError = (error: unknown): void => void told.push(error);
+    return { send: await serve(tasksHandler({ broker: guarded, onError })), told };
+  }
+
+  test('a queue that cannot be read is left out of the list, and is reported', async () => {
+    const { send, told } = await withBroken((queue) => queue === 'ghostly');
+    expect(await send('/api/queues')).toMatchObject({
+      status: 200,
+      json: { queues: [{ queue: 'default' }] },
+    });
+    const stats = await send('/api/queue_stats');
+    expect(Object.keys((stats.json as { stats: object }).stats)).toEqual(['default']);
+    expect(told).toEqual([broken, broken]);
+  });
+
+  test('the list of queues is an error if no queue can be read', async () => {
+    const { send } = await withBroken(() => true);
+    expect((await send('/api/queues')).status).toBe(404);
+  });
+});
