@@ -90,17 +90,20 @@ const parts = {
   'parts/with-max-wait': 'src/workqueue/with-max-wait-rate-limiter.ts',
 };
 
+/** The declarations name `Symbol.dispose`, which a program's own `lib` may lack. */
+const DECLARATIONS: Options['dts'] = {
+  entry: subpaths,
+  compilerOptions: { stripInternal: true },
+  banner: '/// <reference lib="esnext.disposable" />',
+};
+
 const library: Options = {
   entry: { ...subpaths, ...parts },
   format: ['esm', 'cjs'],
   target: 'node20',
   platform: 'node',
-  // The declarations name `Symbol.dispose`, which a program's own `lib` may lack.
-  dts: {
-    entry: subpaths,
-    compilerOptions: { stripInternal: true },
-    banner: '/// <reference lib="esnext.disposable" />',
-  },
+  // BUILD_TYPES=off leaves them out, as `--no-dts` does, where npm runs the build.
+  dts: process.env['BUILD_TYPES'] === 'off' ? false : DECLARATIONS,
   // One copy of each class per module format, whatever subpaths a program imports.
   splitting: true,
   // The others are built at the same time, and may be there already.

@@ -33,13 +33,13 @@ const NEED_REDIS = [
   'test/cli/tasks/{copy.slow,dash.slow,redis,redis.slow}.test.ts',
 ];
 
-/** Files of tests that contain a text. */
-function testsWith(text: string): string[] {
+/** Files of tests that match. */
+function testsWith(pattern: RegExp): string[] {
   const files = readdirSync(source('./test'), { recursive: true, encoding: 'utf8' });
   const tests = files
     .filter((path) => path.endsWith('.test.ts'))
     .map((path) => `test/${path.replaceAll('\\', '/')}`);
-  return tests.filter((path) => readFileSync(source(`./${path}`), 'utf8').includes(text));
+  return tests.filter((path) => pattern.test(readFileSync(source(`./${path}`), 'utf8')));
 }
 
 function hasSlowTests(mode: string): boolean {
@@ -49,23 +49,23 @@ function hasSlowTests(mode: string): boolean {
 const SLOW = 'test/**/*.slow.test.ts';
 
 /** Files of tests that repeat themselves less often in `npm test`. */
-const REPEATING = testsWith("/runs.ts';");
+const REPEATING = testsWith(/import \{.*(runs|Runs|Property|stepOf).*\} from '.*\/runs\.ts';/);
 
-/**
- * Files whose tests measure memory or collections of it, or replace modules that other files have loaded; and those that run for long:
- * the memory of a process that has run many files slows them down.
- */
+/** Files whose tests measure memory or collections of it, or replace modules that other files have loaded. */
+const SENSITIVE = testsWith(/\/(collect|collector)\.ts';|vi\.mock\(/);
+
+/** Files that run for long have a process of their own, too: the memory of a process that has run many files slows them down. */
 function inOwnProcess(mode: string): string[] {
-  const marked = ["/collect.ts';", "/collector.ts';", 'vi.mock('].flatMap(testsWith);
-  return [SLOW, ...marked, ...(hasSlowTests(mode) ? REPEATING : [])];
+  return [SLOW, ...SENSITIVE, ...(mode === 'all' ? REPEATING : [])];
 }
 
 /**
  * `npm test` runs what is fast. `npm run test:all` (`--mode all`) adds `*.slow.test.ts`, and repeats more often what repeats itself;
  * see test/runs.ts. `npm run test:slow` (`--mode slow`) runs what `npm test` has left for that.
  *
- * Fast files share a process with the files that were run in it before them: starting one and loading the library takes longer than
- * the tests of most of them. So a test puts back what it changes in its process, and does not rely on being the first.
+ * Fast files share a process with the files that were run in it before them, in `npm run test:slow` too: starting one and loading the
+ * library takes longer than the tests of most of them. So a test puts back what it changes in its process, and does not rely on being
+ * the first.
  */
 export default defineConfig(({ mode }) => {
   const exclude = [
@@ -93,7 +93,8 @@ export default defineConfig(({ mode }) => {
             ...settings,
             name: 'shared process',
             isolate: false,
-            include: mode === 'slow' ? [] : ['test/**/*.test.ts'],
+            env: mode === 'slow' ? { ESCAPEMENT_TESTS: 'rest' } : env,
+            include: mode === 'slow' ? REPEATING : ['test/**/*.test.ts'],
             exclude: [...exclude, ...inOwnProcess(mode)],
           },
         },
@@ -102,7 +103,10 @@ export default defineConfig(({ mode }) => {
           test: {
             ...settings,
             name: 'own process',
-            include: mode === 'slow' ? [SLOW, ...REPEATING] : inOwnProcess(mode),
+            include:
+              mode === 'slow'
+                ? [SLOW, ...REPEATING.filter((file) => SENSITIVE.includes(file))]
+                : inOwnProcess(mode),
             exclude,
           },
         },

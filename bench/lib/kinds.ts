@@ -31,6 +31,11 @@ function keepFirst({ residents }: Round, open: unknown, run: unknown): void {
   if (!residents.has(open)) residents.set(open, run);
 }
 
+/** Starts a measurement from a clean heap. Numbers of a smoke run are not compared, and collections would be most of its work. */
+function cleanHeap({ isQuick }: Round): void {
+  if (!isQuick) forceCollection();
+}
+
 export interface MicroRun extends Checked {
   /**
    * Runs the operation `count` times, in a loop of its own. A loop that contestants share calls through a megamorphic
@@ -79,7 +84,7 @@ async function measureMicro(
   size: number,
   round: Round,
 ): Promise<Measurement> {
-  forceCollection();
+  cleanHeap(round);
   const contestant = open(size);
   keepFirst(round, open, contestant);
   const window = new CollectorWindow();
@@ -183,7 +188,7 @@ async function measureBulk(
   keepFirst(round, open, contestant);
   let before = 0;
   if (measuresBytes) before = await liveBytes();
-  else forceCollection();
+  else cleanHeap(round);
   const window = new CollectorWindow();
   try {
     const startMs = performance.now();
@@ -216,12 +221,12 @@ export function scenario({ contestants, metrics, ...described }: ScenarioCase): 
   return {
     ...described,
     metrics: [...metrics, aside(COLLECTOR, 'ms')],
-    contestants: contest(contestants, (play) => async (size, { collector }) => {
-      forceCollection();
+    contestants: contest(contestants, (play) => async (size, round) => {
+      cleanHeap(round);
       const window = new CollectorWindow();
       const { values, problem } = await play(size);
       window.close();
-      const { totalMs } = await collector.read(window);
+      const { totalMs } = await round.collector.read(window);
       return { values: { ...values, [COLLECTOR]: totalMs }, problem };
     }),
   };

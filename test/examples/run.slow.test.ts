@@ -5,13 +5,17 @@ import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import {
+  bundleExample,
+  endOf,
   eventually,
   interruptExample,
   isRunning,
   numberBefore,
   pidsIn,
   runExample,
+  startBundle,
   widthOf,
+  type ExampleRun,
 } from './support.ts';
 
 const EXAMPLES = ['request-deadlines', 'replicated-log', 'controller', 'spool', 'jobs'];
@@ -173,8 +177,12 @@ it('the shop ends with 1 when its port is in use, and says so', async () => {
 });
 
 describe.concurrent('the command lines of the examples', () => {
+  const bundles = new Map(EXAMPLES.map((name) => [name, bundleExample(name)]));
+  const runCommand = (name: string, ...options: string[]): Promise<ExampleRun> =>
+    endOf(startBundle(bundles.get(name) ?? '', options));
+
   it.each(EXAMPLES)('%s explains its options in 80 columns', async (name) => {
-    const { code, stdout } = await runExample(name, ['--help']);
+    const { code, stdout } = await runCommand(name, '--help');
 
     expect(code).toBe(0);
     expect(stdout).toMatch(/^Usage: npm run [\w:-]+ --/);
@@ -192,7 +200,7 @@ describe.concurrent('the command lines of the examples', () => {
     ['spool', ['--forward', 'ftp://host/']],
     ['jobs', ['--port', '70000']],
   ])('%s ends with 2 at %j, and names the option and the value', async (name, [option = '', value = '']) => {
-    const { code, stdout, stderr } = await runExample(name, [option, value]);
+    const { code, stdout, stderr } = await runCommand(name, option, value);
 
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toMatch(new RegExp(`option '${option} .* argument '${value}' is invalid`));
@@ -206,7 +214,7 @@ describe.concurrent('the command lines of the examples', () => {
     ['controller', ['--source', 'docs', '--output', 'docs/out'], 'must not be inside each other'],
     ['controller', ['--source', 'no-such', '--output', 'out'], '--source must be a directory'],
   ])('%s ends with 2 at %j: %s', async (name, options, message) => {
-    const { code, stdout, stderr } = await runExample(name, options);
+    const { code, stdout, stderr } = await runCommand(name, ...options);
 
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain(message);

@@ -8,8 +8,9 @@ import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { startExample, temporaryFolder } from './support.ts';
+import { bundleExample, startBundle, temporaryFolder } from './support.ts';
 
+const SPOOL = bundleExample('spool');
 const BATCH = 20;
 /** Lines that the producer has written and the shipper has not confirmed, at most. */
 const WINDOW = 200;
@@ -37,7 +38,7 @@ afterEach(() => {
 
 function startShipper(...options: readonly string[]): ChildProcessWithoutNullStreams {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-  const shipper = startExample('spool', '--spool', join(folder, 'spool'), '--forward', url, ...options);
+  const shipper = startBundle(SPOOL, ['--spool', join(folder, 'spool'), '--forward', url, ...options]);
   shipper.stdin.on('error', () => undefined); // it was killed
   return shipper;
 }
@@ -135,8 +136,8 @@ describe('the spool', () => {
     },
   );
 
-  it('the spool ends with 1 when the spool cannot be opened', async () => {
-    const shipper = startExample('spool', '--spool', 'package.json', '--forward', 'http://127.0.0.1/');
+  it('the spool ends with 1 when its folder cannot be opened', async () => {
+    const shipper = startBundle(SPOOL, ['--spool', 'package.json', '--forward', 'http://127.0.0.1/']);
     const reported = text(shipper.stderr);
 
     expect(await once(shipper, 'close')).toEqual([1, null]);

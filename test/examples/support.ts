@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished, vi } from 'vitest';
+import { bundleProgram } from '../bundle-program.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -28,18 +29,33 @@ export function startExample(name: string, ...options: readonly string[]): Child
   return spawn(process.execPath, [...args, ...options], { cwd: ROOT });
 }
 
+/** Starts an example from one file, for tests that start it often: see bundleProgram. Its other modules are not there. */
+export function startBundle(bundle: string, options: readonly string[]): ChildProcessWithoutNullStreams {
+  return spawn(process.execPath, [bundle, ...options], { cwd: ROOT });
+}
+
+/** Returns the bundle of an example. */
+export function bundleExample(name: string): string {
+  return bundleProgram(new URL(`../../examples/${name}/main.ts`, import.meta.url));
+}
+
 /**
  * Runs an example to its end.
  *
  * @param onLine - called with each line that it prints.
  */
-export async function runExample(
+export function runExample(
   name: string,
   options: readonly string[] = [],
   onLine: (line: string, example: ChildProcessWithoutNullStreams) => unknown = () => undefined,
 ): Promise<ExampleRun> {
   const example = startExample(name, ...options);
   createInterface(example.stdout).on('line', (line) => onLine(line, example));
+  return endOf(example);
+}
+
+/** Waits for the end of an example. */
+export async function endOf(example: ChildProcessWithoutNullStreams): Promise<ExampleRun> {
   const printed = [text(example.stdout), text(example.stderr)];
   const [code] = (await once(example, 'close')) as [number | null];
   const [stdout = '', stderr = ''] = await Promise.all(printed);

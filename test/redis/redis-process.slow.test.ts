@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { bundleProgram } from '../bundle-program.ts';
 import { askRedis } from './ask-redis.ts';
 import { RedisCluster } from './redis-cluster.ts';
 import { RedisProcess } from './redis-process.ts';
@@ -75,12 +75,12 @@ describe('a server of our own', () => {
 });
 
 describe('a server whose process of tests dies', () => {
-  const starter = fileURLToPath(new URL('start-and-stay.ts', import.meta.url));
+  const starter = bundleProgram(new URL('start-and-stay.ts', import.meta.url));
 
   it.each(['SIGKILL', 'SIGINT'] as const)(
     'a server ends with its folder when the test process dies of %s',
     async (signal) => {
-      const child = spawn(process.execPath, ['--import', 'tsx', starter], {
+      const child = spawn(process.execPath, [starter], {
         stdio: ['ignore', 'pipe', 'inherit'],
       });
       const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
@@ -95,7 +95,7 @@ describe('a server whose process of tests dies', () => {
   );
 
   it('a server does not keep the test process alive', async () => {
-    const child = spawn(process.execPath, ['--import', 'tsx', starter, 'and-go'], { stdio: 'ignore' });
+    const child = spawn(process.execPath, [starter, 'and-go'], { stdio: 'ignore' });
     expect(await once(child, 'exit')).toEqual([0, null]);
   });
 });

@@ -1,12 +1,11 @@
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
 import { checkSegments } from 'escapement/testing';
 import { expect, test } from 'vitest';
 import { hostFileSystem } from '../../../src/log/file-system.ts';
+import { bundleProgram } from '../../bundle-program.ts';
 import { Random } from '../random.ts';
 import { FIRST_SEED, runs } from '../../runs.ts';
 import { FORMATS, type Format } from '../support/queues.ts';
@@ -16,8 +15,7 @@ import { openQueue, receiveAll } from './open-queue.ts';
 /** How long a child works at most before it is killed, in milliseconds: its first syncs are in it. */
 const MOST_MS = 80;
 
-const CHILD = fileURLToPath(new URL('kill-child.ts', import.meta.url));
-const TYPESCRIPT = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
+const CHILD = bundleProgram(new URL('kill-child.ts', import.meta.url));
 
 /** What the children have said. */
 class Ledger {
@@ -82,7 +80,7 @@ class Ledger {
 /** @returns what a child has said until it was killed. */
 function workAndKill(args: readonly string[], afterMs: number): Promise<string> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, ['--import', TYPESCRIPT, CHILD, ...args], {
+    const child = spawn(process.execPath, [CHILD, ...args], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     let output = '';

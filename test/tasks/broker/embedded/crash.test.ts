@@ -1,15 +1,14 @@
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { copyFile, link, readdir } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { fileURLToPath, pathToFileURL } from 'node:url';
 import { EmbeddedBroker } from 'escapement/tasks';
 import { checkBroker } from 'escapement/testing';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { FILE_SYSTEM, type FileSystem } from '../../../../src/log/file-system.ts';
+import { bundleProgram } from '../../../bundle-program.ts';
 import { LONG_MS, newTask, QUEUE } from '../../../conformance/broker/support.ts';
 import { Random } from '../../../diskqueue/random.ts';
 import {
@@ -26,8 +25,7 @@ const MOST_MS = 150;
 /** With ESCAPEMENT_FUZZ_RUNS=15000 they are 500, for each durability. */
 const KILLS = runs(10);
 
-const CHILD = fileURLToPath(new URL('kill-child.ts', import.meta.url));
-const TYPESCRIPT = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
+const CHILD = bundleProgram(new URL('kill-child.ts', import.meta.url));
 
 /** Runs a child until it is killed, some time after it has printed a word. @returns what it has printed, whole lines. */
 async function runAndKill(
@@ -36,7 +34,7 @@ async function runAndKill(
   first: number,
   word: 'enqueued' | 'completed',
 ): Promise<string[]> {
-  const child = spawn(process.execPath, ['--import', TYPESCRIPT, CHILD, dataPath, durability, `${first}`], {
+  const child = spawn(process.execPath, [CHILD, dataPath, durability, `${first}`], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   let output = '';

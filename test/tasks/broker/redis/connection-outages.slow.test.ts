@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { spawn } from 'node:child_process';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
-import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { bundleProgram } from '../../../bundle-program.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
 import { until } from '../../../redis/until.ts';
 import {
@@ -226,13 +226,13 @@ describe('closing a connection', () => {
     redis.disconnect();
   });
 
+  const program = bundleProgram(new URL('close-and-end.ts', import.meta.url));
   it.each(['ready', 'listening', 'connecting', 'refused', 'paused'])(
     'the process ends by itself after closing: %s',
     async (state) => {
-      const program = fileURLToPath(new URL('close-and-end.ts', import.meta.url));
       if (state === 'paused') server.pause();
       if (state === 'refused') await server.kill();
-      const child = spawn(process.execPath, ['--import', 'tsx', program, server.url, state], {
+      const child = spawn(process.execPath, [program, server.url, state], {
         stdio: ['ignore', 'inherit', 'inherit'],
         timeout: 20_000,
       });
