@@ -19,40 +19,7 @@ import {
 } from './script.ts';
 
 /**
- * For a queue that may be flow controlled: checks its keys, and writes the place of a task.
- * `taskAt(i)`: returns the arguments of `add` for the task whose values begin at ARGV[i].
- */
-const FLOW = `local function taskAt(i)
-  return ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5], ARGV[i + 6], ARGV[i + 7] == '1'
-end
-local function placeField(place) if place then return 'x:key', place end end
-local function flowDamage(isPending)
-  local wrong = check('string', SEQ)
-  if wrong or not isPending then return wrong end
-  wrong = check('hash', LIMITS) or check('list', ACTIVE)
-  for _, zset in ipairs({ WAITING, RING, PARKED, RUNS, RATES }) do wrong = wrong or check('zset', zset) end
-  return wrong
-end
-`;
-
-const MARKED = ', placeField(mark(key))';
-
-const ADD_TO_KEY = `  write(id, msg, 'pending', group, lock, ttl, 'pending_since', NOW_NS, placeField(enter(id, key, isNext)))
-`;
-
-const ADD_TO_LIST = `  write(id, msg, 'pending', group, lock, ttl, 'pending_since', NOW_NS)
-  pushed[#pushed + 1] = id
-`;
-
-const PUSH = `  if #pushed > 0 then
-    local size = redis.call('LPUSH', PENDING, unpack(pushed))
-    if size == #pushed then redis.pcall('PUBLISH', WORK, '') end
-  end
-`;
-
-/**
- * `add(id, msg, score, group, lock, ttl)`: adds a task: scheduled if it has a score, aggregating if it has a group, else pending. For a
- * queue that may be flow controlled it has two more arguments: the key or '', and whether the task is the next one.
+ * `add(id, msg, score, group, lock, ttl)`: adds a task: scheduled if it has a score, aggregating if it has a group, else pending.
  * It returns 1, 2 or 3 for pending, scheduled and aggregating, 0 if the id is taken, the id of the task that holds the lock, or
  * an error if a key that it needs has a wrong type. Only that task is refused then.
  * `damage(score, group)`: returns that error beforehand.
@@ -63,7 +30,7 @@ const PUSH = `  if #pushed > 0 then
  * KEYS[2]  SET of all queues; see RedisAccess.keysToEnqueue
  * ARGV[1]  now, in milliseconds
  */
-const addTask = (inFlow: boolean): string => `
+const addTask = ({ damage, signature, others, pending, finish }: Record<string, string>): string => `
 local QUEUES, NOW_MS = KEYS[2], ARGV[1]
 local NOW, NOW_NS, DAY = math.ceil(NOW_MS / 1000), NOW_MS .. '000000', 86400
 local pushed, grown, added, checked, sound = {}, {}, 0, {}, {}
@@ -71,12 +38,12 @@ local function check(kind, key)
   if checked[key] == nil then checked[key] = wrongType(kind, key) or false end
   return checked[key]
 end
-${inFlow ? FLOW : ''}local function damage(score, group)
+local function damage(score, group)
   local wrong = QUEUES and check('set', QUEUES)
   if wrong then return wrong end
   if score ~= '' then wrong = check('zset', SCHEDULED)
   elseif group == '' then wrong = check('list', PENDING) end
-${inFlow ? "  wrong = wrong or flowDamage(score == '' and group == '')\n" : ''}  if wrong or group == '' then return wrong end
+${damage}  if wrong or group == '' then return wrong end
   return check('set', GROUPS) or (score ~= '' and check('set', LATER .. group) or check('zset', GROUP .. group))
 end
 local function write(id, msg, state, group, lock, ttl, ...)
@@ -96,7 +63,7 @@ local function schedule(id, score, group)
   local ttl = score - NOW + DAY
   if redis.call('TTL', LATER .. group) < ttl then redis.call('EXPIRE', LATER .. group, ttl) end
 end
-local function add(id, msg, score, group, lock, ttl${inFlow ? ', key, isNext' : ''})
+local function add(id, msg, score, group, lock, ttl${signature})
   local list = score ~= '' and SCHEDULED or PENDING
   if group ~= '' or not sound[list] then
     local wrong = damage(score, group)
@@ -108,25 +75,60 @@ local function add(id, msg, score, group, lock, ttl${inFlow ? ', key, isNext' : 
   if redis.call('EXISTS', TASK .. id) == 1 then return 0 end
   if score ~= '' then
     schedule(id, score, group)
-    write(id, msg, 'scheduled', group, lock, ttl${inFlow ? MARKED : ''})
+    write(id, msg, 'scheduled', group, lock, ttl${others})
     return 2
   end
   if group ~= '' then
     redis.call('ZADD', GROUP .. group, NOW, id)
     redis.call('SADD', GROUPS, group)
-    write(id, msg, 'aggregating', group, lock, ttl${inFlow ? MARKED : ''})
+    write(id, msg, 'aggregating', group, lock, ttl${others})
     grown[group] = true
     return 3
   end
-${inFlow ? ADD_TO_KEY : ADD_TO_LIST}  return 1
+${pending}  return 1
 end
 local function finish()
   if added > 0 and QUEUES then redis.call('SADD', QUEUES, queueName()) end
-${inFlow ? '  finishEntering()\n' : PUSH}  for group in pairs(grown) do redis.pcall('PUBLISH', WORK, group) end
+${finish}  for group in pairs(grown) do redis.pcall('PUBLISH', WORK, group) end
 end
 `;
 
-export const ADD_TASK = addTask(true);
+const ADD_PLAIN_TASK = addTask({
+  damage: '',
+  signature: '',
+  others: '',
+  pending: `  write(id, msg, 'pending', group, lock, ttl, 'pending_since', NOW_NS)
+  pushed[#pushed + 1] = id
+`,
+  finish: `  if #pushed > 0 then
+    local size = redis.call('LPUSH', PENDING, unpack(pushed))
+    if size == #pushed then redis.pcall('PUBLISH', WORK, '') end
+  end
+`,
+});
+
+/** As above, for a queue that may be flow controlled. `add` has two more arguments: the key or '', and whether the task is the next one. */
+export const ADD_TASK = addTask({
+  damage: `  wrong = wrong or flowDamage(score == '' and group == '')
+`,
+  signature: ', key, isNext',
+  others: ', placeField(mark(key))',
+  pending: `  write(id, msg, 'pending', group, lock, ttl, 'pending_since', NOW_NS, placeField(enter(id, key, isNext)))
+`,
+  finish: `  finishEntering()
+`,
+}).replace(
+  'local function damage(',
+  `local function placeField(place) if place then return 'x:key', place end end
+local function flowDamage(isPending)
+  local wrong = check('string', SEQ)
+  if wrong or not isPending then return wrong end
+  wrong = check('hash', LIMITS) or check('list', ACTIVE)
+  for _, zset in ipairs({ WAITING, RING, PARKED, RUNS, RATES }) do wrong = wrong or check('zset', zset) end
+  return wrong
+end
+local function damage(`,
+);
 
 /**
  * Adds tasks to a queue in their order, each independently of the others.
@@ -137,7 +139,7 @@ export const ADD_TASK = addTask(true);
  *
  * Returns per task what ADD_TASK's `add` returns.
  */
-export const ENQUEUE = new Script(`${addTask(false)}
+export const ENQUEUE = new Script(`${ADD_PLAIN_TASK}
 local outcomes = {}
 for i = 2, #ARGV, 6 do
   outcomes[#outcomes + 1] = add(ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5])
@@ -153,7 +155,10 @@ return outcomes
  */
 export const ENQUEUE_IN_FLOW = new Script(`${ADD_TASK}
 local outcomes = {}
-for i = 2, #ARGV, 8 do outcomes[#outcomes + 1] = add(taskAt(i)) end
+for i = 2, #ARGV, 8 do
+  outcomes[#outcomes + 1] =
+    add(ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5], ARGV[i + 6], ARGV[i + 7] == '1')
+end
 finish()
 return outcomes
 `);
@@ -161,21 +166,23 @@ return outcomes
 /**
  * Makes a task that waits another one, if it still is what was read. It stays where it is unless its state or group is another one.
  *
- * KEYS       those of ADD_TASK
- * ARGV[1]    now, in milliseconds
- * ARGV[2…9]  the task that it becomes, as for ENQUEUE_IN_FLOW
- * ARGV[10]   the msg that was read
- * ARGV[11]   1 if the lock holds as long as a new one
+ * KEYS     those of ADD_TASK
+ * ARGV[1]  now, in milliseconds
+ * ARGV[2]  id
+ * ARGV[3]  the msg that was read
+ * ARGV[4]  the new msg
+ * ARGV[5]  score or '', ARGV[6] group or '', ARGV[7] lock, ARGV[8] seconds until the lock expires or '' for as before
+ * ARGV[9]  key or '', ARGV[10] 1 if it is to be the next
  *
  * Returns what ADD_TASK's `add` returns for the new state, -1 if the task or its lock has changed, or the state that refuses it.
  */
 export const REPLACE_TASK = new Script(`${ADD_TASK}
-local id, msg, score, group, lock, ttl, key, isNext = taskAt(2)
+local id, msg, score, group, lock, key, isNext = ARGV[2], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[9], ARGV[10] == '1'
 need('string', lock)
 need('hash', TASK .. id)
 local task = redis.call('HMGET', TASK .. id, 'msg', 'state', 'group', 'x:key')
 local from, fromGroup = task[2], task[3] or ''
-if redis.call('GET', lock) ~= id or task[1] ~= ARGV[10] then return -1 end
+if redis.call('GET', lock) ~= id or task[1] ~= ARGV[3] then return -1 end
 local SOURCE = zsetOf(from, fromGroup)
 local waits = from == 'pending' or from == 'scheduled' or from == 'retry' or from == 'aggregating'
 if not waits then return from end
@@ -187,21 +194,23 @@ local wrong = damage(score, group)
 if wrong then return wrong end
 local to = score ~= '' and 'scheduled' or group ~= '' and 'aggregating' or 'pending'
 local outcome = ({ pending = 1, scheduled = 2, aggregating = 3 })[to]
-if ARGV[11] == '1' then redis.call('SET', lock, id, 'EX', ttl) end
+if ARGV[8] ~= '' then redis.call('SET', lock, id, 'EX', ARGV[8]) end
 if to == from and group == fromGroup and key == keyIn(task[4]) and to ~= 'scheduled' and not isNext then
   redis.call('HSET', TASK .. id, 'msg', msg)
   return outcome
 end
 leave(id, from, fromGroup, task[4])
 redis.call('HDEL', TASK .. id, 'group', 'pending_since', 'x:key')
+local place
+if to == 'pending' then place = enter(id, key, isNext) else place = mark(key) end
 if to == 'scheduled' then schedule(id, score, group)
 elseif to == 'aggregating' then
   redis.call('ZADD', GROUP .. group, NOW, id)
   redis.call('SADD', GROUPS, group)
   grown[group] = true
 end
-write(id, msg, to, group, '', '', placeField(mark(key)))
-if to == 'pending' then makePending(id, key, isNext, NOW_NS) end
+write(id, msg, to, group, '', '', placeField(place))
+if to == 'pending' then makePending(id, NOW_NS) end
 finish()
 return outcome
 `);
@@ -213,33 +222,35 @@ return outcome
  *
  * KEYS        those of ADD_TASK
  * ARGV[1]     now, in milliseconds
- * ARGV[2…9]   the task, as for ENQUEUE_IN_FLOW
- * ARGV[10]    key of the schedule entry
- * ARGV[11]    the tick, in milliseconds
- * ARGV[12]    milliseconds that a tick may be ahead of now
- * ARGV[13]    milliseconds that a mark may be ahead of now
- * ARGV[14]    milliseconds that a mark is kept after its tick
+ * ARGV[2…7]   the task, as for ENQUEUE
+ * ARGV[8]     key of the schedule entry
+ * ARGV[9]     the tick, in milliseconds
+ * ARGV[10]    now, in milliseconds, or '' for the clock of Redis
+ * ARGV[11]    milliseconds that a tick may be ahead of now
+ * ARGV[12]    milliseconds that a mark may be ahead of now
+ * ARGV[13]    milliseconds that a mark is kept after its tick
+ * ARGV[14]    key or '', ARGV[15] 1 if it is to be the next
  *
  * Returns what `add` returns, nil if the tick or a later one was added before, or -1 if it is too far ahead.
  */
 export const ENQUEUE_TICK = new Script(`${ADD_TASK}
 need('hash', TICKS)
-local _, _, score, group, lock = taskAt(2)
-if lock ~= '' then need('string', lock) end
-local wrong = damage(score, group)
+if ARGV[6] ~= '' then need('string', ARGV[6]) end
+local wrong = damage(ARGV[4], ARGV[5])
 if wrong then return wrong end
-local entry, now, tick, kept = ARGV[10], nowMs(), tonumber(ARGV[11]), ARGV[14]
-local last = tonumber(redis.call('HGET', TICKS, entry) or '')
-if tick > now + ARGV[12] then return -1 end
-if last and last >= tick and last <= now + ARGV[13] then return nil end
-redis.call('HSET', TICKS, entry, ARGV[11])
-redis.call('PEXPIRE', TICKS, kept)
-local oldest = math.min(now, tick) - kept
+local time = redis.call('TIME')
+local now = tonumber(ARGV[10]) or time[1] * 1000 + time[2] / 1000
+local last, tick = tonumber(redis.call('HGET', TICKS, ARGV[8]) or ''), tonumber(ARGV[9])
+if tick > now + ARGV[11] then return -1 end
+if last and last >= tick and last <= now + ARGV[12] then return nil end
+redis.call('HSET', TICKS, ARGV[8], ARGV[9])
+redis.call('PEXPIRE', TICKS, ARGV[13])
+local oldest = math.min(now, tick) - ARGV[13]
 local marks = redis.call('HRANDFIELD', TICKS, 10, 'WITHVALUES')
 for i = 1, #marks, 2 do
   if (tonumber(marks[i + 1]) or 0) < oldest then redis.call('HDEL', TICKS, marks[i]) end
 end
-local outcome = add(taskAt(2))
+local outcome = add(ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[14], ARGV[15] == '1')
 finish()
 return outcome
 `);
@@ -272,8 +283,8 @@ export const ENQUEUING = {
     const { queue } = task.message;
     const added = argumentsOf(task, redis.wallNowMs);
     const reply = await redis.run(ENQUEUE_TICK, await redis.keysToEnqueue(queue), [
-      ...[redis.wallNowDigits, ...added.args, ...turnOf(task), entryKey, atMs],
-      ...[MOST_AHEAD_MS, MOST_SET_BACK_MS, MARK_KEPT_MS],
+      ...[redis.wallNowDigits, ...added.args, entryKey, atMs, redis.virtualNowDigits],
+      ...[MOST_AHEAD_MS, MOST_SET_BACK_MS, MARK_KEPT_MS, ...turnOf(task)],
     ]);
     if (reply === -1) throw tickEarly(tick);
     return reply === null ? undefined : addedOrReplaced(redis, added, reply);
@@ -318,9 +329,11 @@ async function replaceOrAdd(redis: RedisAccess, added: TaskArguments): Promise<T
     }
     const message = replacedBy(messageFor(queue, id, msg), added.task.message);
     const replaced = argumentsOf({ ...added.task, message }, redis.wallNowMs);
-    const isExtended = added.task.onDuplicate === 'extend' ? 1 : '';
-    const args = [redis.wallNowDigits, ...replaced.args, ...turnOf(added.task), msg, isExtended];
-    const reply = await redis.run(REPLACE_TASK, await redis.keysToEnqueue(queue), args);
+    const [, newMsg, score, group, , lockS] = replaced.args;
+    const reply = await redis.run(REPLACE_TASK, await redis.keysToEnqueue(queue), [
+      ...[redis.wallNowDigits, id, msg, newMsg, score, group, lock],
+      ...[added.task.onDuplicate === 'extend' ? lockS : '', ...turnOf(added.task)],
+    ] as ScriptArgument[]);
     if (reply === -1) continue;
     if (isDuplicate(reply)) throw taskDuplicate(queue, id);
     return recordOfNew(redis, replaced, reply);

@@ -90,13 +90,12 @@ local function idOf(member)
   local _, rest = splitMember(member)
   return string.sub(rest, 18)
 end`,
-  // The id of the first pending task of a key; nil if there is none.
+  // Whether a key has pending tasks.
   `
-local function firstPending(key)
-  if key == '' then return redis.call('LINDEX', PENDING, -1) end
+local function hasPending(key)
+  if key == '' then return redis.call('EXISTS', PENDING) == 1 end
   local min, max = rangeOf(key)
-  local member = redis.call('ZRANGEBYLEX', WAITING, min, max, 'LIMIT', 0, 1)[1]
-  return member and idOf(member)
+  return #redis.call('ZRANGEBYLEX', WAITING, min, max, 'LIMIT', 0, 1) > 0
 end`,
   // Number of active tasks of a key. Those that a Go server has leased count as tasks without key.
   `
@@ -113,8 +112,7 @@ local function heldUntil(key)
 end`,
 
   `
-local function lastTurn() return tonumber(redis.call('ZRANGE', RING, -1, -1, 'WITHSCORES')[2] or 0) end`,
-  `
+local function lastTurn() return tonumber(redis.call('ZRANGE', RING, -1, -1, 'WITHSCORES')[2] or 0) end
 local function append(rows, score, member)
   rows[#rows + 1] = score
   rows[#rows + 1] = member
@@ -215,7 +213,7 @@ end`,
   // A key that has no more pending tasks leaves the ring.
   `
 local function leaveRing(key)
-  if firstPending(key) then return end
+  if hasPending(key) then return end
   redis.call('ZREM', RING, key)
   redis.call('ZREM', PARKED, key)
 end`,
@@ -230,18 +228,14 @@ local function leavePending(id, place)
   leaveRing(key)
 end`,
 
-  // Removes the first tasks with keys, as `leavePending`, and returns their ids. Called after some without a key were removed.
+  // Removes the first tasks with keys, as `leavePending`.
   `
 local function leaveFirst(count)
-  if not isFlow() then return {} end
+  if not isFlow() then return end
   local members, isIn = count > 0 and redis.call('ZRANGE', WAITING, 0, count - 1) or {}, { [''] = true }
   if #members > 0 then redis.call('ZREMRANGEBYRANK', WAITING, 0, #members - 1) end
-  for i, member in ipairs(members) do
-    isIn[splitMember(member)] = true
-    members[i] = idOf(member)
-  end
+  for _, member in ipairs(members) do isIn[splitMember(member)] = true end
   for key in pairs(isIn) do leaveRing(key) end
-  return members
 end`,
 
   // The runs of tasks have ended: their places are free. `places` are the fields 'x:key' of their hashes, or false.

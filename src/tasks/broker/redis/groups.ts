@@ -31,7 +31,10 @@ local found = redis.call('SSCAN', GROUPS, ARGV[1], 'COUNT', ARGV[2])
 local reply = { found[1] }
 for _, group in ipairs(found[2]) do
   local _, size = wrongType('zset', GROUP .. group)
-  if size and size > 0 then append(reply, group, size) end
+  if size and size > 0 then
+    reply[#reply + 1] = group
+    reply[#reply + 1] = size
+  end
 end
 return reply
 `);
@@ -81,7 +84,8 @@ for i = 1, #rows, 2 do
   if task[1] and task[2] == 'aggregating' then
     redis.call('ZADD', SET, rows[i + 1], id)
     bytes = bytes - #task[1]
-    append(reply, id, task[1])
+    reply[#reply + 1] = id
+    reply[#reply + 1] = task[1]
   elseif isGhost(task) then redis.call('DEL', TASK .. id) end
 end
 if read > 0 then redis.call('ZREMRANGEBYRANK', KEY, 0, read - 1) end
@@ -117,19 +121,20 @@ if redis.call('EXISTS', SET) == 0 then redis.call('ZREM', SETS, SET) end
  *
  * KEYS       those of ADD_TASK
  * ARGV[1]    now, in milliseconds
- * ARGV[2…9]  the new task, as for ENQUEUE_IN_FLOW
- * ARGV[10]   key of the set
+ * ARGV[2…7]  the new task, as for ENQUEUE
+ * ARGV[8]    key of the set
+ * ARGV[9]    its key or '', ARGV[10] 1 if it is to be the next
  * ARGV[11…]  per task of the set that has a lock: id, lock
  *
  * Returns what ADD_TASK's `add` returns, or nil if the set is no longer held.
  */
 export const REPLACE_SET = new Script(`${ADD_TASK}
-local SET, id, _, score, group, lock = ARGV[10], taskAt(2)
+local SET, id, lock = ARGV[8], ARGV[2], ARGV[6]
 need('zset', SETS, SET)
 if not redis.call('ZSCORE', SETS, SET) then return nil end
 local members = redis.call('ZRANGE', SET, 0, -1)
 if #members == 0 then return nil end
-local wrong = damage(score, group)
+local wrong = damage(ARGV[4], ARGV[5])
 if wrong then return wrong end
 local leaving = {}
 for _, member in ipairs(members) do leaving[member] = true end
@@ -146,7 +151,7 @@ for _, member in ipairs(members) do
 end
 redis.call('DEL', SET)
 redis.call('ZREM', SETS, SET)
-local outcome = add(taskAt(2))
+local outcome = add(id, ARGV[3], ARGV[4], ARGV[5], lock, ARGV[7], ARGV[9], ARGV[10] == '1')
 finish()
 redis.pcall('PUBLISH', SETTLED, table.concat(members, '\\0'))
 return outcome
@@ -226,7 +231,7 @@ export const GROUPS = {
     const locks: ScriptArgument[] = [];
     for (const message of messages) if (message.uniqueKey !== '') locks.push(message.id, message.uniqueKey);
     const setKey = redis.keysOf(queue).aggregationSet(group, id);
-    const args = [redis.wallNowDigits, ...added.args, ...turnOf(task), setKey, ...locks];
+    const args = [redis.wallNowDigits, ...added.args, setKey, ...turnOf(task), ...locks];
     const reply = await redis.run(REPLACE_SET, await redis.keysToEnqueue(queue), args);
     if (reply === null) throw setLost(queue, group);
     return recordOfNew(redis, added, reply);

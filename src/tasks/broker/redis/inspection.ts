@@ -67,7 +67,12 @@ end
 for _, set in ipairs(redis.call('ZRANGE', SETS, 0, -1)) do addUp(set) end
 if inWeighed > 0 then bytes = before + (bytes - before) / inWeighed * aggregating end
 local function sinceOf(key)
-  local id = firstPending(key)
+  local id = redis.call('LINDEX', PENDING, -1)
+  if key ~= '' then
+    local min, max = rangeOf(key)
+    local member = redis.call('ZRANGEBYLEX', WAITING, min, max, 'LIMIT', 0, 1)[1]
+    id = member and idOf(member)
+  end
   return id and readTask(id, 'pending_since')[1] or nil
 end
 local isOn = isFlow()
@@ -99,6 +104,7 @@ return reply
  *
  * ARGV[1]  cursor; 0 to begin
  * ARGV[2]  approximate number of keys
+ * ARGV[3]  now, in milliseconds, or '' for the clock of Redis
  *
  * Returns the next cursor, 0 at the end, and the numbers of tasks that have no place, and no token.
  */
@@ -269,13 +275,12 @@ async function heldIn(
 ): Promise<Readonly<Record<LimitKind, number>>> {
   if (heldBy > 0) return { concurrency: heldBy === 1 ? pending : 0, rate: heldBy === 2 ? pending : 0 };
   const held = { concurrency: 0, rate: 0 };
-  let cursor = '0';
-  do {
+  for (let cursor = '0', isFirst = true; isFirst || cursor !== '0'; isFirst = false) {
     const reply = listOf(await redis.runIn(queue, COUNT_HELD, [cursor, TASKS_PER_SCRIPT]));
     cursor = textOf(reply[0]);
     held.concurrency += numberOf(reply[1]);
     held.rate += numberOf(reply[2]);
-  } while (cursor !== '0');
+  }
   return held;
 }
 

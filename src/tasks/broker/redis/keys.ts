@@ -11,7 +11,6 @@ import { LOCK_PREFIX, queuePrefixOf } from '../../wire/unique-lock.ts';
  *   - KEYS[1] of a script of a queue is the prefix of its keys, as QUEUE_KEYS has them: less goes over the wire. The headers of
  *     the scripts do not repeat it. Other KEYS are whole keys.
  *   - Times and durations, in keys and in ARGV, are whole Unix seconds unless the text names another unit.
- *   - The last argument of scripts that read the time is added where they are run; the headers do not repeat it: see `nowMs` in flow.ts.
  *   - '' stands for an absent value, and `ARGV[3…]  per task: id, epoch` for groups of arguments up to the last one.
  *
  * A cluster places a key by the part between `{` and `}`: all keys of a queue are on one node, so a script may use all of them.

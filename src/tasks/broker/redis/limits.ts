@@ -12,6 +12,7 @@ import { listOf, numberOf, rowsOf, Script, type ScriptArgument, type ScriptReply
  * ARGV[1]  the limits in JSON, or '' for none
  * ARGV[2]  1 to change nothing if the queue has limits
  * ARGV[3]  concurrency, ARGV[4] milliseconds for a token, ARGV[5] tokens in the bucket; ARGV[6…8] the same of each key; '' for no limit
+ * ARGV[9]  now, in milliseconds, or '' for the clock of Redis
  */
 export const SET_LIMITS = new Script(`
 local QUEUES, FIELDS = KEYS[2], { 'c', 't', 'b', 'kc', 'kt', 'kb' }
@@ -37,6 +38,7 @@ if ARGV[7] == '' then redis.call('DEL', RATES) end
  * Lets no bucket of a key be full later than an empty one is: its rate may have been lower.
  *
  * ARGV[1]  number of keys
+ * ARGV[2]  now, in milliseconds, or '' for the clock of Redis
  *
  * Returns the number of keys whose bucket has changed.
  */
@@ -59,6 +61,7 @@ return #late
  * ARGV[1]  cursor in those that are parked; '' for the ring
  * ARGV[2]  the turn after which keys of the ring are checked
  * ARGV[3]  number of keys
+ * ARGV[4]  now, in milliseconds, or '' for the clock of Redis
  *
  * Returns the next cursor or turn, 0 at the end.
  */
@@ -104,6 +107,7 @@ return '0'
  * ARGV[1]  the key after which the list begins; ARGV[2] 1 for the beginning
  * ARGV[3]  number of keys that are left out
  * ARGV[4]  number of keys
+ * ARGV[5]  now, in milliseconds, or '' for the clock of Redis
  *
  * Returns the number of keys that were left out, 1 if there are no more keys, and the last key; then per key its name, the numbers of its
  * pending and active tasks, 1 if it has no place, and the milliseconds until it has a token, or -1.
@@ -210,9 +214,9 @@ export async function storeLimits(
   for (let turn = '-1'; turn !== '0';) {
     turn = textOf(await redis.runIn(queue, REARRANGE, ['', turn, KEYS_PER_SCRIPT]));
   }
-  let cursor = '0';
-  do cursor = textOf(await redis.runIn(queue, REARRANGE, [cursor, '', KEYS_PER_SCRIPT]));
-  while (cursor !== '0');
+  for (let cursor = '0', isFirst = true; isFirst || cursor !== '0'; isFirst = false) {
+    cursor = textOf(await redis.runIn(queue, REARRANGE, [cursor, '', KEYS_PER_SCRIPT]));
+  }
   if (await redis.readFlow(queue)) await notifyOfTokens(redis, queue);
 }
 

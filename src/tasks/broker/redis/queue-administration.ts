@@ -63,7 +63,11 @@ end
 local ids = redis.call('LRANGE', PENDING, -limit, -1)
 redis.call('LTRIM', PENDING, 0, -limit - 1)
 remove(ids)
-remove(leaveFirst(limit - #removed))
+local members, withKey = redis.call('ZRANGE', WAITING, 0, limit - #removed - 1), {}
+if #removed == limit then members = {} end
+for i, member in ipairs(members) do withKey[i] = idOf(member) end
+leaveFirst(#members)
+remove(withKey)
 for _, zset in ipairs(ZSETS) do clear(zset) end
 for _, group in ipairs(groups) do
   clear(GROUP .. group)

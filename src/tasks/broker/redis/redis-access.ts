@@ -18,8 +18,8 @@ const MAX_KNOWN_QUEUES = 1_000;
 const REGISTERED_MS = 5_000;
 
 /**
- * How long it is known whether a queue has keys or limits, in milliseconds, for scripts that end runs: those of the other kind do no
- * harm, but servers may be notified late.
+ * How long it is known whether a queue has keys or limits, in milliseconds, for scripts that end runs or move tasks: those of the other
+ * kind do no harm, but servers may be notified late.
  */
 const FLOW_ROUGHLY_KNOWN_MS = 5_000;
 

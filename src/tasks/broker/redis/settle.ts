@@ -29,26 +29,12 @@ local function count(total, n, today, expireAt)
 end
 `;
 
-/** `leaseOf(id)`: as HGET of the lease; notes the place of the task. */
-const WITH_PLACE = `
-local placeOf = {}
-local function leaseOf(id)
-  local task = readTask(id, 'x:lease', 'x:key')
-  placeOf[id] = task[2]
-  return task[1]
-end
-local function freeAll(ids)
-  local places = {}
-  for i, id in ipairs(ids) do places[i] = placeOf[id] end
-  freePlaces(ids, places)
-end
-`;
-
-/** The text of COMPLETE. @param inFlow - whether it frees the places of the tasks, too. */
-const complete = (inFlow: boolean): string => `${inFlow ? WITH_PLACE : ''}${COUNT}
+/** The text of COMPLETE. @param begin, end - what it does besides. @param lease - how the lease of a task is read. */
+function complete(begin: string, lease: string, end: string): string {
+  return `${COUNT}
 need('zset', LEASE)
 need('list', ACTIVE)
-${inFlow ? 'needFlow()\n' : ''}need('string', PROCESSED, PROCESSED .. ':' .. ARGV[1])
+${begin}need('string', PROCESSED, PROCESSED .. ':' .. ARGV[1])
 local given, isRetained = {}, false
 for i = 3, #ARGV, 5 do
   given[#given + 1] = ARGV[i]
@@ -60,7 +46,7 @@ local outcomes, seen, done, ids, removed = {}, {}, {}, {}, {}
 for n, id in ipairs(given) do
   local i = 5 * n - 2
   local tag = scores[n] and ARGV[i + 1] .. ':' .. scores[n]
-  local isDone = tag and not seen[id] and ${inFlow ? 'leaseOf(id)' : "redis.pcall('HGET', TASK .. id, 'x:lease')"} == tag
+  local isDone = tag and not seen[id] and ${lease} == tag
   if isDone then
     seen[id] = true
     done[#done + 1] = i
@@ -83,9 +69,25 @@ for _, i in ipairs(done) do
 end
 redis.call('ZREM', LEASE, unpack(ids))
 if #removed > 0 then redis.call('DEL', unpack(removed)) end
-${inFlow ? 'freeAll(ids)\n' : ''}count(PROCESSED, #done, ARGV[1], ARGV[2])
+${end}count(PROCESSED, #done, ARGV[1], ARGV[2])
 redis.pcall('PUBLISH', SETTLED, table.concat(ids, '\\0'))
 return outcomes
+`;
+}
+
+/** `leaseOf(id)`: as HGET of the lease; notes the place of the task. */
+const WITH_PLACE = `
+local placeOf = {}
+local function leaseOf(id)
+  local task = readTask(id, 'x:lease', 'x:key')
+  placeOf[id] = task[2]
+  return task[1]
+end
+local function freeAll(ids)
+  local places = {}
+  for i, id in ipairs(ids) do places[i] = placeOf[id] end
+  freePlaces(ids, places)
+end
 `;
 
 /**
@@ -98,7 +100,10 @@ return outcomes
  *
  * Returns per task 1, or 0 if its lease is lost.
  */
-export const COMPLETE = new Script(complete(false), complete(true));
+export const COMPLETE = new Script(
+  complete('', "redis.pcall('HGET', TASK .. id, 'x:lease')", ''),
+  `${WITH_PLACE}${complete('needFlow()\n', 'leaseOf(id)', 'freeAll(ids)\n')}`,
+);
 
 /** `needLeased` and `endLease` of script.ts, which free the place of the task, too. */
 const ENDING_IN_FLOW = `

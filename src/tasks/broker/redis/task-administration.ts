@@ -108,23 +108,23 @@ function changeSome(change: TaskChange): Script {
 local state, group, limit, ARGS = ARGV[1], ARGV[2], tonumber(ARGV[3]), 4
 local MAX_TRIMMED, SOURCE = limit, state == 'aggregating' and GROUP .. group or PREFIX .. state
 ${CHANGES[change]}
-local function takeFromZset()
-  local ids = redis.call('ZRANGE', SOURCE, 0, limit - 1)
-  if #ids > 0 then redis.call('ZREMRANGEBYRANK', SOURCE, 0, #ids - 1) end
-  return ids
-end
-local function takePending()
+local function firstOf()
+  if state ~= 'pending' then return redis.call('ZRANGE', SOURCE, 0, limit - 1) end
   local found, ids = redis.call('LRANGE', SOURCE, -limit, -1), {}
-  redis.call('LTRIM', SOURCE, 0, -limit - 1)
   for i = #found, 1, -1 do ids[#ids + 1] = found[i] end
-  for _, id in ipairs(leaveFirst(limit - #found)) do ids[#ids + 1] = id end
-  return ids
+  if #ids == limit then return ids end
+  for _, member in ipairs(redis.call('ZRANGE', WAITING, 0, limit - #ids - 1)) do ids[#ids + 1] = idOf(member) end
+  return ids, limit - #found
 end
 need('set', GROUPS)
 need(state == 'pending' and 'list' or 'zset', SOURCE)
 needTarget()
 needFlow()
-local ids = state == 'pending' and takePending() or takeFromZset()
+local ids, withKey = firstOf()
+if state == 'pending' then
+  redis.call('LTRIM', SOURCE, 0, -limit - 1)
+  leaveFirst(withKey or 0)
+elseif #ids > 0 then redis.call('ZREMRANGEBYRANK', SOURCE, 0, #ids - 1) end
 for _, id in ipairs(ids) do
   local task = readTask(id, 'msg', 'state', 'group', 'x:key')
   if isGhost(task) then redis.call('DEL', TASK .. id)

@@ -51,10 +51,14 @@ local function restore(id, msg, state, score, since, group, lock, ttl, recoverie
   if redis.call('EXISTS', TASK .. id) == 1 then return end
   if lock ~= '' and redis.call('EXISTS', lock) == 1 then lock = '' end
   local more = {}
-  if since ~= '' then append(more, 'pending_since', since) end
-  if recoveries ~= '0' then append(more, 'x:recoveries', recoveries) end
-  if progress ~= '' then append(more, 'x:progress', progress) end
-  if hasResult == '1' then append(more, 'result', result) end
+  local function field(name, value)
+    more[#more + 1] = name
+    more[#more + 1] = value
+  end
+  if since ~= '' then field('pending_since', since) end
+  if recoveries ~= '0' then field('x:recoveries', recoveries) end
+  if progress ~= '' then field('x:progress', progress) end
+  if hasResult == '1' then field('result', result) end
   if state == 'scheduled' then schedule(id, score, group)
   elseif state == 'aggregating' then
     redis.call('ZADD', GROUP .. group, score, id)
@@ -63,7 +67,7 @@ local function restore(id, msg, state, score, since, group, lock, ttl, recoverie
   elseif ZSETS[state] then redis.call('ZADD', ZSETS[state], score, id) end
   local place
   if state == 'pending' then place = enter(id, key, false) else place = mark(key) end
-  if place then append(more, 'x:key', place) end
+  if place then field('x:key', place) end
   write(id, msg, state, group, lock, ttl, unpack(more))
 end
 for i = 2, #ARGV, SIZE do restore(unpack(ARGV, i, i + SIZE - 1)) end
