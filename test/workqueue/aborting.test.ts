@@ -154,8 +154,9 @@ describe("aborting aborts each worker's signal, waits for what runs, resolves", 
         throw new Error('unreadable');
       },
     };
+    const rejected = expect(run).rejects.toBe(unreadable);
     await bench.fail('a', unreadable);
-    await expect(run).rejects.toBe(unreadable);
+    await rejected;
     expect([queue.processing, queue.length]).toEqual([0, 0]);
   });
 
