@@ -25,8 +25,8 @@ const UNSYNCED_BYTES = 1024 * 1024;
 
 /**
  * Behind records that are to be durable at once come zeros, at most so many bytes, which the next records are written over. A sync of
- * bytes that the file had before need not make its new size and place durable: it takes about half the time (SQLite and PostgreSQL
- * write into old files for that). A short file gets as many zeros as it is long.
+ * bytes that the file had before need not make its new size and place durable: on ext4 it takes two fifths less time for 15 kB, and a
+ * sixth less for 256 bytes (SQLite and PostgreSQL write into old files for that). A short file gets as many zeros as it is long.
  */
 const MOST_ZEROS = 256 * 1024;
 /** Zeros end at a multiple of it: file systems write pages. */
