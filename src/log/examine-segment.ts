@@ -6,6 +6,7 @@ import {
   encodeRecord,
   FOOTER_BYTES,
   MARKER,
+  readUInt64,
   RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
   type LostPart,
@@ -164,11 +165,12 @@ class Examination {
     const footer = encodedFooter(this.#header, offset, from);
     const header = Buffer.alloc(RECORD_HEADER_BYTES);
     await this.#file.read(header, offset);
-    const isMarked = header.subarray(0, MARKER.length).equals(MARKER);
-    const statedEnd = offset + RECORD_HEADER_BYTES + header.readUInt32LE(4);
-    for (const until of [size, size - FOOTER_BYTES, statedEnd]) {
-      // The checksum of no bytes is zero.
-      if (!isMarked && (until === statedEnd || until === offset + RECORD_HEADER_BYTES)) continue;
+    const isRecord = header.subarray(0, MARKER.length).equals(MARKER) || readUInt64(header, 8) === from;
+    const ends = [size, size - FOOTER_BYTES];
+    if (isRecord) ends.push(offset + RECORD_HEADER_BYTES + header.readUInt32LE(4));
+    for (const until of ends) {
+      // The checksum of no bytes is zero, as zeros that were there to be written over are.
+      if (!isRecord && until === offset + RECORD_HEADER_BYTES) continue;
       const to = from + 1;
       const rescued = await this.#rescue(offset, until, from, to);
       if (rescued === undefined || (await isLikeFooter(this.#file, rescued, footer, offset, this.#type)))

@@ -74,7 +74,7 @@ export async function findEnd(file: File, size: number, header: SegmentHeader): 
     return { end: damage.offset, next: damage.from, damages: damages.slice(0, i) };
   }
   const last = damages.at(-1);
-  if (last?.end !== size) return { end, next, damages };
+  if (last === undefined || last.to !== undefined) return { end, next, damages };
   end = await zerosAtEnd(file, last.offset, size); // they were there to be written over
   return { end, next, damages: [...damages.slice(0, -1), { ...last, end }] };
 }
@@ -123,15 +123,16 @@ async function beginsRecord(file: File, { salt }: SegmentHeader, offset: number)
   return decodeRecordHeader(bytes, 0, salt) !== undefined;
 }
 
-/** Whether a record begins there that would end after the end of the file. */
+/** Whether a record begins there that would end after the end of the file, or less than its header is there. */
 async function isCutShort(
   file: File,
   size: number,
   { salt }: SegmentHeader,
   offset: number,
 ): Promise<boolean> {
+  if ((await zerosAtEnd(file, offset, size)) < offset + RECORD_HEADER_BYTES) return true;
   const bytes = Buffer.alloc(RECORD_HEADER_BYTES);
-  if ((await file.read(bytes, offset)) < bytes.length) return true;
+  await file.read(bytes, offset);
   const record = decodeRecordHeader(bytes, 0, salt);
   return record !== undefined && offset + RECORD_HEADER_BYTES + record.length > size;
 }

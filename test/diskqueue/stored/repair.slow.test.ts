@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { decodeSegmentHeader } from '../../../src/log/segment.ts';
 import { CannotRepair } from '../../../src/diskqueue/stored/stored-queue.ts';
 import { propertyRuns, stepOf } from '../../runs.ts';
+import { withoutZeros } from '../support/damage.ts';
 import { MemoryDisk } from './memory-disk.ts';
 import {
   bytesOf,
@@ -170,15 +171,42 @@ describe('repair of a queue after a crash', () => {
     const last = pathsOf(whole, '.segment').at(-1) as string;
     for (const tail of [[], [0xec], [0xec, 0x51, 1, 0, 9, 0, 0, 0, 31], new Array<number>(600).fill(0)]) {
       const disk = new MemoryDisk(whole.contents);
-      const bytes = bytesOf(whole, last);
-      const records = bytes.subarray(0, bytes.findLastIndex((byte) => byte !== 0) + 1);
-      disk.contents.set(last, Buffer.concat([records, Buffer.from(tail)]));
+      disk.contents.set(last, Buffer.concat([withoutZeros(bytesOf(whole, last)), Buffer.from(tail)]));
       expect((await storedOn(disk).verify(() => undefined)).problems).toEqual([]);
       const { steps, lost } = await planFor(disk);
       expect([steps.map(({ action }) => action), lost]).toEqual([['seal'], []]);
       await repair(disk);
       expect(await handedOut(disk)).toEqual(MESSAGES);
       await expectInOrder(disk);
+    }
+  });
+
+  it.each(['with', 'without'])(
+    'a repair keeps the last message if its header is damaged, %s zeros behind it',
+    async (how) => {
+      const whole = await queueOf(MESSAGES, { isClosed: false });
+      const last = pathsOf(whole, '.segment').at(-1) as string;
+      const records = withoutZeros(bytesOf(whole, last));
+      const header = records.length - HEADER - (MESSAGES.at(-1) as string).length;
+      for (let at = header; at < header + HEADER; at++) {
+        const disk = new MemoryDisk(whole.contents);
+        if (how === 'without') disk.contents.set(last, Buffer.from(records));
+        bytesOf(disk, last)[at] = (bytesOf(disk, last)[at] as number) ^ (1 << (at % 8));
+        await repair(disk);
+        expect([at, await handedOut(disk)]).toEqual([at, MESSAGES]);
+      }
+    },
+  );
+
+  it('a repair makes no message of damaged zeros behind the last one', async () => {
+    const whole = await queueOf(MESSAGES, { isClosed: false });
+    const last = pathsOf(whole, '.segment').at(-1) as string;
+    const { length } = withoutZeros(bytesOf(whole, last));
+    for (let at = length; at < length + 2 * HEADER; at++) {
+      const disk = new MemoryDisk(whole.contents);
+      bytesOf(disk, last)[at] = 1 << (at % 8);
+      await repair(disk);
+      expect([at, await handedOut(disk)]).toEqual([at, MESSAGES]);
     }
   });
 

@@ -25,3 +25,8 @@ export async function damagedFolder(format: Format): Promise<string> {
   writeFileSync(path, content);
   return dataPath;
 }
+
+/** A file without the zeros at its end. */
+export function withoutZeros(bytes: Buffer): Buffer {
+  return bytes.subarray(0, bytes.findLastIndex((byte) => byte !== 0) + 1);
+}

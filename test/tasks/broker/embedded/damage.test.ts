@@ -17,6 +17,7 @@ import {
   type TaskParts,
 } from '../../../conformance/broker/support.ts';
 import { allRemains, RecordingFileSystem, type Disk } from '../../../diskqueue/recording-file-system.ts';
+import { withoutZeros } from '../../../diskqueue/support/damage.ts';
 import { uncaughtErrors } from '../../../diskqueue/support/queues.ts';
 import { runs } from '../../../runs.ts';
 
@@ -192,11 +193,6 @@ function recordBytes(bytes: Buffer): number {
   return end;
 }
 
-/** Length of a file without the zeros at its end. */
-function withoutZeros(bytes: Buffer): number {
-  return bytes.findLastIndex((byte) => byte !== 0) + 1;
-}
-
 function flipped(disk: Disk, path: string, offset: number): Disk {
   const bytes = Buffer.from(disk.get(path) ?? []);
   bytes.writeUInt8(bytes.readUInt8(offset) ^ (1 << (offset % 8)), offset);
@@ -226,12 +222,10 @@ describe.each(['closed', 'killed'] as const)(
           kept: { payload: '1,2' },
           retried: { state: 'retry' },
         });
-        const places = [...disk].flatMap(([path, bytes]) =>
-          Array.from({ length: how === 'closed' ? bytes.length : withoutZeros(bytes) }, (_, at) => ({
-            path,
-            at,
-          })),
-        );
+        const places = [...disk].flatMap(([path, bytes]) => {
+          const { length } = how === 'closed' ? bytes : withoutZeros(bytes);
+          return Array.from({ length }, (_, at) => ({ path, at }));
+        });
         const stride = Math.max(1, Math.floor(places.length / runs(200)));
         const damagedSteps = new Set<number>();
         for (let nth = 0; nth < places.length; nth += stride) {
