@@ -63,8 +63,10 @@ export interface LostPiece {
 
 const NO_RECORD = 'no record begins here';
 
-/** Bytes read at once. A longer record gets memory of its own. */
+/** Bytes read at once. */
 const BLOCK_BYTES = 128 * 1024;
+/** The same after a record that was longer. A record that is even longer gets memory of its own. */
+const LARGE_BLOCK_BYTES = 1024 * 1024;
 const NOTHING = Buffer.alloc(0);
 
 /**
@@ -78,7 +80,7 @@ export class SegmentScan {
   readonly #header: SegmentHeader;
   #offset: number;
   #sequence: number;
-  readonly #memory: Buffer = Buffer.allocUnsafeSlow(BLOCK_BYTES);
+  #memory: Buffer = Buffer.allocUnsafeSlow(BLOCK_BYTES);
   /** The last block that was read, and its offset in the file. */
   #block: Buffer = NOTHING;
   #blockStart = 0;
@@ -109,7 +111,7 @@ export class SegmentScan {
    */
   async next(end: number, endSequence?: number): Promise<SegmentPiece[]> {
     if (this.#offset >= end) return [];
-    await this.#load(this.#offset, Math.min(BLOCK_BYTES, end - this.#offset));
+    await this.#load(this.#offset, Math.min(this.#memory.length, end - this.#offset));
     const pieces: SegmentPiece[] = [];
     for (let piece = this.#parse(end); piece !== undefined; piece = this.#parse(end)) {
       pieces.push(piece);
@@ -223,13 +225,18 @@ export class SegmentScan {
     return undefined;
   }
 
-  /** A long record gets memory of its own, which is not kept. */
   async #load(start: number, length: number): Promise<void> {
-    const memory = length <= BLOCK_BYTES ? this.#memory : Buffer.allocUnsafeSlow(length);
+    const memory = this.#memoryFor(length);
     this.#block = NOTHING; // the block stays empty if the read fails
     const read = await this.#file.read(memory.subarray(0, length), start);
     this.#block = memory.subarray(0, read);
     this.#blockStart = start;
+  }
+
+  #memoryFor(length: number): Buffer {
+    if (length > LARGE_BLOCK_BYTES) return Buffer.allocUnsafeSlow(length); // which is not kept
+    if (length > this.#memory.length) this.#memory = Buffer.allocUnsafeSlow(LARGE_BLOCK_BYTES);
+    return this.#memory;
   }
 }
 
