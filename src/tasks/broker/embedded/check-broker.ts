@@ -26,14 +26,14 @@ export function checkBroker(broker: EmbeddedBroker): void {
   const { store } = broker[INTERNALS]();
   if (store === undefined) return;
   checkTimer(store.timer);
-  let timers = 0;
+  let timers = store.clockCheck === NO_TIMER ? 0 : 1;
   for (const [name, queue] of store.queues) {
     ensure(queue.name === name && !queue.isRemoved, `queue '${name}' has another name, or was removed`);
     timers += checkQueueState(store, queue);
   }
   ensure(
     store.timer.size === timers,
-    `${store.timer.size} entries are in the timer, but ${timers} rows and sets have one`,
+    `${store.timer.size} entries are in the timer, but ${timers} rows, sets and checks have one`,
   );
   checkLocks(store);
 }

@@ -8,7 +8,6 @@ import { recordOf } from './inspection.ts';
 import { Kind } from './journal-format.ts';
 import { journaled } from './journaled-row.ts';
 import { listOf } from './queue-state.ts';
-import { isEarlier } from './rows-by-time.ts';
 import type { TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
@@ -133,19 +132,12 @@ export const LIFE_OF_A_TASK = {
     return orphans.map((row) => lease(store, row, leaseMs, nowMs));
   },
 
-  /** The earliest first. The timer does it too, unless the wall clock was put forward. O(due tasks). */
+  /** The timer does it, too: a minute later, if the wall clock was set forward. */
   forward(store, names) {
-    const wallNowMs = store.clock.wallNow();
     let count = 0;
     for (const name of new Set(names)) {
-      const lists = store.queues.get(name)?.lists;
-      if (lists === undefined) continue;
-      for (;;) {
-        const row = earlier(lists.scheduled.first, lists.retry.first);
-        if (row === undefined || row.atMs > wallNowMs) break;
-        store.forward(row);
-        count++;
-      }
+      const queue = store.queues.get(name);
+      if (queue !== undefined) count += store.forwardDue(queue);
     }
     return count;
   },
@@ -173,11 +165,6 @@ function enqueue(store: TaskStore, task: NewTask): TaskRecord {
   store.check(task);
   const row = store.add(task);
   return recordOf(store, row, row.atMs);
-}
-
-function earlier(a: TaskRow | undefined, b: TaskRow | undefined): TaskRow | undefined {
-  if (a === undefined || b === undefined) return a ?? b;
-  return isEarlier(a, b) ? a : b;
 }
 
 function forgetTicksBefore(oldestMs: number, ticks: Map<string, number>): void {

@@ -4,6 +4,7 @@ import type { QueueLimits } from '../../queue-limits.ts';
 import type { TaskState } from '../../task-state.ts';
 import { HISTORY_DAYS } from '../broker-settings.ts';
 import { PendingTasks, type PendingHost, type StoredBucket } from './pending-tasks.ts';
+import { isEarlier } from './rows-by-time.ts';
 import { TaskList, WaitingList, type TaskRow } from './task-lists.ts';
 
 interface DayCount {
@@ -217,6 +218,14 @@ export class QueueState {
     if (list === undefined) return;
     list.remove(row);
     if (list.size === 0 && list.group !== '' && !list.isHeld) this.groups.delete(list.group);
+  }
+
+  /** Returns the first row that waits for a time, if it is due at `wallMs`. */
+  firstDue(wallMs: number): TaskRow | undefined {
+    const { scheduled, retry } = this.lists;
+    const [first, other] = [scheduled.first, retry.first];
+    const row = first === undefined || (other !== undefined && isEarlier(other, first)) ? other : first;
+    return row !== undefined && row.atMs <= wallMs ? row : undefined;
   }
 
   /** Yields the lists of a state; for aggregating tasks those of all groups or of one, without the sets. */

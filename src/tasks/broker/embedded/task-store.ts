@@ -1,5 +1,6 @@
 import type { Clock } from '../../../core/clock.ts';
-import { SystemTimer } from '../../../timer/system-timer.ts';
+import { MINUTE_MS } from '../../../core/units.ts';
+import { SystemTimer, type TimerId } from '../../../timer/system-timer.ts';
 import { queueNotFound, taskDuplicate, taskIdConflict, taskNotFound } from '../broker-errors.ts';
 import { replacedBy, type TaskMessage } from '../../task-message.ts';
 import type { ResolvedBrokerSettings } from '../broker-settings.ts';
@@ -11,6 +12,9 @@ import { JournaledRow } from './journaled-row.ts';
 import { UniqueLocks } from './unique-locks.ts';
 import { listOf, QueueState, type ListedState } from './queue-state.ts';
 import { NO_TIMER, TaskRow, type TaskList } from './task-lists.ts';
+
+/** While there is a subscription, the wall clock is read at least so often: it may have been set, or the machine was suspended. */
+const LONGEST_WAIT_MS = MINUTE_MS;
 
 /** Numbers that the journal reserves at once: as many are left when it reserves the next ones. */
 const SERIALS_RESERVED = 2 ** 20;
@@ -46,6 +50,8 @@ export class TaskStore {
   /** Numbers of tasks and epochs of leases are below it, also those of a broker that was killed. */
   serialLimit = Infinity;
   isClosed = false;
+  /** Pending while there is a subscription. */
+  clockCheck: TimerId = NO_TIMER;
 
   constructor(settings: ResolvedBrokerSettings) {
     const { clock } = settings;
@@ -81,12 +87,17 @@ export class TaskStore {
   subscribe(listener: BrokerListener): Subscription {
     this.notifications.add(listener);
     this.timer.ref();
+    this.#checkClockLater();
     let isOver = false;
     return {
       close: () => {
         if (!isOver) this.notifications.remove(listener);
         isOver = true;
-        if (this.notifications.listeners.length === 0) this.timer.unref();
+        if (this.notifications.listeners.length === 0) {
+          this.timer.unref();
+          this.timer.cancel(this.clockCheck);
+          this.clockCheck = NO_TIMER;
+        }
         return Promise.resolve();
       },
     };
@@ -254,6 +265,17 @@ export class TaskStore {
     this.notifications.settled(queue, row.message.id);
   }
 
+  /** Moves all due rows of a queue, the earliest first. O(due rows). @returns their number. */
+  forwardDue(queue: QueueState): number {
+    const wallNowMs = this.clock.wallNow();
+    let count = 0;
+    for (let row = queue.firstDue(wallNowMs); row !== undefined; row = queue.firstDue(wallNowMs)) {
+      this.forward(row);
+      count++;
+    }
+    return count;
+  }
+
   /** Moves a due row to its queue or group. */
   forward(row: TaskRow): void {
     const queue = this.#leave(row);
@@ -289,6 +311,18 @@ export class TaskStore {
     this.serial = serial;
     this.reserveSerials();
   }
+
+  #checkClockLater(): void {
+    if (this.clockCheck === NO_TIMER)
+      this.clockCheck = this.timer.schedule(LONGEST_WAIT_MS, this.#checkClock);
+  }
+
+  readonly #checkClock = (): void => {
+    this.clockCheck = NO_TIMER;
+    this.journal?.begin();
+    for (const queue of this.queues.values()) this.forwardDue(queue);
+    this.#checkClockLater();
+  };
 
   #lock(row: TaskRow, { processAtMs, uniqueTtlMs }: NewTask, wallNowMs: number): void {
     const delayMs = Math.max(processAtMs - wallNowMs, 0);

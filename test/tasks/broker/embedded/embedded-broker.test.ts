@@ -192,11 +192,12 @@ describe('removing a queue with many tasks', () => {
     const broker = await EmbeddedBroker.open({ clock });
     await broker.enqueueMany(Array.from({ length: MANY }, () => newTask({ processAtMs: 1_000 })));
     const heard: string[] = [];
-    await broker.subscribe({ work: (queue) => heard.push(queue) });
+    const subscription = await broker.subscribe({ work: (queue) => heard.push(queue) });
     const removed = broker.removeQueue(QUEUE, { force: true });
     clock.advance(1_000);
     await removed;
     expect(heard).toEqual([]);
+    await subscription.close();
     expect(clock.pendingWakeups).toBe(0);
     expect(await broker.queues()).toEqual([]);
     checkBroker(broker);

@@ -18,6 +18,7 @@ import {
 } from '../../../conformance/broker/support.ts';
 
 const START_MS = 1_795_262_400_000;
+const HOUR_MS = 3_600_000;
 
 /** A wall clock that the test sets. */
 class SetClock implements Clock {
@@ -128,6 +129,34 @@ describe('a wall clock that is set forward', () => {
     expect(await broker.deleteExpired([QUEUE], 10)).toBe(1);
     expect(await takeAll(broker)).toEqual(['early', 'late']);
     checkBroker(broker);
+  });
+});
+
+describe('a wall clock that is set forward while a server is subscribed', () => {
+  test('the first tasks that are due run within a minute, in order of their times', async () => {
+    const { broker, clock } = await open();
+    const subscription = await broker.subscribe({});
+    await broker.enqueue(newTask({ id: 'later', processAtMs: START_MS + 3 * HOUR_MS }));
+    await broker.enqueue(newTask({ id: 'second', processAtMs: START_MS + 2 * HOUR_MS }));
+    await broker.enqueue(newTask({ id: 'first', processAtMs: START_MS + HOUR_MS }));
+    await clock.manual.advanceAsync(90_000);
+    clock.aheadMs = 2 * HOUR_MS;
+    await clock.manual.advanceAsync(30_000);
+    expect(await takeAll(broker)).toEqual(['first', 'second']);
+    expect(await idsIn(broker, 'scheduled')).toEqual(['later']);
+    await subscription.close();
+    await clock.manual.advanceAsync(60_000);
+    expect(clock.manual.pendingWakeups).toBe(1); // of the task that is scheduled
+    checkBroker(broker);
+    await broker.close();
+  });
+
+  test('nothing wakes up for the wall clock when the last subscription is closed', async () => {
+    const { broker, clock } = await open();
+    const subscriptions = [await broker.subscribe({}), await broker.subscribe({})];
+    for (const subscription of subscriptions) await subscription.close();
+    await clock.manual.advanceAsync(60_000);
+    expect(clock.manual.pendingWakeups).toBe(0);
   });
 });
 
