@@ -220,7 +220,12 @@ export class QueueState {
     if (list.size === 0 && list.group !== '' && !list.isHeld) this.groups.delete(list.group);
   }
 
-  /** Returns the first row that waits for a time, if it is due at `wallMs`. */
+  /** Whether rows wait for a time: scheduled ones, or those of retries. */
+  get isTimed(): boolean {
+    return this.lists.scheduled.size + this.lists.retry.size > 0;
+  }
+
+  /** Returns the first of them, if it is due at `wallMs`. */
   firstDue(wallMs: number): TaskRow | undefined {
     const { scheduled, retry } = this.lists;
     const [first, other] = [scheduled.first, retry.first];

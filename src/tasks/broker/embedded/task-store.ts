@@ -13,7 +13,7 @@ import { UniqueLocks } from './unique-locks.ts';
 import { listOf, QueueState, type ListedState } from './queue-state.ts';
 import { NO_TIMER, TaskRow, type TaskList } from './task-lists.ts';
 
-/** While there is a subscription, the wall clock is read at least so often: it may have been set, or the machine was suspended. */
+/** While tasks wait for a time, and there is a subscription: then the wall clock is read again, which may have been set. */
 const LONGEST_WAIT_MS = MINUTE_MS;
 
 /** Numbers that the journal reserves at once: as many are left when it reserves the next ones. */
@@ -50,7 +50,7 @@ export class TaskStore {
   /** Numbers of tasks and epochs of leases are below it, also those of a broker that was killed. */
   serialLimit = Infinity;
   isClosed = false;
-  /** Pending while there is a subscription. */
+  /** Pending while tasks wait for a time, and there is a subscription. */
   clockCheck: TimerId = NO_TIMER;
 
   constructor(settings: ResolvedBrokerSettings) {
@@ -87,7 +87,7 @@ export class TaskStore {
   subscribe(listener: BrokerListener): Subscription {
     this.notifications.add(listener);
     this.timer.ref();
-    this.#checkClockLater();
+    for (const queue of this.queues.values()) if (queue.isTimed) this.#checkClockLater();
     let isOver = false;
     return {
       close: () => {
@@ -312,16 +312,19 @@ export class TaskStore {
     this.reserveSerials();
   }
 
+  /** Called if there is a row that waits for a time. */
   #checkClockLater(): void {
-    if (this.clockCheck === NO_TIMER)
-      this.clockCheck = this.timer.schedule(LONGEST_WAIT_MS, this.#checkClock);
+    if (this.clockCheck !== NO_TIMER || this.notifications.listeners.length === 0) return;
+    this.clockCheck = this.timer.schedule(LONGEST_WAIT_MS, this.#checkClock);
   }
 
   readonly #checkClock = (): void => {
     this.clockCheck = NO_TIMER;
     this.journal?.begin();
-    for (const queue of this.queues.values()) this.forwardDue(queue);
-    this.#checkClockLater();
+    for (const queue of this.queues.values()) {
+      this.forwardDue(queue);
+      if (queue.isTimed) this.#checkClockLater();
+    }
   };
 
   #lock(row: TaskRow, { processAtMs, uniqueTtlMs }: NewTask, wallNowMs: number): void {
@@ -332,6 +335,7 @@ export class TaskStore {
   /** Schedules a row in the timer: `#wake` runs then. */
   arm(row: TaskRow, delayMs: number): void {
     row.timer = this.timer.schedule(delayMs, this.#wake, row);
+    if (delayMs > LONGEST_WAIT_MS && listOf(row).queue.isTimed) this.#checkClockLater();
   }
 
   /** Adds a row that is in no list to the head of the tasks with its key. */
