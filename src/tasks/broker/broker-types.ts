@@ -283,8 +283,8 @@ export interface QueueStats {
   /** Of those, the failed ones. */
   readonly failedTotal: number;
   /**
-   * Pending tasks that a limit holds back, by the kind of the limit: those of keys that are at their limit; all, if the queue is at its
-   * own.
+   * Number of pending tasks that may not start now, by the kind of the limit that holds them back: that of their key, or that of the
+   * queue. With a concurrency of 20, ten active tasks and a hundred pending ones, 90 are held.
    */
   readonly held: Readonly<Record<LimitKind, number>>;
   /**

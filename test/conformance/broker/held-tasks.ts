@@ -1,4 +1,4 @@
-import type { Broker } from 'escapement/tasks';
+import type { Broker, QueueLimits, QueueStats } from 'escapement/tasks';
 import { describe, expect } from 'vitest';
 import { keyed, next, put } from './keys.ts';
 import { countOf, ONE_AT_A_TIME, RATES } from './limits.ts';
@@ -140,27 +140,38 @@ export function describeHeldTasks(make: BrokerFactory): void {
       });
     });
 
-    it('a queue shows how many of its pending tasks are held back by which kind of limit', async ({
+    it('a queue shows how many of its pending tasks may not start now, by the kind of limit', async ({
       broker,
     }) => {
-      const held = async (): Promise<unknown> => (await broker.queueStats(QUEUE)).held;
-      await put(broker, 'a1', 'a2', 'a3', 'b1', 'b2');
-      expect(await held()).toEqual({ concurrency: 0, rate: 0 });
-      await broker.setLimits(QUEUE, { perKey: { concurrency: 1 } });
-      expect(await held()).toEqual({ concurrency: 0, rate: 0 });
-      await take(broker);
-      expect(await held()).toEqual({ concurrency: 2, rate: 0 });
-      await broker.setLimits(QUEUE, { concurrency: 1, perKey: { concurrency: 1 } });
-      expect(await held()).toEqual({ concurrency: 4, rate: 0 });
-      const rate = { tasks: 1, perMs: LONG_MS };
-      await broker.setLimits(QUEUE, { perKey: { rate } });
-      await take(broker);
-      expect(await held()).toEqual({ concurrency: 0, rate: 1 });
-      await broker.setLimits(QUEUE, { rate });
-      await take(broker);
-      expect(await held()).toEqual({ concurrency: 0, rate: 2 });
-      await broker.setLimits(QUEUE, undefined);
-      expect(await held()).toEqual({ concurrency: 0, rate: 0 });
+      const rate = (tasks: number): QueueLimits => ({ rate: { tasks, perMs: LONG_MS } });
+      const cases: [limits: QueueLimits | undefined, held: QueueStats['held']][] = [
+        [undefined, { concurrency: 0, rate: 0 }],
+        [{ concurrency: 6 }, { concurrency: 0, rate: 0 }],
+        [{ concurrency: 4 }, { concurrency: 2, rate: 0 }],
+        [{ concurrency: 1 }, { concurrency: 5, rate: 0 }],
+        [{ perKey: { concurrency: 1 } }, { concurrency: 3, rate: 0 }],
+        [{ perKey: { concurrency: 2 } }, { concurrency: 2, rate: 0 }],
+        [rate(2), { concurrency: 0, rate: 3 }],
+        [{ perKey: rate(1) }, { concurrency: 0, rate: 2 }],
+        [
+          { concurrency: 2, perKey: rate(1) },
+          { concurrency: 2, rate: 2 },
+        ],
+        [
+          { ...rate(1), perKey: { concurrency: 1 } },
+          { concurrency: 3, rate: 1 },
+        ],
+      ];
+      await put(broker, 'a1', 'a2', 'a3', 'a4', 'b1');
+      await broker.enqueue(newTask());
+      await take(broker); // the first of a, which runs
+      for (const [limits, held] of cases) {
+        await broker.setLimits(QUEUE, limits);
+        expect((await broker.queueStats(QUEUE)).held).toEqual(held);
+      }
+      await broker.setLimits(QUEUE, rate(3));
+      await broker.dequeue(QUEUE, 2, LONG_MS);
+      expect((await broker.queueStats(QUEUE)).held).toEqual({ concurrency: 0, rate: 2 });
     });
 
     it('a queue shows how long the oldest task has waited that no limit and no pause holds back', async ({

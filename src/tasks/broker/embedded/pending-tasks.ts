@@ -4,7 +4,7 @@ import type { QueueLimits } from '../../queue-limits.ts';
 import type { LimitKind } from '../broker.ts';
 import { Kind, type StoreJournal } from './journal-format.ts';
 import { NO_TIMER, TaskList, type Owner, type TaskRow } from './task-lists.ts';
-import { bounded, FULL, fullAfter, hasToken, nextTokenMs } from './token-bucket.ts';
+import { bounded, FULL, fullAfter, hasToken, nextTokenMs, tokensIn } from './token-bucket.ts';
 
 /** What pending tasks need of their queue: a `QueueState`. */
 interface PendingOwner extends Owner {
@@ -225,16 +225,25 @@ export class PendingTasks {
     return nextTokenMs(fullAtMs, rate, nowMs) - nowMs;
   }
 
-  /** Number of pending tasks that are held back. O(keys). */
+  /**
+   * Number of pending tasks that may not start now, by the limit that holds them back: that of their key, or that of the queue. O(keys) if
+   * there are limits of each key.
+   */
   held(): Record<LimitKind, number> {
     const held = { concurrency: 0, rate: 0 };
-    if (this.#limits === undefined) return held;
-    const kind = this.heldBy();
-    if (kind !== undefined) return { ...held, [kind]: this.size };
-    for (const key of this.keys()) {
-      const kindOfKey = key.size > 0 ? this.keyHeldBy(key) : undefined;
-      if (kindOfKey !== undefined) held[kindOfKey] += key.size;
+    const limits = this.#limits;
+    if (limits === undefined) return held;
+    const nowMs = this.#nowMs();
+    const { perKey } = limits;
+    let free = this.size;
+    for (const { size, active, fullAtMs } of perKey === undefined ? [] : this.keys()) {
+      const { kind, left } = leftUnder(perKey ?? {}, active, fullAtMs, nowMs);
+      const more = Math.max(size - left, 0);
+      held[kind] += more;
+      free -= more;
     }
+    const { kind, left } = leftUnder(limits, this.#queue.lists.active.size, this.#fullAtMs, nowMs);
+    held[kind] += Math.max(free - left, 0);
     return held;
   }
 
@@ -407,6 +416,18 @@ export class PendingTasks {
   #nowMs(): number {
     return this.#host.clock.now();
   }
+}
+
+/** Returns how many more tasks may start, and the limit that allows no more. */
+function leftUnder(
+  { concurrency = Infinity, rate }: Pick<QueueLimits, 'concurrency' | 'rate'>,
+  active: number,
+  fullAtMs: number,
+  nowMs: number,
+): { readonly kind: LimitKind; readonly left: number } {
+  const places = Math.max(concurrency - active, 0);
+  const tokens = rate === undefined ? Infinity : tokensIn(fullAtMs, rate, nowMs);
+  return tokens < places ? { kind: 'rate', left: tokens } : { kind: 'concurrency', left: places };
 }
 
 const wake = (sleeper: KeyTasks | PendingTasks): void => {

@@ -21,6 +21,12 @@ export function hasToken(fullAtMs: number, rate: Rate, nowMs: number): boolean {
   return nextTokenMs(fullAtMs, rate, nowMs) <= nowMs + (TOLERANCE * rate.perMs) / rate.tasks;
 }
 
+/** Number of whole tokens in a bucket. */
+export function tokensIn(fullAtMs: number, { tasks, perMs, burst = tasks }: Rate, nowMs: number): number {
+  const missing = (Math.max(fullAtMs - nowMs, 0) * tasks) / perMs;
+  return Math.max(Math.floor(burst - missing + TOLERANCE), 0);
+}
+
 /** When a bucket has a token: at most `nowMs` if it has one. */
 export function nextTokenMs(fullAtMs: number, { tasks, perMs, burst = tasks }: Rate, nowMs: number): number {
   return Math.max(fullAtMs, nowMs) - ((burst - 1) * perMs) / tasks;

@@ -2,7 +2,7 @@ import { DAY_MS, NANOS_PER_MS, utcDay } from '../../../core/units.ts';
 import { hasOwnKeys } from '../../argument-checks.ts';
 import { isTaskState, type TaskState } from '../../task-state.ts';
 import { queueNotFound, taskNotFound } from '../broker-errors.ts';
-import type { DayStats, LimitKind, TaskRecord } from '../broker.ts';
+import type { DayStats, QueueStats, TaskRecord } from '../broker.ts';
 import { QUEUES_KEY } from './keys.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import {
@@ -94,31 +94,49 @@ reply[9] = head or 0
 reply[10] = bytes
 for i, key in ipairs(COUNTS) do reply[10 + i] = redis.call('GET', key) or 0 end
 reply[15] = redis.call('EXISTS', PAUSED)
-reply[16] = held and (held == math.huge and 1 or 2) or 0
-reply[17] = first or 0
+local l, left, kind = readLimits(), 0, 0
+if l.c then left, kind = math.max(l.c - reply[1], 0), 1 end
+if l.t then
+  local _, tokens = bucket(l.full, l.t, l.b)
+  if kind == 0 or tokens < left then left, kind = tokens, 2 end
+end
+reply[16], reply[17] = kind, left
+reply[18] = (l.kc or l.kt) and 1 or 0
+reply[19] = first or 0
 return reply
 `);
 
 /**
- * Counts the pending tasks of some keys that are parked.
+ * Counts the pending tasks of some keys that the limits of each key hold back.
  *
- * ARGV[1]  cursor; 0 to begin
- * ARGV[2]  approximate number of keys
- * ARGV[3]  now, in milliseconds, or '' for the clock of Redis
+ * ARGV[1]  1 for the keys that are parked, 0 for those in the ring; the first of these scripts counts the tasks without key, too
+ * ARGV[2]  cursor; 0 to begin
+ * ARGV[3]  approximate number of keys
+ * ARGV[4]  now, in milliseconds, or '' for the clock of Redis
  *
- * Returns the next cursor, 0 at the end, and the numbers of tasks that have no place, and no token.
+ * Returns the next cursor, 0 at the end, and the numbers of tasks that have no place, that have no token, and of the others.
  */
 export const COUNT_HELD = new Script(`
-need('zset', PARKED, WAITING)
-need('list', PENDING)
-local found, counts = redis.call('ZSCAN', PARKED, ARGV[1], 'COUNT', ARGV[2]), { 0, 0 }
-for i = 1, #found[2], 2 do
-  local key, at = found[2][i], tonumber(found[2][i + 1])
-  local size = key == '' and redis.call('LLEN', PENDING) or key ~= '' and redis.call('ZLEXCOUNT', WAITING, rangeOf(key))
-  local kind = at == math.huge and 1 or 2
-  if at > nowMs() then counts[kind] = counts[kind] + size end
+need('list', PENDING, ACTIVE)
+needFlow()
+local l, counts, free = readLimits(), { 0, 0 }, 0
+local function add(key, size)
+  local left, kind = math.huge, 1
+  if l.kc then left = math.max(l.kc - activeOf(key), 0) end
+  if l.kt then
+    local _, tokens = bucket(redis.call('ZSCORE', RATES, key), l.kt, l.kb)
+    if tokens < left then left, kind = tokens, 2 end
+  end
+  counts[kind] = counts[kind] + math.max(size - left, 0)
+  free = free + math.min(size, left)
 end
-return { found[1], counts[1], counts[2] }
+local found = redis.call('ZSCAN', ARGV[1] == '1' and PARKED or RING, ARGV[2], 'COUNT', ARGV[3])
+if ARGV[1] == '0' and ARGV[2] == '0' then add('', redis.call('LLEN', PENDING)) end
+for i = 1, #found[2], 2 do
+  local key = found[2][i]
+  if key ~= '' then add(key, redis.call('ZLEXCOUNT', WAITING, rangeOf(key))) end
+end
+return { found[1], counts[1], counts[2], free }
 `);
 
 /**
@@ -199,7 +217,7 @@ export const INSPECTION = {
     const [active = 0, pending = 0, scheduled = 0, retry = 0, archived = 0, completed = 0] = reply;
     const [aggregating = 0, groupCount = 0, sinceNs = 0, memoryBytes = 0] = reply.slice(6);
     const [processed = 0, failed = 0, processedTotal = 0, failedTotal = 0, paused = 0] = reply.slice(10);
-    const [heldBy = 0, runnableNs = 0] = reply.slice(15);
+    const [kind = 0, left = 0, isKeyLimited = 0, runnableNs = 0] = reply.slice(15);
     const isRunnable = paused === 0 && runnableNs > 0;
     return {
       queue,
@@ -207,7 +225,7 @@ export const INSPECTION = {
       groups: groupCount,
       latencyMs: sinceNs === 0 ? 0 : Math.max(nowMs - sinceNs / NANOS_PER_MS, 0),
       runnableMs: isRunnable ? Math.max(nowMs - runnableNs / NANOS_PER_MS, 0) : 0,
-      held: await heldIn(redis, queue, pending, heldBy),
+      held: heldOf(isKeyLimited === 1 ? await countByKeys(redis, queue) : [0, 0, pending], kind, left),
       memoryBytes,
       processed,
       failed,
@@ -266,22 +284,25 @@ export async function readDays(redis: RedisAccess, queue: string, days: number):
   }));
 }
 
-/** @param heldBy - 1 or 2 if the queue is at its limit of concurrency, or rate; else 0. */
-async function heldIn(
-  redis: RedisAccess,
-  queue: string,
-  pending: number,
-  heldBy: number,
-): Promise<Readonly<Record<LimitKind, number>>> {
-  if (heldBy > 0) return { concurrency: heldBy === 1 ? pending : 0, rate: heldBy === 2 ? pending : 0 };
-  const held = { concurrency: 0, rate: 0 };
-  for (let cursor = '0', isFirst = true; isFirst || cursor !== '0'; isFirst = false) {
-    const reply = listOf(await redis.runIn(queue, COUNT_HELD, [cursor, TASKS_PER_SCRIPT]));
-    cursor = textOf(reply[0]);
-    held.concurrency += numberOf(reply[1]);
-    held.rate += numberOf(reply[2]);
+/** Numbers of pending tasks for which their keys have no place, of those for which they have no token, and of the others. */
+type HeldByKeys = [concurrency: number, rate: number, free: number];
+
+async function countByKeys(redis: RedisAccess, queue: string): Promise<HeldByKeys> {
+  const counts: HeldByKeys = [0, 0, 0];
+  for (const isParked of [0, 1]) {
+    for (let cursor = '0', isFirst = true; isFirst || cursor !== '0'; isFirst = false) {
+      const reply = listOf(await redis.runIn(queue, COUNT_HELD, [isParked, cursor, TASKS_PER_SCRIPT]));
+      cursor = textOf(reply[0]);
+      for (const n of counts.keys()) counts[n] = (counts[n] ?? 0) + numberOf(reply[n + 1]);
+    }
   }
-  return held;
+  return counts;
+}
+
+/** @param kind - 1 if places of the queue limit how many tasks may start, 2 if its tokens do: to `left`; 0 if nothing does. */
+function heldOf([concurrency, rate, free]: HeldByKeys, kind: number, left: number): QueueStats['held'] {
+  const more = kind === 0 ? 0 : Math.max(free - left, 0);
+  return { concurrency: concurrency + (kind === 1 ? more : 0), rate: rate + (kind === 2 ? more : 0) };
 }
 
 /** Returns the names in order, without queues whose keys could be keys of another queue. */
