@@ -1,11 +1,7 @@
 import { outOfRange, wrongValue } from '../core/errors.ts';
+import { checkOptions, integer, oneOf, type OptionTable } from '../core/options.ts';
 import { LAST_DATE_MS } from '../core/units.ts';
-import {
-  requireFiniteNumber,
-  requireIntegerAtLeast,
-  requireMethods,
-  requireString,
-} from '../core/validate.ts';
+import { requireFiniteNumber, requireMethods, requireString } from '../core/validate.ts';
 import type { Broker, GroupLimits, NewTask, Page, TaskSet } from './broker/broker.ts';
 
 /* Checks of arguments that several classes, or all brokers, make. Each throws a TypeError or a RangeError. */
@@ -66,13 +62,20 @@ export function requireQueueOfSet({ queue }: TaskSet, { message }: NewTask): voi
     throw wrongValue('task.message.queue', `the queue of the set, '${queue}'`, message.queue);
 }
 
-export function requireGroupLimits({ graceMs, maxDelayMs, maxSize }: GroupLimits): void {
-  requireFiniteNumber('limits.graceMs', graceMs);
-  requireFiniteNumber('limits.maxDelayMs', maxDelayMs);
-  requireIntegerAtLeast('limits.maxSize', 0, maxSize);
+export const requireCancelOutcome = oneOf('retry', 'archive', 'delete');
+
+const GROUP_LIMITS = {
+  graceMs: [requireFiniteNumber],
+  maxDelayMs: [requireFiniteNumber],
+  maxSize: [integer(0)],
+} satisfies OptionTable<GroupLimits>;
+
+export function requireGroupLimits(limits: unknown): void {
+  checkOptions('Broker.takeGroup', limits, GROUP_LIMITS, 'limits');
 }
 
-export function requirePage({ page, size }: Page): void {
-  requireIntegerAtLeast('page.page', 1, page);
-  requireIntegerAtLeast('page.size', 1, size);
+const PAGE = { page: [integer(1)], size: [integer(1)] } satisfies OptionTable<Page>;
+
+export function requirePage(page: unknown): void {
+  checkOptions('Broker', page, PAGE, 'page');
 }

@@ -1,8 +1,13 @@
 import { wrongType } from '../core/errors.ts';
-import { integer, oneOf, type Check, type OptionTable } from '../core/options.ts';
+import { integer, type Check, type OptionTable } from '../core/options.ts';
 import type { SignalOptions } from '../core/signal-options.ts';
 import { requireBoolean, requireOneOf, requireSignal } from '../core/validate.ts';
-import { requireBroker, requireDuration, requireExistingQueueName } from './argument-checks.ts';
+import {
+  requireBroker,
+  requireCancelOutcome,
+  requireDuration,
+  requireExistingQueueName,
+} from './argument-checks.ts';
 import type { Broker, CancelOutcome } from './broker/broker.ts';
 import { DEFAULT_QUEUE } from './task-options.ts';
 import { TASK_STATES, type TaskState } from './task-state.ts';
@@ -37,7 +42,7 @@ export interface CancelOptions {
 
 export const CANCEL_OPTIONS = {
   queue: [requireExistingQueueName, undefined],
-  outcome: [oneOf('retry', 'archive', 'delete'), 'retry'],
+  outcome: [requireCancelOutcome, 'retry'],
   waitMs: [requireDuration, 1_000],
 } as const satisfies OptionTable<CancelOptions>;
 

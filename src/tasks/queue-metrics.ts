@@ -1,4 +1,5 @@
 import type { ClockTimeout } from '../core/clock.ts';
+import { CoalescedRun } from '../core/coalesced-run.ts';
 import { hasCode } from '../core/errors.ts';
 import { milliseconds, readOptions, type OptionTable, type Resolved } from '../core/options.ts';
 import { guarded } from '../core/report-uncaught.ts';
@@ -62,15 +63,16 @@ export interface TaskQueueMetrics {
  * ```
  */
 export function taskQueueMetrics(options: TaskQueueMetricsOptions): TaskQueueMetrics {
-  const sampler = new Sampler(readOptions('taskQueueMetrics', options, OPTIONS));
-  void sampler.sample();
-  return sampler;
+  const queueMetrics = new QueueMetrics(readOptions('taskQueueMetrics', options, OPTIONS));
+  void queueMetrics.sample();
+  return queueMetrics;
 }
 
-class Sampler implements TaskQueueMetrics {
+/** Reads the queues again and again. */
+class QueueMetrics implements TaskQueueMetrics {
   readonly #options: Resolved<TaskQueueMetricsOptions, typeof OPTIONS>;
   readonly #series = new Map<string, QueueSeries>();
-  #sampling: Promise<void> | undefined;
+  readonly #runs = new CoalescedRun(() => this.#sample());
   #next: ClockTimeout | undefined;
   #isClosed = false;
 
@@ -78,9 +80,9 @@ class Sampler implements TaskQueueMetrics {
     this.#options = options;
   }
 
-  sample(): Promise<void> {
-    this.#sampling ??= this.#sample();
-    return this.#sampling;
+  async sample(): Promise<void> {
+    this.#runs.trigger();
+    await this.#runs.running;
   }
 
   close(): void {
@@ -91,6 +93,7 @@ class Sampler implements TaskQueueMetrics {
   }
 
   async #sample(): Promise<void> {
+    if (this.#isClosed) return;
     const { broker, intervalMs } = this.#options;
     this.#next?.cancel();
     try {
@@ -99,7 +102,6 @@ class Sampler implements TaskQueueMetrics {
       for (const series of this.#series.values()) series.hide();
       this.#report(error, undefined);
     }
-    this.#sampling = undefined;
     if (this.#isClosed) return;
     this.#next = broker.clock.setTimeout(() => void this.sample(), intervalMs);
     this.#next.unref(); // measuring alone does not keep the process alive

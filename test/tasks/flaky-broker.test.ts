@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import {
   type Broker,
   Client,
@@ -106,6 +107,25 @@ describe('a flaky broker', () => {
     await client.enqueue(new Task('a'));
     await settled();
     expect(told).toEqual([]);
+  });
+
+  test('a console shows the broker, the counts and no operation', async () => {
+    const flaky = flakyBroker(await EmbeddedBroker.open({ clock: new ManualClock() }), { failRate: 1 });
+    await flaky.ping().catch(() => undefined);
+    const view = inspect(flaky, { breakLength: Infinity });
+    expect(view).toMatch(/^FlakyNetwork {/);
+    expect(view).toContain('isFlaky: true');
+    expect(view).toContain("state: 'open'");
+    expect(view).toContain('counts: { calls: 1, failed: 1, repliesLost: 0 }');
+    expect(view).not.toContain('Function');
+    await flaky.close();
+  });
+
+  test('rates of close are refused: it never fails', async () => {
+    const { broker } = await openBench();
+    expect(() => flakyBroker(broker, { operations: { close: { failRate: 1 } } as object })).toThrow(
+      /close is not an option/,
+    );
   });
 
   test('closing a flaky broker closes its broker, whatever its rates are', async () => {

@@ -53,6 +53,28 @@ describe('metrics of queues', () => {
     expect(await scrape(/^asynq_queue_memory_usage_approx_bytes{queue="default"} [1-9]/)).toHaveLength(1);
   });
 
+  test('a sample that is asked for while another one runs shows what was enqueued before it', async () => {
+    const { add, broker, metrics, scrape } = await withRegistry();
+    await add('a');
+    const read = broker.queueStats.bind(broker);
+    let answer: () => void = () => undefined;
+    vi.spyOn(broker, 'queueStats').mockImplementationOnce(async (queue) => {
+      const stats = await read(queue);
+      await new Promise<void>((resolve) => {
+        answer = resolve;
+      });
+      return stats;
+    });
+    const queueMetrics = taskQueueMetrics({ broker, metrics });
+    await settled();
+    await add('b');
+    const sampled = queueMetrics.sample();
+    answer();
+    await sampled;
+    expect(await scrape(/^asynq_queue_size/)).toEqual(['asynq_queue_size{queue="default"} 2']);
+    queueMetrics.close();
+  });
+
   test('the metrics of queues count what limits hold back, and for how long what could run has waited', async () => {
     const { add, broker, clock, inspector, lease, metrics, scrape } = await withRegistry();
     await inspector.setLimits('default', { perKey: { concurrency: 1 } });

@@ -1,5 +1,7 @@
-import { requireIntegerAtLeast } from '../../core/validate.ts';
+import { checkOptions, type OptionTable } from '../../core/options.ts';
+import { requireBoolean, requireIntegerAtLeast, requireString } from '../../core/validate.ts';
 import {
+  requireCancelOutcome,
   requireDuration,
   requireGroupLimits,
   requirePage,
@@ -8,7 +10,7 @@ import {
 } from '../argument-checks.ts';
 import { requireLimits } from '../queue-limits.ts';
 import { requireNewTask } from '../task-options.ts';
-import type { Broker } from './broker.ts';
+import type { Broker, CancelRequest } from './broker.ts';
 
 /** An operation of a broker: a method whose promise settles when it is done. */
 export type BrokerOperation = Exclude<keyof Broker, 'clock' | 'maintenance' | 'leaseHolder' | 'close'>;
@@ -30,6 +32,12 @@ type OperationTable = { readonly [O in BrokerOperation]: OperationRow<O> };
 const READING = { isReading: true } as const;
 const READING_MESSAGES = { ...READING, returnsMessages: true } as const;
 const LEASING = { isLeasing: true, returnsMessages: true } as const;
+
+const CANCEL_REQUEST = {
+  taskId: [requireString],
+  queue: [requireString, undefined],
+  outcome: [requireCancelOutcome],
+} satisfies OptionTable<CancelRequest>;
 
 /** Every operation; TypeScript checks that none is missing. */
 export const BROKER_OPERATIONS = {
@@ -101,7 +109,12 @@ export const BROKER_OPERATIONS = {
   reclaimSets: {},
 
   subscribe: READING,
-  cancel: READING,
+  cancel: {
+    ...READING,
+    check(request) {
+      checkOptions('Broker.cancel', request, CANCEL_REQUEST, 'request');
+    },
+  },
 
   announceServer: READING,
   withdrawServer: READING,
@@ -141,7 +154,12 @@ export const BROKER_OPERATIONS = {
 
   change: {},
   updatePayload: {},
-  repair: READING, // a broker with a folder has nothing to repair
+  repair: {
+    ...READING, // a broker with a folder has nothing to repair
+    check(_queue, options) {
+      checkOptions('Broker.repair', options, { apply: [requireBoolean] });
+    },
+  },
 
   limits: READING,
   setLimits: {
@@ -158,7 +176,11 @@ export const BROKER_OPERATIONS = {
   },
   pause: {},
   resume: {},
-  removeQueue: {},
+  removeQueue: {
+    check(_queue, options) {
+      checkOptions('Broker.removeQueue', options, { force: [requireBoolean] });
+    },
+  },
 } satisfies OperationTable;
 
 /** The operations that have `returnsMessages`. */

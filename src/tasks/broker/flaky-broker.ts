@@ -1,3 +1,4 @@
+import { CONSOLE_VIEW, consoleView } from '../../core/console-view.ts';
 import { EscapementError, outOfRange, wrongType } from '../../core/errors.ts';
 import {
   checkOptions,
@@ -85,16 +86,16 @@ type Fate = 'fails' | 'loses its reply' | 'succeeds';
  */
 export function flakyBroker(broker: Broker, options: FlakyBrokerOptions = {}): FlakyBroker {
   requireBroker('broker', broker);
-  const network = new BadNetwork(broker, options);
-  const operations = BROKER_OPERATION_NAMES.map((operation) => [
-    operation,
-    (...args: unknown[]) => network.call(operation, args),
-  ]);
-  const flaky: unknown = Object.assign(network, Object.fromEntries(operations));
-  return flaky as FlakyBroker;
+  const network = new FlakyNetwork(broker, options);
+  for (const operation of BROKER_OPERATION_NAMES) {
+    // Not enumerable: a console does not print them.
+    const value = (...args: unknown[]): unknown => network.call(operation, args);
+    Object.defineProperty(network, operation, { value, writable: true, configurable: true });
+  }
+  return network as unknown as FlakyBroker;
 }
 
-class BadNetwork {
+class FlakyNetwork {
   readonly clock: Broker['clock'];
   readonly maintenance: Broker['maintenance'];
   isFlaky = true;
@@ -145,6 +146,12 @@ class BadNetwork {
     throw unavailable(operation);
   }
 
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      ...{ clock: undefined, maintenance: undefined, broker: this.#broker, counts: this.counts },
+    }));
+  }
+
   async #lose(operation: BrokerOperation, answer: Promise<unknown>): Promise<void> {
     try {
       const reply = await answer;
@@ -182,7 +189,7 @@ class BadNetwork {
 
 function requireOperations(argument: string, operations: unknown): void {
   const table = Object.fromEntries(
-    [...BROKER_OPERATION_NAMES, 'close'].map((name) => [name, [requireRates, undefined] as const]),
+    BROKER_OPERATION_NAMES.map((name) => [name, [requireRates, undefined] as const]),
   );
   checkOptions('flakyBroker', operations, table, argument);
 }

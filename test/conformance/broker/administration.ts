@@ -245,6 +245,23 @@ export function describeAdministration(make: BrokerFactory): void {
       await expectCode('ERR_QUEUE_NOT_FOUND', broker.removeQueue(QUEUE, { force: false }));
     });
 
+    it('options with an unknown name or a wrong value are rejected, and nothing is removed', async ({
+      broker,
+    }) => {
+      await putInto(broker, 'pending');
+      const before = await everythingOf(broker);
+      const refuse = (method: 'removeQueue' | 'repair' | 'takeGroup' | 'cancel', ...args: unknown[]) =>
+        (broker[method] as (...args: unknown[]) => Promise<unknown>)(...args);
+      const limits = { graceMs: 0, maxDelayMs: 0, maxSize: 0 };
+      await expectCode('ERR_INVALID_ARG_TYPE', refuse('removeQueue', QUEUE, { force: 'no' }));
+      await expectCode('ERR_INVALID_ARG_TYPE', refuse('removeQueue', QUEUE));
+      await expectCode('ERR_UNKNOWN_OPTION', refuse('removeQueue', QUEUE, { force: true, froce: true }));
+      await expectCode('ERR_UNKNOWN_OPTION', refuse('repair', QUEUE, { apply: true, aply: true }));
+      await expectCode('ERR_UNKNOWN_OPTION', refuse('takeGroup', QUEUE, 'g', { ...limits, max: 1 }, LONG_MS));
+      await expectCode('ERR_INVALID_ARG_VALUE', refuse('cancel', { taskId: 'a', outcome: 'stop' }, 0));
+      expect(await everythingOf(broker)).toEqual(before);
+    });
+
     for (const state of TASK_STATES) {
       it(`a queue with a task that is ${state} is not removed ${state === 'active' ? 'even with force' : 'without force'}`, async ({
         broker,
