@@ -210,9 +210,9 @@ export function expected(error: unknown): unknown {
   return isExpected(error) ? new CommandError(printable(error.message), { cause: error }) : error;
 }
 
-/** Returns whether an error is not a fault of this program; a `ReplyError` is one of Redis. */
+/** Returns whether an error is not a fault of this program. */
 function isExpected(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   if (error instanceof CommandError || error instanceof EscapementError) return true;
-  return error.name === 'ReplyError' || ('code' in error && EXPECTED_CODES.includes(String(error.code)));
+  return 'code' in error && EXPECTED_CODES.includes(String(error.code));
 }

@@ -2,10 +2,10 @@ import { EscapementError } from '../../../core/errors.ts';
 
 /**
  * Replies of a server that is reachable and cannot serve now: it starts, stops, is a replica since a failover, waits for a replica or
- * a disk, or the cluster moves slots. For a script, an old server has them in the middle of a message of its own.
+ * a disk, its memory is full, or the cluster moves slots. For a script, an old server has them in the middle of a message of its own.
  */
 const NOT_NOW =
-  /(?:^|: -)(?:LOADING|READONLY|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|MOVED|ASK|BUSY|UNKILLABLE|NOREPLICAS|MISCONF|NOMASTERLINK) /u;
+  /(?:^|: -)(?:LOADING|OOM|READONLY|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|MOVED|ASK|BUSY|UNKILLABLE|NOREPLICAS|MISCONF|NOMASTERLINK) /u;
 
 /** Messages of ioredis when there is no connection, or no longer one. */
 const NO_CONNECTION =
@@ -17,8 +17,8 @@ const NO_CONNECTION_NAMES: ReadonlySet<string> = new Set([
   'AbortError',
 ]);
 
-/** The error of `wrongType` in script.ts. Redis surrounds it with the line of the script. */
-const WRONG_TYPE = /the Redis key '.*' must be a \w+\. It is a \w+/su;
+/** The error of `wrongType` in script.ts, which Redis surrounds with the line of the script; and that of a command. */
+const WRONG_TYPE = /the Redis key '.*' must be a \w+\. It is a \w+|^WRONGTYPE .*/su;
 
 /** The commands with a password among their arguments. */
 const WITH_PASSWORD: ReadonlySet<string> = new Set(['auth', 'hello']);
@@ -31,15 +31,18 @@ const CONNECTION_LOST = 'the connection was lost before the answer';
 
 /**
  * Returns the error of a broker for an error of its client. If Redis cannot be reached, does not answer in time, or cannot serve
- * now, that is `ERR_BROKER_UNAVAILABLE`: the operation may have happened. A key of a wrong type is `ERR_WIRE_MESSAGE`. All other
- * errors are returned as they are.
+ * now, that is `ERR_BROKER_UNAVAILABLE`: the operation may have happened. A key of a wrong type is `ERR_WIRE_MESSAGE`. Other replies
+ * are `ERR_BROKER_REFUSED`: the user may not run a command, for one. An error that is none of Redis is returned as it is.
  */
 export function toBrokerError(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof EscapementError) return error;
   // First, because the name of a key is text of users and may look like any reply.
   const wrongType = WRONG_TYPE.exec(error.message)?.[0];
   if (wrongType !== undefined) return new EscapementError('ERR_WIRE_MESSAGE', wrongType, { cause: error });
-  return isOutOfReach(error) ? unavailable(error) : withoutPassword(error);
+  if (isOutOfReach(error)) return unavailable(error);
+  withoutPassword(error);
+  if (error.name !== 'ReplyError') return error;
+  return new EscapementError('ERR_BROKER_REFUSED', `Redis refuses: ${error.message}`, { cause: error });
 }
 
 /** Returns the error for a Redis that cannot be reached because of `cause`, whose passwords are removed. */

@@ -62,7 +62,9 @@ describe('a connection to Redis', () => {
       expect(await connection.run((client) => client.call('ACL', 'WHOAMI') as Promise<string>)).toBe(
         'worker',
       );
-      await expect(connection.run((client) => client.call('FLUSHALL'))).rejects.toThrow(/^NOPERM/);
+      await expect(connection.run((client) => client.call('FLUSHALL'))).rejects.toThrow(
+        /^Redis refuses: NOPERM/,
+      );
     });
 
     it('a connection uses the user and the password of its options', async () => {
@@ -133,11 +135,11 @@ describe('a connection to Redis', () => {
       await expect(count(connection)).rejects.toMatchObject(UNAVAILABLE);
     });
 
-    it('an error reply of Redis is passed on', async () => {
+    it('an error reply of Redis is passed on with a code', async () => {
       const { connection } = open({ url: server.url });
       await expect(
         connection.run((client) => client.eval("return redis.error_reply('NOT FOUND')", 0)),
-      ).rejects.toThrow(/^NOT FOUND/);
+      ).rejects.toThrow(/^Redis refuses: NOT FOUND/);
     });
 
     it('a connection to a replica is unavailable', async () => {

@@ -162,6 +162,7 @@ describe('an error of Redis', () => {
     replyError('TRYAGAIN Multiple keys request during rehashing of slot'),
     replyError('MOVED 866 127.0.0.1:7001'),
     replyError('BUSY Redis is busy running a script.'),
+    replyError('OOM command not allowed when used memory > maxmemory.'),
     replyError('NOREPLICAS Not enough good replicas to write.'),
     replyError('MISCONF Redis is configured to save RDB snapshots'),
     Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), {
@@ -187,19 +188,27 @@ describe('an error of Redis', () => {
   });
 
   it.each([
-    replyError('WRONGTYPE Operation against a key holding the wrong kind of value'),
     replyError('NOAUTH Authentication required.'),
     replyError("NOPERM this user has no permissions to run the 'eval' command"),
-    replyError('NOSCRIPT No matching script. Please use EVAL.'),
-    replyError('OOM command not allowed when used memory > maxmemory.'),
     replyError('ERR the word -READONLYISH in the middle'),
     replyError('NOT FOUND'),
+  ])('a reply that is permanent becomes ERR_BROKER_REFUSED: %s', (error) => {
+    const message = `Redis refuses: ${error.message}`;
+    expect(toBrokerError(error)).toMatchObject({ code: 'ERR_BROKER_REFUSED', message, cause: error });
+  });
+
+  it('a key of a wrong type becomes ERR_WIRE_MESSAGE', () => {
+    const error = replyError('WRONGTYPE Operation against a key holding the wrong kind of value');
+    expect(toBrokerError(error)).toMatchObject({ code: 'ERR_WIRE_MESSAGE', message: error.message });
+  });
+
+  it.each([
     new TypeError('client.nothing is not a function'),
     new Error('something else'),
     new EscapementError('ERR_TASK_NOT_FOUND', 'Connection is closed.'),
     'no error at all',
     undefined,
-  ])('an error that is permanent is returned unchanged: %s', (error) => {
+  ])('an error that is none of Redis is returned unchanged: %s', (error) => {
     expect(toBrokerError(error)).toBe(error);
   });
 
