@@ -89,7 +89,7 @@ export class Log {
   #next: number;
   #endedBytes = 0;
   /** Readable records before `next` may be missing on the disk, for good. */
-  #doubt: { readonly next: number; readonly error: unknown } | undefined;
+  #possibleLoss: { readonly next: number; readonly error: unknown } | undefined;
   /** Files that `read` has opened, by the number of the segment; the one that was read last comes last. */
   readonly #opened = new Map<number, OpenedFile>();
   /** Numbers of the segments that are being removed. */
@@ -189,7 +189,7 @@ export class Log {
     } finally {
       if (writer?.isBroken === true) await this.#abandon(writer);
     }
-    this.#throwDoubt(firstNeeded);
+    this.#throwPossibleLoss(firstNeeded);
   }
 
   /** Begins a segment after the last one: its name and its header are durable when it resolves. */
@@ -298,7 +298,7 @@ export class Log {
       () => this.leaveSegment(),
       ...[...this.#opened.keys()].map((number) => () => this.#closeFileOf(number)),
     ]);
-    this.#throwDoubt(firstNeeded);
+    this.#throwPossibleLoss(firstNeeded);
   }
 
   #release({ segment }: SegmentWriter): void {
@@ -309,14 +309,15 @@ export class Log {
 
   async #abandon(writer: SegmentWriter): Promise<void> {
     if (this.#writer === writer) this.#release(writer);
-    if (writer.doubt !== undefined) this.#doubt = { next: writer.segment.next, ...writer.doubt };
+    if (writer.possibleLoss !== undefined)
+      this.#possibleLoss = { next: writer.segment.next, ...writer.possibleLoss };
     await writer.abandon();
   }
 
-  #throwDoubt(firstNeeded: number): void {
-    if (this.#doubt === undefined) return;
-    if (firstNeeded < this.#doubt.next) throw this.#doubt.error;
-    this.#doubt = undefined;
+  #throwPossibleLoss(firstNeeded: number): void {
+    if (this.#possibleLoss === undefined) return;
+    if (firstNeeded < this.#possibleLoss.next) throw this.#possibleLoss.error;
+    this.#possibleLoss = undefined;
   }
 
   #openedFile({ number, path }: Segment): OpenedFile {

@@ -32,7 +32,7 @@ export interface RecoveredSegments {
   /** Whether the last one has a footer. */
   readonly isLastSealed: boolean;
   /** Paths of files whose creation was interrupted: they hold nothing. */
-  readonly unborn: readonly string[];
+  readonly unfinished: readonly string[];
   /** Files that have the name of another segment: nothing of them is read. */
   readonly misplaced: readonly MisplacedFile[];
   /** Number of the last file that is in its place, also of one that holds nothing. */
@@ -68,8 +68,8 @@ export async function recoverSegments(
   expected: number | undefined,
 ): Promise<RecoveredSegments> {
   const all = await listSegments(files, folder, log);
-  const unborn = all.filter(isUnborn);
-  const { inPlace, misplaced } = findMisplaced(all.filter((file) => !isUnborn(file)));
+  const unfinished = all.filter(isUnfinished);
+  const { inPlace, misplaced } = findMisplaced(all.filter((file) => !isUnfinished(file)));
   const segments: Segment[] = [];
   const damages: FoundDamage[] = [];
   let isLastSealed = true;
@@ -84,9 +84,9 @@ export async function recoverSegments(
     segments,
     damages,
     isLastSealed,
-    unborn: unborn.map(({ path }) => path),
+    unfinished: unfinished.map(({ path }) => path),
     misplaced,
-    lastNumber: Math.max(unborn.at(-1)?.number ?? 0, inPlace.at(-1)?.number ?? 0),
+    lastNumber: Math.max(unfinished.at(-1)?.number ?? 0, inPlace.at(-1)?.number ?? 0),
   };
 }
 
@@ -110,11 +110,11 @@ export async function listSegments(files: FileSystem, folder: string, log: strin
 export async function tidySegments(
   files: FileSystem,
   folder: string,
-  { segments, damages, isLastSealed, unborn, misplaced }: RecoveredSegments,
+  { segments, damages, isLastSealed, unfinished, misplaced }: RecoveredSegments,
 ): Promise<void> {
-  for (const path of unborn) await unlinkIfThere(files, path);
+  for (const path of unfinished) await unlinkIfThere(files, path);
   for (const { path } of misplaced) await setAside(files, folder, path);
-  if (unborn.length + misplaced.length > 0) await files.syncFolder(folder);
+  if (unfinished.length + misplaced.length > 0) await files.syncFolder(folder);
   const last = segments.at(-1);
   if (last?.header === undefined || isLastSealed) return;
   const isWhole = damages.every(({ segment }) => segment !== last);
@@ -150,7 +150,7 @@ async function readHeader(
 }
 
 /** A header is on the disk before anything follows it: the creation of a shorter file without one was interrupted. */
-function isUnborn({ size, header }: SegmentFile): boolean {
+function isUnfinished({ size, header }: SegmentFile): boolean {
   return header === undefined && size <= SEGMENT_HEADER_BYTES;
 }
 

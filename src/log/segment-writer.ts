@@ -115,7 +115,7 @@ export class SegmentWriter {
   }
 
   /** Why readable records may be missing on the disk, for good; undefined if they are there. */
-  get doubt(): { readonly error: unknown } | undefined {
+  get possibleLoss(): { readonly error: unknown } | undefined {
     return this.segment.end > this.#synced ? this.#failure : undefined;
   }
 

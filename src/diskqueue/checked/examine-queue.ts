@@ -97,7 +97,7 @@ export function reportOf(examined: ExaminedQueue): VerifyReport {
       ...cursorProblems(examined),
     ],
     notes: [
-      ...found.unborn.map((path) => `${path}: is unfinished`),
+      ...found.unfinished.map((path) => `${path}: is unfinished`),
       ...segments.flatMap((segment) => notesOf(segment, cursor)),
       ...cursorNotes(examined),
       ...leftFilesOf(examined).map(

@@ -53,8 +53,8 @@ export function planRepair(files: FileSystem, examined: ExaminedQueue): RepairPl
   const { acks } = cursor;
   const taken = new Set(names.map((file) => `${folder}/${file}`));
   const planning: Planning = { files, folder, name, taken, acks, steps: [], lost: [] };
-  const unfinished = leftFilesOf(examined).filter(({ left }) => left === 'unfinished');
-  for (const file of [...found.unborn, ...unfinished.map(({ path }) => path)]) {
+  const leftovers = leftFilesOf(examined).filter(({ left }) => left === 'unfinished');
+  for (const file of [...found.unfinished, ...leftovers.map(({ path }) => path)]) {
     planning.steps.push(removalOf(files, folder, file));
   }
   for (const { path, reason } of found.misplaced) planSetAside(planning, path, reason);

@@ -16,7 +16,7 @@ import type { MetadataFile } from './metadata-file.ts';
  *
  *      what has failed      the messages of the call           the file
  *      write                rejected from there on: cut off    continues; if it cannot be cut, it ends here: torn
- *      sync of the file     taken back; in doubt if readable   ends here: a second sync may succeed without the bytes
+ *      sync of the file     taken back; at risk if readable    ends here: a second sync may succeed without the bytes
  *      metadata             taken back, unless readable        continues
  */
 export class Appender {
@@ -27,7 +27,7 @@ export class Appender {
   /** Files that must be cut at their end before a later file is created. */
   #torn: DataFile[] = [];
   /** Readable messages up to the file of that number may not be on the disk. */
-  #doubt: { readonly number: number; readonly error: unknown } | undefined;
+  #possibleLoss: { readonly number: number; readonly error: unknown } | undefined;
 
   constructor(options: NsqLogOptions, metadata: MetadataFile, files: DataFiles) {
     this.#options = options;
@@ -53,7 +53,7 @@ export class Appender {
   /** Makes everything that was appended durable, and readable. */
   async sync(): Promise<void> {
     if (this.#isUnsaved) await this.#saveAt(this.#writer?.position ?? this.#files.writePosition);
-    this.#throwDoubt();
+    this.#throwPossibleLoss();
   }
 
   /** Makes everything that is readable durable, and saves the read position. */
@@ -126,7 +126,7 @@ export class Appender {
     try {
       await writer.sync();
     } catch (error) {
-      if (writer.isReadableUnsynced) this.#doubt = { number: writer.file.number, error };
+      if (writer.isReadableUnsynced) this.#possibleLoss = { number: writer.file.number, error };
       await this.#abandon(writer);
       throw error;
     }
@@ -140,10 +140,10 @@ export class Appender {
   }
 
   /** Rejects for messages of which an earlier sync has failed, until they are acknowledged: a second sync proves nothing. */
-  #throwDoubt(): void {
-    if (this.#doubt === undefined) return;
-    if (this.#files.readPosition.number <= this.#doubt.number) throw this.#doubt.error;
-    this.#doubt = undefined;
+  #throwPossibleLoss(): void {
+    if (this.#possibleLoss === undefined) return;
+    if (this.#files.readPosition.number <= this.#possibleLoss.number) throw this.#possibleLoss.error;
+    this.#possibleLoss = undefined;
   }
 
   async #writerFor(length: number): Promise<DataWriter> {

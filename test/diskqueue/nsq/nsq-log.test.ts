@@ -13,7 +13,7 @@ function areSame(read: readonly StoredMessage[], expected: readonly Buffer[]): b
   );
 }
 
-test('sync and close reject after a failed sync until the messages in doubt are acknowledged', async () => {
+test('sync and close reject after a failed sync until the messages that may be lost are acknowledged', async () => {
   const files = new FaultyFileSystem(hostFileSystem, { call: 'sync', nth: 1, code: 'EIO', isLasting: true });
   const { log } = await new QueueFolder().open({ files, isAlwaysDurable: false });
   expect(await log.append(messages(10))).toEqual({ appended: 10 }); // saves the metadata, the first sync
