@@ -166,13 +166,17 @@ return outcomes
 /**
  * Makes a task that waits another one, if it still is what was read. It stays where it is unless its state or group is another one.
  *
- * KEYS     those of ADD_TASK
- * ARGV[1]  now, in milliseconds
- * ARGV[2]  id
- * ARGV[3]  the msg that was read
- * ARGV[4]  the new msg
- * ARGV[5]  score or '', ARGV[6] group or '', ARGV[7] lock, ARGV[8] seconds until the lock expires or '' for as before
- * ARGV[9]  key or '', ARGV[10] 1 if it is to be the next
+ * KEYS      those of ADD_TASK
+ * ARGV[1]   now, in milliseconds
+ * ARGV[2]   id
+ * ARGV[3]   the msg that was read
+ * ARGV[4]   the new msg
+ * ARGV[5]   score or ''
+ * ARGV[6]   group or ''
+ * ARGV[7]   lock
+ * ARGV[8]   seconds until the lock expires, or '' for as before
+ * ARGV[9]   key or ''
+ * ARGV[10]  1 if it is to be the next
  *
  * Returns what ADD_TASK's `add` returns for the new state, -1 if the task or its lock has changed, or the state that refuses it.
  */
@@ -229,7 +233,8 @@ return outcome
  * ARGV[11]    milliseconds that a tick may be ahead of now
  * ARGV[12]    milliseconds that a mark may be ahead of now
  * ARGV[13]    milliseconds that a mark is kept after its tick
- * ARGV[14]    key or '', ARGV[15] 1 if it is to be the next
+ * ARGV[14]    key or ''
+ * ARGV[15]    1 if it is to be the next
  *
  * Returns what `add` returns, nil if the tick or a later one was added before, or -1 if it is too far ahead.
  */

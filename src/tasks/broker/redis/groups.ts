@@ -123,7 +123,8 @@ if redis.call('EXISTS', SET) == 0 then redis.call('ZREM', SETS, SET) end
  * ARGV[1]    now, in milliseconds
  * ARGV[2…7]  the new task, as for ENQUEUE
  * ARGV[8]    key of the set
- * ARGV[9]    its key or '', ARGV[10] 1 if it is to be the next
+ * ARGV[9]    key of the new task or ''
+ * ARGV[10]   1 if the new task is to be the next
  * ARGV[11…]  per task of the set that has a lock: id, lock
  *
  * Returns what ADD_TASK's `add` returns, or nil if the set is no longer held.

@@ -11,7 +11,12 @@ import { listOf, numberOf, rowsOf, Script, type ScriptArgument, type ScriptReply
  * KEYS[2]  SET of all queues, if there are limits; see RedisAccess.keysToEnqueue
  * ARGV[1]  the limits in JSON, or '' for none
  * ARGV[2]  1 to change nothing if the queue has limits
- * ARGV[3]  concurrency, ARGV[4] milliseconds for a token, ARGV[5] tokens in the bucket; ARGV[6…8] the same of each key; '' for no limit
+ * ARGV[3]  concurrency, or '' for no limit
+ * ARGV[4]  milliseconds for a token, or '' for no limit
+ * ARGV[5]  tokens in the bucket, or '' for no limit
+ * ARGV[6]  concurrency of each key, or '' for no limit
+ * ARGV[7]  milliseconds for a token of each key, or '' for no limit
+ * ARGV[8]  tokens in the bucket of each key, or '' for no limit
  * ARGV[9]  now, in milliseconds, or '' for the clock of Redis
  */
 export const SET_LIMITS = new Script(`
@@ -104,7 +109,8 @@ return '0'
 /**
  * Lists keys that have pending or active tasks, in the order of `prefixOf` in flow.ts: first the tasks without key.
  *
- * ARGV[1]  the key after which the list begins; ARGV[2] 1 for the beginning
+ * ARGV[1]  the key after which the list begins
+ * ARGV[2]  1 if the list begins with the tasks without key
  * ARGV[3]  number of keys that are left out
  * ARGV[4]  number of keys
  * ARGV[5]  now, in milliseconds, or '' for the clock of Redis
