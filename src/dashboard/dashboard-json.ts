@@ -92,7 +92,7 @@ export interface ErrorJson {
 
 // Live.
 
-/** What every page shows or needs to know once a second. One event; every reader gets the same. */
+/** What every page shows or checks once a second. One event; every reader gets the same. */
 export interface LiveJson {
   readonly atMs: number;
   /** Why the broker cannot be read now; the queues are then those that were read last. */

@@ -6,7 +6,7 @@ import type { DashboardRequest } from './dashboard-options.ts';
 /*
  * Requests and responses as the dashboard sees them, and how they are read from Node's and from those of `fetch`.
  *
- * A stream is a function that makes its pieces one after the other. It is asked for the next one when the client has taken the one
+ * A stream is a function that makes its pieces one after the other. It makes the next one when the client has taken the one
  * before, so that nothing is buffered for a client that does not read; after MAX_STALL_MS such a client is disconnected.
  */
 

@@ -22,7 +22,7 @@ import type { SourceTask, TasksSource } from './tasks-source.ts';
  *
  * HOW. A search reads pieces of a queue, compares the tasks of each, and waits for as long as the piece took. All searches of a
  * dashboard take turns: one piece is read at a time, so the broker is at most half busy with them, however many there are. A search
- * holds the matches that are not sent yet, and ends when the client leaves, because its stream is not asked for more.
+ * holds the matches that are not sent yet, and ends when the client leaves, because its stream is not read any more.
  *
  * A change first finds all tasks of a queue, then changes them: changes would move the tasks that are still to be read.
  */

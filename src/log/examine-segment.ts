@@ -157,7 +157,7 @@ class Examination {
     return records === this.records + this.#lostRecords && payloadBytes === Math.max(this.#payloadBytes, 0);
   }
 
-  /** @param size - of the file, without zeros at its end: if the record ends with zeros, its header knows its length. */
+  /** @param size - of the file, without zeros at its end: if the record ends with zeros, its header has its length. */
   async tail(size: number): Promise<Damage | undefined> {
     const { offset: end, sequence: from } = this.scan;
     const last = this.damages.at(-1);

@@ -64,10 +64,10 @@ export async function findListener(folder: string, name: string): Promise<Error 
   }
 }
 
-/** How long a listener has to say which process it is, in milliseconds: its event loop may be blocked. */
+/** How long a listener has to name its process, in milliseconds: its event loop may be blocked. */
 const ANSWER_MS = 500;
 
-/** Asks the process that listens on a socket in a folder which one it is. @returns undefined if it does not answer. */
+/** Returns the name of the process that listens on a socket in a folder; undefined if it does not answer. */
 export async function askListener(folder: string, name: string): Promise<string | undefined> {
   const handle = await openFolder(folder, 'shared').catch(() => undefined);
   try {
@@ -92,7 +92,7 @@ export function ask(path: string): Promise<string | undefined> {
   });
 }
 
-/** Writes to a connection which process this is: people want to know who has the lock. */
+/** Writes the name of this process to a connection, for the error that names the owner of the lock. */
 function answer(socket: Socket): void {
   socket.on('error', () => undefined); // most connections only find out whether there is a process
   socket.end(`process ${process.pid} on ${hostname()}`, () => socket.destroy());

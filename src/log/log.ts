@@ -48,7 +48,7 @@ interface OpenedFile {
   readers: number;
 }
 
-/** What the owner of a log knows about it from another file. */
+/** What the owner of a log has read about it in another file. */
 export interface KnownLog {
   /** Sequence of the first record that is still needed: how many records a damaged segment has cost follows from it. */
   readonly firstNeeded?: number | undefined;
@@ -75,7 +75,7 @@ interface LogAppendResult extends AppendResult {
  *      remove    is the only way in which a log gets smaller. To compact it, append the records of its first segment that
  *                are still needed, sync, and remove the segment
  *
- * A log does not interpret its records, and does not know which of them are still needed. Its format is in
+ * A log does not interpret its records: its owner decides which of them are still needed. Its format is in
  * segment.ts, how it is recovered in recover-segments.ts. Its methods are not to be called at the same time, except
  * for `read` and readers, which may run at any time, and `remove`, which may run while records are appended.
  */

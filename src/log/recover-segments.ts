@@ -185,7 +185,7 @@ async function recoverSegment(
   return { segment: { path, number, header, base, ...found }, damages, isSealed: false };
 }
 
-/** All of it is lost. Its neighbours may know how many records that are. */
+/** All of it is lost. How many records that are may follow from the segments beside it. */
 function unreadable(
   { path, number, size }: SegmentFile,
   following: SegmentFile | undefined,

@@ -62,7 +62,7 @@ export class SegmentWriter {
   #payloadBytes = 0;
   /** Where the zeros end that are there to be written over; nothing but zeros is between the last record and this. */
   #zerosEnd = 0;
-  /** Whether there was no room for zeros. */
+  /** Whether there was no space for zeros. */
   #isDiskFull = false;
   #failure: { readonly error: unknown } | undefined;
   /** The sync that nothing waits for; it does not reject. */

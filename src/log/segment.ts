@@ -225,7 +225,7 @@ export function readUInt64(bytes: Buffer, offset: number): number {
 /** Sequence of the first record of a log. */
 export const FIRST_SEQUENCE = 1;
 
-/** One file of a log, as the log knows it. */
+/** One file of a log. Its fields are what the log has read or written of it. */
 export interface Segment {
   readonly path: string;
   readonly number: number;

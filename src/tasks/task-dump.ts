@@ -15,8 +15,8 @@ import { TASKS_PER_PIECE, type Piece, type WholeQueue, type WholeTask } from './
  *      {"entry":"…","events":[["ID OF A TASK",1795262400000]]}       what a schedule entry has enqueued, the oldest first
  *      {"end":true,"tasks":2}                                        the last line: without it the dump is not complete
  *
- * The fields of a queue are those of `WholeQueue`, those of a task are those of its message and of `WholeTask`. A reader refuses a
- * version that it does not know; it ignores fields and lines that it does not know.
+ * The fields of a queue are those of `WholeQueue`, those of a task are those of its message and of `WholeTask`. A reader refuses an
+ * unknown version; it ignores unknown fields and lines.
  */
 
 const FORMAT = 'escapement-tasks';

@@ -159,7 +159,7 @@ class Retries {
     }
   }
 
-  /** An item is retried, and the limiter was asked for the delay. */
+  /** Called when an item is retried, after the limiter has returned its delay. */
   retried(key: unknown): void {
     if (this.knownOf(key) === this.#uncounted.get(key)) this.#uncounted.increment(key);
   }

@@ -207,7 +207,7 @@ function urlOf(host: string, port: number): string {
   return `http://${name.includes(':') ? `[${name}]` : name}:${port}/`;
 }
 
-/** Resolves at Ctrl-C, and when the process is asked to end. */
+/** Resolves at Ctrl-C, and at a signal to end the process. */
 async function ended(signal: AbortSignal): Promise<void> {
   let end: () => void = () => undefined;
   const requested = new Promise<void>((resolve) => {

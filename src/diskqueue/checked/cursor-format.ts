@@ -95,7 +95,7 @@ export function laterEnd(a: LogEnd, b: LogEnd): LogEnd {
 }
 
 /**
- * Returns what is missing at the end of a log that the cursor knows: messages `from` up to `to`; none, if the last segment was
+ * Returns which messages the cursor lists and the end of the log lacks: those `from` up to `to`; none, if the last segment was
  * removed and its messages are not known.
  */
 export function missingAtEnd(

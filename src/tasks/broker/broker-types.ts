@@ -5,23 +5,23 @@ import type { TaskState } from '../task-state.ts';
 
 /** An operation of a broker that must be called periodically: see `Broker.maintenance`. */
 export type MaintenanceJob =
-  /** By servers: there may be tasks without a notification. */
+  /** Servers call it: there may be tasks without a notification. */
   | 'dequeue'
-  /** By servers: tasks become due. */
+  /** Servers call it: tasks become due. */
   | 'forward'
-  /** By servers: the retention of completed tasks ends. */
+  /** Servers call it: the retention of completed tasks ends. */
   | 'deleteExpired'
-  /** By servers: leases end. */
+  /** Servers call it: leases end. */
   | 'recover'
-  /** By servers: sets are held for too long. */
+  /** Servers call it: some sets are held for too long. */
   | 'reclaimSets'
-  /** By servers: it is time for groups to be aggregated. */
+  /** Servers call it: groups become due. */
   | 'groups'
-  /** By servers, which are otherwise no longer listed. */
+  /** Servers call it: otherwise they are no longer listed. */
   | 'announceServer'
-  /** By schedulers, which are otherwise no longer listed. */
+  /** Schedulers call it: otherwise they are no longer listed. */
   | 'announceScheduler'
-  /** By callers that wait for the end of a task: it may end without a notification. */
+  /** Callers that wait for the end of a task call it: the task may end without a notification. */
   | 'task';
 
 /** All maintenance jobs: for a broker that does nothing by itself. */
@@ -226,7 +226,7 @@ export interface ScheduleEntry {
 export interface EnqueueEvent {
   /** Id of its task. */
   readonly taskId: string;
-  /** When, in wall-clock milliseconds. */
+  /** When it was enqueued, in wall-clock milliseconds. */
   readonly atMs: number;
 }
 
@@ -276,11 +276,11 @@ export interface QueueStats {
   readonly memoryBytes: number;
   /** Runs of today by UTC, failed ones included. */
   readonly processed: number;
-  /** Of those, the failed ones. */
+  /** Failed runs of today. */
   readonly failed: number;
   /** Runs since the queue was created, failed ones included. */
   readonly processedTotal: number;
-  /** Of those, the failed ones. */
+  /** Failed runs since the queue was created. */
   readonly failedTotal: number;
   /**
    * Number of pending tasks that may not start now, by the kind of the limit that holds them back: that of their key, or that of the
@@ -337,13 +337,13 @@ export interface KeyStats {
 
 /** Counts of a queue on one day. */
 export interface DayStats {
-  /** Its name. */
+  /** Name of the queue. */
   readonly queue: string;
   /** UTC date: `2026-11-21`. */
   readonly date: string;
-  /** Runs, failed ones included. */
+  /** Runs of the day, failed ones included. */
   readonly processed: number;
-  /** Of those, the failed ones. */
+  /** Failed runs of the day. */
   readonly failed: number;
 }
 

@@ -147,7 +147,7 @@ const SENT = {
 
 const SENT_CODES: readonly string[] = Object.keys(SENT);
 
-/** Returns whether the answer says to the client what is wrong. */
+/** Returns whether the answer contains an error for the client. */
 export function isSent(error: unknown): error is Error & { readonly code: string } {
   const { code } = (error ?? {}) as { readonly code?: unknown };
   return error instanceof Error && typeof code === 'string' && SENT_CODES.includes(code);

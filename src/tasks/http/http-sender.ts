@@ -205,7 +205,7 @@ export class HttpSender implements TaskSender {
     }
   }
 
-  /** A retry that is refused says nothing of the attempts before it. */
+  /** A refused retry leaves the outcome unknown: an attempt before it may have succeeded. */
   #failure(response: TextResponse, isRetry: boolean, op: string): EscapementError {
     const { status, text } = response;
     if (status === undefined) {

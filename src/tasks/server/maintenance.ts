@@ -131,7 +131,7 @@ export class Maintenance {
 }
 
 /**
- * Recovers tasks whose worker is gone: their lease has ended, or they are active without one. They are retried, without counting
+ * Recovers tasks whose worker is lost: their lease has ended, or they are active without one. They are retried, without counting
  * as failed. A task that has lost its worker too often is archived: it may be what kills the workers.
  */
 async function recoverAll(options: ResolvedServerOptions, reports: Reports): Promise<void> {

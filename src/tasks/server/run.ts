@@ -195,7 +195,7 @@ function deadlineOf({ message: { timeoutMs, deadlineMs } }: LeasedTask, wallNowM
 
 /** A `ReceivedTask` that reads from a task message. */
 export class MessageTask<P = undefined> implements ReceivedTask<P> {
-  /** The name that users know: a console prints it. */
+  /** The public name, which a console prints. */
   static readonly name = 'ReceivedTask';
   readonly #message: TaskMessage;
   #payload: Uint8Array | undefined;
@@ -239,7 +239,7 @@ export class MessageTask<P = undefined> implements ReceivedTask<P> {
 }
 
 class RunContext implements TaskContext {
-  /** The name that users know: a console prints it. */
+  /** The public name, which a console prints. */
   static readonly name = 'TaskContext';
   readonly #run: TaskRun;
   readonly #settings: RunSettings;

@@ -48,7 +48,7 @@ export function checkBroker(broker: EmbeddedBroker): void {
 export async function checkBrokerLog(broker: EmbeddedBroker): Promise<void> {
   const { store, journal } = broker[INTERNALS]();
   if (store === undefined || journal === undefined) return;
-  // A record is readable when it is as durable as the options say.
+  // A record is readable when it is as durable as the options require.
   await Promise.all([journal.written(), journal.settled()]);
   await journal.alone(() => compareLog(store, journal));
 }

@@ -141,7 +141,7 @@ async function reload(
   store: TaskStore,
   options: DurableOptions,
 ): Promise<{ readonly log: Log; readonly liveBytes: number }> {
-  const { log, loading } = await load(store, options, (opened) => opened.beginSegment()); // rejects if there is no room
+  const { log, loading } = await load(store, options, (opened) => opened.beginSegment()); // rejects if there is no space
   if (store.isClosed) {
     await log.close();
     throw brokerClosed();
@@ -180,7 +180,7 @@ async function lockOf(folder: string): Promise<LogLock> {
 
 /**
  * Makes the operations of the broker in memory durable: one that changes something settles when that is on the disk, and one that
- * leases tasks when the host knows of it. A task that kills its process has started as far as the next one knows.
+ * leases tasks when the host has it. So a task that kills its process has started in the records that the next process reads.
  */
 export function durableOperations(operations: Operations<TaskStore>): Operations<DurableStore> {
   const wrapped = Object.entries(operations).map(([name, operation]) => [

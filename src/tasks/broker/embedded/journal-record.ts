@@ -15,7 +15,7 @@ interface PendingTask {
 export class JournalRecord extends EntryWriter {
   readonly tasks: PendingTask[] = [];
   position: LogPosition | undefined;
-  /** Settles when the record is durable, as the options say. */
+  /** Settles when the record is as durable as the options require. */
   done: Promise<void> = Promise.resolve();
   #resolveWritten: (() => void) | undefined;
   #written: Promise<void> | undefined;
@@ -37,7 +37,7 @@ export class JournalRecord extends EntryWriter {
     this.#resolveWritten?.();
   }
 
-  /** It is as durable as the options say: its large payloads are read from the disk. */
+  /** Called when it is as durable as the options require: its large payloads are read from the disk. */
   forgetPayloads(): void {
     const { position } = this;
     if (position === undefined) return;

@@ -123,13 +123,13 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     return this.#log.segments.reduce((sum, { end }) => sum + end, 0);
   }
 
-  /** A file of the log was compacted, and is gone. */
+  /** Called when a file of the log was compacted and removed. */
   fileRemoved(segment: number): void {
     this.live.segmentRemoved(segment);
     this.onRemoval?.();
   }
 
-  /** Damage was found in a file that was read before. */
+  /** Called when a file that was read before is found to be damaged. */
   damaged(event: CorruptionEvent): void {
     this.#options.onCorruption(event);
   }
@@ -153,7 +153,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     return this.latest.written;
   }
 
-  /** Resolves when every entry until now is as durable as the options say. @returns undefined if that is so at once. */
+  /** Resolves when every entry until now is as durable as the options require. @returns undefined if that is so at once. */
   settled(): Promise<void> | undefined {
     return this.#options.durability === 'interval' ? undefined : this.latest.done;
   }
@@ -299,7 +299,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     return record;
   }
 
-  /** The host has a record: compaction finds its tasks. */
+  /** Called when the host has a record: compaction finds its tasks. */
   #written(record: JournalRecord, position: LogPosition): void {
     record.writtenAt(position);
     record.release();
@@ -316,11 +316,11 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     return endsAtMs === undefined ? 0 : clock.wallNow() + endsAtMs - clock.now();
   }
 
-  /** Nothing is written any more; if the disk is full, or no file can be opened, until that is over. */
+  /** Stops writing; if the disk is full, or no file can be opened, until that is over. */
   #fail(cause: unknown): EscapementError {
     if (this.#failure === undefined) {
       const until = isDiskFull(cause)
-        ? 'until there is room on the disk'
+        ? 'until there is space on the disk'
         : isOutOfFiles(cause)
           ? 'until the process may open files again'
           : 'until it is opened again';

@@ -26,7 +26,7 @@ export function crcOf(payload: Uint8Array): number {
 /**
  * A row of a broker that has a journal.
  *
- * A reopen leaves the messages of waiting tasks packed, as the log has them, until someone needs them: that is faster, and takes less than
+ * A reopen leaves the messages of waiting tasks packed, as the log has them, until they are needed: that is faster, and takes less than
  * half the memory. The tasks of a long queue are needed late.
  */
 export class JournaledRow extends TaskRow {

@@ -72,7 +72,7 @@ class KeyTasks extends TaskList {
  *      held     key D                        at its limit: enters the ring at the end when that is over
  *
  * A place under a limit is a task that is active, so a limit counts what there is. Rates are in token-bucket.ts. Every operation is O(1),
- * whatever the number of keys, except those that say otherwise. One entry in the timer for each key, or queue, that waits for a token.
+ * whatever the number of keys, unless its comment has another cost. Each key, or queue, that waits for a token has one entry in the timer.
  */
 export class PendingTasks {
   readonly withoutKey: KeyTasks;
@@ -316,7 +316,7 @@ export class PendingTasks {
     else this.of(name.slice(1)).fullAtMs = fullAtMs;
   }
 
-  /** Begins to hold back what limits ask for. */
+  /** Begins to hold back the tasks that are over a limit. */
   open(host: PendingHost): void {
     this.#host = host;
     this.setLimits(this.#limits);

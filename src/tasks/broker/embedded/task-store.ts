@@ -289,7 +289,7 @@ export class TaskStore {
     this.journal?.write(Kind.count, wallNowMs, hasFailed ? 1 : 0, queue.name);
   }
 
-  /** Takes over all of another store but the places of its rows. Numbers begin after `serial`. What was here is gone. */
+  /** Replaces its content by that of another store, without the places of its rows. Numbers begin after `serial`. */
   adopt({ queues, enqueueEvents, locks }: TaskStore, serial: number): void {
     for (const queue of [...this.queues.values(), ...this.leaving]) {
       queue.isRemoved = true;

@@ -10,11 +10,11 @@ export type RedisHealth = RedisReachable | RedisUnavailable;
 
 /** The connection has not failed. */
 export interface RedisReachable {
-  /** Not connected yet, or connected. */
+  /** Whether the first attempt is in progress, or the broker is connected. */
   readonly state: 'connecting' | 'ready';
 }
 
-/** Not connected, or no longer connected; the broker tries again and again. */
+/** The broker could not connect, or has lost its connection. It tries again and again. */
 export interface RedisUnavailable {
   /** The connection has failed. */
   readonly state: 'unavailable';

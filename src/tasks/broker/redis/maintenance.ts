@@ -73,7 +73,7 @@ export const FORWARD = new Script(
 );
 
 /**
- * `freeLostPlaces()`: frees the places of tasks that have no lease: a Go server has recovered them, which does not know of places. It
+ * `freeLostPlaces()`: frees the places of tasks that have no lease: a Go server, which has no places, has recovered them. It
  * checks a thousand runs.
  */
 const LOST_PLACES = `
