@@ -60,7 +60,7 @@ export function nextHostTurn(): Promise<void> {
 const PIECES_PER_TURN = 1_000;
 
 /**
- * Lets the host have its turn now and then in a loop over work that may never wait for anything: without it no timeout
+ * Gives the host its turn at intervals in a loop over work that may never wait for anything: without it no timeout
  * and no I/O would come before the end of the loop, also not the one that is to end it.
  */
 export class TurnBudget {

@@ -12,7 +12,7 @@ import { chainOf, NOT_WATCHED, serialOf, setChain, type DelayedOperation } from 
  * Here an operation is linked to its watchers, and all of them are removed with it.
  */
 
-/** Limits of what is looked at, and shown, to show the largest keys to people. */
+/** How many keys a snapshot reads, and operations of each; how many operations in all; and how many of the largest keys it shows. */
 const MOST_LOOKED_AT = 1_000;
 const MOST_COUNTED = 20_000;
 const MOST_SHOWN = 100;

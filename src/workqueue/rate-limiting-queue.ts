@@ -118,7 +118,7 @@ export class RateLimitingQueue<T> extends DelayingQueue<T> {
   }
 }
 
-/** Limits of what a snapshot looks at, of waiting items and of others, and of what it shows. */
+/** How many items a snapshot reads, waiting ones and others, and how many it shows. */
 const MOST_LOOKED_AT = 1_000;
 const MOST_SHOWN = 100;
 
