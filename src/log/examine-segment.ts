@@ -165,12 +165,13 @@ class Examination {
     const footer = encodedFooter(this.#header, offset, from);
     const header = Buffer.alloc(RECORD_HEADER_BYTES);
     await this.#file.read(header, offset);
-    const isRecord = header.subarray(0, MARKER.length).equals(MARKER) || readUInt64(header, 8) === from;
+    const hasSequence = readUInt64(header, 8) === from;
+    const isRecord = hasSequence || header.subarray(0, MARKER.length).equals(MARKER);
     const ends = [size, size - FOOTER_BYTES];
     if (isRecord) ends.push(offset + RECORD_HEADER_BYTES + header.readUInt32LE(4));
     for (const until of ends) {
-      // The checksum of no bytes is zero, as zeros that were there to be written over are.
-      if (!isRecord && until === offset + RECORD_HEADER_BYTES) continue;
+      // The checksum of no bytes is zero, as zeros that were there to be written over are: a torn header must not become a record.
+      if (!hasSequence && until === offset + RECORD_HEADER_BYTES) continue;
       const to = from + 1;
       const rescued = await this.#rescue(offset, until, from, to);
       if (rescued === undefined || (await isLikeFooter(this.#file, rescued, footer, offset, this.#type)))

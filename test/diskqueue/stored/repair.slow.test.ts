@@ -210,6 +210,19 @@ describe('repair of a queue after a crash', () => {
     }
   });
 
+  it('a repair makes no message of a record of which a power cut has left the beginning', async () => {
+    const whole = await queueOf(MESSAGES, { isClosed: false });
+    const last = pathsOf(whole, '.segment').at(-1) as string;
+    const { length } = withoutZeros(bytesOf(whole, last));
+    const record = length - HEADER - (MESSAGES.at(-1) as string).length;
+    for (let torn = record; torn < length; torn++) {
+      const disk = new MemoryDisk(whole.contents);
+      bytesOf(disk, last).fill(0, torn);
+      await repair(disk);
+      expect([torn, await handedOut(disk)]).toEqual([torn, MESSAGES.slice(0, -1)]);
+    }
+  });
+
   it('repair of a queue after a crash removes unfinished files', async () => {
     const disk = await queueOf(MESSAGES);
     const [first = ''] = pathsOf(disk, '.segment');
