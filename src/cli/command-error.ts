@@ -1,4 +1,5 @@
 import { EscapementError, hasCode } from '../core/errors.ts';
+import { isSystemError } from '../log/file-system.ts';
 import { CannotRepair } from '../diskqueue/stored/stored-queue.ts';
 import { harmless } from './terminal/text.ts';
 
@@ -43,8 +44,4 @@ function describeSystemError({ code = '', message, path }: NodeJS.ErrnoException
   // The host decodes bytes of a name that are not UTF-8 as this character, and there is no file with the decoded name.
   const isOddName = code === 'ENOENT' && path.includes('\ufffd');
   return `${path}: ${reason}${isOddName ? '; its name is not UTF-8' : ''}`;
-}
-
-export function isSystemError(error: unknown): error is NodeJS.ErrnoException {
-  return error instanceof Error && 'syscall' in error;
 }

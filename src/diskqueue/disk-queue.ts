@@ -3,7 +3,7 @@ import { EscapementError, illegalConstructor, wrongValue, type EscapementErrorCo
 import { guarded } from '../core/report-uncaught.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
 import { CommitLoop } from '../log/commit-loop.ts';
-import { isMissing } from '../log/file-system.ts';
+import { isMissing, isSystemError } from '../log/file-system.ts';
 import { LogLock, LogTaken, NoSockets } from '../log/log-lock.ts';
 import { NoNumberLeft, parseSegmentFileName } from '../log/segment.ts';
 import { BackgroundSync } from './background-sync.ts';
@@ -375,9 +375,7 @@ export async function lockQueue(folder: string, queue: string): Promise<LogLock>
 
 /** Wraps an error of the file system or of the names in it; returns other errors as they are. */
 function asIoError(error: unknown, queue: string, operation: string): unknown {
-  if (!(error instanceof Error)) return error;
-  const isOfHost = typeof (error as NodeJS.ErrnoException).syscall === 'string';
-  if (!isOfHost && !(error instanceof NoNumberLeft)) return error;
+  if (!isSystemError(error) && !(error instanceof NoNumberLeft)) return error;
   return new EscapementError('ERR_QUEUE_IO', `queue '${queue}': ${error.message}`, {
     op: `DiskQueue.${operation}`,
     cause: error,

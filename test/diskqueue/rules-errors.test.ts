@@ -1,4 +1,5 @@
 import { readdirSync, writeFileSync } from 'node:fs';
+import { runInNewContext } from 'node:vm';
 import type { EscapementError } from 'escapement';
 import type { CorruptionEvent, DiskQueue } from 'escapement/diskqueue';
 import { afterEach, describe, expect, test, vi } from 'vitest';
@@ -84,6 +85,16 @@ describe.each(FORMATS)('%s: a put that the disk refuses', (format) => {
       expect(await reopened()).toEqual(['c']);
     },
   );
+
+  test('a put rejects with ERR_QUEUE_IO also if the error of the host is of another realm, as under Jest', async () => {
+    const { files, queue } = await withFiles(format);
+    files.before = () => {
+      throw runInNewContext("Object.assign(new Error('no space'), { code: 'ENOSPC', syscall: 'write' })");
+    };
+    expect(await rejection(queue.put(bytes('lost')))).toMatchObject(io('put', 'ENOSPC'));
+    files.heal();
+    await queue.close();
+  });
 
   test.each(['create', 'syncFolder'] as const)(
     'a put rejects when a file cannot be created (%s)',

@@ -1,10 +1,10 @@
 import { sep } from 'node:path';
 import { EscapementError } from '../../core/errors.ts';
 import type { CorruptionEvent } from '../../diskqueue/message-log.ts';
-import { hostFileSystem } from '../../log/file-system.ts';
+import { hostFileSystem, isSystemError } from '../../log/file-system.ts';
 import { listQueues } from '../../diskqueue/stored/list-queues.ts';
 import { CannotRepair, type OnProgress, type StoredQueue } from '../../diskqueue/stored/stored-queue.ts';
-import { CommandError, describeError, isSystemError } from '../command-error.ts';
+import { CommandError, describeError } from '../command-error.ts';
 import { requireFolder } from '../files.ts';
 import { ProgressBar } from '../terminal/progress-bar.ts';
 import { EXIT_CODES, printError, type Terminal } from '../terminal/terminal.ts';
