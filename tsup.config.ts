@@ -55,6 +55,17 @@ const ownConstants: NonNullable<Options['plugins']>[number] = {
   },
 };
 
+/** Jest rejects an `import()` in a module of CommonJS. */
+const ownRequire: NonNullable<Options['plugins']>[number] = {
+  name: 'own-require',
+  renderChunk(code) {
+    if (this.format !== 'cjs') return undefined;
+    return {
+      code: code.replace(/\bimport\((["'][^"']+["'])\)/g, 'Promise.resolve().then(() => require($1))'),
+    };
+  },
+};
+
 const subpaths = {
   index: 'src/index.ts',
   testing: 'src/testing.ts',
@@ -110,7 +121,7 @@ const library: Options = {
   clean: ['!cli.js', '!tasks/redis-lease-thread.js', '!THIRD-PARTY-LICENSES'],
   silent: true,
   treeshake: true,
-  plugins: [ownConstants, ownNames],
+  plugins: [ownRequire, ownConstants, ownNames],
   esbuildPlugins: [inlinePage, thirdPartyLicenses],
   // No run-time dependency: what little we use is bundled. Peer dependencies stay outside, tsup sees to that.
   noExternal: ['tinyqueue', 'croner', '@bufbuild/protobuf'],

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { runProgram } from '../run-program.ts';
 
@@ -182,6 +182,15 @@ describe('the package', () => {
       { type: 'commonjs' },
     );
     expect(JSON.parse(stdout)).toEqual([]);
+  });
+
+  it('the CommonJS build has no import(), which jest rejects', () => {
+    const folder = new URL('../../dist/', import.meta.url);
+    const files = readdirSync(folder).filter((name) => name.endsWith('.cjs'));
+    expect(files).toContain('testing.cjs');
+    expect(files.filter((name) => /\bimport\(/.test(readFileSync(new URL(name, folder), 'utf8')))).toEqual(
+      [],
+    );
   });
 
   it('the package loads the disk queue only with its subpath', () => {
