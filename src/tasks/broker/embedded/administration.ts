@@ -85,7 +85,10 @@ export const ADMINISTRATION = {
     queue.pending.announceAll();
   },
 
-  /** Removes a queue immediately; then the timer entries and locks of its tasks, a thousand tasks a turn. */
+  /**
+   * Removes a queue immediately; then the timer entries and locks of its tasks, a thousand tasks a turn. If the store is closed, or read
+   * again from its log, meanwhile, nothing is left to do.
+   */
   async removeQueue(store, name, { force }) {
     const queue = store.queue(name);
     if (queue.lists.active.size > 0) throw queueNotEmpty(name, 'active');
@@ -100,7 +103,8 @@ export const ADMINISTRATION = {
     for (const row of queue.rows.values()) {
       store.remove(row);
       if (--left > 0) continue;
-      await nextTurn(store);
+      await ownTurn();
+      if (store.isClosed || !store.leaving.has(queue)) return;
       left = ROWS_PER_TURN;
     }
     queue.sets.clear();
@@ -133,6 +137,7 @@ async function changeAll(
     await nextTurn(store);
     if (queue.isRemoved) break;
   }
+  await store.journal?.settled(); // what the last turn has written
   return done;
 }
 

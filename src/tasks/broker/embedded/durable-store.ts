@@ -206,22 +206,16 @@ function durable(name: BrokerOperation, operation: AnyOperation): AnyOperation {
     } catch (error) {
       if (journal.entries === before) throw error;
       // The tick of a schedule is used up, also if its task is a duplicate.
-      return settled(journal, before, undefined).then(() => {
+      return Promise.resolve(journal.settled()).then(() => {
         throw error;
       });
     }
-    if (result instanceof Promise) return result.then((value: unknown) => settled(journal, before, value));
     const returned = load === undefined ? result : load(durableStore, result);
     if (journal.entries === before) return returned;
     const settling = isLeasing ? journal.written() : journal.settled();
     if (settling === undefined) return returned;
     if (!(returned instanceof Promise)) return settling.then(() => returned);
-    // Both at once: a payload that cannot be read must not be an unhandled rejection meanwhile.
+    // Both at once: neither may be an unhandled rejection meanwhile. An operation that goes on in later turns waits for what it writes there.
     return Promise.all([returned as Promise<unknown>, settling]).then(([value]) => value);
   };
-}
-
-async function settled(journal: Journal, before: number, value: unknown): Promise<unknown> {
-  if (journal.entries !== before) await journal.settled();
-  return value;
 }

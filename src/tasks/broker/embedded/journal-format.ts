@@ -126,6 +126,8 @@ export interface StoreJournal {
   start(row: TaskRow): void;
   /** Anything else has changed: the kinds with a layout. @returns the bytes of the entry. */
   write<K extends LaidOutKind>(kind: K, ...values: ValuesOf<K>): number;
+  /** Resolves when every entry until now is as durable as the options say. @returns undefined if that is so at once. */
+  settled(): Promise<void> | undefined;
 }
 
 /** Where a task stands: its state, and when it entered it. */

@@ -153,7 +153,6 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     return this.latest.written;
   }
 
-  /** Resolves when every entry until now is as durable as the options require. @returns undefined if that is so at once. */
   settled(): Promise<void> | undefined {
     return this.#options.durability === 'interval' ? undefined : this.latest.done;
   }

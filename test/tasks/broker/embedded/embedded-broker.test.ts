@@ -88,10 +88,14 @@ const MANY = 5_500;
 
 type Bulk = (broker: EmbeddedBroker) => Promise<unknown>;
 
-const BULKS: Record<string, Bulk> = {
+const CHANGES: Record<string, Bulk> = {
   deleteAll: (broker) => broker.change(QUEUE, { state: 'scheduled' }, 'delete'),
   runAll: (broker) => broker.change(QUEUE, { state: 'scheduled' }, 'run'),
   archiveAll: (broker) => broker.change(QUEUE, { state: 'scheduled' }, 'archive'),
+};
+
+const BULKS: Record<string, Bulk> = {
+  ...CHANGES,
   removeQueue: (broker) => broker.removeQueue(QUEUE, { force: true }),
 };
 
@@ -133,7 +137,7 @@ describe('a bulk operation', () => {
     },
   );
 
-  test.each(Object.entries(BULKS))(
+  test.each(Object.entries(CHANGES))(
     'a bulk operation stops when the broker is closed: %s',
     async (_, bulk) => {
       const broker = await fill();
@@ -174,6 +178,13 @@ describe('a bulk operation', () => {
 });
 
 describe('removing a queue with many tasks', () => {
+  test('the removal of a queue resolves although the broker is closed meanwhile: the queue was removed at once', async () => {
+    const broker = await fill();
+    const removed = broker.removeQueue(QUEUE, { force: true });
+    await broker.close();
+    await expect(removed).resolves.toBeUndefined();
+  });
+
   test('a removed queue does not exist from then on, its locks are free, and a new queue of that name is not changed', async () => {
     const broker = await fill();
     const removed = broker.removeQueue(QUEUE, { force: true });

@@ -71,6 +71,24 @@ describe('an operation on many tasks during which the disk is full for a time', 
   });
 });
 
+test('the removal of a queue that was written resolves although the disk is full, or the broker is closed, before its tasks are gone', async () => {
+  for (const interrupt of [fill, (broker: EmbeddedBroker) => broker.close()]) {
+    const disk = new SmallDisk(new RecordingFileSystem(), 1e9);
+    let broker = await open(disk);
+    await broker.enqueueMany(Array.from({ length: 20_000 }, () => newTask({ queue: 'many' })));
+    const removed = broker.removeQueue('many', { force: true });
+    await broker.flush();
+    disk.capacity = 0;
+    await interrupt(broker);
+    await expect(removed).resolves.toBeUndefined();
+    await broker.close();
+    disk.capacity = 1e9;
+    broker = await open(disk);
+    expect(await broker.queues()).toEqual([]);
+    await broker.close();
+  }
+});
+
 test('a task that expires while the log is read again is counted out of its live bytes', async () => {
   const disk = new SmallDisk(new RecordingFileSystem(), 1e9);
   const broker = await open(disk);
