@@ -191,7 +191,7 @@ function wholeTaskFromJson(json: Json): WholeTask {
   for (const name of Object.keys(headers)) textIn(headers, name);
   const payload = bytesOf(textIn(json, 'payload'));
   return {
-    message: { ...fields, headers: headers as Record<string, string>, payload },
+    message: { ...fields, headers: Object.freeze(headers as Record<string, string>), payload },
     state,
     ...fieldsIn({ atMs: 'number', recoveries: 'number', lockEndsMs: 'number' }, json, wrongField),
     result: result === undefined ? undefined : bytesOf(textIn(json, 'result')),

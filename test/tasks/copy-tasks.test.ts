@@ -113,7 +113,8 @@ async function shown(broker: Broker): Promise<unknown> {
     for (const state of STATES) {
       for (const { message, result, ...others } of await broker.tasks(name, state, page)) {
         const payload = Buffer.from(message.payload).toString();
-        tasks.push({ message: { ...message, payload }, result: result && [...result], ...others });
+        const isFrozen = Object.isFrozen(message.headers); // handlers receive them
+        tasks.push({ message: { ...message, payload }, isFrozen, result: result && [...result], ...others });
       }
     }
     queues.push({

@@ -45,7 +45,7 @@ export function decodeTaskMessage(bytes: Uint8Array): TaskMessage {
     type: message.type,
     queue: message.queue,
     payload: message.payload,
-    headers: key === '' ? message.headers : withoutKey(message.headers),
+    headers: Object.freeze(key === '' ? message.headers : withoutKey(message.headers)), // handlers receive it
     key,
     maxRetry: message.retry,
     retried: message.retried,

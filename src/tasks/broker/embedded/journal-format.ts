@@ -268,7 +268,7 @@ export function readBody(
   const retentionMs = has & Has.retention ? reader.number() : 0;
   const lockEndsMs = has & Has.lock ? reader.number() : 0;
   const group = has & Has.group ? reader.text() : '';
-  const headers = has & Has.headers ? (JSON.parse(reader.text()) as Record<string, string>) : NO_HEADERS;
+  const headers = has & Has.headers ? readHeaders(reader) : NO_HEADERS;
   const result = has & Has.result ? reader.blob() : undefined;
   const progress = has & Has.progress ? reader.text() : undefined;
   const message = {
@@ -290,6 +290,11 @@ export function readBody(
     group,
   };
   return { message, lockEndsMs, result, progress, payloadOffset };
+}
+
+/** Frozen, as those of a new task: handlers receive the object, the same one in each run. */
+function readHeaders(reader: EntryReader): Readonly<Record<string, string>> {
+  return Object.freeze(JSON.parse(reader.text()) as Record<string, string>);
 }
 
 export function hasNotRun(ran: RunFields): boolean {

@@ -172,6 +172,14 @@ test('a payload of more than 1 KiB is not kept in memory, and is read when it is
   expect(leased.message.payload).toEqual(payload);
 });
 
+test('a handler cannot change the headers of a task that was read from the folder', async () => {
+  let broker = await open();
+  await broker.enqueue(newTask({ headers: { trace: '1' } }));
+  broker = await reopen(broker);
+  const { headers } = (await leaseOne(broker, QUEUE)).message;
+  expect(() => Object.assign(headers, { trace: '2' })).toThrow(TypeError);
+});
+
 test('a change of many tasks, and the removal of a queue, are durable when they resolve', async () => {
   let broker = await open();
   await broker.enqueueMany(Array.from({ length: 2_500 }, (_, at) => newTask({ id: `${at}` })));
