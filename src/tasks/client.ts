@@ -213,9 +213,16 @@ export class Client extends EventEmitter<ClientEvents> {
   ): Promise<PromiseSettledResult<TaskInfo>[]> {
     const prepared = await settleEach(entries, (entry) => this.#prepare(requestOf(entry, options)));
     const ready = prepared.filter((one) => one.status === 'fulfilled').map((one) => one.value);
-    const sent = ready.length === 0 ? [] : await this.#sender.enqueueMany(ready);
+    const sent = ready.length === 0 ? [] : await this.#sendMany(ready);
     let nth = 0;
     return prepared.map((one) => (one.status === 'fulfilled' ? this.#outcomeOf(sent[nth++]) : one));
+  }
+
+  /** A broker that rejects the whole call, such as one that is closed, has rejected each task. */
+  #sendMany(requests: readonly EnqueueRequest[]): Promise<readonly PromiseSettledResult<TaskRecord>[]> {
+    return this.#sender
+      .enqueueMany(requests)
+      .catch((reason: unknown) => requests.map(() => ({ status: 'rejected', reason })));
   }
 
   #outcomeOf(sent: PromiseSettledResult<TaskRecord> | undefined): PromiseSettledResult<TaskInfo> {

@@ -140,7 +140,7 @@ export const TASK_OPTIONS = {
     { flags: '--deadline <time>', help: 'when the last run must be over' },
   ],
   uniqueTtlMs: [
-    milliseconds(1_000), // Redis stores whole seconds
+    milliseconds(1_000, LAST_DATE_MS), // Redis stores whole seconds
     0,
     { kind: 'duration', asynq: 'Unique' },
     { flags: '--unique <duration>', help: 'how long duplicates are rejected' },
@@ -270,10 +270,10 @@ type WallClock = Pick<Clock, 'wallNow'>;
  *
  * @param options - all of the task: see `optionsOf`. Each has been checked.
  * @param clock - is read only for a delay and for a priority: that takes as long as finding a task.
- * @throws TypeError - the options contradict each other.
+ * @throws TypeError or RangeError - as `requireConsistent`.
  */
 export function newTaskOf(task: TaskSource, options: TaskOptions, clock: WallClock): NewTask {
-  requireConsistent(options, clock);
+  const processAtMs = requireConsistent(options, clock);
   const {
     queue = DEFAULT_QUEUE,
     deadline,
@@ -282,7 +282,7 @@ export function newTaskOf(task: TaskSource, options: TaskOptions, clock: WallClo
     timeoutMs = deadline === undefined ? TASK_OPTIONS.timeoutMs[1] : 0,
   } = options;
   return {
-    processAtMs: dueTimeOf(options, clock),
+    processAtMs,
     uniqueTtlMs,
     onDuplicate: options.onDuplicate ?? TASK_OPTIONS.onDuplicate[1],
     isNext: options.priority === 'next',
@@ -317,17 +317,23 @@ function dueTimeOf({ processAt, processInMs }: TaskOptions, clock: WallClock): n
   return processAt === undefined ? 0 : Number(processAt);
 }
 
-/** Checks all options of a task together. @throws TypeError - one would do nothing, or contradicts another one. */
-export function requireConsistent(options: TaskOptions, clock: WallClock): void {
+/**
+ * Checks all options of a task together.
+ *
+ * @returns when the task is due; 0 for now.
+ * @throws TypeError - one would do nothing, or contradicts another one. RangeError - the task would be due too late for a date.
+ */
+export function requireConsistent(options: TaskOptions, clock: WallClock): number {
   if (options.uniqueTtlMs === undefined) {
     requireDefault('uniqueKey', options, 'used with options.uniqueTtlMs');
     requireDefault('onDuplicate', options, 'used with options.uniqueTtlMs');
   }
-  if (options.priority !== 'next') return;
+  const dueMs = dueTimeOf(options, clock);
+  if (options.priority !== 'next') return dueMs;
   if (options.group !== undefined)
     requireDefault('priority', options, "'normal' where there is options.group");
-  if (dueTimeOf(options, clock) > clock.wallNow())
-    requireDefault('priority', options, "'normal' where the task is due later");
+  if (dueMs > clock.wallNow()) requireDefault('priority', options, "'normal' where the task is due later");
+  return dueMs;
 }
 
 function requireDefault(

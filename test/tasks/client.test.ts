@@ -212,10 +212,22 @@ describe('enqueueMany', () => {
     await expect(client.enqueueMany(new Task('a') as never)).rejects.toThrow(TypeError);
   });
 
-  test('enqueueMany rejects if the broker rejects', async () => {
+  test('enqueueMany resolves with the error for each task if the broker rejects the call', async () => {
     const { broker, client } = await openBench();
     await broker.close();
-    await expect(client.enqueueMany([new Task('a')])).rejects.toMatchObject({ code: 'ERR_BROKER_CLOSED' });
+    const closed = { status: 'rejected', reason: { code: 'ERR_BROKER_CLOSED' } };
+    const [first, wrong, last] = await client.enqueueMany([new Task('a'), {} as Task, new Task('b')]);
+    expect([first, last]).toMatchObject([closed, closed]);
+    expect(wrong).toMatchObject({ reason: { code: 'ERR_INVALID_ARG_TYPE' } });
+  });
+
+  test('a task of enqueueMany that is due too late rejects alone', async () => {
+    const { client } = await openBench();
+    const late = new Task('late', 1, { processInMs: 8.64e15 });
+    expect(await client.enqueueMany([late, new Task('a')])).toMatchObject([
+      { status: 'rejected', reason: { code: 'ERR_OUT_OF_RANGE' } },
+      { status: 'fulfilled' },
+    ]);
   });
 
   test('the processing time of an entry overrides that of enqueueMany', async () => {

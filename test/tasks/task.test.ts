@@ -171,6 +171,7 @@ describe('options of a task', () => {
     [{ deadline: new Date(NaN) }, 'ERR_OUT_OF_RANGE'],
     [{ deadline: '2026' }, 'ERR_INVALID_ARG_TYPE'],
     [{ uniqueTtlMs: 999 }, 'ERR_OUT_OF_RANGE'],
+    [{ uniqueTtlMs: 2 ** 53 }, 'ERR_OUT_OF_RANGE'],
     [{ uniqueTtlMs: 1_000, uniqueKey: '' }, 'ERR_INVALID_ARG_VALUE'],
     [{ uniqueTtlMs: 1_000, onDuplicate: 'drop' }, 'ERR_INVALID_ARG_VALUE'],
     [{ processAt: NaN }, 'ERR_OUT_OF_RANGE'],

@@ -1,6 +1,5 @@
 import { hasCode } from '../../core/errors.ts';
 import { MINUTE_MS } from '../../core/units.ts';
-import { isUnavailable } from '../broker/broker-errors.ts';
 import type { Broker } from '../broker/broker.ts';
 import { Client, settleEach } from '../client.ts';
 import type { TaskInfo } from '../task-info.ts';
@@ -82,23 +81,24 @@ async function enqueue(
 /** Instead of the broker's own message, which may have the address of its Redis. */
 const UNAVAILABLE = 'the broker is unavailable';
 
-/** @throws HttpError 503 - the broker is unavailable for all tasks: the client tries again. */
+/** @throws HttpError 503 - the broker is unavailable or closed for all tasks: the client tries again. */
 async function enqueueValid(client: Client, tasks: readonly Task[]): Promise<readonly Outcome[]> {
-  const outcomes = await client.enqueueMany(tasks).catch((reason: unknown) => {
-    if (isUnavailable(reason)) throw new HttpError(503, UNAVAILABLE);
-    throw reason;
-  });
-  const isAway = outcomes.every((one) => one.status === 'rejected' && isUnavailable(one.reason));
+  const outcomes = await client.enqueueMany(tasks);
+  const isAway = outcomes.every((one) => one.status === 'rejected' && isGone(one.reason));
   if (isAway && outcomes.length > 0) throw new HttpError(503, UNAVAILABLE);
   return outcomes;
+}
+
+function isGone(reason: unknown): boolean {
+  return hasCode(reason, 'ERR_BROKER_UNAVAILABLE', 'ERR_BROKER_CLOSED');
 }
 
 function outcomeToJson(outcome: Outcome, call: Call): OutcomeJson {
   if (outcome.status === 'fulfilled') return { task: infoToJson(outcome.value) };
   const reason: unknown = outcome.reason;
   if (isSent(reason)) return { error: { code: reason.code, message: reason.message } };
-  if (!isUnavailable(reason)) call.report(reason);
-  const message = isUnavailable(reason) ? UNAVAILABLE : 'internal error';
+  if (!isGone(reason)) call.report(reason);
+  const message = isGone(reason) ? UNAVAILABLE : 'internal error';
   return { error: { code: 'ERR_BROKER_UNAVAILABLE', message } };
 }
 
