@@ -1,4 +1,5 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
+import { wrongValue } from '../core/errors.ts';
 import { readOptions } from '../core/options.ts';
 import { ownTurn } from '../core/own-turn.ts';
 import { requireIntegerAtLeast, requireObject, requireOneOf } from '../core/validate.ts';
@@ -340,6 +341,8 @@ function requireTaskName(queue: unknown, id: unknown): void {
 function requireState(state: TaskState, group: unknown): void {
   requireOneOf('state', TASK_STATES, state);
   if (state === 'aggregating') requireText('group', group);
+  else if (group !== undefined)
+    throw wrongValue('group', "undefined unless the state is 'aggregating'", group);
 }
 
 function pageOf(options: ListOptions): Page {

@@ -225,6 +225,18 @@ describe('an inspector', () => {
     ]);
   });
 
+  test('an inspector rejects a group of tasks in another state than aggregating, and changes nothing', async () => {
+    const { inspector } = await withEveryState();
+    const wrong = {
+      code: 'ERR_INVALID_ARG_VALUE',
+      message: expect.stringMatching(/^group must be/) as unknown,
+    };
+    const target = { state: 'pending', group: 'g' } as const;
+    await expect(inspector.change('default', target, 'delete')).rejects.toMatchObject(wrong);
+    await expect(inspector.list('default', 'pending', {}, 'g')).rejects.toMatchObject(wrong);
+    expect(ids(await inspector.listPendingTasks('default'))).toEqual(['pending']);
+  });
+
   test('an inspector rejects invalid names', async () => {
     const { broker, inspector } = await openBench();
     await expect(inspector.getQueueInfo('')).rejects.toThrow(TypeError);
