@@ -35,26 +35,41 @@ const stringify: (value: unknown) => string | undefined = JSON.stringify;
  * Copies bytes, and encodes other values as JSON.
  *
  * @param argument - its name in errors.
- * @throws TypeError `ERR_INVALID_ARG_VALUE` - the value is not JSON-serializable, or JSON would lose what is in it: `{}` for a map, in
- * whatever depth; or bytes that were transferred.
+ * @throws TypeError `ERR_INVALID_ARG_VALUE` - as `encodeJson`; or bytes that were transferred.
  */
 export function encodePayload(payload: unknown, argument = 'payload'): Uint8Array {
   if (types.isUint8Array(payload)) return copyOf(payload, argument); // also if they are of another realm
-  if (isLostInJson(payload)) throw notJson(argument, payload);
+  return Buffer.from(encodeJson(payload, argument, 'a Uint8Array or a JSON-serializable value'));
+}
+
+/**
+ * Returns a value as JSON.
+ *
+ * @param argument - its name in errors.
+ * @param allowed - what the caller accepts, for errors.
+ * @throws TypeError `ERR_INVALID_ARG_VALUE` - the value is not JSON-serializable, or JSON would lose what is in it: `{}` for a map, in
+ * whatever depth.
+ */
+export function encodeJson(value: unknown, argument: string, allowed = 'a JSON-serializable value'): string {
+  const notJson = (reason?: unknown): Error => {
+    const why = reason instanceof Error ? ` (${reason.message})` : '';
+    return wrongValue(argument, `${allowed}${why}`, value);
+  };
+  if (types.isUint8Array(value) || isLostInJson(value)) throw notJson();
   let json: string | undefined;
   let lost: object | undefined;
   try {
-    json = stringify(payload);
+    json = stringify(value);
     // Only then may a part be lost: a search of the text costs next to nothing.
-    if (json?.includes('{}') === true) lost = lostWithin(payload);
+    if (json?.includes('{}') === true) lost = lostWithin(value);
   } catch (error) {
-    throw Object.assign(notJson(argument, payload, error), { cause: error });
+    throw Object.assign(notJson(error), { cause: error });
   }
-  if (json === undefined) throw notJson(argument, payload);
+  if (json === undefined) throw notJson();
   if (lost !== undefined) {
-    throw notJson(argument, payload, new Error(`${Object.prototype.toString.call(lost)} in it would be {}`));
+    throw notJson(new Error(`${Object.prototype.toString.call(lost)} in it would be {}`));
   }
-  return Buffer.from(json);
+  return json;
 }
 
 function copyOf(bytes: Uint8Array, argument: string): Uint8Array {
@@ -74,11 +89,6 @@ export function parseJson(what: string, bytes: Uint8Array): unknown {
 /** Decodes JSON. @throws SyntaxError or TypeError - the bytes are not JSON in UTF-8. */
 export function decodeJson(payload: Uint8Array): unknown {
   return JSON.parse(UTF8.decode(payload));
-}
-
-function notJson(argument: string, payload: unknown, reason?: unknown): Error {
-  const why = reason instanceof Error ? ` (${reason.message})` : '';
-  return wrongValue(argument, `a Uint8Array or a JSON-serializable value${why}`, payload);
 }
 
 /** Shown instead of bytes that are not text. */

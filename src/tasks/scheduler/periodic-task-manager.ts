@@ -138,12 +138,11 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
    * manager runs already, or was shut down. Unless it was shut down, it can be started again.
    */
   async start(): Promise<void> {
-    this.#requireOpen();
-    if (this.#state !== 'new') throw stateError('runs already');
+    this.#requireOpen('start');
+    if (this.#state !== 'new') throw stateError('start', 'runs already');
     this.#state = 'starting';
     try {
-      const configs = await this.#configs();
-      this.#requireOpen();
+      const configs = await this.#configs('start');
       this.#apply(configs, (error) => {
         throw error;
       });
@@ -152,7 +151,7 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
       this.#undo();
       throw error;
     }
-    this.#requireOpen();
+    this.#requireOpen('start');
     this.#state = 'active';
     this.#syncs.start();
   }
@@ -163,8 +162,8 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
    * @throws the error of the provider; nothing has changed then. EscapementError `ERR_SCHEDULER_STATE` - the manager does not run.
    */
   async sync(): Promise<SyncChange> {
-    this.#requireOpen();
-    if (this.#state !== 'active') throw stateError('does not run yet');
+    this.#requireOpen('sync');
+    if (this.#state !== 'active') throw stateError('sync', 'does not run yet');
     this.#syncing ??= this.#sync().finally(() => {
       this.#syncing = undefined;
     });
@@ -194,21 +193,21 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
   }
 
   /** A provider that hangs is called again: see `syncFailed`. Its late result is ignored. */
-  async #configs(): Promise<readonly PeriodicTaskConfig[]> {
+  async #configs(op: Operation): Promise<readonly PeriodicTaskConfig[]> {
     const answer = Promise.resolve<unknown>(this.#provider.getConfigs());
     if (!(await settledWithin(this.#timer, LONGEST_ANSWER_MS, answer))) {
-      this.#requireOpen();
+      this.#requireOpen(op);
       const message = `getConfigs() has not settled within ${LONGEST_ANSWER_MS} ms`;
-      throw new EscapementError('ERR_OPERATION_EXPIRED', message, { op: OP });
+      throw new EscapementError('ERR_OPERATION_EXPIRED', message, { op: `${OP}.${op}` });
     }
     const configs = await answer;
+    this.#requireOpen(op);
     if (!Array.isArray(configs)) throw wrongType('the result of getConfigs()', 'an array', configs);
     return configs as readonly PeriodicTaskConfig[];
   }
 
   async #sync(): Promise<SyncChange> {
-    const configs = await this.#configs();
-    this.#requireOpen();
+    const configs = await this.#configs('sync');
     const change = this.#apply(configs, (error, config) => {
       const cronSpec = String((config as PeriodicTaskConfig | null | undefined)?.cronSpec);
       this.#logger.error({ err: error, cronSpec }, 'periodic tasks: a config is wrong');
@@ -260,15 +259,19 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
     this.#state = 'new';
   }
 
-  #requireOpen(): void {
-    if (this.#state === 'closed') throw stateError('was shut down');
+  #requireOpen(op: Operation): void {
+    if (this.#state === 'closed') throw stateError(op, 'was shut down');
   }
 }
 
 const OP = 'PeriodicTaskManager';
 
-function stateError(what: string): EscapementError {
-  return new EscapementError('ERR_SCHEDULER_STATE', `the periodic task manager ${what}`, { op: OP });
+type Operation = 'start' | 'sync';
+
+function stateError(op: Operation, what: string): EscapementError {
+  return new EscapementError('ERR_SCHEDULER_STATE', `the periodic task manager ${what}`, {
+    op: `${OP}.${op}`,
+  });
 }
 
 /** Validates a config. @returns a key that is equal for equal configs. @throws TypeError or RangeError - the config is wrong. */

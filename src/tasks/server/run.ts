@@ -1,11 +1,10 @@
 import { setMaxListeners } from 'node:events';
-import { types } from 'node:util';
 import { CONSOLE_VIEW, consoleView } from '../../core/console-view.ts';
-import { EscapementError, wrongValue } from '../../core/errors.ts';
+import { EscapementError } from '../../core/errors.ts';
 import { isThenable } from '../../core/validate.ts';
 import type { SystemTimer, TimerId } from '../../timer/system-timer.ts';
 import type { CancelOutcome, LeasedTask } from '../broker/broker.ts';
-import { decodeJson, encodePayload, printBytes, printFilled } from '../payload.ts';
+import { decodeJson, encodeJson, encodePayload, printBytes, printFilled } from '../payload.ts';
 import type { TaskMessage } from '../task-message.ts';
 import type { Handler, ReceivedTask, TaskContext } from './handler.ts';
 import type { ResolvedServerOptions } from './server-options.ts';
@@ -302,10 +301,7 @@ class RunContext implements TaskContext {
   get progress(): TaskContext['progress'] {
     const { broker } = this.#settings.options;
     return (value) =>
-      unwatched(async () => {
-        if (types.isUint8Array(value)) throw wrongValue('value', 'a JSON-serializable value', value);
-        await broker.writeProgress(this.#run.leased, Buffer.from(encodePayload(value, 'value')).toString());
-      });
+      unwatched(async () => broker.writeProgress(this.#run.leased, encodeJson(value, 'value')));
   }
 
   /** Printed by a console. Without the signal: reading it creates it. */

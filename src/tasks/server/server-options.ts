@@ -119,6 +119,8 @@ export interface ServerOptions {
 
 /** A shorter lease could end while a slow network delays its renewal. */
 const MIN_LEASE_MS = SECOND_MS;
+/** About 25 days: the longest timeout of a host, as renewals need one. */
+const MAX_LEASE_MS = 2 ** 31 - 1;
 
 const OPTIONS = {
   broker: [requireBroker],
@@ -141,7 +143,7 @@ const OPTIONS = {
   groupMaxSize: [integer(1), 0], // 0 for any
   janitorIntervalMs: [milliseconds(1), 8_000],
   janitorBatchSize: [integer(1), 100],
-  leaseMs: [milliseconds(MIN_LEASE_MS), 30_000],
+  leaseMs: [milliseconds(MIN_LEASE_MS, MAX_LEASE_MS), 30_000],
   maxRecoveries: [integer(0), 3],
   baseContext: [requireObject, null],
   logger: [requireLogger, silentLogger],

@@ -250,18 +250,19 @@ describe('errors', () => {
 });
 
 describe('start and shutdown', () => {
-  const stateError = { code: 'ERR_SCHEDULER_STATE' };
+  const stateError = { code: 'ERR_SCHEDULER_STATE', op: 'PeriodicTaskManager.start' };
+  const syncError = { code: 'ERR_SCHEDULER_STATE', op: 'PeriodicTaskManager.sync' };
 
   it('start and shutdown happen once each, and leave nothing', async () => {
     await using world = await openWorld();
     const { manager, enqueued } = manage(world, [hourly('a')]);
-    await expect(manager.sync()).rejects.toMatchObject(stateError);
+    await expect(manager.sync()).rejects.toMatchObject(syncError);
     await manager.start();
     await expect(manager.start()).rejects.toMatchObject(stateError);
     await manager.shutdown();
     await manager.shutdown();
     await expect(manager.start()).rejects.toMatchObject(stateError);
-    await expect(manager.sync()).rejects.toMatchObject(stateError);
+    await expect(manager.sync()).rejects.toMatchObject(syncError);
     expect(world.clock.manual.pendingWakeups).toBe(0);
     await world.clock.advance(HOUR_MS);
     expect(enqueued).toEqual([]);

@@ -311,9 +311,9 @@ describe('the arguments of a handler', () => {
     await world.enqueue();
     const code = 'ERR_INVALID_ARG_VALUE';
     expect(errors).toMatchObject([
-      { code, message: expect.stringMatching(/^value must be/) as unknown },
-      { code, message: expect.stringMatching(/^result must be/) as unknown },
-      { code, message: expect.stringMatching(/^value must be/) as unknown },
+      { code, message: expect.stringMatching(/^value must be a JSON-serializable value \(/) as unknown },
+      { code, message: expect.stringMatching(/^result must be a Uint8Array or a JSON-s/) as unknown },
+      { code, message: expect.stringMatching(/^value must be a JSON-serializable value\./) as unknown },
     ]);
   });
 

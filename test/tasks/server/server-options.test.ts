@@ -76,6 +76,11 @@ describe('an invalid option', () => {
     [{ graceMs: -1 }, 'options.graceMs must be at least 0 ms. Received -1', RangeError],
     [{ leaseMs: 10 }, 'options.leaseMs must be at least 1000 ms. Received 10', RangeError],
     [
+      { leaseMs: 1e15 },
+      'options.leaseMs must be at most 2147483647 ms. Received 1000000000000000',
+      RangeError,
+    ],
+    [
       { shutdownTimeoutMs: NaN },
       'options.shutdownTimeoutMs must be a finite number of milliseconds. Received NaN',
       RangeError,
