@@ -54,13 +54,37 @@ const NO_BORDERS = Object.fromEntries(
     .map((name) => [name, '']),
 );
 
-/** Returns the lines of a table without borders; the first one is the head. */
-export function plainTable<T>(columns: Columns<T>, items: readonly T[]): readonly string[] {
-  const style = { head: [], border: [], compact: true, 'padding-left': 0, 'padding-right': 2 };
+/** Spaces behind each column. */
+const GAP = 2;
+
+/** Returns the lines of a table without borders; the first one is the head. Texts are cut until a line is at most `width` long, if that is possible. */
+export function plainTable<T>(columns: Columns<T>, items: readonly T[], width = Infinity): readonly string[] {
+  const style = { head: [], border: [], compact: true, 'padding-left': 0, 'padding-right': GAP };
   const rows = [columns.map(([name]) => name), ...cellsOf(columns, items)];
-  return draw(rows, columns, { chars: NO_BORDERS, style })
+  return draw(cutToFit(rows, columns, width), columns, { chars: NO_BORDERS, style })
     .split('\n')
     .map((line) => line.trimEnd());
+}
+
+/** A text is not cut to less. */
+const LEAST_TEXT = 6;
+
+/** Cuts the longest texts, and no numbers: a terminal cuts off the last columns of a line that is still too long. */
+function cutToFit<T>(rows: readonly string[][], columns: Columns<T>, width: number): string[][] {
+  const widths = columns.map((_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)));
+  const isText = (at: number): boolean => columns[at]?.[2] !== 'right';
+  let excess = widths.reduce((sum, one) => sum + one + GAP, -GAP) - width;
+  for (; excess > 0; excess--) {
+    const widest = Math.max(...widths.filter((_, at) => isText(at)));
+    if (widest <= LEAST_TEXT) break;
+    widths[widths.findIndex((one, at) => one === widest && isText(at))] = widest - 1;
+  }
+  return rows.map((row) => row.map((cell, at) => cutTo(widths[at] ?? 0, cell)));
+}
+
+function cutTo(width: number, cell: string): string {
+  if (cell.length <= width) return cell;
+  return `${cell.slice(0, width - 1).replace(/\p{Surrogate}$/u, '')}…`; // half a pair would be written as an escape
 }
 
 function cellsOf<T>(columns: Columns<T>, items: readonly T[]): string[][] {

@@ -171,7 +171,7 @@ describe('escapement tasks dash', () => {
   });
 
   it('tasks dash needs a terminal, or prints once', async () => {
-    const { add, command } = await openTarget('broker');
+    const { add, command, surroundings } = await openTarget('broker');
     await add('a');
     const refused = await command('dash');
     expect(refused).toEqual({
@@ -183,6 +183,9 @@ describe('escapement tasks dash', () => {
     expect(once.stdout).toMatch(
       /^escapement tasks {2}there .*\n\n {2}queue +state .*\n {2}default +run +1 .*\n$/,
     );
+    const narrow = new FakeStream(true, 40);
+    await tasksCommand(['dash', '--once'], { ...surroundings, out: narrow });
+    expect(narrow.written).toMatch(/^escapement tasks {2}there .*\n\nqueue +default\nstate +run\nsize +1\n/);
     expect((await command('dash', '--json')).stderr).toMatch(/use stats --json/);
     expect((await command('dash', '--refresh', '500ms')).stderr).toMatch(/at least 1s/);
   });

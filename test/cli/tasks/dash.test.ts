@@ -101,7 +101,7 @@ describe('settle', () => {
 
 const FRAME: DashFrame = {
   ...{ name: 'there', isReading: false, error: undefined },
-  ...{ readAtMs: START_MS, nowMs: START_MS, height: 12 },
+  ...{ readAtMs: START_MS, nowMs: START_MS, height: 12, width: 80 },
 };
 
 const COUNTS = { active: 0, pending: 20, aggregating: 0, scheduled: 0, retry: 0, archived: 0, completed: 0 };
@@ -128,10 +128,11 @@ const texts = (state: DashState, frame: DashFrame = FRAME, data = LISTED): strin
 
 describe('dashLines', () => {
   it('the output has no more lines than the screen, also with an error, and the selected row is among them', () => {
-    expect(rowsThatFit(FRAME.height)).toBe(4);
+    const frame = { ...FRAME, height: 13, error: 'lost\u001b' };
+    expect(rowsThatFit(frame.height)).toBe(4);
     for (const row of [0, 7, 19]) {
-      const lines = dashLines({ ...IN_QUEUE, row }, LISTED, { ...FRAME, error: 'lost\u001b' });
-      expect(lines).toHaveLength(12);
+      const lines = dashLines({ ...IN_QUEUE, row }, LISTED, frame);
+      expect(lines).toHaveLength(13);
       expect(lines.filter(({ style }) => style === 'inverse').map(({ text }) => text.trimEnd())).toEqual([
         `> t${row}  work`.replace(/^> (t\d) /, '> $1  '),
       ]);
@@ -140,11 +141,12 @@ describe('dashLines', () => {
   });
 
   it('the screen shows a window of the list', () => {
-    expect(texts({ ...IN_QUEUE, row: 7 })).toEqual([
+    expect(texts({ ...IN_QUEUE, row: 7 }, { ...FRAME, height: 13 })).toEqual([
       'escapement tasks  there  2026-11-21 12:00:00 UTC',
       '',
       'default  paused  page 1',
-      ' active 0  [pending 20]  scheduled 0   retry 0   archived 0   completed 0   aggregating 0',
+      ' active 0  [pending 20]  scheduled 0   retry 0   archived 0   completed 0',
+      ' aggregating 0',
       '  id   type  payload',
       '  t5   work',
       '  t6   work',
@@ -167,6 +169,28 @@ describe('dashLines', () => {
     expect(texts(FIRST_STATE, { ...FRAME, isReading: true, readAtMs: undefined }, NO_DATA)).toContain('  …');
     expect(texts({ ...IN_QUEUE, taskId: 'a' }, { ...FRAME, isReading: true }, NO_DATA)).toContain('  a …');
     expect(texts(IN_QUEUE, FRAME, NO_DATA)[3]).toContain('[pending -]');
+  });
+
+  it('lists and states fit the width of the screen: long texts are cut, and no numbers', () => {
+    const counts = Object.fromEntries(Object.keys(COUNTS).map((state) => [state, 1_234_567]));
+    const held = { concurrency: 1_234, rate: 0 };
+    const many = { ...QUEUE, ...counts, size: 86_419, queue: 'invoices-of-the-european-union', held };
+    const lastError = 'https://hooks.example.com/orders: 503 😀'.repeat(3);
+    const tasks = TASKS.map((one) => ({ ...one, id: 'e331bdcf-5f71-4304-bef5-5b5e5f1323df', lastError }));
+    const data = { ...LISTED, queues: [many], tasks };
+    const frame = { ...FRAME, height: 24 };
+    expect(texts(FIRST_STATE, frame, data)[3]).toMatch(/^> invoi… {2}paused {2}86,419 {2}1,234 .* 0 bytes$/);
+    expect(texts(FIRST_STATE, { ...frame, width: 120 }, data)[3]).toContain(` ${many.queue}  paused `);
+    const screens = [80, 81, 82, 83].flatMap((width) =>
+      (['pending', 'retry', 'archived'] as const).map((state) => ({
+        width,
+        lines: texts({ ...IN_QUEUE, state }, { ...frame, width }, data).slice(3, -2),
+      })),
+    );
+    for (const { width, lines } of screens) {
+      expect(lines.filter(({ length }) => length > width)).toEqual([]);
+      expect(lines.join('\n')).not.toContain('\\u'); // half of a surrogate pair
+    }
   });
 
   it('the output fits on any screen', () => {

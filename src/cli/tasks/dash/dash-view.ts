@@ -30,6 +30,7 @@ export interface DashStatus {
 export interface DashFrame extends DashStatus {
   readonly nowMs: number;
   readonly height: number;
+  readonly width: number;
 }
 
 const HELP: readonly Detail[] = [
@@ -44,8 +45,11 @@ const HELP: readonly Detail[] = [
   ['?', 'this help'],
 ];
 
-/** Lines above and below a list: title, selection, empty lines, error, keys. */
-const LINES_AROUND = 8;
+/** Lines above and below a list: title, selection, states in two lines, empty lines, error, keys. */
+const LINES_AROUND = 9;
+
+/** Of a row that is selected, and of the others. */
+const MARKS = ['> ', '  '] as const;
 
 export function rowsThatFit(height: number): number {
   return Math.max(1, height - LINES_AROUND);
@@ -73,8 +77,9 @@ function readAt({ readAtMs }: DashFrame): string {
 }
 
 function bodyOf(state: DashState, data: DashData, frame: DashFrame): readonly Line[] {
+  const width = frame.width - MARKS[0].length;
   if (state.queue === undefined)
-    return rowLines(plainTable(queueColumns(data.queues), data.queues), state, frame);
+    return rowLines(plainTable(queueColumns(data.queues), data.queues, width), state, frame);
   if (state.taskId !== undefined) {
     const { task } = data;
     if (task !== undefined) return details(taskDetails(task, frame.nowMs));
@@ -82,12 +87,16 @@ function bodyOf(state: DashState, data: DashData, frame: DashFrame): readonly Li
   }
   const list =
     listShown(state) === undefined
-      ? plainTable(GROUP_COLUMNS, data.groups)
-      : plainTable(taskColumns(state.state, frame.nowMs), data.tasks);
-  return [...queueLines(state, data), ...rowLines(list, state, frame)];
+      ? plainTable(GROUP_COLUMNS, data.groups, width)
+      : plainTable(taskColumns(state.state, frame.nowMs), data.tasks, width);
+  return [...queueLines(state, data, frame), ...rowLines(list, state, frame)];
 }
 
-function queueLines({ queue, state, group, page }: DashState, { queues }: DashData): readonly Line[] {
+function queueLines(
+  { queue, state, group, page }: DashState,
+  { queues }: DashData,
+  { width }: DashFrame,
+): readonly Line[] {
   const view = queues.find((one) => one.queue === queue);
   const states = TASK_STATES.map((one) => {
     const text = `${one} ${view === undefined ? '-' : formatCount(view[one])}`;
@@ -99,7 +108,21 @@ function queueLines({ queue, state, group, page }: DashState, { queues }: DashDa
   const paused = view?.paused === true ? '  paused' : '';
   const held = view?.held === undefined ? '' : showHeld(view.held);
   const isHeld = held === '' ? '' : `  held: ${held}`;
-  return [{ text: `${where}${paused}${isHeld}  page ${page}`, style: 'bold' }, { text: states.join(' ') }];
+  return [
+    { text: `${where}${paused}${isHeld}  page ${page}`, style: 'bold' },
+    ...linesOf(states, width).map((text) => ({ text })),
+  ];
+}
+
+/** Returns words in lines that are at most `width` long. */
+function linesOf(words: readonly string[], width: number): readonly string[] {
+  const lines: string[] = [];
+  for (const word of words) {
+    const line = lines.at(-1);
+    if (line === undefined || `${line} ${word}`.trimEnd().length > width) lines.push(word);
+    else lines.splice(-1, 1, `${line} ${word}`);
+  }
+  return lines;
 }
 
 /** Returns the head and the rows around the selected one, as many as fit. */
@@ -113,7 +136,7 @@ function rowLines(
   const shown = lines
     .slice(from, from + count)
     .map((text, at): Line =>
-      from + at === row ? { text: `> ${text}`, style: 'inverse' } : { text: `  ${text}` },
+      from + at === row ? { text: `${MARKS[0]}${text}`, style: 'inverse' } : { text: `${MARKS[1]}${text}` },
     );
   return [
     { text: `  ${head}`, style: 'bold' },

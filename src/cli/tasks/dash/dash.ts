@@ -6,7 +6,8 @@ import { duration } from '../../options.ts';
 import type { Output } from '../../terminal/output.ts';
 import { EXIT_CODES } from '../../terminal/terminal.ts';
 import { harmless } from '../../terminal/text.ts';
-import { does, type Report, type Run, type Surroundings } from '../run.ts';
+import { does, tableOf, type Report, type Run, type Surroundings } from '../run.ts';
+import { queueColumns } from '../show.ts';
 import {
   FIRST_STATE,
   NO_DATA,
@@ -73,15 +74,20 @@ async function dash(run: Run<DashOptions>): Promise<Report | undefined> {
   return undefined;
 }
 
-async function queuesOnce({ target, now }: Run<DashOptions>): Promise<Report> {
+async function queuesOnce(run: Run<DashOptions>): Promise<Report> {
+  const { target, now, terminal } = run;
   const data = await readDash(target, FIRST_STATE, 1);
   const nowMs = now();
   const frame: DashFrame = {
     ...{ name: target.name, isReading: false, error: undefined },
-    ...{ readAtMs: nowMs, nowMs, height: Infinity },
+    ...{ readAtMs: nowMs, nowMs, height: Infinity, width: Infinity },
   };
-  const lines = dashLines({ ...FIRST_STATE, row: -1 }, data, frame).slice(0, -2);
-  return { json: () => data, lines: () => lines.map(({ text }) => text) };
+  const [title = '', ...list] = dashLines({ ...FIRST_STATE, row: -1 }, data, frame)
+    .slice(0, -2)
+    .map(({ text }) => text);
+  const fits = list.every(({ length }) => length <= terminal.out.width);
+  const lines = fits ? list : ['', tableOf(run, queueColumns(data.queues), data.queues)];
+  return { json: () => data, lines: () => [title, ...lines] };
 }
 
 /** The live view: reads periodically, and when a key selects other data. */
@@ -192,7 +198,8 @@ class Dash {
   }
 
   #draw(): void {
-    const frame = { ...this.#status, nowMs: this.#run.now(), height: this.#screen.height };
+    const { height, width } = this.#screen;
+    const frame = { ...this.#status, nowMs: this.#run.now(), height, width };
     this.#screen.draw(dashLines(this.#state, this.#data, frame)).catch(this.#end);
   }
 }
@@ -219,6 +226,10 @@ class Screen {
   get height(): number {
     const { rows = 0 } = this.#out.stream;
     return rows > 0 ? rows : DEFAULT_ROWS;
+  }
+
+  get width(): number {
+    return this.#out.width;
   }
 
   enter(): Promise<void> {
