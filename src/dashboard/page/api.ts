@@ -11,6 +11,9 @@ export class Failure extends Error {
   }
 }
 
+export const CUT_OFF = 'The server of this dashboard cannot be reached.';
+export const LOGGED_OUT = 'Your login has expired.';
+
 export type Query = Readonly<Record<string, string | number | readonly string[] | undefined>>;
 
 /** The path of an API with each part encoded: names of queues and ids of tasks may hold anything. */
@@ -107,13 +110,20 @@ export async function readLines<T>(
 async function send(to: string, init: RequestInit): Promise<Response> {
   let response: Response;
   try {
-    response = await fetch(`api/${to}`, { credentials: 'same-origin', ...init });
+    response = await fetch(`api/${to}`, { credentials: 'same-origin', redirect: 'manual', ...init });
   } catch (error) {
     if (init.signal?.aborted === true) throw error;
-    throw new Failure('The server of this dashboard cannot be reached.', 0);
+    throw new Failure(CUT_OFF, 0);
   }
   if (response.ok || response.status === 304) return response;
+  // The API redirects nowhere: the login of an application does.
+  if (response.status === 401 || response.type === 'opaqueredirect') throw new Failure(LOGGED_OUT, 401);
   throw new Failure(await messageOf(response), response.status);
+}
+
+/** Whether the server does not allow a request: the login may have expired. */
+export function isRefused(error: unknown): boolean {
+  return error instanceof Failure && (error.status === 401 || error.status === 403);
 }
 
 async function messageOf(response: Response): Promise<string> {

@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { LiveJson } from '../dashboard-json.ts';
+import { getJson, isRefused } from './api.ts';
 
 /*
  * One event stream for all tabs of a dashboard. HTTP/1.1 allows six connections a host, and a stream takes one for good:
@@ -12,7 +13,7 @@ import type { LiveJson } from '../dashboard-json.ts';
  * Without `navigator.locks`, which browsers have for HTTPS and localhost only, each visible tab has a stream of its own.
  */
 
-export type LiveStatus = 'connecting' | 'open' | 'lost';
+export type LiveStatus = 'connecting' | 'open' | 'lost' | 'expired';
 
 export interface LiveState {
   readonly status: LiveStatus;
@@ -110,9 +111,24 @@ function lose(): void {
   // The browser reconnects after a lost connection, and gives up after an HTTP error.
   if (source !== undefined && source.readyState !== EventSource.CLOSED) return;
   const opened = source;
+  void checkLogin();
   setTimeout(() => {
     if (source === opened && leaving !== undefined && opened !== undefined) openSource();
   }, RETRY_MS);
+}
+
+/**
+ * Called when a request was refused, and when the stream is: an event source does not know the status. If the session is refused as well,
+ * the login has expired, and nothing more is requested: the browser would show its login again and again.
+ */
+export async function checkLogin(): Promise<void> {
+  try {
+    await getJson('session');
+  } catch (error) {
+    if (!isRefused(error) || state.status === 'expired') return;
+    leave();
+    change({ ...state, status: 'expired' });
+  }
 }
 
 function accept(live: LiveJson): void {

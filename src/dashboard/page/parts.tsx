@@ -251,7 +251,7 @@ export function Loaded<T>(props: {
   readonly children: (data: T) => ComponentChildren;
 }): JSX.Element {
   const { data, error, status, reload } = props.of;
-  const isAway = data !== undefined && (status === 0 || status === 503);
+  const isAway = data !== undefined && (status === 0 || status === 401 || status === 503);
   return (
     <>
       {error !== undefined && !isAway && <Problem message={error} retry={reload} />}

@@ -1,6 +1,7 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { SessionJson } from '../dashboard-json.ts';
+import { CUT_OFF, LOGGED_OUT } from './api.ts';
 import { Dialogs, Modal } from './dialog.tsx';
 import { compact, visible } from './format.ts';
 import { useLive } from './live.ts';
@@ -216,6 +217,7 @@ function NavGroup(props: {
 const NOTES = {
   connecting: ['Connecting', ''],
   lost: ['Connection lost', 'bad'],
+  expired: ['Logged out', 'bad'],
   open: ['Live', 'good'],
   unavailable: ['Broker unreachable', 'bad'],
 } as const;
@@ -259,13 +261,25 @@ function ThemeChoice(): JSX.Element {
   );
 }
 
+function reloadPage(): void {
+  location.reload();
+}
+
 /** Why what is shown may be old. */
 function Connection(): JSX.Element | null {
   const { status, live } = useLive();
-  if (status === 'lost') {
+  if (status === 'lost' || status === 'expired') {
+    const isOver = status === 'expired';
     return (
       <p class="banner bad" role="alert">
-        <strong>The server of this dashboard cannot be reached.</strong> Trying again.{' '}
+        <strong>{isOver ? LOGGED_OUT : CUT_OFF}</strong>{' '}
+        {isOver ? (
+          <button type="button" onClick={reloadPage}>
+            Log in again
+          </button>
+        ) : (
+          'Trying again.'
+        )}{' '}
         {live !== undefined && (
           <>
             What is shown was read <Time atMs={live.atMs} />.

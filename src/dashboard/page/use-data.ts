@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
-import { Failure, getChanged, messageOfError } from './api.ts';
-import { onLive } from './live.ts';
+import { Failure, getChanged, isRefused, messageOfError } from './api.ts';
+import { checkLogin, onLive } from './live.ts';
 
 interface Reading<T> {
   readonly path: string;
@@ -37,6 +37,7 @@ export function useData<T>(path: string): Data<T> {
         setReading({ path, data: changed.data });
       } catch (error) {
         if (leaving.signal.aborted) return;
+        if (isRefused(error)) void checkLogin();
         etag = ''; // the next reading replaces the error
         setReading((before) => ({
           ...(before.path === path ? before : { path }),
@@ -48,7 +49,9 @@ export function useData<T>(path: string): Data<T> {
       }
     };
     void read();
-    const stop = onLive(() => void read());
+    const stop = onLive(({ status }) => {
+      if (status !== 'expired') void read();
+    });
     return () => {
       stop();
       leaving.abort();

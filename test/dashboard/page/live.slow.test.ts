@@ -78,6 +78,54 @@ describe.skipIf(CHROMIUM === undefined)('live pages of the dashboard', () => {
   });
 });
 
+describe.skipIf(CHROMIUM === undefined)('a dashboard with a login', () => {
+  test.each([
+    ['is requested again', { challenge: 'Bearer' }],
+    ['is refused', false],
+  ] as const)('an expired login that %s is reported, and a button leads to it', async (_, refusal) => {
+    let isLoggedIn = true;
+    const authorize = (): true | typeof refusal => isLoggedIn || refusal;
+    const [world, browser] = await Promise.all([openWorld({ authorize }), launch()]);
+    try {
+      const tab = await openTab(browser, world.url);
+      await tab.view('/queues/default?state=retry');
+      await tab.sees('image:resize');
+      isLoggedIn = false;
+      await tab.sees('Your login has expired.', 'What is shown was read', 'image:resize');
+      await tab.page.getByText('Logged out').waitFor();
+      await tab.page.waitForTimeout(200);
+      const before = world.requests.length;
+      await tab.page.waitForTimeout(NO_MORE_MS);
+      expect(world.requests.slice(before)).toEqual([]);
+      expect(await tab.page.getByText('cannot be reached').count()).toBe(0);
+      isLoggedIn = true;
+      await tab.page.getByRole('button', { name: 'Log in again' }).click();
+      await tab.page.getByText('Your login has expired.').waitFor({ state: 'detached' });
+      await tab.sees('image:resize');
+    } finally {
+      await browser.close();
+      await world.close();
+    }
+  });
+
+  test('an expired login is told from a lost connection when the stream cannot be opened', async () => {
+    let isLoggedIn = true;
+    const [world, browser] = await Promise.all([openWorld({ authorize: () => isLoggedIn }), launch()]);
+    try {
+      const tab = await openTab(browser, world.url);
+      await tab.sees('Queues (5)');
+      const restore = await world.cutOff();
+      await tab.sees('The server of this dashboard cannot be reached.');
+      isLoggedIn = false;
+      await restore();
+      await tab.sees('Your login has expired.');
+    } finally {
+      await browser.close();
+      await world.close();
+    }
+  });
+});
+
 describe.skipIf(CHROMIUM === undefined)('a read-only dashboard', () => {
   test('its pages have no buttons that change something', async () => {
     const [world, browser] = await Promise.all([openWorld({ readOnly: true }), launch()]);

@@ -71,7 +71,7 @@ describe('an operation on many tasks during which the disk is full for a time', 
   });
 });
 
-test('the removal of a queue that was written resolves although the disk is full, or the broker is closed, before its tasks are gone', async () => {
+test('the removal of a queue that was written resolves although the disk is full, or the broker is closed, before its tasks are removed', async () => {
   for (const interrupt of [fill, (broker: EmbeddedBroker) => broker.close()]) {
     const disk = new SmallDisk(new RecordingFileSystem(), 1e9);
     let broker = await open(disk);
