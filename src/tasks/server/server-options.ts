@@ -102,9 +102,9 @@ export interface ServerOptions {
   /** How many are removed at once: an integer of at least 1. @default 100 */
   readonly janitorBatchSize?: number | undefined;
   /**
-   * Length of a lease, in milliseconds, at least 1000. A lease is renewed six times in that time. After a crash its task is retried when
-   * the lease has ended, after the delay of `retryDelayMs`. On Redis a server notices it 30 to 90 s later: clocks may differ by 30 s, and
-   * each server checks once a minute, and when it starts. @default 30_000
+   * Length of a lease, in milliseconds, at least 1000 and at most 2 147 483 647 (24 days). A lease is renewed six times in that time. After
+   * a crash its task is retried when the lease has ended, after the delay of `retryDelayMs`. On Redis a server notices it 30 to 90 s later:
+   * clocks may differ by 30 s, and each server checks once a minute, and when it starts. @default 30_000
    */
   readonly leaseMs?: number | undefined;
   /** How often a task may lose its lease; the next time it is archived. An integer of at least 0. @default 3 */
@@ -119,7 +119,7 @@ export interface ServerOptions {
 
 /** A shorter lease could end while a slow network delays its renewal. */
 const MIN_LEASE_MS = SECOND_MS;
-/** About 25 days: the longest timeout of a host, as renewals need one. */
+/** The longest timeout of a host: renewals need one. */
 const MAX_LEASE_MS = 2 ** 31 - 1;
 
 const OPTIONS = {
