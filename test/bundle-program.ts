@@ -1,9 +1,7 @@
 import { buildSync } from 'esbuild';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll } from 'vitest';
+import { folderOfFile } from './folder.ts';
 
 /** Packages that are CommonJS require the modules of Node. */
 const REQUIRE = `import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);`;
@@ -15,10 +13,7 @@ const REQUIRE = `import { createRequire } from 'node:module'; const require = cr
  * @returns the path of the bundle, which `node` runs. It is removed after the tests of the file.
  */
 export function bundleProgram(program: URL): string {
-  const folder = mkdtempSync(join(tmpdir(), 'escapement-program-'));
-  afterAll(() => {
-    rmSync(folder, { recursive: true });
-  });
+  const folder = folderOfFile();
   const outfile = join(folder, 'program.mjs');
   const settings = {
     bundle: true,

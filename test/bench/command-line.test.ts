@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { parseCommandLine, type Settings } from '../../bench/lib/command-line.ts';
 import { UsageError } from '../../bench/lib/program.ts';
 import { readResult, writeResult } from '../../bench/lib/result.ts';
+import { folderOfTest } from '../folder.ts';
 import { caseOf, resultOf } from './results.ts';
 
 let printed = '';
@@ -17,17 +17,11 @@ function parse(...words: string[]): Settings | undefined {
   });
 }
 
-function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'bench-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  return folder;
-}
-
 test('a command line without words runs every part in full', () =>
   expect(parse()).toEqual({ parts: ['timer', 'workqueue'] }));
 
 test('a command line can name one part, a filter and files', () => {
-  const file = join(temporaryFolder(), 'out.json');
+  const file = join(folderOfTest(), 'out.json');
   expect(parse('timer', '--filter', 'fill', '--quick', '--json', file)).toEqual({
     parts: ['timer'],
     filter: 'fill',
@@ -56,14 +50,14 @@ test.each([
 });
 
 test('a result is the same after it was written and read', () => {
-  const file = join(temporaryFolder(), 'old.json');
+  const file = join(folderOfTest(), 'old.json');
   const result = resultOf([caseOf([1, 2], [3, 4])]);
   writeResult(file, result);
   expect(readResult(file)).toEqual(result);
 });
 
 test('--compare rejects a file that --json did not write', () => {
-  const file = join(temporaryFolder(), 'old.json');
+  const file = join(folderOfTest(), 'old.json');
   expect(() => readResult(file)).toThrow(/--compare: cannot read/);
   writeFileSync(file, '{"schema":0}');
   expect(() => readResult(file)).toThrow(/is not a result of --json/);

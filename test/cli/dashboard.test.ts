@@ -1,9 +1,6 @@
 /** `escapement dashboard`, run in this process. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Client, EmbeddedBroker, Inspector, Task } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
@@ -11,6 +8,7 @@ import { addDashboardIn } from '../../src/cli/dashboard/dashboard.ts';
 import { run } from '../../src/cli/main.ts';
 import { Output } from '../../src/cli/terminal/output.ts';
 import type { LiveJson, SessionJson, TaskDetailJson } from '../../src/dashboard/dashboard-json.ts';
+import { folderOfTest } from '../folder.ts';
 import { freshDatabase } from '../redis/redis-case.ts';
 import { openBench } from '../tasks/support/bench.ts';
 import { FakeStream, serveTasks } from './tasks/support/tasks-command.ts';
@@ -79,10 +77,7 @@ const basic = (login: string): Record<string, string> => ({
 
 /** A folder with a task that waits, which no process has open. */
 async function folderWithTask(): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), 'escapement-dashboard-'));
-  onTestFinished(() => {
-    rmSync(folder, { recursive: true });
-  });
+  const folder = folderOfTest();
   const broker = await EmbeddedBroker.open({ dataPath: folder });
   await new Client({ broker }).enqueue(new Task('work', { a: 1 }, { taskId: 'a' }));
   await broker.close();

@@ -3,13 +3,14 @@ import { once } from 'node:events';
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { folderOfTest } from '../folder.ts';
 import { finished } from '../run-program.ts';
 import { diskQueue, startBound } from './support/command.ts';
-import { makeNsqQueue, makeQueue, temporaryFolder } from './support/queue-folder.ts';
+import { makeNsqQueue, makeQueue } from './support/queue-folder.ts';
 
 /** A folder with two queues in order. */
 async function folderWithQueues(): Promise<string> {
-  const folder = temporaryFolder();
+  const folder = folderOfTest();
   await makeQueue(folder, 'orders', ['one']);
   makeNsqQueue(folder, 'events');
   return folder;
@@ -140,7 +141,7 @@ describe('a queue name that would affect a terminal', () => {
   it.each(['ls', 'verify', 'dump', 'repair'])(
     'a queue name that would affect a terminal is shown by %s with escapes',
     async (command) => {
-      const folder = `${temporaryFolder()}/${HOSTILE}`;
+      const folder = `${folderOfTest()}/${HOSTILE}`;
       mkdirSync(folder);
       await makeQueue(folder, HOSTILE, [`${HOSTILE}\ud800`]);
       const shown = await diskQueue(command, folder);

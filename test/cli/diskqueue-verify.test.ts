@@ -1,21 +1,15 @@
 import { appendFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { DiskQueue } from '../../src/diskqueue/disk-queue.ts';
+import { folderOfTest } from '../folder.ts';
 import { diskQueue, diskQueueJson } from './support/command.ts';
-import {
-  damage,
-  hashOf,
-  makeNsqQueue,
-  makeQueue,
-  numbered,
-  temporaryFolder,
-} from './support/queue-folder.ts';
+import { damage, hashOf, makeNsqQueue, makeQueue, numbered } from './support/queue-folder.ts';
 
 const PAYLOAD = 128 + 24;
 
 describe('escapement diskqueue verify', () => {
   it('diskqueue verify finds no problems in intact queues', async () => {
-    const folder = temporaryFolder();
+    const folder = folderOfTest();
     await makeQueue(folder, 'orders', numbered(30), { acked: 3 });
     makeNsqQueue(folder, 'events');
     const before = hashOf(folder);
@@ -51,7 +45,7 @@ describe('escapement diskqueue verify', () => {
   });
 
   it('diskqueue verify lists the damage, and the exit code is 1', async () => {
-    const folder = temporaryFolder();
+    const folder = folderOfTest();
     await makeQueue(folder, 'orders', numbered(30));
     await makeQueue(folder, 'other', ['a']);
     damage(folder, 'orders.0000000001.segment', PAYLOAD + 3);
@@ -83,7 +77,7 @@ describe('escapement diskqueue verify', () => {
   });
 
   it('diskqueue verify prints what a crash may leave as a note, not as a problem', async () => {
-    const folder = temporaryFolder();
+    const folder = folderOfTest();
     await makeQueue(folder, 'orders', numbered(3));
     appendFileSync(`${folder}/orders.0000000002.segment`, Buffer.from([1, 2, 3]));
     makeNsqQueue(folder, 'events');
@@ -95,7 +89,7 @@ describe('escapement diskqueue verify', () => {
   });
 
   it('diskqueue verify finds damaged lengths and metadata of the nsq format', async () => {
-    const folder = temporaryFolder();
+    const folder = folderOfTest();
     makeNsqQueue(folder, 'events');
     damage(folder, 'events.diskqueue.000001.dat', 0);
     damage(folder, 'events.diskqueue.meta.dat', 1);
@@ -114,7 +108,7 @@ describe('escapement diskqueue verify', () => {
   });
 
   it('diskqueue verify reads a queue that is open, with a note', async () => {
-    const folder = temporaryFolder();
+    const folder = folderOfTest();
     const queue = await DiskQueue.open({ name: 'orders', dataPath: folder });
     await queue.put(Buffer.from('a'));
     const { stdout, code } = await diskQueue('verify', folder);

@@ -3,17 +3,10 @@ import { appendFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } f
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { DiskQueue } from '../../src/diskqueue/disk-queue.ts';
+import { folderOfTest } from '../folder.ts';
 import { finished } from '../run-program.ts';
 import { diskQueue, diskQueueJson, startCommand, type JsonResult } from './support/command.ts';
-import {
-  damage,
-  hashOf,
-  makeNsqQueue,
-  makeQueue,
-  messagesOf,
-  numbered,
-  temporaryFolder,
-} from './support/queue-folder.ts';
+import { damage, hashOf, makeNsqQueue, makeQueue, messagesOf, numbered } from './support/queue-folder.ts';
 
 const ESCAPE = '\u001b';
 
@@ -56,7 +49,7 @@ describe('escapement', () => {
   );
 
   it('the command reports what is wrong with a folder', async () => {
-    const folder = temporaryFolder();
+    const folder = folderOfTest();
     writeFileSync(`${folder}/file`, '');
     mkdirSync(`${folder}/empty`);
     for (const command of ['ls', 'verify', 'dump', 'repair']) {
@@ -81,7 +74,7 @@ describe('escapement', () => {
 
 describe('escapement diskqueue ls', () => {
   it('diskqueue ls lists the queues of both formats', async () => {
-    const folder = temporaryFolder();
+    const folder = folderOfTest();
     await makeQueue(folder, 'orders', numbered(30), { acked: 20 });
     makeNsqQueue(folder, 'events');
     const before = hashOf(folder);
@@ -121,7 +114,7 @@ describe('escapement diskqueue ls', () => {
   });
 
   it('diskqueue ls shows whether a queue is open, in another process too', async () => {
-    const folder = temporaryFolder();
+    const folder = folderOfTest();
     const queue = await DiskQueue.open({ name: 'orders', dataPath: folder });
     await queue.put(Buffer.from('a'));
     const other = await finished(startCommand(['diskqueue', 'ls', folder, '--json']));
@@ -133,7 +126,7 @@ describe('escapement diskqueue ls', () => {
   });
 
   it('diskqueue ls lists a queue that was read to its end', async () => {
-    const folder = temporaryFolder();
+    const folder = folderOfTest();
     await makeQueue(folder, 'orders', ['a'], { acked: 1 });
     await makeQueue(folder, 'orders', []);
     for (const name of ['somebody.cursor', 'somebody.diskqueue.0000001.dat']) {
@@ -146,7 +139,7 @@ describe('escapement diskqueue ls', () => {
 
 describe('a queue that is in use', () => {
   it('a queue that is in use can be listed, verified and dumped meanwhile', async () => {
-    const folder = temporaryFolder();
+    const folder = folderOfTest();
     const queue = await DiskQueue.open({
       name: 'orders',
       dataPath: folder,
@@ -180,7 +173,7 @@ const SECOND = 'orders.0000000002.segment';
 
 /** Of thirty messages in three files; one is damaged in the second file, and the third has lost one copy of its header. */
 async function damagedFolder(): Promise<string> {
-  const folder = temporaryFolder();
+  const folder = folderOfTest();
   await makeQueue(folder, 'orders', numbered(30), { acked: 2 });
   damage(folder, SECOND, 128 + 24 + 1);
   damage(folder, 'orders.0000000003.segment', 3);
@@ -234,7 +227,7 @@ describe('escapement diskqueue repair', () => {
   });
 
   it('diskqueue repair completes what a crash interrupted, without a loss', async () => {
-    const folder = temporaryFolder();
+    const folder = folderOfTest();
     await makeQueue(folder, 'orders', numbered(30));
     const segments = readdirSync(folder).filter((name) => name.endsWith('.segment'));
     const last = segments.sort().at(-1) as string;
@@ -256,7 +249,7 @@ describe('escapement diskqueue repair', () => {
   });
 
   it('diskqueue repair replaces a damaged cursor: no message is lost, and some are delivered again', async () => {
-    const folder = temporaryFolder();
+    const folder = folderOfTest();
     await makeQueue(folder, 'orders', numbered(10), { acked: 2, maxBytesPerFile: 10_000 });
     for (const slot of [64, 4_096]) damage(folder, 'orders.cursor', slot);
     const { stdout, code } = await diskQueue('repair', folder);
@@ -266,7 +259,7 @@ describe('escapement diskqueue repair', () => {
   });
 
   it('diskqueue repair repairs a queue of the nsq format up to the damage', async () => {
-    const folder = temporaryFolder();
+    const folder = folderOfTest();
     makeNsqQueue(folder, 'events');
     damage(folder, 'events.diskqueue.000001.dat', 9);
     expect((await diskQueue('repair', folder)).code).toBe(1);
@@ -298,7 +291,7 @@ const BINARY = Buffer.from([0, 1, 0xff, 0x41, 0x0a]);
 
 describe('escapement diskqueue dump', () => {
   it('diskqueue dump prints the unacknowledged messages, one a line, and changes nothing', async () => {
-    const folder = temporaryFolder();
+    const folder = folderOfTest();
     await makeQueue(folder, 'orders', numbered(30), { acked: 3 });
     const before = hashOf(folder);
     const { stdout, stderr, code } = await diskQueue('dump', folder, '--queue', 'orders');
@@ -314,7 +307,7 @@ describe('escapement diskqueue dump', () => {
   });
 
   it('diskqueue dump prints messages as text, hex, base64, JSON or raw bytes', async () => {
-    const folder = temporaryFolder();
+    const folder = folderOfTest();
     await makeQueue(folder, 'orders', ['grün\t\u001b[1m\\', BINARY, '']);
     const dump = async (...words: string[]): Promise<string> =>
       (await diskQueue('dump', folder, ...words)).stdout;
@@ -329,7 +322,7 @@ describe('escapement diskqueue dump', () => {
   });
 
   it('diskqueue dump needs --queue if there are several queues', async () => {
-    const folder = temporaryFolder();
+    const folder = folderOfTest();
     await makeQueue(folder, 'orders', ['a']);
     makeNsqQueue(folder, 'events');
     const { stderr, code } = await diskQueue('dump', folder);
@@ -344,7 +337,7 @@ describe('escapement diskqueue dump', () => {
   });
 
   it('diskqueue dump leaves damaged parts out, reports them, and the exit code is 1', async () => {
-    const folder = temporaryFolder();
+    const folder = folderOfTest();
     await makeQueue(folder, 'orders', numbered(3));
     damage(folder, 'orders.0000000001.segment', 128 + 24);
     const { stdout, stderr, code } = await diskQueue('dump', folder);
@@ -354,7 +347,7 @@ describe('escapement diskqueue dump', () => {
   });
 
   it('diskqueue dump ends without an error when its reader closes the pipe', async () => {
-    const folder = temporaryFolder();
+    const folder = folderOfTest();
     const messages = Array.from({ length: 2_000 }, () => 'x'.repeat(1_000));
     await makeQueue(folder, 'orders', messages, { maxBytesPerFile: 10_000_000 });
     const child = startCommand(['diskqueue', 'dump', folder]);
@@ -366,7 +359,7 @@ describe('escapement diskqueue dump', () => {
   });
 
   it('diskqueue dump has the exit code 130 after Ctrl-C', async () => {
-    const folder = temporaryFolder();
+    const folder = folderOfTest();
     const messages = Array.from({ length: 3_000 }, () => 'x'.repeat(2_000));
     await makeQueue(folder, 'orders', messages, { maxBytesPerFile: 10_000_000 });
     const child = startCommand(['diskqueue', 'dump', folder, '--format', 'hex']);

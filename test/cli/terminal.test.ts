@@ -19,8 +19,9 @@ import {
   toJson,
 } from '../../src/cli/terminal/text.ts';
 import { EscapementError } from '../../src/core/errors.ts';
+import { folderOfTest } from '../folder.ts';
 import { COMMAND } from './support/command.ts';
-import { damage, makeQueue, temporaryFolder } from './support/queue-folder.ts';
+import { damage, makeQueue } from './support/queue-folder.ts';
 import { FakeStream } from './tasks/support/tasks-command.ts';
 
 describe('Output', () => {
@@ -150,7 +151,7 @@ const hasScript = process.platform === 'linux' && spawnSync('script', ['--versio
 
 describe.skipIf(!hasScript)('on a terminal', () => {
   it('the command has colours on a terminal, unless NO_COLOR is set', async () => {
-    const folder = temporaryFolder();
+    const folder = folderOfTest();
     await makeQueue(folder, 'orders', ['a', 'b']);
     damage(folder, 'orders.0000000001.segment', 128 + 24);
     const run = (env: Record<string, string>): string => {

@@ -1,6 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readdirSync } from 'node:fs';
 import { afterAll, describe, expect, test } from 'vitest';
 import * as core from 'escapement';
 import { dashboard } from 'escapement/dashboard';
@@ -13,6 +11,7 @@ import * as tracing from 'escapement/tasks/otel';
 import * as redis from 'escapement/tasks/redis';
 import * as testing from 'escapement/testing';
 import * as promises from 'escapement/timers/promises';
+import { folderOfFile } from '../folder.ts';
 
 const clock = new core.ManualClock();
 const timer = new core.SystemTimer({ clock });
@@ -20,7 +19,7 @@ const purgatory = new core.DelayedOperationPurgatory<string>('purgatory', { time
 const queue = new core.WorkQueue<string>();
 const limiter = new core.MaxOfRateLimiter<string>(core.defaultControllerRateLimiter());
 const retrying = new core.RateLimitingQueue<string>(limiter);
-const folder = mkdtempSync(join(tmpdir(), 'unknown-options-'));
+const folder = folderOfFile();
 const messages = await diskqueue.DiskQueue.open({ name: 'messages', dataPath: folder });
 const overflow = new diskqueue.OverflowQueue({ memorySize: 0, backend: messages });
 const dummy = new diskqueue.DummyBackendQueue();
@@ -37,7 +36,6 @@ const bytes = Buffer.from('a');
 
 afterAll(async () => {
   await messages.close();
-  rmSync(folder, { recursive: true });
 });
 
 /** Rejects as `enqueueMany` rejects its one entry. */

@@ -1,6 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Client, EmbeddedBroker, Task } from 'escapement/tasks';
 import {
@@ -12,6 +10,7 @@ import {
 } from 'escapement';
 import { dashboard } from 'escapement/dashboard';
 import { DiskQueue } from 'escapement/diskqueue';
+import { folderOfTest } from '../folder.ts';
 import { serveBench, serveBoard } from './serve-dashboard.ts';
 
 describe('the session', () => {
@@ -100,10 +99,7 @@ test('timers are shown with their wheels', async () => {
 });
 
 test('purgatories, work queues and disk queues are shown, closed ones too', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'dashboard-'));
-  onTestFinished(() => {
-    rmSync(folder, { recursive: true });
-  });
+  const folder = folderOfTest();
   const purgatory = new DelayedOperationPurgatory<string>('produce', { timerEnabled: false });
   const work = new RateLimitingQueue<string>(defaultControllerRateLimiter(), {
     name: 'pods',
@@ -141,11 +137,10 @@ test('the version in a session is that of the package', async () => {
 });
 
 test('a folder is shown with its files', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'dashboard-'));
+  const folder = folderOfTest();
   const broker = await EmbeddedBroker.open({ dataPath: folder });
   onTestFinished(async () => {
     await broker.close();
-    rmSync(folder, { recursive: true });
   });
   await new Client({ broker }).enqueue(new Task('a', { x: 'in a folder' }), { taskId: 'a' });
   const { send, write } = await serveBoard({ broker });

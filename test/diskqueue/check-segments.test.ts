@@ -1,16 +1,13 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkSegments } from 'escapement/testing';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { DiskQueue } from '../../src/diskqueue/disk-queue.ts';
+import { folderOfTest } from '../folder.ts';
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'escapement-check-'));
-});
-afterEach(() => {
-  rmSync(folder, { recursive: true });
+  folder = folderOfTest();
 });
 
 async function fill(name: string, format: 'checked' | 'nsq' = 'checked'): Promise<void> {

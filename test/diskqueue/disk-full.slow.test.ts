@@ -1,8 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { OverflowQueue, type DiskQueue } from 'escapement/diskqueue';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { folderOfTest } from '../folder.ts';
 import { openQueue, receiveAll, NAME, type Setup } from './crash/open-queue.ts';
 import { Random } from './random.ts';
 import { FIRST_SEED, runs } from '../runs.ts';
@@ -18,12 +16,9 @@ let folder: string;
 let recorded: RecordingFileSystem;
 let disk: SmallDisk;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'escapement-full-'));
+  folder = folderOfTest();
   recorded = new RecordingFileSystem();
   disk = new SmallDisk(recorded, CAPACITY);
-});
-afterEach(() => {
-  rmSync(folder, { recursive: true });
 });
 
 function message(id: number): Buffer {

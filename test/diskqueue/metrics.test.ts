@@ -1,6 +1,7 @@
 import { ManualClock } from 'escapement';
 import { describe, expect, test } from 'vitest';
 import { RecordingMetrics } from '../metrics/recording-metrics.ts';
+import { until } from '../until.ts';
 import { damagedFolder, LEFT } from './support/damage.ts';
 import { RecordingFiles } from './support/recording-files.ts';
 import {
@@ -15,7 +16,6 @@ import {
   settled,
   temporaryFolder,
   uncaughtErrors,
-  until,
 } from './support/queues.ts';
 
 describe.each(FORMATS)('%s: metrics', (format) => {
@@ -72,7 +72,7 @@ describe.each(FORMATS)('%s: metrics', (format) => {
     await queue.put(bytes('first'));
     const gate = files.hold('sync');
     const put = putAll(queue, 'abc');
-    await until(() => gate.waiting === 1);
+    await until('the disk is called', () => gate.waiting === 1);
     clock.advance(250);
     gate.open();
     await put;

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { until } from '../until.ts';
 import { RecordingFiles } from './support/recording-files.ts';
 import {
   bytes,
@@ -15,7 +16,6 @@ import {
   settled,
   temporaryFolder,
   text,
-  until,
 } from './support/queues.ts';
 
 const closed = (operation: string): object => ({
@@ -60,7 +60,7 @@ describe.each(FORMATS)('%s: after close', (format) => {
     const queue = await openQueue({ format, dataPath, files });
     const gate = files.hold('read');
     const peeked = rejection(queue.peek());
-    await until(() => gate.waiting === 1);
+    await until('the disk is called', () => gate.waiting === 1);
     const closing = queue.close();
     gate.open();
     expect(await peeked).toMatchObject({ code: 'ERR_QUEUE_CLOSED' });
@@ -77,7 +77,7 @@ describe.each(FORMATS)('%s: after close', (format) => {
         await settled();
       }
     });
-    await until(() => seen.length === 2);
+    await until('both messages are seen', () => seen.length === 2);
     await queue.close();
     await Promise.all(loops);
     for await (const data of queue) seen.push(text({ data }));
@@ -99,7 +99,7 @@ describe.each(FORMATS)('%s: after close', (format) => {
     await queue.put(bytes('first'));
     const gate = files.hold('sync');
     const puts = [queue.put(bytes('a'))];
-    await until(() => gate.waiting === 1);
+    await until('the disk is called', () => gate.waiting === 1);
     puts.push(queue.put(bytes('b')), queue.put(bytes('c')));
     const closing = queue.close();
     expect(await isPending(closing)).toBe(true);

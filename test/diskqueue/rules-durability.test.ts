@@ -1,5 +1,6 @@
 import { ManualClock } from 'escapement';
 import { describe, expect, test } from 'vitest';
+import { until } from '../until.ts';
 import { RecordingFiles } from './support/recording-files.ts';
 import {
   ACKS,
@@ -15,7 +16,6 @@ import {
   rejection,
   settled,
   temporaryFolder,
-  until,
   type TestOptions,
 } from './support/queues.ts';
 
@@ -28,7 +28,7 @@ describe.each(FORMATS)('%s: always', (format) => {
     await queue.put(bytes('first'));
     const gate = files.hold('sync');
     const put = queue.put(bytes('second'));
-    await until(() => gate.waiting === 1);
+    await until('the disk is called', () => gate.waiting === 1);
     expect(await isPending(put)).toBe(true);
     expect(queue.depth).toBe(1);
     gate.open();
@@ -42,7 +42,7 @@ describe.each(FORMATS)('%s: always', (format) => {
     await putAll(queue, 'a');
     const gate = files.hold('sync');
     const put = queue.put(bytes('b'));
-    await until(() => gate.waiting === 1);
+    await until('the disk is called', () => gate.waiting === 1);
     expect(await drain(queue, 1)).toEqual(['a']);
     const waiting = queue.receive();
     expect(await isPending(waiting)).toBe(true);
@@ -59,7 +59,7 @@ describe.each(FORMATS)('%s: always', (format) => {
     const before = files.count('sync', DATA[format]);
     const gate = files.hold('sync');
     const early = queue.put(bytes('early'));
-    await until(() => gate.waiting === 1);
+    await until('the disk is called', () => gate.waiting === 1);
     const late = putAll(queue, texts(64));
     await settled();
     gate.open();
@@ -151,7 +151,7 @@ describe.each(FORMATS)('%s: interval', (format) => {
       await settled();
       expect(syncs()).toBe(0);
       clock.advance(1);
-      await until(() => syncs() === 1);
+      await until('the disk is called', () => syncs() === 1);
       await settled();
       clock.advance(10_000);
       await settled();
@@ -167,7 +167,7 @@ describe.each(FORMATS)('%s: interval', (format) => {
     await settled();
     expect(syncs()).toBe(0);
     b?.ack();
-    await until(() => syncs() === 1);
+    await until('the disk is called', () => syncs() === 1);
   });
 
   test('a sync runs after 2 500 operations by default', async () => {
@@ -176,7 +176,7 @@ describe.each(FORMATS)('%s: interval', (format) => {
     await settled();
     expect(syncs()).toBe(0);
     await queue.put(bytes('one more'));
-    await until(() => syncs() === 1);
+    await until('the disk is called', () => syncs() === 1);
   });
 
   test('a message that is put while a flush runs is synced by the next timeout', async () => {
@@ -189,7 +189,7 @@ describe.each(FORMATS)('%s: interval', (format) => {
     first?.ack();
     await drain(queue, 1);
     const flushing = queue.flush();
-    await until(() => gate.waiting > 0);
+    await until('the disk is called', () => gate.waiting > 0);
     const put = queue.put(bytes('b'));
     if (format === 'checked') await put;
     else expect(await isPending(put)).toBe(true); // for the flush: the end of the messages is in the same file
@@ -198,7 +198,7 @@ describe.each(FORMATS)('%s: interval', (format) => {
     expect(clock.pendingWakeups).toBe(1);
     const before = syncs();
     clock.advance(100);
-    await until(() => syncs() === before + 1);
+    await until('the disk is called', () => syncs() === before + 1);
   });
 
   test('flush rejects after a failed background sync, as long as its messages are there', async () => {
@@ -207,7 +207,7 @@ describe.each(FORMATS)('%s: interval', (format) => {
     files.fail('sync', { part: DATA[format] });
     const before = files.count('sync', DATA[format]);
     clock.advance(100);
-    await until(() => files.count('sync', DATA[format]) > before);
+    await until('the disk is called', () => files.count('sync', DATA[format]) > before);
     await settled();
     files.heal();
     await queue.put(bytes('b'));
@@ -286,7 +286,7 @@ describe.each(FORMATS)('%s: acknowledgements, with any durability', (format) => 
       await settled();
       expect(files.count('sync', ACKS[format])).toBe(before);
       clock.advance(50);
-      await until(() => files.count('sync', ACKS[format]) === before + 1);
+      await until('the disk is called', () => files.count('sync', ACKS[format]) === before + 1);
     },
   );
 
@@ -308,7 +308,7 @@ describe.each(FORMATS)('%s: acknowledgements, with any durability', (format) => 
       expect(files.count('write', ACKS[format])).toBe(before);
       clock.advance(2_000);
     }
-    await until(() => files.count('write', ACKS[format]) > before);
+    await until('the disk is called', () => files.count('write', ACKS[format]) > before);
     await settled();
     expect(files.count('write', ACKS[format])).toBe(before + 1);
   });
@@ -322,11 +322,11 @@ describe.each(FORMATS)('%s: acknowledgements, with any durability', (format) => 
     const writes = files.count('write', ACKS[format]);
     await drain(queue, 1);
     if (format === 'nsq') clock.advance(50); // it saves nothing before
-    await until(() => files.count('write', ACKS[format]) > writes);
+    await until('the disk is called', () => files.count('write', ACKS[format]) > writes);
     await settled();
     const syncs = files.count('sync', ACKS[format]);
     files.heal();
-    await until(() => {
+    await until('the failed save is repeated', () => {
       clock.advance(50); // in each turn: the host may not have reported the failure yet
       return files.count('sync', ACKS[format]) > syncs;
     });

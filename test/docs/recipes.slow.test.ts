@@ -3,9 +3,10 @@ import { request } from 'node:http';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Inspector } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
+import { freePort } from '../free-port.ts';
 import { findRedis } from '../redis/find-redis.ts';
 import { freshDatabase } from '../redis/redis-case.ts';
-import { freePort, listens, startApplication, type Application } from './application.ts';
+import { listens, startApplication, type Application } from './application.ts';
 import { snippetsUnder, transpile, type Snippet, type WITH_FRAMEWORKS } from './snippets.ts';
 
 const PAGE = 'docs/recipes.md';

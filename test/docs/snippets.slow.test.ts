@@ -1,7 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { folderOfTest } from '../folder.ts';
 import { freshDatabase } from '../redis/redis-case.ts';
 import { runProgram, runTests } from '../run-program.ts';
 import { readSnippets, runnerOf, transpile, typeErrors } from './snippets.ts';
@@ -35,10 +33,9 @@ describe('the snippets in README and docs', () => {
     '$where runs, prints what it says, and ends by itself',
     async (snippet) => {
       const database = snippet.source.includes('REDIS_URL') ? await freshDatabase() : undefined;
-      const folder = mkdtempSync(join(tmpdir(), 'escapement-snippet-')); // snippets leave their files behind
+      const folder = folderOfTest(); // snippets leave their files behind
       const env = { TMPDIR: folder, ...(database === undefined ? {} : { REDIS_URL: database.url }) };
       const { stdout, stderr, status } = runProgram(transpile(snippet), { flags: NO_EXPERIMENTS, env });
-      rmSync(folder, { recursive: true });
       await database?.dispose();
       expect(stderr).toBe('');
       expect(status).toBe(0);

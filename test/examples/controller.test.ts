@@ -8,7 +8,8 @@ import {
   type ControllerOptions,
   type Result,
 } from '../../examples/controller/controller.ts';
-import { eventually, runExample, temporaryFolder } from './support.ts';
+import { folderOfTest } from '../folder.ts';
+import { eventually, runExample } from './support.ts';
 
 const NEVER_MS = 3_600_000;
 
@@ -17,7 +18,7 @@ let results: [Result, string][];
 let controller: Controller | undefined;
 let running: Promise<void> | undefined;
 beforeEach(() => {
-  root = temporaryFolder();
+  root = folderOfTest();
   results = [];
 });
 afterEach(async () => {

@@ -8,8 +8,9 @@ import { createInterface } from 'node:readline';
 import { json } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished } from 'vitest';
+import { folderOfTest } from '../folder.ts';
 import { freshDatabase } from '../redis/redis-case.ts';
-import { startExample, temporaryFolder } from './support.ts';
+import { startExample } from './support.ts';
 
 const WORKERS = 4;
 const ORDERS_PER_KILL = 50;
@@ -74,7 +75,7 @@ async function sendOrders(url: string, prefix: string, accepted: string[]): Prom
 }
 
 const BROKERS = [
-  ['a folder', 2, () => Promise.resolve(['--folder', join(temporaryFolder(), 'shop')])],
+  ['a folder', 2, () => Promise.resolve(['--folder', join(folderOfTest(), 'shop')])],
   // What was running at a kill is looked for once a minute.
   ...(inject('redis').isThere ? [['Redis', 3, async () => ['--redis', await redis()]] as const] : []),
 ] as const;

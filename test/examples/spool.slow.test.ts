@@ -8,7 +8,8 @@ import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { bundleExample, startBundle, temporaryFolder } from './support.ts';
+import { folderOfTest } from '../folder.ts';
+import { bundleExample, startBundle } from './support.ts';
 
 const SPOOL = bundleExample('spool');
 const BATCH = 20;
@@ -21,7 +22,7 @@ let folder: string;
 let isUp: boolean;
 let requests: string[][];
 beforeEach(async () => {
-  folder = temporaryFolder();
+  folder = folderOfTest();
   [isUp, requests] = [true, []];
   server = createServer((request, response) => {
     void text(request).then((body) => {

@@ -8,7 +8,8 @@ import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Shipper, type ShipperOptions } from '../../examples/spool/shipper.ts';
-import { eventually, temporaryFolder } from './support.ts';
+import { folderOfTest } from '../folder.ts';
+import { eventually } from './support.ts';
 
 const NEVER_MS = 600_000;
 const KIB = 1024;
@@ -26,7 +27,7 @@ let input: PassThrough;
 let stop: AbortController;
 
 beforeEach(async () => {
-  directory = temporaryFolder();
+  directory = folderOfTest();
   [collected, reports, confirmed] = [[], [], 0];
   answer = accept;
   input = new PassThrough();

@@ -1,23 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import fs, { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import fs, { readFileSync, symlinkSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { hostFileSystem } from '../../src/log/file-system.ts';
-
-function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'escapement-files-'));
-  onTestFinished(() => {
-    rmSync(folder, { recursive: true });
-  });
-  return folder;
-}
+import { folderOfTest } from '../folder.ts';
 
 test.runIf(process.platform === 'linux')('an error of an open file names the file', async () => {
-  const folder = temporaryFolder();
+  const folder = folderOfTest();
   const file = await hostFileSystem.open(folder, 'read'); // a folder, of which nothing can be read
-  const message = expect.stringMatching(/^EISDIR: .*, read '.*escapement-files-.*'$/) as string;
+  const message = expect.stringMatching(/^EISDIR: .*, read '.*escapement-test-.*'$/) as string;
   await expect(file.read(Buffer.alloc(1), 0)).rejects.toMatchObject({
     code: 'EISDIR',
     path: folder,
@@ -29,7 +21,7 @@ test.runIf(process.platform === 'linux')('an error of an open file names the fil
 test.skipIf(process.platform === 'win32')(
   'opening a named pipe or a device is rejected without waiting',
   async () => {
-    const folder = temporaryFolder();
+    const folder = folderOfTest();
     const [pipe, device] = [join(folder, 'pipe'), join(folder, 'device')];
     execFileSync('mkfifo', [pipe]);
     symlinkSync('/dev/zero', device);
@@ -42,7 +34,7 @@ test.skipIf(process.platform === 'win32')(
 );
 
 test('the calling thread makes a short write; after a slow one the thread pool makes the next hundred', async () => {
-  const path = join(temporaryFolder(), 'file');
+  const path = join(folderOfTest(), 'file');
   const file = await hostFileSystem.create(path);
   const inThisThread = vi.spyOn(fs, 'writeSync');
   const now = vi.spyOn(performance, 'now').mockReturnValue(0);
@@ -67,7 +59,7 @@ test('the calling thread makes a short write; after a slow one the thread pool m
 });
 
 test('a long write goes through the thread pool, and is whole', async () => {
-  const path = join(temporaryFolder(), 'file');
+  const path = join(folderOfTest(), 'file');
   const file = await hostFileSystem.create(path);
   const bytes = Buffer.alloc(65_537, 'x');
   await file.write(bytes, 0);

@@ -1,7 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { ownTurn } from '../../src/core/own-turn.ts';
 import { examineSegment } from '../../src/log/examine-segment.ts';
 import { Log, type KnownLog, type PayloadPart } from '../../src/log/log.ts';
@@ -9,11 +7,9 @@ import type { RecoveredSegments } from '../../src/log/recover-segments.ts';
 import { crc32, DATA, FIRST_OWN_TYPE, positionAfter, type LogPosition } from '../../src/log/segment.ts';
 import { FaultyFileSystem, type Fault } from '../diskqueue/faulty-file-system.ts';
 import { allRemains, nothingRemains, RecordingFileSystem } from '../diskqueue/recording-file-system.ts';
+import { folderOfFile } from '../folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'escapement-log-'));
-afterAll(() => {
-  rmSync(folder, { recursive: true });
-});
+const folder = folderOfFile();
 
 let files: RecordingFileSystem;
 beforeEach(() => {

@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import {
   AsyncDelayedOperation,
   BucketRateLimiter,
@@ -36,6 +33,7 @@ import {
 import { RedisBroker } from 'escapement/tasks/redis';
 import { Redis } from 'ioredis';
 import { onTestFinished } from 'vitest';
+import { folderOfTest } from '../folder.ts';
 
 /** Closes it when the test is over, and returns it. */
 export function closing<T extends object>(made: T): T {
@@ -128,9 +126,7 @@ export async function leaseOf(item: string): Promise<Lease<string>> {
 }
 
 export async function diskQueue(): Promise<DiskQueue> {
-  const dataPath = await mkdtemp(join(tmpdir(), 'console-'));
-  onTestFinished(() => rm(dataPath, { recursive: true }));
-  const queue = closing(await DiskQueue.open({ name: 'spool', dataPath }));
+  const queue = closing(await DiskQueue.open({ name: 'spool', dataPath: folderOfTest() }));
   await queue.put(Buffer.from('hello'));
   return queue;
 }

@@ -1,14 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { EmbeddedBroker, type TaskRecord } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { FILE_SYSTEM, type FileSystem } from '../../src/log/file-system.ts';
 import { INTERNALS } from '../../src/tasks/broker/embedded/embedded-broker.ts';
 import { everyRemains, RecordingFileSystem, type Disk } from '../diskqueue/recording-file-system.ts';
+import { folderOfFile } from '../folder.ts';
 import { propertyRuns, timeoutOf } from '../runs.ts';
 import { history, maxArchived, type BrokerAction } from './broker-actions.ts';
 import { byId } from './broker-model-parts.ts';
@@ -31,10 +29,7 @@ const MOST_IMAGES = 300;
 /** In one of so many images the history goes on. */
 const USED = 5;
 
-const folder = mkdtempSync(join(tmpdir(), 'escapement-images-'));
-afterAll(() => {
-  rmSync(folder, { recursive: true });
-});
+const folder = folderOfFile();
 
 /** The broker and the model after an action. */
 interface Mark {

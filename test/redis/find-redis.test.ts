@@ -1,8 +1,8 @@
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { spawnSync } from 'node:child_process';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { folderOfTest } from '../folder.ts';
 import { findRedis, requireRedisProgram } from './find-redis.ts';
 import { installRedis } from './install-redis.ts';
 import type { System } from './system.ts';
@@ -13,15 +13,11 @@ let commands: string[];
 let said: string[];
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'escapement-path-'));
+  folder = folderOfTest();
   path = join(folder, 'bin');
   mkdirSync(path);
   commands = [];
   said = [];
-});
-
-afterEach(() => {
-  rmSync(folder, { recursive: true, force: true });
 });
 
 const SAYS_VERSION = "echo 'Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=1'";

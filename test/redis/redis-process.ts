@@ -1,9 +1,10 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type AddressInfo, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { freePort } from '../free-port.ts';
 import { askRedis } from './ask-redis.ts';
 import { requireRedisProgram } from './find-redis.ts';
 
@@ -31,7 +32,7 @@ exec "$@" 3<&-`;
 
 /** The other port of a node is that much higher. */
 const CLUSTER_BUS_OFFSET = 10_000;
-const LAST_PORT = 65_535;
+const LAST_CLUSTER_PORT = 65_535 - CLUSTER_BUS_OFFSET;
 
 /** A port that was free may be taken when the server binds it. */
 const ATTEMPTS = 5;
@@ -58,8 +59,9 @@ export class RedisProcess {
 
   /** Starts one, and waits until it answers. @throws Error - with its output. */
   static async start(settings: RedisSettings = {}): Promise<RedisProcess> {
+    const lastPort = settings.isClusterNode === true ? LAST_CLUSTER_PORT : undefined;
     for (let attempt = 1; ; attempt++) {
-      const server = new RedisProcess(settings.port ?? (await freePort(settings)), settings);
+      const server = new RedisProcess(settings.port ?? (await freePort(lastPort)), settings);
       try {
         await server.start();
         return server;
@@ -179,16 +181,4 @@ function tellKeeper(child: ChildProcess): void {
       // It has seen the end already.
     })
     .end('\n');
-}
-
-async function freePort({ isClusterNode = false }: RedisSettings): Promise<number> {
-  const last = isClusterNode ? LAST_PORT - CLUSTER_BUS_OFFSET : LAST_PORT;
-  for (;;) {
-    const server = createServer().listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address() as AddressInfo;
-    server.close();
-    await once(server, 'close');
-    if (port <= last) return port;
-  }
 }

@@ -1,5 +1,5 @@
+import { until } from '../until.ts';
 import { RedisProcess } from './redis-process.ts';
-import { until } from './until.ts';
 import { withRedis } from './with-redis.ts';
 
 const MASTER = 'mymaster';

@@ -1,5 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   Client,
@@ -12,7 +11,8 @@ import {
 } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { checkBroker, ManualClock } from 'escapement/testing';
-import { afterEach, beforeEach, describe, expect, inject, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, inject, onTestFinished, test } from 'vitest';
+import { folderOfTest } from '../folder.ts';
 import { freshDatabase } from '../redis/redis-case.ts';
 import { START_MS } from './support/bench.ts';
 
@@ -24,10 +24,7 @@ let directory: string;
 
 beforeEach(() => {
   clock = new ManualClock({ nowMs: 1_000, wallMs: START_MS });
-  directory = mkdtempSync(join(tmpdir(), 'escapement-copy-'));
-});
-afterEach(() => {
-  rmSync(directory, { recursive: true });
+  directory = folderOfTest();
 });
 
 async function memory(): Promise<EmbeddedBroker> {

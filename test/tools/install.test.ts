@@ -1,8 +1,8 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { isInstalled } from '../../tools/install.ts';
+import { folderOfTest } from '../folder.ts';
 
 const WANTED = {
   '': {},
@@ -13,10 +13,7 @@ const WANTED = {
 
 /** A folder with a lock file, and what npm writes when it has installed packages. */
 function folderWith(installed?: object): string {
-  const folder = mkdtempSync(join(tmpdir(), 'escapement-install-'));
-  onTestFinished(() => {
-    rmSync(folder, { recursive: true });
-  });
+  const folder = folderOfTest();
   writeFileSync(join(folder, 'package-lock.json'), JSON.stringify({ packages: WANTED }));
   mkdirSync(join(folder, 'node_modules'));
   const file = join(folder, 'node_modules/.package-lock.json');

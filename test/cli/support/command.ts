@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { addDiskQueue } from '../../../src/cli/diskqueue/diskqueue.ts';
 import { run } from '../../../src/cli/main.ts';
 import { Output } from '../../../src/cli/terminal/output.ts';
+import { folderOfTest } from '../../folder.ts';
 import { FakeStream } from '../tasks/support/tasks-command.ts';
-import { temporaryFolder } from './queue-folder.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
@@ -40,7 +40,7 @@ const AS_NOBODY = `data:text/javascript,process.setgroups([]);process.setgid(${N
 /** Starts the command for a user that permissions hold for, which they do not for root. The folder is that user's. */
 export function startBound(words: readonly string[], folder: string): ChildProcess {
   if (process.getuid?.() !== 0) return startCommand([...words, folder]);
-  const home = temporaryFolder();
+  const home = folderOfTest();
   for (const file of ['package.json', 'dist/cli.js']) cpSync(join(ROOT, file), join(home, file));
   chmodSync(home, 0o755);
   for (const file of ['.', ...readdirSync(folder)]) lchownSync(join(folder, file), NOBODY, NOBODY);

@@ -1,12 +1,12 @@
 /** `escapement tasks copy`, as a process that is killed. */
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, EmbeddedBroker, Task, type Broker } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { checkBroker } from 'escapement/testing';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { folderOfTest } from '../../folder.ts';
 import { freshDatabase, type FreshDatabase } from '../../redis/redis-case.ts';
 import { finished } from '../../run-program.ts';
 import { startCommand } from '../support/command.ts';
@@ -21,7 +21,7 @@ let redis: RedisBroker;
 let folder: string;
 
 beforeEach(async () => {
-  directory = mkdtempSync(join(tmpdir(), 'escapement-copies-'));
+  directory = folderOfTest();
   database = await freshDatabase();
   redis = new RedisBroker({ url: database.url });
   folder = join(directory, 'jobs');
@@ -29,7 +29,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await redis.close();
   await database.dispose();
-  rmSync(directory, { recursive: true });
 });
 
 /** Makes a folder with tasks that are pending, and others that are scheduled. */

@@ -1,5 +1,5 @@
 /** The commands on the folder of an embedded broker. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, EmbeddedBroker, Task, type LeasedTask } from 'escapement/tasks';
@@ -8,6 +8,7 @@ import { hostFileSystem } from '../../../src/log/file-system.ts';
 import { Log } from '../../../src/log/log.ts';
 import { MARKER } from '../../../src/log/segment.ts';
 import { Random } from '../../diskqueue/random.ts';
+import { folderOfTest } from '../../folder.ts';
 import { FIRST_SEED, runs } from '../../runs.ts';
 import { serveTasks, tasksCommand, type Result } from './support/tasks-command.ts';
 
@@ -18,7 +19,7 @@ let broker: EmbeddedBroker;
 
 /** A folder with a task in each state, whose id is that state; the active one was in work when its process died. */
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'escapement-folder-'));
+  folder = folderOfTest();
   broker = await EmbeddedBroker.open({ dataPath: folder });
   const client = new Client({ broker });
   const add = (taskId: string, options = {}): Promise<unknown> =>
@@ -39,7 +40,6 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await broker.close();
-  rmSync(folder, { recursive: true });
 });
 
 function run(...words: string[]): Promise<Result> {

@@ -4,13 +4,14 @@ import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { folderOfTest } from '../../folder.ts';
+import { freePort } from '../../free-port.ts';
 import { freshDatabase } from '../../redis/redis-case.ts';
 import { RedisCluster } from '../../redis/redis-cluster.ts';
 import { RedisProcess } from '../../redis/redis-process.ts';
 import { RedisSentinels } from '../../redis/redis-sentinels.ts';
 import { finished } from '../../run-program.ts';
 import { COMMAND, startCommand, startCopy } from '../support/command.ts';
-import { temporaryFolder } from '../support/queue-folder.ts';
 
 interface Ended {
   readonly stdout: string;
@@ -28,15 +29,6 @@ async function redis(...args: string[]): Promise<RedisProcess> {
   const server = await RedisProcess.start({ args });
   onTestFinished(() => server.stop());
   return server;
-}
-
-/** Where nobody listens. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 describe('escapement tasks, built, with Redis', () => {
@@ -186,7 +178,7 @@ describe('escapement tasks, built, with Redis', () => {
   });
 
   it('the command reports that ioredis is not installed; everything else works', async () => {
-    const folder = temporaryFolder();
+    const folder = folderOfTest();
     cpSync(join(COMMAND, '..'), join(folder, 'dist'), { recursive: true });
     cpSync(join(COMMAND, '../../package.json'), join(folder, 'package.json'));
     const run = async (...words: string[]): Promise<Ended> => {

@@ -1,5 +1,6 @@
 import type { Broker, LeasedTask } from 'escapement/tasks';
 import { describe, expect } from 'vitest';
+import { until } from '../../until.ts';
 import {
   caseWith,
   expectCode,
@@ -8,7 +9,6 @@ import {
   newTask,
   QUEUE,
   take,
-  until,
   type BrokerFactory,
 } from './support.ts';
 
@@ -79,7 +79,7 @@ export function describeClosing(make: BrokerFactory): void {
       const heard: string[] = [];
       await broker.subscribe({ closed: () => heard.push('closed'), work: () => heard.push('work') }, [QUEUE]);
       await broker.close();
-      await until(() => heard.length > 0);
+      await until('the listener is notified', () => heard.length > 0);
       expect(heard).toEqual(['closed']);
     });
 

@@ -1,8 +1,9 @@
 import type { Broker, QueueLimits, QueueStats } from 'escapement/tasks';
 import { describe, expect } from 'vitest';
+import { until } from '../../until.ts';
 import { keyed, next, put } from './keys.ts';
 import { countOf, ONE_AT_A_TIME, RATES } from './limits.ts';
-import { caseWith, LONG_MS, newTask, QUEUE, take, until, type BrokerFactory } from './support.ts';
+import { caseWith, LONG_MS, newTask, QUEUE, take, type BrokerFactory } from './support.ts';
 
 /** Redis notifies by the clock of the host, which a test cannot put forward: it has to wait so long. */
 const SOON_MS = 800;
@@ -17,7 +18,7 @@ async function listenTo(broker: Broker): Promise<string[]> {
 /** Waits until all that was notified before has been heard, and requires that it was of no work in the queue. */
 async function expectSilence(broker: Broker, heard: readonly string[]): Promise<void> {
   await broker.enqueue(newTask({ queue: 'other' }));
-  await until(() => heard.includes('other'));
+  await until('the listener is notified', () => heard.includes('other'));
   expect(heard).not.toContain(QUEUE);
 }
 
@@ -38,7 +39,7 @@ export function describeHeldTasks(make: BrokerFactory): void {
         await broker.enqueueMany([keyed('a4'), { ...keyed('a5'), isNext: true }]);
         for (const heard of listeners) await expectSilence(broker, heard);
         await broker.complete(task);
-        await until(() => listeners.every((heard) => heard.includes(QUEUE)));
+        await until('the listener is notified', () => listeners.every((heard) => heard.includes(QUEUE)));
       });
     }
 
@@ -55,7 +56,7 @@ export function describeHeldTasks(make: BrokerFactory): void {
         await put(broker, 'a3');
         for (const heard of listeners) await expectSilence(broker, heard);
         await advance(SOON_MS + precisionMs);
-        await until(() => listeners.every((heard) => heard.includes(QUEUE)));
+        await until('the listener is notified', () => listeners.every((heard) => heard.includes(QUEUE)));
         expect(await next(broker, 1)).toEqual(['a2']);
       });
     }
@@ -72,7 +73,7 @@ export function describeHeldTasks(make: BrokerFactory): void {
         expect(await countOf(broker)).toBe(1);
         await broker.setLimits(QUEUE, limitsOf({ tasks: 1, perMs: SOON_MS }));
         await advance(SOON_MS + precisionMs);
-        await until(() => heard.includes(QUEUE));
+        await until('the listener is notified', () => heard.includes(QUEUE));
         expect(await countOf(broker)).toBe(1);
         await broker.setLimits(QUEUE, undefined);
       }
@@ -96,11 +97,11 @@ export function describeHeldTasks(make: BrokerFactory): void {
       await take(broker);
       const heard = await listenTo(broker);
       await broker.setLimits(QUEUE, { concurrency: 2, perKey: { concurrency: 1 } });
-      await until(() => heard.includes(QUEUE));
+      await until('the listener is notified', () => heard.includes(QUEUE));
       await take(broker);
       heard.length = 0;
       await broker.setLimits(QUEUE, undefined);
-      await until(() => heard.includes(QUEUE));
+      await until('the listener is notified', () => heard.includes(QUEUE));
     });
   });
 

@@ -1,16 +1,7 @@
 import type { Broker, BrokerListener } from 'escapement/tasks';
 import { describe, expect } from 'vitest';
-import {
-  caseWith,
-  failure,
-  LONG_MS,
-  newTask,
-  putInto,
-  QUEUE,
-  take,
-  until,
-  type BrokerFactory,
-} from './support.ts';
+import { until } from '../../until.ts';
+import { caseWith, failure, LONG_MS, newTask, putInto, QUEUE, take, type BrokerFactory } from './support.ts';
 
 const QUEUES = [QUEUE, 'other'];
 
@@ -46,7 +37,10 @@ export function describeNotifications(make: BrokerFactory): void {
       await broker.subscribe(listener, QUEUES);
       await broker.enqueue(newTask());
       await broker.enqueue(newTask({ queue: 'other' }));
-      await until(() => heard.includes(`work ${QUEUE}`) && heard.includes('work other'));
+      await until(
+        'the listener is notified',
+        () => heard.includes(`work ${QUEUE}`) && heard.includes('work other'),
+      );
     });
 
     it('a listener is notified that a task is released, and that a queue is resumed', async ({ broker }) => {
@@ -55,18 +49,18 @@ export function describeNotifications(make: BrokerFactory): void {
       const { heard, listener } = recorder();
       await broker.subscribe(listener, QUEUES);
       await broker.release(task);
-      await until(() => heard.includes(`work ${QUEUE}`));
+      await until('the listener is notified', () => heard.includes(`work ${QUEUE}`));
       await broker.pause(QUEUE);
       heard.length = 0;
       await broker.resume(QUEUE);
-      await until(() => heard.includes(`work ${QUEUE}`));
+      await until('the listener is notified', () => heard.includes(`work ${QUEUE}`));
     });
 
     it('a listener is notified that a group has grown', async ({ broker }) => {
       const { heard, listener } = recorder();
       await broker.subscribe(listener, QUEUES);
       await broker.enqueue(newTask({ group: 'g' }));
-      await until(() => heard.includes(`grouped ${QUEUE} g`));
+      await until('the listener is notified', () => heard.includes(`grouped ${QUEUE} g`));
     });
 
     it('a listener is notified of progress', async ({ broker }) => {
@@ -74,7 +68,7 @@ export function describeNotifications(make: BrokerFactory): void {
       const { heard, listener } = recorder();
       await broker.subscribe(listener, QUEUES);
       await broker.writeProgress(await take(broker), '1');
-      await until(() => heard.includes(`progressed ${QUEUE} a`));
+      await until('the listener is notified', () => heard.includes(`progressed ${QUEUE} a`));
     });
 
     for (const [what, settle] of Object.entries(SETTLING)) {
@@ -83,7 +77,7 @@ export function describeNotifications(make: BrokerFactory): void {
         const { heard, listener } = recorder();
         await broker.subscribe(listener, QUEUES);
         await settle(broker);
-        await until(() => heard.includes(`settled ${QUEUE} a`));
+        await until('the listener is notified', () => heard.includes(`settled ${QUEUE} a`));
       });
     }
 
@@ -94,7 +88,7 @@ export function describeNotifications(make: BrokerFactory): void {
       await subscription.close();
       await subscription.close();
       await broker.enqueue(newTask());
-      await until(() => there.heard.length > 0);
+      await until('the listener is notified', () => there.heard.length > 0);
       expect(gone.heard).toEqual([]);
     });
 
@@ -103,7 +97,7 @@ export function describeNotifications(make: BrokerFactory): void {
       await broker.subscribe({}, QUEUES);
       await broker.subscribe(listener, QUEUES);
       await broker.enqueue(newTask({ group: 'g' }));
-      await until(() => heard.length > 0);
+      await until('the listener is notified', () => heard.length > 0);
     });
   });
 
@@ -116,7 +110,7 @@ export function describeNotifications(make: BrokerFactory): void {
       await broker.subscribe({ cancel: (what) => asked.push(what) === 0 }, []);
       const subscription = await broker.subscribe({ cancel: ({ taskId }) => taskId === id }, []);
       expect(await broker.cancel(request, 5_000)).toBe(true);
-      await until(() => asked.length > 0);
+      await until('the listener is notified', () => asked.length > 0);
       expect(asked).toEqual([request]);
       await subscription.close();
       expect(await broker.cancel({ ...request, queue: undefined }, 100)).toBe(false);
@@ -144,7 +138,7 @@ export function describeNotifications(make: BrokerFactory): void {
       const { heard, listener } = recorder();
       await broker.subscribe(listener, QUEUES);
       await advance(1_000 + precisionMs);
-      await until(() => heard.length === 3);
+      await until('the listener is notified', () => heard.length === 3);
       expect(heard.sort()).toEqual([`grouped ${QUEUE} g`, `leaseExpired ${QUEUE}`, `work ${QUEUE}`]);
     });
   });

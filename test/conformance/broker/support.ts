@@ -167,12 +167,3 @@ export async function everythingOf(broker: Broker, queue = QUEUE): Promise<unkno
   const pending = await idsIn(broker, 'pending', undefined, queue);
   return { counts, groups, processedTotal, failedTotal, isPaused, records, pending };
 }
-
-/** Waits, in real turns, for a notification of a broker. */
-export async function until(isSo: () => boolean): Promise<void> {
-  const giveUpAtMs = performance.now() + 5_000;
-  while (!isSo()) {
-    if (performance.now() > giveUpAtMs) throw new Error('it has not come to pass');
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-}

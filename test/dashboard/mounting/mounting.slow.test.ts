@@ -4,8 +4,9 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { QueueDetailJson, SessionJson } from '../../../src/dashboard/dashboard-json.ts';
-import { freePort, listens, startApplication } from '../../docs/application.ts';
+import { listens, startApplication } from '../../docs/application.ts';
 import { snippetsUnder } from '../../docs/snippets.ts';
+import { freePort } from '../../free-port.ts';
 import { openBench, type Bench } from '../../tasks/support/bench.ts';
 import { FRAMEWORKS } from './frameworks.ts';
 

@@ -1,10 +1,10 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { Task } from 'escapement/tasks';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildWheelPage } from '../../../build-page.ts';
+import { folderOfTest } from '../../folder.ts';
 import { CHROMIUM, launch, openTab, seriousProblems, type Tab } from './browser.ts';
 import { HOSTILE, openWorld, type World } from './world.ts';
 
@@ -209,8 +209,7 @@ describe.skipIf(CHROMIUM === undefined)('pages of the dashboard', () => {
   });
 
   test('the wheels as a file of their own run a timer without a server', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'wheels-'));
-    const file = join(folder, 'wheels.html');
+    const file = join(folderOfTest(), 'wheels.html');
     await writeFile(file, await buildWheelPage());
     const alone = await openTab(browser, `file://${file}`);
     const fired = alone.page.locator('.figure', { hasText: 'Fired' }).locator('.figure-value');
@@ -219,6 +218,5 @@ describe.skipIf(CHROMIUM === undefined)('pages of the dashboard', () => {
     expect(await seriousProblems(alone.page)).toEqual([]);
     expect(alone.problems).toEqual([]);
     await alone.page.close();
-    await rm(folder, { recursive: true });
   });
 });

@@ -8,7 +8,7 @@ import { tasksHandler } from 'escapement/tasks/http';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { startCommand } from '../../cli/support/command.ts';
-import { temporaryFolder } from '../../cli/support/queue-folder.ts';
+import { folderOfTest } from '../../folder.ts';
 import { freshDatabase } from '../../redis/redis-case.ts';
 import { CHROMIUM, launch, openTab } from './browser.ts';
 
@@ -23,7 +23,7 @@ async function fill(broker: Broker): Promise<void> {
 }
 
 const folder: Place = async () => {
-  const dataPath = temporaryFolder();
+  const dataPath = folderOfTest();
   const broker = await EmbeddedBroker.open({ dataPath });
   await fill(broker);
   await broker.close();

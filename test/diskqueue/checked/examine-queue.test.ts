@@ -3,10 +3,11 @@ import { examineQueue, reportOf } from '../../../src/diskqueue/checked/examine-q
 import { AckRanges } from '../../../src/diskqueue/ack-ranges.ts';
 import { CursorFile } from '../../../src/diskqueue/checked/cursor-file.ts';
 import type { VerifyReport } from '../../../src/diskqueue/stored/stored-queue.ts';
-import { NAME, lockFolder, openQueue, receiveAll } from '../crash/open-queue.ts';
+import { folderOfFile } from '../../folder.ts';
+import { NAME, openQueue, receiveAll } from '../crash/open-queue.ts';
 import { allRemains, RecordingFileSystem, type Disk } from '../recording-file-system.ts';
 
-const folder = lockFolder();
+const folder = folderOfFile();
 
 /** Twelve messages of 50 bytes in segments of four, of which the first five and another are acknowledged. */
 const SETUP = { maxBytesPerFile: 128 + 40 + 4 * 74 };

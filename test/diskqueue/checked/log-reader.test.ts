@@ -1,10 +1,11 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { DiskQueue } from '../../../src/diskqueue/disk-queue.ts';
 import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
-import { NAME, lockFolder, openQueue, receiveAll, type Setup } from '../crash/open-queue.ts';
+import { folderOfFile } from '../../folder.ts';
+import { NAME, openQueue, receiveAll, type Setup } from '../crash/open-queue.ts';
 import { RecordingFileSystem } from '../recording-file-system.ts';
 
-const folder = lockFolder();
+const folder = folderOfFile();
 
 let files: RecordingFileSystem;
 let events: CorruptionEvent[];

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
-import { lockFolder, openQueue, receiveAll } from '../crash/open-queue.ts';
+import { folderOfFile } from '../../folder.ts';
+import { openQueue, receiveAll } from '../crash/open-queue.ts';
 import { allRemains, RecordingFileSystem, type Disk } from '../recording-file-system.ts';
 
-const folder = lockFolder();
+const folder = folderOfFile();
 
 const SEGMENT_BYTES = 400_000;
 /** What the scan reads at once. */

@@ -2,7 +2,8 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { examineQueue, reportOf } from '../../../src/diskqueue/checked/examine-queue.ts';
 import type { DiskQueue } from '../../../src/diskqueue/disk-queue.ts';
 import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
-import { NAME, lockFolder, openQueue, receiveAll, type Setup } from '../crash/open-queue.ts';
+import { folderOfFile } from '../../folder.ts';
+import { NAME, openQueue, receiveAll, type Setup } from '../crash/open-queue.ts';
 import { Random } from '../random.ts';
 import {
   allRemains,
@@ -12,7 +13,7 @@ import {
   type Disk,
 } from '../recording-file-system.ts';
 
-const folder = lockFolder();
+const folder = folderOfFile();
 
 let files: RecordingFileSystem;
 let events: CorruptionEvent[];

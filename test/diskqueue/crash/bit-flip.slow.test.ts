@@ -1,12 +1,13 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { examineQueue, reportOf } from '../../../src/diskqueue/checked/examine-queue.ts';
 import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
+import { folderOfFile } from '../../folder.ts';
 import { runs } from '../../runs.ts';
 import { allRemains, RecordingFileSystem, type Disk } from '../recording-file-system.ts';
 import { messageOf } from './history.ts';
-import { NAME, lockFolder, openQueue, receiveAll } from './open-queue.ts';
+import { NAME, openQueue, receiveAll } from './open-queue.ts';
 
-const folder = lockFolder();
+const folder = folderOfFile();
 
 const MESSAGES = 14;
 const SETUP = { maxBytesPerFile: 400 };

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { DiskQueue } from '../../../src/diskqueue/disk-queue.ts';
+import { folderOfFile } from '../../folder.ts';
 import { Random } from '../random.ts';
 import { FIRST_SEED, runs } from '../../runs.ts';
 import {
@@ -10,9 +11,9 @@ import {
   someRemains,
   type Disk,
 } from '../recording-file-system.ts';
-import { inCase, lockFolder, openQueue, receiveAll, type Setup } from './open-queue.ts';
+import { inCase, openQueue, receiveAll, type Setup } from './open-queue.ts';
 
-const folder = lockFolder();
+const folder = folderOfFile();
 
 const LIVES = 6;
 const RUNS = runs(60);

@@ -1,14 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import { EscapementError } from '../../../src/core/errors.ts';
 import type { DiskQueue } from '../../../src/diskqueue/disk-queue.ts';
+import { folderOfFile } from '../../folder.ts';
 import { CALLS, FaultyFileSystem, type Call, type Fault } from '../faulty-file-system.ts';
 import { Random } from '../random.ts';
 import { FIRST_SEED, runs } from '../../runs.ts';
 import { orderedRemains, RecordingFileSystem, someRemains } from '../recording-file-system.ts';
-import { inCase, lockFolder, openQueue, problemsOf, receiveAll, type Setup } from './open-queue.ts';
+import { inCase, openQueue, problemsOf, receiveAll, type Setup } from './open-queue.ts';
 import { Workload } from './workload.ts';
 
-const folder = lockFolder();
+const folder = folderOfFile();
 
 const STEPS = 30;
 

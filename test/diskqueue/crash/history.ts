@@ -114,7 +114,7 @@ function isGone({ calledAt, ackDurableAt }: PutRecord, crashedAt: number): boole
   return (ackDurableAt ?? Infinity) <= crashedAt || calledAt >= crashedAt;
 }
 
-export const LEAST_LENGTH = 4;
+const LEAST_LENGTH = 4;
 
 export function messageOf(id: number, length: number): Buffer {
   const data = Buffer.alloc(Math.max(length, LEAST_LENGTH));

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import type { DiskQueue } from '../../../src/diskqueue/disk-queue.ts';
 import type { FileSystem } from '../../../src/log/file-system.ts';
 import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
+import { folderOfFile } from '../../folder.ts';
 import { FaultyFileSystem } from '../faulty-file-system.ts';
 import { Random } from '../random.ts';
 import {
@@ -11,16 +12,16 @@ import {
   someRemains,
   type Disk,
 } from '../recording-file-system.ts';
-import { NAME, lockFolder, openQueue, receiveAll, type Setup } from './open-queue.ts';
+import { NAME, openQueue, receiveAll, type Setup } from './open-queue.ts';
 
 /*
  * What go-diskqueue loses or doubles, one by one, and that the default format does not. The titles are the events.
  * A process that is killed leaves everything that the host was given; a power cut leaves what was synced.
  */
 
-const folder = lockFolder();
+const folder = folderOfFile();
 /** Where what is left is looked at while the queue is open. */
-const elsewhere = lockFolder();
+const elsewhere = folderOfFile();
 
 let files: RecordingFileSystem;
 let events: CorruptionEvent[];

@@ -1,7 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll } from 'vitest';
 import { DiskQueue } from '../../../src/diskqueue/disk-queue.ts';
 import type { Delivery } from '../../../src/diskqueue/backend-queue.ts';
 import type { DiskQueueOptions } from '../../../src/diskqueue/disk-queue-options.ts';
@@ -26,15 +22,6 @@ export function openQueue(
 
 function unexpected(event: CorruptionEvent): void {
   throw new Error(`unexpected: ${JSON.stringify(event)}`);
-}
-
-/** A folder of the host for the locks of a suite whose files are elsewhere. */
-export function lockFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'escapement-lock-'));
-  afterAll(() => {
-    rmSync(folder, { recursive: true });
-  });
-  return folder;
 }
 
 /** Receives what is there, and settles none of it. */

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { folderOfFile } from '../../folder.ts';
 import { Random } from '../random.ts';
 import { FIRST_SEED, runs } from '../../runs.ts';
 import {
@@ -13,10 +14,10 @@ import {
   type Remains,
 } from '../recording-file-system.ts';
 import type { History } from './history.ts';
-import { inCase, lockFolder, openQueue, problemsOf, receiveAll, type Setup } from './open-queue.ts';
+import { inCase, openQueue, problemsOf, receiveAll, type Setup } from './open-queue.ts';
 import { Workload } from './workload.ts';
 
-const folder = lockFolder();
+const folder = folderOfFile();
 
 const DURABILITIES = ['always', 'interval', 'os'] as const;
 

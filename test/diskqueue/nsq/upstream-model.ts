@@ -8,7 +8,7 @@ export interface UpstreamOptions {
 }
 
 /** The defaults: it saves its metadata at every turn. */
-export const UPSTREAM_DEFAULTS: UpstreamOptions = {
+const UPSTREAM_DEFAULTS: UpstreamOptions = {
   maxBytesPerFile: 140,
   minMessageSize: 0,
   maxMessageSize: 1024,

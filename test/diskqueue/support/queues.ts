@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -12,6 +12,7 @@ import {
 import { onTestFinished } from 'vitest';
 import { FILE_SYSTEM } from '../../../src/log/file-system.ts';
 import type { FileSystem } from '../../../src/log/file-system.ts';
+import { folderOfTest } from '../../folder.ts';
 
 /** The formats that the suites run for. */
 export const FORMATS = ['checked', 'nsq'] as const satisfies readonly NonNullable<
@@ -40,11 +41,7 @@ export function makeFolder(): string {
 
 /** A folder for one test. */
 export function temporaryFolder(): string {
-  const folder = makeFolder();
-  onTestFinished(() => {
-    rmSync(folder, { recursive: true, force: true });
-  });
-  return folder;
+  return folderOfTest(PARENT);
 }
 
 /** Opens a queue, which is closed when the test is over. Damage is an error: no suite here makes any. */
@@ -78,16 +75,6 @@ export function longTexts(letters: string): string[] {
   return Array.from(letters, (letter) => letter.padEnd(60, '.'));
 }
 
-/**
- * Which messages come after a reopen: those that are not acknowledged; in `nsq`, which has one read position, all from
- * the first of those on.
- */
-export function leftAfterReopen(format: Format, messages: readonly string[], acked: string[]): string[] {
-  const left = messages.filter((message) => !acked.includes(message));
-  if (format === 'checked' || left[0] === undefined) return left;
-  return messages.slice(messages.indexOf(left[0]));
-}
-
 /** Puts texts, all at once, and waits for them. */
 export async function putAll(queue: BackendQueue, texts: Iterable<string>): Promise<void> {
   await Promise.all(Array.from(texts, (message) => queue.put(bytes(message))));
@@ -104,14 +91,6 @@ export async function drain(queue: BackendQueue, count = queue.depth): Promise<s
   const deliveries = await receiveMany(queue, count);
   for (const delivery of deliveries) delivery.ack();
   return deliveries.map(text);
-}
-
-/** Turns of the event loop until a condition holds. */
-export async function until(condition: () => boolean): Promise<void> {
-  for (let i = 0; !condition(); i++) {
-    if (i === 100_000) throw new Error(`it never happened: ${condition.toString()}`);
-    await nextTurn();
-  }
 }
 
 /** Enough turns for what is under way in memory and in the file system, which is slow on a busy machine. */

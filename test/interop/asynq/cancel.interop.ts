@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Task } from '../../../src/tasks.ts';
-import { until } from '../../redis/until.ts';
+import { until } from '../../until.ts';
 import { describeEachGo } from './support/describe-each-go.ts';
 
 describe('a run that the other cancels', () => {

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { Scheduler, Task, type TaskOptions } from '../../../src/tasks.ts';
-import { until } from '../../redis/until.ts';
+import { until } from '../../until.ts';
 import { findCommandLine } from './support/command-line.ts';
 import { World } from './support/world.ts';
 

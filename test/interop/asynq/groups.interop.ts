@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Task, type ServerOptions, type TaskInfo } from '../../../src/tasks.ts';
 import { QueueKeys } from '../../../src/tasks/broker/redis/keys.ts';
-import { until } from '../../redis/until.ts';
+import { until } from '../../until.ts';
 import { describeEachGo } from './support/describe-each-go.ts';
 import { textOf } from './support/go-driver.ts';
 import type { GoTaskInfo } from './support/go-types.ts';

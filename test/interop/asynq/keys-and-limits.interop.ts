@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Task } from '../../../src/tasks.ts';
 import { QueueKeys } from '../../../src/tasks/broker/redis/keys.ts';
-import { until } from '../../redis/until.ts';
+import { until } from '../../until.ts';
 import { describeEachGo } from './support/describe-each-go.ts';
 import type { World } from './support/world.ts';
 

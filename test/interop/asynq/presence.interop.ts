@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { Scheduler, Task, type ScheduleOptions } from '../../../src/tasks.ts';
-import { until } from '../../redis/until.ts';
+import { until } from '../../until.ts';
 import { describeEachGo } from './support/describe-each-go.ts';
 import { GO_ZERO_TIME, type GoNewTask } from './support/go-types.ts';
 

@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer, type AddressInfo } from 'node:net';
-import { until } from '../../redis/until.ts';
+import { freePort } from '../../free-port.ts';
+import { until } from '../../until.ts';
 
 /** asynqmon's command in a process of its own. */
 export class Asynqmon {
@@ -33,13 +33,4 @@ export class Asynqmon {
     this.#child.kill();
     await ended;
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }

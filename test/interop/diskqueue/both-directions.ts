@@ -1,9 +1,9 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { hostFileSystem } from '../../../src/log/file-system.ts';
 import { NsqLog } from '../../../src/diskqueue/nsq/nsq-log.ts';
+import { folderOfTest } from '../../folder.ts';
 import { LARGEST_MESSAGE, type OpenOriginal, type Original } from './original.ts';
 
 /** This library, used as the original is: what is handed out is consumed, and saved with the next thing that happens. */
@@ -109,14 +109,6 @@ async function receive(queue: Original, most = Infinity): Promise<Buffer[]> {
   return received;
 }
 
-function newFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'both-directions-'));
-  onTestFinished(() => {
-    rmSync(folder, { recursive: true, force: true });
-  });
-  return folder;
-}
-
 /** All files but those that were put aside: the original does that to whole ones, too. */
 function filesIn(folder: string): Record<string, string> {
   const names = readdirSync(folder).filter((name) => !name.endsWith('.bad'));
@@ -137,7 +129,7 @@ export function describeBothDirections(original: string, openOriginal: OpenOrigi
   ])('what %s wrote, %s reads', (writer, reader) => {
     it.each(Object.keys(SEQUENCES))('%s', async (name) => {
       const steps = SEQUENCES[name] ?? [];
-      const folder = newFolder();
+      const folder = folderOfTest();
       const first = await (openers[writer] as OpenOriginal)(folder, 140);
       await run(first, steps);
       const depth = await first.depth();
@@ -157,7 +149,7 @@ export function describeBothDirections(original: string, openOriginal: OpenOrigi
       const steps = SEQUENCES[name] ?? [];
       const folders: string[] = [];
       for (const open of Object.values(openers)) {
-        const folder = newFolder();
+        const folder = folderOfTest();
         const queue = await open(folder, 140);
         await run(queue, steps);
         await queue.close();
@@ -169,7 +161,7 @@ export function describeBothDirections(original: string, openOriginal: OpenOrigi
   });
 
   it('they take turns, and nothing is lost, or comes twice, or out of order', async () => {
-    const folder = newFolder();
+    const folder = folderOfTest();
     const received: Buffer[] = [];
     let number = 0;
     for (let turn = 0; turn < 12; turn++) {

@@ -1,19 +1,11 @@
 import { createServer as createHttpServer } from 'node:http';
-import { createServer } from 'node:net';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { ManualClock } from 'escapement';
 import { Client, Task } from 'escapement/tasks';
 import { tasksHandler } from 'escapement/tasks/http';
+import { freePort } from '../../free-port.ts';
 import { openBench } from '../support/bench.ts';
 import { LONG_MS, openClient, openRemote, passing } from './remote.ts';
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 describe('retries', () => {
   test('a connection that is lost after enqueueing leaves one task, which the retry returns', async () => {

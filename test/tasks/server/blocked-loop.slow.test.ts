@@ -6,8 +6,8 @@ import { Client, Task, type LeasedTask, type TaskOptions } from 'escapement/task
 import { RedisBroker } from 'escapement/tasks/redis';
 import { describe, expect, it, type TestContext } from 'vitest';
 import { freshDatabase, hasOneDatabase } from '../../redis/redis-case.ts';
-import { until } from '../../redis/until.ts';
 import { withRedis } from '../../redis/with-redis.ts';
+import { until } from '../../until.ts';
 
 /*
  * Real time, a real Redis, and servers in processes of their own with the built package, whose handlers hold the event loop.
@@ -109,7 +109,7 @@ async function run(
   createInterface(child.stdout).on('line', (line) => lines.push(line));
   const ended = once(child, 'close').then(([code]) => code as number | null);
   const epoch = async (): Promise<string> => {
-    await until('the handler runs', () => Promise.resolve(lines.length > 0));
+    await until('the handler runs', () => lines.length > 0);
     return (lines[0] as string).replace('epoch ', '');
   };
   return { url, broker, taskId, lines, ended, epoch };

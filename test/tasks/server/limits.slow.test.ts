@@ -1,16 +1,14 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Client, EmbeddedBroker, Server, Task, type Broker } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
+import { folderOfTest } from '../../folder.ts';
 import { freshDatabase } from '../../redis/redis-case.ts';
-import { until } from '../../redis/until.ts';
+import { until } from '../../until.ts';
 import { withMethods } from './support/world.ts';
 
 /*
@@ -171,10 +169,7 @@ describe.runIf(inject('redis').isThere)('servers that are killed again and again
 });
 
 test('a server whose tasks are in a folder follows its limits and its rate, although it is killed again and again', async () => {
-  const dataPath = mkdtempSync(join(tmpdir(), 'escapement-limits-'));
-  onTestFinished(() => {
-    rmSync(dataPath, { recursive: true });
-  });
+  const dataPath = folderOfTest();
   const rate = { tasks: 100, perMs: 1_000, burst: 40 };
   const before = await EmbeddedBroker.open({ dataPath });
   await before.setLimits(QUEUE, { concurrency: 5, rate, perKey: { concurrency: 2 } });

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
 import { createInterface } from 'node:readline';
 import { inject } from 'vitest';
-import { until } from '../../../redis/until.ts';
+import { until } from '../../../until.ts';
 import type { GoEntry, GoEvent, GoNewTask, GoServing, GoTaskInfo } from './go-types.ts';
 import type { GoVersion } from './go-versions.ts';
 
@@ -87,7 +87,7 @@ export class GoDriver {
   async heard(event: GoEvent['event'], task: string, nth = 1): Promise<GoEvent> {
     const heard = (): GoEvent | undefined =>
       this.events.filter((one) => one.event === event && one.task === task)[nth - 1];
-    await until(`Go's handler of ${task} has ${event}`, () => Promise.resolve(heard() !== undefined));
+    await until(`Go's handler of ${task} has ${event}`, () => heard() !== undefined);
     return heard() as GoEvent;
   }
 

@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import type { ServerOptions } from '../../../../src/tasks.ts';
-import { until } from '../../../redis/until.ts';
+import { until } from '../../../until.ts';
 import type { NodeEvent } from './handle.ts';
 
 const PROGRAM = fileURLToPath(new URL('node-worker.ts', import.meta.url));
@@ -31,14 +31,14 @@ export class NodeWorkerProcess {
   /** Resolves when it serves. */
   static async start(url: string, options: Partial<ServerOptions>): Promise<NodeWorkerProcess> {
     const worker = new NodeWorkerProcess(url, options);
-    await until('the worker serves', () => Promise.resolve(worker.#isServing));
+    await until('the worker serves', () => worker.#isServing);
     return worker;
   }
 
   async heard(event: NodeEvent['event'], task: string): Promise<NodeEvent> {
     const heard = (): NodeEvent | undefined =>
       this.events.find((one) => one.event === event && one.task === task);
-    await until(`the worker's handler of ${task} has ${event}`, () => Promise.resolve(heard() !== undefined));
+    await until(`the worker's handler of ${task} has ${event}`, () => heard() !== undefined);
     return heard() as NodeEvent;
   }
 

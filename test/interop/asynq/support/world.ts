@@ -2,7 +2,7 @@ import { Redis } from 'ioredis';
 import { Client, Inspector, Server, type ServerOptions, type TaskState } from '../../../../src/tasks.ts';
 import { RedisBroker } from '../../../../src/tasks-redis.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
-import { until } from '../../../redis/until.ts';
+import { until } from '../../../until.ts';
 import { GO_STATES, type GoServing } from './go-types.ts';
 import { GoDriver, type GoServer } from './go-driver.ts';
 import type { GoVersion } from './go-versions.ts';
@@ -81,9 +81,7 @@ export class World {
       server,
       events,
       heard: async (event, task) => {
-        await until(`our handler of ${task} has ${event}`, () =>
-          Promise.resolve(find(event, task) !== undefined),
-        );
+        await until(`our handler of ${task} has ${event}`, () => find(event, task) !== undefined);
         return find(event, task) as NodeEvent;
       },
     };

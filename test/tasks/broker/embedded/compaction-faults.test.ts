@@ -1,19 +1,14 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { EmbeddedBroker, type EmbeddedBrokerOptions } from 'escapement/tasks';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { FILE_SYSTEM, type FileSystem } from '../../../../src/log/file-system.ts';
 import { newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
 import { FaultyFileSystem } from '../../../diskqueue/faulty-file-system.ts';
 import { RecordingFileSystem } from '../../../diskqueue/recording-file-system.ts';
+import { folderOfFile } from '../../../folder.ts';
 import { stepOf } from '../../../runs.ts';
 
 /** For the lock; the files are in memory. */
-const folder = mkdtempSync(join(tmpdir(), 'escapement-compaction-'));
-afterAll(() => {
-  rmSync(folder, { recursive: true });
-});
+const folder = folderOfFile();
 
 function open(files: FileSystem, options: EmbeddedBrokerOptions = {}): Promise<EmbeddedBroker> {
   const all = { dataPath: folder, maxBytesPerFile: 4_096, ...options, ...{ [FILE_SYSTEM]: files } };

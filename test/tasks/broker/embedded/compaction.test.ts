@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import {
   EmbeddedBroker,
@@ -10,7 +7,7 @@ import {
   type NewTask,
 } from 'escapement/tasks';
 import { checkBrokerLog } from 'escapement/testing';
-import { afterAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { FILE_SYSTEM, type FileSystem } from '../../../../src/log/file-system.ts';
 import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
 import { Kind } from '../../../../src/tasks/broker/embedded/journal-format.ts';
@@ -18,13 +15,11 @@ import type { Journal } from '../../../../src/tasks/broker/embedded/journal.ts';
 import { LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
 import { FaultyFileSystem } from '../../../diskqueue/faulty-file-system.ts';
 import { RecordingFileSystem, type Disk } from '../../../diskqueue/recording-file-system.ts';
+import { folderOfFile } from '../../../folder.ts';
 import { RecordingMetrics } from '../../../metrics/recording-metrics.ts';
 
 /** For the lock; the files are in memory. */
-const folder = mkdtempSync(join(tmpdir(), 'escapement-compaction-'));
-afterAll(() => {
-  rmSync(folder, { recursive: true });
-});
+const folder = folderOfFile();
 
 function open(files: FileSystem, options: EmbeddedBrokerOptions = {}): Promise<EmbeddedBroker> {
   const all = { dataPath: folder, maxBytesPerFile: 4_096, ...options, ...{ [FILE_SYSTEM]: files } };

@@ -1,19 +1,17 @@
-import { EmbeddedBroker } from 'escapement/tasks';
+import { EmbeddedBroker, type EmbeddedBrokerOptions } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe } from 'vitest';
 import { describeBroker } from '../../../conformance/broker/describe-broker.ts';
 import { stubborn } from '../../../conformance/broker/stubborn.ts';
 import type { BrokerSetup } from '../../../conformance/broker/support.ts';
+import { folderOfTest } from '../../../folder.ts';
 
 /** 2026-11-21, in the middle of the day. */
 const START_WALL_MS = 1_795_262_400_000;
 
-async function make(): Promise<BrokerSetup> {
+async function make(options: EmbeddedBrokerOptions = {}): Promise<BrokerSetup> {
   const clock = new ManualClock({ nowMs: 5_000, wallMs: START_WALL_MS });
-  const broker = await EmbeddedBroker.open({ clock });
+  const broker = await EmbeddedBroker.open({ clock, ...options });
   return {
     broker,
     precisionMs: 1,
@@ -26,22 +24,8 @@ async function make(): Promise<BrokerSetup> {
 }
 
 /** With a folder: compacted often, because its files are small. */
-async function makeDurable(): Promise<BrokerSetup> {
-  const clock = new ManualClock({ nowMs: 5_000, wallMs: START_WALL_MS });
-  const dataPath = await mkdtemp(join(tmpdir(), 'escapement-broker-'));
-  const broker = await EmbeddedBroker.open({ clock, dataPath, durability: 'os', maxBytesPerFile: 4_096 });
-  return {
-    broker,
-    precisionMs: 1,
-    advance: (ms) => clock.advanceAsync(ms),
-    check: () => {
-      checkBroker(broker);
-    },
-    dispose: async () => {
-      await broker.close();
-      await rm(dataPath, { recursive: true });
-    },
-  };
+function makeDurable(): Promise<BrokerSetup> {
+  return make({ dataPath: folderOfTest(), durability: 'os', maxBytesPerFile: 4_096 });
 }
 
 describe('the embedded broker', () => {

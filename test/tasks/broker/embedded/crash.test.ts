@@ -1,12 +1,11 @@
 import { spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
 import { copyFile, link, readdir } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { EmbeddedBroker } from 'escapement/tasks';
 import { checkBroker } from 'escapement/testing';
-import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { FILE_SYSTEM, type FileSystem } from '../../../../src/log/file-system.ts';
 import { bundleProgram } from '../../../bundle-program.ts';
 import { LONG_MS, newTask, QUEUE } from '../../../conformance/broker/support.ts';
@@ -17,6 +16,7 @@ import {
   RecordingFileSystem,
   someRemains,
 } from '../../../diskqueue/recording-file-system.ts';
+import { folderOfFile, folderOfTest } from '../../../folder.ts';
 import { FIRST_SEED, runs } from '../../../runs.ts';
 
 /** How long a child works at most before it is killed, in milliseconds. */
@@ -58,10 +58,7 @@ test.each(['always', 'os'])(
   'a process that is killed again and again loses no task that was enqueued, and repeats none that was completed (%s)',
   { timeout: 120_000 + KILLS * 30_000 },
   async (durability) => {
-    const dataPath = mkdtempSync(join(tmpdir(), 'escapement-kill-'));
-    onTestFinished(() => {
-      rmSync(dataPath, { recursive: true });
-    });
+    const dataPath = folderOfTest();
     const enqueued = new Set<string>();
     const completed = new Set<string>();
     const running = new Set<string>();
@@ -105,10 +102,7 @@ test.each(['always', 'os'])(
   },
 );
 
-const cutFolder = mkdtempSync(join(tmpdir(), 'escapement-cut-'));
-afterAll(() => {
-  rmSync(cutFolder, { recursive: true });
-});
+const cutFolder = folderOfFile();
 
 /** A broker on another file system; its lock is in a folder of the host. */
 function open(files: FileSystem): Promise<EmbeddedBroker> {
@@ -249,10 +243,7 @@ describe('a copy of the files of a broker that works', () => {
     'a copy of the files of a broker that works has every task that was enqueued before, and none that was completed before, if all files %s',
     { timeout: 120_000 },
     async (_, isLinked) => {
-      const base = mkdtempSync(join(tmpdir(), 'escapement-copy-'));
-      onTestFinished(() => {
-        rmSync(base, { recursive: true });
-      });
+      const base = folderOfTest();
       const dataPath = join(base, 'live');
       const broker = await EmbeddedBroker.open({ dataPath, durability: 'os', maxBytesPerFile: 4_096 });
       const tasks = new Map<string, CopiedTask>();

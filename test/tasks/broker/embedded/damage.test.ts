@@ -1,9 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { EmbeddedBroker, type CorruptionEvent, type EmbeddedBrokerOptions } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
-import { afterAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { FILE_SYSTEM, type FileSystem } from '../../../../src/log/file-system.ts';
 import { FOOTER, RECORD_HEADER_BYTES } from '../../../../src/log/segment.ts';
 import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
@@ -13,18 +10,16 @@ import {
   newTask,
   QUEUE,
   take,
-  until,
   type TaskParts,
 } from '../../../conformance/broker/support.ts';
 import { allRemains, RecordingFileSystem, type Disk } from '../../../diskqueue/recording-file-system.ts';
 import { withoutZeros } from '../../../diskqueue/support/damage.ts';
 import { uncaughtErrors } from '../../../diskqueue/support/queues.ts';
+import { folderOfFile } from '../../../folder.ts';
 import { runs } from '../../../runs.ts';
+import { until } from '../../../until.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'escapement-damage-'));
-afterAll(() => {
-  rmSync(folder, { recursive: true });
-});
+const folder = folderOfFile();
 
 const START_MS = 1_795_262_400_000;
 
@@ -410,6 +405,6 @@ test('an error of onCorruption is an uncaught exception, and stops nothing', asy
   const broker = await open(new RecordingFileSystem(flipped(disk, first, 200)), [], { onCorruption });
   expect((await broker.queueStats(QUEUE)).counts.pending).toBe(2);
   await broker.close();
-  await until(() => uncaught.length > 0);
+  await until('the error is uncaught', () => uncaught.length > 0);
   expect(uncaught).toEqual([thrown]);
 });

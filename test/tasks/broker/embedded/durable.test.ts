@@ -1,5 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   Client,
@@ -20,6 +19,7 @@ import { FaultyFileSystem, type Fault } from '../../../diskqueue/faulty-file-sys
 import { Random } from '../../../diskqueue/random.ts';
 import { RecordingFileSystem } from '../../../diskqueue/recording-file-system.ts';
 import { SmallDisk } from '../../../diskqueue/small-disk.ts';
+import { folderOfTest } from '../../../folder.ts';
 import { RecordingMetrics } from '../../../metrics/recording-metrics.ts';
 import { FIRST_SEED } from '../../../runs.ts';
 import { codeOf } from '../../support/bench.ts';
@@ -29,12 +29,11 @@ let clock: ManualClock;
 const opened: EmbeddedBroker[] = [];
 
 beforeEach(() => {
-  dataPath = mkdtempSync(join(tmpdir(), 'escapement-durable-'));
+  dataPath = folderOfTest();
   clock = new ManualClock({ nowMs: 5_000, wallMs: 1_795_262_400_000 });
 });
 afterEach(async () => {
   await Promise.all(opened.splice(0).map((broker) => broker.close().catch(() => undefined)));
-  rmSync(dataPath, { recursive: true });
 });
 
 /** Damage that was reported is an error, unless `onCorruption` is given. */

@@ -1,21 +1,16 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { EmbeddedBroker, type LeasedTask } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
-import { afterAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { FILE_SYSTEM, type FileSystem } from '../../../../src/log/file-system.ts';
 import { LONG_MS, newTask, QUEUE } from '../../../conformance/broker/support.ts';
 import { FaultyFileSystem, type Call, type Fault } from '../../../diskqueue/faulty-file-system.ts';
 import { Random } from '../../../diskqueue/random.ts';
 import { RecordingFileSystem } from '../../../diskqueue/recording-file-system.ts';
+import { folderOfFile } from '../../../folder.ts';
 import { FIRST_SEED, runs } from '../../../runs.ts';
 import { codeOf } from '../../support/bench.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'escapement-faults-'));
-afterAll(() => {
-  rmSync(folder, { recursive: true });
-});
+const folder = folderOfFile();
 
 /** What fails, and with which errors. */
 const CODES: Partial<Record<Call, readonly string[]>> = {

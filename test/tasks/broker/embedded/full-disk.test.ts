@@ -1,14 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { EmbeddedBroker } from 'escapement/tasks';
 import { checkBroker, checkBrokerLog, ManualClock } from 'escapement/testing';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { FILE_SYSTEM, type FileSystem } from '../../../../src/log/file-system.ts';
 import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
 import { LONG_MS, newTask, take } from '../../../conformance/broker/support.ts';
 import { RecordingFileSystem } from '../../../diskqueue/recording-file-system.ts';
 import { SmallDisk } from '../../../diskqueue/small-disk.ts';
+import { folderOfTest } from '../../../folder.ts';
 
 /* What goes on in a broker while its disk is full, and when it has read its log again because there was room. */
 
@@ -17,11 +15,8 @@ let dataPath: string;
 let clock: ManualClock;
 
 beforeEach(() => {
-  dataPath = mkdtempSync(join(tmpdir(), 'escapement-full-'));
+  dataPath = folderOfTest();
   clock = new ManualClock({ nowMs: 5_000, wallMs: 1_795_262_400_000 });
-});
-afterEach(() => {
-  rmSync(dataPath, { recursive: true });
 });
 
 function open(files: FileSystem): Promise<EmbeddedBroker> {

@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { EmbeddedBroker } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -8,18 +5,18 @@ import { FILE_SYSTEM, type FileSystem } from '../../../../src/log/file-system.ts
 import { expectCode, LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
 import { RecordingFileSystem } from '../../../diskqueue/recording-file-system.ts';
 import { SmallDisk } from '../../../diskqueue/small-disk.ts';
+import { folderOfTest } from '../../../folder.ts';
 
 let dataPath: string;
 let clock: ManualClock;
 const opened: EmbeddedBroker[] = [];
 
 beforeEach(() => {
-  dataPath = mkdtempSync(join(tmpdir(), 'escapement-limits-'));
+  dataPath = folderOfTest();
   clock = new ManualClock({ nowMs: 5_000, wallMs: 1_795_262_400_000 });
 });
 afterEach(async () => {
   await Promise.all(opened.splice(0).map((broker) => broker.close()));
-  rmSync(dataPath, { recursive: true });
 });
 
 async function open(files?: FileSystem): Promise<EmbeddedBroker> {

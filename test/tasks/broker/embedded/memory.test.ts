@@ -1,19 +1,16 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { EmbeddedBroker } from 'escapement/tasks';
 import { expect, onTestFinished, test } from 'vitest';
 import { newTask } from '../../../conformance/broker/support.ts';
+import { folderOfTest } from '../../../folder.ts';
 import { heldBytes } from '../../../leak/collect.ts';
 
 const PAYLOAD_BYTES = 20_000_000;
 
 test('a large payload is not in memory when it is on the disk, also if nothing follows it', async () => {
-  const dataPath = mkdtempSync(join(tmpdir(), 'escapement-memory-'));
+  const dataPath = folderOfTest();
   const broker = await EmbeddedBroker.open({ dataPath, durability: 'os' });
   onTestFinished(async () => {
     await broker.close();
-    rmSync(dataPath, { recursive: true });
   });
   await broker.enqueue(newTask());
   const before = await heldBytes();

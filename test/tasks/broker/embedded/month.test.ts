@@ -1,10 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Client, EmbeddedBroker, Scheduler, Server, Task } from 'escapement/tasks';
 import { checkBroker, checkBrokerLog, ManualClock } from 'escapement/testing';
 import { expect, onTestFinished, test } from 'vitest';
 import { TASK_STATES } from '../../../../src/tasks/task-state.ts';
+import { folderOfTest } from '../../../folder.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -122,7 +120,7 @@ test(
   'a month on a folder, with reopens and days without a process, is as in a broker that never closes',
   { timeout: 120_000 },
   async () => {
-    const dataPath = mkdtempSync(join(tmpdir(), 'escapement-month-'));
+    const dataPath = folderOfTest();
     const clock = new ManualClock({ nowMs: 7_000, wallMs: START_MS });
     const settings = { clock, maxArchived: 5, archiveRetentionMs: 6 * DAY_MS };
     const open = (): Promise<EmbeddedBroker> =>
@@ -131,7 +129,6 @@ test(
     let durable = await open();
     onTestFinished(async () => {
       await Promise.all([memory.close(), durable.close()]);
-      rmSync(dataPath, { recursive: true });
     });
     const ran: [string[], string[]] = [[], []];
     for (let day = 0; day < 31; day++) {

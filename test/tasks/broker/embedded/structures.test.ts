@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { EmbeddedBroker } from 'escapement/tasks';
 import { checkBroker, checkBrokerLog, ManualClock } from 'escapement/testing';
 import fc from 'fast-check';
@@ -12,6 +9,7 @@ import type { QueueState } from '../../../../src/tasks/broker/embedded/queue-sta
 import { NO_TIMER, TaskRow } from '../../../../src/tasks/broker/embedded/task-lists.ts';
 import { TaskStore } from '../../../../src/tasks/broker/embedded/task-store.ts';
 import { newTask, putIntoEach, QUEUE } from '../../../conformance/broker/support.ts';
+import { folderOfTest } from '../../../folder.ts';
 import { propertyRuns } from '../../../runs.ts';
 
 describe('RowsByTime', () => {
@@ -237,11 +235,10 @@ const DIFFERENCES: Record<string, readonly [(store: TaskStore) => void, RegExp]>
 };
 
 async function openFolder(): Promise<EmbeddedBroker> {
-  const dataPath = mkdtempSync(join(tmpdir(), 'escapement-structures-'));
+  const dataPath = folderOfTest();
   const broker = await EmbeddedBroker.open({ clock: new ManualClock(), dataPath, durability: 'os' });
   onTestFinished(async () => {
     await broker.close();
-    rmSync(dataPath, { recursive: true });
   });
   return broker;
 }

@@ -14,7 +14,7 @@ import {
   WorkerInfoSchema,
 } from '../../../../src/tasks/wire/asynq-messages.gen.ts';
 import { newTask, take } from '../../../conformance/broker/support.ts';
-import { until } from '../../../redis/until.ts';
+import { until } from '../../../until.ts';
 import { AT_ONCE, BYTES, failure, HOUR_MS, keys, QUEUE, ruleWorlds, server, worker } from './rule-world.ts';
 
 // The rest of the rules of compatibility.test.ts: those about single values.

@@ -5,7 +5,7 @@ import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { bundleProgram } from '../../../bundle-program.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
-import { until } from '../../../redis/until.ts';
+import { until } from '../../../until.ts';
 import {
   closeAll,
   CLOSED,
@@ -37,7 +37,7 @@ describe('a server that stops', () => {
     const { connection, health } = open({ url: server.url });
     await count(connection);
     await server.kill();
-    await until('it is noticed', () => Promise.resolve(health.length === 2));
+    await until('it is noticed', () => health.length === 2);
     // Several attempts fail meanwhile.
     await expect(
       open({ url: server.url, timeoutMs: 500 }).connection.run((client) => client.ping()),
@@ -64,7 +64,7 @@ describe('a server that stops', () => {
   it('an operation waits for the connection until its time limit', async () => {
     await server.kill();
     const { connection, health } = open({ url: server.url, timeoutMs: 1_000 });
-    await until('the first attempt has failed', () => Promise.resolve(health.length === 1));
+    await until('the first attempt has failed', () => health.length === 1);
     const tookMs = await timeOf(
       expect(count(connection)).rejects.toMatchObject(unavailableFor(/ECONNREFUSED/)),
     );
@@ -98,7 +98,7 @@ describe('attempts to connect', () => {
     await once(refusing, 'listening');
     const { port } = refusing.address() as AddressInfo;
     open({ url: `redis://127.0.0.1:${port}` });
-    await until('there were six', () => Promise.resolve(connects.length >= 6));
+    await until('there were six', () => connects.length >= 6);
     refusing.close();
     const between = connects.slice(1).map((at, index) => at - (connects[index] ?? 0));
     // 50, 100, 200, 400, 800 ms, or half of it, or anything in between.
@@ -113,7 +113,7 @@ describe('a server that does not answer', () => {
     server.pause();
     const tookMs = await timeOf(expect(count(connection)).rejects.toMatchObject(UNAVAILABLE));
     expect(tookMs).toBeLessThan(5_000);
-    await until('it is noticed', () => Promise.resolve(connection.health.state === 'unavailable'));
+    await until('it is noticed', () => connection.health.state === 'unavailable');
     server.resume();
     await countUntilItWorks(connection);
     expect(states(health)).toEqual(['ready', 'unavailable', 'ready']);
@@ -193,7 +193,7 @@ describe('closing a connection', () => {
     const { connection } = open({ url: `redis://127.0.0.1:${port}` });
     const asked = count(connection);
     const listens = connection.channels.subscribe('a', () => undefined);
-    await until('it has connected', () => Promise.resolve(connections.size >= 1));
+    await until('it has connected', () => connections.size >= 1);
     const closed = timeOf(connection.close());
     await expect(asked).rejects.toMatchObject(CLOSED);
     await expect(listens).rejects.toMatchObject(CLOSED);
@@ -208,7 +208,7 @@ describe('closing a connection', () => {
     await server.kill();
     const { connection, health } = open({ url: server.url });
     const asked = count(connection);
-    await until('an attempt has failed', () => Promise.resolve(health.length > 0));
+    await until('an attempt has failed', () => health.length > 0);
     const closed = timeOf(connection.close());
     await expect(asked).rejects.toMatchObject(CLOSED);
     expect(await closed).toBeLessThan(PROMPT_MS);

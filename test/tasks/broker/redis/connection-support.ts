@@ -1,11 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type {
   RedisConnectionOptions,
   RedisHealth,
 } from '../../../../src/tasks/broker/redis/connection-options.ts';
 import { RedisConnection } from '../../../../src/tasks/broker/redis/connection.ts';
-import { until } from '../../../redis/until.ts';
+import { until } from '../../../until.ts';
 
 /** A connection, and the changes of its health. */
 export interface Opened {
@@ -34,19 +33,12 @@ export function count(connection: RedisConnection, queue = 'default'): Promise<u
   );
 }
 
-/** Counts until it works. @returns how often it has not. */
-export async function countUntilItWorks(connection: RedisConnection, queue?: string): Promise<number> {
-  let failures = 0;
-  await until('Redis answers', async () => {
-    try {
-      await count(connection, queue);
-      return true;
-    } catch (error) {
-      failures++;
-      throw error;
-    }
+/** Counts until it works. */
+export function countUntilItWorks(connection: RedisConnection, queue?: string): Promise<void> {
+  return until('Redis answers', async () => {
+    await count(connection, queue);
+    return true;
   });
-  return failures;
 }
 
 /** How long something takes, in milliseconds. */
@@ -64,12 +56,3 @@ export function unavailableFor(reason: RegExp): object {
 }
 
 export const CLOSED = { name: 'EscapementError', code: 'ERR_BROKER_CLOSED' };
-
-/** Whether a promise has settled within a time. */
-export function settlesWithin(ms: number, promise: Promise<unknown>): Promise<boolean> {
-  const settled = promise.then(
-    () => true,
-    () => true,
-  );
-  return Promise.race([settled, sleep(ms, false)]);
-}

@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { parseRedisUrl } from '../../../../src/tasks/broker/redis/connection-options.ts';
 import { RedisConnection } from '../../../../src/tasks/broker/redis/connection.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
-import { until } from '../../../redis/until.ts';
+import { until } from '../../../until.ts';
 import { closeAll, CLOSED, count, open, UNAVAILABLE, unavailableFor } from './connection-support.ts';
 
 describe('a connection to Redis', () => {
@@ -167,7 +167,7 @@ describe('a connection to Redis', () => {
       await publish('b', '2');
       connection.channels.unsubscribe('a', one);
       await publish('a', '3');
-      await until('all is heard', () => Promise.resolve(heard.length >= 4));
+      await until('all is heard', () => heard.length >= 4);
       expect(heard).toEqual(['one 1', 'other 1', 'other 2', 'other 3']);
     });
 

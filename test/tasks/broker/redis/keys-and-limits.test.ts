@@ -11,8 +11,8 @@ import {
   QUEUE,
   take,
   takeAll,
-  until,
 } from '../../../conformance/broker/support.ts';
+import { until } from '../../../until.ts';
 import { redisSetup, type RedisSetup } from './setup.ts';
 
 const keys = new QueueKeys(QUEUE);
@@ -128,7 +128,7 @@ describe('keys and limits of Redis that another program does not know', () => {
     await broker.subscribe({ work: (queue) => heard.push(queue) }, [QUEUE]);
     expect(await takeAll(broker)).toEqual([]);
     expect(await broker.recover([QUEUE], 0, LONG_MS)).toEqual([]);
-    await until(() => heard.length > 0);
+    await until('the listener is notified', () => heard.length > 0);
     expect(await takeAll(broker)).toEqual(['a2']);
   });
 

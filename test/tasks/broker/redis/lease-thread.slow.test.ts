@@ -1,6 +1,5 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, connect as connectTo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream';
 import { createServer } from 'node:tls';
@@ -14,12 +13,13 @@ import { optionsOfRoute, routeOf } from '../../../../src/tasks/broker/redis/clie
 import type { RedisConnectionOptions } from '../../../../src/tasks/broker/redis/connection-options.ts';
 import { RedisConnection } from '../../../../src/tasks/broker/redis/connection.ts';
 import { LeaseThread, leaseThreadFile } from '../../../../src/tasks/broker/redis/lease-thread.ts';
+import { folderOfTest } from '../../../folder.ts';
 import { freshDatabase, hasOneDatabase } from '../../../redis/redis-case.ts';
 import { RedisCluster } from '../../../redis/redis-cluster.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
 import { RedisSentinels } from '../../../redis/redis-sentinels.ts';
-import { until } from '../../../redis/until.ts';
 import { withRedis } from '../../../redis/with-redis.ts';
+import { until } from '../../../until.ts';
 
 /* Real threads, of the built package, and a real Redis. */
 
@@ -110,7 +110,7 @@ describe('a lease thread', { concurrent: !hasOneDatabase }, () => {
     const { holder, take, url, broker } = await world(context);
     const task = await take();
     holder.hold(0, task, 0);
-    await until('it is renewed', () => Promise.resolve(holder.renewedUntilMs(0) > 0));
+    await until('it is renewed', () => holder.renewedUntilMs(0) > 0);
     const [field, score] = await withRedis(url, (redis) =>
       Promise.all([
         redis.hget(`asynq:{${QUEUE}}:t:${task.message.id}`, 'x:lease'),
@@ -129,7 +129,7 @@ describe('a lease thread', { concurrent: !hasOneDatabase }, () => {
     const other = await take();
     holder.hold(0, task, 0);
     holder.hold(1, other, 0);
-    await until('others are renewed', () => Promise.resolve(holder.renewedUntilMs(1) > 0));
+    await until('others are renewed', () => holder.renewedUntilMs(1) > 0);
     expect(holder.renewedUntilMs(0)).toBe(0);
     expect(await broker.extendLeases([task], LEASE_MS)).toEqual([task]);
   });
@@ -163,7 +163,7 @@ describe('a lease thread', { concurrent: !hasOneDatabase }, () => {
     await until('its connection is gone', async () => (await connections()) === before);
     const another = broker.leaseHolder({ queues: [QUEUE], slots: 1, leaseMs: LEASE_MS, onError: vi.fn() });
     another?.hold(0, task, 0);
-    await until('another renews', () => Promise.resolve((another?.renewedUntilMs(0) ?? 0) > 0));
+    await until('another renews', () => (another?.renewedUntilMs(0) ?? 0) > 0);
     await broker.close();
     await until('all are gone', async () => (await connections()) === 0);
     expect(broker.leaseHolder({ queues: [], slots: 1, leaseMs: 1, onError: vi.fn() })).toBeUndefined();
@@ -174,12 +174,12 @@ describe('a lease thread', { concurrent: !hasOneDatabase }, () => {
     const { holder, take, errors } = await world(context, server.url);
     const task = await take();
     holder.hold(0, task, 0);
-    await until('it renews', () => Promise.resolve(holder.renewedUntilMs(0) > 0));
+    await until('it renews', () => holder.renewedUntilMs(0) > 0);
     server.pause();
-    await until('it fails', () => Promise.resolve(errors.length === 1));
+    await until('it fails', () => errors.length === 1);
     const before = holder.renewedUntilMs(0);
     server.resume();
-    await until('it renews again', () => Promise.resolve(holder.renewedUntilMs(0) > before));
+    await until('it renews again', () => holder.renewedUntilMs(0) > before);
     expect(errors).toMatchObject([{ message: expect.stringContaining('Redis is unavailable') as string }]);
   });
 });
@@ -198,10 +198,7 @@ describe('a lease thread that is not running', () => {
   }
 
   function programOf(source: string): () => URL {
-    const folder = mkdtempSync(join(tmpdir(), 'escapement-thread-'));
-    cleanups.push(() => {
-      rmSync(folder, { recursive: true });
-    });
+    const folder = folderOfTest();
     writeFileSync(join(folder, 'program.mjs'), source);
     return () => pathToFileURL(join(folder, 'program.mjs'));
   }
@@ -216,7 +213,7 @@ describe('a lease thread that is not running', () => {
     async (_, source, cause) => {
       const { thread, errors } = threadOf(programOf(source));
       thread.hold(0, task, 0);
-      await until('it is reported', () => Promise.resolve(errors.length > 0));
+      await until('it is reported', () => errors.length > 0);
       thread.release(0);
       thread.hold(0, task, 0);
       await thread.close();

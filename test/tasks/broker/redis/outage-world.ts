@@ -1,35 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { systemClock, type Clock } from 'escapement';
 import { Client, Inspector, Server } from 'escapement/tasks';
 import { RedisBroker, type RedisHealth } from 'escapement/tasks/redis';
-import { until } from '../../../redis/until.ts';
+import { until } from '../../../until.ts';
 import { enqueueSurely } from '../../support/surely.ts';
+import { ShiftedClock } from './setup.ts';
 
 /** Longer than a lease, and what is added to it because clocks differ. */
 const LEASES_ARE_OVER_MS = 120_000;
 const TIMEOUT_MS = 500;
 const ENQUEUE_EVERY_MS = 5;
-
-/** The host's clock, which can be put forward. */
-class JumpingClock implements Clock {
-  #aheadMs = 0;
-
-  jump(ms: number): void {
-    this.#aheadMs += ms;
-  }
-
-  now(): number {
-    return systemClock.now() + this.#aheadMs;
-  }
-
-  wallNow(): number {
-    return systemClock.wallNow() + this.#aheadMs;
-  }
-
-  setTimeout(callback: () => void, delayMs: number): ReturnType<Clock['setTimeout']> {
-    return systemClock.setTimeout(callback, delayMs);
-  }
-}
 
 /**
  * A client that enqueues one task after the other, and a server that runs them, whatever happens to Redis.
@@ -41,7 +20,7 @@ export class OutageWorld {
   readonly broker: RedisBroker;
   /** Tasks whose handler was called. */
   readonly ran = new Set<string>();
-  readonly #clock = new JumpingClock();
+  readonly #clock = new ShiftedClock();
   readonly #client: Client;
   #server: Server | undefined;
   #enqueued = 0;
@@ -109,7 +88,7 @@ export class OutageWorld {
   /** Waits until so many more have run. */
   async untilRan(tasks: number): Promise<void> {
     const goal = this.ran.size + tasks;
-    await until(`${tasks} more tasks have run`, () => Promise.resolve(this.ran.size >= goal));
+    await until(`${tasks} more tasks have run`, () => this.ran.size >= goal);
   }
 
   /**
@@ -123,7 +102,7 @@ export class OutageWorld {
       return pending - held.concurrency + scheduled + retry === 0;
     });
     await this.stop();
-    this.#clock.jump(LEASES_ARE_OVER_MS);
+    this.#clock.shift(LEASES_ARE_OVER_MS);
     await this.start();
     await until('everything is completed', async () => {
       const { completed, size } = await inspector.getQueueInfo('default');

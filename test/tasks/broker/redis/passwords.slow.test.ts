@@ -5,7 +5,7 @@ import { withoutPassword } from '../../../../src/tasks/broker/redis/redis-errors
 import { RedisCluster } from '../../../redis/redis-cluster.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
 import { RedisSentinels } from '../../../redis/redis-sentinels.ts';
-import { until } from '../../../redis/until.ts';
+import { until } from '../../../until.ts';
 import { closeAll, count, open, type Opened } from './connection-support.ts';
 
 describe('passwords', () => {
@@ -37,9 +37,7 @@ describe('passwords', () => {
     const unheard: unknown = await connection.channels
       .subscribe('a', () => undefined)
       .catch((error: unknown) => error);
-    await until('it is unavailable', () =>
-      Promise.resolve(health.some(({ state }) => state === 'unavailable')),
-    );
+    await until('it is unavailable', () => health.some(({ state }) => state === 'unavailable'));
     return [rejected, unheard, health, connection.health, connection];
   }
 

@@ -7,8 +7,8 @@ import type { BrokerSetup } from '../../../conformance/broker/support.ts';
 import { freshDatabase } from '../../../redis/redis-case.ts';
 import { problemsIn } from '../../support/problems-in.ts';
 
-/** The host's clock, put forward: Redis need not wait. */
-class ShiftedClock implements Clock {
+/** The host's clock, which can be put forward: Redis need not wait. */
+export class ShiftedClock implements Clock {
   #aheadMs = 0;
 
   shift(ms: number): void {

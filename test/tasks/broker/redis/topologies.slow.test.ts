@@ -2,7 +2,7 @@ import { Cluster } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { RedisCluster } from '../../../redis/redis-cluster.ts';
 import { RedisSentinels } from '../../../redis/redis-sentinels.ts';
-import { until } from '../../../redis/until.ts';
+import { until } from '../../../until.ts';
 import {
   closeAll,
   count,
@@ -139,7 +139,7 @@ describe('a cluster', () => {
       const heard: string[] = [];
       await connection.channels.subscribe('a', (message) => heard.push(message.toString()));
       for (const [index, node] of redis.nodes.entries()) await node.ask(`PUBLISH a ${index}`);
-      await until('all is heard', () => Promise.resolve(heard.length === redis.nodes.length));
+      await until('all is heard', () => heard.length === redis.nodes.length);
       expect(heard.sort()).toEqual(['0', '1', '2']);
     });
 
@@ -213,7 +213,7 @@ describe('a cluster', () => {
       await count(connection);
       await Promise.all(redis.nodes.map((node) => node.kill()));
       await expect(count(connection)).rejects.toMatchObject(UNAVAILABLE);
-      await until('it is told', () => Promise.resolve(health.at(-1)?.state === 'unavailable'));
+      await until('it is told', () => health.at(-1)?.state === 'unavailable');
       await Promise.all(redis.nodes.map((node) => node.start()));
       await countUntilItWorks(connection);
       expect(health.map(({ state }) => state)).toEqual(['ready', 'unavailable', 'ready']);
