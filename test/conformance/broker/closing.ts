@@ -1,31 +1,23 @@
 import type { Broker, LeasedTask } from 'escapement/tasks';
+import type { BrokerOperation } from 'escapement/testing';
 import { describe, expect } from 'vitest';
 import { until } from '../../until.ts';
-import {
-  caseWith,
-  expectCode,
-  failure,
-  LONG_MS,
-  newTask,
-  QUEUE,
-  take,
-  type BrokerFactory,
-} from './support.ts';
+import { caseWith, failure, LONG_MS, newTask, QUEUE, SERVER, take, type BrokerFactory } from './support.ts';
 
 const page = { page: 1, size: 1 };
 const set = { id: 'set', queue: QUEUE, group: 'g', messages: [] };
 const limits = { graceMs: 1, maxDelayMs: 0, maxSize: 0 };
 
-/** Every operation: the compiler checks that none is missing. */
-type Calls = Record<
-  Exclude<keyof Broker, 'clock' | 'maintenance' | 'close' | 'leaseHolder'>,
-  (broker: Broker, task: LeasedTask) => Promise<unknown>
->;
-
-const CALLS: Calls = {
+/** A call of every operation, with valid arguments. */
+export const CALLS: Readonly<
+  Record<BrokerOperation, (broker: Broker, task: LeasedTask) => Promise<unknown>>
+> = {
   ping: (broker) => broker.ping(),
   enqueue: (broker) => broker.enqueue(newTask()),
-  enqueueMany: (broker) => broker.enqueueMany([newTask()]),
+  enqueueMany: async (broker) => {
+    const [outcome] = await broker.enqueueMany([newTask()]);
+    if (outcome?.status === 'rejected') throw outcome.reason;
+  },
   enqueueTick: (broker) => broker.enqueueTick(newTask(), { entryKey: 'entry', atMs: 1_000 }),
   lastTickMs: (broker) => broker.lastTickMs(QUEUE, 'entry'),
   dequeue: (broker) => broker.dequeue(QUEUE, 1, LONG_MS),
@@ -44,9 +36,9 @@ const CALLS: Calls = {
   takeGroup: (broker) => broker.takeGroup(QUEUE, 'g', limits, LONG_MS),
   replaceSet: (broker) => broker.replaceSet(set, newTask()),
   reclaimSets: (broker) => broker.reclaimSets([QUEUE]),
-  subscribe: (broker) => broker.subscribe({}, [QUEUE]),
+  subscribe: (broker) => broker.subscribe({ work: () => undefined }, [QUEUE]),
   cancel: (broker) => broker.cancel({ taskId: 'a', queue: QUEUE, outcome: 'retry' }, 1),
-  announceServer: (broker) => broker.announceServer(() => Object.create(null) as never, LONG_MS),
+  announceServer: (broker) => broker.announceServer(() => SERVER, LONG_MS),
   withdrawServer: (broker) => broker.withdrawServer('a'),
   servers: (broker) => broker.servers(),
   announceScheduler: (broker) => broker.announceScheduler('a', () => [], LONG_MS),
@@ -83,13 +75,18 @@ export function describeClosing(make: BrokerFactory): void {
       expect(heard).toEqual(['closed']);
     });
 
-    it('a closed broker rejects every operation, and can be closed again', async ({ broker }) => {
+    it('a closed broker rejects every operation, which its error names, and can be closed again', async ({
+      broker,
+    }) => {
       await broker.enqueue(newTask());
       const task = await take(broker);
       const subscription = await broker.subscribe({}, [QUEUE]);
       await expect(broker.ping()).resolves.toBeUndefined();
       await broker.close();
-      for (const call of Object.values(CALLS)) await expectCode('ERR_BROKER_CLOSED', call(broker, task));
+      for (const [operation, call] of Object.entries(CALLS)) {
+        const op = expect.stringMatching(`^\\w+\\.${operation}$`) as string;
+        await expect(call(broker, task)).rejects.toMatchObject({ code: 'ERR_BROKER_CLOSED', op });
+      }
       await broker.close();
       await subscription.close();
     });

@@ -3,6 +3,7 @@ import type {
   Broker,
   LeasedTask,
   NewTask,
+  ServerState,
   TaskFailure,
   TaskMessage,
   TaskRecord,
@@ -81,6 +82,12 @@ export function newTask(parts: TaskParts = {}): NewTask {
     },
   };
 }
+
+/** The state of a server, with nothing in it that matters. */
+export const SERVER: ServerState = {
+  ...{ id: 's', host: 'h', pid: 7, concurrency: 1, queues: { [QUEUE]: 1 }, strictPriority: false },
+  ...{ status: 'active', startedAtMs: 1, workers: [] },
+};
 
 export function failure(error = 'it failed'): TaskFailure {
   return { error, isFailure: true };

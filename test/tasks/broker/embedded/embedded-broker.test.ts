@@ -9,6 +9,7 @@ import {
   newTask,
   putInto,
   QUEUE,
+  SERVER,
   stateOf,
   take,
 } from '../../../conformance/broker/support.ts';
@@ -215,20 +216,10 @@ describe('removing a queue with many tasks', () => {
   });
 });
 
-const state = {
-  host: 'h',
-  pid: 1,
-  concurrency: 1,
-  queues: {},
-  strictPriority: false,
-  startedAtMs: 0,
-  workers: [],
-};
-
 test('the state of a server is read when the servers are listed', async () => {
   const broker = await EmbeddedBroker.open({ clock: new ManualClock() });
   let status: 'active' | 'stopped' = 'active';
-  await broker.announceServer(() => ({ ...state, id: 'a', status }), 1);
+  await broker.announceServer(() => ({ ...SERVER, status }), 1);
   status = 'stopped';
   expect((await broker.servers()).map((server) => server.status)).toEqual(['stopped']);
 });

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { TRANSFER } from '../../../../src/tasks/broker/transfer.ts';
-import { failure, LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
+import { failure, LONG_MS, newTask, QUEUE, SERVER, take } from '../../../conformance/broker/support.ts';
 import { changeLimits, recovered, P, type ScriptsWorld } from './scripts-world.ts';
 
 /** How a script that is run is checked. */
@@ -17,10 +17,6 @@ export interface ScriptCase {
 
 const AT_ONCE = { graceMs: 0, maxDelayMs: 0, maxSize: 1 };
 const LATER_MS = 10 * LONG_MS;
-const SERVER = {
-  ...{ id: 's', host: 'h', pid: 7, concurrency: 1, queues: { [QUEUE]: 1 }, strictPriority: false },
-  ...{ status: 'active' as const, startedAtMs: 1, workers: [] },
-};
 
 /** Tasks of a list: one of them must not stop the others. */
 const TASKS = /\}:t:/u;
