@@ -16,7 +16,7 @@ function serverState(id: string): ServerState {
       {
         taskId: 'task',
         taskType: 'test:task',
-        payload: Uint8Array.of(1, 2),
+        payload: Uint8Array.of(1, 255),
         queue: 'low',
         startedAtMs: 1_700_000_001_000,
         deadlineMs: 1_700_000_002_000,
@@ -30,7 +30,7 @@ function entry(id: string): ScheduleEntry {
     id,
     spec: '@every 1m',
     taskType: 'test:task',
-    payload: Uint8Array.of(3),
+    payload: Uint8Array.of(200),
     options: ['Queue("low")', 'MaxRetry(5)'],
     nextEnqueueAtMs: 1_700_000_060_000,
     prevEnqueueAtMs: 0,

@@ -3,6 +3,7 @@ import { describe, expect } from 'vitest';
 import {
   caseWith,
   catchUp,
+  EVERY_BYTE,
   everythingOf,
   expectCode,
   failure,
@@ -122,11 +123,13 @@ export function describeProcessing(make: BrokerFactory): void {
     }) => {
       await broker.enqueue(newTask({ id: 'a', retentionMs: 2_000 }));
       const task = await take(broker);
-      await broker.writeResult(task, Uint8Array.of(1));
+      await broker.writeResult(task, EVERY_BYTE);
       await broker.complete(task);
       const record = await broker.task(QUEUE, 'a');
       expect(record).toMatchObject({ state: 'completed', nextProcessAtMs: 0, isOrphaned: false });
-      expect([...(record.result ?? [])]).toEqual([1]);
+      const [listed] = await broker.tasks(QUEUE, 'completed', { page: 1, size: 1 });
+      for (const { result } of [record, listed ?? record])
+        expect(Buffer.from(result ?? [])).toEqual(EVERY_BYTE);
       expect(Math.abs(record.message.completedAtMs - broker.clock.wallNow())).toBeLessThanOrEqual(
         1_000 + precisionMs,
       );

@@ -48,6 +48,9 @@ export const LONG_MS = 3_600_000;
 
 export const QUEUE = 'default';
 
+/** Every byte that there is. */
+export const EVERY_BYTE = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
+
 /** The fields of a task that a test sets; the others have the defaults of asynq. */
 export type TaskParts = Partial<TaskMessage> & {
   readonly processAtMs?: number;

@@ -4,6 +4,7 @@ import { describe, expect } from 'vitest';
 import {
   caseWith,
   catchUp,
+  EVERY_BYTE,
   everythingOf,
   expectCode,
   failure,
@@ -94,7 +95,7 @@ export function describeWriting(make: BrokerFactory): void {
         id: 'ид/1',
         type: 'тип: "x"',
         queue: 'очередь',
-        payload: Uint8Array.from({ length: 256 }, (_, i) => i),
+        payload: EVERY_BYTE,
         headers: { trace: 'ü', '': '', __proto: 'x' },
         maxRetry: 0,
         timeoutMs: 3_000,

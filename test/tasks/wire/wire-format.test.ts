@@ -3,16 +3,18 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ServerState } from '../../../src/tasks/broker/broker-types.ts';
 import type { TaskMessage } from '../../../src/tasks/task-message.ts';
-import { TaskMessageSchema } from '../../../src/tasks/wire/asynq-messages.gen.ts';
+import {
+  SchedulerEntrySchema,
+  TaskMessageSchema,
+  WorkerInfoSchema,
+} from '../../../src/tasks/wire/asynq-messages.gen.ts';
 import {
   decodeEnqueueEvent,
   decodeScheduleEntry,
-  encodeEnqueueEvent,
-  encodeScheduleEntry,
-} from '../../../src/tasks/wire/member-codec.ts';
-import {
   decodeServer,
   decodeWorker,
+  encodeEnqueueEvent,
+  encodeScheduleEntry,
   encodeServer,
   encodeWorker,
   type ServerHead,
@@ -47,10 +49,20 @@ function messages(time: fc.Arbitrary<number>): fc.Arbitrary<TaskMessage> {
   });
 }
 
+const nothing: TaskMessage = {
+  ...{ id: '', type: '', queue: '', payload: Buffer.alloc(0), headers: {}, group: '', uniqueKey: '' },
+  ...{ maxRetry: 0, retried: 0, lastError: '', lastFailedAtMs: 0, key: '' },
+  ...{ timeoutMs: 0, deadlineMs: 0, retentionMs: 0, completedAtMs: 0 },
+};
+
 const task: TaskMessage = {
-  ...{ id: 'id', type: 't', queue: 'q', payload: Buffer.from([1]), headers: {}, group: '', uniqueKey: '' },
-  ...{ maxRetry: 3, retried: 0, lastError: '', lastFailedAtMs: 0, key: '' },
-  ...{ timeoutMs: 30_000, deadlineMs: 0, retentionMs: 0, completedAtMs: 0 },
+  ...nothing,
+  ...{ id: 'id', type: 't', queue: 'q', payload: Buffer.from([1]), maxRetry: 3, timeoutMs: 30_000 },
+};
+
+const HEAD: ServerHead = {
+  ...{ id: 's', host: 'h', pid: 7, concurrency: 10, queues: {}, strictPriority: false },
+  ...{ status: 'active', startedAtMs: 0 },
 };
 
 const written = (change: Partial<TaskMessage>): Uint8Array => encodeTaskMessage({ ...task, ...change });
@@ -277,19 +289,26 @@ describe('times on the wire', () => {
     expect(timestampOf(0)).toEqual({ seconds: -62_135_596_800n, nanos: 0 });
     expect(decodeEnqueueEvent(encodeEnqueueEvent({ taskId: '', atMs: 0 })).atMs).toBe(0);
     expect(momentOf(undefined)).toBe(0);
+    const run = { taskId: '', taskType: '', payload: Buffer.alloc(0), queue: '', startedAtMs: 1 };
+    const worker = fromBinary(WorkerInfoSchema, encodeWorker(HEAD, { ...run, deadlineMs: 0 }));
+    const never = { id: '', spec: '', taskType: '', payload: Buffer.alloc(0), options: [] };
+    const entry = encodeScheduleEntry({ ...never, nextEnqueueAtMs: 0, prevEnqueueAtMs: 0 });
+    const { nextEnqueueTime, prevEnqueueTime } = fromBinary(SchedulerEntrySchema, entry);
+    for (const time of [worker.deadline, nextEnqueueTime, prevEnqueueTime])
+      expect(time).toMatchObject(timestampOf(0));
   });
 });
 
-describe('the status of a server', () => {
+it('a server with unlimited concurrency is written with the greatest 32-bit number', () => {
+  const unlimited = { concurrency: Infinity, queues: { q: Number.MAX_SAFE_INTEGER } };
+  const { concurrency, queues } = decodeServer(encodeServer({ ...HEAD, ...unlimited, workers: [] }));
+  expect([concurrency, queues]).toEqual([2 ** 31 - 1, { q: 2 ** 31 - 1 }]);
+});
+
+it('the status of a new Go server is read as stopped, and an unknown status is rejected', () => {
   const withStatus = (status: string): Buffer => Buffer.from([0x3a, status.length, ...Buffer.from(status)]);
-
-  it('the status of a new Go server is read as stopped', () => {
-    expect(decodeServer(withStatus('new')).status).toBe('stopped');
-  });
-
-  it('an unknown status of a server is rejected', () => {
-    expect(() => decodeServer(withStatus('odd'))).toThrow("unknown status 'odd'");
-  });
+  expect(decodeServer(withStatus('new')).status).toBe('stopped');
+  expect(() => decodeServer(withStatus('odd'))).toThrow("unknown status 'odd'");
 });
 
 /** Bytes that protoc wrote from asynq's own .proto. */
@@ -306,12 +325,6 @@ const GOLDEN = {
 
 const bytes = (hex: string): Buffer => Buffer.from(hex, 'hex');
 const hex = (written: Uint8Array): string => Buffer.from(written).toString('hex');
-
-const nothing: TaskMessage = {
-  ...{ id: '', type: '', queue: '', payload: Buffer.alloc(0), headers: {}, group: '', uniqueKey: '' },
-  ...{ maxRetry: 0, retried: 0, lastError: '', lastFailedAtMs: 0, key: '' },
-  ...{ timeoutMs: 0, deadlineMs: 0, retentionMs: 0, completedAtMs: 0 },
-};
 
 describe('golden bytes of asynq are read, and written the same', () => {
   it('golden bytes of a task are read, and written the same', () => {
@@ -361,17 +374,12 @@ describe('golden bytes of asynq are read, and written the same', () => {
   });
 
   it('golden bytes of a worker are read, and written the same', () => {
-    const server: ServerHead = {
-      ...{ id: 's', host: 'h', pid: 7, concurrency: 10, queues: {}, strictPriority: false },
-      status: 'active',
-      startedAtMs: 0,
-    };
     const worker = {
       ...{ taskId: 'id1', taskType: 't', payload: Buffer.from('p'), queue: 'q' },
       ...{ startedAtMs: 1_700_000_000_000, deadlineMs: 1_700_001_800_000 },
     };
     expect(decodeWorker(bytes(GOLDEN.worker))).toEqual(worker);
-    expect(hex(encodeWorker(server, worker))).toBe(GOLDEN.worker);
+    expect(hex(encodeWorker(HEAD, worker))).toBe(GOLDEN.worker);
   });
 
   it('golden bytes of an entry that was never enqueued are read, and written the same', () => {

@@ -109,10 +109,11 @@ describe('data that other programs have left', () => {
   describe('a message that is not the one of its task', () => {
     const write = (id: string, msg: Uint8Array): Promise<number> =>
       redis.hset(`${P}t:${id}`, 'msg', Buffer.from(msg));
-    const ofOther = encodeTaskMessage(newTask({ id: 'other' }).message);
+    const messageOf = (parts: object): Uint8Array => encodeTaskMessage(newTask(parts).message);
 
     for (const [name, msg] of [
-      ['that of another task', ofOther],
+      ['that of another task', messageOf({ id: 'other' })],
+      ['that of another queue', messageOf({ id: 'odd', queue: 'elsewhere' })],
       ['unreadable', new Uint8Array([255, 255])],
     ] as const) {
       test(`a message that is ${name} is archived when it is dequeued`, async () => {

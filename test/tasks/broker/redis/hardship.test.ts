@@ -2,7 +2,6 @@ import { Inspector, type LeasedTask } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { encodeTaskMessage } from '../../../../src/tasks/wire/task-message-codec.ts';
 import { failure, LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
 
@@ -167,14 +166,6 @@ describe('a Redis in trouble', () => {
   });
 
   describe('data of other clients', () => {
-    it('a message of another queue under the id of a task is archived', async () => {
-      await broker.enqueue(newTask({ id: 'stray' }));
-      const { message } = newTask({ id: 'stray', queue: 'elsewhere' });
-      await redis.hset(`${P}t:stray`, 'msg', Buffer.from(encodeTaskMessage(message)));
-      expect(await broker.dequeue(QUEUE, 1, LONG_MS)).toEqual([]);
-      expect((await broker.task(QUEUE, 'stray')).state).toBe('archived');
-    });
-
     it('a key of another type at a lock stops no task', async () => {
       const lock = `${P}unique:t:1`;
       await broker.enqueueMany([
