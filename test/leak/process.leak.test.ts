@@ -140,17 +140,19 @@ describe('a process with a purgatory, in real time', () => {
 
   test('a check that rejects late causes no unhandled rejection', () => {
     const { status, lines, stderr } = runPurgatory(`
+    const checks = [];
+    const check = () => new Promise((_, reject) => checks.push(reject));
     class Remote extends AsyncDelayedOperation {
-      async tryCompleteAsync() { await new Promise((resolve) => setTimeout(resolve, 300)); throw new Error('late'); }
+      tryCompleteAsync() { return check(); }
       onComplete(reason) { say(reason); }
       onExpiration() {}
     }
     const quiet = new DelayedOperationPurgatory('quiet', { onError: (error) => say(error.message) });
     quiet.tryCompleteElseWatch(new Remote(10), ['x']);
-    const condition = () => new Promise((_, reject) => { setTimeout(reject, 300, new Error('late')); });
-    await quiet.wait(['x'], condition, { timeoutMs: 10 }).catch((error) => say(error.code));
+    await quiet.wait(['x'], check, { timeoutMs: 10 }).catch((error) => say(error.code));
     const signal = AbortSignal.timeout(10);
-    await quiet.wait(['x'], condition, { timeoutMs: 1_000, signal }).catch((error) => say(error.name));
+    await quiet.wait(['x'], check, { timeoutMs: ${MINUTES_MS}, signal }).catch((error) => say(error.name));
+    for (const reject of checks) reject(new Error('late'));
   `);
     expect([status, stderr]).toEqual([0, '']);
     expect(lines.toSorted()).toEqual(['ERR_OPERATION_EXPIRED', 'TimeoutError', 'exit', 'expired', 'late']);

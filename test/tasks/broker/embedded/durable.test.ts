@@ -205,14 +205,14 @@ test.each([10, 2_000])(
     const random = new Random(FIRST_SEED);
     const payload = new Uint8Array(length).fill(7);
     const kept = new Set<string>();
-    for (let round = 0; round < 400; round++) {
-      if (round % 100 === 0) {
+    for (let round = 0; round < 160; round++) {
+      if (round % 40 === 0) {
         kept.add(`kept-${round}`);
         await broker.enqueue(newTask({ id: `kept-${round}`, queue: 'kept', payload }));
       }
       await broker.enqueueMany(Array.from({ length: 10 }, () => newTask({ payload })));
       for (const task of await broker.dequeue(QUEUE, random.below(20), LONG_MS)) await broker.complete(task);
-      if (round % 150 === 149) broker = await reopen(broker, { maxBytesPerFile, durability: 'os' });
+      if (round % 60 === 59) broker = await reopen(broker, { maxBytesPerFile, durability: 'os' });
       const { live } = storeOf(broker).journal as Journal;
       expect(folderBytes()).toBeLessThan(3 * live.bytes + 2 * (maxBytesPerFile + length * 10));
     }
