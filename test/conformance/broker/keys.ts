@@ -37,6 +37,7 @@ export async function next(broker: Broker, limit = 1_000): Promise<string[]> {
 
 /** Tasks of a key that is never empty. */
 const FLOOD = 500;
+const GROUP_LIMITS = { maxSize: 2, maxDelayMs: LONG_MS, graceMs: LONG_MS };
 const OTHERS = ['b1', 'c1', 'd1', 'e1', 'f1', 'g1', 'h1', 'i1', 'j1', 'k1'];
 
 /** How tasks become pending behind a flood. */
@@ -101,6 +102,15 @@ const WAYS: Readonly<Record<string, Way>> = {
       return leases;
     },
     after: ({ broker }, nth) => broker.change(QUEUE, { id: OTHERS[nth] ?? '' }, 'run'),
+  },
+  'comes from a group': {
+    after: async ({ broker }, nth) => {
+      const group = `g${nth}`;
+      await broker.enqueue(newTask({ group }));
+      const { set } = await broker.takeGroup(QUEUE, group, { ...GROUP_LIMITS, maxSize: 1 }, LONG_MS);
+      if (set === undefined) throw new Error('the group is full');
+      await broker.replaceSet(set, keyed(OTHERS[nth] ?? ''));
+    },
   },
   'comes while the queue is paused': {
     after: async ({ broker }, nth) => {
@@ -260,8 +270,6 @@ export function describeKeys(make: BrokerFactory): void {
   });
 
   describe('groups', () => {
-    const GROUP_LIMITS = { maxSize: 2, maxDelayMs: LONG_MS, graceMs: LONG_MS };
-
     it('tasks in a group have no turn, and the task that replaces a set has that of its own key', async ({
       broker,
     }) => {

@@ -121,6 +121,32 @@ async function isDone(broker: Broker): Promise<boolean> {
   return Object.values(counts).every((count) => count === 0);
 }
 
+function inNewFolder(): Promise<Broker> {
+  return EmbeddedBroker.open({ dataPath: folderOfTest(), durability: 'os' });
+}
+
+async function onFreshRedis(): Promise<Broker> {
+  const { url, dispose } = await freshDatabase();
+  onTestFinished(dispose);
+  return new RedisBroker({ url });
+}
+
+test.each([
+  ['in a folder', inNewFolder] as const,
+  ...(inject('redis').isThere ? [['on Redis', onFreshRedis] as const] : []),
+])(
+  'behind a hundred thousand tasks of one key a task of each other one starts after one of it (%s)',
+  async (_, make) => {
+    const broker = await make();
+    onTestFinished(() => broker.close());
+    const flood = Array.from({ length: 100_000 }, () => new Task('work', undefined, { key: 'flood' }));
+    await new Client({ broker }).enqueueMany(flood);
+    await enqueueTasks(broker, 0, 1);
+    const started = await broker.dequeue(QUEUE, 1 + KEYS.length, 60_000);
+    expect(started.map(({ message }) => message.key)).toEqual(['flood', ...KEYS]);
+  },
+);
+
 describe.runIf(inject('redis').isThere)('servers that are killed again and again', () => {
   test.each([1, 2])(
     'on Redis never run more tasks of a key or of the queue than the limits, and leave no place taken (%d of each key)',

@@ -1,7 +1,13 @@
 import type { Redis } from 'ioredis';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { DEQUEUE } from '../../../../src/tasks/broker/redis/dequeue.ts';
+import { ENQUEUE } from '../../../../src/tasks/broker/redis/enqueue.ts';
+import { TAKE_GROUP } from '../../../../src/tasks/broker/redis/groups.ts';
 import { QueueKeys } from '../../../../src/tasks/broker/redis/keys.ts';
+import { FORWARD, RECOVER } from '../../../../src/tasks/broker/redis/maintenance.ts';
+import type { Script } from '../../../../src/tasks/broker/redis/script.ts';
+import { ARCHIVE, COMPLETE, RELEASE, RETRY } from '../../../../src/tasks/broker/redis/settle.ts';
 import {
   failure,
   idsIn,
@@ -36,6 +42,13 @@ async function put(...ids: readonly string[]): Promise<void> {
   for (const id of ids) await broker.enqueue(newTask({ id, key: id.replace(/\d+$/u, '') }));
 }
 
+/** The digest by which Redis knows a script. */
+async function digestOf(script: Script): Promise<string> {
+  let digest = '';
+  await script.run({ callBuffer: (_: string, [sha = '']: string[]) => (digest = sha) } as never, [], []);
+  return digest;
+}
+
 async function ourKeys(): Promise<string[]> {
   return (await redis.keys(`${keys.prefix}x:*`)).map((key) => key.slice(keys.prefix.length)).sort();
 }
@@ -50,6 +63,25 @@ describe('a queue of Redis without keys and limits', () => {
     await broker.change(QUEUE, { id: '1' }, 'run');
     await broker.forward([QUEUE]);
     expect(await ourKeys()).toEqual(['x:epoch']);
+  });
+
+  // They run most often, and do not pay for keys and limits. To change one on purpose, measure `npm run bench -- redis`
+  // before and after, run `npm run test:interop`, and copy the digests that the failure shows.
+  it('the scripts of a queue without keys and limits are those that were measured, byte for byte', async () => {
+    const scripts = { ENQUEUE, DEQUEUE, COMPLETE, RETRY, ARCHIVE, RELEASE, RECOVER, FORWARD, TAKE_GROUP };
+    const digests: Record<string, string> = {};
+    for (const [name, script] of Object.entries(scripts)) digests[name] = await digestOf(script);
+    expect(digests).toEqual({
+      ARCHIVE: 'fc40d28a5bf0ea863fa3a78d48f0bc54e25802ab',
+      COMPLETE: 'ec6b5b900f9f588da12fe974b11f2994c41e178c',
+      DEQUEUE: '2fe249bb3ece1d5a8c780d7e94d55ce34da44a3c',
+      ENQUEUE: 'e07a89c7ba63b3eeec83cf0e2a1bd01435fef754',
+      FORWARD: 'b6f7f32eef75bcbe62a6eccd2fdd958a8a532611',
+      RECOVER: '31c2e5fbe932cdd6fdd4046c6d56264c362fbb83',
+      RELEASE: 'ac3fe129c93706b4989d0688100617289b977182',
+      RETRY: '860b5c1306009bde566849b2ff7e09c5bd862045',
+      TAKE_GROUP: '89ceae327b8de4d76777cc4929a48d94a0ce5093',
+    });
   });
 
   it('a queue that loses its limits, and never had keys, is as it was before', async () => {
