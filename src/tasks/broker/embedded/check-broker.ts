@@ -18,7 +18,7 @@ import type { TaskStore } from './task-store.ts';
 /**
  * Checks the whole structure of an embedded broker: that every task is in exactly one list, and found by its id; every
  * link and every count; that tasks with a deadline have an entry in the timer, and no others do; that every lock belongs to a
- * task. For tests: O(tasks). A closed broker has nothing to check.
+ * task. For tests: O(tasks). A closed broker has nothing to check. `checkBrokerLog` checks what a folder holds.
  *
  * @throws Error - naming the first thing that does not hold.
  */

@@ -1,5 +1,5 @@
 import { EmbeddedBroker, type EmbeddedBrokerOptions } from 'escapement/tasks';
-import { checkBroker, ManualClock } from 'escapement/testing';
+import { checkBroker, checkBrokerLog, ManualClock } from 'escapement/testing';
 import { describe } from 'vitest';
 import { describeBroker } from '../../../conformance/broker/describe-broker.ts';
 import { stubborn } from '../../../conformance/broker/stubborn.ts';
@@ -16,8 +16,9 @@ async function make(options: EmbeddedBrokerOptions = {}): Promise<BrokerSetup> {
     broker,
     precisionMs: 1,
     advance: (ms) => clock.advanceAsync(ms),
-    check: () => {
+    check: async () => {
       checkBroker(broker);
+      if (broker.dataPath !== undefined) await checkBrokerLog(broker);
     },
     dispose: () => broker.close(),
   };
