@@ -2,6 +2,7 @@ import { EscapementError, wrongType } from '../core/errors.ts';
 import { readOptions, type OptionTable } from '../core/options.ts';
 import { requireBoolean, requireFunction, requireSignal } from '../core/validate.ts';
 import type { Broker } from './broker/broker.ts';
+import { withOperation } from './broker/broker-errors.ts';
 import { TRANSFER, type Piece, type TransferableBroker } from './broker/transfer.ts';
 import { countTasks } from './inspector-info.ts';
 import { DumpReader, DumpWriter } from './task-dump.ts';
@@ -64,7 +65,8 @@ interface Target {
  * @throws TypeError - an argument is not valid.
  * @throws EscapementError `ERR_SERVER_STATE` - a server of the source is running. `ERR_TASK_STATE` - a task of the source is active,
  * and its lease lasts. `ERR_QUEUE_NOT_EMPTY` - the target has tasks that the source does not have, or the dump exists; nothing was
- * written. `ERR_WIRE_MESSAGE` - a task, or the dump, cannot be read.
+ * written. `ERR_WIRE_MESSAGE` - a task cannot be read, or the dump is not valid. `ERR_BROKER_UNAVAILABLE` - a broker could not be
+ * reached, or the file of the dump not be read or written; the `cause` is the error of the host.
  * @example
  * ```ts
  * const folder = await EmbeddedBroker.open({ dataPath: 'jobs' });
@@ -81,9 +83,21 @@ export async function copyTasks(
   requirePlace('from', from);
   requirePlace('to', to);
   signal?.throwIfAborted();
+  try {
+    return await copy(from, to, { merge, onProgress, signal });
+  } catch (error) {
+    throw withOperation(error, 'copyTasks');
+  }
+}
+
+async function copy(
+  from: TransferableBroker | string,
+  to: TransferableBroker | string,
+  { merge, onProgress, signal }: CopyTasksOptions,
+): Promise<CopiedTasks> {
   const source = typeof from === 'string' ? new DumpReader(from) : await idleSource(from);
   const total = await source.count();
-  if (!merge && typeof to !== 'string') await requireNoOthers(source, to);
+  if (merge !== true && typeof to !== 'string') await requireNoOthers(source, to);
   const target = typeof to === 'string' ? await DumpWriter.create(to, total) : targetOf(to);
   const copied = { queues: 0, tasks: 0, added: 0 };
   try {

@@ -4,6 +4,7 @@ import { EscapementError } from '../core/errors.ts';
 import type { EnqueueEvent } from './broker/broker.ts';
 import { requireLimits, type QueueLimits } from './queue-limits.ts';
 import { fieldsIn, STORED_FIELDS } from './task-message.ts';
+import { hostUnavailable } from './broker/broker-errors.ts';
 import { TASKS_PER_PIECE, type Piece, type WholeQueue, type WholeTask } from './broker/transfer.ts';
 
 /*
@@ -37,10 +38,10 @@ export class DumpWriter {
 
   /** @throws EscapementError `ERR_QUEUE_NOT_EMPTY` - the file exists. */
   static async create(path: string, tasks: number): Promise<DumpWriter> {
-    if (await isThere(path)) {
+    if (await ofHost(path, isThere(path))) {
       throw new EscapementError('ERR_QUEUE_NOT_EMPTY', `the dump ${path} exists already`);
     }
-    const file = await open(partOf(path), 'w', 0o600);
+    const file = await ofHost(path, open(partOf(path), 'w', 0o600));
     const writer = new DumpWriter(path, file);
     await writer.#lines([{ format: FORMAT, version: VERSION, tasks }]);
     return writer;
@@ -58,8 +59,8 @@ export class DumpWriter {
 
   async finish(): Promise<void> {
     await this.#lines([{ end: true, tasks: this.#tasks }]);
-    await this.#file.sync();
-    await rename(partOf(this.#path), this.#path);
+    await ofHost(this.#path, this.#file.sync());
+    await ofHost(this.#path, rename(partOf(this.#path), this.#path));
   }
 
   async close(): Promise<void> {
@@ -68,7 +69,17 @@ export class DumpWriter {
   }
 
   async #lines(lines: readonly Json[]): Promise<void> {
-    await this.#file.appendFile(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+    const text = lines.map((line) => `${JSON.stringify(line)}\n`).join('');
+    await ofHost(this.#path, this.#file.appendFile(text));
+  }
+}
+
+/** Waits for a call of the file system. @throws EscapementError `ERR_BROKER_UNAVAILABLE` - it has failed. */
+async function ofHost<R>(path: string, call: Promise<R>): Promise<R> {
+  try {
+    return await call;
+  } catch (error) {
+    throw hostUnavailable(error, `the dump ${path} cannot be written`);
   }
 }
 
@@ -87,7 +98,10 @@ async function isThere(path: string): Promise<boolean> {
   }
 }
 
-/** Reads a dump. Every method may reject with `ERR_WIRE_MESSAGE`: the dump is not valid or not complete. */
+/**
+ * Reads a dump. Every method may reject with `ERR_WIRE_MESSAGE`: the dump is not valid or not complete; or with
+ * `ERR_BROKER_UNAVAILABLE`: its file cannot be read.
+ */
 export class DumpReader {
   readonly #path: string;
 
@@ -142,7 +156,8 @@ export class DumpReader {
       }
       if (last['end'] !== true) throw new Error('the end is missing');
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).syscall !== undefined) throw error;
+      const unavailable = hostUnavailable(error, `the dump ${this.#path} cannot be read`);
+      if (unavailable !== error) throw unavailable;
       const message = `${this.#path}, line ${number}: ${(error as Error).message}`;
       throw new EscapementError('ERR_WIRE_MESSAGE', message, { cause: error });
     }

@@ -300,7 +300,7 @@ describe.skipIf(process.platform === 'win32')('a contender', () => {
       message: expect.stringContaining(`${dataPath} cannot hold a Unix socket`) as string,
     });
     expect(await rejection(EmbeddedBroker.open({ dataPath }))).toMatchObject({
-      ...{ code: 'ERR_QUEUE_IO', cause: failure },
+      ...{ code: 'ERR_BROKER_UNAVAILABLE', op: 'EmbeddedBroker.open', cause: failure },
       message: `the file system of ${dataPath} cannot hold a Unix socket, which a lock needs (EPERM)`,
     });
     expect(readdirSync(dataPath)).toEqual([]);

@@ -216,7 +216,11 @@ describe('a copy', () => {
     await new Client({ broker: to }).enqueue(new Task('own'), { taskId: 'own' });
 
     const message = 'tasks of the target that the source does not have: 1 of 1';
-    await expect(copyTasks(from, to)).rejects.toMatchObject({ code: 'ERR_QUEUE_NOT_EMPTY', message });
+    await expect(copyTasks(from, to)).rejects.toMatchObject({
+      code: 'ERR_QUEUE_NOT_EMPTY',
+      op: 'copyTasks',
+      message,
+    });
     expect(await to.queues()).toEqual(['default']);
     expect(await copyTasks(from, to, { merge: true })).toMatchObject({ added: ALL });
     expect((await to.queueStats('default')).counts.pending).toBe(4);
@@ -267,7 +271,10 @@ describe('a dump', () => {
     writeFileSync(`${path}.part`, 'what a killed copy has left');
     await copyTasks(from, path);
     expect(readdirSync(directory)).toEqual(['jobs.jsonl']);
-    await expect(copyTasks(from, path)).rejects.toMatchObject({ code: 'ERR_QUEUE_NOT_EMPTY' });
+    await expect(copyTasks(from, path)).rejects.toMatchObject({
+      code: 'ERR_QUEUE_NOT_EMPTY',
+      op: 'copyTasks',
+    });
   });
 
   test('a dump is JSON lines', async () => {
@@ -312,7 +319,7 @@ describe('a dump', () => {
     writeFileSync(path, text);
     const copying = copyTasks(path, await memory());
     await expect(copying).rejects.toMatchObject({
-      code: 'ERR_WIRE_MESSAGE',
+      ...{ code: 'ERR_WIRE_MESSAGE', op: 'copyTasks' },
       message: expect.stringContaining(`${path}, ${reason}`) as string,
     });
   });
@@ -321,6 +328,19 @@ describe('a dump', () => {
     const broker = await memory();
     await expect(copyTasks({} as Broker, broker)).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
     await expect(copyTasks(broker, '')).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
-    await expect(copyTasks(join(directory, 'none'), broker)).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
+  test('that cannot be read or written is reported with its path and the error of the host', async () => {
+    const broker = await memory();
+    const path = join(directory, 'none', 'jobs.jsonl');
+    for (const [from, to, verb] of [
+      [path, broker, 'read'],
+      [broker, path, 'written'],
+    ] as const) {
+      await expect(copyTasks(from, to)).rejects.toMatchObject({
+        ...{ code: 'ERR_BROKER_UNAVAILABLE', op: 'copyTasks', cause: { code: 'ENOENT' } },
+        message: expect.stringContaining(`the dump ${path} cannot be ${verb}: ENOENT`) as string,
+      });
+    }
   });
 });

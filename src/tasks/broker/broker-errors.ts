@@ -9,6 +9,18 @@ export function isUnavailable(error: unknown): boolean {
   return hasCode(error, 'ERR_BROKER_UNAVAILABLE');
 }
 
+/** Wraps an error of the host; returns other errors as they are. @param what - what has failed. */
+export function hostUnavailable(error: unknown, what: string): unknown {
+  if (!(error instanceof Error) || (error as NodeJS.ErrnoException).syscall === undefined) return error;
+  return new EscapementError('ERR_BROKER_UNAVAILABLE', `${what}: ${error.message}`, { cause: error });
+}
+
+/** Names the operation in an error that does not name one yet. @returns the error. */
+export function withOperation(error: unknown, op: string): unknown {
+  const isUnnamed = error instanceof EscapementError && error.op === undefined;
+  return isUnnamed ? Object.assign(error, { op }) : error;
+}
+
 export function brokerClosed(): EscapementError {
   return new EscapementError('ERR_BROKER_CLOSED', 'the broker is closed');
 }

@@ -174,7 +174,7 @@ async function lockOf(folder: string): Promise<LogLock> {
       throw new EscapementError('ERR_BROKER_LOCKED', message, { cause: error.cause });
     }
     if (!(error instanceof NoSockets)) throw error;
-    throw new EscapementError('ERR_QUEUE_IO', error.message, { cause: error.cause });
+    throw new EscapementError('ERR_BROKER_UNAVAILABLE', error.message, { cause: error.cause });
   }
 }
 

@@ -7,7 +7,7 @@ import { BrokerBase, type Operations } from '../broker-base.ts';
 import { FILE_SYSTEM, hostFileSystem, type FileSystem } from '../../../log/file-system.ts';
 import { warnOfCorruption, type CorruptionEvent } from '../../../log/segment.ts';
 import { BROKER_SETTINGS, type BrokerSettings } from '../broker-settings.ts';
-import { brokerClosed } from '../broker-errors.ts';
+import { brokerClosed, hostUnavailable, withOperation } from '../broker-errors.ts';
 import type { BrokerListener, Subscription } from '../broker.ts';
 import { TRANSFER, type Transfer } from '../transfer.ts';
 import { ADMINISTRATION } from './administration.ts';
@@ -120,8 +120,8 @@ export class EmbeddedBroker extends BrokerBase {
    *
    * @throws TypeError or RangeError - an option is not valid.
    * @throws EscapementError `ERR_BROKER_LOCKED` - the folder has a broker that is open, here or in another process.
-   * `ERR_BROKER_UNAVAILABLE` - it cannot be written to: the disk is full, for example.
-   * @throws the error of the host, with its `code` and `path` - the folder cannot be made, read or locked.
+   * `ERR_BROKER_UNAVAILABLE` - it cannot be made, read, locked or written to. The `cause` is the error of the host, with its
+   * `code` and `path`.
    */
   static async open(options: EmbeddedBrokerOptions = {}): Promise<EmbeddedBroker> {
     const resolved = readOptions('EmbeddedBroker.open', options, OPTIONS);
@@ -137,7 +137,8 @@ export class EmbeddedBroker extends BrokerBase {
       return new EmbeddedBroker(store, await opening, dataPath);
     } catch (error) {
       store.close();
-      throw error;
+      const named = hostUnavailable(error, `the folder ${dataPath} cannot be opened`);
+      throw withOperation(named, 'EmbeddedBroker.open');
     }
   }
 

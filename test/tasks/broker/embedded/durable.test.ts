@@ -1,4 +1,4 @@
-import { readdirSync, statSync } from 'node:fs';
+import { readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   Client,
@@ -150,9 +150,33 @@ describe('a reopened broker', () => {
 
 test('a second broker on the folder is refused, and the folder is free when the first one is closed', async () => {
   const broker = await open();
-  await expect(open()).rejects.toMatchObject({ code: 'ERR_BROKER_LOCKED' });
+  await expect(open()).rejects.toMatchObject({ code: 'ERR_BROKER_LOCKED', op: 'EmbeddedBroker.open' });
   await broker.close();
   await open();
+});
+
+describe('a folder that cannot be opened', () => {
+  function expectUnavailable(path: string, code: string): Promise<void> {
+    return expect(open({ dataPath: path })).rejects.toMatchObject({
+      ...{ code: 'ERR_BROKER_UNAVAILABLE', op: 'EmbeddedBroker.open', cause: { code } },
+      message: expect.stringContaining(`the folder ${path} cannot be opened: ${code}`) as string,
+    });
+  }
+
+  test('a path with a file in the way cannot be opened, as the error of the host in an error of the broker reports', async () => {
+    const file = join(dataPath, 'file');
+    writeFileSync(file, '');
+    await expectUnavailable(file, 'EEXIST');
+    await expectUnavailable(join(file, 'jobs'), 'ENOTDIR');
+  });
+
+  test.runIf(process.platform === 'linux')(
+    'a folder that cannot be made or locked is reported with the error of the host as cause',
+    async () => {
+      await expectUnavailable('/proc/nope', 'ENOENT');
+      await expectUnavailable('/proc/self', 'ENOENT');
+    },
+  );
 });
 
 test('a payload of more than 1 KiB is not kept in memory, and is read when it is needed', async () => {
