@@ -16,6 +16,7 @@ interface CompactedJournal extends Pick<StoreJournal, 'begin' | 'task' | 'write'
   /** Bytes of the files of the log. */
   readonly logBytes: number;
   fileRemoved(segment: number): void;
+  moved(bytes: number): void;
   damaged(event: CorruptionEvent): void;
   /** Whether it can be written to. */
   readonly isAvailable: boolean;
@@ -207,7 +208,7 @@ export class Compaction {
       await ownTurn();
     }
     this.#restBytes = restBytes;
-    this.#ownBytes += restBytes;
+    this.#moved(restBytes);
     this.#last = this.#journal.latest;
   }
 
@@ -241,8 +242,13 @@ export class Compaction {
       }
       this.#journal.begin();
       this.#journal.task(row, payload);
-      this.#ownBytes += reader.size;
+      this.#moved(reader.size);
     }
+  }
+
+  #moved(bytes: number): void {
+    this.#ownBytes += bytes;
+    this.#journal.moved(bytes);
   }
 
   /** Removes some of the segments, as the last thing that a step does. */

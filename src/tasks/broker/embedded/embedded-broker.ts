@@ -57,7 +57,7 @@ export interface EmbeddedBrokerOptions extends BrokerSettings {
   readonly maxBytesPerFile?: number;
   /** Called with damage that was found in the files and stepped over. What it throws is an uncaught exception. @default a warning of the process */
   readonly onCorruption?: (event: CorruptionEvent) => void;
-  /** Where the sizes of the log and the durations of its writes are reported. Only with a folder. @default none */
+  /** Where the sizes of the log and the durations of its writes and syncs are reported. Only with a folder. @default none */
   readonly metrics?: MetricsProvider;
 }
 

@@ -85,8 +85,12 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   live: LiveEntries;
   /** Called with the duration of a write, and of its sync if there was one, in milliseconds. */
   onCommit: ((durationMs: number) => void) | undefined;
+  /** Called with the duration of a sync of the log, in milliseconds. */
+  onSync: ((durationMs: number) => void) | undefined;
   /** Called when a file of the log was removed. */
   onRemoval: (() => void) | undefined;
+  /** Called with bytes that compaction writes again. */
+  onMove: ((bytes: number) => void) | undefined;
   #committingSinceMs = NaN;
 
   /** @param reload - reads the log again, into the store, after the disk was full. */
@@ -127,6 +131,11 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   fileRemoved(segment: number): void {
     this.live.segmentRemoved(segment);
     this.onRemoval?.();
+  }
+
+  /** Compaction writes bytes of its oldest file again. */
+  moved(bytes: number): void {
+    this.onMove?.(bytes);
   }
 
   /** Called when a file that was read before is found to be damaged. */
@@ -247,7 +256,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   async sync(): Promise<void> {
     const failure = this.#failureOfUnsynced();
     if (failure !== undefined) throw failure;
-    await this.#log.sync();
+    await this.#syncLog();
     for (const record of this.#unsynced.splice(0)) record.forgetPayloads();
   }
 
@@ -275,11 +284,18 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   async #sync(): Promise<void> {
     if (this.#failure !== undefined) return;
     try {
-      await this.#log.sync();
+      await this.#syncLog();
       this.#schedule.reset();
     } catch (error) {
       this.#fail(error);
     }
+  }
+
+  async #syncLog(): Promise<void> {
+    const { onSync } = this;
+    const startMs = onSync === undefined ? NaN : measuredNow(this.#store.clock);
+    await this.#log.sync();
+    onSync?.(measuredNow(this.#store.clock) - startMs);
   }
 
   #begin(kind: number): JournalRecord {

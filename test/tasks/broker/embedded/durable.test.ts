@@ -247,7 +247,7 @@ test.each([10, 2_000])(
   },
 );
 
-test('metrics report the sizes of the log, its writes and the files that were removed, until the broker is closed', async () => {
+test('metrics report the sizes of the log, its writes and syncs, what was moved and the files that were removed, until the broker is closed', async () => {
   const metrics = new RecordingMetrics();
   const maxBytesPerFile = 4_096;
   const broker = await open({ metrics, maxBytesPerFile });
@@ -268,6 +268,10 @@ test('metrics report the sizes of the log, its writes and the files that were re
   expect(metrics.counts.get('escapement_broker_files_removed_total')).toBeGreaterThan(2);
   const writes = metrics.observed.get('escapement_broker_commit_duration_seconds') ?? [];
   expect(writes.length).toBeGreaterThan(100);
+  const syncs = metrics.observed.get('escapement_broker_sync_duration_seconds') ?? [];
+  expect(syncs.length).toBeGreaterThan(100);
+  // The first task and the settings of two queues are moved again and again.
+  expect(metrics.counts.get('escapement_broker_compacted_bytes_total')).toBeGreaterThan(2 * 500);
   expect(metrics.labels).toContainEqual({ folder: dataPath });
   await broker.close();
   expect(metrics.readers.size).toBe(0);
