@@ -4,6 +4,7 @@ import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { failure, LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
+import { OutageWorld } from './outage-world.ts';
 
 const P = `asynq:{${QUEUE}}:`;
 let redis: Redis;
@@ -223,6 +224,23 @@ describe('a Redis in trouble', () => {
       const tasks = await broker.recover([QUEUE], 0, LONG_MS);
       expect(new Set(tasks.map(({ message }) => message.id)).size).toBe(COUNT);
     });
+  });
+
+  it('a client and a server go on when Redis is restarted under them: every task is done, one of each key at a time', async ({
+    onTestFinished,
+  }) => {
+    const restarted = await RedisProcess.start({ args: ['--appendonly', 'yes', '--appendfsync', 'always'] });
+    onTestFinished(() => restarted.stop());
+    const world = new OutageWorld(restarted.url, { hasKeys: true });
+    onTestFinished(() => world.close());
+    await world.start();
+    const endEnqueuing = world.keepEnqueuing();
+    await world.untilRan(10);
+    await restarted.kill();
+    await restarted.start();
+    await world.untilRan(10);
+    await endEnqueuing();
+    await world.complete();
   });
 
   it('a silent connection is given up once, however many operations wait for it', async () => {

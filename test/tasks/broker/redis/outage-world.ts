@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Client, Inspector, Server } from 'escapement/tasks';
+import { Client, Inspector, Server, type TaskContext } from 'escapement/tasks';
 import { RedisBroker, type RedisHealth } from 'escapement/tasks/redis';
 import { until } from '../../../until.ts';
 import { enqueueSurely } from '../../support/surely.ts';
@@ -9,11 +9,14 @@ import { ShiftedClock } from './setup.ts';
 const LEASES_ARE_OVER_MS = 120_000;
 const TIMEOUT_MS = 500;
 const ENQUEUE_EVERY_MS = 5;
+const RUN_MS = 2;
+/** With keys: tasks come faster than they are run, so that the limit is always reached. */
+const RUN_WITH_KEY_MS = 50;
 
 /**
  * A client that enqueues one task after the other, and a server that runs them, whatever happens to Redis.
  *
- * With keys there are five of them, and at most one task of each is active.
+ * With keys there are five of them, and at most one task of each is active, although the server could run two.
  */
 export class OutageWorld {
   readonly health: RedisHealth[] = [];
@@ -24,6 +27,9 @@ export class OutageWorld {
   readonly #client: Client;
   #server: Server | undefined;
   #enqueued = 0;
+  readonly #running = new Set<TaskContext>();
+  /** The most runs of one key at once whose lease held. */
+  #mostOfOneKey = 0;
 
   readonly #hasKeys: boolean;
 
@@ -45,7 +51,7 @@ export class OutageWorld {
   async start(): Promise<void> {
     const server = new Server({
       broker: this.broker,
-      concurrency: 4,
+      concurrency: 10,
       pollIntervalMs: 100,
       delayedTaskCheckIntervalMs: 200,
       retryDelayMs: () => 0,
@@ -53,8 +59,12 @@ export class OutageWorld {
       limits: this.#hasKeys ? { default: { perKey: { concurrency: 1 } } } : {},
     });
     this.#server = server;
-    await server.start(async (task) => {
-      await sleep(2);
+    await server.start(async (task, context) => {
+      this.#running.add(context);
+      const holding = [...this.#running].filter((run) => run.key === context.key && !run.signal.aborted);
+      this.#mostOfOneKey = Math.max(this.#mostOfOneKey, holding.length);
+      await sleep(this.#hasKeys ? RUN_WITH_KEY_MS : RUN_MS);
+      this.#running.delete(context);
       this.ran.add(String(task.payload));
     });
   }
@@ -109,6 +119,8 @@ export class OutageWorld {
       return completed === this.#enqueued && size === this.#enqueued;
     });
     if ((await inspector.keys('default')).length > 0) throw new Error('a place is taken, and nothing runs');
+    if (this.#hasKeys && this.#mostOfOneKey !== 1)
+      throw new Error(`${this.#mostOfOneKey} tasks of one key ran at once`);
     if (this.ran.size !== this.#enqueued) throw new Error('a task is completed and has not run');
   }
 

@@ -49,7 +49,7 @@ async function statistic(server: RedisProcess, name: string): Promise<number> {
 }
 
 describe.concurrent('tasks of a client and a server during an outage', () => {
-  it('all tasks are done, and no place of a key is lost, although Redis is restarted', async (context) => {
+  it('all tasks are done, one of each key at a time, and no place of a key is lost, although Redis is restarted', async (context) => {
     const server = await startRedis(context, '--appendonly', 'yes', '--appendfsync', 'always');
     const world = await startWorld(context, server.url, { hasKeys: true });
     const endEnqueuing = world.keepEnqueuing();
@@ -106,7 +106,7 @@ describe('tasks of a client and a server with sentinels', () => {
     expect(world.states).toEqual(['ready', 'unavailable', 'ready']);
   }, 60_000);
 
-  it('all tasks are done, and no place of a key is lost, although the primary is replaced, if one without replicas refuses writes', async (context) => {
+  it('all tasks are done, one of each key at a time, and no place of a key is lost, although the primary is replaced, if one without replicas refuses writes', async (context) => {
     const redis = await startSentinels(context, '--min-replicas-to-write', '1');
     const world = await startWorld(context, redis.url, { hasKeys: true });
     await enqueueOnBoth(world, redis);
@@ -126,7 +126,7 @@ it('a server and its broker are closed promptly while Redis does not answer', as
   server.pause();
   const startMs = performance.now();
   await world.broker.close();
-  expect(performance.now() - startMs).toBeLessThan(500);
+  expect(performance.now() - startMs).toBeLessThan(5_000);
   await world.stop();
 });
 
