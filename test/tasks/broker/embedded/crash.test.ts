@@ -17,13 +17,13 @@ import {
   someRemains,
 } from '../../../diskqueue/recording-file-system.ts';
 import { folderOfFile, folderOfTest } from '../../../folder.ts';
-import { FIRST_SEED, runs } from '../../../runs.ts';
+import { FIRST_SEED, runs, timeoutOf } from '../../../runs.ts';
 
 /** How long a child works at most before it is killed, in milliseconds. */
 const MOST_MS = 150;
 
-/** With ESCAPEMENT_FUZZ_RUNS=15000 they are 500, for each durability. */
-const KILLS = runs(10);
+/** For each durability: 4 in `npm test`, 10 in `npm run test:all`, 500 with ESCAPEMENT_FUZZ_RUNS=3750. */
+const KILLS = runs(40);
 
 const CHILD = bundleProgram(new URL('kill-child.ts', import.meta.url));
 
@@ -241,7 +241,7 @@ describe('a copy of the files of a broker that works', () => {
     ['are linked, and copied later', true],
   ])(
     'a copy of the files of a broker that works has every task that was enqueued before, and none that was completed before, if all files %s',
-    { timeout: 120_000 },
+    { timeout: timeoutOf(50) },
     async (_, isLinked) => {
       const base = folderOfTest();
       const dataPath = join(base, 'live');
