@@ -57,6 +57,8 @@ export class Side {
   sleepsEnded = 0;
   /** Until when the timer has looked for what is due. */
   caughtUpMs = 0;
+  /** The time that the wheels have reached; undefined since the timer was behind, until it has caught up. */
+  #wheelsMs: number | undefined;
   /** What the executor has been given and has not run; one at most. */
   turn: Turn | undefined;
   #limit = Infinity;
@@ -79,6 +81,7 @@ export class Side {
     const { wheels } = this.timer[INTERNALS]();
     wheels.movesPerTurn = movesPerTurn;
     wheels.startTurn(startMs, true);
+    this.#wheelsMs = this.#tickOf(startMs);
   }
 
   /** Whether something that is due waits in a bucket, because the latest turn has moved all that it may. */
@@ -86,12 +89,36 @@ export class Side {
     return this.timer[INTERNALS]().wheels.isBehind;
   }
 
+  /** The time that the wheels have reached. How far a timer is that was behind, the model does not know. */
+  get wheelsMs(): number {
+    return this.#wheelsMs ?? this.timer[INTERNALS]().wheels.first.currentTimeMs;
+  }
+
+  /**
+   * The timer has looked for what is due until now.
+   *
+   * @param isMove - whether it has moved an entry since: that may have been the one that it could not catch up with.
+   */
+  catchUp(isMove = false): void {
+    this.caughtUpMs = this.clock.nowMs;
+    this.#wheelsMs = isMove ? undefined : this.#tickOf(this.caughtUpMs);
+  }
+
+  /** Called before everything that may end the state of being behind. */
+  noteWhetherBehind(): void {
+    if (this.isBehind) this.#wheelsMs = undefined;
+  }
+
+  #tickOf(ms: number): number {
+    return Math.floor(ms / this.setup.tickMs) * this.setup.tickMs;
+  }
+
   dueBy(nowMs: number): Map<Subject, ModelEntry> {
     return new Map([...this.waiting].filter(([, { dueMs }]) => dueMs <= nowMs));
   }
 
   /** Runs `call`, in which at most `limit` of what is due may run, and judges what did. */
-  pumpWith(limit: number, call: () => number | undefined): void {
+  pumpWith(limit: number, call: () => number | undefined, catchesUp = true): void {
     if (this.pump !== undefined || this.isClosed) {
       const { size } = this.timer;
       const [outer, ran] = [this.pump, this.pump?.ran];
@@ -101,9 +128,9 @@ export class Side {
       claim(outer?.ran === ran && this.timer.size === size, 'a nested pump changed something');
       return;
     }
-    this.caughtUpMs = this.clock.now();
+    if (catchesUp) this.catchUp();
     this.#limit = limit;
-    const due = this.dueBy(this.caughtUpMs);
+    const due = this.dueBy(this.clock.nowMs);
     if (this.setup.executorKind === 'later') {
       const { size } = this.timer;
       claim((call() ?? 0) === 0 && this.timer.size === size, 'something ran although the executor did not');
@@ -178,6 +205,10 @@ export class Side {
   /** What must hold between two steps, when every promise has settled. */
   check(): void {
     const { timer, waiting, clock, setup } = this;
+    this.noteWhetherBehind();
+    const { currentTimeMs } = timer[INTERNALS]().wheels.first;
+    const areWhereModeled = this.isClosed || currentTimeMs === this.wheelsMs;
+    claim(areWhereModeled, `the wheels are at ${currentTimeMs}, and must be at ${this.wheelsMs}`);
     claim(timer.size === waiting.size, `size is ${timer.size} and must be ${waiting.size}`);
     const awaited = [...waiting.values()].filter(
       (entry) => this.turn === undefined || !this.#isHandedOver(entry),
@@ -249,8 +280,7 @@ export class Side {
 
   /** Whether an executor that has been given a turn runs it: an absolute deadline that is past may be in a bucket still. */
   #isHandedOver({ path, isLoose, dueMs }: ModelEntry): boolean {
-    const { currentTimeMs } = this.timer[INTERNALS]().wheels.first;
-    return (path.length === 0 && isLoose !== true) || dueMs <= currentTimeMs;
+    return (path.length === 0 && isLoose !== true) || dueMs <= this.wheelsMs;
   }
 
   #stillWaits(subject: Subject, pump: Pump): boolean {
@@ -258,7 +288,7 @@ export class Side {
   }
 
   #checkTime({ name }: Subject, { deadlineMs, dueMs }: ModelEntry): void {
-    const nowMs = this.clock.now();
+    const nowMs = this.clock.nowMs;
     claim(nowMs >= dueMs, `${name} ran at ${nowMs}, before its bucket's ${dueMs}`);
     if (this.setup.rounding === 'up') {
       claim(nowMs >= deadlineMs, `${name} ran at ${nowMs}, before ${deadlineMs}`);

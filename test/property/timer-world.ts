@@ -113,6 +113,7 @@ export class TimerWorld {
   }
 
   #do(action: Action): void {
+    for (const side of this.#sides) side.noteWhetherBehind();
     switch (action.kind) {
       case 'add':
       case 'schedule':
@@ -165,24 +166,45 @@ export class TimerWorld {
 
   #place(subject: Subject, side: Side, delayMs: number): void {
     const place = side.isBehind ? placeLoosely : placeInModel;
-    const entry = place(side.setup, delayMs, side.clock.now(), this.#serial++);
+    const entry = place(side.setup, delayMs, side.clock.nowMs, this.#serial++);
+    const isMove = side.waiting.has(subject);
     subject.side.waiting.delete(subject);
     subject.side = side;
     side.waiting.set(subject, entry);
-    side.caughtUpMs = side.clock.now();
+    side.catchUp(isMove);
   }
 
-  /** An absolute deadline is placed where the wheels are: the clock is read, and the wheels catch up, only if they were idle. */
+  /** An absolute deadline is placed where the wheels are. */
   #placeAt(subject: Subject, side: Side, deadlineMs: number): void {
-    const { first, due } = side.timer[INTERNALS]().wheels;
-    const wheelsMs = first.currentTimeMs;
+    const { wheelsMs } = side;
     const entry = placeAtInModel(side.setup, deadlineMs, wheelsMs, this.#serial++);
     subject.side.waiting.delete(subject);
     subject.side = side;
     // The due queue is due since its first entry, which may have read the clock after the wheels last advanced.
-    const dueMs = entry.path.length === 0 ? Math.max(wheelsMs, due.list.expirationMs) : entry.dueMs;
+    const others = [...side.waiting.values()].filter(
+      ({ path, dueMs }) => path.length === 0 || dueMs <= wheelsMs,
+    );
+    const dueSinceMs = others.length === 0 ? wheelsMs : Math.min(...others.map(({ dueMs }) => dueMs));
+    const dueMs = entry.path.length === 0 ? Math.max(wheelsMs, dueSinceMs) : entry.dueMs;
     side.waiting.set(subject, side.isBehind ? { ...entry, isLoose: true } : { ...entry, dueMs });
-    side.caughtUpMs = Math.max(side.caughtUpMs, wheelsMs);
+  }
+
+  /**
+   * Does something with an absolute deadline: the clock is read, and the wheels catch up, only if a wake-up is to be armed or moved.
+   *
+   * @param isNew - whether the entry is new in the timer: it is not moved.
+   */
+  #withDeadline<R>(side: Side, isNew: boolean, action: () => R): R {
+    const { clock, setup, pump, isClosed } = side;
+    const { readings, pendingWakeups, delaysMs } = clock;
+    const armed = delaysMs.length;
+    if (isNew && setup.autoStart && pendingWakeups === 0 && pump === undefined && !isClosed) side.catchUp();
+    const result = action();
+    const hasMoved = delaysMs.length !== armed || clock.pendingWakeups !== pendingWakeups;
+    // While an executor has a turn, what is due at once needs no wake-up, as turns out after the reading.
+    const mayRead = hasMoved || side.turn !== undefined;
+    claim(mayRead || clock.readings === readings, 'the clock was read although the wake-up did not move');
+    return result;
   }
 
   #enter(
@@ -193,7 +215,7 @@ export class TimerWorld {
     isAbsolute: boolean,
   ): void {
     const delayMs = this.#delayMs(side, delay);
-    const deadlineMs = side.clock.now() + delayMs;
+    const deadlineMs = side.clock.nowMs + delayMs;
     const name = `${kind}${isAbsolute ? 'At' : ''} ${this.#subjects.length} of ${delayMs} ms`;
     const subject: Subject = {
       name,
@@ -216,7 +238,8 @@ export class TimerWorld {
         side.timer.add(subject.task, isAbsolute ? deadlineMs : undefined);
       }
     };
-    if (!this.#refusesOnlyWhenClosed(side, add)) return;
+    const act = isAbsolute ? (): void => this.#withDeadline(side, true, add) : add;
+    if (!this.#refusesOnlyWhenClosed(side, act)) return;
     if (isAbsolute) this.#placeAt(subject, side, deadlineMs);
     else this.#place(subject, side, delayMs);
   }
@@ -286,17 +309,20 @@ export class TimerWorld {
     if (subject === undefined) return;
     const { side, task, id } = subject;
     if (task !== undefined) {
-      const deadlineMs = to.clock.now() + this.#delayMs(to, delay);
-      const add = (): void => to.timer.add(task, isAbsolute ? deadlineMs : undefined);
+      const deadlineMs = to.clock.nowMs + this.#delayMs(to, delay);
+      const isNew = !to.waiting.has(subject);
+      const add = isAbsolute
+        ? (): void => this.#withDeadline(to, isNew, () => to.timer.add(task, deadlineMs))
+        : (): void => to.timer.add(task);
       if (!this.#refusesOnlyWhenClosed(to, add)) return;
       if (isAbsolute) this.#placeAt(subject, to, deadlineMs);
       else this.#place(subject, to, task.delayMs);
     } else if (id !== undefined) {
       const delayMs = this.#delayMs(side, delay);
-      const deadlineMs = side.clock.now() + delayMs;
+      const deadlineMs = side.clock.nowMs + delayMs;
       const waits = side.waiting.has(subject);
       const moved = isAbsolute
-        ? side.timer.rescheduleAt(id, deadlineMs)
+        ? this.#withDeadline(side, false, () => side.timer.rescheduleAt(id, deadlineMs))
         : this.#reschedule(side, id, delayMs);
       // While close runs what waits, it may be refused or not, but nothing may be lost.
       if (side.isClosed) return;
@@ -320,7 +346,7 @@ export class TimerWorld {
     const mayRun = side.pump === undefined && !side.isClosed;
     // What an executor was given fell due before.
     const isNew = side.turn === undefined;
-    const isDue = mayRun && isNew && side.dueBy(side.clock.now()).size > side.sleepsEnded;
+    const isDue = mayRun && isNew && side.dueBy(side.clock.nowMs).size > side.sleepsEnded;
     const isOpen = mayRun && side.waiting.size > 0;
     side.pumpWith(Infinity, () => {
       const promise = side.timer.advanceClock(0);
@@ -332,10 +358,12 @@ export class TimerWorld {
 
   #fire(side: Side): void {
     if (side.clock.pendingWakeups === 0) return;
-    side.pumpWith(side.setup.maxTasksPerTurn, () => {
+    const fire = (): undefined => {
       side.clock.fire();
-      return undefined;
-    });
+    };
+    // A wake-up that comes early is armed again.
+    const { deadlineMs } = side.timer[INTERNALS]().driver.wakeup;
+    side.pumpWith(side.setup.maxTasksPerTurn, fire, side.clock.nowMs >= deadlineMs);
   }
 
   /** Time passes, and the host delivers nothing. */

@@ -11,6 +11,8 @@ interface ArmedWakeup {
  */
 export class HandClock implements Clock {
   nowMs: number;
+  /** How often `now` was called. */
+  readings = 0;
   /** Every delay that was ever asked for, in order. */
   readonly delaysMs: number[] = [];
   /** The most wake-ups that were ever armed together. */
@@ -25,6 +27,7 @@ export class HandClock implements Clock {
   }
 
   now(): number {
+    this.readings++;
     return this.nowMs;
   }
 
