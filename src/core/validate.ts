@@ -1,10 +1,19 @@
 import { outOfRange, wrongType, wrongValue } from './errors.ts';
 
-/** The error for a delay that is not a finite number; only called when the caller has seen that it is not. */
-export function invalidDelay(argument: string, value: unknown): Error {
+/** The error for a delay; only called when the caller has seen that it is not what is required. */
+export function invalidDelay(
+  argument: string,
+  value: unknown,
+  required = 'a finite number of milliseconds',
+): Error {
   return typeof value === 'number'
-    ? outOfRange(argument, 'a finite number of milliseconds', value)
+    ? outOfRange(argument, required, value)
     : wrongType(argument, 'a number of milliseconds', value);
+}
+
+/** The error for a timeout, which may be `Infinity`. */
+export function invalidTimeout(argument: string, value: unknown): Error {
+  return invalidDelay(argument, value, 'a number of milliseconds or Infinity');
 }
 
 export function requireFiniteNumber(argument: string, value: unknown): asserts value is number {

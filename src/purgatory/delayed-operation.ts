@@ -1,6 +1,6 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError, wrongType } from '../core/errors.ts';
-import { invalidDelay, isThenable } from '../core/validate.ts';
+import { invalidTimeout, isThenable } from '../core/validate.ts';
 import { DROPPED, isTimerTask, TimerTask } from '../timer/timer-task.ts';
 
 /**
@@ -87,7 +87,7 @@ export abstract class DelayedOperation extends TimerTask {
    * @throws TypeError `ERR_INVALID_ARG_TYPE` - not a number.
    */
   constructor(delayMs: number) {
-    if (!Number.isFinite(delayMs) && delayMs !== Infinity) throw invalidDelay('delayMs', delayMs);
+    if (!Number.isFinite(delayMs) && delayMs !== Infinity) throw invalidTimeout('delayMs', delayMs);
     // A timer refuses an infinite delay; an operation without a timeout is never added to one.
     super(delayMs === Infinity ? 0 : delayMs);
     if (delayMs === Infinity) (this as { delayMs: number }).delayMs = delayMs;

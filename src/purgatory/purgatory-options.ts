@@ -71,7 +71,7 @@ export class WatchKeys<K> {
    */
   plain(key: K): unknown {
     if (this.#keyOf === undefined) {
-      if (key === undefined) throw wrongType('key', 'a key', key);
+      if (key === undefined) throw wrongType('key', 'defined', key);
       return key;
     }
     const plain: unknown = this.#keyOf(key);

@@ -3,7 +3,7 @@ import { EscapementError, wrongType } from '../core/errors.ts';
 import { guarded } from '../core/report-uncaught.ts';
 import { oneOf, readOptions, type OptionTable } from '../core/options.ts';
 import type { SignalOptions } from '../core/signal-options.ts';
-import { invalidDelay, requireFunction, requireSignal, requireString } from '../core/validate.ts';
+import { invalidTimeout, requireFunction, requireSignal, requireString } from '../core/validate.ts';
 import { SystemTimer } from '../timer/system-timer.ts';
 import { ConditionOperation, type Condition } from './condition-operation.ts';
 import {
@@ -329,5 +329,5 @@ function withoutConditions<T extends DelayedOperation>(operations: readonly Dela
 }
 
 function requireTimeout(argument: string, value: unknown): void {
-  if (typeof value !== 'number' || !(value > -Infinity)) throw invalidDelay(argument, value);
+  if (typeof value !== 'number' || !(value > -Infinity)) throw invalidTimeout(argument, value);
 }

@@ -3,7 +3,7 @@ import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError, wrongType, wrongValue } from '../core/errors.ts';
 import { readOptions } from '../core/options.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
-import { invalidDelay, requireFiniteNumber, requireFunction } from '../core/validate.ts';
+import { invalidTimeout, requireFiniteNumber, requireFunction } from '../core/validate.ts';
 import { TaskRunner } from './task-runner.ts';
 import { TimerDriver } from './timer-driver.ts';
 import { NO_SLOT, type EntryCallback } from './timer-table.ts';
@@ -259,7 +259,8 @@ export class SystemTimer implements Timer {
   }
 
   async advanceClock(timeoutMs: number): Promise<boolean> {
-    if (typeof timeoutMs !== 'number' || Number.isNaN(timeoutMs)) throw invalidDelay('timeoutMs', timeoutMs);
+    if (typeof timeoutMs !== 'number' || Number.isNaN(timeoutMs))
+      throw invalidTimeout('timeoutMs', timeoutMs);
     if (this.#runner.isStopped) return false;
     if (this.#driver.pump(Infinity).fellDue) return true;
     return timeoutMs > 0 ? this.#driver.wait(timeoutMs) : false;

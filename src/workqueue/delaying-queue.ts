@@ -1,7 +1,7 @@
 import { systemClock, type Clock } from '../core/clock.ts';
-import { outOfRange, wrongType } from '../core/errors.ts';
 import { checkOptions, objectWith, type OptionTable } from '../core/options.ts';
 import type { SignalOptions } from '../core/signal-options.ts';
+import { invalidTimeout } from '../core/validate.ts';
 import { SystemTimer } from '../timer/system-timer.ts';
 import { WaitingItems } from './waiting-items.ts';
 import { INTERNALS, WORK_QUEUE_OPTIONS, WorkQueue, type WorkQueueOptions } from './work-queue.ts';
@@ -81,8 +81,7 @@ export class DelayingQueue<T> extends WorkQueue<T> {
    * @throws EscapementError `ERR_TIMER_CLOSED` - the timer that was passed in is closed: the item is not added.
    */
   addAfter(item: T, delayMs: number): void {
-    if (typeof delayMs !== 'number') throw wrongType('delayMs', 'a number of milliseconds', delayMs);
-    if (Number.isNaN(delayMs)) throw outOfRange('delayMs', 'a number of milliseconds', delayMs);
+    if (typeof delayMs !== 'number' || Number.isNaN(delayMs)) throw invalidTimeout('delayMs', delayMs);
     if (this.shuttingDown) return;
     if (delayMs <= 0) this.add(item);
     else {

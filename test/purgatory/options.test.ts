@@ -69,6 +69,12 @@ describe('a delay', () => {
     ),
   );
 
+  test('the error for the delay of an operation names Infinity, which is allowed', () => {
+    expect(() => new Delayed(NaN)).toThrow(
+      'delayMs must be a number of milliseconds or Infinity. Received NaN',
+    );
+  });
+
   test.each([
     [NaN, RANGE, 'NaN'],
     [-Infinity, RANGE, '-Infinity'],

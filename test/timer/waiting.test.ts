@@ -158,7 +158,7 @@ describe('advanceClock as the driver', () => {
 
 describe('advanceClock refuses', () => {
   test.each([
-    [NaN, RangeError, 'ERR_OUT_OF_RANGE', 'NaN'],
+    [NaN, RangeError, 'ERR_OUT_OF_RANGE', 'a number of milliseconds or Infinity. Received NaN'],
     ['5', TypeError, 'ERR_INVALID_ARG_TYPE', "'5' (a string)"],
     [undefined, TypeError, 'ERR_INVALID_ARG_TYPE', 'undefined'],
     [null, TypeError, 'ERR_INVALID_ARG_TYPE', 'null'],

@@ -377,7 +377,7 @@ test('an unhandled error is an uncaught exception in a turn of its own, and the 
     await queue.run(fail('worker'), { onError: fail('onError of a WorkQueue') });
   `);
   expect([stderr, status]).toEqual(['', 0]);
-  const NaN_MESSAGE = 'uncaught delayMs must be a number of milliseconds. Received NaN';
+  const NaN_MESSAGE = 'uncaught delayMs must be a number of milliseconds or Infinity. Received NaN';
   expect(
     stdout
       .trim()
