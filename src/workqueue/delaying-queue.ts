@@ -1,5 +1,5 @@
 import { systemClock, type Clock } from '../core/clock.ts';
-import { checkOptions, objectWith, type OptionTable } from '../core/options.ts';
+import { checkOptions, objectWith, readOptions, type OptionTable } from '../core/options.ts';
 import type { SignalOptions } from '../core/signal-options.ts';
 import { invalidTimeout } from '../core/validate.ts';
 import { SystemTimer } from '../timer/system-timer.ts';
@@ -41,10 +41,9 @@ export class DelayingQueue<T> extends WorkQueue<T> {
    * TypeError `ERR_UNKNOWN_OPTION` - an unknown option.
    */
   constructor(options: DelayingQueueOptions<T> = {}) {
-    requireDelayingQueueOptions('DelayingQueue', options);
-    const { timer, ...rest } = options;
-    const { clock = timer?.clock ?? systemClock } = rest;
-    super({ ...rest, clock });
+    const { timer, ...rest } = readOptions('DelayingQueue', options, OPTIONS);
+    const { clock = timer?.clock ?? systemClock } = options;
+    super({ ...rest, clock } as WorkQueueOptions<T>);
     this.#timer = timer;
     this.#isTimerShared = timer !== undefined;
     this.#waiting = new WaitingItems(

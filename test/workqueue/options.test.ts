@@ -97,6 +97,17 @@ describe('options of a queue', () => {
   );
 });
 
+test.each([
+  ['WorkQueue', (options: object) => new WorkQueue<string>(options)],
+  ['DelayingQueue', (options: object) => new DelayingQueue<string>(options)],
+  ['RateLimitingQueue', (options: object) => new RateLimitingQueue<string>(limiter, options)],
+] as const)('the options of a %s may be inherited, as those of a class with getters are', (_, make) => {
+  const queue = make(Object.create({ name: 'pods', keyOf: (item: string) => item.toLowerCase() }) as object);
+  queue.add('a');
+  queue.add('A');
+  expect([queue.name, queue.length]).toEqual(['pods', 1]);
+});
+
 describe('arguments of a queue', () => {
   const queue = new RateLimitingQueue<string>(limiter, { clock: new ManualClock() });
   queue.add('ready');
