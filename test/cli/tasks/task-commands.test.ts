@@ -231,8 +231,7 @@ describe.each<Way>(['broker', 'http'])('escapement tasks task enqueue, over %s',
 
   it('tasks task enqueues pending, scheduled and grouped tasks, and payloads that begin like an option', async () => {
     const { command, inspector } = await openTarget(way);
-    const enqueue = (...words: string[]): Promise<{ stdout: string; code: number }> =>
-      command('task', 'enqueue', '-t', 'work', ...words);
+    const enqueue: typeof command = (...words) => command('task', 'enqueue', '-t', 'work', ...words);
     expect((await enqueue('--id', 'a', '-l', '-p')).stdout).toBe('a: pending, in queue default\n');
     expect(Buffer.from((await inspector.getTaskInfo('default', 'a')).payload).toString()).toBe('-p');
     expect((await enqueue('--id', 'b', '--process-in', '1h')).stdout).toBe(
@@ -243,6 +242,10 @@ describe.each<Way>(['broker', 'http'])('escapement tasks task enqueue, over %s',
       ...['task', 'enqueue', '-t', 'x', '--process_in', '1h', '--process_at', '2026-11-21T13:00:00Z'],
     );
     expect(both.stderr).toMatch(/cannot be used together/);
+    expect(await enqueue('--unique_key', 'a\\b')).toMatchObject({
+      stderr: expect.stringMatching(/--unique_key must be used with --unique\. Received 'a\\\\b' /) as string,
+      code: 2,
+    });
     expect(both.code).toBe(2);
   });
 });

@@ -65,13 +65,25 @@ async function enqueue({ target, options }: Run<EnqueueOptions>, taskOptions: Ta
   }
   const { type_name: type, payload } = options;
   const bytes = payload === undefined ? undefined : Buffer.from(payload);
-  const info = await target.enqueue(new Task(type, bytes, taskOptions));
+  const info = await target.enqueue(new Task(type, bytes, taskOptions)).catch((error: unknown) => {
+    throw inFlags(error);
+  });
   const { id, queue, state, nextProcessAt } = info;
   const when = state === 'scheduled' && nextProcessAt !== undefined ? ` for ${showTime(nextProcessAt)}` : '';
   return {
     json: () => infoJson(info),
     lines: () => [`${printable(id)}: ${printable(state)}${when}, in queue ${printable(queue)}`],
   };
+}
+
+/** Names the flags of the options in an error: that options contradict each other is found only when the task is enqueued. */
+function inFlags(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const flags: ReadonlyMap<string, string | undefined> = new Map(
+    Object.entries(TASK_OPTIONS).map(([name, [, , , { flags: all }]]) => [name, /--\w+/.exec(all)?.[0]]),
+  );
+  const message = error.message.replace(/\boptions\.(\w+)/g, (word, name: string) => flags.get(name) ?? word);
+  return message === error.message ? error : new CommandError(message, { cause: error });
 }
 
 function header(
