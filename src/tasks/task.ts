@@ -59,7 +59,7 @@ export class Task<P = unknown> {
     return this.options.headers ?? {};
   }
 
-  /** Parses the payload as JSON. @throws SyntaxError - the payload is not JSON. */
+  /** Parses the payload as JSON. @throws SyntaxError or TypeError - the payload is not JSON in UTF-8. */
   // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller declares what it expects
   json<T = P>(): T {
     return decodeJson(this.payload) as T;
