@@ -1,19 +1,18 @@
 import { EmbeddedBroker, type EmbeddedBrokerOptions } from 'escapement/tasks';
 import { expect, test } from 'vitest';
-import { FILE_SYSTEM, type FileSystem } from '../../../../src/log/file-system.ts';
+import type { FileSystem } from '../../../../src/log/file-system.ts';
 import { newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
 import { FaultyFileSystem } from '../../../diskqueue/faulty-file-system.ts';
 import { RecordingFileSystem } from '../../../diskqueue/recording-file-system.ts';
 import { folderOfFile } from '../../../folder.ts';
 import { stepOf } from '../../../runs.ts';
+import { openFolder } from './open-folder.ts';
 
 /** For the lock; the files are in memory. */
 const folder = folderOfFile();
 
-function open(files: FileSystem, options: EmbeddedBrokerOptions = {}): Promise<EmbeddedBroker> {
-  const all = { dataPath: folder, maxBytesPerFile: 4_096, ...options, ...{ [FILE_SYSTEM]: files } };
-  return EmbeddedBroker.open(all);
-}
+const open = (files: FileSystem, options: EmbeddedBrokerOptions = {}): Promise<EmbeddedBroker> =>
+  openFolder(folder, options, files);
 
 /** Enqueues tasks and completes most of them, until the disk fails. @returns the ids of those that must be there. */
 async function workUntilItFails(broker: EmbeddedBroker): Promise<Set<string>> {

@@ -8,7 +8,7 @@ import {
 } from 'escapement/tasks';
 import { checkBrokerLog } from 'escapement/testing';
 import { describe, expect, test, vi } from 'vitest';
-import { FILE_SYSTEM, type FileSystem } from '../../../../src/log/file-system.ts';
+import type { FileSystem } from '../../../../src/log/file-system.ts';
 import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
 import { Kind } from '../../../../src/tasks/broker/embedded/journal-format.ts';
 import type { Journal } from '../../../../src/tasks/broker/embedded/journal.ts';
@@ -17,14 +17,13 @@ import { FaultyFileSystem } from '../../../diskqueue/faulty-file-system.ts';
 import { RecordingFileSystem, type Disk } from '../../../diskqueue/recording-file-system.ts';
 import { folderOfFile } from '../../../folder.ts';
 import { RecordingMetrics } from '../../../metrics/recording-metrics.ts';
+import { openFolder } from './open-folder.ts';
 
 /** For the lock; the files are in memory. */
 const folder = folderOfFile();
 
-function open(files: FileSystem, options: EmbeddedBrokerOptions = {}): Promise<EmbeddedBroker> {
-  const all = { dataPath: folder, maxBytesPerFile: 4_096, ...options, ...{ [FILE_SYSTEM]: files } };
-  return EmbeddedBroker.open(all);
-}
+const open = (files: FileSystem, options: EmbeddedBrokerOptions = {}): Promise<EmbeddedBroker> =>
+  openFolder(folder, options, files);
 
 test('tasks that stay are not written again and again, however many files they fill', async () => {
   const disk = new RecordingFileSystem();
@@ -313,9 +312,7 @@ describe('the log stays below three times what is live and two files, however la
   ])('%s', async (_, enqueueAll, maxBytesPerFile, payloadBytes, rounds) => {
     const disk = new RecordingFileSystem();
     const metrics = new RecordingMetrics();
-    const broker = await EmbeddedBroker.open({
-      ...{ dataPath: folder, maxBytesPerFile, durability: 'os', metrics, [FILE_SYSTEM]: disk },
-    });
+    const broker = await open(disk, { maxBytesPerFile, durability: 'os', metrics });
     const tasksOf = (queue: string, count: number, bytes: number): NewTask[] =>
       Array.from({ length: count }, () => newTask({ queue, payload: new Uint8Array(bytes) }));
     await broker.enqueueMany(tasksOf('kept', 300, 300));

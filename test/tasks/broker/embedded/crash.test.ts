@@ -6,7 +6,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { EmbeddedBroker } from 'escapement/tasks';
 import { checkBroker } from 'escapement/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { FILE_SYSTEM, type FileSystem } from '../../../../src/log/file-system.ts';
+import type { FileSystem } from '../../../../src/log/file-system.ts';
 import { bundleProgram } from '../../../bundle-program.ts';
 import { LONG_MS, newTask, QUEUE } from '../../../conformance/broker/support.ts';
 import { Random } from '../../../diskqueue/random.ts';
@@ -18,6 +18,7 @@ import {
 } from '../../../diskqueue/recording-file-system.ts';
 import { folderOfFile, folderOfTest } from '../../../folder.ts';
 import { FIRST_SEED, runs, timeoutOf } from '../../../runs.ts';
+import { openFolder } from './open-folder.ts';
 
 /** How long a child works at most before it is killed, in milliseconds. */
 const MOST_MS = 150;
@@ -104,15 +105,7 @@ test.each(['always', 'os'])(
 
 const cutFolder = folderOfFile();
 
-/** A broker on another file system; its lock is in a folder of the host. */
-function open(files: FileSystem): Promise<EmbeddedBroker> {
-  return EmbeddedBroker.open({
-    ...{ dataPath: cutFolder, maxBytesPerFile: 4_096, [FILE_SYSTEM]: files },
-    onCorruption: ({ reason }) => {
-      throw new Error(`damage was found: ${reason}`);
-    },
-  });
-}
+const open = (files: FileSystem): Promise<EmbeddedBroker> => openFolder(cutFolder, {}, files);
 
 /** What was asked for, and what has settled. */
 interface Ledger {
@@ -287,12 +280,7 @@ describe('a copy of the files of a broker that works', () => {
 
 /** Opens a copy, and checks it. @returns the ids of its tasks. */
 async function idsIn(dataPath: string): Promise<Set<string>> {
-  const broker = await EmbeddedBroker.open({
-    dataPath,
-    onCorruption: ({ reason }) => {
-      throw new Error(`damage was found: ${reason}`);
-    },
-  });
+  const broker = await openFolder(dataPath);
   checkBroker(broker);
   const ids = new Set<string>();
   for (const queue of await broker.queues()) {

@@ -1,7 +1,7 @@
 import { EmbeddedBroker, type CorruptionEvent, type EmbeddedBrokerOptions } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
-import { FILE_SYSTEM, type FileSystem } from '../../../../src/log/file-system.ts';
+import type { FileSystem } from '../../../../src/log/file-system.ts';
 import { FOOTER, RECORD_HEADER_BYTES } from '../../../../src/log/segment.ts';
 import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
 import {
@@ -18,6 +18,7 @@ import { uncaughtErrors } from '../../../diskqueue/support/queues.ts';
 import { folderOfFile } from '../../../folder.ts';
 import { runs } from '../../../runs.ts';
 import { until } from '../../../until.ts';
+import { openFolder } from './open-folder.ts';
 
 const folder = folderOfFile();
 
@@ -28,12 +29,8 @@ async function open(
   events: CorruptionEvent[] = [],
   options: EmbeddedBrokerOptions = {},
 ): Promise<EmbeddedBroker> {
-  return EmbeddedBroker.open({
-    ...{ dataPath: folder, maxBytesPerFile: 4_096, [FILE_SYSTEM]: files },
-    clock: new ManualClock({ nowMs: START_MS, wallMs: START_MS }),
-    onCorruption: (event) => events.push(event),
-    ...options,
-  });
+  const clock = new ManualClock({ nowMs: START_MS, wallMs: START_MS });
+  return openFolder(folder, { clock, onCorruption: (event) => events.push(event), ...options }, files);
 }
 
 /** What is to be seen of a queue with one task: undefined if there is no such queue. */
@@ -202,61 +199,57 @@ async function shownBy(disk: Disk, events: CorruptionEvent[] = []): Promise<Reco
   return shown;
 }
 
-describe.each(['closed', 'killed'] as const)(
-  'one flipped bit in the folder of a broker that was %s',
-  (how) => {
-    test(
-      'one flipped bit in the folder of a broker costs the change whose record it is in, which is reported, and nothing else',
-      { timeout: 600_000 },
-      async () => {
-        const { written, ...disks } = await build();
-        const disk = disks[how];
-        const whole = await shownBy(disk);
-        expect(whole).toMatchObject({
-          done: { state: 'gone' },
-          kept: { payload: '1,2' },
-          retried: { state: 'retry' },
-        });
-        const places = [...disk].flatMap(([path, bytes]) => {
-          const { length } = how === 'closed' ? bytes : withoutZeros(bytes);
-          return Array.from({ length }, (_, at) => ({ path, at }));
-        });
-        const stride = Math.max(1, Math.floor(places.length / runs(200)));
-        const damagedSteps = new Set<number>();
-        for (let nth = 0; nth < places.length; nth += stride) {
-          const { path, at } = places[nth] as (typeof places)[0];
-          const events: CorruptionEvent[] = [];
-          const damaged = flipped(disk, path, at);
-          const shown = await shownBy(damaged, events);
-          const step = written.find((each) => each.path === path && each.from <= at && at < each.to)?.step;
-          const [name, , without] = STEPS[step ?? -1] ?? [
-            'a header, a footer or the first record',
-            undefined,
-            {},
-          ];
-          const expected = Object.entries({ ...whole, ...without }).filter(
-            ([, queue]) => queue !== undefined,
-          );
-          const where = `byte ${at} of ${path}: ${name}; ${JSON.stringify(events)}`;
-          expect(shown, where).toEqual(Object.fromEntries(expected));
-          expect(events.length, where).toBe(step === undefined ? 0 : 1);
-          for (const { file, offset, bytes } of events)
-            expect([file, at >= offset, at < offset + bytes], where).toEqual([path, true, true]);
-          if (step !== undefined) damagedSteps.add(step);
-        }
-        if (stride < 20) expect(damagedSteps.size).toBe(STEPS.length + 1);
-      },
-    );
+test.each(['closed', 'killed'] as const)(
+  'one flipped bit in the folder of a broker that was %s costs the change whose record it is in, which is reported, and nothing else',
+  { timeout: 600_000 },
+  async (how) => {
+    const { written, ...disks } = await build();
+    const disk = disks[how];
+    const whole = await shownBy(disk);
+    expect(whole).toMatchObject({
+      done: { state: 'gone' },
+      kept: { payload: '1,2' },
+      retried: { state: 'retry' },
+    });
+    const places = [...disk].flatMap(([path, bytes]) => {
+      const { length } = how === 'closed' ? bytes : withoutZeros(bytes);
+      return Array.from({ length }, (_, at) => ({ path, at }));
+    });
+    const stride = Math.max(1, Math.floor(places.length / runs(200)));
+    const damagedSteps = new Set<number>();
+    for (let nth = 0; nth < places.length; nth += stride) {
+      const { path, at } = places[nth] as (typeof places)[0];
+      const events: CorruptionEvent[] = [];
+      const damaged = flipped(disk, path, at);
+      const shown = await shownBy(damaged, events);
+      const step = written.find((each) => each.path === path && each.from <= at && at < each.to)?.step;
+      const [name, , without] = STEPS[step ?? -1] ?? [
+        'a header, a footer or the first record',
+        undefined,
+        {},
+      ];
+      const expected = Object.entries({ ...whole, ...without }).filter(([, queue]) => queue !== undefined);
+      const where = `byte ${at} of ${path}: ${name}; ${JSON.stringify(events)}`;
+      expect(shown, where).toEqual(Object.fromEntries(expected));
+      expect(events.length, where).toBe(step === undefined ? 0 : 1);
+      for (const { file, offset, bytes } of events)
+        expect([file, at >= offset, at < offset + bytes], where).toEqual([path, true, true]);
+      if (step !== undefined) damagedSteps.add(step);
+    }
+    if (stride < 20) expect(damagedSteps.size).toBe(STEPS.length + 1);
   },
 );
 
-/** Flips a bit of a file while it is open. */
-async function damage(files: FileSystem, path: string, at: number): Promise<void> {
-  const file = await files.open(path, 'write');
+/** Flips a bit of the first file while it is open: some bytes behind where a part of it begins. @returns its path. */
+async function damage(files: RecordingFileSystem, part: string | Uint8Array, behind = 0): Promise<string> {
+  const [[path, bytes] = ['', Buffer.of()]] = files.disk;
+  const at = bytes.indexOf(part) + behind;
+  const file = await files.open(path);
   const byte = Buffer.alloc(1);
   await file.read(byte, at);
   await file.write(Buffer.of(byte.readUInt8(0) ^ 1), at);
   await file.close();
+  return path;
 }
 
 describe('damage that comes while the broker is open', () => {
@@ -270,8 +263,7 @@ describe('damage that comes while the broker is open', () => {
       await broker.enqueue(newTask({ id: 'large', payload: large, group }));
       await broker.enqueue(newTask({ id: 'small', payload: Uint8Array.of(1), group }));
       if (operation === 'recover') await broker.dequeue(QUEUE, 2, 0);
-      const [path = ''] = [...files.disk.keys()];
-      await damage(files, path, (files.disk.get(path) ?? Buffer.of()).indexOf(large) + 700);
+      const path = await damage(files, large, 700);
       const limits = { graceMs: 0, maxDelayMs: 0, maxSize: 0 };
       const messages =
         operation === 'takeGroup'
@@ -298,8 +290,7 @@ describe('damage that comes while the broker is open', () => {
     await broker.enqueue(newTask({ id: 'large', payload: large }));
     for (const id of ['a', 'b'])
       await broker.enqueue(newTask({ id, payload: new Uint8Array(2_000).fill(7) }));
-    const [path = ''] = [...files.disk.keys()];
-    await damage(files, path, (files.disk.get(path) ?? Buffer.of()).indexOf(large) + 700);
+    await damage(files, large, 700);
     const { tasks, next } = await broker.scan(QUEUE, ['pending'], 10);
     expect(next).toBeUndefined();
     expect(tasks.map(({ message }) => [message.id, message.payload.length, message.payload[0]])).toEqual([
@@ -327,10 +318,8 @@ describe('damage that comes while the broker is open', () => {
     let broker = await open(files, events);
     for (const id of ['a', 'b', 'c']) await broker.enqueue(newTask({ id, headers: { id } }));
     await broker.enqueue(newTask({ id: 'large', payload: large }));
-    const [path = ''] = [...files.disk.keys()];
-    const content = files.disk.get(path) ?? Buffer.of();
-    await damage(files, path, content.indexOf('{"id":"b"}'));
-    await damage(files, path, content.indexOf(large) + 700);
+    const path = await damage(files, '{"id":"b"}');
+    await damage(files, large, 700);
     const queue = 'other';
     for (let at = 0; at < 40; at++) {
       await broker.enqueue(newTask({ id: 'x', queue, payload: large }));

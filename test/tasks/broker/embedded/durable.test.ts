@@ -13,7 +13,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
 import type { Journal } from '../../../../src/tasks/broker/embedded/journal.ts';
 import type { TaskStore } from '../../../../src/tasks/broker/embedded/task-store.ts';
-import { FILE_SYSTEM, type FileSystem } from '../../../../src/log/file-system.ts';
+import type { FileSystem } from '../../../../src/log/file-system.ts';
 import { LONG_MS, newTask, QUEUE } from '../../../conformance/broker/support.ts';
 import { FaultyFileSystem, type Fault } from '../../../diskqueue/faulty-file-system.ts';
 import { Random } from '../../../diskqueue/random.ts';
@@ -23,6 +23,7 @@ import { folderOfTest } from '../../../folder.ts';
 import { RecordingMetrics } from '../../../metrics/recording-metrics.ts';
 import { FIRST_SEED } from '../../../runs.ts';
 import { codeOf } from '../../support/bench.ts';
+import { openFolder } from './open-folder.ts';
 
 let dataPath: string;
 let clock: ManualClock;
@@ -38,13 +39,7 @@ afterEach(async () => {
 
 /** Damage that was reported is an error, unless `onCorruption` is given. */
 async function open(options: EmbeddedBrokerOptions = {}, files?: FileSystem): Promise<EmbeddedBroker> {
-  const onCorruption = ({ reason }: { reason: string }): void => {
-    throw new Error(`damage was found: ${reason}`);
-  };
-  const broker = await EmbeddedBroker.open({
-    ...{ clock, dataPath, onCorruption, ...options },
-    ...(files && { [FILE_SYSTEM]: files }),
-  });
+  const broker = await openFolder(dataPath, { clock, maxBytesPerFile: 67_108_864, ...options }, files);
   opened.push(broker);
   return broker;
 }

@@ -1,7 +1,7 @@
 import { EmbeddedBroker, type LeasedTask } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
-import { FILE_SYSTEM, type FileSystem } from '../../../../src/log/file-system.ts';
+import type { FileSystem } from '../../../../src/log/file-system.ts';
 import { LONG_MS, newTask, QUEUE } from '../../../conformance/broker/support.ts';
 import { FaultyFileSystem, type Call, type Fault } from '../../../diskqueue/faulty-file-system.ts';
 import { Random } from '../../../diskqueue/random.ts';
@@ -9,6 +9,7 @@ import { RecordingFileSystem } from '../../../diskqueue/recording-file-system.ts
 import { folderOfFile } from '../../../folder.ts';
 import { FIRST_SEED, runs } from '../../../runs.ts';
 import { codeOf } from '../../support/bench.ts';
+import { openFolder } from './open-folder.ts';
 
 const folder = folderOfFile();
 
@@ -38,12 +39,7 @@ function open(
   clock: ManualClock,
   durability: Durability = 'always',
 ): Promise<EmbeddedBroker> {
-  return EmbeddedBroker.open({
-    ...{ clock, dataPath: folder, durability, maxBytesPerFile: 4_096, [FILE_SYSTEM]: files },
-    onCorruption: ({ reason }) => {
-      throw new Error(`damage was found: ${reason}`);
-    },
-  });
+  return openFolder(folder, { clock, durability }, files);
 }
 
 /** What was asked of a broker, and what it has promised. */

@@ -1,12 +1,13 @@
 import { EmbeddedBroker } from 'escapement/tasks';
 import { checkBroker, checkBrokerLog, ManualClock } from 'escapement/testing';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { FILE_SYSTEM, type FileSystem } from '../../../../src/log/file-system.ts';
+import type { FileSystem } from '../../../../src/log/file-system.ts';
 import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
 import { LONG_MS, newTask, take } from '../../../conformance/broker/support.ts';
 import { RecordingFileSystem } from '../../../diskqueue/recording-file-system.ts';
 import { SmallDisk } from '../../../diskqueue/small-disk.ts';
 import { folderOfTest } from '../../../folder.ts';
+import { openFolder } from './open-folder.ts';
 
 /* What goes on in a broker while its disk is full, and when it has read its log again because there was room. */
 
@@ -20,11 +21,7 @@ beforeEach(() => {
 });
 
 function open(files: FileSystem): Promise<EmbeddedBroker> {
-  const options = { clock, dataPath, durability: 'os', maxBytesPerFile: 67_108_864 } as const;
-  const onCorruption = ({ reason }: { reason: string }): void => {
-    throw new Error(`damage was found: ${reason}`);
-  };
-  return EmbeddedBroker.open({ ...options, onCorruption, ...{ [FILE_SYSTEM]: files } });
+  return openFolder(dataPath, { clock, durability: 'os', maxBytesPerFile: 67_108_864 }, files);
 }
 
 /** Needs room that there is not: changes are refused from now on. */

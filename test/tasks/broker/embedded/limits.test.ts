@@ -1,11 +1,12 @@
 import { EmbeddedBroker } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { FILE_SYSTEM, type FileSystem } from '../../../../src/log/file-system.ts';
+import type { FileSystem } from '../../../../src/log/file-system.ts';
 import { expectCode, LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
 import { RecordingFileSystem } from '../../../diskqueue/recording-file-system.ts';
 import { SmallDisk } from '../../../diskqueue/small-disk.ts';
 import { folderOfTest } from '../../../folder.ts';
+import { openFolder } from './open-folder.ts';
 
 let dataPath: string;
 let clock: ManualClock;
@@ -20,8 +21,7 @@ afterEach(async () => {
 });
 
 async function open(files?: FileSystem): Promise<EmbeddedBroker> {
-  const options = { clock, dataPath, maxBytesPerFile: 4_096 };
-  const broker = await EmbeddedBroker.open({ ...options, ...(files && { [FILE_SYSTEM]: files }) });
+  const broker = await openFolder(dataPath, { clock }, files);
   opened.push(broker);
   return broker;
 }
