@@ -80,7 +80,7 @@ describe.skipIf(process.platform === 'win32').each(ODD_ENTRIES)('%s named %s', (
     expect(failed).toMatchObject([{ name: 'odd', message: `${folder}/${file}: ${reason}` }]);
   });
 
-  it('does not prevent dump from printing another queue', async () => {
+  it('an odd entry in a folder does not prevent dump from printing another queue', async () => {
     const folder = await folderWithQueues();
     await make(`${folder}/${file}`);
     expect(await diskQueue('dump', folder, '--queue', 'orders')).toEqual({

@@ -56,7 +56,7 @@ describe('lru-cache on our timers and our clock', () => {
     await expect.poll(() => timers.waiting()).toBe(0);
   });
 
-  test('its timeouts keep no process alive: it calls unref', () => {
+  test('the timeouts of lru-cache keep no process alive: it calls unref', () => {
     const timers = swapTimers();
     const cache = new LRUCache<string, number>({ max: 10, ttl: 60_000, ttlAutopurge: true });
     cache.set('a', 1);

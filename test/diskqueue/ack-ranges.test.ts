@@ -78,7 +78,7 @@ describe('the bytes of a range', () => {
     expect(made).toMatchObject({ prefix: 11, bytesBeyond: 2 });
   });
 
-  test('stay the same if no message is new', () => {
+  test('the bytes of a range stay the same if no message is new', () => {
     const made = acks();
     made.add(5, 7, 1_000);
     made.add(6, 7, 1_000);

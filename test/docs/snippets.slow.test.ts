@@ -14,7 +14,7 @@ describe('the snippets in README and docs', () => {
     expect(snippets.length).toBeGreaterThan(3);
   });
 
-  it('compile in a strict program', () => {
+  it('the snippets in README and docs compile in a strict program', () => {
     expect(typeErrors(snippets)).toEqual([]);
   }, 300_000);
 

@@ -74,7 +74,7 @@ describe('settings', () => {
   });
 
   it.each(['', '{ "port": ', '[1]', '"text"', 'null'])(
-    'that are not a JSON object are refused: %j',
+    'settings that are not a JSON object are refused: %j',
     (json) => {
       expect(() => render('a.json', json)).toThrow(SyntaxError);
     },

@@ -77,7 +77,7 @@ describe('a write', () => {
     expect(leader.produces.watched).toBe(0);
   });
 
-  it('to two topics waits for both', async () => {
+  it('a write to two topics waits for both', async () => {
     await follow('f1', 0);
     const answer = produce({ orders: ['a'], payments: ['b'] });
     await watchedIs('produces', 2);
@@ -130,7 +130,7 @@ describe('a long poll of a consumer', () => {
 });
 
 describe('a follower', () => {
-  it('that is not heard of leaves the in-sync set, which completes the writes that wait for it', async () => {
+  it('a follower that is not heard of leaves the in-sync set, which completes the writes that wait for it', async () => {
     await leader.close();
     await start(200);
     await follow('f1', 0);
@@ -161,7 +161,7 @@ describe('a follower', () => {
     expect(await joined).toBe(1);
   });
 
-  it('that comes back with less than it had is dropped until it has caught up', async () => {
+  it('a follower that comes back with less than it had is dropped until it has caught up', async () => {
     await follow('f1', 0);
     const written = produce({ orders: ['a'] });
     await watchedIs('produces', 1);

@@ -18,7 +18,7 @@ describe('250 000 scheduled tasks', () => {
   const MOST_BYTES_EACH = 600;
 
   test(
-    'take 600 bytes each at most beside their payload, wait for one wake-up, and leave nothing behind',
+    'scheduled tasks take 600 bytes each at most beside their payload, wait for one wake-up, and leave nothing behind',
     { timeout: 120_000 },
     async () => {
       const { broker, clock } = await open();
@@ -105,23 +105,26 @@ const ENDS: Record<string, (broker: EmbeddedBroker, clock: ManualClock, task: Ne
   };
 
 describe('a task is held by nothing, although the broker goes on', () => {
-  test.each(Object.entries(ENDS))('when %s', async (_, end) => {
-    const { broker, clock } = await open();
-    const heard: string[] = [];
-    await broker.subscribe({ settled: (_queue, id) => heard.push(id) });
-    const useAndForget = async (): Promise<WeakRef<Uint8Array>> => {
-      const payload = new Uint8Array(100);
-      await end(broker, clock, newTask({ id: 'a', payload, uniqueKey: 'key' }));
-      return new WeakRef(payload);
-    };
-    const payload = await useAndForget();
-    expect(await isCollected(payload)).toBe(true);
-    expect(heard).toContain('a');
-    checkBroker(broker);
-    await broker.enqueue(newTask({ id: 'a', uniqueKey: 'key' }));
-  });
+  test.each(Object.entries(ENDS))(
+    'a task is held by nothing when %s, although the broker goes on',
+    async (_, end) => {
+      const { broker, clock } = await open();
+      const heard: string[] = [];
+      await broker.subscribe({ settled: (_queue, id) => heard.push(id) });
+      const useAndForget = async (): Promise<WeakRef<Uint8Array>> => {
+        const payload = new Uint8Array(100);
+        await end(broker, clock, newTask({ id: 'a', payload, uniqueKey: 'key' }));
+        return new WeakRef(payload);
+      };
+      const payload = await useAndForget();
+      expect(await isCollected(payload)).toBe(true);
+      expect(heard).toContain('a');
+      checkBroker(broker);
+      await broker.enqueue(newTask({ id: 'a', uniqueKey: 'key' }));
+    },
+  );
 
-  test.each(Object.entries(ENDS))('and sixty thousand leave the heap as it was, when %s', async (_, end) => {
+  test.each(Object.entries(ENDS))('sixty thousand tasks leave the heap as it was when %s', async (_, end) => {
     const { broker, clock } = await open();
     const round = async (from: number, to: number): Promise<void> => {
       for (let i = from; i < to; i++)
@@ -145,12 +148,15 @@ describe('a broker is collectable', () => {
     return new WeakRef(broker);
   };
 
-  test.each([true, false])('although its clock goes on; closed: %s', async (isClosed) => {
-    const clock = new ManualClock();
-    const broker = await useAndForget(clock, isClosed);
-    expect(await isCollected(broker)).toBe(true);
-    expect(clock.pendingWakeups).toBe(0);
-  });
+  test.each([true, false])(
+    'a broker is collectable although its clock goes on; closed: %s',
+    async (isClosed) => {
+      const clock = new ManualClock();
+      const broker = await useAndForget(clock, isClosed);
+      expect(await isCollected(broker)).toBe(true);
+      expect(clock.pendingWakeups).toBe(0);
+    },
+  );
 
   test('a broker that was closed holds nothing of what was in it', async () => {
     const { broker } = await open();

@@ -87,7 +87,7 @@ describe.each(FORMATS)('%s: after close', (format) => {
     }
   });
 
-  test('nor when open is refused', async () => {
+  test('no file, socket, timer or listener is left when open is refused', async () => {
     const dataPath = temporaryFolder();
     const owner = await DiskQueue.open({ name: 'q', dataPath, format });
     const files = openFiles(dataPath);
@@ -198,7 +198,7 @@ describe.each(FORMATS)('%s: memory does not grow with the depth', (format) => {
     expect(whenEmpty - before).toBeLessThan(3 * MIB);
   });
 
-  test('nor with the refusals of a disk that takes no acknowledgements', async () => {
+  test('memory does not grow with the refusals of a disk that takes no acknowledgements', async () => {
     const [files, clock] = [new RecordingFiles(), new ManualClock()];
     const queue = await openQueue({ format, files, clock, durability: 'os', syncEvery: 3 });
     await putAll(

@@ -95,7 +95,7 @@ describe('after 150 000 operations through 3 keys each the heap is back where it
     },
   );
 
-  test('that all wait together: what held them is given back', async () => {
+  test('what held 150 000 operations that wait together is given back', async () => {
     const clock = new ManualClock();
     const purgatory = new DelayedOperationPurgatory<number>('test', { clock });
     const watchMany = (): void => {
@@ -129,7 +129,7 @@ const ENDS: Record<string, End> = {
 };
 
 describe('a completed operation is held by nothing, although others wait for its keys', () => {
-  test.each(Object.entries(ENDS))('when %s', async (_, end) => {
+  test.each(Object.entries(ENDS))('a completed operation is held by nothing when %s', async (_, end) => {
     const clock = new ManualClock();
     const purgatory = new DelayedOperationPurgatory<string>('test', { clock });
     const watchAndEnd = (): WeakRef<Operation> => {
@@ -146,7 +146,7 @@ describe('a completed operation is held by nothing, although others wait for its
     expect(neighbours.map(({ isCompleted }) => isCompleted)).toEqual([false, false]);
   });
 
-  test('when it was the last that a check looked at, or one that watched another', async () => {
+  test('a completed operation is held by nothing when it was the last that a check looked at, or one that watched another', async () => {
     const purgatory = new DelayedOperationPurgatory<string>('test', { clock: new ManualClock() });
     const watchAndEnd = (): WeakRef<Operation> => {
       const operation = new Operation(10);
@@ -159,7 +159,7 @@ describe('a completed operation is held by nothing, although others wait for its
     expect(await isCollected(operation)).toBe(true);
   });
 
-  test('when a wait is over: neither its value nor its condition holds on', async () => {
+  test('neither the value nor the condition of a wait that is over is held', async () => {
     const purgatory = new DelayedOperationPurgatory<string>('test', { clock: new ManualClock() });
     const { signal } = new AbortController();
     const waitAndEnd = async (): Promise<WeakRef<Operation>[]> => {
@@ -180,29 +180,32 @@ describe('a completed operation is held by nothing, although others wait for its
 });
 
 describe('a purgatory is collectable', () => {
-  test.each(['complete', 'drop'] as const)('once it is closed with %s, whatever waited', async (pending) => {
-    const metrics = new RecordingMetrics();
-    const clock = new ManualClock();
-    const operations: DelayedOperation[] = [];
-    const { signal } = new AbortController();
-    const watchAndClose = (): WeakRef<DelayedOperationPurgatory<string>> => {
-      const purgatory = new DelayedOperationPurgatory<string>('test', { clock, metrics });
-      for (let i = 0; i < 100; i++) {
-        const operation = new Operation(i);
-        operations.push(operation);
-        purgatory.tryCompleteElseWatch(operation, [`${i}`, 'x']);
-      }
-      purgatory.wait(['x'], () => undefined, { timeoutMs: 10, signal }).catch(noop);
-      purgatory.close({ pending });
-      return new WeakRef(purgatory);
-    };
-    const purgatory = watchAndClose();
-    expect(await isCollected(purgatory)).toBe(true);
-    expect([metrics.readers.size, clock.pendingWakeups, operations.length]).toEqual([0, 0, 100]);
-  });
+  test.each(['complete', 'drop'] as const)(
+    'a purgatory is collectable once it is closed with %s, whatever waited',
+    async (pending) => {
+      const metrics = new RecordingMetrics();
+      const clock = new ManualClock();
+      const operations: DelayedOperation[] = [];
+      const { signal } = new AbortController();
+      const watchAndClose = (): WeakRef<DelayedOperationPurgatory<string>> => {
+        const purgatory = new DelayedOperationPurgatory<string>('test', { clock, metrics });
+        for (let i = 0; i < 100; i++) {
+          const operation = new Operation(i);
+          operations.push(operation);
+          purgatory.tryCompleteElseWatch(operation, [`${i}`, 'x']);
+        }
+        purgatory.wait(['x'], () => undefined, { timeoutMs: 10, signal }).catch(noop);
+        purgatory.close({ pending });
+        return new WeakRef(purgatory);
+      };
+      const purgatory = watchAndClose();
+      expect(await isCollected(purgatory)).toBe(true);
+      expect([metrics.readers.size, clock.pendingWakeups, operations.length]).toEqual([0, 0, 100]);
+    },
+  );
 
   test.each(['an operation', 'an asynchronous operation'])(
-    'although %s that was in it is kept',
+    'a purgatory is collectable although %s that was in it is kept',
     async (what) => {
       const clock = new ManualClock();
       const operation = what === 'an operation' ? new Operation(10) : new Remote(10);
@@ -219,7 +222,7 @@ describe('a purgatory is collectable', () => {
     },
   );
 
-  test('when it is idle and nobody has it any more, without close', async () => {
+  test('an idle purgatory that nothing refers to is collectable without close', async () => {
     const clock = new ManualClock();
     const useAndForget = (): WeakRef<DelayedOperationPurgatory<string>> => {
       const purgatory = new DelayedOperationPurgatory<string>('test', { clock });

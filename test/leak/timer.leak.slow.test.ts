@@ -90,7 +90,7 @@ function addAndEnd(timer: SystemTimer, clock: ManualClock, name: string): WeakRe
 describe('nothing is held any more when', () => {
   describe.each(Object.keys(ENDS))('%s', (name) =>
     test.each(['one callback', 'many callbacks', 'nothing'])(
-      'although %s still waits on the same page',
+      'a task that is over is held by nothing, although %s still waits on the same page',
       async (neighbours) => {
         const clock = new ManualClock();
         const timer = new SystemTimer({ clock, onError: noop });
@@ -181,27 +181,30 @@ describe('nothing is held any more when', () => {
 });
 
 describe('a timer is collectable', () => {
-  test.each(['drop', 'run'] as const)('once it is closed with %s, whatever waited', async (pending) => {
-    const metrics = new RecordingMetrics();
-    const clock = new ManualClock();
-    const tasks: TimerTask[] = [];
-    const addAndClose = (): WeakRef<SystemTimer> => {
-      const timer = new SystemTimer({ clock, metrics });
-      for (let i = 0; i < 10_000; i++) timer.schedule(i, noop);
-      for (let i = 0; i < 10; i++) {
-        tasks.push(addTask(timer, i));
-      }
-      void timer.sleep(5).catch(noop);
-      void timer.advanceClock(1_000);
-      timer.close({ pending });
-      return new WeakRef(timer);
-    };
-    const timer = addAndClose();
-    expect(await isCollected(timer)).toBe(true);
-    expect([metrics.readers.size, clock.pendingWakeups, tasks.length]).toEqual([0, 0, 10]);
-  });
+  test.each(['drop', 'run'] as const)(
+    'a timer is collectable once it is closed with %s, whatever waited',
+    async (pending) => {
+      const metrics = new RecordingMetrics();
+      const clock = new ManualClock();
+      const tasks: TimerTask[] = [];
+      const addAndClose = (): WeakRef<SystemTimer> => {
+        const timer = new SystemTimer({ clock, metrics });
+        for (let i = 0; i < 10_000; i++) timer.schedule(i, noop);
+        for (let i = 0; i < 10; i++) {
+          tasks.push(addTask(timer, i));
+        }
+        void timer.sleep(5).catch(noop);
+        void timer.advanceClock(1_000);
+        timer.close({ pending });
+        return new WeakRef(timer);
+      };
+      const timer = addAndClose();
+      expect(await isCollected(timer)).toBe(true);
+      expect([metrics.readers.size, clock.pendingWakeups, tasks.length]).toEqual([0, 0, 10]);
+    },
+  );
 
-  test('when it is idle and nobody has it any more, without close', async () => {
+  test('an idle timer that nothing refers to is collectable without close', async () => {
     const clock = new ManualClock();
     const useAndForget = (): WeakRef<SystemTimer> => {
       const timer = new SystemTimer({ clock });
@@ -214,7 +217,7 @@ describe('a timer is collectable', () => {
     expect(await isCollected(timer)).toBe(true);
   });
 
-  test('but not while something waits in it', async () => {
+  test('a timer is not collectable while something waits in it', async () => {
     const clock = new ManualClock();
     const task = new TestTask(5);
     const addAndForget = (): WeakRef<SystemTimer> => {

@@ -110,37 +110,46 @@ describe('an item is held by nothing, although the queue goes on', () => {
     return new WeakRef(item);
   };
 
-  test.each(Object.entries(USES))('when %s', async (_, use) => {
-    const { queue, clock } = makeQueue();
-    const item = await useAndForget(use, queue, clock);
-    expect(await isCollected(item)).toBe(true);
-    checkQueue(queue);
-    expect([queue.length, queue.waiting]).toEqual([0, 0]);
-  });
+  test.each(Object.entries(USES))(
+    'an item is held by nothing when %s, although the queue goes on',
+    async (_, use) => {
+      const { queue, clock } = makeQueue();
+      const item = await useAndForget(use, queue, clock);
+      expect(await isCollected(item)).toBe(true);
+      checkQueue(queue);
+      expect([queue.length, queue.waiting]).toEqual([0, 0]);
+    },
+  );
 
-  test.each(Object.entries(USES))('when %s, and its key is one that is kept', async (_, use) => {
-    const { queue, clock } = makeQueue(({ key }) => key);
-    for (let i = 0; i < 300; i++) queue.add(new Item(`neighbour ${i}`));
-    for (let i = 0; i < 300; i++) await queue.get();
-    const item = await useAndForget(use, queue, clock, 'a short key');
-    expect(await isCollected(item)).toBe(true);
-    checkQueue(queue);
-  });
+  test.each(Object.entries(USES))(
+    'an item is held by nothing when %s, and its key is one that is kept',
+    async (_, use) => {
+      const { queue, clock } = makeQueue(({ key }) => key);
+      for (let i = 0; i < 300; i++) queue.add(new Item(`neighbour ${i}`));
+      for (let i = 0; i < 300; i++) await queue.get();
+      const item = await useAndForget(use, queue, clock, 'a short key');
+      expect(await isCollected(item)).toBe(true);
+      checkQueue(queue);
+    },
+  );
 
-  test.each(Object.entries(USES))('nor is an object as its key, when %s', async (_, use) => {
-    const { queue, clock } = makeQueue(({ key }) => key);
-    for (let i = 0; i < 300; i++) queue.add(new Item(`neighbour ${i}`));
-    for (let i = 0; i < 300; i++) await queue.get();
-    const useKey = async (): Promise<WeakRef<object>> => {
-      const key = { bytes: new Array<number>(100).fill(0) };
-      await useAndForget(use, queue, clock, key);
-      return new WeakRef(key);
-    };
-    const key = await useKey();
-    expect(await isCollected(key)).toBe(true);
-  });
+  test.each(Object.entries(USES))(
+    'an object as the key of an item is held by nothing when %s',
+    async (_, use) => {
+      const { queue, clock } = makeQueue(({ key }) => key);
+      for (let i = 0; i < 300; i++) queue.add(new Item(`neighbour ${i}`));
+      for (let i = 0; i < 300; i++) await queue.get();
+      const useKey = async (): Promise<WeakRef<object>> => {
+        const key = { bytes: new Array<number>(100).fill(0) };
+        await useAndForget(use, queue, clock, key);
+        return new WeakRef(key);
+      };
+      const key = await useKey();
+      expect(await isCollected(key)).toBe(true);
+    },
+  );
 
-  test('when it waited for room, and gave up', async () => {
+  test('an item is held by nothing when it waited for capacity, and its caller gave up', async () => {
     const queue = new WorkQueue<Item>({ maxSize: 1 });
     queue.add(new Item());
     const controller = new AbortController();
@@ -225,7 +234,7 @@ describe('after 250 000 items the heap is back where it was', () => {
     check();
   });
 
-  test('that all wait together: what held them is given back', async () => {
+  test('what held 250 000 items that wait together is given back', async () => {
     const clock = new ManualClock();
     const queue = new DelayingQueue<number>({ clock });
     const fill = async (): Promise<void> => {
@@ -296,7 +305,7 @@ describe('a long-lived signal', () => {
 });
 
 describe('a queue is collectable', () => {
-  test('once it has ended, although its metrics, its timer and its clock go on', async () => {
+  test('a queue is collectable once it has ended, although its metrics, its timer and its clock go on', async () => {
     const metrics = new RecordingMetrics();
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
@@ -316,7 +325,7 @@ describe('a queue is collectable', () => {
     expect(queue.deref()).toBeUndefined();
   });
 
-  test('when it is idle and nobody has it any more, without a shutdown', async () => {
+  test('an idle queue that nothing refers to is collectable without a shutdown', async () => {
     const clock = new ManualClock();
     const useAndForget = async (): Promise<WeakRef<DelayingQueue<string>>> => {
       const queue = new DelayingQueue<string>({ clock });

@@ -323,7 +323,7 @@ describe('a sync that nothing waits for', () => {
     }
   });
 
-  test('that fails is returned by the next append, once, and rejects every sync until its records are not needed', async () => {
+  test('the failure of a sync that nothing waits for is returned by the next append, once, and rejects every sync until its records are not needed', async () => {
     const fault: Fault = { call: 'sync', nth: 1, code: 'EIO', isLasting: false };
     const { log } = await Log.open({ ...OPTIONS, files: new FaultyFileSystem(files, fault) });
     await appendAll(log, ['one', 'two', 'three']);

@@ -25,7 +25,7 @@ describe('zeros behind the records', () => {
     return sizes;
   }
 
-  test('make a file grow in steps, of its own length and at most 256 KiB, and are cut off when it is closed', async () => {
+  test('zeros behind the records make a file grow in steps, of its own length and at most 256 KiB, and are cut off when it is closed', async () => {
     const { log } = await Log.open({ ...OPTIONS, files });
     const sizes = await sizesOf(log, 1_000, 1_000);
     expect([...new Set(sizes)].slice(0, 3)).toEqual([4_096, 12_288, 28_672]);
@@ -40,7 +40,7 @@ describe('zeros behind the records', () => {
     expect(await files.size(path)).toBe(end + 40);
   });
 
-  test('are in no file of which records are readable before they are synced, and never behind its largest size', async () => {
+  test('zeros are in no file of which records are readable before they are synced, and never behind its largest size', async () => {
     const { log } = await Log.open({ ...OPTIONS, files, isAlwaysDurable: false });
     expect(await sizesOf(log, 1_000, 2)).toEqual([128 + 1_024, 128 + 2 * 1_024]);
     await log.close();
@@ -50,7 +50,7 @@ describe('zeros behind the records', () => {
     await small.close();
   });
 
-  test('are left out when the disk has no room for them', async () => {
+  test('zeros behind the records are left out when the disk has no space for them', async () => {
     const disk = new SmallDisk(files, 5 * 4_096);
     const { log } = await Log.open({ ...OPTIONS, files: disk });
     const sizes = await sizesOf(log, 1_000, 18);
@@ -63,7 +63,7 @@ describe('zeros behind the records', () => {
     await again.close();
   });
 
-  test('are cut off when a log is opened that was killed', async () => {
+  test('zeros behind the records are cut off when a log is opened that was killed', async () => {
     const { log } = await Log.open({ ...OPTIONS, files });
     await sizesOf(log, 1_000, 5);
     const killed = new RecordingFileSystem(files.afterPowerCut(files.log.length, allRemains));

@@ -140,7 +140,7 @@ async function hidden(broker: Broker): Promise<unknown> {
 const HIDDEN = { code: 'ERR_TASK_DUPLICATE', recoveries: 1, order: ['first', 'second', 'third', 'lost'] };
 
 describe.runIf(inject('redis').isThere)('a copy by way of Redis', () => {
-  test('from memory to a dump, a folder, Redis and another folder shows what the first one does', async () => {
+  test('a copy from memory to a dump, a folder, Redis and another folder shows what the first one does', async () => {
     const first = await memory();
     await fill(first);
     const expected = await shown(first);
@@ -192,7 +192,7 @@ describe('a copy', () => {
     ...(inject('redis').isThere ? [['Redis', redis] as const] : []),
   ];
 
-  test.each(TARGETS)('to %s that was interrupted goes on, and doubles nothing', async (_, open) => {
+  test.each(TARGETS)('a copy to %s that was interrupted goes on, and doubles nothing', async (_, open) => {
     const from = await memory();
     await fill(from);
     const to = await open();
@@ -209,7 +209,7 @@ describe('a copy', () => {
     expect(await shown(to)).toEqual(await shown(from));
   });
 
-  test.each(TARGETS)('to %s with other tasks is refused, unless they may stay', async (_, open) => {
+  test.each(TARGETS)('a copy to %s with other tasks is refused, unless they may stay', async (_, open) => {
     const from = await memory();
     await fill(from);
     const to = await open();
@@ -226,7 +226,7 @@ describe('a copy', () => {
     expect((await to.queueStats('default')).counts.pending).toBe(4);
   });
 
-  test('of a broker with a running server or an active task is refused', async () => {
+  test('a copy of a broker with a running server or an active task is refused', async () => {
     const from = await memory();
     await fill(from);
     const task = await lease(from);
@@ -251,7 +251,7 @@ describe('a copy', () => {
     expect(recovered).toMatchObject({ message: { id: 'first' }, recoveries: 1 });
   });
 
-  test('of large payloads from a folder has them', async () => {
+  test('a copy of large payloads from a folder has them', async () => {
     const from = await folder('one');
     const payload = 'x'.repeat(100_000);
     for (let n = 0; n < 30; n++) await new Client({ broker: from }).enqueue(new Task('large', payload));
@@ -314,7 +314,7 @@ describe('a dump', () => {
     [`${HEAD}\n{"task":{"state":"pending"}}`, "line 2: 'id' must be a string"],
     [`${HEAD}\n`, 'line 1: the end is missing'],
     [`${HEAD}\n{"end":true,"tasks":1}`, 'line 2: 0 of 1 tasks are there'],
-  ])('that holds %j is refused', async (text, reason) => {
+  ])('a dump that holds %j is refused', async (text, reason) => {
     const path = join(directory, 'jobs.jsonl');
     writeFileSync(path, text);
     const copying = copyTasks(path, await memory());
@@ -324,7 +324,7 @@ describe('a dump', () => {
     });
   });
 
-  test('or a broker is all that can be copied', async () => {
+  test('nothing but a dump or a broker can be copied', async () => {
     const broker = await memory();
     await expect(copyTasks({} as Broker, broker)).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
     await expect(copyTasks(broker, '')).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });

@@ -80,7 +80,7 @@ async function countInRedis(): Promise<number> {
 
 describe('a copy that is killed and made again', () => {
   test(
-    'from a folder to Redis and back misses nothing, and doubles nothing',
+    'a copy from a folder to Redis and back, which is killed and made again, misses nothing and doubles nothing',
     { timeout: 120_000 },
     async () => {
       await fill();
@@ -106,16 +106,20 @@ describe('a copy that is killed and made again', () => {
     },
   );
 
-  test('to a dump leaves no part of one behind', { timeout: 60_000 }, async () => {
-    await fill();
-    const dump = join(directory, 'jobs.jsonl');
-    await killed([folder, dump], () => existsSync(`${dump}.part`));
-    expect(existsSync(dump)).toBe(false);
-    expect(await copied(folder, dump)).toMatchObject({ queues: 1, tasks: PENDING + SCHEDULED });
-    expect(existsSync(`${dump}.part`)).toBe(false);
-    expect(await copied(dump, database.url)).toMatchObject({ added: PENDING + SCHEDULED });
-    expect(await ids(redis)).toEqual(ALL);
-  });
+  test(
+    'a copy to a dump, which is killed and made again, leaves no part of a dump behind',
+    { timeout: 60_000 },
+    async () => {
+      await fill();
+      const dump = join(directory, 'jobs.jsonl');
+      await killed([folder, dump], () => existsSync(`${dump}.part`));
+      expect(existsSync(dump)).toBe(false);
+      expect(await copied(folder, dump)).toMatchObject({ queues: 1, tasks: PENDING + SCHEDULED });
+      expect(existsSync(`${dump}.part`)).toBe(false);
+      expect(await copied(dump, database.url)).toMatchObject({ added: PENDING + SCHEDULED });
+      expect(await ids(redis)).toEqual(ALL);
+    },
+  );
 });
 
 test('tasks copy refuses what it cannot copy, and names what is wrong', async () => {

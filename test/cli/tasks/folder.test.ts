@@ -134,7 +134,7 @@ describe('a folder that no process has open', () => {
 describe('tasks verify and tasks repair', () => {
   const repaired = (): string[] => readdirSync(folder).filter((name) => name.includes('.damaged'));
 
-  test('find nothing in an intact folder, and change nothing', async () => {
+  test('tasks verify and tasks repair find nothing in an intact folder, and change nothing', async () => {
     await broker.close();
     const before = snapshot();
     expect(await run('verify')).toMatchObject({
@@ -147,7 +147,7 @@ describe('tasks verify and tasks repair', () => {
     expect(snapshot()).toEqual(before);
   });
 
-  test('name the file, the offset and the tasks of damage, and repair it once', async () => {
+  test('tasks verify and tasks repair name the file, the offset and the tasks of damage, and repair it once', async () => {
     await broker.close();
     damage();
     const file = join(folder, segments()[0] ?? '');
@@ -195,7 +195,7 @@ describe('tasks verify and tasks repair', () => {
     });
   });
 
-  test('find a record that is intact and not one of a broker', async () => {
+  test('tasks verify and tasks repair find a record that is intact and not one of a broker', async () => {
     await broker.close();
     const options = { files: hostFileSystem, folder, name: 'tasks', maxBytesPerFile: 65_536 };
     const { log } = await Log.open({ ...options, isAlwaysDurable: true, wallNow: Date.now });
@@ -208,7 +208,7 @@ describe('tasks verify and tasks repair', () => {
     expect((await run('queue', 'ls')).code).toBe(0);
   });
 
-  test('find every flipped bit that a broker reports, and a repaired folder has no damage', async () => {
+  test('tasks verify finds every flipped bit that a broker reports, and a repaired folder has no damage', async () => {
     await broker.close();
     const path = join(folder, segments()[0] ?? '');
     const intact = readFileSync(path);
@@ -232,7 +232,7 @@ describe('tasks verify and tasks repair', () => {
     }
   });
 
-  test('restore a record of which only the header is damaged', async () => {
+  test('tasks repair restores a record of which only the header is damaged', async () => {
     await broker.close();
     damage('header');
     expect(await run('repair', '--apply')).toMatchObject({ code: 0 });

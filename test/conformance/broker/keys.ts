@@ -245,21 +245,27 @@ export function describeKeys(make: BrokerFactory): void {
   describe('a duplicate that replaces a pending task', () => {
     const unique = { uniqueKey: 'asynq:{default}:unique:only-one' };
 
-    it('with the same key it stays where that task was', async ({ broker }) => {
+    it('a duplicate with the same key as the pending task that it replaces stays where that task was', async ({
+      broker,
+    }) => {
       await broker.enqueue(keyed('a1', unique));
       await put(broker, 'a2');
       await broker.enqueue({ ...keyed('a3', unique), onDuplicate: 'replace' });
       expect(await takeAll(broker)).toEqual(['a1', 'a2']);
     });
 
-    it('with isNext it is the next task of its key', async ({ broker }) => {
+    it('a duplicate with isNext that replaces a pending task is the next task of its key', async ({
+      broker,
+    }) => {
       await put(broker, 'a1', 'a2');
       await broker.enqueue(keyed('a3', unique));
       await broker.enqueue({ ...keyed('a4', unique), onDuplicate: 'replace', isNext: true });
       expect(await takeAll(broker)).toEqual(['a3', 'a1', 'a2']);
     });
 
-    it('with another key it is the last task of that key', async ({ broker }) => {
+    it('a duplicate with another key than the pending task that it replaces is the last task of its own key', async ({
+      broker,
+    }) => {
       await broker.enqueue(keyed('a1', unique));
       await put(broker, 'b1', 'a2');
       await broker.enqueue({ ...keyed('b2', unique), onDuplicate: 'replace' });

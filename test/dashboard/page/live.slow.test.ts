@@ -127,7 +127,7 @@ describe.skipIf(CHROMIUM === undefined)('a dashboard with a login', () => {
 });
 
 describe.skipIf(CHROMIUM === undefined)('a read-only dashboard', () => {
-  test('its pages have no buttons that change something', async () => {
+  test('the pages of a read-only dashboard have no buttons that change something', async () => {
     const [world, browser] = await Promise.all([openWorld({ readOnly: true }), launch()]);
     try {
       const tab = await openTab(browser, world.url);

@@ -117,19 +117,22 @@ describe('a segment of another queue, or another life of this one, in the place 
   test.each([
     ['earlier', 0],
     ['later', 900],
-  ])('with %s messages is set aside, and none of the others is', async (_, before) => {
-    const { contents } = await queueOf(MESSAGES);
-    const other = await queueOf([
-      ...Array<string>(before).fill('x'),
-      ...MESSAGES.map((text) => `of another: ${text}`),
-    ]);
-    const paths = [...other.contents.keys()].filter((path) => path.endsWith('.segment')).sort();
-    // Its number is made to fit by hand: a queue whose files had held more, or fewer, would have it.
-    const bytes = Buffer.from(
-      other.contents.get(before === 0 ? pathOf(1) : (paths.at(-2) as string)) as Buffer,
-    );
-    await check(new Map(contents).set(pathOf(4), renumbered(bytes, 4)), 4, without(4), [7, 8]);
-  });
+  ])(
+    'a segment of another queue with %s messages, in the place of a segment, is set aside, and none of the others is',
+    async (_, before) => {
+      const { contents } = await queueOf(MESSAGES);
+      const other = await queueOf([
+        ...Array<string>(before).fill('x'),
+        ...MESSAGES.map((text) => `of another: ${text}`),
+      ]);
+      const paths = [...other.contents.keys()].filter((path) => path.endsWith('.segment')).sort();
+      // Its number is made to fit by hand: a queue whose files had held more, or fewer, would have it.
+      const bytes = Buffer.from(
+        other.contents.get(before === 0 ? pathOf(1) : (paths.at(-2) as string)) as Buffer,
+      );
+      await check(new Map(contents).set(pathOf(4), renumbered(bytes, 4)), 4, without(4), [7, 8]);
+    },
+  );
 });
 
 /** With another number in both copies of its header. */

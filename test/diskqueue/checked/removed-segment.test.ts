@@ -85,7 +85,7 @@ async function checkWithout(disk: Disk, path: string, left: readonly string[]): 
 
 describe('a removed segment', () => {
   test.each(['closed', 'flushed'] as const)(
-    'of a queue that was %s is reported with its messages',
+    'a removed segment of a queue that was %s is reported with its messages',
     async (state) => {
       const disk = (await disks(TEN))[state];
       for (const [i, path] of segmentsOf(disk).entries()) {
@@ -95,7 +95,7 @@ describe('a removed segment', () => {
     },
   );
 
-  test('of a queue that was killed is reported, the last one without its messages', async () => {
+  test('a removed segment of a queue that was killed is reported, the last one without its messages', async () => {
     const disk = (await disks(TEN)).killed;
     const paths = segmentsOf(disk);
     for (const [i, path] of paths.entries()) {

@@ -120,25 +120,29 @@ describe.each(['closed', 'crashed'] as const)('one flipped bit in a queue that h
       .filter(({ path, offset }) => !path.endsWith('.cursor') || saysSomething(offset));
   });
 
-  test('changes no message, and costs no message that is not reported', { timeout: 600_000 }, async () => {
-    expect(places.length).toBeGreaterThan(1_000);
-    const lastSegment = [...disk.keys()].filter((path) => path.endsWith('.segment')).at(-1);
-    const stride = Math.max(1, Math.floor(places.length / runs(300)));
-    for (let i = 0; i < places.length; i += stride) {
-      const { path, offset } = places[i] as { path: string; offset: number };
-      for (const bit of stride === 1 ? [i % 8, (i + 3) % 8] : [i % 8]) {
-        const outcome = await drain(flipped(disk, path, offset, bit));
-        const where = `bit ${bit} at ${offset} of ${path}: ${JSON.stringify(outcome)}`;
-        const check = (): void => {
-          if (path.endsWith('.cursor')) {
-            expect(outcome.events).toEqual([]);
-            expect(outcome.ids.filter((id) => LEFT.includes(id))).toEqual(LEFT);
-          } else checkLoss(outcome, path, offset, state === 'crashed' && path === lastSegment);
-        };
-        expect(check, where).not.toThrow();
+  test(
+    'one flipped bit changes no message, and costs no message that is not reported',
+    { timeout: 600_000 },
+    async () => {
+      expect(places.length).toBeGreaterThan(1_000);
+      const lastSegment = [...disk.keys()].filter((path) => path.endsWith('.segment')).at(-1);
+      const stride = Math.max(1, Math.floor(places.length / runs(300)));
+      for (let i = 0; i < places.length; i += stride) {
+        const { path, offset } = places[i] as { path: string; offset: number };
+        for (const bit of stride === 1 ? [i % 8, (i + 3) % 8] : [i % 8]) {
+          const outcome = await drain(flipped(disk, path, offset, bit));
+          const where = `bit ${bit} at ${offset} of ${path}: ${JSON.stringify(outcome)}`;
+          const check = (): void => {
+            if (path.endsWith('.cursor')) {
+              expect(outcome.events).toEqual([]);
+              expect(outcome.ids.filter((id) => LEFT.includes(id))).toEqual(LEFT);
+            } else checkLoss(outcome, path, offset, state === 'crashed' && path === lastSegment);
+          };
+          expect(check, where).not.toThrow();
+        }
       }
-    }
-  });
+    },
+  );
 
   test('an examination finds what a queue loses', { timeout: 600_000 }, async () => {
     const stride = Math.max(1, Math.floor(places.length / runs(300)));

@@ -152,11 +152,15 @@ async function eachSeed(check: (seed: number) => Promise<void>): Promise<void> {
 }
 
 describe('the bytes of a queue are those of its unacknowledged messages', () => {
-  test('after every open, whatever was before', { timeout: 60_000 + RUNS * 1_000 }, async () => {
-    await eachSeed(rightFromTheStart);
-  });
+  test(
+    'the bytes of a queue are those of its unacknowledged messages after every open, whatever was before',
+    { timeout: 60_000 + RUNS * 1_000 },
+    async () => {
+      await eachSeed(rightFromTheStart);
+    },
+  );
 
-  test('after a power cut that has spared acknowledgements, and not their messages', async () => {
+  test('the bytes of a queue are right after a power cut that has spared acknowledgements, and not their messages', async () => {
     const setup: Setup = { durability: 'os' };
     let files = new RecordingFileSystem();
     const first = await openQueue(files, folder, setup);
@@ -187,7 +191,7 @@ describe('the bytes of a queue are those of its unacknowledged messages', () => 
   });
 
   test(
-    'after damage, once the queue has been read to its end',
+    'the bytes of a queue are right after damage, once the queue has been read to its end',
     { timeout: 60_000 + RUNS * 1_000 },
     async () => {
       await eachSeed(rightWhenItIsFound);

@@ -151,7 +151,7 @@ describe('counting records', () => {
   });
 
   it.each([1, 4, 100, 65_532, 262_140, 262_139, 300_000])(
-    'finds records of %i bytes in any block',
+    'counting finds records of %i bytes in any block',
     async (length) => {
       const bytes = records(Array.from({ length: 12 }, () => Buffer.alloc(length, 1)));
       expect(await walk(bytes)).toMatchObject({ end: bytes.length, records: 12, bytes: 12 * length });

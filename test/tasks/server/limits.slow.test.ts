@@ -149,7 +149,7 @@ test.each([
 
 describe.runIf(inject('redis').isThere)('servers that are killed again and again', () => {
   test.each([1, 2])(
-    'on Redis never run more tasks of a key or of the queue than the limits, and leave no place taken (%d of each key)',
+    'servers on Redis that are killed never run more tasks of a key or of the queue than the limits, and leave no place taken (%d of each key)',
     async (concurrency) => {
       const { url, dispose } = await freshDatabase();
       onTestFinished(dispose);

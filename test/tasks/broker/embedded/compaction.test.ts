@@ -208,7 +208,7 @@ describe('operations wait for a small step of the compaction, and the others nee
     return read('log_bytes') <= 3 * read('live_bytes') + 2 * maxBytesPerFile;
   }
 
-  test('when tasks are removed one by one', async () => {
+  test('operations wait for a small step of the compaction when tasks are removed one by one', async () => {
     const [disk, metrics] = [new RecordingFileSystem(), new RecordingMetrics()];
     const broker = await opened(disk, metrics);
     let most = 0;
@@ -225,7 +225,7 @@ describe('operations wait for a small step of the compaction, and the others nee
     await broker.close();
   });
 
-  test('when a queue is removed', async () => {
+  test('operations wait for a small step of the compaction when a queue is removed', async () => {
     const [disk, metrics] = [new RecordingFileSystem(), new RecordingMetrics()];
     const files = new FaultyFileSystem(disk);
     const broker = await opened(files, metrics);
@@ -237,7 +237,7 @@ describe('operations wait for a small step of the compaction, and the others nee
     await broker.close();
   });
 
-  test('when many files without live tasks are removed', async () => {
+  test('operations wait for a small step of the compaction when many files without live tasks are removed', async () => {
     const files = new FaultyFileSystem(new RecordingFileSystem());
     const broker = await open(files, { durability: 'os' });
     for (let nth = 0; nth < 60; nth++)

@@ -358,7 +358,7 @@ describe('a disk that is full', () => {
     expect((await disk.list(dataPath)).length).toBeLessThan(12);
   });
 
-  test('that gets room again and again while the log is compacted costs nothing that was accepted', async () => {
+  test('a disk that gets space again and again while the log is compacted costs nothing that was accepted', async () => {
     const disk = new SmallDisk(new RecordingFileSystem(), 1e9);
     const options = { maxBytesPerFile: 4_096 };
     let broker = await open(options, disk);

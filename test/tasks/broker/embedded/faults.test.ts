@@ -152,7 +152,7 @@ async function countCalls(seed: number, durability: Durability): Promise<Readonl
 
 describe('a disk that fails', () => {
   test.each(Object.entries(CODES))(
-    'in %s costs nothing that was accepted, and what it refuses is not there (%j)',
+    'a disk that fails in %s costs nothing that was accepted, and what it refuses is not there (%j)',
     { timeout: 120_000 },
     async (name, codes) => {
       const call = name as Call;
