@@ -1,21 +1,22 @@
+import type { GroupInfo, QueueLimits } from '../tasks/broker/broker-types.ts';
 import type {
-  EnqueueEvent,
-  GroupInfo,
-  KeyStats,
-  QueueLimits,
-  QueueStats,
-  ScheduleEntry,
-  ServerState,
-  WorkerState,
-} from '../tasks/broker/broker-types.ts';
-import type { StoredTask } from '../tasks/task-message.ts';
+  Content,
+  DayJson,
+  EntryView,
+  QueueView,
+  ServerView,
+  TaskView,
+  WorkerView,
+} from '../tasks/http/asynqmon-json.ts';
+import type { SchedulerEnqueueEvent } from '../tasks/inspector-info.ts';
+import type { TaskOptionValue } from '../tasks/task-options.ts';
 import type { TaskChange, TaskState } from '../tasks/task-state.ts';
 
 /*
  * The JSON between the page and the handler of the dashboard. Both import these types, and neither imports the other.
  *
- * All paths are below `{rootPath}/api/`. Every time is a number of milliseconds since the Unix epoch and ends in `AtMs`, or a duration
- * and ends in `Ms`; what is not known, or not set, is undefined, and so it is left out. An error is the status and an `ErrorJson`. A write has the header
+ * All paths are below `{rootPath}/api/`. Queues, tasks, servers and schedules have the fields of an inspector's infos: see `JsonOf`. Every
+ * time is a number of milliseconds since the Unix epoch; what is not known is undefined, and so it is left out. An error is the status and an `ErrorJson`. A write has the header
  * `x-escapement-token` with the token of the session, and `content-type: application/json`, if it has a body. Names in paths are
  * written by `pathSegment`.
  *
@@ -31,7 +32,7 @@ import type { TaskChange, TaskState } from '../tasks/task-state.ts';
  *   POST   queues/{queue}/tasks/change                { state, group?, change } in the body; ChangedJson
  *   GET    queues/{queue}/tasks/{id}                  TaskDetailJson
  *   POST   queues/{queue}/tasks/{id}/{action}         run, archive, delete or cancel; 204
- *   GET    queues/{queue}/keys?page=&size=            KeyListJson
+ *   GET    queues/{queue}/keys?page=&size=            KeyStats[]
  *   GET    servers                                    ServerJson[]
  *   GET    schedules                                  ScheduleJson[]
  *   GET    schedules/{id}/events?page=&size=          ScheduleEventJson[]
@@ -90,6 +91,15 @@ export interface ErrorJson {
   readonly code?: string;
 }
 
+/** An info as the page gets it: a Date `startedAt` is a number, `startedAtMs`, and bytes are a `ContentJson`. */
+export type JsonOf<Info> = {
+  readonly [
+    Name in keyof Info as Info[Name] extends Date | undefined ? `${Name & string}Ms` : Name
+  ]: FieldJson<Info[Name]>;
+};
+
+type FieldJson<Field> = Field extends Date ? number : Field extends Content ? ContentJson : Field;
+
 // Live.
 
 /** What every page shows or checks once a second. One event; every reader gets the same. */
@@ -110,12 +120,7 @@ export interface LiveJson {
 
 export const MAX_LIVE_QUEUES = 500;
 
-type QueueFields =
-  'queue' | 'isPaused' | 'counts' | 'groups' | 'latencyMs' | 'memoryBytes' | 'processed' | 'failed';
-
-export interface QueueJson extends Pick<QueueStats, QueueFields> {
-  readonly runnableMs: QueueStats['runnableMs'] | undefined;
-  readonly held: QueueStats['held'] | undefined;
+export interface QueueJson extends JsonOf<Omit<QueueView, 'timestamp'>> {
   /** Whether a server processes this queue. */
   readonly hasServer: boolean;
   /** Runs that ended, and failed, a second: since the sample before; undefined until there are two. */
@@ -138,14 +143,10 @@ export interface HistoryJson {
 export interface QueueDetailJson {
   readonly queue: QueueJson;
   readonly limits: QueueLimits | undefined;
-  /** The last 90 days by UTC, today first: `2026-11-23`. */
-  readonly days: readonly { readonly date: string; readonly processed: number; readonly failed: number }[];
+  /** The last 90 days by UTC, today first. */
+  readonly days: readonly DayJson[];
   /** At most a thousand. */
   readonly groups: readonly GroupInfo[];
-}
-
-export interface KeyListJson {
-  readonly keys: readonly KeyStats[];
 }
 
 export interface TaskListJson {
@@ -166,36 +167,25 @@ export interface ContentJson {
   readonly isCut: boolean;
 }
 
+type ListedFields =
+  | ('id' | 'queue' | 'type' | 'state' | 'payload' | 'result' | 'group' | 'key' | 'isOrphaned')
+  | ('retried' | 'maxRetry' | 'lastError' | 'lastFailedAt' | 'nextProcessAt' | 'completedAt' | 'deadline');
+
 /** A task in a list: of payload, result and error only the beginning. */
-export interface TaskJson extends Pick<StoredTask, 'id' | 'queue' | 'type' | 'retried' | 'maxRetry'> {
-  readonly state: TaskState;
-  readonly payload: ContentJson;
-  readonly result: ContentJson | undefined;
-  readonly group: string | undefined;
-  readonly key: string | undefined;
-  readonly lastError: string | undefined;
-  readonly lastFailedAtMs: number | undefined;
-  readonly nextProcessAtMs: number | undefined;
-  readonly completedAtMs: number | undefined;
-  /** True if it is active and its server is lost. */
-  readonly isOrphaned: true | undefined;
-  /** Of the run in progress, if a server has announced it. */
-  readonly startedAtMs: number | undefined;
-  readonly server: string | undefined;
+export interface TaskJson extends JsonOf<Pick<TaskView, ListedFields>> {
+  /** The run in progress, if a server has announced it. */
+  readonly run: RunJson | undefined;
   /** The last progress that the handler reported, as JSON text. */
   readonly progress: string | undefined;
 }
 
 /** A task with everything that is known of it; of payload and result up to 1 MB. */
 export interface TaskDetailJson extends TaskJson {
-  readonly headers: StoredTask['headers'] | undefined;
+  /** The options that it was enqueued with; a time is a number. */
+  readonly options: readonly TaskOptionValue[];
   readonly uniqueKey: string | undefined;
-  readonly timeoutMs: number | undefined;
-  readonly deadlineAtMs: number | undefined;
-  readonly retentionMs: number | undefined;
   /** When a completed task is removed. */
   readonly expiresAtMs: number | undefined;
-  readonly run: RunJson | undefined;
   /** What can be done with it in its state, of what the session may do. */
   readonly actions: readonly (TaskChange | 'cancel')[];
 }
@@ -206,26 +196,18 @@ export interface ChangedJson {
 
 // Servers, schedules, health.
 
-export interface RunJson extends Pick<WorkerState, 'taskId' | 'taskType' | 'queue' | 'startedAtMs'> {
-  readonly deadlineAtMs: number | undefined;
+export interface RunJson extends JsonOf<Omit<WorkerView, 'taskPayload'>> {
   /** Id of its server. */
   readonly server: string;
 }
 
-type ServerFields = 'id' | 'host' | 'pid' | 'status' | 'concurrency' | 'queues' | 'startedAtMs';
-
-export interface ServerJson extends Pick<ServerState, ServerFields> {
-  readonly isStrict: boolean;
+export interface ServerJson extends JsonOf<Omit<ServerView, 'activeWorkers'>> {
   readonly runs: readonly RunJson[];
 }
 
-export interface ScheduleJson extends Pick<ScheduleEntry, 'id' | 'spec' | 'taskType' | 'options'> {
-  readonly payload: ContentJson;
-  readonly nextAtMs: number | undefined;
-  readonly previousAtMs: number | undefined;
-}
+export type ScheduleJson = JsonOf<EntryView>;
 
-export type ScheduleEventJson = EnqueueEvent;
+export type ScheduleEventJson = JsonOf<SchedulerEnqueueEvent>;
 
 export interface HealthJson {
   readonly process: {

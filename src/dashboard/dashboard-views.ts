@@ -1,15 +1,13 @@
-import { utcDay } from '../core/units.ts';
-import type { Content, EntryView, QueueView, ServerView, WorkerView } from '../tasks/http/asynqmon-json.ts';
-import { countsOf, type DailyStats } from '../tasks/inspector-info.ts';
-import { retainedUntilMs } from '../tasks/task-message.ts';
+import type { Content, QueueView, ServerView, WorkerView } from '../tasks/http/asynqmon-json.ts';
+import { expiryMsOf } from '../tasks/task-message.ts';
+import { optionValuesOf } from '../tasks/task-options.ts';
 import { TASK_CHANGES, type TaskChange } from '../tasks/task-state.ts';
 import type {
   ContentJson,
   DashboardAction,
-  QueueDetailJson,
+  JsonOf,
   QueueJson,
   RunJson,
-  ScheduleJson,
   ServerJson,
   TaskDetailJson,
   TaskJson,
@@ -43,22 +41,26 @@ export function contentForPage(content: Content, maxBytes: number): ContentJson 
   }
 }
 
+/** Returns an info as JSON; by default, of its bytes as much as a list has. */
+export function jsonOf<Info extends object>(info: Info, { bytes } = BEGINNING): JsonOf<Info> {
+  const fields = Object.entries(info).map(([name, value]: [string, unknown]) => {
+    if (value instanceof Date) return [`${name}Ms`, msOf(value)] as const;
+    return [name, isContent(value) ? contentForPage(value, bytes) : value] as const;
+  });
+  return Object.fromEntries(fields) as JsonOf<Info>;
+}
+
+function isContent(value: unknown): value is Content {
+  return value instanceof Uint8Array || (typeof value === 'object' && value !== null && 'shown' in value);
+}
+
 export function queueForPage(
-  info: QueueView,
+  { timestamp: _timestamp, ...info }: QueueView,
   servers: readonly ServerView[],
   rates: Pick<QueueJson, 'processedPerS' | 'failedPerS'> = {},
 ): QueueJson {
-  const { queue, paused, groups, latencyMs, runnableMs, held, memoryUsageBytes, processed, failed } = info;
-  return {
-    ...{ queue, isPaused: paused, counts: countsOf(info), groups, latencyMs, runnableMs, held },
-    ...{ memoryBytes: memoryUsageBytes, processed, failed },
-    hasServer: servers.some(({ queues }) => Object.hasOwn(queues, queue)),
-    ...rates,
-  };
-}
-
-export function dayForPage({ date, processed, failed }: DailyStats): QueueDetailJson['days'][number] {
-  return { date: utcDay(date.getTime()), processed, failed };
+  const hasServer = servers.some(({ queues }) => Object.hasOwn(queues, info.queue));
+  return { ...jsonOf(info), hasServer, ...rates };
 }
 
 // Tasks.
@@ -93,18 +95,13 @@ export function taskDetailForPage(
   runs: Runs,
   allowed: ReadonlySet<DashboardAction>,
 ): TaskDetailJson {
-  const { headers = {}, uniqueKey = '', timeoutMs = 0, deadline, retentionMs = 0, completedAt } = task;
-  const run = runs.of(task);
-  const isKept = task.state === 'completed' && completedAt !== undefined && task.retentionMs !== undefined;
   return {
-    ...writeTask(task, run, WHOLE),
-    headers: Object.keys(headers).length > 0 ? headers : undefined,
-    uniqueKey: uniqueKey || undefined,
-    timeoutMs: timeoutMs || undefined,
-    deadlineAtMs: msOf(deadline),
-    retentionMs: retentionMs || undefined,
-    expiresAtMs: isKept ? retainedUntilMs({ retentionMs }, completedAt.getTime()) : undefined,
-    run,
+    ...writeTask(task, runs.of(task), WHOLE),
+    options: optionValuesOf(task).map(({ label, kind, value }) => ({
+      ...{ label, kind, value: value instanceof Date ? msOf(value) : value },
+    })),
+    uniqueKey: task.uniqueKey,
+    expiresAtMs: expiryMsOf(task),
     actions: actionsFor(task, allowed),
   };
 }
@@ -119,21 +116,16 @@ function actionsFor(
   return all.filter((action) => allowed.has(action));
 }
 
-function writeTask(task: SourceTask, run: RunJson | undefined, { bytes, characters }: Extent): TaskJson {
-  const { id, queue, type, state, payload, result, group, key = '', retried, maxRetry, lastError } = task;
+function writeTask(task: SourceTask, run: RunJson | undefined, extent: Extent): TaskJson {
+  const { id, queue, type, state, payload, result, group, progressJson } = task;
+  const { key = '', isOrphaned = false, retried, maxRetry, lastError } = task;
+  const { lastFailedAt, nextProcessAt, completedAt, deadline } = task;
+  const shown = { id, queue, type, state, payload, result, group, key, isOrphaned };
+  const times = { lastFailedAt, nextProcessAt, completedAt, deadline };
   return {
-    ...{ id, queue, type, state, group, retried, maxRetry },
-    payload: contentForPage(payload, bytes),
-    result: result && contentForPage(result, bytes),
-    key: key || undefined,
-    lastError: lastError.slice(0, characters) || undefined,
-    lastFailedAtMs: msOf(task.lastFailedAt),
-    nextProcessAtMs: msOf(task.nextProcessAt),
-    completedAtMs: msOf(task.completedAt),
-    isOrphaned: task.isOrphaned === true || undefined,
-    startedAtMs: run?.startedAtMs,
-    server: run?.server,
-    progress: task.progressJson?.slice(0, bytes),
+    ...jsonOf({ ...shown, retried, maxRetry, ...times }, extent),
+    lastError: lastError.slice(0, extent.characters),
+    ...{ run, progress: progressJson?.slice(0, extent.bytes) },
   };
 }
 
@@ -145,28 +137,10 @@ function msOf(date: Date | undefined): number | undefined {
 
 // Servers and schedules.
 
-export function serverForPage(server: ServerView): ServerJson {
-  const { id, host, pid, status, concurrency, queues, strictPriority, startedAt, activeWorkers } = server;
-  return {
-    ...{ id, host, pid, status, concurrency, queues, isStrict: strictPriority },
-    startedAtMs: startedAt.getTime(),
-    runs: activeWorkers.map((worker) => runForPage(worker, id)),
-  };
+export function serverForPage({ activeWorkers, ...server }: ServerView): ServerJson {
+  return { ...jsonOf(server), runs: activeWorkers.map((worker) => runForPage(worker, server.id)) };
 }
 
-function runForPage({ taskId, taskType, queue, startedAt, deadline }: WorkerView, server: string): RunJson {
-  return {
-    ...{ taskId, taskType, queue, server },
-    startedAtMs: startedAt.getTime(),
-    deadlineAtMs: msOf(deadline),
-  };
-}
-
-export function scheduleForPage(entry: EntryView): ScheduleJson {
-  const { id, spec, taskType, taskPayload, options, nextEnqueueAt, prevEnqueueAt } = entry;
-  return {
-    ...{ id, spec, taskType, payload: contentForPage(taskPayload, BEGINNING.bytes), options },
-    nextAtMs: msOf(nextEnqueueAt),
-    previousAtMs: msOf(prevEnqueueAt),
-  };
+function runForPage({ taskPayload: _payload, ...worker }: WorkerView, server: string): RunJson {
+  return { ...jsonOf(worker), server };
 }

@@ -1,4 +1,6 @@
 import { HISTORY_DAYS } from '../tasks/broker/broker-settings.ts';
+import type { KeyStats } from '../tasks/broker/broker-types.ts';
+import { dayToJson } from '../tasks/http/asynqmon-json.ts';
 import { HttpError } from '../tasks/http/http-error.ts';
 import type { Route } from '../tasks/http/route-table.ts';
 import type { QueueLimits } from '../tasks/queue-limits.ts';
@@ -7,7 +9,6 @@ import { requireTaskState, type DashboardCall, type DashboardOperation } from '.
 import type {
   ChangedJson,
   DashboardAction,
-  KeyListJson,
   QueueDetailJson,
   ScheduleEventJson,
   ScheduleJson,
@@ -16,10 +17,9 @@ import type {
   TaskListJson,
 } from './dashboard-json.ts';
 import {
-  dayForPage,
+  jsonOf,
   queueForPage,
   Runs,
-  scheduleForPage,
   serverForPage,
   taskDetailForPage,
   taskForPage,
@@ -67,7 +67,7 @@ async function getQueue({ source, queue }: DashboardCall): Promise<QueueDetailJs
   return {
     queue: queueForPage(info, servers),
     limits,
-    days: days.map(dayForPage),
+    days: days.map(dayToJson),
     groups: groups.slice(0, MAX_GROUPS),
   };
 }
@@ -85,9 +85,9 @@ async function setLimits(call: DashboardCall): Promise<void> {
   await source.setLimits(queue, limits as QueueLimits | undefined);
 }
 
-async function listKeys({ source, queue, page }: DashboardCall): Promise<KeyListJson> {
+async function listKeys({ source, queue, page }: DashboardCall): Promise<readonly KeyStats[]> {
   await source.getQueueInfo(queue);
-  return { keys: await source.keys(queue, page) };
+  return source.keys(queue, page);
 }
 
 // Tasks.
@@ -156,10 +156,10 @@ async function listServers({ source }: DashboardCall): Promise<readonly ServerJs
 }
 
 async function listSchedules({ source }: DashboardCall): Promise<readonly ScheduleJson[]> {
-  return (await source.schedulerEntries()).map(scheduleForPage);
+  return (await source.schedulerEntries()).map((entry) => jsonOf(entry));
 }
 
 async function listEvents(call: DashboardCall): Promise<readonly ScheduleEventJson[]> {
   const events = await call.source.listSchedulerEnqueueEvents(call.parameter('schedule'), call.page);
-  return events.map(({ taskId, enqueuedAt }) => ({ taskId, atMs: enqueuedAt.getTime() }));
+  return events.map((event) => jsonOf(event));
 }

@@ -1,3 +1,5 @@
+import type { TaskState } from './task-state.ts';
+
 /** Fields that a stored task and the information about it share; a `TaskInfo` copies them from the message. */
 export class StoredTask {
   /** Unique in its queue. */
@@ -101,6 +103,17 @@ export function failedWith(message: TaskMessage, error: string, retries: number,
 
 export function isRetained({ retentionMs }: Pick<StoredTask, 'retentionMs'>): boolean {
   return retentionMs > 0;
+}
+
+/** Returns when a completed task is removed, in wall-clock milliseconds; undefined if it is not completed, or its retention is not known. */
+export function expiryMsOf(task: {
+  readonly state: TaskState;
+  readonly completedAt?: Date | undefined;
+  readonly retentionMs?: number | undefined;
+}): number | undefined {
+  const { state, completedAt, retentionMs } = task;
+  if (state !== 'completed' || completedAt === undefined || retentionMs === undefined) return undefined;
+  return retainedUntilMs({ retentionMs }, completedAt.getTime());
 }
 
 /** Returns when a task is removed that is completed now, in wall-clock milliseconds. */

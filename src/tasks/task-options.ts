@@ -100,6 +100,13 @@ export interface OptionFlag {
   readonly alias?: string;
 }
 
+/** An option of a task that was read: what a person is shown of it. */
+export interface TaskOptionValue {
+  readonly label: string;
+  readonly kind: OptionKind;
+  readonly value: unknown;
+}
+
 type TaskOptionTable = Readonly<
   Record<
     keyof TaskOptions,
@@ -203,6 +210,12 @@ export const TASK_OPTIONS = {
     { flags: '--header <header>', help: "header for the handler: 'name=value'; may be repeated" },
   ],
 } satisfies TaskOptionTable;
+
+/** The rows of the table, with the types of all of them. */
+const OPTION_ROWS = Object.entries(TASK_OPTIONS) as readonly (readonly [
+  name: keyof TaskOptions,
+  row: TaskOptionTable[keyof TaskOptions],
+])[];
 
 export const NO_TASK_OPTIONS: TaskOptions = Object.freeze({});
 
@@ -367,12 +380,20 @@ const ASYNQ_FORMATS: Readonly<Record<OptionKind, (value: never) => string | read
 
 /** Formats options as asynq does: `MaxRetry(5)`, `Queue("low")`, `Timeout(30m0s)`. Times have whole seconds. */
 export function formatTaskOptions(options: TaskOptions): string[] {
-  const rows: [string, TaskOptionTable[keyof TaskOptions]][] = Object.entries(TASK_OPTIONS);
-  return rows.flatMap(([name, [, , { kind, asynq }]]) => {
-    const value = options[name as keyof TaskOptions];
+  return OPTION_ROWS.flatMap(([name, [, , { kind, asynq }]]) => {
+    const value = options[name];
     if (value === undefined) return [];
     return [ASYNQ_FORMATS[kind](value as never)].flat().map((argument) => `${asynq}(${argument})`);
   });
+}
+
+/** Returns the options of a task that have a label, as far as the task has them. */
+export function optionValuesOf(
+  task: Readonly<Partial<Record<keyof TaskOptions, unknown>>>,
+): readonly TaskOptionValue[] {
+  return OPTION_ROWS.flatMap(([name, [, , { kind, label }]]) =>
+    label !== undefined && name in task ? [{ label, kind, value: task[name] }] : [],
+  );
 }
 
 function requireTime(argument: string, value: unknown): void {

@@ -27,7 +27,7 @@ test.each(['SIGINT', 'SIGTERM'] as const)(
       .poll(async () => (await read<QueueDetailJson>('queues/mail')).queue.processed, { timeout: 20_000 })
       .toBeGreaterThan(0);
     expect(folders().length).toBeGreaterThan(before.length);
-    expect((await read<QueueDetailJson>('queues/reports')).queue.isPaused).toBe(true);
+    expect((await read<QueueDetailJson>('queues/reports')).queue.paused).toBe(true);
     expect((await read<QueueDetailJson>('queues/exports')).queue.hasServer).toBe(false);
     expect((await read<QueueDetailJson>('queues/webhooks')).limits?.perKey?.concurrency).toBe(1);
     expect(await read<ServerJson[]>('servers')).toHaveLength(2);

@@ -99,7 +99,7 @@ test('a dashboard that is read-only refuses every change, whatever authorize all
   for (const [method, path, body] of changes) {
     expect([path, (await write(method, path, body)).status]).toEqual([path, 403]);
   }
-  expect((await send('/api/queues/default')).json).toMatchObject({ queue: { counts: { pending: 1 } } });
+  expect((await send('/api/queues/default')).json).toMatchObject({ queue: { pending: 1 } });
 });
 
 describe('changes', () => {

@@ -37,7 +37,7 @@ describe('queues and tasks', () => {
     expect(await write('PUT', '/api/queues/default/limits', limits)).toMatchObject({ status: 204 });
     const { json } = await send('/api/queues/default');
     expect(json).toMatchObject({
-      queue: { queue: 'default', isPaused: false, counts: { pending: 1, aggregating: 1 }, hasServer: false },
+      queue: { queue: 'default', paused: false, pending: 1, aggregating: 1, hasServer: false },
       limits: { concurrency: 3, rate: { tasks: 10, perMs: 1_000, burst: 10 } },
       groups: [{ group: 'g', size: 1 }],
     });
@@ -69,6 +69,19 @@ describe('queues and tasks', () => {
     expect((await send('/api/queues/default/tasks/a')).json).toMatchObject({
       payload: { text: '{"id":12345678901234567890}', isCut: false },
       actions: ['delete', 'archive'],
+    });
+    const deadline = new Date(2_100_000_000_000);
+    await add('all', { deadline, key: 'acme', headers: { trace: '1' } });
+    expect((await send('/api/queues/default/tasks/all')).json).toMatchObject({
+      ...{ key: 'acme', deadlineMs: deadline.getTime() },
+      options: [
+        { label: 'timeout', kind: 'duration', value: 0 },
+        { label: 'deadline', kind: 'time', value: deadline.getTime() },
+        { label: 'retention', kind: 'duration', value: 0 },
+        { label: 'group', kind: 'text' },
+        { label: 'key', kind: 'text', value: 'acme' },
+        { label: 'header', kind: 'headers', value: { trace: '1' } },
+      ],
     });
     expect(await write('POST', '/api/queues/default/tasks/a/archive')).toMatchObject({ status: 204 });
     expect(await write('POST', '/api/queues/default/tasks/a/cancel')).toMatchObject({ status: 409 });

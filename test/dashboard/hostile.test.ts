@@ -64,7 +64,7 @@ describe('names', () => {
         'content-type': 'application/json; charset=utf-8',
       });
       expect(await send(`/api/queues/${part}/keys`)).toMatchObject({
-        json: { keys: [{ key: name.slice(0, 20) }] },
+        json: [{ key: name.slice(0, 20) }],
       });
       const query = new URLSearchParams({ id: name, queue: name });
       if (name.length <= 1_000)

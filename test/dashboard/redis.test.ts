@@ -21,7 +21,7 @@ test('queues and tasks on Redis are shown and changed', async () => {
   expect((await send('/api/session')).json).toMatchObject({ source: url });
   expect((await send('/api/health')).json).toMatchObject({ redis: { redis_mode: 'standalone' } });
   expect((await send('/api/queues/default')).json).toMatchObject({
-    ...{ queue: { counts: { aggregating: 1 } }, groups: [{ group: 'g', size: 1 }] },
+    ...{ queue: { aggregating: 1 }, groups: [{ group: 'g', size: 1 }] },
   });
   const path = '/api/queues/%3Cb%3E/tasks/a';
   const { json } = await send(path);

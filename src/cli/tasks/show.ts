@@ -5,7 +5,7 @@ import type { DailyStats } from '../../tasks/inspector-info.ts';
 import { formatGoDuration } from '../../tasks/go-text.ts';
 import type { QueueLimits, Rate } from '../../tasks/queue-limits.ts';
 import { bytesJson, shorten, showBytes } from '../../tasks/payload.ts';
-import { TASK_OPTIONS, type OptionKind, type OptionNotation } from '../../tasks/task-options.ts';
+import { optionValuesOf, type OptionKind } from '../../tasks/task-options.ts';
 import { TASK_STATES, type TaskState } from '../../tasks/task-state.ts';
 import { formatBytes, formatCount, harmless, printable, toJson, type Columns } from '../terminal/text.ts';
 
@@ -194,12 +194,9 @@ export function taskDetails(task: TaskView, nowMs: number, isHex = false): reado
     text: printable,
     time: when,
   };
-  const options = Object.entries(TASK_OPTIONS).flatMap(([name, [, , notation]]): Detail[] => {
-    const { kind, label }: OptionNotation = notation;
-    const value = task[name as keyof TaskView];
-    if (label === undefined || value === undefined) return [];
-    return [show[kind](value as never)].flat().map((text) => [label, text]);
-  });
+  const options = optionValuesOf(task).flatMap(({ label, kind, value }): Detail[] =>
+    value === undefined ? [] : [show[kind](value as never)].flat().map((text) => [label, text]),
+  );
   const details: Detail[] = [
     ['id', printable(task.id)],
     ['queue', printable(task.queue)],

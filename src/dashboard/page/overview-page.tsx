@@ -43,7 +43,7 @@ export function OverviewPage({ source = '' }: { readonly source: string | undefi
 }
 
 const total = (queues: readonly QueueJson[], state: TaskState): number =>
-  queues.reduce((sum, { counts }) => sum + counts[state], 0);
+  queues.reduce((sum, queue) => sum + queue[state], 0);
 
 function Figures({ live }: { readonly live: LiveJson }): JSX.Element {
   const { queues } = live;
@@ -89,16 +89,16 @@ function Figures({ live }: { readonly live: LiveJson }): JSX.Element {
 }
 
 function Unserved({ queues }: { readonly queues: readonly QueueJson[] }): JSX.Element | null {
-  const unserved = queues.filter(({ hasServer, counts }) => !hasServer && counts.pending > 0);
+  const unserved = queues.filter(({ hasServer, pending }) => !hasServer && pending > 0);
   if (unserved.length === 0) return null;
   return (
     <p class="banner warn">
       <strong>
         No server works on {unserved.length === 1 ? 'this queue' : `these ${unserved.length} queues`}:
       </strong>{' '}
-      {unserved.slice(0, 5).map(({ queue, counts }) => (
+      {unserved.slice(0, 5).map(({ queue, pending }) => (
         <a key={queue} href={queueHref(queue)}>
-          <Name text={queue} /> ({compact(counts.pending)} pending)
+          <Name text={queue} /> ({compact(pending)} pending)
         </a>
       ))}
       {unserved.length > 5 && <span>and {unserved.length - 5} more</span>}
@@ -113,7 +113,7 @@ const sortValue = (queue: QueueJson, sort: Sort): number => {
   if (sort === 'latency') return queue.latencyMs;
   if (sort === 'throughput') return queue.processedPerS ?? 0;
   if (sort === 'errors') return queue.failedPerS ?? 0;
-  return queue.counts[sort];
+  return queue[sort];
 };
 
 function QueueList({ live }: { readonly live: LiveJson }): JSX.Element {
@@ -189,7 +189,6 @@ function QueueList({ live }: { readonly live: LiveJson }): JSX.Element {
 
 function QueueRow(props: { readonly queue: QueueJson; readonly states: readonly TaskState[] }): JSX.Element {
   const { queue, states } = props;
-  const { counts } = queue;
   const { processed, failed } = ratesOf(queue.queue);
   const held = (queue.held?.concurrency ?? 0) + (queue.held?.rate ?? 0);
   return (
@@ -198,10 +197,10 @@ function QueueRow(props: { readonly queue: QueueJson; readonly states: readonly 
         <a class="row-link" data-row href={queueHref(queue.queue)}>
           <Name text={queue.queue} />
         </a>
-        {queue.isPaused && <Tag tone="warn">paused</Tag>}
-        {!queue.hasServer && <Tag tone={counts.pending > 0 ? 'bad' : 'plain'}>no server</Tag>}
+        {queue.paused && <Tag tone="warn">paused</Tag>}
+        {!queue.hasServer && <Tag tone={queue.pending > 0 ? 'bad' : 'plain'}>no server</Tag>}
         {held > 0 && <Tag title="Pending tasks that a limit holds back">{compact(held)} held</Tag>}
-        <StateBar counts={counts} />
+        <StateBar queue={queue} />
       </th>
       <td class="number" data-label="Latency">
         {queue.latencyMs === 0 ? <span class="zero">0</span> : duration(queue.latencyMs)}
@@ -216,26 +215,25 @@ function QueueRow(props: { readonly queue: QueueJson; readonly states: readonly 
       </td>
       {states.map((state) => (
         <td key={state} class="number" data-label={STATE_LABELS[state]}>
-          <a class={counts[state] === 0 ? 'quiet zero' : 'quiet'} href={queueHref(queue.queue, { state })}>
-            {compact(counts[state])}
+          <a class={queue[state] === 0 ? 'quiet zero' : 'quiet'} href={queueHref(queue.queue, { state })}>
+            {compact(queue[state])}
           </a>
         </td>
       ))}
       <td class="number memory" data-label="Memory">
-        {bytes(queue.memoryBytes)}
+        {bytes(queue.memoryUsageBytes)}
       </td>
     </tr>
   );
 }
 
 /** How the tasks of a queue are spread over its states. The numbers beside it say the same. */
-function StateBar({ counts }: { readonly counts: QueueJson['counts'] }): JSX.Element {
-  const all = TASK_STATES.reduce((sum, state) => sum + counts[state], 0);
+function StateBar({ queue }: { readonly queue: QueueJson }): JSX.Element {
   return (
     <span class="state-bar" aria-hidden="true">
-      {all > 0 &&
-        TASK_STATES.filter((state) => counts[state] > 0).map((state) => (
-          <span key={state} style={{ ...stateColour(state), flexGrow: counts[state] }} />
+      {queue.size > 0 &&
+        TASK_STATES.filter((state) => queue[state] > 0).map((state) => (
+          <span key={state} style={{ ...stateColour(state), flexGrow: queue[state] }} />
         ))}
     </span>
   );

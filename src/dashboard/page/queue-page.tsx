@@ -48,7 +48,7 @@ export function QueuePage({ queue }: { readonly queue: string }): JSX.Element {
       title={
         <>
           <Name text={queue} />
-          {data?.queue.isPaused === true && <Tag tone="warn">paused</Tag>}
+          {data?.queue.paused === true && <Tag tone="warn">paused</Tag>}
           {data?.queue.hasServer === false && <Tag tone="bad">no server works on this queue</Tag>}
         </>
       }
@@ -73,7 +73,7 @@ function QueueActions(props: {
 }): JSX.Element {
   const { queue, detail } = props;
   const [isBusy, perform] = useAction();
-  const isPaused = detail.data?.queue.isPaused === true;
+  const isPaused = detail.data?.queue.paused === true;
   const turn = isPaused ? 'resume' : 'pause';
   const setPaused = async (): Promise<string> => {
     await write('POST', `${path('queues', queue)}/${turn}`);
@@ -97,8 +97,7 @@ function QueueActions(props: {
 }
 
 function deletion(queue: string, detail: QueueDetailJson | undefined): Question {
-  const counts = detail?.queue.counts;
-  const all = counts === undefined ? 0 : TASK_STATES.reduce((sum, state) => sum + counts[state], 0);
+  const all = detail?.queue.size ?? 0;
   return {
     title: `Delete the queue and ${plural(all, 'task')}?`,
     body: (
@@ -151,7 +150,7 @@ function QueueFigures({ detail }: { readonly detail: QueueDetailJson }): JSX.Ele
         value={compact(queue.processed)}
         note={`${percent(queue.failed, queue.processed)} failed`}
       />
-      <Figure label="Memory" value={bytes(queue.memoryBytes)} />
+      <Figure label="Memory" value={bytes(queue.memoryUsageBytes)} />
     </section>
   );
 }
@@ -167,7 +166,7 @@ function QueueTabs({ detail: { queue } }: { readonly detail: QueueDetailJson }):
   const states = TASK_STATES.map((state) => ({
     id: state,
     label: <StateLabel state={state} />,
-    count: compact(queue.counts[state]),
+    count: compact(queue[state]),
     href: queueHref(queue.queue, { state }),
   }));
   const views = VIEWS.map((view) => ({

@@ -1,5 +1,6 @@
 import type { JSX } from 'preact';
-import type { KeyListJson, QueueDetailJson } from '../dashboard-json.ts';
+import type { KeyStats } from '../../tasks/broker/broker-types.ts';
+import type { QueueDetailJson } from '../dashboard-json.ts';
 import { path, withQuery } from './api.ts';
 import { clipped, count, duration, percent, visible } from './format.ts';
 import { useLive } from './live.ts';
@@ -49,11 +50,13 @@ export function Groups({ detail }: { readonly detail: QueueDetailJson }): JSX.El
 
 export function Keys({ queue }: { readonly queue: string }): JSX.Element {
   const page = pageOf(useRoute());
-  const list = useData<KeyListJson>(withQuery(path('queues', queue, 'keys'), { page, size: PAGE_SIZE }));
+  const list = useData<readonly KeyStats[]>(
+    withQuery(path('queues', queue, 'keys'), { page, size: PAGE_SIZE }),
+  );
   return (
     <Card>
       <Loaded of={list}>
-        {({ keys }) =>
+        {(keys) =>
           keys.length === 0 && page === 1 ? (
             <Empty title="No keys">
               Tasks that are enqueued with a key share its limits and appear here.

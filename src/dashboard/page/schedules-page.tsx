@@ -70,7 +70,7 @@ function List(props: { readonly list: readonly ScheduleJson[]; readonly words: W
   return (
     <Card>
       <Table kind="schedules" columns={['Task', 'When', 'Next', 'Last', 'Options']}>
-        {props.list.map(({ id, taskType, spec, nextAtMs, previousAtMs, options }) => (
+        {props.list.map(({ id, taskType, spec, nextEnqueueAtMs, prevEnqueueAtMs, options }) => (
           <tr key={id}>
             <td>
               <a class="row-link" data-row href={to(['schedules', id])}>
@@ -83,10 +83,10 @@ function List(props: { readonly list: readonly ScheduleJson[]; readonly words: W
               </div>
             </td>
             <td data-label="Next">
-              <Time atMs={nextAtMs} />
+              <Time atMs={nextEnqueueAtMs} />
             </td>
             <td data-label="Last">
-              <Time atMs={previousAtMs} />
+              <Time atMs={prevEnqueueAtMs} />
             </td>
             <td class="faint" data-label="Options">
               <Name text={options.join(', ') || '–'} />
@@ -122,10 +122,10 @@ function OneSchedule(props: {
                   {words(schedule.spec)} <Name text={schedule.spec} mono />
                 </Fact>
                 <Fact term="Next">
-                  <Time atMs={schedule.nextAtMs} />
+                  <Time atMs={schedule.nextEnqueueAtMs} />
                 </Fact>
                 <Fact term="Last">
-                  <Time atMs={schedule.previousAtMs} />
+                  <Time atMs={schedule.prevEnqueueAtMs} />
                 </Fact>
                 <Fact term="Options">
                   <Name text={schedule.options.join(', ') || 'none'} />
@@ -136,7 +136,7 @@ function OneSchedule(props: {
               </dl>
             </Card>
             <Card title="Payload" kind="flush">
-              <ContentView content={schedule.payload} name="the payload" />
+              <ContentView content={schedule.taskPayload} name="the payload" />
             </Card>
           </>
         )}
@@ -159,7 +159,7 @@ function Ticks({ id }: { readonly id: string }): JSX.Element {
           ) : (
             <>
               <Table columns={['Enqueued', 'At', 'Task']}>
-                {list.map(({ taskId, atMs }) => (
+                {list.map(({ taskId, enqueuedAtMs: atMs }) => (
                   <tr key={taskId}>
                     <td>
                       <Time atMs={atMs} />

@@ -46,7 +46,7 @@ function ServerCard({ server }: { readonly server: ServerJson }): JSX.Element {
           />{' '}
           {runs.length} of {concurrency} <span class="faint">({percent(runs.length, concurrency)})</span>
         </Fact>
-        <Fact term={server.isStrict ? 'Queues, in strict order' : 'Queues and priorities'}>
+        <Fact term={server.strictPriority ? 'Queues, in strict order' : 'Queues and priorities'}>
           {Object.entries(server.queues).map(([queue, priority]) => (
             <a key={queue} class="tag plain" href={queueHref(queue)}>
               <Name text={queue} />: {priority}
@@ -85,7 +85,7 @@ function Runs({ runs }: { readonly runs: readonly RunJson[] }): JSX.Element {
             <Time atMs={run.startedAtMs} />
           </td>
           <td data-label="Deadline">
-            <Time atMs={run.deadlineAtMs} />
+            <Time atMs={run.deadlineMs} />
           </td>
         </tr>
       ))}

@@ -1,4 +1,5 @@
 import type { JSX } from 'preact';
+import type { TaskOptionValue } from '../../tasks/task-options.ts';
 import type { TaskDetailJson } from '../dashboard-json.ts';
 import { path, write } from './api.ts';
 import { ContentView, CopyButton } from './content-view.tsx';
@@ -69,7 +70,7 @@ export function TaskPage({ queue, id }: { readonly queue: string; readonly id: s
                     </div>
                   </Card>
                 )}
-                {loaded.lastError !== undefined && <ErrorOf task={loaded} error={loaded.lastError} />}
+                {loaded.lastError !== '' && <ErrorOf task={loaded} />}
                 {loaded.result !== undefined && (
                   <Card title="Result" kind="flush">
                     <ContentView content={loaded.result} name="the result" />
@@ -79,7 +80,7 @@ export function TaskPage({ queue, id }: { readonly queue: string; readonly id: s
               <div>
                 <Timeline task={loaded} />
                 <Facts task={loaded} />
-                <Headers headers={loaded.headers ?? {}} />
+                <Headers task={loaded} />
               </div>
             </div>
           )}
@@ -142,7 +143,7 @@ function TaskActions(props: { readonly task: TaskDetailJson; readonly reload: ()
   );
 }
 
-function ErrorOf({ task, error }: { readonly task: TaskDetailJson; readonly error: string }): JSX.Element {
+function ErrorOf({ task }: { readonly task: TaskDetailJson }): JSX.Element {
   return (
     <Card
       title="Last error"
@@ -150,13 +151,13 @@ function ErrorOf({ task, error }: { readonly task: TaskDetailJson; readonly erro
       aside={
         <span class="aside">
           <Time atMs={task.lastFailedAtMs} />
-          <CopyButton text={error} name="the error" />
+          <CopyButton text={task.lastError} name="the error" />
         </span>
       }
     >
       {/* Focusable, so that the keyboard can scroll it. */}
       <pre tabIndex={0} aria-label="The last error">
-        {manyLines(clipped(error, 200_000))}
+        {manyLines(clipped(task.lastError, 200_000))}
       </pre>
     </Card>
   );
@@ -165,13 +166,12 @@ function ErrorOf({ task, error }: { readonly task: TaskDetailJson; readonly erro
 /** What is known of the life of the task; brokers keep the last failure only, and the number of them. */
 function momentsOf(task: TaskDetailJson): { readonly atMs: number; what: string; tone: string }[] {
   const { state, retried, run } = task;
-  const isActive = state === 'active';
   const moments: readonly (readonly [number | undefined, what: string, tone: string])[] = [
     [task.lastFailedAtMs, retried > 1 ? `Failed, for the ${ordinal(retried)} time` : 'Failed', 'bad'],
-    [isActive ? task.startedAtMs : undefined, 'This run started', 'accent'],
+    [run?.startedAtMs, 'This run started', 'accent'],
     [task.completedAtMs, 'Completed', 'good'],
-    [isActive ? undefined : task.nextProcessAtMs, state === 'retry' ? 'Next try' : 'Due', 'accent'],
-    [run?.deadlineAtMs ?? task.deadlineAtMs, 'Deadline', 'plain'],
+    [state === 'active' ? undefined : task.nextProcessAtMs, state === 'retry' ? 'Next try' : 'Due', 'accent'],
+    [run?.deadlineMs ?? task.deadlineMs, 'Deadline', 'plain'],
     [task.expiresAtMs, 'Removed', 'plain'],
   ];
   return moments
@@ -225,37 +225,23 @@ function Tries({ task }: { readonly task: TaskDetailJson }): JSX.Element | null 
 
 function tryKind({ state, retried, lastError }: TaskDetailJson, index: number): string {
   const isLast = index === retried;
-  if (index < retried || (isLast && state === 'archived' && lastError !== undefined)) return 'failed';
+  if (index < retried || (isLast && state === 'archived' && lastError !== '')) return 'failed';
   if (!isLast) return '';
   if (state === 'completed') return 'done';
   return state === 'active' ? 'running' : 'next';
 }
 
 function Facts({ task }: { readonly task: TaskDetailJson }): JSX.Element {
-  const { queue, key, group = '', uniqueKey = '', server, timeoutMs, deadlineAtMs, retentionMs } = task;
+  const { queue, uniqueKey = '', run } = task;
   const lease = task.isOrphaned
     ? 'expired: its server is lost, and the task will be recovered'
     : 'held by its server';
-  const link = (href: string, text: string, mono = false): JSX.Element => (
-    <a href={href}>
-      <Name text={text} mono={mono} />
-    </a>
-  );
-  const keyFact = key !== undefined && (
-    <>
-      <Name text={key} /> <a href={queueHref(queue, { view: 'keys' })}>all keys</a>
-    </>
-  );
   const facts: readonly (readonly [term: string, value: JSX.Element | string | false])[] = [
     ['Queue', link(queueHref(queue), queue)],
-    ['Key', keyFact],
-    ['Group', group !== '' && link(queueHref(queue, { state: 'aggregating', group }), group)],
+    ...task.options.map((option) => [capitalized(option.label), optionFact(option, queue)] as const),
     ['Unique lock', uniqueKey !== '' && <Name text={uniqueKey} mono />],
     ['Lease', task.state === 'active' && lease],
-    ['Server', server !== undefined && link(to(['servers']), server, true)],
-    ['Timeout', timeoutMs === undefined ? 'none' : duration(timeoutMs)],
-    ['Deadline', deadlineAtMs === undefined ? 'none' : <Time atMs={deadlineAtMs} />],
-    ['Retention', retentionMs === undefined ? 'none' : duration(retentionMs)],
+    ['Server', run !== undefined && link(to(['servers']), run.server, true)],
   ];
   return (
     <Card title="Details">
@@ -273,8 +259,34 @@ function Facts({ task }: { readonly task: TaskDetailJson }): JSX.Element {
   );
 }
 
-function Headers({ headers }: { readonly headers: Readonly<Record<string, string>> }): JSX.Element | null {
-  const entries = Object.entries(headers);
+function link(href: string, text: string, mono = false): JSX.Element {
+  return (
+    <a href={href}>
+      <Name text={text} mono={mono} />
+    </a>
+  );
+}
+
+const capitalized = (label: string): string => label.charAt(0).toUpperCase() + label.slice(1);
+
+/** The value of an option, with a link to what else has it; false if there is none. Headers have a card of their own. */
+function optionFact({ label, kind, value }: TaskOptionValue, queue: string): JSX.Element | string | false {
+  if (kind === 'duration') return value === 0 ? 'none' : duration(value as number);
+  if (kind === 'time') return value === undefined ? 'none' : <Time atMs={value as number} />;
+  if (kind === 'headers' || value === undefined || value === '') return false;
+  const text = String(value as string | number);
+  if (label === 'group') return link(queueHref(queue, { state: 'aggregating', group: text }), text);
+  if (label !== 'key') return <Name text={text} />;
+  return (
+    <>
+      <Name text={text} /> <a href={queueHref(queue, { view: 'keys' })}>all keys</a>
+    </>
+  );
+}
+
+function Headers({ task }: { readonly task: TaskDetailJson }): JSX.Element | null {
+  const headers = task.options.find(({ kind }) => kind === 'headers')?.value ?? {};
+  const entries = Object.entries(headers as Readonly<Record<string, string>>);
   if (entries.length === 0) return null;
   return (
     <Card title="Headers">

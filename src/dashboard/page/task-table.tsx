@@ -154,22 +154,26 @@ function TaskCells({ task, isMixed }: { readonly task: TaskJson; readonly isMixe
   );
 }
 
+function isFilled(text: string | undefined): text is string {
+  return text !== undefined && text !== '';
+}
+
 function Details({ task }: { readonly task: TaskJson }): JSX.Element {
   return (
     <>
       {task.isOrphaned === true && <Tag tone="bad">server lost</Tag>}
-      {task.group !== undefined && task.group !== '' && (
+      {isFilled(task.group) && (
         <Tag title="Group">
           <Name text={task.group} />
         </Tag>
       )}
-      {task.key !== undefined && (
+      {isFilled(task.key) && (
         <Tag title="Key">
           <Name text={task.key} />
         </Tag>
       )}
       {task.state === 'active' && task.progress !== undefined && <Progress json={task.progress} />}
-      {task.lastError !== undefined && (
+      {task.lastError !== '' && (
         <span class="error-line" title={manyLines(clipped(task.lastError))}>
           {oneLine(task.lastError, 160)}
         </span>
@@ -212,7 +216,7 @@ function shareOf(json: string): number | undefined {
 
 /** The time that matters in its state. */
 function WhenOf({ task }: { readonly task: TaskJson }): JSX.Element {
-  if (task.state === 'active') return <Time atMs={task.startedAtMs} />;
+  if (task.state === 'active') return <Time atMs={task.run?.startedAtMs} />;
   if (task.state === 'scheduled' || task.state === 'retry') return <Time atMs={task.nextProcessAtMs} />;
   if (task.state === 'completed') return <Time atMs={task.completedAtMs} />;
   if (task.state === 'archived') return <Time atMs={task.lastFailedAtMs} />;

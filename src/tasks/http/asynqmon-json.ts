@@ -11,7 +11,7 @@ import {
   type WorkerInfo,
 } from '../inspector-info.ts';
 import type { TaskInfo } from '../task-info.ts';
-import { retainedUntilMs } from '../task-message.ts';
+import { expiryMsOf } from '../task-message.ts';
 import type { TaskChange, TaskState } from '../task-state.ts';
 
 /*
@@ -256,9 +256,7 @@ function writeResult({ result, type }: TaskInfo, by: Presenter): string {
 }
 
 function secondsToKeep(info: TaskInfo, { nowMs }: Presenter): number {
-  const { completedAt, state } = info;
-  if (completedAt === undefined || state !== 'completed') return 0;
-  return Math.max(0, Math.floor((retainedUntilMs(info, completedAt.getTime()) - nowMs) / 1_000));
+  return Math.max(0, Math.floor(((expiryMsOf(info) ?? 0) - nowMs) / 1_000));
 }
 
 // Changes of tasks.

@@ -70,7 +70,7 @@ describe.each(Object.keys(FRAMEWORKS) as (keyof typeof FRAMEWORKS)[])('in %s', (
     const body = JSON.stringify({ concurrency: 3 });
     expect((await fetch(`${api}/limits`, { method: 'PUT', headers: json, body })).status).toBe(204);
     const detail = (await (await fetch(api, { headers })).json()) as QueueDetailJson;
-    expect(detail).toMatchObject({ queue: { isPaused: true }, limits: { concurrency: 3 } });
+    expect(detail).toMatchObject({ queue: { paused: true }, limits: { concurrency: 3 } });
     const guest = await sessionHeaders(url, loginOf('guest:guest'));
     expect((await fetch(`${api}/resume`, { method: 'POST', headers: guest })).status).toBe(403);
     expect((await fetch(`${api}/resume`, { method: 'POST', headers: ADMIN })).status).toBe(403); // no token
