@@ -84,7 +84,7 @@ export type {
 export { Server } from './tasks/server/server.ts';
 export type { ServerStatus } from './tasks/server/server.ts';
 export type { TaskInfo } from './tasks/task-info.ts';
-export type { StoredTask, TaskMessage } from './tasks/task-message.ts';
+export type { StoredTask, TaskMessage } from './tasks/task-options.ts';
 export type { TaskOptions } from './tasks/task-options.ts';
 export { TASK_CHANGES } from './tasks/task-state.ts';
 export type { TaskChange, TaskChangeRule, TaskState } from './tasks/task-state.ts';

@@ -1,6 +1,5 @@
 import type { Content, QueueView, ServerView, WorkerView } from '../tasks/http/asynqmon-json.ts';
-import { expiryMsOf } from '../tasks/task-message.ts';
-import { optionValuesOf } from '../tasks/task-options.ts';
+import { expiryMsOf, optionValuesOf } from '../tasks/task-options.ts';
 import { TASK_CHANGES, type TaskChange } from '../tasks/task-state.ts';
 import type {
   ContentJson,

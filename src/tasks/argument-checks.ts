@@ -1,10 +1,9 @@
-import { outOfRange, wrongValue } from '../core/errors.ts';
-import { checkOptions, integer, oneOf, type OptionTable } from '../core/options.ts';
+import { outOfRange, wrongType, wrongValue } from '../core/errors.ts';
+import { oneOf } from '../core/options.ts';
 import { LAST_DATE_MS } from '../core/units.ts';
 import { requireFiniteNumber, requireMethods, requireString } from '../core/validate.ts';
-import type { Broker, GroupLimits, NewTask, Page, TaskSet } from './broker/broker.ts';
 
-/* Checks of arguments that several classes, or all brokers, make. Each throws a TypeError or a RangeError. */
+/* Checks of arguments that several classes make. Each throws a TypeError or a RangeError. */
 
 /** Requires a name. It is stored as UTF-8, which cannot encode half a surrogate pair. */
 export function requireText(argument: string, value: unknown): asserts value is string {
@@ -50,32 +49,25 @@ export function requireDuration(argument: string, value: unknown): asserts value
   }
 }
 
-const BROKER_METHODS: readonly (keyof Broker)[] = ['enqueue', 'dequeue', 'complete', 'subscribe', 'queues'];
+/** Longest key, in bytes of UTF-8. */
+const LONGEST_KEY_BYTES = 256;
 
-export function requireBroker(argument: string, value: unknown): asserts value is Broker {
-  requireMethods(argument, 'a Broker', BROKER_METHODS, value);
+/** Requires the key of a task. */
+export function requireKey(argument: string, value: unknown): asserts value is string {
+  requireText(argument, value);
+  if (Buffer.byteLength(value) > LONGEST_KEY_BYTES)
+    throw wrongValue(argument, `at most ${LONGEST_KEY_BYTES} bytes of UTF-8`, value);
 }
 
-/** A task that replaces a set is in the queue of the set. */
-export function requireQueueOfSet({ queue }: TaskSet, { message }: NewTask): void {
-  if (message.queue !== queue)
-    throw wrongValue('task.message.queue', `the queue of the set, '${queue}'`, message.queue);
+/** Requires a Date, or wall-clock milliseconds. */
+export function requireTime(argument: string, value: unknown): void {
+  const ms = value instanceof Date ? value.getTime() : value;
+  if (typeof ms !== 'number') throw wrongType(argument, 'a Date or a number of milliseconds', value);
+  if (!(ms >= 0 && ms <= LAST_DATE_MS)) throw outOfRange(argument, 'a time since the epoch', ms);
 }
 
 export const requireCancelOutcome = oneOf('retry', 'archive', 'delete');
 
-const GROUP_LIMITS = {
-  graceMs: [requireFiniteNumber],
-  maxDelayMs: [requireFiniteNumber],
-  maxSize: [integer(0)],
-} satisfies OptionTable<GroupLimits>;
-
-export function requireGroupLimits(limits: unknown): void {
-  checkOptions('Broker.takeGroup', limits, GROUP_LIMITS, 'limits');
-}
-
-const PAGE = { page: [integer(1)], size: [integer(1)] } satisfies OptionTable<Page>;
-
-export function requirePage(page: unknown): void {
-  checkOptions('Broker', page, PAGE, 'page');
+export function requireBroker(argument: string, value: unknown): void {
+  requireMethods(argument, 'a Broker', ['enqueue', 'dequeue', 'complete', 'subscribe', 'queues'], value);
 }

@@ -1,23 +1,12 @@
-import { wrongValue } from '../core/errors.ts';
 import { checkOptions, integer, milliseconds, type Check, type OptionTable } from '../core/options.ts';
 import { requireRecord } from '../core/validate.ts';
-import { requireQueueName, requireText } from './argument-checks.ts';
+import { requireQueueName } from './argument-checks.ts';
 import type { QueueLimits, Rate } from './broker/broker-types.ts';
 
 export type { QueueLimits, Rate } from './broker/broker-types.ts';
 
 /** The limits of a key, or those of a queue without the ones of its keys. */
 type Limits = Omit<QueueLimits, 'perKey'>;
-
-/** Longest key, in bytes of UTF-8. */
-const LONGEST_KEY_BYTES = 256;
-
-/** Requires the key of a task. */
-export function requireKey(argument: string, value: unknown): asserts value is string {
-  requireText(argument, value);
-  if (Buffer.byteLength(value) > LONGEST_KEY_BYTES)
-    throw wrongValue(argument, `at most ${LONGEST_KEY_BYTES} bytes of UTF-8`, value);
-}
 
 const RATE = {
   tasks: [integer(1)],

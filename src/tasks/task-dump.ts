@@ -3,7 +3,7 @@ import { open, rename, rm, stat, type FileHandle } from 'node:fs/promises';
 import { EscapementError } from '../core/errors.ts';
 import type { EnqueueEvent } from './broker/broker.ts';
 import { requireLimits, type QueueLimits } from './queue-limits.ts';
-import { fieldsIn, STORED_FIELDS } from './task-message.ts';
+import { fieldsIn, STORED_FIELDS } from './task-options.ts';
 import { hostUnavailable } from './broker/broker-errors.ts';
 import { TASKS_PER_PIECE, type Piece, type WholeQueue, type WholeTask } from './broker/transfer.ts';
 

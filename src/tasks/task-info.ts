@@ -1,7 +1,7 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import type { TaskRecord } from './broker/broker.ts';
 import { bytesJson, parseJson, printBytes, printFilled } from './payload.ts';
-import { StoredTask } from './task-message.ts';
+import { StoredTask } from './task-options.ts';
 import type { TaskState } from './task-state.ts';
 
 /** A task as it was when it was read from the broker. */

@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.ts';
-import { outOfRange, wrongType, wrongValue } from '../core/errors.ts';
+import { outOfRange, wrongValue } from '../core/errors.ts';
 import {
   checkGivenOptions,
   checkOptions,
@@ -11,12 +11,15 @@ import {
 } from '../core/options.ts';
 import { LAST_DATE_MS, MINUTE_MS } from '../core/units.ts';
 import { requireRecord, requireString } from '../core/validate.ts';
-import { requireDuration, requireQueueName, requireText } from './argument-checks.ts';
-import type { NewTask } from './broker/broker-types.ts';
-import { requireKey } from './queue-limits.ts';
-import { KEY_HEADER } from './task-message.ts';
-import { formatGoDuration, formatUnixDate, quoteGoString } from './go-text.ts';
+import {
+  requireDuration,
+  requireKey,
+  requireQueueName,
+  requireText,
+  requireTime,
+} from './argument-checks.ts';
 import { randomId } from './random-id.ts';
+import type { TaskState } from './task-state.ts';
 import { uniqueLockOf, type UniqueSource } from './wire/unique-lock.ts';
 
 /** How a task is processed. Options of `enqueue` override those of the task, one by one. */
@@ -114,7 +117,7 @@ type TaskOptionTable = Readonly<
   >
 >;
 
-/** All task options, in asynq's order. For one that brokers store, see `newTaskOf`, `TaskMessage` and its codec too. */
+/** All task options, in asynq's order. One that brokers store is a field of the message, too: see {@link TaskMessage}. */
 export const TASK_OPTIONS = {
   maxRetry: [
     integer(0, 2 ** 31 - 1), // asynq stores an int32
@@ -211,8 +214,94 @@ export const TASK_OPTIONS = {
   ],
 } satisfies TaskOptionTable;
 
+// The message, as which a broker stores a task.
+
+/** Fields that a stored task and the information about it share; a `TaskInfo` copies them from the message. */
+export class StoredTask {
+  /** Unique in its queue. */
+  readonly id: string;
+  /** Name of the queue. */
+  readonly queue: string;
+  /** Type, by which a server finds the handler. */
+  readonly type: string;
+  /** Payload, which must not be changed; empty if there is none. */
+  readonly payload: Uint8Array;
+  /** Maximum number of retries: the task runs at most once more than that. */
+  readonly maxRetry: number;
+  /** Number of retries so far. */
+  readonly retried: number;
+  /** Error message of the last failure; empty if there is none. */
+  readonly lastError: string;
+  /** Maximum duration of a run, in milliseconds; 0 for no limit. */
+  readonly timeoutMs: number;
+  /** How long the completed task is kept, in milliseconds; 0 if it is removed. */
+  readonly retentionMs: number;
+  /** Headers, which the handler receives. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Customer or tenant of the task; empty without a key. */
+  readonly key: string;
+
+  /** @internal By name, which is faster than a loop over names. */
+  constructor(stored: Readonly<StoredTask>) {
+    this.id = stored.id;
+    this.queue = stored.queue;
+    this.type = stored.type;
+    this.payload = stored.payload;
+    this.maxRetry = stored.maxRetry;
+    this.retried = stored.retried;
+    this.lastError = stored.lastError;
+    this.timeoutMs = stored.timeoutMs;
+    this.retentionMs = stored.retentionMs;
+    this.headers = stored.headers;
+    this.key = stored.key;
+  }
+}
+
+/**
+ * A task as a broker stores it. Immutable: a change is written as another message.
+ *
+ * Times are wall-clock milliseconds since the epoch; 0 means never, none or not yet. A broker that stores whole seconds
+ * rounds up: a time, so that no task is due early, and a duration, so that none becomes 0.
+ */
+export interface TaskMessage extends Readonly<StoredTask> {
+  /** When it last failed. */
+  readonly lastFailedAtMs: number;
+  /** When the last run must end. */
+  readonly deadlineMs: number;
+  /** Name of the unique lock, which no two tasks hold at once; empty if there is none. */
+  readonly uniqueKey: string;
+  /** When it was completed. */
+  readonly completedAtMs: number;
+  /** Name of the group; empty if there is none. */
+  readonly group: string;
+}
+
+/** A task to add. */
+export interface NewTask {
+  /** The task. */
+  readonly message: TaskMessage;
+  /** When it is due, in wall-clock milliseconds; 0 or a time in the past is now. */
+  readonly processAtMs: number;
+  /** How long its unique lock holds at most; 0 for no lock. For a scheduled task, from when it is due. */
+  readonly uniqueTtlMs: number;
+  /** What happens if a task that waits holds the lock: see `TaskOptions.onDuplicate`. @default 'reject' */
+  readonly onDuplicate?: 'reject' | 'replace' | 'extend';
+  /** Whether it goes to the head of the tasks with its key, if it is pending. @default false: to the end */
+  readonly isNext?: boolean;
+}
+
+type FieldType = 'string' | 'number';
+
+/** Types of the fields of a stored task that are the same in JSON. */
+export const STORED_FIELDS = {
+  ...({ id: 'string', queue: 'string', type: 'string', lastError: 'string', key: 'string' } as const),
+  ...({ maxRetry: 'number', retried: 'number', timeoutMs: 'number', retentionMs: 'number' } as const),
+} satisfies Record<Exclude<keyof StoredTask, 'payload' | 'headers'>, FieldType>;
+
+// Options that are given, merged and checked.
+
 /** The rows of the table, with the types of all of them. */
-const OPTION_ROWS = Object.entries(TASK_OPTIONS) as readonly (readonly [
+export const OPTION_ROWS = Object.entries(TASK_OPTIONS) as readonly (readonly [
   name: keyof TaskOptions,
   row: TaskOptionTable[keyof TaskOptions],
 ])[];
@@ -366,27 +455,6 @@ export function requireNewTask({ message, processAtMs, uniqueTtlMs }: NewTask): 
   requireDuration('uniqueTtlMs', uniqueTtlMs);
 }
 
-/** asynq's reader of options cuts an argument at the first `)`, so a name has it escaped, in a way that Go can read. */
-const quoted = (text: string): string => quoteGoString(text).replaceAll(')', '\\x29');
-
-const ASYNQ_FORMATS: Readonly<Record<OptionKind, (value: never) => string | readonly string[]>> = {
-  count: String,
-  duration: formatGoDuration,
-  headers: (headers: Readonly<Record<string, string>>) =>
-    Object.entries(headers).map((pair) => JSON.stringify(pair).replaceAll(')', '\\u0029')),
-  text: quoted,
-  time: (at: Date | number) => formatUnixDate(Number(at)),
-};
-
-/** Formats options as asynq does: `MaxRetry(5)`, `Queue("low")`, `Timeout(30m0s)`. Times have whole seconds. */
-export function formatTaskOptions(options: TaskOptions): string[] {
-  return OPTION_ROWS.flatMap(([name, [, , { kind, asynq }]]) => {
-    const value = options[name];
-    if (value === undefined) return [];
-    return [ASYNQ_FORMATS[kind](value as never)].flat().map((argument) => `${asynq}(${argument})`);
-  });
-}
-
 /** Returns the options of a task that have a label, as far as the task has them. */
 export function optionValuesOf(
   task: Readonly<Partial<Record<keyof TaskOptions, unknown>>>,
@@ -396,11 +464,8 @@ export function optionValuesOf(
   );
 }
 
-function requireTime(argument: string, value: unknown): void {
-  const ms = value instanceof Date ? value.getTime() : value;
-  if (typeof ms !== 'number') throw wrongType(argument, 'a Date or a number of milliseconds', value);
-  if (!(ms >= 0 && ms <= LAST_DATE_MS)) throw outOfRange(argument, 'a time since the epoch', ms);
-}
+/** Ours. The header that has the key of a task on the wire: asynq's servers keep headers. */
+export const KEY_HEADER = 'escapement-key';
 
 function requireHeaders(argument: string, headers: unknown): void {
   requireRecord(argument, "{ name: 'value' }", headers);
@@ -411,4 +476,56 @@ function requireHeaders(argument: string, headers: unknown): void {
     requireString(`${argument}.${name}`, value);
     if (!value.isWellFormed()) throw wrongValue(`${argument}.${name}`, 'well-formed Unicode', value);
   }
+}
+
+// What becomes of a message.
+
+/** Returns the message of a task that is removed when it is completed. */
+export function withoutRetention(message: TaskMessage): TaskMessage {
+  return { ...message, retentionMs: 0 };
+}
+
+/** Returns the message of a task that waits and becomes another one: it keeps its id, its retries and its last error. */
+export function replacedBy(waiting: TaskMessage, message: TaskMessage): TaskMessage {
+  const { id, retried, lastError, lastFailedAtMs } = waiting;
+  return { ...message, id, retried, lastError, lastFailedAtMs };
+}
+
+/** Returns the message of a task whose run has failed. @param retries - 1 if it counts as a retry, else 0. */
+export function failedWith(message: TaskMessage, error: string, retries: number, nowMs: number): TaskMessage {
+  return { ...message, retried: message.retried + retries, lastError: error, lastFailedAtMs: nowMs };
+}
+
+export function isRetained({ retentionMs }: Pick<StoredTask, 'retentionMs'>): boolean {
+  return retentionMs > 0;
+}
+
+/** Returns when a completed task is removed, in wall-clock milliseconds; undefined if it is not completed, or its retention is not known. */
+export function expiryMsOf(task: {
+  readonly state: TaskState;
+  readonly completedAt?: Date | undefined;
+  readonly retentionMs?: number | undefined;
+}): number | undefined {
+  const { state, completedAt, retentionMs } = task;
+  if (state !== 'completed' || completedAt === undefined || retentionMs === undefined) return undefined;
+  return retainedUntilMs({ retentionMs }, completedAt.getTime());
+}
+
+/** Returns when a task is removed that is completed now, in wall-clock milliseconds. */
+export function retainedUntilMs({ retentionMs }: Pick<StoredTask, 'retentionMs'>, nowMs: number): number {
+  return nowMs + retentionMs;
+}
+
+/** Returns fields of JSON, with the types of a table. @param fail - returns the error for a field that has another type, or is missing. */
+export function fieldsIn<const Types extends Readonly<Record<string, FieldType>>>(
+  types: Types,
+  json: Readonly<Partial<Record<keyof Types, unknown>>>,
+  fail: (name: string, type: FieldType) => Error,
+): { readonly [Name in keyof Types]: Types[Name] extends 'string' ? string : number } {
+  const fields = Object.entries(types).map(([name, type]) => {
+    const value = json[name];
+    if (typeof value !== type || (type === 'number' && !Number.isFinite(value))) throw fail(name, type);
+    return [name, value] as const;
+  });
+  return Object.fromEntries(fields) as ReturnType<typeof fieldsIn<Types>>;
 }

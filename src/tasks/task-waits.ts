@@ -5,7 +5,7 @@ import { DelayedOperationPurgatory } from '../purgatory/purgatory.ts';
 import { isUnavailable } from './broker/broker-errors.ts';
 import type { Broker, Subscription } from './broker/broker.ts';
 import { TaskInfo } from './task-info.ts';
-import { isRetained } from './task-message.ts';
+import { isRetained } from './task-options.ts';
 
 /** How often a task is read if the broker may not notify, or was unavailable. */
 const POLL_INTERVAL_MS = SECOND_MS;

@@ -1,12 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { formatGoDuration, parseGoDuration } from '../../src/tasks/go-text.ts';
-import {
-  formatTaskOptions,
-  mergeTaskOptions,
-  requireTaskOptions,
-  type TaskOptions,
-} from '../../src/tasks/task-options.ts';
+import { mergeTaskOptions, requireTaskOptions, type TaskOptions } from '../../src/tasks/task-options.ts';
+import { formatTaskOptions } from '../../src/tasks/scheduler/scheduled-entry.ts';
 import { anyCharacter } from '../any-character.ts';
 import { testProperty } from '../runs.ts';
 

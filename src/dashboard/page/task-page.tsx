@@ -274,7 +274,7 @@ function optionFact({ label, kind, value }: TaskOptionValue, queue: string): JSX
   if (kind === 'duration') return value === 0 ? 'none' : duration(value as number);
   if (kind === 'time') return value === undefined ? 'none' : <Time atMs={value as number} />;
   if (kind === 'headers' || value === undefined || value === '') return false;
-  const text = String(value as string | number);
+  const text = `${value as string | number}`;
   if (label === 'group') return link(queueHref(queue, { state: 'aggregating', group: text }), text);
   if (label !== 'key') return <Name text={text} />;
   return (

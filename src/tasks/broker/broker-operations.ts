@@ -1,16 +1,15 @@
-import { checkOptions, type OptionTable } from '../../core/options.ts';
-import { requireBoolean, requireIntegerAtLeast, requireString } from '../../core/validate.ts';
+import { wrongValue } from '../../core/errors.ts';
+import { checkOptions, integer, type OptionTable } from '../../core/options.ts';
 import {
-  requireCancelOutcome,
-  requireDuration,
-  requireGroupLimits,
-  requirePage,
-  requireQueueName,
-  requireQueueOfSet,
-} from '../argument-checks.ts';
+  requireBoolean,
+  requireFiniteNumber,
+  requireIntegerAtLeast,
+  requireString,
+} from '../../core/validate.ts';
+import { requireCancelOutcome, requireDuration, requireQueueName } from '../argument-checks.ts';
 import { requireLimits } from '../queue-limits.ts';
 import { requireNewTask } from '../task-options.ts';
-import type { Broker, CancelRequest } from './broker.ts';
+import type { Broker, CancelRequest, GroupLimits, NewTask, Page, TaskSet } from './broker.ts';
 
 /** An operation of a broker: a method whose promise settles when it is done. */
 export type BrokerOperation = Exclude<keyof Broker, 'clock' | 'maintenance' | 'leaseHolder' | 'close'>;
@@ -32,6 +31,14 @@ type OperationTable = { readonly [O in BrokerOperation]: OperationRow<O> };
 const READING = { isReading: true } as const;
 const READING_MESSAGES = { ...READING, returnsMessages: true } as const;
 const LEASING = { isLeasing: true, returnsMessages: true } as const;
+
+const GROUP_LIMITS = {
+  graceMs: [requireFiniteNumber],
+  maxDelayMs: [requireFiniteNumber],
+  maxSize: [integer(0)],
+} satisfies OptionTable<GroupLimits>;
+
+const PAGE = { page: [integer(1)], size: [integer(1)] } satisfies OptionTable<Page>;
 
 const CANCEL_REQUEST = {
   taskId: [requireString],
@@ -191,3 +198,17 @@ export type ReturningOperation = {
 }[BrokerOperation];
 
 export const BROKER_OPERATION_NAMES = Object.keys(BROKER_OPERATIONS) as readonly BrokerOperation[];
+
+/** A task that replaces a set is in the queue of the set. */
+function requireQueueOfSet({ queue }: TaskSet, { message }: NewTask): void {
+  if (message.queue !== queue)
+    throw wrongValue('task.message.queue', `the queue of the set, '${queue}'`, message.queue);
+}
+
+function requireGroupLimits(limits: unknown): void {
+  checkOptions('Broker.takeGroup', limits, GROUP_LIMITS, 'limits');
+}
+
+function requirePage(page: unknown): void {
+  checkOptions('Broker', page, PAGE, 'page');
+}

@@ -1,5 +1,7 @@
-import type { TaskMessage } from '../task-message.ts';
+import type { TaskMessage } from '../task-options.ts';
 import type { TaskState } from '../task-state.ts';
+
+export type { NewTask } from '../task-options.ts';
 
 /* Arguments and results of broker operations: see broker.ts. */
 
@@ -29,20 +31,6 @@ export const MAINTENANCE_JOBS: readonly MaintenanceJob[] = [
   ...(['dequeue', 'forward', 'deleteExpired', 'recover', 'reclaimSets', 'groups', 'task'] as const),
   ...(['announceServer', 'announceScheduler'] as const),
 ];
-
-/** A task to add. */
-export interface NewTask {
-  /** The task. */
-  readonly message: TaskMessage;
-  /** When it is due, in wall-clock milliseconds; 0 or a time in the past is now. */
-  readonly processAtMs: number;
-  /** How long its unique lock holds at most; 0 for no lock. For a scheduled task, from when it is due. */
-  readonly uniqueTtlMs: number;
-  /** What happens if a task that waits holds the lock: see `TaskOptions.onDuplicate`. @default 'reject' */
-  readonly onDuplicate?: 'reject' | 'replace' | 'extend';
-  /** Whether it goes to the head of the tasks with its key, if it is pending. @default false: to the end */
-  readonly isNext?: boolean;
-}
 
 /** One occurrence of a schedule. */
 export interface Tick {

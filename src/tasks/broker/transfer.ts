@@ -1,5 +1,5 @@
 import type { QueueLimits } from '../queue-limits.ts';
-import type { TaskMessage } from '../task-message.ts';
+import type { TaskMessage } from '../task-options.ts';
 import type { TaskState } from '../task-state.ts';
 import type { Broker, EnqueueEvent } from './broker.ts';
 

@@ -11,7 +11,7 @@ import {
   type WorkerInfo,
 } from '../inspector-info.ts';
 import type { TaskInfo } from '../task-info.ts';
-import { expiryMsOf } from '../task-message.ts';
+import { expiryMsOf } from '../task-options.ts';
 import type { TaskChange, TaskState } from '../task-state.ts';
 
 /*

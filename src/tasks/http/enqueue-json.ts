@@ -12,9 +12,15 @@ import type { TaskRecord } from '../broker/broker.ts';
 import { bytesJson } from '../payload.ts';
 import { randomId } from '../random-id.ts';
 import type { TaskInfo } from '../task-info.ts';
-import { NO_TASK_OPTIONS, TASK_OPTIONS, type TaskOptions } from '../task-options.ts';
 import type { EnqueueRequest } from '../task-sender.ts';
-import { fieldsIn, STORED_FIELDS, type StoredTask } from '../task-message.ts';
+import {
+  fieldsIn,
+  NO_TASK_OPTIONS,
+  STORED_FIELDS,
+  type StoredTask,
+  TASK_OPTIONS,
+  type TaskOptions,
+} from '../task-options.ts';
 import { isTaskState } from '../task-state.ts';
 import { Task } from '../task.ts';
 

@@ -3,7 +3,8 @@ import { MINUTE_MS } from '../../core/units.ts';
 import { MOST_SET_BACK_MS } from '../broker/broker-settings.ts';
 import type { NewTask, ScheduleEntry } from '../broker/broker.ts';
 import type { CronSpec } from '../cron-spec.ts';
-import { DEFAULT_QUEUE, formatTaskOptions, newTaskOf, type TaskOptions } from '../task-options.ts';
+import { formatGoDuration, formatUnixDate, quoteGoString } from '../go-text.ts';
+import { DEFAULT_QUEUE, newTaskOf, OPTION_ROWS, type OptionKind, type TaskOptions } from '../task-options.ts';
 import type { Task } from '../task.ts';
 import type { Backfill } from './scheduler-options.ts';
 
@@ -194,4 +195,25 @@ function plain([name, value]: [string, unknown]): readonly [string, unknown] {
 
 function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
   return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** asynq's reader of options cuts an argument at the first `)`, so a name has it escaped, in a way that Go can read. */
+const quoted = (text: string): string => quoteGoString(text).replaceAll(')', '\\x29');
+
+const ASYNQ_FORMATS: Readonly<Record<OptionKind, (value: never) => string | readonly string[]>> = {
+  count: String,
+  duration: formatGoDuration,
+  headers: (headers: Readonly<Record<string, string>>) =>
+    Object.entries(headers).map((pair) => JSON.stringify(pair).replaceAll(')', '\\u0029')),
+  text: quoted,
+  time: (at: Date | number) => formatUnixDate(Number(at)),
+};
+
+/** Formats options as asynq does: `MaxRetry(5)`, `Queue("low")`, `Timeout(30m0s)`. Times have whole seconds. */
+export function formatTaskOptions(options: TaskOptions): string[] {
+  return OPTION_ROWS.flatMap(([name, [, , { kind, asynq }]]) => {
+    const value = options[name];
+    if (value === undefined) return [];
+    return [ASYNQ_FORMATS[kind](value as never)].flat().map((argument) => `${asynq}(${argument})`);
+  });
 }

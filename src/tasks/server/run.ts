@@ -5,7 +5,7 @@ import { isThenable } from '../../core/validate.ts';
 import type { SystemTimer, TimerId } from '../../timer/system-timer.ts';
 import type { CancelOutcome, LeasedTask } from '../broker/broker.ts';
 import { decodeJson, encodeJson, encodePayload, printBytes, printFilled } from '../payload.ts';
-import type { TaskMessage } from '../task-message.ts';
+import type { TaskMessage } from '../task-options.ts';
 import type { Handler, ReceivedTask, TaskContext } from './handler.ts';
 import type { ResolvedServerOptions } from './server-options.ts';
 

@@ -6,7 +6,7 @@ import { isAbortError } from '../../core/validate.ts';
 import type { SystemTimer } from '../../timer/system-timer.ts';
 import type { Broker, CancelOutcome, LeasedTask } from '../broker/broker.ts';
 import { errorText, RevokeTask, SkipRetry } from '../handler-errors.ts';
-import { withoutRetention } from '../task-message.ts';
+import { withoutRetention } from '../task-options.ts';
 import type { LeaseKeeper } from './leases.ts';
 import type { Ending, Reports } from './reports.ts';
 import { serverClosed, type RunTable, type TaskRun } from './run.ts';

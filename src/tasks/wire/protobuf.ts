@@ -9,7 +9,7 @@ import {
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { EscapementError } from '../../core/errors.ts';
 import { DAY_MS, LAST_DATE_MS, NANOS_PER_MS, SECOND_MS } from '../../core/units.ts';
-import type { TaskMessage } from '../task-message.ts';
+import type { TaskMessage } from '../task-options.ts';
 
 /** @throws EscapementError `ERR_WIRE_MESSAGE` - a string is not well-formed Unicode, or a number does not fit its field. */
 export function encodeMessage<D extends DescMessage>(schema: D, message: MessageInitShape<D>): Uint8Array {

@@ -1,4 +1,4 @@
-import { KEY_HEADER, type TaskMessage } from '../task-message.ts';
+import { KEY_HEADER, type TaskMessage } from '../task-options.ts';
 import { TaskMessageSchema } from './asynq-messages.gen.ts';
 import { ANY_TIME_MS, decodeMessage, encodeMessage, msOf, secondsOf, wireTimeoutOf } from './protobuf.ts';
 

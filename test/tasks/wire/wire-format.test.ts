@@ -2,7 +2,7 @@ import { fromBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ServerState } from '../../../src/tasks/broker/broker-types.ts';
-import type { TaskMessage } from '../../../src/tasks/task-message.ts';
+import type { TaskMessage } from '../../../src/tasks/task-options.ts';
 import {
   SchedulerEntrySchema,
   TaskMessageSchema,

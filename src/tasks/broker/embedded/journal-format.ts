@@ -1,5 +1,5 @@
 import { TASK_STATES, type TaskState } from '../../task-state.ts';
-import type { TaskMessage } from '../../task-message.ts';
+import type { TaskMessage } from '../../task-options.ts';
 import type { EntryReader, EntryWriter } from './entry-bytes.ts';
 import type { TaskRow } from './task-lists.ts';
 

@@ -1,6 +1,6 @@
 import type { PayloadPart } from '../../../log/log.ts';
 import { crc32 } from '../../../log/segment.ts';
-import type { TaskMessage } from '../../task-message.ts';
+import type { TaskMessage } from '../../task-options.ts';
 import { EntryReader } from './entry-bytes.ts';
 import { readBody, type TaskNames } from './journal-format.ts';
 import { TaskRow } from './task-lists.ts';

@@ -1,5 +1,4 @@
-import { failedWith, isRetained, retainedUntilMs } from '../../task-message.ts';
-import { requireNewTask } from '../../task-options.ts';
+import { failedWith, isRetained, requireNewTask, retainedUntilMs } from '../../task-options.ts';
 import type { Operations } from '../broker-base.ts';
 import { leaseLost, tickEarly } from '../broker-errors.ts';
 import { MARK_KEPT_MS, MOST_AHEAD_MS, MOST_SET_BACK_MS } from '../broker-settings.ts';

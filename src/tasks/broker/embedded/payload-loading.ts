@@ -3,7 +3,7 @@ import { holdVirtualTime } from '../../../core/own-turn.ts';
 import { RECORD_HEADER_BYTES } from '../../../log/segment.ts';
 import type { ReturningOperation } from '../broker-operations.ts';
 import type { Broker, LeasedTask } from '../broker.ts';
-import type { TaskMessage } from '../../task-message.ts';
+import type { TaskMessage } from '../../task-options.ts';
 import type { Journal } from './journal.ts';
 import { PayloadOnDisk } from './journaled-row.ts';
 import { findLeased } from './life-of-a-task.ts';

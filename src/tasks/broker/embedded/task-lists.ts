@@ -1,5 +1,5 @@
 import type { TimerId } from '../../../timer/system-timer.ts';
-import type { TaskMessage } from '../../task-message.ts';
+import type { TaskMessage } from '../../task-options.ts';
 import type { TaskState } from '../../task-state.ts';
 import { RowsByTime } from './rows-by-time.ts';
 

@@ -2,7 +2,7 @@ import type { Clock } from '../../../core/clock.ts';
 import { MINUTE_MS } from '../../../core/units.ts';
 import { SystemTimer, type TimerId } from '../../../timer/system-timer.ts';
 import { queueNotFound, taskDuplicate, taskIdConflict, taskNotFound } from '../broker-errors.ts';
-import { replacedBy, type TaskMessage } from '../../task-message.ts';
+import { replacedBy, type TaskMessage } from '../../task-options.ts';
 import type { ResolvedBrokerSettings } from '../broker-settings.ts';
 import type { BrokerListener, NewTask, ScheduleEntry, ServerState, Subscription } from '../broker.ts';
 import { EnqueueEvents } from './enqueue-events.ts';

@@ -1,8 +1,7 @@
-import { requireNewTask } from '../../task-options.ts';
 import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { taskDuplicate, taskIdConflict, tickEarly } from '../broker-errors.ts';
 import { MARK_KEPT_MS, MOST_AHEAD_MS, MOST_SET_BACK_MS } from '../broker-settings.ts';
-import { replacedBy } from '../../task-message.ts';
+import { replacedBy, requireNewTask } from '../../task-options.ts';
 import type { NewTask, TaskRecord } from '../broker.ts';
 import type { RedisAccess, RedisOperations, SharedScript } from './redis-access.ts';
 import { toBrokerError } from './redis-errors.ts';

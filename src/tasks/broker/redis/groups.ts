@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { TaskMessage } from '../../task-message.ts';
+import type { TaskMessage } from '../../task-options.ts';
 import { setLost } from '../broker-errors.ts';
 import type { GroupInfo } from '../broker.ts';
 import { ADD_TASK, argumentsOf, recordOfNew, turnOf } from './enqueue.ts';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Cluster, Redis } from 'ioredis';
 import { hasCode } from '../../../core/errors.ts';
 import { LAST_DATE_MS, SECOND_MS } from '../../../core/units.ts';
-import type { TaskMessage } from '../../task-message.ts';
+import type { TaskMessage } from '../../task-options.ts';
 import { wireError } from '../../wire/protobuf.ts';
 import { decodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { CLOCK, FLOW_LIBRARY } from './flow.ts';

@@ -1,5 +1,5 @@
 import { utcDay } from '../../../core/units.ts';
-import { failedWith, isRetained, retainedUntilMs } from '../../task-message.ts';
+import { failedWith, isRetained, retainedUntilMs } from '../../task-options.ts';
 import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { leaseLost } from '../broker-errors.ts';
 import { HISTORY_KEPT_MS } from '../broker-settings.ts';

@@ -1,4 +1,4 @@
-import type { TaskMessage } from '../../task-message.ts';
+import type { TaskMessage } from '../../task-options.ts';
 import { TASK_CHANGES, type TaskChange, type TaskState } from '../../task-state.ts';
 import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { bulkState, taskNotFound, taskState } from '../broker-errors.ts';
