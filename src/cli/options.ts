@@ -50,7 +50,7 @@ export function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): (wor
 }
 
 /** Parses a duration in Go's notation. @returns milliseconds. */
-export function duration(leastMs: number): (word: string) => number {
+export function goDuration(leastMs: number): (word: string) => number {
   return (word) => {
     const ms = parseGoDuration(word);
     if (ms === undefined) throw new InvalidArgumentError("It must be a duration: '90s', '1h30m'.");

@@ -1,5 +1,5 @@
 import { builtinModule } from '../core/host.ts';
-import { illegalConstructor, invalidArgument, Timeout } from './timeout.ts';
+import { illegalTimerConstructor, invalidArgument, Timeout } from './timeout.ts';
 
 /** Options of these functions. Unknown ones are ignored, as by the host: programs must run as they did with the host's functions. */
 export interface TimerOptions {
@@ -124,7 +124,7 @@ export const setImmediate: <T = void>(value?: T, options?: TimerOptions) => Prom
 class Scheduler {
   /** @throws TypeError `ERR_ILLEGAL_CONSTRUCTOR` - always. */
   constructor() {
-    throw illegalConstructor();
+    throw illegalTimerConstructor();
   }
 
   /** Resolves after `delay` milliseconds. */

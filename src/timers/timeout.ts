@@ -258,7 +258,7 @@ export function invalidArgument(argument: string, requirement: string, value: un
 }
 
 /** Returns the host's error for `new` where only the host makes instances. */
-export function illegalConstructor(): TypeError {
+export function illegalTimerConstructor(): TypeError {
   return showCode(Object.assign(new TypeError('Illegal constructor'), { code: 'ERR_ILLEGAL_CONSTRUCTOR' }));
 }
 

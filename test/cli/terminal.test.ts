@@ -10,7 +10,7 @@ import { Output } from '../../src/cli/terminal/output.ts';
 import { ProgressBar } from '../../src/cli/terminal/progress-bar.ts';
 import type { Terminal } from '../../src/cli/terminal/terminal.ts';
 import {
-  count,
+  counted,
   formatBytes,
   harmless,
   printable,
@@ -109,7 +109,7 @@ describe('text of the command', () => {
       '20 KiB',
       '3.0 GiB',
     ]);
-    expect([count(1, 'message'), count(1_000, 'message')]).toEqual(['1 message', '1,000 messages']);
+    expect([counted(1, 'message'), counted(1_000, 'message')]).toEqual(['1 message', '1,000 messages']);
   });
 
   it('text of the command is one line that has no effect on a terminal', () => {

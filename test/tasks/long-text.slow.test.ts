@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { connectionOf } from '../../src/cli/tasks/connection.ts';
-import { duration, time, wholeNumber } from '../../src/cli/options.ts';
+import { goDuration, time, wholeNumber } from '../../src/cli/options.ts';
 import { HttpApi } from '../../src/cli/tasks/target/http-api.ts';
 import { parseRedisUrl } from '../../src/tasks/broker/redis/connection-options.ts';
 import { parseCronSpec } from '../../src/tasks/cron-spec.ts';
@@ -35,7 +35,7 @@ describe('100 000 characters', () => {
     ['--http_header', (text) => connectionOf({ uri: 'http://h', http_header: [text] }, {}), ['', 'a:']],
     ['URL of the HTTP API', (text) => new HttpApi(new URL(text), {}, AbortSignal.abort()), ['http://h/']],
     ['whole number', wholeNumber(0), ['']],
-    ['--timeout', duration(0), ['']],
+    ['--timeout', goDuration(0), ['']],
     ['--deadline', time, ['', '2026-11-21T12:00:00.']],
   ])('100 000 characters are read or refused in time as a %s', (_, parse, beginnings) => {
     for (const length of LENGTHS) {

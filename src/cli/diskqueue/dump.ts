@@ -3,7 +3,7 @@ import type { ListedMessage, StoredQueue } from '../../diskqueue/stored/stored-q
 import { CommandError } from '../command-error.ts';
 import { wholeNumber } from '../options.ts';
 import { EXIT_CODES, printError, type Terminal } from '../terminal/terminal.ts';
-import { count, printable, printableBytes } from '../terminal/text.ts';
+import { counted, printable, printableBytes } from '../terminal/text.ts';
 import { someQueuesIn, type QueueOptions } from './queues-in.ts';
 
 const HELP = `
@@ -83,7 +83,7 @@ async function dump(dir: string, options: DumpOptions, terminal: Terminal): Prom
   await out.flush();
   if (damages === 0 || out.isGone) return;
   terminal.exitCode = EXIT_CODES.problems;
-  await printError(terminal, `${count(damages, 'damaged part')} left out; 'verify' lists them`);
+  await printError(terminal, `${counted(damages, 'damaged part')} left out; 'verify' lists them`);
 }
 
 function formatOf({ format, raw, json }: DumpOptions): Format {

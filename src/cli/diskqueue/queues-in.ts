@@ -8,7 +8,7 @@ import { CommandError, describeError } from '../command-error.ts';
 import { requireFolder } from '../files.ts';
 import { ProgressBar } from '../terminal/progress-bar.ts';
 import { EXIT_CODES, printError, type Terminal } from '../terminal/terminal.ts';
-import { count, formatCount, printable } from '../terminal/text.ts';
+import { counted, formatCount, printable } from '../terminal/text.ts';
 
 /** A folder with its queues. */
 interface QueuesOfFolder {
@@ -116,7 +116,7 @@ export function describeDamage(damage: CorruptionEvent, unit = 'message'): strin
     first === undefined
       ? []
       : [first === last || last === undefined ? `${unit} ${first}` : `${unit}s ${first} to ${last}`];
-  const where = [`${file} at ${formatCount(offset)}`, count(bytes, 'byte'), ...messages].join(', ');
+  const where = [`${file} at ${formatCount(offset)}`, counted(bytes, 'byte'), ...messages].join(', ');
   return `${where}: ${reason}`;
 }
 

@@ -8,7 +8,7 @@ import type {
   StoredQueue,
 } from '../../diskqueue/stored/stored-queue.ts';
 import { EXIT_CODES, type Terminal } from '../terminal/terminal.ts';
-import { count, printable, toJson } from '../terminal/text.ts';
+import { counted, printable, toJson } from '../terminal/text.ts';
 import {
   damageToJson,
   describeDamage,
@@ -140,6 +140,6 @@ function describeLoss(loss: LostMessages): string {
   const rest =
     messages === undefined || messages === total
       ? ''
-      : ` (${count(messages, 'message')} of them not acknowledged)`;
+      : ` (${counted(messages, 'message')} of them not acknowledged)`;
   return describeDamage(loss) + rest;
 }

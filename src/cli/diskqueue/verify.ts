@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { OnProgress, StoredQueue, VerifyReport } from '../../diskqueue/stored/stored-queue.ts';
 import { EXIT_CODES, type Terminal } from '../terminal/terminal.ts';
-import { count, formatBytes, formatCount, printable, toJson } from '../terminal/text.ts';
+import { counted, formatBytes, formatCount, printable, toJson } from '../terminal/text.ts';
 import {
   damageToJson,
   describeDamage,
@@ -76,7 +76,7 @@ function verifiedToJson({ queue, isOpen, report }: Verified): object {
 }
 
 function sizesOf({ messages, unacknowledged, bytes }: VerifyReport): string {
-  return `${count(messages, 'message')}, ${formatCount(unacknowledged)} unacknowledged, ${formatBytes(bytes)}`;
+  return `${counted(messages, 'message')}, ${formatCount(unacknowledged)} unacknowledged, ${formatBytes(bytes)}`;
 }
 
 /** @param describe - returns a problem as a line. */
@@ -88,7 +88,9 @@ export function renderVerify<Report extends VerifyReport>(
 ): string[] {
   const { problems, notes } = report;
   const verdict =
-    problems.length === 0 ? out.paint('green', 'clean') : out.paint('red', count(problems.length, 'problem'));
+    problems.length === 0
+      ? out.paint('green', 'clean')
+      : out.paint('red', counted(problems.length, 'problem'));
   const open = isOpen ? ['  note     it is open: a write in progress may look like damage'] : [];
   return [
     `${out.paint('bold', printable(queue.name))} (${queue.format}): ${verdict}; ${sizes}`,

@@ -3,7 +3,7 @@ import { EscapementError } from '../../core/errors.ts';
 import { isUnavailable } from '../../tasks/broker/broker-errors.ts';
 import { CommandError } from '../command-error.ts';
 import { EXIT_CODES, printError, unlessAborted, type Terminal } from '../terminal/terminal.ts';
-import { count, printable, table, toJson, type Columns } from '../terminal/text.ts';
+import { counted, printable, table, toJson, type Columns } from '../terminal/text.ts';
 import { addConnectionOptions, type FolderAccess } from './connect.ts';
 import { connectionOf, type Connection, type ConnectionOptions, type Environment } from './connection.ts';
 import { showDetails, type Detail } from './show.ts';
@@ -27,7 +27,7 @@ export interface Surroundings {
 }
 
 /** A command with its arguments. */
-export interface Call<Options> extends Surroundings {
+export interface Invocation<Options> extends Surroundings {
   readonly options: Options;
   /** The arguments that are not options. */
   readonly words: readonly string[];
@@ -35,7 +35,7 @@ export interface Call<Options> extends Surroundings {
 }
 
 /** A command with the tasks that it is about. */
-export interface Run<Options> extends Call<Options> {
+export interface Run<Options> extends Invocation<Options> {
   readonly target: TasksTarget;
 }
 
@@ -61,7 +61,7 @@ export function changes<Options>(command: Command, surroundings: Surroundings, w
 export function calls<Options>(
   command: Command,
   surroundings: Surroundings,
-  work: (call: Call<Options>) => Promise<void>,
+  work: (call: Invocation<Options>) => Promise<void>,
 ): void {
   addConnectionOptions(command);
   command.action(async () => {
@@ -76,14 +76,17 @@ export function calls<Options>(
   });
 }
 
-export async function print({ terminal, isJson }: Call<unknown>, report: Report | undefined): Promise<void> {
+export async function print(
+  { terminal, isJson }: Invocation<unknown>,
+  report: Report | undefined,
+): Promise<void> {
   if (report === undefined) return;
   await terminal.out.print(...(isJson ? [toJson(report.json())] : report.lines()));
 }
 
 /** Ctrl-C rejects at once, whatever is pending. */
 export async function withTarget<Options>(
-  call: Call<Options>,
+  call: Invocation<Options>,
   access: FolderAccess,
   work: Work<Options>,
 ): Promise<void> {
@@ -93,7 +96,7 @@ export async function withTarget<Options>(
     await print(call, await work({ ...call, target }));
     const damages = target.damages ?? 0;
     if (damages === 0) return;
-    const message = `${count(damages, 'damaged part')} of the folder left out; 'tasks verify' lists them`;
+    const message = `${counted(damages, 'damaged part')} of the folder left out; 'tasks verify' lists them`;
     await printError(terminal, message);
   };
   const connecting = connect(connectionOf(options as ConnectionOptions, environment), signal, access);

@@ -8,7 +8,7 @@ export function formatCount(value: number): string {
 }
 
 /** `1 message`, `2 messages`. */
-export function count(value: number, noun: string): string {
+export function counted(value: number, noun: string): string {
   return `${formatCount(value)} ${noun}${value === 1 ? '' : 's'}`;
 }
 
@@ -22,7 +22,7 @@ export function formatBytes(bytes: number): string {
     value /= 1024;
     unit = larger;
   }
-  if (unit === '') return count(bytes, 'byte');
+  if (unit === '') return counted(bytes, 'byte');
   return `${value < 10 ? value.toFixed(1) : formatCount(value)} ${unit}`;
 }
 

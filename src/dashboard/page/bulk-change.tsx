@@ -6,7 +6,7 @@ import { messageOfError, readLines } from './api.ts';
 import { Modal } from './dialog.tsx';
 import { count, plural } from './format.ts';
 import { Problem } from './parts.tsx';
-import { CHANGE_LABELS, reportOf } from './task-table.tsx';
+import { CHANGE_LABELS, changeReport } from './task-table.tsx';
 
 /** Asks, changes everything that matches, and shows how far it is. Closing the dialog stops it. */
 export function BulkChange(props: {
@@ -68,7 +68,7 @@ export function BulkChange(props: {
               aria-label="Tasks scanned"
             />
             <p role="status">
-              {reportOf(change, line.changed)}
+              {changeReport(change, line.changed)}
               {line.refused > 0 &&
                 ` ${plural(line.refused, 'task')} refused it: the state does not allow it.`}
               {phase === 'ended' && line.isDone !== true && ' Stopped before the end.'}

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import UPlot from 'uplot';
-import { compact, duration } from './format.ts';
+import { compact, durationText } from './format.ts';
 
 /** A chart over time by uPlot; this module is loaded when the first chart is shown. */
 
@@ -71,7 +71,7 @@ function dataOf(atMs: readonly number[], lines: readonly Line[]): UPlot.AlignedD
 }
 
 function write(value: number, unit: ChartProps['unit']): string {
-  if (unit === 'ms') return duration(value);
+  if (unit === 'ms') return durationText(value);
   const text = value > 0 && value < 10 ? String(Number(value.toFixed(2))) : compact(Math.round(value));
   return unit === 'perS' ? `${text}/s` : text;
 }

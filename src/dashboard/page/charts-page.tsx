@@ -3,8 +3,8 @@ import type { HistoryJson } from '../dashboard-json.ts';
 import { withQuery } from './api.ts';
 import type { ChartProps } from './chart.tsx';
 import { lazy } from './lazy.tsx';
-import { Card, Empty, Loaded, Page, Tabs } from './parts.tsx';
-import { QueueOptions } from './queue-views.tsx';
+import { Card, Empty, Loaded, PageLayout, Tabs } from './parts.tsx';
+import { QueueChoices } from './queue-views.tsx';
 import { go, to, useRoute, withChange } from './route.ts';
 import { useData } from './use-data.ts';
 
@@ -15,7 +15,7 @@ export function ChartsPage(): JSX.Element {
   const queue = route.query.get('queue') ?? '';
   const history = useData<HistoryJson>(withQuery('history', { queue, span }));
   return (
-    <Page
+    <PageLayout
       title="Charts"
       actions={
         <label class="inline">
@@ -28,7 +28,7 @@ export function ChartsPage(): JSX.Element {
             <option value="" selected={queue === ''}>
               All queues
             </option>
-            <QueueOptions chosen={queue === '' ? [] : [queue]} />
+            <QueueChoices chosen={queue === '' ? [] : [queue]} />
           </select>
         </label>
       }
@@ -53,7 +53,7 @@ export function ChartsPage(): JSX.Element {
           )
         }
       </Loaded>
-    </Page>
+    </PageLayout>
   );
 }
 

@@ -47,7 +47,7 @@ const STEPS: readonly (readonly [number, string])[] = [
 ];
 
 /** The two largest units: `3 h 12 min`, `850 ms`. */
-export function duration(ms: number): string {
+export function durationText(ms: number): string {
   const amount = Math.abs(ms);
   if (amount < 1_000)
     return `${amount > 0 && amount < 10 ? Number(amount.toFixed(1)) : Math.round(amount)} ms`;
@@ -64,7 +64,7 @@ export function duration(ms: number): string {
 export function relative(atMs: number, nowMs: number): string {
   const ahead = atMs - nowMs;
   if (Math.abs(ahead) < 1_000) return 'now';
-  const text = duration(Math.abs(ahead) < 10_000 ? Math.round(ahead / 1_000) * 1_000 : ahead);
+  const text = durationText(Math.abs(ahead) < 10_000 ? Math.round(ahead / 1_000) * 1_000 : ahead);
   return ahead > 0 ? `in ${text}` : `${text} ago`;
 }
 

@@ -1,14 +1,17 @@
 import type { JSX } from 'preact';
 import type { HealthJson } from '../dashboard-json.ts';
-import { bytes, count, duration } from './format.ts';
-import { Card, Fact, Figure, Loaded, Name, Page } from './parts.tsx';
+import { bytes, count, durationText } from './format.ts';
+import { Card, Fact, Figure, Loaded, Name, PageLayout } from './parts.tsx';
 import { useData } from './use-data.ts';
 
 /** How the process of the dashboard is, and where the tasks are kept. */
 export function HealthPage(): JSX.Element {
   const health = useData<HealthJson>('health');
   return (
-    <Page title="Health" note="The process that serves this dashboard, and what it reads the tasks from.">
+    <PageLayout
+      title="Health"
+      note="The process that serves this dashboard, and what it reads the tasks from."
+    >
       <Loaded of={health}>
         {({ process, redis, folder }) => (
           <>
@@ -19,7 +22,7 @@ export function HealthPage(): JSX.Element {
           </>
         )}
       </Loaded>
-    </Page>
+    </PageLayout>
   );
 }
 
@@ -35,13 +38,13 @@ function ProcessFigures({ process }: { readonly process: HealthJson['process'] }
       <Figure label="Memory" value={bytes(process.residentBytes)} note={`${bytes(process.heapBytes)} heap`} />
       <Figure
         label="Event loop delay"
-        value={duration(median)}
+        value={durationText(median)}
         tone={longest > 200 ? 'warn' : 'plain'}
-        note={`longest ${duration(longest)} in a minute`}
+        note={`longest ${durationText(longest)} in a minute`}
       />
       <Figure
         label="Uptime"
-        value={duration(process.uptimeMs)}
+        value={durationText(process.uptimeMs)}
         note={`process ${process.pid}, Node ${process.node}`}
       />
     </section>
@@ -95,7 +98,7 @@ function Redis({ info }: { readonly info: Info }): JSX.Element {
           value={count(number('evicted_keys'))}
           {...(number('evicted_keys') > 0 && { tone: 'bad', note: 'tasks may be lost: use noeviction' })}
         />
-        <Figure label="Uptime" value={duration(1_000 * number('uptime_in_seconds'))} />
+        <Figure label="Uptime" value={durationText(1_000 * number('uptime_in_seconds'))} />
       </section>
       <Card>
         <details>

@@ -3,7 +3,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import type { QueueLimits } from '../../tasks/broker/broker-types.ts';
 import { may, path, write } from './api.ts';
 import { asks, useAction, type Question } from './dialog.tsx';
-import { count, duration } from './format.ts';
+import { count, durationText } from './format.ts';
 import { Card, Fact } from './parts.tsx';
 
 /** Of a queue, or of each key in it. */
@@ -100,7 +100,7 @@ function removal(queue: string, onChanged: () => void): Question {
 function limitText({ concurrency, rate }: Limits = {}): string {
   const parts = [
     concurrency !== undefined && `at most ${count(concurrency)} at a time`,
-    rate !== undefined && `${count(rate.tasks)} every ${duration(rate.perMs)}`,
+    rate !== undefined && `${count(rate.tasks)} every ${durationText(rate.perMs)}`,
     rate?.burst !== undefined && `a burst of ${count(rate.burst)}`,
   ];
   return parts.filter((part) => part !== false).join(', ') || 'no limit';

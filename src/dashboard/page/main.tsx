@@ -8,7 +8,7 @@ import { startLive } from './live.ts';
 import { OverviewPage } from './overview-page.tsx';
 import { Empty, Problem, Skeleton } from './parts.tsx';
 import { QueuePage } from './queue-page.tsx';
-import { replace, useRoute, type Route } from './route.ts';
+import { replace, useRoute, type PageRoute } from './route.ts';
 import { destinationsOf, labelOf, Shell } from './shell.tsx';
 import { TaskPage } from './task-page.tsx';
 
@@ -65,7 +65,7 @@ function App(): JSX.Element {
 }
 
 /** The most specific first: `retry · default · Dashboard`. */
-function titleOf({ parts, query }: Route, session: SessionJson | undefined): string {
+function titleOf({ parts, query }: PageRoute, session: SessionJson | undefined): string {
   const [first = '', queue, , id] = parts;
   const names =
     first === 'queues' ? [id ?? query.get('view') ?? query.get('state'), queue] : [labelOf(first)];
@@ -74,7 +74,7 @@ function titleOf({ parts, query }: Route, session: SessionJson | undefined): str
     .join(' · ');
 }
 
-function Content(props: { readonly route: Route; readonly session: SessionJson }): JSX.Element {
+function Content(props: { readonly route: PageRoute; readonly session: SessionJson }): JSX.Element {
   const { route, session } = props;
   const [first = '', second, third, fourth] = route.parts;
   if (first === 'queues' && second !== undefined) {

@@ -1,14 +1,14 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { TASK_STATES, type TaskState } from '../../tasks/task-state.ts';
 import type { LiveJson, QueueJson } from '../dashboard-json.ts';
-import { bytes, compact, count, duration, percent, plural, rate } from './format.ts';
+import { bytes, compact, count, durationText, percent, plural, rate } from './format.ts';
 import { useLive } from './live.ts';
 import {
   Card,
   Empty,
   Figure,
   Name,
-  Page,
+  PageLayout,
   Pager,
   Skeleton,
   stateColour,
@@ -28,7 +28,7 @@ const PAGE_SIZE = 50;
 export function OverviewPage({ source = '' }: { readonly source: string | undefined }): JSX.Element {
   const { live } = useLive();
   return (
-    <Page title="Overview" note={<Name text={source} mono />}>
+    <PageLayout title="Overview" note={<Name text={source} mono />}>
       {live === undefined ? (
         <Skeleton lines={10} />
       ) : (
@@ -38,7 +38,7 @@ export function OverviewPage({ source = '' }: { readonly source: string | undefi
           <QueueList live={live} />
         </>
       )}
-    </Page>
+    </PageLayout>
   );
 }
 
@@ -62,7 +62,7 @@ function Figures({ live }: { readonly live: LiveJson }): JSX.Element {
       <Figure
         label="Pending"
         value={compact(total(queues, 'pending'))}
-        note={`longest ${duration(latencyMs)}`}
+        note={`longest ${durationText(latencyMs)}`}
         href={search('pending')}
       />
       <Figure
@@ -203,7 +203,7 @@ function QueueRow(props: { readonly queue: QueueJson; readonly states: readonly 
         <StateBar queue={queue} />
       </th>
       <td class="number" data-label="Latency">
-        {queue.latencyMs === 0 ? <span class="zero">0</span> : duration(queue.latencyMs)}
+        {queue.latencyMs === 0 ? <span class="zero">0</span> : durationText(queue.latencyMs)}
       </td>
       <td class="number spark" data-label="Processed/s">
         <Sparkline values={processed} label="processed in the last minute" width={64} />

@@ -128,7 +128,7 @@ export function Icon({ d }: { readonly d: string }): JSX.Element {
 let isFirstPage = true;
 
 /** A page with its heading, to which the focus goes if what had it is not on the page; at first, that is the link to skip the navigation. */
-export function Page(props: {
+export function PageLayout(props: {
   readonly title: ComponentChildren;
   readonly note?: ComponentChildren;
   readonly actions?: ComponentChildren;

@@ -3,7 +3,7 @@ import { TASK_STATES, isTaskState, type TaskState } from '../../tasks/task-state
 import type { ChangedJson, QueueDetailJson, TaskListJson } from '../dashboard-json.ts';
 import { may, path, withQuery, write } from './api.ts';
 import { asks, useAction, type Question } from './dialog.tsx';
-import { bytes, clipped, compact, count, duration, percent, plural, visible } from './format.ts';
+import { bytes, clipped, compact, count, durationText, percent, plural, visible } from './format.ts';
 import { useLive } from './live.ts';
 import { lazy } from './lazy.tsx';
 import {
@@ -12,7 +12,7 @@ import {
   Figure,
   Loaded,
   Name,
-  Page,
+  PageLayout,
   Pager,
   StateLabel,
   STATE_LABELS,
@@ -20,10 +20,10 @@ import {
   Tag,
 } from './parts.tsx';
 import { ratesOf, useRates } from './recent.ts';
-import { go, pageOf, queueHref, to, useRoute, withChange, type Route } from './route.ts';
+import { go, pageOf, queueHref, to, useRoute, withChange, type PageRoute } from './route.ts';
 import { RateFigures } from './sparkline.tsx';
-import { Days, Groups, Keys } from './queue-views.tsx';
-import { changesFor, CHANGE_LABELS, reportOf, TaskTable } from './task-table.tsx';
+import { DayList, GroupList, KeyList } from './queue-views.tsx';
+import { changesFor, CHANGE_LABELS, changeReport, TaskTable } from './task-table.tsx';
 import { useData, type Data } from './use-data.ts';
 
 const LimitsEditor = lazy(() => import('./limits-editor.tsx').then((file) => file.LimitsEditor));
@@ -44,7 +44,7 @@ export function QueuePage({ queue }: { readonly queue: string }): JSX.Element {
   useRates([queue]);
   const data = detail.data;
   return (
-    <Page
+    <PageLayout
       title={
         <>
           <Name text={queue} />
@@ -63,7 +63,7 @@ export function QueuePage({ queue }: { readonly queue: string }): JSX.Element {
           </>
         )}
       </Loaded>
-    </Page>
+    </PageLayout>
   );
 }
 
@@ -135,9 +135,11 @@ function QueueFigures({ detail }: { readonly detail: QueueDetailJson }): JSX.Ele
       />
       <Figure
         label="Latency"
-        value={duration(queue.latencyMs)}
+        value={durationText(queue.latencyMs)}
         note={
-          queue.runnableMs === undefined ? 'next pending task' : `${duration(queue.runnableMs)} if runnable`
+          queue.runnableMs === undefined
+            ? 'next pending task'
+            : `${durationText(queue.runnableMs)} if runnable`
         }
       />
       <Figure
@@ -155,7 +157,7 @@ function QueueFigures({ detail }: { readonly detail: QueueDetailJson }): JSX.Ele
   );
 }
 
-function viewOf(route: Route): TaskState | View {
+function viewOf(route: PageRoute): TaskState | View {
   const view = route.query.get('view');
   const known = VIEWS.find((name) => name === view);
   const state = route.query.get('state') ?? 'pending';
@@ -188,10 +190,10 @@ function QueueView(props: ViewProps): JSX.Element {
   const route = useRoute();
   const view = viewOf(route);
   // Aggregating tasks are listed by their groups, and the groups first.
-  if (view === 'aggregating' && !route.query.has('group')) return <Groups detail={detail} />;
+  if (view === 'aggregating' && !route.query.has('group')) return <GroupList detail={detail} />;
   if (isTaskState(view)) return <TasksInState key={view} {...props} state={view} />;
-  if (view === 'keys') return <Keys queue={queue} />;
-  if (view === 'days') return <Days detail={detail} />;
+  if (view === 'keys') return <KeyList queue={queue} />;
+  if (view === 'days') return <DayList detail={detail} />;
   return <LimitsEditor queue={queue} limits={detail.limits} onChanged={reload} />;
 }
 
@@ -278,7 +280,7 @@ function AllActions(props: {
               const to = path('queues', queue, 'tasks', 'change');
               const { changed } = (await write('POST', to, { state, change, group })) as ChangedJson;
               onDone();
-              return reportOf(change, changed);
+              return changeReport(change, changed);
             },
           })}
         >

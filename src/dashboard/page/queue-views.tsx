@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import type { KeyStats } from '../../tasks/broker/broker-types.ts';
 import type { QueueDetailJson } from '../dashboard-json.ts';
 import { path, withQuery } from './api.ts';
-import { clipped, count, duration, percent, visible } from './format.ts';
+import { clipped, count, durationText, percent, visible } from './format.ts';
 import { useLive } from './live.ts';
 import { Card, Empty, Fact, Loaded, Name, numbers, Pager, Table, Tag } from './parts.tsx';
 import { pageOf, queueHref, useRoute } from './route.ts';
@@ -12,7 +12,7 @@ import { useData } from './use-data.ts';
 
 const PAGE_SIZE = 25;
 
-export function Groups({ detail }: { readonly detail: QueueDetailJson }): JSX.Element {
+export function GroupList({ detail }: { readonly detail: QueueDetailJson }): JSX.Element {
   const { groups, queue } = detail;
   const first = (pageOf(useRoute()) - 1) * PAGE_SIZE;
   if (groups.length === 0) {
@@ -48,7 +48,7 @@ export function Groups({ detail }: { readonly detail: QueueDetailJson }): JSX.El
   );
 }
 
-export function Keys({ queue }: { readonly queue: string }): JSX.Element {
+export function KeyList({ queue }: { readonly queue: string }): JSX.Element {
   const page = pageOf(useRoute());
   const list = useData<readonly KeyStats[]>(
     withQuery(path('queues', queue, 'keys'), { page, size: PAGE_SIZE }),
@@ -77,7 +77,7 @@ export function Keys({ queue }: { readonly queue: string }): JSX.Element {
                     </td>
                     <td data-label="Held by">
                       {heldBy === undefined ? <span class="faint">–</span> : <Tag tone="warn">{heldBy}</Tag>}
-                      {againInMs !== undefined && ` for ${duration(againInMs)}`}
+                      {againInMs !== undefined && ` for ${durationText(againInMs)}`}
                     </td>
                   </tr>
                 ))}
@@ -91,7 +91,7 @@ export function Keys({ queue }: { readonly queue: string }): JSX.Element {
   );
 }
 
-export function Days({ detail }: { readonly detail: QueueDetailJson }): JSX.Element {
+export function DayList({ detail }: { readonly detail: QueueDetailJson }): JSX.Element {
   const days = detail.days.filter(({ processed }) => processed > 0);
   const top = Math.max(1, ...days.map(({ processed }) => processed));
   if (days.length === 0) {
@@ -122,7 +122,7 @@ export function Days({ detail }: { readonly detail: QueueDetailJson }): JSX.Elem
 }
 
 /** An option for each queue that is known, and for those that are chosen; these are so again when the form is reset. */
-export function QueueOptions({ chosen }: { readonly chosen: readonly string[] }): JSX.Element {
+export function QueueChoices({ chosen }: { readonly chosen: readonly string[] }): JSX.Element {
   const { live } = useLive();
   const names = new Set([...(live?.queues ?? []).map(({ queue }) => queue), ...chosen]);
   const choice = (name: string): object => {

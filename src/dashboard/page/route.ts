@@ -3,12 +3,12 @@ import { nameOfSegment } from '../dashboard-json.ts';
 import { path, queryText, type Query } from './api.ts';
 
 /** Where the reader is: `#/queues/default?state=retry&page=2`. The parts and the query are decoded. */
-export interface Route {
+export interface PageRoute {
   readonly parts: readonly string[];
   readonly query: URLSearchParams;
 }
 
-export function parseHash(hash: string): Route {
+export function parseHash(hash: string): PageRoute {
   const [, place = '', query] = /^#?\/?([^?]*)\??(.*)$/s.exec(hash) ?? [];
   return {
     parts: place === '' ? [] : place.split('/').map(decode),
@@ -36,7 +36,7 @@ export function go(href: string): void {
 }
 
 /** The same view with a part of its query changed. */
-export function withChange(route: Route, change: Query): string {
+export function withChange(route: PageRoute, change: Query): string {
   const query: Record<string, readonly string[]> = {};
   for (const name of new Set(route.query.keys())) query[name] = route.query.getAll(name);
   return to(route.parts, { ...query, ...change });
@@ -48,7 +48,7 @@ export function replace(href: string): void {
   dispatchEvent(new HashChangeEvent('hashchange'));
 }
 
-export function useRoute(): Route {
+export function useRoute(): PageRoute {
   const [hash, setHash] = useState(location.hash);
   useEffect(() => {
     const read = (): void => {
@@ -66,7 +66,7 @@ export const taskHref = (queue: string, id: string): string => to(['queues', que
 export const queueHref = (queue: string, query: Query = {}): string => to(['queues', queue], query);
 
 /** The number of a page in the query, from 1. */
-export function pageOf(route: Route): number {
+export function pageOf(route: PageRoute): number {
   const page = Number(route.query.get('page') ?? 1);
   return Number.isInteger(page) && page > 0 ? page : 1;
 }

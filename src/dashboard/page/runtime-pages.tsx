@@ -6,8 +6,8 @@ import type {
   TimerJson,
   WorkQueueJson,
 } from '../dashboard-json.ts';
-import { bytes, compact, count, duration, plural } from './format.ts';
-import { Card, Empty, Figure, Loaded, Name, numbers, Page, Table, Tabs, Tag } from './parts.tsx';
+import { bytes, compact, count, durationText, plural } from './format.ts';
+import { Card, Empty, Figure, Loaded, Name, numbers, PageLayout, Table, Tabs, Tag } from './parts.tsx';
 import { to } from './route.ts';
 import { Sparkline } from './sparkline.tsx';
 import { useData } from './use-data.ts';
@@ -54,7 +54,7 @@ export function RuntimePage(props: {
   const kind: Kind = KINDS[path];
   const runtime = useData<RuntimeJson>('runtime');
   return (
-    <Page title={kind.title} note={kind.note}>
+    <PageLayout title={kind.title} note={kind.note}>
       <Loaded of={runtime} lines={10}>
         {(loaded) => {
           const all = kind.cards(loaded);
@@ -88,7 +88,7 @@ export function RuntimePage(props: {
           );
         }}
       </Loaded>
-    </Page>
+    </PageLayout>
   );
 }
 
@@ -102,9 +102,9 @@ function TimerContent({ timer }: { readonly timer: TimerJson }): JSX.Element {
         <Figure label="Due now" value={compact(timer.dueNow)} note="not run yet" />
         <Figure
           label="Lateness"
-          value={duration(lateness.medianMs)}
+          value={durationText(lateness.medianMs)}
           tone={lateness.longestMs > 200 ? 'warn' : 'plain'}
-          note={`median; longest ${duration(lateness.longestMs)}`}
+          note={`median; longest ${durationText(lateness.longestMs)}`}
         />
         <Figure
           label="Buckets in use"

@@ -4,7 +4,7 @@ import type { ScheduleEventJson, ScheduleJson } from '../dashboard-json.ts';
 import { path, withQuery } from './api.ts';
 import { ContentView } from './content-view.tsx';
 import { clockTime, exactTime } from './format.ts';
-import { Card, Empty, Fact, Loaded, Name, Page, Pager, Table, Time } from './parts.tsx';
+import { Card, Empty, Fact, Loaded, Name, PageLayout, Pager, Table, Time } from './parts.tsx';
 import { pageOf, to, useRoute } from './route.ts';
 import { useData } from './use-data.ts';
 
@@ -15,7 +15,7 @@ export function SchedulesPage({ id: chosen }: { readonly id: string | undefined 
   const schedules = useData<readonly ScheduleJson[]>('schedules');
   const words = useCronWords();
   return (
-    <Page
+    <PageLayout
       title="Schedules"
       note={chosen === undefined ? undefined : <a href={to(['schedules'])}>All schedules</a>}
     >
@@ -33,7 +33,7 @@ export function SchedulesPage({ id: chosen }: { readonly id: string | undefined 
           return <List list={list} words={words} />;
         }}
       </Loaded>
-    </Page>
+    </PageLayout>
   );
 }
 

@@ -4,7 +4,7 @@ import { TASK_STATES } from '../../tasks/task-state.ts';
 import { FILTER_TEXTS, type SearchFilter } from '../dashboard-json.ts';
 import type { Query } from './api.ts';
 import { StateLabel } from './parts.tsx';
-import { QueueOptions } from './queue-views.tsx';
+import { QueueChoices } from './queue-views.tsx';
 import { go, to } from './route.ts';
 
 const [, ...FIELDS] = FILTER_TEXTS;
@@ -84,7 +84,7 @@ export function SearchForm({ filter }: { readonly filter: SearchFilter }): JSX.E
           <label>
             Queues
             <select multiple name="queue" size={4}>
-              <QueueOptions chosen={filter.queue ?? []} />
+              <QueueChoices chosen={filter.queue ?? []} />
             </select>
           </label>
         </div>

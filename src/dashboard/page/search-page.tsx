@@ -11,15 +11,15 @@ import {
 import { messageOfError, readLines, withQuery } from './api.ts';
 import { BulkChange } from './bulk-change.tsx';
 import { count, plural } from './format.ts';
-import { Card, Empty, Fact, Name, Page, Pager, Problem } from './parts.tsx';
-import { pageOf, useRoute, type Route } from './route.ts';
+import { Card, Empty, Fact, Name, PageLayout, Pager, Problem } from './parts.tsx';
+import { pageOf, useRoute, type PageRoute } from './route.ts';
 import { SearchForm } from './search-form.tsx';
 import { changesFor, CHANGE_LABELS, TaskTable } from './task-table.tsx';
 
 const PAGE_SIZE = 50;
 
 /** The filter in an address. */
-function filterOf({ query }: Route): SearchFilter {
+function filterOf({ query }: PageRoute): SearchFilter {
   const texts = FILTER_TEXTS.flatMap((name) => (query.get(name) ? [[name, query.get(name)]] : []));
   const times = (['from', 'to'] as const).flatMap((name) => {
     const ms = Number(query.get(name) ?? '');
@@ -66,7 +66,7 @@ export function SearchPage(): JSX.Element {
     setRuns((number) => number + 1);
   };
   return (
-    <Page title="Search" note="Finds tasks by type, id, payload, error and result, in every state.">
+    <PageLayout title="Search" note="Finds tasks by type, id, payload, error and result, in every state.">
       <SearchForm filter={filter} />
       {found === undefined ? (
         <Empty title="What are you looking for?">
@@ -75,7 +75,7 @@ export function SearchPage(): JSX.Element {
       ) : (
         <Results found={found} filter={filter} onStop={() => stop.current?.abort()} onAgain={again} />
       )}
-    </Page>
+    </PageLayout>
   );
 }
 

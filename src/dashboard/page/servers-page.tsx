@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import type { RunJson, ServerJson } from '../dashboard-json.ts';
 import { percent, plural } from './format.ts';
-import { Card, Empty, Fact, Loaded, Name, Page, Table, Tag, Time } from './parts.tsx';
+import { Card, Empty, Fact, Loaded, Name, PageLayout, Table, Tag, Time } from './parts.tsx';
 import { queueHref, taskHref } from './route.ts';
 import { useData } from './use-data.ts';
 
@@ -9,7 +9,7 @@ import { useData } from './use-data.ts';
 export function ServersPage(): JSX.Element {
   const servers = useData<readonly ServerJson[]>('servers');
   return (
-    <Page title="Servers">
+    <PageLayout title="Servers">
       <Loaded of={servers}>
         {(list) =>
           list.length === 0 ? (
@@ -19,7 +19,7 @@ export function ServersPage(): JSX.Element {
           )
         }
       </Loaded>
-    </Page>
+    </PageLayout>
   );
 }
 

@@ -6,7 +6,7 @@ import { Dialogs, Modal } from './dialog.tsx';
 import { compact, visible } from './format.ts';
 import { useLive } from './live.ts';
 import { Icon, Name, Tag, Time } from './parts.tsx';
-import type { Route } from './route.ts';
+import type { PageRoute } from './route.ts';
 import { listenToKeys, SHORTCUTS } from './shortcuts.ts';
 import { storedTheme, storeTheme, type Theme } from './theme.ts';
 
@@ -73,7 +73,7 @@ export function labelOf(path: string): string | undefined {
 
 export function Shell(props: {
   readonly session: SessionJson;
-  readonly route: Route;
+  readonly route: PageRoute;
   readonly children: ComponentChildren;
 }): JSX.Element {
   const { session, route } = props;
@@ -132,7 +132,7 @@ const IN_BAR = 4;
 
 function Navigation(props: {
   readonly session: SessionJson;
-  readonly route: Route;
+  readonly route: PageRoute;
   readonly shown: readonly Destination[];
   readonly openHelp: () => void;
 }): JSX.Element {

@@ -4,14 +4,14 @@ import type { TaskDetailJson } from '../dashboard-json.ts';
 import { path, write } from './api.ts';
 import { ContentView, CopyButton } from './content-view.tsx';
 import { asks, useAction } from './dialog.tsx';
-import { clipped, clockTime, duration, exactTime, manyLines, visible } from './format.ts';
+import { clipped, clockTime, durationText, exactTime, manyLines, visible } from './format.ts';
 import {
   Card,
   Empty,
   Fact,
   Loaded,
   Name,
-  Page,
+  PageLayout,
   StateLabel,
   STATE_LABELS,
   Tag,
@@ -27,7 +27,7 @@ export function TaskPage({ queue, id }: { readonly queue: string; readonly id: s
   const read = useData<TaskDetailJson>(path('queues', queue, 'tasks', id));
   const task = read.data;
   return (
-    <Page
+    <PageLayout
       title={
         <>
           <Name text={task?.type ?? 'Task'} />
@@ -86,7 +86,7 @@ export function TaskPage({ queue, id }: { readonly queue: string; readonly id: s
           )}
         </Loaded>
       )}
-    </Page>
+    </PageLayout>
   );
 }
 
@@ -271,7 +271,7 @@ const capitalized = (label: string): string => label.charAt(0).toUpperCase() + l
 
 /** The value of an option, with a link to what else has it; false if there is none. Headers have a card of their own. */
 function optionFact({ label, kind, value }: TaskOptionValue, queue: string): JSX.Element | string | false {
-  if (kind === 'duration') return value === 0 ? 'none' : duration(value as number);
+  if (kind === 'duration') return value === 0 ? 'none' : durationText(value as number);
   if (kind === 'time') return value === undefined ? 'none' : <Time atMs={value as number} />;
   if (kind === 'headers' || value === undefined || value === '') return false;
   const text = `${value as string | number}`;

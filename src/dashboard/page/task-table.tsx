@@ -31,7 +31,7 @@ export function changesFor(states: readonly TaskJson['state'][]): TaskChange[] {
   );
 }
 
-export function reportOf(change: TaskChange, changed: number): string {
+export function changeReport(change: TaskChange, changed: number): string {
   return `${DONE[change]}: ${plural(changed, 'task')}.`;
 }
 
@@ -269,9 +269,9 @@ function questionOf(change: TaskChange, selected: readonly TaskJson[], onDone: (
       const failed = await changeEach(change, able);
       onDone();
       const [reason] = failed;
-      if (reason === undefined) return reportOf(change, able.length);
+      if (reason === undefined) return changeReport(change, able.length);
       throw new Error(
-        `${reportOf(change, able.length - failed.length)} ${plural(failed.length, 'task')} refused it: ${reason}`,
+        `${changeReport(change, able.length - failed.length)} ${plural(failed.length, 'task')} refused it: ${reason}`,
       );
     },
   };

@@ -1,7 +1,7 @@
 import { render, type JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { SystemTimer, type TimerId } from '../../timer/system-timer.ts';
-import { compact, duration } from './format.ts';
+import { compact, durationText } from './format.ts';
 import { Figure } from './parts.tsx';
 import { WheelView } from './wheel-view.tsx';
 
@@ -81,7 +81,11 @@ function Demo(): JSX.Element {
           <Figure label="Pending" value={compact(bench.timer.size)} />
           <Figure label="Fired" value={compact(bench.fired)} />
           <Figure label="Cancelled" value={compact(bench.cancelled)} />
-          <Figure label="Lateness" value={duration(bench.medianLateness())} note="median; a tick is 50 ms" />
+          <Figure
+            label="Lateness"
+            value={durationText(bench.medianLateness())}
+            note="median; a tick is 50 ms"
+          />
         </div>
         <WheelView wheels={bench.timer.inspect()} name="your browser" />
         <div class="list-head demo-tools">

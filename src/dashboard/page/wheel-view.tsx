@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { LevelJson, TimerJson } from '../dashboard-json.ts';
-import { compact, count, duration, plural } from './format.ts';
+import { compact, count, durationText, plural } from './format.ts';
 
 /*
  * Two pictures of the same wheels, level by level:
@@ -19,7 +19,8 @@ export function WheelView(props: {
   const nowMs = useClockOf(wheels.nowMs);
   const { levels, size } = wheels;
   const summary = levels.map(
-    (level, index) => `level ${index + 1}, ticks of ${duration(level.tickMs)}: ${pendingOf(level)} pending`,
+    (level, index) =>
+      `level ${index + 1}, ticks of ${durationText(level.tickMs)}: ${pendingOf(level)} pending`,
   );
   return (
     <div class="wheels">
@@ -94,7 +95,7 @@ function Ring(props: {
               (bucket.index + 1) * slot,
             )}
           >
-            <title>{`${plural(bucket.size, 'timer')}, due in ${duration(Math.max(0, bucket.expirationMs - nowMs))}`}</title>
+            <title>{`${plural(bucket.size, 'timer')}, due in ${durationText(Math.max(0, bucket.expirationMs - nowMs))}`}</title>
           </path>
         );
       })}
@@ -147,7 +148,7 @@ function Strip(props: {
       <span class="strip-head">
         <span>Level {index + 1}</span>
         <span class="faint">
-          {count(wheelSize)} × {duration(tickMs)}
+          {count(wheelSize)} × {durationText(tickMs)}
         </span>
         <span class="spring" />
         <strong>{compact(pendingOf(level))}</strong>
@@ -162,8 +163,8 @@ function Strip(props: {
       </svg>
       <span class="strip-scale faint">
         <span>now</span>
-        <span>in {duration(turnMs / 2)}</span>
-        <span>in {duration(turnMs)}</span>
+        <span>in {durationText(turnMs / 2)}</span>
+        <span>in {durationText(turnMs)}</span>
       </span>
     </li>
   );

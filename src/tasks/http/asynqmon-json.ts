@@ -76,7 +76,7 @@ function readTime(text: string | undefined): Date | undefined {
 /** Number of days in `/queues/{queue}`, as in asynqmon; `/queue_stats` has all that are kept. */
 export const SHORT_HISTORY_DAYS = 10;
 
-export interface QueueJson extends Pick<
+export interface AsynqmonQueue extends Pick<
   QueueInfo,
   'queue' | 'size' | 'groups' | 'processed' | 'failed' | 'paused' | TaskState
 > {
@@ -96,7 +96,7 @@ export interface DayJson extends Omit<DailyStats, 'date'> {
   readonly date: string;
 }
 
-export function queueToJson(info: QueueInfo): QueueJson {
+export function queueToJson(info: QueueInfo): AsynqmonQueue {
   const { queue, size, groups, latencyMs, processed, failed, paused, timestamp } = info;
   return {
     queue,
@@ -113,7 +113,7 @@ export function queueToJson(info: QueueInfo): QueueJson {
   };
 }
 
-export function queueFromJson(json: QueueJson): QueueView {
+export function queueFromJson(json: AsynqmonQueue): QueueView {
   const { queue, paused, size, groups, processed, failed } = json;
   return {
     ...{ queue, paused, size, groups, ...countsOf(json) },
@@ -153,7 +153,7 @@ export function dayToJson({ queue, processed, failed, date }: DailyStats): DayJs
 // Tasks.
 
 /** The common fields of a task, and those that only some lists have. */
-export interface TaskJson extends Pick<TaskInfo, 'id' | 'type' | 'queue' | 'retried'> {
+export interface AsynqmonTask extends Pick<TaskInfo, 'id' | 'type' | 'queue' | 'retried'> {
   readonly payload: string;
   readonly max_retry: number;
   readonly error_message: string;
@@ -172,7 +172,7 @@ export interface TaskJson extends Pick<TaskInfo, 'id' | 'type' | 'queue' | 'retr
   readonly ttl_seconds?: number;
 }
 
-type Write = (task: TaskInfo, by: Presenter, worker: WorkerInfo | undefined) => Partial<TaskJson>;
+type Write = (task: TaskInfo, by: Presenter, worker: WorkerInfo | undefined) => Partial<AsynqmonTask>;
 
 const writeNextProcessAt: Write = ({ nextProcessAt }) => ({
   next_process_at: writeTime(nextProcessAt, GO_ZERO_TIME),
@@ -203,7 +203,7 @@ export function listedTaskToJson(
   task: TaskInfo,
   by: Presenter,
   worker?: WorkerInfo,
-): TaskJson {
+): AsynqmonTask {
   const { id, type, queue, retried } = task;
   return {
     ...{ id, type, payload: by.showPayload(task.payload, type), queue },
@@ -212,7 +212,7 @@ export function listedTaskToJson(
   };
 }
 
-export function taskToJson(task: TaskInfo, by: Presenter): TaskJson {
+export function taskToJson(task: TaskInfo, by: Presenter): AsynqmonTask {
   return {
     ...listedTaskToJson('pending', task, by),
     state: task.state,
@@ -229,7 +229,7 @@ export function taskToJson(task: TaskInfo, by: Presenter): TaskJson {
 }
 
 /** @param state - state of the list that the task is in. */
-export function taskFromJson(json: TaskJson, state: TaskState): TaskView {
+export function taskFromJson(json: AsynqmonTask, state: TaskState): TaskView {
   const { id, type, queue, retried } = json;
   return {
     ...{ id, queue, type, state: json.state ?? state, payload: { shown: json.payload } },
@@ -290,7 +290,7 @@ export const CHANGE_RESULTS: Readonly<
 
 // Servers and schedulers.
 
-export interface ServerJson extends Pick<ServerInfo, 'id' | 'host' | 'pid' | 'concurrency' | 'status'> {
+interface AsynqmonServer extends Pick<ServerInfo, 'id' | 'host' | 'pid' | 'concurrency' | 'status'> {
   readonly queue_priorities: ServerInfo['queues'];
   readonly strict_priority_enabled: boolean;
   readonly start_time: string;
@@ -305,7 +305,7 @@ interface WorkerJson {
   readonly start_time: string;
 }
 
-export function serverToJson(server: ServerInfo, by: Presenter): ServerJson {
+export function serverToJson(server: ServerInfo, by: Presenter): AsynqmonServer {
   const { id, host, pid, concurrency, status } = server;
   return {
     ...{ id, host, pid, concurrency },
@@ -322,7 +322,7 @@ export function serverToJson(server: ServerInfo, by: Presenter): ServerJson {
 }
 
 /** Go writes null for an empty list. */
-export function serverFromJson(json: ServerJson): ServerView {
+export function serverFromJson(json: AsynqmonServer): ServerView {
   const { id, host, pid, concurrency, status } = json;
   return {
     ...{ id, host, pid, status, concurrency, queues: json.queue_priorities },

@@ -9,7 +9,7 @@ import {
   queueToJson,
   serverToJson,
   SHORT_HISTORY_DAYS,
-  type QueueJson,
+  type AsynqmonQueue,
 } from './asynqmon-json.ts';
 import type { Action, Call } from './call.ts';
 import type { Route } from './route-table.ts';
@@ -45,7 +45,7 @@ async function getQueue(call: Call): Promise<object> {
 async function readQueue(
   { inspector }: Call,
   queue: string,
-): Promise<QueueJson & { readonly limits: QueueLimits | null }> {
+): Promise<AsynqmonQueue & { readonly limits: QueueLimits | null }> {
   const [info, limits] = await Promise.all([inspector.getQueueInfo(queue), inspector.limits(queue)]);
   return { ...queueToJson(info), limits: limits ?? null };
 }

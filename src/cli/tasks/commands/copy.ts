@@ -10,10 +10,10 @@ import { endWith } from '../../diskqueue/queues-in.ts';
 import { statIfThere } from '../../files.ts';
 import { ProgressBar } from '../../terminal/progress-bar.ts';
 import { EXIT_CODES, printError } from '../../terminal/terminal.ts';
-import { count, formatCount, printable } from '../../terminal/text.ts';
+import { counted, formatCount, printable } from '../../terminal/text.ts';
 import { connectRedis, openFolder, requireIdle } from '../connect.ts';
 import { connectionOf, type ConnectionOptions } from '../connection.ts';
-import { calls, print, type Call, type Surroundings } from '../run.ts';
+import { calls, print, type Invocation, type Surroundings } from '../run.ts';
 
 const HELP = `
 FROM and TO are each
@@ -58,7 +58,7 @@ export function addCopy(part: Command, surroundings: Surroundings): void {
   calls<CopyOptions>(command, surroundings, copy);
 }
 
-async function copy(call: Call<CopyOptions>): Promise<void> {
+async function copy(call: Invocation<CopyOptions>): Promise<void> {
   const { options, terminal, words } = call;
   if (options.uri !== undefined || options.path !== undefined) {
     throw new CommandError('copy has FROM and TO, and needs neither --uri nor --path');
@@ -82,7 +82,7 @@ async function copy(call: Call<CopyOptions>): Promise<void> {
     if (damages > 0) await reportDamages(call, from.name, damages);
     const { queues, tasks, added } = copied;
     const there = tasks === added ? '' : `; ${formatCount(tasks - added)} of them were there already`;
-    const what = `${count(tasks, 'task')} in ${count(queues, 'queue')}`;
+    const what = `${counted(tasks, 'task')} in ${counted(queues, 'queue')}`;
     await print(call, {
       json: () => ({ from: from.name, to: to.name, ...copied, damages }),
       lines: () => [`${printable(from.name)} to ${printable(to.name)}: ${what}${there}`],
@@ -96,15 +96,19 @@ async function copy(call: Call<CopyOptions>): Promise<void> {
   }
 }
 
-async function reportDamages({ terminal }: Call<unknown>, path: string, damages: number): Promise<void> {
+async function reportDamages(
+  { terminal }: Invocation<unknown>,
+  path: string,
+  damages: number,
+): Promise<void> {
   endWith(terminal, EXIT_CODES.problems);
-  const message = `${path}: ${count(damages, 'damaged part')} left out; 'tasks verify' lists them`;
+  const message = `${path}: ${counted(damages, 'damaged part')} left out; 'tasks verify' lists them`;
   await printError(terminal, printable(message));
 }
 
 const DUMP = '.jsonl';
 
-async function openSource(word: string, call: Call<CopyOptions>, onDamage: () => void): Promise<Place> {
+async function openSource(word: string, call: Invocation<CopyOptions>, onDamage: () => void): Promise<Place> {
   if (isUri(word)) return openRedis(word, call);
   const found = await statIfThere(word);
   if (found === undefined) throw new CommandError(`${word}: no such file or folder`);
@@ -117,7 +121,7 @@ async function openSource(word: string, call: Call<CopyOptions>, onDamage: () =>
   return { name: word, at: broker, close };
 }
 
-async function openTarget(word: string, call: Call<CopyOptions>): Promise<Place> {
+async function openTarget(word: string, call: Invocation<CopyOptions>): Promise<Place> {
   if (isUri(word)) return openRedis(word, call);
   const found = await statIfThere(word);
   if (found?.isDirectory() === false || (found === undefined && word.endsWith(DUMP))) return dump(word);
@@ -135,7 +139,10 @@ function dump(path: string): Place {
   return { name: path, at: path, close: () => Promise.resolve() };
 }
 
-async function openRedis(uri: string, { options, environment, terminal }: Call<CopyOptions>): Promise<Place> {
+async function openRedis(
+  uri: string,
+  { options, environment, terminal }: Invocation<CopyOptions>,
+): Promise<Place> {
   const connection = connectionOf({ ...options, uri }, environment);
   if (connection.kind !== 'redis') {
     throw new CommandError('the HTTP API has not everything of a task; copy from its folder, or from Redis');

@@ -7,14 +7,14 @@ import {
 } from '../../../tasks/task-options.ts';
 import { Task } from '../../../tasks/task.ts';
 import { CommandError } from '../../command-error.ts';
-import { addOption, duration, text, time, wholeNumber } from '../../options.ts';
+import { addOption, goDuration, text, time, wholeNumber } from '../../options.ts';
 import { printable } from '../../terminal/text.ts';
 import { changes, type Report, type Run, type Surroundings } from '../run.ts';
 import { infoJson, showTime } from '../show.ts';
 
 const PARSERS: Readonly<Record<OptionKind, (word: string, before: never) => unknown>> = {
   count: wholeNumber(0),
-  duration: duration(0),
+  duration: goDuration(0),
   headers: header,
   text,
   time,

@@ -22,14 +22,14 @@ import { locked, plan, renderRepair, repairOne, stepsToJson } from '../../diskqu
 import { renderVerify, verifyOne } from '../../diskqueue/verify.ts';
 import { texts } from '../../options.ts';
 import { EXIT_CODES } from '../../terminal/terminal.ts';
-import { count, formatBytes, type Columns } from '../../terminal/text.ts';
+import { counted, formatBytes, type Columns } from '../../terminal/text.ts';
 import { requireIdle, requireTasks } from '../connect.ts';
 import {
   calls,
   print,
   tableOf,
   withTarget,
-  type Call,
+  type Invocation,
   type Report,
   type Run,
   type Surroundings,
@@ -75,7 +75,7 @@ export function addRepair(part: Command, surroundings: Surroundings): void {
   );
 }
 
-async function verifyFolder(call: Call<{ path?: string }>): Promise<void> {
+async function verifyFolder(call: Invocation<{ path?: string }>): Promise<void> {
   const { terminal, options } = call;
   const { path } = options;
   if (path === undefined) throw new CommandError('verify needs --path: a folder');
@@ -83,7 +83,7 @@ async function verifyFolder(call: Call<{ path?: string }>): Promise<void> {
   const verified = await verifyOne<TasksReport>(new StoredTasks(path), terminal);
   const { isOpen, report } = verified;
   const { tasks, queues, messages: records, bytes, problems, notes } = report;
-  const sizes = `${count(tasks, 'task')} in ${count(queues, 'queue')}, ${count(records, 'record')}, ${formatBytes(bytes)}`;
+  const sizes = `${counted(tasks, 'task')} in ${counted(queues, 'queue')}, ${counted(records, 'record')}, ${formatBytes(bytes)}`;
   if (problems.length > 0) endWith(terminal, EXIT_CODES.problems);
   await print(call, {
     json: () => ({
@@ -106,11 +106,11 @@ function describeProblem(problem: DamageOfTasks): string {
       ({ queue, id, isLost }) =>
         `task '${id}' of queue '${queue}' ${isLost ? 'is lost' : 'may be as it was before'}`,
     );
-  const more = tasks.length > NAMES_SHOWN ? [`and ${count(tasks.length - NAMES_SHOWN, 'task')} more`] : [];
+  const more = tasks.length > NAMES_SHOWN ? [`and ${counted(tasks.length - NAMES_SHOWN, 'task')} more`] : [];
   return [describeDamage(problem, 'record'), ...names, ...more].join('; ');
 }
 
-async function repairFolder(call: Call<RepairOptions>): Promise<void> {
+async function repairFolder(call: Invocation<RepairOptions>): Promise<void> {
   const { terminal, options } = call;
   const { path = '', apply = false, queue } = options;
   if (queue !== undefined) throw new CommandError('--path and --queue cannot be used together');

@@ -13,7 +13,7 @@ import {
   type PageOptions,
 } from '../../options.ts';
 import { ProgressBar } from '../../terminal/progress-bar.ts';
-import { count, printable } from '../../terminal/text.ts';
+import { counted, printable } from '../../terminal/text.ts';
 import {
   changeEach,
   changes,
@@ -156,7 +156,7 @@ async function changeAll(run: Run<StateOptions>, change: TaskChange, past: strin
   const changed = await withBar(run, list, () => run.target.change(list.queue, list, change));
   return {
     json: () => ({ ...list, [past]: changed }),
-    lines: () => [`${printable(list.queue)}: ${count(changed, 'task')} ${past}`],
+    lines: () => [`${printable(list.queue)}: ${counted(changed, 'task')} ${past}`],
   };
 }
 

@@ -2,7 +2,7 @@ import { emitKeypressEvents, type Key } from 'node:readline';
 import { Option, type Command } from 'commander';
 import { CoalescedRun } from '../../../core/coalesced-run.ts';
 import { CommandError, describeError } from '../../command-error.ts';
-import { duration } from '../../options.ts';
+import { goDuration } from '../../options.ts';
 import type { Output } from '../../terminal/output.ts';
 import { EXIT_CODES } from '../../terminal/terminal.ts';
 import { harmless } from '../../terminal/text.ts';
@@ -36,7 +36,7 @@ interface DashOptions {
 }
 
 export function addDash(part: Command, surroundings: Surroundings): void {
-  const refresh = duration(MIN_REFRESH_MS);
+  const refresh = goDuration(MIN_REFRESH_MS);
   const command = part
     .command('dash')
     .description('watch queues and tasks')

@@ -12,10 +12,10 @@ import {
   taskFromJson,
   type DayJson,
   type EntryView,
-  type QueueJson,
+  type AsynqmonQueue,
   type QueueView,
   type ServerView,
-  type TaskJson,
+  type AsynqmonTask,
   type TaskView,
 } from '../../../tasks/http/asynqmon-json.ts';
 import { dailyStatsOf, type DailyStats, type SchedulerEnqueueEvent } from '../../../tasks/inspector-info.ts';
@@ -39,7 +39,7 @@ export class HttpTarget extends HttpApi implements TasksTarget {
   }
 
   async getQueueInfo(queue: string): Promise<QueueView> {
-    const { current } = (await this.request('GET', queuePath(queue))) as { current: QueueJson };
+    const { current } = (await this.request('GET', queuePath(queue))) as { current: AsynqmonQueue };
     return queueFromJson(current);
   }
 
@@ -91,12 +91,12 @@ export class HttpTarget extends HttpApi implements TasksTarget {
     group: string | undefined,
   ): Promise<readonly TaskView[]> {
     const path = listPath(queue, state, group);
-    return this.#list(path + queryOf(page), 'tasks', (task: TaskJson) => taskFromJson(task, state));
+    return this.#list(path + queryOf(page), 'tasks', (task: AsynqmonTask) => taskFromJson(task, state));
   }
 
   async getTaskInfo(queue: string, id: string): Promise<TaskView> {
     const json = await this.request('GET', `${queuePath(queue)}/tasks/${segment(id)}`);
-    return taskFromJson(json as TaskJson, 'pending');
+    return taskFromJson(json as AsynqmonTask, 'pending');
   }
 
   /** Tries once: a person who uses the command can try again. */

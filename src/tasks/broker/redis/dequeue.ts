@@ -1,7 +1,7 @@
 import { callEach } from '../../../core/report-uncaught.ts';
 import type { LeasedTask } from '../broker.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
-import { listOf, messageIfOf, numberOf, Script, type ScriptReply, secondsUp, textOf } from './script.ts';
+import { itemsOf, messageIfOf, numberOf, Script, type ScriptReply, secondsUp, textOf } from './script.ts';
 import { ARCHIVE_UNREADABLE } from './settle.ts';
 
 /**
@@ -315,7 +315,7 @@ async function dequeue(
   return takeSome(redis, queue, limit, async (count) => {
     const args = [count, secondsUp(redis.wallNowMs + leaseMs), MAX_REPLY_BYTES];
     if (byTurns) {
-      const [againInMs, , reply = null] = listOf(await redis.runIn(queue, DEQUEUE_IN_FLOW, args));
+      const [againInMs, , reply = null] = itemsOf(await redis.runIn(queue, DEQUEUE_IN_FLOW, args));
       if (againInMs !== NO_FLOW) {
         awaitToken(redis, queue, numberOf(againInMs));
         return reply;
@@ -337,7 +337,7 @@ function awaitToken(redis: RedisAccess, queue: string, inMs: number): void {
 
 /** Notifies the listeners if tasks may run now; else when the next token comes. */
 export async function notifyOfTokens(redis: RedisAccess, queue: string): Promise<void> {
-  const [againInMs = NO_FLOW, mayRun] = listOf(await redis.runIn(queue, DEQUEUE_IN_FLOW, [0, 0, 0]));
+  const [againInMs = NO_FLOW, mayRun] = itemsOf(await redis.runIn(queue, DEQUEUE_IN_FLOW, [0, 0, 0]));
   if (mayRun === 1) callEach([...redis.listeners], (listener) => listener.work?.(queue));
   else if (againInMs !== NO_FLOW) awaitToken(redis, queue, numberOf(againInMs));
 }
@@ -355,7 +355,7 @@ export async function takeSome(
     const count = Math.min(left, MAX_PER_SCRIPT);
     let reply: ScriptReply[];
     try {
-      reply = listOf(await take(count));
+      reply = itemsOf(await take(count));
       await readTasks(redis, queue, reply, taken);
     } catch (error) {
       if (taken.length === 0) throw error;

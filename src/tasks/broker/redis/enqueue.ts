@@ -6,7 +6,7 @@ import type { NewTask, TaskRecord } from '../broker.ts';
 import type { RedisAccess, RedisOperations, SharedScript } from './redis-access.ts';
 import { toBrokerError } from './redis-errors.ts';
 import {
-  listOf,
+  itemsOf,
   messageFor,
   msOfSeconds,
   numberOf,
@@ -358,7 +358,7 @@ const NEW_TASKS: SharedScript<TaskArguments, ScriptReply> = {
       if (isInFlow) args.push(...turnOf(task));
     }
     const keys = await redis.keysToEnqueue(queue);
-    const reply = listOf(await redis.run(isInFlow ? ENQUEUE_IN_FLOW : ENQUEUE, keys, args));
+    const reply = itemsOf(await redis.run(isInFlow ? ENQUEUE_IN_FLOW : ENQUEUE, keys, args));
     if (isInFlow && tasks.some(({ task }) => task.message.key !== '')) redis.setFlow(queue, true);
     return reply;
   },

@@ -5,7 +5,7 @@ import type { GroupInfo } from '../broker.ts';
 import { ADD_TASK, argumentsOf, recordOfNew, turnOf } from './enqueue.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import {
-  listOf,
+  itemsOf,
   messageIfOf,
   numberOf,
   rowsOf,
@@ -217,7 +217,7 @@ export const GROUPS = {
     const limitsS = [secondsDown(nowMs), secondsUp(graceMs), secondsUp(maxDelayMs)];
     const count = maxSize === 0 ? MAX_SET_SIZE : maxSize;
     const args = [group, set, ...limitsS, maxSize, count, secondsUp(nowMs + holdMs), MAX_SET_BYTES];
-    const reply = listOf(await redis.runIn(queue, TAKE_GROUP, args));
+    const reply = itemsOf(await redis.runIn(queue, TAKE_GROUP, args));
     const againInS = numberOf(reply[0]);
     const messages = await readMembers(redis, queue, set, reply);
     return {
@@ -243,7 +243,7 @@ export const GROUPS = {
     for (const queue of new Set(queues)) {
       for (let sets = SETS_PER_SCRIPT; sets === SETS_PER_SCRIPT;) {
         const args = [secondsDown(redis.wallNowMs), SETS_PER_SCRIPT];
-        const reply = listOf(await redis.runIn(queue, RECLAIM_SETS, args));
+        const reply = itemsOf(await redis.runIn(queue, RECLAIM_SETS, args));
         count += numberOf(reply[0]);
         sets = numberOf(reply[1]);
       }
@@ -256,7 +256,7 @@ export async function groupsOf(redis: RedisAccess, queue: string): Promise<reado
   const infos = new Map<string, GroupInfo>();
   let cursor = '0';
   do {
-    const reply = listOf(await redis.runIn(queue, LIST_GROUPS, [cursor, GROUPS_PER_SCRIPT]));
+    const reply = itemsOf(await redis.runIn(queue, LIST_GROUPS, [cursor, GROUPS_PER_SCRIPT]));
     for (const [name, size] of rowsOf(reply, 1, 2)) {
       const group = textOf(name);
       infos.set(group, { group, size: numberOf(size) });

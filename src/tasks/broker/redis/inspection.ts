@@ -7,7 +7,7 @@ import { QUEUES_KEY } from './keys.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import {
   bytesOf,
-  listOf,
+  itemsOf,
   messageOrStandIn,
   msOfSeconds,
   numberOf,
@@ -213,7 +213,7 @@ export const INSPECTION = {
   async queueStats(redis, queue) {
     await requireQueue(redis, queue);
     const nowMs = redis.wallNowMs;
-    const reply = listOf(await redis.runIn(queue, QUEUE_STATS, [SAMPLE, utcDay(nowMs)])).map(numberOf);
+    const reply = itemsOf(await redis.runIn(queue, QUEUE_STATS, [SAMPLE, utcDay(nowMs)])).map(numberOf);
     const [active = 0, pending = 0, scheduled = 0, retry = 0, archived = 0, completed = 0] = reply;
     const [aggregating = 0, groupCount = 0, sinceNs = 0, memoryBytes = 0] = reply.slice(6);
     const [processed = 0, failed = 0, processedTotal = 0, failedTotal = 0, paused = 0] = reply.slice(10);
@@ -242,7 +242,7 @@ export const INSPECTION = {
   },
 
   async task(redis, queue, id) {
-    const [word, ...fields] = listOf(await redis.runIn(queue, TASK, [id]));
+    const [word, ...fields] = itemsOf(await redis.runIn(queue, TASK, [id]));
     const state = textOf(word);
     if (isTaskState(state)) return recordOf(redis, queue, id, state, fields);
     await requireQueue(redis, queue);
@@ -258,7 +258,7 @@ export const INSPECTION = {
       for (let first = skip; first < size && records.length < page.size; first += TASKS_PER_SCRIPT) {
         const last = Math.min(first + Math.min(TASKS_PER_SCRIPT, page.size - records.length), size) - 1;
         const args = [key, state, from + first, from + last, Number.MAX_SAFE_INTEGER, 0];
-        const reply = listOf(await redis.runIn(queue, READ_TASKS, args));
+        const reply = itemsOf(await redis.runIn(queue, READ_TASKS, args));
         for (const [id, ...fields] of rowsOf(reply, 1, 7))
           records.push(recordOf(redis, queue, textOf(id), state, fields));
       }
@@ -291,7 +291,7 @@ async function countByKeys(redis: RedisAccess, queue: string): Promise<HeldByKey
   const counts: HeldByKeys = [0, 0, 0];
   for (const isParked of [0, 1]) {
     for (let cursor = '0', isFirst = true; isFirst || cursor !== '0'; isFirst = false) {
-      const reply = listOf(await redis.runIn(queue, COUNT_HELD, [isParked, cursor, TASKS_PER_SCRIPT]));
+      const reply = itemsOf(await redis.runIn(queue, COUNT_HELD, [isParked, cursor, TASKS_PER_SCRIPT]));
       cursor = textOf(reply[0]);
       for (const n of counts.keys()) counts[n] = (counts[n] ?? 0) + numberOf(reply[n + 1]);
     }

@@ -3,7 +3,7 @@ import type { LeasedTask } from '../broker.ts';
 import { QueueKeys } from './keys.ts';
 import type { HeldLease, LeaseBoard, LeaseId, LongId } from './lease-thread.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
-import { listOf, Script, secondsUp, type ScriptArgument } from './script.ts';
+import { itemsOf, Script, secondsUp, type ScriptArgument } from './script.ts';
 
 /**
  * Extends leases of a queue.
@@ -180,7 +180,7 @@ async function extendLeasesOf<T extends LeaseId>(
     const endsMs = endMs();
     const args: ScriptArgument[] = [secondsUp(endsMs)];
     for (const { id, epoch } of some) args.push(id, epoch);
-    const outcomes = listOf(await redis.run(EXTEND_LEASES, [prefix], args));
+    const outcomes = itemsOf(await redis.run(EXTEND_LEASES, [prefix], args));
     for (const [at, lease] of some.entries()) onOutcome(lease, outcomes[at] === 1 ? endsMs : undefined);
   }
 }

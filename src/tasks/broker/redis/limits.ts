@@ -3,7 +3,15 @@ import type { KeyStats } from '../broker.ts';
 import { requireQueue } from './inspection.ts';
 import { notifyOfTokens } from './dequeue.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
-import { listOf, numberOf, rowsOf, Script, type ScriptArgument, type ScriptReply, textOf } from './script.ts';
+import {
+  itemsOf,
+  numberOf,
+  rowsOf,
+  Script,
+  type ScriptArgument,
+  type ScriptReply,
+  textOf,
+} from './script.ts';
 
 /**
  * Stores the limits of a queue, and registers it if it has some. A bucket whose rate stays limited keeps what it has.
@@ -181,7 +189,7 @@ export const LIMITS = {
     let after: ScriptArgument = '';
     for (let isEnd = false, isFirst = 1; !isEnd && keys.length < page.size; isFirst = 0) {
       const count = Math.min(page.size - keys.length, KEYS_PER_SCRIPT);
-      const reply = listOf(await redis.runIn(queue, LIST_KEYS, [after, isFirst, skip, count]));
+      const reply = itemsOf(await redis.runIn(queue, LIST_KEYS, [after, isFirst, skip, count]));
       skip -= numberOf(reply[0]);
       isEnd = numberOf(reply[1]) === 1;
       after = reply[2] as Buffer;

@@ -1,7 +1,7 @@
 import type { LeasedTask } from '../broker.ts';
 import { FLOW_KNOWN_MS, MAX_PER_SCRIPT, MAX_REPLY_BYTES, NEXT_EPOCH, takeSome } from './dequeue.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
-import { listOf, nanosOf, numberOf, Script, secondsDown, secondsUp } from './script.ts';
+import { itemsOf, nanosOf, numberOf, Script, secondsDown, secondsUp } from './script.ts';
 import { archiveLimits } from './settle.ts';
 
 /** The text of FORWARD. @param add - how a task becomes pending. @param begin, end - what is done besides. */
@@ -221,7 +221,7 @@ async function forwardQueue(redis: RedisAccess, queue: string): Promise<number> 
   for (let read = TASKS_PER_SCRIPT; read === TASKS_PER_SCRIPT;) {
     const nowMs = redis.wallNowMs;
     const args = [secondsDown(nowMs), nanosOf(nowMs), secondsUp(nowMs), TASKS_PER_SCRIPT];
-    const reply = listOf(await redis.runIn(queue, FORWARD, args));
+    const reply = itemsOf(await redis.runIn(queue, FORWARD, args));
     count += numberOf(reply[0]);
     read = numberOf(reply[1]);
   }

@@ -4,7 +4,7 @@ import { queueNotEmpty, queueNotFound, queueState } from '../broker-errors.ts';
 import { requireQueue } from './inspection.ts';
 import { QUEUES_KEY } from './keys.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
-import { listOf, numberOf, Script, secondsDown } from './script.ts';
+import { itemsOf, numberOf, Script, secondsDown } from './script.ts';
 
 /**
  * Pauses a queue. A queue that was removed in the meantime does not come back paused.
@@ -138,7 +138,7 @@ export const QUEUE_ADMINISTRATION = {
     const days = Array.from({ length: DAYS_COUNTED }, (_, at) => utcDay(nowMs + (1 - at) * DAY_MS));
     for (;;) {
       if (force) await clear(redis, queue);
-      const reply = listOf(await redis.run(REMOVE_QUEUE, redis.keysWithQueues(queue), days));
+      const reply = itemsOf(await redis.run(REMOVE_QUEUE, redis.keysWithQueues(queue), days));
       const [active = 0, size = 0] = reply.map(numberOf);
       if (size === 0) break;
       if (active > 0) throw queueNotEmpty(queue, 'active');

@@ -3,7 +3,7 @@ import type { Defect, DefectKind } from '../broker.ts';
 import { requireQueue } from './inspection.ts';
 import type { QueueKeys } from './keys.ts';
 import type { RedisAccess } from './redis-access.ts';
-import { listOf, messageIfOf, rowsOf, Script, secondsDown, textOf } from './script.ts';
+import { itemsOf, messageIfOf, rowsOf, Script, secondsDown, textOf } from './script.ts';
 import { allKeysOfTasks, isList, sizeOf } from './task-keys.ts';
 
 /**
@@ -256,7 +256,7 @@ class Round {
   async #check(script: Script, ids: readonly string[], key = '', state = ''): Promise<void> {
     const nowS = secondsDown(this.#redis.wallNowMs);
     const args = [this.#apply ? 1 : 0, key, state, nowS, ...ids];
-    const reply = listOf(await this.#redis.runIn(this.#queue, script, args));
+    const reply = itemsOf(await this.#redis.runIn(this.#queue, script, args));
     for (const [kind, id, where] of rowsOf(reply, 0, 3))
       this.defects.push({
         kind: textOf(kind) as DefectKind,

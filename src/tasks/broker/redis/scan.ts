@@ -4,7 +4,7 @@ import { recordOf, requireQueue } from './inspection.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import {
   bytesOf,
-  listOf,
+  itemsOf,
   numberOf,
   rowsOf,
   Script,
@@ -111,7 +111,7 @@ async function scanFrom(
   if (key === undefined) return { states: later };
   if (key === redis.keysOf(queue).aggregationSets) return { states, keys: await keysOfSets(redis, queue) };
   const args = [key, state, Math.min(limit, TASKS_PER_SCAN), BYTES_PER_SCAN, ...placeOf(place)];
-  const reply = listOf(await redis.runIn(queue, SCAN_TASKS, args));
+  const reply = itemsOf(await redis.runIn(queue, SCAN_TASKS, args));
   for (const [id, ...fields] of rowsOf(reply, 3, 5))
     tasks.push(recordOf(redis, queue, textOf(id), state, fields));
   return numberOf(reply[0]) > 0

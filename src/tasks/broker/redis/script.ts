@@ -77,7 +77,7 @@ export function msOfSeconds(seconds: number): number {
 }
 
 /** Returns a list; an empty one for a missing reply. */
-export function listOf(reply: ScriptReply | undefined): ScriptReply[] {
+export function itemsOf(reply: ScriptReply | undefined): ScriptReply[] {
   return Array.isArray(reply) ? reply : [];
 }
 

@@ -5,7 +5,7 @@ import { leaseLost } from '../broker-errors.ts';
 import { HISTORY_KEPT_MS } from '../broker-settings.ts';
 import type { LeasedTask, TaskFailure } from '../broker.ts';
 import type { RedisAccess, RedisOperations, SharedScript } from './redis-access.ts';
-import { listOf, nanosOf, numberOf, Script, type ScriptArgument, secondsDown, secondsUp } from './script.ts';
+import { itemsOf, nanosOf, numberOf, Script, type ScriptArgument, secondsDown, secondsUp } from './script.ts';
 
 /**
  * `needCounts(today)`: fails if a count has a wrong type.
@@ -355,7 +355,7 @@ const DONE_TASKS: SharedScript<LeasedTask, number> = {
         args.push('', '');
       }
     }
-    return listOf(await redis.runIn(queue, COMPLETE, args)).map(numberOf);
+    return itemsOf(await redis.runIn(queue, COMPLETE, args)).map(numberOf);
   },
   bytesOf: ({ message }) => (isRetained(message) ? message.payload.length : 0),
 };

@@ -13,7 +13,7 @@ import type { RedisAccess } from './redis-access.ts';
 import { scanKeys } from './repair.ts';
 import {
   bytesOf,
-  listOf,
+  itemsOf,
   messageFor,
   msOfSeconds,
   nanosOf,
@@ -160,7 +160,7 @@ export class RedisTransfer implements Transfer {
     for await (const key of allKeysOfTasks(this.#redis, queue, state)) {
       for (let first = 0, read = 1; read > 0; first += read) {
         const args = [key, state, first, first + TASKS_PER_PIECE - 1, MAX_BYTES, 1];
-        const reply = listOf(await this.#redis.runIn(queue, READ_TASKS, args));
+        const reply = itemsOf(await this.#redis.runIn(queue, READ_TASKS, args));
         read = numberOf(reply[0]);
         const tasks: WholeTask[] = [];
         for (const fields of rowsOf(reply, 1, 7)) tasks.push(this.#whole(queue, state, fields));
