@@ -1,7 +1,6 @@
 import { EscapementError } from '../core/errors.ts';
 import { nextHostTurn } from '../core/own-turn.ts';
 import { isUnavailable } from '../tasks/broker/broker-errors.ts';
-import type { ScanPosition } from '../tasks/broker/broker.ts';
 import { httpErrorOf, internalError } from '../tasks/http/http-error.ts';
 import type { QueueView } from '../tasks/http/asynqmon-json.ts';
 import { TASK_CHANGES, TASK_STATES, type TaskChange, type TaskState } from '../tasks/task-state.ts';
@@ -121,30 +120,17 @@ export class Searches {
   /** Reads a queue; it may be removed meanwhile. */
   async *#pieces({ queue, states }: Scan, signal: AbortSignal): AsyncGenerator<readonly SourceTask[]> {
     if (states.length === 0) return;
-    const scanPiece = this.#source.scanPiece?.bind(this.#source);
-    const pieces =
-      scanPiece === undefined ? this.#readPages(queue, states) : this.#readScan(scanPiece, queue, states);
+    const pieces: AsyncIterator<readonly SourceTask[], unknown> =
+      this.#source.scan?.(queue, { states, pageSize: PIECE_SIZE }) ?? this.#readPages(queue, states);
     try {
-      for await (const tasks of pieces) {
-        if (signal.aborted) return;
-        yield tasks;
+      for (;;) {
+        const piece = await this.#pace.run(() => pieces.next());
+        if (piece.done === true || signal.aborted) return;
+        yield piece.value;
       }
     } catch (error) {
       if ((error as { code?: unknown }).code !== 'ERR_QUEUE_NOT_FOUND') throw error;
     }
-  }
-
-  async *#readScan(
-    scanPiece: NonNullable<TasksSource['scanPiece']>,
-    queue: string,
-    states: readonly TaskState[],
-  ): AsyncGenerator<readonly SourceTask[]> {
-    let from: ScanPosition | undefined;
-    do {
-      const { tasks, next } = await this.#pace.run(() => scanPiece(queue, states, PIECE_SIZE, from));
-      yield tasks;
-      from = next;
-    } while (from !== undefined);
   }
 
   /** Over the HTTP API, and of brokers without the operation: tasks that move meanwhile may be missed. */
@@ -154,7 +140,7 @@ export class Searches {
       for (const { group } of groups) {
         for (let page = 1, isLast = false; !isLast; page++) {
           const at = { page, pageSize: PAGE_SIZE };
-          const tasks = await this.#pace.run(() => this.#source.list(queue, state, at, group));
+          const tasks = await this.#source.list(queue, state, at, group);
           yield tasks;
           isLast = tasks.length < PAGE_SIZE;
         }

@@ -1,8 +1,7 @@
 import { hasCode } from '../core/errors.ts';
 import { nextHostTurn } from '../core/own-turn.ts';
-import { requireExistingQueueName, requireText } from '../tasks/argument-checks.ts';
 import { isUnavailable } from '../tasks/broker/broker-errors.ts';
-import type { Broker, Page, ScanPosition, TaskRecord } from '../tasks/broker/broker.ts';
+import type { Broker, TaskRecord } from '../tasks/broker/broker.ts';
 import type { EntryView, QueueView, ServerView, TaskView } from '../tasks/http/asynqmon-json.ts';
 import { requestCancel } from '../tasks/http/task-routes.ts';
 import type { QueueInfo } from '../tasks/inspector-info.ts';
@@ -21,20 +20,14 @@ export interface SourceTask extends TaskView {
   readonly progressJson?: string | undefined;
 }
 
-/** A piece of a scan. */
-export interface SourcePiece {
-  readonly tasks: readonly SourceTask[];
-  /** Where the scan goes on; undefined at its end. */
-  readonly next: ScanPosition | undefined;
-}
-
 /**
  * Queues and tasks, as the dashboard and the command need them: an inspector of a broker, or the HTTP API of another process.
  *
  * For the dashboard, operations reject with an `EscapementError`, whose code decides the status of the response, or with an `HttpError`; any other error is
- * reported, and the response is 500.
+ * reported, and the response is 500. Without `scan`, pages are read.
  */
-export interface TasksSource extends Pick<Inspector, OfInspector | 'listSchedulerEnqueueEvents'> {
+export interface TasksSource
+  extends Pick<Inspector, OfInspector | 'listSchedulerEnqueueEvents'>, Partial<Pick<Inspector, 'scan'>> {
   /** Where the tasks are, without a password: `redis://host:6379/0`, a folder, `memory`. */
   readonly name: string;
   /** The folder of an embedded broker. */
@@ -56,13 +49,6 @@ export interface TasksSource extends Pick<Inspector, OfInspector | 'listSchedule
   schedulerEntries(): Promise<readonly EntryView[]>;
   /** Returns what Redis reports about itself; undefined if the tasks are not there. */
   redisInfo?(): Promise<Readonly<Record<string, string>> | undefined>;
-  /** Returns the next tasks in some states, at most `limit`, from a position of an earlier piece. Without it, pages are read. */
-  scanPiece?(
-    queue: string,
-    states: readonly TaskState[],
-    limit: number,
-    from: ScanPosition | undefined,
-  ): Promise<SourcePiece>;
 }
 
 /** What some brokers have besides the interface. */
@@ -111,32 +97,8 @@ export class BrokerSource extends Inspector implements TasksSource {
     return this.deleteQueue(queue, { force });
   }
 
-  override async getTaskInfo(queue: string, id: string): Promise<BrokerTask> {
-    requireExistingQueueName('queue', queue);
-    requireText('id', id);
-    return new BrokerTask(await this.broker.task(queue, id));
-  }
-
-  override async list(
-    queue: string,
-    state: TaskState,
-    { page = 1, pageSize = 30 }: ListOptions = {},
-    group?: string,
-  ): Promise<readonly BrokerTask[]> {
-    requireExistingQueueName('queue', queue);
-    const at: Page = { page, size: pageSize };
-    return (await this.broker.tasks(queue, state, at, group)).map((record) => new BrokerTask(record));
-  }
-
-  async scanPiece(
-    queue: string,
-    states: readonly TaskState[],
-    limit: number,
-    from: ScanPosition | undefined,
-  ): Promise<SourcePiece> {
-    requireExistingQueueName('queue', queue);
-    const { tasks, next } = await this.broker.scan(queue, states, limit, from);
-    return { tasks: tasks.map((record) => new BrokerTask(record)), next };
+  protected override infoOf(record: TaskRecord): TaskInfo {
+    return new BrokerTask(record);
   }
 
   cancelTask(queue: string, id: string): Promise<void> {

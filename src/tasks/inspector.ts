@@ -5,7 +5,16 @@ import { ownTurn } from '../core/own-turn.ts';
 import { requireIntegerAtLeast, requireObject, requireOneOf } from '../core/validate.ts';
 import { requireExistingQueueName, requireQueueName, requireText } from './argument-checks.ts';
 import { HISTORY_DAYS } from './broker/broker-settings.ts';
-import type { Broker, Defect, GroupInfo, KeyStats, Page, ScanPosition, TaskTarget } from './broker/broker.ts';
+import type {
+  Broker,
+  Defect,
+  GroupInfo,
+  KeyStats,
+  Page,
+  ScanPosition,
+  TaskRecord,
+  TaskTarget,
+} from './broker/broker.ts';
 import {
   dailyStatsOf,
   enqueueEventOf,
@@ -177,10 +186,15 @@ export class Inspector extends StateOperations {
 
   // Tasks.
 
+  /** @internal The dashboard has more fields of a task. */
+  protected infoOf(record: TaskRecord): TaskInfo {
+    return new TaskInfo(record);
+  }
+
   /** Returns a task. */
   async getTaskInfo(queue: string, id: string): Promise<TaskInfo> {
     requireTaskName(queue, id);
-    return new TaskInfo(await this.#broker.task(queue, id));
+    return this.infoOf(await this.#broker.task(queue, id));
   }
 
   /**
@@ -198,7 +212,7 @@ export class Inspector extends StateOperations {
     requireExistingQueueName('queue', queue);
     requireState(state, group);
     const records = await this.#broker.tasks(queue, state, pageOf(options), group);
-    return records.map((record) => new TaskInfo(record));
+    return records.map((record) => this.infoOf(record));
   }
 
   /**
@@ -221,7 +235,7 @@ export class Inspector extends StateOperations {
     let from: ScanPosition | undefined;
     do {
       const { tasks, next } = await this.#broker.scan(queue, states, pageSize, from);
-      if (tasks.length > 0) yield tasks.map((record) => new TaskInfo(record));
+      if (tasks.length > 0) yield tasks.map((record) => this.infoOf(record));
       from = next;
       await ownTurn(); // the embedded broker reads without a turn of the host
     } while (from !== undefined);
