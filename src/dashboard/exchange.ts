@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import { bodyTooLong, parseBody, readJson } from '../tasks/http/call.ts';
-import { HttpError } from '../tasks/http/http-error.ts';
+import { parseBody, readJson } from '../tasks/http/call.ts';
 import type { DashboardRequest } from './dashboard-options.ts';
 
 /*
@@ -55,29 +54,14 @@ export function incomingOfNode(request: IncomingMessage): Incoming {
 }
 
 export function incomingOfFetch(request: Request): Incoming {
-  const { method, url } = request;
+  const { method, url, headers } = request;
+  const body = (request.body ?? []) as AsyncIterable<Uint8Array>;
   return {
-    head: { method, url, headers: Object.fromEntries(request.headers) },
+    head: { method, url, headers: Object.fromEntries(headers) },
     originalUrl: url,
     original: request,
-    json: async () => parseBody(await readBytes(request)),
+    json: () => parseBody(body, headers.get('content-length'), MAX_BODY_BYTES),
   };
-}
-
-async function readBytes({ body, headers }: Request): Promise<Uint8Array> {
-  if (Number(headers.get('content-length') ?? 0) > MAX_BODY_BYTES) throw bodyTooLong(MAX_BODY_BYTES);
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  try {
-    for await (const chunk of (body ?? []) as AsyncIterable<Uint8Array>) {
-      length += chunk.length;
-      if (length > MAX_BODY_BYTES) throw bodyTooLong(MAX_BODY_BYTES);
-      chunks.push(chunk);
-    }
-  } catch (error) {
-    throw error instanceof HttpError ? error : new HttpError(400, 'the body has ended early');
-  }
-  return Buffer.concat(chunks);
 }
 
 /**

@@ -132,40 +132,42 @@ export function requireFields<Name extends string>(
 export async function readJson(request: IncomingMessage, maxBytes: number): Promise<unknown> {
   // An application may have parsed the body and put it on the request.
   if (request.readableEnded) return (request as { readonly body?: unknown }).body;
-  return parseBody(await readBytes(request, maxBytes));
+  const chunks = request.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>;
+  try {
+    return await parseBody(chunks, request.headers['content-length'], maxBytes);
+  } catch (error) {
+    request.resume(); // what was not read, so that the client gets the response
+    throw error;
+  }
 }
 
-export function parseBody(bytes: Uint8Array): unknown {
+/** Parses a body. @throws HttpError 400 - it is not JSON, or has ended early. 413. */
+export async function parseBody(
+  chunks: AsyncIterable<Uint8Array>,
+  contentLength: string | null = '0',
+  maxBytes: number,
+): Promise<unknown> {
+  if (Number(contentLength) > maxBytes) throw tooLong(maxBytes);
+  const read: Uint8Array[] = [];
+  let length = 0;
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    for await (const chunk of chunks) {
+      length += chunk.length;
+      if (length > maxBytes) break;
+      read.push(chunk);
+    }
+  } catch {
+    throw new HttpError(400, 'the body has ended early');
+  }
+  if (length > maxBytes) throw tooLong(maxBytes);
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(read)));
   } catch {
     throw new HttpError(400, 'the body is not JSON');
   }
 }
 
-async function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
-  if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw tooLong(request, maxBytes);
-  const chunks: Buffer[] = [];
-  let length = 0;
-  try {
-    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-      length += chunk.length;
-      if (length > maxBytes) break;
-      chunks.push(chunk);
-    }
-  } catch {
-    throw new HttpError(400, 'the body has ended early');
-  }
-  if (length > maxBytes) throw tooLong(request, maxBytes);
-  return Buffer.concat(chunks);
-}
-
 /** The rest of the body is not read, so the connection cannot serve another request. */
-function tooLong(request: IncomingMessage, maxBytes: number): HttpError {
-  request.resume();
-  return bodyTooLong(maxBytes);
-}
-
-export function bodyTooLong(maxBytes: number): HttpError {
+function tooLong(maxBytes: number): HttpError {
   return new HttpError(413, `the body is longer than ${maxBytes} bytes`, { connection: 'close' });
 }
