@@ -6,7 +6,7 @@ import { listSegments } from '../../log/recover-segments.ts';
 import { isUnavailable } from '../../tasks/broker/broker-errors.ts';
 import { LOG_NAME } from '../../tasks/broker/embedded/durable-store.ts';
 import { EmbeddedBroker, FOR_READING } from '../../tasks/broker/embedded/embedded-broker.ts';
-import { messageOf } from '../../tasks/http/fetch-text.ts';
+import { messageOf } from '../../tasks/http/http-requests.ts';
 import { CommandError } from '../command-error.ts';
 import { requireFolder } from '../files.ts';
 import { addOption, text, wholeNumber } from '../options.ts';

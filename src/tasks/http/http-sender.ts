@@ -15,9 +15,15 @@ import {
   newTaskToJson,
   type OutcomeJson,
 } from './enqueue-json.ts';
-import { fetchText, firstLine, type TextResponse } from './fetch-text.ts';
+import {
+  apiAt,
+  credentialsOf,
+  fetchText,
+  firstLine,
+  requireHttpUrl,
+  type TextResponse,
+} from './http-requests.ts';
 import { HEADER_VALUE } from './http-error.ts';
-import { apiAt, credentialsOf, requireHttpUrl } from './http-url.ts';
 
 /** Headers of requests: `{ authorization: 'Bearer …' }`. */
 export type RequestHeaders = Readonly<Record<string, string>>;

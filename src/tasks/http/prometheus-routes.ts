@@ -1,6 +1,6 @@
 import { positiveIn, type Action, type Call } from './call.ts';
 import { HttpError } from './http-error.ts';
-import { credentialsOf } from './http-url.ts';
+import { credentialsOf } from './http-requests.ts';
 import type { Route } from './route-table.ts';
 
 /** How long Prometheus may take for a response, in milliseconds. */

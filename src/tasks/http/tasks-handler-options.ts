@@ -5,7 +5,7 @@ import { isThenable, requireBoolean, requireFunction, requireString } from '../.
 import { requireBroker } from '../argument-checks.ts';
 import type { Broker } from '../broker/broker.ts';
 import type { RedisInfo } from '../redis-info.ts';
-import { requireHttpUrl } from './http-url.ts';
+import { requireHttpUrl } from './http-requests.ts';
 import { normalizeHosts, requireAllowedHosts } from './request-guard.ts';
 
 /** Result of `authorize`: allowed; forbidden (403); or unauthorized (401), with a challenge. */

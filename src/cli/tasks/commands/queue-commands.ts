@@ -1,23 +1,36 @@
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { utcDay } from '../../../core/units.ts';
 import { HISTORY_DAYS } from '../../../tasks/broker/broker-settings.ts';
 import type { DailyStats } from '../../../tasks/inspector-info.ts';
-import { texts, wholeNumber } from '../../options.ts';
-import { formatCount, type Columns } from '../../terminal/text.ts';
+import { addOption, addPage, type PageOptions, text, texts, wholeNumber } from '../../options.ts';
+import { type Columns, formatCount, printable } from '../../terminal/text.ts';
 import {
+  calls,
   changeEach,
   changes,
   detailsOf,
   does,
-  reportList,
-  tablesOf,
-  withEach,
   type Report,
+  reportList,
   type Run,
   type Surroundings,
+  tablesOf,
+  withEach,
+  withTarget,
 } from '../run.ts';
-import { addLimits } from './limits.ts';
-import { dayJson, infoJson, limitDetails, queueColumns, queueDetails, showErrorRate } from '../show.ts';
+import {
+  dayJson,
+  infoJson,
+  limitDetails,
+  queueColumns,
+  queueDetails,
+  showDuration,
+  showErrorRate,
+} from '../show.ts';
+import type { KeyStats } from '../../../tasks/broker/broker.ts';
+import { parseGoDuration } from '../../../tasks/go-text.ts';
+import { limitsOf, type QueueLimits, type Rate } from '../../../tasks/queue-limits.ts';
+import { CommandError } from '../../command-error.ts';
 
 const DEFAULT_DAYS = 10;
 
@@ -88,4 +101,117 @@ async function showHistory(run: Run<{ days: number }>): Promise<Report> {
     }),
     lines: () => tablesOf(run, DAY_COLUMNS, done),
   };
+}
+
+// Limits and keys.
+
+const LIMITS_HELP = `
+Limits hold for all servers together, within a second, and runs in progress go
+on. The limits that are given replace all that the queue has. A rate is a number
+of tasks in a time: 100/1s, 10/1m.`;
+
+interface LimitFlags {
+  readonly concurrency?: number;
+  readonly rate?: Rate;
+  readonly burst?: number;
+  readonly key_concurrency?: number;
+  readonly key_rate?: Rate;
+  readonly key_burst?: number;
+  readonly none?: boolean;
+}
+
+/** Adds `queue limits` and `queue keys`. */
+function addLimits(group: Command, surroundings: Surroundings): void {
+  const limits = group
+    .command('limits')
+    .description('show the limits of a queue; with options, set them')
+    .argument('<queue>', 'name of the queue', text)
+    .addHelpText('after', LIMITS_HELP);
+  const flags = [
+    new Option('--concurrency <n>', 'tasks that run at once').argParser(wholeNumber(1)),
+    new Option('--rate <n/time>', 'tasks that start in a time').argParser(rate),
+    new Option('--burst <n>', 'of these, at once after a pause [default: as --rate]').argParser(
+      wholeNumber(1),
+    ),
+    new Option('--key_concurrency <n>', 'tasks of each key that run at once').argParser(wholeNumber(1)),
+    new Option('--key_rate <n/time>', 'tasks of each key that start in a time').argParser(rate),
+    new Option('--key_burst <n>', 'of these, at once [default: as --key_rate]').argParser(wholeNumber(1)),
+    new Option('--none', 'remove all limits'),
+  ];
+  for (const flag of flags) addOption(limits, flag);
+  calls<LimitFlags>(limits, surroundings, (call) => {
+    const isChange = flags.some((flag) => Object.hasOwn(call.options, flag.attributeName()));
+    return withTarget(call, isChange ? 'change' : 'read', isChange ? setLimits : showLimits);
+  });
+  const keys = group
+    .command('keys')
+    .description('list the keys of a queue that have tasks which wait or run')
+    .argument('<queue>', 'name of the queue', text);
+  does(addPage(keys), surroundings, listKeys);
+}
+
+/** Parses a rate: `100/1s`. */
+function rate(word: string): Rate {
+  const [, tasks, time = ''] = /^(\d+)\/(.*)$/s.exec(word) ?? [];
+  const perMs = parseGoDuration(time);
+  if (tasks === undefined || perMs === undefined)
+    throw new InvalidArgumentError("It must be a rate: '100/1s'.");
+  if (perMs < 1) throw new InvalidArgumentError('Its time must be at least 1ms.');
+  return { tasks: wholeNumber(1)(tasks), perMs };
+}
+
+async function showLimits(run: Run<LimitFlags>): Promise<Report> {
+  const [queue = ''] = run.words;
+  const limits = await run.target.limits(queue);
+  return {
+    json: () => ({ queue, limits: limits ?? null }),
+    lines: () => detailsOf(run, [['queue', printable(queue)], ...limitDetails(limits)]),
+  };
+}
+
+async function setLimits(run: Run<LimitFlags>): Promise<Report> {
+  const [queue = ''] = run.words;
+  const limits = limitsOfFlags(run.options);
+  await run.target.setLimits(queue, limits);
+  return showLimits(run);
+}
+
+/** @throws CommandError - flags contradict each other. */
+function limitsOfFlags(flags: LimitFlags): QueueLimits | undefined {
+  const limits = limitsOf({
+    concurrency: flags.concurrency,
+    rate: withBurst(flags.rate, flags.burst, '--rate'),
+    perKey: {
+      concurrency: flags.key_concurrency,
+      rate: withBurst(flags.key_rate, flags.key_burst, '--key_rate'),
+    },
+  });
+  if (flags.none === true && limits !== undefined)
+    throw new CommandError('--none removes all limits: give no others');
+  return limits;
+}
+
+function withBurst(given: Rate | undefined, burst: number | undefined, flag: string): Rate | undefined {
+  if (burst !== undefined && given === undefined) throw new CommandError(`a burst needs ${flag}`);
+  return given && { ...given, burst };
+}
+
+const KEY_COLUMNS: Columns<KeyStats> = [
+  ['key', ({ key }) => (key === '' ? '-' : key)],
+  ['pending', ({ pending }) => formatCount(pending), 'right'],
+  ['active', ({ active }) => formatCount(active), 'right'],
+  ['held by', ({ heldBy = '-' }) => heldBy],
+  ['again in', ({ againInMs }) => (againInMs === undefined ? '-' : showDuration(againInMs)), 'right'],
+];
+
+/** Times are whole milliseconds, as over HTTP. */
+function keyJson(key: KeyStats): object {
+  return { ...infoJson(key), againInMs: key.againInMs === undefined ? null : Math.ceil(key.againInMs) };
+}
+
+async function listKeys(run: Run<PageOptions>): Promise<Report> {
+  const [queue = ''] = run.words;
+  const { page, size } = run.options;
+  const keys = await run.target.keys(queue, { page, pageSize: size });
+  return reportList(run, KEY_COLUMNS, keys, { queue, page, size, keys: keys.map(keyJson) });
 }

@@ -1,16 +1,20 @@
-import { Option, type Command } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { CancelOutcome } from '../../../tasks/broker/broker.ts';
 import { statesOffering } from '../../../tasks/http/asynqmon-json.ts';
 import type { TaskChange } from '../../../tasks/task-state.ts';
 import { CommandError } from '../../command-error.ts';
 import {
   addList,
+  addOption,
   addPage,
   addQueue,
+  goDuration,
+  type PageOptions,
+  type StateOptions,
   text,
   texts,
-  type StateOptions,
-  type PageOptions,
+  time,
+  wholeNumber,
 } from '../../options.ts';
 import { ProgressBar } from '../../terminal/progress-bar.ts';
 import { counted, printable } from '../../terminal/text.ts';
@@ -19,15 +23,21 @@ import {
   changes,
   detailsOf,
   does,
-  reportList,
-  withEach,
   type Report,
+  reportList,
   type Run,
   type Surroundings,
+  withEach,
 } from '../run.ts';
-import { infoJson, taskColumns, taskDetails } from '../show.ts';
+import { infoJson, showTime, taskColumns, taskDetails } from '../show.ts';
 import type { TasksOfState, TasksTarget } from '../target/tasks-target.ts';
-import { addEnqueue } from './enqueue.ts';
+import {
+  type OptionFlag,
+  type OptionKind,
+  TASK_OPTIONS,
+  type TaskOptions,
+} from '../../../tasks/task-options.ts';
+import { Task } from '../../../tasks/task.ts';
 
 /** A change of tasks, what they are then, and the commands that make it: for some tasks, and for all in a state. */
 type ChangeRow = readonly [change: TaskChange, past: string, some: string, all: string, ...aliases: string[]];
@@ -186,4 +196,91 @@ async function withBar<R>(run: Run<unknown>, list: TasksOfState, work: () => Pro
 async function remaining(target: TasksTarget, { queue, state, group }: TasksOfState): Promise<number> {
   if (state !== 'aggregating') return (await target.getQueueInfo(queue))[state];
   return (await target.groups(queue)).find((one) => one.group === group)?.size ?? 0;
+}
+
+// Enqueueing.
+
+const PARSERS: Readonly<Record<OptionKind, (word: string, before: never) => unknown>> = {
+  count: wholeNumber(0),
+  duration: goDuration(0),
+  headers: header,
+  text,
+  time,
+};
+
+const ENQUEUE_HELP = `
+A duration is in Go's notation: 90s, 1h30m, 300ms. A time is in RFC 3339:
+2026-11-21T12:00:00Z.`;
+
+interface EnqueueOptions extends Readonly<Record<string, unknown>> {
+  readonly type_name: string;
+  readonly payload?: string;
+}
+
+/** Adds `task enqueue`, with a flag for each task option. */
+function addEnqueue(group: Command, surroundings: Surroundings): void {
+  const command = group.command('enqueue').description('add a task').addHelpText('after', ENQUEUE_HELP);
+  const type = new Option('-t, --type_name <type>', 'type of the task').argParser(text);
+  addOption(command, type.makeOptionMandatory(), '--type <type>');
+  command.option('-l, --payload <text>', 'payload, byte for byte');
+  const attributes = Object.entries(TASK_OPTIONS).map(([name, [check, , { kind }, flag]]) => {
+    const { flags, help, alias }: OptionFlag = flag;
+    const option = new Option(flags, help).argParser((word, before) => {
+      const value = PARSERS[kind](word, before as never);
+      return checked(value, check);
+    });
+    addOption(command, option, ...(alias === undefined ? [] : [alias]));
+    return [name, option.attributeName()] as const;
+  });
+  changes<EnqueueOptions>(command, surroundings, (run) =>
+    enqueue(run, Object.fromEntries(attributes.map(([name, attribute]) => [name, run.options[attribute]]))),
+  );
+}
+
+/** Reports at the flag what `enqueue` would reject. */
+function checked(value: unknown, check: (argument: string, value: unknown) => void): unknown {
+  try {
+    check('It', value);
+  } catch (error) {
+    throw new InvalidArgumentError(`${(error as Error).message}.`);
+  }
+  return value;
+}
+
+async function enqueue({ target, options }: Run<EnqueueOptions>, taskOptions: TaskOptions): Promise<Report> {
+  if (taskOptions.processAt !== undefined && taskOptions.processInMs !== undefined) {
+    throw new CommandError('--process_at and --process_in cannot be used together');
+  }
+  const { type_name: type, payload } = options;
+  const bytes = payload === undefined ? undefined : Buffer.from(payload);
+  const info = await target.enqueue(new Task(type, bytes, taskOptions)).catch((error: unknown) => {
+    throw inFlags(error);
+  });
+  const { id, queue, state, nextProcessAt } = info;
+  const when = state === 'scheduled' && nextProcessAt !== undefined ? ` for ${showTime(nextProcessAt)}` : '';
+  return {
+    json: () => infoJson(info),
+    lines: () => [`${printable(id)}: ${printable(state)}${when}, in queue ${printable(queue)}`],
+  };
+}
+
+/** Names the flags of the options in an error: that options contradict each other is found only when the task is enqueued. */
+function inFlags(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const flags: ReadonlyMap<string, string | undefined> = new Map(
+    Object.entries(TASK_OPTIONS).map(([name, [, , , { flags: all }]]) => [name, /--\w+/.exec(all)?.[0]]),
+  );
+  const message = error.message.replace(/\boptions\.(\w+)/g, (word, name: string) => flags.get(name) ?? word);
+  return message === error.message ? error : new CommandError(message, { cause: error });
+}
+
+function header(
+  word: string,
+  before: Readonly<Record<string, string>> = {},
+): Readonly<Record<string, string>> {
+  const [, name, value] = /^([^=]+)=(.*)$/s.exec(word) ?? [];
+  if (name === undefined || value === undefined || !word.isWellFormed()) {
+    throw new InvalidArgumentError("It must be 'name=value'.");
+  }
+  return Object.fromEntries([...Object.entries(before), [name, value]]);
 }

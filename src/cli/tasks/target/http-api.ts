@@ -1,6 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { fetchText, firstLine } from '../../../tasks/http/fetch-text.ts';
-import { apiAt } from '../../../tasks/http/http-url.ts';
+import { apiAt, fetchText, firstLine } from '../../../tasks/http/http-requests.ts';
 import { CommandError } from '../../command-error.ts';
 
 /** How long a response may take, in milliseconds; asynqmon's server has the same limit. */

@@ -24,10 +24,9 @@ import {
   type StoreJournal,
   type ValuesOf,
 } from './journal-format.ts';
-import { Compaction } from './compaction.ts';
+import { Compaction, LiveEntries } from './compaction.ts';
 import { JournalRecord } from './journal-record.ts';
 import { crcOf, journaled } from './journaled-row.ts';
-import { LiveEntries } from './live-entries.ts';
 import { listOf } from './queue-state.ts';
 import type { TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
