@@ -1,3 +1,5 @@
+import type { DiskQueueSnapshot } from '../diskqueue/message-log.ts';
+import type { PurgatorySnapshot } from '../purgatory/purgatory.ts';
 import type { GroupInfo, QueueLimits } from '../tasks/broker/broker-types.ts';
 import type {
   Content,
@@ -11,6 +13,8 @@ import type {
 import type { SchedulerEnqueueEvent } from '../tasks/inspector-info.ts';
 import type { TaskOptionValue } from '../tasks/task-options.ts';
 import type { TaskChange, TaskState } from '../tasks/task-state.ts';
+import type { TimerSnapshot } from '../timer/timer-wheels.ts';
+import type { WorkQueueSnapshot } from '../workqueue/work-queue.ts';
 
 /*
  * The JSON between the page and the handler of the dashboard. Both import these types, and neither imports the other.
@@ -287,60 +291,23 @@ export interface RuntimeJson {
   readonly diskQueues: readonly DiskQueueJson[];
 }
 
-export interface TimerJson {
+export interface TimerJson extends Omit<TimerSnapshot, 'delayQueue'> {
   readonly name: string;
-  readonly nowMs: number;
-  readonly size: number;
-  /** Due, and not yet run. */
-  readonly dueNow: number;
-  readonly levels: readonly LevelJson[];
   /** Samples of the last five minutes, the oldest first. */
   readonly history: { readonly atMs: readonly number[]; readonly size: readonly number[] };
   /** How late the timer's tasks run: of a probe of the dashboard's own, once a second; the last five minutes. */
   readonly lateness: { readonly medianMs: number; readonly longestMs: number };
 }
 
-/** A wheel: `buckets` has those that are not empty. */
-export interface LevelJson {
-  readonly tickMs: number;
-  readonly wheelSize: number;
-  readonly currentTimeMs: number;
-  readonly buckets: readonly {
-    readonly index: number;
-    readonly expirationMs: number;
-    readonly size: number;
-  }[];
-}
-
-export interface PurgatoryJson {
-  readonly name: string;
-  /** Watch entries under all keys. */
-  readonly watched: number;
-  /** Operations with a pending timeout. */
-  readonly delayed: number;
-  readonly watchedKeys: number;
-  /** Some keys with the number of their operations, the largest first of those that were counted. */
+/** Keys are text. */
+export interface PurgatoryJson extends Omit<PurgatorySnapshot, 'keys'> {
   readonly keys: readonly { readonly key: string; readonly operations: number }[];
 }
 
-export interface WorkQueueJson {
-  readonly name: string;
-  readonly depth: number;
-  readonly inProgress: number;
-  /** Items whose delay has not passed. */
-  readonly waiting: number;
-  /** Items that have failed and not yet succeeded: the number of retries so far, the largest first. */
-  readonly retries: readonly { readonly item: string; readonly retries: number }[];
+/** Keys are text. */
+export interface WorkQueueJson extends Omit<WorkQueueSnapshot, 'retries'> {
+  readonly retries: readonly { readonly key: string; readonly retries: number }[];
 }
 
-export interface DiskQueueJson {
-  readonly name: string;
-  /** Messages that are not acknowledged. */
-  readonly depth: number;
-  readonly bytes: number;
-  /** Delivered, and not yet acknowledged. */
-  readonly inFlight: number;
-  readonly segments: readonly { readonly name: string; readonly bytes: number; readonly messages?: number }[];
-  /** Where reading goes on: the segment, and the offset in it. */
-  readonly cursor?: { readonly segment: string; readonly offset: number };
-}
+/** Files are names, not paths. */
+export type DiskQueueJson = DiskQueueSnapshot;

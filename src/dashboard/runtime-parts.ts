@@ -59,13 +59,10 @@ class TimerWatch {
   }
 
   toJson(): TimerJson {
-    const { nowMs, size, dueNow, levels } = this.timer.inspect();
+    const { delayQueue: _delayQueue, ...wheels } = this.timer.inspect();
     const ascending = [...this.#latenessMs].sort((a, b) => a - b);
     return {
-      ...{ name: this.timer.name, nowMs, size, dueNow },
-      levels: levels.map(({ tickMs, wheelSize, currentTimeMs, buckets }) => ({
-        ...{ tickMs, wheelSize, currentTimeMs, buckets },
-      })),
+      ...{ name: this.timer.name, ...wheels },
       history: { atMs: this.#atMs, size: this.#sizes },
       lateness: {
         medianMs: ascending[ascending.length >> 1] ?? 0,
@@ -131,31 +128,21 @@ export class RuntimeParts {
 }
 
 function purgatoryToJson(purgatory: PurgatoryShown): PurgatoryJson {
-  const { name, watched, numDelayed, watchedKeys, keys } = purgatory.inspect();
-  return {
-    ...{ name, watched, delayed: numDelayed, watchedKeys },
-    keys: keys.map(({ key, operations }) => ({ key: nameOf(key), operations })),
-  };
+  const { keys, ...numbers } = purgatory.inspect();
+  return { ...numbers, keys: keys.map((one) => ({ ...one, key: nameOf(one.key) })) };
 }
 
 function workQueueToJson(queue: WorkQueueShown): WorkQueueJson {
   const { retries, ...numbers } = queue.inspect();
-  return {
-    ...numbers,
-    retries: retries.map(({ key, retries: count }) => ({ item: nameOf(key), retries: count })),
-  };
+  return { ...numbers, retries: retries.map((one) => ({ ...one, key: nameOf(one.key) })) };
 }
 
 function diskQueueToJson(queue: DiskQueueShown): DiskQueueJson {
   const { segments, cursor, ...numbers } = queue.inspect();
-  return {
-    ...numbers,
-    segments: segments.map(({ file, bytes, messages }) => ({
-      ...{ name: basename(file), bytes },
-      ...(messages !== undefined && { messages }),
-    })),
-    ...(cursor && { cursor: { segment: basename(cursor.file), offset: cursor.offset } }),
-  };
+  const named = <Place extends { readonly file: string }>(place: Place): Place => ({
+    ...{ ...place, file: basename(place.file) },
+  });
+  return { ...numbers, segments: segments.map(named), cursor: cursor && named(cursor) };
 }
 
 /** Most characters of a key that are sent. */

@@ -127,7 +127,7 @@ test('purgatories, work queues and disk queues are shown, closed ones too', asyn
   });
   const shown = {
     purgatories: [{ name: 'produce', watched: 0 }],
-    workQueues: [{ name: 'pods', depth: 1, retries: [{ item: 'db', retries: 1 }] }],
+    workQueues: [{ name: 'pods', depth: 1, retries: [{ key: 'db', retries: 1 }] }],
     diskQueues: [{ name: 'spool', depth: 1, bytes: 1 }],
   };
   expect((await send('/api/runtime')).json).toMatchObject(shown);

@@ -131,7 +131,7 @@ function PurgatoryContent({ purgatory }: { readonly purgatory: PurgatoryJson }):
   return (
     <>
       <div class="figures inside">
-        <Figure label="Operations" value={compact(purgatory.delayed)} note="with a pending timeout" />
+        <Figure label="Operations" value={compact(purgatory.numDelayed)} note="with a pending timeout" />
         <Figure label="Watch entries" value={compact(purgatory.watched)} note="under all keys" />
         <Figure label="Keys" value={compact(purgatory.watchedKeys)} />
       </div>
@@ -139,7 +139,7 @@ function PurgatoryContent({ purgatory }: { readonly purgatory: PurgatoryJson }):
         of="Key"
         number="Operations"
         rows={purgatory.keys.map(({ key, operations }) => [key, operations])}
-        empty={purgatory.delayed === 0 ? 'No operation waits.' : ''}
+        empty={purgatory.numDelayed === 0 ? 'No operation waits.' : ''}
         all={purgatory.watchedKeys}
       />
     </>
@@ -164,7 +164,7 @@ function WorkQueueContent({ queue }: { readonly queue: WorkQueueJson }): JSX.Ele
       <Bars
         of="Item"
         number="Retries"
-        rows={retries.map((one) => [one.item, one.retries])}
+        rows={retries.map((one) => [one.key, one.retries])}
         empty={depth + waiting === 0 ? 'Nothing waits.' : 'No item is being retried.'}
       />
     </>
@@ -212,7 +212,7 @@ function Bars(props: {
 function DiskQueueContent({ queue }: { readonly queue: DiskQueueJson }): JSX.Element {
   const { segments, cursor } = queue;
   const largest = Math.max(1, ...segments.map((segment) => segment.bytes));
-  const at = segments.findIndex(({ name }) => name === cursor?.segment);
+  const at = segments.findIndex(({ file }) => file === cursor?.file);
   return (
     <>
       <div class="figures inside">
@@ -222,12 +222,12 @@ function DiskQueueContent({ queue }: { readonly queue: DiskQueueJson }): JSX.Ele
       </div>
       <ol class="segments">
         {segments.map((segment, index) => {
-          const isAt = segment.name === cursor?.segment;
+          const isAt = segment.file === cursor?.file;
           const read = isAt ? cursor.offset / Math.max(1, segment.bytes) : index < at ? 1 : 0;
           return (
-            <li key={segment.name}>
+            <li key={segment.file}>
               <span class="segment-name">
-                <Name text={segment.name} mono />
+                <Name text={segment.file} mono />
                 {isAt && <Tag tone="accent">cursor at {bytes(cursor.offset)}</Tag>}
               </span>
               <span class="segment-bar" aria-hidden="true">

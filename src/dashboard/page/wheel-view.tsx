@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { LevelJson, TimerJson } from '../dashboard-json.ts';
+import type { TimerJson } from '../dashboard-json.ts';
 import { compact, count, durationText, plural } from './format.ts';
 
 /*
@@ -49,8 +49,10 @@ export function WheelView(props: {
   );
 }
 
-const pendingOf = (level: LevelJson): number => level.buckets.reduce((sum, { size }) => sum + size, 0);
-const fullest = (level: LevelJson): number => Math.max(1, ...level.buckets.map(({ size }) => size));
+type Level = TimerJson['levels'][number];
+
+const pendingOf = (level: Level): number => level.buckets.reduce((sum, { size }) => sum + size, 0);
+const fullest = (level: Level): number => Math.max(1, ...level.buckets.map(({ size }) => size));
 
 const CORE = 48;
 const EDGE = 196;
@@ -66,7 +68,7 @@ function radiiOf(index: number, levels: number): { readonly inner: number; reado
 const SLOWEST_FLICKER_MS = 1_500;
 
 function Ring(props: {
-  readonly level: LevelJson;
+  readonly level: Level;
   readonly nowMs: number;
   readonly inner: number;
   readonly outer: number;
@@ -134,7 +136,7 @@ function slotLines(wheelSize: number, inner: number, outer: number): string {
 }
 
 function Strip(props: {
-  readonly level: LevelJson;
+  readonly level: Level;
   readonly index: number;
   readonly nowMs: number;
 }): JSX.Element {
