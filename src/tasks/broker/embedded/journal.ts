@@ -25,8 +25,7 @@ import {
   type ValuesOf,
 } from './journal-format.ts';
 import { Compaction, LiveEntries } from './compaction.ts';
-import { JournalRecord } from './journal-record.ts';
-import { crcOf, journaled } from './journaled-row.ts';
+import { crcOf, journaled, JournalRecord } from './journaled-row.ts';
 import { listOf } from './queue-state.ts';
 import type { TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
