@@ -59,10 +59,10 @@ class TimerWatch {
   }
 
   toJson(): TimerJson {
-    const { delayQueue: _delayQueue, ...wheels } = this.timer.inspect();
+    const { nowMs, size, dueNow, levels } = this.timer.inspect();
     const ascending = [...this.#latenessMs].sort((a, b) => a - b);
     return {
-      ...{ name: this.timer.name, ...wheels },
+      ...{ name: this.timer.name, nowMs, size, dueNow, levels },
       history: { atMs: this.#atMs, size: this.#sizes },
       lateness: {
         medianMs: ascending[ascending.length >> 1] ?? 0,
