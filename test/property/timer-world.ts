@@ -181,11 +181,8 @@ export class TimerWorld {
     subject.side.waiting.delete(subject);
     subject.side = side;
     // The due queue is due since its first entry, which may have read the clock after the wheels last advanced.
-    const others = [...side.waiting.values()].filter(
-      ({ path, dueMs }) => path.length === 0 || dueMs <= wheelsMs,
-    );
-    const dueSinceMs = others.length === 0 ? wheelsMs : Math.min(...others.map(({ dueMs }) => dueMs));
-    const dueMs = entry.path.length === 0 ? Math.max(wheelsMs, dueSinceMs) : entry.dueMs;
+    const { due } = side.timer[INTERNALS]().wheels;
+    const dueMs = entry.path.length === 0 ? Math.max(wheelsMs, due.list.expirationMs) : entry.dueMs;
     side.waiting.set(subject, side.isBehind ? { ...entry, isLoose: true } : { ...entry, dueMs });
   }
 
