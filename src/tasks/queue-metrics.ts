@@ -81,7 +81,7 @@ class QueueMetrics implements TaskQueueMetrics {
   }
 
   async sample(): Promise<void> {
-    this.#runs.trigger();
+    if (!this.#isClosed) this.#runs.trigger();
     await this.#runs.running;
   }
 
@@ -93,7 +93,6 @@ class QueueMetrics implements TaskQueueMetrics {
   }
 
   async #sample(): Promise<void> {
-    if (this.#isClosed) return;
     const { broker, intervalMs } = this.#options;
     this.#next?.cancel();
     try {
