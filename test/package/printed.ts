@@ -260,7 +260,7 @@ const PRINTED: Row[] = [
   [
     'DiskQueue',
     diskQueue,
-    /^DiskQueue \{ name: 'spool', dataPath: '.+console-.+', depth: 1, bytes: 5, durability: 'always', state: 'open' \}$/,
+    /^DiskQueue \{ name: 'spool', dataPath: '.+', depth: 1, bytes: 5, durability: 'always', state: 'open' \}$/,
   ],
   [
     'Delivery of a DiskQueue',

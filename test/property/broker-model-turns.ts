@@ -74,11 +74,22 @@ export function tokenTimes(turns: ModelTurns, nowMs: number): number[] {
 /** What is shown of keys and limits. */
 export function showTurns(turns: ModelTurns, nowMs: number): unknown {
   const held = { concurrency: 0, rate: 0 };
-  const ofQueue = queueHeldBy(turns, nowMs);
-  for (const key of keysOf(turns)) {
-    const kind = ofQueue ?? keyHeldBy(turns, key, nowMs);
-    if (kind !== undefined) held[kind] += countOf(turns, key, 'pending');
-  }
+  const holdAllBut = (left: Left, count: number): number => {
+    const mayStart = Math.min(left.concurrency, left.rate, count);
+    held[left.rate < left.concurrency ? 'rate' : 'concurrency'] += count - mayStart;
+    return mayStart;
+  };
+  const { limits } = turns;
+  const free = keysOf(turns).map((key) =>
+    holdAllBut(
+      leftUnder(turns, limits?.perKey, `key ${key}`, countOf(turns, key, 'active'), nowMs),
+      countOf(turns, key, 'pending'),
+    ),
+  );
+  holdAllBut(
+    leftUnder(turns, limits, 'queue', countActive(turns), nowMs),
+    free.reduce((sum, count) => sum + count, 0),
+  );
   const keys = keysOf(turns).map((key): KeyStats => ({
     key,
     pending: countOf(turns, key, 'pending'),
@@ -86,7 +97,29 @@ export function showTurns(turns: ModelTurns, nowMs: number): unknown {
     heldBy: keyHeldBy(turns, key, nowMs),
     againInMs: keyAgainInMs(turns, key, nowMs),
   }));
-  return { limits: filled(turns.limits), held, keys, turns: turns.ring.map(({ key }) => key) };
+  return { limits: filled(limits), held, keys, turns: turns.ring.map(({ key }) => key) };
+}
+
+/** How many tasks may start. */
+type Left = Readonly<Record<LimitKind, number>>;
+
+function leftUnder(
+  turns: ModelTurns,
+  { concurrency = Infinity, rate }: QueueLimits = {},
+  name: string,
+  active: number,
+  nowMs: number,
+): Left {
+  const tokens = rate && burstOf(rate) - (fullAtMs(turns, name, nowMs) - nowMs) / tokenMs(rate);
+  return {
+    concurrency: Math.max(concurrency - active, 0),
+    // A millionth of a token may be missing: times are not exact.
+    rate: tokens === undefined ? Infinity : Math.max(Math.floor(tokens + 1e-6), 0),
+  };
+}
+
+function countActive({ tasks }: ModelTurns): number {
+  return tasks.filter(({ state }) => state === 'active').length;
 }
 
 /** Keys with tasks that are pending or active, in order of their names. */
@@ -103,7 +136,7 @@ function countOf({ tasks }: ModelTurns, key: string, of: TaskState): number {
 
 function queueHeldBy(turns: ModelTurns, nowMs: number): LimitKind | undefined {
   const { concurrency = Infinity, rate } = turns.limits ?? {};
-  if (turns.tasks.filter(({ state }) => state === 'active').length >= concurrency) return 'concurrency';
+  if (countActive(turns) >= concurrency) return 'concurrency';
   return rate && nextTokenMs(turns, 'queue', rate, nowMs) > nowMs ? 'rate' : undefined;
 }
 

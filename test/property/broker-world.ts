@@ -129,9 +129,10 @@ export class BrokerWorld {
         return;
       }
       case 'takeGroup': {
-        const { queue, group, holdMs } = action;
-        const real = await broker.takeGroup(queue, group, action, holdMs);
-        const fromModel = model.takeGroup(queue, group, action, holdMs);
+        const { queue, group, holdMs, graceMs, maxDelayMs, maxSize } = action;
+        const limits = { graceMs, maxDelayMs, maxSize };
+        const real = await broker.takeGroup(queue, group, limits, holdMs);
+        const fromModel = model.takeGroup(queue, group, limits, holdMs);
         expect(real.againInMs).toBe(fromModel.againInMs);
         expect(real.set?.messages).toEqual(fromModel.set?.messages);
         if (real.set && fromModel.set) this.#sets.push({ real: real.set, model: fromModel.set });
