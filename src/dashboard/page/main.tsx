@@ -10,8 +10,8 @@ import { Empty, Problem, Skeleton } from './parts.tsx';
 import { QueuePage } from './queue-page.tsx';
 import { replace, useRoute, type PageRoute } from './route.ts';
 import { destinationsOf, labelOf, Shell } from './shell.tsx';
-import { TaskPage } from './task-page.tsx';
 
+const TaskPage = lazy(() => import('./task-page.tsx').then((file) => file.TaskPage));
 const SearchPage = lazy(() => import('./search-page.tsx').then((file) => file.SearchPage));
 const ServersPage = lazy(() => import('./servers-page.tsx').then((file) => file.ServersPage));
 const SchedulesPage = lazy(() => import('./schedules-page.tsx').then((file) => file.SchedulesPage));
