@@ -1,7 +1,7 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { monitorEventLoopDelay, type IntervalHistogram } from 'node:perf_hooks';
-import { NANOS_PER_MS } from '../core/units.ts';
+import { MINUTE_MS, NANOS_PER_MS } from '../core/units.ts';
 import type { HealthJson } from './dashboard-json.ts';
 import type { TasksSource } from './tasks-source.ts';
 
@@ -9,7 +9,7 @@ import type { TasksSource } from './tasks-source.ts';
 const RESOLUTION_MS = 20;
 
 /** How long the event loop is measured, in milliseconds: a reading covers the last minute or two. */
-const MEASURED_MS = 60_000;
+const MEASURED_MS = MINUTE_MS;
 
 /** Health of the process, of Redis and of the folder. Measures the event loop while readings come at least once a minute. */
 export class Health {

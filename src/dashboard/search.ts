@@ -1,5 +1,6 @@
 import { EscapementError } from '../core/errors.ts';
 import { nextHostTurn } from '../core/own-turn.ts';
+import { Serial } from '../core/serial.ts';
 import { isUnavailable } from '../tasks/broker/broker-errors.ts';
 import { httpErrorOf, internalError } from '../tasks/http/http-error.ts';
 import type { QueueView } from '../tasks/http/asynqmon-json.ts';
@@ -231,14 +232,12 @@ const WORK_MS = 5;
 
 /** Reads one piece at a time, and pauses for as long as the pieces took. */
 class Pace {
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #serial = new Serial();
   #workedMs = 0;
 
   /** Calls a function when it is its turn. @returns its result, after the pause. */
   run<R>(read: () => Promise<R>): Promise<R> {
-    const turn = this.#last.then(() => this.#measure(read));
-    this.#last = turn.catch(() => undefined);
-    return turn;
+    return this.#serial.run(() => this.#measure(read));
   }
 
   async #measure<R>(read: () => Promise<R>): Promise<R> {

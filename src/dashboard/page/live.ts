@@ -92,7 +92,7 @@ function leave(): void {
 function hear(message: Message): void {
   if ('live' in message) accept(message.live);
   else if ('status' in message) change({ ...state, status: message.status });
-  else if (source !== undefined && state.live !== undefined) tell({ live: state.live });
+  else if (source !== undefined && state.live !== undefined) broadcast({ live: state.live });
 }
 
 function openSource(): void {
@@ -100,14 +100,14 @@ function openSource(): void {
   source.onmessage = ({ data }: MessageEvent<string>) => {
     const live = JSON.parse(data) as LiveJson;
     accept(live);
-    tell({ live });
+    broadcast({ live });
   };
   source.onerror = lose;
 }
 
 function lose(): void {
   change({ ...state, status: 'lost' });
-  tell({ status: 'lost' });
+  broadcast({ status: 'lost' });
   // The browser reconnects after a lost connection, and gives up after an HTTP error.
   if (source !== undefined && source.readyState !== EventSource.CLOSED) return;
   const opened = source;
@@ -149,7 +149,7 @@ function expectEvent(): void {
   }, SILENCE_MS);
 }
 
-function tell(message: Message): void {
+function broadcast(message: Message): void {
   channel?.postMessage(message);
 }
 

@@ -1,3 +1,4 @@
+import { HOUR_MS, SECOND_MS } from '../../core/units.ts';
 import { positiveIn, type Action, type Call } from './call.ts';
 import { HttpError } from './http-error.ts';
 import { credentialsOf } from './http-requests.ts';
@@ -6,8 +7,8 @@ import type { Route } from './route-table.ts';
 /** How long Prometheus may take for a response, in milliseconds. */
 const TIMEOUT_MS = 10_000;
 
-const DEFAULT_DURATION_SECONDS = 3_600;
-const HOUR_SECONDS = 3_600;
+const HOUR_SECONDS = HOUR_MS / SECOND_MS;
+const DEFAULT_DURATION_SECONDS = HOUR_SECONDS;
 
 /** The coarsest step for a duration up to so many seconds: a chart of some thousand points at most. */
 const STEPS: readonly (readonly [durationSeconds: number, stepSeconds: number])[] = [

@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events';
+import { HOUR_MS } from '../../../core/units.ts';
 import { apiAt, fetchText, firstLine } from '../../../tasks/http/http-requests.ts';
 import { CommandError } from '../../command-error.ts';
 
@@ -6,7 +7,7 @@ import { CommandError } from '../../command-error.ts';
 const DEFAULT_TIMEOUT_MS = 10_000;
 
 /** For operations on all tasks of a state, in milliseconds; more than `fetch` waits by itself. */
-export const MAX_TIMEOUT_MS = 3_600_000;
+export const MAX_TIMEOUT_MS = HOUR_MS;
 
 /** Texts of servers for an unknown path; the API names the queue or task that it has not found. */
 const NO_PATH = /^(?:not found|404 page not found|)$/i;

@@ -1,5 +1,6 @@
 import type { Cluster, Redis } from 'ioredis';
 import { systemClock, type ClockTimeout } from '../../../core/clock.ts';
+import { HOUR_MS } from '../../../core/units.ts';
 import type { Operations } from '../broker-base.ts';
 import type { ResolvedBrokerSettings } from '../broker-settings.ts';
 import type { BrokerListener } from '../broker.ts';
@@ -24,7 +25,7 @@ const REGISTERED_MS = 5_000;
 const FLOW_ROUGHLY_KNOWN_MS = 5_000;
 
 /** Longest wait for a token, in milliseconds: servers poll anyway. */
-const MAX_WAIT_MS = 3_600_000;
+const MAX_WAIT_MS = HOUR_MS;
 
 /** A script that calls of one turn of the event loop share. */
 export interface SharedScript<T, R> {
