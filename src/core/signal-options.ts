@@ -14,3 +14,20 @@ export function signalOf(subject: string, options: SignalOptions): AbortSignal |
   checkOptions(subject, options, SIGNAL_OPTIONS);
   return options.signal;
 }
+
+/** Settles as a promise does, or rejects with the signal's reason as soon as it fires, whatever is pending. */
+export async function unlessAborted<R>(signal: AbortSignal, pending: Promise<R>): Promise<R> {
+  let abort = (): void => undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    abort = () => {
+      reject(signal.reason as Error);
+    };
+  });
+  signal.addEventListener('abort', abort);
+  if (signal.aborted) abort();
+  try {
+    return await Promise.race([pending, aborted]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}

@@ -1,5 +1,6 @@
 import { Option, type Command } from 'commander';
 import type { RedisBroker, RedisBrokerOptions } from 'escapement/tasks/redis';
+import { unlessAborted } from '../../core/signal-options.ts';
 import { hostFileSystem } from '../../log/file-system.ts';
 import { LogLock } from '../../log/log-lock.ts';
 import { listSegments } from '../../log/recover-segments.ts';
@@ -10,7 +11,6 @@ import { messageOf } from '../../tasks/http/http-requests.ts';
 import { CommandError } from '../command-error.ts';
 import { requireFolder } from '../files.ts';
 import { addOption, text, wholeNumber } from '../options.ts';
-import { unlessAborted } from '../terminal/terminal.ts';
 import type { Connection, ToRedis } from './connection.ts';
 import { Unreachable } from './target/http-api.ts';
 import { HttpTarget } from './target/http-target.ts';

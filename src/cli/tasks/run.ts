@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
 import { EscapementError } from '../../core/errors.ts';
+import { unlessAborted } from '../../core/signal-options.ts';
 import { isUnavailable } from '../../tasks/broker/broker-errors.ts';
 import { CommandError } from '../command-error.ts';
-import { EXIT_CODES, printError, unlessAborted, type Terminal } from '../terminal/terminal.ts';
+import { EXIT_CODES, printError, type Terminal } from '../terminal/terminal.ts';
 import { counted, printable, table, toJson, type Columns } from '../terminal/text.ts';
 import { addConnectionOptions, type FolderAccess } from './connect.ts';
 import { connectionOf, type Connection, type ConnectionOptions, type Environment } from './connection.ts';

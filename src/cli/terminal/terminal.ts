@@ -47,23 +47,6 @@ export async function interruptible<R>(action: (signal: AbortSignal) => Promise<
   }
 }
 
-/** Settles as a promise does, or rejects with the signal's reason as soon as it fires, whatever is pending. */
-export async function unlessAborted<R>(signal: AbortSignal, pending: Promise<R>): Promise<R> {
-  let abort = (): void => undefined;
-  const aborted = new Promise<never>((_, reject) => {
-    abort = () => {
-      reject(signal.reason as Error);
-    };
-  });
-  signal.addEventListener('abort', abort);
-  if (signal.aborted) abort();
-  try {
-    return await Promise.race([pending, aborted]);
-  } finally {
-    signal.removeEventListener('abort', abort);
-  }
-}
-
 export function printError({ err }: Terminal, message: string): Promise<void> {
   return err.print(`${err.paint('red', 'escapement:')} ${message}`);
 }

@@ -2,6 +2,7 @@ import { BackOff } from '../../core/back-off.ts';
 import { requireClock, systemClock, type Clock } from '../../core/clock.ts';
 import { EscapementError, wrongValue, type EscapementErrorCode } from '../../core/errors.ts';
 import { integer, milliseconds, readOptions, type OptionTable, type Resolved } from '../../core/options.ts';
+import { unlessAborted } from '../../core/signal-options.ts';
 import { requireRecord, requireSignal, requireString } from '../../core/validate.ts';
 import type { TaskRecord } from '../broker/broker.ts';
 import { randomId } from '../random-id.ts';
@@ -144,7 +145,7 @@ export class HttpSender implements TaskSender {
     const url = `${this.#api.root}${ENQUEUE_PATH}`;
     this.#track(abort);
     try {
-      const headers = await unlessAborted(this.#headers(), controller.signal);
+      const headers = await unlessAborted(controller.signal, this.#headers());
       const response = await fetchText(url, { method: 'POST', headers, body }, controller, timeoutMs, clock);
       if (response.status === undefined) signal?.throwIfAborted();
       return response;
@@ -226,16 +227,6 @@ export class HttpSender implements TaskSender {
     const reason = firstLine(text) || 'the request is refused';
     return new EscapementError(code, `${this.#api.name}: ${reason} (HTTP ${status})`, { op });
   }
-}
-
-/** Settles as the promise does, or rejects when the signal is aborted: a function of the application may hang. */
-function unlessAborted<R>(promise: Promise<R>, signal: AbortSignal): Promise<R> {
-  const aborted = new Promise<never>((_, reject) => {
-    signal.addEventListener('abort', () => {
-      reject(signal.reason as Error);
-    });
-  });
-  return Promise.race([promise, aborted]);
 }
 
 function requireHeaders(argument: string, value: unknown): void {
