@@ -23,7 +23,9 @@ export async function run(
   const program = describeProgram(terminal).version(version);
   for (const add of parts) add(program, terminal);
   try {
-    await program.parseAsync(words, { from: 'user' });
+    // The command's own `help` knows no commands of commands.
+    const [first, ...others] = words;
+    await program.parseAsync(first === 'help' ? [...others, '--help'] : words, { from: 'user' });
     await terminal.out.flush();
     return terminal.exitCode;
   } catch (error) {

@@ -218,6 +218,13 @@ describe('--help', () => {
     expect(help).not.toContain('--cluster-addrs');
   });
 
+  it('help of several words is that of the command, and the help of a group names that of the connection', async () => {
+    const stream = new FakeStream(false);
+    expect(await run(['help', 'tasks', 'queue', 'remove'], terminalOn(stream), PARTS, '0.0.0')).toBe(0);
+    expect(stream.written).toBe(await helpOf('tasks', 'queue', 'remove'));
+    expect(await helpOf('tasks', 'queue')).toContain('Options of the connection: escapement tasks --help');
+  });
+
   it('the help of queue explains --force where the command remove is listed', async () => {
     expect(await helpOf('tasks', 'queue')).toContain('--force');
   });

@@ -39,6 +39,9 @@ export function addTasksIn(program: Command, surroundings: Surroundings): void {
   addRepair(part, surroundings);
   addCopy(part, surroundings);
   addDash(part, surroundings);
+  for (const group of part.commands)
+    if (group.commands.length > 0)
+      group.addHelpText('after', '\nOptions of the connection: escapement tasks --help');
 }
 
 /** Adds `server`, `cron` and `group`. */
