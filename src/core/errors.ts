@@ -161,15 +161,10 @@ export function hasCode(error: unknown, ...codes: readonly EscapementErrorCode[]
  */
 function describe(error: unknown, effects: readonly unknown[]): unknown {
   if (effects.includes(error)) return undefined;
-  if (!isError(error)) return error;
+  if (!(error instanceof Error)) return error;
   const { name, code, message, op, cause } = error as EscapementError;
   if (!(error instanceof EscapementError)) return { name, message };
   return { name, code, message, op, cause: describe(cause, [...effects, error]) };
-}
-
-/** Not only by instanceof: under Jest, errors of Node's functions are of another realm than those of the program. */
-function isError(value: unknown): value is Error {
-  return value instanceof Error || Object.prototype.toString.call(value) === '[object Error]';
 }
 
 /** A `TypeError` or `RangeError` for an argument, with a `code` for programs. */
