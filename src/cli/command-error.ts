@@ -1,5 +1,4 @@
-import { EscapementError, hasCode } from '../core/errors.ts';
-import { isSystemError } from '../log/file-system.ts';
+import { EscapementError, hasCode, isSystemError } from '../core/errors.ts';
 import { CannotRepair } from '../diskqueue/stored/stored-queue.ts';
 import { harmless } from './terminal/text.ts';
 

@@ -23,7 +23,7 @@ export async function run(
   const program = describeProgram(terminal).version(version);
   for (const add of parts) add(program, terminal);
   try {
-    // The command's own `help` knows no commands of commands.
+    // The `help` of commander takes one word.
     const [first, ...others] = words;
     await program.parseAsync(first === 'help' ? [...others, '--help'] : words, { from: 'user' });
     await terminal.out.flush();

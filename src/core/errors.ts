@@ -154,6 +154,11 @@ export function hasCode(error: unknown, ...codes: readonly EscapementErrorCode[]
   return error instanceof EscapementError && codes.includes(error.code);
 }
 
+/** Whether it is an error of the host. No instanceof: under Jest, its errors are of another realm than those of the program. */
+export function isSystemError(error: unknown): error is NodeJS.ErrnoException {
+  return typeof (error as { readonly syscall?: unknown } | null | undefined)?.syscall === 'string';
+}
+
 /**
  * `JSON.stringify` of a plain `Error` is `{}`, which would lose the cause from a log line.
  *

@@ -1,9 +1,15 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
-import { EscapementError, illegalConstructor, wrongValue, type EscapementErrorCode } from '../core/errors.ts';
+import {
+  EscapementError,
+  illegalConstructor,
+  isSystemError,
+  wrongValue,
+  type EscapementErrorCode,
+} from '../core/errors.ts';
 import { guarded } from '../core/report-uncaught.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
 import { CommitLoop } from '../log/commit-loop.ts';
-import { isMissing, isSystemError } from '../log/file-system.ts';
+import { isMissing } from '../log/file-system.ts';
 import { LogLock, LogTaken, NoSockets } from '../log/log-lock.ts';
 import { NoNumberLeft, parseSegmentFileName } from '../log/segment.ts';
 import { BackgroundSync } from './background-sync.ts';

@@ -222,11 +222,6 @@ export async function unlinkIfThere(files: FileSystem, path: string): Promise<vo
   }
 }
 
-/** Whether it is an error of the host. No instanceof: under Jest, its errors are of another realm than those of the program. */
-export function isSystemError(error: unknown): error is NodeJS.ErrnoException {
-  return typeof (error as { readonly syscall?: unknown } | null | undefined)?.syscall === 'string';
-}
-
 /** Whether a file does not exist. */
 export function isMissing(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === 'ENOENT';

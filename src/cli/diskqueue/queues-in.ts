@@ -1,7 +1,7 @@
 import { sep } from 'node:path';
-import { EscapementError } from '../../core/errors.ts';
+import { EscapementError, isSystemError } from '../../core/errors.ts';
 import type { CorruptionEvent } from '../../diskqueue/message-log.ts';
-import { hostFileSystem, isSystemError } from '../../log/file-system.ts';
+import { hostFileSystem } from '../../log/file-system.ts';
 import { listQueues } from '../../diskqueue/stored/list-queues.ts';
 import { CannotRepair, type OnProgress, type StoredQueue } from '../../diskqueue/stored/stored-queue.ts';
 import { CommandError, describeError } from '../command-error.ts';

@@ -1,4 +1,4 @@
-import { EscapementError, hasCode } from '../../core/errors.ts';
+import { EscapementError, hasCode, isSystemError } from '../../core/errors.ts';
 import type { LeasedTask, Tick } from './broker.ts';
 import { MOST_AHEAD_MS } from './broker-settings.ts';
 
@@ -11,7 +11,7 @@ export function isUnavailable(error: unknown): boolean {
 
 /** Wraps an error of the host; returns other errors as they are. @param what - what has failed. */
 export function hostUnavailable(error: unknown, what: string): unknown {
-  if (!(error instanceof Error) || (error as NodeJS.ErrnoException).syscall === undefined) return error;
+  if (!isSystemError(error)) return error;
   return new EscapementError('ERR_BROKER_UNAVAILABLE', `${what}: ${error.message}`, { cause: error });
 }
 

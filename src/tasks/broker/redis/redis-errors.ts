@@ -1,4 +1,4 @@
-import { EscapementError } from '../../../core/errors.ts';
+import { EscapementError, isSystemError } from '../../../core/errors.ts';
 
 /**
  * Replies of a server that is reachable and cannot serve now: it starts, stops, is a replica since a failover, waits for a replica or
@@ -35,6 +35,7 @@ const CONNECTION_LOST = 'the connection was lost before the answer';
  * are `ERR_BROKER_REFUSED`: the user may not run a command, for one. An error that is none of Redis is returned as it is.
  */
 export function toBrokerError(error: unknown): unknown {
+  if (isSystemError(error)) return unavailable(error);
   if (!(error instanceof Error) || error instanceof EscapementError) return error;
   // First, because the name of a key is text of users and may look like any reply.
   const wrongType = WRONG_TYPE.exec(error.message)?.[0];
@@ -97,7 +98,7 @@ export function isReadOnly(error: Error): boolean {
 
 function isOutOfReach(error: Error): boolean {
   if (error.name === 'ReplyError') return NOT_NOW.test(error.message);
-  return 'syscall' in error || NO_CONNECTION_NAMES.has(error.name) || NO_CONNECTION.test(error.message);
+  return NO_CONNECTION_NAMES.has(error.name) || NO_CONNECTION.test(error.message);
 }
 
 /** Returns the message of an error; for a cluster without a usable node, with the error of the last node. */

@@ -1,3 +1,4 @@
+import { runInNewContext } from 'node:vm';
 import { setImmediate as turn } from 'node:timers/promises';
 import { EscapementError } from 'escapement';
 import { EmbeddedBroker, Server, type ServerOptions } from 'escapement/tasks';
@@ -148,6 +149,13 @@ describe('an error of Redis', () => {
     undefined,
   ])('an error that is none of Redis is returned unchanged: %s', (error) => {
     expect(toBrokerError(error)).toBe(error);
+  });
+
+  it('an error of the host that is of another realm, as under Jest, becomes ERR_BROKER_UNAVAILABLE', () => {
+    const error: unknown = runInNewContext(
+      "Object.assign(new Error('connect ECONNREFUSED'), { syscall: 'connect' })",
+    );
+    expect(toBrokerError(error)).toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE', cause: error });
   });
 
   it('the message of a lost connection does not mention the retry limit of ioredis', () => {
