@@ -73,9 +73,17 @@ export class Settler {
     }
     run.end();
     const ending = hasFailed ? this.#endingOfFailure(run, error) : endingOfSuccess(run);
-    await this.#write(run, ending, this.#timer.clock.now());
-    this.#leases.release(run);
-    this.#runs.remove(run);
+    const endedAtMs = this.#timer.clock.now();
+    try {
+      await writeEnding(this.#options.broker, run.leased, ending);
+    } catch (thrown) {
+      this.#options.logger.warn(fieldsOf(run, thrown), `task not ${ending.kind}`);
+      this.#notWritten({ run, ending, endedAtMs, untilMs: this.#leases.leaseUntilMs(run) }, thrown);
+      this.#free(run);
+      return;
+    }
+    this.#written(run, ending, endedAtMs);
+    this.#free(run);
   }
 
   /** Tries to write everything once more, and gives up the rest. */
@@ -96,15 +104,9 @@ export class Settler {
     return ending;
   }
 
-  async #write(run: TaskRun, ending: Ending, endedAtMs: number): Promise<void> {
-    try {
-      await writeEnding(this.#options.broker, run.leased, ending);
-    } catch (error) {
-      this.#options.logger.warn(fieldsOf(run, error), `task not ${ending.kind}`);
-      this.#notWritten({ run, ending, endedAtMs, untilMs: this.#leases.leaseUntilMs(run) }, error);
-      return;
-    }
-    this.#written(run, ending, endedAtMs);
+  #free(run: TaskRun): void {
+    this.#leases.release(run);
+    this.#runs.remove(run);
   }
 
   #written(run: TaskRun, ending: Ending, endedAtMs: number): void {

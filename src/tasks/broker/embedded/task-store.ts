@@ -378,7 +378,7 @@ export class TaskStore {
 
   #armLease(row: TaskRow, leaseMs: number, nowMs: number): void {
     row.atMs = nowMs + leaseMs;
-    this.arm(row, leaseMs);
+    row.timer = this.timer.scheduleAt(row.atMs, this.#wake, row);
   }
 
   #leave(row: TaskRow): QueueState {
