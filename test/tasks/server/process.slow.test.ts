@@ -4,6 +4,7 @@ import { runProgram } from '../../run-program.ts';
 /* Real time, in processes of their own, against the built package. */
 
 const PREAMBLE = `
+  import { once } from 'node:events';
   import { Client, EmbeddedBroker, Server, Task } from 'escapement/tasks';
   const broker = await EmbeddedBroker.open();
   const client = new Client({ broker });
@@ -28,8 +29,10 @@ describe('run', () => {
         server.on('completed', ({ type }) => say('completed', type));
         await server.run(async (task) => {
           say('started', task.type, listeners());
+          const received = once(process, '${signal}'); // after the server has received it
           process.kill(process.pid, '${signal}');
-          await new Promise((resolve) => setTimeout(resolve, 50));
+          await received;
+          await new Promise(setImmediate);
         });
         say(server.status, listeners());
         say((await broker.queueStats('default')).counts.pending);
