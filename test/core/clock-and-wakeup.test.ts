@@ -148,90 +148,88 @@ class HandClock implements Clock {
   }
 }
 
-describe('Wakeup', () => {
-  it('a wake-up calls back once, at its deadline, with the time', () => {
-    const clock = new ManualClock();
-    const wokenAt: number[] = [];
-    const wakeup = new Wakeup(clock, (nowMs) => wokenAt.push(nowMs));
-    wakeup.moveTo(10);
-    expect(wakeup.deadlineMs).toBe(10);
-    clock.advance(100);
-    expect(wokenAt).toEqual([10]);
-    expect(wakeup.deadlineMs).toBe(Infinity);
-  });
+it('a wake-up calls back once, at its deadline, with the time', () => {
+  const clock = new ManualClock();
+  const wokenAt: number[] = [];
+  const wakeup = new Wakeup(clock, (nowMs) => wokenAt.push(nowMs));
+  wakeup.moveTo(10);
+  expect(wakeup.deadlineMs).toBe(10);
+  clock.advance(100);
+  expect(wokenAt).toEqual([10]);
+  expect(wakeup.deadlineMs).toBe(Infinity);
+});
 
-  it('a wake-up can be moved, and disarmed with Infinity; a move to the same deadline does nothing', () => {
-    const clock = new HandClock();
-    const wakeup = new Wakeup(clock, () => undefined);
-    wakeup.moveTo(10);
-    wakeup.moveTo(10);
-    expect(clock.armed).toHaveLength(1);
-    wakeup.moveTo(5);
-    expect(clock.armed.map(({ delayMs, isCancelled }) => [delayMs, isCancelled])).toEqual([
-      [10, true],
-      [5, false],
-    ]);
-    wakeup.moveTo(Infinity);
-    expect(clock.last.isCancelled).toBe(true);
-    expect(clock.armed).toHaveLength(2);
-  });
+it('a wake-up can be moved, and disarmed with Infinity; a move to the same deadline does nothing', () => {
+  const clock = new HandClock();
+  const wakeup = new Wakeup(clock, () => undefined);
+  wakeup.moveTo(10);
+  wakeup.moveTo(10);
+  expect(clock.armed).toHaveLength(1);
+  wakeup.moveTo(5);
+  expect(clock.armed.map(({ delayMs, isCancelled }) => [delayMs, isCancelled])).toEqual([
+    [10, true],
+    [5, false],
+  ]);
+  wakeup.moveTo(Infinity);
+  expect(clock.last.isCancelled).toBe(true);
+  expect(clock.armed).toHaveLength(2);
+});
 
-  it('a wake-up that comes early is armed again', () => {
-    const clock = new HandClock();
-    const wokenAt: number[] = [];
-    const wakeup = new Wakeup(clock, (nowMs) => wokenAt.push(nowMs));
-    wakeup.moveTo(10);
-    clock.nowMs = 9.25;
-    clock.last.fire();
-    expect(wokenAt).toEqual([]);
-    expect(clock.last.delayMs).toBe(0.75);
-    clock.nowMs = 14;
-    clock.last.fire();
-    expect(wokenAt).toEqual([14]);
-  });
+it('a wake-up that comes early is armed again', () => {
+  const clock = new HandClock();
+  const wokenAt: number[] = [];
+  const wakeup = new Wakeup(clock, (nowMs) => wokenAt.push(nowMs));
+  wakeup.moveTo(10);
+  clock.nowMs = 9.25;
+  clock.last.fire();
+  expect(wokenAt).toEqual([]);
+  expect(clock.last.delayMs).toBe(0.75);
+  clock.nowMs = 14;
+  clock.last.fire();
+  expect(wokenAt).toEqual([14]);
+});
 
-  it('a wake-up can be later than the longest timeout of the host', () => {
-    const clock = new HandClock();
-    let woken = 0;
-    const wakeup = new Wakeup(clock, () => woken++);
-    wakeup.moveTo(MAX_HOST_TIMEOUT_MS + 5);
-    expect(clock.last.delayMs).toBe(MAX_HOST_TIMEOUT_MS);
-    clock.nowMs = MAX_HOST_TIMEOUT_MS;
-    clock.last.fire();
-    expect(woken).toBe(0);
-    expect(clock.last.delayMs).toBe(5);
-  });
+it('a wake-up can be later than the longest timeout of the host', () => {
+  const clock = new HandClock();
+  let woken = 0;
+  const wakeup = new Wakeup(clock, () => woken++);
+  wakeup.moveTo(MAX_HOST_TIMEOUT_MS + 5);
+  expect(clock.last.delayMs).toBe(MAX_HOST_TIMEOUT_MS);
+  clock.nowMs = MAX_HOST_TIMEOUT_MS;
+  clock.last.fire();
+  expect(woken).toBe(0);
+  expect(clock.last.delayMs).toBe(5);
+});
 
-  it('a wake-up whose deadline has passed has no negative delay', () => {
-    const clock = new HandClock();
-    clock.nowMs = 100;
-    new Wakeup(clock, () => undefined).moveTo(10);
-    expect(clock.last.delayMs).toBe(0);
-  });
+it('a wake-up whose deadline has passed has no negative delay', () => {
+  const clock = new HandClock();
+  clock.nowMs = 100;
+  new Wakeup(clock, () => undefined).moveTo(10);
+  expect(clock.last.delayMs).toBe(0);
+});
 
-  it('a disarmed wake-up does not call back, although the clock does', () => {
-    const clock = new HandClock();
-    let woken = 0;
-    const wakeup = new Wakeup(clock, () => woken++);
-    wakeup.moveTo(10);
-    const stale = clock.last;
-    wakeup.moveTo(Infinity);
-    clock.nowMs = 20;
-    stale.fire();
-    expect(woken).toBe(0);
-  });
+it('a disarmed wake-up does not call back, although the clock does', () => {
+  const clock = new HandClock();
+  let woken = 0;
+  const wakeup = new Wakeup(clock, () => woken++);
+  wakeup.moveTo(10);
+  const stale = clock.last;
+  wakeup.moveTo(Infinity);
+  clock.nowMs = 20;
+  stale.fire();
+  expect(woken).toBe(0);
+});
 
-  it('a wake-up keeps its ref state when it is moved', () => {
-    const clock = new HandClock();
-    const wakeup = new Wakeup(clock, () => undefined);
-    wakeup.setRef(false);
-    wakeup.moveTo(10);
-    expect([wakeup.hasRef, clock.last.hasRef]).toEqual([false, false]);
-    wakeup.moveTo(5);
-    expect(clock.last.hasRef).toBe(false);
-    wakeup.setRef(true);
-    expect([wakeup.hasRef, clock.last.hasRef]).toEqual([true, true]);
-  });
+it('a wake-up keeps its ref state when it is moved', () => {
+  const clock = new HandClock();
+  const wakeup = new Wakeup(clock, () => undefined);
+  wakeup.setRef(false);
+  wakeup.moveTo(10);
+  expect([wakeup.hasRef, clock.last.hasRef]).toEqual([false, false]);
+  wakeup.moveTo(5);
+  expect(clock.last.hasRef).toBe(false);
+  wakeup.setRef(true);
+  expect([wakeup.hasRef, clock.last.hasRef]).toEqual([true, true]);
 });
 
 test('utcDay returns the day in UTC, up to its last millisecond', () => {

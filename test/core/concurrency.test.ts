@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { BackOff } from '../../src/core/back-off.ts';
 import { CoalescedRun } from '../../src/core/coalesced-run.ts';
 import { RingQueue } from '../../src/core/ring-queue.ts';
@@ -94,210 +94,202 @@ test('a back-off without jitter waits exactly twice as long after each failure',
   expect([backOff.next(), backOff.next(), backOff.next(), backOff.next()]).toEqual([250, 500, 700, 700]);
 });
 
-describe('TurnBudget', () => {
-  const piecesOf = (budget: TurnBudget): number => {
-    let pieces = 1;
-    while (!budget.spend()) pieces++;
-    return pieces;
-  };
+const piecesOf = (budget: TurnBudget): number => {
+  let pieces = 1;
+  while (!budget.spend()) pieces++;
+  return pieces;
+};
 
-  test('a turn budget is spent after a thousand pieces, until the host has had a turn', async () => {
-    const budget = new TurnBudget();
-    expect(piecesOf(budget)).toBe(1_000);
-    expect([budget.spend(), budget.spend()]).toEqual([true, true]);
-    await budget.next();
-    expect(piecesOf(budget)).toBe(1_000);
-  });
+test('a turn budget is spent after a thousand pieces, until the host has had a turn', async () => {
+  const budget = new TurnBudget();
+  expect(piecesOf(budget)).toBe(1_000);
+  expect([budget.spend(), budget.spend()]).toEqual([true, true]);
+  await budget.next();
+  expect(piecesOf(budget)).toBe(1_000);
+});
 
-  test('the next turn of a budget comes after the callbacks that the event loop has ready', async () => {
-    const log: string[] = [];
-    setImmediate(() => log.push('immediate'));
-    await new TurnBudget().next();
-    expect(log).toEqual(['immediate']);
-  });
+test('the next turn of a budget comes after the callbacks that the event loop has ready', async () => {
+  const log: string[] = [];
+  setImmediate(() => log.push('immediate'));
+  await new TurnBudget().next();
+  expect(log).toEqual(['immediate']);
+});
 
-  test('callers that share a turn budget all wait, and it is full again', async () => {
-    const budget = new TurnBudget();
-    piecesOf(budget);
-    await Promise.all([budget.next(), budget.next()]);
-    expect(piecesOf(budget)).toBe(1_000);
-  });
+test('callers that share a turn budget all wait, and it is full again', async () => {
+  const budget = new TurnBudget();
+  piecesOf(budget);
+  await Promise.all([budget.next(), budget.next()]);
+  expect(piecesOf(budget)).toBe(1_000);
 });
 
 const same = (value: string): string => value;
 const reason = new Error('gave up');
 
-describe('WaitLine', () => {
-  test('a wait line serves the waiter that has waited longest, and none if it is empty', async () => {
-    const line = new WaitLine<string>();
-    expect(line.give('lost')).toBe(false);
-    const waiting = [watch(line.wait(same)), watch(line.wait(same))];
-    expect([line.size, line.give('a'), line.size, line.give('b'), line.size]).toEqual([2, true, 1, true, 0]);
-    expect(line.give('c')).toBe(false);
-    await settled();
-    expect(waiting.map(({ value }) => value)).toEqual(['a', 'b']);
-  });
-
-  test('the value for a waiter is made when the waiter is served', async () => {
-    const line = new WaitLine<{ text: string }>();
-    const given = { text: 'now' };
-    const waiting = line.wait(({ text }) => text);
-    line.give(given);
-    given.text = 'later';
-    expect(await waiting).toBe('now');
-  });
-
-  test('a waiter whose receive function throws is rejected with that error', async () => {
-    const line = new WaitLine<string>();
-    const waiting = line.wait(() => {
-      throw reason;
-    });
-    expect(line.give('a')).toBe(true);
-    expect(await rejectionOf(waiting)).toBe(reason);
-    expect(line.size).toBe(0);
-  });
-
-  test('a waiter whose signal fires leaves its line at once, wherever it is in the line', async () => {
-    const line = new WaitLine<string>();
-    const controllers = Array.from({ length: 5 }, () => new AbortController());
-    const waiting = controllers.map(({ signal }) => watch(line.wait(same, signal)));
-    for (const i of [2, 0, 4]) controllers[i]?.abort(reason);
-    expect(line.size).toBe(2);
-    line.giveAll('given');
-    await settled();
-    expect(waiting.map(({ value }) => value)).toEqual([reason, 'given', reason, 'given', reason]);
-    for (const { signal } of controllers) expect(getEventListeners(signal, 'abort')).toEqual([]);
-  });
-
-  test('a waiter whose signal has fired does not join the line', async () => {
-    const line = new WaitLine<string>();
-    expect(await rejectionOf(line.wait(same, AbortSignal.abort(reason)))).toBe(reason);
-    expect(line.size).toBe(0);
-  });
-
-  test('giveAll serves the waiters that are in line when it is called', async () => {
-    const line = new WaitLine<string>();
-    const joined: ReturnType<typeof watch>[] = [];
-    const join = (value: string): string => {
-      joined.push(watch(line.wait(same)));
-      return value;
-    };
-    const first = watch(line.wait(join));
-    line.giveAll('a');
-    await settled();
-    expect([first.value, joined[0]?.state, line.size]).toEqual(['a', 'pending', 1]);
-  });
-
-  test('failAll rejects all waiters', async () => {
-    const line = new WaitLine<string>();
-    const { signal } = new AbortController();
-    const waiting = [watch(line.wait(same)), watch(line.wait(same, signal))];
-    line.failAll(reason);
-    await settled();
-    expect(waiting.map(({ state, value }) => [state, value])).toEqual(Array(2).fill(['rejected', reason]));
-    expect([line.size, getEventListeners(signal, 'abort').length]).toEqual([0, 0]);
-  });
-
-  test('a waiter that is served aborts another waiter, but not itself', async () => {
-    const line = new WaitLine<string>();
-    const controller = new AbortController();
-    const abort = (value: string): string => {
-      controller.abort(reason);
-      return value;
-    };
-    const [first, second] = [
-      watch(line.wait(abort, controller.signal)),
-      watch(line.wait(same, controller.signal)),
-    ];
-    line.give('a');
-    expect(line.give('b')).toBe(false);
-    await settled();
-    expect([first.value, second.value]).toEqual(['a', reason]);
-  });
+test('a wait line serves the waiter that has waited longest, and none if it is empty', async () => {
+  const line = new WaitLine<string>();
+  expect(line.give('lost')).toBe(false);
+  const waiting = [watch(line.wait(same)), watch(line.wait(same))];
+  expect([line.size, line.give('a'), line.size, line.give('b'), line.size]).toEqual([2, true, 1, true, 0]);
+  expect(line.give('c')).toBe(false);
+  await settled();
+  expect(waiting.map(({ value }) => value)).toEqual(['a', 'b']);
 });
 
-describe('WaitGroup', () => {
-  test('the waiters of a group leave their line together, and no others do', async () => {
-    const line = new WaitLine<string>();
-    const group = new WaitGroup<string>();
-    const [first, other, second] = [
-      watch(line.wait(same, undefined, group)),
-      watch(line.wait(same)),
-      watch(line.wait(same, undefined, group)),
-    ];
-    group.dismiss('dismissed');
-    expect([line.size, group.waiters.size]).toEqual([1, 0]);
-    line.give('given');
-    group.dismiss('again');
-    await settled();
-    expect([first.value, other.value, second.value]).toEqual(['dismissed', 'given', 'dismissed']);
-  });
-
-  test('a group does not hold waiters that were served or aborted', () => {
-    const line = new WaitLine<string>();
-    const group = new WaitGroup<string>();
-    const controller = new AbortController();
-    void line.wait(same, undefined, group);
-    line.wait(same, controller.signal, group).catch(() => undefined);
-    line.give('a');
-    controller.abort();
-    expect(group.waiters.size).toBe(0);
-  });
+test('the value for a waiter is made when the waiter is served', async () => {
+  const line = new WaitLine<{ text: string }>();
+  const given = { text: 'now' };
+  const waiting = line.wait(({ text }) => text);
+  line.give(given);
+  given.text = 'later';
+  expect(await waiting).toBe('now');
 });
 
-describe('RingQueue', () => {
-  test('a ring queue is first in, first out', () => {
-    const queue = new RingQueue<number>();
-    for (let i = 0; i < 100; i++) queue.push(i);
-    expect([queue.size, queue.first]).toEqual([100, 0]);
-    for (let i = 0; i < 100; i++) expect(queue.shift()).toBe(i);
-    expect([queue.size, queue.first, queue.shift(), queue.size]).toEqual([0, undefined, undefined, 0]);
+test('a waiter whose receive function throws is rejected with that error', async () => {
+  const line = new WaitLine<string>();
+  const waiting = line.wait(() => {
+    throw reason;
   });
+  expect(line.give('a')).toBe(true);
+  expect(await rejectionOf(waiting)).toBe(reason);
+  expect(line.size).toBe(0);
+});
 
-  test('a ring queue takes values in front, also when it is full and when it is empty', () => {
-    const queue = new RingQueue<number>();
-    for (let i = 0; i < 50; i++) queue.unshift(i);
-    queue.push(-1);
-    expect([...queue]).toEqual([...Array.from({ length: 50 }, (_, i) => 49 - i), -1]);
-  });
+test('a waiter whose signal fires leaves its line at once, wherever it is in the line', async () => {
+  const line = new WaitLine<string>();
+  const controllers = Array.from({ length: 5 }, () => new AbortController());
+  const waiting = controllers.map(({ signal }) => watch(line.wait(same, signal)));
+  for (const i of [2, 0, 4]) controllers[i]?.abort(reason);
+  expect(line.size).toBe(2);
+  line.giveAll('given');
+  await settled();
+  expect(waiting.map(({ value }) => value)).toEqual([reason, 'given', reason, 'given', reason]);
+  for (const { signal } of controllers) expect(getEventListeners(signal, 'abort')).toEqual([]);
+});
 
-  test('a ring queue can hold undefined', () => {
-    const queue = new RingQueue<number | undefined>();
-    queue.push(undefined);
-    queue.push(1);
-    expect([queue.size, queue.shift(), queue.size, queue.shift()]).toEqual([2, undefined, 1, 1]);
-  });
+test('a waiter whose signal has fired does not join the line', async () => {
+  const line = new WaitLine<string>();
+  expect(await rejectionOf(line.wait(same, AbortSignal.abort(reason)))).toBe(reason);
+  expect(line.size).toBe(0);
+});
 
-  test('a ring queue grows and shrinks by the hundred thousand, and keeps its order', () => {
-    const queue = new RingQueue<number>();
-    let [pushed, taken] = [0, 0];
-    for (const [pushes, takes] of [
-      [100_000, 99_990],
-      [30_000, 5],
-      [200_000, 230_000],
-      [16_385, 16_385],
-    ] as const) {
-      for (let i = 0; i < pushes; i++) queue.push(pushed++);
-      for (let i = 0; i < takes; i++) if (queue.shift() !== taken++) expect.fail(`${taken} is out of order`);
-      expect(queue.size).toBe(pushed - taken);
-    }
-  });
+test('giveAll serves the waiters that are in line when it is called', async () => {
+  const line = new WaitLine<string>();
+  const joined: ReturnType<typeof watch>[] = [];
+  const join = (value: string): string => {
+    joined.push(watch(line.wait(same)));
+    return value;
+  };
+  const first = watch(line.wait(join));
+  line.giveAll('a');
+  await settled();
+  expect([first.value, joined[0]?.state, line.size]).toEqual(['a', 'pending', 1]);
+});
 
-  const operation = fc.constantFrom('push' as const, 'push' as const, 'unshift' as const, 'shift' as const);
-  testProperty(
-    'a ring queue behaves like an array',
-    fc.property(fc.array(operation, { maxLength: 200, size: 'max' }), (operations) => {
-      const [queue, model] = [new RingQueue<number>(), [] as number[]];
-      for (const [i, what] of operations.entries()) {
-        if (what === 'shift') expect(queue.shift()).toBe(model.shift());
-        else {
-          queue[what](i);
-          model[what](i);
-        }
-        expect([queue.size, queue.first]).toEqual([model.length, model[0]]);
+test('failAll rejects all waiters', async () => {
+  const line = new WaitLine<string>();
+  const { signal } = new AbortController();
+  const waiting = [watch(line.wait(same)), watch(line.wait(same, signal))];
+  line.failAll(reason);
+  await settled();
+  expect(waiting.map(({ state, value }) => [state, value])).toEqual(Array(2).fill(['rejected', reason]));
+  expect([line.size, getEventListeners(signal, 'abort').length]).toEqual([0, 0]);
+});
+
+test('a waiter that is served aborts another waiter, but not itself', async () => {
+  const line = new WaitLine<string>();
+  const controller = new AbortController();
+  const abort = (value: string): string => {
+    controller.abort(reason);
+    return value;
+  };
+  const [first, second] = [
+    watch(line.wait(abort, controller.signal)),
+    watch(line.wait(same, controller.signal)),
+  ];
+  line.give('a');
+  expect(line.give('b')).toBe(false);
+  await settled();
+  expect([first.value, second.value]).toEqual(['a', reason]);
+});
+
+test('the waiters of a group leave their line together, and no others do', async () => {
+  const line = new WaitLine<string>();
+  const group = new WaitGroup<string>();
+  const [first, other, second] = [
+    watch(line.wait(same, undefined, group)),
+    watch(line.wait(same)),
+    watch(line.wait(same, undefined, group)),
+  ];
+  group.dismiss('dismissed');
+  expect([line.size, group.waiters.size]).toEqual([1, 0]);
+  line.give('given');
+  group.dismiss('again');
+  await settled();
+  expect([first.value, other.value, second.value]).toEqual(['dismissed', 'given', 'dismissed']);
+});
+
+test('a group does not hold waiters that were served or aborted', () => {
+  const line = new WaitLine<string>();
+  const group = new WaitGroup<string>();
+  const controller = new AbortController();
+  void line.wait(same, undefined, group);
+  line.wait(same, controller.signal, group).catch(() => undefined);
+  line.give('a');
+  controller.abort();
+  expect(group.waiters.size).toBe(0);
+});
+
+test('a ring queue is first in, first out', () => {
+  const queue = new RingQueue<number>();
+  for (let i = 0; i < 100; i++) queue.push(i);
+  expect([queue.size, queue.first]).toEqual([100, 0]);
+  for (let i = 0; i < 100; i++) expect(queue.shift()).toBe(i);
+  expect([queue.size, queue.first, queue.shift(), queue.size]).toEqual([0, undefined, undefined, 0]);
+});
+
+test('a ring queue takes values in front, also when it is full and when it is empty', () => {
+  const queue = new RingQueue<number>();
+  for (let i = 0; i < 50; i++) queue.unshift(i);
+  queue.push(-1);
+  expect([...queue]).toEqual([...Array.from({ length: 50 }, (_, i) => 49 - i), -1]);
+});
+
+test('a ring queue can hold undefined', () => {
+  const queue = new RingQueue<number | undefined>();
+  queue.push(undefined);
+  queue.push(1);
+  expect([queue.size, queue.shift(), queue.size, queue.shift()]).toEqual([2, undefined, 1, 1]);
+});
+
+test('a ring queue grows and shrinks by the hundred thousand, and keeps its order', () => {
+  const queue = new RingQueue<number>();
+  let [pushed, taken] = [0, 0];
+  for (const [pushes, takes] of [
+    [100_000, 99_990],
+    [30_000, 5],
+    [200_000, 230_000],
+    [16_385, 16_385],
+  ] as const) {
+    for (let i = 0; i < pushes; i++) queue.push(pushed++);
+    for (let i = 0; i < takes; i++) if (queue.shift() !== taken++) expect.fail(`${taken} is out of order`);
+    expect(queue.size).toBe(pushed - taken);
+  }
+});
+
+const operation = fc.constantFrom('push' as const, 'push' as const, 'unshift' as const, 'shift' as const);
+testProperty(
+  'a ring queue behaves like an array',
+  fc.property(fc.array(operation, { maxLength: 200, size: 'max' }), (operations) => {
+    const [queue, model] = [new RingQueue<number>(), [] as number[]];
+    for (const [i, what] of operations.entries()) {
+      if (what === 'shift') expect(queue.shift()).toBe(model.shift());
+      else {
+        queue[what](i);
+        model[what](i);
       }
-      expect([...queue]).toEqual(model);
-    }),
-    1_000,
-  );
-});
+      expect([queue.size, queue.first]).toEqual([model.length, model[0]]);
+    }
+    expect([...queue]).toEqual(model);
+  }),
+  1_000,
+);

@@ -23,40 +23,38 @@ const OPTIONS = {
 
 const read = (options: unknown) => readOptions('fetch', options as FetchOptions, OPTIONS);
 
-describe('options of a table', () => {
-  test('options that are missing or undefined have their defaults', () => {
-    expect(read({ url: '/' })).toEqual({ url: '/', retries: 3, onError: undefined });
-    expect(read({ url: '/', retries: undefined })).toHaveProperty('retries', 3);
-    expect(read({ url: '/', retries: Infinity })).toHaveProperty('retries', Infinity);
-  });
+test('options that are missing or undefined have their defaults', () => {
+  expect(read({ url: '/' })).toEqual({ url: '/', retries: 3, onError: undefined });
+  expect(read({ url: '/', retries: undefined })).toHaveProperty('retries', 3);
+  expect(read({ url: '/', retries: Infinity })).toHaveProperty('retries', Infinity);
+});
 
-  test('options are also read from a prototype', () => {
-    expect(read(Object.assign(Object.create({ retries: 5 }), { url: '/' }))).toHaveProperty('retries', 5);
-  });
+test('options are also read from a prototype', () => {
+  expect(read(Object.assign(Object.create({ retries: 5 }), { url: '/' }))).toHaveProperty('retries', 5);
+});
 
-  test.each([
-    [undefined, 'options must be an object. Received undefined'],
-    [{}, 'options.url must be a string. Received undefined'],
-    [{ url: '/', retries: null }, 'options.retries must be a number. Received null'],
-    [{ url: '/', retries: 11 }, 'options.retries must be at most 10. Received 11'],
-    [{ url: '/', onError: 1 }, 'options.onError must be a function. Received 1'],
-    [{ url: '/', retry: 1 }, 'fetch: options.retry is not an option. Did you mean retries?'],
-    [
-      { url: '/', toString: 1 },
-      'fetch: options.toString is not an option. Known options: url, retries, onError',
-    ],
-  ])('the options %o are rejected by an error that names the option and its value', (options, message) => {
-    expect(() => read(options)).toThrow(message);
-    expect(() => {
-      checkOptions('fetch', options, OPTIONS);
-    }).toThrow(message);
-  });
+test.each([
+  [undefined, 'options must be an object. Received undefined'],
+  [{}, 'options.url must be a string. Received undefined'],
+  [{ url: '/', retries: null }, 'options.retries must be a number. Received null'],
+  [{ url: '/', retries: 11 }, 'options.retries must be at most 10. Received 11'],
+  [{ url: '/', onError: 1 }, 'options.onError must be a function. Received 1'],
+  [{ url: '/', retry: 1 }, 'fetch: options.retry is not an option. Did you mean retries?'],
+  [
+    { url: '/', toString: 1 },
+    'fetch: options.toString is not an option. Known options: url, retries, onError',
+  ],
+])('the options %o are rejected by an error that names the option and its value', (options, message) => {
+  expect(() => read(options)).toThrow(message);
+  expect(() => {
+    checkOptions('fetch', options, OPTIONS);
+  }).toThrow(message);
+});
 
-  test('an error of an option has the name of the argument', () => {
-    expect(() => readOptions('fetch', { url: 1 } as never, OPTIONS, 'options.first')).toThrow(
-      'options.first.url must be a string',
-    );
-  });
+test('an error of an option has the name of the argument', () => {
+  expect(() => readOptions('fetch', { url: 1 } as never, OPTIONS, 'options.first')).toThrow(
+    'options.first.url must be a string',
+  );
 });
 
 describe('names of options', () => {
@@ -131,48 +129,46 @@ describe('names of options', () => {
   });
 });
 
-describe('validation', () => {
-  it('an invalid delay is a TypeError if its type is wrong, and a RangeError otherwise', () => {
-    expect(invalidDelay('delayMs', Infinity)).toMatchObject({ name: 'RangeError', code: 'ERR_OUT_OF_RANGE' });
-    expect(invalidDelay('delayMs', '5')).toMatchObject({ name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' });
-  });
+it('an invalid delay is a TypeError if its type is wrong, and a RangeError otherwise', () => {
+  expect(invalidDelay('delayMs', Infinity)).toMatchObject({ name: 'RangeError', code: 'ERR_OUT_OF_RANGE' });
+  expect(invalidDelay('delayMs', '5')).toMatchObject({ name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' });
+});
 
-  it('requireFiniteNumber accepts only finite numbers', () => {
-    for (const good of [0, -1, 0.5, 1e308]) requireFiniteNumber('n', good);
-    for (const bad of [NaN, Infinity, -Infinity]) {
-      expect(() => {
-        requireFiniteNumber('n', bad);
-      }).toThrow(RangeError);
-    }
-    for (const bad of ['1', 1n, null, undefined, {}]) {
-      expect(() => {
-        requireFiniteNumber('n', bad);
-      }).toThrow(TypeError);
-    }
-  });
-
-  it('requireIntegerAtLeast accepts only integers that are not below the minimum', () => {
-    requireIntegerAtLeast('n', 2, 2);
-    for (const bad of [1, 2.5, NaN, Infinity, 2 ** 53]) {
-      expect(() => {
-        requireIntegerAtLeast('n', 2, bad);
-      }).toThrow(/n must be an integer of at least 2\. Received/);
-    }
+it('requireFiniteNumber accepts only finite numbers', () => {
+  for (const good of [0, -1, 0.5, 1e308]) requireFiniteNumber('n', good);
+  for (const bad of [NaN, Infinity, -Infinity]) {
     expect(() => {
-      requireIntegerAtLeast('n', 2, '3');
+      requireFiniteNumber('n', bad);
+    }).toThrow(RangeError);
+  }
+  for (const bad of ['1', 1n, null, undefined, {}]) {
+    expect(() => {
+      requireFiniteNumber('n', bad);
     }).toThrow(TypeError);
-  });
+  }
+});
 
-  it('requireFunction accepts functions, and requireOneOf words of a list', () => {
-    requireFunction('f', () => undefined);
+it('requireIntegerAtLeast accepts only integers that are not below the minimum', () => {
+  requireIntegerAtLeast('n', 2, 2);
+  for (const bad of [1, 2.5, NaN, Infinity, 2 ** 53]) {
     expect(() => {
-      requireFunction('f', {});
-    }).toThrow(/f must be a function. Received \[object Object\]/);
-    requireOneOf('w', ['a', 'b'], 'a');
-    for (const bad of ['c', undefined, 1]) {
-      expect(() => {
-        requireOneOf('w', ['a', 'b'], bad);
-      }).toThrow(/w must be 'a' or 'b'/);
-    }
-  });
+      requireIntegerAtLeast('n', 2, bad);
+    }).toThrow(/n must be an integer of at least 2\. Received/);
+  }
+  expect(() => {
+    requireIntegerAtLeast('n', 2, '3');
+  }).toThrow(TypeError);
+});
+
+it('requireFunction accepts functions, and requireOneOf words of a list', () => {
+  requireFunction('f', () => undefined);
+  expect(() => {
+    requireFunction('f', {});
+  }).toThrow(/f must be a function. Received \[object Object\]/);
+  requireOneOf('w', ['a', 'b'], 'a');
+  for (const bad of ['c', undefined, 1]) {
+    expect(() => {
+      requireOneOf('w', ['a', 'b'], bad);
+    }).toThrow(/w must be 'a' or 'b'/);
+  }
 });

@@ -59,45 +59,43 @@ test('a million acknowledgements in order take one number', () => {
   expect(acks).toMatchObject({ prefix: 1_000_000, ranges: [] });
 });
 
-describe('the bytes of a range', () => {
-  const acks = (): AckRanges => {
-    const made = new AckRanges(1);
-    made.add(5, 7, 20);
-    made.add(10, 11, 4);
-    return made;
-  };
+const acks = (): AckRanges => {
+  const made = new AckRanges(1);
+  made.add(5, 7, 20);
+  made.add(10, 11, 4);
+  return made;
+};
 
-  test('the bytes of a range are the sum of the bytes of its messages', () => {
-    const made = acks();
-    made.add(7, 10, 9);
-    expect(made.ranges).toEqual([{ from: 5, to: 11, bytes: 33 }]);
-    made.add(3, 5, 1);
-    made.add(13, 14, 2);
-    expect(made.bytesBeyond).toBe(36);
-    made.add(1, 3, 50);
-    expect(made).toMatchObject({ prefix: 11, bytesBeyond: 2 });
-  });
+test('the bytes of a range are the sum of the bytes of its messages', () => {
+  const made = acks();
+  made.add(7, 10, 9);
+  expect(made.ranges).toEqual([{ from: 5, to: 11, bytes: 33 }]);
+  made.add(3, 5, 1);
+  made.add(13, 14, 2);
+  expect(made.bytesBeyond).toBe(36);
+  made.add(1, 3, 50);
+  expect(made).toMatchObject({ prefix: 11, bytesBeyond: 2 });
+});
 
-  test('the bytes of a range stay the same if no message is new', () => {
-    const made = acks();
-    made.add(5, 7, 1_000);
-    made.add(6, 7, 1_000);
-    expect(made).toMatchObject({ bytesBeyond: 24, ranges: { length: 2 } });
-  });
+test('the bytes of a range stay the same if no message is new', () => {
+  const made = acks();
+  made.add(5, 7, 1_000);
+  made.add(6, 7, 1_000);
+  expect(made).toMatchObject({ bytesBeyond: 24, ranges: { length: 2 } });
+});
 
-  test('the bytes of a range are unknown if only some messages are new, until the prefix has reached them', () => {
-    const made = acks();
-    made.add(6, 8, 30);
-    expect(made.ranges).toEqual([
-      { from: 5, to: 8, bytes: NaN },
-      { from: 10, to: 11, bytes: 4 },
-    ]);
-    made.add(10, 11, UNKNOWN_BYTES);
-    expect(made.ranges[1]).toEqual({ from: 10, to: 11, bytes: NaN });
-    made.add(1, 9, 1);
-    made.add(9, 10, 1);
-    expect(made).toMatchObject({ prefix: 11, bytesBeyond: 0 });
-  });
+test('the bytes of a range are unknown if only some messages are new, until the prefix has reached them', () => {
+  const made = acks();
+  made.add(6, 8, 30);
+  expect(made.ranges).toEqual([
+    { from: 5, to: 8, bytes: NaN },
+    { from: 10, to: 11, bytes: 4 },
+  ]);
+  made.add(10, 11, UNKNOWN_BYTES);
+  expect(made.ranges[1]).toEqual({ from: 10, to: 11, bytes: NaN });
+  made.add(1, 9, 1);
+  made.add(9, 10, 1);
+  expect(made).toMatchObject({ prefix: 11, bytesBeyond: 0 });
 });
 
 describe('a hundred thousand acknowledgements, every one out of order, are O(log n) each', () => {

@@ -1,7 +1,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkSegments } from 'escapement/testing';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { DiskQueue } from '../../src/diskqueue/disk-queue.ts';
 import { folderOfTest } from '../folder.ts';
 
@@ -44,16 +44,14 @@ test('checkSegments names the first problem', async () => {
   );
 });
 
-describe('checkSegments of a queue of the nsq format', () => {
-  test('checkSegments of a queue of the nsq format names the first invalid length, and a missing file', async () => {
-    await fill('one');
-    await fill('two', 'nsq');
-    damage('two.diskqueue.000001.dat', 44);
-    const reason = /^checkSegments: queue 'two': .*two\.diskqueue\.000001\.dat at 44: no record begins here$/;
-    await expect(checkSegments(folder)).rejects.toThrow(reason);
-    rmSync(join(folder, 'two.diskqueue.000001.dat'));
-    await expect(checkSegments(folder)).rejects.toThrow('two.diskqueue.000001.dat at 0: the file is missing');
-  });
+test('checkSegments of a queue of the nsq format names the first invalid length, and a missing file', async () => {
+  await fill('one');
+  await fill('two', 'nsq');
+  damage('two.diskqueue.000001.dat', 44);
+  const reason = /^checkSegments: queue 'two': .*two\.diskqueue\.000001\.dat at 44: no record begins here$/;
+  await expect(checkSegments(folder)).rejects.toThrow(reason);
+  rmSync(join(folder, 'two.diskqueue.000001.dat'));
+  await expect(checkSegments(folder)).rejects.toThrow('two.diskqueue.000001.dat at 0: the file is missing');
 });
 
 test('checkSegments rejects if the folder does not exist', async () => {

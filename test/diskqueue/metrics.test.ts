@@ -18,7 +18,7 @@ import {
   uncaughtErrors,
 } from './support/queues.ts';
 
-describe.each(FORMATS)('%s: metrics', (format) => {
+describe.each(FORMATS)('%s', (format) => {
   test('metrics carry the name of the queue', async () => {
     const metrics = new RecordingMetrics();
     await openQueue({ format, metrics, name: 'mine' });

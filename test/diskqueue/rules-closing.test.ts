@@ -22,7 +22,7 @@ const closed = (operation: string): object => ({
   ...{ name: 'EscapementError', code: 'ERR_QUEUE_CLOSED', op: `DiskQueue.${operation}` },
 });
 
-describe.each(FORMATS)('%s: after close', (format) => {
+describe.each(FORMATS)('%s', (format) => {
   test.each(['after', 'during'])(
     'put, receive, peek, empty, flush and delete reject %s close',
     async (when) => {
@@ -107,9 +107,7 @@ describe.each(FORMATS)('%s: after close', (format) => {
     await Promise.all([...puts, closing]);
     expect(await drain(await openQueue({ format, dataPath }))).toEqual(['first', 'a', 'b', 'c']);
   });
-});
 
-describe.each(FORMATS)('%s: await using', (format) => {
   test('await using closes the queue at the end of its block', async () => {
     const dataPath = temporaryFolder();
     const queue = await openQueue({ format, dataPath });
@@ -119,9 +117,7 @@ describe.each(FORMATS)('%s: await using', (format) => {
     }
     expect(await drain(await openQueue({ format, dataPath }))).toEqual(['a']);
   });
-});
 
-describe.each(FORMATS)('%s: empty', (format) => {
   test('empty drops every message, durably', async () => {
     const dataPath = temporaryFolder();
     const queue = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
@@ -162,9 +158,7 @@ describe.each(FORMATS)('%s: empty', (format) => {
     await queue.put(bytes('a'));
     expect(text(await waiting)).toBe('a');
   });
-});
 
-describe.each(FORMATS)('%s: delete', (format) => {
   test('delete removes all files of the queue, and no others', async () => {
     const dataPath = temporaryFolder();
     writeFileSync(join(dataPath, 'spool'), 'mine');

@@ -15,7 +15,7 @@ import {
   text,
 } from './support/queues.ts';
 
-describe.each(FORMATS)('%s: depth counts messages put and not yet acknowledged', (format) => {
+describe.each(FORMATS)('%s', (format) => {
   test('a snapshot has what is in flight, the files, and where reading goes on', async () => {
     const dataPath = temporaryFolder();
     const queue = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
@@ -45,9 +45,7 @@ describe.each(FORMATS)('%s: depth counts messages put and not yet acknowledged',
     await queue.close();
     expect(queue.depth).toBe(2);
   });
-});
 
-describe.each(FORMATS)('%s: settling does nothing', (format) => {
   test('settling after close does nothing, and the messages are delivered again after a reopen', async () => {
     const dataPath = temporaryFolder();
     const first = await openQueue({ format, dataPath });
@@ -63,9 +61,7 @@ describe.each(FORMATS)('%s: settling does nothing', (format) => {
     deliveries[1]?.ack();
     expect(await drain(second)).toEqual(['b', 'c']);
   });
-});
 
-describe.each(FORMATS)('%s: acknowledgements', (format) => {
   const which = { checked: 'in any order', nsq: 'before the first message without one' }[format];
   test.each(['flush', 'close'] as const)(`acknowledgements ${which} are durable after %s`, async (how) => {
     const dataPath = temporaryFolder();
@@ -79,9 +75,7 @@ describe.each(FORMATS)('%s: acknowledgements', (format) => {
     expect(second.depth).toBe({ checked: 4, nsq: 7 }[format]);
     expect(await drain(second)).toEqual(Array.from({ checked: 'befh', nsq: 'bcdefgh' }[format]));
   });
-});
 
-describe.each(FORMATS)('%s: nack', (format) => {
   test('nack delivers a message again in its old place', async () => {
     const queue = await openQueue({ format });
     await putAll(queue, 'abcdef');
@@ -104,9 +98,7 @@ describe.each(FORMATS)('%s: nack', (format) => {
     expect(await drain(queue)).toEqual(['short', long]);
     expect(queue.depth).toBe(0);
   });
-});
 
-describe.each(FORMATS)('%s: a receive that is aborted', (format) => {
   test('an aborted receive rejects with the reason of the signal, at once if it was aborted before', async () => {
     const queue = await openQueue({ format });
     await queue.put(bytes('a'));
@@ -126,9 +118,7 @@ describe.each(FORMATS)('%s: a receive that is aborted', (format) => {
       ...{ name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' },
     });
   });
-});
 
-describe.each(FORMATS)('%s: for await', (format) => {
   test('a loop acknowledges a message when it requests the next one', async () => {
     const queue = await openQueue({ format });
     await putAll(queue, 'abc');
@@ -192,9 +182,7 @@ describe.each(FORMATS)('%s: for await', (format) => {
     expect(await waiting).toEqual({ done: true, value: undefined });
     expect(await drain(queue)).toEqual(['a']);
   });
-});
 
-describe.each(FORMATS)('%s: peek', (format) => {
   test('a pending receive is served although a peek has begun to read', async () => {
     const queue = await openQueue({ format, maxBytesPerFile: 256 });
     const all = longTexts('abcdefghijklmnop');

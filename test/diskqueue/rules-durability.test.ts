@@ -21,7 +21,7 @@ import {
 
 const texts = (count: number): string[] => Array.from({ length: count }, (_, i) => `message ${i}`);
 
-describe.each(FORMATS)('%s: always', (format) => {
+describe.each(FORMATS)('%s', (format) => {
   test('a put settles only after the sync that covers it', async () => {
     const files = new RecordingFiles();
     const queue = await openQueue({ format, files });
@@ -79,9 +79,7 @@ describe.each(FORMATS)('%s: always', (format) => {
     expect(queue.depth).toBe(641);
     expect(files.count('sync', DATA[format]) - before).toBe(10);
   });
-});
 
-describe.each(FORMATS)('%s: os', (format) => {
   const options: TestOptions = { format, durability: 'os', syncTimeoutMs: 10, syncEvery: 5 };
 
   test('with os nothing is synced until flush or close', async () => {
@@ -122,9 +120,7 @@ describe.each(FORMATS)('%s: os', (format) => {
     await queue.close();
     expect(await drain(await openQueue({ ...options, dataPath }))).toEqual(['message 1', 'message 2']);
   });
-});
 
-describe.each(FORMATS)('%s: interval', (format) => {
   async function opened(options: TestOptions = {}) {
     const [files, clock] = [new RecordingFiles(), new ManualClock()];
     const queue = await openQueue({ format, durability: 'interval', files, clock, ...options });
@@ -220,9 +216,7 @@ describe.each(FORMATS)('%s: interval', (format) => {
     }
     await queue.flush();
   });
-});
 
-describe.each(FORMATS)('%s: flush', (format) => {
   test('flush resolves when everything that was put or acknowledged before is on the disk', async () => {
     const files = new RecordingFiles();
     const queue = await openQueue({ format, durability: 'os', files });
@@ -270,9 +264,7 @@ describe.each(FORMATS)('%s: flush', (format) => {
       expect([round, queue.depth]).toEqual([round, 0]);
     }
   });
-});
 
-describe.each(FORMATS)('%s: acknowledgements, with any durability', (format) => {
   test.each(['always', 'os', 'interval'] as const)(
     'with %s acknowledgements are on the disk after syncTimeoutMs',
     async (durability) => {

@@ -41,7 +41,7 @@ async function withFiles(format: Format, options: object = {}) {
   return { files, dataPath, queue, reopened };
 }
 
-describe.each(FORMATS)('%s: a put of bytes that were transferred', (format) => {
+describe.each(FORMATS)('%s', (format) => {
   test('a put of bytes that were transferred is refused, and the puts beside it are not', async () => {
     const { queue, reopened } = await withFiles(format);
     const transferred = new Uint8Array(4);
@@ -52,21 +52,7 @@ describe.each(FORMATS)('%s: a put of bytes that were transferred', (format) => {
     expect(results[1]).toMatchObject({ reason: { name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' } });
     expect(await reopened()).toEqual(['before', 'behind']);
   });
-});
 
-test('behind a segment with the largest number a put rejects with ERR_QUEUE_IO', async () => {
-  const dataPath = temporaryFolder();
-  writeFileSync(`${dataPath}/queue.999999999999999.segment`, '');
-  const queue = await openQueue({ name: 'queue', dataPath, onCorruption: () => undefined });
-  expect(await rejection(queue.put(bytes('lost')))).toMatchObject({
-    code: 'ERR_QUEUE_IO',
-    op: 'DiskQueue.put',
-  });
-  expect(queue.depth).toBe(0);
-  await queue.close();
-});
-
-describe.each(FORMATS)('%s: a put that the disk refuses', (format) => {
   test.each(['write', 'sync'] as const)(
     'a put that fails at %s rejects with ERR_QUEUE_IO and the cause, and changes nothing',
     async (call) => {
@@ -155,9 +141,7 @@ describe.each(FORMATS)('%s: a put that the disk refuses', (format) => {
       expect(await reopened()).toEqual(['a', 'b', 'c']);
     },
   );
-});
 
-describe.each(FORMATS)('%s: a receive that the disk refuses', (format) => {
   async function filled() {
     const { dataPath, queue } = await withFiles(format);
     await putAll(queue, 'abc');
@@ -193,9 +177,7 @@ describe.each(FORMATS)('%s: a receive that the disk refuses', (format) => {
     expect(received.status).toBe('rejected');
     expect(await drain(queue)).toEqual(['a', 'b', 'c']);
   });
-});
 
-describe.each(FORMATS)('%s: the rest', (format) => {
   test('flush rejects, and a later flush syncs everything', async () => {
     const { files, queue, reopened } = await withFiles(format);
     await putAll(queue, 'abc');
@@ -261,9 +243,7 @@ describe.each(FORMATS)('%s: the rest', (format) => {
       expect(await drain(await openQueue({ format, dataPath }))).toEqual(['a', 'b']);
     },
   );
-});
 
-describe.each(FORMATS)('%s: onCorruption', (format) => {
   /** A queue of which one message is damaged. */
   async function damaged(onCorruption?: (event: CorruptionEvent) => void): Promise<DiskQueue> {
     return openQueue({ format, dataPath: await damagedFolder(format), onCorruption });
@@ -305,4 +285,16 @@ describe.each(FORMATS)('%s: onCorruption', (format) => {
     expect(warn).toHaveBeenCalledTimes(1);
     expect(warn.mock.calls[0]?.[1]).toBe('DiskQueueCorruption');
   });
+});
+
+test('behind a segment with the largest number a put rejects with ERR_QUEUE_IO', async () => {
+  const dataPath = temporaryFolder();
+  writeFileSync(`${dataPath}/queue.999999999999999.segment`, '');
+  const queue = await openQueue({ name: 'queue', dataPath, onCorruption: () => undefined });
+  expect(await rejection(queue.put(bytes('lost')))).toMatchObject({
+    code: 'ERR_QUEUE_IO',
+    op: 'DiskQueue.put',
+  });
+  expect(queue.depth).toBe(0);
+  await queue.close();
 });

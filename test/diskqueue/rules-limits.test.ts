@@ -20,7 +20,7 @@ import {
 const FULL = { name: 'EscapementError', code: 'ERR_QUEUE_FULL', op: 'DiskQueue.put' };
 const SIZE = { name: 'EscapementError', code: 'ERR_MESSAGE_SIZE', op: 'DiskQueue.put' };
 
-describe.each(FORMATS)('%s: maxBytesTotal', (format) => {
+describe.each(FORMATS)('%s', (format) => {
   test('maxBytesTotal counts messages that are being put and in flight', async () => {
     const queue = await openQueue({ format, maxBytesTotal: 10 });
     const puts = [queue.put(bytes('12345')), queue.put(bytes('6789'))];
@@ -96,9 +96,7 @@ describe.each(FORMATS)('%s: maxBytesTotal', (format) => {
     await drain(queue, 1);
     await queue.put(bytes('abcd'));
   });
-});
 
-describe.each(FORMATS)('%s: whenFull wait', (format) => {
   const options = { format, maxBytesTotal: 10, whenFull: 'wait' } as const;
 
   test('puts wait for capacity in order: a small message does not pass a large one', async () => {
@@ -204,9 +202,7 @@ describe.each(FORMATS)('%s: whenFull wait', (format) => {
     await queue.put(bytes('1234567890'));
     expect(await rejection(queue.put(bytes('12345678901')))).toMatchObject(FULL);
   });
-});
 
-describe.each(FORMATS)('%s: sizes of messages', (format) => {
   test('a message outside of minMessageSize and maxMessageSize rejects with ERR_MESSAGE_SIZE, and nothing is written', async () => {
     const dataPath = temporaryFolder();
     const queue = await openQueue({ format, dataPath, minMessageSize: 2, maxMessageSize: 4 });
@@ -277,9 +273,7 @@ describe.each(FORMATS)('%s: sizes of messages', (format) => {
     await queue.flush();
     expect(readdirSync(dataPath).length).toBeLessThan(6);
   });
-});
 
-describe.each(FORMATS)('%s: the buffer of a put', (format) => {
   test.each(['always', 'interval', 'os'] as const)(
     'with %s the caller may change its buffer when put has settled',
     async (durability) => {

@@ -37,28 +37,26 @@ const WRONG: [option: string, value: unknown, error: readonly [name: string, cod
   ...[null, {}, console].map((value) => ['metrics', value, TYPE] as never),
 ];
 
-describe('an option that is wrong, which is checked before the format matters', () => {
-  test.each(WRONG)(
-    'the option %s: %j is refused, and nothing is created',
-    async (option, value, [name, code]) => {
-      const dataPath = join(temporaryFolder(), 'sub');
-      const options = { name: 'spool', dataPath, [option]: value };
-      const error = await rejection(DiskQueue.open(options));
-      expect(error).toMatchObject({ name, code });
-      expect((error as Error).message).toContain(`options.${option} `);
-      expect(existsSync(dataPath)).toBe(false);
-    },
-  );
+test.each(WRONG)(
+  'the option %s: %j is refused, and nothing is created',
+  async (option, value, [name, code]) => {
+    const dataPath = join(temporaryFolder(), 'sub');
+    const options = { name: 'spool', dataPath, [option]: value };
+    const error = await rejection(DiskQueue.open(options));
+    expect(error).toMatchObject({ name, code });
+    expect((error as Error).message).toContain(`options.${option} `);
+    expect(existsSync(dataPath)).toBe(false);
+  },
+);
 
-  test('minMessageSize > maxMessageSize is refused', async () => {
-    const error = await rejection(openQueue({ minMessageSize: 6, maxMessageSize: 5 }));
-    expect(error).toMatchObject({ name: 'RangeError', code: 'ERR_OUT_OF_RANGE' });
-    expect((error as Error).message).toMatch(/maxMessageSize.*6.*5/);
-  });
+test('minMessageSize > maxMessageSize is refused', async () => {
+  const error = await rejection(openQueue({ minMessageSize: 6, maxMessageSize: 5 }));
+  expect(error).toMatchObject({ name: 'RangeError', code: 'ERR_OUT_OF_RANGE' });
+  expect((error as Error).message).toMatch(/maxMessageSize.*6.*5/);
+});
 
-  test.each([undefined, null, 'spool'])('options that are not an object are refused: %j', async (options) => {
-    expect(await rejection(DiskQueue.open(options as never))).toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
-  });
+test.each([undefined, null, 'spool'])('options that are not an object are refused: %j', async (options) => {
+  expect(await rejection(DiskQueue.open(options as never))).toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
 });
 
 test.each([[], [{ name: 'spool', dataPath: 'x' }]])('new DiskQueue(%j) throws, and names open', (...args) => {
@@ -90,7 +88,7 @@ test.each([1, 13, 255])('nsq: files may be of %d bytes, as in go-diskqueue', asy
   await again.close();
 });
 
-describe.each(FORMATS)('%s: options', (format) => {
+describe.each(FORMATS)('%s', (format) => {
   test('the queue has the name of its option', async () => {
     expect((await openQueue({ format, name: 'a.b c%d' })).name).toBe('a.b c%d');
   });

@@ -49,7 +49,7 @@ const opening = (dataPath: string, format: string): string => `
   const say = (line) => { process.stdout.write(line + '\\n'); };
   const tell = (promise) => promise.then(() => say('open'), (error) => say(error.code));`;
 
-describe.each(FORMATS)('%s: a second open of the queue', (format) => {
+describe.each(FORMATS)('%s', (format) => {
   test('a second open in the same process is refused until the first queue is closed', async () => {
     const dataPath = temporaryFolder();
     const first = await openQueue({ format, dataPath });
@@ -168,9 +168,7 @@ describe.each(FORMATS)('%s: a second open of the queue', (format) => {
     });
     expect(await program.lines()).toEqual(['open', 'ERR_QUEUE_LOCKED']);
   });
-});
 
-describe.each(FORMATS)('%s: a dead owner never blocks', (format) => {
   test('messages of a killed owner, put or in flight, are delivered', async () => {
     const dataPath = temporaryFolder();
     for (const round of [1, 2]) {

@@ -121,30 +121,28 @@ describe.each(READ_PAGES)('a new reader of %s', (page) => {
   );
 });
 
-describe('a new reader of README.md', () => {
-  const reader = new Reader();
-  const examples = readSnippets().filter(({ page }) => page === 'README.md');
+const reader = new Reader();
+const examples = readSnippets().filter(({ page }) => page === 'README.md');
 
-  it(
-    'a new reader of README.md installs the package, and a program that runs TypeScript',
-    async () => {
-      expect(examples).toHaveLength(3);
-      await reader.take({
-        run: 'npm init -y && npm install escapement tsx',
-        prints: undefined,
-        endless: false,
-      });
-    },
-    MOST_MS,
-  );
+it(
+  'a new reader of README.md installs the package, and a program that runs TypeScript',
+  async () => {
+    expect(examples).toHaveLength(3);
+    await reader.take({
+      run: 'npm init -y && npm install escapement tsx',
+      prints: undefined,
+      endless: false,
+    });
+  },
+  MOST_MS,
+);
 
-  it.each(examples)(
-    'a new reader of README.md saves $heading as example.mts, and sees what the page shows',
-    async ({ source, prints }) => {
-      await reader.take({ save: 'example.mts', source });
-      const printed = prints.map((line) => `${line}\n`).join('');
-      await reader.take({ run: 'npx tsx example.mts', prints: printed, endless: false });
-    },
-    MOST_MS,
-  );
-});
+it.each(examples)(
+  'a new reader of README.md saves $heading as example.mts, and sees what the page shows',
+  async ({ source, prints }) => {
+    await reader.take({ save: 'example.mts', source });
+    const printed = prints.map((line) => `${line}\n`).join('');
+    await reader.take({ run: 'npx tsx example.mts', prints: printed, endless: false });
+  },
+  MOST_MS,
+);

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { EmbeddedBroker } from 'escapement/tasks';
 import { Shop } from '../../examples/jobs/shop.ts';
 import { eventually } from './support.ts';
@@ -71,107 +71,105 @@ async function order(id: string): Promise<void> {
   expect(await send({ id, customer: 'ada', cents: 4_200 })).toMatchObject({ status: 202, body: { id } });
 }
 
-describe('the shop', () => {
-  it('the shop charges an order in the background, and shows its receipt', async () => {
-    await order('a-1');
+it('the shop charges an order in the background, and shows its receipt', async () => {
+  await order('a-1');
 
-    const done = { id: 'a-1', state: 'completed', retried: 0, lastError: '', receipt: 'paid a-1' };
-    expect(await get('/orders/a-1/wait')).toEqual({ status: 200, body: done });
-    expect(await get('/orders/a-1')).toEqual({ status: 200, body: done });
+  const done = { id: 'a-1', state: 'completed', retried: 0, lastError: '', receipt: 'paid a-1' };
+  expect(await get('/orders/a-1/wait')).toEqual({ status: 200, body: done });
+  expect(await get('/orders/a-1')).toEqual({ status: 200, body: done });
+});
+
+it('the shop charges an order once that is sent twice', async () => {
+  await order('a-1');
+  await get('/orders/a-1/wait');
+  await order('a-1');
+
+  expect(await get('/orders/a-1')).toMatchObject({ body: { state: 'completed' } });
+  expect(charges).toEqual(['a-1']);
+});
+
+it('the shop tries an order again while the provider is busy', async () => {
+  charge = (id, response) => {
+    (charges.length < 3 ? answer(503) : pay)(id, response);
+  };
+  await order('a-1');
+
+  expect(await get('/orders/a-1/wait')).toMatchObject({ body: { state: 'completed', retried: 2 } });
+  expect(reports).toContain('order:charge a-1: the payment provider answers 503');
+  expect(reports).toContain('order:charge a-1: done, at run 3');
+});
+
+it('the shop archives an order at once whose card is declined', async () => {
+  charge = answer(402);
+  await order('a-1');
+
+  expect(await get('/orders/a-1/wait')).toMatchObject({ body: { state: 'archived', retried: 0 } });
+  expect(charges).toEqual(['a-1']);
+});
+
+it('the shop makes one pick list of the orders that come within a second', async () => {
+  for (const id of ['a-1', 'a-2', 'a-3']) {
+    await order(id);
+    await get(`/orders/${id}/wait`);
+  }
+
+  await eventually(() => {
+    expect(reports).toContain('pick list for leipzig: a-1 a-2 a-3');
   });
-
-  it('the shop charges an order once that is sent twice', async () => {
-    await order('a-1');
-    await get('/orders/a-1/wait');
-    await order('a-1');
-
-    expect(await get('/orders/a-1')).toMatchObject({ body: { state: 'completed' } });
-    expect(charges).toEqual(['a-1']);
+  await eventually(() => {
+    expect(reports).toContain('report of today: 3 runs of payments, 0 of them failed');
   });
+});
 
-  it('the shop tries an order again while the provider is busy', async () => {
-    charge = (id, response) => {
-      (charges.length < 3 ? answer(503) : pay)(id, response);
-    };
-    await order('a-1');
+it.each([
+  { id: 'a-1', customer: 'ada', cents: 0 },
+  { id: 'a/1', customer: 'ada', cents: 1 },
+  { id: 'a-1', customer: '', cents: 1 },
+  '{ "id": ',
+])('the shop refuses %j with 400', async (wrong) => {
+  expect(await send(wrong)).toMatchObject({ status: 400 });
+  expect(charges).toEqual([]);
+});
 
-    expect(await get('/orders/a-1/wait')).toMatchObject({ body: { state: 'completed', retried: 2 } });
-    expect(reports).toContain('order:charge a-1: the payment provider answers 503');
-    expect(reports).toContain('order:charge a-1: done, at run 3');
+it.each([
+  ['GET', '/orders/a-1', 404],
+  ['GET', '/orders/a-1/wait', 404],
+  ['GET', '/carts', 404],
+  ['DELETE', '/orders/a-1', 404],
+  ['GET', '/admin/api/queues', 200],
+  ['POST', '/admin/api/queues/payments:pause', 405],
+])('the shop answers %s %s with %i, also before there was any order', async (method, path, status) => {
+  expect(await get(path, { method })).toMatchObject({ status });
+});
+
+it('the shop charges an order all the same when the client that waits for it hangs up', async () => {
+  let held: ServerResponse | undefined;
+  charge = (_id, response) => (held = response);
+  await order('a-1');
+  const hangUp = new AbortController();
+  const waiting = get('/orders/a-1/wait', { signal: hangUp.signal });
+  await eventually(() => {
+    expect(held).toBeDefined();
   });
+  hangUp.abort();
+  await expect(waiting).rejects.toThrow();
+  held?.end('paid');
 
-  it('the shop archives an order at once whose card is declined', async () => {
-    charge = answer(402);
-    await order('a-1');
+  expect(await get('/orders/a-1/wait')).toMatchObject({ body: { state: 'completed' } });
+  expect(reports.filter((text) => text.startsWith('error'))).toEqual([]);
+});
 
-    expect(await get('/orders/a-1/wait')).toMatchObject({ body: { state: 'archived', retried: 0 } });
-    expect(charges).toEqual(['a-1']);
+it('the shop answers 503 to a client that waits when it closes, and finishes the run', async () => {
+  let held: ServerResponse | undefined;
+  charge = (_id, response) => (held = response);
+  await order('a-1');
+  const waiting = get('/orders/a-1/wait');
+  await eventually(() => {
+    expect(held).toBeDefined();
   });
+  const closed = shop.close();
+  expect(await waiting).toMatchObject({ status: 503 });
+  held?.end('paid');
 
-  it('the shop makes one pick list of the orders that come within a second', async () => {
-    for (const id of ['a-1', 'a-2', 'a-3']) {
-      await order(id);
-      await get(`/orders/${id}/wait`);
-    }
-
-    await eventually(() => {
-      expect(reports).toContain('pick list for leipzig: a-1 a-2 a-3');
-    });
-    await eventually(() => {
-      expect(reports).toContain('report of today: 3 runs of payments, 0 of them failed');
-    });
-  });
-
-  it.each([
-    { id: 'a-1', customer: 'ada', cents: 0 },
-    { id: 'a/1', customer: 'ada', cents: 1 },
-    { id: 'a-1', customer: '', cents: 1 },
-    '{ "id": ',
-  ])('the shop refuses %j with 400', async (wrong) => {
-    expect(await send(wrong)).toMatchObject({ status: 400 });
-    expect(charges).toEqual([]);
-  });
-
-  it.each([
-    ['GET', '/orders/a-1', 404],
-    ['GET', '/orders/a-1/wait', 404],
-    ['GET', '/carts', 404],
-    ['DELETE', '/orders/a-1', 404],
-    ['GET', '/admin/api/queues', 200],
-    ['POST', '/admin/api/queues/payments:pause', 405],
-  ])('the shop answers %s %s with %i, also before there was any order', async (method, path, status) => {
-    expect(await get(path, { method })).toMatchObject({ status });
-  });
-
-  it('the shop charges an order all the same when the client that waits for it hangs up', async () => {
-    let held: ServerResponse | undefined;
-    charge = (_id, response) => (held = response);
-    await order('a-1');
-    const hangUp = new AbortController();
-    const waiting = get('/orders/a-1/wait', { signal: hangUp.signal });
-    await eventually(() => {
-      expect(held).toBeDefined();
-    });
-    hangUp.abort();
-    await expect(waiting).rejects.toThrow();
-    held?.end('paid');
-
-    expect(await get('/orders/a-1/wait')).toMatchObject({ body: { state: 'completed' } });
-    expect(reports.filter((text) => text.startsWith('error'))).toEqual([]);
-  });
-
-  it('the shop answers 503 to a client that waits when it closes, and finishes the run', async () => {
-    let held: ServerResponse | undefined;
-    charge = (_id, response) => (held = response);
-    await order('a-1');
-    const waiting = get('/orders/a-1/wait');
-    await eventually(() => {
-      expect(held).toBeDefined();
-    });
-    const closed = shop.close();
-    expect(await waiting).toMatchObject({ status: 503 });
-    held?.end('paid');
-
-    expect(await closed).toBe(1); // its place on a pick list
-  });
+  expect(await closed).toBe(1); // its place on a pick list
 });

@@ -1,5 +1,5 @@
 import { checkPurgatory } from 'escapement/testing';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { Leader } from '../../examples/replicated-log/leader.ts';
 import { eventually } from './support.ts';
 
@@ -59,152 +59,143 @@ async function watchedIs(purgatory: 'produces' | 'fetches', watched: number): Pr
   });
 }
 
-describe('a write', () => {
-  it('a write waits until every in-sync follower has asked for what follows', async () => {
-    await follow('f1', 0);
-    await follow('f2', 0);
-    const polls = [follow('f1', 0, 0, LONG_MS), follow('f2', 0, 0, LONG_MS)];
-    await watchedIs('fetches', 4); // two topics each
-    const answer = produce({ orders: ['a', 'b'] });
-    for (const { body } of await Promise.all(polls))
-      expect(body).toEqual({ orders: ['a', 'b'], payments: [] });
+it('a write waits until every in-sync follower has asked for what follows', async () => {
+  await follow('f1', 0);
+  await follow('f2', 0);
+  const polls = [follow('f1', 0, 0, LONG_MS), follow('f2', 0, 0, LONG_MS)];
+  await watchedIs('fetches', 4); // two topics each
+  const answer = produce({ orders: ['a', 'b'] });
+  for (const { body } of await Promise.all(polls)) expect(body).toEqual({ orders: ['a', 'b'], payments: [] });
 
-    await follow('f1', 2);
-    expect(leader.produces).toMatchObject({ watched: 1, numDelayed: 1, watchedKeys: 1 });
-    await follow('f2', 2);
+  await follow('f1', 2);
+  expect(leader.produces).toMatchObject({ watched: 1, numDelayed: 1, watchedKeys: 1 });
+  await follow('f2', 2);
 
-    expect(await answer).toEqual({ status: 200, body: { orders: 2 } });
-    expect(leader.produces.watched).toBe(0);
-  });
-
-  it('a write to two topics waits for both', async () => {
-    await follow('f1', 0);
-    const answer = produce({ orders: ['a'], payments: ['b'] });
-    await watchedIs('produces', 2);
-    await follow('f1', 1, 0);
-    expect(leader.produces).toMatchObject({ watched: 2, numDelayed: 1, watchedKeys: 2 });
-    await follow('f1', 1, 1);
-
-    expect(await answer).toEqual({ status: 200, body: { orders: 1, payments: 1 } });
-  });
-
-  it('a write is answered 504 with what is missing when its time is over, and its records stay', async () => {
-    await follow('f1', 0);
-    const { status, body } = await produce({ orders: ['a'] }, SHORT_MS);
-
-    expect(status).toBe(504);
-    expect(body).toEqual({ missing: [{ topic: 'orders', offset: 1, behind: ['f1'] }] });
-    await follow('f1', 1);
-    expect(await consume('orders=0')).toMatchObject({ body: { orders: ['a'] } });
-  });
-
-  it('a write is forgotten, on every topic and in the timer, when its client hangs up', async () => {
-    await follow('f1', 0);
-    const hangUp = new AbortController();
-    const answer = produce({ orders: ['a'], payments: ['b'] }, LONG_MS, hangUp.signal);
-    await watchedIs('produces', 2);
-    hangUp.abort();
-
-    await expect(answer).rejects.toThrow();
-    await watchedIs('produces', 0);
-    expect(leader.produces).toMatchObject({ numDelayed: 0, watchedKeys: 0 });
-  });
+  expect(await answer).toEqual({ status: 200, body: { orders: 2 } });
+  expect(leader.produces.watched).toBe(0);
 });
 
-describe('a long poll of a consumer', () => {
-  it('a long poll of a consumer waits for a record that every in-sync follower has, in any of its topics', async () => {
-    await follow('f1', 0);
-    const answer = consume('orders=0&payments=0');
-    const written = produce({ payments: ['a'] });
-    await watchedIs('produces', 1);
-    expect(leader.fetches.watched).toBe(2);
-    await follow('f1', 0, 1);
+it('a write to two topics waits for both', async () => {
+  await follow('f1', 0);
+  const answer = produce({ orders: ['a'], payments: ['b'] });
+  await watchedIs('produces', 2);
+  await follow('f1', 1, 0);
+  expect(leader.produces).toMatchObject({ watched: 2, numDelayed: 1, watchedKeys: 2 });
+  await follow('f1', 1, 1);
 
-    expect(await answer).toEqual({ status: 200, body: { orders: [], payments: ['a'] } });
-    expect(await written).toMatchObject({ status: 200 });
-  });
-
-  it('a long poll of a consumer is answered without records when its time is over', async () => {
-    expect(await consume('orders=0', SHORT_MS)).toEqual({ status: 200, body: { orders: [] } });
-  });
+  expect(await answer).toEqual({ status: 200, body: { orders: 1, payments: 1 } });
 });
 
-describe('a follower', () => {
-  it('a follower that is not heard of leaves the in-sync set, which completes the writes that wait for it', async () => {
-    await leader.close();
-    await start(200);
-    await follow('f1', 0);
+it('a write is answered 504 with what is missing when its time is over, and its records stay', async () => {
+  await follow('f1', 0);
+  const { status, body } = await produce({ orders: ['a'] }, SHORT_MS);
 
-    expect(await produce({ orders: ['a'] })).toMatchObject({ status: 200 });
-    expect(ended).toEqual(['f1']);
-  });
-
-  it('a follower stays for as long as its polls come', async () => {
-    await leader.close();
-    await start(1_500);
-    for (let poll = 0; poll < 9; poll++) {
-      await follow('f1', 0, 0, 200);
-      await follow('f2', 0, 0, 0);
-    }
-
-    expect(ended).toEqual([]);
-    expect(await leader.followersInSync(2, { timeoutMs: 0 })).toBe(2);
-  });
-
-  it('a follower joins the in-sync set when it has caught up, not before', async () => {
-    await produce({ orders: ['a'] });
-    const joined = leader.followersInSync(1, { timeoutMs: LONG_MS });
-    expect((await follow('f1', 0)).body).toEqual({ orders: ['a'], payments: [] });
-    expect(leader.inSync.watchedKeys).toBe(2);
-    await follow('f1', 1);
-
-    expect(await joined).toBe(1);
-  });
-
-  it('a follower that comes back with less than it had is dropped until it has caught up', async () => {
-    await follow('f1', 0);
-    const written = produce({ orders: ['a'] });
-    await watchedIs('produces', 1);
-    await follow('f1', 1);
-    await written;
-    await follow('f1', 0); // its process was started again
-
-    expect(await produce({ orders: ['b'] })).toMatchObject({ status: 200 });
-    await expect(leader.followersInSync(1, { timeoutMs: SHORT_MS })).rejects.toMatchObject({
-      code: 'ERR_OPERATION_EXPIRED',
-    });
-    await follow('f1', 2);
-    expect(await leader.followersInSync(1, { timeoutMs: 0 })).toBe(1);
-  });
+  expect(status).toBe(504);
+  expect(body).toEqual({ missing: [{ topic: 'orders', offset: 1, behind: ['f1'] }] });
+  await follow('f1', 1);
+  expect(await consume('orders=0')).toMatchObject({ body: { orders: ['a'] } });
 });
 
-describe('the leader', () => {
-  it('the leader answers every pending request when it is closed', async () => {
-    await follow('f1', 0);
-    const pending = [produce({ orders: ['a'] }), consume('payments=0')];
-    const inSync = leader.followersInSync(2, { timeoutMs: LONG_MS });
-    const outcome = expect(inSync).rejects.toMatchObject({ code: 'ERR_PURGATORY_CLOSED' });
-    await watchedIs('produces', 1);
-    await watchedIs('fetches', 1);
-    await leader.close();
+it('a write is forgotten, on every topic and in the timer, when its client hangs up', async () => {
+  await follow('f1', 0);
+  const hangUp = new AbortController();
+  const answer = produce({ orders: ['a'], payments: ['b'] }, LONG_MS, hangUp.signal);
+  await watchedIs('produces', 2);
+  hangUp.abort();
 
-    expect((await Promise.all(pending)).map(({ status }) => status)).toEqual([503, 503]);
-    await outcome;
-    await start(LONG_MS);
+  await expect(answer).rejects.toThrow();
+  await watchedIs('produces', 0);
+  expect(leader.produces).toMatchObject({ numDelayed: 0, watchedKeys: 0 });
+});
+
+it('a long poll of a consumer waits for a record that every in-sync follower has, in any of its topics', async () => {
+  await follow('f1', 0);
+  const answer = consume('orders=0&payments=0');
+  const written = produce({ payments: ['a'] });
+  await watchedIs('produces', 1);
+  expect(leader.fetches.watched).toBe(2);
+  await follow('f1', 0, 1);
+
+  expect(await answer).toEqual({ status: 200, body: { orders: [], payments: ['a'] } });
+  expect(await written).toMatchObject({ status: 200 });
+});
+
+it('a long poll of a consumer is answered without records when its time is over', async () => {
+  expect(await consume('orders=0', SHORT_MS)).toEqual({ status: 200, body: { orders: [] } });
+});
+
+it('a follower that is not heard of leaves the in-sync set, which completes the writes that wait for it', async () => {
+  await leader.close();
+  await start(200);
+  await follow('f1', 0);
+
+  expect(await produce({ orders: ['a'] })).toMatchObject({ status: 200 });
+  expect(ended).toEqual(['f1']);
+});
+
+it('a follower stays for as long as its polls come', async () => {
+  await leader.close();
+  await start(1_500);
+  for (let poll = 0; poll < 9; poll++) {
+    await follow('f1', 0, 0, 200);
+    await follow('f2', 0, 0, 0);
+  }
+
+  expect(ended).toEqual([]);
+  expect(await leader.followersInSync(2, { timeoutMs: 0 })).toBe(2);
+});
+
+it('a follower joins the in-sync set when it has caught up, not before', async () => {
+  await produce({ orders: ['a'] });
+  const joined = leader.followersInSync(1, { timeoutMs: LONG_MS });
+  expect((await follow('f1', 0)).body).toEqual({ orders: ['a'], payments: [] });
+  expect(leader.inSync.watchedKeys).toBe(2);
+  await follow('f1', 1);
+
+  expect(await joined).toBe(1);
+});
+
+it('a follower that comes back with less than it had is dropped until it has caught up', async () => {
+  await follow('f1', 0);
+  const written = produce({ orders: ['a'] });
+  await watchedIs('produces', 1);
+  await follow('f1', 1);
+  await written;
+  await follow('f1', 0); // its process was started again
+
+  expect(await produce({ orders: ['b'] })).toMatchObject({ status: 200 });
+  await expect(leader.followersInSync(1, { timeoutMs: SHORT_MS })).rejects.toMatchObject({
+    code: 'ERR_OPERATION_EXPIRED',
   });
+  await follow('f1', 2);
+  expect(await leader.followersInSync(1, { timeoutMs: 0 })).toBe(1);
+});
 
-  it.each([
-    ['GET', '/records?refunds=0', 400, "no topic 'refunds'"],
-    ['GET', '/records?orders=-1', 400, "orders must be an integer >= 0. Received '-1'"],
-    ['GET', '/records?orders=0&waitMs=soon', 400, 'Received NaN'],
-    ['GET', '/records', 400, 'key'],
-    ['POST', '/records', 400, 'expected array'],
-    ['GET', '/nowhere', 404, 'there is only /records'],
-  ])('the leader answers %s %s with %i and the reason', async (method, path, status, error) => {
-    const init = method === 'POST' ? { method, body: '{ "orders": "a" }' } : {};
-    const answer = await request(path, init);
+it('the leader answers every pending request when it is closed', async () => {
+  await follow('f1', 0);
+  const pending = [produce({ orders: ['a'] }), consume('payments=0')];
+  const inSync = leader.followersInSync(2, { timeoutMs: LONG_MS });
+  const outcome = expect(inSync).rejects.toMatchObject({ code: 'ERR_PURGATORY_CLOSED' });
+  await watchedIs('produces', 1);
+  await watchedIs('fetches', 1);
+  await leader.close();
 
-    expect(answer.status).toBe(status);
-    expect((answer.body as { error: string }).error).toContain(error);
-  });
+  expect((await Promise.all(pending)).map(({ status }) => status)).toEqual([503, 503]);
+  await outcome;
+  await start(LONG_MS);
+});
+
+it.each([
+  ['GET', '/records?refunds=0', 400, "no topic 'refunds'"],
+  ['GET', '/records?orders=-1', 400, "orders must be an integer >= 0. Received '-1'"],
+  ['GET', '/records?orders=0&waitMs=soon', 400, 'Received NaN'],
+  ['GET', '/records', 400, 'key'],
+  ['POST', '/records', 400, 'expected array'],
+  ['GET', '/nowhere', 404, 'there is only /records'],
+])('the leader answers %s %s with %i and the reason', async (method, path, status, error) => {
+  const init = method === 'POST' ? { method, body: '{ "orders": "a" }' } : {};
+  const answer = await request(path, init);
+
+  expect(answer.status).toBe(status);
+  expect((answer.body as { error: string }).error).toContain(error);
 });

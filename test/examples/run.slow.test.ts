@@ -26,88 +26,81 @@ function leftFolders(): string[] {
   return readdirSync(tmpdir()).filter((name) => /^escapement-(controller|spool|shop)-/.test(name));
 }
 
-describe('the demo', () => {
-  it('the demo answers or times out every request, none early and as many as the law of the backend says', async () => {
-    const { code, stdout, stderr } = await runExample('request-deadlines', [
-      '--duration',
-      '3',
-      '--rate',
-      '500',
-    ]);
+it('the demo answers or times out every request, none early and as many as the law of the backend says', async () => {
+  const { code, stdout, stderr } = await runExample('request-deadlines', [
+    '--duration',
+    '3',
+    '--rate',
+    '500',
+  ]);
 
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(widthOf(stdout)).toBeLessThanOrEqual(80);
-    const [atServer = '', atClients = ''] = stdout
-      .split('\n')
-      .filter((line) => /requests:|clients:/.test(line));
-    const requests = numberBefore('requests', atServer);
-    const [answered, timedOut] = [numberBefore('answered', atServer), numberBefore('timed out', atServer)];
-    expect({ requests, sum: answered + timedOut }).toEqual({ requests: 1_500, sum: 1_500 });
-    expect(atServer).toContain(' 0 abandoned');
-    expect(numberBefore('answered', atClients)).toBe(answered);
-    expect(numberBefore('timed out', atClients)).toBe(timedOut);
-    expect(atClients).toContain(' 0 failed');
-    // P(work > 500 ms) is 9.53 %; beyond five standard deviations chance is no excuse.
-    const deviation = Math.sqrt((0.0953 * 0.9047) / requests);
-    expect(Math.abs(timedOut / requests - 0.0953)).toBeLessThan(5 * deviation);
-    expect(stdout).toContain('; 0 were early.');
-    expect(stdout).toContain('; 0 are left.');
-    expect(numberBefore('timeouts of the host', stdout)).toBeLessThan(numberBefore('timers took', stdout));
-  });
-
-  it.runIf(ON_POSIX)(
-    'the demo ends at Ctrl-C with 130, after every request that was sent is answered',
-    async () => {
-      const { code, stdout } = await interruptExample('request-deadlines', ['--duration', '60'], /^ +2 /);
-
-      expect(code).toBe(130);
-      const accounted = numberBefore('answered', stdout) + numberBefore('timed out', stdout);
-      expect(accounted).toBe(numberBefore('requests:', stdout));
-      expect(stdout).toContain('; 0 are left.');
-    },
-  );
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(widthOf(stdout)).toBeLessThanOrEqual(80);
+  const [atServer = '', atClients = ''] = stdout
+    .split('\n')
+    .filter((line) => /requests:|clients:/.test(line));
+  const requests = numberBefore('requests', atServer);
+  const [answered, timedOut] = [numberBefore('answered', atServer), numberBefore('timed out', atServer)];
+  expect({ requests, sum: answered + timedOut }).toEqual({ requests: 1_500, sum: 1_500 });
+  expect(atServer).toContain(' 0 abandoned');
+  expect(numberBefore('answered', atClients)).toBe(answered);
+  expect(numberBefore('timed out', atClients)).toBe(timedOut);
+  expect(atClients).toContain(' 0 failed');
+  // P(work > 500 ms) is 9.53 %; beyond five standard deviations chance is no excuse.
+  const deviation = Math.sqrt((0.0953 * 0.9047) / requests);
+  expect(Math.abs(timedOut / requests - 0.0953)).toBeLessThan(5 * deviation);
+  expect(stdout).toContain('; 0 were early.');
+  expect(stdout).toContain('; 0 are left.');
+  expect(numberBefore('timeouts of the host', stdout)).toBeLessThan(numberBefore('timers took', stdout));
 });
 
-describe('the replicated log', () => {
-  it('the replicated log goes on without a follower that is killed, takes it back, and has every record on all replicas', async () => {
-    const { code, stdout, stderr } = await runExample('replicated-log', ['--duration', '2']);
-
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(widthOf(stdout)).toBeLessThanOrEqual(80);
-    expect(stdout).toMatch(
-      /both followers are in sync[^]*killed with SIGKILL[^]*session of follower-1 has ended[^]*in sync again/,
-    );
-    const [writes, consumed] = [
-      numberBefore('writes', stdout),
-      numberBefore('records were consumed', stdout),
-    ];
-    const expired = Number(/acknowledged, ([\d,]+) expired \(504\), 0 failed/.exec(stdout)?.[1]);
-    expect(expired).toBeGreaterThan(0);
-    expect(numberBefore('acknowledged, [\\d,]+ expired \\(504\\), 0', stdout)).toBe(writes - expired);
-    expect(consumed).toBe(writes + Math.floor(writes / 3));
-    for (const follower of ['follower-1', 'follower-2'])
-      expect(numberBefore(`records are at ${follower}`, stdout)).toBe(consumed);
-    expect(stdout).toContain('\n0 operations are still watched');
-    expect(pidsIn(stdout)).toHaveLength(3);
-    expect(pidsIn(stdout).filter(isRunning)).toEqual([]);
-  });
-
-  it.runIf(ON_POSIX)('the replicated log ends at Ctrl-C with 130, and leaves no process', async () => {
-    const { code, stdout } = await interruptExample('replicated-log', ['--duration', '60'], /written/);
+it.runIf(ON_POSIX)(
+  'the demo ends at Ctrl-C with 130, after every request that was sent is answered',
+  async () => {
+    const { code, stdout } = await interruptExample('request-deadlines', ['--duration', '60'], /^ +2 /);
 
     expect(code).toBe(130);
-    expect(pidsIn(stdout)).toHaveLength(2);
-    expect(pidsIn(stdout).filter(isRunning)).toEqual([]);
+    const accounted = numberBefore('answered', stdout) + numberBefore('timed out', stdout);
+    expect(accounted).toBe(numberBefore('requests:', stdout));
+    expect(stdout).toContain('; 0 are left.');
+  },
+);
+
+it('the replicated log goes on without a follower that is killed, takes it back, and has every record on all replicas', async () => {
+  const { code, stdout, stderr } = await runExample('replicated-log', ['--duration', '2']);
+
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(widthOf(stdout)).toBeLessThanOrEqual(80);
+  expect(stdout).toMatch(
+    /both followers are in sync[^]*killed with SIGKILL[^]*session of follower-1 has ended[^]*in sync again/,
+  );
+  const [writes, consumed] = [numberBefore('writes', stdout), numberBefore('records were consumed', stdout)];
+  const expired = Number(/acknowledged, ([\d,]+) expired \(504\), 0 failed/.exec(stdout)?.[1]);
+  expect(expired).toBeGreaterThan(0);
+  expect(numberBefore('acknowledged, [\\d,]+ expired \\(504\\), 0', stdout)).toBe(writes - expired);
+  expect(consumed).toBe(writes + Math.floor(writes / 3));
+  for (const follower of ['follower-1', 'follower-2'])
+    expect(numberBefore(`records are at ${follower}`, stdout)).toBe(consumed);
+  expect(stdout).toContain('\n0 operations are still watched');
+  expect(pidsIn(stdout)).toHaveLength(3);
+  expect(pidsIn(stdout).filter(isRunning)).toEqual([]);
+});
+
+it.runIf(ON_POSIX)('the replicated log ends at Ctrl-C with 130, and leaves no process', async () => {
+  const { code, stdout } = await interruptExample('replicated-log', ['--duration', '60'], /written/);
+
+  expect(code).toBe(130);
+  expect(pidsIn(stdout)).toHaveLength(2);
+  expect(pidsIn(stdout).filter(isRunning)).toEqual([]);
+});
+
+it('the replicated log leaves no follower when it is killed itself', async () => {
+  const { stdout } = await runExample('replicated-log', [], (line, log) => {
+    if (line.includes('both followers are in sync')) log.kill('SIGKILL');
   });
 
-  it('the replicated log leaves no follower when it is killed itself', async () => {
-    const { stdout } = await runExample('replicated-log', [], (line, log) => {
-      if (line.includes('both followers are in sync')) log.kill('SIGKILL');
-    });
-
-    await eventually(() => {
-      expect(pidsIn(stdout).filter(isRunning)).toEqual([]);
-    });
+  await eventually(() => {
+    expect(pidsIn(stdout).filter(isRunning)).toEqual([]);
   });
 });
 

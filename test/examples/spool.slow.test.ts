@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { folderOfTest } from '../folder.ts';
 import { bundleExample, startBundle } from './support.ts';
 
@@ -74,76 +74,74 @@ async function write(run: ShipperRun, last: number): Promise<void> {
   }
 }
 
-describe('the spool', () => {
-  it('the spool loses no line that it has confirmed when it is killed, and repeats few', async () => {
-    const runs: ShipperRun[] = [];
-    let first = 1;
-    for (let kill = 0; kill < KILLS; kill++) {
-      const run = startRun(first);
-      runs.push(run);
-      const writing = write(run, Infinity);
-      // An outage before every second kill, so that it hits a spool that is full or empty by turns.
-      isUp = kill % 2 === 0;
-      while (run.confirmed < 300) await sleep(5);
-      await sleep(37 * kill);
-      run.process.kill('SIGKILL');
-      await once(run.process, 'close');
-      await writing;
-      first = run.first + run.confirmed;
-    }
+it('the spool loses no line that it has confirmed when it is killed, and repeats few', async () => {
+  const runs: ShipperRun[] = [];
+  let first = 1;
+  for (let kill = 0; kill < KILLS; kill++) {
+    const run = startRun(first);
+    runs.push(run);
+    const writing = write(run, Infinity);
+    // An outage before every second kill, so that it hits a spool that is full or empty by turns.
+    isUp = kill % 2 === 0;
+    while (run.confirmed < 300) await sleep(5);
+    await sleep(37 * kill);
+    run.process.kill('SIGKILL');
+    await once(run.process, 'close');
+    await writing;
+    first = run.first + run.confirmed;
+  }
+  isUp = true;
+  const last = startRun(first);
+  await write(last, first + 500);
+  last.process.stdin.end();
+  expect(await once(last.process, 'close')).toEqual([0, null]);
+  const end = first + 500;
+
+  const arrived = requests.flat().map((line) => {
+    const [, number, shipper] = /^line (\d+) of the shipper from (\d+)$/.exec(line) ?? [];
+    return { number: Number(number), shipper: Number(shipper) };
+  });
+  const numbers = new Set(arrived.map(({ number }) => number));
+  expect(numbers).toEqual(new Set(Array.from({ length: end }, (_, index) => index + 1)));
+  for (const { first, confirmed } of runs) {
+    const own = new Set(arrived.filter(({ shipper }) => shipper === first).map(({ number }) => number));
+    // What a shipper has confirmed came by way of its spool, and not because the next one was given it too.
+    for (let number = first; number < first + confirmed; number++) expect(own).toContain(number);
+    expect([...own]).toEqual([...own].sort((a, b) => a - b)); // in order, but for what a kill has repeated
+  }
+  // A kill repeats the lines whose acknowledgement was not on the disk yet: at most `syncEvery` of them.
+  const repeated = arrived.length - new Set(requests.flat()).size;
+  expect(repeated).toBeLessThanOrEqual(KILLS * 2_500);
+});
+
+it.skipIf(process.platform === 'win32')(
+  'the spool keeps what comes through a pipe at SIGTERM, ends with 3, and the next one goes on where it was',
+  async () => {
+    isUp = false;
+    const stopped = startShipper('--confirm');
+    const reported = text(stopped.stderr);
+    stopped.stdin.write(`${numbered(1, 1_500).join('\n')}\nhalf a li`);
+    for await (const line of createInterface(stopped.stdout)) if (Number(line) >= 1_500) break;
+    stopped.kill('SIGTERM');
+    expect(await once(stopped, 'close')).toEqual([3, null]);
+    expect(await reported).toContain('forwarded 0 lines; 1,500 are left in the spool');
+
     isUp = true;
-    const last = startRun(first);
-    await write(last, first + 500);
-    last.process.stdin.end();
-    expect(await once(last.process, 'close')).toEqual([0, null]);
-    const end = first + 500;
+    const last = startShipper();
+    const end = text(last.stderr);
+    last.stdin.end('line 1501');
+    expect(await once(last, 'close')).toEqual([0, null]);
+    expect(await end).toMatch(/1,500 lines are in the spool[^]*forwarded 1,501 lines; 0 are left/);
+    expect(requests.flat()).toEqual(numbered(1, 1_501));
+  },
+);
 
-    const arrived = requests.flat().map((line) => {
-      const [, number, shipper] = /^line (\d+) of the shipper from (\d+)$/.exec(line) ?? [];
-      return { number: Number(number), shipper: Number(shipper) };
-    });
-    const numbers = new Set(arrived.map(({ number }) => number));
-    expect(numbers).toEqual(new Set(Array.from({ length: end }, (_, index) => index + 1)));
-    for (const { first, confirmed } of runs) {
-      const own = new Set(arrived.filter(({ shipper }) => shipper === first).map(({ number }) => number));
-      // What a shipper has confirmed came by way of its spool, and not because the next one was given it too.
-      for (let number = first; number < first + confirmed; number++) expect(own).toContain(number);
-      expect([...own]).toEqual([...own].sort((a, b) => a - b)); // in order, but for what a kill has repeated
-    }
-    // A kill repeats the lines whose acknowledgement was not on the disk yet: at most `syncEvery` of them.
-    const repeated = arrived.length - new Set(requests.flat()).size;
-    expect(repeated).toBeLessThanOrEqual(KILLS * 2_500);
-  });
+it('the spool ends with 1 when its folder cannot be opened', async () => {
+  const shipper = startBundle(SPOOL, ['--spool', 'package.json', '--forward', 'http://127.0.0.1/']);
+  const reported = text(shipper.stderr);
 
-  it.skipIf(process.platform === 'win32')(
-    'the spool keeps what comes through a pipe at SIGTERM, ends with 3, and the next one goes on where it was',
-    async () => {
-      isUp = false;
-      const stopped = startShipper('--confirm');
-      const reported = text(stopped.stderr);
-      stopped.stdin.write(`${numbered(1, 1_500).join('\n')}\nhalf a li`);
-      for await (const line of createInterface(stopped.stdout)) if (Number(line) >= 1_500) break;
-      stopped.kill('SIGTERM');
-      expect(await once(stopped, 'close')).toEqual([3, null]);
-      expect(await reported).toContain('forwarded 0 lines; 1,500 are left in the spool');
-
-      isUp = true;
-      const last = startShipper();
-      const end = text(last.stderr);
-      last.stdin.end('line 1501');
-      expect(await once(last, 'close')).toEqual([0, null]);
-      expect(await end).toMatch(/1,500 lines are in the spool[^]*forwarded 1,501 lines; 0 are left/);
-      expect(requests.flat()).toEqual(numbered(1, 1_501));
-    },
-  );
-
-  it('the spool ends with 1 when its folder cannot be opened', async () => {
-    const shipper = startBundle(SPOOL, ['--spool', 'package.json', '--forward', 'http://127.0.0.1/']);
-    const reported = text(shipper.stderr);
-
-    expect(await once(shipper, 'close')).toEqual([1, null]);
-    expect(await reported).toContain("error: queue 'lines': EEXIST");
-  });
+  expect(await once(shipper, 'close')).toEqual([1, null]);
+  expect(await reported).toContain("error: queue 'lines': EEXIST");
 });
 
 function numbered(first: number, last: number): string[] {

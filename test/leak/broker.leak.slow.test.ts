@@ -13,39 +13,37 @@ async function open(): Promise<{ broker: EmbeddedBroker; clock: ManualClock }> {
   return { clock, broker: await EmbeddedBroker.open({ clock, maxArchived: 100 }) };
 }
 
-describe('250 000 scheduled tasks', () => {
-  const COUNT = 250_000;
-  const MOST_BYTES_EACH = 600;
+const COUNT = 250_000;
+const MOST_BYTES_EACH = 600;
 
-  test(
-    'scheduled tasks take 600 bytes each at most beside their payload, wait for one wake-up, and leave nothing behind',
-    { timeout: 120_000 },
-    async () => {
-      const { broker, clock } = await open();
-      const task = new Task('test:task');
-      const fill = async (): Promise<void> => {
-        for (let i = 0; i < COUNT; i++) {
-          await broker.enqueue(newTaskOf(task, { processInMs: 60_000 + (i % 600_000) }, clock));
-        }
-      };
-      const before = await heldBytes();
-      await fill();
-      const { memoryBytes } = await broker.queueStats(QUEUE);
-      const bytes = (await heldBytes()) - before;
-      expect(bytes / COUNT).toBeLessThan(MOST_BYTES_EACH);
-      // Half as much or twice as much would help nobody.
-      expect(memoryBytes / bytes).toBeGreaterThan(0.7);
-      expect(memoryBytes / bytes).toBeLessThan(1.5);
-      expect(clock.pendingWakeups).toBe(1);
+test(
+  'scheduled tasks take 600 bytes each at most beside their payload, wait for one wake-up, and leave nothing behind',
+  { timeout: 120_000 },
+  async () => {
+    const { broker, clock } = await open();
+    const task = new Task('test:task');
+    const fill = async (): Promise<void> => {
+      for (let i = 0; i < COUNT; i++) {
+        await broker.enqueue(newTaskOf(task, { processInMs: 60_000 + (i % 600_000) }, clock));
+      }
+    };
+    const before = await heldBytes();
+    await fill();
+    const { memoryBytes } = await broker.queueStats(QUEUE);
+    const bytes = (await heldBytes()) - before;
+    expect(bytes / COUNT).toBeLessThan(MOST_BYTES_EACH);
+    // Half as much or twice as much would help nobody.
+    expect(memoryBytes / bytes).toBeGreaterThan(0.7);
+    expect(memoryBytes / bytes).toBeLessThan(1.5);
+    expect(clock.pendingWakeups).toBe(1);
 
-      expect(await broker.change(QUEUE, { state: 'scheduled' }, 'delete')).toBe(COUNT);
-      expect(clock.pendingWakeups).toBe(0);
-      // The timer keeps what its pages need, and the table of ids its smallest size.
-      expect((await heldBytes()) - before).toBeLessThan(5_000_000);
-      checkBroker(broker);
-    },
-  );
-});
+    expect(await broker.change(QUEUE, { state: 'scheduled' }, 'delete')).toBe(COUNT);
+    expect(clock.pendingWakeups).toBe(0);
+    // The timer keeps what its pages need, and the table of ids its smallest size.
+    expect((await heldBytes()) - before).toBeLessThan(5_000_000);
+    checkBroker(broker);
+  },
+);
 
 /** Everything that a task can come to, in a queue that has nothing else. */
 const ENDS: Record<string, (broker: EmbeddedBroker, clock: ManualClock, task: NewTask) => Promise<unknown>> =
@@ -104,38 +102,36 @@ const ENDS: Record<string, (broker: EmbeddedBroker, clock: ManualClock, task: Ne
     },
   };
 
-describe('a task is held by nothing, although the broker goes on', () => {
-  test.each(Object.entries(ENDS))(
-    'a task is held by nothing when %s, although the broker goes on',
-    async (_, end) => {
-      const { broker, clock } = await open();
-      const heard: string[] = [];
-      await broker.subscribe({ settled: (_queue, id) => heard.push(id) });
-      const useAndForget = async (): Promise<WeakRef<Uint8Array>> => {
-        const payload = new Uint8Array(100);
-        await end(broker, clock, newTask({ id: 'a', payload, uniqueKey: 'key' }));
-        return new WeakRef(payload);
-      };
-      const payload = await useAndForget();
-      expect(await isCollected(payload)).toBe(true);
-      expect(heard).toContain('a');
-      checkBroker(broker);
-      await broker.enqueue(newTask({ id: 'a', uniqueKey: 'key' }));
-    },
-  );
-
-  test.each(Object.entries(ENDS))('sixty thousand tasks leave the heap as it was when %s', async (_, end) => {
+test.each(Object.entries(ENDS))(
+  'a task is held by nothing when %s, although the broker goes on',
+  async (_, end) => {
     const { broker, clock } = await open();
-    const round = async (from: number, to: number): Promise<void> => {
-      for (let i = from; i < to; i++)
-        await end(broker, clock, newTask({ id: `id ${i}`, uniqueKey: `key ${i}` }));
+    const heard: string[] = [];
+    await broker.subscribe({ settled: (_queue, id) => heard.push(id) });
+    const useAndForget = async (): Promise<WeakRef<Uint8Array>> => {
+      const payload = new Uint8Array(100);
+      await end(broker, clock, newTask({ id: 'a', payload, uniqueKey: 'key' }));
+      return new WeakRef(payload);
     };
-    await round(0, 15_000);
-    const before = await heldBytes();
-    await round(15_000, 75_000);
-    expect((await heldBytes()) - before).toBeLessThan(SLACK_BYTES);
+    const payload = await useAndForget();
+    expect(await isCollected(payload)).toBe(true);
+    expect(heard).toContain('a');
     checkBroker(broker);
-  });
+    await broker.enqueue(newTask({ id: 'a', uniqueKey: 'key' }));
+  },
+);
+
+test.each(Object.entries(ENDS))('sixty thousand tasks leave the heap as it was when %s', async (_, end) => {
+  const { broker, clock } = await open();
+  const round = async (from: number, to: number): Promise<void> => {
+    for (let i = from; i < to; i++)
+      await end(broker, clock, newTask({ id: `id ${i}`, uniqueKey: `key ${i}` }));
+  };
+  await round(0, 15_000);
+  const before = await heldBytes();
+  await round(15_000, 75_000);
+  expect((await heldBytes()) - before).toBeLessThan(SLACK_BYTES);
+  checkBroker(broker);
 });
 
 describe('a broker is collectable', () => {

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { type ProgramResult, runProgram } from '../run-program.ts';
 
 const MINUTES_MS = 600_000;
@@ -15,128 +15,124 @@ const runTimer = (body: string): ProgramResult =>
   ${body}
 `);
 
-describe('a process with a timer, in real time', () => {
-  test('a process ends by itself when its timer is idle', () => {
-    const { status, lines } = runTimer(`
-    const timer = new SystemTimer();
-    const task = new Task(${MINUTES_MS}, () => say('ran'));
-    timer.add(task);
-    timer.cancel(timer.schedule(${MINUTES_MS}, say, 'ran'));
-    task.cancel();
-    timer.schedule(1, say, 'short');
-    say('size ' + timer.size);
-  `);
-    expect([status, lines]).toEqual([0, ['size 1', 'short']]);
-  });
-
-  test('a process ends by itself while tasks wait in a timer without ref', () => {
-    const { status, lines } = runTimer(`
-    const before = new SystemTimer();
-    before.unref();
-    before.schedule(${MINUTES_MS}, say, 'ran');
-    const after = new SystemTimer();
-    after.add(new Task(${MINUTES_MS}, () => say('ran')));
-    after.unref();
-    after.schedule(${MINUTES_MS} / 2, say, 'ran');
-    say('waiting ' + (before.size + after.size));
-  `);
-    expect([status, lines]).toEqual([0, ['waiting 3']]);
-  });
-
-  test('a process stays alive while a timer has a task, and ends after it', () => {
-    const { status, lines } = runTimer(`
-    const timer = new SystemTimer();
-    timer.unref();
-    timer.schedule(200, say, 'ran');
-    timer.ref();
-    process.on('exit', () => say('exit'));
-    say('waiting');
-  `);
-    expect([status, lines]).toEqual([0, ['waiting', 'ran', 'exit']]);
-  });
-
-  test('a process stays alive while a sleep is pending', () => {
-    const { status, lines } = runTimer(`
-    const timer = new SystemTimer();
-    say(await timer.sleep(100, 'slept'));
-  `);
-    expect([status, lines]).toEqual([0, ['slept']]);
-  });
-
-  test('a process ends by itself once its timer is closed', () => {
-    const { status, lines } = runTimer(`
-    const timer = new SystemTimer();
-    for (let i = 0; i < 10; i++) timer.add(new Task(${MINUTES_MS}, () => say('ran')));
-    timer.sleep(${MINUTES_MS}).catch((error) => say(error.code));
-    say('dropped ' + timer.close().length);
-  `);
-    expect([status, lines]).toEqual([0, ['dropped 10', 'ERR_TIMER_CLOSED']]);
-  });
-
-  test('a process is not kept alive by a timer with autoStart false', () => {
-    const { status, lines } = runTimer(`
-    const timer = new SystemTimer({ autoStart: false });
-    timer.schedule(50, say, 'ran');
-    say('waiting');
-  `);
-    expect([status, lines]).toEqual([0, ['waiting']]);
-  });
+test('a process ends by itself when its timer is idle', () => {
+  const { status, lines } = runTimer(`
+  const timer = new SystemTimer();
+  const task = new Task(${MINUTES_MS}, () => say('ran'));
+  timer.add(task);
+  timer.cancel(timer.schedule(${MINUTES_MS}, say, 'ran'));
+  task.cancel();
+  timer.schedule(1, say, 'short');
+  say('size ' + timer.size);
+`);
+  expect([status, lines]).toEqual([0, ['size 1', 'short']]);
 });
 
-describe('an error without a handler', () => {
-  test('an error without a handler is an uncaught exception in its own turn, and the other tasks run', () => {
-    const { status, lines } = runTimer(`
-    process.on('uncaughtException', (error) => say('uncaught ' + error.message));
-    const timer = new SystemTimer();
-    const fail = (message) => { say('throws ' + message); throw new Error(message); };
-    timer.schedule(0, fail, 'a');
-    timer.schedule(0, say, 'sibling 1');
-    timer.add(new Task(0, () => fail('b')));
-    timer.schedule(0, say, 'sibling 2');
-    timer.schedule(50, say, 'later');
-  `);
-    expect(status).toBe(0);
-    expect(lines).toEqual([
-      'throws a',
-      'sibling 1',
-      'throws b',
-      'sibling 2',
-      'uncaught a',
-      'uncaught b',
-      'later',
-    ]);
-  });
+test('a process ends by itself while tasks wait in a timer without ref', () => {
+  const { status, lines } = runTimer(`
+  const before = new SystemTimer();
+  before.unref();
+  before.schedule(${MINUTES_MS}, say, 'ran');
+  const after = new SystemTimer();
+  after.add(new Task(${MINUTES_MS}, () => say('ran')));
+  after.unref();
+  after.schedule(${MINUTES_MS} / 2, say, 'ran');
+  say('waiting ' + (before.size + after.size));
+`);
+  expect([status, lines]).toEqual([0, ['waiting 3']]);
+});
 
-  test('an error without a handler ends the process, and its own stack is printed', () => {
-    const { status, stderr, lines } = runTimer(`
-    const timer = new SystemTimer();
-    timer.schedule(0, function failingCallback() { throw new Error('nobody handles me'); }, undefined);
-    timer.schedule(0, say, 'sibling');
-    timer.schedule(${MINUTES_MS}, say, 'later');
-  `);
-    expect([status, lines]).toEqual([1, ['sibling']]);
-    expect(stderr).toContain('Error: nobody handles me');
-    expect(stderr).toContain('failingCallback');
-  });
+test('a process stays alive while a timer has a task, and ends after it', () => {
+  const { status, lines } = runTimer(`
+  const timer = new SystemTimer();
+  timer.unref();
+  timer.schedule(200, say, 'ran');
+  timer.ref();
+  process.on('exit', () => say('exit'));
+  say('waiting');
+`);
+  expect([status, lines]).toEqual([0, ['waiting', 'ran', 'exit']]);
+});
 
-  test('an error of the error handler is an uncaught exception', () => {
-    const { status, lines } = runTimer(`
-    process.on('uncaughtException', (error) => say('uncaught ' + error.message));
-    const timer = new SystemTimer({ onError: (error) => { throw new Error('handler of ' + error.message); } });
-    timer.schedule(0, () => { throw new Error('a'); }, undefined);
-    timer.schedule(0, say, 'sibling');
-  `);
-    expect([status, lines]).toEqual([0, ['sibling', 'uncaught handler of a']]);
-  });
+test('a process stays alive while a sleep is pending', () => {
+  const { status, lines } = runTimer(`
+  const timer = new SystemTimer();
+  say(await timer.sleep(100, 'slept'));
+`);
+  expect([status, lines]).toEqual([0, ['slept']]);
+});
 
-  test('an error of an executor is an uncaught exception, and the tasks run', () => {
-    const { status, lines } = runTimer(`
-    process.on('uncaughtException', (error) => say('uncaught ' + error.message));
-    const timer = new SystemTimer({ executor: () => { throw new Error('executor'); } });
-    timer.schedule(1, say, 'ran');
-  `);
-    expect([status, lines]).toEqual([0, ['ran', 'uncaught executor']]);
-  });
+test('a process ends by itself once its timer is closed', () => {
+  const { status, lines } = runTimer(`
+  const timer = new SystemTimer();
+  for (let i = 0; i < 10; i++) timer.add(new Task(${MINUTES_MS}, () => say('ran')));
+  timer.sleep(${MINUTES_MS}).catch((error) => say(error.code));
+  say('dropped ' + timer.close().length);
+`);
+  expect([status, lines]).toEqual([0, ['dropped 10', 'ERR_TIMER_CLOSED']]);
+});
+
+test('a process is not kept alive by a timer with autoStart false', () => {
+  const { status, lines } = runTimer(`
+  const timer = new SystemTimer({ autoStart: false });
+  timer.schedule(50, say, 'ran');
+  say('waiting');
+`);
+  expect([status, lines]).toEqual([0, ['waiting']]);
+});
+
+test('an error without a handler is an uncaught exception in its own turn, and the other tasks run', () => {
+  const { status, lines } = runTimer(`
+  process.on('uncaughtException', (error) => say('uncaught ' + error.message));
+  const timer = new SystemTimer();
+  const fail = (message) => { say('throws ' + message); throw new Error(message); };
+  timer.schedule(0, fail, 'a');
+  timer.schedule(0, say, 'sibling 1');
+  timer.add(new Task(0, () => fail('b')));
+  timer.schedule(0, say, 'sibling 2');
+  timer.schedule(50, say, 'later');
+`);
+  expect(status).toBe(0);
+  expect(lines).toEqual([
+    'throws a',
+    'sibling 1',
+    'throws b',
+    'sibling 2',
+    'uncaught a',
+    'uncaught b',
+    'later',
+  ]);
+});
+
+test('an error without a handler ends the process, and its own stack is printed', () => {
+  const { status, stderr, lines } = runTimer(`
+  const timer = new SystemTimer();
+  timer.schedule(0, function failingCallback() { throw new Error('nobody handles me'); }, undefined);
+  timer.schedule(0, say, 'sibling');
+  timer.schedule(${MINUTES_MS}, say, 'later');
+`);
+  expect([status, lines]).toEqual([1, ['sibling']]);
+  expect(stderr).toContain('Error: nobody handles me');
+  expect(stderr).toContain('failingCallback');
+});
+
+test('an error of the error handler is an uncaught exception', () => {
+  const { status, lines } = runTimer(`
+  process.on('uncaughtException', (error) => say('uncaught ' + error.message));
+  const timer = new SystemTimer({ onError: (error) => { throw new Error('handler of ' + error.message); } });
+  timer.schedule(0, () => { throw new Error('a'); }, undefined);
+  timer.schedule(0, say, 'sibling');
+`);
+  expect([status, lines]).toEqual([0, ['sibling', 'uncaught handler of a']]);
+});
+
+test('an error of an executor is an uncaught exception, and the tasks run', () => {
+  const { status, lines } = runTimer(`
+  process.on('uncaughtException', (error) => say('uncaught ' + error.message));
+  const timer = new SystemTimer({ executor: () => { throw new Error('executor'); } });
+  timer.schedule(1, say, 'ran');
+`);
+  expect([status, lines]).toEqual([0, ['ran', 'uncaught executor']]);
 });
 
 test('no timer of a thousand runs early in real time', () => {
@@ -161,72 +157,70 @@ const runQueue = (body: string): ProgramResult =>
   ${body}
 `);
 
-describe('a process with a work queue, in real time', () => {
-  test('a process ends by itself although a worker waits for items', () => {
-    const { status, lines } = runQueue(`
-    const queue = new WorkQueue();
-    queue.run((item) => say(item));
-    await undefined;
-    queue.add('a');
-    queue.get().then(() => say('never'));
-  `);
-    expect([status, lines]).toEqual([0, ['a', 'exit']]);
-  });
+test('a process ends by itself although a worker waits for items', () => {
+  const { status, lines } = runQueue(`
+  const queue = new WorkQueue();
+  queue.run((item) => say(item));
+  await undefined;
+  queue.add('a');
+  queue.get().then(() => say('never'));
+`);
+  expect([status, lines]).toEqual([0, ['a', 'exit']]);
+});
 
-  test('a process stays alive while an item is delayed, and ends after it', () => {
-    const { status, lines } = runQueue(`
-    const queue = new DelayingQueue();
-    queue.addAfter('a', 100);
-    queue.run((item) => say(item));
-    say('waiting');
-  `);
-    expect([status, lines]).toEqual([0, ['waiting', 'a', 'exit']]);
-  });
+test('a process stays alive while an item is delayed, and ends after it', () => {
+  const { status, lines } = runQueue(`
+  const queue = new DelayingQueue();
+  queue.addAfter('a', 100);
+  queue.run((item) => say(item));
+  say('waiting');
+`);
+  expect([status, lines]).toEqual([0, ['waiting', 'a', 'exit']]);
+});
 
-  test('a process ends by itself while items have an infinite delay, and once the queue is shut down', () => {
-    const { status, lines } = runQueue(`
-    const queue = new DelayingQueue();
-    queue.addAfter('parked', Infinity);
-    queue.addAfter('a', ${MINUTES_MS});
-    say(queue.shutDown().join());
-    const other = new DelayingQueue();
-    other.addAfter('parked', Infinity);
-  `);
-    expect([status, lines]).toEqual([0, ['a,parked', 'exit']]);
-  });
+test('a process ends by itself while items have an infinite delay, and once the queue is shut down', () => {
+  const { status, lines } = runQueue(`
+  const queue = new DelayingQueue();
+  queue.addAfter('parked', Infinity);
+  queue.addAfter('a', ${MINUTES_MS});
+  say(queue.shutDown().join());
+  const other = new DelayingQueue();
+  other.addAfter('parked', Infinity);
+`);
+  expect([status, lines]).toEqual([0, ['a,parked', 'exit']]);
+});
 
-  test('a controller retries failed items after their delays in real time', () => {
-    const { status, stderr, lines } = runQueue(`
-    const queue = new RateLimitingQueue(defaultControllerRateLimiter());
-    const startMs = performance.now();
-    const atMs = [];
-    queue.add('a');
-    await queue.run((item, { numRequeues }) => {
-      atMs.push(performance.now() - startMs);
-      if (numRequeues < 3) throw new Error('not yet');
-      queue.shutDown();
-    });
-    say(atMs.length);
-    say([5, 15, 35].every((dueMs, i) => atMs[i + 1] >= dueMs));
-  `);
-    expect([status, stderr, lines]).toEqual([0, '', ['4', 'true', 'exit']]);
+test('a controller retries failed items after their delays in real time', () => {
+  const { status, stderr, lines } = runQueue(`
+  const queue = new RateLimitingQueue(defaultControllerRateLimiter());
+  const startMs = performance.now();
+  const atMs = [];
+  queue.add('a');
+  await queue.run((item, { numRequeues }) => {
+    atMs.push(performance.now() - startMs);
+    if (numRequeues < 3) throw new Error('not yet');
+    queue.shutDown();
   });
+  say(atMs.length);
+  say([5, 15, 35].every((dueMs, i) => atMs[i + 1] >= dueMs));
+`);
+  expect([status, stderr, lines]).toEqual([0, '', ['4', 'true', 'exit']]);
+});
 
-  test('an aborted signal causes no unhandled rejection', () => {
-    const { status, stderr, lines } = runQueue(`
-    const queue = new WorkQueue({ maxSize: 1 });
-    const controller = new AbortController();
-    const { signal } = controller;
-    const loop = async () => { for await (const lease of queue.leases({ signal })) lease.done(); };
-    const all = [queue.get({ signal }), loop(), queue.run(() => undefined, { signal })];
-    controller.abort(new Error('gave up'));
-    for (const { status, reason } of await Promise.allSettled(all)) say(status + ' ' + reason?.message);
-    await parallelizeUntil(3, 10, async (piece) => { throw new Error('piece ' + piece); })
-      .catch((error) => say(error.errors.length));
-  `);
-    expect([status, stderr]).toEqual([0, '']);
-    expect(lines).toEqual(['rejected gave up', 'rejected gave up', 'fulfilled undefined', '3', 'exit']);
-  });
+test('an aborted signal causes no unhandled rejection', () => {
+  const { status, stderr, lines } = runQueue(`
+  const queue = new WorkQueue({ maxSize: 1 });
+  const controller = new AbortController();
+  const { signal } = controller;
+  const loop = async () => { for await (const lease of queue.leases({ signal })) lease.done(); };
+  const all = [queue.get({ signal }), loop(), queue.run(() => undefined, { signal })];
+  controller.abort(new Error('gave up'));
+  for (const { status, reason } of await Promise.allSettled(all)) say(status + ' ' + reason?.message);
+  await parallelizeUntil(3, 10, async (piece) => { throw new Error('piece ' + piece); })
+    .catch((error) => say(error.errors.length));
+`);
+  expect([status, stderr]).toEqual([0, '']);
+  expect(lines).toEqual(['rejected gave up', 'rejected gave up', 'fulfilled undefined', '3', 'exit']);
 });
 
 test('timers, errors, limiters and checkers of the two builds work together in one process', () => {

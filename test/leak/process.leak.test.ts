@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { type ProgramResult, runProgram } from '../run-program.ts';
 
 /** Runs a program in a process of its own, in real time; one that does not end is killed, and has no status. */
@@ -14,76 +14,74 @@ const runBroker = (body: string): ProgramResult =>
   ${body}
 `);
 
-describe('a process with a broker, in real time', () => {
-  test('a process ends by itself although tasks are scheduled, if its broker has no subscription', () => {
-    const { status, lines } = runBroker(`
-    await client.enqueue(task, { processInMs: 600_000 });
-    await client.enqueue(task, { retentionMs: 600_000 });
-    const [leased] = await broker.dequeue('q', 1, 600_000);
-    await broker.complete(leased);
-    await client.enqueue(task);
-    await broker.dequeue('q', 1, 600_000);
-    const subscription = await broker.subscribe({});
-    await subscription.close();
-  `);
-    expect([status, lines]).toEqual([0, ['exit']]);
-  });
+test('a process ends by itself although tasks are scheduled, if its broker has no subscription', () => {
+  const { status, lines } = runBroker(`
+  await client.enqueue(task, { processInMs: 600_000 });
+  await client.enqueue(task, { retentionMs: 600_000 });
+  const [leased] = await broker.dequeue('q', 1, 600_000);
+  await broker.complete(leased);
+  await client.enqueue(task);
+  await broker.dequeue('q', 1, 600_000);
+  const subscription = await broker.subscribe({});
+  await subscription.close();
+`);
+  expect([status, lines]).toEqual([0, ['exit']]);
+});
 
-  test('a process stays alive while a task is scheduled and its broker has a subscription', () => {
-    const { status, lines } = runBroker(`
-    const subscription = await broker.subscribe({ work(queue) { say('work'); void subscription.close(); } });
-    await client.enqueue(task, { processInMs: 100 });
-    await client.enqueue(task, { processInMs: 600_000 });
-    say('waiting');
-  `);
-    expect([status, lines]).toEqual([0, ['waiting', 'work', 'exit']]);
-  });
+test('a process stays alive while a task is scheduled and its broker has a subscription', () => {
+  const { status, lines } = runBroker(`
+  const subscription = await broker.subscribe({ work(queue) { say('work'); void subscription.close(); } });
+  await client.enqueue(task, { processInMs: 100 });
+  await client.enqueue(task, { processInMs: 600_000 });
+  say('waiting');
+`);
+  expect([status, lines]).toEqual([0, ['waiting', 'work', 'exit']]);
+});
 
-  test('a process ends by itself once its broker is closed', () => {
-    const { status, lines } = runBroker(`
-    await broker.subscribe({ closed() { say('closed'); } });
-    await client.enqueue(task, { processInMs: 600_000 });
-    await broker.close();
-  `);
-    expect([status, lines]).toEqual([0, ['closed', 'exit']]);
-  });
+test('a process ends by itself once its broker is closed', () => {
+  const { status, lines } = runBroker(`
+  await broker.subscribe({ closed() { say('closed'); } });
+  await client.enqueue(task, { processInMs: 600_000 });
+  await broker.close();
+`);
+  expect([status, lines]).toEqual([0, ['closed', 'exit']]);
+});
 
-  test('an error of a listener is an uncaught exception, and the other listeners are called', () => {
-    const { status, lines } = runBroker(`
-    const fail = (what) => () => { throw new Error(what); };
-    await broker.subscribe({ work: fail('work'), settled: fail('settled'), cancel: fail('cancel'), closed: fail('closed') });
-    await broker.subscribe({ work: () => say('told'), cancel: () => true });
-    await broker.announceServer(() => ({ id: 'good' }), 1);
-    let isBad = false;
-    await broker.announceServer(() => { if (isBad) throw new Error('read'); return { id: 'bad' }; }, 1);
-    isBad = true;
-    await client.enqueue(task);
-    say('cancelled ' + await broker.cancel({ taskId: 'a', queue: 'q', outcome: 'retry' }, 1));
-    await broker.change('q', { state: 'pending' }, 'delete');
-    say('servers ' + (await broker.servers()).length);
-    await broker.close();
-  `);
-    expect(status).toBe(0);
-    expect(lines.slice(0, 3)).toEqual(['told', 'cancelled true', 'servers 1']);
-    const uncaught = ['cancel', 'closed', 'read', 'settled', 'work'].map((what) => `uncaught ${what}`);
-    expect(lines.slice(3).sort()).toEqual(['exit', ...uncaught]);
-  });
+test('an error of a listener is an uncaught exception, and the other listeners are called', () => {
+  const { status, lines } = runBroker(`
+  const fail = (what) => () => { throw new Error(what); };
+  await broker.subscribe({ work: fail('work'), settled: fail('settled'), cancel: fail('cancel'), closed: fail('closed') });
+  await broker.subscribe({ work: () => say('told'), cancel: () => true });
+  await broker.announceServer(() => ({ id: 'good' }), 1);
+  let isBad = false;
+  await broker.announceServer(() => { if (isBad) throw new Error('read'); return { id: 'bad' }; }, 1);
+  isBad = true;
+  await client.enqueue(task);
+  say('cancelled ' + await broker.cancel({ taskId: 'a', queue: 'q', outcome: 'retry' }, 1));
+  await broker.change('q', { state: 'pending' }, 'delete');
+  say('servers ' + (await broker.servers()).length);
+  await broker.close();
+`);
+  expect(status).toBe(0);
+  expect(lines.slice(0, 3)).toEqual(['told', 'cancelled true', 'servers 1']);
+  const uncaught = ['cancel', 'closed', 'read', 'settled', 'work'].map((what) => `uncaught ${what}`);
+  expect(lines.slice(3).sort()).toEqual(['exit', ...uncaught]);
+});
 
-  test('bursts of tasks leave no old table of the index that keeps the rows of later bursts in memory', () => {
-    const { status, lines } = runBroker(`
-    const SIZE = 3_000;
-    let mostBytes = 0;
-    for (let burst = 0; burst < 100; burst++) {
-      await Promise.all(Array.from({ length: SIZE }, () => client.enqueue(task)));
-      for (let left = SIZE; left > 0; left -= 100) {
-        for (const leased of await broker.dequeue('q', 100, 60_000)) await broker.complete(leased);
-      }
-      if (burst > 20) mostBytes = Math.max(mostBytes, process.memoryUsage().heapUsed);
+test('bursts of tasks leave no old table of the index that keeps the rows of later bursts in memory', () => {
+  const { status, lines } = runBroker(`
+  const SIZE = 3_000;
+  let mostBytes = 0;
+  for (let burst = 0; burst < 100; burst++) {
+    await Promise.all(Array.from({ length: SIZE }, () => client.enqueue(task)));
+    for (let left = SIZE; left > 0; left -= 100) {
+      for (const leased of await broker.dequeue('q', 100, 60_000)) await broker.complete(leased);
     }
-    say(mostBytes < 45_000_000 ? 'small' : 'the heap grew to ' + mostBytes);
-  `);
-    expect([status, lines]).toEqual([0, ['small', 'exit']]);
-  });
+    if (burst > 20) mostBytes = Math.max(mostBytes, process.memoryUsage().heapUsed);
+  }
+  say(mostBytes < 45_000_000 ? 'small' : 'the heap grew to ' + mostBytes);
+`);
+  expect([status, lines]).toEqual([0, ['small', 'exit']]);
 });
 
 /** Runs a program in a process of its own, in real time; one that does not end is killed, and has no status. */
@@ -103,76 +101,74 @@ const runPurgatory = (body: string): ProgramResult =>
 
 const MINUTES_MS = 600_000;
 
-describe('a process with a purgatory, in real time', () => {
-  test('a process ends by itself when no operation is pending', () => {
-    const { status, lines } = runPurgatory(`
-    const operation = new Operation(${MINUTES_MS});
-    purgatory.tryCompleteElseWatch(operation, ['x']);
-    operation.forceComplete();
-  `);
-    expect([status, lines]).toEqual([0, ['forced', 'exit']]);
-  });
+test('a process ends by itself when no operation is pending', () => {
+  const { status, lines } = runPurgatory(`
+  const operation = new Operation(${MINUTES_MS});
+  purgatory.tryCompleteElseWatch(operation, ['x']);
+  operation.forceComplete();
+`);
+  expect([status, lines]).toEqual([0, ['forced', 'exit']]);
+});
 
-  test('a process stays alive while an operation has a timeout, and ends after it', () => {
-    const { status, lines } = runPurgatory(`
-    purgatory.tryCompleteElseWatch(new Operation(100), ['x']);
-    say('waiting');
-  `);
-    expect([status, lines]).toEqual([0, ['waiting', 'expired', 'exit']]);
-  });
+test('a process stays alive while an operation has a timeout, and ends after it', () => {
+  const { status, lines } = runPurgatory(`
+  purgatory.tryCompleteElseWatch(new Operation(100), ['x']);
+  say('waiting');
+`);
+  expect([status, lines]).toEqual([0, ['waiting', 'expired', 'exit']]);
+});
 
-  test('a process ends by itself while operations without a timeout are pending', () => {
-    const { status, lines } = runPurgatory(`
-    purgatory.tryCompleteElseWatch(new Operation(Infinity), ['x']);
-    say('waiting ' + purgatory.watched);
-  `);
-    expect([status, lines]).toEqual([0, ['waiting 1', 'exit']]);
-  });
+test('a process ends by itself while operations without a timeout are pending', () => {
+  const { status, lines } = runPurgatory(`
+  purgatory.tryCompleteElseWatch(new Operation(Infinity), ['x']);
+  say('waiting ' + purgatory.watched);
+`);
+  expect([status, lines]).toEqual([0, ['waiting 1', 'exit']]);
+});
 
-  test('a process ends by itself once its purgatory is closed', () => {
-    const { status, lines } = runPurgatory(`
-    purgatory.tryCompleteElseWatch(new Operation(${MINUTES_MS}), ['x']);
-    purgatory.wait(['x'], () => undefined, { timeoutMs: ${MINUTES_MS} }).catch((error) => say(error.code));
-    purgatory.close();
-  `);
-    expect([status, lines]).toEqual([0, ['closed', 'ERR_PURGATORY_CLOSED', 'exit']]);
-  });
+test('a process ends by itself once its purgatory is closed', () => {
+  const { status, lines } = runPurgatory(`
+  purgatory.tryCompleteElseWatch(new Operation(${MINUTES_MS}), ['x']);
+  purgatory.wait(['x'], () => undefined, { timeoutMs: ${MINUTES_MS} }).catch((error) => say(error.code));
+  purgatory.close();
+`);
+  expect([status, lines]).toEqual([0, ['closed', 'ERR_PURGATORY_CLOSED', 'exit']]);
+});
 
-  test('a check that rejects late causes no unhandled rejection', () => {
-    const { status, lines, stderr } = runPurgatory(`
-    const checks = [];
-    const check = () => new Promise((_, reject) => checks.push(reject));
-    class Remote extends AsyncDelayedOperation {
-      tryCompleteAsync() { return check(); }
-      onComplete(reason) { say(reason); }
-      onExpiration() {}
+test('a check that rejects late causes no unhandled rejection', () => {
+  const { status, lines, stderr } = runPurgatory(`
+  const checks = [];
+  const check = () => new Promise((_, reject) => checks.push(reject));
+  class Remote extends AsyncDelayedOperation {
+    tryCompleteAsync() { return check(); }
+    onComplete(reason) { say(reason); }
+    onExpiration() {}
+  }
+  const quiet = new DelayedOperationPurgatory('quiet', { onError: (error) => say(error.message) });
+  quiet.tryCompleteElseWatch(new Remote(10), ['x']);
+  await quiet.wait(['x'], check, { timeoutMs: 10 }).catch((error) => say(error.code));
+  const signal = AbortSignal.timeout(10);
+  await quiet.wait(['x'], check, { timeoutMs: ${MINUTES_MS}, signal }).catch((error) => say(error.name));
+  for (const reject of checks) reject(new Error('late'));
+`);
+  expect([status, stderr]).toEqual([0, '']);
+  expect(lines.toSorted()).toEqual(['ERR_OPERATION_EXPIRED', 'TimeoutError', 'exit', 'expired', 'late']);
+});
+
+test('an error of an asynchronous operation without a purgatory is an uncaught exception', () => {
+  const { status, lines } = runPurgatory(`
+  process.on('uncaughtException', (error) => say('uncaught ' + error.message));
+  class Remote extends AsyncDelayedOperation {
+    checks = 0;
+    async tryCompleteAsync() {
+      if (++this.checks === 1) throw new Error('check');
+      return true;
     }
-    const quiet = new DelayedOperationPurgatory('quiet', { onError: (error) => say(error.message) });
-    quiet.tryCompleteElseWatch(new Remote(10), ['x']);
-    await quiet.wait(['x'], check, { timeoutMs: 10 }).catch((error) => say(error.code));
-    const signal = AbortSignal.timeout(10);
-    await quiet.wait(['x'], check, { timeoutMs: ${MINUTES_MS}, signal }).catch((error) => say(error.name));
-    for (const reject of checks) reject(new Error('late'));
-  `);
-    expect([status, stderr]).toEqual([0, '']);
-    expect(lines.toSorted()).toEqual(['ERR_OPERATION_EXPIRED', 'TimeoutError', 'exit', 'expired', 'late']);
-  });
-
-  test('an error of an asynchronous operation without a purgatory is an uncaught exception', () => {
-    const { status, lines } = runPurgatory(`
-    process.on('uncaughtException', (error) => say('uncaught ' + error.message));
-    class Remote extends AsyncDelayedOperation {
-      checks = 0;
-      async tryCompleteAsync() {
-        if (++this.checks === 1) throw new Error('check');
-        return true;
-      }
-      onComplete(reason) { say(reason); throw new Error('onComplete'); }
-      onExpiration() {}
-    }
-    const operation = new Remote(10);
-    for (let i = 0; i < 2; i++) operation.maybeTryComplete();
-  `);
-    expect([status, lines]).toEqual([0, ['tried', 'uncaught check', 'uncaught onComplete', 'exit']]);
-  });
+    onComplete(reason) { say(reason); throw new Error('onComplete'); }
+    onExpiration() {}
+  }
+  const operation = new Remote(10);
+  for (let i = 0; i < 2; i++) operation.maybeTryComplete();
+`);
+  expect([status, lines]).toEqual([0, ['tried', 'uncaught check', 'uncaught onComplete', 'exit']]);
 });

@@ -128,109 +128,105 @@ const ENDS: Record<string, End> = {
   },
 };
 
-describe('a completed operation is held by nothing, although others wait for its keys', () => {
-  test.each(Object.entries(ENDS))('a completed operation is held by nothing when %s', async (_, end) => {
-    const clock = new ManualClock();
-    const purgatory = new DelayedOperationPurgatory<string>('test', { clock });
-    const watchAndEnd = (): WeakRef<Operation> => {
-      const operation = new Operation(10);
-      purgatory.tryCompleteElseWatch(operation, ['x', 'y', 'z']);
-      end(purgatory, operation, clock);
-      return new WeakRef(operation);
-    };
-    const neighbours = [new Operation(1e6), new Operation(1e6)];
-    for (const neighbour of neighbours) purgatory.tryCompleteElseWatch(neighbour, ['x', 'z']);
-    const operation = watchAndEnd();
-    expect(await isCollected(operation)).toBe(true);
-    expect(purgatory.watched).toBe(4);
-    expect(neighbours.map(({ isCompleted }) => isCompleted)).toEqual([false, false]);
-  });
-
-  test('a completed operation is held by nothing when it was the last that a check looked at, or one that watched another', async () => {
-    const purgatory = new DelayedOperationPurgatory<string>('test', { clock: new ManualClock() });
-    const watchAndEnd = (): WeakRef<Operation> => {
-      const operation = new Operation(10);
-      purgatory.tryCompleteElseWatch(operation, ['x']);
-      purgatory.checkAndComplete('x');
-      operation.forceComplete();
-      return new WeakRef(operation);
-    };
-    const operation = watchAndEnd();
-    expect(await isCollected(operation)).toBe(true);
-  });
-
-  test('neither the value nor the condition of a wait that is over is held', async () => {
-    const purgatory = new DelayedOperationPurgatory<string>('test', { clock: new ManualClock() });
-    const { signal } = new AbortController();
-    const waitAndEnd = async (): Promise<WeakRef<Operation>[]> => {
-      const [value, inCondition] = [new Operation(1), new Operation(1)];
-      const isOpen = { is: false };
-      const wait = purgatory.wait(['x'], () => (isOpen.is || inCondition.holds ? value : undefined), {
-        ...{ timeoutMs: 10, signal },
-      });
-      isOpen.is = true;
-      purgatory.checkAndComplete('x');
-      await wait;
-      return [new WeakRef(value), new WeakRef(inCondition)];
-    };
-    const held = await waitAndEnd();
-    expect(await isCollected(...held)).toBe(true);
-    expect(signal.aborted).toBe(false);
-  });
+test.each(Object.entries(ENDS))('a completed operation is held by nothing when %s', async (_, end) => {
+  const clock = new ManualClock();
+  const purgatory = new DelayedOperationPurgatory<string>('test', { clock });
+  const watchAndEnd = (): WeakRef<Operation> => {
+    const operation = new Operation(10);
+    purgatory.tryCompleteElseWatch(operation, ['x', 'y', 'z']);
+    end(purgatory, operation, clock);
+    return new WeakRef(operation);
+  };
+  const neighbours = [new Operation(1e6), new Operation(1e6)];
+  for (const neighbour of neighbours) purgatory.tryCompleteElseWatch(neighbour, ['x', 'z']);
+  const operation = watchAndEnd();
+  expect(await isCollected(operation)).toBe(true);
+  expect(purgatory.watched).toBe(4);
+  expect(neighbours.map(({ isCompleted }) => isCompleted)).toEqual([false, false]);
 });
 
-describe('a purgatory is collectable', () => {
-  test.each(['complete', 'drop'] as const)(
-    'a purgatory is collectable once it is closed with %s, whatever waited',
-    async (pending) => {
-      const metrics = new RecordingMetrics();
-      const clock = new ManualClock();
-      const operations: DelayedOperation[] = [];
-      const { signal } = new AbortController();
-      const watchAndClose = (): WeakRef<DelayedOperationPurgatory<string>> => {
-        const purgatory = new DelayedOperationPurgatory<string>('test', { clock, metrics });
-        for (let i = 0; i < 100; i++) {
-          const operation = new Operation(i);
-          operations.push(operation);
-          purgatory.tryCompleteElseWatch(operation, [`${i}`, 'x']);
-        }
-        purgatory.wait(['x'], () => undefined, { timeoutMs: 10, signal }).catch(noop);
-        purgatory.close({ pending });
-        return new WeakRef(purgatory);
-      };
-      const purgatory = watchAndClose();
-      expect(await isCollected(purgatory)).toBe(true);
-      expect([metrics.readers.size, clock.pendingWakeups, operations.length]).toEqual([0, 0, 100]);
-    },
-  );
+test('a completed operation is held by nothing when it was the last that a check looked at, or one that watched another', async () => {
+  const purgatory = new DelayedOperationPurgatory<string>('test', { clock: new ManualClock() });
+  const watchAndEnd = (): WeakRef<Operation> => {
+    const operation = new Operation(10);
+    purgatory.tryCompleteElseWatch(operation, ['x']);
+    purgatory.checkAndComplete('x');
+    operation.forceComplete();
+    return new WeakRef(operation);
+  };
+  const operation = watchAndEnd();
+  expect(await isCollected(operation)).toBe(true);
+});
 
-  test.each(['an operation', 'an asynchronous operation'])(
-    'a purgatory is collectable although %s that was in it is kept',
-    async (what) => {
-      const clock = new ManualClock();
-      const operation = what === 'an operation' ? new Operation(10) : new Remote(10);
-      const watchAndForget = async (): Promise<WeakRef<DelayedOperationPurgatory<string>>> => {
-        const purgatory = new DelayedOperationPurgatory<string>('test', { clock });
-        purgatory.tryCompleteElseWatch(operation, ['x']);
-        await clock.advanceAsync(10);
-        return new WeakRef(purgatory);
-      };
-      const purgatory = await watchAndForget();
-      await collect();
-      expect(operation.isCompleted).toBe(true);
-      expect(purgatory.deref()).toBeUndefined();
-    },
-  );
+test('neither the value nor the condition of a wait that is over is held', async () => {
+  const purgatory = new DelayedOperationPurgatory<string>('test', { clock: new ManualClock() });
+  const { signal } = new AbortController();
+  const waitAndEnd = async (): Promise<WeakRef<Operation>[]> => {
+    const [value, inCondition] = [new Operation(1), new Operation(1)];
+    const isOpen = { is: false };
+    const wait = purgatory.wait(['x'], () => (isOpen.is || inCondition.holds ? value : undefined), {
+      ...{ timeoutMs: 10, signal },
+    });
+    isOpen.is = true;
+    purgatory.checkAndComplete('x');
+    await wait;
+    return [new WeakRef(value), new WeakRef(inCondition)];
+  };
+  const held = await waitAndEnd();
+  expect(await isCollected(...held)).toBe(true);
+  expect(signal.aborted).toBe(false);
+});
 
-  test('an idle purgatory that nothing refers to is collectable without close', async () => {
+test.each(['complete', 'drop'] as const)(
+  'a purgatory is collectable once it is closed with %s, whatever waited',
+  async (pending) => {
+    const metrics = new RecordingMetrics();
     const clock = new ManualClock();
-    const useAndForget = (): WeakRef<DelayedOperationPurgatory<string>> => {
-      const purgatory = new DelayedOperationPurgatory<string>('test', { clock });
-      purgatory.tryCompleteElseWatch(new Operation(10), ['x']);
-      clock.advance(10);
+    const operations: DelayedOperation[] = [];
+    const { signal } = new AbortController();
+    const watchAndClose = (): WeakRef<DelayedOperationPurgatory<string>> => {
+      const purgatory = new DelayedOperationPurgatory<string>('test', { clock, metrics });
+      for (let i = 0; i < 100; i++) {
+        const operation = new Operation(i);
+        operations.push(operation);
+        purgatory.tryCompleteElseWatch(operation, [`${i}`, 'x']);
+      }
+      purgatory.wait(['x'], () => undefined, { timeoutMs: 10, signal }).catch(noop);
+      purgatory.close({ pending });
       return new WeakRef(purgatory);
     };
-    const purgatory = useAndForget();
+    const purgatory = watchAndClose();
     expect(await isCollected(purgatory)).toBe(true);
-  });
+    expect([metrics.readers.size, clock.pendingWakeups, operations.length]).toEqual([0, 0, 100]);
+  },
+);
+
+test.each(['an operation', 'an asynchronous operation'])(
+  'a purgatory is collectable although %s that was in it is kept',
+  async (what) => {
+    const clock = new ManualClock();
+    const operation = what === 'an operation' ? new Operation(10) : new Remote(10);
+    const watchAndForget = async (): Promise<WeakRef<DelayedOperationPurgatory<string>>> => {
+      const purgatory = new DelayedOperationPurgatory<string>('test', { clock });
+      purgatory.tryCompleteElseWatch(operation, ['x']);
+      await clock.advanceAsync(10);
+      return new WeakRef(purgatory);
+    };
+    const purgatory = await watchAndForget();
+    await collect();
+    expect(operation.isCompleted).toBe(true);
+    expect(purgatory.deref()).toBeUndefined();
+  },
+);
+
+test('an idle purgatory that nothing refers to is collectable without close', async () => {
+  const clock = new ManualClock();
+  const useAndForget = (): WeakRef<DelayedOperationPurgatory<string>> => {
+    const purgatory = new DelayedOperationPurgatory<string>('test', { clock });
+    purgatory.tryCompleteElseWatch(new Operation(10), ['x']);
+    clock.advance(10);
+    return new WeakRef(purgatory);
+  };
+  const purgatory = useAndForget();
+  expect(await isCollected(purgatory)).toBe(true);
 });

@@ -180,55 +180,53 @@ describe('nothing is held any more when', () => {
   });
 });
 
-describe('a timer is collectable', () => {
-  test.each(['drop', 'run'] as const)(
-    'a timer is collectable once it is closed with %s, whatever waited',
-    async (pending) => {
-      const metrics = new RecordingMetrics();
-      const clock = new ManualClock();
-      const tasks: TimerTask[] = [];
-      const addAndClose = (): WeakRef<SystemTimer> => {
-        const timer = new SystemTimer({ clock, metrics });
-        for (let i = 0; i < 10_000; i++) timer.schedule(i, noop);
-        for (let i = 0; i < 10; i++) {
-          tasks.push(addTask(timer, i));
-        }
-        void timer.sleep(5).catch(noop);
-        void timer.advanceClock(1_000);
-        timer.close({ pending });
-        return new WeakRef(timer);
-      };
-      const timer = addAndClose();
-      expect(await isCollected(timer)).toBe(true);
-      expect([metrics.readers.size, clock.pendingWakeups, tasks.length]).toEqual([0, 0, 10]);
-    },
-  );
-
-  test('an idle timer that nothing refers to is collectable without close', async () => {
+test.each(['drop', 'run'] as const)(
+  'a timer is collectable once it is closed with %s, whatever waited',
+  async (pending) => {
+    const metrics = new RecordingMetrics();
     const clock = new ManualClock();
-    const useAndForget = (): WeakRef<SystemTimer> => {
-      const timer = new SystemTimer({ clock });
-      addTask(timer, 5);
-      timer.cancel(timer.schedule(50, noop));
-      clock.advance(10);
+    const tasks: TimerTask[] = [];
+    const addAndClose = (): WeakRef<SystemTimer> => {
+      const timer = new SystemTimer({ clock, metrics });
+      for (let i = 0; i < 10_000; i++) timer.schedule(i, noop);
+      for (let i = 0; i < 10; i++) {
+        tasks.push(addTask(timer, i));
+      }
+      void timer.sleep(5).catch(noop);
+      void timer.advanceClock(1_000);
+      timer.close({ pending });
       return new WeakRef(timer);
     };
-    const timer = useAndForget();
+    const timer = addAndClose();
     expect(await isCollected(timer)).toBe(true);
-  });
+    expect([metrics.readers.size, clock.pendingWakeups, tasks.length]).toEqual([0, 0, 10]);
+  },
+);
 
-  test('a timer is not collectable while something waits in it', async () => {
-    const clock = new ManualClock();
-    const task = new TestTask(5);
-    const addAndForget = (): WeakRef<SystemTimer> => {
-      const timer = new SystemTimer({ clock });
-      timer.add(task);
-      return new WeakRef(timer);
-    };
-    const timer = addAndForget();
-    await collect();
-    clock.advance(5);
-    expect(task.runs).toBe(1);
-    expect(await isCollected(timer)).toBe(true);
-  });
+test('an idle timer that nothing refers to is collectable without close', async () => {
+  const clock = new ManualClock();
+  const useAndForget = (): WeakRef<SystemTimer> => {
+    const timer = new SystemTimer({ clock });
+    addTask(timer, 5);
+    timer.cancel(timer.schedule(50, noop));
+    clock.advance(10);
+    return new WeakRef(timer);
+  };
+  const timer = useAndForget();
+  expect(await isCollected(timer)).toBe(true);
+});
+
+test('a timer is not collectable while something waits in it', async () => {
+  const clock = new ManualClock();
+  const task = new TestTask(5);
+  const addAndForget = (): WeakRef<SystemTimer> => {
+    const timer = new SystemTimer({ clock });
+    timer.add(task);
+    return new WeakRef(timer);
+  };
+  const timer = addAndForget();
+  await collect();
+  clock.advance(5);
+  expect(task.runs).toBe(1);
+  expect(await isCollected(timer)).toBe(true);
 });

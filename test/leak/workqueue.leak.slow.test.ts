@@ -257,86 +257,82 @@ describe('after 250 000 items the heap is back where it was', () => {
   });
 });
 
-describe('a long-lived signal', () => {
-  test('a long-lived signal has no listener of what is over, however it ended', async () => {
-    const { signal } = new AbortController();
-    const queue = new DelayingQueue<string>({ clock: new ManualClock(), maxSize: 1 });
-    const listeners = (): number => getEventListeners(signal, 'abort').length;
-    for (let i = 0; i < 100; i++) {
-      const get = queue.get({ signal });
-      const step = queue.leases({ signal }).next();
-      queue.add('a');
-      queue.add('b');
-      await Promise.all([get, step]);
-      for (const item of 'ab') queue.done(item);
-      queue.add('a');
-      const added = queue.addWhenRoom('b', { signal });
-      await queue.get({ signal });
-      await added;
-      await queue.get({ signal });
-      for (const item of 'ab') queue.done(item);
-      expect(listeners()).toBe(0);
-    }
-    const run = queue.run(noop, { signal, concurrency: 5 });
-    expect(listeners()).toBe(1);
-    await queue.shutDownWithDrain({ signal });
-    await run;
+test('a long-lived signal has no listener of what is over, however it ended', async () => {
+  const { signal } = new AbortController();
+  const queue = new DelayingQueue<string>({ clock: new ManualClock(), maxSize: 1 });
+  const listeners = (): number => getEventListeners(signal, 'abort').length;
+  for (let i = 0; i < 100; i++) {
+    const get = queue.get({ signal });
+    const step = queue.leases({ signal }).next();
+    queue.add('a');
+    queue.add('b');
+    await Promise.all([get, step]);
+    for (const item of 'ab') queue.done(item);
+    queue.add('a');
+    const added = queue.addWhenRoom('b', { signal });
+    await queue.get({ signal });
+    await added;
+    await queue.get({ signal });
+    for (const item of 'ab') queue.done(item);
     expect(listeners()).toBe(0);
-  });
-
-  test('a long-lived signal does not hold a queue whose gets it has aborted, nor one whose loop was left', async () => {
-    const controller = new AbortController();
-    const { signal } = controller;
-    const other = new AbortController();
-    const useAndForget = async (): Promise<WeakRef<WorkQueue<string>>> => {
-      const queue = new WorkQueue<string>();
-      const gets = Array.from({ length: 5 }, () => queue.get({ signal }).catch(noop));
-      const leases = queue.leases({ signal: other.signal });
-      const step = leases.next();
-      await leases.return?.();
-      controller.abort();
-      await Promise.all([...gets, step]);
-      return new WeakRef(queue);
-    };
-    const queue = await useAndForget();
-    expect(await isCollected(queue)).toBe(true);
-    expect([signal.aborted, other.signal.aborted]).toEqual([true, false]);
-  });
+  }
+  const run = queue.run(noop, { signal, concurrency: 5 });
+  expect(listeners()).toBe(1);
+  await queue.shutDownWithDrain({ signal });
+  await run;
+  expect(listeners()).toBe(0);
 });
 
-describe('a queue is collectable', () => {
-  test('a queue is collectable once it has ended, although its metrics, its timer and its clock go on', async () => {
-    const metrics = new RecordingMetrics();
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock });
-    const useAndEnd = async (): Promise<WeakRef<DelayingQueue<string>>> => {
-      const queue = new DelayingQueue<string>({ timer, metrics });
-      queue.addAfter('a', 10);
-      queue.addAfter('b', Infinity);
-      queue.add('c');
-      expect(metrics.readers.size).toBe(3);
-      queue.shutDown();
-      await queue.run(noop);
-      return new WeakRef(queue);
-    };
-    const queue = await useAndEnd();
-    await collect();
-    expect([metrics.readers.size, timer.size, clock.pendingWakeups]).toEqual([0, 0, 0]);
-    expect(queue.deref()).toBeUndefined();
-  });
+test('a long-lived signal does not hold a queue whose gets it has aborted, nor one whose loop was left', async () => {
+  const controller = new AbortController();
+  const { signal } = controller;
+  const other = new AbortController();
+  const useAndForget = async (): Promise<WeakRef<WorkQueue<string>>> => {
+    const queue = new WorkQueue<string>();
+    const gets = Array.from({ length: 5 }, () => queue.get({ signal }).catch(noop));
+    const leases = queue.leases({ signal: other.signal });
+    const step = leases.next();
+    await leases.return?.();
+    controller.abort();
+    await Promise.all([...gets, step]);
+    return new WeakRef(queue);
+  };
+  const queue = await useAndForget();
+  expect(await isCollected(queue)).toBe(true);
+  expect([signal.aborted, other.signal.aborted]).toEqual([true, false]);
+});
 
-  test('an idle queue that nothing refers to is collectable without a shutdown', async () => {
-    const clock = new ManualClock();
-    const useAndForget = async (): Promise<WeakRef<DelayingQueue<string>>> => {
-      const queue = new DelayingQueue<string>({ clock });
-      queue.addAfter('a', 10);
-      clock.advance(10);
-      const taken = await queue.get();
-      expect(taken.item).toBe('a');
-      void queue.get(); // somebody who waits for ever is no reason
-      return new WeakRef(queue);
-    };
-    const queue = await useAndForget();
-    expect(await isCollected(queue)).toBe(true);
-  });
+test('a queue is collectable once it has ended, although its metrics, its timer and its clock go on', async () => {
+  const metrics = new RecordingMetrics();
+  const clock = new ManualClock();
+  const timer = new SystemTimer({ clock });
+  const useAndEnd = async (): Promise<WeakRef<DelayingQueue<string>>> => {
+    const queue = new DelayingQueue<string>({ timer, metrics });
+    queue.addAfter('a', 10);
+    queue.addAfter('b', Infinity);
+    queue.add('c');
+    expect(metrics.readers.size).toBe(3);
+    queue.shutDown();
+    await queue.run(noop);
+    return new WeakRef(queue);
+  };
+  const queue = await useAndEnd();
+  await collect();
+  expect([metrics.readers.size, timer.size, clock.pendingWakeups]).toEqual([0, 0, 0]);
+  expect(queue.deref()).toBeUndefined();
+});
+
+test('an idle queue that nothing refers to is collectable without a shutdown', async () => {
+  const clock = new ManualClock();
+  const useAndForget = async (): Promise<WeakRef<DelayingQueue<string>>> => {
+    const queue = new DelayingQueue<string>({ clock });
+    queue.addAfter('a', 10);
+    clock.advance(10);
+    const taken = await queue.get();
+    expect(taken.item).toBe('a');
+    void queue.get(); // somebody who waits for ever is no reason
+    return new WeakRef(queue);
+  };
+  const queue = await useAndForget();
+  expect(await isCollected(queue)).toBe(true);
 });

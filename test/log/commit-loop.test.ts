@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { CommitLoop, type CommitTarget } from '../../src/log/commit-loop.ts';
 import type { AppendResult } from '../../src/log/segment.ts';
 
@@ -45,66 +45,64 @@ async function startAndDone(): Promise<unknown[]> {
   return [start, late];
 }
 
-describe('a put that comes between the write and the sync of another one', () => {
-  test('a put that comes between the write and the sync of another one shares the sync, if the target lets it join', async () => {
-    await startAndDone();
-    expect(calls).toEqual(['append start', 'append done', 'sync', 'committed 2 (9 bytes)']);
-  });
+test('a put that comes between the write and the sync of another one shares the sync, if the target lets it join', async () => {
+  await startAndDone();
+  expect(calls).toEqual(['append start', 'append done', 'sync', 'committed 2 (9 bytes)']);
+});
 
-  test('a put that comes between the write and the sync of another one has a sync of its own otherwise', async () => {
-    mayJoin = false;
-    await startAndDone();
-    expect(calls).toEqual([
-      ...['append start', 'sync', 'committed 1 (5 bytes)'],
-      ...['append done', 'sync', 'committed 1 (4 bytes)'],
-    ]);
-  });
+test('a put that comes between the write and the sync of another one has a sync of its own otherwise', async () => {
+  mayJoin = false;
+  await startAndDone();
+  expect(calls).toEqual([
+    ...['append start', 'sync', 'committed 1 (5 bytes)'],
+    ...['append done', 'sync', 'committed 1 (4 bytes)'],
+  ]);
+});
 
-  test('a put that comes between the write and the sync of another one is refused with the other one if the sync fails', async () => {
-    failedSync = new Error('no sync');
-    const refused = { status: 'rejected', reason: failedSync };
-    expect(await startAndDone()).toEqual([refused, refused]);
-    expect(calls).toEqual(['append start', 'append done', 'sync', 'committed 0 (0 bytes)']);
-  });
+test('a put that comes between the write and the sync of another one is refused with the other one if the sync fails', async () => {
+  failedSync = new Error('no sync');
+  const refused = { status: 'rejected', reason: failedSync };
+  expect(await startAndDone()).toEqual([refused, refused]);
+  expect(calls).toEqual(['append start', 'append done', 'sync', 'committed 0 (0 bytes)']);
+});
 
-  test('a put that comes between the write and the sync of another one is refused alone if only its write fails', async () => {
-    const reason = new Error('no room');
-    const outcomes: unknown[] = [];
-    written = (records) => {
-      if (!records.includes('start')) return reason;
-      void loop.put('done').catch((error: unknown) => outcomes.push(error));
-      return undefined;
-    };
-    await loop.put('start');
-    await expect.poll(() => outcomes).toEqual([reason]);
-    expect(calls).toEqual(['append start', 'append done', 'sync', 'committed 1 (5 bytes)']);
-  });
+test('a put that comes between the write and the sync of another one is refused alone if only its write fails', async () => {
+  const reason = new Error('no room');
+  const outcomes: unknown[] = [];
+  written = (records) => {
+    if (!records.includes('start')) return reason;
+    void loop.put('done').catch((error: unknown) => outcomes.push(error));
+    return undefined;
+  };
+  await loop.put('start');
+  await expect.poll(() => outcomes).toEqual([reason]);
+  expect(calls).toEqual(['append start', 'append done', 'sync', 'committed 1 (5 bytes)']);
+});
 
-  test('a put that comes between the write and the sync of another one stays behind the puts and the steps that came before it', async () => {
-    const rest: Promise<void>[] = [];
-    written = (records) => {
-      if (records.includes('first')) rest.push(loop.put('late'));
-      return undefined;
-    };
-    rest.push(loop.put('first'));
-    const step = (): Promise<void> => Promise.resolve(void calls.push('step'));
-    rest.push(loop.run(step), loop.put('second'));
-    await Promise.all(rest);
-    await Promise.all(rest); // `late` was added meanwhile
-    const order = calls.filter((call) => !call.startsWith('committed') && call !== 'sync');
-    expect(order).toEqual(['append first', 'step', 'append second', 'append late']);
-  });
+test('a put that comes between the write and the sync of another one stays behind the puts and the steps that came before it', async () => {
+  const rest: Promise<void>[] = [];
+  written = (records) => {
+    if (records.includes('first')) rest.push(loop.put('late'));
+    return undefined;
+  };
+  rest.push(loop.put('first'));
+  const step = (): Promise<void> => Promise.resolve(void calls.push('step'));
+  rest.push(loop.run(step), loop.put('second'));
+  await Promise.all(rest);
+  await Promise.all(rest); // `late` was added meanwhile
+  const order = calls.filter((call) => !call.startsWith('committed') && call !== 'sync');
+  expect(order).toEqual(['append first', 'step', 'append second', 'append late']);
+});
 
-  test('a put that comes between the write and the sync of another one waits for a step that came before it', async () => {
-    const rest: Promise<void>[] = [];
-    const step = (): Promise<void> => Promise.resolve(void calls.push('step'));
-    written = (records) => {
-      if (records.includes('first')) rest.push(loop.run(step), loop.put('late'));
-      return undefined;
-    };
-    await loop.put('first');
-    await Promise.all(rest);
-    const order = calls.filter((call) => !call.startsWith('committed') && call !== 'sync');
-    expect(order).toEqual(['append first', 'step', 'append late']);
-  });
+test('a put that comes between the write and the sync of another one waits for a step that came before it', async () => {
+  const rest: Promise<void>[] = [];
+  const step = (): Promise<void> => Promise.resolve(void calls.push('step'));
+  written = (records) => {
+    if (records.includes('first')) rest.push(loop.run(step), loop.put('late'));
+    return undefined;
+  };
+  await loop.put('first');
+  await Promise.all(rest);
+  const order = calls.filter((call) => !call.startsWith('committed') && call !== 'sync');
+  expect(order).toEqual(['append first', 'step', 'append late']);
 });

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { ownTurn } from '../../src/core/own-turn.ts';
 import { examineSegment } from '../../src/log/examine-segment.ts';
 import { Log, type KnownLog, type PayloadPart } from '../../src/log/log.ts';
@@ -74,76 +74,74 @@ function textsOf(records: readonly ReadRecord[]): string[] {
 
 const TEXTS = Array.from({ length: 10 }, (_, i) => `record ${i}`);
 
-describe('a log', () => {
-  test('a log keeps the type and the sequence of every record over a reopen', async () => {
-    const { log } = await open();
-    const { appended, error } = await log.append(
-      ['a', 'b', 'c'].map((text) => bytesOf(text)),
-      [ENQUEUED, DATA, COMPLETED],
-    );
-    expect([appended, error, log.next]).toEqual([3, undefined, 4]);
-    await log.close();
-    const again = await open();
-    expect(again.found.damages).toEqual([]);
-    expect(await recordsOf(again.log)).toEqual([
-      { type: ENQUEUED, sequence: 1, text: 'a' },
-      { type: DATA, sequence: 2, text: 'b' },
-      { type: COMPLETED, sequence: 3, text: 'c' },
-    ]);
-    await again.log.close();
-  });
+test('a log keeps the type and the sequence of every record over a reopen', async () => {
+  const { log } = await open();
+  const { appended, error } = await log.append(
+    ['a', 'b', 'c'].map((text) => bytesOf(text)),
+    [ENQUEUED, DATA, COMPLETED],
+  );
+  expect([appended, error, log.next]).toEqual([3, undefined, 4]);
+  await log.close();
+  const again = await open();
+  expect(again.found.damages).toEqual([]);
+  expect(await recordsOf(again.log)).toEqual([
+    { type: ENQUEUED, sequence: 1, text: 'a' },
+    { type: DATA, sequence: 2, text: 'b' },
+    { type: COMPLETED, sequence: 3, text: 'c' },
+  ]);
+  await again.log.close();
+});
 
-  test('a log begins a segment when the last one is full, and never appends to one of an earlier process', async () => {
-    const { log } = await open();
-    await appendAll(log, TEXTS);
-    expect(log.segments.map(({ number, base, next }) => [number, base, next])).toEqual([
-      [1, 1, 5],
-      [2, 5, 9],
-      [3, 9, 11],
-    ]);
-    await log.close();
-    const again = await open();
-    await appendAll(again.log, ['new']);
-    expect(again.log.segments.at(-1)).toMatchObject({ number: 4, base: 11, next: 12 });
-    expect(textsOf(await recordsOf(again.log))).toEqual([...TEXTS, 'new']);
-    await again.log.close();
-  });
+test('a log begins a segment when the last one is full, and never appends to one of an earlier process', async () => {
+  const { log } = await open();
+  await appendAll(log, TEXTS);
+  expect(log.segments.map(({ number, base, next }) => [number, base, next])).toEqual([
+    [1, 1, 5],
+    [2, 5, 9],
+    [3, 9, 11],
+  ]);
+  await log.close();
+  const again = await open();
+  await appendAll(again.log, ['new']);
+  expect(again.log.segments.at(-1)).toMatchObject({ number: 4, base: 11, next: 12 });
+  expect(textsOf(await recordsOf(again.log))).toEqual([...TEXTS, 'new']);
+  await again.log.close();
+});
 
-  test('a log counts the payload bytes that were appended and are readable', async () => {
-    const { log } = await open(files, true);
-    await appendAll(log, ['a', 'b']);
-    expect([log.appendedBytes, log.next]).toEqual([0, 1]);
-    await log.sync();
-    expect([log.appendedBytes, log.next]).toEqual([24, 3]);
-    await log.endSegment();
-    await appendAll(log, ['c']);
-    await log.sync();
-    expect([log.appendedBytes, log.next]).toEqual([36, 4]);
-    await log.close();
-  });
+test('a log counts the payload bytes that were appended and are readable', async () => {
+  const { log } = await open(files, true);
+  await appendAll(log, ['a', 'b']);
+  expect([log.appendedBytes, log.next]).toEqual([0, 1]);
+  await log.sync();
+  expect([log.appendedBytes, log.next]).toEqual([24, 3]);
+  await log.endSegment();
+  await appendAll(log, ['c']);
+  await log.sync();
+  expect([log.appendedBytes, log.next]).toEqual([36, 4]);
+  await log.close();
+});
 
-  test('a log does not use the number or the sequences that its owner knows', async () => {
-    const { log } = await open(files, false, { lastNumber: 7 });
-    log.skipTo(100);
-    await appendAll(log, ['a']);
-    expect(log.segments).toMatchObject([{ number: 8, base: 100, next: 101 }]);
-    await log.close();
-  });
+test('a log does not use the number or the sequences that its owner knows', async () => {
+  const { log } = await open(files, false, { lastNumber: 7 });
+  log.skipTo(100);
+  await appendAll(log, ['a']);
+  expect(log.segments).toMatchObject([{ number: 8, base: 100, next: 101 }]);
+  await log.close();
+});
 
-  test('a log keeps every record that was synced, and drops the others, when the power fails', async () => {
-    const { log } = await open();
-    await appendAll(log, TEXTS.slice(0, 6));
-    await log.sync();
-    await appendAll(log, TEXTS.slice(6));
-    for (const remains of [nothingRemains, allRemains]) {
-      const after = new RecordingFileSystem(files.afterPowerCut(files.log.length, remains));
-      const { log: recovered, found } = await open(after);
-      expect(found.damages).toEqual([]);
-      expect(textsOf(await recordsOf(recovered))).toEqual(remains === allRemains ? TEXTS : TEXTS.slice(0, 8));
-      await recovered.close();
-    }
-    await log.close();
-  });
+test('a log keeps every record that was synced, and drops the others, when the power fails', async () => {
+  const { log } = await open();
+  await appendAll(log, TEXTS.slice(0, 6));
+  await log.sync();
+  await appendAll(log, TEXTS.slice(6));
+  for (const remains of [nothingRemains, allRemains]) {
+    const after = new RecordingFileSystem(files.afterPowerCut(files.log.length, remains));
+    const { log: recovered, found } = await open(after);
+    expect(found.damages).toEqual([]);
+    expect(textsOf(await recordsOf(recovered))).toEqual(remains === allRemains ? TEXTS : TEXTS.slice(0, 8));
+    await recovered.close();
+  }
+  await log.close();
 });
 
 /** A payload that is read back as a whole. */
@@ -151,64 +149,62 @@ const wholeOf = (position: LogPosition, payload: Buffer): PayloadPart => ({
   ...{ position, start: 0, length: payload.length, crc: crc32(payload) },
 });
 
-describe('a payload that is read back by its position', () => {
-  test('a payload that is read back by its position is read from memory, from the file, and after a reopen', async () => {
-    const { log } = await open();
-    const positions = await appendAll(log, TEXTS);
-    const check = async (on: Log): Promise<void> => {
-      for (const [i, position] of positions.entries()) {
-        const payload = bytesOf(TEXTS[i] as string);
-        expect(await on.read(wholeOf(position, payload))).toEqual(payload);
-      }
-    };
-    await check(log);
-    await log.close();
-    const again = await open();
-    await check(again.log);
-    await again.log.close();
-    expect(files.handles).toBe(0);
-  });
+test('a payload that is read back by its position is read from memory, from the file, and after a reopen', async () => {
+  const { log } = await open();
+  const positions = await appendAll(log, TEXTS);
+  const check = async (on: Log): Promise<void> => {
+    for (const [i, position] of positions.entries()) {
+      const payload = bytesOf(TEXTS[i] as string);
+      expect(await on.read(wholeOf(position, payload))).toEqual(payload);
+    }
+  };
+  await check(log);
+  await log.close();
+  const again = await open();
+  await check(again.log);
+  await again.log.close();
+  expect(files.handles).toBe(0);
+});
 
-  test('a payload that is read back by its position is found behind another one of the same append', async () => {
-    const { log } = await open();
-    const { position } = await log.append([Buffer.from('first'), Buffer.from('second')]);
-    const second = positionAfter(position as LogPosition, 5);
-    expect((await log.read(wholeOf(second, Buffer.from('second'))))?.toString()).toBe('second');
-    await log.close();
-  });
+test('a payload that is read back by its position is found behind another one of the same append', async () => {
+  const { log } = await open();
+  const { position } = await log.append([Buffer.from('first'), Buffer.from('second')]);
+  const second = positionAfter(position as LogPosition, 5);
+  expect((await log.read(wholeOf(second, Buffer.from('second'))))?.toString()).toBe('second');
+  await log.close();
+});
 
-  test('a payload that is read back by its position is read in part, whatever is around the part', async () => {
-    const { log } = await open();
-    const { position } = await log.append([Buffer.from('first second third')]);
-    const part = { ...wholeOf(position as LogPosition, Buffer.from('second')), start: 6 };
-    expect((await log.read(part))?.toString()).toBe('second');
-    expect(await log.read({ ...part, start: 5 })).toBeUndefined();
-    await log.close();
-  });
+test('a payload that is read back by its position is read in part, whatever is around the part', async () => {
+  const { log } = await open();
+  const { position } = await log.append([Buffer.from('first second third')]);
+  const part = { ...wholeOf(position as LogPosition, Buffer.from('second')), start: 6 };
+  expect((await log.read(part))?.toString()).toBe('second');
+  expect(await log.read({ ...part, start: 5 })).toBeUndefined();
+  await log.close();
+});
 
-  test('a payload that is read back by its position is undefined if it is damaged, another one, or its segment was removed', async () => {
-    const { log } = await open();
-    const positions = await appendAll(log, TEXTS);
-    await log.close();
-    const [first, , third] = positions as [LogPosition, LogPosition, LogPosition];
-    const damaged = new RecordingFileSystem(files.disk);
-    const path = [...damaged.disk.keys()].sort()[0] as string;
-    const disk = new Map(damaged.disk);
-    const bytes = Buffer.from(disk.get(path) as Buffer);
-    bytes[third.offset + 24] = 0;
-    const { log: again } = await open(new RecordingFileSystem(disk.set(path, bytes)));
-    const [firstPart, thirdPart] = [
-      wholeOf(first, bytesOf(TEXTS[0] as string)),
-      wholeOf(third, bytesOf(TEXTS[2] as string)),
-    ];
-    expect(await again.read(thirdPart)).toBeUndefined();
-    expect(await again.read({ ...firstPart, position: third })).toBeUndefined();
-    expect(await again.read({ ...firstPart, length: 1_000_000 })).toBeUndefined();
-    expect(await again.read(firstPart)).toBeDefined();
-    await again.remove(again.segments.slice(0, 1));
-    expect(await again.read(firstPart)).toBeUndefined();
-    await again.close();
-  });
+test('a payload that is read back by its position is undefined if it is damaged, another one, or its segment was removed', async () => {
+  const { log } = await open();
+  const positions = await appendAll(log, TEXTS);
+  await log.close();
+  const [first, , third] = positions as [LogPosition, LogPosition, LogPosition];
+  const damaged = new RecordingFileSystem(files.disk);
+  const path = [...damaged.disk.keys()].sort()[0] as string;
+  const disk = new Map(damaged.disk);
+  const bytes = Buffer.from(disk.get(path) as Buffer);
+  bytes[third.offset + 24] = 0;
+  const { log: again } = await open(new RecordingFileSystem(disk.set(path, bytes)));
+  const [firstPart, thirdPart] = [
+    wholeOf(first, bytesOf(TEXTS[0] as string)),
+    wholeOf(third, bytesOf(TEXTS[2] as string)),
+  ];
+  expect(await again.read(thirdPart)).toBeUndefined();
+  expect(await again.read({ ...firstPart, position: third })).toBeUndefined();
+  expect(await again.read({ ...firstPart, length: 1_000_000 })).toBeUndefined();
+  expect(await again.read(firstPart)).toBeDefined();
+  await again.remove(again.segments.slice(0, 1));
+  expect(await again.read(firstPart)).toBeUndefined();
+  await again.close();
 });
 
 test('a log gets smaller when records that are needed are moved to its end and the first segment is removed', async () => {
@@ -308,46 +304,44 @@ test('behind a segment with the largest number nothing is appended, because it w
   }
 });
 
-describe('a sync that nothing waits for', () => {
-  const syncs = (): number => files.log.filter(({ kind }) => kind === 'sync').length;
+const syncs = (): number => files.log.filter(({ kind }) => kind === 'sync').length;
 
-  test('a sync that nothing waits for begins after a quarter of a segment, and only if records are readable without it', async () => {
-    for (const isAlwaysDurable of [false, true]) {
-      const { log } = await open(files, isAlwaysDurable);
-      await log.beginSegment();
-      const before = syncs();
-      await appendAll(log, ['one', 'two', 'three']);
-      await ownTurn();
-      expect(syncs() - before).toBe(isAlwaysDurable ? 0 : 1);
-      await log.close();
-    }
-  });
-
-  test('the failure of a sync that nothing waits for is returned by the next append, once, and rejects every sync until its records are not needed', async () => {
-    const fault: Fault = { call: 'sync', nth: 1, code: 'EIO', isLasting: false };
-    const { log } = await Log.open({ ...OPTIONS, files: new FaultyFileSystem(files, fault) });
+test('a sync that nothing waits for begins after a quarter of a segment, and only if records are readable without it', async () => {
+  for (const isAlwaysDurable of [false, true]) {
+    const { log } = await open(files, isAlwaysDurable);
+    await log.beginSegment();
+    const before = syncs();
     await appendAll(log, ['one', 'two', 'three']);
     await ownTurn();
-    const { appended, error } = await log.append([bytesOf('four')]);
-    expect([appended, error]).toEqual([0, expect.objectContaining({ code: 'EIO' })]);
-    await appendAll(log, ['five']);
-    expect(textsOf(await recordsOf(log))).toEqual(['one', 'two', 'three', 'five']);
-    expect(log.segments.length).toBe(2);
-    for (const firstNeeded of [0, 1])
-      await expect(log.sync(firstNeeded)).rejects.toMatchObject({ code: 'EIO' });
-    await log.sync(log.next);
+    expect(syncs() - before).toBe(isAlwaysDurable ? 0 : 1);
     await log.close();
-    expect(files.handles).toBe(0);
-  });
+  }
+});
 
-  test('a sync that nothing waits for is awaited before its file is closed', async () => {
-    const { log } = await open();
-    await appendAll(log, ['one', 'two', 'three']);
-    await log.leaveSegment();
-    const kinds = files.log.map(({ kind }) => kind);
-    expect(kinds.at(-1)).toBe('sync');
-    expect(files.handles).toBe(0);
-  });
+test('the failure of a sync that nothing waits for is returned by the next append, once, and rejects every sync until its records are not needed', async () => {
+  const fault: Fault = { call: 'sync', nth: 1, code: 'EIO', isLasting: false };
+  const { log } = await Log.open({ ...OPTIONS, files: new FaultyFileSystem(files, fault) });
+  await appendAll(log, ['one', 'two', 'three']);
+  await ownTurn();
+  const { appended, error } = await log.append([bytesOf('four')]);
+  expect([appended, error]).toEqual([0, expect.objectContaining({ code: 'EIO' })]);
+  await appendAll(log, ['five']);
+  expect(textsOf(await recordsOf(log))).toEqual(['one', 'two', 'three', 'five']);
+  expect(log.segments.length).toBe(2);
+  for (const firstNeeded of [0, 1])
+    await expect(log.sync(firstNeeded)).rejects.toMatchObject({ code: 'EIO' });
+  await log.sync(log.next);
+  await log.close();
+  expect(files.handles).toBe(0);
+});
+
+test('a sync that nothing waits for is awaited before its file is closed', async () => {
+  const { log } = await open();
+  await appendAll(log, ['one', 'two', 'three']);
+  await log.leaveSegment();
+  const kinds = files.log.map(({ kind }) => kind);
+  expect(kinds.at(-1)).toBe('sync');
+  expect(files.handles).toBe(0);
 });
 
 test('reading parts of many segments leaves few files open, also if they are read at the same time', async () => {

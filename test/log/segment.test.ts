@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import * as zlib from 'node:zlib';
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import {
   crc32,
   DATA,
@@ -47,60 +47,56 @@ function lines(bytes: Buffer): string {
   return hex.map((line) => `${line}\n`).join('');
 }
 
-describe('a segment header', () => {
-  test('a segment header is decoded from either of its copies', () => {
-    const bytes = encodeSegmentHeader(HEADER);
-    expect(decodeSegmentHeader(bytes)).toEqual(HEADER);
-    expect(decodeSegmentHeader(Buffer.from(bytes).fill(0, 0, 64))).toEqual(HEADER);
-    expect(decodeSegmentHeader(bytes.subarray(0, 64))).toEqual(HEADER);
-    expect(decodeSegmentHeader(bytes.subarray(0, 63))).toBeUndefined();
-    expect(decodeSegmentHeader(Buffer.alloc(128))).toBeUndefined();
-  });
-
-  test('a segment header is invalid if any bit of both copies is flipped', () => {
-    for (let bit = 0; bit < 64 * 8; bit++) {
-      const bytes = encodeSegmentHeader(HEADER);
-      for (const copy of [0, 64])
-        bytes[copy + (bit >> 3)] = (bytes[copy + (bit >> 3)] as number) ^ (1 << (bit & 7));
-      expect(decodeSegmentHeader(bytes)).toBeUndefined();
-    }
-  });
+test('a segment header is decoded from either of its copies', () => {
+  const bytes = encodeSegmentHeader(HEADER);
+  expect(decodeSegmentHeader(bytes)).toEqual(HEADER);
+  expect(decodeSegmentHeader(Buffer.from(bytes).fill(0, 0, 64))).toEqual(HEADER);
+  expect(decodeSegmentHeader(bytes.subarray(0, 64))).toEqual(HEADER);
+  expect(decodeSegmentHeader(bytes.subarray(0, 63))).toBeUndefined();
+  expect(decodeSegmentHeader(Buffer.alloc(128))).toBeUndefined();
 });
 
-describe('a record', () => {
-  test('a record is decoded with the salt of its segment only', () => {
-    const bytes = segment();
-    const first = decodeRecordHeader(bytes, 128, HEADER.salt);
-    expect(first).toMatchObject({ type: 1, isSyncedBefore: true, length: 5, sequence: 1_001 });
-    expect(decodeRecordHeader(bytes, 157, HEADER.salt)).toMatchObject({ isSyncedBefore: false, length: 0 });
-    expect(decodeRecordHeader(bytes, 128, HEADER.salt + 1)).toBeUndefined();
-    expect(decodeRecordHeader(bytes, 129, HEADER.salt)).toBeUndefined();
-    expect(decodeFooter(bytes.subarray(-16))).toEqual({ records: 2, payloadBytes: 5 });
-  });
+test('a segment header is invalid if any bit of both copies is flipped', () => {
+  for (let bit = 0; bit < 64 * 8; bit++) {
+    const bytes = encodeSegmentHeader(HEADER);
+    for (const copy of [0, 64])
+      bytes[copy + (bit >> 3)] = (bytes[copy + (bit >> 3)] as number) ^ (1 << (bit & 7));
+    expect(decodeSegmentHeader(bytes)).toBeUndefined();
+  }
+});
 
-  test('a record is invalid if any bit of its header is flipped, and not intact if one of its payload is', () => {
-    const record = segment().subarray(128, 157);
-    const header = decodeRecordHeader(record, 0, HEADER.salt);
-    for (let bit = 0; bit < record.length * 8; bit++) {
-      const bytes = Buffer.from(record);
-      bytes[bit >> 3] = (bytes[bit >> 3] as number) ^ (1 << (bit & 7));
-      const decoded = decodeRecordHeader(bytes, 0, HEADER.salt);
-      if (bit < RECORD_HEADER_BYTES * 8) expect(decoded).toBeUndefined();
-      else {
-        expect(decoded).toEqual(header);
-        expect(isPayloadIntact(bytes.subarray(RECORD_HEADER_BYTES), decoded ?? fail())).toBe(false);
-      }
+test('a record is decoded with the salt of its segment only', () => {
+  const bytes = segment();
+  const first = decodeRecordHeader(bytes, 128, HEADER.salt);
+  expect(first).toMatchObject({ type: 1, isSyncedBefore: true, length: 5, sequence: 1_001 });
+  expect(decodeRecordHeader(bytes, 157, HEADER.salt)).toMatchObject({ isSyncedBefore: false, length: 0 });
+  expect(decodeRecordHeader(bytes, 128, HEADER.salt + 1)).toBeUndefined();
+  expect(decodeRecordHeader(bytes, 129, HEADER.salt)).toBeUndefined();
+  expect(decodeFooter(bytes.subarray(-16))).toEqual({ records: 2, payloadBytes: 5 });
+});
+
+test('a record is invalid if any bit of its header is flipped, and not intact if one of its payload is', () => {
+  const record = segment().subarray(128, 157);
+  const header = decodeRecordHeader(record, 0, HEADER.salt);
+  for (let bit = 0; bit < record.length * 8; bit++) {
+    const bytes = Buffer.from(record);
+    bytes[bit >> 3] = (bytes[bit >> 3] as number) ^ (1 << (bit & 7));
+    const decoded = decodeRecordHeader(bytes, 0, HEADER.salt);
+    if (bit < RECORD_HEADER_BYTES * 8) expect(decoded).toBeUndefined();
+    else {
+      expect(decoded).toEqual(header);
+      expect(isPayloadIntact(bytes.subarray(RECORD_HEADER_BYTES), decoded ?? fail())).toBe(false);
     }
-  });
+  }
+});
 
-  test('zeros are not a valid record with any salt', () => {
-    const salts = fc.integer({ min: 0, max: 2 ** 32 - 1 });
-    fc.assert(
-      fc.property(salts, (salt) => {
-        expect(decodeRecordHeader(Buffer.alloc(100), 0, salt)).toBeUndefined();
-      }),
-    );
-  });
+test('zeros are not a valid record with any salt', () => {
+  const salts = fc.integer({ min: 0, max: 2 ** 32 - 1 });
+  fc.assert(
+    fc.property(salts, (salt) => {
+      expect(decodeRecordHeader(Buffer.alloc(100), 0, salt)).toBeUndefined();
+    }),
+  );
 });
 
 function fail(): never {

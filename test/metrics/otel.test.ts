@@ -11,7 +11,7 @@ import {
   PeriodicExportingMetricReader,
   type MetricData,
 } from '@opentelemetry/sdk-metrics';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { ManualClock, SystemTimer, type EscapementError, type MetricsProvider } from 'escapement';
 import { openTelemetryMetrics } from 'escapement/metrics/otel';
 import { READS, type SummedReads } from '../../src/metrics/summed-reads.ts';
@@ -69,238 +69,227 @@ afterEach(() => {
   expect(warned).not.toHaveBeenCalled();
 });
 
-describe('openTelemetryMetrics', () => {
-  it('a reader collects the metrics of a timer and a purgatory', async () => {
-    const { close } = measured(metrics);
-    expect(await reader.series('timer_size')).toEqual(['timer=requests: 3']);
-    expect(await reader.series('timer_tasks_run_total')).toEqual(['timer=requests: 3']);
-    expect(await reader.series('purgatory_size')).toEqual(['purgatory=fetch: 3']);
-    expect(await reader.series('purgatory_completed_total')).toEqual([
-      'purgatory=fetch,reason=tried: 0',
-      'purgatory=fetch,reason=forced: 0',
-      'purgatory=fetch,reason=expired: 1',
-      'purgatory=fetch,reason=closed: 0',
-    ]);
-    const waits = (await reader.read()).get('purgatory_wait_duration_seconds');
-    expect(waits?.descriptor).toMatchObject({
-      unit: 's',
-      description: 'Time from the addition of an operation to its completion.',
-    });
-    expect(waits?.dataPoints[0]?.value).toMatchObject({
-      count: 1,
-      sum: 0.04,
-      buckets: {
-        boundaries: [0.001, 0.01, 0.05, 0.1, 0.5, 1, 5, 30, 60, 300],
-        counts: [0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0],
-      },
-    });
-    close();
-    expect(await reader.series('purgatory_completed_total')).toContain('purgatory=fetch,reason=closed: 2');
+it('a reader collects the metrics of a timer and a purgatory', async () => {
+  const { close } = measured(metrics);
+  expect(await reader.series('timer_size')).toEqual(['timer=requests: 3']);
+  expect(await reader.series('timer_tasks_run_total')).toEqual(['timer=requests: 3']);
+  expect(await reader.series('purgatory_size')).toEqual(['purgatory=fetch: 3']);
+  expect(await reader.series('purgatory_completed_total')).toEqual([
+    'purgatory=fetch,reason=tried: 0',
+    'purgatory=fetch,reason=forced: 0',
+    'purgatory=fetch,reason=expired: 1',
+    'purgatory=fetch,reason=closed: 0',
+  ]);
+  const waits = (await reader.read()).get('purgatory_wait_duration_seconds');
+  expect(waits?.descriptor).toMatchObject({
+    unit: 's',
+    description: 'Time from the addition of an operation to its completion.',
   });
-
-  it('an exporter that is flushed receives the metrics', async () => {
-    const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
-    const provider = new MeterProvider({ readers: [new PeriodicExportingMetricReader({ exporter })] });
-    openTelemetryMetrics({ meter: provider.getMeter('test') })
-      .counter('jobs_total', 'Jobs.')
-      .inc(3);
-    await provider.forceFlush();
-    const [data] = exporter.getMetrics()[0]?.scopeMetrics[0]?.metrics ?? [];
-    expect(data).toMatchObject({
-      descriptor: { name: 'jobs_total', description: 'Jobs.', unit: '' },
-      dataPointType: DataPointType.SUM,
-      isMonotonic: true,
-      dataPoints: [{ value: 3 }],
-    });
-    await provider.shutdown();
-  });
-
-  it('the Prometheus exporter writes the names of prometheusMetrics, with each suffix once', async () => {
-    const exporter = new PrometheusExporter({
-      preventServerStart: true,
-      withoutScopeInfo: true,
-      withoutTargetInfo: true,
-    });
-    const provider = new MeterProvider({ readers: [exporter] });
-    measured(openTelemetryMetrics({ meter: provider.getMeter('test') }));
-    const server = createServer((request, response) =>
-      exporter.getMetricsRequestHandler(request, response),
-    ).listen(0);
-    const { port } = server.address() as AddressInfo;
-    const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
-    server.close();
-    expect(text.split('\n')).toEqual(
-      expect.arrayContaining([
-        '# TYPE timer_wakeups_total counter',
-        'timer_wakeups_total{timer="requests"} 3',
-        'timer_size{timer="requests"} 3',
-        'purgatory_completed_total{purgatory="fetch",reason="expired"} 1',
-        'purgatory_wait_duration_seconds_sum{purgatory="fetch"} 0.04',
-        'purgatory_wait_duration_seconds_bucket{purgatory="fetch",le="0.05"} 1',
-      ]),
-    );
-    await provider.shutdown();
-  });
-
-  it('the global meter provider is the default, looked up when an instrument is created', async () => {
-    const metrics = openTelemetryMetrics();
-    metrics.counter('lost_total', 'Nobody listens yet.').inc();
-    api.setGlobalMeterProvider(provider);
-    metrics.counter('jobs_total', 'Jobs.').inc();
-    const { resourceMetrics } = await reader.collect();
-    expect(resourceMetrics.scopeMetrics.map(({ scope }) => scope.name)).toEqual(['escapement']);
-    expect([...(await reader.read()).keys()]).toEqual(['jobs_total']);
-  });
-
-  it('gauges can be set, and the unit is the one that the name ends in', async () => {
-    const level = metrics.gauge('age_seconds', 'Age.', { name: 'a' });
-    level.set(4);
-    level.set(-2.5);
-    expect(await reader.series('age_seconds')).toEqual(['name=a: -2.5']);
-    for (const name of ['spent_seconds_total', 'sent_bytes', 'read_bytes_total', 'seconds', 'jobs_total']) {
-      metrics.counter(name, 'Something.');
-    }
-    const units = [...(await reader.read()).values()].map(({ descriptor }) => descriptor.unit);
-    expect(units).toEqual(['s', 's', 'By', 'By', '', '']);
-  });
-
-  it('every name has the prefix and every metric the labels; a label of the metric itself wins', async () => {
-    const metrics = openTelemetryMetrics({ meter, prefix: 'shop.', labels: { shard: '7', name: 'x' } });
-    metrics.counter('jobs_total', 'Jobs.', { name: 'a' });
-    metrics.observableGauge('depth', 'Depth.', () => 4);
-    expect(await reader.series('shop.jobs_total')).toEqual(['shard=7,name=a: 0']);
-    expect(await reader.series('shop.depth')).toEqual(['shard=7,name=x: 4']);
-  });
-
-  it('series of one name can have different labels with any value', async () => {
-    metrics.counter('jobs_total', 'Jobs.', { name: 'b"\\\n' }).inc();
-    metrics.counter('jobs_total', 'Jobs.', { name: 'a', 'kind.of': '' }).inc(2);
-    expect(await reader.series('jobs_total')).toEqual(['name=b"\\\n: 1', 'name=a,kind.of=: 2']);
-  });
-
-  it('a gauge that cannot be read is missing in the collection, and all others are in it', async () => {
-    const onError = vi.fn<(error: EscapementError) => void>();
-    const metrics = openTelemetryMetrics({ meter, onError });
-    const fail = (): number => {
-      throw new Error('no');
-    };
-    metrics.observableGauge('depth', 'Depth.', fail, { name: 'a' });
-    metrics.observableGauge('depth', 'Depth.', () => 2, { name: 'b' });
-    expect(await reader.series('depth')).toEqual(['name=b: 2']);
-    expect(onError.mock.calls.map(([error]) => error.message)).toEqual([
-      'metric depth{name="a"} cannot be read: no',
-    ]);
-  });
-});
-
-describe('a gauge that was removed', () => {
-  const collectThrice = async (temporality: AggregationTemporality): Promise<string[][]> => {
-    const reader = new ManualReader({ aggregationTemporalitySelector: () => temporality });
-    const meter = new MeterProvider({ readers: [reader] }).getMeter('test');
-    const metrics = openTelemetryMetrics({ meter });
-    metrics.observableGauge('depth', 'Depth.', () => 3, { name: 'unseen' }).remove();
-    const gauge = metrics.observableGauge('depth', 'Depth.', () => 5, { name: 'a' });
-    const seen = [await reader.series('depth')];
-    gauge.remove();
-    gauge.remove();
-    return [...seen, await reader.series('depth'), await reader.series('depth')];
-  };
-
-  it('a removed gauge is 0 once and then missing for a reader of deltas', async () => {
-    expect(await collectThrice(AggregationTemporality.DELTA)).toEqual([['name=a: 5'], ['name=a: 0'], []]);
-  });
-
-  it('a removed gauge stays at 0 for a cumulative reader, because the SDK repeats the last value for ever', async () => {
-    expect(await collectThrice(AggregationTemporality.CUMULATIVE)).toEqual([
-      ['name=a: 5'],
-      ['name=a: 0'],
-      ['name=a: 0'],
-    ]);
-  });
-
-  it('a removed gauge is 0 for every reader', async () => {
-    const readers = [new ManualReader(), new ManualReader()];
-    const metrics = openTelemetryMetrics({ meter: new MeterProvider({ readers }).getMeter('test') });
-    const gauge = metrics.observableGauge('depth', 'Depth.', () => 5);
-    for (const reader of readers) expect(await reader.series('depth')).toEqual([': 5']);
-    gauge.remove();
-    for (const reader of readers) expect(await reader.series('depth')).toEqual([': 0']);
-  });
-
-  it('a gauge can be removed while it is collected, and the others are still collected', async () => {
-    const first = metrics.observableGauge('first', 'First.', () => (first.remove(), 1));
-    metrics.observableGauge('second', 'Second.', () => 2);
-    expect([await reader.series('first'), await reader.series('second')]).toEqual([[': 1'], [': 2']]);
-  });
-});
-
-describe('the same name again', () => {
-  it('a part that is created again continues the counters and has gauges of its own', async () => {
-    for (let round = 1; round <= 3; round++) {
-      const clock = new ManualClock();
-      const timer = new SystemTimer({ clock, metrics, name: 'a' });
-      timer.schedule(1, () => undefined, 0);
-      clock.advance(1);
-      timer.schedule(1, () => undefined, 0);
-      expect(await reader.series('timer_size')).toEqual(['timer=a: 1']);
-      expect(await reader.series('timer_tasks_run_total')).toEqual([`timer=a: ${round}`]);
-      timer.close();
-    }
-  });
-
-  it('two parts of one name are added up, also through two providers on one meter', async () => {
-    const clock = new ManualClock();
-    const providers = [metrics, openTelemetryMetrics({ meter })];
-    const timers = providers.map((metrics) => new SystemTimer({ clock, metrics, name: 'a' }));
-    for (const timer of timers) timer.schedule(1, () => undefined, 0);
-    expect(await reader.series('timer_size')).toEqual(['timer=a: 2']);
-    timers[0]?.close();
-    expect(await reader.series('timer_size')).toEqual(['timer=a: 1']);
-    clock.advance(1);
-    expect(await reader.series('timer_tasks_run_total')).toEqual(['timer=a: 1']);
-  });
-
-  it('two parts of one name are added up through two providers on the global meter', async () => {
-    api.setGlobalMeterProvider(provider);
-    for (const metrics of [openTelemetryMetrics(), openTelemetryMetrics()]) {
-      metrics.observableGauge('depth', 'Depth.', () => 2);
-    }
-    expect(await reader.series('depth')).toEqual([': 4']);
-  });
-
-  it('a closed part is not kept in memory when no SDK collects', () => {
-    new SystemTimer({ clock: new ManualClock(), metrics: openTelemetryMetrics() }).close();
-    const noop: object = api.getMeter('escapement');
-    const gauges = (noop as { [READS]: Map<string, SummedReads> })[READS];
-    const observe = vi.fn();
-    gauges.get('timer_size')?.report(observe);
-    expect([gauges.has('timer_size'), observe.mock.calls]).toEqual([true, []]);
-  });
-});
-
-describe('invalid arguments of openTelemetryMetrics', () => {
-  it.each([
-    [{ meter: {} }, 'options.meter must be a Meter of @opentelemetry/api. Received [object Object]'],
-    [{ meter: null }, 'options.meter must be a Meter of @opentelemetry/api. Received null'],
-    [{ prefix: 7 }, 'options.prefix must be a string. Received 7'],
-    [
-      { prefix: '7' },
-      /^options\.prefix must be a valid name for OpenTelemetry, .* Received '7' \(a string\)$/,
-    ],
-    [{ labels: { shard: 7 } }, 'options.labels.shard must be a string. Received 7'],
-    [{ onError: 1 }, 'options.onError must be a function. Received 1'],
-    [null, 'options must be an object. Received null'],
-  ])('options %o throw an error with the value received', (options, message) =>
-    expect(() => openTelemetryMetrics(options as never)).toThrow(message),
-  );
-
-  it.each(['', '1st', 'a b', 'a:b', 'ä', 'a\n', 'a'.repeat(256)])(
-    'the name %j throws a TypeError and creates no metric',
-    async (name) => {
-      expect(() => metrics.counter(name, 'help')).toThrow(
-        expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' }),
-      );
-      expect((await reader.read()).size).toBe(0);
+  expect(waits?.dataPoints[0]?.value).toMatchObject({
+    count: 1,
+    sum: 0.04,
+    buckets: {
+      boundaries: [0.001, 0.01, 0.05, 0.1, 0.5, 1, 5, 30, 60, 300],
+      counts: [0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0],
     },
-  );
+  });
+  close();
+  expect(await reader.series('purgatory_completed_total')).toContain('purgatory=fetch,reason=closed: 2');
 });
+
+it('an exporter that is flushed receives the metrics', async () => {
+  const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+  const provider = new MeterProvider({ readers: [new PeriodicExportingMetricReader({ exporter })] });
+  openTelemetryMetrics({ meter: provider.getMeter('test') })
+    .counter('jobs_total', 'Jobs.')
+    .inc(3);
+  await provider.forceFlush();
+  const [data] = exporter.getMetrics()[0]?.scopeMetrics[0]?.metrics ?? [];
+  expect(data).toMatchObject({
+    descriptor: { name: 'jobs_total', description: 'Jobs.', unit: '' },
+    dataPointType: DataPointType.SUM,
+    isMonotonic: true,
+    dataPoints: [{ value: 3 }],
+  });
+  await provider.shutdown();
+});
+
+it('the Prometheus exporter writes the names of prometheusMetrics, with each suffix once', async () => {
+  const exporter = new PrometheusExporter({
+    preventServerStart: true,
+    withoutScopeInfo: true,
+    withoutTargetInfo: true,
+  });
+  const provider = new MeterProvider({ readers: [exporter] });
+  measured(openTelemetryMetrics({ meter: provider.getMeter('test') }));
+  const server = createServer((request, response) =>
+    exporter.getMetricsRequestHandler(request, response),
+  ).listen(0);
+  const { port } = server.address() as AddressInfo;
+  const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  server.close();
+  expect(text.split('\n')).toEqual(
+    expect.arrayContaining([
+      '# TYPE timer_wakeups_total counter',
+      'timer_wakeups_total{timer="requests"} 3',
+      'timer_size{timer="requests"} 3',
+      'purgatory_completed_total{purgatory="fetch",reason="expired"} 1',
+      'purgatory_wait_duration_seconds_sum{purgatory="fetch"} 0.04',
+      'purgatory_wait_duration_seconds_bucket{purgatory="fetch",le="0.05"} 1',
+    ]),
+  );
+  await provider.shutdown();
+});
+
+it('the global meter provider is the default, looked up when an instrument is created', async () => {
+  const metrics = openTelemetryMetrics();
+  metrics.counter('lost_total', 'Nobody listens yet.').inc();
+  api.setGlobalMeterProvider(provider);
+  metrics.counter('jobs_total', 'Jobs.').inc();
+  const { resourceMetrics } = await reader.collect();
+  expect(resourceMetrics.scopeMetrics.map(({ scope }) => scope.name)).toEqual(['escapement']);
+  expect([...(await reader.read()).keys()]).toEqual(['jobs_total']);
+});
+
+it('gauges can be set, and the unit is the one that the name ends in', async () => {
+  const level = metrics.gauge('age_seconds', 'Age.', { name: 'a' });
+  level.set(4);
+  level.set(-2.5);
+  expect(await reader.series('age_seconds')).toEqual(['name=a: -2.5']);
+  for (const name of ['spent_seconds_total', 'sent_bytes', 'read_bytes_total', 'seconds', 'jobs_total']) {
+    metrics.counter(name, 'Something.');
+  }
+  const units = [...(await reader.read()).values()].map(({ descriptor }) => descriptor.unit);
+  expect(units).toEqual(['s', 's', 'By', 'By', '', '']);
+});
+
+it('every name has the prefix and every metric the labels; a label of the metric itself wins', async () => {
+  const metrics = openTelemetryMetrics({ meter, prefix: 'shop.', labels: { shard: '7', name: 'x' } });
+  metrics.counter('jobs_total', 'Jobs.', { name: 'a' });
+  metrics.observableGauge('depth', 'Depth.', () => 4);
+  expect(await reader.series('shop.jobs_total')).toEqual(['shard=7,name=a: 0']);
+  expect(await reader.series('shop.depth')).toEqual(['shard=7,name=x: 4']);
+});
+
+it('series of one name can have different labels with any value', async () => {
+  metrics.counter('jobs_total', 'Jobs.', { name: 'b"\\\n' }).inc();
+  metrics.counter('jobs_total', 'Jobs.', { name: 'a', 'kind.of': '' }).inc(2);
+  expect(await reader.series('jobs_total')).toEqual(['name=b"\\\n: 1', 'name=a,kind.of=: 2']);
+});
+
+it('a gauge that cannot be read is missing in the collection, and all others are in it', async () => {
+  const onError = vi.fn<(error: EscapementError) => void>();
+  const metrics = openTelemetryMetrics({ meter, onError });
+  const fail = (): number => {
+    throw new Error('no');
+  };
+  metrics.observableGauge('depth', 'Depth.', fail, { name: 'a' });
+  metrics.observableGauge('depth', 'Depth.', () => 2, { name: 'b' });
+  expect(await reader.series('depth')).toEqual(['name=b: 2']);
+  expect(onError.mock.calls.map(([error]) => error.message)).toEqual([
+    'metric depth{name="a"} cannot be read: no',
+  ]);
+});
+
+const collectThrice = async (temporality: AggregationTemporality): Promise<string[][]> => {
+  const reader = new ManualReader({ aggregationTemporalitySelector: () => temporality });
+  const meter = new MeterProvider({ readers: [reader] }).getMeter('test');
+  const metrics = openTelemetryMetrics({ meter });
+  metrics.observableGauge('depth', 'Depth.', () => 3, { name: 'unseen' }).remove();
+  const gauge = metrics.observableGauge('depth', 'Depth.', () => 5, { name: 'a' });
+  const seen = [await reader.series('depth')];
+  gauge.remove();
+  gauge.remove();
+  return [...seen, await reader.series('depth'), await reader.series('depth')];
+};
+
+it('a removed gauge is 0 once and then missing for a reader of deltas', async () => {
+  expect(await collectThrice(AggregationTemporality.DELTA)).toEqual([['name=a: 5'], ['name=a: 0'], []]);
+});
+
+it('a removed gauge stays at 0 for a cumulative reader, because the SDK repeats the last value for ever', async () => {
+  expect(await collectThrice(AggregationTemporality.CUMULATIVE)).toEqual([
+    ['name=a: 5'],
+    ['name=a: 0'],
+    ['name=a: 0'],
+  ]);
+});
+
+it('a removed gauge is 0 for every reader', async () => {
+  const readers = [new ManualReader(), new ManualReader()];
+  const metrics = openTelemetryMetrics({ meter: new MeterProvider({ readers }).getMeter('test') });
+  const gauge = metrics.observableGauge('depth', 'Depth.', () => 5);
+  for (const reader of readers) expect(await reader.series('depth')).toEqual([': 5']);
+  gauge.remove();
+  for (const reader of readers) expect(await reader.series('depth')).toEqual([': 0']);
+});
+
+it('a gauge can be removed while it is collected, and the others are still collected', async () => {
+  const first = metrics.observableGauge('first', 'First.', () => (first.remove(), 1));
+  metrics.observableGauge('second', 'Second.', () => 2);
+  expect([await reader.series('first'), await reader.series('second')]).toEqual([[': 1'], [': 2']]);
+});
+
+it('a part that is created again continues the counters and has gauges of its own', async () => {
+  for (let round = 1; round <= 3; round++) {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock, metrics, name: 'a' });
+    timer.schedule(1, () => undefined, 0);
+    clock.advance(1);
+    timer.schedule(1, () => undefined, 0);
+    expect(await reader.series('timer_size')).toEqual(['timer=a: 1']);
+    expect(await reader.series('timer_tasks_run_total')).toEqual([`timer=a: ${round}`]);
+    timer.close();
+  }
+});
+
+it('two parts of one name are added up, also through two providers on one meter', async () => {
+  const clock = new ManualClock();
+  const providers = [metrics, openTelemetryMetrics({ meter })];
+  const timers = providers.map((metrics) => new SystemTimer({ clock, metrics, name: 'a' }));
+  for (const timer of timers) timer.schedule(1, () => undefined, 0);
+  expect(await reader.series('timer_size')).toEqual(['timer=a: 2']);
+  timers[0]?.close();
+  expect(await reader.series('timer_size')).toEqual(['timer=a: 1']);
+  clock.advance(1);
+  expect(await reader.series('timer_tasks_run_total')).toEqual(['timer=a: 1']);
+});
+
+it('two parts of one name are added up through two providers on the global meter', async () => {
+  api.setGlobalMeterProvider(provider);
+  for (const metrics of [openTelemetryMetrics(), openTelemetryMetrics()]) {
+    metrics.observableGauge('depth', 'Depth.', () => 2);
+  }
+  expect(await reader.series('depth')).toEqual([': 4']);
+});
+
+it('a closed part is not kept in memory when no SDK collects', () => {
+  new SystemTimer({ clock: new ManualClock(), metrics: openTelemetryMetrics() }).close();
+  const noop: object = api.getMeter('escapement');
+  const gauges = (noop as { [READS]: Map<string, SummedReads> })[READS];
+  const observe = vi.fn();
+  gauges.get('timer_size')?.report(observe);
+  expect([gauges.has('timer_size'), observe.mock.calls]).toEqual([true, []]);
+});
+
+it.each([
+  [{ meter: {} }, 'options.meter must be a Meter of @opentelemetry/api. Received [object Object]'],
+  [{ meter: null }, 'options.meter must be a Meter of @opentelemetry/api. Received null'],
+  [{ prefix: 7 }, 'options.prefix must be a string. Received 7'],
+  [{ prefix: '7' }, /^options\.prefix must be a valid name for OpenTelemetry, .* Received '7' \(a string\)$/],
+  [{ labels: { shard: 7 } }, 'options.labels.shard must be a string. Received 7'],
+  [{ onError: 1 }, 'options.onError must be a function. Received 1'],
+  [null, 'options must be an object. Received null'],
+])('options %o throw an error with the value received', (options, message) =>
+  expect(() => openTelemetryMetrics(options as never)).toThrow(message),
+);
+
+it.each(['', '1st', 'a b', 'a:b', 'ä', 'a\n', 'a'.repeat(256)])(
+  'the name %j throws a TypeError and creates no metric',
+  async (name) => {
+    expect(() => metrics.counter(name, 'help')).toThrow(
+      expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' }),
+    );
+    expect((await reader.read()).size).toBe(0);
+  },
+);

@@ -42,199 +42,189 @@ async function fetchFrom(from: Registry): Promise<{ text: string; type: string |
   }
 }
 
-describe('prometheusMetrics', () => {
-  it('a scrape over HTTP returns the metrics of a timer and a purgatory', async () => {
-    const { close } = measured(metrics);
-    const { text, type } = await fetchFrom(registry);
-    expect(type).toBe('text/plain; version=0.0.4; charset=utf-8');
-    expect(text).toContain('# HELP timer_size Pending tasks.\n# TYPE timer_size gauge\n');
-    expect(text.split('\n')).toEqual(
-      expect.arrayContaining([
-        'timer_size{timer="requests"} 3',
-        'timer_wakeups_total{timer="requests"} 3',
-        'timer_tasks_run_total{timer="requests"} 3',
-        'purgatory_size{purgatory="fetch"} 3',
-        'purgatory_num_delayed_operations{purgatory="fetch"} 1',
-        'purgatory_watched_keys{purgatory="fetch"} 2',
-        'purgatory_completed_total{purgatory="fetch",reason="tried"} 0',
-        'purgatory_completed_total{purgatory="fetch",reason="expired"} 1',
-        'purgatory_check_duration_seconds_bucket{le="0.000001",purgatory="fetch"} 1',
-        'purgatory_wait_duration_seconds_bucket{le="0.01",purgatory="fetch"} 0',
-        'purgatory_wait_duration_seconds_bucket{le="0.05",purgatory="fetch"} 1',
-        'purgatory_wait_duration_seconds_bucket{le="+Inf",purgatory="fetch"} 1',
-        'purgatory_wait_duration_seconds_sum{purgatory="fetch"} 0.04',
-        'purgatory_wait_duration_seconds_count{purgatory="fetch"} 1',
-      ]),
-    );
-    close();
-    expect((await scrape()).filter((line) => /size|keys|delayed/.test(line))).toEqual([]);
-    expect(await scrape()).toContain('purgatory_completed_total{purgatory="fetch",reason="closed"} 2');
-  });
-
-  it('the global registry is the default', async () => {
-    const metrics = prometheusMetrics();
-    metrics.counter('jobs_total', 'Jobs.').inc(2);
-    metrics.gauge('level', 'A level.').set(-1.5);
-    metrics.histogram('took_seconds', 'Time.', [1, 2]).observe(1);
-    expect(await scrape(register)).toEqual([
-      'jobs_total 2',
-      'level -1.5',
-      'took_seconds_bucket{le="1"} 1',
-      'took_seconds_bucket{le="2"} 1',
-      'took_seconds_bucket{le="+Inf"} 1',
-      'took_seconds_sum 1',
-      'took_seconds_count 1',
-    ]);
-  });
-
-  it('a registry of OpenMetrics is written in its format', async () => {
-    const open = new Registry<OpenMetricsContentType>();
-    open.setContentType(openMetricsContentType);
-    const metrics = prometheusMetrics({ registry: open });
-    metrics.counter('jobs_total', 'Jobs.', { name: 'a' }).inc();
-    expect(await open.metrics()).toBe(
-      '# HELP jobs Jobs.\n# TYPE jobs counter\njobs_total{name="a"} 1\n# EOF\n',
-    );
-    metrics.counter('jobs_total', 'Jobs.', { name: 'a' }).inc();
-    expect(await scrape(open)).toEqual(['jobs_total{name="a"} 2']);
-  });
-
-  it('every name has the prefix and every metric the labels; a label of the metric itself wins', async () => {
-    const metrics = prometheusMetrics({ registry, prefix: 'shop_', labels: { shard: '7', name: 'x' } });
-    metrics.counter('jobs_total', 'Jobs.', { name: 'a' });
-    metrics.observableGauge('depth', 'Depth.', () => 4);
-    expect(await scrape()).toEqual([
-      'shop_jobs_total{shard="7",name="a"} 0',
-      'shop_depth{shard="7",name="x"} 4',
-    ]);
-  });
-
-  it('the series of many parts are separate, and their names are escaped', async () => {
-    for (const name of ['a', 'b"\\\n', '\u{1F40C}', ''])
-      metrics.counter('adds_total', 'Adds.', { name }).inc();
-    expect(await scrape()).toEqual([
-      'adds_total{name="a"} 1',
-      'adds_total{name="b\\"\\\\\\n"} 1',
-      'adds_total{name="\u{1F40C}"} 1',
-      'adds_total{name=""} 1',
-    ]);
-  });
-
-  it('gauges are read when the registry is scraped and not before', async () => {
-    const read = vi.fn(() => 3);
-    metrics.observableGauge('depth', 'Depth.', read, { name: 'a' });
-    expect(read).not.toHaveBeenCalled();
-    expect(await scrape()).toEqual(['depth{name="a"} 3']);
-    read.mockReturnValue(NaN);
-    expect(await registry.getSingleMetricAsString('depth')).toContain('depth{name="a"} Nan');
-    expect(read).toHaveBeenCalledTimes(2);
-  });
-
-  it('a removed gauge is missing in the next scrape, with labels or without', async () => {
-    const [bare, labelled] = [{}, { name: 'a' }].map((labels, i) =>
-      metrics.observableGauge(`depth_${i}`, 'Depth.', () => 1, labels),
-    );
-    expect(await scrape()).toHaveLength(2);
-    bare?.remove();
-    labelled?.remove();
-    labelled?.remove();
-    expect(await scrape()).toEqual([]);
-  });
-
-  it('a gauge that cannot be read is missing in the scrape, and all others are in it', async () => {
-    const onError = vi.fn<(error: EscapementError) => void>();
-    const metrics = prometheusMetrics({ registry, onError });
-    const fail = (): number => {
-      throw new Error('no');
-    };
-    metrics.observableGauge('depth', 'Depth.', fail, { name: 'a' });
-    metrics.observableGauge('depth', 'Depth.', () => 2, { name: 'b' });
-    metrics.observableGauge('other', 'Other.', () => 3);
-    expect(await scrape()).toEqual(['depth{name="b"} 2', 'other 3']);
-    expect(onError.mock.calls.map(([error]) => error.message)).toEqual([
-      'metric depth{name="a"} cannot be read: no',
-    ]);
-  });
-
-  it('gauges are added up across the workers of a cluster', async () => {
-    const results = await Promise.all(
-      [1, 2].map(async (size) => {
-        const registry = new Registry();
-        prometheusMetrics({ registry }).observableGauge('depth', 'Depth.', () => size, { name: 'a' });
-        return registry.getMetricsAsJSON();
-      }),
-    );
-    expect(await scrape(AggregatorRegistry.aggregate(results))).toEqual(['depth{name="a"} 3']);
-  });
+it('a scrape over HTTP returns the metrics of a timer and a purgatory', async () => {
+  const { close } = measured(metrics);
+  const { text, type } = await fetchFrom(registry);
+  expect(type).toBe('text/plain; version=0.0.4; charset=utf-8');
+  expect(text).toContain('# HELP timer_size Pending tasks.\n# TYPE timer_size gauge\n');
+  expect(text.split('\n')).toEqual(
+    expect.arrayContaining([
+      'timer_size{timer="requests"} 3',
+      'timer_wakeups_total{timer="requests"} 3',
+      'timer_tasks_run_total{timer="requests"} 3',
+      'purgatory_size{purgatory="fetch"} 3',
+      'purgatory_num_delayed_operations{purgatory="fetch"} 1',
+      'purgatory_watched_keys{purgatory="fetch"} 2',
+      'purgatory_completed_total{purgatory="fetch",reason="tried"} 0',
+      'purgatory_completed_total{purgatory="fetch",reason="expired"} 1',
+      'purgatory_check_duration_seconds_bucket{le="0.000001",purgatory="fetch"} 1',
+      'purgatory_wait_duration_seconds_bucket{le="0.01",purgatory="fetch"} 0',
+      'purgatory_wait_duration_seconds_bucket{le="0.05",purgatory="fetch"} 1',
+      'purgatory_wait_duration_seconds_bucket{le="+Inf",purgatory="fetch"} 1',
+      'purgatory_wait_duration_seconds_sum{purgatory="fetch"} 0.04',
+      'purgatory_wait_duration_seconds_count{purgatory="fetch"} 1',
+    ]),
+  );
+  close();
+  expect((await scrape()).filter((line) => /size|keys|delayed/.test(line))).toEqual([]);
+  expect(await scrape()).toContain('purgatory_completed_total{purgatory="fetch",reason="closed"} 2');
 });
 
-describe('the same name again', () => {
-  it('a part that is created again continues the counters and has gauges of its own', async () => {
-    for (let round = 1; round <= 3; round++) {
-      const clock = new ManualClock();
-      const timer = new SystemTimer({ clock, metrics, name: 'a' });
-      timer.schedule(1, () => undefined, 0);
-      clock.advance(1);
-      timer.schedule(1, () => undefined, 0);
-      expect(await scrape()).toEqual([
-        `timer_wakeups_total{timer="a"} ${round}`,
-        `timer_tasks_run_total{timer="a"} ${round}`,
-        'timer_size{timer="a"} 1',
-      ]);
-      timer.close();
-    }
-  });
+it('the global registry is the default', async () => {
+  const metrics = prometheusMetrics();
+  metrics.counter('jobs_total', 'Jobs.').inc(2);
+  metrics.gauge('level', 'A level.').set(-1.5);
+  metrics.histogram('took_seconds', 'Time.', [1, 2]).observe(1);
+  expect(await scrape(register)).toEqual([
+    'jobs_total 2',
+    'level -1.5',
+    'took_seconds_bucket{le="1"} 1',
+    'took_seconds_bucket{le="2"} 1',
+    'took_seconds_bucket{le="+Inf"} 1',
+    'took_seconds_sum 1',
+    'took_seconds_count 1',
+  ]);
+});
 
-  it('two parts of one name are added up, in whatever order they close', async () => {
+it('a registry of OpenMetrics is written in its format', async () => {
+  const open = new Registry<OpenMetricsContentType>();
+  open.setContentType(openMetricsContentType);
+  const metrics = prometheusMetrics({ registry: open });
+  metrics.counter('jobs_total', 'Jobs.', { name: 'a' }).inc();
+  expect(await open.metrics()).toBe(
+    '# HELP jobs Jobs.\n# TYPE jobs counter\njobs_total{name="a"} 1\n# EOF\n',
+  );
+  metrics.counter('jobs_total', 'Jobs.', { name: 'a' }).inc();
+  expect(await scrape(open)).toEqual(['jobs_total{name="a"} 2']);
+});
+
+it('every name has the prefix and every metric the labels; a label of the metric itself wins', async () => {
+  const metrics = prometheusMetrics({ registry, prefix: 'shop_', labels: { shard: '7', name: 'x' } });
+  metrics.counter('jobs_total', 'Jobs.', { name: 'a' });
+  metrics.observableGauge('depth', 'Depth.', () => 4);
+  expect(await scrape()).toEqual([
+    'shop_jobs_total{shard="7",name="a"} 0',
+    'shop_depth{shard="7",name="x"} 4',
+  ]);
+});
+
+it('the series of many parts are separate, and their names are escaped', async () => {
+  for (const name of ['a', 'b"\\\n', '\u{1F40C}', '']) metrics.counter('adds_total', 'Adds.', { name }).inc();
+  expect(await scrape()).toEqual([
+    'adds_total{name="a"} 1',
+    'adds_total{name="b\\"\\\\\\n"} 1',
+    'adds_total{name="\u{1F40C}"} 1',
+    'adds_total{name=""} 1',
+  ]);
+});
+
+it('gauges are read when the registry is scraped and not before', async () => {
+  const read = vi.fn(() => 3);
+  metrics.observableGauge('depth', 'Depth.', read, { name: 'a' });
+  expect(read).not.toHaveBeenCalled();
+  expect(await scrape()).toEqual(['depth{name="a"} 3']);
+  read.mockReturnValue(NaN);
+  expect(await registry.getSingleMetricAsString('depth')).toContain('depth{name="a"} Nan');
+  expect(read).toHaveBeenCalledTimes(2);
+});
+
+it('a removed gauge is missing in the next scrape, with labels or without', async () => {
+  const [bare, labelled] = [{}, { name: 'a' }].map((labels, i) =>
+    metrics.observableGauge(`depth_${i}`, 'Depth.', () => 1, labels),
+  );
+  expect(await scrape()).toHaveLength(2);
+  bare?.remove();
+  labelled?.remove();
+  labelled?.remove();
+  expect(await scrape()).toEqual([]);
+});
+
+it('a gauge that cannot be read is missing in the scrape, and all others are in it', async () => {
+  const onError = vi.fn<(error: EscapementError) => void>();
+  const metrics = prometheusMetrics({ registry, onError });
+  const fail = (): number => {
+    throw new Error('no');
+  };
+  metrics.observableGauge('depth', 'Depth.', fail, { name: 'a' });
+  metrics.observableGauge('depth', 'Depth.', () => 2, { name: 'b' });
+  metrics.observableGauge('other', 'Other.', () => 3);
+  expect(await scrape()).toEqual(['depth{name="b"} 2', 'other 3']);
+  expect(onError.mock.calls.map(([error]) => error.message)).toEqual([
+    'metric depth{name="a"} cannot be read: no',
+  ]);
+});
+
+it('gauges are added up across the workers of a cluster', async () => {
+  const results = await Promise.all(
+    [1, 2].map(async (size) => {
+      const registry = new Registry();
+      prometheusMetrics({ registry }).observableGauge('depth', 'Depth.', () => size, { name: 'a' });
+      return registry.getMetricsAsJSON();
+    }),
+  );
+  expect(await scrape(AggregatorRegistry.aggregate(results))).toEqual(['depth{name="a"} 3']);
+});
+
+it('a part that is created again continues the counters and has gauges of its own', async () => {
+  for (let round = 1; round <= 3; round++) {
     const clock = new ManualClock();
-    const timers = [1, 2].map(() => new SystemTimer({ clock, metrics, name: 'a' }));
-    for (const timer of timers) timer.schedule(1, () => undefined, 0);
-    expect(await scrape()).toContain('timer_size{timer="a"} 2');
-    timers[0]?.close();
-    expect(await scrape()).toContain('timer_size{timer="a"} 1');
-    timers[1]?.close();
-    expect(await scrape()).not.toContainEqual(expect.stringContaining('timer_size'));
-  });
+    const timer = new SystemTimer({ clock, metrics, name: 'a' });
+    timer.schedule(1, () => undefined, 0);
+    clock.advance(1);
+    timer.schedule(1, () => undefined, 0);
+    expect(await scrape()).toEqual([
+      `timer_wakeups_total{timer="a"} ${round}`,
+      `timer_tasks_run_total{timer="a"} ${round}`,
+      'timer_size{timer="a"} 1',
+    ]);
+    timer.close();
+  }
+});
 
-  it('two providers can share a registry', async () => {
-    const other = prometheusMetrics({ registry });
-    for (const provider of [metrics, other]) {
-      provider.counter('jobs_total', 'Jobs.', { name: 'a' }).inc();
-      provider.observableGauge('depth', 'Depth.', () => 2, { name: 'a' });
-      provider.gauge('level', 'Level.').set(1);
-      provider.histogram('took_seconds', 'Time.', [1]).observe(0.5);
-    }
-    expect(await scrape()).toEqual(
-      expect.arrayContaining([
-        'jobs_total{name="a"} 2',
-        'depth{name="a"} 4',
-        'level 1',
-        'took_seconds_sum 1',
-      ]),
-    );
-  });
+it('two parts of one name are added up, in whatever order they close', async () => {
+  const clock = new ManualClock();
+  const timers = [1, 2].map(() => new SystemTimer({ clock, metrics, name: 'a' }));
+  for (const timer of timers) timer.schedule(1, () => undefined, 0);
+  expect(await scrape()).toContain('timer_size{timer="a"} 2');
+  timers[0]?.close();
+  expect(await scrape()).toContain('timer_size{timer="a"} 1');
+  timers[1]?.close();
+  expect(await scrape()).not.toContainEqual(expect.stringContaining('timer_size'));
+});
 
-  it('the array of buckets is not frozen', () => {
-    const buckets = [1, 2];
-    metrics.histogram('took_seconds', 'Time.', buckets);
-    expect(Object.isFrozen(buckets)).toBe(false);
-  });
+it('two providers can share a registry', async () => {
+  const other = prometheusMetrics({ registry });
+  for (const provider of [metrics, other]) {
+    provider.counter('jobs_total', 'Jobs.', { name: 'a' }).inc();
+    provider.observableGauge('depth', 'Depth.', () => 2, { name: 'a' });
+    provider.gauge('level', 'Level.').set(1);
+    provider.histogram('took_seconds', 'Time.', [1]).observe(0.5);
+  }
+  expect(await scrape()).toEqual(
+    expect.arrayContaining(['jobs_total{name="a"} 2', 'depth{name="a"} 4', 'level 1', 'took_seconds_sum 1']),
+  );
+});
 
-  it('a registry that was cleared starts with new metrics', async () => {
-    const old = metrics.counter('jobs_total', 'Jobs.');
-    registry.clear();
-    old.inc();
-    metrics.counter('jobs_total', 'Jobs.').inc();
-    expect(await scrape()).toEqual(['jobs_total 1']);
-  });
+it('the array of buckets is not frozen', () => {
+  const buckets = [1, 2];
+  metrics.histogram('took_seconds', 'Time.', buckets);
+  expect(Object.isFrozen(buckets)).toBe(false);
+});
 
-  it('a counter that was reset can be incremented', async () => {
-    const counter = metrics.counter('jobs_total', 'Jobs.', { name: 'a' });
-    counter.inc(5);
-    registry.resetMetrics();
-    counter.inc();
-    expect(await scrape()).toEqual(['jobs_total{name="a"} 1']);
-  });
+it('a registry that was cleared starts with new metrics', async () => {
+  const old = metrics.counter('jobs_total', 'Jobs.');
+  registry.clear();
+  old.inc();
+  metrics.counter('jobs_total', 'Jobs.').inc();
+  expect(await scrape()).toEqual(['jobs_total 1']);
+});
+
+it('a counter that was reset can be incremented', async () => {
+  const counter = metrics.counter('jobs_total', 'Jobs.', { name: 'a' });
+  counter.inc(5);
+  registry.resetMetrics();
+  counter.inc();
+  expect(await scrape()).toEqual(['jobs_total{name="a"} 1']);
 });
 
 describe('a metric that is already registered', () => {
@@ -317,40 +307,38 @@ describe('a metric that is already registered', () => {
   });
 });
 
-describe('invalid arguments of prometheusMetrics', () => {
-  it.each([
-    [{ registry: {} }, 'options.registry must be a Registry of prom-client. Received [object Object]'],
-    [{ registry: null }, 'options.registry must be a Registry of prom-client. Received null'],
-    [{ prefix: 7 }, 'options.prefix must be a string. Received 7'],
-    [
-      { prefix: 'my-' },
-      "options.prefix must be a valid name for Prometheus, /^[a-zA-Z_:][a-zA-Z0-9_:]*$/. Received 'my-'",
-    ],
-    [{ labels: 'a' }, "options.labels must be an object. Received 'a'"],
-    [{ labels: { shard: 7 } }, 'options.labels.shard must be a string. Received 7'],
-    [
-      { labels: { 'a-b': '' } },
-      "options.labels must be a valid name for Prometheus, /^[a-zA-Z_][a-zA-Z0-9_]*$/. Received 'a-b'",
-    ],
-    [{ onError: 1 }, 'options.onError must be a function. Received 1'],
-    [null, 'options must be an object. Received null'],
-  ])('options %o throw an error with the value received', (options, message) =>
-    expect(() => prometheusMetrics(options as never)).toThrow(message),
-  );
+it.each([
+  [{ registry: {} }, 'options.registry must be a Registry of prom-client. Received [object Object]'],
+  [{ registry: null }, 'options.registry must be a Registry of prom-client. Received null'],
+  [{ prefix: 7 }, 'options.prefix must be a string. Received 7'],
+  [
+    { prefix: 'my-' },
+    "options.prefix must be a valid name for Prometheus, /^[a-zA-Z_:][a-zA-Z0-9_:]*$/. Received 'my-'",
+  ],
+  [{ labels: 'a' }, "options.labels must be an object. Received 'a'"],
+  [{ labels: { shard: 7 } }, 'options.labels.shard must be a string. Received 7'],
+  [
+    { labels: { 'a-b': '' } },
+    "options.labels must be a valid name for Prometheus, /^[a-zA-Z_][a-zA-Z0-9_]*$/. Received 'a-b'",
+  ],
+  [{ onError: 1 }, 'options.onError must be a function. Received 1'],
+  [null, 'options must be an object. Received null'],
+])('options %o throw an error with the value received', (options, message) =>
+  expect(() => prometheusMetrics(options as never)).toThrow(message),
+);
 
-  it.each(['', '1st', 'a-b', 'a b', 'ä', 'a\n', 'a{}'])(
-    'the name %j throws a TypeError and registers nothing',
-    (name) => {
-      expect(() => metrics.counter(name, 'help')).toThrow(
-        expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' }),
-      );
-      expect(() => metrics.counter('fine', 'help', { [name]: '' })).toThrow(/^label of fine must be/);
-      expect(registry.getMetricsAsArray()).toEqual([]);
-    },
-  );
-
-  it('the label le of a histogram throws a TypeError and registers nothing', () => {
-    expect(() => metrics.histogram('h', 'help', [1], { le: '1' })).toThrow(/^label of h must be/);
+it.each(['', '1st', 'a-b', 'a b', 'ä', 'a\n', 'a{}'])(
+  'the name %j throws a TypeError and registers nothing',
+  (name) => {
+    expect(() => metrics.counter(name, 'help')).toThrow(
+      expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' }),
+    );
+    expect(() => metrics.counter('fine', 'help', { [name]: '' })).toThrow(/^label of fine must be/);
     expect(registry.getMetricsAsArray()).toEqual([]);
-  });
+  },
+);
+
+it('the label le of a histogram throws a TypeError and registers nothing', () => {
+  expect(() => metrics.histogram('h', 'help', [1], { le: '1' })).toThrow(/^label of h must be/);
+  expect(registry.getMetricsAsArray()).toEqual([]);
 });

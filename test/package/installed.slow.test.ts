@@ -55,147 +55,137 @@ function run(
   return { stdout, stderr, status };
 }
 
-describe('the packed package', () => {
-  it('the packed package holds the build, the documents and the licences, and nothing else', () => {
-    const paths = packed.files.map(({ path }) => path);
-    const needed = [
-      'dist/index.js',
-      'dist/index.cjs',
-      'dist/index.d.ts',
-      'dist/cli.js',
-      'CHANGELOG.md',
-      'LICENSE',
-    ];
-    expect(paths).toEqual(expect.arrayContaining(needed));
-    const others = paths.filter((path) => !/^(dist\/|docs\/[\w-]+\.md$|docs\/monitoring\/)/.test(path));
-    expect(others.sort()).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']);
-  });
-
-  it('the packed package names the licence of every package whose code it bundles', () => {
-    const licences = readFileSync(join(installed, 'dist/THIRD-PARTY-LICENSES'), 'utf8');
-    for (const name of [
-      'tinyqueue',
-      'croner',
-      '@bufbuild/protobuf',
-      'commander',
-      'cli-table3',
-      'cli-progress',
-      'preact',
-      'uplot',
-      'cronstrue',
-    ]) {
-      expect(licences).toMatch(new RegExp(`^${name} \\d+\\.\\d+\\.\\d+, `, 'm'));
-    }
-    expect(licences).toContain('Copyright 2008 Google Inc.');
-  });
-
-  it('the packed package holds every document that its documents link to', () => {
-    const paths = new Set(packed.files.map(({ path }) => path));
-    const documents = [...paths].filter((path) => path.endsWith('.md') && path !== 'CHANGELOG.md');
-    for (const document of documents) {
-      const text = readFileSync(join(installed, document), 'utf8');
-      for (const [, target = ''] of text.matchAll(/\]\((?!https?:|#)([^)#]+)[^)]*\)/g)) {
-        if (target.endsWith('.png')) continue; // pictures are in the repository
-        expect(paths, `${document} links to ${target}`).toContain(
-          posix.join(posix.dirname(document), target),
-        );
-      }
-    }
-  });
-
-  it('the packed package has every entry of its manifest as a file', () => {
-    const manifest = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as {
-      exports: unknown;
-    };
-    const files = JSON.stringify(manifest.exports).match(/\.\/[^"]+\.(js|cjs|d\.ts|d\.cts|json)(?=")/g) ?? [];
-    const paths = packed.files.map(({ path }) => `./${path}`);
-    expect(files.length).toBeGreaterThan(20);
-    expect(paths).toEqual(expect.arrayContaining(files));
-  });
-
-  it('only the command contains packages for the terminal, not the library', () => {
-    const others = packed.files.filter(({ path }) => /\.c?js$/.test(path) && path !== 'dist/cli.js');
-    expect(others.length).toBeGreaterThan(10);
-    for (const { path } of others) {
-      expect(readFileSync(join(installed, path), 'utf8')).not.toMatch(/commander|cli-table3|cli-progress/i);
-    }
-  });
+it('the packed package holds the build, the documents and the licences, and nothing else', () => {
+  const paths = packed.files.map(({ path }) => path);
+  const needed = [
+    'dist/index.js',
+    'dist/index.cjs',
+    'dist/index.d.ts',
+    'dist/cli.js',
+    'CHANGELOG.md',
+    'LICENSE',
+  ];
+  expect(paths).toEqual(expect.arrayContaining(needed));
+  const others = paths.filter((path) => !/^(dist\/|docs\/[\w-]+\.md$|docs\/monitoring\/)/.test(path));
+  expect(others.sort()).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']);
 });
 
-describe('the installed package', () => {
-  const USE = `const timer = new SystemTimer(); console.log(typeof timer.schedule, typeof EmbeddedBroker.open);`;
+it('the packed package names the licence of every package whose code it bundles', () => {
+  const licences = readFileSync(join(installed, 'dist/THIRD-PARTY-LICENSES'), 'utf8');
+  for (const name of [
+    'tinyqueue',
+    'croner',
+    '@bufbuild/protobuf',
+    'commander',
+    'cli-table3',
+    'cli-progress',
+    'preact',
+    'uplot',
+    'cronstrue',
+  ]) {
+    expect(licences).toMatch(new RegExp(`^${name} \\d+\\.\\d+\\.\\d+, `, 'm'));
+  }
+  expect(licences).toContain('Copyright 2008 Google Inc.');
+});
 
-  it('the package installs no other package', () => {
-    const names = readdirSync(join(project, 'node_modules')).filter((name) => !name.startsWith('.'));
-    expect(names).toEqual(['escapement']);
-  });
-
-  it('the installed package is imported by an ES module and required by CommonJS', () => {
-    const imports = `import { SystemTimer } from 'escapement'; import { EmbeddedBroker } from 'escapement/tasks';`;
-    const requires = `const { SystemTimer } = require('escapement'); const { EmbeddedBroker } = require('escapement/tasks');`;
-    for (const [name, source] of [
-      ['program.mjs', imports],
-      ['program.cjs', requires],
-    ] as const) {
-      const { stdout, stderr } = run(process.execPath, [writeProgram(name, `${source}\n${USE}`)]);
-      expect({ stdout, stderr }).toEqual({ stdout: 'function function\n', stderr: '' });
+it('the packed package holds every document that its documents link to', () => {
+  const paths = new Set(packed.files.map(({ path }) => path));
+  const documents = [...paths].filter((path) => path.endsWith('.md') && path !== 'CHANGELOG.md');
+  for (const document of documents) {
+    const text = readFileSync(join(installed, document), 'utf8');
+    for (const [, target = ''] of text.matchAll(/\]\((?!https?:|#)([^)#]+)[^)]*\)/g)) {
+      if (target.endsWith('.png')) continue; // pictures are in the repository
+      expect(paths, `${document} links to ${target}`).toContain(posix.join(posix.dirname(document), target));
     }
-  });
+  }
+});
 
-  it.each([
-    { module: 'nodenext', moduleResolution: 'nodenext' },
-    { module: 'node16', moduleResolution: 'node16' },
-    { module: 'esnext', moduleResolution: 'bundler' },
-  ])(
-    'the installed package compiles in a strict TypeScript program with moduleResolution $moduleResolution',
-    (resolution) => {
-      const folder = `types-${resolution.moduleResolution}`;
-      const lines = subpaths().map(
-        (subpath, index) => `import * as m${index} from '${subpath}'; void m${index};`,
-      );
-      const use = `import { SystemTimer } from 'escapement'; const wrong: string = new SystemTimer().size; void wrong;`;
-      const program = writeProgram(`${folder}/program.ts`, [...lines, use].join('\n'));
-      const typeRoots = [join(ROOT, 'node_modules/@types')];
-      const target = { target: 'es2022', lib: ['es2023'], types: ['node'], typeRoots };
-      const compilerOptions = { strict: true, noEmit: true, skipLibCheck: true, ...target, ...resolution };
-      writeProgram(`${folder}/tsconfig.json`, JSON.stringify({ compilerOptions, files: [program] }));
-      const { stdout } = run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder]);
-      // The one error that is there proves that the types were found and are no `any`.
-      expect(stdout.trim().split('\n')).toEqual([
-        expect.stringMatching(/program\.ts.*error TS2322: Type 'number' is not assignable to type 'string'/),
-      ]);
-    },
-    120_000,
-  );
+it('the packed package has every entry of its manifest as a file', () => {
+  const manifest = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as {
+    exports: unknown;
+  };
+  const files = JSON.stringify(manifest.exports).match(/\.\/[^"]+\.(js|cjs|d\.ts|d\.cts|json)(?=")/g) ?? [];
+  const paths = packed.files.map(({ path }) => `./${path}`);
+  expect(files.length).toBeGreaterThan(20);
+  expect(paths).toEqual(expect.arrayContaining(files));
+});
 
-  it('the installed package compiles in a TypeScript program for browsers that checks declarations', () => {
-    const program = writeProgram(
-      'browser/program.ts',
-      `import { SystemTimer, type TimerId } from 'escapement';
-      export const id: TimerId = new SystemTimer().schedule(1_000, () => document.title);`,
+it('only the command contains packages for the terminal, not the library', () => {
+  const others = packed.files.filter(({ path }) => /\.c?js$/.test(path) && path !== 'dist/cli.js');
+  expect(others.length).toBeGreaterThan(10);
+  for (const { path } of others) {
+    expect(readFileSync(join(installed, path), 'utf8')).not.toMatch(/commander|cli-table3|cli-progress/i);
+  }
+});
+
+const USE = `const timer = new SystemTimer(); console.log(typeof timer.schedule, typeof EmbeddedBroker.open);`;
+
+it('the package installs no other package', () => {
+  const names = readdirSync(join(project, 'node_modules')).filter((name) => !name.startsWith('.'));
+  expect(names).toEqual(['escapement']);
+});
+
+it('the installed package is imported by an ES module and required by CommonJS', () => {
+  const imports = `import { SystemTimer } from 'escapement'; import { EmbeddedBroker } from 'escapement/tasks';`;
+  const requires = `const { SystemTimer } = require('escapement'); const { EmbeddedBroker } = require('escapement/tasks');`;
+  for (const [name, source] of [
+    ['program.mjs', imports],
+    ['program.cjs', requires],
+  ] as const) {
+    const { stdout, stderr } = run(process.execPath, [writeProgram(name, `${source}\n${USE}`)]);
+    expect({ stdout, stderr }).toEqual({ stdout: 'function function\n', stderr: '' });
+  }
+});
+
+it.each([
+  { module: 'nodenext', moduleResolution: 'nodenext' },
+  { module: 'node16', moduleResolution: 'node16' },
+  { module: 'esnext', moduleResolution: 'bundler' },
+])(
+  'the installed package compiles in a strict TypeScript program with moduleResolution $moduleResolution',
+  (resolution) => {
+    const folder = `types-${resolution.moduleResolution}`;
+    const lines = subpaths().map(
+      (subpath, index) => `import * as m${index} from '${subpath}'; void m${index};`,
     );
-    const target = { target: 'es2022', lib: ['es2022', 'dom'], types: [], module: 'nodenext' };
-    const compilerOptions = { strict: true, noEmit: true, ...target };
-    writeProgram('browser/tsconfig.json', JSON.stringify({ compilerOptions, files: [program] }));
-    const { stdout } = run(process.execPath, [
-      join(ROOT, 'node_modules/typescript/bin/tsc'),
-      '-p',
-      'browser',
+    const use = `import { SystemTimer } from 'escapement'; const wrong: string = new SystemTimer().size; void wrong;`;
+    const program = writeProgram(`${folder}/program.ts`, [...lines, use].join('\n'));
+    const typeRoots = [join(ROOT, 'node_modules/@types')];
+    const target = { target: 'es2022', lib: ['es2023'], types: ['node'], typeRoots };
+    const compilerOptions = { strict: true, noEmit: true, skipLibCheck: true, ...target, ...resolution };
+    writeProgram(`${folder}/tsconfig.json`, JSON.stringify({ compilerOptions, files: [program] }));
+    const { stdout } = run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder]);
+    // The one error that is there proves that the types were found and are no `any`.
+    expect(stdout.trim().split('\n')).toEqual([
+      expect.stringMatching(/program\.ts.*error TS2322: Type 'number' is not assignable to type 'string'/),
     ]);
-    expect(stdout).toBe('');
-  }, 120_000);
+  },
+  120_000,
+);
 
-  it('the installed package runs the escapement command', () => {
-    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
-    const npx = (...words: string[]): object => run('npx', ['--no-install', 'escapement', ...words]);
-    mkdirSync(join(project, 'empty'));
-    expect(npx('--version')).toMatchObject({ stdout: `${version}\n`, status: 0 });
-    expect(npx('diskqueue', 'ls', 'empty', '--json')).toMatchObject({
-      stdout: `${JSON.stringify({ folder: 'empty', queues: [], failed: [] }, null, 2)}\n`,
-      status: 0,
-    });
-  }, 120_000);
-});
+it('the installed package compiles in a TypeScript program for browsers that checks declarations', () => {
+  const program = writeProgram(
+    'browser/program.ts',
+    `import { SystemTimer, type TimerId } from 'escapement';
+    export const id: TimerId = new SystemTimer().schedule(1_000, () => document.title);`,
+  );
+  const target = { target: 'es2022', lib: ['es2022', 'dom'], types: [], module: 'nodenext' };
+  const compilerOptions = { strict: true, noEmit: true, ...target };
+  writeProgram('browser/tsconfig.json', JSON.stringify({ compilerOptions, files: [program] }));
+  const { stdout } = run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', 'browser']);
+  expect(stdout).toBe('');
+}, 120_000);
+
+it('the installed package runs the escapement command', () => {
+  const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
+  const npx = (...words: string[]): object => run('npx', ['--no-install', 'escapement', ...words]);
+  mkdirSync(join(project, 'empty'));
+  expect(npx('--version')).toMatchObject({ stdout: `${version}\n`, status: 0 });
+  expect(npx('diskqueue', 'ls', 'empty', '--json')).toMatchObject({
+    stdout: `${JSON.stringify({ folder: 'empty', queues: [], failed: [] }, null, 2)}\n`,
+    status: 0,
+  });
+}, 120_000);
 
 describe('a bundle of the installed package', () => {
   /** Bundles `import { name } from 'escapement'` and returns the path of the bundle. */

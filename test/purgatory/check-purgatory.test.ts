@@ -1,5 +1,5 @@
 import { checkPurgatory } from 'escapement/testing';
-import { describe, expect, vi } from 'vitest';
+import { expect, vi } from 'vitest';
 import { setChain, setOwner, setTimed } from '../../src/purgatory/delayed-operation.ts';
 import type { PendingOperations } from '../../src/purgatory/pending-operations.ts';
 import { Watcher, WatcherList } from '../../src/purgatory/watchers.ts';
@@ -168,53 +168,49 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   ],
 ];
 
-describe('checkPurgatory finds', () => {
-  test.each(CORRUPTIONS)('checkPurgatory finds %s', (_, message, corrupt) => {
-    const patient = makePatient();
-    corrupt(patient);
-    expect(() => checkPurgatory(patient.fixture.purgatory)).toThrow(message);
-    vi.restoreAllMocks();
-  });
-
-  test('an error of checkPurgatory begins with the name of the function', () => {
-    const { fixture, b } = makePatient();
-    setOwner(b, undefined);
-    expect(() => checkPurgatory(fixture.purgatory)).toThrow(/^checkPurgatory: /);
-  });
+test.each(CORRUPTIONS)('checkPurgatory finds %s', (_, message, corrupt) => {
+  const patient = makePatient();
+  corrupt(patient);
+  expect(() => checkPurgatory(patient.fixture.purgatory)).toThrow(message);
+  vi.restoreAllMocks();
 });
 
-describe('checkPurgatory is content with', () => {
-  test('checkPurgatory accepts a purgatory in any ordinary state, also inside an operation', () => {
-    const fixture = new Fixture();
-    const look = (): void => checkPurgatory(fixture.purgatory);
-    const setup = { onTry: look, onComplete: look, onExpiration: look };
-    look();
-    for (let i = 0; i < 10; i++) {
-      fixture.watch(`${i}`, 'xyz', { ...setup, delayMs: i });
-      look();
-    }
-    fixture.watch('forced', 'x', setup).forceComplete();
-    fixture.watch('tried', 'x', { ...setup, holds: true });
-    fixture.purgatory.checkAndComplete('x');
-    for (let i = 0; i < 5; i++) {
-      fixture.clock.advance(1);
-      look();
-    }
-    fixture.purgatory.cancelForKey('y');
-    fixture.watch('closed', 'x', setup);
-    fixture.purgatory.close();
-    look();
-    expect(fixture.errors).toEqual([]);
-  });
+test('an error of checkPurgatory begins with the name of the function', () => {
+  const { fixture, b } = makePatient();
+  setOwner(b, undefined);
+  expect(() => checkPurgatory(fixture.purgatory)).toThrow(/^checkPurgatory: /);
+});
 
-  test('checkPurgatory accepts keys of all kinds, a closed timer, and no timer', ({ fixture }) => {
-    fixture.watch('a', 'x', { delayMs: 10 });
-    fixture.timer.close();
-    checkPurgatory(fixture.purgatory);
-    const { purgatory } = new Fixture({ timerEnabled: false });
-    const keys: unknown[] = [NaN, 0, -0, null, Symbol('s'), 1n, {}, []];
-    purgatory.tryCompleteElseWatch(fixture.operation('b', { delayMs: 10 }), keys as string[]);
-    checkPurgatory(purgatory);
-    expect([purgatory.watched, purgatory.numDelayed]).toEqual([7, 0]);
-  });
+test('checkPurgatory accepts a purgatory in any ordinary state, also inside an operation', () => {
+  const fixture = new Fixture();
+  const look = (): void => checkPurgatory(fixture.purgatory);
+  const setup = { onTry: look, onComplete: look, onExpiration: look };
+  look();
+  for (let i = 0; i < 10; i++) {
+    fixture.watch(`${i}`, 'xyz', { ...setup, delayMs: i });
+    look();
+  }
+  fixture.watch('forced', 'x', setup).forceComplete();
+  fixture.watch('tried', 'x', { ...setup, holds: true });
+  fixture.purgatory.checkAndComplete('x');
+  for (let i = 0; i < 5; i++) {
+    fixture.clock.advance(1);
+    look();
+  }
+  fixture.purgatory.cancelForKey('y');
+  fixture.watch('closed', 'x', setup);
+  fixture.purgatory.close();
+  look();
+  expect(fixture.errors).toEqual([]);
+});
+
+test('checkPurgatory accepts keys of all kinds, a closed timer, and no timer', ({ fixture }) => {
+  fixture.watch('a', 'x', { delayMs: 10 });
+  fixture.timer.close();
+  checkPurgatory(fixture.purgatory);
+  const { purgatory } = new Fixture({ timerEnabled: false });
+  const keys: unknown[] = [NaN, 0, -0, null, Symbol('s'), 1n, {}, []];
+  purgatory.tryCompleteElseWatch(fixture.operation('b', { delayMs: 10 }), keys as string[]);
+  checkPurgatory(purgatory);
+  expect([purgatory.watched, purgatory.numDelayed]).toEqual([7, 0]);
 });

@@ -9,126 +9,124 @@ const fail = (): never => {
   throw mine;
 };
 
-describe('an operation that throws is reported to onError, its siblings are still checked', () => {
-  test('an error of tryComplete is reported, and the other operations are checked', ({ fixture }) => {
-    fixture.watch('a', 'x').holds = true;
-    const thrower = fixture.watch('b', 'x', { delayMs: 10, onTry: ({ tries }) => tries === 3 && fail() });
-    fixture.watch('c', 'x').holds = true;
-    expect(fixture.purgatory.checkAndComplete('x')).toBe(2);
-    expect(fixture.errors).toEqual([[mine, thrower]]);
-    expect(fixture.take()).toEqual(['a tried', 'c tried']);
-    thrower.holds = true;
-    expect(fixture.purgatory.checkAndComplete('x')).toBe(1);
-  });
+test('an error of tryComplete is reported, and the other operations are checked', ({ fixture }) => {
+  fixture.watch('a', 'x').holds = true;
+  const thrower = fixture.watch('b', 'x', { delayMs: 10, onTry: ({ tries }) => tries === 3 && fail() });
+  fixture.watch('c', 'x').holds = true;
+  expect(fixture.purgatory.checkAndComplete('x')).toBe(2);
+  expect(fixture.errors).toEqual([[mine, thrower]]);
+  expect(fixture.take()).toEqual(['a tried', 'c tried']);
+  thrower.holds = true;
+  expect(fixture.purgatory.checkAndComplete('x')).toBe(1);
+});
 
-  test('an error of onComplete is reported, and the operation has completed and counts', ({ fixture }) => {
-    const thrower = fixture.watch('a', 'xy', { delayMs: 10, onComplete: fail });
-    thrower.holds = true;
-    fixture.watch('b', 'x').holds = true;
-    expect(fixture.purgatory.checkAndComplete('x')).toBe(2);
-    expect(fixture.errors).toEqual([[mine, thrower]]);
-    expect([thrower.isCompleted, fixture.log]).toEqual([true, ['a tried', 'b tried']]);
-    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
-  });
+test('an error of onComplete is reported, and the operation has completed and counts', ({ fixture }) => {
+  const thrower = fixture.watch('a', 'xy', { delayMs: 10, onComplete: fail });
+  thrower.holds = true;
+  fixture.watch('b', 'x').holds = true;
+  expect(fixture.purgatory.checkAndComplete('x')).toBe(2);
+  expect(fixture.errors).toEqual([[mine, thrower]]);
+  expect([thrower.isCompleted, fixture.log]).toEqual([true, ['a tried', 'b tried']]);
+  expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+});
 
-  test('a promise of tryComplete is an error, and completes nothing', ({ fixture }) => {
-    const operation = fixture.watch('a', 'x');
-    operation.tryComplete = () => Promise.resolve(true) as never;
-    expect(fixture.purgatory.checkAndComplete('x')).toBe(0);
-    expect(fixture.errors).toMatchObject([[{ code: 'ERR_INVALID_ARG_TYPE' }, operation]]);
-    expect(String(fixture.errors[0]?.[0])).toMatch(/tryComplete\(\) must be a boolean.*\[object Promise\]/);
-    expect(operation.isCompleted).toBe(false);
-  });
+test('a promise of tryComplete is an error, and completes nothing', ({ fixture }) => {
+  const operation = fixture.watch('a', 'x');
+  operation.tryComplete = () => Promise.resolve(true) as never;
+  expect(fixture.purgatory.checkAndComplete('x')).toBe(0);
+  expect(fixture.errors).toMatchObject([[{ code: 'ERR_INVALID_ARG_TYPE' }, operation]]);
+  expect(String(fixture.errors[0]?.[0])).toMatch(/tryComplete\(\) must be a boolean.*\[object Promise\]/);
+  expect(operation.isCompleted).toBe(false);
+});
 
-  test('an error of tryComplete after completion is reported', ({ fixture }) => {
-    const thrower = fixture.watch('a', 'x', {
-      onTry: (self) => {
-        if (self.tries !== 3) return;
-        self.forceComplete();
-        fail();
-      },
-    });
-    expect(fixture.purgatory.checkAndComplete('x')).toBe(1);
-    expect(fixture.errors).toEqual([[mine, thrower]]);
-    expect(fixture.log).toEqual(['a tried']);
+test('an error of tryComplete after completion is reported', ({ fixture }) => {
+  const thrower = fixture.watch('a', 'x', {
+    onTry: (self) => {
+      if (self.tries !== 3) return;
+      self.forceComplete();
+      fail();
+    },
   });
+  expect(fixture.purgatory.checkAndComplete('x')).toBe(1);
+  expect(fixture.errors).toEqual([[mine, thrower]]);
+  expect(fixture.log).toEqual(['a tried']);
+});
 
-  test('errors of callbacks at a timeout are reported: onExpiration runs, and so do other due operations', () => {
-    const fixture = new Fixture();
-    const a = fixture.watch('a', 'x', { delayMs: 10, onComplete: fail, onExpiration: fail });
-    fixture.watch('b', 'x', { delayMs: 10 });
-    fixture.clock.advance(10);
-    expect(fixture.errors).toEqual([
-      [mine, a],
-      [mine, a],
-    ]);
-    expect(fixture.log).toEqual(['a expired', 'a onExpiration', 'b expired', 'b onExpiration']);
-    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
-  });
+test('errors of callbacks at a timeout are reported: onExpiration runs, and so do other due operations', () => {
+  const fixture = new Fixture();
+  const a = fixture.watch('a', 'x', { delayMs: 10, onComplete: fail, onExpiration: fail });
+  fixture.watch('b', 'x', { delayMs: 10 });
+  fixture.clock.advance(10);
+  expect(fixture.errors).toEqual([
+    [mine, a],
+    [mine, a],
+  ]);
+  expect(fixture.log).toEqual(['a expired', 'a onExpiration', 'b expired', 'b onExpiration']);
+  expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+});
 
-  test('an error of onComplete at close is reported, and the other operations are closed', ({ fixture }) => {
-    const a = fixture.watch('a', 'x', { onComplete: fail });
-    const b = fixture.watch('b', 'x');
-    expect(fixture.purgatory.close()).toEqual([a, b]);
-    expect(fixture.errors).toEqual([[mine, a]]);
-    expect(fixture.log).toEqual(['a closed', 'b closed']);
-  });
+test('an error of onComplete at close is reported, and the other operations are closed', ({ fixture }) => {
+  const a = fixture.watch('a', 'x', { onComplete: fail });
+  const b = fixture.watch('b', 'x');
+  expect(fixture.purgatory.close()).toEqual([a, b]);
+  expect(fixture.errors).toEqual([[mine, a]]);
+  expect(fixture.log).toEqual(['a closed', 'b closed']);
+});
 
-  test('a check is over when its error is reported: an operation that onError completes is forced', () => {
-    const onError = (_: unknown, operation: DelayedOperation): void => {
-      operation.forceComplete();
-    };
-    const fixture = new Fixture({ onError });
-    fixture.watch('a', 'x', { onTry: fail });
-    fixture.watch('b', 'x', { onTry: ({ tries }) => tries === 3 && fail() });
-    const triggered = fixture.watch('c', 'x', {
-      onTry: (self) => {
-        if (self.tries < 3) return;
-        self.maybeTryComplete();
-        fail();
-      },
-    });
-    expect(fixture.purgatory.checkAndComplete('x')).toBe(0);
-    expect(fixture.log).toEqual(['a forced', 'b forced', 'c forced']);
-    expect(triggered.tries).toBe(3);
+test('a check is over when its error is reported: an operation that onError completes is forced', () => {
+  const onError = (_: unknown, operation: DelayedOperation): void => {
+    operation.forceComplete();
+  };
+  const fixture = new Fixture({ onError });
+  fixture.watch('a', 'x', { onTry: fail });
+  fixture.watch('b', 'x', { onTry: ({ tries }) => tries === 3 && fail() });
+  const triggered = fixture.watch('c', 'x', {
+    onTry: (self) => {
+      if (self.tries < 3) return;
+      self.maybeTryComplete();
+      fail();
+    },
   });
+  expect(fixture.purgatory.checkAndComplete('x')).toBe(0);
+  expect(fixture.log).toEqual(['a forced', 'b forced', 'c forced']);
+  expect(triggered.tries).toBe(3);
+});
 
-  test('a trigger by onError is followed by a check in which completion is tried', () => {
-    const onError = (_: unknown, operation: DelayedOperation): void => {
-      operation.maybeTryComplete();
-    };
-    const fixture = new Fixture({ onError });
-    const operation = fixture.watch('a', 'x', {
-      onTry: (self) => {
-        self.holds = self.tries > 2;
-        if (self.tries === 3) fail();
-      },
-    });
-    expect(fixture.purgatory.checkAndComplete('x')).toBe(1);
-    expect([operation.tries, fixture.log]).toEqual([4, ['a tried']]);
+test('a trigger by onError is followed by a check in which completion is tried', () => {
+  const onError = (_: unknown, operation: DelayedOperation): void => {
+    operation.maybeTryComplete();
+  };
+  const fixture = new Fixture({ onError });
+  const operation = fixture.watch('a', 'x', {
+    onTry: (self) => {
+      self.holds = self.tries > 2;
+      if (self.tries === 3) fail();
+    },
   });
+  expect(fixture.purgatory.checkAndComplete('x')).toBe(1);
+  expect([operation.tries, fixture.log]).toEqual([4, ['a tried']]);
+});
 
-  test('a check that triggers itself without an end is over when it is reported', () => {
-    const onError = (_: unknown, operation: DelayedOperation): void => {
-      operation.forceComplete();
-    };
-    const fixture = new Fixture({ onError });
-    fixture.watch('a', 'x', { onTry: (self) => self.tries > 2 && self.maybeTryComplete() });
-    fixture.purgatory.checkAndComplete('x');
-    expect(fixture.log).toEqual(['a forced']);
-  });
+test('a check that triggers itself without an end is over when it is reported', () => {
+  const onError = (_: unknown, operation: DelayedOperation): void => {
+    operation.forceComplete();
+  };
+  const fixture = new Fixture({ onError });
+  fixture.watch('a', 'x', { onTry: (self) => self.tries > 2 && self.maybeTryComplete() });
+  fixture.purgatory.checkAndComplete('x');
+  expect(fixture.log).toEqual(['a forced']);
+});
 
-  test('an operation may throw any value', ({ fixture }) => {
-    const onTry = (): void => {
-      // eslint-disable-next-line @typescript-eslint/only-throw-error -- that is the point
-      throw undefined;
-    };
-    const operation = fixture.watch('a', 'x', { onTry });
-    expect(fixture.errors).toEqual([
-      [undefined, operation],
-      [undefined, operation],
-    ]);
-  });
+test('an operation may throw any value', ({ fixture }) => {
+  const onTry = (): void => {
+    // eslint-disable-next-line @typescript-eslint/only-throw-error -- that is the point
+    throw undefined;
+  };
+  const operation = fixture.watch('a', 'x', { onTry });
+  expect(fixture.errors).toEqual([
+    [undefined, operation],
+    [undefined, operation],
+  ]);
 });
 
 test.each([
@@ -155,60 +153,56 @@ test.each([
   expect(status).toBe(0);
 });
 
-describe('it keeps its timeout; also when it is a try of tryCompleteElseWatch that throws: it is then watched', () => {
-  test.each([[[1]], [[2]], [[1, 2]]])(
-    'an operation whose tries throw is watched and keeps its timeout: tries %j',
-    (throwing) => {
-      const fixture = new Fixture();
-      const operation = fixture.operation('a', {
-        delayMs: 10,
-        onTry: ({ tries }) => throwing.includes(tries) && fail(),
-      });
-      expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x', 'y'])).toBe(false);
-      expect(fixture.errors).toEqual(throwing.map(() => [mine, operation]));
-      expect(operation.tries).toBe(2);
-      expect(fixture.gauges()).toEqual([2, 1, 2, 1]);
-      fixture.clock.advance(10);
-      expect(fixture.log).toEqual(['a expired', 'a onExpiration']);
-    },
-  );
-
-  test('a later check that throws leaves the timeout', ({ fixture }) => {
-    const operation = fixture.watch('a', 'x', { delayMs: 10, onTry: ({ tries }) => tries > 2 && fail() });
-    fixture.purgatory.checkAndComplete('x');
-    operation.maybeTryComplete();
-    expect(fixture.errors).toHaveLength(2);
-    expect(fixture.gauges()).toEqual([1, 1, 1, 1]);
-  });
-
-  test('a check that throws and was triggered meanwhile runs once more', ({ fixture }) => {
-    const operation = fixture.watch('a', 'x', {
-      onTry: (self) => {
-        if (self.tries !== 3) return;
-        self.maybeTryComplete();
-        fail();
-      },
+test.each([[[1]], [[2]], [[1, 2]]])(
+  'an operation whose tries throw is watched and keeps its timeout: tries %j',
+  (throwing) => {
+    const fixture = new Fixture();
+    const operation = fixture.operation('a', {
+      delayMs: 10,
+      onTry: ({ tries }) => throwing.includes(tries) && fail(),
     });
-    fixture.purgatory.checkAndComplete('x');
-    expect(operation.tries).toBe(4);
-  });
+    expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x', 'y'])).toBe(false);
+    expect(fixture.errors).toEqual(throwing.map(() => [mine, operation]));
+    expect(operation.tries).toBe(2);
+    expect(fixture.gauges()).toEqual([2, 1, 2, 1]);
+    fixture.clock.advance(10);
+    expect(fixture.log).toEqual(['a expired', 'a onExpiration']);
+  },
+);
+
+test('a later check that throws leaves the timeout', ({ fixture }) => {
+  const operation = fixture.watch('a', 'x', { delayMs: 10, onTry: ({ tries }) => tries > 2 && fail() });
+  fixture.purgatory.checkAndComplete('x');
+  operation.maybeTryComplete();
+  expect(fixture.errors).toHaveLength(2);
+  expect(fixture.gauges()).toEqual([1, 1, 1, 1]);
 });
 
-describe('forceComplete called by a user returns true and reports an onComplete error', () => {
-  test('forceComplete of a watched operation returns true and reports an error of onComplete', () => {
-    const fixture = new Fixture();
-    const operation = fixture.watch('a', 'x', { onComplete: fail });
-    expect([operation.forceComplete(), operation.forceComplete()]).toEqual([true, false]);
-    expect(fixture.errors).toEqual([[mine, operation]]);
+test('a check that throws and was triggered meanwhile runs once more', ({ fixture }) => {
+  const operation = fixture.watch('a', 'x', {
+    onTry: (self) => {
+      if (self.tries !== 3) return;
+      self.maybeTryComplete();
+      fail();
+    },
   });
+  fixture.purgatory.checkAndComplete('x');
+  expect(operation.tries).toBe(4);
+});
 
-  test('forceComplete without a purgatory throws an error of onComplete, also after cancelForKey', () => {
-    const fixture = new Fixture();
-    const operation = fixture.watch('a', 'x', { onComplete: fail });
-    fixture.purgatory.cancelForKey('x');
-    expect(thrownBy(() => operation.forceComplete())).toBe(mine);
-    expect(fixture.errors).toEqual([]);
-  });
+test('forceComplete of a watched operation returns true and reports an error of onComplete', () => {
+  const fixture = new Fixture();
+  const operation = fixture.watch('a', 'x', { onComplete: fail });
+  expect([operation.forceComplete(), operation.forceComplete()]).toEqual([true, false]);
+  expect(fixture.errors).toEqual([[mine, operation]]);
+});
+
+test('forceComplete without a purgatory throws an error of onComplete, also after cancelForKey', () => {
+  const fixture = new Fixture();
+  const operation = fixture.watch('a', 'x', { onComplete: fail });
+  fixture.purgatory.cancelForKey('x');
+  expect(thrownBy(() => operation.forceComplete())).toBe(mine);
+  expect(fixture.errors).toEqual([]);
 });
 
 describe('a throwing keyOf or key iterator: thrown to the caller, nothing registered', () => {

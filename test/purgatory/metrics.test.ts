@@ -10,79 +10,77 @@ function measured(): { fixture: Fixture; metrics: RecordingMetrics; clock: Manua
   return { fixture: new Fixture({ metrics, clock }, clock), metrics, clock };
 }
 
-describe('metrics', () => {
-  test('every metric has the name of the purgatory as a label', () => {
-    const { metrics } = measured();
-    expect(metrics.labels.length).toBeGreaterThanOrEqual(9);
-    for (const labels of metrics.labels) expect(labels['purgatory']).toBe('test');
-  });
+test('every metric has the name of the purgatory as a label', () => {
+  const { metrics } = measured();
+  expect(metrics.labels.length).toBeGreaterThanOrEqual(9);
+  for (const labels of metrics.labels) expect(labels['purgatory']).toBe('test');
+});
 
-  test('the gauges are read when metrics are collected, until the purgatory is closed', () => {
-    const { fixture, metrics } = measured();
-    fixture.watch('a', 'xyz', { delayMs: 10 });
-    fixture.watch('b', 'x');
-    const gauges = { purgatory_size: 4, purgatory_num_delayed_operations: 1, purgatory_watched_keys: 3 };
-    expect(metrics.gauges()).toEqual(gauges);
-    fixture.purgatory.close();
-    expect(metrics.readers.size).toBe(0);
-  });
+test('the gauges are read when metrics are collected, until the purgatory is closed', () => {
+  const { fixture, metrics } = measured();
+  fixture.watch('a', 'xyz', { delayMs: 10 });
+  fixture.watch('b', 'x');
+  const gauges = { purgatory_size: 4, purgatory_num_delayed_operations: 1, purgatory_watched_keys: 3 };
+  expect(metrics.gauges()).toEqual(gauges);
+  fixture.purgatory.close();
+  expect(metrics.readers.size).toBe(0);
+});
 
-  test('completed operations are counted by reason, and cancelled ones', () => {
-    const { fixture, metrics, clock } = measured();
-    fixture.watch('at once', 'x', { holds: true });
-    fixture.watch('checked', 'x').holds = true;
-    fixture.purgatory.checkAndComplete('x');
-    fixture.watch('forced', 'x').forceComplete();
-    fixture.watch('expired', 'xyz', { delayMs: 10 });
-    clock.advance(10);
-    for (const name of ['cancelled', 'too']) fixture.watch(name, 'xyz');
-    fixture.purgatory.cancelForKey('y');
-    for (const name of ['closed', 'too', 'and too']) fixture.watch(name, 'xyz');
-    fixture.purgatory.close();
-    expect(Object.fromEntries(metrics.counts)).toEqual({
-      'purgatory_completed_total tried': 2,
-      'purgatory_completed_total forced': 1,
-      'purgatory_completed_total expired': 1,
-      'purgatory_completed_total closed': 3,
-      purgatory_cancelled_total: 2,
-      purgatory_missed_triggers_total: 0,
-    });
+test('completed operations are counted by reason, and cancelled ones', () => {
+  const { fixture, metrics, clock } = measured();
+  fixture.watch('at once', 'x', { holds: true });
+  fixture.watch('checked', 'x').holds = true;
+  fixture.purgatory.checkAndComplete('x');
+  fixture.watch('forced', 'x').forceComplete();
+  fixture.watch('expired', 'xyz', { delayMs: 10 });
+  clock.advance(10);
+  for (const name of ['cancelled', 'too']) fixture.watch(name, 'xyz');
+  fixture.purgatory.cancelForKey('y');
+  for (const name of ['closed', 'too', 'and too']) fixture.watch(name, 'xyz');
+  fixture.purgatory.close();
+  expect(Object.fromEntries(metrics.counts)).toEqual({
+    'purgatory_completed_total tried': 2,
+    'purgatory_completed_total forced': 1,
+    'purgatory_completed_total expired': 1,
+    'purgatory_completed_total closed': 3,
+    purgatory_cancelled_total: 2,
+    purgatory_missed_triggers_total: 0,
   });
+});
 
-  test('the time from addition to completion is measured in seconds', () => {
-    const { fixture, metrics, clock } = measured();
-    fixture.watch('at once', 'x', { holds: true });
-    const forced = fixture.watch('forced', 'x');
-    fixture.watch('expired', 'x', { delayMs: 2_000 });
-    clock.advance(1_500);
-    forced.forceComplete();
-    clock.advance(5_000);
-    expect(metrics.observed.get('purgatory_wait_duration_seconds')).toEqual([0, 1.5, 2]);
-  });
+test('the time from addition to completion is measured in seconds', () => {
+  const { fixture, metrics, clock } = measured();
+  fixture.watch('at once', 'x', { holds: true });
+  const forced = fixture.watch('forced', 'x');
+  fixture.watch('expired', 'x', { delayMs: 2_000 });
+  clock.advance(1_500);
+  forced.forceComplete();
+  clock.advance(5_000);
+  expect(metrics.observed.get('purgatory_wait_duration_seconds')).toEqual([0, 1.5, 2]);
+});
 
-  test('the duration of the check of each key is measured in seconds', () => {
-    const { fixture, metrics, clock } = measured();
-    fixture.watch('a', 'x', {
-      onTry: ({ tries }) => {
-        if (tries !== 3) return;
-        clock.advance(250);
-        fixture.purgatory.checkAndComplete('y');
-      },
-    });
-    fixture.watch('b', 'y', {
-      onTry: ({ tries }) => {
-        if (tries === 3) clock.advance(30);
-      },
-    });
-    fixture.purgatory.checkAndComplete('x');
-    expect(metrics.observed.get('purgatory_check_duration_seconds')).toEqual([0.25, 0.03]);
+test('the duration of the check of each key is measured in seconds', () => {
+  const { fixture, metrics, clock } = measured();
+  fixture.watch('a', 'x', {
+    onTry: ({ tries }) => {
+      if (tries !== 3) return;
+      clock.advance(250);
+      fixture.purgatory.checkAndComplete('y');
+    },
   });
+  fixture.watch('b', 'y', {
+    onTry: ({ tries }) => {
+      if (tries === 3) clock.advance(30);
+    },
+  });
+  fixture.purgatory.checkAndComplete('x');
+  expect(metrics.observed.get('purgatory_check_duration_seconds')).toEqual([0.25, 0.03]);
+});
 
-  test('the buckets of both histograms ascend', () => {
-    const { metrics } = measured();
-    expect(metrics.buckets.size).toBe(2);
-    for (const bounds of metrics.buckets.values()) expect(bounds).toEqual([...bounds].sort((a, b) => a - b));
-  });
+test('the buckets of both histograms ascend', () => {
+  const { metrics } = measured();
+  expect(metrics.buckets.size).toBe(2);
+  for (const bounds of metrics.buckets.values()) expect(bounds).toEqual([...bounds].sort((a, b) => a - b));
 });
 
 describe('expired although the condition held is a metric, not a behaviour', () => {

@@ -5,7 +5,7 @@ import {
   type PurgatoryOptions,
   type WaitOptions,
 } from 'escapement';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { thrownBy } from '../timer/support/errors.ts';
 import { Fixture, TestOperation } from './support/fixture.ts';
 
@@ -50,43 +50,41 @@ async function refusedBy(fixture: Fixture, action: () => unknown): Promise<unkno
   return error;
 }
 
-describe('a delay', () => {
-  test.each([
-    [NaN, RANGE, 'NaN'],
-    [-Infinity, RANGE, '-Infinity'],
-    ['10', TYPE, "'10' (a string)"],
-    [10n, TYPE, '10n (a bigint)'],
-    [undefined, TYPE, 'undefined'],
-    [null, TYPE, 'null'],
-    [{}, TYPE, '[object Object]'],
-    [Symbol('s'), TYPE, 'Symbol(s)'],
-  ])('an operation refuses a delay of %o', (delayMs, kind, shown) =>
-    expectError(
-      thrownBy(() => new Delayed(delayMs as number)),
-      kind,
-      'delayMs',
-      shown,
-    ),
+test.each([
+  [NaN, RANGE, 'NaN'],
+  [-Infinity, RANGE, '-Infinity'],
+  ['10', TYPE, "'10' (a string)"],
+  [10n, TYPE, '10n (a bigint)'],
+  [undefined, TYPE, 'undefined'],
+  [null, TYPE, 'null'],
+  [{}, TYPE, '[object Object]'],
+  [Symbol('s'), TYPE, 'Symbol(s)'],
+])('an operation refuses a delay of %o', (delayMs, kind, shown) =>
+  expectError(
+    thrownBy(() => new Delayed(delayMs as number)),
+    kind,
+    'delayMs',
+    shown,
+  ),
+);
+
+test('the error for the delay of an operation names Infinity, which is allowed', () => {
+  expect(() => new Delayed(NaN)).toThrow(
+    'delayMs must be a number of milliseconds or Infinity. Received NaN',
   );
+});
 
-  test('the error for the delay of an operation names Infinity, which is allowed', () => {
-    expect(() => new Delayed(NaN)).toThrow(
-      'delayMs must be a number of milliseconds or Infinity. Received NaN',
-    );
-  });
-
-  test.each([
-    [NaN, RANGE, 'NaN'],
-    [-Infinity, RANGE, '-Infinity'],
-    ['10', TYPE, "'10' (a string)"],
-    [undefined, TYPE, 'undefined'],
-    [null, TYPE, 'null'],
-  ])('wait rejects for a delay of %o', async (timeoutMs, kind, shown) => {
-    const fixture = busy();
-    const options = { timeoutMs } as WaitOptions;
-    const error = await refusedBy(fixture, () => fixture.purgatory.wait(['x'], () => 1, options));
-    expectError(error, kind, 'timeoutMs', shown);
-  });
+test.each([
+  [NaN, RANGE, 'NaN'],
+  [-Infinity, RANGE, '-Infinity'],
+  ['10', TYPE, "'10' (a string)"],
+  [undefined, TYPE, 'undefined'],
+  [null, TYPE, 'null'],
+])('wait rejects for a delay of %o', async (timeoutMs, kind, shown) => {
+  const fixture = busy();
+  const options = { timeoutMs } as WaitOptions;
+  const error = await refusedBy(fixture, () => fixture.purgatory.wait(['x'], () => 1, options));
+  expectError(error, kind, 'timeoutMs', shown);
 });
 
 const BAD_KEYS: readonly (readonly [keys: unknown, kind: Kind, argument: string, shown: string])[] = [
@@ -102,55 +100,53 @@ const BAD_KEYS: readonly (readonly [keys: unknown, kind: Kind, argument: string,
   [['x', , 'y'], TYPE, 'key', 'undefined'],
 ];
 
-describe('keys', () => {
-  test.each(BAD_KEYS)('tryCompleteElseWatch refuses %o as keys', async (keys, kind, argument, shown) => {
-    const fixture = busy();
-    const operation = fixture.operation('c', { holds: true });
-    const error = await refusedBy(fixture, () =>
-      fixture.purgatory.tryCompleteElseWatch(operation, keys as string[]),
-    );
-    expectError(error, kind, argument, shown);
-    expect([operation.tries, operation.isCompleted]).toEqual([0, false]);
-  });
+test.each(BAD_KEYS)('tryCompleteElseWatch refuses %o as keys', async (keys, kind, argument, shown) => {
+  const fixture = busy();
+  const operation = fixture.operation('c', { holds: true });
+  const error = await refusedBy(fixture, () =>
+    fixture.purgatory.tryCompleteElseWatch(operation, keys as string[]),
+  );
+  expectError(error, kind, argument, shown);
+  expect([operation.tries, operation.isCompleted]).toEqual([0, false]);
+});
 
-  test.each(BAD_KEYS)('wait rejects for %o as keys', async (keys, kind, argument, shown) => {
-    const fixture = busy();
-    const error = await refusedBy(fixture, () =>
-      fixture.purgatory.wait(keys as string[], () => expect.fail(), { timeoutMs: 5 }),
-    );
-    expectError(error, kind, argument, shown);
-  });
+test.each(BAD_KEYS)('wait rejects for %o as keys', async (keys, kind, argument, shown) => {
+  const fixture = busy();
+  const error = await refusedBy(fixture, () =>
+    fixture.purgatory.wait(keys as string[], () => expect.fail(), { timeoutMs: 5 }),
+  );
+  expectError(error, kind, argument, shown);
+});
 
-  test('checkAndComplete and cancelForKey refuse undefined as a key', async () => {
-    const fixture = busy();
-    const key = undefined as unknown as string;
-    for (const action of [
-      () => fixture.purgatory.checkAndComplete(key),
-      () => fixture.purgatory.cancelForKey(key),
-    ]) {
-      expectError(await refusedBy(fixture, action), TYPE, 'key', 'undefined');
-    }
-  });
+test('checkAndComplete and cancelForKey refuse undefined as a key', async () => {
+  const fixture = busy();
+  const key = undefined as unknown as string;
+  for (const action of [
+    () => fixture.purgatory.checkAndComplete(key),
+    () => fixture.purgatory.cancelForKey(key),
+  ]) {
+    expectError(await refusedBy(fixture, action), TYPE, 'key', 'undefined');
+  }
+});
 
-  test.each([
-    [undefined, 'undefined'],
-    [null, 'null'],
-    [true, 'true'],
-    [{}, '[object Object]'],
-    [() => 'x', '[function anonymous]'],
-  ])('every method refuses a key that keyOf maps to %o', async (plain, shown) => {
-    const keyOf = (key: string): string => (key === 'bad' ? (plain as string) : key);
-    const fixture = busy({ keyOf });
-    const { purgatory } = fixture;
-    for (const action of [
-      () => purgatory.tryCompleteElseWatch(fixture.operation('c'), ['x', 'bad']),
-      () => purgatory.wait(['bad'], () => 1, { timeoutMs: 5 }),
-      () => purgatory.checkAndComplete('bad'),
-      () => purgatory.cancelForKey('bad'),
-    ]) {
-      expectError(await refusedBy(fixture, action), TYPE, 'keyOf(key)', shown);
-    }
-  });
+test.each([
+  [undefined, 'undefined'],
+  [null, 'null'],
+  [true, 'true'],
+  [{}, '[object Object]'],
+  [() => 'x', '[function anonymous]'],
+])('every method refuses a key that keyOf maps to %o', async (plain, shown) => {
+  const keyOf = (key: string): string => (key === 'bad' ? (plain as string) : key);
+  const fixture = busy({ keyOf });
+  const { purgatory } = fixture;
+  for (const action of [
+    () => purgatory.tryCompleteElseWatch(fixture.operation('c'), ['x', 'bad']),
+    () => purgatory.wait(['bad'], () => 1, { timeoutMs: 5 }),
+    () => purgatory.checkAndComplete('bad'),
+    () => purgatory.cancelForKey('bad'),
+  ]) {
+    expectError(await refusedBy(fixture, action), TYPE, 'keyOf(key)', shown);
+  }
 });
 
 test.each([
@@ -167,39 +163,37 @@ test.each([
   expectError(error, TYPE, 'operation', shown);
 });
 
-describe('wait', () => {
-  test.each([
-    [undefined, 'undefined'],
-    ['x', "'x' (a string)"],
-    [Promise.resolve(1), '[object Promise]'],
-  ])('wait rejects for %o as a condition', async (condition, shown) => {
-    const fixture = busy();
-    const error = await refusedBy(fixture, () =>
-      fixture.purgatory.wait(['x'], condition as never, { timeoutMs: 5 }),
-    );
-    expectError(error, TYPE, 'condition', shown);
-  });
+test.each([
+  [undefined, 'undefined'],
+  ['x', "'x' (a string)"],
+  [Promise.resolve(1), '[object Promise]'],
+])('wait rejects for %o as a condition', async (condition, shown) => {
+  const fixture = busy();
+  const error = await refusedBy(fixture, () =>
+    fixture.purgatory.wait(['x'], condition as never, { timeoutMs: 5 }),
+  );
+  expectError(error, TYPE, 'condition', shown);
+});
 
-  test.each([
-    [undefined, 'undefined'],
-    [null, 'null'],
-    [5, '5'],
-  ])('wait rejects for %o as options', async (options, shown) => {
-    const fixture = busy();
-    const error = await refusedBy(fixture, () => fixture.purgatory.wait(['x'], () => 1, options as never));
-    expectError(error, TYPE, 'options', shown);
-  });
+test.each([
+  [undefined, 'undefined'],
+  [null, 'null'],
+  [5, '5'],
+])('wait rejects for %o as options', async (options, shown) => {
+  const fixture = busy();
+  const error = await refusedBy(fixture, () => fixture.purgatory.wait(['x'], () => 1, options as never));
+  expectError(error, TYPE, 'options', shown);
+});
 
-  test.each([
-    [null, 'null'],
-    [{}, '[object Object]'],
-    [new AbortController(), '[object AbortController]'],
-  ])('wait rejects for %o as a signal', async (signal, shown) => {
-    const fixture = busy();
-    const options = { timeoutMs: 5, signal } as unknown as WaitOptions;
-    const error = await refusedBy(fixture, () => fixture.purgatory.wait(['x'], () => 1, options));
-    expectError(error, TYPE, 'signal', shown);
-  });
+test.each([
+  [null, 'null'],
+  [{}, '[object Object]'],
+  [new AbortController(), '[object AbortController]'],
+])('wait rejects for %o as a signal', async (signal, shown) => {
+  const fixture = busy();
+  const options = { timeoutMs: 5, signal } as unknown as WaitOptions;
+  const error = await refusedBy(fixture, () => fixture.purgatory.wait(['x'], () => 1, options));
+  expectError(error, TYPE, 'signal', shown);
 });
 
 const BAD_OPTIONS: readonly (readonly [option: string, value: unknown, shown: string])[] = [
@@ -218,54 +212,50 @@ const BAD_OPTIONS: readonly (readonly [option: string, value: unknown, shown: st
   ['clock', Date, '[function Date]'],
 ];
 
-describe('a wrong option of the constructor', () => {
-  test.each(BAD_OPTIONS)('the constructor refuses %o: %o', (option, value, shown) => {
-    const error = thrownBy(() => new DelayedOperationPurgatory('test', { [option]: value }));
-    expectError(error, TYPE, option, shown);
-  });
-
-  test.each([
-    [null, 'null'],
-    ['timer', "'timer' (a string)"],
-  ])('the constructor refuses %o as options', (options, shown) => {
-    const error = thrownBy(() => new DelayedOperationPurgatory('test', options as never));
-    expectError(error, TYPE, 'options', shown);
-  });
-
-  test.each([
-    [undefined, 'undefined'],
-    [{}, '[object Object]'],
-    [5, '5'],
-  ])('the constructor refuses a name of %o', (name, shown) => {
-    const error = thrownBy(() => new DelayedOperationPurgatory(name as unknown as string));
-    expectError(error, TYPE, 'name', shown);
-  });
-
-  test('an undefined option has its default', () => {
-    const clock = new ManualClock();
-    const options = { timer: undefined, timerEnabled: undefined, keyOf: undefined, onError: undefined };
-    const purgatory = new DelayedOperationPurgatory('', { clock, metrics: undefined, ...options } as object);
-    purgatory.tryCompleteElseWatch(new TestOperation('a', { delayMs: 5 }), ['x']);
-    expect([purgatory.name, purgatory.numDelayed]).toEqual(['', 1]);
-    purgatory.close();
-  });
+test.each(BAD_OPTIONS)('the constructor refuses %o: %o', (option, value, shown) => {
+  const error = thrownBy(() => new DelayedOperationPurgatory('test', { [option]: value }));
+  expectError(error, TYPE, option, shown);
 });
 
-describe('a wrong argument of close', () => {
-  test.each(['expire', '', null, true])(
-    'close refuses %o for pending, and the purgatory stays open',
-    async (pending) => {
-      const fixture = busy();
-      const error = await refusedBy(fixture, () => fixture.purgatory.close({ pending: pending as 'drop' }));
-      expect(error).toMatchObject(VALUE);
-      expect(fixture.purgatory.close()).toHaveLength(2);
-    },
-  );
+test.each([
+  [null, 'null'],
+  ['timer', "'timer' (a string)"],
+])('the constructor refuses %o as options', (options, shown) => {
+  const error = thrownBy(() => new DelayedOperationPurgatory('test', options as never));
+  expectError(error, TYPE, 'options', shown);
+});
 
-  test.each([null, 'drop'])('close refuses %o as options, and the purgatory stays open', async (options) => {
+test.each([
+  [undefined, 'undefined'],
+  [{}, '[object Object]'],
+  [5, '5'],
+])('the constructor refuses a name of %o', (name, shown) => {
+  const error = thrownBy(() => new DelayedOperationPurgatory(name as unknown as string));
+  expectError(error, TYPE, 'name', shown);
+});
+
+test('an undefined option has its default', () => {
+  const clock = new ManualClock();
+  const options = { timer: undefined, timerEnabled: undefined, keyOf: undefined, onError: undefined };
+  const purgatory = new DelayedOperationPurgatory('', { clock, metrics: undefined, ...options } as object);
+  purgatory.tryCompleteElseWatch(new TestOperation('a', { delayMs: 5 }), ['x']);
+  expect([purgatory.name, purgatory.numDelayed]).toEqual(['', 1]);
+  purgatory.close();
+});
+
+test.each(['expire', '', null, true])(
+  'close refuses %o for pending, and the purgatory stays open',
+  async (pending) => {
     const fixture = busy();
-    const error = await refusedBy(fixture, () => fixture.purgatory.close(options as never));
-    expect(error).toMatchObject(TYPE);
+    const error = await refusedBy(fixture, () => fixture.purgatory.close({ pending: pending as 'drop' }));
+    expect(error).toMatchObject(VALUE);
     expect(fixture.purgatory.close()).toHaveLength(2);
-  });
+  },
+);
+
+test.each([null, 'drop'])('close refuses %o as options, and the purgatory stays open', async (options) => {
+  const fixture = busy();
+  const error = await refusedBy(fixture, () => fixture.purgatory.close(options as never));
+  expect(error).toMatchObject(TYPE);
+  expect(fixture.purgatory.close()).toHaveLength(2);
 });

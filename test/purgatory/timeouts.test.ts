@@ -1,6 +1,6 @@
 import { DelayedOperationPurgatory, ManualClock, SystemTimer, type Timer, type TimerTask } from 'escapement';
 import { checkPurgatory } from 'escapement/testing';
-import { describe, expect } from 'vitest';
+import { expect } from 'vitest';
 import { thrownBy } from '../timer/support/errors.ts';
 import { Fixture, TestOperation, test } from './support/fixture.ts';
 
@@ -9,55 +9,50 @@ function makeTimer(add: (task: TimerTask) => void): Timer {
   return { add, advanceClock: () => Promise.resolve(false), size: 0, close: () => [] };
 }
 
-describe('the timeout completes; it does not try the condition once more', () => {
-  test('a timeout completes an operation although its condition holds, if there was no trigger', () => {
-    const fixture = new Fixture();
-    const operation = fixture.watch('a', 'x', { delayMs: 10 });
-    operation.holds = true;
-    fixture.clock.advance(10);
-    expect([operation.tries, fixture.log]).toEqual([2, ['a expired', 'a onExpiration']]);
-  });
+test('a timeout completes an operation although its condition holds, if there was no trigger', () => {
+  const fixture = new Fixture();
+  const operation = fixture.watch('a', 'x', { delayMs: 10 });
+  operation.holds = true;
+  fixture.clock.advance(10);
+  expect([operation.tries, fixture.log]).toEqual([2, ['a expired', 'a onExpiration']]);
+});
 
-  test('a trigger just before the timeout completes an operation, and one just after it does not', () => {
-    const fixture = new Fixture();
-    const [early, late] = [
-      fixture.watch('a', 'x', { delayMs: 10 }),
-      fixture.watch('b', 'y', { delayMs: 10 }),
-    ];
-    early.holds = late.holds = true;
-    fixture.clock.advance(9.5);
-    expect(fixture.purgatory.checkAndComplete('x')).toBe(1);
-    fixture.clock.advance(0.5);
-    expect(fixture.purgatory.checkAndComplete('y')).toBe(0);
-    expect(fixture.log).toEqual(['a tried', 'b expired', 'b onExpiration']);
-  });
+test('a trigger just before the timeout completes an operation, and one just after it does not', () => {
+  const fixture = new Fixture();
+  const [early, late] = [fixture.watch('a', 'x', { delayMs: 10 }), fixture.watch('b', 'y', { delayMs: 10 })];
+  early.holds = late.holds = true;
+  fixture.clock.advance(9.5);
+  expect(fixture.purgatory.checkAndComplete('x')).toBe(1);
+  fixture.clock.advance(0.5);
+  expect(fixture.purgatory.checkAndComplete('y')).toBe(0);
+  expect(fixture.log).toEqual(['a tried', 'b expired', 'b onExpiration']);
+});
 
-  test.each([0, -1, -1e9])(
-    'an operation with a delay of %d expires at once, but not inside the call',
-    (delayMs) => {
-      const fixture = new Fixture();
-      const operation = fixture.operation('a', { delayMs });
-      expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(false);
-      expect(fixture.gauges()).toEqual([1, 1, 1, 1]);
-      fixture.clock.advance(0);
-      expect(fixture.log).toEqual(['a expired', 'a onExpiration']);
-    },
-  );
-
-  test('a timeout in the middle of a check completes the operation as expired, and the check does not count it', () => {
+test.each([0, -1, -1e9])(
+  'an operation with a delay of %d expires at once, but not inside the call',
+  (delayMs) => {
     const fixture = new Fixture();
-    fixture.watch('a', 'x', {
-      delayMs: 10,
-      onTry: (self) => {
-        if (self.tries !== 3) return;
-        fixture.clock.advance(10);
-        self.holds = true;
-      },
-    });
-    expect(fixture.purgatory.checkAndComplete('x')).toBe(0);
+    const operation = fixture.operation('a', { delayMs });
+    expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(false);
+    expect(fixture.gauges()).toEqual([1, 1, 1, 1]);
+    fixture.clock.advance(0);
     expect(fixture.log).toEqual(['a expired', 'a onExpiration']);
-    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+  },
+);
+
+test('a timeout in the middle of a check completes the operation as expired, and the check does not count it', () => {
+  const fixture = new Fixture();
+  fixture.watch('a', 'x', {
+    delayMs: 10,
+    onTry: (self) => {
+      if (self.tries !== 3) return;
+      fixture.clock.advance(10);
+      self.holds = true;
+    },
   });
+  expect(fixture.purgatory.checkAndComplete('x')).toBe(0);
+  expect(fixture.log).toEqual(['a expired', 'a onExpiration']);
+  expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
 });
 
 test('an operation with a delay of Infinity has no entry in the timer', ({ fixture }) => {
@@ -89,117 +84,111 @@ test.each([true, false])(
   },
 );
 
-describe('the timer: by default one of its own, closed with the purgatory', () => {
-  test('the timer of a purgatory uses its clock', () => {
-    const clock = new ManualClock();
-    const purgatory = new DelayedOperationPurgatory('test', { clock });
-    const log: string[] = [];
-    purgatory.tryCompleteElseWatch(new TestOperation('a', { delayMs: 10 }, log), ['x']);
-    purgatory.tryCompleteElseWatch(new TestOperation('b', { delayMs: 20 }, log), ['x']);
-    clock.advance(10);
-    expect(log).toEqual(['a expired', 'a onExpiration']);
-    expect(clock.pendingWakeups).toBe(1);
-    purgatory.close({ pending: 'drop' });
-    expect(clock.pendingWakeups).toBe(0);
-  });
-
-  test('a shared timer is not closed, and numDelayed counts one purgatory', ({ fixture }) => {
-    const { clock, timer } = fixture;
-    const other = new Fixture({ timer });
-    const task = new TestOperation('task', { delayMs: 50 });
-    timer.add(task);
-    fixture.watch('a', 'x', { delayMs: 10 });
-    other.watch('b', 'x', { delayMs: 10 });
-    other.watch('c', 'x', { delayMs: 20 });
-    expect([timer.size, fixture.purgatory.numDelayed, other.purgatory.numDelayed]).toEqual([4, 1, 2]);
-    fixture.purgatory.close();
-    clock.advance(10);
-    expect([timer.size, other.purgatory.numDelayed]).toEqual([2, 1]);
-    expect([fixture.log, other.log]).toEqual([['a closed'], ['b expired', 'b onExpiration']]);
-    checkPurgatory(other.purgatory);
-  });
+test('the timer of a purgatory uses its clock', () => {
+  const clock = new ManualClock();
+  const purgatory = new DelayedOperationPurgatory('test', { clock });
+  const log: string[] = [];
+  purgatory.tryCompleteElseWatch(new TestOperation('a', { delayMs: 10 }, log), ['x']);
+  purgatory.tryCompleteElseWatch(new TestOperation('b', { delayMs: 20 }, log), ['x']);
+  clock.advance(10);
+  expect(log).toEqual(['a expired', 'a onExpiration']);
+  expect(clock.pendingWakeups).toBe(1);
+  purgatory.close({ pending: 'drop' });
+  expect(clock.pendingWakeups).toBe(0);
 });
 
-describe('a timer that is closed under it', () => {
-  test('operations in a timer that was closed complete only when their condition holds', ({ fixture }) => {
-    const operation = fixture.watch('a', 'x', { delayMs: 10 });
-    expect(fixture.timer.close()).toEqual([operation]);
-    expect(fixture.gauges()).toEqual([1, 0, 1, 0]);
-    operation.holds = true;
-    expect(fixture.purgatory.checkAndComplete('x')).toBe(1);
-  });
-
-  test('operations in a timer that was closed with "run" expire', ({ fixture }) => {
-    fixture.watch('a', 'x', { delayMs: 10 });
-    fixture.timer.close({ pending: 'run' });
-    expect(fixture.log).toEqual(['a expired', 'a onExpiration']);
-    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
-  });
-
-  test('an operation for a closed timer is refused with ERR_TIMER_CLOSED and not watched, unless it has no timeout', async () => {
-    const fixture = new Fixture();
-    fixture.timer.close();
-    const operation = fixture.operation('a', { delayMs: 10 });
-    const error = thrownBy(() => fixture.purgatory.tryCompleteElseWatch(operation, ['x']));
-    expect(error).toHaveProperty('code', 'ERR_TIMER_CLOSED');
-    expect(operation.isCompleted).toBe(false);
-    const wait = fixture.purgatory.wait(['x'], () => undefined, { timeoutMs: 10 });
-    await expect(wait).rejects.toHaveProperty('code', 'ERR_TIMER_CLOSED');
-    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
-    fixture.watch('b', 'x', { holds: true, delayMs: 10 });
-    fixture.watch('c', 'x');
-    expect(fixture.gauges()).toEqual([1, 0, 1, 0]);
-    expect(new Fixture().purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(false);
-  });
+test('a shared timer is not closed, and numDelayed counts one purgatory', ({ fixture }) => {
+  const { clock, timer } = fixture;
+  const other = new Fixture({ timer });
+  const task = new TestOperation('task', { delayMs: 50 });
+  timer.add(task);
+  fixture.watch('a', 'x', { delayMs: 10 });
+  other.watch('b', 'x', { delayMs: 10 });
+  other.watch('c', 'x', { delayMs: 20 });
+  expect([timer.size, fixture.purgatory.numDelayed, other.purgatory.numDelayed]).toEqual([4, 1, 2]);
+  fixture.purgatory.close();
+  clock.advance(10);
+  expect([timer.size, other.purgatory.numDelayed]).toEqual([2, 1]);
+  expect([fixture.log, other.log]).toEqual([['a closed'], ['b expired', 'b onExpiration']]);
+  checkPurgatory(other.purgatory);
 });
 
-describe('a timer that a user made', () => {
-  test('a timer of another class may run what is due inside add, and tryCompleteElseWatch returns true', () => {
-    const fixture = new Fixture({
-      timer: makeTimer((task) => task.run()),
-    });
-    const operation = fixture.operation('a', { delayMs: 0 });
-    const returned = fixture.purgatory.tryCompleteElseWatch(operation, ['x', 'y']);
-    expect(fixture.log).toEqual(['a expired', 'a onExpiration']);
-    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
-    expect(returned).toBe(true);
-  });
+test('operations in a timer that was closed complete only when their condition holds', ({ fixture }) => {
+  const operation = fixture.watch('a', 'x', { delayMs: 10 });
+  expect(fixture.timer.close()).toEqual([operation]);
+  expect(fixture.gauges()).toEqual([1, 0, 1, 0]);
+  operation.holds = true;
+  expect(fixture.purgatory.checkAndComplete('x')).toBe(1);
+});
 
-  test('a timer of another class may throw, and nothing is watched', () => {
-    const mine = new Error('mine');
-    const fixture = new Fixture({
-      timer: makeTimer(() => {
-        throw mine;
-      }),
-    });
-    const operation = fixture.operation('a', { delayMs: 5 });
-    expect(thrownBy(() => fixture.purgatory.tryCompleteElseWatch(operation, ['x']))).toBe(mine);
-    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
-  });
+test('operations in a timer that was closed with "run" expire', ({ fixture }) => {
+  fixture.watch('a', 'x', { delayMs: 10 });
+  fixture.timer.close({ pending: 'run' });
+  expect(fixture.log).toEqual(['a expired', 'a onExpiration']);
+  expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+});
 
-  test('a timer of another class that cannot cancel expires no completed operation', () => {
+test('an operation for a closed timer is refused with ERR_TIMER_CLOSED and not watched, unless it has no timeout', async () => {
+  const fixture = new Fixture();
+  fixture.timer.close();
+  const operation = fixture.operation('a', { delayMs: 10 });
+  const error = thrownBy(() => fixture.purgatory.tryCompleteElseWatch(operation, ['x']));
+  expect(error).toHaveProperty('code', 'ERR_TIMER_CLOSED');
+  expect(operation.isCompleted).toBe(false);
+  const wait = fixture.purgatory.wait(['x'], () => undefined, { timeoutMs: 10 });
+  await expect(wait).rejects.toHaveProperty('code', 'ERR_TIMER_CLOSED');
+  expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+  fixture.watch('b', 'x', { holds: true, delayMs: 10 });
+  fixture.watch('c', 'x');
+  expect(fixture.gauges()).toEqual([1, 0, 1, 0]);
+  expect(new Fixture().purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(false);
+});
+
+test('a timer of another class may run what is due inside add, and tryCompleteElseWatch returns true', () => {
+  const fixture = new Fixture({
+    timer: makeTimer((task) => task.run()),
+  });
+  const operation = fixture.operation('a', { delayMs: 0 });
+  const returned = fixture.purgatory.tryCompleteElseWatch(operation, ['x', 'y']);
+  expect(fixture.log).toEqual(['a expired', 'a onExpiration']);
+  expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+  expect(returned).toBe(true);
+});
+
+test('a timer of another class may throw, and nothing is watched', () => {
+  const mine = new Error('mine');
+  const fixture = new Fixture({
+    timer: makeTimer(() => {
+      throw mine;
+    }),
+  });
+  const operation = fixture.operation('a', { delayMs: 5 });
+  expect(thrownBy(() => fixture.purgatory.tryCompleteElseWatch(operation, ['x']))).toBe(mine);
+  expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+});
+
+test('a timer of another class that cannot cancel expires no completed operation', () => {
+  const tasks: TimerTask[] = [];
+  const fixture = new Fixture({ timer: makeTimer((task) => tasks.push(task)) });
+  const operation = fixture.watch('a', 'x', { delayMs: 5 });
+  expect(fixture.purgatory.numDelayed).toBe(1);
+  operation.forceComplete();
+  expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+  for (const task of tasks) task.run();
+  expect(fixture.log).toEqual(['a forced']);
+});
+
+test.each(['cancelForKey', 'close', 'cancel'] as const)(
+  'a timer of another class that cannot cancel does not expire an operation after %s',
+  (how) => {
     const tasks: TimerTask[] = [];
     const fixture = new Fixture({ timer: makeTimer((task) => tasks.push(task)) });
     const operation = fixture.watch('a', 'x', { delayMs: 5 });
-    expect(fixture.purgatory.numDelayed).toBe(1);
-    operation.forceComplete();
-    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+    if (how === 'cancelForKey') fixture.purgatory.cancelForKey('x');
+    else if (how === 'close') fixture.purgatory.close({ pending: 'drop' });
+    else operation.cancel();
+    expect(fixture.purgatory.numDelayed).toBe(0);
     for (const task of tasks) task.run();
-    expect(fixture.log).toEqual(['a forced']);
-  });
-
-  test.each(['cancelForKey', 'close', 'cancel'] as const)(
-    'a timer of another class that cannot cancel does not expire an operation after %s',
-    (how) => {
-      const tasks: TimerTask[] = [];
-      const fixture = new Fixture({ timer: makeTimer((task) => tasks.push(task)) });
-      const operation = fixture.watch('a', 'x', { delayMs: 5 });
-      if (how === 'cancelForKey') fixture.purgatory.cancelForKey('x');
-      else if (how === 'close') fixture.purgatory.close({ pending: 'drop' });
-      else operation.cancel();
-      expect(fixture.purgatory.numDelayed).toBe(0);
-      for (const task of tasks) task.run();
-      expect(fixture.log).toEqual([]);
-    },
-  );
-});
+    expect(fixture.log).toEqual([]);
+  },
+);

@@ -1,58 +1,56 @@
 import { describe, expect } from 'vitest';
 import { Fixture, type TestOperation, test } from './support/fixture.ts';
 
-describe('tryCompleteElseWatch: try once; register under every key; try again; then start the timeout', () => {
-  test('an operation whose condition does not hold is tried exactly twice', ({ fixture }) => {
-    const operation = fixture.operation('a', { delayMs: 10 });
-    expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x', 'y', 'z'])).toBe(false);
-    expect(operation.tries).toBe(2);
-    expect(fixture.gauges()).toEqual([3, 1, 3, 1]);
-  });
+test('an operation whose condition does not hold is tried exactly twice', ({ fixture }) => {
+  const operation = fixture.operation('a', { delayMs: 10 });
+  expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x', 'y', 'z'])).toBe(false);
+  expect(operation.tries).toBe(2);
+  expect(fixture.gauges()).toEqual([3, 1, 3, 1]);
+});
 
-  test('the first try comes before the operation is watched, the second one after, and both before the timeout', () => {
+test('the first try comes before the operation is watched, the second one after, and both before the timeout', () => {
+  const fixture = new Fixture();
+  const seen: unknown[] = [];
+  fixture.watch('a', 'xyz', { delayMs: 10, onTry: () => seen.push(fixture.gauges()) });
+  expect(seen).toEqual([
+    [0, 0, 0, 0],
+    [3, 0, 3, 0],
+  ]);
+});
+
+test.each([1, 2])(
+  'an operation that is forced from inside try %d has completed, and its timeout never starts',
+  (which) => {
     const fixture = new Fixture();
-    const seen: unknown[] = [];
-    fixture.watch('a', 'xyz', { delayMs: 10, onTry: () => seen.push(fixture.gauges()) });
-    expect(seen).toEqual([
-      [0, 0, 0, 0],
-      [3, 0, 3, 0],
-    ]);
-  });
-
-  test.each([1, 2])(
-    'an operation that is forced from inside try %d has completed, and its timeout never starts',
-    (which) => {
-      const fixture = new Fixture();
-      const operation = fixture.operation('a', {
-        delayMs: 10,
-        onTry: (self) => {
-          if (self.tries === which) expect(self.forceComplete()).toBe(true);
-        },
-      });
-      expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(true);
-      expect([operation.tries, operation.pending]).toEqual([which, false]);
-      expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
-    },
-  );
-
-  test('time that passes during the tries does not count for the delay', ({ fixture }) => {
-    fixture.watch('a', 'x', {
+    const operation = fixture.operation('a', {
       delayMs: 10,
-      onTry: () => fixture.clock.advance(50),
+      onTry: (self) => {
+        if (self.tries === which) expect(self.forceComplete()).toBe(true);
+      },
     });
-    fixture.clock.advance(9);
-    expect(fixture.log).toEqual([]);
-    fixture.clock.advance(1);
-    expect(fixture.log).toEqual(['a expired', 'a onExpiration']);
-  });
-
-  test('tryCompleteElseWatch ignores an operation that has completed', ({ fixture }) => {
-    const operation = fixture.operation('a');
-    operation.forceComplete();
     expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(true);
-    expect([operation.tries, fixture.log]).toEqual([0, ['a forced']]);
+    expect([operation.tries, operation.pending]).toEqual([which, false]);
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+  },
+);
+
+test('time that passes during the tries does not count for the delay', ({ fixture }) => {
+  fixture.watch('a', 'x', {
+    delayMs: 10,
+    onTry: () => fixture.clock.advance(50),
   });
+  fixture.clock.advance(9);
+  expect(fixture.log).toEqual([]);
+  fixture.clock.advance(1);
+  expect(fixture.log).toEqual(['a expired', 'a onExpiration']);
+});
+
+test('tryCompleteElseWatch ignores an operation that has completed', ({ fixture }) => {
+  const operation = fixture.operation('a');
+  operation.forceComplete();
+  expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(true);
+  expect([operation.tries, fixture.log]).toEqual([0, ['a forced']]);
+  expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
 });
 
 type Path = (fixture: Fixture, operation: TestOperation) => void;
@@ -130,49 +128,43 @@ describe('completion by any path takes the operation off every key and off the t
   });
 });
 
-describe('cancelForKey takes them off every key and off the timer; they never complete', () => {
-  test('cancelForKey returns the operations of a key in watch order, and leaves the others', () => {
-    const fixture = new Fixture();
-    const [a, b, c] = ['xy', 'y', 'zx'].map((keys, i) =>
-      fixture.watch('abc'.charAt(i), keys, { delayMs: 10 }),
-    );
-    expect(fixture.purgatory.cancelForKey('x')).toEqual([a, c]);
-    expect(fixture.gauges()).toEqual([1, 1, 1, 1]);
-    fixture.clock.advance(100);
-    expect(fixture.log).toEqual(['b expired', 'b onExpiration']);
-    expect([a, b, c].map((operation) => operation?.isCompleted)).toEqual([false, true, false]);
-  });
-
-  test('an operation that cancelForKey returned completes only if it is forced or watched again', () => {
-    const [here, elsewhere] = [new Fixture(), new Fixture()];
-    const [a, b, c] = ['a', 'b', 'c'].map((name) => here.watch(name, 'xy', { delayMs: 10 })) as [
-      TestOperation,
-      TestOperation,
-      TestOperation,
-    ];
-    here.purgatory.cancelForKey('y');
-    expect(a.forceComplete()).toBe(true);
-    expect(here.purgatory.tryCompleteElseWatch(b, ['z'])).toBe(false);
-    expect(elsewhere.purgatory.tryCompleteElseWatch(c, ['x'])).toBe(false);
-    expect([here.gauges(), elsewhere.gauges()]).toEqual([
-      [1, 1, 1, 1],
-      [1, 1, 1, 1],
-    ]);
-    here.clock.advance(10);
-    expect(here.take()).toEqual(['a forced', 'b expired', 'b onExpiration']);
-  });
+test('cancelForKey returns the operations of a key in watch order, and leaves the others', () => {
+  const fixture = new Fixture();
+  const [a, b, c] = ['xy', 'y', 'zx'].map((keys, i) => fixture.watch('abc'.charAt(i), keys, { delayMs: 10 }));
+  expect(fixture.purgatory.cancelForKey('x')).toEqual([a, c]);
+  expect(fixture.gauges()).toEqual([1, 1, 1, 1]);
+  fixture.clock.advance(100);
+  expect(fixture.log).toEqual(['b expired', 'b onExpiration']);
+  expect([a, b, c].map((operation) => operation?.isCompleted)).toEqual([false, true, false]);
 });
 
-describe('operations of a key are checked in the order they were watched', () => {
-  test('operations of a key are checked in watch order, each once', ({ fixture }) => {
-    const tried: string[] = [];
-    const onTry = ({ name }: { name: string }): unknown => tried.push(name);
-    for (const name of ['a', 'b', 'c', 'd']) fixture.watch(name, name === 'c' ? 'yx' : 'xy', { onTry });
-    fixture.watch('other', 'z', { onTry });
-    tried.length = 0;
-    expect(fixture.purgatory.checkAndComplete('x')).toBe(0);
-    expect(tried).toEqual(['a', 'b', 'c', 'd']);
-  });
+test('an operation that cancelForKey returned completes only if it is forced or watched again', () => {
+  const [here, elsewhere] = [new Fixture(), new Fixture()];
+  const [a, b, c] = ['a', 'b', 'c'].map((name) => here.watch(name, 'xy', { delayMs: 10 })) as [
+    TestOperation,
+    TestOperation,
+    TestOperation,
+  ];
+  here.purgatory.cancelForKey('y');
+  expect(a.forceComplete()).toBe(true);
+  expect(here.purgatory.tryCompleteElseWatch(b, ['z'])).toBe(false);
+  expect(elsewhere.purgatory.tryCompleteElseWatch(c, ['x'])).toBe(false);
+  expect([here.gauges(), elsewhere.gauges()]).toEqual([
+    [1, 1, 1, 1],
+    [1, 1, 1, 1],
+  ]);
+  here.clock.advance(10);
+  expect(here.take()).toEqual(['a forced', 'b expired', 'b onExpiration']);
+});
+
+test('operations of a key are checked in watch order, each once', ({ fixture }) => {
+  const tried: string[] = [];
+  const onTry = ({ name }: { name: string }): unknown => tried.push(name);
+  for (const name of ['a', 'b', 'c', 'd']) fixture.watch(name, name === 'c' ? 'yx' : 'xy', { onTry });
+  fixture.watch('other', 'z', { onTry });
+  tried.length = 0;
+  expect(fixture.purgatory.checkAndComplete('x')).toBe(0);
+  expect(tried).toEqual(['a', 'b', 'c', 'd']);
 });
 
 test('a key given twice is one watch entry, and one try for each trigger', ({ fixture }) => {

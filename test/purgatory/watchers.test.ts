@@ -91,31 +91,29 @@ function visit(lists: KeyLists, key: unknown): void {
   lists.emptied(list);
 }
 
-describe('lists by key', () => {
-  test('the last 256 keys that have become empty are kept, and no more', () => {
-    const lists = new KeyLists();
-    for (let key = 0; key < 10_000; key++) visit(lists, key);
-    expect([lists.size, lists.emptyKeys, lists.all.size]).toEqual([0, 256, 256]);
-    expect([...lists.all.keys()]).toEqual(Array.from({ length: 256 }, (_, i) => 9_744 + i));
-  });
+test('the last 256 keys that have become empty are kept, and no more', () => {
+  const lists = new KeyLists();
+  for (let key = 0; key < 10_000; key++) visit(lists, key);
+  expect([lists.size, lists.emptyKeys, lists.all.size]).toEqual([0, 256, 256]);
+  expect([...lists.all.keys()]).toEqual(Array.from({ length: 256 }, (_, i) => 9_744 + i));
+});
 
-  test('the count is right when one key is watched and removed again and again among others', () => {
-    const lists = new KeyLists();
-    for (let i = 0; i < 5_000; i++) {
-      visit(lists, 'hot');
-      if (i % 3 === 0) visit(lists, i);
-    }
-    const empty = [...lists.all.values()].filter((list) => list.isEmpty).length;
-    expect([lists.size, lists.emptyKeys]).toEqual([0, empty]);
-    expect(empty).toBeLessThanOrEqual(256);
-  });
+test('the count is right when one key is watched and removed again and again among others', () => {
+  const lists = new KeyLists();
+  for (let i = 0; i < 5_000; i++) {
+    visit(lists, 'hot');
+    if (i % 3 === 0) visit(lists, i);
+  }
+  const empty = [...lists.all.values()].filter((list) => list.isEmpty).length;
+  expect([lists.size, lists.emptyKeys]).toEqual([0, empty]);
+  expect(empty).toBeLessThanOrEqual(256);
+});
 
-  test('an object as a key is not kept', () => {
-    const lists = new KeyLists();
-    visit(lists, {});
-    visit(lists, () => undefined);
-    expect(lists.all.size).toBe(0);
-  });
+test('an object as a key is not kept', () => {
+  const lists = new KeyLists();
+  visit(lists, {});
+  visit(lists, () => undefined);
+  expect(lists.all.size).toBe(0);
 });
 
 function drain(queue: PendingKeys): unknown[] {
@@ -224,102 +222,98 @@ describe('equality of keys; default: the key itself (SameValueZero)', () => {
   });
 });
 
-describe('keyOf', () => {
-  test('keyOf maps a structured key to a comparable value', () => {
-    const purgatory = new DelayedOperationPurgatory<Partition>('test', byValue);
-    const operation = watch(purgatory, [
-      { topic: 't', index: 0 },
-      { topic: 't', index: 1 },
-      { topic: 't', index: 0 },
-    ]);
-    expect([purgatory.watched, purgatory.watchedKeys]).toEqual([2, 2]);
-    expect(purgatory.checkAndComplete({ topic: 't', index: 2 })).toBe(0);
-    operation.holds = true;
-    expect(purgatory.checkAndComplete({ topic: 't', index: 1 })).toBe(1);
-    expect(purgatory.watched).toBe(0);
-  });
-
-  test('keyOf is used by cancelForKey and wait', async () => {
-    const purgatory = new DelayedOperationPurgatory<Partition>('test', byValue);
-    const wait = purgatory.wait([{ topic: 't', index: 0 }], () => undefined, { timeoutMs: Infinity });
-    const operation = watch(purgatory, [{ topic: 't', index: 0 }]);
-    expect(purgatory.cancelForKey({ topic: 't', index: 0 })).toEqual([operation]);
-    await expect(wait).rejects.toHaveProperty('code', 'ERR_OPERATION_CANCELLED');
-  });
-
-  test.each([NaN, 0, 7n, Symbol.iterator, ''])('keyOf may return %o', (plain) => {
-    const purgatory = new DelayedOperationPurgatory<object>('test', { keyOf: () => plain });
-    const operation = watch(purgatory, [{}, {}]);
-    expect(purgatory.watched).toBe(1);
-    expect(purgatory.cancelForKey({})).toEqual([operation]);
-  });
-
-  test('keyOf is called once for each key, with the key alone', () => {
-    const calls: unknown[][] = [];
-    const keyOf = (...args: unknown[]): string => {
-      calls.push(args);
-      return String(args[0]);
-    };
-    const purgatory = new DelayedOperationPurgatory<string>('test', { keyOf });
-    watch(purgatory, ['x', 'y', 'x']);
-    purgatory.checkAndComplete('y');
-    expect(calls).toEqual([['x'], ['y'], ['x'], ['y']]);
-  });
-
-  test('keyOf may accept undefined as a key', () => {
-    const purgatory = new DelayedOperationPurgatory<string | undefined>('test', {
-      keyOf: (key) => key ?? '',
-    });
-    const operation = watch(purgatory, [undefined]);
-    expect(purgatory.cancelForKey(undefined)).toEqual([operation]);
-  });
+test('keyOf maps a structured key to a comparable value', () => {
+  const purgatory = new DelayedOperationPurgatory<Partition>('test', byValue);
+  const operation = watch(purgatory, [
+    { topic: 't', index: 0 },
+    { topic: 't', index: 1 },
+    { topic: 't', index: 0 },
+  ]);
+  expect([purgatory.watched, purgatory.watchedKeys]).toEqual([2, 2]);
+  expect(purgatory.checkAndComplete({ topic: 't', index: 2 })).toBe(0);
+  operation.holds = true;
+  expect(purgatory.checkAndComplete({ topic: 't', index: 1 })).toBe(1);
+  expect(purgatory.watched).toBe(0);
 });
 
-describe('the keys may be any iterable', () => {
-  test('the keys may be a set, a map of keys, a generator or a typed array', () => {
-    function* generate(): Generator<number> {
-      yield* [1, 2, 1];
-    }
-    for (const keys of [
-      new Set([1, 2]),
-      new Map([
-        [1, 0],
-        [2, 0],
-      ]).keys(),
-      generate(),
-      Uint8Array.of(1, 2, 1),
-    ]) {
-      const purgatory = new DelayedOperationPurgatory<number>('test');
-      watch(purgatory, keys);
-      expect(purgatory.watched).toBe(2);
-    }
-  });
+test('keyOf is used by cancelForKey and wait', async () => {
+  const purgatory = new DelayedOperationPurgatory<Partition>('test', byValue);
+  const wait = purgatory.wait([{ topic: 't', index: 0 }], () => undefined, { timeoutMs: Infinity });
+  const operation = watch(purgatory, [{ topic: 't', index: 0 }]);
+  expect(purgatory.cancelForKey({ topic: 't', index: 0 })).toEqual([operation]);
+  await expect(wait).rejects.toHaveProperty('code', 'ERR_OPERATION_CANCELLED');
+});
 
-  test('the keys are read once, before the first try, so later changes have no effect', () => {
-    const purgatory = new DelayedOperationPurgatory<string>('test');
-    const keys = ['x'];
-    const operation = new TestOperation('a', { onTry: () => keys.push('y') });
-    purgatory.tryCompleteElseWatch(operation, keys);
-    expect(purgatory.watched).toBe(1);
-  });
+test.each([NaN, 0, 7n, Symbol.iterator, ''])('keyOf may return %o', (plain) => {
+  const purgatory = new DelayedOperationPurgatory<object>('test', { keyOf: () => plain });
+  const operation = watch(purgatory, [{}, {}]);
+  expect(purgatory.watched).toBe(1);
+  expect(purgatory.cancelForKey({})).toEqual([operation]);
+});
 
-  test('an iterator of keys is closed when it is not read to its end', () => {
-    let isClosed = false;
-    function* keys(): Generator<string | undefined> {
-      try {
-        yield 'x';
-        yield undefined;
-        expect.fail('it went on');
-      } finally {
-        isClosed = true;
-      }
-    }
-    const purgatory = new DelayedOperationPurgatory<string | undefined>('test');
-    expect(thrownBy(() => purgatory.tryCompleteElseWatch(new TestOperation('a'), keys()))).toBeInstanceOf(
-      TypeError,
-    );
-    expect([isClosed, purgatory.watched]).toEqual([true, 0]);
+test('keyOf is called once for each key, with the key alone', () => {
+  const calls: unknown[][] = [];
+  const keyOf = (...args: unknown[]): string => {
+    calls.push(args);
+    return String(args[0]);
+  };
+  const purgatory = new DelayedOperationPurgatory<string>('test', { keyOf });
+  watch(purgatory, ['x', 'y', 'x']);
+  purgatory.checkAndComplete('y');
+  expect(calls).toEqual([['x'], ['y'], ['x'], ['y']]);
+});
+
+test('keyOf may accept undefined as a key', () => {
+  const purgatory = new DelayedOperationPurgatory<string | undefined>('test', {
+    keyOf: (key) => key ?? '',
   });
+  const operation = watch(purgatory, [undefined]);
+  expect(purgatory.cancelForKey(undefined)).toEqual([operation]);
+});
+
+test('the keys may be a set, a map of keys, a generator or a typed array', () => {
+  function* generate(): Generator<number> {
+    yield* [1, 2, 1];
+  }
+  for (const keys of [
+    new Set([1, 2]),
+    new Map([
+      [1, 0],
+      [2, 0],
+    ]).keys(),
+    generate(),
+    Uint8Array.of(1, 2, 1),
+  ]) {
+    const purgatory = new DelayedOperationPurgatory<number>('test');
+    watch(purgatory, keys);
+    expect(purgatory.watched).toBe(2);
+  }
+});
+
+test('the keys are read once, before the first try, so later changes have no effect', () => {
+  const purgatory = new DelayedOperationPurgatory<string>('test');
+  const keys = ['x'];
+  const operation = new TestOperation('a', { onTry: () => keys.push('y') });
+  purgatory.tryCompleteElseWatch(operation, keys);
+  expect(purgatory.watched).toBe(1);
+});
+
+test('an iterator of keys is closed when it is not read to its end', () => {
+  let isClosed = false;
+  function* keys(): Generator<string | undefined> {
+    try {
+      yield 'x';
+      yield undefined;
+      expect.fail('it went on');
+    } finally {
+      isClosed = true;
+    }
+  }
+  const purgatory = new DelayedOperationPurgatory<string | undefined>('test');
+  expect(thrownBy(() => purgatory.tryCompleteElseWatch(new TestOperation('a'), keys()))).toBeInstanceOf(
+    TypeError,
+  );
+  expect([isClosed, purgatory.watched]).toEqual([true, 0]);
 });
 
 test('a snapshot of a purgatory has its numbers, and the keys with the most operations first', () => {

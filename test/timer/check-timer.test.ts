@@ -1,6 +1,6 @@
 import { ManualClock, SystemTimer } from 'escapement';
 import { checkTimer } from 'escapement/testing';
-import { describe, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { TimerInternals } from '../../src/timer/system-timer.ts';
 import type { TimerTaskList } from '../../src/timer/timer-task-list.ts';
 import { detach } from '../../src/timer/timer-task.ts';
@@ -232,69 +232,65 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   ],
 ];
 
-describe('checkTimer finds', () => {
-  test.each(CORRUPTIONS)('checkTimer finds %s', (_, message, corrupt) => {
-    const patient = makePatient();
-    corrupt(patient);
-    expect(() => checkTimer(patient.timer)).toThrow(message);
-    vi.restoreAllMocks();
-  });
-
-  test('an error of checkTimer begins with the name of the function', () => {
-    const { timer, early } = makePatient();
-    early.isQueued = false;
-    expect(() => checkTimer(timer)).toThrow(/^checkTimer: /);
-  });
+test.each(CORRUPTIONS)('checkTimer finds %s', (_, message, corrupt) => {
+  const patient = makePatient();
+  corrupt(patient);
+  expect(() => checkTimer(patient.timer)).toThrow(message);
+  vi.restoreAllMocks();
 });
 
-describe('checkTimer is content with', () => {
-  test('checkTimer accepts a timer in any ordinary state, also while a task runs', () => {
-    const { timer, clock } = makePatient();
-    timer.schedule(5, () => {
-      checkTimer(timer);
-      timer.schedule(0, () => undefined);
-      checkTimer(timer);
-    });
-    for (let i = 0; i < 40; i++) {
-      clock.advance(1);
-      checkTimer(timer);
-    }
-    expect(timer.size).toBe(0);
-  });
+test('an error of checkTimer begins with the name of the function', () => {
+  const { timer, early } = makePatient();
+  early.isQueued = false;
+  expect(() => checkTimer(timer)).toThrow(/^checkTimer: /);
+});
 
-  test('checkTimer accepts a timer without autoStart, one with a pending advanceClock, one with a handed-over turn, and a closed one', () => {
-    const clock = new ManualClock();
-    const idle = new SystemTimer({ clock, autoStart: false });
-    const awaited = new SystemTimer({ clock, autoStart: false });
-    const handedOver = new SystemTimer({ clock, executor: () => undefined });
-    const closed = new SystemTimer({ clock });
-    for (const timer of [idle, awaited, handedOver, closed]) timer.add(new TestTask(0));
-    void awaited.advanceClock(100);
-    handedOver.poll();
-    closed.close();
-    for (const timer of [idle, awaited, handedOver, closed]) checkTimer(timer);
-    expect([idle, awaited, handedOver, closed].map((timer) => timer.size)).toEqual([1, 0, 1, 0]);
-  });
-
-  test('checkTimer accepts hundreds of thousands of buckets', () => {
-    const { timer } = manualTimer({ wheelSize: 2 ** 18 });
-    for (let delayMs = 1; delayMs <= 200_000; delayMs++) timer.schedule(delayMs, () => undefined);
+test('checkTimer accepts a timer in any ordinary state, also while a task runs', () => {
+  const { timer, clock } = makePatient();
+  timer.schedule(5, () => {
     checkTimer(timer);
-    expect(timer.size).toBe(200_000);
+    timer.schedule(0, () => undefined);
+    checkTimer(timer);
   });
+  for (let i = 0; i < 40; i++) {
+    clock.advance(1);
+    checkTimer(timer);
+  }
+  expect(timer.size).toBe(0);
+});
 
-  test('checkTimer accepts the largest expirations on every level', () => {
-    for (const options of [
-      { tickMs: 5, wheelSize: 3 },
-      { tickMs: 1, wheelSize: 2 },
-      { tickMs: 11, wheelSize: 67 },
-    ]) {
-      const { timer } = manualTimer({ nowMs: 123.5, ...options });
-      for (const delayMs of [Number.MAX_SAFE_INTEGER, Number.MAX_VALUE, 2 ** 52, 2 ** 52 + 2 ** 51]) {
-        addTask(timer, delayMs);
-      }
-      checkTimer(timer);
-      expect(timer.size).toBe(4);
+test('checkTimer accepts a timer without autoStart, one with a pending advanceClock, one with a handed-over turn, and a closed one', () => {
+  const clock = new ManualClock();
+  const idle = new SystemTimer({ clock, autoStart: false });
+  const awaited = new SystemTimer({ clock, autoStart: false });
+  const handedOver = new SystemTimer({ clock, executor: () => undefined });
+  const closed = new SystemTimer({ clock });
+  for (const timer of [idle, awaited, handedOver, closed]) timer.add(new TestTask(0));
+  void awaited.advanceClock(100);
+  handedOver.poll();
+  closed.close();
+  for (const timer of [idle, awaited, handedOver, closed]) checkTimer(timer);
+  expect([idle, awaited, handedOver, closed].map((timer) => timer.size)).toEqual([1, 0, 1, 0]);
+});
+
+test('checkTimer accepts hundreds of thousands of buckets', () => {
+  const { timer } = manualTimer({ wheelSize: 2 ** 18 });
+  for (let delayMs = 1; delayMs <= 200_000; delayMs++) timer.schedule(delayMs, () => undefined);
+  checkTimer(timer);
+  expect(timer.size).toBe(200_000);
+});
+
+test('checkTimer accepts the largest expirations on every level', () => {
+  for (const options of [
+    { tickMs: 5, wheelSize: 3 },
+    { tickMs: 1, wheelSize: 2 },
+    { tickMs: 11, wheelSize: 67 },
+  ]) {
+    const { timer } = manualTimer({ nowMs: 123.5, ...options });
+    for (const delayMs of [Number.MAX_SAFE_INTEGER, Number.MAX_VALUE, 2 ** 52, 2 ** 52 + 2 ** 51]) {
+      addTask(timer, delayMs);
     }
-  });
+    checkTimer(timer);
+    expect(timer.size).toBe(4);
+  }
 });

@@ -9,184 +9,178 @@ import { handTimer, manualTimer } from './support/timers.ts';
 
 const YEAR_MS = 365.25 * 86_400_000;
 
-describe('delays of any finite length work', () => {
-  test.each([2 ** 31 - 1, 2 ** 31, 2 ** 31 + 0.5, 2 ** 32, 10 * YEAR_MS])(
-    'a task with a delay of %d ms runs then, and not before',
-    (delayMs) => {
-      const clock = new CountingClock({ nowMs: 12_345 });
-      const timer = new SystemTimer({ clock });
-      const task = addTask(timer, delayMs);
-      clock.advance(Math.ceil(delayMs) - 1);
-      expect(task.runs).toBe(0);
-      clock.advance(1);
-      expect(task.runs).toBe(1);
-      expect(clock.mostArmed).toBe(1);
-    },
-  );
-
-  test.each([Number.MAX_SAFE_INTEGER, 2 ** 53, 1e30, Number.MAX_VALUE])(
-    'a task with a delay of %d ms is pending, can be moved, and can be cancelled',
-    (delayMs) => {
-      const clock = new HandClock(1_000.5);
-      for (const options of [{}, { tickMs: 7, wheelSize: 2 }, { rounding: 'down' as const }]) {
-        const timer = new SystemTimer({ clock, ...options });
-        const task = addTask(timer, delayMs);
-        const id = timer.schedule(delayMs, () => undefined);
-        checkTimer(timer);
-        clock.nowMs += 100 * YEAR_MS;
-        expect(timer.poll()).toBe(0);
-        expect(timer.reschedule(id, 50)).toBe(true);
-        checkTimer(timer);
-        clock.nowMs += 60;
-        expect(timer.poll()).toBe(1);
-        expect([task.cancel(), timer.size, clock.pendingWakeups]).toEqual([true, 0, 0]);
-      }
-    },
-  );
-
-  test.each([-1, -(2 ** 40), -Number.MAX_VALUE])('a task with a delay of %d ms is due at once', (delayMs) => {
-    const { timer } = manualTimer({ nowMs: 5 });
-    addTask(timer, delayMs);
-    expect(timer.nextExpirationMs()).toBe(5);
-    expect(timer.poll()).toBe(1);
-  });
-
-  test('a delay of more than 2^31 - 1 ms works with a host that fires such a timeout at once', () => {
-    let wakeups = 0;
-    const manual = new ManualClock();
-    const overflowing: Clock = {
-      now: () => manual.now(),
-      wallNow: () => manual.wallNow(),
-      setTimeout: (callback, delayMs): ClockTimeout => {
-        wakeups++;
-        return manual.setTimeout(callback, delayMs > 2 ** 31 - 1 ? 1 : delayMs);
-      },
-    };
-    const timer = new SystemTimer({ clock: overflowing });
-    const task = addTask(timer, YEAR_MS);
-    manual.advance(YEAR_MS);
+test.each([2 ** 31 - 1, 2 ** 31, 2 ** 31 + 0.5, 2 ** 32, 10 * YEAR_MS])(
+  'a task with a delay of %d ms runs then, and not before',
+  (delayMs) => {
+    const clock = new CountingClock({ nowMs: 12_345 });
+    const timer = new SystemTimer({ clock });
+    const task = addTask(timer, delayMs);
+    clock.advance(Math.ceil(delayMs) - 1);
+    expect(task.runs).toBe(0);
+    clock.advance(1);
     expect(task.runs).toBe(1);
-    expect(wakeups).toBeLessThan(40);
-  });
-});
+    expect(clock.mostArmed).toBe(1);
+  },
+);
 
-describe('a late or early host wake-up is harmless', () => {
-  test('an early wake-up runs nothing and is armed again for the rest', () => {
-    const { clock, timer } = handTimer();
-    const task = addTask(timer, 10);
-    for (const nowMs of [0, 3, 9.999]) {
-      clock.nowMs = nowMs;
-      clock.fire();
-      expect([task.runs, clock.pendingWakeups, clock.armedForMs]).toEqual([0, 1, 10]);
+test.each([Number.MAX_SAFE_INTEGER, 2 ** 53, 1e30, Number.MAX_VALUE])(
+  'a task with a delay of %d ms is pending, can be moved, and can be cancelled',
+  (delayMs) => {
+    const clock = new HandClock(1_000.5);
+    for (const options of [{}, { tickMs: 7, wheelSize: 2 }, { rounding: 'down' as const }]) {
+      const timer = new SystemTimer({ clock, ...options });
+      const task = addTask(timer, delayMs);
+      const id = timer.schedule(delayMs, () => undefined);
       checkTimer(timer);
+      clock.nowMs += 100 * YEAR_MS;
+      expect(timer.poll()).toBe(0);
+      expect(timer.reschedule(id, 50)).toBe(true);
+      checkTimer(timer);
+      clock.nowMs += 60;
+      expect(timer.poll()).toBe(1);
+      expect([task.cancel(), timer.size, clock.pendingWakeups]).toEqual([true, 0, 0]);
     }
-    clock.nowMs = 10;
-    clock.fire();
-    expect([task.runs, clock.pendingWakeups]).toEqual([1, 0]);
-  });
+  },
+);
 
-  test('a late wake-up runs everything that is due in one turn, in order', () => {
-    const { clock, timer, journal } = handTimer();
-    const delays = [5_000, 1, 64, 4_096, 65, 300];
-    for (const delayMs of delays) journal.add(timer, delayMs);
-    clock.nowMs = 1e6;
-    clock.fire();
-    expect(journal.entries).toEqual([1, 64, 65, 300, 4_096, 5_000]);
-    expect(clock.pendingWakeups).toBe(0);
-    checkTimer(timer);
-  });
-
-  test('a timer works as always between an expiration and its late wake-up', () => {
-    const { clock, timer, journal } = handTimer({ wheelSize: 2 });
-    const a = journal.add(timer, 5, 'a');
-    journal.add(timer, 6, 'b');
-    clock.nowMs = 8;
-    journal.add(timer, 1, 'c');
-    timer.add(a);
-    expect([clock.pendingWakeups, clock.mostArmed]).toEqual([1, 1]);
-    clock.nowMs = 20;
-    clock.fire();
-    expect(journal.entries).toEqual(['b', 'c', 'a']);
-    expect(clock.pendingWakeups).toBe(0);
-  });
-
-  test('a cancelled wake-up that a broken clock delivers does not leave two armed', () => {
-    const { clock, timer, journal } = handTimer();
-    journal.add(timer, 20);
-    journal.add(timer, 10);
-    clock.nowMs = 4;
-    clock.fireCancelled();
-    expect([clock.pendingWakeups, clock.mostArmed, clock.armedForMs]).toEqual([1, 1, 10]);
-    clock.nowMs = 10;
-    clock.fire();
-    clock.fireCancelled();
-    expect(journal.entries).toEqual([10]);
-    expect([clock.pendingWakeups, clock.mostArmed, clock.armedForMs]).toEqual([1, 1, 20]);
-  });
-
-  test('a clock that stands still does not make the timer spin', () => {
-    const { clock, timer } = handTimer();
-    addTask(timer, 10);
-    clock.fire();
-    clock.fire();
-    expect(clock.delaysMs).toEqual([10, 10, 10]);
-  });
+test.each([-1, -(2 ** 40), -Number.MAX_VALUE])('a task with a delay of %d ms is due at once', (delayMs) => {
+  const { timer } = manualTimer({ nowMs: 5 });
+  addTask(timer, delayMs);
+  expect(timer.nextExpirationMs()).toBe(5);
+  expect(timer.poll()).toBe(1);
 });
 
-describe('a clock that throws', () => {
-  /** A clock whose next call of a method fails. */
-  class FailingClock extends HandClock {
-    failing: 'now' | 'setTimeout' | undefined;
+test('a delay of more than 2^31 - 1 ms works with a host that fires such a timeout at once', () => {
+  let wakeups = 0;
+  const manual = new ManualClock();
+  const overflowing: Clock = {
+    now: () => manual.now(),
+    wallNow: () => manual.wallNow(),
+    setTimeout: (callback, delayMs): ClockTimeout => {
+      wakeups++;
+      return manual.setTimeout(callback, delayMs > 2 ** 31 - 1 ? 1 : delayMs);
+    },
+  };
+  const timer = new SystemTimer({ clock: overflowing });
+  const task = addTask(timer, YEAR_MS);
+  manual.advance(YEAR_MS);
+  expect(task.runs).toBe(1);
+  expect(wakeups).toBeLessThan(40);
+});
 
-    override now(): number {
-      this.#mayFail('now');
-      return super.now();
-    }
+test('an early wake-up runs nothing and is armed again for the rest', () => {
+  const { clock, timer } = handTimer();
+  const task = addTask(timer, 10);
+  for (const nowMs of [0, 3, 9.999]) {
+    clock.nowMs = nowMs;
+    clock.fire();
+    expect([task.runs, clock.pendingWakeups, clock.armedForMs]).toEqual([0, 1, 10]);
+    checkTimer(timer);
+  }
+  clock.nowMs = 10;
+  clock.fire();
+  expect([task.runs, clock.pendingWakeups]).toEqual([1, 0]);
+});
 
-    override setTimeout(callback: () => void, delayMs: number): ClockTimeout {
-      this.#mayFail('setTimeout');
-      return super.setTimeout(callback, delayMs);
-    }
+test('a late wake-up runs everything that is due in one turn, in order', () => {
+  const { clock, timer, journal } = handTimer();
+  const delays = [5_000, 1, 64, 4_096, 65, 300];
+  for (const delayMs of delays) journal.add(timer, delayMs);
+  clock.nowMs = 1e6;
+  clock.fire();
+  expect(journal.entries).toEqual([1, 64, 65, 300, 4_096, 5_000]);
+  expect(clock.pendingWakeups).toBe(0);
+  checkTimer(timer);
+});
 
-    #mayFail(method: 'now' | 'setTimeout'): void {
-      if (this.failing !== method) return;
-      this.failing = undefined;
-      throw new Error(`${method} failed`);
-    }
+test('a timer works as always between an expiration and its late wake-up', () => {
+  const { clock, timer, journal } = handTimer({ wheelSize: 2 });
+  const a = journal.add(timer, 5, 'a');
+  journal.add(timer, 6, 'b');
+  clock.nowMs = 8;
+  journal.add(timer, 1, 'c');
+  timer.add(a);
+  expect([clock.pendingWakeups, clock.mostArmed]).toEqual([1, 1]);
+  clock.nowMs = 20;
+  clock.fire();
+  expect(journal.entries).toEqual(['b', 'c', 'a']);
+  expect(clock.pendingWakeups).toBe(0);
+});
+
+test('a cancelled wake-up that a broken clock delivers does not leave two armed', () => {
+  const { clock, timer, journal } = handTimer();
+  journal.add(timer, 20);
+  journal.add(timer, 10);
+  clock.nowMs = 4;
+  clock.fireCancelled();
+  expect([clock.pendingWakeups, clock.mostArmed, clock.armedForMs]).toEqual([1, 1, 10]);
+  clock.nowMs = 10;
+  clock.fire();
+  clock.fireCancelled();
+  expect(journal.entries).toEqual([10]);
+  expect([clock.pendingWakeups, clock.mostArmed, clock.armedForMs]).toEqual([1, 1, 20]);
+});
+
+test('a clock that stands still does not make the timer spin', () => {
+  const { clock, timer } = handTimer();
+  addTask(timer, 10);
+  clock.fire();
+  clock.fire();
+  expect(clock.delaysMs).toEqual([10, 10, 10]);
+});
+
+/** A clock whose next call of a method fails. */
+class FailingClock extends HandClock {
+  failing: 'now' | 'setTimeout' | undefined;
+
+  override now(): number {
+    this.#mayFail('now');
+    return super.now();
   }
 
-  test.each(['now', 'setTimeout'] as const)(
-    'a clock that throws in %s adds nothing, and the next add works',
-    (method) => {
-      const clock = new FailingClock();
-      const timer = new SystemTimer({ clock });
-      const [task, next] = [new TestTask(5), new TestTask(7)];
-      for (const action of [() => timer.add(task), () => timer.schedule(5, () => undefined)]) {
-        clock.failing = method;
-        expect(action).toThrow(`${method} failed`);
-        expect([timer.size, clock.pendingWakeups, task.pending]).toEqual([0, 0, false]);
-        checkTimer(timer);
-      }
-      timer.add(next);
-      expect([timer.size, clock.pendingWakeups, clock.armedForMs]).toEqual([1, 1, 7]);
-      clock.runTo(10);
-      expect([task.runs, next.runs]).toEqual([0, 1]);
-    },
-  );
+  override setTimeout(callback: () => void, delayMs: number): ClockTimeout {
+    this.#mayFail('setTimeout');
+    return super.setTimeout(callback, delayMs);
+  }
 
-  test('a clock that throws in setTimeout leaves a moved task pending, and the next change arms the wake-up for it', () => {
+  #mayFail(method: 'now' | 'setTimeout'): void {
+    if (this.failing !== method) return;
+    this.failing = undefined;
+    throw new Error(`${method} failed`);
+  }
+}
+
+test.each(['now', 'setTimeout'] as const)(
+  'a clock that throws in %s adds nothing, and the next add works',
+  (method) => {
     const clock = new FailingClock();
     const timer = new SystemTimer({ clock });
-    addTask(timer, 50);
-    addTask(timer, 5);
-    const id = timer.schedule(20, () => undefined);
-    clock.failing = 'setTimeout';
-    expect(() => timer.reschedule(id, 3)).toThrow('setTimeout failed');
-    expect([timer.size, clock.pendingWakeups]).toEqual([3, 0]);
-    addTask(timer, 40);
-    expect([timer.size, clock.pendingWakeups, clock.armedForMs]).toEqual([4, 1, 3]);
-    checkTimer(timer);
-  });
+    const [task, next] = [new TestTask(5), new TestTask(7)];
+    for (const action of [() => timer.add(task), () => timer.schedule(5, () => undefined)]) {
+      clock.failing = method;
+      expect(action).toThrow(`${method} failed`);
+      expect([timer.size, clock.pendingWakeups, task.pending]).toEqual([0, 0, false]);
+      checkTimer(timer);
+    }
+    timer.add(next);
+    expect([timer.size, clock.pendingWakeups, clock.armedForMs]).toEqual([1, 1, 7]);
+    clock.runTo(10);
+    expect([task.runs, next.runs]).toEqual([0, 1]);
+  },
+);
+
+test('a clock that throws in setTimeout leaves a moved task pending, and the next change arms the wake-up for it', () => {
+  const clock = new FailingClock();
+  const timer = new SystemTimer({ clock });
+  addTask(timer, 50);
+  addTask(timer, 5);
+  const id = timer.schedule(20, () => undefined);
+  clock.failing = 'setTimeout';
+  expect(() => timer.reschedule(id, 3)).toThrow('setTimeout failed');
+  expect([timer.size, clock.pendingWakeups]).toEqual([3, 0]);
+  addTask(timer, 40);
+  expect([timer.size, clock.pendingWakeups, clock.armedForMs]).toEqual([4, 1, 3]);
+  checkTimer(timer);
 });
 
 /** Virtual time that is wrong while the test wants it to be; its wake-ups come all the same. */

@@ -1,114 +1,106 @@
 import { ManualClock, type MetricsProvider, SystemTimer } from 'escapement';
 import { checkTimer } from 'escapement/testing';
-import { describe, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { noopMetrics } from '../metrics/measured.ts';
 import { HandClock } from './support/hand-clock.ts';
 import { addTask } from './support/tasks.ts';
 import { handTimer, manualTimer } from './support/timers.ts';
 
-describe('tasks already due are arranged with clock.setTimeout(…, 0), so ManualClock.advance(0) runs them', () => {
-  test('a task that is due at once asks the clock for a delay of 0, once for all such tasks', () => {
-    const { clock, timer } = handTimer({ nowMs: 3.5 });
-    addTask(timer, 0);
-    addTask(timer, -10);
-    expect(clock.delaysMs).toEqual([0]);
-  });
-
-  test('ManualClock.advance(0) runs tasks that are due, and those that they add without a delay', () => {
-    const { clock, timer, journal } = manualTimer();
-    journal.add(timer, 0, 'a', () => {
-      journal.add(timer, 0, 'b');
-    });
-    clock.advance(0);
-    expect(journal.entries).toEqual(['a', 'b']);
-  });
+test('a task that is due at once asks the clock for a delay of 0, once for all such tasks', () => {
+  const { clock, timer } = handTimer({ nowMs: 3.5 });
+  addTask(timer, 0);
+  addTask(timer, -10);
+  expect(clock.delaysMs).toEqual([0]);
 });
 
-describe('tasks already due count as a bucket for advanceClock', () => {
-  test('advanceClock resolves true for tasks that are due at once, and only once', async () => {
-    const { timer } = manualTimer({ autoStart: false });
-    const task = addTask(timer, 0);
-    expect(await timer.advanceClock(0)).toBe(true);
-    expect(task.runs).toBe(1);
-    expect(await timer.advanceClock(0)).toBe(false);
+test('ManualClock.advance(0) runs tasks that are due, and those that they add without a delay', () => {
+  const { clock, timer, journal } = manualTimer();
+  journal.add(timer, 0, 'a', () => {
+    journal.add(timer, 0, 'b');
   });
-
-  test('a task that is added without a delay ends a pending advanceClock', async () => {
-    const { clock, timer } = manualTimer({ autoStart: false });
-    const wait = timer.advanceClock(1_000);
-    const task = addTask(timer, 0);
-    clock.advance(0);
-    expect(await wait).toBe(true);
-    expect(task.runs).toBe(1);
-    expect(clock.now()).toBe(0);
-  });
+  clock.advance(0);
+  expect(journal.entries).toEqual(['a', 'b']);
 });
 
-describe('poll is not limited by maxTasksPerTurn', () => {
-  test('poll runs everything that is due, beyond maxTasksPerTurn', () => {
-    const { clock, timer, journal } = handTimer({ maxTasksPerTurn: 3 });
-    for (let i = 0; i < 100; i++) timer.schedule(i % 2, journal.write, i);
-    clock.nowMs = 1;
-    expect(timer.poll()).toBe(100);
-    expect(clock.pendingWakeups).toBe(0);
-  });
+test('advanceClock resolves true for tasks that are due at once, and only once', async () => {
+  const { timer } = manualTimer({ autoStart: false });
+  const task = addTask(timer, 0);
+  expect(await timer.advanceClock(0)).toBe(true);
+  expect(task.runs).toBe(1);
+  expect(await timer.advanceClock(0)).toBe(false);
 });
 
-describe('maxTasksPerTurn bounds a turn: the rest runs in following turns, order kept', () => {
-  test('each turn of a mass expiry is a wake-up of its own, armed at once', () => {
-    const { clock, timer, journal } = handTimer({ maxTasksPerTurn: 10 });
-    for (let i = 0; i < 25; i++) timer.schedule(i < 20 ? 5 : 4, journal.write, i);
-    const turns: number[] = [];
-    clock.nowMs = 5;
-    while (clock.pendingWakeups > 0) {
-      clock.fire();
-      turns.push(journal.entries.length);
-      checkTimer(timer);
-    }
-    expect(turns).toEqual([10, 20, 25]);
-    expect(clock.delaysMs.slice(-2)).toEqual([0, 0]);
-    expect(clock.mostArmed).toBe(1);
-    const first = [20, 21, 22, 23, 24];
-    expect(journal.entries).toEqual([...first, ...Array.from({ length: 20 }, (_, i) => i)]);
-  });
+test('a task that is added without a delay ends a pending advanceClock', async () => {
+  const { clock, timer } = manualTimer({ autoStart: false });
+  const wait = timer.advanceClock(1_000);
+  const task = addTask(timer, 0);
+  clock.advance(0);
+  expect(await wait).toBe(true);
+  expect(task.runs).toBe(1);
+  expect(clock.now()).toBe(0);
+});
 
-  test('a task that throws counts for maxTasksPerTurn', () => {
-    const clock = new HandClock();
-    const errors: unknown[] = [];
-    const timer = new SystemTimer({ clock, maxTasksPerTurn: 2, onError: (error) => errors.push(error) });
-    for (let i = 0; i < 4; i++) {
-      timer.schedule(
-        1,
-        (index) => {
-          throw new Error(String(index));
-        },
-        i,
-      );
-    }
-    clock.nowMs = 1;
-    clock.fire();
-    expect(errors.map(String)).toEqual(['Error: 0', 'Error: 1']);
-    clock.fire();
-    expect(errors).toHaveLength(4);
-  });
+test('poll runs everything that is due, beyond maxTasksPerTurn', () => {
+  const { clock, timer, journal } = handTimer({ maxTasksPerTurn: 3 });
+  for (let i = 0; i < 100; i++) timer.schedule(i % 2, journal.write, i);
+  clock.nowMs = 1;
+  expect(timer.poll()).toBe(100);
+  expect(clock.pendingWakeups).toBe(0);
+});
 
-  test('maxTasksPerTurn Infinity runs everything in one turn', () => {
-    const { clock, timer, journal } = handTimer({ maxTasksPerTurn: Infinity });
-    for (let i = 0; i < 20_000; i++) timer.schedule(1, journal.write, i);
-    clock.nowMs = 1;
+test('each turn of a mass expiry is a wake-up of its own, armed at once', () => {
+  const { clock, timer, journal } = handTimer({ maxTasksPerTurn: 10 });
+  for (let i = 0; i < 25; i++) timer.schedule(i < 20 ? 5 : 4, journal.write, i);
+  const turns: number[] = [];
+  clock.nowMs = 5;
+  while (clock.pendingWakeups > 0) {
     clock.fire();
-    expect(journal.entries).toHaveLength(20_000);
-  });
+    turns.push(journal.entries.length);
+    checkTimer(timer);
+  }
+  expect(turns).toEqual([10, 20, 25]);
+  expect(clock.delaysMs.slice(-2)).toEqual([0, 0]);
+  expect(clock.mostArmed).toBe(1);
+  const first = [20, 21, 22, 23, 24];
+  expect(journal.entries).toEqual([...first, ...Array.from({ length: 20 }, (_, i) => i)]);
+});
 
-  test('maxTasksPerTurn is 10 000 by default', () => {
-    const { clock, timer, journal } = handTimer();
-    for (let i = 0; i < 10_001; i++) timer.schedule(1, journal.write, i);
-    clock.nowMs = 1;
-    clock.fire();
-    expect(timer.size).toBe(1);
-    clock.fire();
-    expect(timer.size).toBe(0);
-  });
+test('a task that throws counts for maxTasksPerTurn', () => {
+  const clock = new HandClock();
+  const errors: unknown[] = [];
+  const timer = new SystemTimer({ clock, maxTasksPerTurn: 2, onError: (error) => errors.push(error) });
+  for (let i = 0; i < 4; i++) {
+    timer.schedule(
+      1,
+      (index) => {
+        throw new Error(String(index));
+      },
+      i,
+    );
+  }
+  clock.nowMs = 1;
+  clock.fire();
+  expect(errors.map(String)).toEqual(['Error: 0', 'Error: 1']);
+  clock.fire();
+  expect(errors).toHaveLength(4);
+});
+
+test('maxTasksPerTurn Infinity runs everything in one turn', () => {
+  const { clock, timer, journal } = handTimer({ maxTasksPerTurn: Infinity });
+  for (let i = 0; i < 20_000; i++) timer.schedule(1, journal.write, i);
+  clock.nowMs = 1;
+  clock.fire();
+  expect(journal.entries).toHaveLength(20_000);
+});
+
+test('maxTasksPerTurn is 10 000 by default', () => {
+  const { clock, timer, journal } = handTimer();
+  for (let i = 0; i < 10_001; i++) timer.schedule(1, journal.write, i);
+  clock.nowMs = 1;
+  clock.fire();
+  expect(timer.size).toBe(1);
+  clock.fire();
+  expect(timer.size).toBe(0);
 });
 
 const reported = vi.hoisted(() => [] as unknown[]);
@@ -124,67 +116,65 @@ const counting = (use: (name: string) => void): MetricsProvider => ({
   }),
 });
 
-describe('a provider of metrics that', () => {
-  test('an error of a metrics provider stops nothing, and is an uncaught exception', () => {
-    reported.length = 0;
-    const mine = new Error('mine');
-    const clock = new ManualClock();
-    const ran: string[] = [];
-    const metrics = {
-      ...counting(() => {
+test('an error of a metrics provider stops nothing, and is an uncaught exception', () => {
+  reported.length = 0;
+  const mine = new Error('mine');
+  const clock = new ManualClock();
+  const ran: string[] = [];
+  const metrics = {
+    ...counting(() => {
+      throw mine;
+    }),
+    observableGauge: () => ({
+      remove: () => {
         throw mine;
-      }),
-      observableGauge: () => ({
-        remove: () => {
-          throw mine;
-        },
-      }),
-    };
-    const timer = new SystemTimer({ clock, metrics, maxTasksPerTurn: 1 });
-    for (const name of ['a', 'b', 'c']) timer.schedule(10, (each) => ran.push(each), name);
-    timer.schedule(20, (each) => ran.push(each), 'd');
-    clock.advance(10);
-    expect(ran).toEqual(['a', 'b', 'c']);
-    checkTimer(timer);
-    clock.advance(9);
-    timer.schedule(0, (each) => ran.push(each), 'e');
-    expect(timer.poll()).toBe(1);
-    clock.advance(1);
-    expect(timer.close()).toEqual([]);
-    expect([ran.join(''), new Set(reported)]).toEqual(['abced', new Set([mine])]);
-  });
+      },
+    }),
+  };
+  const timer = new SystemTimer({ clock, metrics, maxTasksPerTurn: 1 });
+  for (const name of ['a', 'b', 'c']) timer.schedule(10, (each) => ran.push(each), name);
+  timer.schedule(20, (each) => ran.push(each), 'd');
+  clock.advance(10);
+  expect(ran).toEqual(['a', 'b', 'c']);
+  checkTimer(timer);
+  clock.advance(9);
+  timer.schedule(0, (each) => ran.push(each), 'e');
+  expect(timer.poll()).toBe(1);
+  clock.advance(1);
+  expect(timer.close()).toEqual([]);
+  expect([ran.join(''), new Set(reported)]).toEqual(['abced', new Set([mine])]);
+});
 
-  test('a metrics provider may use the timer', () => {
-    const clock = new ManualClock();
-    const ran: string[] = [];
-    const counted: string[] = [];
-    const timer: SystemTimer = new SystemTimer({
-      clock,
-      metrics: counting((name) => {
-        counted.push(name);
-        checkTimer(timer);
-        if (counted.length === 1) timer.schedule(0, (each) => ran.push(each), 'from metrics');
-        if (counted.length === 2) expect(timer.poll()).toBe(1);
-      }),
-    });
-    timer.schedule(10, (each) => ran.push(each), 'a');
-    clock.advance(10);
-    checkTimer(timer);
-    expect(ran).toEqual(['a', 'from metrics']);
-    expect(counted).toEqual(['timer_tasks_run_total', 'timer_wakeups_total', 'timer_tasks_run_total']);
+test('a metrics provider may use the timer', () => {
+  const clock = new ManualClock();
+  const ran: string[] = [];
+  const counted: string[] = [];
+  const timer: SystemTimer = new SystemTimer({
+    clock,
+    metrics: counting((name) => {
+      counted.push(name);
+      checkTimer(timer);
+      if (counted.length === 1) timer.schedule(0, (each) => ran.push(each), 'from metrics');
+      if (counted.length === 2) expect(timer.poll()).toBe(1);
+    }),
   });
+  timer.schedule(10, (each) => ran.push(each), 'a');
+  clock.advance(10);
+  checkTimer(timer);
+  expect(ran).toEqual(['a', 'from metrics']);
+  expect(counted).toEqual(['timer_tasks_run_total', 'timer_wakeups_total', 'timer_tasks_run_total']);
+});
 
-  test('a metrics provider that closes the timer leaves no wake-up armed', () => {
-    const clock = new ManualClock();
-    const timer: SystemTimer = new SystemTimer({
-      clock,
-      metrics: counting(() => {
-        timer.close();
-      }),
-    });
-    for (const delayMs of [10, 20]) timer.schedule(delayMs, () => undefined);
-    clock.advance(10);
-    checkTimer(timer);
-    expect([timer.size, clock.pendingWakeups]).toEqual([0, 0]);
+test('a metrics provider that closes the timer leaves no wake-up armed', () => {
+  const clock = new ManualClock();
+  const timer: SystemTimer = new SystemTimer({
+    clock,
+    metrics: counting(() => {
+      timer.close();
+    }),
   });
+  for (const delayMs of [10, 20]) timer.schedule(delayMs, () => undefined);
+  clock.advance(10);
+  checkTimer(timer);
+  expect([timer.size, clock.pendingWakeups]).toEqual([0, 0]);
 });

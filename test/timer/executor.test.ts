@@ -1,7 +1,7 @@
 import { ManualClock, SystemTimer } from 'escapement';
 import { checkTimer } from 'escapement/testing';
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { HandClock } from './support/hand-clock.ts';
 import { addTask, Journal, TestTask } from './support/tasks.ts';
 import { handTimer, manualTimer } from './support/timers.ts';
@@ -18,258 +18,252 @@ class Later {
   }
 }
 
-describe('an executor that runs at once', () => {
-  test('an executor that runs its turn at once behaves like none', () => {
-    const clock = new HandClock();
-    const timer = new SystemTimer({
-      clock,
-      executor: (run) => run(),
-    });
-    const journal = new Journal();
-    journal.add(timer, 5, 'a', () => {
-      journal.add(timer, 0, 'c');
-      expect(timer.poll()).toBe(0);
-    });
-    journal.add(timer, 5, 'b');
-    clock.nowMs = 5;
-    expect(timer.poll()).toBe(2);
-    expect(clock.pendingWakeups).toBe(1);
-    clock.fire();
-    expect(journal.entries).toEqual(['a', 'b', 'c']);
-    checkTimer(timer);
+test('an executor that runs its turn at once behaves like none', () => {
+  const clock = new HandClock();
+  const timer = new SystemTimer({
+    clock,
+    executor: (run) => run(),
   });
-
-  test('an executor is not called while nothing is due', () => {
-    let asked = 0;
-    const clock = new ManualClock();
-    const timer = new SystemTimer({
-      clock,
-      executor: (run) => {
-        asked++;
-        run();
-      },
-    });
-    addTask(timer, 1_000);
-    timer.poll();
-    clock.advance(999);
-    expect(asked).toBe(0);
-    clock.advance(1);
-    expect(asked).toBe(1);
-  });
-});
-
-describe('an executor that runs later', () => {
-  test('due tasks stay pending until the executor runs its turn, and count in size', () => {
-    const later = new Later();
-    const { clock, timer, journal } = handTimer({ executor: later.execute });
-    journal.add(timer, 5, 'a');
-    journal.add(timer, 5, 'b');
-    clock.nowMs = 5;
+  const journal = new Journal();
+  journal.add(timer, 5, 'a', () => {
+    journal.add(timer, 0, 'c');
     expect(timer.poll()).toBe(0);
-    expect([timer.size, later.runs.length, journal.entries.length]).toEqual([2, 1, 0]);
-    later.runNext();
-    expect(journal.entries).toEqual(['a', 'b']);
-    expect([timer.size, clock.pendingWakeups]).toEqual([0, 0]);
   });
-
-  test('no wake-up is armed for what the executor will run', () => {
-    const later = new Later();
-    const { clock, timer } = handTimer({ executor: later.execute });
-    addTask(timer, 5);
-    clock.runTo(5);
-    expect(clock.pendingWakeups).toBe(0);
-    addTask(timer, 50);
-    expect(clock.armedForMs).toBe(55);
-    checkTimer(timer);
-  });
-
-  test('a task that adds itself again is run by the executor again', () => {
-    const later = new Later();
-    const { clock, timer } = handTimer({ executor: later.execute });
-    const task = addTask(timer, 0, (self) => timer.add(self));
-    for (let turn = 1; turn <= 3; turn++) {
-      clock.fire();
-      expect(later.runs).toHaveLength(1);
-      later.runNext();
-      expect(task.runs).toBe(turn);
-    }
-  });
-
-  test('what an executor has taken on does not count as falling due again', async () => {
-    const later = new Later();
-    const { timer } = manualTimer({ executor: later.execute, autoStart: false });
-    addTask(timer, 0);
-    expect(await timer.advanceClock(0)).toBe(true);
-    expect(await timer.advanceClock(0)).toBe(false);
-    expect(later.runs).toHaveLength(1);
-  });
-
-  test('an executor that runs its turn after close runs nothing', () => {
-    const later = new Later();
-    const { clock, timer } = handTimer({ executor: later.execute });
-    const task = addTask(timer, 1);
-    clock.runTo(1);
-    expect(timer.close()).toEqual([task]);
-    later.runNext();
-    expect(task.runs).toBe(0);
-    checkTimer(timer);
-  });
-
-  test('close with "run" does not wait for the executor', () => {
-    const later = new Later();
-    const { clock, timer, journal } = handTimer({ executor: later.execute });
-    journal.add(timer, 1, 'due');
-    journal.add(timer, 10, 'waiting');
-    clock.runTo(1);
-    timer.close({ pending: 'run' });
-    expect(journal.entries).toEqual(['due', 'waiting']);
-    later.runNext();
-    expect(journal.entries).toHaveLength(2);
-  });
+  journal.add(timer, 5, 'b');
+  clock.nowMs = 5;
+  expect(timer.poll()).toBe(2);
+  expect(clock.pendingWakeups).toBe(1);
+  clock.fire();
+  expect(journal.entries).toEqual(['a', 'b', 'c']);
+  checkTimer(timer);
 });
 
-describe('an executor that misbehaves', () => {
-  test('tasks run although the executor throws, and its error goes to onError', () => {
-    const boom = new Error('no room');
-    const errors: unknown[] = [];
-    const clock = new HandClock();
-    const timer = new SystemTimer({
-      clock,
-      executor: () => {
-        throw boom;
-      },
-      onError: (error, task) => errors.push(error, task),
-    });
-    const task = addTask(timer, 1);
-    clock.runTo(1);
-    expect(task.runs).toBe(1);
-    expect(errors).toEqual([boom, undefined]);
-    timer.add(task);
-    clock.runTo(2);
-    expect(task.runs).toBe(2);
+test('an executor is not called while nothing is due', () => {
+  let asked = 0;
+  const clock = new ManualClock();
+  const timer = new SystemTimer({
+    clock,
+    executor: (run) => {
+      asked++;
+      run();
+    },
   });
+  addTask(timer, 1_000);
+  timer.poll();
+  clock.advance(999);
+  expect(asked).toBe(0);
+  clock.advance(1);
+  expect(asked).toBe(1);
+});
 
-  test('tasks run although the executor rejects, and its error goes to onError', async () => {
-    const boom = new Error('no room');
-    const errors: unknown[] = [];
-    const clock = new ManualClock();
-    const timer = new SystemTimer({
-      clock,
-      executor: async () => {
-        await Promise.resolve();
-        throw boom;
-      },
-      onError: (error, task) => errors.push(error, task),
-    });
-    const task = addTask(timer, 1);
-    await clock.advanceAsync(1);
-    expect(task.runs).toBe(1);
-    expect(errors).toEqual([boom, undefined]);
-    timer.add(task);
-    await clock.advanceAsync(1);
-    expect(task.runs).toBe(2);
-  });
+test('due tasks stay pending until the executor runs its turn, and count in size', () => {
+  const later = new Later();
+  const { clock, timer, journal } = handTimer({ executor: later.execute });
+  journal.add(timer, 5, 'a');
+  journal.add(timer, 5, 'b');
+  clock.nowMs = 5;
+  expect(timer.poll()).toBe(0);
+  expect([timer.size, later.runs.length, journal.entries.length]).toEqual([2, 1, 0]);
+  later.runNext();
+  expect(journal.entries).toEqual(['a', 'b']);
+  expect([timer.size, clock.pendingWakeups]).toEqual([0, 0]);
+});
 
-  test('tasks do not run twice when the executor rejects after it has run them', async () => {
-    const errors: unknown[] = [];
-    const clock = new ManualClock();
-    const timer = new SystemTimer({
-      clock,
-      executor: async (run) => {
-        run();
-        await Promise.resolve();
-        throw new Error('too late');
-      },
-      onError: (error) => errors.push(error),
-    });
-    const task = addTask(timer, 1);
-    await clock.advanceAsync(1);
-    expect(task.runs).toBe(1);
-    expect(errors).toHaveLength(1);
-  });
+test('no wake-up is armed for what the executor will run', () => {
+  const later = new Later();
+  const { clock, timer } = handTimer({ executor: later.execute });
+  addTask(timer, 5);
+  clock.runTo(5);
+  expect(clock.pendingWakeups).toBe(0);
+  addTask(timer, 50);
+  expect(clock.armedForMs).toBe(55);
+  checkTimer(timer);
+});
 
-  test('tasks do not run twice when the executor throws after it has run them', () => {
-    const errors: unknown[] = [];
-    const clock = new HandClock();
-    const timer = new SystemTimer({
-      clock,
-      executor: (run) => {
-        run();
-        throw new Error('too late');
-      },
-      onError: (error) => errors.push(error),
-    });
-    const task = new TestTask(1, (self) => {
-      if (self.runs === 1) timer.add(self);
-    });
-    timer.add(task);
-    clock.nowMs = 1;
-    expect(timer.poll()).toBe(1);
-    expect(errors).toHaveLength(1);
-  });
-
-  test('a second run of a turn, much later, runs no task twice and loses none', () => {
-    const later = new Later();
-    const { clock, timer, journal } = handTimer({ executor: later.execute });
-    journal.add(timer, 1, 'a');
-    clock.runTo(1);
-    const [stale] = later.runs;
+test('a task that adds itself again is run by the executor again', () => {
+  const later = new Later();
+  const { clock, timer } = handTimer({ executor: later.execute });
+  const task = addTask(timer, 0, (self) => timer.add(self));
+  for (let turn = 1; turn <= 3; turn++) {
+    clock.fire();
+    expect(later.runs).toHaveLength(1);
     later.runNext();
-    journal.add(timer, 1, 'b');
-    stale?.();
-    expect(journal.entries).toEqual(['a']);
-    clock.runTo(2);
-    stale?.();
-    later.runNext();
-    stale?.();
-    expect(journal.entries).toEqual(['a', 'b']);
-    expect([timer.size, clock.pendingWakeups]).toEqual([0, 0]);
-    checkTimer(timer);
-  });
+    expect(task.runs).toBe(turn);
+  }
+});
 
-  test('a turn that the executor runs inside a task is nested and runs nothing', () => {
-    const later = new Later();
-    const { clock, timer, journal } = handTimer({ executor: later.execute });
-    journal.add(timer, 1, 'a', () => {
-      run?.();
-      journal.write('after run');
-    });
-    journal.add(timer, 1, 'b');
-    clock.runTo(1);
-    const [run] = later.runs;
-    later.runNext();
-    expect(journal.entries).toEqual(['a', 'after run', 'b']);
-  });
+test('what an executor has taken on does not count as falling due again', async () => {
+  const later = new Later();
+  const { timer } = manualTimer({ executor: later.execute, autoStart: false });
+  addTask(timer, 0);
+  expect(await timer.advanceClock(0)).toBe(true);
+  expect(await timer.advanceClock(0)).toBe(false);
+  expect(later.runs).toHaveLength(1);
+});
 
-  test('an executor may close the timer', () => {
-    const clock = new HandClock();
-    const task = new TestTask(1);
-    const timer: SystemTimer = new SystemTimer({
-      clock,
-      executor: (run) => {
-        timer.close();
-        run();
-      },
-    });
-    timer.add(task);
-    clock.runTo(1);
-    expect([task.runs, timer.size, clock.pendingWakeups]).toEqual([0, 0, 0]);
-  });
+test('an executor that runs its turn after close runs nothing', () => {
+  const later = new Later();
+  const { clock, timer } = handTimer({ executor: later.execute });
+  const task = addTask(timer, 1);
+  clock.runTo(1);
+  expect(timer.close()).toEqual([task]);
+  later.runNext();
+  expect(task.runs).toBe(0);
+  checkTimer(timer);
+});
 
-  test('an executor may poll the timer', () => {
-    const clock = new HandClock();
-    const task = new TestTask(1);
-    const timer: SystemTimer = new SystemTimer({
-      clock,
-      executor: (run) => {
-        expect(timer.poll()).toBe(0);
-        run();
-      },
-    });
-    timer.add(task);
-    clock.runTo(1);
-    expect(task.runs).toBe(1);
+test('close with "run" does not wait for the executor', () => {
+  const later = new Later();
+  const { clock, timer, journal } = handTimer({ executor: later.execute });
+  journal.add(timer, 1, 'due');
+  journal.add(timer, 10, 'waiting');
+  clock.runTo(1);
+  timer.close({ pending: 'run' });
+  expect(journal.entries).toEqual(['due', 'waiting']);
+  later.runNext();
+  expect(journal.entries).toHaveLength(2);
+});
+
+test('tasks run although the executor throws, and its error goes to onError', () => {
+  const boom = new Error('no room');
+  const errors: unknown[] = [];
+  const clock = new HandClock();
+  const timer = new SystemTimer({
+    clock,
+    executor: () => {
+      throw boom;
+    },
+    onError: (error, task) => errors.push(error, task),
   });
+  const task = addTask(timer, 1);
+  clock.runTo(1);
+  expect(task.runs).toBe(1);
+  expect(errors).toEqual([boom, undefined]);
+  timer.add(task);
+  clock.runTo(2);
+  expect(task.runs).toBe(2);
+});
+
+test('tasks run although the executor rejects, and its error goes to onError', async () => {
+  const boom = new Error('no room');
+  const errors: unknown[] = [];
+  const clock = new ManualClock();
+  const timer = new SystemTimer({
+    clock,
+    executor: async () => {
+      await Promise.resolve();
+      throw boom;
+    },
+    onError: (error, task) => errors.push(error, task),
+  });
+  const task = addTask(timer, 1);
+  await clock.advanceAsync(1);
+  expect(task.runs).toBe(1);
+  expect(errors).toEqual([boom, undefined]);
+  timer.add(task);
+  await clock.advanceAsync(1);
+  expect(task.runs).toBe(2);
+});
+
+test('tasks do not run twice when the executor rejects after it has run them', async () => {
+  const errors: unknown[] = [];
+  const clock = new ManualClock();
+  const timer = new SystemTimer({
+    clock,
+    executor: async (run) => {
+      run();
+      await Promise.resolve();
+      throw new Error('too late');
+    },
+    onError: (error) => errors.push(error),
+  });
+  const task = addTask(timer, 1);
+  await clock.advanceAsync(1);
+  expect(task.runs).toBe(1);
+  expect(errors).toHaveLength(1);
+});
+
+test('tasks do not run twice when the executor throws after it has run them', () => {
+  const errors: unknown[] = [];
+  const clock = new HandClock();
+  const timer = new SystemTimer({
+    clock,
+    executor: (run) => {
+      run();
+      throw new Error('too late');
+    },
+    onError: (error) => errors.push(error),
+  });
+  const task = new TestTask(1, (self) => {
+    if (self.runs === 1) timer.add(self);
+  });
+  timer.add(task);
+  clock.nowMs = 1;
+  expect(timer.poll()).toBe(1);
+  expect(errors).toHaveLength(1);
+});
+
+test('a second run of a turn, much later, runs no task twice and loses none', () => {
+  const later = new Later();
+  const { clock, timer, journal } = handTimer({ executor: later.execute });
+  journal.add(timer, 1, 'a');
+  clock.runTo(1);
+  const [stale] = later.runs;
+  later.runNext();
+  journal.add(timer, 1, 'b');
+  stale?.();
+  expect(journal.entries).toEqual(['a']);
+  clock.runTo(2);
+  stale?.();
+  later.runNext();
+  stale?.();
+  expect(journal.entries).toEqual(['a', 'b']);
+  expect([timer.size, clock.pendingWakeups]).toEqual([0, 0]);
+  checkTimer(timer);
+});
+
+test('a turn that the executor runs inside a task is nested and runs nothing', () => {
+  const later = new Later();
+  const { clock, timer, journal } = handTimer({ executor: later.execute });
+  journal.add(timer, 1, 'a', () => {
+    run?.();
+    journal.write('after run');
+  });
+  journal.add(timer, 1, 'b');
+  clock.runTo(1);
+  const [run] = later.runs;
+  later.runNext();
+  expect(journal.entries).toEqual(['a', 'after run', 'b']);
+});
+
+test('an executor may close the timer', () => {
+  const clock = new HandClock();
+  const task = new TestTask(1);
+  const timer: SystemTimer = new SystemTimer({
+    clock,
+    executor: (run) => {
+      timer.close();
+      run();
+    },
+  });
+  timer.add(task);
+  clock.runTo(1);
+  expect([task.runs, timer.size, clock.pendingWakeups]).toEqual([0, 0, 0]);
+});
+
+test('an executor may poll the timer', () => {
+  const clock = new HandClock();
+  const task = new TestTask(1);
+  const timer: SystemTimer = new SystemTimer({
+    clock,
+    executor: (run) => {
+      expect(timer.poll()).toBe(0);
+      run();
+    },
+  });
+  timer.add(task);
+  clock.runTo(1);
+  expect(task.runs).toBe(1);
 });
 
 const store = new AsyncLocalStorage<string>();
@@ -284,66 +278,64 @@ function makeTimer(asyncContext: boolean, onError?: () => void) {
   return { clock, timer, seen, look };
 }
 
-describe('with asyncContext', () => {
-  test('a task and a callback run in the async context of the call that added them', () => {
-    const { clock, timer, seen, look } = makeTimer(true);
-    store.run('task', () => timer.add(new TestTask(10, look)));
-    store.run('callback', () => timer.schedule(20, look));
-    addTask(timer, 30, look);
-    checkTimer(timer);
-    store.run('the one who advances', () => clock.advance(30));
-    expect(seen).toEqual(['task', 'callback', undefined]);
-    expect(store.getStore()).toBeUndefined();
-  });
+test('a task and a callback run in the async context of the call that added them', () => {
+  const { clock, timer, seen, look } = makeTimer(true);
+  store.run('task', () => timer.add(new TestTask(10, look)));
+  store.run('callback', () => timer.schedule(20, look));
+  addTask(timer, 30, look);
+  checkTimer(timer);
+  store.run('the one who advances', () => clock.advance(30));
+  expect(seen).toEqual(['task', 'callback', undefined]);
+  expect(store.getStore()).toBeUndefined();
+});
 
-  test('a task that is added again runs in the later context, and a rescheduled callback in its first', () => {
-    const { clock, timer, seen, look } = makeTimer(true);
-    const task = new TestTask(10, look);
-    store.run('first', () => timer.add(task));
-    const id = store.run('scheduled', () => timer.schedule(10, look));
-    store.run('second', () => {
-      timer.add(task);
-      timer.reschedule(id, 20);
-    });
-    clock.advance(20);
-    expect(seen).toEqual(['second', 'scheduled']);
+test('a task that is added again runs in the later context, and a rescheduled callback in its first', () => {
+  const { clock, timer, seen, look } = makeTimer(true);
+  const task = new TestTask(10, look);
+  store.run('first', () => timer.add(task));
+  const id = store.run('scheduled', () => timer.schedule(10, look));
+  store.run('second', () => {
+    timer.add(task);
+    timer.reschedule(id, 20);
   });
+  clock.advance(20);
+  expect(seen).toEqual(['second', 'scheduled']);
+});
 
-  test('a task keeps no context once it has run, and works in a timer without asyncContext', () => {
-    const { clock, timer, seen, look } = makeTimer(true);
-    const plain = new SystemTimer({ clock });
-    const task = new TestTask(10, look);
-    store.run('first', () => timer.add(task));
-    clock.advance(10);
-    store.run('second', () => {
-      timer.add(task);
-      plain.add(task);
-    });
-    clock.advance(10);
-    expect(seen).toEqual(['first', undefined]);
+test('a task keeps no context once it has run, and works in a timer without asyncContext', () => {
+  const { clock, timer, seen, look } = makeTimer(true);
+  const plain = new SystemTimer({ clock });
+  const task = new TestTask(10, look);
+  store.run('first', () => timer.add(task));
+  clock.advance(10);
+  store.run('second', () => {
+    timer.add(task);
+    plain.add(task);
   });
+  clock.advance(10);
+  expect(seen).toEqual(['first', undefined]);
+});
 
-  test('with asyncContext an error goes to onError with its task, and close returns the tasks', () => {
-    const errors: unknown[] = [];
-    const clock = new ManualClock();
-    const timer = new SystemTimer({
-      clock,
-      asyncContext: true,
-      onError: (error, task) => errors.push([(error as Error).message, task]),
-    });
-    const failing = new TestTask(5, () => {
-      throw new Error('boom');
-    });
-    const waiting = new TestTask(50);
-    timer.add(failing);
-    timer.add(waiting);
-    timer.schedule(60, () => undefined);
-    clock.advance(5);
-    expect(errors).toEqual([['boom', failing]]);
-    checkTimer(timer);
-    expect(timer.close()).toEqual([waiting]);
-    expect(waiting.pending).toBe(false);
+test('with asyncContext an error goes to onError with its task, and close returns the tasks', () => {
+  const errors: unknown[] = [];
+  const clock = new ManualClock();
+  const timer = new SystemTimer({
+    clock,
+    asyncContext: true,
+    onError: (error, task) => errors.push([(error as Error).message, task]),
   });
+  const failing = new TestTask(5, () => {
+    throw new Error('boom');
+  });
+  const waiting = new TestTask(50);
+  timer.add(failing);
+  timer.add(waiting);
+  timer.schedule(60, () => undefined);
+  clock.advance(5);
+  expect(errors).toEqual([['boom', failing]]);
+  checkTimer(timer);
+  expect(timer.close()).toEqual([waiting]);
+  expect(waiting.pending).toBe(false);
 });
 
 test('without asyncContext tasks run in the context of the wake-up', () => {

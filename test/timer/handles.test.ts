@@ -1,6 +1,6 @@
 import { ManualClock, SystemTimer, type TimerId, TimerTask } from 'escapement';
 import { checkTimer } from 'escapement/testing';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { INTERNALS } from '../../src/timer/system-timer.ts';
 import { attach, detach, entryIn, isTimerTask, type TaskOwner } from '../../src/timer/timer-task.ts';
 import { HandClock } from './support/hand-clock.ts';
@@ -27,59 +27,57 @@ function expectForeign(timer: SystemTimer, numbers: readonly number[] = FOREIGN)
   checkTimer(timer);
 }
 
-describe('a number that is no id finds nothing and changes nothing', () => {
-  test('a number that is not an id finds nothing in a new timer', () =>
-    expectForeign(new SystemTimer({ clock: new ManualClock() })));
+test('a number that is not an id finds nothing in a new timer', () =>
+  expectForeign(new SystemTimer({ clock: new ManualClock() })));
 
-  test('a number that is not an id finds nothing in a timer with pending tasks and callbacks', () => {
-    const { timer } = manualTimer();
-    for (let i = 0; i < 50; i++) {
-      addTask(timer, i * 7);
-      timer.schedule(i * 7, () => undefined);
-    }
-    expectForeign(timer);
-  });
+test('a number that is not an id finds nothing in a timer with pending tasks and callbacks', () => {
+  const { timer } = manualTimer();
+  for (let i = 0; i < 50; i++) {
+    addTask(timer, i * 7);
+    timer.schedule(i * 7, () => undefined);
+  }
+  expectForeign(timer);
+});
 
-  test('a number that is not an id finds nothing in a timer that has run tasks', () => {
-    const { clock, timer } = handTimer();
-    for (let i = 0; i < 20; i++) timer.schedule(i, () => undefined);
-    clock.nowMs = 10;
-    timer.poll();
-    expectForeign(timer);
-  });
+test('a number that is not an id finds nothing in a timer that has run tasks', () => {
+  const { clock, timer } = handTimer();
+  for (let i = 0; i < 20; i++) timer.schedule(i, () => undefined);
+  clock.nowMs = 10;
+  timer.poll();
+  expectForeign(timer);
+});
 
-  test('a number that is not an id finds nothing inside a task', () => {
-    const { clock, timer } = manualTimer();
-    let runs = 0;
-    for (let i = 0; i < 3; i++) {
-      timer.add(
-        new TestTask(1, () => {
-          runs++;
-          timer.schedule(5, () => undefined);
-          expectForeign(timer);
-        }),
-      );
-    }
-    timer.schedule(10, () => undefined);
-    clock.advance(1);
-    expect([runs, timer.size]).toEqual([3, 4]);
-  });
+test('a number that is not an id finds nothing inside a task', () => {
+  const { clock, timer } = manualTimer();
+  let runs = 0;
+  for (let i = 0; i < 3; i++) {
+    timer.add(
+      new TestTask(1, () => {
+        runs++;
+        timer.schedule(5, () => undefined);
+        expectForeign(timer);
+      }),
+    );
+  }
+  timer.schedule(10, () => undefined);
+  clock.advance(1);
+  expect([runs, timer.size]).toEqual([3, 4]);
+});
 
-  test('a number near a valid id finds nothing', () => {
-    const { timer } = manualTimer();
-    const id = timer.schedule(5, () => undefined);
-    expectForeign(timer, [
-      id + 0.5,
-      id - 0.5,
-      0 - id,
-      id + 1,
-      id - 1,
-      id + 2 ** 26,
-      id - 2 ** 26,
-      id + 2 ** 53,
-    ]);
-    expect(timer.cancel(id)).toBe(true);
-  });
+test('a number near a valid id finds nothing', () => {
+  const { timer } = manualTimer();
+  const id = timer.schedule(5, () => undefined);
+  expectForeign(timer, [
+    id + 0.5,
+    id - 0.5,
+    0 - id,
+    id + 1,
+    id - 1,
+    id + 2 ** 26,
+    id - 2 ** 26,
+    id + 2 ** 53,
+  ]);
+  expect(timer.cancel(id)).toBe(true);
 });
 
 test('an id of another timer finds nothing although both timers use the same slots', () => {
@@ -91,26 +89,24 @@ test('an id of another timer finds nothing although both timers use the same slo
   expect(ids.every((id) => one.cancel(id))).toBe(true);
 });
 
-describe('a stale id finds nothing', () => {
-  test.each(['ran', 'cancelled', 'ran in close'])('an id of a callback that %s is stale', (end) => {
-    const { clock, timer, journal } = handTimer();
-    const ids = [3, 1, 2].map((delayMs) => timer.schedule(delayMs, journal.write, delayMs));
-    clock.nowMs = 5;
-    if (end === 'ran') timer.poll();
-    if (end === 'cancelled') for (const id of ids) timer.cancel(id);
-    if (end === 'ran in close') timer.close({ pending: 'run' });
-    expect(journal.entries).toHaveLength(end === 'cancelled' ? 0 : 3);
-    expectForeign(timer, ids);
-  });
+test.each(['ran', 'cancelled', 'ran in close'])('an id of a callback that %s is stale', (end) => {
+  const { clock, timer, journal } = handTimer();
+  const ids = [3, 1, 2].map((delayMs) => timer.schedule(delayMs, journal.write, delayMs));
+  clock.nowMs = 5;
+  if (end === 'ran') timer.poll();
+  if (end === 'cancelled') for (const id of ids) timer.cancel(id);
+  if (end === 'ran in close') timer.close({ pending: 'run' });
+  expect(journal.entries).toHaveLength(end === 'cancelled' ? 0 : 3);
+  expectForeign(timer, ids);
+});
 
-  test('a stale id does not cancel the task in its slot', () => {
-    const { timer } = manualTimer();
-    const id = timer.schedule(5, () => undefined);
-    timer.cancel(id);
-    const task = addTask(timer, 5);
-    expectForeign(timer, [id]);
-    expect(task.pending).toBe(true);
-  });
+test('a stale id does not cancel the task in its slot', () => {
+  const { timer } = manualTimer();
+  const id = timer.schedule(5, () => undefined);
+  timer.cancel(id);
+  const task = addTask(timer, 5);
+  expectForeign(timer, [id]);
+  expect(task.pending).toBe(true);
 });
 
 test('every id is a positive safe integer and is given once', () => {
@@ -132,53 +128,51 @@ class Owner implements TaskOwner {
   }
 }
 
-describe('a task', () => {
-  test('a task keeps its delay', () => {
-    for (const delayMs of [0, -5, 1.5, Number.MAX_VALUE]) expect(new TestTask(delayMs).delayMs).toBe(delayMs);
-  });
+test('a task keeps its delay', () => {
+  for (const delayMs of [0, -5, 1.5, Number.MAX_VALUE]) expect(new TestTask(delayMs).delayMs).toBe(delayMs);
+});
 
-  test('a frozen task is refused, and leaves nothing in the timer', () => {
-    const { clock, timer } = manualTimer();
-    const frozen = new TestTask(5);
-    Object.freeze(frozen);
-    expect(() => timer.add(frozen)).toThrow(
-      expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' }),
-    );
-    expect([timer.size, clock.pendingWakeups]).toEqual([0, 0]);
-    checkTimer(timer);
-  });
+test('a frozen task is refused, and leaves nothing in the timer', () => {
+  const { clock, timer } = manualTimer();
+  const frozen = new TestTask(5);
+  Object.freeze(frozen);
+  expect(() => timer.add(frozen)).toThrow(
+    expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' }),
+  );
+  expect([timer.size, clock.pendingWakeups]).toEqual([0, 0]);
+  checkTimer(timer);
+});
 
-  test('a new task is not pending', () => {
-    const task = new TestTask(5);
-    expect([task.pending, task.isCancelled, task.cancel()]).toEqual([false, false, false]);
-    expect(entryIn(task, new Owner())).toBeUndefined();
-  });
+test('a new task is not pending', () => {
+  const task = new TestTask(5);
+  expect([task.pending, task.isCancelled, task.cancel()]).toEqual([false, false, false]);
+  expect(entryIn(task, new Owner())).toBeUndefined();
+});
 
-  test('a task is pending in the owner that it was attached to last, and only there', () => {
-    const task = new TestTask(5);
-    const [one, two] = [new Owner(), new Owner()];
-    attach(task, one, 7);
-    expect([task.pending, entryIn(task, one), entryIn(task, two)]).toEqual([true, 7, undefined]);
-    attach(task, two, 9);
-    expect(one.withdrawn).toEqual([7]);
-    expect([entryIn(task, one), entryIn(task, two)]).toEqual([undefined, 9]);
-  });
+test('a task is pending in the owner that it was attached to last, and only there', () => {
+  const task = new TestTask(5);
+  const [one, two] = [new Owner(), new Owner()];
+  attach(task, one, 7);
+  expect([task.pending, entryIn(task, one), entryIn(task, two)]).toEqual([true, 7, undefined]);
+  attach(task, two, 9);
+  expect(one.withdrawn).toEqual([7]);
+  expect([entryIn(task, one), entryIn(task, two)]).toEqual([undefined, 9]);
+});
 
-  test('a detached task is not pending, and was not cancelled', () => {
-    const task = new TestTask(5);
-    const owner = new Owner();
-    attach(task, owner, 7);
-    detach(task);
-    expect([task.pending, task.isCancelled, owner.withdrawn.length]).toEqual([false, false, 0]);
-  });
+test('a detached task is not pending, and was not cancelled', () => {
+  const task = new TestTask(5);
+  const owner = new Owner();
+  attach(task, owner, 7);
+  detach(task);
+  expect([task.pending, task.isCancelled, owner.withdrawn.length]).toEqual([false, false, 0]);
+});
 
-  test('a task is no longer pending when its owner is called', () => {
-    const task = new TestTask(5);
-    let wasPending: boolean | undefined;
-    attach(task, { withdraw: () => (wasPending = task.pending) }, 7);
-    task.cancel();
-    expect(wasPending).toBe(false);
-  });
+test('a task is no longer pending when its owner is called', () => {
+  const task = new TestTask(5);
+  let wasPending: boolean | undefined;
+  attach(task, { withdraw: () => (wasPending = task.pending) }, 7);
+  task.cancel();
+  expect(wasPending).toBe(false);
 });
 
 test('isTimerTask accepts tasks of another loaded copy of the package', () => {
@@ -241,92 +235,85 @@ function fireAll(clock: HandClock, timer: SystemTimer): number {
   return turns;
 }
 
-describe('a turn moves a bounded number of entries', () => {
-  test('200 000 entries of one bucket move to a finer wheel in several turns, and none runs early', () => {
-    const { clock, timer } = handTimer();
-    let ran = 0;
-    const count = (): void => {
-      ran++;
-    };
-    for (let i = 0; i < 200_000; i++) timer.schedule(COARSE_MS + 1_000 + (i % 1_000), count);
-    clock.nowMs = COARSE_MS;
-    expect([fireAll(clock, timer), ran]).toEqual([4, 0]);
-    clock.nowMs = COARSE_MS + 2_000;
-    while (timer.size > 0) clock.fire();
-    expect(ran).toBe(200_000);
-  });
-
-  test('200 000 entries that expire together move in several turns, although maxTasksPerTurn is higher', () => {
-    const { clock, timer } = handTimer({ maxTasksPerTurn: 1_000_000 });
-    const runs: number[] = [];
-    let ran = 0;
-    const count = (): void => {
-      ran++;
-    };
-    for (let i = 0; i < 200_000; i++) timer.schedule(10, count);
-    clock.nowMs = 10;
-    while (timer.size > 0) {
-      clock.fire();
-      runs.push(ran);
-    }
-    expect(runs).toEqual([65_536, 131_072, 196_608, 200_000]);
-  });
-
-  test('without a limit for tasks there is no limit for moves', () => {
-    const { clock, timer } = open(2, Infinity);
-    clock.nowMs = COARSE_MS;
-    expect(fireAll(clock, timer)).toBe(1);
-  });
-
-  test('poll and advanceClock move all entries of a bucket', async () => {
-    for (const drive of [
-      (timer: SystemTimer) => timer.poll(),
-      (timer: SystemTimer) => timer.advanceClock(0),
-    ]) {
-      const { clock, timer, ran } = open();
-      clock.nowMs = COARSE_MS;
-      clock.fire();
-      clock.nowMs = COARSE_MS + 1_000;
-      await drive(timer);
-      expect([ran.join(''), timer.size]).toEqual(['abcdefghi', 0]);
-    }
-  });
+test('200 000 entries of one bucket move to a finer wheel in several turns, and none runs early', () => {
+  const { clock, timer } = handTimer();
+  let ran = 0;
+  const count = (): void => {
+    ran++;
+  };
+  for (let i = 0; i < 200_000; i++) timer.schedule(COARSE_MS + 1_000 + (i % 1_000), count);
+  clock.nowMs = COARSE_MS;
+  expect([fireAll(clock, timer), ran]).toEqual([4, 0]);
+  clock.nowMs = COARSE_MS + 2_000;
+  while (timer.size > 0) clock.fire();
+  expect(ran).toBe(200_000);
 });
 
-describe('while a bucket is half empty', () => {
-  function openHalf(): ReturnType<typeof open> {
-    const opened = open();
-    opened.clock.nowMs = COARSE_MS;
-    opened.clock.fire();
-    checkTimer(opened.timer);
-    return opened;
+test('200 000 entries that expire together move in several turns, although maxTasksPerTurn is higher', () => {
+  const { clock, timer } = handTimer({ maxTasksPerTurn: 1_000_000 });
+  const runs: number[] = [];
+  let ran = 0;
+  const count = (): void => {
+    ran++;
+  };
+  for (let i = 0; i < 200_000; i++) timer.schedule(10, count);
+  clock.nowMs = 10;
+  while (timer.size > 0) {
+    clock.fire();
+    runs.push(ran);
   }
+  expect(runs).toEqual([65_536, 131_072, 196_608, 200_000]);
+});
 
-  test('while a bucket is half empty the next turn is armed, and the snapshot is consistent', () => {
-    const { clock, timer, ran } = openHalf();
-    expect([timer.nextExpirationMs(), clock.pendingWakeups, ran]).toEqual([COARSE_MS, 1, []]);
-    const { levels, dueNow, size, delayQueue } = timer.inspect();
-    const sizes = levels.map(({ buckets }) => buckets.reduce((sum, bucket) => sum + bucket.size, 0));
-    expect([sizes, dueNow, size]).toEqual([[0, 2, 7], 0, 9]);
-    expect(delayQueue).toHaveLength(3);
-  });
+test('without a limit for tasks there is no limit for moves', () => {
+  const { clock, timer } = open(2, Infinity);
+  clock.nowMs = COARSE_MS;
+  expect(fireAll(clock, timer)).toBe(1);
+});
 
-  test('a task without a delay that is added while a bucket is half empty runs behind what is overdue, first in, first out', () => {
-    const { clock, timer, ran, at } = openHalf();
-    clock.nowMs = COARSE_MS + 850;
-    for (const name of ['x', 'y', 'z']) at(name, clock.nowMs);
-    checkTimer(timer);
-    fireAll(clock, timer);
-    expect(ran.join('')).toBe('abcdefghixyz');
-  });
+test('poll and advanceClock move all entries of a bucket', async () => {
+  for (const drive of [(timer: SystemTimer) => timer.poll(), (timer: SystemTimer) => timer.advanceClock(0)]) {
+    const { clock, timer, ran } = open();
+    clock.nowMs = COARSE_MS;
+    clock.fire();
+    clock.nowMs = COARSE_MS + 1_000;
+    await drive(timer);
+    expect([ran.join(''), timer.size]).toEqual(['abcdefghi', 0]);
+  }
+});
 
-  test('cancelling the rest of a half-empty bucket disarms the wake-up, or arms it for the next bucket', () => {
-    const { clock, timer, ids } = openHalf();
-    for (const id of ids.slice(2)) timer.cancel(id as Parameters<SystemTimer['cancel']>[0]);
-    checkTimer(timer);
-    expect(timer.nextExpirationMs()).toBeGreaterThan(COARSE_MS);
-    for (const id of ids) timer.cancel(id as Parameters<SystemTimer['cancel']>[0]);
-    expect([timer.size, clock.pendingWakeups]).toEqual([0, 0]);
-    checkTimer(timer);
-  });
+function openHalf(): ReturnType<typeof open> {
+  const opened = open();
+  opened.clock.nowMs = COARSE_MS;
+  opened.clock.fire();
+  checkTimer(opened.timer);
+  return opened;
+}
+
+test('while a bucket is half empty the next turn is armed, and the snapshot is consistent', () => {
+  const { clock, timer, ran } = openHalf();
+  expect([timer.nextExpirationMs(), clock.pendingWakeups, ran]).toEqual([COARSE_MS, 1, []]);
+  const { levels, dueNow, size, delayQueue } = timer.inspect();
+  const sizes = levels.map(({ buckets }) => buckets.reduce((sum, bucket) => sum + bucket.size, 0));
+  expect([sizes, dueNow, size]).toEqual([[0, 2, 7], 0, 9]);
+  expect(delayQueue).toHaveLength(3);
+});
+
+test('a task without a delay that is added while a bucket is half empty runs behind what is overdue, first in, first out', () => {
+  const { clock, timer, ran, at } = openHalf();
+  clock.nowMs = COARSE_MS + 850;
+  for (const name of ['x', 'y', 'z']) at(name, clock.nowMs);
+  checkTimer(timer);
+  fireAll(clock, timer);
+  expect(ran.join('')).toBe('abcdefghixyz');
+});
+
+test('cancelling the rest of a half-empty bucket disarms the wake-up, or arms it for the next bucket', () => {
+  const { clock, timer, ids } = openHalf();
+  for (const id of ids.slice(2)) timer.cancel(id as Parameters<SystemTimer['cancel']>[0]);
+  checkTimer(timer);
+  expect(timer.nextExpirationMs()).toBeGreaterThan(COARSE_MS);
+  for (const id of ids) timer.cancel(id as Parameters<SystemTimer['cancel']>[0]);
+  expect([timer.size, clock.pendingWakeups]).toEqual([0, 0]);
+  checkTimer(timer);
 });

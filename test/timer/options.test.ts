@@ -6,65 +6,63 @@ import { thrownBy } from './support/errors.ts';
 import { addTask, TestTask } from './support/tasks.ts';
 import { manualTimer } from './support/timers.ts';
 
-describe('the options of a timer', () => {
-  test('the options of a timer have these defaults', () => {
-    const before = systemClock.now();
-    const { startMs, ...rest } = resolveOptions({});
-    expect(rest).toEqual({
-      name: 'timer',
-      tickMs: 1,
-      wheelSize: 64,
-      clock: systemClock,
-      rounding: 'up',
-      autoStart: true,
-      executor: undefined,
-      maxTasksPerTurn: 10_000,
-      asyncContext: false,
-      onError: undefined,
-      metrics: undefined,
-    });
-    expect(startMs).toBeGreaterThanOrEqual(before);
-    expect(startMs).toBeLessThanOrEqual(systemClock.now());
+test('the options of a timer have these defaults', () => {
+  const before = systemClock.now();
+  const { startMs, ...rest } = resolveOptions({});
+  expect(rest).toEqual({
+    name: 'timer',
+    tickMs: 1,
+    wheelSize: 64,
+    clock: systemClock,
+    rounding: 'up',
+    autoStart: true,
+    executor: undefined,
+    maxTasksPerTurn: 10_000,
+    asyncContext: false,
+    onError: undefined,
+    metrics: undefined,
   });
+  expect(startMs).toBeGreaterThanOrEqual(before);
+  expect(startMs).toBeLessThanOrEqual(systemClock.now());
+});
 
-  test('valid options are used as they are', () => {
-    const clock = new ManualClock({ nowMs: 50 });
-    const options = {
-      name: 'sessions',
-      tickMs: 100,
-      wheelSize: 2,
-      startMs: 0,
-      clock,
-      rounding: 'down' as const,
-      autoStart: false,
-      executor: (run: () => void) => run(),
-      maxTasksPerTurn: Infinity,
-      onError: () => undefined,
-    };
-    expect(resolveOptions(options)).toMatchObject(options);
-  });
+test('valid options are used as they are', () => {
+  const clock = new ManualClock({ nowMs: 50 });
+  const options = {
+    name: 'sessions',
+    tickMs: 100,
+    wheelSize: 2,
+    startMs: 0,
+    clock,
+    rounding: 'down' as const,
+    autoStart: false,
+    executor: (run: () => void) => run(),
+    maxTasksPerTurn: Infinity,
+    onError: () => undefined,
+  };
+  expect(resolveOptions(options)).toMatchObject(options);
+});
 
-  test('startMs defaults to the time of the clock, and is compared with it', () => {
-    const clock = new ManualClock({ nowMs: 50.5 });
-    expect(resolveOptions({ clock }).startMs).toBe(50.5);
-    expect(resolveOptions({ clock, startMs: 50.5 }).startMs).toBe(50.5);
-    const error = thrownBy(() => resolveOptions({ clock, startMs: 51 }));
-    expect(error).toBeInstanceOf(RangeError);
-    expect(String(error)).toContain('50.5');
-  });
+test('startMs defaults to the time of the clock, and is compared with it', () => {
+  const clock = new ManualClock({ nowMs: 50.5 });
+  expect(resolveOptions({ clock }).startMs).toBe(50.5);
+  expect(resolveOptions({ clock, startMs: 50.5 }).startMs).toBe(50.5);
+  const error = thrownBy(() => resolveOptions({ clock, startMs: 51 }));
+  expect(error).toBeInstanceOf(RangeError);
+  expect(String(error)).toContain('50.5');
+});
 
-  test('the clock is read once, and only if the other options are valid', () => {
-    let reads = 0;
-    const clock = {
-      now: () => ++reads,
-      wallNow: () => 0,
-      setTimeout: () => ({ cancel: () => undefined, ref: () => undefined, unref: () => undefined }),
-    };
-    resolveOptions({ clock });
-    expect(reads).toBe(1);
-    thrownBy(() => resolveOptions({ clock, tickMs: 0 }));
-    expect(reads).toBe(1);
-  });
+test('the clock is read once, and only if the other options are valid', () => {
+  let reads = 0;
+  const clock = {
+    now: () => ++reads,
+    wallNow: () => 0,
+    setTimeout: () => ({ cancel: () => undefined, ref: () => undefined, unref: () => undefined }),
+  };
+  resolveOptions({ clock });
+  expect(reads).toBe(1);
+  thrownBy(() => resolveOptions({ clock, tickMs: 0 }));
+  expect(reads).toBe(1);
 });
 
 type BadValue = readonly [
@@ -215,59 +213,57 @@ const BAD_OPTIONS: readonly (readonly [keyof SystemTimerOptions, ...BadValue])[]
   ['name', 5, ...TYPE, '5'],
 ];
 
-describe('a wrong option', () => {
-  test.each(BAD_OPTIONS)('the option %s refuses %o, and the error shows name and value', (option, ...bad) => {
-    const clock = new ManualClock({ nowMs: 100 });
-    const error = thrownBy(() => new SystemTimer({ clock, [option]: bad[0] }));
-    expectError(error, option, bad);
-    expect(clock.pendingWakeups).toBe(0);
-  });
+test.each(BAD_OPTIONS)('the option %s refuses %o, and the error shows name and value', (option, ...bad) => {
+  const clock = new ManualClock({ nowMs: 100 });
+  const error = thrownBy(() => new SystemTimer({ clock, [option]: bad[0] }));
+  expectError(error, option, bad);
+  expect(clock.pendingWakeups).toBe(0);
+});
 
-  test.each([null, {}, 5, { now: () => 0, wallNow: () => 0 }])('the option clock refuses %o', (clock) => {
-    const error = thrownBy(() => new SystemTimer({ clock: clock as never }));
-    expectError(error, 'clock', [clock, ...TYPE, '']);
-  });
+test.each([null, {}, 5, { now: () => 0, wallNow: () => 0 }])('the option clock refuses %o', (clock) => {
+  const error = thrownBy(() => new SystemTimer({ clock: clock as never }));
+  expectError(error, 'clock', [clock, ...TYPE, '']);
+});
 
-  test.each([null, {}, 5, { counter: () => ({}) }])('the option metrics refuses %o', (metrics) => {
-    const clock = new ManualClock();
-    const error = thrownBy(() => new SystemTimer({ clock, metrics: metrics as never }));
-    expectError(error, 'metrics', [metrics, ...TYPE, '']);
-  });
+test.each([null, {}, 5, { counter: () => ({}) }])('the option metrics refuses %o', (metrics) => {
+  const clock = new ManualClock();
+  const error = thrownBy(() => new SystemTimer({ clock, metrics: metrics as never }));
+  expectError(error, 'metrics', [metrics, ...TYPE, '']);
+});
 
-  test.each([
-    [null, 'null'],
-    [100, '100'],
-    ['tickMs', "'tickMs' (a string)"],
-  ])('the constructor refuses %o as options', (options, shown) =>
-    expectError(
-      thrownBy(() => new SystemTimer(options as never)),
-      'options',
-      [options, ...TYPE, shown],
-    ),
-  );
+test.each([
+  [null, 'null'],
+  [100, '100'],
+  ['tickMs', "'tickMs' (a string)"],
+])('the constructor refuses %o as options', (options, shown) =>
+  expectError(
+    thrownBy(() => new SystemTimer(options as never)),
+    'options',
+    [options, ...TYPE, shown],
+  ),
+);
 
-  test('an undefined option has its default', () => {
-    const clock = new ManualClock();
-    const options = { tickMs: undefined, wheelSize: undefined, startMs: undefined, onError: undefined };
-    const timer = new SystemTimer({ clock, ...options } as object);
-    addTask(timer, 100);
-    expect(timer.name).toBe('timer');
-    expect(timer.inspect().levels[0]).toMatchObject({ tickMs: 1, wheelSize: 64, currentTimeMs: 0 });
-  });
+test('an undefined option has its default', () => {
+  const clock = new ManualClock();
+  const options = { tickMs: undefined, wheelSize: undefined, startMs: undefined, onError: undefined };
+  const timer = new SystemTimer({ clock, ...options } as object);
+  addTask(timer, 100);
+  expect(timer.name).toBe('timer');
+  expect(timer.inspect().levels[0]).toMatchObject({ tickMs: 1, wheelSize: 64, currentTimeMs: 0 });
+});
 
-  test('the limits of options are valid', () => {
-    const clock = new ManualClock({ nowMs: 100 });
-    for (const options of [
-      { tickMs: 1, wheelSize: 2, startMs: 100, maxTasksPerTurn: 1 },
-      { tickMs: 2 ** 40, wheelSize: 2 ** 20, startMs: 0, maxTasksPerTurn: Infinity },
-      { tickMs: Number.MAX_SAFE_INTEGER, wheelSize: 2 },
-    ]) {
-      const timer = new SystemTimer({ clock, ...options });
-      addTask(timer, 5);
-      expect(timer.size).toBe(1);
-      checkTimer(timer);
-    }
-  });
+test('the limits of options are valid', () => {
+  const clock = new ManualClock({ nowMs: 100 });
+  for (const options of [
+    { tickMs: 1, wheelSize: 2, startMs: 100, maxTasksPerTurn: 1 },
+    { tickMs: 2 ** 40, wheelSize: 2 ** 20, startMs: 0, maxTasksPerTurn: Infinity },
+    { tickMs: Number.MAX_SAFE_INTEGER, wheelSize: 2 },
+  ]) {
+    const timer = new SystemTimer({ clock, ...options });
+    addTask(timer, 5);
+    expect(timer.size).toBe(1);
+    checkTimer(timer);
+  }
 });
 
 test.each(['complete', '', null, true])(

@@ -1,6 +1,6 @@
 import { ManualClock, SystemTimer } from 'escapement';
 import { checkTimer } from 'escapement/testing';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { TestTask } from './support/tasks.ts';
 import { manualTimer } from './support/timers.ts';
 
@@ -14,129 +14,122 @@ class ReadingClock extends ManualClock {
   }
 }
 
-describe('an absolute deadline', () => {
-  test('scheduleAt calls back at the deadline, and not before', () => {
-    const { clock, timer } = manualTimer({ nowMs: 1_000 });
-    const calls: string[] = [];
-    timer.scheduleAt(1_005.5, (name: string) => calls.push(name), 'a');
-    clock.advance(5.5);
-    expect(calls).toEqual([]);
-    clock.advance(0.5);
-    expect(calls).toEqual(['a']);
-    expect(timer.size).toBe(0);
-  });
-
-  test('a deadline in the past runs in the next turn, never inside the call', () => {
-    const { clock, timer } = manualTimer({ nowMs: 1_000 });
-    const calls: number[] = [];
-    for (const deadlineMs of [1_000, 999, 0, -5, -Number.MAX_VALUE]) {
-      timer.scheduleAt(deadlineMs, (it: number) => calls.push(it), deadlineMs);
-    }
-    expect(calls).toEqual([]);
-    expect(timer.size).toBe(5);
-    clock.advance(0);
-    expect(calls).toEqual([1_000, 999, 0, -5, -Number.MAX_VALUE]);
-  });
-
-  test('rescheduleAt moves a deadline in place, and returns false for an id that is not pending', () => {
-    const { clock, timer } = manualTimer({ nowMs: 100 });
-    const calls: number[] = [];
-    const id = timer.scheduleAt(110, () => void calls.push(clock.now()));
-    expect(timer.rescheduleAt(id, 500)).toBe(true);
-    clock.advance(20);
-    expect(timer.rescheduleAt(id, 130)).toBe(true);
-    expect(calls).toEqual([]);
-    clock.advance(300);
-    expect(calls).toEqual([130]);
-    expect(timer.rescheduleAt(id, 900)).toBe(false);
-    timer.close();
-    expect(timer.rescheduleAt(id, 200)).toBe(false);
-  });
-
-  test('a task is added at a deadline instead of its delay, and moved to another one', () => {
-    const { clock, timer } = manualTimer({ nowMs: 100 });
-    const task = new TestTask(5);
-    timer.add(task, 150);
-    clock.advance(49);
-    expect([task.pending, task.runs]).toEqual([true, 0]);
-    timer.add(task, 170);
-    expect(timer.size).toBe(1);
-    clock.advance(20);
-    expect(task.runs).toBe(0);
-    clock.advance(1);
-    expect([task.pending, task.runs]).toEqual([false, 1]);
-  });
-
-  test.each([NaN, Infinity, -Infinity])(
-    'the deadline %d is out of range and changes nothing',
-    (deadlineMs) => {
-      const { timer } = manualTimer();
-      const id = timer.scheduleAt(10, () => undefined);
-      const outOfRange: unknown = expect.objectContaining({
-        name: 'RangeError',
-        code: 'ERR_OUT_OF_RANGE',
-        message: expect.stringContaining(
-          `deadlineMs must be a finite number of milliseconds. Received ${deadlineMs}`,
-        ) as string,
-      });
-      expect(() => timer.scheduleAt(deadlineMs, () => undefined)).toThrow(outOfRange);
-      expect(() => timer.rescheduleAt(id, deadlineMs)).toThrow(outOfRange);
-      expect(() => timer.add(new TestTask(1), deadlineMs)).toThrow(outOfRange);
-      expect([timer.size, timer.nextExpirationMs()]).toEqual([1, 10]);
-    },
-  );
+test('scheduleAt calls back at the deadline, and not before', () => {
+  const { clock, timer } = manualTimer({ nowMs: 1_000 });
+  const calls: string[] = [];
+  timer.scheduleAt(1_005.5, (name: string) => calls.push(name), 'a');
+  clock.advance(5.5);
+  expect(calls).toEqual([]);
+  clock.advance(0.5);
+  expect(calls).toEqual(['a']);
+  expect(timer.size).toBe(0);
 });
 
-describe('scheduleAt and rescheduleAt read the clock only if the wake-up is armed or moved', () => {
-  test('a deadline behind the armed one reads no clock', () => {
-    const clock = new ReadingClock({ nowMs: 1_000 });
-    const timer = new SystemTimer({ clock });
-    const first = timer.scheduleAt(1_010, () => undefined);
-    clock.readings = 0;
-    const ids = Array.from({ length: 1_000 }, (_, i) => timer.scheduleAt(1_011 + i, () => undefined));
-    for (const id of ids) timer.rescheduleAt(id, 5_000);
-    for (const id of ids) timer.cancel(id);
-    timer.add(new TestTask(1), 2_000);
-    expect(clock.readings).toBe(0);
-    timer.scheduleAt(1_005, () => undefined);
-    expect(clock.readings).toBe(1);
-    timer.rescheduleAt(first, 1_002);
-    expect(clock.readings).toBe(2);
-    checkTimer(timer);
-  });
+test('a deadline in the past runs in the next turn, never inside the call', () => {
+  const { clock, timer } = manualTimer({ nowMs: 1_000 });
+  const calls: number[] = [];
+  for (const deadlineMs of [1_000, 999, 0, -5, -Number.MAX_VALUE]) {
+    timer.scheduleAt(deadlineMs, (it: number) => calls.push(it), deadlineMs);
+  }
+  expect(calls).toEqual([]);
+  expect(timer.size).toBe(5);
+  clock.advance(0);
+  expect(calls).toEqual([1_000, 999, 0, -5, -Number.MAX_VALUE]);
+});
 
-  test('the first deadline of an idle timer reads it once', () => {
-    const clock = new ReadingClock({ nowMs: 1_000 });
-    const timer = new SystemTimer({ clock });
-    clock.readings = 0;
-    timer.scheduleAt(1_010, () => undefined);
-    expect(clock.readings).toBe(1);
-  });
+test('rescheduleAt moves a deadline in place, and returns false for an id that is not pending', () => {
+  const { clock, timer } = manualTimer({ nowMs: 100 });
+  const calls: number[] = [];
+  const id = timer.scheduleAt(110, () => void calls.push(clock.now()));
+  expect(timer.rescheduleAt(id, 500)).toBe(true);
+  clock.advance(20);
+  expect(timer.rescheduleAt(id, 130)).toBe(true);
+  expect(calls).toEqual([]);
+  clock.advance(300);
+  expect(calls).toEqual([130]);
+  expect(timer.rescheduleAt(id, 900)).toBe(false);
+  timer.close();
+  expect(timer.rescheduleAt(id, 200)).toBe(false);
+});
 
-  test('a timer that is pumped by hand, and a task that is running, read none', () => {
-    const clock = new ReadingClock({ nowMs: 1_000 });
-    const manual = new SystemTimer({ clock, autoStart: false });
-    clock.readings = 0;
-    manual.scheduleAt(1_010, () => undefined);
-    expect(clock.readings).toBe(0);
-    const timer = new SystemTimer({ clock });
-    let readings = NaN;
-    timer.schedule(5, () => {
-      const before = clock.readings;
-      timer.scheduleAt(1_500, () => undefined);
-      readings = clock.readings - before;
-    });
-    clock.advance(5);
-    expect(readings).toBe(0);
-    expect(clock.pendingWakeups).toBe(1);
-  });
+test('a task is added at a deadline instead of its delay, and moved to another one', () => {
+  const { clock, timer } = manualTimer({ nowMs: 100 });
+  const task = new TestTask(5);
+  timer.add(task, 150);
+  clock.advance(49);
+  expect([task.pending, task.runs]).toEqual([true, 0]);
+  timer.add(task, 170);
+  expect(timer.size).toBe(1);
+  clock.advance(20);
+  expect(task.runs).toBe(0);
+  clock.advance(1);
+  expect([task.pending, task.runs]).toEqual([false, 1]);
+});
 
-  test('after idling, the level of a deadline depends on its distance alone', () => {
-    const { clock, timer } = manualTimer({ wheelSize: 8 });
-    clock.advance(1e9);
-    timer.scheduleAt(1e9 + 5, () => undefined);
-    expect(timer.inspect().levels).toHaveLength(1);
+test.each([NaN, Infinity, -Infinity])('the deadline %d is out of range and changes nothing', (deadlineMs) => {
+  const { timer } = manualTimer();
+  const id = timer.scheduleAt(10, () => undefined);
+  const outOfRange: unknown = expect.objectContaining({
+    name: 'RangeError',
+    code: 'ERR_OUT_OF_RANGE',
+    message: expect.stringContaining(
+      `deadlineMs must be a finite number of milliseconds. Received ${deadlineMs}`,
+    ) as string,
   });
+  expect(() => timer.scheduleAt(deadlineMs, () => undefined)).toThrow(outOfRange);
+  expect(() => timer.rescheduleAt(id, deadlineMs)).toThrow(outOfRange);
+  expect(() => timer.add(new TestTask(1), deadlineMs)).toThrow(outOfRange);
+  expect([timer.size, timer.nextExpirationMs()]).toEqual([1, 10]);
+});
+
+test('a deadline behind the armed one reads no clock', () => {
+  const clock = new ReadingClock({ nowMs: 1_000 });
+  const timer = new SystemTimer({ clock });
+  const first = timer.scheduleAt(1_010, () => undefined);
+  clock.readings = 0;
+  const ids = Array.from({ length: 1_000 }, (_, i) => timer.scheduleAt(1_011 + i, () => undefined));
+  for (const id of ids) timer.rescheduleAt(id, 5_000);
+  for (const id of ids) timer.cancel(id);
+  timer.add(new TestTask(1), 2_000);
+  expect(clock.readings).toBe(0);
+  timer.scheduleAt(1_005, () => undefined);
+  expect(clock.readings).toBe(1);
+  timer.rescheduleAt(first, 1_002);
+  expect(clock.readings).toBe(2);
+  checkTimer(timer);
+});
+
+test('the first deadline of an idle timer reads it once', () => {
+  const clock = new ReadingClock({ nowMs: 1_000 });
+  const timer = new SystemTimer({ clock });
+  clock.readings = 0;
+  timer.scheduleAt(1_010, () => undefined);
+  expect(clock.readings).toBe(1);
+});
+
+test('a timer that is pumped by hand, and a task that is running, read none', () => {
+  const clock = new ReadingClock({ nowMs: 1_000 });
+  const manual = new SystemTimer({ clock, autoStart: false });
+  clock.readings = 0;
+  manual.scheduleAt(1_010, () => undefined);
+  expect(clock.readings).toBe(0);
+  const timer = new SystemTimer({ clock });
+  let readings = NaN;
+  timer.schedule(5, () => {
+    const before = clock.readings;
+    timer.scheduleAt(1_500, () => undefined);
+    readings = clock.readings - before;
+  });
+  clock.advance(5);
+  expect(readings).toBe(0);
+  expect(clock.pendingWakeups).toBe(1);
+});
+
+test('after idling, the level of a deadline depends on its distance alone', () => {
+  const { clock, timer } = manualTimer({ wheelSize: 8 });
+  clock.advance(1e9);
+  timer.scheduleAt(1e9 + 5, () => undefined);
+  expect(timer.inspect().levels).toHaveLength(1);
 });
 
 test('a clock that is invalid when a deadline arms the wake-up is an error, and nothing is added', () => {

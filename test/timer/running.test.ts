@@ -12,47 +12,43 @@ test('a callback that is scheduled without an argument is called with undefined'
   expect(calls).toEqual([[undefined]]);
 });
 
-describe('add and schedule never run user code', () => {
-  test.each([0, -0, -1, -1e9, 1])('add and schedule do not run user code with a delay of %d', (delayMs) => {
-    const { timer, journal } = manualTimer({ nowMs: 100 });
-    journal.add(timer, delayMs);
-    timer.schedule(delayMs, journal.write, 'callback');
-    expect(journal.entries).toEqual([]);
-    expect(timer.size).toBe(2);
-  });
-
-  test('add does not run a task that rounding down makes due at once, where Kafka runs it', () => {
-    const timer = new SystemTimer({
-      clock: new ManualClock({ nowMs: 1_000 }),
-      tickMs: 10,
-      rounding: 'down',
-    });
-    const journal = new Journal();
-    journal.add(timer, 9);
-    expect(journal.entries).toEqual([]);
-    expect(timer.inspect().dueNow).toBe(1);
-    expect(timer.poll()).toBe(1);
-  });
+test.each([0, -0, -1, -1e9, 1])('add and schedule do not run user code with a delay of %d', (delayMs) => {
+  const { timer, journal } = manualTimer({ nowMs: 100 });
+  journal.add(timer, delayMs);
+  timer.schedule(delayMs, journal.write, 'callback');
+  expect(journal.entries).toEqual([]);
+  expect(timer.size).toBe(2);
 });
 
-describe('a task that is already due runs at the next pump, which the driver arranges at once', () => {
-  test('add of a task that is due at once arms the wake-up, and the task runs in it', () => {
-    const { clock, timer } = manualTimer({ nowMs: 7.5 });
-    const task = addTask(timer, -3);
-    expect(clock.pendingWakeups).toBe(1);
-    expect(timer.nextExpirationMs()).toBe(7.5);
-    clock.advance(0);
-    expect(task.runs).toBe(1);
-    expect(clock.pendingWakeups).toBe(0);
+test('add does not run a task that rounding down makes due at once, where Kafka runs it', () => {
+  const timer = new SystemTimer({
+    clock: new ManualClock({ nowMs: 1_000 }),
+    tickMs: 10,
+    rounding: 'down',
   });
+  const journal = new Journal();
+  journal.add(timer, 9);
+  expect(journal.entries).toEqual([]);
+  expect(timer.inspect().dueNow).toBe(1);
+  expect(timer.poll()).toBe(1);
+});
 
-  test('add of a task that is due at once moves a wake-up that is armed for later', () => {
-    const { clock, timer, journal } = manualTimer();
-    journal.add(timer, 60_000);
-    timer.schedule(0, journal.write, 'now');
-    clock.advance(0);
-    expect(journal.entries).toEqual(['now']);
-  });
+test('add of a task that is due at once arms the wake-up, and the task runs in it', () => {
+  const { clock, timer } = manualTimer({ nowMs: 7.5 });
+  const task = addTask(timer, -3);
+  expect(clock.pendingWakeups).toBe(1);
+  expect(timer.nextExpirationMs()).toBe(7.5);
+  clock.advance(0);
+  expect(task.runs).toBe(1);
+  expect(clock.pendingWakeups).toBe(0);
+});
+
+test('add of a task that is due at once moves a wake-up that is armed for later', () => {
+  const { clock, timer, journal } = manualTimer();
+  journal.add(timer, 60_000);
+  timer.schedule(0, journal.write, 'now');
+  clock.advance(0);
+  expect(journal.entries).toEqual(['now']);
 });
 
 describe('a task never runs early, never twice, never after a cancel that returned true', () => {
@@ -108,102 +104,96 @@ describe('a task never runs early, never twice, never after a cancel that return
   });
 });
 
-describe("tasks run in order of their bucket's expiration", () => {
-  test('tasks run in order of expiration, however they were added', () => {
-    const { clock, timer, journal } = handTimer({ wheelSize: 3 });
-    const delays = Array.from({ length: 500 }, (_, i) => ((i * 7_919) % 1_009) + 1);
-    for (const delayMs of delays) timer.schedule(delayMs, journal.write, delayMs);
-    clock.nowMs = 2_000;
-    expect(timer.poll()).toBe(500);
-    expect(journal.entries).toEqual(delays.sort((a, b) => a - b));
-  });
+test('tasks run in order of expiration, however they were added', () => {
+  const { clock, timer, journal } = handTimer({ wheelSize: 3 });
+  const delays = Array.from({ length: 500 }, (_, i) => ((i * 7_919) % 1_009) + 1);
+  for (const delayMs of delays) timer.schedule(delayMs, journal.write, delayMs);
+  clock.nowMs = 2_000;
+  expect(timer.poll()).toBe(500);
+  expect(journal.entries).toEqual(delays.sort((a, b) => a - b));
 });
 
-describe('inside one bucket they run in order of arrival in it', () => {
-  const options = { tickMs: 1, wheelSize: 4 };
+const options = { tickMs: 1, wheelSize: 4 };
 
-  test('in one bucket the task that was added first runs first', () => {
-    const { clock, timer, journal } = manualTimer({ ...options });
-    journal.add(timer, 50, 'a');
-    timer.schedule(50, journal.write, 'b');
-    journal.add(timer, 50, 'c');
-    clock.advance(50);
-    expect(journal.entries).toEqual(['a', 'b', 'c']);
-  });
+test('in one bucket the task that was added first runs first', () => {
+  const { clock, timer, journal } = manualTimer({ ...options });
+  journal.add(timer, 50, 'a');
+  timer.schedule(50, journal.write, 'b');
+  journal.add(timer, 50, 'c');
+  clock.advance(50);
+  expect(journal.entries).toEqual(['a', 'b', 'c']);
 });
 
-describe('a throwing task stops nothing: the others of its bucket run, the error goes to onError', () => {
-  test('onError receives the error of a task with the task, and that of a callback without one', () => {
-    const clock = new ManualClock();
-    const onError = vi.fn();
-    const timer = new SystemTimer({ clock, onError });
-    const journal = new Journal();
-    const boom = new Error('boom');
-    const fail = (): never => {
-      throw boom;
-    };
-    journal.add(timer, 5, 'a');
-    const task = journal.add(timer, 5, 'b', fail);
-    timer.schedule(5, fail);
-    journal.add(timer, 5, 'c');
-    journal.add(timer, 6, 'd');
-    clock.advance(10);
-    expect(journal.entries).toEqual(['a', 'b', 'c', 'd']);
-    expect(onError.mock.calls).toEqual([
-      [boom, task],
-      [boom, undefined],
-    ]);
-    expect(timer.size).toBe(0);
-    checkTimer(timer);
-  });
+test('onError receives the error of a task with the task, and that of a callback without one', () => {
+  const clock = new ManualClock();
+  const onError = vi.fn();
+  const timer = new SystemTimer({ clock, onError });
+  const journal = new Journal();
+  const boom = new Error('boom');
+  const fail = (): never => {
+    throw boom;
+  };
+  journal.add(timer, 5, 'a');
+  const task = journal.add(timer, 5, 'b', fail);
+  timer.schedule(5, fail);
+  journal.add(timer, 5, 'c');
+  journal.add(timer, 6, 'd');
+  clock.advance(10);
+  expect(journal.entries).toEqual(['a', 'b', 'c', 'd']);
+  expect(onError.mock.calls).toEqual([
+    [boom, task],
+    [boom, undefined],
+  ]);
+  expect(timer.size).toBe(0);
+  checkTimer(timer);
+});
 
-  test.each([undefined, null, 0, 'text'])('onError receives a thrown %j', (thrown) => {
-    const onError = vi.fn();
-    const { timer } = manualTimer({ onError });
-    const task = new TestTask(0, () => {
-      // eslint-disable-next-line @typescript-eslint/only-throw-error -- JavaScript can, so somebody does
-      throw thrown;
-    });
-    timer.add(task);
-    addTask(timer, 0);
-    expect(timer.poll()).toBe(2);
-    expect(onError.mock.calls).toEqual([[thrown, task]]);
+test.each([undefined, null, 0, 'text'])('onError receives a thrown %j', (thrown) => {
+  const onError = vi.fn();
+  const { timer } = manualTimer({ onError });
+  const task = new TestTask(0, () => {
+    // eslint-disable-next-line @typescript-eslint/only-throw-error -- JavaScript can, so somebody does
+    throw thrown;
   });
+  timer.add(task);
+  addTask(timer, 0);
+  expect(timer.poll()).toBe(2);
+  expect(onError.mock.calls).toEqual([[thrown, task]]);
+});
 
-  test('a task whose overridden run throws can be added again', () => {
-    class Flaky extends TimerTask {
-      runs = 0;
-      override run(): void {
-        if (++this.runs === 1) throw new Error('first time');
-      }
+test('a task whose overridden run throws can be added again', () => {
+  class Flaky extends TimerTask {
+    runs = 0;
+    override run(): void {
+      if (++this.runs === 1) throw new Error('first time');
     }
-    const onError = vi.fn();
-    const { clock, timer } = manualTimer({ onError });
-    const task = new Flaky(1);
-    timer.add(task);
-    clock.advance(1);
-    expect([task.pending, task.isCancelled]).toEqual([false, false]);
-    timer.add(task);
-    clock.advance(1);
-    expect(task.runs).toBe(2);
-    expect(onError).toHaveBeenCalledTimes(1);
-  });
+  }
+  const onError = vi.fn();
+  const { clock, timer } = manualTimer({ onError });
+  const task = new Flaky(1);
+  timer.add(task);
+  clock.advance(1);
+  expect([task.pending, task.isCancelled]).toEqual([false, false]);
+  timer.add(task);
+  clock.advance(1);
+  expect(task.runs).toBe(2);
+  expect(onError).toHaveBeenCalledTimes(1);
+});
 
-  test('onError may use the timer', () => {
-    const clock = new ManualClock();
-    const journal = new Journal();
-    const timer: SystemTimer = new SystemTimer({
-      clock,
-      onError: () => {
-        expect(timer.poll()).toBe(0);
-        timer.schedule(0, journal.write, 'from the handler');
-      },
-    });
-    journal.add(timer, 1, 'a', () => {
-      throw new Error('boom');
-    });
-    journal.add(timer, 1, 'b');
-    clock.advance(1);
-    expect(journal.entries).toEqual(['a', 'b', 'from the handler']);
+test('onError may use the timer', () => {
+  const clock = new ManualClock();
+  const journal = new Journal();
+  const timer: SystemTimer = new SystemTimer({
+    clock,
+    onError: () => {
+      expect(timer.poll()).toBe(0);
+      timer.schedule(0, journal.write, 'from the handler');
+    },
   });
+  journal.add(timer, 1, 'a', () => {
+    throw new Error('boom');
+  });
+  journal.add(timer, 1, 'b');
+  clock.advance(1);
+  expect(journal.entries).toEqual(['a', 'b', 'from the handler']);
 });

@@ -32,47 +32,45 @@ function expectGrowth(memory: GrowableMemory, steps: readonly number[]): void {
 
 const SMALL_TO_LARGE = [256, 300, 512, 5_000, 65_536, 70_000, 100_000, 400_000];
 
-describe('a growable array', () => {
-  test('new memory is zero', () => {
-    const values = new Float64Array(new GrowableMemory(2_048).buffer);
-    expect(values.length).toBeGreaterThanOrEqual(256);
-    expect(values.every((value) => value === 0)).toBe(true);
-  });
+test('new memory is zero', () => {
+  const values = new Float64Array(new GrowableMemory(2_048).buffer);
+  expect(values.length).toBeGreaterThanOrEqual(256);
+  expect(values.every((value) => value === 0)).toBe(true);
+});
 
-  test('growing memory keeps its content, and new bytes are zero', () =>
-    expectGrowth(new GrowableMemory(4_096), SMALL_TO_LARGE));
+test('growing memory keeps its content, and new bytes are zero', () =>
+  expectGrowth(new GrowableMemory(4_096), SMALL_TO_LARGE));
 
-  test('memory of several megabytes keeps fractions and large integers', () => {
-    const memory = new GrowableMemory(64);
-    new Float64Array(memory.buffer)[7] = 0.1;
-    memory.grow(8_000_000);
-    const values = new Float64Array(memory.buffer);
-    values[999_999] = 2 ** 53 - 1;
-    expect([values[7], values[999_999]]).toEqual([0.1, 2 ** 53 - 1]);
-  });
+test('memory of several megabytes keeps fractions and large integers', () => {
+  const memory = new GrowableMemory(64);
+  new Float64Array(memory.buffer)[7] = 0.1;
+  memory.grow(8_000_000);
+  const values = new Float64Array(memory.buffer);
+  values[999_999] = 2 ** 53 - 1;
+  expect([values[7], values[999_999]]).toEqual([0.1, 2 ** 53 - 1]);
+});
 
-  test('memory does not change when it is asked for less than it has', () => {
-    const memory = new GrowableMemory(4_096);
-    const { buffer } = memory;
-    memory.grow(160);
-    expect(memory.buffer).toBe(buffer);
-  });
+test('memory does not change when it is asked for less than it has', () => {
+  const memory = new GrowableMemory(4_096);
+  const { buffer } = memory;
+  memory.grow(160);
+  expect(memory.buffer).toBe(buffer);
+});
 
-  test('memory grows in a host without WebAssembly', () => {
-    vi.stubGlobal('WebAssembly', undefined);
-    expectGrowth(new GrowableMemory(4_096), SMALL_TO_LARGE);
-  });
+test('memory grows in a host without WebAssembly', () => {
+  vi.stubGlobal('WebAssembly', undefined);
+  expectGrowth(new GrowableMemory(4_096), SMALL_TO_LARGE);
+});
 
-  test('memory grows in a host that refuses shared memory', () => {
-    const refuse = (): never => {
-      throw new RangeError('could not allocate memory');
-    };
-    class Memory {
-      readonly buffer = refuse();
-    }
-    vi.stubGlobal('WebAssembly', { Memory });
-    expectGrowth(new GrowableMemory(4_096), SMALL_TO_LARGE);
-  });
+test('memory grows in a host that refuses shared memory', () => {
+  const refuse = (): never => {
+    throw new RangeError('could not allocate memory');
+  };
+  class Memory {
+    readonly buffer = refuse();
+  }
+  vi.stubGlobal('WebAssembly', { Memory });
+  expectGrowth(new GrowableMemory(4_096), SMALL_TO_LARGE);
 });
 
 const one: EntryCallback = () => 1;
@@ -95,81 +93,75 @@ class Page {
   }
 }
 
-describe('a reference page', () => {
-  test('a uniform reference page keeps one callback, and forgets it with the last entry', () => {
-    const { page, ...rest } = new Page();
-    expect(rest.used.size).toBe(0);
-    page.set(FIRST, one, undefined, () => false);
-    page.set(FIRST + 1, one, undefined, () => false);
-    expect([page.callbackOf(FIRST), page.callbackOf(FIRST + 1)]).toEqual([one, one]);
-    page.clear(FIRST);
-    expect(page.callbackOf(FIRST + 1)).toBe(one);
-    page.clear(FIRST + 1);
-    expect(page.callbackOf(FIRST)).toBeUndefined();
-    page.set(FIRST, two, undefined, () => false);
-    expect(page.callbackOf(FIRST)).toBe(two);
-  });
+test('a uniform reference page keeps one callback, and forgets it with the last entry', () => {
+  const { page, ...rest } = new Page();
+  expect(rest.used.size).toBe(0);
+  page.set(FIRST, one, undefined, () => false);
+  page.set(FIRST + 1, one, undefined, () => false);
+  expect([page.callbackOf(FIRST), page.callbackOf(FIRST + 1)]).toEqual([one, one]);
+  page.clear(FIRST);
+  expect(page.callbackOf(FIRST + 1)).toBe(one);
+  page.clear(FIRST + 1);
+  expect(page.callbackOf(FIRST)).toBeUndefined();
+  page.set(FIRST, two, undefined, () => false);
+  expect(page.callbackOf(FIRST)).toBe(two);
 });
 
 const callback = (): void => undefined;
 
-describe('rows', () => {
-  test('a slot is used again, the one released last first, and holds nothing meanwhile', () => {
-    const table = new TimerTable();
-    const list = new TimerTaskList(table, 1);
-    const [a, b] = [table.allocate(callback, 'a'), table.allocate(callback, 'b')];
-    list.add(a);
-    list.add(b);
-    table.discard(a);
-    table.discard(b);
-    expect([table.argumentOf(a), table.argumentOf(b), table.size]).toEqual([undefined, undefined, 0]);
-    const { top } = table;
-    expect([table.allocate(callback, 'c'), table.allocate(callback, 'd')]).toEqual([b, a]);
-    expect(table.top).toBe(top);
-  });
-
-  test('no entry is lost while the table grows', () => {
-    const table = new TimerTable();
-    const list = new TimerTaskList(table, 1);
-    const ids: number[] = [];
-    for (let i = 0; i < 70_000; i++) {
-      const slot = table.allocate(callback, i);
-      list.add(slot);
-      table.setExpiration(slot, i * 0.5);
-      ids.push(table.idOf(slot));
-    }
-    expect([table.size, list.size]).toEqual([70_000, 70_000]);
-    const wrong = ids.filter((id, i) => {
-      const slot = table.slotOf(id);
-      return table.argumentOf(slot) !== i || table.expirationOf(slot) !== i * 0.5;
-    });
-    expect(wrong).toEqual([]);
-    expect(slotsOf(table, list)).toHaveLength(70_000);
-  });
+test('a slot is used again, the one released last first, and holds nothing meanwhile', () => {
+  const table = new TimerTable();
+  const list = new TimerTaskList(table, 1);
+  const [a, b] = [table.allocate(callback, 'a'), table.allocate(callback, 'b')];
+  list.add(a);
+  list.add(b);
+  table.discard(a);
+  table.discard(b);
+  expect([table.argumentOf(a), table.argumentOf(b), table.size]).toEqual([undefined, undefined, 0]);
+  const { top } = table;
+  expect([table.allocate(callback, 'c'), table.allocate(callback, 'd')]).toEqual([b, a]);
+  expect(table.top).toBe(top);
 });
 
-describe('lists', () => {
-  test('append, unlink and cutBefore keep the links and the count of a list', () => {
-    const table = new TimerTable();
-    const [list, other] = [new TimerTaskList(table, 1), new TimerTaskList(table, 2)];
-    expect([list.isEmpty, list.size]).toEqual([true, 0]);
-    const slots = ['a', 'b', 'c'].map((name) => {
-      const slot = table.allocate(callback, name);
-      list.add(slot);
-      return slot;
-    }) as [number, number, number];
-    expect(slotsOf(table, list)).toEqual(slots);
-    expect(table.unlink(slots[1])).toBe(NO_SLOT);
-    other.add(slots[1]);
-    expect([slotsOf(table, list), slotsOf(table, other)]).toEqual([[slots[0], slots[2]], [slots[1]]]);
-    expect([list.size, other.size]).toEqual([2, 1]);
-    expect(table.unlink(slots[1])).toBe(other.sentinel);
-    expect([other.isEmpty, other.size]).toEqual([true, 0]);
-    table.cutBefore(list.sentinel, list.sentinel, 2);
-    expect([list.isEmpty, list.size]).toEqual([true, 0]);
-    expect(table.next(slots[0])).toBe(slots[2]);
-    expect(table.next(slots[2])).toBe(list.sentinel);
+test('no entry is lost while the table grows', () => {
+  const table = new TimerTable();
+  const list = new TimerTaskList(table, 1);
+  const ids: number[] = [];
+  for (let i = 0; i < 70_000; i++) {
+    const slot = table.allocate(callback, i);
+    list.add(slot);
+    table.setExpiration(slot, i * 0.5);
+    ids.push(table.idOf(slot));
+  }
+  expect([table.size, list.size]).toEqual([70_000, 70_000]);
+  const wrong = ids.filter((id, i) => {
+    const slot = table.slotOf(id);
+    return table.argumentOf(slot) !== i || table.expirationOf(slot) !== i * 0.5;
   });
+  expect(wrong).toEqual([]);
+  expect(slotsOf(table, list)).toHaveLength(70_000);
+});
+
+test('append, unlink and cutBefore keep the links and the count of a list', () => {
+  const table = new TimerTable();
+  const [list, other] = [new TimerTaskList(table, 1), new TimerTaskList(table, 2)];
+  expect([list.isEmpty, list.size]).toEqual([true, 0]);
+  const slots = ['a', 'b', 'c'].map((name) => {
+    const slot = table.allocate(callback, name);
+    list.add(slot);
+    return slot;
+  }) as [number, number, number];
+  expect(slotsOf(table, list)).toEqual(slots);
+  expect(table.unlink(slots[1])).toBe(NO_SLOT);
+  other.add(slots[1]);
+  expect([slotsOf(table, list), slotsOf(table, other)]).toEqual([[slots[0], slots[2]], [slots[1]]]);
+  expect([list.size, other.size]).toEqual([2, 1]);
+  expect(table.unlink(slots[1])).toBe(other.sentinel);
+  expect([other.isEmpty, other.size]).toEqual([true, 0]);
+  table.cutBefore(list.sentinel, list.sentinel, 2);
+  expect([list.isEmpty, list.size]).toEqual([true, 0]);
+  expect(table.next(slots[0])).toBe(slots[2]);
+  expect(table.next(slots[2])).toBe(list.sentinel);
 });
 
 describe('ids', () => {

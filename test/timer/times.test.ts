@@ -117,162 +117,150 @@ describe("Kafka's worked examples: tick 10, start 1000, rounding down", () => {
   });
 });
 
-describe('catch-up after a stall', () => {
-  test('after a stall a task that is not overdue is on the level that fits the rest of its delay', () => {
-    const { clock, timer, journal } = handTimer({ wheelSize: 4 });
-    for (const delayMs of [3, 17, 63, 1_000]) journal.add(timer, delayMs);
-    clock.nowMs = 61;
-    clock.fire();
-    expect(journal.entries).toEqual([3, 17]);
-    expect(timer.inspect().delayQueue).toEqual([63, 768]);
-    expect(clock.armedForMs).toBe(63);
-    checkTimer(timer);
-  });
+test('after a stall a task that is not overdue is on the level that fits the rest of its delay', () => {
+  const { clock, timer, journal } = handTimer({ wheelSize: 4 });
+  for (const delayMs of [3, 17, 63, 1_000]) journal.add(timer, delayMs);
+  clock.nowMs = 61;
+  clock.fire();
+  expect(journal.entries).toEqual([3, 17]);
+  expect(timer.inspect().delayQueue).toEqual([63, 768]);
+  expect(clock.armedForMs).toBe(63);
+  checkTimer(timer);
+});
 
-  test('a task moves at most once per level before it runs', () => {
-    const { clock, timer } = manualTimer({ wheelSize: 4 });
-    addTask(timer, 4 ** 6 - 1);
-    const levels = timer.inspect().levels.length;
-    let moves = 0;
-    for (let next = timer.nextExpirationMs(); next !== undefined; next = timer.nextExpirationMs()) {
-      moves++;
-      clock.advance(next - clock.now());
-    }
-    expect(levels).toBe(6);
-    expect(moves).toBe(levels);
-    expect(clock.now()).toBe(4 ** 6 - 1);
-  });
+test('a task moves at most once per level before it runs', () => {
+  const { clock, timer } = manualTimer({ wheelSize: 4 });
+  addTask(timer, 4 ** 6 - 1);
+  const levels = timer.inspect().levels.length;
+  let moves = 0;
+  for (let next = timer.nextExpirationMs(); next !== undefined; next = timer.nextExpirationMs()) {
+    moves++;
+    clock.advance(next - clock.now());
+  }
+  expect(levels).toBe(6);
+  expect(moves).toBe(levels);
+  expect(clock.now()).toBe(4 ** 6 - 1);
 });
 
 function expirationsIn(timer: SystemTimer): number[] {
   return timer.inspect().levels.flatMap((level) => level.buckets.map((bucket) => bucket.expirationMs));
 }
 
-describe('buckets lie on absolute multiples of tickMs', () => {
-  test.each([0, 3, 10, 999, 1_005.75])(
-    'buckets lie on multiples of the tick wherever the timer started: %d',
-    (nowMs) => {
-      const { timer } = manualTimer({ nowMs, tickMs: 10, wheelSize: 4 });
-      for (const delayMs of [1, 12, 33.3, 100, 1_000, 54_321]) timer.add(new TestTask(delayMs));
-      for (const level of timer.inspect().levels) {
-        expect(level.currentTimeMs % level.tickMs).toBe(0);
-        for (const { index, expirationMs } of level.buckets) {
-          expect(expirationMs % level.tickMs).toBe(0);
-          expect((expirationMs / level.tickMs) % level.wheelSize).toBe(index);
-        }
+test.each([0, 3, 10, 999, 1_005.75])(
+  'buckets lie on multiples of the tick wherever the timer started: %d',
+  (nowMs) => {
+    const { timer } = manualTimer({ nowMs, tickMs: 10, wheelSize: 4 });
+    for (const delayMs of [1, 12, 33.3, 100, 1_000, 54_321]) timer.add(new TestTask(delayMs));
+    for (const level of timer.inspect().levels) {
+      expect(level.currentTimeMs % level.tickMs).toBe(0);
+      for (const { index, expirationMs } of level.buckets) {
+        expect(expirationMs % level.tickMs).toBe(0);
+        expect((expirationMs / level.tickMs) % level.wheelSize).toBe(index);
       }
-      checkTimer(timer);
-    },
-  );
-
-  test('two timers that were made at different times wake together', () => {
-    const clock = new ManualClock({ nowMs: 3 });
-    const one = new SystemTimer({ clock, tickMs: 100 });
-    clock.advance(44);
-    const two = new SystemTimer({ clock, tickMs: 100 });
-    one.add(new TestTask(50));
-    two.add(new TestTask(10));
-    expect([one.nextExpirationMs(), two.nextExpirationMs()]).toEqual([100, 100]);
-  });
-
-  test('a startMs before now does not move the buckets', () => {
-    const clock = new ManualClock({ nowMs: 1_234 });
-    for (const startMs of [0, 17, 1_230, 1_234]) {
-      const timer = new SystemTimer({ clock, tickMs: 10, wheelSize: 3, startMs });
-      addTask(timer, 7);
-      expect(timer.nextExpirationMs()).toBe(1_250);
-      expect(timer.inspect().levels).toHaveLength(1);
-      checkTimer(timer);
     }
-  });
-});
-
-describe('fractional delays and clocks are fine', () => {
-  test('a deadline is rounded up to the next tick, and never beyond it', () => {
-    const { timer } = manualTimer({ nowMs: 0.3 });
-    const cases: [number, number][] = [
-      [0.7, 1],
-      [0.1, 1],
-      [0.700_000_1, 2],
-      [0.2 + 0.1, 1],
-      [5.5, 6],
-    ];
-    for (const [delayMs, expectedMs] of cases) {
-      const id = timer.schedule(delayMs, () => undefined);
-      expect(timer.nextExpirationMs()).toBe(expectedMs);
-      timer.cancel(id);
-    }
-  });
-
-  test('a delay too small to change the time of the clock is due at once or at the next tick', () => {
-    const { clock, timer } = manualTimer({ nowMs: 1e9 + 0.5 });
-    const task = addTask(timer, Number.MIN_VALUE);
     checkTimer(timer);
-    clock.advance(0.5);
-    expect(task.runs).toBe(1);
-  });
+  },
+);
+
+test('two timers that were made at different times wake together', () => {
+  const clock = new ManualClock({ nowMs: 3 });
+  const one = new SystemTimer({ clock, tickMs: 100 });
+  clock.advance(44);
+  const two = new SystemTimer({ clock, tickMs: 100 });
+  one.add(new TestTask(50));
+  two.add(new TestTask(10));
+  expect([one.nextExpirationMs(), two.nextExpirationMs()]).toEqual([100, 100]);
 });
 
-describe('an id is no longer valid inside its own callback', () => {
-  test('an id is not valid inside its own callback, neither for cancel nor for reschedule', () => {
-    const { clock, timer } = manualTimer();
-    let runs = 0;
-    const id = timer.schedule(5, () => {
-      runs++;
-      expect(timer.cancel(id)).toBe(false);
-      expect(timer.reschedule(id, 10)).toBe(false);
-      expect(timer.size).toBe(0);
-    });
-    clock.advance(100);
-    expect(runs).toBe(1);
-  });
-});
-
-describe('delayQueue in a snapshot has one entry per bucket that holds tasks, equal times repeated', () => {
-  test('delayQueue of a snapshot is ascending over all levels', () => {
-    const { timer } = manualTimer({ nowMs: 9, wheelSize: 4 });
-    for (const delayMs of [2, 2, 5, 30, 3, 3, 7]) timer.add(new TestTask(delayMs));
-    const { delayQueue } = timer.inspect();
-    expect(delayQueue).toEqual([11, 12, 12, 16, 32]);
-    expect(delayQueue).toEqual(expirationsIn(timer).sort((a, b) => a - b));
-  });
-
-  test('delayQueue of a snapshot has no emptied bucket', () => {
-    const { timer } = manualTimer();
-    const tasks = [10, 20, 20, 30].map((delayMs) => new TestTask(delayMs));
-    for (const task of tasks) timer.add(task);
-    tasks[0]?.cancel();
-    tasks[1]?.cancel();
-    tasks[3]?.cancel();
-    expect(timer.inspect().delayQueue).toEqual([20]);
-    tasks[2]?.cancel();
-    expect(timer.inspect().delayQueue).toEqual([]);
-    addTask(timer, 10);
-    expect(timer.inspect().delayQueue).toEqual([10]);
+test('a startMs before now does not move the buckets', () => {
+  const clock = new ManualClock({ nowMs: 1_234 });
+  for (const startMs of [0, 17, 1_230, 1_234]) {
+    const timer = new SystemTimer({ clock, tickMs: 10, wheelSize: 3, startMs });
+    addTask(timer, 7);
+    expect(timer.nextExpirationMs()).toBe(1_250);
+    expect(timer.inspect().levels).toHaveLength(1);
     checkTimer(timer);
-  });
-
-  test('delayQueue of a snapshot has no tasks that are due', () => {
-    const { timer } = handTimer();
-    addTask(timer, 0);
-    expect(timer.inspect()).toMatchObject({ delayQueue: [], dueNow: 1, size: 1 });
-  });
+  }
 });
 
-describe('after idling, the level count depends on the delay alone', () => {
-  test.each([0, 1_000, 1_000_000, 1e12])(
-    'after %d ms of idling the level count depends on the delay alone',
-    (idleMs) => {
-      const clock = new ManualClock({ nowMs: 77 });
-      const levelsFor = (delayMs: number): number => {
-        const timer = new SystemTimer({ clock, wheelSize: 20, startMs: 0 });
-        clock.advance(idleMs);
-        addTask(timer, delayMs);
-        checkTimer(timer);
-        return timer.inspect().levels.length;
-      };
-      // A level reaches one tick less than its interval when the clock stands in the last part of a tick.
-      expect([5, 19, 379, 7_599].map(levelsFor)).toEqual([1, 1, 2, 3]);
-    },
-  );
+test('a deadline is rounded up to the next tick, and never beyond it', () => {
+  const { timer } = manualTimer({ nowMs: 0.3 });
+  const cases: [number, number][] = [
+    [0.7, 1],
+    [0.1, 1],
+    [0.700_000_1, 2],
+    [0.2 + 0.1, 1],
+    [5.5, 6],
+  ];
+  for (const [delayMs, expectedMs] of cases) {
+    const id = timer.schedule(delayMs, () => undefined);
+    expect(timer.nextExpirationMs()).toBe(expectedMs);
+    timer.cancel(id);
+  }
 });
+
+test('a delay too small to change the time of the clock is due at once or at the next tick', () => {
+  const { clock, timer } = manualTimer({ nowMs: 1e9 + 0.5 });
+  const task = addTask(timer, Number.MIN_VALUE);
+  checkTimer(timer);
+  clock.advance(0.5);
+  expect(task.runs).toBe(1);
+});
+
+test('an id is not valid inside its own callback, neither for cancel nor for reschedule', () => {
+  const { clock, timer } = manualTimer();
+  let runs = 0;
+  const id = timer.schedule(5, () => {
+    runs++;
+    expect(timer.cancel(id)).toBe(false);
+    expect(timer.reschedule(id, 10)).toBe(false);
+    expect(timer.size).toBe(0);
+  });
+  clock.advance(100);
+  expect(runs).toBe(1);
+});
+
+test('delayQueue of a snapshot is ascending over all levels', () => {
+  const { timer } = manualTimer({ nowMs: 9, wheelSize: 4 });
+  for (const delayMs of [2, 2, 5, 30, 3, 3, 7]) timer.add(new TestTask(delayMs));
+  const { delayQueue } = timer.inspect();
+  expect(delayQueue).toEqual([11, 12, 12, 16, 32]);
+  expect(delayQueue).toEqual(expirationsIn(timer).sort((a, b) => a - b));
+});
+
+test('delayQueue of a snapshot has no emptied bucket', () => {
+  const { timer } = manualTimer();
+  const tasks = [10, 20, 20, 30].map((delayMs) => new TestTask(delayMs));
+  for (const task of tasks) timer.add(task);
+  tasks[0]?.cancel();
+  tasks[1]?.cancel();
+  tasks[3]?.cancel();
+  expect(timer.inspect().delayQueue).toEqual([20]);
+  tasks[2]?.cancel();
+  expect(timer.inspect().delayQueue).toEqual([]);
+  addTask(timer, 10);
+  expect(timer.inspect().delayQueue).toEqual([10]);
+  checkTimer(timer);
+});
+
+test('delayQueue of a snapshot has no tasks that are due', () => {
+  const { timer } = handTimer();
+  addTask(timer, 0);
+  expect(timer.inspect()).toMatchObject({ delayQueue: [], dueNow: 1, size: 1 });
+});
+
+test.each([0, 1_000, 1_000_000, 1e12])(
+  'after %d ms of idling the level count depends on the delay alone',
+  (idleMs) => {
+    const clock = new ManualClock({ nowMs: 77 });
+    const levelsFor = (delayMs: number): number => {
+      const timer = new SystemTimer({ clock, wheelSize: 20, startMs: 0 });
+      clock.advance(idleMs);
+      addTask(timer, delayMs);
+      checkTimer(timer);
+      return timer.inspect().levels.length;
+    };
+    // A level reaches one tick less than its interval when the clock stands in the last part of a tick.
+    expect([5, 19, 379, 7_599].map(levelsFor)).toEqual([1, 1, 2, 3]);
+  },
+);

@@ -130,163 +130,153 @@ describe.each([true, false])('advanceClock, with autoStart %j', (autoStart) => {
   });
 });
 
-describe('advanceClock as the driver', () => {
-  test('a loop over advanceClock runs everything, in order, and sleeps in between', async () => {
-    const { clock, timer, journal } = handTimer({ autoStart: false });
-    const delays = [700, 3, 64, 5_000, 65, 0];
-    for (const delayMs of delays) journal.add(timer, delayMs);
-    while (timer.size > 0) {
-      const wait = timer.advanceClock(200);
-      if (clock.armedForMs !== undefined) clock.runTo(clock.armedForMs);
-      await wait;
-    }
-    expect(journal.entries).toEqual([0, 3, 64, 65, 700, 5_000]);
-    expect(clock.mostArmed).toBe(1);
-    expect(clock.now()).toBe(5_000);
-  });
-
-  test('advanceClock is not bounded by maxTasksPerTurn', async () => {
-    const { clock, timer } = manualTimer({ autoStart: false, maxTasksPerTurn: 1 });
-    const tasks = [1, 1, 1].map((delayMs) => new TestTask(delayMs));
-    for (const task of tasks) timer.add(task);
-    const wait = timer.advanceClock(10);
-    clock.advance(1);
-    expect(await wait).toBe(true);
-    expect(tasks.map((task) => task.runs)).toEqual([1, 1, 1]);
-  });
+test('a loop over advanceClock runs everything, in order, and sleeps in between', async () => {
+  const { clock, timer, journal } = handTimer({ autoStart: false });
+  const delays = [700, 3, 64, 5_000, 65, 0];
+  for (const delayMs of delays) journal.add(timer, delayMs);
+  while (timer.size > 0) {
+    const wait = timer.advanceClock(200);
+    if (clock.armedForMs !== undefined) clock.runTo(clock.armedForMs);
+    await wait;
+  }
+  expect(journal.entries).toEqual([0, 3, 64, 65, 700, 5_000]);
+  expect(clock.mostArmed).toBe(1);
+  expect(clock.now()).toBe(5_000);
 });
 
-describe('advanceClock refuses', () => {
-  test.each([
-    [NaN, RangeError, 'ERR_OUT_OF_RANGE', 'a number of milliseconds or Infinity. Received NaN'],
-    ['5', TypeError, 'ERR_INVALID_ARG_TYPE', "'5' (a string)"],
-    [undefined, TypeError, 'ERR_INVALID_ARG_TYPE', 'undefined'],
-    [null, TypeError, 'ERR_INVALID_ARG_TYPE', 'null'],
-    [5n, TypeError, 'ERR_INVALID_ARG_TYPE', '5n (a bigint)'],
-  ])('advanceClock rejects for a timeoutMs of %s', async (timeoutMs, type, code, shown) => {
-    const { clock, timer } = manualTimer({ autoStart: false });
-    addTask(timer, 0);
-    const error: unknown = await timer.advanceClock(timeoutMs as number).then(
-      () => undefined,
-      (reason: unknown) => reason,
-    );
-    expect(error).toBeInstanceOf(type);
-    expect(error).toHaveProperty('code', code);
-    expect(String(error)).toMatch(/timeoutMs/);
-    expect(String(error)).toContain(shown);
-    expect([timer.size, clock.pendingWakeups]).toEqual([1, 0]);
-  });
-
-  test('advanceClock with an invalid argument does not throw synchronously', () => {
-    const { timer } = manualTimer();
-    expect(() => thrownBy(() => void timer.advanceClock(NaN).catch(() => undefined))).toThrow('expected it');
-  });
+test('advanceClock is not bounded by maxTasksPerTurn', async () => {
+  const { clock, timer } = manualTimer({ autoStart: false, maxTasksPerTurn: 1 });
+  const tasks = [1, 1, 1].map((delayMs) => new TestTask(delayMs));
+  for (const task of tasks) timer.add(task);
+  const wait = timer.advanceClock(10);
+  clock.advance(1);
+  expect(await wait).toBe(true);
+  expect(tasks.map((task) => task.runs)).toEqual([1, 1, 1]);
 });
 
-describe('sleep', () => {
-  test('a sleep resolves with its value after its delay, and not before', async () => {
-    const { clock, timer } = manualTimer();
-    const woken: unknown[] = [];
-    const note = (value: unknown): void => {
-      woken.push(value);
-    };
-    const value = { any: 'thing' };
-    const sleeps = [
-      timer.sleep(10, value).then(note),
-      timer.sleep(5).then(note),
-      timer.sleep(0, 0).then(note),
-    ];
-    await clock.advanceAsync(4);
-    expect(woken).toEqual([0]);
-    await clock.advanceAsync(6);
-    await Promise.all(sleeps);
-    expect(woken).toEqual([0, undefined, value]);
-    expect(woken[2]).toBe(value);
-  });
+test.each([
+  [NaN, RangeError, 'ERR_OUT_OF_RANGE', 'a number of milliseconds or Infinity. Received NaN'],
+  ['5', TypeError, 'ERR_INVALID_ARG_TYPE', "'5' (a string)"],
+  [undefined, TypeError, 'ERR_INVALID_ARG_TYPE', 'undefined'],
+  [null, TypeError, 'ERR_INVALID_ARG_TYPE', 'null'],
+  [5n, TypeError, 'ERR_INVALID_ARG_TYPE', '5n (a bigint)'],
+])('advanceClock rejects for a timeoutMs of %s', async (timeoutMs, type, code, shown) => {
+  const { clock, timer } = manualTimer({ autoStart: false });
+  addTask(timer, 0);
+  const error: unknown = await timer.advanceClock(timeoutMs as number).then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(type);
+  expect(error).toHaveProperty('code', code);
+  expect(String(error)).toMatch(/timeoutMs/);
+  expect(String(error)).toContain(shown);
+  expect([timer.size, clock.pendingWakeups]).toEqual([1, 0]);
+});
 
-  test('a sleep waits for a value that is a promise', async () => {
-    const { clock, timer } = manualTimer();
-    const sleep = timer.sleep(1, Promise.resolve('inner'));
-    clock.advance(1);
-    expect(await sleep).toBe('inner');
-  });
+test('advanceClock with an invalid argument does not throw synchronously', () => {
+  const { timer } = manualTimer();
+  expect(() => thrownBy(() => void timer.advanceClock(NaN).catch(() => undefined))).toThrow('expected it');
+});
 
-  test("an aborted sleep rejects with the signal's own reason, at once", async () => {
-    const { timer } = manualTimer();
-    const controller = new AbortController();
-    const sleep = timer.sleep(10, undefined, { signal: controller.signal });
-    const reason = { not: 'even an error' };
-    controller.abort(reason);
-    expect(timer.size).toBe(0);
-    checkTimer(timer);
-    expect(await sleep.catch((error: unknown) => error)).toBe(reason);
-  });
+test('a sleep resolves with its value after its delay, and not before', async () => {
+  const { clock, timer } = manualTimer();
+  const woken: unknown[] = [];
+  const note = (value: unknown): void => {
+    woken.push(value);
+  };
+  const value = { any: 'thing' };
+  const sleeps = [timer.sleep(10, value).then(note), timer.sleep(5).then(note), timer.sleep(0, 0).then(note)];
+  await clock.advanceAsync(4);
+  expect(woken).toEqual([0]);
+  await clock.advanceAsync(6);
+  await Promise.all(sleeps);
+  expect(woken).toEqual([0, undefined, value]);
+  expect(woken[2]).toBe(value);
+});
 
-  test('an aborted sleep rejects with an AbortError if the signal has no reason of its own', async () => {
-    const { timer } = manualTimer();
-    const controller = new AbortController();
-    const sleep = timer.sleep(10, undefined, { signal: controller.signal });
-    controller.abort();
-    await expect(sleep).rejects.toMatchObject({ name: 'AbortError' });
-  });
+test('a sleep waits for a value that is a promise', async () => {
+  const { clock, timer } = manualTimer();
+  const sleep = timer.sleep(1, Promise.resolve('inner'));
+  clock.advance(1);
+  expect(await sleep).toBe('inner');
+});
 
-  test('a sleep with a signal that is aborted already never starts', async () => {
-    const { timer } = manualTimer();
-    const reason = new Error('long ago');
-    const signal = AbortSignal.abort(reason);
-    const sleep = timer.sleep(10, undefined, { signal });
-    expect(timer.size).toBe(0);
-    expect(await sleep.catch((error: unknown) => error)).toBe(reason);
-    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
-  });
+test("an aborted sleep rejects with the signal's own reason, at once", async () => {
+  const { timer } = manualTimer();
+  const controller = new AbortController();
+  const sleep = timer.sleep(10, undefined, { signal: controller.signal });
+  const reason = { not: 'even an error' };
+  controller.abort(reason);
+  expect(timer.size).toBe(0);
+  checkTimer(timer);
+  expect(await sleep.catch((error: unknown) => error)).toBe(reason);
+});
 
-  test('an abort rejects a sleep that is due and has not run yet', async () => {
-    const { clock, timer } = manualTimer({ autoStart: false });
-    const controller = new AbortController();
-    const sleep = timer.sleep(5, 'slept', { signal: controller.signal });
-    clock.advance(10);
-    controller.abort('too late');
-    expect(timer.poll()).toBe(0);
-    expect(await sleep.catch((error: unknown) => error)).toBe('too late');
-  });
+test('an aborted sleep rejects with an AbortError if the signal has no reason of its own', async () => {
+  const { timer } = manualTimer();
+  const controller = new AbortController();
+  const sleep = timer.sleep(10, undefined, { signal: controller.signal });
+  controller.abort();
+  await expect(sleep).rejects.toMatchObject({ name: 'AbortError' });
+});
 
-  test('one abort ends all sleeps that share the signal, and no others', async () => {
-    const { clock, timer } = manualTimer();
-    const controller = new AbortController();
-    const { signal } = controller;
-    const aborted = [1, 2, 3].map((delayMs) => timer.sleep(delayMs, undefined, { signal }));
-    const other = timer.sleep(2, 'other');
-    controller.abort('stop');
-    expect(timer.size).toBe(1);
-    clock.advance(5);
-    expect(await other).toBe('other');
-    for (const sleep of aborted) await expect(sleep).rejects.toBe('stop');
-  });
+test('a sleep with a signal that is aborted already never starts', async () => {
+  const { timer } = manualTimer();
+  const reason = new Error('long ago');
+  const signal = AbortSignal.abort(reason);
+  const sleep = timer.sleep(10, undefined, { signal });
+  expect(timer.size).toBe(0);
+  expect(await sleep.catch((error: unknown) => error)).toBe(reason);
+  expect(getEventListeners(signal, 'abort')).toHaveLength(0);
+});
 
-  test.each(['slept', 'aborted', 'closed'])('a sleep removes its listener when it %s', async (end) => {
-    const { clock, timer } = manualTimer();
-    const controller = new AbortController();
-    const { signal } = controller;
-    const sleeps = [5, 0, 1e9].map((delayMs) => timer.sleep(delayMs, undefined, { signal }));
-    expect(getEventListeners(signal, 'abort')).toHaveLength(3);
-    if (end === 'slept') clock.advance(2e9);
-    if (end === 'aborted') controller.abort();
-    if (end === 'closed') timer.close();
-    await Promise.allSettled(sleeps);
-    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
-    expect(timer.size).toBe(0);
-  });
+test('an abort rejects a sleep that is due and has not run yet', async () => {
+  const { clock, timer } = manualTimer({ autoStart: false });
+  const controller = new AbortController();
+  const sleep = timer.sleep(5, 'slept', { signal: controller.signal });
+  clock.advance(10);
+  controller.abort('too late');
+  expect(timer.poll()).toBe(0);
+  expect(await sleep.catch((error: unknown) => error)).toBe('too late');
+});
 
-  test('an abort listener may close the timer', async () => {
-    const { timer } = manualTimer();
-    const controller = new AbortController();
-    controller.signal.addEventListener('abort', () => {
-      timer.close();
-    });
-    const sleeps = [1, 2].map((delayMs) => timer.sleep(delayMs, undefined, { signal: controller.signal }));
-    controller.abort('stop');
-    for (const sleep of sleeps) await expect(sleep).rejects.toBeInstanceOf(EscapementError);
-    expect(timer.size).toBe(0);
-    checkTimer(timer);
+test('one abort ends all sleeps that share the signal, and no others', async () => {
+  const { clock, timer } = manualTimer();
+  const controller = new AbortController();
+  const { signal } = controller;
+  const aborted = [1, 2, 3].map((delayMs) => timer.sleep(delayMs, undefined, { signal }));
+  const other = timer.sleep(2, 'other');
+  controller.abort('stop');
+  expect(timer.size).toBe(1);
+  clock.advance(5);
+  expect(await other).toBe('other');
+  for (const sleep of aborted) await expect(sleep).rejects.toBe('stop');
+});
+
+test.each(['slept', 'aborted', 'closed'])('a sleep removes its listener when it %s', async (end) => {
+  const { clock, timer } = manualTimer();
+  const controller = new AbortController();
+  const { signal } = controller;
+  const sleeps = [5, 0, 1e9].map((delayMs) => timer.sleep(delayMs, undefined, { signal }));
+  expect(getEventListeners(signal, 'abort')).toHaveLength(3);
+  if (end === 'slept') clock.advance(2e9);
+  if (end === 'aborted') controller.abort();
+  if (end === 'closed') timer.close();
+  await Promise.allSettled(sleeps);
+  expect(getEventListeners(signal, 'abort')).toHaveLength(0);
+  expect(timer.size).toBe(0);
+});
+
+test('an abort listener may close the timer', async () => {
+  const { timer } = manualTimer();
+  const controller = new AbortController();
+  controller.signal.addEventListener('abort', () => {
+    timer.close();
   });
+  const sleeps = [1, 2].map((delayMs) => timer.sleep(delayMs, undefined, { signal: controller.signal }));
+  controller.abort('stop');
+  for (const sleep of sleeps) await expect(sleep).rejects.toBeInstanceOf(EscapementError);
+  expect(timer.size).toBe(0);
+  checkTimer(timer);
 });

@@ -69,91 +69,87 @@ describe('under fake timers', () => {
   });
 });
 
-describe('in real time', () => {
-  test('a timeout is never early on its clock, in real time', async () => {
-    const early: number[] = [];
-    await Promise.all(
-      Array.from({ length: 300 }, (_, i) => {
-        const delayMs = 1 + (i % 40);
-        const startMs = performance.now();
-        return new Promise<void>((resolve) => {
-          ours.setTimeout(() => {
-            const elapsedMs = performance.now() - startMs;
-            if (elapsedMs < delayMs) early.push(elapsedMs - delayMs);
-            resolve();
-          }, delayMs);
-        });
-      }),
-    );
-    expect(early).toEqual([]);
-  });
-
-  test('an interval leaves out calls that it missed in a stall, and keeps its period', async () => {
-    const startMs = performance.now();
-    const calls: number[] = [];
-    await new Promise<void>((resolve) => {
-      const interval = ours.setInterval(() => {
-        calls.push(performance.now() - startMs);
-        const [first = 0] = calls;
-        if (calls.length === 1) while (performance.now() - startMs < first + 125) continue;
-        if (calls.length < 4) return;
-        ours.clearInterval(interval);
-        resolve();
-      }, 50);
-    });
-    // The beats of 50, 200, 250, 300, unless the machine is slow: those of 100 and 150 fell into the stall.
-    const beats = calls.map((call) => Math.floor(call / 50));
-    const [first = 0, second] = beats;
-    expect(first).toBeGreaterThanOrEqual(1);
-    expect(second).toBeGreaterThanOrEqual(first + 3);
-    expect(new Set(beats).size).toBe(4);
-    expect(calls.every((call, i) => i === 0 || call - (calls[i - 1] as number) > 5)).toBe(true);
-  });
-
-  test('the clear functions accept timeouts of the host', async () => {
-    let calls = 0;
-    ours.clearTimeout(setTimeout(() => calls++, 1));
-    ours.clearInterval(+setInterval(() => calls++, 1));
-    await new Promise((resolve) => setTimeout(resolve, 8));
-    expect(calls).toBe(0);
-  });
+test('a timeout is never early on its clock, in real time', async () => {
+  const early: number[] = [];
+  await Promise.all(
+    Array.from({ length: 300 }, (_, i) => {
+      const delayMs = 1 + (i % 40);
+      const startMs = performance.now();
+      return new Promise<void>((resolve) => {
+        ours.setTimeout(() => {
+          const elapsedMs = performance.now() - startMs;
+          if (elapsedMs < delayMs) early.push(elapsedMs - delayMs);
+          resolve();
+        }, delayMs);
+      });
+    }),
+  );
+  expect(early).toEqual([]);
 });
 
-describe('as the global functions', () => {
-  test('a program may make the functions global', () => {
-    const { stdout, stderr, status } = runProgram(`
-      import * as timers from 'escapement/timers';
-      Object.assign(globalThis, timers);
-      clearTimeout(setTimeout(() => console.log('never'), 5));
-      const interval = setInterval(() => {
-        console.log('first');
-        clearInterval(interval);
-        setTimeout(() => console.log('second'), 20);
-      }, 5);
-    `);
-    expect([stdout.trim().split('\n'), stderr, status]).toEqual([['first', 'second'], '', 0]);
+test('an interval leaves out calls that it missed in a stall, and keeps its period', async () => {
+  const startMs = performance.now();
+  const calls: number[] = [];
+  await new Promise<void>((resolve) => {
+    const interval = ours.setInterval(() => {
+      calls.push(performance.now() - startMs);
+      const [first = 0] = calls;
+      if (calls.length === 1) while (performance.now() - startMs < first + 125) continue;
+      if (calls.length < 4) return;
+      ours.clearInterval(interval);
+      resolve();
+    }, 50);
   });
+  // The beats of 50, 200, 250, 300, unless the machine is slow: those of 100 and 150 fell into the stall.
+  const beats = calls.map((call) => Math.floor(call / 50));
+  const [first = 0, second] = beats;
+  expect(first).toBeGreaterThanOrEqual(1);
+  expect(second).toBeGreaterThanOrEqual(first + 3);
+  expect(new Set(beats).size).toBe(4);
+  expect(calls.every((call, i) => i === 0 || call - (calls[i - 1] as number) > 5)).toBe(true);
+});
 
-  test('timeouts of another loaded copy can be cleared', () => {
-    const { stdout, stderr, status } = runProgram(`
-      import { createRequire } from 'node:module';
-      import * as ours from 'escapement/timers';
-      const others = createRequire(import.meta.url)('escapement/timers');
-      console.log(others.setTimeout !== ours.setTimeout);
-      ours.clearTimeout(others.setTimeout(console.log, 5, 'never'));
-      others.clearInterval(ours.setInterval(console.log, 5, 'never'));
-    `);
-    expect([stdout, stderr, status]).toEqual(['true\n', '', 0]);
-  });
+test('the clear functions accept timeouts of the host', async () => {
+  let calls = 0;
+  ours.clearTimeout(setTimeout(() => calls++, 1));
+  ours.clearInterval(+setInterval(() => calls++, 1));
+  await new Promise((resolve) => setTimeout(resolve, 8));
+  expect(calls).toBe(0);
+});
 
-  test('a process ends when no timeout is pending', () => {
-    const { stdout, status } = runProgram(`
-      import { setTimeout, clearTimeout } from 'escapement/timers';
-      const start = performance.now();
-      clearTimeout(setTimeout(() => undefined, 60_000));
-      setTimeout(() => undefined, 60_000).unref();
-      process.on('exit', () => console.log(performance.now() - start < 2_000));
-    `);
-    expect([stdout.trim(), status]).toEqual(['true', 0]);
-  });
+test('a program may make the functions global', () => {
+  const { stdout, stderr, status } = runProgram(`
+    import * as timers from 'escapement/timers';
+    Object.assign(globalThis, timers);
+    clearTimeout(setTimeout(() => console.log('never'), 5));
+    const interval = setInterval(() => {
+      console.log('first');
+      clearInterval(interval);
+      setTimeout(() => console.log('second'), 20);
+    }, 5);
+  `);
+  expect([stdout.trim().split('\n'), stderr, status]).toEqual([['first', 'second'], '', 0]);
+});
+
+test('timeouts of another loaded copy can be cleared', () => {
+  const { stdout, stderr, status } = runProgram(`
+    import { createRequire } from 'node:module';
+    import * as ours from 'escapement/timers';
+    const others = createRequire(import.meta.url)('escapement/timers');
+    console.log(others.setTimeout !== ours.setTimeout);
+    ours.clearTimeout(others.setTimeout(console.log, 5, 'never'));
+    others.clearInterval(ours.setInterval(console.log, 5, 'never'));
+  `);
+  expect([stdout, stderr, status]).toEqual(['true\n', '', 0]);
+});
+
+test('a process ends when no timeout is pending', () => {
+  const { stdout, status } = runProgram(`
+    import { setTimeout, clearTimeout } from 'escapement/timers';
+    const start = performance.now();
+    clearTimeout(setTimeout(() => undefined, 60_000));
+    setTimeout(() => undefined, 60_000).unref();
+    process.on('exit', () => console.log(performance.now() - start < 2_000));
+  `);
+  expect([stdout.trim(), status]).toEqual(['true', 0]);
 });

@@ -10,74 +10,72 @@ import { queueWithBench } from './support/workbench.ts';
 
 const mine = new Error('mine');
 
-describe('aborting stops taking', () => {
-  test('a run with an aborted signal takes nothing and resolves', async () => {
-    const { queue, bench } = queueWithBench('a');
-    await queue.run(bench.worker, { signal: AbortSignal.abort(mine) });
-    expect([bench.begun, queue.length]).toEqual([[], 1]);
-  });
+test('a run with an aborted signal takes nothing and resolves', async () => {
+  const { queue, bench } = queueWithBench('a');
+  await queue.run(bench.worker, { signal: AbortSignal.abort(mine) });
+  expect([bench.begun, queue.length]).toEqual([[], 1]);
+});
 
-  test('a run that is aborted in the turn of its call takes nothing', async () => {
-    const { queue, bench } = queueWithBench('a');
-    const controller = new AbortController();
-    const run = queue.run(bench.worker, controller);
+test('a run that is aborted in the turn of its call takes nothing', async () => {
+  const { queue, bench } = queueWithBench('a');
+  const controller = new AbortController();
+  const run = queue.run(bench.worker, controller);
+  controller.abort(mine);
+  await run;
+  expect([bench.begun, queue.length]).toEqual([[], 1]);
+});
+
+test('a run that is aborted while its workers wait resolves', async () => {
+  const { queue, bench } = queueWithBench('');
+  const controller = new AbortController();
+  const run = watch(queue.run(bench.worker, { signal: controller.signal, concurrency: 3 }));
+  await settled();
+  controller.abort(mine);
+  await settled();
+  expect([run.state, run.value]).toEqual(['resolved', undefined]);
+  queue.add('a');
+  expect(await takeNow(queue)).toBe('a');
+});
+
+test('items that were taken in the turn of an abort are first again, in their order', async () => {
+  const { queue, bench } = queueWithBench('');
+  const controller = new AbortController();
+  const run = queue.run(bench.worker, { signal: controller.signal, concurrency: 3 });
+  await settled();
+  for (const item of 'abcd') queue.add(item);
+  controller.abort(mine);
+  queue.add('e');
+  await run;
+  expect(bench.begun).toEqual([]);
+  checkQueue(queue);
+  expect(await processAll(queue)).toEqual(Array.from('abcde'));
+});
+
+test('an item that was taken in the turn of an abort goes to a waiting caller', async () => {
+  const { queue, bench } = queueWithBench('');
+  const controller = new AbortController();
+  const run = queue.run(bench.worker, controller);
+  await settled();
+  const other = watch(queue.get());
+  queue.add('a');
+  controller.abort(mine);
+  await run;
+  await settled();
+  expect(other.value).toEqual({ item: 'a', shutdown: false });
+  queue.done('a');
+  checkQueue(queue);
+});
+
+test('an abort from inside a worker completes its item and begins no other', async () => {
+  const { queue } = queueWithBench('abc');
+  const controller = new AbortController();
+  const seen: string[] = [];
+  await queue.run((item) => {
+    seen.push(item);
     controller.abort(mine);
-    await run;
-    expect([bench.begun, queue.length]).toEqual([[], 1]);
-  });
-
-  test('a run that is aborted while its workers wait resolves', async () => {
-    const { queue, bench } = queueWithBench('');
-    const controller = new AbortController();
-    const run = watch(queue.run(bench.worker, { signal: controller.signal, concurrency: 3 }));
-    await settled();
-    controller.abort(mine);
-    await settled();
-    expect([run.state, run.value]).toEqual(['resolved', undefined]);
-    queue.add('a');
-    expect(await takeNow(queue)).toBe('a');
-  });
-
-  test('items that were taken in the turn of an abort are first again, in their order', async () => {
-    const { queue, bench } = queueWithBench('');
-    const controller = new AbortController();
-    const run = queue.run(bench.worker, { signal: controller.signal, concurrency: 3 });
-    await settled();
-    for (const item of 'abcd') queue.add(item);
-    controller.abort(mine);
-    queue.add('e');
-    await run;
-    expect(bench.begun).toEqual([]);
-    checkQueue(queue);
-    expect(await processAll(queue)).toEqual(Array.from('abcde'));
-  });
-
-  test('an item that was taken in the turn of an abort goes to a waiting caller', async () => {
-    const { queue, bench } = queueWithBench('');
-    const controller = new AbortController();
-    const run = queue.run(bench.worker, controller);
-    await settled();
-    const other = watch(queue.get());
-    queue.add('a');
-    controller.abort(mine);
-    await run;
-    await settled();
-    expect(other.value).toEqual({ item: 'a', shutdown: false });
-    queue.done('a');
-    checkQueue(queue);
-  });
-
-  test('an abort from inside a worker completes its item and begins no other', async () => {
-    const { queue } = queueWithBench('abc');
-    const controller = new AbortController();
-    const seen: string[] = [];
-    await queue.run((item) => {
-      seen.push(item);
-      controller.abort(mine);
-    }, controller);
-    expect(seen).toEqual(['a']);
-    expect(await processAll(queue)).toEqual(['b', 'c']);
-  });
+  }, controller);
+  expect(seen).toEqual(['a']);
+  expect(await processAll(queue)).toEqual(['b', 'c']);
 });
 
 describe("aborting aborts each worker's signal, waits for what runs, resolves", () => {

@@ -188,61 +188,57 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   ],
 ];
 
-describe('checkQueue finds', () => {
-  test.each(CORRUPTIONS)('checkQueue finds %s', async (_, message, corrupt) => {
-    const patient = await makePatient();
-    corrupt(patient);
-    expect(() => checkQueue(patient.queue)).toThrow(message);
-    vi.restoreAllMocks();
-  });
-
-  test('an error of checkQueue begins with the name of the function', async () => {
-    const { queue, setPhase } = await makePatient();
-    setPhase('a', HELD);
-    expect(() => checkQueue(queue)).toThrow(/^checkQueue: /);
-  });
+test.each(CORRUPTIONS)('checkQueue finds %s', async (_, message, corrupt) => {
+  const patient = await makePatient();
+  corrupt(patient);
+  expect(() => checkQueue(patient.queue)).toThrow(message);
+  vi.restoreAllMocks();
 });
 
-describe('checkQueue is content with', () => {
-  test('checkQueue accepts a queue in any ordinary state', async () => {
-    const { queue } = await makePatient();
-    queue.cancelDelayed('e');
-    checkQueue(queue);
-    for (const item of 'cd') queue.done(item);
-    expect(await processAll(queue)).toEqual(['a', 'b', 'd']);
-    const waiting = watch(queue.get());
-    checkQueue(queue);
-    queue.shutDown();
-    checkQueue(queue);
-    await settled();
-    expect(waiting.state).toBe('resolved');
-  });
+test('an error of checkQueue begins with the name of the function', async () => {
+  const { queue, setPhase } = await makePatient();
+  setPhase('a', HELD);
+  expect(() => checkQueue(queue)).toThrow(/^checkQueue: /);
+});
 
-  test('checkQueue accepts keys of all kinds', async () => {
-    const queue = new DelayingQueue<unknown>({ clock: new ManualClock() });
-    const keys = [NaN, 0, -0, null, undefined, Symbol('s'), 1n, {}, [], Object.create(null), () => undefined];
-    for (const key of keys) {
-      queue.add(key);
-      queue.addAfter(key, 10);
-    }
-    checkQueue(queue);
-    await processAll(queue);
-    expect(queue.waiting).toBe(10);
-    queue.shutDown();
-  });
+test('checkQueue accepts a queue in any ordinary state', async () => {
+  const { queue } = await makePatient();
+  queue.cancelDelayed('e');
+  checkQueue(queue);
+  for (const item of 'cd') queue.done(item);
+  expect(await processAll(queue)).toEqual(['a', 'b', 'd']);
+  const waiting = watch(queue.get());
+  checkQueue(queue);
+  queue.shutDown();
+  checkQueue(queue);
+  await settled();
+  expect(waiting.state).toBe('resolved');
+});
 
-  test('checkQueue accepts a queue whose timer was closed', async () => {
-    const { queue, timer } = await makePatient();
-    timer.close();
-    checkQueue(queue);
-    expect(queue.waiting).toBe(3);
-  });
+test('checkQueue accepts keys of all kinds', async () => {
+  const queue = new DelayingQueue<unknown>({ clock: new ManualClock() });
+  const keys = [NaN, 0, -0, null, undefined, Symbol('s'), 1n, {}, [], Object.create(null), () => undefined];
+  for (const key of keys) {
+    queue.add(key);
+    queue.addAfter(key, 10);
+  }
+  checkQueue(queue);
+  await processAll(queue);
+  expect(queue.waiting).toBe(10);
+  queue.shutDown();
+});
 
-  test('checkQueue accepts a queue without delays', () => {
-    const queue = new WorkQueue<string>();
-    checkQueue(queue);
-    expect(queue.length).toBe(0);
-  });
+test('checkQueue accepts a queue whose timer was closed', async () => {
+  const { queue, timer } = await makePatient();
+  timer.close();
+  checkQueue(queue);
+  expect(queue.waiting).toBe(3);
+});
+
+test('checkQueue accepts a queue without delays', () => {
+  const queue = new WorkQueue<string>();
+  checkQueue(queue);
+  expect(queue.length).toBe(0);
 });
 
 function use(table: ItemTable<unknown>, key: unknown): ItemEntry<unknown> {

@@ -1,5 +1,5 @@
 import { DelayingQueue, ManualClock, type MetricsProvider, RateLimitingQueue, WorkQueue } from 'escapement';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { runProgram } from '../run-program.ts';
 import { thrownBy } from '../timer/support/errors.ts';
 import { settled } from './support/outcome.ts';
@@ -21,70 +21,66 @@ function make(): { metrics: RecordingMetrics; clock: ManualClock; queue: Delayin
   return { metrics, clock, queue: new DelayingQueue<string>({ name: 'pods', metrics, clock }) };
 }
 
-describe('metrics', () => {
-  test('the metrics have the names of Kubernetes, and the name of the queue as a label', () => {
-    const { metrics } = make();
-    expect([...metrics.counts.keys()].sort()).toEqual([ADDS, RETRIES]);
-    expect([...metrics.readers.keys()].sort()).toEqual([DEPTH, LONGEST, UNFINISHED]);
-    expect([...metrics.observed.keys()].sort()).toEqual([LATENCY, WORK]);
-    expect(metrics.labels).toEqual(Array(7).fill({ name: 'pods' }));
-    for (const help of metrics.helps.values()) expect(help).toMatch(/^[A-Z].+\.$/);
-  });
-
-  test('both histograms have ten buckets, from 1e-8 to 10 seconds', () => {
-    const { metrics } = make();
-    const buckets = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10];
-    expect([...metrics.buckets.values()]).toEqual([buckets, buckets]);
-  });
-
-  test('no timer runs for the metrics', async () => {
-    const { queue, clock } = make();
-    queue.add('a');
-    await takeNow(queue);
-    expect(clock.pendingWakeups).toBe(0);
-    queue.done('a');
-    queue.shutDown();
-    expect(clock.pendingWakeups).toBe(0);
-  });
-
-  test('a queue without a provider measures nothing and reads no clock', async () => {
-    const clock = {
-      now: () => expect.fail('asked'),
-      wallNow: () => 0,
-      setTimeout: () => expect.fail('armed'),
-    };
-    const queue = new WorkQueue<string>({ clock });
-    queue.add('a');
-    queue.done(await takeNow(queue));
-    queue.shutDown();
-  });
+test('the metrics have the names of Kubernetes, and the name of the queue as a label', () => {
+  const { metrics } = make();
+  expect([...metrics.counts.keys()].sort()).toEqual([ADDS, RETRIES]);
+  expect([...metrics.readers.keys()].sort()).toEqual([DEPTH, LONGEST, UNFINISHED]);
+  expect([...metrics.observed.keys()].sort()).toEqual([LATENCY, WORK]);
+  expect(metrics.labels).toEqual(Array(7).fill({ name: 'pods' }));
+  for (const help of metrics.helps.values()) expect(help).toMatch(/^[A-Z].+\.$/);
 });
 
-describe('adds', () => {
-  test('adds count each accepted item once, and once more if it was added again while it was held', async () => {
-    const { queue, metrics } = make();
-    queue.add('a');
-    queue.add('a');
-    queue.add('b');
-    expect(metrics.counts.get(ADDS)).toBe(2);
-    await takeNow(queue);
-    queue.add('a');
-    queue.add('a');
-    expect(metrics.counts.get(ADDS)).toBe(3);
-    queue.done('a'); // queued again: that was counted
-    expect(metrics.counts.get(ADDS)).toBe(3);
-    queue.shutDown();
-    queue.add('c');
-    expect(metrics.counts.get(ADDS)).toBe(3);
-  });
+test('both histograms have ten buckets, from 1e-8 to 10 seconds', () => {
+  const { metrics } = make();
+  const buckets = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10];
+  expect([...metrics.buckets.values()]).toEqual([buckets, buckets]);
+});
 
-  test('adds do not count an item that a full queue refused', () => {
-    const metrics = new RecordingMetrics();
-    const queue = new WorkQueue<string>({ metrics, maxSize: 1, clock: new ManualClock() });
-    queue.add('a');
-    thrownBy(() => queue.add('b'));
-    expect([metrics.counts.get(ADDS), metrics.read(DEPTH)]).toEqual([1, 1]);
-  });
+test('no timer runs for the metrics', async () => {
+  const { queue, clock } = make();
+  queue.add('a');
+  await takeNow(queue);
+  expect(clock.pendingWakeups).toBe(0);
+  queue.done('a');
+  queue.shutDown();
+  expect(clock.pendingWakeups).toBe(0);
+});
+
+test('a queue without a provider measures nothing and reads no clock', async () => {
+  const clock = {
+    now: () => expect.fail('asked'),
+    wallNow: () => 0,
+    setTimeout: () => expect.fail('armed'),
+  };
+  const queue = new WorkQueue<string>({ clock });
+  queue.add('a');
+  queue.done(await takeNow(queue));
+  queue.shutDown();
+});
+
+test('adds count each accepted item once, and once more if it was added again while it was held', async () => {
+  const { queue, metrics } = make();
+  queue.add('a');
+  queue.add('a');
+  queue.add('b');
+  expect(metrics.counts.get(ADDS)).toBe(2);
+  await takeNow(queue);
+  queue.add('a');
+  queue.add('a');
+  expect(metrics.counts.get(ADDS)).toBe(3);
+  queue.done('a'); // queued again: that was counted
+  expect(metrics.counts.get(ADDS)).toBe(3);
+  queue.shutDown();
+  queue.add('c');
+  expect(metrics.counts.get(ADDS)).toBe(3);
+});
+
+test('adds do not count an item that a full queue refused', () => {
+  const metrics = new RecordingMetrics();
+  const queue = new WorkQueue<string>({ metrics, maxSize: 1, clock: new ManualClock() });
+  queue.add('a');
+  thrownBy(() => queue.add('b'));
+  expect([metrics.counts.get(ADDS), metrics.read(DEPTH)]).toEqual([1, 1]);
 });
 
 test('retries count calls of addAfter and addRateLimited before the shutdown, whatever the delay', () => {
@@ -103,144 +99,136 @@ test('retries count calls of addAfter and addRateLimited before the shutdown, wh
   expect(metrics.counts.get(RETRIES)).toBe(4);
 });
 
-describe('depth', () => {
-  test('depth includes items that were added again while they are held, and no delayed items', async () => {
-    const { queue, metrics } = make();
-    const expectDepth = (depth: number, length: number): void =>
-      expect([metrics.read(DEPTH), queue.length]).toEqual([depth, length]);
-    expectDepth(0, 0);
-    for (const item of 'ab') queue.add(item);
-    queue.addAfter('c', 10);
-    expectDepth(2, 2);
-    await takeNow(queue);
-    expectDepth(1, 1);
-    queue.add('a');
-    expectDepth(2, 1);
-    queue.done('a');
-    expectDepth(2, 2);
-    queue.shutDown();
-    await takeNow(queue);
-    await takeNow(queue);
-    expectDepth(0, 0);
-  });
-
-  test('depth is adds minus items taken, and never negative', async () => {
-    const { queue, metrics } = make();
-    for (let i = 0; i < 100; i++) {
-      queue.add(`${i % 7}`);
-      if (i % 3 === 0) queue.done(await takeNow(queue));
-      expect(metrics.read(DEPTH)).toBe(
-        (metrics.counts.get(ADDS) ?? 0) - (metrics.observed.get(LATENCY)?.length ?? 0),
-      );
-    }
-  });
+test('depth includes items that were added again while they are held, and no delayed items', async () => {
+  const { queue, metrics } = make();
+  const expectDepth = (depth: number, length: number): void =>
+    expect([metrics.read(DEPTH), queue.length]).toEqual([depth, length]);
+  expectDepth(0, 0);
+  for (const item of 'ab') queue.add(item);
+  queue.addAfter('c', 10);
+  expectDepth(2, 2);
+  await takeNow(queue);
+  expectDepth(1, 1);
+  queue.add('a');
+  expectDepth(2, 1);
+  queue.done('a');
+  expectDepth(2, 2);
+  queue.shutDown();
+  await takeNow(queue);
+  await takeNow(queue);
+  expectDepth(0, 0);
 });
 
-describe('queue duration, in seconds', () => {
-  test('the queue duration starts at the first accepted add and ends when the item is taken', async () => {
-    const { queue, metrics, clock } = make();
-    queue.add('a');
-    clock.advance(1_000);
-    queue.add('a');
-    queue.add('b');
-    clock.advance(500);
-    await takeNow(queue);
-    await takeNow(queue);
-    const waiting = queue.get();
-    queue.add('c');
-    await waiting;
-    expect(metrics.observed.get(LATENCY)).toEqual([1.5, 0.5, 0]);
-  });
-
-  test('the queue duration of an item that was added again while it was held starts at that add', async () => {
-    const { queue, metrics, clock } = make();
-    queue.add('a');
-    await takeNow(queue);
-    clock.advance(100);
-    queue.add('a');
-    clock.advance(200);
-    queue.done('a');
-    clock.advance(30);
-    await takeNow(queue);
-    expect(metrics.observed.get(LATENCY)).toEqual([0, 0.23]);
-  });
-
-  test('the queue duration of a delayed item starts when its delay ends', async () => {
-    const { queue, metrics, clock } = make();
-    queue.addAfter('a', 1_000);
-    clock.advance(1_200);
-    await takeNow(queue);
-    expect(metrics.observed.get(LATENCY)).toEqual([0.2]);
-  });
+test('depth is adds minus items taken, and never negative', async () => {
+  const { queue, metrics } = make();
+  for (let i = 0; i < 100; i++) {
+    queue.add(`${i % 7}`);
+    if (i % 3 === 0) queue.done(await takeNow(queue));
+    expect(metrics.read(DEPTH)).toBe(
+      (metrics.counts.get(ADDS) ?? 0) - (metrics.observed.get(LATENCY)?.length ?? 0),
+    );
+  }
 });
 
-describe('work duration, in seconds', () => {
-  test('the work duration ends with done, whichever caller calls it', async () => {
-    const { queue, metrics, clock } = make();
-    for (const item of 'ab') queue.add(item);
-    await takeNow(queue);
-    clock.advance(250);
-    const { value: lease } = await queue.leases().next();
-    clock.advance(250);
-    queue.done('a');
-    lease?.done();
-    lease?.done();
-    expect(metrics.observed.get(WORK)).toEqual([0.5, 0.25]);
-  });
+test('the queue duration starts at the first accepted add and ends when the item is taken', async () => {
+  const { queue, metrics, clock } = make();
+  queue.add('a');
+  clock.advance(1_000);
+  queue.add('a');
+  queue.add('b');
+  clock.advance(500);
+  await takeNow(queue);
+  await takeNow(queue);
+  const waiting = queue.get();
+  queue.add('c');
+  await waiting;
+  expect(metrics.observed.get(LATENCY)).toEqual([1.5, 0.5, 0]);
+});
 
-  test('the work duration does not include an item that was not held', () => {
+test('the queue duration of an item that was added again while it was held starts at that add', async () => {
+  const { queue, metrics, clock } = make();
+  queue.add('a');
+  await takeNow(queue);
+  clock.advance(100);
+  queue.add('a');
+  clock.advance(200);
+  queue.done('a');
+  clock.advance(30);
+  await takeNow(queue);
+  expect(metrics.observed.get(LATENCY)).toEqual([0, 0.23]);
+});
+
+test('the queue duration of a delayed item starts when its delay ends', async () => {
+  const { queue, metrics, clock } = make();
+  queue.addAfter('a', 1_000);
+  clock.advance(1_200);
+  await takeNow(queue);
+  expect(metrics.observed.get(LATENCY)).toEqual([0.2]);
+});
+
+test('the work duration ends with done, whichever caller calls it', async () => {
+  const { queue, metrics, clock } = make();
+  for (const item of 'ab') queue.add(item);
+  await takeNow(queue);
+  clock.advance(250);
+  const { value: lease } = await queue.leases().next();
+  clock.advance(250);
+  queue.done('a');
+  lease?.done();
+  lease?.done();
+  expect(metrics.observed.get(WORK)).toEqual([0.5, 0.25]);
+});
+
+test('the work duration does not include an item that was not held', () => {
+  const { queue, metrics } = make();
+  queue.add('a');
+  thrownBy(() => queue.done('a'));
+  expect(metrics.observed.get(WORK)).toEqual([]);
+});
+
+test('unfinished work and the longest running processor are the sum and the maximum over held items, computed when they are read', async () => {
+  const { queue, metrics, clock } = make();
+  const gauges = (): unknown => [metrics.read(UNFINISHED), metrics.read(LONGEST)];
+  expect(gauges()).toEqual([0, 0]);
+  for (const item of 'ab') queue.add(item);
+  expect(gauges()).toEqual([0, 0]);
+  await takeNow(queue);
+  clock.advance(1_000);
+  await takeNow(queue);
+  clock.advance(500);
+  expect(gauges()).toEqual([2, 1.5]);
+  clock.advance(500); // two are stuck: a slope of two
+  expect(gauges()).toEqual([3, 2]);
+  queue.done('a');
+  expect(gauges()).toEqual([1, 1]);
+  queue.add('a');
+  await takeNow(queue);
+  clock.advance(1_000);
+  expect(gauges()).toEqual([3, 2]); // b is held longest
+  for (const item of 'ab') queue.done(item);
+  expect(gauges()).toEqual([0, 0]);
+});
+
+test('the gauges remain while items of a queue that was shut down are held, and are removed then', async () => {
+  const { queue, metrics, clock } = make();
+  queue.add('a');
+  await takeNow(queue);
+  queue.shutDown();
+  clock.advance(1_000);
+  expect([metrics.read(UNFINISHED), metrics.read(LONGEST), metrics.read(DEPTH)]).toEqual([1, 1, 0]);
+  queue.done('a');
+  expect(metrics.readers.size).toBe(0);
+});
+
+test.each(['shutDown', 'shutDownWithDrain'] as const)(
+  'the gauges are removed at once by %s of an idle queue',
+  async (how) => {
     const { queue, metrics } = make();
-    queue.add('a');
-    thrownBy(() => queue.done('a'));
-    expect(metrics.observed.get(WORK)).toEqual([]);
-  });
-});
-
-describe('unfinished work and the longest running processor, in seconds', () => {
-  test('unfinished work and the longest running processor are the sum and the maximum over held items, computed when they are read', async () => {
-    const { queue, metrics, clock } = make();
-    const gauges = (): unknown => [metrics.read(UNFINISHED), metrics.read(LONGEST)];
-    expect(gauges()).toEqual([0, 0]);
-    for (const item of 'ab') queue.add(item);
-    expect(gauges()).toEqual([0, 0]);
-    await takeNow(queue);
-    clock.advance(1_000);
-    await takeNow(queue);
-    clock.advance(500);
-    expect(gauges()).toEqual([2, 1.5]);
-    clock.advance(500); // two are stuck: a slope of two
-    expect(gauges()).toEqual([3, 2]);
-    queue.done('a');
-    expect(gauges()).toEqual([1, 1]);
-    queue.add('a');
-    await takeNow(queue);
-    clock.advance(1_000);
-    expect(gauges()).toEqual([3, 2]); // b is held longest
-    for (const item of 'ab') queue.done(item);
-    expect(gauges()).toEqual([0, 0]);
-  });
-
-  test('the gauges remain while items of a queue that was shut down are held, and are removed then', async () => {
-    const { queue, metrics, clock } = make();
-    queue.add('a');
-    await takeNow(queue);
-    queue.shutDown();
-    clock.advance(1_000);
-    expect([metrics.read(UNFINISHED), metrics.read(LONGEST), metrics.read(DEPTH)]).toEqual([1, 1, 0]);
-    queue.done('a');
+    await queue[how]();
     expect(metrics.readers.size).toBe(0);
-  });
-
-  test.each(['shutDown', 'shutDownWithDrain'] as const)(
-    'the gauges are removed at once by %s of an idle queue',
-    async (how) => {
-      const { queue, metrics } = make();
-      await queue[how]();
-      expect(metrics.readers.size).toBe(0);
-      await queue[how]();
-    },
-  );
-});
+    await queue[how]();
+  },
+);
 
 test('an interrupted item has no work duration, and waits again', async () => {
   const { queue, metrics, clock } = make();

@@ -62,40 +62,38 @@ const BAD_TIMERS: readonly Case[] = [
   ['timer', { timer: new ManualClock() }, TYPE, '[object Object]'],
 ];
 
-describe('options of a queue', () => {
-  test.each(BAD_OPTIONS)('the option %s refuses %o in each kind of queue', (...bad) => {
-    const options = bad[1] as object;
-    expectRefused(() => new WorkQueue(options), bad);
-    expectRefused(() => new DelayingQueue(options), bad);
-    expectRefused(() => new RateLimitingQueue(limiter, options), bad);
-  });
-
-  test.each(BAD_TIMERS)('the option %s of a DelayingQueue refuses %o', (...bad) =>
-    expectRefused(() => new DelayingQueue(bad[1] as object), bad),
-  );
-
-  test('an undefined option has its default', () => {
-    const queue = new DelayingQueue({ maxSize: Infinity });
-    expect([queue.name, queue.length, queue.waiting, queue.shuttingDown]).toEqual(['workqueue', 0, 0, false]);
-    expect(new WorkQueue({}).name).toBe('workqueue');
-  });
-
-  test.each([[undefined], [null], [{}], [{ when: () => 0, forget: () => 0 }], ['limiter'], [() => 0]])(
-    'a rate limiter of %o is refused',
-    (value) => {
-      const message =
-        /^(rateLimiter|limiter) must be a RateLimiter with when, forget and numRequeues. Received /;
-      for (const make of [
-        () => new RateLimitingQueue(value as never),
-        () => new MaxOfRateLimiter(limiter, value as never),
-        () => new WithMaxWaitRateLimiter(value as never, 5),
-        () => new WithJitterRateLimiter(value as never),
-      ]) {
-        expect(thrownBy(make)).toMatchObject({ ...TYPE, message: expect.stringMatching(message) as unknown });
-      }
-    },
-  );
+test.each(BAD_OPTIONS)('the option %s refuses %o in each kind of queue', (...bad) => {
+  const options = bad[1] as object;
+  expectRefused(() => new WorkQueue(options), bad);
+  expectRefused(() => new DelayingQueue(options), bad);
+  expectRefused(() => new RateLimitingQueue(limiter, options), bad);
 });
+
+test.each(BAD_TIMERS)('the option %s of a DelayingQueue refuses %o', (...bad) =>
+  expectRefused(() => new DelayingQueue(bad[1] as object), bad),
+);
+
+test('an undefined option has its default', () => {
+  const queue = new DelayingQueue({ maxSize: Infinity });
+  expect([queue.name, queue.length, queue.waiting, queue.shuttingDown]).toEqual(['workqueue', 0, 0, false]);
+  expect(new WorkQueue({}).name).toBe('workqueue');
+});
+
+test.each([[undefined], [null], [{}], [{ when: () => 0, forget: () => 0 }], ['limiter'], [() => 0]])(
+  'a rate limiter of %o is refused',
+  (value) => {
+    const message =
+      /^(rateLimiter|limiter) must be a RateLimiter with when, forget and numRequeues. Received /;
+    for (const make of [
+      () => new RateLimitingQueue(value as never),
+      () => new MaxOfRateLimiter(limiter, value as never),
+      () => new WithMaxWaitRateLimiter(value as never, 5),
+      () => new WithJitterRateLimiter(value as never),
+    ]) {
+      expect(thrownBy(make)).toMatchObject({ ...TYPE, message: expect.stringMatching(message) as unknown });
+    }
+  },
+);
 
 test.each([
   ['WorkQueue', (options: object) => new WorkQueue<string>(options)],
@@ -259,27 +257,25 @@ describe('options of limiters', () => {
   });
 });
 
-describe('arguments of parallelizeUntil', () => {
-  const run = (): never => expect.fail('it ran');
+const run = (): never => expect.fail('it ran');
 
-  test.each<[argument: string, kind: typeof RANGE, shown: string, args: unknown[]]>([
-    ['workers', RANGE, '0', [0, 5, run]],
-    ['workers', RANGE, '-1', [-1, 5, run]],
-    ['workers', RANGE, 'NaN', [NaN, 5, run]],
-    ['workers', RANGE, '1.5', [1.5, 5, run]],
-    ['workers', TYPE, "'2' (a string)", ['2', 5, run]],
-    ['workers', RANGE, '0', [0, 0, run]],
-    ['pieces', RANGE, '-1', [1, -1, run]],
-    ['pieces', RANGE, 'NaN', [1, NaN, run]],
-    ['pieces', TYPE, 'undefined', [1, undefined, run]],
-    ['run', TYPE, 'undefined', [1, 5, undefined]],
-    ['options', TYPE, 'null', [1, 5, run, null]],
-    ['chunkSize', RANGE, '0', [1, 5, run, { chunkSize: 0 }]],
-    ['chunkSize', RANGE, '0.5', [1, 5, run, { chunkSize: 0.5 }]],
-    ['options.signal', TYPE, '[object Object]', [1, 5, run, { signal: {} }]],
-    ['onNotRun', TYPE, '5', [1, 5, run, { onNotRun: 5 }]],
-  ])('parallelizeUntil refuses the argument %s with %o: received %s', async (argument, kind, shown, args) => {
-    const error = await rejectionOf(parallelizeUntil(...(args as Parameters<typeof parallelizeUntil>)));
-    expectError(error, [argument, undefined, kind, shown]);
-  });
+test.each<[argument: string, kind: typeof RANGE, shown: string, args: unknown[]]>([
+  ['workers', RANGE, '0', [0, 5, run]],
+  ['workers', RANGE, '-1', [-1, 5, run]],
+  ['workers', RANGE, 'NaN', [NaN, 5, run]],
+  ['workers', RANGE, '1.5', [1.5, 5, run]],
+  ['workers', TYPE, "'2' (a string)", ['2', 5, run]],
+  ['workers', RANGE, '0', [0, 0, run]],
+  ['pieces', RANGE, '-1', [1, -1, run]],
+  ['pieces', RANGE, 'NaN', [1, NaN, run]],
+  ['pieces', TYPE, 'undefined', [1, undefined, run]],
+  ['run', TYPE, 'undefined', [1, 5, undefined]],
+  ['options', TYPE, 'null', [1, 5, run, null]],
+  ['chunkSize', RANGE, '0', [1, 5, run, { chunkSize: 0 }]],
+  ['chunkSize', RANGE, '0.5', [1, 5, run, { chunkSize: 0.5 }]],
+  ['options.signal', TYPE, '[object Object]', [1, 5, run, { signal: {} }]],
+  ['onNotRun', TYPE, '5', [1, 5, run, { onNotRun: 5 }]],
+])('parallelizeUntil refuses the argument %s with %o: received %s', async (argument, kind, shown, args) => {
+  const error = await rejectionOf(parallelizeUntil(...(args as Parameters<typeof parallelizeUntil>)));
+  expectError(error, [argument, undefined, kind, shown]);
 });

@@ -129,72 +129,68 @@ describe('an item is queued at most once and never has two holders', () => {
   });
 });
 
-describe('a re-add while it is held queues it at the back on done()', () => {
-  test('an item that is added again while it is held is queued behind those added before', async () => {
-    const queue = await queueHolding('a');
-    queue.add('a');
-    queue.add('b');
-    queue.add('c');
-    queue.done('a');
-    queue.add('d');
-    expect(await processAll(queue)).toEqual(['b', 'c', 'a', 'd']);
-  });
-
-  test('done of an item that is not being processed throws ERR_NOT_PROCESSING', async () => {
-    const queue = new WorkQueue<string>({ name: 'pods' });
-    const misuse = (item: string): void => {
-      expect(thrownBy(() => queue.done(item))).toMatchObject({
-        name: 'EscapementError',
-        code: 'ERR_NOT_PROCESSING',
-        op: 'WorkQueue.done',
-        message: expect.stringContaining("'pods'") as unknown,
-      });
-      checkQueue(queue);
-    };
-    misuse('never seen');
-    queue.add('a');
-    misuse('a'); // queued, and nobody has it
-    await takeNow(queue);
-    queue.done('a');
-    misuse('a');
-    queue.add('a');
-    await takeNow(queue);
-    queue.add('a');
-    queue.done('a');
-    misuse('a'); // queued again
-    expect(queue.length).toBe(1);
-  });
+test('an item that is added again while it is held is queued behind those added before', async () => {
+  const queue = await queueHolding('a');
+  queue.add('a');
+  queue.add('b');
+  queue.add('c');
+  queue.done('a');
+  queue.add('d');
+  expect(await processAll(queue)).toEqual(['b', 'c', 'a', 'd']);
 });
 
-describe('hand-out is first in, first out, to waiting callers in the order they came', () => {
-  test('a thousand items are taken in order, while others are added and taken', async () => {
-    const queue = new WorkQueue<number>();
-    const taken: number[] = [];
-    for (let item = 0; item < 1_000; item++) {
-      queue.add(item);
-      if (item % 3 === 2) taken.push(await takeNow(queue));
-    }
-    taken.push(...(await takeAll(queue)));
-    expect(taken).toEqual(Array.from({ length: 1_000 }, (_, i) => i));
-  });
-
-  test('waiting callers of every kind are served in one order', async () => {
-    const queue = new WorkQueue<string>();
-    const log: string[] = [];
-    const leases = queue.leases();
-    const { signal } = new AbortController();
-    void queue.get().then(({ item }) => log.push(`first ${item}`));
-    void leases.next().then(({ value }) => log.push(`second ${value?.item}`));
-    void queue.get({ signal }).then(({ item }) => log.push(`third ${item}`));
-    void queue.run((item) => log.push(`worker ${item}`), { onError: () => undefined });
-    await settled();
-    void queue.get().then(({ item }) => log.push(`last ${item}`));
-    for (const item of 'abcde') queue.add(item);
-    await settled();
-    // A worker that is given an item begins a promise job later than a get.
-    expect(log.sort()).toEqual(['first a', 'last e', 'second b', 'third c', 'worker d']);
+test('done of an item that is not being processed throws ERR_NOT_PROCESSING', async () => {
+  const queue = new WorkQueue<string>({ name: 'pods' });
+  const misuse = (item: string): void => {
+    expect(thrownBy(() => queue.done(item))).toMatchObject({
+      name: 'EscapementError',
+      code: 'ERR_NOT_PROCESSING',
+      op: 'WorkQueue.done',
+      message: expect.stringContaining("'pods'") as unknown,
+    });
     checkQueue(queue);
-  });
+  };
+  misuse('never seen');
+  queue.add('a');
+  misuse('a'); // queued, and nobody has it
+  await takeNow(queue);
+  queue.done('a');
+  misuse('a');
+  queue.add('a');
+  await takeNow(queue);
+  queue.add('a');
+  queue.done('a');
+  misuse('a'); // queued again
+  expect(queue.length).toBe(1);
+});
+
+test('a thousand items are taken in order, while others are added and taken', async () => {
+  const queue = new WorkQueue<number>();
+  const taken: number[] = [];
+  for (let item = 0; item < 1_000; item++) {
+    queue.add(item);
+    if (item % 3 === 2) taken.push(await takeNow(queue));
+  }
+  taken.push(...(await takeAll(queue)));
+  expect(taken).toEqual(Array.from({ length: 1_000 }, (_, i) => i));
+});
+
+test('waiting callers of every kind are served in one order', async () => {
+  const queue = new WorkQueue<string>();
+  const log: string[] = [];
+  const leases = queue.leases();
+  const { signal } = new AbortController();
+  void queue.get().then(({ item }) => log.push(`first ${item}`));
+  void leases.next().then(({ value }) => log.push(`second ${value?.item}`));
+  void queue.get({ signal }).then(({ item }) => log.push(`third ${item}`));
+  void queue.run((item) => log.push(`worker ${item}`), { onError: () => undefined });
+  await settled();
+  void queue.get().then(({ item }) => log.push(`last ${item}`));
+  for (const item of 'abcde') queue.add(item);
+  await settled();
+  // A worker that is given an item begins a promise job later than a get.
+  expect(log.sort()).toEqual(['first a', 'last e', 'second b', 'third c', 'worker d']);
+  checkQueue(queue);
 });
 
 interface Pod {

@@ -46,192 +46,180 @@ test.each([
   expect(error).toMatchObject({ name: 'RangeError', code: 'ERR_OUT_OF_RANGE', message });
 });
 
-describe('every call of the bucket reserves and forget refunds nothing', () => {
-  test('a bucket of 10 per second and burst 100 delays the 101st call by 100 ms and the 102nd by 200 ms', () => {
-    const bucket = new BucketRateLimiter<string>({ ratePerSecond: 10, burst: 100, clock: new ManualClock() });
-    expect(sequence(bucket, 100)).toEqual(Array<number>(100).fill(0));
-    expect(sequence(bucket, 5)).toEqual([100, 200, 300, 400, 500]);
-  });
-
-  test('tokens of a bucket return with the time of its clock, up to the burst', () => {
-    const clock = new ManualClock();
-    const bucket = new BucketRateLimiter<string>({ ratePerSecond: 10, burst: 2, clock });
-    expect(sequence(bucket, 4)).toEqual([0, 0, 100, 200]);
-    clock.advance(200); // the debt is paid
-    expect(bucket.when('a')).toBe(100);
-    clock.advance(150);
-    expect(bucket.when('a')).toBe(50);
-    clock.advance(1e9);
-    expect(sequence(bucket, 4)).toEqual([0, 0, 100, 200]);
-  });
-
-  test('a bucket does not distinguish items, and remembers none', () => {
-    const bucket = new BucketRateLimiter<string>({ ratePerSecond: 1, burst: 1, clock: new ManualClock() });
-    expect(['a', 'b', 'a'].map((item) => bucket.when(item))).toEqual([0, 1_000, 2_000]);
-    bucket.forget('a');
-    expect([bucket.numRequeues('a'), bucket.when('a')]).toEqual([0, 3_000]);
-  });
-
-  test('a bucket with a rate of Infinity never delays', () => {
-    const bucket = new BucketRateLimiter<string>({ ratePerSecond: Infinity, burst: 1 });
-    expect(sequence(bucket, 1_000).every((delayMs) => delayMs === 0)).toBe(true);
-  });
-
-  test('a bucket gets no tokens when its clock moves backwards', () => {
-    let nowMs = 1_000;
-    const clock = { now: () => nowMs, wallNow: () => 0, setTimeout: () => expect.fail('it arms nothing') };
-    const bucket = new BucketRateLimiter<string>({ ratePerSecond: 1, burst: 1, clock });
-    bucket.when('a');
-    nowMs = 0;
-    expect(bucket.when('a')).toBe(1_000);
-  });
+test('a bucket of 10 per second and burst 100 delays the 101st call by 100 ms and the 102nd by 200 ms', () => {
+  const bucket = new BucketRateLimiter<string>({ ratePerSecond: 10, burst: 100, clock: new ManualClock() });
+  expect(sequence(bucket, 100)).toEqual(Array<number>(100).fill(0));
+  expect(sequence(bucket, 5)).toEqual([100, 200, 300, 400, 500]);
 });
 
-describe('exponential is baseDelayMs * 2 ** failures, capped', () => {
-  test('the exponential limiter returns 5, 10, … 655 360 ms, then 1 000 s, as in client-go', () => {
-    const limiter = new ItemExponentialFailureRateLimiter<string>({ baseDelayMs: 5, maxDelayMs: 1_000_000 });
-    expect(sequence(limiter, 22)).toEqual([
-      ...[5, 10, 20, 40, 80, 160, 320, 640, 1_280, 2_560, 5_120, 10_240, 20_480, 40_960, 81_920],
-      ...[163_840, 327_680, 655_360],
-      ...[1_000_000, 1_000_000, 1_000_000, 1_000_000],
-    ]);
-  });
-
-  test('numRequeues counts beyond the longest delay, and forget starts anew', () => {
-    const limiter = new ItemExponentialFailureRateLimiter<string>({ baseDelayMs: 1, maxDelayMs: 4 });
-    expect(sequence(limiter, 2_000).slice(-2)).toEqual([4, 4]);
-    expect([limiter.numRequeues('a'), limiter.numRequeues('b')]).toEqual([2_000, 0]);
-    limiter.forget('a');
-    expect([limiter.numRequeues('a'), limiter.when('a'), limiter.when('b')]).toEqual([0, 1, 1]);
-  });
-
-  test.each([
-    [0, 10, 0],
-    [20, 10, 10],
-    [0, 0, 0],
-    [2 ** -1_000, 10, 10],
-    [2 ** -20, Number.MAX_VALUE, Number.MAX_SAFE_INTEGER],
-    [Number.MAX_VALUE, 7, 7],
-  ])(
-    'an exponential limiter with a base of %d and a maximum of %d ends at %d',
-    (baseDelayMs, maxDelayMs, last) => {
-      const limiter = new ItemExponentialFailureRateLimiter<string>({ baseDelayMs, maxDelayMs });
-      const delays = sequence(limiter, 2_100);
-      expect(delays).toEqual(delays.toSorted((a, b) => a - b));
-      expect(delays.at(-1)).toBe(last);
-    },
-  );
+test('tokens of a bucket return with the time of its clock, up to the burst', () => {
+  const clock = new ManualClock();
+  const bucket = new BucketRateLimiter<string>({ ratePerSecond: 10, burst: 2, clock });
+  expect(sequence(bucket, 4)).toEqual([0, 0, 100, 200]);
+  clock.advance(200); // the debt is paid
+  expect(bucket.when('a')).toBe(100);
+  clock.advance(150);
+  expect(bucket.when('a')).toBe(50);
+  clock.advance(1e9);
+  expect(sequence(bucket, 4)).toEqual([0, 0, 100, 200]);
 });
 
-describe('fast and slow', () => {
-  test('the fast delay is returned for maxFastAttempts failures, then the slow one', () => {
-    const limiter = new ItemFastSlowRateLimiter<string>({
-      fastDelayMs: 5,
-      slowDelayMs: 1_000,
-      maxFastAttempts: 3,
-    });
-    expect(sequence(limiter, 5)).toEqual([5, 5, 5, 1_000, 1_000]);
-    expect([limiter.numRequeues('a'), limiter.when('b')]).toEqual([5, 5]);
-    limiter.forget('a');
-    expect([limiter.numRequeues('a'), limiter.when('a')]).toEqual([0, 5]);
-  });
-
-  test('with maxFastAttempts 0 the delay is always the slow one', () => {
-    const limiter = new ItemFastSlowRateLimiter<string>({
-      fastDelayMs: 5,
-      slowDelayMs: 1_000,
-      maxFastAttempts: 0,
-    });
-    expect(sequence(limiter, 3)).toEqual([1_000, 1_000, 1_000]);
-  });
+test('a bucket does not distinguish items, and remembers none', () => {
+  const bucket = new BucketRateLimiter<string>({ ratePerSecond: 1, burst: 1, clock: new ManualClock() });
+  expect(['a', 'b', 'a'].map((item) => bucket.when(item))).toEqual([0, 1_000, 2_000]);
+  bucket.forget('a');
+  expect([bucket.numRequeues('a'), bucket.when('a')]).toEqual([0, 3_000]);
 });
 
-describe('maxItems bounds what is remembered', () => {
-  const limiters = {
-    exponential: new ItemExponentialFailureRateLimiter<number>({
-      baseDelayMs: 1,
-      maxDelayMs: 1e9,
-      maxItems: 100,
-    }),
-    'fast and slow': new ItemFastSlowRateLimiter<number>({
-      ...{ fastDelayMs: 1, slowDelayMs: 2, maxFastAttempts: 3, maxItems: 100 },
-    }),
-  };
-
-  test.each(Object.entries(limiters))(
-    'maxItems bounds the failures that a limiter remembers: %s (kubernetes#138743)',
-    (_, limiter) => {
-      for (let item = 0; item < 10_000; item++) {
-        limiter.when(item);
-        if (item % 20 === 0) limiter.when(-1); // it goes on failing
-      }
-      const counts = Array.from({ length: 10_000 }, (_, item) => limiter.numRequeues(item));
-      const remembered = counts.filter((count) => count > 0).length + 1;
-      expect(remembered).toBeLessThanOrEqual(100);
-      expect(remembered).toBeGreaterThanOrEqual(50);
-      expect(limiter.numRequeues(-1)).toBe(500);
-    },
-  );
+test('a bucket with a rate of Infinity never delays', () => {
+  const bucket = new BucketRateLimiter<string>({ ratePerSecond: Infinity, burst: 1 });
+  expect(sequence(bucket, 1_000).every((delayMs) => delayMs === 0)).toBe(true);
 });
 
-describe('MaxOf asks every limiter', () => {
-  test('MaxOf calls every limiter each time, and returns the longest delay and the most failures', () => {
-    const [first, second] = [scripted(5, 50), scripted(20, 3)];
-    const limiter = new MaxOfRateLimiter<string>(first, second);
-    expect(sequence(limiter, 2)).toEqual([20, 50]);
-    expect([first.asked, second.asked]).toEqual([
-      ['when a', 'when a'],
-      ['when a', 'when a'],
-    ]);
-    second.numRequeues('b');
-    expect(limiter.numRequeues('a')).toBe(4); // how often the second was asked by now
-    limiter.forget('a');
-    expect([first.asked.at(-1), second.asked.at(-1)]).toEqual(['forget a', 'forget a']);
-  });
-
-  test('MaxOf without limiters returns no delay and no failures', () => {
-    const limiter = new MaxOfRateLimiter<string>();
-    expect([limiter.when('a'), limiter.numRequeues('a')]).toEqual([0, 0]);
-    limiter.forget('a');
-  });
-
-  test('for MaxOf an invalid delay is 0, and an infinite one is the longest', () => {
-    expect(new MaxOfRateLimiter(scripted(NaN), scripted(5), scripted(-5)).when('a')).toBe(5);
-    expect(new MaxOfRateLimiter(scripted(NaN), scripted(-5)).when('a')).toBe(0);
-    expect(new MaxOfRateLimiter(scripted(Infinity), scripted(5)).when('a')).toBe(Number.MAX_SAFE_INTEGER);
-  });
-
-  test('the default limiter of controllers is the maximum of exponential and bucket', () => {
-    const clock = new ManualClock();
-    const limiter = defaultControllerRateLimiter<string>({ clock });
-    expect(sequence(limiter, 4)).toEqual([5, 10, 20, 40]);
-    for (let i = 0; i < 96; i++) expect(limiter.when(`other ${i}`)).toBe(5);
-    expect(limiter.when('late')).toBe(100); // the bucket has run dry
-    expect([limiter.numRequeues('a'), limiter.numRequeues('late')]).toEqual([4, 1]);
-    limiter.forget('a');
-    expect([limiter.numRequeues('a'), limiter.when('a')]).toEqual([0, 200]);
-    clock.advance(1e6);
-    limiter.forget('a');
-    expect(limiter.when('a')).toBe(5);
-  });
+test('a bucket gets no tokens when its clock moves backwards', () => {
+  let nowMs = 1_000;
+  const clock = { now: () => nowMs, wallNow: () => 0, setTimeout: () => expect.fail('it arms nothing') };
+  const bucket = new BucketRateLimiter<string>({ ratePerSecond: 1, burst: 1, clock });
+  bucket.when('a');
+  nowMs = 0;
+  expect(bucket.when('a')).toBe(1_000);
 });
 
-describe('a maximal wait', () => {
-  test('a maximum shortens the delay of a bucket, and not its debt', () => {
-    const bucket = new BucketRateLimiter<string>({ ratePerSecond: 10, burst: 1, clock: new ManualClock() });
-    const limiter = new WithMaxWaitRateLimiter(bucket, 250);
-    expect(sequence(limiter, 6)).toEqual([0, 100, 200, 250, 250, 250]);
-    expect(bucket.when('a')).toBe(600);
-  });
+test('the exponential limiter returns 5, 10, … 655 360 ms, then 1 000 s, as in client-go', () => {
+  const limiter = new ItemExponentialFailureRateLimiter<string>({ baseDelayMs: 5, maxDelayMs: 1_000_000 });
+  expect(sequence(limiter, 22)).toEqual([
+    ...[5, 10, 20, 40, 80, 160, 320, 640, 1_280, 2_560, 5_120, 10_240, 20_480, 40_960, 81_920],
+    ...[163_840, 327_680, 655_360],
+    ...[1_000_000, 1_000_000, 1_000_000, 1_000_000],
+  ]);
+});
 
-  test('a limiter with a maximum forwards other calls, and returns a valid delay for an invalid one', () => {
-    const inner = scripted(NaN, -5, Infinity, 7);
-    const limiter = new WithMaxWaitRateLimiter(inner, 10);
-    expect(sequence(limiter, 4)).toEqual([0, 0, 10, 7]);
-    expect(limiter.numRequeues('b')).toBe(5);
-    limiter.forget('b');
-    expect(inner.asked.slice(4)).toEqual(['numRequeues b', 'forget b']);
+test('numRequeues counts beyond the longest delay, and forget starts anew', () => {
+  const limiter = new ItemExponentialFailureRateLimiter<string>({ baseDelayMs: 1, maxDelayMs: 4 });
+  expect(sequence(limiter, 2_000).slice(-2)).toEqual([4, 4]);
+  expect([limiter.numRequeues('a'), limiter.numRequeues('b')]).toEqual([2_000, 0]);
+  limiter.forget('a');
+  expect([limiter.numRequeues('a'), limiter.when('a'), limiter.when('b')]).toEqual([0, 1, 1]);
+});
+
+test.each([
+  [0, 10, 0],
+  [20, 10, 10],
+  [0, 0, 0],
+  [2 ** -1_000, 10, 10],
+  [2 ** -20, Number.MAX_VALUE, Number.MAX_SAFE_INTEGER],
+  [Number.MAX_VALUE, 7, 7],
+])(
+  'an exponential limiter with a base of %d and a maximum of %d ends at %d',
+  (baseDelayMs, maxDelayMs, last) => {
+    const limiter = new ItemExponentialFailureRateLimiter<string>({ baseDelayMs, maxDelayMs });
+    const delays = sequence(limiter, 2_100);
+    expect(delays).toEqual(delays.toSorted((a, b) => a - b));
+    expect(delays.at(-1)).toBe(last);
+  },
+);
+
+test('the fast delay is returned for maxFastAttempts failures, then the slow one', () => {
+  const limiter = new ItemFastSlowRateLimiter<string>({
+    fastDelayMs: 5,
+    slowDelayMs: 1_000,
+    maxFastAttempts: 3,
   });
+  expect(sequence(limiter, 5)).toEqual([5, 5, 5, 1_000, 1_000]);
+  expect([limiter.numRequeues('a'), limiter.when('b')]).toEqual([5, 5]);
+  limiter.forget('a');
+  expect([limiter.numRequeues('a'), limiter.when('a')]).toEqual([0, 5]);
+});
+
+test('with maxFastAttempts 0 the delay is always the slow one', () => {
+  const limiter = new ItemFastSlowRateLimiter<string>({
+    fastDelayMs: 5,
+    slowDelayMs: 1_000,
+    maxFastAttempts: 0,
+  });
+  expect(sequence(limiter, 3)).toEqual([1_000, 1_000, 1_000]);
+});
+
+const limiters = {
+  exponential: new ItemExponentialFailureRateLimiter<number>({
+    baseDelayMs: 1,
+    maxDelayMs: 1e9,
+    maxItems: 100,
+  }),
+  'fast and slow': new ItemFastSlowRateLimiter<number>({
+    ...{ fastDelayMs: 1, slowDelayMs: 2, maxFastAttempts: 3, maxItems: 100 },
+  }),
+};
+
+test.each(Object.entries(limiters))(
+  'maxItems bounds the failures that a limiter remembers: %s (kubernetes#138743)',
+  (_, limiter) => {
+    for (let item = 0; item < 10_000; item++) {
+      limiter.when(item);
+      if (item % 20 === 0) limiter.when(-1); // it goes on failing
+    }
+    const counts = Array.from({ length: 10_000 }, (_, item) => limiter.numRequeues(item));
+    const remembered = counts.filter((count) => count > 0).length + 1;
+    expect(remembered).toBeLessThanOrEqual(100);
+    expect(remembered).toBeGreaterThanOrEqual(50);
+    expect(limiter.numRequeues(-1)).toBe(500);
+  },
+);
+
+test('MaxOf calls every limiter each time, and returns the longest delay and the most failures', () => {
+  const [first, second] = [scripted(5, 50), scripted(20, 3)];
+  const limiter = new MaxOfRateLimiter<string>(first, second);
+  expect(sequence(limiter, 2)).toEqual([20, 50]);
+  expect([first.asked, second.asked]).toEqual([
+    ['when a', 'when a'],
+    ['when a', 'when a'],
+  ]);
+  second.numRequeues('b');
+  expect(limiter.numRequeues('a')).toBe(4); // how often the second was asked by now
+  limiter.forget('a');
+  expect([first.asked.at(-1), second.asked.at(-1)]).toEqual(['forget a', 'forget a']);
+});
+
+test('MaxOf without limiters returns no delay and no failures', () => {
+  const limiter = new MaxOfRateLimiter<string>();
+  expect([limiter.when('a'), limiter.numRequeues('a')]).toEqual([0, 0]);
+  limiter.forget('a');
+});
+
+test('for MaxOf an invalid delay is 0, and an infinite one is the longest', () => {
+  expect(new MaxOfRateLimiter(scripted(NaN), scripted(5), scripted(-5)).when('a')).toBe(5);
+  expect(new MaxOfRateLimiter(scripted(NaN), scripted(-5)).when('a')).toBe(0);
+  expect(new MaxOfRateLimiter(scripted(Infinity), scripted(5)).when('a')).toBe(Number.MAX_SAFE_INTEGER);
+});
+
+test('the default limiter of controllers is the maximum of exponential and bucket', () => {
+  const clock = new ManualClock();
+  const limiter = defaultControllerRateLimiter<string>({ clock });
+  expect(sequence(limiter, 4)).toEqual([5, 10, 20, 40]);
+  for (let i = 0; i < 96; i++) expect(limiter.when(`other ${i}`)).toBe(5);
+  expect(limiter.when('late')).toBe(100); // the bucket has run dry
+  expect([limiter.numRequeues('a'), limiter.numRequeues('late')]).toEqual([4, 1]);
+  limiter.forget('a');
+  expect([limiter.numRequeues('a'), limiter.when('a')]).toEqual([0, 200]);
+  clock.advance(1e6);
+  limiter.forget('a');
+  expect(limiter.when('a')).toBe(5);
+});
+
+test('a maximum shortens the delay of a bucket, and not its debt', () => {
+  const bucket = new BucketRateLimiter<string>({ ratePerSecond: 10, burst: 1, clock: new ManualClock() });
+  const limiter = new WithMaxWaitRateLimiter(bucket, 250);
+  expect(sequence(limiter, 6)).toEqual([0, 100, 200, 250, 250, 250]);
+  expect(bucket.when('a')).toBe(600);
+});
+
+test('a limiter with a maximum forwards other calls, and returns a valid delay for an invalid one', () => {
+  const inner = scripted(NaN, -5, Infinity, 7);
+  const limiter = new WithMaxWaitRateLimiter(inner, 10);
+  expect(sequence(limiter, 4)).toEqual([0, 0, 10, 7]);
+  expect(limiter.numRequeues('b')).toBe(5);
+  limiter.forget('b');
+  expect(inner.asked.slice(4)).toEqual(['numRequeues b', 'forget b']);
 });
 
 describe('jitter', () => {
@@ -281,86 +269,84 @@ const upTo = (count: number): number[] => Array.from({ length: count }, (_, i) =
 const remembered = (counts: FailureCounts<number>, items: number): number =>
   upTo(items).filter((item) => counts.get(item) > 0).length;
 
-describe('failure counts', () => {
-  test('failure counts count and forget', () => {
-    const counts = new FailureCounts<unknown>(Infinity);
-    for (const item of ['a', NaN, undefined, {}]) {
-      expect([counts.get(item), counts.increment(item), counts.increment(item), counts.get(item)]).toEqual([
-        0, 0, 1, 2,
-      ]);
-      counts.forget(item);
-      expect([counts.get(item), counts.increment(item)]).toEqual([0, 0]);
-    }
-  });
+test('failure counts count and forget', () => {
+  const counts = new FailureCounts<unknown>(Infinity);
+  for (const item of ['a', NaN, undefined, {}]) {
+    expect([counts.get(item), counts.increment(item), counts.increment(item), counts.get(item)]).toEqual([
+      0, 0, 1, 2,
+    ]);
+    counts.forget(item);
+    expect([counts.get(item), counts.increment(item)]).toEqual([0, 0]);
+  }
+});
 
-  test.each([2, 3, 10, 101])('failure counts never remember more than %d items', (maxItems) => {
-    const counts = new FailureCounts<number>(maxItems);
-    for (const item of upTo(500)) {
-      counts.increment(item);
-      if (item % 7 === 0) counts.increment(item >> 1);
-      expect(remembered(counts, 500)).toBeLessThanOrEqual(maxItems);
-    }
-  });
+test.each([2, 3, 10, 101])('failure counts never remember more than %d items', (maxItems) => {
+  const counts = new FailureCounts<number>(maxItems);
+  for (const item of upTo(500)) {
+    counts.increment(item);
+    if (item % 7 === 0) counts.increment(item >> 1);
+    expect(remembered(counts, 500)).toBeLessThanOrEqual(maxItems);
+  }
+});
 
-  test.each([2, 3, 10, 101])('of %d items those of the half that failed last are remembered', (maxItems) => {
-    const half = Math.floor(maxItems / 2);
-    const counts = new FailureCounts<number>(maxItems);
-    for (const item of upTo(500)) {
-      counts.increment(item);
-      for (const last of upTo(Math.min(half, item))) expect(counts.get(item - last)).toBe(1);
-    }
-  });
+test.each([2, 3, 10, 101])('of %d items those of the half that failed last are remembered', (maxItems) => {
+  const half = Math.floor(maxItems / 2);
+  const counts = new FailureCounts<number>(maxItems);
+  for (const item of upTo(500)) {
+    counts.increment(item);
+    for (const last of upTo(Math.min(half, item))) expect(counts.get(item - last)).toBe(1);
+  }
+});
 
-  test('an item that fails again and again keeps its count, whatever other items fail', () => {
+test('an item that fails again and again keeps its count, whatever other items fail', () => {
+  const counts = new FailureCounts<number>(10);
+  for (let failures = 0; failures < 100; failures++) {
+    expect(counts.increment(-1)).toBe(failures);
+    for (let other = 0; other < 5; other++) counts.increment(failures * 5 + other);
+  }
+});
+
+test.each([2, 3, 10])('half of %d items and one more, in turn, all keep their counts', (maxItems) => {
+  const counts = new FailureCounts<number>(maxItems);
+  const items = upTo(Math.floor(maxItems / 2) + 1);
+  for (let round = 0; round < 20; round++) {
+    for (const item of items) expect(counts.increment(item)).toBe(round);
+  }
+});
+
+test('a forgotten count makes room, and does not return', () => {
+  const counts = new FailureCounts<number>(4);
+  for (const item of upTo(4)) {
+    counts.increment(item);
+    counts.forget(item);
+  }
+  expect(remembered(counts, 4)).toBe(0);
+});
+
+test('a count is forgotten in either generation', () => {
+  for (let others = 0; others < 5; others++) {
     const counts = new FailureCounts<number>(10);
-    for (let failures = 0; failures < 100; failures++) {
-      expect(counts.increment(-1)).toBe(failures);
-      for (let other = 0; other < 5; other++) counts.increment(failures * 5 + other);
-    }
-  });
-
-  test.each([2, 3, 10])('half of %d items and one more, in turn, all keep their counts', (maxItems) => {
-    const counts = new FailureCounts<number>(maxItems);
-    const items = upTo(Math.floor(maxItems / 2) + 1);
-    for (let round = 0; round < 20; round++) {
-      for (const item of items) expect(counts.increment(item)).toBe(round);
-    }
-  });
-
-  test('a forgotten count makes room, and does not return', () => {
-    const counts = new FailureCounts<number>(4);
-    for (const item of upTo(4)) {
-      counts.increment(item);
+    for (const item of upTo(5 + others)) counts.increment(item);
+    for (const item of upTo(5 + others)) {
       counts.forget(item);
+      expect(counts.get(item)).toBe(0);
     }
-    expect(remembered(counts, 4)).toBe(0);
-  });
+  }
+});
 
-  test('a count is forgotten in either generation', () => {
-    for (let others = 0; others < 5; others++) {
-      const counts = new FailureCounts<number>(10);
-      for (const item of upTo(5 + others)) counts.increment(item);
-      for (const item of upTo(5 + others)) {
-        counts.forget(item);
-        expect(counts.get(item)).toBe(0);
+test('failure counts without a bound remember every item', () => {
+  const operation = fc.tuple(fc.constantFrom('increment' as const, 'forget' as const), fc.nat({ max: 5 }));
+  fc.assert(
+    fc.property(fc.array(operation), (operations) => {
+      const [counts, model] = [new FailureCounts<number>(Infinity), new Map<number, number>()];
+      for (const [what, item] of operations) {
+        if (what === 'forget') model.delete(item);
+        else model.set(item, (model.get(item) ?? 0) + 1);
+        counts[what](item);
+        expect(counts.get(item)).toBe(model.get(item) ?? 0);
       }
-    }
-  });
-
-  test('failure counts without a bound remember every item', () => {
-    const operation = fc.tuple(fc.constantFrom('increment' as const, 'forget' as const), fc.nat({ max: 5 }));
-    fc.assert(
-      fc.property(fc.array(operation), (operations) => {
-        const [counts, model] = [new FailureCounts<number>(Infinity), new Map<number, number>()];
-        for (const [what, item] of operations) {
-          if (what === 'forget') model.delete(item);
-          else model.set(item, (model.get(item) ?? 0) + 1);
-          counts[what](item);
-          expect(counts.get(item)).toBe(model.get(item) ?? 0);
-        }
-      }),
-    );
-  });
+    }),
+  );
 });
 
 test('a queue drops an item after maxRetries retries although its limiter counts nothing', async () => {

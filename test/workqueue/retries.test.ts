@@ -49,223 +49,217 @@ const fail = (): never => {
   throw mine;
 };
 
-describe('on a RateLimitingQueue a failure re-queues with the limiter until maxRetries (default 5), then onDrop', () => {
-  test('an item is retried five times by default, with the delays of the limiter', async () => {
-    const { queue, clock, log, options, limiter } = make();
-    const run = watch(queue.run(fail, options));
-    queue.add('a');
-    for (let i = 0; i < 50; i++) await clock.advanceAsync(10);
-    expect(log).toEqual([
-      ...[0, 10, 30, 70, 150, 310].map((atMs) => `error a: mine at ${atMs}`),
-      'drop a: mine at 310',
-    ]);
-    expect([limiter.numRequeues('a'), queue.waiting, queue.length]).toEqual([0, 0, 0]);
-    expect(run.state).toBe('pending');
-    queue.shutDown();
-    await run.promise;
-  });
-
-  test.each([
-    [0, ['error a: mine at 0', 'drop a: mine at 0']],
-    [1, ['error a: mine at 0', 'error a: mine at 10', 'drop a: mine at 10']],
-  ])('an item is retried maxRetries times: %d', async (maxRetries, expected) => {
-    const { queue, clock, log, options } = make();
-    const run = queue.run(fail, { ...options, maxRetries });
-    queue.add('a');
-    await clock.advanceAsync(100);
-    expect(log).toEqual(expected);
-    queue.shutDown();
-    await run;
-  });
-
-  test('with maxRetries Infinity an item is retried for ever', async () => {
-    const { queue, clock, log, options } = make();
-    const run = queue.run(fail, { ...options, maxRetries: Infinity });
-    queue.add('a');
-    for (let i = 0; i < 100; i++) await clock.advanceAsync(1_000);
-    expect(log.length).toBeGreaterThan(90);
-    expect(log.some((line) => line.startsWith('drop'))).toBe(false);
-    queue.shutDown();
-    await run;
-  });
-
-  test('an item that was dropped starts anew when it is added again', async () => {
-    const { queue, clock, log, options } = make();
-    const run = queue.run(fail, { ...options, maxRetries: 1 });
-    queue.add('a');
-    await clock.advanceAsync(10);
-    log.length = 0;
-    queue.add('a');
-    await clock.advanceAsync(10);
-    expect(log).toEqual(['error a: mine at 10', 'error a: mine at 20', 'drop a: mine at 20']);
-    queue.shutDown();
-    await run;
-  });
-
-  test('an add promotes an item that waits for its retry', async () => {
-    const { queue, clock, log, options } = make();
-    const run = queue.run(fail, options);
-    queue.add('a');
-    await clock.advanceAsync(5);
-    queue.add('a');
-    await clock.advanceAsync(0);
-    expect(log).toEqual(['error a: mine at 0', 'error a: mine at 5']);
-    await clock.advanceAsync(19);
-    expect(log).toHaveLength(2);
-    await clock.advanceAsync(1);
-    expect(log.at(-1)).toBe('error a: mine at 25');
-    queue.shutDown();
-    await run;
-  });
-
-  test('a retry has the newest object', async () => {
-    const clock = new ManualClock();
-    const limiter = new ItemExponentialFailureRateLimiter<{ key: string; version: number }>({
-      baseDelayMs: 10,
-      maxDelayMs: 10,
-    });
-    const queue = new RateLimitingQueue(limiter, { clock, keyOf: ({ key }) => key });
-    const seen: number[] = [];
-    const run = queue.run(({ version }) => {
-      seen.push(version);
-      if (version === 1) queue.add({ key: 'a', version: 2 });
-      if (seen.length === 1) throw mine;
-    });
-    queue.add({ key: 'a', version: 1 });
-    await clock.advanceAsync(10);
-    expect(seen).toEqual([1, 2, 2]); // queued while it was held, and its retry
-    queue.shutDown();
-    await run;
-  });
-
-  test('an interruption is not a failure', async () => {
-    const { queue, log, options, limiter } = make();
-    const bench = new Workbench<string>();
-    const controller = new AbortController();
-    const run = queue.run(bench.worker, { ...options, signal: controller.signal });
-    queue.add('a');
-    await settled();
-    bench.interruptible('a');
-    controller.abort();
-    await run;
-    expect([log, limiter.numRequeues('a'), queue.length, queue.waiting]).toEqual([[], 0, 1, 0]);
-  });
-
-  test('a failure after the abort waits for its retry', async () => {
-    const { queue, log, options } = make();
-    const bench = new Workbench<string>();
-    const controller = new AbortController();
-    const run = queue.run(bench.worker, { ...options, signal: controller.signal });
-    queue.add('a');
-    await settled();
-    controller.abort();
-    await bench.fail('a', mine);
-    await run;
-    expect([log, queue.numRequeues('a'), queue.waiting]).toEqual([['error a: mine at 0'], 1, 1]);
-    expect(queue.shutDown()).toEqual(['a']);
-  });
-
-  test('an item that fails after shutdown is dropped', async () => {
-    const { queue, log, options, limiter } = make();
-    const bench = new Workbench<string>();
-    const run = queue.run(bench.worker, options);
-    queue.add('a');
-    await settled();
-    queue.shutDown();
-    await bench.fail('a', mine);
-    await run;
-    expect(log).toEqual(['error a: mine at 0', 'drop a: mine at 0']);
-    expect(limiter.numRequeues('a')).toBe(0);
-    await queue.shutDownWithDrain();
-  });
+test('an item is retried five times by default, with the delays of the limiter', async () => {
+  const { queue, clock, log, options, limiter } = make();
+  const run = watch(queue.run(fail, options));
+  queue.add('a');
+  for (let i = 0; i < 50; i++) await clock.advanceAsync(10);
+  expect(log).toEqual([
+    ...[0, 10, 30, 70, 150, 310].map((atMs) => `error a: mine at ${atMs}`),
+    'drop a: mine at 310',
+  ]);
+  expect([limiter.numRequeues('a'), queue.waiting, queue.length]).toEqual([0, 0, 0]);
+  expect(run.state).toBe('pending');
+  queue.shutDown();
+  await run.promise;
 });
 
-describe('success forgets', () => {
-  test('success forgets the failures of an item', async () => {
-    const { queue, clock, options, limiter } = make();
-    let failures = 3;
-    const seen: number[] = [];
-    const run = queue.run((_, { numRequeues }) => {
-      seen.push(numRequeues);
-      if (failures-- > 0) fail();
-    }, options);
-    queue.add('a');
-    await clock.advanceAsync(70);
-    expect(seen).toEqual([0, 1, 2, 3]);
-    expect(limiter.numRequeues('a')).toBe(0);
-    queue.add('a');
-    await clock.advanceAsync(0);
-    expect(seen.at(-1)).toBe(0);
-    queue.shutDown();
-    await run;
-  });
-
-  test('forget and numRequeues use the limiter', () => {
-    const { queue } = make();
-    for (let i = 0; i < 3; i++) queue.addRateLimited('a');
-    expect([queue.numRequeues('a'), queue.waiting, queue.length]).toEqual([3, 1, 0]);
-    queue.forget('a');
-    expect([queue.numRequeues('a'), queue.waiting]).toEqual([0, 1]); // it stays where it is
-    queue.shutDown();
-  });
+test.each([
+  [0, ['error a: mine at 0', 'drop a: mine at 0']],
+  [1, ['error a: mine at 0', 'error a: mine at 10', 'drop a: mine at 10']],
+])('an item is retried maxRetries times: %d', async (maxRetries, expected) => {
+  const { queue, clock, log, options } = make();
+  const run = queue.run(fail, { ...options, maxRetries });
+  queue.add('a');
+  await clock.advanceAsync(100);
+  expect(log).toEqual(expected);
+  queue.shutDown();
+  await run;
 });
 
-describe('callbacks of a run that use the queue', () => {
-  test('onDrop may add its item again, which is processed once more', async () => {
-    const { queue } = make();
-    const dropped: string[] = [];
-    let calls = 0;
-    queue.add('a');
-    await queue.run(
-      () => {
-        if (++calls < 3) throw mine;
-        queue.shutDown();
-      },
-      {
-        maxRetries: 0,
-        onDrop: (_error, item) => {
-          dropped.push(item);
-          queue.add(item);
-          checkQueue(queue);
-        },
-      },
-    );
-    expect([dropped, calls]).toEqual([['a', 'a'], 3]);
-  });
+test('with maxRetries Infinity an item is retried for ever', async () => {
+  const { queue, clock, log, options } = make();
+  const run = queue.run(fail, { ...options, maxRetries: Infinity });
+  queue.add('a');
+  for (let i = 0; i < 100; i++) await clock.advanceAsync(1_000);
+  expect(log.length).toBeGreaterThan(90);
+  expect(log.some((line) => line.startsWith('drop'))).toBe(false);
+  queue.shutDown();
+  await run;
+});
 
-  test('onError may call done and forget for its item', async () => {
-    const { queue, clock } = make();
-    const run = queue.run(fail, {
-      onError: (_, item) => {
-        queue.done(item);
-        queue.forget(item);
-      },
-    });
-    queue.add('a');
-    await settled();
-    checkQueue(queue);
-    expect(queue.waiting).toBe(1);
-    expect(queue.cancelDelayed('a')).toBe(true);
-    clock.advance(100);
-    expect(queue.length).toBe(0);
-    queue.shutDown();
-    await run;
-  });
+test('an item that was dropped starts anew when it is added again', async () => {
+  const { queue, clock, log, options } = make();
+  const run = queue.run(fail, { ...options, maxRetries: 1 });
+  queue.add('a');
+  await clock.advanceAsync(10);
+  log.length = 0;
+  queue.add('a');
+  await clock.advanceAsync(10);
+  expect(log).toEqual(['error a: mine at 10', 'error a: mine at 20', 'drop a: mine at 20']);
+  queue.shutDown();
+  await run;
+});
 
-  test('an item whose worker calls done itself and fails is retried, and no other', async () => {
-    const { queue, clock } = make();
-    const seen: unknown[] = [];
-    const run = queue.run((item) => {
-      seen.push(item);
+test('an add promotes an item that waits for its retry', async () => {
+  const { queue, clock, log, options } = make();
+  const run = queue.run(fail, options);
+  queue.add('a');
+  await clock.advanceAsync(5);
+  queue.add('a');
+  await clock.advanceAsync(0);
+  expect(log).toEqual(['error a: mine at 0', 'error a: mine at 5']);
+  await clock.advanceAsync(19);
+  expect(log).toHaveLength(2);
+  await clock.advanceAsync(1);
+  expect(log.at(-1)).toBe('error a: mine at 25');
+  queue.shutDown();
+  await run;
+});
+
+test('a retry has the newest object', async () => {
+  const clock = new ManualClock();
+  const limiter = new ItemExponentialFailureRateLimiter<{ key: string; version: number }>({
+    baseDelayMs: 10,
+    maxDelayMs: 10,
+  });
+  const queue = new RateLimitingQueue(limiter, { clock, keyOf: ({ key }) => key });
+  const seen: number[] = [];
+  const run = queue.run(({ version }) => {
+    seen.push(version);
+    if (version === 1) queue.add({ key: 'a', version: 2 });
+    if (seen.length === 1) throw mine;
+  });
+  queue.add({ key: 'a', version: 1 });
+  await clock.advanceAsync(10);
+  expect(seen).toEqual([1, 2, 2]); // queued while it was held, and its retry
+  queue.shutDown();
+  await run;
+});
+
+test('an interruption is not a failure', async () => {
+  const { queue, log, options, limiter } = make();
+  const bench = new Workbench<string>();
+  const controller = new AbortController();
+  const run = queue.run(bench.worker, { ...options, signal: controller.signal });
+  queue.add('a');
+  await settled();
+  bench.interruptible('a');
+  controller.abort();
+  await run;
+  expect([log, limiter.numRequeues('a'), queue.length, queue.waiting]).toEqual([[], 0, 1, 0]);
+});
+
+test('a failure after the abort waits for its retry', async () => {
+  const { queue, log, options } = make();
+  const bench = new Workbench<string>();
+  const controller = new AbortController();
+  const run = queue.run(bench.worker, { ...options, signal: controller.signal });
+  queue.add('a');
+  await settled();
+  controller.abort();
+  await bench.fail('a', mine);
+  await run;
+  expect([log, queue.numRequeues('a'), queue.waiting]).toEqual([['error a: mine at 0'], 1, 1]);
+  expect(queue.shutDown()).toEqual(['a']);
+});
+
+test('an item that fails after shutdown is dropped', async () => {
+  const { queue, log, options, limiter } = make();
+  const bench = new Workbench<string>();
+  const run = queue.run(bench.worker, options);
+  queue.add('a');
+  await settled();
+  queue.shutDown();
+  await bench.fail('a', mine);
+  await run;
+  expect(log).toEqual(['error a: mine at 0', 'drop a: mine at 0']);
+  expect(limiter.numRequeues('a')).toBe(0);
+  await queue.shutDownWithDrain();
+});
+
+test('success forgets the failures of an item', async () => {
+  const { queue, clock, options, limiter } = make();
+  let failures = 3;
+  const seen: number[] = [];
+  const run = queue.run((_, { numRequeues }) => {
+    seen.push(numRequeues);
+    if (failures-- > 0) fail();
+  }, options);
+  queue.add('a');
+  await clock.advanceAsync(70);
+  expect(seen).toEqual([0, 1, 2, 3]);
+  expect(limiter.numRequeues('a')).toBe(0);
+  queue.add('a');
+  await clock.advanceAsync(0);
+  expect(seen.at(-1)).toBe(0);
+  queue.shutDown();
+  await run;
+});
+
+test('forget and numRequeues use the limiter', () => {
+  const { queue } = make();
+  for (let i = 0; i < 3; i++) queue.addRateLimited('a');
+  expect([queue.numRequeues('a'), queue.waiting, queue.length]).toEqual([3, 1, 0]);
+  queue.forget('a');
+  expect([queue.numRequeues('a'), queue.waiting]).toEqual([0, 1]); // it stays where it is
+  queue.shutDown();
+});
+
+test('onDrop may add its item again, which is processed once more', async () => {
+  const { queue } = make();
+  const dropped: string[] = [];
+  let calls = 0;
+  queue.add('a');
+  await queue.run(
+    () => {
+      if (++calls < 3) throw mine;
+      queue.shutDown();
+    },
+    {
+      maxRetries: 0,
+      onDrop: (_error, item) => {
+        dropped.push(item);
+        queue.add(item);
+        checkQueue(queue);
+      },
+    },
+  );
+  expect([dropped, calls]).toEqual([['a', 'a'], 3]);
+});
+
+test('onError may call done and forget for its item', async () => {
+  const { queue, clock } = make();
+  const run = queue.run(fail, {
+    onError: (_, item) => {
       queue.done(item);
-      if (seen.length === 1) throw mine;
-    });
-    queue.add('a');
-    await clock.advanceAsync(10);
-    expect(seen).toEqual(['a', 'a']);
-    queue.shutDown();
-    await run;
+      queue.forget(item);
+    },
   });
+  queue.add('a');
+  await settled();
+  checkQueue(queue);
+  expect(queue.waiting).toBe(1);
+  expect(queue.cancelDelayed('a')).toBe(true);
+  clock.advance(100);
+  expect(queue.length).toBe(0);
+  queue.shutDown();
+  await run;
+});
+
+test('an item whose worker calls done itself and fails is retried, and no other', async () => {
+  const { queue, clock } = make();
+  const seen: unknown[] = [];
+  const run = queue.run((item) => {
+    seen.push(item);
+    queue.done(item);
+    if (seen.length === 1) throw mine;
+  });
+  queue.add('a');
+  await clock.advanceAsync(10);
+  expect(seen).toEqual(['a', 'a']);
+  queue.shutDown();
+  await run;
 });
 
 describe('a user-defined limiter', () => {
@@ -324,45 +318,43 @@ describe('a user-defined limiter', () => {
   });
 });
 
-describe('a snapshot', () => {
-  test('a snapshot of a queue has the items that failed, those that failed most often first', async () => {
-    const { queue } = make();
-    for (const item of ['waiting', 'waiting', 'ready', 'ready', 'ready', 'held']) queue.addRateLimited(item);
-    queue.add('ready');
-    queue.add('new');
-    queue.add('held');
-    await takeNow(queue);
-    expect(queue.inspect()).toEqual({
-      ...{ name: 'workqueue', depth: 2, inProgress: 1, waiting: 1 },
-      retries: [
-        { key: 'ready', retries: 3 },
-        { key: 'waiting', retries: 2 },
-        { key: 'held', retries: 1 },
-      ],
-    });
-    queue.shutDown();
+test('a snapshot of a queue has the items that failed, those that failed most often first', async () => {
+  const { queue } = make();
+  for (const item of ['waiting', 'waiting', 'ready', 'ready', 'ready', 'held']) queue.addRateLimited(item);
+  queue.add('ready');
+  queue.add('new');
+  queue.add('held');
+  await takeNow(queue);
+  expect(queue.inspect()).toEqual({
+    ...{ name: 'workqueue', depth: 2, inProgress: 1, waiting: 1 },
+    retries: [
+      { key: 'ready', retries: 3 },
+      { key: 'waiting', retries: 2 },
+      { key: 'held', retries: 1 },
+    ],
   });
+  queue.shutDown();
+});
 
-  test('a snapshot of a queue without a limiter has no retries', () => {
-    const queue = new WorkQueue<string>({ name: 'pods' });
-    queue.add('a');
-    expect(queue.inspect()).toEqual({ name: 'pods', depth: 1, inProgress: 0, waiting: 0, retries: [] });
-  });
+test('a snapshot of a queue without a limiter has no retries', () => {
+  const queue = new WorkQueue<string>({ name: 'pods' });
+  queue.add('a');
+  expect(queue.inspect()).toEqual({ name: 'pods', depth: 1, inProgress: 0, waiting: 0, retries: [] });
+});
 
-  test('a snapshot looks at a limited number of items', () => {
-    const asked = new Set<string>();
-    const limiter: RateLimiter<string> = {
-      when: () => 1_000,
-      forget: () => undefined,
-      numRequeues: (item) => asked.add(item).size,
-    };
-    const { queue } = make(limiter);
-    for (let nth = 0; nth < 5_000; nth++) {
-      queue.addRateLimited(`waiting ${nth}`);
-      queue.add(`ready ${nth}`);
-    }
-    expect(queue.inspect().retries).toHaveLength(100);
-    expect(asked.size).toBe(2_000);
-    queue.shutDown();
-  });
+test('a snapshot looks at a limited number of items', () => {
+  const asked = new Set<string>();
+  const limiter: RateLimiter<string> = {
+    when: () => 1_000,
+    forget: () => undefined,
+    numRequeues: (item) => asked.add(item).size,
+  };
+  const { queue } = make(limiter);
+  for (let nth = 0; nth < 5_000; nth++) {
+    queue.addRateLimited(`waiting ${nth}`);
+    queue.add(`ready ${nth}`);
+  }
+  expect(queue.inspect().retries).toHaveLength(100);
+  expect(asked.size).toBe(2_000);
+  queue.shutDown();
 });

@@ -9,294 +9,286 @@ import { Workbench, queueWithBench } from './support/workbench.ts';
 
 const mine = new Error('mine');
 
-describe('concurrency 1 by default', () => {
-  test('run processes one item at a time by default, in order', async () => {
-    const { queue, bench } = queueWithBench('abc');
-    const run = watch(queue.run(bench.worker));
-    for (const item of 'abc') {
-      await settled();
-      expect(bench.items).toEqual([item]);
-      await bench.finish(item);
-    }
-    expect(run.state).toBe('pending');
-    queue.shutDown();
+test('run processes one item at a time by default, in order', async () => {
+  const { queue, bench } = queueWithBench('abc');
+  const run = watch(queue.run(bench.worker));
+  for (const item of 'abc') {
     await settled();
-    expect([run.state, run.value, bench.most]).toEqual(['resolved', undefined, 1]);
-  });
-
-  test.each([2, 5, 20])('run processes as many items at once as its concurrency: %d', async (concurrency) => {
-    const { queue, bench } = queueWithBench('abcdefgh');
-    const run = queue.run(bench.worker, { concurrency });
-    await settled();
-    expect(bench.items).toEqual(Array.from('abcdefgh').slice(0, concurrency));
-    queue.shutDown();
-    while (bench.jobs.size > 0) await bench.finish(bench.items[0] as string);
-    await run;
-    expect([bench.begun.length, bench.most]).toEqual([8, Math.min(concurrency, 8)]);
-  });
-
-  test('a worker is never called inside the call of run', async () => {
-    const { queue } = queueWithBench('a');
-    let isInside = true;
-    const run = queue.run(() => {
-      expect(isInside).toBe(false);
-      queue.shutDown();
-    });
-    isInside = false;
-    await run;
-  });
-
-  test('several runs on one queue share the items, and each has its own limit', async () => {
-    const { queue, bench } = queueWithBench('abcdef');
-    const other = new Workbench<string>();
-    const runs = [queue.run(bench.worker, { concurrency: 2 }), queue.run(other.worker)];
-    await settled();
-    expect([bench.jobs.size, other.jobs.size]).toEqual([2, 1]);
-    queue.shutDown();
-    for (const each of [bench, other, bench, other]) {
-      for (const item of each.items) await each.finish(item);
-    }
-    while (bench.jobs.size > 0) await bench.finish(bench.items[0] as string);
-    await Promise.all(runs);
-    expect([...bench.begun, ...other.begun].sort()).toEqual(Array.from('abcdef'));
-  });
-
-  test('with run, get and leases at once every item has one holder', async () => {
-    const { queue, bench } = queueWithBench('');
-    const run = queue.run(bench.worker, { concurrency: 2 });
-    const leases = queue.leases();
-    await settled();
-    const get = watch(queue.get());
-    const step = watch(leases.next());
-    for (const item of 'abcdaebc') queue.add(item);
-    await settled();
-    expect(bench.items).toEqual(['a', 'b']);
-    expect(get.value).toEqual({ item: 'c', shutdown: false });
-    expect(step.value).toMatchObject({ done: false, value: { item: 'd' } });
-    checkQueue(queue);
-    expect(queue.length).toBe(1); // e; a, b and c come again when they are done
-    await bench.finish('a');
-    expect(bench.items).toEqual(['b', 'e']);
-    for (const item of 'cd') queue.done(item);
-    await bench.finish('b');
-    await bench.finish('e');
-    expect(bench.items).toEqual(['a', 'c']);
-    queue.shutDown();
-    for (const item of ['a', 'c', 'b']) await bench.finish(item);
-    await run;
-  });
+    expect(bench.items).toEqual([item]);
+    await bench.finish(item);
+  }
+  expect(run.state).toBe('pending');
+  queue.shutDown();
+  await settled();
+  expect([run.state, run.value, bench.most]).toEqual(['resolved', undefined, 1]);
 });
 
-describe('done is always called', () => {
-  test.each<[string, () => unknown]>([
-    ['returns', () => 5],
-    ['resolves', () => Promise.resolve(5)],
-    ['resolves with a promise', async () => Promise.resolve(Promise.resolve())],
-    [
-      'throws',
-      () => {
+test.each([2, 5, 20])('run processes as many items at once as its concurrency: %d', async (concurrency) => {
+  const { queue, bench } = queueWithBench('abcdefgh');
+  const run = queue.run(bench.worker, { concurrency });
+  await settled();
+  expect(bench.items).toEqual(Array.from('abcdefgh').slice(0, concurrency));
+  queue.shutDown();
+  while (bench.jobs.size > 0) await bench.finish(bench.items[0] as string);
+  await run;
+  expect([bench.begun.length, bench.most]).toEqual([8, Math.min(concurrency, 8)]);
+});
+
+test('a worker is never called inside the call of run', async () => {
+  const { queue } = queueWithBench('a');
+  let isInside = true;
+  const run = queue.run(() => {
+    expect(isInside).toBe(false);
+    queue.shutDown();
+  });
+  isInside = false;
+  await run;
+});
+
+test('several runs on one queue share the items, and each has its own limit', async () => {
+  const { queue, bench } = queueWithBench('abcdef');
+  const other = new Workbench<string>();
+  const runs = [queue.run(bench.worker, { concurrency: 2 }), queue.run(other.worker)];
+  await settled();
+  expect([bench.jobs.size, other.jobs.size]).toEqual([2, 1]);
+  queue.shutDown();
+  for (const each of [bench, other, bench, other]) {
+    for (const item of each.items) await each.finish(item);
+  }
+  while (bench.jobs.size > 0) await bench.finish(bench.items[0] as string);
+  await Promise.all(runs);
+  expect([...bench.begun, ...other.begun].sort()).toEqual(Array.from('abcdef'));
+});
+
+test('with run, get and leases at once every item has one holder', async () => {
+  const { queue, bench } = queueWithBench('');
+  const run = queue.run(bench.worker, { concurrency: 2 });
+  const leases = queue.leases();
+  await settled();
+  const get = watch(queue.get());
+  const step = watch(leases.next());
+  for (const item of 'abcdaebc') queue.add(item);
+  await settled();
+  expect(bench.items).toEqual(['a', 'b']);
+  expect(get.value).toEqual({ item: 'c', shutdown: false });
+  expect(step.value).toMatchObject({ done: false, value: { item: 'd' } });
+  checkQueue(queue);
+  expect(queue.length).toBe(1); // e; a, b and c come again when they are done
+  await bench.finish('a');
+  expect(bench.items).toEqual(['b', 'e']);
+  for (const item of 'cd') queue.done(item);
+  await bench.finish('b');
+  await bench.finish('e');
+  expect(bench.items).toEqual(['a', 'c']);
+  queue.shutDown();
+  for (const item of ['a', 'c', 'b']) await bench.finish(item);
+  await run;
+});
+
+test.each<[string, () => unknown]>([
+  ['returns', () => 5],
+  ['resolves', () => Promise.resolve(5)],
+  ['resolves with a promise', async () => Promise.resolve(Promise.resolve())],
+  [
+    'throws',
+    () => {
+      throw mine;
+    },
+  ],
+  ['rejects', () => Promise.reject(mine)],
+  // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- workers do
+  ['rejects with undefined', () => Promise.reject(undefined)],
+  [
+    'returns another thenable',
+    () => ({
+      then: (resolve: () => void) => resolve(),
+    }),
+  ],
+  [
+    'returns a thenable that fails',
+    () => ({
+      then: (_: unknown, reject: (error: Error) => void) => reject(mine),
+    }),
+  ],
+  [
+    'returns a thenable that throws',
+    () => ({
+      then: () => {
         throw mine;
       },
-    ],
-    ['rejects', () => Promise.reject(mine)],
-    // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- workers do
-    ['rejects with undefined', () => Promise.reject(undefined)],
-    [
-      'returns another thenable',
-      () => ({
-        then: (resolve: () => void) => resolve(),
-      }),
-    ],
-    [
-      'returns a thenable that fails',
-      () => ({
-        then: (_: unknown, reject: (error: Error) => void) => reject(mine),
-      }),
-    ],
-    [
-      'returns a thenable that throws',
-      () => ({
-        then: () => {
-          throw mine;
-        },
-      }),
-    ],
-    [
-      'returns something whose then cannot be read',
-      () => ({
-        get then(): never {
-          throw mine;
-        },
-      }),
-    ],
-    ['returns null', () => null],
-    ['returns an object with a then that is no function', () => ({ then: 5 })],
-  ])('done is called for a worker that %s', async (_, worker) => {
-    const { queue } = queueWithBench('ab');
-    queue.shutDown();
-    await queue.run(worker, { onError: () => undefined });
-    expect(thrownBy(() => queue.done('a'))).toHaveProperty('code', 'ERR_NOT_PROCESSING');
-    await queue.shutDownWithDrain();
-    checkQueue(queue);
-  });
+    }),
+  ],
+  [
+    'returns something whose then cannot be read',
+    () => ({
+      get then(): never {
+        throw mine;
+      },
+    }),
+  ],
+  ['returns null', () => null],
+  ['returns an object with a then that is no function', () => ({ then: 5 })],
+])('done is called for a worker that %s', async (_, worker) => {
+  const { queue } = queueWithBench('ab');
+  queue.shutDown();
+  await queue.run(worker, { onError: () => undefined });
+  expect(thrownBy(() => queue.done('a'))).toHaveProperty('code', 'ERR_NOT_PROCESSING');
+  await queue.shutDownWithDrain();
+  checkQueue(queue);
+});
 
-  test('run does not call done a second time after a worker', async () => {
-    const { queue, bench } = queueWithBench('');
-    const other = new Workbench<string>();
-    const run = queue.run(async (item) => {
+test('run does not call done a second time after a worker', async () => {
+  const { queue, bench } = queueWithBench('');
+  const other = new Workbench<string>();
+  const run = queue.run(async (item) => {
+    queue.done(item);
+    queue.add(item); // it goes to somebody else
+    await bench.worker(item, { signal: new AbortController().signal, numRequeues: 0 });
+  });
+  await settled();
+  const next = queue.run(other.worker);
+  await settled();
+  queue.add('a');
+  await settled();
+  expect([bench.items, other.items]).toEqual([['a'], ['a']]);
+  await bench.finish('a');
+  queue.add('a');
+  expect(queue.length).toBe(0); // the other one still holds it
+  queue.shutDown();
+  await other.finish('a');
+  checkQueue(queue);
+  while (bench.jobs.size + other.jobs.size > 0) {
+    for (const each of [bench, other]) for (const item of each.items) await each.finish(item);
+  }
+  await Promise.all([run, next]);
+});
+
+test('a worker may call done and throw', async () => {
+  const { queue } = queueWithBench('a');
+  const errors: unknown[] = [];
+  queue.shutDown();
+  await queue.run(
+    (item) => {
       queue.done(item);
-      queue.add(item); // it goes to somebody else
-      await bench.worker(item, { signal: new AbortController().signal, numRequeues: 0 });
-    });
-    await settled();
-    const next = queue.run(other.worker);
-    await settled();
-    queue.add('a');
-    await settled();
-    expect([bench.items, other.items]).toEqual([['a'], ['a']]);
-    await bench.finish('a');
-    queue.add('a');
-    expect(queue.length).toBe(0); // the other one still holds it
-    queue.shutDown();
-    await other.finish('a');
-    checkQueue(queue);
-    while (bench.jobs.size + other.jobs.size > 0) {
-      for (const each of [bench, other]) for (const item of each.items) await each.finish(item);
-    }
-    await Promise.all([run, next]);
-  });
-
-  test('a worker may call done and throw', async () => {
-    const { queue } = queueWithBench('a');
-    const errors: unknown[] = [];
-    queue.shutDown();
-    await queue.run(
-      (item) => {
-        queue.done(item);
-        throw mine;
-      },
-      { onError: (...args) => errors.push(args) },
-    );
-    expect(errors).toEqual([[mine, 'a']]);
-    checkQueue(queue);
-  });
-
-  test('a worker processes its item although done was called before it received it', async () => {
-    const { queue, bench } = queueWithBench('');
-    const run = queue.run(bench.worker);
-    await settled();
-    const other = watch(queue.get());
-    queue.add('a');
-    queue.done('a');
-    queue.add('a');
-    await settled();
-    expect(bench.begun).toEqual(['a']);
-    expect(other.value).toEqual({ item: 'a', shutdown: false });
-    await bench.finish('a');
-    queue.add('a');
-    expect(queue.length).toBe(0); // the one who waited still holds it
-    queue.done('a');
-    queue.shutDown();
-    await settled();
-    await bench.finish('a');
-    await run;
-    checkQueue(queue);
-  });
+      throw mine;
+    },
+    { onError: (...args) => errors.push(args) },
+  );
+  expect(errors).toEqual([[mine, 'a']]);
+  checkQueue(queue);
 });
 
-describe('on the other queues a failure goes to onError(error, item)', () => {
-  test.each([WorkQueue, DelayingQueue])('onError receives errors, and the run goes on: %o', async (Queue) => {
-    const queue = new Queue<string>({ clock: new ManualClock() });
-    for (const item of 'abc') queue.add(item);
-    const errors: unknown[] = [];
-    queue.shutDown();
-    await queue.run(
-      (item) => {
-        if (item !== 'b') throw new Error(item);
-      },
-      { onError: (error, item) => errors.push([(error as Error).message, item]) },
-    );
-    expect(errors).toEqual([
-      ['a', 'a'],
-      ['c', 'c'],
-    ]);
-  });
-
-  test('onError may add the item again, shut down, and take items', async () => {
-    const { queue } = queueWithBench('a');
-    let failures = 0;
-    await queue.run(
-      () => {
-        if (failures < 3) throw mine;
-        queue.shutDown();
-      },
-      {
-        onError: (_, item) => {
-          failures++;
-          queue.add(item);
-          checkQueue(queue);
-        },
-      },
-    );
-    expect(failures).toBe(3);
-  });
+test('a worker processes its item although done was called before it received it', async () => {
+  const { queue, bench } = queueWithBench('');
+  const run = queue.run(bench.worker);
+  await settled();
+  const other = watch(queue.get());
+  queue.add('a');
+  queue.done('a');
+  queue.add('a');
+  await settled();
+  expect(bench.begun).toEqual(['a']);
+  expect(other.value).toEqual({ item: 'a', shutdown: false });
+  await bench.finish('a');
+  queue.add('a');
+  expect(queue.length).toBe(0); // the one who waited still holds it
+  queue.done('a');
+  queue.shutDown();
+  await settled();
+  await bench.finish('a');
+  await run;
+  checkQueue(queue);
 });
 
-describe('without onError, run stops taking, waits and rejects with the first error', () => {
-  test('without onError run rejects with the first error after the other workers have ended', async () => {
-    const { queue, bench } = queueWithBench('abcde');
-    const run = watch(queue.run(bench.worker, { concurrency: 3 }));
-    await settled();
-    await bench.fail('b', mine);
-    expect(run.state).toBe('pending');
-    await bench.fail('a', new Error('second'));
-    expect(run.state).toBe('pending');
-    await bench.finish('c');
-    expect([run.state, run.value]).toEqual(['rejected', mine]);
-    expect(bench.begun).toEqual(['a', 'b', 'c']);
-    expect(await processAll(queue)).toEqual(['d', 'e']);
-  });
+test.each([WorkQueue, DelayingQueue])('onError receives errors, and the run goes on: %o', async (Queue) => {
+  const queue = new Queue<string>({ clock: new ManualClock() });
+  for (const item of 'abc') queue.add(item);
+  const errors: unknown[] = [];
+  queue.shutDown();
+  await queue.run(
+    (item) => {
+      if (item !== 'b') throw new Error(item);
+    },
+    { onError: (error, item) => errors.push([(error as Error).message, item]) },
+  );
+  expect(errors).toEqual([
+    ['a', 'a'],
+    ['c', 'c'],
+  ]);
+});
 
-  test('an error that stops a run does not abort the signals of its workers', async () => {
-    const { queue, bench } = queueWithBench('ab');
-    const run = watch(queue.run(bench.worker, { concurrency: 2 }));
-    await settled();
-    const { signal } = bench.contextOf('b');
-    await bench.fail('a', mine);
-    expect(signal.aborted).toBe(false);
-    await bench.finish('b');
-    expect(run.value).toBe(mine);
-  });
+test('onError may add the item again, shut down, and take items', async () => {
+  const { queue } = queueWithBench('a');
+  let failures = 0;
+  await queue.run(
+    () => {
+      if (failures < 3) throw mine;
+      queue.shutDown();
+    },
+    {
+      onError: (_, item) => {
+        failures++;
+        queue.add(item);
+        checkQueue(queue);
+      },
+    },
+  );
+  expect(failures).toBe(3);
+});
 
-  test('workers that wait when a run stops end, and take nothing', async () => {
-    const { queue, bench } = queueWithBench('a');
-    const run = watch(queue.run(bench.worker, { concurrency: 3 }));
-    await settled();
-    await bench.fail('a', mine);
-    expect(run.value).toBe(mine);
-    queue.add('b');
-    await settled();
-    expect(await takeNow(queue)).toBe('b');
-  });
+test('without onError run rejects with the first error after the other workers have ended', async () => {
+  const { queue, bench } = queueWithBench('abcde');
+  const run = watch(queue.run(bench.worker, { concurrency: 3 }));
+  await settled();
+  await bench.fail('b', mine);
+  expect(run.state).toBe('pending');
+  await bench.fail('a', new Error('second'));
+  expect(run.state).toBe('pending');
+  await bench.finish('c');
+  expect([run.state, run.value]).toEqual(['rejected', mine]);
+  expect(bench.begun).toEqual(['a', 'b', 'c']);
+  expect(await processAll(queue)).toEqual(['d', 'e']);
+});
 
-  test.each([undefined, null, 0, false])('run rejects with whatever was thrown: %o', async (thrown) => {
-    const { queue } = queueWithBench('a');
-    // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- workers do
-    const run = watch(queue.run(() => Promise.reject(thrown)));
-    await settled();
-    expect([run.state, run.value]).toEqual(['rejected', thrown]);
-  });
+test('an error that stops a run does not abort the signals of its workers', async () => {
+  const { queue, bench } = queueWithBench('ab');
+  const run = watch(queue.run(bench.worker, { concurrency: 2 }));
+  await settled();
+  const { signal } = bench.contextOf('b');
+  await bench.fail('a', mine);
+  expect(signal.aborted).toBe(false);
+  await bench.finish('b');
+  expect(run.value).toBe(mine);
+});
 
-  test('an error stops one run and not another on the same queue', async () => {
-    const { queue, bench } = queueWithBench('ab');
-    const failing = watch(queue.run(() => Promise.reject(mine)));
-    const run = queue.run(bench.worker);
-    await settled();
-    expect([failing.value, bench.items]).toEqual([mine, ['b']]);
-    queue.shutDown();
-    await bench.finish('b');
-    await run;
-  });
+test('workers that wait when a run stops end, and take nothing', async () => {
+  const { queue, bench } = queueWithBench('a');
+  const run = watch(queue.run(bench.worker, { concurrency: 3 }));
+  await settled();
+  await bench.fail('a', mine);
+  expect(run.value).toBe(mine);
+  queue.add('b');
+  await settled();
+  expect(await takeNow(queue)).toBe('b');
+});
+
+test.each([undefined, null, 0, false])('run rejects with whatever was thrown: %o', async (thrown) => {
+  const { queue } = queueWithBench('a');
+  // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- workers do
+  const run = watch(queue.run(() => Promise.reject(thrown)));
+  await settled();
+  expect([run.state, run.value]).toEqual(['rejected', thrown]);
+});
+
+test('an error stops one run and not another on the same queue', async () => {
+  const { queue, bench } = queueWithBench('ab');
+  const failing = watch(queue.run(() => Promise.reject(mine)));
+  const run = queue.run(bench.worker);
+  await settled();
+  expect([failing.value, bench.items]).toEqual([mine, ['b']]);
+  queue.shutDown();
+  await bench.finish('b');
+  await run;
 });
 
 describe('a sync worker that adds its item for ever', () => {

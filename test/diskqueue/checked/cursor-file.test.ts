@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { AckRanges, UNKNOWN_BYTES } from '../../../src/diskqueue/ack-ranges.ts';
 import { CursorFile } from '../../../src/diskqueue/checked/cursor-file.ts';
 import type { CursorState, LogEnd } from '../../../src/diskqueue/checked/cursor-format.ts';
@@ -262,35 +262,33 @@ test('after a power cut at any time a cursor has what was synced, and nothing th
   }
 });
 
-describe('a cursor on a disk that fails', () => {
-  test.each(['write', 'sync', 'create', 'rename', 'syncFolder', 'close'] as const)(
-    'a cursor on a disk that fails is rewritten after a failed %s, and open files are closed',
-    async (call) => {
-      for (let nth = 0; nth < 4; nth++) {
-        files = new RecordingFileSystem();
-        const faulty = new FaultyFileSystem(files, { call, nth, code: 'EIO', isLasting: false });
-        const cursor = new CursorFile(faulty, FOLDER, NAME);
-        const acks = new AckRanges(1);
-        for (let i = 1; i < 6; i++) {
-          acks.add(i * 2, i * 2 + 1, i);
-          const save = async (): Promise<void> => {
-            if (!cursor.isOpen) await cursor.rewrite(acks, undefined, END);
-            else await cursor.append([{ from: i * 2, to: i * 2 + 1, bytes: i }]);
-            await cursor.sync();
-          };
-          await save().catch(() => cursor.rewrite(acks, undefined, END));
-          expect(setOf((await load()).acks)).toEqual(setOf(acks));
-          expect(setOf((await load(files.afterPowerCut(files.log.length, nothingRemains))).acks)).toEqual(
-            setOf(acks),
-          );
-        }
-        await cursor.close().catch(() => undefined);
-        expect(files.handles).toBe(0);
-        expect(faulty.syncedAgain).toEqual([]);
+test.each(['write', 'sync', 'create', 'rename', 'syncFolder', 'close'] as const)(
+  'a cursor on a disk that fails is rewritten after a failed %s, and open files are closed',
+  async (call) => {
+    for (let nth = 0; nth < 4; nth++) {
+      files = new RecordingFileSystem();
+      const faulty = new FaultyFileSystem(files, { call, nth, code: 'EIO', isLasting: false });
+      const cursor = new CursorFile(faulty, FOLDER, NAME);
+      const acks = new AckRanges(1);
+      for (let i = 1; i < 6; i++) {
+        acks.add(i * 2, i * 2 + 1, i);
+        const save = async (): Promise<void> => {
+          if (!cursor.isOpen) await cursor.rewrite(acks, undefined, END);
+          else await cursor.append([{ from: i * 2, to: i * 2 + 1, bytes: i }]);
+          await cursor.sync();
+        };
+        await save().catch(() => cursor.rewrite(acks, undefined, END));
+        expect(setOf((await load()).acks)).toEqual(setOf(acks));
+        expect(setOf((await load(files.afterPowerCut(files.log.length, nothingRemains))).acks)).toEqual(
+          setOf(acks),
+        );
       }
-    },
-  );
-});
+      await cursor.close().catch(() => undefined);
+      expect(files.handles).toBe(0);
+      expect(faulty.syncedAgain).toEqual([]);
+    }
+  },
+);
 
 test('a cursor is rewritten when it has doubled, not with every save', async () => {
   const acks = new AckRanges(1);

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { CheckedLog } from '../../../src/diskqueue/checked/checked-log.ts';
 import { decodeSegmentHeader, encodeSegmentHeader, SEGMENT_HEADER_BYTES } from '../../../src/log/segment.ts';
 import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
@@ -77,63 +77,59 @@ async function check(
   await expectInOrder(disk);
 }
 
-describe('a segment that has the name of another one is set aside, and its messages are delivered once', () => {
-  test('a copy of a segment behind the last one', async () => {
-    const { contents } = await queueOf(MESSAGES);
-    await check(new Map(contents).set(pathOf(12), contents.get(pathOf(3)) as Buffer), 12, MESSAGES);
-  });
-
-  test('a copy of a segment with a number far from all others: later messages are found again', async () => {
-    const { contents } = await queueOf(MESSAGES);
-    const far = `${FOLDER}/${NAME}.999999999999999.segment`;
-    const files = new RecordingFileSystem(new Map(contents).set(far, contents.get(pathOf(3)) as Buffer));
-    const log = await CheckedLog.open({
-      ...{ files, folder: FOLDER, name: NAME, maxBytesPerFile: 512, isAlwaysDurable: true },
-      ...{ wallNow: () => 0, onCorruption: () => undefined },
-    });
-    await log.append([Buffer.from('new')]);
-    await log.sync();
-    await log.close();
-    expect((await open(files.disk)).messages).toEqual([...MESSAGES, 'new']);
-  });
-
-  test('a copy over another segment, whose messages are lost and reported', async () => {
-    const { contents } = await queueOf(MESSAGES);
-    await check(new Map(contents).set(pathOf(3), contents.get(pathOf(5)) as Buffer), 3, without(3), [5, 6]);
-  });
-
-  test('a copy over the last segment of a queue that was not closed', async () => {
-    const { contents } = await queueOf(MESSAGES, { isClosed: false });
-    await check(
-      new Map(contents).set(pathOf(10), contents.get(pathOf(1)) as Buffer),
-      10,
-      without(10),
-      [19, 20],
-    );
-  });
+test('a copy of a segment behind the last one is set aside, and its messages are delivered once', async () => {
+  const { contents } = await queueOf(MESSAGES);
+  await check(new Map(contents).set(pathOf(12), contents.get(pathOf(3)) as Buffer), 12, MESSAGES);
 });
 
-describe('a segment of another queue, or another life of this one, in the place of a segment', () => {
-  test.each([
-    ['earlier', 0],
-    ['later', 900],
-  ])(
-    'a segment of another queue with %s messages, in the place of a segment, is set aside, and none of the others is',
-    async (_, before) => {
-      const { contents } = await queueOf(MESSAGES);
-      const other = await queueOf([
-        ...Array<string>(before).fill('x'),
-        ...MESSAGES.map((text) => `of another: ${text}`),
-      ]);
-      const paths = [...other.contents.keys()].filter((path) => path.endsWith('.segment')).sort();
-      // Its number is made to fit by hand: a queue whose files had held more, or fewer, would have it.
-      const bytes = Buffer.from(
-        other.contents.get(before === 0 ? pathOf(1) : (paths.at(-2) as string)) as Buffer,
-      );
-      await check(new Map(contents).set(pathOf(4), renumbered(bytes, 4)), 4, without(4), [7, 8]);
-    },
+test('messages that are put after a copy of a segment with a number far from all others are found again', async () => {
+  const { contents } = await queueOf(MESSAGES);
+  const far = `${FOLDER}/${NAME}.999999999999999.segment`;
+  const files = new RecordingFileSystem(new Map(contents).set(far, contents.get(pathOf(3)) as Buffer));
+  const log = await CheckedLog.open({
+    ...{ files, folder: FOLDER, name: NAME, maxBytesPerFile: 512, isAlwaysDurable: true },
+    ...{ wallNow: () => 0, onCorruption: () => undefined },
+  });
+  await log.append([Buffer.from('new')]);
+  await log.sync();
+  await log.close();
+  expect((await open(files.disk)).messages).toEqual([...MESSAGES, 'new']);
+});
+
+test('a copy over another segment is set aside, and the messages of that one are reported as lost', async () => {
+  const { contents } = await queueOf(MESSAGES);
+  await check(new Map(contents).set(pathOf(3), contents.get(pathOf(5)) as Buffer), 3, without(3), [5, 6]);
+});
+
+test('a copy over the last segment of a queue that was not closed is set aside, and its messages are reported as lost', async () => {
+  const { contents } = await queueOf(MESSAGES, { isClosed: false });
+  await check(
+    new Map(contents).set(pathOf(10), contents.get(pathOf(1)) as Buffer),
+    10,
+    without(10),
+    [19, 20],
   );
 });
+
+test.each([
+  ['earlier', 0],
+  ['later', 900],
+])(
+  'a segment of another queue with %s messages, in the place of a segment, is set aside, and none of the others is',
+  async (_, before) => {
+    const { contents } = await queueOf(MESSAGES);
+    const other = await queueOf([
+      ...Array<string>(before).fill('x'),
+      ...MESSAGES.map((text) => `of another: ${text}`),
+    ]);
+    const paths = [...other.contents.keys()].filter((path) => path.endsWith('.segment')).sort();
+    // Its number is made to fit by hand: a queue whose files had held more, or fewer, would have it.
+    const bytes = Buffer.from(
+      other.contents.get(before === 0 ? pathOf(1) : (paths.at(-2) as string)) as Buffer,
+    );
+    await check(new Map(contents).set(pathOf(4), renumbered(bytes, 4)), 4, without(4), [7, 8]);
+  },
+);
 
 /** With another number in both copies of its header. */
 function renumbered(segment: Buffer, number: number): Buffer {

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { examineQueue, reportOf } from '../../../src/diskqueue/checked/examine-queue.ts';
 import type { DiskQueue } from '../../../src/diskqueue/disk-queue.ts';
 import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
@@ -83,64 +83,62 @@ async function checkWithout(disk: Disk, path: string, left: readonly string[]): 
   expect(events, 'it is told of once').toHaveLength(1);
 }
 
-describe('a removed segment', () => {
-  test.each(['closed', 'flushed'] as const)(
-    'a removed segment of a queue that was %s is reported with its messages',
-    async (state) => {
-      const disk = (await disks(TEN))[state];
-      for (const [i, path] of segmentsOf(disk).entries()) {
-        await checkWithout(new Map(disk), path, TWO_OF.filter((_, j) => j !== i).flat());
-        expect(events).toMatchObject([{ firstSequence: 2 * i + 1, lastSequence: 2 * i + 2 }]);
-      }
-    },
-  );
-
-  test('a removed segment of a queue that was killed is reported, the last one without its messages', async () => {
-    const disk = (await disks(TEN)).killed;
-    const paths = segmentsOf(disk);
-    for (const [i, path] of paths.entries()) {
+test.each(['closed', 'flushed'] as const)(
+  'a removed segment of a queue that was %s is reported with its messages',
+  async (state) => {
+    const disk = (await disks(TEN))[state];
+    for (const [i, path] of segmentsOf(disk).entries()) {
       await checkWithout(new Map(disk), path, TWO_OF.filter((_, j) => j !== i).flat());
-      if (i < paths.length - 1) expect(events).toMatchObject([{ firstSequence: 2 * i + 1 }]);
-      else expect(events).toEqual([{ file: path, offset: 0, bytes: 0, reason: 'the segment is missing' }]);
+      expect(events).toMatchObject([{ firstSequence: 2 * i + 1, lastSequence: 2 * i + 2 }]);
     }
-  });
+  },
+);
 
-  test('a removed segment is reported when it was the only one', async () => {
-    for (const [state, disk] of Object.entries(await disks(['a', 'b']))) {
-      await checkWithout(disk, segmentsOf(disk)[0] ?? '', []);
-      expect(events[0]?.lastSequence).toBe(state === 'killed' ? undefined : 2);
+test('a removed segment of a queue that was killed is reported, the last one without its messages', async () => {
+  const disk = (await disks(TEN)).killed;
+  const paths = segmentsOf(disk);
+  for (const [i, path] of paths.entries()) {
+    await checkWithout(new Map(disk), path, TWO_OF.filter((_, j) => j !== i).flat());
+    if (i < paths.length - 1) expect(events).toMatchObject([{ firstSequence: 2 * i + 1 }]);
+    else expect(events).toEqual([{ file: path, offset: 0, bytes: 0, reason: 'the segment is missing' }]);
+  }
+});
+
+test('a removed segment is reported when it was the only one', async () => {
+  for (const [state, disk] of Object.entries(await disks(['a', 'b']))) {
+    await checkWithout(disk, segmentsOf(disk)[0] ?? '', []);
+    expect(events[0]?.lastSequence).toBe(state === 'killed' ? undefined : 2);
+  }
+});
+
+test('a removed segment is not reported when all of its messages were acknowledged', async () => {
+  const queue = await open();
+  await put(queue, ...TEN);
+  await receive(queue, 'ack');
+  await put(queue, 'a');
+  await receive(queue, 'ack');
+  await queue.close();
+  const { disk } = files;
+  for (const path of segmentsOf(disk)) disk.delete(path);
+  expect(await takeFrom(disk)).toEqual([]);
+  expect(events).toEqual([]);
+});
+
+test('a removed segment is not confused with a segment that the queue itself has deleted, whenever the power fails', async () => {
+  const queue = await open();
+  await put(queue, ...TEN);
+  const begun = files.log.length;
+  await receive(queue, 'ack');
+  await queue.flush();
+  await queue.empty();
+  await put(queue, 'more');
+  await receive(queue, 'ack');
+  await queue.close();
+  const random = new Random(2);
+  for (let point = begun; point <= files.log.length; point++) {
+    for (const remains of [nothingRemains, allRemains, someRemains(random)]) {
+      await takeFrom(files.afterPowerCut(point, remains));
+      expect(events, `at ${point}`).toEqual([]);
     }
-  });
-
-  test('a removed segment is not reported when all of its messages were acknowledged', async () => {
-    const queue = await open();
-    await put(queue, ...TEN);
-    await receive(queue, 'ack');
-    await put(queue, 'a');
-    await receive(queue, 'ack');
-    await queue.close();
-    const { disk } = files;
-    for (const path of segmentsOf(disk)) disk.delete(path);
-    expect(await takeFrom(disk)).toEqual([]);
-    expect(events).toEqual([]);
-  });
-
-  test('a removed segment is not confused with a segment that the queue itself has deleted, whenever the power fails', async () => {
-    const queue = await open();
-    await put(queue, ...TEN);
-    const begun = files.log.length;
-    await receive(queue, 'ack');
-    await queue.flush();
-    await queue.empty();
-    await put(queue, 'more');
-    await receive(queue, 'ack');
-    await queue.close();
-    const random = new Random(2);
-    for (let point = begun; point <= files.log.length; point++) {
-      for (const remains of [nothingRemains, allRemains, someRemains(random)]) {
-        await takeFrom(files.afterPowerCut(point, remains));
-        expect(events, `at ${point}`).toEqual([]);
-      }
-    }
-  });
+  }
 });

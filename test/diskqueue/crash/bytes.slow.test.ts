@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { DiskQueue } from '../../../src/diskqueue/disk-queue.ts';
 import { folderOfFile } from '../../folder.ts';
 import { Random } from '../random.ts';
@@ -151,50 +151,48 @@ async function eachSeed(check: (seed: number) => Promise<void>): Promise<void> {
   }
 }
 
-describe('the bytes of a queue are those of its unacknowledged messages', () => {
-  test(
-    'the bytes of a queue are those of its unacknowledged messages after every open, whatever was before',
-    { timeout: 60_000 + RUNS * 1_000 },
-    async () => {
-      await eachSeed(rightFromTheStart);
-    },
-  );
+test(
+  'the bytes of a queue are those of its unacknowledged messages after every open, whatever was before',
+  { timeout: 60_000 + RUNS * 1_000 },
+  async () => {
+    await eachSeed(rightFromTheStart);
+  },
+);
 
-  test('the bytes of a queue are right after a power cut that has spared acknowledgements, and not their messages', async () => {
-    const setup: Setup = { durability: 'os' };
-    let files = new RecordingFileSystem();
-    const first = await openQueue(files, folder, setup);
-    for (const length of [3, 5]) await first.put(Buffer.alloc(length));
-    await first.flush();
-    for (const length of [9, 17]) await first.put(Buffer.alloc(length));
-    const before = files.log.length;
-    const [, second, , fourth] = await receiveAll(first);
-    second?.ack();
-    fourth?.ack();
-    const isWritten = (): boolean => files.log.slice(before).some(({ kind }) => kind === 'write');
-    while (!isWritten()) await nextTurn();
-    const spared = [...files.disk].filter(([path]) => path.endsWith('.cursor'));
-    const disk = new Map([...files.afterPowerCut(files.log.length, nothingRemains), ...spared]);
-    await first.close();
-    expect(await checkStart(disk, setup)).toEqual({ bytes: 3, depth: 1 });
-    files = new RecordingFileSystem(disk);
-    const queue = await openQueue(files, folder, setup);
-    for (const length of [33, 65]) await queue.put(Buffer.alloc(length));
-    (await receiveAll(queue))[1]?.ack();
-    await queue.close();
-    expect(await checkStart(files.disk, setup)).toEqual({ bytes: 3 + 65, depth: 2 });
-    for (let point = 0; point <= files.log.length; point++) {
-      for (const remains of [nothingRemains, allRemains]) {
-        await checkStart(files.afterPowerCut(point, remains), setup);
-      }
+test('the bytes of a queue are right after a power cut that has spared acknowledgements, and not their messages', async () => {
+  const setup: Setup = { durability: 'os' };
+  let files = new RecordingFileSystem();
+  const first = await openQueue(files, folder, setup);
+  for (const length of [3, 5]) await first.put(Buffer.alloc(length));
+  await first.flush();
+  for (const length of [9, 17]) await first.put(Buffer.alloc(length));
+  const before = files.log.length;
+  const [, second, , fourth] = await receiveAll(first);
+  second?.ack();
+  fourth?.ack();
+  const isWritten = (): boolean => files.log.slice(before).some(({ kind }) => kind === 'write');
+  while (!isWritten()) await nextTurn();
+  const spared = [...files.disk].filter(([path]) => path.endsWith('.cursor'));
+  const disk = new Map([...files.afterPowerCut(files.log.length, nothingRemains), ...spared]);
+  await first.close();
+  expect(await checkStart(disk, setup)).toEqual({ bytes: 3, depth: 1 });
+  files = new RecordingFileSystem(disk);
+  const queue = await openQueue(files, folder, setup);
+  for (const length of [33, 65]) await queue.put(Buffer.alloc(length));
+  (await receiveAll(queue))[1]?.ack();
+  await queue.close();
+  expect(await checkStart(files.disk, setup)).toEqual({ bytes: 3 + 65, depth: 2 });
+  for (let point = 0; point <= files.log.length; point++) {
+    for (const remains of [nothingRemains, allRemains]) {
+      await checkStart(files.afterPowerCut(point, remains), setup);
     }
-  });
-
-  test(
-    'the bytes of a queue are right after damage, once the queue has been read to its end',
-    { timeout: 60_000 + RUNS * 1_000 },
-    async () => {
-      await eachSeed(rightWhenItIsFound);
-    },
-  );
+  }
 });
+
+test(
+  'the bytes of a queue are right after damage, once the queue has been read to its end',
+  { timeout: 60_000 + RUNS * 1_000 },
+  async () => {
+    await eachSeed(rightWhenItIsFound);
+  },
+);

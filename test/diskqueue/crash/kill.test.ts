@@ -128,7 +128,7 @@ const CASES = FORMATS.flatMap((format) =>
 );
 
 test.concurrent.for(CASES)(
-  '%s: a process that is killed, in real time, with durability %s',
+  'a %s queue with durability %s keeps what it has promised when its process is killed, in real time',
   { timeout: 120_000 + KILLS * 30_000 },
   async ([format, durability]) => {
     const folder = mkdtempSync(join(tmpdir(), 'escapement-kill-'));

@@ -15,7 +15,7 @@ import {
 import { NAME, openQueue, receiveAll, type Setup } from './open-queue.ts';
 
 /*
- * What go-diskqueue loses or doubles, one by one, and that the default format does not. The titles are the events.
+ * What go-diskqueue loses or doubles, one by one, and that the default format does not.
  * A process that is killed leaves everything that the host was given; a power cut leaves what was synced.
  */
 
@@ -82,106 +82,102 @@ function names(disk: Disk): string[] {
 
 const TEN = Array.from({ length: 10 }, (_, i) => `message ${i}`);
 
-describe('what was put', () => {
-  test('put returned, then a power cut before the next sync', async () => {
-    const queue = await open();
-    for (const message of TEN) {
-      await put(queue, message);
-      expect(await takeFrom(afterPowerCut())).toEqual(TEN.slice(0, TEN.indexOf(message) + 1));
-    }
-    await queue.close();
-  });
-
-  test('a clean close, then a power cut', async () => {
-    const queue = await open(files, { durability: 'os' });
-    await put(queue, ...TEN);
-    await queue.close();
-    expect(await takeFrom(afterPowerCut())).toEqual(TEN);
-  });
-
-  test('killed before the first sync of any metadata', async () => {
-    const queue = await open(files, { durability: 'os' });
-    await put(queue, ...TEN);
-    const killed = new RecordingFileSystem(afterKill());
-    await queue.close();
-    const next = await open(killed, { durability: 'os' });
-    expect(next.depth).toBe(10);
-    await put(next, 'new');
-    expect(await take(next)).toEqual([...TEN, 'new']);
-    await next.close();
-  });
-
-  test('and a second crash later: nothing stale comes back, nothing new is overlaid', async () => {
-    const first = await open(files, { durability: 'os', maxBytesPerFile: 300 });
-    await put(first, ...TEN);
-    const once = new RecordingFileSystem(afterKill());
-    await first.close();
-    const second = await open(once, { durability: 'os', maxBytesPerFile: 300 });
-    expect(await take(second)).toEqual(TEN);
-    await second.flush();
-    await put(second, 'new 0', 'new 1', 'new 2');
-    const twice = afterKill(once);
-    await second.close();
-    expect(await takeFrom(twice)).toEqual(['new 0', 'new 1', 'new 2']);
-  });
-
-  test('killed after a sync, with more puts since: the depth is right', async () => {
-    const queue = await open(files, { durability: 'os' });
-    await put(queue, ...TEN);
-    await queue.flush();
-    await put(queue, 'a', 'b', 'c');
-    const killed = afterKill();
-    await queue.close();
-    expect(await takeFrom(killed)).toEqual([...TEN, 'a', 'b', 'c']);
-  });
-
-  test('empty, puts, and a crash before a sync', async () => {
-    const queue = await open(files, { durability: 'os', maxBytesPerFile: 300 });
-    await put(queue, ...TEN);
-    await queue.empty();
-    const emptied = afterPowerCut();
-    await put(queue, 'new');
-    const killed = new RecordingFileSystem(afterKill());
-    await queue.close();
-    expect(await takeFrom(emptied)).toEqual([]);
-    const next = await open(killed, { durability: 'os', maxBytesPerFile: 300 });
-    await put(next, 'newer');
-    expect(await take(next)).toEqual(['new', 'newer']);
-    await next.close();
-  });
+test('a message whose put has returned survives a power cut at any time', async () => {
+  const queue = await open();
+  for (const message of TEN) {
+    await put(queue, message);
+    expect(await takeFrom(afterPowerCut())).toEqual(TEN.slice(0, TEN.indexOf(message) + 1));
+  }
+  await queue.close();
 });
 
-describe('what was received', () => {
-  test('killed after acknowledgements that were not yet synced', async () => {
-    const queue = await open();
-    await put(queue, ...TEN);
-    for (const delivery of (await receiveAll(queue)).slice(0, 7)) delivery.ack();
-    await put(queue, 'later');
-    for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve)); // they are with the host
-    const killed = afterKill();
-    await queue.close();
-    expect(await takeFrom(killed)).toEqual([...TEN.slice(7), 'later']);
-  });
+test('messages survive a power cut after close', async () => {
+  const queue = await open(files, { durability: 'os' });
+  await put(queue, ...TEN);
+  await queue.close();
+  expect(await takeFrom(afterPowerCut())).toEqual(TEN);
+});
 
-  test('a crash between the removal of a file that was read and the sync of the metadata', async () => {
-    const queue = await open(files, { maxBytesPerFile: 256 });
-    await put(queue, ...TEN);
-    const begun = files.log.length;
-    for (const delivery of (await receiveAll(queue)).slice(0, 8)) delivery.ack();
-    await queue.flush();
-    const removed = files.log.filter(({ kind }) => kind === 'unlink');
-    expect(removed.length).toBeGreaterThan(2);
-    const random = new Random(1);
-    for (let point = begun; point <= files.log.length; point++) {
-      for (const remains of [nothingRemains, allRemains, someRemains(random), someRemains(random)]) {
-        const left = await takeFrom(files.afterPowerCut(point, remains));
-        expect(left).toEqual(TEN.slice(10 - left.length));
-        expect(left.length).toBeGreaterThanOrEqual(2);
-      }
+test('a queue that was killed before its first sync has its messages, and goes on behind them', async () => {
+  const queue = await open(files, { durability: 'os' });
+  await put(queue, ...TEN);
+  const killed = new RecordingFileSystem(afterKill());
+  await queue.close();
+  const next = await open(killed, { durability: 'os' });
+  expect(next.depth).toBe(10);
+  await put(next, 'new');
+  expect(await take(next)).toEqual([...TEN, 'new']);
+  await next.close();
+});
+
+test('after a second crash no stale message comes back, and no new message is overwritten', async () => {
+  const first = await open(files, { durability: 'os', maxBytesPerFile: 300 });
+  await put(first, ...TEN);
+  const once = new RecordingFileSystem(afterKill());
+  await first.close();
+  const second = await open(once, { durability: 'os', maxBytesPerFile: 300 });
+  expect(await take(second)).toEqual(TEN);
+  await second.flush();
+  await put(second, 'new 0', 'new 1', 'new 2');
+  const twice = afterKill(once);
+  await second.close();
+  expect(await takeFrom(twice)).toEqual(['new 0', 'new 1', 'new 2']);
+});
+
+test('a queue that was killed after more puts since the last sync has the right depth', async () => {
+  const queue = await open(files, { durability: 'os' });
+  await put(queue, ...TEN);
+  await queue.flush();
+  await put(queue, 'a', 'b', 'c');
+  const killed = afterKill();
+  await queue.close();
+  expect(await takeFrom(killed)).toEqual([...TEN, 'a', 'b', 'c']);
+});
+
+test('a crash before the next sync brings no message back that empty has dropped, and loses none of the later ones', async () => {
+  const queue = await open(files, { durability: 'os', maxBytesPerFile: 300 });
+  await put(queue, ...TEN);
+  await queue.empty();
+  const emptied = afterPowerCut();
+  await put(queue, 'new');
+  const killed = new RecordingFileSystem(afterKill());
+  await queue.close();
+  expect(await takeFrom(emptied)).toEqual([]);
+  const next = await open(killed, { durability: 'os', maxBytesPerFile: 300 });
+  await put(next, 'newer');
+  expect(await take(next)).toEqual(['new', 'newer']);
+  await next.close();
+});
+
+test('acknowledgements that were written, and not yet synced, survive a kill', async () => {
+  const queue = await open();
+  await put(queue, ...TEN);
+  for (const delivery of (await receiveAll(queue)).slice(0, 7)) delivery.ack();
+  await put(queue, 'later');
+  for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve)); // they are with the host
+  const killed = afterKill();
+  await queue.close();
+  expect(await takeFrom(killed)).toEqual([...TEN.slice(7), 'later']);
+});
+
+test('a crash while files that were read are removed brings no acknowledged message back out of order', async () => {
+  const queue = await open(files, { maxBytesPerFile: 256 });
+  await put(queue, ...TEN);
+  const begun = files.log.length;
+  for (const delivery of (await receiveAll(queue)).slice(0, 8)) delivery.ack();
+  await queue.flush();
+  const removed = files.log.filter(({ kind }) => kind === 'unlink');
+  expect(removed.length).toBeGreaterThan(2);
+  const random = new Random(1);
+  for (let point = begun; point <= files.log.length; point++) {
+    for (const remains of [nothingRemains, allRemains, someRemains(random), someRemains(random)]) {
+      const left = await takeFrom(files.afterPowerCut(point, remains));
+      expect(left).toEqual(TEN.slice(10 - left.length));
+      expect(left.length).toBeGreaterThanOrEqual(2);
     }
-    await queue.close();
-    expect(events).toEqual([]);
-  });
+  }
+  await queue.close();
+  expect(events).toEqual([]);
 });
 
 describe('what is on the disk', () => {
@@ -200,14 +196,14 @@ describe('what is on the disk', () => {
     return disk.set(path, change(Buffer.from(disk.get(path) as Buffer)));
   }
 
-  test('a torn last record', async () => {
+  test('a torn last record costs that message alone, and no file is set aside', async () => {
     const disk = await withBytes('.segment', (bytes) => bytes.subarray(0, bytes.lastIndexOf('9')));
     expect(await takeFrom(disk)).toEqual(TEN.slice(0, 9));
     expect(events).toEqual([]);
     expect(names(disk)).toEqual([`${NAME}.0000000001.segment`, `${NAME}.cursor`]);
   });
 
-  test('a tail of zeros', async () => {
+  test('zeros behind the last record are not messages, and not damage', async () => {
     const disk = await withBytes('.segment', (bytes) => Buffer.concat([bytes, Buffer.alloc(4_096)]));
     expect(await takeFrom(disk)).toEqual(TEN);
     expect(events).toEqual([]);
@@ -224,12 +220,12 @@ describe('what is on the disk', () => {
     return disk.set(path, change(disk.get(path) as Buffer));
   }
 
-  test.each([0, 1, 7, 8, 30, 55])('metadata that is cut to %d bytes', async (length) => {
+  test.each([0, 1, 7, 8, 30, 55])('a cursor that is cut to %d bytes loses no message', async (length) => {
     expect(await takeFrom(await withCursor((bytes) => bytes.subarray(0, length)))).toEqual(TEN);
     expect(events).toEqual([]);
   });
 
-  test('metadata that is garbage', async () => {
+  test('a cursor of garbage loses no message, and new messages come behind the old ones', async () => {
     const disk = await withCursor(({ length }) => Buffer.alloc(length, 'garbage'));
     expect(await takeFrom(disk)).toEqual(TEN);
     const queue = await open(new RecordingFileSystem(disk));
@@ -239,7 +235,7 @@ describe('what is on the disk', () => {
     expect(events).toEqual([]);
   });
 
-  test('metadata that is ahead of the log', async () => {
+  test('a cursor that is ahead of the log hides no new message', async () => {
     const ahead = await withCursor((bytes) => bytes);
     const queue = await open();
     await take(queue);
@@ -257,23 +253,21 @@ describe('what is on the disk', () => {
   });
 });
 
-describe('a disk that refuses', () => {
-  test('a full disk does not keep a queue from being opened and read after a crash', async () => {
-    const first = await open(files, { maxBytesPerFile: 256 });
-    await put(first, ...TEN);
-    const killed = new RecordingFileSystem(afterKill());
-    await first.close();
-    const queue = await open(
-      new FaultyFileSystem(killed, { call: 'write', nth: 0, code: 'ENOSPC', isLasting: true }),
-    );
-    expect(await peekAll(queue)).toEqual(TEN);
-    await queue.close();
-  });
+test('a full disk does not keep a queue from being opened and read after a crash', async () => {
+  const first = await open(files, { maxBytesPerFile: 256 });
+  await put(first, ...TEN);
+  const killed = new RecordingFileSystem(afterKill());
+  await first.close();
+  const queue = await open(
+    new FaultyFileSystem(killed, { call: 'write', nth: 0, code: 'ENOSPC', isLasting: true }),
+  );
+  expect(await peekAll(queue)).toEqual(TEN);
+  await queue.close();
 });
 
 // A header of 128 bytes, a footer of 40, and four messages of 9 with 24 each: exactly, and a byte more or less.
 test.each([128 + 40 + 4 * 33, 128 + 40 + 4 * 33 + 1, 128 + 40 + 4 * 33 - 1, 256])(
-  'a consumer that keeps up while files of %d bytes roll',
+  'a consumer that keeps up while files of %d bytes begin and end misses no message, and leaves few files',
   async (maxBytesPerFile) => {
     const queue = await open(files, { maxBytesPerFile });
     for (let i = 0; i < 60; i++) {

@@ -1,16 +1,13 @@
-import { describe } from 'vitest';
 import { describeBothDirections } from '../../interop/diskqueue/both-directions.ts';
 import { LARGEST_MESSAGE, type Original } from '../../interop/diskqueue/original.ts';
 import { UpstreamModel } from './upstream-model.ts';
 
 /** The same tests, against go-diskqueue itself, are in test/interop: they need Go. */
-describe('with a model of the original', () => {
-  describeBothDirections('the model', (folder, maxBytesPerFile) =>
-    Promise.resolve(
-      slowly(new UpstreamModel(folder, 'q', { maxBytesPerFile, maxMessageSize: LARGEST_MESSAGE })),
-    ),
-  );
-});
+describeBothDirections('the model', (folder, maxBytesPerFile) =>
+  Promise.resolve(
+    slowly(new UpstreamModel(folder, 'q', { maxBytesPerFile, maxMessageSize: LARGEST_MESSAGE })),
+  ),
+);
 
 /** A model that answers as another process would. */
 function slowly(model: UpstreamModel): Original {

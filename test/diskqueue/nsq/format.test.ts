@@ -14,70 +14,66 @@ import { FaultyFileSystem, type Call } from '../faulty-file-system.ts';
 import { nothingRemains, RecordingFileSystem } from '../recording-file-system.ts';
 import { record, records } from './queue-folder.ts';
 
-describe('file names', () => {
-  it('a file name has six digits, or more if necessary', () => {
-    expect(dataFileName('q', 0)).toBe('q.diskqueue.000000.dat');
-    expect(dataFileName('orders:a', 999_999)).toBe('orders:a.diskqueue.999999.dat');
-    expect(dataFileName('q', 1_000_000)).toBe('q.diskqueue.1000000.dat');
-    expect(metadataFileName('q')).toBe('q.diskqueue.meta.dat');
-  });
+it('a file name has six digits, or more if necessary', () => {
+  expect(dataFileName('q', 0)).toBe('q.diskqueue.000000.dat');
+  expect(dataFileName('orders:a', 999_999)).toBe('orders:a.diskqueue.999999.dat');
+  expect(dataFileName('q', 1_000_000)).toBe('q.diskqueue.1000000.dat');
+  expect(metadataFileName('q')).toBe('q.diskqueue.meta.dat');
+});
 
-  it('the files of a queue are found among others, by number', () => {
-    const names = [
-      'q.diskqueue.1000000.dat',
-      'q.diskqueue.000010.dat',
-      'q.diskqueue.000002.dat',
-      'q.diskqueue.000001.dat.bad',
-      'q.diskqueue.meta.dat',
-      'q.diskqueue.meta.dat.42.tmp',
-      'q.diskqueue.meta.dat.x.tmp',
-      'q.diskqueue.meta.dat..tmp',
-      'q.diskqueue.0000011.dat',
-      'q.diskqueue.00012.dat',
-      'q.diskqueue.-00013.dat',
-      'q.diskqueue..dat',
-      'q.diskqueue.dat',
-      'q2.diskqueue.000014.dat',
-      'a.q.diskqueue.000015.dat',
-      'q.diskqueue.000016.dat.bad.bad',
-      'q.diskqueue.000017.dat.gz',
-    ];
-    expect(filesOfQueue('q', names)).toEqual({
-      data: [2, 10, 1_000_000],
-      bad: [1],
-      temporary: ['q.diskqueue.meta.dat.42.tmp'],
-      hasMetadata: true,
-    });
-  });
-
-  it('special characters in the name of a queue have no meaning', () => {
-    expect(filesOfQueue('a.*', ['aab.diskqueue.000000.dat', 'a.*.diskqueue.000001.dat']).data).toEqual([1]);
-    expect(filesOfQueue('a.diskqueue.000000.dat', ['a.diskqueue.000000.dat']).data).toEqual([]);
+it('the files of a queue are found among others, by number', () => {
+  const names = [
+    'q.diskqueue.1000000.dat',
+    'q.diskqueue.000010.dat',
+    'q.diskqueue.000002.dat',
+    'q.diskqueue.000001.dat.bad',
+    'q.diskqueue.meta.dat',
+    'q.diskqueue.meta.dat.42.tmp',
+    'q.diskqueue.meta.dat.x.tmp',
+    'q.diskqueue.meta.dat..tmp',
+    'q.diskqueue.0000011.dat',
+    'q.diskqueue.00012.dat',
+    'q.diskqueue.-00013.dat',
+    'q.diskqueue..dat',
+    'q.diskqueue.dat',
+    'q2.diskqueue.000014.dat',
+    'a.q.diskqueue.000015.dat',
+    'q.diskqueue.000016.dat.bad.bad',
+    'q.diskqueue.000017.dat.gz',
+  ];
+  expect(filesOfQueue('q', names)).toEqual({
+    data: [2, 10, 1_000_000],
+    bad: [1],
+    temporary: ['q.diskqueue.meta.dat.42.tmp'],
+    hasMetadata: true,
   });
 });
 
-describe('metadata', () => {
-  const decode = (text: string): unknown => decodeMetadata(Buffer.from(text, 'latin1'));
+it('special characters in the name of a queue have no meaning', () => {
+  expect(filesOfQueue('a.*', ['aab.diskqueue.000000.dat', 'a.*.diskqueue.000001.dat']).data).toEqual([1]);
+  expect(filesOfQueue('a.diskqueue.000000.dat', ['a.diskqueue.000000.dat']).data).toEqual([]);
+});
 
-  it('metadata is three lines', () => {
-    const metadata = { depth: 5, read: { number: 0, offset: 14 }, write: { number: 1, offset: 30 } };
-    expect(encodeMetadata(metadata).toString()).toBe('5\n0,14\n1,30\n');
-    expect(decode('5\n0,14\n1,30\n')).toEqual(metadata);
-    expect(decode('-5\n0,0\n0,0\n')).toMatchObject({ depth: -5 });
-  });
+const decode = (text: string): unknown => decodeMetadata(Buffer.from(text, 'latin1'));
 
-  it.each([
-    ['is empty', ''],
-    ['ends in the middle of a number', '5\n2,100\n'],
-    ['lacks the last newline', '5\n0,14\n1,30'],
-    ['has other characters', '5\n0, 14\n1,30\n'],
-    ['has a negative position', '5\n0,-14\n1,30\n'],
-    ['has a number that is too large', '5\n0,14\n1,9007199254740993\n'],
-    ['has the read position in a later file', '5\n2,0\n1,30\n'],
-    ['has the read position behind the write position', '5\n1,31\n1,30\n'],
-  ])('metadata that %s is not used', (_, text) => {
-    expect(decode(text)).toBeUndefined();
-  });
+it('metadata is three lines', () => {
+  const metadata = { depth: 5, read: { number: 0, offset: 14 }, write: { number: 1, offset: 30 } };
+  expect(encodeMetadata(metadata).toString()).toBe('5\n0,14\n1,30\n');
+  expect(decode('5\n0,14\n1,30\n')).toEqual(metadata);
+  expect(decode('-5\n0,0\n0,0\n')).toMatchObject({ depth: -5 });
+});
+
+it.each([
+  ['is empty', ''],
+  ['ends in the middle of a number', '5\n2,100\n'],
+  ['lacks the last newline', '5\n0,14\n1,30'],
+  ['has other characters', '5\n0, 14\n1,30\n'],
+  ['has a negative position', '5\n0,-14\n1,30\n'],
+  ['has a number that is too large', '5\n0,14\n1,9007199254740993\n'],
+  ['has the read position in a later file', '5\n2,0\n1,30\n'],
+  ['has the read position behind the write position', '5\n1,31\n1,30\n'],
+])('metadata that %s is not used', (_, text) => {
+  expect(decode(text)).toBeUndefined();
 });
 
 describe('the metadata file', () => {

@@ -25,148 +25,140 @@ async function damagesIn(folder: QueueFolder): Promise<CorruptionEvent[]> {
   return damages;
 }
 
-describe('metadata', () => {
-  it('without metadata every message is delivered, and no file is written over', async () => {
-    const folder = new QueueFolder();
-    const original = upstream(folder, 1000);
-    for (const message of messages(5)) original.put(message);
-    original.kill();
-    expect(upstream(folder.killed()).depth).toBe(0);
-    await expectWhole(folder, texts(messages(5)));
-  });
+it('without metadata every message is delivered, and no file is written over', async () => {
+  const folder = new QueueFolder();
+  const original = upstream(folder, 1000);
+  for (const message of messages(5)) original.put(message);
+  original.kill();
+  expect(upstream(folder.killed()).depth).toBe(0);
+  await expectWhole(folder, texts(messages(5)));
+});
 
-  it('after the metadata is lost, old bytes are never delivered as new messages', async () => {
-    const folder = QueueFolder.of({ 0: records(messages(10)) });
-    const { log } = await folder.open();
-    await put(log, messages(3, 500));
-    expect(folder.data).toEqual(['0', '1']);
-    const copy = folder.killed();
-    copy.remove('q.diskqueue.meta.dat');
-    await log.close();
-    await expectWhole(copy, texts([...messages(10), ...messages(3, 500)]));
-  });
+it('after the metadata is lost, old bytes are never delivered as new messages', async () => {
+  const folder = QueueFolder.of({ 0: records(messages(10)) });
+  const { log } = await folder.open();
+  await put(log, messages(3, 500));
+  expect(folder.data).toEqual(['0', '1']);
+  const copy = folder.killed();
+  copy.remove('q.diskqueue.meta.dat');
+  await log.close();
+  await expectWhole(copy, texts([...messages(10), ...messages(3, 500)]));
+});
 
-  it('with stale metadata, reading continues to the end of the file, and the depth is right from the start', async () => {
-    const folder = new QueueFolder();
-    const original = upstream(folder, 6);
-    for (const message of messages(8)) original.put(message);
-    original.kill();
-    expect(folder.metadata).toBe('6\n0,0\n0,84\n');
-    const copy = folder.killed();
-    const stale = upstream(copy);
-    expect(stale.depth).toBe(6);
-    await expectWhole(folder, texts(messages(8)));
-  });
+it('with stale metadata, reading continues to the end of the file, and the depth is right from the start', async () => {
+  const folder = new QueueFolder();
+  const original = upstream(folder, 6);
+  for (const message of messages(8)) original.put(message);
+  original.kill();
+  expect(folder.metadata).toBe('6\n0,0\n0,84\n');
+  const copy = folder.killed();
+  const stale = upstream(copy);
+  expect(stale.depth).toBe(6);
+  await expectWhole(folder, texts(messages(8)));
+});
 
-  it('with stale metadata, later records are never written over', async () => {
-    const folder = QueueFolder.of({ 0: records(messages(5)) }, '3\n0,0\n0,42\n');
-    const { log } = await folder.open();
-    await put(log, messages(1, 5));
-    expect(folder.data).toEqual(['0', '1']);
-    expect(folder.metadata).toBe('6\n0,0\n1,14\n');
-    await log.close();
-    await expectWhole(folder, texts(messages(6)));
-  });
+it('with stale metadata, later records are never written over', async () => {
+  const folder = QueueFolder.of({ 0: records(messages(5)) }, '3\n0,0\n0,42\n');
+  const { log } = await folder.open();
+  await put(log, messages(1, 5));
+  expect(folder.data).toEqual(['0', '1']);
+  expect(folder.metadata).toBe('6\n0,0\n1,14\n');
+  await log.close();
+  await expectWhole(folder, texts(messages(6)));
+});
 
-  it('with stale metadata, messages that were consumed since are delivered again', async () => {
-    const folder = new QueueFolder();
-    const original = upstream(folder, 5);
-    for (const message of messages(5)) original.put(message);
-    original.receive();
-    original.kill();
-    await expectWhole(folder, texts(messages(5)));
-  });
+it('with stale metadata, messages that were consumed since are delivered again', async () => {
+  const folder = new QueueFolder();
+  const original = upstream(folder, 5);
+  for (const message of messages(5)) original.put(message);
+  original.receive();
+  original.kill();
+  await expectWhole(folder, texts(messages(5)));
+});
 
-  // Whether somebody has removed it, or the original has consumed it and was killed then, cannot be told.
-  it('a missing first file is reported, and reading continues in the next file', async () => {
-    const folder = QueueFolder.of(
-      { 1: records(messages(10, 10)), 2: records(messages(2, 20)) },
-      '20\n0,28\n2,28\n',
-    );
-    const copy = folder.killed();
-    const { log, damages } = await copy.open();
-    const file = copy.pathOf(copy.file(0));
-    expect(damages).toEqual([{ file, offset: 28, bytes: 0, reason: 'the file is missing' }]);
-    await log.close();
-    await expectWhole(folder, texts([...messages(10, 10), ...messages(2, 20)]), 1);
-  });
-
-  it('a missing first file was consumed if the depth is 0', async () => {
-    const folder = QueueFolder.of({ 1: records(messages(2)) }, '0\n0,140\n1,0\n');
-    await expectWhole(folder, texts(messages(2)));
-  });
-
-  it('the removal of all files is reported', async () => {
-    const folder = QueueFolder.of({}, '13\n0,28\n2,28\n');
-    expect(await damagesIn(folder)).toMatchObject([
-      { file: folder.pathOf(folder.file(0)), offset: 28, bytes: 0, reason: '3 files are missing' },
-    ]);
-    await expectWhole(folder, []);
-  });
-
-  it('messages put after go-diskqueue has emptied the queue, and deleted the metadata, are found', async () => {
-    const folder = new QueueFolder();
-    const original = upstream(folder, 1000);
-    for (const message of messages(12)) original.put(message);
-    original.empty();
-    for (const message of messages(3, 50)) original.put(message);
-    original.kill();
-    expect(folder.names).toEqual([folder.file(2)]);
-    expect(receiveAll(upstream(folder.killed()))).toEqual([]);
-    await expectWhole(folder, texts(messages(3, 50)));
-  });
-
-  it('files behind the write position are read', async () => {
-    const folder = QueueFolder.of({ 0: records(messages(4)), 3: records(messages(4, 4)) }, '4\n0,0\n0,56\n');
-    await expectWhole(folder, texts(messages(8)));
-  });
-
-  it('truncated metadata is ignored as a whole', async () => {
-    const folder = QueueFolder.of({ 2: records(messages(10)) }, '5\n2,100\n');
-    await expectWhole(folder, texts(messages(10)));
-  });
-
-  it.each([
-    '',
-    'garbage',
-    '5\n0,0\n0,3',
-    '\0\0\0\0\0\0\0\0',
-    '-\n0,0\n0,0\n',
-    '1\n0,0\n0,99999999999999999999\n',
-  ])('with damaged metadata %j, no file is written over', async (text) => {
-    const folder = QueueFolder.of({ 0: records(messages(3)) }, text);
-    await expectWhole(folder, texts(messages(3)));
-  });
-
-  it('with the read position behind the write position, opening ends, and everything is read', async () => {
-    const folder = QueueFolder.of(
-      { 0: records(messages(10)), 1: records(messages(2, 10)) },
-      '2\n7,0\n1,28\n',
-    );
-    expect(() => {
-      const original = upstream(folder.killed());
-      original.put(Buffer.from('one more'));
-    }).toThrow('endless');
-    await expectWhole(folder, texts(messages(12)));
-  });
-
-  it.each([-5, 0, 77])(
-    'a depth of %i in the metadata is replaced by the number of records',
-    async (depth) => {
-      const folder = QueueFolder.of(
-        { 0: records(messages(10)), 1: records(messages(2, 10)) },
-        `${depth}\n0,28\n1,28\n`,
-      );
-      await expectWhole(folder, texts(messages(10, 2)));
-    },
+// Whether somebody has removed it, or the original has consumed it and was killed then, cannot be told.
+it('a missing first file is reported, and reading continues in the next file', async () => {
+  const folder = QueueFolder.of(
+    { 1: records(messages(10, 10)), 2: records(messages(2, 20)) },
+    '20\n0,28\n2,28\n',
   );
+  const copy = folder.killed();
+  const { log, damages } = await copy.open();
+  const file = copy.pathOf(copy.file(0));
+  expect(damages).toEqual([{ file, offset: 28, bytes: 0, reason: 'the file is missing' }]);
+  await log.close();
+  await expectWhole(folder, texts([...messages(10, 10), ...messages(2, 20)]), 1);
+});
 
-  it('a temporary metadata file that a full disk has left is removed', async () => {
-    const folder = new QueueFolder();
-    folder.write('q.diskqueue.meta.dat.5577006791947779410.tmp', Buffer.alloc(0));
-    await expectWhole(folder, []);
-    expect(folder.names.filter((name) => name.endsWith('.tmp'))).toEqual([]);
-  });
+it('a missing first file was consumed if the depth is 0', async () => {
+  const folder = QueueFolder.of({ 1: records(messages(2)) }, '0\n0,140\n1,0\n');
+  await expectWhole(folder, texts(messages(2)));
+});
+
+it('the removal of all files is reported', async () => {
+  const folder = QueueFolder.of({}, '13\n0,28\n2,28\n');
+  expect(await damagesIn(folder)).toMatchObject([
+    { file: folder.pathOf(folder.file(0)), offset: 28, bytes: 0, reason: '3 files are missing' },
+  ]);
+  await expectWhole(folder, []);
+});
+
+it('messages put after go-diskqueue has emptied the queue, and deleted the metadata, are found', async () => {
+  const folder = new QueueFolder();
+  const original = upstream(folder, 1000);
+  for (const message of messages(12)) original.put(message);
+  original.empty();
+  for (const message of messages(3, 50)) original.put(message);
+  original.kill();
+  expect(folder.names).toEqual([folder.file(2)]);
+  expect(receiveAll(upstream(folder.killed()))).toEqual([]);
+  await expectWhole(folder, texts(messages(3, 50)));
+});
+
+it('files behind the write position are read', async () => {
+  const folder = QueueFolder.of({ 0: records(messages(4)), 3: records(messages(4, 4)) }, '4\n0,0\n0,56\n');
+  await expectWhole(folder, texts(messages(8)));
+});
+
+it('truncated metadata is ignored as a whole', async () => {
+  const folder = QueueFolder.of({ 2: records(messages(10)) }, '5\n2,100\n');
+  await expectWhole(folder, texts(messages(10)));
+});
+
+it.each([
+  '',
+  'garbage',
+  '5\n0,0\n0,3',
+  '\0\0\0\0\0\0\0\0',
+  '-\n0,0\n0,0\n',
+  '1\n0,0\n0,99999999999999999999\n',
+])('with damaged metadata %j, no file is written over', async (text) => {
+  const folder = QueueFolder.of({ 0: records(messages(3)) }, text);
+  await expectWhole(folder, texts(messages(3)));
+});
+
+it('with the read position behind the write position, opening ends, and everything is read', async () => {
+  const folder = QueueFolder.of({ 0: records(messages(10)), 1: records(messages(2, 10)) }, '2\n7,0\n1,28\n');
+  expect(() => {
+    const original = upstream(folder.killed());
+    original.put(Buffer.from('one more'));
+  }).toThrow('endless');
+  await expectWhole(folder, texts(messages(12)));
+});
+
+it.each([-5, 0, 77])('a depth of %i in the metadata is replaced by the number of records', async (depth) => {
+  const folder = QueueFolder.of(
+    { 0: records(messages(10)), 1: records(messages(2, 10)) },
+    `${depth}\n0,28\n1,28\n`,
+  );
+  await expectWhole(folder, texts(messages(10, 2)));
+});
+
+it('a temporary metadata file that a full disk has left is removed', async () => {
+  const folder = new QueueFolder();
+  folder.write('q.diskqueue.meta.dat.5577006791947779410.tmp', Buffer.alloc(0));
+  await expectWhole(folder, []);
+  expect(folder.names.filter((name) => name.endsWith('.tmp'))).toEqual([]);
 });
 
 describe('the end of the last file', () => {
@@ -231,89 +223,87 @@ describe('the end of the last file', () => {
   });
 });
 
-describe('damage', () => {
-  it('a damaged length costs the rest of its file, which is set aside once its other messages are acknowledged', async () => {
-    const bytes = records(messages(10));
-    bytes.writeInt32BE(-1, 42);
-    const folder = QueueFolder.of({ 0: bytes });
-    folder.write(folder.file(1), records(messages(4, 10)));
-    folder.metadata = '14\n0,0\n1,56\n';
-    const file = folder.pathOf(folder.file(0));
-    const { log, damages } = await folder.open();
-    expect(damages).toEqual([{ file, offset: 42, bytes: 98, reason: 'no record begins here' }]);
-    expect(log.depth).toBe(7);
-    const all = await readAll(log);
-    expect(texts(all)).toEqual(texts([...messages(3), ...messages(4, 10)]));
-    await log.saveAcks(true);
-    expect(folder.data).toEqual(['0', '1']);
-    for (const message of all.slice(0, 3)) log.acknowledge(message);
-    await log.saveAcks(true);
-    expect(folder.data).toEqual(['0.bad', '1']);
-    expect(folder.read(`${folder.file(0)}.bad`)).toEqual(bytes);
-    expect(folder.metadata).toBe('4\n1,0\n1,56\n');
-    await log.close();
-    await expectWhole(folder, texts(messages(4, 10)));
-  });
+it('a damaged length costs the rest of its file, which is set aside once its other messages are acknowledged', async () => {
+  const bytes = records(messages(10));
+  bytes.writeInt32BE(-1, 42);
+  const folder = QueueFolder.of({ 0: bytes });
+  folder.write(folder.file(1), records(messages(4, 10)));
+  folder.metadata = '14\n0,0\n1,56\n';
+  const file = folder.pathOf(folder.file(0));
+  const { log, damages } = await folder.open();
+  expect(damages).toEqual([{ file, offset: 42, bytes: 98, reason: 'no record begins here' }]);
+  expect(log.depth).toBe(7);
+  const all = await readAll(log);
+  expect(texts(all)).toEqual(texts([...messages(3), ...messages(4, 10)]));
+  await log.saveAcks(true);
+  expect(folder.data).toEqual(['0', '1']);
+  for (const message of all.slice(0, 3)) log.acknowledge(message);
+  await log.saveAcks(true);
+  expect(folder.data).toEqual(['0.bad', '1']);
+  expect(folder.read(`${folder.file(0)}.bad`)).toEqual(bytes);
+  expect(folder.metadata).toBe('4\n1,0\n1,56\n');
+  await log.close();
+  await expectWhole(folder, texts(messages(4, 10)));
+});
 
-  it('with a damaged length in the current file, writing continues in the next one', async () => {
-    const bytes = records(messages(5));
-    bytes.writeInt32BE(0x40000000, 14);
-    const folder = QueueFolder.of({ 0: bytes }, '5\n0,0\n0,70\n');
-    const { log, damages } = await folder.open();
-    expect(damages).toHaveLength(1);
-    await put(log, messages(1, 5));
-    expect(await drain(log)).toEqual(['message000', 'message005']);
-    await log.saveAcks(true);
-    expect(folder.data).toEqual(['0.bad', '1']);
-    await log.close();
-  });
+it('with a damaged length in the current file, writing continues in the next one', async () => {
+  const bytes = records(messages(5));
+  bytes.writeInt32BE(0x40000000, 14);
+  const folder = QueueFolder.of({ 0: bytes }, '5\n0,0\n0,70\n');
+  const { log, damages } = await folder.open();
+  expect(damages).toHaveLength(1);
+  await put(log, messages(1, 5));
+  expect(await drain(log)).toEqual(['message000', 'message005']);
+  await log.saveAcks(true);
+  expect(folder.data).toEqual(['0.bad', '1']);
+  await log.close();
+});
 
-  it('a length behind the write position that no record can have is damage', async () => {
-    const bytes = records(messages(5));
-    bytes.writeInt32BE(0x40000000, 28);
-    const folder = QueueFolder.of({ 0: bytes }, '1\n0,0\n0,14\n');
-    const { log, damages } = await folder.open();
-    expect(damages).toMatchObject([{ offset: 28, bytes: 42 }]);
-    expect(await drain(log)).toEqual(texts(messages(2)));
-    await log.close();
-    expect(folder.data).toEqual(['0.bad']);
-    expect(folder.read(`${folder.file(0)}.bad`)).toEqual(bytes);
-  });
+it('a length behind the write position that no record can have is damage', async () => {
+  const bytes = records(messages(5));
+  bytes.writeInt32BE(0x40000000, 28);
+  const folder = QueueFolder.of({ 0: bytes }, '1\n0,0\n0,14\n');
+  const { log, damages } = await folder.open();
+  expect(damages).toMatchObject([{ offset: 28, bytes: 42 }]);
+  expect(await drain(log)).toEqual(texts(messages(2)));
+  await log.close();
+  expect(folder.data).toEqual(['0.bad']);
+  expect(folder.read(`${folder.file(0)}.bad`)).toEqual(bytes);
+});
 
-  it('damage of a payload is not detected in this format', async () => {
-    const bytes = records(messages(2));
-    bytes.write('M', 4);
-    const folder = QueueFolder.of({ 0: bytes }, '2\n0,0\n0,28\n');
-    await expectWhole(folder, ['Message000', 'message001']);
-  });
+it('damage of a payload is not detected in this format', async () => {
+  const bytes = records(messages(2));
+  bytes.write('M', 4);
+  const folder = QueueFolder.of({ 0: bytes }, '2\n0,0\n0,28\n');
+  await expectWhole(folder, ['Message000', 'message001']);
+});
 
-  it('missing files in the middle are reported', async () => {
-    const folder = new QueueFolder();
-    for (const i of [0, 3, 4]) folder.write(folder.file(i), records(messages(10, i * 10)));
-    folder.metadata = '50\n0,0\n4,140\n';
-    const file = folder.pathOf(folder.file(1));
-    const { log, damages } = await folder.open();
-    expect(damages).toEqual([{ file, offset: 0, bytes: 0, reason: '2 files are missing' }]);
-    expect(log.depth).toBe(30);
-    await log.close();
-  });
+it('missing files in the middle are reported', async () => {
+  const folder = new QueueFolder();
+  for (const i of [0, 3, 4]) folder.write(folder.file(i), records(messages(10, i * 10)));
+  folder.metadata = '50\n0,0\n4,140\n';
+  const file = folder.pathOf(folder.file(1));
+  const { log, damages } = await folder.open();
+  expect(damages).toEqual([{ file, offset: 0, bytes: 0, reason: '2 files are missing' }]);
+  expect(log.depth).toBe(30);
+  await log.close();
+});
 
-  it('damage done while the queue is open is reported, and later messages are delivered', async () => {
-    const folder = new QueueFolder();
-    const { log, damages } = await folder.open();
-    await put(log, messages(5));
-    truncateSync(folder.pathOf(folder.file(0)), 30);
-    const all = await readAll(log);
-    expect(texts(all)).toEqual(texts(messages(2)));
-    expect(damages).toMatchObject([{ offset: 28, bytes: 42 }]);
-    expect([log.depth, log.bytes]).toEqual([2, 20]);
-    await put(log, messages(2, 5));
-    expect(folder.data).toEqual(['0', '1']);
-    for (const message of all) log.acknowledge(message);
-    expect(await drain(log)).toEqual(texts(messages(2, 5)));
-    expect([log.depth, log.bytes]).toEqual([0, 0]);
-    await log.close();
-    expect(folder.metadata).toBe('0\n1,28\n1,28\n');
-    expect(folder.data).toEqual(['0.bad', '1']);
-  });
+it('damage done while the queue is open is reported, and later messages are delivered', async () => {
+  const folder = new QueueFolder();
+  const { log, damages } = await folder.open();
+  await put(log, messages(5));
+  truncateSync(folder.pathOf(folder.file(0)), 30);
+  const all = await readAll(log);
+  expect(texts(all)).toEqual(texts(messages(2)));
+  expect(damages).toMatchObject([{ offset: 28, bytes: 42 }]);
+  expect([log.depth, log.bytes]).toEqual([2, 20]);
+  await put(log, messages(2, 5));
+  expect(folder.data).toEqual(['0', '1']);
+  for (const message of all) log.acknowledge(message);
+  expect(await drain(log)).toEqual(texts(messages(2, 5)));
+  expect([log.depth, log.bytes]).toEqual([0, 0]);
+  await log.close();
+  expect(folder.metadata).toBe('0\n1,28\n1,28\n');
+  expect(folder.data).toEqual(['0.bad', '1']);
 });

@@ -1,5 +1,5 @@
 import { appendFileSync } from 'node:fs';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { StoredMessage } from '../../../src/diskqueue/message-log.ts';
 import {
   drain,
@@ -16,129 +16,125 @@ import { receiveAll, upstream } from './upstream-model.ts';
 
 /* What is no loss: neither what go-diskqueue takes for one, nor a crash. */
 
-describe('what is not damage', () => {
-  it('a file that was consumed before it was full is removed, and not set aside as .bad', async () => {
-    for (const size of [140, 145]) {
-      const folder = new QueueFolder();
-      const { log, damages } = await folder.open({ maxBytesPerFile: size });
-      for (const message of messages(33)) {
-        await put(log, [message]);
-        await drain(log);
-      }
-      await log.close();
-      expect(damages).toEqual([]);
-      expect(folder.data).toEqual(['3']);
+it('a file that was consumed before it was full is removed, and not set aside as .bad', async () => {
+  for (const size of [140, 145]) {
+    const folder = new QueueFolder();
+    const { log, damages } = await folder.open({ maxBytesPerFile: size });
+    for (const message of messages(33)) {
+      await put(log, [message]);
+      await drain(log);
     }
-  });
-
-  it('a consumed end of a file that go-diskqueue has saved is not damage', async () => {
-    const folder = new QueueFolder();
-    const original = upstream(folder);
-    for (const message of messages(9)) original.put(message);
-    expect(receiveAll(original)).toHaveLength(9);
-    original.kill();
-    folder.metadata = '0\n0,126\n1,0\n';
-    await expectWhole(folder, []);
-    expect(folder.data).toEqual(['1']);
-  });
-
-  it('a message longer than maxMessageSize of today is delivered', async () => {
-    const folder = new QueueFolder();
-    const { log } = await folder.open({ maxBytesPerFile: 10_000, maxMessageSize: 5000 });
-    await put(log, [Buffer.alloc(5000, 'x'), ...messages(2)]);
     await log.close();
-    const again = await folder.open({ maxMessageSize: 1 });
-    expect(await drain(again.log)).toEqual(['x'.repeat(5000), ...texts(messages(2))]);
-    expect(again.damages).toEqual([]);
-    await again.log.close();
-    expect(folder.data).toEqual(['0']);
-  });
-
-  it('a file that another program has created is not written over', async () => {
-    const folder = new QueueFolder();
-    const { log } = await folder.open();
-    await put(log, messages(10));
-    folder.write(folder.file(1), Buffer.from('not ours'));
-    await put(log, messages(1, 10));
-    expect(folder.data).toEqual(['0', '1', '2']);
-    expect(folder.read(folder.file(1)).toString()).toBe('not ours');
-    await log.close();
-  });
-
-  it('behind a file with the largest number no message is accepted, because it would not be found again', async () => {
-    const folder = QueueFolder.of({ 999_999_999_999_999: records(messages(2)) });
-    const { log } = await folder.open();
-    const [first] = await log.read();
-    log.acknowledge(first as StoredMessage);
-    expect(await log.append(messages(1, 2))).toMatchObject({ appended: 0, error: { code: 'ERR_QUEUE_IO' } });
-    await log.close();
-    const again = await folder.open();
-    expect(await drain(again.log)).toEqual(['message001']);
-    await again.log.close();
-  });
-
-  it('the number of a file that was set aside is not used again', async () => {
-    const folder = new QueueFolder();
-    folder.write(`${folder.file(4)}.bad`, Buffer.from('bad'));
-    const { log } = await folder.open();
-    await put(log, messages(1));
-    expect(folder.data).toEqual(['4.bad', '5']);
-    await log.close();
-  });
+    expect(damages).toEqual([]);
+    expect(folder.data).toEqual(['3']);
+  }
 });
 
-describe('a crash', () => {
-  it('files that a crash between the save of the metadata and their removal has left are removed by the next save', async () => {
-    const folder = new QueueFolder();
-    for (const i of [0, 1, 2]) folder.write(folder.file(i), records(messages(10, i * 10)));
-    folder.metadata = '5\n2,70\n2,140\n';
-    const { log } = await folder.open();
-    expect(log.hasUnsavedAcks).toBe(true);
-    await log.saveAcks(false);
-    expect(folder.data).toEqual(['2']);
-    expect(await drain(log)).toEqual(texts(messages(5, 25)));
-    await log.close();
-  });
+it('a consumed end of a file that go-diskqueue has saved is not damage', async () => {
+  const folder = new QueueFolder();
+  const original = upstream(folder);
+  for (const message of messages(9)) original.put(message);
+  expect(receiveAll(original)).toHaveLength(9);
+  original.kill();
+  folder.metadata = '0\n0,126\n1,0\n';
+  await expectWhole(folder, []);
+  expect(folder.data).toEqual(['1']);
+});
 
-  it('messages that were emptied stay dropped after a crash before their files are deleted', async () => {
-    const folder = QueueFolder.of({ 0: records(messages(10)) }, '0\n1,0\n1,0\n');
-    await expectWhole(folder, []);
-    expect(folder.data).toEqual(['1']);
-  });
+it('a message longer than maxMessageSize of today is delivered', async () => {
+  const folder = new QueueFolder();
+  const { log } = await folder.open({ maxBytesPerFile: 10_000, maxMessageSize: 5000 });
+  await put(log, [Buffer.alloc(5000, 'x'), ...messages(2)]);
+  await log.close();
+  const again = await folder.open({ maxMessageSize: 1 });
+  expect(await drain(again.log)).toEqual(['x'.repeat(5000), ...texts(messages(2))]);
+  expect(again.damages).toEqual([]);
+  await again.log.close();
+  expect(folder.data).toEqual(['0']);
+});
 
-  it('a crash after empty and put loses no message', async () => {
-    const folder = new QueueFolder();
-    const { log } = await folder.open({ isAlwaysDurable: false });
-    await put(log, messages(15));
-    await log.empty();
-    await log.append(messages(3, 15));
+it('a file that another program has created is not written over', async () => {
+  const folder = new QueueFolder();
+  const { log } = await folder.open();
+  await put(log, messages(10));
+  folder.write(folder.file(1), Buffer.from('not ours'));
+  await put(log, messages(1, 10));
+  expect(folder.data).toEqual(['0', '1', '2']);
+  expect(folder.read(folder.file(1)).toString()).toBe('not ours');
+  await log.close();
+});
+
+it('behind a file with the largest number no message is accepted, because it would not be found again', async () => {
+  const folder = QueueFolder.of({ 999_999_999_999_999: records(messages(2)) });
+  const { log } = await folder.open();
+  const [first] = await log.read();
+  log.acknowledge(first as StoredMessage);
+  expect(await log.append(messages(1, 2))).toMatchObject({ appended: 0, error: { code: 'ERR_QUEUE_IO' } });
+  await log.close();
+  const again = await folder.open();
+  expect(await drain(again.log)).toEqual(['message001']);
+  await again.log.close();
+});
+
+it('the number of a file that was set aside is not used again', async () => {
+  const folder = new QueueFolder();
+  folder.write(`${folder.file(4)}.bad`, Buffer.from('bad'));
+  const { log } = await folder.open();
+  await put(log, messages(1));
+  expect(folder.data).toEqual(['4.bad', '5']);
+  await log.close();
+});
+
+it('files that a crash between the save of the metadata and their removal has left are removed by the next save', async () => {
+  const folder = new QueueFolder();
+  for (const i of [0, 1, 2]) folder.write(folder.file(i), records(messages(10, i * 10)));
+  folder.metadata = '5\n2,70\n2,140\n';
+  const { log } = await folder.open();
+  expect(log.hasUnsavedAcks).toBe(true);
+  await log.saveAcks(false);
+  expect(folder.data).toEqual(['2']);
+  expect(await drain(log)).toEqual(texts(messages(5, 25)));
+  await log.close();
+});
+
+it('messages that were emptied stay dropped after a crash before their files are deleted', async () => {
+  const folder = QueueFolder.of({ 0: records(messages(10)) }, '0\n1,0\n1,0\n');
+  await expectWhole(folder, []);
+  expect(folder.data).toEqual(['1']);
+});
+
+it('a crash after empty and put loses no message', async () => {
+  const folder = new QueueFolder();
+  const { log } = await folder.open({ isAlwaysDurable: false });
+  await put(log, messages(15));
+  await log.empty();
+  await log.append(messages(3, 15));
+  const copy = folder.killed();
+  await log.close();
+  await expectWhole(copy, texts(messages(3, 15)));
+});
+
+it('a crash of the process alone loses no appended message', async () => {
+  const folder = new QueueFolder();
+  const { log } = await folder.open({ isAlwaysDurable: false });
+  for (const message of messages(37)) {
+    await log.append([message]);
     const copy = folder.killed();
-    await log.close();
-    await expectWhole(copy, texts(messages(3, 15)));
-  });
+    const again = await copy.open({ isAlwaysDurable: false });
+    expect(texts(await readAll(again.log)).at(-1)).toBe(texts([message])[0]);
+    expect(again.damages).toEqual([]);
+    await again.log.close();
+  }
+  await log.close();
+  await expectWhole(folder, texts(messages(37)));
+});
 
-  it('a crash of the process alone loses no appended message', async () => {
-    const folder = new QueueFolder();
-    const { log } = await folder.open({ isAlwaysDurable: false });
-    for (const message of messages(37)) {
-      await log.append([message]);
-      const copy = folder.killed();
-      const again = await copy.open({ isAlwaysDurable: false });
-      expect(texts(await readAll(again.log)).at(-1)).toBe(texts([message])[0]);
-      expect(again.damages).toEqual([]);
-      await again.log.close();
-    }
-    await log.close();
-    await expectWhole(folder, texts(messages(37)));
-  });
-
-  it('a record torn in a later file does not affect the files before it', async () => {
-    const folder = new QueueFolder();
-    const { log } = await folder.open();
-    await put(log, messages(15));
-    appendFileSync(folder.pathOf(folder.file(1)), record('message015').subarray(0, 9));
-    const copy = folder.killed();
-    await log.close();
-    await expectWhole(copy, texts(messages(15)));
-  });
+it('a record torn in a later file does not affect the files before it', async () => {
+  const folder = new QueueFolder();
+  const { log } = await folder.open();
+  await put(log, messages(15));
+  appendFileSync(folder.pathOf(folder.file(1)), record('message015').subarray(0, 9));
+  const copy = folder.killed();
+  await log.close();
+  await expectWhole(copy, texts(messages(15)));
 });

@@ -30,185 +30,175 @@ test('sync and close reject after a failed sync until the messages that may be l
   await log.close();
 });
 
-describe('the files', () => {
-  it('a record has the bytes that go-diskqueue writes', async () => {
-    const folder = new QueueFolder();
-    const { log } = await folder.open();
-    await put(log, [Buffer.from('test')]);
-    expect(folder.read('q.diskqueue.000000.dat')).toEqual(Buffer.from('0000000474657374', 'hex'));
-    await log.close();
-  });
-
-  it('the metadata has the bytes that go-diskqueue writes', async () => {
-    const folder = new QueueFolder();
-    const { log } = await folder.open();
-    await put(
-      log,
-      ['ab', 'cd', 'ef', 'gh', 'ij'].map((text) => Buffer.from(text)),
-    );
-    expect(folder.metadata).toBe('5\n0,0\n0,30\n');
-    await log.close();
-    expect(folder.names).toEqual(['q.diskqueue.000000.dat', 'q.diskqueue.meta.dat']);
-    expect(folder.metadata).toBe('5\n0,0\n0,30\n');
-  });
-
-  it('a file ends, as in go-diskqueue, when the next record would not fit', async () => {
-    const folder = new QueueFolder();
-    const { log } = await folder.open();
-    const trace: string[] = [];
-    for (const message of messages(11)) {
-      await put(log, [message]);
-      trace.push(folder.metadata.replaceAll('\n', ' '));
-    }
-    expect(trace[0]).toBe('1 0,0 0,14 ');
-    expect(trace[9]).toBe('10 0,0 0,140 ');
-    expect(trace[10]).toBe('11 0,0 1,14 ');
-    expect(folder.data).toEqual(['0', '1']);
-    await log.close();
-  });
-
-  it('the metadata names the next file before it exists', async () => {
-    const folder = new QueueFolder();
-    const { log } = await folder.open();
-    await put(log, messages(10));
-    await log.append(messages(1, 10));
-    expect(folder.metadata).toBe('10\n0,0\n1,0\n');
-    await log.sync();
-    expect(folder.metadata).toBe('11\n0,0\n1,14\n');
-    await log.close();
-  });
-
-  it('a file that was consumed before it was full is passed when the next one begins', async () => {
-    const folder = new QueueFolder();
-    const { log } = await folder.open();
-    await put(log, messages(10));
-    await drain(log);
-    await log.append(messages(1, 10));
-    expect(folder.metadata).toBe('0\n1,0\n1,0\n');
-    await log.close();
-  });
-
-  it('the files of an empty queue are those of go-diskqueue', async () => {
-    const folder = new QueueFolder();
-    const { log } = await folder.open();
-    expect(log.hasUnsavedAcks).toBe(false);
-    await log.close();
-    expect(folder.metadata).toBe('0\n0,0\n0,0\n');
-    expect(folder.data).toEqual([]);
-  });
+it('a record has the bytes that go-diskqueue writes', async () => {
+  const folder = new QueueFolder();
+  const { log } = await folder.open();
+  await put(log, [Buffer.from('test')]);
+  expect(folder.read('q.diskqueue.000000.dat')).toEqual(Buffer.from('0000000474657374', 'hex'));
+  await log.close();
 });
 
-describe('reading', () => {
-  it('messages of any length are read: empty ones, and longer than a block', async () => {
-    const folder = new QueueFolder();
-    const { log } = await folder.open({ maxBytesPerFile: 1e6 });
-    const list = [0, 1, 300_000, 0, 0, 131_068, 131_069, 5, 2_000_000, 0].map((n) => Buffer.alloc(n, 'z'));
-    await put(log, list);
-    expect(areSame(await readAll(log), list)).toBe(true);
-    await log.close();
-    const again = await folder.open({ maxBytesPerFile: 1e6 });
-    expect(again.log.depth).toBe(10);
-    expect(areSame(await readAll(again.log), list)).toBe(true);
-    await again.log.close();
-    expect(again.damages).toEqual([]);
-  });
+it('the metadata has the bytes that go-diskqueue writes', async () => {
+  const folder = new QueueFolder();
+  const { log } = await folder.open();
+  await put(
+    log,
+    ['ab', 'cd', 'ef', 'gh', 'ij'].map((text) => Buffer.from(text)),
+  );
+  expect(folder.metadata).toBe('5\n0,0\n0,30\n');
+  await log.close();
+  expect(folder.names).toEqual(['q.diskqueue.000000.dat', 'q.diskqueue.meta.dat']);
+  expect(folder.metadata).toBe('5\n0,0\n0,30\n');
 });
 
-describe('acknowledging', () => {
-  it('acknowledgements count at once in any order; only the contiguous prefix survives a reopen', async () => {
-    const folder = new QueueFolder();
-    const { log } = await folder.open();
-    await put(log, messages(6));
-    const all = await readAll(log);
-    for (const i of [0, 1, 3, 5]) log.acknowledge(all[i] as (typeof all)[0]);
-    log.acknowledge(all[3] as (typeof all)[0]);
-    expect([log.depth, log.bytes]).toEqual([2, 20]);
-    expect(log.hasUnsavedAcks).toBe(true);
-    await log.saveAcks(true);
-    expect(log.hasUnsavedAcks).toBe(false);
-    expect(folder.metadata).toBe('4\n0,28\n0,84\n');
-    await log.close();
-
-    const again = await folder.open();
-    expect([again.log.depth, again.log.bytes]).toEqual([4, 40]);
-    expect(await drain(again.log)).toEqual(texts(messages(4, 2)));
-    await again.log.close();
-    expect(folder.metadata).toBe('0\n0,84\n0,84\n');
-  });
-
-  it('a file is deleted when the metadata on the disk has passed it', async () => {
-    const folder = new QueueFolder();
-    const { log } = await folder.open();
-    await put(log, messages(25));
-    const all = await readAll(log);
-    for (const message of all.slice(0, 10)) log.acknowledge(message);
-    expect(folder.data).toEqual(['0', '1', '2']);
-    await log.saveAcks(false);
-    expect(folder.data).toEqual(['1', '2']);
-    expect(folder.metadata).toBe('15\n1,0\n2,70\n');
-    await log.close();
-  });
-
-  it('an acknowledgement after empty has no effect', async () => {
-    const folder = new QueueFolder();
-    const { log } = await folder.open();
-    await put(log, messages(5));
-    const old = await readAll(log);
-    await log.empty();
-    await put(log, messages(5, 5));
-    for (const message of old) log.acknowledge(message);
-    expect(log.depth).toBe(5);
-    const all = await readAll(log);
-    expect(texts(all)).toEqual(texts(messages(5, 5)));
-    for (const message of old) log.acknowledge(message);
-    expect(log.depth).toBe(5);
-    await log.close();
-  });
+it('a file ends, as in go-diskqueue, when the next record would not fit', async () => {
+  const folder = new QueueFolder();
+  const { log } = await folder.open();
+  const trace: string[] = [];
+  for (const message of messages(11)) {
+    await put(log, [message]);
+    trace.push(folder.metadata.replaceAll('\n', ' '));
+  }
+  expect(trace[0]).toBe('1 0,0 0,14 ');
+  expect(trace[9]).toBe('10 0,0 0,140 ');
+  expect(trace[10]).toBe('11 0,0 1,14 ');
+  expect(folder.data).toEqual(['0', '1']);
+  await log.close();
 });
 
-describe('the end', () => {
-  it('an emptied queue continues in a new file', async () => {
-    const folder = new QueueFolder();
-    const { log } = await folder.open();
-    await put(log, messages(25));
-    await log.read();
-    await log.empty();
-    expect([log.depth, log.bytes]).toEqual([0, 0]);
-    expect(folder.metadata).toBe('0\n3,0\n3,0\n');
-    expect(folder.data).toEqual([]);
-    expect(await log.read()).toEqual([]);
-    await put(log, messages(2));
-    expect(folder.read(folder.file(3))).toEqual(records(messages(2)));
-    expect(await drain(log)).toEqual(texts(messages(2)));
-    await log.close();
-  });
-
-  it('removing a queue leaves the files that were set aside, and no others', async () => {
-    const folder = new QueueFolder();
-    const { log } = await folder.open();
-    await put(log, messages(25));
-    folder.write('q.diskqueue.meta.dat.123.tmp', Buffer.alloc(0));
-    folder.write('q.diskqueue.000000.dat.bad', Buffer.from('bad'));
-    folder.write('q:c.diskqueue.000000.dat', Buffer.from('of another queue'));
-    await log.close();
-    await log.remove();
-    expect(folder.names).toEqual(['q.diskqueue.000000.dat.bad', 'q:c.diskqueue.000000.dat']);
-  });
+it('the metadata names the next file before it exists', async () => {
+  const folder = new QueueFolder();
+  const { log } = await folder.open();
+  await put(log, messages(10));
+  await log.append(messages(1, 10));
+  expect(folder.metadata).toBe('10\n0,0\n1,0\n');
+  await log.sync();
+  expect(folder.metadata).toBe('11\n0,0\n1,14\n');
+  await log.close();
 });
 
-describe('a queue with many messages', () => {
-  it('a reopened queue continues in the same file', async () => {
-    const folder = new QueueFolder();
-    for (let i = 0; i < 4; i++) {
-      const { log, damages } = await folder.open();
-      expect(log.depth).toBe(i * 3);
-      await put(log, messages(3, i * 3));
-      await log.close();
-      expect(damages).toEqual([]);
-    }
-    expect(folder.data).toEqual(['0', '1']);
-    expect(folder.read(folder.file(0))).toEqual(records(messages(10)));
-  });
+it('a file that was consumed before it was full is passed when the next one begins', async () => {
+  const folder = new QueueFolder();
+  const { log } = await folder.open();
+  await put(log, messages(10));
+  await drain(log);
+  await log.append(messages(1, 10));
+  expect(folder.metadata).toBe('0\n1,0\n1,0\n');
+  await log.close();
+});
+
+it('the files of an empty queue are those of go-diskqueue', async () => {
+  const folder = new QueueFolder();
+  const { log } = await folder.open();
+  expect(log.hasUnsavedAcks).toBe(false);
+  await log.close();
+  expect(folder.metadata).toBe('0\n0,0\n0,0\n');
+  expect(folder.data).toEqual([]);
+});
+
+it('messages of any length are read: empty ones, and longer than a block', async () => {
+  const folder = new QueueFolder();
+  const { log } = await folder.open({ maxBytesPerFile: 1e6 });
+  const list = [0, 1, 300_000, 0, 0, 131_068, 131_069, 5, 2_000_000, 0].map((n) => Buffer.alloc(n, 'z'));
+  await put(log, list);
+  expect(areSame(await readAll(log), list)).toBe(true);
+  await log.close();
+  const again = await folder.open({ maxBytesPerFile: 1e6 });
+  expect(again.log.depth).toBe(10);
+  expect(areSame(await readAll(again.log), list)).toBe(true);
+  await again.log.close();
+  expect(again.damages).toEqual([]);
+});
+
+it('acknowledgements count at once in any order; only the contiguous prefix survives a reopen', async () => {
+  const folder = new QueueFolder();
+  const { log } = await folder.open();
+  await put(log, messages(6));
+  const all = await readAll(log);
+  for (const i of [0, 1, 3, 5]) log.acknowledge(all[i] as (typeof all)[0]);
+  log.acknowledge(all[3] as (typeof all)[0]);
+  expect([log.depth, log.bytes]).toEqual([2, 20]);
+  expect(log.hasUnsavedAcks).toBe(true);
+  await log.saveAcks(true);
+  expect(log.hasUnsavedAcks).toBe(false);
+  expect(folder.metadata).toBe('4\n0,28\n0,84\n');
+  await log.close();
+
+  const again = await folder.open();
+  expect([again.log.depth, again.log.bytes]).toEqual([4, 40]);
+  expect(await drain(again.log)).toEqual(texts(messages(4, 2)));
+  await again.log.close();
+  expect(folder.metadata).toBe('0\n0,84\n0,84\n');
+});
+
+it('a file is deleted when the metadata on the disk has passed it', async () => {
+  const folder = new QueueFolder();
+  const { log } = await folder.open();
+  await put(log, messages(25));
+  const all = await readAll(log);
+  for (const message of all.slice(0, 10)) log.acknowledge(message);
+  expect(folder.data).toEqual(['0', '1', '2']);
+  await log.saveAcks(false);
+  expect(folder.data).toEqual(['1', '2']);
+  expect(folder.metadata).toBe('15\n1,0\n2,70\n');
+  await log.close();
+});
+
+it('an acknowledgement after empty has no effect', async () => {
+  const folder = new QueueFolder();
+  const { log } = await folder.open();
+  await put(log, messages(5));
+  const old = await readAll(log);
+  await log.empty();
+  await put(log, messages(5, 5));
+  for (const message of old) log.acknowledge(message);
+  expect(log.depth).toBe(5);
+  const all = await readAll(log);
+  expect(texts(all)).toEqual(texts(messages(5, 5)));
+  for (const message of old) log.acknowledge(message);
+  expect(log.depth).toBe(5);
+  await log.close();
+});
+
+it('an emptied queue continues in a new file', async () => {
+  const folder = new QueueFolder();
+  const { log } = await folder.open();
+  await put(log, messages(25));
+  await log.read();
+  await log.empty();
+  expect([log.depth, log.bytes]).toEqual([0, 0]);
+  expect(folder.metadata).toBe('0\n3,0\n3,0\n');
+  expect(folder.data).toEqual([]);
+  expect(await log.read()).toEqual([]);
+  await put(log, messages(2));
+  expect(folder.read(folder.file(3))).toEqual(records(messages(2)));
+  expect(await drain(log)).toEqual(texts(messages(2)));
+  await log.close();
+});
+
+it('removing a queue leaves the files that were set aside, and no others', async () => {
+  const folder = new QueueFolder();
+  const { log } = await folder.open();
+  await put(log, messages(25));
+  folder.write('q.diskqueue.meta.dat.123.tmp', Buffer.alloc(0));
+  folder.write('q.diskqueue.000000.dat.bad', Buffer.from('bad'));
+  folder.write('q:c.diskqueue.000000.dat', Buffer.from('of another queue'));
+  await log.close();
+  await log.remove();
+  expect(folder.names).toEqual(['q.diskqueue.000000.dat.bad', 'q:c.diskqueue.000000.dat']);
+});
+
+it('a reopened queue continues in the same file', async () => {
+  const folder = new QueueFolder();
+  for (let i = 0; i < 4; i++) {
+    const { log, damages } = await folder.open();
+    expect(log.depth).toBe(i * 3);
+    await put(log, messages(3, i * 3));
+    await log.close();
+    expect(damages).toEqual([]);
+  }
+  expect(folder.data).toEqual(['0', '1']);
+  expect(folder.read(folder.file(0))).toEqual(records(messages(10)));
 });
 
 describe('messages in flight', () => {

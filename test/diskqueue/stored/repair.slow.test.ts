@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { decodeSegmentHeader } from '../../../src/log/segment.ts';
 import { CannotRepair } from '../../../src/diskqueue/stored/stored-queue.ts';
 import { propertyRuns, stepOf } from '../../runs.ts';
@@ -50,338 +50,312 @@ function wholeUpTo(records: Awaited<ReturnType<typeof recordsIn>>, path: string,
   return MESSAGES.filter((_, i) => !gone.has(i + 1));
 }
 
-describe('repair of a queue with one flipped bit', () => {
-  it('repair of a queue with one flipped bit keeps every message, except for one whose payload it is in; a second repair changes nothing', async () => {
-    const whole = await queueOf(MESSAGES);
-    const records = await recordsIn(whole);
-    expect(records).toHaveLength(MESSAGES.length);
-    const step = stepOf(7);
-    // Each file is begun at another byte, so that every byte of a header is hit in one of them.
-    for (const [nth, path] of pathsOf(whole, '.segment').entries()) {
-      for (let at = nth % step; at < bytesOf(whole, path).length; at += step) {
-        const disk = new MemoryDisk(whole.contents);
-        bytesOf(disk, path)[at] = (bytesOf(whole, path)[at] as number) ^ (1 << (at % 8));
-        const hit = records.find((r) => r.path === path && at >= r.offset + HEADER && at < r.end);
-        const lost = await repair(disk);
-        const expected = MESSAGES.filter((_, i) => i + 1 !== hit?.sequence);
-        expect([path, at, await handedOut(disk)]).toEqual([path, at, expected]);
-        expect(lost.map(({ firstSequence, messages }) => [firstSequence, messages])).toEqual(
-          hit === undefined ? [] : [[hit.sequence, 1]],
-        );
-        await expectInOrder(disk);
-      }
+it('repair of a queue with one flipped bit keeps every message, except for one whose payload it is in; a second repair changes nothing', async () => {
+  const whole = await queueOf(MESSAGES);
+  const records = await recordsIn(whole);
+  expect(records).toHaveLength(MESSAGES.length);
+  const step = stepOf(7);
+  // Each file is begun at another byte, so that every byte of a header is hit in one of them.
+  for (const [nth, path] of pathsOf(whole, '.segment').entries()) {
+    for (let at = nth % step; at < bytesOf(whole, path).length; at += step) {
+      const disk = new MemoryDisk(whole.contents);
+      bytesOf(disk, path)[at] = (bytesOf(whole, path)[at] as number) ^ (1 << (at % 8));
+      const hit = records.find((r) => r.path === path && at >= r.offset + HEADER && at < r.end);
+      const lost = await repair(disk);
+      const expected = MESSAGES.filter((_, i) => i + 1 !== hit?.sequence);
+      expect([path, at, await handedOut(disk)]).toEqual([path, at, expected]);
+      expect(lost.map(({ firstSequence, messages }) => [firstSequence, messages])).toEqual(
+        hit === undefined ? [] : [[hit.sequence, 1]],
+      );
+      await expectInOrder(disk);
     }
-  }, 120_000);
-});
+  }
+}, 120_000);
 
 /** Nothing can be read in a segment of which both copies of the header are damaged. */
 function isReadable(disk: MemoryDisk, path: string): boolean {
   return decodeSegmentHeader(bytesOf(disk, path).subarray(0, 128)) !== undefined;
 }
 
-describe('repair of a queue with many flipped bits', () => {
-  it('repair of a queue with many flipped bits keeps every message that has none, and leaves nothing to report; a second repair changes nothing', async () => {
-    const whole = await queueOf(MESSAGES);
-    const records = await recordsIn(whole);
-    const paths = pathsOf(whole, '.segment');
-    await fc.assert(
-      fc.asyncProperty(
-        fc.array(fc.tuple(fc.nat(paths.length - 1), fc.nat(10_000), fc.nat(7)), {
-          minLength: 2,
-          maxLength: 12,
-        }),
-        async (flips) => {
-          const disk = new MemoryDisk(whole.contents);
-          const hit = new Set<number>();
-          for (const [i, place, bit] of flips) {
-            const path = paths[i] as string;
-            const bytes = bytesOf(disk, path);
-            const at = place % bytes.length;
-            bytes[at] = (bytes[at] as number) ^ (1 << bit);
-            for (const r of records) if (r.path === path && at >= r.offset && at < r.end) hit.add(r.sequence);
-          }
-          fc.pre(paths.every((path) => isReadable(disk, path)));
-          const lost = await repair(disk);
-          const messages = await handedOut(disk);
-          expect(messages).toEqual(MESSAGES.filter((message) => messages.includes(message)));
-          const untouched = MESSAGES.filter((_, i) => !hit.has(i + 1));
-          expect(untouched.filter((message) => !messages.includes(message))).toEqual([]);
-          const named = lost.reduce((sum, loss) => sum + (loss.messages ?? 0), 0);
-          expect(named).toBeLessThanOrEqual(MESSAGES.length - messages.length);
-          await expectInOrder(disk);
-        },
-      ),
-      propertyRuns(),
-    );
-  }, 60_000);
-});
-
-describe('repair of a queue with a file that was cut off', () => {
-  it('repair of a queue with a file that was cut off keeps every message before the cut, and all of the other files', async () => {
-    const whole = await queueOf(MESSAGES);
-    const records = await recordsIn(whole);
-    for (const [nth, path] of pathsOf(whole, '.segment').entries()) {
-      for (let length = nth; length < bytesOf(whole, path).length; length += 3 * stepOf(5)) {
+it('repair of a queue with many flipped bits keeps every message that has none, and leaves nothing to report; a second repair changes nothing', async () => {
+  const whole = await queueOf(MESSAGES);
+  const records = await recordsIn(whole);
+  const paths = pathsOf(whole, '.segment');
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.tuple(fc.nat(paths.length - 1), fc.nat(10_000), fc.nat(7)), {
+        minLength: 2,
+        maxLength: 12,
+      }),
+      async (flips) => {
         const disk = new MemoryDisk(whole.contents);
-        disk.contents.set(path, bytesOf(whole, path).subarray(0, length));
-        await repair(disk);
-        expect([path, length, await handedOut(disk)]).toEqual([
-          path,
-          length,
-          wholeUpTo(records, path, length),
-        ]);
+        const hit = new Set<number>();
+        for (const [i, place, bit] of flips) {
+          const path = paths[i] as string;
+          const bytes = bytesOf(disk, path);
+          const at = place % bytes.length;
+          bytes[at] = (bytes[at] as number) ^ (1 << bit);
+          for (const r of records) if (r.path === path && at >= r.offset && at < r.end) hit.add(r.sequence);
+        }
+        fc.pre(paths.every((path) => isReadable(disk, path)));
+        const lost = await repair(disk);
+        const messages = await handedOut(disk);
+        expect(messages).toEqual(MESSAGES.filter((message) => messages.includes(message)));
+        const untouched = MESSAGES.filter((_, i) => !hit.has(i + 1));
+        expect(untouched.filter((message) => !messages.includes(message))).toEqual([]);
+        const named = lost.reduce((sum, loss) => sum + (loss.messages ?? 0), 0);
+        expect(named).toBeLessThanOrEqual(MESSAGES.length - messages.length);
         await expectInOrder(disk);
-      }
-    }
-  }, 60_000);
-
-  it('repair of a queue with a file that was cut off loses no other message when it is damaged and repaired again and again', async () => {
-    const disk = await queueOf(MESSAGES);
-    let expected = MESSAGES;
-    for (const [i, path] of pathsOf(disk, '.segment').entries()) {
-      const records = await recordsIn(disk);
-      const hit = records.find((record) => record.path === path);
-      if (hit === undefined) throw new Error('no record');
-      bytesOf(disk, path)[hit.end - 1] = 0;
-      const lost = await repair(disk);
-      expect(lost).toHaveLength(1);
-      expected = expected.filter((message) => message !== MESSAGES[hit.sequence - 1]);
-      expect(await handedOut(disk)).toEqual(expected);
-      await expectInOrder(disk);
-      expect(pathsOf(disk, '.damaged')).toHaveLength(i + 1);
-    }
-  });
-});
-
-describe('a repaired queue', () => {
-  it('a repaired queue has a record of what was lost, so nothing is reported again without its cursor', async () => {
-    const disk = await queueOf(MESSAGES);
-    const [path = ''] = pathsOf(disk, '.segment');
-    bytesOf(disk, path)[128 + HEADER] = 0;
-    expect(await repair(disk)).toMatchObject([{ firstSequence: 1, lastSequence: 1, messages: 1 }]);
-    disk.contents.delete(`${FOLDER}/q.cursor`);
-    expect(await handedOut(disk)).toEqual(MESSAGES.slice(1));
-    await expectInOrder(disk);
-  });
-});
-
-describe('repair of a queue after a crash', () => {
-  it('repair of a queue after a crash seals the last file, cuts off a torn end, and loses no message', async () => {
-    const whole = await queueOf(MESSAGES, { isClosed: false });
-    const last = pathsOf(whole, '.segment').at(-1) as string;
-    for (const tail of [[], [0xec], [0xec, 0x51, 1, 0, 9, 0, 0, 0, 31], new Array<number>(600).fill(0)]) {
-      const disk = new MemoryDisk(whole.contents);
-      disk.contents.set(last, Buffer.concat([withoutZeros(bytesOf(whole, last)), Buffer.from(tail)]));
-      expect((await storedOn(disk).verify(() => undefined)).problems).toEqual([]);
-      const { steps, lost } = await planFor(disk);
-      expect([steps.map(({ action }) => action), lost]).toEqual([['seal'], []]);
-      await repair(disk);
-      expect(await handedOut(disk)).toEqual(MESSAGES);
-      await expectInOrder(disk);
-    }
-  });
-
-  it.each(['with', 'without'])(
-    'a repair keeps the last message if its header is damaged, %s zeros behind it',
-    async (how) => {
-      const whole = await queueOf(MESSAGES, { isClosed: false });
-      const last = pathsOf(whole, '.segment').at(-1) as string;
-      const records = withoutZeros(bytesOf(whole, last));
-      const header = records.length - HEADER - (MESSAGES.at(-1) as string).length;
-      for (let at = header; at < header + HEADER; at++) {
-        const disk = new MemoryDisk(whole.contents);
-        if (how === 'without') disk.contents.set(last, Buffer.from(records));
-        bytesOf(disk, last)[at] = (bytesOf(disk, last)[at] as number) ^ (1 << (at % 8));
-        await repair(disk);
-        expect([at, await handedOut(disk)]).toEqual([at, MESSAGES]);
-      }
-    },
+      },
+    ),
+    propertyRuns(),
   );
+}, 60_000);
 
-  it('a repair makes no message of damaged zeros behind the last one', async () => {
+it('repair of a queue with a file that was cut off keeps every message before the cut, and all of the other files', async () => {
+  const whole = await queueOf(MESSAGES);
+  const records = await recordsIn(whole);
+  for (const [nth, path] of pathsOf(whole, '.segment').entries()) {
+    for (let length = nth; length < bytesOf(whole, path).length; length += 3 * stepOf(5)) {
+      const disk = new MemoryDisk(whole.contents);
+      disk.contents.set(path, bytesOf(whole, path).subarray(0, length));
+      await repair(disk);
+      expect([path, length, await handedOut(disk)]).toEqual([path, length, wholeUpTo(records, path, length)]);
+      await expectInOrder(disk);
+    }
+  }
+}, 60_000);
+
+it('repair of a queue with a file that was cut off loses no other message when it is damaged and repaired again and again', async () => {
+  const disk = await queueOf(MESSAGES);
+  let expected = MESSAGES;
+  for (const [i, path] of pathsOf(disk, '.segment').entries()) {
+    const records = await recordsIn(disk);
+    const hit = records.find((record) => record.path === path);
+    if (hit === undefined) throw new Error('no record');
+    bytesOf(disk, path)[hit.end - 1] = 0;
+    const lost = await repair(disk);
+    expect(lost).toHaveLength(1);
+    expected = expected.filter((message) => message !== MESSAGES[hit.sequence - 1]);
+    expect(await handedOut(disk)).toEqual(expected);
+    await expectInOrder(disk);
+    expect(pathsOf(disk, '.damaged')).toHaveLength(i + 1);
+  }
+});
+
+it('a repaired queue has a record of what was lost, so nothing is reported again without its cursor', async () => {
+  const disk = await queueOf(MESSAGES);
+  const [path = ''] = pathsOf(disk, '.segment');
+  bytesOf(disk, path)[128 + HEADER] = 0;
+  expect(await repair(disk)).toMatchObject([{ firstSequence: 1, lastSequence: 1, messages: 1 }]);
+  disk.contents.delete(`${FOLDER}/q.cursor`);
+  expect(await handedOut(disk)).toEqual(MESSAGES.slice(1));
+  await expectInOrder(disk);
+});
+
+it('repair of a queue after a crash seals the last file, cuts off a torn end, and loses no message', async () => {
+  const whole = await queueOf(MESSAGES, { isClosed: false });
+  const last = pathsOf(whole, '.segment').at(-1) as string;
+  for (const tail of [[], [0xec], [0xec, 0x51, 1, 0, 9, 0, 0, 0, 31], new Array<number>(600).fill(0)]) {
+    const disk = new MemoryDisk(whole.contents);
+    disk.contents.set(last, Buffer.concat([withoutZeros(bytesOf(whole, last)), Buffer.from(tail)]));
+    expect((await storedOn(disk).verify(() => undefined)).problems).toEqual([]);
+    const { steps, lost } = await planFor(disk);
+    expect([steps.map(({ action }) => action), lost]).toEqual([['seal'], []]);
+    await repair(disk);
+    expect(await handedOut(disk)).toEqual(MESSAGES);
+    await expectInOrder(disk);
+  }
+});
+
+it.each(['with', 'without'])(
+  'a repair keeps the last message if its header is damaged, %s zeros behind it',
+  async (how) => {
     const whole = await queueOf(MESSAGES, { isClosed: false });
     const last = pathsOf(whole, '.segment').at(-1) as string;
-    const { length } = withoutZeros(bytesOf(whole, last));
-    for (let at = length; at < length + 2 * HEADER; at++) {
+    const records = withoutZeros(bytesOf(whole, last));
+    const header = records.length - HEADER - (MESSAGES.at(-1) as string).length;
+    for (let at = header; at < header + HEADER; at++) {
       const disk = new MemoryDisk(whole.contents);
-      bytesOf(disk, last)[at] = 1 << (at % 8);
+      if (how === 'without') disk.contents.set(last, Buffer.from(records));
+      bytesOf(disk, last)[at] = (bytesOf(disk, last)[at] as number) ^ (1 << (at % 8));
       await repair(disk);
       expect([at, await handedOut(disk)]).toEqual([at, MESSAGES]);
     }
-  });
+  },
+);
 
-  it('a repair makes no message of a record of which a power cut has left the beginning', async () => {
-    const whole = await queueOf(MESSAGES, { isClosed: false });
-    const last = pathsOf(whole, '.segment').at(-1) as string;
-    const { length } = withoutZeros(bytesOf(whole, last));
-    const record = length - HEADER - (MESSAGES.at(-1) as string).length;
-    for (let torn = record; torn < length; torn++) {
-      const disk = new MemoryDisk(whole.contents);
-      bytesOf(disk, last).fill(0, torn);
-      await repair(disk);
-      expect([torn, await handedOut(disk)]).toEqual([torn, MESSAGES.slice(0, -1)]);
-    }
-  });
-
-  it('repair of a queue after a crash removes unfinished files', async () => {
-    const disk = await queueOf(MESSAGES);
-    const [first = ''] = pathsOf(disk, '.segment');
-    const left = ['.cursor.new', '.0000000099.segment'].map((name) => `${FOLDER}/q${name}`);
-    for (const path of [...left, `${first}.rewritten`, `${first}.damaged.new`, `${first}.damaged.2.new`]) {
-      disk.contents.set(path, Buffer.from('x'));
-    }
+it('a repair makes no message of damaged zeros behind the last one', async () => {
+  const whole = await queueOf(MESSAGES, { isClosed: false });
+  const last = pathsOf(whole, '.segment').at(-1) as string;
+  const { length } = withoutZeros(bytesOf(whole, last));
+  for (let at = length; at < length + 2 * HEADER; at++) {
+    const disk = new MemoryDisk(whole.contents);
+    bytesOf(disk, last)[at] = 1 << (at % 8);
     await repair(disk);
-    expect(pathsOf(disk, 'new').concat(pathsOf(disk, 'rewritten'))).toEqual([]);
-    expect(pathsOf(disk, '.segment')).toHaveLength(4);
-    expect(await handedOut(disk)).toEqual(MESSAGES);
-    await expectInOrder(disk);
-  });
-
-  it('repair of a queue after a crash does nothing to an intact queue', async () => {
-    for (const acked of [0, 3, 30]) await expectInOrder(await queueOf(MESSAGES, { acked }));
-  });
+    expect([at, await handedOut(disk)]).toEqual([at, MESSAGES]);
+  }
 });
 
-describe('repair of a damaged cursor', () => {
-  it('repair of a damaged cursor loses no message, wherever a bit is flipped, but some may be delivered again', async () => {
-    const whole = await queueOf(MESSAGES, { acked: 12 });
-    const [path = ''] = pathsOf(whole, '.cursor');
-    const starts = [0, 64, 4_096, 8_192, 8_256]; // of its head, its two slots, and its first ranges
-    const bytes = starts.flatMap((start) => Array.from({ length: 64 }, (_, i) => start + i));
-    for (const at of bytes.filter((_, i) => i % stepOf(3) === 0)) {
-      const disk = new MemoryDisk(whole.contents);
-      bytesOf(disk, path)[at] = (bytesOf(whole, path)[at] as number) ^ (1 << (at % 8));
-      expect(await repair(disk)).toEqual([]);
-      const messages = await handedOut(disk);
-      expect(messages.slice(-18)).toEqual(MESSAGES.slice(-18));
-      expect(MESSAGES.slice(-messages.length)).toEqual(messages);
-      await expectInOrder(disk);
-    }
-  });
+it('a repair makes no message of a record of which a power cut has left the beginning', async () => {
+  const whole = await queueOf(MESSAGES, { isClosed: false });
+  const last = pathsOf(whole, '.segment').at(-1) as string;
+  const { length } = withoutZeros(bytesOf(whole, last));
+  const record = length - HEADER - (MESSAGES.at(-1) as string).length;
+  for (let torn = record; torn < length; torn++) {
+    const disk = new MemoryDisk(whole.contents);
+    bytesOf(disk, last).fill(0, torn);
+    await repair(disk);
+    expect([torn, await handedOut(disk)]).toEqual([torn, MESSAGES.slice(0, -1)]);
+  }
+});
 
-  it('repair of a damaged cursor writes a new one where it is missing and older messages were removed', async () => {
-    const disk = await queueOf(MESSAGES, { acked: 12 });
-    disk.contents.delete(`${FOLDER}/q.cursor`);
+it('repair of a queue after a crash removes unfinished files', async () => {
+  const disk = await queueOf(MESSAGES);
+  const [first = ''] = pathsOf(disk, '.segment');
+  const left = ['.cursor.new', '.0000000099.segment'].map((name) => `${FOLDER}/q${name}`);
+  for (const path of [...left, `${first}.rewritten`, `${first}.damaged.new`, `${first}.damaged.2.new`]) {
+    disk.contents.set(path, Buffer.from('x'));
+  }
+  await repair(disk);
+  expect(pathsOf(disk, 'new').concat(pathsOf(disk, 'rewritten'))).toEqual([]);
+  expect(pathsOf(disk, '.segment')).toHaveLength(4);
+  expect(await handedOut(disk)).toEqual(MESSAGES);
+  await expectInOrder(disk);
+});
+
+it('repair of a queue after a crash does nothing to an intact queue', async () => {
+  for (const acked of [0, 3, 30]) await expectInOrder(await queueOf(MESSAGES, { acked }));
+});
+
+it('repair of a damaged cursor loses no message, wherever a bit is flipped, but some may be delivered again', async () => {
+  const whole = await queueOf(MESSAGES, { acked: 12 });
+  const [path = ''] = pathsOf(whole, '.cursor');
+  const starts = [0, 64, 4_096, 8_192, 8_256]; // of its head, its two slots, and its first ranges
+  const bytes = starts.flatMap((start) => Array.from({ length: 64 }, (_, i) => start + i));
+  for (const at of bytes.filter((_, i) => i % stepOf(3) === 0)) {
+    const disk = new MemoryDisk(whole.contents);
+    bytesOf(disk, path)[at] = (bytesOf(whole, path)[at] as number) ^ (1 << (at % 8));
     expect(await repair(disk)).toEqual([]);
-    expect((await handedOut(disk)).slice(-18)).toEqual(MESSAGES.slice(-18));
+    const messages = await handedOut(disk);
+    expect(messages.slice(-18)).toEqual(MESSAGES.slice(-18));
+    expect(MESSAGES.slice(-messages.length)).toEqual(messages);
     await expectInOrder(disk);
-  });
+  }
 });
 
-describe('repair of a queue of which a file is missing', () => {
-  it('repair of a queue of which a file is missing names its messages once', async () => {
-    const whole = await queueOf(MESSAGES);
-    const records = await recordsIn(whole);
-    for (const path of pathsOf(whole, '.segment').slice(1, -1)) {
-      const disk = new MemoryDisk(whole.contents);
-      disk.contents.delete(path);
-      const gone = records.filter((record) => record.path === path).map(({ sequence }) => sequence);
-      const lost = await repair(disk);
-      expect(lost).toMatchObject([
-        { firstSequence: Math.min(...gone), lastSequence: Math.max(...gone), messages: gone.length },
-      ]);
-      expect(await handedOut(disk)).toEqual(MESSAGES.filter((_, i) => !gone.includes(i + 1)));
-      await expectInOrder(disk);
-    }
-  });
+it('repair of a damaged cursor writes a new one where it is missing and older messages were removed', async () => {
+  const disk = await queueOf(MESSAGES, { acked: 12 });
+  disk.contents.delete(`${FOLDER}/q.cursor`);
+  expect(await repair(disk)).toEqual([]);
+  expect((await handedOut(disk)).slice(-18)).toEqual(MESSAGES.slice(-18));
+  await expectInOrder(disk);
 });
 
-describe('repair of a file in which nothing can be read', () => {
-  it('repair of a file in which nothing can be read reports a loss of an unknown number of messages if it is the only file', async () => {
-    const disk = new MemoryDisk();
-    const path = `${FOLDER}/q.0000000001.segment`;
-    disk.contents.set(path, Buffer.alloc(1_000, 'x'));
-    expect(await repair(disk)).toMatchObject([{ file: path, bytes: 1_000, messages: undefined }]);
-    expect(pathsOf(disk, '.damaged')).toEqual([`${path}.damaged`]);
+it('repair of a queue of which a file is missing names its messages once', async () => {
+  const whole = await queueOf(MESSAGES);
+  const records = await recordsIn(whole);
+  for (const path of pathsOf(whole, '.segment').slice(1, -1)) {
+    const disk = new MemoryDisk(whole.contents);
+    disk.contents.delete(path);
+    const gone = records.filter((record) => record.path === path).map(({ sequence }) => sequence);
+    const lost = await repair(disk);
+    expect(lost).toMatchObject([
+      { firstSequence: Math.min(...gone), lastSequence: Math.max(...gone), messages: gone.length },
+    ]);
+    expect(await handedOut(disk)).toEqual(MESSAGES.filter((_, i) => !gone.includes(i + 1)));
     await expectInOrder(disk);
-  });
+  }
+});
 
-  it('repair of a file in which nothing can be read reports no loss if the next file proves that all of it was acknowledged', async () => {
-    const disk = await queueOf(MESSAGES);
-    const [first = '', second = ''] = pathsOf(disk, '.segment');
-    const acked = (await recordsIn(disk)).filter(({ path }) => path === first).length;
-    const cursor = await queueOf(MESSAGES, { acked, isClosed: false });
-    disk.contents.set(`${FOLDER}/q.cursor`, bytesOf(cursor, `${FOLDER}/q.cursor`));
-    disk.contents.set(first, Buffer.alloc(1_000, 'x'));
-    expect(await repair(disk)).toEqual([]);
-    expect(pathsOf(disk, '.segment')[0]).toBe(second);
+it('repair of a file in which nothing can be read reports a loss of an unknown number of messages if it is the only file', async () => {
+  const disk = new MemoryDisk();
+  const path = `${FOLDER}/q.0000000001.segment`;
+  disk.contents.set(path, Buffer.alloc(1_000, 'x'));
+  expect(await repair(disk)).toMatchObject([{ file: path, bytes: 1_000, messages: undefined }]);
+  expect(pathsOf(disk, '.damaged')).toEqual([`${path}.damaged`]);
+  await expectInOrder(disk);
+});
+
+it('repair of a file in which nothing can be read reports no loss if the next file proves that all of it was acknowledged', async () => {
+  const disk = await queueOf(MESSAGES);
+  const [first = '', second = ''] = pathsOf(disk, '.segment');
+  const acked = (await recordsIn(disk)).filter(({ path }) => path === first).length;
+  const cursor = await queueOf(MESSAGES, { acked, isClosed: false });
+  disk.contents.set(`${FOLDER}/q.cursor`, bytesOf(cursor, `${FOLDER}/q.cursor`));
+  disk.contents.set(first, Buffer.alloc(1_000, 'x'));
+  expect(await repair(disk)).toEqual([]);
+  expect(pathsOf(disk, '.segment')[0]).toBe(second);
+  await expectInOrder(disk);
+});
+
+it('a file of which both copies of the header are damaged is set aside by a repair, which reports the messages that verify has named before', async () => {
+  const whole = await queueOf(MESSAGES);
+  const records = await recordsIn(whole);
+  for (const path of pathsOf(whole, '.segment').slice(0, -1)) {
+    const disk = new MemoryDisk(whole.contents);
+    bytesOf(disk, path)[3] = 0xff;
+    bytesOf(disk, path)[70] = 0xff;
+    const sequences = records.filter((record) => record.path === path).map(({ sequence }) => sequence);
+    const lost = {
+      file: path,
+      firstSequence: Math.min(...sequences),
+      lastSequence: Math.max(...sequences),
+    };
+    const { problems } = await storedOn(disk).verify(() => undefined);
+    expect(problems).toMatchObject([lost]);
+    expect(await repair(disk)).toMatchObject([{ ...lost, messages: sequences.length }]);
+    expect(bytesOf(disk, `${path}.damaged`)).toHaveLength(bytesOf(whole, path).length);
+    expect(await handedOut(disk)).toEqual(MESSAGES.filter((_, i) => !sequences.includes(i + 1)));
     await expectInOrder(disk);
-  });
+  }
 });
 
-describe('a file of which both copies of the header are damaged', () => {
-  it('a file of which both copies of the header are damaged is set aside by a repair, which reports the messages that verify has named before', async () => {
-    const whole = await queueOf(MESSAGES);
-    const records = await recordsIn(whole);
-    for (const path of pathsOf(whole, '.segment').slice(0, -1)) {
-      const disk = new MemoryDisk(whole.contents);
-      bytesOf(disk, path)[3] = 0xff;
-      bytesOf(disk, path)[70] = 0xff;
-      const sequences = records.filter((record) => record.path === path).map(({ sequence }) => sequence);
-      const lost = {
-        file: path,
-        firstSequence: Math.min(...sequences),
-        lastSequence: Math.max(...sequences),
-      };
-      const { problems } = await storedOn(disk).verify(() => undefined);
-      expect(problems).toMatchObject([lost]);
-      expect(await repair(disk)).toMatchObject([{ ...lost, messages: sequences.length }]);
-      expect(bytesOf(disk, `${path}.damaged`)).toHaveLength(bytesOf(whole, path).length);
-      expect(await handedOut(disk)).toEqual(MESSAGES.filter((_, i) => !sequences.includes(i + 1)));
-      await expectInOrder(disk);
-    }
-  });
-});
-
-describe('repair of a file in whose middle bytes are missing', () => {
-  it('repair of a file in whose middle bytes are missing makes it valid, or throws CannotRepair and leaves it as it was', async () => {
-    const whole = await queueOf(MESSAGES);
-    let repaired = 0;
-    for (const path of pathsOf(whole, '.segment')) {
-      for (const missing of [7, 50, 75, 100, 150]) {
-        for (let at = 130; at + missing < bytesOf(whole, path).length; at += 23 * stepOf(3)) {
-          const disk = new MemoryDisk(whole.contents);
-          const bytes = bytesOf(disk, path);
-          disk.contents.set(path, Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + missing)]));
-          try {
-            await repair(disk);
-          } catch (error) {
-            expect(error).toBeInstanceOf(CannotRepair);
-            expect(pathsOf(disk, '')).toEqual(pathsOf(whole, ''));
-            continue;
-          }
-          await expectInOrder(disk);
-          expect(MESSAGES).toEqual(expect.arrayContaining(await handedOut(disk)));
-          repaired++;
+it('repair of a file in whose middle bytes are missing makes it valid, or throws CannotRepair and leaves it as it was', async () => {
+  const whole = await queueOf(MESSAGES);
+  let repaired = 0;
+  for (const path of pathsOf(whole, '.segment')) {
+    for (const missing of [7, 50, 75, 100, 150]) {
+      for (let at = 130; at + missing < bytesOf(whole, path).length; at += 23 * stepOf(3)) {
+        const disk = new MemoryDisk(whole.contents);
+        const bytes = bytesOf(disk, path);
+        disk.contents.set(path, Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + missing)]));
+        try {
+          await repair(disk);
+        } catch (error) {
+          expect(error).toBeInstanceOf(CannotRepair);
+          expect(pathsOf(disk, '')).toEqual(pathsOf(whole, ''));
+          continue;
         }
+        await expectInOrder(disk);
+        expect(MESSAGES).toEqual(expect.arrayContaining(await handedOut(disk)));
+        repaired++;
       }
     }
-    expect(repaired).toBeGreaterThan(20);
-  });
+  }
+  expect(repaired).toBeGreaterThan(20);
 });
 
-describe('a repair that is interrupted', () => {
-  it('a repair that is interrupted has lost no intact message, and can be repeated', async () => {
-    const damaged = await queueOf(MESSAGES, { acked: 2 });
-    const paths = pathsOf(damaged, '.segment');
-    for (const [i, path] of paths.entries()) bytesOf(damaged, path)[i === 1 ? 3 : 128 + HEADER + 2] = 0xff;
-    bytesOf(damaged, paths[1] as string)[70] = 0xff;
-    const expected = new MemoryDisk(damaged.contents);
-    await repair(expected);
-    const kept = await handedOut(expected);
-    expect(kept.length).toBeGreaterThan(15);
-    for (let changes = 0; ; changes++) {
-      const disk = new MemoryDisk(damaged.contents);
-      disk.changesLeft = changes;
-      const isDone = await repair(disk).then(
-        () => true,
-        () => false,
-      );
-      disk.changesLeft = Infinity;
-      await repair(disk);
-      expect([changes, await handedOut(disk)]).toEqual([changes, kept]);
-      await expectInOrder(disk);
-      if (isDone) break;
-    }
-  });
+it('a repair that is interrupted has lost no intact message, and can be repeated', async () => {
+  const damaged = await queueOf(MESSAGES, { acked: 2 });
+  const paths = pathsOf(damaged, '.segment');
+  for (const [i, path] of paths.entries()) bytesOf(damaged, path)[i === 1 ? 3 : 128 + HEADER + 2] = 0xff;
+  bytesOf(damaged, paths[1] as string)[70] = 0xff;
+  const expected = new MemoryDisk(damaged.contents);
+  await repair(expected);
+  const kept = await handedOut(expected);
+  expect(kept.length).toBeGreaterThan(15);
+  for (let changes = 0; ; changes++) {
+    const disk = new MemoryDisk(damaged.contents);
+    disk.changesLeft = changes;
+    const isDone = await repair(disk).then(
+      () => true,
+      () => false,
+    );
+    disk.changesLeft = Infinity;
+    await repair(disk);
+    expect([changes, await handedOut(disk)]).toEqual([changes, kept]);
+    await expectInOrder(disk);
+    if (isDone) break;
+  }
 });
