@@ -363,8 +363,8 @@ describe.each([
       import { setTimeout, setInterval } from '${module}';
       setTimeout(() => console.log('never'), 30_000).unref();
       setInterval(() => console.log('never'), 30_000).unref();
-      setTimeout(() => console.log('twice'), 30).unref().ref();
       const fired = setTimeout(() => console.log('fired'), 1);
+      setTimeout(() => console.log('twice'), 30).unref().ref();
       setTimeout(() => fired.ref(), 10);
     `);
     expect(stdout.trim().split('\n')).toEqual(['fired', 'twice']);
