@@ -1,4 +1,4 @@
-import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { spawn, spawnSync, type ChildProcess, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -37,9 +37,13 @@ export function runProgram(source: string, settings: ProgramSettings = {}): Prog
 
 /** The same without blocking, so that programs that mostly wait can run at the same time. */
 export async function startProgram(source: string, settings: ProgramSettings = {}): Promise<ProgramResult> {
-  const child = spawn(process.execPath, argumentsOf(source, settings), optionsOf(settings.env));
-  const { stdout, stderr, code } = await finished(child);
+  const { stdout, stderr, code } = await finished(spawnProgram(source, settings));
   return resultOf({ stdout: stdout.toString(), stderr, status: code });
+}
+
+/** The same for a program that the caller kills. */
+export function spawnProgram(source: string, settings: ProgramSettings = {}): ChildProcessWithoutNullStreams {
+  return spawn(process.execPath, argumentsOf(source, settings), optionsOf(settings.env));
 }
 
 /** Waits for the end of a process. @returns what it has written, and its exit code: null if it was killed. */

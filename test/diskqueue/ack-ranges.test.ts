@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { Random } from './random.ts';
 import { AckRanges, UNKNOWN_BYTES } from '../../src/diskqueue/ack-ranges.ts';
 
@@ -98,17 +98,18 @@ test('the bytes of a range are unknown if only some messages are new, until the 
   expect(made).toMatchObject({ prefix: 11, bytesBeyond: 0 });
 });
 
-describe('a hundred thousand acknowledgements, every one out of order, are O(log n) each', () => {
-  const COUNT = 100_000;
-  const random = new Random(1);
-  const orders: Record<string, (i: number) => number> = {
-    ascending: (i) => i,
-    descending: (i) => COUNT - 1 - i,
-    'from both ends': (i) => (i % 2 === 0 ? i / 2 : COUNT - (i + 1) / 2),
-    'by a stride': (i) => (i * 7_919) % COUNT,
-  };
+const COUNT = 100_000;
+const random = new Random(1);
+const orders: Record<string, (i: number) => number> = {
+  ascending: (i) => i,
+  descending: (i) => COUNT - 1 - i,
+  'from both ends': (i) => (i % 2 === 0 ? i / 2 : COUNT - (i + 1) / 2),
+  'by a stride': (i) => (i * 7_919) % COUNT,
+};
 
-  test.each(Object.keys(orders))('%s', (name) => {
+test.each(Object.keys(orders))(
+  'a hundred thousand acknowledgements out of order (%s) are O(log n) each',
+  (name) => {
     const acks = new AckRanges(1);
     for (let i = 0; i < COUNT; i++) {
       const sequence = 2 + 2 * (orders[name] as (i: number) => number)(i);
@@ -122,5 +123,5 @@ describe('a hundred thousand acknowledgements, every one out of order, are O(log
       acks.add(acks.prefix, from + 1 + random.below(COUNT), UNKNOWN_BYTES);
     }
     expect(acks.prefix).toBeGreaterThan(2 * COUNT);
-  });
-});
+  },
+);

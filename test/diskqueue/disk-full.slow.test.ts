@@ -189,58 +189,56 @@ describe.each(CASES)('a full disk: %s', (_, setup) => {
   });
 });
 
-describe('acknowledgements out of order, on a full disk', () => {
-  const setup: Setup = { maxBytesPerFile: 100_000 };
-  /** More than the cursor has room for. */
-  const COUNT = 3_000;
+const setup: Setup = { maxBytesPerFile: 100_000 };
+/** More than the cursor has room for. */
+const COUNT = 3_000;
 
-  async function filled(): Promise<{ queue: DiskQueue; deliveries: Awaited<ReturnType<typeof receiveAll>> }> {
-    disk.capacity = Infinity;
-    const queue = await openQueue(disk, folder, setup);
-    await Promise.all(Array.from({ length: COUNT }, (_, id) => queue.put(message(id))));
-    const deliveries = await receiveAll(queue);
-    disk.fill();
-    return { queue, deliveries };
-  }
+async function filled(): Promise<{ queue: DiskQueue; deliveries: Awaited<ReturnType<typeof receiveAll>> }> {
+  disk.capacity = Infinity;
+  const queue = await openQueue(disk, folder, setup);
+  await Promise.all(Array.from({ length: COUNT }, (_, id) => queue.put(message(id))));
+  const deliveries = await receiveAll(queue);
+  disk.fill();
+  return { queue, deliveries };
+}
 
-  const even = (_: unknown, i: number): boolean => i % 2 === 0;
-  const odd = (_: unknown, i: number): boolean => i % 2 === 1;
+const even = (_: unknown, i: number): boolean => i % 2 === 0;
+const odd = (_: unknown, i: number): boolean => i % 2 === 1;
 
-  test('acknowledgements out of order are written as far as the full disk has space', async () => {
-    const { queue, deliveries } = await filled();
-    const acked = deliveries.slice(0, 1_000).filter(odd);
-    for (const delivery of acked) delivery.ack();
-    await queue.flush();
-    await queue.close();
-    const left = await reopened(recorded, setup);
-    expect(left).toHaveLength(COUNT - acked.length);
-    expect(left.slice(0, 500)).toEqual(Array.from({ length: 500 }, (_, i) => 2 * i));
-  });
+test('acknowledgements out of order are written as far as the full disk has space', async () => {
+  const { queue, deliveries } = await filled();
+  const acked = deliveries.slice(0, 1_000).filter(odd);
+  for (const delivery of acked) delivery.ack();
+  await queue.flush();
+  await queue.close();
+  const left = await reopened(recorded, setup);
+  expect(left).toHaveLength(COUNT - acked.length);
+  expect(left.slice(0, 500)).toEqual(Array.from({ length: 500 }, (_, i) => 2 * i));
+});
 
-  test('acknowledgements out of order stay in memory, and flush rejects, until the disk has space', async () => {
-    const { queue, deliveries } = await filled();
-    for (const delivery of deliveries.filter(odd)) delivery.ack();
-    await expect(queue.flush()).rejects.toMatchObject({ code: 'ERR_QUEUE_IO', cause: { code: 'ENOSPC' } });
-    await expect(queue.flush()).rejects.toMatchObject({ code: 'ERR_QUEUE_IO' });
-    const killed = new RecordingFileSystem(recorded.afterPowerCut(recorded.log.length, allRemains));
-    disk.capacity += 400_000;
-    await queue.flush();
-    await queue.close();
-    expect(await reopened(recorded, setup)).toEqual(Array.from({ length: COUNT }, (_, i) => i).filter(even));
-    expect((await reopened(killed, setup)).length).toBeLessThan(COUNT - 800); // those that fit were written
-  });
+test('acknowledgements out of order stay in memory, and flush rejects, until the disk has space', async () => {
+  const { queue, deliveries } = await filled();
+  for (const delivery of deliveries.filter(odd)) delivery.ack();
+  await expect(queue.flush()).rejects.toMatchObject({ code: 'ERR_QUEUE_IO', cause: { code: 'ENOSPC' } });
+  await expect(queue.flush()).rejects.toMatchObject({ code: 'ERR_QUEUE_IO' });
+  const killed = new RecordingFileSystem(recorded.afterPowerCut(recorded.log.length, allRemains));
+  disk.capacity += 400_000;
+  await queue.flush();
+  await queue.close();
+  expect(await reopened(recorded, setup)).toEqual(Array.from({ length: COUNT }, (_, i) => i).filter(even));
+  expect((await reopened(killed, setup)).length).toBeLessThan(COUNT - 800); // those that fit were written
+});
 
-  test('acknowledgements out of order are written when those before them free the disk', async () => {
-    const { queue, deliveries } = await filled();
-    for (const delivery of deliveries.filter(odd)) delivery.ack();
-    await expect(queue.flush()).rejects.toMatchObject({ code: 'ERR_QUEUE_IO' });
-    for (const delivery of deliveries.slice(0, 1_000).filter(even)) delivery.ack();
-    await queue.flush(); // segments have gone
-    await queue.put(message(9_999));
-    await queue.close();
-    const left = Array.from({ length: COUNT }, (_, i) => i).filter((i) => i >= 1_000 && i % 2 === 0);
-    expect(await reopened(recorded, setup)).toEqual([...left, 9_999]);
-  });
+test('acknowledgements out of order are written when those before them free the disk', async () => {
+  const { queue, deliveries } = await filled();
+  for (const delivery of deliveries.filter(odd)) delivery.ack();
+  await expect(queue.flush()).rejects.toMatchObject({ code: 'ERR_QUEUE_IO' });
+  for (const delivery of deliveries.slice(0, 1_000).filter(even)) delivery.ack();
+  await queue.flush(); // segments have gone
+  await queue.put(message(9_999));
+  await queue.close();
+  const left = Array.from({ length: COUNT }, (_, i) => i).filter((i) => i >= 1_000 && i % 2 === 0);
+  expect(await reopened(recorded, setup)).toEqual([...left, 9_999]);
 });
 
 test('a cursor of version 1 is replaced as soon as the disk has space', async () => {

@@ -10,9 +10,11 @@ import {
   isPending,
   longTexts,
   openQueue,
+  openRecorded,
   putAll,
   receiveMany,
   rejection,
+  reopened,
   settled,
   temporaryFolder,
   text,
@@ -53,11 +55,9 @@ describe.each(FORMATS)('%s', (format) => {
 
   test('close rejects a peek that is reading', async () => {
     const files = new RecordingFiles();
-    const dataPath = temporaryFolder();
-    const first = await openQueue({ format, dataPath });
+    const first = await openQueue({ format });
     await first.put(bytes('a'));
-    await first.close();
-    const queue = await openQueue({ format, dataPath, files });
+    const queue = await reopened(first, { files });
     const gate = files.hold('read');
     const peeked = rejection(queue.peek());
     await until('the disk is called', () => gate.waiting === 1);
@@ -94,8 +94,7 @@ describe.each(FORMATS)('%s', (format) => {
 
   test('close completes the puts that had begun', async () => {
     const dataPath = temporaryFolder();
-    const files = new RecordingFiles();
-    const queue = await openQueue({ format, dataPath, files });
+    const { files, queue } = await openRecorded({ format, dataPath });
     await queue.put(bytes('first'));
     const gate = files.hold('sync');
     const puts = [queue.put(bytes('a'))];
@@ -119,8 +118,7 @@ describe.each(FORMATS)('%s', (format) => {
   });
 
   test('empty drops every message, durably', async () => {
-    const dataPath = temporaryFolder();
-    const queue = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
+    const queue = await openQueue({ format, maxBytesPerFile: 256 });
     await putAll(queue, longTexts('abcdefghijklmnopqrstuvwxyz'));
     const [a] = await receiveMany(queue, 3);
     a?.ack();
@@ -128,14 +126,12 @@ describe.each(FORMATS)('%s', (format) => {
     expect(queue.depth).toBe(0);
     expect(await queue.peek()).toBeUndefined();
     await queue.put(bytes('x'));
-    await queue.close();
-    const again = await openQueue({ format, dataPath });
+    const again = await reopened(queue);
     expect(await drain(again)).toEqual(['x']);
   });
 
   test('empty drops the puts before it, and keeps the puts after it', async () => {
-    const dataPath = temporaryFolder();
-    const queue = await openQueue({ format, dataPath });
+    const queue = await openQueue({ format });
     const calls = [
       putAll(queue, 'abc'),
       queue.empty(),
@@ -145,8 +141,7 @@ describe.each(FORMATS)('%s', (format) => {
     ];
     await Promise.all(calls);
     expect(queue.depth).toBe(3);
-    await queue.close();
-    expect(await drain(await openQueue({ format, dataPath }))).toEqual(['p', 'q', 'r']);
+    expect(await drain(await reopened(queue))).toEqual(['p', 'q', 'r']);
   });
 
   test('pending receives keep waiting during empty', async () => {

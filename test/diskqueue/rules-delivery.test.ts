@@ -10,6 +10,7 @@ import {
   putAll,
   receiveMany,
   rejection,
+  reopened,
   settled,
   temporaryFolder,
   text,
@@ -64,14 +65,12 @@ describe.each(FORMATS)('%s', (format) => {
 
   const which = { checked: 'in any order', nsq: 'before the first message without one' }[format];
   test.each(['flush', 'close'] as const)(`acknowledgements ${which} are durable after %s`, async (how) => {
-    const dataPath = temporaryFolder();
-    const first = await openQueue({ format, dataPath });
+    const first = await openQueue({ format });
     await putAll(first, 'abcdefgh');
     const deliveries = await receiveMany(first, 8);
     for (const i of [6, 0, 3, 2]) deliveries[i]?.ack();
     await first[how]();
-    await first.close();
-    const second = await openQueue({ format, dataPath });
+    const second = await reopened(first);
     expect(second.depth).toBe({ checked: 4, nsq: 7 }[format]);
     expect(await drain(second)).toEqual(Array.from({ checked: 'befh', nsq: 'bcdefgh' }[format]));
   });

@@ -1,7 +1,5 @@
-import { ManualClock } from 'escapement';
 import { describe, expect, test } from 'vitest';
 import { until } from '../until.ts';
-import { RecordingFiles } from './support/recording-files.ts';
 import {
   ACKS,
   bytes,
@@ -11,9 +9,11 @@ import {
   isPending,
   longTexts,
   openQueue,
+  openRecorded,
   putAll,
   receiveMany,
   rejection,
+  reopened,
   settled,
   temporaryFolder,
   type TestOptions,
@@ -23,8 +23,7 @@ const texts = (count: number): string[] => Array.from({ length: count }, (_, i) 
 
 describe.each(FORMATS)('%s', (format) => {
   test('a put settles only after the sync that covers it', async () => {
-    const files = new RecordingFiles();
-    const queue = await openQueue({ format, files });
+    const { files, queue } = await openRecorded({ format });
     await queue.put(bytes('first'));
     const gate = files.hold('sync');
     const put = queue.put(bytes('second'));
@@ -37,8 +36,7 @@ describe.each(FORMATS)('%s', (format) => {
   });
 
   test('an unsynced message is not delivered', async () => {
-    const files = new RecordingFiles();
-    const queue = await openQueue({ format, files });
+    const { files, queue } = await openRecorded({ format });
     await putAll(queue, 'a');
     const gate = files.hold('sync');
     const put = queue.put(bytes('b'));
@@ -53,8 +51,7 @@ describe.each(FORMATS)('%s', (format) => {
   });
 
   test('puts that arrive during a sync share the next one', async () => {
-    const files = new RecordingFiles();
-    const queue = await openQueue({ format, files });
+    const { files, queue } = await openRecorded({ format });
     await queue.put(bytes('first'));
     const before = files.count('sync', DATA[format]);
     const gate = files.hold('sync');
@@ -68,8 +65,7 @@ describe.each(FORMATS)('%s', (format) => {
   });
 
   test('64 callers that put again and again share a sync each time', async () => {
-    const files = new RecordingFiles();
-    const queue = await openQueue({ format, files });
+    const { files, queue } = await openRecorded({ format });
     await queue.put(bytes('first'));
     const before = files.count('sync', DATA[format]);
     const caller = async (): Promise<void> => {
@@ -83,8 +79,7 @@ describe.each(FORMATS)('%s', (format) => {
   const options: TestOptions = { format, durability: 'os', syncTimeoutMs: 10, syncEvery: 5 };
 
   test('with os nothing is synced until flush or close', async () => {
-    const [files, clock] = [new RecordingFiles(), new ManualClock()];
-    const queue = await openQueue({ ...options, files, clock });
+    const { files, clock, queue } = await openRecorded({ ...options });
     await queue.put(bytes('first'));
     const syncs = (): number => files.count('sync', DATA[format]);
     const before = syncs();
@@ -101,8 +96,7 @@ describe.each(FORMATS)('%s', (format) => {
   });
 
   test('with os a full file is synced before the next one', async () => {
-    const files = new RecordingFiles();
-    const queue = await openQueue({ ...options, files, maxBytesPerFile: 256 });
+    const { files, queue } = await openRecorded({ ...options, maxBytesPerFile: 256 });
     await putAll(queue, longTexts('abcde'));
     expect(files.count('create', DATA[format])).toBeGreaterThan(1);
     const [first] = files.calls.filter(
@@ -122,8 +116,7 @@ describe.each(FORMATS)('%s', (format) => {
   });
 
   async function opened(options: TestOptions = {}) {
-    const [files, clock] = [new RecordingFiles(), new ManualClock()];
-    const queue = await openQueue({ format, durability: 'interval', files, clock, ...options });
+    const { files, clock, queue } = await openRecorded({ format, durability: 'interval', ...options });
     await queue.put(bytes('first'));
     await queue.flush();
     const syncs = (): number => files.count('sync', DATA[format]);
@@ -218,8 +211,7 @@ describe.each(FORMATS)('%s', (format) => {
   });
 
   test('flush resolves when everything that was put or acknowledged before is on the disk', async () => {
-    const files = new RecordingFiles();
-    const queue = await openQueue({ format, durability: 'os', files });
+    const { files, queue } = await openRecorded({ format, durability: 'os' });
     await putAll(queue, 'ab');
     const [a] = await receiveMany(queue, 1);
     await queue.flush();
@@ -240,8 +232,7 @@ describe.each(FORMATS)('%s', (format) => {
   });
 
   test('flush makes no calls when there is nothing to sync', async () => {
-    const files = new RecordingFiles();
-    const queue = await openQueue({ format, files });
+    const { files, queue } = await openRecorded({ format });
     await putAll(queue, 'ab');
     await queue.flush();
     const before = files.calls.length;
@@ -268,8 +259,7 @@ describe.each(FORMATS)('%s', (format) => {
   test.each(['always', 'os', 'interval'] as const)(
     'with %s acknowledgements are on the disk after syncTimeoutMs',
     async (durability) => {
-      const [files, clock] = [new RecordingFiles(), new ManualClock()];
-      const queue = await openQueue({ format, durability, files, clock, syncTimeoutMs: 50 });
+      const { files, clock, queue } = await openRecorded({ format, durability, syncTimeoutMs: 50 });
       await putAll(queue, texts(4));
       await drain(queue, 1);
       await queue.flush();
@@ -285,8 +275,7 @@ describe.each(FORMATS)('%s', (format) => {
   // In nsq they are in the metadata, which is always synced: otherwise it could name messages that are not on the disk.
   const together = { checked: 'of one turn', nsq: 'of one timeout' };
   test(`acknowledgements ${together[format]} are written together`, async () => {
-    const [files, clock] = [new RecordingFiles(), new ManualClock()];
-    const queue = await openQueue({ format, files, clock });
+    const { files, clock, queue } = await openRecorded({ format });
     await putAll(queue, texts(100));
     await drain(queue, 1);
     await queue.flush();
@@ -306,9 +295,7 @@ describe.each(FORMATS)('%s', (format) => {
   });
 
   test('a failed save of acknowledgements is repeated after syncTimeoutMs, and flush resolves then', async () => {
-    const [files, clock] = [new RecordingFiles(), new ManualClock()];
-    const dataPath = temporaryFolder();
-    const queue = await openQueue({ format, files, clock, dataPath, syncTimeoutMs: 50 });
+    const { files, clock, queue } = await openRecorded({ format, syncTimeoutMs: 50 });
     await putAll(queue, texts(3));
     files.fail('write', { part: ACKS[format] });
     const writes = files.count('write', ACKS[format]);
@@ -323,7 +310,6 @@ describe.each(FORMATS)('%s', (format) => {
       return files.count('sync', ACKS[format]) > syncs;
     });
     await queue.flush();
-    await queue.close();
-    expect(await drain(await openQueue({ format, dataPath }))).toEqual(['message 1', 'message 2']);
+    expect(await drain(await reopened(queue))).toEqual(['message 1', 'message 2']);
   });
 });

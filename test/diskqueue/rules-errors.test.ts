@@ -9,9 +9,11 @@ import {
   bytes,
   DATA,
   drain,
+  type Format,
   FORMATS,
   longTexts,
   openQueue,
+  openRecorded,
   putAll,
   receiveMany,
   rejection,
@@ -19,7 +21,6 @@ import {
   temporaryFolder,
   text,
   uncaughtErrors,
-  type Format,
 } from './support/queues.ts';
 
 const io = (operation: string, code = 'EIO'): object => ({
@@ -28,9 +29,8 @@ const io = (operation: string, code = 'EIO'): object => ({
 });
 
 async function withFiles(format: Format, options: object = {}) {
-  const files = new RecordingFiles();
   const dataPath = temporaryFolder();
-  const queue = await openQueue({ format, dataPath, files, ...options });
+  const { files, queue } = await openRecorded({ format, dataPath, ...options });
   const reopened = async (): Promise<string[]> => {
     await queue.close().catch(() => undefined);
     const again = await openQueue({ format, dataPath });

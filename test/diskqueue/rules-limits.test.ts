@@ -12,6 +12,7 @@ import {
   putAll,
   receiveMany,
   rejection,
+  reopened,
   settled,
   temporaryFolder,
   text,
@@ -45,12 +46,10 @@ describe.each(FORMATS)('%s', (format) => {
   });
 
   test('maxBytesTotal does not count messages that an earlier run has acknowledged, in any order', async () => {
-    const dataPath = temporaryFolder();
-    const first = await openQueue({ format, dataPath });
+    const first = await openQueue({ format });
     await putAll(first, ['12345', '6789', '0', 'abc']);
     for (const delivery of (await receiveMany(first, 4)).slice(1, 3)) delivery.ack();
-    await first.close();
-    const queue = await openQueue({ format, dataPath, maxBytesTotal: 10 });
+    const queue = await reopened(first, { maxBytesTotal: 10 });
     if (format === 'checked') {
       expect(queue.bytes).toBe(8);
       await queue.put(bytes('de'));
@@ -63,11 +62,9 @@ describe.each(FORMATS)('%s', (format) => {
   });
 
   test('with maxBytesTotal below what an earlier run has left, nothing fits until enough is acknowledged', async () => {
-    const dataPath = temporaryFolder();
-    const first = await openQueue({ format, dataPath });
+    const first = await openQueue({ format });
     await putAll(first, ['12345', '6789']);
-    await first.close();
-    const queue = await openQueue({ format, dataPath, maxBytesTotal: 4 });
+    const queue = await reopened(first, { maxBytesTotal: 4 });
     expect(await rejection(queue.put(bytes('a')))).toMatchObject(FULL);
     await drain(queue, 1);
     expect(await rejection(queue.put(bytes('a')))).toMatchObject(FULL);
@@ -224,12 +221,10 @@ describe.each(FORMATS)('%s', (format) => {
   });
 
   test('maxMessageSize limits put only, not stored messages', async () => {
-    const dataPath = temporaryFolder();
     const long = 'x'.repeat(300_000);
-    const first = await openQueue({ format, dataPath });
+    const first = await openQueue({ format });
     await putAll(first, ['a', long, 'b']);
-    await first.close();
-    const queue = await openQueue({ format, dataPath, minMessageSize: 3, maxMessageSize: 5 });
+    const queue = await reopened(first, { minMessageSize: 3, maxMessageSize: 5 });
     expect(await drain(queue)).toEqual(['a', long, 'b']);
   });
 
@@ -244,8 +239,7 @@ describe.each(FORMATS)('%s', (format) => {
       .map((name) => statSync(join(dataPath, name)).size);
     expect(sizes).toHaveLength(4);
     expect(sizes.map((size) => size > 500)).toEqual([false, true, true, false]);
-    await queue.close();
-    expect(await drain(await openQueue({ format, dataPath }))).toEqual(messages);
+    expect(await drain(await reopened(queue))).toEqual(messages);
   });
 
   test('files are no larger than maxBytesPerFile, which may differ between runs', async () => {
@@ -277,8 +271,7 @@ describe.each(FORMATS)('%s', (format) => {
   test.each(['always', 'interval', 'os'] as const)(
     'with %s the caller may change its buffer when put has settled',
     async (durability) => {
-      const dataPath = temporaryFolder();
-      const queue = await openQueue({ format, dataPath, durability });
+      const queue = await openQueue({ format, durability });
       const buffer = Buffer.alloc(100);
       for (let i = 0; i < 30; i++) {
         buffer.fill(i);
@@ -286,8 +279,7 @@ describe.each(FORMATS)('%s', (format) => {
         buffer.fill(0xff);
       }
       buffer.fill(0xfe);
-      await queue.close();
-      const again = await openQueue({ format, dataPath });
+      const again = await reopened(queue);
       for (const [i, { data }] of (await receiveMany(again, 30)).entries()) {
         expect(data.every((byte) => byte === i)).toBe(true);
       }

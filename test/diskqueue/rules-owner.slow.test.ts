@@ -1,48 +1,14 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
 import { readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createRequire } from 'node:module';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { finished, spawnProgram, startProgram } from '../run-program.ts';
 import { bytes, drain, FORMATS, openQueue, putAll, rejection, temporaryFolder } from './support/queues.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const LOCKED = { name: 'EscapementError', code: 'ERR_QUEUE_LOCKED', op: 'DiskQueue.open' };
-
-/** Runs a program with the built package in another process. It prints a line when it is ready, and waits to be killed. */
-class Program {
-  readonly process: ChildProcess;
-  readonly #lines: string[] = [];
-  readonly ended: Promise<unknown>;
-
-  constructor(body: string, { type = 'module' } = {}) {
-    this.process = spawn(process.execPath, [`--input-type=${type}`, '--eval', body], { cwd: ROOT });
-    this.ended = new Promise((resolve) => this.process.once('close', resolve));
-    for (const stream of [this.process.stdout, this.process.stderr]) {
-      stream
-        ?.setEncoding('utf8')
-        .on('data', (data: string) => this.#lines.push(...data.split('\n').filter(Boolean)));
-    }
-    onTestFinished(() => {
-      this.process.kill('SIGKILL');
-    });
-  }
-
-  /** Everything it has said when it ends by itself. */
-  async lines(): Promise<string[]> {
-    await this.ended;
-    return this.#lines;
-  }
-
-  /** Its first line. */
-  async ready(): Promise<string> {
-    for (;;) {
-      const [line] = this.#lines;
-      if (line !== undefined) return line;
-      await new Promise((resolve) => this.process.stdout?.once('data', resolve));
-    }
-  }
-}
 
 const opening = (dataPath: string, format: string): string => `
   const options = ${JSON.stringify({ name: 'spool', dataPath, format, syncTimeoutMs: 50 })};
@@ -104,14 +70,14 @@ describe.each(FORMATS)('%s', (format) => {
     ) as typeof import('escapement/diskqueue');
     await openQueue({ format, dataPath });
     expect(await rejection(DiskQueue.open({ name: 'spool', dataPath, format }))).toMatchObject(LOCKED);
-    const program = new Program(`
+    const { lines } = await startProgram(`
       import { createRequire } from 'node:module';
       import { DiskQueue } from 'escapement/diskqueue';
       ${opening(join(dataPath, 'other'), format)}
       const queue = await DiskQueue.open(options);
       await tell(createRequire(process.cwd() + '/x.js')('escapement/diskqueue').DiskQueue.open(options));
       await queue.close();`);
-    expect(await program.lines()).toEqual(['ERR_QUEUE_LOCKED']);
+    expect(lines).toEqual(['ERR_QUEUE_LOCKED']);
   });
 
   test('a second open from another process, or its worker threads, is refused', async () => {
@@ -123,8 +89,8 @@ describe.each(FORMATS)('%s', (format) => {
       ${opening(dataPath, format)}`;
     const inWorker = `${body} tell(DiskQueue.open(options));`;
     const source = `${body} tell(DiskQueue.open(options)).then(() => new Worker(${JSON.stringify(inWorker)}, { eval: true }));`;
-    const program = new Program(source, { type: 'commonjs' });
-    expect(await program.lines()).toEqual(['ERR_QUEUE_LOCKED', 'ERR_QUEUE_LOCKED']);
+    const { lines } = await startProgram(source, { type: 'commonjs' });
+    expect(lines).toEqual(['ERR_QUEUE_LOCKED', 'ERR_QUEUE_LOCKED']);
     await queue.close();
   });
 
@@ -142,8 +108,8 @@ describe.each(FORMATS)('%s', (format) => {
         await worker.terminate();
         await tell(DiskQueue.open(options));
       });`;
-    const program = new Program(source, { type: 'commonjs' });
-    expect(await program.lines()).toEqual(['worker open', 'ERR_QUEUE_LOCKED', 'open']);
+    const { lines } = await startProgram(source, { type: 'commonjs' });
+    expect(lines).toEqual(['worker open', 'ERR_QUEUE_LOCKED', 'open']);
   });
 
   test('a second open from a worker of a cluster is refused', async () => {
@@ -163,16 +129,19 @@ describe.each(FORMATS)('%s', (format) => {
          });
        } else DiskQueue.open(options).then(() => process.send('open'), (error) => process.send(error.code));`,
     );
-    const program = new Program(`process.argv[1] = ${JSON.stringify(script)}; require(process.argv[1]);`, {
-      type: 'commonjs',
-    });
-    expect(await program.lines()).toEqual(['open', 'ERR_QUEUE_LOCKED']);
+    const { lines } = await startProgram(
+      `process.argv[1] = ${JSON.stringify(script)}; require(process.argv[1]);`,
+      {
+        type: 'commonjs',
+      },
+    );
+    expect(lines).toEqual(['open', 'ERR_QUEUE_LOCKED']);
   });
 
   test('messages of a killed owner, put or in flight, are delivered', async () => {
     const dataPath = temporaryFolder();
     for (const round of [1, 2]) {
-      const program = new Program(`
+      const owner = spawnProgram(`
         import { DiskQueue } from 'escapement/diskqueue';
         ${opening(dataPath, format)}
         const queue = await DiskQueue.open(options);
@@ -183,10 +152,11 @@ describe.each(FORMATS)('%s', (format) => {
         await queue.flush();
         say('ready');
         setInterval(() => undefined, 60_000);`);
-      expect(await program.ready()).toBe('ready');
+      const ended = finished(owner);
+      expect((await once(owner.stdout, 'data')).join('')).toBe('ready\n');
       expect(await rejection(openQueue({ format, dataPath }))).toMatchObject(LOCKED);
-      program.process.kill('SIGKILL');
-      await program.ended;
+      owner.kill('SIGKILL');
+      await ended;
     }
     const queue = await openQueue({ format, dataPath });
     expect(await drain(queue)).toEqual(['c1', 'a2', 'b2', 'c2']);
@@ -194,7 +164,7 @@ describe.each(FORMATS)('%s', (format) => {
 
   test('a queue whose owner ended without close can be opened', async () => {
     const dataPath = temporaryFolder();
-    const program = new Program(`
+    const { lines } = await startProgram(`
       import { DiskQueue } from 'escapement/diskqueue';
       ${opening(dataPath, format)}
       const queue = await DiskQueue.open(options);
@@ -202,7 +172,7 @@ describe.each(FORMATS)('%s', (format) => {
       queue.receive().then((delivery) => delivery.ack());
       queue.receive();
       say('ready');`);
-    expect(await program.lines()).toEqual(['ready']);
+    expect(lines).toEqual(['ready']);
     expect((await openQueue({ format, dataPath })).depth).toBe(0);
   });
 });

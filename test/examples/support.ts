@@ -1,12 +1,11 @@
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { vi } from 'vitest';
 import { bundleProgram } from '../bundle-program.ts';
+import { finished } from '../run-program.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -55,10 +54,8 @@ export function runExample(
 
 /** Waits for the end of an example. */
 export async function endOf(example: ChildProcessWithoutNullStreams): Promise<ExampleRun> {
-  const printed = [text(example.stdout), text(example.stderr)];
-  const [code] = (await once(example, 'close')) as [number | null];
-  const [stdout = '', stderr = ''] = await Promise.all(printed);
-  return { code, stdout, stderr };
+  const { stdout, ...rest } = await finished(example);
+  return { ...rest, stdout: stdout.toString() };
 }
 
 /** Runs an example, and interrupts it as Ctrl-C does when it prints a line that matches. */

@@ -4,13 +4,13 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ManualClock } from 'escapement';
 import { DiskQueue, OverflowQueue, type Delivery, type DiskQueueOptions } from 'escapement/diskqueue';
 import { describe, expect, test } from 'vitest';
-import { RecordingFiles } from '../diskqueue/support/recording-files.ts';
 import { hostError } from '../diskqueue/support/wrapped-files.ts';
 import {
   bytes,
   drain,
   FORMATS,
   openQueue,
+  openRecorded,
   putAll,
   receiveMany,
   settled,
@@ -199,8 +199,7 @@ describe.each(FORMATS)('%s: memory does not grow with the depth', (format) => {
   });
 
   test('memory does not grow with the refusals of a disk that takes no acknowledgements', async () => {
-    const [files, clock] = [new RecordingFiles(), new ManualClock()];
-    const queue = await openQueue({ format, files, clock, durability: 'os', syncEvery: 3 });
+    const { files, clock, queue } = await openRecorded({ format, durability: 'os', syncEvery: 3 });
     await putAll(
       queue,
       Array.from({ length: 3_000 }, () => 'message'),

@@ -1,4 +1,3 @@
-import { rmSync } from 'node:fs';
 import { EscapementError } from 'escapement';
 import fc from 'fast-check';
 import { DiskQueue, type DiskQueueOptions } from 'escapement/diskqueue';
@@ -6,12 +5,11 @@ import { expect } from 'vitest';
 import { FILE_SYSTEM } from '../../src/log/file-system.ts';
 import { RecordingFiles, type FileCall } from '../diskqueue/support/recording-files.ts';
 import { hostError } from '../diskqueue/support/wrapped-files.ts';
-import { makeFolder } from '../diskqueue/support/queues.ts';
+import { FORMATS, inFolder } from '../diskqueue/support/queues.ts';
 import { dataOf } from './disk-queue-model.ts';
 import { queueAction, QueueWorld, type QueueAction } from './queue-world.ts';
 import { testProperty } from '../runs.ts';
 
-const FORMATS = ['checked', 'nsq'] as const;
 const RUNS = 40;
 
 type Settings = Pick<DiskQueueOptions, 'durability' | 'maxBytesPerFile' | 'syncEvery'> & {
@@ -167,14 +165,10 @@ for (const format of FORMATS) {
     fc.asyncProperty(
       settings,
       fc.array(queueAction(length), { minLength: 5, maxLength: 60, size: 'max' }),
-      async ({ specials, ...options }, actions) => {
-        const dataPath = makeFolder();
-        try {
-          await new DiskQueueWorld({ ...options, name: 'q', dataPath, format }, specials).run(actions);
-        } finally {
-          rmSync(dataPath, { recursive: true });
-        }
-      },
+      ({ specials, ...options }, actions) =>
+        inFolder((dataPath) =>
+          new DiskQueueWorld({ ...options, name: 'q', dataPath, format }, specials).run(actions),
+        ),
     ),
     RUNS,
   );
@@ -185,15 +179,10 @@ for (const format of FORMATS) {
       fc.constantFrom(256, 300, 1_000, 100_000),
       fc.array(fc.oneof(fault, fault, fc.constant('reopen' as const)), { maxLength: 10 }),
       fc.array(queueAction(length), { minLength: 5, maxLength: 60, size: 'max' }),
-      async (maxBytesPerFile, faults, actions) => {
-        const dataPath = makeFolder();
-        try {
-          const options: DiskQueueOptions = { name: 'q', dataPath, format, maxBytesPerFile };
-          await new FaultyWorld(options, faults).run(actions);
-        } finally {
-          rmSync(dataPath, { recursive: true });
-        }
-      },
+      (maxBytesPerFile, faults, actions) =>
+        inFolder((dataPath) =>
+          new FaultyWorld({ name: 'q', dataPath, format, maxBytesPerFile }, faults).run(actions),
+        ),
     ),
     RUNS,
   );

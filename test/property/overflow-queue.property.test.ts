@@ -1,9 +1,8 @@
-import { rmSync } from 'node:fs';
 import fc from 'fast-check';
 import { DiskQueue, OverflowQueue, type BackendQueue } from 'escapement/diskqueue';
 import { expect } from 'vitest';
 import { FakeBackend } from '../diskqueue/support/fake-backend.ts';
-import { makeFolder } from '../diskqueue/support/queues.ts';
+import { inFolder } from '../diskqueue/support/queues.ts';
 import type { ModelMessage } from './disk-queue-model.ts';
 import { queueAction, QueueWorld } from './queue-world.ts';
 import { testProperty } from '../runs.ts';
@@ -96,14 +95,9 @@ const actions = fc.array(queueAction(fc.integer({ min: 4, max: 50 })), { maxLeng
 
 testProperty(
   'memory and a disk behave like one list; a close puts what was in memory last',
-  fc.asyncProperty(memorySize, actions, async (size, todo) => {
-    const dataPath = makeFolder();
-    try {
-      await new OnDiskWorld(size, dataPath).run(todo);
-    } finally {
-      rmSync(dataPath, { recursive: true });
-    }
-  }),
+  fc.asyncProperty(memorySize, actions, (size, todo) =>
+    inFolder((dataPath) => new OnDiskWorld(size, dataPath).run(todo)),
+  ),
   30,
 );
 

@@ -1,22 +1,13 @@
 import { beforeEach, expect, test } from 'vitest';
 import type { DiskQueue } from '../../../src/diskqueue/disk-queue.ts';
-import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
-import { folderOfFile } from '../../folder.ts';
-import { NAME, openQueue, receiveAll, type Setup } from '../crash/open-queue.ts';
+import { DiskWorld } from '../crash/disk-world.ts';
+import { receiveAll } from '../crash/open-queue.ts';
 import { RecordingFileSystem } from '../recording-file-system.ts';
 
-const folder = folderOfFile();
-
-let files: RecordingFileSystem;
-let events: CorruptionEvent[];
+let world: DiskWorld;
 beforeEach(() => {
-  files = new RecordingFileSystem();
-  events = [];
+  world = new DiskWorld({ maxBytesPerFile: 256 });
 });
-
-function open(setup: Setup = {}): Promise<DiskQueue> {
-  return openQueue(files, folder, { maxBytesPerFile: 256, ...setup }, (event) => events.push(event));
-}
 
 /** Two messages fit into a file. */
 function messageOf(id: number): Buffer {
@@ -40,126 +31,116 @@ async function takeAll(queue: DiskQueue): Promise<number[]> {
   return deliveries.map(idOf);
 }
 
-function pathOf(number: number): string {
-  return `${folder}/${NAME}.${String(number).padStart(10, '0')}.segment`;
-}
-
-function segments(): string[] {
-  return [...files.disk.keys()].filter((path) => path.endsWith('.segment'));
-}
-
 test('a segment that another program removes while the queue is open costs its messages alone, and is reported once', async () => {
-  const queue = await open();
+  const queue = await world.open();
   await putAll(queue, 8);
   expect(idOf(await queue.receive())).toBe(1);
-  await files.unlink(pathOf(2));
+  await world.files.unlink(world.pathOf(2));
   expect(await receiveAll(queue).then((rest) => rest.map(idOf))).toEqual([2, 5, 6, 7, 8]);
-  const lost = { file: pathOf(2), firstSequence: 3, lastSequence: 4, reason: 'the segment was removed' };
-  expect(events).toEqual([expect.objectContaining(lost)]);
+  const lost = {
+    file: world.pathOf(2),
+    firstSequence: 3,
+    lastSequence: 4,
+    reason: 'the segment was removed',
+  };
+  expect(world.events).toEqual([expect.objectContaining(lost)]);
   expect([queue.depth, queue.bytes]).toEqual([6, 120]);
   await queue.close();
-  const again = await open();
+  const again = await world.open();
   expect(await takeAll(again)).toEqual([1, 2, 5, 6, 7, 8]);
-  expect(events).toHaveLength(1);
-  await again.close();
+  expect(world.events).toHaveLength(1);
 });
 
 test('a segment that another program removes while the queue is open frees the capacity of its messages, except for those that were acknowledged before', async () => {
-  const first = await open();
+  const first = await world.open();
   await putAll(first, 6);
   for (const delivery of (await receiveAll(first)).filter((each) => [1, 4].includes(idOf(each)))) {
     delivery.ack();
   }
   await first.close();
-  const queue = await open({ maxBytesTotal: 100 });
+  const queue = await world.open(undefined, { maxBytesTotal: 100 });
   expect([queue.depth, queue.bytes]).toEqual([4, 80]);
-  await files.unlink(pathOf(1));
-  await files.unlink(pathOf(2));
+  await world.files.unlink(world.pathOf(1));
+  await world.files.unlink(world.pathOf(2));
   await putAll(queue, 1, 7);
   expect(idOf(await queue.receive())).toBe(5);
   expect([queue.depth, queue.bytes]).toEqual([3, 60]);
   await putAll(queue, 2, 8);
   await expect(queue.put(messageOf(10))).rejects.toMatchObject({ code: 'ERR_QUEUE_FULL' });
-  expect(events.map(({ firstSequence, lastSequence }) => [firstSequence, lastSequence])).toEqual([
+  expect(world.events.map(({ firstSequence, lastSequence }) => [firstSequence, lastSequence])).toEqual([
     [2, 2],
     [3, 4],
   ]);
-  await queue.close();
 });
 
 test('a segment that another program removes while the queue is open does not get messages that are put after its removal was noticed, if it was being written', async () => {
-  const queue = await open({ maxBytesPerFile: 100_000 });
+  const queue = await world.open(undefined, { maxBytesPerFile: 100_000 });
   await putAll(queue, 2);
-  await files.unlink(pathOf(1));
+  await world.files.unlink(world.pathOf(1));
   await putAll(queue, 1, 3);
   expect(await queue.peek()).toBeUndefined();
   expect([queue.depth, queue.bytes]).toEqual([0, 0]);
   await putAll(queue, 2, 4);
   expect(await receiveAll(queue).then((rest) => rest.map(idOf))).toEqual([4, 5]);
   await queue.close();
-  const again = await open();
+  const again = await world.open();
   expect(await takeAll(again)).toEqual([4, 5]);
-  expect(events).toHaveLength(1);
-  await again.close();
+  expect(world.events).toHaveLength(1);
 });
 
 test('segments of which every message is acknowledged are removed by a flush without being read, also those behind a message that was held', async () => {
-  const first = await open();
+  const first = await world.open();
   await putAll(first, 401);
   for (const delivery of await receiveAll(first)) if (idOf(delivery) !== 1) delivery.ack();
   await putAll(first, 3, 402);
   await first.close();
-  expect(segments().length).toBeGreaterThan(200);
-  const queue = await open();
+  expect(world.segments().length).toBeGreaterThan(200);
+  const queue = await world.open();
   const held = await queue.receive();
   expect(idOf(held)).toBe(1);
-  const { bytesRead } = files;
+  const { bytesRead } = world.files;
   held.ack();
   await queue.flush();
-  expect(segments()).toEqual([pathOf(201), pathOf(202)]);
+  expect(world.segments()).toEqual([world.pathOf(201), world.pathOf(202)]);
   expect([queue.depth, queue.bytes]).toEqual([3, 60]);
   expect(await receiveAll(queue).then((rest) => rest.map(idOf))).toEqual([402, 403, 404]);
-  expect(files.bytesRead - bytesRead).toBeLessThan(2_000);
-  await queue.close();
-  expect(events).toEqual([]);
+  expect(world.files.bytesRead - bytesRead).toBeLessThan(2_000);
+  expect(world.events).toEqual([]);
 });
 
 test('segments of which every message is acknowledged are removed by a flush when all of the queue is acknowledged, and later messages are delivered', async () => {
-  const first = await open();
+  const first = await world.open();
   await putAll(first, 5);
   await first.close();
-  const queue = await open();
+  const queue = await world.open();
   for (const delivery of await receiveAll(queue)) delivery.ack();
   await queue.flush();
-  expect(segments()).toEqual([]);
+  expect(world.segments()).toEqual([]);
   await putAll(queue, 3, 6);
   expect(await takeAll(queue)).toEqual([6, 7, 8]);
-  await queue.close();
 });
 
 test('segments of which every message is acknowledged are removed without the messages that were delivered and come back', async () => {
-  const queue = await open();
+  const queue = await world.open();
   await putAll(queue, 6);
   const deliveries = await receiveAll(queue);
   for (const delivery of deliveries.slice(0, 4)) delivery.ack();
   await queue.flush();
-  expect(segments()).toEqual([pathOf(3)]);
+  expect(world.segments()).toEqual([world.pathOf(3)]);
   deliveries[5]?.nack();
   deliveries[4]?.nack();
   expect(await takeAll(queue)).toEqual([5, 6]);
-  await queue.close();
 });
 
 test('a footer before which bytes are missing is not delivered, and not counted once it was read', async () => {
-  const first = await open();
+  const first = await world.open();
   await putAll(first, 6);
   await first.close();
-  const disk = files.disk;
-  const bytes = disk.get(pathOf(2)) as Buffer;
-  disk.set(pathOf(2), Buffer.concat([bytes.subarray(0, 128), bytes.subarray(128 + 44)])); // without its first message
-  files = new RecordingFileSystem(disk);
-  const queue = await open();
+  const disk = world.files.disk;
+  const bytes = disk.get(world.pathOf(2)) as Buffer;
+  disk.set(world.pathOf(2), Buffer.concat([bytes.subarray(0, 128), bytes.subarray(128 + 44)])); // without its first message
+  world.files = new RecordingFileSystem(disk);
+  const queue = await world.open();
   expect(await takeAll(queue)).toEqual([1, 2, 4, 5, 6]);
-  await queue.close();
-  expect(events).toHaveLength(1);
+  expect(world.events).toHaveLength(1);
 });

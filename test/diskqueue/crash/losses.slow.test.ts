@@ -1,7 +1,5 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import type { DiskQueue } from '../../../src/diskqueue/disk-queue.ts';
-import type { FileSystem } from '../../../src/log/file-system.ts';
-import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
 import { folderOfFile } from '../../folder.ts';
 import { FaultyFileSystem } from '../faulty-file-system.ts';
 import { Random } from '../random.ts';
@@ -12,64 +10,37 @@ import {
   someRemains,
   type Disk,
 } from '../recording-file-system.ts';
-import { NAME, openQueue, receiveAll, type Setup } from './open-queue.ts';
+import { DiskWorld, put, receive, TEN } from './disk-world.ts';
+import { NAME, openQueue, receiveAll } from './open-queue.ts';
 
 /*
  * What go-diskqueue loses or doubles, one by one, and that the default format does not.
  * A process that is killed leaves everything that the host was given; a power cut leaves what was synced.
  */
 
-const folder = folderOfFile();
 /** Where what is left is looked at while the queue is open. */
 const elsewhere = folderOfFile();
 
-let files: RecordingFileSystem;
-let events: CorruptionEvent[];
+let world: DiskWorld;
 beforeEach(() => {
-  files = new RecordingFileSystem();
-  events = [];
+  world = new DiskWorld();
 });
 
-function open(on: FileSystem = files, setup: Setup = {}): Promise<DiskQueue> {
-  return openQueue(on, folder, setup, (event) => events.push(event));
-}
-
-async function put(queue: DiskQueue, ...messages: string[]): Promise<void> {
-  for (const message of messages) await queue.put(Buffer.from(message));
-}
-
-/** What is there, in order; all of it is acknowledged. */
+/** What is there, in order, as its depth says; all of it is acknowledged. */
 async function take(queue: DiskQueue): Promise<string[]> {
-  expect(queue.depth).toBe((await peekAll(queue)).length);
-  const deliveries = await receiveAll(queue);
-  for (const delivery of deliveries) delivery.ack();
+  expect(queue.depth).toBe((await receive(queue, 'nack')).length);
+  const messages = await receive(queue, 'ack');
   expect(queue.depth).toBe(0);
-  return deliveries.map(({ data }) => Buffer.from(data).toString());
-}
-
-async function peekAll(queue: DiskQueue): Promise<string[]> {
-  const deliveries = await receiveAll(queue);
-  const messages = deliveries.map(({ data }) => Buffer.from(data).toString());
-  for (const delivery of deliveries) delivery.nack();
   return messages;
 }
 
 async function takeFrom(disk: Disk): Promise<string[]> {
-  const moved = [...disk].map(([path, bytes]) => [path.replace(folder, elsewhere), bytes] as const);
-  const queue = await openQueue(new RecordingFileSystem(new Map(moved)), elsewhere, {}, (event) =>
-    events.push(event),
-  );
+  const moved = [...disk].map(([path, bytes]) => [path.replace(world.folder, elsewhere), bytes] as const);
+  const files = new RecordingFileSystem(new Map(moved));
+  const queue = await openQueue(files, elsewhere, {}, (event) => world.events.push(event));
   const messages = await take(queue);
   await queue.close();
   return messages;
-}
-
-function afterKill(of = files): Disk {
-  return of.afterPowerCut(of.log.length, allRemains);
-}
-
-function afterPowerCut(of = files): Disk {
-  return of.afterPowerCut(of.log.length, nothingRemains);
 }
 
 function pathOf(disk: Disk, ending: string): string {
@@ -77,208 +48,200 @@ function pathOf(disk: Disk, ending: string): string {
 }
 
 function names(disk: Disk): string[] {
-  return [...disk.keys()].map((path) => path.slice(folder.length + 1)).sort();
+  return [...disk.keys()].map((path) => path.slice(world.folder.length + 1)).sort();
 }
 
-const TEN = Array.from({ length: 10 }, (_, i) => `message ${i}`);
-
 test('a message whose put has returned survives a power cut at any time', async () => {
-  const queue = await open();
+  const queue = await world.open();
   for (const message of TEN) {
     await put(queue, message);
-    expect(await takeFrom(afterPowerCut())).toEqual(TEN.slice(0, TEN.indexOf(message) + 1));
+    expect(await takeFrom(world.afterPowerCut())).toEqual(TEN.slice(0, TEN.indexOf(message) + 1));
   }
-  await queue.close();
 });
 
 test('messages survive a power cut after close', async () => {
-  const queue = await open(files, { durability: 'os' });
+  const queue = await world.open(undefined, { durability: 'os' });
   await put(queue, ...TEN);
   await queue.close();
-  expect(await takeFrom(afterPowerCut())).toEqual(TEN);
+  expect(await takeFrom(world.afterPowerCut())).toEqual(TEN);
 });
 
 test('a queue that was killed before its first sync has its messages, and goes on behind them', async () => {
-  const queue = await open(files, { durability: 'os' });
+  const queue = await world.open(undefined, { durability: 'os' });
   await put(queue, ...TEN);
-  const killed = new RecordingFileSystem(afterKill());
+  const killed = new RecordingFileSystem(world.afterKill());
   await queue.close();
-  const next = await open(killed, { durability: 'os' });
+  const next = await world.open(killed, { durability: 'os' });
   expect(next.depth).toBe(10);
   await put(next, 'new');
   expect(await take(next)).toEqual([...TEN, 'new']);
-  await next.close();
 });
 
 test('after a second crash no stale message comes back, and no new message is overwritten', async () => {
-  const first = await open(files, { durability: 'os', maxBytesPerFile: 300 });
+  const first = await world.open(undefined, { durability: 'os', maxBytesPerFile: 300 });
   await put(first, ...TEN);
-  const once = new RecordingFileSystem(afterKill());
+  const once = new RecordingFileSystem(world.afterKill());
   await first.close();
-  const second = await open(once, { durability: 'os', maxBytesPerFile: 300 });
+  const second = await world.open(once, { durability: 'os', maxBytesPerFile: 300 });
   expect(await take(second)).toEqual(TEN);
   await second.flush();
   await put(second, 'new 0', 'new 1', 'new 2');
-  const twice = afterKill(once);
+  const twice = world.afterKill(once);
   await second.close();
   expect(await takeFrom(twice)).toEqual(['new 0', 'new 1', 'new 2']);
 });
 
 test('a queue that was killed after more puts since the last sync has the right depth', async () => {
-  const queue = await open(files, { durability: 'os' });
+  const queue = await world.open(undefined, { durability: 'os' });
   await put(queue, ...TEN);
   await queue.flush();
   await put(queue, 'a', 'b', 'c');
-  const killed = afterKill();
+  const killed = world.afterKill();
   await queue.close();
   expect(await takeFrom(killed)).toEqual([...TEN, 'a', 'b', 'c']);
 });
 
 test('a crash before the next sync brings no message back that empty has dropped, and loses none of the later ones', async () => {
-  const queue = await open(files, { durability: 'os', maxBytesPerFile: 300 });
+  const queue = await world.open(undefined, { durability: 'os', maxBytesPerFile: 300 });
   await put(queue, ...TEN);
   await queue.empty();
-  const emptied = afterPowerCut();
+  const emptied = world.afterPowerCut();
   await put(queue, 'new');
-  const killed = new RecordingFileSystem(afterKill());
+  const killed = new RecordingFileSystem(world.afterKill());
   await queue.close();
   expect(await takeFrom(emptied)).toEqual([]);
-  const next = await open(killed, { durability: 'os', maxBytesPerFile: 300 });
+  const next = await world.open(killed, { durability: 'os', maxBytesPerFile: 300 });
   await put(next, 'newer');
   expect(await take(next)).toEqual(['new', 'newer']);
-  await next.close();
 });
 
 test('acknowledgements that were written, and not yet synced, survive a kill', async () => {
-  const queue = await open();
+  const queue = await world.open();
   await put(queue, ...TEN);
   for (const delivery of (await receiveAll(queue)).slice(0, 7)) delivery.ack();
   await put(queue, 'later');
   for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve)); // they are with the host
-  const killed = afterKill();
+  const killed = world.afterKill();
   await queue.close();
   expect(await takeFrom(killed)).toEqual([...TEN.slice(7), 'later']);
 });
 
 test('a crash while files that were read are removed brings no acknowledged message back out of order', async () => {
-  const queue = await open(files, { maxBytesPerFile: 256 });
+  const queue = await world.open(undefined, { maxBytesPerFile: 256 });
   await put(queue, ...TEN);
-  const begun = files.log.length;
+  const begun = world.files.log.length;
   for (const delivery of (await receiveAll(queue)).slice(0, 8)) delivery.ack();
   await queue.flush();
-  const removed = files.log.filter(({ kind }) => kind === 'unlink');
+  const removed = world.files.log.filter(({ kind }) => kind === 'unlink');
   expect(removed.length).toBeGreaterThan(2);
   const random = new Random(1);
-  for (let point = begun; point <= files.log.length; point++) {
+  for (let point = begun; point <= world.files.log.length; point++) {
     for (const remains of [nothingRemains, allRemains, someRemains(random), someRemains(random)]) {
-      const left = await takeFrom(files.afterPowerCut(point, remains));
+      const left = await takeFrom(world.files.afterPowerCut(point, remains));
       expect(left).toEqual(TEN.slice(10 - left.length));
       expect(left.length).toBeGreaterThanOrEqual(2);
     }
   }
   await queue.close();
-  expect(events).toEqual([]);
+  expect(world.events).toEqual([]);
 });
 
-describe('what is on the disk', () => {
-  /** Ten messages, as a process leaves them that is killed. */
-  async function killed(): Promise<Disk> {
-    const queue = await open();
-    await put(queue, ...TEN);
-    const disk = afterKill();
-    await queue.close();
-    return disk;
-  }
+/** Ten messages, as a process leaves them that is killed. */
+async function killed(): Promise<Disk> {
+  const queue = await world.open();
+  await put(queue, ...TEN);
+  const disk = world.afterKill();
+  await queue.close();
+  return disk;
+}
 
-  async function withBytes(ending: string, change: (bytes: Buffer) => Buffer): Promise<Disk> {
-    const disk = await killed();
-    const path = pathOf(disk, ending);
-    return disk.set(path, change(Buffer.from(disk.get(path) as Buffer)));
-  }
+async function withBytes(ending: string, change: (bytes: Buffer) => Buffer): Promise<Disk> {
+  const disk = await killed();
+  const path = pathOf(disk, ending);
+  return disk.set(path, change(Buffer.from(disk.get(path) as Buffer)));
+}
 
-  test('a torn last record costs that message alone, and no file is set aside', async () => {
-    const disk = await withBytes('.segment', (bytes) => bytes.subarray(0, bytes.lastIndexOf('9')));
-    expect(await takeFrom(disk)).toEqual(TEN.slice(0, 9));
-    expect(events).toEqual([]);
-    expect(names(disk)).toEqual([`${NAME}.0000000001.segment`, `${NAME}.cursor`]);
-  });
+test('a torn last record costs that message alone, and no file is set aside', async () => {
+  const disk = await withBytes('.segment', (bytes) => bytes.subarray(0, bytes.lastIndexOf('9')));
+  expect(await takeFrom(disk)).toEqual(TEN.slice(0, 9));
+  expect(world.events).toEqual([]);
+  expect(names(disk)).toEqual([`${NAME}.0000000001.segment`, `${NAME}.cursor`]);
+});
 
-  test('zeros behind the last record are not messages, and not damage', async () => {
-    const disk = await withBytes('.segment', (bytes) => Buffer.concat([bytes, Buffer.alloc(4_096)]));
-    expect(await takeFrom(disk)).toEqual(TEN);
-    expect(events).toEqual([]);
-  });
+test('zeros behind the last record are not messages, and not damage', async () => {
+  const disk = await withBytes('.segment', (bytes) => Buffer.concat([bytes, Buffer.alloc(4_096)]));
+  expect(await takeFrom(disk)).toEqual(TEN);
+  expect(world.events).toEqual([]);
+});
 
-  /** Five of ten are acknowledged. */
-  async function withCursor(change: (bytes: Buffer) => Buffer): Promise<Disk> {
-    const queue = await open();
-    await put(queue, ...TEN);
-    for (const delivery of (await receiveAll(queue)).slice(0, 5)) delivery.ack();
-    await queue.close();
-    const { disk } = files;
-    const path = pathOf(disk, '.cursor');
-    return disk.set(path, change(disk.get(path) as Buffer));
-  }
+/** Five of ten are acknowledged. */
+async function withCursor(change: (bytes: Buffer) => Buffer): Promise<Disk> {
+  const queue = await world.open();
+  await put(queue, ...TEN);
+  for (const delivery of (await receiveAll(queue)).slice(0, 5)) delivery.ack();
+  await queue.close();
+  const { disk } = world.files;
+  const path = pathOf(disk, '.cursor');
+  return disk.set(path, change(disk.get(path) as Buffer));
+}
 
-  test.each([0, 1, 7, 8, 30, 55])('a cursor that is cut to %d bytes loses no message', async (length) => {
-    expect(await takeFrom(await withCursor((bytes) => bytes.subarray(0, length)))).toEqual(TEN);
-    expect(events).toEqual([]);
-  });
+test.each([0, 1, 7, 8, 30, 55])('a cursor that is cut to %d bytes loses no message', async (length) => {
+  expect(await takeFrom(await withCursor((bytes) => bytes.subarray(0, length)))).toEqual(TEN);
+  expect(world.events).toEqual([]);
+});
 
-  test('a cursor of garbage loses no message, and new messages come behind the old ones', async () => {
-    const disk = await withCursor(({ length }) => Buffer.alloc(length, 'garbage'));
-    expect(await takeFrom(disk)).toEqual(TEN);
-    const queue = await open(new RecordingFileSystem(disk));
-    await put(queue, 'new');
-    expect(await take(queue)).toEqual([...TEN, 'new']);
-    await queue.close();
-    expect(events).toEqual([]);
-  });
+test('a cursor of garbage loses no message, and new messages come behind the old ones', async () => {
+  const disk = await withCursor(({ length }) => Buffer.alloc(length, 'garbage'));
+  expect(await takeFrom(disk)).toEqual(TEN);
+  const queue = await world.open(new RecordingFileSystem(disk));
+  await put(queue, 'new');
+  expect(await take(queue)).toEqual([...TEN, 'new']);
+  await queue.close();
+  expect(world.events).toEqual([]);
+});
 
-  test('a cursor that is ahead of the log hides no new message', async () => {
-    const ahead = await withCursor((bytes) => bytes);
-    const queue = await open();
-    await take(queue);
-    await queue.close();
-    const { disk } = files;
-    for (const path of ahead.keys()) if (!path.endsWith('.cursor')) disk.delete(path);
-    const gone = new RecordingFileSystem(disk);
-    const next = await open(gone);
-    expect(next.depth).toBe(0);
-    await put(next, 'new');
-    expect(await take(next)).toEqual(['new']);
-    await next.close();
-    expect(gone.log.length).toBeLessThan(40);
-    expect(events).toEqual([]);
-  });
+test('a cursor that is ahead of the log hides no new message', async () => {
+  const ahead = await withCursor((bytes) => bytes);
+  const queue = await world.open();
+  await take(queue);
+  await queue.close();
+  const { disk } = world.files;
+  for (const path of ahead.keys()) if (!path.endsWith('.cursor')) disk.delete(path);
+  const gone = new RecordingFileSystem(disk);
+  const next = await world.open(gone);
+  expect(next.depth).toBe(0);
+  await put(next, 'new');
+  expect(await take(next)).toEqual(['new']);
+  await next.close();
+  expect(gone.log.length).toBeLessThan(40);
+  expect(world.events).toEqual([]);
 });
 
 test('a full disk does not keep a queue from being opened and read after a crash', async () => {
-  const first = await open(files, { maxBytesPerFile: 256 });
+  const first = await world.open(undefined, { maxBytesPerFile: 256 });
   await put(first, ...TEN);
-  const killed = new RecordingFileSystem(afterKill());
+  const killed = new RecordingFileSystem(world.afterKill());
   await first.close();
-  const queue = await open(
+  const queue = await world.open(
     new FaultyFileSystem(killed, { call: 'write', nth: 0, code: 'ENOSPC', isLasting: true }),
   );
-  expect(await peekAll(queue)).toEqual(TEN);
-  await queue.close();
+  expect(await receive(queue, 'nack')).toEqual(TEN);
 });
 
 // A header of 128 bytes, a footer of 40, and four messages of 9 with 24 each: exactly, and a byte more or less.
 test.each([128 + 40 + 4 * 33, 128 + 40 + 4 * 33 + 1, 128 + 40 + 4 * 33 - 1, 256])(
   'a consumer that keeps up while files of %d bytes begin and end misses no message, and leaves few files',
   async (maxBytesPerFile) => {
-    const queue = await open(files, { maxBytesPerFile });
+    const queue = await world.open(undefined, { maxBytesPerFile });
     for (let i = 0; i < 60; i++) {
       const message = `message ${i % 10}`;
       await put(queue, message);
       if (i % 3 === 0) expect(Buffer.from((await queue.peek()) as Uint8Array).toString()).toBe(message);
       expect(await take(queue)).toEqual([message]);
-      expect(names(files.disk).length).toBeLessThanOrEqual(4);
+      expect(names(world.files.disk).length).toBeLessThanOrEqual(4);
     }
     await queue.close();
-    expect(events).toEqual([]);
-    expect(names(files.disk).filter((name) => name.endsWith('.damaged'))).toEqual([]);
+    expect(world.events).toEqual([]);
+    expect(names(world.files.disk).filter((name) => name.endsWith('.damaged'))).toEqual([]);
   },
 );

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { File } from '../../../src/log/file-system.ts';
 import {
   dataFileName,
@@ -76,109 +76,105 @@ it.each([
   expect(decode(text)).toBeUndefined();
 });
 
-describe('the metadata file', () => {
-  const OLD: Metadata = { depth: 1, read: { number: 0, offset: 0 }, write: { number: 0, offset: 14 } };
-  const NEW: Metadata = { depth: 2, read: { number: 0, offset: 0 }, write: { number: 0, offset: 28 } };
+const OLD: Metadata = { depth: 1, read: { number: 0, offset: 0 }, write: { number: 0, offset: 14 } };
+const NEW: Metadata = { depth: 2, read: { number: 0, offset: 0 }, write: { number: 0, offset: 28 } };
 
-  it('saved metadata is on the disk, under its name', async () => {
-    const disk = new RecordingFileSystem();
-    const metadata = new MetadataFile(disk, '/q', 'q');
-    expect(await metadata.load()).toBeUndefined();
-    await metadata.save(OLD);
-    await metadata.save(NEW);
-    expect(metadata.holds(NEW)).toBe(true);
-    expect([...disk.disk.keys()]).toEqual(['/q/q.diskqueue.meta.dat']);
-    const left = new RecordingFileSystem(disk.afterPowerCut(disk.log.length, nothingRemains));
-    expect(await new MetadataFile(left, '/q', 'q').load()).toEqual(NEW);
-  });
-
-  /** The first call of a kind succeeds; later ones fail until the disk is healed. */
-  const failingLater = (disk: RecordingFileSystem, call: Call): FaultyFileSystem =>
-    new FaultyFileSystem(disk, { call, nth: 1, code: 'EIO', isLasting: true });
-
-  it.each(['create', 'write', 'sync', 'close', 'rename'] as const)(
-    'the metadata stays as it was if %s fails, and no other file is left',
-    async (call) => {
-      const disk = new RecordingFileSystem();
-      const metadata = new MetadataFile(failingLater(disk, call), '/q', 'q');
-      await metadata.save(OLD);
-      await expect(metadata.save(NEW)).rejects.toMatchObject({ code: 'EIO' });
-      expect([metadata.durable, metadata.isUnsure]).toEqual([OLD, false]);
-      expect([...disk.disk.keys()]).toEqual(['/q/q.diskqueue.meta.dat']);
-      expect(await new MetadataFile(disk, '/q', 'q').load()).toEqual(OLD);
-    },
-  );
-
-  it('the metadata is unsure if the folder cannot be synced', async () => {
-    const files = failingLater(new RecordingFileSystem(), 'syncFolder');
-    const metadata = new MetadataFile(files, '/q', 'q');
-    await metadata.save(OLD);
-    await expect(metadata.save(NEW)).rejects.toMatchObject({ code: 'EIO' });
-    expect([metadata.durable, metadata.isUnsure, metadata.holds(OLD)]).toEqual([OLD, true, false]);
-    files.heal();
-    await metadata.save(OLD);
-    expect([metadata.isUnsure, metadata.holds(OLD)]).toEqual([false, true]);
-  });
-
-  it('metadata that cannot be opened is not taken for missing', async () => {
-    const fault = { call: undefined, nth: 0, code: 'EMFILE', isLasting: true } as const;
-    const files = new FaultyFileSystem(new RecordingFileSystem(), fault);
-    await expect(new MetadataFile(files, '/q', 'q').load()).rejects.toMatchObject({ code: 'EMFILE' });
-  });
+it('saved metadata is on the disk, under its name', async () => {
+  const disk = new RecordingFileSystem();
+  const metadata = new MetadataFile(disk, '/q', 'q');
+  expect(await metadata.load()).toBeUndefined();
+  await metadata.save(OLD);
+  await metadata.save(NEW);
+  expect(metadata.holds(NEW)).toBe(true);
+  expect([...disk.disk.keys()]).toEqual(['/q/q.diskqueue.meta.dat']);
+  const left = new RecordingFileSystem(disk.afterPowerCut(disk.log.length, nothingRemains));
+  expect(await new MetadataFile(left, '/q', 'q').load()).toEqual(NEW);
 });
 
-describe('counting records', () => {
-  let reads = 0;
+/** The first call of a kind succeeds; later ones fail until the disk is healed. */
+const failingLater = (disk: RecordingFileSystem, call: Call): FaultyFileSystem =>
+  new FaultyFileSystem(disk, { call, nth: 1, code: 'EIO', isLasting: true });
 
-  function walk(bytes: Buffer, from = 0, end = bytes.length): Promise<RecordCount> {
-    reads = 0;
-    const read = (buffer: Buffer, position: number): Promise<number> => {
-      reads++;
-      return Promise.resolve(bytes.copy(buffer, 0, position));
-    };
-    return countRecords({ read } as File, from, end);
-  }
+it.each(['create', 'write', 'sync', 'close', 'rename'] as const)(
+  'the metadata stays as it was if %s fails, and no other file is left',
+  async (call) => {
+    const disk = new RecordingFileSystem();
+    const metadata = new MetadataFile(failingLater(disk, call), '/q', 'q');
+    await metadata.save(OLD);
+    await expect(metadata.save(NEW)).rejects.toMatchObject({ code: 'EIO' });
+    expect([metadata.durable, metadata.isUnsure]).toEqual([OLD, false]);
+    expect([...disk.disk.keys()]).toEqual(['/q/q.diskqueue.meta.dat']);
+    expect(await new MetadataFile(disk, '/q', 'q').load()).toEqual(OLD);
+  },
+);
 
-  it('records and the bytes of their messages are counted', async () => {
-    const bytes = records(['one', '', 'three'].map((text) => Buffer.from(text)));
-    expect(await walk(bytes)).toMatchObject({ end: 20, records: 3, bytes: 8, nextLength: undefined });
-    expect(await walk(bytes, 7)).toMatchObject({ end: 20, records: 2, bytes: 5 });
-    expect(await walk(bytes, 20)).toMatchObject({ end: 20, records: 0, bytes: 0 });
+it('the metadata is unsure if the folder cannot be synced', async () => {
+  const files = failingLater(new RecordingFileSystem(), 'syncFolder');
+  const metadata = new MetadataFile(files, '/q', 'q');
+  await metadata.save(OLD);
+  await expect(metadata.save(NEW)).rejects.toMatchObject({ code: 'EIO' });
+  expect([metadata.durable, metadata.isUnsure, metadata.holds(OLD)]).toEqual([OLD, true, false]);
+  files.heal();
+  await metadata.save(OLD);
+  expect([metadata.isUnsure, metadata.holds(OLD)]).toEqual([false, true]);
+});
+
+it('metadata that cannot be opened is not taken for missing', async () => {
+  const fault = { call: undefined, nth: 0, code: 'EMFILE', isLasting: true } as const;
+  const files = new FaultyFileSystem(new RecordingFileSystem(), fault);
+  await expect(new MetadataFile(files, '/q', 'q').load()).rejects.toMatchObject({ code: 'EMFILE' });
+});
+
+let reads = 0;
+
+function walk(bytes: Buffer, from = 0, end = bytes.length): Promise<RecordCount> {
+  reads = 0;
+  const read = (buffer: Buffer, position: number): Promise<number> => {
+    reads++;
+    return Promise.resolve(bytes.copy(buffer, 0, position));
+  };
+  return countRecords({ read } as File, from, end);
+}
+
+it('records and the bytes of their messages are counted', async () => {
+  const bytes = records(['one', '', 'three'].map((text) => Buffer.from(text)));
+  expect(await walk(bytes)).toMatchObject({ end: 20, records: 3, bytes: 8, nextLength: undefined });
+  expect(await walk(bytes, 7)).toMatchObject({ end: 20, records: 2, bytes: 5 });
+  expect(await walk(bytes, 20)).toMatchObject({ end: 20, records: 0, bytes: 0 });
+});
+
+it.each([1, 4, 100, 65_532, 262_140, 262_139, 300_000])(
+  'counting finds records of %i bytes in any block',
+  async (length) => {
+    const bytes = records(Array.from({ length: 12 }, () => Buffer.alloc(length, 1)));
+    expect(await walk(bytes)).toMatchObject({ end: bytes.length, records: 12, bytes: 12 * length });
+  },
+);
+
+it('only the headers of long records are read', async () => {
+  await walk(records(Array.from({ length: 5 }, () => Buffer.alloc(5_000_000))));
+  expect(reads).toBe(5);
+});
+
+it('counting stops before an incomplete record, and returns its length', async () => {
+  const bytes = Buffer.concat([record('whole'), record('torn').subarray(0, 6)]);
+  expect(await walk(bytes)).toMatchObject({ end: 9, records: 1, nextLength: 4 });
+  expect(await walk(bytes.subarray(0, 12))).toMatchObject({ end: 9, records: 1, nextLength: undefined });
+});
+
+it('counting stops before a negative length', async () => {
+  const bytes = Buffer.concat([record('whole'), Buffer.alloc(10, 0xff)]);
+  expect(await walk(bytes)).toMatchObject({ end: 9, records: 1, nextLength: -1 });
+});
+
+it('empty messages at the end are counted, with where they begin', async () => {
+  const empty = Buffer.alloc(0);
+  expect(await walk(records([empty, Buffer.from('x'), empty, empty]))).toMatchObject({
+    ...{ end: 17, records: 4, lastEmpty: 2, lastEmptyFrom: 9 },
   });
+  expect(await walk(records([Buffer.from('x')]))).toMatchObject({ lastEmpty: 0, lastEmptyFrom: 5 });
+});
 
-  it.each([1, 4, 100, 65_532, 262_140, 262_139, 300_000])(
-    'counting finds records of %i bytes in any block',
-    async (length) => {
-      const bytes = records(Array.from({ length: 12 }, () => Buffer.alloc(length, 1)));
-      expect(await walk(bytes)).toMatchObject({ end: bytes.length, records: 12, bytes: 12 * length });
-    },
-  );
-
-  it('only the headers of long records are read', async () => {
-    await walk(records(Array.from({ length: 5 }, () => Buffer.alloc(5_000_000))));
-    expect(reads).toBe(5);
-  });
-
-  it('counting stops before an incomplete record, and returns its length', async () => {
-    const bytes = Buffer.concat([record('whole'), record('torn').subarray(0, 6)]);
-    expect(await walk(bytes)).toMatchObject({ end: 9, records: 1, nextLength: 4 });
-    expect(await walk(bytes.subarray(0, 12))).toMatchObject({ end: 9, records: 1, nextLength: undefined });
-  });
-
-  it('counting stops before a negative length', async () => {
-    const bytes = Buffer.concat([record('whole'), Buffer.alloc(10, 0xff)]);
-    expect(await walk(bytes)).toMatchObject({ end: 9, records: 1, nextLength: -1 });
-  });
-
-  it('empty messages at the end are counted, with where they begin', async () => {
-    const empty = Buffer.alloc(0);
-    expect(await walk(records([empty, Buffer.from('x'), empty, empty]))).toMatchObject({
-      ...{ end: 17, records: 4, lastEmpty: 2, lastEmptyFrom: 9 },
-    });
-    expect(await walk(records([Buffer.from('x')]))).toMatchObject({ lastEmpty: 0, lastEmptyFrom: 5 });
-  });
-
-  it('counting stops at the end of the file, even if more is expected', async () => {
-    expect(await walk(record('x'), 0, 100)).toMatchObject({ end: 5, records: 1 });
-  });
+it('counting stops at the end of the file, even if more is expected', async () => {
+  expect(await walk(record('x'), 0, 100)).toMatchObject({ end: 5, records: 1 });
 });

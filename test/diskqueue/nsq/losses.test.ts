@@ -11,6 +11,7 @@ import {
   record,
   records,
   texts,
+  opened,
 } from './queue-folder.ts';
 import { receiveAll, upstream } from './upstream-model.ts';
 
@@ -189,8 +190,7 @@ describe('the end of the last file', () => {
   });
 
   it('an empty message survives a kill, because the metadata covers it', async () => {
-    const folder = new QueueFolder();
-    const { log } = await folder.open({ isAlwaysDurable: false });
+    const { folder, log } = await opened({ isAlwaysDurable: false });
     await log.append([...messages(1), Buffer.alloc(0), Buffer.alloc(0)]);
     const copy = folder.killed();
     await log.close();
@@ -256,7 +256,6 @@ it('with a damaged length in the current file, writing continues in the next one
   expect(await drain(log)).toEqual(['message000', 'message005']);
   await log.saveAcks(true);
   expect(folder.data).toEqual(['0.bad', '1']);
-  await log.close();
 });
 
 it('a length behind the write position that no record can have is damage', async () => {
@@ -286,12 +285,10 @@ it('missing files in the middle are reported', async () => {
   const { log, damages } = await folder.open();
   expect(damages).toEqual([{ file, offset: 0, bytes: 0, reason: '2 files are missing' }]);
   expect(log.depth).toBe(30);
-  await log.close();
 });
 
 it('damage done while the queue is open is reported, and later messages are delivered', async () => {
-  const folder = new QueueFolder();
-  const { log, damages } = await folder.open();
+  const { folder, log, damages } = await opened();
   await put(log, messages(5));
   truncateSync(folder.pathOf(folder.file(0)), 30);
   const all = await readAll(log);

@@ -11,6 +11,7 @@ import {
   record,
   records,
   texts,
+  opened,
 } from './queue-folder.ts';
 import { receiveAll, upstream } from './upstream-model.ts';
 
@@ -18,8 +19,7 @@ import { receiveAll, upstream } from './upstream-model.ts';
 
 it('a file that was consumed before it was full is removed, and not set aside as .bad', async () => {
   for (const size of [140, 145]) {
-    const folder = new QueueFolder();
-    const { log, damages } = await folder.open({ maxBytesPerFile: size });
+    const { folder, log, damages } = await opened({ maxBytesPerFile: size });
     for (const message of messages(33)) {
       await put(log, [message]);
       await drain(log);
@@ -42,8 +42,7 @@ it('a consumed end of a file that go-diskqueue has saved is not damage', async (
 });
 
 it('a message longer than maxMessageSize of today is delivered', async () => {
-  const folder = new QueueFolder();
-  const { log } = await folder.open({ maxBytesPerFile: 10_000, maxMessageSize: 5000 });
+  const { folder, log } = await opened({ maxBytesPerFile: 10_000, maxMessageSize: 5000 });
   await put(log, [Buffer.alloc(5000, 'x'), ...messages(2)]);
   await log.close();
   const again = await folder.open({ maxMessageSize: 1 });
@@ -54,14 +53,12 @@ it('a message longer than maxMessageSize of today is delivered', async () => {
 });
 
 it('a file that another program has created is not written over', async () => {
-  const folder = new QueueFolder();
-  const { log } = await folder.open();
+  const { folder, log } = await opened();
   await put(log, messages(10));
   folder.write(folder.file(1), Buffer.from('not ours'));
   await put(log, messages(1, 10));
   expect(folder.data).toEqual(['0', '1', '2']);
   expect(folder.read(folder.file(1)).toString()).toBe('not ours');
-  await log.close();
 });
 
 it('behind a file with the largest number no message is accepted, because it would not be found again', async () => {
@@ -73,7 +70,6 @@ it('behind a file with the largest number no message is accepted, because it wou
   await log.close();
   const again = await folder.open();
   expect(await drain(again.log)).toEqual(['message001']);
-  await again.log.close();
 });
 
 it('the number of a file that was set aside is not used again', async () => {
@@ -82,7 +78,6 @@ it('the number of a file that was set aside is not used again', async () => {
   const { log } = await folder.open();
   await put(log, messages(1));
   expect(folder.data).toEqual(['4.bad', '5']);
-  await log.close();
 });
 
 it('files that a crash between the save of the metadata and their removal has left are removed by the next save', async () => {
@@ -94,7 +89,6 @@ it('files that a crash between the save of the metadata and their removal has le
   await log.saveAcks(false);
   expect(folder.data).toEqual(['2']);
   expect(await drain(log)).toEqual(texts(messages(5, 25)));
-  await log.close();
 });
 
 it('messages that were emptied stay dropped after a crash before their files are deleted', async () => {
@@ -104,8 +98,7 @@ it('messages that were emptied stay dropped after a crash before their files are
 });
 
 it('a crash after empty and put loses no message', async () => {
-  const folder = new QueueFolder();
-  const { log } = await folder.open({ isAlwaysDurable: false });
+  const { folder, log } = await opened({ isAlwaysDurable: false });
   await put(log, messages(15));
   await log.empty();
   await log.append(messages(3, 15));
@@ -115,23 +108,20 @@ it('a crash after empty and put loses no message', async () => {
 });
 
 it('a crash of the process alone loses no appended message', async () => {
-  const folder = new QueueFolder();
-  const { log } = await folder.open({ isAlwaysDurable: false });
+  const { folder, log } = await opened({ isAlwaysDurable: false });
   for (const message of messages(37)) {
     await log.append([message]);
     const copy = folder.killed();
     const again = await copy.open({ isAlwaysDurable: false });
     expect(texts(await readAll(again.log)).at(-1)).toBe(texts([message])[0]);
     expect(again.damages).toEqual([]);
-    await again.log.close();
   }
   await log.close();
   await expectWhole(folder, texts(messages(37)));
 });
 
 it('a record torn in a later file does not affect the files before it', async () => {
-  const folder = new QueueFolder();
-  const { log } = await folder.open();
+  const { folder, log } = await opened();
   await put(log, messages(15));
   appendFileSync(folder.pathOf(folder.file(1)), record('message015').subarray(0, 9));
   const copy = folder.killed();

@@ -1,9 +1,9 @@
-import { describe, expect, it, test } from 'vitest';
+import { expect, it, test } from 'vitest';
 import { hostFileSystem } from '../../../src/log/file-system.ts';
 import type { StoredMessage } from '../../../src/diskqueue/message-log.ts';
 import { InFlight, type DonePrefix } from '../../../src/diskqueue/nsq/nsq-log.ts';
 import { FaultyFileSystem } from '../faulty-file-system.ts';
-import { drain, messages, put, QueueFolder, readAll, records, texts } from './queue-folder.ts';
+import { drain, messages, put, QueueFolder, readAll, records, texts, opened } from './queue-folder.ts';
 
 /** Vitest compares large buffers byte by byte. */
 function areSame(read: readonly StoredMessage[], expected: readonly Buffer[]): boolean {
@@ -15,7 +15,7 @@ function areSame(read: readonly StoredMessage[], expected: readonly Buffer[]): b
 
 test('sync and close reject after a failed sync until the messages that may be lost are acknowledged', async () => {
   const files = new FaultyFileSystem(hostFileSystem, { call: 'sync', nth: 1, code: 'EIO', isLasting: true });
-  const { log } = await new QueueFolder().open({ files, isAlwaysDurable: false });
+  const { log } = await opened({ files, isAlwaysDurable: false });
   expect(await log.append(messages(10))).toEqual({ appended: 10 }); // saves the metadata, the first sync
   const [next] = messages(1, 10) as [Buffer];
   const eio = { code: 'EIO' };
@@ -31,20 +31,14 @@ test('sync and close reject after a failed sync until the messages that may be l
 });
 
 it('a record has the bytes that go-diskqueue writes', async () => {
-  const folder = new QueueFolder();
-  const { log } = await folder.open();
+  const { folder, log } = await opened();
   await put(log, [Buffer.from('test')]);
   expect(folder.read('q.diskqueue.000000.dat')).toEqual(Buffer.from('0000000474657374', 'hex'));
-  await log.close();
 });
 
 it('the metadata has the bytes that go-diskqueue writes', async () => {
-  const folder = new QueueFolder();
-  const { log } = await folder.open();
-  await put(
-    log,
-    ['ab', 'cd', 'ef', 'gh', 'ij'].map((text) => Buffer.from(text)),
-  );
+  const { folder, log } = await opened();
+  for (const text of ['ab', 'cd', 'ef', 'gh', 'ij']) await put(log, [Buffer.from(text)]);
   expect(folder.metadata).toBe('5\n0,0\n0,30\n');
   await log.close();
   expect(folder.names).toEqual(['q.diskqueue.000000.dat', 'q.diskqueue.meta.dat']);
@@ -52,8 +46,7 @@ it('the metadata has the bytes that go-diskqueue writes', async () => {
 });
 
 it('a file ends, as in go-diskqueue, when the next record would not fit', async () => {
-  const folder = new QueueFolder();
-  const { log } = await folder.open();
+  const { folder, log } = await opened();
   const trace: string[] = [];
   for (const message of messages(11)) {
     await put(log, [message]);
@@ -63,33 +56,27 @@ it('a file ends, as in go-diskqueue, when the next record would not fit', async 
   expect(trace[9]).toBe('10 0,0 0,140 ');
   expect(trace[10]).toBe('11 0,0 1,14 ');
   expect(folder.data).toEqual(['0', '1']);
-  await log.close();
 });
 
 it('the metadata names the next file before it exists', async () => {
-  const folder = new QueueFolder();
-  const { log } = await folder.open();
+  const { folder, log } = await opened();
   await put(log, messages(10));
   await log.append(messages(1, 10));
   expect(folder.metadata).toBe('10\n0,0\n1,0\n');
   await log.sync();
   expect(folder.metadata).toBe('11\n0,0\n1,14\n');
-  await log.close();
 });
 
 it('a file that was consumed before it was full is passed when the next one begins', async () => {
-  const folder = new QueueFolder();
-  const { log } = await folder.open();
+  const { folder, log } = await opened();
   await put(log, messages(10));
   await drain(log);
   await log.append(messages(1, 10));
   expect(folder.metadata).toBe('0\n1,0\n1,0\n');
-  await log.close();
 });
 
 it('the files of an empty queue are those of go-diskqueue', async () => {
-  const folder = new QueueFolder();
-  const { log } = await folder.open();
+  const { folder, log } = await opened();
   expect(log.hasUnsavedAcks).toBe(false);
   await log.close();
   expect(folder.metadata).toBe('0\n0,0\n0,0\n');
@@ -97,8 +84,7 @@ it('the files of an empty queue are those of go-diskqueue', async () => {
 });
 
 it('messages of any length are read: empty ones, and longer than a block', async () => {
-  const folder = new QueueFolder();
-  const { log } = await folder.open({ maxBytesPerFile: 1e6 });
+  const { folder, log } = await opened({ maxBytesPerFile: 1e6 });
   const list = [0, 1, 300_000, 0, 0, 131_068, 131_069, 5, 2_000_000, 0].map((n) => Buffer.alloc(n, 'z'));
   await put(log, list);
   expect(areSame(await readAll(log), list)).toBe(true);
@@ -111,8 +97,7 @@ it('messages of any length are read: empty ones, and longer than a block', async
 });
 
 it('acknowledgements count at once in any order; only the contiguous prefix survives a reopen', async () => {
-  const folder = new QueueFolder();
-  const { log } = await folder.open();
+  const { folder, log } = await opened();
   await put(log, messages(6));
   const all = await readAll(log);
   for (const i of [0, 1, 3, 5]) log.acknowledge(all[i] as (typeof all)[0]);
@@ -132,8 +117,7 @@ it('acknowledgements count at once in any order; only the contiguous prefix surv
 });
 
 it('a file is deleted when the metadata on the disk has passed it', async () => {
-  const folder = new QueueFolder();
-  const { log } = await folder.open();
+  const { folder, log } = await opened();
   await put(log, messages(25));
   const all = await readAll(log);
   for (const message of all.slice(0, 10)) log.acknowledge(message);
@@ -141,12 +125,10 @@ it('a file is deleted when the metadata on the disk has passed it', async () => 
   await log.saveAcks(false);
   expect(folder.data).toEqual(['1', '2']);
   expect(folder.metadata).toBe('15\n1,0\n2,70\n');
-  await log.close();
 });
 
 it('an acknowledgement after empty has no effect', async () => {
-  const folder = new QueueFolder();
-  const { log } = await folder.open();
+  const { log } = await opened();
   await put(log, messages(5));
   const old = await readAll(log);
   await log.empty();
@@ -157,12 +139,10 @@ it('an acknowledgement after empty has no effect', async () => {
   expect(texts(all)).toEqual(texts(messages(5, 5)));
   for (const message of old) log.acknowledge(message);
   expect(log.depth).toBe(5);
-  await log.close();
 });
 
 it('an emptied queue continues in a new file', async () => {
-  const folder = new QueueFolder();
-  const { log } = await folder.open();
+  const { folder, log } = await opened();
   await put(log, messages(25));
   await log.read();
   await log.empty();
@@ -173,12 +153,10 @@ it('an emptied queue continues in a new file', async () => {
   await put(log, messages(2));
   expect(folder.read(folder.file(3))).toEqual(records(messages(2)));
   expect(await drain(log)).toEqual(texts(messages(2)));
-  await log.close();
 });
 
 it('removing a queue leaves the files that were set aside, and no others', async () => {
-  const folder = new QueueFolder();
-  const { log } = await folder.open();
+  const { folder, log } = await opened();
   await put(log, messages(25));
   folder.write('q.diskqueue.meta.dat.123.tmp', Buffer.alloc(0));
   folder.write('q.diskqueue.000000.dat.bad', Buffer.from('bad'));
@@ -201,73 +179,71 @@ it('a reopened queue continues in the same file', async () => {
   expect(folder.read(folder.file(0))).toEqual(records(messages(10)));
 });
 
-describe('messages in flight', () => {
-  const at = (offset: number): DonePrefix['end'] => ({ number: 7, offset });
+const at = (offset: number): DonePrefix['end'] => ({ number: 7, offset });
 
-  function done(offset: number, records: number): DonePrefix {
-    return { end: at(offset), records };
-  }
+function done(offset: number, records: number): DonePrefix {
+  return { end: at(offset), records };
+}
 
-  it('the acknowledged prefix is right whatever the order of acknowledgements', () => {
-    const orders = permutations([1, 2, 3, 4, 5]);
-    for (const order of orders) {
-      const inFlight = new InFlight();
-      for (const end of [10, 20, 30, 40, 50]) inFlight.add(at(end));
-      const acked = new Set<number>();
-      let taken = 0;
-      for (const sequence of order) {
-        expect(inFlight.acknowledge(sequence)).toBe(true);
-        acked.add(sequence);
-        let prefix = taken;
-        while (acked.has(prefix + 1)) prefix++;
-        const expected = prefix > taken ? done(prefix * 10, prefix - taken) : undefined;
-        expect(inFlight.takeDone(), `${order.join()} at ${sequence}`).toEqual(expected);
-        taken = prefix;
-      }
+it('the acknowledged prefix is right whatever the order of acknowledgements', () => {
+  const orders = permutations([1, 2, 3, 4, 5]);
+  for (const order of orders) {
+    const inFlight = new InFlight();
+    for (const end of [10, 20, 30, 40, 50]) inFlight.add(at(end));
+    const acked = new Set<number>();
+    let taken = 0;
+    for (const sequence of order) {
+      expect(inFlight.acknowledge(sequence)).toBe(true);
+      acked.add(sequence);
+      let prefix = taken;
+      while (acked.has(prefix + 1)) prefix++;
+      const expected = prefix > taken ? done(prefix * 10, prefix - taken) : undefined;
+      expect(inFlight.takeDone(), `${order.join()} at ${sequence}`).toEqual(expected);
+      taken = prefix;
     }
-  });
-
-  function permutations(list: readonly number[]): number[][] {
-    if (list.length === 0) return [[]];
-    return list.flatMap((one) =>
-      permutations(list.filter((other) => other !== one)).map((rest) => [one, ...rest]),
-    );
   }
+});
 
-  it('a second acknowledgement is refused, also of a message that is forgotten', () => {
-    const inFlight = new InFlight();
-    const sequences = Array.from({ length: 5000 }, (_, i) => inFlight.add(at(i)));
-    for (const sequence of sequences) expect(inFlight.acknowledge(sequence)).toBe(true);
-    expect(inFlight.takeDone()).toEqual(done(4999, 5000));
-    for (const sequence of sequences) expect(inFlight.acknowledge(sequence)).toBe(false);
-    const next = inFlight.add(at(5000));
-    expect(next).toBe(sequences.length + 1);
-    expect(inFlight.acknowledge(next)).toBe(true);
-  });
+function permutations(list: readonly number[]): number[][] {
+  if (list.length === 0) return [[]];
+  return list.flatMap((one) =>
+    permutations(list.filter((other) => other !== one)).map((rest) => [one, ...rest]),
+  );
+}
 
-  it('damage is passed with the message before it, and counts no record', () => {
-    const inFlight = new InFlight();
-    inFlight.addDamage(at(5));
-    expect(inFlight.takeDone()).toEqual(done(5, 0));
-    const a = inFlight.add(at(10));
-    inFlight.addDamage(at(20));
-    expect(inFlight.takeDone()).toBeUndefined();
-    inFlight.acknowledge(a);
-    expect(inFlight.takeDone()).toEqual(done(20, 1));
-    inFlight.addDamage(at(30));
-    expect(inFlight.takeDone()).toEqual(done(30, 0));
-  });
+it('a second acknowledgement is refused, also of a message that is forgotten', () => {
+  const inFlight = new InFlight();
+  const sequences = Array.from({ length: 5000 }, (_, i) => inFlight.add(at(i)));
+  for (const sequence of sequences) expect(inFlight.acknowledge(sequence)).toBe(true);
+  expect(inFlight.takeDone()).toEqual(done(4999, 5000));
+  for (const sequence of sequences) expect(inFlight.acknowledge(sequence)).toBe(false);
+  const next = inFlight.add(at(5000));
+  expect(next).toBe(sequences.length + 1);
+  expect(inFlight.acknowledge(next)).toBe(true);
+});
 
-  it('damage behind a message in flight is passed after that message', () => {
-    const inFlight = new InFlight();
-    const [a, b] = [inFlight.add(at(10)), inFlight.add(at(20))];
-    inFlight.acknowledge(b);
-    inFlight.addDamage(at(30));
-    const c = inFlight.add(at(40));
-    expect(inFlight.takeDone()).toBeUndefined();
-    inFlight.acknowledge(a);
-    expect(inFlight.takeDone()).toEqual(done(30, 2));
-    inFlight.acknowledge(c);
-    expect(inFlight.takeDone()).toEqual(done(40, 1));
-  });
+it('damage is passed with the message before it, and counts no record', () => {
+  const inFlight = new InFlight();
+  inFlight.addDamage(at(5));
+  expect(inFlight.takeDone()).toEqual(done(5, 0));
+  const a = inFlight.add(at(10));
+  inFlight.addDamage(at(20));
+  expect(inFlight.takeDone()).toBeUndefined();
+  inFlight.acknowledge(a);
+  expect(inFlight.takeDone()).toEqual(done(20, 1));
+  inFlight.addDamage(at(30));
+  expect(inFlight.takeDone()).toEqual(done(30, 0));
+});
+
+it('damage behind a message in flight is passed after that message', () => {
+  const inFlight = new InFlight();
+  const [a, b] = [inFlight.add(at(10)), inFlight.add(at(20))];
+  inFlight.acknowledge(b);
+  inFlight.addDamage(at(30));
+  const c = inFlight.add(at(40));
+  expect(inFlight.takeDone()).toBeUndefined();
+  inFlight.acknowledge(a);
+  expect(inFlight.takeDone()).toEqual(done(30, 2));
+  inFlight.acknowledge(c);
+  expect(inFlight.takeDone()).toEqual(done(40, 1));
 });

@@ -39,22 +39,16 @@ export class QueueFolder {
     return copy;
   }
 
+  /** Opens the log, which is closed when the test is over. */
   async open(options: Partial<NsqLogOptions> = {}): Promise<OpenLog> {
     const damages: CorruptionEvent[] = [];
-    const log = await NsqLog.open({ ...this.defaults(damages), ...options });
+    const log = await NsqLog.open({
+      ...{ files: hostFileSystem, folder: this.path, name: 'q', maxBytesPerFile: 140, maxMessageSize: 1024 },
+      ...{ isAlwaysDurable: true, onCorruption: (event) => damages.push(event) },
+      ...options,
+    });
+    onTestFinished(() => log.close().catch(() => undefined));
     return { log, damages };
-  }
-
-  defaults(damages: CorruptionEvent[]): NsqLogOptions {
-    return {
-      files: hostFileSystem,
-      folder: this.path,
-      name: 'q',
-      maxBytesPerFile: 140,
-      maxMessageSize: 1024,
-      isAlwaysDurable: true,
-      onCorruption: (event) => damages.push(event),
-    };
   }
 
   get names(): string[] {
@@ -94,6 +88,14 @@ export class QueueFolder {
   remove(name: string): void {
     rmSync(this.pathOf(name));
   }
+}
+
+/** A new folder, and its open log. */
+export async function opened(
+  options: Partial<NsqLogOptions> = {},
+): Promise<OpenLog & { readonly folder: QueueFolder }> {
+  const folder = new QueueFolder();
+  return { folder, ...(await folder.open(options)) };
 }
 
 /** Messages of ten bytes, so that a record has 14 and ten of them fill a file of 140: `message000`, `message001`. */

@@ -44,22 +44,34 @@ async function recordsIn(
   return records;
 }
 
+/** A queue that was closed, and where its messages are. */
+const whole = await queueOf(MESSAGES);
+const records = await recordsIn(whole);
+const SEGMENTS = pathsOf(whole, '.segment');
+/** The same, as a killed process leaves it. */
+const crashed = await queueOf(MESSAGES, { isClosed: false });
+const last = pathsOf(crashed, '.segment').at(-1) as string;
+
+/** A copy of a disk with a flipped bit. */
+function flipped(disk: MemoryDisk, path: string, at: number): MemoryDisk {
+  const copy = new MemoryDisk(disk.contents);
+  bytesOf(copy, path)[at] = (bytesOf(disk, path)[at] as number) ^ (1 << (at % 8));
+  return copy;
+}
+
 /** The messages whose records are in the file up to `end`, or in another file. */
-function wholeUpTo(records: Awaited<ReturnType<typeof recordsIn>>, path: string, end: number): string[] {
+function wholeUpTo(path: string, end: number): string[] {
   const gone = new Set(records.filter((r) => r.path === path && r.end > end).map(({ sequence }) => sequence));
   return MESSAGES.filter((_, i) => !gone.has(i + 1));
 }
 
 it('repair of a queue with one flipped bit keeps every message, except for one whose payload it is in; a second repair changes nothing', async () => {
-  const whole = await queueOf(MESSAGES);
-  const records = await recordsIn(whole);
   expect(records).toHaveLength(MESSAGES.length);
   const step = stepOf(7);
   // Each file is begun at another byte, so that every byte of a header is hit in one of them.
-  for (const [nth, path] of pathsOf(whole, '.segment').entries()) {
+  for (const [nth, path] of SEGMENTS.entries()) {
     for (let at = nth % step; at < bytesOf(whole, path).length; at += step) {
-      const disk = new MemoryDisk(whole.contents);
-      bytesOf(disk, path)[at] = (bytesOf(whole, path)[at] as number) ^ (1 << (at % 8));
+      const disk = flipped(whole, path, at);
       const hit = records.find((r) => r.path === path && at >= r.offset + HEADER && at < r.end);
       const lost = await repair(disk);
       const expected = MESSAGES.filter((_, i) => i + 1 !== hit?.sequence);
@@ -78,12 +90,9 @@ function isReadable(disk: MemoryDisk, path: string): boolean {
 }
 
 it('repair of a queue with many flipped bits keeps every message that has none, and leaves nothing to report; a second repair changes nothing', async () => {
-  const whole = await queueOf(MESSAGES);
-  const records = await recordsIn(whole);
-  const paths = pathsOf(whole, '.segment');
   await fc.assert(
     fc.asyncProperty(
-      fc.array(fc.tuple(fc.nat(paths.length - 1), fc.nat(10_000), fc.nat(7)), {
+      fc.array(fc.tuple(fc.nat(SEGMENTS.length - 1), fc.nat(10_000), fc.nat(7)), {
         minLength: 2,
         maxLength: 12,
       }),
@@ -91,13 +100,13 @@ it('repair of a queue with many flipped bits keeps every message that has none, 
         const disk = new MemoryDisk(whole.contents);
         const hit = new Set<number>();
         for (const [i, place, bit] of flips) {
-          const path = paths[i] as string;
+          const path = SEGMENTS[i] as string;
           const bytes = bytesOf(disk, path);
           const at = place % bytes.length;
           bytes[at] = (bytes[at] as number) ^ (1 << bit);
           for (const r of records) if (r.path === path && at >= r.offset && at < r.end) hit.add(r.sequence);
         }
-        fc.pre(paths.every((path) => isReadable(disk, path)));
+        fc.pre(SEGMENTS.every((path) => isReadable(disk, path)));
         const lost = await repair(disk);
         const messages = await handedOut(disk);
         expect(messages).toEqual(MESSAGES.filter((message) => messages.includes(message)));
@@ -113,14 +122,12 @@ it('repair of a queue with many flipped bits keeps every message that has none, 
 }, 60_000);
 
 it('repair of a queue with a file that was cut off keeps every message before the cut, and all of the other files', async () => {
-  const whole = await queueOf(MESSAGES);
-  const records = await recordsIn(whole);
-  for (const [nth, path] of pathsOf(whole, '.segment').entries()) {
+  for (const [nth, path] of SEGMENTS.entries()) {
     for (let length = nth; length < bytesOf(whole, path).length; length += 3 * stepOf(5)) {
       const disk = new MemoryDisk(whole.contents);
       disk.contents.set(path, bytesOf(whole, path).subarray(0, length));
       await repair(disk);
-      expect([path, length, await handedOut(disk)]).toEqual([path, length, wholeUpTo(records, path, length)]);
+      expect([path, length, await handedOut(disk)]).toEqual([path, length, wholeUpTo(path, length)]);
       await expectInOrder(disk);
     }
   }
@@ -130,8 +137,8 @@ it('repair of a queue with a file that was cut off loses no other message when i
   const disk = await queueOf(MESSAGES);
   let expected = MESSAGES;
   for (const [i, path] of pathsOf(disk, '.segment').entries()) {
-    const records = await recordsIn(disk);
-    const hit = records.find((record) => record.path === path);
+    const left = await recordsIn(disk);
+    const hit = left.find((record) => record.path === path);
     if (hit === undefined) throw new Error('no record');
     bytesOf(disk, path)[hit.end - 1] = 0;
     const lost = await repair(disk);
@@ -154,11 +161,9 @@ it('a repaired queue has a record of what was lost, so nothing is reported again
 });
 
 it('repair of a queue after a crash seals the last file, cuts off a torn end, and loses no message', async () => {
-  const whole = await queueOf(MESSAGES, { isClosed: false });
-  const last = pathsOf(whole, '.segment').at(-1) as string;
   for (const tail of [[], [0xec], [0xec, 0x51, 1, 0, 9, 0, 0, 0, 31], new Array<number>(600).fill(0)]) {
-    const disk = new MemoryDisk(whole.contents);
-    disk.contents.set(last, Buffer.concat([withoutZeros(bytesOf(whole, last)), Buffer.from(tail)]));
+    const disk = new MemoryDisk(crashed.contents);
+    disk.contents.set(last, Buffer.concat([withoutZeros(bytesOf(crashed, last)), Buffer.from(tail)]));
     expect((await storedOn(disk).verify(() => undefined)).problems).toEqual([]);
     const { steps, lost } = await planFor(disk);
     expect([steps.map(({ action }) => action), lost]).toEqual([['seal'], []]);
@@ -171,13 +176,11 @@ it('repair of a queue after a crash seals the last file, cuts off a torn end, an
 it.each(['with', 'without'])(
   'a repair keeps the last message if its header is damaged, %s zeros behind it',
   async (how) => {
-    const whole = await queueOf(MESSAGES, { isClosed: false });
-    const last = pathsOf(whole, '.segment').at(-1) as string;
-    const records = withoutZeros(bytesOf(whole, last));
-    const header = records.length - HEADER - (MESSAGES.at(-1) as string).length;
+    const intact = withoutZeros(bytesOf(crashed, last));
+    const header = intact.length - HEADER - (MESSAGES.at(-1) as string).length;
     for (let at = header; at < header + HEADER; at++) {
-      const disk = new MemoryDisk(whole.contents);
-      if (how === 'without') disk.contents.set(last, Buffer.from(records));
+      const disk = new MemoryDisk(crashed.contents);
+      if (how === 'without') disk.contents.set(last, Buffer.from(intact));
       bytesOf(disk, last)[at] = (bytesOf(disk, last)[at] as number) ^ (1 << (at % 8));
       await repair(disk);
       expect([at, await handedOut(disk)]).toEqual([at, MESSAGES]);
@@ -186,11 +189,9 @@ it.each(['with', 'without'])(
 );
 
 it('a repair makes no message of damaged zeros behind the last one', async () => {
-  const whole = await queueOf(MESSAGES, { isClosed: false });
-  const last = pathsOf(whole, '.segment').at(-1) as string;
-  const { length } = withoutZeros(bytesOf(whole, last));
+  const { length } = withoutZeros(bytesOf(crashed, last));
   for (let at = length; at < length + 2 * HEADER; at++) {
-    const disk = new MemoryDisk(whole.contents);
+    const disk = new MemoryDisk(crashed.contents);
     bytesOf(disk, last)[at] = 1 << (at % 8);
     await repair(disk);
     expect([at, await handedOut(disk)]).toEqual([at, MESSAGES]);
@@ -198,12 +199,10 @@ it('a repair makes no message of damaged zeros behind the last one', async () =>
 });
 
 it('a repair makes no message of a record of which a power cut has left the beginning', async () => {
-  const whole = await queueOf(MESSAGES, { isClosed: false });
-  const last = pathsOf(whole, '.segment').at(-1) as string;
-  const { length } = withoutZeros(bytesOf(whole, last));
+  const { length } = withoutZeros(bytesOf(crashed, last));
   const record = length - HEADER - (MESSAGES.at(-1) as string).length;
   for (let torn = record; torn < length; torn++) {
-    const disk = new MemoryDisk(whole.contents);
+    const disk = new MemoryDisk(crashed.contents);
     bytesOf(disk, last).fill(0, torn);
     await repair(disk);
     expect([torn, await handedOut(disk)]).toEqual([torn, MESSAGES.slice(0, -1)]);
@@ -229,13 +228,12 @@ it('repair of a queue after a crash does nothing to an intact queue', async () =
 });
 
 it('repair of a damaged cursor loses no message, wherever a bit is flipped, but some may be delivered again', async () => {
-  const whole = await queueOf(MESSAGES, { acked: 12 });
-  const [path = ''] = pathsOf(whole, '.cursor');
+  const someAcked = await queueOf(MESSAGES, { acked: 12 });
+  const [path = ''] = pathsOf(someAcked, '.cursor');
   const starts = [0, 64, 4_096, 8_192, 8_256]; // of its head, its two slots, and its first ranges
   const bytes = starts.flatMap((start) => Array.from({ length: 64 }, (_, i) => start + i));
   for (const at of bytes.filter((_, i) => i % stepOf(3) === 0)) {
-    const disk = new MemoryDisk(whole.contents);
-    bytesOf(disk, path)[at] = (bytesOf(whole, path)[at] as number) ^ (1 << (at % 8));
+    const disk = flipped(someAcked, path, at);
     expect(await repair(disk)).toEqual([]);
     const messages = await handedOut(disk);
     expect(messages.slice(-18)).toEqual(MESSAGES.slice(-18));
@@ -253,9 +251,7 @@ it('repair of a damaged cursor writes a new one where it is missing and older me
 });
 
 it('repair of a queue of which a file is missing names its messages once', async () => {
-  const whole = await queueOf(MESSAGES);
-  const records = await recordsIn(whole);
-  for (const path of pathsOf(whole, '.segment').slice(1, -1)) {
+  for (const path of SEGMENTS.slice(1, -1)) {
     const disk = new MemoryDisk(whole.contents);
     disk.contents.delete(path);
     const gone = records.filter((record) => record.path === path).map(({ sequence }) => sequence);
@@ -290,9 +286,7 @@ it('repair of a file in which nothing can be read reports no loss if the next fi
 });
 
 it('a file of which both copies of the header are damaged is set aside by a repair, which reports the messages that verify has named before', async () => {
-  const whole = await queueOf(MESSAGES);
-  const records = await recordsIn(whole);
-  for (const path of pathsOf(whole, '.segment').slice(0, -1)) {
+  for (const path of SEGMENTS.slice(0, -1)) {
     const disk = new MemoryDisk(whole.contents);
     bytesOf(disk, path)[3] = 0xff;
     bytesOf(disk, path)[70] = 0xff;
@@ -312,9 +306,8 @@ it('a file of which both copies of the header are damaged is set aside by a repa
 });
 
 it('repair of a file in whose middle bytes are missing makes it valid, or throws CannotRepair and leaves it as it was', async () => {
-  const whole = await queueOf(MESSAGES);
   let repaired = 0;
-  for (const path of pathsOf(whole, '.segment')) {
+  for (const path of SEGMENTS) {
     for (const missing of [7, 50, 75, 100, 150]) {
       for (let at = 130; at + missing < bytesOf(whole, path).length; at += 23 * stepOf(3)) {
         const disk = new MemoryDisk(whole.contents);

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -9,10 +9,12 @@ import {
   type Delivery,
   type DiskQueueOptions,
 } from 'escapement/diskqueue';
+import { ManualClock } from 'escapement';
 import { onTestFinished } from 'vitest';
 import { FILE_SYSTEM } from '../../../src/log/file-system.ts';
 import type { FileSystem } from '../../../src/log/file-system.ts';
 import { folderOfTest } from '../../folder.ts';
+import { RecordingFiles } from './recording-files.ts';
 
 /** The formats that the suites run for. */
 export const FORMATS = ['checked', 'nsq'] as const satisfies readonly NonNullable<
@@ -34,9 +36,14 @@ export interface TestOptions extends Partial<Omit<DiskQueueOptions, 'onCorruptio
 const SHARED_MEMORY = '/dev/shm';
 const PARENT = existsSync(SHARED_MEMORY) ? SHARED_MEMORY : tmpdir();
 
-/** Creates a folder that the caller removes. */
-export function makeFolder(): string {
-  return mkdtempSync(join(PARENT, 'escapement-diskqueue-'));
+/** Does something in a folder that is removed then. */
+export async function inFolder(action: (folder: string) => Promise<void>): Promise<void> {
+  const folder = mkdtempSync(join(PARENT, 'escapement-diskqueue-'));
+  try {
+    await action(folder);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 }
 
 /** A folder for one test. */
@@ -54,8 +61,27 @@ export async function openQueue({ files, ...options }: TestOptions = {}): Promis
     ...(files === undefined ? {} : { [FILE_SYSTEM]: files }),
   };
   const queue = await DiskQueue.open(opened as DiskQueueOptions);
+  const { name, dataPath, format } = opened as DiskQueueOptions;
+  places.set(queue, { name, dataPath, ...(format && { format }) });
   onTestFinished(() => queue.close().catch(() => undefined));
   return queue;
+}
+
+/** Where the files of open queues are. */
+const places = new WeakMap<DiskQueue, TestOptions>();
+
+/** Closes a queue, and opens another one on its files. */
+export async function reopened(queue: DiskQueue, options: TestOptions = {}): Promise<DiskQueue> {
+  await queue.close();
+  return openQueue({ ...places.get(queue), ...options });
+}
+
+/** Opens a queue whose calls of the file system are recorded. */
+export async function openRecorded(
+  options: TestOptions = {},
+): Promise<{ files: RecordingFiles; clock: ManualClock; queue: DiskQueue }> {
+  const [files, clock] = [new RecordingFiles(), new ManualClock()];
+  return { files, clock, queue: await openQueue({ files, clock, ...options }) };
 }
 
 function refuseDamage({ reason, file }: CorruptionEvent): void {
