@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import type { QueueLimits } from 'escapement/tasks';
 import { TASK_STATES } from '../../src/tasks/task-state.ts';
+import { action, type ValueOf } from './actions.ts';
 
 /*
  * What can be done to a broker, as data, so that a history can be replayed, and shrunk. Small numbers of everything: what
@@ -34,142 +35,64 @@ const state = fc.constantFrom(...TASK_STATES);
 const back = fc.nat({ max: 5 });
 const spanMs = fc.constantFrom(0, 1_000, 5_000, 10_000, 30_000);
 
+/** How a run ends, or what it writes meanwhile. */
+const ENDS = [
+  ...(['complete', 'complete', 'complete', 'archive', 'archive', 'release', 'discard'] as const),
+  ...(['writeResult', 'writeProgress'] as const),
+];
+
 const task = fc.record({
-  id,
-  queue,
-  group,
-  key,
-  lock,
-  isNext: fc.nat(4).map((n) => n === 0),
-  delay,
-  ttlMs: fc.constantFrom(5_000, 50_000),
-  retentionMs: fc.constantFrom(0, 20_000),
+  ...{ id, queue, group, key, lock, isNext: fc.nat(4).map((n) => n === 0), delay },
+  ...{ ttlMs: fc.constantFrom(5_000, 50_000), retentionMs: fc.constantFrom(0, 20_000) },
   onDuplicate: fc.constantFrom('reject', 'reject', 'replace', 'extend'),
 });
 
-export type TaskSpec = Omit<typeof task extends fc.Arbitrary<infer T> ? T : never, 'queue'> & {
-  readonly queue: string;
-};
+export type TaskSpec = Omit<ValueOf<typeof task>, 'queue'> & { readonly queue: string };
 
-const action = fc.oneof(
-  { weight: 10, arbitrary: fc.record({ do: fc.constant('enqueue'), task }) },
-  {
-    weight: 2,
-    arbitrary: fc.record({ do: fc.constant('enqueueMany'), tasks: fc.array(task, { maxLength: 4 }) }),
-  },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      do: fc.constant('tick'),
-      task,
-      entry: fc.constantFrom('e', 'f'),
-      atMs: fc.nat(5),
-    }),
-  },
+const change = fc.constantFrom('delete', 'run', 'archive');
+const brokerAction = fc.oneof(
+  { weight: 10, arbitrary: action('enqueue', { task }) },
+  { weight: 2, arbitrary: action('enqueueMany', { tasks: fc.array(task, { maxLength: 4 }) }) },
+  { weight: 2, arbitrary: action('tick', { task, entry: fc.constantFrom('e', 'f'), atMs: fc.nat(5) }) },
   {
     weight: 10,
-    arbitrary: fc.record({
-      do: fc.constant('dequeue'),
-      queue,
-      limit: fc.constantFrom(0, 1, 2, 2, 3, 9),
-      leaseMs: spanMs,
-    }),
+    arbitrary: action('dequeue', { queue, limit: fc.constantFrom(0, 1, 2, 2, 3, 9), leaseMs: spanMs }),
   },
-  {
-    weight: 14,
-    arbitrary: fc.record({
-      do: fc.constant('end'),
-      how: fc.constantFrom(
-        'complete',
-        'complete',
-        'complete',
-        'archive',
-        'archive',
-        'release',
-        'discard',
-        'writeResult',
-        'writeProgress',
-      ),
-      back,
-    }),
-  },
+  { weight: 14, arbitrary: action('end', { how: fc.constantFrom(...ENDS), back }) },
   {
     weight: 4,
-    arbitrary: fc.record({
-      do: fc.constant('retry'),
-      back,
-      delay,
-      isFailure: fc.boolean(),
-      isRecovery: fc.boolean(),
-    }),
+    arbitrary: action('retry', { back, delay, isFailure: fc.boolean(), isRecovery: fc.boolean() }),
   },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      do: fc.constant('extend'),
-      backs: fc.array(back, { maxLength: 3 }),
-      leaseMs: spanMs,
-    }),
-  },
-  { weight: 3, arbitrary: fc.record({ do: fc.constant('recover'), graceMs: spanMs, leaseMs: spanMs }) },
+  { weight: 2, arbitrary: action('extend', { backs: fc.array(back, { maxLength: 3 }), leaseMs: spanMs }) },
+  { weight: 3, arbitrary: action('recover', { graceMs: spanMs, leaseMs: spanMs }) },
   {
     weight: 8,
-    arbitrary: fc.record({
-      do: fc.constant('advance'),
-      ms: fc.constantFrom(0, 1_000, 1_000, 5_000, 20_000, 100_000),
-    }),
+    arbitrary: action('advance', { ms: fc.constantFrom(0, 1_000, 1_000, 5_000, 20_000, 100_000) }),
   },
   {
     weight: 5,
-    arbitrary: fc.record({
-      do: fc.constant('takeGroup'),
-      queue,
-      group: someGroup,
-      graceMs: fc.constantFrom(0, 0, 1_000, 5_000),
-      maxDelayMs: spanMs,
-      maxSize: fc.nat({ max: 3 }),
-      holdMs: spanMs,
+    arbitrary: action('takeGroup', {
+      ...{ queue, group: someGroup, graceMs: fc.constantFrom(0, 0, 1_000, 5_000), maxDelayMs: spanMs },
+      ...{ maxSize: fc.nat({ max: 3 }), holdMs: spanMs },
     }),
   },
-  {
-    weight: 5,
-    arbitrary: fc.record({
-      do: fc.constant('replaceSet'),
-      back,
-      task,
-      isElsewhere: fc.nat(9).map((n) => n === 0),
-    }),
-  },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('sweep') }) },
-  {
-    weight: 5,
-    arbitrary: fc.record({
-      do: fc.constant('one'),
-      change: fc.constantFrom('delete', 'run', 'archive'),
-      queue,
-      id,
-    }),
-  },
+  { weight: 5, arbitrary: action('replaceSet', { back, task, isElsewhere: fc.nat(9).map((n) => n === 0) }) },
+  { weight: 1, arbitrary: action('sweep') },
+  { weight: 5, arbitrary: action('one', { change, queue, id }) },
   {
     weight: 3,
-    arbitrary: fc.record({
-      do: fc.constant('all'),
-      change: fc.constantFrom('delete', 'run', 'archive'),
-      queue,
-      state,
-      group: fc.option(someGroup, { nil: undefined }),
-    }),
+    arbitrary: action('all', { change, queue, state, group: fc.option(someGroup, { nil: undefined }) }),
   },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('updatePayload'), queue, id }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('pause', 'resume'), queue }) },
-  { weight: 3, arbitrary: fc.record({ do: fc.constant('setLimits'), queue, limits }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('removeQueue'), queue, force: fc.boolean() }) },
-  { weight: 4, arbitrary: fc.record({ do: fc.constant('reopen') }) },
+  { weight: 1, arbitrary: action('updatePayload', { queue, id }) },
+  { weight: 2, arbitrary: action(['pause', 'resume'], { queue }) },
+  { weight: 3, arbitrary: action('setLimits', { queue, limits }) },
+  { weight: 1, arbitrary: action('removeQueue', { queue, force: fc.boolean() }) },
+  { weight: 4, arbitrary: action('reopen') },
 );
 
-export type BrokerAction = typeof action extends fc.Arbitrary<infer A> ? A : never;
+export type BrokerAction = ValueOf<typeof brokerAction>;
 
 /** What its archive keeps. */
 export const maxArchived = fc.constantFrom(1, 2);
 
-export const history = fc.array(action, { minLength: 1, maxLength: 80, size: 'max' });
+export const history = fc.array(brokerAction, { minLength: 1, maxLength: 80, size: 'max' });

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { EmbeddedBroker, type TaskRecord } from 'escapement/tasks';
-import { checkBroker, ManualClock } from 'escapement/testing';
+import type { ManualClock } from 'escapement/testing';
 import { expect, test } from 'vitest';
 import { FILE_SYSTEM, type FileSystem } from '../../src/log/file-system.ts';
 import { INTERNALS } from '../../src/tasks/broker/embedded/embedded-broker.ts';
@@ -12,7 +12,7 @@ import { history, maxArchived, type BrokerAction } from './broker-actions.ts';
 import { byId } from './broker-model-parts.ts';
 import { BrokerModel } from './broker-model.ts';
 import { showBroker, type ShownBroker } from './broker-show.ts';
-import type { BrokerSide } from './broker-side.ts';
+import { embeddedSide, type BrokerSide } from './broker-side.ts';
 import { BrokerWorld, OPTIONS } from './broker-world.ts';
 
 /*
@@ -44,39 +44,29 @@ interface Mark {
 }
 
 interface CrashSide extends BrokerSide {
-  /** Number of changes until now. */
-  readonly changes: number;
+  /** Returns the number of changes until now. */
+  readonly changes: () => number;
 }
 
 async function openSide(files: FileSystem, max: number, nowMs: number): Promise<CrashSide> {
-  const clock = new ManualClock({ nowMs, wallMs: nowMs });
   const damages: string[] = [];
-  const options = {
-    ...{ clock, dataPath: folder, maxArchived: max, archiveRetentionMs: OPTIONS.archiveRetentionMs },
-    ...{ maxBytesPerFile: 4_096, [FILE_SYSTEM]: files },
-    onCorruption: ({ reason }: { reason: string }) => damages.push(reason),
+  const open = (clock: ManualClock): Promise<EmbeddedBroker> => {
+    const options = {
+      ...{ clock, dataPath: folder, maxArchived: max, archiveRetentionMs: OPTIONS.archiveRetentionMs },
+      ...{ maxBytesPerFile: 4_096, [FILE_SYSTEM]: files },
+      onCorruption: ({ reason }: { reason: string }) => damages.push(reason),
+    };
+    return EmbeddedBroker.open(options);
   };
-  let broker = await EmbeddedBroker.open(options);
-  return {
-    get broker() {
-      return broker;
-    },
-    get changes() {
-      return (broker[INTERNALS]().store as unknown as { journal: { entries: number } }).journal.entries;
-    },
-    ...{ ties: 'arrival', showsHeld: false, wallNow: () => clock.wallNow() },
-    advance: (ms) => clock.advanceAsync(ms),
-    check() {
-      checkBroker(broker);
-      expect(damages).toEqual([]);
-      return Promise.resolve();
-    },
-    async reopen() {
-      await broker.close();
-      broker = await EmbeddedBroker.open(options);
-    },
-    [Symbol.asyncDispose]: () => broker.close(),
-  };
+  const reopen = (broker: EmbeddedBroker, clock: ManualClock): Promise<EmbeddedBroker> =>
+    broker.close().then(() => open(clock));
+  const side = await embeddedSide(nowMs, { open, reopen });
+  const check = side.check.bind(side);
+  return Object.assign(side, {
+    changes: () =>
+      (side.broker[INTERNALS]().store as unknown as { journal: { entries: number } }).journal.entries,
+    check: () => check().then(() => expect(damages).toEqual([])),
+  });
 }
 
 /** Does a history. @returns a mark before it, and one after each action. */
@@ -87,13 +77,13 @@ async function record(
 ): Promise<Mark[]> {
   const model = new BrokerModel({ ...OPTIONS, maxArchived: max, ties: 'arrival', showsHeld: false });
   await using side = await openSide(files, max, OPTIONS.startMs);
-  let before = { settled: 0, changes: side.changes };
+  let before = { settled: 0, changes: side.changes() };
   const mark = (action?: BrokerAction): Mark => {
     const begun = before.settled;
     // What a clock changes is not waited for, and a lease only for the host. A reopen ends with a sync.
-    const isWaitedFor = !['advance', 'dequeue', 'recover'].includes(action?.do ?? '');
-    const isDurable = action?.do === 'reopen' || (isWaitedFor && side.changes > before.changes);
-    before = { settled: files.log.length, changes: side.changes };
+    const isWaitedFor = !['advance', 'dequeue', 'recover'].includes(action?.kind ?? '');
+    const isDurable = action?.kind === 'reopen' || (isWaitedFor && side.changes() > before.changes);
+    before = { settled: files.log.length, changes: side.changes() };
     return { action, begun, settled: before.settled, isDurable, nowMs: side.wallNow(), model: model.copy() };
   };
   const marks = [mark()];
@@ -158,7 +148,10 @@ const BEFORE: readonly BrokerAction[] = Array.from({ length: 6 }, () => {
   const times = { delay: 0, ttlMs: 5_000, retentionMs: 0 } as const;
   const names = { id: 'h', queue: 'q', group: '', key: '', lock: '' } as const;
   const task = { ...names, ...times, isNext: false, onDuplicate: 'reject' } as const;
-  return [{ do: 'enqueue', task } as const, { do: 'one', change: 'delete', queue: 'q', id: 'h' } as const];
+  return [
+    { kind: 'enqueue', task } as const,
+    { kind: 'one', change: 'delete', queue: 'q', id: 'h' } as const,
+  ];
 }).flat();
 
 /** A text that is the same for equal disks. */

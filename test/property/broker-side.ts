@@ -70,27 +70,20 @@ export interface BrokerSideOptions {
 
 export type OpenBrokerSide = (options: BrokerSideOptions) => Promise<BrokerSide>;
 
-export const openEmbeddedSide: OpenBrokerSide = async ({ startMs, ...options }) => {
-  const clock = new ManualClock({ nowMs: startMs, wallMs: startMs });
-  const broker = await EmbeddedBroker.open({ ...options, clock });
-  return {
-    broker,
-    ties: 'arrival',
-    showsHeld: false,
-    wallNow: () => clock.wallNow(),
-    advance: (ms) => clock.advanceAsync(ms),
-    check: () => {
-      checkBroker(broker);
-      return Promise.resolve();
-    },
-    [Symbol.asyncDispose]: () => broker.close(),
-  };
-};
+/** How an embedded broker is opened, and opened again; `reopen` gets the broker, and returns the one that takes its place. */
+interface EmbeddedSide {
+  readonly open: (clock: ManualClock) => Promise<EmbeddedBroker>;
+  readonly reopen?: (broker: EmbeddedBroker, clock: ManualClock) => Promise<EmbeddedBroker>;
+  readonly end?: (broker: EmbeddedBroker) => Promise<void>;
+}
 
-/** In memory. Instead of being opened again, it is copied as it is, and the copy takes its place. */
-export const openCopiedSide: OpenBrokerSide = async ({ startMs, ...options }) => {
+/** An embedded broker on virtual time. */
+export async function embeddedSide(
+  startMs: number,
+  { open, reopen, end }: EmbeddedSide,
+): Promise<BrokerSide & { readonly broker: EmbeddedBroker }> {
   const clock = new ManualClock({ nowMs: startMs, wallMs: startMs });
-  let broker = await EmbeddedBroker.open({ ...options, clock });
+  let broker = await open(clock);
   return {
     get broker() {
       return broker;
@@ -101,58 +94,59 @@ export const openCopiedSide: OpenBrokerSide = async ({ startMs, ...options }) =>
       checkBroker(broker);
       return Promise.resolve();
     },
-    reopensFull: true,
-    async reopen() {
-      const copy = await EmbeddedBroker.open({ ...options, clock });
-      for await (const piece of broker[TRANSFER]().read()) await copy[TRANSFER]().write(piece);
-      const queues = await copy.queues(); // the clock stands still, so nothing happens by itself
-      await copy.forward(queues);
-      await copy.deleteExpired(queues, 1_000);
-      await broker.close();
-      broker = copy;
+    ...(reopen && {
+      reopen: async (): Promise<void> => {
+        broker = await reopen(broker, clock);
+      },
+    }),
+    [Symbol.asyncDispose]: async () => {
+      await (end ?? ((it) => it.close()))(broker);
     },
-    [Symbol.asyncDispose]: () => broker.close(),
   };
+}
+
+export const openEmbeddedSide: OpenBrokerSide = ({ startMs, ...options }) =>
+  embeddedSide(startMs, { open: (clock) => EmbeddedBroker.open({ ...options, clock }) });
+
+/** In memory. Instead of being opened again, it is copied as it is, and the copy takes its place. */
+export const openCopiedSide: OpenBrokerSide = async ({ startMs, ...options }) => {
+  const open = (clock: ManualClock): Promise<EmbeddedBroker> => EmbeddedBroker.open({ ...options, clock });
+  const reopen = async (broker: EmbeddedBroker, clock: ManualClock): Promise<EmbeddedBroker> => {
+    const copy = await open(clock);
+    for await (const piece of broker[TRANSFER]().read()) await copy[TRANSFER]().write(piece);
+    const queues = await copy.queues(); // the clock stands still, so nothing happens by itself
+    await copy.forward(queues);
+    await copy.deleteExpired(queues, 1_000);
+    await broker.close();
+    return copy;
+  };
+  return Object.assign(await embeddedSide(startMs, { open, reopen }), { reopensFull: true });
 };
 
 /** With a folder and small files. It is closed and opened again; every second time what a killed process leaves is opened. */
 export const openDurableSide: OpenBrokerSide = async ({ startMs, ...options }) => {
-  const clock = new ManualClock({ nowMs: startMs, wallMs: startMs });
   const folder = await mkdtemp(join(tmpdir(), 'escapement-broker-'));
   let opened = 0;
-  const open = (): Promise<EmbeddedBroker> =>
+  const open = (clock: ManualClock): Promise<EmbeddedBroker> =>
     EmbeddedBroker.open({
       ...{ ...options, clock, dataPath: join(folder, `${opened}`), durability: 'os', maxBytesPerFile: 4_096 },
       onCorruption: ({ reason }) => {
         throw new Error(`damage was found: ${reason}`);
       },
     });
-  let broker = await open();
-  return {
-    get broker() {
-      return broker;
-    },
-    ...{ ties: 'arrival', showsHeld: false, wallNow: () => clock.wallNow() },
-    advance: (ms) => clock.advanceAsync(ms),
-    check: () => {
-      checkBroker(broker);
-      return Promise.resolve();
-    },
-    async reopen() {
-      await checkBrokerLog(broker);
-      const from = join(folder, `${opened}`);
-      if (++opened % 2 === 0) await broker.close();
-      await cp(from, join(folder, `${opened}`), {
-        recursive: true,
-        filter: (path) => !path.includes('.lock'),
-      });
-      await broker.close();
-      broker = await open();
-    },
-    async [Symbol.asyncDispose]() {
-      await checkBrokerLog(broker);
-      await broker.close();
-      await rm(folder, { recursive: true });
-    },
+  const reopen = async (broker: EmbeddedBroker, clock: ManualClock): Promise<EmbeddedBroker> => {
+    await checkBrokerLog(broker);
+    const from = join(folder, `${opened}`);
+    if (++opened % 2 === 0) await broker.close();
+    const filter = (path: string): boolean => !path.includes('.lock');
+    await cp(from, join(folder, `${opened}`), { recursive: true, filter });
+    await broker.close();
+    return open(clock);
   };
+  const end = async (broker: EmbeddedBroker): Promise<void> => {
+    await checkBrokerLog(broker);
+    await broker.close();
+    await rm(folder, { recursive: true });
+  };
+  return embeddedSide(startMs, { open, reopen, end });
 };

@@ -69,7 +69,7 @@ export class BrokerWorld {
   async #do(action: BrokerAction): Promise<void> {
     const { broker } = this.#side;
     const model = this.#model;
-    switch (action.do) {
+    switch (action.kind) {
       case 'advance':
         model.advance(action.ms);
         await this.#side.advance(action.ms);
@@ -115,16 +115,11 @@ export class BrokerWorld {
       }
       case 'extend': {
         const leases = action.backs.flatMap((back) => this.#leases.at(-1 - back) ?? []);
-        const lost = await broker.extendLeases(
-          leases.map(({ real }) => real),
-          action.leaseMs,
-        );
-        const modelLost = model.extendLeases(
-          leases.map((lease) => lease.model),
-          action.leaseMs,
-        );
-        expect(leases.map(({ real }) => lost.includes(real))).toEqual(
-          leases.map((lease) => modelLost.includes(lease.model)),
+        const [reals, models] = [leases.map(({ real }) => real), leases.map((lease) => lease.model)];
+        const lost = await broker.extendLeases(reals, action.leaseMs);
+        const modelLost = model.extendLeases(models, action.leaseMs);
+        expect(reals.map((task) => lost.includes(task))).toEqual(
+          models.map((task) => modelLost.includes(task)),
         );
         return;
       }
@@ -173,8 +168,8 @@ export class BrokerWorld {
       }
       case 'pause':
       case 'resume':
-        return this.#same(broker[action.do](action.queue), () => {
-          model[action.do](action.queue);
+        return this.#same(broker[action.kind](action.queue), () => {
+          model[action.kind](action.queue);
         });
       case 'setLimits': {
         const { queue, limits } = action;
@@ -252,26 +247,11 @@ export class BrokerWorld {
       processAtMs: delay === 0 ? 0 : this.#momentAfter(delay),
       uniqueTtlMs: lock === '' ? 0 : ttlMs,
       message: {
-        ...{
-          id,
-          queue,
-          group,
-          key,
-          retentionMs,
-          uniqueKey: lock === '' ? '' : `asynq:{${queue}}:unique:t:${lock}`,
-          type: 't',
-          payload: new Uint8Array(PAYLOAD_BYTES[id] ?? 1).fill(++this.#made),
-          headers: {},
-        },
-        ...{
-          maxRetry: 5,
-          retried: 0,
-          lastError: '',
-          lastFailedAtMs: 0,
-          timeoutMs: 0,
-          deadlineMs: 0,
-          completedAtMs: 0,
-        },
+        ...{ id, queue, group, key, retentionMs, type: 't', headers: {} },
+        uniqueKey: lock === '' ? '' : `asynq:{${queue}}:unique:t:${lock}`,
+        payload: new Uint8Array(PAYLOAD_BYTES[id] ?? 1).fill(++this.#made),
+        ...{ maxRetry: 5, retried: 0, lastError: '', lastFailedAtMs: 0, completedAtMs: 0 },
+        ...{ timeoutMs: 0, deadlineMs: 0 },
       },
     };
   }

@@ -4,18 +4,8 @@ import type { RedisDump } from './redis-dump.ts';
 
 const NOTHING: ReadonlyMap<string, string> = new Map();
 const TASK_FIELDS = new Set([
-  ...[
-    'msg',
-    'state',
-    'group',
-    'unique_key',
-    'pending_since',
-    'result',
-    'x:lease',
-    'x:recoveries',
-    'x:progress',
-    'x:key',
-  ],
+  ...['msg', 'state', 'group', 'unique_key', 'pending_since', 'result'],
+  ...['x:lease', 'x:recoveries', 'x:progress', 'x:key'],
 ]);
 /** Counts of days: what removes a queue cannot know of all of them, and they expire. */
 const DAY_COUNT = /^(?:processed|failed):\d{4}-\d\d-\d\d$/u;

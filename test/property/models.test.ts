@@ -37,11 +37,7 @@ test('the model orders by expiration, then by arrival', () => {
 });
 
 /** A model of which every operation whose number is in `holding` holds, and what it did. */
-function makeModel(onComplete: (side: ModelSide, id: number) => void = () => undefined): {
-  side: ModelSide;
-  log: string[];
-  holding: Set<number>;
-} {
+function makeModel(onComplete: (side: ModelSide, id: number) => void = () => undefined) {
   const log: string[] = [];
   const holding = new Set<number>();
   const side: ModelSide = new ModelSide({

@@ -2,42 +2,29 @@ import fc from 'fast-check';
 import type { BackendQueue, Delivery } from 'escapement/diskqueue';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect } from 'vitest';
+import { action, type ValueOf } from './actions.ts';
 import { dataOf, QueueModel, type ModelMessage } from './disk-queue-model.ts';
 
 /** What can be done to any queue. */
-export type QueueAction =
-  | { readonly kind: 'put'; readonly lengths: readonly number[] }
-  | { readonly kind: 'receive'; readonly count: number }
-  | { readonly kind: 'ack' | 'nack'; readonly which: number }
-  | { readonly kind: 'abort'; readonly turns: number }
-  | { readonly kind: 'turns'; readonly turns: number }
-  | { readonly kind: 'settle again' | 'empty' | 'special' };
+export type QueueAction = ValueOf<ReturnType<typeof actionWith>>;
 
 const which = fc.nat(1_000);
+const turns = fc.nat(6);
+
+const actionWith = (length: fc.Arbitrary<number>) =>
+  fc.oneof(
+    { weight: 6, arbitrary: action('put', { lengths: fc.array(length, { minLength: 1, maxLength: 8 }) }) },
+    { weight: 6, arbitrary: action('receive', { count: fc.integer({ min: 1, max: 5 }) }) },
+    { weight: 8, arbitrary: action('ack', { which }) },
+    { weight: 5, arbitrary: action('nack', { which }) },
+    { weight: 3, arbitrary: action('abort', { turns }) },
+    { weight: 2, arbitrary: action('turns', { turns }) },
+    { weight: 1, arbitrary: action(['settle again', 'empty']) },
+    { weight: 3, arbitrary: action('special') },
+  );
 
 /** @param length - of a message, in bytes. */
-export function queueAction(length: fc.Arbitrary<number>): fc.Arbitrary<QueueAction> {
-  const turns = fc.nat(6);
-  return fc.oneof(
-    {
-      weight: 6,
-      arbitrary: fc.record({
-        kind: fc.constant('put' as const),
-        lengths: fc.array(length, { minLength: 1, maxLength: 8 }),
-      }),
-    },
-    {
-      weight: 6,
-      arbitrary: fc.record({ kind: fc.constant('receive' as const), count: fc.integer({ min: 1, max: 5 }) }),
-    },
-    { weight: 8, arbitrary: fc.record({ kind: fc.constant('ack' as const), which }) },
-    { weight: 5, arbitrary: fc.record({ kind: fc.constant('nack' as const), which }) },
-    { weight: 3, arbitrary: fc.record({ kind: fc.constant('abort' as const), turns }) },
-    { weight: 2, arbitrary: fc.record({ kind: fc.constant('turns' as const), turns }) },
-    { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom('settle again' as const, 'empty' as const) }) },
-    { weight: 3, arbitrary: fc.record({ kind: fc.constant('special' as const) }) },
-  );
-}
+export const queueAction: (length: fc.Arbitrary<number>) => fc.Arbitrary<QueueAction> = actionWith;
 
 /** A message that somebody has, here and in the model. */
 interface Held {

@@ -8,7 +8,6 @@ import type {
   Page,
   QueueLimits,
   QueueStats,
-  TaskFailure,
   TaskMessage,
   TaskRecord,
   TaskSet,
@@ -61,33 +60,16 @@ export class ScaledBroker implements TestedBroker {
     return (await this.#inner.dequeue(queue, limit, leaseMs * SCALE)).map(leasedOut);
   }
 
-  complete(task: LeasedTask): Promise<void> {
-    return this.#inner.complete(leasedIn(task));
-  }
-
-  retry(task: LeasedTask, failure: TaskFailure, atMs: number): Promise<void> {
-    return this.#inner.retry(leasedIn(task), failure, toBrokerTime(atMs));
-  }
-
-  archive(task: LeasedTask, failure: TaskFailure): Promise<void> {
-    return this.#inner.archive(leasedIn(task), failure);
-  }
-
-  release(task: LeasedTask): Promise<void> {
-    return this.#inner.release(leasedIn(task));
-  }
-
-  discard(task: LeasedTask): Promise<void> {
-    return this.#inner.discard(leasedIn(task));
-  }
-
-  writeResult(task: LeasedTask, result: Uint8Array): Promise<void> {
-    return this.#inner.writeResult(leasedIn(task), result);
-  }
-
-  writeProgress(task: LeasedTask, progress: string): Promise<void> {
-    return this.#inner.writeProgress(leasedIn(task), progress);
-  }
+  readonly complete: Broker['complete'] = (task) => this.#inner.complete(leasedIn(task));
+  readonly retry: Broker['retry'] = (task, failure, atMs) =>
+    this.#inner.retry(leasedIn(task), failure, toBrokerTime(atMs));
+  readonly archive: Broker['archive'] = (task, failure) => this.#inner.archive(leasedIn(task), failure);
+  readonly release: Broker['release'] = (task) => this.#inner.release(leasedIn(task));
+  readonly discard: Broker['discard'] = (task) => this.#inner.discard(leasedIn(task));
+  readonly writeResult: Broker['writeResult'] = (task, result) =>
+    this.#inner.writeResult(leasedIn(task), result);
+  readonly writeProgress: Broker['writeProgress'] = (task, progress) =>
+    this.#inner.writeProgress(leasedIn(task), progress);
 
   async extendLeases(tasks: readonly LeasedTask[], leaseMs: number): Promise<readonly LeasedTask[]> {
     const given = new Map(tasks.map((task) => [leasedIn(task), task]));
@@ -167,21 +149,17 @@ function limitsOfOneIn<L extends Omit<QueueLimits, 'perKey'>>(
 }
 
 function messageIn(message: TaskMessage): TaskMessage {
-  return {
-    ...message,
-    retentionMs: message.retentionMs * SCALE,
-    lastFailedAtMs: toBrokerTime(message.lastFailedAtMs),
-    completedAtMs: toBrokerTime(message.completedAtMs),
-  };
+  return scaled(message, SCALE, toBrokerTime);
 }
 
 function messageOut(message: TaskMessage): TaskMessage {
-  return {
-    ...message,
-    retentionMs: message.retentionMs / SCALE,
-    lastFailedAtMs: fromBrokerTime(message.lastFailedAtMs),
-    completedAtMs: fromBrokerTime(message.completedAtMs),
-  };
+  return scaled(message, 1 / SCALE, fromBrokerTime);
+}
+
+function scaled(message: TaskMessage, scale: number, time: (ms: number) => number): TaskMessage {
+  const { retentionMs, lastFailedAtMs, completedAtMs } = message;
+  const times = { lastFailedAtMs: time(lastFailedAtMs), completedAtMs: time(completedAtMs) };
+  return { ...message, retentionMs: retentionMs * scale, ...times };
 }
 
 function newTaskIn({ message, processAtMs, uniqueTtlMs, ...rest }: NewTask): NewTask {

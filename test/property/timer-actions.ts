@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import type { SystemTimerOptions } from 'escapement';
+import { action, weighted, type ValueOf } from './actions.ts';
 
 /** A delay in milliseconds, or one that lies at the edge of a wheel's turn: `span of the level + deltaMs`. */
 export type Delay = number | { readonly level: number; readonly deltaMs: number };
@@ -7,28 +8,8 @@ export type Delay = number | { readonly level: number; readonly deltaMs: number 
 /** One of the two timers of a world. */
 export type Which = 0 | 1;
 
-/** What happens in a world, from outside or inside a running task. `pick` chooses among all there ever was. */
-export type Action =
-  | {
-      readonly kind: 'add' | 'schedule' | 'sleep';
-      readonly on: Which;
-      readonly delay: Delay;
-      readonly script: number;
-      /** Whether the delay is given as a deadline: now + delay. A sleep has none. */
-      readonly isAbsolute: boolean;
-    }
-  | { readonly kind: 'cancel'; readonly pick: number }
-  | {
-      readonly kind: 'move';
-      readonly pick: number;
-      readonly on: Which;
-      readonly delay: Delay;
-      readonly isAbsolute: boolean;
-    }
-  | { readonly kind: 'poll' | 'advanceClock' | 'fire' | 'next' | 'execute'; readonly on: Which }
-  | { readonly kind: 'pass'; readonly ms: number }
-  | { readonly kind: 'close'; readonly on: Which; readonly pending: 'drop' | 'run' }
-  | { readonly kind: 'throw' };
+/** What happens in a world, from outside or inside a running task. */
+export type Action = ValueOf<typeof step> | ValueOf<typeof scripted>;
 
 /** None, one that runs what it is given and once more, one that throws, and one that runs it on `execute`. */
 export type ExecutorKind = 'none' | 'twice' | 'throws' | 'later';
@@ -59,63 +40,41 @@ function milliseconds(max: number): fc.Arbitrary<number> {
   return fc.double({ min: 0, max, noNaN: true }).map((ms) => (ms < LEAST_MS ? 0 : ms));
 }
 
-const which = fc.constantFrom<Which>(0, 1);
+const on = fc.constantFrom<Which>(0, 1);
+/** Chooses among all there ever was. */
 const pick = fc.nat({ max: 1_000 });
 
-const delay: fc.Arbitrary<Delay> = fc.oneof(
-  { weight: 6, arbitrary: fc.integer({ min: -2, max: 30 }) },
-  { weight: 3, arbitrary: fc.integer({ min: 0, max: 2_000 }) },
-  { weight: 3, arbitrary: milliseconds(100) },
-  {
-    weight: 3,
-    arbitrary: fc.record({
-      level: fc.integer({ min: 1, max: 6 }),
-      deltaMs: fc.constantFrom(-1, -0.5, 0, 0.5, 1),
-    }),
-  },
-  { weight: 1, arbitrary: fc.integer({ min: 0, max: 5_000_000 }) },
-  {
-    weight: 1,
-    arbitrary: fc.constantFrom(
-      ...[2 ** 31 - 1, 2 ** 31, 2 ** 33 + 0.5, 1e12, 1e15, 2 ** 53 - 1, Number.MAX_VALUE, LEAST_MS],
-      ...[-1e9, -Number.MAX_VALUE, -0],
-    ),
-  },
+const delay = weighted<Delay>(
+  [6, fc.integer({ min: -2, max: 30 })],
+  [3, fc.integer({ min: 0, max: 2_000 })],
+  [3, milliseconds(100)],
+  [3, fc.record({ level: fc.integer({ min: 1, max: 6 }), deltaMs: fc.constantFrom(-1, -0.5, 0, 0.5, 1) })],
+  [1, fc.integer({ min: 0, max: 5_000_000 })],
+  [
+    1,
+    fc.constantFrom(2 ** 31 - 1, 2 ** 31, 2 ** 33 + 0.5, 1e12, 1e15, 2 ** 53 - 1, Number.MAX_VALUE, LEAST_MS),
+  ],
+  [1, fc.constantFrom(-1e9, -Number.MAX_VALUE, -0)],
 );
 
-const passingMs = fc.oneof(
-  { weight: 5, arbitrary: fc.integer({ min: 0, max: 8 }) },
-  { weight: 3, arbitrary: milliseconds(50) },
-  { weight: 2, arbitrary: fc.integer({ min: 0, max: 3_000 }) },
-  { weight: 1, arbitrary: fc.constantFrom(1e6, 2 ** 31, 2 ** 33, 1e12) },
+const passingMs = weighted(
+  [5, fc.integer({ min: 0, max: 8 })],
+  [3, milliseconds(50)],
+  [2, fc.integer({ min: 0, max: 3_000 })],
+  [1, fc.constantFrom(1e6, 2 ** 31, 2 ** 33, 1e12)],
 );
 
-const entering = fc.record({
-  kind: fc.constantFrom('add' as const, 'schedule' as const, 'sleep' as const),
-  on: which,
-  delay,
-  script: fc.nat({ max: 7 }),
-  isAbsolute: fc.boolean(),
-});
-const cancelling = fc.record({ kind: fc.constant('cancel' as const), pick });
-const moving = fc.record({
-  kind: fc.constant('move' as const),
-  ...{ pick, on: which, delay, isAbsolute: fc.boolean() },
-});
-const pumping = fc.record({ kind: fc.constantFrom('poll' as const, 'advanceClock' as const), on: which });
-const waking = fc.record({
-  kind: fc.constantFrom('fire' as const, 'next' as const, 'execute' as const),
-  on: which,
-});
-const passing = fc.record({ kind: fc.constant('pass' as const), ms: passingMs });
-const closing = fc.record({
-  kind: fc.constant('close' as const),
-  on: which,
-  pending: fc.constantFrom('drop' as const, 'run' as const),
-});
-const throwing = fc.constant({ kind: 'throw' as const });
+/** Whether the delay is given as a deadline: now + delay. A sleep has none. */
+const isAbsolute = fc.boolean();
+const entering = action(['add', 'schedule', 'sleep'], { on, delay, script: fc.nat({ max: 7 }), isAbsolute });
+const cancelling = action('cancel', { pick });
+const moving = action('move', { pick, on, delay, isAbsolute });
+const pumping = action(['poll', 'advanceClock'], { on });
+const waking = action(['fire', 'next', 'execute'], { on });
+const passing = action('pass', { ms: passingMs });
+const closing = action('close', { on, pending: fc.constantFrom('drop', 'run') });
 
-const step: fc.Arbitrary<Action> = fc.oneof(
+const step = fc.oneof(
   { weight: 100, arbitrary: entering },
   { weight: 30, arbitrary: cancelling },
   { weight: 40, arbitrary: moving },
@@ -125,37 +84,36 @@ const step: fc.Arbitrary<Action> = fc.oneof(
   { weight: 1, arbitrary: closing },
 );
 
-const scripted: fc.Arbitrary<Action> = fc.oneof(
+const scripted = fc.oneof(
   { weight: 20, arbitrary: entering },
   { weight: 15, arbitrary: cancelling },
   { weight: 20, arbitrary: moving },
   { weight: 8, arbitrary: pumping },
   { weight: 4, arbitrary: waking },
   { weight: 6, arbitrary: passing },
-  { weight: 10, arbitrary: throwing },
+  { weight: 10, arbitrary: action('throw') },
   { weight: 1, arbitrary: closing },
 );
+
+const EXECUTORS: readonly ExecutorKind[] = [
+  'none',
+  'none',
+  'none',
+  'none',
+  'twice',
+  'throws',
+  'later',
+  'later',
+];
 
 const setup: fc.Arbitrary<TimerSetup> = fc.record({
   tickMs: fc.integer({ min: 1, max: 12 }),
   wheelSize: fc.oneof(fc.integer({ min: 2, max: 6 }), fc.integer({ min: 2, max: 70 })),
-  rounding: fc.constantFrom('up' as const, 'up' as const, 'down' as const),
-  autoStart: fc.oneof(
-    { weight: 3, arbitrary: fc.constant(true) },
-    { weight: 1, arbitrary: fc.constant(false) },
-  ),
+  rounding: fc.constantFrom('up', 'up', 'down'),
+  autoStart: fc.constantFrom(true, true, true, false),
   maxTasksPerTurn: fc.constantFrom(1, 2, 3, 5, 10_000, Infinity),
   movesPerTurn: fc.constantFrom(1, 2, 3, 10, 2 ** 16, 2 ** 16),
-  executorKind: fc.constantFrom<ExecutorKind>(
-    'none',
-    'none',
-    'none',
-    'none',
-    'twice',
-    'throws',
-    'later',
-    'later',
-  ),
+  executorKind: fc.constantFrom(...EXECUTORS),
 });
 
 export const scenario: fc.Arbitrary<Scenario> = fc.record({

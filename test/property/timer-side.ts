@@ -2,12 +2,9 @@ import { SystemTimer, type TimerId, TimerTask } from 'escapement';
 import { checkTimer } from 'escapement/testing';
 import { INTERNALS } from '../../src/timer/system-timer.ts';
 import { HandClock } from '../timer/support/hand-clock.ts';
+import { claim } from './actions.ts';
 import type { ExecutorKind, TimerSetup } from './timer-actions.ts';
 import { compareEntries, type ModelEntry } from './timer-model.ts';
-
-export function claim(holds: boolean, text: string): asserts holds {
-  if (!holds) throw new Error(text);
-}
 
 /** Something that was added, scheduled or slept once; `entry` is what the model knows while it waits. */
 export interface Subject {

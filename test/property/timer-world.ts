@@ -1,9 +1,10 @@
 import { EscapementError, type TimerId, TimerTask } from 'escapement';
 import { checkTimer } from 'escapement/testing';
+import { claim } from './actions.ts';
 import type { Action, Delay, Scenario, Which } from './timer-actions.ts';
 import { INTERNALS } from '../../src/timer/system-timer.ts';
 import { placeAtInModel, placeInModel, placeLoosely } from './timer-model.ts';
-import { claim, EXECUTOR_ERROR, Side, type Subject } from './timer-side.ts';
+import { EXECUTOR_ERROR, Side, type Subject } from './timer-side.ts';
 
 /** Virtual time stays below this, so that no deadline of an ordinary delay comes near the horizon. */
 const LATEST_MS = 2 ** 50;

@@ -4,45 +4,25 @@ import { WorkQueue } from 'escapement';
 import { checkQueue } from 'escapement/testing';
 import { watch } from '../workqueue/support/outcome.ts';
 import { testProperty } from '../runs.ts';
+import { action, claim, type ValueOf } from './actions.ts';
 
 /** How a job ends: on its own, or because of its signal, which it may also fail to hear. */
 type End = 'finish' | 'fail' | 'give up' | 'add and finish' | 'add and fail' | 'add and give up';
 
-type Action =
-  | { readonly kind: 'add'; readonly key: string }
-  | { readonly kind: 'run'; readonly concurrency: number; readonly hears: boolean }
-  | { readonly kind: 'stop'; readonly pick: number }
-  | { readonly kind: 'end'; readonly pick: number; readonly how: End };
+type Action = ValueOf<typeof someAction>;
 
 const pick = fc.nat({ max: 100 });
-const kinds = <Kind extends string>(...names: Kind[]): fc.Arbitrary<Kind> => fc.constantFrom(...names);
-const action: fc.Arbitrary<Action> = fc.oneof(
-  { weight: 10, arbitrary: fc.record({ kind: kinds('add'), key: fc.constantFrom('a', 'b', 'c', 'd') }) },
+const ENDS: readonly End[] = [
+  ...(['finish', 'finish', 'fail', 'give up', 'add and finish', 'add and fail', 'add and give up'] as const),
+];
+const someAction = fc.oneof(
+  { weight: 10, arbitrary: action('add', { key: fc.constantFrom('a', 'b', 'c', 'd') }) },
   {
     weight: 2,
-    arbitrary: fc.record({
-      kind: kinds('run'),
-      concurrency: fc.integer({ min: 1, max: 3 }),
-      hears: fc.boolean(),
-    }),
+    arbitrary: action('run', { concurrency: fc.integer({ min: 1, max: 3 }), hears: fc.boolean() }),
   },
-  { weight: 2, arbitrary: fc.record({ kind: kinds('stop'), pick }) },
-  {
-    weight: 10,
-    arbitrary: fc.record({
-      kind: kinds('end'),
-      pick,
-      how: kinds<End>(
-        'finish',
-        'finish',
-        'fail',
-        'give up',
-        'add and finish',
-        'add and fail',
-        'add and give up',
-      ),
-    }),
-  },
+  { weight: 2, arbitrary: action('stop', { pick }) },
+  { weight: 10, arbitrary: action('end', { pick, how: fc.constantFrom(...ENDS) }) },
 );
 
 const REASON = new Error('stop');
@@ -51,10 +31,6 @@ interface Job {
   readonly key: string;
   readonly startedAt: number;
   readonly settle: (how: 'finish' | 'fail' | 'give up') => void;
-}
-
-function claim(holds: boolean, what: string): asserts holds {
-  if (!holds) throw new Error(what);
 }
 
 /** Runs that come and go on one queue: every add is followed by a processing that begins after it and is not cut short. */
@@ -176,7 +152,7 @@ class RunWorld {
   }
 }
 
-const steps = fc.array(fc.array(action, { minLength: 1, maxLength: 4 }), { maxLength: 50, size: 'max' });
+const steps = fc.array(fc.array(someAction, { minLength: 1, maxLength: 4 }), { maxLength: 50, size: 'max' });
 
 testProperty(
   'whatever runs come and go, no item has two holders, no add is lost and no run hangs',

@@ -11,14 +11,11 @@ import {
 } from 'escapement';
 import { checkQueue, checkTimer } from 'escapement/testing';
 import { RecordingMetrics } from '../metrics/recording-metrics.ts';
+import { claim } from './actions.ts';
 import { LOOPS, type Action, type QueueSetup, type Scenario, type SignalKind } from './workqueue-actions.ts';
 import { ABORTED, ENDED, LIMITER_OPTIONS, ModelQueue, type Item } from './workqueue-model.ts';
 
 const REASON = new Error('aborted');
-
-function claim(holds: boolean, what: string): asserts holds {
-  if (!holds) throw new Error(what);
-}
 
 /** A promise that the queue gave, and what became of it. */
 interface Ticket {
