@@ -54,90 +54,36 @@ function pretend<T extends object>(of: T, name: keyof T & string, value: unknown
   vi.spyOn(of as Record<string, unknown>, name, 'get').mockReturnValue(value);
 }
 
-const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => void])[] = [
+/** What checkQueue reports, and what is wrong then. */
+const CORRUPTIONS: [RegExp, ...((patient: Patient) => unknown)[]][] = [
+  [/key z: its entry is for another key/, ({ table, entry }) => table.set('z', entry('a'))],
+  [/key a: its phase is invalid/, ({ setPhase }) => setPhase('a', 7 as Phase)],
+  [/key c: it is idle and keeps its item/, ({ setPhase }) => setPhase('c', IDLE)],
   [
-    'an entry under the key of another',
-    /key z: its entry is for another key/,
-    ({ table, entry }) => table.set('z', entry('a')),
-  ],
-  ['an entry in no phase', /key a: its phase is invalid/, ({ setPhase }) => setPhase('a', 7 as Phase)],
-  [
-    'an idle entry that keeps its item',
-    /key c: it is idle and keeps its item/,
-    ({ setPhase }) => setPhase('c', IDLE),
-  ],
-  [
-    'an entry that is ready although its key is gone',
     /key a: it is ready, and its key leads elsewhere/,
     ({ table }) => table.delete('a'),
-  ],
-  [
-    'an entry that is ready although its key has another one',
-    /key a: it is ready, and its key leads elsewhere/,
     ({ table, entry }) => {
       const other = new ItemEntry<string>('a');
       Object.assign(other, entry('a'));
       table.set('a', other);
     },
   ],
+  [/key b: it is ready, and not in that phase/, ({ setPhase }) => setPhase('b', HELD)],
+  [/key a: it is ready twice/, ({ internals, entry }) => internals.items.ready.push(entry('a'))],
+  [/key a: its item has another key/, ({ entry }) => (entry('a').item = 'b')],
+  [/key [ab]: it is not in the queue/, ({ internals }) => internals.items.ready.shift()],
+  [/key c: it is not in the queue/, ({ setPhase }) => setPhase('c', QUEUED)],
+  [/3 items are ready, but there are 2/, ({ internals }) => pretend(internals.items.ready, 'size', 3)],
+  [/held is 1, but 2 items are held/, ({ internals }) => pretend(internals.items, 'held', 1)],
+  [/held is 2, but 1 items are held/, ({ table }) => table.delete('c')],
   [
-    'an entry that is ready, and held',
-    /key b: it is ready, and not in that phase/,
-    ({ setPhase }) => setPhase('b', HELD),
-  ],
-  [
-    'an entry that is ready twice',
-    /key a: it is ready twice/,
-    ({ internals, entry }) => internals.items.ready.push(entry('a')),
-  ],
-  [
-    'an entry whose item has another key',
-    /key a: its item has another key/,
-    ({ entry }) => (entry('a').item = 'b'),
-  ],
-  [
-    'a queued entry that is not in the queue',
-    /key [ab]: it is not in the queue/,
-    ({ internals }) => internals.items.ready.shift(),
-  ],
-  [
-    'an entry that is held and says that it is queued',
-    /key c: it is not in the queue/,
-    ({ setPhase }) => setPhase('c', QUEUED),
-  ],
-  [
-    'a number of ready items that is wrong',
-    /3 items are ready, but there are 2/,
-    ({ internals }) => pretend(internals.items.ready, 'size', 3),
-  ],
-  [
-    'a number of held items that is wrong',
-    /held is 1, but 2 items are held/,
-    ({ internals }) => pretend(internals.items, 'held', 1),
-  ],
-  ['a held entry that is lost', /held is 2, but 1 items are held/, ({ table }) => table.delete('c')],
-  [
-    'a number of re-adds that is wrong',
     /heldAgain is 0, but 1 held items were added again/,
     ({ internals }) => pretend(internals.items, 'heldAgain', 0),
   ],
+  [/heldAgain is 1, but 2 held items were added again/, ({ setPhase }) => setPhase('c', HELD_AGAIN)],
+  [/idle is 0, but 1 keys are/, ({ table }) => table.set('z', new ItemEntry<string>('z'))],
+  [/a caller waits although an item is ready/, ({ internals }) => pretend(internals.items, 'takers', 1)],
   [
-    'a re-add that nobody counted',
-    /heldAgain is 1, but 2 held items were added again/,
-    ({ setPhase }) => setPhase('c', HELD_AGAIN),
-  ],
-  [
-    'an idle entry that nobody counted',
-    /idle is 0, but 1 keys are/,
-    ({ table }) => table.set('z', new ItemEntry<string>('z')),
-  ],
-  [
-    'somebody who waits although an item is ready',
-    /a caller waits although an item is ready/,
-    ({ internals }) => pretend(internals.items, 'takers', 1),
-  ],
-  [
-    'somebody who waits for a queue that has ended',
     /a caller waits although the queue has ended/,
     ({ queue, internals }) => {
       for (let i = 0; i < 2; i++) void queue.get();
@@ -149,7 +95,6 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
     },
   ],
   [
-    'an item that waits under the key of another',
     /key e: the waiting item has another key/,
     ({ internals }) => {
       const rows = [...(internals.waiting?.rows() ?? [])].map((row) =>
@@ -159,7 +104,6 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
     },
   ],
   [
-    'an item that waits for no time',
     /key e: its due time is invalid/,
     ({ internals }) => {
       const rows = [...(internals.waiting?.rows() ?? [])].map((row) => ({ ...row, dueAtMs: NaN }));
@@ -167,7 +111,6 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
     },
   ],
   [
-    'an item that waits, and is in no timer',
     /key f: the waiting item is in no timer/,
     ({ internals, timer }) => {
       const row = [...(internals.waiting?.rows() ?? [])].find(({ key }) => key === 'f');
@@ -175,24 +118,21 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
     },
   ],
   [
-    'a number of waiting items that is wrong',
     /size is 4, but 3 items are waiting/,
     ({ internals }) => {
       if (internals.waiting !== undefined) pretend(internals.waiting, 'size', 4);
     },
   ],
-  [
-    'items that wait although the queue is shut down',
-    /items are waiting although the queue is shut down/,
-    ({ internals }) => internals.items.shutDown(),
-  ],
+  [/items are waiting although the queue is shut down/, ({ internals }) => internals.items.shutDown()],
 ];
 
-test.each(CORRUPTIONS)('checkQueue finds %s', async (_, message, corrupt) => {
-  const patient = await makePatient();
-  corrupt(patient);
-  expect(() => checkQueue(patient.queue)).toThrow(message);
-  vi.restoreAllMocks();
+test.each(CORRUPTIONS)('checkQueue reports %s', async (message, ...corruptions) => {
+  for (const corrupt of corruptions) {
+    const patient = await makePatient();
+    corrupt(patient);
+    expect(() => checkQueue(patient.queue)).toThrow(message);
+    vi.restoreAllMocks();
+  }
 });
 
 test('an error of checkQueue begins with the name of the function', async () => {

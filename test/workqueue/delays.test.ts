@@ -10,12 +10,7 @@ import { expect, test } from 'vitest';
 import { thrownBy } from '../timer/support/errors.ts';
 import { processAll, takeAll } from './support/take.ts';
 
-function make(options: DelayingQueueOptions<string> = {}): {
-  clock: ManualClock;
-  timer: SystemTimer;
-  queue: DelayingQueue<string>;
-  pass: (ms: number) => number;
-} {
+function make(options: DelayingQueueOptions<string> = {}) {
   const clock = new ManualClock();
   const timer = new SystemTimer({ clock });
   const queue = new DelayingQueue<string>({ timer, ...options });

@@ -14,7 +14,7 @@ import {
   WorkQueue,
 } from 'escapement';
 import { checkQueue } from 'escapement/testing';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { thrownBy } from '../timer/support/errors.ts';
 import { rejectionOf } from './support/outcome.ts';
 
@@ -106,155 +106,149 @@ test.each([
   expect([queue.name, queue.length]).toEqual(['pods', 1]);
 });
 
-describe('arguments of a queue', () => {
-  const queue = new RateLimitingQueue<string>(limiter, { clock: new ManualClock() });
-  queue.add('ready');
-  const expectUnchanged = (): void => {
-    expect([queue.length, queue.waiting, queue.shuttingDown]).toEqual([1, 0, false]);
-    checkQueue(queue);
-  };
+const queue = new RateLimitingQueue<string>(limiter, { clock: new ManualClock() });
+queue.add('ready');
+const expectUnchanged = (): void => {
+  expect([queue.length, queue.waiting, queue.shuttingDown]).toEqual([1, 0, false]);
+  checkQueue(queue);
+};
 
-  test.each<Case>([
-    ['delayMs', NaN, RANGE, 'NaN'],
-    ['delayMs', '5', TYPE, "'5' (a string)"],
-    ['delayMs', undefined, TYPE, 'undefined'],
-    ['delayMs', null, TYPE, 'null'],
-    ['delayMs', 5n, TYPE, '5n (a bigint)'],
-    ['delayMs', new Date(0), TYPE, '[object Date]'],
-  ])('addAfter refuses the %s %o', (...bad) => {
-    expectRefused(() => queue.addAfter('a', bad[1] as number), bad);
-    expectUnchanged();
-  });
-
-  const BAD_SIGNALS: readonly Case[] = [
-    ['options', null, TYPE, 'null'],
-    ['options', 5, TYPE, '5'],
-    ['options.signal', { signal: null }, TYPE, 'null'],
-    ['options.signal', { signal: {} }, TYPE, '[object Object]'],
-    ['options.signal', { signal: new AbortController() }, TYPE, '[object AbortController]'],
-  ];
-
-  test.each(BAD_SIGNALS)('get, addWhenRoom and shutDownWithDrain reject for the %s %o', async (...bad) => {
-    const options = bad[1] as object;
-    expectError(await rejectionOf(queue.get(options)), bad);
-    expectError(await rejectionOf(queue.addWhenRoom('a', options)), bad);
-    expectError(await rejectionOf(queue.shutDownWithDrain(options)), bad);
-    expectRefused(() => queue.leases(options), bad);
-    expectUnchanged();
-  });
-
-  test.each<Case>([
-    ...BAD_SIGNALS,
-    ['concurrency', { concurrency: 0 }, RANGE, '0'],
-    ['concurrency', { concurrency: -1 }, RANGE, '-1'],
-    ['concurrency', { concurrency: 1.5 }, RANGE, '1.5'],
-    ['concurrency', { concurrency: Infinity }, RANGE, 'Infinity'],
-    ['concurrency', { concurrency: NaN }, RANGE, 'NaN'],
-    ['concurrency', { concurrency: '2' }, TYPE, "'2' (a string)"],
-    ['onError', { onError: 5 }, TYPE, '5'],
-    ['onError', { onError: null }, TYPE, 'null'],
-  ])('run rejects for the %s %o in each kind of queue', async (...bad) => {
-    const worker = (): never => expect.fail('it ran');
-    expectError(await rejectionOf(queue.run(worker, bad[1] as object)), bad);
-    expectError(await rejectionOf(new WorkQueue<string>().run(worker, bad[1] as object)), bad);
-    expectUnchanged();
-  });
-
-  test.each<Case>([
-    ['maxRetries', { maxRetries: -1 }, RANGE, '-1'],
-    ['maxRetries', { maxRetries: 1.5 }, RANGE, '1.5'],
-    ['maxRetries', { maxRetries: NaN }, RANGE, 'NaN'],
-    ['maxRetries', { maxRetries: '5' }, TYPE, "'5' (a string)"],
-    ['onDrop', { onDrop: 5 }, TYPE, '5'],
-  ])('run of a queue with a rate limit rejects for the %s %o', async (...bad) => {
-    expectError(await rejectionOf(queue.run(() => expect.fail('it ran'), bad[1] as object)), bad);
-    expectUnchanged();
-  });
-
-  test.each([[undefined], [null], ['worker'], [{}]])('run rejects for a worker of %o', async (worker) => {
-    for (const each of [queue, new WorkQueue<string>()]) {
-      expect(await rejectionOf(each.run(worker as never))).toMatchObject(TYPE);
-    }
-    expectUnchanged();
-  });
+test.each<Case>([
+  ['delayMs', NaN, RANGE, 'NaN'],
+  ['delayMs', '5', TYPE, "'5' (a string)"],
+  ['delayMs', undefined, TYPE, 'undefined'],
+  ['delayMs', null, TYPE, 'null'],
+  ['delayMs', 5n, TYPE, '5n (a bigint)'],
+  ['delayMs', new Date(0), TYPE, '[object Date]'],
+])('addAfter refuses the %s %o', (...bad) => {
+  expectRefused(() => queue.addAfter('a', bad[1] as number), bad);
+  expectUnchanged();
 });
 
-describe('options of limiters', () => {
-  const BAD_DELAYS = [
-    [NaN, RANGE, 'NaN'],
-    [-1, RANGE, '-1'],
-    [Infinity, RANGE, 'Infinity'],
-    ['5', TYPE, "'5' (a string)"],
-    [undefined, TYPE, 'undefined'],
-    [null, TYPE, 'null'],
-  ] as const;
+const BAD_SIGNALS: readonly Case[] = [
+  ['options', null, TYPE, 'null'],
+  ['options', 5, TYPE, '5'],
+  ['options.signal', { signal: null }, TYPE, 'null'],
+  ['options.signal', { signal: {} }, TYPE, '[object Object]'],
+  ['options.signal', { signal: new AbortController() }, TYPE, '[object AbortController]'],
+];
 
-  test.each(BAD_DELAYS)('a limiter refuses a delay of %o', (value, kind, shown) => {
-    const bad = value as number;
-    const attempts: Record<string, () => unknown> = {
-      baseDelayMs: () => new ItemExponentialFailureRateLimiter({ baseDelayMs: bad, maxDelayMs: 1 }),
-      maxDelayMs: () => new ItemExponentialFailureRateLimiter({ baseDelayMs: 1, maxDelayMs: bad }),
-      fastDelayMs: () =>
-        new ItemFastSlowRateLimiter({ fastDelayMs: bad, slowDelayMs: 1, maxFastAttempts: 1 }),
-      slowDelayMs: () =>
-        new ItemFastSlowRateLimiter({ fastDelayMs: 1, slowDelayMs: bad, maxFastAttempts: 1 }),
-    };
-    for (const [argument, make] of Object.entries(attempts))
-      expectRefused(make, [argument, value, kind, shown]);
-    expectRefused(() => new WithMaxWaitRateLimiter(limiter, bad), ['maxDelayMs', value, kind, shown]);
-  });
+test.each(BAD_SIGNALS)('get, addWhenRoom and shutDownWithDrain reject for the %s %o', async (...bad) => {
+  const options = bad[1] as object;
+  expectError(await rejectionOf(queue.get(options)), bad);
+  expectError(await rejectionOf(queue.addWhenRoom('a', options)), bad);
+  expectError(await rejectionOf(queue.shutDownWithDrain(options)), bad);
+  expectRefused(() => queue.leases(options), bad);
+  expectUnchanged();
+});
 
-  test.each([
-    [1, RANGE, '1'],
-    [0, RANGE, '0'],
-    [2.5, RANGE, '2.5'],
-    [NaN, RANGE, 'NaN'],
-    ['5', TYPE, "'5' (a string)"],
-  ])('a limiter refuses maxItems of %o', (value, kind, shown) => {
-    const maxItems = value as number;
-    const bad: Case = ['maxItems', value, kind, shown];
-    expectRefused(
-      () => new ItemExponentialFailureRateLimiter({ baseDelayMs: 1, maxDelayMs: 1, maxItems }),
-      bad,
-    );
-    const fastSlow = { fastDelayMs: 1, slowDelayMs: 1, maxFastAttempts: 1 };
-    expectRefused(() => new ItemFastSlowRateLimiter({ ...fastSlow, maxItems }), bad);
-  });
+test.each<Case>([
+  ...BAD_SIGNALS,
+  ['concurrency', { concurrency: 0 }, RANGE, '0'],
+  ['concurrency', { concurrency: -1 }, RANGE, '-1'],
+  ['concurrency', { concurrency: 1.5 }, RANGE, '1.5'],
+  ['concurrency', { concurrency: Infinity }, RANGE, 'Infinity'],
+  ['concurrency', { concurrency: NaN }, RANGE, 'NaN'],
+  ['concurrency', { concurrency: '2' }, TYPE, "'2' (a string)"],
+  ['onError', { onError: 5 }, TYPE, '5'],
+  ['onError', { onError: null }, TYPE, 'null'],
+])('run rejects for the %s %o in each kind of queue', async (...bad) => {
+  const worker = (): never => expect.fail('it ran');
+  expectError(await rejectionOf(queue.run(worker, bad[1] as object)), bad);
+  expectError(await rejectionOf(new WorkQueue<string>().run(worker, bad[1] as object)), bad);
+  expectUnchanged();
+});
 
-  test.each([
-    [-1, RANGE, '-1'],
-    [0.5, RANGE, '0.5'],
-    ['5', TYPE, "'5' (a string)"],
-    [undefined, TYPE, 'undefined'],
-  ])('a limiter refuses maxFastAttempts of %o', (value, kind, shown) => {
-    const options = { fastDelayMs: 1, slowDelayMs: 1, maxFastAttempts: value as number };
-    expectRefused(() => new ItemFastSlowRateLimiter(options), ['maxFastAttempts', value, kind, shown]);
-  });
+test.each<Case>([
+  ['maxRetries', { maxRetries: -1 }, RANGE, '-1'],
+  ['maxRetries', { maxRetries: 1.5 }, RANGE, '1.5'],
+  ['maxRetries', { maxRetries: NaN }, RANGE, 'NaN'],
+  ['maxRetries', { maxRetries: '5' }, TYPE, "'5' (a string)"],
+  ['onDrop', { onDrop: 5 }, TYPE, '5'],
+])('run of a queue with a rate limit rejects for the %s %o', async (...bad) => {
+  expectError(await rejectionOf(queue.run(() => expect.fail('it ran'), bad[1] as object)), bad);
+  expectUnchanged();
+});
 
-  test.each<Case>([
-    ['fraction', { fraction: -0.1 }, RANGE, '-0.1'],
-    ['fraction', { fraction: 1.1 }, RANGE, '1.1'],
-    ['fraction', { fraction: NaN }, RANGE, 'NaN'],
-    ['fraction', { fraction: '1' }, TYPE, "'1' (a string)"],
-    ['random', { random: 0.5 }, TYPE, '0.5'],
-    ['options', null, TYPE, 'null'],
-  ])('the jitter refuses the %s %o', (...bad) =>
-    expectRefused(() => new WithJitterRateLimiter(limiter, bad[1] as object), bad),
+test.each([[undefined], [null], ['worker'], [{}]])('run rejects for a worker of %o', async (worker) => {
+  for (const each of [queue, new WorkQueue<string>()]) {
+    expect(await rejectionOf(each.run(worker as never))).toMatchObject(TYPE);
+  }
+  expectUnchanged();
+});
+
+const BAD_DELAYS = [
+  [NaN, RANGE, 'NaN'],
+  [-1, RANGE, '-1'],
+  [Infinity, RANGE, 'Infinity'],
+  ['5', TYPE, "'5' (a string)"],
+  [undefined, TYPE, 'undefined'],
+  [null, TYPE, 'null'],
+] as const;
+
+test.each(BAD_DELAYS)('a limiter refuses a delay of %o', (value, kind, shown) => {
+  const bad = value as number;
+  const attempts: Record<string, () => unknown> = {
+    baseDelayMs: () => new ItemExponentialFailureRateLimiter({ baseDelayMs: bad, maxDelayMs: 1 }),
+    maxDelayMs: () => new ItemExponentialFailureRateLimiter({ baseDelayMs: 1, maxDelayMs: bad }),
+    fastDelayMs: () => new ItemFastSlowRateLimiter({ fastDelayMs: bad, slowDelayMs: 1, maxFastAttempts: 1 }),
+    slowDelayMs: () => new ItemFastSlowRateLimiter({ fastDelayMs: 1, slowDelayMs: bad, maxFastAttempts: 1 }),
+  };
+  for (const [argument, make] of Object.entries(attempts))
+    expectRefused(make, [argument, value, kind, shown]);
+  expectRefused(() => new WithMaxWaitRateLimiter(limiter, bad), ['maxDelayMs', value, kind, shown]);
+});
+
+test.each([
+  [1, RANGE, '1'],
+  [0, RANGE, '0'],
+  [2.5, RANGE, '2.5'],
+  [NaN, RANGE, 'NaN'],
+  ['5', TYPE, "'5' (a string)"],
+])('a limiter refuses maxItems of %o', (value, kind, shown) => {
+  const maxItems = value as number;
+  const bad: Case = ['maxItems', value, kind, shown];
+  expectRefused(
+    () => new ItemExponentialFailureRateLimiter({ baseDelayMs: 1, maxDelayMs: 1, maxItems }),
+    bad,
   );
+  const fastSlow = { fastDelayMs: 1, slowDelayMs: 1, maxFastAttempts: 1 };
+  expectRefused(() => new ItemFastSlowRateLimiter({ ...fastSlow, maxItems }), bad);
+});
 
-  test.each([[undefined], [null], ['options']])('a limiter refuses %o as options', (options) => {
-    for (const Limiter of [BucketRateLimiter, ItemExponentialFailureRateLimiter, ItemFastSlowRateLimiter]) {
-      expect(thrownBy(() => new Limiter(options as never))).toMatchObject(TYPE);
-    }
-  });
+test.each([
+  [-1, RANGE, '-1'],
+  [0.5, RANGE, '0.5'],
+  ['5', TYPE, "'5' (a string)"],
+  [undefined, TYPE, 'undefined'],
+])('a limiter refuses maxFastAttempts of %o', (value, kind, shown) => {
+  const options = { fastDelayMs: 1, slowDelayMs: 1, maxFastAttempts: value as number };
+  expectRefused(() => new ItemFastSlowRateLimiter(options), ['maxFastAttempts', value, kind, shown]);
+});
 
-  test.each([[null], [{}], [{ now: () => 0 }]])('a clock of %o is refused', (clock) => {
-    const bad = clock as never;
-    expect(thrownBy(() => new BucketRateLimiter({ ratePerSecond: 1, burst: 1, clock: bad }))).toMatchObject(
-      TYPE,
-    );
-    expect(thrownBy(() => defaultControllerRateLimiter({ clock: bad }))).toMatchObject(TYPE);
-  });
+test.each<Case>([
+  ['fraction', { fraction: -0.1 }, RANGE, '-0.1'],
+  ['fraction', { fraction: 1.1 }, RANGE, '1.1'],
+  ['fraction', { fraction: NaN }, RANGE, 'NaN'],
+  ['fraction', { fraction: '1' }, TYPE, "'1' (a string)"],
+  ['random', { random: 0.5 }, TYPE, '0.5'],
+  ['options', null, TYPE, 'null'],
+])('the jitter refuses the %s %o', (...bad) =>
+  expectRefused(() => new WithJitterRateLimiter(limiter, bad[1] as object), bad),
+);
+
+test.each([[undefined], [null], ['options']])('a limiter refuses %o as options', (options) => {
+  for (const Limiter of [BucketRateLimiter, ItemExponentialFailureRateLimiter, ItemFastSlowRateLimiter]) {
+    expect(thrownBy(() => new Limiter(options as never))).toMatchObject(TYPE);
+  }
+});
+
+test.each([[null], [{}], [{ now: () => 0 }]])('a clock of %o is refused', (clock) => {
+  const bad = clock as never;
+  expect(thrownBy(() => new BucketRateLimiter({ ratePerSecond: 1, burst: 1, clock: bad }))).toMatchObject(
+    TYPE,
+  );
+  expect(thrownBy(() => defaultControllerRateLimiter({ clock: bad }))).toMatchObject(TYPE);
 });
 
 const run = (): never => expect.fail('it ran');

@@ -1,5 +1,5 @@
 import { getEventListeners } from 'node:events';
-import { parallelizeUntil } from 'escapement';
+import { type ParallelizeOptions, parallelizeUntil } from 'escapement';
 import { expect, test } from 'vitest';
 import { rejectionOf, settled, watch } from './support/outcome.ts';
 import { Workbench } from './support/workbench.ts';
@@ -7,11 +7,16 @@ import { Workbench } from './support/workbench.ts';
 const mine = new Error('mine');
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, i) => i);
 
-/** The bench as a function of pieces. */
-const runOn =
-  (bench: Workbench<number>) =>
-  (piece: number): unknown =>
-    bench.worker(piece, { signal: new AbortController().signal, numRequeues: 0 });
+/** Pieces that have begun on a bench, with a signal that `abort` aborts. */
+async function started(workers: number, pieces: number, options: ParallelizeOptions = {}) {
+  const bench = new Workbench<number>();
+  const controller = new AbortController();
+  const { signal } = controller;
+  const run = (piece: number): unknown => bench.worker(piece, { signal, numRequeues: 0 });
+  const all = watch(parallelizeUntil(workers, pieces, run, { signal, ...options }));
+  await settled();
+  return { bench, all, abort: (reason: unknown) => controller.abort(reason) };
+}
 
 test.each([
   [1, 10, 1],
@@ -42,9 +47,7 @@ test('one worker runs the pieces in order, also if they return no promise', asyn
 });
 
 test('at most as many pieces run at once as there are workers', async () => {
-  const bench = new Workbench<number>();
-  const all = watch(parallelizeUntil(3, 5, runOn(bench)));
-  await settled();
+  const { bench, all } = await started(3, 5);
   expect(bench.items).toEqual([0, 1, 2]);
   await bench.finish(1);
   expect(bench.items).toEqual([0, 2, 3]);
@@ -53,9 +56,7 @@ test('at most as many pieces run at once as there are workers', async () => {
 });
 
 test('one worker runs the pieces of a chunk in order', async () => {
-  const bench = new Workbench<number>();
-  const all = watch(parallelizeUntil(2, 5, runOn(bench), { chunkSize: 3 }));
-  await settled();
+  const { bench, all } = await started(2, 5, { chunkSize: 3 });
   expect(bench.items).toEqual([0, 3]);
   await bench.finish(0);
   expect(bench.items).toEqual([3, 1]);
@@ -76,9 +77,7 @@ test('pieces that never wait do not block the event loop', async () => {
 });
 
 test('parallelizeUntil rejects with the error of a piece, when running pieces have ended', async () => {
-  const bench = new Workbench<number>();
-  const all = watch(parallelizeUntil(2, 5, runOn(bench)));
-  await settled();
+  const { bench, all } = await started(2, 5);
   await bench.fail(0, mine);
   expect([all.state, bench.items]).toEqual(['pending', [1]]);
   await bench.finish(1);
@@ -86,9 +85,7 @@ test('parallelizeUntil rejects with the error of a piece, when running pieces ha
 });
 
 test('parallelizeUntil rejects with an AggregateError of several errors, in their order', async () => {
-  const bench = new Workbench<number>();
-  const all = watch(parallelizeUntil(3, 5, runOn(bench)));
-  await settled();
+  const { bench, all } = await started(3, 5);
   const errors = [new Error('second piece'), new Error('first piece')];
   await bench.fail(1, errors[0]);
   await bench.fail(0, errors[1]);
@@ -134,11 +131,8 @@ test('an aborted signal rejects, and no piece runs', async () => {
 });
 
 test('an abort rejects when running pieces have ended', async () => {
-  const bench = new Workbench<number>();
-  const controller = new AbortController();
-  const all = watch(parallelizeUntil(2, 5, runOn(bench), controller));
-  await settled();
-  controller.abort(mine);
+  const { bench, all, abort } = await started(2, 5);
+  abort(mine);
   await bench.finish(0);
   expect([all.state, bench.items]).toEqual(['pending', [1]]);
   await bench.finish(1);
@@ -146,22 +140,16 @@ test('an abort rejects when running pieces have ended', async () => {
 });
 
 test('an error of a piece that is the abort itself is not reported twice', async () => {
-  const bench = new Workbench<number>();
-  const controller = new AbortController();
-  const all = watch(parallelizeUntil(2, 5, runOn(bench), controller));
-  await settled();
-  controller.abort(mine);
+  const { bench, all, abort } = await started(2, 5);
+  abort(mine);
   await bench.fail(0, mine);
   await bench.fail(1, new DOMException('stopped', 'AbortError'));
   expect(all.value).toBe(mine);
 });
 
 test('an error of a piece for another reason than the abort is reported', async () => {
-  const bench = new Workbench<number>();
-  const controller = new AbortController();
-  const all = watch(parallelizeUntil(2, 5, runOn(bench), controller));
-  await settled();
-  controller.abort(mine);
+  const { bench, all, abort } = await started(2, 5);
+  abort(mine);
   const other = new Error('other');
   await bench.fail(0, other);
   await bench.finish(1);
@@ -169,22 +157,16 @@ test('an error of a piece for another reason than the abort is reported', async 
 });
 
 test('an abort rejects with the reason also when every piece was started, and fails because of it', async () => {
-  const bench = new Workbench<number>();
-  const controller = new AbortController();
-  const all = watch(parallelizeUntil(2, 2, runOn(bench), controller));
-  await settled();
-  controller.abort(mine);
+  const { bench, all, abort } = await started(2, 2);
+  abort(mine);
   await bench.fail(0, mine);
   await bench.fail(1, new DOMException('stopped', 'AbortError'));
   expect(all.value).toBe(mine);
 });
 
 test('an abort after the start of the last piece has no effect if all succeed', async () => {
-  const bench = new Workbench<number>();
-  const controller = new AbortController();
-  const all = watch(parallelizeUntil(2, 2, runOn(bench), controller));
-  await settled();
-  controller.abort(mine);
+  const { bench, all, abort } = await started(2, 2);
+  abort(mine);
   for (const piece of [0, 1]) await bench.finish(piece);
   expect(all.state).toBe('resolved');
 });
@@ -197,11 +179,9 @@ test('the listener on the signal is removed', async () => {
 
 test('onNotRun receives the pieces that were not run, in ascending order, before the promise rejects', async () => {
   const log: unknown[] = [];
-  const bench = new Workbench<number>();
   const onNotRun = (pieces: number[]): unknown => log.push(pieces);
-  const all = watch(parallelizeUntil(2, 9, runOn(bench), { chunkSize: 3, onNotRun }));
+  const { bench, all } = await started(2, 9, { chunkSize: 3, onNotRun });
   all.promise.catch(() => log.push('rejected'));
-  await settled();
   await bench.finish(0);
   await bench.fail(3, mine);
   await bench.finish(1);

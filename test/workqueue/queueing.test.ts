@@ -198,51 +198,49 @@ interface Pod {
   readonly version: number;
 }
 
-describe('a re-add hands out the newest object; limiters see the key', () => {
-  const podQueue = (): WorkQueue<Pod> => new WorkQueue({ keyOf: ({ name }) => name });
+const podQueue = (): WorkQueue<Pod> => new WorkQueue({ keyOf: ({ name }) => name });
 
-  test('a newer object of a queued item takes its position', async () => {
-    const queue = podQueue();
-    queue.add({ name: 'a', version: 1 });
-    queue.add({ name: 'b', version: 1 });
-    queue.add({ name: 'a', version: 2 });
-    expect(await takeAll(queue)).toEqual([
-      { name: 'a', version: 2 },
-      { name: 'b', version: 1 },
-    ]);
-  });
+test('a newer object of a queued item takes its position', async () => {
+  const queue = podQueue();
+  queue.add({ name: 'a', version: 1 });
+  queue.add({ name: 'b', version: 1 });
+  queue.add({ name: 'a', version: 2 });
+  expect(await takeAll(queue)).toEqual([
+    { name: 'a', version: 2 },
+    { name: 'b', version: 1 },
+  ]);
+});
 
-  test('a worker gets the object that was taken, and the newer one afterwards', async () => {
-    const queue = podQueue();
-    const seen: number[] = [];
-    const run = queue.run(({ version }) => seen.push(version));
-    await settled();
-    queue.add({ name: 'a', version: 1 });
-    queue.add({ name: 'a', version: 2 });
-    await settled();
-    expect(seen.at(-1)).toBe(2);
-    expect(queue.length).toBe(0);
-    queue.shutDown();
-    await run;
-  });
+test('a worker gets the object that was taken, and the newer one afterwards', async () => {
+  const queue = podQueue();
+  const seen: number[] = [];
+  const run = queue.run(({ version }) => seen.push(version));
+  await settled();
+  queue.add({ name: 'a', version: 1 });
+  queue.add({ name: 'a', version: 2 });
+  await settled();
+  expect(seen.at(-1)).toBe(2);
+  expect(queue.length).toBe(0);
+  queue.shutDown();
+  await run;
+});
 
-  test('limiters are called with the key', () => {
-    const asked: unknown[] = [];
-    const limiter: RateLimiter<Pod> = {
-      when: (key) => asked.push(['when', key]) && 10,
-      forget: (key) => asked.push(['forget', key]),
-      numRequeues: (key) => asked.push(['numRequeues', key]),
-    };
-    const queue = new RateLimitingQueue(limiter, { keyOf: ({ name }) => name });
-    const pod = { name: 'a', version: 1 };
-    queue.addRateLimited(pod);
-    queue.numRequeues(pod);
-    queue.forget(pod);
-    expect(asked).toEqual([
-      ['when', 'a'],
-      ['numRequeues', 'a'],
-      ['forget', 'a'],
-    ]);
-    queue.shutDown();
-  });
+test('limiters are called with the key', () => {
+  const asked: unknown[] = [];
+  const limiter: RateLimiter<Pod> = {
+    when: (key) => asked.push(['when', key]) && 10,
+    forget: (key) => asked.push(['forget', key]),
+    numRequeues: (key) => asked.push(['numRequeues', key]),
+  };
+  const queue = new RateLimitingQueue(limiter, { keyOf: ({ name }) => name });
+  const pod = { name: 'a', version: 1 };
+  queue.addRateLimited(pod);
+  queue.numRequeues(pod);
+  queue.forget(pod);
+  expect(asked).toEqual([
+    ['when', 'a'],
+    ['numRequeues', 'a'],
+    ['forget', 'a'],
+  ]);
+  queue.shutDown();
 });

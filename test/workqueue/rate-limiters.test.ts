@@ -11,7 +11,7 @@ import {
   WithJitterRateLimiter,
   WithMaxWaitRateLimiter,
 } from 'escapement';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { FailureCounts } from '../../src/workqueue/failure-counts.ts';
 import { thrownBy } from '../timer/support/errors.ts';
 
@@ -222,48 +222,46 @@ test('a limiter with a maximum forwards other calls, and returns a valid delay f
   expect(inner.asked.slice(4)).toEqual(['numRequeues b', 'forget b']);
 });
 
-describe('jitter', () => {
-  const steps = [0, 0.25, 0.5, 1 - Number.EPSILON];
-  const jittered = (fraction: number | undefined): number[] =>
-    steps.map((step) => {
-      const options = { random: () => step, ...(fraction !== undefined && { fraction }) };
-      return Math.round(new WithJitterRateLimiter(scripted(1_000), options).when('a'));
-    });
-
-  test('jitter leaves half of the delay by default', () =>
-    expect(jittered(undefined)).toEqual([1_000, 875, 750, 500]));
-
-  test.each([
-    [0, [1_000, 1_000, 1_000, 1_000]],
-    [0.1, [1_000, 975, 950, 900]],
-    [1, [1_000, 750, 500, 0]],
-  ])('jitter leaves a fraction of %d', (fraction, expected) => expect(jittered(fraction)).toEqual(expected));
-
-  test('jitter is random: between half and the whole delay', () => {
-    const limiter = new WithJitterRateLimiter(scripted(1_000));
-    const delays = sequence(limiter, 200);
-    expect(Math.min(...delays)).toBeGreaterThanOrEqual(500);
-    expect(Math.max(...delays)).toBeLessThanOrEqual(1_000);
-    expect(new Set(delays).size).toBeGreaterThan(100);
+const steps = [0, 0.25, 0.5, 1 - Number.EPSILON];
+const jittered = (fraction: number | undefined): number[] =>
+  steps.map((step) => {
+    const options = { random: () => step, ...(fraction !== undefined && { fraction }) };
+    return Math.round(new WithJitterRateLimiter(scripted(1_000), options).when('a'));
   });
 
-  test('a limiter with jitter forwards other calls', () => {
-    const inner = scripted(5);
-    const limiter = new WithJitterRateLimiter(inner);
-    expect(limiter.numRequeues('a')).toBe(1);
-    limiter.forget('a');
-    expect(inner.asked).toEqual(['numRequeues a', 'forget a']);
-  });
+test('jitter leaves half of the delay by default', () =>
+  expect(jittered(undefined)).toEqual([1_000, 875, 750, 500]));
 
-  test.each([NaN, -5, Infinity, -Infinity, 2])(
-    'a random number of %d does not make an invalid delay',
-    (chance) => {
-      const delayMs = new WithJitterRateLimiter(scripted(1_000), { random: () => chance }).when('a');
-      expect(delayMs).toBeGreaterThanOrEqual(0);
-      expect(delayMs).toBeLessThan(Infinity);
-    },
-  );
+test.each([
+  [0, [1_000, 1_000, 1_000, 1_000]],
+  [0.1, [1_000, 975, 950, 900]],
+  [1, [1_000, 750, 500, 0]],
+])('jitter leaves a fraction of %d', (fraction, expected) => expect(jittered(fraction)).toEqual(expected));
+
+test('jitter is random: between half and the whole delay', () => {
+  const limiter = new WithJitterRateLimiter(scripted(1_000));
+  const delays = sequence(limiter, 200);
+  expect(Math.min(...delays)).toBeGreaterThanOrEqual(500);
+  expect(Math.max(...delays)).toBeLessThanOrEqual(1_000);
+  expect(new Set(delays).size).toBeGreaterThan(100);
 });
+
+test('a limiter with jitter forwards other calls', () => {
+  const inner = scripted(5);
+  const limiter = new WithJitterRateLimiter(inner);
+  expect(limiter.numRequeues('a')).toBe(1);
+  limiter.forget('a');
+  expect(inner.asked).toEqual(['numRequeues a', 'forget a']);
+});
+
+test.each([NaN, -5, Infinity, -Infinity, 2])(
+  'a random number of %d does not make an invalid delay',
+  (chance) => {
+    const delayMs = new WithJitterRateLimiter(scripted(1_000), { random: () => chance }).when('a');
+    expect(delayMs).toBeGreaterThanOrEqual(0);
+    expect(delayMs).toBeLessThan(Infinity);
+  },
+);
 
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, i) => i);
 const remembered = (counts: FailureCounts<number>, items: number): number =>

@@ -7,7 +7,7 @@ import {
   WorkQueue,
 } from 'escapement';
 import { checkQueue } from 'escapement/testing';
-import { describe, expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { thrownBy } from '../timer/support/errors.ts';
 import { settled, watch } from './support/outcome.ts';
 import { takeNow } from './support/take.ts';
@@ -15,35 +15,26 @@ import { Workbench } from './support/workbench.ts';
 
 const mine = new Error('mine');
 
-interface Fixture {
-  readonly clock: ManualClock;
-  readonly limiter: RateLimiter<string>;
-  readonly queue: RateLimitingQueue<string>;
-  /** What onError and onDrop were told. */
-  readonly log: string[];
-  readonly options: RetryOptions<string>;
-}
-
-function make(limiter?: RateLimiter<string>): Fixture {
+/** A queue that is shut down after the test, and in `log` what onError and onDrop were told. */
+function make(limiter?: RateLimiter<string>) {
   const clock = new ManualClock();
-  const exponential = new ItemExponentialFailureRateLimiter<string>({ baseDelayMs: 10, maxDelayMs: 1_000 });
-  const queue = new RateLimitingQueue<string>(limiter ?? exponential, { clock });
+  const used =
+    limiter ?? new ItemExponentialFailureRateLimiter<string>({ baseDelayMs: 10, maxDelayMs: 1_000 });
+  const queue = new RateLimitingQueue<string>(used, { clock });
+  onTestFinished(() => void queue.shutDown());
   const log: string[] = [];
   const note = (what: string, item: string, error: unknown): void => {
     log.push(`${what} ${item}: ${(error as Error).message} at ${clock.now()}`);
     checkQueue(queue);
   };
-  return {
-    clock,
-    limiter: limiter ?? exponential,
-    queue,
-    log,
-    options: {
-      onError: (error, item) => note('error', item, error),
-      onDrop: (error, item) => note('drop', item, error),
-    },
+  const options: RetryOptions<string> = {
+    onError: (error, item) => note('error', item, error),
+    onDrop: (error, item) => note('drop', item, error),
   };
+  return { clock, limiter: used, queue, log, options };
 }
+
+type Fixture = ReturnType<typeof make>;
 
 const fail = (): never => {
   throw mine;
@@ -69,41 +60,35 @@ test.each([
   [1, ['error a: mine at 0', 'error a: mine at 10', 'drop a: mine at 10']],
 ])('an item is retried maxRetries times: %d', async (maxRetries, expected) => {
   const { queue, clock, log, options } = make();
-  const run = queue.run(fail, { ...options, maxRetries });
+  void queue.run(fail, { ...options, maxRetries });
   queue.add('a');
   await clock.advanceAsync(100);
   expect(log).toEqual(expected);
-  queue.shutDown();
-  await run;
 });
 
 test('with maxRetries Infinity an item is retried for ever', async () => {
   const { queue, clock, log, options } = make();
-  const run = queue.run(fail, { ...options, maxRetries: Infinity });
+  void queue.run(fail, { ...options, maxRetries: Infinity });
   queue.add('a');
   for (let i = 0; i < 100; i++) await clock.advanceAsync(1_000);
   expect(log.length).toBeGreaterThan(90);
   expect(log.some((line) => line.startsWith('drop'))).toBe(false);
-  queue.shutDown();
-  await run;
 });
 
 test('an item that was dropped starts anew when it is added again', async () => {
   const { queue, clock, log, options } = make();
-  const run = queue.run(fail, { ...options, maxRetries: 1 });
+  void queue.run(fail, { ...options, maxRetries: 1 });
   queue.add('a');
   await clock.advanceAsync(10);
   log.length = 0;
   queue.add('a');
   await clock.advanceAsync(10);
   expect(log).toEqual(['error a: mine at 10', 'error a: mine at 20', 'drop a: mine at 20']);
-  queue.shutDown();
-  await run;
 });
 
 test('an add promotes an item that waits for its retry', async () => {
   const { queue, clock, log, options } = make();
-  const run = queue.run(fail, options);
+  void queue.run(fail, options);
   queue.add('a');
   await clock.advanceAsync(5);
   queue.add('a');
@@ -113,8 +98,6 @@ test('an add promotes an item that waits for its retry', async () => {
   expect(log).toHaveLength(2);
   await clock.advanceAsync(1);
   expect(log.at(-1)).toBe('error a: mine at 25');
-  queue.shutDown();
-  await run;
 });
 
 test('a retry has the newest object', async () => {
@@ -182,7 +165,7 @@ test('success forgets the failures of an item', async () => {
   const { queue, clock, options, limiter } = make();
   let failures = 3;
   const seen: number[] = [];
-  const run = queue.run((_, { numRequeues }) => {
+  void queue.run((_, { numRequeues }) => {
     seen.push(numRequeues);
     if (failures-- > 0) fail();
   }, options);
@@ -193,8 +176,6 @@ test('success forgets the failures of an item', async () => {
   queue.add('a');
   await clock.advanceAsync(0);
   expect(seen.at(-1)).toBe(0);
-  queue.shutDown();
-  await run;
 });
 
 test('forget and numRequeues use the limiter', () => {
@@ -203,7 +184,6 @@ test('forget and numRequeues use the limiter', () => {
   expect([queue.numRequeues('a'), queue.waiting, queue.length]).toEqual([3, 1, 0]);
   queue.forget('a');
   expect([queue.numRequeues('a'), queue.waiting]).toEqual([0, 1]); // it stays where it is
-  queue.shutDown();
 });
 
 test('onDrop may add its item again, which is processed once more', async () => {
@@ -230,7 +210,7 @@ test('onDrop may add its item again, which is processed once more', async () => 
 
 test('onError may call done and forget for its item', async () => {
   const { queue, clock } = make();
-  const run = queue.run(fail, {
+  void queue.run(fail, {
     onError: (_, item) => {
       queue.done(item);
       queue.forget(item);
@@ -243,14 +223,12 @@ test('onError may call done and forget for its item', async () => {
   expect(queue.cancelDelayed('a')).toBe(true);
   clock.advance(100);
   expect(queue.length).toBe(0);
-  queue.shutDown();
-  await run;
 });
 
 test('an item whose worker calls done itself and fails is retried, and no other', async () => {
   const { queue, clock } = make();
   const seen: unknown[] = [];
-  const run = queue.run((item) => {
+  void queue.run((item) => {
     seen.push(item);
     queue.done(item);
     if (seen.length === 1) throw mine;
@@ -258,64 +236,59 @@ test('an item whose worker calls done itself and fails is retried, and no other'
   queue.add('a');
   await clock.advanceAsync(10);
   expect(seen).toEqual(['a', 'a']);
-  queue.shutDown();
-  await run;
 });
 
-describe('a user-defined limiter', () => {
-  const withDelay = (when: () => number): Fixture =>
-    make({ when, forget: () => undefined, numRequeues: () => 0 });
+const withDelay = (when: () => number): Fixture =>
+  make({ when, forget: () => undefined, numRequeues: () => 0 });
 
-  test.each([
-    ['NaN', NaN, 'RangeError', 'ERR_OUT_OF_RANGE'],
-    ['a string', '5', 'TypeError', 'ERR_INVALID_ARG_TYPE'],
-    ['undefined', undefined, 'TypeError', 'ERR_INVALID_ARG_TYPE'],
-    ['a bigint', 5n, 'TypeError', 'ERR_INVALID_ARG_TYPE'],
-  ])('addRateLimited throws if the limiter returns %s, and nothing waits', (_, delay, name, code) => {
-    const { queue } = withDelay(() => delay as number);
-    expect(thrownBy(() => queue.addRateLimited('a'))).toMatchObject({ name, code });
-    expect([queue.length, queue.waiting]).toEqual([0, 0]);
-    checkQueue(queue);
-  });
+test.each([
+  ['NaN', NaN, 'RangeError', 'ERR_OUT_OF_RANGE'],
+  ['a string', '5', 'TypeError', 'ERR_INVALID_ARG_TYPE'],
+  ['undefined', undefined, 'TypeError', 'ERR_INVALID_ARG_TYPE'],
+  ['a bigint', 5n, 'TypeError', 'ERR_INVALID_ARG_TYPE'],
+])('addRateLimited throws if the limiter returns %s, and nothing waits', (_, delay, name, code) => {
+  const { queue } = withDelay(() => delay as number);
+  expect(thrownBy(() => queue.addRateLimited('a'))).toMatchObject({ name, code });
+  expect([queue.length, queue.waiting]).toEqual([0, 0]);
+  checkQueue(queue);
+});
 
-  test.each([-1, -Infinity, 0, -0])('addRateLimited adds at once if the limiter returns %d', (delayMs) => {
-    const { queue } = withDelay(() => delayMs);
-    queue.addRateLimited('a');
-    expect([queue.length, queue.waiting]).toEqual([1, 0]);
-  });
+test.each([-1, -Infinity, 0, -0])('addRateLimited adds at once if the limiter returns %d', (delayMs) => {
+  const { queue } = withDelay(() => delayMs);
+  queue.addRateLimited('a');
+  expect([queue.length, queue.waiting]).toEqual([1, 0]);
+});
 
-  test('addRateLimited parks the item if the limiter returns Infinity', () => {
-    const { queue, clock } = withDelay(() => Infinity);
-    queue.addRateLimited('a');
-    expect([queue.length, queue.waiting, clock.pendingWakeups]).toEqual([0, 1, 0]);
-    expect(queue.shutDown()).toEqual(['a']);
-  });
+test('addRateLimited parks the item if the limiter returns Infinity', () => {
+  const { queue, clock } = withDelay(() => Infinity);
+  queue.addRateLimited('a');
+  expect([queue.length, queue.waiting, clock.pendingWakeups]).toEqual([0, 1, 0]);
+  expect(queue.shutDown()).toEqual(['a']);
+});
 
-  test('an error of the limiter is thrown to the caller', () => {
-    const { queue } = withDelay(fail);
-    expect(thrownBy(() => queue.addRateLimited('a'))).toBe(mine);
-    expect(queue.waiting).toBe(0);
-  });
+test('an error of the limiter is thrown to the caller', () => {
+  const { queue } = withDelay(fail);
+  expect(thrownBy(() => queue.addRateLimited('a'))).toBe(mine);
+  expect(queue.waiting).toBe(0);
+});
 
-  test('a limiter may shut the queue down, and the item is not waiting', () => {
-    const fixture: Fixture = withDelay(() => {
-      fixture.queue.shutDown();
-      return 10;
-    });
-    fixture.queue.addRateLimited('a');
-    expect([fixture.queue.waiting, fixture.clock.pendingWakeups]).toEqual([0, 0]);
-  });
-
-  test('a limiter may add the item itself, which waits all the same', () => {
-    const fixture: Fixture = withDelay(() => {
-      fixture.queue.add('a');
-      return 10;
-    });
-    fixture.queue.addRateLimited('a');
-    expect([fixture.queue.length, fixture.queue.waiting]).toEqual([1, 1]);
-    checkQueue(fixture.queue);
+test('a limiter may shut the queue down, and the item is not waiting', () => {
+  const fixture: Fixture = withDelay(() => {
     fixture.queue.shutDown();
+    return 10;
   });
+  fixture.queue.addRateLimited('a');
+  expect([fixture.queue.waiting, fixture.clock.pendingWakeups]).toEqual([0, 0]);
+});
+
+test('a limiter may add the item itself, which waits all the same', () => {
+  const fixture: Fixture = withDelay(() => {
+    fixture.queue.add('a');
+    return 10;
+  });
+  fixture.queue.addRateLimited('a');
+  expect([fixture.queue.length, fixture.queue.waiting]).toEqual([1, 1]);
+  checkQueue(fixture.queue);
 });
 
 test('a snapshot of a queue has the items that failed, those that failed most often first', async () => {
@@ -333,7 +306,6 @@ test('a snapshot of a queue has the items that failed, those that failed most of
       { key: 'held', retries: 1 },
     ],
   });
-  queue.shutDown();
 });
 
 test('a snapshot of a queue without a limiter has no retries', () => {
@@ -356,5 +328,4 @@ test('a snapshot looks at a limited number of items', () => {
   }
   expect(queue.inspect().retries).toHaveLength(100);
   expect(asked.size).toBe(2_000);
-  queue.shutDown();
 });

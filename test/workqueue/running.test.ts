@@ -1,11 +1,11 @@
 import { DelayingQueue, ManualClock, WorkQueue } from 'escapement';
 import { checkQueue } from 'escapement/testing';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { runProgram } from '../run-program.ts';
 import { thrownBy } from '../timer/support/errors.ts';
 import { settled, watch } from './support/outcome.ts';
 import { processAll, takeNow } from './support/take.ts';
-import { Workbench, queueWithBench } from './support/workbench.ts';
+import { Workbench, queueWithBench, running } from './support/workbench.ts';
 
 const mine = new Error('mine');
 
@@ -179,9 +179,7 @@ test('a worker may call done and throw', async () => {
 });
 
 test('a worker processes its item although done was called before it received it', async () => {
-  const { queue, bench } = queueWithBench('');
-  const run = queue.run(bench.worker);
-  await settled();
+  const { queue, bench, run } = await running('');
   const other = watch(queue.get());
   queue.add('a');
   queue.done('a');
@@ -196,7 +194,7 @@ test('a worker processes its item although done was called before it received it
   queue.shutDown();
   await settled();
   await bench.finish('a');
-  await run;
+  await run.promise;
   checkQueue(queue);
 });
 
@@ -237,9 +235,7 @@ test('onError may add the item again, shut down, and take items', async () => {
 });
 
 test('without onError run rejects with the first error after the other workers have ended', async () => {
-  const { queue, bench } = queueWithBench('abcde');
-  const run = watch(queue.run(bench.worker, { concurrency: 3 }));
-  await settled();
+  const { queue, bench, run } = await running('abcde', 3);
   await bench.fail('b', mine);
   expect(run.state).toBe('pending');
   await bench.fail('a', new Error('second'));
@@ -251,9 +247,7 @@ test('without onError run rejects with the first error after the other workers h
 });
 
 test('an error that stops a run does not abort the signals of its workers', async () => {
-  const { queue, bench } = queueWithBench('ab');
-  const run = watch(queue.run(bench.worker, { concurrency: 2 }));
-  await settled();
+  const { bench, run } = await running('ab', 2);
   const { signal } = bench.contextOf('b');
   await bench.fail('a', mine);
   expect(signal.aborted).toBe(false);
@@ -262,9 +256,7 @@ test('an error that stops a run does not abort the signals of its workers', asyn
 });
 
 test('workers that wait when a run stops end, and take nothing', async () => {
-  const { queue, bench } = queueWithBench('a');
-  const run = watch(queue.run(bench.worker, { concurrency: 3 }));
-  await settled();
+  const { queue, bench, run } = await running('a', 3);
   await bench.fail('a', mine);
   expect(run.value).toBe(mine);
   queue.add('b');
@@ -291,42 +283,40 @@ test('an error stops one run and not another on the same queue', async () => {
   await run;
 });
 
-describe('a sync worker that adds its item for ever', () => {
-  /** Runs until the host's timeout fires, which is never if the run does not let it. */
-  async function runUntilTimeout(
-    worker: (queue: WorkQueue<number>, item: number) => unknown,
-    concurrency = 1,
-  ): Promise<number> {
-    const queue = new WorkQueue<number>();
-    const controller = new AbortController();
-    for (let i = 0; i < concurrency; i++) queue.add(i);
-    let calls = 0;
-    setTimeout(() => controller.abort(), 5);
-    await queue.run(
-      (item) => {
-        if (++calls > 20_000_000) throw new Error('it starves the host');
-        return worker(queue, item);
-      },
-      { signal: controller.signal, concurrency },
-    );
-    checkQueue(queue);
-    expect(queue.length).toBe(concurrency);
-    return calls;
-  }
-
-  test.each([1, 4])(
-    'a synchronous worker that adds its item for ever blocks neither timers nor an abort, with concurrency %d',
-    async (concurrency) => {
-      const calls = await runUntilTimeout((queue, item) => queue.add(item), concurrency);
-      expect(calls).toBeGreaterThanOrEqual(1_000);
+/** Runs until the host's timeout fires, which is never if the run does not let it. */
+async function runUntilTimeout(
+  worker: (queue: WorkQueue<number>, item: number) => unknown,
+  concurrency = 1,
+): Promise<number> {
+  const queue = new WorkQueue<number>();
+  const controller = new AbortController();
+  for (let i = 0; i < concurrency; i++) queue.add(i);
+  let calls = 0;
+  setTimeout(() => controller.abort(), 5);
+  await queue.run(
+    (item) => {
+      if (++calls > 20_000_000) throw new Error('it starves the host');
+      return worker(queue, item);
     },
+    { signal: controller.signal, concurrency },
   );
+  checkQueue(queue);
+  expect(queue.length).toBe(concurrency);
+  return calls;
+}
 
-  test('an asynchronous worker that awaits nothing does not block the event loop', async () => {
-    await runUntilTimeout(async (queue, item) => {
-      await Promise.resolve();
-      queue.add(item);
-    });
+test.each([1, 4])(
+  'a synchronous worker that adds its item for ever blocks neither timers nor an abort, with concurrency %d',
+  async (concurrency) => {
+    const calls = await runUntilTimeout((queue, item) => queue.add(item), concurrency);
+    expect(calls).toBeGreaterThanOrEqual(1_000);
+  },
+);
+
+test('an asynchronous worker that awaits nothing does not block the event loop', async () => {
+  await runUntilTimeout(async (queue, item) => {
+    await Promise.resolve();
+    queue.add(item);
   });
 });
 

@@ -1,5 +1,5 @@
 import type { Worker, WorkerContext, WorkQueue } from 'escapement';
-import { settled } from './outcome.ts';
+import { settled, watch, type Outcome } from './outcome.ts';
 import { queueOf } from './take.ts';
 
 interface Job {
@@ -67,4 +67,20 @@ export class Workbench<T> {
 /** Returns a queue in which each character is an item, and a bench to work on them. */
 export function queueWithBench(items: string): { queue: WorkQueue<string>; bench: Workbench<string> } {
   return { queue: queueOf(items), bench: new Workbench() };
+}
+
+interface Running {
+  readonly queue: WorkQueue<string>;
+  readonly bench: Workbench<string>;
+  readonly run: Outcome<void>;
+  readonly abort: (reason?: unknown) => void;
+}
+
+/** Returns such a queue with a run that has begun its first items, and that `abort` stops. */
+export async function running(items: string, concurrency = 1): Promise<Running> {
+  const { queue, bench } = queueWithBench(items);
+  const controller = new AbortController();
+  const run = watch(queue.run(bench.worker, { signal: controller.signal, concurrency }));
+  await settled();
+  return { queue, bench, run, abort: (reason) => controller.abort(reason) };
 }
