@@ -250,10 +250,8 @@ test.each(['answers', 'rejects'] as const)(
     expect(operation.flights).toHaveLength(4);
     await operation.answer(true);
     expect([operation.log, operation.mostInFlight]).toEqual([['tried'], 1]);
-    expect([fixture.gauges(), other.gauges()]).toEqual([
-      [0, 0, 0, 0],
-      [0, 0, 0, 0],
-    ]);
+    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+    expect(other.gauges()).toEqual([0, 0, 0, 0]);
   },
 );
 

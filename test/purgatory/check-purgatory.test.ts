@@ -42,72 +42,36 @@ function makePatient(): Patient {
   return { fixture, internals, lists, a, b, c, watcher };
 }
 
-const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => void])[] = [
+/** What checkPurgatory reports, and what is wrong then. */
+const CORRUPTIONS: [RegExp, ...((patient: Patient) => unknown)[]][] = [
+  [/a watched operation refers to another purgatory/, ({ b }) => setOwner(b, undefined)],
+  [/a completed operation is still watched/, ({ b }) => Object.assign(b, { _reason: 'forced' })],
   [
-    'an operation that thinks it is nowhere',
-    /a watched operation refers to another purgatory/,
-    ({ b }) => setOwner(b, undefined),
-  ],
-  [
-    'a completed operation that is still watched',
-    /a completed operation is still watched/,
-    ({ b }) => {
-      Object.assign(b, { _reason: 'forced' });
-    },
-  ],
-  [
-    'a link back that leads past a neighbour',
     /key x: a watcher does not point back to the one before/,
     ({ watcher, a, b, c }) => {
       watcher(c, 'x').prev = watcher(a, 'x');
       expect(watcher(b, 'x').next).toBe(watcher(c, 'x'));
     },
+    ({ watcher, a, c }) => (watcher(a, 'x').next = watcher(c, 'x')),
   ],
   [
-    'a link forward that leads past a neighbour',
-    /key x: a watcher does not point back to the one before/,
-    ({ watcher, a, c }) => {
-      watcher(a, 'x').next = watcher(c, 'x');
-    },
-  ],
-  [
-    'a list whose end is not its last watcher',
     /key x: the tail of the list is wrong/,
-    ({ lists, watcher, b }) => {
-      Object.assign(lists.get('x') ?? {}, { prev: watcher(b, 'x') });
-    },
+    ({ lists, watcher, b }) => Object.assign(lists.get('x') ?? {}, { prev: watcher(b, 'x') }),
   ],
   [
-    'a list under the key of another',
     /key z: its list is that of another key: key y/,
     ({ lists }) => {
       lists.set('z', lists.get('y') as WatcherList);
       lists.delete('y');
     },
   ],
+  [/emptyKeys is \d, but \d keys have no watcher/, ({ lists }) => lists.set('w', new WatcherList('w'))],
+  [/key y: its list is not the one that the key leads to/, ({ lists }) => lists.delete('y')],
   [
-    'a list that nobody waits in',
-    /emptyKeys is \d, but \d keys have no watcher/,
-    ({ lists }) => {
-      lists.set('w', new WatcherList('w'));
-    },
-  ],
-  [
-    'a list that is lost',
-    /key y: its list is not the one that the key leads to/,
-    ({ lists }) => {
-      lists.delete('y');
-    },
-  ],
-  [
-    'a watcher that thinks it is under another key',
     /key x: a watcher refers to another key/,
-    ({ lists, watcher, b }) => {
-      watcher(b, 'x').list = lists.get('y') as WatcherList;
-    },
+    ({ lists, watcher, b }) => (watcher(b, 'x').list = lists.get('y') as WatcherList),
   ],
   [
-    'a watcher that its operation does not know',
     /key y: an operation has no link to its watcher/,
     ({ watcher, c }) => {
       const { sibling, list } = watcher(c, 'y');
@@ -116,63 +80,35 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
     },
   ],
   [
-    'an operation that has the watcher of another one',
     /an operation has the watcher of another one|has no link to its watcher/,
-    ({ watcher, a, b }) => {
-      watcher(a, 'x').sibling = watcher(b, 'x');
-    },
+    ({ watcher, a, b }) => (watcher(a, 'x').sibling = watcher(b, 'x')),
   ],
+  [/key y: an operation has a watcher that is not linked/, ({ watcher, b }) => watcher(b, 'y').unlink()],
+  [/key z/, ({ watcher, b }) => setChain(b, new Watcher(b, new WatcherList('z'), watcher(b, 'y')), 3)],
   [
-    'a watcher that is not linked',
-    /key y: an operation has a watcher that is not linked/,
-    ({ watcher, b }) => watcher(b, 'y').unlink(),
-  ],
-  [
-    'a watcher in a list that no key leads to',
-    /key z/,
-    ({ watcher, b }) => setChain(b, new Watcher(b, new WatcherList('z'), watcher(b, 'y')), 3),
-  ],
-  [
-    'operations that are out of order',
     /key x: operations are out of order, or one is there twice/,
     ({ watcher, a }) => setChain(a, watcher(a, 'x'), 1_000),
-  ],
-  [
-    'an operation that is under a key twice',
-    /key x: operations are out of order, or one is there twice/,
     ({ lists, watcher, c }) => setChain(c, new Watcher(c, lists.get('x') as WatcherList, watcher(c, 'y')), 4),
   ],
   [
-    'a number of watch entries that is wrong',
     /watched is 6, but there are 5 watch entries/,
-    ({ internals }) => {
-      vi.spyOn(internals.watchers, 'size', 'get').mockReturnValue(6);
-    },
+    ({ internals }) => vi.spyOn(internals.watchers, 'size', 'get').mockReturnValue(6),
   ],
+  [/numDelayed is 2, but 1 timeouts are pending/, ({ a }) => setTimed(a, false)],
+  [/numDelayed is 2, but 3 timeouts are pending/, ({ c }) => setTimed(c, true)],
   [
-    'a number of timeouts that is too high',
-    /numDelayed is 2, but 1 timeouts are pending/,
-    ({ a }) => setTimed(a, false),
-  ],
-  [
-    'a number of timeouts that is too low',
-    /numDelayed is 2, but 3 timeouts are pending/,
-    ({ c }) => setTimed(c, true),
-  ],
-  [
-    'a number of keys that is wrong',
     /watchedKeys is 3, but there are 2 keys/,
-    ({ internals }) => {
-      vi.spyOn(internals.watchers, 'keys', 'get').mockReturnValue(3);
-    },
+    ({ internals }) => vi.spyOn(internals.watchers, 'keys', 'get').mockReturnValue(3),
   ],
 ];
 
-test.each(CORRUPTIONS)('checkPurgatory finds %s', (_, message, corrupt) => {
-  const patient = makePatient();
-  corrupt(patient);
-  expect(() => checkPurgatory(patient.fixture.purgatory)).toThrow(message);
-  vi.restoreAllMocks();
+test.each(CORRUPTIONS)('checkPurgatory reports %s', (message, ...corruptions) => {
+  for (const corrupt of corruptions) {
+    const patient = makePatient();
+    corrupt(patient);
+    expect(() => checkPurgatory(patient.fixture.purgatory)).toThrow(message);
+    vi.restoreAllMocks();
+  }
 });
 
 test('an error of checkPurgatory begins with the name of the function', () => {
@@ -181,8 +117,7 @@ test('an error of checkPurgatory begins with the name of the function', () => {
   expect(() => checkPurgatory(fixture.purgatory)).toThrow(/^checkPurgatory: /);
 });
 
-test('checkPurgatory accepts a purgatory in any ordinary state, also inside an operation', () => {
-  const fixture = new Fixture();
+test('checkPurgatory accepts a purgatory in any ordinary state, also inside an operation', ({ fixture }) => {
   const look = (): void => checkPurgatory(fixture.purgatory);
   const setup = { onTry: look, onComplete: look, onExpiration: look };
   look();

@@ -5,13 +5,7 @@ import { thrownBy } from '../timer/support/errors.ts';
 import { Fixture, type Setup, TestOperation, test } from './support/fixture.ts';
 
 /** An operation without a purgatory, a timer for it, and what happens to it. */
-function alone(setup: Setup = {}): {
-  operation: TestOperation;
-  timer: SystemTimer;
-  clock: ManualClock;
-  log: string[];
-  errors: unknown[];
-} {
+function alone(setup: Setup = {}) {
   const log: string[] = [];
   const errors: unknown[] = [];
   const clock = new ManualClock();
@@ -187,10 +181,8 @@ test.each(['here', 'elsewhere'])(
       ALREADY_WATCHED,
     );
     expect([operation.tries, operation.pending]).toEqual([2, true]);
-    expect([fixture.gauges(), other.gauges()]).toEqual([
-      [2, 1, 2, 1],
-      [0, 0, 0, 0],
-    ]);
+    expect(fixture.gauges()).toEqual([2, 1, 2, 1]);
+    expect(other.gauges()).toEqual([0, 0, 0, 0]);
     fixture.clock.advance(10);
     expect(fixture.log).toEqual(['a expired', 'a onExpiration']);
   },
@@ -252,10 +244,8 @@ test('an operation that moves to another purgatory in its own check is checked t
   });
   from.purgatory.checkAndComplete('x');
   expect(operation.tries).toBeGreaterThan(3);
-  expect([from.gauges(), to.gauges()]).toEqual([
-    [0, 0, 0, 0],
-    [1, 0, 1, 0],
-  ]);
+  expect(from.gauges()).toEqual([0, 0, 0, 0]);
+  expect(to.gauges()).toEqual([1, 0, 1, 0]);
 });
 
 test('cancel of a watched operation leaves it under its keys, and numDelayed is exact', ({ fixture }) => {

@@ -1,5 +1,5 @@
 import type { DelayedOperation } from 'escapement';
-import { describe, expect } from 'vitest';
+import { expect } from 'vitest';
 import { runProgram } from '../run-program.ts';
 import { thrownBy } from '../timer/support/errors.ts';
 import { Fixture, TestOperation, test } from './support/fixture.ts';
@@ -205,34 +205,32 @@ test('forceComplete without a purgatory throws an error of onComplete, also afte
   expect(fixture.errors).toEqual([]);
 });
 
-describe('a throwing keyOf or key iterator: thrown to the caller, nothing registered', () => {
-  function* failingKeys(): Generator<string> {
-    yield 'x';
-    fail();
+function* failingKeys(): Generator<string> {
+  yield 'x';
+  fail();
+}
+
+test('an error of the key iterable is thrown to the caller, and nothing is watched', ({ fixture }) => {
+  const operation = fixture.operation('a', { delayMs: 10 });
+  expect(thrownBy(() => fixture.purgatory.tryCompleteElseWatch(operation, failingKeys()))).toBe(mine);
+  expect([operation.tries, operation.pending]).toEqual([0, false]);
+  expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+  expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(false);
+});
+
+test('an error of keyOf is thrown to the caller, and nothing is watched', () => {
+  const keyOf = (key: string): string => (key === 'bad' ? fail() : key);
+  const fixture = new Fixture({ keyOf });
+  const operation = fixture.watch('a', 'x', { delayMs: 10 });
+  const other = new TestOperation('b', { delayMs: 10 });
+  for (const action of [
+    () => fixture.purgatory.tryCompleteElseWatch(other, ['x', 'bad']),
+    () => fixture.purgatory.checkAndComplete('bad'),
+    () => fixture.purgatory.cancelForKey('bad'),
+  ]) {
+    expect(thrownBy(action)).toBe(mine);
   }
-
-  test('an error of the key iterable is thrown to the caller, and nothing is watched', ({ fixture }) => {
-    const operation = fixture.operation('a', { delayMs: 10 });
-    expect(thrownBy(() => fixture.purgatory.tryCompleteElseWatch(operation, failingKeys()))).toBe(mine);
-    expect([operation.tries, operation.pending]).toEqual([0, false]);
-    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
-    expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(false);
-  });
-
-  test('an error of keyOf is thrown to the caller, and nothing is watched', () => {
-    const keyOf = (key: string): string => (key === 'bad' ? fail() : key);
-    const fixture = new Fixture({ keyOf });
-    const operation = fixture.watch('a', 'x', { delayMs: 10 });
-    const other = new TestOperation('b', { delayMs: 10 });
-    for (const action of [
-      () => fixture.purgatory.tryCompleteElseWatch(other, ['x', 'bad']),
-      () => fixture.purgatory.checkAndComplete('bad'),
-      () => fixture.purgatory.cancelForKey('bad'),
-    ]) {
-      expect(thrownBy(action)).toBe(mine);
-    }
-    expect([other.tries, operation.tries]).toEqual([0, 2]);
-    expect(fixture.errors).toEqual([]);
-    expect(fixture.gauges()).toEqual([1, 1, 1, 1]);
-  });
+  expect([other.tries, operation.tries]).toEqual([0, 2]);
+  expect(fixture.errors).toEqual([]);
+  expect(fixture.gauges()).toEqual([1, 1, 1, 1]);
 });

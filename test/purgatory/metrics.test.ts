@@ -1,7 +1,7 @@
 import { AsyncDelayedOperation, ManualClock } from 'escapement';
 import { RecordingMetrics } from '../metrics/recording-metrics.ts';
 import { runProgram } from '../run-program.ts';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { Fixture } from './support/fixture.ts';
 
 function measured(): { fixture: Fixture; metrics: RecordingMetrics; clock: ManualClock } {
@@ -83,132 +83,125 @@ test('the buckets of both histograms ascend', () => {
   for (const bounds of metrics.buckets.values()) expect(bounds).toEqual([...bounds].sort((a, b) => a - b));
 });
 
-describe('expired although the condition held is a metric, not a behaviour', () => {
-  const MISSED = 'purgatory_missed_triggers_total';
+const MISSED = 'purgatory_missed_triggers_total';
 
-  test('an expired operation is a missed trigger if its condition held, and onComplete receives expired', () => {
-    const { fixture, metrics, clock } = measured();
-    const missed = fixture.watch('missed', 'x', { delayMs: 10 });
-    fixture.watch('late', 'x', { delayMs: 10 });
-    missed.holds = true;
-    clock.advance(10);
-    expect(metrics.counts.get(MISSED)).toBe(1);
-    expect(metrics.counts.get('purgatory_completed_total expired')).toBe(2);
-    expect(metrics.counts.get('purgatory_completed_total tried')).toBe(0);
-    expect(fixture.log).toEqual([
-      'missed expired',
-      'missed onExpiration',
-      'late expired',
-      'late onExpiration',
-    ]);
-    expect(missed.tries).toBe(3);
-  });
+test('an expired operation is a missed trigger if its condition held, and onComplete receives expired', () => {
+  const { fixture, metrics, clock } = measured();
+  const missed = fixture.watch('missed', 'x', { delayMs: 10 });
+  fixture.watch('late', 'x', { delayMs: 10 });
+  missed.holds = true;
+  clock.advance(10);
+  expect(metrics.counts.get(MISSED)).toBe(1);
+  expect(metrics.counts.get('purgatory_completed_total expired')).toBe(2);
+  expect(metrics.counts.get('purgatory_completed_total tried')).toBe(0);
+  expect(fixture.log).toEqual(['missed expired', 'missed onExpiration', 'late expired', 'late onExpiration']);
+  expect(missed.tries).toBe(3);
+});
 
-  test('an operation whose condition throws at expiry is reported, and expires', () => {
-    const { fixture, metrics, clock } = measured();
-    const mine = new Error('mine');
-    const operation = fixture.watch('a', 'x', {
-      delayMs: 10,
-      onTry: ({ tries }) => {
-        if (tries === 3) throw mine;
-      },
-    });
-    clock.advance(10);
-    expect(fixture.errors).toEqual([[mine, operation]]);
-    expect(metrics.counts.get(MISSED)).toBe(0);
-    expect(fixture.log).toEqual(['a expired', 'a onExpiration']);
-  });
-
-  test('an operation that triggers its key during the check at expiry is not checked again', () => {
-    const { fixture, clock } = measured();
-    const operation = fixture.watch('a', 'x', {
-      delayMs: 10,
-      onTry: ({ tries }) => tries === 3 && fixture.purgatory.checkAndComplete('x'),
-    });
-    clock.advance(10);
-    expect([operation.tries, fixture.log]).toEqual([3, ['a expired', 'a onExpiration']]);
-  });
-
-  test.each(['cancelForKey', 'close with drop'])(
-    'an operation that is removed during the check at expiry, by %s, never completes',
-    (how) => {
-      const { fixture, clock } = measured();
-      const { purgatory } = fixture;
-      const operation = fixture.watch('a', 'x', {
-        delayMs: 10,
-        onTry: (self) => {
-          if (self.tries !== 3) return;
-          const taken =
-            how === 'cancelForKey' ? purgatory.cancelForKey('x') : purgatory.close({ pending: 'drop' });
-          expect(taken).toEqual([self]);
-        },
-      });
-      clock.advance(10);
-      expect([operation.isCompleted, fixture.log]).toEqual([false, []]);
-      expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+test('an operation whose condition throws at expiry is reported, and expires', () => {
+  const { fixture, metrics, clock } = measured();
+  const mine = new Error('mine');
+  const operation = fixture.watch('a', 'x', {
+    delayMs: 10,
+    onTry: ({ tries }) => {
+      if (tries === 3) throw mine;
     },
-  );
+  });
+  clock.advance(10);
+  expect(fixture.errors).toEqual([[mine, operation]]);
+  expect(metrics.counts.get(MISSED)).toBe(0);
+  expect(fixture.log).toEqual(['a expired', 'a onExpiration']);
+});
 
-  test('an operation that closes the purgatory during the check at expiry is closed, and no trigger was missed', () => {
-    const { fixture, metrics, clock } = measured();
+test('an operation that triggers its key during the check at expiry is not checked again', () => {
+  const { fixture, clock } = measured();
+  const operation = fixture.watch('a', 'x', {
+    delayMs: 10,
+    onTry: ({ tries }) => tries === 3 && fixture.purgatory.checkAndComplete('x'),
+  });
+  clock.advance(10);
+  expect([operation.tries, fixture.log]).toEqual([3, ['a expired', 'a onExpiration']]);
+});
+
+test.each(['cancelForKey', 'close with drop'])(
+  'an operation that is removed during the check at expiry, by %s, never completes',
+  (how) => {
+    const { fixture, clock } = measured();
+    const { purgatory } = fixture;
     const operation = fixture.watch('a', 'x', {
       delayMs: 10,
       onTry: (self) => {
         if (self.tries !== 3) return;
-        expect(fixture.purgatory.close()).toEqual([self]);
-        expect(self.isCompleted).toBe(true);
+        const taken =
+          how === 'cancelForKey' ? purgatory.cancelForKey('x') : purgatory.close({ pending: 'drop' });
+        expect(taken).toEqual([self]);
       },
     });
     clock.advance(10);
-    expect(fixture.errors).toEqual([]);
-    expect([operation.isCompleted, fixture.log, metrics.counts.get(MISSED)]).toEqual([true, ['a closed'], 0]);
+    expect([operation.isCompleted, fixture.log]).toEqual([false, []]);
+    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+  },
+);
+
+test('an operation that closes the purgatory during the check at expiry is closed, and no trigger was missed', () => {
+  const { fixture, metrics, clock } = measured();
+  const operation = fixture.watch('a', 'x', {
+    delayMs: 10,
+    onTry: (self) => {
+      if (self.tries !== 3) return;
+      expect(fixture.purgatory.close()).toEqual([self]);
+      expect(self.isCompleted).toBe(true);
+    },
   });
+  clock.advance(10);
+  expect(fixture.errors).toEqual([]);
+  expect([operation.isCompleted, fixture.log, metrics.counts.get(MISSED)]).toEqual([true, ['a closed'], 0]);
+});
 
-  test('a wait whose condition holds at its timeout rejects all the same', async () => {
-    const { fixture, metrics, clock } = measured();
-    let value: string | undefined = undefined;
-    const wait = fixture.purgatory.wait(['x'], () => value, { timeoutMs: 10 });
-    value = 'too late';
-    clock.advance(10);
-    await expect(wait).rejects.toHaveProperty('code', 'ERR_OPERATION_EXPIRED');
-    expect(metrics.counts.get(MISSED)).toBe(1);
-  });
+test('a wait whose condition holds at its timeout rejects all the same', async () => {
+  const { fixture, metrics, clock } = measured();
+  let value: string | undefined = undefined;
+  const wait = fixture.purgatory.wait(['x'], () => value, { timeoutMs: 10 });
+  value = 'too late';
+  clock.advance(10);
+  await expect(wait).rejects.toHaveProperty('code', 'ERR_OPERATION_EXPIRED');
+  expect(metrics.counts.get(MISSED)).toBe(1);
+});
 
-  test('a wait whose condition throws at its timeout has expired, and missed no trigger', async () => {
-    const { fixture, metrics, clock } = measured();
-    let looks = 0;
-    const condition = (): undefined => {
-      if (++looks === 3) throw new Error('mine');
-    };
-    const wait = fixture.purgatory.wait(['x'], condition, { timeoutMs: 10 });
-    clock.advance(10);
-    await expect(wait).rejects.toHaveProperty('code', 'ERR_OPERATION_EXPIRED');
-    expect(metrics.counts.get(MISSED)).toBe(0);
-  });
+test('a wait whose condition throws at its timeout has expired, and missed no trigger', async () => {
+  const { fixture, metrics, clock } = measured();
+  let looks = 0;
+  const condition = (): undefined => {
+    if (++looks === 3) throw new Error('mine');
+  };
+  const wait = fixture.purgatory.wait(['x'], condition, { timeoutMs: 10 });
+  clock.advance(10);
+  await expect(wait).rejects.toHaveProperty('code', 'ERR_OPERATION_EXPIRED');
+  expect(metrics.counts.get(MISSED)).toBe(0);
+});
 
-  test('no asynchronous check is started for an operation that expires', async () => {
-    const { fixture, clock } = measured();
-    let checks = 0;
-    class Remote extends AsyncDelayedOperation {
-      override tryCompleteAsync(): Promise<boolean> {
-        checks++;
-        return Promise.resolve(false);
-      }
-
-      override onComplete(): void {
-        fixture.log.push('over');
-      }
-
-      override onExpiration(): void {
-        expect(this.isCompleted).toBe(true);
-      }
+test('no asynchronous check is started for an operation that expires', async () => {
+  const { fixture, clock } = measured();
+  let checks = 0;
+  class Remote extends AsyncDelayedOperation {
+    override tryCompleteAsync(): Promise<boolean> {
+      checks++;
+      return Promise.resolve(false);
     }
-    fixture.purgatory.tryCompleteElseWatch(new Remote(10), ['x']);
-    await clock.advanceAsync(5);
-    expect(checks).toBe(2);
-    await clock.advanceAsync(5);
-    expect([checks, fixture.log]).toEqual([2, ['over']]);
-  });
+
+    override onComplete(): void {
+      fixture.log.push('over');
+    }
+
+    override onExpiration(): void {
+      expect(this.isCompleted).toBe(true);
+    }
+  }
+  fixture.purgatory.tryCompleteElseWatch(new Remote(10), ['x']);
+  await clock.advanceAsync(5);
+  expect(checks).toBe(2);
+  await clock.advanceAsync(5);
+  expect([checks, fixture.log]).toEqual([2, ['over']]);
 });
 
 test('an error of a metrics provider stops no completion', () => {

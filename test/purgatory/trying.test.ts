@@ -128,8 +128,7 @@ describe('completion by any path takes the operation off every key and off the t
   });
 });
 
-test('cancelForKey returns the operations of a key in watch order, and leaves the others', () => {
-  const fixture = new Fixture();
+test('cancelForKey returns the operations of a key in watch order, and leaves the others', ({ fixture }) => {
   const [a, b, c] = ['xy', 'y', 'zx'].map((keys, i) => fixture.watch('abc'.charAt(i), keys, { delayMs: 10 }));
   expect(fixture.purgatory.cancelForKey('x')).toEqual([a, c]);
   expect(fixture.gauges()).toEqual([1, 1, 1, 1]);
@@ -149,10 +148,8 @@ test('an operation that cancelForKey returned completes only if it is forced or 
   expect(a.forceComplete()).toBe(true);
   expect(here.purgatory.tryCompleteElseWatch(b, ['z'])).toBe(false);
   expect(elsewhere.purgatory.tryCompleteElseWatch(c, ['x'])).toBe(false);
-  expect([here.gauges(), elsewhere.gauges()]).toEqual([
-    [1, 1, 1, 1],
-    [1, 1, 1, 1],
-  ]);
+  expect(here.gauges()).toEqual([1, 1, 1, 1]);
+  expect(elsewhere.gauges()).toEqual([1, 1, 1, 1]);
   here.clock.advance(10);
   expect(here.take()).toEqual(['a forced', 'b expired', 'b onExpiration']);
 });

@@ -137,38 +137,36 @@ test('wait rejects with ERR_OPERATION_EXPIRED during a check, whatever its resul
   }
 });
 
-describe('wait rejects at once with an error its condition throws', () => {
-  const mine = new Error('mine');
+const mine = new Error('mine');
 
-  test.each([1, 2, 3])(
-    'wait rejects at once with an error that its condition throws in check %d',
-    async (which) => {
-      const fixture = new Fixture();
-      let looks = 0;
-      const condition = (): undefined => {
-        if (++looks === which) throw mine;
-      };
-      const wait = fixture.purgatory.wait(['x', 'y'], condition, { timeoutMs: 10 });
-      fixture.purgatory.checkAndComplete('x');
-      expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
-      await expect(wait).rejects.toBe(mine);
-      expect([looks, fixture.errors]).toEqual([which, []]);
-    },
-  );
+test.each([1, 2, 3])(
+  'wait rejects at once with an error that its condition throws in check %d',
+  async (which) => {
+    const fixture = new Fixture();
+    let looks = 0;
+    const condition = (): undefined => {
+      if (++looks === which) throw mine;
+    };
+    const wait = fixture.purgatory.wait(['x', 'y'], condition, { timeoutMs: 10 });
+    fixture.purgatory.checkAndComplete('x');
+    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+    await expect(wait).rejects.toBe(mine);
+    expect([looks, fixture.errors]).toEqual([which, []]);
+  },
+);
 
-  test.each([1, 2])(
-    'wait rejects at once with an error that its condition rejects with in check %d',
-    async (which) => {
-      const fixture = new Fixture();
-      let looks = 0;
-      const condition = (): Promise<undefined> =>
-        ++looks === which ? Promise.reject(mine) : Promise.resolve(undefined);
-      await expect(fixture.purgatory.wait(['x'], condition, { timeoutMs: 10 })).rejects.toBe(mine);
-      expect([looks, fixture.errors]).toEqual([which, []]);
-      expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
-    },
-  );
-});
+test.each([1, 2])(
+  'wait rejects at once with an error that its condition rejects with in check %d',
+  async (which) => {
+    const fixture = new Fixture();
+    let looks = 0;
+    const condition = (): Promise<undefined> =>
+      ++looks === which ? Promise.reject(mine) : Promise.resolve(undefined);
+    await expect(fixture.purgatory.wait(['x'], condition, { timeoutMs: 10 })).rejects.toBe(mine);
+    expect([looks, fixture.errors]).toEqual([which, []]);
+    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+  },
+);
 
 test('a wait whose condition triggers its own key for ever rejects with ERR_CHECK_ENDLESS', async () => {
   const fixture = new Fixture();
@@ -179,8 +177,7 @@ test('a wait whose condition triggers its own key for ever rejects with ERR_CHEC
   await expect(wait).rejects.toHaveProperty('code', 'ERR_CHECK_ENDLESS');
 });
 
-test('wait with an aborted signal rejects at once, and does not check its condition', async () => {
-  const fixture = new Fixture();
+test('wait with an aborted signal rejects at once, and does not check its condition', async ({ fixture }) => {
   const signal = AbortSignal.abort('mine');
   const wait = fixture.purgatory.wait(['x'], () => expect.fail(), { timeoutMs: 10, signal });
   await expect(wait).rejects.toBe('mine');
