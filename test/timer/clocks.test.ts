@@ -206,12 +206,7 @@ const WRONG: readonly (readonly [string, () => unknown])[] = [
   ],
 ];
 
-function open(options: { autoStart?: boolean } = {}): {
-  clock: WrongClock;
-  timer: SystemTimer;
-  ran: string[];
-  errors: unknown[];
-} {
+function open(options: { autoStart?: boolean } = {}) {
   const clock = new WrongClock({ nowMs: 1_000 });
   const errors: unknown[] = [];
   const timer = new SystemTimer({
@@ -219,7 +214,7 @@ function open(options: { autoStart?: boolean } = {}): {
     clock,
     onError: (error) => errors.push(error),
   });
-  return { clock, timer, ran: [], errors };
+  return { clock, timer, ran: [] as string[], errors };
 }
 
 describe.each(WRONG)('a clock that %s', (_, now) => {

@@ -6,6 +6,8 @@ import { HandClock } from './support/hand-clock.ts';
 import { addTask, Journal, TestTask } from './support/tasks.ts';
 import { handTimer, manualTimer } from './support/timers.ts';
 
+const boom = new Error('no room');
+
 /** An executor that keeps what it is given until the test runs it. */
 class Later {
   readonly runs: (() => void)[] = [];
@@ -18,10 +20,14 @@ class Later {
   }
 }
 
+/** A timer whose turns wait for the test. */
+function laterTimer(options: { autoStart?: boolean } = {}) {
+  const later = new Later();
+  return { later, ...handTimer({ ...options, executor: later.execute }) };
+}
+
 test('an executor that runs its turn at once behaves like none', () => {
-  const clock = new HandClock();
-  const timer = new SystemTimer({
-    clock,
+  const { clock, timer } = handTimer({
     executor: (run) => run(),
   });
   const journal = new Journal();
@@ -40,9 +46,7 @@ test('an executor that runs its turn at once behaves like none', () => {
 
 test('an executor is not called while nothing is due', () => {
   let asked = 0;
-  const clock = new ManualClock();
-  const timer = new SystemTimer({
-    clock,
+  const { clock, timer } = manualTimer({
     executor: (run) => {
       asked++;
       run();
@@ -57,8 +61,7 @@ test('an executor is not called while nothing is due', () => {
 });
 
 test('due tasks stay pending until the executor runs its turn, and count in size', () => {
-  const later = new Later();
-  const { clock, timer, journal } = handTimer({ executor: later.execute });
+  const { clock, timer, journal, later } = laterTimer();
   journal.add(timer, 5, 'a');
   journal.add(timer, 5, 'b');
   clock.nowMs = 5;
@@ -70,8 +73,7 @@ test('due tasks stay pending until the executor runs its turn, and count in size
 });
 
 test('no wake-up is armed for what the executor will run', () => {
-  const later = new Later();
-  const { clock, timer } = handTimer({ executor: later.execute });
+  const { clock, timer } = laterTimer();
   addTask(timer, 5);
   clock.runTo(5);
   expect(clock.pendingWakeups).toBe(0);
@@ -81,8 +83,7 @@ test('no wake-up is armed for what the executor will run', () => {
 });
 
 test('a task that adds itself again is run by the executor again', () => {
-  const later = new Later();
-  const { clock, timer } = handTimer({ executor: later.execute });
+  const { clock, timer, later } = laterTimer();
   const task = addTask(timer, 0, (self) => timer.add(self));
   for (let turn = 1; turn <= 3; turn++) {
     clock.fire();
@@ -93,8 +94,7 @@ test('a task that adds itself again is run by the executor again', () => {
 });
 
 test('what an executor has taken on does not count as falling due again', async () => {
-  const later = new Later();
-  const { timer } = manualTimer({ executor: later.execute, autoStart: false });
+  const { timer, later } = laterTimer({ autoStart: false });
   addTask(timer, 0);
   expect(await timer.advanceClock(0)).toBe(true);
   expect(await timer.advanceClock(0)).toBe(false);
@@ -102,8 +102,7 @@ test('what an executor has taken on does not count as falling due again', async 
 });
 
 test('an executor that runs its turn after close runs nothing', () => {
-  const later = new Later();
-  const { clock, timer } = handTimer({ executor: later.execute });
+  const { clock, timer, later } = laterTimer();
   const task = addTask(timer, 1);
   clock.runTo(1);
   expect(timer.close()).toEqual([task]);
@@ -113,8 +112,7 @@ test('an executor that runs its turn after close runs nothing', () => {
 });
 
 test('close with "run" does not wait for the executor', () => {
-  const later = new Later();
-  const { clock, timer, journal } = handTimer({ executor: later.execute });
+  const { clock, timer, journal, later } = laterTimer();
   journal.add(timer, 1, 'due');
   journal.add(timer, 10, 'waiting');
   clock.runTo(1);
@@ -124,88 +122,52 @@ test('close with "run" does not wait for the executor', () => {
   expect(journal.entries).toHaveLength(2);
 });
 
-test('tasks run although the executor throws, and its error goes to onError', () => {
-  const boom = new Error('no room');
-  const errors: unknown[] = [];
-  const clock = new HandClock();
-  const timer = new SystemTimer({
-    clock,
-    executor: () => {
+test.each<[how: string, executor: () => unknown]>([
+  [
+    'throws',
+    () => {
       throw boom;
     },
-    onError: (error, task) => errors.push(error, task),
-  });
-  const task = addTask(timer, 1);
-  clock.runTo(1);
-  expect(task.runs).toBe(1);
-  expect(errors).toEqual([boom, undefined]);
-  timer.add(task);
-  clock.runTo(2);
-  expect(task.runs).toBe(2);
-});
-
-test('tasks run although the executor rejects, and its error goes to onError', async () => {
-  const boom = new Error('no room');
+  ],
+  ['rejects', () => Promise.resolve().then(() => Promise.reject(boom))],
+])('tasks run although the executor %s, and its error goes to onError', async (_, executor) => {
   const errors: unknown[] = [];
-  const clock = new ManualClock();
-  const timer = new SystemTimer({
-    clock,
-    executor: async () => {
-      await Promise.resolve();
-      throw boom;
-    },
-    onError: (error, task) => errors.push(error, task),
-  });
+  const onError = (...args: unknown[]): unknown => errors.push(args);
+  const { clock, timer } = manualTimer({ executor, onError });
   const task = addTask(timer, 1);
   await clock.advanceAsync(1);
-  expect(task.runs).toBe(1);
-  expect(errors).toEqual([boom, undefined]);
+  expect([task.runs, errors]).toEqual([1, [[boom, undefined]]]);
   timer.add(task);
   await clock.advanceAsync(1);
   expect(task.runs).toBe(2);
 });
 
-test('tasks do not run twice when the executor rejects after it has run them', async () => {
-  const errors: unknown[] = [];
-  const clock = new ManualClock();
-  const timer = new SystemTimer({
-    clock,
-    executor: async (run) => {
+test.each<[how: string, executor: (run: () => void) => unknown]>([
+  [
+    'throws',
+    (run) => {
+      run();
+      throw boom;
+    },
+  ],
+  [
+    'rejects',
+    async (run) => {
       run();
       await Promise.resolve();
-      throw new Error('too late');
+      throw boom;
     },
-    onError: (error) => errors.push(error),
-  });
-  const task = addTask(timer, 1);
-  await clock.advanceAsync(1);
-  expect(task.runs).toBe(1);
-  expect(errors).toHaveLength(1);
-});
-
-test('tasks do not run twice when the executor throws after it has run them', () => {
+  ],
+])('tasks do not run twice when the executor %s after it has run them', async (_, executor) => {
   const errors: unknown[] = [];
-  const clock = new HandClock();
-  const timer = new SystemTimer({
-    clock,
-    executor: (run) => {
-      run();
-      throw new Error('too late');
-    },
-    onError: (error) => errors.push(error),
-  });
-  const task = new TestTask(1, (self) => {
-    if (self.runs === 1) timer.add(self);
-  });
-  timer.add(task);
-  clock.nowMs = 1;
-  expect(timer.poll()).toBe(1);
-  expect(errors).toHaveLength(1);
+  const { clock, timer } = manualTimer({ executor, onError: (error) => errors.push(error) });
+  const task = addTask(timer, 1, (self) => self.runs === 1 && timer.add(self));
+  await clock.advanceAsync(1);
+  expect([task.runs, timer.size, errors]).toEqual([1, 1, [boom]]);
 });
 
 test('a second run of a turn, much later, runs no task twice and loses none', () => {
-  const later = new Later();
-  const { clock, timer, journal } = handTimer({ executor: later.execute });
+  const { clock, timer, journal, later } = laterTimer();
   journal.add(timer, 1, 'a');
   clock.runTo(1);
   const [stale] = later.runs;
@@ -223,8 +185,7 @@ test('a second run of a turn, much later, runs no task twice and loses none', ()
 });
 
 test('a turn that the executor runs inside a task is nested and runs nothing', () => {
-  const later = new Later();
-  const { clock, timer, journal } = handTimer({ executor: later.execute });
+  const { clock, timer, journal, later } = laterTimer();
   journal.add(timer, 1, 'a', () => {
     run?.();
     journal.write('after run');
@@ -318,9 +279,7 @@ test('a task keeps no context once it has run, and works in a timer without asyn
 
 test('with asyncContext an error goes to onError with its task, and close returns the tasks', () => {
   const errors: unknown[] = [];
-  const clock = new ManualClock();
-  const timer = new SystemTimer({
-    clock,
+  const { clock, timer } = manualTimer({
     asyncContext: true,
     onError: (error, task) => errors.push([(error as Error).message, task]),
   });

@@ -1,6 +1,6 @@
 import { ManualClock, SystemTimer, TimerTask } from 'escapement';
 import { checkTimer } from 'escapement/testing';
-import { describe, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { addTask, Journal, TestTask } from './support/tasks.ts';
 import { handTimer, manualTimer } from './support/timers.ts';
 
@@ -51,57 +51,55 @@ test('add of a task that is due at once moves a wake-up that is armed for later'
   expect(journal.entries).toEqual(['now']);
 });
 
-describe('a task never runs early, never twice, never after a cancel that returned true', () => {
-  const starts = [0, 0.1, 0.5, 17, 1_000.25, 123_456_789.987];
-  const delays = [0.001, 0.1, 0.3, 0.7, 1, 1.5, 9, 10, 11.999, 63, 64, 65, 4_095.5, 4_096, 100_000.1];
+const starts = [0, 0.1, 0.5, 17, 1_000.25, 123_456_789.987];
+const delays = [0.001, 0.1, 0.3, 0.7, 1, 1.5, 9, 10, 11.999, 63, 64, 65, 4_095.5, 4_096, 100_000.1];
 
-  test.each([1, 3, 7, 10, 1_000])(
-    'a task does not run before now() >= added at + delayMs, with a tick of %d',
-    (tickMs) => {
-      for (const nowMs of starts) {
-        const { clock, timer } = manualTimer({ nowMs, tickMs, wheelSize: 5 });
-        for (const delayMs of delays) {
-          const dueMs = clock.now() + delayMs;
-          timer.schedule(delayMs, () => {
-            expect(clock.now()).toBeGreaterThanOrEqual(dueMs);
-            expect(clock.now()).toBeLessThan(dueMs + tickMs);
-          });
-        }
-        clock.advance(200_000);
-        expect(timer.size).toBe(0);
+test.each([1, 3, 7, 10, 1_000])(
+  'a task does not run before now() >= added at + delayMs, with a tick of %d',
+  (tickMs) => {
+    for (const nowMs of starts) {
+      const { clock, timer } = manualTimer({ nowMs, tickMs, wheelSize: 5 });
+      for (const delayMs of delays) {
+        const dueMs = clock.now() + delayMs;
+        timer.schedule(delayMs, () => {
+          expect(clock.now()).toBeGreaterThanOrEqual(dueMs);
+          expect(clock.now()).toBeLessThan(dueMs + tickMs);
+        });
       }
-      expect.assertions(starts.length * (2 * delays.length + 1));
-    },
-  );
-
-  test('with rounding down a task runs at most a tick early', () => {
-    const { clock, timer } = manualTimer({ nowMs: 1_003, tickMs: 10, wheelSize: 4, rounding: 'down' });
-    for (const delayMs of [1, 9, 10, 55, 397, 12_345]) {
-      const dueMs = 1_003 + delayMs;
-      timer.schedule(delayMs, () => {
-        expect(clock.now()).toBeGreaterThan(dueMs - 10);
-        expect(clock.now()).toBeLessThanOrEqual(dueMs);
-      });
+      clock.advance(200_000);
+      expect(timer.size).toBe(0);
     }
-    clock.advance(20_000);
-    expect.assertions(12);
-  });
+    expect.assertions(starts.length * (2 * delays.length + 1));
+  },
+);
 
-  test('a cancelled task does not run, whether it was in a bucket, in the due queue, or on a coarse wheel', () => {
-    const { clock, timer, journal } = handTimer({ wheelSize: 2 });
-    const waiting = [1, 5, 1_000].map((delayMs) => journal.add(timer, delayMs));
-    const ids = [1, 5, 1_000].map((delayMs) => timer.schedule(delayMs, journal.write, delayMs));
-    waiting.push(journal.add(timer, 0));
-    clock.nowMs = 3;
-    ids.push(timer.schedule(0, journal.write, 'due'));
-    expect(waiting.map((task) => task.cancel())).toEqual([true, true, true, true]);
-    expect(ids.map((id) => timer.cancel(id))).toEqual([true, true, true, true]);
-    expect(waiting.map((task) => task.cancel())).toEqual([false, false, false, false]);
-    expect(ids.map((id) => timer.cancel(id))).toEqual([false, false, false, false]);
-    clock.runTo(5_000);
-    expect(timer.poll()).toBe(0);
-    expect(journal.entries).toEqual([]);
-  });
+test('with rounding down a task runs at most a tick early', () => {
+  const { clock, timer } = manualTimer({ nowMs: 1_003, tickMs: 10, wheelSize: 4, rounding: 'down' });
+  for (const delayMs of [1, 9, 10, 55, 397, 12_345]) {
+    const dueMs = 1_003 + delayMs;
+    timer.schedule(delayMs, () => {
+      expect(clock.now()).toBeGreaterThan(dueMs - 10);
+      expect(clock.now()).toBeLessThanOrEqual(dueMs);
+    });
+  }
+  clock.advance(20_000);
+  expect.assertions(12);
+});
+
+test('a cancelled task does not run, whether it was in a bucket, in the due queue, or on a coarse wheel', () => {
+  const { clock, timer, journal } = handTimer({ wheelSize: 2 });
+  const waiting = [1, 5, 1_000].map((delayMs) => journal.add(timer, delayMs));
+  const ids = [1, 5, 1_000].map((delayMs) => timer.schedule(delayMs, journal.write, delayMs));
+  waiting.push(journal.add(timer, 0));
+  clock.nowMs = 3;
+  ids.push(timer.schedule(0, journal.write, 'due'));
+  expect(waiting.map((task) => task.cancel())).toEqual([true, true, true, true]);
+  expect(ids.map((id) => timer.cancel(id))).toEqual([true, true, true, true]);
+  expect(waiting.map((task) => task.cancel())).toEqual([false, false, false, false]);
+  expect(ids.map((id) => timer.cancel(id))).toEqual([false, false, false, false]);
+  clock.runTo(5_000);
+  expect(timer.poll()).toBe(0);
+  expect(journal.entries).toEqual([]);
 });
 
 test('tasks run in order of expiration, however they were added', () => {

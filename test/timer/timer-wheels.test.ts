@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { TimerTable } from '../../src/timer/timer-table.ts';
 import { DelayQueue, TimerTaskList } from '../../src/timer/timer-task-list.ts';
 import { isWorthSorting, sortSpan, TimerWheels } from '../../src/timer/timer-wheels.ts';
@@ -203,46 +203,44 @@ test.each([
   expect(isWorthSorting(ticks, entries)).toBe(isWorthIt),
 );
 
-describe('wheels that are overdue by whole spans', () => {
-  /** What is due after the wheels were late, level by level and at once: both must be the same. */
-  function expire(delaysMs: readonly number[], stops: readonly number[], lateMs: number): number[] {
-    const wheels = new TimerWheels(1, 4, 0, 'up');
-    let nowMs = 0;
-    for (const [i, delayMs] of delaysMs.entries()) {
-      nowMs = stops[i] ?? nowMs;
-      wheels.catchUp(nowMs);
-      wheels.place(wheels.table.allocate(callback, undefined), delayMs, nowMs);
-    }
-    for (; nowMs < lateMs; nowMs++) wheels.catchUp(nowMs);
-    wheels.catchUp(100_000);
-    return slotsOf(wheels.table, wheels.due.list);
+/** What is due after the wheels were late, level by level and at once: both must be the same. */
+function expire(delaysMs: readonly number[], stops: readonly number[], lateMs: number): number[] {
+  const wheels = new TimerWheels(1, 4, 0, 'up');
+  let nowMs = 0;
+  for (const [i, delayMs] of delaysMs.entries()) {
+    nowMs = stops[i] ?? nowMs;
+    wheels.catchUp(nowMs);
+    wheels.place(wheels.table.allocate(callback, undefined), delayMs, nowMs);
   }
+  for (; nowMs < lateMs; nowMs++) wheels.catchUp(nowMs);
+  wheels.catchUp(100_000);
+  return slotsOf(wheels.table, wheels.due.list);
+}
 
-  test('late wheels run entries in the order in which they would have fallen due one by one', () => {
-    const delays = fc.array(fc.integer({ min: 1, max: 80 }), { minLength: 1, maxLength: 80 });
-    const waits = fc.array(fc.nat(1), { maxLength: 20 });
-    fc.assert(
-      fc.property(delays, waits, (delaysMs, waitsMs) => {
-        let stop = 0;
-        const stops = waitsMs.map((waitMs) => (stop += waitMs));
-        expect(expire(delaysMs, stops, 0)).toEqual(expire(delaysMs, stops, 200));
-      }),
-    );
-  });
+test('late wheels run entries in the order in which they would have fallen due one by one', () => {
+  const delays = fc.array(fc.integer({ min: 1, max: 80 }), { minLength: 1, maxLength: 80 });
+  const waits = fc.array(fc.nat(1), { maxLength: 20 });
+  fc.assert(
+    fc.property(delays, waits, (delaysMs, waitsMs) => {
+      let stop = 0;
+      const stops = waitsMs.map((waitMs) => (stop += waitMs));
+      expect(expire(delaysMs, stops, 0)).toEqual(expire(delaysMs, stops, 200));
+    }),
+  );
+});
 
-  test('late wheels leave what is not due, and advance to the time of the clock', () => {
-    const wheels = new TimerWheels(1, 4, 0, 'up');
-    const slots = Array.from({ length: 60 }, (_, i) => {
-      const slot = wheels.table.allocate(callback, undefined);
-      wheels.place(slot, 60 - i, 0);
-      return slot;
-    });
-    expect(wheels.catchUp(41)).toBe(true);
-    expect(slotsOf(wheels.table, wheels.due.list)).toEqual(slots.slice(19).reverse());
-    expect([wheels.first.currentTimeMs, wheels.first.overflowWheel?.currentTimeMs]).toEqual([41, 40]);
-    expect(wheels.due.list.expirationMs).toBe(1);
-    expect(wheels.delayQueue.peek()?.expirationMs).toBe(42);
+test('late wheels leave what is not due, and advance to the time of the clock', () => {
+  const wheels = new TimerWheels(1, 4, 0, 'up');
+  const slots = Array.from({ length: 60 }, (_, i) => {
+    const slot = wheels.table.allocate(callback, undefined);
+    wheels.place(slot, 60 - i, 0);
+    return slot;
   });
+  expect(wheels.catchUp(41)).toBe(true);
+  expect(slotsOf(wheels.table, wheels.due.list)).toEqual(slots.slice(19).reverse());
+  expect([wheels.first.currentTimeMs, wheels.first.overflowWheel?.currentTimeMs]).toEqual([41, 40]);
+  expect(wheels.due.list.expirationMs).toBe(1);
+  expect(wheels.delayQueue.peek()?.expirationMs).toBe(42);
 });
 
 test('a snapshot of a new timer shows one empty level', () => {

@@ -1,6 +1,6 @@
 import { ManualClock, SystemTimer } from 'escapement';
 import { checkTimer } from 'escapement/testing';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { HandClock } from './support/hand-clock.ts';
 import { addTask, Journal, TestTask } from './support/tasks.ts';
 import { handTimer, manualTimer } from './support/timers.ts';
@@ -17,104 +17,99 @@ const GOLDEN_TRACE: readonly (readonly [number, number, readonly number[], reado
   [30, 0, [30, 30, 27, 27], []],
 ];
 
-describe("Kafka's golden trace: tick 1, wheel size 3, delays 0 to 30 added at 0, one pump per millisecond", () => {
-  function makeTimer(): { timer: SystemTimer; clock: HandClock; journal: Journal } {
-    const { clock, timer, journal } = handTimer({ tickMs: 1, wheelSize: 3, autoStart: false });
-    for (let delayMs = 0; delayMs <= 30; delayMs++) journal.add(timer, delayMs);
-    return { timer, clock, journal };
-  }
-  const clocksOf = (timer: SystemTimer): number[] =>
-    timer.inspect().levels.map((level) => level.currentTimeMs);
+function makeTimer(): { timer: SystemTimer; clock: HandClock; journal: Journal } {
+  const { clock, timer, journal } = handTimer({ tickMs: 1, wheelSize: 3, autoStart: false });
+  for (let delayMs = 0; delayMs <= 30; delayMs++) journal.add(timer, delayMs);
+  return { timer, clock, journal };
+}
+const clocksOf = (timer: SystemTimer): number[] => timer.inspect().levels.map((level) => level.currentTimeMs);
 
-  test("in Kafka's golden trace the first pump runs what Kafka runs inside add", async () => {
-    const { timer, journal } = makeTimer();
-    expect(journal.entries).toEqual([]);
-    expect([timer.size, timer.inspect().dueNow]).toEqual([31, 1]);
-    expect(timer.inspect().levels.map((level) => level.tickMs)).toEqual([1, 3, 9, 27]);
-    expect(clocksOf(timer)).toEqual([0, 0, 0, 0]);
-    expect(timer.inspect().delayQueue).toEqual([1, 2, 3, 6, 9, 18, 27]);
-    expect(await timer.advanceClock(0)).toBe(true);
-    expect(journal.entries).toEqual([0]);
-    expect(timer.size).toBe(30);
-  });
-
-  test("in Kafka's golden trace every task runs at exactly its delay, and every pump finds a bucket", async () => {
-    const { timer, clock, journal } = makeTimer();
-    await timer.advanceClock(0);
-    for (clock.nowMs = 1; clock.nowMs <= 30; clock.nowMs++) {
-      journal.take();
-      expect(await timer.advanceClock(0)).toBe(true);
-      expect(journal.entries).toEqual([clock.nowMs]);
-      checkTimer(timer);
-    }
-    clock.nowMs = 31;
-    expect(await timer.advanceClock(0)).toBe(false);
-  });
-
-  test.each(GOLDEN_TRACE)(
-    "in Kafka's golden trace at %d: size %d, clocks %j, queue %j",
-    (nowMs, size, clocks, queue) => {
-      const { timer, clock } = makeTimer();
-      timer.poll();
-      for (clock.nowMs = 1; clock.nowMs < nowMs; clock.nowMs++) timer.poll();
-      expect(timer.poll()).toBe(1);
-      expect(timer.size).toBe(size);
-      expect(clocksOf(timer)).toEqual(clocks);
-      expect(timer.inspect().delayQueue).toEqual(queue);
-    },
-  );
-
-  test("in Kafka's golden trace poll and advanceClock run one task per pump", async () => {
-    const { timer, clock, journal } = makeTimer();
-    for (clock.nowMs = 0; clock.nowMs <= 30; clock.nowMs++) {
-      if (clock.nowMs % 2 === 0) expect(timer.poll()).toBe(1);
-      else expect(await timer.advanceClock(0)).toBe(true);
-    }
-    expect(journal.entries).toEqual(Array.from({ length: 31 }, (_, i) => i));
-  });
+test("in Kafka's golden trace the first pump runs what Kafka runs inside add", async () => {
+  const { timer, journal } = makeTimer();
+  expect(journal.entries).toEqual([]);
+  expect([timer.size, timer.inspect().dueNow]).toEqual([31, 1]);
+  expect(timer.inspect().levels.map((level) => level.tickMs)).toEqual([1, 3, 9, 27]);
+  expect(clocksOf(timer)).toEqual([0, 0, 0, 0]);
+  expect(timer.inspect().delayQueue).toEqual([1, 2, 3, 6, 9, 18, 27]);
+  expect(await timer.advanceClock(0)).toBe(true);
+  expect(journal.entries).toEqual([0]);
+  expect(timer.size).toBe(30);
 });
 
-describe("Kafka's worked examples: tick 10, start 1000, rounding down", () => {
-  const options = { tickMs: 10, wheelSize: 20, rounding: 'down' as const };
+test("in Kafka's golden trace every task runs at exactly its delay, and every pump finds a bucket", async () => {
+  const { timer, clock, journal } = makeTimer();
+  await timer.advanceClock(0);
+  for (clock.nowMs = 1; clock.nowMs <= 30; clock.nowMs++) {
+    journal.take();
+    expect(await timer.advanceClock(0)).toBe(true);
+    expect(journal.entries).toEqual([clock.nowMs]);
+    checkTimer(timer);
+  }
+  clock.nowMs = 31;
+  expect(await timer.advanceClock(0)).toBe(false);
+});
 
-  test.each([
-    [1_005, 1_000],
-    [1_009, 1_000],
-    [1_029, 1_020],
-    [1_249, 1_240],
-    [2_255, 2_250],
-  ])('rounding down, an expiration of %d runs at %d, as in Kafka', (expirationMs, runsAtMs) => {
-    const { clock, timer } = manualTimer({ nowMs: 1_000, ...options });
-    let ranAtMs: number | undefined;
-    timer.add(
-      new TestTask(expirationMs - 1_000, () => {
-        ranAtMs = clock.now();
-      }),
-    );
-    expect(ranAtMs).toBeUndefined();
-    clock.advance(0);
-    clock.advance(2_000);
-    expect(ranAtMs).toBe(runsAtMs);
-  });
+test.each(GOLDEN_TRACE)(
+  "in Kafka's golden trace at %d: size %d, clocks %j, queue %j",
+  (nowMs, size, clocks, queue) => {
+    const { timer, clock } = makeTimer();
+    timer.poll();
+    for (clock.nowMs = 1; clock.nowMs < nowMs; clock.nowMs++) timer.poll();
+    expect(timer.poll()).toBe(1);
+    expect(timer.size).toBe(size);
+    expect(clocksOf(timer)).toEqual(clocks);
+    expect(timer.inspect().delayQueue).toEqual(queue);
+  },
+);
 
-  test.each([
-    [1_005, 1_010],
-    [1_009, 1_010],
-    [1_010, 1_010],
-    [1_029, 1_030],
-    [1_249, 1_250],
-    [2_255, 2_260],
-  ])('rounding up, an expiration of %d runs at %d', (expirationMs, runsAtMs) => {
-    const { clock, timer } = manualTimer({ nowMs: 1_000, ...options, rounding: 'up' });
-    let ranAtMs: number | undefined;
-    timer.add(
-      new TestTask(expirationMs - 1_000, () => {
-        ranAtMs = clock.now();
-      }),
-    );
-    clock.advance(2_000);
-    expect(ranAtMs).toBe(runsAtMs);
-  });
+test("in Kafka's golden trace poll and advanceClock run one task per pump", async () => {
+  const { timer, clock, journal } = makeTimer();
+  for (clock.nowMs = 0; clock.nowMs <= 30; clock.nowMs++) {
+    if (clock.nowMs % 2 === 0) expect(timer.poll()).toBe(1);
+    else expect(await timer.advanceClock(0)).toBe(true);
+  }
+  expect(journal.entries).toEqual(Array.from({ length: 31 }, (_, i) => i));
+});
+
+const options = { tickMs: 10, wheelSize: 20, rounding: 'down' as const };
+
+test.each([
+  [1_005, 1_000],
+  [1_009, 1_000],
+  [1_029, 1_020],
+  [1_249, 1_240],
+  [2_255, 2_250],
+])('rounding down, an expiration of %d runs at %d, as in Kafka', (expirationMs, runsAtMs) => {
+  const { clock, timer } = manualTimer({ nowMs: 1_000, ...options });
+  let ranAtMs: number | undefined;
+  timer.add(
+    new TestTask(expirationMs - 1_000, () => {
+      ranAtMs = clock.now();
+    }),
+  );
+  expect(ranAtMs).toBeUndefined();
+  clock.advance(0);
+  clock.advance(2_000);
+  expect(ranAtMs).toBe(runsAtMs);
+});
+
+test.each([
+  [1_005, 1_010],
+  [1_009, 1_010],
+  [1_010, 1_010],
+  [1_029, 1_030],
+  [1_249, 1_250],
+  [2_255, 2_260],
+])('rounding up, an expiration of %d runs at %d', (expirationMs, runsAtMs) => {
+  const { clock, timer } = manualTimer({ nowMs: 1_000, ...options, rounding: 'up' });
+  let ranAtMs: number | undefined;
+  timer.add(
+    new TestTask(expirationMs - 1_000, () => {
+      ranAtMs = clock.now();
+    }),
+  );
+  clock.advance(2_000);
+  expect(ranAtMs).toBe(runsAtMs);
 });
 
 test('after a stall a task that is not overdue is on the level that fits the rest of its delay', () => {
