@@ -1,6 +1,6 @@
 import { Task, EmbeddedBroker, type LeasedTask, type NewTask } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { newTaskOf } from '../../src/tasks/task-options.ts';
 import { failure, LONG_MS, newTask, QUEUE, take } from '../conformance/broker/support.ts';
 import { heldBytes, isCollected } from './collect.ts';
@@ -134,36 +134,34 @@ test.each(Object.entries(ENDS))('sixty thousand tasks leave the heap as it was w
   checkBroker(broker);
 });
 
-describe('a broker is collectable', () => {
-  const useAndForget = async (clock: ManualClock, isClosed: boolean): Promise<WeakRef<EmbeddedBroker>> => {
-    const broker = await EmbeddedBroker.open({ clock });
-    await broker.enqueue(newTask(isClosed ? { processAtMs: LONG_MS } : {}));
-    await broker.subscribe({ work: () => undefined });
-    await broker.announceServer(() => ({ id: 'a' }) as never, 1);
-    if (isClosed) await broker.close();
-    return new WeakRef(broker);
+const useAndForget = async (clock: ManualClock, isClosed: boolean): Promise<WeakRef<EmbeddedBroker>> => {
+  const broker = await EmbeddedBroker.open({ clock });
+  await broker.enqueue(newTask(isClosed ? { processAtMs: LONG_MS } : {}));
+  await broker.subscribe({ work: () => undefined });
+  await broker.announceServer(() => ({ id: 'a' }) as never, 1);
+  if (isClosed) await broker.close();
+  return new WeakRef(broker);
+};
+
+test.each([true, false])(
+  'a broker is collectable although its clock goes on; closed: %s',
+  async (isClosed) => {
+    const clock = new ManualClock();
+    const broker = await useAndForget(clock, isClosed);
+    expect(await isCollected(broker)).toBe(true);
+    expect(clock.pendingWakeups).toBe(0);
+  },
+);
+
+test('a broker that was closed holds nothing of what was in it', async () => {
+  const { broker } = await open();
+  const fill = async (): Promise<WeakRef<Uint8Array>> => {
+    const payload = new Uint8Array(100);
+    await broker.enqueue(newTask({ payload }));
+    return new WeakRef(payload);
   };
-
-  test.each([true, false])(
-    'a broker is collectable although its clock goes on; closed: %s',
-    async (isClosed) => {
-      const clock = new ManualClock();
-      const broker = await useAndForget(clock, isClosed);
-      expect(await isCollected(broker)).toBe(true);
-      expect(clock.pendingWakeups).toBe(0);
-    },
-  );
-
-  test('a broker that was closed holds nothing of what was in it', async () => {
-    const { broker } = await open();
-    const fill = async (): Promise<WeakRef<Uint8Array>> => {
-      const payload = new Uint8Array(100);
-      await broker.enqueue(newTask({ payload }));
-      return new WeakRef(payload);
-    };
-    const payload = await fill();
-    await broker.close();
-    expect(await isCollected(payload)).toBe(true);
-    await expect(broker.ping()).rejects.toMatchObject({ code: 'ERR_BROKER_CLOSED' });
-  });
+  const payload = await fill();
+  await broker.close();
+  expect(await isCollected(payload)).toBe(true);
+  await expect(broker.ping()).rejects.toMatchObject({ code: 'ERR_BROKER_CLOSED' });
 });

@@ -1,22 +1,21 @@
 import { expect, test } from 'vitest';
 import { type ProgramResult, runProgram } from '../run-program.ts';
+import { programTests } from './program-tests.ts';
 
 const MINUTES_MS = 600_000;
 
-/** Runs a program in a process of its own, in real time; one that does not end is killed, and has no status. */
-const runTimer = (body: string): ProgramResult =>
-  runProgram(`
+const TIMER = `
   import { SystemTimer, TimerTask } from 'escapement';
   const say = (line) => { console.log(line); };
   class Task extends TimerTask {
     constructor(delayMs, body) { super(delayMs); this.body = body; }
     run() { this.body(); }
   }
-  ${body}
-`);
+`;
+const timerProgram = programTests(TIMER);
+const runTimer = (program: string): ProgramResult => runProgram(TIMER + program);
 
-test('a process ends by itself when its timer is idle', () => {
-  const { status, lines } = runTimer(`
+timerProgram('a process ends by itself when its timer is idle', ['size 1', 'short'])(`
   const timer = new SystemTimer();
   const task = new Task(${MINUTES_MS}, () => say('ran'));
   timer.add(task);
@@ -25,11 +24,8 @@ test('a process ends by itself when its timer is idle', () => {
   timer.schedule(1, say, 'short');
   say('size ' + timer.size);
 `);
-  expect([status, lines]).toEqual([0, ['size 1', 'short']]);
-});
 
-test('a process ends by itself while tasks wait in a timer without ref', () => {
-  const { status, lines } = runTimer(`
+timerProgram('a process ends by itself while tasks wait in a timer without ref', ['waiting 3'])(`
   const before = new SystemTimer();
   before.unref();
   before.schedule(${MINUTES_MS}, say, 'ran');
@@ -39,11 +35,12 @@ test('a process ends by itself while tasks wait in a timer without ref', () => {
   after.schedule(${MINUTES_MS} / 2, say, 'ran');
   say('waiting ' + (before.size + after.size));
 `);
-  expect([status, lines]).toEqual([0, ['waiting 3']]);
-});
 
-test('a process stays alive while a timer has a task, and ends after it', () => {
-  const { status, lines } = runTimer(`
+timerProgram('a process stays alive while a timer has a task, and ends after it', [
+  'waiting',
+  'ran',
+  'exit',
+])(`
   const timer = new SystemTimer();
   timer.unref();
   timer.schedule(200, say, 'ran');
@@ -51,35 +48,24 @@ test('a process stays alive while a timer has a task, and ends after it', () => 
   process.on('exit', () => say('exit'));
   say('waiting');
 `);
-  expect([status, lines]).toEqual([0, ['waiting', 'ran', 'exit']]);
-});
 
-test('a process stays alive while a sleep is pending', () => {
-  const { status, lines } = runTimer(`
+timerProgram('a process stays alive while a sleep is pending', ['slept'])(`
   const timer = new SystemTimer();
   say(await timer.sleep(100, 'slept'));
 `);
-  expect([status, lines]).toEqual([0, ['slept']]);
-});
 
-test('a process ends by itself once its timer is closed', () => {
-  const { status, lines } = runTimer(`
+timerProgram('a process ends by itself once its timer is closed', ['dropped 10', 'ERR_TIMER_CLOSED'])(`
   const timer = new SystemTimer();
   for (let i = 0; i < 10; i++) timer.add(new Task(${MINUTES_MS}, () => say('ran')));
   timer.sleep(${MINUTES_MS}).catch((error) => say(error.code));
   say('dropped ' + timer.close().length);
 `);
-  expect([status, lines]).toEqual([0, ['dropped 10', 'ERR_TIMER_CLOSED']]);
-});
 
-test('a process is not kept alive by a timer with autoStart false', () => {
-  const { status, lines } = runTimer(`
+timerProgram('a process is not kept alive by a timer with autoStart false', ['waiting'])(`
   const timer = new SystemTimer({ autoStart: false });
   timer.schedule(50, say, 'ran');
   say('waiting');
 `);
-  expect([status, lines]).toEqual([0, ['waiting']]);
-});
 
 test('an error without a handler is an uncaught exception in its own turn, and the other tasks run', () => {
   const { status, lines } = runTimer(`
@@ -116,27 +102,23 @@ test('an error without a handler ends the process, and its own stack is printed'
   expect(stderr).toContain('failingCallback');
 });
 
-test('an error of the error handler is an uncaught exception', () => {
-  const { status, lines } = runTimer(`
+timerProgram('an error of the error handler is an uncaught exception', ['sibling', 'uncaught handler of a'])(`
   process.on('uncaughtException', (error) => say('uncaught ' + error.message));
   const timer = new SystemTimer({ onError: (error) => { throw new Error('handler of ' + error.message); } });
   timer.schedule(0, () => { throw new Error('a'); }, undefined);
   timer.schedule(0, say, 'sibling');
 `);
-  expect([status, lines]).toEqual([0, ['sibling', 'uncaught handler of a']]);
-});
 
-test('an error of an executor is an uncaught exception, and the tasks run', () => {
-  const { status, lines } = runTimer(`
+timerProgram('an error of an executor is an uncaught exception, and the tasks run', [
+  'ran',
+  'uncaught executor',
+])(`
   process.on('uncaughtException', (error) => say('uncaught ' + error.message));
   const timer = new SystemTimer({ executor: () => { throw new Error('executor'); } });
   timer.schedule(1, say, 'ran');
 `);
-  expect([status, lines]).toEqual([0, ['ran', 'uncaught executor']]);
-});
 
-test('no timer of a thousand runs early in real time', () => {
-  const { status, lines } = runTimer(`
+timerProgram('no timer of a thousand runs early in real time', ['1000 ran, 0 early'])(`
   const timer = new SystemTimer();
   let early = 0, ran = 0;
   for (let i = 0; i < 1_000; i++) {
@@ -145,41 +127,34 @@ test('no timer of a thousand runs early in real time', () => {
   }
   process.on('exit', () => say(ran + ' ran, ' + early + ' early'));
 `);
-  expect([status, lines]).toEqual([0, ['1000 ran, 0 early']]);
-});
 
-/** Runs a program in a process of its own, in real time; one that does not end is killed, and has no status. */
-const runQueue = (body: string): ProgramResult =>
-  runProgram(`
+const QUEUE = `
   import { DelayingQueue, RateLimitingQueue, WorkQueue, defaultControllerRateLimiter, parallelizeUntil } from 'escapement';
   const say = (line) => { console.log(line); };
   process.on('exit', () => say('exit'));
-  ${body}
-`);
+`;
+const queueProgram = programTests(QUEUE);
+const runQueue = (program: string): ProgramResult => runProgram(QUEUE + program);
 
-test('a process ends by itself although a worker waits for items', () => {
-  const { status, lines } = runQueue(`
+queueProgram('a process ends by itself although a worker waits for items', ['a', 'exit'])(`
   const queue = new WorkQueue();
   queue.run((item) => say(item));
   await undefined;
   queue.add('a');
   queue.get().then(() => say('never'));
 `);
-  expect([status, lines]).toEqual([0, ['a', 'exit']]);
-});
 
-test('a process stays alive while an item is delayed, and ends after it', () => {
-  const { status, lines } = runQueue(`
+queueProgram('a process stays alive while an item is delayed, and ends after it', ['waiting', 'a', 'exit'])(`
   const queue = new DelayingQueue();
   queue.addAfter('a', 100);
   queue.run((item) => say(item));
   say('waiting');
 `);
-  expect([status, lines]).toEqual([0, ['waiting', 'a', 'exit']]);
-});
 
-test('a process ends by itself while items have an infinite delay, and once the queue is shut down', () => {
-  const { status, lines } = runQueue(`
+queueProgram('a process ends by itself while items have an infinite delay, and once the queue is shut down', [
+  'a,parked',
+  'exit',
+])(`
   const queue = new DelayingQueue();
   queue.addAfter('parked', Infinity);
   queue.addAfter('a', ${MINUTES_MS});
@@ -187,8 +162,6 @@ test('a process ends by itself while items have an infinite delay, and once the 
   const other = new DelayingQueue();
   other.addAfter('parked', Infinity);
 `);
-  expect([status, lines]).toEqual([0, ['a,parked', 'exit']]);
-});
 
 test('a controller retries failed items after their delays in real time', () => {
   const { status, stderr, lines } = runQueue(`

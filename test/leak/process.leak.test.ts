@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest';
 import { type ProgramResult, runProgram } from '../run-program.ts';
+import { programTests } from './program-tests.ts';
 
-/** Runs a program in a process of its own, in real time; one that does not end is killed, and has no status. */
-const runBroker = (body: string): ProgramResult =>
-  runProgram(`
+const BROKER = `
   import { Client, EmbeddedBroker, Task } from 'escapement/tasks';
   const say = (line) => { console.log(line); };
   process.on('exit', () => say('exit'));
@@ -11,11 +10,13 @@ const runBroker = (body: string): ProgramResult =>
   const broker = await EmbeddedBroker.open();
   const client = new Client({ broker });
   const task = new Task('t', {}, { queue: 'q' });
-  ${body}
-`);
+`;
+const brokerProgram = programTests(BROKER);
+const runBroker = (program: string): ProgramResult => runProgram(BROKER + program);
 
-test('a process ends by itself although tasks are scheduled, if its broker has no subscription', () => {
-  const { status, lines } = runBroker(`
+brokerProgram('a process ends by itself although tasks are scheduled, if its broker has no subscription', [
+  'exit',
+])(`
   await client.enqueue(task, { processInMs: 600_000 });
   await client.enqueue(task, { retentionMs: 600_000 });
   const [leased] = await broker.dequeue('q', 1, 600_000);
@@ -25,27 +26,23 @@ test('a process ends by itself although tasks are scheduled, if its broker has n
   const subscription = await broker.subscribe({});
   await subscription.close();
 `);
-  expect([status, lines]).toEqual([0, ['exit']]);
-});
 
-test('a process stays alive while a task is scheduled and its broker has a subscription', () => {
-  const { status, lines } = runBroker(`
+brokerProgram('a process stays alive while a task is scheduled and its broker has a subscription', [
+  'waiting',
+  'work',
+  'exit',
+])(`
   const subscription = await broker.subscribe({ work(queue) { say('work'); void subscription.close(); } });
   await client.enqueue(task, { processInMs: 100 });
   await client.enqueue(task, { processInMs: 600_000 });
   say('waiting');
 `);
-  expect([status, lines]).toEqual([0, ['waiting', 'work', 'exit']]);
-});
 
-test('a process ends by itself once its broker is closed', () => {
-  const { status, lines } = runBroker(`
+brokerProgram('a process ends by itself once its broker is closed', ['closed', 'exit'])(`
   await broker.subscribe({ closed() { say('closed'); } });
   await client.enqueue(task, { processInMs: 600_000 });
   await broker.close();
 `);
-  expect([status, lines]).toEqual([0, ['closed', 'exit']]);
-});
 
 test('an error of a listener is an uncaught exception, and the other listeners are called', () => {
   const { status, lines } = runBroker(`
@@ -68,8 +65,10 @@ test('an error of a listener is an uncaught exception, and the other listeners a
   expect(lines.slice(3).sort()).toEqual(['exit', ...uncaught]);
 });
 
-test('bursts of tasks leave no old table of the index that keeps the rows of later bursts in memory', () => {
-  const { status, lines } = runBroker(`
+brokerProgram(
+  'bursts of tasks leave no old table of the index that keeps the rows of later bursts in memory',
+  ['small', 'exit'],
+)(`
   const SIZE = 3_000;
   let mostBytes = 0;
   for (let burst = 0; burst < 100; burst++) {
@@ -81,12 +80,8 @@ test('bursts of tasks leave no old table of the index that keeps the rows of lat
   }
   say(mostBytes < 45_000_000 ? 'small' : 'the heap grew to ' + mostBytes);
 `);
-  expect([status, lines]).toEqual([0, ['small', 'exit']]);
-});
 
-/** Runs a program in a process of its own, in real time; one that does not end is killed, and has no status. */
-const runPurgatory = (body: string): ProgramResult =>
-  runProgram(`
+const PURGATORY = `
   import { AsyncDelayedOperation, DelayedOperation, DelayedOperationPurgatory } from 'escapement';
   const say = (line) => { console.log(line); };
   class Operation extends DelayedOperation {
@@ -96,44 +91,44 @@ const runPurgatory = (body: string): ProgramResult =>
   }
   const purgatory = new DelayedOperationPurgatory('test');
   process.on('exit', () => say('exit'));
-  ${body}
-`);
+`;
+const purgatoryProgram = programTests(PURGATORY);
+const runPurgatory = (program: string): ProgramResult => runProgram(PURGATORY + program);
 
 const MINUTES_MS = 600_000;
 
-test('a process ends by itself when no operation is pending', () => {
-  const { status, lines } = runPurgatory(`
+purgatoryProgram('a process ends by itself when no operation is pending', ['forced', 'exit'])(`
   const operation = new Operation(${MINUTES_MS});
   purgatory.tryCompleteElseWatch(operation, ['x']);
   operation.forceComplete();
 `);
-  expect([status, lines]).toEqual([0, ['forced', 'exit']]);
-});
 
-test('a process stays alive while an operation has a timeout, and ends after it', () => {
-  const { status, lines } = runPurgatory(`
+purgatoryProgram('a process stays alive while an operation has a timeout, and ends after it', [
+  'waiting',
+  'expired',
+  'exit',
+])(`
   purgatory.tryCompleteElseWatch(new Operation(100), ['x']);
   say('waiting');
 `);
-  expect([status, lines]).toEqual([0, ['waiting', 'expired', 'exit']]);
-});
 
-test('a process ends by itself while operations without a timeout are pending', () => {
-  const { status, lines } = runPurgatory(`
+purgatoryProgram('a process ends by itself while operations without a timeout are pending', [
+  'waiting 1',
+  'exit',
+])(`
   purgatory.tryCompleteElseWatch(new Operation(Infinity), ['x']);
   say('waiting ' + purgatory.watched);
 `);
-  expect([status, lines]).toEqual([0, ['waiting 1', 'exit']]);
-});
 
-test('a process ends by itself once its purgatory is closed', () => {
-  const { status, lines } = runPurgatory(`
+purgatoryProgram('a process ends by itself once its purgatory is closed', [
+  'closed',
+  'ERR_PURGATORY_CLOSED',
+  'exit',
+])(`
   purgatory.tryCompleteElseWatch(new Operation(${MINUTES_MS}), ['x']);
   purgatory.wait(['x'], () => undefined, { timeoutMs: ${MINUTES_MS} }).catch((error) => say(error.code));
   purgatory.close();
 `);
-  expect([status, lines]).toEqual([0, ['closed', 'ERR_PURGATORY_CLOSED', 'exit']]);
-});
 
 test('a check that rejects late causes no unhandled rejection', () => {
   const { status, lines, stderr } = runPurgatory(`
@@ -155,8 +150,12 @@ test('a check that rejects late causes no unhandled rejection', () => {
   expect(lines.toSorted()).toEqual(['ERR_OPERATION_EXPIRED', 'TimeoutError', 'exit', 'expired', 'late']);
 });
 
-test('an error of an asynchronous operation without a purgatory is an uncaught exception', () => {
-  const { status, lines } = runPurgatory(`
+purgatoryProgram('an error of an asynchronous operation without a purgatory is an uncaught exception', [
+  'tried',
+  'uncaught check',
+  'uncaught onComplete',
+  'exit',
+])(`
   process.on('uncaughtException', (error) => say('uncaught ' + error.message));
   class Remote extends AsyncDelayedOperation {
     checks = 0;
@@ -170,5 +169,3 @@ test('an error of an asynchronous operation without a purgatory is an uncaught e
   const operation = new Remote(10);
   for (let i = 0; i < 2; i++) operation.maybeTryComplete();
 `);
-  expect([status, lines]).toEqual([0, ['tried', 'uncaught check', 'uncaught onComplete', 'exit']]);
-});

@@ -6,7 +6,7 @@ import {
   SystemTimer,
 } from 'escapement';
 import { checkPurgatory } from 'escapement/testing';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { RecordingMetrics } from '../metrics/recording-metrics.ts';
 import { collect, heldBytes, isCollected } from './collect.ts';
 
@@ -48,68 +48,66 @@ class SmallOperation extends Operation {
   override readonly bytes = [];
 }
 
-describe('after 150 000 operations through 3 keys each the heap is back where it was', () => {
-  /** What a test process moves by on its own: 7 bytes per operation, so that any reference that is left exceeds it. */
-  const SLACK_BYTES = 1_000_000;
+/** What a test process moves by on its own: 7 bytes per operation, so that any reference that is left exceeds it. */
+const SLACK_BYTES = 1_000_000;
 
-  test.each(['mixed', 'checked', 'forced', 'expired', 'cancelled', 'waits', 'new keys'])(
-    '%s',
-    async (what) => {
-      const clock = new ManualClock();
-      const timer = new SystemTimer({ clock });
-      const purgatory = new DelayedOperationPurgatory<string>('test', { timer });
-      const { signal } = new AbortController();
-      const staying = new SmallOperation(1e9);
-      purgatory.tryCompleteElseWatch(staying, ['stays', 'k0', 'k1', 'k2']);
-      const ends = ['checked', 'forced', 'expired', 'cancelled'];
-      const cycle = (i: number): void => {
-        const prefix = what === 'new keys' ? `k${i}-` : 'k';
-        const keys = [0, 1, 2].map((k) => `${prefix}${(i + k) % 100}`);
-        if (what === 'waits') {
-          purgatory.wait(keys, () => undefined, { timeoutMs: 1, signal }).catch(noop);
-          clock.advance(1);
-          return;
-        }
-        const operation = new SmallOperation(100 + (i % 7));
-        purgatory.tryCompleteElseWatch(operation, keys);
-        const end = ends.includes(what) ? what : ends[i % 4];
-        if (end === 'forced') operation.forceComplete();
-        else if (end === 'expired') clock.advance(110);
-        else if (end === 'checked') {
-          operation.holds = true;
-          purgatory.checkAndComplete(keys[2] as string);
-        } else {
-          purgatory.cancelForKey(keys[1] as string);
-        }
-      };
-      const cycles = what === 'waits' ? 20_000 : 150_000;
-      // The host's queue of promise jobs grows to the most it ever held, and stays: that is not ours.
-      for (let i = 0; i < (what === 'waits' ? cycles : cycles / 10); i++) cycle(i);
-      const before = await heldBytes();
-      for (let i = 0; i < cycles; i++) cycle(i);
-      const grownBy = (await heldBytes()) - before;
-      expect(grownBy).toBeLessThan(SLACK_BYTES);
-      expect(timer.size).toBeLessThanOrEqual(1);
-      expect(purgatory.watched).toBeLessThanOrEqual(4);
-      checkPurgatory(purgatory);
-    },
-  );
-
-  test('what held 150 000 operations that wait together is given back', async () => {
+test.each(['mixed', 'checked', 'forced', 'expired', 'cancelled', 'waits', 'new keys'])(
+  'after 150 000 operations through 3 keys each the heap is back where it was: %s',
+  async (what) => {
     const clock = new ManualClock();
-    const purgatory = new DelayedOperationPurgatory<number>('test', { clock });
-    const watchMany = (): void => {
-      for (let i = 0; i < 50_000; i++) {
-        purgatory.tryCompleteElseWatch(new SmallOperation(50 + (i % 100)), [i, i + 1, -(i % 1_000)]);
+    const timer = new SystemTimer({ clock });
+    const purgatory = new DelayedOperationPurgatory<string>('test', { timer });
+    const { signal } = new AbortController();
+    const staying = new SmallOperation(1e9);
+    purgatory.tryCompleteElseWatch(staying, ['stays', 'k0', 'k1', 'k2']);
+    const ends = ['checked', 'forced', 'expired', 'cancelled'];
+    const cycle = (i: number): void => {
+      const prefix = what === 'new keys' ? `k${i}-` : 'k';
+      const keys = [0, 1, 2].map((k) => `${prefix}${(i + k) % 100}`);
+      if (what === 'waits') {
+        purgatory.wait(keys, () => undefined, { timeoutMs: 1, signal }).catch(noop);
+        clock.advance(1);
+        return;
       }
-      clock.advance(200);
+      const operation = new SmallOperation(100 + (i % 7));
+      purgatory.tryCompleteElseWatch(operation, keys);
+      const end = ends.includes(what) ? what : ends[i % 4];
+      if (end === 'forced') operation.forceComplete();
+      else if (end === 'expired') clock.advance(110);
+      else if (end === 'checked') {
+        operation.holds = true;
+        purgatory.checkAndComplete(keys[2] as string);
+      } else {
+        purgatory.cancelForKey(keys[1] as string);
+      }
     };
-    watchMany();
+    const cycles = what === 'waits' ? 20_000 : 150_000;
+    // The host's queue of promise jobs grows to the most it ever held, and stays: that is not ours.
+    for (let i = 0; i < (what === 'waits' ? cycles : cycles / 10); i++) cycle(i);
     const before = await heldBytes();
-    for (let i = 0; i < 3; i++) watchMany();
-    expect((await heldBytes()) - before).toBeLessThan(SLACK_BYTES);
-    expect([purgatory.watched, purgatory.numDelayed, purgatory.watchedKeys]).toEqual([0, 0, 0]);
-  });
+    for (let i = 0; i < cycles; i++) cycle(i);
+    const grownBy = (await heldBytes()) - before;
+    expect(grownBy).toBeLessThan(SLACK_BYTES);
+    expect(timer.size).toBeLessThanOrEqual(1);
+    expect(purgatory.watched).toBeLessThanOrEqual(4);
+    checkPurgatory(purgatory);
+  },
+);
+
+test('what held 150 000 operations that wait together is given back', async () => {
+  const clock = new ManualClock();
+  const purgatory = new DelayedOperationPurgatory<number>('test', { clock });
+  const watchMany = (): void => {
+    for (let i = 0; i < 50_000; i++) {
+      purgatory.tryCompleteElseWatch(new SmallOperation(50 + (i % 100)), [i, i + 1, -(i % 1_000)]);
+    }
+    clock.advance(200);
+  };
+  watchMany();
+  const before = await heldBytes();
+  for (let i = 0; i < 3; i++) watchMany();
+  expect((await heldBytes()) - before).toBeLessThan(SLACK_BYTES);
+  expect([purgatory.watched, purgatory.numDelayed, purgatory.watchedKeys]).toEqual([0, 0, 0]);
 });
 
 type End = (purgatory: DelayedOperationPurgatory<string>, operation: Operation, clock: ManualClock) => void;

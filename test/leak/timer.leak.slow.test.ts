@@ -1,18 +1,19 @@
 import { getEventListeners } from 'node:events';
 import { ManualClock, SystemTimer, TimerTask } from 'escapement';
 import { checkTimer } from 'escapement/testing';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { RecordingMetrics } from '../metrics/recording-metrics.ts';
 import { addTask, TestTask } from '../timer/support/tasks.ts';
 import { collect, heldBytes, isCollected } from './collect.ts';
 
 const noop = (): void => undefined;
 
-describe('after 250 000 adds and cancels the heap is back where it was', () => {
-  /** What a test process moves by on its own: 4 bytes per cycle, so that any object that is left exceeds it. */
-  const SLACK_BYTES = 1_000_000;
+/** What a test process moves by on its own: 4 bytes per cycle, so that any object that is left exceeds it. */
+const SLACK_BYTES = 1_000_000;
 
-  test.each(['tasks', 'callbacks', 'reschedules', 'moves', 'sleeps'])('%s', async (what) => {
+test.each(['tasks', 'callbacks', 'reschedules', 'moves', 'sleeps'])(
+  'after 250 000 adds and cancels the heap is back where it was: %s',
+  async (what) => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     const other = new SystemTimer({ clock });
@@ -42,8 +43,8 @@ describe('after 250 000 adds and cancels the heap is back where it was', () => {
     expect(grownBy).toBeLessThan(SLACK_BYTES);
     expect(timer.size + other.size).toBeLessThanOrEqual(2);
     checkTimer(timer);
-  });
-});
+  },
+);
 
 /** Something that is big enough to matter, and that the test can watch being collected. */
 class Payload {
@@ -62,6 +63,8 @@ const ENDS: Record<string, End> = {
     timer.close({ pending: 'run' });
   },
 };
+
+const NEIGHBOURS = ['one callback', 'many callbacks', 'nothing'];
 
 /** Adds a task, a callback and a closure that hold payloads, and makes an end of them. */
 function addAndEnd(timer: SystemTimer, clock: ManualClock, name: string): WeakRef<Payload>[] {
@@ -87,97 +90,93 @@ function addAndEnd(timer: SystemTimer, clock: ManualClock, name: string): WeakRe
   return [inTask, inArgument, inClosure, inError].map((payload) => new WeakRef(payload));
 }
 
-describe('nothing is held any more when', () => {
-  describe.each(Object.keys(ENDS))('%s', (name) =>
-    test.each(['one callback', 'many callbacks', 'nothing'])(
-      'a task that is over is held by nothing, although %s still waits on the same page',
-      async (neighbours) => {
-        const clock = new ManualClock();
-        const timer = new SystemTimer({ clock, onError: noop });
-        const tasks = Array.from({ length: 20 }, () => new TestTask(1e6));
-        if (neighbours === 'one callback') for (const task of tasks) timer.add(task);
-        if (neighbours === 'many callbacks') {
-          for (let i = 0; i < 20; i++) timer.schedule(1e6, () => i);
-        }
-        const payloads = addAndEnd(timer, clock, name);
-        expect(await isCollected(...payloads)).toBe(true);
-        expect(timer.size).toBe(neighbours === 'nothing' || name.includes('close') ? 0 : 20);
-      },
-    ),
-  );
-
-  test('the page it was on held its callback alone, and had run something before', async () => {
+test.each(Object.keys(ENDS).flatMap((name) => NEIGHBOURS.map((neighbours) => [name, neighbours] as const)))(
+  'a task is held by nothing once %s, although %s still waits on the same page',
+  async (name, neighbours) => {
     const clock = new ManualClock();
-    const timer = new SystemTimer({ clock });
-    timer.schedule(0, noop);
-    clock.advance(0);
-    const closures = [1, 2].map(() => {
+    const timer = new SystemTimer({ clock, onError: noop });
+    const tasks = Array.from({ length: 20 }, () => new TestTask(1e6));
+    if (neighbours === 'one callback') for (const task of tasks) timer.add(task);
+    if (neighbours === 'many callbacks') {
+      for (let i = 0; i < 20; i++) timer.schedule(1e6, () => i);
+    }
+    const payloads = addAndEnd(timer, clock, name);
+    expect(await isCollected(...payloads)).toBe(true);
+    expect(timer.size).toBe(neighbours === 'nothing' || name.includes('close') ? 0 : 20);
+  },
+);
+
+test('a callback is held by nothing once it ran, although the page had run something before', async () => {
+  const clock = new ManualClock();
+  const timer = new SystemTimer({ clock });
+  timer.schedule(0, noop);
+  clock.advance(0);
+  const closures = [1, 2].map(() => {
+    const payload = new Payload();
+    timer.schedule(10, () => payload.bytes.length);
+    return new WeakRef(payload);
+  });
+  clock.advance(20);
+  expect(timer.size).toBe(0);
+  timer.schedule(1e6, noop);
+  expect(await isCollected(...closures)).toBe(true);
+});
+
+test('a callback is held by nothing once it ran, although its page was taken by others while a task ran', async () => {
+  const clock = new ManualClock();
+  const timer = new SystemTimer({ clock });
+  let payloads: WeakRef<Payload>[] = [];
+  const addTwo = (): void => {
+    payloads = [1, 2].map(() => {
       const payload = new Payload();
       timer.schedule(10, () => payload.bytes.length);
       return new WeakRef(payload);
     });
-    clock.advance(20);
-    expect(timer.size).toBe(0);
-    timer.schedule(1e6, noop);
-    expect(await isCollected(...closures)).toBe(true);
-  });
+  };
+  timer.schedule(0, addTwo);
+  clock.advance(0);
+  clock.advance(20);
+  expect(timer.size).toBe(0);
+  expect(await isCollected(...payloads)).toBe(true);
+});
 
-  test('the page was taken by other callbacks while a task ran', async () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock });
-    let payloads: WeakRef<Payload>[] = [];
-    const addTwo = (): void => {
-      payloads = [1, 2].map(() => {
-        const payload = new Payload();
-        timer.schedule(10, () => payload.bytes.length);
-        return new WeakRef(payload);
-      });
-    };
-    timer.schedule(0, addTwo);
-    clock.advance(0);
-    clock.advance(20);
-    expect(timer.size).toBe(0);
-    expect(await isCollected(...payloads)).toBe(true);
-  });
+test('a task was moved to another timer: it does not hold the first', async () => {
+  const clock = new ManualClock();
+  const to = new SystemTimer({ clock });
+  const task = new TestTask(10);
+  const addAndMove = (): WeakRef<SystemTimer> => {
+    const from = new SystemTimer({ clock });
+    from.add(task);
+    to.add(task);
+    return new WeakRef(from);
+  };
+  const from = addAndMove();
+  expect(await isCollected(from)).toBe(true);
+  expect(task.pending).toBe(true);
+});
 
-  test('a task was moved to another timer: it does not hold the first', async () => {
-    const clock = new ManualClock();
-    const to = new SystemTimer({ clock });
-    const task = new TestTask(10);
-    const addAndMove = (): WeakRef<SystemTimer> => {
-      const from = new SystemTimer({ clock });
-      from.add(task);
-      to.add(task);
-      return new WeakRef(from);
-    };
-    const from = addAndMove();
-    expect(await isCollected(from)).toBe(true);
-    expect(task.pending).toBe(true);
-  });
-
-  test('a sleep is over: neither its value nor its signal holds on', async () => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock });
-    const controller = new AbortController();
-    const { signal } = controller;
-    const sleepAll = async (): Promise<WeakRef<Payload>[]> => {
-      const values = [new Payload(), new Payload()] as const;
-      const sleep = timer.sleep(5, values[0], { signal });
-      timer.sleep(1e6, values[1], { signal }).catch(noop);
-      clock.advance(5);
-      await sleep;
-      return values.map((value) => new WeakRef(value));
-    };
-    const [slept, sleeping] = await sleepAll();
-    await collect();
-    expect(slept?.deref()).toBeUndefined();
-    expect(sleeping?.deref()).toBeDefined();
-    expect(getEventListeners(signal, 'abort')).toHaveLength(1);
-    timer.close();
-    await collect();
-    expect(sleeping?.deref()).toBeUndefined();
-    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
-  });
+test('a sleep is over: neither its value nor its signal holds on', async () => {
+  const clock = new ManualClock();
+  const timer = new SystemTimer({ clock });
+  const controller = new AbortController();
+  const { signal } = controller;
+  const sleepAll = async (): Promise<WeakRef<Payload>[]> => {
+    const values = [new Payload(), new Payload()] as const;
+    const sleep = timer.sleep(5, values[0], { signal });
+    timer.sleep(1e6, values[1], { signal }).catch(noop);
+    clock.advance(5);
+    await sleep;
+    return values.map((value) => new WeakRef(value));
+  };
+  const [slept, sleeping] = await sleepAll();
+  await collect();
+  expect(slept?.deref()).toBeUndefined();
+  expect(sleeping?.deref()).toBeDefined();
+  expect(getEventListeners(signal, 'abort')).toHaveLength(1);
+  timer.close();
+  await collect();
+  expect(sleeping?.deref()).toBeUndefined();
+  expect(getEventListeners(signal, 'abort')).toHaveLength(0);
 });
 
 test.each(['drop', 'run'] as const)(

@@ -8,7 +8,7 @@ import {
   WorkQueue,
 } from 'escapement';
 import { checkQueue } from 'escapement/testing';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { RecordingMetrics } from '../metrics/recording-metrics.ts';
 import { collect, heldBytes, isCollected } from './collect.ts';
 
@@ -89,136 +89,132 @@ const USES: Record<string, Use> = {
   },
 };
 
-function makeQueue(keyOf: (item: Item) => unknown = (item) => item): {
-  queue: RateLimitingQueue<Item>;
-  clock: ManualClock;
-} {
+function makeQueue(keyOf: (item: Item) => unknown = (item) => item) {
   const clock = new ManualClock();
   const limiter = new ItemExponentialFailureRateLimiter<Item>({ baseDelayMs: 10, maxDelayMs: 10 });
   return { queue: new RateLimitingQueue(limiter, { clock, keyOf }), clock };
 }
 
-describe('an item is held by nothing, although the queue goes on', () => {
-  const useAndForget = async (
-    use: Use,
-    queue: RateLimitingQueue<Item>,
-    clock: ManualClock,
-    key?: unknown,
-  ): Promise<WeakRef<Item>> => {
-    const item = new Item(key);
-    await use(queue, item, clock);
+const useAndForget = async (
+  use: Use,
+  queue: RateLimitingQueue<Item>,
+  clock: ManualClock,
+  key?: unknown,
+): Promise<WeakRef<Item>> => {
+  const item = new Item(key);
+  await use(queue, item, clock);
+  return new WeakRef(item);
+};
+
+test.each(Object.entries(USES))(
+  'an item is held by nothing when %s, although the queue goes on',
+  async (_, use) => {
+    const { queue, clock } = makeQueue();
+    const item = await useAndForget(use, queue, clock);
+    expect(await isCollected(item)).toBe(true);
+    checkQueue(queue);
+    expect([queue.length, queue.waiting]).toEqual([0, 0]);
+  },
+);
+
+test.each(Object.entries(USES))(
+  'an item is held by nothing when %s, and its key is one that is kept',
+  async (_, use) => {
+    const { queue, clock } = makeQueue(({ key }) => key);
+    for (let i = 0; i < 300; i++) queue.add(new Item(`neighbour ${i}`));
+    for (let i = 0; i < 300; i++) await queue.get();
+    const item = await useAndForget(use, queue, clock, 'a short key');
+    expect(await isCollected(item)).toBe(true);
+    checkQueue(queue);
+  },
+);
+
+test.each(Object.entries(USES))(
+  'an object as the key of an item is held by nothing when %s',
+  async (_, use) => {
+    const { queue, clock } = makeQueue(({ key }) => key);
+    for (let i = 0; i < 300; i++) queue.add(new Item(`neighbour ${i}`));
+    for (let i = 0; i < 300; i++) await queue.get();
+    const useKey = async (): Promise<WeakRef<object>> => {
+      const key = { bytes: new Array<number>(100).fill(0) };
+      await useAndForget(use, queue, clock, key);
+      return new WeakRef(key);
+    };
+    const key = await useKey();
+    expect(await isCollected(key)).toBe(true);
+  },
+);
+
+test('an item is held by nothing when it waited for capacity, and its caller gave up', async () => {
+  const queue = new WorkQueue<Item>({ maxSize: 1 });
+  queue.add(new Item());
+  const controller = new AbortController();
+  const giveUp = async (): Promise<WeakRef<Item>> => {
+    const item = new Item();
+    const added = queue.addWhenRoom(item, controller);
+    controller.abort();
+    await added.catch(noop);
     return new WeakRef(item);
   };
-
-  test.each(Object.entries(USES))(
-    'an item is held by nothing when %s, although the queue goes on',
-    async (_, use) => {
-      const { queue, clock } = makeQueue();
-      const item = await useAndForget(use, queue, clock);
-      expect(await isCollected(item)).toBe(true);
-      checkQueue(queue);
-      expect([queue.length, queue.waiting]).toEqual([0, 0]);
-    },
-  );
-
-  test.each(Object.entries(USES))(
-    'an item is held by nothing when %s, and its key is one that is kept',
-    async (_, use) => {
-      const { queue, clock } = makeQueue(({ key }) => key);
-      for (let i = 0; i < 300; i++) queue.add(new Item(`neighbour ${i}`));
-      for (let i = 0; i < 300; i++) await queue.get();
-      const item = await useAndForget(use, queue, clock, 'a short key');
-      expect(await isCollected(item)).toBe(true);
-      checkQueue(queue);
-    },
-  );
-
-  test.each(Object.entries(USES))(
-    'an object as the key of an item is held by nothing when %s',
-    async (_, use) => {
-      const { queue, clock } = makeQueue(({ key }) => key);
-      for (let i = 0; i < 300; i++) queue.add(new Item(`neighbour ${i}`));
-      for (let i = 0; i < 300; i++) await queue.get();
-      const useKey = async (): Promise<WeakRef<object>> => {
-        const key = { bytes: new Array<number>(100).fill(0) };
-        await useAndForget(use, queue, clock, key);
-        return new WeakRef(key);
-      };
-      const key = await useKey();
-      expect(await isCollected(key)).toBe(true);
-    },
-  );
-
-  test('an item is held by nothing when it waited for capacity, and its caller gave up', async () => {
-    const queue = new WorkQueue<Item>({ maxSize: 1 });
-    queue.add(new Item());
-    const controller = new AbortController();
-    const giveUp = async (): Promise<WeakRef<Item>> => {
-      const item = new Item();
-      const added = queue.addWhenRoom(item, controller);
-      controller.abort();
-      await added.catch(noop);
-      return new WeakRef(item);
-    };
-    const item = await giveUp();
-    expect(await isCollected(item)).toBe(true);
-    expect(queue.length).toBe(1);
-  });
+  const item = await giveUp();
+  expect(await isCollected(item)).toBe(true);
+  expect(queue.length).toBe(1);
 });
 
-describe('after 250 000 items the heap is back where it was', () => {
-  /** What a test process moves by on its own, and the keys that are kept: 8 bytes per item, less than any object. */
-  const SLACK_BYTES = 2_000_000;
+/** What a test process moves by on its own, and the keys that are kept: 8 bytes per item, less than any object. */
+const SLACK_BYTES = 2_000_000;
 
-  type Cycle = (i: number) => void;
-  const CYCLES: Record<string, () => { cycle: Cycle; check: () => void }> = {
-    'adds, gets and dones of distinct short keys': () => {
-      const queue = new WorkQueue<string>();
-      const cycle: Cycle = (i) => {
-        queue.add(`key ${i}`);
-        void queue.get();
-        queue.done(`key ${i}`);
-      };
-      return { cycle, check: noop };
-    },
-    'of them, a thousand at a time': () => {
-      const queue = new WorkQueue<string>();
-      const cycle: Cycle = (i) => {
-        queue.add(`key ${i}`);
-        if (i < 1_000) return;
-        void queue.get();
-        queue.done(`key ${i - 1_000}`);
-      };
-      return {
-        cycle,
-        check: () => expect(queue.length).toBe(1_000),
-      };
-    },
-    'delayed items': () => {
-      const clock = new ManualClock();
-      const queue = new DelayingQueue<string>({ timer: new SystemTimer({ clock }) });
-      const cycle: Cycle = (i) => {
-        queue.addAfter(`key ${i}`, 5);
-        if (i % 2 === 0) queue.cancelDelayed(`key ${i}`);
-        else clock.advance(5);
-        if (queue.length === 0) return;
-        void queue.get();
-        queue.done(`key ${i}`);
-      };
-      return {
-        cycle,
-        check: () => expect([queue.waiting, queue.length]).toEqual([0, 0]),
-      };
-    },
-    'failures that nobody forgets': () => {
-      const options = { baseDelayMs: 1, maxDelayMs: 1, maxItems: 1_000 };
-      const limiter = new ItemExponentialFailureRateLimiter<string>(options);
-      const cycle: Cycle = (i) => limiter.when(`key ${i}`);
-      return { cycle, check: noop };
-    },
-  };
+type Cycle = (i: number) => void;
+const CYCLES: Record<string, () => { cycle: Cycle; check: () => void }> = {
+  'adds, gets and dones of distinct short keys': () => {
+    const queue = new WorkQueue<string>();
+    const cycle: Cycle = (i) => {
+      queue.add(`key ${i}`);
+      void queue.get();
+      queue.done(`key ${i}`);
+    };
+    return { cycle, check: noop };
+  },
+  'adds, gets and dones of distinct short keys, a thousand at a time': () => {
+    const queue = new WorkQueue<string>();
+    const cycle: Cycle = (i) => {
+      queue.add(`key ${i}`);
+      if (i < 1_000) return;
+      void queue.get();
+      queue.done(`key ${i - 1_000}`);
+    };
+    return {
+      cycle,
+      check: () => expect(queue.length).toBe(1_000),
+    };
+  },
+  'delayed items': () => {
+    const clock = new ManualClock();
+    const queue = new DelayingQueue<string>({ timer: new SystemTimer({ clock }) });
+    const cycle: Cycle = (i) => {
+      queue.addAfter(`key ${i}`, 5);
+      if (i % 2 === 0) queue.cancelDelayed(`key ${i}`);
+      else clock.advance(5);
+      if (queue.length === 0) return;
+      void queue.get();
+      queue.done(`key ${i}`);
+    };
+    return {
+      cycle,
+      check: () => expect([queue.waiting, queue.length]).toEqual([0, 0]),
+    };
+  },
+  'failures that nobody forgets': () => {
+    const options = { baseDelayMs: 1, maxDelayMs: 1, maxItems: 1_000 };
+    const limiter = new ItemExponentialFailureRateLimiter<string>(options);
+    const cycle: Cycle = (i) => limiter.when(`key ${i}`);
+    return { cycle, check: noop };
+  },
+};
 
-  test.each(Object.entries(CYCLES))('%s', async (_, make) => {
+test.each(Object.entries(CYCLES))(
+  'after 250 000 items the heap is back where it was: %s',
+  async (_, make) => {
     const { cycle, check } = make();
     const round = async (from: number, to: number): Promise<void> => {
       for (let i = from; i < to; i++) {
@@ -232,29 +228,29 @@ describe('after 250 000 items the heap is back where it was', () => {
     await round(100_000, 350_000);
     expect((await heldBytes()) - before).toBeLessThan(SLACK_BYTES);
     check();
-  });
+  },
+);
 
-  test('what held 250 000 items that wait together is given back', async () => {
-    const clock = new ManualClock();
-    const queue = new DelayingQueue<number>({ clock });
-    const fill = async (): Promise<void> => {
-      for (let i = 0; i < 100_000; i++) {
-        queue.add(i);
-        queue.addAfter(-1 - i, 10);
-      }
-      clock.advance(10);
-      expect(queue.length).toBe(200_000);
-      for (let i = 0; i < 200_000; i++) {
-        const taken = await queue.get();
-        if (!taken.shutdown) queue.done(taken.item);
-      }
-    };
-    await fill();
-    const before = await heldBytes();
-    for (let i = 0; i < 2; i++) await fill();
-    expect((await heldBytes()) - before).toBeLessThan(SLACK_BYTES);
-    expect(queue.length).toBe(0);
-  });
+test('what held 250 000 items that wait together is given back', async () => {
+  const clock = new ManualClock();
+  const queue = new DelayingQueue<number>({ clock });
+  const fill = async (): Promise<void> => {
+    for (let i = 0; i < 100_000; i++) {
+      queue.add(i);
+      queue.addAfter(-1 - i, 10);
+    }
+    clock.advance(10);
+    expect(queue.length).toBe(200_000);
+    for (let i = 0; i < 200_000; i++) {
+      const taken = await queue.get();
+      if (!taken.shutdown) queue.done(taken.item);
+    }
+  };
+  await fill();
+  const before = await heldBytes();
+  for (let i = 0; i < 2; i++) await fill();
+  expect((await heldBytes()) - before).toBeLessThan(SLACK_BYTES);
+  expect(queue.length).toBe(0);
 });
 
 test('a long-lived signal has no listener of what is over, however it ended', async () => {
