@@ -1,4 +1,4 @@
-import { describe, expect, it, test } from 'vitest';
+import { expect, it, test } from 'vitest';
 import { checkOptions, integer, type OptionTable, orInfinity, readOptions } from '../../src/core/options.ts';
 import {
   invalidDelay,
@@ -57,76 +57,73 @@ test('an error of an option has the name of the argument', () => {
   );
 });
 
-describe('names of options', () => {
-  const anything = (): void => undefined;
-  const table: OptionTable<
-    { tickMs?: number } | { name?: string; id?: string; heartbeatIntervalMs?: number }
-  > = {
+const anything = (): void => undefined;
+const table: OptionTable<{ tickMs?: number } | { name?: string; id?: string; heartbeatIntervalMs?: number }> =
+  {
     tickMs: [anything, undefined],
     name: [anything, undefined],
     id: [anything, undefined],
     heartbeatIntervalMs: [anything, undefined],
   };
-  const messageFor = (value: unknown): string => {
-    try {
-      checkOptions('Timer', value, table);
-    } catch (error) {
-      return (error as Error).message;
-    }
-    return '';
-  };
+const messageFor = (value: unknown): string => {
+  try {
+    checkOptions('Timer', value, table);
+  } catch (error) {
+    return (error as Error).message;
+  }
+  return '';
+};
 
-  test('names of options may be undefined, and symbols are ignored', () => {
-    expect(messageFor({})).toBe('');
-    expect(messageFor({ tickMs: undefined, name: {}, [Symbol('mine')]: 1 })).toBe('');
-  });
+test('names of options may be undefined, and symbols are ignored', () => {
+  expect(messageFor({})).toBe('');
+  expect(messageFor({ tickMs: undefined, name: {}, [Symbol('mine')]: 1 })).toBe('');
+});
 
-  test('only names of own enumerable options are checked', () => {
-    expect(messageFor(Object.create({ inherited: 1 }))).toBe('');
-    expect(messageFor(Object.defineProperty({}, 'hidden', { value: 1 }))).toBe('');
-  });
+test('only names of own enumerable options are checked', () => {
+  expect(messageFor(Object.create({ inherited: 1 }))).toBe('');
+  expect(messageFor(Object.defineProperty({}, 'hidden', { value: 1 }))).toBe('');
+});
 
-  test.each([
-    ['tickMS', 'tickMs'],
-    ['TICKMS', 'tickMs'],
-    ['tick', 'tickMs'],
-    ['tickkMss', 'tickMs'],
-    ['nmae', 'name'],
-    ['Id', 'id'],
-    ['i', 'id'],
-    ['heartbeatInterval', 'heartbeatIntervalMs'],
-    ['hearbeatIntervallSecs', 'heartbeatIntervalMs'],
-    ['heartbeatIntervals', 'heartbeatIntervalMs'],
-  ])('the unknown option %s is corrected to %s', (key, meant) => {
-    expect(messageFor({ [key]: undefined })).toBe(
-      `Timer: options.${key} is not an option. Did you mean ${meant}?`,
-    );
-  });
-
-  test.each(['x', 'retries', 'timeout', '', 'constructor', '__proto__', 'é'])(
-    'all options are listed for %j, which is similar to none of them',
-    (key) => {
-      const value: unknown = JSON.parse(`{ ${JSON.stringify(key)}: 1 }`);
-      const list = 'tickMs, name, id, heartbeatIntervalMs';
-      expect(messageFor(value)).toBe(`Timer: options.${key} is not an option. Known options: ${list}`);
-    },
+test.each([
+  ['tickMS', 'tickMs'],
+  ['TICKMS', 'tickMs'],
+  ['tick', 'tickMs'],
+  ['tickkMss', 'tickMs'],
+  ['nmae', 'name'],
+  ['Id', 'id'],
+  ['i', 'id'],
+  ['heartbeatInterval', 'heartbeatIntervalMs'],
+  ['hearbeatIntervallSecs', 'heartbeatIntervalMs'],
+  ['heartbeatIntervals', 'heartbeatIntervalMs'],
+])('the unknown option %s is corrected to %s', (key, meant) => {
+  expect(messageFor({ [key]: undefined })).toBe(
+    `Timer: options.${key} is not an option. Did you mean ${meant}?`,
   );
+});
 
-  test('all options are listed if none is like an unknown one', () => {
-    const table = { first: [anything, undefined], second: [anything, undefined] } as const;
-    expect(() => {
-      checkOptions('Timer', { x: 1 }, table);
-    }).toThrow(/^Timer: options\.x is not an option\. Known options: first, second$/);
-  });
+test.each(['x', 'retries', 'timeout', '', 'constructor', '__proto__', 'é'])(
+  'all options are listed for %j, which is similar to none of them',
+  (key) => {
+    const value: unknown = JSON.parse(`{ ${JSON.stringify(key)}: 1 }`);
+    const list = 'tickMs, name, id, heartbeatIntervalMs';
+    expect(messageFor(value)).toBe(`Timer: options.${key} is not an option. Known options: ${list}`);
+  },
+);
 
-  test('only the beginning of the name of a long unknown option is shown', () => {
-    const key = 'k'.repeat(1_000_000);
-    expect(messageFor({ [key]: 1 })).toMatch(/^Timer: options\.k{60}… is not an option\. Known/);
-  });
+test('all options are listed if none is like an unknown one', () => {
+  const table = { first: [anything, undefined], second: [anything, undefined] } as const;
+  expect(() => {
+    checkOptions('Timer', { x: 1 }, table);
+  }).toThrow(/^Timer: options\.x is not an option\. Known options: first, second$/);
+});
 
-  test('a value that is not an object is rejected', () => {
-    for (const bad of [null, undefined, 'a']) expect(messageFor(bad)).toMatch(/^options must be an object/);
-  });
+test('only the beginning of the name of a long unknown option is shown', () => {
+  const key = 'k'.repeat(1_000_000);
+  expect(messageFor({ [key]: 1 })).toMatch(/^Timer: options\.k{60}… is not an option\. Known/);
+});
+
+test('a value that is not an object is rejected', () => {
+  for (const bad of [null, undefined, 'a']) expect(messageFor(bad)).toMatch(/^options must be an object/);
 });
 
 it('an invalid delay is a TypeError if its type is wrong, and a RangeError otherwise', () => {

@@ -76,10 +76,7 @@ const TEXTS = Array.from({ length: 10 }, (_, i) => `record ${i}`);
 
 test('a log keeps the type and the sequence of every record over a reopen', async () => {
   const { log } = await open();
-  const { appended, error } = await log.append(
-    ['a', 'b', 'c'].map((text) => bytesOf(text)),
-    [ENQUEUED, DATA, COMPLETED],
-  );
+  const { appended, error } = await log.append(['a', 'b', 'c'].map(bytesOf), [ENQUEUED, DATA, COMPLETED]);
   expect([appended, error, log.next]).toEqual([3, undefined, 4]);
   await log.close();
   const again = await open();
@@ -89,7 +86,6 @@ test('a log keeps the type and the sequence of every record over a reopen', asyn
     { type: DATA, sequence: 2, text: 'b' },
     { type: COMPLETED, sequence: 3, text: 'c' },
   ]);
-  await again.log.close();
 });
 
 test('a log begins a segment when the last one is full, and never appends to one of an earlier process', async () => {
@@ -105,7 +101,6 @@ test('a log begins a segment when the last one is full, and never appends to one
   await appendAll(again.log, ['new']);
   expect(again.log.segments.at(-1)).toMatchObject({ number: 4, base: 11, next: 12 });
   expect(textsOf(await recordsOf(again.log))).toEqual([...TEXTS, 'new']);
-  await again.log.close();
 });
 
 test('a log counts the payload bytes that were appended and are readable', async () => {
@@ -118,7 +113,6 @@ test('a log counts the payload bytes that were appended and are readable', async
   await appendAll(log, ['c']);
   await log.sync();
   expect([log.appendedBytes, log.next]).toEqual([36, 4]);
-  await log.close();
 });
 
 test('a log does not use the number or the sequences that its owner knows', async () => {
@@ -126,7 +120,6 @@ test('a log does not use the number or the sequences that its owner knows', asyn
   log.skipTo(100);
   await appendAll(log, ['a']);
   expect(log.segments).toMatchObject([{ number: 8, base: 100, next: 101 }]);
-  await log.close();
 });
 
 test('a log keeps every record that was synced, and drops the others, when the power fails', async () => {
@@ -141,7 +134,6 @@ test('a log keeps every record that was synced, and drops the others, when the p
     expect(textsOf(await recordsOf(recovered))).toEqual(remains === allRemains ? TEXTS : TEXTS.slice(0, 8));
     await recovered.close();
   }
-  await log.close();
 });
 
 /** A payload that is read back as a whole. */
@@ -171,7 +163,6 @@ test('a payload that is read back by its position is found behind another one of
   const { position } = await log.append([Buffer.from('first'), Buffer.from('second')]);
   const second = positionAfter(position as LogPosition, 5);
   expect((await log.read(wholeOf(second, Buffer.from('second'))))?.toString()).toBe('second');
-  await log.close();
 });
 
 test('a payload that is read back by its position is read in part, whatever is around the part', async () => {
@@ -180,7 +171,6 @@ test('a payload that is read back by its position is read in part, whatever is a
   const part = { ...wholeOf(position as LogPosition, Buffer.from('second')), start: 6 };
   expect((await log.read(part))?.toString()).toBe('second');
   expect(await log.read({ ...part, start: 5 })).toBeUndefined();
-  await log.close();
 });
 
 test('a payload that is read back by its position is undefined if it is damaged, another one, or its segment was removed', async () => {

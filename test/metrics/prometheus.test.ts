@@ -10,7 +10,7 @@ import {
   Summary,
   type OpenMetricsContentType,
 } from 'prom-client';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { EscapementError, ManualClock, SystemTimer, type MetricsProvider } from 'escapement';
 import { prometheusMetrics } from 'escapement/metrics/prometheus';
 import { measured } from './measured.ts';
@@ -227,84 +227,82 @@ it('a counter that was reset can be incremented', async () => {
   expect(await scrape()).toEqual(['jobs_total{name="a"} 1']);
 });
 
-describe('a metric that is already registered', () => {
-  const help = 'Theirs.';
-  const fails = (make: () => unknown): unknown => {
-    try {
-      make();
-    } catch (error) {
-      if (!(error instanceof EscapementError)) throw error;
-      return [error.code, error.message];
-    }
-    return 'nothing was thrown';
-  };
-  const conflict = (name: string, reason: string): unknown => [
-    'ERR_METRIC_CONFLICT',
-    `the registry has a metric ${name} already: ${reason}. Pass another prefix or registry to prometheusMetrics`,
-  ];
+const help = 'Theirs.';
+const fails = (make: () => unknown): unknown => {
+  try {
+    make();
+  } catch (error) {
+    if (!(error instanceof EscapementError)) throw error;
+    return [error.code, error.message];
+  }
+  return 'nothing was thrown';
+};
+const conflict = (name: string, reason: string): unknown => [
+  'ERR_METRIC_CONFLICT',
+  `the registry has a metric ${name} already: ${reason}. Pass another prefix or registry to prometheusMetrics`,
+];
 
-  it('a registered metric of the same type and labels is used', async () => {
-    const theirs = new Counter({ name: 'jobs_total', help, labelNames: ['name'], registers: [registry] });
-    theirs.inc({ name: 'a' }, 3);
-    metrics.counter('jobs_total', 'Jobs.', { name: 'a' }).inc();
-    expect(await scrape()).toEqual(['jobs_total{name="a"} 4']);
-  });
+it('a registered metric of the same type and labels is used', async () => {
+  const theirs = new Counter({ name: 'jobs_total', help, labelNames: ['name'], registers: [registry] });
+  theirs.inc({ name: 'a' }, 3);
+  metrics.counter('jobs_total', 'Jobs.', { name: 'a' }).inc();
+  expect(await scrape()).toEqual(['jobs_total{name="a"} 4']);
+});
 
-  it('a registered metric of another type throws an error with both types', () => {
-    new Summary({ name: 'jobs_total', help, registers: [registry] });
-    expect(fails(() => metrics.counter('jobs_total', 'Jobs.'))).toEqual(
-      conflict('jobs_total', 'it is a summary, not a counter'),
-    );
-  });
-
-  it('a registered metric with other labels throws an error with both sets of labels', () => {
-    new Gauge({ name: 'timer_size', help, labelNames: ['queue', 'host'], registers: [registry] });
-    expect(fails(() => new SystemTimer({ metrics }))).toEqual(
-      conflict('timer_size', 'its labels are [host, queue], not [timer]'),
-    );
-  });
-
-  it.each(['purgatory_size', 'purgatory_watched_keys', 'purgatory_cancelled_total'])(
-    'a registered metric %s makes the purgatory throw and leaves none of its gauges',
-    async (name) => {
-      new Summary({ name, help, registers: [registry], labelNames: ['theirs'] });
-      expect(() => measured(metrics)).toThrow(EscapementError);
-      const gauges = (await scrape()).filter((line) => /^purgatory_(size|num|watched)/.test(line));
-      expect(gauges).toEqual([]);
-    },
+it('a registered metric of another type throws an error with both types', () => {
+  new Summary({ name: 'jobs_total', help, registers: [registry] });
+  expect(fails(() => metrics.counter('jobs_total', 'Jobs.'))).toEqual(
+    conflict('jobs_total', 'it is a summary, not a counter'),
   );
+});
 
-  it('a timer that could not be created leaves no gauge', async () => {
-    new Summary({ name: 'timer_tasks_run_total', help, registers: [registry], labelNames: ['theirs'] });
-    expect(() => new SystemTimer({ metrics })).toThrow(EscapementError);
-    expect(await scrape()).toEqual(['timer_wakeups_total{timer="timer"} 0']);
-  });
+it('a registered metric with other labels throws an error with both sets of labels', () => {
+  new Gauge({ name: 'timer_size', help, labelNames: ['queue', 'host'], registers: [registry] });
+  expect(fails(() => new SystemTimer({ metrics }))).toEqual(
+    conflict('timer_size', 'its labels are [host, queue], not [timer]'),
+  );
+});
 
-  it('a metric of another provider with other labels throws an error with both sets of labels', () => {
-    metrics.counter('jobs_total', 'Jobs.', { name: 'a', kind: 'b' });
-    metrics.counter('jobs_total', 'Jobs.', { kind: 'c', name: 'd' });
-    expect(fails(() => metrics.counter('jobs_total', 'Jobs.', { name: 'a' }))).toEqual(
-      conflict('jobs_total', 'its labels are [kind, name], not [name]'),
-    );
-  });
+it.each(['purgatory_size', 'purgatory_watched_keys', 'purgatory_cancelled_total'])(
+  'a registered metric %s makes the purgatory throw and leaves none of its gauges',
+  async (name) => {
+    new Summary({ name, help, registers: [registry], labelNames: ['theirs'] });
+    expect(() => measured(metrics)).toThrow(EscapementError);
+    const gauges = (await scrape()).filter((line) => /^purgatory_(size|num|watched)/.test(line));
+    expect(gauges).toEqual([]);
+  },
+);
 
-  it('a registered histogram with other buckets throws an error with both sets of buckets', () => {
-    metrics.histogram('took_seconds', 'Time.', [1, 2]);
-    expect(fails(() => metrics.histogram('took_seconds', 'Time.', [1, 3]))).toEqual(
-      conflict('took_seconds', 'its buckets are [1, 2], not [1, 3]'),
-    );
-  });
+it('a timer that could not be created leaves no gauge', async () => {
+  new Summary({ name: 'timer_tasks_run_total', help, registers: [registry], labelNames: ['theirs'] });
+  expect(() => new SystemTimer({ metrics })).toThrow(EscapementError);
+  expect(await scrape()).toEqual(['timer_wakeups_total{timer="timer"} 0']);
+});
 
-  it('a gauge is either set or read', () => {
-    metrics.gauge('level', 'Level.');
-    expect(fails(() => metrics.observableGauge('level', 'Level.', () => 1))).toEqual(
-      conflict('level', 'it is set, and not read when scraped'),
-    );
-    metrics.observableGauge('depth', 'Depth.', () => 1);
-    expect(fails(() => metrics.gauge('depth', 'Depth.'))).toEqual(
-      conflict('depth', 'it is read when scraped, so it cannot be set'),
-    );
-  });
+it('a metric of another provider with other labels throws an error with both sets of labels', () => {
+  metrics.counter('jobs_total', 'Jobs.', { name: 'a', kind: 'b' });
+  metrics.counter('jobs_total', 'Jobs.', { kind: 'c', name: 'd' });
+  expect(fails(() => metrics.counter('jobs_total', 'Jobs.', { name: 'a' }))).toEqual(
+    conflict('jobs_total', 'its labels are [kind, name], not [name]'),
+  );
+});
+
+it('a registered histogram with other buckets throws an error with both sets of buckets', () => {
+  metrics.histogram('took_seconds', 'Time.', [1, 2]);
+  expect(fails(() => metrics.histogram('took_seconds', 'Time.', [1, 3]))).toEqual(
+    conflict('took_seconds', 'its buckets are [1, 2], not [1, 3]'),
+  );
+});
+
+it('a gauge is either set or read', () => {
+  metrics.gauge('level', 'Level.');
+  expect(fails(() => metrics.observableGauge('level', 'Level.', () => 1))).toEqual(
+    conflict('level', 'it is set, and not read when scraped'),
+  );
+  metrics.observableGauge('depth', 'Depth.', () => 1);
+  expect(fails(() => metrics.gauge('depth', 'Depth.'))).toEqual(
+    conflict('depth', 'it is read when scraped, so it cannot be set'),
+  );
 });
 
 it.each([

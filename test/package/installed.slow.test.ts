@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const NPM_OPTIONS = ['--offline', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
@@ -187,26 +187,24 @@ it('the installed package runs the escapement command', () => {
   });
 }, 120_000);
 
-describe('a bundle of the installed package', () => {
-  /** Bundles `import { name } from 'escapement'` and returns the path of the bundle. */
-  function bundle(name: string): string {
-    const entry = writeProgram(
-      'entry.mjs',
-      `import { ${name} } from 'escapement';\nconsole.log(typeof ${name});`,
-    );
-    const outfile = join(project, `bundle-${name}.mjs`);
-    const options = { bundle: true, minify: true, format: 'esm', platform: 'node' } as const;
-    buildSync({ ...options, entryPoints: [entry], outfile, logLevel: 'error' });
-    return outfile;
-  }
+/** Bundles `import { name } from 'escapement'` and returns the path of the bundle. */
+function bundle(name: string): string {
+  const entry = writeProgram(
+    'entry.mjs',
+    `import { ${name} } from 'escapement';\nconsole.log(typeof ${name});`,
+  );
+  const outfile = join(project, `bundle-${name}.mjs`);
+  const options = { bundle: true, minify: true, format: 'esm', platform: 'node' } as const;
+  buildSync({ ...options, entryPoints: [entry], outfile, logLevel: 'error' });
+  return outfile;
+}
 
-  it('a bundle of the installed package runs', () => {
-    expect(run(process.execPath, [bundle('WorkQueue')]).stdout).toBe('function\n');
-  });
+it('a bundle of the installed package runs', () => {
+  expect(run(process.execPath, [bundle('WorkQueue')]).stdout).toBe('function\n');
+});
 
-  it.each(documentedSizes())('a bundle of %s has at most %d kB of the package', (name, kB) => {
-    expect(gzipSync(readFileSync(bundle(name)), { level: 9 }).length).toBeLessThanOrEqual(kB * 1_000);
-  });
+it.each(documentedSizes())('a bundle of %s has at most %d kB of the package', (name, kB) => {
+  expect(gzipSync(readFileSync(bundle(name)), { level: 9 }).length).toBeLessThanOrEqual(kB * 1_000);
 });
 
 function subpaths(): string[] {

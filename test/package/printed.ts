@@ -186,184 +186,149 @@ export async function handled(
 export const sum = new Task('sum', [1, 2], { headers: { trace: 'x' }, maxRetry: 3, timeoutMs: 1_000 });
 export const binary = new Task('image', Uint8Array.of(0xff, 0xd8, 0));
 
-type Row = [name: string, make: () => unknown, printed: string | RegExp];
-
-const PRINTED: Row[] = [
-  [
-    'SystemTimer',
+const PRINTED: Readonly<Record<string, readonly [make: () => unknown, printed: string | RegExp]>> = {
+  SystemTimer: [
     timerOf3,
     "SystemTimer { name: 'http', size: 3, levels: 2, nextExpirationMs: 30, closed: false }",
   ],
-  [
-    'a subclass of TimerTask',
+  'a subclass of TimerTask': [
     () => waiting(new RequestTimeout(30)),
     "RequestTimeout { delayMs: 30, request: { path: '/jobs' }, pending: true, isCancelled: false }",
   ],
-  [
-    'ManualClock',
+  ManualClock: [
     () => new ManualClock({ wallMs: 9 }),
     'ManualClock { nowMs: 0, wallMs: 9, pendingWakeups: 0 }',
   ],
-  [
-    'DelayedOperationPurgatory',
+  DelayedOperationPurgatory: [
     () => purgatoryOf(new Produce(7)),
     "DelayedOperationPurgatory { name: 'produce', watched: 2, watchedKeys: 2, numDelayed: 1, closed: false }",
   ],
-  [
-    'a subclass of DelayedOperation',
+  'a subclass of DelayedOperation': [
     () => watched(new Produce(7)),
     'Produce { delayMs: 1500, offset: 7, pending: true, isCancelled: false, isCompleted: false }',
   ],
-  [
-    'a subclass of AsyncDelayedOperation',
+  'a subclass of AsyncDelayedOperation': [
     () => watched(new Paid(10)),
     'Paid { delayMs: 10, order: 17, pending: true, isCancelled: false, isCompleted: false }',
   ],
-  [
-    'WorkQueue',
+  WorkQueue: [
     () => new WorkQueue({ name: 'files', maxSize: 9 }),
     "WorkQueue { name: 'files', length: 0, processing: 0, maxSize: 9, shuttingDown: false }",
   ],
-  [
-    'DelayingQueue',
+  DelayingQueue: [
     () => new DelayingQueue({ name: 'files' }),
     "DelayingQueue { name: 'files', length: 0, processing: 0, waiting: 0, shuttingDown: false }",
   ],
-  [
-    'RateLimitingQueue',
+  RateLimitingQueue: [
     () => new RateLimitingQueue(exponential, { name: 'files' }),
     `RateLimitingQueue { name: 'files', length: 0, processing: 0, waiting: 0, shuttingDown: false, rateLimiter: ${EXPONENTIAL} }`,
   ],
-  ['Lease', () => leaseOf('web'), "Lease { item: 'web', state: 'held' }"],
-  ['BucketRateLimiter', () => bucket, BUCKET],
-  ['ItemExponentialFailureRateLimiter', () => exponential, EXPONENTIAL],
-  [
-    'ItemFastSlowRateLimiter',
+  Lease: [() => leaseOf('web'), "Lease { item: 'web', state: 'held' }"],
+  BucketRateLimiter: [() => bucket, BUCKET],
+  ItemExponentialFailureRateLimiter: [() => exponential, EXPONENTIAL],
+  ItemFastSlowRateLimiter: [
     () => new ItemFastSlowRateLimiter({ fastDelayMs: 5, slowDelayMs: 9, maxFastAttempts: 3 }),
     'ItemFastSlowRateLimiter { fastDelayMs: 5, slowDelayMs: 9, maxFastAttempts: 3, items: 0 }',
   ],
-  [
-    'MaxOfRateLimiter',
+  MaxOfRateLimiter: [
     () => new MaxOfRateLimiter(exponential, bucket),
     `MaxOfRateLimiter { limiters: [ ${EXPONENTIAL}, ${BUCKET} ] }`,
   ],
-  [
-    'WithJitterRateLimiter',
+  WithJitterRateLimiter: [
     () => new WithJitterRateLimiter(bucket),
     `WithJitterRateLimiter { limiter: ${BUCKET}, fraction: 0.5 }`,
   ],
-  [
-    'WithMaxWaitRateLimiter',
+  WithMaxWaitRateLimiter: [
     () => new WithMaxWaitRateLimiter(bucket, 50),
     `WithMaxWaitRateLimiter { limiter: ${BUCKET}, maxDelayMs: 50 }`,
   ],
-  [
-    'DiskQueue',
+  DiskQueue: [
     diskQueue,
     /^DiskQueue \{ name: 'spool', dataPath: '.+', depth: 1, bytes: 5, durability: 'always', state: 'open' \}$/,
   ],
-  [
-    'Delivery of a DiskQueue',
+  'Delivery of a DiskQueue': [
     async () => (await diskQueue()).receive(),
     "Delivery { bytes: 5, state: 'in flight' }",
   ],
-  [
-    'OverflowQueue',
+  OverflowQueue: [
     overflowQueue,
     "OverflowQueue { depth: 1, inMemory: 1, memorySize: 1, state: 'open', backend: DummyBackendQueue { depth: 0, dropped: 1, state: 'open' } }",
   ],
-  [
-    'Delivery of an OverflowQueue',
+  'Delivery of an OverflowQueue': [
     async () => (await overflowQueue()).receive(),
     "Delivery { bytes: 1, state: 'in flight' }",
   ],
-  [
-    'DummyBackendQueue',
+  DummyBackendQueue: [
     () => new DummyBackendQueue(),
     "DummyBackendQueue { depth: 0, dropped: 0, state: 'open' }",
   ],
-  ['EmbeddedBroker', brokerOf1, BROKER],
-  [
-    'RedisBroker',
+  EmbeddedBroker: [brokerOf1, BROKER],
+  RedisBroker: [
     () => redis('redis://localhost:1/2'),
     "RedisBroker { url: 'redis://localhost:1/2', state: 'connecting' }",
   ],
-  [
-    'RedisBroker of a client that is not connected',
+  'RedisBroker of a client that is not connected': [
     () => redisOf(unconnectedClient()),
     "RedisBroker { address: 'localhost:1', state: 'connecting' }",
   ],
-  [
-    'Client',
+  Client: [
     async () => new Client({ broker: await brokerOf1() }),
     `Client { state: 'open', inFlight: 0, broker: ${BROKER} }`,
   ],
-  [
-    'Client with a URL',
+  'Client with a URL': [
     () => new Client({ url: 'http://me:s3cret@localhost:1/admin/', headers: { authorization: 's3cret' } }),
     "Client { state: 'open', inFlight: 0, url: 'http://localhost:1/admin' }",
   ],
-  [
-    'Inspector',
+  Inspector: [
     async () => new Inspector({ broker: await brokerOf1() }),
     `Inspector { state: 'open', broker: ${BROKER} }`,
   ],
-  [
-    'Server',
+  Server: [
     async () => new Server({ broker: await brokerOf1(), concurrency: 10, queues: { low: 1 } }),
     /^Server \{ id: '[-0-9a-f]+', state: 'new', concurrency: 10, active: 0, queues: \{ low: 1 \} \}$/,
   ],
-  [
-    'ServeMux',
+  ServeMux: [
     () => new ServeMux().handle('email:', () => undefined).use((next) => next),
     "ServeMux { patterns: [ 'email:' ], middleware: 1 }",
   ],
-  [
-    'Scheduler',
+  Scheduler: [
     async () => new Scheduler({ broker: await brokerOf1() }),
     /^Scheduler \{ id: '[^']+', state: 'new', location: 'UTC', entries: 0 \}$/,
   ],
-  [
-    'PeriodicTaskManager',
+  PeriodicTaskManager: [
     async () => new PeriodicTaskManager({ broker: await brokerOf1(), provider: noConfigs }),
     /^PeriodicTaskManager \{ scheduler: Scheduler \{ [^{}]+ \}, state: 'new', entries: 0, syncIntervalMs: 180000 \}$/,
   ],
-  [
-    'Task',
+  Task: [
     () => sum,
     "Task { type: 'sum', payload: '[1,2]', options: { headers: { trace: 'x' }, maxRetry: 3, timeoutMs: 1000 } }",
   ],
-  ['Task without payload and options', () => new Task('ping'), "Task { type: 'ping' }"],
-  ['Task with bytes', () => binary, "Task { type: 'image', payload: <3 bytes> }"],
-  [
-    'Task with a long text',
+  'Task without payload and options': [() => new Task('ping'), "Task { type: 'ping' }"],
+  'Task with bytes': [() => binary, "Task { type: 'image', payload: <3 bytes> }"],
+  'Task with a long text': [
     () => new Task('log', 'x'.repeat(1_000)),
     `Task { type: 'log', payload: '"${'x'.repeat(99)}…' }`,
   ],
-  [
-    'ReceivedTask',
+  ReceivedTask: [
     async () => (await handled(sum)).task,
     "ReceivedTask { type: 'sum', payload: '[1,2]', headers: { trace: 'x' } }",
   ],
-  [
-    'ReceivedTask with data',
+  'ReceivedTask with data': [
     async () => (await handled(binary)).task.withData({ a: 1 }),
     "ReceivedTask { data: { a: 1 }, type: 'image', payload: <3 bytes> }",
   ],
-  [
-    'TaskContext',
+  TaskContext: [
     async () => (await handled(sum)).context,
     /^TaskContext \{ taskId: 't1', queue: 'default', retryCount: 0, maxRetry: 3, deadlineMs: \d+, leaseEpoch: \d+, headers: \{ trace: 'x' \} \}$/,
   ],
-  [
-    'TaskInfo',
+  TaskInfo: [
     async () => (await handled(sum, { sum: 3 })).info,
     "TaskInfo { id: 't1', queue: 'default', type: 'sum', payload: '[1,2]', maxRetry: 3, retried: 0, timeoutMs: 1000, " +
       "retentionMs: 60000, headers: { trace: 'x' }, state: 'completed', completedAt: 1970-01-01T00:00:05.000Z, result: '{\"sum\":3}' }",
   ],
-];
+};
 
 /** One object of each class, and what a console prints for it. */
-export function printed(): Row[] {
-  return PRINTED;
+export function printed(): [name: string, make: () => unknown, printed: string | RegExp][] {
+  return Object.entries(PRINTED).map(([name, row]) => [name, ...row]);
 }
