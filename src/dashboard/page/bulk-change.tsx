@@ -5,7 +5,7 @@ import type { ChangeLine, SearchFilter } from '../dashboard-json.ts';
 import { messageOfError, readLines } from './api.ts';
 import { Modal } from './dialog.tsx';
 import { count, plural } from './format.ts';
-import { Problem } from './parts.tsx';
+import { Problem, ScanProgress } from './parts.tsx';
 import { CHANGE_LABELS, changeReport } from './task-table.tsx';
 
 /** Asks, changes everything that matches, and shows how far it is. Closing the dialog stops it. */
@@ -61,12 +61,7 @@ export function BulkChange(props: {
         )}
         {line !== undefined && (
           <>
-            <progress
-              class="scan"
-              max={Math.max(1, line.total)}
-              value={phase === 'ended' ? Math.max(1, line.total) : line.scanned}
-              aria-label="Tasks scanned"
-            />
+            <ScanProgress scanned={phase === 'ended' ? Infinity : line.scanned} total={line.total} />
             <p role="status">
               {changeReport(change, line.changed)}
               {line.refused > 0 &&

@@ -1,7 +1,8 @@
 import type { JSX } from 'preact';
 import type { HealthJson } from '../dashboard-json.ts';
 import { bytes, count, durationText } from './format.ts';
-import { Card, Fact, Figure, Loaded, Name, PageLayout } from './parts.tsx';
+import { Facts } from './lists.tsx';
+import { Card, Figures, Loaded, Name, PageLayout } from './parts.tsx';
 import { useData } from './use-data.ts';
 
 /** How the process of the dashboard is, and where the tasks are kept. */
@@ -27,40 +28,34 @@ export function HealthPage(): JSX.Element {
 }
 
 function ProcessFigures({ process }: { readonly process: HealthJson['process'] }): JSX.Element {
+  const { cpu, residentBytes, heapBytes, uptimeMs, pid, node } = process;
   const { median, longest } = process.loopDelayMs;
+  const percentage = cpu === undefined ? '–' : Math.round(100 * cpu);
+  const tone = longest > 200 ? 'warn' : 'plain';
   return (
-    <section class="figures" aria-label="Process">
-      <Figure
-        label="CPU"
-        value={process.cpu === undefined ? '–' : Math.round(100 * process.cpu)}
-        unit="% of a core"
-      />
-      <Figure label="Memory" value={bytes(process.residentBytes)} note={`${bytes(process.heapBytes)} heap`} />
-      <Figure
-        label="Event loop delay"
-        value={durationText(median)}
-        tone={longest > 200 ? 'warn' : 'plain'}
-        note={`longest ${durationText(longest)} in a minute`}
-      />
-      <Figure
-        label="Uptime"
-        value={durationText(process.uptimeMs)}
-        note={`process ${process.pid}, Node ${process.node}`}
-      />
-    </section>
+    <Figures
+      label="Process"
+      list={[
+        ['CPU', percentage, undefined, { unit: '% of a core' }],
+        ['Memory', bytes(residentBytes), `${bytes(heapBytes)} heap`],
+        ['Event loop delay', durationText(median), `longest ${durationText(longest)} in a minute`, { tone }],
+        ['Uptime', durationText(uptimeMs), `process ${pid}, Node ${node}`],
+      ]}
+    />
   );
 }
 
 function Folder({ folder }: { readonly folder: NonNullable<HealthJson['folder']> }): JSX.Element {
   return (
     <Card title="Folder">
-      <dl class="facts across">
-        <Fact term="Path">
-          <Name text={folder.path} mono />
-        </Fact>
-        <Fact term="Files">{count(folder.files)}</Fact>
-        <Fact term="Size">{bytes(folder.bytes)}</Fact>
-      </dl>
+      <Facts
+        kind="across"
+        list={[
+          ['Path', <Name text={folder.path} mono />],
+          ['Files', count(folder.files)],
+          ['Size', bytes(folder.bytes)],
+        ]}
+      />
     </Card>
   );
 }
@@ -71,45 +66,30 @@ function Redis({ info }: { readonly info: Info }): JSX.Element {
   const number = (name: string): number => Number(info[name] ?? 0);
   const hits = number('keyspace_hits');
   const misses = number('keyspace_misses');
+  const hitRate = hits + misses === 0 ? '–' : Math.round((100 * hits) / (hits + misses));
   const limit = number('maxmemory');
+  const evicted = number('evicted_keys');
   return (
     <>
       <h2 class="section">Redis</h2>
-      <section class="figures" aria-label="Redis">
-        <Figure label="Version" value={info['redis_version'] ?? '–'} note={info['redis_mode']} />
-        <Figure
-          label="Memory"
-          value={bytes(number('used_memory'))}
-          note={limit === 0 ? 'no limit set' : `of ${bytes(limit)}`}
-        />
-        <Figure label="Commands" value={count(number('instantaneous_ops_per_sec'))} unit="/s" />
-        <Figure
-          label="Clients"
-          value={count(number('connected_clients'))}
-          note={`${count(number('blocked_clients'))} blocked`}
-        />
-        <Figure
-          label="Hit rate"
-          value={hits + misses === 0 ? '–' : Math.round((100 * hits) / (hits + misses))}
-          unit="%"
-        />
-        <Figure
-          label="Evicted keys"
-          value={count(number('evicted_keys'))}
-          {...(number('evicted_keys') > 0 && { tone: 'bad', note: 'tasks may be lost: use noeviction' })}
-        />
-        <Figure label="Uptime" value={durationText(1_000 * number('uptime_in_seconds'))} />
-      </section>
+      <Figures
+        label="Redis"
+        list={[
+          ['Version', info['redis_version'] ?? '–', info['redis_mode']],
+          ['Memory', bytes(number('used_memory')), limit === 0 ? 'no limit set' : `of ${bytes(limit)}`],
+          ['Commands', count(number('instantaneous_ops_per_sec')), undefined, { unit: '/s' }],
+          ['Clients', count(number('connected_clients')), `${count(number('blocked_clients'))} blocked`],
+          ['Hit rate', hitRate, undefined, { unit: '%' }],
+          evicted === 0
+            ? ['Evicted keys', 0]
+            : ['Evicted keys', count(evicted), 'tasks may be lost: use noeviction', { tone: 'bad' }],
+          ['Uptime', durationText(1_000 * number('uptime_in_seconds'))],
+        ]}
+      />
       <Card>
         <details>
           <summary class="pad">Everything that Redis reports</summary>
-          <dl class="facts">
-            {Object.entries(info).map(([name, value]) => (
-              <Fact key={name} term={name}>
-                <Name text={value} mono />
-              </Fact>
-            ))}
-          </dl>
+          <Facts list={Object.entries(info).map(([name, value]) => [name, <Name text={value} mono />])} />
         </details>
       </Card>
     </>

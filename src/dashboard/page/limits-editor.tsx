@@ -4,14 +4,14 @@ import type { QueueLimits } from '../../tasks/broker/broker-types.ts';
 import { may, path, write } from './api.ts';
 import { asks, useAction, type Question } from './dialog.tsx';
 import { count, durationText } from './format.ts';
-import { Card, Fact } from './parts.tsx';
+import { Facts } from './lists.tsx';
+import { Card } from './parts.tsx';
 
 /** Of a queue, or of each key in it. */
 type Limits = Omit<QueueLimits, 'perKey'>;
 
 /** The limits in the fields of a fieldset, empty ones being no limit. The handler checks the values, and its message is shown. */
-function limitsIn(form: HTMLFormElement, name: string): Limits {
-  const data = new FormData(form);
+function limitsIn(data: FormData, name: string): Limits {
   const field = (id: string): string => data.get(`${name} ${id}`) as string;
   const [concurrency, tasks, burst] = [field('concurrency'), field('tasks'), field('burst')];
   const rate = {
@@ -46,21 +46,20 @@ export function LimitsEditor(props: {
   };
   return (
     <Card title="Limits in force">
-      <dl class="facts">
-        <Fact term="The queue">{limitText(limits)}</Fact>
-        <Fact term="Each key">{limitText(limits?.perKey)}</Fact>
-      </dl>
+      <Facts
+        list={[
+          ['The queue', limitText(limits)],
+          ['Each key', limitText(limits?.perKey)],
+        ]}
+      />
       {may('limits') && (
         <form
           ref={form}
           class="form"
           onSubmit={(event) => {
             event.preventDefault();
-            const [all, perKey] = [
-              limitsIn(event.currentTarget, 'queue'),
-              limitsIn(event.currentTarget, 'key'),
-            ];
-            void perform(() => save(all, perKey));
+            const data = new FormData(event.currentTarget);
+            void perform(() => save(limitsIn(data, 'queue'), limitsIn(data, 'key')));
           }}
         >
           <Fields legend="The queue as a whole" name="queue" limits={limits} />

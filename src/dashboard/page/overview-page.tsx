@@ -1,26 +1,24 @@
-import type { ComponentChildren, JSX } from 'preact';
+import type { JSX } from 'preact';
 import { TASK_STATES, type TaskState } from '../../tasks/task-state.ts';
 import type { LiveJson, QueueJson } from '../dashboard-json.ts';
 import { bytes, compact, count, durationText, percent, plural, rate } from './format.ts';
 import { useLive } from './live.ts';
+import { Pager, RowLink, Table, type Column } from './lists.tsx';
 import {
   Card,
   Empty,
-  Figure,
+  Figures,
   Name,
   PageLayout,
-  Pager,
   Skeleton,
   stateColour,
   StateLabel,
   STATE_LABELS,
-  Table,
   Tag,
-  type Column,
 } from './parts.tsx';
-import { ratesOf, sumOf, useRates } from './recent.ts';
-import { pageOf, queueHref, replace, to, useRoute, withChange } from './route.ts';
-import { RateFigures, Sparkline } from './sparkline.tsx';
+import { ratesOf, sumOf, useRates, type Rates } from './recent.ts';
+import { pageOf, queueHref, replace, to, useRoute, withChange, type PageRoute } from './route.ts';
+import { rateFigures, Sparkline } from './sparkline.tsx';
 
 const PAGE_SIZE = 50;
 
@@ -33,7 +31,7 @@ export function OverviewPage({ source = '' }: { readonly source: string | undefi
         <Skeleton lines={10} />
       ) : (
         <>
-          <Figures live={live} />
+          <QueueFigures live={live} />
           <Unserved queues={live.queues} />
           <QueueList live={live} />
         </>
@@ -45,46 +43,26 @@ export function OverviewPage({ source = '' }: { readonly source: string | undefi
 const total = (queues: readonly QueueJson[], state: TaskState): number =>
   queues.reduce((sum, queue) => sum + queue[state], 0);
 
-function Figures({ live }: { readonly live: LiveJson }): JSX.Element {
+function QueueFigures({ live }: { readonly live: LiveJson }): JSX.Element {
   const { queues } = live;
   const latencyMs = Math.max(0, ...queues.map((queue) => queue.latencyMs));
   const today = queues.reduce((sum, { processed }) => sum + processed, 0);
   const failedToday = queues.reduce((sum, queue) => sum + queue.failed, 0);
-  const search = (state: TaskState): string => to(['search'], { state });
+  const [processedPerS, failedPerS] = [sumOf(queues, 'processedPerS'), sumOf(queues, 'failedPerS')];
+  const inState = (state: TaskState): string => compact(total(queues, state));
+  const search = (state: TaskState): object => ({ href: to(['search'], { state }) });
   return (
-    <section class="figures" aria-label="All queues">
-      <RateFigures
-        recent={ratesOf()}
-        processedPerS={sumOf(queues, 'processedPerS')}
-        failedPerS={sumOf(queues, 'failedPerS')}
-        href={to(['charts'])}
-      />
-      <Figure
-        label="Pending"
-        value={compact(total(queues, 'pending'))}
-        note={`longest ${durationText(latencyMs)}`}
-        href={search('pending')}
-      />
-      <Figure
-        label="Active"
-        value={compact(total(queues, 'active'))}
-        note={`on ${plural(live.serverCount, 'server')}`}
-        href={to(['servers'])}
-      />
-      <Figure
-        label="Retry"
-        value={compact(total(queues, 'retry'))}
-        note={`${compact(total(queues, 'scheduled'))} scheduled`}
-        href={search('retry')}
-      />
-      <Figure
-        label="Archived"
-        value={compact(total(queues, 'archived'))}
-        note="given up"
-        href={search('archived')}
-      />
-      <Figure label="Today" value={compact(today)} note={`${percent(failedToday, today)} failed`} />
-    </section>
+    <Figures
+      label="All queues"
+      list={[
+        ...rateFigures(ratesOf(), processedPerS, failedPerS, to(['charts'])),
+        ['Pending', inState('pending'), `longest ${durationText(latencyMs)}`, search('pending')],
+        ['Active', inState('active'), `on ${plural(live.serverCount, 'server')}`, { href: to(['servers']) }],
+        ['Retry', inState('retry'), `${inState('scheduled')} scheduled`, search('retry')],
+        ['Archived', inState('archived'), 'given up', search('archived')],
+        ['Today', compact(today), `${percent(failedToday, today)} failed`],
+      ]}
+    />
   );
 }
 
@@ -106,45 +84,87 @@ function Unserved({ queues }: { readonly queues: readonly QueueJson[] }): JSX.El
   );
 }
 
-type Sort = 'queue' | 'latency' | 'throughput' | 'errors' | TaskState;
+/** A column of the list of queues, with the name of its order in the address and the number that decides it. */
+interface QueueColumn extends Column<QueueJson> {
+  readonly by?: string;
+  readonly value?: (queue: QueueJson) => number;
+}
 
-const sortValue = (queue: QueueJson, sort: Sort): number => {
-  if (sort === 'queue') return 0;
-  if (sort === 'latency') return queue.latencyMs;
-  if (sort === 'throughput') return queue.processedPerS ?? 0;
-  if (sort === 'errors') return queue.failedPerS ?? 0;
-  return queue[sort];
-};
+function columnsOf(states: readonly TaskState[]): readonly QueueColumn[] {
+  return [
+    { head: 'Queue', by: 'queue', isHeading: true, cell: (queue) => <QueueName queue={queue} /> },
+    {
+      ...{ head: 'Latency', by: 'latency', kind: 'number', value: ({ latencyMs }) => latencyMs },
+      cell: ({ latencyMs }) => (latencyMs === 0 ? <span class="zero">0</span> : durationText(latencyMs)),
+    },
+    rateColumn('Processed/s', 'throughput', 'processed'),
+    rateColumn('Failed/s', 'errors', 'failed'),
+    ...states.map((state): QueueColumn => ({
+      ...{ head: <StateLabel state={state} />, label: STATE_LABELS[state], by: state, kind: 'number' },
+      value: (queue) => queue[state],
+      cell: (queue) => (
+        <a class={queue[state] === 0 ? 'quiet zero' : 'quiet'} href={queueHref(queue.queue, { state })}>
+          {compact(queue[state])}
+        </a>
+      ),
+    })),
+    { head: 'Memory', kind: 'number memory', cell: ({ memoryUsageBytes }) => bytes(memoryUsageBytes) },
+  ];
+}
+
+function rateColumn(head: string, by: string, what: keyof Rates): QueueColumn {
+  const rateOf = (queue: QueueJson): number | undefined => queue[`${what}PerS`];
+  const tone = what === 'failed' ? 'bad' : 'accent';
+  return {
+    ...{ head, by, kind: 'number spark', value: (queue) => rateOf(queue) ?? 0 },
+    cell: (queue) => (
+      <>
+        <Sparkline
+          values={ratesOf(queue.queue)[what]}
+          tone={tone}
+          label={`${what} in the last minute`}
+          width={64}
+        />
+        <span>{rate(rateOf(queue))}</span>
+      </>
+    ),
+  };
+}
+
+/** A column whose head is a link to that order, if it has one. */
+function withSort(column: QueueColumn, sort: string, route: PageRoute): QueueColumn {
+  const { head, by, label = head as string } = column;
+  if (by === undefined) return column;
+  const isName = by === 'queue';
+  return {
+    ...{ ...column, label },
+    sort: by !== sort ? 'none' : isName ? 'ascending' : 'descending',
+    head: (
+      <a href={withChange(route, { sort: isName ? undefined : by, page: undefined })}>
+        {head}
+        {by === sort && <span aria-hidden="true">{isName ? ' ↑' : ' ↓'}</span>}
+      </a>
+    ),
+  };
+}
 
 function QueueList({ live }: { readonly live: LiveJson }): JSX.Element {
   const route = useRoute();
   const filter = route.query.get('filter') ?? '';
-  const sort = (route.query.get('sort') ?? 'queue') as Sort;
+  const sort = route.query.get('sort') ?? 'queue';
   const page = pageOf(route);
-  const found = live.queues
-    .filter(({ queue }) => queue.toLowerCase().includes(filter.toLowerCase()))
-    .sort((a, b) => sortValue(b, sort) - sortValue(a, sort));
-  const shown = found.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE);
-  useRates(shown.slice(0, 24).map(({ queue }) => queue));
   // Few programs have groups: the column is there for those.
   const states = TASK_STATES.filter((state) => state !== 'aggregating' || total(live.queues, state) > 0);
+  const columns = columnsOf(states);
+  const { value = () => 0 } = columns.find(({ by }) => by === sort) ?? {};
+  const found = live.queues
+    .filter(({ queue }) => queue.toLowerCase().includes(filter.toLowerCase()))
+    .sort((a, b) => value(b) - value(a));
+  const shown = found.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE);
+  useRates(shown.slice(0, 24).map(({ queue }) => queue));
   if (live.queueCount === 0) {
     return <Empty title="There are no queues yet">A queue appears when its first task is enqueued.</Empty>;
   }
-  const column = (name: Sort, label: ComponentChildren): Column => {
-    const isName = name === 'queue';
-    const href = withChange(route, { sort: isName ? undefined : name, page: undefined });
-    return {
-      ...(isName ? {} : { kind: 'number' }),
-      sort: name !== sort ? 'none' : isName ? 'ascending' : 'descending',
-      head: (
-        <a href={href}>
-          {label}
-          {name === sort && <span aria-hidden="true">{isName ? ' ↑' : ' ↓'}</span>}
-        </a>
-      ),
-    };
-  };
   return (
     <Card
       title={`Queues (${count(live.queueCount)})`}
@@ -163,19 +183,10 @@ function QueueList({ live }: { readonly live: LiveJson }): JSX.Element {
     >
       <Table
         kind="queues"
-        columns={[
-          column('queue', 'Queue'),
-          column('latency', 'Latency'),
-          column('throughput', 'Processed/s'),
-          column('errors', 'Failed/s'),
-          ...states.map((state) => column(state, <StateLabel state={state} />)),
-          { head: 'Memory', kind: 'number memory' },
-        ]}
-      >
-        {shown.map((queue) => (
-          <QueueRow key={queue.queue} queue={queue} states={states} />
-        ))}
-      </Table>
+        columns={columns.map((column) => withSort(column, sort, route))}
+        rows={shown}
+        keyOf={({ queue }) => queue}
+      />
       {shown.length === 0 && <Empty title={`No queue has “${filter}” in its name`} />}
       {live.queues.length < live.queueCount && (
         <p class="foot">
@@ -187,43 +198,16 @@ function QueueList({ live }: { readonly live: LiveJson }): JSX.Element {
   );
 }
 
-function QueueRow(props: { readonly queue: QueueJson; readonly states: readonly TaskState[] }): JSX.Element {
-  const { queue, states } = props;
-  const { processed, failed } = ratesOf(queue.queue);
+function QueueName({ queue }: { readonly queue: QueueJson }): JSX.Element {
   const held = (queue.held?.concurrency ?? 0) + (queue.held?.rate ?? 0);
   return (
-    <tr>
-      <th scope="row" data-label="Queue">
-        <a class="row-link" data-row href={queueHref(queue.queue)}>
-          <Name text={queue.queue} />
-        </a>
-        {queue.paused && <Tag tone="warn">paused</Tag>}
-        {!queue.hasServer && <Tag tone={queue.pending > 0 ? 'bad' : 'plain'}>no server</Tag>}
-        {held > 0 && <Tag title="Pending tasks that a limit holds back">{compact(held)} held</Tag>}
-        <StateBar queue={queue} />
-      </th>
-      <td class="number" data-label="Latency">
-        {queue.latencyMs === 0 ? <span class="zero">0</span> : durationText(queue.latencyMs)}
-      </td>
-      <td class="number spark" data-label="Processed/s">
-        <Sparkline values={processed} label="processed in the last minute" width={64} />
-        <span>{rate(queue.processedPerS)}</span>
-      </td>
-      <td class="number spark" data-label="Failed/s">
-        <Sparkline values={failed} tone="bad" label="failed in the last minute" width={64} />
-        <span>{rate(queue.failedPerS)}</span>
-      </td>
-      {states.map((state) => (
-        <td key={state} class="number" data-label={STATE_LABELS[state]}>
-          <a class={queue[state] === 0 ? 'quiet zero' : 'quiet'} href={queueHref(queue.queue, { state })}>
-            {compact(queue[state])}
-          </a>
-        </td>
-      ))}
-      <td class="number memory" data-label="Memory">
-        {bytes(queue.memoryUsageBytes)}
-      </td>
-    </tr>
+    <>
+      <RowLink href={queueHref(queue.queue)} text={queue.queue} />
+      {queue.paused && <Tag tone="warn">paused</Tag>}
+      {!queue.hasServer && <Tag tone={queue.pending > 0 ? 'bad' : 'plain'}>no server</Tag>}
+      {held > 0 && <Tag title="Pending tasks that a limit holds back">{compact(held)} held</Tag>}
+      <StateBar queue={queue} />
+    </>
   );
 }
 

@@ -2,7 +2,6 @@ import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { TaskState } from '../../tasks/task-state.ts';
 import { clipped, exactTime, isDate, relative, visible } from './format.ts';
-import { pageOf, useRoute, withChange } from './route.ts';
 import type { Data } from './use-data.ts';
 
 /** The small things that all pages are made of. */
@@ -175,33 +174,41 @@ export function Card(props: {
   );
 }
 
-/** A number with its name, and a note or a picture below it. */
-export function Figure(props: {
-  readonly label: string;
-  readonly value: ComponentChildren;
-  readonly unit?: string;
-  readonly note?: ComponentChildren;
-  readonly href?: string;
-  readonly tone?: Tone;
-  readonly children?: ComponentChildren;
-}): JSX.Element {
-  const content = (
-    <>
-      <span class="figure-label">{props.label}</span>
-      <span class={`figure-value ${props.tone ?? ''}`}>
-        {props.value}
-        {props.unit !== undefined && <small> {props.unit}</small>}
-      </span>
-      {props.note !== undefined && <span class="figure-note">{props.note}</span>}
-      {props.children}
-    </>
-  );
-  return props.href === undefined ? (
-    <div class="figure">{content}</div>
-  ) : (
-    <a class="figure" href={props.href}>
-      {content}
-    </a>
+/** A number with its name, a note below it, and what else it has. */
+export type Figure = readonly [
+  label: string,
+  value: ComponentChildren,
+  note?: ComponentChildren,
+  more?: {
+    readonly unit?: string;
+    readonly href?: string | undefined;
+    readonly tone?: Tone;
+    readonly picture?: JSX.Element;
+  },
+];
+
+/** Figures side by side: a section of the page if it has a label, otherwise the first part of a card. */
+export function Figures(props: { readonly label?: string; readonly list: readonly Figure[] }): JSX.Element {
+  const { label, list } = props;
+  const figures = list.map(([name, value, note, { unit, href, tone = '', picture } = {}]) => {
+    const Element = href === undefined ? 'div' : 'a';
+    return (
+      <Element key={name} class="figure" {...(href !== undefined && { href })}>
+        <span class="figure-label">{name}</span>
+        <span class={`figure-value ${tone}`}>
+          {value}
+          {unit !== undefined && <small> {unit}</small>}
+        </span>
+        {note !== undefined && <span class="figure-note">{note}</span>}
+        {picture}
+      </Element>
+    );
+  });
+  if (label === undefined) return <div class="figures inside">{figures}</div>;
+  return (
+    <section class="figures" aria-label={label}>
+      {figures}
+    </section>
   );
 }
 
@@ -242,6 +249,12 @@ export function Problem(props: { readonly message: string; readonly retry?: () =
       )}
     </div>
   );
+}
+
+/** How far a search, or a change of what it finds, has come. */
+export function ScanProgress(props: { readonly scanned: number; readonly total: number }): JSX.Element {
+  const max = Math.max(1, props.total);
+  return <progress class="scan" max={max} value={Math.min(props.scanned, max)} aria-label="Tasks scanned" />;
 }
 
 /** What was read; before that a skeleton; and an error above what was read before it, unless the shell shows that nothing can be read. */
@@ -288,77 +301,5 @@ export function Tabs(props: {
         </a>
       ))}
     </nav>
-  );
-}
-
-/** Links to the pages before and after the one in the address. */
-export function Pager({ pages }: { readonly pages: number }): JSX.Element | null {
-  const route = useRoute();
-  const page = pageOf(route);
-  const link = (to: number, label: string, isThere: boolean): JSX.Element =>
-    isThere ? (
-      <a class="button" href={withChange(route, { page: to })}>
-        {label}
-      </a>
-    ) : (
-      <span class="button" aria-disabled="true">
-        {label}
-      </span>
-    );
-  if (pages <= 1 && page === 1) return null;
-  return (
-    <nav class="pager" aria-label="Pages">
-      {link(page - 1, 'Previous', page > 1)}
-      <span>
-        Page {page} of {Math.max(pages, page)}
-      </span>
-      {link(page + 1, 'Next', page < pages)}
-    </nav>
-  );
-}
-
-export interface Column {
-  readonly head: ComponentChildren;
-  readonly kind?: string;
-  readonly sort?: 'ascending' | 'descending' | 'none';
-}
-
-/** Rows, which are cards on a phone; a column is a text, or has a class too. */
-export function Table(props: {
-  readonly columns: readonly (string | Column)[];
-  readonly kind?: string;
-  readonly label?: string;
-  readonly children: ComponentChildren;
-}): JSX.Element {
-  const columns = props.columns.map((column): Column =>
-    typeof column === 'string' ? { head: column } : column,
-  );
-  return (
-    <div class="scroll">
-      <table class={`rows ${props.kind ?? ''}`} aria-label={props.label}>
-        <thead>
-          <tr>
-            {columns.map(({ head, kind, sort }, index) => (
-              <th key={index} scope="col" class={kind} aria-sort={sort}>
-                {head}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>{props.children}</tbody>
-      </table>
-    </div>
-  );
-}
-
-export const numbers = (head: ComponentChildren): Column => ({ head, kind: 'number' });
-
-/** A term and its value, in a list of them. */
-export function Fact(props: { readonly term: string; readonly children: ComponentChildren }): JSX.Element {
-  return (
-    <div>
-      <dt>{props.term}</dt>
-      <dd>{props.children}</dd>
-    </div>
   );
 }

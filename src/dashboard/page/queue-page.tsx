@@ -1,19 +1,19 @@
 import type { JSX } from 'preact';
-import { TASK_STATES, isTaskState, type TaskState } from '../../tasks/task-state.ts';
+import { TASK_STATES, isTaskState, type TaskChange, type TaskState } from '../../tasks/task-state.ts';
 import type { ChangedJson, QueueDetailJson, TaskListJson } from '../dashboard-json.ts';
 import { may, path, withQuery, write } from './api.ts';
 import { asks, useAction, type Question } from './dialog.tsx';
 import { bytes, clipped, compact, count, durationText, percent, plural, visible } from './format.ts';
 import { useLive } from './live.ts';
 import { lazy } from './lazy.tsx';
+import { Pager } from './lists.tsx';
 import {
   Card,
   Empty,
-  Figure,
+  Figures,
   Loaded,
   Name,
   PageLayout,
-  Pager,
   StateLabel,
   STATE_LABELS,
   Tabs,
@@ -21,22 +21,18 @@ import {
 } from './parts.tsx';
 import { ratesOf, useRates } from './recent.ts';
 import { go, pageOf, queueHref, to, useRoute, withChange, type PageRoute } from './route.ts';
-import { RateFigures } from './sparkline.tsx';
+import { rateFigures } from './sparkline.tsx';
 import { DayList, GroupList, KeyList } from './queue-views.tsx';
-import { changesFor, CHANGE_LABELS, changeReport, TaskTable } from './task-table.tsx';
+import { ChangeButtons, CHANGE_LABELS, changeReport, TaskTable } from './task-table.tsx';
 import { useData, type Data } from './use-data.ts';
 
 const LimitsEditor = lazy(() => import('./limits-editor.tsx').then((file) => file.LimitsEditor));
 
 const PAGE_SIZE = 25;
 
-const VIEWS = ['keys', 'limits', 'days'] as const;
-type View = (typeof VIEWS)[number];
-const VIEW_LABELS: Readonly<Record<View, string>> = {
-  keys: 'Keys',
-  limits: 'Limits',
-  days: 'Days',
-};
+const VIEW_LABELS = { keys: 'Keys', limits: 'Limits', days: 'Days' } as const;
+type View = keyof typeof VIEW_LABELS;
+const VIEWS = Object.keys(VIEW_LABELS) as View[];
 
 /** One queue: its tasks by state, and everything about it. The tab is in the address: `?state=retry`, `?view=limits`. */
 export function QueuePage({ queue }: { readonly queue: string }): JSX.Element {
@@ -126,34 +122,21 @@ function QueueFigures({ detail }: { readonly detail: QueueDetailJson }): JSX.Ele
   const { live } = useLive();
   const rates = live?.queues.find((one) => one.queue === queue.queue);
   const held = queue.held ?? { concurrency: 0, rate: 0 };
+  const { latencyMs, runnableMs, processed, failed } = queue;
+  const latencyNote =
+    runnableMs === undefined ? 'next pending task' : `${durationText(runnableMs)} if runnable`;
+  const heldNote = `${compact(held.concurrency)} concurrency, ${compact(held.rate)} rate`;
   return (
-    <section class="figures" aria-label="This queue">
-      <RateFigures
-        recent={ratesOf(queue.queue)}
-        processedPerS={rates?.processedPerS}
-        failedPerS={rates?.failedPerS}
-      />
-      <Figure
-        label="Latency"
-        value={durationText(queue.latencyMs)}
-        note={
-          queue.runnableMs === undefined
-            ? 'next pending task'
-            : `${durationText(queue.runnableMs)} if runnable`
-        }
-      />
-      <Figure
-        label="Held by limits"
-        value={compact(held.concurrency + held.rate)}
-        note={`${compact(held.concurrency)} concurrency, ${compact(held.rate)} rate`}
-      />
-      <Figure
-        label="Today"
-        value={compact(queue.processed)}
-        note={`${percent(queue.failed, queue.processed)} failed`}
-      />
-      <Figure label="Memory" value={bytes(queue.memoryUsageBytes)} />
-    </section>
+    <Figures
+      label="This queue"
+      list={[
+        ...rateFigures(ratesOf(queue.queue), rates?.processedPerS, rates?.failedPerS),
+        ['Latency', durationText(latencyMs), latencyNote],
+        ['Held by limits', compact(held.concurrency + held.rate), heldNote],
+        ['Today', compact(processed), `${percent(failed, processed)} failed`],
+        ['Memory', bytes(queue.memoryUsageBytes)],
+      ]}
+    />
   );
 }
 
@@ -258,35 +241,23 @@ function AllActions(props: {
 }): JSX.Element {
   const { queue, state, group, total, onDone } = props;
   const label = STATE_LABELS[state].toLowerCase();
-  return (
-    <>
-      {changesFor([state]).map((change) => (
-        <button
-          key={change}
-          type="button"
-          class={change === 'delete' ? 'danger quiet' : ''}
-          onClick={asks({
-            title: `${CHANGE_LABELS[change]}: all ${count(total)} ${label} tasks?`,
-            body: (
-              <p>
-                Every {label} task of <Name text={queue} />
-                {group !== undefined && ' in this group'}, on all pages.
-                {change === 'delete' && ' They cannot be brought back.'}
-              </p>
-            ),
-            verb: `${CHANGE_LABELS[change]} all`,
-            isDangerous: change === 'delete',
-            act: async () => {
-              const to = path('queues', queue, 'tasks', 'change');
-              const { changed } = (await write('POST', to, { state, change, group })) as ChangedJson;
-              onDone();
-              return changeReport(change, changed);
-            },
-          })}
-        >
-          {CHANGE_LABELS[change]} all
-        </button>
-      ))}
-    </>
-  );
+  const question = (change: TaskChange): Question => ({
+    title: `${CHANGE_LABELS[change]}: all ${count(total)} ${label} tasks?`,
+    body: (
+      <p>
+        Every {label} task of <Name text={queue} />
+        {group !== undefined && ' in this group'}, on all pages.
+        {change === 'delete' && ' They cannot be brought back.'}
+      </p>
+    ),
+    verb: `${CHANGE_LABELS[change]} all`,
+    isDangerous: change === 'delete',
+    act: async () => {
+      const to = path('queues', queue, 'tasks', 'change');
+      const { changed } = (await write('POST', to, { state, change, group })) as ChangedJson;
+      onDone();
+      return changeReport(change, changed);
+    },
+  });
+  return <ChangeButtons states={[state]} suffix=" all" press={(change) => asks(question(change))} />;
 }

@@ -7,7 +7,8 @@ import type {
   WorkQueueJson,
 } from '../dashboard-json.ts';
 import { bytes, compact, count, durationText, plural } from './format.ts';
-import { Card, Empty, Figure, Loaded, Name, numbers, PageLayout, Table, Tabs, Tag } from './parts.tsx';
+import { Table } from './lists.tsx';
+import { Card, Empty, Figures, Loaded, Name, PageLayout, Tabs, Tag } from './parts.tsx';
 import { to } from './route.ts';
 import { Sparkline } from './sparkline.tsx';
 import { useData } from './use-data.ts';
@@ -93,25 +94,21 @@ export function RuntimePage(props: {
 }
 
 function TimerContent({ timer }: { readonly timer: TimerJson }): JSX.Element {
-  const { lateness, history } = timer;
+  const { history } = timer;
+  const { medianMs, longestMs } = timer.lateness;
   const most = Math.max(0, ...history.size);
+  const tone = longestMs > 200 ? 'warn' : 'plain';
+  const buckets = timer.levels.reduce((sum, level) => sum + level.buckets.length, 0);
   return (
     <>
-      <div class="figures inside">
-        <Figure label="Pending" value={compact(timer.size)} note={`most ${compact(most)} in five minutes`} />
-        <Figure label="Due now" value={compact(timer.dueNow)} note="not run yet" />
-        <Figure
-          label="Lateness"
-          value={durationText(lateness.medianMs)}
-          tone={lateness.longestMs > 200 ? 'warn' : 'plain'}
-          note={`median; longest ${durationText(lateness.longestMs)}`}
-        />
-        <Figure
-          label="Buckets in use"
-          value={count(timer.levels.reduce((sum, level) => sum + level.buckets.length, 0))}
-          note={plural(timer.levels.length, 'level')}
-        />
-      </div>
+      <Figures
+        list={[
+          ['Pending', compact(timer.size), `most ${compact(most)} in five minutes`],
+          ['Due now', compact(timer.dueNow), 'not run yet'],
+          ['Lateness', durationText(medianMs), `median; longest ${durationText(longestMs)}`, { tone }],
+          ['Buckets in use', count(buckets), plural(timer.levels.length, 'level')],
+        ]}
+      />
       <WheelView wheels={timer} name={timer.name} />
       <figure class="history">
         <figcaption>Pending over the last five minutes</figcaption>
@@ -130,11 +127,13 @@ function TimerContent({ timer }: { readonly timer: TimerJson }): JSX.Element {
 function PurgatoryContent({ purgatory }: { readonly purgatory: PurgatoryJson }): JSX.Element {
   return (
     <>
-      <div class="figures inside">
-        <Figure label="Operations" value={compact(purgatory.numDelayed)} note="with a pending timeout" />
-        <Figure label="Watch entries" value={compact(purgatory.watched)} note="under all keys" />
-        <Figure label="Keys" value={compact(purgatory.watchedKeys)} />
-      </div>
+      <Figures
+        list={[
+          ['Operations', compact(purgatory.numDelayed), 'with a pending timeout'],
+          ['Watch entries', compact(purgatory.watched), 'under all keys'],
+          ['Keys', compact(purgatory.watchedKeys)],
+        ]}
+      />
       <Bars
         of="Key"
         number="Operations"
@@ -148,19 +147,17 @@ function PurgatoryContent({ purgatory }: { readonly purgatory: PurgatoryJson }):
 
 function WorkQueueContent({ queue }: { readonly queue: WorkQueueJson }): JSX.Element {
   const { depth, inProgress, waiting, retries } = queue;
+  const tone = retries.length > 0 ? 'warn' : 'plain';
   return (
     <>
-      <div class="figures inside">
-        <Figure label="Depth" value={compact(depth)} note="ready for a worker" />
-        <Figure label="In progress" value={compact(inProgress)} />
-        <Figure label="Waiting" value={compact(waiting)} note="until their delay is over" />
-        <Figure
-          label="Retrying"
-          value={compact(retries.length)}
-          tone={retries.length > 0 ? 'warn' : 'plain'}
-          note="failed, not yet succeeded"
-        />
-      </div>
+      <Figures
+        list={[
+          ['Depth', compact(depth), 'ready for a worker'],
+          ['In progress', compact(inProgress)],
+          ['Waiting', compact(waiting), 'until their delay is over'],
+          ['Retrying', compact(retries.length), 'failed, not yet succeeded', { tone }],
+        ]}
+      />
       <Bars
         of="Item"
         number="Retries"
@@ -186,20 +183,19 @@ function Bars(props: {
     <>
       <Table
         kind="bars"
-        columns={[props.of, numbers(props.number), { head: <span class="unseen">Share</span> }]}
-      >
-        {rows.map(([name, value], index) => (
-          <tr key={index}>
-            <th scope="row">
-              <Name text={name} />
-            </th>
-            <td class="number">{count(value)}</td>
-            <td>
+        columns={[
+          { head: props.of, isHeading: true, cell: ([name]) => <Name text={name} /> },
+          { head: props.number, kind: 'number', cell: ([, value]) => count(value) },
+          {
+            head: <span class="unseen">Share</span>,
+            cell: ([, value]) => (
               <span class="bar" aria-hidden="true" style={{ width: `${(100 * value) / most}%` }} />
-            </td>
-          </tr>
-        ))}
-      </Table>
+            ),
+          },
+        ]}
+        rows={rows}
+        keyOf={(_, index) => index}
+      />
       {all > rows.length && (
         <p class="foot">
           {count(rows.length)} of {count(all)} are shown.
@@ -215,11 +211,13 @@ function DiskQueueContent({ queue }: { readonly queue: DiskQueueJson }): JSX.Ele
   const at = segments.findIndex(({ file }) => file === cursor?.file);
   return (
     <>
-      <div class="figures inside">
-        <Figure label="Depth" value={compact(queue.depth)} note="messages not acknowledged" />
-        <Figure label="In flight" value={compact(queue.inFlight)} note="delivered, not acknowledged" />
-        <Figure label="Size" value={bytes(queue.bytes)} note={plural(segments.length, 'segment')} />
-      </div>
+      <Figures
+        list={[
+          ['Depth', compact(queue.depth), 'messages not acknowledged'],
+          ['In flight', compact(queue.inFlight), 'delivered, not acknowledged'],
+          ['Size', bytes(queue.bytes), plural(segments.length, 'segment')],
+        ]}
+      />
       <ol class="segments">
         {segments.map((segment, index) => {
           const isAt = segment.file === cursor?.file;

@@ -1,11 +1,12 @@
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { ScheduleEventJson, ScheduleJson } from '../dashboard-json.ts';
-import { path, withQuery } from './api.ts';
+import { path } from './api.ts';
 import { ContentView } from './content-view.tsx';
 import { clockTime, exactTime } from './format.ts';
-import { Card, Empty, Fact, Loaded, Name, PageLayout, Pager, Table, Time } from './parts.tsx';
-import { pageOf, to, useRoute } from './route.ts';
+import { Facts, PagedTable, RowLink, Table, type Column } from './lists.tsx';
+import { Card, Empty, Loaded, Name, PageLayout, Time } from './parts.tsx';
+import { to } from './route.ts';
 import { useData } from './use-data.ts';
 
 const PAGE_SIZE = 20;
@@ -67,33 +68,21 @@ function useCronWords(): Words {
 }
 
 function List(props: { readonly list: readonly ScheduleJson[]; readonly words: Words }): JSX.Element {
+  const when = ({ spec }: ScheduleJson): JSX.Element => (
+    <div>
+      {props.words(spec)} <Name text={spec} mono />
+    </div>
+  );
+  const columns: readonly Column<ScheduleJson>[] = [
+    { head: 'Task', cell: ({ id, taskType }) => <RowLink href={to(['schedules', id])} text={taskType} /> },
+    { head: 'When', cell: when },
+    { head: 'Next', cell: ({ nextEnqueueAtMs }) => <Time atMs={nextEnqueueAtMs} /> },
+    { head: 'Last', cell: ({ prevEnqueueAtMs }) => <Time atMs={prevEnqueueAtMs} /> },
+    { head: 'Options', kind: 'faint', cell: ({ options }) => <Name text={options.join(', ') || '–'} /> },
+  ];
   return (
     <Card>
-      <Table kind="schedules" columns={['Task', 'When', 'Next', 'Last', 'Options']}>
-        {props.list.map(({ id, taskType, spec, nextEnqueueAtMs, prevEnqueueAtMs, options }) => (
-          <tr key={id}>
-            <td>
-              <a class="row-link" data-row href={to(['schedules', id])}>
-                <Name text={taskType} />
-              </a>
-            </td>
-            <td data-label="When">
-              <div>
-                {props.words(spec)} <Name text={spec} mono />
-              </div>
-            </td>
-            <td data-label="Next">
-              <Time atMs={nextEnqueueAtMs} />
-            </td>
-            <td data-label="Last">
-              <Time atMs={prevEnqueueAtMs} />
-            </td>
-            <td class="faint" data-label="Options">
-              <Name text={options.join(', ') || '–'} />
-            </td>
-          </tr>
-        ))}
-      </Table>
+      <Table kind="schedules" columns={columns} rows={props.list} keyOf={({ id }) => id} />
     </Card>
   );
 }
@@ -117,23 +106,15 @@ function OneSchedule(props: {
         ) : (
           <>
             <Card title={<Name text={schedule.taskType} />}>
-              <dl class="facts">
-                <Fact term="When">
-                  {words(schedule.spec)} <Name text={schedule.spec} mono />
-                </Fact>
-                <Fact term="Next">
-                  <Time atMs={schedule.nextEnqueueAtMs} />
-                </Fact>
-                <Fact term="Last">
-                  <Time atMs={schedule.prevEnqueueAtMs} />
-                </Fact>
-                <Fact term="Options">
-                  <Name text={schedule.options.join(', ') || 'none'} />
-                </Fact>
-                <Fact term="Id">
-                  <Name text={id} mono />
-                </Fact>
-              </dl>
+              <Facts
+                list={[
+                  ['When', [words(schedule.spec), ' ', <Name text={schedule.spec} mono />]],
+                  ['Next', <Time atMs={schedule.nextEnqueueAtMs} />],
+                  ['Last', <Time atMs={schedule.prevEnqueueAtMs} />],
+                  ['Options', <Name text={schedule.options.join(', ') || 'none'} />],
+                  ['Id', <Name text={id} mono />],
+                ]}
+              />
             </Card>
             <Card title="Payload" kind="flush">
               <ContentView content={schedule.taskPayload} name="the payload" />
@@ -145,41 +126,35 @@ function OneSchedule(props: {
   );
 }
 
+const TICK_COLUMNS: readonly Column<ScheduleEventJson>[] = [
+  { head: 'Enqueued', cell: ({ enqueuedAtMs }) => <Time atMs={enqueuedAtMs} /> },
+  {
+    head: 'At',
+    kind: 'faint',
+    cell: ({ enqueuedAtMs }) => <span title={exactTime(enqueuedAtMs)}>{clockTime(enqueuedAtMs)}</span>,
+  },
+  {
+    head: 'Task',
+    cell: ({ taskId }) => (
+      <a class="quiet" data-row href={to(['search'], { id: taskId })}>
+        <Name text={taskId} mono />
+      </a>
+    ),
+  },
+];
+
 function Ticks({ id }: { readonly id: string }): JSX.Element {
-  const page = pageOf(useRoute());
-  const events = useData<readonly ScheduleEventJson[]>(
-    withQuery(path('schedules', id, 'events'), { page, size: PAGE_SIZE }),
-  );
   return (
     <Card title="History of ticks">
-      <Loaded of={events}>
-        {(list) =>
-          list.length === 0 ? (
-            <Empty title="No ticks yet">Each time that the schedule enqueues its task is listed here.</Empty>
-          ) : (
-            <>
-              <Table columns={['Enqueued', 'At', 'Task']}>
-                {list.map(({ taskId, enqueuedAtMs: atMs }) => (
-                  <tr key={taskId}>
-                    <td>
-                      <Time atMs={atMs} />
-                    </td>
-                    <td class="faint" title={exactTime(atMs)}>
-                      {clockTime(atMs)}
-                    </td>
-                    <td>
-                      <a class="quiet" data-row href={to(['search'], { id: taskId })}>
-                        <Name text={taskId} mono />
-                      </a>
-                    </td>
-                  </tr>
-                ))}
-              </Table>
-              <Pager pages={list.length === PAGE_SIZE ? page + 1 : page} />
-            </>
-          )
+      <PagedTable
+        path={path('schedules', id, 'events')}
+        size={PAGE_SIZE}
+        columns={TICK_COLUMNS}
+        keyOf={({ taskId }) => taskId}
+        empty={
+          <Empty title="No ticks yet">Each time that the schedule enqueues its task is listed here.</Empty>
         }
-      </Loaded>
+      />
     </Card>
   );
 }

@@ -11,10 +11,11 @@ import {
 import { messageOfError, readLines, withQuery } from './api.ts';
 import { BulkChange } from './bulk-change.tsx';
 import { count, plural } from './format.ts';
-import { Card, Empty, Fact, Name, PageLayout, Pager, Problem } from './parts.tsx';
+import { Facts, Pager } from './lists.tsx';
+import { Card, Empty, Name, PageLayout, Problem, ScanProgress } from './parts.tsx';
 import { pageOf, useRoute, type PageRoute } from './route.ts';
 import { SearchForm } from './search-form.tsx';
-import { changesFor, CHANGE_LABELS, TaskTable } from './task-table.tsx';
+import { ChangeButtons, TaskTable } from './task-table.tsx';
 
 const PAGE_SIZE = 50;
 
@@ -140,14 +141,7 @@ function Results(props: {
           </>
         )}
       </div>
-      {isRunning && (
-        <progress
-          class="scan"
-          max={Math.max(1, line.total)}
-          value={Math.min(line.scanned, line.total)}
-          aria-label="Tasks scanned"
-        />
-      )}
+      {isRunning && <ScanProgress scanned={line.scanned} total={line.total} />}
       {error !== undefined && <Problem message={error} retry={onAgain} />}
       {shown.length > 0 && <TaskTable tasks={shown} label="Tasks that match" isMixed onChanged={onAgain} />}
       {tasks.length === 0 && !isRunning && error === undefined && (
@@ -194,21 +188,15 @@ function ChangeAll(props: {
   const [change, setChange] = useState<TaskChange>();
   const { line } = found;
   if (line.isDone !== true || line.matched === 0) return null;
-  const states = filter.state ?? TASK_STATES;
   return (
     <>
-      {changesFor(states).map((name) => (
-        <button
-          key={name}
-          type="button"
-          class={name === 'delete' ? 'danger quiet' : ''}
-          onClick={() => {
-            setChange(name);
-          }}
-        >
-          {CHANGE_LABELS[name]} all {count(line.matched)}
-        </button>
-      ))}
+      <ChangeButtons
+        states={filter.state ?? TASK_STATES}
+        suffix={` all ${count(line.matched)}`}
+        press={(name) => () => {
+          setChange(name);
+        }}
+      />
       {change !== undefined && (
         <BulkChange
           change={change}
@@ -227,26 +215,20 @@ function ChangeAll(props: {
 
 function FilterText({ filter }: { readonly filter: SearchFilter }): JSX.Element {
   const { state, queue, from, to: until, ...texts } = filter;
-  const date = (ms: number): string => new Date(ms).toLocaleString();
+  const timeText = (word: string, ms: number | undefined): string[] =>
+    ms === undefined ? [] : [`${word} ${new Date(ms).toLocaleString()}`];
+  const times = [...timeText('after', from), ...timeText('before', until)];
   return (
-    <dl class="facts">
-      {Object.entries(texts).map(([name, text]) => (
-        <Fact key={name} term={`${name === 'text' ? 'any field' : name} contains`}>
-          <Name text={text} />
-        </Fact>
-      ))}
-      {state !== undefined && <Fact term="state">{state.join(', ')}</Fact>}
-      {queue !== undefined && (
-        <Fact term="queue">
-          <Name text={queue.join(', ')} />
-        </Fact>
-      )}
-      {(from !== undefined || until !== undefined) && (
-        <Fact term="time">
-          {from !== undefined && `after ${date(from)} `}
-          {until !== undefined && `before ${date(until)}`}
-        </Fact>
-      )}
-    </dl>
+    <Facts
+      list={[
+        ...Object.entries(texts).map(
+          ([name, text]) =>
+            [`${name === 'text' ? 'any field' : name} contains`, <Name text={text} />] as const,
+        ),
+        ['state', state?.join(', ')],
+        ['queue', queue && <Name text={queue.join(', ')} />],
+        ['time', times.length > 0 && times.join(' ')],
+      ]}
+    />
   );
 }

@@ -1,8 +1,10 @@
 import type { JSX } from 'preact';
 import type { RunJson, ServerJson } from '../dashboard-json.ts';
 import { percent, plural } from './format.ts';
-import { Card, Empty, Fact, Loaded, Name, PageLayout, Table, Tag, Time } from './parts.tsx';
-import { queueHref, taskHref } from './route.ts';
+import { Facts, Table, type Column } from './lists.tsx';
+import { Card, Empty, Loaded, Name, PageLayout, Tag, Time } from './parts.tsx';
+import { queueHref } from './route.ts';
+import { TaskLink } from './task-table.tsx';
 import { useData } from './use-data.ts';
 
 /** The servers that have announced themselves, and what each runs now. */
@@ -25,8 +27,34 @@ export function ServersPage(): JSX.Element {
 
 const TONES = { active: 'good', stopped: 'warn', closed: 'bad' } as const;
 
+const RUN_COLUMNS: readonly Column<RunJson>[] = [
+  {
+    ...{ head: 'Runs now', kind: 'task-name' },
+    cell: ({ queue, taskId, taskType }) => <TaskLink queue={queue} id={taskId} type={taskType} />,
+  },
+  { head: 'Queue', cell: ({ queue }) => <Name text={queue} /> },
+  { head: 'Started', cell: ({ startedAtMs }) => <Time atMs={startedAtMs} /> },
+  { head: 'Deadline', cell: ({ deadlineMs }) => <Time atMs={deadlineMs} /> },
+];
+
 function ServerCard({ server }: { readonly server: ServerJson }): JSX.Element {
   const { runs, concurrency } = server;
+  const busy = (
+    <>
+      <meter
+        min={0}
+        max={Math.max(1, concurrency)}
+        value={runs.length}
+        aria-label="Share of its capacity in use"
+      />{' '}
+      {runs.length} of {concurrency} <span class="faint">({percent(runs.length, concurrency)})</span>
+    </>
+  );
+  const queues = Object.entries(server.queues).map(([queue, priority]) => (
+    <a key={queue} class="tag plain" href={queueHref(queue)}>
+      <Name text={queue} />: {priority}
+    </a>
+  ));
   return (
     <Card
       title={
@@ -36,59 +64,23 @@ function ServerCard({ server }: { readonly server: ServerJson }): JSX.Element {
       }
       aside={<span class="aside">process {server.pid}</span>}
     >
-      <dl class="facts across">
-        <Fact term="Busy">
-          <meter
-            min={0}
-            max={Math.max(1, concurrency)}
-            value={runs.length}
-            aria-label="Share of its capacity in use"
-          />{' '}
-          {runs.length} of {concurrency} <span class="faint">({percent(runs.length, concurrency)})</span>
-        </Fact>
-        <Fact term={server.strictPriority ? 'Queues, in strict order' : 'Queues and priorities'}>
-          {Object.entries(server.queues).map(([queue, priority]) => (
-            <a key={queue} class="tag plain" href={queueHref(queue)}>
-              <Name text={queue} />: {priority}
-            </a>
-          ))}
-        </Fact>
-        <Fact term="Started">
-          <Time atMs={server.startedAtMs} />
-        </Fact>
-        <Fact term="Id">
-          <Name text={server.id} mono />
-        </Fact>
-      </dl>
-      {runs.length > 0 && <Runs runs={runs} />}
+      <Facts
+        kind="across"
+        list={[
+          ['Busy', busy],
+          [server.strictPriority ? 'Queues, in strict order' : 'Queues and priorities', queues],
+          ['Started', <Time atMs={server.startedAtMs} />],
+          ['Id', <Name text={server.id} mono />],
+        ]}
+      />
+      {runs.length > 0 && (
+        <Table
+          label={plural(runs.length, 'run')}
+          columns={RUN_COLUMNS}
+          rows={runs}
+          keyOf={({ queue, taskId }) => `${queue}\n${taskId}`}
+        />
+      )}
     </Card>
-  );
-}
-
-function Runs({ runs }: { readonly runs: readonly RunJson[] }): JSX.Element {
-  return (
-    <Table columns={['Runs now', 'Queue', 'Started', 'Deadline']} label={plural(runs.length, 'run')}>
-      {runs.map((run) => (
-        <tr key={`${run.queue}\n${run.taskId}`}>
-          <td class="task-name">
-            <a class="row-link" data-row href={taskHref(run.queue, run.taskId)}>
-              <Name text={run.taskType} />
-            </a>
-            <span class="faint mono small">
-              <Name text={run.taskId} />
-            </span>
-          </td>
-          <td data-label="Queue">
-            <Name text={run.queue} />
-          </td>
-          <td data-label="Started">
-            <Time atMs={run.startedAtMs} />
-          </td>
-          <td data-label="Deadline">
-            <Time atMs={run.deadlineMs} />
-          </td>
-        </tr>
-      ))}
-    </Table>
   );
 }

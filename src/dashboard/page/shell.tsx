@@ -19,48 +19,35 @@ export interface Destination {
   readonly key: string;
   /** What a dashboard must have for it; undefined for all. */
   readonly needs?: keyof SessionJson['has'];
-  readonly icon: string;
 }
 
 const DESTINATIONS: readonly Destination[] = [
-  {
-    ...{ path: '', label: 'Overview', key: 'o', needs: 'tasks' },
-    icon: 'M2 2.5h5v5H2zM9 2.5h5v5H9zM2 9.5h5v4H2zM9 9.5h5v4H9z',
-  },
-  {
-    ...{ path: 'search', label: 'Search', key: 's', needs: 'tasks' },
-    icon: 'M7 2.2a4.8 4.8 0 1 0 0 9.6 4.8 4.8 0 0 0 0-9.6ZM10.5 10.5 14 14',
-  },
-  {
-    ...{ path: 'servers', label: 'Servers', key: 'v', needs: 'tasks' },
-    icon: 'M2.5 2.5h11v4.5h-11zM2.5 9h11v4.5h-11zM5 4.8h.1M5 11.2h.1',
-  },
-  {
-    ...{ path: 'schedules', label: 'Schedules', key: 'e', needs: 'tasks' },
-    icon: 'M2.5 3.5h11v10h-11zM2.5 6.5h11M5.5 1.8v3M10.5 1.8v3',
-  },
-  {
-    ...{ path: 'charts', label: 'Charts', key: 'c', needs: 'tasks' },
-    icon: 'M2 2v12h12M4.5 10.5l3-3.5 2.5 2L14 4.5',
-  },
-  { path: 'health', label: 'Health', key: 'h', icon: 'M1.5 8.5h3l2-5 3 9 2-4h3' },
-  {
-    ...{ path: 'timers', label: 'Timers', key: 't', needs: 'timers' },
-    icon: 'M8 2.5a5.8 5.8 0 1 0 0 11.6 5.8 5.8 0 0 0 0-11.6ZM8 5v3.4l2.2 1.4M6.3 1h3.4',
-  },
-  {
-    ...{ path: 'purgatories', label: 'Purgatories', key: 'p', needs: 'purgatories' },
-    icon: 'M4 1.8h8M4 14.2h8M4.8 1.8c0 4 6.4 4.4 6.4 12.4M11.2 1.8c0 4-6.4 4.4-6.4 12.4',
-  },
-  {
-    ...{ path: 'work-queues', label: 'Work queues', key: 'w', needs: 'workQueues' },
-    icon: 'M2 4h8M2 8h8M2 12h5M12 5.5 14.5 8 12 10.5',
-  },
-  {
-    ...{ path: 'disk-queues', label: 'Disk queues', key: 'd', needs: 'diskQueues' },
-    icon: 'M2.5 4c0-1.2 2.5-2 5.5-2s5.5.8 5.5 2v8c0 1.2-2.5 2-5.5 2s-5.5-.8-5.5-2ZM2.5 4c0 1.2 2.5 2 5.5 2s5.5-.8 5.5-2M2.5 8c0 1.2 2.5 2 5.5 2s5.5-.8 5.5-2',
-  },
+  { path: '', label: 'Overview', key: 'o', needs: 'tasks' },
+  { path: 'search', label: 'Search', key: 's', needs: 'tasks' },
+  { path: 'servers', label: 'Servers', key: 'v', needs: 'tasks' },
+  { path: 'schedules', label: 'Schedules', key: 'e', needs: 'tasks' },
+  { path: 'charts', label: 'Charts', key: 'c', needs: 'tasks' },
+  { path: 'health', label: 'Health', key: 'h' },
+  { path: 'timers', label: 'Timers', key: 't', needs: 'timers' },
+  { path: 'purgatories', label: 'Purgatories', key: 'p', needs: 'purgatories' },
+  { path: 'work-queues', label: 'Work queues', key: 'w', needs: 'workQueues' },
+  { path: 'disk-queues', label: 'Disk queues', key: 'd', needs: 'diskQueues' },
 ];
+
+/** By path: lines in a square of 16. */
+const ICONS: Readonly<Record<string, string>> = {
+  '': 'M2 2.5h5v5H2zM9 2.5h5v5H9zM2 9.5h5v4H2zM9 9.5h5v4H9z',
+  search: 'M7 2.2a4.8 4.8 0 1 0 0 9.6 4.8 4.8 0 0 0 0-9.6ZM10.5 10.5 14 14',
+  servers: 'M2.5 2.5h11v4.5h-11zM2.5 9h11v4.5h-11zM5 4.8h.1M5 11.2h.1',
+  schedules: 'M2.5 3.5h11v10h-11zM2.5 6.5h11M5.5 1.8v3M10.5 1.8v3',
+  charts: 'M2 2v12h12M4.5 10.5l3-3.5 2.5 2L14 4.5',
+  health: 'M1.5 8.5h3l2-5 3 9 2-4h3',
+  timers: 'M8 2.5a5.8 5.8 0 1 0 0 11.6 5.8 5.8 0 0 0 0-11.6ZM8 5v3.4l2.2 1.4M6.3 1h3.4',
+  purgatories: 'M4 1.8h8M4 14.2h8M4.8 1.8c0 4 6.4 4.4 6.4 12.4M11.2 1.8c0 4-6.4 4.4-6.4 12.4',
+  'work-queues': 'M2 4h8M2 8h8M2 12h5M12 5.5 14.5 8 12 10.5',
+  'disk-queues':
+    'M2.5 4c0-1.2 2.5-2 5.5-2s5.5.8 5.5 2v8c0 1.2-2.5 2-5.5 2s-5.5-.8-5.5-2ZM2.5 4c0 1.2 2.5 2 5.5 2s5.5-.8 5.5-2M2.5 8c0 1.2 2.5 2 5.5 2s5.5-.8 5.5-2',
+};
 
 /** The pages that a dashboard has, those of tasks first. */
 export function destinationsOf({ has }: SessionJson): readonly Destination[] {
@@ -204,7 +191,7 @@ function NavGroup(props: {
             class={inBar.includes(link) ? 'in-bar' : ''}
             aria-current={link.path === current ? 'page' : undefined}
           >
-            <Icon d={link.icon} />
+            <Icon d={ICONS[link.path] ?? ''} />
             <span>{link.label}</span>
             {number > 0 && <span class="nav-count">{compact(number)}</span>}
           </a>

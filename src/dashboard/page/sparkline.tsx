@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { rate } from './format.ts';
-import { Figure } from './parts.tsx';
+import type { Figure } from './parts.tsx';
 import type { Rates } from './recent.ts';
 
 /** A line of values, the oldest left, in the size that its text has; `label` for those who do not see it. */
@@ -43,28 +43,17 @@ export function Sparkline(props: {
 }
 
 /** The rates of a queue, or of all, now and in the last minute. */
-export function RateFigures(props: {
-  readonly recent: Rates;
-  readonly processedPerS: number | undefined;
-  readonly failedPerS: number | undefined;
-  readonly href?: string;
-}): JSX.Element {
-  const { recent, processedPerS, failedPerS, href } = props;
-  const link = href === undefined ? {} : { href };
-  return (
-    <>
-      <Figure label="Processed" value={rate(processedPerS)} unit="/s" {...link}>
-        <Sparkline values={recent.processed} label="processed in the last minute" />
-      </Figure>
-      <Figure
-        label="Failed"
-        value={rate(failedPerS)}
-        unit="/s"
-        tone={(failedPerS ?? 0) > 0 ? 'bad' : 'plain'}
-        {...link}
-      >
-        <Sparkline values={recent.failed} tone="bad" label="failed in the last minute" />
-      </Figure>
-    </>
-  );
+export function rateFigures(
+  recent: Rates,
+  processedPerS: number | undefined,
+  failedPerS: number | undefined,
+  href?: string,
+): readonly Figure[] {
+  const processed = <Sparkline values={recent.processed} label="processed in the last minute" />;
+  const failed = <Sparkline values={recent.failed} tone="bad" label="failed in the last minute" />;
+  const tone = (failedPerS ?? 0) > 0 ? 'bad' : 'plain';
+  return [
+    ['Processed', rate(processedPerS), undefined, { unit: '/s', href, picture: processed }],
+    ['Failed', rate(failedPerS), undefined, { unit: '/s', href, tone, picture: failed }],
+  ];
 }

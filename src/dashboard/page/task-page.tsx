@@ -5,10 +5,10 @@ import { path, write } from './api.ts';
 import { ContentView, CopyButton } from './content-view.tsx';
 import { asks, useAction } from './dialog.tsx';
 import { clipped, clockTime, durationText, exactTime, manyLines, visible } from './format.ts';
+import { Facts } from './lists.tsx';
 import {
   Card,
   Empty,
-  Fact,
   Loaded,
   Name,
   PageLayout,
@@ -41,9 +41,7 @@ export function TaskPage({ queue, id }: { readonly queue: string; readonly id: s
       }
       note={
         <span class="crumbs">
-          <a href={queueHref(queue)}>
-            <Name text={queue} />
-          </a>
+          {link(queueHref(queue), queue)}
           <span aria-hidden="true">/</span>
           <Name text={id} mono />
           <CopyButton text={id} name="the id" />
@@ -79,7 +77,7 @@ export function TaskPage({ queue, id }: { readonly queue: string; readonly id: s
               </div>
               <div>
                 <Timeline task={loaded} />
-                <Facts task={loaded} />
+                <Details task={loaded} />
                 <Headers task={loaded} />
               </div>
             </div>
@@ -231,7 +229,7 @@ function tryKind({ state, retried, lastError }: TaskDetailJson, index: number): 
   return state === 'active' ? 'running' : 'next';
 }
 
-function Facts({ task }: { readonly task: TaskDetailJson }): JSX.Element {
+function Details({ task }: { readonly task: TaskDetailJson }): JSX.Element {
   const { queue, uniqueKey = '', run } = task;
   const lease = task.isOrphaned
     ? 'expired: its server is lost, and the task will be recovered'
@@ -245,16 +243,7 @@ function Facts({ task }: { readonly task: TaskDetailJson }): JSX.Element {
   ];
   return (
     <Card title="Details">
-      <dl class="facts">
-        {facts.map(
-          ([term, value]) =>
-            value !== false && (
-              <Fact key={term} term={term}>
-                {value}
-              </Fact>
-            ),
-        )}
-      </dl>
+      <Facts list={facts} />
     </Card>
   );
 }
@@ -290,13 +279,9 @@ function Headers({ task }: { readonly task: TaskDetailJson }): JSX.Element | nul
   if (entries.length === 0) return null;
   return (
     <Card title="Headers">
-      <dl class="facts">
-        {entries.map(([name, value]) => (
-          <Fact key={name} term={visible(clipped(name, 100))}>
-            <Name text={value} mono />
-          </Fact>
-        ))}
-      </dl>
+      <Facts
+        list={entries.map(([name, value]) => [visible(clipped(name, 100)), <Name text={value} mono />])}
+      />
     </Card>
   );
 }

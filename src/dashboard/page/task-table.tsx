@@ -1,12 +1,13 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import { TASK_CHANGES, type TaskChange } from '../../tasks/task-state.ts';
+import { TASK_CHANGES, type TaskChange, type TaskState } from '../../tasks/task-state.ts';
 import type { TaskJson } from '../dashboard-json.ts';
 import { may, messageOfError, path, write } from './api.ts';
 import { ContentLine } from './content-view.tsx';
 import { asks, type Question } from './dialog.tsx';
 import { clipped, manyLines, oneLine, plural, visible } from './format.ts';
-import { Name, numbers, StateLabel, StateShape, STATE_LABELS, Table, Tag, Time } from './parts.tsx';
+import { numbers, RowLink, Table, type Column } from './lists.tsx';
+import { Name, StateLabel, StateShape, STATE_LABELS, Tag, Time } from './parts.tsx';
 import { queueHref, taskHref } from './route.ts';
 
 /** Tasks in a table, with a checkbox each, and what can be done with those that are checked. */
@@ -24,10 +25,27 @@ const DONE: Readonly<Record<TaskChange, string>> = {
 };
 const CHANGES: readonly TaskChange[] = ['run', 'archive', 'delete'];
 
-/** The changes that the session may make to tasks of some states; of one state at least. */
-export function changesFor(states: readonly TaskJson['state'][]): TaskChange[] {
-  return CHANGES.filter(
+/** A button for each change that the session may make to tasks of some states; of one state at least. */
+export function ChangeButtons(props: {
+  readonly states: readonly TaskState[];
+  readonly press: (change: TaskChange) => () => void;
+  /** What stands behind the name of the change. */
+  readonly suffix?: string;
+  readonly danger?: string;
+}): JSX.Element {
+  const { states, press, suffix = '', danger = 'danger quiet' } = props;
+  const changes = CHANGES.filter(
     (change) => may(change) && states.some((state) => !TASK_CHANGES[change].refused.includes(state)),
+  );
+  return (
+    <>
+      {changes.map((change) => (
+        <button key={change} type="button" class={change === 'delete' ? danger : ''} onClick={press(change)}>
+          {CHANGE_LABELS[change]}
+          {suffix}
+        </button>
+      ))}
+    </>
   );
 }
 
@@ -48,9 +66,10 @@ export function TaskTable(props: {
   const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
   const selected = tasks.filter((task) => picked.has(keyOf(task)));
   const canPick = CHANGES.some(may);
-  const pick = (some: readonly TaskJson[], isPicked: boolean): void => {
+  const isPicked = (task: TaskJson): boolean => picked.has(keyOf(task));
+  const pick = (some: readonly TaskJson[], isPick: boolean): void => {
     const next = new Set(picked);
-    some.map(keyOf).forEach((key) => (isPicked ? next.add(key) : next.delete(key)));
+    some.map(keyOf).forEach((key) => (isPick ? next.add(key) : next.delete(key)));
     setPicked(next);
   };
   const all = tasks.length > 0 && selected.length === tasks.length;
@@ -62,6 +81,16 @@ export function TaskTable(props: {
       indeterminate={selected.length > 0 && !all}
       onChange={() => {
         pick(tasks, !all);
+      }}
+    />
+  );
+  const pickOne = (task: TaskJson): JSX.Element => (
+    <input
+      type="checkbox"
+      aria-label={`Select task ${clipped(visible(task.id), 60)}`}
+      checked={isPicked(task)}
+      onChange={({ currentTarget }) => {
+        pick([task], currentTarget.checked);
       }}
     />
   );
@@ -80,98 +109,81 @@ export function TaskTable(props: {
         kind={isMixed ? 'tasks mixed' : 'tasks'}
         label={props.label}
         columns={[
-          ...(canPick ? [{ head: pickAll, kind: 'pick' }] : []),
-          'Task',
-          ...(isMixed ? ['Queue', 'State'] : []),
-          'Payload',
-          numbers('Tries'),
-          { head: 'When', kind: 'when' },
+          ...(canPick ? [{ head: pickAll, kind: 'pick', cell: pickOne }] : []),
+          TASK_COLUMN,
+          ...(isMixed ? PLACE_COLUMNS : []),
+          ...STATE_COLUMNS,
         ]}
-      >
-        {tasks.map((task) => (
-          <tr key={keyOf(task)} class={picked.has(keyOf(task)) ? 'picked' : ''}>
-            {canPick && (
-              <td class="pick">
-                <input
-                  type="checkbox"
-                  aria-label={`Select task ${clipped(visible(task.id), 60)}`}
-                  checked={picked.has(keyOf(task))}
-                  onChange={({ currentTarget }) => {
-                    pick([task], currentTarget.checked);
-                  }}
-                />
-              </td>
-            )}
-            <TaskCells task={task} isMixed={isMixed} />
-          </tr>
-        ))}
-      </Table>
+        rows={tasks}
+        keyOf={keyOf}
+        isPicked={isPicked}
+      />
     </>
   );
 }
 
-function TaskCells({ task, isMixed }: { readonly task: TaskJson; readonly isMixed: boolean }): JSX.Element {
+const TASK_COLUMN: Column<TaskJson> = {
+  ...{ head: 'Task', label: '', kind: 'task-name' },
+  cell: ({ queue, id, type }) => <TaskLink queue={queue} id={id} type={type} />,
+};
+
+/** Where a task is, for tasks of several queues and states. */
+const PLACE_COLUMNS: readonly Column<TaskJson>[] = [
+  {
+    ...{ head: 'Queue', kind: 'queue-name' },
+    cell: ({ queue }) => (
+      <a class="quiet" href={queueHref(queue)}>
+        <Name text={queue} />
+      </a>
+    ),
+  },
+  { head: 'State', cell: ({ state }) => <StateLabel state={state} /> },
+];
+
+const STATE_COLUMNS: readonly Column<TaskJson>[] = [
+  {
+    ...{ head: 'Payload', label: '', kind: 'payload' },
+    cell: (task) => (
+      <div>
+        <ContentLine content={task.payload} />
+        <div class="details">
+          <Details task={task} />
+        </div>
+      </div>
+    ),
+  },
+  numbers('Tries', ({ retried, maxRetry }) => (
+    <span>
+      {retried}
+      <span class="faint">/{maxRetry}</span>
+    </span>
+  )),
+  { head: 'When', kind: 'when', cell: (task) => <Time atMs={whenOf(task)} /> },
+];
+
+/** The type of a task, which leads to it, above its id. */
+export function TaskLink(props: {
+  readonly queue: string;
+  readonly id: string;
+  readonly type: string;
+}): JSX.Element {
+  const { queue, id, type } = props;
   return (
     <>
-      <td class="task-name">
-        <a class="row-link" data-row href={taskHref(task.queue, task.id)}>
-          <Name text={task.type} />
-        </a>
-        <span class="faint mono small">
-          <Name text={task.id} />
-        </span>
-      </td>
-      {isMixed && (
-        <td class="queue-name" data-label="Queue">
-          <a class="quiet" href={queueHref(task.queue)}>
-            <Name text={task.queue} />
-          </a>
-        </td>
-      )}
-      {isMixed && (
-        <td data-label="State">
-          <StateLabel state={task.state} />
-        </td>
-      )}
-      <td class="payload" data-label="Payload">
-        <div>
-          <ContentLine content={task.payload} />
-          <div class="details">
-            <Details task={task} />
-          </div>
-        </div>
-      </td>
-      <td class="number" data-label="Tries">
-        <span>
-          {task.retried}
-          <span class="faint">/{task.maxRetry}</span>
-        </span>
-      </td>
-      <td class="when" data-label="When">
-        <WhenOf task={task} />
-      </td>
+      <RowLink href={taskHref(queue, id)} text={type} />
+      <span class="faint mono small">
+        <Name text={id} />
+      </span>
     </>
   );
-}
-
-function isFilled(text: string | undefined): text is string {
-  return text !== undefined && text !== '';
 }
 
 function Details({ task }: { readonly task: TaskJson }): JSX.Element {
   return (
     <>
       {task.isOrphaned === true && <Tag tone="bad">server lost</Tag>}
-      {isFilled(task.group) && (
-        <Tag title="Group">
-          <Name text={task.group} />
-        </Tag>
-      )}
-      {isFilled(task.key) && (
-        <Tag title="Key">
-          <Name text={task.key} />
-        </Tag>
-      )}
+      {labelTag('Group', task.group)}
+      {labelTag('Key', task.key)}
       {task.state === 'active' && task.progress !== undefined && <Progress json={task.progress} />}
       {task.lastError !== '' && (
         <span class="error-line" title={manyLines(clipped(task.lastError))}>
@@ -180,6 +192,16 @@ function Details({ task }: { readonly task: TaskJson }): JSX.Element {
       )}
       {task.state === 'completed' && task.result !== undefined && <ContentLine content={task.result} />}
     </>
+  );
+}
+
+function labelTag(title: string, text = ''): JSX.Element | false {
+  return (
+    text !== '' && (
+      <Tag title={title}>
+        <Name text={text} />
+      </Tag>
+    )
   );
 }
 
@@ -215,12 +237,17 @@ function shareOf(json: string): number | undefined {
 }
 
 /** The time that matters in its state. */
-function WhenOf({ task }: { readonly task: TaskJson }): JSX.Element {
-  if (task.state === 'active') return <Time atMs={task.run?.startedAtMs} />;
-  if (task.state === 'scheduled' || task.state === 'retry') return <Time atMs={task.nextProcessAtMs} />;
-  if (task.state === 'completed') return <Time atMs={task.completedAtMs} />;
-  if (task.state === 'archived') return <Time atMs={task.lastFailedAtMs} />;
-  return <Time atMs={task.nextProcessAtMs ?? task.lastFailedAtMs} />;
+function whenOf({
+  state,
+  run,
+  nextProcessAtMs,
+  completedAtMs,
+  lastFailedAtMs,
+}: TaskJson): number | undefined {
+  if (state === 'active') return run?.startedAtMs;
+  if (state === 'scheduled' || state === 'retry') return nextProcessAtMs;
+  if (state === 'completed') return completedAtMs;
+  return state === 'archived' ? lastFailedAtMs : (nextProcessAtMs ?? lastFailedAtMs);
 }
 
 function SelectedBar(props: {
@@ -238,16 +265,11 @@ function SelectedBar(props: {
         </span>
       ))}
       <span class="spring" />
-      {changesFor(states).map((change) => (
-        <button
-          key={change}
-          type="button"
-          class={change === 'delete' ? 'danger' : ''}
-          onClick={asks(questionOf(change, selected, props.onDone))}
-        >
-          {CHANGE_LABELS[change]}
-        </button>
-      ))}
+      <ChangeButtons
+        states={states}
+        danger="danger"
+        press={(change) => asks(questionOf(change, selected, props.onDone))}
+      />
     </div>
   );
 }

@@ -2,7 +2,7 @@ import { render, type JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { SystemTimer, type TimerId } from '../../timer/system-timer.ts';
 import { compact, durationText } from './format.ts';
-import { Figure } from './parts.tsx';
+import { Figures } from './parts.tsx';
 import { WheelView } from './wheel-view.tsx';
 
 /*
@@ -77,16 +77,14 @@ function Demo(): JSX.Element {
     <main class="demo">
       <h1 class="unseen">A timer in your browser, and its wheels</h1>
       <section class="card">
-        <div class="figures inside">
-          <Figure label="Pending" value={compact(bench.timer.size)} />
-          <Figure label="Fired" value={compact(bench.fired)} />
-          <Figure label="Cancelled" value={compact(bench.cancelled)} />
-          <Figure
-            label="Lateness"
-            value={durationText(bench.medianLateness())}
-            note="median; a tick is 50 ms"
-          />
-        </div>
+        <Figures
+          list={[
+            ['Pending', compact(bench.timer.size)],
+            ['Fired', compact(bench.fired)],
+            ['Cancelled', compact(bench.cancelled)],
+            ['Lateness', durationText(bench.medianLateness()), 'median; a tick is 50 ms'],
+          ]}
+        />
         <WheelView wheels={bench.timer.inspect()} name="your browser" />
         <div class="list-head demo-tools">
           {[1, 100, 10_000].map((many) => (
