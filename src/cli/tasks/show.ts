@@ -1,4 +1,4 @@
-import { SECOND_MS, utcDay } from '../../core/units.ts';
+import { largestUnits, SECOND_MS, utcDay } from '../../core/units.ts';
 import type { GroupInfo } from '../../tasks/broker/broker.ts';
 import type { Content, QueueView, ServerView, TaskView } from '../../tasks/http/asynqmon-json.ts';
 import type { DailyStats } from '../../tasks/inspector-info.ts';
@@ -14,14 +14,6 @@ const CELL_LENGTH = 60;
 
 // Times.
 
-/** From large to small, in seconds. */
-const UNITS: readonly (readonly [letter: string, seconds: number])[] = [
-  ['d', 86_400],
-  ['h', 3_600],
-  ['m', 60],
-  ['s', 1],
-];
-
 /** Returns a time: `2026-11-21 16:43:59 UTC`. */
 export function showTime(date: Date): string {
   if (Number.isNaN(date.getTime())) return '-';
@@ -31,15 +23,9 @@ export function showTime(date: Date): string {
 /** Returns a duration in at most two units: `1d 2h`, `5m 3s`, `250ms`. */
 export function showDuration(ms: number): string {
   if (ms < SECOND_MS) return `${Math.round(ms)}ms`;
-  let seconds = Math.round(ms / SECOND_MS);
-  const at = UNITS.findIndex(([, unit]) => seconds >= unit);
-  const parts: string[] = [];
-  for (const [letter, unit] of UNITS.slice(at, at + 2)) {
-    const count = Math.floor(seconds / unit);
-    seconds -= count * unit;
-    if (count > 0) parts.push(`${count}${letter}`);
-  }
-  return parts.join(' ');
+  return largestUnits(SECOND_MS * Math.round(ms / SECOND_MS))
+    .map((part) => part.join(''))
+    .join(' ');
 }
 
 /** Returns a time from now: `in 5m`, `2d 3h ago`, `now`. */

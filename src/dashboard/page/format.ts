@@ -1,3 +1,5 @@
+import { largestUnits, LAST_DATE_MS } from '../../core/units.ts';
+
 /** How numbers, sizes and times are written. */
 
 const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
@@ -39,25 +41,18 @@ export function bytes(value: number): string {
   return `${unit === 0 || amount >= 100 ? whole.format(amount) : amount.toFixed(1)} ${units[unit] ?? ''}`;
 }
 
-const STEPS: readonly (readonly [number, string])[] = [
-  [86_400_000, 'd'],
-  [3_600_000, 'h'],
-  [60_000, 'min'],
-  [1_000, 's'],
-];
-
 /** The two largest units: `3 h 12 min`, `850 ms`. */
 export function durationText(ms: number): string {
   const amount = Math.abs(ms);
   if (amount < 1_000)
     return `${amount > 0 && amount < 10 ? Number(amount.toFixed(1)) : Math.round(amount)} ms`;
   if (amount < 10_000) return `${Number((amount / 1_000).toFixed(1))} s`;
-  const at = STEPS.findIndex(([step]) => amount >= step);
-  const [step, unit] = STEPS[at] ?? [1_000, 's'];
-  const [next, nextUnit] = STEPS[at + 1] ?? [Infinity, ''];
-  const large = Math.floor(amount / step);
-  const rest = Math.floor((amount % step) / next);
-  return rest > 0 && large < 100 ? `${large} ${unit} ${rest} ${nextUnit}` : `${large} ${unit}`;
+  const units = largestUnits(amount);
+  const [[largest] = [0]] = units;
+  return units
+    .slice(0, largest < 100 ? 2 : 1)
+    .map(([number, unit]) => `${number} ${unit === 'm' ? 'min' : unit}`)
+    .join(' ');
 }
 
 /** `in 5 s`, `3 min ago`, `now`. */
@@ -79,7 +74,7 @@ export function clockTime(atMs: number): string {
 
 /** Whether a Date can hold it: a task may come from anywhere. */
 export function isDate(atMs: number): boolean {
-  return Number.isFinite(atMs) && Math.abs(atMs) <= 8.64e15;
+  return Number.isFinite(atMs) && Math.abs(atMs) <= LAST_DATE_MS;
 }
 
 export function plural(amount: number, one: string, many = `${one}s`): string {
