@@ -5,7 +5,7 @@ import type { ChangeLine, SearchFilter } from '../dashboard-json.ts';
 import { messageOfError, readLines } from './api.ts';
 import { Modal } from './dialog.tsx';
 import { count, plural } from './format.ts';
-import { Problem, ScanProgress } from './parts.tsx';
+import { Button, Problem, ScanProgress } from './parts.tsx';
 import { CHANGE_LABELS, changeReport } from './task-table.tsx';
 
 /** Asks, changes everything that matches, and shows how far it is. Closing the dialog stops it. */
@@ -74,20 +74,20 @@ export function BulkChange(props: {
         {error !== undefined && <Problem message={error} />}
       </div>
       <div class="actions">
-        <button
-          type="button"
+        <Button
+          label={{ asks: 'Keep as it is', runs: 'Stop', ended: 'Close' }[phase]}
           class={phase === 'ended' ? 'primary' : ''}
           onClick={() => {
             if (phase === 'runs') leaving.current.abort();
             else onClose(phase === 'ended');
           }}
-        >
-          {{ asks: 'Keep as it is', runs: 'Stop', ended: 'Close' }[phase]}
-        </button>
+        />
         {phase === 'asks' && (
-          <button type="button" class={change === 'delete' ? 'danger' : 'primary'} onClick={() => void run()}>
-            {label} all
-          </button>
+          <Button
+            label={`${label} all`}
+            class={change === 'delete' ? 'danger' : 'primary'}
+            onClick={() => void run()}
+          />
         )}
       </div>
     </Modal>

@@ -4,7 +4,7 @@ import type { ContentJson } from '../dashboard-json.ts';
 import { notify } from './dialog.tsx';
 import { bytes, manyLines, oneLine } from './format.ts';
 import { bytesOfBase64, hexRows, prettyTokens, type Token } from './json-text.ts';
-import { Tag } from './parts.tsx';
+import { Button, Tag } from './parts.tsx';
 
 /** More tokens than that are not coloured: each is an element. */
 const MAX_COLOURED = 5_000;
@@ -28,16 +28,14 @@ export function ContentView(props: { readonly content: ContentJson; readonly nam
         {content.isCut && <Tag tone="warn">only the beginning is shown</Tag>}
         <span class="spring" />
         {text !== undefined && (
-          <button
-            type="button"
+          <Button
+            label="Hex"
             class="small"
             aria-pressed={isPicked}
             onClick={() => {
               pickHex(!isPicked);
             }}
-          >
-            Hex
-          </button>
+          />
         )}
         <CopyButton text={text ?? base64 ?? ''} name={text === undefined ? `${name} as base64` : name} />
       </div>
@@ -87,11 +85,7 @@ export function CopyButton({ text, name }: { readonly text: string; readonly nam
       notify('This browser refuses to copy: it allows that for HTTPS and localhost only.');
     }
   };
-  return (
-    <button type="button" class="small" aria-label={`Copy ${name}`} onClick={() => void copy()}>
-      Copy
-    </button>
-  );
+  return <Button label="Copy" class="small" aria-label={`Copy ${name}`} onClick={() => void copy()} />;
 }
 
 /** The beginning of a content on one line, in a list. */

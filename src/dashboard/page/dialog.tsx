@@ -2,6 +2,7 @@ import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { messageOfError } from './api.ts';
 import { visible } from './format.ts';
+import { Button } from './parts.tsx';
 
 export interface Question {
   readonly title: string;
@@ -110,17 +111,13 @@ function Confirm(props: { readonly question: Question; readonly onClose: () => v
     <Modal title={question.title} onClose={onClose}>
       <div class="dialog-body">{question.body}</div>
       <div class="actions">
-        <button type="button" onClick={onClose}>
-          Keep as it is
-        </button>
-        <button
-          type="button"
+        <Button label="Keep as it is" onClick={onClose} />
+        <Button
+          label={question.verb}
           class={question.isDangerous === true ? 'danger' : 'primary'}
           disabled={isBusy}
           onClick={() => void perform(question.act).then(onClose)}
-        >
-          {question.verb}
-        </button>
+        />
       </div>
     </Modal>
   );

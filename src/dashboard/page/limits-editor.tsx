@@ -5,7 +5,7 @@ import { may, path, write } from './api.ts';
 import { asks, useAction, type Question } from './dialog.tsx';
 import { count, durationText } from './format.ts';
 import { Facts } from './lists.tsx';
-import { Card } from './parts.tsx';
+import { Button, Card } from './parts.tsx';
 
 /** Of a queue, or of each key in it. */
 type Limits = Omit<QueueLimits, 'perKey'>;
@@ -65,13 +65,13 @@ export function LimitsEditor(props: {
           <Fields legend="The queue as a whole" name="queue" limits={limits} />
           <Fields legend="Each key" name="key" limits={limits?.perKey} />
           <div class="actions">
-            <button type="submit" class="primary" disabled={isBusy}>
-              Save limits
-            </button>
+            <Button type="submit" label="Save limits" class="primary" disabled={isBusy} />
             {limits !== undefined && (
-              <button type="button" class="danger quiet" onClick={asks(removal(queue, onChanged))}>
-                Remove all limits
-              </button>
+              <Button
+                label="Remove all limits"
+                class="danger quiet"
+                onClick={asks(removal(queue, onChanged))}
+              />
             )}
           </div>
         </form>

@@ -109,6 +109,33 @@ export function Name(props: { readonly text: string; readonly mono?: boolean }):
   );
 }
 
+/** A name that leads to what has it. */
+export function NameLink(props: {
+  readonly href: string;
+  readonly text: string;
+  readonly mono?: boolean;
+  readonly kind?: string;
+}): JSX.Element {
+  const { href, text, mono = false, kind = '' } = props;
+  return (
+    <a class={kind} href={href}>
+      <Name text={text} mono={mono} />
+    </a>
+  );
+}
+
+/** A button that submits nothing, unless it is given that type. */
+export function Button(
+  props: JSX.IntrinsicElements['button'] & { readonly label: ComponentChildren },
+): JSX.Element {
+  const { label, ...attributes } = props;
+  return (
+    <button type="button" {...attributes}>
+      {label}
+    </button>
+  );
+}
+
 export function Icon({ d }: { readonly d: string }): JSX.Element {
   return (
     <svg class="icon" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
@@ -242,11 +269,7 @@ export function Problem(props: { readonly message: string; readonly retry?: () =
     <div class="problem" role="alert">
       <Icon d="M8 1.8 15 14H1Zm0 4.7v3.4m0 1.9v.1" />
       <p>{visible(props.message)}</p>
-      {props.retry !== undefined && (
-        <button type="button" onClick={props.retry}>
-          Try again
-        </button>
-      )}
+      {props.retry !== undefined && <Button label="Try again" onClick={props.retry} />}
     </div>
   );
 }

@@ -8,6 +8,7 @@ import { useLive } from './live.ts';
 import { lazy } from './lazy.tsx';
 import { Pager } from './lists.tsx';
 import {
+  Button,
   Card,
   Empty,
   Figures,
@@ -79,14 +80,14 @@ function QueueActions(props: {
   return (
     <>
       {may(turn) && (
-        <button type="button" disabled={isBusy} onClick={() => void perform(setPaused)}>
-          {isPaused ? 'Resume' : 'Pause'}
-        </button>
+        <Button
+          label={isPaused ? 'Resume' : 'Pause'}
+          disabled={isBusy}
+          onClick={() => void perform(setPaused)}
+        />
       )}
       {may('delete-queue') && (
-        <button type="button" class="danger quiet" onClick={asks(deletion(queue, detail.data))}>
-          Delete queue
-        </button>
+        <Button label="Delete queue" class="danger quiet" onClick={asks(deletion(queue, detail.data))} />
       )}
     </>
   );

@@ -3,7 +3,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { TASK_STATES } from '../../tasks/task-state.ts';
 import { FILTER_TEXTS, type SearchFilter } from '../dashboard-json.ts';
 import type { Query } from './api.ts';
-import { StateLabel } from './parts.tsx';
+import { Button, StateLabel } from './parts.tsx';
 import { QueueChoices } from './queue-views.tsx';
 import { go, to } from './route.ts';
 
@@ -48,9 +48,7 @@ export function SearchForm({ filter }: { readonly filter: SearchFilter }): JSX.E
           placeholder="Type, id, payload, error or result"
           defaultValue={filter.text ?? ''}
         />
-        <button type="submit" class="primary">
-          Search
-        </button>
+        <Button type="submit" label="Search" class="primary" />
       </div>
       <fieldset class="chips">
         <legend>State</legend>

@@ -12,7 +12,7 @@ import { messageOfError, readLines, withQuery } from './api.ts';
 import { BulkChange } from './bulk-change.tsx';
 import { count, plural } from './format.ts';
 import { Facts, Pager } from './lists.tsx';
-import { Card, Empty, Name, PageLayout, Problem, ScanProgress } from './parts.tsx';
+import { Button, Card, Empty, Name, PageLayout, Problem, ScanProgress } from './parts.tsx';
 import { pageOf, useRoute, type PageRoute } from './route.ts';
 import { SearchForm } from './search-form.tsx';
 import { ChangeButtons, TaskTable } from './task-table.tsx';
@@ -129,15 +129,11 @@ function Results(props: {
         <Summary found={found} />
         <span class="spring" />
         {isRunning ? (
-          <button type="button" onClick={props.onStop}>
-            Stop
-          </button>
+          <Button label="Stop" onClick={props.onStop} />
         ) : (
           <>
             <ChangeAll {...props} />
-            <button type="button" onClick={onAgain}>
-              Search again
-            </button>
+            <Button label="Search again" onClick={onAgain} />
           </>
         )}
       </div>

@@ -5,7 +5,7 @@ import { CUT_OFF, LOGGED_OUT } from './api.ts';
 import { Dialogs, Modal } from './dialog.tsx';
 import { compact, visible } from './format.ts';
 import { useLive } from './live.ts';
-import { Icon, Name, Tag, Time } from './parts.tsx';
+import { Button, Icon, Name, Tag, Time } from './parts.tsx';
 import type { PageRoute } from './route.ts';
 import { listenToKeys, SHORTCUTS } from './shortcuts.ts';
 import { storedTheme, storeTheme, type Theme } from './theme.ts';
@@ -156,9 +156,7 @@ function Navigation(props: {
         {session.actions.length === 0 && <Tag>read only</Tag>}
         <div class="side-tools">
           <ThemeChoice />
-          <button type="button" class="small" onClick={openHelp} aria-label="Keyboard shortcuts">
-            ?
-          </button>
+          <Button label="?" class="small" aria-label="Keyboard shortcuts" onClick={openHelp} />
         </div>
         <span class="faint small">escapement {session.version}</span>
       </div>
@@ -260,13 +258,7 @@ function Connection(): JSX.Element | null {
     return (
       <p class="banner bad" role="alert">
         <strong>{isOver ? LOGGED_OUT : CUT_OFF}</strong>{' '}
-        {isOver ? (
-          <button type="button" onClick={reloadPage}>
-            Log in again
-          </button>
-        ) : (
-          'Trying again.'
-        )}{' '}
+        {isOver ? <Button label="Log in again" onClick={reloadPage} /> : 'Trying again.'}{' '}
         {live !== undefined && (
           <>
             What is shown was read <Time atMs={live.atMs} />.

@@ -3,14 +3,16 @@ import type { TaskOptionValue } from '../../tasks/task-options.ts';
 import type { TaskDetailJson } from '../dashboard-json.ts';
 import { path, write } from './api.ts';
 import { ContentView, CopyButton } from './content-view.tsx';
-import { asks, useAction } from './dialog.tsx';
+import { asks, useAction, type Question } from './dialog.tsx';
 import { clipped, clockTime, durationText, exactTime, manyLines, visible } from './format.ts';
 import { Facts } from './lists.tsx';
 import {
+  Button,
   Card,
   Empty,
   Loaded,
   Name,
+  NameLink,
   PageLayout,
   StateLabel,
   STATE_LABELS,
@@ -41,7 +43,7 @@ export function TaskPage({ queue, id }: { readonly queue: string; readonly id: s
       }
       note={
         <span class="crumbs">
-          {link(queueHref(queue), queue)}
+          <NameLink href={queueHref(queue)} text={queue} />
           <span aria-hidden="true">/</span>
           <Name text={id} mono />
           <CopyButton text={id} name="the id" />
@@ -106,33 +108,28 @@ function TaskActions(props: { readonly task: TaskDetailJson; readonly reload: ()
     else reload();
     return REPORTS[action];
   };
+  const question = (action: keyof typeof VERBS): Question => ({
+    title: `${VERBS[action]}?`,
+    body: (
+      <p>
+        <Name text={task.type} /> in {STATE_LABELS[task.state].toLowerCase()}
+        {action === 'delete' && ': it cannot be brought back'}.
+      </p>
+    ),
+    verb: VERBS[action],
+    isDangerous: action !== 'archive',
+    act: () => act(action),
+  });
   return (
     <>
       {ORDER.filter((action) => task.actions.includes(action)).map((action) => (
-        <button
+        <Button
           key={action}
-          type="button"
+          label={VERBS[action]}
           class={action === 'delete' || action === 'cancel' ? 'danger quiet' : ''}
           disabled={isBusy}
-          onClick={
-            action === 'run'
-              ? () => void perform(() => act(action))
-              : asks({
-                  title: `${VERBS[action]}?`,
-                  body: (
-                    <p>
-                      <Name text={task.type} /> in {STATE_LABELS[task.state].toLowerCase()}
-                      {action === 'delete' && ': it cannot be brought back'}.
-                    </p>
-                  ),
-                  verb: VERBS[action],
-                  isDangerous: action !== 'archive',
-                  act: () => act(action),
-                })
-          }
-        >
-          {VERBS[action]}
-        </button>
+          onClick={action === 'run' ? () => void perform(() => act(action)) : asks(question(action))}
+        />
       ))}
       <a class="button" href={to(['search'], { type: task.type, queue: [task.queue] })}>
         Similar tasks
@@ -235,24 +232,16 @@ function Details({ task }: { readonly task: TaskDetailJson }): JSX.Element {
     ? 'expired: its server is lost, and the task will be recovered'
     : 'held by its server';
   const facts: readonly (readonly [term: string, value: JSX.Element | string | false])[] = [
-    ['Queue', link(queueHref(queue), queue)],
+    ['Queue', <NameLink href={queueHref(queue)} text={queue} />],
     ...task.options.map((option) => [capitalized(option.label), optionFact(option, queue)] as const),
     ['Unique lock', uniqueKey !== '' && <Name text={uniqueKey} mono />],
     ['Lease', task.state === 'active' && lease],
-    ['Server', run !== undefined && link(to(['servers']), run.server, true)],
+    ['Server', run !== undefined && <NameLink href={to(['servers'])} text={run.server} mono />],
   ];
   return (
     <Card title="Details">
       <Facts list={facts} />
     </Card>
-  );
-}
-
-function link(href: string, text: string, mono = false): JSX.Element {
-  return (
-    <a href={href}>
-      <Name text={text} mono={mono} />
-    </a>
   );
 }
 
@@ -264,7 +253,8 @@ function optionFact({ label, kind, value }: TaskOptionValue, queue: string): JSX
   if (kind === 'time') return value === undefined ? 'none' : <Time atMs={value as number} />;
   if (kind === 'headers' || value === undefined || value === '') return false;
   const text = `${value as string | number}`;
-  if (label === 'group') return link(queueHref(queue, { state: 'aggregating', group: text }), text);
+  if (label === 'group')
+    return <NameLink href={queueHref(queue, { state: 'aggregating', group: text })} text={text} />;
   if (label !== 'key') return <Name text={text} />;
   return (
     <>

@@ -7,7 +7,7 @@ import { ContentLine } from './content-view.tsx';
 import { asks, type Question } from './dialog.tsx';
 import { clipped, manyLines, oneLine, plural, visible } from './format.ts';
 import { numbers, RowLink, Table, type Column } from './lists.tsx';
-import { Name, StateLabel, StateShape, STATE_LABELS, Tag, Time } from './parts.tsx';
+import { Button, Name, NameLink, StateLabel, StateShape, STATE_LABELS, Tag, Time } from './parts.tsx';
 import { queueHref, taskHref } from './route.ts';
 
 /** Tasks in a table, with a checkbox each, and what can be done with those that are checked. */
@@ -40,10 +40,12 @@ export function ChangeButtons(props: {
   return (
     <>
       {changes.map((change) => (
-        <button key={change} type="button" class={change === 'delete' ? danger : ''} onClick={press(change)}>
-          {CHANGE_LABELS[change]}
-          {suffix}
-        </button>
+        <Button
+          key={change}
+          label={`${CHANGE_LABELS[change]}${suffix}`}
+          class={change === 'delete' ? danger : ''}
+          onClick={press(change)}
+        />
       ))}
     </>
   );
@@ -131,11 +133,7 @@ const TASK_COLUMN: Column<TaskJson> = {
 const PLACE_COLUMNS: readonly Column<TaskJson>[] = [
   {
     ...{ head: 'Queue', kind: 'queue-name' },
-    cell: ({ queue }) => (
-      <a class="quiet" href={queueHref(queue)}>
-        <Name text={queue} />
-      </a>
-    ),
+    cell: ({ queue }) => <NameLink kind="quiet" href={queueHref(queue)} text={queue} />,
   },
   { head: 'State', cell: ({ state }) => <StateLabel state={state} /> },
 ];

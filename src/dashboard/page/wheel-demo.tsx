@@ -2,7 +2,7 @@ import { render, type JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { SystemTimer, type TimerId } from '../../timer/system-timer.ts';
 import { compact, durationText } from './format.ts';
-import { Figures } from './parts.tsx';
+import { Button, Figures } from './parts.tsx';
 import { WheelView } from './wheel-view.tsx';
 
 /*
@@ -88,15 +88,13 @@ function Demo(): JSX.Element {
         <WheelView wheels={bench.timer.inspect()} name="your browser" />
         <div class="list-head demo-tools">
           {[1, 100, 10_000].map((many) => (
-            <button
+            <Button
               key={many}
-              type="button"
+              label={`Add ${compact(many)}`}
               onClick={() => {
                 bench.add(many, spanMs);
               }}
-            >
-              Add {compact(many)}
-            </button>
+            />
           ))}
           <label class="inline">
             within
@@ -123,15 +121,13 @@ function Demo(): JSX.Element {
             20 a second more
           </label>
           <span class="spring" />
-          <button
-            type="button"
+          <Button
+            label="Cancel all"
             class="danger quiet"
             onClick={() => {
               bench.cancelAll();
             }}
-          >
-            Cancel all
-          </button>
+          />
         </div>
       </section>
     </main>
