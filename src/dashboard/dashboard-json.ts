@@ -79,13 +79,7 @@ export interface SessionJson {
   /** Sent back with every write. */
   readonly token: string;
   /** Which pages have content. */
-  readonly has: {
-    readonly tasks: boolean;
-    readonly timers: boolean;
-    readonly purgatories: boolean;
-    readonly workQueues: boolean;
-    readonly diskQueues: boolean;
-  };
+  readonly has: Readonly<Record<'tasks' | keyof RuntimeJson, boolean>>;
 }
 
 export interface ErrorJson {
@@ -233,15 +227,11 @@ export interface HealthJson {
 
 // Search.
 
+/** The texts of a filter: in any field, or in one. */
+export const FILTER_TEXTS = ['text', 'type', 'id', 'payload', 'error', 'result'] as const;
+
 /** A filter: a task matches if every field that is there matches. Texts are found anywhere in a field, whatever their case. */
-export interface SearchFilter {
-  /** In the type, id, payload, error or result. */
-  readonly text?: string;
-  readonly type?: string;
-  readonly id?: string;
-  readonly payload?: string;
-  readonly error?: string;
-  readonly result?: string;
+export interface SearchFilter extends Readonly<Partial<Record<(typeof FILTER_TEXTS)[number], string>>> {
   /** States; all if there is none. In a URL: `state=retry&state=archived`. */
   readonly state?: readonly TaskState[];
   /** Queues; all if there is none. */
@@ -250,9 +240,6 @@ export interface SearchFilter {
   readonly from?: number;
   readonly to?: number;
 }
-
-/** The texts of a filter: in any field, or in one. */
-export const FILTER_TEXTS = ['text', 'type', 'id', 'payload', 'error', 'result'] as const;
 
 /** Tasks that are sent of those that match; the rest is only counted. */
 export const MAX_MATCHES = 500;
@@ -271,15 +258,10 @@ export interface SearchLine {
   readonly error?: ErrorJson;
 }
 
-export interface ChangeLine {
-  readonly scanned: number;
-  readonly total: number;
-  readonly matched: number;
+export interface ChangeLine extends Omit<SearchLine, 'tasks'> {
   readonly changed: number;
   /** Tasks that match and could not be changed: the state had changed, or refuses it. */
   readonly refused: number;
-  readonly isDone?: boolean;
-  readonly error?: ErrorJson;
 }
 
 // Timers, purgatories, work queues, disk queues: of the process that serves the dashboard.

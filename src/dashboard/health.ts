@@ -91,13 +91,6 @@ function delayMs(ns = 0): number {
 async function folderOf(path: string | undefined): Promise<HealthJson['folder']> {
   if (path === undefined) return undefined;
   const names = await readdir(path).catch(() => []);
-  const sizes = await Promise.all(
-    names.map((name) =>
-      stat(join(path, name)).then(
-        ({ size }) => size,
-        () => 0,
-      ),
-    ),
-  );
-  return { path, files: names.length, bytes: sizes.reduce((sum, size) => sum + size, 0) };
+  const files = await Promise.all(names.map((name) => stat(join(path, name)).catch(() => ({ size: 0 }))));
+  return { path, files: files.length, bytes: files.reduce((sum, { size }) => sum + size, 0) };
 }

@@ -40,14 +40,13 @@ export class History {
     this.#times[at] = atMs;
     for (const [queue, values] of this.#series) {
       const sample = samples.get(queue);
-      for (const [nth, column] of COLUMNS.entries())
-        values[at * COLUMNS.length + nth] = sample?.[column] ?? NaN;
+      write(values, at, sample);
       if (sample === undefined && isEmpty(values)) this.#series.delete(queue);
     }
     for (const [queue, sample] of samples) {
       if (this.#series.has(queue) || (this.#series.size > this.#maxQueues && queue !== ALL_QUEUES)) continue;
       const values = new Float32Array(this.#times.length * COLUMNS.length).fill(NaN);
-      for (const [nth, column] of COLUMNS.entries()) values[at * COLUMNS.length + nth] = sample[column];
+      write(values, at, sample);
       this.#series.set(queue, values);
     }
   }
@@ -70,6 +69,10 @@ export class History {
     }
     return columns;
   }
+}
+
+function write(values: Float32Array, at: number, sample: Sample | undefined): void {
+  for (const [nth, column] of COLUMNS.entries()) values[at * COLUMNS.length + nth] = sample?.[column] ?? NaN;
 }
 
 function isEmpty(values: Float32Array): boolean {

@@ -17,21 +17,14 @@ const MAX_WORK_MS = 5;
 /** Bytes that are decoded at once: a millisecond or less. */
 const WINDOW_BYTES = 65_536;
 
-type Field = readonly [name: string, value: string | number | undefined];
-
 /** Returns a filter without the fields that are empty. @throws HttpError 400 - a field is invalid. */
 export function filterOf(given: Readonly<Partial<Record<keyof SearchFilter, unknown>>>): SearchFilter {
-  const texts: Field[] = FILTER_TEXTS.map((name) => [name, textOf(name, given[name])]);
-  const [states, queues] = [listOf('state', given.state), listOf('queue', given.queue)];
-  const times: Field[] = (['from', 'to'] as const).map((name) => [name, timeOf(name, given[name])]);
-  const fields: SearchFilter = Object.fromEntries(
-    [...texts, ...times].filter(([, value]) => value !== undefined),
-  );
-  return {
-    ...fields,
-    ...(states.length > 0 && { state: states.map(requireTaskState) }),
-    ...(queues.length > 0 && { queue: queues }),
+  const fields = {
+    ...Object.fromEntries(FILTER_TEXTS.map((name) => [name, textOf(name, given[name])])),
+    ...{ state: listOf('state', given.state)?.map(requireTaskState), queue: listOf('queue', given.queue) },
+    ...{ from: timeOf('from', given.from), to: timeOf('to', given.to) },
   };
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
 /** The filter in the query of a URL. */
@@ -49,10 +42,11 @@ function textOf(name: string, value: unknown): string | undefined {
   throw new HttpError(400, `${name} must be a text of at most ${MAX_TEXT} characters`);
 }
 
-function listOf(name: string, value: unknown): readonly string[] {
-  if (value === undefined) return [];
+function listOf(name: string, value: unknown): readonly string[] | undefined {
+  if (value === undefined) return undefined;
   if (Array.isArray(value) && value.every((one) => typeof one === 'string')) {
-    return value.filter((one) => one !== '');
+    const names = value.filter((one) => one !== '');
+    return names.length > 0 ? names : undefined;
   }
   throw new HttpError(400, `${name} must be an array of names`);
 }

@@ -4,21 +4,11 @@ import type { LiveJson, QueueJson } from '../dashboard-json.ts';
 import { bytes, compact, count, durationText, percent, plural, rate } from './format.ts';
 import { useLive } from './live.ts';
 import { Pager, RowLink, Table, type Column } from './lists.tsx';
-import {
-  Card,
-  Empty,
-  Figures,
-  Name,
-  PageLayout,
-  Skeleton,
-  stateColour,
-  StateLabel,
-  STATE_LABELS,
-  Tag,
-} from './parts.tsx';
+import { Card, Empty, Figures, Name, PageLayout, Skeleton, Tag } from './parts.tsx';
 import { ratesOf, sumOf, useRates, type Rates } from './recent.ts';
 import { pageOf, queueHref, replace, to, useRoute, withChange, type PageRoute } from './route.ts';
 import { rateFigures, Sparkline } from './sparkline.tsx';
+import { STATE_LABELS, stateColour, StateLabel } from './states.tsx';
 
 const PAGE_SIZE = 50;
 

@@ -7,23 +7,12 @@ import { bytes, clipped, compact, count, durationText, percent, plural, visible 
 import { useLive } from './live.ts';
 import { lazy } from './lazy.tsx';
 import { Pager } from './lists.tsx';
-import {
-  Button,
-  Card,
-  Empty,
-  Figures,
-  Loaded,
-  Name,
-  PageLayout,
-  StateLabel,
-  STATE_LABELS,
-  Tabs,
-  Tag,
-} from './parts.tsx';
+import { Button, Card, Empty, Figures, Loaded, Name, PageLayout, Tabs, Tag } from './parts.tsx';
 import { ratesOf, useRates } from './recent.ts';
 import { go, pageOf, queueHref, to, useRoute, withChange, type PageRoute } from './route.ts';
 import { rateFigures } from './sparkline.tsx';
 import { DayList, GroupList, KeyList } from './queue-views.tsx';
+import { STATE_LABELS, StateLabel } from './states.tsx';
 import { ChangeButtons, CHANGE_LABELS, changeReport, TaskTable } from './task-table.tsx';
 import { useData, type Data } from './use-data.ts';
 

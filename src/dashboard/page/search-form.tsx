@@ -3,9 +3,10 @@ import { useEffect, useRef } from 'preact/hooks';
 import { TASK_STATES } from '../../tasks/task-state.ts';
 import { FILTER_TEXTS, type SearchFilter } from '../dashboard-json.ts';
 import type { Query } from './api.ts';
-import { Button, StateLabel } from './parts.tsx';
+import { Button } from './parts.tsx';
 import { QueueChoices } from './queue-views.tsx';
 import { go, to } from './route.ts';
+import { StateLabel } from './states.tsx';
 
 const [, ...FIELDS] = FILTER_TEXTS;
 

@@ -6,21 +6,9 @@ import { ContentView, CopyButton } from './content-view.tsx';
 import { asks, useAction, type Question } from './dialog.tsx';
 import { clipped, clockTime, durationText, exactTime, manyLines, visible } from './format.ts';
 import { Facts } from './lists.tsx';
-import {
-  Button,
-  Card,
-  Empty,
-  Loaded,
-  Name,
-  NameLink,
-  PageLayout,
-  StateLabel,
-  STATE_LABELS,
-  Tag,
-  Time,
-  useNow,
-} from './parts.tsx';
+import { Button, Card, Empty, Loaded, Name, NameLink, PageLayout, Tag, Time, useNow } from './parts.tsx';
 import { go, queueHref, to } from './route.ts';
+import { STATE_LABELS, StateLabel } from './states.tsx';
 import { CHANGE_LABELS, Progress } from './task-table.tsx';
 import { useData } from './use-data.ts';
 

@@ -7,8 +7,9 @@ import { ContentLine } from './content-view.tsx';
 import { asks, type Question } from './dialog.tsx';
 import { clipped, manyLines, oneLine, plural, visible } from './format.ts';
 import { numbers, RowLink, Table, type Column } from './lists.tsx';
-import { Button, Name, NameLink, StateLabel, StateShape, STATE_LABELS, Tag, Time } from './parts.tsx';
+import { Button, Name, NameLink, Tag, Time } from './parts.tsx';
 import { queueHref, taskHref } from './route.ts';
+import { STATE_LABELS, StateLabel, StateShape } from './states.tsx';
 
 /** Tasks in a table, with a checkbox each, and what can be done with those that are checked. */
 
