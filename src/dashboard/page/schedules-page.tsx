@@ -116,7 +116,7 @@ function OneSchedule(props: {
                 ]}
               />
             </Card>
-            <Card title="Payload" kind="flush">
+            <Card title="Payload">
               <ContentView content={schedule.taskPayload} name="the payload" />
             </Card>
           </>

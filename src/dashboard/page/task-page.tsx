@@ -48,7 +48,7 @@ export function TaskPage({ queue, id }: { readonly queue: string; readonly id: s
           {(loaded) => (
             <div class="columns">
               <div>
-                <Card title="Payload" kind="flush">
+                <Card title="Payload">
                   <ContentView content={loaded.payload} name="the payload" />
                 </Card>
                 {loaded.progress !== undefined && (
@@ -60,7 +60,7 @@ export function TaskPage({ queue, id }: { readonly queue: string; readonly id: s
                 )}
                 {loaded.lastError !== '' && <ErrorOf task={loaded} />}
                 {loaded.result !== undefined && (
-                  <Card title="Result" kind="flush">
+                  <Card title="Result">
                     <ContentView content={loaded.result} name="the result" />
                   </Card>
                 )}
@@ -130,7 +130,7 @@ function ErrorOf({ task }: { readonly task: TaskDetailJson }): JSX.Element {
   return (
     <Card
       title="Last error"
-      kind="flush error-card"
+      kind="error-card"
       aside={
         <span class="aside">
           <Time atMs={task.lastFailedAtMs} />
