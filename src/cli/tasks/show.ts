@@ -201,34 +201,30 @@ export function taskDetails(task: TaskView, nowMs: number, isHex = false): reado
   return details.filter(([, text]) => text !== '');
 }
 
-// For --json.
+// For --json. A queue, a group and a key are printed as they are.
+
+/**
+ * Returns an info as `--json` prints it: as `TaskInfo.toJSON` does, with bytes as text. A text of the HTTP API has the encoding `shown`.
+ * A field without a value is left out.
+ */
+export function infoJson(info: object): object {
+  if ('toJSON' in info) return info;
+  const fields = Object.entries(info).map(([name, value]: [string, unknown]) => {
+    if (!CONTENTS.includes(name) || value === undefined) return { [name]: value };
+    const content = value as Content;
+    if (content instanceof Uint8Array) return bytesJson(name, content);
+    return { [name]: content.shown, [`${name}Encoding`]: 'shown' };
+  });
+  return Object.assign({}, ...fields) as object;
+}
 
 /** Fields with bytes of users. */
 const CONTENTS: readonly string[] = ['payload', 'taskPayload', 'result'];
 
-/**
- * Returns an info as `--json` prints it. The names are those of the info; a time is text in RFC 3339, and undefined is null. A field
- * that the target does not have is left out.
- */
-export function infoJson(info: object): Record<string, unknown> {
-  const fields = Object.entries(info).map(([name, value]: [string, unknown]) =>
-    CONTENTS.includes(name) ? contentJson(name, value as Content | undefined) : { [name]: value ?? null },
-  );
-  return Object.assign({}, ...fields) as Record<string, unknown>;
-}
-
 export function serverJson(server: ServerView): object {
-  return { ...infoJson(server), activeWorkers: server.activeWorkers.map(infoJson) };
+  return { ...server, activeWorkers: server.activeWorkers.map(infoJson) };
 }
 
 export function dayJson({ date, processed, failed }: DailyStats): object {
   return { date: utcDay(date.getTime()), processed, failed };
-}
-
-/** `shown` is the text of the HTTP API. */
-function contentJson(name: string, content: Content | undefined): object {
-  const encoding = `${name}Encoding`;
-  if (content === undefined) return { [name]: null, [encoding]: null };
-  if (content instanceof Uint8Array) return bytesJson(name, content);
-  return { [name]: content.shown, [encoding]: 'shown' };
 }

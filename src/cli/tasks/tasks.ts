@@ -123,7 +123,7 @@ async function listEvents(run: Run<PageOptions>): Promise<Report> {
   );
   return {
     json: () => {
-      const entries = done.map(({ name, value }) => ({ id: name, events: value.map(infoJson) }));
+      const entries = done.map(({ name, value }) => ({ id: name, events: value }));
       return { page, size, entries, failed };
     },
     lines: () => tablesOf(run, eventColumns(run.now()), done),

@@ -18,15 +18,7 @@ import {
   withEach,
   withTarget,
 } from '../run.ts';
-import {
-  dayJson,
-  infoJson,
-  limitDetails,
-  queueColumns,
-  queueDetails,
-  showDuration,
-  showErrorRate,
-} from '../show.ts';
+import { dayJson, limitDetails, queueColumns, queueDetails, showDuration, showErrorRate } from '../show.ts';
 import type { KeyStats } from '../../../tasks/broker/broker.ts';
 import { parseGoDuration } from '../../../tasks/go-text.ts';
 import { limitsOf, type QueueLimits, type Rate } from '../../../tasks/queue-limits.ts';
@@ -69,7 +61,7 @@ export function addQueueCommands(part: Command, surroundings: Surroundings): voi
 
 async function listQueues(run: Run<unknown>): Promise<Report> {
   const queues = await run.target.queueInfos();
-  return reportList(run, queueColumns(queues), queues, { queues: queues.map(infoJson) });
+  return reportList(run, queueColumns(queues), queues, { queues });
 }
 
 async function inspectQueues(run: Run<unknown>): Promise<Report> {
@@ -79,7 +71,7 @@ async function inspectQueues(run: Run<unknown>): Promise<Report> {
   }));
   return {
     json: () => ({
-      queues: done.map(({ value: { info, limits } }) => ({ ...infoJson(info), limits: limits ?? null })),
+      queues: done.map(({ value: { info, limits } }) => ({ ...info, limits: limits ?? null })),
       failed,
     }),
     lines: () =>
@@ -206,7 +198,7 @@ const KEY_COLUMNS: Columns<KeyStats> = [
 
 /** Times are whole milliseconds, as over HTTP. */
 function keyJson(key: KeyStats): object {
-  return { ...infoJson(key), againInMs: key.againInMs === undefined ? null : Math.ceil(key.againInMs) };
+  return { ...key, againInMs: key.againInMs && Math.ceil(key.againInMs) };
 }
 
 async function listKeys(run: Run<PageOptions>): Promise<Report> {

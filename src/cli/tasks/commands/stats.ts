@@ -4,7 +4,7 @@ import { countsOf } from '../../../tasks/inspector-info.ts';
 import { TASK_STATES } from '../../../tasks/task-state.ts';
 import { formatCount, type Columns } from '../../terminal/text.ts';
 import { does, tableOf, type Report, type Run, type Surroundings } from '../run.ts';
-import { infoJson, showDuration, showErrorRate } from '../show.ts';
+import { showDuration, showErrorRate } from '../show.ts';
 
 const SUMMED = [...TASK_STATES, 'size', 'processed', 'failed'] as const;
 
@@ -54,7 +54,7 @@ async function showStats(run: Run<unknown>): Promise<Report> {
   return {
     json: () => ({
       aggregate: { size, ...countsOf(total), processed, failed, timestamp: new Date(run.now()) },
-      queues: queues.map(infoJson),
+      queues,
       redis: redis ?? null,
     }),
     lines: () => [
