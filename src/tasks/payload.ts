@@ -78,11 +78,11 @@ function copyOf(bytes: Uint8Array, argument: string): Uint8Array {
 }
 
 /** Decodes JSON as `decodeJson` does. @throws EscapementError `ERR_TASK_PAYLOAD` - `what` is not JSON. */
-export function parseJson(what: string, bytes: Uint8Array): unknown {
+export function parseJson(what: string, bytes: Uint8Array, op: string): unknown {
   try {
     return decodeJson(bytes);
   } catch (cause) {
-    throw new EscapementError('ERR_TASK_PAYLOAD', `${what} is not JSON`, { cause });
+    throw new EscapementError('ERR_TASK_PAYLOAD', `${what} is not JSON`, { op, cause });
   }
 }
 

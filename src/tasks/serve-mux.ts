@@ -105,7 +105,8 @@ export function callable<P>(handler: Handler<P> | ServeMux): Handler<P> {
 }
 
 const notFound: Handler = ({ type }) => {
-  throw new EscapementError('ERR_HANDLER_NOT_FOUND', `handler not found for task ${JSON.stringify(type)}`);
+  const message = `handler not found for task ${JSON.stringify(type)}`;
+  throw new EscapementError('ERR_HANDLER_NOT_FOUND', message, { op: 'ServeMux.process' });
 };
 
 /** A payload that is wrong now is wrong at every retry. */

@@ -42,7 +42,7 @@ export class TaskInfo extends StoredTask {
   /** Parses the payload as JSON. @throws EscapementError `ERR_TASK_PAYLOAD` - the payload is not JSON, or there is none. */
   // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller declares what it expects
   json<T = unknown>(): T {
-    return parseJson(`payload of ${nameOf(this)}`, this.payload) as T;
+    return parseJson(`payload of ${nameOf(this)}`, this.payload, 'TaskInfo.json') as T;
   }
 
   /**
@@ -52,7 +52,8 @@ export class TaskInfo extends StoredTask {
    */
   // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- as above
   resultJson<T = unknown>(): T | undefined {
-    return this.result === undefined ? undefined : (parseJson(`result of ${nameOf(this)}`, this.result) as T);
+    const { result } = this;
+    return result && (parseJson(`result of ${nameOf(this)}`, result, 'TaskInfo.resultJson') as T);
   }
 
   /** Returns its fields, for `JSON.stringify`. Payload and result are text, or base64 if they are not UTF-8: see `payloadEncoding`. */

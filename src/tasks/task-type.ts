@@ -80,7 +80,8 @@ export class TaskType<Input, Output = Input> {
     const result = await this.#schema['~standard'].validate(payload);
     if (result.issues === undefined) return result.value;
     const issues = result.issues.map(describeIssue).join('; ');
-    throw new EscapementError('ERR_TASK_PAYLOAD', `payload of '${this.type}': ${issues}`);
+    const message = `payload of '${this.type}': ${issues}`;
+    throw new EscapementError('ERR_TASK_PAYLOAD', message, { op: 'TaskType.parse' });
   }
 }
 
@@ -107,7 +108,7 @@ function requireSchema(argument: string, schema: unknown): void {
 
 /** Parses the payload as its handler will: a Date that is a string in JSON is a string here, too. */
 function payloadOf({ type, payload }: Pick<Task, 'type' | 'payload'>): unknown {
-  return payload.length === 0 ? undefined : parseJson(`payload of '${type}'`, payload);
+  return payload.length === 0 ? undefined : parseJson(`payload of '${type}'`, payload, 'TaskType.read');
 }
 
 function describeIssue({ path = [], message }: StandardSchemaIssue): string {

@@ -40,7 +40,7 @@ describe('the choice of a handler', () => {
 
   it('a task without a handler rejects with ERR_HANDLER_NOT_FOUND', async () => {
     await expect(mux.process(context, received('image "x"'))).rejects.toMatchObject({
-      code: 'ERR_HANDLER_NOT_FOUND',
+      ...{ code: 'ERR_HANDLER_NOT_FOUND', op: 'ServeMux.process' },
       message: 'handler not found for task "image \\"x\\""',
     });
   });

@@ -232,13 +232,15 @@ describe.each(LIBRARIES)('a task type with a schema of %s', (_, schema) => {
     const data: TaskData<typeof resize> = await resize.read(resize.task({ path: 'a', width: 1 }));
     expect(data).toEqual({ path: 'a', width: 1 });
     await expect(resize.read({ type: 'x', payload: Buffer.from('{') })).rejects.toMatchObject({
-      code: 'ERR_TASK_PAYLOAD',
+      ...{ code: 'ERR_TASK_PAYLOAD', op: 'TaskType.read' },
     });
   });
 
   test('the payload of a handler is parsed by the schema', async () => {
     await expect(resize.parse({ path: 'a', width: 1 })).resolves.toEqual({ path: 'a', width: 1 });
-    await expect(resize.parse(undefined)).rejects.toMatchObject({ code: 'ERR_TASK_PAYLOAD' });
+    await expect(resize.parse(undefined)).rejects.toMatchObject({
+      ...{ code: 'ERR_TASK_PAYLOAD', op: 'TaskType.parse' },
+    });
   });
 });
 
@@ -331,6 +333,7 @@ describe('a TaskInfo', () => {
       expect.objectContaining({
         name: 'EscapementError',
         code: 'ERR_TASK_PAYLOAD',
+        op: `TaskInfo.${method}`,
         message: `${what} of task 'a' of queue 'default' is not JSON`,
         cause: expect.any(Error) as Error,
       }),

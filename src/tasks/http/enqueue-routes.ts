@@ -1,5 +1,6 @@
 import { hasCode } from '../../core/errors.ts';
 import { MINUTE_MS } from '../../core/units.ts';
+import { requireBoolean } from '../../core/validate.ts';
 import type { Broker } from '../broker/broker.ts';
 import { Client, settleEach } from '../client.ts';
 import type { TaskInfo } from '../task-info.ts';
@@ -50,7 +51,7 @@ async function readBody(call: Call, maxTasks: number): Promise<EnqueueBody> {
   if (tasks.length > maxTasks) {
     throw new HttpError(413, `a request has at most ${maxTasks} tasks. Received ${tasks.length}`);
   }
-  if (typeof isRetry !== 'boolean') throw new HttpError(400, 'isRetry must be true or false');
+  requireBoolean('isRetry', isRetry);
   if (requestId === undefined && !isRetry) return { tasks, isRetry };
   if (typeof requestId !== 'string' || requestId === '' || requestId.length > MAX_ID_CHARACTERS) {
     throw new HttpError(400, `requestId must be a string of 1 to ${MAX_ID_CHARACTERS} characters`);

@@ -214,7 +214,7 @@ export class TickRunner {
 
 function checkExpired(): EscapementError {
   const message = `the schema of the task has not settled within ${LONGEST_CHECK_MS} ms, or before the shutdown`;
-  return new EscapementError('ERR_OPERATION_EXPIRED', message);
+  return new EscapementError('ERR_OPERATION_EXPIRED', message, { op: 'TaskType.read' });
 }
 
 /**

@@ -138,9 +138,7 @@ export class Groups {
   async #settleInTime(made: Promise<Task>): Promise<Task> {
     if (await settledWithin(this.#timer, HOLD_MS, made)) return made;
     if (this.#stopping.signal.aborted) throw serverClosed();
-    throw new EscapementError(
-      'ERR_OPERATION_EXPIRED',
-      `groupAggregator has not settled within ${HOLD_MS} ms`,
-    );
+    const message = `groupAggregator has not settled within ${HOLD_MS} ms`;
+    throw new EscapementError('ERR_OPERATION_EXPIRED', message, { op: 'groupAggregator' });
   }
 }

@@ -152,7 +152,7 @@ export class ServerComponents implements BrokerListener {
   /** A mistake of the program, and nothing else would report it: no task arrives any more. */
   closed(): void {
     const message = 'the broker was closed before the server was shut down';
-    const error = new EscapementError('ERR_BROKER_CLOSED', message);
+    const error = new EscapementError('ERR_BROKER_CLOSED', message, { op: 'Server.start' });
     this.#options.logger.error({ err: error }, 'no more tasks: the broker is closed');
     this.#reports.health(error);
   }

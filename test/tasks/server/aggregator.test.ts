@@ -130,7 +130,7 @@ describe('failures of aggregators and brokers', () => {
     await add(world, 1);
     await world.advance(10_000 + 2 * 120_000 - 1);
     expect(aggregator).toHaveBeenCalledTimes(2);
-    expect(failures).toMatchObject([{ code: 'ERR_OPERATION_EXPIRED' }]);
+    expect(failures).toMatchObject([{ code: 'ERR_OPERATION_EXPIRED', op: 'groupAggregator' }]);
     await world.advance(1);
     for (const answer of answers) answer(new Task('late', 0));
     await world.settle();

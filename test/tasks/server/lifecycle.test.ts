@@ -63,7 +63,7 @@ describe('the status of a server', () => {
     await world.settle();
     expect(told.error).toHaveBeenCalledOnce();
     expect(healthCheck).toHaveBeenCalledExactlyOnceWith(
-      expect.objectContaining({ code: 'ERR_BROKER_CLOSED' }),
+      expect.objectContaining({ code: 'ERR_BROKER_CLOSED', op: 'Server.start' }),
     );
     await server.shutdown();
     expect([server.status, world.clock.pendingWakeups]).toEqual(['closed', 0]);
