@@ -1,7 +1,7 @@
 import { outOfRange, wrongType, wrongValue } from '../core/errors.ts';
 import { oneOf } from '../core/options.ts';
 import { LAST_DATE_MS } from '../core/units.ts';
-import { requireFiniteNumber, requireMethods, requireString } from '../core/validate.ts';
+import { requireFiniteNumber, requireMethods, requireRecord, requireString } from '../core/validate.ts';
 
 /* Checks of arguments that several classes make. Each throws a TypeError or a RangeError. */
 
@@ -59,6 +59,20 @@ export function requireKey(argument: string, value: unknown): asserts value is s
     throw wrongValue(argument, `at most ${LONGEST_KEY_BYTES} bytes of UTF-8`, value);
 }
 
+/** Ours. The header that has the key of a task on the wire: asynq's servers keep headers. */
+export const KEY_HEADER = 'escapement-key';
+
+export function requireHeaders(argument: string, headers: unknown): void {
+  requireRecord(argument, "{ name: 'value' }", headers);
+  for (const [name, value] of Object.entries(headers as Record<string, unknown>)) {
+    if (!name.isWellFormed()) throw wrongValue(`a name of ${argument}`, 'well-formed Unicode', name);
+    if (name === KEY_HEADER)
+      throw wrongValue(`a name of ${argument}`, 'another one: options.key has its value', name);
+    requireString(`${argument}.${name}`, value);
+    if (!value.isWellFormed()) throw wrongValue(`${argument}.${name}`, 'well-formed Unicode', value);
+  }
+}
+
 /** Requires a Date, or wall-clock milliseconds. */
 export function requireTime(argument: string, value: unknown): void {
   const ms = value instanceof Date ? value.getTime() : value;
@@ -70,4 +84,21 @@ export const requireCancelOutcome = oneOf('retry', 'archive', 'delete');
 
 export function requireBroker(argument: string, value: unknown): void {
   requireMethods(argument, 'a Broker', ['enqueue', 'dequeue', 'complete', 'subscribe', 'queues'], value);
+}
+
+export type FieldType = 'string' | 'number';
+
+/** Returns fields of JSON, with the types of a table. @param argument - the name of the JSON in errors. */
+export function fieldsIn<const Types extends Readonly<Record<string, FieldType>>>(
+  types: Types,
+  json: Readonly<Partial<Record<keyof Types, unknown>>>,
+  argument = '',
+): { readonly [Name in keyof Types]: Types[Name] extends 'string' ? string : number } {
+  const fields = Object.entries(types).map(([name, type]) => {
+    const value = json[name];
+    if (typeof value !== type || (type === 'number' && !Number.isFinite(value)))
+      throw wrongType(argument + name, `a ${type}`, value);
+    return [name, value] as const;
+  });
+  return Object.fromEntries(fields) as ReturnType<typeof fieldsIn<Types>>;
 }

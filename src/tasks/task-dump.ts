@@ -1,9 +1,11 @@
 import { createReadStream } from 'node:fs';
 import { open, rename, rm, stat, type FileHandle } from 'node:fs/promises';
 import { EscapementError } from '../core/errors.ts';
+import { requireString } from '../core/validate.ts';
+import { fieldsIn } from './argument-checks.ts';
 import type { EnqueueEvent } from './broker/broker.ts';
 import { requireLimits, type QueueLimits } from './queue-limits.ts';
-import { fieldsIn, STORED_FIELDS } from './task-options.ts';
+import { STORED_FIELDS } from './task-options.ts';
 import { hostUnavailable } from './broker/broker-errors.ts';
 import { TASKS_PER_PIECE, type Piece, type WholeQueue, type WholeTask } from './broker/transfer.ts';
 
@@ -201,14 +203,14 @@ function wholeTaskFromJson(json: Json): WholeTask {
   const state = STATES.find((one) => one === json['state']);
   if (state === undefined) throw new Error(`'${String(json['state'])}' is not a state`);
   const { result, progress } = json;
-  const fields = fieldsIn(MESSAGE_FIELDS, { key: '', ...json }, wrongField); // older dumps have no keys
+  const fields = fieldsIn(MESSAGE_FIELDS, { key: '', ...json }); // older dumps have no keys
   const headers = objectOf(json['headers']);
   for (const name of Object.keys(headers)) textIn(headers, name);
   const payload = bytesOf(textIn(json, 'payload'));
   return {
     message: { ...fields, headers: Object.freeze(headers as Record<string, string>), payload },
     state,
-    ...fieldsIn({ atMs: 'number', recoveries: 'number', lockEndsMs: 'number' }, json, wrongField),
+    ...fieldsIn({ atMs: 'number', recoveries: 'number', lockEndsMs: 'number' }, json),
     result: result === undefined ? undefined : bytesOf(textIn(json, 'result')),
     progress: progress === undefined ? undefined : textIn(json, 'progress'),
   };
@@ -221,7 +223,7 @@ function wholeQueueFromJson(json: Json): WholeQueue {
   return {
     name: textIn(json, 'name'),
     isPaused: json['isPaused'] === true,
-    ...fieldsIn({ epoch: 'number', processedTotal: 'number', failedTotal: 'number' }, json, wrongField),
+    ...fieldsIn({ epoch: 'number', processedTotal: 'number', failedTotal: 'number' }, json),
     limits: limits as QueueLimits | undefined,
     ticks: ticks.map(([entryKey, atMs]) => [String(entryKey), numberOf(atMs)] as const),
     days: days.map(([date, ...counts]) => [String(date), numberOf(counts[0]), numberOf(counts[1])] as const),
@@ -254,17 +256,13 @@ function rowsIn(json: Json, name: string): readonly (readonly unknown[])[] {
 
 function textIn(json: Json, name: string): string {
   const value = json[name];
-  if (typeof value === 'string') return value;
-  throw wrongField(name, 'string');
+  requireString(name, value);
+  return value;
 }
 
 function numberOf(value: unknown): number {
   if (typeof value === 'number') return value;
   throw new Error(`'${String(value)}' must be a number`);
-}
-
-function wrongField(name: string, type: string): Error {
-  return new Error(`'${name}' must be a ${type}`);
 }
 
 function base64Of(bytes: Uint8Array): string {

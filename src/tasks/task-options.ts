@@ -10,13 +10,14 @@ import {
   type OptionTable,
 } from '../core/options.ts';
 import { LAST_DATE_MS, MINUTE_MS } from '../core/units.ts';
-import { requireRecord, requireString } from '../core/validate.ts';
 import {
   requireDuration,
+  requireHeaders,
   requireKey,
   requireQueueName,
   requireText,
   requireTime,
+  type FieldType,
 } from './argument-checks.ts';
 import { randomId } from './random-id.ts';
 import type { TaskState } from './task-state.ts';
@@ -290,8 +291,6 @@ export interface NewTask {
   readonly isNext?: boolean;
 }
 
-type FieldType = 'string' | 'number';
-
 /** Types of the fields of a stored task that are the same in JSON. */
 export const STORED_FIELDS = {
   ...({ id: 'string', queue: 'string', type: 'string', lastError: 'string', key: 'string' } as const),
@@ -464,20 +463,6 @@ export function optionValuesOf(
   );
 }
 
-/** Ours. The header that has the key of a task on the wire: asynq's servers keep headers. */
-export const KEY_HEADER = 'escapement-key';
-
-function requireHeaders(argument: string, headers: unknown): void {
-  requireRecord(argument, "{ name: 'value' }", headers);
-  for (const [name, value] of Object.entries(headers as Record<string, unknown>)) {
-    if (!name.isWellFormed()) throw wrongValue(`a name of ${argument}`, 'well-formed Unicode', name);
-    if (name === KEY_HEADER)
-      throw wrongValue(`a name of ${argument}`, 'another one: options.key has its value', name);
-    requireString(`${argument}.${name}`, value);
-    if (!value.isWellFormed()) throw wrongValue(`${argument}.${name}`, 'well-formed Unicode', value);
-  }
-}
-
 // What becomes of a message.
 
 /** Returns the message of a task that is removed when it is completed. */
@@ -514,18 +499,4 @@ export function expiryMsOf(task: {
 /** Returns when a task is removed that is completed now, in wall-clock milliseconds. */
 export function retainedUntilMs({ retentionMs }: Pick<StoredTask, 'retentionMs'>, nowMs: number): number {
   return nowMs + retentionMs;
-}
-
-/** Returns fields of JSON, with the types of a table. @param fail - returns the error for a field that has another type, or is missing. */
-export function fieldsIn<const Types extends Readonly<Record<string, FieldType>>>(
-  types: Types,
-  json: Readonly<Partial<Record<keyof Types, unknown>>>,
-  fail: (name: string, type: FieldType) => Error,
-): { readonly [Name in keyof Types]: Types[Name] extends 'string' ? string : number } {
-  const fields = Object.entries(types).map(([name, type]) => {
-    const value = json[name];
-    if (typeof value !== type || (type === 'number' && !Number.isFinite(value))) throw fail(name, type);
-    return [name, value] as const;
-  });
-  return Object.fromEntries(fields) as ReturnType<typeof fieldsIn<Types>>;
 }

@@ -311,7 +311,7 @@ describe('a dump', () => {
     [HEAD.replace('1', '2'), 'line 1: version 2 is not known'],
     [`${HEAD}\n{"queue"`, 'line 2: '],
     [`${HEAD}\n{"task":{"state":"active"}}`, "line 2: 'active' is not a state"],
-    [`${HEAD}\n{"task":{"state":"pending"}}`, "line 2: 'id' must be a string"],
+    [`${HEAD}\n{"task":{"state":"pending"}}`, 'line 2: id must be a string'],
     [`${HEAD}\n`, 'line 1: the end is missing'],
     [`${HEAD}\n{"end":true,"tasks":1}`, 'line 2: 0 of 1 tasks are there'],
   ])('a dump that holds %j is refused', async (text, reason) => {

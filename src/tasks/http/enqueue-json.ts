@@ -1,20 +1,13 @@
-import {
-  EscapementError,
-  withCode,
-  wrongType,
-  wrongValue,
-  type EscapementErrorCode,
-} from '../../core/errors.ts';
+import { EscapementError, withCode, wrongValue, type EscapementErrorCode } from '../../core/errors.ts';
 import { checkOptions, oneOf, type OptionTable } from '../../core/options.ts';
 import { requireBoolean, requireObject, requireString } from '../../core/validate.ts';
-import { requireText } from '../argument-checks.ts';
+import { fieldsIn, requireText } from '../argument-checks.ts';
 import type { TaskRecord } from '../broker/broker.ts';
 import { bytesJson } from '../payload.ts';
 import { randomId } from '../random-id.ts';
 import type { TaskInfo } from '../task-info.ts';
 import type { EnqueueRequest } from '../task-sender.ts';
 import {
-  fieldsIn,
   NO_TASK_OPTIONS,
   STORED_FIELDS,
   type StoredTask,
@@ -111,9 +104,7 @@ export function infoToJson(info: TaskInfo): InfoJson {
 export function recordFromJson(json: unknown, payload: Uint8Array): TaskRecord {
   requireObject('task', json);
   const info = json as InfoJson;
-  const stored = fieldsIn(STORED_FIELDS, info, (name, type) =>
-    wrongType(`task.${name}`, `a ${type}`, info[name as keyof InfoJson]),
-  );
+  const stored = fieldsIn(STORED_FIELDS, info, 'task.');
   if (!isTaskState(info.state)) throw wrongValue('task.state', 'a state', info.state);
   requireObject('task.headers', info.headers);
   requireBoolean('task.isOrphaned', info.isOrphaned);

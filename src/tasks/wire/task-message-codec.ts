@@ -1,4 +1,5 @@
-import { KEY_HEADER, type TaskMessage } from '../task-options.ts';
+import { KEY_HEADER } from '../argument-checks.ts';
+import type { TaskMessage } from '../task-options.ts';
 import { TaskMessageSchema } from './asynq-messages.gen.ts';
 import { ANY_TIME_MS, decodeMessage, encodeMessage, msOf, secondsOf, wireTimeoutOf } from './protobuf.ts';
 
