@@ -1,5 +1,6 @@
 import { EscapementError, hasCode, isSystemError } from '../core/errors.ts';
 import { CannotRepair } from '../diskqueue/stored/stored-queue.ts';
+import { HttpError } from '../tasks/http/http-error.ts';
 import { harmless } from './terminal/text.ts';
 
 export class CommandError extends Error {
@@ -32,7 +33,7 @@ export function describeError(error: unknown): string {
 function messageOf(error: unknown): string | undefined {
   if (error instanceof CommandError || error instanceof CannotRepair) return error.message;
   if (hasCode(error, 'ERR_QUEUE_LOCKED')) return `${error.message}; end the process that has it open first`;
-  if (error instanceof EscapementError) return error.message;
+  if (error instanceof EscapementError || error instanceof HttpError) return error.message;
   return isSystemError(error) ? describeSystemError(error) : undefined;
 }
 

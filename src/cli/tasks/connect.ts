@@ -12,7 +12,7 @@ import { CommandError } from '../command-error.ts';
 import { requireFolder } from '../files.ts';
 import { addOption, text, wholeNumber } from '../options.ts';
 import type { Connection, ToRedis } from './connection.ts';
-import { Unreachable } from './target/http-api.ts';
+import { unreachable } from './target/http-api.ts';
 import { HttpTarget } from './target/http-target.ts';
 import { BrokerTarget, type TasksTarget } from './target/tasks-target.ts';
 
@@ -136,7 +136,7 @@ export async function requireIdle(path: string): Promise<void> {
   );
 }
 
-/** @throws Unreachable - the first attempt failed; the command does not wait for the next one. */
+/** @throws EscapementError `ERR_BROKER_UNAVAILABLE` - the first attempt failed; the command does not wait for the next one. */
 export async function connectRedis(
   { url, name, username, password, tls }: ToRedis,
   signal: AbortSignal,
@@ -153,7 +153,7 @@ export async function connectRedis(
     ...(password === undefined ? {} : { password }),
     ...(tls === undefined ? {} : { tls }),
     onHealth: (health) => {
-      if (health.state === 'unavailable') fail(unreachable(name, health.cause));
+      if (health.state === 'unavailable') fail(redisUnreachable(name, health.cause));
     },
   });
   try {
@@ -161,7 +161,7 @@ export async function connectRedis(
     return broker;
   } catch (error) {
     await broker.close();
-    throw isUnavailable(error) ? unreachable(name, (error as Error).cause) : error;
+    throw isUnavailable(error) ? redisUnreachable(name, (error as Error).cause) : error;
   }
 }
 
@@ -184,6 +184,6 @@ async function redisModule(): Promise<RedisModule> {
   }
 }
 
-function unreachable(name: string, cause: unknown): Unreachable {
-  return new Unreachable(`cannot reach Redis at ${name}: ${messageOf(cause)}`);
+function redisUnreachable(name: string, cause: unknown): Error {
+  return unreachable(`cannot reach Redis at ${name}: ${messageOf(cause)}`, cause);
 }

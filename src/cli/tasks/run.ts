@@ -2,14 +2,14 @@ import type { Command } from 'commander';
 import { EscapementError } from '../../core/errors.ts';
 import { unlessAborted } from '../../core/signal-options.ts';
 import { isUnavailable } from '../../tasks/broker/broker-errors.ts';
+import { HttpError } from '../../tasks/http/http-error.ts';
 import { CommandError } from '../command-error.ts';
 import { EXIT_CODES, printError, type Terminal } from '../terminal/terminal.ts';
 import { counted, printable, table, toJson, type Columns } from '../terminal/text.ts';
 import { addConnectionOptions, type FolderAccess } from './connect.ts';
 import { connectionOf, type Connection, type ConnectionOptions, type Environment } from './connection.ts';
 import { showDetails, type Detail } from './show.ts';
-import { HttpStatusError, Unreachable } from './target/http-api.ts';
-import { NotActive, type TasksTarget } from './target/tasks-target.ts';
+import type { TasksTarget } from './target/tasks-target.ts';
 
 /** Connects to the tasks; the signal aborts everything. */
 export type Connect = (
@@ -149,6 +149,13 @@ export function detailsOf({ terminal }: Surroundings, details: readonly Detail[]
   return showDetails(details, (name) => terminal.out.paint('bold', name));
 }
 
+/** There is nothing to cancel. */
+export class NotActive extends CommandError {
+  constructor(id: string) {
+    super(`there is no active task '${id}'`);
+  }
+}
+
 interface Outcome<R> {
   readonly done: readonly { readonly name: string; readonly value: R }[];
   /** For `--json`: the name, and `message`. Without it, they were printed. */
@@ -201,9 +208,8 @@ export async function changeEach(
 
 /** Returns whether the operation may succeed on another queue or task. */
 function isAboutOne(error: unknown): error is Error {
-  if (error instanceof HttpStatusError) return [400, 404, 409].includes(error.status);
-  if (error instanceof Unreachable || isUnavailable(error)) return false;
-  return isExpected(error);
+  if (error instanceof HttpError) return [400, 404, 409].includes(error.status);
+  return isExpected(error) && !isUnavailable(error);
 }
 
 /** Codes of arguments that only the broker checks. */
@@ -217,6 +223,6 @@ export function expected(error: unknown): unknown {
 /** Returns whether an error is not a fault of this program. */
 function isExpected(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
-  if (error instanceof CommandError || error instanceof EscapementError) return true;
+  if ([CommandError, EscapementError, HttpError].some((kind) => error instanceof kind)) return true;
   return 'code' in error && EXPECTED_CODES.includes(String(error.code));
 }

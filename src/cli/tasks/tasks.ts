@@ -134,6 +134,7 @@ async function listEvents(run: Run<PageOptions>): Promise<Report> {
 
 async function listGroups(run: Run<{ queue: string }>): Promise<Report> {
   const { queue } = run.options;
+  await run.target.getQueueInfo(queue); // an unknown queue has no groups, and is an error
   const groups = await run.target.groups(queue);
   return reportList(run, GROUP_COLUMNS, groups, { queue, groups });
 }

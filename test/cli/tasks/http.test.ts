@@ -2,7 +2,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { Task } from 'escapement/tasks';
 import { tasksHandler, type TasksHandlerOptions } from 'escapement/tasks/http';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { HttpApi, Unreachable } from '../../../src/cli/tasks/target/http-api.ts';
+import { HttpApi } from '../../../src/cli/tasks/target/http-api.ts';
 import { openBench, START_MS } from '../../tasks/support/bench.ts';
 import { finished } from '../../run-program.ts';
 import { startCommand } from '../support/command.ts';
@@ -165,7 +165,9 @@ describe('the HTTP API', () => {
     await expect(api.request('GET', '/queues')).rejects.toThrow(
       `cannot reach ${uri}: no response within 100 ms`,
     );
-    await expect(api.request('GET', '/servers')).rejects.toThrow(Unreachable);
+    await expect(api.request('GET', '/servers')).rejects.toMatchObject({
+      code: 'ERR_BROKER_UNAVAILABLE',
+    });
   });
 
   it('the names . and .. are rejected, because the HTTP API has no path for them', async () => {

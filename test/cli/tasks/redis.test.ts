@@ -5,7 +5,6 @@ import { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { connectRedis } from '../../../src/cli/tasks/connect.ts';
 import { connectionOf, type ConnectionOptions, type ToRedis } from '../../../src/cli/tasks/connection.ts';
-import { Unreachable } from '../../../src/cli/tasks/target/http-api.ts';
 import { newTask } from '../../conformance/broker/support.ts';
 import { freshDatabase } from '../../redis/redis-case.ts';
 import { openTarget, tasksCommand } from './support/tasks-command.ts';
@@ -127,7 +126,12 @@ describe('connectRedis', () => {
       await broker.close();
       await database.dispose();
     });
-    await expect(connectRedis(connection('redis://127.0.0.1:1'), signal)).rejects.toThrow(Unreachable);
+    await expect(connectRedis(connection('redis://127.0.0.1:1'), signal)).rejects.toMatchObject({
+      ...{
+        code: 'ERR_BROKER_UNAVAILABLE',
+        message: expect.stringMatching(/^cannot reach Redis at/) as string,
+      },
+    });
     expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 

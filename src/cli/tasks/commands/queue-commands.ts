@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { hasCode } from '../../../core/errors.ts';
 import { utcDay } from '../../../core/units.ts';
 import { HISTORY_DAYS } from '../../../tasks/broker/broker-settings.ts';
 import type { DailyStats } from '../../../tasks/inspector-info.ts';
@@ -23,6 +24,7 @@ import type { KeyStats } from '../../../tasks/broker/broker.ts';
 import { parseGoDuration } from '../../../tasks/go-text.ts';
 import { limitsOf, type QueueLimits, type Rate } from '../../../tasks/queue-limits.ts';
 import { CommandError } from '../../command-error.ts';
+import type { TasksTarget } from '../target/tasks-target.ts';
 
 const DEFAULT_DAYS = 10;
 
@@ -54,9 +56,18 @@ export function addQueueCommands(part: Command, surroundings: Surroundings): voi
     .option('-f, --force', 'also with tasks, if none is active');
   changes<{ force?: boolean }>(remove, surroundings, (run) =>
     changeEach(run, 'queue', run.words, 'removed', (queue) =>
-      run.target.removeQueue(queue, run.options.force === true),
+      removeQueue(run.target, queue, run.options.force === true),
     ),
   );
+}
+
+async function removeQueue(target: TasksTarget, queue: string, force: boolean): Promise<void> {
+  try {
+    await target.removeQueue(queue, force);
+  } catch (error) {
+    if (force || !hasCode(error, 'ERR_QUEUE_NOT_EMPTY')) throw error;
+    throw new CommandError(`${error.message}; --force removes them too`, { cause: error });
+  }
 }
 
 async function listQueues(run: Run<unknown>): Promise<Report> {
@@ -154,6 +165,7 @@ function rate(word: string): Rate {
 
 async function showLimits(run: Run<LimitFlags>): Promise<Report> {
   const [queue = ''] = run.words;
+  await run.target.getQueueInfo(queue); // an unknown queue has no limits, and is an error
   const limits = await run.target.limits(queue);
   return {
     json: () => ({ queue, limits: limits ?? null }),

@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { CancelOutcome } from '../../../tasks/broker/broker.ts';
 import { statesOffering } from '../../../tasks/http/asynqmon-json.ts';
+import { httpErrorOf } from '../../../tasks/http/http-error.ts';
 import type { TaskChange } from '../../../tasks/task-state.ts';
 import { CommandError } from '../../command-error.ts';
 import {
@@ -23,6 +24,7 @@ import {
   changes,
   detailsOf,
   does,
+  NotActive,
   type Report,
   reportList,
   type Run,
@@ -124,10 +126,7 @@ function addCancel(group: Command, surroundings: Surroundings): void {
 }
 
 async function cancelTasks(run: Run<CancelOptions>): Promise<Report> {
-  const { queue, outcome } = run.options;
-  const { done, failed } = await withEach(run, 'id', run.words, (id) =>
-    run.target.cancel({ id, queue, outcome }),
-  );
+  const { done, failed } = await withEach(run, 'id', run.words, (id) => cancel(run, id));
   return {
     json: () => ({
       cancelled: done.map(({ name, value }) => ({ id: name, isAnswered: value ?? null })),
@@ -135,6 +134,28 @@ async function cancelTasks(run: Run<CancelOptions>): Promise<Report> {
     }),
     lines: () => done.map(({ name, value }) => `${printable(name)}: ${showAnswer(value)}`),
   };
+}
+
+/** Several queues may have an active task with the id. @throws NotActive - none has. */
+async function cancel({ target, options }: Run<CancelOptions>, id: string): Promise<boolean | undefined> {
+  const { queue, outcome } = options;
+  const queues = queue === undefined ? (await target.queueInfos()).map((info) => info.queue) : [queue];
+  const answers: (boolean | undefined)[] = [];
+  for (const name of queues) {
+    if (!(await isActive(target, name, id))) continue;
+    answers.push(await target.cancelProcessing(id, { queue: name, outcome }));
+  }
+  if (answers.length === 0) throw new NotActive(id);
+  return answers.find((isAnswered) => isAnswered === true) ?? answers[0];
+}
+
+async function isActive(target: TasksTarget, queue: string, id: string): Promise<boolean> {
+  try {
+    return (await target.getTaskInfo(queue, id)).state === 'active';
+  } catch (error) {
+    if (httpErrorOf(error)?.status === 404) return false;
+    throw error;
+  }
 }
 
 function showAnswer(isAnswered: boolean | undefined): string {

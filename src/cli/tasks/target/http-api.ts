@@ -1,7 +1,8 @@
 import { setMaxListeners } from 'node:events';
 import { HOUR_MS } from '../../../core/units.ts';
 import { apiAt, fetchText, firstLine } from '../../../tasks/http/http-requests.ts';
-import { CommandError } from '../../command-error.ts';
+import { EscapementError } from '../../../core/errors.ts';
+import { HttpError } from '../../../tasks/http/http-error.ts';
 
 /** How long a response may take, in milliseconds; asynqmon's server has the same limit. */
 const DEFAULT_TIMEOUT_MS = 10_000;
@@ -12,18 +13,10 @@ export const MAX_TIMEOUT_MS = HOUR_MS;
 /** Texts of servers for an unknown path; the API names the queue or task that it has not found. */
 const NO_PATH = /^(?:not found|404 page not found|)$/i;
 
-/** A response with a status other than success. */
-export class HttpStatusError extends CommandError {
-  readonly status: number;
-
-  constructor(status: number, message: string) {
-    super(message);
-    this.status = status;
-  }
+/** The error if there is no response, or not one of the API: other requests will fail too. */
+export function unreachable(message: string, cause?: unknown): EscapementError {
+  return new EscapementError('ERR_BROKER_UNAVAILABLE', message, { cause });
 }
-
-/** There is no response, or not one of the API: other requests will fail too. */
-export class Unreachable extends CommandError {}
 
 /** asynqmon's REST interface, as `tasksHandler` serves it. */
 export class HttpApi {
@@ -51,11 +44,16 @@ export class HttpApi {
   }
 
   /** The error for a response that is not one of the API. */
-  notTheApi(): Unreachable {
-    return new Unreachable(`${this.name} does not respond as the tasks API. Is it mounted there?`);
+  notTheApi(): EscapementError {
+    return unreachable(`${this.name} does not respond as the tasks API. Is it mounted there?`);
   }
 
-  /** Returns the JSON of a response; undefined if it has none. @throws CommandError - there is no response, or no success. */
+  /**
+   * Returns the JSON of a response; undefined if it has none.
+   *
+   * @throws HttpError - the API has refused the request; 502 if it would refuse any: a dashboard answers that to its own client, whose
+   * login is another one. EscapementError `ERR_BROKER_UNAVAILABLE` - there is no response of the API.
+   */
   async request(
     method: 'GET' | 'POST' | 'DELETE',
     path: string,
@@ -63,7 +61,10 @@ export class HttpApi {
   ): Promise<unknown> {
     const { status, text } = await this.#fetch(method, path, timeoutMs, body);
     if (status === 204) return undefined;
-    if (status !== 200) throw new HttpStatusError(status, `${this.#reason(text, status)} (HTTP ${status})`);
+    if (status !== 200) {
+      const isOfRequest = status >= 400 && status < 500 && status !== 401 && status !== 403;
+      throw new HttpError(isOfRequest ? status : 502, `${this.#reason(text, status)} (HTTP ${status})`);
+    }
     try {
       return JSON.parse(text) as unknown;
     } catch {
@@ -94,7 +95,7 @@ export class HttpApi {
     this.signal.removeEventListener('abort', abort);
     if (response.status !== undefined) return response;
     this.signal.throwIfAborted();
-    throw new Unreachable(`cannot reach ${this.name}: ${response.text}`);
+    throw unreachable(`cannot reach ${this.name}: ${response.text}`);
   }
 
   #reason(text: string, status: number): string {

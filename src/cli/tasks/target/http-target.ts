@@ -18,14 +18,14 @@ import {
   type AsynqmonTask,
   type TaskView,
 } from '../../../tasks/http/asynqmon-json.ts';
+import { HttpError } from '../../../tasks/http/http-error.ts';
 import { dailyStatsOf, type DailyStats, type SchedulerEnqueueEvent } from '../../../tasks/inspector-info.ts';
 import type { ListOptions } from '../../../tasks/inspector-options.ts';
 import type { QueueLimits } from '../../../tasks/queue-limits.ts';
 import { TASK_CHANGES, type TaskChange, type TaskState } from '../../../tasks/task-state.ts';
 import type { Task } from '../../../tasks/task.ts';
-import { CommandError } from '../../command-error.ts';
-import { HttpApi, HttpStatusError, MAX_TIMEOUT_MS } from './http-api.ts';
-import { NotActive, type Cancelling, type TasksTarget } from './tasks-target.ts';
+import { HttpApi, MAX_TIMEOUT_MS } from './http-api.ts';
+import type { TasksTarget } from './tasks-target.ts';
 
 /** The tasks of another process, over the HTTP API. */
 export class HttpTarget extends HttpApi implements TasksTarget {
@@ -52,7 +52,7 @@ export class HttpTarget extends HttpApi implements TasksTarget {
     return (Object.hasOwn(stats, queue) ? (stats[queue] ?? []) : []).slice(0, days).map(dailyStatsOf);
   }
 
-  groups(queue: string): Promise<readonly GroupInfo[]> {
+  async groups(queue: string): Promise<readonly GroupInfo[]> {
     return this.#list(`${queuePath(queue)}/groups`, 'groups', (group: GroupInfo) => group);
   }
 
@@ -67,7 +67,7 @@ export class HttpTarget extends HttpApi implements TasksTarget {
     else await this.request('POST', limitsPath(queue), { body: limits });
   }
 
-  keys(queue: string, page?: ListOptions): Promise<readonly KeyStats[]> {
+  async keys(queue: string, page?: ListOptions): Promise<readonly KeyStats[]> {
     return this.#list(`${queuePath(queue)}/keys${queryOf(page)}`, 'keys', keyFromJson);
   }
 
@@ -84,7 +84,7 @@ export class HttpTarget extends HttpApi implements TasksTarget {
     await this.request('DELETE', queuePath(queue));
   }
 
-  list(
+  async list(
     queue: string,
     state: TaskState,
     page: Required<ListOptions>,
@@ -105,7 +105,7 @@ export class HttpTarget extends HttpApi implements TasksTarget {
     return new Client({ url, headers, signal, maxRetries: 0 }).enqueue(task);
   }
 
-  change(queue: string, target: TaskTarget, change: TaskChange): Promise<number> {
+  async change(queue: string, target: TaskTarget, change: TaskChange): Promise<number> {
     if ('id' in target) return this.#changeTask(queue, target.id, change);
     return this.#changeAll(listPath(queue, target.state, target.group), change);
   }
@@ -113,9 +113,9 @@ export class HttpTarget extends HttpApi implements TasksTarget {
   /** The path of a change has the state of the task. */
   async #changeTask(queue: string, id: string, change: TaskChange): Promise<number> {
     const { state, group } = await this.getTaskInfo(queue, id);
-    if (state === 'active' && change !== 'run') throw new CommandError(`task '${id}' is active: cancel it`);
+    if (state === 'active' && change !== 'run') throw new HttpError(409, `task '${id}' is active: cancel it`);
     if (TASK_CHANGES[change].refused.includes(state)) {
-      throw new CommandError(`task '${id}' is ${state} already`);
+      throw new HttpError(409, `task '${id}' is ${state} already`);
     }
     if (!statesOffering(change).includes(state)) throw notOverHttp(`'${change}' of a ${state} task`);
     const path = `${listPath(queue, state, group)}/${segment(id)}`;
@@ -130,22 +130,17 @@ export class HttpTarget extends HttpApi implements TasksTarget {
     return (response as Readonly<Record<string, number>>)[CHANGE_RESULTS[change][0]] ?? 0;
   }
 
-  /** The API needs the queue, and has no answer of the server. */
-  async cancel({ id, queue, outcome }: Cancelling): Promise<undefined> {
-    if (outcome !== 'retry') throw notOverHttp(`cancelling with --outcome ${outcome}`);
-    const queues = queue === undefined ? (await this.queueInfos()).map((info) => info.queue) : [queue];
-    const running: string[] = [];
-    for (const name of queues) {
-      if ((await this.#taskIfFound(name, id))?.state === 'active') running.push(name);
-    }
-    if (running.length === 0) throw new NotActive(id);
-    for (const name of running) {
-      await this.request('POST', `${queuePath(name)}/active_tasks/${segment(id)}:cancel`);
-    }
+  async cancelTask(queue: string, id: string): Promise<undefined> {
+    await this.request('POST', `${queuePath(queue)}/active_tasks/${segment(id)}:cancel`);
   }
 
-  cancelTask(queue: string, id: string): Promise<void> {
-    return this.cancel({ id, queue, outcome: 'retry' });
+  /** The API has no answer of the server. */
+  async cancelProcessing(
+    id: string,
+    { queue = '', outcome }: Parameters<TasksTarget['cancelProcessing']>[1],
+  ): Promise<undefined> {
+    if (outcome !== 'retry') throw notOverHttp(`cancelling with --outcome ${outcome ?? ''}`);
+    await this.cancelTask(queue, id);
   }
 
   repair(): Promise<readonly Defect[]> {
@@ -160,27 +155,21 @@ export class HttpTarget extends HttpApi implements TasksTarget {
     return this.#list('/scheduler_entries', 'entries', entryFromJson);
   }
 
-  listSchedulerEnqueueEvents(entryId: string, page?: ListOptions): Promise<readonly SchedulerEnqueueEvent[]> {
+  async listSchedulerEnqueueEvents(
+    entryId: string,
+    page?: ListOptions,
+  ): Promise<readonly SchedulerEnqueueEvent[]> {
     const path = `/scheduler_entries/${segment(entryId)}/enqueue_events${queryOf(page)}`;
     return this.#list(path, 'events', eventFromJson);
   }
 
-  /** Go writes null for an empty list. @throws Unreachable - there is no such list in the response. */
+  /** Go writes null for an empty list. @throws EscapementError - there is no such list in the response. */
   async #list<View>(path: string, name: string, read: (json: never) => View): Promise<readonly View[]> {
     const response = (await this.request('GET', path)) as Readonly<Record<string, unknown>> | null;
     const list = response?.[name];
     if (list === null) return [];
     if (!Array.isArray(list)) throw this.notTheApi();
     return (list as never[]).map(read);
-  }
-
-  async #taskIfFound(queue: string, id: string): Promise<TaskView | undefined> {
-    try {
-      return await this.getTaskInfo(queue, id);
-    } catch (error) {
-      if (error instanceof HttpStatusError && error.status === 404) return undefined;
-      throw error;
-    }
   }
 }
 
@@ -209,6 +198,6 @@ function segment(name: string): string {
   return encodeURIComponent(name);
 }
 
-function notOverHttp(what: string): CommandError {
-  return new CommandError(`${what} is not available over the HTTP API`);
+function notOverHttp(what: string): HttpError {
+  return new HttpError(409, `${what} is not available over the HTTP API`);
 }
