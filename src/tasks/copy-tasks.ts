@@ -43,9 +43,9 @@ interface Source {
 interface Target {
   write(piece: Piece): Promise<number>;
   /** Called when everything is written. */
-  finish(): Promise<void>;
+  finish?(): Promise<void>;
   /** Called at the end, also after an error. */
-  close(): Promise<void>;
+  close?(): Promise<void>;
 }
 
 /**
@@ -98,7 +98,7 @@ async function copy(
   const source = typeof from === 'string' ? new DumpReader(from) : await idleSource(from);
   const total = await source.count();
   if (merge !== true && typeof to !== 'string') await requireNoOthers(source, to);
-  const target = typeof to === 'string' ? await DumpWriter.create(to, total) : targetOf(to);
+  const target: Target = typeof to === 'string' ? await DumpWriter.create(to, total) : to[TRANSFER]();
   const copied = { queues: 0, tasks: 0, added: 0 };
   try {
     for await (const piece of source.read()) {
@@ -108,9 +108,9 @@ async function copy(
       if (piece.kind === 'tasks') copied.tasks += piece.tasks.length;
       onProgress?.(copied.tasks, Math.max(total, copied.tasks));
     }
-    await target.finish();
+    await target.finish?.();
   } finally {
-    await target.close();
+    await target.close?.();
   }
   return copied;
 }
@@ -156,10 +156,4 @@ async function requireNoOthers(source: Source, target: TransferableBroker): Prom
   if (shared >= tasks) return;
   const message = `tasks of the target that the source does not have: ${tasks - shared} of ${tasks}`;
   throw new EscapementError('ERR_QUEUE_NOT_EMPTY', message);
-}
-
-function targetOf(broker: TransferableBroker): Target {
-  const transfer = broker[TRANSFER]();
-  const nothing = (): Promise<void> => Promise.resolve();
-  return { write: (piece) => transfer.write(piece), finish: nothing, close: nothing };
 }
