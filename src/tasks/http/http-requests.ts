@@ -48,21 +48,20 @@ export type TextResponse =
   | { readonly status: number; readonly text: string }
   | { readonly status: undefined; readonly text: string; readonly cause: unknown };
 
-/**
- * Sends a request and reads the whole response, within a time. Never rejects.
- *
- * @param controller - ends the request when the caller aborts it. It is aborted at the end of the time, too.
- */
+/** Sends a request and reads the whole response, within a time, and until the signal fires. Never rejects. */
 export async function fetchText(
   url: string,
   init: RequestInit,
-  controller: AbortController,
+  signal: AbortSignal,
   timeoutMs: number,
   clock: Clock = systemClock,
 ): Promise<TextResponse> {
-  const timeout = clock.setTimeout(() => {
+  const controller = new AbortController();
+  const abort = (): void => {
     controller.abort();
-  }, timeoutMs);
+  };
+  const timeout = clock.setTimeout(abort, timeoutMs);
+  signal.addEventListener('abort', abort);
   try {
     // A redirect would take the credentials to another server.
     const response = await fetch(url, { ...init, signal: controller.signal, redirect: 'manual' });
@@ -76,6 +75,7 @@ export async function fetchText(
     };
   } finally {
     timeout.cancel();
+    signal.removeEventListener('abort', abort);
   }
 }
 

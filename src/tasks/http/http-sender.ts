@@ -1,5 +1,5 @@
 import { BackOff } from '../../core/back-off.ts';
-import { requireClock, systemClock, type Clock } from '../../core/clock.ts';
+import { requireClock, systemClock, type Clock, type ClockTimeout } from '../../core/clock.ts';
 import { EscapementError, wrongValue, type EscapementErrorCode } from '../../core/errors.ts';
 import { integer, milliseconds, readOptions, type OptionTable, type Resolved } from '../../core/options.ts';
 import { unlessAborted } from '../../core/signal-options.ts';
@@ -82,8 +82,8 @@ export class HttpSender implements TaskSender {
   readonly #api: ReturnType<typeof apiAt>;
   /** Those in the URL. */
   readonly #credentials: RequestHeaders;
-  /** Ends the pauses and attempts that are pending. */
-  readonly #pending = new Set<() => void>();
+  /** Each ends a call. */
+  readonly #pending = new Set<AbortController>();
 
   constructor(options: HttpClientOptions) {
     this.#options = readOptions('Client', options, OPTIONS);
@@ -125,33 +125,30 @@ export class HttpSender implements TaskSender {
   }
 
   async #send(tasks: readonly object[]): Promise<{ readonly last: TextResponse; readonly isRetry: boolean }> {
+    const controller = this.#begin();
     const requestId = randomId();
     const backOff = new BackOff();
-    for (let retries = 0; ; retries++) {
-      const isRetry = retries > 0;
-      const last = await this.#attempt(JSON.stringify({ requestId, isRetry, tasks }));
-      if (!TRY_AGAIN.includes(last.status) || retries === this.#options.maxRetries) return { last, isRetry };
-      await this.#pause(backOff.next());
+    try {
+      for (let retries = 0; ; retries++) {
+        const isRetry = retries > 0;
+        const last = await this.#attempt(JSON.stringify({ requestId, isRetry, tasks }), controller.signal);
+        if (!TRY_AGAIN.includes(last.status) || retries === this.#options.maxRetries)
+          return { last, isRetry };
+        await this.#pause(backOff.next(), controller.signal);
+      }
+    } finally {
+      this.#end(controller);
     }
   }
 
-  async #attempt(body: string): Promise<TextResponse> {
-    const { clock, timeoutMs, signal } = this.#options;
-    signal?.throwIfAborted();
-    const controller = new AbortController();
-    const abort = (): void => {
-      controller.abort(signal?.reason);
-    };
+  async #attempt(body: string, signal: AbortSignal): Promise<TextResponse> {
+    const { clock, timeoutMs } = this.#options;
+    const headers = await unlessAborted(signal, this.#headers());
+    const request = { method: 'POST', headers, body };
     const url = `${this.#api.root}${ENQUEUE_PATH}`;
-    this.#track(abort);
-    try {
-      const headers = await unlessAborted(controller.signal, this.#headers());
-      const response = await fetchText(url, { method: 'POST', headers, body }, controller, timeoutMs, clock);
-      if (response.status === undefined) signal?.throwIfAborted();
-      return response;
-    } finally {
-      this.#untrack(abort);
-    }
+    const response = await fetchText(url, request, signal, timeoutMs, clock);
+    if (response.status === undefined) signal.throwIfAborted();
+    return response;
   }
 
   async #headers(): Promise<Headers> {
@@ -165,31 +162,35 @@ export class HttpSender implements TaskSender {
     return all;
   }
 
-  #pause(pauseMs: number): Promise<void> {
-    return new Promise((resolve) => {
-      const end = (): void => {
-        timeout.cancel();
-        this.#untrack(end);
-        resolve();
-      };
-      const timeout = this.#options.clock.setTimeout(end, pauseMs);
-      this.#track(end);
+  async #pause(pauseMs: number, signal: AbortSignal): Promise<void> {
+    let timeout: ClockTimeout | undefined;
+    const over = new Promise<void>((resolve) => {
+      timeout = this.#options.clock.setTimeout(resolve, pauseMs);
     });
+    try {
+      await unlessAborted(signal, over);
+    } finally {
+      timeout?.cancel();
+    }
   }
 
-  /** One listener for all, and only while there are any: Node warns of more than ten on a signal. */
-  #track(stop: () => void): void {
-    if (this.#pending.size === 0) this.#options.signal?.addEventListener('abort', this.#stop);
-    this.#pending.add(stop);
+  /** One listener for all calls, and only while there are any: Node warns of more than ten on a signal. */
+  #begin(): AbortController {
+    const { signal } = this.#options;
+    signal?.throwIfAborted();
+    if (this.#pending.size === 0) signal?.addEventListener('abort', this.#abort);
+    const controller = new AbortController();
+    this.#pending.add(controller);
+    return controller;
   }
 
-  #untrack(stop: () => void): void {
-    this.#pending.delete(stop);
-    if (this.#pending.size === 0) this.#options.signal?.removeEventListener('abort', this.#stop);
+  #end(controller: AbortController): void {
+    this.#pending.delete(controller);
+    if (this.#pending.size === 0) this.#options.signal?.removeEventListener('abort', this.#abort);
   }
 
-  readonly #stop = (): void => {
-    for (const stop of [...this.#pending]) stop();
+  readonly #abort = (): void => {
+    for (const controller of this.#pending) controller.abort(this.#options.signal?.reason);
   };
 
   #outcomesOf(

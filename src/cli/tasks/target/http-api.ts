@@ -86,13 +86,7 @@ export class HttpApi {
       ...this.headers,
     };
     const request = { method, headers, ...(hasBody && { body: JSON.stringify(body) }) };
-    const controller = new AbortController();
-    const abort = (): void => {
-      controller.abort();
-    };
-    this.signal.addEventListener('abort', abort);
-    const response = await fetchText(`${this.#root}${path}`, request, controller, timeoutMs);
-    this.signal.removeEventListener('abort', abort);
+    const response = await fetchText(`${this.#root}${path}`, request, this.signal, timeoutMs);
     if (response.status !== undefined) return response;
     this.signal.throwIfAborted();
     throw unreachable(`cannot reach ${this.name}: ${response.text}`);
