@@ -1,5 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
@@ -192,14 +193,13 @@ function isLoopback(host: string): boolean {
 // The server.
 
 /** @throws CommandError - the port is in use. */
-function listen(server: Server, port: number, host: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      const isUsed = error.code === 'EADDRINUSE';
-      reject(isUsed ? new CommandError(`port ${port} of ${host} is in use; choose another --port`) : error);
-    });
-    server.listen(port, host, resolve);
-  });
+async function listen(server: Server, port: number, host: string): Promise<void> {
+  try {
+    await once(server.listen(port, host), 'listening');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+    throw new CommandError(`port ${port} of ${host} is in use; choose another --port`);
+  }
 }
 
 function urlOf(host: string, port: number): string {
@@ -209,18 +209,12 @@ function urlOf(host: string, port: number): string {
 
 /** Resolves at Ctrl-C, and at a signal to end the process. */
 async function ended(signal: AbortSignal): Promise<void> {
-  let end: () => void = () => undefined;
-  const requested = new Promise<void>((resolve) => {
-    end = resolve;
-  });
-  signal.addEventListener('abort', end);
-  process.once('SIGTERM', end).once('SIGHUP', end);
-  try {
-    if (!signal.aborted) await requested;
-  } finally {
-    signal.removeEventListener('abort', end);
-    process.off('SIGTERM', end).off('SIGHUP', end);
-  }
+  if (signal.aborted) return;
+  const listening = new AbortController();
+  const options = { signal: listening.signal };
+  const signals = ['SIGTERM', 'SIGHUP'].map((name) => once(process, name, options));
+  await Promise.race([once(signal, 'abort', options), ...signals]);
+  listening.abort();
 }
 
 function openBrowser(url: string, onError: () => void): void {

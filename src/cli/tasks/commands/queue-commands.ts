@@ -113,14 +113,19 @@ Limits hold for all servers together, within a second, and runs in progress go
 on. The limits that are given replace all that the queue has. A rate is a number
 of tasks in a time: 100/1s, 10/1m.`;
 
-interface LimitFlags {
-  readonly concurrency?: number;
-  readonly rate?: Rate;
-  readonly burst?: number;
-  readonly key_concurrency?: number;
-  readonly key_rate?: Rate;
-  readonly key_burst?: number;
-  readonly none?: boolean;
+/** The limits of a key have flags with a prefix. */
+type LimitFlags = Partial<Record<'concurrency' | 'burst' | 'key_concurrency' | 'key_burst', number>> &
+  Partial<Record<'rate' | 'key_rate', Rate>> & { readonly none?: boolean };
+
+function limitFlags(prefix: '' | 'key_', tasks: string): readonly Option[] {
+  return [
+    new Option(`--${prefix}concurrency <n>`, `${tasks} that run at once`).argParser(wholeNumber(1)),
+    new Option(`--${prefix}rate <n/time>`, `${tasks} that start in a time`).argParser(rate),
+    new Option(
+      `--${prefix}burst <n>`,
+      `of these, at once after a pause [default: as --${prefix}rate]`,
+    ).argParser(wholeNumber(1)),
+  ];
 }
 
 /** Adds `queue limits` and `queue keys`. */
@@ -131,14 +136,8 @@ function addLimits(group: Command, surroundings: Surroundings): void {
     .argument('<queue>', 'name of the queue', text)
     .addHelpText('after', LIMITS_HELP);
   const flags = [
-    new Option('--concurrency <n>', 'tasks that run at once').argParser(wholeNumber(1)),
-    new Option('--rate <n/time>', 'tasks that start in a time').argParser(rate),
-    new Option('--burst <n>', 'of these, at once after a pause [default: as --rate]').argParser(
-      wholeNumber(1),
-    ),
-    new Option('--key_concurrency <n>', 'tasks of each key that run at once').argParser(wholeNumber(1)),
-    new Option('--key_rate <n/time>', 'tasks of each key that start in a time').argParser(rate),
-    new Option('--key_burst <n>', 'of these, at once [default: as --key_rate]').argParser(wholeNumber(1)),
+    ...limitFlags('', 'tasks'),
+    ...limitFlags('key_', 'tasks of each key'),
     new Option('--none', 'remove all limits'),
   ];
   for (const flag of flags) addOption(limits, flag);
@@ -182,22 +181,17 @@ async function setLimits(run: Run<LimitFlags>): Promise<Report> {
 
 /** @throws CommandError - flags contradict each other. */
 function limitsOfFlags(flags: LimitFlags): QueueLimits | undefined {
-  const limits = limitsOf({
-    concurrency: flags.concurrency,
-    rate: withBurst(flags.rate, flags.burst, '--rate'),
-    perKey: {
-      concurrency: flags.key_concurrency,
-      rate: withBurst(flags.key_rate, flags.key_burst, '--key_rate'),
-    },
-  });
+  const limits = limitsOf({ ...limitsIn(flags, ''), perKey: limitsIn(flags, 'key_') });
   if (flags.none === true && limits !== undefined)
     throw new CommandError('--none removes all limits: give no others');
   return limits;
 }
 
-function withBurst(given: Rate | undefined, burst: number | undefined, flag: string): Rate | undefined {
-  if (burst !== undefined && given === undefined) throw new CommandError(`a burst needs ${flag}`);
-  return given && { ...given, burst };
+function limitsIn(flags: LimitFlags, prefix: '' | 'key_'): Omit<QueueLimits, 'perKey'> {
+  const given = flags[`${prefix}rate`];
+  const burst = flags[`${prefix}burst`];
+  if (burst !== undefined && given === undefined) throw new CommandError(`a burst needs --${prefix}rate`);
+  return { concurrency: flags[`${prefix}concurrency`], rate: given && { ...given, burst } };
 }
 
 const KEY_COLUMNS: Columns<KeyStats> = [
