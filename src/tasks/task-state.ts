@@ -56,3 +56,17 @@ export const TASK_CHANGES: Readonly<Record<TaskChange, TaskChangeRule>> = {
   run: { done: 'run now', refused: ['active', 'pending'] },
   archive: { done: 'archived', refused: ['active', 'archived'] },
 };
+
+/**
+ * The changes that asynq has for the tasks of a state: those of asynqmon's API, and of the methods with asynq's names. Active tasks are
+ * cancelled instead.
+ */
+export const ASYNQ_CHANGES: Readonly<Record<TaskState, readonly TaskChange[]>> = {
+  active: [],
+  pending: ['delete', 'archive'],
+  scheduled: ['delete', 'run', 'archive'],
+  retry: ['delete', 'run', 'archive'],
+  archived: ['delete', 'run'],
+  completed: ['delete'],
+  aggregating: ['delete', 'run', 'archive'],
+};

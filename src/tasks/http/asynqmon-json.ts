@@ -261,24 +261,6 @@ function secondsToKeep(info: TaskInfo, { nowMs }: Presenter): number {
 
 // Changes of tasks.
 
-/** The changes of the tasks of a state that the API offers; a broker allows more, see `TASK_CHANGES`. Active tasks are cancelled instead. */
-export const OFFERED_CHANGES: Readonly<Record<Exclude<TaskState, 'active'>, readonly TaskChange[]>> = {
-  pending: ['delete', 'archive'],
-  scheduled: ['delete', 'run', 'archive'],
-  retry: ['delete', 'run', 'archive'],
-  archived: ['delete', 'run'],
-  completed: ['delete'],
-  aggregating: ['delete', 'run', 'archive'],
-};
-
-/** States whose tasks can be changed. */
-export const CHANGEABLE_STATES = Object.keys(OFFERED_CHANGES) as readonly (keyof typeof OFFERED_CHANGES)[];
-
-/** Returns the states in whose lists a change is offered. */
-export function statesOffering(change: TaskChange): readonly TaskState[] {
-  return CHANGEABLE_STATES.filter((state) => OFFERED_CHANGES[state].includes(change));
-}
-
 /** Names of results: the number of tasks that were changed, and the ids of a batch. */
 export const CHANGE_RESULTS: Readonly<
   Record<TaskChange, readonly [all: string, done: string, failed: string]>

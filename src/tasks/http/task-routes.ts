@@ -5,24 +5,15 @@ import type { TaskTarget } from '../broker/broker.ts';
 import type { WorkerInfo } from '../inspector-info.ts';
 import { MAX_PAGE_SIZE } from '../inspector-options.ts';
 import type { Inspector } from '../inspector.ts';
-import { TASK_STATES, type TaskChange, type TaskState } from '../task-state.ts';
-import {
-  CHANGE_RESULTS,
-  CHANGEABLE_STATES,
-  listedTaskToJson,
-  OFFERED_CHANGES,
-  queueToJson,
-  taskToJson,
-} from './asynqmon-json.ts';
+import { ASYNQ_CHANGES, TASK_STATES, type TaskChange, type TaskState } from '../task-state.ts';
+import { CHANGE_RESULTS, listedTaskToJson, queueToJson, taskToJson } from './asynqmon-json.ts';
 import type { Action, Call } from './call.ts';
 import type { Route } from './route-table.ts';
 
 export const taskRoutes: readonly Route<Action>[] = [
   ['GET', '/queues/{queue}/tasks/{task}', getTask],
   ...TASK_STATES.map((state): Route<Action> => ['GET', pathOf(state), (call) => listTasks(call, state)]),
-  ...CHANGEABLE_STATES.flatMap((state) => {
-    return OFFERED_CHANGES[state].flatMap((change) => changeRoutes(state, change));
-  }),
+  ...TASK_STATES.flatMap((state) => ASYNQ_CHANGES[state].flatMap((change) => changeRoutes(state, change))),
   [
     'POST',
     `${pathOf('active')}/{task}:cancel`,

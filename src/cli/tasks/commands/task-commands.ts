@@ -1,8 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { CancelOutcome } from '../../../tasks/broker/broker.ts';
-import { statesOffering } from '../../../tasks/http/asynqmon-json.ts';
 import { httpErrorOf } from '../../../tasks/http/http-error.ts';
-import type { TaskChange } from '../../../tasks/task-state.ts';
+import { ASYNQ_CHANGES, TASK_STATES, type TaskChange } from '../../../tasks/task-state.ts';
 import { CommandError } from '../../command-error.ts';
 import {
   addList,
@@ -74,7 +73,8 @@ export function addTaskCommands(part: Command, surroundings: Surroundings): void
   for (const row of CHANGES) addChange(group, row, surroundings);
   addEnqueue(group, surroundings);
   for (const [change, past, , all] of CHANGES) {
-    const command = addList(group.command(`${change}all`).description(all), statesOffering(change));
+    const states = TASK_STATES.filter((state) => ASYNQ_CHANGES[state].includes(change));
+    const command = addList(group.command(`${change}all`).description(all), states);
     changes<StateOptions>(command, surroundings, (run) => changeAll(run, change, past));
   }
 }

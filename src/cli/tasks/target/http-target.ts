@@ -8,7 +8,6 @@ import {
   queueFromJson,
   serverFromJson,
   SHORT_HISTORY_DAYS,
-  statesOffering,
   taskFromJson,
   type DayJson,
   type EntryView,
@@ -22,7 +21,7 @@ import { HttpError } from '../../../tasks/http/http-error.ts';
 import { dailyStatsOf, type DailyStats, type SchedulerEnqueueEvent } from '../../../tasks/inspector-info.ts';
 import type { ListOptions } from '../../../tasks/inspector-options.ts';
 import type { QueueLimits } from '../../../tasks/queue-limits.ts';
-import { TASK_CHANGES, type TaskChange, type TaskState } from '../../../tasks/task-state.ts';
+import { ASYNQ_CHANGES, TASK_CHANGES, type TaskChange, type TaskState } from '../../../tasks/task-state.ts';
 import type { Task } from '../../../tasks/task.ts';
 import { HttpApi, MAX_TIMEOUT_MS } from './http-api.ts';
 import type { TasksTarget } from './tasks-target.ts';
@@ -117,7 +116,7 @@ export class HttpTarget extends HttpApi implements TasksTarget {
     if (TASK_CHANGES[change].refused.includes(state)) {
       throw new HttpError(409, `task '${id}' is ${state} already`);
     }
-    if (!statesOffering(change).includes(state)) throw notOverHttp(`'${change}' of a ${state} task`);
+    if (!ASYNQ_CHANGES[state].includes(change)) throw notOverHttp(`'${change}' of a ${state} task`);
     const path = `${listPath(queue, state, group)}/${segment(id)}`;
     if (change === 'delete') await this.request('DELETE', path);
     else await this.request('POST', `${path}:${change}`);
