@@ -1,7 +1,47 @@
 /** The work queue against its alternatives: fastq, async.queue, p-queue. */
-import type { BenchPart } from './lib/part.ts';
-import { backlogCase, burstCases, oneJobCases } from './workqueue/job-cases.ts';
-import { delayedCases, duplicateCases, limiterCase } from './workqueue/key-cases.ts';
+import { bulk, micro, scenario } from './lib/kinds.ts';
+import { aside, atLeast, atMost, BYTES, metric, TIME } from './lib/part.ts';
+import type { BenchCase, BenchPart } from './lib/part.ts';
+
+const keys = () => import('./workqueue/keys.ts');
+const runs = () => import('./workqueue/runs.ts');
+
+/** A million jobs a second, and as many as fastq. */
+const BURST_TARGETS = [atMost('ours: run', TIME, 1_000), atLeast('ours: run', TIME, 1)];
+
+function burst(
+  name: string,
+  queues: 'sync' | 'async' | 'anyAsync',
+  concurrency: number,
+  areKeysNew = false,
+): BenchCase {
+  return bulk({
+    name: `bursts of 10 000 jobs with keys of their own: ${name}`,
+    note: areKeysNew
+      ? 'The time includes making the strings. A map compares equal strings character by character.'
+      : undefined,
+    size: { full: 500_000, quick: 10_000, of: 'jobs' },
+    contestants: async () => (await runs()).bursts(queues, concurrency, areKeysNew),
+    targets: BURST_TARGETS,
+  });
+}
+
+function oneByOne(name: string, queues: 'all' | 'withKeys', distinctKeys: number): BenchCase {
+  return bulk({
+    name: `one job after the other, each awaited: ${name}`,
+    note:
+      queues === 'all'
+        ? undefined
+        : 'Queues without keys take the same time as in the first case, and are not run again.',
+    size: { full: 500_000, quick: 4_000, of: 'jobs' },
+    contestants: async () => (await runs()).oneByOne(queues, distinctKeys),
+    targets: [atLeast('ours: get, done', TIME, 1)],
+  });
+}
+
+const IN_TURN = { full: 10_000, quick: 10_000, of: 'keys in turn' };
+const QUEUED = { ...IN_TURN, of: 'keys queued' };
+const MILLION = { full: 1_000_000, quick: 20_000, of: 'items' };
 
 export const part: BenchPart = {
   title: 'queued jobs, each key once',
@@ -11,5 +51,56 @@ export const part: BenchPart = {
       'has a callback or a promise.',
     'fastq + Set: fastq, and a Set by hand that queues each key at most once.',
   ],
-  cases: [...burstCases, ...oneJobCases, ...duplicateCases, limiterCase, ...delayedCases, backlogCase],
+  cases: [
+    burst('the worker returns', 'sync', 1),
+    burst('the worker is async', 'anyAsync', 1),
+    burst('the worker is async, 10 at once', 'async', 10),
+    burst('the worker is async, every key is a new string', 'async', 1, true),
+    oneByOne('always the same key', 'all', 1),
+    oneByOne('10 000 keys in turn', 'withKeys', 10_000),
+    oneByOne('always a new key', 'withKeys', Infinity),
+    micro({
+      name: 'add of a key that is queued: the same string',
+      size: QUEUED,
+      contestants: async () => (await keys()).duplicates(false),
+      targets: [atMost('ours', TIME, 125)], // eight million a second
+    }),
+    micro({
+      name: 'add of a key that is queued: a new string, made for it',
+      size: QUEUED,
+      contestants: async () => (await keys()).duplicates(true),
+    }),
+    micro({
+      name: 'rate limiters: when + forget',
+      note: 'The default limiter counts the failures of each key, and reads the clock for a token bucket that all keys share.',
+      size: IN_TURN,
+      contestants: async () => (await keys()).limiters,
+    }),
+    bulk({
+      name: 'addAfter: delays 1–10 min',
+      note: 'The keys exist before and are not counted: a string of 18 characters, as most of a million have, is 40 bytes.',
+      size: MILLION,
+      measuresBytes: true,
+      details: [metric('host timeouts')],
+      contestants: async () => (await keys()).adding,
+      targets: [atMost('ours', BYTES, 120), atMost('ours', 'host timeouts', 1)],
+    }),
+    bulk({
+      name: 'delays are over: queued and done',
+      note:
+        'They become due while the program is busy; timed is from there until the last job is done. Ours works in several ' +
+        'turns of the event loop, with I/O in between; the host calls back all in one.',
+      size: MILLION,
+      contestants: async () => (await keys()).firing,
+    }),
+    scenario({
+      name: 'a backlog: each job adds a new key at the back',
+      note: 'Growth is the time with all in line, divided by the time with a hundredth. That of a bare Map grows too, because of cache misses.',
+      size: { full: 1_000_000, quick: 20_000, of: 'jobs in line' },
+      rounds: 3,
+      metrics: [metric('all in line', 'ns/job'), metric('a hundredth in line', 'ns/job'), aside('growth')],
+      contestants: async () => (await runs()).backlog,
+      targets: [atMost('ours: run', 'growth', 3)],
+    }),
+  ],
 };

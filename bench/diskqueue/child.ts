@@ -16,9 +16,9 @@ export async function measureDepth(
   // Loaded here, so that the other measurement does not include these modules.
   const { closing } = await import('../lib/folder.ts');
   const { putAll } = await import('./messages.ts');
-  const { DEPTH_STORES } = await import('./stores.ts');
+  const { STORES } = await import('./stores.ts');
   trackSharedMemories();
-  const open = DEPTH_STORES.find(({ name }) => name === store)?.open;
+  const open = STORES.depth.find(({ name }) => name === store)?.open;
   if (typeof open !== 'function') throw new Error(`unknown store '${store}'`);
   return closing(await open(folder), async (opened) => {
     await putAll(opened, 0, small, CALLERS);

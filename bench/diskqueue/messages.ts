@@ -26,7 +26,7 @@ export async function putAll(
     const message = newMessage();
     while (next < to) {
       const number = next++;
-      renumber(message, number);
+      message.writeUInt32LE(number, 0);
       const startMs = performance.now();
       await store.put(message);
       if (latenciesMs !== undefined) latenciesMs[number - from] = performance.now() - startMs;
@@ -46,13 +46,9 @@ const PATTERN = Buffer.from(Array.from({ length: MESSAGE_BYTES }, () => random.n
 /** Makes a message with a number and a timestamp. */
 export function newMessage(number = 0, sentAtMs = 0): Buffer {
   const message = Buffer.from(PATTERN);
-  renumber(message, number);
+  message.writeUInt32LE(number, 0);
   message.writeDoubleLE(sentAtMs, SENT_AT);
   return message;
-}
-
-function renumber(message: Buffer, number: number): void {
-  message.writeUInt32LE(number, 0);
 }
 
 export function sentAtOf(message: Uint8Array): number {

@@ -5,8 +5,8 @@ import { open } from 'node:fs/promises';
 import { ClassicLevel } from 'classic-level';
 import { DiskQueue, type Durability } from 'escapement/diskqueue';
 import { open as openDatabase } from 'lmdb';
-import { baseline, ours, rival, unable } from '../lib/part.ts';
-import { MESSAGE_BYTES, QUEUE_NAME, type OpenStore } from './messages.ts';
+import { baseline, ours, rival, unable, type Contestant } from '../lib/part.ts';
+import { MESSAGE_BYTES, QUEUE_NAME, type MessageStore, type OpenStore } from './messages.ts';
 
 type Handle = (message: Uint8Array) => void;
 type Put = (message: Uint8Array) => Promise<void>;
@@ -21,42 +21,30 @@ const KEY_BYTES = 6;
 /** Group commit as one writes it by hand: pending messages are written together; later ones are the next batch. */
 function groupCommit(write: (messages: readonly Uint8Array[]) => Promise<void>): Put {
   let messages: Uint8Array[] = [];
-  let resolves: (() => void)[] = [];
-  let rejects: ((error: unknown) => void)[] = [];
-  let isRunning = false;
+  /** Of the batch that is written, and of the one that collects messages. */
+  let current: Promise<void> | undefined;
+  let next: Promise<void> | undefined;
 
-  const run = async (): Promise<void> => {
-    while (messages.length > 0) {
-      const batch = { messages, resolves, rejects };
-      messages = [];
-      resolves = [];
-      rejects = [];
-      try {
-        await write(batch.messages);
-        for (const resolve of batch.resolves) resolve();
-      } catch (error) {
-        for (const reject of batch.rejects) reject(error);
-      }
-      // Callers whose puts have resolved put again before the next batch starts: that is after all microtasks.
-      await new Promise<void>((resolve) => process.nextTick(resolve));
-    }
-    isRunning = false;
+  const writeNext = async (before?: Promise<void>): Promise<void> => {
+    await before?.catch(() => undefined);
+    // Callers whose puts have resolved put again before the next batch starts: that is after all microtasks.
+    await new Promise<void>((resolve) => process.nextTick(resolve));
+    const batch = messages;
+    messages = [];
+    current = next;
+    next = undefined;
+    await write(batch);
   };
 
-  return (message) =>
-    new Promise((resolve, reject) => {
-      messages.push(message);
-      resolves.push(resolve);
-      rejects.push(reject);
-      if (!isRunning) {
-        isRunning = true;
-        process.nextTick(() => void run());
-      }
-    });
+  return (message) => {
+    messages.push(message);
+    next ??= writeNext(current);
+    return next;
+  };
 }
 
 /** For stores that cannot wait for messages: every put announces itself. */
-export class Arrivals {
+class Arrivals {
   #hasNew = false;
   #wake: (() => void) | undefined;
 
@@ -132,16 +120,6 @@ async function readAll(path: string, count: number, handle: Handle): Promise<voi
   }
 }
 
-export const rawSynced = baseline('write + fdatasync', openRaw(true));
-export const rawUnsynced = baseline('write', openRaw(false));
-export const writeStream = rival('fs.WriteStream', openStream);
-export const writeStreamSynced = unable('fs.WriteStream', 'it has no sync before its end');
-export const readStream = baseline(
-  'fs.ReadStream',
-  openStream,
-  'reads what fs.WriteStream wrote, and copies each message: nothing is acknowledged, which it could not do.',
-);
-
 const openLevel =
   (sync: boolean, isBatched: boolean): OpenStore =>
   async (folder) => {
@@ -184,11 +162,6 @@ const openLevel =
     };
   };
 
-export const levelSynced = rival('classic-level', openLevel(true, false));
-export const levelSyncedBatched = rival('classic-level, batched', openLevel(true, true));
-export const levelUnsynced = rival('classic-level', openLevel(false, false));
-export const levelUnsyncedBatched = rival('classic-level, batched', openLevel(false, true));
-
 /** lmdb batches by itself. */
 const openLmdb =
   (isSynced: boolean): OpenStore =>
@@ -217,9 +190,6 @@ const openLmdb =
       close: () => db.close(),
     });
   };
-
-export const lmdbSynced = rival('lmdb', openLmdb(true));
-export const lmdbUnsynced = rival('lmdb', openLmdb(false));
 
 type Take = (queue: DiskQueue, count: number, handle: Handle) => Promise<void>;
 
@@ -252,10 +222,6 @@ const openQueue =
   };
 
 export const openOursOs = openQueue('os');
-export const oursAlways = ours('ours', openQueue('always'));
-export const oursOs = ours('ours', openOursOs);
-export const oursReceive = ours('ours: receive', openOursOs);
-export const oursLoop = ours('ours: for await', openQueue('os', byLoop));
 
 const openArray: OpenStore = () => {
   let messages: Uint8Array[] = [];
@@ -275,10 +241,89 @@ const openArray: OpenStore = () => {
   });
 };
 
-/** The stores whose memory is measured. */
-export const DEPTH_STORES = [
-  baseline('an array, no disk', openArray),
-  levelUnsyncedBatched,
-  lmdbUnsynced,
-  oursOs,
-];
+/** Delivers what a store has written from memory: nothing is read. */
+function memoryReader(store: MessageStore): MessageStore {
+  const arrivals = new Arrivals();
+  let written: Uint8Array[] = [];
+  return {
+    put: async (message) => {
+      await store.put(message);
+      written.push(message);
+      arrivals.announce();
+    },
+    take: async (count, handle) => {
+      for (let left = count; left > 0;) {
+        await arrivals.wait();
+        const arrived = written;
+        written = [];
+        arrived.forEach(handle);
+        left -= arrived.length;
+      }
+    },
+    close: () => store.close(),
+  };
+}
+
+function readFromMemory(name: string, open: OpenStore): Contestant<OpenStore> {
+  return baseline(
+    name,
+    async (folder) => memoryReader(await open(folder)),
+    'and the consumer receives written messages from memory: nothing is read, nothing acknowledged.',
+  );
+}
+
+const levelBatched = rival('classic-level, batched', openLevel(false, true));
+const levelSyncedBatched = rival('classic-level, batched', openLevel(true, true));
+const lmdb = rival('lmdb', openLmdb(false));
+const lmdbSynced = rival('lmdb', openLmdb(true));
+const oursOs = ours('ours', openOursOs);
+const oursAlways = ours('ours', openQueue('always'));
+
+/** The contestants of each case, side by side. */
+export const STORES = {
+  putDurable: [
+    baseline('write + fdatasync', openRaw(true)),
+    unable('fs.WriteStream', 'it has no sync before its end'),
+    rival('classic-level', openLevel(true, false)),
+    levelSyncedBatched,
+    lmdbSynced,
+    oursAlways,
+  ],
+  put: [
+    baseline('write', openRaw(false)),
+    rival('fs.WriteStream', openStream),
+    rival('classic-level', openLevel(false, false)),
+    levelBatched,
+    lmdb,
+    oursOs,
+  ],
+  receive: [
+    baseline(
+      'fs.ReadStream',
+      openStream,
+      'reads what fs.WriteStream wrote, and copies each message: nothing is acknowledged, which it could not do.',
+    ),
+    levelBatched,
+    lmdb,
+    ours('ours: receive', openOursOs),
+    ours('ours: for await', openQueue('os', byLoop)),
+  ],
+  keepUpDurable: [
+    readFromMemory('write + fdatasync', openRaw(true)),
+    levelSyncedBatched,
+    lmdbSynced,
+    oursAlways,
+  ],
+  keepUp: [readFromMemory('write', openRaw(false)), levelBatched, lmdb, oursOs],
+  recover: [
+    baseline(
+      'fs.ReadStream',
+      openStream,
+      'reads the file that fs.WriteStream wrote from its beginning to its end, and checks nothing.',
+    ),
+    levelBatched,
+    lmdb,
+    oursOs,
+  ],
+  depth: [baseline('an array, no disk', openArray), levelBatched, lmdb, oursOs],
+} satisfies Record<string, readonly Contestant<OpenStore>[]>;

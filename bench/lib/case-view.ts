@@ -33,7 +33,7 @@ export function viewCase(result: CaseResult): CaseView {
   const metrics = contestants[0]?.metrics ?? [];
   const rounds = Math.max(0, ...contestants.flatMap((c) => c.metrics.map(({ samples }) => samples.length)));
   const sizes = sizeOf === '' ? [] : [`${formatNumber(size)} ${sizeOf}`];
-  const notes = [describeOthersLoad(result.othersLoad), note, ...contestants.map(describeNote)];
+  const ownNotes = contestants.map((each) => each.note && `${each.name}: ${each.note}`);
   return {
     title: `${name} — ${[...sizes, `${rounds} ${rounds === 1 ? 'round' : 'rounds'}`].join(', ')}`,
     head: [
@@ -43,20 +43,12 @@ export function viewCase(result: CaseResult): CaseView {
       'ours against the others',
     ],
     rows: contestants.map((contestant) => viewContestant(result, contestant)),
-    targets: result.targets.map((judged) => ({
-      verdict: judged.verdict,
-      text: describeJudged(
-        judged,
-        baseline,
-        metrics.find((each) => each.name === judged.target.metric)?.unit ?? '',
-      ),
-    })),
-    notes: notes.filter((text) => text !== undefined),
+    targets: result.targets.map((judged) => {
+      const unit = metrics.find((each) => each.name === judged.target.metric)?.unit ?? '';
+      return { verdict: judged.verdict, text: describeJudged(judged, baseline, unit) };
+    }),
+    notes: [describeOthersLoad(result.othersLoad), note, ...ownNotes].filter((text) => text !== undefined),
   };
-}
-
-function describeNote({ name, note }: ContestantResult): string | undefined {
-  return note === undefined ? undefined : `${name}: ${note}`;
 }
 
 /** Baseline / contestant in every round; empty without a baseline. */
@@ -87,24 +79,23 @@ function describeJudged({ target, actual }: JudgedTarget, baseline: string, unit
 
 /** Ours compared with another contestant in one metric. Even: the rounds do not agree. */
 interface Versus {
-  readonly ours: string;
   readonly other: string;
   readonly metric: string;
   /** other / ours: above 1, ours is ahead. */
-  readonly ratio: number;
+  readonly ratio: string;
   readonly standing: 'ahead' | 'even' | 'behind';
 }
 
 function comparisonsOf(result: CaseResult, ours: ContestantResult): Versus[] {
   const others = result.contestants.filter(({ role }) => role !== 'ours');
   const metrics = ours.metrics.filter(({ isAside = false }) => !isAside);
-  return others.flatMap((other) =>
+  return others.flatMap(({ name: other }) =>
     metrics.flatMap(({ name: metric }) => {
-      const ratios = ratiosTo(result, other.name, ours, metric);
+      const ratios = ratiosTo(result, other, ours, metric);
       if (ratios.length === 0) return [];
       const { median, min, max } = summarize(ratios);
       const standing = min > 1 ? 'ahead' : max < 1 ? 'behind' : 'even';
-      return [{ ours: ours.name, other: other.name, metric, ratio: median, standing } as const];
+      return [{ other, metric, ratio: formatNumber(median), standing } as const];
     }),
   );
 }
@@ -114,17 +105,14 @@ export function describeStanding(result: CaseResult, ours: ContestantResult): st
   const comparisons = comparisonsOf(result, ours);
   if (comparisons.length === 0) return '';
   if (comparisons.every(({ standing }) => standing === 'ahead')) return 'ahead of all';
-  const lines = (standing: Versus['standing'], relation: string): string[] => {
-    const chosen = comparisons.filter((versus) => versus.standing === standing);
-    return [...new Set(chosen.map(({ other }) => other))].map((other) => {
-      const texts = chosen
-        .filter((versus) => versus.other === other)
-        .map(({ metric, ratio }) => {
-          const number = formatNumber(ratio);
-          return metric === result.primaryMetric ? number : `${metric} ${number}`;
-        });
-      return `${relation} ${other}: ${texts.join(',\n  ')}`;
-    });
+  const lines = (wanted: Versus['standing'], relation: string): string[] => {
+    const textsOf = new Map<string, string[]>();
+    for (const { other, metric, ratio, standing } of comparisons) {
+      if (standing !== wanted) continue;
+      const text = metric === result.primaryMetric ? ratio : `${metric} ${ratio}`;
+      textsOf.set(other, [...(textsOf.get(other) ?? []), text]);
+    }
+    return [...textsOf].map(([other, texts]) => `${relation} ${other}: ${texts.join(',\n  ')}`);
   };
   return [...lines('behind', 'WE LOSE to'), ...lines('even', 'even with')].join('\n');
 }
@@ -134,11 +122,13 @@ export function describeLosses(result: BenchResult): string[] {
   return casesOf(result).flatMap((each) =>
     each.contestants
       .filter(({ role }) => role === 'ours')
-      .flatMap((ours) => comparisonsOf(each, ours))
-      .filter(({ standing }) => standing === 'behind')
-      .map(
-        ({ ours, other, metric, ratio }) =>
-          `${each.name}: ${ours} loses to ${other} in ${metric}: ${formatNumber(ratio)}`,
+      .flatMap((ours) =>
+        comparisonsOf(each, ours)
+          .filter(({ standing }) => standing === 'behind')
+          .map(
+            ({ other, metric, ratio }) =>
+              `${each.name}: ${ours.name} loses to ${other} in ${metric}: ${ratio}`,
+          ),
       ),
   );
 }

@@ -26,19 +26,15 @@ interface Bar {
   readonly role: ContestantResult['role'];
   readonly samples: readonly number[];
   /** The target, if there is one. */
-  readonly floor?: number;
-}
-
-interface Axis {
-  readonly x: (value: number) => number;
-  readonly ticks: readonly number[];
+  readonly floor?: number | undefined;
 }
 
 /** The primary metric of every contestant: a bar to the median, a whisker over the rounds. */
 export function chartOfCase(result: CaseResult): string {
-  const bars = result.contestants
-    .map(({ name, role }) => ({ label: name, role, samples: samplesOf(result, name, result.primaryMetric) }))
-    .filter(({ samples }) => samples.length > 0);
+  const bars = result.contestants.map(({ name, role }) => ({
+    ...{ label: name, role },
+    samples: samplesOf(result, name, result.primaryMetric),
+  }));
   const unit = result.contestants[0]?.metrics[0]?.unit ?? '';
   return drawBars(bars, [result.primaryMetric, unit].filter((word) => word !== '').join(', '), false);
 }
@@ -46,12 +42,9 @@ export function chartOfCase(result: CaseResult): string {
 /** Baseline / ours for every case, with its target. Left of 1 ours loses. */
 export function chartOfRatios(results: readonly CaseResult[]): string {
   const bars = results.flatMap((result) =>
-    result.contestants
-      .filter(({ role }) => role === 'ours')
-      .map((ours) => ratioBar(result, ours))
-      .filter(({ samples }) => samples.length > 0),
+    result.contestants.filter(({ role }) => role === 'ours').map((ours) => ratioBar(result, ours)),
   );
-  return bars.length === 0 ? '' : drawBars(bars, 'baseline / ours', true);
+  return drawBars(bars, 'baseline / ours', true);
 }
 
 function ratioBar(result: CaseResult, ours: ContestantResult): Bar {
@@ -63,13 +56,15 @@ function ratioBar(result: CaseResult, ours: ContestantResult): Bar {
     label: `${result.name}\n${ours.name} against ${result.baseline}`,
     role: ours.role,
     samples: ratiosOf(result, ours).filter((ratio) => Number.isFinite(ratio) && ratio > 0),
-    ...(target === undefined ? {} : { floor: target.atLeast }),
+    floor: target?.atLeast,
   };
 }
 
 /** @param isRatio - whether the axis is logarithmic, with a line at 1, where bars start. */
-function drawBars(bars: readonly Bar[], axisName: string, isRatio: boolean): string {
-  const { x, ticks } = axisOf(bars, isRatio);
+function drawBars(all: readonly Bar[], axisName: string, isRatio: boolean): string {
+  const bars = all.filter(({ samples }) => samples.length > 0);
+  if (bars.length === 0) return '';
+  const { x, ticks } = isRatio ? ratioAxis(bars) : linearAxis(bars);
   const rows = bars.map(({ label, role, samples, floor }) => {
     const { median, min, max } = summarize(samples);
     const [origin, end] = [isRatio ? x(1) : 0, x(median)];
@@ -86,18 +81,21 @@ function drawBars(bars: readonly Bar[], axisName: string, isRatio: boolean): str
 }
 
 /** An axis between two round numbers. */
-function axisOf(bars: readonly Bar[], isRatio: boolean): Axis {
-  const values = bars.flatMap(({ samples, floor = 1 }) => (isRatio ? [...samples, floor] : samples));
-  if (isRatio) {
-    const x = scaleLog([Math.min(1, ...values), Math.max(1, ...values)], PERCENT).nice();
-    return { x, ticks: x.ticks().filter(isPowerOfTen) };
-  }
-  const x = scaleLinear([0, Math.max(...values)], PERCENT).nice(TICKS);
+interface Axis {
+  readonly x: (value: number) => number;
+  readonly ticks: readonly number[];
+}
+
+function linearAxis(bars: readonly Bar[]): Axis {
+  const x = scaleLinear([0, Math.max(...bars.flatMap(({ samples }) => samples))], PERCENT).nice(TICKS);
   return { x, ticks: x.ticks(TICKS) };
 }
 
-function isPowerOfTen(value: number): boolean {
-  return Number.isInteger(Number(Math.log10(value).toFixed(6)));
+/** With ticks at the powers of ten. */
+function ratioAxis(bars: readonly Bar[]): Axis {
+  const values = [1, ...bars.flatMap(({ samples, floor = 1 }) => [...samples, floor])];
+  const x = scaleLog([Math.min(...values), Math.max(...values)], PERCENT).nice();
+  return { x, ticks: x.ticks().filter((tick) => Number.isInteger(Number(Math.log10(tick).toFixed(6)))) };
 }
 
 function rowOf(label: string, marks: readonly string[], value: string): string {

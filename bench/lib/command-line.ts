@@ -2,7 +2,7 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { Command } from 'commander';
-import { wrap } from './wrap.ts';
+import { wrap } from './terminal.ts';
 import { parseWords, UsageError } from './program.ts';
 
 interface Options {

@@ -32,13 +32,14 @@ export async function withFolder<R>(action: (folder: string) => Promise<R>): Pro
 
 /** Calls `action` with something that is open, and closes it. */
 export async function closing<T extends { close(): unknown }, R>(
-  opened: T,
+  opened: T | Promise<T>,
   action: (opened: T) => Promise<R>,
 ): Promise<R> {
+  const subject = await opened;
   try {
-    return await action(opened);
+    return await action(subject);
   } finally {
-    await opened.close();
+    await subject.close();
   }
 }
 

@@ -4,7 +4,7 @@ import Benchmark from 'benchmark';
 import { CollectorWindow, forceCollection } from './collector.ts';
 import { liveBytes } from './memory.ts';
 import { aside, BYTES, COLLECTOR, contest, metric, NS_PER_MS, TIME } from './part.ts';
-import type { BenchCase, Contestant, Described, Measurement, MetricDefinition, Round } from './part.ts';
+import type { BenchCase, CaseOf, Measurement, MetricDefinition, Round } from './part.ts';
 import { median } from './statistics.ts';
 
 /** What every contestant has after its timed section. */
@@ -37,23 +37,19 @@ function cleanHeap({ isQuick }: Round): void {
 }
 
 export interface MicroRun extends Checked {
-  /**
-   * Runs the operation `count` times, in a loop of its own. A loop that contestants share calls through a megamorphic
-   * site, which costs more than many of the operations: see `instanceFor`.
-   */
+  /** Runs the operation `count` times, in a loop of its own: see `instanceFor`. */
   run(count: number): void;
 }
 
-interface MicroCase extends Described {
-  readonly contestants: readonly Contestant<(size: number) => MicroRun>[];
-}
+export type OpenMicro = (size: number) => MicroRun;
 
 /** Nanoseconds of one operation, repeated by benchmark.js until the result is stable. */
-export function micro({ contestants, ...described }: MicroCase): BenchCase {
+export function micro({ contestants, ...row }: CaseOf<OpenMicro>): BenchCase {
   return {
-    ...described,
+    ...row,
     metrics: [metric(TIME, 'ns/op'), aside(COLLECTOR, 'ns/op')],
-    contestants: contest(contestants, (open) => (size, round) => measureMicro(open, size, round)),
+    contestants: async () =>
+      contest(await contestants(), (open) => (size, round) => measureMicro(open, size, round)),
   };
 }
 
@@ -63,7 +59,7 @@ export function micro({ contestants, ...described }: MicroCase): BenchCase {
  * - `setup` and `teardown` stay unset. With either, it decompiles `fn` and compiles its source text anew, out of the
  *   scope of everything the text refers to. Without, the compiled loop calls our closure.
  * - That call and the loop around it cost some nanoseconds, so one call does OPERATIONS_PER_CALL operations, in a
- *   loop of the contestant (see `MicroRun.run`). Their results are state that the self-check reads: no dead code.
+ *   loop of the contestant. Their results are state that the self-check reads: no dead code.
  * - It runs synchronously: the event loop does not turn inside a round, so no host timer fires in it.
  * - It raises the number of calls until a cycle takes `minTime`, and then takes `minSamples` such cycles.
  *   A `maxTime` near zero keeps it from taking more, because the harness repeats rounds itself.
@@ -79,19 +75,14 @@ const NEXT_TO_NOTHING_S = 1e-6;
 const FULL_EFFORT = { minSamples: 5, minTime: 0.03 };
 const QUICK_EFFORT = { minSamples: 3, minTime: 0.005 };
 
-async function measureMicro(
-  open: (size: number) => MicroRun,
-  size: number,
-  round: Round,
-): Promise<Measurement> {
+async function measureMicro(open: OpenMicro, size: number, round: Round): Promise<Measurement> {
   cleanHeap(round);
   const contestant = open(size);
   keepFirst(round, open, contestant);
   const window = new CollectorWindow();
   const { nsPerOperation, operations, problem } = cycleAndClose(contestant, round.isQuick, window);
   const { totalMs } = await round.collector.read(window);
-  const values = { [TIME]: nsPerOperation, [COLLECTOR]: (totalMs * NS_PER_MS) / operations };
-  return { values, problem };
+  return { values: { [TIME]: nsPerOperation, [COLLECTOR]: (totalMs * NS_PER_MS) / operations }, problem };
 }
 
 interface Cycles {
@@ -124,8 +115,11 @@ function cycle(contestant: MicroRun, isQuick: boolean): Cycles {
   benchmark.run({ async: false });
   const error = benchmark.error as Error | undefined;
   const secondsPerCall = median(benchmark.stats.sample as number[]);
-  const nsPerOperation = (secondsPerCall / OPERATIONS_PER_CALL) * 1e9;
-  return { nsPerOperation, operations, problem: error?.message };
+  return {
+    nsPerOperation: (secondsPerCall / OPERATIONS_PER_CALL) * 1e9,
+    operations,
+    problem: error?.message,
+  };
 }
 
 export interface BulkRun extends Checked {
@@ -138,8 +132,7 @@ export interface BulkRun extends Checked {
 
 export type OpenBulk = (size: number) => BulkRun | Promise<BulkRun>;
 
-interface BulkCase extends Described {
-  readonly contestants: readonly Contestant<OpenBulk>[];
+interface BulkCase extends CaseOf<OpenBulk> {
   /** Measures the bytes per item that the run leaves on the heap. */
   readonly measuresBytes?: boolean;
   /** Reports the longest pause of the garbage collector. */
@@ -153,27 +146,20 @@ const WARM_UP_SHARE = 0.1;
 const LONGEST_PAUSE = 'longest gc pause';
 
 /** One long stretch of work, timed once a round. */
-export function bulk({
-  contestants,
-  measuresBytes,
-  measuresPauses,
-  details,
-  ...described
-}: BulkCase): BenchCase {
+export function bulk(row: BulkCase): BenchCase {
+  const { contestants, measuresBytes = false, measuresPauses = false, details = [], ...described } = row;
   return {
     ...described,
     warmUpShare: WARM_UP_SHARE,
     metrics: [
       metric(TIME, 'ns/item'),
       aside(COLLECTOR, 'ns/item'),
-      ...(measuresBytes === true ? [metric(BYTES, 'bytes/item')] : []),
-      ...(details ?? []),
-      ...(measuresPauses === true ? [aside(LONGEST_PAUSE, 'ms')] : []),
+      ...(measuresBytes ? [metric(BYTES, 'bytes/item')] : []),
+      ...details,
+      ...(measuresPauses ? [aside(LONGEST_PAUSE, 'ms')] : []),
     ],
-    contestants: contest(
-      contestants,
-      (open) => (size, round) => measureBulk(open, size, measuresBytes === true, round),
-    ),
+    contestants: async () =>
+      contest(await contestants(), (open) => (size, round) => measureBulk(open, size, measuresBytes, round)),
   };
 }
 
@@ -210,24 +196,24 @@ async function measureBulk(
 
 export type Scenario = (size: number) => Promise<Measurement>;
 
-interface ScenarioCase extends Described {
-  readonly contestants: readonly Contestant<Scenario>[];
+interface ScenarioCase extends CaseOf<Scenario> {
   /** Ratios are computed from the first one. */
   readonly metrics: readonly MetricDefinition[];
 }
 
 /** Any other measurement, often in real time: the contestant measures itself and returns the declared metrics. */
-export function scenario({ contestants, metrics, ...described }: ScenarioCase): BenchCase {
+export function scenario({ contestants, metrics, ...row }: ScenarioCase): BenchCase {
   return {
-    ...described,
+    ...row,
     metrics: [...metrics, aside(COLLECTOR, 'ms')],
-    contestants: contest(contestants, (play) => async (size, round) => {
-      cleanHeap(round);
-      const window = new CollectorWindow();
-      const { values, problem } = await play(size);
-      window.close();
-      const { totalMs } = await round.collector.read(window);
-      return { values: { ...values, [COLLECTOR]: totalMs }, problem };
-    }),
+    contestants: async () =>
+      contest(await contestants(), (play) => async (size, round) => {
+        cleanHeap(round);
+        const window = new CollectorWindow();
+        const { values, problem } = await play(size);
+        window.close();
+        const { totalMs } = await round.collector.read(window);
+        return { values: { ...values, [COLLECTOR]: totalMs }, problem };
+      }),
   };
 }

@@ -1,21 +1,21 @@
 /**
- * What a `bench/*.bench.ts` file declares: `export const part: BenchPart`, a table of cases. A part holds no loop over
- * rounds and no statistics; the harness runs the contestants of a case in turn, round after round, in one process.
+ * What a `bench/NAME.bench.ts` file declares: `export const part: BenchPart`, a table of cases. The harness runs the
+ * contestants of a case in turn, round after round, in one process.
  *
  *      part ──► case, unique name ──► contestant: open ──► run ──► check ──► close
  *                   size, metrics         baseline │ rival │ ours
  *                   targets, note
  *
- * A case is made by `micro`, `bulk` or `scenario` of `kinds.ts`, which are the ways to measure.
+ * A case is made by `micro`, `bulk` or `scenario` of `kinds.ts`, which are the ways to measure. A table imports neither the
+ * library nor its rivals: contestants are loaded after the build, so that a wrong `--filter` is refused before it.
  */
 import type { CollectorWatch } from './collector.ts';
-import type { Target } from './result.ts';
 
 /** One part of the library: what `npm run bench -- NAME` runs, where NAME is the name of the file. */
 export interface BenchPart {
   readonly title: string;
   /** Facts about the contestants that a reader needs before the table, one paragraph an entry. */
-  readonly remarks?: readonly string[];
+  readonly remarks: readonly string[];
   readonly cases: readonly BenchCase[];
 }
 
@@ -33,19 +33,22 @@ export interface Size {
 /** Size of a case that repeats one operation. */
 export const NO_SIZE: Size = { full: 1, quick: 1, of: '' };
 
-/** What a case of any kind declares. */
-export interface Described {
+/** A row of the table, of any kind. */
+export interface CaseOf<Open> {
   /** Unique in its part: `--filter` searches it, `--compare` matches it. */
   readonly name: string;
   readonly note?: string | undefined;
   readonly size: Size;
   /** Rounds of a full run. @default 5 */
   readonly rounds?: number | undefined;
+  /** A target against a rival that cannot take part is left out. */
   readonly targets?: readonly Target[] | undefined;
+  readonly contestants: Load<Open>;
 }
 
-export interface BenchCase extends Described {
-  readonly contestants: readonly Contestant<Measure>[];
+export type Load<Open> = () => readonly Contestant<Open>[] | Promise<readonly Contestant<Open>[]>;
+
+export interface BenchCase extends CaseOf<Measure> {
   /** Ratios are computed from the first one. */
   readonly metrics: readonly MetricDefinition[];
   /** Share of the size that each contestant is warmed up with, unrecorded. @default 0 */
@@ -67,8 +70,8 @@ export interface Round {
 export interface Measurement {
   /** By metric name. */
   readonly values: Readonly<Record<string, number>>;
-  /** Proof that the work was not done; undefined if it was. */
-  readonly problem: string | undefined;
+  /** Proof that the work was not done. */
+  readonly problem?: string | undefined;
 }
 
 export interface MetricDefinition {
@@ -109,17 +112,15 @@ export function aside(name: string, unit = ''): MetricDefinition {
   return { name, unit, isAside: true };
 }
 
-export function baseline<Open>(name: string, open: Open | Cannot, note?: string): Contestant<Open> {
-  return { name, role: 'baseline', note, open };
+type Declare = <Open>(name: string, open: Open | Cannot, note?: string) => Contestant<Open>;
+
+function inRole(role: Role): Declare {
+  return (name, open, note) => ({ name, role, note, open });
 }
 
-export function rival<Open>(name: string, open: Open | Cannot, note?: string): Contestant<Open> {
-  return { name, role: 'rival', note, open };
-}
-
-export function ours<Open>(name: string, open: Open | Cannot, note?: string): Contestant<Open> {
-  return { name, role: 'ours', note, open };
-}
+export const baseline = inRole('baseline');
+export const rival = inRole('rival');
+export const ours = inRole('ours');
 
 /** A rival that cannot take part. */
 export function unable(name: string, cannot: string): Contestant<never> {
@@ -146,6 +147,22 @@ export function expectCount(actual: number, expected: number, what: string): str
   return actual === expected ? undefined : `${actual} ${what}, not ${expected}`;
 }
 
+/** A bound on one of our contestants: relative to the baseline or a named rival, absolute, or above the baseline. */
+export type Target =
+  | {
+      readonly kind: 'ratio';
+      readonly contestant: string;
+      readonly metric: string;
+      readonly atLeast: number;
+      readonly against?: string;
+    }
+  | {
+      readonly kind: 'limit' | 'excess';
+      readonly contestant: string;
+      readonly metric: string;
+      readonly atMost: number;
+    };
+
 /** The baseline divided by the contestant, or the rival `against` divided by it, must be at least `ratio`. */
 export function atLeast(contestant: string, metricName: string, ratio: number, against?: string): Target {
   const target = { kind: 'ratio', contestant, metric: metricName, atLeast: ratio } as const;
@@ -160,8 +177,7 @@ export function atMost(contestant: string, metricName: string, limit: number): T
  * Loads a copy of a module for one contestant. The same `name` returns the same copy.
  *
  * WHY. V8 collects type feedback per function of a loaded module. A loop that five contestants share sees five classes,
- * its calls become megamorphic and are not inlined: about 50 ns an operation where a loop of its own needs 15. A module
- * that is imported with another query is loaded again, so its functions have feedback of their own.
+ * its calls become megamorphic and are not inlined: about 50 ns an operation where a loop of its own needs 15.
  */
 export function instanceFor(module: URL, name: string): Promise<unknown> {
   const url = new URL(module);

@@ -4,7 +4,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { Machine } from './machine.ts';
-import type { MetricDefinition, Role } from './part.ts';
+import type { MetricDefinition, Role, Target } from './part.ts';
 import { UsageError } from './program.ts';
 import { median, pairedDifferences, pairedRatios } from './statistics.ts';
 
@@ -58,22 +58,6 @@ export interface MetricResult extends MetricDefinition {
   readonly samples: readonly number[];
 }
 
-/** A bound on one of our contestants: relative to the baseline or a named rival, absolute, or above the baseline. */
-export type Target =
-  | {
-      readonly kind: 'ratio';
-      readonly contestant: string;
-      readonly metric: string;
-      readonly atLeast: number;
-      readonly against?: string;
-    }
-  | {
-      readonly kind: 'limit' | 'excess';
-      readonly contestant: string;
-      readonly metric: string;
-      readonly atMost: number;
-    };
-
 export interface JudgedTarget {
   readonly target: Target;
   /** `null` if nothing could be measured. */
@@ -85,8 +69,8 @@ export interface JudgedTarget {
 export function judge(target: Target, result: CaseResult, isQuick: boolean): JudgedTarget {
   const actual = actualOf(target, result);
   if (isQuick) return { target, actual, verdict: 'not judged' };
-  if (actual === null) return { target, actual, verdict: 'missed' };
-  const isMet = target.kind === 'ratio' ? actual >= target.atLeast : actual <= target.atMost;
+  const isMet =
+    actual !== null && (target.kind === 'ratio' ? actual >= target.atLeast : actual <= target.atMost);
   return { target, actual, verdict: isMet ? 'met' : 'missed' };
 }
 
@@ -124,8 +108,8 @@ export function casesOf(result: BenchResult): CaseResult[] {
 }
 
 /** Failed self-checks, one line each. */
-export function problemsOf(result: BenchResult): string[] {
-  return result.parts.flatMap((part) =>
+export function problemsOf({ parts }: BenchResult): string[] {
+  return parts.flatMap((part) =>
     part.cases.flatMap(({ name, contestants }) =>
       contestants.flatMap((contestant) =>
         contestant.problems.map((problem) => `${part.name} / ${name} / ${contestant.name}: ${problem}`),

@@ -4,56 +4,50 @@
  */
 import type { CollectorWatch } from './collector.ts';
 import { OthersLoad } from './machine.ts';
-import { isCannot, type BenchCase, type Measure, type Measurement, type Round } from './part.ts';
-import { judge, type CaseResult } from './result.ts';
+import { isCannot, type BenchCase, type Contestant, type Measure } from './part.ts';
+import type { Measurement, Round, Target } from './part.ts';
+import { judge, type CaseResult, type ContestantResult } from './result.ts';
 
 const DEFAULT_ROUNDS = 5;
 /** A smoke run shows that every contestant works; its numbers are not compared. */
 const QUICK_ROUNDS = 1;
 
-/** What the number of rounds depends on, beside the case. */
-interface Rounds {
+export interface RunOptions {
   readonly isQuick: boolean;
   /** Rounds of a smoke run. */
   readonly quickRounds?: number;
-}
-
-export interface RunOptions extends Rounds {
   readonly collector: CollectorWatch;
   /** Called before each contestant of each round. */
   readonly onStep: (label: string) => void;
+}
+
+type Rounds = Pick<RunOptions, 'isQuick' | 'quickRounds'>;
+
+function roundsOf({ rounds = DEFAULT_ROUNDS }: BenchCase, options: Rounds): number {
+  return options.isQuick ? (options.quickRounds ?? QUICK_ROUNDS) : rounds;
+}
+
+/** Loads the contestants. @returns the number of calls of `onStep`. */
+export async function stepsOf(definition: BenchCase, options: Rounds): Promise<number> {
+  const contestants = await definition.contestants();
+  return contestants.filter(({ open }) => !isCannot(open)).length * roundsOf(definition, options);
 }
 
 /** A contestant that can be measured. */
 interface Runner {
   readonly name: string;
   readonly measure: Measure;
-  readonly measurements: Measurement[];
-}
-
-/** Number of calls of `onStep`. */
-export function stepsOf(definition: BenchCase, options: Rounds): number {
-  return runnersOf(definition).length * roundsOf(definition, options);
-}
-
-function roundsOf(
-  { rounds = DEFAULT_ROUNDS }: BenchCase,
-  { isQuick, quickRounds = QUICK_ROUNDS }: Rounds,
-): number {
-  return isQuick ? quickRounds : rounds;
-}
-
-function runnersOf({ contestants }: BenchCase): Runner[] {
-  return contestants.flatMap(({ name, open }) =>
-    isCannot(open) ? [] : [{ name, measure: open, measurements: [] }],
-  );
 }
 
 export async function runCase(definition: BenchCase, options: RunOptions): Promise<CaseResult> {
   const { isQuick, collector, onStep } = options;
-  const { name, size: sizes, warmUpShare = 0 } = definition;
+  const { name, note, size: sizes, metrics, warmUpShare = 0, targets = [] } = definition;
+  const contestants = await definition.contestants();
+  const runners = contestants.flatMap((each) =>
+    isCannot(each.open) ? [] : [{ name: each.name, measure: each.open }],
+  );
+  const measurements = new Map<string, Measurement[]>(runners.map((runner) => [runner.name, []]));
   const othersLoad = new OthersLoad();
-  const runners = runnersOf(definition);
   const round: Round = { isQuick, collector, residents: new Map() };
   const size = isQuick ? sizes.quick : sizes.full;
   if (warmUpShare > 0) {
@@ -62,11 +56,19 @@ export async function runCase(definition: BenchCase, options: RunOptions): Promi
   for (let index = 0; index < roundsOf(definition, options); index++) {
     for (const runner of rotate(runners, index)) {
       onStep(`${name}: ${runner.name}`);
-      runner.measurements.push(await measureSafely(runner, size, round));
+      measurements.get(runner.name)?.push(await measureSafely(runner, size, round));
     }
   }
-  const result = assemble(definition, runners, size, othersLoad.share());
-  return { ...result, targets: (definition.targets ?? []).map((target) => judge(target, result, isQuick)) };
+  const result = {
+    ...{ name, note, size, sizeOf: sizes.of },
+    baseline: contestants.find(({ role }) => role === 'baseline')?.name ?? '',
+    primaryMetric: metrics[0]?.name ?? '',
+    contestants: contestants.map((each) => resultOf(each, metrics, measurements.get(each.name) ?? [])),
+    targets: [],
+    othersLoad: othersLoad.share(),
+  };
+  const judged = targets.filter((target) => !isAgainstAbsent(target, contestants));
+  return { ...result, targets: judged.map((target) => judge(target, result, isQuick)) };
 }
 
 /**
@@ -88,34 +90,23 @@ async function measureSafely({ measure }: Runner, size: number, round: Round): P
   }
 }
 
-function assemble(
-  { name, note, size: { of }, metrics, contestants }: BenchCase,
-  runners: readonly Runner[],
-  size: number,
-  othersLoad: number,
-): CaseResult {
+function resultOf(
+  { name, role, note, open }: Contestant<Measure>,
+  metrics: BenchCase['metrics'],
+  measurements: readonly Measurement[],
+): ContestantResult {
   return {
-    name,
-    note,
-    size,
-    sizeOf: of,
-    baseline: contestants.find(({ role }) => role === 'baseline')?.name ?? '',
-    primaryMetric: metrics[0]?.name ?? '',
-    contestants: contestants.map(({ name, role, note, open }) => {
-      const measurements = runners.find((runner) => runner.name === name)?.measurements ?? [];
-      return {
-        name,
-        role,
-        note,
-        cannot: isCannot(open) ? open.cannot : undefined,
-        metrics: metrics.map((each) => ({
-          ...each,
-          samples: measurements.map(({ values }) => values[each.name]).filter((value) => value !== undefined),
-        })),
-        problems: measurements.map(({ problem }) => problem).filter((problem) => problem !== undefined),
-      };
-    }),
-    targets: [],
-    othersLoad,
+    ...{ name, role, note },
+    cannot: isCannot(open) ? open.cannot : undefined,
+    metrics: metrics.map((each) => ({
+      ...each,
+      samples: measurements.map(({ values }) => values[each.name]).filter((value) => value !== undefined),
+    })),
+    problems: measurements.map(({ problem }) => problem).filter((problem) => problem !== undefined),
   };
+}
+
+function isAgainstAbsent(target: Target, contestants: readonly Contestant<Measure>[]): boolean {
+  const against = target.kind === 'ratio' ? target.against : undefined;
+  return contestants.some(({ name, open }) => name === against && isCannot(open));
 }

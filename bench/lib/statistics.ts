@@ -30,20 +30,19 @@ export function summarize(samples: readonly number[]): Summary {
   return { median: median(samples), min: Math.min(...samples), max: Math.max(...samples) };
 }
 
+type Paired = (left: readonly number[], right: readonly number[]) => number[];
+
 /**
- * Returns `numerators[i] / denominators[i]`, round by round. Contestants of a round run within seconds of each other,
- * so a disturbance hits both: the median of these ratios is steadier than a ratio of medians.
+ * Combines two contestants round by round. Contestants of a round run within seconds of each other, so a disturbance
+ * hits both: the median of their ratios is steadier than a ratio of medians.
  */
-export function pairedRatios(numerators: readonly number[], denominators: readonly number[]): number[] {
-  const length = Math.min(numerators.length, denominators.length);
-  return Array.from({ length }, (_, i) => (numerators[i] as number) / (denominators[i] as number));
+function paired(combine: (left: number, right: number) => number): Paired {
+  return (left, right) =>
+    left.slice(0, right.length).map((value, round) => combine(value, right[round] as number));
 }
 
-/** Returns `minuends[i] - subtrahends[i]`, round by round, for the same reason. */
-export function pairedDifferences(minuends: readonly number[], subtrahends: readonly number[]): number[] {
-  const length = Math.min(minuends.length, subtrahends.length);
-  return Array.from({ length }, (_, i) => (minuends[i] as number) - (subtrahends[i] as number));
-}
+export const pairedRatios = paired((numerator, denominator) => numerator / denominator);
+export const pairedDifferences = paired((minuend, subtrahend) => minuend - subtrahend);
 
 /** Three significant digits, thousands grouped. */
 export function formatNumber(value: number): string {

@@ -1,18 +1,19 @@
-/** The terminal's view: a table for each case, with its targets and notes, and a summary of the run. */
+/** The terminal's view: a table for each case, with its targets and notes, a summary of the run, and lines that fit. */
+import { stripVTControlCharacters } from 'node:util';
 import Table from 'cli-table3';
-import { WIDTH, wrap } from './wrap.ts';
 import { describeLosses, describeMissedTargets, summarizeTargets, viewCase } from './case-view.ts';
 import type { CaseRow, CaseView, TargetView } from './case-view.ts';
 import type { BenchResult, CaseResult } from './result.ts';
 
+/** Columns of a terminal that was not made wider. */
+const WIDTH = 80;
+/** Two spaces and a border. */
+const CELL_FRAME = 3;
 const MARKS: Record<TargetView['verdict'], string> = {
   met: '  met        ',
   missed: '  MISSED     ',
   'not judged': '  not judged ',
 };
-
-/** Two spaces and a border. */
-const CELL_FRAME = 3;
 
 export function renderCase(result: CaseResult): string {
   const view = viewCase(result);
@@ -89,4 +90,23 @@ function drawTable(
     }
   }
   return table.toString();
+}
+
+/** Breaks lines that are wider than `width`, at spaces. Each further line of a broken line starts with `indent`. */
+export function wrap(text: string, indent = '', width = WIDTH): string {
+  return text
+    .split('\n')
+    .map((line) => (stripVTControlCharacters(line).length <= width ? line : wrapLine(line, indent, width)))
+    .join('\n');
+}
+
+function wrapLine(text: string, indent: string, width: number): string {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of text.split(/(?<=\S) /)) {
+    const isFull = line.length + word.length + 1 > width && line !== '';
+    if (isFull) lines.push(line);
+    line = isFull ? indent + word : line === '' ? word : `${line} ${word}`;
+  }
+  return [...lines, line].join('\n');
 }

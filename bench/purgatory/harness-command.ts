@@ -1,9 +1,9 @@
 /** What `npm run bench:purgatory` accepts and prints: Kafka's options and lines, two options of ours, and more results. */
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { wrap } from '../lib/wrap.ts';
 import type { CollectorTime } from '../lib/collector.ts';
 import { MIB } from '../lib/part.ts';
 import { parseWords, UsageError } from '../lib/program.ts';
+import { wrap } from '../lib/terminal.ts';
 import { percent, type HarnessResult } from './harness.ts';
 import type { PurgatoryKind } from './purgatories.ts';
 import { describeIntervals, describeLatencies } from './workload.ts';
@@ -14,13 +14,11 @@ export interface HarnessSettings {
   readonly purgatory: PurgatoryKind['id'];
 }
 
-interface RawOptions extends Pick<WorkloadOptions, 'num' | 'keys' | 'keySpaceSize' | 'completeBy'> {
-  readonly rate: number;
-  readonly timeout: number;
-  readonly pct50: number;
-  readonly pct75: number;
-  readonly purgatory: PurgatoryKind['id'];
-}
+interface RawOptions
+  extends
+    Pick<WorkloadOptions, 'num' | 'keys' | 'keySpaceSize' | 'completeBy'>,
+    Pick<HarnessSettings, 'purgatory'>,
+    Readonly<Record<'rate' | 'timeout' | 'pct50' | 'pct75', number>> {}
 
 const EXPLANATION = `
 Kafka's TestPurgatoryPerformance as its Scala version defined it: requests arrive at exponential intervals and wait
@@ -90,15 +88,6 @@ function wholeNumber(text: string): number {
   throw new InvalidArgumentError('It must be an integer > 0.');
 }
 
-const RESULT_HEAD = [
-  '<elapsed time ms>',
-  '<target rate>',
-  '<actual rate>',
-  '<process cpu time ms>',
-  '<young gc count> <old gc count>',
-  '<young gc time ms> <old gc time ms>',
-].join('\t');
-
 /** Describes the samples, before the run. */
 export function renderSamples({ latencies, intervals, options }: Workload): string {
   const { pct75, pct50, min, max } = describeLatencies(latencies);
@@ -111,34 +100,35 @@ export function renderSamples({ latencies, intervals, options }: Workload): stri
   ].join('\n');
 }
 
+const RESULT_HEAD =
+  '<elapsed time ms>\t<target rate>\t<actual rate>\t<process cpu time ms>\t<young gc count> <old gc count>\t' +
+  '<young gc time ms> <old gc time ms>';
+
 /** @param collections - the collector's pauses during the run. */
 export function renderHarnessResult(result: HarnessResult, collections: CollectorTime): string {
-  return [`# ${RESULT_HEAD}`, resultLine(result, collections), ...restOf(result), ''].join('\n');
-}
-
-function resultLine(result: HarnessResult, { count, totalMs, young }: CollectorTime): string {
-  return [
+  const { actualRatePerS, targetRatePerS } = result;
+  const { count, totalMs, young } = collections;
+  const columns = [
     Math.round(result.elapsedMs),
-    result.targetRatePerS.toFixed(6),
-    result.actualRatePerS.toFixed(6),
+    targetRatePerS.toFixed(6),
+    actualRatePerS.toFixed(6),
     Math.round(result.cpuMs),
     `${young.count} ${count - young.count}`,
     `${Math.round(young.totalMs)} ${Math.round(totalMs - young.totalMs)}`,
-  ].join('\t');
-}
-
-function restOf(result: HarnessResult): string[] {
-  const { actualRatePerS, targetRatePerS } = result;
+  ];
   // Infinite if there are so few requests that all are due in the first millisecond.
   const reached = Number.isFinite(targetRatePerS) ? percent(actualRatePerS / targetRatePerS) : '–';
   return [
+    `# ${RESULT_HEAD}`,
+    columns.join('\t'),
     `# rate reached: ${reached} of the target`,
     `# expired: ${percent(result.expiredShare)}; in theory ${percent(result.expiredInTheory)}`,
     `# late: ${percent(result.lateShare)} should have completed, but the event loop was late`,
     `# event loop delay: p99 ${result.loopDelayP99Ms.toFixed(2)} ms`,
     `# heap: ${mebibytes(result.peakHeapBytes)} at most; live after the run: ${mebibytes(result.leftBytes)} more than before`,
     `# watch entries of completed requests: ${Math.round(result.deadEntries)} on average`,
-  ];
+    '',
+  ].join('\n');
 }
 
 function mebibytes(bytes: number): string {

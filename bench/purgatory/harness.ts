@@ -10,15 +10,21 @@
  * does all of it. Every turn delivers the completions that are due, then sends the requests that have arrived, and
  * sleeps until the next. It skips no request: a slow contestant falls behind.
  */
-import { monitorEventLoopDelay, performance, type IntervalHistogram } from 'node:perf_hooks';
+import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import { getHeapStatistics } from 'node:v8';
 import TinyQueue from 'tinyqueue';
-import { cpuUsSince } from '../lib/machine.ts';
+import { spentBy } from '../lib/machine.ts';
 import { liveBytes } from '../lib/memory.ts';
-import { NS_PER_MS, US_PER_MS } from '../lib/part.ts';
-import { Tally, type HarnessRequest, type OperationClasses, type Purgatory } from './operations.ts';
+import { expectCount, NS_PER_MS, US_PER_MS } from '../lib/part.ts';
+import { RequestTally, type HarnessRequest, type OperationClasses, type Purgatory } from './operations.ts';
 import type { PurgatoryKind } from './purgatories.ts';
-import { expiredShareInTheory, RequestStream, toleratedShare, type Workload } from './workload.ts';
+import {
+  expiredShareInTheory,
+  RequestStream,
+  toleratedShare,
+  type CompleteBy,
+  type Workload,
+} from './workload.ts';
 
 /** A request that has not completed this long after its timeout is lost. */
 const GRACE_MS = 5_000;
@@ -56,20 +62,27 @@ export async function runHarness(
   onDone: () => void = () => undefined,
 ): Promise<HarnessResult> {
   const { num, completeBy } = workload.options;
-  const tally = new Tally(num);
+  const tally = new RequestTally(num);
   const before = await liveBytes();
   const purgatory = kind.newPurgatory();
-  const run = new HarnessRun(workload, tally, kind.classes.Request, purgatory);
   try {
-    const measured = await run.measure();
+    const { late, inexactTurns, ...measured } = await sendAll(
+      workload,
+      tally,
+      kind.classes.Request,
+      purgatory,
+    );
     onDone();
     const leftBytes = (await liveBytes()) - before;
     const expiredShare = tally.expired / num;
-    const lateShare = run.late / num;
+    const lateShare = late / num;
     const expiredInTheory = expiredShareInTheory(workload.options);
+    const entries =
+      expectCount(inexactTurns, 0, 'times there were too many watch entries or too few') ??
+      expectCount(purgatory.watched, 0, 'watch entries are left');
     const problem =
       tally.check() ??
-      (kind.isExact ? run.checkEntries() : undefined) ??
+      (kind.isExact ? entries : undefined) ??
       checkShare(expiredShare - lateShare, expiredInTheory, num, completeBy === 'check' ? lateShare : 0);
     return { ...measured, leftBytes, expiredShare, expiredInTheory, lateShare, problem };
   } finally {
@@ -99,11 +112,6 @@ export function percent(share: number): string {
   return `${(share * 100).toFixed(2)} %`;
 }
 
-type Measured = Omit<
-  HarnessResult,
-  'leftBytes' | 'expiredShare' | 'expiredInTheory' | 'lateShare' | 'problem'
->;
-
 interface Scheduled {
   readonly atMs: number;
   readonly request: HarnessRequest;
@@ -129,7 +137,7 @@ export class CompletionQueue {
   }
 
   /** Removes all that complete until `nowMs`, earliest first. */
-  deliver(nowMs: number, complete: (request: HarnessRequest, key: string) => void): void {
+  deliver(nowMs: number, complete: (request: HarnessRequest, key: string) => unknown): void {
     for (let next = this.#queue.peek(); next !== undefined && next.atMs <= nowMs; next = this.#queue.peek()) {
       this.#queue.pop();
       complete(next.request, next.key);
@@ -138,137 +146,102 @@ export class CompletionQueue {
   }
 }
 
-class HarnessRun {
-  readonly #workload: Workload;
-  readonly #tally: Tally;
-  readonly #Request: OperationClasses['Request'];
-  readonly #purgatory: Purgatory;
-  readonly #stream: RequestStream;
-  readonly #completions = new CompletionQueue();
-  #timeout: NodeJS.Timeout | undefined;
-  #immediate: NodeJS.Immediate | undefined;
-  #startMs = 0;
-  #sentAllAtMs = Number.NaN;
-  #peakHeapBytes = 0;
-  #turns = 0;
-  #deadSum = 0;
-  #inexactTurns = 0;
+interface Sent extends Omit<
+  HarnessResult,
+  'leftBytes' | 'expiredShare' | 'expiredInTheory' | 'lateShare' | 'problem'
+> {
+  /** Number of requests that expired because the event loop was late. */
+  readonly late: number;
+  /** Number of turns after which the watch entries were not those of the pending requests. */
+  readonly inexactTurns: number;
+}
 
-  constructor(workload: Workload, tally: Tally, Request: OperationClasses['Request'], purgatory: Purgatory) {
-    this.#workload = workload;
-    this.#tally = tally;
-    this.#Request = Request;
-    this.#purgatory = purgatory;
-    this.#stream = new RequestStream(workload);
-  }
+async function sendAll(
+  workload: Workload,
+  tally: RequestTally,
+  Request: OperationClasses['Request'],
+  purgatory: Purgatory,
+): Promise<Sent> {
+  const { num, keys: keysEach, timeoutMs, completeBy } = workload.options;
+  const stream = new RequestStream(workload);
+  const completions = new CompletionQueue();
+  const [complete, isAllSent] = [completerOf(completeBy, purgatory), () => stream.arrivesAtMs === Infinity];
+  let timeout: NodeJS.Timeout | undefined;
+  let immediate: NodeJS.Immediate | undefined;
+  let sentAllAtMs = Number.NaN;
+  let peakHeapBytes = 0;
+  let turns = 0;
+  let deadSum = 0;
+  let inexactTurns = 0;
 
-  get late(): number {
-    return this.#completions.late;
-  }
-
-  async measure(): Promise<Measured> {
-    const loopDelay = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
-    loopDelay.enable();
-    const cpuBefore = process.cpuUsage();
-    this.#startMs = performance.now();
-    await new Promise<void>((resolve) => {
-      this.#tally.onAllDone = resolve;
-      this.#turn();
-    });
-    const elapsedMs = performance.now() - this.#startMs;
-    const cpuMs = cpuUsSince(cpuBefore) / US_PER_MS;
-    loopDelay.disable();
-    this.#stop();
-    // If the loop was late, the last requests have expired before the turn that would have completed them.
-    this.#completions.deliver(performance.now(), () => undefined);
-    const { num } = this.#workload.options;
-    return {
-      elapsedMs,
-      targetRatePerS: (num * MS_PER_S) / this.#stream.lastArrivalMs,
-      actualRatePerS: (num * MS_PER_S) / (this.#sentAllAtMs - this.#startMs),
-      cpuMs,
-      loopDelayP99Ms: delayAt(loopDelay, 99),
-      peakHeapBytes: this.#peakHeapBytes,
-      deadEntries: this.#deadSum / Math.max(1, this.#turns),
-    };
-  }
-
-  /** For exact purgatories: at every turn the number of watch entries was that of the pending requests. */
-  checkEntries(): string | undefined {
-    const { watched } = this.#purgatory;
-    if (this.#inexactTurns > 0)
-      return `${this.#inexactTurns} times there were too many watch entries or too few`;
-    return watched === 0 ? undefined : `${watched} watch entries are left`;
-  }
-
-  readonly #turn = (): void => {
-    const nowMs = performance.now();
-    this.#complete(nowMs);
-    this.#send(nowMs - this.#startMs);
-    this.#sample();
-    this.#scheduleTurn();
-  };
-
-  #complete(nowMs: number): void {
-    if (this.#workload.options.completeBy === 'force') {
-      this.#completions.deliver(nowMs, (request) => request.forceComplete());
-    } else {
-      this.#completions.deliver(nowMs, (_, key) => this.#purgatory.checkAndComplete(key));
-    }
-  }
-
-  #send(elapsedMs: number): void {
-    const purgatory = this.#purgatory;
-    const Request = this.#Request;
-    const stream = this.#stream;
-    const { timeoutMs } = this.#workload.options;
+  const send = (elapsedMs: number): void => {
     while (stream.arrivesAtMs <= elapsedMs) {
       const keys = stream.takeKeys();
       const { latencyMs } = stream;
-      const request = new Request(stream.taken, latencyMs, timeoutMs, this.#tally);
+      const request = new Request(stream.taken, latencyMs, timeoutMs, tally);
       purgatory.tryCompleteElseWatch(request, keys);
       if (latencyMs < timeoutMs) {
-        this.#completions.add(request, keys[0] as string, request.completesAtMs - latencyMs + timeoutMs);
+        completions.add(request, keys[0] as string, request.completesAtMs - latencyMs + timeoutMs);
       }
       stream.advance();
     }
-    if (Number.isNaN(this.#sentAllAtMs) && this.#isAllSent) this.#sentAllAtMs = performance.now();
-  }
+    if (Number.isNaN(sentAllAtMs) && isAllSent()) sentAllAtMs = performance.now();
+  };
 
-  get #isAllSent(): boolean {
-    return this.#stream.arrivesAtMs === Number.POSITIVE_INFINITY;
-  }
-
-  #sample(): void {
-    if (!this.#isAllSent) {
-      const waiting = this.#stream.taken - this.#tally.completed;
-      const dead = this.#purgatory.watched - waiting * this.#workload.options.keys;
-      if (dead !== 0) this.#inexactTurns++;
-      this.#deadSum += dead;
-      this.#turns++;
+  const sample = (): void => {
+    if (!isAllSent()) {
+      const dead = purgatory.watched - (stream.taken - tally.completed) * keysEach;
+      if (dead !== 0) inexactTurns++;
+      deadSum += dead;
+      turns++;
     }
-    this.#peakHeapBytes = Math.max(this.#peakHeapBytes, getHeapStatistics().used_heap_size);
-  }
+    peakHeapBytes = Math.max(peakHeapBytes, getHeapStatistics().used_heap_size);
+  };
 
-  #scheduleTurn(): void {
-    const nextAtMs = Math.min(this.#startMs + this.#stream.arrivesAtMs, this.#completions.nextAtMs);
-    const waitMs = nextAtMs - performance.now();
-    if (waitMs === Number.POSITIVE_INFINITY) this.#giveUpLater();
-    else if (waitMs <= 0) this.#immediate = setImmediate(this.#turn);
-    else this.#timeout = setTimeout(this.#turn, Math.ceil(waitMs));
-  }
+  const turn = (): void => {
+    const nowMs = performance.now();
+    completions.deliver(nowMs, complete);
+    send(nowMs - startMs);
+    sample();
+    const waitMs = Math.min(startMs + stream.arrivesAtMs, completions.nextAtMs) - performance.now();
+    // When all requests are sent and no completion is due, the rest expires.
+    if (waitMs === Infinity) timeout = setTimeout(tally.onAllDone, timeoutMs + GRACE_MS);
+    else if (waitMs <= 0) immediate = setImmediate(turn);
+    else timeout = setTimeout(turn, Math.ceil(waitMs));
+  };
 
-  /** All requests are sent and no completion is due: the rest expires. */
-  #giveUpLater(): void {
-    this.#timeout = setTimeout(this.#tally.onAllDone, this.#workload.options.timeoutMs + GRACE_MS);
-  }
-
-  #stop(): void {
-    clearTimeout(this.#timeout);
-    clearImmediate(this.#immediate);
-  }
+  const loopDelay = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
+  loopDelay.enable();
+  const startMs = performance.now();
+  const { elapsedMs, cpuUs } = await spentBy(
+    () =>
+      new Promise<void>((resolve) => {
+        tally.onAllDone = resolve;
+        turn();
+      }),
+  );
+  loopDelay.disable();
+  clearTimeout(timeout);
+  clearImmediate(immediate);
+  // If the loop was late, the last requests have expired before the turn that would have completed them.
+  completions.deliver(performance.now(), () => undefined);
+  return {
+    elapsedMs,
+    targetRatePerS: (num * MS_PER_S) / stream.lastArrivalMs,
+    actualRatePerS: (num * MS_PER_S) / (sentAllAtMs - startMs),
+    cpuMs: cpuUs / US_PER_MS,
+    loopDelayP99Ms: Math.max(0, loopDelay.percentile(99) / NS_PER_MS - LOOP_RESOLUTION_MS),
+    peakHeapBytes,
+    deadEntries: deadSum / Math.max(1, turns),
+    late: completions.late,
+    inexactTurns,
+  };
 }
 
-function delayAt(loopDelay: IntervalHistogram, percentile: number): number {
-  return Math.max(0, loopDelay.percentile(percentile) / NS_PER_MS - LOOP_RESOLUTION_MS);
+function completerOf(
+  completeBy: CompleteBy,
+  purgatory: Purgatory,
+): (request: HarnessRequest, key: string) => unknown {
+  if (completeBy === 'force') return (request) => request.forceComplete();
+  return (_, key) => purgatory.checkAndComplete(key);
 }

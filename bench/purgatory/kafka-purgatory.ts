@@ -52,10 +52,11 @@ export class KafkaPurgatory {
   readonly #lists = new Map<string, KafkaOperation[]>();
   readonly #timer: SystemTimer;
   readonly #purgeInterval: number;
-  #watched = 0;
   #estimatedTotal = 0;
-  #purges = 0;
   #isClosed = false;
+  /** Number of entries in all lists, dead ones included. Kafka counts them on every call. */
+  watched = 0;
+  purges = 0;
 
   constructor({ timer, purgeInterval = DEFAULT_PURGE_INTERVAL }: KafkaPurgatoryOptions = {}) {
     this.#purgeInterval = purgeInterval;
@@ -63,18 +64,9 @@ export class KafkaPurgatory {
     if (timer === undefined) void this.#reap();
   }
 
-  /** Number of entries in all lists, dead ones included. Kafka counts them on every call. */
-  get watched(): number {
-    return this.#watched;
-  }
-
   /** Number of operations that wait for their timeout. */
   get numDelayed(): number {
     return this.#timer.size;
-  }
-
-  get purges(): number {
-    return this.#purges;
   }
 
   tryCompleteElseWatch(operation: KafkaOperation, keys: readonly string[]): boolean {
@@ -104,8 +96,8 @@ export class KafkaPurgatory {
   afterAdvance(): void {
     if (this.#estimatedTotal - this.numDelayed <= this.#purgeInterval) return;
     this.#estimatedTotal = this.numDelayed;
-    this.#purges++;
-    for (const [key, list] of this.#lists) this.#keep(key, list, isWaiting);
+    this.purges++;
+    for (const [key, list] of this.#lists) this.#keep(key, list, ({ isCompleted }) => !isCompleted);
   }
 
   /** Pending operations neither complete nor expire, as in Kafka. */
@@ -119,14 +111,14 @@ export class KafkaPurgatory {
     const list = this.#lists.get(key);
     if (list === undefined) this.#lists.set(key, [operation]);
     else list.push(operation);
-    this.#watched++;
+    this.watched++;
   }
 
   /** Removes operations for which `stays` is false, in place; removes the key of an empty list. */
   #keep(key: string, list: KafkaOperation[], stays: (operation: KafkaOperation) => boolean): void {
     let kept = 0;
     for (const operation of list) if (stays(operation)) list[kept++] = operation;
-    this.#watched -= list.length - kept;
+    this.watched -= list.length - kept;
     list.length = kept;
     if (kept === 0) this.#lists.delete(key);
   }
@@ -138,8 +130,4 @@ export class KafkaPurgatory {
       this.afterAdvance();
     }
   }
-}
-
-function isWaiting(operation: KafkaOperation): boolean {
-  return !operation.isCompleted;
 }

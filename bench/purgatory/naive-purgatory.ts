@@ -39,10 +39,6 @@ function expire(operation: NaiveOperation): void {
 
 export type NaiveCondition<V> = () => V | undefined | Promise<V | undefined>;
 
-interface WaitOptions {
-  readonly timeoutMs: number;
-}
-
 class NaiveWait<V> extends NaiveOperation {
   declare readonly condition: NaiveCondition<V>;
   declare readonly resolve: (value: V) => void;
@@ -86,12 +82,8 @@ class NaiveWait<V> extends NaiveOperation {
 
 export class NaivePurgatory {
   readonly #operations = new Map<string, Set<NaiveOperation>>();
-  #watched = 0;
-
   /** Pending operations, counted once for each of their keys. */
-  get watched(): number {
-    return this.#watched;
-  }
+  watched = 0;
 
   tryCompleteElseWatch(operation: NaiveOperation, keys: readonly string[]): boolean {
     if (operation.tryComplete()) return true;
@@ -102,7 +94,7 @@ export class NaivePurgatory {
       if (operations === undefined) this.#operations.set(key, new Set([operation]));
       else operations.add(operation);
     }
-    this.#watched += keys.length;
+    this.watched += keys.length;
     if (operation.tryComplete()) return true;
     operation.timeout = setTimeout(expire, operation.delayMs, operation);
     return false;
@@ -110,9 +102,7 @@ export class NaivePurgatory {
 
   checkAndComplete(key: string): number {
     let completed = 0;
-    const operations = this.#operations.get(key);
-    if (operations === undefined) return 0;
-    for (const operation of operations) if (operation.tryComplete()) completed++;
+    for (const operation of this.#operations.get(key) ?? []) if (operation.tryComplete()) completed++;
     return completed;
   }
 
@@ -123,13 +113,17 @@ export class NaivePurgatory {
       operations?.delete(operation);
       if (operations?.size === 0) this.#operations.delete(key);
     }
-    this.#watched -= operation.keys.length;
+    this.watched -= operation.keys.length;
   }
 
   /** No signal, no validation of arguments, and checks may overlap. */
-  wait<V>(keys: readonly string[], condition: NaiveCondition<V>, options: WaitOptions): Promise<V> {
+  wait<V>(
+    keys: readonly string[],
+    condition: NaiveCondition<V>,
+    { timeoutMs }: { readonly timeoutMs: number },
+  ): Promise<V> {
     return new Promise((resolve, reject) => {
-      this.tryCompleteElseWatch(new NaiveWait(condition, options.timeoutMs, resolve, reject), keys);
+      this.tryCompleteElseWatch(new NaiveWait(condition, timeoutMs, resolve, reject), keys);
     });
   }
 

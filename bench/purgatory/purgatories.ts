@@ -12,7 +12,7 @@ export interface PurgatoryKind {
   readonly isExact: boolean;
   readonly newPurgatory: () => Purgatory;
   readonly classes: OperationClasses;
-  readonly openRing: (size: number, ringSize: number) => WaitingOperations;
+  readonly openWaiting: (size: number, ringSize: number) => WaitingOperations;
 }
 
 async function kindOf(
@@ -20,15 +20,13 @@ async function kindOf(
   newPurgatory: () => Purgatory,
   Base: OperationBase,
 ): Promise<PurgatoryKind> {
-  const url = new URL('./operations.ts', import.meta.url);
-  const { operationsOn, WaitingOperations: Ring } = (await instanceFor(
-    url,
-    id,
-  )) as typeof import('./operations.ts');
+  const own = await instanceFor(new URL('./operations.ts', import.meta.url), id);
+  const { operationsOn, openWaiting } = own as typeof import('./operations.ts');
   const classes = operationsOn(Base);
-  const openRing = (size: number, ringSize: number): WaitingOperations =>
-    new Ring(newPurgatory(), classes.Flag, size, ringSize);
-  return { id, isExact: id !== 'kafka', newPurgatory, classes, openRing };
+  return {
+    ...{ id, isExact: id !== 'kafka', newPurgatory, classes },
+    openWaiting: (size, ringSize) => openWaiting(newPurgatory(), classes.Flag, size, ringSize),
+  };
 }
 
 const NAIVE = await kindOf('naive', () => new NaivePurgatory(), NaiveOperation);

@@ -5,7 +5,6 @@
  * milliseconds. A request takes a random element of each, which is cheap while the clock runs.
  */
 import { SeededRandom } from '../lib/random.ts';
-import { quantileOfSorted } from '../lib/statistics.ts';
 
 /**
  * How a request completes at the end of its latency:
@@ -38,12 +37,11 @@ export interface Workload {
   readonly keySpace: readonly string[];
 }
 
-const SEED = 20_260_101;
 /** Independent streams have seeds that are far apart. */
-const LATENCY_SEED = SEED;
-const INTERVAL_SEED = SEED + 1_000_003;
-const PICK_SEED = SEED + 2_000_003;
-const KEY_SEED = SEED + 3_000_017;
+const LATENCY_SEED = 20_260_101;
+const INTERVAL_SEED = LATENCY_SEED + 1_000_003;
+const PICK_SEED = LATENCY_SEED + 2_000_003;
+const KEY_SEED = LATENCY_SEED + 3_000_017;
 
 export function prepareWorkload(options: WorkloadOptions): Workload {
   return {
@@ -75,9 +73,13 @@ export class RequestStream {
   readonly #picks = new SeededRandom(PICK_SEED);
   readonly #keyPicks = new SeededRandom(KEY_SEED);
   readonly #commonKeys: readonly string[] | undefined;
-  #taken = 0;
   #arrivesAtMs = 0;
-  #latencyMs = 0;
+  /** Number of requests taken, which is also the number of the next one. */
+  taken = 0;
+  /** Arrival of the last request taken; 0 before the first. */
+  lastArrivalMs = 0;
+  /** The latency of the next request, in whole milliseconds. */
+  latencyMs = 0;
 
   constructor(workload: Workload) {
     this.#workload = workload;
@@ -87,20 +89,7 @@ export class RequestStream {
 
   /** Arrival of the next request, in whole milliseconds from the start; `Infinity` if there is none. */
   get arrivesAtMs(): number {
-    return this.#taken === this.#workload.options.num ? Number.POSITIVE_INFINITY : this.#arrivesAtMs;
-  }
-
-  /** Arrival of the last request taken; 0 before the first. */
-  lastArrivalMs = 0;
-
-  /** Number of requests taken, which is also the number of the next one. */
-  get taken(): number {
-    return this.#taken;
-  }
-
-  /** The latency of the next request, in whole milliseconds. */
-  get latencyMs(): number {
-    return this.#latencyMs;
+    return this.taken === this.#workload.options.num ? Number.POSITIVE_INFINITY : this.#arrivesAtMs;
   }
 
   /** Returns the keys of the next request. Call it once for each. */
@@ -111,14 +100,14 @@ export class RequestStream {
   /** Moves to the next request. None is skipped, however late it is: a slow contestant falls behind. */
   advance(): void {
     this.lastArrivalMs = this.#arrivesAtMs;
-    this.#taken++;
+    this.taken++;
     this.#pick();
   }
 
   #pick(): void {
     const { intervals, latencies } = this.#workload;
     this.#arrivesAtMs += intervals[this.#picks.nextInt(intervals.length)] ?? 0;
-    this.#latencyMs = latencies[this.#picks.nextInt(latencies.length)] ?? 0;
+    this.latencyMs = latencies[this.#picks.nextInt(latencies.length)] ?? 0;
   }
 
   /** All different, unlike Kafka's: an entry that is watched twice would look like a dead one. */
@@ -162,13 +151,9 @@ export function drawIntervals(ratePerS: number, seed: number, size = POOL_SIZE):
 
 export function describeLatencies(pool: Float64Array): Record<'pct75' | 'pct50' | 'min' | 'max', number> {
   const sorted = pool.toSorted();
-  const at = (fraction: number): number => sorted[Math.trunc(sorted.length * fraction)] ?? Number.NaN;
-  return {
-    pct75: at(0.75),
-    pct50: at(0.5),
-    min: quantileOfSorted(sorted, 0),
-    max: quantileOfSorted(sorted, 1),
-  };
+  const at = (place: number): number => sorted[Math.trunc(place)] ?? Number.NaN;
+  const { length } = sorted;
+  return { pct75: at(length * 0.75), pct50: at(length * 0.5), min: at(0), max: at(length - 1) };
 }
 
 export function describeIntervals(pool: Float64Array): Record<'ratePerS' | 'min' | 'max', number> {

@@ -7,22 +7,20 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { rival, type Cannot } from '../lib/part.ts';
-import type { OpenContestant, OpenOn, RedisContestant } from './contestant.ts';
+import type { Cannot } from '../lib/part.ts';
+import type { OpenContestant, OpenOn } from './contestant.ts';
 
 const SOURCE = fileURLToPath(new URL('asynq', import.meta.url));
 /** The first build fetches modules. */
 const BUILD_TIMEOUT_MS = 120_000;
 
-export const asynq: RedisContestant = {
-  ...rival(
-    'asynq',
-    openerOf(),
-    'version 0.25.1, in Go, in a process of its own, which may use all processors; the others share one thread of this ' +
-      'process. Its connections and intervals are its defaults.',
-  ),
-  hasNoBulk: true,
-};
+let opener: OpenOn | Cannot | undefined;
+
+/** Builds it, once. */
+export function openAsynq(): OpenOn | Cannot {
+  opener ??= openerOf();
+  return opener;
+}
 
 function openerOf(): OpenOn | Cannot {
   let program: string;

@@ -2,14 +2,14 @@
 import { Redis } from 'ioredis';
 import { requireRedisProgram } from '../../test/redis/find-redis.ts';
 import { RedisProcess } from '../../test/redis/redis-process.ts';
+import type { Cannot } from '../lib/part.ts';
 import type { RedisAddress } from './contestant.ts';
 
 const HOST = '127.0.0.1';
 
 let starting: Promise<RedisProcess> | undefined;
 
-/** Why no contestant can take part; undefined if Redis is installed. */
-export const missing = hasRedis() ? undefined : 'neither `redis-server` nor `valkey-server` is on the PATH.';
+const isInstalled = hasRedis();
 
 function hasRedis(): boolean {
   try {
@@ -18,6 +18,11 @@ function hasRedis(): boolean {
   } catch {
     return false;
   }
+}
+
+/** Returns `open` if Redis is installed, or why no contestant can take part. */
+export function withRedis<Open>(open: Open): Open | Cannot {
+  return isInstalled ? open : { cannot: 'neither `redis-server` nor `valkey-server` is on the PATH.' };
 }
 
 /** Removes all keys and scripts. The server ends with this process. */
@@ -76,9 +81,15 @@ function minus(left: Counters, right: Counters): Counters {
   };
 }
 
+async function readFields(redis: Redis, ...sections: string[]): Promise<(name: string) => number> {
+  let info = '';
+  for (const section of sections) info += await redis.info(section);
+  const fields = parseInfo(info);
+  return (name) => fields.get(name) ?? Number.NaN;
+}
+
 export async function readCounters(redis: Redis): Promise<Counters> {
-  const fields = parseInfo((await redis.info('stats')) + (await redis.info('memory')));
-  const field = (name: string): number => fields.get(name) ?? Number.NaN;
+  const field = await readFields(redis, 'stats', 'memory');
   return {
     commands: field('total_commands_processed'),
     bytes: field('total_net_input_bytes') + field('total_net_output_bytes'),
@@ -88,8 +99,7 @@ export async function readCounters(redis: Redis): Promise<Counters> {
 
 /** CPU time of the main thread of Redis, in nanoseconds: that thread executes all commands and scripts. */
 export async function readCpuNs(redis: Redis): Promise<number> {
-  const fields = parseInfo(await redis.info('cpu'));
-  const field = (name: string): number => fields.get(name) ?? Number.NaN;
+  const field = await readFields(redis, 'cpu');
   return (field('used_cpu_sys_main_thread') + field('used_cpu_user_main_thread')) * NS_PER_SECOND;
 }
 

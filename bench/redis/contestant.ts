@@ -1,7 +1,6 @@
 /** What a task queue on Redis must have to take part, and the adapter for queues of this process. */
 import { performance } from 'node:perf_hooks';
-import { pace } from '../lib/latencies.ts';
-import type { Contestant } from '../lib/part.ts';
+import { batches, callBy, pace } from '../lib/work.ts';
 
 export interface RedisAddress {
   readonly host: string;
@@ -27,11 +26,6 @@ export interface OpenContestant {
 }
 
 export type OpenOn = (redis: RedisAddress) => Promise<OpenContestant>;
-
-export interface RedisContestant extends Contestant<OpenOn> {
-  /** Whether it lacks a call for many tasks. */
-  readonly hasNoBulk?: boolean;
-}
 
 /** What a task carries: 64 bytes of JSON. */
 export interface Payload {
@@ -102,17 +96,9 @@ function contestantOf(queue: TaskQueue): OpenContestant {
   };
 
   return {
-    enqueue: async (count, callers) => {
-      const last = enqueuedAtMs.length + count;
-      const call = async (): Promise<void> => {
-        while (enqueuedAtMs.length < last) await queue.add(next());
-      };
-      await Promise.all(Array.from({ length: callers }, call));
-    },
+    enqueue: (count, callers) => callBy(callers, 0, count, () => queue.add(next())),
     enqueueBulk: async (count, batch) => {
-      for (let left = count; left > 0; left -= batch) {
-        await queue.addMany(Array.from({ length: Math.min(batch, left) }, next));
-      }
+      for (const numbers of batches(count, batch)) await queue.addMany(numbers.map(next));
     },
     start: async (concurrency) => {
       await queue.work(concurrency, handle);

@@ -2,11 +2,11 @@
 import BeeQueue from 'bee-queue';
 import { Queue, Worker } from 'bullmq';
 import { RedisBroker } from 'escapement/tasks/redis';
-import { baseline, ours, rival } from '../lib/part.ts';
-import { asynq } from './asynq.ts';
+import { baseline, ours, rival, type Contestant } from '../lib/part.ts';
 import { OurTasks, taskQueue } from '../tasks/our-tasks.ts';
-import { inProcess, type CountedQueue, type Payload, type RedisAddress } from './contestant.ts';
-import type { RedisContestant } from './contestant.ts';
+import { openAsynq } from './asynq.ts';
+import { inProcess, type CountedQueue, type OpenOn, type Payload, type RedisAddress } from './contestant.ts';
+import type { TaskQueue } from './contestant.ts';
 
 const QUEUE = 'default';
 const TYPE = 'work';
@@ -37,12 +37,6 @@ export function openBullmq(connection: RedisAddress): CountedQueue {
   };
 }
 
-export const bullmq: RedisContestant = baseline(
-  'bullmq',
-  inProcess(openBullmq),
-  'Queue.add, Queue.addBulk; one Worker; ended jobs are not kept, which is an option of the Worker.',
-);
-
 /** The default of bee-queue. */
 const STALL_INTERVAL_MS = 5_000;
 /** As the documentation of bee-queue advises: otherwise jobs of lost workers are never found. */
@@ -58,43 +52,43 @@ const LEAN = {
   stallInterval: STALL_INTERVAL_MS,
 };
 
-export const beeQueue: RedisContestant = rival(
-  'bee-queue',
-  inProcess(async (redis) => {
-    const producer = new BeeQueue<Payload>(QUEUE, { ...LEAN, redis, isWorker: false });
-    let worker: BeeQueue<Payload> | undefined;
-    await producer.ready();
-    return {
-      add: (payload) => producer.createJob(payload).save(),
-      addMany: async (payloads) => {
-        const failed = await producer.saveAll(payloads.map((payload) => producer.createJob(payload)));
-        for (const error of failed.values()) throw error;
-      },
-      work: async (concurrency, handle) => {
-        worker = new BeeQueue<Payload>(QUEUE, { ...LEAN, redis });
-        await worker.ready();
-        await worker.checkStalledJobs(STALL_CHECK_MS);
-        worker.process(concurrency, ({ data }) => {
-          handle?.(data);
-          return Promise.resolve();
-        });
-      },
-      close: async () => {
-        await worker?.close();
-        await producer.close();
-      },
-    };
-  }),
-  'Job.save, Queue.saveAll; no events, no delayed jobs, ended jobs are not kept. One queue for each side, as its ' +
-    'documentation advises.',
-);
+const openBeeQueue = async (redis: RedisAddress): Promise<TaskQueue> => {
+  const producer = new BeeQueue<Payload>(QUEUE, { ...LEAN, redis, isWorker: false });
+  let worker: BeeQueue<Payload> | undefined;
+  await producer.ready();
+  return {
+    add: (payload) => producer.createJob(payload).save(),
+    addMany: async (payloads) => {
+      const failed = await producer.saveAll(payloads.map((payload) => producer.createJob(payload)));
+      for (const error of failed.values()) throw error;
+    },
+    work: async (concurrency, handle) => {
+      worker = new BeeQueue<Payload>(QUEUE, { ...LEAN, redis });
+      await worker.ready();
+      await worker.checkStalledJobs(STALL_CHECK_MS);
+      worker.process(concurrency, ({ data }) => {
+        handle?.(data);
+        return Promise.resolve();
+      });
+    },
+    close: async () => {
+      await worker?.close();
+      await producer.close();
+    },
+  };
+};
 
-export const OURS = 'escapement';
-
-const ourTasks: RedisContestant = ours(
-  OURS,
-  inProcess(({ host, port }) => taskQueue(new OurTasks(new RedisBroker({ url: `redis://${host}:${port}` })))),
-  'RedisBroker; Client.enqueue, Client.enqueueMany; one Server.',
-);
-
-export const CONTESTANTS: readonly RedisContestant[] = [bullmq, beeQueue, asynq, ourTasks];
+/** What they use is in the remarks of the part. */
+export function contestants(): Contestant<OpenOn>[] {
+  return [
+    baseline('bullmq', inProcess(openBullmq)),
+    rival('bee-queue', inProcess(openBeeQueue)),
+    rival('asynq', openAsynq()),
+    ours(
+      'escapement',
+      inProcess(({ host, port }) =>
+        taskQueue(new OurTasks(new RedisBroker({ url: `redis://${host}:${port}` }))),
+      ),
+    ),
+  ];
+}

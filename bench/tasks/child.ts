@@ -2,24 +2,22 @@
 import { randomUUID } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
 import { Client, EmbeddedBroker, Task } from 'escapement/tasks';
+import { closing } from '../lib/folder.ts';
 import { activeTimeouts } from '../lib/machine.ts';
 import { liveBytes, trackSharedMemories } from '../lib/memory.ts';
 import { NS_PER_MS } from '../lib/part.ts';
 import { DelaySequence } from '../lib/random.ts';
+import { batches } from '../lib/work.ts';
 import { payloadOf } from '../redis/contestant.ts';
 import { OurTasks } from './our-tasks.ts';
 
-/** Number of tasks that are enqueued together, or awaited together, so that few promises are held. */
-const BATCH = 1_000;
-
 export async function fill(dataPath: string, count: number): Promise<void> {
-  const broker = await EmbeddedBroker.open({ dataPath, durability: 'os' });
-  const client = new Client({ broker });
-  for (let added = 0; added < count; added += BATCH) {
-    const numbers = Array.from({ length: Math.min(BATCH, count - added) }, (_, at) => added + at);
-    await client.enqueueMany(numbers.map((number) => new Task('work', payloadOf(number))));
-  }
-  await broker.close();
+  await closing(EmbeddedBroker.open({ dataPath, durability: 'os' }), async (broker) => {
+    const client = new Client({ broker });
+    for (const numbers of batches(count)) {
+      await client.enqueueMany(numbers.map((number) => new Task('work', payloadOf(number))));
+    }
+  });
 }
 
 interface Opening {
@@ -32,12 +30,12 @@ export async function open(dataPath: string): Promise<Opening> {
   trackSharedMemories();
   const bytesBefore = await liveBytes();
   const startMs = performance.now();
-  const broker = await EmbeddedBroker.open({ dataPath });
-  const openMs = performance.now() - startMs;
-  const bytes = (await liveBytes()) - bytesBefore;
-  const { counts } = await broker.queueStats('default');
-  await broker.close();
-  return { openMs, bytes, waiting: counts.pending };
+  return closing(EmbeddedBroker.open({ dataPath }), async (broker) => {
+    const openMs = performance.now() - startMs;
+    const bytes = (await liveBytes()) - bytesBefore;
+    const { counts } = await broker.queueStats('default');
+    return { openMs, bytes, waiting: counts.pending };
+  });
 }
 
 const PAYLOAD_BYTES = 32;
@@ -87,10 +85,9 @@ export async function schedule(contestant: 'ours' | 'setTimeout', size: number):
   const armedBefore = activeTimeouts();
   const bytesBefore = await liveBytes();
   const startMs = performance.now();
-  for (let added = 0; added < size; added += BATCH) {
-    await Promise.all(
-      Array.from({ length: Math.min(BATCH, size - added) }, () => scheduler.add(payload, delays.next())),
-    );
+  // Awaited a thousand at a time, so that few promises are held.
+  for (const numbers of batches(size)) {
+    await Promise.all(numbers.map(() => scheduler.add(payload, delays.next())));
   }
   const elapsedMs = performance.now() - startMs;
   const bytes = ((await liveBytes()) - bytesBefore) / size - PAYLOAD_BYTES;

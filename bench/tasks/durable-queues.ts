@@ -6,8 +6,8 @@ import type { EmbeddedBrokerOptions } from 'escapement/tasks';
 import { RedisProcess } from '../../test/redis/redis-process.ts';
 import { MESSAGE_BYTES, newMessage } from '../diskqueue/messages.ts';
 import { FILE, openRaw } from '../diskqueue/stores.ts';
-import { baseline, ours, rival, type Cannot, type Contestant } from '../lib/part.ts';
-import { missing } from '../redis/bench-redis.ts';
+import { baseline, ours, rival, type Contestant } from '../lib/part.ts';
+import { withRedis } from '../redis/bench-redis.ts';
 import { openBullmq } from '../redis/contestants.ts';
 import type { CountedQueue, Payload } from '../redis/contestant.ts';
 import { OurTasks, taskQueue } from './our-tasks.ts';
@@ -144,14 +144,11 @@ const openSqlite: OpenDurable = (folder) => {
   });
 };
 
-const onRedis = (appendfsync: string): OpenDurable | Cannot =>
-  missing === undefined ? openOnRedis(appendfsync) : { cannot: missing };
-
 /** All of them; our broker in memory is there for comparison. */
 export const DURABLE: readonly Contestant<OpenDurable>[] = [
   baseline('raw appends', openAppends),
-  rival('bullmq, everysec', onRedis('everysec')),
-  rival('bullmq, always', onRedis('always')),
+  rival('bullmq, everysec', withRedis(openOnRedis('everysec'))),
+  rival('bullmq, always', withRedis(openOnRedis('always'))),
   rival('sqlite', openSqlite),
   ours('ours: always', openOurs({})),
   ours('ours: os', openOurs({ durability: 'os' })),

@@ -6,33 +6,25 @@ import { TimerWheel, type TimerHandle } from 'timer-wheel';
 import { activeTimeouts } from '../lib/machine.ts';
 import { baseline, instanceFor, ours, rival, type Contestant } from '../lib/part.ts';
 import type { DelaySequence } from '../lib/random.ts';
+import type { Tally } from '../lib/work.ts';
 import { HeapEntry, HeapTimer } from './heap-timer.ts';
 import type { Request, Ring, TimerKind } from './ring.ts';
 
-type AnyRing = Ring<unknown, Request<unknown>>;
-
-/** A ring of any kind of requests. */
-export type WaitingRing = Pick<AnyRing, keyof AnyRing>;
-
 /** @param timers - what requests are added to; by default as the kind opens it. */
-export type OpenRing<Timers = never> = (size: number, delays: DelaySequence, timers?: Timers) => WaitingRing;
+export type OpenRing<Timers = never> = (size: number, delays: DelaySequence, timers?: Timers) => Ring;
 
 /** After every delay, and inside the 32 bits that timer-wheel shifts: `advance` to it returns all that is pending. */
 export const PAST_ALL_MS = 2 ** 31;
 
-export interface ExpirationListener {
-  expired(id: number): void;
-}
-
-let listener: ExpirationListener;
+let listener: Pick<Tally, 'complete'>;
 
 /** Sets the object that is notified when a request of any kind expires. */
-export function reportTo(next: ExpirationListener): void {
+export function reportTo(next: typeof listener): void {
   listener = next;
 }
 
 export function expire(request: { readonly id: number }): void {
-  listener.expired(request.id);
+  listener.complete(request.id);
 }
 
 /** @returns a function that opens rings of the kind, in which no request may expire. */
@@ -41,15 +33,15 @@ async function openerOf<Timers, R extends Request<Timers>>(
   kind: TimerKind<Timers, R>,
 ): Promise<OpenRing<Timers>> {
   const url = new URL('./ring.ts', import.meta.url);
-  const { Ring: RingOfKind } = (await instanceFor(url, name)) as typeof import('./ring.ts');
+  const { openRing } = (await instanceFor(url, name)) as typeof import('./ring.ts');
   return (size, delays, timers) => {
     let expired = 0;
     reportTo({
-      expired: () => {
+      complete: () => {
         expired++;
       },
     });
-    return new RingOfKind({ ...kind, expired: () => expired }, size, delays, timers);
+    return openRing(kind, size, delays, () => expired, timers);
   };
 }
 
@@ -69,13 +61,15 @@ class HostRequest {
   }
 }
 
+function cancelAll(_: unknown, requests: readonly ({ cancel(): boolean } | undefined)[]): void {
+  for (const request of requests) request?.cancel();
+}
+
 export const HOST: TimerKind<{ readonly foreign: number }, HostRequest> = {
   Request: HostRequest,
   open: () => ({ foreign: activeTimeouts() }),
   pending: ({ foreign }) => activeTimeouts() - foreign,
-  close: (_, ring) => {
-    for (const request of ring) request?.cancel();
-  },
+  close: cancelAll,
 };
 
 class HeapRequest extends HeapEntry {
@@ -92,7 +86,7 @@ class HeapRequest extends HeapEntry {
   }
 
   expire(): void {
-    listener.expired(this.id);
+    listener.complete(this.id);
   }
 }
 
@@ -138,7 +132,7 @@ class TaskRequest extends TimerTask {
   }
 
   run(): void {
-    listener.expired(this.id);
+    listener.complete(this.id);
   }
 }
 
@@ -163,7 +157,7 @@ class DeadlineTaskRequest extends TimerTask {
   }
 
   run(): void {
-    listener.expired(this.id);
+    listener.complete(this.id);
   }
 }
 
@@ -220,9 +214,7 @@ const DROP_IN_KIND: TimerKind<undefined, DropInRequest> = {
   Request: DropInRequest,
   open: () => undefined,
   pending: (_, ring, cancelled) => [cancelled, ...ring].filter(isPending).length,
-  close: (_, ring) => {
-    for (const request of ring) request?.cancel();
-  },
+  close: cancelAll,
 };
 
 /** The functions do not return the number of timeouts; one that was cleared has no callback. */

@@ -27,102 +27,82 @@ export interface TimerKind<Timers, R extends Request<Timers>> {
   readonly close: (timers: Timers, ring: readonly (R | undefined)[]) => void;
 }
 
-interface RingKind<Timers, R extends Request<Timers>> extends TimerKind<Timers, R> {
-  /** Number of requests that have expired, which must be 0. */
-  readonly expired: () => number;
+export interface Ring extends Checked {
+  /** Makes a request for every place. Call it once. */
+  fill(): void;
+  /** Cancels the oldest request and puts a new one in its place, `count` times. */
+  replaceOldest(count: number): void;
+  /** The same at random places. */
+  replaceRandom(count: number, random: SeededRandom): void;
+  /** Makes a request and cancels it, `count` times. No other request is pending. */
+  addAndCancel(count: number): void;
+  cancelAll(): void;
+  close(): void;
 }
 
-export class Ring<Timers, R extends Request<Timers>> implements Checked {
-  readonly #kind: RingKind<Timers, R>;
-  readonly #timers: Timers;
-  readonly #delays: DelaySequence;
+/** @param expired - returns the number of requests that have expired, which must be 0. */
+export function openRing<Timers, R extends Request<Timers>>(
+  kind: TimerKind<Timers, R>,
+  size: number,
+  delays: DelaySequence,
+  expired: () => number,
+  timers: Timers = kind.open(),
+): Ring {
+  const { Request } = kind;
   /** Allocated beforehand, so that a fill does not measure the array. */
-  readonly #ring: (R | undefined)[];
-  #oldest = 0;
-  #expected = 0;
+  const ring = newRing<R>(size);
+  let oldest = 0;
+  let expected = 0;
   /** Cancellations that found nothing to cancel. */
-  #misses = 0;
-  #cancelled: R | undefined;
+  let misses = 0;
+  let cancelled: R | undefined;
 
-  constructor(kind: RingKind<Timers, R>, size: number, delays: DelaySequence, timers = kind.open()) {
-    this.#kind = kind;
-    this.#timers = timers;
-    this.#delays = delays;
-    this.#ring = newRing(size);
-  }
+  const replace = (place: number, nowMs: number): void => {
+    if (ring[place]?.cancel(timers) !== true) misses++;
+    ring[place] = new Request(place, timers, delays.next(), nowMs);
+  };
 
-  /** Makes a request for every place. Call it once. */
-  fill(): void {
-    const ring = this.#ring;
-    const timers = this.#timers;
-    const delays = this.#delays;
-    const { Request } = this.#kind;
-    const nowMs = systemClock.now();
-    for (let place = 0; place < ring.length; place++)
-      ring[place] = new Request(place, timers, delays.next(), nowMs);
-    this.#expected = ring.length;
-  }
-
-  /** Cancels the oldest request and puts a new one in its place, `count` times. */
-  replaceOldest(count: number): void {
-    const ring = this.#ring;
-    const timers = this.#timers;
-    const delays = this.#delays;
-    const { Request } = this.#kind;
-    const nowMs = systemClock.now();
-    let place = this.#oldest;
-    this.#cancelled = ring[place];
-    for (let done = 0; done < count; done++) {
-      if (ring[place]?.cancel(timers) !== true) this.#misses++;
-      ring[place] = new Request(place, timers, delays.next(), nowMs);
-      place = place + 1 === ring.length ? 0 : place + 1;
-    }
-    this.#oldest = place;
-  }
-
-  /** The same at random places. */
-  replaceRandom(count: number, random: SeededRandom): void {
-    const ring = this.#ring;
-    const timers = this.#timers;
-    const delays = this.#delays;
-    const { Request } = this.#kind;
-    const nowMs = systemClock.now();
-    for (let done = 0; done < count; done++) {
-      const place = random.nextInt(ring.length);
-      if (ring[place]?.cancel(timers) !== true) this.#misses++;
-      ring[place] = new Request(place, timers, delays.next(), nowMs);
-    }
-  }
-
-  /** Makes a request and cancels it, `count` times. No other request is pending. */
-  addAndCancel(count: number): void {
-    const ring = this.#ring;
-    const timers = this.#timers;
-    const delays = this.#delays;
-    const { Request } = this.#kind;
-    const nowMs = systemClock.now();
-    for (let done = 0; done < count; done++) {
-      const request = new Request(done, timers, delays.next(), nowMs);
-      ring[0] = request;
-      if (!request.cancel(timers)) this.#misses++;
-    }
-  }
-
-  cancelAll(): void {
-    for (const request of this.#ring) if (request?.cancel(this.#timers) !== true) this.#misses++;
-    this.#expected = 0;
-  }
-
-  check(): string | undefined {
-    if (this.#misses > 0) return `${this.#misses} cancellations found nothing to cancel`;
-    const pending = this.#kind.pending(this.#timers, this.#ring, this.#cancelled);
-    return checkPending(pending, this.#expected, this.#kind.expired());
-  }
-
-  close(): void {
-    this.#kind.close(this.#timers, this.#ring);
-    keepOne(this.#ring);
-  }
+  return {
+    fill: () => {
+      const nowMs = systemClock.now();
+      for (let place = 0; place < size; place++) {
+        ring[place] = new Request(place, timers, delays.next(), nowMs);
+      }
+      expected = size;
+    },
+    replaceOldest: (count) => {
+      const nowMs = systemClock.now();
+      cancelled = ring[oldest];
+      for (let done = 0; done < count; done++) {
+        replace(oldest, nowMs);
+        oldest = oldest + 1 === size ? 0 : oldest + 1;
+      }
+    },
+    replaceRandom: (count, random) => {
+      const nowMs = systemClock.now();
+      for (let done = 0; done < count; done++) replace(random.nextInt(size), nowMs);
+    },
+    addAndCancel: (count) => {
+      const nowMs = systemClock.now();
+      for (let done = 0; done < count; done++) {
+        const request = new Request(done, timers, delays.next(), nowMs);
+        ring[0] = request;
+        if (!request.cancel(timers)) misses++;
+      }
+    },
+    cancelAll: () => {
+      for (const request of ring) if (request?.cancel(timers) !== true) misses++;
+      expected = 0;
+    },
+    check: () =>
+      misses > 0
+        ? `${misses} cancellations found nothing to cancel`
+        : checkPending(kind.pending(timers, ring, cancelled), expected, expired()),
+    close: () => {
+      kind.close(timers, ring);
+      keepOne(ring);
+    },
+  };
 }
 
 /** An array whose backing store is allocated already. */

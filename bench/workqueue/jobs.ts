@@ -1,5 +1,4 @@
 /** Jobs, their keys, and what a queue must have to take part. */
-
 import { expectCount } from '../lib/part.ts';
 
 /** What the workers call for each job. It does as little as possible. */
@@ -7,7 +6,7 @@ export interface Work {
   work(key: string): void;
 }
 
-/** Each queue has a loop of its own, so that it runs at its own full speed (see `MicroRun.run`). */
+/** Each queue has a loop of its own, so that it runs at its own full speed (see `instanceFor`). */
 export interface JobQueue {
   /** Adds a job for each key, one after the other, in one turn. */
   addAll(keys: readonly string[]): void;
@@ -76,4 +75,28 @@ export function newKeys(count: number): string[] {
 /** Releases the keys: a million is 40 MB. */
 export function dropKeys(): void {
   made = [];
+}
+
+/** Keys in turn, again and again. */
+export class KeysInTurn {
+  readonly #keys: readonly string[];
+  #place: number;
+
+  constructor(keys: readonly string[], first = 0) {
+    this.#keys = keys;
+    this.#place = first;
+  }
+
+  next(): string {
+    const key = this.#keys[this.#place] as string;
+    this.#place = this.#place + 1 === this.#keys.length ? 0 : this.#place + 1;
+    return key;
+  }
+
+  /** The same key as a new string. */
+  nextNew(): string {
+    const key = `default/pod-${this.#place}`;
+    this.#place = this.#place + 1 === this.#keys.length ? 0 : this.#place + 1;
+    return key;
+  }
 }

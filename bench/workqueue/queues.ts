@@ -3,7 +3,7 @@ import { queue as asyncQueue, type QueueObject } from 'async';
 import fastq from 'fastq';
 import PQueue from 'p-queue';
 import { defaultControllerRateLimiter, RateLimitingQueue, WorkQueue } from 'escapement';
-import { baseline, ours, rival, unable } from '../lib/part.ts';
+import { baseline, ours, rival, unable, type Contestant } from '../lib/part.ts';
 import type { JobQueue, OpenQueue, PausableQueue, Work } from './jobs.ts';
 
 type Handler = (key: string) => void | Promise<void>;
@@ -20,99 +20,89 @@ function asyncWork(jobs: Work): (key: string) => Promise<void> {
   };
 }
 
-function fastQueue(queue: fastq.queue<string>): PausableQueue {
-  return {
-    addAll: (keys) => {
-      for (const key of keys) queue.push(key);
-    },
-    add: (key) => queue.push(key),
-    pause: () => void queue.pause(),
-    start: () => void queue.resume(),
-    waiting: () => queue.length(),
-    close: () => void queue.kill(),
+/** The worker of a fastq. */
+type Worker = (key: string, done: fastq.done) => void;
+
+const resolved = Promise.resolve();
+
+/** It calls back by the cheapest way to leave the stack: `queueMicrotask` and `process.nextTick` cost more. */
+function syncWorker(jobs: Work): Worker {
+  return (key, done) => {
+    jobs.work(key);
+    void resolved.then(done as () => void);
+  };
+}
+
+function asyncWorker(jobs: Work): Worker {
+  const work = asyncWork(jobs);
+  return (key, done) => {
+    work(key).then(() => done(null), done);
+  };
+}
+
+function openFast(workerOf: (jobs: Work) => Worker): OpenQueue<PausableQueue> {
+  return (jobs, concurrency) => {
+    const queue = fastq(workerOf(jobs), concurrency);
+    return {
+      addAll: (keys) => {
+        for (const key of keys) queue.push(key);
+      },
+      add: (key) => queue.push(key),
+      pause: () => void queue.pause(),
+      start: () => void queue.resume(),
+      waiting: () => queue.length(),
+      close: () => void queue.kill(),
+    };
   };
 }
 
 /** What one writes around fastq so that each key is queued once: a Set of the queued keys. */
-function queueWithSet(queue: fastq.queue<string>, queued: Set<string>): JobQueue {
-  const add = (key: string): void => {
-    if (queued.has(key)) return;
-    queued.add(key);
-    queue.push(key);
-  };
-  return {
-    addAll: (keys) => {
-      for (const key of keys) add(key);
-    },
-    add,
-    close: () => void queue.kill(),
+function openFastWithSet(workerOf: (jobs: Work) => Worker): OpenQueue {
+  return (jobs, concurrency) => {
+    const queued = new Set<string>();
+    const work = workerOf(jobs);
+    const worker: Worker = (key, done) => {
+      queued.delete(key);
+      work(key, done);
+    };
+    const queue = fastq(worker, concurrency);
+    const add = (key: string): void => {
+      if (queued.has(key)) return;
+      queued.add(key);
+      queue.push(key);
+    };
+    return {
+      addAll: (keys) => {
+        for (const key of keys) add(key);
+      },
+      add,
+      close: () => void queue.kill(),
+    };
   };
 }
 
-const resolved = Promise.resolve();
-
-/** The cheapest way to leave the stack: `queueMicrotask` and `process.nextTick` cost more. */
-function afterwards(done: fastq.done): void {
-  void resolved.then(done as () => void);
-}
+export const openFastq = openFast(syncWorker);
+export const openFastqWithSet = openFastWithSet(syncWorker);
 
 const WITH_SET_NOTE =
   'a key leaves the Set when its job starts; two workers may then have it at the same time.';
-
-export const openFastq: OpenQueue<PausableQueue> = (jobs, concurrency) =>
-  fastQueue(
-    fastq((key: string, done: fastq.done) => {
-      jobs.work(key);
-      afterwards(done);
-    }, concurrency),
-  );
-
-export const openFastqWithSet: OpenQueue = (jobs, concurrency) => {
-  const queued = new Set<string>();
-  const worker = (key: string, done: fastq.done): void => {
-    queued.delete(key);
-    jobs.work(key);
-    afterwards(done);
-  };
-  return queueWithSet(fastq(worker, concurrency), queued);
-};
 
 export const fastqSync = baseline(
   'fastq',
   openFastq,
   'each callback is called by a promise that is resolved already; called at once, 10 000 would overflow the stack.',
 );
-export const fastqSyncWithSet = rival('fastq + Set', openFastqWithSet, WITH_SET_NOTE);
-export const fastqAtOnce = unable(
+const fastqSyncWithSet = rival('fastq + Set', openFastqWithSet, WITH_SET_NOTE);
+const fastqAtOnce = unable(
   'fastq, called back at once',
   'push runs each job, and nothing is ever queued; paused until 10 000 are, its callbacks overflow the stack',
 );
-
-export const fastqAsync = baseline<OpenQueue>(
+export const fastqAsync = baseline(
   'fastq',
-  (jobs, concurrency) => {
-    const work = asyncWork(jobs);
-    const worker = (key: string, done: fastq.done): void => {
-      work(key).then(() => done(null), done);
-    };
-    return fastQueue(fastq(worker, concurrency));
-  },
+  openFast(asyncWorker),
   'a worker with a callback calls the function, whose own errors are lost.',
 );
-
-export const fastqAsyncWithSet = rival<OpenQueue>(
-  'fastq + Set',
-  (jobs, concurrency) => {
-    const work = asyncWork(jobs);
-    const queued = new Set<string>();
-    const worker = (key: string, done: fastq.done): void => {
-      queued.delete(key);
-      work(key).then(() => done(null), done);
-    };
-    return queueWithSet(fastq(worker, concurrency), queued);
-  },
-  WITH_SET_NOTE,
-);
+const fastqAsyncWithSet = rival('fastq + Set', openFastWithSet(asyncWorker), WITH_SET_NOTE);
 
 export const fastqPromise = rival<OpenQueue>(
   'fastq.promise',
@@ -142,7 +132,7 @@ function asyncJobs(queue: QueueObject<string>): JobQueue {
   };
 }
 
-export const asyncQueueSync = rival<OpenQueue>('async.queue', (jobs, concurrency) => {
+const asyncQueueSync = rival<OpenQueue>('async.queue', (jobs, concurrency) => {
   const worker = (key: string, done: (error?: Error) => void): void => {
     jobs.work(key);
     done();
@@ -150,7 +140,7 @@ export const asyncQueueSync = rival<OpenQueue>('async.queue', (jobs, concurrency
   return asyncJobs(asyncQueue(worker, concurrency));
 });
 
-export const asyncQueueAsync = rival<OpenQueue>('async.queue', (jobs, concurrency) =>
+const asyncQueueAsync = rival<OpenQueue>('async.queue', (jobs, concurrency) =>
   // eslint-disable-next-line @typescript-eslint/no-misused-promises -- it accepts async functions, unlike its types
   asyncJobs(asyncQueue(asyncWork(jobs), concurrency)),
 );
@@ -176,47 +166,50 @@ export const pQueue = rival(
   'a job is a function, and add returns a promise of its result.',
 );
 
-function ourQueue(queue: WorkQueue<string>): JobQueue {
-  return {
-    addAll: (keys) => {
-      for (const key of keys) queue.add(key);
-    },
-    add: (key) => queue.add(key),
-    close: () => queue.shutDown(),
-  };
-}
-
-function running(newQueue: () => WorkQueue<string>, handlerOf: (jobs: Work) => Handler): OpenQueue {
+/** @param serve - starts the workers. */
+function openOurs(
+  serve: (queue: WorkQueue<string>, jobs: Work, concurrency: number) => unknown,
+  newQueue = (): WorkQueue<string> => new WorkQueue<string>(),
+): OpenQueue {
   return (jobs, concurrency) => {
     const queue = newQueue();
-    void queue.run(handlerOf(jobs), { concurrency });
-    return ourQueue(queue);
+    serve(queue, jobs, concurrency);
+    return {
+      addAll: (keys) => {
+        for (const key of keys) queue.add(key);
+      },
+      add: (key) => queue.add(key),
+      close: () => queue.shutDown(),
+    };
   };
 }
 
 /** @param serve - the loop of one worker. */
 function served(serve: (queue: WorkQueue<string>, jobs: Work) => Promise<void>): OpenQueue {
-  return (jobs, concurrency) => {
-    const queue = new WorkQueue<string>();
+  return openOurs((queue, jobs, concurrency) => {
     for (let worker = 0; worker < concurrency; worker++) void serve(queue, jobs);
-    return ourQueue(queue);
-  };
+  });
 }
 
-const newQueue = (): WorkQueue<string> => new WorkQueue<string>();
-const newRetryingQueue = (): WorkQueue<string> =>
-  new RateLimitingQueue<string>(defaultControllerRateLimiter());
-
-export const runSync = ours('ours: run', running(newQueue, syncWork));
-export const runAsync = ours('ours: run', running(newQueue, asyncWork));
-export const openRetrying = running(newRetryingQueue, asyncWork);
-export const runWithRetries = ours(
+const runSync = ours(
+  'ours: run',
+  openOurs((queue, jobs, concurrency) => queue.run(syncWork(jobs), { concurrency })),
+);
+const runAsync = ours(
+  'ours: run',
+  openOurs((queue, jobs, concurrency) => queue.run(asyncWork(jobs), { concurrency })),
+);
+export const openRetrying = openOurs(
+  (queue, jobs, concurrency) => queue.run(asyncWork(jobs), { concurrency }),
+  () => new RateLimitingQueue<string>(defaultControllerRateLimiter()),
+);
+const runWithRetries = ours(
   'ours: RateLimitingQueue',
   openRetrying,
   'run of the queue that retries failed jobs; none fails.',
 );
 
-export const byHandSync = ours(
+const byHandSync = ours(
   'ours: get, done',
   served(async (queue, jobs) => {
     for (let taken = await queue.get(); !taken.shutdown; taken = await queue.get()) {
@@ -226,7 +219,7 @@ export const byHandSync = ours(
   }),
 );
 
-export const byHandAsync = ours(
+const byHandAsync = ours(
   'ours: get, done',
   served(async (queue, jobs) => {
     const work = asyncWork(jobs);
@@ -239,7 +232,7 @@ export const byHandAsync = ours(
 
 const LEASES_NOTE = 'each item comes with a lease that can be settled once.';
 
-export const leasesSync = ours(
+const leasesSync = ours(
   'ours: for await',
   served(async (queue, jobs) => {
     for await (const lease of queue) {
@@ -250,7 +243,7 @@ export const leasesSync = ours(
   LEASES_NOTE,
 );
 
-export const leasesAsync = ours(
+const leasesAsync = ours(
   'ours: for await',
   served(async (queue, jobs) => {
     const work = asyncWork(jobs);
@@ -261,3 +254,16 @@ export const leasesAsync = ours(
   }),
   LEASES_NOTE,
 );
+
+const ASYNC = [fastqAsync, fastqAsyncWithSet, asyncQueueAsync, pQueue, runAsync, byHandAsync];
+
+/** The queues that are compared, by what their workers do. */
+export const QUEUES = {
+  sync: [
+    ...[fastqSync, fastqAtOnce, fastqSyncWithSet, asyncQueueSync, pQueue],
+    ...[runSync, byHandSync, leasesSync],
+  ],
+  async: ASYNC,
+  anyAsync: [...ASYNC, fastqPromise, runWithRetries, leasesAsync],
+  backlogged: [fastqSync, fastqSyncWithSet, asyncQueueSync, runSync, byHandSync],
+} satisfies Record<string, readonly Contestant<OpenQueue>[]>;

@@ -65,12 +65,33 @@ test('--compare rejects a file that --json did not write', () => {
   expect(() => readResult(file)).toThrow(/--compare: cannot read/);
 });
 
-test('the program reports a usage error on stderr, measures nothing, and exits with 2', () => {
+function runProgram(words: readonly string[], env: NodeJS.ProcessEnv = {}): string {
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
-    ['--import', 'tsx', 'bench/run.ts', 'timer', '--fast'],
-    { encoding: 'utf8' },
+    ['--import', 'tsx', 'bench/run.ts', ...words],
+    { encoding: 'utf8', env: { ...process.env, ...env } },
   );
   expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
-  expect(stderr).toContain("error: unknown option '--fast'");
+  return stderr;
+}
+
+test('the program reports a usage error on stderr, measures nothing, and exits with 2', () => {
+  expect(runProgram(['timer', '--fast'])).toContain("error: unknown option '--fast'");
+});
+
+test('a filter that matches no case is refused with the names of all cases, before the library is built', () => {
+  // With these paths an import of the library, or of what imports it, fails.
+  const paths = { escapement: ['./nowhere.ts'], 'escapement/*': ['./nowhere.ts'] };
+  const tsconfig = join(folderOfTest(), 'tsconfig.json');
+  writeFileSync(tsconfig, JSON.stringify({ compilerOptions: { module: 'NodeNext', paths } }));
+  const stderr = runProgram(['--filter', 'nosuch'], { TSX_TSCONFIG_PATH: tsconfig });
+  expect(stderr).toMatch(/^error: --filter: no case's name contains 'nosuch'\. The cases are:\n {2}\S/);
+  expect(stderr).toMatch(/\nSee --help\.\n$/);
+  for (const name of [
+    'put, durable: 1 caller',
+    'one reading of the clock',
+    'on a disk: stalls by compaction',
+  ]) {
+    expect(stderr).toContain(`\n  ${name}`);
+  }
 });

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { CollectorWatch } from '../../bench/lib/collector.ts';
-import { bulk, micro, scenario, type BulkRun, type MicroRun } from '../../bench/lib/kinds.ts';
-import { ours, unable, type Contestant } from '../../bench/lib/part.ts';
+import { bulk, micro, scenario } from '../../bench/lib/kinds.ts';
+import type { BulkRun, MicroRun, OpenBulk, Scenario } from '../../bench/lib/kinds.ts';
+import { atLeast, ours, rival, unable, type Contestant } from '../../bench/lib/part.ts';
 import { problemsOf } from '../../bench/lib/result.ts';
 import { rotate, runCase, stepsOf, type RunOptions } from '../../bench/lib/run-case.ts';
 import { resultOf } from './results.ts';
@@ -23,7 +24,7 @@ afterEach(() => options.collector.stop());
 const size = { full: 1_000, quick: 100, of: 'items' };
 
 /** A contestant whose self-check finds `problem`. */
-function doing(name: string, problem?: string): Contestant<(count: number) => BulkRun> {
+function doing(name: string, problem?: string): Contestant<OpenBulk> {
   return ours(name, (count) => ({ run: () => count, check: () => problem }));
 }
 
@@ -42,7 +43,7 @@ test('a bulk case reports time, collector and details for every round', async ()
     check: () => undefined,
     details: () => ({ stall: 3 }),
   });
-  const definition = bulk({ name: 'fill', size, details, contestants: [ours('one', open)] });
+  const definition = bulk({ name: 'fill', size, details, contestants: () => [ours('one', open)] });
   const result = await runCase(definition, options);
   expect(result.size).toBe(100);
   expect(result.contestants[0]?.metrics.map(({ name, samples }) => [name, samples.length])).toEqual([
@@ -50,7 +51,7 @@ test('a bulk case reports time, collector and details for every round', async ()
     ['collector', 2],
     ['stall', 2],
   ]);
-  expect(steps).toHaveLength(stepsOf(definition, options));
+  expect(steps).toHaveLength(await stepsOf(definition, options));
 });
 
 test('a bulk case reports the bytes that the run left behind', async () => {
@@ -65,7 +66,12 @@ test('a bulk case reports the bytes that the run left behind', async () => {
       kept = [];
     },
   });
-  const definition = bulk({ name: 'keep', size, measuresBytes: true, contestants: [ours('one', open)] });
+  const definition = bulk({
+    name: 'keep',
+    size,
+    measuresBytes: true,
+    contestants: () => [ours('one', open)],
+  });
   const result = await runCase(definition, options);
   const bytes = result.contestants[0]?.metrics.find(({ name }) => name === 'bytes')?.samples[1] ?? 0;
   expect(bytes).toBeGreaterThan(8_000);
@@ -86,7 +92,7 @@ test('a bulk case warms each contestant up with a tenth of the size, and closes 
       },
     };
   };
-  await runCase(bulk({ name: 'fill', size, contestants: [ours('one', open)] }), options);
+  await runCase(bulk({ name: 'fill', size, contestants: () => [ours('one', open)] }), options);
   expect(sizes).toEqual([10, 100, 100]);
   expect(closed).toBe(3);
 });
@@ -95,7 +101,7 @@ test('a failed self-check and an exception fail the run, and the other contestan
   const broken = ours('broken', (): BulkRun => {
     throw new Error('no way');
   });
-  const contestants = [doing('good'), doing('idle', 'did nothing'), broken];
+  const contestants = (): Contestant<OpenBulk>[] => [doing('good'), doing('idle', 'did nothing'), broken];
   const result = await runCase(bulk({ name: 'fill', size, contestants }), options);
   expect(result.contestants.map(({ problems }) => problems.length)).toEqual([0, 2, 2]);
   expect(problemsOf(resultOf([result]))[0]).toBe('timer / fill / idle: did nothing');
@@ -109,7 +115,10 @@ test('benchmark.js drives a micro case in batches, and its operations are counte
     },
     check: () => (operations > 0 ? undefined : 'did nothing'),
   });
-  const result = await runCase(micro({ name: 'count', size, contestants: [ours('one', open)] }), options);
+  const result = await runCase(
+    micro({ name: 'count', size, contestants: () => [ours('one', open)] }),
+    options,
+  );
   const [time] = result.contestants[0]?.metrics ?? [];
   expect(time?.samples).toHaveLength(2);
   expect(time?.samples.every((ns) => ns > 0 && ns < 1_000)).toBe(true);
@@ -120,22 +129,36 @@ test('an error inside benchmark.js is a failed self-check', async () => {
     throw new Error('in the loop');
   };
   const open = (): MicroRun => ({ run, check: () => undefined });
-  const result = await runCase(micro({ name: 'count', size, contestants: [ours('one', open)] }), options);
+  const result = await runCase(
+    micro({ name: 'count', size, contestants: () => [ours('one', open)] }),
+    options,
+  );
   expect(result.contestants[0]?.problems[0]).toContain('in the loop');
 });
+
+const lateBySeven: Scenario = () => Promise.resolve({ values: { lateness: 7 } });
 
 test('a scenario reports its own metrics, and a contestant that cannot take part is not run', async () => {
   const definition = scenario({
     name: 'wait',
     size,
     metrics: [{ name: 'lateness', unit: 'ms' }],
-    contestants: [
-      ours('one', () => Promise.resolve({ values: { lateness: 7 }, problem: undefined })),
-      unable('two', 'no clock'),
-    ],
+    contestants: () => [ours('one', lateBySeven), unable('two', 'no clock')],
   });
   const result = await runCase(definition, { ...options, quickRounds: 1 });
   expect(result.contestants[0]?.metrics[0]?.samples).toEqual([7]);
   expect(result.contestants[1]).toMatchObject({ cannot: 'no clock', problems: [] });
   expect(steps).toEqual(['wait: one']);
+});
+
+test('a target against a rival that cannot take part is left out, and those against others are judged', async () => {
+  const definition = scenario({
+    name: 'wait',
+    size,
+    metrics: [{ name: 'lateness', unit: 'ms' }],
+    contestants: () => [ours('one', lateBySeven), rival('two', lateBySeven), unable('three', 'no clock')],
+    targets: ['two', 'three'].map((against) => atLeast('one', 'lateness', 1, against)),
+  });
+  const { targets } = await runCase(definition, options);
+  expect(targets).toMatchObject([{ target: { against: 'two' }, actual: 1 }]);
 });

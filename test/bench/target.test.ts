@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { describeTarget, judge, type Target } from '../../bench/lib/result.ts';
+import type { Target } from '../../bench/lib/part.ts';
+import { describeTarget, judge } from '../../bench/lib/result.ts';
 import { caseOf, contestant } from './results.ts';
 
 const ratio: Target = { kind: 'ratio', contestant: 'ours', metric: 'time', atLeast: 2.5 };

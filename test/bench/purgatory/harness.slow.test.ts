@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { renderHarnessResult } from '../../../bench/purgatory/harness-command.ts';
 import { checkShare, CompletionQueue, runHarness } from '../../../bench/purgatory/harness.ts';
-import { Tally } from '../../../bench/purgatory/operations.ts';
+import { Tally } from '../../../bench/lib/work.ts';
 import { KINDS, type PurgatoryKind } from '../../../bench/purgatory/purgatories.ts';
 import { prepareWorkload, type CompleteBy } from '../../../bench/purgatory/workload.ts';
 

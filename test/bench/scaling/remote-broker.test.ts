@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { remoteBroker } from '../../../bench/scaling/serving-case.ts';
+import { remoteBroker } from '../../../bench/scaling/serving.ts';
 import { ManualClock } from '../../../src/core/manual-clock.ts';
 import { Client, EmbeddedBroker, Task } from '../../../src/tasks.ts';
 

@@ -1,8 +1,8 @@
 /** Tasks in bursts from enqueued to done, and each half alone: enqueued without a server, and processed when all wait. */
 import type { Handler } from 'escapement/tasks';
-import { bulk, type BulkRun } from '../lib/kinds.ts';
-import { atMost, baseline, contest, expectCount, ours, rival, TIME } from '../lib/part.ts';
-import type { BenchCase, Contestant } from '../lib/part.ts';
+import type { OpenBulk } from '../lib/kinds.ts';
+import { baseline, contest, expectCount, ours, rival, type Contestant } from '../lib/part.ts';
+import { batches } from '../lib/work.ts';
 import { Jobs, keysUpTo, type OpenQueue, type PausableQueue, type Work } from '../workqueue/jobs.ts';
 import { fastqAsync, fastqPromise, fastqSync, openFastq } from '../workqueue/queues.ts';
 import { openPQueue, openRetrying, pQueue } from '../workqueue/queues.ts';
@@ -11,9 +11,6 @@ import type { EnqueueAll } from './our-tasks.ts';
 
 const BURST = 1_000;
 const CONCURRENCY = 100;
-/** 200 000 tasks a second. */
-const MOST_NS = 5_000;
-const OURS = 'ours: enqueue';
 const NOTE = 'the caller waits until the broker has the whole burst.';
 const MANY_NOTE = 'the burst in one call.';
 
@@ -34,53 +31,44 @@ function served(makeHandler: (jobs: Work) => Handler, enqueueAll: EnqueueAll): O
   };
 }
 
-function openBursts(open: OpenTaskQueue): (size: number) => Promise<BulkRun> {
-  return async (size) => {
+const BURSTS: Record<'sync' | 'async', readonly Contestant<OpenTaskQueue>[]> = {
+  sync: [
+    fastqSync,
+    pQueue,
+    ours('ours: enqueue', served(handlerOf, oneByOne), NOTE),
+    ours('ours: a new Task each', served(handlerOf, madeAnew), 'its payload is encoded as JSON meanwhile.'),
+    ours('ours: enqueueMany', served(handlerOf, together), MANY_NOTE),
+  ],
+  async: [
+    fastqAsync,
+    fastqPromise,
+    pQueue,
+    rival('RateLimitingQueue', openRetrying, 'run of our queue that retries failed jobs; none fails.'),
+    ours('ours: enqueue', served(asyncHandlerOf, oneByOne), NOTE),
+    ours('ours: enqueueMany', served(asyncHandlerOf, together), MANY_NOTE),
+  ],
+};
+
+export function bursts(queues: keyof typeof BURSTS): Contestant<OpenBulk>[] {
+  return contest<OpenTaskQueue, OpenBulk>(BURSTS[queues], (open) => async (size) => {
     const jobs = new Jobs();
     const queue = await open(jobs, CONCURRENCY);
     const keys = keysUpTo(Math.min(BURST, size));
-    const bursts = Math.max(Math.round(size / keys.length), 1);
+    const count = Math.max(Math.round(size / keys.length), 1);
     return {
       run: async () => {
-        for (let burst = 0; burst < bursts; burst++) {
+        for (let burst = 0; burst < count; burst++) {
           const allDone = jobs.expect(keys);
           await queue.addAll(keys);
           await allDone;
         }
       },
-      items: () => bursts * keys.length,
+      items: () => count * keys.length,
       check: () => jobs.check(),
       close: () => queue.close(),
     };
-  };
-}
-
-function burstCase(name: string, kinds: readonly Contestant<OpenTaskQueue>[]): BenchCase {
-  return bulk({
-    name: `enqueued to done, bursts of a thousand, 100 at once: ${name}`,
-    size: { full: 200_000, quick: 5_000, of: 'tasks' },
-    contestants: contest(kinds, openBursts),
-    targets: [atMost(OURS, TIME, MOST_NS)],
   });
 }
-
-export const burstCases = [
-  burstCase('the handler returns', [
-    fastqSync,
-    pQueue,
-    ours(OURS, served(handlerOf, oneByOne), NOTE),
-    ours('ours: a new Task each', served(handlerOf, madeAnew), 'its payload is encoded as JSON meanwhile.'),
-    ours('ours: enqueueMany', served(handlerOf, together), MANY_NOTE),
-  ]),
-  burstCase('the handler is async', [
-    fastqAsync,
-    fastqPromise,
-    pQueue,
-    rival('RateLimitingQueue', openRetrying, 'run of our queue that retries failed jobs; none fails.'),
-    ours(OURS, served(asyncHandlerOf, oneByOne), NOTE),
-    ours('ours: enqueueMany', served(asyncHandlerOf, together), MANY_NOTE),
-  ]),
-];
 
 /** A queue whose workers wait for `start`. All but `close` may return promises. */
 interface PausedQueue extends TaskQueue {
@@ -112,17 +100,18 @@ function pausedTasks(enqueueAll: EnqueueAll): OpenPaused {
 
 /** The same keys a thousand at a time, as tasks arrive. */
 function burstsOf(size: number): readonly (readonly string[])[] {
-  return Array.from({ length: Math.ceil(size / BURST) }, (_, burst) =>
-    keysUpTo(Math.min(BURST, size - burst * BURST)),
-  );
+  return [...batches(size, BURST)].map(({ length }) => keysUpTo(length));
 }
 
 async function fill(queue: PausedQueue, size: number): Promise<void> {
   for (const keys of burstsOf(size)) await queue.addAll(keys);
 }
 
-function openEnqueue(open: OpenPaused): (size: number) => Promise<BulkRun> {
-  return async (size) => {
+const OTHERS = [baseline('fastq', paused(openFastq)), rival('p-queue', paused(openPQueue))];
+
+export const enqueued = contest<OpenPaused, OpenBulk>(
+  [...OTHERS, ours('ours: enqueue', pausedTasks(oneByOne)), ours('ours: enqueueMany', pausedTasks(together))],
+  (open) => async (size) => {
     const queue = await open(new Jobs());
     let waiting = 0;
     return {
@@ -133,11 +122,12 @@ function openEnqueue(open: OpenPaused): (size: number) => Promise<BulkRun> {
       check: () => expectCount(waiting, size, 'tasks wait'),
       close: () => queue.close(),
     };
-  };
-}
+  },
+);
 
-function openProcess(open: OpenPaused): (size: number) => Promise<BulkRun> {
-  return async (size) => {
+export const processed = contest<OpenPaused, OpenBulk>(
+  [...OTHERS, ours('ours', pausedTasks(together))],
+  (open) => async (size) => {
     const jobs = new Jobs();
     const queue = await open(jobs);
     const allDone = jobs.expect(burstsOf(size).flat());
@@ -150,29 +140,5 @@ function openProcess(open: OpenPaused): (size: number) => Promise<BulkRun> {
       check: () => jobs.check(),
       close: () => queue.close(),
     };
-  };
-}
-
-const SIZE = { full: 100_000, quick: 5_000, of: 'tasks' };
-const OTHERS = [baseline('fastq', paused(openFastq)), rival('p-queue', paused(openPQueue))];
-
-export const halfCases = [
-  bulk({
-    name: 'enqueued, and nobody is there',
-    note: 'A thousand at a time, while no server runs. A push of fastq appends an object to a list.',
-    size: SIZE,
-    contestants: contest(
-      [
-        ...OTHERS,
-        ours('ours: enqueue', pausedTasks(oneByOne)),
-        ours('ours: enqueueMany', pausedTasks(together)),
-      ],
-      openEnqueue,
-    ),
-  }),
-  bulk({
-    name: 'all are there, and done 100 at once',
-    size: SIZE,
-    contestants: contest([...OTHERS, ours('ours', pausedTasks(together))], openProcess),
-  }),
-];
+  },
+);

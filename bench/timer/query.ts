@@ -2,11 +2,10 @@
 import { environmentManager, notifyManager, QueryClient, QueryObserver } from '@tanstack/query-core';
 import { timeoutManager, type TimeoutProvider } from '@tanstack/query-core';
 import * as timers from 'escapement/timers';
-import { micro, runOf } from '../lib/kinds.ts';
-import { baseline, contest, ours, rival } from '../lib/part.ts';
+import { runOf, type OpenMicro } from '../lib/kinds.ts';
+import { baseline, contest, ours, rival, type Contestant } from '../lib/part.ts';
 import { DelaySequence } from '../lib/random.ts';
 
-const SIZE = { full: 10_000, quick: 1_000, of: 'queries' };
 const MIN_STALE_MS = 1_000;
 const MAX_STALE_MS = 31_000;
 const PROVIDERS = [
@@ -72,13 +71,8 @@ class Page {
   }
 }
 
-export const queryCase = micro({
-  name: 'TanStack Query: new data for one of ten thousand queries, stale after 1–31 s',
-  note: 'Each clears a timeout and sets one. Without timeouts: what the library itself takes.',
-  size: SIZE,
-  contestants: contest(PROVIDERS, (own) => (size: number) => {
-    provider = own;
-    const page = new Page(size);
-    return runOf(page, (count: number) => page.update(count));
-  }),
+export const updates: readonly Contestant<OpenMicro>[] = contest(PROVIDERS, (own) => (size) => {
+  provider = own;
+  const page = new Page(size);
+  return runOf(page, (count: number) => page.update(count));
 });
