@@ -1,9 +1,9 @@
 /** The machine of a result, without anything that identifies its owner; its load; and what this process uses of it. */
 import { arch, cpus, platform, totalmem } from 'node:os';
 import { performance } from 'node:perf_hooks';
+import { US_PER_MS } from './part.ts';
 
 const BYTES_PER_GIB = 2 ** 30;
-const US_PER_MS = 1_000;
 /** Above this share of all processors a result is marked. A desktop at rest stays well below. */
 const NOTEWORTHY_SHARE = 0.1;
 
@@ -70,13 +70,9 @@ export async function spentBy(
   const before = process.cpuUsage();
   const startMs = performance.now();
   await action();
-  return { elapsedMs: performance.now() - startMs, cpuUs: cpuUsSince(before) };
-}
-
-/** Returns the CPU time of this process since `before`, in microseconds. */
-export function cpuUsSince(before: NodeJS.CpuUsage): number {
+  const elapsedMs = performance.now() - startMs;
   const { user, system } = process.cpuUsage(before);
-  return user + system;
+  return { elapsedMs, cpuUs: user + system };
 }
 
 /** Returns the number of host timeouts that keep the process alive. */

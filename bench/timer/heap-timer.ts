@@ -22,14 +22,16 @@ export abstract class HeapEntry {
 
 export class HeapTimer {
   #queue = new TinyQueue<HeapEntry>([], byExpiration);
-  #size = 0;
   #armedForMs = Number.POSITIVE_INFINITY;
   #timeout: NodeJS.Timeout | undefined;
-  #wakeups = 0;
+  /** Number of pending entries, without the dead ones. */
+  size = 0;
+  /** Number of times that the host timeout fired. */
+  wakeups = 0;
   readonly #now: () => number;
   readonly #isDriven: boolean;
   readonly #wake = (): void => {
-    this.#wakeups++;
+    this.wakeups++;
     this.#armedForMs = Number.POSITIVE_INFINITY;
     this.runDue();
   };
@@ -40,21 +42,11 @@ export class HeapTimer {
     this.#isDriven = isDriven;
   }
 
-  /** Number of pending entries, without the dead ones. */
-  get size(): number {
-    return this.#size;
-  }
-
-  /** Number of times that the host timeout fired. */
-  get wakeups(): number {
-    return this.#wakeups;
-  }
-
   add(entry: HeapEntry, delayMs: number): void {
     const nowMs = this.#now();
     entry.expiresAtMs = nowMs + delayMs;
     this.#queue.push(entry);
-    this.#size++;
+    this.size++;
     if (this.#isDriven && entry.expiresAtMs < this.#armedForMs) this.#arm(entry.expiresAtMs, nowMs);
   }
 
@@ -62,9 +54,9 @@ export class HeapTimer {
   cancel(entry: HeapEntry): boolean {
     if (entry.isCancelled) return false;
     entry.isCancelled = true;
-    this.#size--;
-    const dead = this.#queue.length - this.#size;
-    if (dead > REBUILD_FROM && dead > this.#size) this.#rebuild();
+    this.size--;
+    const dead = this.#queue.length - this.size;
+    if (dead > REBUILD_FROM && dead > this.size) this.#rebuild();
     return true;
   }
 
@@ -78,7 +70,7 @@ export class HeapTimer {
       if (top.isCancelled) continue;
       // A later cancel must not subtract the entry from the count again.
       top.isCancelled = true;
-      this.#size--;
+      this.size--;
       top.expire();
       ran++;
     }
@@ -90,7 +82,7 @@ export class HeapTimer {
   close(): void {
     clearTimeout(this.#timeout);
     this.#queue = new TinyQueue<HeapEntry>([], byExpiration);
-    this.#size = 0;
+    this.size = 0;
   }
 
   #arm(expiresAtMs: number, nowMs: number): void {
