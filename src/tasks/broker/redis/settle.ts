@@ -29,8 +29,11 @@ local function count(total, n, today, expireAt)
 end
 `;
 
-/** The text of COMPLETE. @param begin, end - what it does besides. @param lease - how the lease of a task is read. */
-function complete(begin: string, lease: string, end: string): string {
+/**
+ * The text of COMPLETE. @param begin, end - what it does besides. @param lease - how the lease of a task is read. @param from - '1' or '-1':
+ * the end from which Redis searches the list of active tasks. The first ones to end are mostly those that have started first.
+ */
+function complete(begin: string, lease: string, from: string, end: string): string {
   return `${COUNT}
 need('zset', LEASE)
 need('list', ACTIVE)
@@ -57,7 +60,7 @@ end
 if #done == 0 then return outcomes end
 for _, i in ipairs(done) do
   local id, score = ARGV[i], ARGV[i + 3]
-  redis.call('LREM', ACTIVE, 1, id)
+  redis.call('LREM', ACTIVE, ${from}, id)
   if score ~= '' then
     redis.call('ZADD', COMPLETED, score, id)
     redis.call('HSET', TASK .. id, 'msg', ARGV[i + 4], 'state', 'completed')
@@ -101,8 +104,8 @@ end
  * Returns per task 1, or 0 if its lease is lost.
  */
 export const COMPLETE = new Script(
-  complete('', "redis.pcall('HGET', TASK .. id, 'x:lease')", ''),
-  `${WITH_PLACE}${complete('needFlow()\n', 'leaseOf(id)', 'freeAll(ids)\n')}`,
+  complete('', "redis.pcall('HGET', TASK .. id, 'x:lease')", '1', ''),
+  `${WITH_PLACE}${complete('needFlow()\n', 'leaseOf(id)', "'-1'", 'freeAll(ids)\n')}`,
 );
 
 /** `needLeased` and `endLease` of script.ts, which free the place of the task, too. */
