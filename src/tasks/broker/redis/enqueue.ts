@@ -3,6 +3,7 @@ import { taskDuplicate, taskIdConflict, tickEarly } from '../broker-errors.ts';
 import { MARK_KEPT_MS, MOST_AHEAD_MS, MOST_SET_BACK_MS } from '../broker-settings.ts';
 import { replacedBy, requireNewTask } from '../../task-options.ts';
 import type { NewTask, TaskRecord } from '../broker.ts';
+import { ADD_PLAIN_TASK, ADD_TASK } from './add-task.ts';
 import type { RedisAccess, RedisOperations, SharedScript } from './redis-access.ts';
 import { toBrokerError } from './redis-errors.ts';
 import {
@@ -16,118 +17,6 @@ import {
   secondsUp,
   textOf,
 } from './script.ts';
-
-/**
- * `add(id, msg, score, group, lock, ttl)`: adds a task: scheduled if it has a score, aggregating if it has a group, else pending.
- * It returns 1, 2 or 3 for pending, scheduled and aggregating, 0 if the id is taken, the id of the task that holds the lock, or
- * an error if a key that it needs has a wrong type. Only that task is refused then.
- * `damage(score, group)`: returns that error beforehand.
- * `finish()`: after the last task, registers the queue, adds the ids to the pending list, and notifies the servers.
- *
- * The group of a scheduled task is registered as well: see `dropGroup` in script.ts.
- *
- * KEYS[2]  SET of all queues; see RedisAccess.keysToEnqueue
- * ARGV[1]  now, in milliseconds
- */
-const addTask = ({ damage, signature, others, pending, finish }: Record<string, string>): string => `
-local QUEUES, NOW_MS = KEYS[2], ARGV[1]
-local NOW, NOW_NS, DAY = math.ceil(NOW_MS / 1000), NOW_MS .. '000000', 86400
-local pushed, grown, added, checked, sound = {}, {}, 0, {}, {}
-local function check(kind, key)
-  if checked[key] == nil then checked[key] = wrongType(kind, key) or false end
-  return checked[key]
-end
-local function damage(score, group)
-  local wrong = QUEUES and check('set', QUEUES)
-  if wrong then return wrong end
-  if score ~= '' then wrong = check('zset', SCHEDULED)
-  elseif group == '' then wrong = check('list', PENDING) end
-${damage}  if wrong or group == '' then return wrong end
-  return check('set', GROUPS) or (score ~= '' and check('set', LATER .. group) or check('zset', GROUP .. group))
-end
-local function write(id, msg, state, group, lock, ttl, ...)
-  redis.call('HSET', TASK .. id, 'msg', msg, 'state', state, ...)
-  if group ~= '' then redis.call('HSET', TASK .. id, 'group', group) end
-  if lock ~= '' then
-    redis.call('HSET', TASK .. id, 'unique_key', lock)
-    redis.call('SET', lock, id, 'EX', ttl)
-  end
-  added = added + 1
-end
-local function schedule(id, score, group)
-  redis.call('ZADD', SCHEDULED, score, id)
-  if group == '' then return end
-  redis.call('SADD', GROUPS, group)
-  redis.call('SADD', LATER .. group, id)
-  local ttl = score - NOW + DAY
-  if redis.call('TTL', LATER .. group) < ttl then redis.call('EXPIRE', LATER .. group, ttl) end
-end
-local function add(id, msg, score, group, lock, ttl${signature})
-  local list = score ~= '' and SCHEDULED or PENDING
-  if group ~= '' or not sound[list] then
-    local wrong = damage(score, group)
-    if wrong then return wrong end
-    sound[list] = group == ''
-  end
-  local owner = lock ~= '' and redis.pcall('GET', lock)
-  if owner then return type(owner) == 'string' and owner or wrongType('string', lock) end
-  if redis.call('EXISTS', TASK .. id) == 1 then return 0 end
-  if score ~= '' then
-    schedule(id, score, group)
-    write(id, msg, 'scheduled', group, lock, ttl${others})
-    return 2
-  end
-  if group ~= '' then
-    redis.call('ZADD', GROUP .. group, NOW, id)
-    redis.call('SADD', GROUPS, group)
-    write(id, msg, 'aggregating', group, lock, ttl${others})
-    grown[group] = true
-    return 3
-  end
-${pending}  return 1
-end
-local function finish()
-  if added > 0 and QUEUES then redis.call('SADD', QUEUES, queueName()) end
-${finish}  for group in pairs(grown) do redis.pcall('PUBLISH', WORK, group) end
-end
-`;
-
-const ADD_PLAIN_TASK = addTask({
-  damage: '',
-  signature: '',
-  others: '',
-  pending: `  write(id, msg, 'pending', group, lock, ttl, 'pending_since', NOW_NS)
-  pushed[#pushed + 1] = id
-`,
-  finish: `  if #pushed > 0 then
-    local size = redis.call('LPUSH', PENDING, unpack(pushed))
-    if size == #pushed then redis.pcall('PUBLISH', WORK, '') end
-  end
-`,
-});
-
-/** As above, for a queue that may be flow controlled. `add` has two more arguments: the key or '', and whether the task is the next one. */
-export const ADD_TASK = addTask({
-  damage: `  wrong = wrong or flowDamage(score == '' and group == '')
-`,
-  signature: ', key, isNext',
-  others: ', placeField(mark(key))',
-  pending: `  write(id, msg, 'pending', group, lock, ttl, 'pending_since', NOW_NS, placeField(enter(id, key, isNext)))
-`,
-  finish: `  finishEntering()
-`,
-}).replace(
-  'local function damage(',
-  `local function placeField(place) if place then return 'x:key', place end end
-local function flowDamage(isPending)
-  local wrong = check('string', SEQ)
-  if wrong or not isPending then return wrong end
-  wrong = check('hash', LIMITS) or check('list', ACTIVE)
-  for _, zset in ipairs({ WAITING, RING, PARKED, RUNS, RATES }) do wrong = wrong or check('zset', zset) end
-  return wrong
-end
-local function damage(`,
-);
 
 /**
  * Adds tasks to a queue in their order, each independently of the others.
@@ -148,15 +37,40 @@ return outcomes
 `);
 
 /**
- * As ENQUEUE, for tasks with keys, for those that are to be the next, and for flow controlled queues.
+ * As ENQUEUE, for tasks with keys, for those that are to be the next, and for flow controlled queues. Mostly all tasks of a call are
+ * pending at once and have no lock. Then they have fewer arguments, and Redis looks for all their ids at once.
  *
- * ARGV[2…]  per task: those of ENQUEUE, key or '', 1 if it is to be the next
+ * ARGV[2]   1 if all tasks have different ids, no score, no group and no lock, and none is to be the next; else ''
+ * ARGV[3…]  per task: id, msg, key or ''; unless ARGV[2] is 1, also score or '', group or '', lock or '', seconds until the lock expires
+ *           or '', 1 if it is to be the next
  */
 export const ENQUEUE_IN_FLOW = new Script(`${ADD_TASK}
-local outcomes = {}
-for i = 2, #ARGV, 8 do
-  outcomes[#outcomes + 1] =
-    add(ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5], ARGV[i + 6], ARGV[i + 7] == '1')
+local args, call, outcomes, names, n = ARGV, redis.call, {}, {}, 0
+local function addPending(name, msg, place)
+  if place then call('HSET', name, 'msg', msg, 'state', 'pending', 'pending_since', NOW_NS, 'x:key', place)
+  else call('HSET', name, 'msg', msg, 'state', 'pending', 'pending_since', NOW_NS) end
+end
+local isPlain = args[2] == '1'
+if isPlain then
+  for i = 3, #args, 3 do
+    n = n + 1
+    names[n] = TASK .. args[i]
+  end
+end
+if isPlain and call('EXISTS', unpack(names)) == 0 and not damage('', '') then
+  for i = 1, n do
+    local at = 3 * i
+    addPending(names[i], args[at + 1], enter(args[at], args[at + 2], false))
+    outcomes[i] = 1
+  end
+  added = n
+elseif isPlain then
+  for i = 3, #args, 3 do outcomes[#outcomes + 1] = add(args[i], args[i + 1], '', '', '', '', args[i + 2], false) end
+else
+  for i = 3, #args, 8 do
+    local id, msg, key, score, group, lock, ttl, isNext = unpack(args, i, i + 7)
+    outcomes[#outcomes + 1] = add(id, msg, score, group, lock, ttl, key, isNext == '1')
+  end
 end
 finish()
 return outcomes
@@ -351,14 +265,11 @@ function isDuplicate(reply: ScriptReply): boolean {
 
 const NEW_TASKS: SharedScript<TaskArguments, ScriptReply> = {
   run: async (redis, queue, tasks) => {
-    const args: ScriptArgument[] = [redis.wallNowDigits];
     const isInFlow = redis.wasInFlow(queue) || tasks.some(({ task }) => hasTurn(task));
-    for (const { args: own, task } of tasks) {
-      args.push(...own);
-      if (isInFlow) args.push(...turnOf(task));
-    }
+    const args = isInFlow ? argumentsInFlow(tasks) : tasks.flatMap((added) => added.args);
     const keys = await redis.keysToEnqueue(queue);
-    const reply = itemsOf(await redis.run(isInFlow ? ENQUEUE_IN_FLOW : ENQUEUE, keys, args));
+    const script = isInFlow ? ENQUEUE_IN_FLOW : ENQUEUE;
+    const reply = itemsOf(await redis.run(script, keys, [redis.wallNowDigits, ...args]));
     if (isInFlow && tasks.some(({ task }) => task.message.key !== '')) redis.setFlow(queue, true);
     return reply;
   },
@@ -370,7 +281,26 @@ function hasTurn({ message, isNext }: NewTask): boolean {
   return message.key !== '' || isNext === true;
 }
 
-/** The last arguments of a task for ENQUEUE_IN_FLOW. */
+/** ARGV[2…] of ENQUEUE_IN_FLOW. */
+function argumentsInFlow(tasks: readonly TaskArguments[]): ScriptArgument[] {
+  const ids = new Set(tasks.map(({ task }) => task.message.id));
+  const isPlain = ids.size === tasks.length && tasks.every(isPlainTask);
+  const args: ScriptArgument[] = [isPlain ? 1 : ''];
+  for (const added of tasks) {
+    const [id = '', msg = '', ...others] = added.args;
+    const [key = '', isNext = ''] = turnOf(added.task);
+    args.push(id, msg, key);
+    if (!isPlain) args.push(...others, isNext);
+  }
+  return args;
+}
+
+/** Whether a task is pending at once, without a lock, and not before others. */
+function isPlainTask({ task, score, args }: TaskArguments): boolean {
+  return score === 0 && task.isNext !== true && task.message.group === '' && args[4] === '';
+}
+
+/** The last arguments of a task for scripts that add one task. */
 export function turnOf({ message, isNext }: NewTask): ScriptArgument[] {
   return [message.key, isNext === true ? 1 : ''];
 }

@@ -76,7 +76,16 @@ end`,
   // Members of x:waiting and x:run sort by their keys. No key is the beginning of another one: its length comes first.
   `
 local function keyIn(place) return place and string.sub(place, 17) or '' end
-local function prefixOf(key) return #key .. ':' .. key .. ':' end
+local sizes = {} -- Lua takes long to write a number
+local function sizeIn(key)
+  local size = sizes[#key]
+  if not size then
+    size = #key .. ':'
+    sizes[#key] = size
+  end
+  return size
+end
+local function prefixOf(key) return sizeIn(key) .. key .. ':' end
 local function rangeOf(key)
   local prefix = prefixOf(key)
   return '[' .. prefix, '(' .. string.sub(prefix, 1, -2) .. ';'
@@ -103,20 +112,30 @@ local function activeOf(key)
   if key ~= '' then return redis.call('ZLEXCOUNT', RUNS, rangeOf(key)) end
   return math.max(redis.call('LLEN', ACTIVE) - redis.call('ZCARD', RUNS), 0)
 end`,
-  // When tasks of a key may run as far as the limits of each key go: nil for now, math.huge for when there is a place.
+  // When tasks of a key may run as far as the limits of each key go: nil for now, math.huge for when there is a place. `heldIf` is for
+  // callers that have read the bucket, and whether a key may have no place: `mayBeFull` is false if all keys have places after `more` runs.
   `
+local function mayBeFull(more)
+  local l = readLimits()
+  return l.kc and math.max(redis.call('ZCARD', RUNS), redis.call('LLEN', ACTIVE)) + more >= l.kc
+end
+local function heldIf(key, isLimited, full)
+  local l = readLimits()
+  if isLimited and activeOf(key) >= l.kc then return math.huge end
+  return full and emptyUntil(full, l.kt, l.kb)
+end
 local function heldUntil(key)
   local l = readLimits()
-  if l.kc and activeOf(key) >= l.kc then return math.huge end
-  return l.kt and emptyUntil(redis.call('ZSCORE', RATES, key), l.kt, l.kb)
+  return heldIf(key, l.kc, l.kt and redis.call('ZSCORE', RATES, key))
 end`,
 
   `
 local function lastTurn() return tonumber(redis.call('ZRANGE', RING, -1, -1, 'WITHSCORES')[2] or 0) end
 local function append(rows, score, member)
-  rows[#rows + 1] = score
-  rows[#rows + 1] = member
-end`,
+  local at = #rows
+  rows[at + 1], rows[at + 2] = score, member
+end
+local function digitsOf(turn) return string.format('%d', turn) end -- Redis takes long to write a number`,
   // Keys that wait longer than any token takes, because the clock was set back, wait for one token from now on.
   `
 local function boundParked()
@@ -145,18 +164,28 @@ local function unparkDue()
 end`,
   // Keys that have pending tasks enter the ring in order, unless they are there; those at their limit are parked.
   `
+local function without(zset, keys)
+  local scores, others = redis.call('ZMSCORE', zset, unpack(keys)), {}
+  for i, key in ipairs(keys) do if not scores[i] then others[#others + 1] = key end end
+  return others
+end
 local function enterKeys(keys)
   local hasParked, l = unparkDue(), readLimits()
-  local turn, entering, parked = lastTurn(), {}, {}
-  for _, key in ipairs(keys) do
-    if not (hasParked and redis.call('ZSCORE', PARKED, key)) then
-      local mayBeHeld = (l.kc or l.kt) and not redis.call('ZSCORE', RING, key)
-      local at = mayBeHeld and heldUntil(key)
-      turn = turn + 1
-      if at then append(parked, at, key) else append(entering, turn, key) end
+  if hasParked then keys = without(PARKED, keys) end
+  local isLimited = l.kc or l.kt
+  if isLimited and #keys > 0 then keys = without(RING, keys) end
+  if #keys == 0 then return end
+  local fulls = l.kt and redis.call('ZCARD', RATES) > 0 and redis.call('ZMSCORE', RATES, unpack(keys))
+  local turn, entering, parked, lackPlaces, n = lastTurn(), {}, {}, mayBeFull(0), 0
+  for i, key in ipairs(keys) do
+    local at = isLimited and heldIf(key, lackPlaces, fulls and fulls[i])
+    if at then append(parked, at, key)
+    else
+      entering[n + 1], entering[n + 2] = digitsOf(turn + i), key
+      n = n + 2
     end
   end
-  if #entering > 0 then redis.call('ZADD', RING, 'NX', unpack(entering)) end
+  if n > 0 then redis.call('ZADD', RING, 'NX', unpack(entering)) end
   if #parked > 0 then redis.call('ZADD', PARKED, unpack(parked)) end
 end`,
   // Notifies servers if tasks may run and none could before: the ring was empty, or the queue had no place.
@@ -170,16 +199,17 @@ end`,
   // has no key. `mark(key)`: returns that field of a task that is not pending.
   // `finishEntering()`: called at the end.
   `
-local tails, heads, rows, keysEntered, prefixEntered, sequence = {}, {}, {}, {}, {}, nil
+local tails, heads, rows, rowsEntered, keysEntered, prefixEntered, sequence = {}, {}, {}, 0, {}, {}, nil
 local function mark(key)
   if key == '' then return nil end
   sequence = sequence or tonumber(redis.call('GET', SEQ) or 0) or 0
   return '0000000000000000' .. key
 end
 local function enter(id, key, isNext)
-  if not prefixEntered[key] then
-    keysEntered[#keysEntered + 1] = key
-    prefixEntered[key] = prefixOf(key)
+  local prefix = prefixEntered[key]
+  if not prefix then
+    prefix = prefixOf(key)
+    keysEntered[#keysEntered + 1], prefixEntered[key] = key, prefix
   end
   if key == '' then
     local list = isNext and heads or tails
@@ -189,7 +219,8 @@ local function enter(id, key, isNext)
   if not sequence then mark(key) end
   sequence = sequence + 1
   local digits = string.format('%d', 2 ^ 52 + (isNext and -sequence or sequence))
-  append(rows, '0', prefixEntered[key] .. digits .. ':' .. id)
+  rows[rowsEntered + 1], rows[rowsEntered + 2] = '0', prefix .. digits .. ':' .. id
+  rowsEntered = rowsEntered + 2
   return digits .. key
 end
 local function finishEntering()

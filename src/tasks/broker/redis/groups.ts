@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { TaskMessage } from '../../task-options.ts';
 import { setLost } from '../broker-errors.ts';
 import type { GroupInfo } from '../broker.ts';
-import { ADD_TASK, argumentsOf, recordOfNew, turnOf } from './enqueue.ts';
+import { ADD_TASK } from './add-task.ts';
+import { argumentsOf, recordOfNew, turnOf } from './enqueue.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import {
   itemsOf,

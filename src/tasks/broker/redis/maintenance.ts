@@ -1,7 +1,7 @@
 import type { LeasedTask } from '../broker.ts';
-import { FLOW_KNOWN_MS, MAX_PER_SCRIPT, MAX_REPLY_BYTES, NEXT_EPOCH, takeSome } from './dequeue.ts';
+import { FLOW_KNOWN_MS, MAX_PER_SCRIPT, MAX_REPLY_BYTES, takeSome } from './dequeue.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
-import { itemsOf, nanosOf, numberOf, Script, secondsDown, secondsUp } from './script.ts';
+import { itemsOf, nanosOf, NEXT_EPOCH, numberOf, Script, secondsDown, secondsUp } from './script.ts';
 import { archiveLimits } from './settle.ts';
 
 /** The text of FORWARD. @param add - how a task becomes pending. @param begin, end - what is done besides. */

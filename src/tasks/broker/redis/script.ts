@@ -321,6 +321,22 @@ local function leave(id, state, group, place)
 end`,
 ];
 
+/**
+ * `nextEpoch()`: an epoch greater than all before it, also if a failover has lost the latest one: it is at least the time in
+ * microseconds. A value that is not a number that Lua represents exactly is replaced.
+ * `whole(number)`: its digits.
+ */
+export const NEXT_EPOCH = `
+local function nextEpoch()
+  need('string', EPOCH)
+  local time = redis.call('TIME')
+  local last = tonumber(redis.call('GET', EPOCH) or 0)
+  if not (last and last < 2 ^ 53) then last = 0 end
+  return math.max(last + 1, time[1] * 1000000 + time[2])
+end
+local function whole(number) return string.format('%.0f', number) end
+`;
+
 interface Part {
   readonly source: string;
   readonly use: RegExp;

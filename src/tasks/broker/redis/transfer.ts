@@ -4,7 +4,7 @@ import { TASK_STATES, type TaskState } from '../../task-state.ts';
 import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { HISTORY_DAYS, HISTORY_KEPT_MS, MARK_KEPT_MS } from '../broker-settings.ts';
 import { TASKS_PER_PIECE, type Piece, type Transfer, type WholeQueue, type WholeTask } from '../transfer.ts';
-import { ADD_TASK } from './enqueue.ts';
+import { ADD_TASK } from './add-task.ts';
 import { queueNames, READ_TASKS, readDays } from './inspection.ts';
 import { schedulerHistoryKey } from './keys.ts';
 import { readLimits, storeLimits } from './limits.ts';
