@@ -20,6 +20,7 @@ export default defineConfig({
           ],
           // They wait for others, most of the time.
           maxWorkers: 6,
+          isolate: false, // loading the library takes longer than most of their own work
         },
       },
       {
