@@ -209,33 +209,31 @@ describe('escapement dashboard: who may use it', () => {
   });
 });
 
-describe('escapement dashboard: the server', () => {
-  test('--open opens the address that is printed', async () => {
-    const { url, opened, out } = await start(['--path', await folderWithTask(), '--open']);
-    expect(opened).toEqual([url]);
-    expect(out.written.trim().split('\n')).toHaveLength(1);
-    expect(await (await fetch(url)).text()).toContain('<!doctype html>');
-  });
+test('--open opens the address that is printed', async () => {
+  const { url, opened, out } = await start(['--path', await folderWithTask(), '--open']);
+  expect(opened).toEqual([url]);
+  expect(out.written.trim().split('\n')).toHaveLength(1);
+  expect(await (await fetch(url)).text()).toContain('<!doctype html>');
+});
 
-  test('a port that is in use is reported', async () => {
-    const other = createServer();
-    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
-    const { port } = other.address() as AddressInfo;
-    const { err, end } = await start(['--path', await folderWithTask(), '--port', String(port)]);
-    expect(await end()).toBe(2);
-    expect(err.written).toContain(`port ${port} of 127.0.0.1 is in use; choose another --port`);
-    other.close();
-  });
+test('a port that is in use is reported', async () => {
+  const other = createServer();
+  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+  const { port } = other.address() as AddressInfo;
+  const { err, end } = await start(['--path', await folderWithTask(), '--port', String(port)]);
+  expect(await end()).toBe(2);
+  expect(err.written).toContain(`port ${port} of 127.0.0.1 is in use; choose another --port`);
+  other.close();
+});
 
-  test('Ctrl-C ends open streams', async () => {
-    const { url, end } = await start(['--path', await folderWithTask()]);
-    const reader = (await fetch(`${url}api/live`)).body?.getReader();
-    const first = Buffer.from((await reader?.read())?.value ?? []).toString();
-    const live = JSON.parse(/^data: (.+)$/m.exec(first)?.[1] ?? '') as LiveJson;
-    expect(live.queues.map(({ queue }) => queue)).toEqual(['default']);
-    expect(await end()).toBe(0);
-    await expect(drained(reader)).rejects.toThrow();
-  });
+test('Ctrl-C ends open streams', async () => {
+  const { url, end } = await start(['--path', await folderWithTask()]);
+  const reader = (await fetch(`${url}api/live`)).body?.getReader();
+  const first = Buffer.from((await reader?.read())?.value ?? []).toString();
+  const live = JSON.parse(/^data: (.+)$/m.exec(first)?.[1] ?? '') as LiveJson;
+  expect(live.queues.map(({ queue }) => queue)).toEqual(['default']);
+  expect(await end()).toBe(0);
+  await expect(drained(reader)).rejects.toThrow();
 });
 
 async function drained(reader: ReadableStreamDefaultReader<Uint8Array> | undefined): Promise<void> {

@@ -64,7 +64,7 @@ describe.skipIf(process.platform === 'win32').each(ODD_ENTRIES)('%s named %s', (
     ['ls', /orders.*no/],
     ['verify', /^orders \(checked\): clean/m],
     ['repair', /^orders \(checked\): nothing to do/m],
-  ])('is reported by %s, and the other queues are served', async (command, orders) => {
+  ])('an odd entry is reported by %s, and the other queues are served', async (command, orders) => {
     const folder = await folderWithQueues();
     await make(`${folder}/${file}`);
     const { stdout, stderr, code } = await diskQueue(command, folder);
@@ -93,27 +93,25 @@ describe.skipIf(process.platform === 'win32').each(ODD_ENTRIES)('%s named %s', (
   });
 });
 
-describe('a file that may not be read', () => {
-  it.each(['ls', 'verify', 'repair'])(
-    'a file that may not be read is reported by %s, and the other queues are served',
-    async (command) => {
-      const folder = await folderWithQueues();
-      for (const file of ['odd.0000000001.segment', 'other.cursor']) {
-        writeFileSync(`${folder}/${file}`, '');
-        chmodSync(`${folder}/${file}`, 0);
-      }
-      const { stdout, stderr, code } = await finished(startBound(['diskqueue', command], folder));
-      const denied = (file: string): string => `escapement: ${folder}/${file}: permission denied\n`;
-      expect(stderr).toBe(denied('odd.0000000001.segment') + denied('other.cursor'));
-      expect(stdout.toString()).toMatch(/events[^]*orders/);
-      expect(code).toBe(2);
-    },
-  );
-});
+it.each(['ls', 'verify', 'repair'])(
+  'a file that may not be read is reported by %s, and the other queues are served',
+  async (command) => {
+    const folder = await folderWithQueues();
+    for (const file of ['odd.0000000001.segment', 'other.cursor']) {
+      writeFileSync(`${folder}/${file}`, '');
+      chmodSync(`${folder}/${file}`, 0);
+    }
+    const { stdout, stderr, code } = await finished(startBound(['diskqueue', command], folder));
+    const denied = (file: string): string => `escapement: ${folder}/${file}: permission denied\n`;
+    expect(stderr).toBe(denied('odd.0000000001.segment') + denied('other.cursor'));
+    expect(stdout.toString()).toMatch(/events[^]*orders/);
+    expect(code).toBe(2);
+  },
+);
 
 describe.runIf(process.platform === 'linux')('a file whose name is not UTF-8', () => {
   it.each(['ls', 'verify', 'repair'])(
-    'is reported by %s, and the other queues are served',
+    'a file whose name is not UTF-8 is reported by %s, and the other queues are served',
     async (command) => {
       const folder = await folderWithQueues();
       const name = Buffer.concat([
@@ -137,31 +135,29 @@ const HOSTILE = 'a\u001b[2J\u009b2J\r\nb\u202ec\u2066d\u200fe\u061cf\u2028g\u007
 const SHOWN = 'a\\x1b[2J\\x9b2J\\r\\nb\\u202ec\\u2066d\\u200fe\\u061cf\\u2028g\\x7f{bar}';
 const HARMFUL = /[^\P{Cc}\n\t]|[\u2028\u2029\p{Bidi_Control}]/u;
 
-describe('a queue name that would affect a terminal', () => {
-  it.each(['ls', 'verify', 'dump', 'repair'])(
-    'a queue name that would affect a terminal is shown by %s with escapes',
-    async (command) => {
-      const folder = `${folderOfTest()}/${HOSTILE}`;
-      mkdirSync(folder);
-      await makeQueue(folder, HOSTILE, [`${HOSTILE}\ud800`]);
-      const shown = await diskQueue(command, folder);
-      expect(shown.stdout).toContain(SHOWN);
-      const missing = await diskQueue(
-        command,
-        folder,
-        ...(command === 'ls' ? ['--odd' + HOSTILE] : ['--queue', `${HOSTILE}?`]),
-      );
-      expect(missing.stderr).toContain(command === 'ls' ? 'a\\x1b[2J' : SHOWN);
-      mkdirSync(`${folder}/${HOSTILE}.0000000009.segment`);
-      const failed = await diskQueue(command, folder);
-      expect(failed.stderr).toContain(
-        `${SHOWN}: a folder, and should be a file`.replace(SHOWN, `${SHOWN}.0000000009.segment`),
-      );
-      const json = await diskQueue(command, folder, '--json');
-      for (const { stdout, stderr } of [shown, missing, failed, json])
-        expect(stdout + stderr).not.toMatch(HARMFUL);
-      if (command !== 'dump')
-        expect(JSON.parse(json.stdout)).toMatchObject({ folder, failed: [{ name: HOSTILE }] });
-    },
-  );
-});
+it.each(['ls', 'verify', 'dump', 'repair'])(
+  'a queue name that would affect a terminal is shown by %s with escapes',
+  async (command) => {
+    const folder = `${folderOfTest()}/${HOSTILE}`;
+    mkdirSync(folder);
+    await makeQueue(folder, HOSTILE, [`${HOSTILE}\ud800`]);
+    const shown = await diskQueue(command, folder);
+    expect(shown.stdout).toContain(SHOWN);
+    const missing = await diskQueue(
+      command,
+      folder,
+      ...(command === 'ls' ? ['--odd' + HOSTILE] : ['--queue', `${HOSTILE}?`]),
+    );
+    expect(missing.stderr).toContain(command === 'ls' ? 'a\\x1b[2J' : SHOWN);
+    mkdirSync(`${folder}/${HOSTILE}.0000000009.segment`);
+    const failed = await diskQueue(command, folder);
+    expect(failed.stderr).toContain(
+      `${SHOWN}: a folder, and should be a file`.replace(SHOWN, `${SHOWN}.0000000009.segment`),
+    );
+    const json = await diskQueue(command, folder, '--json');
+    for (const { stdout, stderr } of [shown, missing, failed, json])
+      expect(stdout + stderr).not.toMatch(HARMFUL);
+    if (command !== 'dump')
+      expect(JSON.parse(json.stdout)).toMatchObject({ folder, failed: [{ name: HOSTILE }] });
+  },
+);

@@ -72,101 +72,93 @@ describe('escapement', () => {
   });
 });
 
-describe('escapement diskqueue ls', () => {
-  it('diskqueue ls lists the queues of both formats', async () => {
-    const folder = folderOfTest();
-    await makeQueue(folder, 'orders', numbered(30), { acked: 20 });
-    makeNsqQueue(folder, 'events');
-    const before = hashOf(folder);
-    const { result, code } = await diskQueueJson('ls', folder);
-    expect(result).toEqual({
-      folder,
-      queues: [
-        {
-          name: 'events',
-          format: 'nsq',
-          files: [
-            'events.diskqueue.000000.dat',
-            'events.diskqueue.000001.dat',
-            'events.diskqueue.000002.dat',
-          ],
-          messages: 5,
-          unacknowledged: 4,
-          bytes: 14 + 17 + 8 + 10,
-          isOpen: false,
-        },
-        {
-          name: 'orders',
-          format: 'checked',
-          files: readdirSync(folder).filter((file) => file.endsWith('.segment')),
-          messages: expect.any(Number) as number,
-          unacknowledged: 10,
-          bytes: expect.any(Number) as number,
-          isOpen: false,
-        },
-      ],
-      failed: [],
-    });
-    const { stdout, stderr } = await diskQueue('ls', folder);
-    expect(stdout).toMatch(/│ events │ nsq +│ +3 │ +5 │ +4 │ +49 bytes │ no +│/);
-    expect([stderr, code, stdout.includes(ESCAPE)]).toEqual(['', 0, false]);
-    expect(hashOf(folder)).toBe(before);
+it('diskqueue ls lists the queues of both formats', async () => {
+  const folder = folderOfTest();
+  await makeQueue(folder, 'orders', numbered(30), { acked: 20 });
+  makeNsqQueue(folder, 'events');
+  const before = hashOf(folder);
+  const { result, code } = await diskQueueJson('ls', folder);
+  expect(result).toEqual({
+    folder,
+    queues: [
+      {
+        name: 'events',
+        format: 'nsq',
+        files: ['events.diskqueue.000000.dat', 'events.diskqueue.000001.dat', 'events.diskqueue.000002.dat'],
+        messages: 5,
+        unacknowledged: 4,
+        bytes: 14 + 17 + 8 + 10,
+        isOpen: false,
+      },
+      {
+        name: 'orders',
+        format: 'checked',
+        files: readdirSync(folder).filter((file) => file.endsWith('.segment')),
+        messages: expect.any(Number) as number,
+        unacknowledged: 10,
+        bytes: expect.any(Number) as number,
+        isOpen: false,
+      },
+    ],
+    failed: [],
   });
-
-  it('diskqueue ls shows whether a queue is open, in another process too', async () => {
-    const folder = folderOfTest();
-    const queue = await DiskQueue.open({ name: 'orders', dataPath: folder });
-    await queue.put(Buffer.from('a'));
-    const other = await finished(startCommand(['diskqueue', 'ls', folder, '--json']));
-    const open = JSON.parse(other.stdout.toString()) as JsonResult;
-    expect(open.queues).toMatchObject([{ name: 'orders', messages: 1, isOpen: true }]);
-    await queue.close();
-    const closed = await diskQueueJson('ls', folder);
-    expect(closed.result.queues).toMatchObject([{ isOpen: false }]);
-  });
-
-  it('diskqueue ls lists a queue that was read to its end', async () => {
-    const folder = folderOfTest();
-    await makeQueue(folder, 'orders', ['a'], { acked: 1 });
-    await makeQueue(folder, 'orders', []);
-    for (const name of ['somebody.cursor', 'somebody.diskqueue.0000001.dat']) {
-      writeFileSync(`${folder}/${name}`, 'of another program');
-    }
-    const { result } = await diskQueueJson('ls', folder);
-    expect(result.queues).toMatchObject([{ name: 'orders', files: [], messages: 0, unacknowledged: 0 }]);
-  });
+  const { stdout, stderr } = await diskQueue('ls', folder);
+  expect(stdout).toMatch(/│ events │ nsq +│ +3 │ +5 │ +4 │ +49 bytes │ no +│/);
+  expect([stderr, code, stdout.includes(ESCAPE)]).toEqual(['', 0, false]);
+  expect(hashOf(folder)).toBe(before);
 });
 
-describe('a queue that is in use', () => {
-  it('a queue that is in use can be listed, verified and dumped meanwhile', async () => {
-    const folder = folderOfTest();
-    const queue = await DiskQueue.open({
-      name: 'orders',
-      dataPath: folder,
-      maxBytesPerFile: 256,
-      durability: 'os',
-    });
-    await queue.put(Buffer.from('first'));
-    const over = new AbortController();
-    const work = (async (): Promise<void> => {
-      while (!over.signal.aborted) {
-        await Promise.all(numbered(50).map((message) => queue.put(Buffer.from(message))));
-        for (let i = 0; i < 50; i++) (await queue.receive()).ack();
-        await queue.flush();
-      }
-    })();
-    try {
-      for (const command of ['ls', 'verify', 'dump', 'ls', 'verify', 'dump']) {
-        const { stderr, code } = await diskQueue(command, folder);
-        expect([command, stderr]).toEqual([command, '']);
-        expect([0, 1]).toContain(code); // it changes under the reader
-      }
-    } finally {
-      over.abort();
-      await work;
-      await queue.close();
-    }
+it('diskqueue ls shows whether a queue is open, in another process too', async () => {
+  const folder = folderOfTest();
+  const queue = await DiskQueue.open({ name: 'orders', dataPath: folder });
+  await queue.put(Buffer.from('a'));
+  const other = await finished(startCommand(['diskqueue', 'ls', folder, '--json']));
+  const open = JSON.parse(other.stdout.toString()) as JsonResult;
+  expect(open.queues).toMatchObject([{ name: 'orders', messages: 1, isOpen: true }]);
+  await queue.close();
+  const closed = await diskQueueJson('ls', folder);
+  expect(closed.result.queues).toMatchObject([{ isOpen: false }]);
+});
+
+it('diskqueue ls lists a queue that was read to its end', async () => {
+  const folder = folderOfTest();
+  await makeQueue(folder, 'orders', ['a'], { acked: 1 });
+  await makeQueue(folder, 'orders', []);
+  for (const name of ['somebody.cursor', 'somebody.diskqueue.0000001.dat']) {
+    writeFileSync(`${folder}/${name}`, 'of another program');
+  }
+  const { result } = await diskQueueJson('ls', folder);
+  expect(result.queues).toMatchObject([{ name: 'orders', files: [], messages: 0, unacknowledged: 0 }]);
+});
+
+it('a queue that is in use can be listed, verified and dumped meanwhile', async () => {
+  const folder = folderOfTest();
+  const queue = await DiskQueue.open({
+    name: 'orders',
+    dataPath: folder,
+    maxBytesPerFile: 256,
+    durability: 'os',
   });
+  await queue.put(Buffer.from('first'));
+  const over = new AbortController();
+  const work = (async (): Promise<void> => {
+    while (!over.signal.aborted) {
+      await Promise.all(numbered(50).map((message) => queue.put(Buffer.from(message))));
+      for (let i = 0; i < 50; i++) (await queue.receive()).ack();
+      await queue.flush();
+    }
+  })();
+  try {
+    for (const command of ['ls', 'verify', 'dump', 'ls', 'verify', 'dump']) {
+      const { stderr, code } = await diskQueue(command, folder);
+      expect([command, stderr]).toEqual([command, '']);
+      expect([0, 1]).toContain(code); // it changes under the reader
+    }
+  } finally {
+    over.abort();
+    await work;
+    await queue.close();
+  }
 });
 
 const SECOND = 'orders.0000000002.segment';

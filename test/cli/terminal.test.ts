@@ -64,86 +64,80 @@ describe('Output', () => {
   });
 });
 
-describe('ProgressBar', () => {
-  it('a progress bar is drawn on a terminal, and only if the work takes a while', () => {
-    const stream = new FakeStream(true, 80);
-    let nowMs = 0;
-    const bar = new ProgressBar(new Output(stream), 'orders', () => nowMs);
-    bar.update(1, 100);
-    expect(stream.written).toBe('');
-    nowMs = 1_000;
-    bar.update(50, 100);
-    bar.stop();
-    expect(stream.written).toContain('orders');
-  });
-
-  it('a progress bar shows its label, which has no other effect on the terminal', () => {
-    const stream = new FakeStream(true, 80);
-    let nowMs = 0;
-    const bar = new ProgressBar(new Output(stream), '{total}\u001b[2J\u202e', () => nowMs);
-    nowMs = 1_000;
-    bar.update(50, 100);
-    bar.stop();
-    expect(stream.written).toContain('{total}\\x1b[2J\\u202e');
-  });
-
-  it('a progress bar is never drawn elsewhere', () => {
-    const stream = new FakeStream(false, 80);
-    let nowMs = 0;
-    const bar = new ProgressBar(new Output(stream), 'orders', () => nowMs);
-    nowMs = 1_000;
-    bar.update(50, 100);
-    bar.stop();
-    expect(stream.written).toBe('');
-  });
+it('a progress bar is drawn on a terminal, and only if the work takes a while', () => {
+  const stream = new FakeStream(true, 80);
+  let nowMs = 0;
+  const bar = new ProgressBar(new Output(stream), 'orders', () => nowMs);
+  bar.update(1, 100);
+  expect(stream.written).toBe('');
+  nowMs = 1_000;
+  bar.update(50, 100);
+  bar.stop();
+  expect(stream.written).toContain('orders');
 });
 
-describe('text of the command', () => {
-  it('text of the command has units', () => {
-    expect([0, 1, 1023, 1024, 1536, 20 * 1024, 3 * 1024 ** 3].map(formatBytes)).toEqual([
-      '0 bytes',
-      '1 byte',
-      '1,023 bytes',
-      '1.0 KiB',
-      '1.5 KiB',
-      '20 KiB',
-      '3.0 GiB',
-    ]);
-    expect([counted(1, 'message'), counted(1_000, 'message')]).toEqual(['1 message', '1,000 messages']);
-  });
-
-  it('text of the command is one line that has no effect on a terminal', () => {
-    expect(printable('a\u001b[2J\n\u2028\\')).toBe('a\\x1b[2J\\n\\u2028\\\\');
-    const turning = '\u061c\u200e\u200f\u202a\u202e\u2066\u2069';
-    const escaped = '\\u061c\\u200e\\u200f\\u202a\\u202e\\u2066\\u2069';
-    expect(printable(turning)).toBe(escaped);
-    expect(printableBytes(Buffer.from(turning))).toBe(escaped);
-    expect(printable('\ud83d\ude00 \ud83d \ude00')).toBe('😀 \\ud83d \\ude00');
-    const json = toJson({ [turning]: '\u007f\u009b\u2029\ud800' });
-    expect(json).toBe(`{\n  "${escaped}": "\\u007f\\u009b\\u2029\\ud800"\n}`);
-    expect(harmless(harmless('C:\\a\u001b'))).toBe('C:\\a\\x1b');
-    expect(table([['a', (cell) => cell]], ['b\u001b\nc'], 80)).toContain('b\\x1b\\nc');
-    expect(printableBytes(Buffer.from('é€'))).toBe('é€');
-    expect(printableBytes(Buffer.from([0x61, 0xe9, 0x0a]))).toBe('a\\xe9\\n');
-  });
+it('a progress bar shows its label, which has no other effect on the terminal', () => {
+  const stream = new FakeStream(true, 80);
+  let nowMs = 0;
+  const bar = new ProgressBar(new Output(stream), '{total}\u001b[2J\u202e', () => nowMs);
+  nowMs = 1_000;
+  bar.update(50, 100);
+  bar.stop();
+  expect(stream.written).toContain('{total}\\x1b[2J\\u202e');
 });
 
-describe('describeError', () => {
-  it('describeError returns one line for an error of the environment', () => {
-    const denied = Object.assign(new Error('EACCES: …'), { code: 'EACCES', path: '/q', syscall: 'open' });
-    expect(describeError(denied)).toBe('/q: permission denied');
-    const odd = Object.assign(new Error('EODD: odd'), { code: 'EODD', syscall: 'open' });
-    expect(describeError(odd)).toBe('EODD: odd');
-    expect(describeError(new CommandError('no such folder'))).toBe('no such folder');
-    expect(describeError(new CommandError('C:\\a\nb\u001b[2J\u202e'))).toBe('C:\\a\\nb\\x1b[2J\\u202e');
-    expect(describeError(new EscapementError('ERR_QUEUE_LOCKED', 'it is open'))).toBe(
-      'it is open; end the process that has it open first',
-    );
-  });
+it('a progress bar is never drawn elsewhere', () => {
+  const stream = new FakeStream(false, 80);
+  let nowMs = 0;
+  const bar = new ProgressBar(new Output(stream), 'orders', () => nowMs);
+  nowMs = 1_000;
+  bar.update(50, 100);
+  bar.stop();
+  expect(stream.written).toBe('');
+});
 
-  it('describeError keeps the stack of a fault of the program', () => {
-    expect(describeError(new TypeError('a bug'))).toMatch(/TypeError: a bug\n +at /);
-  });
+it('text of the command has units', () => {
+  expect([0, 1, 1023, 1024, 1536, 20 * 1024, 3 * 1024 ** 3].map(formatBytes)).toEqual([
+    '0 bytes',
+    '1 byte',
+    '1,023 bytes',
+    '1.0 KiB',
+    '1.5 KiB',
+    '20 KiB',
+    '3.0 GiB',
+  ]);
+  expect([counted(1, 'message'), counted(1_000, 'message')]).toEqual(['1 message', '1,000 messages']);
+});
+
+it('text of the command is one line that has no effect on a terminal', () => {
+  expect(printable('a\u001b[2J\n\u2028\\')).toBe('a\\x1b[2J\\n\\u2028\\\\');
+  const turning = '\u061c\u200e\u200f\u202a\u202e\u2066\u2069';
+  const escaped = '\\u061c\\u200e\\u200f\\u202a\\u202e\\u2066\\u2069';
+  expect(printable(turning)).toBe(escaped);
+  expect(printableBytes(Buffer.from(turning))).toBe(escaped);
+  expect(printable('\ud83d\ude00 \ud83d \ude00')).toBe('😀 \\ud83d \\ude00');
+  const json = toJson({ [turning]: '\u007f\u009b\u2029\ud800' });
+  expect(json).toBe(`{\n  "${escaped}": "\\u007f\\u009b\\u2029\\ud800"\n}`);
+  expect(harmless(harmless('C:\\a\u001b'))).toBe('C:\\a\\x1b');
+  expect(table([['a', (cell) => cell]], ['b\u001b\nc'], 80)).toContain('b\\x1b\\nc');
+  expect(printableBytes(Buffer.from('é€'))).toBe('é€');
+  expect(printableBytes(Buffer.from([0x61, 0xe9, 0x0a]))).toBe('a\\xe9\\n');
+});
+
+it('describeError returns one line for an error of the environment', () => {
+  const denied = Object.assign(new Error('EACCES: …'), { code: 'EACCES', path: '/q', syscall: 'open' });
+  expect(describeError(denied)).toBe('/q: permission denied');
+  const odd = Object.assign(new Error('EODD: odd'), { code: 'EODD', syscall: 'open' });
+  expect(describeError(odd)).toBe('EODD: odd');
+  expect(describeError(new CommandError('no such folder'))).toBe('no such folder');
+  expect(describeError(new CommandError('C:\\a\nb\u001b[2J\u202e'))).toBe('C:\\a\\nb\\x1b[2J\\u202e');
+  expect(describeError(new EscapementError('ERR_QUEUE_LOCKED', 'it is open'))).toBe(
+    'it is open; end the process that has it open first',
+  );
+});
+
+it('describeError keeps the stack of a fault of the program', () => {
+  expect(describeError(new TypeError('a bug'))).toMatch(/TypeError: a bug\n +at /);
 });
 
 /** Runs the built command on a terminal that the host's `script` makes. */

@@ -17,22 +17,20 @@ async function using<T>(url: string, work: (redis: Redis) => Promise<T>): Promis
 
 const keysOf = (url: string): Promise<string[]> => using(url, (redis) => redis.keys('*'));
 
-describe('a fresh database', () => {
-  it('a fresh database is empty, also after a test has written to it', async () => {
-    for (let turn = 0; turn < 100; turn++) {
-      const { url, dispose } = await freshDatabase();
-      expect(await keysOf(url)).toEqual([]);
-      await using(url, (redis) => redis.set('asynq:queues', 'value'));
-      await dispose();
-    }
-  });
+it('a fresh database is empty, also after a test has written to it', async () => {
+  for (let turn = 0; turn < 100; turn++) {
+    const { url, dispose } = await freshDatabase();
+    expect(await keysOf(url)).toEqual([]);
+    await using(url, (redis) => redis.set('asynq:queues', 'value'));
+    await dispose();
+  }
+});
 
-  it.skipIf((process.env['REDIS_URL'] ?? '') !== '')('two tests have different databases', async () => {
-    const [one, other] = await Promise.all([freshDatabase(), freshDatabase()]);
-    await using(one.url, (redis) => redis.set('asynq:queues', 'value'));
-    expect(await keysOf(other.url)).toEqual([]);
-    await Promise.all([one.dispose(), other.dispose()]);
-  });
+it.skipIf((process.env['REDIS_URL'] ?? '') !== '')('two tests have different databases', async () => {
+  const [one, other] = await Promise.all([freshDatabase(), freshDatabase()]);
+  await using(one.url, (redis) => redis.set('asynq:queues', 'value'));
+  expect(await keysOf(other.url)).toEqual([]);
+  await Promise.all([one.dispose(), other.dispose()]);
 });
 
 describe('a database that is not ours', () => {

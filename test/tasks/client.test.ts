@@ -288,65 +288,61 @@ describe('middleware', () => {
   });
 });
 
-describe('events', () => {
-  test('the event enqueued is emitted for every task that was enqueued', async () => {
-    const { client } = await openBench();
-    const told: string[] = [];
-    client.on('enqueued', ({ id }) => told.push(id));
-    await client.enqueue(new Task('a', 1, { taskId: '1' }));
-    await client.enqueue(new Task('a', 1, { taskId: '1' })).catch(() => undefined);
-    await client.enqueueMany([new Task('a', 1, { taskId: '2' }), new Task('a', 1, { taskId: '1' })]);
-    client.use((request, next) => next(request));
-    await client.enqueue(new Task('a', 1, { taskId: '3' }));
-    expect(told).toEqual(['1', '2', '3']);
-  });
+test('the event enqueued is emitted for every task that was enqueued', async () => {
+  const { client } = await openBench();
+  const told: string[] = [];
+  client.on('enqueued', ({ id }) => told.push(id));
+  await client.enqueue(new Task('a', 1, { taskId: '1' }));
+  await client.enqueue(new Task('a', 1, { taskId: '1' })).catch(() => undefined);
+  await client.enqueueMany([new Task('a', 1, { taskId: '2' }), new Task('a', 1, { taskId: '1' })]);
+  client.use((request, next) => next(request));
+  await client.enqueue(new Task('a', 1, { taskId: '3' }));
+  expect(told).toEqual(['1', '2', '3']);
+});
 
-  test('an error of a listener is uncaught, and the task is enqueued', () => {
-    const { stdout } = runProgram(
-      `import { Client, EmbeddedBroker, Task } from 'escapement/tasks';
+test('an error of a listener is uncaught, and the task is enqueued', () => {
+  const { stdout } = runProgram(
+    `import { Client, EmbeddedBroker, Task } from 'escapement/tasks';
        process.on('uncaughtException', (error) => console.log(error.message));
        const client = new Client({ broker: await EmbeddedBroker.open() });
        client.on('enqueued', () => { throw new Error('from a listener'); });
        console.log((await client.enqueue(new Task('a'))).state);`,
-    );
-    expect(stdout).toBe('pending\nfrom a listener\n');
-  });
+  );
+  expect(stdout).toBe('pending\nfrom a listener\n');
 });
 
-describe('close', () => {
-  test('close waits for pending operations', async () => {
-    const { broker, client } = await openBench();
-    const enqueue = broker.enqueue.bind(broker);
-    let go = (): void => undefined;
-    vi.spyOn(broker, 'enqueue').mockImplementation(async (task: NewTask) => {
-      await new Promise<void>((resolve) => {
-        go = resolve;
-      });
-      return enqueue(task);
+test('close waits for pending operations', async () => {
+  const { broker, client } = await openBench();
+  const enqueue = broker.enqueue.bind(broker);
+  let go = (): void => undefined;
+  vi.spyOn(broker, 'enqueue').mockImplementation(async (task: NewTask) => {
+    await new Promise<void>((resolve) => {
+      go = resolve;
     });
-    const enqueued = client.enqueue(new Task('a'));
-    const told: string[] = [];
-    const closed = client.close().then(() => told.push('closed'));
-    const closedAgain = client.close();
-    await Promise.resolve();
-    expect(told).toEqual([]);
-    go();
-    await expect(enqueued).resolves.toMatchObject({ state: 'pending' });
-    await Promise.all([closed, closedAgain]);
-    expect(told).toEqual(['closed']);
+    return enqueue(task);
   });
+  const enqueued = client.enqueue(new Task('a'));
+  const told: string[] = [];
+  const closed = client.close().then(() => told.push('closed'));
+  const closedAgain = client.close();
+  await Promise.resolve();
+  expect(told).toEqual([]);
+  go();
+  await expect(enqueued).resolves.toMatchObject({ state: 'pending' });
+  await Promise.all([closed, closedAgain]);
+  expect(told).toEqual(['closed']);
+});
 
-  test('a closed client rejects operations, and its broker is open', async () => {
-    const { broker, client } = await openBench();
-    await client.close();
-    const code = 'ERR_CLIENT_CLOSED';
-    await expect(client.enqueue(new Task('a'))).rejects.toMatchObject({ code, op: 'Client.enqueue' });
-    await expect(client.enqueueMany([new Task('a')])).rejects.toMatchObject({
-      code,
-      op: 'Client.enqueueMany',
-    });
-    await expect(broker.ping()).resolves.toBeUndefined();
+test('a closed client rejects operations, and its broker is open', async () => {
+  const { broker, client } = await openBench();
+  await client.close();
+  const code = 'ERR_CLIENT_CLOSED';
+  await expect(client.enqueue(new Task('a'))).rejects.toMatchObject({ code, op: 'Client.enqueue' });
+  await expect(client.enqueueMany([new Task('a')])).rejects.toMatchObject({
+    code,
+    op: 'Client.enqueueMany',
   });
+  await expect(broker.ping()).resolves.toBeUndefined();
 });
 
 /** More than random bytes are fetched for at once. */

@@ -155,25 +155,21 @@ describe('formatTaskOptions', () => {
   });
 });
 
-describe('mergeTaskOptions', () => {
-  it('mergeTaskOptions replaces processAt by processInMs, which exclude each other', () => {
-    expect(mergeTaskOptions({ processAt: 5 }, { processInMs: 6 })).toEqual({ processInMs: 6 });
-    expect(mergeTaskOptions({ processInMs: 6 }, { processAt: 5 })).toEqual({ processAt: 5 });
-    expect(mergeTaskOptions({ processInMs: 6 }, { queue: 'low' })).toEqual({ processInMs: 6, queue: 'low' });
-  });
+it('mergeTaskOptions replaces processAt by processInMs, which exclude each other', () => {
+  expect(mergeTaskOptions({ processAt: 5 }, { processInMs: 6 })).toEqual({ processInMs: 6 });
+  expect(mergeTaskOptions({ processInMs: 6 }, { processAt: 5 })).toEqual({ processAt: 5 });
+  expect(mergeTaskOptions({ processInMs: 6 }, { queue: 'low' })).toEqual({ processInMs: 6, queue: 'low' });
 });
 
-describe('requireTaskOptions', () => {
-  it('requireTaskOptions checks the getters of a class, too', () => {
-    class Options {
-      get maxRetry(): number {
-        return -1;
-      }
+it('requireTaskOptions checks the getters of a class, too', () => {
+  class Options {
+    get maxRetry(): number {
+      return -1;
     }
-    expect(() => {
-      requireTaskOptions('Task', new Options());
-    }).toThrow(/^options.maxRetry must be .*-1/);
-  });
+  }
+  expect(() => {
+    requireTaskOptions('Task', new Options());
+  }).toThrow(/^options.maxRetry must be .*-1/);
 });
 
 const HOUR_MS = 3_600_000;

@@ -134,59 +134,57 @@ describe('a task', () => {
   });
 });
 
-describe('options of a task', () => {
-  test.each<[TaskOptions]>([
-    [
-      {
-        queue: 'low',
-        taskId: 'a',
-        maxRetry: 0,
-        timeoutMs: 0,
-        uniqueTtlMs: 1_000,
-        uniqueKey: 'a key',
-        onDuplicate: 'extend',
-        retentionMs: 1,
-        group: 'g',
-      },
-    ],
-    [{ deadline: new Date(1), processAt: 0, headers: { a: '' } }],
-    [{ processInMs: 0.5 }],
-    [{ queue: undefined, headers: undefined, processInMs: undefined }],
-  ])('a task accepts the options %j', (options) => {
-    expect(new Task('a', undefined, options).options).toEqual(options);
-  });
+test.each<[TaskOptions]>([
+  [
+    {
+      queue: 'low',
+      taskId: 'a',
+      maxRetry: 0,
+      timeoutMs: 0,
+      uniqueTtlMs: 1_000,
+      uniqueKey: 'a key',
+      onDuplicate: 'extend',
+      retentionMs: 1,
+      group: 'g',
+    },
+  ],
+  [{ deadline: new Date(1), processAt: 0, headers: { a: '' } }],
+  [{ processInMs: 0.5 }],
+  [{ queue: undefined, headers: undefined, processInMs: undefined }],
+])('a task accepts the options %j', (options) => {
+  expect(new Task('a', undefined, options).options).toEqual(options);
+});
 
-  test.each([
-    [{ queue: '' }, 'ERR_INVALID_ARG_VALUE'],
-    [{ queue: 'a{b' }, 'ERR_INVALID_ARG_VALUE'],
-    [{ queue: 'a}b' }, 'ERR_INVALID_ARG_VALUE'],
-    [{ queue: 1 }, 'ERR_INVALID_ARG_TYPE'],
-    [{ taskId: ' ' }, 'ERR_INVALID_ARG_VALUE'],
-    [{ maxRetry: -1 }, 'ERR_OUT_OF_RANGE'],
-    [{ maxRetry: 1.5 }, 'ERR_OUT_OF_RANGE'],
-    [{ maxRetry: 2 ** 31 }, 'ERR_OUT_OF_RANGE'],
-    [{ timeoutMs: -1 }, 'ERR_OUT_OF_RANGE'],
-    [{ timeoutMs: Infinity }, 'ERR_OUT_OF_RANGE'],
-    [{ timeoutMs: '5' }, 'ERR_INVALID_ARG_TYPE'],
-    [{ deadline: new Date(NaN) }, 'ERR_OUT_OF_RANGE'],
-    [{ deadline: '2026' }, 'ERR_INVALID_ARG_TYPE'],
-    [{ uniqueTtlMs: 999 }, 'ERR_OUT_OF_RANGE'],
-    [{ uniqueTtlMs: 2 ** 53 }, 'ERR_OUT_OF_RANGE'],
-    [{ uniqueTtlMs: 1_000, uniqueKey: '' }, 'ERR_INVALID_ARG_VALUE'],
-    [{ uniqueTtlMs: 1_000, onDuplicate: 'drop' }, 'ERR_INVALID_ARG_VALUE'],
-    [{ processAt: NaN }, 'ERR_OUT_OF_RANGE'],
-    [{ processInMs: -1 }, 'ERR_OUT_OF_RANGE'],
-    [{ processAt: 1, processInMs: 1 }, 'ERR_INVALID_ARG_VALUE'],
-    [{ retentionMs: NaN }, 'ERR_OUT_OF_RANGE'],
-    [{ group: '' }, 'ERR_INVALID_ARG_VALUE'],
-    [{ headers: 'a' }, 'ERR_INVALID_ARG_TYPE'],
-    [{ headers: { a: 1 } }, 'ERR_INVALID_ARG_TYPE'],
-    [{ headers: { a: '\udfff' } }, 'ERR_INVALID_ARG_VALUE'],
-    [{ headers: { '\udfff': 'a' } }, 'ERR_INVALID_ARG_VALUE'],
-    [null, 'ERR_INVALID_ARG_TYPE'],
-  ])('a task rejects the options %j', (options, code) => {
-    expect(() => new Task('a', undefined, options as TaskOptions)).toThrow(expect.objectContaining({ code }));
-  });
+test.each([
+  [{ queue: '' }, 'ERR_INVALID_ARG_VALUE'],
+  [{ queue: 'a{b' }, 'ERR_INVALID_ARG_VALUE'],
+  [{ queue: 'a}b' }, 'ERR_INVALID_ARG_VALUE'],
+  [{ queue: 1 }, 'ERR_INVALID_ARG_TYPE'],
+  [{ taskId: ' ' }, 'ERR_INVALID_ARG_VALUE'],
+  [{ maxRetry: -1 }, 'ERR_OUT_OF_RANGE'],
+  [{ maxRetry: 1.5 }, 'ERR_OUT_OF_RANGE'],
+  [{ maxRetry: 2 ** 31 }, 'ERR_OUT_OF_RANGE'],
+  [{ timeoutMs: -1 }, 'ERR_OUT_OF_RANGE'],
+  [{ timeoutMs: Infinity }, 'ERR_OUT_OF_RANGE'],
+  [{ timeoutMs: '5' }, 'ERR_INVALID_ARG_TYPE'],
+  [{ deadline: new Date(NaN) }, 'ERR_OUT_OF_RANGE'],
+  [{ deadline: '2026' }, 'ERR_INVALID_ARG_TYPE'],
+  [{ uniqueTtlMs: 999 }, 'ERR_OUT_OF_RANGE'],
+  [{ uniqueTtlMs: 2 ** 53 }, 'ERR_OUT_OF_RANGE'],
+  [{ uniqueTtlMs: 1_000, uniqueKey: '' }, 'ERR_INVALID_ARG_VALUE'],
+  [{ uniqueTtlMs: 1_000, onDuplicate: 'drop' }, 'ERR_INVALID_ARG_VALUE'],
+  [{ processAt: NaN }, 'ERR_OUT_OF_RANGE'],
+  [{ processInMs: -1 }, 'ERR_OUT_OF_RANGE'],
+  [{ processAt: 1, processInMs: 1 }, 'ERR_INVALID_ARG_VALUE'],
+  [{ retentionMs: NaN }, 'ERR_OUT_OF_RANGE'],
+  [{ group: '' }, 'ERR_INVALID_ARG_VALUE'],
+  [{ headers: 'a' }, 'ERR_INVALID_ARG_TYPE'],
+  [{ headers: { a: 1 } }, 'ERR_INVALID_ARG_TYPE'],
+  [{ headers: { a: '\udfff' } }, 'ERR_INVALID_ARG_VALUE'],
+  [{ headers: { '\udfff': 'a' } }, 'ERR_INVALID_ARG_VALUE'],
+  [null, 'ERR_INVALID_ARG_TYPE'],
+])('a task rejects the options %j', (options, code) => {
+  expect(() => new Task('a', undefined, options as TaskOptions)).toThrow(expect.objectContaining({ code }));
 });
 
 function cyclic(): object {

@@ -91,12 +91,10 @@ describe('press', () => {
   });
 });
 
-describe('settle', () => {
-  it('the selected row exists after the list has changed', () => {
-    expect(settle({ ...FIRST_STATE, row: 5 }, DATA).row).toBe(2);
-    expect(settle({ ...FIRST_STATE, row: 5 }, NO_DATA).row).toBe(0);
-    expect(settle(FIRST_STATE, DATA)).toBe(FIRST_STATE);
-  });
+it('the selected row exists after the list has changed', () => {
+  expect(settle({ ...FIRST_STATE, row: 5 }, DATA).row).toBe(2);
+  expect(settle({ ...FIRST_STATE, row: 5 }, NO_DATA).row).toBe(0);
+  expect(settle(FIRST_STATE, DATA)).toBe(FIRST_STATE);
 });
 
 const FRAME: DashFrame = {

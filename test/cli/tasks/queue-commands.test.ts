@@ -205,21 +205,19 @@ describe.each(WAYS)('the limits and keys of a queue, over %s', (way) => {
   });
 });
 
-describe('escapement tasks queue remove --force', () => {
-  it('queue remove --force removes the tasks too', async () => {
-    const { add, command, inspector } = await openTarget('broker');
-    await add('a', { queue: 'one' });
-    expect(await command('queue', 'delete', '--force', 'one')).toMatchObject({ stdout: 'one: removed\n' });
-    expect(await inspector.queues()).toEqual([]);
-  });
+it('queue remove --force removes the tasks too', async () => {
+  const { add, command, inspector } = await openTarget('broker');
+  await add('a', { queue: 'one' });
+  expect(await command('queue', 'delete', '--force', 'one')).toMatchObject({ stdout: 'one: removed\n' });
+  expect(await inspector.queues()).toEqual([]);
+});
 
-  it('queue remove --force is not available over HTTP', async () => {
-    const { add, command, inspector } = await openTarget('http');
-    await add('a', { queue: 'one' });
-    const { stderr, code } = await command('queue', 'rm', '-f', 'one');
-    expect(stderr).toMatch(/--force.* is not available over the HTTP API\n$/);
-    expect([code, await inspector.queues()]).toEqual([2, ['one']]);
-  });
+it('queue remove --force is not available over HTTP', async () => {
+  const { add, command, inspector } = await openTarget('http');
+  await add('a', { queue: 'one' });
+  const { stderr, code } = await command('queue', 'rm', '-f', 'one');
+  expect(stderr).toMatch(/--force.* is not available over the HTTP API\n$/);
+  expect([code, await inspector.queues()]).toEqual([2, ['one']]);
 });
 
 describe.each(WAYS)('escapement tasks, over %s', (way) => {

@@ -261,85 +261,77 @@ describe.each<Way>(['broker', 'http'])('escapement tasks task enqueue, over %s',
   });
 });
 
-describe('escapement tasks task', () => {
-  it('tasks task shows payloads as text if they are text, or as hex', async () => {
-    const { client, command, json } = await openTarget('broker');
-    await client.enqueue(new Task('work', Buffer.from([0, 255]), { taskId: 'binary' }));
-    expect((await command('task', 'inspect', ...Q, '-i', 'binary')).stdout).toMatch(
-      /\npayload +non-printable bytes\n/,
-    );
-    expect((await command('task', 'inspect', ...Q, '-i', 'binary', '--hex')).stdout).toMatch(
-      /\npayload +00ff\n/,
-    );
-    expect((await command('task', 'ls', ...Q, '-s', 'pending')).stdout).toContain('non-printable bytes');
-    expect((await json('task', 'inspect', ...Q, '-i', 'binary')).json).toMatchObject({
-      ...{ payload: 'AP8=', payloadEncoding: 'base64' },
-    });
-  });
-
-  it('tasks task cancels with another outcome, and reports that no server has answered', async () => {
-    const { broker, command } = await withEveryState('broker');
-    const asked: unknown[] = [];
-    const cancel = (request: unknown): boolean => asked.push(request) < 0;
-    await broker.subscribe({ cancel }, []);
-    const { stdout, code } = await command('task', 'cancel', 'active', '--outcome', 'archive', ...Q);
-    expect([stdout, code]).toEqual(['active: stop requested; no server has answered\n', 0]);
-    expect(asked).toEqual([{ taskId: 'active', queue: 'default', outcome: 'archive' }]);
-  });
-
-  it('tasks task draws a progress bar on a terminal', async () => {
-    const { add, broker, surroundings } = await openTarget('broker');
-    await add('a');
-    let goOn: () => void = () => undefined;
-    broker.change = () => new Promise((resolve) => (goOn = () => { resolve(1); })); // prettier-ignore
-    const err = new FakeStream(true);
-    const deleted = tasksCommand(['task', 'deleteall', ...Q, '-s', 'pending'], { ...surroundings, err });
-    await expect.poll(() => err.written).toContain('default');
-    goOn();
-    expect(await deleted).toMatchObject({ stdout: 'default: 1 task deleted\n', code: 0 });
+it('tasks task shows payloads as text if they are text, or as hex', async () => {
+  const { client, command, json } = await openTarget('broker');
+  await client.enqueue(new Task('work', Buffer.from([0, 255]), { taskId: 'binary' }));
+  expect((await command('task', 'inspect', ...Q, '-i', 'binary')).stdout).toMatch(
+    /\npayload +non-printable bytes\n/,
+  );
+  expect((await command('task', 'inspect', ...Q, '-i', 'binary', '--hex')).stdout).toMatch(
+    /\npayload +00ff\n/,
+  );
+  expect((await command('task', 'ls', ...Q, '-s', 'pending')).stdout).toContain('non-printable bytes');
+  expect((await json('task', 'inspect', ...Q, '-i', 'binary')).json).toMatchObject({
+    ...{ payload: 'AP8=', payloadEncoding: 'base64' },
   });
 });
 
-describe('a table that is wider than the terminal', () => {
-  it('a table that is wider than the terminal is shown with a line for each cell', async () => {
-    const { surroundings } = await withEveryState('broker');
-    const shown = async (columns: number): Promise<string> => {
-      const out = new FakeStream(true, columns);
-      await tasksCommand(['task', 'ls', ...Q, '-s', 'retry'], { ...surroundings, out });
-      return out.written;
-    };
-    expect(await shown(120)).toMatch(/^┌─/);
-    expect(await shown(80)).toMatch(
-      /^id +retry\ntype +work\npayload +\{"id":"retry"\}\n[^]*retried +1\/25\n$/,
-    );
-    const all = new FakeStream(true, 80);
-    await tasksCommand(['stats'], { ...surroundings, out: all });
-    expect(Math.max(...all.written.split('\n').map(({ length }) => length))).toBeLessThanOrEqual(80);
-    expect(all.written).toMatch(/\nqueue +default\nsize +7\n/);
-  });
+it('tasks task cancels with another outcome, and reports that no server has answered', async () => {
+  const { broker, command } = await withEveryState('broker');
+  const asked: unknown[] = [];
+  const cancel = (request: unknown): boolean => asked.push(request) < 0;
+  await broker.subscribe({ cancel }, []);
+  const { stdout, code } = await command('task', 'cancel', 'active', '--outcome', 'archive', ...Q);
+  expect([stdout, code]).toEqual(['active: stop requested; no server has answered\n', 0]);
+  expect(asked).toEqual([{ taskId: 'active', queue: 'default', outcome: 'archive' }]);
 });
 
-describe('escapement tasks task, over HTTP only', () => {
-  it('tasks task reports what is not available over HTTP', async () => {
-    const { command } = await withEveryState('http');
-    for (const words of [
-      ['run', ...Q, '-i', 'completed'],
-      ['archive', ...Q, '-i', 'completed'],
-      ['cancel', 'active', '--outcome', 'delete'],
-    ]) {
-      const { stdout, stderr, code } = await command('task', ...words);
-      expect(stderr).toMatch(/^escapement: .* is not available over the HTTP API\n$/);
-      expect([stdout, code]).toEqual(['', 2]);
-    }
-  });
+it('tasks task draws a progress bar on a terminal', async () => {
+  const { add, broker, surroundings } = await openTarget('broker');
+  await add('a');
+  let goOn: () => void = () => undefined;
+  broker.change = () => new Promise((resolve) => (goOn = () => { resolve(1); })); // prettier-ignore
+  const err = new FakeStream(true);
+  const deleted = tasksCommand(['task', 'deleteall', ...Q, '-s', 'pending'], { ...surroundings, err });
+  await expect.poll(() => err.written).toContain('default');
+  goOn();
+  expect(await deleted).toMatchObject({ stdout: 'default: 1 task deleted\n', code: 0 });
+});
 
-  it('tasks task enqueue reports in one line what the other process refuses, and when it is not there', async () => {
-    const { broker } = await openTarget('broker');
-    const uri = await serveTasks({ broker, readOnly: true });
-    const refused = await tasksCommand(['task', 'enqueue', '-t', 'work', '-u', uri]);
-    expect(refused.stderr).toBe(`escapement: ${uri}: POST is not allowed here (HTTP 405)\n`);
-    const nowhere = await tasksCommand(['task', 'enqueue', '-t', 'work', '-u', 'http://127.0.0.1:1']);
-    expect(nowhere.stderr).toMatch(/^escapement: cannot reach http:\/\/127\.0\.0\.1:1: [^\n]+\n$/);
-    expect([refused.code, nowhere.code]).toEqual([2, 2]);
-  });
+it('a table that is wider than the terminal is shown with a line for each cell', async () => {
+  const { surroundings } = await withEveryState('broker');
+  const shown = async (columns: number): Promise<string> => {
+    const out = new FakeStream(true, columns);
+    await tasksCommand(['task', 'ls', ...Q, '-s', 'retry'], { ...surroundings, out });
+    return out.written;
+  };
+  expect(await shown(120)).toMatch(/^┌─/);
+  expect(await shown(80)).toMatch(/^id +retry\ntype +work\npayload +\{"id":"retry"\}\n[^]*retried +1\/25\n$/);
+  const all = new FakeStream(true, 80);
+  await tasksCommand(['stats'], { ...surroundings, out: all });
+  expect(Math.max(...all.written.split('\n').map(({ length }) => length))).toBeLessThanOrEqual(80);
+  expect(all.written).toMatch(/\nqueue +default\nsize +7\n/);
+});
+
+it('tasks task reports what is not available over HTTP', async () => {
+  const { command } = await withEveryState('http');
+  for (const words of [
+    ['run', ...Q, '-i', 'completed'],
+    ['archive', ...Q, '-i', 'completed'],
+    ['cancel', 'active', '--outcome', 'delete'],
+  ]) {
+    const { stdout, stderr, code } = await command('task', ...words);
+    expect(stderr).toMatch(/^escapement: .* is not available over the HTTP API\n$/);
+    expect([stdout, code]).toEqual(['', 2]);
+  }
+});
+
+it('tasks task enqueue reports in one line what the other process refuses, and when it is not there', async () => {
+  const { broker } = await openTarget('broker');
+  const uri = await serveTasks({ broker, readOnly: true });
+  const refused = await tasksCommand(['task', 'enqueue', '-t', 'work', '-u', uri]);
+  expect(refused.stderr).toBe(`escapement: ${uri}: POST is not allowed here (HTTP 405)\n`);
+  const nowhere = await tasksCommand(['task', 'enqueue', '-t', 'work', '-u', 'http://127.0.0.1:1']);
+  expect(nowhere.stderr).toMatch(/^escapement: cannot reach http:\/\/127\.0\.0\.1:1: [^\n]+\n$/);
+  expect([refused.code, nowhere.code]).toEqual([2, 2]);
 });

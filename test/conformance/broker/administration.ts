@@ -144,44 +144,42 @@ export function describeAdministration(make: BrokerFactory): void {
     });
   }
 
-  describe('a task that is run by an inspector', () => {
-    it('a task that is run by an inspector waits behind the pending tasks', async ({ broker }) => {
-      const { id } = await putInto(broker, 'archived');
-      await broker.enqueue(newTask({ id: 'there' }));
-      await broker.change(QUEUE, { id }, 'run');
-      expect(await takeAll(broker)).toEqual(['there', id]);
-    });
+  it('a task that is run by an inspector waits behind the pending tasks', async ({ broker }) => {
+    const { id } = await putInto(broker, 'archived');
+    await broker.enqueue(newTask({ id: 'there' }));
+    await broker.change(QUEUE, { id }, 'run');
+    expect(await takeAll(broker)).toEqual(['there', id]);
+  });
 
-    it('all scheduled tasks that are run by an inspector become pending in order of their time', async ({
-      broker,
-    }) => {
-      const laterMs = broker.clock.wallNow() + LONG_MS;
-      for (const [id, hours] of [
-        ['b', 2],
-        ['c', 3],
-        ['a', 1],
-      ] as const) {
-        await broker.enqueue(newTask({ id, processAtMs: laterMs + hours * 3_600_000 }));
-      }
-      await broker.change(QUEUE, { state: 'scheduled' }, 'run');
-      expect(await takeAll(broker)).toEqual(['a', 'b', 'c']);
-    });
+  it('all scheduled tasks that are run by an inspector become pending in order of their time', async ({
+    broker,
+  }) => {
+    const laterMs = broker.clock.wallNow() + LONG_MS;
+    for (const [id, hours] of [
+      ['b', 2],
+      ['c', 3],
+      ['a', 1],
+    ] as const) {
+      await broker.enqueue(newTask({ id, processAtMs: laterMs + hours * 3_600_000 }));
+    }
+    await broker.change(QUEUE, { state: 'scheduled' }, 'run');
+    expect(await takeAll(broker)).toEqual(['a', 'b', 'c']);
+  });
 
-    it('a task that is run by an inspector stays when its former time or retention ends', async ({
-      broker,
-      advance,
-      precisionMs,
-    }) => {
-      await broker.enqueue(newTask({ id: 'a', retentionMs: 1_000 }));
-      await broker.complete(await take(broker));
-      await broker.change(QUEUE, { id: 'a' }, 'run');
-      await broker.enqueue(newTask({ id: 'b', processAtMs: broker.clock.wallNow() + 1_000 }));
-      await broker.change(QUEUE, { id: 'b' }, 'run');
-      await advance(1_000 + 2 * precisionMs);
-      await broker.forward([QUEUE]);
-      await broker.deleteExpired([QUEUE], 100);
-      expect(await takeAll(broker)).toEqual(['a', 'b']);
-    });
+  it('a task that is run by an inspector stays when its former time or retention ends', async ({
+    broker,
+    advance,
+    precisionMs,
+  }) => {
+    await broker.enqueue(newTask({ id: 'a', retentionMs: 1_000 }));
+    await broker.complete(await take(broker));
+    await broker.change(QUEUE, { id: 'a' }, 'run');
+    await broker.enqueue(newTask({ id: 'b', processAtMs: broker.clock.wallNow() + 1_000 }));
+    await broker.change(QUEUE, { id: 'b' }, 'run');
+    await advance(1_000 + 2 * precisionMs);
+    await broker.forward([QUEUE]);
+    await broker.deleteExpired([QUEUE], 100);
+    expect(await takeAll(broker)).toEqual(['a', 'b']);
   });
 
   describe('a payload', () => {
@@ -208,32 +206,30 @@ export function describeAdministration(make: BrokerFactory): void {
     }
   });
 
-  describe('a pause', () => {
-    it('a queue can be paused once and resumed once', async ({ broker }) => {
-      await putInto(broker, 'pending');
-      await expectCode('ERR_QUEUE_STATE', broker.resume(QUEUE));
-      await broker.pause(QUEUE);
-      expect((await broker.queueStats(QUEUE)).isPaused).toBe(true);
-      await expectCode('ERR_QUEUE_STATE', broker.pause(QUEUE));
-      await broker.resume(QUEUE);
-      expect((await broker.queueStats(QUEUE)).isPaused).toBe(false);
-      await expectCode('ERR_QUEUE_STATE', broker.resume(QUEUE));
-    });
+  it('a queue can be paused once and resumed once', async ({ broker }) => {
+    await putInto(broker, 'pending');
+    await expectCode('ERR_QUEUE_STATE', broker.resume(QUEUE));
+    await broker.pause(QUEUE);
+    expect((await broker.queueStats(QUEUE)).isPaused).toBe(true);
+    await expectCode('ERR_QUEUE_STATE', broker.pause(QUEUE));
+    await broker.resume(QUEUE);
+    expect((await broker.queueStats(QUEUE)).isPaused).toBe(false);
+    await expectCode('ERR_QUEUE_STATE', broker.resume(QUEUE));
+  });
 
-    it('a pause stops only new runs', async ({ broker, advance, precisionMs }) => {
-      await broker.enqueue(newTask({ id: 'a' }));
-      const task = await take(broker);
-      await broker.pause(QUEUE);
-      await broker.enqueue(newTask({ id: 'b', processAtMs: broker.clock.wallNow() + 1_000 }));
-      await broker.enqueue(newTask({ id: 'c', group: 'g' }));
-      await broker.complete(task);
-      await advance(1_000 + precisionMs);
-      await broker.forward([QUEUE]);
-      expect(await idsIn(broker, 'pending')).toEqual(['b']);
-      const limits = { graceMs: LONG_MS, maxDelayMs: 0, maxSize: 1 };
-      expect((await broker.takeGroup(QUEUE, 'g', limits, LONG_MS)).set?.messages).toHaveLength(1);
-      expect(await takeAll(broker)).toEqual([]);
-    });
+  it('a pause stops only new runs', async ({ broker, advance, precisionMs }) => {
+    await broker.enqueue(newTask({ id: 'a' }));
+    const task = await take(broker);
+    await broker.pause(QUEUE);
+    await broker.enqueue(newTask({ id: 'b', processAtMs: broker.clock.wallNow() + 1_000 }));
+    await broker.enqueue(newTask({ id: 'c', group: 'g' }));
+    await broker.complete(task);
+    await advance(1_000 + precisionMs);
+    await broker.forward([QUEUE]);
+    expect(await idsIn(broker, 'pending')).toEqual(['b']);
+    const limits = { graceMs: LONG_MS, maxDelayMs: 0, maxSize: 1 };
+    expect((await broker.takeGroup(QUEUE, 'g', limits, LONG_MS)).set?.messages).toHaveLength(1);
+    expect(await takeAll(broker)).toEqual([]);
   });
 
   describe('a queue', () => {

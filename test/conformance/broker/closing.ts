@@ -1,6 +1,6 @@
 import type { Broker, LeasedTask } from 'escapement/tasks';
 import type { BrokerOperation } from 'escapement/testing';
-import { describe, expect } from 'vitest';
+import { expect } from 'vitest';
 import { until } from '../../until.ts';
 import { caseWith, failure, LONG_MS, newTask, QUEUE, SERVER, take, type BrokerFactory } from './support.ts';
 
@@ -66,29 +66,27 @@ export const CALLS: Readonly<
 export function describeClosing(make: BrokerFactory): void {
   const it = caseWith(make);
 
-  describe('a broker that is closed', () => {
-    it('a closed broker notifies its listeners', async ({ broker }) => {
-      const heard: string[] = [];
-      await broker.subscribe({ closed: () => heard.push('closed'), work: () => heard.push('work') }, [QUEUE]);
-      await broker.close();
-      await until('the listener is notified', () => heard.length > 0);
-      expect(heard).toEqual(['closed']);
-    });
+  it('a closed broker notifies its listeners', async ({ broker }) => {
+    const heard: string[] = [];
+    await broker.subscribe({ closed: () => heard.push('closed'), work: () => heard.push('work') }, [QUEUE]);
+    await broker.close();
+    await until('the listener is notified', () => heard.length > 0);
+    expect(heard).toEqual(['closed']);
+  });
 
-    it('a closed broker rejects every operation, which its error names, and can be closed again', async ({
-      broker,
-    }) => {
-      await broker.enqueue(newTask());
-      const task = await take(broker);
-      const subscription = await broker.subscribe({}, [QUEUE]);
-      await expect(broker.ping()).resolves.toBeUndefined();
-      await broker.close();
-      for (const [operation, call] of Object.entries(CALLS)) {
-        const op = expect.stringMatching(`^\\w+\\.${operation}$`) as string;
-        await expect(call(broker, task)).rejects.toMatchObject({ code: 'ERR_BROKER_CLOSED', op });
-      }
-      await broker.close();
-      await subscription.close();
-    });
+  it('a closed broker rejects every operation, which its error names, and can be closed again', async ({
+    broker,
+  }) => {
+    await broker.enqueue(newTask());
+    const task = await take(broker);
+    const subscription = await broker.subscribe({}, [QUEUE]);
+    await expect(broker.ping()).resolves.toBeUndefined();
+    await broker.close();
+    for (const [operation, call] of Object.entries(CALLS)) {
+      const op = expect.stringMatching(`^\\w+\\.${operation}$`) as string;
+      await expect(call(broker, task)).rejects.toMatchObject({ code: 'ERR_BROKER_CLOSED', op });
+    }
+    await broker.close();
+    await subscription.close();
   });
 }

@@ -194,28 +194,26 @@ export function describeForwarding(make: BrokerFactory): void {
     });
   });
 
-  describe('a task whose retention has ended', () => {
-    it('a completed task is deleted when its retention has ended, and no other task', async ({
-      broker,
-      advance,
-      precisionMs,
-    }) => {
-      for (const [id, retentionMs] of [
-        ['short', 1_000],
-        ['long', LONG_MS],
-        ['middle', 2_000],
-      ] as const) {
-        await broker.enqueue(newTask({ id, retentionMs }));
-        await broker.complete(await take(broker));
-      }
-      await putInto(broker, 'archived', { id: 'archived' });
-      expect(idsOf(await broker.tasks(QUEUE, 'completed', { page: 1, size: 10 }))).toHaveLength(3);
-      await advance(2_000 + 2 * precisionMs);
-      const count = await broker.deleteExpired([QUEUE, 'nowhere'], 1);
-      expect(count).toBe(broker.maintenance.includes('deleteExpired') ? 1 : 0);
-      await catchUp(broker);
-      expect(await idsIn(broker, 'completed')).toEqual(['long']);
-      expect(await idsIn(broker, 'archived')).toEqual(['archived']);
-    });
+  it('a completed task is deleted when its retention has ended, and no other task', async ({
+    broker,
+    advance,
+    precisionMs,
+  }) => {
+    for (const [id, retentionMs] of [
+      ['short', 1_000],
+      ['long', LONG_MS],
+      ['middle', 2_000],
+    ] as const) {
+      await broker.enqueue(newTask({ id, retentionMs }));
+      await broker.complete(await take(broker));
+    }
+    await putInto(broker, 'archived', { id: 'archived' });
+    expect(idsOf(await broker.tasks(QUEUE, 'completed', { page: 1, size: 10 }))).toHaveLength(3);
+    await advance(2_000 + 2 * precisionMs);
+    const count = await broker.deleteExpired([QUEUE, 'nowhere'], 1);
+    expect(count).toBe(broker.maintenance.includes('deleteExpired') ? 1 : 0);
+    await catchUp(broker);
+    expect(await idsIn(broker, 'completed')).toEqual(['long']);
+    expect(await idsIn(broker, 'archived')).toEqual(['archived']);
   });
 }

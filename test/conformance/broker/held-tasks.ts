@@ -105,103 +105,101 @@ export function describeHeldTasks(make: BrokerFactory): void {
     });
   });
 
-  describe('what is shown of keys and limits', () => {
-    it('the keys that have pending or active tasks are listed, with what holds them back', async ({
-      broker,
-      precisionMs,
-    }) => {
-      const rate = { tasks: 1, perMs: LONG_MS, burst: 2 };
-      await broker.setLimits(QUEUE, { perKey: { concurrency: 1, rate } });
-      expect(await broker.keys(QUEUE, { page: 1, size: 10 })).toEqual([]);
-      await put(broker, 'done1', 'a1', 'a2', 'a3', 'fast1', 'fast2', 'fast3', '1');
-      await broker.enqueue(keyed('later1', { processAtMs: broker.clock.wallNow() + LONG_MS }));
-      await broker.enqueue(keyed('grouped1', { group: 'g' }));
-      const [done, , fast1] = await broker.dequeue(QUEUE, 3, LONG_MS);
-      if (done === undefined || fast1 === undefined) throw new Error('there were three');
-      await broker.complete(done);
-      await broker.complete(fast1);
-      await put(broker, 'b1');
-      const [, fast2] = await broker.dequeue(QUEUE, 2, LONG_MS);
-      if (fast2 === undefined) throw new Error('fast2 was to be leased');
-      expect(fast2.message.id).toBe('fast2');
-      await broker.complete(fast2);
+  it('the keys that have pending or active tasks are listed, with what holds them back', async ({
+    broker,
+    precisionMs,
+  }) => {
+    const rate = { tasks: 1, perMs: LONG_MS, burst: 2 };
+    await broker.setLimits(QUEUE, { perKey: { concurrency: 1, rate } });
+    expect(await broker.keys(QUEUE, { page: 1, size: 10 })).toEqual([]);
+    await put(broker, 'done1', 'a1', 'a2', 'a3', 'fast1', 'fast2', 'fast3', '1');
+    await broker.enqueue(keyed('later1', { processAtMs: broker.clock.wallNow() + LONG_MS }));
+    await broker.enqueue(keyed('grouped1', { group: 'g' }));
+    const [done, , fast1] = await broker.dequeue(QUEUE, 3, LONG_MS);
+    if (done === undefined || fast1 === undefined) throw new Error('there were three');
+    await broker.complete(done);
+    await broker.complete(fast1);
+    await put(broker, 'b1');
+    const [, fast2] = await broker.dequeue(QUEUE, 2, LONG_MS);
+    if (fast2 === undefined) throw new Error('fast2 was to be leased');
+    expect(fast2.message.id).toBe('fast2');
+    await broker.complete(fast2);
 
-      const pages = await Promise.all([1, 2, 3].map((page) => broker.keys(QUEUE, { page, size: 2 })));
-      expect(pages.map((page) => page.length)).toEqual([2, 2, 0]);
-      const shown = new Map(pages.flat().map((stats) => [stats.key, stats]));
-      const againInMs = shown.get('fast')?.againInMs ?? NaN;
-      expect(againInMs).toBeGreaterThan(LONG_MS - 10_000 - precisionMs);
-      expect(againInMs).toBeLessThanOrEqual(LONG_MS);
-      const free = { heldBy: undefined, againInMs: undefined };
-      expect(Object.fromEntries(shown)).toEqual({
-        '': { key: '', pending: 0, active: 1, heldBy: 'concurrency', againInMs: undefined },
-        a: { key: 'a', pending: 2, active: 1, heldBy: 'concurrency', againInMs: undefined },
-        b: { key: 'b', pending: 1, active: 0, ...free },
-        fast: { key: 'fast', pending: 1, active: 0, heldBy: 'rate', againInMs },
-      });
+    const pages = await Promise.all([1, 2, 3].map((page) => broker.keys(QUEUE, { page, size: 2 })));
+    expect(pages.map((page) => page.length)).toEqual([2, 2, 0]);
+    const shown = new Map(pages.flat().map((stats) => [stats.key, stats]));
+    const againInMs = shown.get('fast')?.againInMs ?? NaN;
+    expect(againInMs).toBeGreaterThan(LONG_MS - 10_000 - precisionMs);
+    expect(againInMs).toBeLessThanOrEqual(LONG_MS);
+    const free = { heldBy: undefined, againInMs: undefined };
+    expect(Object.fromEntries(shown)).toEqual({
+      '': { key: '', pending: 0, active: 1, heldBy: 'concurrency', againInMs: undefined },
+      a: { key: 'a', pending: 2, active: 1, heldBy: 'concurrency', againInMs: undefined },
+      b: { key: 'b', pending: 1, active: 0, ...free },
+      fast: { key: 'fast', pending: 1, active: 0, heldBy: 'rate', againInMs },
     });
+  });
 
-    it('a queue shows how many of its pending tasks may not start now, by the kind of limit', async ({
-      broker,
-    }) => {
-      const rate = (tasks: number): QueueLimits => ({ rate: { tasks, perMs: LONG_MS } });
-      const cases: [limits: QueueLimits | undefined, held: QueueStats['held']][] = [
-        [undefined, { concurrency: 0, rate: 0 }],
-        [{ concurrency: 6 }, { concurrency: 0, rate: 0 }],
-        [{ concurrency: 4 }, { concurrency: 2, rate: 0 }],
-        [{ concurrency: 1 }, { concurrency: 5, rate: 0 }],
-        [{ perKey: { concurrency: 1 } }, { concurrency: 3, rate: 0 }],
-        [{ perKey: { concurrency: 2 } }, { concurrency: 2, rate: 0 }],
-        [rate(2), { concurrency: 0, rate: 3 }],
-        [{ perKey: rate(1) }, { concurrency: 0, rate: 2 }],
-        [
-          { concurrency: 2, perKey: rate(1) },
-          { concurrency: 2, rate: 2 },
-        ],
-        [
-          { ...rate(1), perKey: { concurrency: 1 } },
-          { concurrency: 3, rate: 1 },
-        ],
-      ];
-      await put(broker, 'a1', 'a2', 'a3', 'a4', 'b1');
-      await broker.enqueue(newTask());
-      await take(broker); // the first of a, which runs
-      for (const [limits, held] of cases) {
-        await broker.setLimits(QUEUE, limits);
-        expect((await broker.queueStats(QUEUE)).held).toEqual(held);
-      }
-      await broker.setLimits(QUEUE, rate(3));
-      await broker.dequeue(QUEUE, 2, LONG_MS);
-      expect((await broker.queueStats(QUEUE)).held).toEqual({ concurrency: 0, rate: 2 });
-    });
+  it('a queue shows how many of its pending tasks may not start now, by the kind of limit', async ({
+    broker,
+  }) => {
+    const rate = (tasks: number): QueueLimits => ({ rate: { tasks, perMs: LONG_MS } });
+    const cases: [limits: QueueLimits | undefined, held: QueueStats['held']][] = [
+      [undefined, { concurrency: 0, rate: 0 }],
+      [{ concurrency: 6 }, { concurrency: 0, rate: 0 }],
+      [{ concurrency: 4 }, { concurrency: 2, rate: 0 }],
+      [{ concurrency: 1 }, { concurrency: 5, rate: 0 }],
+      [{ perKey: { concurrency: 1 } }, { concurrency: 3, rate: 0 }],
+      [{ perKey: { concurrency: 2 } }, { concurrency: 2, rate: 0 }],
+      [rate(2), { concurrency: 0, rate: 3 }],
+      [{ perKey: rate(1) }, { concurrency: 0, rate: 2 }],
+      [
+        { concurrency: 2, perKey: rate(1) },
+        { concurrency: 2, rate: 2 },
+      ],
+      [
+        { ...rate(1), perKey: { concurrency: 1 } },
+        { concurrency: 3, rate: 1 },
+      ],
+    ];
+    await put(broker, 'a1', 'a2', 'a3', 'a4', 'b1');
+    await broker.enqueue(newTask());
+    await take(broker); // the first of a, which runs
+    for (const [limits, held] of cases) {
+      await broker.setLimits(QUEUE, limits);
+      expect((await broker.queueStats(QUEUE)).held).toEqual(held);
+    }
+    await broker.setLimits(QUEUE, rate(3));
+    await broker.dequeue(QUEUE, 2, LONG_MS);
+    expect((await broker.queueStats(QUEUE)).held).toEqual({ concurrency: 0, rate: 2 });
+  });
 
-    it('a queue shows how long the oldest task has waited that no limit and no pause holds back', async ({
-      broker,
-      advance,
-      precisionMs,
-    }) => {
-      const expectRunnable = async (ms: number): Promise<void> => {
-        const { runnableMs } = await broker.queueStats(QUEUE);
-        expect(runnableMs).toBeGreaterThanOrEqual(ms);
-        expect(runnableMs).toBeLessThan(ms + 5_000 + precisionMs);
-      };
-      await broker.setLimits(QUEUE, { perKey: { concurrency: 1 } });
-      expect((await broker.queueStats(QUEUE)).runnableMs).toBe(0);
-      await put(broker, 'a1', 'a2');
-      await take(broker);
-      await advance(60_000);
-      expect((await broker.queueStats(QUEUE)).runnableMs).toBe(0);
-      await put(broker, 'b1');
-      await advance(10_000);
-      await put(broker, 'c1');
-      await expectRunnable(10_000);
-      await broker.pause(QUEUE);
-      expect((await broker.queueStats(QUEUE)).runnableMs).toBe(0);
-      await broker.resume(QUEUE);
-      await broker.setLimits(QUEUE, undefined);
-      await expectRunnable(70_000);
-      await broker.setLimits(QUEUE, { concurrency: 1 });
-      expect((await broker.queueStats(QUEUE)).runnableMs).toBe(0);
-    });
+  it('a queue shows how long the oldest task has waited that no limit and no pause holds back', async ({
+    broker,
+    advance,
+    precisionMs,
+  }) => {
+    const expectRunnable = async (ms: number): Promise<void> => {
+      const { runnableMs } = await broker.queueStats(QUEUE);
+      expect(runnableMs).toBeGreaterThanOrEqual(ms);
+      expect(runnableMs).toBeLessThan(ms + 5_000 + precisionMs);
+    };
+    await broker.setLimits(QUEUE, { perKey: { concurrency: 1 } });
+    expect((await broker.queueStats(QUEUE)).runnableMs).toBe(0);
+    await put(broker, 'a1', 'a2');
+    await take(broker);
+    await advance(60_000);
+    expect((await broker.queueStats(QUEUE)).runnableMs).toBe(0);
+    await put(broker, 'b1');
+    await advance(10_000);
+    await put(broker, 'c1');
+    await expectRunnable(10_000);
+    await broker.pause(QUEUE);
+    expect((await broker.queueStats(QUEUE)).runnableMs).toBe(0);
+    await broker.resume(QUEUE);
+    await broker.setLimits(QUEUE, undefined);
+    await expectRunnable(70_000);
+    await broker.setLimits(QUEUE, { concurrency: 1 });
+    expect((await broker.queueStats(QUEUE)).runnableMs).toBe(0);
   });
 }

@@ -46,23 +46,19 @@ const OF_A_TASK = ['task', 'deleteTask', 'runTask', 'archiveTask', 'updatePayloa
 export function describeInspecting(make: BrokerFactory): void {
   const it = caseWith(make);
 
-  describe('a queue that does not exist', () => {
-    for (const [name, operation] of Object.entries(OF_A_QUEUE)) {
-      it(`a queue that does not exist is not found by ${name}`, async ({ broker }) => {
-        await expectCode('ERR_QUEUE_NOT_FOUND', operation(broker, 'nowhere'));
-        expect(await broker.queues()).toEqual([]);
-      });
-    }
-  });
+  for (const [name, operation] of Object.entries(OF_A_QUEUE)) {
+    it(`a queue that does not exist is not found by ${name}`, async ({ broker }) => {
+      await expectCode('ERR_QUEUE_NOT_FOUND', operation(broker, 'nowhere'));
+      expect(await broker.queues()).toEqual([]);
+    });
+  }
 
-  describe('a task that does not exist', () => {
-    for (const name of OF_A_TASK) {
-      it(`a task that does not exist is not found by ${name}`, async ({ broker }) => {
-        await putInto(broker, 'pending', { id: 'other' });
-        await expectCode('ERR_TASK_NOT_FOUND', OF_A_QUEUE[name]?.(broker, QUEUE) ?? Promise.resolve());
-      });
-    }
-  });
+  for (const name of OF_A_TASK) {
+    it(`a task that does not exist is not found by ${name}`, async ({ broker }) => {
+      await putInto(broker, 'pending', { id: 'other' });
+      await expectCode('ERR_TASK_NOT_FOUND', OF_A_QUEUE[name]?.(broker, QUEUE) ?? Promise.resolve());
+    });
+  }
 
   describe('the numbers of a queue', () => {
     it('the statistics of a queue have its tasks by state', async ({ broker }) => {
@@ -257,24 +253,22 @@ export function describeInspecting(make: BrokerFactory): void {
     }
   });
 
-  describe('numbers of pages, days and tasks', () => {
-    it('pages, days and limits that are not valid are rejected', async ({ broker }) => {
-      await putInto(broker, 'pending');
-      for (const wrong of [
-        { page: 0, size: 1 },
-        { page: 1, size: 0 },
-        { page: 1.5, size: 1 },
-        { page: NaN, size: 1 },
-      ]) {
-        await expectCode('ERR_OUT_OF_RANGE', broker.tasks(QUEUE, 'pending', wrong));
-        await expectCode('ERR_OUT_OF_RANGE', broker.enqueueEvents('entry', wrong));
-      }
-      await expectCode('ERR_OUT_OF_RANGE', broker.history(QUEUE, 0));
-      await expectCode('ERR_OUT_OF_RANGE', broker.scan(QUEUE, ['pending'], 0));
-      await expectCode('ERR_OUT_OF_RANGE', broker.dequeue(QUEUE, -1, LONG_MS));
-      await expectCode('ERR_OUT_OF_RANGE', broker.dequeue(QUEUE, 1, NaN));
-      expect(await idsIn(broker, 'pending')).toHaveLength(1);
-    });
+  it('pages, days and limits that are not valid are rejected', async ({ broker }) => {
+    await putInto(broker, 'pending');
+    for (const wrong of [
+      { page: 0, size: 1 },
+      { page: 1, size: 0 },
+      { page: 1.5, size: 1 },
+      { page: NaN, size: 1 },
+    ]) {
+      await expectCode('ERR_OUT_OF_RANGE', broker.tasks(QUEUE, 'pending', wrong));
+      await expectCode('ERR_OUT_OF_RANGE', broker.enqueueEvents('entry', wrong));
+    }
+    await expectCode('ERR_OUT_OF_RANGE', broker.history(QUEUE, 0));
+    await expectCode('ERR_OUT_OF_RANGE', broker.scan(QUEUE, ['pending'], 0));
+    await expectCode('ERR_OUT_OF_RANGE', broker.dequeue(QUEUE, -1, LONG_MS));
+    await expectCode('ERR_OUT_OF_RANGE', broker.dequeue(QUEUE, 1, NaN));
+    expect(await idsIn(broker, 'pending')).toHaveLength(1);
   });
 }
 

@@ -205,41 +205,39 @@ export function describeKeys(make: BrokerFactory): void {
     expect(served.size).toBe(100);
   });
 
-  describe('the order of tasks of one key', () => {
-    it('a released task is the next of its key, and one that is tried again or run is the last', async ({
-      broker,
-      advance,
-      precisionMs,
-    }) => {
-      await put(broker, 'a1', 'a2', 'a3', 'a4');
-      const [a1, a2, a3] = await broker.dequeue(QUEUE, 3, LONG_MS);
-      if (a1 === undefined || a2 === undefined || a3 === undefined) throw new Error('there were three');
-      await broker.retry(a1, failure(), broker.clock.wallNow() + 1_000);
-      await broker.archive(a2, failure());
-      await broker.change(QUEUE, { id: 'a2' }, 'run');
-      await broker.release(a3);
-      await advance(1_000 + precisionMs);
-      await catchUp(broker);
-      expect(await takeAll(broker)).toEqual(['a3', 'a4', 'a2', 'a1']);
-    });
+  it('a released task is the next of its key, and one that is tried again or run is the last', async ({
+    broker,
+    advance,
+    precisionMs,
+  }) => {
+    await put(broker, 'a1', 'a2', 'a3', 'a4');
+    const [a1, a2, a3] = await broker.dequeue(QUEUE, 3, LONG_MS);
+    if (a1 === undefined || a2 === undefined || a3 === undefined) throw new Error('there were three');
+    await broker.retry(a1, failure(), broker.clock.wallNow() + 1_000);
+    await broker.archive(a2, failure());
+    await broker.change(QUEUE, { id: 'a2' }, 'run');
+    await broker.release(a3);
+    await advance(1_000 + precisionMs);
+    await catchUp(broker);
+    expect(await takeAll(broker)).toEqual(['a3', 'a4', 'a2', 'a1']);
+  });
 
-    it('a task with isNext is the next of its key, but its key has no other turn than before', async ({
-      broker,
-    }) => {
-      await put(broker, 'a1', 'b1', 'b2');
-      for (const id of ['b8', 'b9', 'c9'])
-        expect(await broker.enqueue({ ...keyed(id), isNext: true })).toMatchObject({ state: 'pending' });
-      expect(await takeAll(broker)).toEqual(['a1', 'b9', 'c9', 'b8', 'b1', 'b2']);
-    });
+  it('a task with isNext is the next of its key, but its key has no other turn than before', async ({
+    broker,
+  }) => {
+    await put(broker, 'a1', 'b1', 'b2');
+    for (const id of ['b8', 'b9', 'c9'])
+      expect(await broker.enqueue({ ...keyed(id), isNext: true })).toMatchObject({ state: 'pending' });
+    expect(await takeAll(broker)).toEqual(['a1', 'b9', 'c9', 'b8', 'b1', 'b2']);
+  });
 
-    it('without keys a task with isNext is the next of the queue, the last one first', async ({ broker }) => {
-      await put(broker, '1', '2');
-      const outcomes = await broker.enqueueMany(
-        ['8', '9'].map((id) => ({ ...keyed(id), isNext: true })).concat({ ...keyed('3'), isNext: false }),
-      );
-      expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'fulfilled']);
-      expect(await takeAll(broker)).toEqual(['9', '8', '1', '2', '3']);
-    });
+  it('without keys a task with isNext is the next of the queue, the last one first', async ({ broker }) => {
+    await put(broker, '1', '2');
+    const outcomes = await broker.enqueueMany(
+      ['8', '9'].map((id) => ({ ...keyed(id), isNext: true })).concat({ ...keyed('3'), isNext: false }),
+    );
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'fulfilled']);
+    expect(await takeAll(broker)).toEqual(['9', '8', '1', '2', '3']);
   });
 
   describe('a duplicate that replaces a pending task', () => {
@@ -275,17 +273,15 @@ export function describeKeys(make: BrokerFactory): void {
     });
   });
 
-  describe('groups', () => {
-    it('tasks in a group have no turn, and the task that replaces a set has that of its own key', async ({
-      broker,
-    }) => {
-      for (const id of ['a1', 'a2']) await broker.enqueue(keyed(id, { group: 'g' }));
-      await put(broker, 'b1', 'b2', 'a3', 'a4');
-      const { set } = await broker.takeGroup(QUEUE, 'g', GROUP_LIMITS, LONG_MS);
-      if (set === undefined) throw new Error('the group is full');
-      expect(set.messages.map(({ key }) => key)).toEqual(['a', 'a']);
-      await broker.replaceSet(set, keyed('b3'));
-      expect(await takeAll(broker)).toEqual(['b1', 'a3', 'b2', 'a4', 'b3']);
-    });
+  it('tasks in a group have no turn, and the task that replaces a set has that of its own key', async ({
+    broker,
+  }) => {
+    for (const id of ['a1', 'a2']) await broker.enqueue(keyed(id, { group: 'g' }));
+    await put(broker, 'b1', 'b2', 'a3', 'a4');
+    const { set } = await broker.takeGroup(QUEUE, 'g', GROUP_LIMITS, LONG_MS);
+    if (set === undefined) throw new Error('the group is full');
+    expect(set.messages.map(({ key }) => key)).toEqual(['a', 'a']);
+    await broker.replaceSet(set, keyed('b3'));
+    expect(await takeAll(broker)).toEqual(['b1', 'a3', 'b2', 'a4', 'b3']);
   });
 }

@@ -1,5 +1,5 @@
 import type { ScheduleEntry, ServerState } from 'escapement/tasks';
-import { describe, expect } from 'vitest';
+import { expect } from 'vitest';
 import { caseWith, type BrokerFactory } from './support.ts';
 
 function serverState(id: string): ServerState {
@@ -42,58 +42,54 @@ const TTL_MS = 60_000;
 export function describeMembers(make: BrokerFactory): void {
   const it = caseWith(make);
 
-  describe('servers', () => {
-    it('servers are listed with their state until they withdraw', async ({ broker }) => {
-      expect(await broker.servers()).toEqual([]);
-      await broker.announceServer(() => serverState('a'), TTL_MS);
-      await broker.announceServer(() => serverState('b'), TTL_MS);
-      const servers = [...(await broker.servers())].sort((x, y) => x.id.localeCompare(y.id));
-      expect(servers.map(plain)).toEqual([serverState('a'), serverState('b')].map(plain));
-      await broker.withdrawServer('a');
-      await broker.withdrawServer('nobody');
-      expect((await broker.servers()).map(({ id }) => id)).toEqual(['b']);
-    });
-
-    it('servers are listed with their new state when they announce themselves again', async ({ broker }) => {
-      let state = serverState('a');
-      await broker.announceServer(() => state, TTL_MS);
-      state = { ...state, status: 'stopped', workers: [] };
-      await broker.announceServer(() => state, TTL_MS);
-      expect(await broker.servers()).toEqual([state]);
-    });
+  it('servers are listed with their state until they withdraw', async ({ broker }) => {
+    expect(await broker.servers()).toEqual([]);
+    await broker.announceServer(() => serverState('a'), TTL_MS);
+    await broker.announceServer(() => serverState('b'), TTL_MS);
+    const servers = [...(await broker.servers())].sort((x, y) => x.id.localeCompare(y.id));
+    expect(servers.map(plain)).toEqual([serverState('a'), serverState('b')].map(plain));
+    await broker.withdrawServer('a');
+    await broker.withdrawServer('nobody');
+    expect((await broker.servers()).map(({ id }) => id)).toEqual(['b']);
   });
 
-  describe('schedulers', () => {
-    it('schedulers are listed with their entries until they withdraw', async ({ broker }) => {
-      expect(await broker.scheduleEntries()).toEqual([]);
-      let entries = [entry('1'), entry('2')];
-      await broker.announceScheduler('a', () => entries, TTL_MS);
-      await broker.announceScheduler('b', () => [], TTL_MS);
-      expect((await broker.scheduleEntries()).map(plainEntry).sort(byId)).toEqual(entries.map(plainEntry));
-      entries = [entry('3')];
-      await broker.announceScheduler('a', () => entries, TTL_MS);
-      expect((await broker.scheduleEntries()).map(plainEntry)).toEqual(entries.map(plainEntry));
-      await broker.withdrawScheduler('a');
-      await broker.withdrawScheduler('nobody');
-      expect(await broker.scheduleEntries()).toEqual([]);
-    });
+  it('servers are listed with their new state when they announce themselves again', async ({ broker }) => {
+    let state = serverState('a');
+    await broker.announceServer(() => state, TTL_MS);
+    state = { ...state, status: 'stopped', workers: [] };
+    await broker.announceServer(() => state, TTL_MS);
+    expect(await broker.servers()).toEqual([state]);
+  });
 
-    it('the last 1 000 enqueue events of an entry are listed in pages, the newest first', async ({
-      broker,
-    }) => {
-      expect(await broker.enqueueEvents('entry', { page: 1, size: 10 })).toEqual([]);
-      const events = Array.from({ length: 1_001 }, (_, i) => ({
-        taskId: `task ${i}`,
-        atMs: 1_700_000_000_000 + i * 1_000,
-      }));
-      for (const event of events) await broker.recordEnqueueEvent('entry', event);
-      await broker.recordEnqueueEvent('other', { taskId: 'other', atMs: 1_700_000_000_000 });
-      const newest = events.toReversed();
-      expect(await broker.enqueueEvents('entry', { page: 1, size: 2 })).toEqual(newest.slice(0, 2));
-      expect(await broker.enqueueEvents('entry', { page: 3, size: 2 })).toEqual(newest.slice(4, 6));
-      expect(await broker.enqueueEvents('entry', { page: 1, size: 2_000 })).toEqual(newest.slice(0, 1_000));
-      expect(await broker.enqueueEvents('entry', { page: 3, size: 1_000 })).toEqual([]);
-    });
+  it('schedulers are listed with their entries until they withdraw', async ({ broker }) => {
+    expect(await broker.scheduleEntries()).toEqual([]);
+    let entries = [entry('1'), entry('2')];
+    await broker.announceScheduler('a', () => entries, TTL_MS);
+    await broker.announceScheduler('b', () => [], TTL_MS);
+    expect((await broker.scheduleEntries()).map(plainEntry).sort(byId)).toEqual(entries.map(plainEntry));
+    entries = [entry('3')];
+    await broker.announceScheduler('a', () => entries, TTL_MS);
+    expect((await broker.scheduleEntries()).map(plainEntry)).toEqual(entries.map(plainEntry));
+    await broker.withdrawScheduler('a');
+    await broker.withdrawScheduler('nobody');
+    expect(await broker.scheduleEntries()).toEqual([]);
+  });
+
+  it('the last 1 000 enqueue events of an entry are listed in pages, the newest first', async ({
+    broker,
+  }) => {
+    expect(await broker.enqueueEvents('entry', { page: 1, size: 10 })).toEqual([]);
+    const events = Array.from({ length: 1_001 }, (_, i) => ({
+      taskId: `task ${i}`,
+      atMs: 1_700_000_000_000 + i * 1_000,
+    }));
+    for (const event of events) await broker.recordEnqueueEvent('entry', event);
+    await broker.recordEnqueueEvent('other', { taskId: 'other', atMs: 1_700_000_000_000 });
+    const newest = events.toReversed();
+    expect(await broker.enqueueEvents('entry', { page: 1, size: 2 })).toEqual(newest.slice(0, 2));
+    expect(await broker.enqueueEvents('entry', { page: 3, size: 2 })).toEqual(newest.slice(4, 6));
+    expect(await broker.enqueueEvents('entry', { page: 1, size: 2_000 })).toEqual(newest.slice(0, 1_000));
+    expect(await broker.enqueueEvents('entry', { page: 3, size: 1_000 })).toEqual([]);
   });
 }
 

@@ -101,45 +101,41 @@ export function describeNotifications(make: BrokerFactory): void {
     });
   });
 
-  describe('a cancel request', () => {
-    it('a cancel request resolves with whether a server runs the task', async ({ broker }) => {
-      const { id } = await putInto(broker, 'active');
-      const request = { taskId: id, queue: QUEUE, outcome: 'archive' } as const;
-      expect(await broker.cancel(request, 100)).toBe(false);
-      const asked: unknown[] = [];
-      await broker.subscribe({ cancel: (what) => asked.push(what) === 0 }, []);
-      const subscription = await broker.subscribe({ cancel: ({ taskId }) => taskId === id }, []);
-      expect(await broker.cancel(request, 5_000)).toBe(true);
-      await until('the listener is notified', () => asked.length > 0);
-      expect(asked).toEqual([request]);
-      await subscription.close();
-      expect(await broker.cancel({ ...request, queue: undefined }, 100)).toBe(false);
-    });
-
-    it('a cancel request for a task that does not exist resolves with false', async ({ broker }) => {
-      await broker.subscribe({ cancel: () => false }, []);
-      expect(await broker.cancel({ taskId: 'nothing', queue: 'nowhere', outcome: 'retry' }, 100)).toBe(false);
-      expect(await broker.queues()).toEqual([]);
-    });
+  it('a cancel request resolves with whether a server runs the task', async ({ broker }) => {
+    const { id } = await putInto(broker, 'active');
+    const request = { taskId: id, queue: QUEUE, outcome: 'archive' } as const;
+    expect(await broker.cancel(request, 100)).toBe(false);
+    const asked: unknown[] = [];
+    await broker.subscribe({ cancel: (what) => asked.push(what) === 0 }, []);
+    const subscription = await broker.subscribe({ cancel: ({ taskId }) => taskId === id }, []);
+    expect(await broker.cancel(request, 5_000)).toBe(true);
+    await until('the listener is notified', () => asked.length > 0);
+    expect(asked).toEqual([request]);
+    await subscription.close();
+    expect(await broker.cancel({ ...request, queue: undefined }, 100)).toBe(false);
   });
 
-  describe('maintenance of a broker', () => {
-    it('listeners are notified of maintenance that a broker does by itself', async ({
-      broker,
-      advance,
-      precisionMs,
-    }) => {
-      if (broker.maintenance.length > 0) return;
-      await broker.enqueue(newTask());
-      await take(broker, QUEUE, 1_000);
-      await broker.enqueue(newTask({ group: 'g' }));
-      await broker.takeGroup(QUEUE, 'g', { graceMs: LONG_MS, maxDelayMs: 0, maxSize: 1 }, 1_000);
-      await broker.enqueue(newTask({ processAtMs: broker.clock.wallNow() + 1_000 }));
-      const { heard, listener } = recorder();
-      await broker.subscribe(listener, QUEUES);
-      await advance(1_000 + precisionMs);
-      await until('the listener is notified', () => heard.length === 3);
-      expect(heard.sort()).toEqual([`grouped ${QUEUE} g`, `leaseExpired ${QUEUE}`, `work ${QUEUE}`]);
-    });
+  it('a cancel request for a task that does not exist resolves with false', async ({ broker }) => {
+    await broker.subscribe({ cancel: () => false }, []);
+    expect(await broker.cancel({ taskId: 'nothing', queue: 'nowhere', outcome: 'retry' }, 100)).toBe(false);
+    expect(await broker.queues()).toEqual([]);
+  });
+
+  it('listeners are notified of maintenance that a broker does by itself', async ({
+    broker,
+    advance,
+    precisionMs,
+  }) => {
+    if (broker.maintenance.length > 0) return;
+    await broker.enqueue(newTask());
+    await take(broker, QUEUE, 1_000);
+    await broker.enqueue(newTask({ group: 'g' }));
+    await broker.takeGroup(QUEUE, 'g', { graceMs: LONG_MS, maxDelayMs: 0, maxSize: 1 }, 1_000);
+    await broker.enqueue(newTask({ processAtMs: broker.clock.wallNow() + 1_000 }));
+    const { heard, listener } = recorder();
+    await broker.subscribe(listener, QUEUES);
+    await advance(1_000 + precisionMs);
+    await until('the listener is notified', () => heard.length === 3);
+    expect(heard.sort()).toEqual([`grouped ${QUEUE} g`, `leaseExpired ${QUEUE}`, `work ${QUEUE}`]);
   });
 }

@@ -103,54 +103,50 @@ export function describeProcessing(make: BrokerFactory): void {
     });
   });
 
-  describe('a task that is done', () => {
-    it('a completed task without retention is removed, and counts as processed', async ({ broker }) => {
-      const message = await putInto(broker, 'pending');
-      await broker.complete(await take(broker));
-      expect(await stateOf(broker, message)).toBe('gone');
-      expect(await broker.queueStats(QUEUE)).toMatchObject({
-        processed: 1,
-        failed: 0,
-        processedTotal: 1,
-        failedTotal: 0,
-      });
-    });
-
-    it('a completed task is retained with its result for its retention', async ({
-      broker,
-      advance,
-      precisionMs,
-    }) => {
-      await broker.enqueue(newTask({ id: 'a', retentionMs: 2_000 }));
-      const task = await take(broker);
-      await broker.writeResult(task, EVERY_BYTE);
-      await broker.complete(task);
-      const record = await broker.task(QUEUE, 'a');
-      expect(record).toMatchObject({ state: 'completed', nextProcessAtMs: 0, isOrphaned: false });
-      const [listed] = await broker.tasks(QUEUE, 'completed', { page: 1, size: 1 });
-      for (const { result } of [record, listed ?? record])
-        expect(Buffer.from(result ?? [])).toEqual(EVERY_BYTE);
-      expect(Math.abs(record.message.completedAtMs - broker.clock.wallNow())).toBeLessThanOrEqual(
-        1_000 + precisionMs,
-      );
-      await advance(2_000 + 2 * precisionMs);
-      await catchUp(broker);
-      expect(await stateOf(broker, record.message)).toBe('gone');
+  it('a completed task without retention is removed, and counts as processed', async ({ broker }) => {
+    const message = await putInto(broker, 'pending');
+    await broker.complete(await take(broker));
+    expect(await stateOf(broker, message)).toBe('gone');
+    expect(await broker.queueStats(QUEUE)).toMatchObject({
+      processed: 1,
+      failed: 0,
+      processedTotal: 1,
+      failedTotal: 0,
     });
   });
 
-  describe('a task that is revoked: completed with a message that has no retention', () => {
-    it('a revoked task is removed with its lock whatever its own retention is, and counts as processed', async ({
-      broker,
-    }) => {
-      const parts = { retentionMs: LONG_MS, uniqueKey: 'only-one' };
-      const message = await putInto(broker, 'pending', parts);
-      const task = await take(broker);
-      await broker.complete({ ...task, message: { ...task.message, retentionMs: 0 } });
-      expect(await stateOf(broker, message)).toBe('gone');
-      expect(await broker.queueStats(QUEUE)).toMatchObject({ processed: 1, failed: 0 });
-      await broker.enqueue(newTask(parts));
-    });
+  it('a completed task is retained with its result for its retention', async ({
+    broker,
+    advance,
+    precisionMs,
+  }) => {
+    await broker.enqueue(newTask({ id: 'a', retentionMs: 2_000 }));
+    const task = await take(broker);
+    await broker.writeResult(task, EVERY_BYTE);
+    await broker.complete(task);
+    const record = await broker.task(QUEUE, 'a');
+    expect(record).toMatchObject({ state: 'completed', nextProcessAtMs: 0, isOrphaned: false });
+    const [listed] = await broker.tasks(QUEUE, 'completed', { page: 1, size: 1 });
+    for (const { result } of [record, listed ?? record])
+      expect(Buffer.from(result ?? [])).toEqual(EVERY_BYTE);
+    expect(Math.abs(record.message.completedAtMs - broker.clock.wallNow())).toBeLessThanOrEqual(
+      1_000 + precisionMs,
+    );
+    await advance(2_000 + 2 * precisionMs);
+    await catchUp(broker);
+    expect(await stateOf(broker, record.message)).toBe('gone');
+  });
+
+  it('a revoked task is removed with its lock whatever its own retention is, and counts as processed', async ({
+    broker,
+  }) => {
+    const parts = { retentionMs: LONG_MS, uniqueKey: 'only-one' };
+    const message = await putInto(broker, 'pending', parts);
+    const task = await take(broker);
+    await broker.complete({ ...task, message: { ...task.message, retentionMs: 0 } });
+    expect(await stateOf(broker, message)).toBe('gone');
+    expect(await broker.queueStats(QUEUE)).toMatchObject({ processed: 1, failed: 0 });
+    await broker.enqueue(newTask(parts));
   });
 
   describe('a task that failed', () => {
@@ -225,55 +221,49 @@ export function describeProcessing(make: BrokerFactory): void {
     });
   });
 
-  describe('a task that is released', () => {
-    it('a released task is the next one, and does not count', async ({ broker }) => {
-      for (const id of ['a', 'b', 'c']) await broker.enqueue(newTask({ id }));
-      const [a, b] = await broker.dequeue(QUEUE, 2, LONG_MS);
-      if (a === undefined || b === undefined) throw new Error('there were two');
-      await broker.release(b);
-      await broker.release(a);
-      expect(await broker.queueStats(QUEUE)).toMatchObject({ processed: 0, failed: 0 });
-      expect(await takeAll(broker)).toEqual(['a', 'b', 'c']);
-      expect((await broker.task(QUEUE, 'a')).message).toEqual(a.message);
-    });
+  it('a released task is the next one, and does not count', async ({ broker }) => {
+    for (const id of ['a', 'b', 'c']) await broker.enqueue(newTask({ id }));
+    const [a, b] = await broker.dequeue(QUEUE, 2, LONG_MS);
+    if (a === undefined || b === undefined) throw new Error('there were two');
+    await broker.release(b);
+    await broker.release(a);
+    expect(await broker.queueStats(QUEUE)).toMatchObject({ processed: 0, failed: 0 });
+    expect(await takeAll(broker)).toEqual(['a', 'b', 'c']);
+    expect((await broker.task(QUEUE, 'a')).message).toEqual(a.message);
   });
 
-  describe('a task that is discarded', () => {
-    it('a discarded task is removed although it has a retention, and does not count', async ({ broker }) => {
-      const message = await putInto(broker, 'pending', { retentionMs: LONG_MS });
-      await broker.discard(await take(broker));
-      expect(await stateOf(broker, message)).toBe('gone');
-      expect(await broker.queueStats(QUEUE)).toMatchObject({ processed: 0, failed: 0 });
-    });
+  it('a discarded task is removed although it has a retention, and does not count', async ({ broker }) => {
+    const message = await putInto(broker, 'pending', { retentionMs: LONG_MS });
+    await broker.discard(await take(broker));
+    expect(await stateOf(broker, message)).toBe('gone');
+    expect(await broker.queueStats(QUEUE)).toMatchObject({ processed: 0, failed: 0 });
   });
 
-  describe('the result and the progress of a run', () => {
-    it('a task has its latest result and progress, also after a failure', async ({ broker }) => {
-      const { id } = await putInto(broker, 'pending');
-      const task = await take(broker);
-      const result = Uint8Array.of(1);
-      await broker.writeResult(task, result);
-      result[0] = 7;
-      expect([...((await broker.task(QUEUE, id)).result ?? [])]).toEqual([1]);
-      await broker.writeResult(task, Uint8Array.of(2, 3));
-      await broker.writeProgress(task, '{"percent":10}');
-      await broker.writeProgress(task, '{"percent":20}');
-      await broker.retry(task, failure(), later(broker));
-      const record = await broker.task(QUEUE, id);
-      expect([...(record.result ?? [])]).toEqual([2, 3]);
-      expect(record.progress).toBe('{"percent":20}');
-    });
+  it('a task has its latest result and progress, also after a failure', async ({ broker }) => {
+    const { id } = await putInto(broker, 'pending');
+    const task = await take(broker);
+    const result = Uint8Array.of(1);
+    await broker.writeResult(task, result);
+    result[0] = 7;
+    expect([...((await broker.task(QUEUE, id)).result ?? [])]).toEqual([1]);
+    await broker.writeResult(task, Uint8Array.of(2, 3));
+    await broker.writeProgress(task, '{"percent":10}');
+    await broker.writeProgress(task, '{"percent":20}');
+    await broker.retry(task, failure(), later(broker));
+    const record = await broker.task(QUEUE, id);
+    expect([...(record.result ?? [])]).toEqual([2, 3]);
+    expect(record.progress).toBe('{"percent":20}');
+  });
 
-    it('a late result or progress does not create a removed task again', async ({ broker }) => {
-      const message = await putInto(broker, 'pending');
-      const task = await take(broker);
-      await broker.complete(task);
-      await expectCode('ERR_LEASE_LOST', broker.writeResult(task, Uint8Array.of(1)));
-      await expectCode('ERR_LEASE_LOST', broker.writeProgress(task, '1'));
-      expect(await stateOf(broker, message)).toBe('gone');
-      await broker.enqueue(newTask({ id: message.id }));
-      expect((await broker.task(QUEUE, message.id)).result).toBeUndefined();
-    });
+  it('a late result or progress does not create a removed task again', async ({ broker }) => {
+    const message = await putInto(broker, 'pending');
+    const task = await take(broker);
+    await broker.complete(task);
+    await expectCode('ERR_LEASE_LOST', broker.writeResult(task, Uint8Array.of(1)));
+    await expectCode('ERR_LEASE_LOST', broker.writeProgress(task, '1'));
+    expect(await stateOf(broker, message)).toBe('gone');
+    await broker.enqueue(newTask({ id: message.id }));
+    expect((await broker.task(QUEUE, message.id)).result).toBeUndefined();
   });
 
   describe('a lease', () => {

@@ -251,67 +251,61 @@ export function describeWriting(make: BrokerFactory): void {
     });
   });
 
-  describe('many tasks', () => {
-    it('enqueueMany adds tasks in their order', async ({ broker }) => {
-      const tasks = Array.from({ length: 250 }, () => newTask());
-      const outcomes = await broker.enqueueMany(tasks);
-      expect(outcomes.map(({ status }) => status)).toEqual(tasks.map(() => 'fulfilled'));
-      expect(await takeAll(broker)).toEqual(tasks.map(({ message }) => message.id));
-      expect(await broker.enqueueMany([])).toEqual([]);
-    });
-
-    it('enqueueMany accepts or refuses each task by itself, with the reason', async ({ broker }) => {
-      const { id } = await putInto(broker, 'pending');
-      const tasks = [
-        newTask({ id }),
-        newTask({ id: 'first', uniqueKey: KEY, headers: { trace: '1' } }),
-        newTask({ uniqueKey: KEY }),
-        newTask({ id: 'first' }),
-        newTask({ id: 'grouped', group: 'g' }),
-        newTask({ id: 'later', processAtMs: broker.clock.wallNow() + LONG_MS }),
-      ];
-      const outcomes = await broker.enqueueMany(tasks);
-      const shown = outcomes.map((outcome) =>
-        outcome.status === 'fulfilled' ? outcome.value.state : (outcome.reason as { code: string }).code,
-      );
-      expect(shown).toEqual([
-        'ERR_TASK_ID_CONFLICT',
-        'pending',
-        'ERR_TASK_DUPLICATE',
-        'ERR_TASK_ID_CONFLICT',
-        'aggregating',
-        'scheduled',
-      ]);
-      expect(await idsIn(broker, 'pending')).toEqual([id, 'first']);
-      expect((await broker.task(QUEUE, 'first')).message.headers).toEqual({ trace: '1' });
-    });
+  it('enqueueMany adds tasks in their order', async ({ broker }) => {
+    const tasks = Array.from({ length: 250 }, () => newTask());
+    const outcomes = await broker.enqueueMany(tasks);
+    expect(outcomes.map(({ status }) => status)).toEqual(tasks.map(() => 'fulfilled'));
+    expect(await takeAll(broker)).toEqual(tasks.map(({ message }) => message.id));
+    expect(await broker.enqueueMany([])).toEqual([]);
   });
 
-  describe('a queue whose name has a brace', () => {
-    for (const queue of ['a{b', 'a}b', 'c}:g:g']) {
-      it(`a queue name with a brace is rejected, and nothing is added: ${queue}`, async ({ broker }) => {
-        const tick = { entryKey: 'entry', atMs: 1_000_000_000_000 };
-        await expectCode('ERR_INVALID_ARG_VALUE', broker.enqueue(newTask({ queue })));
-        await expectCode('ERR_INVALID_ARG_VALUE', broker.enqueueTick(newTask({ queue }), tick));
-        expect(await broker.queues()).toEqual([]);
-      });
+  it('enqueueMany accepts or refuses each task by itself, with the reason', async ({ broker }) => {
+    const { id } = await putInto(broker, 'pending');
+    const tasks = [
+      newTask({ id }),
+      newTask({ id: 'first', uniqueKey: KEY, headers: { trace: '1' } }),
+      newTask({ uniqueKey: KEY }),
+      newTask({ id: 'first' }),
+      newTask({ id: 'grouped', group: 'g' }),
+      newTask({ id: 'later', processAtMs: broker.clock.wallNow() + LONG_MS }),
+    ];
+    const outcomes = await broker.enqueueMany(tasks);
+    const shown = outcomes.map((outcome) =>
+      outcome.status === 'fulfilled' ? outcome.value.state : (outcome.reason as { code: string }).code,
+    );
+    expect(shown).toEqual([
+      'ERR_TASK_ID_CONFLICT',
+      'pending',
+      'ERR_TASK_DUPLICATE',
+      'ERR_TASK_ID_CONFLICT',
+      'aggregating',
+      'scheduled',
+    ]);
+    expect(await idsIn(broker, 'pending')).toEqual([id, 'first']);
+    expect((await broker.task(QUEUE, 'first')).message.headers).toEqual({ trace: '1' });
+  });
+
+  for (const queue of ['a{b', 'a}b', 'c}:g:g']) {
+    it(`a queue name with a brace is rejected, and nothing is added: ${queue}`, async ({ broker }) => {
+      const tick = { entryKey: 'entry', atMs: 1_000_000_000_000 };
+      await expectCode('ERR_INVALID_ARG_VALUE', broker.enqueue(newTask({ queue })));
+      await expectCode('ERR_INVALID_ARG_VALUE', broker.enqueueTick(newTask({ queue }), tick));
+      expect(await broker.queues()).toEqual([]);
+    });
+  }
+
+  it('the mark of an entry without ticks for 400 days is removed by later ticks of other entries', async ({
+    broker,
+  }) => {
+    const atMs = 1_600_000_000_000;
+    await broker.enqueueTick(newTask(), { entryKey: 'gone', atMs });
+    for (let day = 1; day <= 402; day++) {
+      await broker.enqueueTick(newTask(), { entryKey: 'kept', atMs: atMs + day * 86_400_000 });
+      const isKept = (await broker.lastTickMs(QUEUE, 'gone')) !== undefined;
+      if (day <= 400) expect(isKept).toBe(true);
     }
-  });
-
-  describe('a schedule entry that has not ticked for 400 days', () => {
-    it('the mark of an entry without ticks for 400 days is removed by later ticks of other entries', async ({
-      broker,
-    }) => {
-      const atMs = 1_600_000_000_000;
-      await broker.enqueueTick(newTask(), { entryKey: 'gone', atMs });
-      for (let day = 1; day <= 402; day++) {
-        await broker.enqueueTick(newTask(), { entryKey: 'kept', atMs: atMs + day * 86_400_000 });
-        const isKept = (await broker.lastTickMs(QUEUE, 'gone')) !== undefined;
-        if (day <= 400) expect(isKept).toBe(true);
-      }
-      expect(await broker.lastTickMs(QUEUE, 'gone')).toBeUndefined();
-      expect(await broker.lastTickMs(QUEUE, 'kept')).toBeDefined();
-    });
+    expect(await broker.lastTickMs(QUEUE, 'gone')).toBeUndefined();
+    expect(await broker.lastTickMs(QUEUE, 'kept')).toBeDefined();
   });
 
   describe('a tick of a schedule', () => {

@@ -156,63 +156,59 @@ describe('retries', () => {
   });
 });
 
-describe('closing', () => {
-  test('close waits for the requests, which succeed', async () => {
-    let answer: (() => void) | undefined;
-    const { client, inspector } = await openRemote({}, {}, (handle) => {
-      answer = handle;
-    });
-    const enqueued = client.enqueue(new Task('a'));
-    const closed = vi.fn();
-    const closing = client.close().then(closed);
-    await expect.poll(() => answer).toBeDefined();
-    expect(closed).not.toHaveBeenCalled();
-    answer?.();
-    await closing;
-    await expect(enqueued).resolves.toMatchObject({ state: 'pending' });
-    expect(await inspector.queues()).toEqual(['default']);
+test('close waits for the requests, which succeed', async () => {
+  let answer: (() => void) | undefined;
+  const { client, inspector } = await openRemote({}, {}, (handle) => {
+    answer = handle;
   });
+  const enqueued = client.enqueue(new Task('a'));
+  const closed = vi.fn();
+  const closing = client.close().then(closed);
+  await expect.poll(() => answer).toBeDefined();
+  expect(closed).not.toHaveBeenCalled();
+  answer?.();
+  await closing;
+  await expect(enqueued).resolves.toMatchObject({ state: 'pending' });
+  expect(await inspector.queues()).toEqual(['default']);
+});
 
-  test('the signal ends attempts and pauses with its reason, and leaves no listener', async () => {
-    const controller = new AbortController();
-    const { signal } = controller;
-    const added = vi.spyOn(signal, 'addEventListener');
-    const removed = vi.spyOn(signal, 'removeEventListener');
-    let requests = 0;
-    const client = await openClient(
-      (_, response) => {
-        if (++requests % 2 === 0) response.writeHead(503).end();
-      },
-      { signal, maxRetries: 5, clock: new ManualClock() },
-    );
-    const all = Promise.allSettled(Array.from({ length: 20 }, () => client.enqueue(new Task('a'))));
-    await expect.poll(() => requests).toBe(20);
-    const reason = new Error('stop');
-    controller.abort(reason);
-    for (const one of await all) expect(one).toMatchObject({ status: 'rejected', reason });
-    await client.close();
-    await expect(new Client({ url: 'http://x', signal }).enqueue(new Task('a'))).rejects.toBe(reason);
-    expect(requests).toBe(20);
-    expect(added).toHaveBeenCalledOnce();
-    expect(removed).toHaveBeenCalledOnce();
-  });
+test('the signal ends attempts and pauses with its reason, and leaves no listener', async () => {
+  const controller = new AbortController();
+  const { signal } = controller;
+  const added = vi.spyOn(signal, 'addEventListener');
+  const removed = vi.spyOn(signal, 'removeEventListener');
+  let requests = 0;
+  const client = await openClient(
+    (_, response) => {
+      if (++requests % 2 === 0) response.writeHead(503).end();
+    },
+    { signal, maxRetries: 5, clock: new ManualClock() },
+  );
+  const all = Promise.allSettled(Array.from({ length: 20 }, () => client.enqueue(new Task('a'))));
+  await expect.poll(() => requests).toBe(20);
+  const reason = new Error('stop');
+  controller.abort(reason);
+  for (const one of await all) expect(one).toMatchObject({ status: 'rejected', reason });
+  await client.close();
+  await expect(new Client({ url: 'http://x', signal }).enqueue(new Task('a'))).rejects.toBe(reason);
+  expect(requests).toBe(20);
+  expect(added).toHaveBeenCalledOnce();
+  expect(removed).toHaveBeenCalledOnce();
+});
 
-  test('the signal ends a call whose headers are pending, and close then resolves', async () => {
-    const controller = new AbortController();
-    const { signal } = controller;
-    const headers = vi.fn(() => new Promise<never>(() => undefined));
-    const removed = vi.spyOn(signal, 'removeEventListener');
-    const client = new Client({ url: 'http://127.0.0.1:9', headers, signal });
-    const enqueued = client.enqueue(new Task('a'));
-    const closed = client.close();
-    const reason = new Error('stop');
-    controller.abort(reason);
-    await expect(enqueued).rejects.toBe(reason);
-    await closed;
-    expect(removed).toHaveBeenCalledOnce();
-    await expect(new Client({ url: 'http://x', headers, signal }).enqueue(new Task('a'))).rejects.toBe(
-      reason,
-    );
-    expect(headers).toHaveBeenCalledOnce();
-  });
+test('the signal ends a call whose headers are pending, and close then resolves', async () => {
+  const controller = new AbortController();
+  const { signal } = controller;
+  const headers = vi.fn(() => new Promise<never>(() => undefined));
+  const removed = vi.spyOn(signal, 'removeEventListener');
+  const client = new Client({ url: 'http://127.0.0.1:9', headers, signal });
+  const enqueued = client.enqueue(new Task('a'));
+  const closed = client.close();
+  const reason = new Error('stop');
+  controller.abort(reason);
+  await expect(enqueued).rejects.toBe(reason);
+  await closed;
+  expect(removed).toHaveBeenCalledOnce();
+  await expect(new Client({ url: 'http://x', headers, signal }).enqueue(new Task('a'))).rejects.toBe(reason);
+  expect(headers).toHaveBeenCalledOnce();
 });

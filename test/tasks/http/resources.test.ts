@@ -231,33 +231,31 @@ describe('tasks', () => {
   });
 });
 
-describe('schedulers', () => {
-  test('schedulers have their entries and the tasks that they have enqueued', async () => {
-    const { broker, send } = await serveTasks();
-    expect((await send('/api/scheduler_entries')).json).toEqual({ entries: [] });
-    const entry = { spec: '@every 1m', taskType: 't', payload: Buffer.from('p'), options: ['Queue("q")'] };
-    await broker.announceScheduler(
-      'x',
-      () => [
-        { id: 'a', ...entry, nextEnqueueAtMs: START_MS, prevEnqueueAtMs: 0 },
-        { id: 'b', ...entry, nextEnqueueAtMs: START_MS, prevEnqueueAtMs: START_MS - 5 },
-      ],
-      20_000,
-    );
-    const shown = { spec: '@every 1m', task_type: 't', task_payload: 'p', options: ['Queue("q")'] };
-    expect((await send('/api/scheduler_entries')).json).toEqual({
-      entries: [
-        { id: 'a', ...shown, next_enqueue_at: at(0) },
-        { id: 'b', ...shown, next_enqueue_at: at(0), prev_enqueue_at: at(-5) },
-      ],
-    });
-    await broker.recordEnqueueEvent('a', { taskId: '1', atMs: START_MS });
-    await broker.recordEnqueueEvent('a', { taskId: '2', atMs: START_MS + 1 });
-    expect((await send('/api/scheduler_entries/a/enqueue_events?size=1')).json).toEqual({
-      events: [{ task_id: '2', enqueued_at: at(1) }],
-    });
-    expect((await send('/api/scheduler_entries/c/enqueue_events')).json).toEqual({ events: [] });
+test('schedulers have their entries and the tasks that they have enqueued', async () => {
+  const { broker, send } = await serveTasks();
+  expect((await send('/api/scheduler_entries')).json).toEqual({ entries: [] });
+  const entry = { spec: '@every 1m', taskType: 't', payload: Buffer.from('p'), options: ['Queue("q")'] };
+  await broker.announceScheduler(
+    'x',
+    () => [
+      { id: 'a', ...entry, nextEnqueueAtMs: START_MS, prevEnqueueAtMs: 0 },
+      { id: 'b', ...entry, nextEnqueueAtMs: START_MS, prevEnqueueAtMs: START_MS - 5 },
+    ],
+    20_000,
+  );
+  const shown = { spec: '@every 1m', task_type: 't', task_payload: 'p', options: ['Queue("q")'] };
+  expect((await send('/api/scheduler_entries')).json).toEqual({
+    entries: [
+      { id: 'a', ...shown, next_enqueue_at: at(0) },
+      { id: 'b', ...shown, next_enqueue_at: at(0), prev_enqueue_at: at(-5) },
+    ],
   });
+  await broker.recordEnqueueEvent('a', { taskId: '1', atMs: START_MS });
+  await broker.recordEnqueueEvent('a', { taskId: '2', atMs: START_MS + 1 });
+  expect((await send('/api/scheduler_entries/a/enqueue_events?size=1')).json).toEqual({
+    events: [{ task_id: '2', enqueued_at: at(1) }],
+  });
+  expect((await send('/api/scheduler_entries/c/enqueue_events')).json).toEqual({ events: [] });
 });
 
 test('a batch on a broker in the process does not hold the event loop: the host has a turn between two pieces', async () => {

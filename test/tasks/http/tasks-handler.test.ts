@@ -38,92 +38,86 @@ describe('authorize', () => {
   });
 });
 
-describe('readOnly', () => {
-  test('readOnly responds with 405 to every change', async () => {
-    const { add, inspector, send } = await serveTasks({ readOnly: true });
-    await add('a');
-    const answer = await send('/api/queues/default:pause', post);
-    expect(answer).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
-    const path = '/api/queues/default/pending_tasks/a';
-    expect(await send(path, { method: 'DELETE' })).toMatchObject({ status: 405 });
-    expect(await send('/api/queues/default')).toMatchObject({ status: 200 });
-    expect(await send('/api/queues/default', { method: 'HEAD' })).toMatchObject({ status: 200 });
-    expect(await inspector.getQueueInfo('default')).toMatchObject({ paused: false, pending: 1 });
+test('readOnly responds with 405 to every change', async () => {
+  const { add, inspector, send } = await serveTasks({ readOnly: true });
+  await add('a');
+  const answer = await send('/api/queues/default:pause', post);
+  expect(answer).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
+  const path = '/api/queues/default/pending_tasks/a';
+  expect(await send(path, { method: 'DELETE' })).toMatchObject({ status: 405 });
+  expect(await send('/api/queues/default')).toMatchObject({ status: 200 });
+  expect(await send('/api/queues/default', { method: 'HEAD' })).toMatchObject({ status: 200 });
+  expect(await inspector.getQueueInfo('default')).toMatchObject({ paused: false, pending: 1 });
+});
+
+test('requests with HEAD have the headers of GET', async () => {
+  const { add, send } = await serveTasks();
+  await add('a');
+  const got = await send('/api/queues/default/tasks/a');
+  const head = await send('/api/queues/default/tasks/a', { method: 'HEAD' });
+  expect(head).toMatchObject({ status: 200, text: '' });
+  expect(head.headers['content-length']).toBe(got.headers['content-length']);
+  expect(head.headers['content-length']).toBe(String(Buffer.byteLength(got.text)));
+  expect(await send('/api/queues/default/tasks/b', { method: 'HEAD' })).toMatchObject({
+    status: 404,
+    text: '',
   });
 });
 
-describe('requests', () => {
-  test('requests with HEAD have the headers of GET', async () => {
-    const { add, send } = await serveTasks();
-    await add('a');
-    const got = await send('/api/queues/default/tasks/a');
-    const head = await send('/api/queues/default/tasks/a', { method: 'HEAD' });
-    expect(head).toMatchObject({ status: 200, text: '' });
-    expect(head.headers['content-length']).toBe(got.headers['content-length']);
-    expect(head.headers['content-length']).toBe(String(Buffer.byteLength(got.text)));
-    expect(await send('/api/queues/default/tasks/b', { method: 'HEAD' })).toMatchObject({
-      status: 404,
-      text: '',
-    });
-  });
-
-  test('requests of a root path are served below it', async () => {
-    for (const rootPath of ['/monitoring', '/monitoring/']) {
-      const { send } = await serveTasks({ rootPath });
-      expect(await send('/monitoring/api/queues')).toMatchObject({ status: 200 });
-      expect(await send('/api/queues')).toMatchObject({ status: 404 });
-      expect(await send('/monitoringapi/queues')).toMatchObject({ status: 404 });
-    }
-  });
-
-  test('requests outside the interface are passed to next, before the authorization', async () => {
-    const { broker } = await openBench();
-    const authorize = vi.fn(() => true);
-    const handler = tasksHandler({ broker, rootPath: '/m', authorize });
-    const send = await serve((request, response) => {
-      handler(request, response, (error) => response.end(`next ${String(error)}`));
-    });
-    for (const path of ['/', '/m', '/m/api', '/m/api/nothing', '/other']) {
-      expect(await send(path)).toMatchObject({ text: 'next undefined' });
-    }
-    expect(authorize).not.toHaveBeenCalled();
-    expect(await send('/m/api/queues')).toMatchObject({ json: { queues: [] } });
-    expect(await send('/m/api/queues', post)).toMatchObject({ status: 405 });
-  });
+test('requests of a root path are served below it', async () => {
+  for (const rootPath of ['/monitoring', '/monitoring/']) {
+    const { send } = await serveTasks({ rootPath });
+    expect(await send('/monitoring/api/queues')).toMatchObject({ status: 200 });
+    expect(await send('/api/queues')).toMatchObject({ status: 404 });
+    expect(await send('/monitoringapi/queues')).toMatchObject({ status: 404 });
+  }
 });
 
-describe('payloads and results', () => {
-  test.each<[Uint8Array | undefined, string]>([
-    [Buffer.from('text'), 'text'],
-    [Buffer.from('{\n\t"a": "ä€😀"\r\n}'), '{\n\t"a": "ä€😀"\r\n}'],
-    [undefined, ''],
-    [Uint8Array.of(0xff, 0xfe), 'non-printable bytes'],
-    [Buffer.from('a\0b'), 'non-printable bytes'],
-    [Buffer.from('a\u001b[2J'), 'non-printable bytes'],
-    [Buffer.from('x'.repeat(200)), 'x'.repeat(200)],
-    [Buffer.from('x'.repeat(201)), `${'x'.repeat(200)}…`],
-    [Buffer.from('😀'.repeat(201)), `${'😀'.repeat(200)}…`],
-    [Buffer.from('x'.repeat(803) + '😀'), `${'x'.repeat(200)}…`],
-  ])('payloads and results are shown as text if they are: %s', async (payload, shown) => {
-    const { client, send } = await serveTasks();
-    await client.enqueue(new Task('a', payload, { taskId: 'a' }));
-    expect(await send('/api/queues/default/tasks/a')).toMatchObject({ json: { payload: shown } });
+test('requests outside the interface are passed to next, before the authorization', async () => {
+  const { broker } = await openBench();
+  const authorize = vi.fn(() => true);
+  const handler = tasksHandler({ broker, rootPath: '/m', authorize });
+  const send = await serve((request, response) => {
+    handler(request, response, (error) => response.end(`next ${String(error)}`));
   });
+  for (const path of ['/', '/m', '/m/api', '/m/api/nothing', '/other']) {
+    expect(await send(path)).toMatchObject({ text: 'next undefined' });
+  }
+  expect(authorize).not.toHaveBeenCalled();
+  expect(await send('/m/api/queues')).toMatchObject({ json: { queues: [] } });
+  expect(await send('/m/api/queues', post)).toMatchObject({ status: 405 });
+});
 
-  test('payloads and results are shown by the formatter, up to the maximum length', async () => {
-    const { add, broker, lease, send } = await serveTasks({
-      formatPayload: (payload, type) => `${type}: ${payload.length} bytes`,
-      formatResult: (result) => Buffer.from(result).toString('hex'),
-      maxPayloadLength: 10,
-      maxResultLength: 4,
-    });
-    await add('a', { retentionMs: 1_000 });
-    const task = await lease();
-    await broker.writeResult(task, Uint8Array.of(1, 2, 3));
-    await broker.complete(task);
-    expect(await send('/api/queues/default/tasks/a')).toMatchObject({
-      json: { payload: 'work: 10 b…', result: '0102…' },
-    });
+test.each<[Uint8Array | undefined, string]>([
+  [Buffer.from('text'), 'text'],
+  [Buffer.from('{\n\t"a": "ä€😀"\r\n}'), '{\n\t"a": "ä€😀"\r\n}'],
+  [undefined, ''],
+  [Uint8Array.of(0xff, 0xfe), 'non-printable bytes'],
+  [Buffer.from('a\0b'), 'non-printable bytes'],
+  [Buffer.from('a\u001b[2J'), 'non-printable bytes'],
+  [Buffer.from('x'.repeat(200)), 'x'.repeat(200)],
+  [Buffer.from('x'.repeat(201)), `${'x'.repeat(200)}…`],
+  [Buffer.from('😀'.repeat(201)), `${'😀'.repeat(200)}…`],
+  [Buffer.from('x'.repeat(803) + '😀'), `${'x'.repeat(200)}…`],
+])('payloads and results are shown as text if they are: %s', async (payload, shown) => {
+  const { client, send } = await serveTasks();
+  await client.enqueue(new Task('a', payload, { taskId: 'a' }));
+  expect(await send('/api/queues/default/tasks/a')).toMatchObject({ json: { payload: shown } });
+});
+
+test('payloads and results are shown by the formatter, up to the maximum length', async () => {
+  const { add, broker, lease, send } = await serveTasks({
+    formatPayload: (payload, type) => `${type}: ${payload.length} bytes`,
+    formatResult: (result) => Buffer.from(result).toString('hex'),
+    maxPayloadLength: 10,
+    maxResultLength: 4,
+  });
+  await add('a', { retentionMs: 1_000 });
+  const task = await lease();
+  await broker.writeResult(task, Uint8Array.of(1, 2, 3));
+  await broker.complete(task);
+  expect(await send('/api/queues/default/tasks/a')).toMatchObject({
+    json: { payload: 'work: 10 b…', result: '0102…' },
   });
 });
 
@@ -185,32 +179,30 @@ describe('the pages of asynqmon on Redis and Prometheus', () => {
   });
 });
 
-describe('options', () => {
-  test.each([
-    [{ broker: {} }, TypeError],
-    [{ rootPath: 'a' }, TypeError],
-    [{ rootPath: 5 }, TypeError],
-    [{ authorize: 'a' }, TypeError],
-    [{ readOnly: 1 }, TypeError],
-    [{ allowedHosts: 'jobs.example' }, TypeError],
-    [{ allowedHosts: [1] }, TypeError],
-    [{ allowedHosts: [''] }, TypeError],
-    [{ allowedHosts: ['https://jobs.example'] }, TypeError],
-    [{ allowedHosts: ['jobs.example:443'] }, TypeError],
-    [{ allowedHosts: ['jobs.example/'] }, TypeError],
-    [{ allowedHosts: ['xn--a'] }, TypeError],
-    [{ maxBodyBytes: -1 }, RangeError],
-    [{ maxPayloadLength: 0 }, RangeError],
-    [{ maxResultLength: 1e9 }, RangeError],
-    [{ formatPayload: {} }, TypeError],
-    [{ prometheusUrl: 'not a URL' }, TypeError],
-    [{ prometheusUrl: 'localhost:9090' }, TypeError],
-    [{ prometheusUrl: 'http://%ff@localhost:9090' }, TypeError],
-    [{ onError: 1 }, TypeError],
-  ])('the options of the handler are validated: %j', async (options, error) => {
-    const { broker } = await openBench();
-    expect(() => tasksHandler({ broker, ...options } as TasksHandlerOptions)).toThrow(error);
-  });
+test.each([
+  [{ broker: {} }, TypeError],
+  [{ rootPath: 'a' }, TypeError],
+  [{ rootPath: 5 }, TypeError],
+  [{ authorize: 'a' }, TypeError],
+  [{ readOnly: 1 }, TypeError],
+  [{ allowedHosts: 'jobs.example' }, TypeError],
+  [{ allowedHosts: [1] }, TypeError],
+  [{ allowedHosts: [''] }, TypeError],
+  [{ allowedHosts: ['https://jobs.example'] }, TypeError],
+  [{ allowedHosts: ['jobs.example:443'] }, TypeError],
+  [{ allowedHosts: ['jobs.example/'] }, TypeError],
+  [{ allowedHosts: ['xn--a'] }, TypeError],
+  [{ maxBodyBytes: -1 }, RangeError],
+  [{ maxPayloadLength: 0 }, RangeError],
+  [{ maxResultLength: 1e9 }, RangeError],
+  [{ formatPayload: {} }, TypeError],
+  [{ prometheusUrl: 'not a URL' }, TypeError],
+  [{ prometheusUrl: 'localhost:9090' }, TypeError],
+  [{ prometheusUrl: 'http://%ff@localhost:9090' }, TypeError],
+  [{ onError: 1 }, TypeError],
+])('the options of the handler are validated: %j', async (options, error) => {
+  const { broker } = await openBench();
+  expect(() => tasksHandler({ broker, ...options } as TasksHandlerOptions)).toThrow(error);
 });
 
 /** Where a server listens: it sees it in what it is sent. */

@@ -128,33 +128,31 @@ describe('authorize', () => {
   });
 });
 
-describe('a formatter', () => {
-  test.each([
-    ['a number', 5],
-    ['undefined', undefined],
-    ['bytes', Buffer.from('a')],
-    ['an object that cannot be read', unreadable()],
-    ['a promise', Promise.resolve('text')],
-  ])('a formatter that returns %s is reported, and the response has everything else', async (_, shown) => {
-    const { add, send, told } = await serveTold({ formatPayload: () => shown as never });
-    await add('a');
-    const json = { id: 'a', payload: 'cannot be shown' };
-    expect(await send('/api/queues/default/tasks/a')).toMatchObject({ status: 200, json });
-    expect(told).toHaveLength(1);
-  });
+test.each([
+  ['a number', 5],
+  ['undefined', undefined],
+  ['bytes', Buffer.from('a')],
+  ['an object that cannot be read', unreadable()],
+  ['a promise', Promise.resolve('text')],
+])('a formatter that returns %s is reported, and the response has everything else', async (_, shown) => {
+  const { add, send, told } = await serveTold({ formatPayload: () => shown as never });
+  await add('a');
+  const json = { id: 'a', payload: 'cannot be shown' };
+  expect(await send('/api/queues/default/tasks/a')).toMatchObject({ status: 200, json });
+  expect(told).toHaveLength(1);
+});
 
-  test.each<[string, () => never]>([
-    ['throws', raise(unreadable())],
-    ['rejects', () => Promise.reject(secret) as never],
-  ])('a response has everything else if a formatter %s', async (_, format) => {
-    const { add, broker, lease, send, told } = await serveTold({ formatResult: format });
-    await add('a', { retentionMs: 1_000 });
-    const task = await lease();
-    await broker.writeResult(task, Uint8Array.of(1));
-    await broker.complete(task);
-    expect(await send('/api/queues/default/tasks/a')).toMatchObject({ json: { result: 'cannot be shown' } });
-    expect(told).toHaveLength(1);
-  });
+test.each<[string, () => never]>([
+  ['throws', raise(unreadable())],
+  ['rejects', () => Promise.reject(secret) as never],
+])('a response has everything else if a formatter %s', async (_, format) => {
+  const { add, broker, lease, send, told } = await serveTold({ formatResult: format });
+  await add('a', { retentionMs: 1_000 });
+  const task = await lease();
+  await broker.writeResult(task, Uint8Array.of(1));
+  await broker.complete(task);
+  expect(await send('/api/queues/default/tasks/a')).toMatchObject({ json: { result: 'cannot be shown' } });
+  expect(told).toHaveLength(1);
 });
 
 describe('redisInfo', () => {
@@ -199,40 +197,38 @@ describe('redisInfo', () => {
   });
 });
 
-describe('onError', () => {
-  test.each<[string, () => unknown]>([
-    ['throws', raise(secret)],
-    ['throws what cannot be read', raise(unreadable())],
-    ['throws an object without a prototype', raise(Object.create(null))],
-    ['rejects', () => Promise.reject(secret)],
-    ['returns what cannot be read', unreadable],
-    ['returns a then that throws', () => throwing('then')],
-  ])('an onError that %s causes a warning of the process', async (_, onError) => {
-    const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
-    const { send } = await serveTasks({ authorize: raise(secret), onError });
-    expect(await send('/api/queues')).toMatchObject({ status: 500, text: 'internal error\n' });
-    await settled();
-    expect(warned).toHaveBeenCalledTimes(1);
-    warned.mockRestore();
-  });
+test.each<[string, () => unknown]>([
+  ['throws', raise(secret)],
+  ['throws what cannot be read', raise(unreadable())],
+  ['throws an object without a prototype', raise(Object.create(null))],
+  ['rejects', () => Promise.reject(secret)],
+  ['returns what cannot be read', unreadable],
+  ['returns a then that throws', () => throwing('then')],
+])('an onError that %s causes a warning of the process', async (_, onError) => {
+  const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+  const { send } = await serveTasks({ authorize: raise(secret), onError });
+  expect(await send('/api/queues')).toMatchObject({ status: 500, text: 'internal error\n' });
+  await settled();
+  expect(warned).toHaveBeenCalledTimes(1);
+  warned.mockRestore();
+});
 
-  test('without onError any thrown value causes a warning that can be printed', async () => {
-    const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
-    const stackless = Object.defineProperty(new Error('a'), 'stack', {
-      get: raise(secret),
-    });
-    for (const error of [secret, stackless, unreadable(), Symbol('a'), Object.create(null)]) {
-      const { send } = await serveTasks({
-        authorize: raise(error),
-      });
-      expect(await send('/api/queues')).toMatchObject({ status: 500 });
-    }
-    const unprintable = 'an error that cannot be shown';
-    expect(warned.mock.calls).toEqual([
-      ...[[secret], [unprintable], [unprintable], ['Symbol(a)'], [unprintable]],
-    ]);
-    warned.mockRestore();
+test('without onError any thrown value causes a warning that can be printed', async () => {
+  const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+  const stackless = Object.defineProperty(new Error('a'), 'stack', {
+    get: raise(secret),
   });
+  for (const error of [secret, stackless, unreadable(), Symbol('a'), Object.create(null)]) {
+    const { send } = await serveTasks({
+      authorize: raise(error),
+    });
+    expect(await send('/api/queues')).toMatchObject({ status: 500 });
+  }
+  const unprintable = 'an error that cannot be shown';
+  expect(warned.mock.calls).toEqual([
+    ...[[secret], [unprintable], [unprintable], ['Symbol(a)'], [unprintable]],
+  ]);
+  warned.mockRestore();
 });
 
 test('a response that refuses its headers ends the connection, and nothing else', async () => {

@@ -279,38 +279,34 @@ describe('a run', () => {
   });
 });
 
-describe('without an SDK', () => {
-  it('without an SDK tasks are not changed', async () => {
-    trace.disable();
-    propagation.disable();
-    const handler = vi.fn<Handler>();
-    await traced(handler);
-    await run(new Task('work', 1, { headers: { a: '1' } }));
-    expect(handler.mock.calls[0]?.[0].headers).toEqual({ a: '1' });
-  });
+it('without an SDK tasks are not changed', async () => {
+  trace.disable();
+  propagation.disable();
+  const handler = vi.fn<Handler>();
+  await traced(handler);
+  await run(new Task('work', 1, { headers: { a: '1' } }));
+  expect(handler.mock.calls[0]?.[0].headers).toEqual({ a: '1' });
 });
 
-describe('options', () => {
-  it('options set the system and the tracer', async () => {
-    const mine = new InMemorySpanExporter();
-    const own = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(mine)] });
-    await traced(() => undefined, { tracer: own.getTracer('mine'), system: 'asynq' });
-    await run();
-    expect(exporter.getFinishedSpans()).toEqual([]);
-    expect(mine.getFinishedSpans().map(({ attributes }) => attributes['messaging.system'])).toEqual([
-      'asynq',
-      'asynq',
-    ]);
-  });
+it('options set the system and the tracer', async () => {
+  const mine = new InMemorySpanExporter();
+  const own = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(mine)] });
+  await traced(() => undefined, { tracer: own.getTracer('mine'), system: 'asynq' });
+  await run();
+  expect(exporter.getFinishedSpans()).toEqual([]);
+  expect(mine.getFinishedSpans().map(({ attributes }) => attributes['messaging.system'])).toEqual([
+    'asynq',
+    'asynq',
+  ]);
+});
 
-  it.each([
-    [{ tracer: {} }, 'tracer'],
-    [{ propagator: { inject: () => undefined } }, 'propagator'],
-    [{ system: '' }, 'system'],
-    [{ newTrace: 1 }, 'newTrace'],
-  ])('the options %o throw a TypeError', (options, name) => {
-    expect(() => openTelemetryTracing(options as unknown as OpenTelemetryTracingOptions)).toThrow(
-      `options.${name}`,
-    );
-  });
+it.each([
+  [{ tracer: {} }, 'tracer'],
+  [{ propagator: { inject: () => undefined } }, 'propagator'],
+  [{ system: '' }, 'system'],
+  [{ newTrace: 1 }, 'newTrace'],
+])('the options %o throw a TypeError', (options, name) => {
+  expect(() => openTelemetryTracing(options as unknown as OpenTelemetryTracingOptions)).toThrow(
+    `options.${name}`,
+  );
 });

@@ -133,67 +133,65 @@ describe('a broker that fails', () => {
   });
 });
 
-describe('the heartbeat', () => {
-  it('the heartbeat lists the entries every interval, and at once after a change', async () => {
-    await using world = await openWorld();
-    const beats: string[] = [];
-    const broker = withMethods(world.broker, {
-      maintenance: ['announceScheduler'],
-      announceScheduler: (_id, read, ttlMs) => {
-        beats.push(`${world.clock.wallNow() - START_MS} ${read().length} ${ttlMs}`);
-        return Promise.resolve();
-      },
-      withdrawScheduler: () => {
-        beats.push('withdrawn');
-        return Promise.resolve();
-      },
-    });
-    const { scheduler } = world.scheduler({ broker, heartbeatIntervalMs: 7_000 });
-    await scheduler.start();
-    await world.clock.advance(15_000);
-    scheduler.register('@hourly', new Task('t'));
-    scheduler.register('@daily', new Task('t'));
-    await world.clock.advance(8_000);
-    await scheduler.shutdown();
-    expect(beats).toEqual([
-      '0 0 14000',
-      '7000 0 14000',
-      '14000 0 14000',
-      '15000 2 14000',
-      '22000 2 14000',
-      'withdrawn',
-    ]);
-    expect(world.clock.manual.pendingWakeups).toBe(0);
+it('the heartbeat lists the entries every interval, and at once after a change', async () => {
+  await using world = await openWorld();
+  const beats: string[] = [];
+  const broker = withMethods(world.broker, {
+    maintenance: ['announceScheduler'],
+    announceScheduler: (_id, read, ttlMs) => {
+      beats.push(`${world.clock.wallNow() - START_MS} ${read().length} ${ttlMs}`);
+      return Promise.resolve();
+    },
+    withdrawScheduler: () => {
+      beats.push('withdrawn');
+      return Promise.resolve();
+    },
   });
+  const { scheduler } = world.scheduler({ broker, heartbeatIntervalMs: 7_000 });
+  await scheduler.start();
+  await world.clock.advance(15_000);
+  scheduler.register('@hourly', new Task('t'));
+  scheduler.register('@daily', new Task('t'));
+  await world.clock.advance(8_000);
+  await scheduler.shutdown();
+  expect(beats).toEqual([
+    '0 0 14000',
+    '7000 0 14000',
+    '14000 0 14000',
+    '15000 2 14000',
+    '22000 2 14000',
+    'withdrawn',
+  ]);
+  expect(world.clock.manual.pendingWakeups).toBe(0);
+});
 
-  it('a pending heartbeat ends before the entries are withdrawn', async () => {
-    await using world = await openWorld();
-    const calls: string[] = [];
-    let arrive = (): void => undefined;
-    const broker = withMethods(world.broker, {
-      announceScheduler: async () => {
-        await new Promise<void>((resolve) => (arrive = resolve));
-        calls.push('announced');
-      },
-      withdrawScheduler: () => {
-        calls.push('withdrawn');
-        return Promise.resolve();
-      },
-    });
-    const { scheduler } = world.scheduler({ broker });
-    const starting = scheduler.start();
-    await world.clock.advance(1);
-    const closing = scheduler.shutdown();
-    await world.clock.advance(1);
-    arrive();
-    await Promise.all([starting, closing]);
-    expect(calls).toEqual(['announced', 'withdrawn']);
+it('a pending heartbeat ends before the entries are withdrawn', async () => {
+  await using world = await openWorld();
+  const calls: string[] = [];
+  let arrive = (): void => undefined;
+  const broker = withMethods(world.broker, {
+    announceScheduler: async () => {
+      await new Promise<void>((resolve) => (arrive = resolve));
+      calls.push('announced');
+    },
+    withdrawScheduler: () => {
+      calls.push('withdrawn');
+      return Promise.resolve();
+    },
   });
+  const { scheduler } = world.scheduler({ broker });
+  const starting = scheduler.start();
+  await world.clock.advance(1);
+  const closing = scheduler.shutdown();
+  await world.clock.advance(1);
+  arrive();
+  await Promise.all([starting, closing]);
+  expect(calls).toEqual(['announced', 'withdrawn']);
+});
 
-  it('the heartbeat runs once if the broker keeps the entries', async () => {
-    await using world = await openWorld();
-    const { scheduler } = world.scheduler();
-    await scheduler.start();
-    expect(world.clock.manual.pendingWakeups).toBe(0);
-  });
+it('the heartbeat runs once if the broker keeps the entries', async () => {
+  await using world = await openWorld();
+  const { scheduler } = world.scheduler();
+  await scheduler.start();
+  expect(world.clock.manual.pendingWakeups).toBe(0);
 });

@@ -226,69 +226,66 @@ describe('an entry', () => {
   });
 });
 
-describe('callbacks', () => {
-  it('preEnqueue and postEnqueue are called for each tick with its outcome', async () => {
-    await using world = await openWorld();
-    const calls: unknown[] = [];
-    const options = {
-      preEnqueue: (task: Task, given: object, tick: object): unknown =>
-        calls.push(['pre', task.type, given, tick]),
-      postEnqueue: (info: unknown, error: unknown): unknown =>
-        calls.push(['post', info !== undefined, error]),
-      enqueueErrorHandler: (task: Task, _: unknown, error: unknown): unknown =>
-        calls.push(['error', task.type, error]),
-    };
-    const { scheduler } = world.scheduler(options);
-    // An id of its own: while its first task is there, the second one is refused.
-    const entryId = scheduler.register('@hourly', new Task('t'), { taskId: 'one' });
-    await scheduler.start();
-    await world.clock.advance(HOUR_MS);
-    const given = { taskId: 'one' };
-    const pre = (hour: number): unknown => [
-      'pre',
-      't',
-      given,
-      { entryId, at: new Date(START_MS + hour * HOUR_MS) },
-    ];
-    expect(calls).toEqual([pre(1), ['post', true, undefined]]);
-    await world.clock.advance(HOUR_MS);
-    const conflict = expect.objectContaining({ code: 'ERR_TASK_ID_CONFLICT' }) as unknown;
-    expect(calls.slice(2)).toEqual([pre(2), ['post', false, conflict], ['error', 't', conflict]]);
-    await world.broker.change('default', { id: 'one' }, 'delete');
-    await world.clock.advance(HOUR_MS);
-    expect(calls.slice(5)).toEqual([pre(3), ['post', true, undefined]]);
-  });
+it('preEnqueue and postEnqueue are called for each tick with its outcome', async () => {
+  await using world = await openWorld();
+  const calls: unknown[] = [];
+  const options = {
+    preEnqueue: (task: Task, given: object, tick: object): unknown =>
+      calls.push(['pre', task.type, given, tick]),
+    postEnqueue: (info: unknown, error: unknown): unknown => calls.push(['post', info !== undefined, error]),
+    enqueueErrorHandler: (task: Task, _: unknown, error: unknown): unknown =>
+      calls.push(['error', task.type, error]),
+  };
+  const { scheduler } = world.scheduler(options);
+  // An id of its own: while its first task is there, the second one is refused.
+  const entryId = scheduler.register('@hourly', new Task('t'), { taskId: 'one' });
+  await scheduler.start();
+  await world.clock.advance(HOUR_MS);
+  const given = { taskId: 'one' };
+  const pre = (hour: number): unknown => [
+    'pre',
+    't',
+    given,
+    { entryId, at: new Date(START_MS + hour * HOUR_MS) },
+  ];
+  expect(calls).toEqual([pre(1), ['post', true, undefined]]);
+  await world.clock.advance(HOUR_MS);
+  const conflict = expect.objectContaining({ code: 'ERR_TASK_ID_CONFLICT' }) as unknown;
+  expect(calls.slice(2)).toEqual([pre(2), ['post', false, conflict], ['error', 't', conflict]]);
+  await world.broker.change('default', { id: 'one' }, 'delete');
+  await world.clock.advance(HOUR_MS);
+  expect(calls.slice(5)).toEqual([pre(3), ['post', true, undefined]]);
+});
 
-  it('the logger receives the error itself as `err`, whose stack pino prints', async () => {
-    await using world = await openWorld();
-    const logged: unknown[] = [];
-    const nothing = (): void => undefined;
-    const error = (fields: object): unknown => logged.push(fields);
-    const { scheduler } = world.scheduler({
-      logger: { debug: nothing, info: nothing, warn: nothing, error },
-    });
-    const entryId = scheduler.register('@hourly', new Task('t'), { taskId: 'one' });
-    await scheduler.start();
-    await world.clock.advance(2 * HOUR_MS);
-    expect(logged).toEqual([{ err: expect.any(EscapementError) as EscapementError, entryId }]);
+it('the logger receives the error itself as `err`, whose stack pino prints', async () => {
+  await using world = await openWorld();
+  const logged: unknown[] = [];
+  const nothing = (): void => undefined;
+  const error = (fields: object): unknown => logged.push(fields);
+  const { scheduler } = world.scheduler({
+    logger: { debug: nothing, info: nothing, warn: nothing, error },
   });
+  const entryId = scheduler.register('@hourly', new Task('t'), { taskId: 'one' });
+  await scheduler.start();
+  await world.clock.advance(2 * HOUR_MS);
+  expect(logged).toEqual([{ err: expect.any(EscapementError) as EscapementError, entryId }]);
+});
 
-  it('callbacks that throw or reject are reported and do not stop the scheduler', async () => {
-    await using world = await openWorld();
-    const { scheduler, lines } = world.scheduler({
-      preEnqueue: () => {
-        throw new Error('pre');
-      },
-      postEnqueue: () => Promise.reject(new Error('post')),
-    });
-    const errors: unknown[] = [];
-    scheduler.on('error', (error) => errors.push(error));
-    scheduler.register('@hourly', new Task('t'));
-    await scheduler.start();
-    await world.clock.advance(HOUR_MS);
-    expect(lines).toEqual(['01:00 enqueued 01:00']);
-    expect(errors).toEqual([new Error('pre'), new Error('post')]);
+it('callbacks that throw or reject are reported and do not stop the scheduler', async () => {
+  await using world = await openWorld();
+  const { scheduler, lines } = world.scheduler({
+    preEnqueue: () => {
+      throw new Error('pre');
+    },
+    postEnqueue: () => Promise.reject(new Error('post')),
   });
+  const errors: unknown[] = [];
+  scheduler.on('error', (error) => errors.push(error));
+  scheduler.register('@hourly', new Task('t'));
+  await scheduler.start();
+  await world.clock.advance(HOUR_MS);
+  expect(lines).toEqual(['01:00 enqueued 01:00']);
+  expect(errors).toEqual([new Error('pre'), new Error('post')]);
 });
 
 describe('start and shutdown', () => {

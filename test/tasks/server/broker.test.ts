@@ -144,15 +144,13 @@ describe('a broker that must be polled', () => {
   });
 });
 
-describe('a self-driven broker', () => {
-  it('no maintenance operation of a self-driven broker is called', async () => {
-    const world = await openWorld();
-    const asked = vi.fn(() => Promise.resolve(0));
-    const methods = { forward: asked, deleteExpired: asked, reclaimSets: asked };
-    await world.start(() => undefined, { broker: withMethods(world.broker, methods) });
-    await world.advance(600_000);
-    expect(asked).not.toHaveBeenCalled();
-  });
+it('no maintenance operation of a self-driven broker is called', async () => {
+  const world = await openWorld();
+  const asked = vi.fn(() => Promise.resolve(0));
+  const methods = { forward: asked, deleteExpired: asked, reclaimSets: asked };
+  await world.start(() => undefined, { broker: withMethods(world.broker, methods) });
+  await world.advance(600_000);
+  expect(asked).not.toHaveBeenCalled();
 });
 
 describe('outcomes that could not be written', () => {
@@ -298,37 +296,33 @@ describe('a broker whose dequeue fails', () => {
   });
 });
 
-describe('a subscription that fails', () => {
-  it('a failed subscription is retried, and missed tasks are processed then', async () => {
-    const world = await openWorld();
-    const { broker, calls } = failing(world, 'subscribe', 3);
-    await world.start(() => undefined, { broker });
-    await world.settle();
-    const info = await world.enqueue();
-    expect(await world.state(info)).toBe('pending');
-    await world.advance(2_000);
-    expect([await world.state(info), calls.length]).toEqual(['gone', 4]);
-  });
-
-  it('a shutdown ends the retries of a subscription', async () => {
-    const world = await openWorld();
-    const { broker } = failing(world, 'subscribe', Infinity);
-    const server = await world.start(() => undefined, { broker });
-    await server.shutdown();
-    expect(world.clock.pendingWakeups).toBe(0);
-  });
+it('a failed subscription is retried, and missed tasks are processed then', async () => {
+  const world = await openWorld();
+  const { broker, calls } = failing(world, 'subscribe', 3);
+  await world.start(() => undefined, { broker });
+  await world.settle();
+  const info = await world.enqueue();
+  expect(await world.state(info)).toBe('pending');
+  await world.advance(2_000);
+  expect([await world.state(info), calls.length]).toEqual(['gone', 4]);
 });
 
-describe('healthCheck', () => {
-  it('healthCheck is called at every interval', async () => {
-    const world = await openWorld();
-    const healthCheck = vi.fn();
-    const ping = vi.fn(() => Promise.resolve());
-    await world.start(() => undefined, { broker: withMethods(world.broker, { ping }), healthCheck });
-    await world.advance(15_000);
-    ping.mockRejectedValueOnce(unavailable);
-    await world.advance(15_000);
-    await world.advance(15_000);
-    expect(healthCheck.mock.calls).toEqual([[undefined], [unavailable], [undefined]]);
-  });
+it('a shutdown ends the retries of a subscription', async () => {
+  const world = await openWorld();
+  const { broker } = failing(world, 'subscribe', Infinity);
+  const server = await world.start(() => undefined, { broker });
+  await server.shutdown();
+  expect(world.clock.pendingWakeups).toBe(0);
+});
+
+it('healthCheck is called at every interval', async () => {
+  const world = await openWorld();
+  const healthCheck = vi.fn();
+  const ping = vi.fn(() => Promise.resolve());
+  await world.start(() => undefined, { broker: withMethods(world.broker, { ping }), healthCheck });
+  await world.advance(15_000);
+  ping.mockRejectedValueOnce(unavailable);
+  await world.advance(15_000);
+  await world.advance(15_000);
+  expect(healthCheck.mock.calls).toEqual([[undefined], [unavailable], [undefined]]);
 });

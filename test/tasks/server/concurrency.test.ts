@@ -8,37 +8,35 @@ import { RunTable, type TaskRun } from '../../../src/tasks/server/run.ts';
 import { settledWithin } from '../../../src/tasks/settled-within.ts';
 import { Held, openWorld, withMethods } from './support/world.ts';
 
-describe('concurrency', () => {
-  it('the concurrency is never exceeded and always used', async () => {
-    const world = await openWorld();
-    const held = new Held();
-    const server = await world.start(held.handler, { concurrency: 3 });
-    for (let i = 0; i < 7; i++) await world.enqueue();
-    expect([held.runs.length, server.activeCount]).toEqual([3, 3]);
-    held.run(1).resolve();
+it('the concurrency is never exceeded and always used', async () => {
+  const world = await openWorld();
+  const held = new Held();
+  const server = await world.start(held.handler, { concurrency: 3 });
+  for (let i = 0; i < 7; i++) await world.enqueue();
+  expect([held.runs.length, server.activeCount]).toEqual([3, 3]);
+  held.run(1).resolve();
+  await world.settle();
+  expect([held.runs.length, server.activeCount]).toEqual([4, 3]);
+  for (let i = 0; i < 7; i++) {
+    held.run(i).resolve();
     await world.settle();
-    expect([held.runs.length, server.activeCount]).toEqual([4, 3]);
-    for (let i = 0; i < 7; i++) {
-      held.run(i).resolve();
-      await world.settle();
-    }
-    expect([held.runs.length, server.activeCount]).toEqual([7, 0]);
-  });
+  }
+  expect([held.runs.length, server.activeCount]).toEqual([7, 0]);
+});
 
-  it('one dequeue takes as many tasks as there are free slots', async () => {
-    const world = await openWorld();
-    const limits: number[] = [];
-    const broker = withMethods(world.broker, {
-      dequeue: (queue, limit, leaseMs) => {
-        limits.push(limit);
-        return world.broker.dequeue(queue, limit, leaseMs);
-      },
-    });
-    for (let i = 0; i < 20; i++) await world.enqueue();
-    const held = new Held();
-    await world.start(held.handler, { broker, concurrency: 8 });
-    expect([limits, held.runs.length]).toEqual([[8], 8]);
+it('one dequeue takes as many tasks as there are free slots', async () => {
+  const world = await openWorld();
+  const limits: number[] = [];
+  const broker = withMethods(world.broker, {
+    dequeue: (queue, limit, leaseMs) => {
+      limits.push(limit);
+      return world.broker.dequeue(queue, limit, leaseMs);
+    },
   });
+  for (let i = 0; i < 20; i++) await world.enqueue();
+  const held = new Held();
+  await world.start(held.handler, { broker, concurrency: 8 });
+  expect([limits, held.runs.length]).toEqual([[8], 8]);
 });
 
 describe('queues', () => {
@@ -81,20 +79,18 @@ describe('queues', () => {
   });
 });
 
-describe('synchronous handlers', () => {
-  it('synchronous handlers do not keep the host from its turn', async () => {
-    const world = await openWorld();
-    const ids = Array.from({ length: 5_000 }, () => world.enqueue.call(world));
-    await Promise.all(ids);
-    let handled = 0;
-    let handledAtTurn = -1;
-    await world.server({ concurrency: 10 }).start(() => {
-      if (handled++ === 0) setImmediate(() => (handledAtTurn = handled));
-    });
-    while (handled < 5_000) await world.settle();
-    expect(handledAtTurn).toBeGreaterThan(0);
-    expect(handledAtTurn).toBeLessThan(2_000);
+it('synchronous handlers do not keep the host from its turn', async () => {
+  const world = await openWorld();
+  const ids = Array.from({ length: 5_000 }, () => world.enqueue.call(world));
+  await Promise.all(ids);
+  let handled = 0;
+  let handledAtTurn = -1;
+  await world.server({ concurrency: 10 }).start(() => {
+    if (handled++ === 0) setImmediate(() => (handledAtTurn = handled));
   });
+  while (handled < 5_000) await world.settle();
+  expect(handledAtTurn).toBeGreaterThan(0);
+  expect(handledAtTurn).toBeLessThan(2_000);
 });
 
 /** What each queue is given over some rounds. */
@@ -164,106 +160,96 @@ describe('strict', () => {
   });
 });
 
-describe('queues that may have tasks', () => {
-  it('every queue may have tasks at first', () => {
-    expect(new QueuePicker({ a: 1 }, false).hasReady).toBe(true);
-  });
+it('every queue may have tasks at first', () => {
+  expect(new QueuePicker({ a: 1 }, false).hasReady).toBe(true);
+});
 
-  it('only served queues can be marked ready', () => {
-    const picker = new QueuePicker({ a: 1 }, false);
-    picker.markEmpty('a');
-    expect(picker.markReady('b')).toBe(false);
-    expect(picker.hasReady).toBe(false);
-    expect(picker.markReady('a')).toBe(true);
-    expect(picker.pick(0)).toEqual([]);
-    expect(picker.pick(2)).toEqual([{ queue: 'a', limit: 2 }]);
-  });
+it('only served queues can be marked ready', () => {
+  const picker = new QueuePicker({ a: 1 }, false);
+  picker.markEmpty('a');
+  expect(picker.markReady('b')).toBe(false);
+  expect(picker.hasReady).toBe(false);
+  expect(picker.markReady('a')).toBe(true);
+  expect(picker.pick(0)).toEqual([]);
+  expect(picker.pick(2)).toEqual([{ queue: 'a', limit: 2 }]);
 });
 
 const clock = new ManualClock();
 const timer = new SystemTimer({ clock });
 
-describe('a latch', () => {
-  it('a latch keeps one wake-up that comes before the wait', async () => {
-    const latch = new Latch(timer);
-    latch.wake();
-    latch.wake();
-    await latch.wait();
-    const done = vi.fn();
-    void latch.wait(50).then(done);
-    await clock.advanceAsync(49);
-    expect(done).not.toHaveBeenCalled();
-    await clock.advanceAsync(1);
-    expect(done).toHaveBeenCalled();
-  });
-
-  it('a latch that is woken leaves no timer', async () => {
-    const latch = new Latch(timer);
-    const waited = latch.wait(1e6);
-    expect(timer.size).toBe(1);
-    latch.wake();
-    await waited;
-    expect(timer.size).toBe(0);
-  });
+it('a latch keeps one wake-up that comes before the wait', async () => {
+  const latch = new Latch(timer);
+  latch.wake();
+  latch.wake();
+  await latch.wait();
+  const done = vi.fn();
+  void latch.wait(50).then(done);
+  await clock.advanceAsync(49);
+  expect(done).not.toHaveBeenCalled();
+  await clock.advanceAsync(1);
+  expect(done).toHaveBeenCalled();
 });
 
-describe('a periodic job', () => {
-  it('a periodic job never runs twice at once, and once more after a trigger during a run', async () => {
-    const ends: (() => void)[] = [];
-    const job = (): Promise<void> => new Promise((resolve) => ends.push(resolve));
-    const periodic = new Periodic({ intervalMs: 100, run: job, failed: () => undefined }, timer);
-    periodic.start();
-    await clock.advanceAsync(100);
-    void periodic.trigger();
-    void periodic.trigger();
-    expect(ends).toHaveLength(1);
-    ends[0]?.();
-    await clock.advanceAsync(0);
-    expect(ends).toHaveLength(2);
-    ends[1]?.();
-    await clock.advanceAsync(99);
-    expect(ends).toHaveLength(2);
-    await clock.advanceAsync(1);
-    expect(ends).toHaveLength(3);
-    const shutDown = vi.fn();
-    void periodic.stop().then(shutDown);
-    await clock.advanceAsync(1_000);
-    expect(shutDown).not.toHaveBeenCalled();
-    ends[2]?.();
-    await clock.advanceAsync(1_000);
-    expect(shutDown).toHaveBeenCalled();
-    void periodic.trigger();
-    expect([ends.length, timer.size]).toEqual([3, 0]);
-  });
+it('a latch that is woken leaves no timer', async () => {
+  const latch = new Latch(timer);
+  const waited = latch.wait(1e6);
+  expect(timer.size).toBe(1);
+  latch.wake();
+  await waited;
+  expect(timer.size).toBe(0);
 });
 
-describe('settledWithin', () => {
-  it.each([
-    ['resolves', () => timer.sleep(10), true],
-    ['rejects', () => timer.sleep(10).then(() => Promise.reject(new Error('x'))), true],
-    ['takes too long', () => timer.sleep(500), false],
-  ])('settledWithin returns whether a promise settles in time if it %s', async (_what, make, isSettled) => {
-    const waited = settledWithin(timer, 100, make());
-    await clock.advanceAsync(100);
-    expect(await waited).toBe(isSettled);
-    await clock.advanceAsync(500);
-    expect(timer.size).toBe(0);
-  });
+it('a periodic job never runs twice at once, and once more after a trigger during a run', async () => {
+  const ends: (() => void)[] = [];
+  const job = (): Promise<void> => new Promise((resolve) => ends.push(resolve));
+  const periodic = new Periodic({ intervalMs: 100, run: job, failed: () => undefined }, timer);
+  periodic.start();
+  await clock.advanceAsync(100);
+  void periodic.trigger();
+  void periodic.trigger();
+  expect(ends).toHaveLength(1);
+  ends[0]?.();
+  await clock.advanceAsync(0);
+  expect(ends).toHaveLength(2);
+  ends[1]?.();
+  await clock.advanceAsync(99);
+  expect(ends).toHaveLength(2);
+  await clock.advanceAsync(1);
+  expect(ends).toHaveLength(3);
+  const shutDown = vi.fn();
+  void periodic.stop().then(shutDown);
+  await clock.advanceAsync(1_000);
+  expect(shutDown).not.toHaveBeenCalled();
+  ends[2]?.();
+  await clock.advanceAsync(1_000);
+  expect(shutDown).toHaveBeenCalled();
+  void periodic.trigger();
+  expect([ends.length, timer.size]).toEqual([3, 0]);
 });
 
-describe('the table of runs', () => {
-  it('slots of the table of runs are used again, and a run is removed only once', () => {
-    const latch = { wake: vi.fn() };
-    const table = new RunTable(2, latch);
-    const [a, b, c] = [{ slot: -1 }, { slot: -1 }, { slot: -1 }] as unknown as [TaskRun, TaskRun, TaskRun];
-    table.add(a);
-    table.add(b);
-    expect([table.capacityLeft, table.size]).toEqual([0, 2]);
-    table.remove(a);
-    table.remove(a);
-    expect([table.capacityLeft, table.list(), latch.wake.mock.calls.length]).toEqual([1, [b], 1]);
-    table.add(c);
-    table.remove(a);
-    expect([c.slot, table.list()]).toEqual([0, [c, b]]);
-  });
+it.each([
+  ['resolves', () => timer.sleep(10), true],
+  ['rejects', () => timer.sleep(10).then(() => Promise.reject(new Error('x'))), true],
+  ['takes too long', () => timer.sleep(500), false],
+])('settledWithin returns whether a promise settles in time if it %s', async (_what, make, isSettled) => {
+  const waited = settledWithin(timer, 100, make());
+  await clock.advanceAsync(100);
+  expect(await waited).toBe(isSettled);
+  await clock.advanceAsync(500);
+  expect(timer.size).toBe(0);
+});
+
+it('slots of the table of runs are used again, and a run is removed only once', () => {
+  const latch = { wake: vi.fn() };
+  const table = new RunTable(2, latch);
+  const [a, b, c] = [{ slot: -1 }, { slot: -1 }, { slot: -1 }] as unknown as [TaskRun, TaskRun, TaskRun];
+  table.add(a);
+  table.add(b);
+  expect([table.capacityLeft, table.size]).toEqual([0, 2]);
+  table.remove(a);
+  table.remove(a);
+  expect([table.capacityLeft, table.list(), latch.wake.mock.calls.length]).toEqual([1, [b], 1]);
+  table.add(c);
+  table.remove(a);
+  expect([c.slot, table.list()]).toEqual([0, [c, b]]);
 });

@@ -23,47 +23,45 @@ function cancel(world: World, taskId: string, outcome: CancelOutcome, queue?: st
   return world.broker.cancel({ taskId, queue, outcome }, 1_000);
 }
 
-describe('a timeout', () => {
-  it.each([
-    ['the deadline, if that is earlier', { timeoutMs: 5_000, deadline: WALL_MS + 2_000 }, 2_000],
-    ['the timeout, if that is earlier', { timeoutMs: 1_000, deadline: WALL_MS + 2_000 }, 1_000],
-    ['the deadline alone', { deadline: WALL_MS + 3_000 }, 3_000],
-  ])('a run ends at %s', async (_what, options, afterMs) => {
-    const world = await openWorld();
-    const held = new Held();
-    await world.start(held.handler);
-    await world.enqueue('job', undefined, options);
-    await world.advance(afterMs - 1);
-    expect(held.run().signal.aborted).toBe(false);
-    await world.advance(1);
-    expect(held.run().signal.aborted).toBe(true);
-  });
+it.each([
+  ['the deadline, if that is earlier', { timeoutMs: 5_000, deadline: WALL_MS + 2_000 }, 2_000],
+  ['the timeout, if that is earlier', { timeoutMs: 1_000, deadline: WALL_MS + 2_000 }, 1_000],
+  ['the deadline alone', { deadline: WALL_MS + 3_000 }, 3_000],
+])('a run ends at %s', async (_what, options, afterMs) => {
+  const world = await openWorld();
+  const held = new Held();
+  await world.start(held.handler);
+  await world.enqueue('job', undefined, options);
+  await world.advance(afterMs - 1);
+  expect(held.run().signal.aborted).toBe(false);
+  await world.advance(1);
+  expect(held.run().signal.aborted).toBe(true);
+});
 
-  it('a handler is not called if the deadline has passed before', async () => {
-    const world = await openWorld();
-    const handler = vi.fn();
-    const info = await world.enqueue('job', undefined, { deadline: WALL_MS + 1_000 });
-    await world.advance(1_000);
-    await world.start(handler);
-    expect(handler).not.toHaveBeenCalled();
-    expect(await world.find(info)).toMatchObject({
-      state: 'retry',
-      message: { lastError: 'the task was not done within its deadline of 2026-11-21T00:00:01.000Z' },
-    });
-    expect(world.events).toEqual(['started job', 'retried job']);
+it('a handler is not called if the deadline has passed before', async () => {
+  const world = await openWorld();
+  const handler = vi.fn();
+  const info = await world.enqueue('job', undefined, { deadline: WALL_MS + 1_000 });
+  await world.advance(1_000);
+  await world.start(handler);
+  expect(handler).not.toHaveBeenCalled();
+  expect(await world.find(info)).toMatchObject({
+    state: 'retry',
+    message: { lastError: 'the task was not done within its deadline of 2026-11-21T00:00:01.000Z' },
   });
+  expect(world.events).toEqual(['started job', 'retried job']);
+});
 
-  it('a run without timeout and deadline can take any time', async () => {
-    const world = await openWorld();
-    const held = new Held();
-    await world.start(held.handler);
-    const info = await world.enqueue('job', undefined, { timeoutMs: 0 });
-    await world.advance(24 * 3_600_000);
-    expect(held.run().signal.aborted).toBe(false);
-    held.run().resolve();
-    await world.settle();
-    expect(await world.state(info)).toBe('gone');
-  });
+it('a run without timeout and deadline can take any time', async () => {
+  const world = await openWorld();
+  const held = new Held();
+  await world.start(held.handler);
+  const info = await world.enqueue('job', undefined, { timeoutMs: 0 });
+  await world.advance(24 * 3_600_000);
+  expect(held.run().signal.aborted).toBe(false);
+  held.run().resolve();
+  await world.settle();
+  expect(await world.state(info)).toBe('gone');
 });
 
 describe('the grace of a handler', () => {
@@ -190,25 +188,23 @@ describe('cancelling an active task', () => {
   });
 });
 
-describe('the signal', () => {
-  it('a signal that is first read after it has fired is aborted', async () => {
-    const world = await openWorld();
-    const reasons: unknown[] = [];
-    await world.start(async (_task, context) => {
-      await world.broker.cancel({ taskId: context.taskId, queue: undefined, outcome: 'delete' }, 0);
-      reasons.push(context.signal.reason);
-      context.signal.throwIfAborted();
-    });
-    const info = await world.enqueue();
-    expect(reasons).toEqual([expect.objectContaining({ code: 'ERR_TASK_CANCELLED' })]);
-    expect(await world.state(info)).toBe('gone');
+it('a signal that is first read after it has fired is aborted', async () => {
+  const world = await openWorld();
+  const reasons: unknown[] = [];
+  await world.start(async (_task, context) => {
+    await world.broker.cancel({ taskId: context.taskId, queue: undefined, outcome: 'delete' }, 0);
+    reasons.push(context.signal.reason);
+    context.signal.throwIfAborted();
   });
+  const info = await world.enqueue();
+  expect(reasons).toEqual([expect.objectContaining({ code: 'ERR_TASK_CANCELLED' })]);
+  expect(await world.state(info)).toBe('gone');
+});
 
-  it('the signal is the same object at every read', async () => {
-    const world = await openWorld();
-    const seen: boolean[] = [];
-    await world.start((_task, context) => seen.push(context.signal === context.signal));
-    await world.enqueue();
-    expect(seen).toEqual([true]);
-  });
+it('the signal is the same object at every read', async () => {
+  const world = await openWorld();
+  const seen: boolean[] = [];
+  await world.start((_task, context) => seen.push(context.signal === context.signal));
+  await world.enqueue();
+  expect(seen).toEqual([true]);
 });

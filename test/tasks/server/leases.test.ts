@@ -150,16 +150,14 @@ describe('tasks whose worker has died', () => {
   });
 });
 
-describe('active tasks without a lease', () => {
-  it('active tasks without a lease are recovered like those whose lease has ended', async () => {
-    const world = await openWorld();
-    const info = await world.enqueue();
-    const [leased] = await world.broker.dequeue('default', 1, 1e9);
-    const recover = vi.fn().mockResolvedValueOnce([leased]).mockResolvedValue([]);
-    await world.start(() => undefined, { broker: withMethods(world.broker, { recover }) });
-    expect(recover).toHaveBeenCalledWith(['default'], 0, 30_000);
-    expect(await world.state(info)).toBe('retry');
-  });
+it('active tasks without a lease are recovered like those whose lease has ended', async () => {
+  const world = await openWorld();
+  const info = await world.enqueue();
+  const [leased] = await world.broker.dequeue('default', 1, 1e9);
+  const recover = vi.fn().mockResolvedValueOnce([leased]).mockResolvedValue([]);
+  await world.start(() => undefined, { broker: withMethods(world.broker, { recover }) });
+  expect(recover).toHaveBeenCalledWith(['default'], 0, 30_000);
+  expect(await world.state(info)).toBe('retry');
 });
 
 /** A run whose lease ended long ago, as far as is known here: no reply has come in time, as when the process was blocked. */

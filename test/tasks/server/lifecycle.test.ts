@@ -113,33 +113,31 @@ describe('the status of a server', () => {
   });
 });
 
-describe('stop', () => {
-  it('a stopped server takes no more tasks, and running tasks go on', async () => {
-    const world = await openWorld();
-    const held = new Held();
-    const server = await world.start(held.handler);
-    const first = await world.enqueue();
-    server.stop();
-    const second = await world.enqueue();
-    held.run().resolve();
-    await world.advance(60_000);
-    expect([await world.state(first), await world.state(second)]).toEqual(['gone', 'pending']);
-  });
+it('a stopped server takes no more tasks, and running tasks go on', async () => {
+  const world = await openWorld();
+  const held = new Held();
+  const server = await world.start(held.handler);
+  const first = await world.enqueue();
+  server.stop();
+  const second = await world.enqueue();
+  held.run().resolve();
+  await world.advance(60_000);
+  expect([await world.state(first), await world.state(second)]).toEqual(['gone', 'pending']);
+});
 
-  it('tasks that were taken and not started return to their queue in their order', async () => {
-    const world = await openWorld();
-    const ids: string[] = [];
-    for (let i = 0; i < 4; i++) ids.push((await world.enqueue()).id);
-    const server = world.server({ concurrency: 4 });
-    await server.start(() => {
-      server.stop();
-    });
-    await world.settle();
-    const page = { page: 1, size: 10 };
-    const pending = await world.broker.tasks('default', 'pending', page);
-    expect(pending.map(({ message }) => message.id)).toEqual(ids.slice(1));
-    expect(world.events).toEqual(['started job', 'completed job']);
+it('tasks that were taken and not started return to their queue in their order', async () => {
+  const world = await openWorld();
+  const ids: string[] = [];
+  for (let i = 0; i < 4; i++) ids.push((await world.enqueue()).id);
+  const server = world.server({ concurrency: 4 });
+  await server.start(() => {
+    server.stop();
   });
+  await world.settle();
+  const page = { page: 1, size: 10 };
+  const pending = await world.broker.tasks('default', 'pending', page);
+  expect(pending.map(({ message }) => message.id)).toEqual(ids.slice(1));
+  expect(world.events).toEqual(['started job', 'completed job']);
 });
 
 describe('shutdown', () => {
@@ -313,78 +311,72 @@ describe('shutdown', () => {
   });
 });
 
-describe('run', () => {
-  it('a signal ends a run whose start is never answered', async () => {
-    const world = await openWorld();
-    const broker = withMethods(world.broker, { ping: () => new Promise(() => undefined) });
-    const run = world.server({ broker }).run(() => undefined);
-    await world.settle();
-    process.emit('SIGTERM');
-    await world.advance(2_000);
-    expect(await hasSettled(world, run)).toBe(true);
-    expect(world.clock.pendingWakeups).toBe(0);
-  });
-
-  it('run resolves if the server is shut down during its start', async () => {
-    const world = await openWorld();
-    let answer: (() => void) | undefined;
-    const broker = withMethods(world.broker, {
-      subscribe: async (listener) => {
-        await new Promise<void>((resolve) => (answer = resolve));
-        return world.broker.subscribe(listener);
-      },
-    });
-    const server = world.server({ broker });
-    const listeners = process.listenerCount('SIGTERM');
-    const run = server.run(() => undefined);
-    await world.settle();
-    const closed = server.shutdown();
-    answer?.();
-    await Promise.all([run, closed]);
-    expect([server.status, process.listenerCount('SIGTERM')]).toEqual(['closed', listeners]);
-    expect(world.clock.pendingWakeups).toBe(0);
-  });
+it('a signal ends a run whose start is never answered', async () => {
+  const world = await openWorld();
+  const broker = withMethods(world.broker, { ping: () => new Promise(() => undefined) });
+  const run = world.server({ broker }).run(() => undefined);
+  await world.settle();
+  process.emit('SIGTERM');
+  await world.advance(2_000);
+  expect(await hasSettled(world, run)).toBe(true);
+  expect(world.clock.pendingWakeups).toBe(0);
 });
 
-describe('an idle server', () => {
-  it('an idle server wakes up a few times in a month if the broker drives itself', async () => {
-    const world = await openWorld();
-    let wakeups = 0;
-    const setTimeout = world.clock.setTimeout.bind(world.clock);
-    world.clock.setTimeout = (callback, delayMs) =>
-      setTimeout(() => {
-        wakeups++;
-        callback();
-      }, delayMs);
-    await world.start(() => undefined);
-    await world.enqueue();
-    await world.advance(30 * 24 * 3_600_000);
-    expect(wakeups).toBeLessThan(10);
+it('run resolves if the server is shut down during its start', async () => {
+  const world = await openWorld();
+  let answer: (() => void) | undefined;
+  const broker = withMethods(world.broker, {
+    subscribe: async (listener) => {
+      await new Promise<void>((resolve) => (answer = resolve));
+      return world.broker.subscribe(listener);
+    },
   });
+  const server = world.server({ broker });
+  const listeners = process.listenerCount('SIGTERM');
+  const run = server.run(() => undefined);
+  await world.settle();
+  const closed = server.shutdown();
+  answer?.();
+  await Promise.all([run, closed]);
+  expect([server.status, process.listenerCount('SIGTERM')]).toEqual(['closed', listeners]);
+  expect(world.clock.pendingWakeups).toBe(0);
 });
 
-describe('what a broker lists of a server', () => {
-  it('a broker lists the server and its active tasks', async () => {
-    const world = await openWorld();
-    const held = new Held();
-    const server = await world.start(held.handler, { concurrency: 5, queues: { default: 2 } });
-    const { id } = await world.enqueue('job', { a: 1 }, { timeoutMs: 5_000 });
-    const [state] = await world.broker.servers();
-    const startedAtMs = world.clock.wallNow();
-    expect(state).toMatchObject({
-      id: server.id,
-      pid: process.pid,
-      concurrency: 5,
-      queues: { default: 2 },
-      strictPriority: false,
-      status: 'active',
-      startedAtMs,
-      workers: [
-        { taskId: id, taskType: 'job', queue: 'default', startedAtMs, deadlineMs: startedAtMs + 5_000 },
-      ],
-    });
-    server.stop();
-    expect((await world.broker.servers())[0]?.status).toBe('stopped');
-    held.run().resolve();
+it('an idle server wakes up a few times in a month if the broker drives itself', async () => {
+  const world = await openWorld();
+  let wakeups = 0;
+  const setTimeout = world.clock.setTimeout.bind(world.clock);
+  world.clock.setTimeout = (callback, delayMs) =>
+    setTimeout(() => {
+      wakeups++;
+      callback();
+    }, delayMs);
+  await world.start(() => undefined);
+  await world.enqueue();
+  await world.advance(30 * 24 * 3_600_000);
+  expect(wakeups).toBeLessThan(10);
+});
+
+it('a broker lists the server and its active tasks', async () => {
+  const world = await openWorld();
+  const held = new Held();
+  const server = await world.start(held.handler, { concurrency: 5, queues: { default: 2 } });
+  const { id } = await world.enqueue('job', { a: 1 }, { timeoutMs: 5_000 });
+  const [state] = await world.broker.servers();
+  const startedAtMs = world.clock.wallNow();
+  expect(state).toMatchObject({
+    id: server.id,
+    pid: process.pid,
+    concurrency: 5,
+    queues: { default: 2 },
+    strictPriority: false,
+    status: 'active',
+    startedAtMs,
+    workers: [
+      { taskId: id, taskType: 'job', queue: 'default', startedAtMs, deadlineMs: startedAtMs + 5_000 },
+    ],
   });
+  server.stop();
+  expect((await world.broker.servers())[0]?.status).toBe('stopped');
+  held.run().resolve();
 });

@@ -23,71 +23,67 @@ class Log {
   }
 }
 
-describe('the option limits', () => {
-  it('limits of a server are stored when it starts, and stay when it ends', async () => {
-    const world = await openWorld();
-    await world.broker.setLimits('kept', { concurrency: 7 });
-    const limits = { default: { concurrency: 2, rate: RATE }, other: { perKey: { concurrency: 1 } } };
-    const server = await world.start(() => undefined, { limits });
-    expect(await world.broker.limits('default')).toEqual({ concurrency: 2, rate: { ...RATE, burst: 10 } });
-    expect(await world.broker.limits('other')).toEqual({ perKey: { concurrency: 1 } });
-    await server.shutdown();
-    expect(await world.broker.limits('default')).toMatchObject({ concurrency: 2 });
-    expect(await world.broker.limits('kept')).toEqual({ concurrency: 7 });
-  });
-
-  it('limits that are stored before a server takes its first task hold for that task', async () => {
-    const world = await openWorld();
-    for (let n = 0; n < 5; n++) await world.enqueue();
-    const held = new Held();
-    await world.start(held.handler, { limits: { default: { concurrency: 2 } } });
-    expect(held.runs).toHaveLength(2);
-  });
+it('limits of a server are stored when it starts, and stay when it ends', async () => {
+  const world = await openWorld();
+  await world.broker.setLimits('kept', { concurrency: 7 });
+  const limits = { default: { concurrency: 2, rate: RATE }, other: { perKey: { concurrency: 1 } } };
+  const server = await world.start(() => undefined, { limits });
+  expect(await world.broker.limits('default')).toEqual({ concurrency: 2, rate: { ...RATE, burst: 10 } });
+  expect(await world.broker.limits('other')).toEqual({ perKey: { concurrency: 1 } });
+  await server.shutdown();
+  expect(await world.broker.limits('default')).toMatchObject({ concurrency: 2 });
+  expect(await world.broker.limits('kept')).toEqual({ concurrency: 7 });
 });
 
-describe('limits at run time', () => {
-  it('a running server follows limits that are set, raised, lowered and removed', async () => {
-    const world = await openWorld();
-    const inspector = new Inspector({ broker: world.broker });
-    const held = new Held();
-    await world.start(held.handler);
-    await inspector.setLimits('default', { concurrency: 1 });
-    for (let n = 0; n < 20; n++) await world.enqueue();
-    expect(held.runs).toHaveLength(1);
-    await inspector.setLimits('default', { concurrency: 3 });
-    await world.settle();
-    expect(held.runs).toHaveLength(3);
-    await inspector.setLimits('default', { concurrency: 1 });
-    held.run(0).resolve();
-    held.run(1).resolve();
-    await world.settle();
-    expect(held.runs).toHaveLength(3);
-    await inspector.setLimits('default', undefined);
-    await world.settle();
-    expect(held.runs).toHaveLength(12); // as many as the server has slots
-  });
+it('limits that are stored before a server takes its first task hold for that task', async () => {
+  const world = await openWorld();
+  for (let n = 0; n < 5; n++) await world.enqueue();
+  const held = new Held();
+  await world.start(held.handler, { limits: { default: { concurrency: 2 } } });
+  expect(held.runs).toHaveLength(2);
+});
 
-  it('limits that are not valid are refused, and change nothing', async () => {
-    const world = await openWorld();
-    const inspector = new Inspector({ broker: world.broker });
-    await inspector.setLimits('default', { concurrency: 3 });
-    for (const [limits, message] of [
-      [{ concurrency: 0 }, 'limits.concurrency must be an integer of at least 1. Received 0'],
-      [{ rate: { tasks: 1 } }, 'limits.rate.perMs must be a number of milliseconds. Received undefined'],
-      [{ rate: { ...RATE, burst: 0 } }, 'limits.rate.burst must be an integer of at least 1. Received 0'],
-      [
-        { perKey: { concurrency: 1.5 } },
-        'limits.perKey.concurrency must be an integer of at least 1. Received 1.5',
-      ],
-      [{ perKey: 1 }, 'limits.perKey must be an object. Received 1'],
-      [{ perkey: {} }, 'perkey'],
-    ] as const) {
-      await expect(inspector.setLimits('default', limits as never)).rejects.toThrow(message);
-      await expect(world.broker.setLimits('new', limits as never)).rejects.toThrow(message);
-    }
-    expect(await inspector.limits('default')).toEqual({ concurrency: 3 });
-    expect(await world.broker.queues()).toEqual(['default']);
-  });
+it('a running server follows limits that are set, raised, lowered and removed', async () => {
+  const world = await openWorld();
+  const inspector = new Inspector({ broker: world.broker });
+  const held = new Held();
+  await world.start(held.handler);
+  await inspector.setLimits('default', { concurrency: 1 });
+  for (let n = 0; n < 20; n++) await world.enqueue();
+  expect(held.runs).toHaveLength(1);
+  await inspector.setLimits('default', { concurrency: 3 });
+  await world.settle();
+  expect(held.runs).toHaveLength(3);
+  await inspector.setLimits('default', { concurrency: 1 });
+  held.run(0).resolve();
+  held.run(1).resolve();
+  await world.settle();
+  expect(held.runs).toHaveLength(3);
+  await inspector.setLimits('default', undefined);
+  await world.settle();
+  expect(held.runs).toHaveLength(12); // as many as the server has slots
+});
+
+it('limits that are not valid are refused, and change nothing', async () => {
+  const world = await openWorld();
+  const inspector = new Inspector({ broker: world.broker });
+  await inspector.setLimits('default', { concurrency: 3 });
+  for (const [limits, message] of [
+    [{ concurrency: 0 }, 'limits.concurrency must be an integer of at least 1. Received 0'],
+    [{ rate: { tasks: 1 } }, 'limits.rate.perMs must be a number of milliseconds. Received undefined'],
+    [{ rate: { ...RATE, burst: 0 } }, 'limits.rate.burst must be an integer of at least 1. Received 0'],
+    [
+      { perKey: { concurrency: 1.5 } },
+      'limits.perKey.concurrency must be an integer of at least 1. Received 1.5',
+    ],
+    [{ perKey: 1 }, 'limits.perKey must be an object. Received 1'],
+    [{ perkey: {} }, 'perkey'],
+  ] as const) {
+    await expect(inspector.setLimits('default', limits as never)).rejects.toThrow(message);
+    await expect(world.broker.setLimits('new', limits as never)).rejects.toThrow(message);
+  }
+  expect(await inspector.limits('default')).toEqual({ concurrency: 3 });
+  expect(await world.broker.queues()).toEqual(['default']);
 });
 
 describe('servers with limits', () => {

@@ -68,17 +68,15 @@ describe('the log', () => {
   );
 });
 
-describe('a logger', () => {
-  it('a logger that throws does not stop the server', async () => {
-    const world = await openWorld();
-    const shout = (): never => {
-      throw new Error('disk full');
-    };
-    const held = new Held();
-    await world.start(held.handler, { logger: { debug: shout, info: shout, warn: shout, error: shout } });
-    const info = await world.enqueue('job', undefined, { maxRetry: 0 });
-    held.run().reject(new Error('boom'));
-    await world.settle();
-    expect(await world.state(info)).toBe('archived');
-  });
+it('a logger that throws does not stop the server', async () => {
+  const world = await openWorld();
+  const shout = (): never => {
+    throw new Error('disk full');
+  };
+  const held = new Held();
+  await world.start(held.handler, { logger: { debug: shout, info: shout, warn: shout, error: shout } });
+  const info = await world.enqueue('job', undefined, { maxRetry: 0 });
+  held.run().reject(new Error('boom'));
+  await world.settle();
+  expect(await world.state(info)).toBe('archived');
 });

@@ -83,10 +83,9 @@ describe('run', () => {
   });
 });
 
-describe('the process', () => {
-  it('the process stays alive while a server is active, and ends after its shutdown', () => {
-    expect(
-      run(`
+it('the process stays alive while a server is active, and ends after its shutdown', () => {
+  expect(
+    run(`
         const server = new Server({ broker });
         const timeout = setTimeout(async () => {
           say('still here');
@@ -95,14 +94,12 @@ describe('the process', () => {
         timeout.unref();
         await server.start(() => undefined);
       `),
-    ).toEqual(['still here']);
-  });
+  ).toEqual(['still here']);
 });
 
-describe('a process that was blocked for longer than a lease', () => {
-  it.each([10, 400])('a process that was blocked keeps its tasks (%d ms after a renewal)', (phaseMs) => {
-    expect(
-      run(`
+it.each([10, 400])('a process that was blocked keeps its tasks (%d ms after a renewal)', (phaseMs) => {
+  expect(
+    run(`
         const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
         const ended = [];
         const servers = ['waits', 'blocks'].map((queue) => new Server({ broker, leaseMs: 1_000, queues: { [queue]: 1 } }));
@@ -120,13 +117,11 @@ describe('a process that was blocked for longer than a lease', () => {
         await Promise.all(servers.map((server) => server.shutdown()));
         ended.forEach((line) => say(line));
       `),
-    ).toEqual(['completed blocks', 'completed waits']);
-  });
+  ).toEqual(['completed blocks', 'completed waits']);
 });
 
-describe('user functions that throw', () => {
-  it('an error of a user function is an uncaught exception in a turn of its own, and does not stop the server', () => {
-    const lines = run(`
+it('an error of a user function is an uncaught exception in a turn of its own, and does not stop the server', () => {
+  const lines = run(`
       const uncaught = [];
       process.on('uncaughtException', (error) => uncaught.push(error.message));
       const fail = (what) => () => { throw new Error(what); };
@@ -145,6 +140,5 @@ describe('user functions that throw', () => {
       say(uncaught.sort().join(' '));
       say(state, message.retried, message.lastError);
     `);
-    expect(lines).toEqual(['errorHandler isFailure listener retryDelayMs', 'retry 1 handler']);
-  });
+  expect(lines).toEqual(['errorHandler isFailure listener retryDelayMs', 'retry 1 handler']);
 });

@@ -16,32 +16,30 @@ function throwing(error: unknown): Handler {
   };
 }
 
-describe('a handler that succeeds', () => {
-  it.each<[string, Handler]>([
-    ['returns', () => undefined],
-    ['returns a value', () => 42],
-    ['resolves', () => Promise.resolve()],
-    [
-      'returns a thenable',
-      () => ({
-        then: (resolve: () => void) => {
-          resolve();
-        },
-      }),
-    ],
-  ])('a task is removed when its handler %s', async (_how, handler) => {
-    const world = await openWorld();
-    await world.start(handler);
-    expect(await world.state(await world.enqueue())).toBe('gone');
-    expect(world.events).toEqual(['started job', 'completed job']);
-  });
+it.each<[string, Handler]>([
+  ['returns', () => undefined],
+  ['returns a value', () => 42],
+  ['resolves', () => Promise.resolve()],
+  [
+    'returns a thenable',
+    () => ({
+      then: (resolve: () => void) => {
+        resolve();
+      },
+    }),
+  ],
+])('a task is removed when its handler %s', async (_how, handler) => {
+  const world = await openWorld();
+  await world.start(handler);
+  expect(await world.state(await world.enqueue())).toBe('gone');
+  expect(world.events).toEqual(['started job', 'completed job']);
+});
 
-  it('a result is written before the task is completed', async () => {
-    const world = await openWorld();
-    await world.start((_task, context) => void context.writeResult(new Uint8Array([1, 2])));
-    const info = await world.enqueue('job', undefined, { retentionMs: 60_000 });
-    expect((await world.find(info))?.result).toEqual(Buffer.from([1, 2]));
-  });
+it('a result is written before the task is completed', async () => {
+  const world = await openWorld();
+  await world.start((_task, context) => void context.writeResult(new Uint8Array([1, 2])));
+  const info = await world.enqueue('job', undefined, { retentionMs: 60_000 });
+  expect((await world.find(info))?.result).toEqual(Buffer.from([1, 2]));
 });
 
 describe('a handler that fails', () => {
@@ -137,66 +135,60 @@ describe('a handler that fails', () => {
   });
 });
 
-describe('isFailure', () => {
-  it('an error that is not a failure makes the task be retried, also if no retries are left', async () => {
-    const world = await openWorld();
-    let isLimited = true;
-    await world.start(
-      () => {
-        if (isLimited) throw boom;
-      },
-      { isFailure: (error) => error !== boom },
-    );
-    const info = await world.enqueue('job', undefined, { maxRetry: 0 });
-    expect(await world.find(info)).toMatchObject({ state: 'retry', message: { retried: 0 } });
-    await world.advance(1_000);
-    isLimited = false;
-    await world.advance(1_000);
-    expect(await world.state(info)).toBe('gone');
-    expect(await world.broker.queueStats('default')).toMatchObject({ processed: 1, failed: 0 });
-  });
+it('an error that is not a failure makes the task be retried, also if no retries are left', async () => {
+  const world = await openWorld();
+  let isLimited = true;
+  await world.start(
+    () => {
+      if (isLimited) throw boom;
+    },
+    { isFailure: (error) => error !== boom },
+  );
+  const info = await world.enqueue('job', undefined, { maxRetry: 0 });
+  expect(await world.find(info)).toMatchObject({ state: 'retry', message: { retried: 0 } });
+  await world.advance(1_000);
+  isLimited = false;
+  await world.advance(1_000);
+  expect(await world.state(info)).toBe('gone');
+  expect(await world.broker.queueStats('default')).toMatchObject({ processed: 1, failed: 0 });
 });
 
-describe('errorHandler', () => {
-  it.each([boom, new SkipRetry(), new RevokeTask()])('errorHandler is called with %s', async (error) => {
-    const world = await openWorld();
-    const told = vi.fn();
-    await world.start(throwing(error), { errorHandler: told });
-    const { id } = await world.enqueue('job', { a: 1 }, { headers: { trace: 'x' } });
-    expect(told).toHaveBeenCalledTimes(1);
-    const [toldError, task, context] = told.mock.calls[0] as Parameters<
-      Exclude<Parameters<typeof world.server>[0], undefined>['errorHandler'] & object
-    >;
-    expect(toldError).toBe(error);
-    expect([task.type, task.json(), context.taskId]).toEqual(['job', { a: 1 }, id]);
-  });
+it.each([boom, new SkipRetry(), new RevokeTask()])('errorHandler is called with %s', async (error) => {
+  const world = await openWorld();
+  const told = vi.fn();
+  await world.start(throwing(error), { errorHandler: told });
+  const { id } = await world.enqueue('job', { a: 1 }, { headers: { trace: 'x' } });
+  expect(told).toHaveBeenCalledTimes(1);
+  const [toldError, task, context] = told.mock.calls[0] as Parameters<
+    Exclude<Parameters<typeof world.server>[0], undefined>['errorHandler'] & object
+  >;
+  expect(toldError).toBe(error);
+  expect([task.type, task.json(), context.taskId]).toEqual(['job', { a: 1 }, id]);
 });
 
-describe('events', () => {
-  it('events have the run, its duration and its outcome', async () => {
-    const world = await openWorld();
-    const held = new Held();
-    const server = await world.start(held.handler);
-    const retried: TaskRetriedEvent[] = [];
-    server.on('retried', (event) => retried.push(event));
-    const { id } = await world.enqueue('job', { a: 1 });
-    await world.advance(250);
-    held.run().reject(boom);
-    await world.settle();
-    const [event] = retried;
-    expect(event).toMatchObject({
-      taskId: id,
-      queue: 'default',
-      type: 'job',
-      retryCount: 0,
-      maxRetry: 25,
-      durationMs: 250,
-      error: boom,
-      isFailure: true,
-      retryAt: new Date(WALL_MS + 1_250),
-    });
-    expect(event?.task.json()).toEqual({ a: 1 });
+it('events have the run, its duration and its outcome', async () => {
+  const world = await openWorld();
+  const held = new Held();
+  const server = await world.start(held.handler);
+  const retried: TaskRetriedEvent[] = [];
+  server.on('retried', (event) => retried.push(event));
+  const { id } = await world.enqueue('job', { a: 1 });
+  await world.advance(250);
+  held.run().reject(boom);
+  await world.settle();
+  const [event] = retried;
+  expect(event).toMatchObject({
+    taskId: id,
+    queue: 'default',
+    type: 'job',
+    retryCount: 0,
+    maxRetry: 25,
+    durationMs: 250,
+    error: boom,
+    isFailure: true,
+    retryAt: new Date(WALL_MS + 1_250),
   });
+  expect(event?.task.json()).toEqual({ a: 1 });
 });
 
 describe('the arguments of a handler', () => {

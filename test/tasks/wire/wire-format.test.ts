@@ -223,26 +223,24 @@ const entry = fc.record({
 });
 const event = fc.record({ taskId: text, atMs: moment });
 
-describe('what servers and schedulers show comes back as it was, to the millisecond', () => {
-  testProperty(
-    'servers and their workers are read as they were written, to the millisecond',
-    fc.property(server, (state) => {
-      const { workers, ...head } = state;
-      expect(decodeServer(encodeServer(state))).toEqual(head);
-      expect(workers.map((each) => decodeWorker(encodeWorker(head, each)))).toEqual(workers);
-    }),
-    200,
-  );
+testProperty(
+  'servers and their workers are read as they were written, to the millisecond',
+  fc.property(server, (state) => {
+    const { workers, ...head } = state;
+    expect(decodeServer(encodeServer(state))).toEqual(head);
+    expect(workers.map((each) => decodeWorker(encodeWorker(head, each)))).toEqual(workers);
+  }),
+  200,
+);
 
-  testProperty(
-    'schedule entries and events are read as they were written, to the millisecond',
-    fc.property(entry, event, (someEntry, someEvent) => {
-      expect(decodeScheduleEntry(encodeScheduleEntry(someEntry))).toEqual(someEntry);
-      expect(decodeEnqueueEvent(encodeEnqueueEvent(someEvent))).toEqual(someEvent);
-    }),
-    200,
-  );
-});
+testProperty(
+  'schedule entries and events are read as they were written, to the millisecond',
+  fc.property(entry, event, (someEntry, someEvent) => {
+    expect(decodeScheduleEntry(encodeScheduleEntry(someEntry))).toEqual(someEntry);
+    expect(decodeEnqueueEvent(encodeEnqueueEvent(someEvent))).toEqual(someEvent);
+  }),
+  200,
+);
 
 describe('bytes that are nothing of that', () => {
   const decoders = { decodeServer, decodeWorker, decodeScheduleEntry, decodeEnqueueEvent };
@@ -273,30 +271,28 @@ describe('bytes that are nothing of that', () => {
   });
 });
 
-describe('times on the wire', () => {
-  it('times are rounded up to whole seconds, also those with a fraction of a millisecond', () => {
-    expect([0, 0.1, 1, 999, 1_000, 1_001].map(secondsOf)).toEqual([0n, 1n, 1n, 1n, 1n, 2n]);
-    expect(msOf(30n)).toBe(30_000);
-  });
+it('times are rounded up to whole seconds, also those with a fraction of a millisecond', () => {
+  expect([0, 0.1, 1, 999, 1_000, 1_001].map(secondsOf)).toEqual([0n, 1n, 1n, 1n, 1n, 2n]);
+  expect(msOf(30n)).toBe(30_000);
+});
 
-  it('a timestamp keeps the milliseconds of a time', () => {
-    expect(timestampOf(1_700_000_000_123)).toEqual({ seconds: 1_700_000_000n, nanos: 123_000_000 });
-    expect(timestampOf(0.5)).toEqual({ seconds: 0n, nanos: 1_000_000 });
-    expect(decodeEnqueueEvent(encodeEnqueueEvent({ taskId: '', atMs: 1 })).atMs).toBe(1);
-  });
+it('a timestamp keeps the milliseconds of a time', () => {
+  expect(timestampOf(1_700_000_000_123)).toEqual({ seconds: 1_700_000_000n, nanos: 123_000_000 });
+  expect(timestampOf(0.5)).toEqual({ seconds: 0n, nanos: 1_000_000 });
+  expect(decodeEnqueueEvent(encodeEnqueueEvent({ taskId: '', atMs: 1 })).atMs).toBe(1);
+});
 
-  it('"never" is written as the zero time of Go, and read from it or from a missing field', () => {
-    expect(timestampOf(0)).toEqual({ seconds: -62_135_596_800n, nanos: 0 });
-    expect(decodeEnqueueEvent(encodeEnqueueEvent({ taskId: '', atMs: 0 })).atMs).toBe(0);
-    expect(momentOf(undefined)).toBe(0);
-    const run = { taskId: '', taskType: '', payload: Buffer.alloc(0), queue: '', startedAtMs: 1 };
-    const worker = fromBinary(WorkerInfoSchema, encodeWorker(HEAD, { ...run, deadlineMs: 0 }));
-    const never = { id: '', spec: '', taskType: '', payload: Buffer.alloc(0), options: [] };
-    const entry = encodeScheduleEntry({ ...never, nextEnqueueAtMs: 0, prevEnqueueAtMs: 0 });
-    const { nextEnqueueTime, prevEnqueueTime } = fromBinary(SchedulerEntrySchema, entry);
-    for (const time of [worker.deadline, nextEnqueueTime, prevEnqueueTime])
-      expect(time).toMatchObject(timestampOf(0));
-  });
+it('"never" is written as the zero time of Go, and read from it or from a missing field', () => {
+  expect(timestampOf(0)).toEqual({ seconds: -62_135_596_800n, nanos: 0 });
+  expect(decodeEnqueueEvent(encodeEnqueueEvent({ taskId: '', atMs: 0 })).atMs).toBe(0);
+  expect(momentOf(undefined)).toBe(0);
+  const run = { taskId: '', taskType: '', payload: Buffer.alloc(0), queue: '', startedAtMs: 1 };
+  const worker = fromBinary(WorkerInfoSchema, encodeWorker(HEAD, { ...run, deadlineMs: 0 }));
+  const never = { id: '', spec: '', taskType: '', payload: Buffer.alloc(0), options: [] };
+  const entry = encodeScheduleEntry({ ...never, nextEnqueueAtMs: 0, prevEnqueueAtMs: 0 });
+  const { nextEnqueueTime, prevEnqueueTime } = fromBinary(SchedulerEntrySchema, entry);
+  for (const time of [worker.deadline, nextEnqueueTime, prevEnqueueTime])
+    expect(time).toMatchObject(timestampOf(0));
 });
 
 it('a server with unlimited concurrency is written with the greatest 32-bit number', () => {

@@ -228,55 +228,52 @@ async function takeFiles(take: typeof copyFile, from: string, to: string, random
   }
 }
 
-describe('a copy of the files of a broker that works', () => {
-  test.each([
-    ['are copied', false],
-    ['are linked, and copied later', true],
-  ])(
-    'a copy of the files of a broker that works has every task that was enqueued before, and none that was completed before, if all files %s',
-    { timeout: timeoutOf(50) },
-    async (_, isLinked) => {
-      const base = folderOfTest();
-      const dataPath = join(base, 'live');
-      const broker = await EmbeddedBroker.open({ dataPath, durability: 'os', maxBytesPerFile: 4_096 });
-      const tasks = new Map<string, CopiedTask>();
-      let isOver = false;
-      const working = work(broker, tasks, () => isOver);
-      onTestFinished(async () => {
-        isOver = true;
-        await working;
-        await broker.close();
-      });
-      const random = new Random(FIRST_SEED + 1);
-      let whole = 0;
-      for (let attempt = 0; whole < runs(50); attempt++) {
-        for (let turns = random.below(50); turns > 0; turns--) await nextTurn();
-        const idsOf = (isWanted: (task: CopiedTask) => boolean): string[] =>
-          [...tasks].filter(([, task]) => isWanted(task)).map(([id]) => id);
-        const promised = idsOf(({ isEnqueued, isEnding }) => isEnqueued && !isEnding);
-        const completed = idsOf(({ isCompleted }) => isCompleted);
-        const [links, copy] = [join(base, `links-${attempt}`), join(base, `copy-${attempt}`)];
-        mkdirSync(links);
-        mkdirSync(copy);
-        const isWhole = isLinked
-          ? (await takeFiles(link, dataPath, links, random)) &&
-            (await takeFiles(copyFile, links, copy, random))
-          : await takeFiles(copyFile, dataPath, copy, random);
-        if (isWhole) {
-          whole++;
-          const kept = promised.filter((id) => tasks.get(id)?.isEnding === false);
-          const there = await idsIn(copy);
-          const lost = kept.filter((id) => !there.has(id));
-          const back = completed.filter((id) => there.has(id));
-          expect({ lost, back }).toEqual({ lost: [], back: [] });
-        }
-        rmSync(links, { recursive: true });
-        rmSync(copy, { recursive: true });
+test.each([
+  ['are copied', false],
+  ['are linked, and copied later', true],
+])(
+  'a copy of the files of a broker that works has every task that was enqueued before, and none that was completed before, if all files %s',
+  { timeout: timeoutOf(50) },
+  async (_, isLinked) => {
+    const base = folderOfTest();
+    const dataPath = join(base, 'live');
+    const broker = await EmbeddedBroker.open({ dataPath, durability: 'os', maxBytesPerFile: 4_096 });
+    const tasks = new Map<string, CopiedTask>();
+    let isOver = false;
+    const working = work(broker, tasks, () => isOver);
+    onTestFinished(async () => {
+      isOver = true;
+      await working;
+      await broker.close();
+    });
+    const random = new Random(FIRST_SEED + 1);
+    let whole = 0;
+    for (let attempt = 0; whole < runs(50); attempt++) {
+      for (let turns = random.below(50); turns > 0; turns--) await nextTurn();
+      const idsOf = (isWanted: (task: CopiedTask) => boolean): string[] =>
+        [...tasks].filter(([, task]) => isWanted(task)).map(([id]) => id);
+      const promised = idsOf(({ isEnqueued, isEnding }) => isEnqueued && !isEnding);
+      const completed = idsOf(({ isCompleted }) => isCompleted);
+      const [links, copy] = [join(base, `links-${attempt}`), join(base, `copy-${attempt}`)];
+      mkdirSync(links);
+      mkdirSync(copy);
+      const isWhole = isLinked
+        ? (await takeFiles(link, dataPath, links, random)) && (await takeFiles(copyFile, links, copy, random))
+        : await takeFiles(copyFile, dataPath, copy, random);
+      if (isWhole) {
+        whole++;
+        const kept = promised.filter((id) => tasks.get(id)?.isEnding === false);
+        const there = await idsIn(copy);
+        const lost = kept.filter((id) => !there.has(id));
+        const back = completed.filter((id) => there.has(id));
+        expect({ lost, back }).toEqual({ lost: [], back: [] });
       }
-      expect(await readdir(dataPath), 'nothing was compacted').not.toContain('tasks.0000000001.segment');
-    },
-  );
-});
+      rmSync(links, { recursive: true });
+      rmSync(copy, { recursive: true });
+    }
+    expect(await readdir(dataPath), 'nothing was compacted').not.toContain('tasks.0000000001.segment');
+  },
+);
 
 /** Opens a copy, and checks it. @returns the ids of its tasks. */
 async function idsIn(dataPath: string): Promise<Set<string>> {

@@ -287,114 +287,112 @@ test('a task that kills its process again and again is archived after maxRecover
   await server.shutdown();
 });
 
-describe('a disk that is full', () => {
-  test('a disk that is full refuses changes, keeps what was accepted and the leases, and goes on when there is room', async () => {
-    const disk = new SmallDisk(new RecordingFileSystem(), 1e9);
-    let broker = await open({}, disk);
-    await broker.enqueue(newTask({ id: 'before' }));
-    await broker.enqueue(newTask({ id: 'running' }));
-    await broker.change(QUEUE, { id: 'before' }, 'archive');
-    const running = await leaseOne(broker, QUEUE);
-    disk.capacity = 0;
-    let refused = '';
-    for (let at = 0; refused === ''; at++) {
-      const id = `filler-${at}`;
-      await broker.enqueue(newTask({ id, payload: new Uint8Array(900) })).catch((error: unknown) => {
-        expect(error).toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE', cause: { code: 'ENOSPC' } });
-        refused = id;
-      });
-    }
-    await expect(broker.complete(running)).rejects.toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE' });
-    await clock.advanceAsync(5_000);
-    await expect(broker.complete(running)).rejects.toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE' });
-    disk.capacity = 1e9;
+test('a disk that is full refuses changes, keeps what was accepted and the leases, and goes on when there is room', async () => {
+  const disk = new SmallDisk(new RecordingFileSystem(), 1e9);
+  let broker = await open({}, disk);
+  await broker.enqueue(newTask({ id: 'before' }));
+  await broker.enqueue(newTask({ id: 'running' }));
+  await broker.change(QUEUE, { id: 'before' }, 'archive');
+  const running = await leaseOne(broker, QUEUE);
+  disk.capacity = 0;
+  let refused = '';
+  for (let at = 0; refused === ''; at++) {
+    const id = `filler-${at}`;
+    await broker.enqueue(newTask({ id, payload: new Uint8Array(900) })).catch((error: unknown) => {
+      expect(error).toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE', cause: { code: 'ENOSPC' } });
+      refused = id;
+    });
+  }
+  await expect(broker.complete(running)).rejects.toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE' });
+  await clock.advanceAsync(5_000);
+  await expect(broker.complete(running)).rejects.toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE' });
+  disk.capacity = 1e9;
+  await clock.advanceAsync(1_000);
+  checkBroker(broker);
+  await expect(broker.task(QUEUE, refused)).rejects.toMatchObject({ code: 'ERR_TASK_NOT_FOUND' });
+  await broker.complete(running);
+  await broker.enqueue(newTask({ id: refused }));
+  const before = await broker.queueStats(QUEUE);
+  await broker.close();
+  broker = await open({}, disk);
+  expect((await broker.queueStats(QUEUE)).counts).toEqual(before.counts);
+  expect(await broker.task(QUEUE, 'before')).toMatchObject({ state: 'archived' });
+});
+
+test('a disk that is full is read again aside: a reload that fails half-way shows nothing of itself, and costs no lease', async () => {
+  const disk = new SmallDisk(new RecordingFileSystem(), 1e9);
+  const fault = { call: 'read', nth: Infinity, code: 'EMFILE', isLasting: false } as const;
+  const failing: Fault & { nth: number } = { ...fault };
+  const files = new FaultyFileSystem(disk, failing);
+  const broker = await open({ maxBytesPerFile: 4_096 }, files);
+  for (let at = 0; at < 12; at++)
+    await broker.enqueue(newTask({ id: `${at}`, payload: new Uint8Array(900) }));
+  const [running, ended] = await broker.dequeue(QUEUE, 2, LONG_MS);
+  if (running === undefined || ended === undefined) throw new Error('the queue is empty');
+  disk.capacity = 0;
+  const refused = newTask({ id: 'refused', payload: new Uint8Array(9_000) });
+  expect(await Promise.all([codeOf(broker.complete(ended)), codeOf(broker.enqueue(refused))])).toEqual([
+    'ERR_BROKER_UNAVAILABLE',
+    'ERR_BROKER_UNAVAILABLE',
+  ]);
+  disk.capacity = 1e9;
+  const { counts } = await broker.queueStats(QUEUE);
+  const { failures } = files;
+  for (let read = 0; ; read++) {
+    failing.nth = (files.calls.get('read') ?? 0) + read;
     await clock.advanceAsync(1_000);
+    if (files.failures === failures + read) break;
     checkBroker(broker);
-    await expect(broker.task(QUEUE, refused)).rejects.toMatchObject({ code: 'ERR_TASK_NOT_FOUND' });
-    await broker.complete(running);
-    await broker.enqueue(newTask({ id: refused }));
-    const before = await broker.queueStats(QUEUE);
-    await broker.close();
-    broker = await open({}, disk);
-    expect((await broker.queueStats(QUEUE)).counts).toEqual(before.counts);
-    expect(await broker.task(QUEUE, 'before')).toMatchObject({ state: 'archived' });
-  });
+    expect((await broker.queueStats(QUEUE)).counts).toEqual(counts);
+    expect(await codeOf(broker.complete(running))).toBe('ERR_BROKER_UNAVAILABLE');
+    expect(read).toBeLessThan(100);
+  }
+  expect(files.failures - failures).toBeGreaterThan(5);
+  checkBroker(broker);
+  expect((await broker.queueStats(QUEUE)).counts).toMatchObject({ active: 2, pending: 10 });
+  await broker.complete(running);
+  await broker.complete(ended);
+  await broker.enqueue(refused);
+  expect(readdirSync(dataPath)).toEqual(['tasks.lock']);
+  expect((await disk.list(dataPath)).length).toBeLessThan(12);
+});
 
-  test('a disk that is full is read again aside: a reload that fails half-way shows nothing of itself, and costs no lease', async () => {
-    const disk = new SmallDisk(new RecordingFileSystem(), 1e9);
-    const fault = { call: 'read', nth: Infinity, code: 'EMFILE', isLasting: false } as const;
-    const failing: Fault & { nth: number } = { ...fault };
-    const files = new FaultyFileSystem(disk, failing);
-    const broker = await open({ maxBytesPerFile: 4_096 }, files);
-    for (let at = 0; at < 12; at++)
-      await broker.enqueue(newTask({ id: `${at}`, payload: new Uint8Array(900) }));
-    const [running, ended] = await broker.dequeue(QUEUE, 2, LONG_MS);
-    if (running === undefined || ended === undefined) throw new Error('the queue is empty');
-    disk.capacity = 0;
-    const refused = newTask({ id: 'refused', payload: new Uint8Array(9_000) });
-    expect(await Promise.all([codeOf(broker.complete(ended)), codeOf(broker.enqueue(refused))])).toEqual([
-      'ERR_BROKER_UNAVAILABLE',
-      'ERR_BROKER_UNAVAILABLE',
-    ]);
-    disk.capacity = 1e9;
-    const { counts } = await broker.queueStats(QUEUE);
-    const { failures } = files;
-    for (let read = 0; ; read++) {
-      failing.nth = (files.calls.get('read') ?? 0) + read;
+test('a disk that gets space again and again while the log is compacted costs nothing that was accepted', async () => {
+  const disk = new SmallDisk(new RecordingFileSystem(), 1e9);
+  const options = { maxBytesPerFile: 4_096 };
+  let broker = await open(options, disk);
+  const random = new Random(FIRST_SEED);
+  const there = new Set<string>();
+  let refusals = 0;
+  for (let step = 0; step < 400; step++) {
+    const id = `${step}`;
+    const isAccepted = await broker
+      .enqueue(newTask({ id, payload: new Uint8Array(random.below(1_500)) }))
+      .then(
+        () => true,
+        () => false,
+      );
+    if (isAccepted) there.add(id);
+    else refusals++;
+    const [oldest] = there;
+    if (oldest !== undefined && there.size > 5) {
+      await broker.change(QUEUE, { id: oldest }, 'delete').then(
+        () => there.delete(oldest),
+        () => refusals++,
+      );
+    }
+    if (step % 20 === 10) disk.capacity = 0;
+    if (step % 20 === 19) {
+      disk.capacity = 1e9;
       await clock.advanceAsync(1_000);
-      if (files.failures === failures + read) break;
       checkBroker(broker);
-      expect((await broker.queueStats(QUEUE)).counts).toEqual(counts);
-      expect(await codeOf(broker.complete(running))).toBe('ERR_BROKER_UNAVAILABLE');
-      expect(read).toBeLessThan(100);
     }
-    expect(files.failures - failures).toBeGreaterThan(5);
-    checkBroker(broker);
-    expect((await broker.queueStats(QUEUE)).counts).toMatchObject({ active: 2, pending: 10 });
-    await broker.complete(running);
-    await broker.complete(ended);
-    await broker.enqueue(refused);
-    expect(readdirSync(dataPath)).toEqual(['tasks.lock']);
-    expect((await disk.list(dataPath)).length).toBeLessThan(12);
-  });
-
-  test('a disk that gets space again and again while the log is compacted costs nothing that was accepted', async () => {
-    const disk = new SmallDisk(new RecordingFileSystem(), 1e9);
-    const options = { maxBytesPerFile: 4_096 };
-    let broker = await open(options, disk);
-    const random = new Random(FIRST_SEED);
-    const there = new Set<string>();
-    let refusals = 0;
-    for (let step = 0; step < 400; step++) {
-      const id = `${step}`;
-      const isAccepted = await broker
-        .enqueue(newTask({ id, payload: new Uint8Array(random.below(1_500)) }))
-        .then(
-          () => true,
-          () => false,
-        );
-      if (isAccepted) there.add(id);
-      else refusals++;
-      const [oldest] = there;
-      if (oldest !== undefined && there.size > 5) {
-        await broker.change(QUEUE, { id: oldest }, 'delete').then(
-          () => there.delete(oldest),
-          () => refusals++,
-        );
-      }
-      if (step % 20 === 10) disk.capacity = 0;
-      if (step % 20 === 19) {
-        disk.capacity = 1e9;
-        await clock.advanceAsync(1_000);
-        checkBroker(broker);
-      }
-    }
-    await broker.close();
-    broker = await open(options, disk);
-    const tasks = await broker.tasks(QUEUE, 'pending', { page: 1, size: 1_000 });
-    expect(tasks.map(({ message }) => message.id)).toEqual([...there]);
-    expect(refusals).toBeGreaterThan(20);
-  });
+  }
+  await broker.close();
+  broker = await open(options, disk);
+  const tasks = await broker.tasks(QUEUE, 'pending', { page: 1, size: 1_000 });
+  expect(tasks.map(({ message }) => message.id)).toEqual([...there]);
+  expect(refusals).toBeGreaterThan(20);
 });
 
 test('a client and a server work with a folder as with memory', async () => {

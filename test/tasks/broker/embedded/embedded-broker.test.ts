@@ -178,42 +178,40 @@ describe('a bulk operation', () => {
   });
 });
 
-describe('removing a queue with many tasks', () => {
-  test('the removal of a queue resolves although the broker is closed meanwhile: the queue was removed at once', async () => {
-    const broker = await fill();
-    const removed = broker.removeQueue(QUEUE, { force: true });
-    await broker.close();
-    await expect(removed).resolves.toBeUndefined();
-  });
+test('the removal of a queue resolves although the broker is closed meanwhile: the queue was removed at once', async () => {
+  const broker = await fill();
+  const removed = broker.removeQueue(QUEUE, { force: true });
+  await broker.close();
+  await expect(removed).resolves.toBeUndefined();
+});
 
-  test('a removed queue does not exist from then on, its locks are free, and a new queue of that name is not changed', async () => {
-    const broker = await fill();
-    const removed = broker.removeQueue(QUEUE, { force: true });
-    expect(await broker.queues()).toEqual([]);
-    const tasks = Array.from({ length: MANY }, (_, i) => newTask({ uniqueKey: `key ${i}` }));
-    await broker.enqueueMany(tasks);
-    expect(await count(broker, 'pending')).toBe(MANY);
-    await removed;
-    expect(await count(broker, 'pending')).toBe(MANY);
-    await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: `key ${MANY - 1}` })));
-    checkBroker(broker);
-  });
+test('a removed queue does not exist from then on, its locks are free, and a new queue of that name is not changed', async () => {
+  const broker = await fill();
+  const removed = broker.removeQueue(QUEUE, { force: true });
+  expect(await broker.queues()).toEqual([]);
+  const tasks = Array.from({ length: MANY }, (_, i) => newTask({ uniqueKey: `key ${i}` }));
+  await broker.enqueueMany(tasks);
+  expect(await count(broker, 'pending')).toBe(MANY);
+  await removed;
+  expect(await count(broker, 'pending')).toBe(MANY);
+  await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: `key ${MANY - 1}` })));
+  checkBroker(broker);
+});
 
-  test('the tasks of a removed queue do nothing when their timers fire', async () => {
-    const clock = new ManualClock();
-    const broker = await EmbeddedBroker.open({ clock });
-    await broker.enqueueMany(Array.from({ length: MANY }, () => newTask({ processAtMs: 1_000 })));
-    const heard: string[] = [];
-    const subscription = await broker.subscribe({ work: (queue) => heard.push(queue) });
-    const removed = broker.removeQueue(QUEUE, { force: true });
-    clock.advance(1_000);
-    await removed;
-    expect(heard).toEqual([]);
-    await subscription.close();
-    expect(clock.pendingWakeups).toBe(0);
-    expect(await broker.queues()).toEqual([]);
-    checkBroker(broker);
-  });
+test('the tasks of a removed queue do nothing when their timers fire', async () => {
+  const clock = new ManualClock();
+  const broker = await EmbeddedBroker.open({ clock });
+  await broker.enqueueMany(Array.from({ length: MANY }, () => newTask({ processAtMs: 1_000 })));
+  const heard: string[] = [];
+  const subscription = await broker.subscribe({ work: (queue) => heard.push(queue) });
+  const removed = broker.removeQueue(QUEUE, { force: true });
+  clock.advance(1_000);
+  await removed;
+  expect(heard).toEqual([]);
+  await subscription.close();
+  expect(clock.pendingWakeups).toBe(0);
+  expect(await broker.queues()).toEqual([]);
+  checkBroker(broker);
 });
 
 test('the state of a server is read when the servers are listed', async () => {

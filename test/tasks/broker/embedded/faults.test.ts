@@ -1,6 +1,6 @@
 import { EmbeddedBroker, type LeasedTask } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { FileSystem } from '../../../../src/log/file-system.ts';
 import { LONG_MS, newTask, QUEUE } from '../../../conformance/broker/support.ts';
 import { FaultyFileSystem, type Call, type Fault } from '../../../diskqueue/faulty-file-system.ts';
@@ -150,28 +150,26 @@ async function countCalls(seed: number, durability: Durability): Promise<Readonl
   return files.calls;
 }
 
-describe('a disk that fails', () => {
-  test.each(Object.entries(CODES))(
-    'a disk that fails in %s costs nothing that was accepted, and what it refuses is not there (%j)',
-    { timeout: 120_000 },
-    async (name, codes) => {
-      const call = name as Call;
-      const random = new Random(FIRST_SEED);
-      for (let run = 0; run < runs(10); run++) {
-        const seed = FIRST_SEED + run;
-        const durability = random.pick(['always', 'os'] as const);
-        const count = (await countCalls(seed, durability)).get(call) ?? 0;
-        const [code, isLasting] = [random.pick(codes), random.chance(0.5)];
-        const fault: Fault = { call, nth: random.below(count + 1), code, isLasting };
-        await survive(seed, durability, fault).catch((error: unknown) => {
-          throw new Error(`seed ${seed}, ${durability}, ${JSON.stringify(fault)}: ${String(error)}`, {
-            cause: error,
-          });
+test.each(Object.entries(CODES))(
+  'a disk that fails in %s costs nothing that was accepted, and what it refuses is not there (%j)',
+  { timeout: 120_000 },
+  async (name, codes) => {
+    const call = name as Call;
+    const random = new Random(FIRST_SEED);
+    for (let run = 0; run < runs(10); run++) {
+      const seed = FIRST_SEED + run;
+      const durability = random.pick(['always', 'os'] as const);
+      const count = (await countCalls(seed, durability)).get(call) ?? 0;
+      const [code, isLasting] = [random.pick(codes), random.chance(0.5)];
+      const fault: Fault = { call, nth: random.below(count + 1), code, isLasting };
+      await survive(seed, durability, fault).catch((error: unknown) => {
+        throw new Error(`seed ${seed}, ${durability}, ${JSON.stringify(fault)}: ${String(error)}`, {
+          cause: error,
         });
-      }
-    },
-  );
-});
+      });
+    }
+  },
+);
 
 test.each(['write', 'sync'] as const)(
   'after a %s that fails, changes are refused until the broker is opened again',

@@ -170,26 +170,24 @@ const DAMAGES: Record<string, readonly [(broken: Broken) => void, RegExp]> = {
   ],
 };
 
-describe('checkBroker', () => {
-  test.each(Object.entries(DAMAGES))('checkBroker finds %s', async (_, [damage, claim]) => {
-    const broker = await EmbeddedBroker.open({ clock: new ManualClock() });
-    await putIntoEach(broker);
-    const { store } = broker[INTERNALS]();
-    const queue = store?.queues.get(QUEUE);
-    if (store === undefined || queue === undefined) throw new Error('it is there');
-    if (claim.source.includes('owner')) await broker.enqueue(newTask({ id: 'unique', uniqueKey: 'key' }));
+test.each(Object.entries(DAMAGES))('checkBroker finds %s', async (_, [damage, claim]) => {
+  const broker = await EmbeddedBroker.open({ clock: new ManualClock() });
+  await putIntoEach(broker);
+  const { store } = broker[INTERNALS]();
+  const queue = store?.queues.get(QUEUE);
+  if (store === undefined || queue === undefined) throw new Error('it is there');
+  if (claim.source.includes('owner')) await broker.enqueue(newTask({ id: 'unique', uniqueKey: 'key' }));
+  checkBroker(broker);
+  damage({ store, queue, row: (id) => queue.rows.get(id) as TaskRow });
+  expect(() => {
     checkBroker(broker);
-    damage({ store, queue, row: (id) => queue.rows.get(id) as TaskRow });
-    expect(() => {
-      checkBroker(broker);
-    }).toThrow(claim);
-  });
+  }).toThrow(claim);
+});
 
-  test('checkBroker finds no defect in a closed broker', async () => {
-    const broker = await EmbeddedBroker.open();
-    await broker.close();
-    checkBroker(broker);
-  });
+test('checkBroker finds no defect in a closed broker', async () => {
+  const broker = await EmbeddedBroker.open();
+  await broker.close();
+  checkBroker(broker);
 });
 
 /** Differences between the memory and the folder, with the error that reports each. */

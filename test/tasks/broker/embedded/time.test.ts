@@ -48,116 +48,108 @@ async function open(): Promise<{ broker: EmbeddedBroker; clock: SetClock }> {
   return { clock, broker: await EmbeddedBroker.open({ clock }) };
 }
 
-describe('tasks with a deadline', () => {
-  test('tasks are forwarded, leases end and tasks are removed in the millisecond of their deadline', async () => {
-    const { broker, clock } = await open();
-    const { message } = await broker.enqueue(newTask({ processAtMs: START_MS + 86_400_001 }));
-    await clock.manual.advanceAsync(86_400_000);
-    expect(await stateOf(broker, message)).toBe('scheduled');
-    await clock.manual.advanceAsync(1);
-    expect(await stateOf(broker, message)).toBe('pending');
-    await broker.dequeue(QUEUE, 1, 30_000);
-    await clock.manual.advanceAsync(29_999);
-    expect((await broker.task(QUEUE, message.id)).isOrphaned).toBe(false);
-    await clock.manual.advanceAsync(1);
-    expect((await broker.task(QUEUE, message.id)).isOrphaned).toBe(true);
-  });
-
-  test('deadlines of all kinds share one wake-up of the clock', async () => {
-    const { broker, clock } = await open();
-    expect(clock.manual.pendingWakeups).toBe(0);
-    await putIntoEach(broker);
-    for (let i = 0; i < 1_000; i++) await broker.enqueue(newTask({ processAtMs: START_MS + 1_000 + i }));
-    await broker.enqueue(newTask({ group: 'g' }));
-    await broker.takeGroup(QUEUE, 'g', { graceMs: 0, maxDelayMs: 0, maxSize: 0 }, 5_000);
-    expect(clock.manual.pendingWakeups).toBe(1);
-    checkBroker(broker);
-    await broker.close();
-    expect(clock.manual.pendingWakeups).toBe(0);
-  });
-
-  test('a month without a due task takes no wake-up', async () => {
-    const { broker, clock } = await open();
-    await broker.enqueue(newTask({ processAtMs: START_MS + 30 * 86_400_000 }));
-    await clock.manual.advanceAsync(30 * 86_400_000);
-    expect(await takeAll(broker)).toHaveLength(1);
-    // One for each wheel that it comes down from.
-    expect(clock.woken).toBeLessThan(10);
-  });
+test('tasks are forwarded, leases end and tasks are removed in the millisecond of their deadline', async () => {
+  const { broker, clock } = await open();
+  const { message } = await broker.enqueue(newTask({ processAtMs: START_MS + 86_400_001 }));
+  await clock.manual.advanceAsync(86_400_000);
+  expect(await stateOf(broker, message)).toBe('scheduled');
+  await clock.manual.advanceAsync(1);
+  expect(await stateOf(broker, message)).toBe('pending');
+  await broker.dequeue(QUEUE, 1, 30_000);
+  await clock.manual.advanceAsync(29_999);
+  expect((await broker.task(QUEUE, message.id)).isOrphaned).toBe(false);
+  await clock.manual.advanceAsync(1);
+  expect((await broker.task(QUEUE, message.id)).isOrphaned).toBe(true);
 });
 
-describe('a wall clock that is set back', () => {
-  test('a scheduled task waits until the wall clock has reached its time again', async () => {
-    const { broker, clock } = await open();
-    const scheduled = await putInto(broker, 'scheduled');
-    await broker.enqueue(newTask({ id: 'retained', retentionMs: LONG_MS }));
-    await broker.complete(await take(broker));
-    clock.aheadMs = -60_000;
-    await clock.manual.advanceAsync(LONG_MS + 59_999);
-    expect(await stateOf(broker, scheduled)).toBe('scheduled');
-    expect(await idsIn(broker, 'completed')).toEqual(['retained']);
-    expect(clock.manual.pendingWakeups).toBe(1);
-    await clock.manual.advanceAsync(1);
-    expect(await stateOf(broker, scheduled)).toBe('pending');
-    expect(await idsIn(broker, 'completed')).toEqual([]);
-  });
-
-  test('leases and locks last as long as without the change of the wall clock', async () => {
-    const { broker, clock } = await open();
-    await broker.enqueue(newTask({ uniqueKey: 'key', uniqueTtlMs: 5_000 }));
-    await take(broker, QUEUE, 5_000);
-    clock.aheadMs = -60_000;
-    await clock.manual.advanceAsync(4_999);
-    await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: 'key' })));
-    expect(await broker.recover([QUEUE], 0, 5_000)).toEqual([]);
-    await clock.manual.advanceAsync(1);
-    await broker.enqueue(newTask({ uniqueKey: 'key' }));
-    expect(await broker.recover([QUEUE], 0, 5_000)).toHaveLength(1);
-    checkBroker(broker);
-  });
+test('deadlines of all kinds share one wake-up of the clock', async () => {
+  const { broker, clock } = await open();
+  expect(clock.manual.pendingWakeups).toBe(0);
+  await putIntoEach(broker);
+  for (let i = 0; i < 1_000; i++) await broker.enqueue(newTask({ processAtMs: START_MS + 1_000 + i }));
+  await broker.enqueue(newTask({ group: 'g' }));
+  await broker.takeGroup(QUEUE, 'g', { graceMs: 0, maxDelayMs: 0, maxSize: 0 }, 5_000);
+  expect(clock.manual.pendingWakeups).toBe(1);
+  checkBroker(broker);
+  await broker.close();
+  expect(clock.manual.pendingWakeups).toBe(0);
 });
 
-describe('a wall clock that is set forward', () => {
-  test('a task that became due waits for its timer or for a call of forward', async () => {
-    const { broker, clock } = await open();
-    await broker.enqueue(newTask({ id: 'late', processAtMs: START_MS + 2_000 }));
-    await broker.enqueue(newTask({ id: 'early', processAtMs: START_MS + 1_000 }));
-    await broker.enqueue(newTask({ id: 'done', retentionMs: 1_000 }));
-    await broker.complete(await take(broker));
-    clock.aheadMs = LONG_MS;
-    expect(await broker.forward([QUEUE])).toBe(2);
-    expect(await broker.deleteExpired([QUEUE], 10)).toBe(1);
-    expect(await takeAll(broker)).toEqual(['early', 'late']);
-    checkBroker(broker);
-  });
+test('a month without a due task takes no wake-up', async () => {
+  const { broker, clock } = await open();
+  await broker.enqueue(newTask({ processAtMs: START_MS + 30 * 86_400_000 }));
+  await clock.manual.advanceAsync(30 * 86_400_000);
+  expect(await takeAll(broker)).toHaveLength(1);
+  // One for each wheel that it comes down from.
+  expect(clock.woken).toBeLessThan(10);
 });
 
-describe('a wall clock that is set forward while a server is subscribed', () => {
-  test('the first tasks that are due run within a minute, in order of their times', async () => {
-    const { broker, clock } = await open();
-    const subscription = await broker.subscribe({});
-    await broker.enqueue(newTask({ id: 'later', processAtMs: START_MS + 3 * HOUR_MS }));
-    await broker.enqueue(newTask({ id: 'second', processAtMs: START_MS + 2 * HOUR_MS }));
-    await broker.enqueue(newTask({ id: 'first', processAtMs: START_MS + HOUR_MS }));
-    await clock.manual.advanceAsync(90_000);
-    clock.aheadMs = 2 * HOUR_MS;
-    await clock.manual.advanceAsync(30_000);
-    expect(await takeAll(broker)).toEqual(['first', 'second']);
-    expect(await idsIn(broker, 'scheduled')).toEqual(['later']);
-    await subscription.close();
-    await clock.manual.advanceAsync(60_000);
-    expect(clock.manual.pendingWakeups).toBe(1); // of the task that is scheduled
-    checkBroker(broker);
-    await broker.close();
-  });
+test('a scheduled task waits until the wall clock has reached its time again', async () => {
+  const { broker, clock } = await open();
+  const scheduled = await putInto(broker, 'scheduled');
+  await broker.enqueue(newTask({ id: 'retained', retentionMs: LONG_MS }));
+  await broker.complete(await take(broker));
+  clock.aheadMs = -60_000;
+  await clock.manual.advanceAsync(LONG_MS + 59_999);
+  expect(await stateOf(broker, scheduled)).toBe('scheduled');
+  expect(await idsIn(broker, 'completed')).toEqual(['retained']);
+  expect(clock.manual.pendingWakeups).toBe(1);
+  await clock.manual.advanceAsync(1);
+  expect(await stateOf(broker, scheduled)).toBe('pending');
+  expect(await idsIn(broker, 'completed')).toEqual([]);
+});
 
-  test('nothing wakes up for the wall clock when the last subscription is closed', async () => {
-    const { broker, clock } = await open();
-    const subscriptions = [await broker.subscribe({}), await broker.subscribe({})];
-    for (const subscription of subscriptions) await subscription.close();
-    await clock.manual.advanceAsync(60_000);
-    expect(clock.manual.pendingWakeups).toBe(0);
-  });
+test('leases and locks last as long as without the change of the wall clock', async () => {
+  const { broker, clock } = await open();
+  await broker.enqueue(newTask({ uniqueKey: 'key', uniqueTtlMs: 5_000 }));
+  await take(broker, QUEUE, 5_000);
+  clock.aheadMs = -60_000;
+  await clock.manual.advanceAsync(4_999);
+  await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: 'key' })));
+  expect(await broker.recover([QUEUE], 0, 5_000)).toEqual([]);
+  await clock.manual.advanceAsync(1);
+  await broker.enqueue(newTask({ uniqueKey: 'key' }));
+  expect(await broker.recover([QUEUE], 0, 5_000)).toHaveLength(1);
+  checkBroker(broker);
+});
+
+test('a task that became due waits for its timer or for a call of forward', async () => {
+  const { broker, clock } = await open();
+  await broker.enqueue(newTask({ id: 'late', processAtMs: START_MS + 2_000 }));
+  await broker.enqueue(newTask({ id: 'early', processAtMs: START_MS + 1_000 }));
+  await broker.enqueue(newTask({ id: 'done', retentionMs: 1_000 }));
+  await broker.complete(await take(broker));
+  clock.aheadMs = LONG_MS;
+  expect(await broker.forward([QUEUE])).toBe(2);
+  expect(await broker.deleteExpired([QUEUE], 10)).toBe(1);
+  expect(await takeAll(broker)).toEqual(['early', 'late']);
+  checkBroker(broker);
+});
+
+test('the first tasks that are due run within a minute, in order of their times', async () => {
+  const { broker, clock } = await open();
+  const subscription = await broker.subscribe({});
+  await broker.enqueue(newTask({ id: 'later', processAtMs: START_MS + 3 * HOUR_MS }));
+  await broker.enqueue(newTask({ id: 'second', processAtMs: START_MS + 2 * HOUR_MS }));
+  await broker.enqueue(newTask({ id: 'first', processAtMs: START_MS + HOUR_MS }));
+  await clock.manual.advanceAsync(90_000);
+  clock.aheadMs = 2 * HOUR_MS;
+  await clock.manual.advanceAsync(30_000);
+  expect(await takeAll(broker)).toEqual(['first', 'second']);
+  expect(await idsIn(broker, 'scheduled')).toEqual(['later']);
+  await subscription.close();
+  await clock.manual.advanceAsync(60_000);
+  expect(clock.manual.pendingWakeups).toBe(1); // of the task that is scheduled
+  checkBroker(broker);
+  await broker.close();
+});
+
+test('nothing wakes up for the wall clock when the last subscription is closed', async () => {
+  const { broker, clock } = await open();
+  const subscriptions = [await broker.subscribe({}), await broker.subscribe({})];
+  for (const subscription of subscriptions) await subscription.close();
+  await clock.manual.advanceAsync(60_000);
+  expect(clock.manual.pendingWakeups).toBe(0);
 });
 
 describe('the process of an embedded broker', () => {
@@ -177,62 +169,58 @@ describe('the process of an embedded broker', () => {
   });
 });
 
-describe('counts of days', () => {
-  test('counts are by UTC day, and are kept for 90 days', async () => {
-    const clock = new ManualClock({ wallMs: Date.parse('2026-02-27T23:59:59.999Z') });
-    const broker = await EmbeddedBroker.open({ clock });
-    const work = async (): Promise<void> => {
-      await broker.enqueue(newTask());
-      await broker.complete(await take(broker));
-    };
-    await work();
-    await clock.advanceAsync(1);
-    await work();
+test('counts are by UTC day, and are kept for 90 days', async () => {
+  const clock = new ManualClock({ wallMs: Date.parse('2026-02-27T23:59:59.999Z') });
+  const broker = await EmbeddedBroker.open({ clock });
+  const work = async (): Promise<void> => {
     await broker.enqueue(newTask());
-    await broker.archive(await take(broker), failure());
-    expect(await broker.history(QUEUE, 3)).toEqual([
-      { queue: QUEUE, date: '2026-02-28', processed: 2, failed: 1 },
-      { queue: QUEUE, date: '2026-02-27', processed: 1, failed: 0 },
-      { queue: QUEUE, date: '2026-02-26', processed: 0, failed: 0 },
-    ]);
-    await clock.advanceAsync(89 * 86_400_000);
-    await work();
-    const history = await broker.history(QUEUE, 100);
-    expect(history).toHaveLength(100);
-    expect(history[89]).toMatchObject({ date: '2026-02-28', processed: 2 });
-    expect(history[90]).toMatchObject({ date: '2026-02-27', processed: 0 });
-    expect(await broker.queueStats(QUEUE)).toMatchObject({
-      processed: 1,
-      failed: 0,
-      processedTotal: 4,
-      failedTotal: 1,
-    });
-    checkBroker(broker);
+    await broker.complete(await take(broker));
+  };
+  await work();
+  await clock.advanceAsync(1);
+  await work();
+  await broker.enqueue(newTask());
+  await broker.archive(await take(broker), failure());
+  expect(await broker.history(QUEUE, 3)).toEqual([
+    { queue: QUEUE, date: '2026-02-28', processed: 2, failed: 1 },
+    { queue: QUEUE, date: '2026-02-27', processed: 1, failed: 0 },
+    { queue: QUEUE, date: '2026-02-26', processed: 0, failed: 0 },
+  ]);
+  await clock.advanceAsync(89 * 86_400_000);
+  await work();
+  const history = await broker.history(QUEUE, 100);
+  expect(history).toHaveLength(100);
+  expect(history[89]).toMatchObject({ date: '2026-02-28', processed: 2 });
+  expect(history[90]).toMatchObject({ date: '2026-02-27', processed: 0 });
+  expect(await broker.queueStats(QUEUE)).toMatchObject({
+    processed: 1,
+    failed: 0,
+    processedTotal: 4,
+    failedTotal: 1,
   });
+  checkBroker(broker);
 });
 
-describe('EmbeddedBroker.open', () => {
-  test.each([
-    [{ maxArchived: -1 }, RangeError],
-    [{ maxArchived: 1.5 }, RangeError],
-    [{ maxArchived: '1' }, TypeError],
-    [{ archiveRetentionMs: -1 }, RangeError],
-    [{ archiveRetentionMs: NaN }, RangeError],
-    [{ clock: {} }, TypeError],
-    [null, TypeError],
-  ])('the options %o are rejected', async (options, type) => {
-    await expect(EmbeddedBroker.open(options as never)).rejects.toBeInstanceOf(type);
-  });
+test.each([
+  [{ maxArchived: -1 }, RangeError],
+  [{ maxArchived: 1.5 }, RangeError],
+  [{ maxArchived: '1' }, TypeError],
+  [{ archiveRetentionMs: -1 }, RangeError],
+  [{ archiveRetentionMs: NaN }, RangeError],
+  [{ clock: {} }, TypeError],
+  [null, TypeError],
+])('the options %o are rejected', async (options, type) => {
+  await expect(EmbeddedBroker.open(options as never)).rejects.toBeInstanceOf(type);
+});
 
-  test('an error of an operation is an EscapementError with its code and its operation', async () => {
-    const broker = await EmbeddedBroker.open();
-    const error = await broker.task('nowhere', 'a').catch((reason: unknown) => reason);
-    expect(error).toBeInstanceOf(EscapementError);
-    expect((error as Error).message).toBe("there is no queue 'nowhere'");
-    await broker.close();
-    await expect(broker.ping()).rejects.toMatchObject({
-      code: 'ERR_BROKER_CLOSED',
-      op: 'EmbeddedBroker.ping',
-    });
+test('an error of an operation is an EscapementError with its code and its operation', async () => {
+  const broker = await EmbeddedBroker.open();
+  const error = await broker.task('nowhere', 'a').catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(EscapementError);
+  expect((error as Error).message).toBe("there is no queue 'nowhere'");
+  await broker.close();
+  await expect(broker.ping()).rejects.toMatchObject({
+    code: 'ERR_BROKER_CLOSED',
+    op: 'EmbeddedBroker.ping',
   });
 });

@@ -153,94 +153,90 @@ describe('a connection to Redis', () => {
     });
   });
 
-  describe('subscriptions of a connection', () => {
-    it('messages reach the listeners of their channel', async () => {
-      const { connection } = open({ url: server.url });
-      const heard: string[] = [];
-      const one = (message: Buffer): void => void heard.push(`one ${message.toString()}`);
-      const other = (message: Buffer): void => void heard.push(`other ${message.toString()}`);
-      await Promise.all([connection.channels.subscribe('a', one), connection.channels.subscribe('b', other)]);
-      await connection.channels.subscribe('a', other);
-      const publish = (channel: string, text: string): Promise<number> =>
-        connection.run((client) => client.publish(channel, text));
-      await publish('a', '1');
-      await publish('b', '2');
-      connection.channels.unsubscribe('a', one);
-      await publish('a', '3');
-      await until('all is heard', () => heard.length >= 4);
-      expect(heard).toEqual(['one 1', 'other 1', 'other 2', 'other 3']);
-    });
-
-    it('the connection for messages exists only while there are listeners', async () => {
-      const { connection } = open({ url: server.url });
-      const clients = async (): Promise<number> => {
-        const list = connection.run((client) => client.call('CLIENT', 'LIST', 'TYPE', 'PUBSUB'));
-        return ((await list) as string).split('id=').length - 1;
-      };
-      const listener = (): void => undefined;
-      expect(await clients()).toBe(0);
-      await connection.channels.subscribe('a', listener);
-      expect(await clients()).toBe(1);
-      connection.channels.unsubscribe('a', listener);
-      connection.channels.unsubscribe('a', listener);
-      await until('the connection is gone', async () => (await clients()) === 0);
-      await connection.channels.subscribe('a', listener);
-      expect(await clients()).toBe(1);
-    });
-
-    it('subscribing rejects when Redis is unavailable', async () => {
-      const { connection } = open({ url: 'redis://127.0.0.1:1', timeoutMs: 200 });
-      await expect(connection.channels.subscribe('a', () => undefined)).rejects.toMatchObject(
-        unavailableFor(/ECONNREFUSED/),
-      );
-    });
+  it('messages reach the listeners of their channel', async () => {
+    const { connection } = open({ url: server.url });
+    const heard: string[] = [];
+    const one = (message: Buffer): void => void heard.push(`one ${message.toString()}`);
+    const other = (message: Buffer): void => void heard.push(`other ${message.toString()}`);
+    await Promise.all([connection.channels.subscribe('a', one), connection.channels.subscribe('b', other)]);
+    await connection.channels.subscribe('a', other);
+    const publish = (channel: string, text: string): Promise<number> =>
+      connection.run((client) => client.publish(channel, text));
+    await publish('a', '1');
+    await publish('b', '2');
+    connection.channels.unsubscribe('a', one);
+    await publish('a', '3');
+    await until('all is heard', () => heard.length >= 4);
+    expect(heard).toEqual(['one 1', 'other 1', 'other 2', 'other 3']);
   });
 
-  describe('a connection by client', () => {
-    it('a client that was passed in is used and not closed', async () => {
-      const client = new Redis(server.url);
-      try {
-        const { connection, health } = open({ client });
-        expect(await count(connection)).toBe(1);
-        await connection.channels.subscribe('a', () => undefined);
-        await connection.close();
-        await expect(count(connection)).rejects.toMatchObject(CLOSED);
-        expect(await client.get('asynq:{default}:count')).toBe('1');
-        expect(health).toEqual([{ state: 'ready' }]);
-        expect(
-          ['connecting', 'ready', 'error', 'close', 'end'].map((event) => client.listenerCount(event)),
-        ).toEqual([0, 0, 0, 0, 0]);
-      } finally {
-        client.disconnect();
-      }
-    });
+  it('the connection for messages exists only while there are listeners', async () => {
+    const { connection } = open({ url: server.url });
+    const clients = async (): Promise<number> => {
+      const list = connection.run((client) => client.call('CLIENT', 'LIST', 'TYPE', 'PUBSUB'));
+      return ((await list) as string).split('id=').length - 1;
+    };
+    const listener = (): void => undefined;
+    expect(await clients()).toBe(0);
+    await connection.channels.subscribe('a', listener);
+    expect(await clients()).toBe(1);
+    connection.channels.unsubscribe('a', listener);
+    connection.channels.unsubscribe('a', listener);
+    await until('the connection is gone', async () => (await clients()) === 0);
+    await connection.channels.subscribe('a', listener);
+    expect(await clients()).toBe(1);
+  });
 
-    it('a client that was passed in is connected if it is not', async () => {
-      const client = new Redis(server.url, { lazyConnect: true });
-      try {
-        expect(await count(open({ client }).connection)).toBe(1);
-        const { connection, health } = open({ client });
-        expect(connection.health).toEqual({ state: 'ready' });
-        expect(await count(connection)).toBe(2);
-        expect(health).toEqual([]);
-      } finally {
-        client.disconnect();
-      }
-    });
+  it('subscribing rejects when Redis is unavailable', async () => {
+    const { connection } = open({ url: 'redis://127.0.0.1:1', timeoutMs: 200 });
+    await expect(connection.channels.subscribe('a', () => undefined)).rejects.toMatchObject(
+      unavailableFor(/ECONNREFUSED/),
+    );
+  });
 
-    it('commands of a client that was passed in have a time limit', async () => {
-      const client = new Redis(server.url);
-      try {
-        const { connection } = open({ client, timeoutMs: 200 });
-        await count(connection);
-        await server.ask('CLIENT PAUSE 600');
-        await expect(count(connection)).rejects.toMatchObject(UNAVAILABLE);
-        // Others may wait for theirs.
-        expect(await client.get('asynq:{default}:count')).toBe('2');
-      } finally {
-        client.disconnect();
-      }
-    });
+  it('a client that was passed in is used and not closed', async () => {
+    const client = new Redis(server.url);
+    try {
+      const { connection, health } = open({ client });
+      expect(await count(connection)).toBe(1);
+      await connection.channels.subscribe('a', () => undefined);
+      await connection.close();
+      await expect(count(connection)).rejects.toMatchObject(CLOSED);
+      expect(await client.get('asynq:{default}:count')).toBe('1');
+      expect(health).toEqual([{ state: 'ready' }]);
+      expect(
+        ['connecting', 'ready', 'error', 'close', 'end'].map((event) => client.listenerCount(event)),
+      ).toEqual([0, 0, 0, 0, 0]);
+    } finally {
+      client.disconnect();
+    }
+  });
+
+  it('a client that was passed in is connected if it is not', async () => {
+    const client = new Redis(server.url, { lazyConnect: true });
+    try {
+      expect(await count(open({ client }).connection)).toBe(1);
+      const { connection, health } = open({ client });
+      expect(connection.health).toEqual({ state: 'ready' });
+      expect(await count(connection)).toBe(2);
+      expect(health).toEqual([]);
+    } finally {
+      client.disconnect();
+    }
+  });
+
+  it('commands of a client that was passed in have a time limit', async () => {
+    const client = new Redis(server.url);
+    try {
+      const { connection } = open({ client, timeoutMs: 200 });
+      await count(connection);
+      await server.ask('CLIENT PAUSE 600');
+      await expect(count(connection)).rejects.toMatchObject(UNAVAILABLE);
+      // Others may wait for theirs.
+      expect(await client.get('asynq:{default}:count')).toBe('2');
+    } finally {
+      client.disconnect();
+    }
   });
 
   describe('options of a connection', () => {

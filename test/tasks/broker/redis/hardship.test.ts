@@ -166,38 +166,36 @@ describe('a Redis in trouble', () => {
     });
   });
 
-  describe('data of other clients', () => {
-    it('a key of another type at a lock stops no task', async () => {
-      const lock = `${P}unique:t:1`;
-      await broker.enqueueMany([
-        newTask({ id: 'a' }),
-        newTask({ id: 'b', uniqueKey: lock }),
-        newTask({ id: 'c' }),
-      ]);
-      await redis.del(lock);
-      await redis.lpush(lock, 'no lock');
-      const tasks = await broker.dequeue(QUEUE, 3, LONG_MS);
-      await Promise.all(tasks.map((task) => broker.complete(task)));
-      const [first, refused] = await broker.enqueueMany([newTask(), newTask({ uniqueKey: lock })]);
-      expect(first?.status).toBe('fulfilled');
-      expect(refused).toMatchObject({
-        reason: {
-          code: 'ERR_WIRE_MESSAGE',
-          op: 'RedisBroker.enqueueMany',
-          message: `the Redis key '${lock}' must be a string. It is a list`,
-        },
-      });
-      expect((await broker.queueStats(QUEUE)).counts).toMatchObject({ active: 0, pending: 1 });
-      expect(await redis.zcard(`${P}lease`)).toBe(0);
+  it('a key of another type at a lock stops no task', async () => {
+    const lock = `${P}unique:t:1`;
+    await broker.enqueueMany([
+      newTask({ id: 'a' }),
+      newTask({ id: 'b', uniqueKey: lock }),
+      newTask({ id: 'c' }),
+    ]);
+    await redis.del(lock);
+    await redis.lpush(lock, 'no lock');
+    const tasks = await broker.dequeue(QUEUE, 3, LONG_MS);
+    await Promise.all(tasks.map((task) => broker.complete(task)));
+    const [first, refused] = await broker.enqueueMany([newTask(), newTask({ uniqueKey: lock })]);
+    expect(first?.status).toBe('fulfilled');
+    expect(refused).toMatchObject({
+      reason: {
+        code: 'ERR_WIRE_MESSAGE',
+        op: 'RedisBroker.enqueueMany',
+        message: `the Redis key '${lock}' must be a string. It is a list`,
+      },
     });
+    expect((await broker.queueStats(QUEUE)).counts).toMatchObject({ active: 0, pending: 1 });
+    expect(await redis.zcard(`${P}lease`)).toBe(0);
+  });
 
-    it('progress that is not JSON hides no task', async () => {
-      const inspector = new Inspector({ broker });
-      await broker.enqueue(newTask({ id: 'a' }));
-      await redis.hset(`${P}t:a`, 'x:progress', '{no json');
-      expect((await inspector.getTaskInfo(QUEUE, 'a')).progress).toBeUndefined();
-      await inspector.close();
-    });
+  it('progress that is not JSON hides no task', async () => {
+    const inspector = new Inspector({ broker });
+    await broker.enqueue(newTask({ id: 'a' }));
+    await redis.hset(`${P}t:a`, 'x:progress', '{no json');
+    expect((await inspector.getTaskInfo(QUEUE, 'a')).progress).toBeUndefined();
+    await inspector.close();
   });
 
   describe('tasks with large payloads', () => {

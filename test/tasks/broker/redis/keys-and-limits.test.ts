@@ -53,46 +53,44 @@ async function ourKeys(): Promise<string[]> {
   return (await redis.keys(`${keys.prefix}x:*`)).map((key) => key.slice(keys.prefix.length)).sort();
 }
 
-describe('a queue of Redis without keys and limits', () => {
-  it('a queue whose tasks never had keys or limits has no key of ours but its epoch', async () => {
-    await put('1', '2', '3');
-    await broker.enqueue({ ...newTask({ id: '4' }), isNext: true });
-    await broker.retry(await take(broker), failure(), broker.clock.wallNow());
-    await broker.release(await take(broker));
-    await broker.change(QUEUE, { id: '1' }, 'archive');
-    await broker.change(QUEUE, { id: '1' }, 'run');
-    await broker.forward([QUEUE]);
-    expect(await ourKeys()).toEqual(['x:epoch']);
-  });
+it('a queue whose tasks never had keys or limits has no key of ours but its epoch', async () => {
+  await put('1', '2', '3');
+  await broker.enqueue({ ...newTask({ id: '4' }), isNext: true });
+  await broker.retry(await take(broker), failure(), broker.clock.wallNow());
+  await broker.release(await take(broker));
+  await broker.change(QUEUE, { id: '1' }, 'archive');
+  await broker.change(QUEUE, { id: '1' }, 'run');
+  await broker.forward([QUEUE]);
+  expect(await ourKeys()).toEqual(['x:epoch']);
+});
 
-  // They run most often, and do not pay for keys and limits. To change one on purpose, measure `npm run bench -- redis`
-  // before and after, run `npm run test:interop`, and copy the digests that the failure shows.
-  it('the scripts of a queue without keys and limits are those that were measured, byte for byte', async () => {
-    const scripts = { ENQUEUE, DEQUEUE, COMPLETE, RETRY, ARCHIVE, RELEASE, RECOVER, FORWARD, TAKE_GROUP };
-    const digests: Record<string, string> = {};
-    for (const [name, script] of Object.entries(scripts)) digests[name] = await digestOf(script);
-    expect(digests).toEqual({
-      ARCHIVE: 'fc40d28a5bf0ea863fa3a78d48f0bc54e25802ab',
-      COMPLETE: 'ec6b5b900f9f588da12fe974b11f2994c41e178c',
-      DEQUEUE: '2fe249bb3ece1d5a8c780d7e94d55ce34da44a3c',
-      ENQUEUE: 'e07a89c7ba63b3eeec83cf0e2a1bd01435fef754',
-      FORWARD: 'b6f7f32eef75bcbe62a6eccd2fdd958a8a532611',
-      RECOVER: '31c2e5fbe932cdd6fdd4046c6d56264c362fbb83',
-      RELEASE: 'ac3fe129c93706b4989d0688100617289b977182',
-      RETRY: '860b5c1306009bde566849b2ff7e09c5bd862045',
-      TAKE_GROUP: '89ceae327b8de4d76777cc4929a48d94a0ce5093',
-    });
+// They run most often, and do not pay for keys and limits. To change one on purpose, measure `npm run bench -- redis`
+// before and after, run `npm run test:interop`, and copy the digests that the failure shows.
+it('the scripts of a queue without keys and limits are those that were measured, byte for byte', async () => {
+  const scripts = { ENQUEUE, DEQUEUE, COMPLETE, RETRY, ARCHIVE, RELEASE, RECOVER, FORWARD, TAKE_GROUP };
+  const digests: Record<string, string> = {};
+  for (const [name, script] of Object.entries(scripts)) digests[name] = await digestOf(script);
+  expect(digests).toEqual({
+    ARCHIVE: 'fc40d28a5bf0ea863fa3a78d48f0bc54e25802ab',
+    COMPLETE: 'ec6b5b900f9f588da12fe974b11f2994c41e178c',
+    DEQUEUE: '2fe249bb3ece1d5a8c780d7e94d55ce34da44a3c',
+    ENQUEUE: 'e07a89c7ba63b3eeec83cf0e2a1bd01435fef754',
+    FORWARD: 'b6f7f32eef75bcbe62a6eccd2fdd958a8a532611',
+    RECOVER: '31c2e5fbe932cdd6fdd4046c6d56264c362fbb83',
+    RELEASE: 'ac3fe129c93706b4989d0688100617289b977182',
+    RETRY: '860b5c1306009bde566849b2ff7e09c5bd862045',
+    TAKE_GROUP: '89ceae327b8de4d76777cc4929a48d94a0ce5093',
   });
+});
 
-  it('a queue that loses its limits, and never had keys, is as it was before', async () => {
-    await broker.setLimits(QUEUE, { concurrency: 1, perKey: { rate: { tasks: 1, perMs: LONG_MS } } });
-    await put('1', '2', '3');
-    const task = await take(broker);
-    await broker.setLimits(QUEUE, undefined);
-    await broker.complete(task);
-    expect(await takeAll(broker)).toEqual(['2', '3']);
-    expect(await ourKeys()).toEqual(['x:epoch']);
-  });
+it('a queue that loses its limits, and never had keys, is as it was before', async () => {
+  await broker.setLimits(QUEUE, { concurrency: 1, perKey: { rate: { tasks: 1, perMs: LONG_MS } } });
+  await put('1', '2', '3');
+  const task = await take(broker);
+  await broker.setLimits(QUEUE, undefined);
+  await broker.complete(task);
+  expect(await takeAll(broker)).toEqual(['2', '3']);
+  expect(await ourKeys()).toEqual(['x:epoch']);
 });
 
 describe('tasks with keys that are enqueued at once', () => {

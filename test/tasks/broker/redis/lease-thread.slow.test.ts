@@ -357,19 +357,17 @@ describe('a thread connects to the same server', () => {
   });
 });
 
-describe('a thread cannot connect', () => {
-  it('options that contain functions cannot be sent to a lease thread', () => {
-    const tls = { checkServerIdentity: () => undefined };
-    expect(() => structuredClone(routeOf({ url: 'rediss://localhost', tls }))).toThrow(/could not be cloned/);
-  });
+it('options that contain functions cannot be sent to a lease thread', () => {
+  const tls = { checkServerIdentity: () => undefined };
+  expect(() => structuredClone(routeOf({ url: 'rediss://localhost', tls }))).toThrow(/could not be cloned/);
+});
 
-  it('a client with a connector of its own cannot be copied for a lease thread', () => {
-    const client = clientOf({ Connector: Object as never });
-    expect(() => routeOf({ client })).toThrow('the client has a connector of its own');
-  });
+it('a client with a connector of its own cannot be copied for a lease thread', () => {
+  const client = clientOf({ Connector: Object as never });
+  expect(() => routeOf({ client })).toThrow('the client has a connector of its own');
+});
 
-  it('a client of a cluster without nodes cannot be copied for a lease thread', () => {
-    const client = new Cluster([{ port: 1 }], { lazyConnect: true });
-    expect(() => routeOf({ client })).toThrow('the cluster client has no nodes');
-  });
+it('a client of a cluster without nodes cannot be copied for a lease thread', () => {
+  const client = new Cluster([{ port: 1 }], { lazyConnect: true });
+  expect(() => routeOf({ client })).toThrow('the cluster client has no nodes');
 });

@@ -58,28 +58,26 @@ function unreachable(): RedisBroker {
   return broker;
 }
 
-describe('the op of an error', () => {
-  test('enqueueMany names itself in the reason of each refused task', async () => {
-    const broker = await EmbeddedBroker.open();
-    opened.push(broker);
-    const [first, second] = await broker.enqueueMany([newTask({ id: 'a' }), newTask({ id: 'a' })]);
-    expect(first).toMatchObject({ status: 'fulfilled' });
-    expect(second).toMatchObject({
-      status: 'rejected',
-      reason: { code: 'ERR_TASK_ID_CONFLICT', op: 'EmbeddedBroker.enqueueMany' },
-    });
+test('enqueueMany names itself in the reason of each refused task', async () => {
+  const broker = await EmbeddedBroker.open();
+  opened.push(broker);
+  const [first, second] = await broker.enqueueMany([newTask({ id: 'a' }), newTask({ id: 'a' })]);
+  expect(first).toMatchObject({ status: 'fulfilled' });
+  expect(second).toMatchObject({
+    status: 'rejected',
+    reason: { code: 'ERR_TASK_ID_CONFLICT', op: 'EmbeddedBroker.enqueueMany' },
   });
+});
 
-  test('operations that share one failed request to Redis each name themselves', async () => {
-    const broker = unreachable();
-    const [single, many] = await Promise.allSettled([
-      broker.enqueue(newTask({ id: 'a' })),
-      broker.enqueueMany([newTask({ id: 'b' })]),
-    ]);
-    const code = 'ERR_BROKER_UNAVAILABLE';
-    expect(single).toMatchObject({ reason: { code, op: 'RedisBroker.enqueue' } });
-    expect(many).toMatchObject({ value: [{ reason: { code, op: 'RedisBroker.enqueueMany' } }] });
-  });
+test('operations that share one failed request to Redis each name themselves', async () => {
+  const broker = unreachable();
+  const [single, many] = await Promise.allSettled([
+    broker.enqueue(newTask({ id: 'a' })),
+    broker.enqueueMany([newTask({ id: 'b' })]),
+  ]);
+  const code = 'ERR_BROKER_UNAVAILABLE';
+  expect(single).toMatchObject({ reason: { code, op: 'RedisBroker.enqueue' } });
+  expect(many).toMatchObject({ value: [{ reason: { code, op: 'RedisBroker.enqueueMany' } }] });
 });
 
 function replyError(message: string): Error {

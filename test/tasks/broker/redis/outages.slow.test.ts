@@ -93,29 +93,27 @@ describe.concurrent('tasks of a client and a server during an outage', () => {
 });
 
 // What a primary has taken and no replica has is gone with it: Redis promises no more. So they wait for the replica.
-describe('tasks of a client and a server with sentinels', () => {
-  it('all tasks are done although the primary dies', async (context) => {
-    const redis = await startSentinels(context);
-    const world = await startWorld(context, redis.url);
-    await enqueueOnBoth(world, redis);
-    const primary = await redis.primary();
-    await primary.kill();
-    await redis.untilPrimaryIsNot(primary);
-    await world.enqueue(TASKS);
-    await world.complete();
-    expect(world.states).toEqual(['ready', 'unavailable', 'ready']);
-  }, 60_000);
+it('all tasks are done although the primary dies', async (context) => {
+  const redis = await startSentinels(context);
+  const world = await startWorld(context, redis.url);
+  await enqueueOnBoth(world, redis);
+  const primary = await redis.primary();
+  await primary.kill();
+  await redis.untilPrimaryIsNot(primary);
+  await world.enqueue(TASKS);
+  await world.complete();
+  expect(world.states).toEqual(['ready', 'unavailable', 'ready']);
+}, 60_000);
 
-  it('all tasks are done, one of each key at a time, and no place of a key is lost, although the primary is replaced, if one without replicas refuses writes', async (context) => {
-    const redis = await startSentinels(context, '--min-replicas-to-write', '1');
-    const world = await startWorld(context, redis.url, { hasKeys: true });
-    await enqueueOnBoth(world, redis);
-    await redis.failover();
-    await world.enqueue(TASKS);
-    await world.complete();
-    expect(world.states.at(-1)).toBe('ready');
-  }, 60_000);
-});
+it('all tasks are done, one of each key at a time, and no place of a key is lost, although the primary is replaced, if one without replicas refuses writes', async (context) => {
+  const redis = await startSentinels(context, '--min-replicas-to-write', '1');
+  const world = await startWorld(context, redis.url, { hasKeys: true });
+  await enqueueOnBoth(world, redis);
+  await redis.failover();
+  await world.enqueue(TASKS);
+  await world.complete();
+  expect(world.states.at(-1)).toBe('ready');
+}, 60_000);
 
 it('a server and its broker are closed promptly while Redis does not answer', async (context) => {
   const server = await startRedis(context);

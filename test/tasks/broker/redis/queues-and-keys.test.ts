@@ -74,13 +74,11 @@ describe('the keys of a queue', () => {
   });
 });
 
-describe('keys of servers and schedulers', () => {
-  it("keys of servers and schedulers are asynq's", () => {
-    expect(serverKey('h', 7, 's')).toBe('asynq:servers:{h:7:s}');
-    expect(workersKey('h', 7, 's')).toBe('asynq:workers:{h:7:s}');
-    expect(schedulerKey('h:7:s')).toBe('asynq:schedulers:{h:7:s}');
-    expect(schedulerHistoryKey('e')).toBe('asynq:scheduler_history:e');
-  });
+it("keys of servers and schedulers are asynq's", () => {
+  expect(serverKey('h', 7, 's')).toBe('asynq:servers:{h:7:s}');
+  expect(workersKey('h', 7, 's')).toBe('asynq:workers:{h:7:s}');
+  expect(schedulerKey('h:7:s')).toBe('asynq:schedulers:{h:7:s}');
+  expect(schedulerHistoryKey('e')).toBe('asynq:scheduler_history:e');
 });
 
 let setup: RedisSetup;
@@ -98,47 +96,45 @@ describe('names of other programs', () => {
   });
   afterEach(() => inspector.close());
 
-  describe('a queue whose name another program has chosen', () => {
-    test('a queue whose keys could be those of another queue is not listed, changed or removed', async () => {
-      const { broker, redis } = setup;
-      await broker.enqueue(newTask({ queue: 'c', id: 'a', group: 'g}:pending' }));
-      await redis.sadd('asynq:queues', 'c}:g:g');
-      expect(await inspector.queues()).toEqual(['c']);
-      expect(await inspector.repair({ apply: true })).toEqual([]);
-      for (const act of [
-        () => inspector.getQueueInfo('c}:g:g'),
-        () => inspector.listPendingTasks('c}:g:g'),
-        () => inspector.deleteAllPendingTasks('c}:g:g'),
-        () => inspector.deleteQueue('c}:g:g', { force: true }),
-      ]) {
-        await expect(async () => act()).rejects.toThrow(
-          "queue must be a queue name that does not begin with '}' and does not contain '}:'. Received 'c}:g:g'",
-        );
-      }
-      expect((await broker.task('c', 'a')).state).toBe('aggregating');
-    });
-
-    test.each(['a{b', 'a}b', '{x}'])(
-      'a queue with an unusual name is listed and removed if its keys are its own: %s',
-      async (queue) => {
-        const { redis } = setup;
-        const { message } = newTask({ queue, id: 'a' });
-        await redis.sadd('asynq:queues', queue);
-        await redis.lpush(`asynq:{${queue}}:pending`, 'a');
-        await redis.hset(
-          `asynq:{${queue}}:t:a`,
-          'state',
-          'pending',
-          'msg',
-          Buffer.from(encodeTaskMessage(message)),
-        );
-        expect(await inspector.queues()).toEqual([queue]);
-        expect(await inspector.listPendingTasks(queue)).toHaveLength(1);
-        await inspector.deleteQueue(queue, { force: true });
-        expect(await redis.keys('*')).toEqual([]);
-      },
-    );
+  test('a queue whose keys could be those of another queue is not listed, changed or removed', async () => {
+    const { broker, redis } = setup;
+    await broker.enqueue(newTask({ queue: 'c', id: 'a', group: 'g}:pending' }));
+    await redis.sadd('asynq:queues', 'c}:g:g');
+    expect(await inspector.queues()).toEqual(['c']);
+    expect(await inspector.repair({ apply: true })).toEqual([]);
+    for (const act of [
+      () => inspector.getQueueInfo('c}:g:g'),
+      () => inspector.listPendingTasks('c}:g:g'),
+      () => inspector.deleteAllPendingTasks('c}:g:g'),
+      () => inspector.deleteQueue('c}:g:g', { force: true }),
+    ]) {
+      await expect(async () => act()).rejects.toThrow(
+        "queue must be a queue name that does not begin with '}' and does not contain '}:'. Received 'c}:g:g'",
+      );
+    }
+    expect((await broker.task('c', 'a')).state).toBe('aggregating');
   });
+
+  test.each(['a{b', 'a}b', '{x}'])(
+    'a queue with an unusual name is listed and removed if its keys are its own: %s',
+    async (queue) => {
+      const { redis } = setup;
+      const { message } = newTask({ queue, id: 'a' });
+      await redis.sadd('asynq:queues', queue);
+      await redis.lpush(`asynq:{${queue}}:pending`, 'a');
+      await redis.hset(
+        `asynq:{${queue}}:t:a`,
+        'state',
+        'pending',
+        'msg',
+        Buffer.from(encodeTaskMessage(message)),
+      );
+      expect(await inspector.queues()).toEqual([queue]);
+      expect(await inspector.listPendingTasks(queue)).toHaveLength(1);
+      await inspector.deleteQueue(queue, { force: true });
+      expect(await redis.keys('*')).toEqual([]);
+    },
+  );
 
   test('a schedule entry leaves nothing in Redis 400 days after it was unregistered', async () => {
     const { broker, redis } = setup;
@@ -212,52 +208,46 @@ describe('a queue that is removed while other processes use it', () => {
   });
 });
 
-describe('a queue whose only tasks are in a set', () => {
-  test('a queue whose only tasks are in a set is not removed without force', async () => {
-    const { broker } = setup;
-    await broker.enqueue(newTask({ id: 'held', group: 'g' }));
-    const limits = { graceMs: LONG_MS, maxDelayMs: 0, maxSize: 1 };
-    await broker.takeGroup(QUEUE, 'g', limits, LONG_MS);
-    await expect(broker.removeQueue(QUEUE, { force: false })).rejects.toMatchObject({
-      code: 'ERR_QUEUE_NOT_EMPTY',
-    });
-    expect((await broker.task(QUEUE, 'held')).state).toBe('aggregating');
+test('a queue whose only tasks are in a set is not removed without force', async () => {
+  const { broker } = setup;
+  await broker.enqueue(newTask({ id: 'held', group: 'g' }));
+  const limits = { graceMs: LONG_MS, maxDelayMs: 0, maxSize: 1 };
+  await broker.takeGroup(QUEUE, 'g', limits, LONG_MS);
+  await expect(broker.removeQueue(QUEUE, { force: false })).rejects.toMatchObject({
+    code: 'ERR_QUEUE_NOT_EMPTY',
   });
+  expect((await broker.task(QUEUE, 'held')).state).toBe('aggregating');
 });
 
-describe('tasks in a set', () => {
-  test('tasks in a set are listed with those of their own group, also if its name is the beginning of another name', async () => {
-    const { broker } = setup;
-    await broker.enqueue(newTask({ id: 'own', group: 'a:b' }));
-    const limits = { graceMs: LONG_MS, maxDelayMs: 0, maxSize: 1 };
-    await broker.takeGroup(QUEUE, 'a:b', limits, LONG_MS);
-    const idsOf = async (group: string): Promise<string[]> => {
-      const records = await broker.tasks(QUEUE, 'aggregating', { page: 1, size: 10 }, group);
-      return records.map(({ message }) => message.id);
-    };
-    expect(await idsOf('a:b')).toEqual(['own']);
-    expect(await idsOf('a')).toEqual([]);
-  });
+test('tasks in a set are listed with those of their own group, also if its name is the beginning of another name', async () => {
+  const { broker } = setup;
+  await broker.enqueue(newTask({ id: 'own', group: 'a:b' }));
+  const limits = { graceMs: LONG_MS, maxDelayMs: 0, maxSize: 1 };
+  await broker.takeGroup(QUEUE, 'a:b', limits, LONG_MS);
+  const idsOf = async (group: string): Promise<string[]> => {
+    const records = await broker.tasks(QUEUE, 'aggregating', { page: 1, size: 10 }, group);
+    return records.map(({ message }) => message.id);
+  };
+  expect(await idsOf('a:b')).toEqual(['own']);
+  expect(await idsOf('a')).toEqual([]);
 });
 
-describe('a copy of a queue', () => {
-  test('a copy has the locks and the times of tasks without pending_since, active ones and those that a Go server has returned', async () => {
-    const { broker, redis } = setup;
-    const ofQueue = new QueueKeys(QUEUE);
-    for (const id of ['1', '2']) {
-      await broker.enqueue(newTask({ id, uniqueKey: `${ofQueue.lockPrefix}${id}` }));
+test('a copy has the locks and the times of tasks without pending_since, active ones and those that a Go server has returned', async () => {
+  const { broker, redis } = setup;
+  const ofQueue = new QueueKeys(QUEUE);
+  for (const id of ['1', '2']) {
+    await broker.enqueue(newTask({ id, uniqueKey: `${ofQueue.lockPrefix}${id}` }));
+  }
+  for (let leased = 0; leased < 3; leased++) {
+    const tasks = [];
+    for await (const piece of broker[TRANSFER]().read())
+      if (piece.kind === 'tasks') tasks.push(...piece.tasks);
+    expect(tasks).toHaveLength(2);
+    for (const { atMs, lockEndsMs } of tasks) {
+      expect(lockEndsMs).toBeGreaterThan(broker.clock.wallNow());
+      expect(Math.abs(atMs - broker.clock.wallNow())).toBeLessThan(5_000);
     }
-    for (let leased = 0; leased < 3; leased++) {
-      const tasks = [];
-      for await (const piece of broker[TRANSFER]().read())
-        if (piece.kind === 'tasks') tasks.push(...piece.tasks);
-      expect(tasks).toHaveLength(2);
-      for (const { atMs, lockEndsMs } of tasks) {
-        expect(lockEndsMs).toBeGreaterThan(broker.clock.wallNow());
-        expect(Math.abs(atMs - broker.clock.wallNow())).toBeLessThan(5_000);
-      }
-      await redis.hdel(ofQueue.task('2'), 'pending_since');
-      if (leased < 2) await take(broker);
-    }
-  });
+    await redis.hdel(ofQueue.task('2'), 'pending_since');
+    if (leased < 2) await take(broker);
+  }
 });

@@ -178,32 +178,30 @@ const DAMAGES: Record<string, Damage> = {
   },
 };
 
-describe('a queue without defects', () => {
-  test('a queue with tasks in every state has no defects', async () => {
-    const before = await everythingOf(setup.broker);
-    expect(await inspector.repair()).toEqual([]);
-    expect(await inspector.repair({ apply: true })).toEqual([]);
-    expect(await everythingOf(setup.broker)).toEqual(before);
-  });
+test('a queue with tasks in every state has no defects', async () => {
+  const before = await everythingOf(setup.broker);
+  expect(await inspector.repair()).toEqual([]);
+  expect(await inspector.repair({ apply: true })).toEqual([]);
+  expect(await everythingOf(setup.broker)).toEqual(before);
+});
 
-  test('a queue has no defects while servers use it', async () => {
-    const { broker } = setup;
-    const isDone = { value: false };
-    const working = (async () => {
-      for (let round = 0; round < runs(150); round++) {
-        await broker.enqueueMany(Array.from({ length: 20 }, () => newTask({ retentionMs: LONG_MS })));
-        for (const [n, task] of (await broker.dequeue(QUEUE, 20, LONG_MS)).entries()) {
-          if (n % 3 === 0) await broker.complete(task);
-          else if (n % 3 === 1) await broker.retry(task, failure(), 0);
-          else await broker.release(task);
-        }
-        await broker.forward([QUEUE]);
+test('a queue has no defects while servers use it', async () => {
+  const { broker } = setup;
+  const isDone = { value: false };
+  const working = (async () => {
+    for (let round = 0; round < runs(150); round++) {
+      await broker.enqueueMany(Array.from({ length: 20 }, () => newTask({ retentionMs: LONG_MS })));
+      for (const [n, task] of (await broker.dequeue(QUEUE, 20, LONG_MS)).entries()) {
+        if (n % 3 === 0) await broker.complete(task);
+        else if (n % 3 === 1) await broker.retry(task, failure(), 0);
+        else await broker.release(task);
       }
-      isDone.value = true;
-    })();
-    while (!isDone.value) expect(await inspector.repair({ apply: true })).toEqual([]);
-    await working;
-  });
+      await broker.forward([QUEUE]);
+    }
+    isDone.value = true;
+  })();
+  while (!isDone.value) expect(await inspector.repair({ apply: true })).toEqual([]);
+  await working;
 });
 
 describe('a defect', () => {

@@ -177,46 +177,44 @@ describe('a cluster', () => {
     });
   });
 
-  describe('a cluster node that is lost', () => {
-    it('a lost node makes only its queues unavailable, until it is back', async () => {
-      const { connection } = open({ url: redis.url, timeoutMs: 1_000 });
-      for (const queue of QUEUES) await count(connection, queue);
-      const [first] = redis.nodes;
-      await first?.kill();
-      await expect(count(connection, QUEUES[0])).rejects.toMatchObject(UNAVAILABLE);
-      expect(await count(connection, QUEUES[1])).toBe(2);
-      expect(await count(connection, QUEUES[2])).toBe(2);
-      await first?.start();
-      await countUntilItWorks(connection, QUEUES[0]);
-    });
+  it('a lost node makes only its queues unavailable, until it is back', async () => {
+    const { connection } = open({ url: redis.url, timeoutMs: 1_000 });
+    for (const queue of QUEUES) await count(connection, queue);
+    const [first] = redis.nodes;
+    await first?.kill();
+    await expect(count(connection, QUEUES[0])).rejects.toMatchObject(UNAVAILABLE);
+    expect(await count(connection, QUEUES[1])).toBe(2);
+    expect(await count(connection, QUEUES[2])).toBe(2);
+    await first?.start();
+    await countUntilItWorks(connection, QUEUES[0]);
+  });
 
-    it('a node that does not answer gets few commands', async () => {
-      const { connection } = open({ url: redis.url, timeoutMs: 200 });
-      for (const queue of QUEUES) await count(connection, queue);
-      const [first] = redis.nodes;
-      first?.pause();
-      try {
-        for (let asked = 0; asked < 10; asked++) {
-          await expect(count(connection, QUEUES[0])).rejects.toMatchObject(UNAVAILABLE);
-        }
-        expect(await timeOf(connection.close())).toBeLessThan(5_000);
-      } finally {
-        first?.resume();
+  it('a node that does not answer gets few commands', async () => {
+    const { connection } = open({ url: redis.url, timeoutMs: 200 });
+    for (const queue of QUEUES) await count(connection, queue);
+    const [first] = redis.nodes;
+    first?.pause();
+    try {
+      for (let asked = 0; asked < 10; asked++) {
+        await expect(count(connection, QUEUES[0])).rejects.toMatchObject(UNAVAILABLE);
       }
-      const later = open({ url: redis.url }).connection;
-      await countUntilItWorks(later, QUEUES[0]);
-      expect(await count(later, QUEUES[0])).toBeLessThanOrEqual(8);
-    });
+      expect(await timeOf(connection.close())).toBeLessThan(5_000);
+    } finally {
+      first?.resume();
+    }
+    const later = open({ url: redis.url }).connection;
+    await countUntilItWorks(later, QUEUES[0]);
+    expect(await count(later, QUEUES[0])).toBeLessThanOrEqual(8);
+  });
 
-    it('operations wait for a cluster whose nodes are all lost', async () => {
-      const { connection, health } = open({ url: redis.url, timeoutMs: 500 });
-      await count(connection);
-      await Promise.all(redis.nodes.map((node) => node.kill()));
-      await expect(count(connection)).rejects.toMatchObject(UNAVAILABLE);
-      await until('it is told', () => health.at(-1)?.state === 'unavailable');
-      await Promise.all(redis.nodes.map((node) => node.start()));
-      await countUntilItWorks(connection);
-      expect(health.map(({ state }) => state)).toEqual(['ready', 'unavailable', 'ready']);
-    });
+  it('operations wait for a cluster whose nodes are all lost', async () => {
+    const { connection, health } = open({ url: redis.url, timeoutMs: 500 });
+    await count(connection);
+    await Promise.all(redis.nodes.map((node) => node.kill()));
+    await expect(count(connection)).rejects.toMatchObject(UNAVAILABLE);
+    await until('it is told', () => health.at(-1)?.state === 'unavailable');
+    await Promise.all(redis.nodes.map((node) => node.start()));
+    await countUntilItWorks(connection);
+    expect(health.map(({ state }) => state)).toEqual(['ready', 'unavailable', 'ready']);
   });
 });
