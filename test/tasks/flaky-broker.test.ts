@@ -20,6 +20,7 @@ import { seededRandom } from '../../src/tasks/broker/flaky-broker.ts';
 import { settled, watch } from '../workqueue/support/outcome.ts';
 import { openBench, START_MS } from './support/bench.ts';
 import { enqueueSurely, startSurely } from './support/surely.ts';
+import { withMethods } from './support/with-methods.ts';
 
 const UNAVAILABLE = { code: 'ERR_BROKER_UNAVAILABLE' };
 
@@ -176,17 +177,6 @@ describe.each(['self-driven', 'that has to be driven'])('with a flaky broker %s'
   const TASKS = 100;
   const MINUTE_MS = 60_000;
 
-  /** A broker that nobody drives: as one on another machine. */
-  function notSelfDriven(broker: Broker): Broker {
-    return new Proxy(broker, {
-      get: (target, name) => {
-        if (name === 'maintenance') return MAINTENANCE_JOBS;
-        const value: unknown = Reflect.get(target, name);
-        return typeof value === 'function' ? (value.bind(target) as unknown) : value;
-      },
-    });
-  }
-
   afterEach(() => {
     vi.restoreAllMocks();
   });
@@ -195,7 +185,9 @@ describe.each(['self-driven', 'that has to be driven'])('with a flaky broker %s'
     const clock = new ManualClock({ wallMs: START_MS });
     const inner = await EmbeddedBroker.open({ clock });
     const rates = { failRate: 0.15, loseReplyRate: 0.15, delayMs: 50, seed };
-    const broker: FlakyBroker = flakyBroker(kind === 'self-driven' ? inner : notSelfDriven(inner), rates);
+    const isSelfDriven = kind === 'self-driven';
+    const driven = isSelfDriven ? inner : withMethods<Broker>(inner, { maintenance: MAINTENANCE_JOBS });
+    const broker: FlakyBroker = flakyBroker(driven, rates);
     const random = seededRandom(seed);
     vi.spyOn(Math, 'random').mockImplementation(seededRandom(-seed)); // of back-offs
     const client = new Client({ broker });

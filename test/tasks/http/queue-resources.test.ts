@@ -1,7 +1,7 @@
 import { EscapementError } from 'escapement';
 import { tasksHandler } from 'escapement/tasks/http';
 import { describe, expect, test } from 'vitest';
-import { withMethods } from '../server/support/world.ts';
+import { withMethods } from '../support/with-methods.ts';
 import { openBench, START_MS } from '../support/bench.ts';
 import { serve, serveTasks } from './serve.ts';
 

@@ -1,18 +1,11 @@
 import { type Clock, EscapementError } from 'escapement';
 import { type BackfillOptions, type Broker, defineTask, type StandardSchema, Task } from 'escapement/tasks';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { parseCronSpec } from '../../../src/tasks/cron-spec.ts';
 import { newestTicks } from '../../../src/tasks/scheduler/scheduled-entry.ts';
-import {
-  DAY_MS,
-  HOUR_MS,
-  MINUTE_MS,
-  openWorld,
-  START_MS,
-  withMethods,
-  type World,
-} from './scheduler-world.ts';
+import { withMethods } from '../support/with-methods.ts';
+import { DAY_MS, HOUR_MS, it, MINUTE_MS, openWorld, START_MS, type World } from './scheduler-world.ts';
 import { testProperty } from '../../runs.ts';
 
 /** A scheduler runs for 90 minutes, and none for 5 hours. @returns the events of the next one at its start. */
@@ -21,27 +14,21 @@ async function afterAGap(
   backfill: BackfillOptions | boolean,
   broker?: Broker,
 ): Promise<string[]> {
-  const before = world.scheduler();
-  before.scheduler.register('@hourly', new Task('t'));
-  await before.scheduler.start();
+  const before = await world.startHourly();
   await world.clock.advance(1.5 * HOUR_MS);
   await before.scheduler.shutdown();
   await world.clock.advance(5 * HOUR_MS);
-  const after = world.scheduler({ backfill, ...(broker !== undefined && { broker }) });
-  after.scheduler.register('@hourly', new Task('t'));
-  await after.scheduler.start();
+  const after = await world.startHourly({ backfill, ...(broker !== undefined && { broker }) });
   await world.clock.advance(HOUR_MS);
   return after.lines;
 }
 
 describe('missed ticks', () => {
-  it('missed ticks are skipped without backfill', async () => {
-    await using world = await openWorld();
+  it('missed ticks are skipped without backfill', async ({ world }) => {
     expect(await afterAGap(world, false)).toEqual(['07:00 enqueued 07:00']);
   });
 
-  it('missed ticks are enqueued at the start with backfill, oldest first', async () => {
-    await using world = await openWorld();
+  it('missed ticks are enqueued at the start with backfill, oldest first', async ({ world }) => {
     expect(await afterAGap(world, true)).toEqual([
       '06:30 enqueued 02:00',
       '06:30 enqueued 03:00',
@@ -52,21 +39,17 @@ describe('missed ticks', () => {
     ]);
   });
 
-  it('backfill enqueues the newest ticks within maxTicks and maxAgeMs', async () => {
-    await using world = await openWorld();
+  it('backfill enqueues the newest ticks within maxTicks and maxAgeMs', async ({ world }) => {
     const two = ['06:30 enqueued 05:00', '06:30 enqueued 06:00', '07:00 enqueued 07:00'];
     expect(await afterAGap(world, { maxTicks: 2 })).toEqual(two);
-    await using other = await openWorld();
+    const other = await openWorld();
     expect(await afterAGap(other, { maxAgeMs: 1.5 * HOUR_MS + 1 })).toEqual(two);
-    await using third = await openWorld();
+    const third = await openWorld();
     expect(await afterAGap(third, { maxAgeMs: 0 })).toEqual(['07:00 enqueued 07:00']);
   });
 
-  it('one of two schedulers enqueues the missed ticks', async () => {
-    await using world = await openWorld();
-    const before = world.scheduler();
-    before.scheduler.register('@hourly', new Task('t'));
-    await before.scheduler.start();
+  it('one of two schedulers enqueues the missed ticks', async ({ world }) => {
+    const before = await world.startHourly();
     await world.clock.advance(HOUR_MS);
     await before.scheduler.shutdown();
     await world.clock.advance(3.5 * HOUR_MS);
@@ -79,8 +62,7 @@ describe('missed ticks', () => {
     ).toEqual([2, 3, 4]);
   });
 
-  it('an entry can have its own backfill', async () => {
-    await using world = await openWorld();
+  it('an entry can have its own backfill', async ({ world }) => {
     const register = (options: { backfill: boolean }): ReturnType<World['scheduler']> => {
       const told = world.scheduler(options);
       told.scheduler.register('@hourly', new Task('yes'), { backfill: true });
@@ -99,11 +81,8 @@ describe('missed ticks', () => {
     expect(after.infos.map(({ type }) => type).sort()).toEqual(['default', 'yes']);
   });
 
-  it('ticks that were missed while the process was suspended are enqueued with backfill', async () => {
-    await using world = await openWorld();
-    const { scheduler, lines } = world.scheduler({ backfill: { maxTicks: 3 } });
-    scheduler.register('@hourly', new Task('t'));
-    await scheduler.start();
+  it('ticks that a suspended process missed are enqueued with backfill', async ({ world }) => {
+    const { lines } = await world.startHourly({ backfill: { maxTicks: 3 } });
     await world.clock.advance(HOUR_MS);
     world.clock.shiftWall(10 * HOUR_MS);
     await world.clock.advance(HOUR_MS);
@@ -116,8 +95,7 @@ describe('missed ticks', () => {
     ]);
   });
 
-  it('missed ticks that other schedulers have enqueued are not enqueued again', async () => {
-    await using world = await openWorld();
+  it('missed ticks that other schedulers have enqueued are not enqueued again', async ({ world }) => {
     const awake = world.scheduler();
     let lagMs = 0;
     const lagging: Clock = {
@@ -141,8 +119,7 @@ describe('missed ticks', () => {
     expect(awake.lines).toHaveLength(5);
   });
 
-  it('a refused tick is not a missed tick', async () => {
-    await using world = await openWorld();
+  it('a refused tick is not a missed tick', async ({ world }) => {
     let isGood = true;
     const schema: StandardSchema<number, number> = {
       '~standard': {
@@ -168,8 +145,7 @@ describe('missed ticks', () => {
     ]);
   });
 
-  it('missed ticks wait for a failing broker and keep their order', async () => {
-    await using world = await openWorld();
+  it('missed ticks wait for a failing broker and keep their order', async ({ world }) => {
     const upAtMs = START_MS + 8.25 * HOUR_MS;
     const guarded = <R>(call: () => Promise<R>): Promise<R> =>
       world.clock.wallNow() < upAtMs
@@ -190,8 +166,7 @@ describe('missed ticks', () => {
     ]);
   });
 
-  it('missed ticks are skipped if the broker refuses to return the last tick', async () => {
-    await using world = await openWorld();
+  it('missed ticks are skipped if the broker refuses to return the last tick', async ({ world }) => {
     const lastTickMs = (): Promise<never> => Promise.reject(new EscapementError('ERR_QUEUE_NOT_FOUND', 'no'));
     expect(await afterAGap(world, true, withMethods(world.broker, { lastTickMs }))).toEqual([
       '07:00 enqueued 07:00',
@@ -235,8 +210,7 @@ describe('the newest ticks of a span', () => {
 });
 
 describe('a wall clock that is set', () => {
-  it('a wall clock that is set forward is noticed within a minute, and the last skipped tick is enqueued', async () => {
-    await using world = await openWorld();
+  it('a wall clock that is set forward has its last skipped tick within a minute', async ({ world }) => {
     const { scheduler, lines } = world.scheduler();
     scheduler.register('@hourly', new Task('t'));
     await scheduler.start();
@@ -246,19 +220,15 @@ describe('a wall clock that is set', () => {
     expect(lines).toEqual(['05:01 enqueued 05:00', '06:00 enqueued 06:00']);
   });
 
-  it('a wall clock that is set back enqueues no tick twice, and ticks go on when it has caught up', async () => {
-    await using world = await openWorld();
-    const { scheduler, lines } = world.scheduler();
-    scheduler.register('@hourly', new Task('t'));
-    await scheduler.start();
+  it('a wall clock that is set back enqueues no tick twice, and ticks go on later', async ({ world }) => {
+    const { lines } = await world.startHourly();
     await world.clock.advance(2.5 * HOUR_MS);
     world.clock.shiftWall(-2 * HOUR_MS);
     await world.clock.advance(3 * HOUR_MS);
     expect(lines).toEqual(['01:00 enqueued 01:00', '02:00 enqueued 02:00', '03:00 enqueued 03:00']);
   });
 
-  it('a wall clock that is a day ahead for two ticks stops neither this scheduler nor others', async () => {
-    await using world = await openWorld();
+  it('a wall clock that is a day ahead for two ticks stops no scheduler', async ({ world }) => {
     const told = [world.scheduler(), world.scheduler({ backfill: true })];
     for (const { scheduler } of told) {
       scheduler.register('@hourly', new Task('t'));
@@ -276,17 +246,12 @@ describe('a wall clock that is set', () => {
     expect(since.sort()).toEqual([3 * HOUR_MS, 4 * HOUR_MS, 5 * HOUR_MS]);
   });
 
-  it('a wall clock that is set back before another scheduler starts enqueues no tick twice', async () => {
-    await using world = await openWorld();
-    const first = world.scheduler();
-    first.scheduler.register('@hourly', new Task('t'));
-    await first.scheduler.start();
+  it('a wall clock that is set back makes no other scheduler enqueue a tick twice', async ({ world }) => {
+    const first = await world.startHourly();
     await world.clock.advance(2.5 * HOUR_MS);
     await first.scheduler.shutdown();
     world.clock.shiftWall(-2 * HOUR_MS);
-    const second = world.scheduler();
-    second.scheduler.register('@hourly', new Task('t'));
-    await second.scheduler.start();
+    const second = await world.startHourly();
     await world.clock.advance(3 * HOUR_MS);
     expect(second.lines).toEqual(['01:00 elsewhere 01:00', '02:00 elsewhere 02:00', '03:00 enqueued 03:00']);
   });

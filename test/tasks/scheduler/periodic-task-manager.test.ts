@@ -5,8 +5,9 @@ import {
   type PeriodicTaskManagerOptions,
   type SyncChange,
 } from 'escapement/tasks';
-import { describe, expect, it } from 'vitest';
-import { HOUR_MS, MINUTE_MS, openWorld, withMethods, type World } from './scheduler-world.ts';
+import { describe, expect } from 'vitest';
+import { withMethods } from '../support/with-methods.ts';
+import { HOUR_MS, it, MINUTE_MS, type World } from './scheduler-world.ts';
 
 type Configs = PeriodicTaskConfig[] | Error;
 
@@ -51,8 +52,7 @@ function manage(world: World, configs: Configs, options: Partial<PeriodicTaskMan
 }
 
 describe('a periodic task manager', () => {
-  it('the manager schedules the configs of its provider, and follows their changes', async () => {
-    await using world = await openWorld();
+  it('the manager schedules the configs of its provider, and follows their changes', async ({ world }) => {
     await using managed = manage(world, [hourly('a'), hourly('b')]);
     await managed.manager.start();
     await world.clock.advance(HOUR_MS);
@@ -64,8 +64,7 @@ describe('a periodic task manager', () => {
     expect(managed.enqueued).toEqual(['a', 'b', 'b', 'c']);
   });
 
-  it('the provider is called every three minutes, every syncIntervalMs, or by sync()', async () => {
-    await using world = await openWorld();
+  it('the provider is called every three minutes, every syncIntervalMs, or by sync()', async ({ world }) => {
     await using managed = manage(world, []);
     await using often = manage(world, [], { syncIntervalMs: 1_000 });
     await managed.manager.start();
@@ -78,8 +77,7 @@ describe('a periodic task manager', () => {
     expect(managed.manager.scheduler.entries()).toMatchObject([{ taskType: 'a' }]);
   });
 
-  it('an entry goes on if all of its config is equal', async () => {
-    await using world = await openWorld();
+  it('an entry goes on if all of its config is equal', async ({ world }) => {
     const make = (): PeriodicTaskConfig => ({
       cronSpec: '@hourly',
       task: new Task('a', { n: 1 }, { queue: 'low', headers: { x: '1', y: '2' } }),
@@ -108,8 +106,7 @@ describe('a periodic task manager', () => {
     }
   });
 
-  it('a duplicate config is one entry', async () => {
-    await using world = await openWorld();
+  it('a duplicate config is one entry', async ({ world }) => {
     await using managed = manage(world, [hourly('a'), hourly('a')]);
     await managed.manager.start();
     await world.clock.advance(HOUR_MS);
@@ -122,8 +119,7 @@ describe('a periodic task manager', () => {
     expect(managed.enqueued).toEqual(['a']);
   });
 
-  it('a provider that hangs is called again, and its late result is ignored', async () => {
-    await using world = await openWorld();
+  it('a provider that hangs is called again, and its late result is ignored', async ({ world }) => {
     const answers: ((configs: PeriodicTaskConfig[]) => void)[] = [];
     let asked = 0;
     const getConfigs = (): PeriodicTaskConfig[] | Promise<PeriodicTaskConfig[]> => {
@@ -140,8 +136,7 @@ describe('a periodic task manager', () => {
     expect(managed.enqueued).toEqual([`asked ${asked}`]);
   });
 
-  it('an entry keeps its given id when its config changes', async () => {
-    await using world = await openWorld();
+  it('an entry keeps its given id when its config changes', async ({ world }) => {
     await using managed = manage(world, [hourly('a', { id: 'report' })]);
     await managed.manager.start();
     managed.configs = [{ cronSpec: '@daily', task: new Task('a'), options: { id: 'report' } }];
@@ -149,8 +144,7 @@ describe('a periodic task manager', () => {
     expect(managed.manager.scheduler.entries()).toMatchObject([{ id: 'report', spec: '@daily' }]);
   });
 
-  it('two managers enqueue each tick once', async () => {
-    await using world = await openWorld();
+  it('two managers enqueue each tick once', async ({ world }) => {
     await using one = manage(world, [hourly('a')]);
     await using two = manage(world, [hourly('a')]);
     await one.manager.start();
@@ -161,8 +155,7 @@ describe('a periodic task manager', () => {
 });
 
 describe('errors', () => {
-  it('start rejects for a wrong config and leaves nothing; it can be called again', async () => {
-    await using world = await openWorld();
+  it('start rejects for a wrong config and leaves nothing; it can be called again', async ({ world }) => {
     await using managed = manage(world, new Error('no table'));
     const { manager } = managed;
     await expect(manager.start()).rejects.toThrow('no table');
@@ -180,8 +173,7 @@ describe('errors', () => {
     expect(manager.scheduler.entries()).toHaveLength(1);
   });
 
-  it('start rejects if the broker does not answer, as that of the scheduler', async () => {
-    await using world = await openWorld();
+  it('start rejects if the broker does not answer, as that of the scheduler', async ({ world }) => {
     let isDown = true;
     const ping = (): Promise<void> => (isDown ? Promise.reject(new Error('down')) : Promise.resolve());
     await using managed = manage(world, [hourly('a')], { broker: withMethods(world.broker, { ping }) });
@@ -192,8 +184,7 @@ describe('errors', () => {
     expect(managed.enqueued).toEqual(['a']);
   });
 
-  it('a provider that fails later is reported, and the entries stay', async () => {
-    await using world = await openWorld();
+  it('a provider that fails later is reported, and the entries stay', async ({ world }) => {
     await using managed = manage(world, [hourly('a')]);
     await managed.manager.start();
     managed.configs = new Error('no table');
@@ -206,8 +197,7 @@ describe('errors', () => {
     expect(managed.changes).toEqual([{ added: 0, removed: 1 }]);
   });
 
-  it('a wrong config is reported at each sync and does not affect the others', async () => {
-    await using world = await openWorld();
+  it('a wrong config is reported at each sync and does not affect the others', async ({ world }) => {
     await using managed = manage(world, []);
     await managed.manager.start();
     managed.configs = [
@@ -228,8 +218,7 @@ describe('errors', () => {
     expect(managed.changes.at(-1)).toEqual({ added: 1, removed: 0 });
   });
 
-  it('an entry that was unregistered elsewhere does not stop a sync', async () => {
-    await using world = await openWorld();
+  it('an entry that was unregistered elsewhere does not stop a sync', async ({ world }) => {
     await using managed = manage(world, [hourly('a', { id: 'one' })]);
     await managed.manager.start();
     managed.manager.scheduler.unregister('one');
@@ -237,8 +226,7 @@ describe('errors', () => {
     expect(await managed.manager.sync()).toEqual({ added: 1, removed: 1 });
   });
 
-  it('invalid options throw an error at once', async () => {
-    await using world = await openWorld();
+  it('invalid options throw an error at once', async ({ world }) => {
     expect(() => manage(world, [], { provider: {} as never })).toThrow('options.provider');
     expect(() => manage(world, [], { syncIntervalMs: 0 })).toThrow('options.syncIntervalMs');
     expect(() => manage(world, [], { location: 'Mars' })).toThrow('options.location');
@@ -253,8 +241,7 @@ describe('start and shutdown', () => {
   const stateError = { code: 'ERR_SCHEDULER_STATE', op: 'PeriodicTaskManager.start' };
   const syncError = { code: 'ERR_SCHEDULER_STATE', op: 'PeriodicTaskManager.sync' };
 
-  it('start and shutdown happen once each, and leave nothing', async () => {
-    await using world = await openWorld();
+  it('start and shutdown happen once each, and leave nothing', async ({ world }) => {
     const { manager, enqueued } = manage(world, [hourly('a')]);
     await expect(manager.sync()).rejects.toMatchObject(syncError);
     await manager.start();
@@ -268,8 +255,7 @@ describe('start and shutdown', () => {
     expect(enqueued).toEqual([]);
   });
 
-  it('a shutdown does not wait for a provider, and ignores its late result', async () => {
-    await using world = await openWorld();
+  it('a shutdown does not wait for a provider, and ignores its late result', async ({ world }) => {
     let answer = (_configs: PeriodicTaskConfig[]): void => undefined;
     const getConfigs = (): Promise<PeriodicTaskConfig[]> => new Promise((resolve) => (answer = resolve));
     const starting = manage(world, [], { provider: { getConfigs } });

@@ -1,41 +1,36 @@
 import { EscapementError } from 'escapement';
 import { Task, type Broker } from 'escapement/tasks';
-import { describe, expect, it } from 'vitest';
-import { HOUR_MS, MINUTE_MS, openWorld, START_MS, withMethods } from './scheduler-world.ts';
+import { describe, expect } from 'vitest';
+import { withMethods } from '../support/with-methods.ts';
+import { HOUR_MS, it, MINUTE_MS, START_MS } from './scheduler-world.ts';
 
 describe('a broker that fails', () => {
   const down = new EscapementError('ERR_BROKER_UNAVAILABLE', 'down');
 
-  it('a failing broker is called again with longer and longer waits', async () => {
-    await using world = await openWorld();
+  it('a failing broker is called again with longer and longer waits', async ({ world }) => {
     const tries: number[] = [];
     const enqueueTick: Broker['enqueueTick'] = (task, tick) => {
       tries.push(world.clock.wallNow() - START_MS - HOUR_MS);
       return tries.length < 5 ? Promise.reject(down) : world.broker.enqueueTick(task, tick);
     };
     const calls: string[] = [];
-    const { scheduler, lines } = world.scheduler({
+    const { lines } = await world.startHourly({
       broker: withMethods(world.broker, { enqueueTick }),
       preEnqueue: () => calls.push('pre'),
       postEnqueue: () => calls.push('post'),
     });
-    scheduler.register('@hourly', new Task('t'));
-    await scheduler.start();
     await world.clock.advance(HOUR_MS + MINUTE_MS);
     expect(tries).toEqual([0, 250, 750, 1_750, 3_750]);
     expect(lines).toEqual(['01:00:03.750 enqueued 01:00']);
     expect(calls).toEqual(['pre', 'post']);
   });
 
-  it('a tick is given up and reported when the next tick is due', async () => {
-    await using world = await openWorld();
+  it('a tick is given up and reported when the next tick is due', async ({ world }) => {
     const enqueueTick: Broker['enqueueTick'] = (task, tick) =>
       world.clock.wallNow() < START_MS + 2.5 * HOUR_MS
         ? Promise.reject(down)
         : world.broker.enqueueTick(task, tick);
-    const { scheduler, lines } = world.scheduler({ broker: withMethods(world.broker, { enqueueTick }) });
-    scheduler.register('@hourly', new Task('t'));
-    await scheduler.start();
+    const { lines } = await world.startHourly({ broker: withMethods(world.broker, { enqueueTick }) });
     await world.clock.advance(3 * HOUR_MS + MINUTE_MS);
     expect(lines[0]).toBe('02:00 failed 01:00');
     expect(lines[1]).toMatch(/^02:30:\S* enqueued 02:00$/);
@@ -43,51 +38,41 @@ describe('a broker that fails', () => {
     expect(lines).toHaveLength(3);
   });
 
-  it('a failing broker loses no tick with backfill', async () => {
-    await using world = await openWorld();
+  it('a failing broker loses no tick with backfill', async ({ world }) => {
     const enqueueTick: Broker['enqueueTick'] = (task, tick) =>
       world.clock.wallNow() < START_MS + 3.5 * HOUR_MS
         ? Promise.reject(down)
         : world.broker.enqueueTick(task, tick);
     const broker = withMethods(world.broker, { enqueueTick });
-    const { scheduler, lines, ticks } = world.scheduler({ broker, backfill: true });
-    scheduler.register('@hourly', new Task('t'));
-    await scheduler.start();
+    const { lines, ticks } = await world.startHourly({ broker, backfill: true });
     await world.clock.advance(4 * HOUR_MS);
     expect(lines.slice(0, 2)).toEqual(['02:00 failed 01:00', '03:00 failed 01:00']);
     expect(ticks.map(({ at }) => (at.getTime() - START_MS) / HOUR_MS)).toEqual([1, 2, 3, 4]);
   });
 
-  it('a broker that refuses a tick is not called again', async () => {
-    await using world = await openWorld();
+  it('a broker that refuses a tick is not called again', async ({ world }) => {
     let tries = 0;
     const enqueueTick = (): Promise<never> => {
       tries++;
       return Promise.reject(new EscapementError('ERR_BROKER_CLOSED', 'closed'));
     };
     const broker = withMethods(world.broker, { enqueueTick });
-    const { scheduler, lines } = world.scheduler({ broker, backfill: true });
-    scheduler.register('@hourly', new Task('t'));
-    await scheduler.start();
+    const { lines } = await world.startHourly({ broker, backfill: true });
     await world.clock.advance(2 * HOUR_MS);
     expect(tries).toBe(2);
     expect(lines).toEqual(['01:00 failed 01:00', '02:00 failed 02:00']);
   });
 
-  it('a failing broker does not delay a shutdown', async () => {
-    await using world = await openWorld();
+  it('a failing broker does not delay a shutdown', async ({ world }) => {
     const broker = withMethods(world.broker, { enqueueTick: () => Promise.reject(new Error('down')) });
-    const { scheduler, lines } = world.scheduler({ broker });
-    scheduler.register('@hourly', new Task('t'));
-    await scheduler.start();
+    const { scheduler, lines } = await world.startHourly({ broker });
     await world.clock.advance(HOUR_MS);
     await scheduler.shutdown();
     expect(lines).toEqual(['01:00 failed 01:00']);
     expect(world.clock.manual.pendingWakeups).toBe(0);
   });
 
-  it('many entries that wait for a failing broker cause no warning of the process', async () => {
-    await using world = await openWorld();
+  it('many entries that wait for a failing broker cause no warning of the process', async ({ world }) => {
     const broker = withMethods(world.broker, { enqueueTick: () => Promise.reject(down) });
     const { scheduler } = world.scheduler({ broker });
     for (let i = 0; i < 20; i++) scheduler.register('@hourly', new Task('t', i));
@@ -100,8 +85,7 @@ describe('a broker that fails', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('a failing broker is not called again for an entry that was unregistered', async () => {
-    await using world = await openWorld();
+  it('a failing broker is not called again for an entry that was unregistered', async ({ world }) => {
     let tries = 0;
     const enqueueTick = (): Promise<never> => {
       tries++;
@@ -117,24 +101,20 @@ describe('a broker that fails', () => {
     expect(lines).toEqual(['01:00:00.250 failed 01:00']);
   });
 
-  it('ticks are enqueued although the history and the entries cannot be written', async () => {
-    await using world = await openWorld();
+  it('ticks are enqueued although the history and the entries cannot be written', async ({ world }) => {
     const broker = withMethods(world.broker, {
       recordEnqueueEvent: () => Promise.reject(down),
       announceScheduler: () => Promise.reject(down),
       withdrawScheduler: () => Promise.reject(down),
     });
-    const { scheduler, lines } = world.scheduler({ broker });
-    scheduler.register('@hourly', new Task('t'));
-    await scheduler.start();
+    const { scheduler, lines } = await world.startHourly({ broker });
     await world.clock.advance(HOUR_MS);
     await scheduler.shutdown();
     expect(lines).toEqual(['01:00 enqueued 01:00']);
   });
 });
 
-it('the heartbeat lists the entries every interval, and at once after a change', async () => {
-  await using world = await openWorld();
+it('the heartbeat lists the entries every interval, and at once after a change', async ({ world }) => {
   const beats: string[] = [];
   const broker = withMethods(world.broker, {
     maintenance: ['announceScheduler'],
@@ -165,8 +145,7 @@ it('the heartbeat lists the entries every interval, and at once after a change',
   expect(world.clock.manual.pendingWakeups).toBe(0);
 });
 
-it('a pending heartbeat ends before the entries are withdrawn', async () => {
-  await using world = await openWorld();
+it('a pending heartbeat ends before the entries are withdrawn', async ({ world }) => {
   const calls: string[] = [];
   let arrive = (): void => undefined;
   const broker = withMethods(world.broker, {
@@ -189,8 +168,7 @@ it('a pending heartbeat ends before the entries are withdrawn', async () => {
   expect(calls).toEqual(['announced', 'withdrawn']);
 });
 
-it('the heartbeat runs once if the broker keeps the entries', async () => {
-  await using world = await openWorld();
+it('the heartbeat runs once if the broker keeps the entries', async ({ world }) => {
   const { scheduler } = world.scheduler();
   await scheduler.start();
   expect(world.clock.manual.pendingWakeups).toBe(0);

@@ -2,11 +2,12 @@ import { ManualClock, type Clock, type ClockTimeout } from 'escapement';
 import {
   EmbeddedBroker,
   Scheduler,
-  type Broker,
+  Task,
   type SchedulerOptions,
   type ScheduleTick,
   type TaskInfo,
 } from 'escapement/tasks';
+import { onTestFinished, test } from 'vitest';
 
 export const START_MS = Date.parse('2026-11-02T00:00:00Z'); // a Monday
 export const MINUTE_MS = 60_000;
@@ -40,18 +41,6 @@ export class SettableClock implements Clock {
   }
 }
 
-/** A broker, some of whose methods are others. */
-export function withMethods(broker: Broker, methods: Partial<Broker>): Broker {
-  return new Proxy(broker, {
-    get(target, name) {
-      const own: unknown = Reflect.get(methods, name);
-      if (own !== undefined) return own;
-      const value: unknown = Reflect.get(target, name, target);
-      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
-    },
-  });
-}
-
 /** The events of a scheduler, as lines: `12:00 enqueued ID`, in local time. */
 export interface Told {
   readonly scheduler: Scheduler;
@@ -60,30 +49,43 @@ export interface Told {
   readonly lines: string[];
 }
 
-export interface World extends AsyncDisposable {
+export interface World {
   readonly clock: SettableClock;
   readonly broker: EmbeddedBroker;
   scheduler(options?: Partial<SchedulerOptions>): Told;
+  /** Starts a scheduler with one entry, whose task 't' is due at each hour. */
+  startHourly(options?: Partial<SchedulerOptions>): Promise<Told & { readonly entryId: string }>;
 }
 
+/** Opens a world that ends with the test. */
 export async function openWorld(): Promise<World> {
   const clock = new SettableClock();
   const broker = await EmbeddedBroker.open({ clock });
   const schedulers: Scheduler[] = [];
+  onTestFinished(async () => {
+    for (const scheduler of schedulers) await scheduler.shutdown();
+    await broker.close();
+  });
+  const open = (options: Partial<SchedulerOptions> = {}): Told => {
+    const scheduler = new Scheduler({ broker, ...options });
+    schedulers.push(scheduler);
+    return watch(scheduler, clock);
+  };
   return {
     clock,
     broker,
-    scheduler(options = {}) {
-      const scheduler = new Scheduler({ broker, ...options });
-      schedulers.push(scheduler);
-      return watch(scheduler, clock);
-    },
-    async [Symbol.asyncDispose]() {
-      for (const scheduler of schedulers) await scheduler.shutdown();
-      await broker.close();
+    scheduler: open,
+    async startHourly(options) {
+      const told = open(options);
+      const entryId = told.scheduler.register('@hourly', new Task('t'));
+      await told.scheduler.start();
+      return { ...told, entryId };
     },
   };
 }
+
+/** A test in a world of its own. */
+export const it = test.extend('world', () => openWorld());
 
 function watch(scheduler: Scheduler, clock: SettableClock): Told {
   const told: Told = { scheduler, infos: [], ticks: [], lines: [] };

@@ -8,14 +8,14 @@ import {
   type Broker,
   type StandardSchema,
 } from 'escapement/tasks';
-import { describe, expect, it } from 'vitest';
-import { DAY_MS, HOUR_MS, MINUTE_MS, openWorld, START_MS, withMethods } from './scheduler-world.ts';
+import { describe, expect } from 'vitest';
+import { withMethods } from '../support/with-methods.ts';
+import { DAY_MS, HOUR_MS, it, MINUTE_MS, START_MS } from './scheduler-world.ts';
 
 const PAGE = { page: 1, size: 1_000 };
 
 describe('a scheduler', () => {
-  it('a scheduler enqueues at each tick, to the millisecond, and not at the one it is started at', async () => {
-    await using world = await openWorld();
+  it('a scheduler enqueues at each tick, but not at the one it is started at', async ({ world }) => {
     const { scheduler, lines } = world.scheduler();
     scheduler.register('*/10 * * * *', new Task('t'));
     scheduler.register('@every 15m', new Task('u'));
@@ -32,8 +32,7 @@ describe('a scheduler', () => {
     ]);
   });
 
-  it('the options of an entry override those of its task', async () => {
-    await using world = await openWorld();
+  it('the options of an entry override those of its task', async ({ world }) => {
     const { scheduler, infos } = world.scheduler();
     const task = new Task('mail', { to: 1 }, { queue: 'low', maxRetry: 3, headers: { a: '1', b: '1' } });
     const id = scheduler.register('@hourly', task, { maxRetry: 5, headers: { b: '2' }, processInMs: 90_000 });
@@ -53,8 +52,7 @@ describe('a scheduler', () => {
     expect(JSON.parse(String(infos[0]?.payload))).toEqual({ to: 1 });
   });
 
-  it('the location of the scheduler applies unless the spec has its own', async () => {
-    await using world = await openWorld();
+  it('the location of the scheduler applies unless the spec has its own', async ({ world }) => {
     const { scheduler, lines } = world.scheduler({ location: 'Asia/Kolkata' });
     scheduler.register('0 6 * * *', new Task('t'));
     scheduler.register('TZ=Asia/Tokyo 0 11 * * *', new Task('t'));
@@ -63,8 +61,7 @@ describe('a scheduler', () => {
     expect(lines).toEqual(['00:30 enqueued 00:30', '02:00 enqueued 02:00']);
   });
 
-  it('entries can be registered and unregistered while the scheduler runs', async () => {
-    await using world = await openWorld();
+  it('entries can be registered and unregistered while the scheduler runs', async ({ world }) => {
     const { scheduler, lines } = world.scheduler();
     await scheduler.start();
     const id = scheduler.register('@hourly', new Task('t'));
@@ -77,8 +74,7 @@ describe('a scheduler', () => {
     expect(lines).toEqual(['01:00 enqueued 01:00', '03:00 enqueued 03:00']);
   });
 
-  it('a scheduler without ticks arms no timer', async () => {
-    await using world = await openWorld();
+  it('a scheduler without ticks arms no timer', async ({ world }) => {
     const { scheduler, lines } = world.scheduler();
     scheduler.register('0 0 30 2 *', new Task('never'));
     await scheduler.start();
@@ -87,8 +83,7 @@ describe('a scheduler', () => {
     expect(scheduler.entries()).toMatchObject([{ nextEnqueueAt: undefined, prevEnqueueAt: undefined }]);
   });
 
-  it('the payload of a task type is validated at each tick', async () => {
-    await using world = await openWorld();
+  it('the payload of a task type is validated at each tick', async ({ world }) => {
     let isGood = false;
     const schema: StandardSchema<number, number> = {
       '~standard': {
@@ -108,8 +103,7 @@ describe('a scheduler', () => {
 });
 
 describe('an entry', () => {
-  it('an entry has the same id in every scheduler, made from spec, zone, task and options', async () => {
-    await using world = await openWorld();
+  it('the id of an entry is made from its spec, zone, task and options', async ({ world }) => {
     const idOf = (location: string, register: (scheduler: Scheduler) => string): string =>
       register(world.scheduler({ location }).scheduler);
     const base = idOf('UTC', (s) => s.register('@hourly', new Task('t', 1, { queue: 'q', maxRetry: 3 })));
@@ -138,15 +132,13 @@ describe('an entry', () => {
     expect(new Set([base, ...others]).size).toBe(others.length + 1);
   });
 
-  it('an entry can be registered with an id', async () => {
-    await using world = await openWorld();
+  it('an entry can be registered with an id', async ({ world }) => {
     const { scheduler } = world.scheduler();
     expect(scheduler.register('@hourly', new Task('t'), { id: 'report' })).toBe('report');
     expect(scheduler.has('report')).toBe(true);
   });
 
-  it('a duplicate entry or an unknown id throws ERR_SCHEDULE_ENTRY', async () => {
-    await using world = await openWorld();
+  it('a duplicate entry or an unknown id throws ERR_SCHEDULE_ENTRY', async ({ world }) => {
     const { scheduler } = world.scheduler();
     const id = scheduler.register('@hourly', new Task('t'));
     const entryError = expect.objectContaining({ code: 'ERR_SCHEDULE_ENTRY' }) as unknown;
@@ -162,8 +154,7 @@ describe('an entry', () => {
     expect(scheduler.register('@hourly', new Task('t'))).toBe(id);
   });
 
-  it('register throws for wrong arguments', async () => {
-    await using world = await openWorld();
+  it('register throws for wrong arguments', async ({ world }) => {
     const { scheduler } = world.scheduler();
     expect(() => scheduler.register('61 * * * *', new Task('t'))).toThrow('minute');
     expect(() => scheduler.register('@daily', 't' as unknown as Task)).toThrow('task must be a Task');
@@ -184,8 +175,7 @@ describe('an entry', () => {
     expect(scheduler.entries()).toEqual([]);
   });
 
-  it('an entry is listed with its last and next tick, and its history outlives the scheduler', async () => {
-    await using world = await openWorld();
+  it('an entry is listed with its ticks, and its history outlives the scheduler', async ({ world }) => {
     const { broker, clock } = world;
     const first = world.scheduler();
     const id = first.scheduler.register('@hourly', new Task('t', 'x'), { queue: 'a)b', timeoutMs: 90_000 });
@@ -226,8 +216,7 @@ describe('an entry', () => {
   });
 });
 
-it('preEnqueue and postEnqueue are called for each tick with its outcome', async () => {
-  await using world = await openWorld();
+it('preEnqueue and postEnqueue are called for each tick with its outcome', async ({ world }) => {
   const calls: unknown[] = [];
   const options = {
     preEnqueue: (task: Task, given: object, tick: object): unknown =>
@@ -257,8 +246,7 @@ it('preEnqueue and postEnqueue are called for each tick with its outcome', async
   expect(calls.slice(5)).toEqual([pre(3), ['post', true, undefined]]);
 });
 
-it('the logger receives the error itself as `err`, whose stack pino prints', async () => {
-  await using world = await openWorld();
+it('the logger receives the error itself as `err`, whose stack pino prints', async ({ world }) => {
   const logged: unknown[] = [];
   const nothing = (): void => undefined;
   const error = (fields: object): unknown => logged.push(fields);
@@ -271,8 +259,7 @@ it('the logger receives the error itself as `err`, whose stack pino prints', asy
   expect(logged).toEqual([{ err: expect.any(EscapementError) as EscapementError, entryId }]);
 });
 
-it('callbacks that throw or reject are reported and do not stop the scheduler', async () => {
-  await using world = await openWorld();
+it('callbacks that throw or reject are reported and do not stop the scheduler', async ({ world }) => {
   const { scheduler, lines } = world.scheduler({
     preEnqueue: () => {
       throw new Error('pre');
@@ -291,8 +278,7 @@ it('callbacks that throw or reject are reported and do not stop the scheduler', 
 describe('start and shutdown', () => {
   const stateError = { code: 'ERR_SCHEDULER_STATE' };
 
-  it('start and shutdown happen once each', async () => {
-    await using world = await openWorld();
+  it('start and shutdown happen once each', async ({ world }) => {
     const { scheduler } = world.scheduler();
     await scheduler.start();
     await expect(scheduler.start()).rejects.toMatchObject(stateError);
@@ -303,8 +289,7 @@ describe('start and shutdown', () => {
     expect(() => scheduler.register('@daily', new Task('t'))).toThrow(expect.objectContaining(stateError));
   });
 
-  it('a shutdown leaves nothing', async () => {
-    await using world = await openWorld();
+  it('a shutdown leaves nothing', async ({ world }) => {
     const { scheduler, lines } = world.scheduler();
     scheduler.register('@hourly', new Task('t'));
     await scheduler.start();
@@ -315,8 +300,7 @@ describe('start and shutdown', () => {
     expect(lines).toEqual([]);
   });
 
-  it('start rejects if the broker does not answer, and can be called again', async () => {
-    await using world = await openWorld();
+  it('start rejects if the broker does not answer, and can be called again', async ({ world }) => {
     let isDown = true;
     const ping = (): Promise<void> => (isDown ? Promise.reject(new Error('down')) : Promise.resolve());
     const { scheduler, lines } = world.scheduler({ broker: withMethods(world.broker, { ping }) });
@@ -328,8 +312,7 @@ describe('start and shutdown', () => {
     expect(lines).toEqual(['01:00 enqueued 01:00']);
   });
 
-  it('a shutdown waits for pending calls of the broker', async () => {
-    await using world = await openWorld();
+  it('a shutdown waits for pending calls of the broker', async ({ world }) => {
     let arrive = (): void => undefined;
     const enqueueTick: Broker['enqueueTick'] = async (task, tick) => {
       await new Promise<void>((resolve) => (arrive = resolve));
@@ -348,8 +331,7 @@ describe('start and shutdown', () => {
     expect(lines).toEqual(['02:00 enqueued 01:00']);
   });
 
-  it('a schema that hangs stops neither the scheduler nor its shutdown', async () => {
-    await using world = await openWorld();
+  it('a schema that hangs stops neither the scheduler nor its shutdown', async ({ world }) => {
     let calls = 0;
     const schema: StandardSchema<number, number> = {
       '~standard': {
@@ -367,8 +349,7 @@ describe('start and shutdown', () => {
     await scheduler.shutdown();
   });
 
-  it('in one long advance every tick and every delayed task starts at its own time', async () => {
-    await using world = await openWorld();
+  it('in one long advance every tick and every delayed task starts at its own time', async ({ world }) => {
     const { clock, broker } = world;
     const [TICKS, DELAYED] = [300, 40];
     const started: string[] = [];

@@ -1,15 +1,14 @@
 import { EmbeddedBroker, Scheduler, Task, type TaskInfo } from 'escapement/tasks';
 import { ManualClock } from 'escapement';
-import { describe, expect, it } from 'vitest';
-import { DAY_MS, HOUR_MS, MINUTE_MS, openWorld, type Told } from './scheduler-world.ts';
+import { describe, expect } from 'vitest';
+import { DAY_MS, HOUR_MS, it, MINUTE_MS, type Told } from './scheduler-world.ts';
 
 function enqueuedBy(...told: readonly Told[]): string[] {
   return told.flatMap(({ lines }) => lines.filter((line) => line.includes('enqueued'))).sort();
 }
 
 describe('two schedulers on one broker', () => {
-  it('each tick is enqueued once, by the first scheduler, and the other one emits enqueuedElsewhere', async () => {
-    await using world = await openWorld();
+  it('each tick is enqueued once, and is enqueuedElsewhere for the other scheduler', async ({ world }) => {
     const both = [world.scheduler(), world.scheduler()];
     for (const { scheduler } of both) scheduler.register('@hourly', new Task('t'));
     for (const { scheduler } of both) await scheduler.start();
@@ -27,8 +26,7 @@ describe('two schedulers on one broker', () => {
     expect(first).toEqual(second);
   });
 
-  it('no tick is late when one scheduler stops or starts', async () => {
-    await using world = await openWorld();
+  it('no tick is late when one scheduler stops or starts', async ({ world }) => {
     const first = world.scheduler();
     const second = world.scheduler();
     for (const { scheduler } of [first, second]) {
@@ -47,8 +45,7 @@ describe('two schedulers on one broker', () => {
     );
   });
 
-  it('different entries are separate', async () => {
-    await using world = await openWorld();
+  it('different entries are separate', async ({ world }) => {
     const first = world.scheduler();
     const second = world.scheduler();
     first.scheduler.register('@hourly', new Task('t', 1));

@@ -1,8 +1,8 @@
 import { Task } from 'escapement/tasks';
-import { EscapementError } from 'escapement';
 import type { GroupAggregator, Handler, ServerOptions, TaskInfo } from 'escapement/tasks';
-import { describe, expect, it, vi } from 'vitest';
-import { openWorld, withMethods, type World } from './support/world.ts';
+import { describe, expect, vi } from 'vitest';
+import { withMethods } from '../support/with-methods.ts';
+import { it, unavailable, type World } from './support/world.ts';
 
 const joined: GroupAggregator = (group, tasks) =>
   new Task(
@@ -28,8 +28,7 @@ function add(world: World, payload: unknown, options = {}): Promise<TaskInfo> {
 }
 
 describe('when a group is aggregated', () => {
-  it('a group is aggregated when no task was added for the grace period, to the millisecond', async () => {
-    const world = await openWorld();
+  it('a group without a new task is aggregated at the end of its grace period', async ({ world }) => {
     const handled = await start(world);
     await add(world, 1);
     await world.advance(9_000);
@@ -41,8 +40,7 @@ describe('when a group is aggregated', () => {
     expect(await world.broker.groups('default')).toEqual([]);
   });
 
-  it('a group is aggregated when its oldest task has waited for groupMaxDelayMs', async () => {
-    const world = await openWorld();
+  it('a group is aggregated when its oldest task has waited for groupMaxDelayMs', async ({ world }) => {
     const handled = await start(world, { groupMaxDelayMs: 25_000 });
     for (let i = 0; i < 6; i++) {
       await add(world, i);
@@ -51,8 +49,7 @@ describe('when a group is aggregated', () => {
     expect(handled).toEqual([{ type: 'digest:ann', data: [0, 1, 2, 3, 4], queue: 'default' }]);
   });
 
-  it('a group is aggregated each time it has groupMaxSize tasks', async () => {
-    const world = await openWorld();
+  it('a group is aggregated each time it has groupMaxSize tasks', async ({ world }) => {
     const handled = await start(world, { groupMaxSize: 2 });
     for (let i = 0; i < 5; i++) await add(world, i);
     expect(handled.map(({ data }) => data)).toEqual([
@@ -63,15 +60,13 @@ describe('when a group is aggregated', () => {
     expect(handled.map(({ data }) => data)).toEqual([[0, 1], [2, 3], [4]]);
   });
 
-  it('a group that is older than the server is aggregated', async () => {
-    const world = await openWorld();
+  it('a group that is older than the server is aggregated', async ({ world }) => {
     await add(world, 1);
     await world.advance(60_000);
     expect(await start(world)).toEqual([{ type: 'digest:ann', data: [1], queue: 'default' }]);
   });
 
-  it('the aggregated task is enqueued in the queue of its group, whatever its own options are', async () => {
-    const world = await openWorld();
+  it('the aggregated task is enqueued in the queue of its group, never another', async ({ world }) => {
     const groupAggregator: GroupAggregator = () => Promise.resolve(new Task('digest', 0, { queue: 'other' }));
     const handled = await start(world, { groupAggregator, queues: { low: 1, other: 1 } });
     await add(world, 1, { queue: 'low' });
@@ -79,8 +74,7 @@ describe('when a group is aggregated', () => {
     expect(handled).toEqual([{ type: 'digest', data: 0, queue: 'low' }]);
   });
 
-  it('groups of other queues, or without an aggregator, are not aggregated', async () => {
-    const world = await openWorld();
+  it('groups of other queues, or without an aggregator, are not aggregated', async ({ world }) => {
     await start(world, { queues: { other: 1 } });
     await start(world, { groupAggregator: undefined });
     const info = await add(world, 1);
@@ -90,7 +84,7 @@ describe('when a group is aggregated', () => {
 });
 
 describe('failures of aggregators and brokers', () => {
-  it.each<[string, GroupAggregator]>([
+  it.for<[string, GroupAggregator]>([
     [
       'throws',
       () => {
@@ -102,8 +96,7 @@ describe('failures of aggregators and brokers', () => {
     ['returns a received task', (_group, [task]) => task as never],
   ])(
     'an aggregator that %s does not lose tasks: they return to their group two minutes later',
-    async (_what, broken) => {
-      const world = await openWorld();
+    async ([_what, broken], { world }) => {
       const aggregator = vi.fn(joined).mockImplementationOnce(broken);
       const handled = await start(world, { groupAggregator: aggregator });
       await add(world, 1);
@@ -117,8 +110,7 @@ describe('failures of aggregators and brokers', () => {
     },
   );
 
-  it('an aggregator that hangs is called again when its set returns, and its late result is ignored', async () => {
-    const world = await openWorld();
+  it('an aggregator that hangs is called again, and its late result is ignored', async ({ world }) => {
     const answers: ((task: Task) => void)[] = [];
     const hang: GroupAggregator = () => new Promise((resolve) => answers.push(resolve));
     const aggregator = vi.fn(joined).mockImplementationOnce(hang).mockImplementationOnce(hang);
@@ -137,8 +129,7 @@ describe('failures of aggregators and brokers', () => {
     expect([handled, failures.length]).toEqual([['digest:ann'], 2]);
   });
 
-  it('the server emits groupFailed with the tasks and the error each time', async () => {
-    const world = await openWorld();
+  it('the server emits groupFailed with the tasks and the error each time', async ({ world }) => {
     const error = new Error('panic');
     const failures: unknown[] = [];
     const server = world.server({
@@ -158,14 +149,11 @@ describe('failures of aggregators and brokers', () => {
     expect(failures).toHaveLength(2);
   });
 
-  it('a group is checked again after the broker was unavailable', async () => {
-    const world = await openWorld();
+  it('a group is checked again after the broker was unavailable', async ({ world }) => {
     let failures = 3;
     const broker = withMethods(world.broker, {
       takeGroup: (...args) =>
-        failures-- > 0
-          ? Promise.reject(new EscapementError('ERR_BROKER_UNAVAILABLE', 'no answer'))
-          : world.broker.takeGroup(...args),
+        failures-- > 0 ? Promise.reject(unavailable) : world.broker.takeGroup(...args),
     });
     const handled = await start(world, { broker });
     await add(world, 1);
@@ -175,8 +163,7 @@ describe('failures of aggregators and brokers', () => {
 });
 
 describe('concurrent groups', () => {
-  it('three groups are aggregated at once, the others after them', async () => {
-    const world = await openWorld();
+  it('three groups are aggregated at once, the others after them', async ({ world }) => {
     const running: (() => void)[] = [];
     const groupAggregator: GroupAggregator = (group) =>
       new Promise((resolve) => {
@@ -198,8 +185,7 @@ describe('concurrent groups', () => {
     expect(handled).toHaveLength(5);
   });
 
-  it('groups whose aggregator hangs do not stop the others for ever', async () => {
-    const world = await openWorld();
+  it('groups whose aggregator hangs do not stop the others for ever', async ({ world }) => {
     const groupAggregator: GroupAggregator = (group) =>
       group === 'fine' ? new Task('digest:fine', 0) : new Promise(() => undefined);
     const handled = await start(world, { groupAggregator });
@@ -211,8 +197,7 @@ describe('concurrent groups', () => {
     expect(handled).toHaveLength(2);
   });
 
-  it('a group with more sets than can be aggregated does not stop the others', async () => {
-    const world = await openWorld();
+  it('a group with more sets than can be aggregated does not stop the others', async ({ world }) => {
     const order: string[] = [];
     const groupAggregator: GroupAggregator = async (group) => {
       order.push(group);
@@ -227,8 +212,7 @@ describe('concurrent groups', () => {
     expect(order.indexOf('quiet')).toBeLessThan(8);
   });
 
-  it('a shutdown waits for aggregators up to a limit', async () => {
-    const world = await openWorld();
+  it('a shutdown waits for aggregators up to a limit', async ({ world }) => {
     const groupAggregator: GroupAggregator = () => new Promise(() => undefined);
     const server = world.server({ groupAggregator, groupGracePeriodMs: 1_000 });
     await server.start(() => undefined);

@@ -1,7 +1,8 @@
 import { EscapementError } from 'escapement';
 import { type Broker, MAINTENANCE_JOBS, type ServerOptions, Task } from 'escapement/tasks';
-import { describe, expect, it, vi } from 'vitest';
-import { failing, Held, openWorld, unavailable, withMethods, type World } from './support/world.ts';
+import { describe, expect, vi } from 'vitest';
+import { withMethods } from '../support/with-methods.ts';
+import { failing, Held, it, unavailable, type World } from './support/world.ts';
 
 /** A broker that must be polled, and sends no notifications. */
 function polled(world: World, methods: Partial<Broker> = {}): Broker {
@@ -14,8 +15,7 @@ function polled(world: World, methods: Partial<Broker> = {}): Broker {
 }
 
 describe('a broker that must be polled', () => {
-  it('queues are polled about every second', async () => {
-    const world = await openWorld();
+  it('queues are polled about every second', async ({ world }) => {
     const calls: number[] = [];
     const broker = polled(world, {
       dequeue: (...args) => {
@@ -34,28 +34,25 @@ describe('a broker that must be polled', () => {
     expect(await world.state(info)).toBe('gone');
   });
 
-  it('dequeue is called again at once if it returned the maximum', async () => {
-    const world = await openWorld();
+  it('dequeue is called again at once if it returned the maximum', async ({ world }) => {
     for (let i = 0; i < 10; i++) await world.enqueue();
     await world.start(() => undefined, { broker: polled(world), concurrency: 2 });
     expect(world.events.filter((event) => event === 'completed job')).toHaveLength(10);
   });
 
-  it('a notification makes the server call dequeue at once', async () => {
-    const world = await openWorld();
+  it('a notification makes the server call dequeue at once', async ({ world }) => {
     const subscribe = world.broker.subscribe.bind(world.broker);
     await world.start(() => undefined, { broker: polled(world, { subscribe }) });
     expect(await world.state(await world.enqueue())).toBe('gone');
   });
 
-  it('a shutdown does not wait for the next poll', async () => {
-    const world = await openWorld();
+  it('a shutdown does not wait for the next poll', async ({ world }) => {
     const server = await world.start(() => undefined, { broker: polled(world) });
     await server.shutdown();
     expect(world.clock.pendingWakeups).toBe(0);
   });
 
-  it.each<[string, keyof Broker, number, unknown, Partial<ServerOptions>, unknown[]]>([
+  it.for<[string, keyof Broker, number, unknown, Partial<ServerOptions>, unknown[]]>([
     ['forward', 'forward', 1_000, 0, {}, [['default']]],
     ['forward, by the options', 'forward', 700, 0, { delayedTaskCheckIntervalMs: 700 }, [['default']]],
     ['deleteExpired', 'deleteExpired', 8_000, 0, {}, [['default'], 100]],
@@ -67,20 +64,21 @@ describe('a broker that must be polled', () => {
       { janitorIntervalMs: 300, janitorBatchSize: 7 },
       [['default'], 7],
     ],
-  ])('the server calls %s at its interval', async (_what, method, everyMs, result, options, args) => {
-    const world = await openWorld();
-    const asked = vi.fn(() => Promise.resolve(result));
-    await world.start(() => undefined, { broker: polled(world, { [method]: asked }), ...options });
-    await world.advance(everyMs - 1);
-    expect(asked).not.toHaveBeenCalled();
-    await world.advance(1);
-    expect(asked.mock.calls).toEqual([args]);
-    await world.advance(everyMs * 3);
-    expect(asked).toHaveBeenCalledTimes(4);
-  });
+  ])(
+    'the server calls %s at its interval',
+    async ([_what, method, everyMs, result, options, args], { world }) => {
+      const asked = vi.fn(() => Promise.resolve(result));
+      await world.start(() => undefined, { broker: polled(world, { [method]: asked }), ...options });
+      await world.advance(everyMs - 1);
+      expect(asked).not.toHaveBeenCalled();
+      await world.advance(1);
+      expect(asked.mock.calls).toEqual([args]);
+      await world.advance(everyMs * 3);
+      expect(asked).toHaveBeenCalledTimes(4);
+    },
+  );
 
-  it('a maintenance operation is called again at once while it has changed tasks', async () => {
-    const world = await openWorld();
+  it('a maintenance operation is called again at once while it has changed tasks', async ({ world }) => {
     const forward = vi
       .fn(() => Promise.resolve(0))
       .mockResolvedValueOnce(100)
@@ -90,16 +88,14 @@ describe('a broker that must be polled', () => {
     expect(forward).toHaveBeenCalledTimes(3);
   });
 
-  it('maintenance goes on after an error', async () => {
-    const world = await openWorld();
+  it('maintenance goes on after an error', async ({ world }) => {
     const forward = vi.fn(() => Promise.resolve(0)).mockRejectedValueOnce(new Error('no answer'));
     await world.start(() => undefined, { broker: polled(world, { forward }) });
     await world.advance(3_000);
     expect(forward).toHaveBeenCalledTimes(3);
   });
 
-  it('recover is called at the start and every minute, with a grace for clocks that differ', async () => {
-    const world = await openWorld();
+  it('recover is called at the start and every minute, with a grace for clocks', async ({ world }) => {
     const recover = vi.fn(() => Promise.resolve([]));
     const reclaimSets = vi.fn(() => Promise.resolve(0));
     await world.start(() => undefined, { broker: polled(world, { recover, reclaimSets }) });
@@ -109,8 +105,7 @@ describe('a broker that must be polled', () => {
     expect([recover.mock.calls.length - before, reclaimSets.mock.calls.length]).toEqual([2, 3]);
   });
 
-  it('the server is announced every five seconds, for ten seconds', async () => {
-    const world = await openWorld();
+  it('the server is announced every five seconds, for ten seconds', async ({ world }) => {
     const announceServer = vi.fn(() => Promise.resolve());
     await world.start(() => undefined, { broker: polled(world, { announceServer }) });
     await world.advance(20_000);
@@ -118,8 +113,7 @@ describe('a broker that must be polled', () => {
     expect(announceServer).toHaveBeenCalledWith(expect.any(Function), 10_000);
   });
 
-  it('groups are listed every seven seconds, or every grace period', async () => {
-    const world = await openWorld();
+  it('groups are listed every seven seconds, or every grace period', async ({ world }) => {
     const groups = vi.fn(world.broker.groups.bind(world.broker));
     const groupAggregator = (): Task => new Task('digest');
     const broker = polled(world, { groups });
@@ -131,8 +125,7 @@ describe('a broker that must be polled', () => {
     expect([await world.state(info), groups.mock.calls.length]).toEqual(['gone', 3]);
   });
 
-  it('running tasks are not delayed by polls', async () => {
-    const world = await openWorld();
+  it('running tasks are not delayed by polls', async ({ world }) => {
     const held = new Held();
     await world.start(held.handler, { broker: polled(world), concurrency: 2 });
     await world.enqueue();
@@ -144,8 +137,7 @@ describe('a broker that must be polled', () => {
   });
 });
 
-it('no maintenance operation of a self-driven broker is called', async () => {
-  const world = await openWorld();
+it('no maintenance operation of a self-driven broker is called', async ({ world }) => {
   const asked = vi.fn(() => Promise.resolve(0));
   const methods = { forward: asked, deleteExpired: asked, reclaimSets: asked };
   await world.start(() => undefined, { broker: withMethods(world.broker, methods) });
@@ -154,12 +146,11 @@ it('no maintenance operation of a self-driven broker is called', async () => {
 });
 
 describe('outcomes that could not be written', () => {
-  it.each<['complete' | 'retry' | 'archive', number, string]>([
+  it.for<['complete' | 'retry' | 'archive', number, string]>([
     ['complete', 25, 'completed'],
     ['retry', 25, 'retry'],
     ['archive', 0, 'archived'],
-  ])('an outcome is written again after %s has failed', async (method, maxRetry, state) => {
-    const world = await openWorld();
+  ])('an outcome is written again after %s has failed', async ([method, maxRetry, state], { world }) => {
     const { broker, calls } = failing(world, method, 3);
     const handler = vi.fn(() => {
       if (method !== 'complete') throw new Error('boom');
@@ -173,8 +164,7 @@ describe('outcomes that could not be written', () => {
     expect(world.events).toEqual(['started job', `${state === 'retry' ? 'retried' : state} job`]);
   });
 
-  it('each retry of a write waits longer than the one before', async () => {
-    const world = await openWorld();
+  it('each retry of a write waits longer than the one before', async ({ world }) => {
     const { broker, calls } = failing(world, 'complete', 4);
     await world.start(() => undefined, { broker });
     await world.enqueue();
@@ -187,8 +177,7 @@ describe('outcomes that could not be written', () => {
     }
   });
 
-  it('a write whose reply was lost counts as written', async () => {
-    const world = await openWorld();
+  it('a write whose reply was lost counts as written', async ({ world }) => {
     const { broker } = failing(world, 'complete', 1, { isDone: true });
     await world.start(() => undefined, { broker });
     const info = await world.enqueue();
@@ -197,8 +186,7 @@ describe('outcomes that could not be written', () => {
     expect(world.events).toEqual(['started job', 'completed job']);
   });
 
-  it('an outcome is not written after the lease is over, because another server may have the task', async () => {
-    const world = await openWorld();
+  it('an outcome is not written after the end of the lease', async ({ world }) => {
     const { broker, calls } = failing(world, 'complete', Infinity);
     await world.start(() => undefined, { broker });
     const info = await world.enqueue();
@@ -210,8 +198,7 @@ describe('outcomes that could not be written', () => {
     expect(await world.find(info)).toMatchObject({ state: 'retry', message: { retried: 0 } });
   });
 
-  it('the shutdown writes an outcome a last time', async () => {
-    const world = await openWorld();
+  it('the shutdown writes an outcome a last time', async ({ world }) => {
     const { broker } = failing(world, 'complete', 1);
     const server = await world.start(() => undefined, { broker });
     const info = await world.enqueue();
@@ -220,8 +207,7 @@ describe('outcomes that could not be written', () => {
     expect(world.clock.pendingWakeups).toBe(0);
   });
 
-  it('an outcome that the shutdown cannot write is given up', async () => {
-    const world = await openWorld();
+  it('an outcome that the shutdown cannot write is given up', async ({ world }) => {
     const { broker } = failing(world, 'complete', Infinity);
     const server = await world.start(() => undefined, { broker });
     await world.enqueue();
@@ -229,8 +215,7 @@ describe('outcomes that could not be written', () => {
     expect(world.events).toEqual(['started job', 'lost job']);
   });
 
-  it('an outcome is not written again if the lease is lost', async () => {
-    const world = await openWorld();
+  it('an outcome is not written again if the lease is lost', async ({ world }) => {
     const complete = vi.fn(() => Promise.reject(new EscapementError('ERR_LEASE_LOST', 'gone')));
     await world.start(() => undefined, { broker: withMethods(world.broker, { complete }) });
     await world.enqueue();
@@ -240,8 +225,7 @@ describe('outcomes that could not be written', () => {
 });
 
 describe('a broker whose dequeue fails', () => {
-  it('dequeue is called again with longer and longer waits', async () => {
-    const world = await openWorld();
+  it('dequeue is called again with longer and longer waits', async ({ world }) => {
     const { broker, calls } = failing(world, 'dequeue', Infinity);
     await world.start(() => undefined, { broker });
     await world.advance(60_000);
@@ -249,16 +233,14 @@ describe('a broker whose dequeue fails', () => {
     expect(calls.length).toBeLessThan(22);
   });
 
-  it('a notification does not shorten the wait after a failed dequeue', async () => {
-    const world = await openWorld();
+  it('a notification does not shorten the wait after a failed dequeue', async ({ world }) => {
     const { broker, calls } = failing(world, 'dequeue', Infinity);
     await world.start(() => undefined, { broker });
     for (let i = 0; i < 50; i++) await world.enqueue();
     expect(calls).toHaveLength(1);
   });
 
-  it('after a dequeue succeeds the next wait is short again', async () => {
-    const world = await openWorld();
+  it('after a dequeue succeeds the next wait is short again', async ({ world }) => {
     const { broker, calls } = failing(world, 'dequeue', 4);
     await world.start(() => undefined, { broker });
     const info = await world.enqueue();
@@ -266,16 +248,14 @@ describe('a broker whose dequeue fails', () => {
     expect([await world.state(info), calls.length]).toEqual(['gone', 5]);
   });
 
-  it('healthCheck is called at once with the error', async () => {
-    const world = await openWorld();
+  it('healthCheck is called at once with the error', async ({ world }) => {
     const healthCheck = vi.fn();
     const { broker } = failing(world, 'dequeue', 1);
     await world.start(() => undefined, { broker, healthCheck });
     expect(healthCheck.mock.calls).toEqual([[unavailable]]);
   });
 
-  it('a queue whose dequeue fails does not stop the others', async () => {
-    const world = await openWorld();
+  it('a queue whose dequeue fails does not stop the others', async ({ world }) => {
     const broker = withMethods(world.broker, {
       dequeue: (queue, limit, leaseMs) =>
         queue === 'bad' ? Promise.reject(unavailable) : world.broker.dequeue(queue, limit, leaseMs),
@@ -286,8 +266,7 @@ describe('a broker whose dequeue fails', () => {
     expect(await world.state(info)).toBe('gone');
   });
 
-  it('a shutdown does not wait for a failing dequeue', async () => {
-    const world = await openWorld();
+  it('a shutdown does not wait for a failing dequeue', async ({ world }) => {
     const { broker } = failing(world, 'dequeue', Infinity);
     const server = await world.start(() => undefined, { broker });
     await world.advance(30_000);
@@ -296,8 +275,7 @@ describe('a broker whose dequeue fails', () => {
   });
 });
 
-it('a failed subscription is retried, and missed tasks are processed then', async () => {
-  const world = await openWorld();
+it('a failed subscription is retried, and missed tasks are processed then', async ({ world }) => {
   const { broker, calls } = failing(world, 'subscribe', 3);
   await world.start(() => undefined, { broker });
   await world.settle();
@@ -307,16 +285,14 @@ it('a failed subscription is retried, and missed tasks are processed then', asyn
   expect([await world.state(info), calls.length]).toEqual(['gone', 4]);
 });
 
-it('a shutdown ends the retries of a subscription', async () => {
-  const world = await openWorld();
+it('a shutdown ends the retries of a subscription', async ({ world }) => {
   const { broker } = failing(world, 'subscribe', Infinity);
   const server = await world.start(() => undefined, { broker });
   await server.shutdown();
   expect(world.clock.pendingWakeups).toBe(0);
 });
 
-it('healthCheck is called at every interval', async () => {
-  const world = await openWorld();
+it('healthCheck is called at every interval', async ({ world }) => {
   const healthCheck = vi.fn();
   const ping = vi.fn(() => Promise.resolve());
   await world.start(() => undefined, { broker: withMethods(world.broker, { ping }), healthCheck });

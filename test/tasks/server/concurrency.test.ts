@@ -1,15 +1,15 @@
 import { SystemTimer } from 'escapement';
 import { ManualClock } from 'escapement/testing';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { Periodic } from '../../../src/tasks/periodic.ts';
 import { Latch } from '../../../src/tasks/server/processor.ts';
 import { QueuePicker } from '../../../src/tasks/server/processor.ts';
 import { RunTable, type TaskRun } from '../../../src/tasks/server/run.ts';
 import { settledWithin } from '../../../src/tasks/settled-within.ts';
-import { Held, openWorld, withMethods } from './support/world.ts';
+import { withMethods } from '../support/with-methods.ts';
+import { Held, it } from './support/world.ts';
 
-it('the concurrency is never exceeded and always used', async () => {
-  const world = await openWorld();
+it('the concurrency is never exceeded and always used', async ({ world }) => {
   const held = new Held();
   const server = await world.start(held.handler, { concurrency: 3 });
   for (let i = 0; i < 7; i++) await world.enqueue();
@@ -24,8 +24,7 @@ it('the concurrency is never exceeded and always used', async () => {
   expect([held.runs.length, server.activeCount]).toEqual([7, 0]);
 });
 
-it('one dequeue takes as many tasks as there are free slots', async () => {
-  const world = await openWorld();
+it('one dequeue takes as many tasks as there are free slots', async ({ world }) => {
   const limits: number[] = [];
   const broker = withMethods(world.broker, {
     dequeue: (queue, limit, leaseMs) => {
@@ -40,8 +39,7 @@ it('one dequeue takes as many tasks as there are free slots', async () => {
 });
 
 describe('queues', () => {
-  it('queues share the slots by their priorities', async () => {
-    const world = await openWorld();
+  it('queues share the slots by their priorities', async ({ world }) => {
     const types: string[] = [];
     for (const queue of ['low', 'high']) {
       for (let i = 0; i < 40; i++) await world.enqueue(queue, undefined, { queue });
@@ -52,8 +50,7 @@ describe('queues', () => {
     expect(types).toHaveLength(80);
   });
 
-  it('slots that a queue does not use go to the others', async () => {
-    const world = await openWorld();
+  it('slots that a queue does not use go to the others', async ({ world }) => {
     const held = new Held();
     for (let i = 0; i < 10; i++) await world.enqueue('job', undefined, { queue: 'low' });
     await world.enqueue('job', undefined, { queue: 'high' });
@@ -61,8 +58,7 @@ describe('queues', () => {
     expect(held.runs).toHaveLength(6);
   });
 
-  it('with strict priority a queue waits until those of higher priority are empty', async () => {
-    const world = await openWorld();
+  it('with strict priority a queue waits until those of higher priority are empty', async ({ world }) => {
     const types: string[] = [];
     for (const queue of ['low', 'high']) {
       for (let i = 0; i < 3; i++) await world.enqueue(queue, undefined, { queue });
@@ -72,15 +68,13 @@ describe('queues', () => {
     expect(types).toEqual(['high', 'high', 'high', 'low', 'low', 'low']);
   });
 
-  it('queues that are not served keep their tasks', async () => {
-    const world = await openWorld();
+  it('queues that are not served keep their tasks', async ({ world }) => {
     await world.start(() => undefined, { queues: { high: 1 } });
     expect(await world.state(await world.enqueue('job', undefined, { queue: 'low' }))).toBe('pending');
   });
 });
 
-it('synchronous handlers do not keep the host from its turn', async () => {
-  const world = await openWorld();
+it('synchronous handlers do not keep the host from its turn', async ({ world }) => {
   const ids = Array.from({ length: 5_000 }, () => world.enqueue.call(world));
   await Promise.all(ids);
   let handled = 0;

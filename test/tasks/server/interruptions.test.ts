@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { RevokeTask, SkipRetry } from 'escapement/tasks';
-import type { CancelOutcome, Handler } from 'escapement/tasks';
-import { describe, expect, it, vi } from 'vitest';
-import { Held, openWorld, WALL_MS, type World } from './support/world.ts';
+import type { CancelOutcome, Handler, TaskOptions } from 'escapement/tasks';
+import { describe, expect, vi } from 'vitest';
+import { Held, it, WALL_MS, type World } from './support/world.ts';
 
 /** Settles as soon as its signal fires: with its reason, or as the test decides. */
 function obedient(settle: (reason: unknown) => unknown = fail): Handler {
@@ -23,12 +23,11 @@ function cancel(world: World, taskId: string, outcome: CancelOutcome, queue?: st
   return world.broker.cancel({ taskId, queue, outcome }, 1_000);
 }
 
-it.each([
+it.for<[string, TaskOptions, number]>([
   ['the deadline, if that is earlier', { timeoutMs: 5_000, deadline: WALL_MS + 2_000 }, 2_000],
   ['the timeout, if that is earlier', { timeoutMs: 1_000, deadline: WALL_MS + 2_000 }, 1_000],
   ['the deadline alone', { deadline: WALL_MS + 3_000 }, 3_000],
-])('a run ends at %s', async (_what, options, afterMs) => {
-  const world = await openWorld();
+])('a run ends at %s', async ([_what, options, afterMs], { world }) => {
   const held = new Held();
   await world.start(held.handler);
   await world.enqueue('job', undefined, options);
@@ -38,8 +37,7 @@ it.each([
   expect(held.run().signal.aborted).toBe(true);
 });
 
-it('a handler is not called if the deadline has passed before', async () => {
-  const world = await openWorld();
+it('a handler is not called if the deadline has passed before', async ({ world }) => {
   const handler = vi.fn();
   const info = await world.enqueue('job', undefined, { deadline: WALL_MS + 1_000 });
   await world.advance(1_000);
@@ -52,8 +50,7 @@ it('a handler is not called if the deadline has passed before', async () => {
   expect(world.events).toEqual(['started job', 'retried job']);
 });
 
-it('a run without timeout and deadline can take any time', async () => {
-  const world = await openWorld();
+it('a run without timeout and deadline can take any time', async ({ world }) => {
   const held = new Held();
   await world.start(held.handler);
   const info = await world.enqueue('job', undefined, { timeoutMs: 0 });
@@ -67,7 +64,7 @@ it('a run without timeout and deadline can take any time', async () => {
 describe('the grace of a handler', () => {
   const timeout = { timeoutMs: 1_000 };
 
-  it.each<[string, (reason: unknown) => unknown, string, string]>([
+  it.for<[string, (reason: unknown) => unknown, string, string]>([
     ['success', () => undefined, 'gone', ''],
     ['SkipRetry', () => fail(new SkipRetry('never')), 'archived', 'never'],
     ['RevokeTask', () => fail(new RevokeTask()), 'gone', ''],
@@ -79,17 +76,18 @@ describe('the grace of a handler', () => {
       'retry',
       'the task was not done within its timeout of 1000 ms',
     ],
-  ])('the outcome of a handler within its grace counts: %s', async (_what, settle, state, lastError) => {
-    const world = await openWorld();
-    await world.start(obedient(settle));
-    const info = await world.enqueue('job', undefined, timeout);
-    await world.advance(1_000);
-    expect(await world.state(info)).toBe(state);
-    expect((await world.find(info))?.message.lastError ?? '').toBe(lastError);
-  });
+  ])(
+    'the outcome of a handler within its grace counts: %s',
+    async ([_what, settle, state, lastError], { world }) => {
+      await world.start(obedient(settle));
+      const info = await world.enqueue('job', undefined, timeout);
+      await world.advance(1_000);
+      expect(await world.state(info)).toBe(state);
+      expect((await world.find(info))?.message.lastError ?? '').toBe(lastError);
+    },
+  );
 
-  it('a handler that does not settle is given up at the end of the grace, and not before', async () => {
-    const world = await openWorld();
+  it('a handler that does not settle is given up exactly at the end of the grace', async ({ world }) => {
     const server = await world.start(deaf, { graceMs: 500 });
     const info = await world.enqueue('job', undefined, timeout);
     await world.advance(1_499);
@@ -98,8 +96,7 @@ describe('the grace of a handler', () => {
     expect([await world.state(info), server.activeCount]).toEqual(['retry', 0]);
   });
 
-  it('the slot of an interrupted run is not used again before the end of the grace', async () => {
-    const world = await openWorld();
+  it('the slot of an interrupted run is not used again before the end of the grace', async ({ world }) => {
     const held = new Held();
     await world.start(held.handler, { graceMs: 500, concurrency: 1 });
     await world.enqueue('job', undefined, timeout);
@@ -110,8 +107,7 @@ describe('the grace of a handler', () => {
     expect(held.runs).toHaveLength(2);
   });
 
-  it('a handler that settles after the grace is logged and ignored', async () => {
-    const world = await openWorld();
+  it('a handler that settles after the grace is logged and ignored', async ({ world }) => {
     const held = new Held();
     const warn = vi.fn();
     const logger = { debug: vi.fn(), info: vi.fn(), warn, error: vi.fn() };
@@ -130,14 +126,13 @@ describe('the grace of a handler', () => {
 });
 
 describe('cancelling an active task', () => {
-  it.each<[CancelOutcome, string, number]>([
+  it.for<[CancelOutcome, string, number]>([
     ['retry', 'retry', 1],
     ['archive', 'archived', 0],
     ['delete', 'gone', 0],
   ])(
     'a cancellation with outcome %s interrupts the task, which then is %s',
-    async (outcome, state, retried) => {
-      const world = await openWorld();
+    async ([outcome, state, retried], { world }) => {
       const held = new Held();
       await world.start(held.handler);
       const info = await world.enqueue();
@@ -153,8 +148,7 @@ describe('cancelling an active task', () => {
     },
   );
 
-  it('the cancelled event has the outcome', async () => {
-    const world = await openWorld();
+  it('the cancelled event has the outcome', async ({ world }) => {
     const cancelled = vi.fn();
     const server = await world.start(obedient());
     server.on('cancelled', cancelled);
@@ -164,8 +158,7 @@ describe('cancelling an active task', () => {
     expect(cancelled).toHaveBeenCalledWith(expect.objectContaining({ taskId: id, outcome: 'archive' }));
   });
 
-  it('of two cancellations the last one decides the outcome', async () => {
-    const world = await openWorld();
+  it('of two cancellations the last one decides the outcome', async ({ world }) => {
     await world.start(deaf);
     const info = await world.enqueue();
     await cancel(world, info.id, 'retry');
@@ -174,8 +167,7 @@ describe('cancelling an active task', () => {
     expect(await world.state(info)).toBe('archived');
   });
 
-  it('a cancellation of a task that no server runs is not confirmed', async () => {
-    const world = await openWorld();
+  it('a cancellation of a task that no server runs is not confirmed', async ({ world }) => {
     const held = new Held();
     await world.start(held.handler);
     const { id } = await world.enqueue();
@@ -188,8 +180,7 @@ describe('cancelling an active task', () => {
   });
 });
 
-it('a signal that is first read after it has fired is aborted', async () => {
-  const world = await openWorld();
+it('a signal that is first read after it has fired is aborted', async ({ world }) => {
   const reasons: unknown[] = [];
   await world.start(async (_task, context) => {
     await world.broker.cancel({ taskId: context.taskId, queue: undefined, outcome: 'delete' }, 0);
@@ -201,8 +192,7 @@ it('a signal that is first read after it has fired is aborted', async () => {
   expect(await world.state(info)).toBe('gone');
 });
 
-it('the signal is the same object at every read', async () => {
-  const world = await openWorld();
+it('the signal is the same object at every read', async ({ world }) => {
   const seen: boolean[] = [];
   await world.start((_task, context) => seen.push(context.signal === context.signal));
   await world.enqueue();

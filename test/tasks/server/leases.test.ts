@@ -1,17 +1,15 @@
-import { EscapementError, SystemTimer } from 'escapement';
+import { SystemTimer } from 'escapement';
 import type { LeasedTask, LeaseHolder } from 'escapement/tasks';
 import { ManualClock } from 'escapement/testing';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { silentLogger } from '../../../src/tasks/reporting.ts';
 import { LeaseKeeper } from '../../../src/tasks/server/leases.ts';
 import { RunTable, TaskRun } from '../../../src/tasks/server/run.ts';
-import { Held, openWorld, WALL_MS, withMethods } from './support/world.ts';
-
-const unavailable = new EscapementError('ERR_BROKER_UNAVAILABLE', 'no answer');
+import { withMethods } from '../support/with-methods.ts';
+import { Held, it, unavailable, WALL_MS, type World } from './support/world.ts';
 
 describe('leases', () => {
-  it('leases are renewed while tasks run, and not otherwise', async () => {
-    const world = await openWorld();
+  it('leases are renewed while tasks run, and not otherwise', async ({ world }) => {
     const held = new Held();
     const extendLeases = vi.fn(world.broker.extendLeases.bind(world.broker));
     await world.start(held.handler, { broker: withMethods(world.broker, { extendLeases }) });
@@ -28,8 +26,7 @@ describe('leases', () => {
     held.run(1).resolve();
   });
 
-  it('a lease that another server has interrupts the run, and no outcome is written', async () => {
-    const world = await openWorld();
+  it('a lease that another server has interrupts the run, and no outcome is written', async ({ world }) => {
     const held = new Held();
     const complete = vi.fn();
     const errorHandler = vi.fn();
@@ -51,8 +48,7 @@ describe('leases', () => {
     expect(world.events).toEqual(['started job', 'lost job']);
   });
 
-  it('a lease that cannot be renewed is lost at its end, to the millisecond', async () => {
-    const world = await openWorld();
+  it('a lease that cannot be renewed is lost at its end, to the millisecond', async ({ world }) => {
     const held = new Held();
     const broker = withMethods(world.broker, { extendLeases: () => Promise.reject(unavailable) });
     await world.start(held.handler, { broker, retryDelayMs: () => 60_000 });
@@ -65,8 +61,7 @@ describe('leases', () => {
     expect(world.events).toEqual(['started job', 'lost job']);
   });
 
-  it('a lease is also lost at its end if the broker does not reply', async () => {
-    const world = await openWorld();
+  it('a lease is also lost at its end if the broker does not reply', async ({ world }) => {
     const held = new Held();
     const broker = withMethods(world.broker, { extendLeases: () => new Promise(() => undefined) });
     await world.start(held.handler, { broker });
@@ -79,13 +74,12 @@ describe('leases', () => {
 
 describe('tasks whose worker has died', () => {
   /** Somebody takes a task, and is never heard of again. */
-  async function desert(world: Awaited<ReturnType<typeof openWorld>>): Promise<void> {
+  async function desert(world: World): Promise<void> {
     expect(await world.broker.dequeue('default', 1, 10_000)).toHaveLength(1);
     await world.advance(10_000);
   }
 
-  it('a task whose worker has died is retried, also if it has no retries left', async () => {
-    const world = await openWorld();
+  it('a task whose worker has died is retried, also if it has no retries left', async ({ world }) => {
     const types: string[] = [];
     const info = await world.enqueue('job', undefined, { maxRetry: 0 });
     await desert(world);
@@ -100,8 +94,7 @@ describe('tasks whose worker has died', () => {
     expect(await world.broker.queueStats('default')).toMatchObject({ processed: 1, failed: 0 });
   });
 
-  it('a task is recovered when its lease ends, if a server runs then', async () => {
-    const world = await openWorld();
+  it('a task is recovered when its lease ends, if a server runs then', async ({ world }) => {
     const info = await world.enqueue();
     await world.broker.dequeue('default', 1, 10_000);
     await world.start(() => undefined);
@@ -111,8 +104,7 @@ describe('tasks whose worker has died', () => {
     expect(await world.state(info)).toBe('retry');
   });
 
-  it('a task that has lost its worker too often is archived', async () => {
-    const world = await openWorld();
+  it('a task that has lost its worker too often is archived', async ({ world }) => {
     const info = await world.enqueue();
     for (let recoveries = 0; recoveries < 3; recoveries++) {
       await desert(world);
@@ -126,16 +118,14 @@ describe('tasks whose worker has died', () => {
     });
   });
 
-  it('only tasks of served queues are recovered', async () => {
-    const world = await openWorld();
+  it('only tasks of served queues are recovered', async ({ world }) => {
     const info = await world.enqueue();
     await desert(world);
     await world.start(() => undefined, { queues: { other: 1 } });
     expect(await world.find(info)).toMatchObject({ state: 'active', isOrphaned: true });
   });
 
-  it('a task whose recovery could not be written is recovered later', async () => {
-    const world = await openWorld();
+  it('a task whose recovery could not be written is recovered later', async ({ world }) => {
     const info = await world.enqueue();
     await desert(world);
     let failures = 1;
@@ -150,8 +140,7 @@ describe('tasks whose worker has died', () => {
   });
 });
 
-it('active tasks without a lease are recovered like those whose lease has ended', async () => {
-  const world = await openWorld();
+it('active tasks without a lease are recovered like those whose lease has ended', async ({ world }) => {
   const info = await world.enqueue();
   const [leased] = await world.broker.dequeue('default', 1, 1e9);
   const recover = vi.fn().mockResolvedValueOnce([leased]).mockResolvedValue([]);
@@ -184,7 +173,7 @@ it('after the process was blocked for longer than a lease, the broker decides wh
 });
 
 it('a lease that has ended is lost if the broker does not answer', async () => {
-  const refuse = vi.fn(() => Promise.reject(new EscapementError('ERR_BROKER_UNAVAILABLE', 'no answer')));
+  const refuse = vi.fn(() => Promise.reject(unavailable));
   const { clock, run } = blocked(refuse);
   await clock.advanceAsync(5_000);
   expect(run.isLeaseLost).toBe(true);
@@ -199,8 +188,7 @@ describe('with a lease holder', () => {
       close: () => Promise.resolve(),
     };
   }
-  const refuse = (): Promise<never> =>
-    Promise.reject(new EscapementError('ERR_BROKER_UNAVAILABLE', 'the answer came too late'));
+  const refuse = (): Promise<never> => Promise.reject(unavailable);
 
   it('a lease that its holder has renewed is not lost if the broker does not answer', async () => {
     const { clock, run } = blocked(refuse, holder(Number.MAX_SAFE_INTEGER));

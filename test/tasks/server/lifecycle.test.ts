@@ -1,8 +1,6 @@
-import { EscapementError } from 'escapement';
-import { describe, expect, it, vi } from 'vitest';
-import { Held, openWorld, withMethods, type World } from './support/world.ts';
-
-const unavailable = new EscapementError('ERR_BROKER_UNAVAILABLE', 'no answer');
+import { describe, expect, vi } from 'vitest';
+import { withMethods } from '../support/with-methods.ts';
+import { Held, it, unavailable, type World } from './support/world.ts';
 
 /** Whether a promise has settled, after promise jobs have. */
 async function hasSettled(world: World, promise: Promise<unknown>): Promise<boolean> {
@@ -13,8 +11,7 @@ async function hasSettled(world: World, promise: Promise<unknown>): Promise<bool
 }
 
 describe('the status of a server', () => {
-  it('a server is new, active, stopped and closed', async () => {
-    const world = await openWorld();
+  it('a server is new, active, stopped and closed', async ({ world }) => {
     const server = world.server();
     expect(server.status).toBe('new');
     server.stop();
@@ -29,8 +26,7 @@ describe('the status of a server', () => {
     expect(server.status).toBe('closed');
   });
 
-  it('a second start rejects, also before the first has ended', async () => {
-    const world = await openWorld();
+  it('a second start rejects, also before the first has ended', async ({ world }) => {
     const server = world.server();
     const started = server.start(() => undefined);
     await expect(server.start(() => undefined)).rejects.toMatchObject({
@@ -43,8 +39,7 @@ describe('the status of a server', () => {
     await expect(server.start(() => undefined)).rejects.toMatchObject({ code: 'ERR_SERVER_STATE' });
   });
 
-  it('a server that was shut down cannot be started', async () => {
-    const world = await openWorld();
+  it('a server that was shut down cannot be started', async ({ world }) => {
     const server = world.server();
     await server.shutdown();
     await expect(server.start(() => undefined)).rejects.toMatchObject({
@@ -53,8 +48,7 @@ describe('the status of a server', () => {
     });
   });
 
-  it('a broker that is closed before the server is logged and reported to healthCheck', async () => {
-    const world = await openWorld();
+  it('a broker that is closed before the server is logged and reported to healthCheck', async ({ world }) => {
     const told = { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn() };
     const healthCheck = vi.fn();
     const server = world.server({ logger: told, healthCheck });
@@ -69,8 +63,7 @@ describe('the status of a server', () => {
     expect([server.status, world.clock.pendingWakeups]).toEqual(['closed', 0]);
   });
 
-  it('a shutdown during the start ends the start', async () => {
-    const world = await openWorld();
+  it('a shutdown during the start ends the start', async ({ world }) => {
     const server = world.server();
     const started = server.start(() => undefined);
     const closed = server.shutdown();
@@ -79,8 +72,7 @@ describe('the status of a server', () => {
     expect([server.status, world.clock.pendingWakeups]).toEqual(['closed', 0]);
   });
 
-  it('a shutdown during the start ends a run, which resolves', async () => {
-    const world = await openWorld();
+  it('a shutdown during the start ends a run, which resolves', async ({ world }) => {
     const server = world.server();
     const run = server.run(() => undefined);
     await server.shutdown();
@@ -89,15 +81,13 @@ describe('the status of a server', () => {
     await expect(server.run(() => undefined)).rejects.toMatchObject({ code: 'ERR_SERVER_CLOSED' });
   });
 
-  it('an invalid handler is a TypeError', async () => {
-    const world = await openWorld();
+  it('an invalid handler is a TypeError', async ({ world }) => {
     await expect(world.server().start(5 as never)).rejects.toThrow(
       'handler must be a function or a ServeMux. Received 5',
     );
   });
 
-  it('start rejects if the broker does not answer, and can be called again', async () => {
-    const world = await openWorld();
+  it('start rejects if the broker does not answer, and can be called again', async ({ world }) => {
     const ping = vi.fn().mockRejectedValueOnce(unavailable).mockResolvedValue(undefined);
     const server = world.server({ broker: withMethods(world.broker, { ping }) });
     await expect(server.start(() => undefined)).rejects.toBe(unavailable);
@@ -106,15 +96,13 @@ describe('the status of a server', () => {
     expect(server.status).toBe('active');
   });
 
-  it('ping calls the broker', async () => {
-    const world = await openWorld();
+  it('ping calls the broker', async ({ world }) => {
     const broker = withMethods(world.broker, { ping: () => Promise.reject(unavailable) });
     await expect(world.server({ broker }).ping()).rejects.toBe(unavailable);
   });
 });
 
-it('a stopped server takes no more tasks, and running tasks go on', async () => {
-  const world = await openWorld();
+it('a stopped server takes no more tasks, and running tasks go on', async ({ world }) => {
   const held = new Held();
   const server = await world.start(held.handler);
   const first = await world.enqueue();
@@ -125,8 +113,7 @@ it('a stopped server takes no more tasks, and running tasks go on', async () => 
   expect([await world.state(first), await world.state(second)]).toEqual(['gone', 'pending']);
 });
 
-it('tasks that were taken and not started return to their queue in their order', async () => {
-  const world = await openWorld();
+it('tasks that were taken and not started return to their queue in their order', async ({ world }) => {
   const ids: string[] = [];
   for (let i = 0; i < 4; i++) ids.push((await world.enqueue()).id);
   const server = world.server({ concurrency: 4 });
@@ -141,8 +128,7 @@ it('tasks that were taken and not started return to their queue in their order',
 });
 
 describe('shutdown', () => {
-  it('a shutdown of an idle server ends at once and leaves nothing', async () => {
-    const world = await openWorld();
+  it('a shutdown of an idle server ends at once and leaves nothing', async ({ world }) => {
     const server = await world.start(() => undefined);
     expect(await world.broker.servers()).toHaveLength(1);
     expect(await hasSettled(world, server.shutdown())).toBe(true);
@@ -151,8 +137,7 @@ describe('shutdown', () => {
     expect(await world.broker.cancel({ taskId: 'x', queue: undefined, outcome: 'delete' }, 0)).toBe(false);
   });
 
-  it('a shutdown waits for running tasks', async () => {
-    const world = await openWorld();
+  it('a shutdown waits for running tasks', async ({ world }) => {
     const held = new Held();
     const server = await world.start(held.handler);
     const info = await world.enqueue();
@@ -164,8 +149,7 @@ describe('shutdown', () => {
     expect([await world.state(info), held.run().signal.aborted]).toEqual(['gone', false]);
   });
 
-  it('a shutdown interrupts tasks that are not done in time, and they return to the head of their queue', async () => {
-    const world = await openWorld();
+  it('tasks that a shutdown interrupts return to the head of their queue', async ({ world }) => {
     const held = new Held();
     const server = await world.start(held.handler, { concurrency: 1 });
     const first = await world.enqueue();
@@ -182,8 +166,7 @@ describe('shutdown', () => {
     expect(world.clock.pendingWakeups).toBe(0);
   });
 
-  it('a shutdown gives up handlers that ignore their signal at the end of the grace, and calls no errorHandler', async () => {
-    const world = await openWorld();
+  it('a shutdown gives up deaf handlers at the end of the grace, and reports no error', async ({ world }) => {
     const errorHandler = vi.fn();
     const server = await world.start(() => new Promise(() => undefined), { graceMs: 500, errorHandler });
     const info = await world.enqueue();
@@ -196,16 +179,14 @@ describe('shutdown', () => {
     expect(errorHandler).not.toHaveBeenCalled();
   });
 
-  it('shutdown is idempotent, and `await using` calls it', async () => {
-    const world = await openWorld();
+  it('shutdown is idempotent, and `await using` calls it', async ({ world }) => {
     const server = await world.start(() => undefined);
     const closed = server.shutdown();
     expect(server.shutdown()).toBe(closed);
     await server[Symbol.asyncDispose]();
   });
 
-  it('a handler can call shutdown and wait for it', async () => {
-    const world = await openWorld();
+  it('a handler can call shutdown and wait for it', async ({ world }) => {
     const server = world.server();
     await server.start(() => server.shutdown());
     const info = await world.enqueue();
@@ -214,8 +195,7 @@ describe('shutdown', () => {
     expect(await world.state(info)).toBe('pending');
   });
 
-  it('a task can be cancelled during the shutdown', async () => {
-    const world = await openWorld();
+  it('a task can be cancelled during the shutdown', async ({ world }) => {
     const held = new Held();
     const server = await world.start(held.handler);
     const info = await world.enqueue();
@@ -226,8 +206,7 @@ describe('shutdown', () => {
     expect(await world.state(info)).toBe('gone');
   });
 
-  it('tasks of a dequeue that replies after the shutdown return to their queue', async () => {
-    const world = await openWorld();
+  it('tasks of a dequeue that replies after the shutdown return to their queue', async ({ world }) => {
     let answer: (() => void) | undefined;
     const broker = withMethods(world.broker, {
       dequeue: async (...args) => {
@@ -246,8 +225,7 @@ describe('shutdown', () => {
     expect([handler.mock.calls.length, await world.state(info)]).toEqual([0, 'pending']);
   });
 
-  it('a write that fails during the shutdown is given up', async () => {
-    const world = await openWorld();
+  it('a write that fails during the shutdown is given up', async ({ world }) => {
     let fail: ((error: Error) => void) | undefined;
     const broker = withMethods(world.broker, {
       complete: () => new Promise((_, reject) => (fail = reject)),
@@ -262,8 +240,7 @@ describe('shutdown', () => {
     expect(world.events).toEqual(['started job', 'lost job']);
   });
 
-  it('a broker that never answers does not block the shutdown', async () => {
-    const world = await openWorld();
+  it('a broker that never answers does not block the shutdown', async ({ world }) => {
     const never = (): Promise<never> => new Promise(() => undefined);
     const methods = { withdrawServer: never, recover: never, groups: never };
     const groupAggregator = (): never => {
@@ -279,10 +256,9 @@ describe('shutdown', () => {
     expect(world.clock.pendingWakeups).toBe(0);
   });
 
-  it.each(['ping', 'setLimits', 'subscribe'] as const)(
+  it.for(['ping', 'setLimits', 'subscribe'] as const)(
     'a start whose %s is never answered delays the shutdown by two seconds at most',
-    async (operation) => {
-      const world = await openWorld();
+    async (operation, { world }) => {
       const broker = withMethods(world.broker, { [operation]: () => new Promise(() => undefined) });
       const server = world.server({ broker, limits: { default: { concurrency: 1 } } });
       const run = server.run(() => undefined);
@@ -294,8 +270,7 @@ describe('shutdown', () => {
     },
   );
 
-  it('an answer to the start after the shutdown starts nothing', async () => {
-    const world = await openWorld();
+  it('an answer to the start after the shutdown starts nothing', async ({ world }) => {
     let answer: (() => void) | undefined;
     const ping = (): Promise<void> => new Promise((resolve) => (answer = resolve));
     const server = world.server({ broker: withMethods(world.broker, { ping }) });
@@ -311,8 +286,7 @@ describe('shutdown', () => {
   });
 });
 
-it('a signal ends a run whose start is never answered', async () => {
-  const world = await openWorld();
+it('a signal ends a run whose start is never answered', async ({ world }) => {
   const broker = withMethods(world.broker, { ping: () => new Promise(() => undefined) });
   const run = world.server({ broker }).run(() => undefined);
   await world.settle();
@@ -322,8 +296,7 @@ it('a signal ends a run whose start is never answered', async () => {
   expect(world.clock.pendingWakeups).toBe(0);
 });
 
-it('run resolves if the server is shut down during its start', async () => {
-  const world = await openWorld();
+it('run resolves if the server is shut down during its start', async ({ world }) => {
   let answer: (() => void) | undefined;
   const broker = withMethods(world.broker, {
     subscribe: async (listener) => {
@@ -342,8 +315,7 @@ it('run resolves if the server is shut down during its start', async () => {
   expect(world.clock.pendingWakeups).toBe(0);
 });
 
-it('an idle server wakes up a few times in a month if the broker drives itself', async () => {
-  const world = await openWorld();
+it('an idle server wakes up a few times in a month if the broker drives itself', async ({ world }) => {
   let wakeups = 0;
   const setTimeout = world.clock.setTimeout.bind(world.clock);
   world.clock.setTimeout = (callback, delayMs) =>
@@ -357,8 +329,7 @@ it('an idle server wakes up a few times in a month if the broker drives itself',
   expect(wakeups).toBeLessThan(10);
 });
 
-it('a broker lists the server and its active tasks', async () => {
-  const world = await openWorld();
+it('a broker lists the server and its active tasks', async ({ world }) => {
   const held = new Held();
   const server = await world.start(held.handler, { concurrency: 5, queues: { default: 2 } });
   const { id } = await world.enqueue('job', { a: 1 }, { timeoutMs: 5_000 });

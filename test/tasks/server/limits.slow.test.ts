@@ -9,7 +9,7 @@ import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { folderOfTest } from '../../folder.ts';
 import { freshDatabase } from '../../redis/redis-case.ts';
 import { until } from '../../until.ts';
-import { withMethods } from './support/world.ts';
+import { withMethods } from '../support/with-methods.ts';
 
 /*
  * Real time, and servers with the built package in processes of their own, which are killed while they work. To see how near a rate is

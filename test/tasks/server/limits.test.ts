@@ -1,6 +1,6 @@
 import { Inspector } from 'escapement/tasks';
-import { describe, expect, it } from 'vitest';
-import { Held, openWorld, type World } from './support/world.ts';
+import { describe, expect } from 'vitest';
+import { Held, it, type World } from './support/world.ts';
 
 const RATE = { tasks: 10, perMs: 1_000 };
 
@@ -23,8 +23,7 @@ class Log {
   }
 }
 
-it('limits of a server are stored when it starts, and stay when it ends', async () => {
-  const world = await openWorld();
+it('limits of a server are stored when it starts, and stay when it ends', async ({ world }) => {
   await world.broker.setLimits('kept', { concurrency: 7 });
   const limits = { default: { concurrency: 2, rate: RATE }, other: { perKey: { concurrency: 1 } } };
   const server = await world.start(() => undefined, { limits });
@@ -35,16 +34,14 @@ it('limits of a server are stored when it starts, and stay when it ends', async 
   expect(await world.broker.limits('kept')).toEqual({ concurrency: 7 });
 });
 
-it('limits that are stored before a server takes its first task hold for that task', async () => {
-  const world = await openWorld();
+it('limits that are stored before a server takes its first task hold for that task', async ({ world }) => {
   for (let n = 0; n < 5; n++) await world.enqueue();
   const held = new Held();
   await world.start(held.handler, { limits: { default: { concurrency: 2 } } });
   expect(held.runs).toHaveLength(2);
 });
 
-it('a running server follows limits that are set, raised, lowered and removed', async () => {
-  const world = await openWorld();
+it('a running server follows limits that are set, raised, lowered and removed', async ({ world }) => {
   const inspector = new Inspector({ broker: world.broker });
   const held = new Held();
   await world.start(held.handler);
@@ -64,8 +61,7 @@ it('a running server follows limits that are set, raised, lowered and removed', 
   expect(held.runs).toHaveLength(12); // as many as the server has slots
 });
 
-it('limits that are not valid are refused, and change nothing', async () => {
-  const world = await openWorld();
+it('limits that are not valid are refused, and change nothing', async ({ world }) => {
   const inspector = new Inspector({ broker: world.broker });
   await inspector.setLimits('default', { concurrency: 3 });
   for (const [limits, message] of [
@@ -87,8 +83,7 @@ it('limits that are not valid are refused, and change nothing', async () => {
 });
 
 describe('servers with limits', () => {
-  it('one at a time for each account runs the tasks of an account in order, and accounts at once', async () => {
-    const world = await openWorld();
+  it('the tasks of a key run in order, one at a time, and keys run at once', async ({ world }) => {
     const log = new Log();
     const handler = log.handler(world, (type) => 100 + 37 * type.charCodeAt(type.length - 1));
     const limits = { default: { perKey: { concurrency: 1 } } };
@@ -107,8 +102,7 @@ describe('servers with limits', () => {
     }
   });
 
-  it('two servers together start as many tasks as the rate allows, each as soon as it may', async () => {
-    const world = await openWorld();
+  it('two servers together start each task as soon as the rate allows it', async ({ world }) => {
     const startedAtMs: number[] = [];
     const beganAtMs = world.clock.now();
     const handler = (): unknown => startedAtMs.push(world.clock.now() - beganAtMs);
@@ -119,8 +113,7 @@ describe('servers with limits', () => {
     expect(startedAtMs).toEqual([0, 0, 0, 500, 1_000, 1_500, 2_000, 2_500, 3_000, 3_500, 4_000, 4_500]);
   });
 
-  it('a key waits for its rate while a server runs the tasks of others', async () => {
-    const world = await openWorld();
+  it('a key waits for its rate while a server runs the tasks of others', async ({ world }) => {
     const startedAtMs: Record<string, number> = {};
     const limits = { default: { perKey: { rate: { tasks: 1, perMs: 60_000 } } } };
     const beganAtMs = world.clock.now();
@@ -135,8 +128,7 @@ describe('servers with limits', () => {
     expect(startedAtMs).toEqual({ a1: 0, b1: 0, c1: 1_000, a2: 60_000, a3: 120_000 });
   });
 
-  it('strict priority passes over a queue that is held back, until it has a place', async () => {
-    const world = await openWorld();
+  it('strict priority passes over a queue that is held back, until it has a place', async ({ world }) => {
     const log = new Log();
     const options = { concurrency: 2, strictPriority: true, queues: { high: 2, low: 1 } };
     for (const type of ['low1', 'low2', 'low3', 'high1', 'high2', 'high3'])
@@ -150,8 +142,7 @@ describe('servers with limits', () => {
     expect(started).toEqual(['+high1', '+low1', '+high2', '+low2', '+high3', '+low3']);
   });
 
-  it('a task whose worker was lost keeps its place until it is recovered, and then runs again before the others', async () => {
-    const world = await openWorld();
+  it('a task whose worker was lost keeps its place until it is recovered', async ({ world }) => {
     const log = new Log();
     for (const type of ['a1', 'a2']) await world.enqueue(type, undefined, { key: 'a' });
     await world.broker.setLimits('default', { perKey: { concurrency: 1 } });
@@ -168,8 +159,7 @@ describe('servers with limits', () => {
     expect(await world.broker.keys('default', { page: 1, size: 10 })).toEqual([]);
   });
 
-  it('a server that is shut down frees the places of the runs that it interrupts', async () => {
-    const world = await openWorld();
+  it('a server that is shut down frees the places of the runs that it interrupts', async ({ world }) => {
     const held = new Held();
     const limits = { default: { perKey: { concurrency: 1 } } };
     const first = await world.start(held.handler, { limits, shutdownTimeoutMs: 1_000 });

@@ -1,6 +1,6 @@
 import { type Handler, Inspector, type Logger, type TaskRecoveredEvent } from 'escapement/tasks';
-import { describe, expect, it, vi } from 'vitest';
-import { failing, Held, openWorld, type World } from './support/world.ts';
+import { describe, expect, vi } from 'vitest';
+import { failing, Held, it, type World } from './support/world.ts';
 
 describe('the log', () => {
   /** Logs each message with the state of the task at that time. */
@@ -12,8 +12,7 @@ describe('the log', () => {
     return { logger: { debug: log, info: log, warn: log, error: log }, lines };
   }
 
-  it('an archived task is logged when the broker has archived it', async () => {
-    const world = await openWorld();
+  it('an archived task is logged when the broker has archived it', async ({ world }) => {
     const { broker } = failing(world, 'archive', 2);
     const { logger, lines } = watch(world, 'a');
     const handler: Handler = () => {
@@ -25,8 +24,7 @@ describe('the log', () => {
     expect(lines).toEqual(['task not archived (active)', 'task archived (archived)']);
   });
 
-  it('a failed task is logged with its error when it waits for its retry', async () => {
-    const world = await openWorld();
+  it('a failed task is logged with its error when it waits for its retry', async ({ world }) => {
     const warn = vi.fn();
     const logger = { debug: vi.fn(), info: vi.fn(), warn, error: vi.fn() };
     const error = new Error('the mail server is busy');
@@ -37,7 +35,7 @@ describe('the log', () => {
     expect(warn.mock.calls).toEqual([[fields, 'task failed, it is retried']]);
   });
 
-  it.each<['archive' | 'retry', number, string, string]>([
+  it.for<['archive' | 'retry', number, string, string]>([
     ['retry', 3, 'task recovered: its lease was lost', 'retry'],
     [
       ...(['archive', 0] as const),
@@ -46,8 +44,7 @@ describe('the log', () => {
     ],
   ])(
     'a task that has lost its worker is logged, and its event emitted, after %s',
-    async (method, maxRecoveries, message, state) => {
-      const world = await openWorld();
+    async ([method, maxRecoveries, message, state], { world }) => {
       const { broker } = failing(world, method, 1);
       const { logger, lines } = watch(world, 'a');
       await world.enqueue('job', undefined, { taskId: 'a' });
@@ -68,8 +65,7 @@ describe('the log', () => {
   );
 });
 
-it('a logger that throws does not stop the server', async () => {
-  const world = await openWorld();
+it('a logger that throws does not stop the server', async ({ world }) => {
   const shout = (): never => {
     throw new Error('disk full');
   };

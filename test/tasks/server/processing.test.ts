@@ -1,7 +1,7 @@
 import { RevokeTask, ServeMux, SkipRetry, Task } from 'escapement/tasks';
 import type { Handler, TaskRetriedEvent } from 'escapement/tasks';
-import { describe, expect, it, vi } from 'vitest';
-import { Held, openWorld, WALL_MS } from './support/world.ts';
+import { describe, expect, vi } from 'vitest';
+import { Held, it, WALL_MS } from './support/world.ts';
 
 const boom = new Error('boom');
 
@@ -16,7 +16,7 @@ function throwing(error: unknown): Handler {
   };
 }
 
-it.each<[string, Handler]>([
+it.for<[string, Handler]>([
   ['returns', () => undefined],
   ['returns a value', () => 42],
   ['resolves', () => Promise.resolve()],
@@ -28,22 +28,20 @@ it.each<[string, Handler]>([
       },
     }),
   ],
-])('a task is removed when its handler %s', async (_how, handler) => {
-  const world = await openWorld();
+])('a task is removed when its handler %s', async ([_how, handler], { world }) => {
   await world.start(handler);
   expect(await world.state(await world.enqueue())).toBe('gone');
   expect(world.events).toEqual(['started job', 'completed job']);
 });
 
-it('a result is written before the task is completed', async () => {
-  const world = await openWorld();
+it('a result is written before the task is completed', async ({ world }) => {
   await world.start((_task, context) => void context.writeResult(new Uint8Array([1, 2])));
   const info = await world.enqueue('job', undefined, { retentionMs: 60_000 });
   expect((await world.find(info))?.result).toEqual(Buffer.from([1, 2]));
 });
 
 describe('a handler that fails', () => {
-  it.each<[string, Handler, string]>([
+  it.for<[string, Handler, string]>([
     ['throws', throwing(boom), 'boom'],
     ['rejects', () => Promise.reject(boom), 'boom'],
     ['throws a string', throwing('no space left'), 'no space left'],
@@ -59,8 +57,7 @@ describe('a handler that fails', () => {
       'boom',
     ],
     ['returns a thenable that throws', () => ({ then: throwing(boom) as never }), 'boom'],
-  ])('a task is retried when its handler %s', async (_how, handler, lastError) => {
-    const world = await openWorld();
+  ])('a task is retried when its handler %s', async ([_how, handler, lastError], { world }) => {
     await world.start(handler);
     const info = await world.enqueue();
     expect(await world.find(info)).toMatchObject({
@@ -71,8 +68,7 @@ describe('a handler that fails', () => {
     expect(world.events).toEqual(['started job', 'retried job']);
   });
 
-  it('a failed task runs again at its time, with the number of its failures', async () => {
-    const world = await openWorld();
+  it('a failed task runs again at its time, with the number of its failures', async ({ world }) => {
     const counts: number[] = [];
     const delays: number[] = [];
     await world.start(
@@ -95,8 +91,7 @@ describe('a handler that fails', () => {
     expect(await world.state(info)).toBe('gone');
   });
 
-  it('a task that fails for the last time is archived', async () => {
-    const world = await openWorld();
+  it('a task that fails for the last time is archived', async ({ world }) => {
     await world.start(throwing(boom));
     const info = await world.enqueue('job', undefined, { maxRetry: 1 });
     await world.advance(1_000);
@@ -104,11 +99,10 @@ describe('a handler that fails', () => {
     expect(world.events).toEqual(['started job', 'retried job', 'started job', 'archived job']);
   });
 
-  it.each<[string, Error]>([
+  it.for<[string, Error]>([
     ['SkipRetry', new SkipRetry('bad address')],
     ['an error that SkipRetry has caused', new Error('bad address', { cause: new SkipRetry() })],
-  ])('a task that fails with %s is archived at once', async (_what, error) => {
-    const world = await openWorld();
+  ])('a task that fails with %s is archived at once', async ([_what, error], { world }) => {
     await world.start(throwing(error));
     const info = await world.enqueue();
     expect(await world.find(info)).toMatchObject({
@@ -117,8 +111,7 @@ describe('a handler that fails', () => {
     });
   });
 
-  it('RevokeTask removes the task and its lock, whatever its retention, and counts as processed', async () => {
-    const world = await openWorld();
+  it('RevokeTask removes the task and its lock, and counts as processed', async ({ world }) => {
     await world.start(throwing(new RevokeTask()));
     const options = { retentionMs: 60_000, uniqueTtlMs: 60_000 };
     expect(await world.state(await world.enqueue('job', 1, options))).toBe('gone');
@@ -127,16 +120,14 @@ describe('a handler that fails', () => {
     expect(await world.broker.queueStats('default')).toMatchObject({ processed: 1, failed: 0 });
   });
 
-  it('a task without a handler for its type fails', async () => {
-    const world = await openWorld();
+  it('a task without a handler for its type fails', async ({ world }) => {
     await world.start(new ServeMux());
     const info = await world.enqueue('image:resize');
     expect((await world.find(info))?.message.lastError).toBe('handler not found for task "image:resize"');
   });
 });
 
-it('an error that is not a failure makes the task be retried, also if no retries are left', async () => {
-  const world = await openWorld();
+it('an error that is not a failure makes a task retry that has no retries left', async ({ world }) => {
   let isLimited = true;
   await world.start(
     () => {
@@ -153,21 +144,22 @@ it('an error that is not a failure makes the task be retried, also if no retries
   expect(await world.broker.queueStats('default')).toMatchObject({ processed: 1, failed: 0 });
 });
 
-it.each([boom, new SkipRetry(), new RevokeTask()])('errorHandler is called with %s', async (error) => {
-  const world = await openWorld();
-  const told = vi.fn();
-  await world.start(throwing(error), { errorHandler: told });
-  const { id } = await world.enqueue('job', { a: 1 }, { headers: { trace: 'x' } });
-  expect(told).toHaveBeenCalledTimes(1);
-  const [toldError, task, context] = told.mock.calls[0] as Parameters<
-    Exclude<Parameters<typeof world.server>[0], undefined>['errorHandler'] & object
-  >;
-  expect(toldError).toBe(error);
-  expect([task.type, task.json(), context.taskId]).toEqual(['job', { a: 1 }, id]);
-});
+it.for([boom, new SkipRetry(), new RevokeTask()])(
+  'errorHandler is called with %s',
+  async (error, { world }) => {
+    const told = vi.fn();
+    await world.start(throwing(error), { errorHandler: told });
+    const { id } = await world.enqueue('job', { a: 1 }, { headers: { trace: 'x' } });
+    expect(told).toHaveBeenCalledTimes(1);
+    const [toldError, task, context] = told.mock.calls[0] as Parameters<
+      Exclude<Parameters<typeof world.server>[0], undefined>['errorHandler'] & object
+    >;
+    expect(toldError).toBe(error);
+    expect([task.type, task.json(), context.taskId]).toEqual(['job', { a: 1 }, id]);
+  },
+);
 
-it('events have the run, its duration and its outcome', async () => {
-  const world = await openWorld();
+it('events have the run, its duration and its outcome', async ({ world }) => {
   const held = new Held();
   const server = await world.start(held.handler);
   const retried: TaskRetriedEvent[] = [];
@@ -192,8 +184,7 @@ it('events have the run, its duration and its outcome', async () => {
 });
 
 describe('the arguments of a handler', () => {
-  it('each run has its own copy of the payload', async () => {
-    const world = await openWorld();
+  it('each run has its own copy of the payload', async ({ world }) => {
     const seen: string[] = [];
     await world.start((task) => {
       seen.push(task.json());
@@ -206,8 +197,7 @@ describe('the arguments of a handler', () => {
     expect(seen).toEqual(['text', 'text', 'text', 'text']);
   });
 
-  it('a handler receives the task and its context', async () => {
-    const world = await openWorld();
+  it('a handler receives the task and its context', async ({ world }) => {
     const seen: unknown[] = [];
     await world.start(
       (task, context) => {
@@ -235,8 +225,7 @@ describe('the arguments of a handler', () => {
     expect(seen).toEqual(['job', [1], headers, undefined, { ...expected, headers }, 'number', 'pool']);
   });
 
-  it('the signal accepts any number of listeners', async () => {
-    const world = await openWorld();
+  it('the signal accepts any number of listeners', async ({ world }) => {
     const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     await world.start((_task, { signal }) => {
       for (let n = 0; n < 50; n++) signal.addEventListener('abort', () => n);
@@ -247,8 +236,7 @@ describe('the arguments of a handler', () => {
     warned.mockRestore();
   });
 
-  it('a handler cannot change the headers for the next run', async () => {
-    const world = await openWorld();
+  it('a handler cannot change the headers for the next run', async ({ world }) => {
     const seen: object[] = [];
     await world.start(({ headers }, context) => {
       seen.push({ ...headers });
@@ -262,8 +250,7 @@ describe('the arguments of a handler', () => {
     expect(seen).toEqual([{ trace: 'abc' }, { trace: 'abc' }]);
   });
 
-  it('context.values has the values of middleware, for this run alone', async () => {
-    const world = await openWorld();
+  it('context.values has the values of middleware, for this run alone', async ({ world }) => {
     const seen: unknown[] = [];
     const mux = new ServeMux()
       .use((next) => (task, context) => {
@@ -278,8 +265,7 @@ describe('the arguments of a handler', () => {
     expect(seen).toEqual([undefined, 'ann', undefined, 'ann']);
   });
 
-  it('a handler may take progress and writeResult out of its context', async () => {
-    const world = await openWorld();
+  it('a handler may take progress and writeResult out of its context', async ({ world }) => {
     await world.start(async (_task, { progress, writeResult }) => {
       await progress(1);
       await writeResult(2);
@@ -288,8 +274,7 @@ describe('the arguments of a handler', () => {
     expect(await world.find(info)).toMatchObject({ progress: '1', result: Buffer.from('2') });
   });
 
-  it('progress rejects a value that is not JSON-serializable', async () => {
-    const world = await openWorld();
+  it('progress rejects a value that is not JSON-serializable', async ({ world }) => {
     const errors: unknown[] = [];
     await world.start(async (_task, context) => {
       for (const say of [
@@ -309,10 +294,9 @@ describe('the arguments of a handler', () => {
     ]);
   });
 
-  it.each(['progress', 'writeResult'] as const)(
+  it.for(['progress', 'writeResult'] as const)(
     'a late call of %s is ignored if it is not awaited, and rejects if it is',
-    async (method) => {
-      const world = await openWorld();
+    async (method, { world }) => {
       let late: (() => Promise<void>) | undefined;
       await world.start((_task, context) => {
         late = () => context[method](1);

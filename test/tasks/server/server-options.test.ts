@@ -2,11 +2,11 @@ import { availableParallelism } from 'node:os';
 import { prometheusMetrics } from 'escapement/metrics/prometheus';
 import { defaultRetryDelayMs, EmbeddedBroker, Server } from 'escapement/tasks';
 import { Registry } from 'prom-client';
-import { afterEach, expect, it, vi } from 'vitest';
+import { afterEach, expect, vi } from 'vitest';
 import { errorText } from '../../../src/tasks/handler-errors.ts';
 import { MessageTask } from '../../../src/tasks/server/run.ts';
 import { resolveServerOptions, retryDelayOf } from '../../../src/tasks/server/server-options.ts';
-import { Held, openWorld } from './support/world.ts';
+import { Held, it } from './support/world.ts';
 
 const broker = await EmbeddedBroker.open();
 
@@ -173,8 +173,7 @@ it('errorText limits the length and returns well-formed Unicode', () => {
   expect(text.endsWith('…')).toBe(true);
 });
 
-it('the duration of runs is measured by queue, type and outcome', async () => {
-  const world = await openWorld();
+it('the duration of runs is measured by queue, type and outcome', async ({ world }) => {
   const registry = new Registry();
   const held = new Held();
   await world.start(held.handler, { metrics: prometheusMetrics({ registry }) });
@@ -193,8 +192,7 @@ it('the duration of runs is measured by queue, type and outcome', async () => {
   ]);
 });
 
-it('the tasks in progress of all servers are measured until they shut down', async () => {
-  const world = await openWorld();
+it('the tasks in progress of all servers are measured until they shut down', async ({ world }) => {
   const registry = new Registry();
   const metrics = prometheusMetrics({ registry });
   const held = new Held();

@@ -1,10 +1,10 @@
-import { EscapementError } from 'escapement';
 import { EmbeddedBroker, RevokeTask, Server, SkipRetry, Task, Client } from 'escapement/tasks';
 import type { Broker, CancelOutcome, Handler } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { WALL_MS, withMethods } from './support/world.ts';
+import { withMethods } from '../support/with-methods.ts';
+import { unavailable, WALL_MS } from './support/world.ts';
 import { testProperty } from '../../runs.ts';
 
 const BEHAVIOURS = [
@@ -75,8 +75,6 @@ const scenarios = fc.record({
   shutdownAtMs: fc.nat({ max: 40_000 }),
 });
 type Scenario = typeof scenarios extends fc.Arbitrary<infer S> ? S : never;
-
-const unavailable = new EscapementError('ERR_BROKER_UNAVAILABLE', 'no answer');
 
 /** A broker whose answers get lost as the scenario has it, and which is well after that. */
 function fragile(broker: EmbeddedBroker, answers: Answer[]): Broker {

@@ -11,21 +11,11 @@ import type {
   TaskRecord,
 } from 'escapement/tasks';
 import { ManualClock } from 'escapement/testing';
-import { afterEach } from 'vitest';
+import { onTestFinished, test } from 'vitest';
+import { withMethods } from '../../support/with-methods.ts';
 
 /** Not 0, which means never. */
 export const WALL_MS = Date.UTC(2026, 10, 21);
-
-/** A broker with another's methods in place of some of its own. */
-export function withMethods<B extends Broker>(broker: B, methods: Partial<Broker>): B {
-  return new Proxy(broker, {
-    get(target, key): unknown {
-      if (Object.hasOwn(methods, key)) return methods[key as keyof Broker];
-      const value: unknown = Reflect.get(target, key, target);
-      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
-    },
-  });
-}
 
 export const unavailable = new EscapementError('ERR_BROKER_UNAVAILABLE', 'no answer');
 
@@ -134,18 +124,16 @@ export class World {
   }
 }
 
-const worlds: World[] = [];
-
+/** Opens a world that ends with the test. */
 export async function openWorld(): Promise<World> {
   const clock = new ManualClock({ wallMs: WALL_MS });
   const world = new World(await EmbeddedBroker.open({ clock }), clock);
-  worlds.push(world);
+  onTestFinished(() => world.end());
   return world;
 }
 
-afterEach(async () => {
-  for (const world of worlds.splice(0)) await world.end();
-});
+/** A test in a world of its own. */
+export const it = test.extend('world', () => openWorld());
 
 /** A handler that waits until the test settles it. */
 export class Held {
