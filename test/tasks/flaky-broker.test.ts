@@ -15,18 +15,17 @@ import {
   type FlakyBrokerOptions,
   ManualClock,
 } from 'escapement/testing';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, vi } from 'vitest';
 import { seededRandom } from '../../src/tasks/broker/flaky-broker.ts';
 import { settled, watch } from '../workqueue/support/outcome.ts';
-import { openBench, START_MS } from './support/bench.ts';
+import { openBench, START_MS, test } from './support/bench.ts';
 import { enqueueSurely, startSurely } from './support/surely.ts';
 import { withMethods } from './support/with-methods.ts';
 
 const UNAVAILABLE = { code: 'ERR_BROKER_UNAVAILABLE' };
 
 describe('a flaky broker', () => {
-  test('a flaky broker without rates lets every operation succeed', async () => {
-    const { broker, clock } = await openBench();
+  test('a flaky broker without rates lets every operation succeed', async ({ broker, clock }) => {
     const flaky = flakyBroker(broker);
     expect(flaky.clock).toBe(clock);
     expect(flaky.maintenance).toEqual([]);
@@ -35,15 +34,13 @@ describe('a flaky broker', () => {
     expect(flaky.counts).toEqual({ calls: 2, failed: 0, repliesLost: 0 });
   });
 
-  test('an operation that fails has not happened', async () => {
-    const { broker, inspector } = await openBench();
+  test('an operation that fails has not happened', async ({ broker, inspector }) => {
     const client = new Client({ broker: flakyBroker(broker, { failRate: 1 }) });
     await expect(client.enqueue(new Task('a'))).rejects.toMatchObject(UNAVAILABLE);
     expect(await inspector.queues()).toEqual([]);
   });
 
-  test('an operation whose reply is lost has happened, or was refused', async () => {
-    const { broker, inspector } = await openBench();
+  test('an operation whose reply is lost has happened, or was refused', async ({ broker, inspector }) => {
     const client = new Client({ broker: flakyBroker(broker, { loseReplyRate: 1 }) });
     const task = new Task('a', 1, { taskId: 'a' });
     await expect(client.enqueue(task)).rejects.toMatchObject(UNAVAILABLE);
@@ -51,8 +48,7 @@ describe('a flaky broker', () => {
     expect(await inspector.getTaskInfo('default', 'a')).toMatchObject({ state: 'pending' });
   });
 
-  test('a flaky broker can be switched off and on', async () => {
-    const { broker } = await openBench();
+  test('a flaky broker can be switched off and on', async ({ broker }) => {
     const flaky = flakyBroker(broker, { failRate: 1 });
     flaky.isFlaky = false;
     await flaky.ping();
@@ -60,8 +56,7 @@ describe('a flaky broker', () => {
     await expect(flaky.ping()).rejects.toMatchObject(UNAVAILABLE);
   });
 
-  test('single operations can have rates of their own', async () => {
-    const { broker } = await openBench();
+  test('single operations can have rates of their own', async ({ broker }) => {
     const flaky = flakyBroker(broker, {
       failRate: 1,
       operations: { ping: {}, queues: { loseReplyRate: 1 } },
@@ -72,8 +67,7 @@ describe('a flaky broker', () => {
     expect(flaky.counts).toEqual({ calls: 3, failed: 1, repliesLost: 1 });
   });
 
-  test('failNext and loseNextReply work even if the flaky broker is switched off', async () => {
-    const { broker } = await openBench();
+  test('failNext and loseNextReply work even if the flaky broker is switched off', async ({ broker }) => {
     const flaky = flakyBroker(broker);
     flaky.isFlaky = false;
     flaky.failNext('ping', 2);
@@ -97,8 +91,7 @@ describe('a flaky broker', () => {
     expect(pinged.state).toBe('resolved');
   });
 
-  test('a subscription whose reply is lost is ended', async () => {
-    const { broker, client } = await openBench();
+  test('a subscription whose reply is lost is ended', async ({ broker, client }) => {
     const flaky = flakyBroker(broker);
     const told: string[] = [];
     flaky.loseNextReply('subscribe');
@@ -122,15 +115,13 @@ describe('a flaky broker', () => {
     await flaky.close();
   });
 
-  test('rates of close are refused: it never fails', async () => {
-    const { broker } = await openBench();
+  test('rates of close are refused: it never fails', async ({ broker }) => {
     expect(() => flakyBroker(broker, { operations: { close: { failRate: 1 } } as object })).toThrow(
       /close is not an option/,
     );
   });
 
-  test('closing a flaky broker closes its broker, whatever its rates are', async () => {
-    const { broker } = await openBench();
+  test('closing a flaky broker closes its broker, whatever its rates are', async ({ broker }) => {
     await flakyBroker(broker, { failRate: 1 }).close();
     await expect(broker.ping()).rejects.toMatchObject({ code: 'ERR_BROKER_CLOSED' });
   });
@@ -155,7 +146,7 @@ describe('a flaky broker', () => {
     }
   });
 
-  test.each<[FlakyBrokerOptions | null, typeof Error]>([
+  test.for<[FlakyBrokerOptions | null, typeof Error]>([
     [null, TypeError],
     [{ failRate: 1.1 }, RangeError],
     [{ failRate: -1 }, RangeError],
@@ -166,8 +157,7 @@ describe('a flaky broker', () => {
     [{ operations: { ping: 1 as never } }, TypeError],
     [{ random: 1 as never }, TypeError],
     [{ seed: 'a' as never }, TypeError],
-  ])('flakyBroker rejects the options %j', async (options, error) => {
-    const { broker } = await openBench();
+  ])('flakyBroker rejects the options %j', async ([options, error], { broker }) => {
     expect(() => flakyBroker(broker, options as FlakyBrokerOptions)).toThrow(error);
     expect(() => flakyBroker({} as Broker)).toThrow(TypeError);
   });

@@ -1,6 +1,6 @@
 import { type Broker, Client, Inspector, type ListOptions, type ScanOptions, Task } from 'escapement/tasks';
-import { describe, expect, test } from 'vitest';
-import { type Bench, openBench, START_MS } from './support/bench.ts';
+import { describe, expect } from 'vitest';
+import { type Bench, openBench, START_MS, test } from './support/bench.ts';
 import { addEveryState } from './support/every-state.ts';
 
 /** One queue with one task in each state, whose id is that state. */
@@ -88,8 +88,7 @@ describe('an inspector', () => {
     await expect(inspector.getTaskInfo('x', 'x')).rejects.toMatchObject({ code: 'ERR_QUEUE_NOT_FOUND' });
   });
 
-  test('an inspector lists in pages', async () => {
-    const { add, inspector } = await openBench();
+  test('an inspector lists in pages', async ({ add, inspector }) => {
     for (let n = 1; n <= 32; n++) await add(String(n));
     expect(await inspector.listPendingTasks('default')).toHaveLength(30);
     expect(ids(await inspector.listPendingTasks('default', { page: 2 }))).toEqual(['31', '32']);
@@ -178,8 +177,7 @@ describe('an inspector', () => {
     await expect(inspector.cancelProcessing('a', { waitMs: -1 })).rejects.toThrow(RangeError);
   });
 
-  test('an inspector lists servers and schedulers', async () => {
-    const { broker, inspector } = await openBench();
+  test('an inspector lists servers and schedulers', async ({ broker, inspector }) => {
     const worker = { taskId: 'a', taskType: 't', payload: Buffer.from('p'), queue: 'q', startedAtMs: 5 };
     await broker.announceServer(
       () => ({
@@ -237,8 +235,7 @@ describe('an inspector', () => {
     expect(ids(await inspector.listPendingTasks('default'))).toEqual(['pending']);
   });
 
-  test('an inspector rejects invalid names', async () => {
-    const { broker, inspector } = await openBench();
+  test('an inspector rejects invalid names', async ({ broker, inspector }) => {
     await expect(inspector.getQueueInfo('')).rejects.toThrow(TypeError);
     await expect(inspector.getTaskInfo('a', undefined as never)).rejects.toThrow(TypeError);
     await expect(inspector.listAggregatingTasks('a', ' ')).rejects.toThrow(TypeError);

@@ -10,9 +10,9 @@ import {
   type TaskType,
 } from 'escapement/tasks';
 import * as v from 'valibot';
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { z } from 'zod';
-import { openBench } from './support/bench.ts';
+import { openBench, test } from './support/bench.ts';
 
 const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
 
@@ -207,8 +207,7 @@ const LIBRARIES: [string, StandardSchema<Resize>][] = [
 describe.each(LIBRARIES)('a task type with a schema of %s', (_, schema) => {
   const resize = defineTask('image:resize', { schema, maxRetry: 3, queue: 'images' });
 
-  test('a payload that matches the schema is accepted', async () => {
-    const { client } = await openBench();
+  test('a payload that matches the schema is accepted', async ({ client }) => {
     const info = await client.enqueue(resize.task({ path: 'cat.jpg', width: 640 }));
     expect(info).toMatchObject({ type: 'image:resize', maxRetry: 3, queue: 'images' });
     expect(JSON.parse(new TextDecoder().decode(info.payload))).toEqual({ path: 'cat.jpg', width: 640 });
@@ -255,8 +254,7 @@ describe('a task type', () => {
     expect(late.task({}, { processAt: 7 }).options).toEqual({ processAt: 7 });
   });
 
-  test('a task type validates the payload after JSON: a Date is a string', async () => {
-    const { client } = await openBench();
+  test('a task type validates the payload after JSON: a Date is a string', async ({ client }) => {
     const dated: TaskType<{ at: Date }> = defineTask('a', { schema: z.object({ at: z.date() }) });
     await expect(client.enqueue(dated.task({ at: new Date() }))).rejects.toMatchObject({
       code: 'ERR_TASK_PAYLOAD',
@@ -266,21 +264,18 @@ describe('a task type', () => {
     expect(await fromText.parse({ at: new Date(5).toISOString() })).toEqual({ at: new Date(5) });
   });
 
-  test('a task has no payload if the schema of its type accepts undefined', async () => {
-    const { client } = await openBench();
+  test('a task has no payload if the schema of its type accepts undefined', async ({ client }) => {
     const nothing = defineTask('a', { schema: z.undefined() });
     await expect(client.enqueue(nothing.task(undefined))).resolves.toMatchObject({ type: 'a' });
   });
 
-  test('a task type rejects bytes that are not JSON', async () => {
-    const { client } = await openBench();
+  test('a task type rejects bytes that are not JSON', async ({ client }) => {
     await expect(client.enqueue(anything.task(Uint8Array.of(0xff)))).rejects.toMatchObject({
       code: 'ERR_TASK_PAYLOAD',
     });
   });
 
-  test('a task type waits for an asynchronous schema', async () => {
-    const { client } = await openBench();
+  test('a task type waits for an asynchronous schema', async ({ client }) => {
     const even = z.number().refine(async (n) => Promise.resolve(n % 2 === 0), 'must be even');
     const slow = defineTask('a', { schema: even });
     await expect(slow.parse(2)).resolves.toBe(2);

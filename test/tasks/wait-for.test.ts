@@ -1,8 +1,8 @@
 import { getEventListeners } from 'node:events';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { Inspector, MAINTENANCE_JOBS, Task, type Broker, type BrokerListener } from 'escapement/tasks';
 import { settled, watch } from '../workqueue/support/outcome.ts';
-import { openBench, unavailable, type Bench } from './support/bench.ts';
+import { type Bench, openBench, test, unavailable } from './support/bench.ts';
 
 const failure = { error: 'boom', isFailure: true };
 
@@ -48,8 +48,7 @@ describe('waitFor', () => {
     });
   });
 
-  test('waitFor waits through retries', async () => {
-    const { add, broker, clock, inspector, lease } = await openBench();
+  test('waitFor waits through retries', async ({ add, broker, clock, inspector, lease }) => {
     await add('a', { retentionMs: 1_000 });
     const waiting = watch(inspector.waitFor('a'));
     await broker.retry(await lease(), failure, clock.wallNow() + 60_000);
@@ -71,8 +70,7 @@ describe('waitFor', () => {
     await expect(inspector.waitFor('a')).rejects.toMatchObject({ code: 'ERR_TASK_ARCHIVED' });
   });
 
-  test('waitFor rejects when the task no longer exists', async () => {
-    const { add, broker, inspector, lease } = await openBench();
+  test('waitFor rejects when the task no longer exists', async ({ add, broker, inspector, lease }) => {
     await add('a');
     await add('b', { retentionMs: 1_000 });
     const waiting = [watch(inspector.waitFor('a')), watch(inspector.waitFor('b'))];
@@ -90,8 +88,7 @@ describe('waitFor', () => {
     ]);
   });
 
-  test('waitFor rejects when the queue is removed', async () => {
-    const { add, inspector } = await openBench();
+  test('waitFor rejects when the queue is removed', async ({ add, inspector }) => {
     await add('a', { retentionMs: 1_000 });
     const waiting = watch(inspector.waitFor('a'));
     await settled();
@@ -100,8 +97,7 @@ describe('waitFor', () => {
     expect(waiting).toMatchObject({ state: 'rejected', value: { code: 'ERR_TASK_NOT_FOUND' } });
   });
 
-  test('waitFor rejects at once if there is no such task', async () => {
-    const { add, inspector } = await openBench();
+  test('waitFor rejects at once if there is no such task', async ({ add, inspector }) => {
     await add('a');
     await expect(inspector.waitFor('b')).rejects.toMatchObject({ code: 'ERR_TASK_NOT_FOUND' });
   });
@@ -133,8 +129,7 @@ describe('waitFor', () => {
     await expect(inspector.waitFor('a', { signal })).rejects.toThrow('enough');
   });
 
-  test('waitFor rejects when the inspector or the broker is closed', async () => {
-    const { add, broker, inspector } = await openBench();
+  test('waitFor rejects when the inspector or the broker is closed', async ({ add, broker, inspector }) => {
     await add('a');
     const other = new Inspector({ broker });
     const waiting = [watch(inspector.waitFor('a')), watch(other.waitFor('a'))];

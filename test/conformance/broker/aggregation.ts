@@ -35,7 +35,7 @@ function idsOfSet({ messages }: TaskSet): string[] {
 export function describeAggregation(make: BrokerFactory): void {
   const it = caseWith(make);
 
-  it('a group is listed while it has tasks', async ({ broker }) => {
+  it('a group is listed while it has tasks', async (broker) => {
     expect(await broker.groups(QUEUE)).toEqual([]);
     await add(broker, 'a', 'b');
     await broker.enqueue(newTask({ group: 'other' }));
@@ -51,16 +51,16 @@ export function describeAggregation(make: BrokerFactory): void {
   });
 
   describe('a group', () => {
-    it('no set is taken out of a group that does not exist', async ({ broker }) => {
+    it('no set is taken out of a group that does not exist', async (broker) => {
       const nothing = { set: undefined, againInMs: undefined };
       expect(await broker.takeGroup(QUEUE, GROUP, NEVER, LONG_MS)).toEqual(nothing);
       await broker.enqueue(newTask());
       expect(await broker.takeGroup(QUEUE, GROUP, NEVER, LONG_MS)).toEqual(nothing);
     });
 
-    it('a group is taken after graceMs without a new task, and not before', async ({
-      broker,
+    it('a group is taken after graceMs without a new task, and not before', async (broker, {
       advance,
+      pass,
       precisionMs,
     }) => {
       const limits = { ...NEVER, graceMs: 3_000 };
@@ -71,16 +71,16 @@ export function describeAggregation(make: BrokerFactory): void {
       expect(early.set).toBeUndefined();
       expect(early.againInMs).toBeGreaterThan(3_000 - 1_000 - precisionMs);
       expect(early.againInMs).toBeLessThanOrEqual(3_000 + precisionMs);
-      await advance(3_000 + precisionMs);
+      await pass(3_000);
       const { set, againInMs } = await broker.takeGroup(QUEUE, GROUP, limits, LONG_MS);
       expect(set).toMatchObject({ queue: QUEUE, group: GROUP });
       expect(set && idsOfSet(set)).toEqual(['a', 'b']);
       expect(againInMs).toBeUndefined();
     });
 
-    it('a group is taken when its oldest task has waited for maxDelayMs, although tasks are added', async ({
-      broker,
+    it('a group is taken when its oldest task has waited for maxDelayMs, although tasks are added', async (broker, {
       advance,
+      pass,
       precisionMs,
     }) => {
       const limits = { ...NEVER, maxDelayMs: 3_000 };
@@ -90,14 +90,12 @@ export function describeAggregation(make: BrokerFactory): void {
       const early = await broker.takeGroup(QUEUE, GROUP, limits, LONG_MS);
       expect(early.set).toBeUndefined();
       expect(early.againInMs).toBeLessThanOrEqual(1_000 + precisionMs);
-      await advance(1_000 + precisionMs);
+      await pass(1_000);
       const { set } = await broker.takeGroup(QUEUE, GROUP, limits, LONG_MS);
       expect(set && idsOfSet(set)).toEqual(['a', 'b']);
     });
 
-    it('a group is taken when it has maxSize tasks, the oldest first, and the rest stays', async ({
-      broker,
-    }) => {
+    it('a group is taken when it has maxSize tasks, the oldest first, and the rest stays', async (broker) => {
       await add(broker, 'a');
       expect(await broker.takeGroup(QUEUE, GROUP, { ...NEVER, maxSize: 2 }, LONG_MS)).toMatchObject({
         set: undefined,
@@ -109,14 +107,14 @@ export function describeAggregation(make: BrokerFactory): void {
       expect(await broker.groups(QUEUE)).toEqual([{ group: GROUP, size: 1 }]);
     });
 
-    it('a group with more than maxSize tasks can be taken again immediately', async ({ broker }) => {
+    it('a group with more than maxSize tasks can be taken again immediately', async (broker) => {
       await add(broker, 'a', 'b', 'c', 'd');
       expect((await broker.takeGroup(QUEUE, GROUP, { ...NEVER, maxSize: 2 }, LONG_MS)).againInMs).toBe(0);
     });
   });
 
   describe('a set', () => {
-    it('tasks in a set are aggregating, and are in no other set', async ({ broker }) => {
+    it('tasks in a set are aggregating, and are in no other set', async (broker) => {
       await add(broker, 'a', 'b');
       const set = await takeSet(broker, 2);
       expect(await broker.groups(QUEUE)).toEqual([]);
@@ -134,7 +132,7 @@ export function describeAggregation(make: BrokerFactory): void {
       await expectCode('ERR_QUEUE_NOT_EMPTY', broker.removeQueue(QUEUE, { force: false }));
     });
 
-    it('a set is replaced by a task in one step, and its locks are freed', async ({ broker }) => {
+    it('a set is replaced by a task in one step, and its locks are freed', async (broker) => {
       await broker.enqueue(newTask({ id: 'a', group: GROUP, uniqueKey: 'key a' }));
       await broker.enqueue(newTask({ id: 'b', group: GROUP, uniqueKey: 'key b' }));
       await add(broker, 'c');
@@ -148,7 +146,7 @@ export function describeAggregation(make: BrokerFactory): void {
       expect(await broker.groups(QUEUE)).toEqual([{ group: GROUP, size: 1 }]);
     });
 
-    it('a set can be replaced by a task of a group, or by a scheduled one', async ({ broker }) => {
+    it('a set can be replaced by a task of a group, or by a scheduled one', async (broker) => {
       await add(broker, 'a', 'b');
       const [first, second] = [await takeSet(broker, 1), await takeSet(broker, 1)];
       expect((await broker.replaceSet(first, newTask({ group: 'upper' }))).state).toBe('aggregating');
@@ -157,7 +155,7 @@ export function describeAggregation(make: BrokerFactory): void {
       expect(await broker.groups(QUEUE)).toEqual([{ group: 'upper', size: 1 }]);
     });
 
-    it('a set stays as it is if the task that replaces it is refused', async ({ broker }) => {
+    it('a set stays as it is if the task that replaces it is refused', async (broker) => {
       await add(broker, 'a', 'b');
       await broker.enqueue(newTask({ id: 'there', uniqueKey: 'key' }));
       const set = await takeSet(broker, 2);
@@ -169,14 +167,14 @@ export function describeAggregation(make: BrokerFactory): void {
       await broker.replaceSet(set, newTask());
     });
 
-    it('a set can be replaced by a task with the id of one of its tasks', async ({ broker }) => {
+    it('a set can be replaced by a task with the id of one of its tasks', async (broker) => {
       await add(broker, 'a', 'b');
       await broker.replaceSet(await takeSet(broker, 2), newTask({ id: 'a' }));
       expect((await broker.queueStats(QUEUE)).counts).toMatchObject({ pending: 1, aggregating: 0 });
       expect(await takeAll(broker)).toEqual(['a']);
     });
 
-    it('a set can be replaced only once', async ({ broker }) => {
+    it('a set can be replaced only once', async (broker) => {
       await add(broker, 'a');
       const set = await takeSet(broker, 1);
       await broker.replaceSet(set, newTask({ id: 'sum' }));
@@ -185,15 +183,14 @@ export function describeAggregation(make: BrokerFactory): void {
       expect(await takeAll(broker)).toEqual(['sum']);
     });
 
-    it('a set that was held for too long returns to its group in its former order, and the group is listed', async ({
-      broker,
+    it('a set that was held for too long returns to its group in its former order, and the group is listed', async (broker, {
       advance,
-      precisionMs,
+      pass,
     }) => {
       await add(broker, 'a', 'b', 'c', 'd');
       const [first, second] = [await takeSet(broker, 2, 2_000), await takeSet(broker, 1, 1_000)];
       expect(await broker.reclaimSets([QUEUE])).toBe(0);
-      await advance(1_000 + precisionMs);
+      await pass(1_000);
       await catchUp(broker);
       expect(await idsIn(broker, 'aggregating', GROUP)).toContain('c');
       await advance(1_000);
@@ -205,26 +202,24 @@ export function describeAggregation(make: BrokerFactory): void {
       expect(idsOfSet(await takeSet(broker, 4))).toEqual(['a', 'b', 'c', 'd']);
     });
 
-    it('a set that was the whole group returns to the group, which is listed again', async ({
-      broker,
-      advance,
-      precisionMs,
+    it('a set that was the whole group returns to the group, which is listed again', async (broker, {
+      pass,
     }) => {
       await add(broker, 'a');
       await takeSet(broker, 1, 1_000);
       expect(await broker.groups(QUEUE)).toEqual([]);
-      await advance(1_000 + precisionMs);
+      await pass(1_000);
       await catchUp(broker);
       expect(await broker.groups(QUEUE)).toEqual([{ group: GROUP, size: 1 }]);
     });
 
-    it('a set is removed with its queue', async ({ broker, advance, precisionMs }) => {
+    it('a set is removed with its queue', async (broker, { pass }) => {
       await add(broker, 'a');
       const set = await takeSet(broker, 1, 1_000);
       await broker.removeQueue(QUEUE, { force: true });
       await expectCode('ERR_LEASE_LOST', broker.replaceSet(set, newTask()));
       await broker.enqueue(newTask({ id: 'a' }));
-      await advance(1_000 + precisionMs);
+      await pass(1_000);
       await catchUp(broker);
       expect(await broker.groups(QUEUE)).toEqual([]);
     });

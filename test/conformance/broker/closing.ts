@@ -66,7 +66,7 @@ export const CALLS: Readonly<
 export function describeClosing(make: BrokerFactory): void {
   const it = caseWith(make);
 
-  it('a closed broker notifies its listeners', async ({ broker }) => {
+  it('a closed broker notifies its listeners', async (broker) => {
     const heard: string[] = [];
     await broker.subscribe({ closed: () => heard.push('closed'), work: () => heard.push('work') }, [QUEUE]);
     await broker.close();
@@ -74,9 +74,7 @@ export function describeClosing(make: BrokerFactory): void {
     expect(heard).toEqual(['closed']);
   });
 
-  it('a closed broker rejects every operation, which its error names, and can be closed again', async ({
-    broker,
-  }) => {
+  it('a closed broker rejects every operation, which its error names, and can be closed again', async (broker) => {
     await broker.enqueue(newTask());
     const task = await take(broker);
     const subscription = await broker.subscribe({}, [QUEUE]);

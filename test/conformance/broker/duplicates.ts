@@ -40,7 +40,7 @@ export function describeDuplicates(make: BrokerFactory): void {
   const it = caseWith(make);
 
   describe.each(['replace', 'extend'] as const)('a duplicate with onDuplicate: %o', (onDuplicate) => {
-    it('a task that is the first with its key is added', async ({ broker }) => {
+    it('a task that is the first with its key is added', async (broker) => {
       const task = duplicate(onDuplicate);
       expect(await broker.enqueue(task)).toMatchObject({ state: 'pending', message: task.message });
       expect(await takeAll(broker)).toEqual([task.message.id]);
@@ -48,8 +48,7 @@ export function describeDuplicates(make: BrokerFactory): void {
 
     for (const state of ['pending', 'scheduled', 'retry', 'aggregating'] as const) {
       for (const [when, expected, partsOf] of MOVES) {
-        it(`a task that is ${state} becomes the duplicate that is enqueued ${when}`, async ({
-          broker,
+        it(`a task that is ${state} becomes the duplicate that is enqueued ${when}`, async (broker, {
           precisionMs,
         }) => {
           const { id } = await putInto(broker, state, {
@@ -86,7 +85,7 @@ export function describeDuplicates(make: BrokerFactory): void {
       }
     }
 
-    it('a pending task that becomes the duplicate keeps its place in the queue', async ({ broker }) => {
+    it('a pending task that becomes the duplicate keeps its place in the queue', async (broker) => {
       const [first, second, third] = [newTask(), duplicate(undefined, { payload: OLD }), newTask()];
       for (const task of [first, second, third]) await broker.enqueue(task);
       await broker.enqueue(duplicate(onDuplicate));
@@ -97,13 +96,13 @@ export function describeDuplicates(make: BrokerFactory): void {
       expect(leased[1]?.message.payload).toEqual(NEW);
     });
 
-    it('a task that runs is not replaced', async ({ broker }) => {
+    it('a task that runs is not replaced', async (broker) => {
       const { id } = await putInto(broker, 'active', { uniqueKey: KEY, payload: OLD });
       await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(duplicate(onDuplicate)));
       expect((await broker.task(QUEUE, id)).message.payload).toEqual(OLD);
     });
 
-    it('a task that is being aggregated is not replaced', async ({ broker }) => {
+    it('a task that is being aggregated is not replaced', async (broker) => {
       await broker.enqueue(duplicate(undefined, { group: 'group', payload: OLD }));
       const limits = { maxSize: 1, maxDelayMs: LONG_MS, graceMs: LONG_MS };
       const { set } = await broker.takeGroup(QUEUE, 'group', limits, LONG_MS);
@@ -111,14 +110,14 @@ export function describeDuplicates(make: BrokerFactory): void {
       await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(duplicate(onDuplicate)));
     });
 
-    it('the run of the new task frees the lock', async ({ broker }) => {
+    it('the run of the new task frees the lock', async (broker) => {
       await putInto(broker, 'scheduled', { uniqueKey: KEY });
       await broker.enqueue(duplicate(onDuplicate));
       await broker.complete(await take(broker));
       await broker.enqueue(duplicate(undefined));
     });
 
-    it('many duplicates at once leave one task, which has the message of one of them', async ({ broker }) => {
+    it('many duplicates at once leave one task, which has the message of one of them', async (broker) => {
       const tasks = Array.from({ length: 20 }, (_, nth) =>
         duplicate(onDuplicate, { payload: new Uint8Array([nth]) }),
       );
@@ -129,7 +128,7 @@ export function describeDuplicates(make: BrokerFactory): void {
       expect(tasks.map(({ message }) => message.payload)).toContainEqual(leased?.message.payload);
     });
 
-    it('each of many tasks is added or replaced by itself', async ({ broker }) => {
+    it('each of many tasks is added or replaced by itself', async (broker) => {
       const outcomes = await broker.enqueueMany([
         newTask(),
         duplicate(undefined),
@@ -140,7 +139,7 @@ export function describeDuplicates(make: BrokerFactory): void {
       expect(await countOf(broker)).toBe(3);
     });
 
-    it('a task whose lock has ended is not replaced', async ({ broker, advance }) => {
+    it('a task whose lock has ended is not replaced', async (broker, { advance }) => {
       await broker.enqueue(duplicate(undefined, { uniqueTtlMs: 2_000 }));
       await advance(4_000);
       await broker.enqueue(duplicate(onDuplicate));
@@ -148,7 +147,7 @@ export function describeDuplicates(make: BrokerFactory): void {
     });
   });
 
-  it('the lock of a task that was replaced ends when it would have ended', async ({ broker, advance }) => {
+  it('the lock of a task that was replaced ends when it would have ended', async (broker, { advance }) => {
     await broker.enqueue(duplicate(undefined, { uniqueTtlMs: 6_000 }));
     await advance(4_000);
     await broker.enqueue(duplicate('replace', { uniqueTtlMs: 6_000 }));
@@ -157,8 +156,7 @@ export function describeDuplicates(make: BrokerFactory): void {
     expect(await countOf(broker)).toBe(2);
   });
 
-  it('the lock of a task that was extended starts anew, with the time until the task is due', async ({
-    broker,
+  it('the lock of a task that was extended starts anew, with the time until the task is due', async (broker, {
     advance,
   }) => {
     await broker.enqueue(duplicate(undefined, { uniqueTtlMs: 3_000 }));
@@ -170,7 +168,7 @@ export function describeDuplicates(make: BrokerFactory): void {
     await broker.enqueue(duplicate(undefined));
   });
 
-  it('a task that has failed and waits keeps its retries when it is replaced', async ({ broker }) => {
+  it('a task that has failed and waits keeps its retries when it is replaced', async (broker) => {
     await broker.enqueue(duplicate(undefined, { maxRetry: 1 }));
     await broker.retry(await take(broker), failure('first'), broker.clock.wallNow() + LONG_MS);
     await broker.enqueue(duplicate('replace', { maxRetry: 1 }));

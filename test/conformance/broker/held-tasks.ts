@@ -28,9 +28,7 @@ export function describeHeldTasks(make: BrokerFactory): void {
 
   describe('notifications of tasks that were held back', () => {
     for (const [which, limits] of Object.entries(ONE_AT_A_TIME)) {
-      it(`a task that has no place ${which} wakes no listener, and wakes all when a place is free`, async ({
-        broker,
-      }) => {
+      it(`a task that has no place ${which} wakes no listener, and wakes all when a place is free`, async (broker) => {
         await broker.setLimits(QUEUE, limits);
         await put(broker, 'a1');
         const task = await take(broker);
@@ -44,10 +42,8 @@ export function describeHeldTasks(make: BrokerFactory): void {
     }
 
     for (const [which, limitsOf] of Object.entries(RATES)) {
-      it(`a task that has no token ${which} wakes no listener, and wakes all when the token comes`, async ({
-        broker,
-        advance,
-        precisionMs,
+      it(`a task that has no token ${which} wakes no listener, and wakes all when the token comes`, async (broker, {
+        pass,
       }) => {
         await broker.setLimits(QUEUE, limitsOf({ tasks: 1, perMs: SOON_MS }));
         await put(broker, 'a1', 'a2');
@@ -55,16 +51,14 @@ export function describeHeldTasks(make: BrokerFactory): void {
         await take(broker);
         await put(broker, 'a3');
         for (const heard of listeners) await expectSilence(broker, heard);
-        await advance(SOON_MS + precisionMs);
+        await pass(SOON_MS);
         await until('the listener is notified', () => listeners.every((heard) => heard.includes(QUEUE)));
         expect(await next(broker, 1)).toEqual(['a2']);
       });
     }
 
-    it('a rate that is raised wakes the listeners, at the latest when its next token comes', async ({
-      broker,
-      advance,
-      precisionMs,
+    it('a rate that is raised wakes the listeners, at the latest when its next token comes', async (broker, {
+      pass,
     }) => {
       for (const limitsOf of Object.values(RATES)) {
         await broker.setLimits(QUEUE, limitsOf({ tasks: 1, perMs: LONG_MS }));
@@ -72,14 +66,14 @@ export function describeHeldTasks(make: BrokerFactory): void {
         const heard = await listenTo(broker);
         expect(await countOf(broker)).toBe(1);
         await broker.setLimits(QUEUE, limitsOf({ tasks: 1, perMs: SOON_MS }));
-        await advance(SOON_MS + precisionMs);
+        await pass(SOON_MS);
         await until('the listener is notified', () => heard.includes(QUEUE));
         expect(await countOf(broker)).toBe(1);
         await broker.setLimits(QUEUE, undefined);
       }
     });
 
-    it('a token wakes no listener if nothing waits for it', async ({ broker, advance }) => {
+    it('a token wakes no listener if nothing waits for it', async (broker, { advance }) => {
       await broker.setLimits(QUEUE, {
         rate: { tasks: 1, perMs: 1_000 },
         perKey: { rate: { tasks: 1, perMs: 1_000 } },
@@ -91,7 +85,7 @@ export function describeHeldTasks(make: BrokerFactory): void {
       await expectSilence(broker, heard);
     });
 
-    it('limits that are raised or removed wake the listeners', async ({ broker }) => {
+    it('limits that are raised or removed wake the listeners', async (broker) => {
       await broker.setLimits(QUEUE, { concurrency: 1, perKey: { concurrency: 1 } });
       await put(broker, 'a1', 'a2', 'a3', 'b1');
       await take(broker);
@@ -105,8 +99,7 @@ export function describeHeldTasks(make: BrokerFactory): void {
     });
   });
 
-  it('the keys that have pending or active tasks are listed, with what holds them back', async ({
-    broker,
+  it('the keys that have pending or active tasks are listed, with what holds them back', async (broker, {
     precisionMs,
   }) => {
     const rate = { tasks: 1, perMs: LONG_MS, burst: 2 };
@@ -140,9 +133,7 @@ export function describeHeldTasks(make: BrokerFactory): void {
     });
   });
 
-  it('a queue shows how many of its pending tasks may not start now, by the kind of limit', async ({
-    broker,
-  }) => {
+  it('a queue shows how many of its pending tasks may not start now, by the kind of limit', async (broker) => {
     const rate = (tasks: number): QueueLimits => ({ rate: { tasks, perMs: LONG_MS } });
     const cases: [limits: QueueLimits | undefined, held: QueueStats['held']][] = [
       [undefined, { concurrency: 0, rate: 0 }],
@@ -174,8 +165,7 @@ export function describeHeldTasks(make: BrokerFactory): void {
     expect((await broker.queueStats(QUEUE)).held).toEqual({ concurrency: 0, rate: 2 });
   });
 
-  it('a queue shows how long the oldest task has waited that no limit and no pause holds back', async ({
-    broker,
+  it('a queue shows how long the oldest task has waited that no limit and no pause holds back', async (broker, {
     advance,
     precisionMs,
   }) => {

@@ -47,21 +47,21 @@ export function describeInspecting(make: BrokerFactory): void {
   const it = caseWith(make);
 
   for (const [name, operation] of Object.entries(OF_A_QUEUE)) {
-    it(`a queue that does not exist is not found by ${name}`, async ({ broker }) => {
+    it(`a queue that does not exist is not found by ${name}`, async (broker) => {
       await expectCode('ERR_QUEUE_NOT_FOUND', operation(broker, 'nowhere'));
       expect(await broker.queues()).toEqual([]);
     });
   }
 
   for (const name of OF_A_TASK) {
-    it(`a task that does not exist is not found by ${name}`, async ({ broker }) => {
+    it(`a task that does not exist is not found by ${name}`, async (broker) => {
       await putInto(broker, 'pending', { id: 'other' });
       await expectCode('ERR_TASK_NOT_FOUND', OF_A_QUEUE[name]?.(broker, QUEUE) ?? Promise.resolve());
     });
   }
 
   describe('the numbers of a queue', () => {
-    it('the statistics of a queue have its tasks by state', async ({ broker }) => {
+    it('the statistics of a queue have its tasks by state', async (broker) => {
       await putIntoEach(broker);
       const stats = await broker.queueStats(QUEUE);
       expect(stats.counts).toEqual(Object.fromEntries(TASK_STATES.map((state) => [state, 1])));
@@ -75,7 +75,7 @@ export function describeInspecting(make: BrokerFactory): void {
       });
     });
 
-    it('the statistics of a queue have the latency', async ({ broker, advance, precisionMs }) => {
+    it('the statistics of a queue have the latency', async (broker, { advance, precisionMs }) => {
       await putInto(broker, 'active');
       expect((await broker.queueStats(QUEUE)).latencyMs).toBe(0);
       await broker.enqueue(newTask());
@@ -86,7 +86,7 @@ export function describeInspecting(make: BrokerFactory): void {
       expect(latencyMs).toBeLessThanOrEqual(4_000 + precisionMs);
     });
 
-    it('the statistics of a queue have an estimate of its memory', async ({ broker }) => {
+    it('the statistics of a queue have an estimate of its memory', async (broker) => {
       await putInto(broker, 'pending');
       const empty = (await broker.queueStats(QUEUE)).memoryBytes;
       expect(empty).toBeGreaterThan(0);
@@ -98,7 +98,7 @@ export function describeInspecting(make: BrokerFactory): void {
       expect(full - empty).toBeLessThan(400_000);
     });
 
-    it('the statistics of a queue have the runs of today and in total', async ({ broker }) => {
+    it('the statistics of a queue have the runs of today and in total', async (broker) => {
       await broker.enqueueMany([newTask(), newTask(), newTask(), newTask(), newTask()]);
       await broker.complete(await take(broker));
       await broker.complete(await take(broker));
@@ -122,7 +122,7 @@ export function describeInspecting(make: BrokerFactory): void {
 
   describe('a list of tasks', () => {
     for (const state of TASK_STATES) {
-      it(`a list of tasks that are ${state} has those and no others`, async ({ broker }) => {
+      it(`a list of tasks that are ${state} has those and no others`, async (broker) => {
         await putIntoEach(broker);
         const [record, ...more] = await broker.tasks(QUEUE, state, page);
         expect(more).toEqual([]);
@@ -132,7 +132,7 @@ export function describeInspecting(make: BrokerFactory): void {
       });
     }
 
-    it('pending tasks are listed in pages, in the order in which they are processed', async ({ broker }) => {
+    it('pending tasks are listed in pages, in the order in which they are processed', async (broker) => {
       const ids = Array.from({ length: 7 }, (_, i) => `task ${i}`);
       for (const id of ids) await broker.enqueue(newTask({ id }));
       const pages = await Promise.all(
@@ -144,7 +144,7 @@ export function describeInspecting(make: BrokerFactory): void {
     });
 
     for (const state of ['scheduled', 'retry'] as const) {
-      it(`tasks that are ${state} are listed by time, the earliest first`, async ({ broker }) => {
+      it(`tasks that are ${state} are listed by time, the earliest first`, async (broker) => {
         const startMs = broker.clock.wallNow() + LONG_MS;
         const hours = [5, 1, 9, 3, 7, 2, 8, 4, 6];
         for (const hour of hours) {
@@ -160,8 +160,7 @@ export function describeInspecting(make: BrokerFactory): void {
     }
 
     for (const state of ['active', 'archived', 'completed'] as const) {
-      it(`tasks that are ${state} are listed with the oldest first`, async ({
-        broker,
+      it(`tasks that are ${state} are listed with the oldest first`, async (broker, {
         advance,
         precisionMs,
       }) => {
@@ -174,7 +173,7 @@ export function describeInspecting(make: BrokerFactory): void {
       });
     }
 
-    it('aggregating tasks of one group can be listed', async ({ broker, advance, precisionMs }) => {
+    it('aggregating tasks of one group can be listed', async (broker, { advance, precisionMs }) => {
       for (const [id, group] of [
         ['a', 'x'],
         ['b', 'y'],
@@ -192,7 +191,7 @@ export function describeInspecting(make: BrokerFactory): void {
   });
 
   describe('a scan', () => {
-    it('a scan finds every task of the states that it reads, as it is', async ({ broker }) => {
+    it('a scan finds every task of the states that it reads, as it is', async (broker) => {
       await putIntoEach(broker);
       for (const states of [TASK_STATES, ['retry', 'archived'], ['aggregating'], []] as const) {
         const records = await scanAll(broker, states, 2);
@@ -202,14 +201,14 @@ export function describeInspecting(make: BrokerFactory): void {
       }
     });
 
-    it('a scan finds aggregating tasks of all groups and of sets', async ({ broker }) => {
+    it('a scan finds aggregating tasks of all groups and of sets', async (broker) => {
       for (const [id, group] of Object.entries({ a: 'x', b: 'y', c: 'x', d: 'z' }))
         await broker.enqueue(newTask({ id, group }));
       await broker.takeGroup(QUEUE, 'x', { graceMs: 0, maxDelayMs: 0, maxSize: 2 }, LONG_MS);
       expect(idsOf(await scanAll(broker, ['aggregating'], 1)).sort()).toEqual(['a', 'b', 'c', 'd']);
     });
 
-    it('an empty queue has nothing to scan', async ({ broker }) => {
+    it('an empty queue has nothing to scan', async (broker) => {
       await broker.setLimits(QUEUE, { concurrency: 1 });
       expect(await scanAll(broker, TASK_STATES, 10)).toEqual([]);
     });
@@ -234,9 +233,7 @@ export function describeInspecting(make: BrokerFactory): void {
       },
     };
     for (const [name, change] of Object.entries(changes)) {
-      it(`a scan misses none of the tasks that stay in their state while others ${name}`, async ({
-        broker,
-      }) => {
+      it(`a scan misses none of the tasks that stay in their state while others ${name}`, async (broker) => {
         const states = ['pending', 'scheduled', 'retry', 'aggregating'] as const;
         await putMany(broker);
         const before = await everywhere(broker, states);
@@ -253,7 +250,7 @@ export function describeInspecting(make: BrokerFactory): void {
     }
   });
 
-  it('pages, days and limits that are not valid are rejected', async ({ broker }) => {
+  it('pages, days and limits that are not valid are rejected', async (broker) => {
     await putInto(broker, 'pending');
     for (const wrong of [
       { page: 0, size: 1 },

@@ -12,7 +12,7 @@ import {
   take,
   takeAll,
   type BrokerFactory,
-  type BrokerSetup,
+  type BrokerTime,
   type TaskParts,
 } from './support.ts';
 
@@ -40,17 +40,21 @@ const FLOOD = 500;
 const GROUP_LIMITS = { maxSize: 2, maxDelayMs: LONG_MS, graceMs: LONG_MS };
 const OTHERS = ['b1', 'c1', 'd1', 'e1', 'f1', 'g1', 'h1', 'i1', 'j1', 'k1'];
 
+interface Scene extends BrokerTime {
+  readonly broker: Broker;
+}
+
 /** How tasks become pending behind a flood. */
 interface Way {
   /** Before the flood. @returns leases of the tasks. */
-  readonly before?: (setup: BrokerSetup) => Promise<readonly LeasedTask[]>;
+  readonly before?: (setup: Scene) => Promise<readonly LeasedTask[]>;
   /** For each task, after the flood. */
-  readonly after?: (setup: BrokerSetup, nth: number, lease: LeasedTask | undefined) => Promise<unknown>;
+  readonly after?: (setup: Scene, nth: number, lease: LeasedTask | undefined) => Promise<unknown>;
   /** When all are there. */
-  readonly finally?: (setup: BrokerSetup) => Promise<unknown>;
+  readonly finally?: (setup: Scene) => Promise<unknown>;
 }
 
-async function leaseOthers({ broker }: BrokerSetup, leaseMs = LONG_MS): Promise<readonly LeasedTask[]> {
+async function leaseOthers({ broker }: Scene, leaseMs = LONG_MS): Promise<readonly LeasedTask[]> {
   await put(broker, ...OTHERS);
   const leased = await broker.dequeue(QUEUE, OTHERS.length, leaseMs);
   expect(idsOf(leased)).toEqual(OTHERS);
@@ -62,8 +66,8 @@ function leased(task: LeasedTask | undefined): LeasedTask {
   return task;
 }
 
-async function pass({ broker, advance, precisionMs }: BrokerSetup, ms: number): Promise<void> {
-  await advance(ms + precisionMs);
+async function passAndForward({ broker, pass }: Scene, ms: number): Promise<void> {
+  await pass(ms);
   await catchUp(broker);
 }
 
@@ -72,12 +76,12 @@ const WAYS: Readonly<Record<string, Way>> = {
   'is scheduled, and due': {
     after: ({ broker }, nth) =>
       broker.enqueue(keyed(OTHERS[nth] ?? '', { processAtMs: broker.clock.wallNow() + 1_000 * (nth + 1) })),
-    finally: (setup) => pass(setup, 20_000),
+    finally: (setup) => passAndForward(setup, 20_000),
   },
   'has failed, and is tried again': {
     before: leaseOthers,
     after: ({ broker }, _, lease) => broker.retry(leased(lease), failure(), broker.clock.wallNow() + 1_000),
-    finally: (setup) => pass(setup, 2_000),
+    finally: (setup) => passAndForward(setup, 2_000),
   },
   'is released': {
     before: leaseOthers,
@@ -86,13 +90,13 @@ const WAYS: Readonly<Record<string, Way>> = {
   'has lost its worker': {
     before: (setup) => leaseOthers(setup, 1_000),
     finally: async (setup) => {
-      const { broker, advance, precisionMs } = setup;
-      await advance(1_000 + precisionMs);
+      const { broker, pass } = setup;
+      await pass(1_000);
       for (const lost of await broker.recover([QUEUE], 0, LONG_MS)) {
         const lostWorker = { error: 'lost', isFailure: false, isRecovery: true };
         await broker.retry(lost, lostWorker, broker.clock.wallNow() + 1_000);
       }
-      await pass(setup, 2_000);
+      await passAndForward(setup, 2_000);
     },
   },
   'is run by an inspector': {
@@ -125,21 +129,19 @@ export function describeKeys(make: BrokerFactory): void {
   const it = caseWith(make);
 
   describe('keys of tasks', () => {
-    it('the keys of a queue take turns, and each gives its tasks in order', async ({ broker }) => {
+    it('the keys of a queue take turns, and each gives its tasks in order', async (broker) => {
       await put(broker, 'a1', 'a2', 'a3', 'b1', '1', 'b2', '2', 'c1');
       expect(await takeAll(broker)).toEqual(['a1', 'b1', '1', 'c1', 'a2', 'b2', '2', 'a3']);
     });
 
-    it('the turns of keys go on from one dequeue to the next', async ({ broker }) => {
+    it('the turns of keys go on from one dequeue to the next', async (broker) => {
       await put(broker, 'a1', 'a2', 'a3', 'b1', 'b2', 'c1');
       const order = [];
       for (const limit of [1, 2, 1, 0, 2]) order.push(await next(broker, limit));
       expect(order).toEqual([['a1'], ['b1', 'c1'], ['a2'], [], ['b2', 'a3']]);
     });
 
-    it('a key that gets its first task enters behind all others, also behind the one that was served last', async ({
-      broker,
-    }) => {
+    it('a key that gets its first task enters behind all others, also behind the one that was served last', async (broker) => {
       await put(broker, 'a1', 'a2', 'a3', 'b1', 'b2');
       expect(await next(broker, 1)).toEqual(['a1']);
       await put(broker, 'c1');
@@ -148,7 +150,7 @@ export function describeKeys(make: BrokerFactory): void {
       expect(await takeAll(broker)).toEqual(['b2', 'a3', 'c2']);
     });
 
-    it('a task has its key in a lease, in a list and by itself', async ({ broker }) => {
+    it('a task has its key in a lease, in a list and by itself', async (broker) => {
       const message = { id: 'k1', key: 'Ключ / {1}: a,b' };
       await broker.enqueue(newTask(message));
       expect((await broker.task(QUEUE, 'k1')).message).toMatchObject({ ...message, headers: {} });
@@ -156,9 +158,7 @@ export function describeKeys(make: BrokerFactory): void {
       expect(await take(broker)).toMatchObject({ message });
     });
 
-    it('pending tasks are listed with the key first whose turn is next, in pages without gaps', async ({
-      broker,
-    }) => {
+    it('pending tasks are listed with the key first whose turn is next, in pages without gaps', async (broker) => {
       await put(broker, 'a1', 'b1', 'a2', 'b2', 'c1', 'a3');
       await next(broker, 1);
       const pages = [1, 2, 3, 4].map((page) => broker.tasks(QUEUE, 'pending', { page, size: 2 }));
@@ -169,7 +169,7 @@ export function describeKeys(make: BrokerFactory): void {
         expect(ids.filter((id) => keyOf(id) === key)).toEqual(ids.filter((id) => keyOf(id) === key).sort());
     });
 
-    it('a key that has lost all its tasks gives up its turn', async ({ broker }) => {
+    it('a key that has lost all its tasks gives up its turn', async (broker) => {
       await put(broker, 'a1', 'b1', 'c1');
       await broker.change(QUEUE, { id: 'a1' }, 'delete');
       await broker.change(QUEUE, { id: 'b1' }, 'archive');
@@ -179,8 +179,8 @@ export function describeKeys(make: BrokerFactory): void {
   });
 
   for (const [way, { before, after, finally: end }] of Object.entries(WAYS)) {
-    it(`a task that ${way} behind hundreds of another key starts after at most one task of each key`, async (setup) => {
-      const { broker } = setup;
+    it(`a task that ${way} behind hundreds of another key starts after at most one task of each key`, async (broker, time) => {
+      const setup = { broker, ...time };
       const leases = await before?.(setup);
       await broker.enqueueMany(Array.from({ length: FLOOD }, (_, n) => keyed(`a${n}`)));
       for (const nth of OTHERS.keys()) await after?.(setup, nth, leases?.[nth]);
@@ -190,9 +190,7 @@ export function describeKeys(make: BrokerFactory): void {
     });
   }
 
-  it('a hundred keys with a thousand tasks are served evenly, whatever comes meanwhile', async ({
-    broker,
-  }) => {
+  it('a hundred keys with a thousand tasks are served evenly, whatever comes meanwhile', async (broker) => {
     const keys = Array.from({ length: 100 }, (_, n) => `key${n}-`);
     const tasks = Array.from({ length: 10 }, (_, n) => keys.map((key) => keyed(`${key}${n}`))).flat();
     await broker.enqueueMany(tasks);
@@ -205,10 +203,8 @@ export function describeKeys(make: BrokerFactory): void {
     expect(served.size).toBe(100);
   });
 
-  it('a released task is the next of its key, and one that is tried again or run is the last', async ({
-    broker,
-    advance,
-    precisionMs,
+  it('a released task is the next of its key, and one that is tried again or run is the last', async (broker, {
+    pass,
   }) => {
     await put(broker, 'a1', 'a2', 'a3', 'a4');
     const [a1, a2, a3] = await broker.dequeue(QUEUE, 3, LONG_MS);
@@ -217,21 +213,19 @@ export function describeKeys(make: BrokerFactory): void {
     await broker.archive(a2, failure());
     await broker.change(QUEUE, { id: 'a2' }, 'run');
     await broker.release(a3);
-    await advance(1_000 + precisionMs);
+    await pass(1_000);
     await catchUp(broker);
     expect(await takeAll(broker)).toEqual(['a3', 'a4', 'a2', 'a1']);
   });
 
-  it('a task with isNext is the next of its key, but its key has no other turn than before', async ({
-    broker,
-  }) => {
+  it('a task with isNext is the next of its key, but its key has no other turn than before', async (broker) => {
     await put(broker, 'a1', 'b1', 'b2');
     for (const id of ['b8', 'b9', 'c9'])
       expect(await broker.enqueue({ ...keyed(id), isNext: true })).toMatchObject({ state: 'pending' });
     expect(await takeAll(broker)).toEqual(['a1', 'b9', 'c9', 'b8', 'b1', 'b2']);
   });
 
-  it('without keys a task with isNext is the next of the queue, the last one first', async ({ broker }) => {
+  it('without keys a task with isNext is the next of the queue, the last one first', async (broker) => {
     await put(broker, '1', '2');
     const outcomes = await broker.enqueueMany(
       ['8', '9'].map((id) => ({ ...keyed(id), isNext: true })).concat({ ...keyed('3'), isNext: false }),
@@ -243,27 +237,21 @@ export function describeKeys(make: BrokerFactory): void {
   describe('a duplicate that replaces a pending task', () => {
     const unique = { uniqueKey: 'asynq:{default}:unique:only-one' };
 
-    it('a duplicate with the same key as the pending task that it replaces stays where that task was', async ({
-      broker,
-    }) => {
+    it('a duplicate with the same key as the pending task that it replaces stays where that task was', async (broker) => {
       await broker.enqueue(keyed('a1', unique));
       await put(broker, 'a2');
       await broker.enqueue({ ...keyed('a3', unique), onDuplicate: 'replace' });
       expect(await takeAll(broker)).toEqual(['a1', 'a2']);
     });
 
-    it('a duplicate with isNext that replaces a pending task is the next task of its key', async ({
-      broker,
-    }) => {
+    it('a duplicate with isNext that replaces a pending task is the next task of its key', async (broker) => {
       await put(broker, 'a1', 'a2');
       await broker.enqueue(keyed('a3', unique));
       await broker.enqueue({ ...keyed('a4', unique), onDuplicate: 'replace', isNext: true });
       expect(await takeAll(broker)).toEqual(['a3', 'a1', 'a2']);
     });
 
-    it('a duplicate with another key than the pending task that it replaces is the last task of its own key', async ({
-      broker,
-    }) => {
+    it('a duplicate with another key than the pending task that it replaces is the last task of its own key', async (broker) => {
       await broker.enqueue(keyed('a1', unique));
       await put(broker, 'b1', 'a2');
       await broker.enqueue({ ...keyed('b2', unique), onDuplicate: 'replace' });
@@ -273,9 +261,7 @@ export function describeKeys(make: BrokerFactory): void {
     });
   });
 
-  it('tasks in a group have no turn, and the task that replaces a set has that of its own key', async ({
-    broker,
-  }) => {
+  it('tasks in a group have no turn, and the task that replaces a set has that of its own key', async (broker) => {
     for (const id of ['a1', 'a2']) await broker.enqueue(keyed(id, { group: 'g' }));
     await put(broker, 'b1', 'b2', 'a3', 'a4');
     const { set } = await broker.takeGroup(QUEUE, 'g', GROUP_LIMITS, LONG_MS);

@@ -42,7 +42,7 @@ const TTL_MS = 60_000;
 export function describeMembers(make: BrokerFactory): void {
   const it = caseWith(make);
 
-  it('servers are listed with their state until they withdraw', async ({ broker }) => {
+  it('servers are listed with their state until they withdraw', async (broker) => {
     expect(await broker.servers()).toEqual([]);
     await broker.announceServer(() => serverState('a'), TTL_MS);
     await broker.announceServer(() => serverState('b'), TTL_MS);
@@ -53,7 +53,7 @@ export function describeMembers(make: BrokerFactory): void {
     expect((await broker.servers()).map(({ id }) => id)).toEqual(['b']);
   });
 
-  it('servers are listed with their new state when they announce themselves again', async ({ broker }) => {
+  it('servers are listed with their new state when they announce themselves again', async (broker) => {
     let state = serverState('a');
     await broker.announceServer(() => state, TTL_MS);
     state = { ...state, status: 'stopped', workers: [] };
@@ -61,7 +61,7 @@ export function describeMembers(make: BrokerFactory): void {
     expect(await broker.servers()).toEqual([state]);
   });
 
-  it('schedulers are listed with their entries until they withdraw', async ({ broker }) => {
+  it('schedulers are listed with their entries until they withdraw', async (broker) => {
     expect(await broker.scheduleEntries()).toEqual([]);
     let entries = [entry('1'), entry('2')];
     await broker.announceScheduler('a', () => entries, TTL_MS);
@@ -75,9 +75,7 @@ export function describeMembers(make: BrokerFactory): void {
     expect(await broker.scheduleEntries()).toEqual([]);
   });
 
-  it('the last 1 000 enqueue events of an entry are listed in pages, the newest first', async ({
-    broker,
-  }) => {
+  it('the last 1 000 enqueue events of an entry are listed in pages, the newest first', async (broker) => {
     expect(await broker.enqueueEvents('entry', { page: 1, size: 10 })).toEqual([]);
     const events = Array.from({ length: 1_001 }, (_, i) => ({
       taskId: `task ${i}`,

@@ -32,7 +32,7 @@ export function describeNotifications(make: BrokerFactory): void {
   const it = caseWith(make);
 
   describe('a subscription', () => {
-    it('a listener is notified that there is work', async ({ broker }) => {
+    it('a listener is notified that there is work', async (broker) => {
       const { heard, listener } = recorder();
       await broker.subscribe(listener, QUEUES);
       await broker.enqueue(newTask());
@@ -43,7 +43,7 @@ export function describeNotifications(make: BrokerFactory): void {
       );
     });
 
-    it('a listener is notified that a task is released, and that a queue is resumed', async ({ broker }) => {
+    it('a listener is notified that a task is released, and that a queue is resumed', async (broker) => {
       await broker.enqueue(newTask());
       const task = await take(broker);
       const { heard, listener } = recorder();
@@ -56,14 +56,14 @@ export function describeNotifications(make: BrokerFactory): void {
       await until('the listener is notified', () => heard.includes(`work ${QUEUE}`));
     });
 
-    it('a listener is notified that a group has grown', async ({ broker }) => {
+    it('a listener is notified that a group has grown', async (broker) => {
       const { heard, listener } = recorder();
       await broker.subscribe(listener, QUEUES);
       await broker.enqueue(newTask({ group: 'g' }));
       await until('the listener is notified', () => heard.includes(`grouped ${QUEUE} g`));
     });
 
-    it('a listener is notified of progress', async ({ broker }) => {
+    it('a listener is notified of progress', async (broker) => {
       await broker.enqueue(newTask({ id: 'a' }));
       const { heard, listener } = recorder();
       await broker.subscribe(listener, QUEUES);
@@ -72,7 +72,7 @@ export function describeNotifications(make: BrokerFactory): void {
     });
 
     for (const [what, settle] of Object.entries(SETTLING)) {
-      it(`a listener is notified that a task ${what}`, async ({ broker }) => {
+      it(`a listener is notified that a task ${what}`, async (broker) => {
         await broker.enqueue(newTask({ id: 'a' }));
         const { heard, listener } = recorder();
         await broker.subscribe(listener, QUEUES);
@@ -81,7 +81,7 @@ export function describeNotifications(make: BrokerFactory): void {
       });
     }
 
-    it('a listener is not notified after its subscription is closed, and others are', async ({ broker }) => {
+    it('a listener is not notified after its subscription is closed, and others are', async (broker) => {
       const [gone, there] = [recorder(), recorder()];
       const subscription = await broker.subscribe(gone.listener, QUEUES);
       await broker.subscribe(there.listener, QUEUES);
@@ -92,7 +92,7 @@ export function describeNotifications(make: BrokerFactory): void {
       expect(gone.heard).toEqual([]);
     });
 
-    it('a listener may have methods for some events only', async ({ broker }) => {
+    it('a listener may have methods for some events only', async (broker) => {
       const { heard, listener } = recorder();
       await broker.subscribe({}, QUEUES);
       await broker.subscribe(listener, QUEUES);
@@ -101,7 +101,7 @@ export function describeNotifications(make: BrokerFactory): void {
     });
   });
 
-  it('a cancel request resolves with whether a server runs the task', async ({ broker }) => {
+  it('a cancel request resolves with whether a server runs the task', async (broker) => {
     const { id } = await putInto(broker, 'active');
     const request = { taskId: id, queue: QUEUE, outcome: 'archive' } as const;
     expect(await broker.cancel(request, 100)).toBe(false);
@@ -115,17 +115,13 @@ export function describeNotifications(make: BrokerFactory): void {
     expect(await broker.cancel({ ...request, queue: undefined }, 100)).toBe(false);
   });
 
-  it('a cancel request for a task that does not exist resolves with false', async ({ broker }) => {
+  it('a cancel request for a task that does not exist resolves with false', async (broker) => {
     await broker.subscribe({ cancel: () => false }, []);
     expect(await broker.cancel({ taskId: 'nothing', queue: 'nowhere', outcome: 'retry' }, 100)).toBe(false);
     expect(await broker.queues()).toEqual([]);
   });
 
-  it('listeners are notified of maintenance that a broker does by itself', async ({
-    broker,
-    advance,
-    precisionMs,
-  }) => {
+  it('listeners are notified of maintenance that a broker does by itself', async (broker, { pass }) => {
     if (broker.maintenance.length > 0) return;
     await broker.enqueue(newTask());
     await take(broker, QUEUE, 1_000);
@@ -134,7 +130,7 @@ export function describeNotifications(make: BrokerFactory): void {
     await broker.enqueue(newTask({ processAtMs: broker.clock.wallNow() + 1_000 }));
     const { heard, listener } = recorder();
     await broker.subscribe(listener, QUEUES);
-    await advance(1_000 + precisionMs);
+    await pass(1_000);
     await until('the listener is notified', () => heard.length === 3);
     expect(heard.sort()).toEqual([`grouped ${QUEUE} g`, `leaseExpired ${QUEUE}`, `work ${QUEUE}`]);
   });

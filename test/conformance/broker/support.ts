@@ -26,15 +26,22 @@ export interface BrokerSetup {
 
 export type BrokerFactory = () => Promise<BrokerSetup>;
 
-export type BrokerCase = (setup: BrokerSetup) => Promise<void>;
+/** How a case lets time pass. */
+export interface BrokerTime extends Pick<BrokerSetup, 'precisionMs' | 'advance'> {
+  /** Lets time pass, and that by which the broker may be late. */
+  readonly pass: (ms: number) => Promise<void>;
+}
+
+export type BrokerCase = (broker: Broker, time: BrokerTime) => Promise<void>;
 
 /** `test`, with a broker of its own that is disposed of in the end. */
 export function caseWith(make: BrokerFactory): (name: string, run: BrokerCase) => void {
   return (name, run) => {
     test(name, async () => {
       const setup = await make();
+      const { broker, advance, precisionMs } = setup;
       try {
-        await run(setup);
+        await run(broker, { advance, precisionMs, pass: (ms) => advance(ms + precisionMs) });
         await setup.check?.();
       } finally {
         await setup.dispose();

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { tasksHandler } from 'escapement/tasks/http';
 import { openBench } from '../support/bench.ts';
-import { serve, serveTasks, type Answer, type Request, type Send } from './serve.ts';
+import { type Answer, type Request, type Send, serve, serveTasks, test } from './serve.ts';
 
 const LIST = '/api/queues/default/pending_tasks';
 const PAUSE = '/api/queues/default:pause';
@@ -233,8 +233,7 @@ describe('the Host of a request', () => {
     expect(await send('http://localhost/api/queues', { headers: reversed })).toMatchObject({ status: 200 });
   });
 
-  test('the Host of a request is missing in old clients, which are refused', async () => {
-    const { send } = await serveTasks();
+  test('the Host of a request is missing in old clients, which are refused', async ({ send }) => {
     const { port } = await send('/api/queues');
     const socket = connect(port, '127.0.0.1');
     socket.write('GET /api/queues HTTP/1.0\r\n\r\n');
@@ -243,8 +242,7 @@ describe('the Host of a request', () => {
     socket.destroy();
   });
 
-  test('the Host of a request is not checked for paths outside the interface', async () => {
-    const { broker } = await openBench();
+  test('the Host of a request is not checked for paths outside the interface', async ({ broker }) => {
     const handler = tasksHandler({ broker });
     const send = await serve((request, response) => {
       handler(request, response, () => response.end('next'));

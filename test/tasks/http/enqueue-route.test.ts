@@ -1,10 +1,10 @@
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { EscapementError } from 'escapement';
 import { flakyBroker } from 'escapement/testing';
 import { Task, type Broker } from 'escapement/tasks';
 import { tasksHandler, type TasksHandlerOptions } from 'escapement/tasks/http';
 import { openBench, START_MS, type Bench } from '../support/bench.ts';
-import { serve, serveTasks, type Answer, type Send } from './serve.ts';
+import { type Answer, type Send, serve, serveTasks, test } from './serve.ts';
 
 const PATH = '/api/tasks';
 
@@ -22,8 +22,7 @@ async function serveBroken(
 }
 
 describe('a request to enqueue', () => {
-  test('a request to enqueue is answered with the task', async () => {
-    const { inspector, send } = await serveTasks();
+  test('a request to enqueue is answered with the task', async ({ inspector, send }) => {
     const options = { taskId: 'a', queue: 'low', processAt: START_MS + 5, headers: { trace: 'x' } };
     const answer = await enqueue(send, [{ type: 'work', payload: '{"n":1}', options }]);
     expect(answer).toMatchObject({ status: 200 });
@@ -41,8 +40,7 @@ describe('a request to enqueue', () => {
     expect((await inspector.getTaskInfo('low', 'a')).json()).toEqual({ n: 1 });
   });
 
-  test('a request to enqueue reports each task for itself', async () => {
-    const { inspector, send } = await serveTasks();
+  test('a request to enqueue reports each task for itself', async ({ inspector, send }) => {
     const task = (options: object): object => ({ type: 'work', options });
     const { status, json } = await enqueue(send, [
       task({ taskId: 'a', uniqueTtlMs: 1_000 }),
@@ -123,8 +121,7 @@ describe('a request to enqueue', () => {
     expect(({} as { queue?: string }).queue).toBeUndefined();
   });
 
-  test('a header may have any name', async () => {
-    const { inspector, send } = await serveTasks();
+  test('a header may have any name', async ({ inspector, send }) => {
     const body = '{"tasks":[{"type":"a","options":{"taskId":"a","headers":{"__proto__":"x"}}}]}';
     await send(PATH, { method: 'POST', body });
     const { headers } = await inspector.getTaskInfo('default', 'a');
@@ -235,8 +232,7 @@ describe('a request that is tried again', () => {
     expect(enqueueMany).toHaveBeenCalledOnce();
   });
 
-  test('a request that has the id of another one is not a retry', async () => {
-    const { inspector, send } = await serveTasks();
+  test('a request that has the id of another one is not a retry', async ({ inspector, send }) => {
     for (const more of [first, first, { requestId: 'r2', isRetry: true }]) {
       expect(await enqueue(send, [{ type: 'work' }], more)).toMatchObject({ status: 200 });
     }
@@ -292,8 +288,7 @@ describe('a request that is tried again', () => {
     expect(await inspector.getQueueInfo('default')).toMatchObject({ size: 1, processed: 1 });
   });
 
-  test('the answers that are kept take 8 MB at most', async () => {
-    const { inspector, send } = await serveTasks();
+  test('the answers that are kept take 8 MB at most', async ({ inspector, send }) => {
     await enqueue(send, [{ type: 'work', options: { taskId: 'first' } }], first);
     await inspector.change('default', { id: 'first' }, 'delete');
     const headers = { large: 'x'.repeat(900_000) };

@@ -1,13 +1,12 @@
 import { EventEmitter, once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { connect } from 'node:net';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { EscapementError } from 'escapement';
 import { Task } from 'escapement/tasks';
 import { tasksHandler } from 'escapement/tasks/http';
 import { settled } from '../../workqueue/support/outcome.ts';
-import { openBench } from '../support/bench.ts';
-import { serve, serveTasks } from './serve.ts';
+import { serve, serveTasks, test } from './serve.ts';
 
 const SECURITY_HEADERS = {
   'cache-control': 'no-store',
@@ -18,10 +17,9 @@ const SECURITY_HEADERS = {
 const post = { method: 'POST' };
 const BATCH = '/api/queues/default/pending_tasks:batch_delete';
 
-test.each(['a/b', 'a:b', 'a:archive', 'a%b', 'a?b', 'a b', 'ä', '..', '__proto__', '<script>', 'a\0b'])(
+test.for(['a/b', 'a:b', 'a:archive', 'a%b', 'a?b', 'a b', 'ä', '..', '__proto__', '<script>', 'a\0b'])(
   'names may be anything, percent-encoded: %j',
-  async (name) => {
-    const { client, inspector, send } = await serveTasks();
+  async (name, { client, inspector, send }) => {
     await client.enqueue(new Task('a', 1, { queue: name, taskId: name, group: name }));
     const encoded = encodeURIComponent(name).replaceAll('.', '%2e');
     expect(await send(`/api/queues/${encoded}`)).toMatchObject({ json: { current: { queue: name } } });
@@ -37,8 +35,7 @@ test.each(['a/b', 'a:b', 'a:archive', 'a%b', 'a?b', 'a b', 'ä', '..', '__proto_
   },
 );
 
-test('names may contain colons: the verb follows the last one', async () => {
-  const { add, inspector, send } = await serveTasks();
+test('names may contain colons: the verb follows the last one', async ({ add, inspector, send }) => {
   await add('a:b', { queue: 'x:y' });
   expect(await send('/api/queues/x:y')).toMatchObject({ json: { current: { queue: 'x:y' } } });
   expect(await send('/api/queues/x:y:pause', post)).toMatchObject({ status: 204 });
@@ -49,17 +46,16 @@ test('names may contain colons: the verb follows the last one', async () => {
   });
 });
 
-test.each(['%', '%zz', '%e0%a4', '%ff', '%20', '%00%'])(
+test.for(['%', '%zz', '%e0%a4', '%ff', '%20', '%00%'])(
   'names that cannot be decoded are rejected: %s',
-  async (name) => {
-    const { send } = await serveTasks();
+  async (name, { send }) => {
     expect(await send(`/api/queues/${name}`)).toMatchObject({ status: 400 });
     expect(await send(`/api/queues/a/tasks/${name}`)).toMatchObject({ status: 400 });
   },
 );
 
 describe('paths', () => {
-  test.each([
+  test.for([
     '/',
     '/api',
     '/api/',
@@ -78,25 +74,22 @@ describe('paths', () => {
     '*',
     '/api/redis_info',
     '/api/metrics',
-  ])('paths that lead nowhere are not found: %s', async (path) => {
-    const { send } = await serveTasks();
+  ])('paths that lead nowhere are not found: %s', async (path, { send }) => {
     const { status, headers, text } = await send(path);
     expect({ status, text }).toEqual({ status: 404, text: 'not found\n' });
     expect(headers).toMatchObject(SECURITY_HEADERS);
   });
 
-  test.each([
+  test.for([
     '/api/queues?',
     '/api/queues?a=%',
     'http://localhost/api/queues',
     'HTTP://127.0.0.1:1/api/queues?x',
-  ])('paths may be written in another way: %s', async (path) => {
-    const { send } = await serveTasks();
+  ])('paths may be written in another way: %s', async (path, { send }) => {
     expect(await send(path)).toMatchObject({ status: 200, json: { queues: [] } });
   });
 
-  test('paths treat a verb that the method does not have as a part of the id', async () => {
-    const { add, send } = await serveTasks();
+  test('paths treat a verb that the method does not have as a part of the id', async ({ add, send }) => {
     await add('b:archive');
     const path = '/api/queues/default/pending_tasks/b:archive';
     expect(await send(path, { method: 'DELETE' })).toMatchObject({ status: 204 });
@@ -143,8 +136,7 @@ describe('bodies', () => {
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
   });
 
-  test('bodies that are not UTF-8 are rejected', async () => {
-    const { send } = await serveTasks();
+  test('bodies that are not UTF-8 are rejected', async ({ send }) => {
     const body = Buffer.from([...Buffer.from('{"task_ids":["'), 0xff, ...Buffer.from('"]}')]);
     expect(await send(BATCH, { ...post, body })).toMatchObject({ status: 400 });
   });
@@ -160,8 +152,7 @@ describe('bodies', () => {
     expect(await send(BATCH, { ...post, body: '{"task_ids":["aaa"]}' })).toMatchObject({ status: 200 });
   });
 
-  test('bodies that end early change nothing', async () => {
-    const { broker, add, inspector } = await openBench();
+  test('bodies that end early change nothing', async ({ broker, add, inspector }) => {
     await add('a');
     const told = vi.fn();
     const handler = tasksHandler({ broker, onError: told });
@@ -185,8 +176,7 @@ describe('bodies', () => {
     expect(await inspector.getTaskInfo('default', 'a')).toMatchObject({ state: 'pending' });
   });
 
-  test('bodies may have been read by the framework', async () => {
-    const { broker, add } = await openBench();
+  test('bodies may have been read by the framework', async ({ broker, add }) => {
     await add('a');
     const handler = tasksHandler({ broker });
     const send = await serve((request, response) => {
@@ -243,8 +233,7 @@ describe('errors', () => {
     warned.mockRestore();
   });
 
-  test('a batch stops once the broker is unavailable', async () => {
-    const { broker, send } = await serveTasks();
+  test('a batch stops once the broker is unavailable', async ({ broker, send }) => {
     const away = new EscapementError('ERR_BROKER_UNAVAILABLE', 'no answer');
     const change = vi.spyOn(broker, 'change').mockRejectedValue(away);
     const ids = Array.from({ length: 1_000 }, (_, n) => String(n));

@@ -1,5 +1,5 @@
-import { describe, expect, test } from 'vitest';
-import { serveTasks } from './serve.ts';
+import { describe, expect } from 'vitest';
+import { serveTasks, test } from './serve.ts';
 
 describe('limits and keys', () => {
   const LIMITS = { concurrency: 5, perKey: { concurrency: 1, rate: { tasks: 10, perMs: 60_000 } } };
@@ -68,8 +68,7 @@ describe('limits and keys', () => {
     expect((await send('/api/queues')).json).toMatchObject({ queues: [{ runnable: 0 }] });
   });
 
-  test('the limits and keys of a queue that does not exist are not found', async () => {
-    const { send } = await serveTasks();
+  test('the limits and keys of a queue that does not exist are not found', async ({ send }) => {
     expect(await send('/api/queues/x/limits')).toMatchObject({ status: 404 });
     expect(await send('/api/queues/x/keys')).toMatchObject({ status: 404 });
   });

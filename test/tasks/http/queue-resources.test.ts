@@ -1,9 +1,9 @@
 import { EscapementError } from 'escapement';
 import { tasksHandler } from 'escapement/tasks/http';
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { withMethods } from '../support/with-methods.ts';
 import { openBench, START_MS } from '../support/bench.ts';
-import { serve, serveTasks } from './serve.ts';
+import { serve, serveTasks, test } from './serve.ts';
 
 const TODAY = '2026-11-21';
 const SNAPSHOT = {
@@ -39,8 +39,7 @@ describe('queues', () => {
     expect(answer.json).toEqual({ queues: [ROW] });
   });
 
-  test('the list of queues is empty at first', async () => {
-    const { send } = await serveTasks();
+  test('the list of queues is empty at first', async ({ send }) => {
     expect(await send('/api/queues')).toMatchObject({ status: 200, json: { queues: [] } });
     expect(await send('/api/queue_stats')).toMatchObject({ status: 200, json: { stats: {} } });
   });

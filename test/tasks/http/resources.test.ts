@@ -1,9 +1,9 @@
 import { EmbeddedBroker, Inspector } from 'escapement/tasks';
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { doEach } from '../../../src/tasks/http/task-routes.ts';
 import { at, START_MS } from '../support/bench.ts';
 import { addEveryState } from '../support/every-state.ts';
-import { type Send, serveTasks } from './serve.ts';
+import { type Send, serveTasks, test } from './serve.ts';
 
 const base = (id: string): object => ({
   ...{ id, type: 'work', payload: `{"id":"${id}"}`, queue: 'default' },
@@ -110,8 +110,7 @@ describe('tasks', () => {
     expect(await send('/api/queues/default/tasks/y')).toMatchObject({ status: 404 });
   });
 
-  test('tasks come in pages of twenty', async () => {
-    const { add, send } = await serveTasks();
+  test('tasks come in pages of twenty', async ({ add, send }) => {
     for (let n = 1; n <= 22; n++) await add(String(n));
     const idsOf = async (query: string): Promise<string[]> => {
       const { json } = await send(`/api/queues/default/pending_tasks${query}`);
@@ -231,8 +230,7 @@ describe('tasks', () => {
   });
 });
 
-test('schedulers have their entries and the tasks that they have enqueued', async () => {
-  const { broker, send } = await serveTasks();
+test('schedulers have their entries and the tasks that they have enqueued', async ({ broker, send }) => {
   expect((await send('/api/scheduler_entries')).json).toEqual({ entries: [] });
   const entry = { spec: '@every 1m', taskType: 't', payload: Buffer.from('p'), options: ['Queue("q")'] };
   await broker.announceScheduler(

@@ -7,7 +7,7 @@ import {
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { tasksHandler, type TasksHandlerOptions } from 'escapement/tasks/http';
-import { openBench, type Bench } from '../support/bench.ts';
+import { openBench, test as withBench, type Bench } from '../support/bench.ts';
 
 /** An answer, as a client sees it. */
 export interface Answer {
@@ -46,6 +46,9 @@ export async function listen(listener: RequestListener): Promise<number> {
   });
   return (server.address() as AddressInfo).port;
 }
+
+/** A test with a bench of its own, which is served. */
+export const test = withBench.extend('send', ({ broker }) => serve(tasksHandler({ broker })));
 
 /** A bench, and what its tasks look like from outside. */
 export async function serveTasks(

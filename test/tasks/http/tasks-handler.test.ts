@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { Task } from 'escapement/tasks';
 import { tasksHandler, type TasksHandlerOptions } from 'escapement/tasks/http';
 import { openBench } from '../support/bench.ts';
-import { serve, serveTasks } from './serve.ts';
+import { serve, serveTasks, test } from './serve.ts';
 
 const post = { method: 'POST' };
 
@@ -50,8 +50,7 @@ test('readOnly responds with 405 to every change', async () => {
   expect(await inspector.getQueueInfo('default')).toMatchObject({ paused: false, pending: 1 });
 });
 
-test('requests with HEAD have the headers of GET', async () => {
-  const { add, send } = await serveTasks();
+test('requests with HEAD have the headers of GET', async ({ add, send }) => {
   await add('a');
   const got = await send('/api/queues/default/tasks/a');
   const head = await send('/api/queues/default/tasks/a', { method: 'HEAD' });
@@ -73,8 +72,7 @@ test('requests of a root path are served below it', async () => {
   }
 });
 
-test('requests outside the interface are passed to next, before the authorization', async () => {
-  const { broker } = await openBench();
+test('requests outside the interface are passed to next, before the authorization', async ({ broker }) => {
   const authorize = vi.fn(() => true);
   const handler = tasksHandler({ broker, rootPath: '/m', authorize });
   const send = await serve((request, response) => {
@@ -88,7 +86,7 @@ test('requests outside the interface are passed to next, before the authorizatio
   expect(await send('/m/api/queues', post)).toMatchObject({ status: 405 });
 });
 
-test.each<[Uint8Array | undefined, string]>([
+test.for<[Uint8Array | undefined, string]>([
   [Buffer.from('text'), 'text'],
   [Buffer.from('{\n\t"a": "ä€😀"\r\n}'), '{\n\t"a": "ä€😀"\r\n}'],
   [undefined, ''],
@@ -99,8 +97,7 @@ test.each<[Uint8Array | undefined, string]>([
   [Buffer.from('x'.repeat(201)), `${'x'.repeat(200)}…`],
   [Buffer.from('😀'.repeat(201)), `${'😀'.repeat(200)}…`],
   [Buffer.from('x'.repeat(803) + '😀'), `${'x'.repeat(200)}…`],
-])('payloads and results are shown as text if they are: %s', async (payload, shown) => {
-  const { client, send } = await serveTasks();
+])('payloads and results are shown as text if they are: %s', async ([payload, shown], { client, send }) => {
   await client.enqueue(new Task('a', payload, { taskId: 'a' }));
   expect(await send('/api/queues/default/tasks/a')).toMatchObject({ json: { payload: shown } });
 });

@@ -1,10 +1,9 @@
 import { EventEmitter, once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, vi } from 'vitest';
 import { tasksHandler, type RedisInfo, type TasksHandlerOptions } from 'escapement/tasks/http';
 import { settled } from '../../workqueue/support/outcome.ts';
-import { openBench } from '../support/bench.ts';
-import { serve, serveTasks } from './serve.ts';
+import { serve, serveTasks, test } from './serve.ts';
 
 const secret = new Error('secret');
 
@@ -102,8 +101,7 @@ describe('authorize', () => {
     expect(Object.is(told[0], error)).toBe(true);
   });
 
-  test('authorize may settle after the client has left, or never', async () => {
-    const { broker } = await openBench();
+  test('authorize may settle after the client has left, or never', async ({ broker }) => {
     const told = vi.fn();
     const asked = new EventEmitter();
     const authorize = ({ url }: IncomingMessage): boolean | Promise<boolean> =>
@@ -231,8 +229,7 @@ test('without onError any thrown value causes a warning that can be printed', as
   warned.mockRestore();
 });
 
-test('a response that refuses its headers ends the connection, and nothing else', async () => {
-  const { broker } = await openBench();
+test('a response that refuses its headers ends the connection, and nothing else', async ({ broker }) => {
   const told: unknown[] = [];
   const handler = tasksHandler({ broker, onError: (error) => void told.push(error) });
   const send = await serve((request, response) => {

@@ -8,6 +8,7 @@ import {
   type LeasedTask,
   type TaskOptions,
 } from 'escapement/tasks';
+import { test as base } from 'vitest';
 
 /** When the wall clock of a bench begins: noon of some day. */
 export const START_MS = Date.UTC(2026, 10, 21, 12);
@@ -42,6 +43,16 @@ export async function openBench(): Promise<Bench> {
   const clock = new ManualClock({ nowMs: 1_000, wallMs: START_MS });
   return benchOf(clock, await EmbeddedBroker.open({ clock }));
 }
+
+/** A test with a bench of its own, whose parts it picks. */
+export const test = base
+  .extend('bench', () => openBench())
+  .extend('clock', ({ bench }) => bench.clock)
+  .extend('broker', ({ bench }) => bench.broker)
+  .extend('client', ({ bench }) => bench.client)
+  .extend('inspector', ({ bench }) => bench.inspector)
+  .extend('add', ({ bench }) => bench.add)
+  .extend('lease', ({ bench }) => bench.lease);
 
 export function benchOf<B extends Broker>(clock: ManualClock, broker: B): Bench<B> {
   const client = new Client({ broker });

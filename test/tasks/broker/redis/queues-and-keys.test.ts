@@ -208,17 +208,6 @@ describe('a queue that is removed while other processes use it', () => {
   });
 });
 
-test('a queue whose only tasks are in a set is not removed without force', async () => {
-  const { broker } = setup;
-  await broker.enqueue(newTask({ id: 'held', group: 'g' }));
-  const limits = { graceMs: LONG_MS, maxDelayMs: 0, maxSize: 1 };
-  await broker.takeGroup(QUEUE, 'g', limits, LONG_MS);
-  await expect(broker.removeQueue(QUEUE, { force: false })).rejects.toMatchObject({
-    code: 'ERR_QUEUE_NOT_EMPTY',
-  });
-  expect((await broker.task(QUEUE, 'held')).state).toBe('aggregating');
-});
-
 test('tasks in a set are listed with those of their own group, also if its name is the beginning of another name', async () => {
   const { broker } = setup;
   await broker.enqueue(newTask({ id: 'own', group: 'a:b' }));
