@@ -188,84 +188,82 @@ export function describeAdministration(make: BrokerFactory): void {
     expect(await takeAll(broker)).toEqual([]);
   });
 
-  describe('a queue', () => {
-    it('a queue without tasks is removed', async (broker) => {
-      const message = await putInto(broker, 'pending');
-      await broker.change(QUEUE, { id: message.id }, 'delete');
-      await broker.removeQueue(QUEUE, { force: false });
-      expect(await broker.queues()).toEqual([]);
-      await expectCode('ERR_QUEUE_NOT_FOUND', broker.removeQueue(QUEUE, { force: false }));
-    });
+  it('a queue without tasks is removed', async (broker) => {
+    const message = await putInto(broker, 'pending');
+    await broker.change(QUEUE, { id: message.id }, 'delete');
+    await broker.removeQueue(QUEUE, { force: false });
+    expect(await broker.queues()).toEqual([]);
+    await expectCode('ERR_QUEUE_NOT_FOUND', broker.removeQueue(QUEUE, { force: false }));
+  });
 
-    it('options with an unknown name or a wrong value are rejected, and nothing is removed', async (broker) => {
-      await putInto(broker, 'pending');
+  it('options with an unknown name or a wrong value are rejected, and nothing is removed', async (broker) => {
+    await putInto(broker, 'pending');
+    const before = await everythingOf(broker);
+    const refuse = (method: 'removeQueue' | 'repair' | 'takeGroup' | 'cancel', ...args: unknown[]) =>
+      (broker[method] as (...args: unknown[]) => Promise<unknown>)(...args);
+    const limits = { graceMs: 0, maxDelayMs: 0, maxSize: 0 };
+    await expectCode('ERR_INVALID_ARG_TYPE', refuse('removeQueue', QUEUE, { force: 'no' }));
+    await expectCode('ERR_INVALID_ARG_TYPE', refuse('removeQueue', QUEUE));
+    await expectCode('ERR_UNKNOWN_OPTION', refuse('removeQueue', QUEUE, { force: true, froce: true }));
+    await expectCode('ERR_UNKNOWN_OPTION', refuse('repair', QUEUE, { apply: true, aply: true }));
+    await expectCode('ERR_UNKNOWN_OPTION', refuse('takeGroup', QUEUE, 'g', { ...limits, max: 1 }, LONG_MS));
+    await expectCode('ERR_INVALID_ARG_VALUE', refuse('cancel', { taskId: 'a', outcome: 'stop' }, 0));
+    expect(await everythingOf(broker)).toEqual(before);
+  });
+
+  for (const state of TASK_STATES) {
+    it(`a queue with a task that is ${state} is not removed ${state === 'active' ? 'even with force' : 'without force'}`, async (broker) => {
+      const message = await putInto(broker, state);
       const before = await everythingOf(broker);
-      const refuse = (method: 'removeQueue' | 'repair' | 'takeGroup' | 'cancel', ...args: unknown[]) =>
-        (broker[method] as (...args: unknown[]) => Promise<unknown>)(...args);
-      const limits = { graceMs: 0, maxDelayMs: 0, maxSize: 0 };
-      await expectCode('ERR_INVALID_ARG_TYPE', refuse('removeQueue', QUEUE, { force: 'no' }));
-      await expectCode('ERR_INVALID_ARG_TYPE', refuse('removeQueue', QUEUE));
-      await expectCode('ERR_UNKNOWN_OPTION', refuse('removeQueue', QUEUE, { force: true, froce: true }));
-      await expectCode('ERR_UNKNOWN_OPTION', refuse('repair', QUEUE, { apply: true, aply: true }));
-      await expectCode('ERR_UNKNOWN_OPTION', refuse('takeGroup', QUEUE, 'g', { ...limits, max: 1 }, LONG_MS));
-      await expectCode('ERR_INVALID_ARG_VALUE', refuse('cancel', { taskId: 'a', outcome: 'stop' }, 0));
+      await expectCode('ERR_QUEUE_NOT_EMPTY', broker.removeQueue(QUEUE, { force: false }));
+      if (state === 'active')
+        await expectCode('ERR_QUEUE_NOT_EMPTY', broker.removeQueue(QUEUE, { force: true }));
       expect(await everythingOf(broker)).toEqual(before);
+      if (state === 'active') return;
+      await broker.removeQueue(QUEUE, { force: true });
+      await expectCode('ERR_QUEUE_NOT_FOUND', broker.task(QUEUE, message.id));
     });
+  }
 
-    for (const state of TASK_STATES) {
-      it(`a queue with a task that is ${state} is not removed ${state === 'active' ? 'even with force' : 'without force'}`, async (broker) => {
-        const message = await putInto(broker, state);
-        const before = await everythingOf(broker);
-        await expectCode('ERR_QUEUE_NOT_EMPTY', broker.removeQueue(QUEUE, { force: false }));
-        if (state === 'active')
-          await expectCode('ERR_QUEUE_NOT_EMPTY', broker.removeQueue(QUEUE, { force: true }));
-        expect(await everythingOf(broker)).toEqual(before);
-        if (state === 'active') return;
-        await broker.removeQueue(QUEUE, { force: true });
-        await expectCode('ERR_QUEUE_NOT_FOUND', broker.task(QUEUE, message.id));
-      });
+  it('a removed queue leaves no data behind', async (broker, { pass }) => {
+    await broker.enqueue(newTask({ processAtMs: broker.clock.wallNow() + 1_000, uniqueKey: 'scheduled' }));
+    await broker.enqueueTick(newTask(), { entryKey: 'entry', atMs: 1_000 });
+    await broker.complete(await take(broker));
+    for (const state of ['completed', 'archived', 'retry', 'aggregating'] as const) {
+      await putInto(broker, state, { id: state, uniqueKey: state });
     }
+    await putInto(broker, 'pending', { uniqueKey: 'pending' });
+    await broker.pause(QUEUE);
+    await broker.removeQueue(QUEUE, { force: true });
 
-    it('a removed queue leaves no data behind', async (broker, { pass }) => {
-      await broker.enqueue(newTask({ processAtMs: broker.clock.wallNow() + 1_000, uniqueKey: 'scheduled' }));
-      await broker.enqueueTick(newTask(), { entryKey: 'entry', atMs: 1_000 });
-      await broker.complete(await take(broker));
-      for (const state of ['completed', 'archived', 'retry', 'aggregating'] as const) {
-        await putInto(broker, state, { id: state, uniqueKey: state });
-      }
-      await putInto(broker, 'pending', { uniqueKey: 'pending' });
-      await broker.pause(QUEUE);
-      await broker.removeQueue(QUEUE, { force: true });
-
-      await broker.enqueue(newTask({ id: 'new' }));
-      await pass(1_000);
-      await broker.forward([QUEUE]);
-      const stats = await broker.queueStats(QUEUE);
-      expect(stats).toMatchObject({
-        groups: 0,
-        processed: 0,
-        failed: 0,
-        processedTotal: 0,
-        failedTotal: 0,
-        isPaused: false,
-      });
-      expect(Object.values(stats.counts).reduce((sum, count) => sum + count, 0)).toBe(1);
-      expect(await broker.groups(QUEUE)).toEqual([]);
-      expect(await broker.lastTickMs(QUEUE, 'entry')).toBeUndefined();
-      expect(await takeAll(broker)).toEqual(['new']);
-      for (const key of ['scheduled', 'completed', 'archived', 'retry', 'aggregating', 'pending']) {
-        await broker.enqueue(newTask({ id: key, uniqueKey: key }));
-      }
+    await broker.enqueue(newTask({ id: 'new' }));
+    await pass(1_000);
+    await broker.forward([QUEUE]);
+    const stats = await broker.queueStats(QUEUE);
+    expect(stats).toMatchObject({
+      groups: 0,
+      processed: 0,
+      failed: 0,
+      processedTotal: 0,
+      failedTotal: 0,
+      isPaused: false,
     });
+    expect(Object.values(stats.counts).reduce((sum, count) => sum + count, 0)).toBe(1);
+    expect(await broker.groups(QUEUE)).toEqual([]);
+    expect(await broker.lastTickMs(QUEUE, 'entry')).toBeUndefined();
+    expect(await takeAll(broker)).toEqual(['new']);
+    for (const key of ['scheduled', 'completed', 'archived', 'retry', 'aggregating', 'pending']) {
+      await broker.enqueue(newTask({ id: key, uniqueKey: key }));
+    }
+  });
 
-    it('removing a queue does not change other queues', async (broker) => {
-      await putInto(broker, 'pending', { queue: 'other', uniqueKey: 'key' });
-      await putInto(broker, 'pending');
-      await broker.removeQueue(QUEUE, { force: true });
-      expect(await broker.queues()).toEqual(['other']);
-      await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ queue: 'other', uniqueKey: 'key' })));
-      await broker.archive(await take(broker, 'other'), failure());
-    });
+  it('removing a queue does not change other queues', async (broker) => {
+    await putInto(broker, 'pending', { queue: 'other', uniqueKey: 'key' });
+    await putInto(broker, 'pending');
+    await broker.removeQueue(QUEUE, { force: true });
+    expect(await broker.queues()).toEqual(['other']);
+    await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ queue: 'other', uniqueKey: 'key' })));
+    await broker.archive(await take(broker, 'other'), failure());
   });
 }
 

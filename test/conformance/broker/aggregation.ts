@@ -1,5 +1,5 @@
 import type { Broker, GroupLimits, TaskSet } from 'escapement/tasks';
-import { describe, expect } from 'vitest';
+import { expect } from 'vitest';
 import {
   caseWith,
   catchUp,
@@ -50,178 +50,173 @@ export function describeAggregation(make: BrokerFactory): void {
     expect(await broker.groups(QUEUE)).toEqual([{ group: 'other', size: 1 }]);
   });
 
-  describe('a group', () => {
-    it('no set is taken out of a group that does not exist', async (broker) => {
-      const nothing = { set: undefined, againInMs: undefined };
-      expect(await broker.takeGroup(QUEUE, GROUP, NEVER, LONG_MS)).toEqual(nothing);
-      await broker.enqueue(newTask());
-      expect(await broker.takeGroup(QUEUE, GROUP, NEVER, LONG_MS)).toEqual(nothing);
-    });
-
-    it('a group is taken after graceMs without a new task, and not before', async (broker, {
-      advance,
-      pass,
-      precisionMs,
-    }) => {
-      const limits = { ...NEVER, graceMs: 3_000 };
-      await add(broker, 'a');
-      await advance(1_000);
-      await add(broker, 'b');
-      const early = await broker.takeGroup(QUEUE, GROUP, limits, LONG_MS);
-      expect(early.set).toBeUndefined();
-      expect(early.againInMs).toBeGreaterThan(3_000 - 1_000 - precisionMs);
-      expect(early.againInMs).toBeLessThanOrEqual(3_000 + precisionMs);
-      await pass(3_000);
-      const { set, againInMs } = await broker.takeGroup(QUEUE, GROUP, limits, LONG_MS);
-      expect(set).toMatchObject({ queue: QUEUE, group: GROUP });
-      expect(set && idsOfSet(set)).toEqual(['a', 'b']);
-      expect(againInMs).toBeUndefined();
-    });
-
-    it('a group is taken when its oldest task has waited for maxDelayMs, although tasks are added', async (broker, {
-      advance,
-      pass,
-      precisionMs,
-    }) => {
-      const limits = { ...NEVER, maxDelayMs: 3_000 };
-      await add(broker, 'a');
-      await advance(2_000);
-      await add(broker, 'b');
-      const early = await broker.takeGroup(QUEUE, GROUP, limits, LONG_MS);
-      expect(early.set).toBeUndefined();
-      expect(early.againInMs).toBeLessThanOrEqual(1_000 + precisionMs);
-      await pass(1_000);
-      const { set } = await broker.takeGroup(QUEUE, GROUP, limits, LONG_MS);
-      expect(set && idsOfSet(set)).toEqual(['a', 'b']);
-    });
-
-    it('a group is taken when it has maxSize tasks, the oldest first, and the rest stays', async (broker) => {
-      await add(broker, 'a');
-      expect(await broker.takeGroup(QUEUE, GROUP, { ...NEVER, maxSize: 2 }, LONG_MS)).toMatchObject({
-        set: undefined,
-      });
-      await add(broker, 'b', 'c');
-      const { set, againInMs } = await broker.takeGroup(QUEUE, GROUP, { ...NEVER, maxSize: 2 }, LONG_MS);
-      expect(set && idsOfSet(set)).toEqual(['a', 'b']);
-      expect(againInMs).toBeGreaterThan(0);
-      expect(await broker.groups(QUEUE)).toEqual([{ group: GROUP, size: 1 }]);
-    });
-
-    it('a group with more than maxSize tasks can be taken again immediately', async (broker) => {
-      await add(broker, 'a', 'b', 'c', 'd');
-      expect((await broker.takeGroup(QUEUE, GROUP, { ...NEVER, maxSize: 2 }, LONG_MS)).againInMs).toBe(0);
-    });
+  it('no set is taken out of a group that does not exist', async (broker) => {
+    const nothing = { set: undefined, againInMs: undefined };
+    expect(await broker.takeGroup(QUEUE, GROUP, NEVER, LONG_MS)).toEqual(nothing);
+    await broker.enqueue(newTask());
+    expect(await broker.takeGroup(QUEUE, GROUP, NEVER, LONG_MS)).toEqual(nothing);
   });
 
-  describe('a set', () => {
-    it('tasks in a set are aggregating, and are in no other set', async (broker) => {
-      await add(broker, 'a', 'b');
-      const set = await takeSet(broker, 2);
-      expect(await broker.groups(QUEUE)).toEqual([]);
-      expect(await broker.takeGroup(QUEUE, GROUP, { ...NEVER, graceMs: 0 }, LONG_MS)).toMatchObject({
-        set: undefined,
-      });
-      for (const message of set.messages) {
-        expect(await stateOf(broker, message)).toBe('aggregating');
-        await expectCode('ERR_TASK_STATE', broker.change(QUEUE, { id: message.id }, 'run'));
-        await expectCode('ERR_TASK_STATE', broker.change(QUEUE, { id: message.id }, 'archive'));
-        await expectCode('ERR_TASK_STATE', broker.change(QUEUE, { id: message.id }, 'delete'));
-        await expectCode('ERR_TASK_ID_CONFLICT', broker.enqueue(newTask({ id: message.id })));
-      }
-      expect(await broker.change(QUEUE, { state: 'aggregating', group: GROUP }, 'delete')).toBe(0);
-      await expectCode('ERR_QUEUE_NOT_EMPTY', broker.removeQueue(QUEUE, { force: false }));
-    });
+  it('a group is taken after graceMs without a new task, and not before', async (broker, {
+    advance,
+    pass,
+    precisionMs,
+  }) => {
+    const limits = { ...NEVER, graceMs: 3_000 };
+    await add(broker, 'a');
+    await advance(1_000);
+    await add(broker, 'b');
+    const early = await broker.takeGroup(QUEUE, GROUP, limits, LONG_MS);
+    expect(early.set).toBeUndefined();
+    expect(early.againInMs).toBeGreaterThan(3_000 - 1_000 - precisionMs);
+    expect(early.againInMs).toBeLessThanOrEqual(3_000 + precisionMs);
+    await pass(3_000);
+    const { set, againInMs } = await broker.takeGroup(QUEUE, GROUP, limits, LONG_MS);
+    expect(set).toMatchObject({ queue: QUEUE, group: GROUP });
+    expect(set && idsOfSet(set)).toEqual(['a', 'b']);
+    expect(againInMs).toBeUndefined();
+  });
 
-    it('a set is replaced by a task in one step, and its locks are freed', async (broker) => {
-      await broker.enqueue(newTask({ id: 'a', group: GROUP, uniqueKey: 'key a' }));
-      await broker.enqueue(newTask({ id: 'b', group: GROUP, uniqueKey: 'key b' }));
-      await add(broker, 'c');
-      const set = await takeSet(broker, 2);
-      const record = await broker.replaceSet(set, newTask({ id: 'sum', uniqueKey: 'key a' }));
-      expect(record.state).toBe('pending');
-      for (const message of set.messages) expect(await stateOf(broker, message)).toBe('gone');
-      await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: 'key a' })));
-      await broker.enqueue(newTask({ id: 'd', uniqueKey: 'key b' }));
-      expect(await takeAll(broker)).toEqual(['sum', 'd']);
-      expect(await broker.groups(QUEUE)).toEqual([{ group: GROUP, size: 1 }]);
-    });
+  it('a group is taken when its oldest task has waited for maxDelayMs, although tasks are added', async (broker, {
+    advance,
+    pass,
+    precisionMs,
+  }) => {
+    const limits = { ...NEVER, maxDelayMs: 3_000 };
+    await add(broker, 'a');
+    await advance(2_000);
+    await add(broker, 'b');
+    const early = await broker.takeGroup(QUEUE, GROUP, limits, LONG_MS);
+    expect(early.set).toBeUndefined();
+    expect(early.againInMs).toBeLessThanOrEqual(1_000 + precisionMs);
+    await pass(1_000);
+    const { set } = await broker.takeGroup(QUEUE, GROUP, limits, LONG_MS);
+    expect(set && idsOfSet(set)).toEqual(['a', 'b']);
+  });
 
-    it('a set can be replaced by a task of a group, or by a scheduled one', async (broker) => {
-      await add(broker, 'a', 'b');
-      const [first, second] = [await takeSet(broker, 1), await takeSet(broker, 1)];
-      expect((await broker.replaceSet(first, newTask({ group: 'upper' }))).state).toBe('aggregating');
-      const processAtMs = broker.clock.wallNow() + LONG_MS;
-      expect((await broker.replaceSet(second, newTask({ processAtMs }))).state).toBe('scheduled');
-      expect(await broker.groups(QUEUE)).toEqual([{ group: 'upper', size: 1 }]);
+  it('a group is taken when it has maxSize tasks, the oldest first, and the rest stays', async (broker) => {
+    await add(broker, 'a');
+    expect(await broker.takeGroup(QUEUE, GROUP, { ...NEVER, maxSize: 2 }, LONG_MS)).toMatchObject({
+      set: undefined,
     });
+    await add(broker, 'b', 'c');
+    const { set, againInMs } = await broker.takeGroup(QUEUE, GROUP, { ...NEVER, maxSize: 2 }, LONG_MS);
+    expect(set && idsOfSet(set)).toEqual(['a', 'b']);
+    expect(againInMs).toBeGreaterThan(0);
+    expect(await broker.groups(QUEUE)).toEqual([{ group: GROUP, size: 1 }]);
+  });
 
-    it('a set stays as it is if the task that replaces it is refused', async (broker) => {
-      await add(broker, 'a', 'b');
-      await broker.enqueue(newTask({ id: 'there', uniqueKey: 'key' }));
-      const set = await takeSet(broker, 2);
-      const before = await everythingOf(broker);
-      await expectCode('ERR_TASK_ID_CONFLICT', broker.replaceSet(set, newTask({ id: 'there' })));
-      await expectCode('ERR_TASK_DUPLICATE', broker.replaceSet(set, newTask({ uniqueKey: 'key' })));
-      await expectCode('ERR_INVALID_ARG_VALUE', broker.replaceSet(set, newTask({ queue: 'other' })));
-      expect(await everythingOf(broker)).toEqual(before);
-      await broker.replaceSet(set, newTask());
-    });
+  it('a group with more than maxSize tasks can be taken again immediately', async (broker) => {
+    await add(broker, 'a', 'b', 'c', 'd');
+    expect((await broker.takeGroup(QUEUE, GROUP, { ...NEVER, maxSize: 2 }, LONG_MS)).againInMs).toBe(0);
+  });
 
-    it('a set can be replaced by a task with the id of one of its tasks', async (broker) => {
-      await add(broker, 'a', 'b');
-      await broker.replaceSet(await takeSet(broker, 2), newTask({ id: 'a' }));
-      expect((await broker.queueStats(QUEUE)).counts).toMatchObject({ pending: 1, aggregating: 0 });
-      expect(await takeAll(broker)).toEqual(['a']);
+  it('tasks in a set are aggregating, and are in no other set', async (broker) => {
+    await add(broker, 'a', 'b');
+    const set = await takeSet(broker, 2);
+    expect(await broker.groups(QUEUE)).toEqual([]);
+    expect(await broker.takeGroup(QUEUE, GROUP, { ...NEVER, graceMs: 0 }, LONG_MS)).toMatchObject({
+      set: undefined,
     });
+    for (const message of set.messages) {
+      expect(await stateOf(broker, message)).toBe('aggregating');
+      await expectCode('ERR_TASK_STATE', broker.change(QUEUE, { id: message.id }, 'run'));
+      await expectCode('ERR_TASK_STATE', broker.change(QUEUE, { id: message.id }, 'archive'));
+      await expectCode('ERR_TASK_STATE', broker.change(QUEUE, { id: message.id }, 'delete'));
+      await expectCode('ERR_TASK_ID_CONFLICT', broker.enqueue(newTask({ id: message.id })));
+    }
+    expect(await broker.change(QUEUE, { state: 'aggregating', group: GROUP }, 'delete')).toBe(0);
+    await expectCode('ERR_QUEUE_NOT_EMPTY', broker.removeQueue(QUEUE, { force: false }));
+  });
 
-    it('a set can be replaced only once', async (broker) => {
-      await add(broker, 'a');
-      const set = await takeSet(broker, 1);
-      await broker.replaceSet(set, newTask({ id: 'sum' }));
-      await expectCode('ERR_LEASE_LOST', broker.replaceSet(set, newTask()));
-      await expectCode('ERR_LEASE_LOST', broker.replaceSet({ ...set, id: 'unknown' }, newTask()));
-      expect(await takeAll(broker)).toEqual(['sum']);
-    });
+  it('a set is replaced by a task in one step, and its locks are freed', async (broker) => {
+    await broker.enqueue(newTask({ id: 'a', group: GROUP, uniqueKey: 'key a' }));
+    await broker.enqueue(newTask({ id: 'b', group: GROUP, uniqueKey: 'key b' }));
+    await add(broker, 'c');
+    const set = await takeSet(broker, 2);
+    const record = await broker.replaceSet(set, newTask({ id: 'sum', uniqueKey: 'key a' }));
+    expect(record.state).toBe('pending');
+    for (const message of set.messages) expect(await stateOf(broker, message)).toBe('gone');
+    await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: 'key a' })));
+    await broker.enqueue(newTask({ id: 'd', uniqueKey: 'key b' }));
+    expect(await takeAll(broker)).toEqual(['sum', 'd']);
+    expect(await broker.groups(QUEUE)).toEqual([{ group: GROUP, size: 1 }]);
+  });
 
-    it('a set that was held for too long returns to its group in its former order, and the group is listed', async (broker, {
-      advance,
-      pass,
-    }) => {
-      await add(broker, 'a', 'b', 'c', 'd');
-      const [first, second] = [await takeSet(broker, 2, 2_000), await takeSet(broker, 1, 1_000)];
-      expect(await broker.reclaimSets([QUEUE])).toBe(0);
-      await pass(1_000);
-      await catchUp(broker);
-      expect(await idsIn(broker, 'aggregating', GROUP)).toContain('c');
-      await advance(1_000);
-      await catchUp(broker);
-      expect(await broker.groups(QUEUE)).toEqual([{ group: GROUP, size: 4 }]);
-      expect(await idsIn(broker, 'aggregating', GROUP)).toEqual(['a', 'b', 'c', 'd']);
-      for (const set of [first, second])
-        await expectCode('ERR_LEASE_LOST', broker.replaceSet(set, newTask()));
-      expect(idsOfSet(await takeSet(broker, 4))).toEqual(['a', 'b', 'c', 'd']);
-    });
+  it('a set can be replaced by a task of a group, or by a scheduled one', async (broker) => {
+    await add(broker, 'a', 'b');
+    const [first, second] = [await takeSet(broker, 1), await takeSet(broker, 1)];
+    expect((await broker.replaceSet(first, newTask({ group: 'upper' }))).state).toBe('aggregating');
+    const processAtMs = broker.clock.wallNow() + LONG_MS;
+    expect((await broker.replaceSet(second, newTask({ processAtMs }))).state).toBe('scheduled');
+    expect(await broker.groups(QUEUE)).toEqual([{ group: 'upper', size: 1 }]);
+  });
 
-    it('a set that was the whole group returns to the group, which is listed again', async (broker, {
-      pass,
-    }) => {
-      await add(broker, 'a');
-      await takeSet(broker, 1, 1_000);
-      expect(await broker.groups(QUEUE)).toEqual([]);
-      await pass(1_000);
-      await catchUp(broker);
-      expect(await broker.groups(QUEUE)).toEqual([{ group: GROUP, size: 1 }]);
-    });
+  it('a set stays as it is if the task that replaces it is refused', async (broker) => {
+    await add(broker, 'a', 'b');
+    await broker.enqueue(newTask({ id: 'there', uniqueKey: 'key' }));
+    const set = await takeSet(broker, 2);
+    const before = await everythingOf(broker);
+    await expectCode('ERR_TASK_ID_CONFLICT', broker.replaceSet(set, newTask({ id: 'there' })));
+    await expectCode('ERR_TASK_DUPLICATE', broker.replaceSet(set, newTask({ uniqueKey: 'key' })));
+    await expectCode('ERR_INVALID_ARG_VALUE', broker.replaceSet(set, newTask({ queue: 'other' })));
+    expect(await everythingOf(broker)).toEqual(before);
+    await broker.replaceSet(set, newTask());
+  });
 
-    it('a set is removed with its queue', async (broker, { pass }) => {
-      await add(broker, 'a');
-      const set = await takeSet(broker, 1, 1_000);
-      await broker.removeQueue(QUEUE, { force: true });
-      await expectCode('ERR_LEASE_LOST', broker.replaceSet(set, newTask()));
-      await broker.enqueue(newTask({ id: 'a' }));
-      await pass(1_000);
-      await catchUp(broker);
-      expect(await broker.groups(QUEUE)).toEqual([]);
-    });
+  it('a set can be replaced by a task with the id of one of its tasks', async (broker) => {
+    await add(broker, 'a', 'b');
+    await broker.replaceSet(await takeSet(broker, 2), newTask({ id: 'a' }));
+    expect((await broker.queueStats(QUEUE)).counts).toMatchObject({ pending: 1, aggregating: 0 });
+    expect(await takeAll(broker)).toEqual(['a']);
+  });
+
+  it('a set can be replaced only once', async (broker) => {
+    await add(broker, 'a');
+    const set = await takeSet(broker, 1);
+    await broker.replaceSet(set, newTask({ id: 'sum' }));
+    await expectCode('ERR_LEASE_LOST', broker.replaceSet(set, newTask()));
+    await expectCode('ERR_LEASE_LOST', broker.replaceSet({ ...set, id: 'unknown' }, newTask()));
+    expect(await takeAll(broker)).toEqual(['sum']);
+  });
+
+  it('a set that was held for too long returns to its group in its former order, and the group is listed', async (broker, {
+    advance,
+    pass,
+  }) => {
+    await add(broker, 'a', 'b', 'c', 'd');
+    const [first, second] = [await takeSet(broker, 2, 2_000), await takeSet(broker, 1, 1_000)];
+    expect(await broker.reclaimSets([QUEUE])).toBe(0);
+    await pass(1_000);
+    await catchUp(broker);
+    expect(await idsIn(broker, 'aggregating', GROUP)).toContain('c');
+    await advance(1_000);
+    await catchUp(broker);
+    expect(await broker.groups(QUEUE)).toEqual([{ group: GROUP, size: 4 }]);
+    expect(await idsIn(broker, 'aggregating', GROUP)).toEqual(['a', 'b', 'c', 'd']);
+    for (const set of [first, second]) await expectCode('ERR_LEASE_LOST', broker.replaceSet(set, newTask()));
+    expect(idsOfSet(await takeSet(broker, 4))).toEqual(['a', 'b', 'c', 'd']);
+  });
+
+  it('a set that was the whole group returns to the group, which is listed again', async (broker, {
+    pass,
+  }) => {
+    await add(broker, 'a');
+    await takeSet(broker, 1, 1_000);
+    expect(await broker.groups(QUEUE)).toEqual([]);
+    await pass(1_000);
+    await catchUp(broker);
+    expect(await broker.groups(QUEUE)).toEqual([{ group: GROUP, size: 1 }]);
+  });
+
+  it('a set is removed with its queue', async (broker, { pass }) => {
+    await add(broker, 'a');
+    const set = await takeSet(broker, 1, 1_000);
+    await broker.removeQueue(QUEUE, { force: true });
+    await expectCode('ERR_LEASE_LOST', broker.replaceSet(set, newTask()));
+    await broker.enqueue(newTask({ id: 'a' }));
+    await pass(1_000);
+    await catchUp(broker);
+    expect(await broker.groups(QUEUE)).toEqual([]);
   });
 }

@@ -1,4 +1,4 @@
-import { describe, expect } from 'vitest';
+import { expect } from 'vitest';
 import {
   caseWith,
   catchUp,
@@ -19,155 +19,151 @@ import {
 export function describeForwarding(make: BrokerFactory): void {
   const it = caseWith(make);
 
-  describe('a due task', () => {
-    it('a scheduled task is pending when it is due, and not before', async (broker, { advance, pass }) => {
-      const message = newTask({ processAtMs: 0 }).message;
-      await broker.enqueue({ message, processAtMs: broker.clock.wallNow() + 3_000, uniqueTtlMs: 0 });
-      await advance(1_500);
-      await catchUp(broker);
-      expect(await stateOf(broker, message)).toBe('scheduled');
-      await pass(1_500);
-      await catchUp(broker);
-      expect(await stateOf(broker, message)).toBe('pending');
-    });
-
-    it('due tasks are added behind the pending tasks, in order of their time', async (broker, { pass }) => {
-      const nowMs = broker.clock.wallNow();
-      await broker.enqueue(newTask({ id: 'third', processAtMs: nowMs + 5_000 }));
-      await broker.enqueue(newTask({ id: 'first', processAtMs: nowMs + 1_000 }));
-      await broker.enqueue(newTask({ id: 'second', processAtMs: nowMs + 3_000 }));
-      await broker.enqueue(newTask({ id: 'pending' }));
-      await pass(5_000);
-      await catchUp(broker);
-      expect(await takeAll(broker)).toEqual(['pending', 'first', 'second', 'third']);
-    });
-
-    it('forward moves due tasks that the broker has not moved by itself', async (broker, { pass }) => {
-      const processAtMs = broker.clock.wallNow() + 1_000;
-      for (const queue of [QUEUE, QUEUE, 'other']) await broker.enqueue(newTask({ queue, processAtMs }));
-      await broker.enqueue(newTask({ processAtMs: broker.clock.wallNow() + LONG_MS }));
-      await pass(1_000);
-      expect(await broker.forward([QUEUE, 'nowhere'])).toBe(broker.maintenance.includes('forward') ? 2 : 0);
-      expect(await broker.forward([QUEUE, 'other'])).toBe(broker.maintenance.includes('forward') ? 1 : 0);
-      expect(await broker.forward([])).toBe(0);
-      expect(await broker.queues()).not.toContain('nowhere');
-    });
-
-    it('a due task with a group is added to the group, also after a run, and the group is listed', async (broker, {
-      pass,
-    }) => {
-      const message = await putInto(broker, 'aggregating', { group: 'g' });
-      await broker.change(QUEUE, { id: message.id }, 'run');
-      expect(await broker.groups(QUEUE)).toEqual([]);
-      await broker.retry(await take(broker), failure(), broker.clock.wallNow() + 2_000);
-      await pass(2_000);
-      await catchUp(broker);
-      expect(await stateOf(broker, message)).toBe('aggregating');
-      expect(await broker.groups(QUEUE)).toEqual([{ group: 'g', size: 1 }]);
-    });
+  it('a scheduled task is pending when it is due, and not before', async (broker, { advance, pass }) => {
+    const message = newTask({ processAtMs: 0 }).message;
+    await broker.enqueue({ message, processAtMs: broker.clock.wallNow() + 3_000, uniqueTtlMs: 0 });
+    await advance(1_500);
+    await catchUp(broker);
+    expect(await stateOf(broker, message)).toBe('scheduled');
+    await pass(1_500);
+    await catchUp(broker);
+    expect(await stateOf(broker, message)).toBe('pending');
   });
 
-  describe('a lease that has ended', () => {
-    it('a task whose lease has ended is active and orphaned until it is recovered', async (broker, {
-      pass,
-    }) => {
-      await broker.enqueue(newTask());
-      const lost = await take(broker, QUEUE, 2_000);
-      expect(await broker.recover([QUEUE], 0, LONG_MS)).toEqual([]);
-      await pass(2_000);
-      const record = await broker.task(QUEUE, lost.message.id);
-      expect(record).toMatchObject({ state: 'active', isOrphaned: true });
-      expect(await takeAll(broker)).toEqual([]);
+  it('due tasks are added behind the pending tasks, in order of their time', async (broker, { pass }) => {
+    const nowMs = broker.clock.wallNow();
+    await broker.enqueue(newTask({ id: 'third', processAtMs: nowMs + 5_000 }));
+    await broker.enqueue(newTask({ id: 'first', processAtMs: nowMs + 1_000 }));
+    await broker.enqueue(newTask({ id: 'second', processAtMs: nowMs + 3_000 }));
+    await broker.enqueue(newTask({ id: 'pending' }));
+    await pass(5_000);
+    await catchUp(broker);
+    expect(await takeAll(broker)).toEqual(['pending', 'first', 'second', 'third']);
+  });
 
-      const [recovered, ...more] = await broker.recover([QUEUE], 0, LONG_MS);
-      if (recovered === undefined) throw new Error('it was to be recovered');
-      expect(more).toEqual([]);
-      expect(recovered.message).toEqual(lost.message);
-      expect(recovered.epoch).toBeGreaterThan(lost.epoch);
-      expect((await broker.task(QUEUE, lost.message.id)).isOrphaned).toBe(false);
-      expect(await broker.recover([QUEUE], 0, LONG_MS)).toEqual([]);
-      await expectCode('ERR_LEASE_LOST', broker.complete(lost));
-      await broker.complete(recovered);
-      expect(await stateOf(broker, lost.message)).toBe('gone');
-    });
+  it('forward moves due tasks that the broker has not moved by itself', async (broker, { pass }) => {
+    const processAtMs = broker.clock.wallNow() + 1_000;
+    for (const queue of [QUEUE, QUEUE, 'other']) await broker.enqueue(newTask({ queue, processAtMs }));
+    await broker.enqueue(newTask({ processAtMs: broker.clock.wallNow() + LONG_MS }));
+    await pass(1_000);
+    expect(await broker.forward([QUEUE, 'nowhere'])).toBe(broker.maintenance.includes('forward') ? 2 : 0);
+    expect(await broker.forward([QUEUE, 'other'])).toBe(broker.maintenance.includes('forward') ? 1 : 0);
+    expect(await broker.forward([])).toBe(0);
+    expect(await broker.queues()).not.toContain('nowhere');
+  });
 
-    it('a lease is recovered only after the grace', async (broker, { pass }) => {
-      await broker.enqueue(newTask());
-      const task = await take(broker, QUEUE, 1_000);
-      await pass(2_000);
-      expect(await broker.recover([QUEUE], 30_000, LONG_MS)).toEqual([]);
-      // No other caller has leased it: the lease is still valid.
-      await broker.complete(task);
-    });
+  it('a due task with a group is added to the group, also after a run, and the group is listed', async (broker, {
+    pass,
+  }) => {
+    const message = await putInto(broker, 'aggregating', { group: 'g' });
+    await broker.change(QUEUE, { id: message.id }, 'run');
+    expect(await broker.groups(QUEUE)).toEqual([]);
+    await broker.retry(await take(broker), failure(), broker.clock.wallNow() + 2_000);
+    await pass(2_000);
+    await catchUp(broker);
+    expect(await stateOf(broker, message)).toBe('aggregating');
+    expect(await broker.groups(QUEUE)).toEqual([{ group: 'g', size: 1 }]);
+  });
 
-    it('a lease that has ended can be extended until the task is recovered', async (broker, { pass }) => {
-      await broker.enqueue(newTask());
-      const task = await take(broker, QUEUE, 1_000);
+  it('a task whose lease has ended is active and orphaned until it is recovered', async (broker, {
+    pass,
+  }) => {
+    await broker.enqueue(newTask());
+    const lost = await take(broker, QUEUE, 2_000);
+    expect(await broker.recover([QUEUE], 0, LONG_MS)).toEqual([]);
+    await pass(2_000);
+    const record = await broker.task(QUEUE, lost.message.id);
+    expect(record).toMatchObject({ state: 'active', isOrphaned: true });
+    expect(await takeAll(broker)).toEqual([]);
+
+    const [recovered, ...more] = await broker.recover([QUEUE], 0, LONG_MS);
+    if (recovered === undefined) throw new Error('it was to be recovered');
+    expect(more).toEqual([]);
+    expect(recovered.message).toEqual(lost.message);
+    expect(recovered.epoch).toBeGreaterThan(lost.epoch);
+    expect((await broker.task(QUEUE, lost.message.id)).isOrphaned).toBe(false);
+    expect(await broker.recover([QUEUE], 0, LONG_MS)).toEqual([]);
+    await expectCode('ERR_LEASE_LOST', broker.complete(lost));
+    await broker.complete(recovered);
+    expect(await stateOf(broker, lost.message)).toBe('gone');
+  });
+
+  it('a lease is recovered only after the grace', async (broker, { pass }) => {
+    await broker.enqueue(newTask());
+    const task = await take(broker, QUEUE, 1_000);
+    await pass(2_000);
+    expect(await broker.recover([QUEUE], 30_000, LONG_MS)).toEqual([]);
+    // No other caller has leased it: the lease is still valid.
+    await broker.complete(task);
+  });
+
+  it('a lease that has ended can be extended until the task is recovered', async (broker, { pass }) => {
+    await broker.enqueue(newTask());
+    const task = await take(broker, QUEUE, 1_000);
+    await pass(1_000);
+    expect(await broker.extendLeases([task], LONG_MS)).toEqual([]);
+    expect((await broker.task(QUEUE, task.message.id)).isOrphaned).toBe(false);
+    expect(await broker.recover([QUEUE], 0, LONG_MS)).toEqual([]);
+    await broker.complete(task);
+  });
+
+  it('a task is recovered once, and only in the given queues', async (broker, { pass }) => {
+    for (const queue of ['a', 'b', 'c']) {
+      await broker.enqueue(newTask({ queue }));
+      await take(broker, queue, 1_000);
+    }
+    await pass(1_000);
+    const both = await Promise.all(
+      [
+        ['a', 'b'],
+        ['b', 'a', 'a'],
+      ].map((queues) => broker.recover(queues, 0, LONG_MS)),
+    );
+    expect(
+      both
+        .flat()
+        .map(({ message }) => message.queue)
+        .sort(),
+    ).toEqual(['a', 'b']);
+    expect(await broker.recover(['nowhere'], 0, LONG_MS)).toEqual([]);
+  });
+
+  it('a recovered task is recovered again when its new lease ends', async (broker, { pass }) => {
+    await broker.enqueue(newTask());
+    await take(broker, QUEUE, 1_000);
+    await pass(1_000);
+    const [first] = await broker.recover([QUEUE], 0, 1_000);
+    await pass(1_000);
+    const [second] = await broker.recover([QUEUE], 0, LONG_MS);
+    expect(second?.epoch).toBeGreaterThan(first?.epoch ?? Infinity);
+  });
+
+  it('a retry with isRecovery counts as a recovery', async (broker, { pass }) => {
+    await broker.enqueue(newTask());
+    for (const recoveries of [0, 1]) {
+      expect((await take(broker, QUEUE, 1_000)).recoveries).toBe(recoveries);
       await pass(1_000);
-      expect(await broker.extendLeases([task], LONG_MS)).toEqual([]);
-      expect((await broker.task(QUEUE, task.message.id)).isOrphaned).toBe(false);
-      expect(await broker.recover([QUEUE], 0, LONG_MS)).toEqual([]);
-      await broker.complete(task);
-    });
-
-    it('a task is recovered once, and only in the given queues', async (broker, { pass }) => {
-      for (const queue of ['a', 'b', 'c']) {
-        await broker.enqueue(newTask({ queue }));
-        await take(broker, queue, 1_000);
-      }
-      await pass(1_000);
-      const both = await Promise.all(
-        [
-          ['a', 'b'],
-          ['b', 'a', 'a'],
-        ].map((queues) => broker.recover(queues, 0, LONG_MS)),
+      const [task] = await broker.recover([QUEUE], 0, LONG_MS);
+      if (task === undefined) throw new Error('it was to be recovered');
+      expect(task.recoveries).toBe(recoveries);
+      await broker.retry(
+        task,
+        { error: 'gone', isFailure: false, isRecovery: true },
+        broker.clock.wallNow() + LONG_MS,
       );
-      expect(
-        both
-          .flat()
-          .map(({ message }) => message.queue)
-          .sort(),
-      ).toEqual(['a', 'b']);
-      expect(await broker.recover(['nowhere'], 0, LONG_MS)).toEqual([]);
-    });
+      expect(await broker.change(QUEUE, { state: 'retry' }, 'run')).toBe(1);
+    }
+    const task = await take(broker);
+    expect([task.recoveries, task.message.retried]).toEqual([2, 0]);
+  });
 
-    it('a recovered task is recovered again when its new lease ends', async (broker, { pass }) => {
-      await broker.enqueue(newTask());
-      await take(broker, QUEUE, 1_000);
-      await pass(1_000);
-      const [first] = await broker.recover([QUEUE], 0, 1_000);
-      await pass(1_000);
-      const [second] = await broker.recover([QUEUE], 0, LONG_MS);
-      expect(second?.epoch).toBeGreaterThan(first?.epoch ?? Infinity);
-    });
-
-    it('a retry with isRecovery counts as a recovery', async (broker, { pass }) => {
-      await broker.enqueue(newTask());
-      for (const recoveries of [0, 1]) {
-        expect((await take(broker, QUEUE, 1_000)).recoveries).toBe(recoveries);
-        await pass(1_000);
-        const [task] = await broker.recover([QUEUE], 0, LONG_MS);
-        if (task === undefined) throw new Error('it was to be recovered');
-        expect(task.recoveries).toBe(recoveries);
-        await broker.retry(
-          task,
-          { error: 'gone', isFailure: false, isRecovery: true },
-          broker.clock.wallNow() + LONG_MS,
-        );
-        expect(await broker.change(QUEUE, { state: 'retry' }, 'run')).toBe(1);
-      }
-      const task = await take(broker);
-      expect([task.recoveries, task.message.retried]).toEqual([2, 0]);
-    });
-
-    it('the end of a lease has no effect once the task is done', async (broker, { pass }) => {
-      await broker.enqueue(newTask({ retentionMs: LONG_MS }));
-      await broker.complete(await take(broker, QUEUE, 1_000));
-      await broker.enqueue(newTask());
-      await broker.release(await take(broker, QUEUE, 1_000));
-      await pass(1_000);
-      expect(await broker.recover([QUEUE], 0, LONG_MS)).toEqual([]);
-    });
+  it('the end of a lease has no effect once the task is done', async (broker, { pass }) => {
+    await broker.enqueue(newTask({ retentionMs: LONG_MS }));
+    await broker.complete(await take(broker, QUEUE, 1_000));
+    await broker.enqueue(newTask());
+    await broker.release(await take(broker, QUEUE, 1_000));
+    await pass(1_000);
+    expect(await broker.recover([QUEUE], 0, LONG_MS)).toEqual([]);
   });
 
   it('a completed task is deleted when its retention has ended, and no other task', async (broker, {

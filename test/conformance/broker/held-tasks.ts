@@ -1,5 +1,5 @@
 import type { Broker, QueueLimits, QueueStats } from 'escapement/tasks';
-import { describe, expect } from 'vitest';
+import { expect } from 'vitest';
 import { until } from '../../until.ts';
 import { keyed, next, put } from './keys.ts';
 import { countOf, ONE_AT_A_TIME, RATES } from './limits.ts';
@@ -26,77 +26,75 @@ async function expectSilence(broker: Broker, heard: readonly string[]): Promise<
 export function describeHeldTasks(make: BrokerFactory): void {
   const it = caseWith(make);
 
-  describe('notifications of tasks that were held back', () => {
-    for (const [which, limits] of Object.entries(ONE_AT_A_TIME)) {
-      it(`a task that has no place ${which} wakes no listener, and wakes all when a place is free`, async (broker) => {
-        await broker.setLimits(QUEUE, limits);
-        await put(broker, 'a1');
-        const task = await take(broker);
-        const listeners = [await listenTo(broker), await listenTo(broker)] as const;
-        await put(broker, 'a2', 'a3');
-        await broker.enqueueMany([keyed('a4'), { ...keyed('a5'), isNext: true }]);
-        for (const heard of listeners) await expectSilence(broker, heard);
-        await broker.complete(task);
-        await until('the listener is notified', () => listeners.every((heard) => heard.includes(QUEUE)));
-      });
-    }
+  for (const [which, limits] of Object.entries(ONE_AT_A_TIME)) {
+    it(`a task that has no place ${which} wakes no listener, and wakes all when a place is free`, async (broker) => {
+      await broker.setLimits(QUEUE, limits);
+      await put(broker, 'a1');
+      const task = await take(broker);
+      const listeners = [await listenTo(broker), await listenTo(broker)] as const;
+      await put(broker, 'a2', 'a3');
+      await broker.enqueueMany([keyed('a4'), { ...keyed('a5'), isNext: true }]);
+      for (const heard of listeners) await expectSilence(broker, heard);
+      await broker.complete(task);
+      await until('the listener is notified', () => listeners.every((heard) => heard.includes(QUEUE)));
+    });
+  }
 
-    for (const [which, limitsOf] of Object.entries(RATES)) {
-      it(`a task that has no token ${which} wakes no listener, and wakes all when the token comes`, async (broker, {
-        pass,
-      }) => {
-        await broker.setLimits(QUEUE, limitsOf({ tasks: 1, perMs: SOON_MS }));
-        await put(broker, 'a1', 'a2');
-        const listeners = [await listenTo(broker), await listenTo(broker)] as const;
-        await take(broker);
-        await put(broker, 'a3');
-        for (const heard of listeners) await expectSilence(broker, heard);
-        await pass(SOON_MS);
-        await until('the listener is notified', () => listeners.every((heard) => heard.includes(QUEUE)));
-        expect(await next(broker, 1)).toEqual(['a2']);
-      });
-    }
-
-    it('a rate that is raised wakes the listeners, at the latest when its next token comes', async (broker, {
+  for (const [which, limitsOf] of Object.entries(RATES)) {
+    it(`a task that has no token ${which} wakes no listener, and wakes all when the token comes`, async (broker, {
       pass,
     }) => {
-      for (const limitsOf of Object.values(RATES)) {
-        await broker.setLimits(QUEUE, limitsOf({ tasks: 1, perMs: LONG_MS }));
-        await broker.enqueueMany([newTask({ key: 'a' }), newTask({ key: 'a' })]);
-        const heard = await listenTo(broker);
-        expect(await countOf(broker)).toBe(1);
-        await broker.setLimits(QUEUE, limitsOf({ tasks: 1, perMs: SOON_MS }));
-        await pass(SOON_MS);
-        await until('the listener is notified', () => heard.includes(QUEUE));
-        expect(await countOf(broker)).toBe(1);
-        await broker.setLimits(QUEUE, undefined);
-      }
-    });
-
-    it('a token wakes no listener if nothing waits for it', async (broker, { advance }) => {
-      await broker.setLimits(QUEUE, {
-        rate: { tasks: 1, perMs: 1_000 },
-        perKey: { rate: { tasks: 1, perMs: 1_000 } },
-      });
-      await put(broker, 'a1');
+      await broker.setLimits(QUEUE, limitsOf({ tasks: 1, perMs: SOON_MS }));
+      await put(broker, 'a1', 'a2');
+      const listeners = [await listenTo(broker), await listenTo(broker)] as const;
       await take(broker);
-      const heard = await listenTo(broker);
-      await advance(5_000);
-      await expectSilence(broker, heard);
+      await put(broker, 'a3');
+      for (const heard of listeners) await expectSilence(broker, heard);
+      await pass(SOON_MS);
+      await until('the listener is notified', () => listeners.every((heard) => heard.includes(QUEUE)));
+      expect(await next(broker, 1)).toEqual(['a2']);
     });
+  }
 
-    it('limits that are raised or removed wake the listeners', async (broker) => {
-      await broker.setLimits(QUEUE, { concurrency: 1, perKey: { concurrency: 1 } });
-      await put(broker, 'a1', 'a2', 'a3', 'b1');
-      await take(broker);
+  it('a rate that is raised wakes the listeners, at the latest when its next token comes', async (broker, {
+    pass,
+  }) => {
+    for (const limitsOf of Object.values(RATES)) {
+      await broker.setLimits(QUEUE, limitsOf({ tasks: 1, perMs: LONG_MS }));
+      await broker.enqueueMany([newTask({ key: 'a' }), newTask({ key: 'a' })]);
       const heard = await listenTo(broker);
-      await broker.setLimits(QUEUE, { concurrency: 2, perKey: { concurrency: 1 } });
+      expect(await countOf(broker)).toBe(1);
+      await broker.setLimits(QUEUE, limitsOf({ tasks: 1, perMs: SOON_MS }));
+      await pass(SOON_MS);
       await until('the listener is notified', () => heard.includes(QUEUE));
-      await take(broker);
-      heard.length = 0;
+      expect(await countOf(broker)).toBe(1);
       await broker.setLimits(QUEUE, undefined);
-      await until('the listener is notified', () => heard.includes(QUEUE));
+    }
+  });
+
+  it('a token wakes no listener if nothing waits for it', async (broker, { advance }) => {
+    await broker.setLimits(QUEUE, {
+      rate: { tasks: 1, perMs: 1_000 },
+      perKey: { rate: { tasks: 1, perMs: 1_000 } },
     });
+    await put(broker, 'a1');
+    await take(broker);
+    const heard = await listenTo(broker);
+    await advance(5_000);
+    await expectSilence(broker, heard);
+  });
+
+  it('limits that are raised or removed wake the listeners', async (broker) => {
+    await broker.setLimits(QUEUE, { concurrency: 1, perKey: { concurrency: 1 } });
+    await put(broker, 'a1', 'a2', 'a3', 'b1');
+    await take(broker);
+    const heard = await listenTo(broker);
+    await broker.setLimits(QUEUE, { concurrency: 2, perKey: { concurrency: 1 } });
+    await until('the listener is notified', () => heard.includes(QUEUE));
+    await take(broker);
+    heard.length = 0;
+    await broker.setLimits(QUEUE, undefined);
+    await until('the listener is notified', () => heard.includes(QUEUE));
   });
 
   it('the keys that have pending or active tasks are listed, with what holds them back', async (broker, {

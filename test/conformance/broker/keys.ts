@@ -128,54 +128,52 @@ const WAYS: Readonly<Record<string, Way>> = {
 export function describeKeys(make: BrokerFactory): void {
   const it = caseWith(make);
 
-  describe('keys of tasks', () => {
-    it('the keys of a queue take turns, and each gives its tasks in order', async (broker) => {
-      await put(broker, 'a1', 'a2', 'a3', 'b1', '1', 'b2', '2', 'c1');
-      expect(await takeAll(broker)).toEqual(['a1', 'b1', '1', 'c1', 'a2', 'b2', '2', 'a3']);
-    });
+  it('the keys of a queue take turns, and each gives its tasks in order', async (broker) => {
+    await put(broker, 'a1', 'a2', 'a3', 'b1', '1', 'b2', '2', 'c1');
+    expect(await takeAll(broker)).toEqual(['a1', 'b1', '1', 'c1', 'a2', 'b2', '2', 'a3']);
+  });
 
-    it('the turns of keys go on from one dequeue to the next', async (broker) => {
-      await put(broker, 'a1', 'a2', 'a3', 'b1', 'b2', 'c1');
-      const order = [];
-      for (const limit of [1, 2, 1, 0, 2]) order.push(await next(broker, limit));
-      expect(order).toEqual([['a1'], ['b1', 'c1'], ['a2'], [], ['b2', 'a3']]);
-    });
+  it('the turns of keys go on from one dequeue to the next', async (broker) => {
+    await put(broker, 'a1', 'a2', 'a3', 'b1', 'b2', 'c1');
+    const order = [];
+    for (const limit of [1, 2, 1, 0, 2]) order.push(await next(broker, limit));
+    expect(order).toEqual([['a1'], ['b1', 'c1'], ['a2'], [], ['b2', 'a3']]);
+  });
 
-    it('a key that gets its first task enters behind all others, also behind the one that was served last', async (broker) => {
-      await put(broker, 'a1', 'a2', 'a3', 'b1', 'b2');
-      expect(await next(broker, 1)).toEqual(['a1']);
-      await put(broker, 'c1');
-      expect(await next(broker, 3)).toEqual(['b1', 'a2', 'c1']);
-      await put(broker, 'c2');
-      expect(await takeAll(broker)).toEqual(['b2', 'a3', 'c2']);
-    });
+  it('a key that gets its first task enters behind all others, also behind the one that was served last', async (broker) => {
+    await put(broker, 'a1', 'a2', 'a3', 'b1', 'b2');
+    expect(await next(broker, 1)).toEqual(['a1']);
+    await put(broker, 'c1');
+    expect(await next(broker, 3)).toEqual(['b1', 'a2', 'c1']);
+    await put(broker, 'c2');
+    expect(await takeAll(broker)).toEqual(['b2', 'a3', 'c2']);
+  });
 
-    it('a task has its key in a lease, in a list and by itself', async (broker) => {
-      const message = { id: 'k1', key: 'Ключ / {1}: a,b' };
-      await broker.enqueue(newTask(message));
-      expect((await broker.task(QUEUE, 'k1')).message).toMatchObject({ ...message, headers: {} });
-      expect(await broker.tasks(QUEUE, 'pending', { page: 1, size: 1 })).toMatchObject([{ message }]);
-      expect(await take(broker)).toMatchObject({ message });
-    });
+  it('a task has its key in a lease, in a list and by itself', async (broker) => {
+    const message = { id: 'k1', key: 'Ключ / {1}: a,b' };
+    await broker.enqueue(newTask(message));
+    expect((await broker.task(QUEUE, 'k1')).message).toMatchObject({ ...message, headers: {} });
+    expect(await broker.tasks(QUEUE, 'pending', { page: 1, size: 1 })).toMatchObject([{ message }]);
+    expect(await take(broker)).toMatchObject({ message });
+  });
 
-    it('pending tasks are listed with the key first whose turn is next, in pages without gaps', async (broker) => {
-      await put(broker, 'a1', 'b1', 'a2', 'b2', 'c1', 'a3');
-      await next(broker, 1);
-      const pages = [1, 2, 3, 4].map((page) => broker.tasks(QUEUE, 'pending', { page, size: 2 }));
-      const ids = (await Promise.all(pages)).flatMap(idsOf);
-      expect(ids[0]).toBe('b1');
-      expect([...ids].sort()).toEqual(['a2', 'a3', 'b1', 'b2', 'c1']);
-      for (const key of ['a', 'b'])
-        expect(ids.filter((id) => keyOf(id) === key)).toEqual(ids.filter((id) => keyOf(id) === key).sort());
-    });
+  it('pending tasks are listed with the key first whose turn is next, in pages without gaps', async (broker) => {
+    await put(broker, 'a1', 'b1', 'a2', 'b2', 'c1', 'a3');
+    await next(broker, 1);
+    const pages = [1, 2, 3, 4].map((page) => broker.tasks(QUEUE, 'pending', { page, size: 2 }));
+    const ids = (await Promise.all(pages)).flatMap(idsOf);
+    expect(ids[0]).toBe('b1');
+    expect([...ids].sort()).toEqual(['a2', 'a3', 'b1', 'b2', 'c1']);
+    for (const key of ['a', 'b'])
+      expect(ids.filter((id) => keyOf(id) === key)).toEqual(ids.filter((id) => keyOf(id) === key).sort());
+  });
 
-    it('a key that has lost all its tasks gives up its turn', async (broker) => {
-      await put(broker, 'a1', 'b1', 'c1');
-      await broker.change(QUEUE, { id: 'a1' }, 'delete');
-      await broker.change(QUEUE, { id: 'b1' }, 'archive');
-      await put(broker, 'b2', 'a2');
-      expect(await takeAll(broker)).toEqual(['c1', 'b2', 'a2']);
-    });
+  it('a key that has lost all its tasks gives up its turn', async (broker) => {
+    await put(broker, 'a1', 'b1', 'c1');
+    await broker.change(QUEUE, { id: 'a1' }, 'delete');
+    await broker.change(QUEUE, { id: 'b1' }, 'archive');
+    await put(broker, 'b2', 'a2');
+    expect(await takeAll(broker)).toEqual(['c1', 'b2', 'a2']);
   });
 
   for (const [way, { before, after, finally: end }] of Object.entries(WAYS)) {

@@ -1,5 +1,5 @@
 import type { Broker, LeasedTask, QueueLimits, Rate } from 'escapement/tasks';
-import { describe, expect } from 'vitest';
+import { expect } from 'vitest';
 import { next, put } from './keys.ts';
 import {
   caseWith,
@@ -49,258 +49,250 @@ export async function countOf(broker: Broker): Promise<number> {
 export function describeLimits(make: BrokerFactory): void {
   const it = caseWith(make);
 
-  describe('a limit of concurrency', () => {
-    it('a queue never has more active tasks than its limit, and the others wait as pending', async (broker) => {
-      await broker.setLimits(QUEUE, { concurrency: 3 });
-      await put(broker, 'a1', 'a2', 'b1', 'b2', '1');
-      const taken = await Promise.all(Array.from({ length: 5 }, () => broker.dequeue(QUEUE, 2, LONG_MS)));
-      expect(idsOf(taken.flat()).sort()).toEqual(['1', 'a1', 'b1']);
-      expect((await idsIn(broker, 'pending')).sort()).toEqual(['a2', 'b2']);
-      expect(await countOf(broker)).toBe(0);
-    });
-
-    it('a key never has more active tasks than its limit, and holds no other key back', async (broker) => {
-      await broker.setLimits(QUEUE, { perKey: { concurrency: 2 } });
-      await put(broker, 'a1', 'a2', 'a3', 'a4', 'b1', '1', '2', '3');
-      expect(await next(broker)).toEqual(['a1', 'b1', '1', 'a2', '2']);
-      await put(broker, 'a5', 'b2', 'b3', 'c1');
-      expect(await next(broker)).toEqual(['b2', 'c1']);
-    });
-
-    it('the limits of a queue and of its keys hold together', async (broker) => {
-      await broker.setLimits(QUEUE, { concurrency: 3, perKey: { concurrency: 1 } });
-      await put(broker, 'a1', 'a2', 'b1', 'b2');
-      const [a1] = await broker.dequeue(QUEUE, 10, LONG_MS);
-      await put(broker, 'c1', 'd1');
-      expect(await next(broker)).toEqual(['c1']);
-      if (a1 !== undefined) await broker.complete(a1);
-      expect(await next(broker)).toEqual(['d1']);
-    });
-
-    for (const [which, limits] of Object.entries(ONE_AT_A_TIME)) {
-      for (const [ending, end] of Object.entries(ENDINGS)) {
-        it(`the place ${which} is free when a run ${ending}, once`, async (broker) => {
-          await broker.setLimits(QUEUE, limits);
-          await put(broker, 'a1', 'a2', 'a3');
-          const task = await take(broker);
-          expect(await countOf(broker)).toBe(0);
-          await end(broker, task);
-          expect(await next(broker)).toEqual([ending === 'is released' ? 'a1' : 'a2']);
-          await end(broker, task).catch(() => undefined); // the lease is lost
-          expect(await countOf(broker)).toBe(0);
-        });
-      }
-
-      it(`the place ${which} is taken until a run that has lost its worker is recovered, and that run ends`, async (broker, {
-        pass,
-      }) => {
-        await broker.setLimits(QUEUE, limits);
-        await put(broker, 'a1', 'a2');
-        const lost = await take(broker, QUEUE, 1_000);
-        await pass(1_000);
-        await catchUp(broker);
-        expect(await countOf(broker)).toBe(0);
-        const [recovered] = await broker.recover([QUEUE], 0, LONG_MS);
-        if (recovered === undefined) throw new Error('it was to be recovered');
-        expect(await countOf(broker)).toBe(0);
-        await broker.complete(lost).catch(() => undefined); // the lease is lost
-        expect(await countOf(broker)).toBe(0);
-        await broker.complete(recovered);
-        expect(await next(broker)).toEqual(['a2']);
-      });
-    }
-
-    it('a key that was held takes its turn behind the others when it may run again', async (broker) => {
-      await broker.setLimits(QUEUE, { perKey: { concurrency: 1 } });
-      await put(broker, 'a1', 'a2', 'b1', 'b2', 'c1', 'd1');
-      const [a1, b1] = await broker.dequeue(QUEUE, 2, LONG_MS);
-      if (a1 === undefined || b1 === undefined) throw new Error('there were two');
-      await broker.complete(b1);
-      await broker.complete(a1);
-      expect(await next(broker)).toEqual(['c1', 'd1', 'b2', 'a2']);
-    });
-
-    it('a limit that is lowered interrupts no run, and holds when enough runs have ended', async (broker) => {
-      await put(broker, 'a1', 'a2', 'a3', 'a4', 'a5');
-      const active = await broker.dequeue(QUEUE, 3, LONG_MS);
-      await broker.setLimits(QUEUE, { concurrency: 2, perKey: { concurrency: 1 } });
-      expect(await broker.extendLeases(active, LONG_MS)).toEqual([]);
-      for (const task of active) {
-        expect(await countOf(broker)).toBe(0);
-        await broker.complete(task);
-      }
-      expect(await next(broker)).toEqual(['a4']);
-    });
-
-    it('a limit that is raised or removed holds at once', async (broker) => {
-      await broker.setLimits(QUEUE, { concurrency: 1 });
-      await put(broker, 'a1', 'a2', 'a3', 'a4', 'a5', 'b1', 'b2');
-      expect(await next(broker)).toEqual(['a1']);
-      await broker.setLimits(QUEUE, { concurrency: 4, perKey: { concurrency: 2 } });
-      expect(await next(broker)).toEqual(['b1', 'a2', 'b2']);
-      await broker.setLimits(QUEUE, { perKey: { concurrency: 3 } });
-      expect(await next(broker)).toEqual(['a3']);
-      await broker.setLimits(QUEUE, undefined);
-      expect(await next(broker)).toEqual(['a4', 'a5']);
-    });
+  it('a queue never has more active tasks than its limit, and the others wait as pending', async (broker) => {
+    await broker.setLimits(QUEUE, { concurrency: 3 });
+    await put(broker, 'a1', 'a2', 'b1', 'b2', '1');
+    const taken = await Promise.all(Array.from({ length: 5 }, () => broker.dequeue(QUEUE, 2, LONG_MS)));
+    expect(idsOf(taken.flat()).sort()).toEqual(['1', 'a1', 'b1']);
+    expect((await idsIn(broker, 'pending')).sort()).toEqual(['a2', 'b2']);
+    expect(await countOf(broker)).toBe(0);
   });
 
-  describe('a limit of a rate', () => {
-    for (const [which, limitsOf] of Object.entries(RATES)) {
-      it(`the rate ${which} lets its burst start, then one task with each token, and saves no more than the burst`, async (broker, {
-        advance,
-        pass,
-      }) => {
-        await broker.setLimits(QUEUE, limitsOf(slow(3)));
-        await put(broker, ...Array.from({ length: 20 }, (_, n) => `a${n}`));
-        expect(await next(broker, 2)).toEqual(['a0', 'a1']);
-        expect(await next(broker)).toEqual(['a2']);
-        await advance(TOKEN_MS - EARLY_MS);
-        expect(await countOf(broker)).toBe(0);
-        await pass(EARLY_MS);
-        expect(await next(broker)).toEqual(['a3']);
-        await pass(2 * TOKEN_MS);
-        expect(await next(broker)).toEqual(['a4', 'a5']);
-        await advance(LONG_MS);
-        expect(await next(broker)).toEqual(['a6', 'a7', 'a8']);
-        expect(await countOf(broker)).toBe(0);
-      });
+  it('a key never has more active tasks than its limit, and holds no other key back', async (broker) => {
+    await broker.setLimits(QUEUE, { perKey: { concurrency: 2 } });
+    await put(broker, 'a1', 'a2', 'a3', 'a4', 'b1', '1', '2', '3');
+    expect(await next(broker)).toEqual(['a1', 'b1', '1', 'a2', '2']);
+    await put(broker, 'a5', 'b2', 'b3', 'c1');
+    expect(await next(broker)).toEqual(['b2', 'c1']);
+  });
 
-      it(`a token ${which} does not come back when its run ends`, async (broker) => {
-        await broker.setLimits(QUEUE, limitsOf(slow(Object.keys(ENDINGS).length)));
-        await put(broker, 'a1', 'a2', 'a3', 'a4', 'a5', 'a6');
-        for (const end of Object.values(ENDINGS)) await end(broker, await take(broker));
-        expect(await countOf(broker)).toBe(0);
-      });
+  it('the limits of a queue and of its keys hold together', async (broker) => {
+    await broker.setLimits(QUEUE, { concurrency: 3, perKey: { concurrency: 1 } });
+    await put(broker, 'a1', 'a2', 'b1', 'b2');
+    const [a1] = await broker.dequeue(QUEUE, 10, LONG_MS);
+    await put(broker, 'c1', 'd1');
+    expect(await next(broker)).toEqual(['c1']);
+    if (a1 !== undefined) await broker.complete(a1);
+    expect(await next(broker)).toEqual(['d1']);
+  });
 
-      it(`a rate ${which} that is changed holds at once, with the tokens that were taken`, async (broker, {
-        pass,
-      }) => {
-        await broker.setLimits(QUEUE, limitsOf(slow(1)));
-        await put(broker, ...Array.from({ length: 20 }, (_, n) => `a${n}`));
-        expect(await countOf(broker)).toBe(1);
-        await broker.setLimits(QUEUE, limitsOf(slow(3)));
-        expect(await countOf(broker)).toBe(2);
-        await broker.setLimits(QUEUE, limitsOf(slow(1))); // not three tokens that have to come first
+  for (const [which, limits] of Object.entries(ONE_AT_A_TIME)) {
+    for (const [ending, end] of Object.entries(ENDINGS)) {
+      it(`the place ${which} is free when a run ${ending}, once`, async (broker) => {
+        await broker.setLimits(QUEUE, limits);
+        await put(broker, 'a1', 'a2', 'a3');
+        const task = await take(broker);
         expect(await countOf(broker)).toBe(0);
-        await pass(TOKEN_MS);
-        expect(await countOf(broker)).toBe(1);
-        await broker.setLimits(QUEUE, undefined);
-        expect(await countOf(broker)).toBe(16);
+        await end(broker, task);
+        expect(await next(broker)).toEqual([ending === 'is released' ? 'a1' : 'a2']);
+        await end(broker, task).catch(() => undefined); // the lease is lost
+        expect(await countOf(broker)).toBe(0);
       });
     }
 
-    it('each key has tokens of its own, and a key without one holds no other key back', async (broker, {
+    it(`the place ${which} is taken until a run that has lost its worker is recovered, and that run ends`, async (broker, {
+      pass,
+    }) => {
+      await broker.setLimits(QUEUE, limits);
+      await put(broker, 'a1', 'a2');
+      const lost = await take(broker, QUEUE, 1_000);
+      await pass(1_000);
+      await catchUp(broker);
+      expect(await countOf(broker)).toBe(0);
+      const [recovered] = await broker.recover([QUEUE], 0, LONG_MS);
+      if (recovered === undefined) throw new Error('it was to be recovered');
+      expect(await countOf(broker)).toBe(0);
+      await broker.complete(lost).catch(() => undefined); // the lease is lost
+      expect(await countOf(broker)).toBe(0);
+      await broker.complete(recovered);
+      expect(await next(broker)).toEqual(['a2']);
+    });
+  }
+
+  it('a key that was held takes its turn behind the others when it may run again', async (broker) => {
+    await broker.setLimits(QUEUE, { perKey: { concurrency: 1 } });
+    await put(broker, 'a1', 'a2', 'b1', 'b2', 'c1', 'd1');
+    const [a1, b1] = await broker.dequeue(QUEUE, 2, LONG_MS);
+    if (a1 === undefined || b1 === undefined) throw new Error('there were two');
+    await broker.complete(b1);
+    await broker.complete(a1);
+    expect(await next(broker)).toEqual(['c1', 'd1', 'b2', 'a2']);
+  });
+
+  it('a limit that is lowered interrupts no run, and holds when enough runs have ended', async (broker) => {
+    await put(broker, 'a1', 'a2', 'a3', 'a4', 'a5');
+    const active = await broker.dequeue(QUEUE, 3, LONG_MS);
+    await broker.setLimits(QUEUE, { concurrency: 2, perKey: { concurrency: 1 } });
+    expect(await broker.extendLeases(active, LONG_MS)).toEqual([]);
+    for (const task of active) {
+      expect(await countOf(broker)).toBe(0);
+      await broker.complete(task);
+    }
+    expect(await next(broker)).toEqual(['a4']);
+  });
+
+  it('a limit that is raised or removed holds at once', async (broker) => {
+    await broker.setLimits(QUEUE, { concurrency: 1 });
+    await put(broker, 'a1', 'a2', 'a3', 'a4', 'a5', 'b1', 'b2');
+    expect(await next(broker)).toEqual(['a1']);
+    await broker.setLimits(QUEUE, { concurrency: 4, perKey: { concurrency: 2 } });
+    expect(await next(broker)).toEqual(['b1', 'a2', 'b2']);
+    await broker.setLimits(QUEUE, { perKey: { concurrency: 3 } });
+    expect(await next(broker)).toEqual(['a3']);
+    await broker.setLimits(QUEUE, undefined);
+    expect(await next(broker)).toEqual(['a4', 'a5']);
+  });
+
+  for (const [which, limitsOf] of Object.entries(RATES)) {
+    it(`the rate ${which} lets its burst start, then one task with each token, and saves no more than the burst`, async (broker, {
       advance,
       pass,
     }) => {
-      await broker.setLimits(QUEUE, { perKey: { rate: { tasks: 1, perMs: TOKEN_MS } } });
-      await put(broker, 'a1', 'a2', 'b1', 'b2', '1', '2');
-      expect(await next(broker)).toEqual(['a1', 'b1', '1']);
-      await advance(EARLY_MS);
-      await put(broker, 'c1', 'c2', 'a3');
-      expect(await next(broker)).toEqual(['c1']);
-      await pass(TOKEN_MS - EARLY_MS);
-      expect((await next(broker)).sort()).toEqual(['2', 'a2', 'b2']);
-      await advance(EARLY_MS);
-      expect(await next(broker)).toEqual(['c2']);
-    });
-
-    it('a task takes a token of its key and one of the queue', async (broker, { pass }) => {
-      const rate = { tasks: 1, perMs: TOKEN_MS };
-      await broker.setLimits(QUEUE, { rate: { ...rate, burst: 3 }, perKey: { rate: { ...rate, burst: 2 } } });
-      await put(broker, 'a1', 'a2', 'a3', 'b1', 'b2');
-      expect(await next(broker)).toEqual(['a1', 'b1', 'a2']);
-      await pass(TOKEN_MS);
-      expect(await next(broker)).toEqual(['b2']);
-      await pass(TOKEN_MS);
+      await broker.setLimits(QUEUE, limitsOf(slow(3)));
+      await put(broker, ...Array.from({ length: 20 }, (_, n) => `a${n}`));
+      expect(await next(broker, 2)).toEqual(['a0', 'a1']);
+      expect(await next(broker)).toEqual(['a2']);
+      await advance(TOKEN_MS - EARLY_MS);
+      expect(await countOf(broker)).toBe(0);
+      await pass(EARLY_MS);
       expect(await next(broker)).toEqual(['a3']);
+      await pass(2 * TOKEN_MS);
+      expect(await next(broker)).toEqual(['a4', 'a5']);
+      await advance(LONG_MS);
+      expect(await next(broker)).toEqual(['a6', 'a7', 'a8']);
+      expect(await countOf(broker)).toBe(0);
     });
 
-    it('a task needs a place and a token, and one without a place takes no token', async (broker, {
+    it(`a token ${which} does not come back when its run ends`, async (broker) => {
+      await broker.setLimits(QUEUE, limitsOf(slow(Object.keys(ENDINGS).length)));
+      await put(broker, 'a1', 'a2', 'a3', 'a4', 'a5', 'a6');
+      for (const end of Object.values(ENDINGS)) await end(broker, await take(broker));
+      expect(await countOf(broker)).toBe(0);
+    });
+
+    it(`a rate ${which} that is changed holds at once, with the tokens that were taken`, async (broker, {
       pass,
     }) => {
-      await broker.setLimits(QUEUE, {
-        perKey: { concurrency: 1, rate: { tasks: 1, perMs: TOKEN_MS, burst: 2 } },
-      });
-      await put(broker, 'a1', 'a2', 'a3');
-      const first = await take(broker);
-      expect(await countOf(broker)).toBe(0);
-      await broker.complete(first);
-      const second = await take(broker);
-      await broker.complete(second);
+      await broker.setLimits(QUEUE, limitsOf(slow(1)));
+      await put(broker, ...Array.from({ length: 20 }, (_, n) => `a${n}`));
+      expect(await countOf(broker)).toBe(1);
+      await broker.setLimits(QUEUE, limitsOf(slow(3)));
+      expect(await countOf(broker)).toBe(2);
+      await broker.setLimits(QUEUE, limitsOf(slow(1))); // not three tokens that have to come first
       expect(await countOf(broker)).toBe(0);
       await pass(TOKEN_MS);
-      expect(await next(broker)).toEqual(['a3']);
+      expect(await countOf(broker)).toBe(1);
+      await broker.setLimits(QUEUE, undefined);
+      expect(await countOf(broker)).toBe(16);
     });
+  }
 
-    it('a recovered run takes no token', async (broker, { pass }) => {
-      await broker.setLimits(QUEUE, { rate: { tasks: 1, perMs: LONG_MS, burst: 2 } });
-      await put(broker, 'a1', 'a2');
-      await take(broker, QUEUE, 1_000);
-      await pass(1_000);
-      expect(await broker.recover([QUEUE], 0, LONG_MS)).toHaveLength(1);
-      expect(await next(broker)).toEqual(['a2']);
-    });
+  it('each key has tokens of its own, and a key without one holds no other key back', async (broker, {
+    advance,
+    pass,
+  }) => {
+    await broker.setLimits(QUEUE, { perKey: { rate: { tasks: 1, perMs: TOKEN_MS } } });
+    await put(broker, 'a1', 'a2', 'b1', 'b2', '1', '2');
+    expect(await next(broker)).toEqual(['a1', 'b1', '1']);
+    await advance(EARLY_MS);
+    await put(broker, 'c1', 'c2', 'a3');
+    expect(await next(broker)).toEqual(['c1']);
+    await pass(TOKEN_MS - EARLY_MS);
+    expect((await next(broker)).sort()).toEqual(['2', 'a2', 'b2']);
+    await advance(EARLY_MS);
+    expect(await next(broker)).toEqual(['c2']);
   });
 
-  describe('the limits of a queue', () => {
-    it('limits are stored with every burst, create their queue, and are removed', async (broker) => {
-      await broker.setLimits(QUEUE, undefined);
-      await broker.setLimits(QUEUE, {});
-      expect(await broker.limits(QUEUE)).toBeUndefined();
-      expect(await broker.queues()).toEqual([]);
-      const rate = { tasks: 100, perMs: 1_000 };
-      await broker.setLimits(QUEUE, {
-        concurrency: 5,
-        rate,
-        perKey: { concurrency: 1, rate: { ...rate, burst: 7 } },
-      });
-      expect(await broker.queues()).toEqual([QUEUE]);
-      expect(await broker.limits(QUEUE)).toEqual({
-        concurrency: 5,
-        rate: { ...rate, burst: 100 },
-        perKey: { concurrency: 1, rate: { ...rate, burst: 7 } },
-      });
-      await broker.setLimits(QUEUE, { perKey: { concurrency: 2 } });
-      expect(await broker.limits(QUEUE)).toEqual({ perKey: { concurrency: 2 } });
-      await broker.setLimits(QUEUE, { perKey: {} });
-      expect(await broker.limits(QUEUE)).toBeUndefined();
-      await broker.setLimits(QUEUE, { concurrency: 2 });
-      await broker.setLimits(QUEUE, undefined);
-      expect(await broker.limits(QUEUE)).toBeUndefined();
-      expect(await broker.queues()).toEqual([QUEUE]);
-    });
+  it('a task takes a token of its key and one of the queue', async (broker, { pass }) => {
+    const rate = { tasks: 1, perMs: TOKEN_MS };
+    await broker.setLimits(QUEUE, { rate: { ...rate, burst: 3 }, perKey: { rate: { ...rate, burst: 2 } } });
+    await put(broker, 'a1', 'a2', 'a3', 'b1', 'b2');
+    expect(await next(broker)).toEqual(['a1', 'b1', 'a2']);
+    await pass(TOKEN_MS);
+    expect(await next(broker)).toEqual(['b2']);
+    await pass(TOKEN_MS);
+    expect(await next(broker)).toEqual(['a3']);
+  });
 
-    it('each queue has its own limits', async (broker) => {
-      await broker.setLimits(QUEUE, { concurrency: 1 });
-      for (const queue of [QUEUE, QUEUE, 'other', 'other']) await broker.enqueue(newTask({ queue }));
-      expect(await countOf(broker)).toBe(1);
-      expect(await broker.dequeue('other', 10, LONG_MS)).toHaveLength(2);
-      expect(await broker.limits('other')).toBeUndefined();
+  it('a task needs a place and a token, and one without a place takes no token', async (broker, { pass }) => {
+    await broker.setLimits(QUEUE, {
+      perKey: { concurrency: 1, rate: { tasks: 1, perMs: TOKEN_MS, burst: 2 } },
     });
+    await put(broker, 'a1', 'a2', 'a3');
+    const first = await take(broker);
+    expect(await countOf(broker)).toBe(0);
+    await broker.complete(first);
+    const second = await take(broker);
+    await broker.complete(second);
+    expect(await countOf(broker)).toBe(0);
+    await pass(TOKEN_MS);
+    expect(await next(broker)).toEqual(['a3']);
+  });
 
-    it('a removed queue has lost its limits and the tokens that were taken', async (broker) => {
-      const limits = { rate: { tasks: 1, perMs: LONG_MS }, perKey: { rate: { tasks: 1, perMs: LONG_MS } } };
+  it('a recovered run takes no token', async (broker, { pass }) => {
+    await broker.setLimits(QUEUE, { rate: { tasks: 1, perMs: LONG_MS, burst: 2 } });
+    await put(broker, 'a1', 'a2');
+    await take(broker, QUEUE, 1_000);
+    await pass(1_000);
+    expect(await broker.recover([QUEUE], 0, LONG_MS)).toHaveLength(1);
+    expect(await next(broker)).toEqual(['a2']);
+  });
+
+  it('limits are stored with every burst, create their queue, and are removed', async (broker) => {
+    await broker.setLimits(QUEUE, undefined);
+    await broker.setLimits(QUEUE, {});
+    expect(await broker.limits(QUEUE)).toBeUndefined();
+    expect(await broker.queues()).toEqual([]);
+    const rate = { tasks: 100, perMs: 1_000 };
+    await broker.setLimits(QUEUE, {
+      concurrency: 5,
+      rate,
+      perKey: { concurrency: 1, rate: { ...rate, burst: 7 } },
+    });
+    expect(await broker.queues()).toEqual([QUEUE]);
+    expect(await broker.limits(QUEUE)).toEqual({
+      concurrency: 5,
+      rate: { ...rate, burst: 100 },
+      perKey: { concurrency: 1, rate: { ...rate, burst: 7 } },
+    });
+    await broker.setLimits(QUEUE, { perKey: { concurrency: 2 } });
+    expect(await broker.limits(QUEUE)).toEqual({ perKey: { concurrency: 2 } });
+    await broker.setLimits(QUEUE, { perKey: {} });
+    expect(await broker.limits(QUEUE)).toBeUndefined();
+    await broker.setLimits(QUEUE, { concurrency: 2 });
+    await broker.setLimits(QUEUE, undefined);
+    expect(await broker.limits(QUEUE)).toBeUndefined();
+    expect(await broker.queues()).toEqual([QUEUE]);
+  });
+
+  it('each queue has its own limits', async (broker) => {
+    await broker.setLimits(QUEUE, { concurrency: 1 });
+    for (const queue of [QUEUE, QUEUE, 'other', 'other']) await broker.enqueue(newTask({ queue }));
+    expect(await countOf(broker)).toBe(1);
+    expect(await broker.dequeue('other', 10, LONG_MS)).toHaveLength(2);
+    expect(await broker.limits('other')).toBeUndefined();
+  });
+
+  it('a removed queue has lost its limits and the tokens that were taken', async (broker) => {
+    const limits = { rate: { tasks: 1, perMs: LONG_MS }, perKey: { rate: { tasks: 1, perMs: LONG_MS } } };
+    await broker.setLimits(QUEUE, limits);
+    await put(broker, 'a1', 'a2');
+    await broker.complete(await take(broker));
+    await broker.removeQueue(QUEUE, { force: true });
+    expect(await broker.limits(QUEUE)).toBeUndefined();
+    await put(broker, 'a1', 'a2');
+    expect(await countOf(broker)).toBe(2);
+    for (const id of ['a1', 'a2']) expect((await broker.task(QUEUE, id)).state).toBe('active');
+  });
+
+  it('a removed queue that gets the same limits again has all its tokens', async (broker) => {
+    const limits = { rate: { tasks: 1, perMs: LONG_MS }, perKey: { rate: { tasks: 1, perMs: LONG_MS } } };
+    for (let time = 0; time < 2; time++) {
       await broker.setLimits(QUEUE, limits);
       await put(broker, 'a1', 'a2');
       await broker.complete(await take(broker));
+      expect(await countOf(broker)).toBe(0);
       await broker.removeQueue(QUEUE, { force: true });
-      expect(await broker.limits(QUEUE)).toBeUndefined();
-      await put(broker, 'a1', 'a2');
-      expect(await countOf(broker)).toBe(2);
-      for (const id of ['a1', 'a2']) expect((await broker.task(QUEUE, id)).state).toBe('active');
-    });
-
-    it('a removed queue that gets the same limits again has all its tokens', async (broker) => {
-      const limits = { rate: { tasks: 1, perMs: LONG_MS }, perKey: { rate: { tasks: 1, perMs: LONG_MS } } };
-      for (let time = 0; time < 2; time++) {
-        await broker.setLimits(QUEUE, limits);
-        await put(broker, 'a1', 'a2');
-        await broker.complete(await take(broker));
-        expect(await countOf(broker)).toBe(0);
-        await broker.removeQueue(QUEUE, { force: true });
-      }
-    });
+    }
   });
 }

@@ -1,5 +1,5 @@
 import type { Broker, BrokerListener } from 'escapement/tasks';
-import { describe, expect } from 'vitest';
+import { expect } from 'vitest';
 import { until } from '../../until.ts';
 import { caseWith, failure, LONG_MS, newTask, putInto, QUEUE, take, type BrokerFactory } from './support.ts';
 
@@ -31,74 +31,72 @@ const SETTLING: Record<string, (broker: Broker) => Promise<unknown>> = {
 export function describeNotifications(make: BrokerFactory): void {
   const it = caseWith(make);
 
-  describe('a subscription', () => {
-    it('a listener is notified that there is work', async (broker) => {
-      const { heard, listener } = recorder();
-      await broker.subscribe(listener, QUEUES);
-      await broker.enqueue(newTask());
-      await broker.enqueue(newTask({ queue: 'other' }));
-      await until(
-        'the listener is notified',
-        () => heard.includes(`work ${QUEUE}`) && heard.includes('work other'),
-      );
-    });
+  it('a listener is notified that there is work', async (broker) => {
+    const { heard, listener } = recorder();
+    await broker.subscribe(listener, QUEUES);
+    await broker.enqueue(newTask());
+    await broker.enqueue(newTask({ queue: 'other' }));
+    await until(
+      'the listener is notified',
+      () => heard.includes(`work ${QUEUE}`) && heard.includes('work other'),
+    );
+  });
 
-    it('a listener is notified that a task is released, and that a queue is resumed', async (broker) => {
-      await broker.enqueue(newTask());
-      const task = await take(broker);
-      const { heard, listener } = recorder();
-      await broker.subscribe(listener, QUEUES);
-      await broker.release(task);
-      await until('the listener is notified', () => heard.includes(`work ${QUEUE}`));
-      await broker.pause(QUEUE);
-      heard.length = 0;
-      await broker.resume(QUEUE);
-      await until('the listener is notified', () => heard.includes(`work ${QUEUE}`));
-    });
+  it('a listener is notified that a task is released, and that a queue is resumed', async (broker) => {
+    await broker.enqueue(newTask());
+    const task = await take(broker);
+    const { heard, listener } = recorder();
+    await broker.subscribe(listener, QUEUES);
+    await broker.release(task);
+    await until('the listener is notified', () => heard.includes(`work ${QUEUE}`));
+    await broker.pause(QUEUE);
+    heard.length = 0;
+    await broker.resume(QUEUE);
+    await until('the listener is notified', () => heard.includes(`work ${QUEUE}`));
+  });
 
-    it('a listener is notified that a group has grown', async (broker) => {
-      const { heard, listener } = recorder();
-      await broker.subscribe(listener, QUEUES);
-      await broker.enqueue(newTask({ group: 'g' }));
-      await until('the listener is notified', () => heard.includes(`grouped ${QUEUE} g`));
-    });
+  it('a listener is notified that a group has grown', async (broker) => {
+    const { heard, listener } = recorder();
+    await broker.subscribe(listener, QUEUES);
+    await broker.enqueue(newTask({ group: 'g' }));
+    await until('the listener is notified', () => heard.includes(`grouped ${QUEUE} g`));
+  });
 
-    it('a listener is notified of progress', async (broker) => {
+  it('a listener is notified of progress', async (broker) => {
+    await broker.enqueue(newTask({ id: 'a' }));
+    const { heard, listener } = recorder();
+    await broker.subscribe(listener, QUEUES);
+    await broker.writeProgress(await take(broker), '1');
+    await until('the listener is notified', () => heard.includes(`progressed ${QUEUE} a`));
+  });
+
+  for (const [what, settle] of Object.entries(SETTLING)) {
+    it(`a listener is notified that a task ${what}`, async (broker) => {
       await broker.enqueue(newTask({ id: 'a' }));
       const { heard, listener } = recorder();
       await broker.subscribe(listener, QUEUES);
-      await broker.writeProgress(await take(broker), '1');
-      await until('the listener is notified', () => heard.includes(`progressed ${QUEUE} a`));
+      await settle(broker);
+      await until('the listener is notified', () => heard.includes(`settled ${QUEUE} a`));
     });
+  }
 
-    for (const [what, settle] of Object.entries(SETTLING)) {
-      it(`a listener is notified that a task ${what}`, async (broker) => {
-        await broker.enqueue(newTask({ id: 'a' }));
-        const { heard, listener } = recorder();
-        await broker.subscribe(listener, QUEUES);
-        await settle(broker);
-        await until('the listener is notified', () => heard.includes(`settled ${QUEUE} a`));
-      });
-    }
+  it('a listener is not notified after its subscription is closed, and others are', async (broker) => {
+    const [gone, there] = [recorder(), recorder()];
+    const subscription = await broker.subscribe(gone.listener, QUEUES);
+    await broker.subscribe(there.listener, QUEUES);
+    await subscription.close();
+    await subscription.close();
+    await broker.enqueue(newTask());
+    await until('the listener is notified', () => there.heard.length > 0);
+    expect(gone.heard).toEqual([]);
+  });
 
-    it('a listener is not notified after its subscription is closed, and others are', async (broker) => {
-      const [gone, there] = [recorder(), recorder()];
-      const subscription = await broker.subscribe(gone.listener, QUEUES);
-      await broker.subscribe(there.listener, QUEUES);
-      await subscription.close();
-      await subscription.close();
-      await broker.enqueue(newTask());
-      await until('the listener is notified', () => there.heard.length > 0);
-      expect(gone.heard).toEqual([]);
-    });
-
-    it('a listener may have methods for some events only', async (broker) => {
-      const { heard, listener } = recorder();
-      await broker.subscribe({}, QUEUES);
-      await broker.subscribe(listener, QUEUES);
-      await broker.enqueue(newTask({ group: 'g' }));
-      await until('the listener is notified', () => heard.length > 0);
-    });
+  it('a listener may have methods for some events only', async (broker) => {
+    const { heard, listener } = recorder();
+    await broker.subscribe({}, QUEUES);
+    await broker.subscribe(listener, QUEUES);
+    await broker.enqueue(newTask({ group: 'g' }));
+    await until('the listener is notified', () => heard.length > 0);
   });
 
   it('a cancel request resolves with whether a server runs the task', async (broker) => {

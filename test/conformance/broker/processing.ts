@@ -1,5 +1,5 @@
 import type { Broker, LeasedTask } from 'escapement/tasks';
-import { describe, expect } from 'vitest';
+import { expect } from 'vitest';
 import {
   caseWith,
   catchUp,
@@ -56,43 +56,41 @@ const ENDINGS: Record<string, (broker: Broker, task: LeasedTask) => Promise<unkn
 export function describeProcessing(make: BrokerFactory): void {
   const it = caseWith(make);
 
-  describe('dequeue', () => {
-    it('dequeue leases the first tasks in order, at most limit', async (broker) => {
-      const tasks = Array.from({ length: 5 }, () => newTask());
-      for (const task of tasks) await broker.enqueue(task);
-      const ids = tasks.map(({ message }) => message.id);
-      const first = await broker.dequeue(QUEUE, 2, LONG_MS);
-      expect(first.map(({ message }) => message.id)).toEqual(ids.slice(0, 2));
-      expect(await takeAll(broker)).toEqual(ids.slice(2));
-      expect(await takeAll(broker)).toEqual([]);
-    });
+  it('dequeue leases the first tasks in order, at most limit', async (broker) => {
+    const tasks = Array.from({ length: 5 }, () => newTask());
+    for (const task of tasks) await broker.enqueue(task);
+    const ids = tasks.map(({ message }) => message.id);
+    const first = await broker.dequeue(QUEUE, 2, LONG_MS);
+    expect(first.map(({ message }) => message.id)).toEqual(ids.slice(0, 2));
+    expect(await takeAll(broker)).toEqual(ids.slice(2));
+    expect(await takeAll(broker)).toEqual([]);
+  });
 
-    it('dequeue of a queue that does not exist returns no tasks and creates no queue', async (broker) => {
-      expect(await broker.dequeue('nowhere', 10, LONG_MS)).toEqual([]);
-      expect(await broker.queues()).toEqual([]);
-    });
+  it('dequeue of a queue that does not exist returns no tasks and creates no queue', async (broker) => {
+    expect(await broker.dequeue('nowhere', 10, LONG_MS)).toEqual([]);
+    expect(await broker.queues()).toEqual([]);
+  });
 
-    it('a task is leased to one caller only', async (broker) => {
-      await broker.enqueueMany(Array.from({ length: 40 }, () => newTask()));
-      const taken = await Promise.all(Array.from({ length: 20 }, () => broker.dequeue(QUEUE, 3, LONG_MS)));
-      const ids = taken.flat().map(({ message }) => message.id);
-      expect([ids.length, new Set(ids).size]).toEqual([40, 40]);
-    });
+  it('a task is leased to one caller only', async (broker) => {
+    await broker.enqueueMany(Array.from({ length: 40 }, () => newTask()));
+    const taken = await Promise.all(Array.from({ length: 20 }, () => broker.dequeue(QUEUE, 3, LONG_MS)));
+    const ids = taken.flat().map(({ message }) => message.id);
+    expect([ids.length, new Set(ids).size]).toEqual([40, 40]);
+  });
 
-    it('dequeue makes a task active', async (broker) => {
-      const message = await putInto(broker, 'active');
-      const record = await broker.task(QUEUE, message.id);
-      expect(record).toMatchObject({ state: 'active', nextProcessAtMs: 0, isOrphaned: false });
-    });
+  it('dequeue makes a task active', async (broker) => {
+    const message = await putInto(broker, 'active');
+    const record = await broker.task(QUEUE, message.id);
+    expect(record).toMatchObject({ state: 'active', nextProcessAtMs: 0, isOrphaned: false });
+  });
 
-    it('the epoch grows with every lease', async (broker) => {
-      await broker.enqueue(newTask());
-      const first = await take(broker);
-      await broker.release(first);
-      const second = await take(broker);
-      expect(second.epoch).toBeGreaterThan(first.epoch);
-      expect([first.recoveries, second.recoveries]).toEqual([0, 0]);
-    });
+  it('the epoch grows with every lease', async (broker) => {
+    await broker.enqueue(newTask());
+    const first = await take(broker);
+    await broker.release(first);
+    const second = await take(broker);
+    expect(second.epoch).toBeGreaterThan(first.epoch);
+    expect([first.recoveries, second.recoveries]).toEqual([0, 0]);
   });
 
   it('a completed task without retention is removed, and counts as processed', async (broker) => {
@@ -138,60 +136,58 @@ export function describeProcessing(make: BrokerFactory): void {
     await broker.enqueue(newTask(parts));
   });
 
-  describe('a task that failed', () => {
-    it('a failed task waits for its retry and has the error', async (broker, { precisionMs }) => {
-      const message = await putInto(broker, 'pending');
-      const atMs = later(broker);
-      await broker.retry(await take(broker), failure('boom'), atMs);
-      const record = await broker.task(QUEUE, message.id);
-      expect(record).toMatchObject({
-        state: 'retry',
-        message: { ...message, retried: 1, lastError: 'boom', lastFailedAtMs: record.message.lastFailedAtMs },
-      });
-      expect(record.nextProcessAtMs).toBeGreaterThanOrEqual(atMs);
-      expect(record.nextProcessAtMs).toBeLessThanOrEqual(atMs + precisionMs);
-      expect(Math.abs(record.message.lastFailedAtMs - broker.clock.wallNow())).toBeLessThanOrEqual(
-        1_000 + precisionMs,
-      );
-      expect(await broker.queueStats(QUEUE)).toMatchObject({
-        processed: 1,
-        failed: 1,
-        processedTotal: 1,
-        failedTotal: 1,
-      });
+  it('a failed task waits for its retry and has the error', async (broker, { precisionMs }) => {
+    const message = await putInto(broker, 'pending');
+    const atMs = later(broker);
+    await broker.retry(await take(broker), failure('boom'), atMs);
+    const record = await broker.task(QUEUE, message.id);
+    expect(record).toMatchObject({
+      state: 'retry',
+      message: { ...message, retried: 1, lastError: 'boom', lastFailedAtMs: record.message.lastFailedAtMs },
     });
+    expect(record.nextProcessAtMs).toBeGreaterThanOrEqual(atMs);
+    expect(record.nextProcessAtMs).toBeLessThanOrEqual(atMs + precisionMs);
+    expect(Math.abs(record.message.lastFailedAtMs - broker.clock.wallNow())).toBeLessThanOrEqual(
+      1_000 + precisionMs,
+    );
+    expect(await broker.queueStats(QUEUE)).toMatchObject({
+      processed: 1,
+      failed: 1,
+      processedTotal: 1,
+      failedTotal: 1,
+    });
+  });
 
-    it('a failed task is pending at the time of its retry, behind the other pending tasks', async (broker, {
-      pass,
-    }) => {
-      await broker.enqueue(newTask({ id: 'a' }));
-      await broker.retry(await take(broker), failure(), broker.clock.wallNow() + 2_000);
-      await broker.enqueue(newTask({ id: 'b' }));
-      expect(await stateOf(broker, newTask({ id: 'a' }).message)).toBe('retry');
-      await pass(2_000);
-      await catchUp(broker);
-      expect(await takeAll(broker)).toEqual(['b', 'a']);
-    });
+  it('a failed task is pending at the time of its retry, behind the other pending tasks', async (broker, {
+    pass,
+  }) => {
+    await broker.enqueue(newTask({ id: 'a' }));
+    await broker.retry(await take(broker), failure(), broker.clock.wallNow() + 2_000);
+    await broker.enqueue(newTask({ id: 'b' }));
+    expect(await stateOf(broker, newTask({ id: 'a' }).message)).toBe('retry');
+    await pass(2_000);
+    await catchUp(broker);
+    expect(await takeAll(broker)).toEqual(['b', 'a']);
+  });
 
-    it('a retry without isFailure does not count as failed', async (broker) => {
-      const { id } = await putInto(broker, 'pending');
-      await broker.retry(await take(broker), { error: 'rate limited', isFailure: false }, later(broker));
-      expect((await broker.task(QUEUE, id)).message).toMatchObject({ retried: 0, lastError: 'rate limited' });
-      expect(await broker.queueStats(QUEUE)).toMatchObject({ processed: 0, failed: 0 });
-    });
+  it('a retry without isFailure does not count as failed', async (broker) => {
+    const { id } = await putInto(broker, 'pending');
+    await broker.retry(await take(broker), { error: 'rate limited', isFailure: false }, later(broker));
+    expect((await broker.task(QUEUE, id)).message).toMatchObject({ retried: 0, lastError: 'rate limited' });
+    expect(await broker.queueStats(QUEUE)).toMatchObject({ processed: 0, failed: 0 });
+  });
 
-    it('a task that failed for the last time is archived, counts as failed, and keeps its count of retries', async (broker) => {
-      const { id } = await putInto(broker, 'pending', { maxRetry: 1, retried: 1 });
-      await broker.archive(await take(broker), failure('for good'));
-      const record = await broker.task(QUEUE, id);
-      expect(record).toMatchObject({
-        state: 'archived',
-        nextProcessAtMs: 0,
-        message: { retried: 1, lastError: 'for good' },
-      });
-      expect(record.message.lastFailedAtMs).toBeGreaterThan(0);
-      expect(await broker.queueStats(QUEUE)).toMatchObject({ processed: 1, failed: 1 });
+  it('a task that failed for the last time is archived, counts as failed, and keeps its count of retries', async (broker) => {
+    const { id } = await putInto(broker, 'pending', { maxRetry: 1, retried: 1 });
+    await broker.archive(await take(broker), failure('for good'));
+    const record = await broker.task(QUEUE, id);
+    expect(record).toMatchObject({
+      state: 'archived',
+      nextProcessAtMs: 0,
+      message: { retried: 1, lastError: 'for good' },
     });
+    expect(record.message.lastFailedAtMs).toBeGreaterThan(0);
+    expect(await broker.queueStats(QUEUE)).toMatchObject({ processed: 1, failed: 1 });
   });
 
   it('a released task is the next one, and does not count', async (broker) => {
@@ -239,43 +235,41 @@ export function describeProcessing(make: BrokerFactory): void {
     expect((await broker.task(QUEUE, message.id)).result).toBeUndefined();
   });
 
-  describe('a lease', () => {
-    for (const [ending, end] of Object.entries(ENDINGS)) {
-      it(`a lease is lost when ${ending}, and operations with it change nothing`, async (broker) => {
-        await broker.enqueue(newTask({ retentionMs: LONG_MS }));
-        const task = await take(broker);
-        await end(broker, task);
-        const before = await everythingOf(broker);
-        for (const write of Object.values(WRITES)) await expectCode('ERR_LEASE_LOST', write(broker, task));
-        expect(await broker.extendLeases([task], LONG_MS)).toEqual([task]);
-        expect(await everythingOf(broker)).toEqual(before);
-      });
-    }
-
-    it('a lease is identified by id and epoch, not by the object', async (broker) => {
-      const message = await putInto(broker, 'pending');
-      const { epoch, recoveries } = await take(broker);
-      await expectCode('ERR_LEASE_LOST', broker.complete({ message, epoch: epoch + 1, recoveries }));
-      await broker.complete({ message, epoch, recoveries });
-      expect(await stateOf(broker, message)).toBe('gone');
+  for (const [ending, end] of Object.entries(ENDINGS)) {
+    it(`a lease is lost when ${ending}, and operations with it change nothing`, async (broker) => {
+      await broker.enqueue(newTask({ retentionMs: LONG_MS }));
+      const task = await take(broker);
+      await end(broker, task);
+      const before = await everythingOf(broker);
+      for (const write of Object.values(WRITES)) await expectCode('ERR_LEASE_LOST', write(broker, task));
+      expect(await broker.extendLeases([task], LONG_MS)).toEqual([task]);
+      expect(await everythingOf(broker)).toEqual(before);
     });
+  }
 
-    it('a lease in a queue that does not exist is lost', async (broker) => {
-      const { message } = newTask({ queue: 'nowhere' });
-      await expectCode('ERR_LEASE_LOST', broker.complete({ message, epoch: 1, recoveries: 0 }));
-      expect(await broker.queues()).toEqual([]);
-    });
+  it('a lease is identified by id and epoch, not by the object', async (broker) => {
+    const message = await putInto(broker, 'pending');
+    const { epoch, recoveries } = await take(broker);
+    await expectCode('ERR_LEASE_LOST', broker.complete({ message, epoch: epoch + 1, recoveries }));
+    await broker.complete({ message, epoch, recoveries });
+    expect(await stateOf(broker, message)).toBe('gone');
+  });
 
-    it('extendLeases returns the tasks whose lease is lost', async (broker, { pass }) => {
-      await broker.enqueueMany([newTask(), newTask(), newTask()]);
-      const [a, b, c] = await broker.dequeue(QUEUE, 3, 4_000);
-      if (a === undefined || b === undefined || c === undefined) throw new Error('there were three');
-      await broker.complete(b);
-      expect(await broker.extendLeases([a, b], LONG_MS)).toEqual([b]);
-      await pass(4_000);
-      const orphaned = await Promise.all([a, c].map(({ message }) => broker.task(QUEUE, message.id)));
-      expect(orphaned.map(({ isOrphaned }) => isOrphaned)).toEqual([false, true]);
-      await broker.complete(a);
-    });
+  it('a lease in a queue that does not exist is lost', async (broker) => {
+    const { message } = newTask({ queue: 'nowhere' });
+    await expectCode('ERR_LEASE_LOST', broker.complete({ message, epoch: 1, recoveries: 0 }));
+    expect(await broker.queues()).toEqual([]);
+  });
+
+  it('extendLeases returns the tasks whose lease is lost', async (broker, { pass }) => {
+    await broker.enqueueMany([newTask(), newTask(), newTask()]);
+    const [a, b, c] = await broker.dequeue(QUEUE, 3, 4_000);
+    if (a === undefined || b === undefined || c === undefined) throw new Error('there were three');
+    await broker.complete(b);
+    expect(await broker.extendLeases([a, b], LONG_MS)).toEqual([b]);
+    await pass(4_000);
+    const orphaned = await Promise.all([a, c].map(({ message }) => broker.task(QUEUE, message.id)));
+    expect(orphaned.map(({ isOrphaned }) => isOrphaned)).toEqual([false, true]);
+    await broker.complete(a);
   });
 }

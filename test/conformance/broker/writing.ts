@@ -1,6 +1,6 @@
 import { TASK_STATES } from '../../../src/tasks/task-state.ts';
 import type { Broker, TaskMessage } from 'escapement/tasks';
-import { describe, expect } from 'vitest';
+import { expect } from 'vitest';
 import {
   caseWith,
   catchUp,
@@ -36,213 +36,205 @@ const FREEING: Record<string, (broker: Broker, message: TaskMessage) => Promise<
 export function describeWriting(make: BrokerFactory): void {
   const it = caseWith(make);
 
-  describe('a task that is enqueued', () => {
-    it('an enqueued task is pending', async (broker, { precisionMs }) => {
-      const task = newTask();
-      const record = await broker.enqueue(task);
-      expect(record).toMatchObject({ state: 'pending', message: task.message, isOrphaned: false });
-      expect(record.result).toBeUndefined();
-      expect(record.progress).toBeUndefined();
-      expect(Math.abs(record.nextProcessAtMs - broker.clock.wallNow())).toBeLessThanOrEqual(
-        1_000 + precisionMs,
-      );
-      expect((await broker.task(QUEUE, task.message.id)).message).toEqual(task.message);
-    });
+  it('an enqueued task is pending', async (broker, { precisionMs }) => {
+    const task = newTask();
+    const record = await broker.enqueue(task);
+    expect(record).toMatchObject({ state: 'pending', message: task.message, isOrphaned: false });
+    expect(record.result).toBeUndefined();
+    expect(record.progress).toBeUndefined();
+    expect(Math.abs(record.nextProcessAtMs - broker.clock.wallNow())).toBeLessThanOrEqual(
+      1_000 + precisionMs,
+    );
+    expect((await broker.task(QUEUE, task.message.id)).message).toEqual(task.message);
+  });
 
-    it('a task that is enqueued for later is scheduled', async (broker, { precisionMs }) => {
-      const processAtMs = broker.clock.wallNow() + LONG_MS;
-      const record = await broker.enqueue(newTask({ processAtMs }));
-      expect(record.state).toBe('scheduled');
-      expect(record.nextProcessAtMs).toBeGreaterThanOrEqual(processAtMs);
-      expect(record.nextProcessAtMs).toBeLessThanOrEqual(processAtMs + precisionMs);
-      expect(await takeAll(broker)).toEqual([]);
-    });
+  it('a task that is enqueued for later is scheduled', async (broker, { precisionMs }) => {
+    const processAtMs = broker.clock.wallNow() + LONG_MS;
+    const record = await broker.enqueue(newTask({ processAtMs }));
+    expect(record.state).toBe('scheduled');
+    expect(record.nextProcessAtMs).toBeGreaterThanOrEqual(processAtMs);
+    expect(record.nextProcessAtMs).toBeLessThanOrEqual(processAtMs + precisionMs);
+    expect(await takeAll(broker)).toEqual([]);
+  });
 
-    it('a task that is enqueued for a time in the past is pending', async (broker, {
-      advance,
-      precisionMs,
-    }) => {
-      await advance(precisionMs);
-      const record = await broker.enqueue(newTask({ processAtMs: Math.max(1, broker.clock.wallNow() - 1) }));
-      expect(record.state).toBe('pending');
-    });
+  it('a task that is enqueued for a time in the past is pending', async (broker, {
+    advance,
+    precisionMs,
+  }) => {
+    await advance(precisionMs);
+    const record = await broker.enqueue(newTask({ processAtMs: Math.max(1, broker.clock.wallNow() - 1) }));
+    expect(record.state).toBe('pending');
+  });
 
-    it('a task that is enqueued into a group is aggregating', async (broker) => {
-      const record = await broker.enqueue(newTask({ group: 'g' }));
-      expect(record).toMatchObject({ state: 'aggregating', nextProcessAtMs: 0 });
-      expect(await takeAll(broker)).toEqual([]);
-    });
+  it('a task that is enqueued into a group is aggregating', async (broker) => {
+    const record = await broker.enqueue(newTask({ group: 'g' }));
+    expect(record).toMatchObject({ state: 'aggregating', nextProcessAtMs: 0 });
+    expect(await takeAll(broker)).toEqual([]);
+  });
 
-    it('a task that is enqueued into a group for later is scheduled and keeps its group', async (broker, {
-      pass,
-    }) => {
-      const record = await broker.enqueue(
-        newTask({ group: 'g', processAtMs: broker.clock.wallNow() + 2_000 }),
-      );
-      expect(record.state).toBe('scheduled');
-      expect(await broker.groups(QUEUE)).toEqual([]);
-      await pass(2_000);
-      await catchUp(broker);
-      expect(await stateOf(broker, record.message)).toBe('aggregating');
-      expect(await broker.groups(QUEUE)).toEqual([{ group: 'g', size: 1 }]);
-    });
+  it('a task that is enqueued into a group for later is scheduled and keeps its group', async (broker, {
+    pass,
+  }) => {
+    const record = await broker.enqueue(newTask({ group: 'g', processAtMs: broker.clock.wallNow() + 2_000 }));
+    expect(record.state).toBe('scheduled');
+    expect(await broker.groups(QUEUE)).toEqual([]);
+    await pass(2_000);
+    await catchUp(broker);
+    expect(await stateOf(broker, record.message)).toBe('aggregating');
+    expect(await broker.groups(QUEUE)).toEqual([{ group: 'g', size: 1 }]);
+  });
 
-    it('a message is dequeued as it was enqueued', async (broker, { precisionMs }) => {
-      const task = newTask({
-        id: 'ид/1',
-        type: 'тип: "x"',
-        queue: 'очередь',
-        payload: EVERY_BYTE,
-        headers: { trace: 'ü', '': '', __proto: 'x' },
-        maxRetry: 0,
-        timeoutMs: 3_000,
-        deadlineMs: 4_102_444_800_000,
-        retentionMs: 5_000,
-        uniqueKey: 'key',
-        uniqueTtlMs: LONG_MS,
-      });
-      await broker.enqueue(task);
-      const { message } = await take(broker, 'очередь');
-      expect({ ...message, payload: [...message.payload] }).toEqual({
-        ...task.message,
-        payload: [...task.message.payload],
-      });
-      expect(precisionMs).toBeGreaterThan(0);
+  it('a message is dequeued as it was enqueued', async (broker, { precisionMs }) => {
+    const task = newTask({
+      id: 'ид/1',
+      type: 'тип: "x"',
+      queue: 'очередь',
+      payload: EVERY_BYTE,
+      headers: { trace: 'ü', '': '', __proto: 'x' },
+      maxRetry: 0,
+      timeoutMs: 3_000,
+      deadlineMs: 4_102_444_800_000,
+      retentionMs: 5_000,
+      uniqueKey: 'key',
+      uniqueTtlMs: LONG_MS,
     });
-
-    it('a task may be scheduled and retained until the last valid date', async (broker) => {
-      const endMs = 8.64e15;
-      await broker.enqueue(
-        newTask({ id: 'a', processAtMs: endMs, uniqueKey: 'key', uniqueTtlMs: endMs, retentionMs: endMs }),
-      );
-      await broker.change(QUEUE, { id: 'a' }, 'run');
-      await broker.complete(await take(broker));
-      expect(await idsIn(broker, 'completed')).toEqual(['a']);
+    await broker.enqueue(task);
+    const { message } = await take(broker, 'очередь');
+    expect({ ...message, payload: [...message.payload] }).toEqual({
+      ...task.message,
+      payload: [...task.message.payload],
     });
+    expect(precisionMs).toBeGreaterThan(0);
+  });
 
-    it('a task with a time that is not valid is rejected, and nothing changes', async (broker) => {
-      await putInto(broker, 'pending');
+  it('a task may be scheduled and retained until the last valid date', async (broker) => {
+    const endMs = 8.64e15;
+    await broker.enqueue(
+      newTask({ id: 'a', processAtMs: endMs, uniqueKey: 'key', uniqueTtlMs: endMs, retentionMs: endMs }),
+    );
+    await broker.change(QUEUE, { id: 'a' }, 'run');
+    await broker.complete(await take(broker));
+    expect(await idsIn(broker, 'completed')).toEqual(['a']);
+  });
+
+  it('a task with a time that is not valid is rejected, and nothing changes', async (broker) => {
+    await putInto(broker, 'pending');
+    const before = await everythingOf(broker);
+    for (const wrong of [NaN, Infinity, -1]) {
+      for (const name of ['processAtMs', 'uniqueTtlMs', 'retentionMs']) {
+        const task = newTask({ id: 'a', uniqueKey: 'key', [name]: wrong });
+        await expectCode('ERR_OUT_OF_RANGE', broker.enqueue(task));
+      }
+      const leased = await take(broker);
+      await expectCode('ERR_OUT_OF_RANGE', broker.retry(leased, failure(), wrong));
+      await broker.release(leased);
+    }
+    expect(await everythingOf(broker)).toEqual(before);
+  });
+
+  it('a task creates its queue, also one that was removed', async (broker) => {
+    expect(await broker.queues()).toEqual([]);
+    await broker.enqueue(newTask({ queue: 'a' }));
+    await broker.enqueue(newTask({ queue: 'b' }));
+    expect([...(await broker.queues())].sort()).toEqual(['a', 'b']);
+    await broker.removeQueue('a', { force: true });
+    expect(await broker.queues()).toEqual(['b']);
+    await broker.enqueue(newTask({ queue: 'a' }));
+    expect([...(await broker.queues())].sort()).toEqual(['a', 'b']);
+  });
+
+  for (const state of TASK_STATES) {
+    it(`an id cannot be used again while its task is ${state}`, async (broker) => {
+      const { id } = await putInto(broker, state);
       const before = await everythingOf(broker);
-      for (const wrong of [NaN, Infinity, -1]) {
-        for (const name of ['processAtMs', 'uniqueTtlMs', 'retentionMs']) {
-          const task = newTask({ id: 'a', uniqueKey: 'key', [name]: wrong });
-          await expectCode('ERR_OUT_OF_RANGE', broker.enqueue(task));
-        }
-        const leased = await take(broker);
-        await expectCode('ERR_OUT_OF_RANGE', broker.retry(leased, failure(), wrong));
-        await broker.release(leased);
+      for (const parts of [{}, { group: 'g' }, { processAtMs: broker.clock.wallNow() + LONG_MS }]) {
+        await expectCode('ERR_TASK_ID_CONFLICT', broker.enqueue(newTask({ id, ...parts })));
       }
       expect(await everythingOf(broker)).toEqual(before);
     });
+  }
 
-    it('a task creates its queue, also one that was removed', async (broker) => {
-      expect(await broker.queues()).toEqual([]);
-      await broker.enqueue(newTask({ queue: 'a' }));
-      await broker.enqueue(newTask({ queue: 'b' }));
-      expect([...(await broker.queues())].sort()).toEqual(['a', 'b']);
-      await broker.removeQueue('a', { force: true });
-      expect(await broker.queues()).toEqual(['b']);
-      await broker.enqueue(newTask({ queue: 'a' }));
-      expect([...(await broker.queues())].sort()).toEqual(['a', 'b']);
+  it('an id can be used in another queue', async (broker) => {
+    const { id } = await putInto(broker, 'pending');
+    await expect(broker.enqueue(newTask({ id, queue: 'other' }))).resolves.toMatchObject({
+      state: 'pending',
     });
   });
 
-  describe('an id', () => {
-    for (const state of TASK_STATES) {
-      it(`an id cannot be used again while its task is ${state}`, async (broker) => {
-        const { id } = await putInto(broker, state);
-        const before = await everythingOf(broker);
-        for (const parts of [{}, { group: 'g' }, { processAtMs: broker.clock.wallNow() + LONG_MS }]) {
-          await expectCode('ERR_TASK_ID_CONFLICT', broker.enqueue(newTask({ id, ...parts })));
-        }
-        expect(await everythingOf(broker)).toEqual(before);
-      });
-    }
+  it('an id can be used again when its task is removed', async (broker) => {
+    const { id } = await putInto(broker, 'active');
+    await putInto(broker, 'archived', { id: 'other' });
+    await broker.change(QUEUE, { id: 'other' }, 'delete');
+    await expectCode('ERR_TASK_ID_CONFLICT', broker.enqueue(newTask({ id })));
+    await expect(broker.enqueue(newTask({ id: 'other' }))).resolves.toMatchObject({ state: 'pending' });
+  });
 
-    it('an id can be used in another queue', async (broker) => {
-      const { id } = await putInto(broker, 'pending');
-      await expect(broker.enqueue(newTask({ id, queue: 'other' }))).resolves.toMatchObject({
+  it('a task that is refused because of its id takes no lock', async (broker) => {
+    const { id } = await putInto(broker, 'pending');
+    await expectCode('ERR_TASK_ID_CONFLICT', broker.enqueue(newTask({ id, uniqueKey: KEY })));
+    await expect(broker.enqueue(newTask({ uniqueKey: KEY }))).resolves.toMatchObject({ state: 'pending' });
+  });
+
+  for (const state of ['pending', 'active', 'scheduled', 'retry', 'aggregating'] as const) {
+    it(`a unique task holds its lock while it is ${state}`, async (broker) => {
+      await putInto(broker, state, { uniqueKey: KEY });
+      const before = await everythingOf(broker);
+      await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: KEY })));
+      await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: KEY, group: 'g' })));
+      expect(await everythingOf(broker)).toEqual(before);
+      await broker.enqueue(newTask({ uniqueKey: `${KEY}other` }));
+      await broker.enqueue(newTask());
+    });
+  }
+
+  for (const [when, free] of Object.entries(FREEING)) {
+    it(`a unique task frees its lock when ${when}`, async (broker) => {
+      const task = newTask({ uniqueKey: KEY });
+      await broker.enqueue(task);
+      await free(broker, task.message);
+      await expect(broker.enqueue(newTask({ uniqueKey: KEY }))).resolves.toMatchObject({
         state: 'pending',
       });
     });
+  }
 
-    it('an id can be used again when its task is removed', async (broker) => {
-      const { id } = await putInto(broker, 'active');
-      await putInto(broker, 'archived', { id: 'other' });
-      await broker.change(QUEUE, { id: 'other' }, 'delete');
-      await expectCode('ERR_TASK_ID_CONFLICT', broker.enqueue(newTask({ id })));
-      await expect(broker.enqueue(newTask({ id: 'other' }))).resolves.toMatchObject({ state: 'pending' });
-    });
-
-    it('a task that is refused because of its id takes no lock', async (broker) => {
-      const { id } = await putInto(broker, 'pending');
-      await expectCode('ERR_TASK_ID_CONFLICT', broker.enqueue(newTask({ id, uniqueKey: KEY })));
-      await expect(broker.enqueue(newTask({ uniqueKey: KEY }))).resolves.toMatchObject({ state: 'pending' });
-    });
+  it('a unique task that is completed and retained has freed its lock', async (broker) => {
+    await putInto(broker, 'completed', { uniqueKey: KEY });
+    await broker.enqueue(newTask({ uniqueKey: KEY }));
   });
 
-  describe('a unique task', () => {
-    for (const state of ['pending', 'active', 'scheduled', 'retry', 'aggregating'] as const) {
-      it(`a unique task holds its lock while it is ${state}`, async (broker) => {
-        await putInto(broker, state, { uniqueKey: KEY });
-        const before = await everythingOf(broker);
-        await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: KEY })));
-        await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: KEY, group: 'g' })));
-        expect(await everythingOf(broker)).toEqual(before);
-        await broker.enqueue(newTask({ uniqueKey: `${KEY}other` }));
-        await broker.enqueue(newTask());
-      });
-    }
-
-    for (const [when, free] of Object.entries(FREEING)) {
-      it(`a unique task frees its lock when ${when}`, async (broker) => {
-        const task = newTask({ uniqueKey: KEY });
-        await broker.enqueue(task);
-        await free(broker, task.message);
-        await expect(broker.enqueue(newTask({ uniqueKey: KEY }))).resolves.toMatchObject({
-          state: 'pending',
-        });
-      });
-    }
-
-    it('a unique task that is completed and retained has freed its lock', async (broker) => {
-      await putInto(broker, 'completed', { uniqueKey: KEY });
+  for (const state of ['scheduled', 'retry', 'aggregating'] as const) {
+    it(`unique tasks free their locks when all that are ${state} are deleted or archived`, async (broker) => {
+      await putInto(broker, state, { uniqueKey: KEY });
+      expect(await broker.change(QUEUE, { state }, 'delete')).toBe(1);
+      await putInto(broker, state, { uniqueKey: KEY });
+      expect(await broker.change(QUEUE, { state }, 'archive')).toBe(1);
       await broker.enqueue(newTask({ uniqueKey: KEY }));
     });
+  }
 
-    for (const state of ['scheduled', 'retry', 'aggregating'] as const) {
-      it(`unique tasks free their locks when all that are ${state} are deleted or archived`, async (broker) => {
-        await putInto(broker, state, { uniqueKey: KEY });
-        expect(await broker.change(QUEUE, { state }, 'delete')).toBe(1);
-        await putInto(broker, state, { uniqueKey: KEY });
-        expect(await broker.change(QUEUE, { state }, 'archive')).toBe(1);
-        await broker.enqueue(newTask({ uniqueKey: KEY }));
-      });
-    }
+  it('a unique lock expires after its time', async (broker, { pass }) => {
+    const task = newTask({ uniqueKey: KEY, uniqueTtlMs: 2_000 });
+    await broker.enqueue(task);
+    await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: KEY })));
+    await pass(2_000);
+    const next = newTask({ uniqueKey: KEY });
+    await broker.enqueue(next);
+    // The lock is the other one's now: the first must not free it.
+    await broker.complete(await take(broker));
+    await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: KEY })));
+  });
 
-    it('a unique lock expires after its time', async (broker, { pass }) => {
-      const task = newTask({ uniqueKey: KEY, uniqueTtlMs: 2_000 });
-      await broker.enqueue(task);
-      await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: KEY })));
-      await pass(2_000);
-      const next = newTask({ uniqueKey: KEY });
-      await broker.enqueue(next);
-      // The lock is the other one's now: the first must not free it.
-      await broker.complete(await take(broker));
-      await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: KEY })));
-    });
-
-    it('the lock of a scheduled task expires its time after the task is due', async (broker, {
-      advance,
-      precisionMs,
-    }) => {
-      const processAtMs = broker.clock.wallNow() + 2_000;
-      await broker.enqueue(newTask({ uniqueKey: KEY, uniqueTtlMs: 2_000, processAtMs }));
-      await advance(2_500);
-      await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: KEY })));
-      await advance(1_500 + 2 * precisionMs);
-      await broker.enqueue(newTask({ uniqueKey: KEY }));
-    });
+  it('the lock of a scheduled task expires its time after the task is due', async (broker, {
+    advance,
+    precisionMs,
+  }) => {
+    const processAtMs = broker.clock.wallNow() + 2_000;
+    await broker.enqueue(newTask({ uniqueKey: KEY, uniqueTtlMs: 2_000, processAtMs }));
+    await advance(2_500);
+    await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: KEY })));
+    await advance(1_500 + 2 * precisionMs);
+    await broker.enqueue(newTask({ uniqueKey: KEY }));
   });
 
   it('enqueueMany adds tasks in their order', async (broker) => {
@@ -300,55 +292,51 @@ export function describeWriting(make: BrokerFactory): void {
     expect(await broker.lastTickMs(QUEUE, 'kept')).toBeDefined();
   });
 
-  describe('a tick of a schedule', () => {
-    it('a tick adds its task once, however many schedulers enqueue it', async (broker) => {
-      expect(await broker.lastTickMs(QUEUE, 'entry')).toBeUndefined();
-      const tick = { entryKey: 'entry', atMs: 1_000_000_000_000 };
-      const outcomes = await Promise.all(
-        [newTask(), newTask()].map((task) => broker.enqueueTick(task, tick)),
-      );
-      expect(outcomes.filter((outcome) => outcome !== undefined)).toHaveLength(1);
-      expect(await broker.enqueueTick(newTask(), { ...tick, atMs: tick.atMs - 1_000 })).toBeUndefined();
-      expect(await broker.lastTickMs(QUEUE, 'entry')).toBe(tick.atMs);
-      expect(await takeAll(broker)).toHaveLength(1);
-    });
+  it('a tick adds its task once, however many schedulers enqueue it', async (broker) => {
+    expect(await broker.lastTickMs(QUEUE, 'entry')).toBeUndefined();
+    const tick = { entryKey: 'entry', atMs: 1_000_000_000_000 };
+    const outcomes = await Promise.all([newTask(), newTask()].map((task) => broker.enqueueTick(task, tick)));
+    expect(outcomes.filter((outcome) => outcome !== undefined)).toHaveLength(1);
+    expect(await broker.enqueueTick(newTask(), { ...tick, atMs: tick.atMs - 1_000 })).toBeUndefined();
+    expect(await broker.lastTickMs(QUEUE, 'entry')).toBe(tick.atMs);
+    expect(await takeAll(broker)).toHaveLength(1);
+  });
 
-    it('a tick does not affect later ticks or those of other entries', async (broker) => {
-      const tick = { entryKey: 'entry', atMs: 1_000_000_000_000 };
-      await broker.enqueueTick(newTask(), tick);
-      expect(await broker.enqueueTick(newTask(), { ...tick, atMs: tick.atMs + 1_000 })).toBeDefined();
-      expect(await broker.enqueueTick(newTask(), { ...tick, entryKey: 'other' })).toBeDefined();
-      expect(await broker.enqueueTick(newTask({ queue: 'other' }), tick)).toBeDefined();
-      expect(await broker.lastTickMs(QUEUE, 'entry')).toBe(tick.atMs + 1_000);
-      expect(await broker.lastTickMs('other', 'entry')).toBe(tick.atMs);
-    });
+  it('a tick does not affect later ticks or those of other entries', async (broker) => {
+    const tick = { entryKey: 'entry', atMs: 1_000_000_000_000 };
+    await broker.enqueueTick(newTask(), tick);
+    expect(await broker.enqueueTick(newTask(), { ...tick, atMs: tick.atMs + 1_000 })).toBeDefined();
+    expect(await broker.enqueueTick(newTask(), { ...tick, entryKey: 'other' })).toBeDefined();
+    expect(await broker.enqueueTick(newTask({ queue: 'other' }), tick)).toBeDefined();
+    expect(await broker.lastTickMs(QUEUE, 'entry')).toBe(tick.atMs + 1_000);
+    expect(await broker.lastTickMs('other', 'entry')).toBe(tick.atMs);
+  });
 
-    it('a tick that is far ahead of the time of the broker is refused, and does not stop other schedulers', async (broker) => {
-      const nowMs = Math.floor(broker.clock.wallNow());
-      const early = { entryKey: 'entry', atMs: nowMs + 301_000 };
-      await expectCode('ERR_TICK_EARLY', broker.enqueueTick(newTask(), early));
-      expect([await broker.lastTickMs(QUEUE, 'entry'), await broker.queues()]).toEqual([undefined, []]);
-      expect(await broker.enqueueTick(newTask(), { entryKey: 'entry', atMs: nowMs })).toBeDefined();
-      expect(await broker.enqueueTick(newTask(), { entryKey: 'entry', atMs: nowMs + 290_000 })).toBeDefined();
-    });
+  it('a tick that is far ahead of the time of the broker is refused, and does not stop other schedulers', async (broker) => {
+    const nowMs = Math.floor(broker.clock.wallNow());
+    const early = { entryKey: 'entry', atMs: nowMs + 301_000 };
+    await expectCode('ERR_TICK_EARLY', broker.enqueueTick(newTask(), early));
+    expect([await broker.lastTickMs(QUEUE, 'entry'), await broker.queues()]).toEqual([undefined, []]);
+    expect(await broker.enqueueTick(newTask(), { entryKey: 'entry', atMs: nowMs })).toBeDefined();
+    expect(await broker.enqueueTick(newTask(), { entryKey: 'entry', atMs: nowMs + 290_000 })).toBeDefined();
+  });
 
-    it('a tick with a time that is not valid is rejected, and is not used up', async (broker) => {
-      await putInto(broker, 'pending');
-      const before = await everythingOf(broker);
-      for (const atMs of [NaN, -1, 8.64e15 + 1]) {
-        await expectCode('ERR_OUT_OF_RANGE', broker.enqueueTick(newTask(), { entryKey: 'entry', atMs }));
-      }
-      const tick = { entryKey: 'entry', atMs: 1_000 };
-      await expectCode('ERR_OUT_OF_RANGE', broker.enqueueTick(newTask({ processAtMs: NaN }), tick));
-      expect(await broker.lastTickMs(QUEUE, 'entry')).toBeUndefined();
-      expect(await everythingOf(broker)).toEqual(before);
-    });
+  it('a tick with a time that is not valid is rejected, and is not used up', async (broker) => {
+    await putInto(broker, 'pending');
+    const before = await everythingOf(broker);
+    for (const atMs of [NaN, -1, 8.64e15 + 1]) {
+      await expectCode('ERR_OUT_OF_RANGE', broker.enqueueTick(newTask(), { entryKey: 'entry', atMs }));
+    }
+    const tick = { entryKey: 'entry', atMs: 1_000 };
+    await expectCode('ERR_OUT_OF_RANGE', broker.enqueueTick(newTask({ processAtMs: NaN }), tick));
+    expect(await broker.lastTickMs(QUEUE, 'entry')).toBeUndefined();
+    expect(await everythingOf(broker)).toEqual(before);
+  });
 
-    it('a tick whose task is refused counts as added', async (broker) => {
-      const { id } = await putInto(broker, 'pending');
-      const tick = { entryKey: 'entry', atMs: 1_000_000_000_000 };
-      await expectCode('ERR_TASK_ID_CONFLICT', broker.enqueueTick(newTask({ id }), tick));
-      expect(await broker.enqueueTick(newTask(), tick)).toBeUndefined();
-    });
+  it('a tick whose task is refused counts as added', async (broker) => {
+    const { id } = await putInto(broker, 'pending');
+    const tick = { entryKey: 'entry', atMs: 1_000_000_000_000 };
+    await expectCode('ERR_TASK_ID_CONFLICT', broker.enqueueTick(newTask({ id }), tick));
+    expect(await broker.enqueueTick(newTask(), tick)).toBeUndefined();
   });
 }
