@@ -260,7 +260,7 @@ describe('middleware', () => {
     expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'rejected']);
   });
 
-  test('middleware must be a function', async ({ client }) => {
+  test('middleware must be a function', ({ client }) => {
     expect(() => client.use('a' as never)).toThrow(TypeError);
   });
 });

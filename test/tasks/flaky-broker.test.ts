@@ -115,7 +115,7 @@ describe('a flaky broker', () => {
     await flaky.close();
   });
 
-  test('rates of close are refused: it never fails', async ({ broker }) => {
+  test('rates of close are refused: it never fails', ({ broker }) => {
     expect(() => flakyBroker(broker, { operations: { close: { failRate: 1 } } as object })).toThrow(
       /close is not an option/,
     );
@@ -157,7 +157,7 @@ describe('a flaky broker', () => {
     [{ operations: { ping: 1 as never } }, TypeError],
     [{ random: 1 as never }, TypeError],
     [{ seed: 'a' as never }, TypeError],
-  ])('flakyBroker rejects the options %j', async ([options, error], { broker }) => {
+  ])('flakyBroker rejects the options %j', ([options, error], { broker }) => {
     expect(() => flakyBroker(broker, options as FlakyBrokerOptions)).toThrow(error);
     expect(() => flakyBroker({} as Broker)).toThrow(TypeError);
   });

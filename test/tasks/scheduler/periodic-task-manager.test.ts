@@ -226,7 +226,7 @@ describe('errors', () => {
     expect(await managed.manager.sync()).toEqual({ added: 1, removed: 1 });
   });
 
-  it('invalid options throw an error at once', async ({ world }) => {
+  it('invalid options throw an error at once', ({ world }) => {
     expect(() => manage(world, [], { provider: {} as never })).toThrow('options.provider');
     expect(() => manage(world, [], { syncIntervalMs: 0 })).toThrow('options.syncIntervalMs');
     expect(() => manage(world, [], { location: 'Mars' })).toThrow('options.location');

@@ -103,7 +103,7 @@ describe('a scheduler', () => {
 });
 
 describe('an entry', () => {
-  it('the id of an entry is made from its spec, zone, task and options', async ({ world }) => {
+  it('the id of an entry is made from its spec, zone, task and options', ({ world }) => {
     const idOf = (location: string, register: (scheduler: Scheduler) => string): string =>
       register(world.scheduler({ location }).scheduler);
     const base = idOf('UTC', (s) => s.register('@hourly', new Task('t', 1, { queue: 'q', maxRetry: 3 })));
@@ -132,13 +132,13 @@ describe('an entry', () => {
     expect(new Set([base, ...others]).size).toBe(others.length + 1);
   });
 
-  it('an entry can be registered with an id', async ({ world }) => {
+  it('an entry can be registered with an id', ({ world }) => {
     const { scheduler } = world.scheduler();
     expect(scheduler.register('@hourly', new Task('t'), { id: 'report' })).toBe('report');
     expect(scheduler.has('report')).toBe(true);
   });
 
-  it('a duplicate entry or an unknown id throws ERR_SCHEDULE_ENTRY', async ({ world }) => {
+  it('a duplicate entry or an unknown id throws ERR_SCHEDULE_ENTRY', ({ world }) => {
     const { scheduler } = world.scheduler();
     const id = scheduler.register('@hourly', new Task('t'));
     const entryError = expect.objectContaining({ code: 'ERR_SCHEDULE_ENTRY' }) as unknown;
@@ -154,7 +154,7 @@ describe('an entry', () => {
     expect(scheduler.register('@hourly', new Task('t'))).toBe(id);
   });
 
-  it('register throws for wrong arguments', async ({ world }) => {
+  it('register throws for wrong arguments', ({ world }) => {
     const { scheduler } = world.scheduler();
     expect(() => scheduler.register('61 * * * *', new Task('t'))).toThrow('minute');
     expect(() => scheduler.register('@daily', 't' as unknown as Task)).toThrow('task must be a Task');
