@@ -12,6 +12,12 @@ export const COMMIT_BUCKETS = [1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5
 const BATCH_RECORDS = 10_000;
 const BATCH_BYTES = 8 * 1024 * 1024;
 
+/**
+ * Writes that may join one sync. With two, callers that wait for a write twice have one sync: one who comes a little late still
+ * meets the write of the first ones. Each delays the others by a write, and not by a sync.
+ */
+const MOST_JOINS = 3;
+
 /** What a commit loop writes to: a log, or a format of the disk queue. */
 export interface CommitTarget<R> {
   /** Writes records in order, as `Log.append` does. */
@@ -146,7 +152,8 @@ export class CommitLoop<R extends { readonly length: number } = Uint8Array> {
       while (done < puts.length) {
         let { appended, error } = await this.#append(puts, done);
         if (this.#syncsEach && appended > 0) {
-          if (isLast && done + appended === puts.length && (await this.#addLate(puts))) {
+          for (let joins = 0; isLast && joins < MOST_JOINS; joins++) {
+            if (done + appended < puts.length || !(await this.#addLate(puts))) break;
             const late = await this.#append(puts, done + appended);
             appended += late.appended;
             error = late.error;

@@ -50,6 +50,21 @@ test('a put that comes between the write and the sync of another one shares the 
   expect(calls).toEqual(['append start', 'append done', 'sync', 'committed 2 (9 bytes)']);
 });
 
+test('puts of which each comes after the write of the one before share a sync, up to three of them with the first', async () => {
+  const rest: Promise<void>[] = [];
+  written = ([record = '']) => {
+    if (record < '6') rest.push(loop.put(String(Number(record) + 1)));
+    return undefined;
+  };
+  await loop.put('1');
+  while (rest.length < 5) await rest.at(-1);
+  await rest.at(-1);
+  expect(calls).toEqual([
+    ...['append 1', 'append 2', 'append 3', 'append 4', 'sync', 'committed 4 (4 bytes)'],
+    ...['append 5', 'append 6', 'sync', 'committed 2 (2 bytes)'],
+  ]);
+});
+
 test('a put that comes between the write and the sync of another one has a sync of its own otherwise', async () => {
   mayJoin = false;
   await startAndDone();
