@@ -97,6 +97,7 @@ describe.skipIf(CHROMIUM === undefined)('pages of the dashboard', () => {
   test('the buttons of a queue pause it, and run, archive or delete all of its tasks in a state after a question', async () => {
     await tab.view('/queues/default');
     await tab.press('Pause');
+    await tab.page.getByRole('button', { name: 'Resume', exact: true }).waitFor();
     await tab.sees('paused');
     expect((await world.inspector.getQueueInfo('default')).paused).toBe(true);
     await tab.press('Resume');
