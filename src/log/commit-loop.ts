@@ -13,8 +13,8 @@ const BATCH_RECORDS = 10_000;
 const BATCH_BYTES = 8 * 1024 * 1024;
 
 /**
- * Writes that may join one sync. With two, callers that wait for a write twice have one sync: one who comes a little late still
- * meets the write of the first ones. Each delays the others by a write, and not by a sync.
+ * Writes that may join the one before them, for one sync of all: enough for a caller that waits for a write twice, and comes once too
+ * late. Each delays the puts before it by a write.
  */
 const MOST_JOINS = 3;
 
@@ -150,16 +150,11 @@ export class CommitLoop<R extends { readonly length: number } = Uint8Array> {
     let done = 0;
     try {
       while (done < puts.length) {
-        let { appended, error } = await this.#append(puts, done);
-        if (this.#syncsEach && appended > 0) {
-          for (let joins = 0; isLast && joins < MOST_JOINS; joins++) {
-            if (done + appended < puts.length || !(await this.#addLate(puts))) break;
-            const late = await this.#append(puts, done + appended);
-            appended += late.appended;
-            error = late.error;
-          }
-          await this.#target.sync();
-        }
+        const mayJoin = this.#syncsEach && isLast;
+        const { appended, error } = await (mayJoin
+          ? this.#appendJoined(puts, done)
+          : this.#append(puts, done));
+        if (this.#syncsEach && appended > 0) await this.#target.sync();
         done += appended;
         if (error !== undefined) return { appended: done, error };
       }
@@ -167,6 +162,18 @@ export class CommitLoop<R extends { readonly length: number } = Uint8Array> {
     } catch (error) {
       return { appended: done, error };
     }
+  }
+
+  /** Appends the puts from `start` on, and as long as all of them are written, those that join them. */
+  async #appendJoined(puts: PendingPut<R>[], start: number): Promise<AppendResult> {
+    let { appended, error } = await this.#append(puts, start);
+    for (let joins = 0; joins < MOST_JOINS && start + appended === puts.length; joins++) {
+      if (!(await this.#addLate(puts))) break;
+      const late = await this.#append(puts, start + appended);
+      appended += late.appended;
+      error = late.error;
+    }
+    return { appended, error };
   }
 
   #append(puts: readonly PendingPut<R>[], start: number): Promise<AppendResult> {

@@ -57,10 +57,7 @@ export const TASK_CHANGES: Readonly<Record<TaskChange, TaskChangeRule>> = {
   archive: { done: 'archived', refused: ['active', 'archived'] },
 };
 
-/**
- * The changes that asynq has for the tasks of a state: those of asynqmon's API, and of the methods with asynq's names. Active tasks are
- * cancelled instead.
- */
+/** The changes that asynq has for the tasks of a state: those of asynqmon's API. A broker allows more. Active tasks are cancelled instead. */
 export const ASYNQ_CHANGES: Readonly<Record<TaskState, readonly TaskChange[]>> = {
   active: [],
   pending: ['delete', 'archive'],
