@@ -28,7 +28,7 @@ const BEGINNING: Extent = { bytes: 500, characters: 1_000 };
 const WHOLE: Extent = { bytes: 1_000_000, characters: 1_000_000 };
 
 /** Returns bytes as text, if they are UTF-8, otherwise as base64. */
-export function contentForPage(content: Content, maxBytes: number): ContentJson {
+function contentForPage(content: Content, maxBytes: number): ContentJson {
   if ('shown' in content) return { text: content.shown, isCut: content.shown.endsWith('…') };
   const isCut = content.length > maxBytes;
   const beginning = isCut ? content.subarray(0, maxBytes) : content;

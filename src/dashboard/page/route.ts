@@ -8,7 +8,7 @@ export interface PageRoute {
   readonly query: URLSearchParams;
 }
 
-export function parseHash(hash: string): PageRoute {
+function parseHash(hash: string): PageRoute {
   const [, place = '', query] = /^#?\/?([^?]*)\??(.*)$/s.exec(hash) ?? [];
   return {
     parts: place === '' ? [] : place.split('/').map(decode),
