@@ -33,7 +33,7 @@ import type {
 export type * from './broker-types.ts';
 
 /**
- * The life of a task: what `Client`, `Server` and `Scheduler` need of a broker, in memory or on Redis.
+ * The life of a task: what `Client`, `Server` and `Scheduler` do with tasks, in memory or on Redis.
  *
  * Every operation is atomic: it checks first and writes last, and one that rejects has changed nothing; except that after
  * `ERR_BROKER_UNAVAILABLE` (the connection failed) the change may have been made. A run is identified by its lease alone: an
@@ -186,9 +186,10 @@ export interface TaskBroker {
 
   /** Requests the server that runs a task to stop it. @returns whether a server that runs it has answered within `waitMs`. */
   cancel(request: CancelRequest, waitMs: number): Promise<boolean>;
+}
 
-  // Servers and schedulers.
-
+/** Who works with the tasks: servers, and schedulers with their entries. */
+export interface BrokerRegistry {
   /** Lists a server in `servers` for `ttlMs`, unless the broker detects by itself whether it is alive. */
   announceServer(read: () => ServerState, ttlMs: number): Promise<void>;
   /** Removes a server from the list. Does nothing if it is not there. */
@@ -199,6 +200,13 @@ export interface TaskBroker {
   withdrawScheduler(id: string): Promise<void>;
   /** Stores an event of a schedule entry; the last thousand are kept. */
   recordEnqueueEvent(entryId: string, event: EnqueueEvent): Promise<void>;
+
+  /** Returns the servers that are alive. */
+  servers(): Promise<readonly ServerState[]>;
+  /** Returns the entries of all schedulers that are alive. */
+  scheduleEntries(): Promise<readonly ScheduleEntry[]>;
+  /** Returns events of a schedule entry, the newest first. */
+  enqueueEvents(entryId: string, page: Page): Promise<readonly EnqueueEvent[]>;
 }
 
 /**
@@ -206,13 +214,6 @@ export interface TaskBroker {
  * `ERR_QUEUE_NOT_FOUND`, those on a task with `ERR_TASK_NOT_FOUND`.
  */
 export interface BrokerAdministration {
-  /** Returns the servers that are alive. */
-  servers(): Promise<readonly ServerState[]>;
-  /** Returns the entries of all schedulers that are alive. */
-  scheduleEntries(): Promise<readonly ScheduleEntry[]>;
-  /** Returns events of a schedule entry, the newest first. */
-  enqueueEvents(entryId: string, page: Page): Promise<readonly EnqueueEvent[]>;
-
   /** Returns the names of all queues that ever had a task and were not removed. */
   queues(): Promise<readonly string[]>;
   /** Returns counts and sizes of a queue. */
@@ -274,4 +275,4 @@ export interface BrokerAdministration {
 }
 
 /** Where tasks are kept: memory or Redis. `Client`, `Server`, `Scheduler` and `Inspector` work with any broker. */
-export interface Broker extends TaskBroker, BrokerAdministration {}
+export interface Broker extends TaskBroker, BrokerRegistry, BrokerAdministration {}

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { CONSOLE_VIEW, consoleView } from '../../core/console-view.ts';
-import { EscapementError } from '../../core/errors.ts';
+import { EscapementError, type EscapementErrorCode } from '../../core/errors.ts';
 import { isThenable } from '../../core/validate.ts';
 import type { SystemTimer, TimerId } from '../../timer/system-timer.ts';
 import type { CancelOutcome, LeasedTask } from '../broker/broker.ts';
@@ -127,7 +127,7 @@ export class TaskRun {
   cancel(outcome: CancelOutcome): boolean {
     if (this.isOver || this.isLeaseLost) return false;
     this.cancelOutcome = outcome;
-    this.interrupt(new EscapementError('ERR_TASK_CANCELLED', 'the task was cancelled'));
+    this.interrupt(interruption('ERR_TASK_CANCELLED', 'the task was cancelled'));
     return true;
   }
 
@@ -379,11 +379,11 @@ export class RunTable {
 /* Reasons of an interruption: of the signal, and the last error of the task if the handler has none of its own. */
 
 export function serverClosed(): EscapementError {
-  return new EscapementError('ERR_SERVER_CLOSED', 'the server is shutting down');
+  return interruption('ERR_SERVER_CLOSED', 'the server is shutting down');
 }
 
 export function leaseLostReason(): EscapementError {
-  return new EscapementError('ERR_LEASE_LOST', 'the lease of the task is lost');
+  return interruption('ERR_LEASE_LOST', 'the lease of the task is lost');
 }
 
 function timedOut({ timeoutMs, deadlineMs }: TaskMessage): EscapementError {
@@ -391,5 +391,9 @@ function timedOut({ timeoutMs, deadlineMs }: TaskMessage): EscapementError {
     ...(timeoutMs > 0 ? [`its timeout of ${timeoutMs} ms`] : []),
     ...(deadlineMs > 0 ? [`its deadline of ${new Date(deadlineMs).toISOString()}`] : []),
   ];
-  return new EscapementError('ERR_TASK_TIMEOUT', `the task was not done within ${limits.join(' and ')}`);
+  return interruption('ERR_TASK_TIMEOUT', `the task was not done within ${limits.join(' and ')}`);
+}
+
+function interruption(code: EscapementErrorCode, message: string): EscapementError {
+  return new EscapementError(code, message, { op: 'Server.process' });
 }

@@ -138,7 +138,12 @@ describe('cancelling an active task', () => {
       const info = await world.enqueue();
       expect(await cancel(world, info.id, outcome)).toBe(true);
       const { signal, reject } = held.run();
-      expect(signal.reason).toMatchObject({ code: 'ERR_TASK_CANCELLED', message: 'the task was cancelled' });
+      const op = 'Server.process';
+      expect(signal.reason).toMatchObject({
+        code: 'ERR_TASK_CANCELLED',
+        message: 'the task was cancelled',
+        op,
+      });
       expect(await world.state(info)).toBe('active');
       reject(signal.reason);
       await world.settle();

@@ -41,7 +41,7 @@ describe('leases', () => {
     expect(held.run().signal.aborted).toBe(false);
     isTaken = true;
     await world.advance(5_000);
-    expect(held.run().signal.reason).toMatchObject({ code: 'ERR_LEASE_LOST' });
+    expect(held.run().signal.reason).toMatchObject({ code: 'ERR_LEASE_LOST', op: 'Server.process' });
     held.run().resolve();
     await world.settle();
     expect(complete).not.toHaveBeenCalled();

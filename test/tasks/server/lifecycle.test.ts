@@ -157,7 +157,7 @@ describe('shutdown', () => {
     const closed = server.shutdown();
     await world.advance(8_000);
     const { signal, reject } = held.run();
-    expect(signal.reason).toMatchObject({ code: 'ERR_SERVER_CLOSED' });
+    expect(signal.reason).toMatchObject({ code: 'ERR_SERVER_CLOSED', op: 'Server.process' });
     reject(new Error('the connection was closed', { cause: signal.reason }));
     await closed;
     const [head] = await world.broker.tasks('default', 'pending', { page: 1, size: 1 });
