@@ -30,7 +30,7 @@ beforeEach(async () => {
   directory = folderOfTest();
   [collected, reports, confirmed] = [[], [], 0];
   answer = accept;
-  input = new PassThrough();
+  input = new PassThrough({ highWaterMark: 16 * KIB });
   stop = new AbortController();
   server = createServer((request, response) => {
     void text(request).then((body) => {
