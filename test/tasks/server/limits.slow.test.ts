@@ -287,6 +287,6 @@ test.runIf(inject('redis').isThere)(
     if (SECONDS > 3) console.log({ started, due, ratio: started / due, dequeues: takings.length });
     // Both clocks are in milliseconds, that of Redis and that of the test: two of them may be missing.
     expect(mostAtOnce(takings, 1)).toBeLessThanOrEqual(rate.burst + 2);
-    expect(started).toBeGreaterThan(0.5 * due);
+    expect(started).toBeGreaterThan(0.2 * due); // or it is not the rate that limits
   },
 );

@@ -48,6 +48,12 @@ async function statistic(server: RedisProcess, name: string): Promise<number> {
   return Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1]);
 }
 
+/** On a busy machine the broker may be without an answer for longer than it waits, before or after the outage. */
+function expectOutage(states: readonly string[]): void {
+  expect(states.slice(0, 2)).toEqual(['ready', 'unavailable']);
+  expect(states.at(-1)).toBe('ready');
+}
+
 describe.concurrent('tasks of a client and a server during an outage', () => {
   it('all tasks are done, one of each key at a time, and no place of a key is lost, although Redis is restarted', async (context) => {
     const server = await startRedis(context, '--appendonly', 'yes', '--appendfsync', 'always');
@@ -61,7 +67,7 @@ describe.concurrent('tasks of a client and a server during an outage', () => {
     await endEnqueuing();
     expect(await statistic(server, 'total_connections_received')).toBeLessThan(FEW);
     await world.complete();
-    expect(world.states).toEqual(['ready', 'unavailable', 'ready']);
+    expectOutage(world.states);
   });
 
   it('all tasks are done although Redis stops answering, and Redis is not overloaded', async (context) => {
@@ -77,7 +83,7 @@ describe.concurrent('tasks of a client and a server during an outage', () => {
     await world.untilRan(TASKS);
     await endEnqueuing();
     await world.complete();
-    expect(world.states).toEqual(['ready', 'unavailable', 'ready']);
+    expectOutage(world.states);
   });
 
   it('all tasks are done although Redis pauses its clients', async (context) => {
@@ -102,7 +108,7 @@ it('all tasks are done although the primary dies', async (context) => {
   await redis.untilPrimaryIsNot(primary);
   await world.enqueue(TASKS);
   await world.complete();
-  expect(world.states).toEqual(['ready', 'unavailable', 'ready']);
+  expectOutage(world.states);
 }, 60_000);
 
 it('all tasks are done, one of each key at a time, and no place of a key is lost, although the primary is replaced, if one without replicas refuses writes', async (context) => {
