@@ -225,8 +225,12 @@ export class HttpSender implements TaskSender {
     }
     const isUnknown = isRetry || status >= 500;
     const code: EscapementErrorCode = isUnknown ? 'ERR_BROKER_UNAVAILABLE' : 'ERR_BROKER_REFUSED';
-    const reason = firstLine(text) || 'the request is refused';
-    return new EscapementError(code, `${this.#api.name}: ${reason} (HTTP ${status})`, { op });
+    const { name } = this.#api;
+    const isOfApi = status >= 300 && status !== 404;
+    const message = isOfApi
+      ? `${name}: ${firstLine(text) || 'the request is refused'}`
+      : `there is no tasks API at ${name}`;
+    return new EscapementError(code, `${message} (HTTP ${status})`, { op });
   }
 }
 

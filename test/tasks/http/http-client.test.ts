@@ -220,7 +220,7 @@ describe('authorization', () => {
     [403, { authorize: () => false }, /: forbidden \(HTTP 403\)$/],
     [401, { authorize: () => ({ challenge: 'Basic' }) }, /: unauthorized \(HTTP 401\)$/],
     [405, { readOnly: true }, /: POST is not allowed here \(HTTP 405\)$/],
-    [404, { rootPath: '/elsewhere' }, /: not found \(HTTP 404\)$/],
+    [404, { rootPath: '/elsewhere' }, /^there is no tasks API at http:\S+ \(HTTP 404\)$/],
     [413, { maxBodyBytes: 10 }, /: the body is longer than 10 bytes \(HTTP 413\)$/],
   ])('a refusal rejects, and is not tried again: %s', async (_, served, message) => {
     let requests = 0;
@@ -232,6 +232,14 @@ describe('authorization', () => {
     expect(error).toMatchObject({ code: 'ERR_BROKER_REFUSED', op: 'Client.enqueue' });
     expect((error as Error).message).toMatch(message);
     expect([requests, await inspector.queues()]).toEqual([1, []]);
+  });
+
+  test('a response of another server is not taken for a reason', async () => {
+    const client = await openClient((_, response) => response.writeHead(202).end('accepted'));
+    await expect(client.enqueue(new Task('a'))).rejects.toMatchObject({
+      code: 'ERR_BROKER_REFUSED',
+      message: expect.stringMatching(/^there is no tasks API at http:\S+ \(HTTP 202\)$/) as unknown,
+    });
   });
 
   test('too many tasks are refused together', async () => {
