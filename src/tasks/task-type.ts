@@ -1,6 +1,5 @@
-import { EscapementError } from '../core/errors.ts';
+import { EscapementError, wrongType } from '../core/errors.ts';
 import type { OptionTable } from '../core/options.ts';
-import { requireMethods, requireObject } from '../core/validate.ts';
 import { requireText } from './argument-checks.ts';
 import { parseJson } from './payload.ts';
 import {
@@ -99,11 +98,12 @@ export function isTaskType(value: unknown): value is TaskType<unknown> {
   return typeof (value as Partial<TaskType<unknown>> | null | undefined)?.read === 'function';
 }
 
-/** A schema of arktype is a function. */
+/** A schema of arktype is a function, others are objects. */
 function requireSchema(argument: string, schema: unknown): void {
-  if (typeof schema !== 'function') requireObject(argument, schema);
-  const { '~standard': standard } = schema as StandardSchema;
-  requireMethods(argument, 'a Standard Schema', ['validate'], standard);
+  const standard = (schema as Partial<StandardSchema> | null | undefined)?.['~standard'];
+  if (typeof standard?.validate !== 'function') {
+    throw wrongType(argument, 'a Standard Schema, such as one of zod', schema);
+  }
 }
 
 /** Parses the payload as its handler will: a Date that is a string in JSON is a string here, too. */

@@ -287,7 +287,10 @@ describe('a task type', () => {
     'a task type rejects the schema %s',
     (schema) => {
       expect(() => defineTask('a', { schema: schema as StandardSchema })).toThrow(
-        expect.objectContaining({ code: 'ERR_INVALID_ARG_TYPE' }),
+        expect.objectContaining({
+          code: 'ERR_INVALID_ARG_TYPE',
+          message: expect.stringContaining('options.schema must be a Standard Schema') as unknown,
+        }),
       );
     },
   );
