@@ -168,14 +168,14 @@ function archived({ queue, id }: Wait, lastError: string): EscapementError {
   });
 }
 
-/** A task that no longer exists is done, or was deleted: these cannot be distinguished. */
-function explain({ queue, id, ...wait }: Wait, error: unknown): unknown {
-  if (wait.isRetained === undefined || !hasCode(error, 'ERR_TASK_NOT_FOUND', 'ERR_QUEUE_NOT_FOUND'))
-    return error;
-  const advice = wait.isRetained ? '' : '. A task with a retention is kept after it is done';
-  return new EscapementError(
-    'ERR_TASK_NOT_FOUND',
-    `task '${id}' of queue '${queue}' no longer exists: it is done, or was deleted${advice}`,
-    { op: OP, cause: error },
-  );
+/** A task that does not exist is done, was deleted, or never existed: these cannot be distinguished. */
+function explain({ queue, id, isRetained }: Wait, error: unknown): unknown {
+  if (!hasCode(error, 'ERR_TASK_NOT_FOUND', 'ERR_QUEUE_NOT_FOUND')) return error;
+  const wasFound = isRetained !== undefined;
+  if (!wasFound && hasCode(error, 'ERR_QUEUE_NOT_FOUND')) return error;
+  const missing = wasFound
+    ? `task '${id}' of queue '${queue}' no longer exists: it is done, or was deleted`
+    : `queue '${queue}' has no task '${id}'`;
+  const advice = isRetained === true ? '' : '. A task with retentionMs is kept after it is done';
+  return new EscapementError('ERR_TASK_NOT_FOUND', `${missing}${advice}`, { op: OP, cause: error });
 }

@@ -18,6 +18,8 @@ function elsewhere({ broker }: Bench): Broker {
   });
 }
 
+const ADVICE = 'A task with retentionMs is kept after it is done';
+
 describe('waitFor', () => {
   test('waitFor resolves with the result when the task is completed', async () => {
     const { add, broker, clock, inspector, lease } = await openBench();
@@ -82,7 +84,7 @@ describe('waitFor', () => {
     expect(waiting.map(({ value }) => value)).toMatchObject([
       {
         code: 'ERR_TASK_NOT_FOUND',
-        message: `task 'a' ${gone}. A task with a retention is kept after it is done`,
+        message: `task 'a' ${gone}. ${ADVICE}`,
       },
       { code: 'ERR_TASK_NOT_FOUND', message: `task 'b' ${gone}` },
     ]);
@@ -99,7 +101,10 @@ describe('waitFor', () => {
 
   test('waitFor rejects at once if there is no such task', async ({ add, inspector }) => {
     await add('a');
-    await expect(inspector.waitFor('b')).rejects.toMatchObject({ code: 'ERR_TASK_NOT_FOUND' });
+    await expect(inspector.waitFor('b')).rejects.toMatchObject({
+      code: 'ERR_TASK_NOT_FOUND',
+      message: `queue 'default' has no task 'b'. ${ADVICE}`,
+    });
   });
 
   test('waitFor rejects with the reason of its signal, and leaves nothing', async () => {
