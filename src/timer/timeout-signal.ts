@@ -49,6 +49,7 @@ export function timeoutSignal(delayMs: number, timer: DeadlineTimer): TimeoutSig
  */
 export function withTimeout<T>(promise: PromiseLike<T>, delayMs: number, timer: DeadlineTimer): Promise<T> {
   return new Promise((resolve, reject) => {
+    requireMethods('promise', 'a promise', ['then'], promise);
     const settled = Promise.resolve(promise);
     settled.then(resolve, reject); // first: it has a handler even if the timer is closed
     requireTimer(timer);

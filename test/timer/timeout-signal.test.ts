@@ -64,6 +64,16 @@ test('a timer that is missing is an error', async () => {
   await expect(withTimeout(Promise.resolve(), 20, without)).rejects.toEqual(wrong);
 });
 
+test('a function in place of a promise is an error: it would never be called', async () => {
+  const { timer } = open();
+  const load = (() => Promise.resolve()) as unknown as Promise<void>;
+  await expect(withTimeout(load, 20, timer)).rejects.toMatchObject({
+    code: 'ERR_INVALID_ARG_TYPE',
+    message: 'promise must be a promise. Received [function load]',
+  });
+  expect(timer.size).toBe(0);
+});
+
 test('a delay that is not finite and a closed timer are errors', () => {
   const { timer } = open();
   expect(() => timeoutSignal(NaN, timer)).toThrow(expect.objectContaining({ code: 'ERR_OUT_OF_RANGE' }));
