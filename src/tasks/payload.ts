@@ -77,18 +77,14 @@ function copyOf(bytes: Uint8Array, argument: string): Uint8Array {
   return Buffer.from(bytes);
 }
 
-/** Decodes JSON as `decodeJson` does. @throws EscapementError `ERR_TASK_PAYLOAD` - `what` is not JSON. */
+/** Decodes JSON. @throws EscapementError `ERR_TASK_PAYLOAD` - `what` is not JSON in UTF-8. */
 export function parseJson(what: string, bytes: Uint8Array, op: string): unknown {
   try {
-    return decodeJson(bytes);
+    return JSON.parse(UTF8.decode(bytes));
   } catch (cause) {
-    throw new EscapementError('ERR_TASK_PAYLOAD', `${what} is not JSON`, { op, cause });
+    const why = bytes.length === 0 ? ': it is empty' : '';
+    throw new EscapementError('ERR_TASK_PAYLOAD', `${what} is not JSON${why}`, { op, cause });
   }
-}
-
-/** Decodes JSON. @throws SyntaxError or TypeError - the bytes are not JSON in UTF-8. */
-export function decodeJson(payload: Uint8Array): unknown {
-  return JSON.parse(UTF8.decode(payload));
 }
 
 /** Shown instead of bytes that are not text. */

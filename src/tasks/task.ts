@@ -1,7 +1,7 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { wrongType, wrongValue } from '../core/errors.ts';
 import { requireText } from './argument-checks.ts';
-import { decodeJson, encodePayload, printBytes, printFilled } from './payload.ts';
+import { encodePayload, parseJson, printBytes, printFilled } from './payload.ts';
 import { NO_TASK_OPTIONS, requireTaskOptions, type TaskOptions } from './task-options.ts';
 
 /** Checks a task before it is enqueued: see {@link TaskType}. */
@@ -59,10 +59,10 @@ export class Task<P = unknown> {
     return this.options.headers ?? {};
   }
 
-  /** Parses the payload as JSON. @throws SyntaxError or TypeError - the payload is not JSON in UTF-8. */
+  /** Parses the payload as JSON. @throws EscapementError `ERR_TASK_PAYLOAD` - the payload is empty, or not JSON in UTF-8. */
   // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller declares what it expects
   json<T = P>(): T {
-    return decodeJson(this.payload) as T;
+    return parseJson(`payload of '${this.type}'`, this.payload, 'Task.json') as T;
   }
 
   /** @internal What a console prints. */

@@ -2,6 +2,7 @@ import { runInNewContext } from 'node:vm';
 import { type } from 'arktype';
 import {
   defineTask,
+  Server,
   type StandardSchema,
   Task,
   type TaskData,
@@ -12,6 +13,7 @@ import {
 import * as v from 'valibot';
 import { describe, expect } from 'vitest';
 import { z } from 'zod';
+import { settled } from '../workqueue/support/outcome.ts';
 import { openBench, test } from './support/bench.ts';
 
 const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
@@ -129,8 +131,21 @@ describe('a task', () => {
   });
 
   test('reading bytes that are not JSON as JSON throws an error that names the task', () => {
-    expect(() => new Task('a', Uint8Array.of(0xff)).json()).toThrow();
-    expect(() => new Task('a').json()).toThrow(SyntaxError);
+    const wrong = (message: string): unknown =>
+      expect.objectContaining({ code: 'ERR_TASK_PAYLOAD', op: 'Task.json', message });
+    expect(() => new Task('a', Uint8Array.of(0xff)).json()).toThrow(wrong("payload of 'a' is not JSON"));
+    expect(() => new Task('a').json()).toThrow(wrong("payload of 'a' is not JSON: it is empty"));
+  });
+
+  test('a handler that reads a missing payload fails with an error that names the type', async () => {
+    const { client, inspector, broker } = await openBench();
+    const server = new Server({ broker, retryDelayMs: () => 60_000 });
+    await server.start((task) => task.json());
+    await client.enqueue(new Task('tick', undefined, { maxRetry: 0 }));
+    await settled();
+    const [task] = await inspector.list('default', 'archived');
+    expect(task?.lastError).toBe("payload of 'tick' is not JSON: it is empty");
+    await server.shutdown();
   });
 });
 
@@ -330,7 +345,7 @@ describe('a TaskInfo', () => {
         name: 'EscapementError',
         code: 'ERR_TASK_PAYLOAD',
         op: `TaskInfo.${method}`,
-        message: `${what} of task 'a' of queue 'default' is not JSON`,
+        message: expect.stringContaining(`${what} of task 'a' of queue 'default' is not JSON`) as unknown,
         cause: expect.any(Error) as Error,
       }),
     );

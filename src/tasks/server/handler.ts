@@ -19,7 +19,7 @@ export interface ReceivedTask<P = unknown> {
   readonly headers: Readonly<Record<string, string>>;
   /** The payload as parsed by the schema of its task type. Undefined if the handler was registered for a pattern. */
   readonly data: P;
-  /** Returns the payload, parsed as JSON. @throws SyntaxError or TypeError - the payload is not JSON in UTF-8. */
+  /** Returns the payload, parsed as JSON. @throws EscapementError `ERR_TASK_PAYLOAD` - the payload is empty, or not JSON in UTF-8. */
   // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller states the type it expects
   json<T = unknown>(): T;
   /** Returns the same task with other data. */

@@ -4,7 +4,7 @@ import { EscapementError, type EscapementErrorCode } from '../../core/errors.ts'
 import { isThenable } from '../../core/validate.ts';
 import type { SystemTimer, TimerId } from '../../timer/system-timer.ts';
 import type { CancelOutcome, LeasedTask } from '../broker/broker.ts';
-import { decodeJson, encodeJson, encodePayload, printBytes, printFilled } from '../payload.ts';
+import { encodeJson, encodePayload, parseJson, printBytes, printFilled } from '../payload.ts';
 import type { TaskMessage } from '../task-options.ts';
 import type { Handler, ReceivedTask, TaskContext } from './handler.ts';
 import type { ResolvedServerOptions } from './server-options.ts';
@@ -220,7 +220,7 @@ export class MessageTask<P = undefined> implements ReceivedTask<P> {
 
   // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller states the type it expects
   json<T = unknown>(): T {
-    return decodeJson(this.#message.payload) as T;
+    return parseJson(`payload of '${this.type}'`, this.#message.payload, 'ReceivedTask.json') as T;
   }
 
   withData<D>(data: D): ReceivedTask<D> {
