@@ -126,26 +126,23 @@ export class CommitLoop<R extends { readonly length: number } = Uint8Array> {
     }
   }
 
-  /** @param isLast - whether no put before the next ones is left. */
-  async #commit(batch: readonly PendingPut<R>[], isLast: boolean): Promise<void> {
-    let rest = [...batch];
-    while (rest.length > 0) {
-      this.#events.committing();
-      const { appended, error } = await this.#write(rest, isLast);
-      const done = rest.slice(0, appended);
-      this.#events.committed(
-        appended,
-        done.reduce((sum, { record }) => sum + record.length, 0),
-      );
-      for (const { resolve } of done) resolve();
-      rest = rest.slice(appended);
-      if (error === undefined) continue;
-      for (const { record, reject } of rest) reject(this.#events.refused(record, error));
-      return;
-    }
+  /**
+   * @param puts - those that join them are added.
+   * @param isLast - whether no put before the next ones is left.
+   */
+  async #commit(puts: PendingPut<R>[], isLast: boolean): Promise<void> {
+    this.#events.committing();
+    const { appended, error } = await this.#write(puts, isLast);
+    const done = puts.slice(0, appended);
+    this.#events.committed(
+      appended,
+      done.reduce((sum, { record }) => sum + record.length, 0),
+    );
+    for (const { resolve } of done) resolve();
+    for (const { record, reject } of puts.slice(appended)) reject(this.#events.refused(record, error));
   }
 
-  /** Writes puts, and appends those to them that join them. */
+  /** Writes puts, and those that join them. @returns how many are as safe as promised: all of them, unless there is an error. */
   async #write(puts: PendingPut<R>[], isLast: boolean): Promise<AppendResult> {
     let done = 0;
     try {
