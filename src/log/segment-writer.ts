@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { isDiskFull, type File, type FileSystem } from './file-system.ts';
 import {
   DATA,
-  encodeFooter,
+  encodedFooter,
   encodeRecord,
   encodeSegmentHeader,
   FOOTER_BYTES,
@@ -49,7 +49,7 @@ export function bufferFor(length: number, buffer: Buffer): Buffer {
 export class SegmentWriter {
   readonly segment: Segment;
   readonly #file: File;
-  readonly #salt: number;
+  readonly #header: SegmentHeader;
   readonly #maxBytes: number;
   readonly #unsyncedBytes: number;
   /** Whether records become readable only when they are on the disk. */
@@ -59,7 +59,6 @@ export class SegmentWriter {
   #offset = SEGMENT_HEADER_BYTES;
   #sequence: number;
   #synced = SEGMENT_HEADER_BYTES;
-  #payloadBytes = 0;
   /** Where the zeros end that are there to be written over; nothing but zeros is between the last record and this. */
   #zerosEnd = 0;
   /** Whether there was no space for zeros. */
@@ -74,7 +73,7 @@ export class SegmentWriter {
     const { number, baseSequence: base } = header;
     this.segment = { path, number, header, base, end: SEGMENT_HEADER_BYTES, next: base };
     this.#file = file;
-    this.#salt = header.salt;
+    this.#header = header;
     this.#sequence = base;
     this.#hidesUnsynced = header.isAlwaysDurable;
     this.#maxBytes = maxBytes;
@@ -152,7 +151,6 @@ export class SegmentWriter {
       else this.#buffer = Buffer.allocUnsafeSlow(0); // a long record must not stay in memory
       this.#offset += bytes.length;
       this.#sequence += count;
-      this.#payloadBytes += bytes.length - count * RECORD_HEADER_BYTES;
       appended += count;
       if (this.#hidesUnsynced) continue;
       this.#publish();
@@ -176,8 +174,7 @@ export class SegmentWriter {
    */
   async seal(): Promise<void> {
     await this.sync();
-    const records = this.#sequence - this.segment.base;
-    const footer = encodeFooter({ records, payloadBytes: this.#payloadBytes }, this.#sequence, this.#salt);
+    const footer = encodedFooter(this.#header, this.#offset, this.#sequence);
     try {
       if (this.#zerosEnd > this.#offset) await this.#file.truncate(this.#offset); // a footer is the last thing in a file
       await this.#file.write(footer, this.#offset);
@@ -271,6 +268,7 @@ export class SegmentWriter {
     types: ArrayLike<number> | undefined,
     first: number,
   ): { count: number; bytes: Buffer } {
+    const { salt } = this.#header;
     let count = 0;
     let at = 0;
     this.segment.tail = undefined; // its bytes are overwritten
@@ -281,7 +279,7 @@ export class SegmentWriter {
       if (count === 0) this.#buffer = bufferFor(length, this.#buffer);
       const isSynced = count === 0 && this.#synced === this.#offset;
       const type = types?.[i] ?? DATA;
-      at = encodeRecord(this.#buffer, at, type, payload, this.#sequence + count, this.#salt, isSynced);
+      at = encodeRecord(this.#buffer, at, type, payload, this.#sequence + count, salt, isSynced);
       count++;
     }
     return { count, bytes: this.#buffer.subarray(0, at) };
