@@ -113,7 +113,7 @@ async function isCrashRemains(
   const end = (await beginsRecord(file, header, damage.offset))
     ? damage.end
     : damage.offset + RECORD_HEADER_BYTES;
-  return (await findZeroSector(file, damage.offset, end, size)) !== undefined;
+  return hasZeroSector(file, damage.offset, end, size);
 }
 
 /** If the header of a record is damaged, its end is not known, and zeros may be behind it that were there to be written over. */
@@ -158,26 +158,18 @@ const SECTOR_BYTES = 512;
 const BLOCK_BYTES = 128 * SECTOR_BYTES;
 
 /**
- * Finds a sector of a write that may not have reached the disk: it is zeros if it was not written before (etcd does the
- * same).
+ * Whether a write may have a sector that has not reached the disk: it is zeros if it was not written before (etcd does the same).
  *
  * @param from - where the write begins; @param to - its end, of which the whole sector is read.
- * @returns where the sector, or the part of it after `from`, begins.
  */
-async function findZeroSector(
-  file: File,
-  from: number,
-  to: number,
-  size: number,
-): Promise<number | undefined> {
+async function hasZeroSector(file: File, from: number, to: number, size: number): Promise<boolean> {
   const end = Math.min(Math.ceil(to / SECTOR_BYTES) * SECTOR_BYTES, size);
   for (let at = from; at < end; at = nextMultiple(at, BLOCK_BYTES)) {
     const bytes = Buffer.alloc(Math.min(nextMultiple(at, BLOCK_BYTES), end) - at);
     await file.read(bytes, at);
-    const found = zeroSectorIn(bytes, at);
-    if (found !== undefined) return found;
+    if (hasZeroSectorIn(bytes, at)) return true;
   }
-  return undefined;
+  return false;
 }
 
 /** Returns where the zeros at the end of a file begin, and `from` if there is nothing else behind it. */
@@ -193,13 +185,13 @@ export async function zerosAtEnd(file: File, from: number, size: number): Promis
   return Math.min(from, size);
 }
 
-/** As `findZeroSector`, in bytes that begin at `offset` in a file. */
-export function zeroSectorIn(bytes: Buffer, offset: number): number | undefined {
+/** Whether a sector, or the part of one that is there, is zeros. @param offset - of the bytes in their file. */
+export function hasZeroSectorIn(bytes: Buffer, offset: number): boolean {
   for (let at = offset; at < offset + bytes.length; at = nextMultiple(at, SECTOR_BYTES)) {
     const sector = bytes.subarray(at - offset, nextMultiple(at, SECTOR_BYTES) - offset);
-    if (sector.every((byte) => byte === 0)) return at;
+    if (sector.every((byte) => byte === 0)) return true;
   }
-  return undefined;
+  return false;
 }
 
 /** The first multiple after `offset`. */

@@ -9,7 +9,7 @@ import {
   writeUInt64,
 } from '../../log/segment.ts';
 import { AckRanges, UNKNOWN_BYTES, type AckedRange } from '../ack-ranges.ts';
-import { zeroSectorIn } from '../../log/find-end.ts';
+import { hasZeroSectorIn } from '../../log/find-end.ts';
 
 /*
  * The bytes of the cursor: which messages are acknowledged, and where the log ends.
@@ -184,7 +184,7 @@ export function decodeCursor(bytes: Buffer): DecodedCursor {
   for (let at = isOld ? MAGIC_1.length : step; at < bytes.length; at += step) {
     const record = bytes.subarray(at, at + step);
     if (!isWholeRecord(record, step)) {
-      const isTorn = record.length < step || zeroSectorIn(record, at) !== undefined;
+      const isTorn = record.length < step || hasZeroSectorIn(record, at);
       damages.push({ offset: at, bytes: record.length, isTorn });
       continue;
     }

@@ -1,4 +1,5 @@
 import { withFile, type File, type FileSystem } from '../../log/file-system.ts';
+import { zerosAtEnd } from '../../log/find-end.ts';
 import type { CorruptionEvent } from '../message-log.ts';
 import {
   dataFileName,
@@ -8,7 +9,7 @@ import {
   type Position,
   type QueueFiles,
 } from './format.ts';
-import { countRecords, isZeros, type RecordCount } from './records.ts';
+import { countRecords, type RecordCount } from './records.ts';
 
 /*
  * What the files of a queue hold: the one examination that opening, verifying and repairing stand on. It changes nothing.
@@ -135,7 +136,7 @@ async function examineContent(
   const beyond = await countRecords(file, known, size);
   const all = { records: records + beyond.records, bytes: bytes + beyond.bytes, damage: undefined };
   const { lastEmptyFrom, lastEmpty } = beyond;
-  if (lastEmptyFrom < size && (await isZeros(file, lastEmptyFrom, size))) {
+  if (lastEmptyFrom < size && (await zerosAtEnd(file, lastEmptyFrom, size)) === lastEmptyFrom) {
     return { ...all, end: lastEmptyFrom, records: all.records - lastEmpty, state: 'torn' };
   }
   if (beyond.end === size) return { ...all, end: size, state: 'whole' };

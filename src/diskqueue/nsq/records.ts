@@ -50,16 +50,6 @@ export async function countRecords(file: File, from: number, end: number): Promi
   return { end: at, records, bytes, lastEmpty, lastEmptyFrom, nextLength };
 }
 
-/** Whether all bytes between two offsets are zeros. */
-export async function isZeros(file: File, from: number, to: number): Promise<boolean> {
-  const block = Buffer.allocUnsafeSlow(Math.min(BLOCK_BYTES, to - from));
-  for (let at = from; at < to; at += block.length) {
-    const filled = await file.read(block.subarray(0, Math.min(block.length, to - at)), at);
-    if (block.subarray(0, filled).some((byte) => byte !== 0)) return false;
-  }
-  return true;
-}
-
 /** A message, and where its record ends. */
 export interface ReadRecord {
   /** A copy. */
