@@ -242,19 +242,34 @@ export async function withFile<R>(
   }
 }
 
+/** Makes a file, and keeps it open. If the action rejects, the file is removed. */
+export async function createFile(
+  files: FileSystem,
+  path: string,
+  action: (file: File) => Promise<void>,
+): Promise<File> {
+  const file = await files.create(path);
+  try {
+    await action(file);
+    return file;
+  } catch (error) {
+    await file.close().catch(() => undefined);
+    await files.unlink(path).catch(() => undefined);
+    throw error;
+  }
+}
+
 /** Makes a file durably, with the content that the action writes. */
 export async function makeFile(
   files: FileSystem,
   path: string,
   action: (file: File) => Promise<void>,
 ): Promise<void> {
-  const file = await files.create(path);
-  try {
-    await action(file);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
+  const file = await createFile(files, path, async (made) => {
+    await action(made);
+    await made.sync();
+  });
+  await file.close();
 }
 
 /** Bytes copied at once. */

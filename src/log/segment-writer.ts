@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { isDiskFull, type File, type FileSystem } from './file-system.ts';
+import { createFile, isDiskFull, type File, type FileSystem } from './file-system.ts';
 import {
   DATA,
   encodedFooter,
@@ -89,16 +89,11 @@ export class SegmentWriter {
     maxBytes: number,
   ): Promise<SegmentWriter> {
     const header: SegmentHeader = { ...fields, salt: randomInt(2 ** 32) };
-    const file = await files.create(path);
-    try {
-      await file.write(encodeSegmentHeader(header), 0);
-      await file.sync();
+    const file = await createFile(files, path, async (made) => {
+      await made.write(encodeSegmentHeader(header), 0);
+      await made.sync();
       await files.syncFolder(folder);
-    } catch (error) {
-      await file.close().catch(() => undefined);
-      await files.unlink(path).catch(() => undefined);
-      throw error;
-    }
+    });
     return new SegmentWriter(file, path, header, maxBytes);
   }
 

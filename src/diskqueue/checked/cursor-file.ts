@@ -1,4 +1,5 @@
 import {
+  createFile,
   isDiskFull,
   isMissing,
   unlinkIfThere,
@@ -185,19 +186,13 @@ export class CursorFile {
   /** An unfinished file is removed: the disk may be full. */
   async #replace(bytes: Buffer): Promise<File> {
     await unlinkIfThere(this.#files, this.#newPath);
-    const file = await this.#files.create(this.#newPath);
-    try {
+    return createFile(this.#files, this.#newPath, async (file) => {
       await file.write(bytes, 0);
       await file.sync();
       await this.#files.rename(this.#newPath, this.path);
       await this.close().catch(() => undefined); // the old file has no name any more
       await this.#files.syncFolder(this.#folder);
-      return file;
-    } catch (error) {
-      await file.close().catch(() => undefined);
-      await this.#files.unlink(this.#newPath).catch(() => undefined);
-      throw error;
-    }
+    });
   }
 }
 

@@ -1,4 +1,4 @@
-import type { File, FileSystem } from '../../log/file-system.ts';
+import { createFile, type File, type FileSystem } from '../../log/file-system.ts';
 import { BUFFER_BYTES, bufferFor } from '../../log/segment-writer.ts';
 import type { AppendResult } from '../message-log.ts';
 import type { DataFile } from './data-files.ts';
@@ -42,14 +42,7 @@ export class DataWriter {
     file: DataFile,
     maxBytes: number,
   ): Promise<DataWriter> {
-    const handle = await files.create(file.path);
-    try {
-      await files.syncFolder(folder);
-    } catch (error) {
-      await handle.close().catch(() => undefined);
-      await files.unlink(file.path).catch(() => undefined);
-      throw error;
-    }
+    const handle = await createFile(files, file.path, () => files.syncFolder(folder));
     return new DataWriter(file, handle, maxBytes);
   }
 
