@@ -42,7 +42,7 @@ export interface RepairedSegment {
  * Replaces a damaged segment by one in which every intact record keeps its position, and records of lost records stand
  * where nothing else is. So every position in the segment stays right, as in the next segment and the cursor.
  *
- * @param keptAs - where a copy of the damaged segment is made first.
+ * @param keptAs - where a copy of the damaged segment is made before it is replaced.
  */
 export async function rewriteSegment(
   files: FileSystem,
@@ -53,7 +53,6 @@ export async function rewriteSegment(
 ): Promise<void> {
   const rewritten = path + REWRITTEN;
   await unlinkIfThere(files, rewritten);
-  await keepCopy(files, folder, path, keptAs);
   await withFile(files, path, 'read', (from) =>
     makeFile(files, rewritten, async (to) => {
       await copyBytes(from, to, end);
@@ -61,6 +60,7 @@ export async function rewriteSegment(
       await to.write(encodeSegmentHeader(header), 0);
       for (const damage of damages) await replaceDamage(to, damage, header.salt);
       await to.write(encodedFooter(header, end, next), end);
+      await keepCopy(files, folder, path, keptAs); // last: if the disk has no space, neither is left
     }),
   );
   await files.rename(rewritten, path);

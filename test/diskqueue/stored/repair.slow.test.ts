@@ -1,8 +1,10 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { decodeSegmentHeader } from '../../../src/log/segment.ts';
+import { StoredCheckedQueue } from '../../../src/diskqueue/checked/stored-checked-queue.ts';
 import { CannotRepair } from '../../../src/diskqueue/stored/stored-queue.ts';
 import { propertyRuns, stepOf } from '../../runs.ts';
+import { FaultyFileSystem } from '../faulty-file-system.ts';
 import { withoutZeros } from '../support/damage.ts';
 import { MemoryDisk } from './memory-disk.ts';
 import {
@@ -10,6 +12,7 @@ import {
   expectInOrder,
   FOLDER,
   handedOut,
+  NAME,
   pathsOf,
   planFor,
   queueOf,
@@ -327,6 +330,23 @@ it('repair of a file in whose middle bytes are missing makes it valid, or throws
     }
   }
   expect(repaired).toBeGreaterThan(20);
+});
+
+it('a repair for which the disk has no space leaves every file as it was, and no other one', async () => {
+  const damaged = flipped(whole, SEGMENTS[0] as string, (records[0] as (typeof records)[0]).end - 1);
+  const calls = new FaultyFileSystem(new MemoryDisk(damaged.contents));
+  await repair(damaged, new StoredCheckedQueue(calls, FOLDER, NAME));
+  const writes = (calls.calls.get('write') ?? 0) - 1; // the last one is that of the cursor, the next step
+  expect(writes).toBeGreaterThan(3);
+  for (let nth = 0; nth < writes; nth++) {
+    const disk = new MemoryDisk(damaged.contents);
+    const full = new FaultyFileSystem(disk, { call: 'write', nth, code: 'ENOSPC', isLasting: true });
+    await expect(repair(disk, new StoredCheckedQueue(full, FOLDER, NAME))).rejects.toMatchObject({
+      code: 'ENOSPC',
+    });
+    expect([...disk.contents.keys()]).toEqual([...damaged.contents.keys()]);
+    expect(disk.contents).toEqual(damaged.contents);
+  }
 });
 
 it('a repair that is interrupted has lost no intact message, and can be repeated', async () => {
