@@ -1,16 +1,11 @@
 import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import { isMissing } from '../log/file-system.ts';
+import { ifThere } from '../log/file-system.ts';
 import { CommandError } from './command-error.ts';
 
 /** Returns what is at a path; undefined if there is nothing. */
-export async function statIfThere(path: string): Promise<Stats | undefined> {
-  try {
-    return await stat(path);
-  } catch (error) {
-    if (isMissing(error)) return undefined;
-    throw error;
-  }
+export function statIfThere(path: string): Promise<Stats | undefined> {
+  return ifThere(stat(path), undefined);
 }
 
 /** @throws CommandError - there is no folder at the path. */

@@ -9,7 +9,7 @@ import {
 import { guarded } from '../core/report-uncaught.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
 import { CommitLoop } from '../log/commit-loop.ts';
-import { isMissing } from '../log/file-system.ts';
+import { ifThere } from '../log/file-system.ts';
 import { LogLock, LogTaken, NoSockets } from '../log/log-lock.ts';
 import { NoNumberLeft, parseSegmentFileName } from '../log/segment.ts';
 import { BackgroundSync } from './background-sync.ts';
@@ -252,9 +252,7 @@ export class DiskQueue implements BackendQueue {
     if (this.#closing !== undefined) return Promise.reject(this.#closedError('delete'));
     this.#closing = this.#end('delete', async () => {
       await this.#log.close().catch(() => undefined); // it fails on a full disk, which may be the reason to delete
-      await this.#log.remove().catch((error: unknown) => {
-        if (!isMissing(error)) throw error; // the folder was removed, and the files with it
-      });
+      await ifThere(this.#log.remove(), undefined); // the folder may have been removed, and the files with it
     });
     return this.#closing;
   }

@@ -214,11 +214,17 @@ function unlessThere(error: unknown): void {
 }
 
 /** Removes a file, unless it is missing. */
-export async function unlinkIfThere(files: FileSystem, path: string): Promise<void> {
+export function unlinkIfThere(files: FileSystem, path: string): Promise<void> {
+  return ifThere(files.unlink(path), undefined);
+}
+
+/** Returns the result of an action on a file; `otherwise` if the file does not exist. */
+export async function ifThere<R>(action: Promise<R>, otherwise: R): Promise<R> {
   try {
-    await files.unlink(path);
+    return await action;
   } catch (error) {
     if (!isMissing(error)) throw error;
+    return otherwise;
   }
 }
 
@@ -300,9 +306,7 @@ export async function keepCopy(files: FileSystem, folder: string, path: string, 
 /** Renames a file, unless it is missing, to `path.damaged` or the next free name of that kind. */
 export async function setAside(files: FileSystem, folder: string, path: string): Promise<void> {
   const taken = new Set((await files.list(folder)).map((name) => `${folder}/${name}`));
-  await files.rename(path, freeName(path, taken)).catch((error: unknown) => {
-    if (!isMissing(error)) throw error;
-  });
+  await ifThere(files.rename(path, freeName(path, taken)), undefined);
 }
 
 /** Returns `path.damaged`, or `path.damaged.2` and so on if that is taken. */

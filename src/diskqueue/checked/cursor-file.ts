@@ -1,7 +1,7 @@
 import {
   createFile,
   isDiskFull,
-  isMissing,
+  ifThere,
   unlinkIfThere,
   withFile,
   type File,
@@ -196,14 +196,10 @@ export class CursorFile {
   }
 }
 
-async function readIfThere(files: FileSystem, path: string): Promise<Buffer> {
-  try {
-    return await withFile(files, path, 'read', async (file) => {
-      const bytes = Buffer.alloc(await files.size(path));
-      return bytes.subarray(0, await file.read(bytes, 0));
-    });
-  } catch (error) {
-    if (!isMissing(error)) throw error;
-    return Buffer.alloc(0);
-  }
+function readIfThere(files: FileSystem, path: string): Promise<Buffer> {
+  const reading = withFile(files, path, 'read', async (file) => {
+    const bytes = Buffer.alloc(await files.size(path));
+    return bytes.subarray(0, await file.read(bytes, 0));
+  });
+  return ifThere(reading, Buffer.alloc(0));
 }

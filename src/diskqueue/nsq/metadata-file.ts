@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import {
   type File,
   type FileSystem,
-  isMissing,
+  ifThere,
   isDiskFull,
   makeFile,
   withFile,
@@ -42,13 +42,9 @@ export class MetadataFile {
 
   /** Reads the file. Returns undefined if it is missing or damaged. */
   async load(): Promise<Metadata | undefined> {
-    try {
-      const bytes = Buffer.alloc(LONGEST);
-      const filled = await withFile(this.#files, this.path, 'read', (file) => file.read(bytes, 0));
-      this.durable = decodeMetadata(bytes.subarray(0, filled));
-    } catch (error) {
-      if (!isMissing(error)) throw error;
-    }
+    const bytes = Buffer.alloc(LONGEST);
+    const reading = withFile(this.#files, this.path, 'read', (file) => file.read(bytes, 0));
+    this.durable = decodeMetadata(bytes.subarray(0, await ifThere(reading, 0)));
     return this.durable;
   }
 

@@ -1,4 +1,4 @@
-import { freeName, isMissing, keepCopy, makeFile, withFile } from '../../log/file-system.ts';
+import { freeName, ifThere, keepCopy, makeFile, withFile } from '../../log/file-system.ts';
 import {
   removalOf,
   StoredQueue,
@@ -110,12 +110,10 @@ export class StoredNsqQueue extends StoredQueue {
     for (const { path, size, from } of files) {
       if (from === 0) continue;
       const end = Math.min(from, size);
-      const counting = withFile(this.files, path, 'read', (file) => countRecords(file, 0, end));
-      const consumed = await counting.catch((error: unknown) => {
-        if (isMissing(error)) return { records: 0 };
-        throw error;
+      const counting = withFile(this.files, path, 'read', async (file) => {
+        return (await countRecords(file, 0, end)).records;
       });
-      messages += consumed.records;
+      messages += await ifThere(counting, 0);
     }
     return { messages, unacknowledged };
   }

@@ -1,4 +1,4 @@
-import { isMissing, unlinkIfThere, type FileSystem } from '../../log/file-system.ts';
+import { ifThere, isMissing, unlinkIfThere, type FileSystem } from '../../log/file-system.ts';
 import type { CorruptionEvent } from '../message-log.ts';
 import { LogLock } from '../../log/log-lock.ts';
 
@@ -38,7 +38,7 @@ export abstract class StoredQueue {
   async size(): Promise<number> {
     let bytes = 0;
     for (const name of await this.files.list(this.folder)) {
-      if (this.owns(name)) bytes += await this.files.size(this.pathOf(name)).catch(zeroIfMissing);
+      if (this.owns(name)) bytes += await ifThere(this.files.size(this.pathOf(name)), 0); // its owner may have removed it
     }
     return bytes;
   }
@@ -72,12 +72,6 @@ export async function untilNothingIsRemoved<R>(action: () => Promise<R>): Promis
       if (!isMissing(error) || attempt === MAX_ATTEMPTS) throw error;
     }
   }
-}
-
-/** A process that has the queue open may have removed the file. */
-function zeroIfMissing(error: unknown): number {
-  if (isMissing(error)) return 0;
-  throw error;
 }
 
 interface QueueSize {
