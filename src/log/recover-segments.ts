@@ -77,7 +77,7 @@ export async function recoverSegments(
     const found = await recoverSegment(files, file, inPlace[i + 1], segments.at(-1)?.next ?? expected);
     const { segment } = found;
     segments.push(segment);
-    damages.push(...found.damages.map((piece) => ({ segment, piece })));
+    for (const piece of found.damages) damages.push({ segment, piece }); // maybe more than a call has arguments
     isLastSealed = found.isSealed;
   }
   return {

@@ -137,7 +137,7 @@ function problemsOf(examined: ExaminedSegment, { acks }: CursorState): Corruptio
       add(i * COPY_BYTES, COPY_BYTES, 'a copy of the header is damaged');
     }
   }
-  problems.push(...damaged);
+  for (const damage of damaged) problems.push(damage); // maybe more than a call has arguments
   if (next < segment.next && acks.nextAfter(next) < segment.next) {
     add(end, 0, 'the segment ends too early', next, segment.next);
   } else if (next > segment.next) {

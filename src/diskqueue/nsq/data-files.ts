@@ -43,8 +43,8 @@ export class DataFiles {
   current: DataFile | undefined;
   /** Files with records behind the read position; ascending. */
   readonly #files: DataFile[];
-  /** Files that are acknowledged as a whole, and not removed yet. */
-  #passed: DataFile[];
+  /** Files that are acknowledged as a whole, and not removed yet; ascending. */
+  readonly #passed: Set<DataFile>;
   /** Offset of the read position, in bytes. */
   #offset: number;
   /** Number of the current file, or of the next one to create. */
@@ -57,7 +57,7 @@ export class DataFiles {
     const unread = files.filter((file) => !isPassed(file));
     const last = unread.at(-1);
     this.#files = unread.map(toDataFile);
-    this.#passed = files.filter(isPassed).map(toDataFile);
+    this.#passed = new Set(files.filter(isPassed).map(toDataFile));
     this.#offset = unread[0]?.from ?? 0;
     if (last !== undefined && canAppendTo(last, metadata)) this.current = this.#files.at(-1);
     this.#number = this.current?.number ?? unusedNumber(names, metadata);
@@ -156,7 +156,7 @@ export class DataFiles {
 
   /** Passes all files; writing continues in a file that is yet to be created. */
   passAll(number: number): void {
-    this.#passed.push(...this.#files);
+    for (const file of this.#files) this.#passed.add(file);
     this.#files.length = 0;
     this.current = undefined;
     this.#number = number;
@@ -165,12 +165,12 @@ export class DataFiles {
   }
 
   passedBefore(number: number): DataFile[] {
-    return this.#passed.filter((file) => file.number < number);
+    return [...this.#passed].filter((file) => file.number < number);
   }
 
   /** Drops a passed file that was removed. */
   forget(file: DataFile): void {
-    this.#passed = this.#passed.filter((passed) => passed !== file);
+    this.#passed.delete(file);
   }
 
   #advance(): void {
@@ -181,7 +181,7 @@ export class DataFiles {
   }
 
   #pass(first: DataFile): void {
-    this.#passed.push(first);
+    this.#passed.add(first);
     this.#files.shift();
     this.#offset = 0;
   }

@@ -1,6 +1,13 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { decodeSegmentHeader } from '../../../src/log/segment.ts';
+import {
+  DATA,
+  decodeSegmentHeader,
+  encodeRecord,
+  encodeSegmentHeader,
+  SEGMENT_HEADER_BYTES,
+  segmentFileName,
+} from '../../../src/log/segment.ts';
 import { StoredCheckedQueue } from '../../../src/diskqueue/checked/stored-checked-queue.ts';
 import { CannotRepair } from '../../../src/diskqueue/stored/stored-queue.ts';
 import { propertyRuns, stepOf } from '../../runs.ts';
@@ -330,6 +337,27 @@ it('repair of a file in whose middle bytes are missing makes it valid, or throws
     }
   }
   expect(repaired).toBeGreaterThan(20);
+});
+
+it('verify lists damaged messages, however many a file has', async () => {
+  const MANY = 150_000; // more than a call has arguments
+  const header = {
+    number: 1,
+    salt: 7,
+    baseSequence: 1,
+    previousEnd: 0,
+    isAlwaysDurable: true,
+    createdWallMs: 0,
+  };
+  const file = Buffer.alloc(SEGMENT_HEADER_BYTES + (MANY + 1) * (HEADER + 1));
+  let end = encodeSegmentHeader(header).copy(file);
+  for (let i = 0; i <= MANY; i++) {
+    end = encodeRecord(file, end, DATA, Buffer.of(1), header.baseSequence + i, header.salt, true);
+    if (i < MANY) file[end - 1] = 2;
+  }
+  const disk = new MemoryDisk(new Map([[`${FOLDER}/${segmentFileName(NAME, header.number)}`, file]]));
+  const { messages, problems } = await storedOn(disk).verify(() => undefined);
+  expect([messages, problems.length]).toEqual([1, MANY]);
 });
 
 it('a repair for which the disk has no space leaves every file as it was, and no other one', async () => {
