@@ -4,6 +4,7 @@ import { open, symlink, unlink, type FileHandle } from 'node:fs/promises';
 import { createConnection, createServer, type Server, type Socket } from 'node:net';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { isOutOfFiles } from './file-system.ts';
 
 /** Longest path of a socket, in bytes: 103 on macOS and the BSDs, 107 on Linux. Node cuts a longer one off silently. */
 const LONGEST_SOCKET_PATH = 103;
@@ -48,6 +49,7 @@ export class LocalSocket {
  * `EAGAIN` the backlog of a paused process is full, with `EACCES` it may be a process of another user.
  *
  * @returns the evidence of a process; undefined if there is none.
+ * @throws `EMFILE`, `ENFILE` - this process, or the host, may open no more files.
  */
 export async function findListener(folder: string, name: string): Promise<Error | undefined> {
   try {
@@ -59,6 +61,7 @@ export async function findListener(folder: string, name: string): Promise<Error 
     }
     return new Error(`a process listens on ${join(folder, name)}`);
   } catch (error) {
+    if (isOutOfFiles(error)) throw error; // it shows nothing about the socket
     const failure = error as NodeJS.ErrnoException;
     return NOT_LISTENING.has(failure.code ?? '') ? undefined : failure;
   }

@@ -4,12 +4,13 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { findListener, listenOn, LocalSocket } from '../../src/log/local-socket.ts';
 import { rejection, temporaryFolder } from '../diskqueue/support/queues.ts';
 
-const fake = vi.hoisted(() => ({ locked: new Set<string>() }));
+const fake = vi.hoisted(() => ({ locked: new Set<string>(), isOutOfFiles: false }));
 
-/** open(2) as on macOS: with a flag it locks what it opens. */
+/** open(2) as on macOS: with a flag it locks what it opens. It may fail, too. */
 vi.mock('node:fs/promises', async (original) => {
   const fs = await original<typeof import('node:fs/promises')>();
   const open: typeof fs.open = async (path, flags = 0, mode) => {
+    if (fake.isOutOfFiles) throw Object.assign(new Error('EMFILE'), { code: 'EMFILE' });
     const lock = typeof flags === 'number' ? flags & 0x30 : 0;
     if (lock !== 0 && fake.locked.has(String(path)))
       throw Object.assign(new Error('EAGAIN'), { code: 'EAGAIN' });
@@ -36,6 +37,14 @@ test('on macOS a socket that refuses is alive while its folder is locked: its ba
   expect(await findListener(folder, 'a')).toMatchObject({ code: 'EAGAIN' });
   fake.locked.clear(); // its process has ended
   expect(await findListener(folder, 'a')).toBeUndefined();
+});
+
+test('a process that may open no more files does not take a socket for alive', async () => {
+  fake.isOutOfFiles = true;
+  onTestFinished(() => {
+    fake.isOutOfFiles = false;
+  });
+  expect(await rejection(findListener('anywhere', 'a'))).toMatchObject({ code: 'EMFILE' });
 });
 
 test('a socket listens where its path is too long for the system', async () => {
