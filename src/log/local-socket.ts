@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { constants } from 'node:fs';
+import { constants, existsSync } from 'node:fs';
 import { open, symlink, unlink, type FileHandle } from 'node:fs/promises';
 import { createConnection, createServer, type Server, type Socket } from 'node:net';
 import { hostname, tmpdir } from 'node:os';
@@ -153,9 +153,9 @@ async function withShortPath<R>(
   name: string,
   action: (path: string) => Promise<R>,
 ): Promise<R> {
-  if (process.platform === 'linux' || process.platform === 'android') {
-    return action(requireShort(`/proc/self/fd/${handle.fd}/${name}`));
-  }
+  const isLinux = process.platform === 'linux' || process.platform === 'android';
+  const alias = `/proc/self/fd/${handle.fd}`;
+  if (isLinux && existsSync(alias)) return action(requireShort(`${alias}/${name}`)); // a chroot(2) may have no /proc
   const path = join(folder, name);
   if (isShort(path)) return action(path);
   const link = join(tmpdir(), `escapement-${randomName()}`);

@@ -4,7 +4,14 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { findListener, listenOn, LocalSocket } from '../../src/log/local-socket.ts';
 import { rejection, temporaryFolder } from '../diskqueue/support/queues.ts';
 
-const fake = vi.hoisted(() => ({ locked: new Set<string>(), isOutOfFiles: false }));
+const fake = vi.hoisted(() => ({
+  locked: new Set<string>(),
+  isOutOfFiles: false,
+  hasProc: true,
+  seen(path: string): string {
+    return this.hasProc ? path : path.replace(/^\/proc\//, '/missing/');
+  },
+}));
 
 /** open(2) as on macOS: with a flag it locks what it opens. It may fail, too. */
 vi.mock('node:fs/promises', async (original) => {
@@ -18,6 +25,16 @@ vi.mock('node:fs/promises', async (original) => {
     return fs.open(path, typeof flags === 'number' ? flags & ~0x30 : flags, mode);
   };
   return { ...fs, open };
+});
+
+/** /proc may be missing, as in a chroot(2). */
+vi.mock('node:fs', async (original) => {
+  const fs = await original<typeof import('node:fs')>();
+  return { ...fs, existsSync: (path: string) => fs.existsSync(fake.seen(path)) };
+});
+vi.mock('node:net', async (original) => {
+  const net = await original<typeof import('node:net')>();
+  return { ...net, createConnection: (path: string) => net.createConnection(fake.seen(path)) };
 });
 
 function onMacOs(): void {
@@ -51,6 +68,18 @@ test('a socket listens where its path is too long for the system', async () => {
   const folder = join(temporaryFolder(), 'x'.repeat(200));
   mkdirSync(folder);
   const socket = await LocalSocket.listen(folder, 'a');
+  expect((await findListener(folder, 'a'))?.message).toContain('listens on');
+  await socket.close();
+  expect(await findListener(folder, 'a')).toBeUndefined();
+});
+
+test('a process that has no /proc finds a socket, too', async () => {
+  const folder = temporaryFolder();
+  const socket = await LocalSocket.listen(folder, 'a');
+  fake.hasProc = false;
+  onTestFinished(() => {
+    fake.hasProc = true;
+  });
   expect((await findListener(folder, 'a'))?.message).toContain('listens on');
   await socket.close();
   expect(await findListener(folder, 'a')).toBeUndefined();
