@@ -171,7 +171,7 @@ class FolderClaim implements Claim {
     return true;
   }
 
-  /** Closes the socket last: until then, no other process takes the log. */
+  /** Once the socket has no name, another process may take the log, and put its own folder in the place of this one. */
   async close(): Promise<void> {
     if (this.#path === this.#lock) await removeAbandoned(this.#lock);
     await unlink(join(this.#path, this.#name)).catch(() => undefined);
