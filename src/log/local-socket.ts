@@ -16,6 +16,9 @@ const LOCK_FLAGS = { shared: 0x10, exclusive: 0x20 } as const;
 /** Errors of a file that no process listens on, or that does not exist. */
 const NOT_LISTENING = new Set(['ECONNREFUSED', 'ENOENT', 'ENOTDIR', 'ENOTSOCK', 'ENAMETOOLONG']);
 
+/** System calls that make and remove a short path. */
+const OF_SHORT_PATH = new Set(['symlink', 'unlink']);
+
 /** A Unix socket that listens in a folder. The kernel closes it when the process ends, for whatever reason. */
 export class LocalSocket {
   /** Stays open: on Linux, Node removes the socket file by a path through this handle. */
@@ -49,7 +52,7 @@ export class LocalSocket {
  * `EAGAIN` the backlog of a paused process is full, with `EACCES` it may be a process of another user.
  *
  * @returns the evidence of a process; undefined if there is none.
- * @throws `EMFILE`, `ENFILE` - this process, or the host, may open no more files.
+ * @throws the error of the host if it could not be found out: the process may open no more files, for example.
  */
 export async function findListener(folder: string, name: string): Promise<Error | undefined> {
   try {
@@ -61,8 +64,8 @@ export async function findListener(folder: string, name: string): Promise<Error 
     }
     return new Error(`a process listens on ${join(folder, name)}`);
   } catch (error) {
-    if (isOutOfFiles(error)) throw error; // it shows nothing about the socket
     const failure = error as NodeJS.ErrnoException;
+    if (isOutOfFiles(error) || OF_SHORT_PATH.has(failure.syscall ?? '')) throw error; // it shows nothing about the socket
     return NOT_LISTENING.has(failure.code ?? '') ? undefined : failure;
   }
 }

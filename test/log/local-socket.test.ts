@@ -85,6 +85,20 @@ test('a process that has no /proc finds a socket, too', async () => {
   expect(await findListener(folder, 'a')).toBeUndefined();
 });
 
+test('a socket is not taken for dead if its path is too long, and there is no folder for a shorter one', async () => {
+  const folder = join(temporaryFolder(), 'x'.repeat(200));
+  mkdirSync(folder);
+  const socket = await LocalSocket.listen(folder, 'a');
+  onMacOs();
+  vi.stubEnv('TMPDIR', '/missing');
+  onTestFinished(() => {
+    vi.unstubAllEnvs();
+  });
+  const notFound = { code: 'ENOENT', syscall: 'symlink' };
+  expect(await rejection(findListener(folder, 'a'))).toMatchObject(notFound);
+  await socket.close();
+});
+
 test('a name that is too long for any socket is refused, and not cut off', async () => {
   const folder = temporaryFolder();
   expect(await rejection(LocalSocket.listen(folder, 'x'.repeat(120)))).toMatchObject({
