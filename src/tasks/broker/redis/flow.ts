@@ -188,6 +188,17 @@ local function enterKeys(keys)
   if n > 0 then redis.call('ZADD', RING, 'NX', unpack(entering)) end
   if #parked > 0 then redis.call('ZADD', PARKED, unpack(parked)) end
 end`,
+  // Parked keys that no limit holds back any more enter the ring; the others wait as long as the limits require now.
+  `
+local function checkParked(keys)
+  local free = {}
+  for _, key in ipairs(keys) do
+    local at = heldUntil(key)
+    if at then redis.call('ZADD', PARKED, 'XX', at, key)
+    elseif redis.call('ZREM', PARKED, key) == 1 then free[#free + 1] = key end
+  end
+  for first = 1, #free, 1000 do enterKeys({ unpack(free, first, math.min(first + 999, #free)) }) end
+end`,
   // Notifies servers if tasks may run and none could before: the ring was empty, or the queue had no place.
   `
 local function wake(sizeBefore, wasFull)

@@ -97,14 +97,9 @@ if ARGV[1] == '' then
   end
   return #found == 2 * ARGV[3] and found[#found] or '0'
 end
-local found, free = redis.call('ZSCAN', PARKED, ARGV[1], 'COUNT', ARGV[3]), {}
-for i = 1, #found[2], 2 do
-  local key = found[2][i]
-  local at = heldUntil(key)
-  if at then redis.call('ZADD', PARKED, 'XX', at, key)
-  elseif redis.call('ZREM', PARKED, key) == 1 then free[#free + 1] = key end
-end
-for first = 1, #free, 1000 do enterKeys({ unpack(free, first, math.min(first + 999, #free)) }) end
+local found, keys = redis.call('ZSCAN', PARKED, ARGV[1], 'COUNT', ARGV[3]), {}
+for i = 1, #found[2], 2 do keys[#keys + 1] = found[2][i] end
+checkParked(keys)
 if found[1] ~= '0' then return found[1] end
 if not isFlow() then redis.call('DEL', RING)
 elseif redis.call('LLEN', PENDING) > 0 then enterKeys({ '' }) end

@@ -93,6 +93,19 @@ local function freeLostPlaces()
 end
 `;
 
+/**
+ * Lets parked keys enter the ring that no limit holds back: a process that changed the limits has been killed before it had moved all of
+ * them. It checks a thousand keys.
+ */
+const FREE_KEYS = `
+local function freeKeys()
+  local size = redis.call('ZCARD', RING)
+  writeAnyway(PARKED)
+  checkParked(redis.call('ZRANDMEMBER', PARKED, 1000))
+  wake(size)
+end
+`;
+
 /** The text of RECOVER. @param begin, lease - what it does besides, at first and with each task that it leases. */
 function recover(begin: string, lease: string): string {
   return `${NEXT_EPOCH}
@@ -158,7 +171,7 @@ const TAKE_PLACE = `    local key = keyIn(readTask(id, 'x:key')[1])
  */
 export const RECOVER = new Script(
   recover('', ''),
-  `${LOST_PLACES}${recover('needFlow()\nfreeLostPlaces()\n', TAKE_PLACE)}`,
+  `${LOST_PLACES}${FREE_KEYS}${recover('needFlow()\nfreeLostPlaces()\nfreeKeys()\n', TAKE_PLACE)}`,
 );
 
 /**

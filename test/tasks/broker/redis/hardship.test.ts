@@ -86,6 +86,16 @@ describe('a Redis in trouble', () => {
         expect(counts).toMatchObject({ active: 0, completed: 1, retry: 1, archived: 1, pending: 1 });
       },
     );
+
+    it('a full Redis lets tasks be recovered while a key is held back', async () => {
+      await broker.setLimits(QUEUE, { perKey: { concurrency: 1 } });
+      for (const id of ['1', '2']) await broker.enqueue(newTask({ id, key: 'a' }));
+      await take(broker);
+      await redis.zadd(`${P}lease`, 1, '1'); // it has ended
+      await fill();
+      const recovered = await broker.recover([QUEUE], 0, LONG_MS);
+      expect(recovered.map(({ message }) => message.id)).toEqual(['1']);
+    });
   });
 
   describe('a user who may not publish', () => {

@@ -5,6 +5,7 @@ import { DEQUEUE } from '../../../../src/tasks/broker/redis/dequeue.ts';
 import { ENQUEUE } from '../../../../src/tasks/broker/redis/enqueue.ts';
 import { TAKE_GROUP } from '../../../../src/tasks/broker/redis/groups.ts';
 import { QueueKeys } from '../../../../src/tasks/broker/redis/keys.ts';
+import { SET_LIMITS } from '../../../../src/tasks/broker/redis/limits.ts';
 import { FORWARD, RECOVER } from '../../../../src/tasks/broker/redis/maintenance.ts';
 import type { Script } from '../../../../src/tasks/broker/redis/script.ts';
 import { ARCHIVE, COMPLETE, RELEASE, RETRY } from '../../../../src/tasks/broker/redis/settle.ts';
@@ -221,6 +222,25 @@ describe('keys and limits of Redis that another program does not know', () => {
     expect(await takeAll(broker)).toEqual(['2']);
   });
 });
+
+it.each([
+  ['the concurrency', { perKey: { concurrency: 1 } }],
+  ['the rate', { perKey: { rate: { tasks: 1, perMs: LONG_MS } } }],
+])(
+  'a key that %s has held back gets its turn after the next recovery if limits were removed by a process that was killed meanwhile',
+  async (_, limits) => {
+    await broker.setLimits(QUEUE, limits);
+    await put('a1', 'a2');
+    const task = await take(broker);
+    await SET_LIMITS.run(redis, [keys.prefix], ['', 0, '', '', '', '', '', '', '', '']); // the first step of `setLimits`
+    await broker.complete(task);
+    const heard: string[] = [];
+    await broker.subscribe({ work: (queue) => heard.push(queue) }, [QUEUE]);
+    expect(await broker.recover([QUEUE], 0, LONG_MS)).toEqual([]);
+    await until('the listener is notified', () => heard.length > 0);
+    expect(await takeAll(broker)).toEqual(['a2']);
+  },
+);
 
 describe('a queue of Redis with keys', () => {
   it('keys with any bytes and any length are told apart', async () => {
