@@ -208,7 +208,7 @@ class Round {
   readonly #queue: string;
   readonly #keys: QueueKeys;
   readonly #apply: boolean;
-  /** Ids that were found in the lists, where Redis would have to search for them. */
+  /** Ids that were found in the right lists, where Redis would have to search for them. */
   readonly #listed = new Set<string>();
 
   constructor(redis: RedisAccess, queue: string, apply: boolean) {
@@ -257,13 +257,11 @@ class Round {
     const nowS = secondsDown(this.#redis.wallNowMs);
     const args = [this.#apply ? 1 : 0, key, state, nowS, ...ids];
     const reply = itemsOf(await this.#redis.runIn(this.#queue, script, args));
-    for (const [kind, id, where] of rowsOf(reply, 0, 3))
-      this.defects.push({
-        kind: textOf(kind) as DefectKind,
-        queue: this.#queue,
-        id: textOf(id),
-        where: textOf(where),
-      });
+    for (const row of rowsOf(reply, 0, 3)) {
+      const [kind = '', id = '', where = ''] = row.map(textOf);
+      this.defects.push({ kind: kind as DefectKind, queue: this.#queue, id, where });
+      this.#listed.delete(id); // the list may be the wrong one
+    }
   }
 
   async #checkMessages(ids: readonly string[]): Promise<void> {

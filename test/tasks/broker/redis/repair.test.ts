@@ -110,6 +110,20 @@ const DAMAGES: Record<string, Damage> = {
       expect(recovered.map(({ message }) => message.id)).toEqual(['active']);
     },
   },
+  'a task that is active and in the list of those that are pending': {
+    damage: async () => {
+      await redis.lmove(`${P}active`, `${P}pending`, 'RIGHT', 'LEFT');
+      await redis.zrem(`${P}lease`, 'active');
+    },
+    found: [
+      { kind: 'id-in-wrong-list', id: 'active', where: `${P}pending` },
+      { kind: 'task-in-no-list', id: 'active', where: '' },
+    ],
+    then: async () => {
+      await setup.advance(1_000);
+      expect(await setup.broker.recover([QUEUE], 0, LONG_MS)).toHaveLength(1);
+    },
+  },
   'a task that is active without a lease': {
     damage: () => redis.zrem(`${P}lease`, 'active'),
     found: [{ kind: 'active-without-lease', id: 'active' }],
