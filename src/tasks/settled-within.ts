@@ -6,22 +6,33 @@ import type { SystemTimer } from '../timer/system-timer.ts';
  */
 export const UNANSWERED_MS = 1_000;
 
-/** Waits until a promise has settled, or until `limitMs` have passed. @returns whether it has settled. */
+/**
+ * Waits until a promise has settled, `limitMs` have passed, or the signal has fired. Leaves no timer and no listener.
+ *
+ * @returns whether it has settled.
+ */
 export async function settledWithin(
   timer: SystemTimer,
   limitMs: number,
   promise: Promise<unknown>,
+  signal?: AbortSignal,
 ): Promise<boolean> {
   const controller = new AbortController();
+  const giveUp = (): void => {
+    controller.abort();
+  };
   const settled = promise.then(
     () => true,
     () => true,
   );
   const late = timer.sleep(limitMs, false, { signal: controller.signal }).catch(() => false);
+  signal?.addEventListener('abort', giveUp);
+  if (signal?.aborted === true) giveUp();
   try {
     return await Promise.race([settled, late]);
   } finally {
-    controller.abort();
+    giveUp();
+    signal?.removeEventListener('abort', giveUp);
   }
 }
 

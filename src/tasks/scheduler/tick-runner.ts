@@ -8,6 +8,7 @@ import type { SystemTimer } from '../../timer/system-timer.ts';
 import { isUnavailable } from '../broker/broker-errors.ts';
 import type { NewTask, TaskRecord } from '../broker/broker.ts';
 import { emit } from '../reporting.ts';
+import { settledWithin } from '../settled-within.ts';
 import { TaskInfo } from '../task-info.ts';
 import type { ScheduledEntry } from './scheduled-entry.ts';
 import type { ResolvedSchedulerOptions, ScheduleTick } from './scheduler-options.ts';
@@ -121,20 +122,17 @@ export class TickRunner {
     let task: NewTask;
     try {
       const checked = entry.task.check?.(entry.task);
-      if (checked !== undefined && !(await this.#settlesInTime(checked))) {
-        return { kind: 'lost', error: checkExpired() };
+      if (checked !== undefined) {
+        // A schema that hangs delays its entry, but neither for ever nor the shutdown.
+        const isChecked = await settledWithin(this.#timer, LONGEST_CHECK_MS, checked, this.#stopping.signal);
+        if (!isChecked) return { kind: 'lost', error: checkExpired() };
+        await checked;
       }
       task = entry.taskAt(atMs);
     } catch (error) {
       return { kind: 'refused', error };
     }
     return this.#persist(entry, () => broker.enqueueTick(task, { entryKey: entry.id, atMs }));
-  }
-
-  /** A schema that hangs delays its entry, but neither for ever nor the shutdown. */
-  #settlesInTime(check: Promise<void>): Promise<boolean> {
-    const late = this.#pause(LONGEST_CHECK_MS).then(() => false);
-    return Promise.race([check.then(() => true), late]);
   }
 
   /** Calls the broker again while it is unavailable, until the entry's next tick is due. */

@@ -349,6 +349,19 @@ describe('start and shutdown', () => {
     await scheduler.shutdown();
   });
 
+  it('a schema that has settled leaves no timer', async ({ world }) => {
+    const schema: StandardSchema<number, number> = {
+      '~standard': { version: 1, vendor: 'test', validate: (value) => ({ value: value as number }) },
+    };
+    const { scheduler, lines } = world.scheduler();
+    const id = scheduler.register('@hourly', defineTask('t', { schema }).task(1));
+    await scheduler.start();
+    await world.clock.advance(HOUR_MS);
+    expect(lines).toEqual(['01:00 enqueued 01:00']);
+    scheduler.unregister(id);
+    expect(world.clock.manual.pendingWakeups).toBe(0);
+  });
+
   it('in one long advance every tick and every delayed task starts at its own time', async ({ world }) => {
     const { clock, broker } = world;
     const [TICKS, DELAYED] = [300, 40];
