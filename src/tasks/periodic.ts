@@ -42,9 +42,10 @@ export class Periodic {
     await this.#runs.running;
   }
 
-  /** Moves the run after the interval to the next turn: one run for all changes of this turn. */
+  /** Moves the run after the interval to the next turn: one run for all changes of this turn. During a run, there is one more after it. */
   hasten(): void {
     if (this.#id !== undefined) this.#timer.reschedule(this.#id, 0);
+    else if (this.#runs.running !== undefined) this.#runs.trigger();
   }
 
   /** Resolves when the current run has ended. */

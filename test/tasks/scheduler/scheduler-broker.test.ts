@@ -145,6 +145,25 @@ it('the heartbeat lists the entries every interval, and at once after a change',
   expect(world.clock.manual.pendingWakeups).toBe(0);
 });
 
+it('an entry that is registered during a heartbeat is listed right after it', async ({ world }) => {
+  const beats: string[] = [];
+  const broker = withMethods(world.broker, {
+    maintenance: ['announceScheduler'],
+    announceScheduler: (_id, read) => {
+      beats.push(`${world.clock.wallNow() - START_MS} ${read().length}`);
+      return new Promise((resolve) => void world.clock.setTimeout(resolve, 100));
+    },
+  });
+  const { scheduler } = world.scheduler({ broker });
+  const starting = scheduler.start();
+  await world.clock.advance(50);
+  scheduler.register('@hourly', new Task('t'));
+  scheduler.register('@daily', new Task('t'));
+  await world.clock.advance(1_000);
+  await starting;
+  expect(beats).toEqual(['0 0', '100 2']);
+});
+
 it('a pending heartbeat ends before the entries are withdrawn', async ({ world }) => {
   const calls: string[] = [];
   let arrive = (): void => undefined;
