@@ -218,13 +218,15 @@ export const INSPECTION = {
     const [aggregating = 0, groupCount = 0, sinceNs = 0, memoryBytes = 0] = reply.slice(6);
     const [processed = 0, failed = 0, processedTotal = 0, failedTotal = 0, paused = 0] = reply.slice(10);
     const [kind = 0, left = 0, isKeyLimited = 0, runnableNs = 0] = reply.slice(15);
-    const isRunnable = paused === 0 && runnableNs > 0;
+    // A number cannot represent these nanoseconds exactly.
+    const waitedMs = (ns: number): number =>
+      ns === 0 ? 0 : Math.max(nowMs - Math.round(ns / NANOS_PER_MS), 0);
     return {
       queue,
       counts: { active, pending, scheduled, retry, archived, completed, aggregating },
       groups: groupCount,
-      latencyMs: sinceNs === 0 ? 0 : Math.max(nowMs - sinceNs / NANOS_PER_MS, 0),
-      runnableMs: isRunnable ? Math.max(nowMs - runnableNs / NANOS_PER_MS, 0) : 0,
+      latencyMs: waitedMs(sinceNs),
+      runnableMs: paused === 0 ? waitedMs(runnableNs) : 0,
       held: heldOf(isKeyLimited === 1 ? await countByKeys(redis, queue) : [0, 0, pending], kind, left),
       memoryBytes,
       processed,

@@ -221,6 +221,16 @@ test('tasks in a set are listed with those of their own group, also if its name 
   expect(await idsOf('a')).toEqual([]);
 });
 
+test('the latency of a queue is exact, although Redis has since when its task waits in nanoseconds', async () => {
+  let wallMs = Date.UTC(2100, 0, 1) + 4;
+  const clock = { ...systemClock, wallNow: () => wallMs };
+  await using broker = new RedisBroker({ url: setup.url, clock });
+  await broker.enqueue(newTask());
+  expect(await broker.queueStats(QUEUE)).toMatchObject({ latencyMs: 0, runnableMs: 0 });
+  wallMs += 1_234;
+  expect(await broker.queueStats(QUEUE)).toMatchObject({ latencyMs: 1_234, runnableMs: 1_234 });
+});
+
 test('a copy has the locks and the times of tasks without pending_since, active ones and those that a Go server has returned', async () => {
   const { broker, redis } = setup;
   const ofQueue = new QueueKeys(QUEUE);
