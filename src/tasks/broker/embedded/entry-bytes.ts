@@ -197,12 +197,14 @@ export class EntryReader {
     return this.#bytes.toString('utf8', this.#at - length, this.#at);
   }
 
-  /** Reads a text that is often the same as before: that one is returned then, so that it is in memory once. */
+  /** Reads a text that is often the same as before: that one is returned then, so that it is in memory once. Only if it is ASCII. */
   textLike(before: string): string {
     const { length } = before;
     if (this.uint32Ahead(0) !== length) return this.text();
-    for (let i = 0; i < length; i++)
-      if (this.#bytes[this.#at + 4 + i] !== before.charCodeAt(i)) return this.text();
+    for (let i = 0; i < length; i++) {
+      const byte = this.#bytes[this.#at + 4 + i] as number;
+      if (byte > 0x7f || byte !== before.charCodeAt(i)) return this.text(); // the bytes of 'é' are the codes of 'Ã©'
+    }
     this.#at += 4 + length;
     return before;
   }

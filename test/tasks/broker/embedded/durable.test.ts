@@ -96,6 +96,19 @@ describe('a reopened broker', () => {
     expect(before).toMatchObject({ state: 'retry', message: { ...parts, retried: 1, lastError: 'no wé' } });
   });
 
+  test("a reopened broker does not take a name for another one whose letters are the name's bytes", async () => {
+    let broker = await open();
+    const names = ['Ã©', 'é', 'Ã©']; // the last one is in memory when the bytes of 'é' are read
+    for (const [at, name] of names.entries())
+      await broker.enqueue(
+        newTask({ id: `${at}`, queue: name, type: name, key: name, uniqueKey: name + at }),
+      );
+    broker = await reopen(broker);
+    expect(await broker.queues()).toEqual(['Ã©', 'é']);
+    for (const [at, name] of names.entries())
+      expect((await broker.task(name, `${at}`)).message).toMatchObject({ type: name, key: name });
+  });
+
   test('a reopened broker hands a task out again that was active, at the head, with the same retries, one recovery more and a later epoch', async () => {
     let broker = await open();
     await broker.enqueue(newTask({ id: 'first' }));
