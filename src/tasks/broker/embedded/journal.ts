@@ -305,7 +305,9 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
 
   #openRecord(): JournalRecord {
     const record = new JournalRecord();
-    record.done = this.#commits.put(record);
+    // Refused at once: behind a step that reads the log again it would be written, and be about what the memory has had before.
+    record.done =
+      this.#failure === undefined ? this.#commits.put(record) : Promise.reject(copyOf(this.#failure));
     void holdVirtualTime(record.done).catch(() => undefined);
     this.#open = record;
     this.latest = record;
@@ -361,10 +363,11 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
       const { log, liveBytes } = await this.#reload();
       this.#log = log;
       this.live = new LiveEntries(this.#store, liveBytes); // at once: a task may expire in a later turn
-      await before.close().catch(() => undefined); // files that were opened meanwhile, to read payloads
       this.#unsynced = [];
       this.#failure = undefined;
+      this.#open = undefined; // its entries were refused
       this.#store.reserveSerials();
+      await before.close().catch(() => undefined); // files that were opened meanwhile, to read payloads
     } catch (error) {
       this.#failure = undefined;
       this.#fail(error);

@@ -3,7 +3,7 @@ import { checkBroker, checkBrokerLog, ManualClock } from 'escapement/testing';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { FileSystem } from '../../../../src/log/file-system.ts';
 import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
-import { LONG_MS, newTask, take } from '../../../conformance/broker/support.ts';
+import { LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
 import { RecordingFileSystem } from '../../../diskqueue/recording-file-system.ts';
 import { SmallDisk } from '../../../diskqueue/small-disk.ts';
 import { folderOfTest } from '../../../folder.ts';
@@ -99,5 +99,32 @@ test('a task that expires while the log is read again is counted out of its live
   await broker.enqueue(newTask({ processAtMs: clock.wallNow() + LONG_MS }));
   checkBroker(broker);
   await checkBrokerLog(broker);
+  await broker.close();
+});
+
+test('what a clock changes while the log is read again is as lost as the refused changes that it follows', async () => {
+  const disk = new SmallDisk(new RecordingFileSystem(), 1e9);
+  let broker = await open(disk);
+  await broker.enqueue(newTask({ id: 'large', queue: 'other', payload: new Uint8Array(2_000) }));
+  for (let ms = 1_000; ms < 1_020; ms++) await broker.enqueue(newTask({ retentionMs: ms }));
+  const running = await broker.dequeue(QUEUE, 20, LONG_MS);
+  disk.capacity = 0;
+  const filling = fill(broker); // is in the record with which the completions begin
+  const completed = await Promise.allSettled(running.map((task) => broker.complete(task)));
+  expect(completed.map(({ status }) => status)).toEqual(running.map(() => 'rejected'));
+  await filling;
+  disk.capacity = 1e9;
+  clock.advance(1_000);
+  const { journal } = broker[INTERNALS]();
+  while (journal?.isAvailable === false) {
+    await broker.task('other', 'large'); // leaves a file open, which the earlier log closes in turns of its own
+    clock.advance(1);
+  }
+  await broker.enqueue(newTask({ queue: 'other' }));
+  checkBroker(broker);
+  await checkBrokerLog(broker);
+  await broker.close();
+  broker = await open(disk);
+  expect((await broker.queueStats(QUEUE)).counts.pending).toBe(20);
   await broker.close();
 });
