@@ -142,19 +142,26 @@ export class EmbeddedBroker extends BrokerBase {
     }
   }
 
-  /** Resolves when every earlier change is on the disk; immediately without a folder. */
+  /**
+   * Resolves when every earlier change is on the disk; immediately without a folder. Rejects with `ERR_BROKER_UNAVAILABLE` if one since
+   * the last `flush` is lost whose operation had resolved, which `'interval'` allows.
+   */
   flush(): Promise<void> {
     return this.perform('flush', async () => this.#durable?.journal.flush());
   }
 
   /**
-   * Ends the broker. Without a folder its tasks are discarded; with one, it resolves when everything is on the disk. A bulk operation in
-   * progress stops and rejects.
+   * Ends the broker. Without a folder its tasks are discarded; with one, it resolves when everything is on the disk, and rejects as
+   * `flush` does. A bulk operation in progress stops and rejects.
    */
   override close(): Promise<void> {
     if (!this.closeOperations()) return this.#closing;
     this.#store?.close();
-    this.#closing = this.#durable?.close() ?? Promise.resolve();
+    const closing = this.#durable?.close().catch((error: unknown) => {
+      const named = hostUnavailable(error, `the folder ${this.dataPath} cannot be closed`);
+      throw withOperation(named, 'EmbeddedBroker.close');
+    });
+    if (closing !== undefined) this.#closing = closing;
     this.#store = undefined;
     this.#durable = undefined;
     return this.#closing;

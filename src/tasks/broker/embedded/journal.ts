@@ -76,6 +76,8 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   /** Records that the host has, and that are to be synced before they settle. */
   #unsynced: JournalRecord[] = [];
   #failure: EscapementError | undefined;
+  /** With `'interval'`: changes that had settled may be lost, until a `flush` has rejected with it. */
+  #loss: EscapementError | undefined;
   #nextAttempt: ClockTimeout | undefined;
   #isClosed = false;
   /** Number of entries that were written, or are to be. */
@@ -164,11 +166,14 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     return this.#options.durability === 'interval' ? undefined : this.latest.done;
   }
 
-  /** Resolves when every entry until now is on the disk. */
+  /** Resolves when every entry until now is on the disk. @throws EscapementError - one since the last `flush` is lost, and its operation had settled. */
   async flush(): Promise<void> {
     this.requireAvailable();
     await this.#commits.run(() => this.#sync());
     this.requireAvailable();
+    const loss = this.#loss;
+    this.#loss = undefined;
+    if (loss !== undefined) throw loss;
   }
 
   /** Runs a step behind every entry until now. While it runs, nothing is appended, and nothing is compacted. */
@@ -267,7 +272,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     }
   }
 
-  /** Makes everything durable, and closes the files. */
+  /** Makes everything durable, and closes the files. @throws as `flush`, or the error of the host. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#nextAttempt?.cancel();
@@ -277,6 +282,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
       await this.#compaction.close();
       await this.#log.close();
     });
+    if (this.#loss !== undefined) throw this.#loss;
   }
 
   async #sync(): Promise<void> {
@@ -341,6 +347,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
           : 'until it is opened again';
       const message = `the broker cannot write to its folder, and takes no changes ${until}: ${String(cause)}`;
       this.#failure = new EscapementError('ERR_BROKER_UNAVAILABLE', message, { cause });
+      if (this.#options.durability === 'interval') this.#loss ??= lossOf(cause);
       if (isDiskFull(cause) || isOutOfFiles(cause)) this.#tryAgainLater();
     }
     return copyOf(this.#failure);
@@ -373,6 +380,11 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
       this.#fail(error);
     }
   }
+}
+
+function lossOf(cause: unknown): EscapementError {
+  const message = `changes that were not flushed may be lost: the broker could not write to its folder: ${String(cause)}`;
+  return new EscapementError('ERR_BROKER_UNAVAILABLE', message, { cause });
 }
 
 /** Each caller gets an error of its own, which names its operation. */

@@ -1,6 +1,6 @@
 import { EmbeddedBroker, type LeasedTask } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { FileSystem } from '../../../../src/log/file-system.ts';
 import { LONG_MS, newTask, QUEUE } from '../../../conformance/broker/support.ts';
 import { FaultyFileSystem, type Call, type Fault } from '../../../diskqueue/faulty-file-system.ts';
@@ -32,7 +32,7 @@ const TEMPORARY = new Set(['ENOSPC', 'EDQUOT', 'EMFILE']);
 
 const STEPS = 14;
 
-type Durability = 'always' | 'os';
+type Durability = 'always' | 'interval' | 'os';
 
 function open(
   files: FileSystem,
@@ -208,4 +208,40 @@ test('the starts and the ends of runs that end at once share a sync', async () =
   await Promise.all(leased.map((task) => broker.complete(task)));
   expect((files.calls.get('sync') ?? 0) - before).toBe(1);
   await broker.close();
+});
+
+describe("with 'interval', a change that had resolved and cannot be written", () => {
+  const lost = (method: string, code: string): object => ({
+    ...{ code: 'ERR_BROKER_UNAVAILABLE', op: `EmbeddedBroker.${method}`, cause: { code } },
+    message: expect.stringContaining('changes that were not flushed may be lost') as string,
+  });
+
+  test('is reported by the next flush, and by no other one, when the disk is well again', async () => {
+    const clock = new ManualClock();
+    const files = new FaultyFileSystem(new RecordingFileSystem(), {
+      ...({ call: 'write', nth: 2, code: 'ENOSPC', isLasting: false } as const),
+    });
+    const broker = await open(files, clock, 'interval');
+    await broker.enqueue(newTask());
+    await clock.advanceAsync(1_000);
+    expect(files.failures).toBe(1);
+    await clock.advanceAsync(1_000);
+    await broker.enqueue(newTask());
+    await expect(broker.flush()).rejects.toMatchObject(lost('flush', 'ENOSPC'));
+    await broker.flush();
+    expect((await broker.queueStats(QUEUE)).counts.pending).toBe(1);
+    await broker.close();
+  });
+
+  test.each(['write', 'sync'] as const)('is reported by close if it is the %s that fails', async (call) => {
+    const files = new FaultyFileSystem(new RecordingFileSystem(), {
+      ...{ call, nth: 2, code: 'EIO', isLasting: false },
+    });
+    const broker = await open(files, new ManualClock(), 'interval');
+    await broker.enqueue(newTask());
+    await expect(broker.close()).rejects.toMatchObject({
+      op: 'EmbeddedBroker.close',
+      cause: { code: 'EIO' },
+    });
+  });
 });
