@@ -65,14 +65,18 @@ export class Compaction {
   #leaving: Segment[] = [];
   /** Reads the segment after them. */
   #reader: SegmentReader | undefined;
+  /** Writes everything that belongs to no task, when enough segments are to leave. */
+  #rest: Iterator<number> | undefined;
   /** The record that must be durable before they are removed. */
   #last: CompactedJournal['latest'] | undefined;
   /** Whether it is. */
   #isDurable = false;
   /** Whether a step between two writes is to come. */
   #goesOn = false;
-  /** Bytes of everything that belongs to no task, when it was written last. */
+  /** Bytes of it, when it was written last. */
   #restBytes = 0;
+  /** Bytes of it that were written until now. */
+  #restBytesWritten = 0;
   /** Damage that was found in them. */
   #damages: { readonly segment: Segment; readonly piece: DamagePiece }[] = [];
   /** Bytes that the present step may still read. */
@@ -127,6 +131,7 @@ export class Compaction {
   async close(): Promise<void> {
     const reader = this.#reader;
     this.#reader = undefined;
+    this.#rest = undefined;
     this.#leaving = [];
     this.#last = undefined;
     this.#isDurable = false;
@@ -140,12 +145,13 @@ export class Compaction {
   async #advance(): Promise<boolean> {
     if (this.#last !== undefined) return this.#last.position !== undefined && this.#remove();
     if (this.#reader !== undefined) return this.#rewrite(this.#reader);
+    if (this.#rest !== undefined) return this.#writeRest(this.#rest);
     const next = this.#next();
     if (next === undefined) {
-      if (this.#leaving.length > 0) await this.#writeTheRest();
-      return false;
-    }
-    if (this.#journal.live.isIn(next.number)) this.#reader = await this.#journal.log.openReader(next);
+      if (this.#leaving.length === 0) return false;
+      this.#rest = this.#entriesOfRest();
+      this.#restBytesWritten = 0;
+    } else if (this.#journal.live.isIn(next.number)) this.#reader = await this.#journal.log.openReader(next);
     else this.#leaving.push(next);
     return true;
   }
@@ -194,33 +200,44 @@ export class Compaction {
     return true;
   }
 
-  /** Everything that belongs to no task. The segments can be removed when it is durable. */
-  async #writeTheRest(): Promise<void> {
-    let restBytes = 0;
+  /** Writes some of what belongs to no task. The segments can be removed when all of it is durable. */
+  async #writeRest(rest: Iterator<number>): Promise<boolean> {
     let turnBytes = 0;
-    for (const bytes of this.#rest()) {
-      restBytes += bytes;
-      turnBytes += bytes;
+    while (this.#bytesLeft > 0) {
+      const { value: bytes, done } = rest.next();
+      if (done === true) {
+        this.#rest = undefined;
+        this.#restBytes = this.#restBytesWritten;
+        this.#last = this.#journal.latest;
+        return this.#last.position !== undefined;
+      }
       this.#journal.begin();
+      this.#moved(bytes);
+      this.#restBytesWritten += bytes;
+      this.#bytesLeft -= bytes;
+      turnBytes += bytes;
       if (turnBytes < BYTES_PER_TURN) continue;
       turnBytes = 0;
       await ownTurn();
     }
-    this.#restBytes = restBytes;
-    this.#moved(restBytes);
-    this.#last = this.#journal.latest;
+    return true;
   }
 
   /** Writes it entry by entry. What changes between two of them is written behind, or is seen by the loop. @returns bytes of each. */
-  *#rest(): Generator<number> {
+  *#entriesOfRest(): Generator<number, undefined> {
     const { queues, enqueueEvents, serialLimit } = this.#store;
     yield this.#journal.write(Kind.serial, serialLimit);
     for (const queue of queues.values()) {
       yield this.#journal.write(Kind.queue, queue.name, queue.settingsWithoutBuckets);
-      for (const [name, fullAtWallMs] of queue.pending.buckets())
-        yield this.#journal.write(Kind.bucket, fullAtWallMs, queue.name, name);
+      for (const [name, fullAtMs] of queue.pending.buckets())
+        yield this.#journal.write(Kind.bucket, fullAtMs, queue.name, name);
     }
-    for (const [entryId, events] of enqueueEvents) yield this.#journal.write(Kind.events, entryId, events);
+    const written = new Set<string>(); // an entry that has an event comes to the end again
+    for (const [entryId, events] of enqueueEvents) {
+      if (written.has(entryId)) continue;
+      written.add(entryId);
+      yield this.#journal.write(Kind.events, entryId, events);
+    }
   }
 
   #rewriteRecord({ payload, offset }: RecordPiece, segment: number): void {

@@ -237,6 +237,32 @@ describe('operations wait for a small step of the compaction, and the others nee
     await broker.close();
   });
 
+  test('operations wait for a small step of the compaction when there is much that belongs to no task', async () => {
+    const disk = new RecordingFileSystem();
+    const broker = await open(disk, { maxBytesPerFile: 1_048_576, durability: 'os' });
+    const events = Array.from({ length: 400 }, (_, nth) => ({ atMs: nth, taskId: `task ${nth}` }));
+    for (let entry = 0; entry < 100; entry++)
+      await Promise.all(events.map((event) => broker.recordEnqueueEvent(`entry ${entry}`, event)));
+    let most = 0;
+    let done = disk.log.length;
+    for (let nth = 0; nth < 500; nth++) {
+      await broker.enqueue(newTask({ id: 'a', payload: new Uint8Array(4_000) }));
+      await broker.change(QUEUE, { id: 'a' }, 'delete');
+      const written = disk.log.slice(done).map((one) => (one.kind === 'write' ? one.bytes.length : 0));
+      done = disk.log.length;
+      most = Math.max(
+        most,
+        written.reduce((sum, bytes) => sum + bytes, 0),
+      );
+    }
+    expect(disk.log.some(({ kind }) => kind === 'unlink')).toBe(true);
+    expect(most).toBeGreaterThan(65_536);
+    expect(most).toBeLessThan(262_144);
+    await drained(broker);
+    await checkBrokerLog(broker);
+    await broker.close();
+  });
+
   test('operations wait for a small step of the compaction when many files without live tasks are removed', async () => {
     const files = new FaultyFileSystem(new RecordingFileSystem());
     const broker = await open(files, { durability: 'os' });
