@@ -12,6 +12,8 @@ import {
 import { RedisBroker } from 'escapement/tasks/redis';
 import { checkBroker, ManualClock } from 'escapement/testing';
 import { beforeEach, describe, expect, inject, onTestFinished, test } from 'vitest';
+import { FILE_SYSTEM } from '../../src/log/file-system.ts';
+import { RecordingFileSystem } from '../diskqueue/recording-file-system.ts';
 import { folderOfTest } from '../folder.ts';
 import { freshDatabase } from '../redis/redis-case.ts';
 import { START_MS } from './support/bench.ts';
@@ -250,6 +252,25 @@ describe('a copy', () => {
     const [recovered] = await to.dequeue('default', 1, 1_000);
     expect(recovered).toMatchObject({ message: { id: 'first' }, recoveries: 1 });
   });
+
+  test.each(['source', 'target'] as const)(
+    'a copy rejects when its %s is closed, and leaves no file of a folder open',
+    async (closed) => {
+      const files = new RecordingFileSystem();
+      const options = { clock, dataPath: directory, [FILE_SYSTEM]: files };
+      const source = await EmbeddedBroker.open(options);
+      const payload = 'x'.repeat(2_000);
+      const tasks = Array.from({ length: 1_000 }, () => ({ task: new Task('large', payload) }));
+      await new Client({ broker: source }).enqueueMany(tasks);
+      const brokers = { source, target: await memory() };
+      const copied = copyTasks(brokers.source, brokers.target, {
+        onProgress: (done) => void (done > 0 && brokers[closed].close()),
+      });
+      await expect(copied).rejects.toMatchObject({ code: 'ERR_BROKER_CLOSED', op: 'copyTasks' });
+      await source.close();
+      expect(files.handles).toBe(0);
+    },
+  );
 
   test('a copy of large payloads from a folder has them', async () => {
     const from = await folder('one');

@@ -1,5 +1,6 @@
 import { DAY_MS, utcDay } from '../../../core/units.ts';
 import type { TaskState } from '../../task-state.ts';
+import { brokerClosed } from '../broker-errors.ts';
 import { TASKS_PER_PIECE, type Piece, type Transfer, type WholeQueue, type WholeTask } from '../transfer.ts';
 import { limitsOf } from '../../queue-limits.ts';
 import type { DurableStore } from './durable-store.ts';
@@ -30,6 +31,7 @@ export class EmbeddedTransfer implements Transfer {
       yield { kind: 'queue', queue: wholeQueue(store, queue) };
       const rows = rowsOf(queue); // all at once: a row that moves meanwhile is read once all the same
       for (let first = 0; first < rows.length; first += TASKS_PER_PIECE) {
+        this.#requireOpen(); // a log that is closed would open its files again
         const some = rows.slice(first, first + TASKS_PER_PIECE).filter(({ list }) => list !== undefined);
         const tasks = some.map((row) => this.#whole(row));
         yield { kind: 'tasks', queue: queue.name, tasks: await Promise.all(tasks) };
@@ -41,6 +43,7 @@ export class EmbeddedTransfer implements Transfer {
   }
 
   async write(piece: Piece): Promise<number> {
+    this.#requireOpen();
     const journal = this.#folder?.journal;
     journal?.requireAvailable();
     journal?.begin();
@@ -50,6 +53,10 @@ export class EmbeddedTransfer implements Transfer {
     else for (const task of piece.tasks) if (this.#writeTask(task)) added++;
     await journal?.settled();
     return added;
+  }
+
+  #requireOpen(): void {
+    if (this.#store.isClosed) throw brokerClosed();
   }
 
   countOf(queue: string, ids: readonly string[]): Promise<number> {
