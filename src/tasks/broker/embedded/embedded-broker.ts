@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { CONSOLE_VIEW, consoleView } from '../../../core/console-view.ts';
 import { illegalConstructor } from '../../../core/errors.ts';
 import { integer, oneOf, readOptions, type OptionTable } from '../../../core/options.ts';
@@ -99,7 +100,7 @@ const DURABLE_OPERATIONS = /* @__PURE__ */ durableOperations(OPERATIONS);
  */
 export class EmbeddedBroker extends BrokerBase {
   override readonly maintenance = [];
-  /** The folder of the tasks; undefined if they are in memory only. */
+  /** The absolute path of the folder of the tasks; undefined if they are in memory only. */
   readonly dataPath: string | undefined;
   #store: TaskStore | undefined;
   #durable: DurableStore | undefined;
@@ -126,8 +127,8 @@ export class EmbeddedBroker extends BrokerBase {
   static async open(options: EmbeddedBrokerOptions = {}): Promise<EmbeddedBroker> {
     const resolved = readOptions('EmbeddedBroker.open', options, OPTIONS);
     const store = new TaskStore(resolved);
-    const { dataPath } = resolved;
-    if (dataPath === undefined) return new EmbeddedBroker(store);
+    if (resolved.dataPath === undefined) return new EmbeddedBroker(store);
+    const dataPath = resolve(resolved.dataPath); // the process may change its working directory
     try {
       const { [FILE_SYSTEM]: files = hostFileSystem, [FOR_READING]: isForReading } =
         options as InternalOptions;
