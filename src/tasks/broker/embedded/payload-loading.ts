@@ -49,10 +49,17 @@ export const PAYLOAD_LOADERS: { readonly [O in ReturningOperation]: Loader<O> } 
 
   dequeue(folder, tasks) {
     if (tasks.every(isLoaded)) return tasks;
-    return loadedOrLost(folder, tasks).catch((error: unknown) => {
-      giveBack(folder.store, tasks);
-      throw error;
-    });
+    return loadedOrLost(folder, tasks).then(
+      (found) => {
+        // A server takes a queue for empty that returns fewer tasks than it may.
+        if (found.length < tasks.length) announceWork(folder.store, tasks);
+        return found;
+      },
+      (error: unknown) => {
+        giveBack(folder.store, tasks);
+        throw error;
+      },
+    );
   },
 
   recover: (folder, tasks) => (tasks.every(isLoaded) ? tasks : loadedOrLost(folder, tasks)),
@@ -98,6 +105,10 @@ function lose({ store, journal }: TaskFolder, message: TaskMessage): void {
   store.losePayload(row);
   const offset = position.offset + RECORD_HEADER_BYTES + start;
   journal.damaged({ file, offset, bytes, reason: 'a payload is damaged' });
+}
+
+function announceWork({ queues }: TaskStore, [task]: readonly LeasedTask[]): void {
+  if (task !== undefined) queues.get(task.message.queue)?.pending.announceAll();
 }
 
 /** Returns tasks to the head of their queues that could not be read, in order. */

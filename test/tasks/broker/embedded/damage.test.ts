@@ -1,4 +1,4 @@
-import { EmbeddedBroker, type CorruptionEvent, type EmbeddedBrokerOptions } from 'escapement/tasks';
+import { EmbeddedBroker, Server, type CorruptionEvent, type EmbeddedBrokerOptions } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
 import type { FileSystem } from '../../../../src/log/file-system.ts';
@@ -283,6 +283,21 @@ describe('damage that comes while the broker is open', () => {
       await broker.close();
     },
   );
+
+  test('a server with one free slot runs the tasks behind those whose payloads are damaged', async () => {
+    const files = new RecordingFileSystem();
+    const broker = await open(files, []);
+    await broker.enqueue(newTask({ id: 'large', payload: large }));
+    for (const id of ['a', 'b']) await broker.enqueue(newTask({ id }));
+    await damage(files, large, 700);
+    const server = new Server({ broker, concurrency: 1 });
+    const ran: string[] = [];
+    await server.start((_, { taskId }) => ran.push(taskId));
+    await until('two tasks have run', () => ran.length === 2);
+    expect(ran).toEqual(['a', 'b']);
+    await server.shutdown();
+    await broker.close();
+  });
 
   test('a scan leaves a task out whose payload is damaged, and changes nothing', async () => {
     const files = new RecordingFileSystem();
