@@ -260,7 +260,7 @@ describe('a copy', () => {
       const options = { clock, dataPath: directory, [FILE_SYSTEM]: files };
       const source = await EmbeddedBroker.open(options);
       const payload = 'x'.repeat(2_000);
-      const tasks = Array.from({ length: 1_000 }, () => ({ task: new Task('large', payload) }));
+      const tasks = Array.from({ length: 1_000 }, () => new Task('large', payload));
       await new Client({ broker: source }).enqueueMany(tasks);
       const brokers = { source, target: await memory() };
       const copied = copyTasks(brokers.source, brokers.target, {
