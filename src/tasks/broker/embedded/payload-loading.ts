@@ -3,7 +3,7 @@ import { holdVirtualTime } from '../../../core/own-turn.ts';
 import { RECORD_HEADER_BYTES } from '../../../log/segment.ts';
 import type { ReturningOperation } from '../broker-operations.ts';
 import type { Broker, LeasedTask } from '../broker.ts';
-import type { TaskMessage } from '../../task-options.ts';
+import { failedWith, type TaskMessage } from '../../task-options.ts';
 import type { Journal } from './journal.ts';
 import { PayloadOnDisk } from './journaled-row.ts';
 import { findLeased } from './life-of-a-task.ts';
@@ -69,30 +69,53 @@ function isLoaded({ message }: { readonly message: TaskMessage }): boolean {
   return !(message.payload instanceof PayloadOnDisk);
 }
 
-/** Reads payloads. A task whose payload is lost is archived, and left out: it must not keep the others from being run. */
+/** When a payload is read again that the disk has failed to read, in milliseconds. */
+const READ_AGAIN_MS = 60_000;
+
+/**
+ * Reads payloads. A task whose payload is lost is archived, one whose payload the disk fails to read is tried again later, and both are
+ * left out: they must not keep the others from being run.
+ */
 function loadedOrLost<R extends { readonly message: TaskMessage }>(
   folder: TaskFolder,
   records: readonly R[],
 ): Promise<R[]> {
-  return loadedOrLeftOut(folder, records, (message) => {
-    lose(folder, message);
+  return loadedOrLeftOut(folder, records, (message, error) => {
+    if (isReadFailure(error)) putOff(folder, message, error);
+    else lose(folder, message);
   });
 }
 
-/** Reads payloads. A task whose payload is lost, or that was removed meanwhile, is left out. */
+/** Reads payloads. A task whose payload is lost or cannot be read, or that was removed meanwhile, is left out. */
 async function loadedOrLeftOut<R extends { readonly message: TaskMessage }>(
   folder: TaskFolder,
   records: readonly R[],
-  onLost?: (message: TaskMessage) => void,
+  onLeftOut?: (message: TaskMessage, error: EscapementError) => void,
 ): Promise<R[]> {
   const all = records.map((record) =>
     loaded(folder, record).catch((error: unknown) => {
-      if (!hasCode(error, 'ERR_WIRE_MESSAGE')) throw error;
-      onLost?.(record.message);
+      if (!hasCode(error, 'ERR_WIRE_MESSAGE') && !isReadFailure(error)) throw error;
+      onLeftOut?.(record.message, error);
       return undefined;
     }),
   );
   return (await Promise.all(all)).filter((record) => record !== undefined);
+}
+
+/** Whether the disk has failed: the next attempt is not likely to succeed at once, as it is when too many files are open. */
+function isReadFailure(error: unknown): error is EscapementError {
+  return (
+    error instanceof EscapementError && (error.cause as NodeJS.ErrnoException | undefined)?.code === 'EIO'
+  );
+}
+
+function putOff({ store, journal }: TaskFolder, message: TaskMessage, { message: reason }: Error): void {
+  const row = store.queues.get(message.queue)?.rows.get(message.id);
+  if (row?.message.payload !== message.payload) return;
+  const wallNowMs = store.clock.wallNow();
+  journal.begin();
+  row.message = failedWith(row.message, reason, 0, wallNowMs);
+  store.makeRetry(row, wallNowMs + READ_AGAIN_MS);
 }
 
 function lose({ store, journal }: TaskFolder, message: TaskMessage): void {

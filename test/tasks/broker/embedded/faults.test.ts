@@ -1,11 +1,12 @@
 import { EmbeddedBroker, type LeasedTask } from 'escapement/tasks';
-import { checkBroker, ManualClock } from 'escapement/testing';
+import { checkBroker, checkBrokerLog, ManualClock } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
-import type { FileSystem } from '../../../../src/log/file-system.ts';
+import type { File, FileSystem } from '../../../../src/log/file-system.ts';
 import { LONG_MS, newTask, QUEUE } from '../../../conformance/broker/support.ts';
 import { FaultyFileSystem, type Call, type Fault } from '../../../diskqueue/faulty-file-system.ts';
 import { Random } from '../../../diskqueue/random.ts';
 import { RecordingFileSystem } from '../../../diskqueue/recording-file-system.ts';
+import { hostError, WrappedFiles } from '../../../diskqueue/support/wrapped-files.ts';
 import { folderOfFile } from '../../../folder.ts';
 import { FIRST_SEED, runs } from '../../../runs.ts';
 import { codeOf } from '../../support/bench.ts';
@@ -124,6 +125,7 @@ async function survive(seed: number, durability: Durability, fault: Fault): Prom
   checkBroker(after);
   await after.enqueue(newTask({ id: 'last' }));
   work.there.add('last');
+  await clock.advanceAsync(60_000); // a task whose payload the disk has failed to read is tried again then
   const tasks = await after.tasks(QUEUE, 'pending', { page: 1, size: 1_000 });
   expect(new Set(tasks.map(({ message }) => message.id))).toEqual(work.there);
   await after.close();
@@ -245,3 +247,46 @@ describe("with 'interval', a change that had resolved and cannot be written", ()
     });
   });
 });
+
+test('a task whose payload the disk fails to read is tried again a minute later, and the others do not wait for it', async () => {
+  const disk = new RecordingFileSystem();
+  const clock = new ManualClock({ nowMs: 5_000, wallMs: 1_795_262_400_000 });
+  const payload = Buffer.alloc(2_000, 'unreadable');
+  const files = new UnreadableFiles(disk, payload);
+  let broker = await open(files, clock);
+  await broker.enqueueMany([newTask({ id: 'unreadable', payload }), newTask({ id: 'other' })]);
+  const idsOf = (tasks: readonly LeasedTask[]): string[] => tasks.map(({ message }) => message.id);
+  expect(idsOf(await broker.dequeue(QUEUE, 2, LONG_MS))).toEqual(['other']);
+  expect(await codeOf(broker.task(QUEUE, 'unreadable'))).toBe('ERR_BROKER_UNAVAILABLE');
+  checkBroker(broker);
+  await broker.close();
+  broker = await open(disk, clock);
+  await checkBrokerLog(broker);
+  const { state, message } = await broker.task(QUEUE, 'unreadable');
+  expect([state, message.retried, message.lastError]).toEqual(['retry', 0, expect.stringContaining('EIO')]);
+  await clock.advanceAsync(60_000);
+  const [, again] = await broker.dequeue(QUEUE, 2, LONG_MS); // the first one was active
+  expect(Buffer.from(again?.message.payload ?? [])).toEqual(payload);
+  await broker.close();
+});
+
+/** A part of these files cannot be read. */
+class UnreadableFiles extends WrappedFiles {
+  readonly #part: Buffer;
+
+  constructor(files: FileSystem, part: Buffer) {
+    super(files);
+    this.#part = part;
+  }
+
+  protected override wrap(path: string, file: File): File {
+    return {
+      ...super.wrap(path, file),
+      read: async (buffer, position) => {
+        const count = await file.read(buffer, position);
+        if (buffer.includes(this.#part)) throw hostError('EIO', 'read', path);
+        return count;
+      },
+    };
+  }
+}
