@@ -66,7 +66,7 @@ export class Compaction {
   /** Reads the segment after them. */
   #reader: SegmentReader | undefined;
   /** Writes everything that belongs to no task, when enough segments are to leave. */
-  #rest: Iterator<number> | undefined;
+  #rest: Iterator<number, undefined> | undefined;
   /** The record that must be durable before they are removed. */
   #last: CompactedJournal['latest'] | undefined;
   /** Whether it is. */
@@ -201,7 +201,7 @@ export class Compaction {
   }
 
   /** Writes some of what belongs to no task. The segments can be removed when all of it is durable. */
-  async #writeRest(rest: Iterator<number>): Promise<boolean> {
+  async #writeRest(rest: Iterator<number, undefined>): Promise<boolean> {
     let turnBytes = 0;
     while (this.#bytesLeft > 0) {
       const { value: bytes, done } = rest.next();

@@ -1,3 +1,5 @@
+import { mkdirSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { EmbeddedBroker, type TaskState } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
@@ -13,6 +15,8 @@ import {
   stateOf,
   take,
 } from '../../../conformance/broker/support.ts';
+import { folderOfTest } from '../../../folder.ts';
+import { openFolder } from './open-folder.ts';
 
 test.each([[], [{ maxArchived: 1 }]])('new EmbeddedBroker(%j) throws, and names open', (...args) => {
   const Constructor = EmbeddedBroker as unknown as new (...args: unknown[]) => EmbeddedBroker;
@@ -23,6 +27,26 @@ test.each([[], [{ maxArchived: 1 }]])('new EmbeddedBroker(%j) throws, and names 
       message: 'EmbeddedBroker has no public constructor. Use await EmbeddedBroker.open({ … })',
     }),
   );
+});
+
+test('a relative folder stays the same when the process changes its working directory', async () => {
+  const before = process.cwd();
+  const folder = folderOfTest();
+  const there = join(folder, 'there', 'jobs');
+  mkdirSync(there, { recursive: true });
+  try {
+    process.chdir(folder);
+    const broker = await openFolder('jobs');
+    process.chdir('there');
+    const payload = new Uint8Array(2_000);
+    for (let nth = 0; nth < 10; nth++) await broker.enqueue(newTask({ payload }));
+    const tasks = await broker.tasks(QUEUE, 'pending', { page: 1, size: 10 });
+    expect(tasks.map(({ message }) => message.payload)).toEqual(Array.from({ length: 10 }, () => payload));
+    expect([broker.dataPath, readdirSync(there)]).toEqual([join(folder, 'jobs'), []]);
+    await broker.close();
+  } finally {
+    process.chdir(before);
+  }
 });
 
 describe('the archive', () => {
