@@ -116,6 +116,7 @@ export class Groups {
   }
 
   async #aggregate(set: TaskSet): Promise<void> {
+    if (set.messages.length === 0) return; // none of its tasks can be read
     const { broker, logger } = this.#options;
     const { queue, group } = set;
     const tasks = set.messages.map((message) => new MessageTask(message));

@@ -1,4 +1,11 @@
-import { EmbeddedBroker, Server, type CorruptionEvent, type EmbeddedBrokerOptions } from 'escapement/tasks';
+import {
+  EmbeddedBroker,
+  Server,
+  Task,
+  type CorruptionEvent,
+  type EmbeddedBrokerOptions,
+  type GroupAggregator,
+} from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
 import type { FileSystem } from '../../../../src/log/file-system.ts';
@@ -296,6 +303,26 @@ describe('damage that comes while the broker is open', () => {
     await until('two tasks have run', () => ran.length === 2);
     expect(ran).toEqual(['a', 'b']);
     await server.shutdown();
+    await broker.close();
+  });
+
+  test('a group of which no payload can be read is not aggregated', async () => {
+    const files = new RecordingFileSystem();
+    const broker = await open(files, []);
+    await broker.enqueue(newTask({ id: 'large', payload: large, group: 'g' }));
+    await broker.enqueue(newTask({ queue: 'other' })); // the last write is read from memory
+    await damage(files, large, 700);
+    const aggregated: number[] = [];
+    const groupAggregator: GroupAggregator = (_, { length }) => {
+      aggregated.push(length);
+      return new Task('digest', { length });
+    };
+    const server = new Server({ broker, groupAggregator, groupMaxSize: 1 });
+    await server.start(() => undefined);
+    await until('the task is archived', async () => (await broker.task(QUEUE, 'large')).state === 'archived');
+    await server.shutdown();
+    expect(aggregated).toEqual([]);
+    expect((await broker.queueStats(QUEUE)).counts).toMatchObject({ archived: 1, pending: 0, completed: 0 });
     await broker.close();
   });
 
