@@ -1,6 +1,9 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { beforeEach, expect, test } from 'vitest';
 import { CommitLoop, type CommitTarget } from '../../src/log/commit-loop.ts';
 import type { AppendResult } from '../../src/log/segment.ts';
+import { Random } from '../diskqueue/random.ts';
+import { FIRST_SEED, runs } from '../runs.ts';
 
 let calls: string[];
 let loop: CommitLoop<string>;
@@ -120,4 +123,57 @@ test('a put that comes between the write and the sync of another one waits for a
   await Promise.all(rest);
   const order = calls.filter((call) => !call.startsWith('committed') && call !== 'sync');
   expect(order).toEqual(['append first', 'step', 'append late']);
+});
+
+/** A target that fails now and then, writes a part of what it gets, and is slow. */
+class RandomTarget implements CommitTarget<string> {
+  readonly synced = new Set<string>();
+  readonly #random: Random;
+  #unsynced: string[] = [];
+  #isBroken = false;
+
+  constructor(random: Random) {
+    this.#random = random;
+  }
+
+  async append(records: readonly string[]): Promise<AppendResult> {
+    if (this.#random.chance(0.5)) await nextTurn();
+    if (this.#isBroken) return { appended: 0, error: new Error('broken') };
+    const hasFailed = this.#random.chance(0.05);
+    const appended = hasFailed ? this.#random.below(records.length) : 1 + this.#random.below(records.length);
+    this.#unsynced.push(...records.slice(0, appended));
+    return hasFailed ? { appended, error: new Error('no write') } : { appended };
+  }
+
+  async sync(): Promise<void> {
+    if (this.#random.chance(0.7)) await nextTurn();
+    const records = this.#unsynced;
+    this.#unsynced = [];
+    this.#isBroken ||= this.#random.chance(0.03);
+    if (this.#isBroken || this.#random.chance(0.05)) throw new Error('no sync');
+    for (const record of records) this.synced.add(record);
+  }
+
+  joins(): boolean {
+    return this.#random.chance(0.8);
+  }
+}
+
+test('a put resolves when its record was synced, and rejects when it was not, whatever joins and whatever fails', async () => {
+  for (let run = 0; run < runs(200); run++) {
+    const random = new Random(FIRST_SEED + run);
+    const disk = new RandomTarget(random);
+    const events = { committing: () => undefined, committed: () => undefined };
+    const puts = new CommitLoop<string>(disk, true, { ...events, refused: (_, error) => error });
+    const outcomes: Promise<void>[] = [];
+    for (let nth = 0; nth < 60; nth++) {
+      const id = `${nth}`;
+      const check = (isDurable: boolean) => (): void => {
+        expect(disk.synced.has(id), `put ${id} of run ${run}`).toBe(isDurable);
+      };
+      outcomes.push(puts.put(id).then(check(true), check(false)));
+      if (random.chance(0.4)) await nextTurn();
+    }
+    await Promise.all(outcomes);
+  }
 });
