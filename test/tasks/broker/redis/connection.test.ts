@@ -75,7 +75,7 @@ describe('a connection to Redis', () => {
     });
 
     it('a connection to a database that does not exist is unavailable, and its error names the reason', async () => {
-      const { connection, health } = open({ url: `${server.url}/16`, timeoutMs: 500 });
+      const { connection, health } = open({ url: `${server.url}/16`, timeoutMs: 1_000 });
       await expect(count(connection)).rejects.toMatchObject({
         ...UNAVAILABLE,
         message: 'Redis is unavailable: ERR DB index is out of range',
@@ -87,7 +87,7 @@ describe('a connection to Redis', () => {
     it('a connection with a wrong password is unavailable, and its error names the reason', async () => {
       const { connection, health } = open({
         url: `redis://worker:no@127.0.0.1:${server.port}`,
-        timeoutMs: 300,
+        timeoutMs: 1_000,
       });
       await expect(count(connection)).rejects.toMatchObject(unavailableFor(/WRONGPASS/));
       expect(health).toEqual([
@@ -111,7 +111,7 @@ describe('a connection to Redis', () => {
     });
 
     it('a server with an untrusted certificate, or one for another host, is unavailable', async () => {
-      const untrusted = open({ url: `rediss://localhost:${tlsPort}`, timeoutMs: 300 });
+      const untrusted = open({ url: `rediss://localhost:${tlsPort}`, timeoutMs: 1_000 });
       await expect(count(untrusted.connection)).rejects.toMatchObject({
         ...UNAVAILABLE,
         cause: { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' },
@@ -119,7 +119,7 @@ describe('a connection to Redis', () => {
       const other = open({
         url: `rediss://localhost:${tlsPort}`,
         tls: { ca, servername: 'other' },
-        timeoutMs: 300,
+        timeoutMs: 1_000,
       });
       await expect(count(other.connection)).rejects.toMatchObject({
         ...UNAVAILABLE,
@@ -228,9 +228,9 @@ describe('a connection to Redis', () => {
   it('commands of a client that was passed in have a time limit', async () => {
     const client = new Redis(server.url);
     try {
-      const { connection } = open({ client, timeoutMs: 200 });
+      const { connection } = open({ client, timeoutMs: 500 });
       await count(connection);
-      await server.ask('CLIENT PAUSE 600');
+      await server.ask('CLIENT PAUSE 1500');
       await expect(count(connection)).rejects.toMatchObject(UNAVAILABLE);
       // Others may wait for theirs.
       expect(await client.get('asynq:{default}:count')).toBe('2');
