@@ -72,7 +72,8 @@ function QueueActions(props: {
         <Button
           label={isPaused ? 'Resume' : 'Pause'}
           disabled={isBusy}
-          onClick={() => void perform(setPaused)}
+          // After the first click of a double click it is the other button.
+          onClick={({ detail: clicks }) => void (clicks < 2 && perform(setPaused))}
         />
       )}
       {may('delete-queue') && (

@@ -74,27 +74,48 @@ describe.skipIf(CHROMIUM === undefined)('reading the dashboard', () => {
     tab.page.removeAllListeners('response');
   });
 
-  test('a button that is pressed twice on a slow network makes one change', async () => {
+  /** Holds requests back until the function that it returns is called. */
+  async function hold(pattern: string): Promise<() => Promise<void>> {
     let release: () => void = () => undefined;
     const released = new Promise<void>((resolve) => {
       release = resolve;
     });
-    let requests = 0;
-    await tab.page.route('**/pause', async (route) => {
-      requests++;
+    await tab.page.route(pattern, async (route) => {
       await released;
-      await route.continue();
+      await route.continue().catch(() => undefined); // the page may have aborted it
     });
+    return async () => {
+      release();
+      await tab.page.unroute(pattern);
+    };
+  }
+
+  test('a button that is pressed twice on a slow network makes one change', async () => {
+    const release = await hold('**/pause');
+    const before = world.requests.length;
     await tab.view('/queues/mail');
     await tab.press('Pause');
     const pause = tab.page.getByRole('button', { name: 'Pause', exact: true });
     expect(await pause.isDisabled()).toBe(true);
     await pause.click({ force: true });
-    release();
+    await release();
     await tab.page.getByText('The queue is paused').waitFor();
     await tab.sees('Resume');
-    expect(requests).toBe(1);
-    await tab.page.unroute('**/pause');
+    expect(world.requests.slice(before).filter((request) => request.endsWith('/pause'))).toHaveLength(1);
+  });
+
+  test('a double click on the button that pauses a queue does not resume it', async () => {
+    const { mouse } = tab.page;
+    await tab.view('/queues/reports');
+    await tab.press('Pause');
+    await tab.page.getByRole('button', { name: 'Resume', exact: true }).waitFor();
+    const before = world.requests.length;
+    await mouse.down({ clickCount: 2 });
+    await mouse.up({ clickCount: 2 });
+    await expect.poll(() => world.requests.slice(before + 2)).toContain('GET /api/queues/reports');
+    expect(world.requests.slice(before).filter((request) => request.startsWith('POST'))).toEqual([]);
+    await tab.press('Resume');
+    await tab.page.getByRole('button', { name: 'Pause', exact: true }).waitFor();
   });
 
   test('while the broker is away, what was read stays, below one message', async () => {
