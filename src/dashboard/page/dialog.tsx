@@ -89,7 +89,8 @@ export function Dialogs(): JSX.Element {
         <Confirm
           question={question}
           onClose={() => {
-            setQuestion(undefined);
+            // It may have been closed while it acted, and another one opened.
+            setQuestion((shown) => (shown === question ? undefined : shown));
           }}
         />
       )}

@@ -118,6 +118,23 @@ describe.skipIf(CHROMIUM === undefined)('reading the dashboard', () => {
     await tab.page.getByRole('button', { name: 'Pause', exact: true }).waitFor();
   });
 
+  test('a change that ends after its question was closed leaves the next question open', async () => {
+    await add('ask:twice', {}, { taskId: 'twice', processInMs: 1e7 });
+    const release = await hold('**/archive');
+    await tab.view('/queues/default/tasks/twice');
+    await tab.press('Archive');
+    await tab.page.getByRole('dialog').getByRole('button', { name: 'Archive', exact: true }).click();
+    await tab.page.keyboard.press('Escape');
+    await tab.press('Delete');
+    const question = tab.page.getByRole('dialog', { name: 'Delete?' });
+    await question.waitFor();
+    await release();
+    await tab.page.getByText('The task is archived.').waitFor();
+    await tab.page.locator('h1').getByText('Archived').waitFor();
+    expect(await question.isVisible()).toBe(true);
+    await tab.page.keyboard.press('Escape');
+  });
+
   test('while the broker is away, what was read stays, below one message', async () => {
     await tab.view('/queues/default?state=retry');
     await tab.sees('image:resize');
