@@ -58,8 +58,11 @@ export function SearchPage(): JSX.Element {
     }
     const leaving = new AbortController();
     stop.current = leaving;
-    void search(filter, leaving.signal, setFound);
+    void search(filter, leaving.signal, (next) => {
+      if (stop.current === leaving) setFound(next);
+    });
     return () => {
+      stop.current = undefined;
       leaving.abort();
     };
   }, [key, runs]);
@@ -107,7 +110,7 @@ async function search(
     );
     change({ ...found, isRunning: false });
   } catch (error) {
-    // Stopped by the reader: what was found stays. After a new search, it is not shown.
+    // Stopped by the reader: what was found stays.
     if (signal.aborted) change({ ...found, isRunning: false });
     else change({ ...found, isRunning: false, error: messageOfError(error) });
   }

@@ -135,6 +135,16 @@ describe.skipIf(CHROMIUM === undefined)('reading the dashboard', () => {
     await tab.page.keyboard.press('Escape');
   });
 
+  test('a search that is left while it runs shows nothing more', async () => {
+    const release = await hold('**/api/search?*');
+    await tab.view('/search?text=order');
+    await tab.sees('Searching');
+    await tab.view('/search');
+    await tab.sees('What are you looking for?');
+    await release();
+    expect(await tab.page.getByText('Search again').count()).toBe(0);
+  });
+
   test('while the broker is away, what was read stays, below one message', async () => {
     await tab.view('/queues/default?state=retry');
     await tab.sees('image:resize');
