@@ -229,8 +229,9 @@ class DashboardHandler {
     const httpError = httpErrorOf(error);
     if (httpError === undefined) this.#options.onError(error, request);
     const { status, message, headers } = httpError ?? internalError();
-    const { code } = error as { code?: unknown };
-    const json: ErrorJson = { message, ...(httpError !== undefined && typeof code === 'string' && { code }) };
+    // Only an error of the client is read again: another one may be null, or throw.
+    const { code } = (httpError === undefined ? {} : error) as { code?: unknown };
+    const json: ErrorJson = { message, ...(typeof code === 'string' && { code }) };
     return jsonOf(json, status, { ...SECURITY_HEADERS, ...headers });
   }
 

@@ -190,6 +190,15 @@ describe('contents', () => {
     const json = { message: 'away', code: 'ERR_BROKER_UNAVAILABLE' };
     expect(await send('/api/servers')).toMatchObject({ status: 503, json });
   });
+
+  test.each([undefined, null, 'text'])('a broker that rejects with %j gets 500', async (reason) => {
+    const onError = vi.fn();
+    const { board, broker, send } = await serveBench({ onError });
+    vi.spyOn(broker, 'servers').mockRejectedValue(reason);
+    expect(await send('/api/servers')).toMatchObject({ status: 500, json: { message: 'internal error' } });
+    expect((await board.fetch(new Request('http://localhost/api/servers'))).status).toBe(500);
+    expect(onError.mock.calls.map(([error]: unknown[]) => error)).toEqual([reason, reason]);
+  });
 });
 
 describe('mounting', () => {
