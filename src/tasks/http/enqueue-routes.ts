@@ -36,10 +36,10 @@ export function enqueueRoutes(broker: Broker, maxTasks: number): readonly Route<
   const recent = new RecentAnswers();
   const action: Action = async (call) => {
     const { tasks, requestId, isRetry } = await readBody(call, maxTasks);
-    const known = isRetry ? recent.find(requestId) : undefined;
+    const known = recent.find(requestId, isRetry);
     if (known !== undefined) return { outcomes: await known };
     const outcomes = enqueue(client, tasks, call, isRetry);
-    if (requestId !== undefined) recent.add(requestId, outcomes, call.nowMs);
+    if (requestId !== undefined) recent.add(requestId, isRetry, outcomes, call.nowMs);
     return { outcomes: await outcomes };
   };
   return [['POST', ENQUEUE_PATH, action]];
@@ -126,6 +126,8 @@ async function enqueuedBefore({ inspector }: Call, task: Task): Promise<TaskInfo
 interface RecentAnswer {
   /** Text, so that its size is known and it keeps no payload in memory. */
   readonly json: Promise<string>;
+  /** Whether it is the answer to a retry: its first attempt, if `authorize` has held it up, comes later and gets it too. */
+  readonly isOfRetry: boolean;
   readonly atMs: number;
   /** 0 while the request is being served. */
   characters: number;
@@ -140,14 +142,17 @@ class RecentAnswers {
   readonly #answers = new Map<string, RecentAnswer>();
   #characters = 0;
 
-  find(requestId = ''): Promise<Outcomes> | undefined {
-    return this.#answers.get(requestId)?.json.then((json) => JSON.parse(json) as Outcomes);
+  find(requestId = '', isRetry: boolean): Promise<Outcomes> | undefined {
+    const answer = this.#answers.get(requestId);
+    if (answer === undefined || !(isRetry || answer.isOfRetry)) return undefined;
+    return answer.json.then((json) => JSON.parse(json) as Outcomes);
   }
 
   /** An answer that fails is not kept: the retry is to enqueue the tasks. */
-  add(requestId: string, outcomes: Promise<Outcomes>, nowMs: number): void {
+  add(requestId: string, isOfRetry: boolean, outcomes: Promise<Outcomes>, nowMs: number): void {
     this.#remove(requestId);
-    const answer = { json: outcomes.then((all) => JSON.stringify(all)), atMs: nowMs, characters: 0 };
+    const json = outcomes.then((all) => JSON.stringify(all));
+    const answer = { json, isOfRetry, atMs: nowMs, characters: 0 };
     this.#answers.set(requestId, answer);
     answer.json.then(
       ({ length }) => {

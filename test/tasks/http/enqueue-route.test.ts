@@ -232,6 +232,21 @@ describe('a request that is tried again', () => {
     expect(enqueueMany).toHaveBeenCalledOnce();
   });
 
+  test('a request whose retry is served before it has the same answer', async () => {
+    let admit: (isAllowed: boolean) => void = () => undefined;
+    const authorize = vi.fn<() => boolean | Promise<boolean>>(() => true);
+    authorize.mockReturnValueOnce(new Promise((resolve) => (admit = resolve)));
+    const { broker, clock, inspector, lease, send } = await serveTasks({ authorize });
+    const late = enqueue(send, [task], first);
+    await expect.poll(() => authorize.mock.calls.length).toBe(1);
+    const { text } = await enqueue(send, [task], again);
+    await broker.complete(await lease());
+    clock.advance(60_000);
+    admit(true);
+    expect((await late).text).toBe(text);
+    expect(await inspector.getQueueInfo('default')).toMatchObject({ size: 0, processed: 1 });
+  });
+
   test('a request that has the id of another one is not a retry', async ({ inspector, send }) => {
     for (const more of [first, first, { requestId: 'r2', isRetry: true }]) {
       expect(await enqueue(send, [{ type: 'work' }], more)).toMatchObject({ status: 200 });
