@@ -43,23 +43,26 @@ describe('Output', () => {
     }
   });
 
-  it('a terminal output collects data, and writes nothing more when the reader has closed the pipe', async () => {
-    const stream = new FakeStream(false, 80);
+  it.each([
+    [false, 'EPIPE'],
+    [true, 'EIO'],
+  ])('an output (of a terminal: %j) collects data, and writes nothing more after %s', async (isTTY, code) => {
+    const stream = new FakeStream(isTTY, 80);
     const out = new Output(stream);
     await out.add('a');
     expect(stream.written).toBe('');
     await out.print('b');
     expect(stream.written).toBe('ab\n');
-    stream.failure = Object.assign(new Error('gone'), { code: 'EPIPE' });
+    stream.failure = Object.assign(new Error('gone'), { code });
     await out.print('c');
     expect(out.isGone).toBe(true);
     await out.print('d');
     expect(stream.written).toBe('ab\n');
   });
 
-  it('a terminal output rejects when the disk of its file is full', async () => {
+  it.each(['ENOSPC', 'EIO'])('an output to a file rejects with %s', async (code) => {
     const stream = new FakeStream(false, 80);
-    stream.failure = Object.assign(new Error('full'), { code: 'ENOSPC' });
+    stream.failure = Object.assign(new Error('full'), { code });
     await expect(new Output(stream).print('a')).rejects.toThrow('full');
   });
 });

@@ -22,7 +22,7 @@ type Colour = 'red' | 'green' | 'yellow' | 'bold' | 'inverse';
 // eslint-disable-next-line no-control-regex -- the control character is intended
 const COLOUR = /(\u001b\[\d{1,2}m)/;
 
-/** One of the two streams of a command. If its reader closes it, nothing more is written, and nothing fails. */
+/** One of the two streams of a command. If its reader or its terminal is closed, nothing more is written, and nothing fails. */
 export class Output {
   readonly stream: OutputStream;
   #chunks: Uint8Array[] = [];
@@ -94,11 +94,16 @@ export class Output {
     return new Promise((resolve, reject) => {
       this.stream.write(bytes, (error) => {
         if (error === undefined || error === null) resolve();
-        else if ((error as NodeJS.ErrnoException).code === 'EPIPE') {
+        else if (this.#isClosed(error)) {
           this.#isGone = true;
           resolve();
         } else reject(error);
       });
     });
+  }
+
+  /** A terminal whose window was closed has an input/output error; so has a file on a damaged disk. */
+  #isClosed({ code }: NodeJS.ErrnoException): boolean {
+    return code === 'EPIPE' || (this.isTerminal && code === 'EIO');
   }
 }
