@@ -135,6 +135,7 @@ test('tasks copy refuses what it cannot copy, and names what is wrong', async ()
   );
   expect(await refused(other, database.url)).toBe(`escapement: ${other}: no such file or folder\n`);
   expect(await refused(folder, folder)).toContain('FROM and TO are the same');
+  expect(await refused(folder, `${folder}/.`)).toContain('FROM and TO are the same');
   expect(await refused(folder, directory)).toContain('other files are in this folder');
   expect(await refused('http://127.0.0.1:1', other)).toContain('the HTTP API has not everything of a task');
   expect(await refused(folder, other, '--path', folder)).toContain('needs neither --uri nor --path');

@@ -1,4 +1,5 @@
 import { readdir } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { LOG_NAME } from '../../../tasks/broker/embedded/durable-store.ts';
 import { EmbeddedBroker } from '../../../tasks/broker/embedded/embedded-broker.ts';
@@ -64,7 +65,8 @@ async function copy(call: Invocation<CopyOptions>): Promise<void> {
     throw new CommandError('copy has FROM and TO, and needs neither --uri nor --path');
   }
   const [fromWord = '', toWord = ''] = words;
-  if (fromWord === toWord) throw new CommandError('FROM and TO are the same');
+  if (fromWord === toWord || (!isUri(toWord) && resolve(fromWord) === resolve(toWord)))
+    throw new CommandError('FROM and TO are the same');
   let damages = 0;
   const from = await openSource(fromWord, call, () => damages++);
   const opened = [from];
