@@ -90,7 +90,8 @@ async function copy(call: Invocation<CopyOptions>): Promise<void> {
       lines: () => [`${printable(from.name)} to ${printable(to.name)}: ${what}${there}`],
     });
   } catch (error) {
-    if (!hasCode(error, 'ERR_QUEUE_NOT_EMPTY') || toWord.endsWith(DUMP)) throw error;
+    const isDump = typeof opened[1]?.at === 'string';
+    if (!hasCode(error, 'ERR_QUEUE_NOT_EMPTY') || isDump) throw error;
     throw new CommandError(`${error.message}; --merge leaves them there`);
   } finally {
     bar.stop();
