@@ -116,7 +116,7 @@ function Confirm(props: { readonly question: Question; readonly onClose: () => v
         <Button
           label={question.verb}
           class={question.isDangerous === true ? 'danger' : 'primary'}
-          disabled={isBusy}
+          isBusy={isBusy}
           onClick={() => void perform(question.act).then(onClose)}
         />
       </div>

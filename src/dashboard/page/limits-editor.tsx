@@ -58,6 +58,7 @@ export function LimitsEditor(props: {
           class="form"
           onSubmit={(event) => {
             event.preventDefault();
+            if (isBusy) return;
             const data = new FormData(event.currentTarget);
             void perform(() => save(limitsIn(data, 'queue'), limitsIn(data, 'key')));
           }}
@@ -65,7 +66,7 @@ export function LimitsEditor(props: {
           <Fields legend="The queue as a whole" name="queue" limits={limits} />
           <Fields legend="Each key" name="key" limits={limits?.perKey} />
           <div class="actions">
-            <Button type="submit" label="Save limits" class="primary" disabled={isBusy} />
+            <Button type="submit" label="Save limits" class="primary" isBusy={isBusy} />
             {limits !== undefined && (
               <Button
                 label="Remove all limits"

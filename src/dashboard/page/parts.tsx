@@ -74,13 +74,13 @@ export function NameLink(props: {
   );
 }
 
-/** A button that submits nothing, unless it is given that type. */
+/** A button that submits nothing, unless it is given that type. While it is busy it takes no click; one that is disabled would lose the focus. */
 export function Button(
-  props: JSX.IntrinsicElements['button'] & { readonly label: ComponentChildren },
+  props: JSX.IntrinsicElements['button'] & { readonly label: ComponentChildren; readonly isBusy?: boolean },
 ): JSX.Element {
-  const { label, ...attributes } = props;
+  const { label, isBusy = false, ...attributes } = props;
   return (
-    <button type="button" {...attributes}>
+    <button type="button" {...attributes} {...(isBusy && { 'aria-disabled': true, onClick: undefined })}>
       {label}
     </button>
   );

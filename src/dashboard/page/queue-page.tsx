@@ -71,7 +71,7 @@ function QueueActions(props: {
       {may(turn) && (
         <Button
           label={isPaused ? 'Resume' : 'Pause'}
-          disabled={isBusy}
+          isBusy={isBusy}
           // After the first click of a double click it is the other button.
           onClick={({ detail: clicks }) => void (clicks < 2 && perform(setPaused))}
         />

@@ -115,7 +115,7 @@ function TaskActions(props: { readonly task: TaskDetailJson; readonly reload: ()
           key={action}
           label={VERBS[action]}
           class={action === 'delete' || action === 'cancel' ? 'danger quiet' : ''}
-          disabled={isBusy}
+          isBusy={isBusy}
           onClick={action === 'run' ? () => void perform(() => act(action)) : asks(question(action))}
         />
       ))}

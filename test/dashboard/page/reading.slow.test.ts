@@ -118,6 +118,18 @@ describe.skipIf(CHROMIUM === undefined)('reading the dashboard', () => {
     await tab.page.getByRole('button', { name: 'Pause', exact: true }).waitFor();
   });
 
+  test('the button that pauses a queue keeps the focus, and the keyboard resumes it', async () => {
+    const button = (name: string): Promise<void> =>
+      tab.page.locator('button:focus', { hasText: new RegExp(`^${name}$`) }).waitFor();
+    await tab.view('/queues/reports');
+    await tab.page.getByRole('button', { name: 'Pause', exact: true }).focus();
+    await tab.page.keyboard.press('Enter');
+    await button('Resume');
+    await tab.page.keyboard.press('Enter');
+    await button('Pause');
+    expect((await world.inspector.getQueueInfo('reports')).paused).toBe(false);
+  });
+
   test('a change that ends after its question was closed leaves the next question open', async () => {
     await add('ask:twice', {}, { taskId: 'twice', processInMs: 1e7 });
     const release = await hold('**/archive');
