@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { connectionOf } from '../../src/cli/tasks/connection.ts';
 import { goDuration, time, wholeNumber } from '../../src/cli/options.ts';
-import { HttpApi } from '../../src/cli/tasks/target/http-api.ts';
+import { HttpTarget } from '../../src/cli/tasks/target/http-target.ts';
 import { parseRedisUrl } from '../../src/tasks/broker/redis/connection-options.ts';
 import { parseCronSpec } from '../../src/tasks/cron-spec.ts';
 import { parseGoDuration } from '../../src/tasks/go-text.ts';
@@ -32,7 +32,7 @@ it.each<[string, (text: string) => unknown, readonly string[]]>([
   ],
   ['--cluster_addrs', (text) => connectionOf({ cluster_addrs: text }, {}), ['']],
   ['--http_header', (text) => connectionOf({ uri: 'http://h', http_header: [text] }, {}), ['', 'a:']],
-  ['URL of the HTTP API', (text) => new HttpApi(new URL(text), {}, AbortSignal.abort()), ['http://h/']],
+  ['URL of the HTTP API', (text) => new HttpTarget(new URL(text), {}, AbortSignal.abort()), ['http://h/']],
   ['whole number', wholeNumber(0), ['']],
   ['--timeout', goDuration(0), ['']],
   ['--deadline', time, ['', '2026-11-21T12:00:00.']],

@@ -12,8 +12,7 @@ import { CommandError } from '../command-error.ts';
 import { requireFolder } from '../files.ts';
 import { addOption, text, wholeNumber } from '../options.ts';
 import type { Connection, ToRedis } from './connection.ts';
-import { unreachable } from './target/http-api.ts';
-import { HttpTarget } from './target/http-target.ts';
+import { HttpTarget, unreachable } from './target/http-target.ts';
 import { BrokerTarget, type TasksTarget } from './target/tasks-target.ts';
 
 export const CONNECTION_HELP = `

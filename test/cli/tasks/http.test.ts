@@ -2,7 +2,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { Task } from 'escapement/tasks';
 import { tasksHandler, type TasksHandlerOptions } from 'escapement/tasks/http';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { HttpApi } from '../../../src/cli/tasks/target/http-api.ts';
+import { HttpTarget } from '../../../src/cli/tasks/target/http-target.ts';
 import { openBench, START_MS } from '../../tasks/support/bench.ts';
 import { finished } from '../../run-program.ts';
 import { startCommand } from '../support/command.ts';
@@ -35,7 +35,7 @@ describe('the HTTP API', () => {
 
   it('many requests to the HTTP API at once cause no warning of the process', async () => {
     const { broker } = await openBench();
-    const api = new HttpApi(new URL(await serveTasks({ broker })), {}, new AbortController().signal);
+    const api = new HttpTarget(new URL(await serveTasks({ broker })), {}, new AbortController().signal);
     const warnings: Error[] = [];
     const hear = (warning: Error): unknown => warnings.push(warning);
     process.on('warning', hear);
@@ -161,7 +161,7 @@ describe('the HTTP API', () => {
     const uri = await serve((request, response) => {
       if (request.url === '/api/queues') response.write('{'); // and no more
     });
-    const api = new HttpApi(new URL(uri), {}, new AbortController().signal, 100);
+    const api = new HttpTarget(new URL(uri), {}, new AbortController().signal, 100);
     await expect(api.request('GET', '/queues')).rejects.toThrow(
       `cannot reach ${uri}: no response within 100 ms`,
     );

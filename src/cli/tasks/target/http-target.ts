@@ -1,3 +1,6 @@
+import { setMaxListeners } from 'node:events';
+import { EscapementError } from '../../../core/errors.ts';
+import { HOUR_MS } from '../../../core/units.ts';
 import type { Defect, GroupInfo, KeyStats, TaskTarget } from '../../../tasks/broker/broker.ts';
 import { Client } from '../../../tasks/client.ts';
 import {
@@ -18,16 +21,53 @@ import {
   type TaskView,
 } from '../../../tasks/http/asynqmon-json.ts';
 import { HttpError } from '../../../tasks/http/http-error.ts';
+import { apiAt, fetchText, firstLine } from '../../../tasks/http/http-requests.ts';
 import { dailyStatsOf, type DailyStats, type SchedulerEnqueueEvent } from '../../../tasks/inspector-info.ts';
 import type { ListOptions } from '../../../tasks/inspector-options.ts';
 import type { QueueLimits } from '../../../tasks/queue-limits.ts';
 import { ASYNQ_CHANGES, TASK_CHANGES, type TaskChange, type TaskState } from '../../../tasks/task-state.ts';
 import type { Task } from '../../../tasks/task.ts';
-import { HttpApi, MAX_TIMEOUT_MS } from './http-api.ts';
 import type { TasksTarget } from './tasks-target.ts';
 
-/** The tasks of another process, over the HTTP API. */
-export class HttpTarget extends HttpApi implements TasksTarget {
+/** How long a response may take, in milliseconds; asynqmon's server has the same limit. */
+const DEFAULT_TIMEOUT_MS = 10_000;
+
+/** For operations on all tasks of a state, in milliseconds; more than `fetch` waits by itself. */
+const MAX_TIMEOUT_MS = HOUR_MS;
+
+/** Texts of servers for an unknown path; the API names the queue or task that it has not found. */
+const NO_PATH = /^(?:not found|404 page not found|)$/i;
+
+/** The error if there is no response, or not one of the API: other requests will fail too. */
+export function unreachable(message: string, cause?: unknown): EscapementError {
+  return new EscapementError('ERR_BROKER_UNAVAILABLE', message, { cause });
+}
+
+/** The tasks of another process, over asynqmon's REST interface, as `tasksHandler` serves it. */
+export class HttpTarget implements TasksTarget {
+  /** Where the API is, for messages. */
+  readonly name: string;
+  readonly #root: string;
+  readonly #headers: Readonly<Record<string, string>>;
+  readonly #signal: AbortSignal;
+  readonly #timeoutMs: number;
+
+  /** @param url - where the handler is mounted; its user and password are not used. @param signal - aborts requests. */
+  constructor(
+    url: URL,
+    headers: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+    timeoutMs = DEFAULT_TIMEOUT_MS,
+  ) {
+    const { name, root } = apiAt(url);
+    this.name = name;
+    this.#root = root;
+    this.#headers = headers;
+    this.#signal = signal;
+    setMaxListeners(0, signal); // one for each request in progress
+    this.#timeoutMs = timeoutMs;
+  }
+
   close(): Promise<void> {
     return Promise.resolve();
   }
@@ -38,12 +78,11 @@ export class HttpTarget extends HttpApi implements TasksTarget {
   }
 
   async getQueueInfo(queue: string): Promise<QueueView> {
-    const { current } = (await this.request('GET', queuePath(queue))) as { current: AsynqmonQueue };
-    return queueFromJson(current);
+    return queueFromJson((await this.#queue(queue)).current);
   }
 
   async history(queue: string, days: number): Promise<readonly DailyStats[]> {
-    const { history } = (await this.request('GET', queuePath(queue))) as { history: readonly DayJson[] };
+    const { history } = await this.#queue(queue);
     if (days <= SHORT_HISTORY_DAYS) return history.slice(0, days).map(dailyStatsOf);
     const { stats } = (await this.request('GET', '/queue_stats')) as {
       stats: Record<string, readonly DayJson[]>;
@@ -56,14 +95,12 @@ export class HttpTarget extends HttpApi implements TasksTarget {
   }
 
   async limits(queue: string): Promise<QueueLimits | undefined> {
-    const response = await this.request('GET', queuePath(queue));
-    const { current } = response as { current: { limits?: QueueLimits | null } };
-    return current.limits ?? undefined; // asynqmon's own server has none
+    return (await this.#queue(queue)).current.limits ?? undefined; // asynqmon's own server has none
   }
 
   async setLimits(queue: string, limits: QueueLimits | undefined): Promise<void> {
-    if (limits === undefined) await this.request('DELETE', limitsPath(queue));
-    else await this.request('POST', limitsPath(queue), { body: limits });
+    const method = limits === undefined ? 'DELETE' : 'POST';
+    await this.request(method, `${queuePath(queue)}/limits`, { body: limits });
   }
 
   async keys(queue: string, page?: ListOptions): Promise<readonly KeyStats[]> {
@@ -100,8 +137,8 @@ export class HttpTarget extends HttpApi implements TasksTarget {
 
   /** Tries once: a person who uses the command can try again. */
   enqueue(task: Task): Promise<TaskView> {
-    const { name: url, headers, signal } = this;
-    return new Client({ url, headers, signal, maxRetries: 0 }).enqueue(task);
+    const options = { url: this.name, headers: this.#headers, signal: this.#signal, maxRetries: 0 };
+    return new Client(options).enqueue(task);
   }
 
   async change(queue: string, target: TaskTarget, change: TaskChange): Promise<number> {
@@ -162,22 +199,82 @@ export class HttpTarget extends HttpApi implements TasksTarget {
     return this.#list(path, 'events', eventFromJson);
   }
 
+  /**
+   * Returns the JSON of a response; undefined if it has none.
+   *
+   * @throws HttpError - the API has refused the request; 502 if it would refuse any: a dashboard answers that to its own client, whose
+   * login is another one. EscapementError `ERR_BROKER_UNAVAILABLE` - there is no response of the API.
+   */
+  async request(
+    method: 'GET' | 'POST' | 'DELETE',
+    path: string,
+    { timeoutMs = this.#timeoutMs, body }: { readonly timeoutMs?: number; readonly body?: unknown } = {},
+  ): Promise<unknown> {
+    const { status, text } = await this.#fetch(method, path, timeoutMs, body);
+    if (status === 204) return undefined;
+    if (status !== 200) {
+      const isOfRequest = status >= 400 && status < 500 && status !== 401 && status !== 403;
+      throw new HttpError(isOfRequest ? status : 502, `${this.#reason(text, status)} (HTTP ${status})`);
+    }
+    try {
+      return JSON.parse(text) as unknown;
+    } catch {
+      throw this.#notTheApi();
+    }
+  }
+
+  async #fetch(
+    method: string,
+    path: string,
+    timeoutMs: number,
+    body: unknown,
+  ): Promise<{ readonly status: number; readonly text: string }> {
+    this.#signal.throwIfAborted();
+    const hasBody = body !== undefined;
+    const headers = {
+      accept: 'application/json',
+      ...(hasBody && { 'content-type': 'application/json' }),
+      ...this.#headers,
+    };
+    const request = { method, headers, ...(hasBody && { body: JSON.stringify(body) }) };
+    const response = await fetchText(`${this.#root}${path}`, request, this.#signal, timeoutMs);
+    if (response.status !== undefined) return response;
+    this.#signal.throwIfAborted();
+    throw unreachable(`cannot reach ${this.name}: ${response.text}`);
+  }
+
+  #reason(text: string, status: number): string {
+    if (status === 404 && NO_PATH.test(firstLine(text))) return `there is no tasks API at ${this.name}`;
+    if (status >= 300 && status < 400) return `${this.name} redirects to another URL`;
+    if (status === 401 || status === 403) return `${this.name} refuses: ${firstLine(text) || 'not allowed'}`;
+    return firstLine(text) || `${this.name} refuses`;
+  }
+
+  #notTheApi(): EscapementError {
+    return unreachable(`${this.name} does not respond as the tasks API. Is it mounted there?`);
+  }
+
+  #queue(queue: string): Promise<QueueResponse> {
+    return this.request('GET', queuePath(queue)) as Promise<QueueResponse>;
+  }
+
   /** Go writes null for an empty list. @throws EscapementError - there is no such list in the response. */
   async #list<View>(path: string, name: string, read: (json: never) => View): Promise<readonly View[]> {
     const response = (await this.request('GET', path)) as Readonly<Record<string, unknown>> | null;
     const list = response?.[name];
     if (list === null) return [];
-    if (!Array.isArray(list)) throw this.notTheApi();
+    if (!Array.isArray(list)) throw this.#notTheApi();
     return (list as never[]).map(read);
   }
 }
 
-function queuePath(queue: string): string {
-  return `/queues/${segment(queue)}`;
+interface QueueResponse {
+  readonly current: AsynqmonQueue & { readonly limits?: QueueLimits | null };
+  readonly history: readonly DayJson[];
 }
 
-function limitsPath(queue: string): string {
-  return `${queuePath(queue)}/limits`;
+function queuePath(queue: string): string {
+  return `/queues/${segment(queue)}`;
 }
 
 function listPath(queue: string, state: TaskState, group = ''): string {
