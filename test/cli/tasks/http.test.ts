@@ -33,6 +33,30 @@ describe('the HTTP API', () => {
     expect(await stats(uri)).toEqual({ stdout: '', stderr: elsewhere, code: 2 });
   });
 
+  it.each(['{}', 'null', '[]', '"queues"'])(
+    'a command reports that a server that responds to everything with %s does not serve the HTTP API',
+    async (body) => {
+      const uri = await serve((_, response) => {
+        response.setHeader('content-type', 'application/json').end(body);
+      });
+      const commands = [
+        ...['stats', 'queue inspect q', 'queue history q', 'queue limits q', 'queue keys q', 'server ls'],
+        ...[
+          'task ls -q q -s retry',
+          'task inspect -q q -i a',
+          'task run -q q -i a',
+          'task runall -q q -s retry',
+        ],
+      ];
+      for (const command of commands) {
+        expect(await tasksCommand([...command.split(' '), '-u', uri])).toEqual({
+          ...{ stdout: '', code: 2 },
+          stderr: `escapement: ${uri} does not respond as the tasks API. Is it mounted there?\n`,
+        });
+      }
+    },
+  );
+
   it('many requests to the HTTP API at once cause no warning of the process', async () => {
     const { broker } = await openBench();
     const api = new HttpTarget(new URL(await serveTasks({ broker })), {}, new AbortController().signal);

@@ -78,15 +78,14 @@ export class HttpTarget implements TasksTarget {
   }
 
   async getQueueInfo(queue: string): Promise<QueueView> {
-    return queueFromJson((await this.#queue(queue)).current);
+    return queueFromJson(await this.#current(queue));
   }
 
   async history(queue: string, days: number): Promise<readonly DailyStats[]> {
-    const { history } = await this.#queue(queue);
+    const { history } = await this.#read<{ history: readonly DayJson[] }>('history', queuePath(queue));
     if (days <= SHORT_HISTORY_DAYS) return history.slice(0, days).map(dailyStatsOf);
-    const { stats } = (await this.request('GET', '/queue_stats')) as {
-      stats: Record<string, readonly DayJson[]>;
-    };
+    type Stats = Record<string, readonly DayJson[]>;
+    const { stats } = await this.#read<{ stats: Stats }>('stats', '/queue_stats');
     return (Object.hasOwn(stats, queue) ? (stats[queue] ?? []) : []).slice(0, days).map(dailyStatsOf);
   }
 
@@ -95,7 +94,7 @@ export class HttpTarget implements TasksTarget {
   }
 
   async limits(queue: string): Promise<QueueLimits | undefined> {
-    return (await this.#queue(queue)).current.limits ?? undefined; // asynqmon's own server has none
+    return (await this.#current(queue)).limits ?? undefined; // asynqmon's own server has none
   }
 
   async setLimits(queue: string, limits: QueueLimits | undefined): Promise<void> {
@@ -131,8 +130,8 @@ export class HttpTarget implements TasksTarget {
   }
 
   async getTaskInfo(queue: string, id: string): Promise<TaskView> {
-    const json = await this.request('GET', `${queuePath(queue)}/tasks/${segment(id)}`);
-    return taskFromJson(json as AsynqmonTask, 'pending');
+    const json = await this.#read<AsynqmonTask>('id', `${queuePath(queue)}/tasks/${segment(id)}`);
+    return taskFromJson(json, 'pending');
   }
 
   /** Tries once: a person who uses the command can try again. */
@@ -162,8 +161,10 @@ export class HttpTarget implements TasksTarget {
 
   async #changeAll(list: string, change: TaskChange): Promise<number> {
     const method = change === 'delete' ? 'DELETE' : 'POST';
-    const response = await this.request(method, `${list}:${change}_all`, { timeoutMs: MAX_TIMEOUT_MS });
-    return (response as Readonly<Record<string, number>>)[CHANGE_RESULTS[change][0]] ?? 0;
+    const [changed] = CHANGE_RESULTS[change];
+    const path = `${list}:${change}_all`;
+    const options = { method, timeoutMs: MAX_TIMEOUT_MS } as const;
+    return (await this.#read<Readonly<Record<string, number>>>(changed, path, options))[changed] ?? 0;
   }
 
   async cancelTask(queue: string, id: string): Promise<undefined> {
@@ -206,9 +207,9 @@ export class HttpTarget implements TasksTarget {
    * login is another one. EscapementError `ERR_BROKER_UNAVAILABLE` - there is no response of the API.
    */
   async request(
-    method: 'GET' | 'POST' | 'DELETE',
+    method: Method,
     path: string,
-    { timeoutMs = this.#timeoutMs, body }: { readonly timeoutMs?: number; readonly body?: unknown } = {},
+    { timeoutMs = this.#timeoutMs, body }: RequestOptions = {},
   ): Promise<unknown> {
     const { status, text } = await this.#fetch(method, path, timeoutMs, body);
     if (status === 204) return undefined;
@@ -254,23 +255,37 @@ export class HttpTarget implements TasksTarget {
     return unreachable(`${this.name} does not respond as the tasks API. Is it mounted there?`);
   }
 
-  #queue(queue: string): Promise<QueueResponse> {
-    return this.request('GET', queuePath(queue)) as Promise<QueueResponse>;
+  /** Returns the JSON of a response that has a field. @throws EscapementError - it does not: it is not one of the API. */
+  async #read<Json extends object>(
+    field: keyof Json,
+    path: string,
+    { method = 'GET', ...options }: RequestOptions & { readonly method?: Method } = {},
+  ): Promise<Json> {
+    const response = (await this.request(method, path, options)) as Json | null | undefined;
+    if (response?.[field] === undefined) throw this.#notTheApi();
+    return response;
   }
 
-  /** Go writes null for an empty list. @throws EscapementError - there is no such list in the response. */
+  async #current(queue: string): Promise<CurrentJson> {
+    return (await this.#read<{ current: CurrentJson }>('current', queuePath(queue))).current;
+  }
+
+  /** Go writes null for an empty list. */
   async #list<View>(path: string, name: string, read: (json: never) => View): Promise<readonly View[]> {
-    const response = (await this.request('GET', path)) as Readonly<Record<string, unknown>> | null;
-    const list = response?.[name];
+    const { [name]: list } = await this.#read<Readonly<Record<string, unknown>>>(name, path);
     if (list === null) return [];
     if (!Array.isArray(list)) throw this.#notTheApi();
     return (list as never[]).map(read);
   }
 }
 
-interface QueueResponse {
-  readonly current: AsynqmonQueue & { readonly limits?: QueueLimits | null };
-  readonly history: readonly DayJson[];
+type CurrentJson = AsynqmonQueue & { readonly limits?: QueueLimits | null };
+
+type Method = 'GET' | 'POST' | 'DELETE';
+
+interface RequestOptions {
+  readonly timeoutMs?: number;
+  readonly body?: unknown;
 }
 
 function queuePath(queue: string): string {
