@@ -12,6 +12,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EPERM: 'permission denied',
   ENOENT: 'no such file or folder',
   EISDIR: 'a folder, and should be a file',
+  ENOTDIR: 'not a folder',
   ENXIO: 'a socket or a device, and should be a file',
   EFTYPE: 'a pipe or a device, and should be a file',
   ELOOP: 'a symbolic link that leads to itself',

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { sep } from 'node:path';
 import { EscapementError, isSystemError } from '../../core/errors.ts';
 import type { CorruptionEvent } from '../../diskqueue/message-log.ts';
@@ -5,7 +6,6 @@ import { hostFileSystem } from '../../log/file-system.ts';
 import { listQueues } from '../../diskqueue/stored/list-queues.ts';
 import { CannotRepair, type OnProgress, type StoredQueue } from '../../diskqueue/stored/stored-queue.ts';
 import { CommandError, describeError } from '../command-error.ts';
-import { requireFolder } from '../files.ts';
 import { ProgressBar } from '../terminal/progress-bar.ts';
 import { EXIT_CODES, printError, type Terminal } from '../terminal/terminal.ts';
 import { counted, formatCount, printable } from '../terminal/text.ts';
@@ -89,10 +89,17 @@ function isAboutOneQueue(error: unknown): boolean {
   return isSystemError(error) || error instanceof EscapementError || error instanceof CannotRepair;
 }
 
+/** @throws CommandError - there is no folder at the path. */
+export function requireFolder(path: string): void {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined) throw new CommandError(`${path}: no such folder`);
+  if (!found.isDirectory()) throw new CommandError(`${path}: not a folder`);
+}
+
 /** Returns all queues in a folder. @throws CommandError - it is not a folder. */
 export async function queuesIn(dir: string): Promise<QueuesOfFolder> {
   const folder = dir.replace(TRAILING_SEPARATORS, '');
-  await requireFolder(folder);
+  requireFolder(folder);
   return { folder, queues: await listQueues(hostFileSystem, folder) };
 }
 

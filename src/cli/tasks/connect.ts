@@ -9,7 +9,7 @@ import { LOG_NAME } from '../../tasks/broker/embedded/durable-store.ts';
 import { EmbeddedBroker, FOR_READING } from '../../tasks/broker/embedded/embedded-broker.ts';
 import { messageOf } from '../../tasks/http/http-requests.ts';
 import { CommandError } from '../command-error.ts';
-import { requireFolder } from '../files.ts';
+import { requireFolder } from '../diskqueue/queues-in.ts';
 import { addOption, text, wholeNumber } from '../options.ts';
 import type { Connection, ToRedis } from './connection.ts';
 import { HttpTarget, unreachable } from './target/http-target.ts';
@@ -121,7 +121,7 @@ export async function openFolder(
 
 /** @throws CommandError - it is not a folder, or has no tasks. */
 export async function requireTasks(path: string): Promise<void> {
-  await requireFolder(path);
+  requireFolder(path);
   if ((await listSegments(hostFileSystem, path, LOG_NAME)).length > 0) return;
   throw new CommandError(`${path}: there are no tasks in this folder`);
 }

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
@@ -8,7 +9,6 @@ import { copyTasks } from '../../../tasks/copy-tasks.ts';
 import { hasCode } from '../../../core/errors.ts';
 import { CommandError } from '../../command-error.ts';
 import { endWith } from '../../diskqueue/queues-in.ts';
-import { statIfThere } from '../../files.ts';
 import { ProgressBar } from '../../terminal/progress-bar.ts';
 import { EXIT_CODES, printError } from '../../terminal/terminal.ts';
 import { counted, formatCount, printable } from '../../terminal/text.ts';
@@ -113,7 +113,7 @@ const DUMP = '.jsonl';
 
 async function openSource(word: string, call: Invocation<CopyOptions>, onDamage: () => void): Promise<Place> {
   if (isUri(word)) return openRedis(word, call);
-  const found = await statIfThere(word);
+  const found = statSync(word, { throwIfNoEntry: false });
   if (found === undefined) throw new CommandError(`${word}: no such file or folder`);
   if (!found.isDirectory()) return dump(word);
   const broker = await openFolder(word, 'read', onDamage);
@@ -126,7 +126,7 @@ async function openSource(word: string, call: Invocation<CopyOptions>, onDamage:
 
 async function openTarget(word: string, call: Invocation<CopyOptions>): Promise<Place> {
   if (isUri(word)) return openRedis(word, call);
-  const found = await statIfThere(word);
+  const found = statSync(word, { throwIfNoEntry: false });
   if (found?.isDirectory() === false || (found === undefined && word.endsWith(DUMP))) return dump(word);
   if (found !== undefined) {
     await requireIdle(word);
