@@ -8,15 +8,22 @@ import { Option, type Command } from 'commander';
 import type { DashboardRequest } from '../../dashboard/dashboard-options.ts';
 import { resolveDashboardOptions } from '../../dashboard/dashboard-options.ts';
 import { serveDashboard } from '../../dashboard/dashboard.ts';
+import { BrokerSource } from '../../dashboard/tasks-source.ts';
 import { CommandError } from '../command-error.ts';
 import { text, wholeNumber } from '../options.ts';
-import { addConnectionOptions } from '../tasks/connect.ts';
-import { CONNECTION_NAMES, type ConnectionOptions, type Environment } from '../tasks/connection.ts';
+import { addConnectionOptions, connectBroker } from '../tasks/connect.ts';
+import {
+  CONNECTION_NAMES,
+  connectionOf,
+  type Connection,
+  type ConnectionOptions,
+  type Environment,
+} from '../tasks/connection.ts';
 import { expected } from '../tasks/run.ts';
+import { HttpTarget } from '../tasks/target/http-target.ts';
 import { printError, type Terminal } from '../terminal/terminal.ts';
 import { printable } from '../terminal/text.ts';
-import { startDemo } from './demo.ts';
-import { openTasks, type Shown } from './shown.ts';
+import { startDemo, type Shown } from './demo.ts';
 
 const DEFAULT_PORT = 8_411;
 const DEFAULT_HOST = '127.0.0.1';
@@ -127,11 +134,25 @@ async function open(options: DashboardCommandOptions, surroundings: DashboardSur
   const { signal } = surroundings.terminal;
   signal.throwIfAborted();
   const { demo, write } = options;
-  const connection = connectionOptions(options);
-  if (demo !== true) return openTasks(connection, write === true, surroundings.environment, signal);
-  const [other] = [...Object.keys(connection), ...(write === true ? ['write'] : [])];
+  const given = connectionOptions(options);
+  if (demo !== true) return openTasks(connectionOf(given, surroundings.environment), write === true, signal);
+  const [other] = [...Object.keys(given), ...(write === true ? ['write'] : [])];
   if (other !== undefined) throw new CommandError(`--demo and --${other} cannot be used together`);
   return startDemo();
+}
+
+/** Connects to tasks in Redis, in a folder or in another process. @param isWritten - whether the folder may be changed. */
+async function openTasks(connection: Connection, isWritten: boolean, signal: AbortSignal): Promise<Shown> {
+  if (connection.kind === 'http') {
+    // Requests end with the server of the dashboard; Ctrl-C must not make errors of them.
+    const source = new HttpTarget(connection.url, connection.headers, new AbortController().signal);
+    await source.queueInfos();
+    return { title: source.name, source, parts: {}, isReadOnly: false, close: () => source.close() };
+  }
+  const broker = await connectBroker(connection, signal, isWritten ? 'change' : 'read', () => undefined);
+  const source = new BrokerSource(broker, connection.name);
+  const isReadOnly = connection.kind === 'folder' && !isWritten;
+  return { title: source.name, source, parts: {}, isReadOnly, close: () => broker.close() };
 }
 
 /** The password of the command is not that of Redis. */

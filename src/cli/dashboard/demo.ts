@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../core/units.ts';
-import { BrokerSource } from '../../dashboard/tasks-source.ts';
+import type { PartsShown } from '../../dashboard/runtime-parts.ts';
+import { BrokerSource, type TasksSource } from '../../dashboard/tasks-source.ts';
 import { DiskQueue } from '../../diskqueue/disk-queue.ts';
 import { DelayedOperationPurgatory } from '../../purgatory/purgatory.ts';
 import { EmbeddedBroker } from '../../tasks/broker/embedded/embedded-broker.ts';
@@ -18,7 +19,6 @@ import { Task } from '../../tasks/task.ts';
 import { SystemTimer } from '../../timer/system-timer.ts';
 import { ItemExponentialFailureRateLimiter } from '../../workqueue/item-exponential-failure-rate-limiter.ts';
 import { RateLimitingQueue } from '../../workqueue/rate-limiting-queue.ts';
-import type { Shown } from './shown.ts';
 
 /*
  * The world of `escapement dashboard --demo`: a shop on a busy day, in this process and in memory.
@@ -30,6 +30,15 @@ import type { Shown } from './shown.ts';
  *
  * What happens is random. It takes a few percent of a core.
  */
+
+/** What a dashboard shows. */
+export interface Shown {
+  readonly title: string;
+  readonly source: TasksSource;
+  readonly parts: Partial<PartsShown>;
+  readonly isReadOnly: boolean;
+  close(): Promise<void>;
+}
 
 /** What ends the parts of the world, the last one first. */
 type Endings = (() => unknown)[];
