@@ -1,3 +1,4 @@
+import { sep } from 'node:path';
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { parseGoDuration } from '../tasks/go-text.ts';
 import { MAX_PAGE, MAX_PAGE_SIZE } from '../tasks/inspector-options.ts';
@@ -33,6 +34,14 @@ export function text(word: string): string {
   if (word.trim() === '') throw new InvalidArgumentError('It must not be blank.');
   if (!word.isWellFormed()) throw new InvalidArgumentError('It must be Unicode.');
   return word;
+}
+
+/** Not the root, nor that of a drive. A backslash separates on Windows only. */
+const TRAILING_SEPARATORS = sep === '/' ? /(?<=.)\/+$/ : /(?<=[^:])[/\\]+$/;
+
+/** Returns the path of a folder without separators at its end: those of its files begin with it, and one separator. */
+export function withoutSeparator(path: string): string {
+  return path.replace(TRAILING_SEPARATORS, '');
 }
 
 /** Parses names: of an argument or option that may be repeated. */

@@ -1,11 +1,11 @@
 import { statSync } from 'node:fs';
-import { sep } from 'node:path';
 import { EscapementError, isSystemError } from '../../core/errors.ts';
 import type { CorruptionEvent } from '../../diskqueue/message-log.ts';
 import { hostFileSystem } from '../../log/file-system.ts';
 import { listQueues } from '../../diskqueue/stored/list-queues.ts';
 import { CannotRepair, type OnProgress, type StoredQueue } from '../../diskqueue/stored/stored-queue.ts';
 import { CommandError, describeError } from '../command-error.ts';
+import { withoutSeparator } from '../options.ts';
 import { ProgressBar } from '../terminal/progress-bar.ts';
 import { EXIT_CODES, printError, type Terminal } from '../terminal/terminal.ts';
 import { counted, formatCount, printable } from '../terminal/text.ts';
@@ -15,9 +15,6 @@ interface QueuesOfFolder {
   readonly folder: string;
   readonly queues: readonly StoredQueue[];
 }
-
-/** Not the root, nor that of a drive. A backslash separates on Windows only. */
-const TRAILING_SEPARATORS = sep === '/' ? /(?<=.)\/+$/ : /(?<=[^:])[/\\]+$/;
 
 /** A queue on which a command failed. */
 interface FailedQueue {
@@ -98,7 +95,7 @@ export function requireFolder(path: string): void {
 
 /** Returns all queues in a folder. @throws CommandError - it is not a folder. */
 export async function queuesIn(dir: string): Promise<QueuesOfFolder> {
-  const folder = dir.replace(TRAILING_SEPARATORS, '');
+  const folder = withoutSeparator(dir);
   requireFolder(folder);
   return { folder, queues: await listQueues(hostFileSystem, folder) };
 }

@@ -10,7 +10,7 @@ import { EmbeddedBroker, FOR_READING } from '../../tasks/broker/embedded/embedde
 import { messageOf } from '../../tasks/http/http-requests.ts';
 import { CommandError } from '../command-error.ts';
 import { requireFolder } from '../diskqueue/queues-in.ts';
-import { addOption, text, wholeNumber } from '../options.ts';
+import { addOption, text, wholeNumber, withoutSeparator } from '../options.ts';
 import type { Connection, ToRedis } from './connection.ts';
 import { HttpTarget, unreachable } from './target/http-target.ts';
 import { BrokerTarget, type TasksTarget } from './target/tasks-target.ts';
@@ -49,7 +49,9 @@ const HEADING = 'Connection (see: escapement tasks --help):';
 export function addConnectionOptions(command: Command, without: readonly string[] = []): void {
   const options = [
     new Option('-u, --uri <uri>', 'where the tasks are'),
-    new Option('--path <folder>', 'the folder of an embedded broker (dataPath)').argParser(text),
+    new Option('--path <folder>', 'the folder of an embedded broker (dataPath)').argParser((word) =>
+      withoutSeparator(text(word)),
+    ),
     new Option('-n, --db <n>', 'database of Redis').argParser(wholeNumber(0)),
     new Option('-U, --username <name>', 'user name'),
     new Option('-p, --password <password>', 'password of the user'),

@@ -195,6 +195,15 @@ describe('tasks verify and tasks repair', () => {
     });
   });
 
+  test('tasks verify and tasks repair name files by one separator, whatever is at the end of --path', async () => {
+    await broker.close();
+    damage();
+    for (const words of [['verify'], ['repair'], ['repair', '--apply']]) {
+      const { stdout } = await tasksCommand([...words, '--path', `${folder}//`]);
+      expect(stdout).toContain(`${join(folder, segments()[0] ?? '')} at `);
+    }
+  });
+
   test('tasks verify and tasks repair find a record that is intact and not one of a broker', async () => {
     await broker.close();
     const options = { files: hostFileSystem, folder, name: 'tasks', maxBytesPerFile: 65_536 };
