@@ -9,7 +9,7 @@ import { lazy } from './lazy.tsx';
 import { Pager } from './lists.tsx';
 import { Button, Card, Empty, Figures, Loaded, Name, PageLayout, Tabs, Tag } from './parts.tsx';
 import { ratesOf, useRates } from './recent.ts';
-import { go, pageOf, queueHref, to, useRoute, withChange, type PageRoute } from './route.ts';
+import { goLater, pageOf, queueHref, to, useRoute, withChange, type PageRoute } from './route.ts';
 import { rateFigures } from './sparkline.tsx';
 import { DayList, GroupList, KeyList } from './queue-views.tsx';
 import { STATE_LABELS, StateLabel } from './states.tsx';
@@ -101,8 +101,9 @@ function deletion(queue: string, detail: QueueDetailJson | undefined): Question 
     verb: 'Delete queue',
     isDangerous: true,
     act: async () => {
+      const leave = goLater(to([]));
       await write('DELETE', `${path('queues', queue)}${all > 0 ? '?force=1' : ''}`);
-      go(to([]));
+      leave();
       return `Deleted the queue ${clipped(visible(queue), 60)}.`;
     },
   };

@@ -35,6 +35,15 @@ export function go(href: string): void {
   location.hash = href;
 }
 
+/** Returns a function that goes to a view, unless the reader has gone elsewhere in the meantime. */
+export function goLater(href: string): () => void {
+  const place = (): string => location.hash.replace(/\?.*/s, '');
+  const from = place();
+  return () => {
+    if (place() === from) go(href);
+  };
+}
+
 /** The same view with a part of its query changed. */
 export function withChange(route: PageRoute, change: Query): string {
   const query: Record<string, readonly string[]> = {};

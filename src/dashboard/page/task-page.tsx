@@ -7,7 +7,7 @@ import { asks, useAction, type Question } from './dialog.tsx';
 import { clipped, clockTime, durationText, exactTime, manyLines, visible } from './format.ts';
 import { Facts } from './lists.tsx';
 import { Button, Card, Empty, Loaded, Name, NameLink, PageLayout, Tag, Time, useNow } from './parts.tsx';
-import { go, queueHref, to } from './route.ts';
+import { goLater, queueHref, to } from './route.ts';
 import { STATE_LABELS, StateLabel } from './states.tsx';
 import { CHANGE_LABELS, Progress } from './task-table.tsx';
 import { useData } from './use-data.ts';
@@ -91,8 +91,9 @@ function TaskActions(props: { readonly task: TaskDetailJson; readonly reload: ()
   const { task, reload } = props;
   const [isBusy, perform] = useAction();
   const act = async (action: keyof typeof VERBS): Promise<string> => {
+    const leave = goLater(queueHref(task.queue, { state: task.state }));
     await write('POST', `${path('queues', task.queue, 'tasks', task.id)}/${action}`);
-    if (action === 'delete') go(queueHref(task.queue, { state: task.state }));
+    if (action === 'delete') leave();
     else reload();
     return REPORTS[action];
   };

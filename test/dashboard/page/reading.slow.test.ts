@@ -147,6 +147,26 @@ describe.skipIf(CHROMIUM === undefined)('reading the dashboard', () => {
     await tab.page.keyboard.press('Escape');
   });
 
+  test('a reader who has gone to another page stays there when a slow deletion ends', async () => {
+    for (const taskId of ['slow', 'rest'])
+      await add('slow:delete', {}, { taskId, queue: 'slow', processInMs: 1e7 });
+    const deletions = [
+      ['/queues/slow/tasks/slow', 'Delete', 'The task is deleted.'],
+      ['/queues/slow', 'Delete queue', 'Deleted the queue slow.'],
+    ] as const;
+    const release = await Promise.all([hold('**/slow/delete'), hold('**/api/queues/slow?force=1')]);
+    for (const [nth, [hash, button, report]] of deletions.entries()) {
+      await tab.view(hash);
+      await tab.press(button);
+      await tab.page.getByRole('dialog').getByRole('button', { name: button, exact: true }).click();
+      await tab.page.keyboard.press('Escape');
+      await tab.view('/servers');
+      await release[nth]?.();
+      await tab.page.getByText(report).waitFor();
+      expect(tab.page.url()).toMatch(/#\/servers$/);
+    }
+  });
+
   test('a search that is left while it runs shows nothing more', async () => {
     const release = await hold('**/api/search?*');
     await tab.view('/search?text=order');
