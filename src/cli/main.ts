@@ -23,9 +23,10 @@ export async function run(
   const program = describeProgram(terminal).version(version);
   for (const add of parts) add(program, terminal);
   try {
-    // The `help` of commander takes one word.
+    // The `help` of commander takes one word, and every group of commands has it.
     const [first, ...others] = words;
-    await program.parseAsync(first === 'help' ? [...others, '--help'] : words, { from: 'user' });
+    const meant = first === 'help' ? [...others.slice(0, -1), first, ...others.slice(-1)] : words;
+    await program.parseAsync(meant, { from: 'user' });
     await terminal.out.flush();
     return terminal.exitCode;
   } catch (error) {

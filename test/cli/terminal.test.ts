@@ -206,6 +206,18 @@ describe('--help', () => {
     },
   );
 
+  it.each([
+    [['help'], 0, 'Usage: escapement [options] [command]'],
+    [['help', 'tasks', 'queue', 'ls'], 0, 'Usage: escapement tasks queue list|ls [options]'],
+    [['help', 'bogus'], 2, 'Usage: escapement [options] [command]'],
+    [['help', 'tasks', 'bogus'], 2, 'Usage: escapement tasks [options] [command]'],
+    [['help', 'dashboard', 'bogus'], 2, "error: too many arguments for 'dashboard'"],
+  ] as const)('the command escapement %j ends with %d', async (words, code, shown) => {
+    const stream = new FakeStream(false);
+    expect(await run(words, terminalOn(stream), PARTS, '0.0.0')).toBe(code);
+    expect(stream.written).toContain(shown);
+  });
+
   it('the help of a command on tasks explains the connection options', async () => {
     const help = await helpOf('tasks', 'queue', 'ls');
     expect(help).toMatch(/^Connection \(see: escapement tasks --help\):\n {2}-u, --uri <uri> /m);
