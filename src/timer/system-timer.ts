@@ -138,7 +138,8 @@ export class SystemTimer implements Timer {
       try {
         attach(task, driver, slot);
       } catch (error) {
-        driver.withdraw(slot);
+        // If the clock of the timer that it was in before has thrown, the task is in this one already.
+        if (entryIn(task, driver) === undefined) driver.withdraw(slot);
         if (Object.isFrozen(task)) throw wrongValue('task', 'a TimerTask that is not frozen', task);
         throw error;
       }

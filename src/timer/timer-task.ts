@@ -116,11 +116,16 @@ export function entryIn(task: TimerTask, owner: TaskOwner): number | undefined {
   return task['_entryOwner'] === owner ? task['_entry'] : undefined;
 }
 
-/** Notes that a task is pending in `owner`, and removes it from where it was pending before. */
+/**
+ * Notes that a task is pending in `owner`, and removes it from where it was pending before: last, so that the task refers to its
+ * entry even if the clock of that timer throws.
+ */
 export function attach(task: TimerTask, owner: TaskOwner, entry: number): void {
-  task['_entryOwner']?.withdraw(task['_entry']);
+  const ownerBefore = task['_entryOwner'];
+  const entryBefore = task['_entry'];
   task['_entryOwner'] = owner;
   task['_entry'] = entry;
+  ownerBefore?.withdraw(entryBefore);
 }
 
 /** Notes that a task is no longer pending, and was not cancelled. */

@@ -183,6 +183,25 @@ test('a clock that throws in setTimeout leaves a moved task pending, and the nex
   checkTimer(timer);
 });
 
+test('a task that is moved from a timer whose clock throws is in the other timer, and its cancel cancels no other task', () => {
+  const clock = new FailingClock();
+  const timer = new SystemTimer({ clock });
+  const other = handTimer().timer;
+  const task = addTask(timer, 5);
+  const rest = addTask(timer, 20);
+  clock.failing = 'setTimeout';
+  expect(() => {
+    other.add(task);
+  }).toThrow('setTimeout failed');
+  expect([timer.size, other.size, task.pending]).toEqual([1, 1, true]);
+  const next = addTask(timer, 30); // in the slot that the task has left
+  expect([task.cancel(), next.pending, timer.size, other.size]).toEqual([true, true, 2, 0]);
+  checkTimer(timer);
+  checkTimer(other);
+  clock.runTo(30);
+  expect([task.runs, rest.runs, next.runs]).toEqual([0, 1, 1]);
+});
+
 /** Virtual time that is wrong while the test wants it to be; its wake-ups come all the same. */
 class WrongClock extends ManualClock {
   wrong: { readonly now: () => unknown } | undefined;
