@@ -45,14 +45,27 @@ export function isHost(setTimeout: TimeoutFunctions['setTimeout']): boolean {
   return setTimeout === original.setTimeout;
 }
 
+/**
+ * Whether it is a fake with a time of its own. Error trackers wrap the host's function (Sentry does by default): that one keeps the
+ * host's time. Node's mock timers replace the function of `node:timers` too; the other marks are those of sinon and jest.
+ */
+export function isFaked(setTimeout: TimeoutFunctions['setTimeout']): boolean {
+  if (isHost(setTimeout)) return false;
+  if (isDateFake() || 'clock' in setTimeout || '_isMockFunction' in setTimeout) return true;
+  return builtinModule<TimeoutFunctions>('node:timers')?.setTimeout === setTimeout;
+}
+
+function isDateFake(): boolean {
+  return (globals.Date ?? original.Date) !== original.Date;
+}
+
 /** Milliseconds since an arbitrary origin, on the clock that belongs to the current `setTimeout`. */
 export function hostNow(): number {
   const { performance = original.performance } = globals;
   if (globals.setTimeout === original.setTimeout) return performance.now();
   const setTimeout = hostFunction('setTimeout');
-  const isTimeFake = performance !== original.performance || performance.now !== original.now;
-  if (isTimeFake || setTimeout === original.setTimeout) return performance.now();
-  return faked(setTimeout).now();
+  const isTimeFake = performance.now !== original.now;
+  return isTimeFake || !isFaked(setTimeout) ? performance.now() : faked(setTimeout).now();
 }
 
 /** A wake-up fired `delayMs` after `setAtMs`. A fake `setTimeout` without a fake `Date` shows its time only by that. */
@@ -76,8 +89,7 @@ class FakedTime {
   }
 
   now(): number {
-    const isDateFake = (globals.Date ?? original.Date) !== original.Date;
-    if (isDateFake) this.reach(this.#startMs + hostWallNow() - this.#startDateMs);
+    if (isDateFake()) this.reach(this.#startMs + hostWallNow() - this.#startDateMs);
     return this.#reachedMs;
   }
 

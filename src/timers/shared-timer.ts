@@ -1,5 +1,5 @@
 import { systemClock, type Clock } from '../core/clock.ts';
-import { hostFunction, isHost } from '../core/host.ts';
+import { hostFunction, isFaked } from '../core/host.ts';
 import { inOwnTurn } from '../core/own-turn.ts';
 import { SystemTimer } from '../timer/system-timer.ts';
 
@@ -134,7 +134,7 @@ const byHost = new WeakMap<HostFunction, SharedTimer>();
 export function sharedTimer(): SharedTimer {
   const host = hostFunction('setTimeout');
   if (latest === undefined || host !== latestHost) {
-    latest = byHost.get(host) ?? new SharedTimer(!isHost(host));
+    latest = byHost.get(host) ?? new SharedTimer(isFaked(host));
     latestHost = host;
     byHost.set(host, latest);
   }

@@ -69,6 +69,16 @@ describe('systemClock', () => {
     expect(delays).toEqual([0, 1, 5, 2 ** 31 - 1, 2 ** 31 - 1]);
   });
 
+  it('the system clock keeps the time of the host while its setTimeout is wrapped, as error trackers do', () => {
+    const host = globalThis.setTimeout;
+    vi.stubGlobal('setTimeout', (...args: Parameters<typeof host>) => host(...args));
+    const first = systemClock.now();
+    while (performance.now() <= first + 1) continue;
+    const now = systemClock.now();
+    expect(now).toBeGreaterThan(first + 1);
+    expect(now).toBeLessThanOrEqual(performance.now());
+  });
+
   it('the system clock looks its globals up at each call', () => {
     vi.stubGlobal('performance', { now: () => 42.5 });
     vi.stubGlobal('Date', { now: () => 99 });

@@ -131,6 +131,32 @@ test('a program may make the functions global', () => {
   expect([stdout.trim().split('\n'), stderr, status]).toEqual([['first', 'second'], '', 0]);
 });
 
+test('timeouts keep their time and their turns while a program wraps the global setTimeout', () => {
+  const { lines, stderr, status } = runProgram(`
+    import * as timers from 'escapement/timers';
+    const host = globalThis.setTimeout;
+    globalThis.setTimeout = (...args) => host(...args);
+    const end = () => { clearInterval(requests); clearTimeout(guard); };
+    timers.setTimeout(() => { console.log('pending among others'); end(); }, 60);
+    // Requests that are answered in time: each moves the wake-up forth and back.
+    const requests = setInterval(() => timers.clearTimeout(timers.setTimeout(() => undefined, 20)), 5);
+    const guard = host(() => { console.log('starved'); end(); }, 10_000);
+    for (const name of ['a', 'b']) {
+      timers.setTimeout(() => {
+        console.log(name);
+        queueMicrotask(() => console.log('job of ' + name));
+      }, 1);
+    }
+    const startMs = performance.now();
+    while (performance.now() < startMs + 5) continue;
+  `);
+  expect([lines, stderr, status]).toEqual([
+    ['a', 'job of a', 'b', 'job of b', 'pending among others'],
+    '',
+    0,
+  ]);
+});
+
 test('timeouts of another loaded copy can be cleared', () => {
   const { stdout, stderr, status } = runProgram(`
     import { createRequire } from 'node:module';
