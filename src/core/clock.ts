@@ -74,7 +74,7 @@ let isAwaited = false;
  * emptied again and again in one turn moves its wake-up each time: that is a few nanoseconds here, and 280 if the host
  * arms and clears a timeout of its own. It is not late for it: the host counts from the beginning of the turn.
  */
-class HostTimeout implements ClockTimeout {
+export class HostTimeout implements ClockTimeout {
   readonly #callback: () => void;
   readonly #hostDelayMs: number;
   readonly #setTimeout: typeof globalThis.setTimeout;

@@ -1,4 +1,4 @@
-import { builtinModule, hostFunction, ON_CLOCK } from '../core/host.ts';
+import { builtinModule, hostFunction, isFaked, ON_CLOCK, original } from '../core/host.ts';
 import * as promises from './promises.ts';
 import { Timeout, timeoutOf, type TimeoutCallback } from './timeout.ts';
 
@@ -68,8 +68,14 @@ export function clearInterval(interval: Clearable): void {
 function clearOther(timeout: HostTimeoutLike | string | number): void {
   const isNumber = typeof timeout === 'number' || typeof timeout === 'string';
   const ours = isNumber ? timeoutOf(timeout) : undefined;
-  if (ours !== undefined) Timeout.clear(ours);
-  else hostFunction('clearTimeout')(timeout as Parameters<typeof globalThis.clearTimeout>[0]);
+  if (ours !== undefined) {
+    Timeout.clear(ours);
+    return;
+  }
+  // Not a function that wraps the global one, which may be ours.
+  const isFake = isFaked(hostFunction('setTimeout'));
+  const clear = isFake ? hostFunction('clearTimeout') : original.clearTimeout;
+  clear(timeout as Parameters<typeof globalThis.clearTimeout>[0]);
 }
 
 /** Type of Node's `setImmediate`; in a program without `@types/node` that of a timeout. */

@@ -1,5 +1,5 @@
-import { systemClock, type Clock } from '../core/clock.ts';
-import { hostFunction, isFaked } from '../core/host.ts';
+import { HostTimeout, systemClock, type Clock } from '../core/clock.ts';
+import { hostFunction, isFaked, original } from '../core/host.ts';
 import { inOwnTurn } from '../core/own-turn.ts';
 import { SystemTimer } from '../timer/system-timer.ts';
 
@@ -9,6 +9,8 @@ import { SystemTimer } from '../timer/system-timer.ts';
  *
  * Under a test runner's fake timers another timer is used. Their time begins anew, and for a timer whose clock jumps back
  * everything would be due. Timeouts that were set before stay in the real one, on the real time.
+ *
+ * The real one calls the host's own functions, as `node:timers` does: a function that wraps the global one may wrap ours.
  */
 
 /** The name of the method that runs a timeout whose delay is over. */
@@ -67,6 +69,12 @@ class DueTimeouts {
   }
 }
 
+const hostClock: Clock = {
+  now: () => original.now.call(original.performance),
+  wallNow: systemClock.wallNow,
+  setTimeout: (callback, delayMs) => new HostTimeout(callback, Math.ceil(delayMs), original.setTimeout),
+};
+
 /** A timer, with the number of pending timeouts that keep the process alive. */
 class SharedTimer {
   readonly timer: SystemTimer;
@@ -78,7 +86,13 @@ class SharedTimer {
 
   constructor(isFake: boolean) {
     this.#isFake = isFake;
-    this.timer = new SystemTimer({ name: 'escapement/timers', clock: this.#clock() });
+    const clock = this.#waking(isFake ? systemClock : hostClock);
+    this.timer = new SystemTimer({ name: 'escapement/timers', clock });
+  }
+
+  /** Milliseconds on the clock of the timer. */
+  now(): number {
+    return this.timer.clock.now();
   }
 
   /** Runs a timeout whose delay is over: at the end of this wake-up, or in a turn that follows. */
@@ -107,17 +121,17 @@ class SharedTimer {
     if (this.#refs === 0 && this.timer.hasRef()) this.timer.unref();
   }
 
-  /** The system clock. A wake-up runs due timeouts after the timer has returned: their errors reach the host. */
-  #clock(): Clock {
+  /** A clock whose wake-ups run due timeouts after the timer has returned: their errors reach the host. */
+  #waking(clock: Clock): Clock {
     const woken = (): void => {
       this.#wake();
       this.#due.run();
     };
     return {
-      ...systemClock,
+      ...clock,
       setTimeout: (wake, delayMs) => {
         this.#wake = wake;
-        return systemClock.setTimeout(woken, delayMs);
+        return clock.setTimeout(woken, delayMs);
       },
     };
   }
@@ -126,16 +140,18 @@ class SharedTimer {
 type HostFunction = typeof globalThis.setTimeout;
 
 let latest: SharedTimer | undefined;
-let latestHost: HostFunction | undefined;
-/** By the host's function, real or fake, that arms their wake-ups. */
+let latestFunction: HostFunction | undefined;
+/** By the fake that arms their wake-ups, or the host's own function. */
 const byHost = new WeakMap<HostFunction, SharedTimer>();
 
 /** Returns the timer for the current time functions. */
 export function sharedTimer(): SharedTimer {
-  const host = hostFunction('setTimeout');
-  if (latest === undefined || host !== latestHost) {
-    latest = byHost.get(host) ?? new SharedTimer(isFaked(host));
-    latestHost = host;
+  const current = hostFunction('setTimeout');
+  if (latest === undefined || current !== latestFunction) {
+    const isFake = isFaked(current);
+    const host = isFake ? current : original.setTimeout;
+    latest = byHost.get(host) ?? new SharedTimer(isFake);
+    latestFunction = current;
     byHost.set(host, latest);
   }
   return latest;

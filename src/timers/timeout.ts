@@ -1,5 +1,4 @@
 import { AsyncResource, type AsyncContext } from '../core/async-context.ts';
-import { systemClock } from '../core/clock.ts';
 import { wrongType } from '../core/errors.ts';
 import type { TimerId } from '../timer/system-timer.ts';
 import { RUN, sharedTimer } from './shared-timer.ts';
@@ -58,7 +57,7 @@ export class Timeout {
   /** Whether it is counted as keeping the process alive. */
   #isCounted = false;
   #hasNumber = false;
-  /** When an interval is due, in milliseconds on the system clock. */
+  /** When an interval is due, in milliseconds on the clock of the timer. */
   #dueMs = 0;
 
   /** @internal */
@@ -159,12 +158,12 @@ export class Timeout {
     if (this.#hasRef) this.#count();
     else this.#shared.addUnref();
     if (this.#hasNumber) byNumber.set(String(this.#context.asyncId()), this);
-    if (this.#isInterval) this.#dueMs = systemClock.now() + this.#delayMs;
+    if (this.#isInterval) this.#dueMs = this.#shared.now() + this.#delayMs;
     this.#id = this.#shared.timer.schedule(this.#delayMs, expire, this);
   }
 
   #restart(): void {
-    if (this.#isInterval) this.#dueMs = systemClock.now() + this.#delayMs;
+    if (this.#isInterval) this.#dueMs = this.#shared.now() + this.#delayMs;
     this.#shared.timer.reschedule(this.#id, this.#delayMs);
   }
 
@@ -204,7 +203,7 @@ export class Timeout {
 
   /** Schedules an interval a whole number of periods after its first due time: no drift. Missed calls are left out: no burst. */
   #repeat(): void {
-    const nowMs = systemClock.now();
+    const nowMs = this.#shared.now();
     const periods = Math.max(1, Math.floor((nowMs - this.#dueMs) / this.#delayMs) + 1);
     this.#dueMs += periods * this.#delayMs;
     if (!this.#isCounted) this.#shared.addUnref();

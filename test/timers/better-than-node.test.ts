@@ -131,6 +131,25 @@ test('a program may make the functions global', () => {
   expect([stdout.trim().split('\n'), stderr, status]).toEqual([['first', 'second'], '', 0]);
 });
 
+test('a program may wrap functions of ours that it has made global', () => {
+  const { lines, stderr, status } = runProgram(`
+    import { SystemTimer } from 'escapement';
+    import * as timers from 'escapement/timers';
+    const hostTimeout = setTimeout(() => console.log('never'), 10);
+    Object.assign(globalThis, timers);
+    const { setTimeout: wrapped, clearTimeout: wrappedClear } = globalThis;
+    globalThis.setTimeout = (...args) => wrapped(...args);
+    globalThis.clearTimeout = (...args) => wrappedClear(...args);
+    clearTimeout(hostTimeout);
+    clearTimeout(setTimeout(() => console.log('never'), 10));
+    setTimeout(() => console.log('timeout'), 20);
+    const timer = new SystemTimer();
+    timer.cancel(timer.schedule(5, () => console.log('never')));
+    timer.schedule(40, () => console.log('timer'));
+  `);
+  expect([lines, stderr, status]).toEqual([['timeout', 'timer'], '', 0]);
+});
+
 test('timeouts keep their time and their turns while a program wraps the global setTimeout', () => {
   const { lines, stderr, status } = runProgram(`
     import * as timers from 'escapement/timers';

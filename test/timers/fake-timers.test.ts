@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { clearInterval, setInterval, setTimeout } from 'escapement/timers';
 import { runProgram } from '../run-program.ts';
 
 /** A program in which node:test's mock timers are on. `say` writes a line. */
@@ -118,6 +119,24 @@ describe.each([
     );
     expect(lines).toEqual(['mocked', 'true', 'slept']);
   });
+});
+
+test('timeouts that were set before fake timers use real time, under them and after them (real time)', async () => {
+  const wait = globalThis.setTimeout;
+  let ticks = 0;
+  const fired = new Promise<void>((resolve) => {
+    setTimeout(resolve, 5);
+  });
+  const interval = setInterval(() => ticks++, 5);
+  const ticked = async (): Promise<void> => {
+    for (const start = ticks; ticks < start + 2;) await new Promise((resolve) => wait(resolve, 5));
+  };
+  vi.useFakeTimers();
+  await fired;
+  await ticked();
+  vi.useRealTimers();
+  await ticked();
+  clearInterval(interval);
 });
 
 /** What a program may fake; `performance` and `Date` show the time. */
