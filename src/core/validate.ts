@@ -82,6 +82,17 @@ export function requireMethods(
   }
 }
 
+/** Requires an instance of a class that has its internals under a registered symbol, of this or another loaded copy of the package. */
+export function requireInternals(
+  argument: string,
+  description: string,
+  internals: symbol,
+  value: unknown,
+): void {
+  const given = value as Readonly<Record<symbol, unknown>> | null | undefined;
+  if (given?.[internals] === undefined) throw wrongType(argument, description, value);
+}
+
 const SIGNAL_METHODS: readonly (keyof AbortSignal)[] = [
   'addEventListener',
   'removeEventListener',

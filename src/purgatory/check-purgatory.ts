@@ -1,4 +1,5 @@
 import { nameOfKey } from '../core/errors.ts';
+import { requireInternals } from '../core/validate.ts';
 import { isTimed, ownerOf, serialOf, type DelayedOperation } from './delayed-operation.ts';
 import { INTERNALS, type DelayedOperationPurgatory } from './purgatory.ts';
 import { firstWatcherOf, type Watcher, type WatcherList } from './watchers.ts';
@@ -9,11 +10,12 @@ import { firstWatcherOf, type Watcher, type WatcherList } from './watchers.ts';
  *
  * It may be called at any time, also from inside an operation.
  *
- * @throws Error - for the first invariant that does not hold.
+ * @throws Error - for the first invariant that does not hold. TypeError `ERR_INVALID_ARG_TYPE` - not a purgatory.
  */
 export function checkPurgatory<K, T extends DelayedOperation>(
   purgatory: DelayedOperationPurgatory<K, T>,
 ): void {
+  requireInternals('purgatory', 'a DelayedOperationPurgatory', INTERNALS, purgatory);
   const pending = purgatory[INTERNALS]();
   const { watchers } = pending;
   const operations = new Set<DelayedOperation>();

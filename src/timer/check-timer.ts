@@ -1,3 +1,4 @@
+import { requireInternals } from '../core/validate.ts';
 import { INTERNALS, type SystemTimer, type TimerInternals } from './system-timer.ts';
 import { NO_SLOT } from './timer-table.ts';
 import { entryIn, isTaskCallback, isTimerTask } from './timer-task.ts';
@@ -12,9 +13,10 @@ import type { TimingWheel } from './timing-wheel.ts';
  *
  * It may be called at any time, also from inside a task.
  *
- * @throws Error - for the first invariant that does not hold.
+ * @throws Error - for the first invariant that does not hold. TypeError `ERR_INVALID_ARG_TYPE` - not a timer.
  */
 export function checkTimer(timer: SystemTimer): void {
+  requireInternals('timer', 'a SystemTimer', INTERNALS, timer);
   const internals = timer[INTERNALS]();
   const { wheels } = internals;
   const linked = new Set<number>();

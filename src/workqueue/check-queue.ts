@@ -1,4 +1,5 @@
 import { nameOfKey } from '../core/errors.ts';
+import { requireInternals } from '../core/validate.ts';
 import { INTERNALS as TIMER_INTERNALS, type SystemTimer } from '../timer/system-timer.ts';
 import { NO_SLOT } from '../timer/timer-table.ts';
 import { HELD, HELD_AGAIN, IDLE, QUEUED, type ItemEntry } from './item-table.ts';
@@ -9,9 +10,10 @@ import { INTERNALS, type WorkQueue, type WorkQueueInternals } from './work-queue
  * waits while an item is ready; every count; and, with delays, that every waiting item has an entry in the timer.
  * For tests: O(items).
  *
- * @throws Error - for the first invariant that does not hold.
+ * @throws Error - for the first invariant that does not hold. TypeError `ERR_INVALID_ARG_TYPE` - not a work queue.
  */
 export function checkQueue<T>(queue: WorkQueue<T>): void {
+  requireInternals('queue', 'a WorkQueue', INTERNALS, queue);
   const internals = queue[INTERNALS];
   const { items } = internals;
   const entries = [...items.table.all];

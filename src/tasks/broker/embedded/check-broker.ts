@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { requireInternals } from '../../../core/validate.ts';
 import { INTERNALS as TIMER_INTERNALS } from '../../../timer/system-timer.ts';
 import { checkTimer } from '../../../timer/check-timer.ts';
 import { NO_SLOT } from '../../../timer/timer-table.ts';
@@ -20,9 +21,10 @@ import type { TaskStore } from './task-store.ts';
  * link and every count; that tasks with a deadline have an entry in the timer, and no others do; that every lock belongs to a
  * task. For tests: O(tasks). A closed broker has nothing to check. `checkBrokerLog` checks what a folder holds.
  *
- * @throws Error - naming the first thing that does not hold.
+ * @throws Error - naming the first thing that does not hold. TypeError `ERR_INVALID_ARG_TYPE` - not an embedded broker.
  */
 export function checkBroker(broker: EmbeddedBroker): void {
+  requireInternals('broker', 'an EmbeddedBroker', INTERNALS, broker);
   const { store } = broker[INTERNALS]();
   if (store === undefined) return;
   checkTimer(store.timer);
@@ -43,9 +45,10 @@ export function checkBroker(broker: EmbeddedBroker): void {
  * as it is, and that the bytes of the log are counted right. Reads the whole log, beside the open broker, and changes nothing. No
  * operation may run meanwhile. For tests: O(log). A broker that has no folder, or is closed, has nothing to check.
  *
- * @throws Error - naming the first thing that differs.
+ * @throws Error - naming the first thing that differs. TypeError `ERR_INVALID_ARG_TYPE` - not an embedded broker.
  */
 export async function checkBrokerLog(broker: EmbeddedBroker): Promise<void> {
+  requireInternals('broker', 'an EmbeddedBroker', INTERNALS, broker);
   const { store, journal } = broker[INTERNALS]();
   if (store === undefined || journal === undefined) return;
   // A record is readable when it is as durable as the options require.
