@@ -26,6 +26,9 @@ export const original = {
 
 type TimeoutFunctions = Pick<typeof globalThis, 'setTimeout' | 'clearTimeout'>;
 
+/** Read now: where such a module is made when it is first read, it would have a function that wraps the host's by then. */
+const nodeTimers = /* @__PURE__ */ builtinModule<TimeoutFunctions>('node:timers');
+
 /** A program may delete them. */
 const globals: { readonly [Name in keyof typeof original]?: (typeof original)[Name] } = globalThis;
 
@@ -51,8 +54,8 @@ export function isHost(setTimeout: TimeoutFunctions['setTimeout']): boolean {
  */
 export function isFaked(setTimeout: TimeoutFunctions['setTimeout']): boolean {
   if (isHost(setTimeout)) return false;
-  if (isDateFake() || 'clock' in setTimeout || '_isMockFunction' in setTimeout) return true;
-  return builtinModule<TimeoutFunctions>('node:timers')?.setTimeout === setTimeout;
+  const isMarked = 'clock' in setTimeout || '_isMockFunction' in setTimeout;
+  return isMarked || nodeTimers?.setTimeout === setTimeout || isDateFake();
 }
 
 function isDateFake(): boolean {
@@ -64,8 +67,8 @@ export function hostNow(): number {
   const { performance = original.performance } = globals;
   if (globals.setTimeout === original.setTimeout) return performance.now();
   const setTimeout = hostFunction('setTimeout');
-  const isTimeFake = performance.now !== original.now;
-  return isTimeFake || !isFaked(setTimeout) ? performance.now() : faked(setTimeout).now();
+  const isTimeShown = performance.now !== original.now || !isFaked(setTimeout);
+  return isTimeShown ? performance.now() : faked(setTimeout).now();
 }
 
 /** A wake-up fired `delayMs` after `setAtMs`. A fake `setTimeout` without a fake `Date` shows its time only by that. */

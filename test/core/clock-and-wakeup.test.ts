@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it, test, vi } from 'vitest';
 import { MAX_HOST_TIMEOUT_MS } from '../../src/core/clock.ts';
 import { DAY_MS, LAST_DATE_MS, utcDay } from '../../src/core/units.ts';
 import { Wakeup } from '../../src/core/wakeup.ts';
+import { runProgram } from '../run-program.ts';
 
 describe('systemClock', () => {
   afterEach(() => {
@@ -77,6 +78,22 @@ describe('systemClock', () => {
     const now = systemClock.now();
     expect(now).toBeGreaterThan(first + 1);
     expect(now).toBeLessThanOrEqual(performance.now());
+  });
+
+  it('a wrapped setTimeout is no fake where the runtime makes node:timers when it is first read', () => {
+    const { lines, stderr, status } = runProgram(`
+      const { getBuiltinModule } = process;
+      let made;
+      process.getBuiltinModule = (name) =>
+        name === 'node:timers' ? (made ??= { setTimeout, clearTimeout }) : getBuiltinModule(name);
+      const { systemClock } = await import('escapement');
+      const host = globalThis.setTimeout;
+      globalThis.setTimeout = (...args) => host(...args);
+      const first = systemClock.now();
+      while (performance.now() <= first + 1) continue;
+      console.log(systemClock.now() > first);
+    `);
+    expect([lines, stderr, status]).toEqual([['true'], '', 0]);
   });
 
   it('the system clock looks its globals up at each call', () => {
