@@ -1,5 +1,5 @@
 import { HostTimeout, systemClock, type Clock } from '../core/clock.ts';
-import { hostFunction, isFaked, original } from '../core/host.ts';
+import { hostFunction, hostWallNow, isFaked, original } from '../core/host.ts';
 import { inOwnTurn } from '../core/own-turn.ts';
 import { SystemTimer } from '../timer/system-timer.ts';
 
@@ -71,7 +71,7 @@ class DueTimeouts {
 
 const hostClock: Clock = {
   now: () => original.now.call(original.performance),
-  wallNow: systemClock.wallNow,
+  wallNow: hostWallNow,
   setTimeout: (callback, delayMs) => new HostTimeout(callback, Math.ceil(delayMs), original.setTimeout),
 };
 
