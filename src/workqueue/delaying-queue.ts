@@ -48,8 +48,9 @@ export class DelayingQueue<T> extends WorkQueue<T> {
     this.#isTimerShared = timer !== undefined;
     this.#waiting = new WaitingItems(
       () => (this.#timer ??= new SystemTimer({ name: this.name, clock })),
-      (item) => {
-        this.#due(item);
+      // It was accepted before, so `maxSize` does not matter.
+      (key, item) => {
+        this[INTERNALS].items.add(key, item);
       },
     );
     this[INTERNALS].waiting = this.#waiting;
@@ -118,12 +119,6 @@ export class DelayingQueue<T> extends WorkQueue<T> {
   #dropWaiting(): void {
     if (this.#waiting.size > 0) this.#dropped = this.#waiting.clear();
     if (!this.#isTimerShared) this.#timer?.close();
-  }
-
-  /** Queues an item whose delay is over. It was accepted before, so `maxSize` does not matter. */
-  #due(item: T): void {
-    const { items, keyOf } = this[INTERNALS];
-    items.add(keyOf(item), item);
   }
 }
 

@@ -19,7 +19,7 @@ const NO_TIMER = 0;
  */
 export class WaitingItems<T> {
   readonly #timer: () => SystemTimer;
-  readonly #onDue: (item: T) => void;
+  readonly #onDue: (key: unknown, item: T) => void;
   readonly #rows = new Map<unknown, number>();
   readonly #keys: unknown[] = [];
   readonly #items: (T | undefined)[] = [];
@@ -28,11 +28,12 @@ export class WaitingItems<T> {
   readonly #free: number[] = [];
   /** One function for all items, with the row as its argument: no object per item. */
   readonly #expire = (row: number): void => {
-    this.#onDue(this.#take(row));
+    const key = this.#keys[row];
+    this.#onDue(key, this.#take(row));
   };
 
   /** @param timer - called when the first item is delayed. */
-  constructor(timer: () => SystemTimer, onDue: (item: T) => void) {
+  constructor(timer: () => SystemTimer, onDue: (key: unknown, item: T) => void) {
     this.#timer = timer;
     this.#onDue = onDue;
   }

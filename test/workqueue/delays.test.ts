@@ -32,6 +32,20 @@ test('add promotes a waiting item, which is delivered once', async () => {
   expect(pass(100)).toBe(0);
 });
 
+test('an item whose delay is over is queued under the key that it was added with, and keyOf is not called', () => {
+  const keys: string[] = [];
+  const { clock, queue } = make({
+    keyOf: (item) => {
+      keys.push(item);
+      if (keys.length > 1) throw new Error('no key any more');
+      return item;
+    },
+  });
+  queue.addAfter('a', 10);
+  clock.advance(10);
+  expect([queue.length, queue.waiting, keys]).toEqual([1, 0, ['a']]);
+});
+
 test('a timer that was passed in stays open, and can be shared', () => {
   const { queue, timer, clock } = make();
   const other = new DelayingQueue<string>({ timer });
