@@ -30,6 +30,17 @@ async function fill(broker: EmbeddedBroker): Promise<void> {
   await expect(broker.enqueue(large)).rejects.toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE' });
 }
 
+/** Until the log was read again. Its earlier files are closed in turns of their own, as a read leaves one open. */
+async function giveSpace(disk: SmallDisk, broker: EmbeddedBroker): Promise<void> {
+  disk.capacity = 1e9;
+  clock.advance(1_000);
+  const { journal } = broker[INTERNALS]();
+  while (journal?.isAvailable === false) {
+    await broker.task('other', 'large');
+    clock.advance(1);
+  }
+}
+
 describe('an operation on many tasks during which the disk is full for a time', () => {
   // The log is read again before the removal, which waits for nothing else, has come to its end.
   test.each<[string, number, (broker: EmbeddedBroker) => Promise<unknown>]>([
@@ -89,13 +100,7 @@ test('a task that expires while the log is read again is counted out of its live
   await broker.complete(await take(broker));
   disk.capacity = 0;
   await fill(broker);
-  disk.capacity = 1e9;
-  clock.advance(1_000);
-  const { journal } = broker[INTERNALS]();
-  while (journal?.isAvailable === false) {
-    await broker.task('other', 'large'); // leaves a file open, which the earlier log closes in turns of its own
-    clock.advance(1);
-  }
+  await giveSpace(disk, broker);
   await broker.enqueue(newTask({ processAtMs: clock.wallNow() + LONG_MS }));
   checkBroker(broker);
   await checkBrokerLog(broker);
@@ -113,13 +118,7 @@ test('what a clock changes while the log is read again is as lost as the refused
   const completed = await Promise.allSettled(running.map((task) => broker.complete(task)));
   expect(completed.map(({ status }) => status)).toEqual(running.map(() => 'rejected'));
   await filling;
-  disk.capacity = 1e9;
-  clock.advance(1_000);
-  const { journal } = broker[INTERNALS]();
-  while (journal?.isAvailable === false) {
-    await broker.task('other', 'large'); // leaves a file open, which the earlier log closes in turns of its own
-    clock.advance(1);
-  }
+  await giveSpace(disk, broker);
   await broker.enqueue(newTask({ queue: 'other' }));
   checkBroker(broker);
   await checkBrokerLog(broker);
