@@ -3,19 +3,17 @@ import {
   EscapementError,
   illegalConstructor,
   isSystemError,
-  wrongValue,
   type EscapementErrorCode,
 } from '../core/errors.ts';
 import { guarded } from '../core/report-uncaught.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
 import { CommitLoop } from '../log/commit-loop.ts';
 import { ifThere } from '../log/file-system.ts';
-import { LogLock, LogTaken, NoSockets } from '../log/log-lock.ts';
-import { NoNumberLeft, parseSegmentFileName } from '../log/segment.ts';
+import { LogLock } from '../log/log-lock.ts';
+import { NoNumberLeft } from '../log/segment.ts';
 import { BackgroundSync } from './background-sync.ts';
 import { requireData, type BackendQueue, type Delivery } from './backend-queue.ts';
 import { Capacity } from './capacity.ts';
-import { CheckedLog } from './checked/checked-log.ts';
 import { Deliveries, MessageIterator } from './deliveries.ts';
 import { DiskQueueMetrics } from './disk-queue-metrics.ts';
 import {
@@ -23,9 +21,8 @@ import {
   type DiskQueueOptions,
   type ResolvedDiskQueueOptions,
 } from './disk-queue-options.ts';
-import type { CorruptionEvent, DiskQueueSnapshot, MessageLog, StoredMessage } from './message-log.ts';
-import { filesOfQueue } from './nsq/format.ts';
-import { NsqLog } from './nsq/nsq-log.ts';
+import type { DiskQueueSnapshot, MessageLog, StoredMessage } from './message-log.ts';
+import { lockQueue, openLog } from './open-log.ts';
 
 /**
  * A queue of messages on a local disk: first in, first out, and it survives a crash.
@@ -109,8 +106,8 @@ export class DiskQueue implements BackendQueue {
    *
    * @throws EscapementError `ERR_QUEUE_LOCKED` - the queue is open, here or elsewhere. `ERR_QUEUE_IO` - the file system has
    * failed; nothing has changed.
-   * @throws TypeError `ERR_INVALID_ARG_VALUE` - an option is invalid, or the folder has files of this queue in the other
-   * format.
+   * @throws TypeError `ERR_INVALID_ARG_VALUE` - an option is invalid, or the folder has files of this name in the other
+   * format, or of a broker.
    */
   static async open(options: DiskQueueOptions): Promise<DiskQueue> {
     const resolved = resolveDiskQueueOptions(options);
@@ -358,25 +355,6 @@ export class DiskQueue implements BackendQueue {
 
 const EMPTY = { depth: 0, bytes: 0 };
 
-/**
- * Takes the lock of a queue in either format.
- *
- * @throws EscapementError `ERR_QUEUE_LOCKED` - another process, another thread or this one has it. `ERR_QUEUE_IO` - the folder
- * cannot hold a lock.
- */
-export async function lockQueue(folder: string, queue: string): Promise<LogLock> {
-  try {
-    return await LogLock.acquire(folder, queue);
-  } catch (error) {
-    if (!(error instanceof LogTaken || error instanceof NoSockets)) throw error;
-    const [code, message] =
-      error instanceof LogTaken
-        ? (['ERR_QUEUE_LOCKED', `queue '${queue}' in ${folder} is open already, ${error.message}`] as const)
-        : (['ERR_QUEUE_IO', `queue '${queue}': ${error.message}`] as const);
-    throw new EscapementError(code, message, { op: 'DiskQueue.open', cause: error.cause });
-  }
-}
-
 /** Wraps an error of the file system or of the names in it; returns other errors as they are. */
 function asIoError(error: unknown, queue: string, operation: string): unknown {
   if (!isSystemError(error) && !(error instanceof NoNumberLeft)) return error;
@@ -384,27 +362,4 @@ function asIoError(error: unknown, queue: string, operation: string): unknown {
     op: `DiskQueue.${operation}`,
     cause: error,
   });
-}
-
-/** Opens the log of a queue in the format of its options. */
-async function openLog(
-  options: ResolvedDiskQueueOptions,
-  onCorruption: (event: CorruptionEvent) => void,
-): Promise<MessageLog> {
-  const { files, folder, name, maxBytesPerFile, maxMessageSize, durability, clock, format } = options;
-  await requireNoOther(options);
-  const isAlwaysDurable = durability === 'always';
-  const common = { files, folder, name, maxBytesPerFile, isAlwaysDurable, onCorruption };
-  if (format === 'nsq') return NsqLog.open({ ...common, maxMessageSize });
-  return CheckedLog.open({ ...common, wallNow: () => clock.wallNow() });
-}
-
-/** An empty queue beside the files of the other format would look as if their messages were lost. */
-async function requireNoOther({ files, folder, name, format }: ResolvedDiskQueueOptions): Promise<void> {
-  const names = await files.list(folder);
-  const isChecked = names.some((file) => parseSegmentFileName(file)?.log === name);
-  const isNsq = filesOfQueue(name, names).data.length > 0;
-  const other = format === 'nsq' ? isChecked && 'checked' : isNsq && 'nsq';
-  if (other === false) return;
-  throw wrongValue('options.format', `'${other}', as the files of queue '${name}' in ${folder} are`, format);
 }

@@ -1,7 +1,8 @@
 import { allOf, setAside, unlinkIfThere, type File, type FileSystem } from './file-system.ts';
-import { recoverSegments, tidySegments, type RecoveredSegments } from './recover-segments.ts';
+import { recoverSegments, requireType, tidySegments, type RecoveredSegments } from './recover-segments.ts';
 import {
   crc32,
+  DATA,
   RECORD_HEADER_BYTES,
   FIRST_SEQUENCE,
   firstOf,
@@ -25,6 +26,8 @@ export interface LogOptions {
   readonly isAlwaysDurable: boolean;
   /** Whether nothing changes, and what a crash has left stays as it is. No process may write the log meanwhile. @default false */
   readonly isReadOnly?: boolean;
+  /** Type of its records: `DATA`, or from `FIRST_OWN_TYPE` to 255. A log with another type has another owner. @default DATA */
+  readonly recordType?: number;
   readonly wallNow: () => number;
 }
 
@@ -63,7 +66,7 @@ interface LogAppendResult extends AppendResult {
 }
 
 /**
- * A log: records with a type, a sequence and a payload, in files that are called segments.
+ * A log: records with a sequence and a payload, in files that are called segments.
  *
  *      ┌──── 7 ────┐┌──── 8 ────┐┌──── 9 ──
  *      │ r r r r r ││ r r r r r ││ r r r │ ◄── append
@@ -102,13 +105,18 @@ export class Log {
     this.#next = this.#segments.at(-1)?.next ?? FIRST_SEQUENCE;
   }
 
-  /** Recovers what a crash has left. Nothing is appended to a segment of an earlier process. */
+  /**
+   * Recovers what a crash has left. Nothing is appended to a segment of an earlier process.
+   *
+   * @throws ForeignLog - the files are those of another owner. They stay as they are.
+   */
   static async open(
     options: LogOptions,
     known: KnownLog = {},
   ): Promise<{ readonly log: Log; readonly found: RecoveredSegments }> {
-    const { files, folder, name, isReadOnly } = options;
+    const { files, folder, name, isReadOnly, recordType = DATA } = options;
     const found = await recoverSegments(files, folder, name, known.firstNeeded);
+    requireType(found, recordType);
     if (isReadOnly !== true) await tidySegments(files, folder, found);
     return { log: new Log(options, found, Math.max(found.lastNumber, known.lastNumber ?? 0)), found };
   }
@@ -154,11 +162,10 @@ export class Log {
   /**
    * Writes records behind the last one, in order, to one segment. They are with the host then, not yet on the disk.
    *
-   * @param types - of the records: `DATA` if it is left out, else `DATA` or from `FIRST_OWN_TYPE` to 255.
    * @returns how many were written: at least one, unless there is an `error`. The others have left nothing behind. If they
    * are to be durable, `sync` before the next append of a record that does not `fit`.
    */
-  async append(payloads: readonly Uint8Array[], types?: ArrayLike<number>): Promise<LogAppendResult> {
+  async append(payloads: readonly Uint8Array[]): Promise<LogAppendResult> {
     try {
       const unreported = this.#writer?.takeUnreported();
       if (unreported !== undefined) return { appended: 0, error: unreported.error };
@@ -168,7 +175,7 @@ export class Log {
       }
       const writer = this.#writer as SegmentWriter;
       const { position } = writer;
-      const { appended, error } = await writer.append(payloads, types);
+      const { appended, error } = await writer.append(payloads);
       return { appended, error, position };
     } catch (error) {
       return { appended: 0, error };
@@ -194,7 +201,15 @@ export class Log {
 
   /** Begins a segment after the last one: its name and its header are durable when it resolves. */
   async beginSegment(): Promise<Segment> {
-    const { files, folder, name, isAlwaysDurable, maxBytesPerFile, wallNow } = this.#options;
+    const {
+      files,
+      folder,
+      name,
+      recordType = DATA,
+      maxBytesPerFile,
+      isAlwaysDurable,
+      wallNow,
+    } = this.#options;
     const last = this.#segments.at(-1);
     const createdWallMs = Math.max(0, Math.floor(wallNow()));
     for (;;) {
@@ -203,7 +218,7 @@ export class Log {
       const header = { number, baseSequence: this.next, previousEnd, isAlwaysDurable, createdWallMs };
       const path = `${folder}/${segmentFileName(name, number)}`;
       try {
-        this.#writer = await SegmentWriter.create(files, folder, path, header, maxBytesPerFile);
+        this.#writer = await SegmentWriter.create(files, folder, path, header, recordType, maxBytesPerFile);
         this.#lastNumber = number;
         this.#segments.push(this.#writer.segment);
         return this.#writer.segment;

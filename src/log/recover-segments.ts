@@ -1,9 +1,13 @@
 import { setAside, unlinkIfThere, withFile, type File, type FileSystem } from './file-system.ts';
 import { findEnd, readFooter } from './find-end.ts';
 import {
+  decodeRecordHeader,
   decodeSegmentHeader,
   encodedFooter,
+  FOOTER,
   FOOTER_BYTES,
+  LOST,
+  RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
   FIRST_SEQUENCE,
@@ -37,6 +41,8 @@ export interface RecoveredSegments {
   readonly misplaced: readonly MisplacedFile[];
   /** Number of the last file that is in its place, also of one that holds nothing. */
   readonly lastNumber: number;
+  /** Types of the first records of the files. */
+  readonly recordTypes: readonly number[];
 }
 
 /** A file that has the name of another segment. */
@@ -52,6 +58,8 @@ interface SegmentFile {
   readonly number: number;
   readonly size: number;
   readonly header: SegmentHeader | undefined;
+  /** Type of its first record; undefined if it has none, a damaged one, or one that is in every log. */
+  readonly firstType: number | undefined;
   /** From a valid footer: where the records end, in bytes, and the sequence after that of the last one. */
   readonly sealed: { readonly end: number; readonly next: number } | undefined;
 }
@@ -87,7 +95,17 @@ export async function recoverSegments(
     unfinished: unfinished.map(({ path }) => path),
     misplaced,
     lastNumber: Math.max(unfinished.at(-1)?.number ?? 0, inPlace.at(-1)?.number ?? 0),
+    recordTypes: inPlace.flatMap(({ firstType }) => firstType ?? []),
   };
+}
+
+/** The files are those of another owner, who uses the same folder and name. */
+export class ForeignLog extends Error {}
+
+/** @throws ForeignLog - a file begins with a record of another type. */
+export function requireType({ recordTypes }: RecoveredSegments, type: number): void {
+  const other = recordTypes.find((each) => each !== type);
+  if (other !== undefined) throw new ForeignLog(`its records are of type ${other}, not ${type}`);
 }
 
 /** Returns every file of a log that has the name of a segment, ascending. */
@@ -139,13 +157,16 @@ async function seal(file: File, header: SegmentHeader, end: number, next: number
 async function readHeader(
   files: FileSystem,
   path: string,
-): Promise<Pick<SegmentFile, 'size' | 'header' | 'sealed'>> {
+): Promise<Pick<SegmentFile, 'size' | 'header' | 'firstType' | 'sealed'>> {
   return withFile(files, path, 'read', async (file) => {
-    const bytes = Buffer.alloc(SEGMENT_HEADER_BYTES);
+    const bytes = Buffer.alloc(SEGMENT_HEADER_BYTES + RECORD_HEADER_BYTES);
     const read = await file.read(bytes, 0);
     const header = decodeSegmentHeader(bytes.subarray(0, read));
     const size = await files.size(path);
-    return { size, header, sealed: header && (await sealedEnd(file, size, header)) };
+    if (header === undefined) return { size, header, firstType: undefined, sealed: undefined };
+    const first = decodeRecordHeader(bytes.subarray(0, read), SEGMENT_HEADER_BYTES, header.salt);
+    const firstType = first?.type === FOOTER || first?.type === LOST ? undefined : first?.type;
+    return { size, header, firstType, sealed: await sealedEnd(file, size, header) };
   });
 }
 

@@ -20,7 +20,6 @@ export type SegmentPiece = RecordPiece | FooterPiece | DamagePiece | LostPiece;
 
 export interface RecordPiece {
   readonly kind: 'record';
-  readonly type: number;
   readonly offset: number;
   /** Where the next piece begins. */
   readonly end: number;
@@ -165,7 +164,7 @@ export class SegmentScan {
       const footer = decodeFooter(payload);
       return { kind: 'footer', offset, end, sequence, footer, from: sequence, to: sequence };
     }
-    return { kind: 'record', type, offset, end, sequence, isSyncedBefore, payload };
+    return { kind: 'record', offset, end, sequence, isSyncedBefore, payload };
   }
 
   #pass(piece: SegmentPiece): void {

@@ -1,7 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { createFile, isDiskFull, type File, type FileSystem } from './file-system.ts';
 import {
-  DATA,
   encodedFooter,
   encodeRecord,
   encodeSegmentHeader,
@@ -50,6 +49,8 @@ export class SegmentWriter {
   readonly segment: Segment;
   readonly #file: File;
   readonly #header: SegmentHeader;
+  /** Type of its records. */
+  readonly #type: number;
   readonly #maxBytes: number;
   readonly #unsyncedBytes: number;
   /** Whether records become readable only when they are on the disk. */
@@ -69,13 +70,14 @@ export class SegmentWriter {
   /** Its failure, until an append has returned it. */
   #unreported: { readonly error: unknown } | undefined;
 
-  private constructor(file: File, path: string, header: SegmentHeader, maxBytes: number) {
+  private constructor(file: File, path: string, header: SegmentHeader, type: number, maxBytes: number) {
     const { number, baseSequence: base } = header;
     this.segment = { path, number, header, base, end: SEGMENT_HEADER_BYTES, next: base };
     this.#file = file;
     this.#header = header;
     this.#sequence = base;
     this.#hidesUnsynced = header.isAlwaysDurable;
+    this.#type = type;
     this.#maxBytes = maxBytes;
     this.#unsyncedBytes = Math.min(UNSYNCED_BYTES, maxBytes / 4);
   }
@@ -86,6 +88,7 @@ export class SegmentWriter {
     folder: string,
     path: string,
     fields: Omit<SegmentHeader, 'salt'>,
+    type: number,
     maxBytes: number,
   ): Promise<SegmentWriter> {
     const header: SegmentHeader = { ...fields, salt: randomInt(2 ** 32) };
@@ -94,7 +97,7 @@ export class SegmentWriter {
       await made.sync();
       await files.syncFolder(folder);
     });
-    return new SegmentWriter(file, path, header, maxBytes);
+    return new SegmentWriter(file, path, header, type, maxBytes);
   }
 
   get isBroken(): boolean {
@@ -130,11 +133,11 @@ export class SegmentWriter {
     return used + RECORD_HEADER_BYTES + length + FOOTER_BYTES <= this.#maxBytes;
   }
 
-  /** Writes as many of the records as belong in this segment. @param types - of the records; `DATA` if it is left out. */
-  async append(payloads: readonly Uint8Array[], types?: ArrayLike<number>): Promise<AppendResult> {
+  /** Writes as many of the records as belong in this segment. */
+  async append(payloads: readonly Uint8Array[]): Promise<AppendResult> {
     let appended = 0;
     while (appended < payloads.length) {
-      const { count, bytes } = this.#encode(payloads, types, appended);
+      const { count, bytes } = this.#encode(payloads, appended);
       if (count === 0) break;
       try {
         await this.#write(bytes);
@@ -258,11 +261,7 @@ export class SegmentWriter {
   }
 
   /** Encodes as many records as fit in the buffer and in the segment, at least one if it belongs in the segment. */
-  #encode(
-    payloads: readonly Uint8Array[],
-    types: ArrayLike<number> | undefined,
-    first: number,
-  ): { count: number; bytes: Buffer } {
+  #encode(payloads: readonly Uint8Array[], first: number): { count: number; bytes: Buffer } {
     const { salt } = this.#header;
     let count = 0;
     let at = 0;
@@ -273,8 +272,7 @@ export class SegmentWriter {
       if (!this.fits(payload.length, at) || (count > 0 && at + length > BUFFER_BYTES)) break;
       if (count === 0) this.#buffer = bufferFor(length, this.#buffer);
       const isSynced = count === 0 && this.#synced === this.#offset;
-      const type = types?.[i] ?? DATA;
-      at = encodeRecord(this.#buffer, at, type, payload, this.#sequence + count, salt, isSynced);
+      at = encodeRecord(this.#buffer, at, this.#type, payload, this.#sequence + count, salt, isSynced);
       count++;
     }
     return { count, bytes: this.#buffer.subarray(0, at) };

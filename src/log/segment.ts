@@ -16,7 +16,7 @@ import * as zlib from 'node:zlib';
  *      │ footer         │   a record of type 2, when the segment is sealed; its payload: records 8 · their bytes 8
  *      └────────────────┘
  *
- *      type      1            DATA: what a log with one type of records writes
+ *      type      1            DATA: messages of a disk queue
  *                2, 3         the log's own: the footer, and records that are lost
  *                16 to 255    free for the owner of the log
  *

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { LocalSocket } from '../../src/log/local-socket.ts';
-import { lockQueue } from '../../src/diskqueue/disk-queue.ts';
+import { lockQueue } from '../../src/diskqueue/open-log.ts';
 import { LogLock } from '../../src/log/log-lock.ts';
 import { EmbeddedBroker } from '../../src/tasks/broker/embedded/embedded-broker.ts';
 import { Random } from './random.ts';

@@ -1,7 +1,10 @@
-import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DiskQueue } from 'escapement/diskqueue';
+import { Client, EmbeddedBroker, Task } from 'escapement/tasks';
 import { describe, expect, test } from 'vitest';
+import { listQueues } from '../../src/diskqueue/stored/list-queues.ts';
+import { hostFileSystem } from '../../src/log/file-system.ts';
 import { bytes, drain, FORMATS, openQueue, rejection, temporaryFolder } from './support/queues.ts';
 
 const TYPE = ['TypeError', 'ERR_INVALID_ARG_TYPE'] as const;
@@ -162,3 +165,33 @@ test.each([
     expect(await drain(await openQueue({ format, dataPath }))).toEqual(['a']);
   },
 );
+
+test('a queue and a broker whose files have the same names refuse the folder of the other, and nothing changes', async () => {
+  const dataPath = temporaryFolder();
+  const contents = (): unknown[] =>
+    readdirSync(dataPath).map((name) => [name, readFileSync(join(dataPath, name), 'latin1')]);
+  const refuse = async (opening: Promise<unknown>, message: string): Promise<void> => {
+    const before = contents();
+    const error = await rejection(opening);
+    expect(error).toMatchObject({ name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' });
+    expect((error as Error).message).toContain(message);
+    expect(contents()).toEqual(before);
+  };
+
+  const broker = await EmbeddedBroker.open({ dataPath });
+  await new Client({ broker }).enqueue(new Task('work'));
+  await broker.close();
+  await refuse(
+    openQueue({ dataPath, name: 'tasks' }),
+    'options.name must be another name: the files of that name',
+  );
+  const [stored] = await listQueues(hostFileSystem, dataPath);
+  await expect(stored?.verify(() => undefined)).rejects.toThrow('its records are of type 16, not 1');
+
+  rmSync(dataPath, { recursive: true });
+  const queue = await openQueue({ dataPath, name: 'tasks' });
+  await queue.put(bytes('a'));
+  await queue.close();
+  await refuse(EmbeddedBroker.open({ dataPath }), 'must be a folder without a disk queue');
+  expect(await drain(await openQueue({ dataPath, name: 'tasks' }))).toEqual(['a']);
+});

@@ -4,7 +4,7 @@ import { ownTurn } from '../../src/core/own-turn.ts';
 import { examineSegment } from '../../src/log/examine-segment.ts';
 import { Log, type KnownLog, type PayloadPart } from '../../src/log/log.ts';
 import type { RecoveredSegments } from '../../src/log/recover-segments.ts';
-import { crc32, DATA, FIRST_OWN_TYPE, positionAfter, type LogPosition } from '../../src/log/segment.ts';
+import { crc32, positionAfter, type LogPosition } from '../../src/log/segment.ts';
 import { FaultyFileSystem, type Fault } from '../diskqueue/faulty-file-system.ts';
 import { allRemains, nothingRemains, RecordingFileSystem } from '../diskqueue/recording-file-system.ts';
 import { folderOfFile } from '../folder.ts';
@@ -15,9 +15,6 @@ let files: RecordingFileSystem;
 beforeEach(() => {
   files = new RecordingFileSystem();
 });
-
-const ENQUEUED = FIRST_OWN_TYPE;
-const COMPLETED = 255;
 
 /** Segments of 300 bytes: four records of twelve bytes each. */
 const OPTIONS = { folder, name: 'journal', maxBytesPerFile: 312, isAlwaysDurable: false, wallNow: () => 0 };
@@ -35,10 +32,10 @@ function bytesOf(text: string): Buffer {
 }
 
 /** Appends records one by one. @returns their positions. */
-async function appendAll(log: Log, texts: readonly string[], type = DATA): Promise<LogPosition[]> {
+async function appendAll(log: Log, texts: readonly string[]): Promise<LogPosition[]> {
   const positions: LogPosition[] = [];
   for (const text of texts) {
-    const { appended, position, error } = await log.append([bytesOf(text)], [type]);
+    const { appended, position, error } = await log.append([bytesOf(text)]);
     expect([appended, error]).toEqual([1, undefined]);
     positions.push(position as LogPosition);
   }
@@ -46,7 +43,6 @@ async function appendAll(log: Log, texts: readonly string[], type = DATA): Promi
 }
 
 interface ReadRecord {
-  readonly type: number;
   readonly sequence: number;
   readonly text: string;
 }
@@ -59,8 +55,8 @@ async function recordsOf(log: Log): Promise<ReadRecord[]> {
     for (let pieces = await reader.next(); pieces.length > 0; pieces = await reader.next()) {
       for (const piece of pieces) {
         if (piece.kind !== 'record') continue;
-        const { type, sequence, payload } = piece;
-        records.push({ type, sequence, text: payload.toString().replace(/\.*$/, '') });
+        const { sequence, payload } = piece;
+        records.push({ sequence, text: payload.toString().replace(/\.*$/, '') });
       }
     }
     await reader.close();
@@ -74,17 +70,17 @@ function textsOf(records: readonly ReadRecord[]): string[] {
 
 const TEXTS = Array.from({ length: 10 }, (_, i) => `record ${i}`);
 
-test('a log keeps the type and the sequence of every record over a reopen', async () => {
+test('a log keeps the sequence of every record over a reopen', async () => {
   const { log } = await open();
-  const { appended, error } = await log.append(['a', 'b', 'c'].map(bytesOf), [ENQUEUED, DATA, COMPLETED]);
+  const { appended, error } = await log.append(['a', 'b', 'c'].map(bytesOf));
   expect([appended, error, log.next]).toEqual([3, undefined, 4]);
   await log.close();
   const again = await open();
   expect(again.found.damages).toEqual([]);
   expect(await recordsOf(again.log)).toEqual([
-    { type: ENQUEUED, sequence: 1, text: 'a' },
-    { type: DATA, sequence: 2, text: 'b' },
-    { type: COMPLETED, sequence: 3, text: 'c' },
+    { sequence: 1, text: 'a' },
+    { sequence: 2, text: 'b' },
+    { sequence: 3, text: 'c' },
   ]);
 });
 
@@ -199,7 +195,7 @@ test('a payload that is read back by its position is undefined if it is damaged,
 
 test('a log gets smaller when records that are needed are moved to its end and the first segment is removed', async () => {
   const { log } = await open();
-  await appendAll(log, TEXTS, ENQUEUED);
+  await appendAll(log, TEXTS);
   const isNeeded = (text: string): boolean => ['record 2', 'record 9'].includes(text);
   for (let round = 0; round < 3; round++) {
     const [oldest] = log.segments;
@@ -210,7 +206,7 @@ test('a log gets smaller when records that are needed are moved to its end and t
       for (const piece of pieces) {
         if (piece.kind !== 'record') continue;
         const text = piece.payload.toString().replace(/\.*$/, '');
-        if (isNeeded(text)) await log.append([piece.payload], [piece.type]);
+        if (isNeeded(text)) await log.append([piece.payload]);
       }
     }
     await reader.close();
@@ -220,17 +216,14 @@ test('a log gets smaller when records that are needed are moved to its end and t
   await log.close();
   const { log: again, found } = await open();
   expect(found.damages).toEqual([]);
-  expect(await recordsOf(again)).toMatchObject([
-    { type: ENQUEUED, text: 'record 9' },
-    { type: ENQUEUED, text: 'record 2' },
-  ]);
+  expect(await recordsOf(again)).toMatchObject([{ text: 'record 9' }, { text: 'record 2' }]);
   expect(again.segments.length).toBeLessThanOrEqual(2);
   await again.close();
 });
 
 test('a record whose segment is being removed reads as undefined, whenever the read starts', async () => {
   const { log } = await open();
-  const [position] = await appendAll(log, TEXTS, ENQUEUED);
+  const [position] = await appendAll(log, TEXTS);
   if (position === undefined) throw new Error('nothing was appended');
   const part = wholeOf(position, bytesOf(TEXTS[0] as string));
   const read = (): Promise<Buffer | undefined> => log.read(part);
@@ -253,7 +246,7 @@ test('a record whose segment is being removed reads as undefined, whenever the r
 
 test('an examination of a segment finds its records and its damage', async () => {
   const { log } = await open();
-  const positions = await appendAll(log, TEXTS.slice(0, 4), ENQUEUED);
+  const positions = await appendAll(log, TEXTS.slice(0, 4));
   await log.close();
   const [path] = [...files.disk.keys()] as [string];
   const disk = new Map(files.disk);
@@ -285,7 +278,7 @@ test('behind a segment with the largest number nothing is appended, because it w
   const path = join(folder, 'journal.999999999999999.segment');
   for (const bytes of [Buffer.alloc(0), Buffer.from('no segment')]) {
     const { log } = await open(new RecordingFileSystem(new Map([[path, bytes]])));
-    const { appended, error } = await log.append([bytesOf('lost')], [DATA]);
+    const { appended, error } = await log.append([bytesOf('lost')]);
     expect({ appended, error: String(error) }).toEqual({
       appended: 0,
       error: 'Error: a segment has the number 999999999999999, and none can come behind it',

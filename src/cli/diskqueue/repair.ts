@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { EscapementError } from '../../core/errors.ts';
-import { lockQueue } from '../../diskqueue/disk-queue.ts';
+import { lockQueue } from '../../diskqueue/open-log.ts';
 import type {
   LostMessages,
   RepairPlan,

@@ -1,6 +1,6 @@
 import { examineSegment, type ExaminedSegment } from '../../log/examine-segment.ts';
 import type { FileSystem } from '../../log/file-system.ts';
-import { recoverSegments, type RecoveredSegments } from '../../log/recover-segments.ts';
+import { recoverSegments, requireType, type RecoveredSegments } from '../../log/recover-segments.ts';
 import { leftFileOf } from '../../log/repair-segment.ts';
 import type { RecordPiece } from '../../log/segment-reader.ts';
 import {
@@ -45,7 +45,7 @@ interface OtherRecords {
  * Reads every byte of a queue that is not open, or of another log, and changes nothing.
  *
  * @param onProgress - called after each block.
- * @throws the errors of the file system.
+ * @throws the errors of the file system; ForeignLog - the records are of another type.
  */
 export async function examineQueue(
   files: FileSystem,
@@ -58,6 +58,7 @@ export async function examineQueue(
   const cursorFile = new CursorFile(files, folder, name);
   const cursor = await cursorFile.load();
   const found = await recoverSegments(files, folder, name, firstExpected(cursor));
+  requireType(found, type);
   const sizes = await Promise.all(found.segments.map(({ path }) => files.size(path)));
   const total = sizes.reduce((sum, size) => sum + size, 0);
   const segments: ExaminedSegment[] = [];

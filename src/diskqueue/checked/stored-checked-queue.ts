@@ -1,6 +1,6 @@
-import { recoverSegments } from '../../log/recover-segments.ts';
+import { recoverSegments, requireType } from '../../log/recover-segments.ts';
 import { SegmentReader } from '../../log/segment-reader.ts';
-import { parseSegmentFileName, type Segment } from '../../log/segment.ts';
+import { DATA, parseSegmentFileName, type Segment } from '../../log/segment.ts';
 import type { AckRanges } from '../ack-ranges.ts';
 import {
   StoredQueue,
@@ -79,8 +79,9 @@ export class StoredCheckedQueue extends StoredQueue {
     return untilNothingIsRemoved(async () => {
       const state = await new CursorFile(this.files, this.folder, this.name).load();
       const expected = firstExpected(state);
-      const { segments } = await recoverSegments(this.files, this.folder, this.name, expected);
-      return { acks: state.acks, segments };
+      const found = await recoverSegments(this.files, this.folder, this.name, expected);
+      requireType(found, DATA);
+      return { acks: state.acks, segments: found.segments };
     });
   }
 

@@ -206,14 +206,13 @@ describe('tasks verify and tasks repair', () => {
 
   test('tasks verify and tasks repair find a record that is intact and not one of a broker', async () => {
     await broker.close();
-    const options = { files: hostFileSystem, folder, name: 'tasks', maxBytesPerFile: 65_536 };
+    const options = { files: hostFileSystem, folder, name: 'tasks', recordType: 16, maxBytesPerFile: 65_536 };
     const { log } = await Log.open({ ...options, isAlwaysDurable: true, wallNow: Date.now });
-    await log.append([Buffer.from('no entry'), Buffer.from('other')], [16, 17]);
+    await log.append([Buffer.from('no entry')]);
     await log.close();
     const { stdout, code } = await run('verify');
     expect(code).toBe(1);
     expect(stdout).toMatch(/not the entries of a broker/);
-    expect(stdout).toMatch(/a broker has no records of type 17/);
     expect((await run('queue', 'ls')).code).toBe(0);
   });
 

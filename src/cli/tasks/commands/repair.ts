@@ -190,8 +190,8 @@ class StoredTasks extends StoredCheckedQueue {
     const illegal: CorruptionEvent[] = [];
     const examined = await examineQueue(this.files, this.folder, this.name, onProgress, {
       type: ENTRIES,
-      onRecord({ path }, { type, payload, offset, end, sequence }) {
-        const reason = entries.check(type, payload);
+      onRecord({ path }, { payload, offset, end, sequence }) {
+        const reason = entries.check(payload);
         const where = { file: path, offset, bytes: end - offset };
         const sequences = { firstSequence: sequence, lastSequence: sequence };
         if (reason !== undefined) illegal.push({ ...where, ...sequences, reason });

@@ -1,9 +1,10 @@
-import { EscapementError } from '../../../core/errors.ts';
+import { EscapementError, wrongValue } from '../../../core/errors.ts';
 import { guarded } from '../../../core/report-uncaught.ts';
 import { COMMIT_BUCKETS } from '../../../log/commit-loop.ts';
 import type { FileSystem } from '../../../log/file-system.ts';
-import { Log } from '../../../log/log.ts';
+import { Log, type LogOptions } from '../../../log/log.ts';
 import { LogLock, LogTaken, NoSockets } from '../../../log/log-lock.ts';
+import { ForeignLog } from '../../../log/recover-segments.ts';
 import { corruptionOf, type CorruptionEvent } from '../../../log/segment.ts';
 import { counter, duration, gauges } from '../../../metrics/measure.ts';
 import type { MetricsProvider } from '../../../metrics/provider.ts';
@@ -15,6 +16,7 @@ import {
   type OperationRow,
   type ReturningOperation,
 } from '../broker-operations.ts';
+import { ENTRIES } from './journal-format.ts';
 import { Journal, type JournalOptions } from './journal.ts';
 import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
 import { PAYLOAD_LOADERS } from './payload-loading.ts';
@@ -106,14 +108,25 @@ function catchUp(store: TaskStore): void {
   LIFE_OF_A_TASK.deleteExpired(store, queues, Number.MAX_SAFE_INTEGER);
 }
 
+/** @throws ArgumentError - the folder has a disk queue whose name is that of the log. */
+async function openLog(options: LogOptions): ReturnType<typeof Log.open> {
+  try {
+    return await Log.open(options);
+  } catch (error) {
+    if (!(error instanceof ForeignLog)) throw error;
+    const requirement = `a folder without a disk queue of the name '${LOG_NAME}'`;
+    throw wrongValue('options.dataPath', requirement, options.folder);
+  }
+}
+
 /** Opens the log of a folder, and reads it. @param prepare - called with the log, before it is read. */
 async function load(
   store: TaskStore,
   { files, dataPath, durability, maxBytesPerFile, onCorruption, isReadOnly = false }: DurableOptions,
   prepare?: (log: Log) => Promise<unknown>,
 ): Promise<{ readonly log: Log; readonly loading: Loading }> {
-  const { log, found } = await Log.open({
-    ...{ files, folder: dataPath, name: LOG_NAME, maxBytesPerFile, isReadOnly },
+  const { log, found } = await openLog({
+    ...{ files, folder: dataPath, name: LOG_NAME, recordType: ENTRIES, maxBytesPerFile, isReadOnly },
     isAlwaysDurable: durability === 'always',
     wallNow: () => store.clock.wallNow(),
   });

@@ -13,7 +13,6 @@ import {
 } from '../../../log/segment.ts';
 import { brokerClosed } from '../broker-errors.ts';
 import {
-  ENTRIES,
   Kind,
   writeRunFields,
   writeState,
@@ -224,11 +223,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   async append(records: readonly JournalRecord[]): Promise<AppendResult> {
     if (this.#open !== undefined && records.includes(this.#open)) this.#open = undefined;
     if (this.#failure !== undefined) return { appended: 0, error: this.#failure };
-    const payloads = records.map((record) => record.bytes);
-    const { appended, position, error } = await this.#log.append(
-      payloads,
-      payloads.map(() => ENTRIES),
-    );
+    const { appended, position, error } = await this.#log.append(records.map((record) => record.bytes));
     let at = position;
     let bytes = 0;
     for (const record of records.slice(0, appended)) {

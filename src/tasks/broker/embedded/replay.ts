@@ -9,7 +9,6 @@ import {
 import type { EnqueueEvent } from '../broker.ts';
 import { EntryReader } from './entry-bytes.ts';
 import {
-  ENTRIES,
   hasNotRun,
   isOnlyMessage,
   Kind,
@@ -58,7 +57,7 @@ export async function replay(
       for (let pieces = await reader.next(); pieces.length > 0; pieces = await reader.next()) {
         for (const piece of pieces) {
           if (piece.kind === 'damage') damaged(piece);
-          if (piece.kind !== 'record' || piece.type !== ENTRIES) continue;
+          if (piece.kind !== 'record') continue;
           const { offset, sequence } = piece;
           try {
             loading.record(piece.payload, { segment: segment.number, offset, sequence });
