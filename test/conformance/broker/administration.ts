@@ -15,6 +15,7 @@ import {
   take,
   takeAll,
   type BrokerFactory,
+  lockKey,
 } from './support.ts';
 
 /** What becomes of a task of each state; undefined: it is refused. The lower part of the table in task-state.ts. */
@@ -226,13 +227,15 @@ export function describeAdministration(make: BrokerFactory): void {
   }
 
   it('a removed queue leaves no data behind', async (broker, { pass }) => {
-    await broker.enqueue(newTask({ processAtMs: broker.clock.wallNow() + 1_000, uniqueKey: 'scheduled' }));
+    await broker.enqueue(
+      newTask({ processAtMs: broker.clock.wallNow() + 1_000, uniqueKey: lockKey('scheduled') }),
+    );
     await broker.enqueueTick(newTask(), { entryKey: 'entry', atMs: 1_000 });
     await broker.complete(await take(broker));
     for (const state of ['completed', 'archived', 'retry', 'aggregating'] as const) {
-      await putInto(broker, state, { id: state, uniqueKey: state });
+      await putInto(broker, state, { id: state, uniqueKey: lockKey(state) });
     }
-    await putInto(broker, 'pending', { uniqueKey: 'pending' });
+    await putInto(broker, 'pending', { uniqueKey: lockKey('pending') });
     await broker.pause(QUEUE);
     await broker.removeQueue(QUEUE, { force: true });
 
@@ -253,7 +256,7 @@ export function describeAdministration(make: BrokerFactory): void {
     expect(await broker.lastTickMs(QUEUE, 'entry')).toBeUndefined();
     expect(await takeAll(broker)).toEqual(['new']);
     for (const key of ['scheduled', 'completed', 'archived', 'retry', 'aggregating', 'pending']) {
-      await broker.enqueue(newTask({ id: key, uniqueKey: key }));
+      await broker.enqueue(newTask({ id: key, uniqueKey: lockKey(key) }));
     }
   });
 

@@ -12,6 +12,7 @@ import {
   stateOf,
   takeAll,
   type BrokerFactory,
+  lockKey,
 } from './support.ts';
 
 const GROUP = 'g';
@@ -130,15 +131,15 @@ export function describeAggregation(make: BrokerFactory): void {
   });
 
   it('a set is replaced by a task in one step, and its locks are freed', async (broker) => {
-    await broker.enqueue(newTask({ id: 'a', group: GROUP, uniqueKey: 'key a' }));
-    await broker.enqueue(newTask({ id: 'b', group: GROUP, uniqueKey: 'key b' }));
+    await broker.enqueue(newTask({ id: 'a', group: GROUP, uniqueKey: lockKey('a') }));
+    await broker.enqueue(newTask({ id: 'b', group: GROUP, uniqueKey: lockKey('b') }));
     await add(broker, 'c');
     const set = await takeSet(broker, 2);
-    const record = await broker.replaceSet(set, newTask({ id: 'sum', uniqueKey: 'key a' }));
+    const record = await broker.replaceSet(set, newTask({ id: 'sum', uniqueKey: lockKey('a') }));
     expect(record.state).toBe('pending');
     for (const message of set.messages) expect(await stateOf(broker, message)).toBe('gone');
-    await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: 'key a' })));
-    await broker.enqueue(newTask({ id: 'd', uniqueKey: 'key b' }));
+    await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: lockKey('a') })));
+    await broker.enqueue(newTask({ id: 'd', uniqueKey: lockKey('b') }));
     expect(await takeAll(broker)).toEqual(['sum', 'd']);
     expect(await broker.groups(QUEUE)).toEqual([{ group: GROUP, size: 1 }]);
   });
@@ -154,11 +155,11 @@ export function describeAggregation(make: BrokerFactory): void {
 
   it('a set stays as it is if the task that replaces it is refused', async (broker) => {
     await add(broker, 'a', 'b');
-    await broker.enqueue(newTask({ id: 'there', uniqueKey: 'key' }));
+    await broker.enqueue(newTask({ id: 'there', uniqueKey: lockKey('key') }));
     const set = await takeSet(broker, 2);
     const before = await everythingOf(broker);
     await expectCode('ERR_TASK_ID_CONFLICT', broker.replaceSet(set, newTask({ id: 'there' })));
-    await expectCode('ERR_TASK_DUPLICATE', broker.replaceSet(set, newTask({ uniqueKey: 'key' })));
+    await expectCode('ERR_TASK_DUPLICATE', broker.replaceSet(set, newTask({ uniqueKey: lockKey('key') })));
     await expectCode('ERR_INVALID_ARG_VALUE', broker.replaceSet(set, newTask({ queue: 'other' })));
     expect(await everythingOf(broker)).toEqual(before);
     await broker.replaceSet(set, newTask());

@@ -15,6 +15,7 @@ import {
   take,
   takeAll,
   type BrokerFactory,
+  lockKey,
 } from './support.ts';
 
 const later = (broker: Broker): number => broker.clock.wallNow() + LONG_MS;
@@ -127,7 +128,7 @@ export function describeProcessing(make: BrokerFactory): void {
   });
 
   it('a revoked task is removed with its lock whatever its own retention is, and counts as processed', async (broker) => {
-    const parts = { retentionMs: LONG_MS, uniqueKey: 'only-one' };
+    const parts = { retentionMs: LONG_MS, uniqueKey: lockKey('only-one') };
     const message = await putInto(broker, 'pending', parts);
     const task = await take(broker);
     await broker.complete({ ...task, message: { ...task.message, retentionMs: 0 } });

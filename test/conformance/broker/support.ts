@@ -17,6 +17,8 @@ export interface BrokerSetup {
   readonly broker: Broker;
   /** Precision of times: a due task may come that much later, and a duration may last that much longer. */
   readonly precisionMs: number;
+  /** Whether a queue is listed before its first task is added: if that is refused, the queue is empty. */
+  readonly listsFirst?: boolean;
   /** Lets time pass, and what a broker does by itself meanwhile be done. */
   readonly advance: (ms: number) => Promise<void>;
   /** Checks the integrity of the broker, if that is possible. */
@@ -27,7 +29,7 @@ export interface BrokerSetup {
 export type BrokerFactory = () => Promise<BrokerSetup>;
 
 /** How a case lets time pass. */
-export interface BrokerTime extends Pick<BrokerSetup, 'precisionMs' | 'advance'> {
+export interface BrokerTime extends Pick<BrokerSetup, 'precisionMs' | 'advance' | 'listsFirst'> {
   /** Lets time pass, and that by which the broker may be late. */
   readonly pass: (ms: number) => Promise<void>;
 }
@@ -39,9 +41,10 @@ export function caseWith(make: BrokerFactory): (name: string, run: BrokerCase) =
   return (name, run) => {
     test(name, async () => {
       const setup = await make();
-      const { broker, advance, precisionMs } = setup;
+      const { broker, advance, precisionMs, listsFirst = false } = setup;
       try {
-        await run(broker, { advance, precisionMs, pass: (ms) => advance(ms + precisionMs) });
+        const pass = (ms: number): Promise<void> => advance(ms + precisionMs);
+        await run(broker, { advance, precisionMs, listsFirst, pass });
         await setup.check?.();
       } finally {
         await setup.dispose();
@@ -54,6 +57,11 @@ export function caseWith(make: BrokerFactory): (name: string, run: BrokerCase) =
 export const LONG_MS = 3_600_000;
 
 export const QUEUE = 'default';
+
+/** A unique lock, in the place of a cluster where its queue is. */
+export function lockKey(name: string, queue = QUEUE): string {
+  return `asynq:{${queue}}:unique:${name}`;
+}
 
 /** Every byte that there is. */
 export const EVERY_BYTE = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));

@@ -17,6 +17,7 @@ import {
   take,
   takeAll,
   type BrokerFactory,
+  lockKey,
 } from './support.ts';
 
 const KEY = 'asynq:{default}:unique:test:task:';
@@ -95,7 +96,7 @@ export function describeWriting(make: BrokerFactory): void {
       timeoutMs: 3_000,
       deadlineMs: 4_102_444_800_000,
       retentionMs: 5_000,
-      uniqueKey: 'key',
+      uniqueKey: lockKey('key', 'очередь'),
       uniqueTtlMs: LONG_MS,
     });
     await broker.enqueue(task);
@@ -110,7 +111,7 @@ export function describeWriting(make: BrokerFactory): void {
   it('a task may be scheduled and retained until the last valid date', async (broker) => {
     const endMs = 8.64e15;
     await broker.enqueue(
-      newTask({ id: 'a', processAtMs: endMs, uniqueKey: 'key', uniqueTtlMs: endMs, retentionMs: endMs }),
+      newTask({ id: 'a', processAtMs: endMs, uniqueKey: KEY, uniqueTtlMs: endMs, retentionMs: endMs }),
     );
     await broker.change(QUEUE, { id: 'a' }, 'run');
     await broker.complete(await take(broker));
@@ -122,7 +123,7 @@ export function describeWriting(make: BrokerFactory): void {
     const before = await everythingOf(broker);
     for (const wrong of [NaN, Infinity, -1]) {
       for (const name of ['processAtMs', 'uniqueTtlMs', 'retentionMs']) {
-        const task = newTask({ id: 'a', uniqueKey: 'key', [name]: wrong });
+        const task = newTask({ id: 'a', uniqueKey: KEY, [name]: wrong });
         await expectCode('ERR_OUT_OF_RANGE', broker.enqueue(task));
       }
       const leased = await take(broker);
@@ -312,11 +313,14 @@ export function describeWriting(make: BrokerFactory): void {
     expect(await broker.lastTickMs('other', 'entry')).toBe(tick.atMs);
   });
 
-  it('a tick that is far ahead of the time of the broker is refused, and does not stop other schedulers', async (broker) => {
+  it('a tick that is far ahead of the time of the broker is refused, and does not stop other schedulers', async (broker, {
+    listsFirst,
+  }) => {
     const nowMs = Math.floor(broker.clock.wallNow());
     const early = { entryKey: 'entry', atMs: nowMs + 301_000 };
     await expectCode('ERR_TICK_EARLY', broker.enqueueTick(newTask(), early));
-    expect([await broker.lastTickMs(QUEUE, 'entry'), await broker.queues()]).toEqual([undefined, []]);
+    expect(await broker.lastTickMs(QUEUE, 'entry')).toBeUndefined();
+    expect(await broker.queues()).toEqual(listsFirst ? [QUEUE] : []);
     expect(await broker.enqueueTick(newTask(), { entryKey: 'entry', atMs: nowMs })).toBeDefined();
     expect(await broker.enqueueTick(newTask(), { entryKey: 'entry', atMs: nowMs + 290_000 })).toBeDefined();
   });

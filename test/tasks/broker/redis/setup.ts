@@ -1,10 +1,11 @@
-import { Redis } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
 import { systemClock, type Clock } from 'escapement';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { expect } from 'vitest';
 import { QUEUES_KEY } from '../../../../src/tasks/broker/redis/keys.ts';
 import type { BrokerSetup } from '../../../conformance/broker/support.ts';
 import { freshDatabase } from '../../../redis/redis-case.ts';
+import type { RedisCluster } from '../../../redis/redis-cluster.ts';
 import { problemsIn } from '../../support/problems-in.ts';
 
 /** The host's clock, which can be put forward: Redis need not wait. */
@@ -35,16 +36,30 @@ export interface RedisSetup extends BrokerSetup {
   readonly url: string;
 }
 
-/** A broker on a real Redis, with nothing in it. Time passes by a jump of its clock, and of what Redis lets expire. */
+/** A broker on a real Redis, with nothing in it. */
 export async function redisSetup(): Promise<RedisSetup> {
+  const { url, dispose } = await freshDatabase();
+  return setupOn(url, new Redis(url), dispose);
+}
+
+/** A broker on a cluster, of which everything is removed first. */
+export async function clusterSetup({ url, nodes }: RedisCluster): Promise<RedisSetup> {
+  await Promise.all(nodes.map((node) => node.ask('FLUSHALL')));
+  const cluster = new Cluster(nodes.map(({ port }) => ({ host: '127.0.0.1', port })));
+  const keys = async (pattern: string): Promise<string[]> =>
+    (await Promise.all(cluster.nodes('master').map((node) => node.keys(pattern)))).flat();
+  const redis = Object.assign(cluster, { keys }) as unknown as Redis;
+  return { ...setupOn(url, redis, () => Promise.resolve()), listsFirst: true };
+}
+
+/** Time passes by a jump of the broker's clock, and of what Redis lets expire. */
+function setupOn(url: string, redis: Redis, dispose: () => Promise<void>): RedisSetup {
   const clock = new ShiftedClock();
-  const database = await freshDatabase();
-  const redis = new Redis(database.url);
-  const broker = new RedisBroker({ url: database.url, clock });
+  const broker = new RedisBroker({ url, clock });
   return {
     broker,
     redis,
-    url: database.url,
+    url,
     precisionMs: 1_000,
     advance: async (ms) => {
       clock.shift(ms);
@@ -59,7 +74,7 @@ export async function redisSetup(): Promise<RedisSetup> {
     dispose: async () => {
       await broker.close();
       redis.disconnect();
-      await database.dispose();
+      await dispose();
     },
   };
 }
