@@ -5,7 +5,7 @@
 import { describeOthersLoad } from './machine.ts';
 import { casesOf, describeTarget, samplesOf } from './result.ts';
 import type { BenchResult, CaseResult, ContestantResult, JudgedTarget } from './result.ts';
-import { formatNumber, formatSamples, pairedRatios, summarize } from './statistics.ts';
+import { formatNumber, formatSamples, paired, ratioOf, summarize } from './statistics.ts';
 
 export interface CaseView {
   readonly title: string;
@@ -57,7 +57,7 @@ export function ratiosOf(result: CaseResult, contestant: ContestantResult): numb
 }
 
 function ratiosTo(result: CaseResult, other: string, { name }: ContestantResult, metric: string): number[] {
-  const ratios = pairedRatios(samplesOf(result, other, metric), samplesOf(result, name, metric));
+  const ratios = paired(samplesOf(result, other, metric), samplesOf(result, name, metric), ratioOf);
   return ratios.filter((ratio) => !Number.isNaN(ratio));
 }
 

@@ -41,6 +41,10 @@ export class CollectorWindow {
   close(): void {
     this.endMs = performance.now();
   }
+
+  get elapsedMs(): number {
+    return this.endMs - this.startMs;
+  }
 }
 
 export class CollectorWatch {

@@ -1,5 +1,4 @@
 /** The three kinds of cases, each a function that makes a case: one operation, one stretch of work, and what measures itself. */
-import { performance } from 'node:perf_hooks';
 import Benchmark from 'benchmark';
 import { CollectorWindow, forceCollection } from './collector.ts';
 import { liveBytes } from './memory.ts';
@@ -11,7 +10,7 @@ import { median } from './statistics.ts';
 export interface Checked {
   /** Verifies that the work was done, before `close`. @returns the problem, or undefined. */
   check(): string | undefined;
-  /** Releases everything: no timer may outlive it. May be called twice; awaited except in micro cases. */
+  /** Releases everything: no timer may outlive it. Awaited except in micro cases. */
   close?(): unknown;
 }
 
@@ -177,18 +176,18 @@ async function measureBulk(
   else cleanHeap(round);
   const window = new CollectorWindow();
   try {
-    const startMs = performance.now();
     await contestant.run();
-    const elapsedMs = performance.now() - startMs;
     window.close();
     const items = contestant.items?.() ?? size;
     const bytes = measuresBytes ? { [BYTES]: ((await liveBytes()) - before) / items } : {};
     const problem = contestant.check();
-    const details = contestant.details?.() ?? {};
-    await contestant.close?.();
     const { totalMs, longestMs } = await round.collector.read(window);
-    const perItem = { [TIME]: (elapsedMs * NS_PER_MS) / items, [COLLECTOR]: (totalMs * NS_PER_MS) / items };
-    return { values: { ...perItem, ...bytes, ...details, [LONGEST_PAUSE]: longestMs }, problem };
+    const perItem = {
+      [TIME]: (window.elapsedMs * NS_PER_MS) / items,
+      [COLLECTOR]: (totalMs * NS_PER_MS) / items,
+    };
+    const values = { ...perItem, ...bytes, ...contestant.details?.(), [LONGEST_PAUSE]: longestMs };
+    return { values, problem };
   } finally {
     await contestant.close?.();
   }

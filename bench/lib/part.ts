@@ -148,29 +148,28 @@ export function expectCount(actual: number, expected: number, what: string): str
 }
 
 /** A bound on one of our contestants: relative to the baseline or a named rival, absolute, or above the baseline. */
-export type Target =
-  | {
-      readonly kind: 'ratio';
-      readonly contestant: string;
-      readonly metric: string;
-      readonly atLeast: number;
-      readonly against?: string;
-    }
-  | {
-      readonly kind: 'limit' | 'excess';
-      readonly contestant: string;
-      readonly metric: string;
-      readonly atMost: number;
-    };
-
-/** The baseline divided by the contestant, or the rival `against` divided by it, must be at least `ratio`. */
-export function atLeast(contestant: string, metricName: string, ratio: number, against?: string): Target {
-  const target = { kind: 'ratio', contestant, metric: metricName, atLeast: ratio } as const;
-  return against === undefined ? target : { ...target, against };
+export interface Target {
+  readonly kind: 'ratio' | 'limit' | 'excess';
+  readonly contestant: string;
+  readonly metric: string;
+  /** The least ratio, or the largest limit or excess. */
+  readonly bound: number;
+  /** The rival of a ratio. @default the baseline */
+  readonly against?: string | undefined;
 }
 
-export function atMost(contestant: string, metricName: string, limit: number): Target {
-  return { kind: 'limit', contestant, metric: metricName, atMost: limit };
+/** The baseline divided by the contestant, or the rival `against` divided by it, must be at least `bound`. */
+export function atLeast(contestant: string, metricName: string, bound: number, against?: string): Target {
+  return { kind: 'ratio', contestant, metric: metricName, bound, against };
+}
+
+export function atMost(contestant: string, metricName: string, bound: number): Target {
+  return { kind: 'limit', contestant, metric: metricName, bound };
+}
+
+/** The contestant minus the baseline must be at most `bound`. */
+export function atMostAbove(contestant: string, metricName: string, bound: number): Target {
+  return { kind: 'excess', contestant, metric: metricName, bound };
 }
 
 /**

@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import type { Machine } from './machine.ts';
 import type { MetricDefinition, Role, Target } from './part.ts';
 import { UsageError } from './program.ts';
-import { median, pairedDifferences, pairedRatios } from './statistics.ts';
+import { median, paired, ratioOf } from './statistics.ts';
 
 /** Raised when older files can no longer be read. */
 const RESULT_SCHEMA = 1;
@@ -70,18 +70,17 @@ export function judge(target: Target, result: CaseResult, isQuick: boolean): Jud
   const actual = actualOf(target, result);
   if (isQuick) return { target, actual, verdict: 'not judged' };
   const isMet =
-    actual !== null && (target.kind === 'ratio' ? actual >= target.atLeast : actual <= target.atMost);
+    actual !== null && (target.kind === 'ratio' ? actual >= target.bound : actual <= target.bound);
   return { target, actual, verdict: isMet ? 'met' : 'missed' };
 }
 
 function actualOf(target: Target, result: CaseResult): number | null {
   const own = samplesOf(result, target.contestant, target.metric);
-  const other = (target.kind === 'ratio' ? target.against : undefined) ?? result.baseline;
-  const base = samplesOf(result, other, target.metric);
+  const base = samplesOf(result, target.against ?? result.baseline, target.metric);
   const samples = {
-    ratio: () => pairedRatios(base, own),
+    ratio: () => paired(base, own, ratioOf),
     limit: () => own,
-    excess: () => pairedDifferences(own, base),
+    excess: () => paired(own, base, (minuend, subtrahend) => minuend - subtrahend),
   };
   const value = median(samples[target.kind]());
   return Number.isFinite(value) ? value : null;
@@ -89,12 +88,10 @@ function actualOf(target: Target, result: CaseResult): number | null {
 
 /** The target in words: `time: host / ours at least 2.5`. */
 export function describeTarget(target: Target, baseline: string, unit: string): string {
-  const { contestant, metric } = target;
-  if (target.kind === 'ratio') {
-    return `${metric}: ${target.against ?? baseline} / ${contestant} at least ${target.atLeast}`;
-  }
-  const limit = `${metric}: ${contestant} at most ${[target.atMost, unit].join(' ').trimEnd()}`;
-  return target.kind === 'limit' ? limit : `${limit} above ${baseline}`;
+  const { kind, contestant, metric, bound, against = baseline } = target;
+  if (kind === 'ratio') return `${metric}: ${against} / ${contestant} at least ${bound}`;
+  const limit = `${metric}: ${contestant} at most ${[bound, unit].join(' ').trimEnd()}`;
+  return kind === 'limit' ? limit : `${limit} above ${baseline}`;
 }
 
 /** Empty if the contestant or the metric is missing. */

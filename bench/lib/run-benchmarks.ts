@@ -62,7 +62,7 @@ export async function runBenchmarks(
 ): Promise<BenchResult> {
   trackSharedMemories();
   let steps = 0;
-  for (const each of chosen.flatMap(({ cases }) => cases)) steps += await stepsOf(each, { isQuick });
+  for (const each of chosen.flatMap(({ cases }) => cases)) steps += await stepsOf(each, isQuick);
   const bar = newProgressBar();
   const collector = new CollectorWatch();
   let done = 0;

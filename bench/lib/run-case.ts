@@ -5,7 +5,7 @@
 import type { CollectorWatch } from './collector.ts';
 import { OthersLoad } from './machine.ts';
 import { isCannot, type BenchCase, type Contestant, type Measure } from './part.ts';
-import type { Measurement, Round, Target } from './part.ts';
+import type { Measurement, Round } from './part.ts';
 import { judge, type CaseResult, type ContestantResult } from './result.ts';
 
 const DEFAULT_ROUNDS = 5;
@@ -14,23 +14,19 @@ const QUICK_ROUNDS = 1;
 
 export interface RunOptions {
   readonly isQuick: boolean;
-  /** Rounds of a smoke run. */
-  readonly quickRounds?: number;
   readonly collector: CollectorWatch;
   /** Called before each contestant of each round. */
   readonly onStep: (label: string) => void;
 }
 
-type Rounds = Pick<RunOptions, 'isQuick' | 'quickRounds'>;
-
-function roundsOf({ rounds = DEFAULT_ROUNDS }: BenchCase, options: Rounds): number {
-  return options.isQuick ? (options.quickRounds ?? QUICK_ROUNDS) : rounds;
+function roundsOf({ rounds = DEFAULT_ROUNDS }: BenchCase, isQuick: boolean): number {
+  return isQuick ? QUICK_ROUNDS : rounds;
 }
 
 /** Loads the contestants. @returns the number of calls of `onStep`. */
-export async function stepsOf(definition: BenchCase, options: Rounds): Promise<number> {
+export async function stepsOf(definition: BenchCase, isQuick: boolean): Promise<number> {
   const contestants = await definition.contestants();
-  return contestants.filter(({ open }) => !isCannot(open)).length * roundsOf(definition, options);
+  return contestants.filter(({ open }) => !isCannot(open)).length * roundsOf(definition, isQuick);
 }
 
 /** A contestant that can be measured. */
@@ -53,7 +49,7 @@ export async function runCase(definition: BenchCase, options: RunOptions): Promi
   if (warmUpShare > 0) {
     for (const runner of runners) await measureSafely(runner, Math.ceil(size * warmUpShare), round);
   }
-  for (let index = 0; index < roundsOf(definition, options); index++) {
+  for (let index = 0; index < roundsOf(definition, isQuick); index++) {
     for (const runner of rotate(runners, index)) {
       onStep(`${name}: ${runner.name}`);
       measurements.get(runner.name)?.push(await measureSafely(runner, size, round));
@@ -67,7 +63,8 @@ export async function runCase(definition: BenchCase, options: RunOptions): Promi
     targets: [],
     othersLoad: othersLoad.share(),
   };
-  const judged = targets.filter((target) => !isAgainstAbsent(target, contestants));
+  const absent = contestants.filter(({ open }) => isCannot(open)).map((each) => each.name);
+  const judged = targets.filter(({ against = '' }) => !absent.includes(against));
   return { ...result, targets: judged.map((target) => judge(target, result, isQuick)) };
 }
 
@@ -104,9 +101,4 @@ function resultOf(
     })),
     problems: measurements.map(({ problem }) => problem).filter((problem) => problem !== undefined),
   };
-}
-
-function isAgainstAbsent(target: Target, contestants: readonly Contestant<Measure>[]): boolean {
-  const against = target.kind === 'ratio' ? target.against : undefined;
-  return contestants.some(({ name, open }) => name === against && isCannot(open));
 }

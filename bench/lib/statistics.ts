@@ -9,15 +9,10 @@ export interface Summary {
 
 /** The middle value, or the mean of the two in the middle. `NaN` without samples. */
 export function median(samples: readonly number[]): number {
-  return quantile(samples, 0.5);
+  return quantileOfSorted(Float64Array.from(samples).sort(), 0.5);
 }
 
 /** Interpolates linearly between the closest ranks; `fraction` 0 is the smallest, 1 the largest. */
-export function quantile(samples: readonly number[], fraction: number): number {
-  return quantileOfSorted(Float64Array.from(samples).sort(), fraction);
-}
-
-/** As `quantile`, for samples in ascending order: a scenario sorts a hundred thousand once. */
 export function quantileOfSorted(sorted: ArrayLike<number>, fraction: number): number {
   const rank = (sorted.length - 1) * fraction;
   const below = sorted[Math.floor(rank)];
@@ -30,19 +25,21 @@ export function summarize(samples: readonly number[]): Summary {
   return { median: median(samples), min: Math.min(...samples), max: Math.max(...samples) };
 }
 
-type Paired = (left: readonly number[], right: readonly number[]) => number[];
-
 /**
  * Combines two contestants round by round. Contestants of a round run within seconds of each other, so a disturbance
  * hits both: the median of their ratios is steadier than a ratio of medians.
  */
-function paired(combine: (left: number, right: number) => number): Paired {
-  return (left, right) =>
-    left.slice(0, right.length).map((value, round) => combine(value, right[round] as number));
+export function paired(
+  left: readonly number[],
+  right: readonly number[],
+  combine: (left: number, right: number) => number,
+): number[] {
+  return left.slice(0, right.length).map((value, round) => combine(value, right[round] as number));
 }
 
-export const pairedRatios = paired((numerator, denominator) => numerator / denominator);
-export const pairedDifferences = paired((minuend, subtrahend) => minuend - subtrahend);
+export function ratioOf(numerator: number, denominator: number): number {
+  return numerator / denominator;
+}
 
 /** Three significant digits, thousands grouped. */
 export function formatNumber(value: number): string {

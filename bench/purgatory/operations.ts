@@ -29,11 +29,6 @@ export interface Purgatory {
 
 export type OperationBase = abstract new (delayMs: number) => Operation;
 
-/** Completes when its flag is set. */
-export interface FlagOperation extends Operation {
-  holds: boolean;
-}
-
 /** What happened to flag operations. */
 export class Counts {
   completed = 0;
@@ -61,19 +56,11 @@ export interface HarnessRequest extends Operation {
   readonly hasExpired: boolean;
 }
 
-export interface OperationClasses {
-  readonly Flag: new (counts: Counts) => FlagOperation;
-  /** Watches a crowded key. */
-  readonly Watcher: new (id: number, crowd: Crowd) => Operation;
-  readonly Request: new (
-    id: number,
-    latencyMs: number,
-    timeoutMs: number,
-    tally: RequestTally,
-  ) => HarnessRequest;
-}
+export type OperationClasses = ReturnType<typeof operationsOn>;
 
-export function operationsOn(Base: OperationBase): OperationClasses {
+// eslint-disable-next-line @typescript-eslint/explicit-module-boundary-types -- the classes are the type
+export function operationsOn(Base: OperationBase) {
+  /** Completes when its flag is set. */
   class Flag extends Base {
     declare readonly counts: Counts;
     declare holds: boolean;
@@ -97,6 +84,7 @@ export function operationsOn(Base: OperationBase): OperationClasses {
     }
   }
 
+  /** Watches a crowded key. */
   class Watcher extends Base {
     declare readonly id: number;
     declare readonly crowd: Crowd;
@@ -121,7 +109,7 @@ export function operationsOn(Base: OperationBase): OperationClasses {
     }
   }
 
-  class Request extends Base {
+  class Request extends Base implements HarnessRequest {
     declare readonly id: number;
     declare readonly completesAtMs: number;
     declare readonly tally: RequestTally;
@@ -165,7 +153,7 @@ export function openWaiting(
   ringSize: number,
 ): WaitingOperations {
   const counts = new Counts();
-  const watch = (keys: readonly string[]): FlagOperation => {
+  const watch = (keys: readonly string[]): InstanceType<typeof Flag> => {
     const operation = new Flag(counts);
     purgatory.tryCompleteElseWatch(operation, keys);
     return operation;
@@ -183,7 +171,7 @@ export function openWaiting(
       const isForced = completeBy === 'force';
       for (let done = 0; done < count; done++) {
         const keys = ringKeys[oldest] as readonly string[];
-        const operation = ring[oldest] as FlagOperation;
+        const operation = ring[oldest] as InstanceType<typeof Flag>;
         if (isForced) {
           if (operation.forceComplete()) returned++;
         } else {

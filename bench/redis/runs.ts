@@ -66,7 +66,6 @@ export function rates(name: keyof typeof RATES): Contestant<OpenBulk>[] {
       await prepare?.(contestant, size);
       const cpuBeforeNs = await readCpuNs(connection);
       let cpuNs = Number.NaN;
-      let closed: Promise<void> | undefined;
       return {
         run: async () => {
           await run(contestant, size);
@@ -76,7 +75,7 @@ export function rates(name: keyof typeof RATES): Contestant<OpenBulk>[] {
         details: () => ({ 'redis cpu': cpuNs / size }),
         close: () => {
           connection.disconnect();
-          return (closed ??= contestant.close());
+          return contestant.close();
         },
       };
     },

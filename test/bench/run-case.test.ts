@@ -13,7 +13,7 @@ let steps: string[];
 beforeEach(() => {
   steps = [];
   options = {
-    ...{ isQuick: true, quickRounds: 2 },
+    isQuick: false,
     collector: new CollectorWatch(),
     onStep: (label) => steps.push(label),
   };
@@ -21,7 +21,7 @@ beforeEach(() => {
 
 afterEach(() => options.collector.stop());
 
-const size = { full: 1_000, quick: 100, of: 'items' };
+const row = { size: { full: 100, quick: 10, of: 'items' }, rounds: 2 };
 
 /** A contestant whose self-check finds `problem`. */
 function doing(name: string, problem?: string): Contestant<OpenBulk> {
@@ -43,7 +43,7 @@ test('a bulk case reports time, collector and details for every round', async ()
     check: () => undefined,
     details: () => ({ stall: 3 }),
   });
-  const definition = bulk({ name: 'fill', size, details, contestants: () => [ours('one', open)] });
+  const definition = bulk({ ...row, name: 'fill', details, contestants: () => [ours('one', open)] });
   const result = await runCase(definition, options);
   expect(result.size).toBe(100);
   expect(result.contestants[0]?.metrics.map(({ name, samples }) => [name, samples.length])).toEqual([
@@ -51,7 +51,7 @@ test('a bulk case reports time, collector and details for every round', async ()
     ['collector', 2],
     ['stall', 2],
   ]);
-  expect(steps).toHaveLength(await stepsOf(definition, options));
+  expect(steps).toHaveLength(await stepsOf(definition, false));
 });
 
 test('a bulk case reports the bytes that the run left behind', async () => {
@@ -67,8 +67,8 @@ test('a bulk case reports the bytes that the run left behind', async () => {
     },
   });
   const definition = bulk({
+    ...row,
     name: 'keep',
-    size,
     measuresBytes: true,
     contestants: () => [ours('one', open)],
   });
@@ -92,7 +92,7 @@ test('a bulk case warms each contestant up with a tenth of the size, and closes 
       },
     };
   };
-  await runCase(bulk({ name: 'fill', size, contestants: () => [ours('one', open)] }), options);
+  await runCase(bulk({ ...row, name: 'fill', contestants: () => [ours('one', open)] }), options);
   expect(sizes).toEqual([10, 100, 100]);
   expect(closed).toBe(3);
 });
@@ -102,7 +102,7 @@ test('a failed self-check and an exception fail the run, and the other contestan
     throw new Error('no way');
   });
   const contestants = (): Contestant<OpenBulk>[] => [doing('good'), doing('idle', 'did nothing'), broken];
-  const result = await runCase(bulk({ name: 'fill', size, contestants }), options);
+  const result = await runCase(bulk({ ...row, name: 'fill', contestants }), options);
   expect(result.contestants.map(({ problems }) => problems.length)).toEqual([0, 2, 2]);
   expect(problemsOf(resultOf([result]))[0]).toBe('timer / fill / idle: did nothing');
 });
@@ -116,7 +116,7 @@ test('benchmark.js drives a micro case in batches, and its operations are counte
     check: () => (operations > 0 ? undefined : 'did nothing'),
   });
   const result = await runCase(
-    micro({ name: 'count', size, contestants: () => [ours('one', open)] }),
+    micro({ ...row, name: 'count', contestants: () => [ours('one', open)] }),
     options,
   );
   const [time] = result.contestants[0]?.metrics ?? [];
@@ -130,7 +130,7 @@ test('an error inside benchmark.js is a failed self-check', async () => {
   };
   const open = (): MicroRun => ({ run, check: () => undefined });
   const result = await runCase(
-    micro({ name: 'count', size, contestants: () => [ours('one', open)] }),
+    micro({ ...row, name: 'count', contestants: () => [ours('one', open)] }),
     options,
   );
   expect(result.contestants[0]?.problems[0]).toContain('in the loop');
@@ -140,12 +140,12 @@ const lateBySeven: Scenario = () => Promise.resolve({ values: { lateness: 7 } })
 
 test('a scenario reports its own metrics, and a contestant that cannot take part is not run', async () => {
   const definition = scenario({
+    ...row,
     name: 'wait',
-    size,
     metrics: [{ name: 'lateness', unit: 'ms' }],
     contestants: () => [ours('one', lateBySeven), unable('two', 'no clock')],
   });
-  const result = await runCase(definition, { ...options, quickRounds: 1 });
+  const result = await runCase(definition, { ...options, isQuick: true });
   expect(result.contestants[0]?.metrics[0]?.samples).toEqual([7]);
   expect(result.contestants[1]).toMatchObject({ cannot: 'no clock', problems: [] });
   expect(steps).toEqual(['wait: one']);
@@ -153,8 +153,8 @@ test('a scenario reports its own metrics, and a contestant that cannot take part
 
 test('a target against a rival that cannot take part is left out, and those against others are judged', async () => {
   const definition = scenario({
+    ...row,
     name: 'wait',
-    size,
     metrics: [{ name: 'lateness', unit: 'ms' }],
     contestants: () => [ours('one', lateBySeven), rival('two', lateBySeven), unable('three', 'no clock')],
     targets: ['two', 'three'].map((against) => atLeast('one', 'lateness', 1, against)),
