@@ -6,6 +6,7 @@ import { batches } from '../lib/work.ts';
 import { Jobs, keysUpTo, type OpenQueue, type PausableQueue, type Work } from '../workqueue/jobs.ts';
 import { fastqAsync, fastqPromise, fastqSync, openFastq } from '../workqueue/queues.ts';
 import { openPQueue, openRetrying, pQueue } from '../workqueue/queues.ts';
+import { burstsOn, type BurstQueue, type OpenBurstQueue } from '../workqueue/runs.ts';
 import { asyncHandlerOf, handlerOf, madeAnew, oneByOne, OurTasks, together } from './our-tasks.ts';
 import type { EnqueueAll } from './our-tasks.ts';
 
@@ -14,16 +15,7 @@ const CONCURRENCY = 100;
 const NOTE = 'the caller waits until the broker has the whole burst.';
 const MANY_NOTE = 'the burst in one call.';
 
-/** As a job queue, but asynchronous. */
-interface TaskQueue {
-  /** @returns a promise if the queue reports when it has them all. */
-  addAll(keys: readonly string[]): unknown;
-  close(): unknown;
-}
-
-type OpenTaskQueue = (jobs: Work, concurrency: number) => Promise<TaskQueue> | TaskQueue;
-
-function served(makeHandler: (jobs: Work) => Handler, enqueueAll: EnqueueAll): OpenTaskQueue {
+function served(makeHandler: (jobs: Work) => Handler, enqueueAll: EnqueueAll): OpenBurstQueue {
   return async (jobs, concurrency) => {
     const tasks = await OurTasks.open();
     await tasks.start(concurrency, makeHandler(jobs));
@@ -31,7 +23,7 @@ function served(makeHandler: (jobs: Work) => Handler, enqueueAll: EnqueueAll): O
   };
 }
 
-const BURSTS: Record<'sync' | 'async', readonly Contestant<OpenTaskQueue>[]> = {
+const BURSTS: Record<'sync' | 'async', readonly Contestant<OpenBurstQueue>[]> = {
   sync: [
     fastqSync,
     pQueue,
@@ -50,28 +42,11 @@ const BURSTS: Record<'sync' | 'async', readonly Contestant<OpenTaskQueue>[]> = {
 };
 
 export function bursts(queues: keyof typeof BURSTS): Contestant<OpenBulk>[] {
-  return contest<OpenTaskQueue, OpenBulk>(BURSTS[queues], (open) => async (size) => {
-    const jobs = new Jobs();
-    const queue = await open(jobs, CONCURRENCY);
-    const keys = keysUpTo(Math.min(BURST, size));
-    const count = Math.max(Math.round(size / keys.length), 1);
-    return {
-      run: async () => {
-        for (let burst = 0; burst < count; burst++) {
-          const allDone = jobs.expect(keys);
-          await queue.addAll(keys);
-          await allDone;
-        }
-      },
-      items: () => count * keys.length,
-      check: () => jobs.check(),
-      close: () => queue.close(),
-    };
-  });
+  return burstsOn(BURSTS[queues], CONCURRENCY, BURST);
 }
 
 /** A queue whose workers wait for `start`. All but `close` may return promises. */
-interface PausedQueue extends TaskQueue {
+interface PausedQueue extends BurstQueue {
   start(): unknown;
   waiting(): number | Promise<number>;
 }

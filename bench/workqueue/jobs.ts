@@ -21,6 +21,13 @@ export interface PausableQueue extends JobQueue {
   waiting(): number;
 }
 
+/** A queue whose caller can wait for each job. */
+export interface AwaitedQueue {
+  /** Adds a job for each key when the one before is done. */
+  doEach(keys: readonly string[]): Promise<void>;
+  close(): void;
+}
+
 /** Makes a queue and starts its workers. */
 export type OpenQueue<Queue = JobQueue> = (jobs: Work, concurrency: number) => Queue;
 

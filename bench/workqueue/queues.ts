@@ -4,7 +4,7 @@ import fastq from 'fastq';
 import PQueue from 'p-queue';
 import { defaultControllerRateLimiter, RateLimitingQueue, WorkQueue } from 'escapement';
 import { baseline, ours, rival, unable, type Contestant } from '../lib/part.ts';
-import type { JobQueue, OpenQueue, PausableQueue, Work } from './jobs.ts';
+import type { AwaitedQueue, JobQueue, OpenQueue, PausableQueue, Work } from './jobs.ts';
 
 type Handler = (key: string) => void | Promise<void>;
 
@@ -104,41 +104,46 @@ export const fastqAsync = baseline(
 );
 const fastqAsyncWithSet = rival('fastq + Set', openFastWithSet(asyncWorker), WITH_SET_NOTE);
 
-export const fastqPromise = rival<OpenQueue>(
-  'fastq.promise',
-  (jobs, concurrency) => {
-    const queue = fastq.promise(asyncWork(jobs), concurrency);
-    return {
-      addAll: (keys) => {
-        for (const key of keys) void queue.push(key);
-      },
-      add: (key) => void queue.push(key),
-      close: () => void queue.kill(),
-    };
-  },
-  'it makes a promise for each job.',
-);
+const openFastqPromise: OpenQueue<JobQueue & AwaitedQueue> = (jobs, concurrency) => {
+  const queue = fastq.promise(asyncWork(jobs), concurrency);
+  return {
+    addAll: (keys) => {
+      for (const key of keys) void queue.push(key);
+    },
+    add: (key) => void queue.push(key),
+    doEach: async (keys) => {
+      for (const key of keys) await queue.push(key);
+    },
+    close: () => void queue.kill(),
+  };
+};
+
+export const fastqPromise = rival('fastq.promise', openFastqPromise, 'it makes a promise for each job.');
 
 const ignore = (): void => undefined;
 
 /** Without a callback, each push would make a promise. */
-function asyncJobs(queue: QueueObject<string>): JobQueue {
+function asyncJobs(queue: QueueObject<string>): JobQueue & AwaitedQueue {
   return {
     addAll: (keys) => {
       for (const key of keys) queue.push(key, ignore);
     },
     add: (key) => queue.push(key, ignore),
+    doEach: async (keys) => {
+      for (const key of keys) await queue.push(key);
+    },
     close: () => queue.kill(),
   };
 }
 
-const asyncQueueSync = rival<OpenQueue>('async.queue', (jobs, concurrency) => {
+const openAsyncQueue: OpenQueue<JobQueue & AwaitedQueue> = (jobs, concurrency) => {
   const worker = (key: string, done: (error?: Error) => void): void => {
     jobs.work(key);
     done();
   };
   return asyncJobs(asyncQueue(worker, concurrency));
-});
+};
+const asyncQueueSync = rival('async.queue', openAsyncQueue);
 
 const asyncQueueAsync = rival<OpenQueue>('async.queue', (jobs, concurrency) =>
   // eslint-disable-next-line @typescript-eslint/no-misused-promises -- it accepts async functions, unlike its types
@@ -146,13 +151,16 @@ const asyncQueueAsync = rival<OpenQueue>('async.queue', (jobs, concurrency) =>
 );
 
 /** It awaits the result of the function, whether that is a promise or not. */
-export const openPQueue: OpenQueue<PausableQueue> = (jobs, concurrency) => {
+export const openPQueue: OpenQueue<PausableQueue & AwaitedQueue> = (jobs, concurrency) => {
   const queue = new PQueue({ concurrency });
   return {
     addAll: (keys) => {
       for (const key of keys) void queue.add(() => jobs.work(key));
     },
     add: (key) => void queue.add(() => jobs.work(key)),
+    doEach: async (keys) => {
+      for (const key of keys) await queue.add(() => jobs.work(key));
+    },
     pause: () => queue.pause(),
     start: () => void queue.start(),
     waiting: () => queue.size,
@@ -254,6 +262,82 @@ const leasesAsync = ours(
   }),
   LEASES_NOTE,
 );
+
+const calledBackAtOnce: OpenQueue<AwaitedQueue> = (jobs, concurrency) => {
+  const worker: Worker = (key, done) => {
+    jobs.work(key);
+    done(null);
+  };
+  const queue = fastq(worker, concurrency);
+  return {
+    doEach: (keys) => {
+      for (const key of keys) queue.push(key);
+      return Promise.resolve();
+    },
+    close: () => void queue.kill(),
+  };
+};
+
+const byCaller: OpenQueue<AwaitedQueue> = (jobs) => {
+  const queue = new WorkQueue<string>();
+  return {
+    doEach: async (keys) => {
+      for (const key of keys) {
+        queue.add(key);
+        const taken = await queue.get();
+        if (taken.shutdown) return;
+        jobs.work(taken.item);
+        queue.done(taken.item);
+      }
+    },
+    close: () => queue.shutDown(),
+  };
+};
+
+/** Only the worker detects the end of a job, so it resolves a promise, as fastq.promise does internally. */
+const byRun: OpenQueue<AwaitedQueue> = (jobs, concurrency) => {
+  const queue = new WorkQueue<string>();
+  let onDone: () => void = () => undefined;
+  const work = (key: string): void => {
+    jobs.work(key);
+    onDone();
+  };
+  void queue.run(work, { concurrency });
+  return {
+    doEach: async (keys) => {
+      for (const key of keys) {
+        const done = new Promise<void>((resolve) => {
+          onDone = resolve;
+        });
+        queue.add(key);
+        await done;
+      }
+    },
+    close: () => queue.shutDown(),
+  };
+};
+
+const fastqAwaited = baseline('fastq.promise', openFastqPromise);
+const AWAITED = [
+  ours('ours: run', byRun, 'the caller waits for a promise that the worker resolves.'),
+  ours('ours: get, done', byCaller, 'the caller is the worker, too.'),
+];
+
+/** The queues whose caller waits for each job. */
+export const AWAITED_QUEUES = {
+  all: [
+    fastqAwaited,
+    rival(
+      'fastq, called back at once',
+      calledBackAtOnce,
+      'push calls the worker, which calls back: a few function calls, and no waiting.',
+    ),
+    rival('async.queue', openAsyncQueue, 'it starts in another turn of the event loop.'),
+    rival('p-queue', openPQueue),
+    ...AWAITED,
+  ],
+  withKeys: [fastqAwaited, ...AWAITED],
+} satisfies Record<string, readonly Contestant<OpenQueue<AwaitedQueue>>[]>;
 
 const ASYNC = [fastqAsync, fastqAsyncWithSet, asyncQueueAsync, pQueue, runAsync, byHandAsync];
 

@@ -1,149 +1,64 @@
 /** Jobs from add to done: in bursts, one after the other, and with a backlog that never empties. */
 import { performance } from 'node:perf_hooks';
-import { queue as asyncQueue } from 'async';
-import fastq from 'fastq';
-import PQueue from 'p-queue';
-import { WorkQueue } from 'escapement';
 import type { OpenBulk, Scenario } from '../lib/kinds.ts';
-import { baseline, contest, NS_PER_MS, ours, rival, unable } from '../lib/part.ts';
+import { contest, NS_PER_MS, rival, unable } from '../lib/part.ts';
 import type { Contestant, Measurement } from '../lib/part.ts';
 import { DISTINCT, dropKeys, Jobs, KeysInTurn, keysUpTo, newKeys } from './jobs.ts';
-import type { JobQueue, OpenQueue, Work } from './jobs.ts';
-import { QUEUES } from './queues.ts';
+import type { AwaitedQueue, JobQueue, OpenQueue, Work } from './jobs.ts';
+import { AWAITED_QUEUES, QUEUES } from './queues.ts';
 
-export function bursts(
-  queues: 'sync' | 'async' | 'anyAsync',
+/** A queue, or one whose `addAll` returns a promise that resolves when the queue has all jobs. */
+export type OpenBurstQueue = (jobs: Work, concurrency: number) => BurstQueue | Promise<BurstQueue>;
+
+export interface BurstQueue {
+  addAll(keys: readonly string[]): unknown;
+  close(): unknown;
+}
+
+/** Each burst is added when the one before is done. @param keysOf - returns the keys of a burst. */
+export function burstsOn(
+  contestants: readonly Contestant<OpenBurstQueue>[],
   concurrency: number,
-  areKeysNew = false,
+  burst: number,
+  keysOf = keysUpTo,
 ): Contestant<OpenBulk>[] {
-  const keysOf = areKeysNew ? newKeys : keysUpTo;
-  return contest<OpenQueue, OpenBulk>(QUEUES[queues], (open) => (size) => {
+  return contest<OpenBurstQueue, OpenBulk>(contestants, (open) => async (size) => {
     const jobs = new Jobs();
-    const queue = open(jobs, concurrency);
-    const count = Math.max(Math.round(size / DISTINCT), 1);
+    const queue = await open(jobs, concurrency);
+    const count = Math.max(Math.round(size / burst), 1);
     return {
       run: async () => {
-        for (let burst = 0; burst < count; burst++) {
-          const keys = keysOf(DISTINCT);
+        for (let done = 0; done < count; done++) {
+          const keys = keysOf(burst);
           const allDone = jobs.expect(keys);
-          queue.addAll(keys);
+          await queue.addAll(keys);
           await allDone;
         }
       },
-      items: () => count * DISTINCT,
+      items: () => count * burst,
       check: () => jobs.check(),
       close: () => queue.close(),
     };
   });
 }
 
-/** Makes the queue, which the loop keeps alive (see `keepFirst`). The loop does a job for each key, one after the other. */
-type Prepare = (jobs: Jobs) => (keys: readonly string[]) => Promise<void>;
-
-const withFastqPromise: Prepare = (jobs) => {
-  // eslint-disable-next-line @typescript-eslint/require-await -- it must return a promise
-  const worker = async (key: string): Promise<void> => {
-    jobs.work(key);
-  };
-  const queue = fastq.promise(worker, 1);
-  return async (keys) => {
-    for (const key of keys) await queue.push(key);
-  };
-};
-
-const withFastqAtOnce: Prepare = (jobs) => {
-  const worker = (key: string, done: fastq.done): void => {
-    jobs.work(key);
-    done(null);
-  };
-  const queue = fastq(worker, 1);
-  return (keys) => {
-    for (const key of keys) queue.push(key);
-    return Promise.resolve();
-  };
-};
-
-const withAsyncQueue: Prepare = (jobs) => {
-  const worker = (key: string, done: (error?: Error) => void): void => {
-    jobs.work(key);
-    done();
-  };
-  const queue = asyncQueue(worker, 1);
-  return async (keys) => {
-    for (const key of keys) await queue.push(key);
-  };
-};
-
-const withPQueue: Prepare = (jobs) => {
-  const queue = new PQueue({ concurrency: 1 });
-  return async (keys) => {
-    for (const key of keys) await queue.add(() => jobs.work(key));
-  };
-};
-
-const withGetAndDone: Prepare = (jobs) => {
-  const queue = new WorkQueue<string>();
-  return async (keys) => {
-    for (const key of keys) {
-      queue.add(key);
-      const taken = await queue.get();
-      if (taken.shutdown) return;
-      jobs.work(taken.item);
-      queue.done(taken.item);
-    }
-  };
-};
-
-/** Only the worker detects the end of a job, so it resolves a promise, as fastq.promise does internally. */
-const withRun: Prepare = (jobs) => {
-  const queue = new WorkQueue<string>();
-  let onDone: () => void = () => undefined;
-  const running = queue.run((key) => {
-    jobs.work(key);
-    onDone();
-  });
-  return async (keys) => {
-    for (const key of keys) {
-      const done = new Promise<void>((resolve) => {
-        onDone = resolve;
-      });
-      queue.add(key);
-      await done;
-    }
-    queue.shutDown();
-    await running;
-  };
-};
-
-const FASTQ = baseline('fastq.promise', withFastqPromise);
-const OURS = [
-  ours('ours: run', withRun, 'the caller waits for a promise that the worker resolves.'),
-  ours('ours: get, done', withGetAndDone, 'the caller is the worker, too.'),
-];
-const AWAITED = {
-  all: [
-    FASTQ,
-    rival(
-      'fastq, called back at once',
-      withFastqAtOnce,
-      'push calls the worker, which calls back: a few function calls, and no waiting.',
-    ),
-    rival('async.queue', withAsyncQueue, 'it starts in another turn of the event loop.'),
-    rival('p-queue', withPQueue),
-    ...OURS,
-  ],
-  withKeys: [FASTQ, ...OURS],
-};
+export function bursts(
+  queues: 'sync' | 'async' | 'anyAsync',
+  concurrency: number,
+  areKeysNew = false,
+): Contestant<OpenBulk>[] {
+  return burstsOn(QUEUES[queues], concurrency, DISTINCT, areKeysNew ? newKeys : keysUpTo);
+}
 
 /** @param distinctKeys - at most one for each job. */
-export function oneByOne(queues: keyof typeof AWAITED, distinctKeys: number): Contestant<OpenBulk>[] {
-  return contest<Prepare, OpenBulk>(AWAITED[queues], (prepare) => (size) => {
+export function oneByOne(queues: keyof typeof AWAITED_QUEUES, distinctKeys: number): Contestant<OpenBulk>[] {
+  return contest<OpenQueue<AwaitedQueue>, OpenBulk>(AWAITED_QUEUES[queues], (open) => (size) => {
     const jobs = new Jobs();
     const distinct = keysUpTo(Math.min(distinctKeys, size));
     const keys = Array.from({ length: size }, (_, index) => distinct[index % distinct.length] as string);
-    const loop = prepare(jobs);
+    const queue = open(jobs, 1);
     void jobs.expect(keys);
-    return { run: () => loop(keys), check: () => jobs.check() };
+    return { run: () => queue.doEach(keys), check: () => jobs.check(), close: () => queue.close() };
   });
 }
 
