@@ -1,5 +1,5 @@
 /** asynq, in Go, in a process of its own. */
-import { execFileSync, spawn, type ChildProcess, type ChildProcessByStdio } from 'node:child_process';
+import { execFileSync, spawn, type ChildProcessByStdio } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -32,8 +32,12 @@ function openerOf(): OpenOn | Cannot {
   }
   return async ({ host, port }) => {
     const child = spawn(program, [`${host}:${port}`], { stdio: ['pipe', 'pipe', 'inherit'] });
-    await once(child, 'spawn');
-    return new OtherProcess(child);
+    const exited = once(child, 'exit').then(([code]) => {
+      throw new Error(`asynq-bench has exited with ${code}`);
+    });
+    const lines = createInterface({ input: child.stdout });
+    const [address] = (await Promise.race([once(lines, 'line'), exited])) as [string];
+    return new OtherProcess(child, address);
   };
 }
 
@@ -50,29 +54,15 @@ function build(): string {
   return join(folder, 'asynq-bench');
 }
 
-interface Request {
-  readonly resolve: (reply: unknown) => void;
-  readonly reject: (error: Error) => void;
-}
-
-/** Sends requests to `asynq/main.go`, which describes the protocol. */
+/** Sends requests to `asynq/main.go`, which describes them. */
 class OtherProcess implements OpenContestant {
-  readonly #child: ChildProcess;
-  readonly #requests = new Map<string, Request>();
-  readonly #input: Writable;
-  #sent = 0;
+  readonly #child: ChildProcessByStdio<Writable, Readable, null>;
+  readonly #address: string;
   #problem: string | undefined;
 
-  constructor(child: ChildProcessByStdio<Writable, Readable, null>) {
+  constructor(child: ChildProcessByStdio<Writable, Readable, null>, address: string) {
     this.#child = child;
-    this.#input = child.stdin;
-    createInterface({ input: child.stdout }).on('line', (line) => {
-      const end = line.indexOf(' ');
-      this.#settle(line.slice(0, end), JSON.parse(line.slice(end)));
-    });
-    child.once('exit', () => {
-      for (const { reject } of this.#requests.values()) reject(new Error('asynq-bench has exited'));
-    });
+    this.#address = address;
   }
 
   async enqueue(count: number, callers: number): Promise<void> {
@@ -88,8 +78,7 @@ class OtherProcess implements OpenContestant {
   }
 
   async handled(count: number): Promise<void> {
-    await this.#request('handled', count);
-    this.#problem = ((await this.#request('problem')) as string) || undefined;
+    this.#problem = ((await this.#request('handled', count)) as string) || undefined;
   }
 
   async latenciesMs(count: number, perSecond: number): Promise<Float64Array> {
@@ -103,21 +92,14 @@ class OtherProcess implements OpenContestant {
   }
 
   async close(): Promise<void> {
-    const exited = once(this.#child, 'exit');
     await this.#request('close');
+    const exited = once(this.#child, 'exit');
+    this.#child.stdin.end();
     await exited;
   }
 
-  #request(verb: string, ...numbers: readonly number[]): Promise<unknown> {
-    const id = String(this.#sent++);
-    return new Promise((resolve, reject) => {
-      this.#requests.set(id, { resolve, reject });
-      this.#input.write(`${[id, verb, ...numbers].join(' ')}\n`);
-    });
-  }
-
-  #settle(id: string, reply: unknown): void {
-    this.#requests.get(id)?.resolve(reply);
-    this.#requests.delete(id);
+  async #request(verb: string, ...numbers: readonly number[]): Promise<unknown> {
+    const response = await fetch(`http://${this.#address}/${[verb, ...numbers].join('/')}`);
+    return response.json();
   }
 }

@@ -1,22 +1,23 @@
-// asynq as a contestant: the work that its `BenchmarkEndToEndSimple` measures, and the other cases, requested over stdin.
+// asynq as a contestant: the work that its `BenchmarkEndToEndSimple` measures, and the other cases, requested over HTTP.
 //
 //	asynq-bench ADDRESS
 //
-// A request is a line, `ID VERB ARGUMENT…`; its reply is a line when it is done, `ID JSON`. Requests may overlap.
+// It prints the address where it listens, and ends with its stdin. The reply to a request, `/VERB/ARGUMENT…`, is JSON.
 //
 //	enqueue COUNT CALLERS        one task a call
 //	start CONCURRENCY            a server; replies when it runs
-//	handled COUNT                replies when the handlers of COUNT tasks have run
+//	handled COUNT                waits for the handlers of COUNT tasks; replies with the first failure, or an empty string
 //	latencies COUNT PER_SECOND   enqueues at a fixed rate; replies with the time of each to its handler, in ms
-//	problem                      the first failure, or an empty string
-//	close                        ends when all results have been written
+//	close                        replies when all results have been written
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -58,24 +59,16 @@ func main() {
 	redis := asynq.RedisClientOpt{Addr: os.Args[1]}
 	c := &contestant{redis: redis, client: asynq.NewClient(redis)}
 	c.reached = sync.NewCond(&c.mutex)
-	var writing sync.Mutex
-	reply := func(id string, what any) {
-		text, err := json.Marshal(what)
-		check(err)
-		writing.Lock()
-		defer writing.Unlock()
-		fmt.Printf("%s %s\n", id, text)
-	}
-	lines := bufio.NewScanner(os.Stdin)
-	for lines.Scan() {
-		words := strings.Fields(lines.Text())
-		if words[1] == "close" {
-			time.Sleep(closeDelay)
-			reply(words[0], nil)
-			return
-		}
-		go func() { reply(words[0], c.do(words[1], numbers(words[2:]))) }()
-	}
+	http.HandleFunc("/", func(reply http.ResponseWriter, request *http.Request) {
+		words := strings.Split(request.URL.Path[1:], "/")
+		check(json.NewEncoder(reply).Encode(c.do(words[0], numbers(words[1:]))))
+	})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check(err)
+	fmt.Println(listener.Addr())
+	go func() { check(http.Serve(listener, nil)) }()
+	_, err = io.Copy(io.Discard, os.Stdin)
+	check(err)
 }
 
 func numbers(words []string) (all [2]int) {
@@ -94,13 +87,11 @@ func (c *contestant) do(verb string, arguments [2]int) any {
 	case "start":
 		c.start(arguments[0])
 	case "handled":
-		c.wait(arguments[0])
+		return c.wait(arguments[0])
 	case "latencies":
 		return c.measure(arguments[0], arguments[1])
-	case "problem":
-		c.mutex.Lock()
-		defer c.mutex.Unlock()
-		return c.problem
+	case "close":
+		time.Sleep(closeDelay)
 	default:
 		check(fmt.Errorf("unknown verb: %s", verb))
 	}
@@ -162,13 +153,14 @@ func (c *contestant) handle(number int) {
 	}
 }
 
-func (c *contestant) wait(count int) {
+func (c *contestant) wait(count int) string {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.expected = count
 	for c.handled < count {
 		c.reached.Wait()
 	}
+	return c.problem
 }
 
 func (c *contestant) measure(count, perSecond int) []float64 {
