@@ -24,13 +24,13 @@ export async function callBy(
   callers: number,
   from: number,
   to: number,
-  call: (number: number, caller: number) => Promise<unknown>,
+  call: (number: number) => Promise<unknown>,
 ): Promise<void> {
   let next = from;
-  const callAll = async (caller: number): Promise<void> => {
-    while (next < to) await call(next++, caller);
+  const callAll = async (): Promise<void> => {
+    while (next < to) await call(next++);
   };
-  await Promise.all(Array.from({ length: callers }, (_, caller) => callAll(caller)));
+  await Promise.all(Array.from({ length: callers }, callAll));
 }
 
 /** The numbers from 0 up to `count`, at most `size` together. */

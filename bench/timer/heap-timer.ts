@@ -60,10 +60,9 @@ export class HeapTimer {
     return true;
   }
 
-  /** Runs due entries in order. @returns their number. */
-  runDue(): number {
+  /** Runs due entries in order. */
+  runDue(): void {
     const nowMs = this.#now();
-    let ran = 0;
     for (let top = this.#queue.peek(); top !== undefined; top = this.#queue.peek()) {
       if (!top.isCancelled && top.expiresAtMs > nowMs) break;
       this.#queue.pop();
@@ -72,11 +71,9 @@ export class HeapTimer {
       top.isCancelled = true;
       this.size--;
       top.expire();
-      ran++;
     }
     const next = this.#queue.peek();
     if (this.#isDriven && next !== undefined) this.#arm(next.expiresAtMs, nowMs);
-    return ran;
   }
 
   close(): void {
