@@ -119,7 +119,8 @@ export class SystemTimer implements Timer {
    *
    * @param deadlineMs - runs the task at that time of the timer's clock instead, as `scheduleAt` does.
    * @throws EscapementError `ERR_TIMER_CLOSED` - after `close`. The task stays where it was.
-   * @throws TypeError `ERR_INVALID_ARG_TYPE` - not a `TimerTask`. `ERR_INVALID_ARG_VALUE` - it is frozen.
+   * @throws TypeError `ERR_INVALID_ARG_TYPE` - not a `TimerTask`. `ERR_INVALID_ARG_VALUE` - it is frozen, or sealed and the timer has
+   * `asyncContext`.
    */
   add(task: TimerTask, deadlineMs?: number): void {
     this.#requireOpen('add');
@@ -128,23 +129,18 @@ export class SystemTimer implements Timer {
     const ms = isAbsolute ? deadlineMs : task.delayMs;
     // The constructor has checked the delay, but a subclass may override it with a getter.
     requireFiniteNumber(isAbsolute ? 'deadlineMs' : 'task.delayMs', ms);
-    if (this.#keepsContext) keepContext(task);
     const driver = this.#driver;
     const entry = entryIn(task, driver);
     if (entry === undefined) {
       const slot = isAbsolute
         ? driver.enterAt(this.#runTask, task, ms)
         : driver.enter(this.#runTask, task, ms);
-      try {
-        attach(task, driver, slot);
-      } catch (error) {
-        // If the clock of the timer that it was in before has thrown, the task is in this one already.
-        if (entryIn(task, driver) === undefined) driver.withdraw(slot);
-        if (Object.isFrozen(task)) throw wrongValue('task', 'a TimerTask that is not frozen', task);
-        throw error;
-      }
-    } else if (isAbsolute) driver.moveAt(entry, ms);
-    else driver.move(entry, ms);
+      this.#attach(task, slot);
+    } else {
+      if (isAbsolute) driver.moveAt(entry, ms);
+      else driver.move(entry, ms);
+      if (this.#keepsContext) keepContext(task);
+    }
   }
 
   /**
@@ -326,6 +322,20 @@ export class SystemTimer implements Timer {
   /** @internal For the integrity checkers. */
   [INTERNALS](): TimerInternals {
     return { wheels: this.#wheels, driver: this.#driver, runner: this.#runner };
+  }
+
+  /** Lets a task refer to its entry. One that cannot leaves nothing in the timer. */
+  #attach(task: TimerTask, slot: number): void {
+    try {
+      if (this.#keepsContext) keepContext(task);
+      attach(task, this.#driver, slot);
+    } catch (error) {
+      // If the clock of the timer that it was in before has thrown, the task is in this one already.
+      if (entryIn(task, this.#driver) !== undefined) throw error;
+      this.#driver.withdraw(slot);
+      if (Object.isExtensible(task)) throw error;
+      throw wrongValue('task', 'a TimerTask that is neither frozen nor sealed', task);
+    }
   }
 
   #schedule<A>(delayMs: number, callback: (arg: A) => void, arg: A): TimerId {

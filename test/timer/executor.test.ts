@@ -1,7 +1,7 @@
 import { ManualClock, SystemTimer } from 'escapement';
 import { checkTimer } from 'escapement/testing';
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { HandClock } from './support/hand-clock.ts';
 import { addTask, Journal, TestTask } from './support/tasks.ts';
 import { handTimer, manualTimer } from './support/timers.ts';
@@ -261,6 +261,19 @@ test('a task that is added again runs in the later context, and a rescheduled ca
   });
   clock.advance(20);
   expect(seen).toEqual(['second', 'scheduled']);
+});
+
+test('a pending task that is added again with a wrong clock runs in the context of its first add', () => {
+  const { clock, timer, seen, look } = makeTimer(true);
+  const task = new TestTask(10, look);
+  store.run('first', () => timer.add(task));
+  const now = vi.spyOn(clock, 'now').mockReturnValue(Number.NaN);
+  expect(() => {
+    store.run('second', () => timer.add(task));
+  }).toThrow(expect.objectContaining({ code: 'ERR_CLOCK_INVALID' }));
+  now.mockRestore();
+  clock.advance(10);
+  expect(seen).toEqual(['first']);
 });
 
 test('a task keeps no context once it has run, and works in a timer without asyncContext', () => {

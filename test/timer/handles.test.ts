@@ -132,16 +132,19 @@ test('a task keeps its delay', () => {
   for (const delayMs of [0, -5, 1.5, Number.MAX_VALUE]) expect(new TestTask(delayMs).delayMs).toBe(delayMs);
 });
 
-test('a frozen task is refused, and leaves nothing in the timer', () => {
-  const { clock, timer } = manualTimer();
-  const frozen = new TestTask(5);
-  Object.freeze(frozen);
-  expect(() => timer.add(frozen)).toThrow(
-    expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' }),
-  );
-  expect([timer.size, clock.pendingWakeups]).toEqual([0, 0]);
-  checkTimer(timer);
-});
+test.each([false, true])(
+  'a frozen task is refused with asyncContext %s, and leaves nothing in the timer',
+  (asyncContext) => {
+    const { clock, timer } = manualTimer({ asyncContext });
+    const frozen = new TestTask(5);
+    Object.freeze(frozen);
+    expect(() => timer.add(frozen)).toThrow(
+      expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' }),
+    );
+    expect([timer.size, clock.pendingWakeups]).toEqual([0, 0]);
+    checkTimer(timer);
+  },
+);
 
 test('a new task is not pending', () => {
   const task = new TestTask(5);
