@@ -48,7 +48,7 @@ export class SummedReads {
     series.readers.add(reader);
     return () => {
       series.readers.delete(reader);
-      if (this.#series.get(key) === series) this.#dropIfDone(key, series);
+      this.#dropIfDone(key, series);
     };
   }
 
@@ -64,8 +64,9 @@ export class SummedReads {
     }
   }
 
+  /** A reader may have removed the series, and added one of the same labels. */
   #dropIfDone(key: string, series: Series): void {
-    if (series.readers.size > 0) return;
+    if (series.readers.size > 0 || this.#series.get(key) !== series) return;
     if (!this.#endsAtZero || !series.reported) this.#series.delete(key);
   }
 

@@ -139,6 +139,16 @@ it('a removed gauge is missing in the next scrape, with labels or without', asyn
   expect(await scrape()).toEqual([]);
 });
 
+it('a gauge that replaces itself when it is read is in the next scrape', async () => {
+  const first = metrics.observableGauge('open_files', 'Open files.', () => {
+    first.remove();
+    metrics.observableGauge('open_files', 'Open files.', () => 2);
+    return 1;
+  });
+  expect(await scrape()).toEqual(['open_files 1']);
+  expect(await scrape()).toEqual(['open_files 2']);
+});
+
 it('a gauge that cannot be read is missing in the scrape, and all others are in it', async () => {
   const onError = vi.fn<(error: EscapementError) => void>();
   const metrics = prometheusMetrics({ registry, onError });
