@@ -135,7 +135,15 @@ export class SystemTimer implements Timer {
       const slot = isAbsolute
         ? driver.enterAt(this.#runTask, task, ms)
         : driver.enter(this.#runTask, task, ms);
-      this.#attach(task, slot);
+      try {
+        if (this.#keepsContext) keepContext(task);
+        attach(task, driver, slot);
+      } catch (error) {
+        // If the clock of the timer that it was in before has thrown, the task is in this one already.
+        if (entryIn(task, driver) !== undefined) throw error;
+        driver.withdraw(slot);
+        throw wrongValue('task', 'a TimerTask that is not frozen', task);
+      }
     } else {
       if (isAbsolute) driver.moveAt(entry, ms);
       else driver.move(entry, ms);
@@ -322,20 +330,6 @@ export class SystemTimer implements Timer {
   /** @internal For the integrity checkers. */
   [INTERNALS](): TimerInternals {
     return { wheels: this.#wheels, driver: this.#driver, runner: this.#runner };
-  }
-
-  /** Lets a task refer to its entry. One that cannot leaves nothing in the timer. */
-  #attach(task: TimerTask, slot: number): void {
-    try {
-      if (this.#keepsContext) keepContext(task);
-      attach(task, this.#driver, slot);
-    } catch (error) {
-      // If the clock of the timer that it was in before has thrown, the task is in this one already.
-      if (entryIn(task, this.#driver) !== undefined) throw error;
-      this.#driver.withdraw(slot);
-      if (Object.isExtensible(task)) throw error;
-      throw wrongValue('task', 'a TimerTask that is neither frozen nor sealed', task);
-    }
   }
 
   #schedule<A>(delayMs: number, callback: (arg: A) => void, arg: A): TimerId {
