@@ -119,6 +119,8 @@ export class EscapementError extends Error {
   readonly code: EscapementErrorCode;
   /** The operation that failed, if it is known. */
   declare readonly op?: string;
+  /** The error that caused this one, if there is one. Programs whose `lib` is older than ES2022 know it only from here. */
+  declare cause?: unknown;
 
   constructor(code: EscapementErrorCode, message: string, options: EscapementErrorOptions = {}) {
     super(message, options); // which reads the cause, if there is one

@@ -166,10 +166,11 @@ it.each([
 it('the installed package compiles in a TypeScript program for browsers that checks declarations', () => {
   const program = writeProgram(
     'browser/program.ts',
-    `import { SystemTimer, type TimerId } from 'escapement';
-    export const id: TimerId = new SystemTimer().schedule(1_000, () => document.title);`,
+    `import { EscapementError, SystemTimer, type TimerId } from 'escapement';
+    export const id: TimerId = new SystemTimer().schedule(1_000, () => document.title);
+    export const { cause } = new EscapementError('ERR_TIMER_CLOSED', 'closed');`,
   );
-  const target = { target: 'es2022', lib: ['es2022', 'dom'], types: [], module: 'nodenext' };
+  const target = { target: 'es2021', lib: ['es2021', 'dom'], types: [], module: 'nodenext' };
   const compilerOptions = { strict: true, noEmit: true, ...target };
   writeProgram('browser/tsconfig.json', JSON.stringify({ compilerOptions, files: [program] }));
   const { stdout } = run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', 'browser']);
