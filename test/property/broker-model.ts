@@ -11,6 +11,7 @@ import type {
   TaskTarget,
   Tick,
 } from 'escapement/tasks';
+import { limitsOf } from '../../src/tasks/queue-limits.ts';
 import {
   emptyQueue,
   failWith,
@@ -239,7 +240,7 @@ export class BrokerModel extends BrokerModelRows {
   }
 
   setLimits(queue: string, limits: QueueLimits | undefined): void {
-    if (limits === undefined && !this.queues.has(queue)) return;
+    if (limitsOf(limits) === undefined && !this.queues.has(queue)) return;
     const home = this.queues.get(queue) ?? emptyQueue();
     this.queues.set(queue, home);
     setLimits(home, limits, this.nowMs);
