@@ -199,7 +199,8 @@ export class Inspector extends StateOperations {
 
   /**
    * Returns a page of the tasks in a state. Pending tasks: the next one first; scheduled and retry tasks: the earliest first;
-   * others: the oldest first.
+   * others: the oldest first; on Redis, of completed tasks the first that expires. Tasks of a group that are being aggregated come behind
+   * those that wait in it.
    *
    * @param group - the group, if the state is aggregating.
    */

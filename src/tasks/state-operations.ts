@@ -39,12 +39,12 @@ export abstract class StateOperations {
     return this.list(queue, 'archived', options);
   }
 
-  /** Returns a page of the completed tasks, the oldest first. */
+  /** Returns a page of the completed tasks, the oldest first; on Redis, the first that expires. */
   listCompletedTasks(queue: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
     return this.list(queue, 'completed', options);
   }
 
-  /** Returns a page of the aggregating tasks of a group, the oldest first. */
+  /** Returns a page of the aggregating tasks of a group, the oldest first; behind them those that are being aggregated. */
   listAggregatingTasks(queue: string, group: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
     return this.list(queue, 'aggregating', options, group);
   }

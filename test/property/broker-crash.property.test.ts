@@ -75,7 +75,7 @@ async function record(
   max: number,
   actions: readonly BrokerAction[],
 ): Promise<Mark[]> {
-  const model = new BrokerModel({ ...OPTIONS, maxArchived: max, ties: 'arrival', showsHeld: false });
+  const model = new BrokerModel({ ...OPTIONS, maxArchived: max, ties: 'arrival' });
   await using side = await openSide(files, max, OPTIONS.startMs);
   let before = { settled: 0, changes: side.changes() };
   const mark = (action?: BrokerAction): Mark => {

@@ -16,7 +16,6 @@ import type { BrokerSideOptions, Ties } from './broker-side.ts';
 
 export interface ModelOptions extends BrokerSideOptions {
   readonly ties: Ties;
-  readonly showsHeld: boolean;
 }
 
 export interface ModelTask {
@@ -131,7 +130,7 @@ export function tasksIn(tasks: readonly ModelTask[], ties: Ties, state: TaskStat
   return tasks.filter((row) => row.state === state).sort(orderOf(ties, state));
 }
 
-export function showQueue(home: ModelQueue, ties: Ties, showsHeld: boolean, nowMs: number): unknown {
+export function showQueue(home: ModelQueue, ties: Ties, nowMs: number): unknown {
   const show = (rows: readonly ModelTask[]): TaskRecord[] => rows.map((row) => recordOf(row, nowMs));
   const states = ['active', 'pending', 'scheduled', 'retry', 'archived', 'completed'] as const;
   const [active = [], pending = [], ...others] = states.map((state) => tasksIn(home.tasks, ties, state));
@@ -139,7 +138,7 @@ export function showQueue(home: ModelQueue, ties: Ties, showsHeld: boolean, nowM
   const groups = GROUPS.map((group) => {
     const held = aggregating.filter(({ message, set }) => message.group === group && set !== undefined);
     const waiting = aggregating.filter((row) => isWaitingIn(row, group));
-    return { group, size: waiting.length, tasks: [...waiting, ...(showsHeld ? held.sort(byId) : [])] };
+    return { group, size: waiting.length, tasks: [...waiting, ...held.sort(byId)] };
   });
   return {
     isPaused: home.isPaused,

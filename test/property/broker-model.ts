@@ -303,9 +303,9 @@ export class BrokerModel extends BrokerModelRows {
 
   /** As `shown` of the world reads it from the real one. */
   show(): unknown {
-    const { ties, showsHeld } = this.options;
+    const { ties } = this.options;
     const shown = [...this.queues].map(([name, home]) => {
-      return [name, showQueue(home, ties, showsHeld, this.nowMs)] as const;
+      return [name, showQueue(home, ties, this.nowMs)] as const;
     });
     return Object.fromEntries(shown.sort(([a], [b]) => (a < b ? -1 : 1)));
   }

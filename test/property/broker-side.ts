@@ -45,8 +45,6 @@ export interface BrokerSide extends AsyncDisposable {
   readonly broker: TestedBroker;
   /** What comes first of what came, or is due, at the same moment; see docs/redis.md. */
   readonly ties: Ties;
-  /** Whether lists of a group show also what is held as a set. */
-  readonly showsHeld: boolean;
   /** Keys in the order of their turns; undefined if pending tasks are listed in that order. */
   readonly turns?: (queue: string) => Promise<readonly string[]>;
   wallNow(): number;
@@ -88,7 +86,7 @@ export async function embeddedSide(
     get broker() {
       return broker;
     },
-    ...{ ties: 'arrival', showsHeld: false, wallNow: () => clock.wallNow() },
+    ...{ ties: 'arrival', wallNow: () => clock.wallNow() },
     advance: (ms) => clock.advanceAsync(ms),
     check: () => {
       checkBroker(broker);

@@ -40,11 +40,7 @@ export class BrokerWorld {
   ): Promise<void> {
     const options = { ...OPTIONS, maxArchived };
     await using side = await open(options);
-    await BrokerWorld.goOn(
-      side,
-      new BrokerModel({ ...options, ties: side.ties, showsHeld: side.showsHeld }),
-      history,
-    );
+    await BrokerWorld.goOn(side, new BrokerModel({ ...options, ties: side.ties }), history);
   }
 
   /** @param done - called after each action, when the broker and the model are the same. */

@@ -66,7 +66,6 @@ export class RedisSides implements AsyncDisposable {
 class RedisSide implements BrokerSide {
   readonly broker: ScaledBroker;
   readonly ties = 'id';
-  readonly showsHeld = true;
   readonly #inner: RedisBroker;
   readonly #redis: Redis;
   readonly #clock: ScaledClock;

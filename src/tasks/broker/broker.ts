@@ -222,7 +222,10 @@ export interface BrokerAdministration {
   history(queue: string, days: number): Promise<readonly DayStats[]>;
   /** Returns one task. */
   task(queue: string, id: string): Promise<TaskRecord>;
-  /** Returns a page of a state. Pending: the next one first. Scheduled and retry: the earliest first. Others: the oldest first. */
+  /**
+   * Returns a page of a state. Pending: the next one first. Scheduled and retry: the earliest first. Others: the oldest first (on
+   * Redis, of completed tasks the first that expires); of aggregating tasks those of a group, and behind them those of its sets.
+   */
   tasks(queue: string, state: TaskState, page: Page, group?: string): Promise<readonly TaskRecord[]>;
 
   /**

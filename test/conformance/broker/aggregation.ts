@@ -172,6 +172,16 @@ export function describeAggregation(make: BrokerFactory): void {
     expect(await takeAll(broker)).toEqual(['a']);
   });
 
+  it('tasks that are being aggregated are listed with their group, behind those that wait', async (broker) => {
+    await add(broker, 'a', 'b', 'c', 'd');
+    await broker.enqueue(newTask({ id: 'e', group: 'other' }));
+    await takeSet(broker, 3);
+    expect(await idsIn(broker, 'aggregating', GROUP)).toEqual(['d', 'a', 'b', 'c']);
+    expect(await idsIn(broker, 'aggregating', 'other')).toEqual(['e']);
+    const secondPage = await broker.tasks(QUEUE, 'aggregating', { page: 2, size: 3 }, GROUP);
+    expect(secondPage.map(({ message }) => message.id)).toEqual(['c']);
+  });
+
   it('a set can be replaced only once', async (broker) => {
     await add(broker, 'a');
     const set = await takeSet(broker, 1);

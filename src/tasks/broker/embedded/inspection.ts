@@ -84,7 +84,7 @@ export const INSPECTION = {
     const isByTime = state === 'scheduled' || state === 'retry';
     const rows = isByTime
       ? queue.lists[state].byTime.slice(skip, page.size)
-      : slice(queue.listsOf(state, group), skip, page.size);
+      : slice(queue.listsWithSets(state, group), skip, page.size);
     return rows.map((row) => recordOf(store, row));
   },
 
@@ -125,10 +125,7 @@ function slice(lists: Iterable<TaskList>, skip: number, count: number): TaskRow[
 
 function countsOf(queue: QueueState): Record<TaskState, number> {
   const counts = {} as Record<TaskState, number>;
-  for (const state of TASK_STATES) {
-    if (state === 'aggregating') counts[state] = queue.countAggregating();
-    else counts[state] = state === 'pending' ? queue.pending.size : queue.lists[state].size;
-  }
+  for (const state of TASK_STATES) counts[state] = queue.count(state);
   return counts;
 }
 
@@ -154,9 +151,8 @@ const SAMPLED = 20;
 function memoryBytesOf(queue: QueueState): number {
   let bytes = 0;
   for (const state of TASK_STATES) {
-    for (const list of queue.listsOf(state)) bytes += bytesOf(list);
+    for (const list of queue.listsWithSets(state)) bytes += bytesOf(list);
   }
-  for (const { list } of queue.sets.values()) bytes += bytesOf(list);
   return Math.round(bytes);
 }
 

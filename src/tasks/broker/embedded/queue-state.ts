@@ -247,11 +247,18 @@ export class QueueState {
     }
   }
 
-  /** Returns the number of aggregating tasks, including those in sets. O(groups). */
-  countAggregating(): number {
+  /** Yields the lists of a state, with those of the sets of all groups or of one. */
+  *listsWithSets(state: TaskState, group?: string): Generator<TaskList> {
+    yield* this.listsOf(state, group);
+    if (state !== 'aggregating') return;
+    for (const { list } of this.sets.values()) if (group === undefined || list.group === group) yield list;
+  }
+
+  /** Returns the number of tasks in a state, including those in sets. O(groups), if the state is aggregating. */
+  count(state: TaskState): number {
+    if (state === 'pending') return this.pending.size;
     let count = 0;
-    for (const { size } of this.groups.values()) count += size;
-    for (const { list } of this.sets.values()) count += list.size;
+    for (const { size } of this.listsWithSets(state)) count += size;
     return count;
   }
 }
