@@ -4,6 +4,7 @@ import { hostname } from 'node:os';
 import { CONSOLE_VIEW, consoleView } from '../../core/console-view.ts';
 import { EscapementError } from '../../core/errors.ts';
 import { MINUTE_MS } from '../../core/units.ts';
+import { requireString } from '../../core/validate.ts';
 import { SystemTimer, type TimerId } from '../../timer/system-timer.ts';
 import type { ScheduleEntry } from '../broker/broker.ts';
 import { parseCronSpec } from '../cron-spec.ts';
@@ -103,9 +104,10 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
   /**
    * Removes an entry. A task that is being enqueued is still enqueued.
    *
-   * @throws EscapementError `ERR_SCHEDULE_ENTRY` - there is no entry with that id.
+   * @throws TypeError - the id is not a string. EscapementError `ERR_SCHEDULE_ENTRY` - there is no entry with that id.
    */
   unregister(id: string): void {
+    requireString('id', id);
     const entry = this.#entries.get(id);
     if (entry === undefined) {
       throw schedulerError('ERR_SCHEDULE_ENTRY', 'unregister', `there is no entry '${id}'`);

@@ -159,6 +159,9 @@ describe('an entry', () => {
     expect(() => scheduler.register('61 * * * *', new Task('t'))).toThrow('minute');
     expect(() => scheduler.register('@daily', 't' as unknown as Task)).toThrow('task must be a Task');
     expect(() => scheduler.register('@daily', new Task('t'), { id: ' ' })).toThrow('options.id');
+    expect(() => {
+      scheduler.unregister(Symbol('id') as never);
+    }).toThrow('id must be a string');
     expect(() => scheduler.register('@daily', new Task('t'), { queue: '' })).toThrow('options.queue');
     expect(() => scheduler.register('@daily', new Task('t'), { uniqueKey: 'k' })).toThrow(
       'options.uniqueTtlMs',
