@@ -2,6 +2,7 @@ import { Cluster, Redis, type ClusterOptions, type RedisOptions } from 'ioredis'
 import { BackOff, type BackOffOptions } from '../../../core/back-off.ts';
 import {
   CONNECTION_OPTIONS,
+  hasUrl,
   type RedisConnectionOptions,
   type RedisHost,
   type RedisUrlOptions,
@@ -188,7 +189,7 @@ export type ConnectionRoute =
 
 /** @throws Error - the client that was passed in connects in a way that cannot be copied. */
 export function routeOf(options: RedisConnectionOptions): ConnectionRoute {
-  if ('url' in options)
+  if (hasUrl(options))
     return {
       kind: 'url',
       options: { url: options.url, ...pickSet(options, ['username', 'password', 'tls', 'timeoutMs']) },

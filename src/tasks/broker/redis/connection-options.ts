@@ -101,9 +101,16 @@ export function planConnection(options: RedisConnectionOptions): ConnectionPlan 
   const own = Object.entries(options).filter(([name]) => Object.hasOwn(CONNECTION_OPTIONS, name));
   const given = Object.fromEntries(own) as unknown as RedisConnectionOptions;
   const { timeoutMs, onHealth } = readOptions('RedisBroker', given, CONNECTION_OPTIONS);
-  if (!('client' in options)) return { timeoutMs, onHealth, source: { server: serverPlan(options) } };
-  if ('url' in options) throw wrongValue('options', 'either a url or a client', options);
-  return { timeoutMs, onHealth, source: { client: options.client } };
+  const { client } = options as Partial<RedisClientOptions>;
+  if (client === undefined)
+    return { timeoutMs, onHealth, source: { server: serverPlan(options as RedisUrlOptions) } };
+  if (hasUrl(options)) throw wrongValue('options', 'either a url or a client', options);
+  return { timeoutMs, onHealth, source: { client } };
+}
+
+/** An option that is undefined counts as absent, as everywhere. */
+export function hasUrl(options: RedisConnectionOptions): options is RedisUrlOptions {
+  return (options as Partial<RedisUrlOptions>).url !== undefined;
 }
 
 const CLIENT_METHODS = ['sendCommand', 'evalsha', 'duplicate', 'subscribe', 'disconnect', 'on'];

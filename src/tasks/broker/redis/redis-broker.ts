@@ -12,7 +12,7 @@ import { brokerClosed } from '../broker-errors.ts';
 import type { LeaseHolder, LeaseHolderOptions } from '../broker.ts';
 import { TRANSFER, type Transfer } from '../transfer.ts';
 import { routeOf } from './client.ts';
-import { CONNECTION_OPTIONS, type RedisConnectionOptions } from './connection-options.ts';
+import { CONNECTION_OPTIONS, hasUrl, type RedisConnectionOptions } from './connection-options.ts';
 import { RedisConnection } from './connection.ts';
 import { DEQUEUING } from './dequeue.ts';
 import { ENQUEUING } from './enqueue.ts';
@@ -106,7 +106,7 @@ export class RedisBroker extends BrokerBase {
   /** Where Redis is, without user and password: `redis://localhost:6379/0`, or addresses of nodes, separated by commas. */
   get address(): string {
     const options = this.#options;
-    return 'url' in options ? withoutCredentials(options.url) : addressOf(options.client);
+    return hasUrl(options) ? withoutCredentials(options.url) : addressOf(options.client);
   }
 
   /** Returns what Redis reports about itself, by name: its command `INFO`; for a cluster, that of one node. */
@@ -158,7 +158,7 @@ export class RedisBroker extends BrokerBase {
   [CONSOLE_VIEW](): object {
     return consoleView(this, () => ({
       ...{ clock: undefined, maintenance: undefined },
-      ...('url' in this.#options
+      ...(hasUrl(this.#options)
         ? { url: withoutCredentials(this.#options.url) }
         : { address: addressOf(this.#options.client) }),
       state: this.isClosed ? 'closed' : this.#redis.connection.health.state,

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Cluster, Redis } from 'ioredis';
+import { RedisBroker } from 'escapement/tasks/redis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { parseRedisUrl } from '../../../../src/tasks/broker/redis/connection-options.ts';
 import { RedisConnection } from '../../../../src/tasks/broker/redis/connection.ts';
@@ -256,10 +257,26 @@ describe('a connection to Redis', () => {
       ['no time', { url: 'redis://there', timeoutMs: 0 }, { name: 'RangeError', code: 'ERR_OUT_OF_RANGE' }],
       ['a listener that is none', { url: 'redis://there', onHealth: 'log' }, wrongType],
       ['a client that is none', { client: {} }, wrongType],
+      ['a client that is undefined', { client: undefined }, wrongType],
       ['a client with a prefix', { client: prefixed }, wrongValue],
       ['a cluster with a prefix', { client: prefixedCluster }, wrongValue],
     ])('options of a connection are validated: %s', (_, options, error) => {
       expect(() => new RedisConnection(options as never)).toThrow(expect.objectContaining(error));
+    });
+
+    it('a url beside an undefined client, or a client beside an undefined url, is a valid option', async () => {
+      const client = new Redis(server.url);
+      const withUrl = new RedisBroker({ url: server.url, client: undefined });
+      const withClient = new RedisBroker({ url: undefined, client });
+      try {
+        for (const broker of [withUrl, withClient]) {
+          await broker.ping();
+          expect(broker.address).toContain(new URL(server.url).port);
+        }
+      } finally {
+        await Promise.all([withUrl.close(), withClient.close()]);
+        client.disconnect();
+      }
     });
   });
 });
