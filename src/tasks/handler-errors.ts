@@ -42,12 +42,16 @@ export class RevokeTask extends Error {
   }
 }
 
-/** As Go's `errors.Is`. */
+/** As Go's `errors.Is`. Never throws: a thrown value may itself throw when its properties are read. */
 function hasBrand(error: unknown, brand: symbol): boolean {
   let one = error;
-  for (let depth = 0; depth < MAX_DEPTH && typeof one === 'object' && one !== null; depth++) {
-    if (brand in one) return true;
-    one = (one as { cause?: unknown }).cause;
+  try {
+    for (let depth = 0; depth < MAX_DEPTH && typeof one === 'object' && one !== null; depth++) {
+      if (brand in one) return true;
+      one = (one as { cause?: unknown }).cause;
+    }
+  } catch {
+    return false;
   }
   return false;
 }

@@ -209,14 +209,17 @@ function endWith(span: Span, error: unknown): void {
 /** The conventions' type of an error without a class. */
 const OTHER = '_OTHER';
 
-/** Records an error. A thrown value may throw again when its properties are read: the span is kept all the same. */
+/** Records an error; only its text if it throws again when its properties are read. */
 function recordError(span: Span, error: unknown): void {
   const text = errorText(error);
   span.setStatus({ code: SpanStatusCode.ERROR, message: text });
-  guarded(() => {
+  try {
     span.setAttribute(ATTRIBUTE.errorType, typeOf(error));
     span.recordException(error instanceof Error ? error : text);
-  });
+  } catch {
+    span.setAttribute(ATTRIBUTE.errorType, OTHER);
+    span.recordException(text);
+  }
 }
 
 /** Returns the code of an error, else its class: there are few of both. */

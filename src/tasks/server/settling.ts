@@ -211,10 +211,10 @@ function endingOfFailure(run: TaskRun, thrown: unknown, rules: FailureRules): En
   const { reason, cancelOutcome } = run;
   const error = isInterruption(run, thrown) ? reason : thrown;
   if (run.isLeaseLost) return lost(error);
-  if (holds((one) => RevokeTask.is(one), error)) return ending('revoked', error);
+  if (RevokeTask.is(error)) return ending('revoked', error);
   if (cancelOutcome === 'delete') return ending('discarded', error, cancelOutcome);
   if (cancelOutcome === 'archive') return ending('archived', error, cancelOutcome);
-  const skipsRetry = holds((one) => SkipRetry.is(one), error);
+  const skipsRetry = SkipRetry.is(error);
   const isShutDown = reason?.code === 'ERR_SERVER_CLOSED' && cancelOutcome === undefined;
   if (isShutDown && !skipsRetry) return ending('released', error);
   const { retried, maxRetry } = run.leased.message;
@@ -236,16 +236,7 @@ function ending(kind: Ending['kind'], error: unknown, cancelOutcome?: CancelOutc
 
 /** Whether a handler rejects because it was interrupted: with the reason itself, or with an AbortError as Node's functions do. */
 function isInterruption({ reason }: TaskRun, error: unknown): boolean {
-  return reason !== undefined && (error === reason || holds(isAbortError, error));
-}
-
-/** A thrown value may itself throw when its properties are read. */
-function holds(test: (error: unknown) => boolean, error: unknown): boolean {
-  try {
-    return test(error);
-  } catch {
-    return false;
-  }
+  return reason !== undefined && (error === reason || isAbortError(error));
 }
 
 function counts(error: unknown, { isFailure }: FailureRules): boolean {

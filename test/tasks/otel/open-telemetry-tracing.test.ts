@@ -21,6 +21,11 @@ import { openTelemetryTracing, type OpenTelemetryTracingOptions } from 'escapeme
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openWorld, type World } from '../server/support/world.ts';
 
+const refuse = (): never => {
+  throw new Error('do not look');
+};
+const unreadable = new Proxy(new Error('x'), { get: refuse, has: refuse, getPrototypeOf: refuse });
+
 const exporter = new InMemorySpanExporter();
 const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
 
@@ -252,6 +257,7 @@ describe('a run', () => {
     ['an error with a code', new EscapementError('ERR_TASK_TIMEOUT', 'late'), 'ERR_TASK_TIMEOUT', 'late'],
     ['no error', 'just a word', '_OTHER', 'just a word'],
     ['nothing', undefined, '_OTHER', 'thrown: undefined'],
+    ['an error whose properties throw', unreadable, '_OTHER', 'unknown error: it cannot be read'],
   ])('a run that throws %s has the type and message of the error', async (_, thrown, type, message) => {
     await traced(() => {
       throw thrown; // eslint-disable-line @typescript-eslint/only-throw-error -- whatever users throw
