@@ -55,11 +55,6 @@ export class RingQueue<T> {
     return value;
   }
 
-  clear(): void {
-    this.#size = 0;
-    this.#resize(SMALLEST);
-  }
-
   /** The values in order; the ring must not change meanwhile. */
   *[Symbol.iterator](): Generator<T, void> {
     for (let i = 0; i < this.#size; i++) yield this.#slots[(this.#head + i) & this.#mask] as T;
