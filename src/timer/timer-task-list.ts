@@ -73,7 +73,7 @@ export class DelayQueue {
   peek(): TimerTaskList | undefined {
     for (let bucket = this.#heap.peek(); bucket !== undefined; bucket = this.#heap.peek()) {
       if (!bucket.isEmpty) return bucket;
-      this.#drop();
+      this.#drop(bucket);
     }
     return undefined;
   }
@@ -82,7 +82,7 @@ export class DelayQueue {
   poll(nowMs: number): TimerTaskList | undefined {
     const bucket = this.peek();
     if (bucket === undefined || bucket.expirationMs > nowMs) return undefined;
-    this.#drop();
+    this.#drop(bucket);
     return bucket;
   }
 
@@ -97,9 +97,10 @@ export class DelayQueue {
     return this.#heap.data;
   }
 
-  #drop(): void {
-    const bucket = this.#heap.pop();
-    if (bucket !== undefined) bucket.isQueued = false;
+  /** Removes the earliest bucket. */
+  #drop(bucket: TimerTaskList): void {
+    this.#heap.pop();
+    bucket.isQueued = false;
   }
 }
 
