@@ -32,15 +32,9 @@ export class KeyChecks {
       return this.#checkAll(key);
     } finally {
       this.#isRunning = false;
-      this.#pending.clear();
       this.#forgetIdleChecks();
       this.#latest = undefined;
     }
-  }
-
-  /** Forgets the queued keys. */
-  clear(): void {
-    this.#pending.clear();
   }
 
   #checkAll(first: unknown): number {
@@ -118,11 +112,5 @@ export class PendingKeys {
     const { value } = this.#line.next() as IteratorYieldResult<unknown>;
     this.#keys.delete(value);
     return value;
-  }
-
-  /** Clearing an empty set would allocate a new table. */
-  clear(): void {
-    if (this.#keys.size > 0) this.#keys.clear();
-    this.#line = undefined;
   }
 }

@@ -248,7 +248,6 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
     const { pending } = readOptions('DelayedOperationPurgatory.close', options, CLOSE_OPTIONS);
     if (this.#isClosed) return [];
     this.#isClosed = true;
-    this.#checks.clear();
     const operations = this.#pending.watchers.all();
     for (const operation of operations) {
       // The completion of an earlier one may have completed this one.
@@ -257,7 +256,6 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
         completeOperation(operation, 'closed');
       else this.#pending.remove(operation);
     }
-    this.#pending.watchers.clear();
     this.#ownTimer?.close();
     this.#metrics?.remove();
     return withoutConditions<T>(operations);

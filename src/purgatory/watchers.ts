@@ -69,11 +69,6 @@ export class Watchers {
     setChain(operation, undefined, NOT_WATCHED);
   }
 
-  /** Forgets the kept keys. No operation may be watched. */
-  clear(): void {
-    this.#lists.clear();
-  }
-
   /** Begins a walk over the operations that are under a key now, in order of arrival. They may change in any way meanwhile. */
   startWalk(key: unknown): void {
     this.#cursor = this.#lists.get(key)?.next;
@@ -240,13 +235,6 @@ export class KeyLists {
     this.#kept[this.#next] = list;
     this.#next = (this.#next + 1) & (KEPT - 1);
     if (oldest !== undefined) this.#forget(oldest);
-  }
-
-  clear(): void {
-    this.#lists.clear();
-    this.#kept.length = 0;
-    this.#next = 0;
-    this.#emptyKeys = 0;
   }
 
   /** Deletes a list, unless it is in use again or deleted already. */
