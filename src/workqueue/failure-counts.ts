@@ -16,8 +16,9 @@ export class FailureCounts<T> {
   #young = new Map<T, number>();
   #old = new Map<T, number>();
 
+  /** @param maxItems - at least MIN_FAILURE_COUNTS, or `Infinity`. */
   constructor(maxItems: number) {
-    this.#perGeneration = Math.max(Math.floor(maxItems / 2), 1);
+    this.#perGeneration = Math.floor(maxItems / 2);
   }
 
   /** Number of items with a count. */

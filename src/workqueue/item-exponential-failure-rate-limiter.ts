@@ -31,9 +31,6 @@ const OPTIONS = {
   maxItems: [orInfinity(integer(MIN_FAILURE_COUNTS)), Infinity],
 } satisfies OptionTable<ItemExponentialFailureOptions>;
 
-/** 2 to a higher power is not a finite number. */
-const HIGHEST_EXPONENT = 1_023;
-
 /**
  * Doubles the delay of an item with each failure: `baseDelayMs * 2 ** failures`, at most `maxDelayMs`.
  *
@@ -50,9 +47,8 @@ export class ItemExponentialFailureRateLimiter<T> implements RateLimiter<T> {
   }
 
   when(item: T): number {
-    const exponent = Math.min(this.#failures.increment(item), HIGHEST_EXPONENT);
     const { baseDelayMs, maxDelayMs } = this.#options;
-    return cleanDelay(Math.min(baseDelayMs * 2 ** exponent, maxDelayMs));
+    return cleanDelay(Math.min(baseDelayMs * 2 ** this.#failures.increment(item), maxDelayMs));
   }
 
   forget(item: T): void {

@@ -96,7 +96,7 @@ export class ItemQueue<T> {
       this.#heldAgain--;
       this.#offer(entry);
     } else this.table.release(entry);
-    if (this.#isShutDown) this.#settle();
+    this.#settle();
     return true;
   }
 

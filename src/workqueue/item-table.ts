@@ -36,7 +36,6 @@ export class ItemEntry<T> {
 
   constructor(key: unknown) {
     this.key = key;
-    this.item = undefined;
   }
 
   get isHeld(): boolean {

@@ -70,7 +70,8 @@ export class WaitingItems<T> {
 
   /** Removes all items. @returns them in order of their due times; equal ones in order of arrival. */
   clear(): T[] {
-    const waiting = [...this.rows()].sort((a, b) => (a.dueAtMs === b.dueAtMs ? 0 : a.dueAtMs - b.dueAtMs));
+    // Infinity - Infinity is NaN, which sort() takes for equal.
+    const waiting = [...this.rows()].sort((a, b) => a.dueAtMs - b.dueAtMs);
     for (const { key } of waiting) this.remove(key);
     return waiting.map(({ item }) => item);
   }
@@ -79,7 +80,7 @@ export class WaitingItems<T> {
   *rows(): Generator<{ key: unknown; item: T; dueAtMs: number; timer: number }, void> {
     for (const [key, row] of this.#rows) {
       const item = this.#items[row] as T;
-      yield { key, item, dueAtMs: this.#dueAtMs[row] ?? Number.NaN, timer: this.#timers[row] ?? Number.NaN };
+      yield { key, item, dueAtMs: this.#dueAtMs[row] as number, timer: this.#timers[row] as number };
     }
   }
 
@@ -99,9 +100,8 @@ export class WaitingItems<T> {
   #advance(row: number, item: T, delayMs: number): void {
     const dueAtMs = this.#dueAt(delayMs);
     if (dueAtMs < (this.#dueAtMs[row] as number)) {
-      const id = this.#timers[row] as TimerId;
-      // In a closed timer no id is valid, and schedule throws.
-      const isMoved = id !== NO_TIMER && this.#timer().reschedule(id, delayMs);
+      // A parked item has no valid id. In a closed timer no id is valid, and schedule throws.
+      const isMoved = this.#timer().reschedule(this.#timers[row] as TimerId, delayMs);
       if (!isMoved) this.#timers[row] = this.#schedule(delayMs, row);
       this.#dueAtMs[row] = dueAtMs;
     }

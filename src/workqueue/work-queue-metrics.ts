@@ -70,7 +70,7 @@ export class WorkQueueMetrics {
 
   taken(entry: ItemEntry<unknown>): void {
     const nowMs = measuredNow(this.#clock);
-    const addedAtMs = this.#addedAtMs.get(entry) ?? nowMs;
+    const addedAtMs = this.#addedAtMs.get(entry) as number;
     this.#addedAtMs.delete(entry);
     this.#heldSinceMs.set(entry, nowMs);
     this.#latency(nowMs - addedAtMs);
@@ -78,7 +78,7 @@ export class WorkQueueMetrics {
 
   finished(entry: ItemEntry<unknown>): void {
     const nowMs = measuredNow(this.#clock);
-    const sinceMs = this.#heldSinceMs.get(entry) ?? nowMs;
+    const sinceMs = this.#heldSinceMs.get(entry) as number;
     this.#heldSinceMs.delete(entry);
     this.#work(nowMs - sinceMs);
   }

@@ -110,7 +110,7 @@ export class WorkerRun<T> {
       for (const controller of this.#controllers) controller.abort(signal?.reason);
     };
     if (signal?.aborted === true) return;
-    signal?.addEventListener('abort', abort, { once: true });
+    signal?.addEventListener('abort', abort);
     try {
       await Promise.all(Array.from({ length: concurrency }, () => this.#serve()));
     } finally {
