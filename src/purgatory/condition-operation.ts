@@ -42,7 +42,7 @@ export class ConditionOperation<V> extends DelayedOperation {
     this.#flight = new SingleFlight<V | undefined, undefined>({
       startCheck: condition,
       takeAnswer: (value) => {
-        if (value === undefined || ownerOf(this) === undefined) return;
+        if (value === undefined) return;
         this.#end = () => {
           settle.resolve(value);
         };

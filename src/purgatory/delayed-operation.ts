@@ -143,7 +143,7 @@ export abstract class DelayedOperation extends TimerTask {
       return;
     }
     owner?.timeoutEnded(this);
-    if (!this.isCompleted) owner?.beforeExpiry(this);
+    owner?.beforeExpiry(this);
     if (this._purgatory !== owner || this.isCompleted) return;
     try {
       completeOperation(this, 'expired');
@@ -188,9 +188,7 @@ export function stopTimeout(operation: DelayedOperation): void {
 
 /** Whether a value is an operation, of this or of another loaded copy of the package. */
 export function isDelayedOperation(value: unknown): value is DelayedOperation {
-  return (
-    value instanceof DelayedOperation || (isTimerTask(value) && '_purgatory' in value && '_chain' in value)
-  );
+  return isTimerTask(value) && '_purgatory' in value;
 }
 
 /** Completes an operation unless it has completed. @returns whether it did. */

@@ -2,7 +2,6 @@ import type { Timer } from '../timer/timer.ts';
 import {
   conditionHolds,
   isTimed,
-  ownerOf,
   setOwner,
   setTimed,
   sinceOf,
@@ -81,8 +80,7 @@ export class PendingOperations implements OperationOwner {
   beforeExpiry(operation: DelayedOperation): void {
     if (this.#metrics === undefined) return;
     try {
-      const holds = conditionHolds(operation);
-      if (holds && ownerOf(operation) === this) this.#metrics.missedTrigger();
+      if (conditionHolds(operation)) this.#metrics.missedTrigger();
     } catch (error) {
       this.report(error, operation);
     }

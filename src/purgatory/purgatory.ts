@@ -158,10 +158,8 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
    * @throws EscapementError `ERR_PURGATORY_CLOSED` - after `close`. In each of these cases nothing has changed.
    */
   tryCompleteElseWatch(operation: T, watchKeys: Iterable<K>): boolean {
-    if (this.#isClosed) throw this.#closedError('tryCompleteElseWatch');
     if (!isDelayedOperation(operation)) throw wrongType('operation', 'a DelayedOperation', operation);
-    const keys = this.#keys.all(watchKeys);
-    // eslint-disable-next-line @typescript-eslint/no-unnecessary-condition -- the iterable of the keys may have closed it
+    const keys = this.#keys.all(watchKeys); // first: the iterable may close the purgatory
     if (this.#isClosed) throw this.#closedError('tryCompleteElseWatch');
     if (ownerOf(operation) !== undefined) throw this.#watchedError();
     return operation.isCompleted || this.#tryElseWatch(operation, keys, 'tryCompleteElseWatch');
@@ -221,14 +219,11 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
    */
   wait<V>(watchKeys: Iterable<K>, condition: Condition<V>, options: WaitOptions): Promise<V> {
     return new Promise<V>((resolve, reject) => {
-      if (this.#isClosed) throw this.#closedError('wait');
       requireFunction('condition', condition);
       const { signal, timeoutMs } = readOptions('DelayedOperationPurgatory.wait', options, WAIT_OPTIONS);
-      signal?.throwIfAborted();
-      const keys = this.#keys.all(watchKeys);
-      // eslint-disable-next-line @typescript-eslint/no-unnecessary-condition -- as above
+      const keys = this.#keys.all(watchKeys); // first: the iterable may close the purgatory, or abort the signal
       if (this.#isClosed) throw this.#closedError('wait');
-      signal?.throwIfAborted(); // nor would a listener be called for an abort by that iterable
+      signal?.throwIfAborted();
       const operation = new ConditionOperation<V>(condition, timeoutMs, signal, { resolve, reject });
       try {
         this.#tryElseWatch(operation, keys, 'wait');
@@ -250,8 +245,6 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
     this.#isClosed = true;
     const operations = this.#pending.watchers.all();
     for (const operation of operations) {
-      // The completion of an earlier one may have completed this one.
-      if (ownerOf(operation) !== this.#pending) continue;
       if (pending === 'complete' || operation instanceof ConditionOperation)
         completeOperation(operation, 'closed');
       else this.#pending.remove(operation);

@@ -322,6 +322,7 @@ class Airport {
   readonly inFlight: Check[] = [];
   started = 0;
   isWanted = true;
+  onAnswer = (): void => undefined;
   readonly flight = new SingleFlight<string, string>({
     startCheck: () => {
       this.log.push(`start ${++this.started}`);
@@ -329,7 +330,10 @@ class Airport {
         this.inFlight.push({ land, crash });
       });
     },
-    takeAnswer: (answer, context) => this.log.push(`${answer} for ${context}`),
+    takeAnswer: (answer, context) => {
+      this.log.push(`${answer} for ${context}`);
+      this.onAnswer();
+    },
     checkFailed: (error, context) => this.log.push(`${String(error)} for ${context}`),
     isStillWanted: () => this.isWanted,
   });
@@ -356,6 +360,14 @@ test('a single flight starts no check that is no longer wanted', async () => {
   expect(airport.log).toEqual(['start 1', 'no for a']);
   airport.flight.trigger('d');
   expect(airport.started).toBe(2);
+});
+
+test('a trigger while an answer is taken starts the check for those before it, too', async () => {
+  const airport = new Airport();
+  for (const context of ['a', 'b']) airport.flight.trigger(context);
+  airport.onAnswer = () => airport.flight.trigger('c');
+  await airport.land('no');
+  expect(airport.log).toEqual(['start 1', 'no for a', 'start 2']);
 });
 
 test('in a single flight at most one check runs, and each trigger is followed by a check', async () => {

@@ -1,5 +1,6 @@
+import { DelayedOperationPurgatory, SystemTimer } from 'escapement';
 import { checkPurgatory } from 'escapement/testing';
-import { expect } from 'vitest';
+import { expect, vi } from 'vitest';
 import { thrownBy } from '../timer/support/errors.ts';
 import { Fixture, type TestOperation, test } from './support/fixture.ts';
 
@@ -177,17 +178,25 @@ test('an onComplete that close runs may force the next operation', ({ fixture })
   expect(fixture.log).toEqual(['a closed', 'b forced']);
 });
 
-test('an onComplete that close runs cannot hide an error of the next operation by cancelling it', () => {
-  const fixture = new Fixture();
-  const mine = new Error('mine');
-  fixture.watch('a', 'x', { onComplete: () => fixture.purgatory.cancelForKey('x') });
-  fixture.watch('b', 'x', {
+test('an onComplete that close runs can neither check nor cancel the next operation', ({ fixture }) => {
+  const { purgatory } = fixture;
+  const returned: unknown[] = [];
+  const b = fixture.operation('b');
+  fixture.watch('a', 'x', {
     onComplete: () => {
-      throw mine;
+      b.holds = true;
+      returned.push(purgatory.checkAndComplete('x'), purgatory.cancelForKey('x'), purgatory.cancel(b));
     },
   });
-  fixture.watch('c', 'y');
-  expect(fixture.purgatory.close()).toHaveLength(3);
-  expect(fixture.log).toContain('c closed');
-  expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+  purgatory.tryCompleteElseWatch(b, ['x']);
+  purgatory.close();
+  expect(returned).toEqual([0, [], false]);
+  expect(fixture.log).toEqual(['a closed', 'b closed']);
+});
+
+test('close closes the timer of the purgatory itself', () => {
+  const close = vi.spyOn(SystemTimer.prototype, 'close');
+  new DelayedOperationPurgatory('test').close();
+  expect(close).toHaveBeenCalledOnce();
+  close.mockRestore();
 });

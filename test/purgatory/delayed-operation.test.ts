@@ -248,6 +248,32 @@ test('an operation that moves to another purgatory in its own check is checked t
   expect(to.gauges()).toEqual([1, 0, 1, 0]);
 });
 
+test('an operation that is cancelled in its own check is neither completed nor checked again', ({
+  fixture,
+}) => {
+  class Cancelled extends TestOperation {
+    override tryComplete(): boolean {
+      return super.tryComplete() || this.tries === 3;
+    }
+  }
+  const onTry = (self: TestOperation): void => {
+    if (self.tries !== 3) return;
+    fixture.purgatory.checkAndComplete('x');
+    fixture.purgatory.cancel(self);
+  };
+  const operation = new Cancelled('a', { onTry });
+  fixture.purgatory.tryCompleteElseWatch(operation, ['x']);
+  expect(fixture.purgatory.checkAndComplete('x')).toBe(0);
+  expect([operation.tries, operation.isCompleted]).toEqual([3, false]);
+});
+
+test('a purgatory cancels no operation of another one', () => {
+  const [fixture, other] = [new Fixture(), new Fixture()];
+  const operation = other.watch('a', 'x');
+  expect(fixture.purgatory.cancel(operation)).toBe(false);
+  expect(other.gauges()).toEqual([1, 0, 1, 0]);
+});
+
 test('cancel of a watched operation leaves it under its keys, and numDelayed is exact', ({ fixture }) => {
   const operation = fixture.watch('a', 'xy', { delayMs: 10 });
   expect([operation.cancel(), operation.cancel()]).toEqual([true, false]);

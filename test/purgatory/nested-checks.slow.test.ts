@@ -136,6 +136,28 @@ test.each(['x', 'y'])(
   },
 );
 
+test('checks that complete nothing are counted for each call', ({ fixture }) => {
+  fixture.watch('a', 'x', { onTry: () => fixture.purgatory.checkAndComplete('y') });
+  for (let calls = 0; calls < 10_001; calls++) fixture.purgatory.checkAndComplete('x');
+  expect(fixture.errors).toEqual([]);
+});
+
+test('checks that complete nothing are counted anew after a completion', ({ fixture }) => {
+  const last = fixture.watch('last', 'y');
+  let checks = -2; // without those of the two tries at first
+  fixture.watch('a', 'x', {
+    onTry: () => {
+      if (++checks === 6_000) {
+        last.holds = true;
+        fixture.purgatory.checkAndComplete('y');
+      }
+      if (checks > 0 && checks < 12_000) fixture.purgatory.checkAndComplete('x');
+    },
+  });
+  expect(fixture.purgatory.checkAndComplete('x')).toBe(1);
+  expect([checks, fixture.errors]).toEqual([12_000, []]);
+});
+
 test('two checks that trigger each other end with ERR_CHECK_ENDLESS', ({ fixture }) => {
   let isOn = false;
   const onTry = (key: string) => () => isOn && fixture.purgatory.checkAndComplete(key);

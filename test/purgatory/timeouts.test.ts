@@ -141,7 +141,24 @@ test('an operation for a closed timer is refused with ERR_TIMER_CLOSED and not w
   fixture.watch('b', 'x', { holds: true, delayMs: 10 });
   fixture.watch('c', 'x');
   expect(fixture.gauges()).toEqual([1, 0, 1, 0]);
-  expect(new Fixture().purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(false);
+});
+
+test('an operation that a closed timer has refused expires in another purgatory', () => {
+  const [fixture, other] = [new Fixture(), new Fixture()];
+  fixture.timer.close();
+  const operation = fixture.operation('a', { delayMs: 10 });
+  thrownBy(() => fixture.purgatory.tryCompleteElseWatch(operation, ['x']));
+  expect(other.purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(false);
+  other.clock.advance(10);
+  expect(fixture.log).toEqual(['a expired', 'a onExpiration']);
+});
+
+test('an operation whose cancel was called before it is watched expires all the same', ({ fixture }) => {
+  const operation = fixture.operation('a', { delayMs: 10 });
+  expect(operation.cancel()).toBe(false);
+  fixture.purgatory.tryCompleteElseWatch(operation, ['x']);
+  fixture.clock.advance(10);
+  expect(fixture.log).toEqual(['a expired', 'a onExpiration']);
 });
 
 test('a timer of another class may run what is due inside add, and tryCompleteElseWatch returns true', () => {

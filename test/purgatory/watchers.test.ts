@@ -109,6 +109,16 @@ test('the count is right when one key is watched and removed again and again amo
   expect(empty).toBeLessThanOrEqual(256);
 });
 
+test('a key that is watched again is not deleted when others become empty', () => {
+  const lists = new KeyLists();
+  for (let i = 0; i < 300; i++) visit(lists, 'hot');
+  const list = lists.use('hot');
+  new Watcher(operation, list, undefined);
+  for (let key = 0; key < 300; key++) visit(lists, key);
+  expect(lists.get('hot')).toBe(list);
+  expect([lists.size, lists.emptyKeys]).toEqual([1, 256]);
+});
+
 test('an object as a key is not kept', () => {
   const lists = new KeyLists();
   visit(lists, {});
@@ -337,4 +347,10 @@ test('a snapshot of a purgatory looks at a limited number of keys and operations
   const keys = watchers.largest();
   expect(keys).toHaveLength(100);
   expect(keys[0]).toEqual({ key: 'busy', operations: 1_000 });
+  for (let nth = 0; nth < 10; nth++) watchers.add(new TestOperation('x'), ['the last key']);
+  expect(watchers.largest()[1]?.operations).toBe(1);
+  const crowded = new Watchers();
+  const crowd = Array.from({ length: 30 }, (_, i) => i);
+  for (let nth = 0; nth < 1_000; nth++) crowded.add(new TestOperation('x'), crowd);
+  expect(crowded.largest()).toHaveLength(20);
 });
