@@ -1,6 +1,5 @@
 import { requireInternals } from '../core/validate.ts';
 import { INTERNALS, type SystemTimer, type TimerInternals } from './system-timer.ts';
-import { NO_SLOT } from './timer-table.ts';
 import { entryIn, isTaskCallback, isTimerTask } from './timer-task.ts';
 import type { TimerTaskList } from './timer-task-list.ts';
 import type { TimerWheels } from './timer-wheels.ts';
@@ -123,7 +122,7 @@ function checkEntry(slot: number, { wheels: { table }, driver }: TimerInternals)
 /** A slot that holds no entry must hold no reference: that would be a leak. */
 function checkSlots({ table }: TimerWheels, linked: Set<number>): void {
   for (let slot = 1; slot < table.top; slot++) {
-    if (linked.has(slot) || table.sentinelOf(slot) > NO_SLOT) continue;
+    if (linked.has(slot)) continue;
     ensure(table.argumentOf(slot) === undefined, `free slot ${slot} still holds its argument`);
   }
 }
@@ -140,7 +139,7 @@ function checkDelayQueue({ delayQueue, levels }: TimerWheels): void {
     }
   }
   for (const [i, { expirationMs }] of buckets.entries()) {
-    const parent = buckets[(i - 1) >> 1] ?? buckets[0];
+    const parent = buckets[(i - 1) >> 1];
     const isInOrder = parent === undefined || parent.expirationMs <= expirationMs;
     ensure(isInOrder, `the delay queue is out of order at ${expirationMs}`);
   }

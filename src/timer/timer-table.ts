@@ -9,13 +9,13 @@ import { GrowableMemory } from './growable-memory.ts';
  *
  *     slot   links (Int32)                          expirations (Float64)   reference pages
  *            next   prev   list   generation
- *       1  [   7      7      1    count = 1 ]        1 766.0                                      a sentinel
+ *       1  [   7      7      0    count = 1 ]        1 766.0                                      a sentinel
  *       7  [   1      1      1        52    ]        1 766.0                 expire, request      an entry
  *       8  [   9      .     -1        13    ]        .                                            free, next free 9
  *
  * Lists are circular through their sentinel, which counts its entries where an entry has its generation, and has the expiration
- * of the list. `list` is the sentinel of the list that an entry is in, and -1 while the row is free. 24 bytes a row, 8 more for
- * the argument, and (almost) none for the callback: see ReferencePage.
+ * of the list. `list` is the sentinel of the list that an entry is in, 0 in a sentinel, and -1 while the row is free. 24 bytes a
+ * row, 8 more for the argument, and (almost) none for the callback: see ReferencePage.
  *
  * A slot is reused, so an id contains its generation: id = generation * 2^26 + slot. A slot that has been through all 2^27
  * generations is retired (40 bytes lost per 134 million timers), so no id is ever used twice.
@@ -144,7 +144,6 @@ export class TimerTable {
   /** The slot of the entry that an id refers to; `NO_SLOT` if the id is stale, of another timer, or not an id at all. */
   slotOf(id: number): number {
     const slot = id & (SLOT_LIMIT - 1);
-    if (slot >= this.#top) return NO_SLOT;
     // Not a whole number, and so no generation, if the id is none.
     const isCurrent = this.#rows[slot * ROW_INT32S + GENERATION] === (id - slot) / SLOT_LIMIT;
     return isCurrent && this.#isEntry(slot) ? slot : NO_SLOT;
@@ -156,7 +155,6 @@ export class TimerTable {
     const row = slot * ROW_INT32S;
     this.#rows[row + NEXT] = slot;
     this.#rows[row + PREV] = slot;
-    this.#rows[row + LIST] = slot;
     this.setExpiration(slot, UNSET_MS);
     return slot;
   }
@@ -164,9 +162,7 @@ export class TimerTable {
   /** Returns a row that can be linked like an entry to mark a position in a list, and that no id refers to. */
   newMarker(): number {
     const slot = this.#newSlot();
-    const row = slot * ROW_INT32S;
-    this.#rows[row + LIST] = FREE;
-    this.#rows[row + GENERATION] = NO_GENERATION;
+    this.#rows[slot * ROW_INT32S + GENERATION] = NO_GENERATION;
     return slot;
   }
 
@@ -184,13 +180,13 @@ export class TimerTable {
     rows[head + COUNT] = (rows[head + COUNT] as number) + 1;
   }
 
-  /** Appends entries in order, with one write to each row: every link is known beforehand. */
+  /** Appends at least one entry, in order, with one write to each row: every link is known beforehand. */
   appendAll(sentinel: number, slots: Int32Array): void {
     const rows = this.#rows;
     const head = sentinel * ROW_INT32S;
     const { length } = slots;
     let prev = rows[head + PREV] as number;
-    if (length > 0) rows[prev * ROW_INT32S + NEXT] = slots[0] as number;
+    rows[prev * ROW_INT32S + NEXT] = slots[0] as number;
     for (let i = 0; i < length; i++) {
       const slot = slots[i] as number;
       const row = slot * ROW_INT32S;
@@ -240,7 +236,7 @@ export class TimerTable {
     this.#rows[head + COUNT] = (this.#rows[head + COUNT] as number) - count;
   }
 
-  /** The sentinel of the list that an entry is in, or of a sentinel itself; `NO_SLOT` or less if the slot is in none. */
+  /** The sentinel of the list that an entry is in; `NO_SLOT` or less if the slot is in none. */
   sentinelOf(slot: number): number {
     return this.#rows[slot * ROW_INT32S + LIST] as number;
   }
@@ -261,7 +257,7 @@ export class TimerTable {
   #isEntry(slot: number): boolean {
     const row = slot * ROW_INT32S;
     const list = this.#rows[row + LIST] as number;
-    return list > NO_SLOT && list !== slot && this.#rows[row + GENERATION] !== NO_GENERATION;
+    return list > NO_SLOT && this.#rows[row + GENERATION] !== NO_GENERATION;
   }
 
   #newEntrySlot(): number {

@@ -108,7 +108,7 @@ export function isTimerTask(value: unknown): value is TimerTask {
 }
 
 function isForeignTask(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && '_entry' in value && '_entryOwner' in value;
+  return typeof value === 'object' && value !== null && '_entryOwner' in value;
 }
 
 /** Returns the entry of a task in `owner`; undefined if the task is in another timer or in none. */
@@ -185,10 +185,9 @@ export function keepContext(task: ContextTask): void {
 
 /** The callback of the entries of tasks with a context. */
 export const runTaskInContext: EntryCallback = (task: ContextTask): void => {
-  const context = task[CONTEXT];
+  const context = task[CONTEXT] as AsyncContext;
   task[CONTEXT] = undefined;
-  if (context === undefined) runTask(task as never);
-  else context.runInAsyncScope(runTask as (task: ContextTask) => void, undefined, task);
+  context.runInAsyncScope(runTask as (task: ContextTask) => void, undefined, task);
 };
 
 /** Whether an entry's argument is a task. */

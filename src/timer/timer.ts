@@ -1,8 +1,16 @@
 import { requireAsyncContext } from '../core/async-context.ts';
 import { readClock, requireClock, systemClock, type Clock } from '../core/clock.ts';
 import { outOfRange } from '../core/errors.ts';
-import { integer, oneOf, orInfinity, readOptions, type OptionTable, type Resolved } from '../core/options.ts';
-import { requireBoolean, requireFiniteNumber, requireFunction, requireString } from '../core/validate.ts';
+import {
+  integer,
+  milliseconds,
+  oneOf,
+  orInfinity,
+  readOptions,
+  type OptionTable,
+  type Resolved,
+} from '../core/options.ts';
+import { requireBoolean, requireFunction, requireString } from '../core/validate.ts';
 import { counter, gauges } from '../metrics/measure.ts';
 import { requireMetrics, type MetricsProvider } from '../metrics/provider.ts';
 import type { TimerTask } from './timer-task.ts';
@@ -129,7 +137,7 @@ const OPTIONS = {
   name: [requireString, 'timer'],
   tickMs: [integer(1), 1],
   wheelSize: [integer(2, MAX_WHEEL_SIZE), 64],
-  startMs: [requireFiniteNumber, undefined],
+  startMs: [milliseconds(0), undefined],
   clock: [requireClock, systemClock],
   rounding: [oneOf('up', 'down'), 'up'],
   autoStart: [requireBoolean, true],
@@ -149,7 +157,6 @@ export function resolveOptions(options: SystemTimerOptions): ResolvedSystemTimer
   const resolved = readOptions('SystemTimer', options, OPTIONS);
   const nowMs = readClock(resolved.clock);
   const { startMs = nowMs } = resolved;
-  if (startMs < 0) throw outOfRange('options.startMs', 'at least 0', startMs);
   // A wheel ahead of the clock would run tasks that are not due.
   if (startMs > nowMs) {
     throw outOfRange('options.startMs', `at most the clock's now, which is ${nowMs}`, startMs);
