@@ -40,10 +40,9 @@ export class GrowableMemory {
     this.buffer = new ArrayBuffer(bytes);
   }
 
-  /** Grows to at least this size; new bytes are zero. Does nothing if the memory is large enough. */
+  /** Grows to at least this size, which must be more than before; new bytes are zero. */
   grow(bytes: number): void {
     const old = this.buffer;
-    if (bytes <= old.byteLength) return;
     if (this.#shared !== undefined) {
       growTo(bytes, this.#shared);
       this.buffer = this.#shared.buffer;
@@ -62,13 +61,10 @@ function copiedBytes(bytes: number, oldBytes: number): number {
 
 /** Returns undefined where the host has no such memory. */
 function newSharedMemory(bytes: number): SharedMemory | undefined {
-  const { WebAssembly } = globalThis as unknown as {
-    WebAssembly?: { Memory: SharedMemoryConstructor };
-  };
+  const { WebAssembly } = globalThis as unknown as { WebAssembly: { Memory: SharedMemoryConstructor } };
   try {
-    const memory =
-      WebAssembly && new WebAssembly.Memory({ initial: 0, maximum: MOST_MEMORY_PAGES, shared: true });
-    if (memory !== undefined) growTo(bytes, memory);
+    const memory = new WebAssembly.Memory({ initial: 0, maximum: MOST_MEMORY_PAGES, shared: true });
+    growTo(bytes, memory);
     return memory;
   } catch {
     return undefined;

@@ -206,7 +206,7 @@ export class TimerDriver implements TaskOwner {
   /** Arms, moves or disarms the wake-up, as what is pending requires. While tasks run that is left to the end of their turn. */
   #rearm(nowMs?: number): void {
     const { isRunning, isStopped } = this.#runner;
-    if (isRunning && !isStopped) return;
+    if (isRunning) return;
     this.wakeup.moveTo(this.#isDriven && !isStopped ? this.#wakeAtMs() : Infinity, nowMs);
   }
 

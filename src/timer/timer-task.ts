@@ -3,7 +3,7 @@ import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { requireFiniteNumber } from '../core/validate.ts';
 import type { EntryCallback } from './timer-table.ts';
 
-/** The entry of a task that is not pending. */
+/** The entry of a task that was never pending. */
 const IDLE = -1;
 /** The entry of a task that is not pending because it was cancelled. */
 const CANCELLED = -2;
@@ -45,7 +45,7 @@ export abstract class TimerTask {
    * Class fields on purpose. Assigned in the constructor they would save 8 ns, but then V8 (of Node 20) folds the
    * super call, and compiles over and over a subclass whose `name` was redefined, as esbuild and tsx do: 200 ns.
    */
-  /** The slot of the entry, or IDLE or CANCELLED. The names begin with an underscore, so that a subclass does not use them. */
+  /** The slot of the latest entry, or IDLE or CANCELLED. The names begin with an underscore, so that a subclass does not use them. */
   private _entry = IDLE;
   private _entryOwner: TaskOwner | undefined = undefined;
 
@@ -131,7 +131,6 @@ export function attach(task: TimerTask, owner: TaskOwner, entry: number): void {
 /** Notes that a task is no longer pending, and was not cancelled. */
 export function detach(task: TimerTask): void {
   task['_entryOwner'] = undefined;
-  task['_entry'] = IDLE;
 }
 
 /** Notes that a task is no longer pending because its timer was closed. */

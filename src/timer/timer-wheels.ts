@@ -117,9 +117,7 @@ export class TimerWheels {
    */
   startTurn(nowMs: number, isBounded: boolean): boolean {
     this.#movesLeft = isBounded ? this.movesPerTurn : Infinity;
-    const fellDue = this.catchUp(nowMs);
-    if (!isBounded) this.#movesLeft = this.movesPerTurn;
-    return fellDue;
+    return this.catchUp(nowMs);
   }
 
   /**

@@ -52,6 +52,20 @@ test("close with 'run' runs tasks and callbacks, each once, however long their d
   checkTimer(timer);
 });
 
+test('a task that close runs can cancel a later one, but neither move nor run it', () => {
+  const { timer, journal } = handTimer();
+  const returned: unknown[] = [];
+  timer.schedule(1, () => {
+    returned.push(timer.reschedule(id, 50), timer.rescheduleAt(id, 50), timer.poll());
+    returned.push(cancelled.pending, cancelled.cancel());
+  });
+  const id = timer.schedule(2, journal.write, 'b');
+  const cancelled = journal.add(timer, 3);
+  timer.close({ pending: 'run' });
+  expect(returned).toEqual([false, false, 0, true, true]);
+  expect(journal.entries).toEqual(['b']);
+});
+
 test('a task that close runs cannot add tasks, so that close ends', () => {
   const errors: unknown[] = [];
   const { timer } = manualTimer({ onError: (error) => errors.push(error) });

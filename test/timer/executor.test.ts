@@ -243,10 +243,11 @@ test('a task and a callback run in the async context of the call that added them
   const { clock, timer, seen, look } = makeTimer(true);
   store.run('task', () => timer.add(new TestTask(10, look)));
   store.run('callback', () => timer.schedule(20, look));
+  store.run('deadline', () => timer.scheduleAt(25, look));
   addTask(timer, 30, look);
   checkTimer(timer);
   store.run('the one who advances', () => clock.advance(30));
-  expect(seen).toEqual(['task', 'callback', undefined]);
+  expect(seen).toEqual(['task', 'callback', 'deadline', undefined]);
   expect(store.getStore()).toBeUndefined();
 });
 

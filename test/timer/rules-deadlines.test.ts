@@ -1,6 +1,7 @@
 import { ManualClock, SystemTimer } from 'escapement';
 import { checkTimer } from 'escapement/testing';
 import { expect, test } from 'vitest';
+import { thrownBy } from './support/errors.ts';
 import { TestTask } from './support/tasks.ts';
 import { manualTimer } from './support/timers.ts';
 
@@ -141,4 +142,18 @@ test('a clock that is invalid when a deadline arms the wake-up is an error, and 
   );
   expect(timer.size).toBe(0);
   checkTimer(timer);
+});
+
+test('a deadline that is moved away leaves no wake-up behind', () => {
+  const { timer } = manualTimer();
+  const id = timer.scheduleAt(5, () => undefined);
+  timer.rescheduleAt(id, 500);
+  checkTimer(timer);
+});
+
+test('scheduleAt refuses what is not a function, and a closed timer refuses scheduleAt', () => {
+  const { timer } = manualTimer();
+  expect(thrownBy(() => timer.scheduleAt(5, 'now' as never))).toHaveProperty('code', 'ERR_INVALID_ARG_TYPE');
+  timer.close();
+  expect(thrownBy(() => timer.scheduleAt(5, () => undefined))).toHaveProperty('code', 'ERR_TIMER_CLOSED');
 });

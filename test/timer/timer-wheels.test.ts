@@ -115,6 +115,42 @@ test.each<[Rounding, number, number, number]>([
   expect(wheels.table.expirationOf(place(delayMs, 0))).toBe(expirationMs);
 });
 
+test('an entry that is due does not overtake those of a bucket that a turn has left half empty', () => {
+  const { wheels, place, due } = makeWheels(1, 4, 0);
+  wheels.movesPerTurn = 1;
+  const [a, b] = [place(2, 0), place(2, 0)];
+  wheels.startTurn(2, true);
+  const c = place(0, 2);
+  wheels.startTurn(2, false);
+  expect(due()).toEqual([a, b, c]);
+});
+
+test('expireAll moves every entry, whatever is left of the moves of a turn', () => {
+  const { wheels, place, due } = makeWheels(1, 4, 0);
+  wheels.movesPerTurn = 1;
+  const slots = [2, 2, 100].map((delayMs) => place(delayMs, 0));
+  wheels.startTurn(2, true);
+  wheels.expireAll();
+  expect(due()).toEqual(slots);
+});
+
+test('a span with more entries than a turn may move loses none of its finer buckets', () => {
+  const { wheels, place, due } = makeWheels(1, 4, 0);
+  const [c, b] = [place(6, 0), place(5, 0)];
+  const a = place(2, 3);
+  wheels.movesPerTurn = 2;
+  for (let turn = 0; turn < 4; turn++) wheels.startTurn(50, true);
+  expect(due()).toEqual([a, b, c]);
+});
+
+test('a span is not sorted before a coarser bucket that has entries for it', () => {
+  const { wheels, place, due } = makeWheels(1, 4, 0);
+  const [a, c] = [place(17, 0), place(30, 0)];
+  const b = place(6, 12);
+  wheels.startTurn(100, false);
+  expect(due()).toEqual([a, b, c]);
+});
+
 test('place adds a due entry to the due queue, and any other to a bucket', () => {
   const { wheels, place, due } = makeWheels(10, 4, 1_000, 'down');
   const slots = [9, 0, -5, 10].map((delayMs) => place(delayMs, 1_000));
