@@ -33,6 +33,20 @@ describe('systemClock', () => {
     expect(called).toBe(true);
   });
 
+  it.each([
+    [[0], ['b', 'c']],
+    [[0, 2], ['b']],
+  ])(
+    'of timeouts that are set in one turn, those at %j can be cancelled in it (real time)',
+    async (indexes, left) => {
+      const fired: string[] = [];
+      const timeouts = ['a', 'b', 'c'].map((name) => systemClock.setTimeout(() => fired.push(name), 0));
+      for (const index of indexes) timeouts[index]?.cancel();
+      await new Promise<void>((resolve) => systemClock.setTimeout(resolve, 2));
+      expect(fired.sort()).toEqual(left);
+    },
+  );
+
   it('a timeout of the system clock cancels, refs and unrefs the timeout of the host', () => {
     const handle = { ref: vi.fn(), unref: vi.fn() };
     const clear = vi.fn();

@@ -15,7 +15,7 @@ function held(): { run: CoalescedRun; ends: (() => void)[] } {
   return { run: new CoalescedRun(() => new Promise((resolve) => ends.push(resolve))), ends };
 }
 
-test('a coalesced run starts inside the call of its trigger, and is idle after its job', async () => {
+test('a coalesced run starts inside the call of its trigger, is idle after its job, and starts again', async () => {
   const { run, ends } = held();
   expect(run.running).toBeUndefined();
   run.trigger();
@@ -24,6 +24,8 @@ test('a coalesced run starts inside the call of its trigger, and is idle after i
   ends[0]?.();
   await running;
   expect([ends.length, run.running]).toEqual([1, undefined]);
+  run.trigger();
+  expect(ends).toHaveLength(2);
 });
 
 test('triggers during a run are followed by one more run, after it', async () => {

@@ -136,11 +136,19 @@ test('expireAll moves every entry, whatever is left of the moves of a turn', () 
 
 test('a span with more entries than a turn may move loses none of its finer buckets', () => {
   const { wheels, place, due } = makeWheels(1, 4, 0);
-  const [c, b] = [place(6, 0), place(5, 0)];
-  const a = place(2, 3);
+  const [c, a] = [place(7, 0), place(5, 0)];
+  const b = place(3, 3);
   wheels.movesPerTurn = 2;
   for (let turn = 0; turn < 4; turn++) wheels.startTurn(50, true);
   expect(due()).toEqual([a, b, c]);
+});
+
+test('entries that are sorted count as moves of the turn', () => {
+  const { wheels, place } = makeWheels(1, 4, 0);
+  for (const delayMs of [5, 6, 9, 10]) place(delayMs, 0);
+  wheels.movesPerTurn = 2;
+  wheels.startTurn(50, true);
+  expect(wheels.due.size).toBe(2);
 });
 
 test('a span is not sorted before a coarser bucket that has entries for it', () => {

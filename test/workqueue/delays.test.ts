@@ -6,7 +6,7 @@ import {
   SystemTimer,
 } from 'escapement';
 import { checkQueue, checkTimer } from 'escapement/testing';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { thrownBy } from '../timer/support/errors.ts';
 import { processAll, takeAll } from './support/take.ts';
 
@@ -65,10 +65,29 @@ test.each(['shutDown', 'shutDownWithDrain'] as const)(
     const clock = new ManualClock();
     const queue = new DelayingQueue<string>({ clock });
     queue.addAfter('a', 10);
+    const close = vi.spyOn(SystemTimer.prototype, 'close');
     await queue[how]();
+    expect(close).toHaveBeenCalledOnce();
+    close.mockRestore();
     expect(clock.pendingWakeups).toBe(0);
   },
 );
+
+test('an item is waiting while it is delayed or parked', () => {
+  const { queue, pass } = make();
+  queue.addAfter('a', 10);
+  queue.addAfter('b', Infinity);
+  expect(['a', 'b', 'c'].map((item) => queue.isWaiting(item))).toEqual([true, true, false]);
+  pass(10);
+  expect(['a', 'b', 'c'].map((item) => queue.isWaiting(item))).toEqual([false, true, false]);
+});
+
+test('of several due times the earliest holds, and an invalid one is refused', () => {
+  const { queue, pass } = make();
+  for (const delayMs of [10, 5, 7]) queue.addAfter('a', delayMs);
+  expect(thrownBy(() => queue.addAfter('a', NaN))).toHaveProperty('code', 'ERR_OUT_OF_RANGE');
+  expect([pass(4), pass(1)]).toEqual([0, 1]);
+});
 
 test('the timer of a queue is made when the first item waits', () => {
   const clock = new ManualClock();

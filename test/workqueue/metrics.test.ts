@@ -1,4 +1,11 @@
-import { DelayingQueue, ManualClock, type MetricsProvider, RateLimitingQueue, WorkQueue } from 'escapement';
+import {
+  DelayingQueue,
+  ManualClock,
+  type MetricsProvider,
+  RateLimitingQueue,
+  SystemTimer,
+  WorkQueue,
+} from 'escapement';
 import { expect, test } from 'vitest';
 import { runProgram } from '../run-program.ts';
 import { thrownBy } from '../timer/support/errors.ts';
@@ -95,6 +102,7 @@ test('retries count calls of addAfter and addRateLimited before the shutdown, wh
   expect(metrics.counts.get(RETRIES)).toBe(4);
   queue.shutDown();
   queue.addAfter('e', 10);
+  queue.addAfter('e', 0);
   queue.addRateLimited('e');
   expect(metrics.counts.get(RETRIES)).toBe(4);
 });
@@ -164,6 +172,16 @@ test('the queue duration of a delayed item starts when its delay ends', async ()
   clock.advance(1_200);
   await takeNow(queue);
   expect(metrics.observed.get(LATENCY)).toEqual([0.2]);
+});
+
+test('a queue measures on the clock of its timer', async () => {
+  const metrics = new RecordingMetrics();
+  const clock = new ManualClock();
+  const queue = new DelayingQueue<string>({ metrics, timer: new SystemTimer({ clock }) });
+  queue.add('a');
+  clock.advance(100);
+  await takeNow(queue);
+  expect(metrics.observed.get(LATENCY)).toEqual([0.1]);
 });
 
 test('the work duration ends with done, whichever caller calls it', async () => {

@@ -141,6 +141,16 @@ test('a drain does not resolve while an item is queued, held, or queued again (k
   expect(drain.state).toBe('resolved');
 });
 
+test('a signal ends the wait for a drain, and not the shutdown', async () => {
+  const reason = new Error('mine');
+  const queue = queueOf('a');
+  const controller = new AbortController();
+  const drain = watch(queue.shutDownWithDrain(controller));
+  controller.abort(reason);
+  await settled();
+  expect([drain.value, queue.shuttingDown]).toEqual([reason, true]);
+});
+
 test('shutDown() does not release a pending drain', async () => {
   const queue = await queueHolding('a');
   const drain = watch(queue.shutDownWithDrain());

@@ -7,6 +7,7 @@ import { rejectionOf, settled, watch } from './support/outcome.ts';
 import { leaseNow, processAll, takeNow, queueOf } from './support/take.ts';
 
 const reason = new Error('gave up');
+const END = { done: true, value: undefined };
 
 test('get with an aborted signal rejects with its reason, and a ready item stays', async () => {
   const queue = queueOf('a');
@@ -107,17 +108,34 @@ test('a loop over leases that has thrown is over', async () => {
   await settled();
   expect(waiting.value).toBe(reason);
   queue.add('a');
-  expect(await leases.next()).toEqual({ done: true, value: undefined });
+  expect(await leases.next()).toEqual(END);
+  const late = queue.leases(controller);
+  expect(await rejectionOf(late.next())).toBe(reason);
+  expect(await late.next()).toEqual(END);
   expect(queue.length).toBe(1);
 });
 
-test('a second done() of a lease does nothing', async () => {
+test('an iterator over leases that was returned is over, for its pending steps too', async () => {
+  const queue = new WorkQueue<string>();
+  const leases = queue.leases();
+  const waiting = watch(leases.next());
+  await leases.return?.();
+  await settled();
+  expect(waiting.value).toEqual(END);
+  queue.add('a');
+  expect(await leases.next()).toEqual(END);
+  expect(queue.length).toBe(1);
+});
+
+test('a second done() of a lease does nothing, also while the item is held again', async () => {
   const queue = queueOf('a');
   const lease = await leaseNow(queue.leases());
   queue.add('a');
   for (let i = 0; i < 3; i++) lease.done();
   expect(queue.length).toBe(1);
-  expect(await processAll(queue)).toEqual(['a']);
+  await takeNow(queue);
+  lease.done();
+  expect(queue.processing).toBe(1);
 });
 
 test('Symbol.dispose ends a lease', async () => {
