@@ -117,7 +117,9 @@ export class TimerWheels {
    */
   startTurn(nowMs: number, isBounded: boolean): boolean {
     this.#movesLeft = isBounded ? this.movesPerTurn : Infinity;
-    return this.catchUp(nowMs);
+    const fellDue = this.catchUp(nowMs);
+    if (!isBounded) this.#movesLeft = this.movesPerTurn; // for what is inserted before the next turn
+    return fellDue;
   }
 
   /**
