@@ -12,9 +12,10 @@ import {
   type MetricData,
 } from '@opentelemetry/sdk-metrics';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { ManualClock, SystemTimer, type EscapementError, type MetricsProvider } from 'escapement';
+import { ManualClock, SystemTimer, type MetricsProvider } from 'escapement';
 import { openTelemetryMetrics } from 'escapement/metrics/otel';
 import { READS, type SummedReads } from '../../src/metrics/summed-reads.ts';
+import { describeAdapter } from './describe-adapter.ts';
 import { measured } from './measured.ts';
 
 /** Collects on demand. */
@@ -67,6 +68,13 @@ afterEach(() => {
   api.disable();
   diag.disable();
   expect(warned).not.toHaveBeenCalled();
+});
+
+describeAdapter({
+  open: (options) => openTelemetryMetrics({ meter, ...options }),
+  series: (name) => reader.series(name),
+  count: async () => (await reader.read()).size,
+  wrongNames: ['', '1st', 'a b', 'a:b', 'ä', 'a\n', 'a'.repeat(256)],
 });
 
 it('a reader collects the metrics of a timer and a purgatory', async () => {
@@ -163,32 +171,10 @@ it('gauges can be set, and the unit is the one that the name ends in', async () 
   expect(units).toEqual(['s', 's', 'By', 'By', '', '']);
 });
 
-it('every name has the prefix and every metric the labels; a label of the metric itself wins', async () => {
-  const metrics = openTelemetryMetrics({ meter, prefix: 'shop.', labels: { shard: '7', name: 'x' } });
-  metrics.counter('jobs_total', 'Jobs.', { name: 'a' });
-  metrics.observableGauge('depth', 'Depth.', () => 4);
-  expect(await reader.series('shop.jobs_total')).toEqual(['shard=7,name=a: 0']);
-  expect(await reader.series('shop.depth')).toEqual(['shard=7,name=x: 4']);
-});
-
 it('series of one name can have different labels with any value', async () => {
   metrics.counter('jobs_total', 'Jobs.', { name: 'b"\\\n' }).inc();
   metrics.counter('jobs_total', 'Jobs.', { name: 'a', 'kind.of': '' }).inc(2);
   expect(await reader.series('jobs_total')).toEqual(['name=b"\\\n: 1', 'name=a,kind.of=: 2']);
-});
-
-it('a gauge that cannot be read is missing in the collection, and all others are in it', async () => {
-  const onError = vi.fn<(error: EscapementError) => void>();
-  const metrics = openTelemetryMetrics({ meter, onError });
-  const fail = (): number => {
-    throw new Error('no');
-  };
-  metrics.observableGauge('depth', 'Depth.', fail, { name: 'a' });
-  metrics.observableGauge('depth', 'Depth.', () => 2, { name: 'b' });
-  expect(await reader.series('depth')).toEqual(['name=b: 2']);
-  expect(onError.mock.calls.map(([error]) => error.message)).toEqual([
-    'metric depth{name="a"} cannot be read: no',
-  ]);
 });
 
 const collectThrice = async (temporality: AggregationTemporality): Promise<string[][]> => {
@@ -230,31 +216,6 @@ it('a gauge can be removed while it is collected, and the others are still colle
   expect([await reader.series('first'), await reader.series('second')]).toEqual([[': 1'], [': 2']]);
 });
 
-it('a part that is created again continues the counters and has gauges of its own', async () => {
-  for (let round = 1; round <= 3; round++) {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock, metrics, name: 'a' });
-    timer.schedule(1, () => undefined, 0);
-    clock.advance(1);
-    timer.schedule(1, () => undefined, 0);
-    expect(await reader.series('timer_size')).toEqual(['timer=a: 1']);
-    expect(await reader.series('timer_tasks_run_total')).toEqual([`timer=a: ${round}`]);
-    timer.close();
-  }
-});
-
-it('two parts of one name are added up, also through two providers on one meter', async () => {
-  const clock = new ManualClock();
-  const providers = [metrics, openTelemetryMetrics({ meter })];
-  const timers = providers.map((metrics) => new SystemTimer({ clock, metrics, name: 'a' }));
-  for (const timer of timers) timer.schedule(1, () => undefined, 0);
-  expect(await reader.series('timer_size')).toEqual(['timer=a: 2']);
-  timers[0]?.close();
-  expect(await reader.series('timer_size')).toEqual(['timer=a: 1']);
-  clock.advance(1);
-  expect(await reader.series('timer_tasks_run_total')).toEqual(['timer=a: 1']);
-});
-
 it('two parts of one name are added up through two providers on the global meter', async () => {
   api.setGlobalMeterProvider(provider);
   for (const metrics of [openTelemetryMetrics(), openTelemetryMetrics()]) {
@@ -275,21 +236,8 @@ it('a closed part is not kept in memory when no SDK collects', () => {
 it.each([
   [{ meter: {} }, 'options.meter must be a Meter of @opentelemetry/api. Received [object Object]'],
   [{ meter: null }, 'options.meter must be a Meter of @opentelemetry/api. Received null'],
-  [{ prefix: 7 }, 'options.prefix must be a string. Received 7'],
   [{ prefix: '7' }, /^options\.prefix must be a valid name for OpenTelemetry, .* Received '7' \(a string\)$/],
-  [{ labels: { shard: 7 } }, 'options.labels.shard must be a string. Received 7'],
-  [{ onError: 1 }, 'options.onError must be a function. Received 1'],
   [null, 'options must be an object. Received null'],
 ])('options %o throw an error with the value received', (options, message) =>
   expect(() => openTelemetryMetrics(options as never)).toThrow(message),
-);
-
-it.each(['', '1st', 'a b', 'a:b', 'ä', 'a\n', 'a'.repeat(256)])(
-  'the name %j throws a TypeError and creates no metric',
-  async (name) => {
-    expect(() => metrics.counter(name, 'help')).toThrow(
-      expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' }),
-    );
-    expect((await reader.read()).size).toBe(0);
-  },
 );
