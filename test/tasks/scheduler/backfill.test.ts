@@ -15,11 +15,11 @@ async function afterAGap(
   broker?: Broker,
 ): Promise<string[]> {
   const before = await world.startHourly();
-  await world.clock.advance(1.5 * HOUR_MS);
+  await world.clock.advanceAsync(1.5 * HOUR_MS);
   await before.scheduler.shutdown();
-  await world.clock.advance(5 * HOUR_MS);
+  await world.clock.advanceAsync(5 * HOUR_MS);
   const after = await world.startHourly({ backfill, ...(broker !== undefined && { broker }) });
-  await world.clock.advance(HOUR_MS);
+  await world.clock.advanceAsync(HOUR_MS);
   return after.lines;
 }
 
@@ -50,13 +50,13 @@ describe('missed ticks', () => {
 
   it('one of two schedulers enqueues the missed ticks', async ({ world }) => {
     const before = await world.startHourly();
-    await world.clock.advance(HOUR_MS);
+    await world.clock.advanceAsync(HOUR_MS);
     await before.scheduler.shutdown();
-    await world.clock.advance(3.5 * HOUR_MS);
+    await world.clock.advanceAsync(3.5 * HOUR_MS);
     const both = [world.scheduler({ backfill: true }), world.scheduler({ backfill: true })];
     for (const { scheduler } of both) scheduler.register('@hourly', new Task('t'));
     await Promise.all(both.map(({ scheduler }) => scheduler.start()));
-    await world.clock.advance(1);
+    await world.clock.advanceAsync(1);
     expect(
       both.flatMap(({ ticks }) => ticks.map(({ at }) => (at.getTime() - START_MS) / HOUR_MS)).sort(),
     ).toEqual([2, 3, 4]);
@@ -72,20 +72,20 @@ describe('missed ticks', () => {
     };
     const before = register({ backfill: false });
     await before.scheduler.start();
-    await world.clock.advance(HOUR_MS);
+    await world.clock.advanceAsync(HOUR_MS);
     await before.scheduler.shutdown();
-    await world.clock.advance(1.5 * HOUR_MS);
+    await world.clock.advanceAsync(1.5 * HOUR_MS);
     const after = register({ backfill: true });
     await after.scheduler.start();
-    await world.clock.advance(1);
+    await world.clock.advanceAsync(1);
     expect(after.infos.map(({ type }) => type).sort()).toEqual(['default', 'yes']);
   });
 
   it('ticks that a suspended process missed are enqueued with backfill', async ({ world }) => {
     const { lines } = await world.startHourly({ backfill: { maxTicks: 3 } });
-    await world.clock.advance(HOUR_MS);
-    world.clock.shiftWall(10 * HOUR_MS);
-    await world.clock.advance(HOUR_MS);
+    await world.clock.advanceAsync(HOUR_MS);
+    world.clock.aheadMs += 10 * HOUR_MS;
+    await world.clock.advanceAsync(HOUR_MS);
     expect(lines).toEqual([
       '01:00 enqueued 01:00',
       '11:01 enqueued 09:00',
@@ -109,9 +109,9 @@ describe('missed ticks', () => {
       await scheduler.start();
     }
     lagMs = 75 * MINUTE_MS;
-    await world.clock.advance(75 * MINUTE_MS - 1);
+    await world.clock.advanceAsync(75 * MINUTE_MS - 1);
     lagMs = 0;
-    await world.clock.advance(15 * MINUTE_MS);
+    await world.clock.advanceAsync(15 * MINUTE_MS);
     expect(asleep.lines).toEqual([]);
     expect(asleep.scheduler.entries()).toMatchObject([
       { prevEnqueueAt: new Date(START_MS + 75 * MINUTE_MS) },
@@ -131,12 +131,12 @@ describe('missed ticks', () => {
     const { scheduler, lines } = world.scheduler({ backfill: true });
     scheduler.register('@hourly', defineTask('t', { schema }).task(1));
     await scheduler.start();
-    await world.clock.advance(HOUR_MS);
+    await world.clock.advanceAsync(HOUR_MS);
     isGood = false;
-    await world.clock.advance(HOUR_MS);
+    await world.clock.advanceAsync(HOUR_MS);
     isGood = true;
-    world.clock.shiftWall(2 * HOUR_MS);
-    await world.clock.advance(MINUTE_MS);
+    world.clock.aheadMs += 2 * HOUR_MS;
+    await world.clock.advanceAsync(MINUTE_MS);
     expect(lines).toEqual([
       '01:00 enqueued 01:00',
       '02:00 failed 02:00',
@@ -157,7 +157,7 @@ describe('missed ticks', () => {
     });
     const lines = await afterAGap(world, { maxTicks: 4 }, broker);
     expect(lines).toEqual([]);
-    await world.clock.advance(HOUR_MS);
+    await world.clock.advanceAsync(HOUR_MS);
     expect(lines.map((line) => line.slice(-'enqueued 05:00'.length))).toEqual([
       'enqueued 05:00',
       'enqueued 06:00',
@@ -214,17 +214,17 @@ describe('a wall clock that is set', () => {
     const { scheduler, lines } = world.scheduler();
     scheduler.register('@hourly', new Task('t'));
     await scheduler.start();
-    await world.clock.advance(30_000);
-    world.clock.shiftWall(5 * HOUR_MS);
-    await world.clock.advance(HOUR_MS);
+    await world.clock.advanceAsync(30_000);
+    world.clock.aheadMs += 5 * HOUR_MS;
+    await world.clock.advanceAsync(HOUR_MS);
     expect(lines).toEqual(['05:01 enqueued 05:00', '06:00 enqueued 06:00']);
   });
 
   it('a wall clock that is set back enqueues no tick twice, and ticks go on later', async ({ world }) => {
     const { lines } = await world.startHourly();
-    await world.clock.advance(2.5 * HOUR_MS);
-    world.clock.shiftWall(-2 * HOUR_MS);
-    await world.clock.advance(3 * HOUR_MS);
+    await world.clock.advanceAsync(2.5 * HOUR_MS);
+    world.clock.aheadMs -= 2 * HOUR_MS;
+    await world.clock.advanceAsync(3 * HOUR_MS);
     expect(lines).toEqual(['01:00 enqueued 01:00', '02:00 enqueued 02:00', '03:00 enqueued 03:00']);
   });
 
@@ -234,12 +234,12 @@ describe('a wall clock that is set', () => {
       scheduler.register('@hourly', new Task('t'));
       await scheduler.start();
     }
-    await world.clock.advance(0.5 * HOUR_MS);
-    world.clock.shiftWall(24 * HOUR_MS);
-    await world.clock.advance(2 * HOUR_MS);
-    world.clock.shiftWall(-24 * HOUR_MS);
+    await world.clock.advanceAsync(0.5 * HOUR_MS);
+    world.clock.aheadMs += 24 * HOUR_MS;
+    await world.clock.advanceAsync(2 * HOUR_MS);
+    world.clock.aheadMs -= 24 * HOUR_MS;
     const before = told.map(({ infos }) => infos.length);
-    await world.clock.advance(3 * HOUR_MS);
+    await world.clock.advanceAsync(3 * HOUR_MS);
     const since = told
       .flatMap(({ ticks }, i) => ticks.slice(before[i]))
       .map(({ at }) => at.getTime() - START_MS);
@@ -248,11 +248,11 @@ describe('a wall clock that is set', () => {
 
   it('a wall clock that is set back makes no other scheduler enqueue a tick twice', async ({ world }) => {
     const first = await world.startHourly();
-    await world.clock.advance(2.5 * HOUR_MS);
+    await world.clock.advanceAsync(2.5 * HOUR_MS);
     await first.scheduler.shutdown();
-    world.clock.shiftWall(-2 * HOUR_MS);
+    world.clock.aheadMs -= 2 * HOUR_MS;
     const second = await world.startHourly();
-    await world.clock.advance(3 * HOUR_MS);
+    await world.clock.advanceAsync(3 * HOUR_MS);
     expect(second.lines).toEqual(['01:00 elsewhere 01:00', '02:00 elsewhere 02:00', '03:00 enqueued 03:00']);
   });
 });

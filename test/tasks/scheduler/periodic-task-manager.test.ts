@@ -55,12 +55,12 @@ describe('a periodic task manager', () => {
   it('the manager schedules the configs of its provider, and follows their changes', async ({ world }) => {
     await using managed = manage(world, [hourly('a'), hourly('b')]);
     await managed.manager.start();
-    await world.clock.advance(HOUR_MS);
+    await world.clock.advanceAsync(HOUR_MS);
     expect(managed.enqueued).toEqual(['a', 'b']);
     managed.configs = [hourly('b'), hourly('c')];
-    await world.clock.advance(3 * MINUTE_MS);
+    await world.clock.advanceAsync(3 * MINUTE_MS);
     expect(managed.changes.at(-1)).toEqual({ added: 1, removed: 1 });
-    await world.clock.advance(57 * MINUTE_MS);
+    await world.clock.advanceAsync(57 * MINUTE_MS);
     expect(managed.enqueued).toEqual(['a', 'b', 'b', 'c']);
   });
 
@@ -69,7 +69,7 @@ describe('a periodic task manager', () => {
     await using often = manage(world, [], { syncIntervalMs: 1_000 });
     await managed.manager.start();
     await often.manager.start();
-    await world.clock.advance(7 * MINUTE_MS);
+    await world.clock.advanceAsync(7 * MINUTE_MS);
     expect(managed.changes).toHaveLength(2);
     expect(often.changes).toHaveLength(7 * 60);
     managed.configs = [hourly('a')];
@@ -85,7 +85,7 @@ describe('a periodic task manager', () => {
     });
     await using managed = manage(world, [make()]);
     await managed.manager.start();
-    await world.clock.advance(HOUR_MS);
+    await world.clock.advanceAsync(HOUR_MS);
     const { manager } = managed;
     const same = { ...make(), task: new Task('a', { n: 1 }, { headers: { y: '2', x: '1' }, queue: 'low' }) };
     managed.configs = [same];
@@ -109,13 +109,13 @@ describe('a periodic task manager', () => {
   it('a duplicate config is one entry', async ({ world }) => {
     await using managed = manage(world, [hourly('a'), hourly('a')]);
     await managed.manager.start();
-    await world.clock.advance(HOUR_MS);
+    await world.clock.advanceAsync(HOUR_MS);
     expect(managed.enqueued).toEqual(['a']);
     managed.configs = [hourly('a')];
     expect(await managed.manager.sync()).toEqual({ added: 0, removed: 0 });
     managed.configs = [];
     expect(await managed.manager.sync()).toEqual({ added: 0, removed: 1 });
-    await world.clock.advance(2 * HOUR_MS);
+    await world.clock.advanceAsync(2 * HOUR_MS);
     expect(managed.enqueued).toEqual(['a']);
   });
 
@@ -128,11 +128,11 @@ describe('a periodic task manager', () => {
     };
     await using managed = manage(world, [], { provider: { getConfigs } });
     await managed.manager.start();
-    await world.clock.advance(HOUR_MS - 1);
+    await world.clock.advanceAsync(HOUR_MS - 1);
     expect(asked).toBeGreaterThan(3);
     expect(managed.failures).toMatchObject([{ code: 'ERR_OPERATION_EXPIRED' }]);
     for (const answer of answers) answer([hourly('late')]);
-    await world.clock.advance(1);
+    await world.clock.advanceAsync(1);
     expect(managed.enqueued).toEqual([`asked ${asked}`]);
   });
 
@@ -149,7 +149,7 @@ describe('a periodic task manager', () => {
     await using two = manage(world, [hourly('a')]);
     await one.manager.start();
     await two.manager.start();
-    await world.clock.advance(2 * HOUR_MS);
+    await world.clock.advanceAsync(2 * HOUR_MS);
     expect([...one.enqueued, ...two.enqueued]).toEqual(['a', 'a']);
   });
 });
@@ -180,7 +180,7 @@ describe('errors', () => {
     await expect(managed.manager.start()).rejects.toThrow('down');
     isDown = false;
     await managed.manager.start();
-    await world.clock.advance(HOUR_MS);
+    await world.clock.advanceAsync(HOUR_MS);
     expect(managed.enqueued).toEqual(['a']);
   });
 
@@ -188,12 +188,12 @@ describe('errors', () => {
     await using managed = manage(world, [hourly('a')]);
     await managed.manager.start();
     managed.configs = new Error('no table');
-    await world.clock.advance(HOUR_MS);
+    await world.clock.advanceAsync(HOUR_MS);
     expect(managed.failures).toHaveLength(20);
     expect(managed.enqueued).toEqual(['a']);
     await expect(managed.manager.sync()).rejects.toThrow('no table');
     managed.configs = [];
-    await world.clock.advance(3 * MINUTE_MS);
+    await world.clock.advanceAsync(3 * MINUTE_MS);
     expect(managed.changes).toEqual([{ added: 0, removed: 1 }]);
   });
 
@@ -206,7 +206,7 @@ describe('errors', () => {
       null as never,
       hourly('c'),
     ];
-    await world.clock.advance(6 * MINUTE_MS);
+    await world.clock.advanceAsync(6 * MINUTE_MS);
     expect(managed.rejected).toHaveLength(4);
     expect(managed.rejected[0]).toMatchObject({ message: expect.stringContaining('61 * * * *') as string });
     expect(managed.changes).toEqual([
@@ -214,7 +214,7 @@ describe('errors', () => {
       { added: 0, removed: 0 },
     ]);
     managed.configs = [hourly('a'), hourly('b'), hourly('c')];
-    await world.clock.advance(3 * MINUTE_MS);
+    await world.clock.advanceAsync(3 * MINUTE_MS);
     expect(managed.changes.at(-1)).toEqual({ added: 1, removed: 0 });
   });
 
@@ -250,8 +250,8 @@ describe('start and shutdown', () => {
     await manager.shutdown();
     await expect(manager.start()).rejects.toMatchObject(stateError);
     await expect(manager.sync()).rejects.toMatchObject(syncError);
-    expect(world.clock.manual.pendingWakeups).toBe(0);
-    await world.clock.advance(HOUR_MS);
+    expect(world.clock.pendingWakeups).toBe(0);
+    await world.clock.advanceAsync(HOUR_MS);
     expect(enqueued).toEqual([]);
   });
 
@@ -268,11 +268,11 @@ describe('start and shutdown', () => {
     const started = running.manager.start();
     answer([]);
     await started;
-    await world.clock.advance(3 * MINUTE_MS);
+    await world.clock.advanceAsync(3 * MINUTE_MS);
     await running.manager.shutdown();
     answer([hourly('a')]);
-    await world.clock.advance(HOUR_MS);
+    await world.clock.advanceAsync(HOUR_MS);
     expect([running.changes, running.failures, running.enqueued]).toEqual([[], [], []]);
-    expect(world.clock.manual.pendingWakeups).toBe(0);
+    expect(world.clock.pendingWakeups).toBe(0);
   });
 });

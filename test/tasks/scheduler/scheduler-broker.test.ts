@@ -19,7 +19,7 @@ describe('a broker that fails', () => {
       preEnqueue: () => calls.push('pre'),
       postEnqueue: () => calls.push('post'),
     });
-    await world.clock.advance(HOUR_MS + MINUTE_MS);
+    await world.clock.advanceAsync(HOUR_MS + MINUTE_MS);
     expect(tries).toEqual([0, 250, 750, 1_750, 3_750]);
     expect(lines).toEqual(['01:00:03.750 enqueued 01:00']);
     expect(calls).toEqual(['pre', 'post']);
@@ -31,7 +31,7 @@ describe('a broker that fails', () => {
         ? Promise.reject(down)
         : world.broker.enqueueTick(task, tick);
     const { lines } = await world.startHourly({ broker: withMethods(world.broker, { enqueueTick }) });
-    await world.clock.advance(3 * HOUR_MS + MINUTE_MS);
+    await world.clock.advanceAsync(3 * HOUR_MS + MINUTE_MS);
     expect(lines[0]).toBe('02:00 failed 01:00');
     expect(lines[1]).toMatch(/^02:30:\S* enqueued 02:00$/);
     expect(lines[2]).toBe('03:00 enqueued 03:00');
@@ -45,7 +45,7 @@ describe('a broker that fails', () => {
         : world.broker.enqueueTick(task, tick);
     const broker = withMethods(world.broker, { enqueueTick });
     const { lines, ticks } = await world.startHourly({ broker, backfill: true });
-    await world.clock.advance(4 * HOUR_MS);
+    await world.clock.advanceAsync(4 * HOUR_MS);
     expect(lines.slice(0, 2)).toEqual(['02:00 failed 01:00', '03:00 failed 01:00']);
     expect(ticks.map(({ at }) => (at.getTime() - START_MS) / HOUR_MS)).toEqual([1, 2, 3, 4]);
   });
@@ -58,7 +58,7 @@ describe('a broker that fails', () => {
     };
     const broker = withMethods(world.broker, { enqueueTick });
     const { lines } = await world.startHourly({ broker, backfill: true });
-    await world.clock.advance(2 * HOUR_MS);
+    await world.clock.advanceAsync(2 * HOUR_MS);
     expect(tries).toBe(2);
     expect(lines).toEqual(['01:00 failed 01:00', '02:00 failed 02:00']);
   });
@@ -66,10 +66,10 @@ describe('a broker that fails', () => {
   it('a failing broker does not delay a shutdown', async ({ world }) => {
     const broker = withMethods(world.broker, { enqueueTick: () => Promise.reject(new Error('down')) });
     const { scheduler, lines } = await world.startHourly({ broker });
-    await world.clock.advance(HOUR_MS);
+    await world.clock.advanceAsync(HOUR_MS);
     await scheduler.shutdown();
     expect(lines).toEqual(['01:00 failed 01:00']);
-    expect(world.clock.manual.pendingWakeups).toBe(0);
+    expect(world.clock.pendingWakeups).toBe(0);
   });
 
   it('many entries that wait for a failing broker cause no warning of the process', async ({ world }) => {
@@ -80,7 +80,7 @@ describe('a broker that fails', () => {
     const hear = (warning: Error): unknown => warnings.push(warning);
     process.on('warning', hear);
     await scheduler.start();
-    await world.clock.advance(HOUR_MS);
+    await world.clock.advanceAsync(HOUR_MS);
     process.off('warning', hear);
     expect(warnings).toEqual([]);
   });
@@ -94,9 +94,9 @@ describe('a broker that fails', () => {
     const { scheduler, lines } = world.scheduler({ broker: withMethods(world.broker, { enqueueTick }) });
     const id = scheduler.register('@hourly', new Task('t'));
     await scheduler.start();
-    await world.clock.advance(HOUR_MS);
+    await world.clock.advanceAsync(HOUR_MS);
     scheduler.unregister(id);
-    await world.clock.advance(HOUR_MS);
+    await world.clock.advanceAsync(HOUR_MS);
     expect(tries).toBe(1);
     expect(lines).toEqual(['01:00:00.250 failed 01:00']);
   });
@@ -108,7 +108,7 @@ describe('a broker that fails', () => {
       withdrawScheduler: () => Promise.reject(down),
     });
     const { scheduler, lines } = await world.startHourly({ broker });
-    await world.clock.advance(HOUR_MS);
+    await world.clock.advanceAsync(HOUR_MS);
     await scheduler.shutdown();
     expect(lines).toEqual(['01:00 enqueued 01:00']);
   });
@@ -129,10 +129,10 @@ it('the heartbeat lists the entries every interval, and at once after a change',
   });
   const { scheduler } = world.scheduler({ broker, heartbeatIntervalMs: 7_000 });
   await scheduler.start();
-  await world.clock.advance(15_000);
+  await world.clock.advanceAsync(15_000);
   scheduler.register('@hourly', new Task('t'));
   scheduler.register('@daily', new Task('t'));
-  await world.clock.advance(8_000);
+  await world.clock.advanceAsync(8_000);
   await scheduler.shutdown();
   expect(beats).toEqual([
     '0 0 14000',
@@ -142,7 +142,7 @@ it('the heartbeat lists the entries every interval, and at once after a change',
     '22000 2 14000',
     'withdrawn',
   ]);
-  expect(world.clock.manual.pendingWakeups).toBe(0);
+  expect(world.clock.pendingWakeups).toBe(0);
 });
 
 it('an entry that is registered during a heartbeat is listed right after it', async ({ world }) => {
@@ -156,10 +156,10 @@ it('an entry that is registered during a heartbeat is listed right after it', as
   });
   const { scheduler } = world.scheduler({ broker });
   const starting = scheduler.start();
-  await world.clock.advance(50);
+  await world.clock.advanceAsync(50);
   scheduler.register('@hourly', new Task('t'));
   scheduler.register('@daily', new Task('t'));
-  await world.clock.advance(1_000);
+  await world.clock.advanceAsync(1_000);
   await starting;
   expect(beats).toEqual(['0 0', '100 2']);
 });
@@ -179,9 +179,9 @@ it('a pending heartbeat ends before the entries are withdrawn', async ({ world }
   });
   const { scheduler } = world.scheduler({ broker });
   const starting = scheduler.start();
-  await world.clock.advance(1);
+  await world.clock.advanceAsync(1);
   const closing = scheduler.shutdown();
-  await world.clock.advance(1);
+  await world.clock.advanceAsync(1);
   arrive();
   await Promise.all([starting, closing]);
   expect(calls).toEqual(['announced', 'withdrawn']);
@@ -190,5 +190,5 @@ it('a pending heartbeat ends before the entries are withdrawn', async ({ world }
 it('the heartbeat runs once if the broker keeps the entries', async ({ world }) => {
   const { scheduler } = world.scheduler();
   await scheduler.start();
-  expect(world.clock.manual.pendingWakeups).toBe(0);
+  expect(world.clock.pendingWakeups).toBe(0);
 });

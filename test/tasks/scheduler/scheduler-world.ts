@@ -1,4 +1,3 @@
-import { ManualClock, type Clock, type ClockTimeout } from 'escapement';
 import {
   EmbeddedBroker,
   Scheduler,
@@ -8,38 +7,12 @@ import {
   type TaskInfo,
 } from 'escapement/tasks';
 import { onTestFinished, test } from 'vitest';
+import { SettableClock } from '../support/settable-clock.ts';
 
 export const START_MS = Date.parse('2026-11-02T00:00:00Z'); // a Monday
 export const MINUTE_MS = 60_000;
 export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
-
-/** Virtual time whose wall clock can be set, as by hand. */
-export class SettableClock implements Clock {
-  readonly manual = new ManualClock({ nowMs: 5_000, wallMs: START_MS });
-  #shiftMs = 0;
-
-  now(): number {
-    return this.manual.now();
-  }
-
-  wallNow(): number {
-    return this.manual.wallNow() + this.#shiftMs;
-  }
-
-  setTimeout(callback: () => void, delayMs: number): ClockTimeout {
-    return this.manual.setTimeout(callback, delayMs);
-  }
-
-  advance(ms: number): Promise<void> {
-    return this.manual.advanceAsync(ms);
-  }
-
-  /** The wall clock jumps; nothing else does. */
-  shiftWall(byMs: number): void {
-    this.#shiftMs += byMs;
-  }
-}
 
 /** The events of a scheduler, as lines: `12:00 enqueued ID`, in local time. */
 export interface Told {
@@ -59,7 +32,7 @@ export interface World {
 
 /** Opens a world that ends with the test. */
 export async function openWorld(): Promise<World> {
-  const clock = new SettableClock();
+  const clock = new SettableClock({ nowMs: 5_000, wallMs: START_MS });
   const broker = await EmbeddedBroker.open({ clock });
   const schedulers: Scheduler[] = [];
   onTestFinished(async () => {

@@ -19,10 +19,10 @@ describe('a scheduler', () => {
     const { scheduler, lines } = world.scheduler();
     scheduler.register('*/10 * * * *', new Task('t'));
     scheduler.register('@every 15m', new Task('u'));
-    await world.clock.advance(5 * MINUTE_MS);
+    await world.clock.advanceAsync(5 * MINUTE_MS);
     expect(lines).toEqual([]);
     await scheduler.start();
-    await world.clock.advance(25 * MINUTE_MS);
+    await world.clock.advanceAsync(25 * MINUTE_MS);
     expect(lines).toEqual([
       '00:10 enqueued 00:10',
       '00:15 enqueued 00:15',
@@ -37,7 +37,7 @@ describe('a scheduler', () => {
     const task = new Task('mail', { to: 1 }, { queue: 'low', maxRetry: 3, headers: { a: '1', b: '1' } });
     const id = scheduler.register('@hourly', task, { maxRetry: 5, headers: { b: '2' }, processInMs: 90_000 });
     await scheduler.start();
-    await world.clock.advance(HOUR_MS);
+    await world.clock.advanceAsync(HOUR_MS);
     expect(infos).toMatchObject([
       {
         id: `${id}:${START_MS + HOUR_MS}`,
@@ -57,7 +57,7 @@ describe('a scheduler', () => {
     scheduler.register('0 6 * * *', new Task('t'));
     scheduler.register('TZ=Asia/Tokyo 0 11 * * *', new Task('t'));
     await scheduler.start();
-    await world.clock.advance(12 * HOUR_MS);
+    await world.clock.advanceAsync(12 * HOUR_MS);
     expect(lines).toEqual(['00:30 enqueued 00:30', '02:00 enqueued 02:00']);
   });
 
@@ -65,12 +65,12 @@ describe('a scheduler', () => {
     const { scheduler, lines } = world.scheduler();
     await scheduler.start();
     const id = scheduler.register('@hourly', new Task('t'));
-    await world.clock.advance(HOUR_MS);
+    await world.clock.advanceAsync(HOUR_MS);
     scheduler.unregister(id);
-    expect(world.clock.manual.pendingWakeups).toBe(0);
-    await world.clock.advance(HOUR_MS);
+    expect(world.clock.pendingWakeups).toBe(0);
+    await world.clock.advanceAsync(HOUR_MS);
     scheduler.register('@hourly', new Task('t'));
-    await world.clock.advance(HOUR_MS);
+    await world.clock.advanceAsync(HOUR_MS);
     expect(lines).toEqual(['01:00 enqueued 01:00', '03:00 enqueued 03:00']);
   });
 
@@ -78,7 +78,7 @@ describe('a scheduler', () => {
     const { scheduler, lines } = world.scheduler();
     scheduler.register('0 0 30 2 *', new Task('never'));
     await scheduler.start();
-    await world.clock.advance(DAY_MS);
+    await world.clock.advanceAsync(DAY_MS);
     expect(lines).toEqual([]);
     expect(scheduler.entries()).toMatchObject([{ nextEnqueueAt: undefined, prevEnqueueAt: undefined }]);
   });
@@ -95,9 +95,9 @@ describe('a scheduler', () => {
     const { scheduler, lines } = world.scheduler({ backfill: true });
     scheduler.register('@hourly', defineTask('t', { schema }).task(1));
     await scheduler.start();
-    await world.clock.advance(HOUR_MS);
+    await world.clock.advanceAsync(HOUR_MS);
     isGood = true;
-    await world.clock.advance(HOUR_MS);
+    await world.clock.advanceAsync(HOUR_MS);
     expect(lines).toEqual(['01:00 failed 01:00', '02:00 enqueued 02:00']);
   });
 });
@@ -192,7 +192,7 @@ describe('an entry', () => {
     expect(first.scheduler.entries()).toMatchObject([{ ...entry, ...none }]);
     expect(await broker.scheduleEntries()).toEqual([]);
     await first.scheduler.start();
-    await clock.advance(2 * HOUR_MS);
+    await clock.advanceAsync(2 * HOUR_MS);
     const moments = { nextEnqueueAtMs: START_MS + 3 * HOUR_MS, prevEnqueueAtMs: START_MS + 2 * HOUR_MS };
     expect(await broker.scheduleEntries()).toMatchObject([{ ...entry, ...moments }]);
     expect(first.scheduler.entries()).toMatchObject([
@@ -209,7 +209,7 @@ describe('an entry', () => {
     const second = world.scheduler();
     second.scheduler.register('@hourly', new Task('t', 'x'), { queue: 'a)b', timeoutMs: 90_000 });
     await second.scheduler.start();
-    await clock.advance(HOUR_MS);
+    await clock.advanceAsync(HOUR_MS);
     expect(await broker.enqueueEvents(id, PAGE)).toEqual(
       [3, 2, 1].map((hour) => ({
         taskId: `${id}:${START_MS + hour * HOUR_MS}`,
@@ -232,7 +232,7 @@ it('preEnqueue and postEnqueue are called for each tick with its outcome', async
   // An id of its own: while its first task is there, the second one is refused.
   const entryId = scheduler.register('@hourly', new Task('t'), { taskId: 'one' });
   await scheduler.start();
-  await world.clock.advance(HOUR_MS);
+  await world.clock.advanceAsync(HOUR_MS);
   const given = { taskId: 'one' };
   const pre = (hour: number): unknown => [
     'pre',
@@ -241,11 +241,11 @@ it('preEnqueue and postEnqueue are called for each tick with its outcome', async
     { entryId, at: new Date(START_MS + hour * HOUR_MS) },
   ];
   expect(calls).toEqual([pre(1), ['post', true, undefined]]);
-  await world.clock.advance(HOUR_MS);
+  await world.clock.advanceAsync(HOUR_MS);
   const conflict = expect.objectContaining({ code: 'ERR_TASK_ID_CONFLICT' }) as unknown;
   expect(calls.slice(2)).toEqual([pre(2), ['post', false, conflict], ['error', 't', conflict]]);
   await world.broker.change('default', { id: 'one' }, 'delete');
-  await world.clock.advance(HOUR_MS);
+  await world.clock.advanceAsync(HOUR_MS);
   expect(calls.slice(5)).toEqual([pre(3), ['post', true, undefined]]);
 });
 
@@ -258,7 +258,7 @@ it('the logger receives the error itself as `err`, whose stack pino prints', asy
   });
   const entryId = scheduler.register('@hourly', new Task('t'), { taskId: 'one' });
   await scheduler.start();
-  await world.clock.advance(2 * HOUR_MS);
+  await world.clock.advanceAsync(2 * HOUR_MS);
   expect(logged).toEqual([{ err: expect.any(EscapementError) as EscapementError, entryId }]);
 });
 
@@ -273,7 +273,7 @@ it('callbacks that throw or reject are reported and do not stop the scheduler', 
   scheduler.on('error', (error) => errors.push(error));
   scheduler.register('@hourly', new Task('t'));
   await scheduler.start();
-  await world.clock.advance(HOUR_MS);
+  await world.clock.advanceAsync(HOUR_MS);
   expect(lines).toEqual(['01:00 enqueued 01:00']);
   expect(errors).toEqual([new Error('pre'), new Error('post')]);
 });
@@ -296,10 +296,10 @@ describe('start and shutdown', () => {
     const { scheduler, lines } = world.scheduler();
     scheduler.register('@hourly', new Task('t'));
     await scheduler.start();
-    expect(world.clock.manual.pendingWakeups).toBe(1);
+    expect(world.clock.pendingWakeups).toBe(1);
     await scheduler[Symbol.asyncDispose]();
-    expect(world.clock.manual.pendingWakeups).toBe(0);
-    await world.clock.advance(DAY_MS);
+    expect(world.clock.pendingWakeups).toBe(0);
+    await world.clock.advanceAsync(DAY_MS);
     expect(lines).toEqual([]);
   });
 
@@ -311,7 +311,7 @@ describe('start and shutdown', () => {
     await expect(scheduler.start()).rejects.toThrow('down');
     isDown = false;
     await scheduler.start();
-    await world.clock.advance(HOUR_MS);
+    await world.clock.advanceAsync(HOUR_MS);
     expect(lines).toEqual(['01:00 enqueued 01:00']);
   });
 
@@ -324,10 +324,10 @@ describe('start and shutdown', () => {
     const { scheduler, lines } = world.scheduler({ broker: withMethods(world.broker, { enqueueTick }) });
     scheduler.register('@hourly', new Task('t'));
     await scheduler.start();
-    await world.clock.advance(HOUR_MS);
+    await world.clock.advanceAsync(HOUR_MS);
     let isOver = false;
     const closing = scheduler.shutdown().then(() => (isOver = true));
-    await world.clock.advance(HOUR_MS);
+    await world.clock.advanceAsync(HOUR_MS);
     expect(isOver).toBe(false);
     arrive();
     await closing;
@@ -346,7 +346,7 @@ describe('start and shutdown', () => {
     const { scheduler, lines } = world.scheduler();
     scheduler.register('@hourly', defineTask('t', { schema }).task(1));
     await scheduler.start();
-    await world.clock.advance(3 * HOUR_MS);
+    await world.clock.advanceAsync(3 * HOUR_MS);
     expect(lines).toEqual(['01:02 failed 01:00', '02:00 enqueued 02:00']);
     expect(calls).toBe(3);
     await scheduler.shutdown();
@@ -359,10 +359,10 @@ describe('start and shutdown', () => {
     const { scheduler, lines } = world.scheduler();
     const id = scheduler.register('@hourly', defineTask('t', { schema }).task(1));
     await scheduler.start();
-    await world.clock.advance(HOUR_MS);
+    await world.clock.advanceAsync(HOUR_MS);
     expect(lines).toEqual(['01:00 enqueued 01:00']);
     scheduler.unregister(id);
-    expect(world.clock.manual.pendingWakeups).toBe(0);
+    expect(world.clock.pendingWakeups).toBe(0);
   });
 
   it('in one long advance every tick and every delayed task starts at its own time', async ({ world }) => {
@@ -381,7 +381,7 @@ describe('start and shutdown', () => {
       await client.enqueue(new Task(`delayed ${i}`), { processInMs });
       expected.push(`delayed ${i} at ${processInMs}`);
     }
-    await clock.advance(TICKS * 1_000);
+    await clock.advanceAsync(TICKS * 1_000);
     expect(started.sort()).toEqual(expected.sort());
   });
 });

@@ -12,7 +12,7 @@ describe('two schedulers on one broker', () => {
     const both = [world.scheduler(), world.scheduler()];
     for (const { scheduler } of both) scheduler.register('@hourly', new Task('t'));
     for (const { scheduler } of both) await scheduler.start();
-    await world.clock.advance(3 * HOUR_MS);
+    await world.clock.advanceAsync(3 * HOUR_MS);
     expect(enqueuedBy(...both)).toEqual([
       '01:00 enqueued 01:00',
       '02:00 enqueued 02:00',
@@ -33,13 +33,13 @@ describe('two schedulers on one broker', () => {
       scheduler.register('@every 1m', new Task('t'));
       await scheduler.start();
     }
-    await world.clock.advance(2.5 * MINUTE_MS);
+    await world.clock.advanceAsync(2.5 * MINUTE_MS);
     await first.scheduler.shutdown();
-    await world.clock.advance(2 * MINUTE_MS);
+    await world.clock.advanceAsync(2 * MINUTE_MS);
     const third = world.scheduler();
     third.scheduler.register('@every 1m', new Task('t'));
     await third.scheduler.start();
-    await world.clock.advance(2 * MINUTE_MS);
+    await world.clock.advanceAsync(2 * MINUTE_MS);
     expect(enqueuedBy(first, second, third)).toEqual(
       [1, 2, 3, 4, 5, 6].map((minute) => `00:0${minute} enqueued 00:0${minute}`),
     );
@@ -51,7 +51,7 @@ describe('two schedulers on one broker', () => {
     first.scheduler.register('@hourly', new Task('t', 1));
     second.scheduler.register('@hourly', new Task('t', 2));
     for (const { scheduler } of [first, second]) await scheduler.start();
-    await world.clock.advance(HOUR_MS);
+    await world.clock.advanceAsync(HOUR_MS);
     expect(enqueuedBy(first, second)).toHaveLength(2);
   });
 
