@@ -1,20 +1,13 @@
 import { readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import {
-  Client,
-  EmbeddedBroker,
-  Server,
-  Task,
-  type EmbeddedBrokerOptions,
-  type LeasedTask,
-} from 'escapement/tasks';
+import { EmbeddedBroker, Server, type EmbeddedBrokerOptions } from 'escapement/tasks';
 import { checkBroker, checkBrokerLog, ManualClock } from 'escapement/testing';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
 import type { Journal } from '../../../../src/tasks/broker/embedded/journal.ts';
 import type { TaskStore } from '../../../../src/tasks/broker/embedded/task-store.ts';
 import type { FileSystem } from '../../../../src/log/file-system.ts';
-import { LONG_MS, newTask, QUEUE } from '../../../conformance/broker/support.ts';
+import { LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
 import { FaultyFileSystem, type Fault } from '../../../diskqueue/faulty-file-system.ts';
 import { Random } from '../../../diskqueue/random.ts';
 import { RecordingFileSystem } from '../../../diskqueue/recording-file-system.ts';
@@ -53,12 +46,6 @@ async function reopen(broker: EmbeddedBroker, options: EmbeddedBrokerOptions = {
   return again;
 }
 
-async function leaseOne(broker: EmbeddedBroker, queue: string): Promise<LeasedTask> {
-  const [leased] = await broker.dequeue(queue, 1, LONG_MS);
-  if (leased === undefined) throw new Error('the queue is empty');
-  return leased;
-}
-
 function storeOf(broker: EmbeddedBroker): TaskStore {
   const { store } = broker[INTERNALS]();
   if (store === undefined) throw new Error('the broker is closed');
@@ -86,7 +73,7 @@ describe('a reopened broker', () => {
       },
     };
     await broker.enqueue(newTask(parts));
-    const leased = await leaseOne(broker, QUEUE);
+    const leased = await take(broker);
     await broker.writeResult(leased, Uint8Array.of(1, 2));
     await broker.writeProgress(leased, '{"at":1}');
     await broker.retry(leased, { error: 'no wé', isFailure: true }, clock.wallNow() + 5_000);
@@ -142,18 +129,6 @@ describe('a reopened broker', () => {
     expect(await broker.enqueueTick(newTask({ queue: 'c' }), tick)).toBeUndefined();
     expect(await broker.enqueueEvents('entry', FIRST)).toEqual([{ taskId: 't', atMs: 7 }]);
   });
-
-  test('a reopened broker keeps unique locks for as long as they last', async () => {
-    let broker = await open();
-    await broker.enqueue(newTask({ uniqueKey: 'key', uniqueTtlMs: 10_000 }));
-    await clock.advanceAsync(4_000);
-    broker = await reopen(broker);
-    const again = newTask({ uniqueKey: 'key', uniqueTtlMs: 10_000 });
-    await clock.advanceAsync(5_999);
-    await expect(broker.enqueue(again)).rejects.toMatchObject({ code: 'ERR_TASK_DUPLICATE' });
-    await clock.advanceAsync(1);
-    expect(await broker.enqueue(again)).toMatchObject({ state: 'pending' });
-  });
 });
 
 test('a second broker on the folder is refused, and the folder is free when the first one is closed', async () => {
@@ -199,7 +174,7 @@ test('a payload of more than 1 KiB is not kept in memory, and is read when it is
     expect((await broker.tasks(QUEUE, 'pending', FIRST))[0]?.message.payload).toEqual(payload);
     broker = await reopen(broker);
   }
-  const leased = await leaseOne(broker, QUEUE);
+  const leased = await take(broker);
   expect(leased.message.payload).toEqual(payload);
 });
 
@@ -207,7 +182,7 @@ test('a handler cannot change the headers of a task that was read from the folde
   let broker = await open();
   await broker.enqueue(newTask({ headers: { trace: '1' } }));
   broker = await reopen(broker);
-  const { headers } = (await leaseOne(broker, QUEUE)).message;
+  const { headers } = (await take(broker)).message;
   expect(() => Object.assign(headers, { trace: '2' })).toThrow(TypeError);
 });
 
@@ -271,7 +246,7 @@ test('metrics report the sizes of the log, its writes and syncs, what was moved 
   expect(read('live_bytes')).toBe(liveBytes);
   for (let at = 0; at < 50; at++) {
     await broker.enqueue(newTask({ payload: new Uint8Array(500) }));
-    await broker.complete(await leaseOne(broker, QUEUE));
+    await broker.complete(await take(broker));
   }
   expect(metrics.counts.get('escapement_broker_files_removed_total')).toBeGreaterThan(2);
   const writes = metrics.observed.get('escapement_broker_commit_duration_seconds') ?? [];
@@ -306,7 +281,7 @@ test('a disk that is full refuses changes, keeps what was accepted and the lease
   await broker.enqueue(newTask({ id: 'before' }));
   await broker.enqueue(newTask({ id: 'running' }));
   await broker.change(QUEUE, { id: 'before' }, 'archive');
-  const running = await leaseOne(broker, QUEUE);
+  const running = await take(broker);
   disk.capacity = 0;
   let refused = '';
   for (let at = 0; refused === ''; at++) {
@@ -408,22 +383,9 @@ test('a disk that gets space again and again while the log is compacted costs no
   expect(refusals).toBeGreaterThan(20);
 });
 
-test('a client and a server work with a folder as with memory', async () => {
-  const broker = await EmbeddedBroker.open({ dataPath });
-  opened.push(broker);
-  const client = new Client({ broker });
-  const server = new Server({ broker });
-  const seen: unknown[] = [];
-  await server.start((task) => void seen.push(task.json()));
-  await client.enqueue(new Task('t', { a: 1 }, { taskId: 'one', retentionMs: 1_000 }));
-  await expect.poll(async () => (await broker.task(QUEUE, 'one')).state).toBe('completed');
-  expect(seen).toEqual([{ a: 1 }]);
-  await server.shutdown();
-});
-
 test('a result that is a Buffer is the same in memory and in the folder', async () => {
   const broker = await open();
   await broker.enqueue(newTask());
-  await broker.writeResult(await leaseOne(broker, QUEUE), Buffer.from('done'));
+  await broker.writeResult(await take(broker), Buffer.from('done'));
   await checkBrokerLog(broker);
 });
