@@ -5,8 +5,8 @@ import { expect } from 'vitest';
 import { QUEUES_KEY, QueueKeys } from '../../src/tasks/broker/redis/keys.ts';
 import { freshDatabase } from '../redis/redis-case.ts';
 import type { BrokerSide, BrokerSideOptions } from './broker-side.ts';
-import { checkRedis } from './check-redis.ts';
-import { dumpOf, type RedisDump } from './redis-dump.ts';
+import { checkRedis } from '../tasks/support/check-redis.ts';
+import { dumpOf, type RedisDump } from '../tasks/support/redis-dump.ts';
 import { fromBrokerTime, SCALE, ScaledBroker, toBrokerTime } from './scaled-broker.ts';
 
 const LOCK = /^asynq:\{.*?\}:unique:/u;

@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { Task, type EnqueueRequest } from '../../../src/tasks.ts';
 import { QueueKeys } from '../../../src/tasks/broker/redis/keys.ts';
-import { problemsIn } from '../../tasks/support/problems-in.ts';
+import { checkQueues } from '../../tasks/support/check-redis.ts';
+import { dumpOf } from '../../tasks/support/redis-dump.ts';
 import { until } from '../../until.ts';
 import { describeEachGo } from './support/describe-each-go.ts';
 import type { World } from './support/world.ts';
@@ -50,7 +51,7 @@ describe('a fleet of both, some of which are killed', () => {
           expect(Object.keys(runs)).toHaveLength(ids.length);
           const info = await inspector.getQueueInfo(QUEUE);
           expect(info).toMatchObject({ size: info.completed, completed: ROUNDS * (NODE_TASKS / 3) });
-          expect(await problemsIn(redis, QUEUE)).toEqual([]);
+          checkQueues(await dumpOf(redis));
           expect(await redis.keys(`asynq:{${QUEUE}}:unique:*`)).toEqual([]);
           expect(await redis.keys(`asynq:{${QUEUE}}:t:*`)).toHaveLength(info.completed);
           expect(await world().go.inspect('ListCompletedTasks', QUEUE)).toHaveLength(30); // a page

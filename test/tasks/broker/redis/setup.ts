@@ -1,12 +1,11 @@
 import { Cluster, Redis } from 'ioredis';
 import { systemClock, type Clock } from 'escapement';
 import { RedisBroker } from 'escapement/tasks/redis';
-import { expect } from 'vitest';
-import { QUEUES_KEY } from '../../../../src/tasks/broker/redis/keys.ts';
 import type { BrokerSetup } from '../../../conformance/broker/support.ts';
 import { freshDatabase } from '../../../redis/redis-case.ts';
 import type { RedisCluster } from '../../../redis/redis-cluster.ts';
-import { problemsIn } from '../../support/problems-in.ts';
+import { checkQueues } from '../../support/check-redis.ts';
+import { dumpOf } from '../../support/redis-dump.ts';
 
 /** The host's clock, which can be put forward: Redis need not wait. */
 export class ShiftedClock implements Clock {
@@ -65,11 +64,8 @@ function setupOn(url: string, redis: Redis, dispose: () => Promise<void>): Redis
       clock.shift(ms);
       await expireSooner(redis, ms);
     },
-    // What asynq would stumble over, after whatever a test has done.
     check: async () => {
-      for (const queue of await redis.smembers(QUEUES_KEY)) {
-        expect(await problemsIn(redis, queue)).toEqual([]);
-      }
+      checkQueues(await dumpOf(redis));
     },
     dispose: async () => {
       await broker.close();

@@ -1,5 +1,7 @@
-import { groupKeyOfSet, QUEUES_KEY, QueueKeys } from '../../src/tasks/broker/redis/keys.ts';
-import { decodeTaskMessage } from '../../src/tasks/wire/task-message-codec.ts';
+import { fromBinary } from '@bufbuild/protobuf';
+import { groupKeyOfSet, QUEUES_KEY, QueueKeys } from '../../../src/tasks/broker/redis/keys.ts';
+import { TaskMessageSchema } from '../../../src/tasks/wire/asynq-messages.gen.ts';
+import { decodeTaskMessage } from '../../../src/tasks/wire/task-message-codec.ts';
 import type { RedisDump } from './redis-dump.ts';
 
 const NOTHING: ReadonlyMap<string, string> = new Map();
@@ -12,11 +14,17 @@ const DAY_COUNT = /^(?:processed|failed):\d{4}-\d\d-\d\d$/u;
 const FOR_ONE = /^(?:t|g|unique|x:later):/u;
 
 /**
- * Checks all that a RedisBroker has written: that every id is in exactly one place, and its task says so; that active tasks
- * and leases are the same; that groups and sets are listed if and only if they have tasks; that who holds a lock is there.
+ * Checks the queues of a database, as RedisBrokers and asynq need them: every id is in exactly one list, and its task has that state;
+ * active tasks and leases are the same; groups and sets are listed if and only if they have tasks; the holder of a lock exists.
  *
  * @throws Error - naming the first thing that does not hold.
  */
+export function checkQueues(dump: RedisDump): void {
+  for (const [key, scores] of dump.zsets) if (!key.includes('}:x:')) requireWhole(key, scores);
+  for (const queue of dump.sets.get(QUEUES_KEY) ?? []) new QueueCheck(dump, queue).run();
+}
+
+/** The same, and that there is nothing but queues. */
 export function checkRedis(dump: RedisDump): void {
   const queues = dump.sets.get(QUEUES_KEY) ?? new Set();
   for (const key of keysOf(dump)) {
@@ -25,7 +33,13 @@ export function checkRedis(dump: RedisDump): void {
     ensure(rest !== '', `'${key}' is of no queue`);
     ensure(queues.has(queue) || DAY_COUNT.test(rest), `'${key}' is of a queue that is not registered`);
   }
-  for (const queue of queues) new QueueCheck(dump, queue).run();
+  checkQueues(dump);
+}
+
+/** Lists of asynq before 0.26 read whole numbers only. */
+function requireWhole(key: string, scores: ReadonlyMap<string, string>): void {
+  for (const [id, score] of scores)
+    ensure(/^\d+$/u.test(score), `'${id}' in '${key}' has the score ${score}`);
 }
 
 class QueueCheck {
@@ -70,10 +84,7 @@ class QueueCheck {
   }
 
   #zset(key: string): ReadonlyMap<string, string> {
-    const zset = this.#dump.zsets.get(key) ?? NOTHING;
-    for (const [id, score] of zset)
-      ensure(/^\d+$/u.test(score), `'${id}' in '${key}' has the score ${score}`);
-    return zset;
+    return this.#dump.zsets.get(key) ?? NOTHING;
   }
 
   #field(id: string, field: string): string | undefined {
@@ -173,9 +184,13 @@ class QueueCheck {
       );
       const keyed = this.#field(id, 'x:key')?.slice(16) ?? '';
       ensure(keyed === message.key, `'${key}' has another key than its message`);
-      if (this.#field(id, 'state') !== 'pending') continue;
+      const { timeout, deadline } = fromBinary(TaskMessageSchema, fields.get('msg') ?? Buffer.alloc(0));
+      ensure(timeout + deadline > 0n, `'${key}' has neither timeout nor deadline, which asynq requires`);
+      const state = this.#field(id, 'state');
       const since = this.#field(id, 'pending_since') ?? 'nothing';
-      ensure(/^\d{19}$/u.test(since), `'${key}' is pending since ${since}`);
+      if (state === 'pending') ensure(/^\d{19}$/u.test(since), `'${key}' is pending since ${since}`);
+      if (state === 'active' && keyed === '')
+        ensure(since === 'nothing', `'${key}' is active, and pending since ${since}`);
     }
   }
 

@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import { Cluster, type Redis } from 'ioredis';
 
 /** Everything in a database, at one moment. */
 export interface RedisDump {
@@ -30,8 +30,10 @@ type Row =
   | [key: Buffer, kind: Buffer, ttl: number, value: Buffer]
   | [key: Buffer, kind: Buffer, ttl: number, value: Buffer[]];
 
-/** O(everything there is). */
-export async function dumpOf(redis: Redis): Promise<RedisDump> {
+/** Reads everything, of all primaries if it is a cluster. */
+export async function dumpOf(redis: Redis | Cluster): Promise<RedisDump> {
+  const nodes = redis instanceof Cluster ? redis.nodes('master') : [redis];
+  const rows = await Promise.all(nodes.map((node) => node.callBuffer('eval', DUMP, 0) as Promise<Row[]>));
   const dump = {
     strings: new Map<string, string>(),
     lists: new Map<string, string[]>(),
@@ -40,7 +42,7 @@ export async function dumpOf(redis: Redis): Promise<RedisDump> {
     hashes: new Map<string, Map<string, Buffer>>(),
     ttls: new Map<string, number>(),
   };
-  for (const [name, kind, ttlMs, value] of (await redis.callBuffer('eval', DUMP, 0)) as Row[]) {
+  for (const [name, kind, ttlMs, value] of rows.flat()) {
     const key = name.toString();
     if (ttlMs >= 0) dump.ttls.set(key, ttlMs);
     if (Buffer.isBuffer(value)) dump.strings.set(key, value.toString());
