@@ -1,25 +1,11 @@
 import { inspect } from 'node:util';
-import {
-  type Broker,
-  Client,
-  EmbeddedBroker,
-  Inspector,
-  MAINTENANCE_JOBS,
-  Server,
-  Task,
-} from 'escapement/tasks';
-import {
-  checkBroker,
-  flakyBroker,
-  type FlakyBroker,
-  type FlakyBrokerOptions,
-  ManualClock,
-} from 'escapement/testing';
+import { type Broker, Client, EmbeddedBroker, MAINTENANCE_JOBS, Task } from 'escapement/tasks';
+import { checkBroker, flakyBroker, type FlakyBrokerOptions, ManualClock } from 'escapement/testing';
 import { afterEach, describe, expect, vi } from 'vitest';
 import { seededRandom } from '../../src/tasks/broker/flaky-broker.ts';
 import { settled, watch } from '../workqueue/support/outcome.ts';
 import { openBench, START_MS, test } from './support/bench.ts';
-import { enqueueSurely, startSurely } from './support/surely.ts';
+import { FlakyWork } from './support/flaky-work.ts';
 import { withMethods } from './support/with-methods.ts';
 
 const UNAVAILABLE = { code: 'ERR_BROKER_UNAVAILABLE' };
@@ -164,7 +150,6 @@ describe('a flaky broker', () => {
 });
 
 describe.each(['self-driven', 'that has to be driven'])('with a flaky broker %s', (kind) => {
-  const TASKS = 100;
   const MINUTE_MS = 60_000;
 
   afterEach(() => {
@@ -174,33 +159,21 @@ describe.each(['self-driven', 'that has to be driven'])('with a flaky broker %s'
   test.each([1, 2, 3, 4, 5])('no task is lost with a flaky broker (seed %i)', async (seed) => {
     const clock = new ManualClock({ wallMs: START_MS });
     const inner = await EmbeddedBroker.open({ clock });
-    const rates = { failRate: 0.15, loseReplyRate: 0.15, delayMs: 50, seed };
     const isSelfDriven = kind === 'self-driven';
     const driven = isSelfDriven ? inner : withMethods<Broker>(inner, { maintenance: MAINTENANCE_JOBS });
-    const broker: FlakyBroker = flakyBroker(driven, rates);
-    const random = seededRandom(seed);
-    vi.spyOn(Math, 'random').mockImplementation(seededRandom(-seed)); // of back-offs
-    const client = new Client({ broker });
-    const server = new Server({ broker, concurrency: 8, retryDelayMs: () => 1_000, maxRecoveries: 1_000 });
-    const starting = startSurely(server, () => {
-      if (random() < 0.2) throw new Error('now and then');
-    });
-    const enqueuing = Promise.all(Array.from({ length: TASKS }, (_, n) => enqueueSurely(client, String(n))));
+    const work = new FlakyWork(inner, seed, driven);
+    const started = work.start();
     await clock.advanceAsync(MINUTE_MS);
-    await Promise.all([starting, enqueuing]);
+    await started;
     await clock.advanceAsync(10 * MINUTE_MS);
-    broker.isFlaky = false;
+    work.flaky.isFlaky = false;
     await clock.advanceAsync(10 * MINUTE_MS);
-
-    const inspector = new Inspector({ broker: inner });
-    expect(broker.counts.failed).toBeGreaterThan(TASKS / 10);
-    expect(broker.counts.repliesLost).toBeGreaterThan(TASKS / 10);
-    expect(await inspector.getQueueInfo('default')).toMatchObject({ size: TASKS, completed: TASKS });
+    await work.check();
     checkBroker(inner);
-    const stopping = server.shutdown();
+    const stopping = work.server.shutdown();
     await clock.advanceAsync(MINUTE_MS);
     await stopping;
-    expect(await inspector.servers()).toEqual([]);
+    expect(await work.inspector.servers()).toEqual([]);
     await inner.close();
     expect(clock.pendingWakeups).toBe(0);
   });

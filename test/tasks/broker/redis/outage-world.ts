@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, Inspector, Server, type TaskContext } from 'escapement/tasks';
 import { RedisBroker, type RedisHealth } from 'escapement/tasks/redis';
 import { until } from '../../../until.ts';
-import { enqueueSurely } from '../../support/surely.ts';
+import { enqueueSurely } from '../../support/flaky-work.ts';
 import { ShiftedClock } from './setup.ts';
 
 /** Longer than a lease, and what is added to it because clocks differ. */

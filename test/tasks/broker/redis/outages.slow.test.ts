@@ -54,17 +54,24 @@ function expectOutage(states: readonly string[]): void {
   expect(states.at(-1)).toBe('ready');
 }
 
+/** Lets tasks run before and after an outage. */
+async function workThrough(world: OutageWorld, outage: () => Promise<unknown>): Promise<void> {
+  const endEnqueuing = world.keepEnqueuing();
+  await world.untilRan(TASKS);
+  await outage();
+  await world.untilRan(TASKS);
+  await endEnqueuing();
+}
+
 describe.concurrent('tasks of a client and a server during an outage', () => {
   it('all tasks are done, one of each key at a time, and no place of a key is lost, although Redis is restarted', async (context) => {
     const server = await startRedis(context, '--appendonly', 'yes', '--appendfsync', 'always');
     const world = await startWorld(context, server.url, { hasKeys: true });
-    const endEnqueuing = world.keepEnqueuing();
-    await world.untilRan(TASKS);
-    await server.kill();
-    await sleep(OUTAGE_MS);
-    await server.start();
-    await world.untilRan(TASKS);
-    await endEnqueuing();
+    await workThrough(world, async () => {
+      await server.kill();
+      await sleep(OUTAGE_MS);
+      await server.start();
+    });
     expect(await statistic(server, 'total_connections_received')).toBeLessThan(FEW);
     await world.complete();
     expectOutage(world.states);
@@ -73,15 +80,13 @@ describe.concurrent('tasks of a client and a server during an outage', () => {
   it('all tasks are done although Redis stops answering, and Redis is not overloaded', async (context) => {
     const server = await startRedis(context);
     const world = await startWorld(context, server.url);
-    const endEnqueuing = world.keepEnqueuing();
-    await world.untilRan(TASKS);
-    const before = await statistic(server, 'total_commands_processed');
-    server.pause();
-    await sleep(OUTAGE_MS);
-    server.resume();
-    expect((await statistic(server, 'total_commands_processed')) - before).toBeLessThan(FEW);
-    await world.untilRan(TASKS);
-    await endEnqueuing();
+    await workThrough(world, async () => {
+      const before = await statistic(server, 'total_commands_processed');
+      server.pause();
+      await sleep(OUTAGE_MS);
+      server.resume();
+      expect((await statistic(server, 'total_commands_processed')) - before).toBeLessThan(FEW);
+    });
     await world.complete();
     expectOutage(world.states);
   });
@@ -89,11 +94,7 @@ describe.concurrent('tasks of a client and a server during an outage', () => {
   it('all tasks are done although Redis pauses its clients', async (context) => {
     const server = await startRedis(context);
     const world = await startWorld(context, server.url);
-    const endEnqueuing = world.keepEnqueuing();
-    await world.untilRan(TASKS);
-    await server.ask(`CLIENT PAUSE ${OUTAGE_MS}`);
-    await world.untilRan(TASKS);
-    await endEnqueuing();
+    await workThrough(world, () => server.ask(`CLIENT PAUSE ${OUTAGE_MS}`));
     await world.complete();
   });
 });
