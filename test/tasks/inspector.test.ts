@@ -1,6 +1,6 @@
 import { type Broker, Client, Inspector, type ListOptions, type ScanOptions, Task } from 'escapement/tasks';
 import { describe, expect } from 'vitest';
-import { type Bench, openBench, START_MS, test } from './support/bench.ts';
+import { type Bench, codeOf, openBench, START_MS, test } from './support/bench.ts';
 import { addEveryState } from './support/every-state.ts';
 
 /** One queue with one task in each state, whose id is that state. */
@@ -45,13 +45,16 @@ describe('an inspector', () => {
 
   test('an inspector lists the tasks of each state', async () => {
     const { inspector } = await withEveryState();
-    expect(ids(await inspector.listPendingTasks('default'))).toEqual(['pending']);
-    expect(ids(await inspector.listActiveTasks('default'))).toEqual(['active']);
-    expect(ids(await inspector.listScheduledTasks('default'))).toEqual(['scheduled']);
-    expect(ids(await inspector.listRetryTasks('default'))).toEqual(['retry']);
-    expect(ids(await inspector.listArchivedTasks('default'))).toEqual(['archived']);
-    expect(ids(await inspector.listCompletedTasks('default'))).toEqual(['completed']);
-    expect(ids(await inspector.listAggregatingTasks('default', 'g'))).toEqual(['aggregating']);
+    const lists = {
+      pending: inspector.listPendingTasks('default'),
+      active: inspector.listActiveTasks('default'),
+      scheduled: inspector.listScheduledTasks('default'),
+      retry: inspector.listRetryTasks('default'),
+      archived: inspector.listArchivedTasks('default'),
+      completed: inspector.listCompletedTasks('default'),
+      aggregating: inspector.listAggregatingTasks('default', 'g'),
+    };
+    for (const [state, list] of Object.entries(lists)) expect(ids(await list)).toEqual([state]);
   });
 
   test('a scan of an inspector reads all tasks or those of some states, and gives the event loop its turns', async () => {
@@ -121,32 +124,22 @@ describe('an inspector', () => {
     await inspector.archiveTask('default', 'pending');
     expect(await inspector.getTaskInfo('default', 'pending')).toMatchObject({ state: 'archived' });
     await inspector.deleteTask('default', 'retry');
-    await expect(inspector.deleteTask('default', 'retry')).rejects.toMatchObject({
-      code: 'ERR_TASK_NOT_FOUND',
-    });
-    await expect(inspector.deleteTask('default', 'active')).rejects.toMatchObject({ code: 'ERR_TASK_STATE' });
-    await expect(inspector.runTask('default', 'active')).rejects.toMatchObject({ code: 'ERR_TASK_STATE' });
-    await expect(inspector.archiveTask('default', 'active')).rejects.toMatchObject({
-      code: 'ERR_TASK_STATE',
-    });
+    expect(await codeOf(inspector.deleteTask('default', 'retry'))).toBe('ERR_TASK_NOT_FOUND');
+    for (const name of ['deleteTask', 'runTask', 'archiveTask'] as const)
+      expect(await codeOf(inspector[name]('default', 'active'))).toBe('ERR_TASK_STATE');
   });
 
   test('an inspector changes all tasks in a state, and returns their number', async () => {
     const { inspector } = await withEveryState();
-    expect(await inspector.runAllArchivedTasks('default')).toBe(1);
-    expect(await inspector.runAllRetryTasks('default')).toBe(1);
-    expect(await inspector.runAllScheduledTasks('default')).toBe(1);
-    expect(await inspector.runAllAggregatingTasks('default', 'g')).toBe(1);
-    expect(await inspector.archiveAllPendingTasks('default')).toBe(5);
-    expect(await inspector.archiveAllScheduledTasks('default')).toBe(0);
-    expect(await inspector.archiveAllRetryTasks('default')).toBe(0);
-    expect(await inspector.archiveAllAggregatingTasks('default', 'g')).toBe(0);
-    expect(await inspector.deleteAllArchivedTasks('default')).toBe(5);
-    expect(await inspector.deleteAllCompletedTasks('default')).toBe(1);
-    expect(await inspector.deleteAllPendingTasks('default')).toBe(0);
-    expect(await inspector.deleteAllScheduledTasks('default')).toBe(0);
-    expect(await inspector.deleteAllRetryTasks('default')).toBe(0);
-    expect(await inspector.deleteAllAggregatingTasks('default', 'g')).toBe(0);
+    const changed = [];
+    for (const change of ['run', 'archive', 'delete'] as const) {
+      for (const state of ['Pending', 'Scheduled', 'Retry', 'Archived', 'Completed'] as const) {
+        const name = `${change}All${state}Tasks`;
+        if (name in inspector) changed.push(await inspector[name as 'runAllRetryTasks']('default'));
+      }
+      changed.push(await inspector[`${change}AllAggregatingTasks`]('default', 'g'));
+    }
+    expect(changed).toEqual([...[1, 1, 1, 1], ...[5, 0, 0, 0], ...[0, 0, 0, 5, 1, 0]]);
     expect(await inspector.getQueueInfo('default')).toMatchObject({ size: 1, active: 1 });
   });
 
