@@ -102,46 +102,6 @@ describe('a lease thread', { concurrent: !hasOneDatabase }, () => {
     expect(errors).toEqual([]);
   });
 
-  it('a lease thread keeps the epoch of a lease that it renews', async (context) => {
-    const { holder, take, url, broker } = await world(context);
-    const task = await take();
-    holder.hold(0, task, 0);
-    await until('it is renewed', () => holder.renewedUntilMs(0) > 0);
-    const [field, score] = await withRedis(url, (redis) =>
-      Promise.all([
-        redis.hget(`asynq:{${QUEUE}}:t:${task.message.id}`, 'x:lease'),
-        redis.zscore(`asynq:{${QUEUE}}:lease`, task.message.id),
-      ]),
-    );
-    expect(field).toBe(`${task.epoch}:${score}`);
-    holder.release(0);
-    await broker.complete(task);
-  });
-
-  it('a lease thread does not renew a lease that is lost', async (context) => {
-    const { holder, take, broker } = await world(context);
-    const task = await take();
-    await until('another worker has it', async () => (await broker.recover([QUEUE], 0, 60_000)).length === 1);
-    const other = await take();
-    holder.hold(0, task, 0);
-    holder.hold(1, other, 0);
-    await until('others are renewed', () => holder.renewedUntilMs(1) > 0);
-    expect(holder.renewedUntilMs(0)).toBe(0);
-    expect(await broker.extendLeases([task], LEASE_MS)).toEqual([task]);
-  });
-
-  it('a lease thread does not renew a lease after its limit', async (context) => {
-    const { holder, take, broker } = await world(context);
-    const [limited, other] = [await take(), await take()];
-    holder.hold(0, limited, Date.now() + LEASE_MS);
-    holder.hold(1, other, 0);
-    await until('others are renewed', () => holder.renewedUntilMs(1) > 0);
-    await until('it lapses', async () => {
-      const recovered = await broker.recover([QUEUE], 0, 60_000);
-      return recovered.some(({ message }) => message.id === limited.message.id);
-    });
-  });
-
   it('a lease thread has no connection before the first renewal, nor after it is closed', async (context) => {
     const server = await startRedis(context);
     const { holder, take, connections, broker } = await world(context, server.url);
