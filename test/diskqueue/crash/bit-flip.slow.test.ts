@@ -1,11 +1,10 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { examineQueue, reportOf } from '../../../src/diskqueue/checked/examine-queue.ts';
 import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
 import { folderOfFile } from '../../folder.ts';
 import { runs } from '../../runs.ts';
 import { allRemains, RecordingFileSystem, type Disk } from '../recording-file-system.ts';
 import { messageOf } from './history.ts';
-import { NAME, openQueue, receiveAll } from './open-queue.ts';
+import { openQueue, receiveAll } from './open-queue.ts';
 
 const folder = folderOfFile();
 
@@ -143,19 +142,6 @@ describe.each(['closed', 'crashed'] as const)('one flipped bit in a queue that h
       }
     },
   );
-
-  test('an examination finds what a queue loses', { timeout: 600_000 }, async () => {
-    const stride = Math.max(1, Math.floor(places.length / runs(300)));
-    for (let i = 0; i < places.length; i += stride) {
-      const { path, offset } = places[i] as { path: string; offset: number };
-      const damagedDisk = flipped(disk, path, offset, i % 8);
-      const report = reportOf(await examineQueue(new RecordingFileSystem(damagedDisk), folder, NAME));
-      const { ids } = await drain(damagedDisk);
-      const lost = LEFT.filter((id) => !ids.includes(id));
-      if (lost.length > 0) expect(report.problems, `${offset} of ${path}`).not.toEqual([]);
-      expect(report.problems.length + report.notes.length, `${offset} of ${path}`).toBeGreaterThan(0);
-    }
-  });
 });
 
 describe('a file that is missing, cut or overwritten', () => {
@@ -196,21 +182,6 @@ describe('a file that is missing, cut or overwritten', () => {
       );
       expect(ids).toEqual(LEFT);
       expect(events).toEqual([]);
-    }
-  });
-
-  test('records of another queue are not delivered from a segment of this one', async () => {
-    const other = (await build()).closed;
-    for (const path of paths.slice(0, -1)) {
-      const copy = new Map(disk).set(path, other.get(path) as Buffer);
-      expect((await drain(copy)).ids).toEqual(LEFT); // the same messages, under another salt
-      const swapped = damaged(disk, path, (bytes) => {
-        (other.get(path) as Buffer).copy(bytes, 128, 128);
-        return bytes;
-      });
-      const { ids, events } = await drain(swapped);
-      const lost = LEFT.filter((id) => !ids.includes(id));
-      expect(events.flatMap(sequencesOf)).toEqual(expect.arrayContaining(lost.map((id) => id + 1)));
     }
   });
 });

@@ -1,18 +1,6 @@
-import { appendFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import type { StoredMessage } from '../../../src/diskqueue/message-log.ts';
-import {
-  drain,
-  expectWhole,
-  messages,
-  put,
-  QueueFolder,
-  readAll,
-  record,
-  records,
-  texts,
-  opened,
-} from './queue-folder.ts';
+import { drain, expectWhole, messages, put, QueueFolder, records, texts, opened } from './queue-folder.ts';
 import { receiveAll, upstream } from './upstream-model.ts';
 
 /* What is no loss: neither what go-diskqueue takes for one, nor a crash. */
@@ -105,26 +93,4 @@ it('a crash after empty and put loses no message', async () => {
   const copy = folder.killed();
   await log.close();
   await expectWhole(copy, texts(messages(3, 15)));
-});
-
-it('a crash of the process alone loses no appended message', async () => {
-  const { folder, log } = await opened({ isAlwaysDurable: false });
-  for (const message of messages(37)) {
-    await log.append([message]);
-    const copy = folder.killed();
-    const again = await copy.open({ isAlwaysDurable: false });
-    expect(texts(await readAll(again.log)).at(-1)).toBe(texts([message])[0]);
-    expect(again.damages).toEqual([]);
-  }
-  await log.close();
-  await expectWhole(folder, texts(messages(37)));
-});
-
-it('a record torn in a later file does not affect the files before it', async () => {
-  const { folder, log } = await opened();
-  await put(log, messages(15));
-  appendFileSync(folder.pathOf(folder.file(1)), record('message015').subarray(0, 9));
-  const copy = folder.killed();
-  await log.close();
-  await expectWhole(copy, texts(messages(15)));
 });

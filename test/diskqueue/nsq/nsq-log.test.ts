@@ -1,17 +1,8 @@
 import { expect, it, test } from 'vitest';
 import { hostFileSystem } from '../../../src/log/file-system.ts';
-import type { StoredMessage } from '../../../src/diskqueue/message-log.ts';
 import { InFlight, type DonePrefix } from '../../../src/diskqueue/nsq/nsq-log.ts';
 import { FaultyFileSystem } from '../faulty-file-system.ts';
 import { drain, messages, put, QueueFolder, readAll, records, texts, opened } from './queue-folder.ts';
-
-/** Vitest compares large buffers byte by byte. */
-function areSame(read: readonly StoredMessage[], expected: readonly Buffer[]): boolean {
-  return (
-    read.length === expected.length &&
-    expected.every((data, i) => data.equals(read[i]?.data ?? Buffer.alloc(0)))
-  );
-}
 
 test('sync and close reject after a failed sync until the messages that may be lost are acknowledged', async () => {
   const files = new FaultyFileSystem(hostFileSystem, { call: 'sync', nth: 1, code: 'EIO', isLasting: true });
@@ -83,39 +74,6 @@ it('the files of an empty queue are those of go-diskqueue', async () => {
   expect(folder.data).toEqual([]);
 });
 
-it('messages of any length are read: empty ones, and longer than a block', async () => {
-  const { folder, log } = await opened({ maxBytesPerFile: 1e6 });
-  const list = [0, 1, 300_000, 0, 0, 131_068, 131_069, 5, 2_000_000, 0].map((n) => Buffer.alloc(n, 'z'));
-  await put(log, list);
-  expect(areSame(await readAll(log), list)).toBe(true);
-  await log.close();
-  const again = await folder.open({ maxBytesPerFile: 1e6 });
-  expect(again.log.depth).toBe(10);
-  expect(areSame(await readAll(again.log), list)).toBe(true);
-  await again.log.close();
-  expect(again.damages).toEqual([]);
-});
-
-it('acknowledgements count at once in any order; only the contiguous prefix survives a reopen', async () => {
-  const { folder, log } = await opened();
-  await put(log, messages(6));
-  const all = await readAll(log);
-  for (const i of [0, 1, 3, 5]) log.acknowledge(all[i] as (typeof all)[0]);
-  log.acknowledge(all[3] as (typeof all)[0]);
-  expect([log.depth, log.bytes]).toEqual([2, 20]);
-  expect(log.hasUnsavedAcks).toBe(true);
-  await log.saveAcks(true);
-  expect(log.hasUnsavedAcks).toBe(false);
-  expect(folder.metadata).toBe('4\n0,28\n0,84\n');
-  await log.close();
-
-  const again = await folder.open();
-  expect([again.log.depth, again.log.bytes]).toEqual([4, 40]);
-  expect(await drain(again.log)).toEqual(texts(messages(4, 2)));
-  await again.log.close();
-  expect(folder.metadata).toBe('0\n0,84\n0,84\n');
-});
-
 it('a file is deleted when the metadata on the disk has passed it', async () => {
   const { folder, log } = await opened();
   await put(log, messages(25));
@@ -125,20 +83,6 @@ it('a file is deleted when the metadata on the disk has passed it', async () => 
   await log.saveAcks(false);
   expect(folder.data).toEqual(['1', '2']);
   expect(folder.metadata).toBe('15\n1,0\n2,70\n');
-});
-
-it('an acknowledgement after empty has no effect', async () => {
-  const { log } = await opened();
-  await put(log, messages(5));
-  const old = await readAll(log);
-  await log.empty();
-  await put(log, messages(5, 5));
-  for (const message of old) log.acknowledge(message);
-  expect(log.depth).toBe(5);
-  const all = await readAll(log);
-  expect(texts(all)).toEqual(texts(messages(5, 5)));
-  for (const message of old) log.acknowledge(message);
-  expect(log.depth).toBe(5);
 });
 
 it('an emptied queue continues in a new file', async () => {
