@@ -24,8 +24,8 @@ export interface ProgramSettings {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Longest run of a program, in milliseconds: past it, it hangs and is killed. */
-const MOST_MS = 20_000;
+/** Longest run of a program, in milliseconds, on a busy machine: past it, it hangs and is killed. */
+const MOST_MS = 60_000;
 
 /**
  * Runs a program in a Node process of its own, against the built package, as its users do:
@@ -37,13 +37,50 @@ export function runProgram(source: string, settings: ProgramSettings = {}): Prog
 
 /** The same without blocking, so that programs that mostly wait can run at the same time. */
 export async function startProgram(source: string, settings: ProgramSettings = {}): Promise<ProgramResult> {
-  const { stdout, stderr, code } = await finished(spawnProgram(source, settings));
+  const options = { ...optionsOf(settings.env), timeout: MOST_MS };
+  const { stdout, stderr, code } = await finished(
+    spawn(process.execPath, argumentsOf(source, settings), options),
+  );
   return resultOf({ stdout: stdout.toString(), stderr, status: code });
 }
 
 /** The same for a program that the caller kills. */
 export function spawnProgram(source: string, settings: ProgramSettings = {}): ChildProcessWithoutNullStreams {
-  return spawn(process.execPath, argumentsOf(source, settings), optionsOf(settings.env));
+  return spawnNode(argumentsOf(source, settings), settings.env);
+}
+
+/** Runs Node with such arguments to its end: a program in TypeScript behind `--import tsx`. */
+export function runNode(args: readonly string[], env?: Readonly<Record<string, string>>): ProgramResult {
+  const options = { ...optionsOf(env), encoding: 'utf8', timeout: MOST_MS } as const;
+  return resultOf(spawnSync(process.execPath, args, options));
+}
+
+/** The same without blocking, for a program that the caller kills: a bundle. */
+export function spawnNode(
+  args: readonly string[],
+  env?: Readonly<Record<string, string>>,
+): ChildProcessWithoutNullStreams {
+  return spawn(process.execPath, args, optionsOf(env));
+}
+
+/** Runs Node with such arguments until it is killed, some time after it has printed a word. @returns the whole lines that it has printed. */
+export async function runUntilKilled(
+  args: readonly string[],
+  { word = '', afterMs }: { readonly word?: string; readonly afterMs: number },
+): Promise<string[]> {
+  const child = spawnNode(args);
+  let output = '';
+  let isDoomed = false;
+  child.stdout.on('data', (part: Buffer) => {
+    output += part.toString();
+    if (isDoomed || !output.includes(word)) return;
+    isDoomed = true;
+    setTimeout(() => child.kill('SIGKILL'), afterMs);
+  });
+  const { stderr } = await finished(child);
+  if (child.signalCode !== 'SIGKILL')
+    throw new Error(`the program has ended by itself: ${output.slice(-500)}${stderr}`);
+  return output.split('\n').slice(0, -1);
 }
 
 /** Waits for the end of a process. @returns what it has written, and its exit code: null if it was killed. */
@@ -78,12 +115,7 @@ function optionsOf(env: Readonly<Record<string, string>> = {}) {
   return {
     cwd: ROOT,
     env: { ...process.env, ...env, NO_COLOR: '1', FORCE_COLOR: undefined },
-    timeout: MOST_MS,
   };
-}
-
-function runNode(args: string[], env?: Readonly<Record<string, string>>): ProgramResult {
-  return resultOf(spawnSync(process.execPath, args, { ...optionsOf(env), encoding: 'utf8' }));
 }
 
 function resultOf({ stdout, stderr, status }: Omit<ProgramResult, 'lines'>): ProgramResult {

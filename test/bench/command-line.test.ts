@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -6,6 +5,7 @@ import { parseCommandLine, type Settings } from '../../bench/lib/command-line.ts
 import { UsageError } from '../../bench/lib/program.ts';
 import { readResult, writeResult } from '../../bench/lib/result.ts';
 import { folderOfTest } from '../folder.ts';
+import { runNode } from '../run-program.ts';
 import { caseOf, resultOf } from './results.ts';
 
 let printed = '';
@@ -65,12 +65,8 @@ test('--compare rejects a file that --json did not write', () => {
   expect(() => readResult(file)).toThrow(/--compare: cannot read/);
 });
 
-function runProgram(words: readonly string[], env: NodeJS.ProcessEnv = {}): string {
-  const { status, stdout, stderr } = spawnSync(
-    process.execPath,
-    ['--import', 'tsx', 'bench/run.ts', ...words],
-    { encoding: 'utf8', env: { ...process.env, ...env } },
-  );
+function runProgram(words: readonly string[], env: Record<string, string> = {}): string {
+  const { status, stdout, stderr } = runNode(['--import', 'tsx', 'bench/run.ts', ...words], env);
   expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
   return stderr;
 }

@@ -4,6 +4,7 @@ import { readdirSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { describe, expect, it } from 'vitest';
+import { spawnNode } from '../run-program.ts';
 import {
   bundleExample,
   endOf,
@@ -13,7 +14,6 @@ import {
   numberBefore,
   pidsIn,
   runExample,
-  startBundle,
   widthOf,
   type ExampleRun,
 } from './support.ts';
@@ -172,7 +172,7 @@ it('the shop ends with 1 when its port is in use, and says so', async () => {
 describe.concurrent('the command lines of the examples', () => {
   const bundles = new Map(EXAMPLES.map((name) => [name, bundleExample(name)]));
   const runCommand = (name: string, ...options: string[]): Promise<ExampleRun> =>
-    endOf(startBundle(bundles.get(name) ?? '', options));
+    endOf(spawnNode([bundles.get(name) ?? '', ...options]));
 
   it.each(EXAMPLES)('%s explains its options in 80 columns', async (name) => {
     const { code, stdout } = await runCommand(name, '--help');

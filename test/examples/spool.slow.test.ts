@@ -9,7 +9,8 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { folderOfTest } from '../folder.ts';
-import { bundleExample, startBundle } from './support.ts';
+import { spawnNode } from '../run-program.ts';
+import { bundleExample } from './support.ts';
 
 const SPOOL = bundleExample('spool');
 const BATCH = 20;
@@ -39,7 +40,7 @@ afterEach(() => {
 
 function startShipper(...options: readonly string[]): ChildProcessWithoutNullStreams {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-  const shipper = startBundle(SPOOL, ['--spool', join(folder, 'spool'), '--forward', url, ...options]);
+  const shipper = spawnNode([SPOOL, '--spool', join(folder, 'spool'), '--forward', url, ...options]);
   shipper.stdin.on('error', () => undefined); // it was killed
   return shipper;
 }
@@ -137,7 +138,7 @@ it.skipIf(process.platform === 'win32')(
 );
 
 it('the spool ends with 1 when its folder cannot be opened', async () => {
-  const shipper = startBundle(SPOOL, ['--spool', 'package.json', '--forward', 'http://127.0.0.1/']);
+  const shipper = spawnNode([SPOOL, '--spool', 'package.json', '--forward', 'http://127.0.0.1/']);
   const reported = text(shipper.stderr);
 
   expect(await once(shipper, 'close')).toEqual([1, null]);

@@ -1,11 +1,11 @@
-import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
+import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { vi } from 'vitest';
 import { bundleProgram } from '../bundle-program.ts';
-import { finished } from '../run-program.ts';
+import { finished, spawnNode } from '../run-program.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -24,12 +24,7 @@ const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
 export function startExample(name: string, ...options: readonly string[]): ChildProcessWithoutNullStreams {
   const script = scripts[name === 'request-deadlines' ? 'demo' : `example:${name}`] ?? '';
   const [, ...args] = script.split(' ');
-  return spawn(process.execPath, [...args, ...options], { cwd: ROOT });
-}
-
-/** Starts an example from one file, for tests that start it often: see bundleProgram. Its other modules are not there. */
-export function startBundle(bundle: string, options: readonly string[]): ChildProcessWithoutNullStreams {
-  return spawn(process.execPath, [bundle, ...options], { cwd: ROOT });
+  return spawnNode([...args, ...options]);
 }
 
 /** Returns the bundle of an example. */

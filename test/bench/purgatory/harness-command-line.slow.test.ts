@@ -1,7 +1,7 @@
-import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 import { UsageError } from '../../../bench/lib/program.ts';
 import { parseHarnessCommandLine, type HarnessSettings } from '../../../bench/purgatory/harness-command.ts';
+import { runNode, type ProgramResult } from '../../run-program.ts';
 
 let printed = '';
 
@@ -61,20 +61,17 @@ test.each([
   expect(() => parse(line)).toThrow(message);
 });
 
-function runProgram(line: string): { status: number | null; stdout: string; stderr: string } {
-  const words = ['--import', 'tsx', 'bench/purgatory-performance.ts', ...line.split(' ')];
-  const { status, stdout, stderr } = spawnSync(process.execPath, words, { encoding: 'utf8' });
-  return { status, stdout, stderr };
-}
+const runHarness = (line: string): ProgramResult =>
+  runNode(['--import', 'tsx', 'bench/purgatory-performance.ts', ...line.split(' ')]);
 
 test('the harness reports a usage error on stderr, measures nothing, and exits with 2', () => {
-  const { status, stdout, stderr } = runProgram('--num 5');
+  const { status, stdout, stderr } = runHarness('--num 5');
   expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
   expect(stderr).toContain("error: required option '--rate <requests>' not specified");
 });
 
 test('real time: the harness prints the samples, the result line and the expired share', () => {
-  const { status, stdout, stderr } = runProgram(
+  const { status, stdout, stderr } = runHarness(
     '--num 500 --rate 5000 --timeout 200 --pct50 20 --pct75 60 --key-space-size 100',
   );
   expect(status).toBe(0);

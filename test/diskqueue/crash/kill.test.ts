@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,6 +6,7 @@ import { expect, test } from 'vitest';
 import { hostFileSystem } from '../../../src/log/file-system.ts';
 import { bundleProgram } from '../../bundle-program.ts';
 import { Random } from '../random.ts';
+import { runUntilKilled } from '../../run-program.ts';
 import { FIRST_SEED, runs } from '../../runs.ts';
 import { FORMATS, type Format } from '../support/queues.ts';
 import { messageOf } from './history.ts';
@@ -29,9 +29,8 @@ class Ledger {
     this.#format = format;
   }
 
-  /** What one child has said before it died; its last line may be cut. */
-  read(output: string): void {
-    const lines = output.split('\n').slice(0, -1);
+  /** What one child has said before it died. */
+  read(lines: readonly string[]): void {
     const acks: number[] = [];
     for (const line of lines) {
       const [word, number] = line.split(' ');
@@ -77,25 +76,6 @@ class Ledger {
   }
 }
 
-/** @returns what a child has said until it was killed. */
-function workAndKill(args: readonly string[], afterMs: number): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [CHILD, ...args], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    let output = '';
-    child.stdout.setEncoding('utf8').on('data', (part: string) => {
-      if (output === '') setTimeout(() => child.kill('SIGKILL'), afterMs);
-      output += part;
-    });
-    child.once('error', reject);
-    child.once('close', (_code, signal) => {
-      if (signal === 'SIGKILL') resolve(output);
-      else reject(new Error(`the child has ended by itself: ${output.slice(-500)}`));
-    });
-  });
-}
-
 async function checkQueue(folder: string, format: Format, ledger: Ledger, random: Random): Promise<void> {
   await checkSegments(folder);
   const queue = await openQueue(hostFileSystem, folder, { format });
@@ -137,7 +117,7 @@ test.concurrent.for(CASES)(
     try {
       for (let i = 0; i < KILLS; i++) {
         const args = [folder, format, durability, String(random.below(1e9)), String(ledger.nextId)];
-        ledger.read(await workAndKill(args, random.below(MOST_MS)));
+        ledger.read(await runUntilKilled([CHILD, ...args], { afterMs: random.below(MOST_MS) }));
         await checkQueue(folder, format, ledger, random);
       }
     } finally {

@@ -1,12 +1,10 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { Client, Task, type LeasedTask, type TaskOptions } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { describe, expect, it, type TestContext } from 'vitest';
 import { freshDatabase, hasOneDatabase } from '../../redis/redis-case.ts';
 import { withRedis } from '../../redis/with-redis.ts';
+import { finished, spawnProgram } from '../../run-program.ts';
 import { until } from '../../until.ts';
 
 /*
@@ -19,7 +17,6 @@ const BLOCK_MS = LONG_MS > 0 ? LONG_MS : 18_000;
 const LEASE_MS = LONG_MS > 0 ? 30_000 : 8_000;
 const TEST_MS = BLOCK_MS + 30_000;
 
-const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const QUEUE = 'default';
 
 /** How a handler holds the loop for `blockMs`. */
@@ -97,17 +94,13 @@ async function run(
   const broker = new RedisBroker({ url });
   onTestFinished(() => broker.close());
   const { id: taskId } = await new Client({ broker }).enqueue(new Task('hold'), taskOptions);
-  const { type = 'module' } = program;
-  const child = spawn(process.execPath, [`--input-type=${type}`, '--eval', sourceOf(url, program)], {
-    cwd: ROOT,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const child = spawnProgram(sourceOf(url, program), { type: program.type ?? 'module' });
   onTestFinished(() => {
     child.kill('SIGKILL');
   });
   const lines: string[] = [];
   createInterface(child.stdout).on('line', (line) => lines.push(line));
-  const ended = once(child, 'close').then(([code]) => code as number | null);
+  const ended = finished(child).then(({ code }) => code);
   const epoch = async (): Promise<string> => {
     await until('the handler runs', () => lines.length > 0);
     return (lines[0] as string).replace('epoch ', '');

@@ -1,13 +1,13 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { Client, EmbeddedBroker, Server, Task, type Broker } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { folderOfTest } from '../../folder.ts';
 import { freshDatabase } from '../../redis/redis-case.ts';
+import { spawnProgram } from '../../run-program.ts';
 import { until } from '../../until.ts';
 import { withMethods } from '../support/with-methods.ts';
 
@@ -16,7 +16,6 @@ import { withMethods } from '../support/with-methods.ts';
  * to what it allows: ESCAPEMENT_RATE_SECONDS=10.
  */
 
-const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const QUEUE = 'default';
 const PAGE = { page: 1, size: 1_000 };
 const KEYS = ['a', 'b', 'c', 'd', 'e', 'f'];
@@ -50,9 +49,7 @@ class Witness {
         await new Promise((resolve) => setTimeout(resolve, (0.5 + Math.random() / 2) * ${longestMs}));
         say('end', taskId);
       });`;
-    const child = spawn(process.execPath, ['--input-type=module', '--eval', source], {
-      ...{ cwd: ROOT, stdio: ['ignore', 'pipe', 'inherit'] },
-    });
+    const child = spawnProgram(source);
     onTestFinished(() => void child.kill('SIGKILL'));
     const running = new Map<string, WitnessedRun>();
     createInterface({ input: child.stdout }).on('line', (line) => {
@@ -120,32 +117,6 @@ async function isDone(broker: Broker): Promise<boolean> {
   const { counts } = await broker.queueStats(QUEUE);
   return Object.values(counts).every((count) => count === 0);
 }
-
-function inNewFolder(): Promise<Broker> {
-  return EmbeddedBroker.open({ dataPath: folderOfTest(), durability: 'os' });
-}
-
-async function onFreshRedis(): Promise<Broker> {
-  const { url, dispose } = await freshDatabase();
-  onTestFinished(dispose);
-  return new RedisBroker({ url });
-}
-
-test.each([
-  ['in a folder', inNewFolder] as const,
-  ...(inject('redis').isThere ? [['on Redis', onFreshRedis] as const] : []),
-])(
-  'behind a hundred thousand tasks of one key a task of each other one starts after one of it (%s)',
-  async (_, make) => {
-    const broker = await make();
-    onTestFinished(() => broker.close());
-    const flood = Array.from({ length: 100_000 }, () => new Task('work', undefined, { key: 'flood' }));
-    await new Client({ broker }).enqueueMany(flood);
-    await enqueueTasks(broker, 0, 1);
-    const started = await broker.dequeue(QUEUE, 1 + KEYS.length, 60_000);
-    expect(started.map(({ message }) => message.key)).toEqual(['flood', ...KEYS]);
-  },
-);
 
 describe.runIf(inject('redis').isThere)('servers that are killed again and again', () => {
   test.each([1, 2])(

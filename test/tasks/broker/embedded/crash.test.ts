@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process';
 import { mkdirSync, rmSync } from 'node:fs';
 import { copyFile, link, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -17,6 +16,7 @@ import {
   someRemains,
 } from '../../../diskqueue/recording-file-system.ts';
 import { folderOfFile, folderOfTest } from '../../../folder.ts';
+import { runUntilKilled } from '../../../run-program.ts';
 import { FIRST_SEED, runs, timeoutOf } from '../../../runs.ts';
 import { openFolder } from './open-folder.ts';
 
@@ -28,33 +28,6 @@ const KILLS = runs(40);
 
 const CHILD = bundleProgram(new URL('kill-child.ts', import.meta.url));
 
-/** Runs a child until it is killed, some time after it has printed a word. @returns what it has printed, whole lines. */
-async function runAndKill(
-  dataPath: string,
-  durability: string,
-  first: number,
-  word: 'enqueued' | 'completed',
-): Promise<string[]> {
-  const child = spawn(process.execPath, [CHILD, dataPath, durability, `${first}`], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  let output = '';
-  let isDoomed = false;
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    output += text;
-    if (isDoomed || !output.includes(word)) return;
-    isDoomed = true;
-    setTimeout(() => child.kill('SIGKILL'), Math.random() * MOST_MS);
-  });
-  const [code, signal] = await new Promise<[number | null, string | null]>((resolve) => {
-    child.on('close', (...ended) => {
-      resolve(ended);
-    });
-  });
-  expect([code, signal], output).toEqual([null, 'SIGKILL']);
-  return output.split('\n').slice(0, -1);
-}
-
 test.each(['always', 'os'])(
   'a process that is killed again and again loses no task that was enqueued, and repeats none that was completed (%s)',
   { timeout: 120_000 + KILLS * 30_000 },
@@ -65,12 +38,11 @@ test.each(['always', 'os'])(
     const running = new Set<string>();
     let called = 0;
     for (let kill = 0; kill < KILLS; kill++) {
-      for (const line of await runAndKill(
-        dataPath,
-        durability,
-        called,
-        kill % 2 === 0 ? 'completed' : 'enqueued',
-      )) {
+      const settings = {
+        word: kill % 2 === 0 ? 'completed' : 'enqueued',
+        afterMs: Math.random() * MOST_MS,
+      };
+      for (const line of await runUntilKilled([CHILD, dataPath, durability, `${called}`], settings)) {
         const [word, id = ''] = line.split(' ');
         expect(word, line).not.toBe('damage');
         if (word === 'call') called = Number(id) + 1;

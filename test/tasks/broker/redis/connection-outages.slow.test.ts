@@ -1,10 +1,10 @@
 import { once } from 'node:events';
-import { spawn } from 'node:child_process';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { bundleProgram } from '../../../bundle-program.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
+import { finished, spawnNode } from '../../../run-program.ts';
 import { until } from '../../../until.ts';
 import {
   closeAll,
@@ -230,11 +230,7 @@ describe('closing a connection', () => {
     async (state) => {
       if (state === 'paused') server.pause();
       if (state === 'refused') await server.kill();
-      const child = spawn(process.execPath, [program, server.url, state], {
-        stdio: ['ignore', 'inherit', 'inherit'],
-        timeout: 20_000,
-      });
-      expect(await once(child, 'exit')).toEqual([0, null]);
+      expect(await finished(spawnNode([program, server.url, state]))).toMatchObject({ code: 0, stderr: '' });
     },
   );
 });
