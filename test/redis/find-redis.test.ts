@@ -74,23 +74,18 @@ describe('Redis for the tests', () => {
   });
 
   it.each([
-    'Redis server v=6.2.0 sha=00000000:0 malloc=jemalloc-5.1.0 bits=64 build=1',
-    'Redis server v=10.1.0 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=1',
-    'Valkey server v=8.0.1 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=1',
-  ])('this version is recent enough: %s', (version) => {
+    ['Redis server v=6.2.0 sha=00000000:0 malloc=jemalloc-5.1.0 bits=64 build=1', true],
+    ['Redis server v=10.1.0 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=1', true],
+    ['Valkey server v=8.0.1 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=1', true],
+    ['Redis server v=6.0.16 sha=00000000:0', false],
+    ['Redis server v=5.3.0 sha=0', false],
+    ['something else', false],
+  ])('the version %s is recent enough: %j', (version, isRecent) => {
     program('redis-server', `echo '${version}'`);
-    expect(findRedis(machine())).toHaveProperty('program');
+    const found = join(path, 'redis-server');
+    const lack = `The tests need Redis 6.2 or later, or Valkey. ${found} is '${version}'.`;
+    expect(findRedis(machine())).toEqual(isRecent ? { program: found } : { lack });
   });
-
-  it.each(['Redis server v=6.0.16 sha=00000000:0', 'Redis server v=5.3.0 sha=0', 'something else'])(
-    'this version is too old: %s',
-    (version) => {
-      program('redis-server', `echo '${version}'`);
-      const message = `The tests need Redis 6.2 or later, or Valkey. ${join(path, 'redis-server')} is '${version}'.`;
-      expect(findRedis(machine())).toEqual({ lack: message });
-      expect(() => requireRedisProgram(machine())).toThrow(`${message} \`npm run test:setup\``);
-    },
-  );
 
   it('the tests use valkey-server if redis-server is too old', () => {
     program('redis-server', "echo 'Redis server v=6.0.16'");
@@ -156,29 +151,16 @@ describe('npm run test:setup', () => {
     expect(commands).toEqual(['env DEBIAN_FRONTEND=noninteractive brew install redis']);
   });
 
-  const message = /^Redis is not on the PATH\. .*apt-get install redis-server.*REDIS_URL/;
-
-  it('test:setup rejects if there is no package manager', async () => {
-    await expect(installRedis(machine())).rejects.toThrow(message);
-    expect(commands).toEqual([]);
-  });
-
-  it('test:setup rejects if there is no sudo', async () => {
-    program('apt-get', INSTALLS_REDIS);
-    await expect(installRedis(machine({ isRoot: false }))).rejects.toThrow(message);
-    expect(readdirSync(path)).toEqual(['apt-get', 'env']);
-  });
-
-  it('test:setup rejects if sudo needs a password', async () => {
-    program('apt-get', INSTALLS_REDIS);
-    program('sudo', 'exit 1');
-    await expect(installRedis(machine({ isRoot: false }))).rejects.toThrow(message);
-    expect(commands).toEqual(['sudo --non-interactive env DEBIAN_FRONTEND=noninteractive true']);
-  });
-
-  it('test:setup rejects if Redis cannot be installed', async () => {
-    program('apt-get', 'exit 100');
-    await expect(installRedis(machine())).rejects.toThrow(message);
-    expect(commands.at(-1)).toMatch(/apt-get update$/);
+  it.each([
+    ['there is no package manager', true, {}],
+    ['there is no sudo', false, { 'apt-get': INSTALLS_REDIS }],
+    ['sudo needs a password', false, { 'apt-get': INSTALLS_REDIS, sudo: 'exit 1' }],
+    ['Redis cannot be installed', true, { 'apt-get': 'exit 100' }],
+  ])('test:setup rejects if %s, and installs nothing', async (_, isRoot, programs) => {
+    for (const [name, script] of Object.entries(programs)) program(name, script);
+    await expect(installRedis(machine({ isRoot }))).rejects.toThrow(
+      /^Redis is not on the PATH\. .*apt-get install redis-server.*REDIS_URL/,
+    );
+    expect(readdirSync(path)).toEqual([...Object.keys(programs), 'env'].sort());
   });
 });
