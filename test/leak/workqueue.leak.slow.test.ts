@@ -118,30 +118,18 @@ test.each(Object.entries(USES))(
 );
 
 test.each(Object.entries(USES))(
-  'an item is held by nothing when %s, and its key is one that is kept',
+  'neither an item nor an object as its key is held by anything when %s, nor an item whose key is kept',
   async (_, use) => {
     const { queue, clock } = makeQueue(({ key }) => key);
     for (let i = 0; i < 300; i++) queue.add(new Item(`neighbour ${i}`));
     for (let i = 0; i < 300; i++) await queue.get();
-    const item = await useAndForget(use, queue, clock, 'a short key');
-    expect(await isCollected(item)).toBe(true);
-    checkQueue(queue);
-  },
-);
-
-test.each(Object.entries(USES))(
-  'an object as the key of an item is held by nothing when %s',
-  async (_, use) => {
-    const { queue, clock } = makeQueue(({ key }) => key);
-    for (let i = 0; i < 300; i++) queue.add(new Item(`neighbour ${i}`));
-    for (let i = 0; i < 300; i++) await queue.get();
-    const useKey = async (): Promise<WeakRef<object>> => {
+    const useObject = async (): Promise<WeakRef<object>[]> => {
       const key = { bytes: new Array<number>(100).fill(0) };
-      await useAndForget(use, queue, clock, key);
-      return new WeakRef(key);
+      return [await useAndForget(use, queue, clock, key), new WeakRef(key)];
     };
-    const key = await useKey();
-    expect(await isCollected(key)).toBe(true);
+    const held = [await useAndForget(use, queue, clock, 'a short key'), ...(await useObject())];
+    expect(await isCollected(...held)).toBe(true);
+    checkQueue(queue);
   },
 );
 

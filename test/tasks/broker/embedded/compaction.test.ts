@@ -351,6 +351,8 @@ describe('the log stays below three times what is live and two files, however la
       if (read('log_bytes') > 3 * read('live_bytes') + 2 * largestFile) beyond.push(round);
     }
     expect(beyond).toEqual([]);
+    const onDisk = [...disk.disk.values()].reduce((sum, { length }) => sum + length, 0);
+    expect(onDisk).toBeLessThanOrEqual(3 * read('live_bytes') + 2 * largestFile);
     // A power cut must not undo the removal of a file and keep that of a later one, where its tasks were removed.
     const removals = disk.log
       .map(({ kind }) => kind)

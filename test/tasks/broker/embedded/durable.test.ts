@@ -1,10 +1,9 @@
-import { readdirSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { EmbeddedBroker, Server, type EmbeddedBrokerOptions } from 'escapement/tasks';
 import { checkBroker, checkBrokerLog, ManualClock } from 'escapement/testing';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
-import type { Journal } from '../../../../src/tasks/broker/embedded/journal.ts';
 import type { TaskStore } from '../../../../src/tasks/broker/embedded/task-store.ts';
 import type { FileSystem } from '../../../../src/log/file-system.ts';
 import { LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
@@ -196,39 +195,6 @@ test('a change of many tasks, and the removal of a queue, are durable when they 
   expect(await broker.queueStats(QUEUE)).toMatchObject({ counts: { archived: 2_500, pending: 0 } });
   expect(await broker.queues()).toEqual([QUEUE]);
 });
-
-/** Bytes of the folder. */
-function folderBytes(): number {
-  return readdirSync(dataPath)
-    .filter((name) => name.endsWith('.segment'))
-    .reduce((sum, name) => sum + statSync(join(dataPath, name)).size, 0);
-}
-
-test.each([10, 2_000])(
-  'the folder stays small while tasks with %d bytes come and go, and nothing is lost',
-  async (length) => {
-    const maxBytesPerFile = 32_768;
-    let broker = await open({ maxBytesPerFile, durability: 'os' });
-    const random = new Random(FIRST_SEED);
-    const payload = new Uint8Array(length).fill(7);
-    const kept = new Set<string>();
-    for (let round = 0; round < 160; round++) {
-      if (round % 40 === 0) {
-        kept.add(`kept-${round}`);
-        await broker.enqueue(newTask({ id: `kept-${round}`, queue: 'kept', payload }));
-      }
-      await broker.enqueueMany(Array.from({ length: 10 }, () => newTask({ payload })));
-      for (const task of await broker.dequeue(QUEUE, random.below(20), LONG_MS)) await broker.complete(task);
-      if (round % 60 === 59) broker = await reopen(broker, { maxBytesPerFile, durability: 'os' });
-      const { live } = storeOf(broker).journal as Journal;
-      expect(folderBytes()).toBeLessThan(3 * live.bytes + 2 * (maxBytesPerFile + length * 10));
-    }
-    broker = await reopen(broker, { maxBytesPerFile });
-    const tasks = await broker.tasks('kept', 'pending', FIRST);
-    expect(tasks.map(({ message }) => message.id)).toEqual([...kept]);
-    for (const { message } of tasks) expect(message.payload).toEqual(payload);
-  },
-);
 
 test('metrics report the sizes of the log, its writes and syncs, what was moved and the files that were removed, until the broker is closed', async () => {
   const metrics = new RecordingMetrics();
