@@ -105,7 +105,7 @@ describe.each(BROKERS)('the shop with its tasks in %s', (_, kills, open) => {
       for (let kill = 1; kill <= kills; kill++) {
         const shop = await startShop(...broker);
         const sending = sendOrders(shop.url, `run-${kill}`, accepted);
-        while (accepted.length < ORDERS_PER_KILL * kill) await sleep(1);
+        await until('orders are accepted', () => accepted.length >= ORDERS_PER_KILL * kill);
         await sleep(17 * kill);
         shop.process.kill('SIGKILL');
         await once(shop.process, 'close');

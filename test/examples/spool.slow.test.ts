@@ -10,6 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { folderOfTest } from '../folder.ts';
 import { spawnNode } from '../run-program.ts';
+import { until } from '../until.ts';
 import { bundleExample } from './support.ts';
 
 const SPOOL = bundleExample('spool');
@@ -84,7 +85,7 @@ it('the spool loses no line that it has confirmed when it is killed, and repeats
     const writing = write(run, Infinity);
     // An outage before every second kill, so that it hits a spool that is full or empty by turns.
     isUp = kill % 2 === 0;
-    while (run.confirmed < 300) await sleep(5);
+    await until('lines are confirmed', () => run.confirmed >= 300);
     await sleep(37 * kill);
     run.process.kill('SIGKILL');
     await once(run.process, 'close');
