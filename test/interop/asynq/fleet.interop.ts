@@ -51,7 +51,7 @@ describe('a fleet of both, some of which are killed', () => {
           expect(Object.keys(runs)).toHaveLength(ids.length);
           const info = await inspector.getQueueInfo(QUEUE);
           expect(info).toMatchObject({ size: info.completed, completed: ROUNDS * (NODE_TASKS / 3) });
-          checkQueues(await dumpOf(redis));
+          checkQueues(await dumpOf(redis), { hasGo: true });
           expect(await redis.keys(`asynq:{${QUEUE}}:unique:*`)).toEqual([]);
           expect(await redis.keys(`asynq:{${QUEUE}}:t:*`)).toHaveLength(info.completed);
           expect(await world().go.inspect('ListCompletedTasks', QUEUE)).toHaveLength(30); // a page
