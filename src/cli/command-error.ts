@@ -23,19 +23,25 @@ const REASONS: Readonly<Record<string, string>> = {
   ENFILE: 'too many files are open',
 };
 
-/** Returns an error as text for users: one harmless line, and the stack only if the error is a fault of this program. */
-export function describeError(error: unknown): string {
-  const message = messageOf(error);
-  if (message !== undefined) return harmless(message);
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+const EXPECTED_CLASSES = [CommandError, EscapementError, HttpError, CannotRepair] as const;
+
+/** Codes of arguments that only the broker checks. */
+const EXPECTED_CODES = ['ERR_INVALID_ARG_VALUE', 'ERR_OUT_OF_RANGE'];
+
+/** Returns whether an error is neither a fault of this program nor one of the host: its message is for users. */
+export function isExpected(error: unknown): error is Error {
+  if (!(error instanceof Error)) return false;
+  if (EXPECTED_CLASSES.some((kind) => error instanceof kind)) return true;
+  return 'code' in error && EXPECTED_CODES.includes(String(error.code));
 }
 
-/** Returns undefined for a fault of this program. */
-function messageOf(error: unknown): string | undefined {
-  if (error instanceof CommandError || error instanceof CannotRepair) return error.message;
-  if (hasCode(error, 'ERR_QUEUE_LOCKED')) return `${error.message}; end the process that has it open first`;
-  if (error instanceof EscapementError || error instanceof HttpError) return error.message;
-  return isSystemError(error) ? describeSystemError(error) : undefined;
+/** Returns an error as text for users: one harmless line, and the stack only if the error is a fault of this program. */
+export function describeError(error: unknown): string {
+  if (hasCode(error, 'ERR_QUEUE_LOCKED'))
+    return harmless(`${error.message}; end the process that has it open first`);
+  if (isExpected(error)) return harmless(error.message);
+  if (isSystemError(error)) return harmless(describeSystemError(error));
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
 function describeSystemError({ code = '', message, path }: NodeJS.ErrnoException): string {

@@ -19,7 +19,6 @@ import {
   type ConnectionOptions,
   type Environment,
 } from '../tasks/connection.ts';
-import { expected } from '../tasks/run.ts';
 import { HttpTarget } from '../tasks/target/http-target.ts';
 import { printError, type Terminal } from '../terminal/terminal.ts';
 import { printable } from '../terminal/text.ts';
@@ -87,13 +86,7 @@ export function addDashboardIn(program: Command, surroundings: DashboardSurround
     .option('--write', 'take the folder of --path, so that its tasks can be changed')
     .addHelpText('after', HELP);
   addConnectionOptions(command, ['--password', '--json']);
-  command.action(async (options: DashboardCommandOptions) => {
-    try {
-      await run(options, surroundings);
-    } catch (error) {
-      throw expected(error);
-    }
-  });
+  command.action((options: DashboardCommandOptions) => run(options, surroundings));
 }
 
 async function run(options: DashboardCommandOptions, surroundings: DashboardSurroundings): Promise<void> {

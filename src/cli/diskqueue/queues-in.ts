@@ -1,10 +1,10 @@
 import { statSync } from 'node:fs';
-import { EscapementError, isSystemError } from '../../core/errors.ts';
+import { isSystemError } from '../../core/errors.ts';
 import type { CorruptionEvent } from '../../diskqueue/message-log.ts';
 import { hostFileSystem } from '../../log/file-system.ts';
 import { listQueues } from '../../diskqueue/stored/list-queues.ts';
-import { CannotRepair, type OnProgress, type StoredQueue } from '../../diskqueue/stored/stored-queue.ts';
-import { CommandError, describeError } from '../command-error.ts';
+import type { OnProgress, StoredQueue } from '../../diskqueue/stored/stored-queue.ts';
+import { CommandError, describeError, isExpected } from '../command-error.ts';
 import { withoutSeparator } from '../options.ts';
 import { ProgressBar } from '../terminal/progress-bar.ts';
 import { EXIT_CODES, printError, type Terminal } from '../terminal/terminal.ts';
@@ -50,7 +50,7 @@ export async function eachQueue<R>(
       done.push(result);
       if (!isJson) await terminal.out.print(...lines(result));
     } catch (error) {
-      if (!isAboutOneQueue(error)) throw error;
+      if (!isSystemError(error) && !isExpected(error)) throw error;
       const message = describeError(error);
       failed.push({ name: queue.name, format: queue.format, message });
       endWith(terminal, EXIT_CODES.failed);
@@ -80,10 +80,6 @@ export async function withProgress<R>(
   } finally {
     bar.stop();
   }
-}
-
-function isAboutOneQueue(error: unknown): boolean {
-  return isSystemError(error) || error instanceof EscapementError || error instanceof CannotRepair;
 }
 
 /** @throws CommandError - there is no folder at the path. */

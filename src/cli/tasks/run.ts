@@ -1,9 +1,8 @@
 import type { Command } from 'commander';
-import { EscapementError } from '../../core/errors.ts';
 import { unlessAborted } from '../../core/signal-options.ts';
 import { isUnavailable } from '../../tasks/broker/broker-errors.ts';
 import { HttpError } from '../../tasks/http/http-error.ts';
-import { CommandError } from '../command-error.ts';
+import { CommandError, describeError, isExpected } from '../command-error.ts';
 import { EXIT_CODES, printError, type Terminal } from '../terminal/terminal.ts';
 import { counted, printable, table, toJson, type Columns } from '../terminal/text.ts';
 import { addConnectionOptions, type FolderAccess } from './connect.ts';
@@ -69,11 +68,7 @@ export function calls<Options>(
     const options = allOptions(command);
     const words = command.processedArgs.flat() as readonly string[];
     const isJson = options['json'] === true;
-    try {
-      await work({ ...surroundings, words, isJson, options: options as Options });
-    } catch (error) {
-      throw expected(error);
-    }
+    await work({ ...surroundings, words, isJson, options: options as Options });
   });
 }
 
@@ -184,7 +179,7 @@ export async function withEach<R>(
       if (!isAboutOne(error)) throw error;
       if (!(error instanceof NotActive)) exitCode = EXIT_CODES.failed;
       failed.push({ [kind]: name, message: error.message });
-      if (!isJson) await printError(terminal, printable(error.message));
+      if (!isJson) await printError(terminal, describeError(error));
     }
   }
   if (failed.length > 0) terminal.exitCode = done.length > 0 ? EXIT_CODES.problems : exitCode;
@@ -210,19 +205,4 @@ export async function changeEach(
 function isAboutOne(error: unknown): error is Error {
   if (error instanceof HttpError) return [400, 404, 409].includes(error.status);
   return isExpected(error) && !isUnavailable(error);
-}
-
-/** Codes of arguments that only the broker checks. */
-const EXPECTED_CODES = ['ERR_INVALID_ARG_VALUE', 'ERR_OUT_OF_RANGE'];
-
-/** Returns the error to print for one that is not a fault of this program: its message has names of users in it. */
-export function expected(error: unknown): unknown {
-  return isExpected(error) ? new CommandError(printable(error.message), { cause: error }) : error;
-}
-
-/** Returns whether an error is not a fault of this program. */
-function isExpected(error: unknown): error is Error {
-  if (!(error instanceof Error)) return false;
-  if ([CommandError, EscapementError, HttpError].some((kind) => error instanceof kind)) return true;
-  return 'code' in error && EXPECTED_CODES.includes(String(error.code));
 }

@@ -254,7 +254,7 @@ describe.each<Way>(['broker', 'http'])('escapement tasks task enqueue, over %s',
     );
     expect(both.stderr).toMatch(/cannot be used together/);
     expect(await enqueue('--unique_key', 'a\\b')).toMatchObject({
-      stderr: expect.stringMatching(/--unique_key must be used with --unique\. Received 'a\\\\b' /) as string,
+      stderr: expect.stringMatching(/--unique_key must be used with --unique\. Received 'a\\b' /) as string,
       code: 2,
     });
     expect(both.code).toBe(2);
