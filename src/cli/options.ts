@@ -1,8 +1,10 @@
+import { statSync } from 'node:fs';
 import { sep } from 'node:path';
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { parseGoDuration } from '../tasks/go-text.ts';
 import { MAX_PAGE, MAX_PAGE_SIZE } from '../tasks/inspector-options.ts';
 import { TASK_STATES, type TaskState } from '../tasks/task-state.ts';
+import { CommandError } from './command-error.ts';
 
 /** Another name of an option: it sets the same value, and is not in the help. */
 class Alias extends Option {
@@ -42,6 +44,13 @@ const TRAILING_SEPARATORS = sep === '/' ? /(?<=.)\/+$/ : /(?<=[^:])[/\\]+$/;
 /** Returns the path of a folder without separators at its end: those of its files begin with it, and one separator. */
 export function withoutSeparator(path: string): string {
   return path.replace(TRAILING_SEPARATORS, '');
+}
+
+/** @throws CommandError - there is no folder at the path. */
+export function requireFolder(path: string): void {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined) throw new CommandError(`${path}: no such folder`);
+  if (!found.isDirectory()) throw new CommandError(`${path}: not a folder`);
 }
 
 /** Parses names: of an argument or option that may be repeated. */

@@ -192,6 +192,7 @@ describe('escapement diskqueue repair', () => {
         },
       ],
     });
+    expect(Object.keys(result.queues[0] ?? {})).toEqual(['name', 'format', 'steps', 'lost']);
     const { stdout } = await diskQueue('repair', folder, '--dry-run');
     expect(stdout).toContain('orders (checked): this would be done\n');
     expect(hashOf(folder)).toBe(before);

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { QueueSummary, StoredQueue } from '../../diskqueue/stored/stored-queue.ts';
+import type { QueueSummary } from '../../diskqueue/stored/stored-queue.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import { formatBytes, formatCount, harmless, table, toJson, type Columns } from '../terminal/text.ts';
 import { addDump } from './dump.ts';
@@ -27,13 +27,14 @@ Exit codes: 0 listed; 2 wrong usage, or the folder or a queue cannot be read:
 the others are listed.`;
 
 interface Row extends QueueSummary {
-  readonly queue: StoredQueue;
+  readonly name: string;
+  readonly format: string;
   readonly isOpen: boolean;
 }
 
 const COLUMNS: Columns<Row> = [
-  ['queue', ({ queue }) => queue.name],
-  ['format', ({ queue }) => queue.format],
+  ['queue', ({ name }) => name],
+  ['format', ({ format }) => format],
   ['files', ({ files }) => formatCount(files.length), 'right'],
   ['messages', ({ messages }) => formatCount(messages), 'right'],
   ['unacknowledged', ({ unacknowledged }) => formatCount(unacknowledged), 'right'],
@@ -54,16 +55,11 @@ function addLs(part: Command, terminal: Terminal): void {
 async function list(dir: string, isJson: boolean, terminal: Terminal): Promise<void> {
   const { out, err } = terminal;
   const { folder, queues } = await queuesIn(dir);
-  const { done, failed } = await eachQueue(terminal, isJson, queues, async (queue): Promise<Row> => ({
-    ...{ queue, isOpen: await queue.isOpen() },
-    ...(await queue.summarize()),
-  }));
-  if (isJson) await out.print(toJson({ folder, queues: done.map(rowToJson), failed }));
+  const { done, failed } = await eachQueue(terminal, isJson, queues, async (queue): Promise<Row> => {
+    const isOpen = await queue.isOpen();
+    return { name: queue.name, format: queue.format, ...(await queue.summarize()), isOpen };
+  });
+  if (isJson) await out.print(toJson({ folder, queues: done, failed }));
   else if (done.length > 0) await out.print(table(COLUMNS, done, out.width));
   else if (queues.length === 0) await err.print(`${harmless(folder)}: there are no queues in this folder`);
-}
-
-function rowToJson({ queue, isOpen, files, messages, unacknowledged, bytes }: Row): object {
-  const { name, format } = queue;
-  return { name, format, files, messages, unacknowledged, bytes, isOpen };
 }

@@ -1,13 +1,12 @@
-import { statSync } from 'node:fs';
 import { isSystemError } from '../../core/errors.ts';
 import type { CorruptionEvent } from '../../diskqueue/message-log.ts';
 import { hostFileSystem } from '../../log/file-system.ts';
 import { listQueues } from '../../diskqueue/stored/list-queues.ts';
 import type { OnProgress, StoredQueue } from '../../diskqueue/stored/stored-queue.ts';
 import { CommandError, describeError, isExpected } from '../command-error.ts';
-import { withoutSeparator } from '../options.ts';
+import { requireFolder, withoutSeparator } from '../options.ts';
 import { ProgressBar } from '../terminal/progress-bar.ts';
-import { EXIT_CODES, printError, type Terminal } from '../terminal/terminal.ts';
+import { endWith, EXIT_CODES, printError, type Terminal } from '../terminal/terminal.ts';
 import { counted, formatCount, printable } from '../terminal/text.ts';
 
 /** A folder with its queues. */
@@ -60,11 +59,6 @@ export async function eachQueue<R>(
   return { done, failed };
 }
 
-/** The exit code of a command is the worst one. */
-export function endWith(terminal: Terminal, code: number): void {
-  terminal.exitCode = Math.max(terminal.exitCode, code);
-}
-
 /** Reads every byte of a queue, with a progress bar. */
 export async function withProgress<R>(
   { name }: StoredQueue,
@@ -80,13 +74,6 @@ export async function withProgress<R>(
   } finally {
     bar.stop();
   }
-}
-
-/** @throws CommandError - there is no folder at the path. */
-export function requireFolder(path: string): void {
-  const found = statSync(path, { throwIfNoEntry: false });
-  if (found === undefined) throw new CommandError(`${path}: no such folder`);
-  if (!found.isDirectory()) throw new CommandError(`${path}: not a folder`);
 }
 
 /** Returns all queues in a folder. @throws CommandError - it is not a folder. */
@@ -118,10 +105,4 @@ export function describeDamage(damage: CorruptionEvent, unit = 'message'): strin
       : [first === last || last === undefined ? `${unit} ${first}` : `${unit}s ${first} to ${last}`];
   const where = [`${file} at ${formatCount(offset)}`, counted(bytes, 'byte'), ...messages].join(', ');
   return `${where}: ${reason}`;
-}
-
-/** Returns the fields in the order of `--json`. */
-export function damageToJson(damage: CorruptionEvent): object {
-  const { file, offset, bytes, firstSequence, lastSequence, reason } = damage;
-  return { file, offset, bytes, firstSequence, lastSequence, reason };
 }

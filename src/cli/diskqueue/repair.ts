@@ -7,17 +7,9 @@ import type {
   RepairStep,
   StoredQueue,
 } from '../../diskqueue/stored/stored-queue.ts';
-import { EXIT_CODES, type Terminal } from '../terminal/terminal.ts';
+import { endWith, EXIT_CODES, type Terminal } from '../terminal/terminal.ts';
 import { counted, printable, toJson } from '../terminal/text.ts';
-import {
-  damageToJson,
-  describeDamage,
-  eachQueue,
-  endWith,
-  someQueuesIn,
-  withProgress,
-  type QueueOptions,
-} from './queues-in.ts';
+import { describeDamage, eachQueue, someQueuesIn, withProgress, type QueueOptions } from './queues-in.ts';
 
 const HELP = `
 Completes what a crash interrupted, and replaces damaged files by files with all
@@ -37,8 +29,10 @@ interface RepairOptions extends QueueOptions {
   readonly dryRun?: boolean;
 }
 
+/** What is printed as JSON. */
 interface Repaired extends RepairPlan {
-  readonly queue: StoredQueue;
+  readonly name: string;
+  readonly format: string;
 }
 
 export function addQueueRepair(part: Command, terminal: Terminal): void {
@@ -62,14 +56,10 @@ async function repair(dir: string, options: RepairOptions, terminal: Terminal): 
     terminal,
     isJson,
     queues,
-    async (queue): Promise<Repaired> =>
-      isDryRun
-        ? { queue, ...(await plan(queue, terminal)) }
-        : await locked(queue, folder, () => repairOne(queue, terminal)),
-    (repaired) => renderRepair(repaired, isDryRun, describeLoss, terminal),
+    (queue) => repairOne(queue, folder, isDryRun, terminal),
+    (repaired) => renderRepair(repaired, isDryRun, 'message', terminal),
   );
-  const json = { folder, isDryRun, queues: done.map(repairedToJson), failed };
-  if (isJson) await terminal.out.print(toJson(json));
+  if (isJson) await terminal.out.print(toJson({ folder, isDryRun, queues: done, failed }));
   if (done.some(({ lost }) => lost.length > 0)) endWith(terminal, EXIT_CODES.problems);
 }
 
@@ -78,55 +68,40 @@ async function requireClosed(queue: StoredQueue, folder: string): Promise<void> 
   throw new EscapementError('ERR_QUEUE_LOCKED', `queue '${queue.name}' in ${folder} is open`);
 }
 
-export async function locked<R>(queue: StoredQueue, folder: string, action: () => Promise<R>): Promise<R> {
-  const lock = await lockQueue(folder, queue.name);
-  try {
-    return await action();
-  } finally {
-    await lock.release();
-  }
-}
-
-export async function repairOne(queue: StoredQueue, terminal: Terminal): Promise<Repaired> {
-  const { steps, lost } = await plan(queue, terminal);
-  for (const step of steps) {
-    terminal.signal.throwIfAborted();
-    await step.run();
-  }
-  return { queue, steps, lost };
-}
-
-export function plan(queue: StoredQueue, terminal: Terminal): Promise<RepairPlan> {
-  return withProgress(queue, terminal, (onProgress) => queue.planRepair(onProgress));
-}
-
-function repairedToJson({ queue, steps, lost }: Repaired): object {
-  return {
-    name: queue.name,
-    format: queue.format,
-    ...stepsToJson(steps),
-    lost: lost.map((loss) => ({ ...damageToJson(loss), messages: loss.messages })),
-  };
-}
-
-export function stepsToJson(steps: readonly RepairStep[]): object {
-  return { steps: steps.map(({ action, file, detail, keptAs }) => ({ action, file, detail, keptAs })) };
-}
-
-/** @param describe - returns a loss as a line. */
-export function renderRepair(
-  { queue, steps, lost }: Repaired,
+/** Holds the lock of the queue while it is changed. */
+export async function repairOne(
+  queue: StoredQueue,
+  folder: string,
   isDryRun: boolean,
-  describe: (loss: LostMessages) => string,
+  terminal: Terminal,
+): Promise<Repaired> {
+  const { name, format } = queue;
+  const lock = isDryRun ? undefined : await lockQueue(folder, name);
+  try {
+    const { steps, lost } = await withProgress(queue, terminal, (onProgress) => queue.planRepair(onProgress));
+    for (const step of isDryRun ? [] : steps) {
+      terminal.signal.throwIfAborted();
+      await step.run();
+    }
+    return { name, format, steps, lost };
+  } finally {
+    await lock?.release();
+  }
+}
+
+/** @param unit - what is lost: messages, or records. */
+export function renderRepair(
+  { name, format, steps, lost }: Repaired,
+  isDryRun: boolean,
+  unit: string,
   { out }: Terminal,
 ): string[] {
-  const name = `${out.paint('bold', printable(queue.name))} (${queue.format})`;
-  if (steps.length === 0 && lost.length === 0) return [`${name}: ${out.paint('green', 'nothing to do')}`];
-  const title = isDryRun ? 'this would be done' : 'repaired';
+  const title = `${out.paint('bold', printable(name))} (${format})`;
+  if (steps.length === 0 && lost.length === 0) return [`${title}: ${out.paint('green', 'nothing to do')}`];
   return [
-    `${name}: ${title}`,
+    `${title}: ${isDryRun ? 'this would be done' : 'repaired'}`,
     ...steps.map((step) => `  ${step.action.padEnd(12)}  ${printable(describeStep(step))}`),
-    ...lost.map((loss) => `  ${out.paint('red', 'lost'.padEnd(12))}  ${printable(describe(loss))}`),
+    ...lost.map((loss) => `  ${out.paint('red', 'lost'.padEnd(12))}  ${printable(describeLoss(loss, unit))}`),
   ];
 }
 
@@ -134,12 +109,9 @@ function describeStep({ file, detail, keptAs }: RepairStep): string {
   return `${file}: ${detail}${keptAs === undefined ? '' : `; kept as ${keptAs}`}`;
 }
 
-function describeLoss(loss: LostMessages): string {
-  const { messages } = loss;
-  const total = (loss.lastSequence ?? 0) - (loss.firstSequence ?? 0) + 1;
-  const rest =
-    messages === undefined || messages === total
-      ? ''
-      : ` (${counted(messages, 'message')} of them not acknowledged)`;
-  return describeDamage(loss) + rest;
+function describeLoss(loss: LostMessages, unit: string): string {
+  const { messages, firstSequence = 0, lastSequence = 0 } = loss;
+  const line = describeDamage(loss, unit);
+  if (messages === undefined || messages === lastSequence - firstSequence + 1) return line;
+  return `${line} (${counted(messages, unit)} of them not acknowledged)`;
 }

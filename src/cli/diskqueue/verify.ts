@@ -1,16 +1,8 @@
 import type { Command } from 'commander';
 import type { OnProgress, StoredQueue, VerifyReport } from '../../diskqueue/stored/stored-queue.ts';
-import { EXIT_CODES, type Terminal } from '../terminal/terminal.ts';
+import { endWith, EXIT_CODES, type Terminal } from '../terminal/terminal.ts';
 import { counted, formatBytes, formatCount, printable, toJson } from '../terminal/text.ts';
-import {
-  damageToJson,
-  describeDamage,
-  eachQueue,
-  endWith,
-  someQueuesIn,
-  withProgress,
-  type QueueOptions,
-} from './queues-in.ts';
+import { describeDamage, eachQueue, someQueuesIn, withProgress, type QueueOptions } from './queues-in.ts';
 
 const HELP = `
 Reads every byte, and changes nothing. What a crash may leave is a note, and not
@@ -21,11 +13,12 @@ damage inside of a message is not found there.
 Exit codes: 0 clean; 1 problems found; 2 wrong usage, or something cannot be
 read: the other queues are verified.`;
 
-interface Verified<Report extends VerifyReport = VerifyReport> {
-  readonly queue: StoredQueue;
+/** What is printed as JSON. */
+type Verified<Report extends VerifyReport> = Report & {
+  readonly name: string;
+  readonly format: string;
   readonly isOpen: boolean;
-  readonly report: Report;
-}
+};
 
 export function addVerify(part: Command, terminal: Terminal): void {
   part
@@ -46,10 +39,10 @@ async function verify(dir: string, { queue, json }: QueueOptions, terminal: Term
     isJson,
     queues,
     (one) => verifyOne(one, terminal),
-    (verified) => renderVerify(verified, sizesOf(verified.report), describeDamage, terminal),
+    (verified) => renderVerify(verified, sizesOf(verified), describeDamage, terminal),
   );
-  const isClean = failed.length === 0 && done.every(({ report }) => report.problems.length === 0);
-  if (isJson) await terminal.out.print(toJson({ folder, isClean, queues: done.map(verifiedToJson), failed }));
+  const isClean = failed.length === 0 && done.every(({ problems }) => problems.length === 0);
+  if (isJson) await terminal.out.print(toJson({ folder, isClean, queues: done, failed }));
   if (!isClean) endWith(terminal, EXIT_CODES.problems);
 }
 
@@ -65,14 +58,7 @@ export async function verifyOne<Report extends VerifyReport>(
   const isOpen = await queue.isOpen();
   const report = await withProgress(queue, terminal, (onProgress) => queue.verify(onProgress));
   terminal.signal.throwIfAborted();
-  return { queue, isOpen, report };
-}
-
-function verifiedToJson({ queue, isOpen, report }: Verified): object {
-  const { name, format } = queue;
-  const { messages, unacknowledged, bytes, problems, notes } = report;
-  const damage = { problems: problems.map(damageToJson), notes };
-  return { name, format, isOpen, messages, unacknowledged, bytes, ...damage };
+  return { name: queue.name, format: queue.format, isOpen, ...report };
 }
 
 function sizesOf({ messages, unacknowledged, bytes }: VerifyReport): string {
@@ -81,19 +67,18 @@ function sizesOf({ messages, unacknowledged, bytes }: VerifyReport): string {
 
 /** @param describe - returns a problem as a line. */
 export function renderVerify<Report extends VerifyReport>(
-  { queue, isOpen, report }: Verified<Report>,
+  { name, format, isOpen, problems, notes }: Verified<Report>,
   sizes: string,
   describe: (problem: Report['problems'][number]) => string,
   { out }: Terminal,
 ): string[] {
-  const { problems, notes } = report;
   const verdict =
     problems.length === 0
       ? out.paint('green', 'clean')
       : out.paint('red', counted(problems.length, 'problem'));
   const open = isOpen ? ['  note     it is open: a write in progress may look like damage'] : [];
   return [
-    `${out.paint('bold', printable(queue.name))} (${queue.format}): ${verdict}; ${sizes}`,
+    `${out.paint('bold', printable(name))} (${format}): ${verdict}; ${sizes}`,
     ...problems.map((problem) => `  ${out.paint('red', 'problem')}  ${printable(describe(problem))}`),
     ...notes.map((note) => `  note     ${printable(note)}`),
     ...open,

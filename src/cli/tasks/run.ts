@@ -4,10 +4,17 @@ import { isUnavailable } from '../../tasks/broker/broker-errors.ts';
 import { HttpError } from '../../tasks/http/http-error.ts';
 import { CommandError, describeError, isExpected } from '../command-error.ts';
 import { EXIT_CODES, printError, type Terminal } from '../terminal/terminal.ts';
-import { counted, printable, table, toJson, type Columns } from '../terminal/text.ts';
+import {
+  counted,
+  detailLines,
+  printable,
+  table,
+  toJson,
+  type Columns,
+  type Detail,
+} from '../terminal/text.ts';
 import { addConnectionOptions, type FolderAccess } from './connect.ts';
 import { connectionOf, type Connection, type ConnectionOptions, type Environment } from './connection.ts';
-import { showDetails, type Detail } from './show.ts';
 import type { TasksTarget } from './target/tasks-target.ts';
 
 /** Connects to the tasks; the signal aborts everything. */
@@ -141,7 +148,7 @@ export function tablesOf<T>(
 
 /** Returns a line for each detail, with the names in bold. */
 export function detailsOf({ terminal }: Surroundings, details: readonly Detail[]): string[] {
-  return showDetails(details, (name) => terminal.out.paint('bold', name));
+  return detailLines(details, (name) => terminal.out.paint('bold', name));
 }
 
 /** There is nothing to cancel. */

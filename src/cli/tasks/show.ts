@@ -7,7 +7,7 @@ import type { QueueLimits, Rate } from '../../tasks/queue-limits.ts';
 import { bytesJson, shorten, showBytes } from '../../tasks/payload.ts';
 import { optionValuesOf, type OptionKind } from '../../tasks/task-options.ts';
 import { TASK_STATES, type TaskState } from '../../tasks/task-state.ts';
-import { formatBytes, formatCount, harmless, printable, toJson, type Columns } from '../terminal/text.ts';
+import { formatBytes, formatCount, printable, toJson, type Columns, type Detail } from '../terminal/text.ts';
 
 /** Maximum number of characters of a cell. */
 const CELL_LENGTH = 60;
@@ -48,16 +48,6 @@ function showContent(content: Content | undefined, isHex: boolean, maxLength = I
 /** Returns the cell of a table for bytes. */
 export function contentCell(content: Content | undefined, isHex = false): string {
   return showContent(content, isHex, CELL_LENGTH);
-}
-
-// Details: lines of a name and a text.
-
-export type Detail = readonly [name: string, text: string];
-
-/** Returns a line for each detail, with the names below one another. */
-export function showDetails(details: readonly Detail[], paint = (name: string): string => name): string[] {
-  const width = Math.max(...details.map(([name]) => name.length));
-  return details.map(([name, text]) => `${paint(name.padEnd(width))}  ${harmless(text)}`);
 }
 
 // Queues.

@@ -47,6 +47,11 @@ export async function interruptible<R>(action: (signal: AbortSignal) => Promise<
   }
 }
 
+/** The exit code of a command is the worst one. */
+export function endWith(terminal: Terminal, code: number): void {
+  terminal.exitCode = Math.max(terminal.exitCode, code);
+}
+
 export function printError({ err }: Terminal, message: string): Promise<void> {
   return err.print(`${err.paint('red', 'escapement:')} ${message}`);
 }

@@ -32,18 +32,21 @@ export type Columns<T> = readonly (readonly [head: string, cell: (item: T) => st
 /** Returns a table, or its rows one below the other if it is wider than `width`. No colours, because it is often copied. */
 export function table<T>(columns: Columns<T>, items: readonly T[], width: number): string {
   const head = columns.map(([name]) => name);
-  const cells = cellsOf(columns, items);
-  const text = draw(cells, columns, { head, style: { head: [], border: [], compact: true } });
-  return items.length === 0 || text.indexOf('\n') <= width ? text : blocks(head, cells);
+  const text = draw(cellsOf(columns, items), columns, {
+    head,
+    style: { head: [], border: [], compact: true },
+  });
+  if (items.length === 0 || text.indexOf('\n') <= width) return text;
+  const rows = items.map((item) => columns.map(([name, cell]): Detail => [name, printable(cell(item))]));
+  return rows.map((row) => detailLines(row).join('\n')).join('\n\n');
 }
 
-/** Returns the rows of a table one below the other: each cell is a line, after the name of its column. */
-function blocks(head: readonly string[], rows: readonly string[][]): string {
-  const longest = Math.max(...head.map(({ length }) => length));
-  const names = head.map((name) => name.padEnd(longest));
-  return rows
-    .map((row) => row.map((cell, at) => `${names[at] ?? ''}  ${cell}`.trimEnd()).join('\n'))
-    .join('\n\n');
+export type Detail = readonly [name: string, text: string];
+
+/** Returns a line for each detail: its name, padded to the longest one, and its text. */
+export function detailLines(details: readonly Detail[], paint = (name: string): string => name): string[] {
+  const width = Math.max(...details.map(([name]) => name.length));
+  return details.map(([name, text]) => `${paint(name.padEnd(width))}  ${harmless(text)}`.trimEnd());
 }
 
 /** Columns are separated by spaces. */

@@ -17,11 +17,11 @@ import { EmbeddedBroker, FOR_READING } from '../../../tasks/broker/embedded/embe
 import { ENTRIES } from '../../../tasks/broker/embedded/journal-format.ts';
 import { countTasks } from '../../../tasks/inspector-info.ts';
 import { CommandError } from '../../command-error.ts';
-import { damageToJson, describeDamage, endWith } from '../../diskqueue/queues-in.ts';
-import { locked, plan, renderRepair, repairOne, stepsToJson } from '../../diskqueue/repair.ts';
+import { describeDamage } from '../../diskqueue/queues-in.ts';
+import { renderRepair, repairOne } from '../../diskqueue/repair.ts';
 import { renderVerify, verifyOne } from '../../diskqueue/verify.ts';
 import { texts } from '../../options.ts';
-import { EXIT_CODES } from '../../terminal/terminal.ts';
+import { endWith, EXIT_CODES } from '../../terminal/terminal.ts';
 import { counted, formatBytes, type Columns } from '../../terminal/text.ts';
 import { requireIdle, requireTasks } from '../connect.ts';
 import {
@@ -81,15 +81,13 @@ async function verifyFolder(call: Invocation<{ path?: string }>): Promise<void> 
   if (path === undefined) throw new CommandError('verify needs --path: a folder');
   await requireTasks(path);
   const verified = await verifyOne<TasksReport>(new StoredTasks(path), terminal);
-  const { isOpen, report } = verified;
-  const { tasks, queues, messages: records, bytes, problems, notes } = report;
+  const { isOpen, tasks, queues, messages: records, bytes, problems, notes } = verified;
   const sizes = `${counted(tasks, 'task')} in ${counted(queues, 'queue')}, ${counted(records, 'record')}, ${formatBytes(bytes)}`;
   if (problems.length > 0) endWith(terminal, EXIT_CODES.problems);
   await print(call, {
     json: () => ({
       ...{ folder: path, isClean: problems.length === 0, isOpen, tasks, queues, records, bytes },
-      problems: problems.map((problem) => ({ ...damageToJson(problem), tasks: problem.tasks })),
-      notes,
+      ...{ problems, notes },
     }),
     lines: () => renderVerify(verified, sizes, describeProblem, terminal),
   });
@@ -116,18 +114,12 @@ async function repairFolder(call: Invocation<RepairOptions>): Promise<void> {
   if (queue !== undefined) throw new CommandError('--path and --queue cannot be used together');
   await requireTasks(path);
   await requireIdle(path);
-  const log = new StoredTasks(path);
-  const repaired = apply
-    ? await locked(log, path, () => repairOne(log, terminal))
-    : { queue: log, ...(await plan(log, terminal)) };
+  const repaired = await repairOne(new StoredTasks(path), path, !apply, terminal);
   const { steps, lost } = repaired;
   if (lost.length > 0 || (steps.length > 0 && !apply)) endWith(terminal, EXIT_CODES.problems);
   await print(call, {
-    json: () => ({
-      ...{ folder: path, isApplied: apply, ...stepsToJson(steps) },
-      lost: lost.map(damageToJson),
-    }),
-    lines: () => renderRepair(repaired, !apply, (loss) => describeDamage(loss, 'record'), terminal),
+    json: () => ({ folder: path, isApplied: apply, steps, lost }),
+    lines: () => renderRepair(repaired, !apply, 'record', terminal),
   });
 }
 
@@ -147,7 +139,7 @@ async function repairBroker(run: Run<RepairOptions>): Promise<Report> {
   const { queue: queues, apply = false } = run.options;
   const defects = await run.target.repair({ queues, apply });
   const left = apply ? defects.filter(({ kind }) => kind === 'unreadable-message') : defects;
-  if (left.length > 0) run.terminal.exitCode = EXIT_CODES.problems;
+  if (left.length > 0) endWith(run.terminal, EXIT_CODES.problems);
   const columns: Columns<Defect> = [
     ['queue', ({ queue }) => queue],
     ['what', ({ kind }) => kind],
@@ -210,7 +202,10 @@ class StoredTasks extends StoredCheckedQueue {
     const { files, folder, name } = this;
     const examined = await examineQueue(files, folder, name, onProgress, { type: ENTRIES });
     const { steps, lost } = planRepair(files, examined);
-    return { steps: steps.filter(({ action }) => action !== 'write cursor'), lost };
+    return {
+      steps: steps.filter(({ action }) => action !== 'write cursor'),
+      lost: lost.map((loss) => ({ ...loss, messages: undefined })),
+    };
   }
 
   async #count(): Promise<{ tasks: number; queues: number }> {

@@ -1,15 +1,13 @@
 import { TASK_STATES } from '../../../tasks/task-state.ts';
-import { formatCount, harmless, plainTable, printable } from '../../terminal/text.ts';
 import {
-  GROUP_COLUMNS,
-  queueColumns,
-  showDetails,
-  showHeld,
-  showTime,
-  taskColumns,
-  taskDetails,
+  detailLines,
+  formatCount,
+  harmless,
+  plainTable,
+  printable,
   type Detail,
-} from '../show.ts';
+} from '../../terminal/text.ts';
+import { GROUP_COLUMNS, queueColumns, showHeld, showTime, taskColumns, taskDetails } from '../show.ts';
 import { listShown, type DashData, type DashState } from './dash-state.ts';
 
 export interface Line {
@@ -145,5 +143,5 @@ function rowLines(
 }
 
 function details(all: readonly Detail[]): readonly Line[] {
-  return showDetails(all).map((text) => ({ text: `  ${text}`.trimEnd() }));
+  return detailLines(all).map((text) => ({ text: `  ${text}` }));
 }
