@@ -5,7 +5,6 @@ import { requireFields } from '../tasks/http/call.ts';
 import { HttpError, httpErrorOf, internalError, SECURITY_HEADERS } from '../tasks/http/http-error.ts';
 import {
   isRead,
-  methodOf,
   notAllowed,
   RouteTable,
   splitUrl,
@@ -195,7 +194,6 @@ class DashboardHandler {
       const { match, query } = target;
       if (match instanceof HttpError) throw match;
       if (match === undefined) throw new HttpError(404, 'not found');
-      if ('allowed' in match) throw notAllowed(method, match.allowed);
       if (!isRead(method)) this.#access.requireToken(incoming);
       const call = new DashboardCall(incoming, query, allowed, this.#source, match.parameters);
       const outgoing = answer(await match.action(call));
@@ -219,7 +217,7 @@ class DashboardHandler {
     if (!path.startsWith(`${rootPath}/`)) return undefined;
     const below = path.slice(rootPath.length);
     if (below.startsWith('/api/')) {
-      return { match: this.#routes.find(methodOf(method), below.slice('/api'.length)), query };
+      return { match: this.#routes.find(method, below.slice('/api'.length)), query };
     }
     const [, file] = /^\/([\w.-]+)$/.exec(below) ?? [];
     return file === undefined ? undefined : { file };

@@ -12,7 +12,7 @@ export function requireHttpUrl(argument: string, value: unknown): void {
 }
 
 /** The credentials are decoded for each request, so they must be decodable. */
-function isHttpUrl(value: unknown): boolean {
+export function isHttpUrl(value: unknown): boolean {
   try {
     const { protocol, username, password } = new URL(value as string | URL);
     decodeURIComponent(`${username}${password}`);
@@ -29,11 +29,51 @@ export function credentialsOf({ username, password }: URL): Record<string, strin
   return { authorization: `Basic ${Buffer.from(text).toString('base64')}` };
 }
 
-/** Returns where the handler is mounted, without credentials: for messages, and for requests to `{root}`. */
-export function apiAt({ origin, pathname }: URL): { readonly name: string; readonly root: string } {
-  const path = withoutTrailingSlashes(pathname);
-  const name = `${origin}${path}`;
-  return { name, root: `${name}${path.endsWith('/api') ? '' : '/api'}` };
+/** The tasks API of another process. */
+export class RemoteApi {
+  /** Where the handler is mounted, for messages: without credentials. */
+  readonly name: string;
+  readonly #root: string;
+
+  constructor({ origin, pathname }: URL) {
+    const path = withoutTrailingSlashes(pathname);
+    this.name = `${origin}${path}`;
+    this.#root = `${this.name}${path.endsWith('/api') ? '' : '/api'}`;
+  }
+
+  /** Sends a request, with a body of JSON if it has one. Rejects only with the reason of the signal. */
+  async send({ path, body, headers, signal, timeoutMs, clock, method }: ApiRequest): Promise<TextResponse> {
+    signal.throwIfAborted();
+    const all = new Headers(headers);
+    all.set('accept', 'application/json');
+    if (body !== undefined) all.set('content-type', 'application/json');
+    const request = { method, headers: all, ...(body !== undefined && { body }) };
+    const response = await fetchText(`${this.#root}${path}`, request, signal, timeoutMs, clock);
+    if (response.status === undefined) signal.throwIfAborted();
+    return response;
+  }
+
+  /** Returns the message of the error if there is no response. @param reason - why there is none. */
+  unreachable(reason: string): string {
+    return `cannot reach ${this.name}: ${reason}`;
+  }
+
+  /** Returns the message of the error if a response is not one of the API. */
+  notTheApi(): string {
+    return `${this.name} does not respond as the tasks API. Is it mounted there?`;
+  }
+}
+
+interface ApiRequest {
+  readonly method: string;
+  /** Below `/api`. */
+  readonly path: string;
+  readonly headers: Headers | Readonly<Record<string, string>>;
+  /** JSON. */
+  readonly body: string | undefined;
+  readonly signal: AbortSignal;
+  readonly timeoutMs: number;
+  readonly clock?: Clock;
 }
 
 /** A loop, because `/\/+$/` takes quadratic time on a path of slashes that does not end with one. */
@@ -49,7 +89,7 @@ export type TextResponse =
   | { readonly status: undefined; readonly text: string; readonly cause: unknown };
 
 /** Sends a request and reads the whole response, within a time, and until the signal fires. Never rejects. */
-export async function fetchText(
+async function fetchText(
   url: string,
   init: RequestInit,
   signal: AbortSignal,

@@ -16,14 +16,7 @@ import {
   newTaskToJson,
   type OutcomeJson,
 } from './enqueue-json.ts';
-import {
-  apiAt,
-  credentialsOf,
-  fetchText,
-  firstLine,
-  requireHttpUrl,
-  type TextResponse,
-} from './http-requests.ts';
+import { credentialsOf, firstLine, RemoteApi, requireHttpUrl, type TextResponse } from './http-requests.ts';
 import { HEADER_VALUE } from './http-error.ts';
 
 /** Headers of requests: `{ authorization: 'Bearer …' }`. */
@@ -79,7 +72,7 @@ const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i;
  */
 export class HttpSender implements TaskSender {
   readonly #options: Resolved<HttpClientOptions, typeof OPTIONS>;
-  readonly #api: ReturnType<typeof apiAt>;
+  readonly #api: RemoteApi;
   /** Those in the URL. */
   readonly #credentials: RequestHeaders;
   /** Each ends a call. */
@@ -88,7 +81,7 @@ export class HttpSender implements TaskSender {
   constructor(options: HttpClientOptions) {
     this.#options = readOptions('Client', options, OPTIONS);
     const url = new URL(this.#options.url);
-    this.#api = apiAt(url);
+    this.#api = new RemoteApi(url);
     this.#credentials = credentialsOf(url);
   }
 
@@ -144,11 +137,7 @@ export class HttpSender implements TaskSender {
   async #attempt(body: string, signal: AbortSignal): Promise<TextResponse> {
     const { clock, timeoutMs } = this.#options;
     const headers = await unlessAborted(signal, this.#headers());
-    const request = { method: 'POST', headers, body };
-    const url = `${this.#api.root}${ENQUEUE_PATH}`;
-    const response = await fetchText(url, request, signal, timeoutMs, clock);
-    if (response.status === undefined) signal.throwIfAborted();
-    return response;
+    return this.#api.send({ method: 'POST', path: ENQUEUE_PATH, headers, body, signal, timeoutMs, clock });
   }
 
   async #headers(): Promise<Headers> {
@@ -157,8 +146,6 @@ export class HttpSender implements TaskSender {
     requireHeaders('the result of headers', given);
     const all = new Headers(this.#credentials);
     for (const [name, value] of Object.entries(given)) all.set(name, value);
-    all.set('accept', 'application/json');
-    all.set('content-type', 'application/json');
     return all;
   }
 
@@ -208,8 +195,7 @@ export class HttpSender implements TaskSender {
           : { status: 'rejected', reason: errorFromJson(outcome.error, op) };
       });
     } catch (cause) {
-      const message = `${this.#api.name} does not respond as the tasks API. Is it mounted there?`;
-      throw new EscapementError('ERR_BROKER_REFUSED', message, { op, cause });
+      throw new EscapementError('ERR_BROKER_REFUSED', this.#api.notTheApi(), { op, cause });
     }
   }
 
@@ -218,10 +204,7 @@ export class HttpSender implements TaskSender {
     const { status, text } = response;
     if (status === undefined) {
       const { cause } = response;
-      return new EscapementError('ERR_BROKER_UNAVAILABLE', `cannot reach ${this.#api.name}: ${text}`, {
-        op,
-        cause,
-      });
+      return new EscapementError('ERR_BROKER_UNAVAILABLE', this.#api.unreachable(text), { op, cause });
     }
     const isUnknown = isRetry || status >= 500;
     const code: EscapementErrorCode = isUnknown ? 'ERR_BROKER_UNAVAILABLE' : 'ERR_BROKER_REFUSED';

@@ -1,7 +1,7 @@
 import { HttpError } from './http-error.ts';
 
-/** The methods of routes; `HEAD` is `GET` without the body. */
-export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
+/** The methods of routes. */
+type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
 /** One operation of the interface. Its path is a pattern: `/queues/{queue}/pending_tasks/{task}:archive`. */
 export type Route<Action> = readonly [method: Method, path: string, action: Action];
@@ -9,13 +9,8 @@ export type Route<Action> = readonly [method: Method, path: string, action: Acti
 /** Parts of a path by their names in the pattern. */
 export type Parameters = Readonly<Record<string, string>>;
 
-/** Result of a look-up. */
-export type Match<Action> =
-  /** The path cannot be decoded: an error to be sent after the authorization. */
-  | HttpError
-  | { readonly action: Action; readonly parameters: Parameters }
-  /** The path exists, with these methods only. */
-  | { readonly allowed: readonly Method[] };
+/** Result of a look-up: an operation, or the error that is sent after the authorization. */
+export type Match<Action> = HttpError | { readonly action: Action; readonly parameters: Parameters };
 
 /**
  * Finds the operation of a path. A path is split at its slashes and at the colon of the verb before it is decoded, so an id may
@@ -28,36 +23,26 @@ export class RouteTable<Action> {
     this.#routes = routes.map(([method, path, action]) => [method, regExpOf(path), action]);
   }
 
-  /** Returns undefined if there is no such path. */
-  find(method: Method | undefined, path: string): Match<Action> | undefined {
+  /** Returns undefined if there is no such path. `HEAD` has the operation of `GET`. */
+  find(method: string | undefined, path: string): Match<Action> | undefined {
     const matching = this.#routes.filter(([, regExp]) => regExp.test(path));
-    const route = matching.find(([one]) => one === method);
-    if (route !== undefined) {
-      const [, regExp, action] = route;
-      const parts = Object.entries(regExp.exec(path)?.groups ?? {});
-      try {
-        const decoded = parts.map(([name, part]) => [name, decodeURIComponent(part)] as const);
-        return { action, parameters: Object.fromEntries(decoded) };
-      } catch {
-        return new HttpError(400, 'malformed percent-encoding in the path');
-      }
-    }
     if (matching.length === 0) return undefined;
-    return { allowed: [...new Set(matching.map(([one]) => one))] };
+    const route = matching.find(([one]) => one === (method === 'HEAD' ? 'GET' : method));
+    if (route === undefined) return notAllowed(method, [...new Set(matching.map(([one]) => one))]);
+    const [, regExp, action] = route;
+    const parts = Object.entries(regExp.exec(path)?.groups ?? {});
+    try {
+      const decoded = parts.map(([name, part]) => [name, decodeURIComponent(part)] as const);
+      return { action, parameters: Object.fromEntries(decoded) };
+    } catch {
+      return new HttpError(400, 'malformed percent-encoding in the path');
+    }
   }
 }
 
 /** The patterns have letters, `/`, `_` and `:` besides their parameters: nothing to escape. */
 function regExpOf(pattern: string): RegExp {
   return new RegExp(`^${pattern.replaceAll('{', '(?<').replaceAll('}', '>[^/]+)')}$`);
-}
-
-/** Returns the method whose route serves a request; undefined if no route has it. */
-export function methodOf(method = ''): Method | undefined {
-  if (method === 'HEAD') return 'GET';
-  return method === 'GET' || method === 'POST' || method === 'PUT' || method === 'DELETE'
-    ? method
-    : undefined;
 }
 
 export function isRead(method = ''): boolean {

@@ -17,7 +17,7 @@ import {
 import { prometheusRoutes } from './prometheus-routes.ts';
 import { queueRoutes } from './queue-routes.ts';
 import { RequestGuard, requireJsonType } from './request-guard.ts';
-import { isRead, methodOf, notAllowed, RouteTable, splitUrl, type Match, type Route } from './route-table.ts';
+import { isRead, notAllowed, RouteTable, splitUrl, type Match, type Route } from './route-table.ts';
 import { taskRoutes } from './task-routes.ts';
 import {
   resolveHandlerOptions,
@@ -88,7 +88,7 @@ class Handler {
 
   handle(request: IncomingMessage, response: ServerResponse, next?: (error?: unknown) => void): void {
     const [path, query] = this.#pathOf(request);
-    const match = path === undefined ? undefined : this.#routes.find(methodOf(request.method), path);
+    const match = path === undefined ? undefined : this.#routes.find(request.method, path);
     if (match === undefined && next !== undefined) next();
     else void this.#respond(request, response, match, query);
   }
@@ -115,7 +115,6 @@ class Handler {
     await this.#requireAuthorized(request);
     if (match === undefined) throw new HttpError(404, 'not found');
     if (match instanceof HttpError) throw match;
-    if ('allowed' in match) throw notAllowed(request.method, match.allowed);
     if (!isRead(request.method)) this.#requireWritable(request);
     return match.action(new Call(this.#api, request, match.parameters, query));
   }

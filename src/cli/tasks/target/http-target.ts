@@ -21,7 +21,7 @@ import {
   type TaskView,
 } from '../../../tasks/http/asynqmon-json.ts';
 import { HttpError } from '../../../tasks/http/http-error.ts';
-import { apiAt, fetchText, firstLine } from '../../../tasks/http/http-requests.ts';
+import { firstLine, RemoteApi } from '../../../tasks/http/http-requests.ts';
 import { dailyStatsOf, type DailyStats, type SchedulerEnqueueEvent } from '../../../tasks/inspector-info.ts';
 import type { ListOptions } from '../../../tasks/inspector-options.ts';
 import type { QueueLimits } from '../../../tasks/queue-limits.ts';
@@ -45,9 +45,7 @@ export function unreachable(message: string, cause?: unknown): EscapementError {
 
 /** The tasks of another process, over asynqmon's REST interface, as `tasksHandler` serves it. */
 export class HttpTarget implements TasksTarget {
-  /** Where the API is, for messages. */
-  readonly name: string;
-  readonly #root: string;
+  readonly #api: RemoteApi;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #signal: AbortSignal;
   readonly #timeoutMs: number;
@@ -59,13 +57,16 @@ export class HttpTarget implements TasksTarget {
     signal: AbortSignal,
     timeoutMs = DEFAULT_TIMEOUT_MS,
   ) {
-    const { name, root } = apiAt(url);
-    this.name = name;
-    this.#root = root;
+    this.#api = new RemoteApi(url);
     this.#headers = headers;
     this.#signal = signal;
     setMaxListeners(0, signal); // one for each request in progress
     this.#timeoutMs = timeoutMs;
+  }
+
+  /** Where the API is, for messages. */
+  get name(): string {
+    return this.#api.name;
   }
 
   close(): Promise<void> {
@@ -211,7 +212,11 @@ export class HttpTarget implements TasksTarget {
     path: string,
     { timeoutMs = this.#timeoutMs, body }: RequestOptions = {},
   ): Promise<unknown> {
-    const { status, text } = await this.#fetch(method, path, timeoutMs, body);
+    const { status, text } = await this.#api.send({
+      ...{ method, path, timeoutMs, body: body && JSON.stringify(body) },
+      ...{ headers: this.#headers, signal: this.#signal },
+    });
+    if (status === undefined) throw unreachable(this.#api.unreachable(text));
     if (status === 204) return undefined;
     if (status !== 200) {
       const isOfRequest = status >= 400 && status < 500 && status !== 401 && status !== 403;
@@ -224,26 +229,6 @@ export class HttpTarget implements TasksTarget {
     }
   }
 
-  async #fetch(
-    method: string,
-    path: string,
-    timeoutMs: number,
-    body: unknown,
-  ): Promise<{ readonly status: number; readonly text: string }> {
-    this.#signal.throwIfAborted();
-    const hasBody = body !== undefined;
-    const headers = {
-      accept: 'application/json',
-      ...(hasBody && { 'content-type': 'application/json' }),
-      ...this.#headers,
-    };
-    const request = { method, headers, ...(hasBody && { body: JSON.stringify(body) }) };
-    const response = await fetchText(`${this.#root}${path}`, request, this.#signal, timeoutMs);
-    if (response.status !== undefined) return response;
-    this.#signal.throwIfAborted();
-    throw unreachable(`cannot reach ${this.name}: ${response.text}`);
-  }
-
   #reason(text: string, status: number): string {
     if (status === 404 && NO_PATH.test(firstLine(text))) return `there is no tasks API at ${this.name}`;
     if (status >= 300 && status < 400) return `${this.name} redirects to another URL`;
@@ -252,7 +237,7 @@ export class HttpTarget implements TasksTarget {
   }
 
   #notTheApi(): EscapementError {
-    return unreachable(`${this.name} does not respond as the tasks API. Is it mounted there?`);
+    return unreachable(this.#api.notTheApi());
   }
 
   /** Returns the JSON of a response that has a field. @throws EscapementError - it does not: it is not one of the API. */
@@ -285,7 +270,8 @@ type Method = 'GET' | 'POST' | 'DELETE';
 
 interface RequestOptions {
   readonly timeoutMs?: number;
-  readonly body?: unknown;
+  /** Sent as JSON. */
+  readonly body?: object | undefined;
 }
 
 function queuePath(queue: string): string {
