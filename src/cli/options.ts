@@ -2,8 +2,6 @@ import { statSync } from 'node:fs';
 import { sep } from 'node:path';
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { parseGoDuration } from '../tasks/go-text.ts';
-import { MAX_PAGE, MAX_PAGE_SIZE } from '../tasks/inspector-options.ts';
-import { TASK_STATES, type TaskState } from '../tasks/task-state.ts';
 import { CommandError } from './command-error.ts';
 
 /** Another name of an option: it sets the same value, and is not in the help. */
@@ -84,33 +82,4 @@ export function time(word: string): Date {
   const date = new Date(RFC_3339.test(word) ? word : NaN);
   if (!Number.isNaN(date.getTime())) return date;
   throw new InvalidArgumentError("It must be a time in RFC 3339: '2026-11-21T12:00:00Z'.");
-}
-
-export function addQueue(command: Command): Command {
-  return command.requiredOption('-q, --queue <queue>', 'the queue', text);
-}
-
-export interface StateOptions {
-  readonly queue: string;
-  readonly state: TaskState;
-  readonly group?: string;
-}
-
-export function addList(command: Command, states: readonly TaskState[] = TASK_STATES): Command {
-  const state = new Option('-s, --state <state>', 'state of the tasks').choices(states).makeOptionMandatory();
-  return addQueue(command).addOption(state).option('-g, --group <group>', 'group of aggregating tasks', text);
-}
-
-export interface PageOptions {
-  readonly page: number;
-  readonly size: number;
-}
-
-/** asynq's. */
-const DEFAULT_PAGE_SIZE = 30;
-
-export function addPage(command: Command): Command {
-  return command
-    .option('--page <n>', 'number of the page, from 1', wholeNumber(1, MAX_PAGE), 1)
-    .option('--size <n>', 'entries per page', wholeNumber(1, MAX_PAGE_SIZE), DEFAULT_PAGE_SIZE);
 }

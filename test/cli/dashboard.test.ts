@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { Client, EmbeddedBroker, Inspector, Task } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
-import { addDashboardIn } from '../../src/cli/dashboard/dashboard.ts';
+import { addDashboard } from '../../src/cli/dashboard/dashboard.ts';
 import { run } from '../../src/cli/main.ts';
 import { Output } from '../../src/cli/terminal/output.ts';
 import type { LiveJson, SessionJson, TaskDetailJson } from '../../src/dashboard/dashboard-json.ts';
@@ -35,7 +35,7 @@ async function start(words: readonly string[], environment: Record<string, strin
     terminal,
     [
       (program) => {
-        addDashboardIn(program, { terminal, environment, openBrowser });
+        addDashboard(program, terminal, { environment, openBrowser });
       },
     ],
     '0.0.0',

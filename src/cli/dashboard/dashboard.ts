@@ -11,8 +11,9 @@ import { serveDashboard } from '../../dashboard/dashboard.ts';
 import { BrokerSource } from '../../dashboard/tasks-source.ts';
 import { CommandError } from '../command-error.ts';
 import { text, wholeNumber } from '../options.ts';
-import { addConnectionOptions, connectBroker } from '../tasks/connect.ts';
+import { connectBroker } from '../tasks/connect.ts';
 import {
+  addConnectionOptions,
   CONNECTION_NAMES,
   connectionOf,
   type Connection,
@@ -42,12 +43,11 @@ process: put it into ESCAPEMENT_DASHBOARD_PASSWORD.
   escapement dashboard -u redis://127.0.0.1:6379
   escapement dashboard --path /var/lib/shop/tasks --read-only`;
 
-interface DashboardCommandOptions extends Omit<ConnectionOptions, 'password'> {
+interface DashboardCommandOptions extends ConnectionOptions {
   readonly port: number;
   readonly host: string;
   readonly readOnly?: boolean;
   readonly user?: string;
-  readonly password?: string;
   readonly open?: boolean;
   readonly demo?: boolean;
   readonly write?: boolean;
@@ -61,12 +61,13 @@ interface DashboardSurroundings {
   readonly openBrowser: (url: string, onError: () => void) => void;
 }
 
-export function addDashboard(program: Command, terminal: Terminal): void {
-  addDashboardIn(program, { terminal, environment: process.env, openBrowser });
-}
-
-/** Adds `escapement dashboard` in surroundings that a test may replace. */
-export function addDashboardIn(program: Command, surroundings: DashboardSurroundings): void {
+/** Adds `escapement dashboard`. @param others - surroundings that a test replaces. */
+export function addDashboard(
+  program: Command,
+  terminal: Terminal,
+  others: Partial<DashboardSurroundings> = {},
+): void {
+  const surroundings = { terminal, environment: process.env, openBrowser, ...others };
   const command = program
     .command('dashboard')
     .description('show queues, tasks and timers in a browser')
@@ -85,7 +86,7 @@ export function addDashboardIn(program: Command, surroundings: DashboardSurround
     .option('--demo', 'show invented data; needs no Redis')
     .option('--write', 'take the folder of --path, so that its tasks can be changed')
     .addHelpText('after', HELP);
-  addConnectionOptions(command, ['--password', '--json']);
+  addConnectionOptions(command, ['password', 'json']);
   command.action((options: DashboardCommandOptions) => run(options, surroundings));
 }
 
@@ -126,10 +127,12 @@ async function run(options: DashboardCommandOptions, surroundings: DashboardSurr
 async function open(options: DashboardCommandOptions, surroundings: DashboardSurroundings): Promise<Shown> {
   const { signal } = surroundings.terminal;
   signal.throwIfAborted();
-  const { demo, write } = options;
-  const given = connectionOptions(options);
-  if (demo !== true) return openTasks(connectionOf(given, surroundings.environment), write === true, signal);
-  const [other] = [...Object.keys(given), ...(write === true ? ['write'] : [])];
+  const isWritten = options.write === true;
+  // The password of the command is not that of Redis.
+  const given: ConnectionOptions = { ...options, password: undefined };
+  if (options.demo !== true)
+    return openTasks(connectionOf(given, surroundings.environment), isWritten, signal);
+  const other = CONNECTION_NAMES.find((name) => given[name] !== undefined);
   if (other !== undefined) throw new CommandError(`--demo and --${other} cannot be used together`);
   return startDemo();
 }
@@ -146,12 +149,6 @@ async function openTasks(connection: Connection, isWritten: boolean, signal: Abo
   const source = new BrokerSource(broker, connection.name);
   const isReadOnly = connection.kind === 'folder' && !isWritten;
   return { title: source.name, source, parts: {}, isReadOnly, close: () => broker.close() };
-}
-
-/** The password of the command is not that of Redis. */
-function connectionOptions(options: DashboardCommandOptions): ConnectionOptions {
-  const names: readonly string[] = CONNECTION_NAMES.filter((name) => name !== 'password');
-  return Object.fromEntries(Object.entries(options).filter(([name]) => names.includes(name)));
 }
 
 // Login.

@@ -1,4 +1,3 @@
-import { Option, type Command } from 'commander';
 import type { RedisBroker, RedisBrokerOptions } from 'escapement/tasks/redis';
 import { unlessAborted } from '../../core/signal-options.ts';
 import { hostFileSystem } from '../../log/file-system.ts';
@@ -9,67 +8,10 @@ import { LOG_NAME } from '../../tasks/broker/embedded/durable-store.ts';
 import { EmbeddedBroker, FOR_READING } from '../../tasks/broker/embedded/embedded-broker.ts';
 import { messageOf } from '../../tasks/http/http-requests.ts';
 import { CommandError } from '../command-error.ts';
-import { addOption, requireFolder, text, wholeNumber, withoutSeparator } from '../options.ts';
+import { requireFolder } from '../options.ts';
 import type { Connection, ToRedis } from './connection.ts';
 import { HttpTarget, unreachable } from './target/http-target.ts';
 import { BrokerTarget, type TasksTarget } from './target/tasks-target.ts';
-
-export const CONNECTION_HELP = `
-Where the tasks are:
-  redis://[user:password@]host:port[/db]   Redis; rediss:// for TLS. host:port
-                                           alone means the same
-  redis-sentinel://…                       Redis, by its sentinels
-  redis-cluster://a,b                      a Redis cluster, by some of its nodes
-  http://host:port/path                    the HTTP API of a process
-                                           (tasksHandler), where it is mounted
-  --path FOLDER                            the folder of an embedded broker that
-                                           no process has open
-
-Commands that inspect a folder change nothing in it; others open it as its
-process would. The URI is the first of --uri, ESCAPEMENT_URI, REDIS_URL and
-redis://127.0.0.1:6379. The password is the first of --password, the one in the
-URI, and ESCAPEMENT_PASSWORD; the token the first of --token and
-ESCAPEMENT_TOKEN. Other users can see the arguments of a process: keep secrets
-in the environment. These options, and --json, may stand before or after the
-words of a command.
-
---json prints one JSON document; see docs/tasks-command.md.
-
-Exit codes: 0 done; 1 some of several not done, or there is nothing to cancel; 2
-wrong usage, or not done; 130 interrupted.`;
-
-const HEADING = 'Connection (see: escapement tasks --help):';
-
-/**
- * Adds the connection options. `escapement tasks` has them and each of its commands, so they may stand anywhere.
- *
- * @param without - options that mean something else in the command.
- */
-export function addConnectionOptions(command: Command, without: readonly string[] = []): void {
-  const options = [
-    new Option('-u, --uri <uri>', 'where the tasks are'),
-    new Option('--path <folder>', 'the folder of an embedded broker (dataPath)').argParser((word) =>
-      withoutSeparator(text(word)),
-    ),
-    new Option('-n, --db <n>', 'database of Redis').argParser(wholeNumber(0)),
-    new Option('-U, --username <name>', 'user name'),
-    new Option('-p, --password <password>', 'password of the user'),
-    new Option('--cluster', 'the URI is of a node of a Redis cluster'),
-    new Option('--cluster_addrs <addrs>', 'nodes of a Redis cluster: host:port,host:port'),
-    new Option('--tls', 'connect to Redis by TLS'),
-    new Option('--tls_server <name>', 'host name that the certificate must have'),
-    new Option('--insecure', 'accept any certificate'),
-    new Option('--token <token>', 'for the HTTP API: sent as Authorization: Bearer'),
-    new Option('--http_header <header>', "for the HTTP API: 'Name: value'; may be repeated").argParser(
-      (line: string, before: readonly string[] | undefined) => [...(before ?? []), line],
-    ),
-  ];
-  if (!without.includes('--json')) command.option('--json', 'print JSON');
-  for (const option of options.filter(({ long }) => !without.includes(long ?? ''))) {
-    const others = option.long === '--uri' ? ['--url <uri>'] : [];
-    addOption(command, option.helpGroup(HEADING), ...others);
-  }
-}
 
 /** What a command does with tasks: inspect them, or change them as well. */
 export type FolderAccess = 'read' | 'change';

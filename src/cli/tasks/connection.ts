@@ -1,13 +1,40 @@
+import { Option, type Command } from 'commander';
 import { REDIS_SCHEMES, splitRedisUrl } from '../../tasks/broker/redis/connection-options.ts';
+import { credentialsOf, isHttpUrl } from '../../tasks/http/http-requests.ts';
 import { withoutCredentials } from '../../tasks/without-credentials.ts';
 import { CommandError } from '../command-error.ts';
+import { addOption, text, wholeNumber, withoutSeparator } from '../options.ts';
+
+export const CONNECTION_HELP = `
+Where the tasks are:
+  redis://[user:password@]host:port[/db]   Redis; rediss:// for TLS. host:port
+                                           alone means the same
+  redis-sentinel://…                       Redis, by its sentinels
+  redis-cluster://a,b                      a Redis cluster, by some of its nodes
+  http://host:port/path                    the HTTP API of a process
+                                           (tasksHandler), where it is mounted
+  --path FOLDER                            the folder of an embedded broker that
+                                           no process has open
+
+Commands that inspect a folder change nothing in it; others open it as its
+process would. The URI is the first of --uri, ESCAPEMENT_URI, REDIS_URL and
+redis://127.0.0.1:6379. The password is the first of --password, the one in the
+URI, and ESCAPEMENT_PASSWORD; the token the first of --token and
+ESCAPEMENT_TOKEN. Other users can see the arguments of a process: keep secrets
+in the environment. These options, and --json, may stand before or after the
+words of a command.
+
+--json prints one JSON document; see docs/tasks-command.md.
+
+Exit codes: 0 done; 1 some of several not done, or there is nothing to cancel; 2
+wrong usage, or not done; 130 interrupted.`;
 
 export interface ConnectionOptions {
   readonly path?: string;
   readonly uri?: string;
   readonly db?: number;
   readonly username?: string;
-  readonly password?: string;
+  readonly password?: string | undefined;
   readonly cluster?: boolean;
   readonly cluster_addrs?: string;
   readonly tls?: boolean;
@@ -17,14 +44,54 @@ export interface ConnectionOptions {
   readonly http_header?: readonly string[];
 }
 
+type Flag = readonly [flags: string, help: string, parse?: (word: string, before: unknown) => unknown];
+
+const FLAGS: Readonly<Record<keyof ConnectionOptions, Flag>> = {
+  uri: ['-u, --uri <uri>', 'where the tasks are'],
+  path: [
+    '--path <folder>',
+    'the folder of an embedded broker (dataPath)',
+    (word) => withoutSeparator(text(word)),
+  ],
+  db: ['-n, --db <n>', 'database of Redis', wholeNumber(0)],
+  username: ['-U, --username <name>', 'user name'],
+  password: ['-p, --password <password>', 'password of the user'],
+  cluster: ['--cluster', 'the URI is of a node of a Redis cluster'],
+  cluster_addrs: ['--cluster_addrs <addrs>', 'nodes of a Redis cluster: host:port,host:port'],
+  tls: ['--tls', 'connect to Redis by TLS'],
+  tls_server: ['--tls_server <name>', 'host name that the certificate must have'],
+  insecure: ['--insecure', 'accept any certificate'],
+  token: ['--token <token>', 'for the HTTP API: sent as Authorization: Bearer'],
+  http_header: [
+    '--http_header <header>',
+    "for the HTTP API: 'Name: value'; may be repeated",
+    (line, before) => [...((before as readonly string[] | undefined) ?? []), line],
+  ],
+};
+
+type Name = keyof ConnectionOptions;
+
+export const CONNECTION_NAMES = Object.keys(FLAGS) as readonly Name[];
+
+const HEADING = 'Connection (see: escapement tasks --help):';
+
+/**
+ * Adds the connection options. `escapement tasks` has them and each of its commands, so they may stand anywhere.
+ *
+ * @param without - options that mean something else in the command, or nothing.
+ */
+export function addConnectionOptions(command: Command, without: readonly (Name | 'json')[] = []): void {
+  if (!without.includes('json')) command.option('--json', 'print JSON');
+  for (const name of CONNECTION_NAMES.filter((one) => !without.includes(one))) {
+    const [flags, help, parse] = FLAGS[name];
+    const option = new Option(flags, help).helpGroup(HEADING);
+    if (parse !== undefined) option.argParser(parse);
+    addOption(command, option, ...(name === 'uri' ? ['--url <uri>'] : []));
+  }
+}
+
 const FOR_REDIS = ['db', 'cluster', 'cluster_addrs', 'tls', 'tls_server', 'insecure'] as const;
 const FOR_HTTP = ['token', 'http_header'] as const;
-
-/** Names of all of them. */
-export const CONNECTION_NAMES = [
-  ...(['path', 'uri', 'username', 'password'] as const),
-  ...[...FOR_REDIS, ...FOR_HTTP],
-] satisfies readonly (keyof ConnectionOptions)[];
 
 export interface ToRedis {
   readonly kind: 'redis';
@@ -92,22 +159,23 @@ function httpConnection(uri: string, options: ConnectionOptions, environment: En
   const redisOnly = FOR_REDIS.find((name) => options[name] !== undefined);
   if (redisOnly !== undefined)
     throw new CommandError(`--${redisOnly} is for Redis, and ${withoutSecrets(uri)} is not`);
-  if (!URL.canParse(uri)) throw notUri(uri);
+  if (!isHttpUrl(uri)) throw notUri(uri);
   const url = new URL(uri);
-  const token = firstOf(options.token, environment['ESCAPEMENT_TOKEN']);
-  const username = options.username ?? decoded(url.username, uri);
-  const password = firstOf(options.password, decoded(url.password, uri), environment['ESCAPEMENT_PASSWORD']);
-  const headers = new Map<string, string>();
-  if (username === '' && options.password !== undefined) {
+  const { username, password } = options;
+  if (username !== undefined) url.username = encodeURIComponent(username);
+  if (url.username === '' && password !== undefined)
     throw new CommandError('--password over HTTP needs --username');
-  }
-  if (username !== '') {
-    headers.set('authorization', `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`);
-  }
+  const otherwise = url.password === '' ? environment['ESCAPEMENT_PASSWORD'] : undefined;
+  const given = firstOf(password, otherwise);
+  if (given !== '') url.password = encodeURIComponent(given);
+  const token = firstOf(options.token, environment['ESCAPEMENT_TOKEN']);
   if (!/^[\x21-\x7e]*$/.test(token)) throw new CommandError('--token must be visible ASCII');
-  if (token !== '') headers.set('authorization', `Bearer ${token}`);
-  for (const line of options.http_header ?? []) headers.set(...headerOf(line));
-  return { kind: 'http', url, headers: Object.fromEntries(headers) };
+  const headers = {
+    ...(url.username !== '' && credentialsOf(url)),
+    ...(token !== '' && { authorization: `Bearer ${token}` }),
+    ...Object.fromEntries((options.http_header ?? []).map(headerOf)),
+  };
+  return { kind: 'http', url, headers };
 }
 
 function headerOf(line: string): [name: string, value: string] {
@@ -158,14 +226,6 @@ function redisConnection(uri: string, options: ConnectionOptions, environment: E
 /** Returns the first text that is not empty; empty if there is none. */
 function firstOf(...texts: readonly (string | undefined)[]): string {
   return texts.find((one) => one !== undefined && one !== '') ?? '';
-}
-
-function decoded(text: string, uri: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    throw notUri(uri);
-  }
 }
 
 function notUri(uri: string): CommandError {

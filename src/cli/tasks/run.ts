@@ -1,8 +1,11 @@
-import type { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { unlessAborted } from '../../core/signal-options.ts';
 import { isUnavailable } from '../../tasks/broker/broker-errors.ts';
 import { HttpError } from '../../tasks/http/http-error.ts';
+import { MAX_PAGE, MAX_PAGE_SIZE } from '../../tasks/inspector-options.ts';
+import { TASK_STATES, type TaskState } from '../../tasks/task-state.ts';
 import { CommandError, describeError, isExpected } from '../command-error.ts';
+import { text, wholeNumber } from '../options.ts';
 import { EXIT_CODES, printError, type Terminal } from '../terminal/terminal.ts';
 import {
   counted,
@@ -13,16 +16,16 @@ import {
   type Columns,
   type Detail,
 } from '../terminal/text.ts';
-import { addConnectionOptions, type FolderAccess } from './connect.ts';
-import { connectionOf, type Connection, type ConnectionOptions, type Environment } from './connection.ts';
+import type { connectTarget, FolderAccess } from './connect.ts';
+import {
+  addConnectionOptions,
+  connectionOf,
+  type ConnectionOptions,
+  type Environment,
+} from './connection.ts';
 import type { TasksTarget } from './target/tasks-target.ts';
 
-/** Connects to the tasks; the signal aborts everything. */
-export type Connect = (
-  connection: Connection,
-  signal: AbortSignal,
-  access: FolderAccess,
-) => Promise<TasksTarget>;
+export type Connect = typeof connectTarget;
 
 export interface Surroundings {
   readonly terminal: Terminal;
@@ -52,38 +55,87 @@ export interface Report {
   readonly lines: () => readonly string[];
 }
 
+/** It may print by itself instead of returning a report. */
 type Work<Options> = (run: Run<Options>) => Promise<Report | undefined>;
 
-/** Sets the action of a command that inspects tasks. It has a target, which is closed afterwards, and what it returns is printed. */
-export function does<Options>(command: Command, surroundings: Surroundings, work: Work<Options>): void {
-  calls<Options>(command, surroundings, (call) => withTarget(call, 'read', work));
+export interface StateOptions {
+  readonly queue: string;
+  readonly state: TaskState;
+  readonly group?: string;
 }
 
-/** The same for a command that changes tasks: it takes the folder that they are in. */
-export function changes<Options>(command: Command, surroundings: Surroundings, work: Work<Options>): void {
-  calls<Options>(command, surroundings, (call) => withTarget(call, 'change', work));
+export interface PageOptions {
+  readonly page: number;
+  readonly size: number;
 }
 
-/** Sets the action of a command that finds the tasks by itself. */
-export function calls<Options>(
-  command: Command,
-  surroundings: Surroundings,
-  work: (call: Invocation<Options>) => Promise<void>,
-): void {
-  addConnectionOptions(command);
-  command.action(async () => {
-    const options = allOptions(command);
-    const words = command.processedArgs.flat() as readonly string[];
-    const isJson = options['json'] === true;
-    await work({ ...surroundings, words, isJson, options: options as Options });
-  });
+/** asynq's. */
+const DEFAULT_PAGE_SIZE = 30;
+
+/** `escapement tasks`, a group of its commands, or one of them. */
+export class TasksCommand extends Command {
+  readonly #surroundings: Surroundings;
+
+  constructor(name: string | undefined, surroundings: Surroundings) {
+    super(name);
+    this.#surroundings = surroundings;
+  }
+
+  override createCommand(name?: string): TasksCommand {
+    return new TasksCommand(name, this.#surroundings);
+  }
+
+  /** Adds a command that lists what a group is about. */
+  addList(description: string): TasksCommand {
+    return this.command('list').alias('ls').description(description);
+  }
+
+  /** Sets the options that select a queue. */
+  ofQueue(): this {
+    return this.requiredOption('-q, --queue <queue>', 'the queue', text);
+  }
+
+  /** Sets the options that select all tasks in a state: {@link StateOptions}. */
+  ofList(states: readonly TaskState[] = TASK_STATES): this {
+    const state = new Option('-s, --state <state>', 'state of the tasks').choices(states);
+    return this.ofQueue()
+      .addOption(state.makeOptionMandatory())
+      .option('-g, --group <group>', 'group of aggregating tasks', text);
+  }
+
+  /** Sets the options that select a page: {@link PageOptions}. */
+  inPages(): this {
+    return this.option('--page <n>', 'number of the page, from 1', wholeNumber(1, MAX_PAGE), 1).option(
+      '--size <n>',
+      'entries per page',
+      wholeNumber(1, MAX_PAGE_SIZE),
+      DEFAULT_PAGE_SIZE,
+    );
+  }
+
+  /** Sets the action of a command that inspects tasks. It has a target, which is closed afterwards, and what it returns is printed. */
+  reads<Options>(work: Work<Options>): void {
+    this.calls<Options>((call) => withTarget(call, 'read', work));
+  }
+
+  /** The same for a command that changes tasks: it takes the folder that they are in. */
+  changes<Options>(work: Work<Options>): void {
+    this.calls<Options>((call) => withTarget(call, 'change', work));
+  }
+
+  /** Sets the action of a command that finds the tasks by itself. */
+  calls<Options>(work: (call: Invocation<Options>) => Promise<void>): void {
+    addConnectionOptions(this);
+    this.action(async () => {
+      const options = allOptions(this);
+      const words = this.processedArgs.flat() as readonly string[];
+      const isJson = options['json'] === true;
+      await work({ ...this.#surroundings, words, isJson, options: options as Options });
+    });
+  }
 }
 
-export async function print(
-  { terminal, isJson }: Invocation<unknown>,
-  report: Report | undefined,
-): Promise<void> {
-  if (report === undefined) return;
+export async function print({ terminal, isJson }: Invocation<unknown>, report: Report): Promise<void> {
   await terminal.out.print(...(isJson ? [toJson(report.json())] : report.lines()));
 }
 
@@ -96,15 +148,16 @@ export async function withTarget<Options>(
   const { terminal, environment, connect, options } = call;
   const { signal } = terminal;
   const run = async (target: TasksTarget): Promise<void> => {
-    await print(call, await work({ ...call, target }));
+    const report = await work({ ...call, target });
+    if (report !== undefined) await print(call, report);
     const damages = target.damages ?? 0;
     if (damages === 0) return;
     const message = `${counted(damages, 'damaged part')} of the folder left out; 'tasks verify' lists them`;
     await printError(terminal, message);
   };
+  signal.throwIfAborted();
   const connecting = connect(connectionOf(options as ConnectionOptions, environment), signal, access);
   try {
-    signal.throwIfAborted();
     await unlessAborted(signal, connecting.then(run));
   } finally {
     await connecting.then(

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { EntryView, ServerView } from '../../tasks/http/asynqmon-json.ts';
 import type { SchedulerEnqueueEvent } from '../../tasks/inspector-info.ts';
-import { addPage, addQueue, texts, type PageOptions } from '../options.ts';
+import { texts } from '../options.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import type { Columns } from '../terminal/text.ts';
 import { addCopy } from './commands/copy.ts';
@@ -9,60 +9,56 @@ import { addQueueCommands } from './commands/queue-commands.ts';
 import { addRepair } from './commands/repair.ts';
 import { addStats } from './commands/stats.ts';
 import { addTaskCommands } from './commands/task-commands.ts';
-import { addConnectionOptions, CONNECTION_HELP, connectTarget } from './connect.ts';
+import { connectTarget } from './connect.ts';
+import { addConnectionOptions, CONNECTION_HELP } from './connection.ts';
 import { addDash } from './dash/dash.ts';
-import { does, reportList, tablesOf, withEach, type Report, type Run, type Surroundings } from './run.ts';
+import {
+  reportList,
+  tablesOf,
+  TasksCommand,
+  withEach,
+  type PageOptions,
+  type Report,
+  type Run,
+  type Surroundings,
+} from './run.ts';
 import { contentCell, GROUP_COLUMNS, infoJson, serverJson, showRelative, showTime } from './show.ts';
 
-export function addTasks(program: Command, terminal: Terminal): void {
-  addTasksIn(program, {
-    terminal,
-    environment: process.env,
-    connect: connectTarget,
-    now: Date.now,
-    keyboard: process.stdin,
-  });
-}
-
-/** Adds `escapement tasks` in surroundings that a test may replace. */
-export function addTasksIn(program: Command, surroundings: Surroundings): void {
-  const part = program
-    .command('tasks')
+/** Adds `escapement tasks`. @param others - surroundings that a test replaces. */
+export function addTasks(program: Command, terminal: Terminal, others: Partial<Surroundings> = {}): void {
+  const host = { environment: process.env, connect: connectTarget, now: Date.now, keyboard: process.stdin };
+  const part = new TasksCommand('tasks', { terminal, ...host, ...others })
+    .copyInheritedSettings(program)
     .description('inspect and change tasks and their queues, in Redis, in a folder or in another process')
-    .addHelpText('after', CONNECTION_HELP)
-    .enablePositionalOptions();
+    .addHelpText('after', CONNECTION_HELP);
+  program.addCommand(part);
   addConnectionOptions(part);
-  addStats(part, surroundings);
-  addQueueCommands(part, surroundings);
-  addTaskCommands(part, surroundings);
-  addListings(part, surroundings);
-  addRepair(part, surroundings);
-  addCopy(part, surroundings);
-  addDash(part, surroundings);
+  addStats(part);
+  addQueueCommands(part);
+  addTaskCommands(part);
+  addListings(part);
+  addRepair(part);
+  addCopy(part);
+  addDash(part);
   for (const group of part.commands)
     if (group.commands.length > 0)
       group.addHelpText('after', '\nOptions of the connection: escapement tasks --help');
 }
 
 /** Adds `server`, `cron` and `group`. */
-function addListings(part: Command, surroundings: Surroundings): void {
-  const group = (name: string, description: string): Command =>
-    part.command(name).description(description).enablePositionalOptions();
-  const server = group('server', 'inspect servers');
-  does(list(server, 'list the servers that are running'), surroundings, listServers);
-  const cron = group('cron', 'inspect schedules');
-  does(list(cron, 'list the entries of running schedulers'), surroundings, listEntries);
-  const history = cron
+function addListings(part: TasksCommand): void {
+  const server = part.command('server').description('inspect servers');
+  server.addList('list the servers that are running').reads(listServers);
+  const cron = part.command('cron').description('inspect schedules');
+  cron.addList('list the entries of running schedulers').reads(listEntries);
+  cron
     .command('history')
     .description('list what entries have enqueued, the newest first')
-    .argument('<entry...>', 'ids of the entries', texts);
-  does(addPage(history), surroundings, listEvents);
-  const groups = group('group', 'inspect groups');
-  does(addQueue(list(groups, 'list the groups of a queue that have tasks')), surroundings, listGroups);
-}
-
-function list(group: Command, description: string): Command {
-  return group.command('list').alias('ls').description(description);
+    .argument('<entry...>', 'ids of the entries', texts)
+    .inPages()
+    .reads(listEvents);
+  const group = part.command('group').description('inspect groups');
+  group.addList('list the groups of a queue that have tasks').ofQueue().reads(listGroups);
 }
 
 // Servers.

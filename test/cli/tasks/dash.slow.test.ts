@@ -186,9 +186,16 @@ describe('escapement tasks dash', () => {
     const narrow = new FakeStream(true, 40);
     await tasksCommand(['dash', '--once'], { ...surroundings, out: narrow });
     expect(narrow.written).toMatch(/^escapement tasks {2}there .*\n\nqueue +default\nstate +run\nsize +1\n/);
-    expect((await command('dash', '--json')).stderr).toMatch(/use stats --json/);
     expect((await command('dash', '--refresh', '500ms')).stderr).toMatch(/at least 1s/);
   });
+});
+
+it.each([
+  [['--json'], 'dash has no --json; use stats --json'],
+  [[], 'dash needs a terminal; --once prints the queues once'],
+])('tasks dash %j is wrong usage, which is reported before a connection is made', async (words, message) => {
+  const { stderr, code } = await tasksCommand(['dash', ...words, '-u', 'redis://127.0.0.1:1']);
+  expect([stderr, code]).toEqual([`escapement: ${message}\n`, 2]);
 });
 
 const hasScript = process.platform === 'linux' && spawnSync('script', ['--version']).status === 0;

@@ -1,7 +1,6 @@
 import { statSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import type { Command } from 'commander';
 import { LOG_NAME } from '../../../tasks/broker/embedded/durable-store.ts';
 import { EmbeddedBroker } from '../../../tasks/broker/embedded/embedded-broker.ts';
 import type { Broker } from '../../../tasks/broker/broker.ts';
@@ -13,7 +12,7 @@ import { endWith, EXIT_CODES, printError } from '../../terminal/terminal.ts';
 import { counted, formatCount, printable } from '../../terminal/text.ts';
 import { connectRedis, openFolder, requireIdle } from '../connect.ts';
 import { connectionOf, type ConnectionOptions } from '../connection.ts';
-import { calls, print, type Invocation, type Surroundings } from '../run.ts';
+import { print, type Invocation, type TasksCommand } from '../run.ts';
 
 const HELP = `
 FROM and TO are each
@@ -47,15 +46,15 @@ interface Place {
   readonly close: () => Promise<unknown>;
 }
 
-export function addCopy(part: Command, surroundings: Surroundings): void {
-  const command = part
+export function addCopy(part: TasksCommand): void {
+  part
     .command('copy')
     .description('copy all tasks from Redis, a folder or a dump to another')
     .argument('<from>', 'where they are')
     .argument('<to>', 'where they are to be')
     .option('--merge', 'TO may have other tasks, which stay')
-    .addHelpText('after', HELP);
-  calls<CopyOptions>(command, surroundings, copy);
+    .addHelpText('after', HELP)
+    .calls(copy);
 }
 
 async function copy(call: Invocation<CopyOptions>): Promise<void> {

@@ -1,21 +1,19 @@
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 import { hasCode } from '../../../core/errors.ts';
 import { utcDay } from '../../../core/units.ts';
 import { HISTORY_DAYS } from '../../../tasks/broker/broker-settings.ts';
 import type { DailyStats } from '../../../tasks/inspector-info.ts';
-import { addOption, addPage, type PageOptions, text, texts, wholeNumber } from '../../options.ts';
+import { addOption, text, texts, wholeNumber } from '../../options.ts';
 import { type Columns, formatCount, printable } from '../../terminal/text.ts';
 import {
-  calls,
   changeEach,
-  changes,
   detailsOf,
-  does,
+  type PageOptions,
   type Report,
   reportList,
   type Run,
-  type Surroundings,
   tablesOf,
+  type TasksCommand,
   withEach,
   withTarget,
 } from '../run.ts';
@@ -35,30 +33,32 @@ const DAY_COLUMNS: Columns<DailyStats> = [
   ['error rate', showErrorRate, 'right'],
 ];
 
-export function addQueueCommands(part: Command, surroundings: Surroundings): void {
-  const group = part.command('queue').description('inspect and change queues').enablePositionalOptions();
-  does(group.command('list').alias('ls').description('list all queues'), surroundings, listQueues);
-  const several = (name: string, description: string): Command =>
+export function addQueueCommands(part: TasksCommand): void {
+  const group = part.command('queue').description('inspect and change queues');
+  const several = (name: string, description: string): TasksCommand =>
     group.command(name).description(description).argument('<queue...>', 'names of the queues', texts);
-  does(several('inspect', 'show everything about queues'), surroundings, inspectQueues);
-  const history = several('history', 'show what queues have processed, day by day');
-  history.option('-x, --days <n>', 'number of days, up to today', wholeNumber(1, HISTORY_DAYS), DEFAULT_DAYS);
-  does(history, surroundings, showHistory);
-  changes(several('pause', 'pause queues: none of their tasks is started'), surroundings, (run) =>
+  group.addList('list all queues').reads(listQueues);
+  several('inspect', 'show everything about queues').reads(inspectQueues);
+  several('history', 'show what queues have processed, day by day')
+    .option('-x, --days <n>', 'number of days, up to today', wholeNumber(1, HISTORY_DAYS), DEFAULT_DAYS)
+    .reads(showHistory);
+  several('pause', 'pause queues: none of their tasks is started').changes((run) =>
     changeEach(run, 'queue', run.words, 'paused', (queue) => run.target.pauseQueue(queue)),
   );
-  changes(several('resume', 'resume queues').alias('unpause'), surroundings, (run) =>
-    changeEach(run, 'queue', run.words, 'resumed', (queue) => run.target.unpauseQueue(queue)),
-  );
-  addLimits(group, surroundings);
-  const remove = several('remove', 'remove queues: empty ones, or any with --force')
+  several('resume', 'resume queues')
+    .alias('unpause')
+    .changes((run) =>
+      changeEach(run, 'queue', run.words, 'resumed', (queue) => run.target.unpauseQueue(queue)),
+    );
+  addLimits(group);
+  several('remove', 'remove queues: empty ones, or any with --force')
     .aliases(['rm', 'delete'])
-    .option('-f, --force', 'also with tasks, if none is active');
-  changes<{ force?: boolean }>(remove, surroundings, (run) =>
-    changeEach(run, 'queue', run.words, 'removed', (queue) =>
-      removeQueue(run.target, queue, run.options.force === true),
-    ),
-  );
+    .option('-f, --force', 'also with tasks, if none is active')
+    .changes<{ force?: boolean }>((run) =>
+      changeEach(run, 'queue', run.words, 'removed', (queue) =>
+        removeQueue(run.target, queue, run.options.force === true),
+      ),
+    );
 }
 
 async function removeQueue(target: TasksTarget, queue: string, force: boolean): Promise<void> {
@@ -129,7 +129,7 @@ function limitFlags(prefix: '' | 'key_', tasks: string): readonly Option[] {
 }
 
 /** Adds `queue limits` and `queue keys`. */
-function addLimits(group: Command, surroundings: Surroundings): void {
+function addLimits(group: TasksCommand): void {
   const limits = group
     .command('limits')
     .description('show the limits of a queue; with options, set them')
@@ -141,15 +141,16 @@ function addLimits(group: Command, surroundings: Surroundings): void {
     new Option('--none', 'remove all limits'),
   ];
   for (const flag of flags) addOption(limits, flag);
-  calls<LimitFlags>(limits, surroundings, (call) => {
+  limits.calls<LimitFlags>((call) => {
     const isChange = flags.some((flag) => Object.hasOwn(call.options, flag.attributeName()));
     return withTarget(call, isChange ? 'change' : 'read', isChange ? setLimits : showLimits);
   });
-  const keys = group
+  group
     .command('keys')
     .description('list the keys of a queue that have tasks which wait or run')
-    .argument('<queue>', 'name of the queue', text);
-  does(addPage(keys), surroundings, listKeys);
+    .argument('<queue>', 'name of the queue', text)
+    .inPages()
+    .reads(listKeys);
 }
 
 /** Parses a rate: `100/1s`. */

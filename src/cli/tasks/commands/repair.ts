@@ -1,4 +1,3 @@
-import type { Command } from 'commander';
 import { examineQueue, reportOf } from '../../../diskqueue/checked/examine-queue.ts';
 import { planRepair } from '../../../diskqueue/checked/plan-repair.ts';
 import { StoredCheckedQueue } from '../../../diskqueue/checked/stored-checked-queue.ts';
@@ -25,14 +24,13 @@ import { endWith, EXIT_CODES } from '../../terminal/terminal.ts';
 import { counted, formatBytes, type Columns } from '../../terminal/text.ts';
 import { requireIdle, requireTasks } from '../connect.ts';
 import {
-  calls,
   print,
   tableOf,
   withTarget,
   type Invocation,
   type Report,
   type Run,
-  type Surroundings,
+  type TasksCommand,
 } from '../run.ts';
 
 const VERIFY_HELP = `
@@ -58,21 +56,21 @@ interface RepairOptions {
   readonly apply?: boolean;
 }
 
-export function addRepair(part: Command, surroundings: Surroundings): void {
-  const verify = part
+export function addRepair(part: TasksCommand): void {
+  part
     .command('verify')
     .description('read every byte of a folder (--path), and report damage')
-    .addHelpText('after', VERIFY_HELP);
-  calls<{ path?: string }>(verify, surroundings, verifyFolder);
-  const repair = part
+    .addHelpText('after', VERIFY_HELP)
+    .calls(verifyFolder);
+  part
     .command('repair')
     .description('find what a crash or a manual change left, or damage; changes nothing without --apply')
     .option('-q, --queue <queue...>', 'the queues of Redis [default: all]', texts)
     .option('--apply', 'repair it')
-    .addHelpText('after', REPAIR_HELP);
-  calls<RepairOptions>(repair, surroundings, (call) =>
-    call.options.path === undefined ? withTarget(call, 'change', repairBroker) : repairFolder(call),
-  );
+    .addHelpText('after', REPAIR_HELP)
+    .calls<RepairOptions>((call) =>
+      call.options.path === undefined ? withTarget(call, 'change', repairBroker) : repairFolder(call),
+    );
 }
 
 async function verifyFolder(call: Invocation<{ path?: string }>): Promise<void> {

@@ -1,9 +1,8 @@
-import type { Command } from 'commander';
 import type { QueueView } from '../../../tasks/http/asynqmon-json.ts';
 import { countsOf } from '../../../tasks/inspector-info.ts';
 import { TASK_STATES } from '../../../tasks/task-state.ts';
 import { formatCount, type Columns } from '../../terminal/text.ts';
-import { does, tableOf, type Report, type Run, type Surroundings } from '../run.ts';
+import { tableOf, type Report, type Run, type TasksCommand } from '../run.ts';
 import { showDuration, showErrorRate } from '../show.ts';
 
 const SUMMED = [...TASK_STATES, 'size', 'processed', 'failed'] as const;
@@ -38,12 +37,8 @@ const REDIS_COLUMNS: Columns<RedisReport> = [
   ['peak memory', ({ used_memory_peak_human: memory = '?' }) => `${memory}B`],
 ];
 
-export function addStats(part: Command, surroundings: Surroundings): void {
-  does(
-    part.command('stats').description('show counts of all queues and their tasks'),
-    surroundings,
-    showStats,
-  );
+export function addStats(part: TasksCommand): void {
+  part.command('stats').description('show counts of all queues and their tasks').reads(showStats);
 }
 
 async function showStats(run: Run<unknown>): Promise<Report> {

@@ -1,33 +1,21 @@
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 import type { CancelOutcome } from '../../../tasks/broker/broker.ts';
 import { httpErrorOf } from '../../../tasks/http/http-error.ts';
 import { ASYNQ_CHANGES, TASK_STATES, type TaskChange } from '../../../tasks/task-state.ts';
 import { CommandError } from '../../command-error.ts';
-import {
-  addList,
-  addOption,
-  addPage,
-  addQueue,
-  goDuration,
-  type PageOptions,
-  type StateOptions,
-  text,
-  texts,
-  time,
-  wholeNumber,
-} from '../../options.ts';
+import { addOption, goDuration, text, texts, time, wholeNumber } from '../../options.ts';
 import { ProgressBar } from '../../terminal/progress-bar.ts';
 import { counted, printable } from '../../terminal/text.ts';
 import {
   changeEach,
-  changes,
   detailsOf,
-  does,
+  type StateOptions,
   NotActive,
+  type PageOptions,
   type Report,
   reportList,
   type Run,
-  type Surroundings,
+  type TasksCommand,
   withEach,
 } from '../run.ts';
 import { infoJson, showTime, taskColumns, taskDetails } from '../show.ts';
@@ -61,21 +49,28 @@ interface Hex {
   readonly hex?: boolean;
 }
 
-export function addTaskCommands(part: Command, surroundings: Surroundings): void {
-  const group = part.command('task').description('inspect and change tasks').enablePositionalOptions();
-  const list = group.command('list').alias('ls').description('list the tasks in a state');
-  does(addPage(addList(list)).option(...HEX), surroundings, listTasks);
-  const inspect = addQueue(group.command('inspect').description('show everything about a task'))
+export function addTaskCommands(part: TasksCommand): void {
+  const group = part.command('task').description('inspect and change tasks');
+  group
+    .addList('list the tasks in a state')
+    .ofList()
+    .inPages()
+    .option(...HEX)
+    .reads(listTasks);
+  group
+    .command('inspect')
+    .description('show everything about a task')
+    .ofQueue()
     .requiredOption('-i, --id <id>', 'the task', text)
-    .option(...HEX);
-  does(inspect, surroundings, inspectTask);
-  addCancel(group, surroundings);
-  for (const row of CHANGES) addChange(group, row, surroundings);
-  addEnqueue(group, surroundings);
+    .option(...HEX)
+    .reads(inspectTask);
+  addCancel(group);
+  for (const row of CHANGES) addChange(group, row);
+  addEnqueue(group);
   for (const [change, past, , all] of CHANGES) {
     const states = TASK_STATES.filter((state) => ASYNQ_CHANGES[state].includes(change));
-    const command = addList(group.command(`${change}all`).description(all), states);
-    changes<StateOptions>(command, surroundings, (run) => changeAll(run, change, past));
+    const command = group.command(`${change}all`).description(all).ofList(states);
+    command.changes<StateOptions>((run) => changeAll(run, change, past));
   }
 }
 
@@ -113,16 +108,16 @@ interface CancelOptions {
   readonly outcome: CancelOutcome;
 }
 
-function addCancel(group: Command, surroundings: Surroundings): void {
+function addCancel(group: TasksCommand): void {
   const outcome = new Option('--outcome <outcome>', 'what becomes of the tasks');
-  const cancel = group
+  group
     .command('cancel')
     .description('request the servers that run tasks to stop them')
     .argument('<id...>', 'ids of the tasks', texts)
     .addOption(outcome.choices(['retry', 'archive', 'delete']).default('retry'))
     .option('-q, --queue <queue>', 'queue of the tasks [default: any]', text)
-    .addHelpText('after', CANCEL_HELP);
-  does(cancel, surroundings, cancelTasks);
+    .addHelpText('after', CANCEL_HELP)
+    .reads(cancelTasks);
 }
 
 async function cancelTasks(run: Run<CancelOptions>): Promise<Report> {
@@ -170,16 +165,19 @@ interface ChangeOptions {
   readonly id?: readonly string[];
 }
 
-function addChange(group: Command, row: ChangeRow, surroundings: Surroundings): void {
-  const [change, past, some, , ...aliases] = row;
-  const command = addQueue(group.command(change).aliases(aliases).description(some))
+function addChange(group: TasksCommand, [change, past, some, , ...aliases]: ChangeRow): void {
+  group
+    .command(change)
+    .aliases(aliases)
+    .description(some)
+    .ofQueue()
     .argument('[id...]', 'ids of the tasks', texts)
-    .option('-i, --id <id>', 'id of a task; may be repeated', texts);
-  changes<ChangeOptions>(command, surroundings, (run) => {
-    const ids = [...(run.options.id ?? []), ...run.words];
-    if (ids.length === 0) throw new CommandError('no task is given; use --id');
-    return changeEach(run, 'id', ids, past, (id) => run.target.change(run.options.queue, { id }, change));
-  });
+    .option('-i, --id <id>', 'id of a task; may be repeated', texts)
+    .changes<ChangeOptions>((run) => {
+      const ids = [...(run.options.id ?? []), ...run.words];
+      if (ids.length === 0) throw new CommandError('no task is given; use --id');
+      return changeEach(run, 'id', ids, past, (id) => run.target.change(run.options.queue, { id }, change));
+    });
 }
 
 async function changeAll(run: Run<StateOptions>, change: TaskChange, past: string): Promise<Report> {
@@ -239,7 +237,7 @@ interface EnqueueOptions extends Readonly<Record<string, unknown>> {
 }
 
 /** Adds `task enqueue`, with a flag for each task option. */
-function addEnqueue(group: Command, surroundings: Surroundings): void {
+function addEnqueue(group: TasksCommand): void {
   const command = group.command('enqueue').description('add a task').addHelpText('after', ENQUEUE_HELP);
   const type = new Option('-t, --type_name <type>', 'type of the task').argParser(text);
   addOption(command, type.makeOptionMandatory(), '--type <type>');
@@ -253,7 +251,7 @@ function addEnqueue(group: Command, surroundings: Surroundings): void {
     addOption(command, option, ...(alias === undefined ? [] : [alias]));
     return [name, option.attributeName()] as const;
   });
-  changes<EnqueueOptions>(command, surroundings, (run) =>
+  command.changes<EnqueueOptions>((run) =>
     enqueue(run, Object.fromEntries(attributes.map(([name, attribute]) => [name, run.options[attribute]]))),
   );
 }

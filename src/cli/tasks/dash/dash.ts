@@ -1,12 +1,12 @@
 import { emitKeypressEvents, type Key } from 'node:readline';
-import { Option, type Command } from 'commander';
+import { Option } from 'commander';
 import { CoalescedRun } from '../../../core/coalesced-run.ts';
 import { CommandError, describeError } from '../../command-error.ts';
 import { goDuration } from '../../options.ts';
 import type { Output } from '../../terminal/output.ts';
 import { EXIT_CODES } from '../../terminal/terminal.ts';
 import { harmless } from '../../terminal/text.ts';
-import { does, tableOf, type Report, type Run, type Surroundings } from '../run.ts';
+import { tableOf, withTarget, type Invocation, type Run, type TasksCommand } from '../run.ts';
 import { queueColumns } from '../show.ts';
 import {
   FIRST_STATE,
@@ -35,9 +35,9 @@ interface DashOptions {
   readonly path?: string;
 }
 
-export function addDash(part: Command, surroundings: Surroundings): void {
+export function addDash(part: TasksCommand): void {
   const refresh = goDuration(MIN_REFRESH_MS);
-  const command = part
+  part
     .command('dash')
     .description('watch queues and tasks')
     .addOption(
@@ -46,20 +46,26 @@ export function addDash(part: Command, surroundings: Surroundings): void {
         .default(DEFAULT_REFRESH_MS, '8s'),
     )
     .option('--once', 'print the queues once')
-    .addHelpText('after', HELP);
-  does<DashOptions>(command, surroundings, dash);
+    .addHelpText('after', HELP)
+    .calls(dash);
 }
 
-async function dash(run: Run<DashOptions>): Promise<Report | undefined> {
-  const { terminal, options, isJson } = run;
+/** Checks everything before it connects. */
+async function dash(call: Invocation<DashOptions>): Promise<void> {
+  const { terminal, keyboard, options, isJson } = call;
   if (isJson) throw new CommandError('dash has no --json; use stats --json');
-  if (options.once === true) return queuesOnce(run);
+  if (options.once === true) return withTarget(call, 'read', queuesOnce);
   if (options.path !== undefined) {
     throw new CommandError('nothing changes in a folder that no process has open; --once prints its queues');
   }
-  if (!terminal.out.isTerminal || !run.keyboard.isTTY) {
+  if (!terminal.out.isTerminal || !keyboard.isTTY) {
     throw new CommandError('dash needs a terminal; --once prints the queues once');
   }
+  await withTarget(call, 'read', watch);
+}
+
+async function watch(run: Run<DashOptions>): Promise<undefined> {
+  const { terminal } = run;
   const running = new Dash(run);
   const terminate = (): void => {
     terminal.exitCode = EXIT_CODES.terminated;
@@ -71,12 +77,11 @@ async function dash(run: Run<DashOptions>): Promise<Report | undefined> {
   } finally {
     process.off('SIGTERM', terminate).off('SIGHUP', terminate);
   }
-  return undefined;
 }
 
-async function queuesOnce(run: Run<DashOptions>): Promise<Report> {
+async function queuesOnce(run: Run<DashOptions>): Promise<undefined> {
   const { target, now, terminal } = run;
-  const data = await readDash(target, FIRST_STATE, 1);
+  const data = { ...NO_DATA, queues: await target.queueInfos() };
   const nowMs = now();
   const frame: DashFrame = {
     ...{ name: target.name, isReading: false, error: undefined },
@@ -87,7 +92,7 @@ async function queuesOnce(run: Run<DashOptions>): Promise<Report> {
     .map(({ text }) => text);
   const fits = list.every(({ length }) => length <= terminal.out.width);
   const lines = fits ? list : ['', tableOf(run, queueColumns(data.queues), data.queues)];
-  return { json: () => data, lines: () => [title, ...lines] };
+  await terminal.out.print(title, ...lines);
 }
 
 /** The live view: reads periodically, and when a key selects other data. */

@@ -9,7 +9,7 @@ import { run } from '../../../../src/cli/main.ts';
 import { connectTarget } from '../../../../src/cli/tasks/connect.ts';
 import type { Connect } from '../../../../src/cli/tasks/run.ts';
 import { BrokerTarget } from '../../../../src/cli/tasks/target/tasks-target.ts';
-import { addTasksIn } from '../../../../src/cli/tasks/tasks.ts';
+import { addTasks } from '../../../../src/cli/tasks/tasks.ts';
 import { Output } from '../../../../src/cli/terminal/output.ts';
 import type { Terminal } from '../../../../src/cli/terminal/terminal.ts';
 import { freshDatabase } from '../../../redis/redis-case.ts';
@@ -98,7 +98,7 @@ export async function tasksCommand(
     [
       (program) => {
         const stdin = keyboard as unknown as NodeJS.ReadStream;
-        addTasksIn(program, { terminal, environment, connect, now: () => nowMs, keyboard: stdin });
+        addTasks(program, terminal, { environment, connect, now: () => nowMs, keyboard: stdin });
       },
     ],
     '0.0.0',
