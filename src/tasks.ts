@@ -18,8 +18,8 @@ export type {
 } from './tasks/client.ts';
 export { copyTasks } from './tasks/copy-tasks.ts';
 export type { CopiedTasks, CopyTasksOptions } from './tasks/copy-tasks.ts';
-export { parseCronSpec } from './tasks/cron-spec.ts';
-export type { CronSpec } from './tasks/cron-spec.ts';
+export { parseCronSpec } from './tasks/scheduler/cron-spec.ts';
+export type { CronSpec } from './tasks/scheduler/cron-spec.ts';
 export type {
   DailyStats,
   QueueInfo,

@@ -3,7 +3,7 @@ import { connectionOf } from '../../src/cli/tasks/connection.ts';
 import { goDuration, time, wholeNumber } from '../../src/cli/options.ts';
 import { HttpTarget } from '../../src/cli/tasks/target/http-target.ts';
 import { parseRedisUrl } from '../../src/tasks/broker/redis/connection-options.ts';
-import { parseCronSpec } from '../../src/tasks/cron-spec.ts';
+import { parseCronSpec } from '../../src/tasks/scheduler/cron-spec.ts';
 import { parseGoDuration } from '../../src/tasks/go-text.ts';
 
 /** What the text consists of, again and again; and how it ends, so that it is not what the parser wants. */

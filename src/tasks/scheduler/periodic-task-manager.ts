@@ -5,7 +5,7 @@ import { checkOptions, milliseconds, objectWith, readOptions, type OptionTable }
 import { MINUTE_MS } from '../../core/units.ts';
 import { requireObject, requireString } from '../../core/validate.ts';
 import { SystemTimer } from '../../timer/system-timer.ts';
-import { parseCronSpec } from '../cron-spec.ts';
+import { parseCronSpec } from './cron-spec.ts';
 import { Periodic } from '../periodic.ts';
 import { emit, guardedLogger, type Logger } from '../reporting.ts';
 import { settledWithin } from '../settled-within.ts';

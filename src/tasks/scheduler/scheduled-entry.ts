@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { MINUTE_MS } from '../../core/units.ts';
 import { MOST_SET_BACK_MS } from '../broker/broker-settings.ts';
 import type { NewTask, ScheduleEntry } from '../broker/broker.ts';
-import type { CronSpec } from '../cron-spec.ts';
+import type { CronSpec } from './cron-spec.ts';
 import { formatGoDuration, formatUnixDate, quoteGoString } from '../go-text.ts';
 import { DEFAULT_QUEUE, newTaskOf, OPTION_ROWS, type OptionKind, type TaskOptions } from '../task-options.ts';
 import type { Task } from '../task.ts';

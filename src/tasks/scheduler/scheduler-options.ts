@@ -11,7 +11,7 @@ import { SECOND_MS } from '../../core/units.ts';
 import { requireFunction, requireString } from '../../core/validate.ts';
 import { requireBroker, requireText } from '../argument-checks.ts';
 import type { Broker } from '../broker/broker.ts';
-import { TimeZone } from '../cron/wall-schedule.ts';
+import { TimeZone } from './wall-schedule.ts';
 import { guardedLogger, requireLogger, silentLogger, type Logger } from '../reporting.ts';
 import type { TaskInfo } from '../task-info.ts';
 import { requireTaskOptions, TASK_OPTIONS, type TaskOptions } from '../task-options.ts';

@@ -7,7 +7,7 @@ import { MINUTE_MS } from '../../core/units.ts';
 import { requireString } from '../../core/validate.ts';
 import { SystemTimer, type TimerId } from '../../timer/system-timer.ts';
 import type { ScheduleEntry } from '../broker/broker.ts';
-import { parseCronSpec } from '../cron-spec.ts';
+import { parseCronSpec } from './cron-spec.ts';
 import { schedulerEntryInfoOf, type SchedulerEntryInfo } from '../inspector-info.ts';
 import { Periodic } from '../periodic.ts';
 import { settledWithin, UNANSWERED_MS } from '../settled-within.ts';

@@ -2,7 +2,7 @@ import { type Clock, EscapementError } from 'escapement';
 import { type BackfillOptions, type Broker, defineTask, type StandardSchema, Task } from 'escapement/tasks';
 import fc from 'fast-check';
 import { describe, expect } from 'vitest';
-import { parseCronSpec } from '../../../src/tasks/cron-spec.ts';
+import { parseCronSpec } from '../../../src/tasks/scheduler/cron-spec.ts';
 import { newestTicks } from '../../../src/tasks/scheduler/scheduled-entry.ts';
 import { withMethods } from '../support/with-methods.ts';
 import { DAY_MS, HOUR_MS, it, MINUTE_MS, openWorld, START_MS, type World } from './scheduler-world.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { parseCronSpec } from '../../../src/tasks/cron-spec.ts';
+import { parseCronSpec } from '../../../src/tasks/scheduler/cron-spec.ts';
 import { testProperty } from '../../runs.ts';
 
 const MINUTE_MS = 60_000;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseCronSpec } from '../../../src/tasks/cron-spec.ts';
+import { parseCronSpec } from '../../../src/tasks/scheduler/cron-spec.ts';
 
 /** The next ticks, without seconds. */
 function ticks(spec: string, from: string, count: number, location?: string): string {

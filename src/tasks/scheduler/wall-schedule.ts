@@ -1,7 +1,13 @@
 import { Cron } from 'croner';
 import { wrongValue } from '../../core/errors.ts';
 import { DAY_MS, SECOND_MS } from '../../core/units.ts';
-import type { CronFields } from './cron-fields.ts';
+
+/** Five fields as numbers and commas, or `*`. */
+export interface CronFields {
+  readonly text: string;
+  /** Whether the hour is `*`: then the spec means every hour, also when the clocks are changed. */
+  readonly isEveryHour: boolean;
+}
 
 /**
  * Computes the ticks of five fields in a time zone.
