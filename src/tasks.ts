@@ -49,7 +49,7 @@ export type {
 } from './tasks/scheduler/periodic-task-manager.ts';
 export { taskQueueMetrics } from './tasks/queue-metrics.ts';
 export type { TaskQueueMetrics, TaskQueueMetricsOptions } from './tasks/queue-metrics.ts';
-export { RevokeTask, SkipRetry } from './tasks/handler-errors.ts';
+export { RevokeTask, SkipRetry } from './tasks/handler.ts';
 export { Scheduler } from './tasks/scheduler/scheduler.ts';
 export type { SchedulerEvents } from './tasks/scheduler/tick-runner.ts';
 export type {
@@ -63,7 +63,7 @@ export type {
 } from './tasks/scheduler/scheduler-options.ts';
 export { ServeMux } from './tasks/serve-mux.ts';
 export type { Logger } from './tasks/reporting.ts';
-export type { Handler, Middleware, ReceivedTask, TaskContext } from './tasks/server/handler.ts';
+export type { Handler, Middleware, ReceivedTask, TaskContext } from './tasks/handler.ts';
 export type {
   GroupFailedEvent,
   ServerEvents,

@@ -2,8 +2,7 @@ import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError, wrongType, wrongValue } from '../core/errors.ts';
 import { requireFunction } from '../core/validate.ts';
 import { requireText } from './argument-checks.ts';
-import { SkipRetry } from './handler-errors.ts';
-import type { Handler, Middleware, ReceivedTask, TaskContext } from './server/handler.ts';
+import { type Handler, type Middleware, type ReceivedTask, SkipRetry, type TaskContext } from './handler.ts';
 import { isTaskType, type TaskType } from './task-type.ts';
 
 /**

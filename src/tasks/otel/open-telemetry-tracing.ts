@@ -19,8 +19,7 @@ import { guarded } from '../../core/report-uncaught.ts';
 import { isThenable, requireBoolean } from '../../core/validate.ts';
 import { requireText } from '../argument-checks.ts';
 import type { ClientMiddleware, EnqueueRequest } from '../client.ts';
-import { errorText, RevokeTask } from '../handler-errors.ts';
-import type { Middleware, ReceivedTask, TaskContext } from '../server/handler.ts';
+import { errorText, type Middleware, type ReceivedTask, RevokeTask, type TaskContext } from '../handler.ts';
 import { DEFAULT_QUEUE } from '../task-options.ts';
 
 /** Options of {@link openTelemetryTracing}. */

@@ -7,7 +7,7 @@ import type { GroupLimits, TaskSet } from '../broker/broker.ts';
 import { endedWithin, settledWithin } from '../settled-within.ts';
 import { newTaskOf, optionsOf } from '../task-options.ts';
 import { requireTask, type Task } from '../task.ts';
-import type { ReceivedTask } from './handler.ts';
+import type { ReceivedTask } from '../handler.ts';
 import type { Reports } from './reports.ts';
 import { MessageTask, serverClosed } from './run.ts';
 import type { ResolvedServerOptions } from './server-options.ts';

@@ -5,7 +5,7 @@ import type { MetricsProvider } from '../../metrics/provider.ts';
 import type { CancelOutcome } from '../broker/broker.ts';
 import { emit } from '../reporting.ts';
 import type { TaskMessage } from '../task-options.ts';
-import type { ReceivedTask, TaskContext } from './handler.ts';
+import type { ReceivedTask, TaskContext } from '../handler.ts';
 import { MessageTask, type RunTable, type TaskRun } from './run.ts';
 import type { ResolvedServerOptions } from './server-options.ts';
 

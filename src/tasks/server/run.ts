@@ -6,7 +6,7 @@ import type { SystemTimer, TimerId } from '../../timer/system-timer.ts';
 import type { CancelOutcome, LeasedTask } from '../broker/broker.ts';
 import { encodeJson, encodePayload, parseJson, printBytes, printFilled } from '../payload.ts';
 import type { TaskMessage } from '../task-options.ts';
-import type { Handler, ReceivedTask, TaskContext } from './handler.ts';
+import type { Handler, ReceivedTask, TaskContext } from '../handler.ts';
 import type { ResolvedServerOptions } from './server-options.ts';
 
 /** A time, on both clocks. */

@@ -12,7 +12,7 @@ import type {
 } from '../broker/broker.ts';
 import { endedWithin } from '../settled-within.ts';
 import { Groups } from './groups.ts';
-import type { Handler } from './handler.ts';
+import type { Handler } from '../handler.ts';
 import { LeaseKeeper } from './leases.ts';
 import { Maintenance } from './maintenance.ts';
 import { Latch, Processor } from './processor.ts';

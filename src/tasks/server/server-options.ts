@@ -16,7 +16,7 @@ import type { Broker } from '../broker/broker.ts';
 import { requireLimitsByQueue, type QueueLimits } from '../queue-limits.ts';
 import { guardedLogger, requireLogger, silentLogger, type Logger } from '../reporting.ts';
 import type { Task } from '../task.ts';
-import type { ReceivedTask, TaskContext } from './handler.ts';
+import type { ReceivedTask, TaskContext } from '../handler.ts';
 
 /**
  * Makes one task of the tasks of a group, which are passed oldest first. It has two minutes. If it takes longer or throws, the tasks

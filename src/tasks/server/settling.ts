@@ -5,7 +5,7 @@ import { guarded, reportUncaught } from '../../core/report-uncaught.ts';
 import { isAbortError } from '../../core/validate.ts';
 import type { SystemTimer } from '../../timer/system-timer.ts';
 import type { Broker, CancelOutcome, LeasedTask } from '../broker/broker.ts';
-import { errorText, RevokeTask, SkipRetry } from '../handler-errors.ts';
+import { errorText, RevokeTask, SkipRetry } from '../handler.ts';
 import { withoutRetention } from '../task-options.ts';
 import type { LeaseKeeper } from './leases.ts';
 import type { Ending, Reports } from './reports.ts';

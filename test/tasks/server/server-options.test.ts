@@ -3,7 +3,7 @@ import { prometheusMetrics } from 'escapement/metrics/prometheus';
 import { defaultRetryDelayMs, EmbeddedBroker, Server } from 'escapement/tasks';
 import { Registry } from 'prom-client';
 import { afterEach, expect, vi } from 'vitest';
-import { errorText } from '../../../src/tasks/handler-errors.ts';
+import { errorText } from '../../../src/tasks/handler.ts';
 import { MessageTask } from '../../../src/tasks/server/run.ts';
 import { resolveServerOptions, retryDelayOf } from '../../../src/tasks/server/server-options.ts';
 import { Held, it } from './support/world.ts';
