@@ -19,9 +19,8 @@ import {
   requireTime,
   type FieldType,
 } from './argument-checks.ts';
-import { randomId } from './random-id.ts';
+import { randomId, uniqueLockOf, type UniqueSource } from './task-identity.ts';
 import type { TaskState } from './task-state.ts';
-import { uniqueLockOf, type UniqueSource } from './wire/unique-lock.ts';
 
 /** How a task is processed. Options of `enqueue` override those of the task, one by one. */
 export interface TaskOptions {

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { LOCK_PREFIX } from '../../src/tasks/wire/unique-lock.ts';
+import { LOCK_PREFIX } from '../../src/tasks/task-identity.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const SOURCES = 'src/tasks/broker/redis';

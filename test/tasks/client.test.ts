@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Broker, Client, type ClientMiddleware, type NewTask, Task } from 'escapement/tasks';
 import { describe, expect, it, vi } from 'vitest';
-import { randomId } from '../../src/tasks/random-id.ts';
+import { randomId } from '../../src/tasks/task-identity.ts';
 import { runProgram } from '../run-program.ts';
 import { openBench, START_MS, test } from './support/bench.ts';
 

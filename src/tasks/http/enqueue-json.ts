@@ -4,7 +4,7 @@ import { requireBoolean, requireObject, requireString } from '../../core/validat
 import { fieldsIn, requireText } from '../argument-checks.ts';
 import type { TaskRecord } from '../broker/broker.ts';
 import { bytesJson } from '../payload.ts';
-import { randomId } from '../random-id.ts';
+import { randomId } from '../task-identity.ts';
 import type { TaskInfo } from '../task-info.ts';
 import type { EnqueueRequest } from '../task-sender.ts';
 import {

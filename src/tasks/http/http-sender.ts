@@ -5,7 +5,7 @@ import { integer, milliseconds, readOptions, type OptionTable, type Resolved } f
 import { unlessAborted } from '../../core/signal-options.ts';
 import { requireRecord, requireSignal, requireString } from '../../core/validate.ts';
 import type { TaskRecord } from '../broker/broker.ts';
-import { randomId } from '../random-id.ts';
+import { randomId } from '../task-identity.ts';
 import type { TaskOptions } from '../task-options.ts';
 import type { EnqueueRequest, TaskSender } from '../task-sender.ts';
 import type { Task } from '../task.ts';

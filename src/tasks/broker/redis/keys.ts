@@ -1,10 +1,10 @@
 import { utcDay } from '../../../core/units.ts';
 import { requireExistingQueueName } from '../../argument-checks.ts';
-import { LOCK_PREFIX, queuePrefixOf } from '../../wire/unique-lock.ts';
+import { LOCK_PREFIX, queuePrefixOf } from '../../task-identity.ts';
 
 /*
  * Every key of asynq, and the keys and channels that we add, whose names contain `x:`. No other file builds keys, except that the key
- * of a unique lock is computed by the client, as in asynq, and is part of the message: see wire/unique-lock.ts.
+ * of a unique lock is computed by the client, as in asynq, and is part of the message: see task-identity.ts.
  *
  * The conventions of the scripts:
  *
@@ -70,7 +70,7 @@ export const QUEUE_KEYS = {
   taskPrefix: ['TASK', 't:'],
   /** ZSETs of ids, scored by when they were added; the name of the group follows. */
   groupPrefix: ['GROUP', 'g:'],
-  /** STRINGs that expire, each the id of the task that holds a unique lock; see wire/unique-lock.ts. */
+  /** STRINGs that expire, each the id of the task that holds a unique lock; see task-identity.ts. */
   lockPrefix: ['LOCK', LOCK_PREFIX],
   /** LIST of ids: added on the left, taken from the right. */
   pending: ['PENDING', 'pending'],
