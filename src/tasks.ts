@@ -9,13 +9,7 @@ export type { BrokerSettings } from './tasks/broker/broker-settings.ts';
 export type { CorruptionEvent, EmbeddedBrokerOptions } from './tasks/broker/embedded/embedded-broker.ts';
 export { EmbeddedBroker } from './tasks/broker/embedded/embedded-broker.ts';
 export { Client } from './tasks/client.ts';
-export type {
-  BrokerClientOptions,
-  ClientEvents,
-  ClientMiddleware,
-  ClientOptions,
-  EnqueueRequest,
-} from './tasks/client.ts';
+export type { BrokerClientOptions, ClientEvents, ClientMiddleware, ClientOptions } from './tasks/client.ts';
 export { copyTasks } from './tasks/copy-tasks.ts';
 export type { CopiedTasks, CopyTasksOptions } from './tasks/copy-tasks.ts';
 export { parseCronSpec } from './tasks/scheduler/cron-spec.ts';
@@ -103,4 +97,4 @@ export type {
   TaskTypeOptions,
 } from './tasks/task-type.ts';
 export { Task } from './tasks/task.ts';
-export type { PayloadCheck } from './tasks/task.ts';
+export type { EnqueueRequest, PayloadCheck } from './tasks/task.ts';

@@ -1,25 +1,24 @@
 import { EventEmitter } from 'node:events';
+import type { Clock } from '../core/clock.ts';
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError, wrongType } from '../core/errors.ts';
 import { checkOptions, type OptionTable } from '../core/options.ts';
 import { requireFunction, requireObject } from '../core/validate.ts';
 import { requireBroker } from './argument-checks.ts';
-import type { Broker, TaskRecord } from './broker/broker.ts';
+import type { Broker, TaskBroker, TaskRecord } from './broker/broker.ts';
 import { HttpSender, type HttpClientOptions } from './http/http-sender.ts';
 import { emit } from './reporting.ts';
 import { TaskInfo } from './task-info.ts';
 import {
   mergeTaskOptions,
+  newTaskOf,
   NO_TASK_OPTIONS,
   optionsOf,
   requireConsistent,
   requireTaskOptions,
   type TaskOptions,
 } from './task-options.ts';
-import { BrokerSender, type EnqueueRequest, type TaskSender } from './task-sender.ts';
-import { requireTask, type Task } from './task.ts';
-
-export type { EnqueueRequest } from './task-sender.ts';
+import { requireTask, type EnqueueRequest, type Task } from './task.ts';
 
 /** Options of a `Client`: a broker in this process, or the URL of the process that has it. */
 export type ClientOptions = BrokerClientOptions | HttpClientOptions;
@@ -246,11 +245,36 @@ export class Client extends EventEmitter<ClientEvents> {
   }
 }
 
+/**
+ * How a client enqueues tasks: in a broker, or in the process that has one. Tasks and options have been checked, and the options are
+ * all of the task: see `optionsOf`.
+ */
+interface TaskSender {
+  /** Where the tasks go, for a console. */
+  readonly destination: object;
+  readonly clock: Clock;
+  enqueue(task: Task, options: TaskOptions): Promise<TaskRecord>;
+  /** @returns outcomes in the order of the requests. */
+  enqueueMany(requests: readonly EnqueueRequest[]): Promise<readonly PromiseSettledResult<TaskRecord>[]>;
+}
+
+/** Adds tasks to a broker. */
+function brokerSender(broker: TaskBroker): TaskSender {
+  const { clock } = broker;
+  return {
+    destination: { broker },
+    clock,
+    enqueue: (task, options) => broker.enqueue(newTaskOf(task, options, clock)),
+    enqueueMany: (requests) =>
+      broker.enqueueMany(requests.map(({ task, options }) => newTaskOf(task, options, clock))),
+  };
+}
+
 function senderOf(options: ClientOptions): TaskSender {
   requireObject('options', options);
   if ('url' in options) return new HttpSender(options);
   checkOptions('Client', options, OPTIONS);
-  return new BrokerSender(options.broker);
+  return brokerSender(options.broker);
 }
 
 function requestOf(entry: Task | EnqueueRequest, common: TaskOptions): EnqueueRequest {

@@ -75,6 +75,14 @@ export class Task<P = unknown> {
   }
 }
 
+/** A task that is being enqueued. */
+export interface EnqueueRequest {
+  /** The task. */
+  readonly task: Task;
+  /** Options that override those of the task. */
+  readonly options: TaskOptions;
+}
+
 /** A caller may reuse one object of options for many tasks. */
 function copyOf(options: TaskOptions): TaskOptions {
   const { headers } = options;

@@ -6,7 +6,6 @@ import type { TaskRecord } from '../broker/broker.ts';
 import { bytesJson } from '../payload.ts';
 import { randomId } from '../task-identity.ts';
 import type { TaskInfo } from '../task-info.ts';
-import type { EnqueueRequest } from '../task-sender.ts';
 import {
   NO_TASK_OPTIONS,
   STORED_FIELDS,
@@ -15,7 +14,7 @@ import {
   type TaskOptions,
 } from '../task-options.ts';
 import { isTaskState } from '../task-state.ts';
-import { Task } from '../task.ts';
+import { Task, type EnqueueRequest } from '../task.ts';
 
 /*
  * The JSON of `POST /api/tasks`, which asynqmon does not have. A client with a URL sends it, and `tasksHandler` answers it:

@@ -7,8 +7,7 @@ import { requireRecord, requireSignal, requireString } from '../../core/validate
 import type { TaskRecord } from '../broker/broker.ts';
 import { randomId } from '../task-identity.ts';
 import type { TaskOptions } from '../task-options.ts';
-import type { EnqueueRequest, TaskSender } from '../task-sender.ts';
-import type { Task } from '../task.ts';
+import type { EnqueueRequest, Task } from '../task.ts';
 import {
   ENQUEUE_PATH,
   errorFromJson,
@@ -70,7 +69,7 @@ const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i;
  * Enqueues tasks over HTTP. An attempt whose answer is lost may have enqueued its tasks, so every task has an id and every request too: see
  * `RecentAnswers` for what the server does with them.
  */
-export class HttpSender implements TaskSender {
+export class HttpSender {
   readonly #options: Resolved<HttpClientOptions, typeof OPTIONS>;
   readonly #api: RemoteApi;
   /** Those in the URL. */

@@ -18,9 +18,10 @@ import { objectWith, readOptions, type OptionTable, type Resolved } from '../../
 import { guarded } from '../../core/report-uncaught.ts';
 import { isThenable, requireBoolean } from '../../core/validate.ts';
 import { requireText } from '../argument-checks.ts';
-import type { ClientMiddleware, EnqueueRequest } from '../client.ts';
+import type { ClientMiddleware } from '../client.ts';
 import { errorText, type Middleware, type ReceivedTask, RevokeTask, type TaskContext } from '../handler.ts';
 import { DEFAULT_QUEUE } from '../task-options.ts';
+import type { EnqueueRequest } from '../task.ts';
 
 /** Options of {@link openTelemetryTracing}. */
 export interface OpenTelemetryTracingOptions {
