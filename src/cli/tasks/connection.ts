@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander';
+import { withoutCredentials } from '../../core/errors.ts';
 import { REDIS_SCHEMES, splitRedisUrl } from '../../tasks/broker/redis/connection-options.ts';
 import { credentialsOf, isHttpUrl } from '../../tasks/http/http-requests.ts';
-import { withoutCredentials } from '../../tasks/without-credentials.ts';
 import { CommandError } from '../command-error.ts';
 import { addOption, text, wholeNumber, withoutSeparator } from '../options.ts';
 

@@ -1,5 +1,4 @@
-import { wrongValue } from '../../core/errors.ts';
-import { withoutCredentials } from '../without-credentials.ts';
+import { withoutCredentials, wrongValue } from '../../core/errors.ts';
 import { type Clock, systemClock } from '../../core/clock.ts';
 
 /* Requests to HTTP servers: to the tasks API, and to Prometheus. Users may put credentials into their URLs. */

@@ -1,9 +1,8 @@
 import type { ConnectionOptions } from 'node:tls';
 import type { Cluster, Redis } from 'ioredis';
-import { wrongValue } from '../../../core/errors.ts';
+import { withoutCredentials, wrongValue } from '../../../core/errors.ts';
 import { integer, readOptions, type OptionTable } from '../../../core/options.ts';
 import { requireFunction, requireMethods, requireObject, requireString } from '../../../core/validate.ts';
-import { withoutCredentials } from '../../without-credentials.ts';
 
 /** State of the connection to Redis. */
 export type RedisHealth = RedisReachable | RedisUnavailable;
