@@ -3,7 +3,7 @@ import type { KeyStats } from '../tasks/broker/broker-types.ts';
 import { dayToJson } from '../tasks/http/asynqmon-json.ts';
 import { HttpError } from '../tasks/http/http-error.ts';
 import type { Route } from '../tasks/http/route-table.ts';
-import type { QueueLimits } from '../tasks/queue-limits.ts';
+import type { QueueLimits } from '../tasks/broker/broker.ts';
 import { TASK_CHANGES, type TaskChange, type TaskState } from '../tasks/task-state.ts';
 import { requireTaskState, type DashboardCall, type DashboardOperation } from './dashboard-call.ts';
 import type {

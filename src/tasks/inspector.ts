@@ -4,13 +4,14 @@ import { readOptions } from '../core/options.ts';
 import { ownTurn } from '../core/own-turn.ts';
 import { requireIntegerAtLeast, requireObject, requireOneOf } from '../core/validate.ts';
 import { requireExistingQueueName, requireQueueName, requireText } from './argument-checks.ts';
-import { HISTORY_DAYS } from './broker/broker-settings.ts';
+import { HISTORY_DAYS, requireLimits } from './broker/broker-settings.ts';
 import type {
   Broker,
   Defect,
   GroupInfo,
   KeyStats,
   Page,
+  QueueLimits,
   ScanPosition,
   TaskRecord,
   TaskTarget,
@@ -44,7 +45,6 @@ import {
   type WaitForOptions,
 } from './inspector-options.ts';
 import { encodePayload } from './payload.ts';
-import { requireLimits, type QueueLimits } from './queue-limits.ts';
 import { StateOperations } from './state-operations.ts';
 import { TaskInfo } from './task-info.ts';
 import { TASK_CHANGES, TASK_STATES, type TaskChange, type TaskState } from './task-state.ts';

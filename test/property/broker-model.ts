@@ -11,7 +11,7 @@ import type {
   TaskTarget,
   Tick,
 } from 'escapement/tasks';
-import { limitsOf } from '../../src/tasks/queue-limits.ts';
+import { limitsOf } from '../../src/tasks/broker/broker-settings.ts';
 import {
   emptyQueue,
   failWith,

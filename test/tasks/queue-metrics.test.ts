@@ -1,4 +1,4 @@
-import { type MetricsProvider } from 'escapement';
+import type { MetricsProvider } from 'escapement';
 import { prometheusMetrics } from 'escapement/metrics/prometheus';
 import { taskQueueMetrics, type TaskQueueMetricsOptions } from 'escapement/tasks';
 import { Registry } from 'prom-client';

@@ -1,9 +1,8 @@
 import { largestUnits, SECOND_MS, utcDay } from '../../core/units.ts';
-import type { GroupInfo } from '../../tasks/broker/broker.ts';
+import type { GroupInfo, QueueLimits, Rate } from '../../tasks/broker/broker.ts';
 import type { Content, QueueView, ServerView, TaskView } from '../../tasks/http/asynqmon-json.ts';
 import type { DailyStats } from '../../tasks/inspector-info.ts';
 import { formatGoDuration } from '../../tasks/go-text.ts';
-import type { QueueLimits, Rate } from '../../tasks/queue-limits.ts';
 import { bytesJson, shorten, showBytes } from '../../tasks/payload.ts';
 import { optionValuesOf, type OptionKind } from '../../tasks/task-options.ts';
 import { TASK_STATES, type TaskState } from '../../tasks/task-state.ts';

@@ -7,7 +7,7 @@ import {
   requireString,
 } from '../../core/validate.ts';
 import { requireCancelOutcome, requireDuration, requireQueueName } from '../argument-checks.ts';
-import { requireLimits } from '../queue-limits.ts';
+import { requireLimits } from './broker-settings.ts';
 import { requireNewTask } from '../task-options.ts';
 import type { Broker, CancelRequest, GroupLimits, NewTask, Page, TaskSet } from './broker.ts';
 

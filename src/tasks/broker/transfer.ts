@@ -1,7 +1,6 @@
-import type { QueueLimits } from '../queue-limits.ts';
+import type { Broker, EnqueueEvent, QueueLimits } from './broker.ts';
 import type { TaskMessage } from '../task-options.ts';
 import type { TaskState } from '../task-state.ts';
-import type { Broker, EnqueueEvent } from './broker.ts';
 
 /*
  * The seam by which everything of a broker is read and written as it is: see copy-tasks.ts. Not in the interface `Broker`: nothing

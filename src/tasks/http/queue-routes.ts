@@ -1,6 +1,6 @@
 import { hasCode } from '../../core/errors.ts';
 import { HISTORY_DAYS } from '../broker/broker-settings.ts';
-import type { QueueLimits } from '../queue-limits.ts';
+import type { QueueLimits } from '../broker/broker.ts';
 import {
   dayToJson,
   entryToJson,

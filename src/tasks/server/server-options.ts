@@ -12,8 +12,8 @@ import {
 } from '../../core/validate.ts';
 import { requireMetrics, type MetricsProvider } from '../../metrics/provider.ts';
 import { requireBroker, requireQueueName } from '../argument-checks.ts';
-import type { Broker } from '../broker/broker.ts';
-import { requireLimitsByQueue, type QueueLimits } from '../queue-limits.ts';
+import type { Broker, QueueLimits } from '../broker/broker.ts';
+import { requireLimitsByQueue } from '../broker/broker-settings.ts';
 import { guardedLogger, requireLogger, silentLogger, type Logger } from '../reporting.ts';
 import type { Task } from '../task.ts';
 import type { ReceivedTask, TaskContext } from '../handler.ts';

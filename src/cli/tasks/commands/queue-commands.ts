@@ -1,7 +1,7 @@
 import { InvalidArgumentError, Option } from 'commander';
 import { hasCode } from '../../../core/errors.ts';
 import { utcDay } from '../../../core/units.ts';
-import { HISTORY_DAYS } from '../../../tasks/broker/broker-settings.ts';
+import { HISTORY_DAYS, limitsOf } from '../../../tasks/broker/broker-settings.ts';
 import type { DailyStats } from '../../../tasks/inspector-info.ts';
 import { addOption, text, texts, wholeNumber } from '../../options.ts';
 import { type Columns, formatCount, printable } from '../../terminal/text.ts';
@@ -18,9 +18,8 @@ import {
   withTarget,
 } from '../run.ts';
 import { dayJson, limitDetails, queueColumns, queueDetails, showDuration, showErrorRate } from '../show.ts';
-import type { KeyStats } from '../../../tasks/broker/broker.ts';
+import type { KeyStats, QueueLimits, Rate } from '../../../tasks/broker/broker.ts';
 import { parseGoDuration } from '../../../tasks/go-text.ts';
-import { limitsOf, type QueueLimits, type Rate } from '../../../tasks/queue-limits.ts';
 import { CommandError } from '../../command-error.ts';
 import type { TasksTarget } from '../target/tasks-target.ts';
 

@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { EscapementError } from '../../../core/errors.ts';
 import { HOUR_MS } from '../../../core/units.ts';
-import type { Defect, GroupInfo, KeyStats, TaskTarget } from '../../../tasks/broker/broker.ts';
+import type { Defect, GroupInfo, KeyStats, QueueLimits, TaskTarget } from '../../../tasks/broker/broker.ts';
 import { Client } from '../../../tasks/client.ts';
 import {
   CHANGE_RESULTS,
@@ -24,7 +24,6 @@ import { HttpError } from '../../../tasks/http/http-error.ts';
 import { firstLine, RemoteApi } from '../../../tasks/http/http-requests.ts';
 import { dailyStatsOf, type DailyStats, type SchedulerEnqueueEvent } from '../../../tasks/inspector-info.ts';
 import type { ListOptions } from '../../../tasks/inspector-options.ts';
-import type { QueueLimits } from '../../../tasks/queue-limits.ts';
 import { ASYNQ_CHANGES, TASK_CHANGES, type TaskChange, type TaskState } from '../../../tasks/task-state.ts';
 import type { Task } from '../../../tasks/task.ts';
 import type { TasksTarget } from './tasks-target.ts';

@@ -1,7 +1,7 @@
 import { ownTurn } from '../../../core/own-turn.ts';
 import { reportUncaught } from '../../../core/report-uncaught.ts';
 import { TASK_CHANGES, type TaskChange, type TaskState } from '../../task-state.ts';
-import { limitsOf } from '../../queue-limits.ts';
+import { limitsOf } from '../broker-settings.ts';
 import type { Operations } from '../broker-base.ts';
 import { brokerClosed, bulkState, queueNotEmpty, queueState, taskState } from '../broker-errors.ts';
 import { Kind } from './journal-format.ts';

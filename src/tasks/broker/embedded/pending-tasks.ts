@@ -1,7 +1,6 @@
 import type { Clock } from '../../../core/clock.ts';
 import type { SystemTimer } from '../../../timer/system-timer.ts';
-import type { QueueLimits } from '../../queue-limits.ts';
-import type { LimitKind } from '../broker.ts';
+import type { LimitKind, QueueLimits } from '../broker.ts';
 import { Kind, type StoreJournal } from './journal-format.ts';
 import { NO_TIMER, TaskList, type Owner, type TaskRow } from './task-lists.ts';
 import { bounded, FULL, fullAfter, hasToken, nextTokenMs, tokensIn } from './token-bucket.ts';

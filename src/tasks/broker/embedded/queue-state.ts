@@ -1,6 +1,6 @@
 import { DAY_MS } from '../../../core/units.ts';
 import type { TimerId } from '../../../timer/system-timer.ts';
-import type { QueueLimits } from '../../queue-limits.ts';
+import type { QueueLimits } from '../broker.ts';
 import type { TaskState } from '../../task-state.ts';
 import { HISTORY_DAYS } from '../broker-settings.ts';
 import { PendingTasks, type PendingHost, type StoredBucket } from './pending-tasks.ts';

@@ -1,4 +1,4 @@
-import type { Rate } from '../../queue-limits.ts';
+import type { Rate } from '../broker.ts';
 
 /*
  * The bucket of a rate, as one number: `fullAtMs`, when it will be full. That is the virtual scheduling of the generic cell rate

@@ -2,7 +2,7 @@ import { DAY_MS, utcDay } from '../../../core/units.ts';
 import type { TaskState } from '../../task-state.ts';
 import { brokerClosed } from '../broker-errors.ts';
 import { TASKS_PER_PIECE, type Piece, type Transfer, type WholeQueue, type WholeTask } from '../transfer.ts';
-import { limitsOf } from '../../queue-limits.ts';
+import { limitsOf } from '../broker-settings.ts';
 import type { DurableStore } from './durable-store.ts';
 import { Kind } from './journal-format.ts';
 import { loaded } from './payload-loading.ts';

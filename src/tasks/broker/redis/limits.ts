@@ -1,5 +1,5 @@
-import { limitsOf, type QueueLimits } from '../../queue-limits.ts';
-import type { KeyStats } from '../broker.ts';
+import { limitsOf } from '../broker-settings.ts';
+import type { KeyStats, QueueLimits } from '../broker.ts';
 import { requireQueue } from './inspection.ts';
 import { notifyOfTokens } from './dequeue.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
