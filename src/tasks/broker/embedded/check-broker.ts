@@ -12,8 +12,7 @@ import { leasesOf } from './restore.ts';
 import { journaled, PayloadOnDisk } from './journaled-row.ts';
 import type { StoredBucket } from './pending-tasks.ts';
 import { listOf, type QueueState } from './queue-state.ts';
-import { isEarlier } from './rows-by-time.ts';
-import { NO_TIMER, WaitingList, type TaskList, type TaskRow } from './task-lists.ts';
+import { isEarlier, NO_TIMER, type TaskList, type TaskRow, WaitingList } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
 /**

@@ -77,7 +77,7 @@ export const INSPECTION = {
 
   task: (store, queue, id) => recordOf(store, store.row(queue, id)),
 
-  /** O(rows before the page), less for scheduled and retry tasks: see rows-by-time.ts. */
+  /** O(rows before the page), less for scheduled and retry tasks: see `RowsByTime`. */
   tasks(store, name, state, page, group) {
     const queue = store.queue(name);
     const skip = (page.page - 1) * page.size;

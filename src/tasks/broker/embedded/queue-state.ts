@@ -4,8 +4,7 @@ import type { QueueLimits } from '../broker.ts';
 import type { TaskState } from '../../task-state.ts';
 import { HISTORY_DAYS } from '../broker-settings.ts';
 import { PendingTasks, type PendingHost, type StoredBucket } from './pending-tasks.ts';
-import { isEarlier } from './rows-by-time.ts';
-import { TaskList, WaitingList, type TaskRow } from './task-lists.ts';
+import { isEarlier, TaskList, type TaskRow, WaitingList } from './task-lists.ts';
 
 interface DayCount {
   processed: number;

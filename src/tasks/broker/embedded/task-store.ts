@@ -9,9 +9,8 @@ import { EnqueueEvents } from './enqueue-events.ts';
 import { Notifications } from './notifications.ts';
 import { Kind, type StoreJournal } from './journal-format.ts';
 import { JournaledRow } from './journaled-row.ts';
-import { UniqueLocks } from './unique-locks.ts';
+import { NO_TIMER, type TaskList, TaskRow, UniqueLocks } from './task-lists.ts';
 import { listOf, QueueState, type ListedState } from './queue-state.ts';
-import { NO_TIMER, TaskRow, type TaskList } from './task-lists.ts';
 
 /** While tasks wait for a time, and there is a subscription: then the wall clock is read again, which may have been set. */
 const LONGEST_WAIT_MS = MINUTE_MS;

@@ -4,9 +4,8 @@ import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
 import type { Journal } from '../../../../src/tasks/broker/embedded/journal.ts';
-import { RowsByTime } from '../../../../src/tasks/broker/embedded/rows-by-time.ts';
+import { NO_TIMER, RowsByTime, TaskRow } from '../../../../src/tasks/broker/embedded/task-lists.ts';
 import type { QueueState } from '../../../../src/tasks/broker/embedded/queue-state.ts';
-import { NO_TIMER, TaskRow } from '../../../../src/tasks/broker/embedded/task-lists.ts';
 import { TaskStore } from '../../../../src/tasks/broker/embedded/task-store.ts';
 import { newTask, putIntoEach, QUEUE } from '../../../conformance/broker/support.ts';
 import { folderOfTest } from '../../../folder.ts';
@@ -39,7 +38,7 @@ describe('RowsByTime', () => {
     });
     fc.assert(
       fc.property(fc.array(action, { maxLength: 6 }), (actions) => {
-        const rows = new RowsByTime<TaskRow>();
+        const rows = new RowsByTime();
         let model: TaskRow[] = [];
         for (const { add, remove, skip, count } of actions) {
           for (const atMs of add) {
@@ -68,7 +67,7 @@ describe('RowsByTime', () => {
     ['backwards', (i: number) => -i],
     ['all at one moment', () => 7],
   ])('rows can be added %s and removed from either end', (_, atMsOf) => {
-    const rows = new RowsByTime<TaskRow>();
+    const rows = new RowsByTime();
     const all = Array.from({ length: 2_000 }, (__, i) => makeRow(atMsOf(i)));
     for (const row of all) rows.add(row);
     all.sort(byTime);
@@ -82,7 +81,7 @@ describe('RowsByTime', () => {
   });
 
   test('removing a row that is not there throws', () => {
-    const rows = new RowsByTime<TaskRow>();
+    const rows = new RowsByTime();
     expect(() => {
       rows.remove(makeRow(1));
     }).toThrow('no row with time 1');
