@@ -20,8 +20,7 @@ import { ENTRIES } from './journal-format.ts';
 import { Journal, type JournalOptions } from './journal.ts';
 import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
 import { PAYLOAD_LOADERS } from './payload-loading.ts';
-import { eventOf, replay, type Loading } from './replay.ts';
-import { leasesOf } from './restore.ts';
+import { eventOf, leasesOf, type Loading, replay } from './replay.ts';
 import type { TaskStore } from './task-store.ts';
 
 /** Name of the log of a broker: the prefix of its files. */

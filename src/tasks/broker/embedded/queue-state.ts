@@ -1,81 +1,9 @@
-import { DAY_MS } from '../../../core/units.ts';
 import type { TimerId } from '../../../timer/system-timer.ts';
 import type { QueueLimits } from '../broker.ts';
 import type { TaskState } from '../../task-state.ts';
-import { HISTORY_DAYS } from '../broker-settings.ts';
+import { DayCounters, type StoredDays } from './history.ts';
 import { PendingTasks, type PendingHost, type StoredBucket } from './pending-tasks.ts';
 import { isEarlier, TaskList, type TaskRow, WaitingList } from './task-lists.ts';
-
-interface DayCount {
-  processed: number;
-  failed: number;
-}
-
-const NOTHING: Readonly<DayCount> = Object.freeze({ processed: 0, failed: 0 });
-
-/** Counts of a queue: of each day the number of runs, and of those that failed. */
-interface StoredDays {
-  readonly days: readonly (readonly [day: number, processed: number, failed: number])[];
-  readonly processedTotal: number;
-  readonly failedTotal: number;
-}
-
-/** Counts the runs of a queue, by day and in total. Counting is O(1); older days than HISTORY_DAYS are removed. */
-class DayCounters {
-  processedTotal = 0;
-  failedTotal = 0;
-  readonly #days = new Map<number, DayCount>();
-  #today = NaN;
-  #todayCount: DayCount = NOTHING;
-
-  count(wallNowMs: number, hasFailed: boolean): void {
-    const today = this.#countOfDay(wallNowMs);
-    today.processed++;
-    this.processedTotal++;
-    if (!hasFailed) return;
-    today.failed++;
-    this.failedTotal++;
-  }
-
-  /** Returns the counts of the day that is `daysAgo` before today. */
-  of(wallNowMs: number, daysAgo: number): Readonly<DayCount> {
-    return this.#days.get(dayOf(wallNowMs) - daysAgo) ?? NOTHING;
-  }
-
-  get size(): number {
-    return this.#days.size;
-  }
-
-  /** All counts, for {@link DayCounters.restore}. */
-  get all(): StoredDays {
-    const days = [...this.#days].map(([day, { processed, failed }]) => [day, processed, failed] as const);
-    return { days, processedTotal: this.processedTotal, failedTotal: this.failedTotal };
-  }
-
-  /** Replaces all counts. */
-  restore({ days, processedTotal, failedTotal }: StoredDays): void {
-    this.processedTotal = processedTotal;
-    this.failedTotal = failedTotal;
-    this.#days.clear();
-    this.#today = NaN;
-    for (const [day, processed, failed] of days) this.#days.set(day, { processed, failed });
-  }
-
-  #countOfDay(wallNowMs: number): DayCount {
-    const day = dayOf(wallNowMs);
-    if (day === this.#today) return this.#todayCount;
-    const count = this.#days.get(day) ?? { processed: 0, failed: 0 };
-    this.#days.set(day, count);
-    this.#today = day;
-    this.#todayCount = count;
-    for (const old of this.#days.keys()) if (old <= day - HISTORY_DAYS) this.#days.delete(old);
-    return count;
-  }
-}
-
-function dayOf(wallMs: number): number {
-  return Math.floor(wallMs / DAY_MS);
-}
 
 /** A list with its queue. Every list is one of a `QueueState`. */
 export type QueueList = TaskList & { readonly queue: QueueState };

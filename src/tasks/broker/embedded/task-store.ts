@@ -5,7 +5,7 @@ import { queueNotFound, taskDuplicate, taskIdConflict, taskNotFound } from '../b
 import { replacedBy, type TaskMessage } from '../../task-options.ts';
 import type { ResolvedBrokerSettings } from '../broker-settings.ts';
 import type { BrokerListener, NewTask, ScheduleEntry, ServerState, Subscription } from '../broker.ts';
-import { EnqueueEvents } from './enqueue-events.ts';
+import { EnqueueEvents } from './history.ts';
 import { Notifications } from './notifications.ts';
 import { Kind, type StoreJournal } from './journal-format.ts';
 import { JournaledRow } from './journaled-row.ts';

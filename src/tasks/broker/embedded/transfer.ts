@@ -7,7 +7,7 @@ import type { DurableStore } from './durable-store.ts';
 import { Kind } from './journal-format.ts';
 import { loaded } from './payload-loading.ts';
 import { listOf, type QueueSettings, type QueueState } from './queue-state.ts';
-import { restore, restoreLock } from './restore.ts';
+import { restore, restoreLock } from './replay.ts';
 import type { TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
