@@ -8,7 +8,7 @@ import type { SystemTimer } from '../../timer/system-timer.ts';
 import { isUnavailable } from '../broker/broker-errors.ts';
 import type { NewTask, TaskRecord } from '../broker/broker.ts';
 import { emit } from '../reporting.ts';
-import { settledWithin } from '../settled-within.ts';
+import { settledWithin } from '../timed-work.ts';
 import { TaskInfo } from '../task-info.ts';
 import type { ScheduledEntry } from './scheduled-entry.ts';
 import type { ResolvedSchedulerOptions, ScheduleTick } from './scheduler-options.ts';

@@ -4,7 +4,7 @@ import { MINUTE_MS } from '../../core/units.ts';
 import type { SystemTimer } from '../../timer/system-timer.ts';
 import { DelayingQueue } from '../../workqueue/delaying-queue.ts';
 import type { GroupLimits, TaskSet } from '../broker/broker.ts';
-import { endedWithin, settledWithin } from '../settled-within.ts';
+import { endedWithin, settledWithin } from '../timed-work.ts';
 import { newTaskOf, optionsOf } from '../task-options.ts';
 import { requireTask, type Task } from '../task.ts';
 import type { ReceivedTask } from '../handler.ts';

@@ -1,7 +1,7 @@
 import { MINUTE_MS } from '../../core/units.ts';
 import type { SystemTimer } from '../../timer/system-timer.ts';
 import type { LeasedTask, MaintenanceJob, ServerState } from '../broker/broker.ts';
-import { Periodic, type PeriodicJob } from '../periodic.ts';
+import { Periodic, type PeriodicJob } from '../timed-work.ts';
 import type { Groups } from './groups.ts';
 import type { Reports } from './reports.ts';
 import { leaseLostReason, MessageTask } from './run.ts';

@@ -2,7 +2,7 @@ import { BackOff } from '../../core/back-off.ts';
 import { inOwnTurn, TurnBudget } from '../../core/own-turn.ts';
 import type { SystemTimer } from '../../timer/system-timer.ts';
 import type { LeasedTask } from '../broker/broker.ts';
-import { endedWithin, settledWithin } from '../settled-within.ts';
+import { endedWithin, settledWithin } from '../timed-work.ts';
 import type { LeaseKeeper } from './leases.ts';
 import { recover } from './maintenance.ts';
 import type { Reports } from './reports.ts';

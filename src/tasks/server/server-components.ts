@@ -10,7 +10,7 @@ import type {
   Subscription,
   WorkerState,
 } from '../broker/broker.ts';
-import { endedWithin } from '../settled-within.ts';
+import { endedWithin } from '../timed-work.ts';
 import { Groups } from './groups.ts';
 import type { Handler } from '../handler.ts';
 import { LeaseKeeper } from './leases.ts';

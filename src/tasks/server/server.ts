@@ -6,7 +6,7 @@ import { EscapementError } from '../../core/errors.ts';
 import { SystemTimer } from '../../timer/system-timer.ts';
 import type { ServerState } from '../broker/broker.ts';
 import { callable, type ServeMux } from '../serve-mux.ts';
-import { settledWithin, UNANSWERED_MS } from '../settled-within.ts';
+import { settledWithin, UNANSWERED_MS } from '../timed-work.ts';
 import type { Handler } from '../handler.ts';
 import type { ServerEvents } from './reports.ts';
 import { ServerComponents } from './server-components.ts';

@@ -1,11 +1,9 @@
 import { SystemTimer } from 'escapement';
 import { ManualClock } from 'escapement/testing';
 import { describe, expect, vi } from 'vitest';
-import { Periodic } from '../../../src/tasks/periodic.ts';
-import { Latch } from '../../../src/tasks/server/processor.ts';
-import { QueuePicker } from '../../../src/tasks/server/processor.ts';
+import { Periodic, settledWithin } from '../../../src/tasks/timed-work.ts';
+import { Latch, QueuePicker } from '../../../src/tasks/server/processor.ts';
 import { RunTable, type TaskRun } from '../../../src/tasks/server/run.ts';
-import { settledWithin } from '../../../src/tasks/settled-within.ts';
 import { withMethods } from '../support/with-methods.ts';
 import { Held, it } from './support/world.ts';
 
