@@ -1,6 +1,7 @@
 import { TASK_STATES } from '../../task-state.ts';
 import { EntryReader } from './entry-bytes.ts';
 import {
+  isOfTask,
   Kind,
   LAYOUTS,
   readBody,
@@ -85,9 +86,6 @@ function* entriesOf(payload: Buffer): Generator<Entry> {
   if (end !== payload.length) throw new Error(`${payload.length - end} bytes at ${end} are not an entry`);
 }
 
-/** Kinds in LAYOUTS whose first field is the number of a task. */
-const OF_TASKS: readonly number[] = [Kind.remove, Kind.start, Kind.result, Kind.progress];
-
 /** Reads all of an entry. @returns undefined if its kind is unknown. */
 function readEntry(reader: EntryReader, kind: number): Entry | undefined {
   if (kind === Kind.task || kind === Kind.keyedTask) {
@@ -105,7 +103,7 @@ function readEntry(reader: EntryReader, kind: number): Entry | undefined {
   if (!(kind in LAYOUTS)) return undefined;
   const values: readonly unknown[] = readValues(reader, kind as LaidOutKind);
   for (const value of values) if (typeof value === 'number') finite(value);
-  return { kind, number: OF_TASKS.includes(kind) ? (values[0] as number) : undefined, task: undefined };
+  return { kind, number: isOfTask(kind) ? (values[0] as number) : undefined, task: undefined };
 }
 
 function finite(value: number): number {

@@ -50,6 +50,11 @@ export const Kind = {
   bucket: 15,
 } as const;
 
+/** Whether entries of a kind are about a task, and begin with its number: all but those with a whole task. */
+export function isOfTask(kind: number): boolean {
+  return kind >= Kind.change && kind <= Kind.progress;
+}
+
 /** The types of fields, by the methods of `EntryWriter` and `EntryReader` that write and read them. */
 interface FieldTypes {
   readonly byte: number;
@@ -62,8 +67,8 @@ interface FieldTypes {
 type Layout = readonly (keyof FieldTypes)[];
 
 /**
- * The fields of all entries but `task`, `keyedTask` and `change`, whose functions are below. `remove` and `start`, of which each run has
- * one, are written and replayed without this table: that is faster.
+ * The fields of all entries but `task`, `keyedTask` and `change`, whose functions are below. Those of a task are replayed without this table,
+ * and `remove` and `start`, of which each run has one, are written without it: that is faster.
  */
 export const LAYOUTS = {
   /** Its number. */

@@ -11,6 +11,7 @@ import type { EnqueueEvent } from '../broker.ts';
 import { EntryReader } from './entry-bytes.ts';
 import {
   hasNotRun,
+  isOfTask,
   isOnlyMessage,
   Kind,
   readBody,
@@ -109,9 +110,7 @@ export class Loading {
     const reader = new EntryReader(payload);
     for (let kind = reader.next(); kind !== undefined; kind = reader.next()) {
       if (kind === Kind.task || kind === Kind.keyedTask) this.#task(kind, reader, position);
-      else if (kind === Kind.change) this.#change(reader);
-      else if (kind === Kind.remove) this.#remove(this.#rows.get(reader.number()));
-      else if (kind === Kind.start) this.#start(reader);
+      else if (isOfTask(kind)) this.#ofTask(kind, reader);
       else this.#other(kind, reader);
     }
   }
@@ -175,20 +174,27 @@ export class Loading {
     if (lockEndsMs > 0) restoreLock(this.#store, row, lockEndsMs);
   }
 
-  #change(reader: EntryReader): void {
-    this.#with(reader, (row) => {
-      const stored = readState(reader);
-      this.#ran(row, readRunFields(reader));
-      this.#place(row, listOf(row).queue, stored);
-      if (stored.state === 'completed' || stored.state === 'archived') this.#free(row);
-    });
+  /** An entry about a task: one that is not known is left out. */
+  #ofTask(kind: number, reader: EntryReader): void {
+    const row = this.#rows.get(reader.number());
+    if (row === undefined) return;
+    if (kind === Kind.change) this.#change(row, reader);
+    else if (kind === Kind.remove) this.#remove(row);
+    else if (kind === Kind.start) this.#start(row, reader);
+    else if (kind === Kind.result) row.result = reader.blob();
+    else row.progress = reader.text();
   }
 
-  #start(reader: EntryReader): void {
-    this.#with(reader, (row) => {
-      const stored = { state: 'pending', isStarted: true, serial: reader.number(), atMs: row.atMs } as const;
-      this.#place(row, listOf(row).queue, stored);
-    });
+  #change(row: JournaledRow, reader: EntryReader): void {
+    const stored = readState(reader);
+    this.#ran(row, readRunFields(reader));
+    this.#place(row, listOf(row).queue, stored);
+    if (stored.state === 'completed' || stored.state === 'archived') this.#free(row);
+  }
+
+  #start(row: JournaledRow, reader: EntryReader): void {
+    const stored = { state: 'pending', isStarted: true, serial: reader.number(), atMs: row.atMs } as const;
+    this.#place(row, listOf(row).queue, stored);
   }
 
   #remove(row: JournaledRow | undefined): void {
@@ -237,24 +243,11 @@ export class Loading {
     list.push(row);
   }
 
-  #with(reader: EntryReader, apply: (row: JournaledRow) => unknown): void {
-    const row = this.#rows.get(reader.number());
-    if (row !== undefined) apply(row);
-  }
-
   #other(kind: number, reader: EntryReader): void {
     const store = this.#store;
     if (kind === Kind.count) {
       const [wallMs, hasFailed, queue] = readValues(reader, kind);
       store.openQueue(queue).days.count(wallMs, hasFailed === 1);
-    } else if (kind === Kind.result) {
-      const [number, result] = readValues(reader, kind);
-      const row = this.#rows.get(number);
-      if (row !== undefined) row.result = result;
-    } else if (kind === Kind.progress) {
-      const [number, progress] = readValues(reader, kind);
-      const row = this.#rows.get(number);
-      if (row !== undefined) row.progress = progress;
     } else if (kind === Kind.queue) {
       const [queue, settings] = readValues(reader, kind);
       store.openQueue(queue).restore(settings as QueueSettings);
