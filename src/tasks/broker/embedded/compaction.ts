@@ -1,7 +1,7 @@
 import { holdVirtualTime, ownTurn } from '../../../core/own-turn.ts';
 import type { Log } from '../../../log/log.ts';
 import type { CorruptionEvent, LogPosition, Segment } from '../../../log/segment.ts';
-import type { DamagePiece, RecordPiece, SegmentReader } from '../../../log/segment-reader.ts';
+import type { DamagePiece, RecordPiece } from '../../../log/segment-reader.ts';
 import { EntryReader } from './entry-bytes.ts';
 import { Kind, readBody, readHead, type StoreJournal } from './journal-format.ts';
 import { journaled, JournaledRow, PayloadOnDisk } from './journaled-row.ts';
@@ -14,8 +14,7 @@ interface CompactedJournal extends Pick<StoreJournal, 'begin' | 'task' | 'write'
   readonly live: LiveEntries;
   /** Bytes of the files of the log. */
   readonly logBytes: number;
-  fileRemoved(segment: number): void;
-  moved(bytes: number): void;
+  readonly meter: { readonly moved?: (bytes: number) => void; readonly removed?: () => void };
   damaged(event: CorruptionEvent): void;
   /** Whether it can be written to. */
   readonly isAvailable: boolean;
@@ -46,6 +45,15 @@ const BYTES_PER_TURN = 64 * 1_024;
 /** Files that one step removes: a write makes one at most. */
 const REMOVED_AT_ONCE = 4;
 
+/** How a step ends: the next one may come before the next write, or has nothing to do until then. */
+type Pause = 'may go on' | 'waits for a write';
+
+/** Damage that was found in a segment. */
+interface Damage {
+  readonly segment: Segment;
+  readonly piece: DamagePiece;
+}
+
 /**
  * Keeps the log of a durable broker small, in steps, with each write and between writes: pieces of the oldest segments are read, and
  * the tasks whose latest entry is there are written again, at the end. Then everything that belongs to no task is written again, and
@@ -61,24 +69,14 @@ export class Compaction {
   readonly #store: TaskStore;
   readonly #journal: CompactedJournal;
   readonly #maxBytesPerFile: number;
-  /** The first segments of the log, which are to be removed: what is live in them is written again, or will be. */
-  #leaving: Segment[] = [];
-  /** Reads the segment after them. */
-  #reader: SegmentReader | undefined;
-  /** Writes everything that belongs to no task, when enough segments are to leave. */
-  #rest: Iterator<number, undefined> | undefined;
-  /** The record that must be durable before they are removed. */
-  #last: CompactedJournal['latest'] | undefined;
-  /** Whether it is. */
-  #isDurable = false;
+  /** What is done step by step; undefined before the first step, and after an error. */
+  #work: AsyncGenerator<Pause, never> | undefined;
+  /** Whether segments are being removed: everything that was live in them is durable elsewhere. */
+  #isRemoving = false;
   /** Whether a step between two writes is to come. */
   #goesOn = false;
-  /** Bytes of it, when it was written last. */
+  /** Bytes of what belongs to no task, when it was written last. */
   #restBytes = 0;
-  /** Bytes of it that were written until now. */
-  #restBytesWritten = 0;
-  /** Damage that was found in them. */
-  #damages: { readonly segment: Segment; readonly piece: DamagePiece }[] = [];
   /** Bytes that the present step may still read. */
   #bytesLeft = 0;
   /** Bytes that it has added to the log, and that are not written yet. */
@@ -106,9 +104,10 @@ export class Compaction {
       LEAST_BYTES,
     );
     try {
-      let hasMore = true;
-      while (hasMore && this.#bytesLeft > 0) hasMore = await this.#advance();
-      if (hasMore) this.#goOn();
+      const work = (this.#work ??= this.#compact());
+      let pause: Pause = 'may go on';
+      while (pause === 'may go on' && this.#bytesLeft > 0) pause = (await work.next()).value;
+      if (pause === 'may go on') this.#goOn();
     } catch {
       await this.close();
       this.#stuckWith = this.#journal.log.written;
@@ -122,50 +121,54 @@ export class Compaction {
     this.#goesOn = true;
     const going = this.#journal.alone(async () => {
       this.#goesOn = false;
-      if (this.#isDurable || this.#journal.isAvailable) await this.step(0);
+      if (this.#isRemoving || this.#journal.isAvailable) await this.step(0);
     });
     void holdVirtualTime(going);
   }
 
   /** Stops it: before the log is closed. The next step begins with the first segment of the log that there is then. */
   async close(): Promise<void> {
-    const reader = this.#reader;
-    this.#reader = undefined;
-    this.#rest = undefined;
-    this.#leaving = [];
-    this.#last = undefined;
-    this.#isDurable = false;
+    const work = this.#work;
+    this.#work = undefined;
+    this.#isRemoving = false;
     this.#stuckWith = undefined;
-    this.#damages = [];
     this.#ownBytes = 0;
-    await reader?.close().catch(() => undefined);
+    await work?.return(undefined as never).catch(() => undefined); // closes its reader
   }
 
-  /** @returns whether it can go on before the next write. */
-  async #advance(): Promise<boolean> {
-    if (this.#last !== undefined) return this.#last.position !== undefined && this.#remove();
-    if (this.#reader !== undefined) return this.#rewrite(this.#reader);
-    if (this.#rest !== undefined) return this.#writeRest(this.#rest);
-    const next = this.#next();
-    if (next === undefined) {
-      if (this.#leaving.length === 0) return false;
-      this.#rest = this.#entriesOfRest();
-      this.#restBytesWritten = 0;
-    } else if (this.#journal.live.isIn(next.number)) this.#reader = await this.#journal.log.openReader(next);
-    else this.#leaving.push(next);
-    return true;
+  /** Goes on for ever: each `yield` is where a step may end. */
+  async *#compact(): AsyncGenerator<Pause, never> {
+    for (;;) {
+      const leaving: Segment[] = [];
+      const damages: Damage[] = [];
+      for (let next = this.#next(leaving); next !== undefined; next = this.#next(leaving)) {
+        if (this.#journal.live.isIn(next.number)) yield* this.#rewrite(next, damages);
+        leaving.push(next);
+        yield 'may go on';
+      }
+      if (leaving.length === 0) {
+        yield 'waits for a write';
+        continue;
+      }
+      yield* this.#writeRest();
+      do yield* this.#latestWritten();
+      while (this.#rewriteDamaged(damages.splice(0)));
+      await this.#journal.syncWritten();
+      this.#ownBytes = 0;
+      yield* this.#remove(leaving);
+    }
   }
 
   /** Returns the segment that is to leave next: none if the log is small enough without those that leave already. */
-  #next(): Segment | undefined {
+  #next(leaving: readonly Segment[]): Segment | undefined {
     const { log, live } = this.#journal;
     const { segments, written } = log;
-    const staying = segments.length - this.#leaving.length;
-    const next = segments[this.#leaving.length];
+    const staying = segments.length - leaving.length;
+    const next = segments[leaving.length];
     if (next === undefined || next === written || staying < 2) return undefined;
-    const hasBegun = this.#leaving.length > 0;
+    const hasBegun = leaving.length > 0;
     if (hasBegun && !live.isIn(next.number)) return next; // it costs nothing
-    const bytes = this.#leaving.reduce((sum, { end }) => sum - end, this.#journal.logBytes);
+    const bytes = leaving.reduce((sum, { end }) => sum - end, this.#journal.logBytes);
     const mostBytes = MOST_BYTES_PER_LIVE_BYTE * (live.bytes + this.#restBytes) + this.#maxBytesPerFile;
     // Half of a full segment may be unused, if the next record did not fit.
     const segmentsOf = (count: number): number => (2 * count) / this.#maxBytesPerFile;
@@ -175,56 +178,51 @@ export class Compaction {
     return bytes + gain > mostBytes || staying + segmentsOf(gain) > mostSegments ? next : undefined;
   }
 
-  async #rewrite(reader: SegmentReader): Promise<boolean> {
-    const { segment } = reader;
-    let turnFrom = reader.position.offset;
-    while (this.#bytesLeft > 0) {
-      const from = reader.position.offset;
-      const pieces = await reader.next();
-      if (pieces.length === 0) {
-        this.#reader = undefined;
-        this.#leaving.push(segment);
-        await reader.close();
-        return true;
+  /** Writes the tasks of a segment again whose latest entry is there. */
+  async *#rewrite(segment: Segment, damages: Damage[]): AsyncGenerator<Pause, void> {
+    const reader = await this.#journal.log.openReader(segment);
+    try {
+      let turnFrom = 0;
+      let from = reader.position.offset;
+      for (let pieces = await reader.next(); pieces.length > 0; pieces = await reader.next()) {
+        for (const piece of pieces) {
+          if (piece.kind === 'damage') damages.push({ segment, piece });
+          if (piece.kind !== 'record') continue;
+          this.#rewriteRecord(piece, segment.number);
+          if (piece.offset - turnFrom < BYTES_PER_TURN) continue;
+          turnFrom = piece.offset;
+          await ownTurn();
+        }
+        const { offset } = reader.position;
+        this.#bytesLeft -= offset - from;
+        from = offset;
+        if (this.#bytesLeft <= 0) yield 'may go on';
       }
-      for (const piece of pieces) {
-        if (piece.kind === 'damage') this.#damages.push({ segment, piece });
-        if (piece.kind !== 'record') continue;
-        this.#rewriteRecord(piece, segment.number);
-        if (piece.offset - turnFrom < BYTES_PER_TURN) continue;
-        turnFrom = piece.offset;
-        await ownTurn();
-      }
-      this.#bytesLeft -= reader.position.offset - from;
+    } finally {
+      await reader.close();
     }
-    return true;
   }
 
-  /** Writes some of what belongs to no task. The segments can be removed when all of it is durable. */
-  async #writeRest(rest: Iterator<number, undefined>): Promise<boolean> {
+  /** Writes what belongs to no task. The segments can be removed when all of it is durable. */
+  async *#writeRest(): AsyncGenerator<Pause, void> {
+    let restBytes = 0;
     let turnBytes = 0;
-    while (this.#bytesLeft > 0) {
-      const { value: bytes, done } = rest.next();
-      if (done === true) {
-        this.#rest = undefined;
-        this.#restBytes = this.#restBytesWritten;
-        this.#last = this.#journal.latest;
-        return this.#last.position !== undefined;
-      }
+    for (const bytes of this.#entriesOfRest()) {
       this.#journal.begin();
       this.#moved(bytes);
-      this.#restBytesWritten += bytes;
+      restBytes += bytes;
       this.#bytesLeft -= bytes;
       turnBytes += bytes;
+      if (this.#bytesLeft <= 0) yield 'may go on';
       if (turnBytes < BYTES_PER_TURN) continue;
       turnBytes = 0;
       await ownTurn();
     }
-    return true;
+    this.#restBytes = restBytes;
   }
 
   /** Writes it entry by entry. What changes between two of them is written behind, or is seen by the loop. @returns bytes of each. */
-  *#entriesOfRest(): Generator<number, undefined> {
+  *#entriesOfRest(): Generator<number> {
     const { queues, enqueueEvents, serialLimit } = this.#store;
     yield this.#journal.write(Kind.serial, serialLimit);
     for (const queue of queues.values()) {
@@ -264,30 +262,33 @@ export class Compaction {
 
   #moved(bytes: number): void {
     this.#ownBytes += bytes;
-    this.#journal.moved(bytes);
+    this.#journal.meter.moved?.(bytes);
   }
 
-  /** Removes some of the segments, as the last thing that a step does. */
-  async #remove(): Promise<boolean> {
-    if (this.#rewriteDamaged()) {
-      this.#last = this.#journal.latest;
-      return false;
+  /** Waits until the host has everything that was written until now. */
+  *#latestWritten(): Generator<Pause, void> {
+    const { latest } = this.#journal;
+    while (latest.position === undefined) yield 'waits for a write';
+  }
+
+  /** Removes segments, some in each step as its last thing. */
+  async *#remove(segments: Segment[]): AsyncGenerator<Pause, void> {
+    this.#isRemoving = true;
+    while (this.#isRemoving) {
+      // One after the other, each durably: a power cut must not bring back a task whose removal is in a later segment.
+      for (const segment of segments.splice(0, REMOVED_AT_ONCE)) {
+        await this.#journal.log.remove([segment]);
+        this.#journal.live.segmentRemoved(segment.number);
+        this.#journal.meter.removed?.();
+      }
+      this.#isRemoving = segments.length > 0;
+      this.#bytesLeft = 0;
+      yield 'may go on';
     }
-    if (!this.#isDurable) await this.#journal.syncWritten();
-    this.#isDurable = true;
-    // One after the other, each durably: a power cut must not bring back a task whose removal is in a later segment.
-    for (const segment of this.#leaving.splice(0, REMOVED_AT_ONCE)) {
-      await this.#journal.log.remove([segment]);
-      this.#journal.fileRemoved(segment.number);
-    }
-    if (this.#leaving.length === 0) await this.close();
-    this.#bytesLeft = 0;
-    return true;
   }
 
   /** Writes again what was in damaged records, from memory. Payloads that are not there are lost. @returns whether it has found a task. */
-  #rewriteDamaged(): boolean {
-    const damages = this.#damages.splice(0);
+  #rewriteDamaged(damages: readonly Damage[]): boolean {
     if (damages.length === 0) return false;
     const found = new Set<number>();
     const damaged = new Set(damages.map(({ segment }) => segment.number));

@@ -170,12 +170,14 @@ function measure(journal: Journal, metrics: MetricsProvider, folder: string): ()
     duration(metrics, name, help, COMMIT_BUCKETS, labels);
   const total = (name: string, help: string): ((by?: number) => void) => counter(metrics, name, help, labels);
   const commit = 'Duration of the write of a batch of changes, including its sync if there was one.';
-  journal.onCommit = histogram('escapement_broker_commit_duration_seconds', commit);
-  journal.onSync = histogram('escapement_broker_sync_duration_seconds', 'Duration of a sync of the log.');
   const moved = 'Bytes that compaction has moved to newer files of the log.';
-  journal.onMove = total('escapement_broker_compacted_bytes_total', moved);
   const removed = 'Files of the log that were compacted and removed.';
-  journal.onRemoval = total('escapement_broker_files_removed_total', removed);
+  journal.meter = {
+    committed: histogram('escapement_broker_commit_duration_seconds', commit),
+    synced: histogram('escapement_broker_sync_duration_seconds', 'Duration of a sync of the log.'),
+    moved: total('escapement_broker_compacted_bytes_total', moved),
+    removed: total('escapement_broker_files_removed_total', removed),
+  };
   return gauges(metrics, [
     ['escapement_broker_log_bytes', 'Bytes of the log.', () => journal.logBytes, labels],
     ['escapement_broker_live_bytes', 'Bytes of the log that tasks need.', () => journal.live.bytes, labels],

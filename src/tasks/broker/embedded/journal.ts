@@ -48,6 +48,18 @@ export interface JournalOptions {
   readonly onCorruption: (event: CorruptionEvent) => void;
 }
 
+/** What is measured: without a function that is not. Durations are in milliseconds. */
+export interface JournalMeter {
+  /** A write has ended, and its sync if there was one. */
+  readonly committed?: (durationMs: number) => void;
+  /** A sync of the log has ended. */
+  readonly synced?: (durationMs: number) => void;
+  /** Compaction writes so many bytes again. */
+  readonly moved?: (bytes: number) => void;
+  /** A file of the log was compacted and removed. */
+  readonly removed?: () => void;
+}
+
 /**
  * Writes what changes in a store to a log, so that a reopen finds it.
  *
@@ -82,14 +94,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   /** Number of entries that were written, or are to be. */
   entries = 0;
   live: LiveEntries;
-  /** Called with the duration of a write, and of its sync if there was one, in milliseconds. */
-  onCommit: ((durationMs: number) => void) | undefined;
-  /** Called with the duration of a sync of the log, in milliseconds. */
-  onSync: ((durationMs: number) => void) | undefined;
-  /** Called when a file of the log was removed. */
-  onRemoval: (() => void) | undefined;
-  /** Called with bytes that compaction writes again. */
-  onMove: ((bytes: number) => void) | undefined;
+  meter: JournalMeter = {};
   #committingSinceMs = NaN;
 
   /** @param reload - reads the log again, into the store, after the disk was full. */
@@ -107,10 +112,10 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     });
     this.#commits = new CommitLoop<JournalRecord>(this, options.durability === 'always', {
       committing: () => {
-        if (this.onCommit !== undefined) this.#committingSinceMs = measuredNow(store.clock);
+        if (this.meter.committed !== undefined) this.#committingSinceMs = measuredNow(store.clock);
       },
       committed: (records) => {
-        this.onCommit?.(measuredNow(store.clock) - this.#committingSinceMs);
+        this.meter.committed?.(measuredNow(store.clock) - this.#committingSinceMs);
         if (options.durability === 'interval') this.#schedule.count(records);
       },
       refused: (_, error) => this.#fail(error),
@@ -124,17 +129,6 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   /** Bytes of the files of the log. */
   get logBytes(): number {
     return this.#log.segments.reduce((sum, { end }) => sum + end, 0);
-  }
-
-  /** Called when a file of the log was compacted and removed. */
-  fileRemoved(segment: number): void {
-    this.live.segmentRemoved(segment);
-    this.onRemoval?.();
-  }
-
-  /** Compaction writes bytes of its oldest file again. */
-  moved(bytes: number): void {
-    this.onMove?.(bytes);
   }
 
   /** Called when a file that was read before is found to be damaged. */
@@ -291,10 +285,10 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   }
 
   async #syncLog(): Promise<void> {
-    const { onSync } = this;
-    const startMs = onSync === undefined ? NaN : measuredNow(this.#store.clock);
+    const { synced } = this.meter;
+    const startMs = synced === undefined ? NaN : measuredNow(this.#store.clock);
     await this.#log.sync();
-    onSync?.(measuredNow(this.#store.clock) - startMs);
+    synced?.(measuredNow(this.#store.clock) - startMs);
   }
 
   #begin(kind: number): JournalRecord {
