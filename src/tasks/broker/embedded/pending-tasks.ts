@@ -1,9 +1,9 @@
 import type { Clock } from '../../../core/clock.ts';
 import type { SystemTimer } from '../../../timer/system-timer.ts';
-import type { LimitKind, QueueLimits } from '../broker.ts';
+import type { LimitKind, QueueLimits, Rate } from '../broker.ts';
 import { Kind, type StoreJournal } from './journal-format.ts';
 import { NO_TIMER, TaskList, type Owner, type TaskRow } from './task-lists.ts';
-import { bounded, FULL, fullAfter, hasToken, nextTokenMs, tokensIn } from './token-bucket.ts';
+import { bounded, FULL, fullAfter, hasToken, leftUnder, limitReached, nextTokenMs } from './limits.ts';
 
 /** What pending tasks need of their queue: a `QueueState`. */
 interface PendingOwner extends Owner {
@@ -70,7 +70,7 @@ class KeyTasks extends TaskList {
  *      ring     key B ⇄ key C ⇄ key A        the first one gives its first task, and goes to the end
  *      held     key D                        at its limit: enters the ring at the end when that is over
  *
- * A place under a limit is a task that is active, so a limit counts what there is. Rates are in token-bucket.ts. Every operation is O(1),
+ * A place under a limit is a task that is active, so a limit counts what there is. What a limit allows is in limits.ts. Every operation is O(1),
  * whatever the number of keys, unless its comment has another cost. Each key, or queue, that waits for a token has one entry in the timer.
  */
 export class PendingTasks {
@@ -195,25 +195,15 @@ export class PendingTasks {
   // What is held back.
 
   /** The limit that the queue itself is at. */
-  heldBy(nowMs?: number): LimitKind | undefined {
+  heldBy(nowMs = this.#nowFor(this.#limits?.rate)): LimitKind | undefined {
     const limits = this.#limits;
-    return limits && this.#limitReached(limits, this.#queue.lists.active.size, this.#fullAtMs, nowMs);
+    return limits && limitReached(limits, this.#queue.lists.active.size, this.#fullAtMs, nowMs);
   }
 
   /** The limit of its own that a key is at. */
   keyHeldBy({ active, fullAtMs }: KeyTasks, nowMs?: number): LimitKind | undefined {
     const limits = this.#limits?.perKey;
-    return limits && this.#limitReached(limits, active, fullAtMs, nowMs);
-  }
-
-  #limitReached(
-    { concurrency, rate }: Pick<QueueLimits, 'concurrency' | 'rate'>,
-    active: number,
-    fullAtMs: number,
-    nowMs = rate === undefined ? 0 : this.#nowMs(),
-  ): LimitKind | undefined {
-    if (concurrency !== undefined && active >= concurrency) return 'concurrency';
-    return rate !== undefined && !hasToken(fullAtMs, rate, nowMs) ? 'rate' : undefined;
+    return limits && limitReached(limits, active, fullAtMs, nowMs ?? this.#nowFor(limits.rate));
   }
 
   /** In milliseconds from now, when a key has a token again that has none. */
@@ -339,7 +329,7 @@ export class PendingTasks {
   /** Puts a key into the ring or takes it out, and forgets it if nothing is left of it. */
   arrange(key: KeyTasks): void {
     const rate = this.#limits?.perKey?.rate;
-    const nowMs = rate === undefined ? 0 : this.#nowMs();
+    const nowMs = this.#nowFor(rate);
     const heldBy = this.keyHeldBy(key, nowMs);
     if (key.size > 0 && heldBy === undefined) {
       if (!key.isInRing) this.#enter(key);
@@ -415,18 +405,11 @@ export class PendingTasks {
   #nowMs(): number {
     return this.#host.clock.now();
   }
-}
 
-/** Returns how many more tasks may start, and the limit that allows no more. */
-function leftUnder(
-  { concurrency = Infinity, rate }: Pick<QueueLimits, 'concurrency' | 'rate'>,
-  active: number,
-  fullAtMs: number,
-  nowMs: number,
-): { readonly kind: LimitKind; readonly left: number } {
-  const places = Math.max(concurrency - active, 0);
-  const tokens = rate === undefined ? Infinity : tokensIn(fullAtMs, rate, nowMs);
-  return tokens < places ? { kind: 'rate', left: tokens } : { kind: 'concurrency', left: places };
+  /** The time if a rate needs it, otherwise any: reading the clock takes as long as the rest. */
+  #nowFor(rate: Rate | undefined): number {
+    return rate === undefined ? 0 : this.#nowMs();
+  }
 }
 
 const wake = (sleeper: KeyTasks | PendingTasks): void => {

@@ -1,4 +1,32 @@
-import type { Rate } from '../broker.ts';
+import type { LimitKind, QueueLimits, Rate } from '../broker.ts';
+
+/* What the limits of a queue, or of a key, allow: its active tasks are counted, and its rate has a bucket. */
+
+/** The limits of a queue without those of its keys, or of a key. */
+type Limits = Pick<QueueLimits, 'concurrency' | 'rate'>;
+
+/** The limit that allows no more runs now. */
+export function limitReached(
+  { concurrency, rate }: Limits,
+  active: number,
+  fullAtMs: number,
+  nowMs: number,
+): LimitKind | undefined {
+  if (concurrency !== undefined && active >= concurrency) return 'concurrency';
+  return rate !== undefined && !hasToken(fullAtMs, rate, nowMs) ? 'rate' : undefined;
+}
+
+/** Returns how many more tasks may start, and the limit that allows no more. */
+export function leftUnder(
+  { concurrency = Infinity, rate }: Limits,
+  active: number,
+  fullAtMs: number,
+  nowMs: number,
+): { readonly kind: LimitKind; readonly left: number } {
+  const places = Math.max(concurrency - active, 0);
+  const tokens = rate === undefined ? Infinity : tokensIn(fullAtMs, rate, nowMs);
+  return tokens < places ? { kind: 'rate', left: tokens } : { kind: 'concurrency', left: places };
+}
 
 /*
  * The bucket of a rate, as one number: `fullAtMs`, when it will be full. That is the virtual scheduling of the generic cell rate
@@ -22,7 +50,7 @@ export function hasToken(fullAtMs: number, rate: Rate, nowMs: number): boolean {
 }
 
 /** Number of whole tokens in a bucket. */
-export function tokensIn(fullAtMs: number, { tasks, perMs, burst = tasks }: Rate, nowMs: number): number {
+function tokensIn(fullAtMs: number, { tasks, perMs, burst = tasks }: Rate, nowMs: number): number {
   const missing = (Math.max(fullAtMs - nowMs, 0) * tasks) / perMs;
   return Math.max(Math.floor(burst - missing + TOLERANCE), 0);
 }
