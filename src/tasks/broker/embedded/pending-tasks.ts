@@ -2,7 +2,7 @@ import type { Clock } from '../../../core/clock.ts';
 import type { SystemTimer } from '../../../timer/system-timer.ts';
 import type { LimitKind, QueueLimits, Rate } from '../broker.ts';
 import { Kind, type StoreJournal } from './journal-format.ts';
-import { NO_TIMER, TaskList, type Owner, type TaskRow } from './task-lists.ts';
+import { Index, NO_TIMER, TaskList, type Owner, type TaskRow } from './task-lists.ts';
 import { bounded, FULL, fullAfter, hasToken, leftUnder, limitReached, nextTokenMs } from './limits.ts';
 
 /** What pending tasks need of their queue: a `QueueState`. */
@@ -24,9 +24,6 @@ export type StoredBucket = readonly [name: string, fullAtWallMs: number];
 
 /** Keys in the ring whose first tasks are compared for the one that waits longest. */
 const COMPARED = 1_000;
-
-/** Number of keys above which the index of keys is made anew when it is empty: see `QueueState.deleteRow`. */
-const MANY_KEYS = 64;
 
 /** The pending tasks of a key. It is in the ring if it has some, and no limit of its own holds them back. */
 class KeyTasks extends TaskList {
@@ -80,8 +77,7 @@ export class PendingTasks {
   #host: PendingHost;
   #limits: QueueLimits | undefined;
   /** All but `withoutKey`: those that have tasks which wait or run, or a bucket that is not full. */
-  #keys = new Map<string, KeyTasks>();
-  #wereManyKeys = false;
+  readonly #keys = new Index<KeyTasks>();
   #first: KeyTasks | undefined;
   #last: KeyTasks | undefined;
   #fullAtMs = FULL;
@@ -130,7 +126,7 @@ export class PendingTasks {
 
   /** The row whose run may start now. */
   next(nowMs: number): TaskRow | undefined {
-    if (this.#limits !== undefined && this.#first !== undefined && this.heldBy(nowMs) !== undefined) {
+    if (this.#first !== undefined && this.heldBy(nowMs) !== undefined) {
       this.#awaitToken();
       return undefined;
     }
@@ -251,11 +247,10 @@ export class PendingTasks {
   /** The tasks of a key, which may be none. */
   of(key: string): KeyTasks {
     if (key === '') return this.withoutKey;
-    let tasks = this.#keys.get(key);
+    let tasks = this.#keys.map.get(key);
     if (tasks === undefined) {
       tasks = new KeyTasks(this.#queue, this, key);
       this.#keys.set(key, tasks);
-      if (this.#keys.size > MANY_KEYS) this.#wereManyKeys = true;
     }
     return tasks;
   }
@@ -263,7 +258,7 @@ export class PendingTasks {
   /** Every key that has tasks which wait or run, or a bucket that is not full; and the tasks without a key. */
   *keys(): Generator<KeyTasks> {
     yield this.withoutKey;
-    yield* this.#keys.values();
+    yield* this.#keys.map.values();
   }
 
   /** Lists with tasks: in the order of the ring, then those that are held. The loop may remove the tasks of the list that it has. */
@@ -340,13 +335,13 @@ export class PendingTasks {
       wakeAtMs = nextTokenMs(key.fullAtMs, rate, nowMs);
     else if (rate !== undefined && isIdle && key.fullAtMs > nowMs) wakeAtMs = key.fullAtMs;
     if (wakeAtMs !== undefined || key.timer !== NO_TIMER) this.#setTimer(key, wakeAtMs);
-    if (isIdle && wakeAtMs === undefined) this.#forget(key);
+    if (isIdle && wakeAtMs === undefined) this.#keys.delete(key.key);
   }
 
   /** Notifies servers of all that waits, as far as it is not held back. */
   announceAll(): void {
     if (this.#first === undefined) return;
-    if (this.#limits !== undefined && this.heldBy() !== undefined) this.#awaitToken();
+    if (this.heldBy() !== undefined) this.#awaitToken();
     else this.#host.notifications.work(this.#queue);
   }
 
@@ -374,13 +369,6 @@ export class PendingTasks {
   #store(name: string, fullAtMs: number): void {
     const { journal, clock } = this.#host;
     journal?.write(Kind.bucket, clock.wallNow() + fullAtMs - clock.now(), this.#queue.name, name);
-  }
-
-  #forget(key: KeyTasks): void {
-    this.#keys.delete(key.key);
-    if (!this.#wereManyKeys || this.#keys.size > 0) return;
-    this.#keys = new Map();
-    this.#wereManyKeys = false;
   }
 
   #enter(key: KeyTasks): void {

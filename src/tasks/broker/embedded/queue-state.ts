@@ -3,7 +3,7 @@ import type { QueueLimits } from '../broker.ts';
 import type { TaskState } from '../../task-state.ts';
 import { DayCounters, type StoredDays } from './history.ts';
 import { PendingTasks, type PendingHost, type StoredBucket } from './pending-tasks.ts';
-import { isEarlier, TaskList, type TaskRow, WaitingList } from './task-lists.ts';
+import { Index, isEarlier, TaskList, WaitingList, type TaskRow } from './task-lists.ts';
 
 /** A list with its queue. Every list is one of a `QueueState`. */
 export type QueueList = TaskList & { readonly queue: QueueState };
@@ -29,9 +29,6 @@ export interface QueueSettings extends StoredDays {
   readonly buckets?: readonly StoredBucket[];
 }
 
-/** Number of rows above which the index of a queue is made anew when the queue is empty. */
-const MANY_ROWS = 64;
-
 /**
  * A queue with its tasks:
  *
@@ -42,8 +39,7 @@ const MANY_ROWS = 64;
  */
 export class QueueState {
   readonly name: string;
-  #rows = new Map<string, TaskRow>();
-  #wereManyRows = false;
+  readonly #rows = new Index<TaskRow>();
   readonly lists: Readonly<Record<ListedState, TaskList>> & {
     readonly scheduled: WaitingList;
     readonly retry: WaitingList;
@@ -104,24 +100,17 @@ export class QueueState {
     this.ticks.set(entryKey, atMs);
   }
 
+  /** By their ids. */
   get rows(): ReadonlyMap<string, TaskRow> {
-    return this.#rows;
+    return this.#rows.map;
   }
 
   addRow(row: TaskRow): void {
     this.#rows.set(row.id, row);
-    if (this.#rows.size > MANY_ROWS) this.#wereManyRows = true;
   }
 
-  /**
-   * Removes a row from the index. An index that was large is replaced when it is empty: V8 links each table of a `Map` that grew or
-   * shrank to the next one, so a table in the old generation would keep all later ones, with their rows, until a full collection.
-   */
   deleteRow(row: TaskRow): void {
     this.#rows.delete(row.id);
-    if (!this.#wereManyRows || this.#rows.size > 0) return;
-    this.#rows = new Map();
-    this.#wereManyRows = false;
   }
 
   /** Returns the list of a group, which is created if the group has no tasks. */

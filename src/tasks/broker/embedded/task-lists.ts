@@ -127,6 +127,34 @@ export class TaskList {
   }
 }
 
+/** Number of entries above which an {@link Index} is made anew when it is empty. */
+const MANY_ENTRIES = 64;
+
+/**
+ * A map whose memory is free when it is empty. V8 links each table of a `Map` that grew or shrank to the next one, so a table in the old
+ * generation would keep all later ones, with their values, until a full collection. So a map that was large is replaced.
+ */
+export class Index<V> {
+  #map = new Map<string, V>();
+  #wasLarge = false;
+
+  get map(): ReadonlyMap<string, V> {
+    return this.#map;
+  }
+
+  set(key: string, value: V): void {
+    this.#map.set(key, value);
+    if (this.#map.size > MANY_ENTRIES) this.#wasLarge = true;
+  }
+
+  delete(key: string): void {
+    this.#map.delete(key);
+    if (!this.#wasLarge || this.#map.size > 0) return;
+    this.#map = new Map();
+    this.#wasLarge = false;
+  }
+}
+
 /** Rows of a page: few enough that inserting one is a short move in memory. */
 const PAGE_ROWS = 256;
 
