@@ -38,7 +38,7 @@ export type RetryDelay = (retried: number, error: unknown, task: ReceivedTask) =
 export interface ServerOptions {
   /** Broker of the tasks. The server does not close it. */
   readonly broker: Broker;
-  /** Number of tasks that are processed at once: an integer from 1 to 1 000 000. @default os.availableParallelism() */
+  /** Number of tasks that are processed at once: an integer of at least 1. @default os.availableParallelism() */
   readonly concurrency?: number | undefined;
   /**
    * The queues to serve, with their priorities: integers of at least 1.
@@ -117,8 +117,6 @@ export interface ServerOptions {
   readonly metrics?: MetricsProvider | undefined;
 }
 
-/** On Redis each task that may be processed has its place in memory that a thread shares. */
-const MAX_CONCURRENCY = 1_000_000;
 /** A shorter lease could end while a slow network delays its renewal. */
 const MIN_LEASE_MS = SECOND_MS;
 /** The longest timeout of a host: renewals need one. */
@@ -126,7 +124,7 @@ const MAX_LEASE_MS = 2 ** 31 - 1;
 
 const OPTIONS = {
   broker: [requireBroker],
-  concurrency: [integer(1, MAX_CONCURRENCY), undefined],
+  concurrency: [integer(1), undefined],
   queues: [requireQueues, { default: 1 }],
   limits: [requireLimitsByQueue, {}],
   strictPriority: [requireBoolean, false],
