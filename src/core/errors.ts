@@ -119,7 +119,7 @@ export class EscapementError extends Error {
   readonly code: EscapementErrorCode;
   /** The operation that failed, if it is known. */
   declare readonly op?: string;
-  /** The error that caused this one, if there is one. Programs whose `lib` is older than ES2022 know it only from here. */
+  /** The error that caused this one, if there is one. The `lib` of ES2021 does not have it. */
   declare cause?: unknown;
 
   constructor(code: EscapementErrorCode, message: string, options: EscapementErrorOptions = {}) {

@@ -37,6 +37,7 @@ export class LeaseThread implements LeaseHolder {
   /** It has ended, could not start, or was closed. */
   #isOver = false;
 
+  /** @throws RangeError - there is not so much memory. */
   constructor(options: LeaseThreadOptions) {
     this.#options = options;
     this.#cells = makeLeaseCells(options.slots);
@@ -95,10 +96,13 @@ export class LeaseThread implements LeaseHolder {
   readonly #fail = (cause: unknown): void => {
     if (this.#isOver) return;
     this.#isOver = true;
-    const message =
-      'the lease thread is not running: a handler that blocks the event loop may lose its lease';
-    this.#options.onError(new Error(message, { cause }));
+    this.#options.onError(threadFailed(cause));
   };
+}
+
+export function threadFailed(cause: unknown): Error {
+  const message = 'the lease thread is not running: a handler that blocks the event loop may lose its lease';
+  return new Error(message, { cause });
 }
 
 /** Relative to `dist`, to `dist/tasks`, and to this file. */

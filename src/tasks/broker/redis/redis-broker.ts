@@ -19,7 +19,7 @@ import { ENQUEUING } from './enqueue.ts';
 import { GROUPS } from './groups.ts';
 import { INSPECTION, queueNames } from './inspection.ts';
 import { RENEWING } from './lease-renewer.ts';
-import { LeaseThread, leaseThreadFile } from './lease-thread.ts';
+import { LeaseThread, leaseThreadFile, threadFailed } from './lease-thread.ts';
 import { LIMITS } from './limits.ts';
 import { MAINTENANCE } from './maintenance.ts';
 import { MEMBERS } from './members.ts';
@@ -129,14 +129,19 @@ export class RedisBroker extends BrokerBase {
   /** Returns a thread, which starts with the first lease; undefined for a broker with its own clock, which a thread cannot read. */
   override leaseHolder(options: LeaseHolderOptions): LeaseHolder | undefined {
     if (this.isClosed || this.clock !== systemClock || this.#options.leaseThread === false) return undefined;
-    const thread = new LeaseThread({
-      ...options,
-      file: leaseThreadFile,
-      route: () => routeOf(this.#options),
-      onClose: () => this.#threads.delete(thread),
-    });
-    this.#threads.add(thread);
-    return thread;
+    try {
+      const thread = new LeaseThread({
+        ...options,
+        file: leaseThreadFile,
+        route: () => routeOf(this.#options),
+        onClose: () => this.#threads.delete(thread),
+      });
+      this.#threads.add(thread);
+      return thread;
+    } catch (error) {
+      options.onError(threadFailed(error));
+      return undefined;
+    }
   }
 
   /** Closes the broker; pending operations reject. A client that was passed in stays open. Idempotent. */

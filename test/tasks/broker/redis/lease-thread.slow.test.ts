@@ -179,6 +179,17 @@ describe('a lease thread that is not running', () => {
     },
   );
 
+  it('a server with more slots than there is memory for has no lease thread, as its logger reports', () => {
+    const broker = new RedisBroker({ url: 'redis://localhost' });
+    cleanups.push(() => broker.close());
+    const onError = vi.fn();
+    const options = { queues: [QUEUE], slots: Number.MAX_SAFE_INTEGER, leaseMs: LEASE_MS, onError };
+    expect(broker.leaseHolder(options)).toBeUndefined();
+    expect(onError.mock.calls).toMatchObject([
+      [{ message: expect.stringContaining('the lease thread is not running') as string }],
+    ]);
+  });
+
   it('a missing program of the lease thread is reported once', () => {
     const missing = threadOf(() => {
       throw new Error('no file');
