@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock.ts';
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError, wrongType } from '../core/errors.ts';
 import { checkOptions, type OptionTable } from '../core/options.ts';
-import { requireFunction, requireObject } from '../core/validate.ts';
+import { requireFunction, requireObject, requireString } from '../core/validate.ts';
 import { requireBroker } from './argument-checks.ts';
 import type { Broker, TaskBroker, TaskRecord } from './broker/broker.ts';
 import { HttpSender, type HttpClientOptions } from './http/http-sender.ts';
@@ -29,7 +29,10 @@ export interface BrokerClientOptions {
   readonly broker: Broker;
 }
 
-const OPTIONS = { broker: [requireBroker] } satisfies OptionTable<BrokerClientOptions>;
+const OPTIONS = {
+  broker: [requireBroker],
+  url: [requireString, undefined], // one that is undefined counts as absent
+} satisfies OptionTable<BrokerClientOptions & { readonly url?: string }>;
 
 /** Events of a client. */
 export interface ClientEvents {
@@ -272,9 +275,10 @@ function brokerSender(broker: TaskBroker): TaskSender {
 
 function senderOf(options: ClientOptions): TaskSender {
   requireObject('options', options);
-  if ('url' in options) return new HttpSender(options);
+  if ((options as Partial<HttpClientOptions>).url !== undefined)
+    return new HttpSender(options as HttpClientOptions);
   checkOptions('Client', options, OPTIONS);
-  return brokerSender(options.broker);
+  return brokerSender((options as BrokerClientOptions).broker);
 }
 
 function requestOf(entry: Task | EnqueueRequest, common: TaskOptions): EnqueueRequest {

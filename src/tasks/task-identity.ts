@@ -1,6 +1,6 @@
 import { createHash, randomFillSync } from 'node:crypto';
 
-/* What tells tasks apart: their ids, and the names of their unique locks. */
+/* The identity of a task: its id, and the name of its unique lock. */
 
 const ID_BYTES = 16;
 const ID_LENGTH = 36;

@@ -8,7 +8,8 @@ const folder = folderOfFile();
 const SEGMENT_BYTES = 400_000;
 /** What the scan reads at once. */
 const BLOCK_BYTES = 128 * 1024;
-const HEADER_BYTES = 128;
+/** Of a segment, and of its first record. */
+const HEADER_BYTES = 128 + 24;
 const FOOTER_BYTES = 40;
 const MESSAGE_BYTES = 1_000;
 

@@ -104,6 +104,10 @@ export function planConnection(options: RedisConnectionOptions): ConnectionPlan 
   if (client === undefined)
     return { timeoutMs, onHealth, source: { server: serverPlan(options as RedisUrlOptions) } };
   if (hasUrl(options)) throw wrongValue('options', 'either a url or a client', options);
+  for (const name of ['username', 'password', 'tls'] as const) {
+    const value = (options as Partial<RedisUrlOptions>)[name];
+    if (value !== undefined) throw wrongValue(`options.${name}`, 'absent beside a client', typeof value);
+  }
   return { timeoutMs, onHealth, source: { client } };
 }
 

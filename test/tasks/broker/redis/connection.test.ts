@@ -243,6 +243,7 @@ describe('a connection to Redis', () => {
   describe('options of a connection', () => {
     const wrongType = { name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' };
     const wrongValue = { name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' };
+    const unused = new Redis({ lazyConnect: true });
     const prefixed = new Redis({ lazyConnect: true, keyPrefix: 'p:' });
     const prefixedCluster = new Cluster(['redis://there'], { lazyConnect: true, keyPrefix: 'p:' });
 
@@ -252,6 +253,7 @@ describe('a connection to Redis', () => {
       ['a url that is no string', { url: 5 }, wrongType],
       ['a url that is none', { url: 'nowhere' }, wrongValue],
       ['url and client', { url: 'redis://there', client: prefixed }, wrongValue],
+      ['a password beside a client', { password: 'p', client: unused }, wrongValue],
       ['tls without a url of it', { url: 'redis://there', tls: {} }, wrongValue],
       ['tls that is no object', { url: 'rediss://there', tls: true }, wrongType],
       ['no time', { url: 'redis://there', timeoutMs: 0 }, { name: 'RangeError', code: 'ERR_OUT_OF_RANGE' }],
