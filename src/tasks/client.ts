@@ -27,12 +27,14 @@ export type ClientOptions = BrokerClientOptions | HttpClientOptions;
 export interface BrokerClientOptions {
   /** Broker of the tasks. The client does not close it. */
   readonly broker: Broker;
+  /** Absent: a client with a URL is one over HTTP, which has no broker. */
+  readonly url?: undefined;
 }
 
 const OPTIONS = {
   broker: [requireBroker],
-  url: [requireString, undefined], // one that is undefined counts as absent
-} satisfies OptionTable<BrokerClientOptions & { readonly url?: string }>;
+  url: [requireString, undefined],
+} satisfies OptionTable<BrokerClientOptions>;
 
 /** Events of a client. */
 export interface ClientEvents {
@@ -275,10 +277,9 @@ function brokerSender(broker: TaskBroker): TaskSender {
 
 function senderOf(options: ClientOptions): TaskSender {
   requireObject('options', options);
-  if ((options as Partial<HttpClientOptions>).url !== undefined)
-    return new HttpSender(options as HttpClientOptions);
+  if (options.url !== undefined) return new HttpSender(options);
   checkOptions('Client', options, OPTIONS);
-  return brokerSender((options as BrokerClientOptions).broker);
+  return brokerSender(options.broker);
 }
 
 function requestOf(entry: Task | EnqueueRequest, common: TaskOptions): EnqueueRequest {

@@ -260,7 +260,7 @@ describe('authorization', () => {
 
 test('a client needs either a broker or a URL', async () => {
   const broker = await EmbeddedBroker.open();
-  expect(() => new Client({ broker, url: 'http://x' })).toThrow('options.broker is not an option');
+  expect(() => new Client({ broker, url: 'http://x' } as never)).toThrow('options.broker is not an option');
   expect(() => new Client({} as never)).toThrow('options.broker must be a Broker');
   const { state } = await new Client({ broker, url: undefined }).enqueue(new Task('a'));
   expect(state).toBe('pending');
