@@ -83,21 +83,24 @@ export function hostWoke(setTimeout: TimeoutFunctions['setTimeout'], setAtMs: nu
 class FakedTime {
   readonly setTimeout: TimeoutFunctions['setTimeout'];
   readonly Date = globals.Date;
-  readonly #startMs = Math.ceil(original.now.call(original.performance));
+  readonly #startMs: number;
   readonly #startDateMs = hostWallNow();
-  #reachedMs = this.#startMs;
+  reachedMs: number;
 
-  constructor(setTimeout: TimeoutFunctions['setTimeout']) {
+  /** @param earliestMs - where the time of an earlier fake has ended: timers that outlive it see no clock that is set back. */
+  constructor(setTimeout: TimeoutFunctions['setTimeout'], earliestMs: number) {
     this.setTimeout = setTimeout;
+    const realMs = Math.ceil(original.now.call(original.performance));
+    this.#startMs = this.reachedMs = Math.max(realMs, earliestMs);
   }
 
   now(): number {
     if (isDateFake()) this.reach(this.#startMs + hostWallNow() - this.#startDateMs);
-    return this.#reachedMs;
+    return this.reachedMs;
   }
 
   reach(timeMs: number): void {
-    this.#reachedMs = Math.max(this.#reachedMs, timeMs);
+    this.reachedMs = Math.max(this.reachedMs, timeMs);
   }
 }
 
@@ -105,7 +108,8 @@ let latest: FakedTime | undefined;
 
 /** Fakes are made anew each time they are installed, except `setTimeout` of node:test, and their time begins anew. */
 function faked(setTimeout: TimeoutFunctions['setTimeout']): FakedTime {
-  if (latest?.setTimeout !== setTimeout || latest.Date !== globals.Date) latest = new FakedTime(setTimeout);
+  if (latest?.setTimeout !== setTimeout || latest.Date !== globals.Date)
+    latest = new FakedTime(setTimeout, latest?.reachedMs ?? 0);
   return latest;
 }
 

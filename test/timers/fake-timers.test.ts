@@ -99,6 +99,26 @@ describe.each([
     expect(lines).toEqual(['1', 'timeout 1', '2', 'timeout 2', '3', 'timeout 3']);
   });
 
+  test("node:test's mock timers for %s are not early when an earlier test has let more time pass", () => {
+    const lines = runMocked(
+      apis,
+      `
+      ${pass}
+      for (const ms of [20_000, 3_000, 1]) {
+        mock.timers.reset();
+        mock.timers.enable({ apis: ${apis} });
+        timers.setTimeout(say, ms, 'timeout');
+        new SystemTimer().schedule(ms, say, 'timer');
+        pass(ms - 1);
+        say(ms - 1);
+        pass(1);
+      }
+      `,
+    );
+    const due = lines.map((line) => (line === 'timeout' || line === 'timer' ? 'due' : line));
+    expect(due).toEqual(['19999', 'due', 'due', '2999', 'due', 'due', '0', 'due', 'due']);
+  });
+
   test("after node:test's mock timers for %s real time goes on", () => {
     const lines = runMocked(
       apis,
