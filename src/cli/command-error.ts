@@ -1,5 +1,6 @@
 import { EscapementError, hasCode, isSystemError } from '../core/errors.ts';
 import { CannotRepair } from '../diskqueue/stored/stored-queue.ts';
+import { ForeignLog } from '../log/recover-segments.ts';
 import { HttpError } from '../tasks/http/http-error.ts';
 import { harmless } from './terminal/text.ts';
 
@@ -23,7 +24,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ENFILE: 'too many files are open',
 };
 
-const EXPECTED_CLASSES = [CommandError, EscapementError, HttpError, CannotRepair] as const;
+const EXPECTED_CLASSES = [CommandError, EscapementError, HttpError, CannotRepair, ForeignLog] as const;
 
 /** Codes of arguments that only the broker checks. */
 const EXPECTED_CODES = ['ERR_INVALID_ARG_VALUE', 'ERR_OUT_OF_RANGE'];

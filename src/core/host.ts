@@ -106,7 +106,7 @@ class FakedTime {
 
 let latest: FakedTime | undefined;
 
-/** Fakes are made anew each time they are installed, except `setTimeout` of node:test, and their time begins anew. */
+/** Fakes are made anew each time they are installed, except `setTimeout` of node:test, and their time begins anew, not before that of an earlier one. */
 function faked(setTimeout: TimeoutFunctions['setTimeout']): FakedTime {
   if (latest?.setTimeout !== setTimeout || latest.Date !== globals.Date)
     latest = new FakedTime(setTimeout, latest?.reachedMs ?? 0);

@@ -116,7 +116,7 @@ export class Log {
   ): Promise<{ readonly log: Log; readonly found: RecoveredSegments }> {
     const { files, folder, name, isReadOnly, recordType = DATA } = options;
     const found = await recoverSegments(files, folder, name, known.firstNeeded);
-    requireType(found, recordType);
+    requireType(found, name, recordType);
     if (isReadOnly !== true) await tidySegments(files, folder, found);
     return { log: new Log(options, found, Math.max(found.lastNumber, known.lastNumber ?? 0)), found };
   }

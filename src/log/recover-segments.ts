@@ -103,9 +103,10 @@ export async function recoverSegments(
 export class ForeignLog extends Error {}
 
 /** @throws ForeignLog - a file begins with a record of another type. */
-export function requireType({ recordTypes }: RecoveredSegments, type: number): void {
+export function requireType({ recordTypes }: RecoveredSegments, log: string, type: number): void {
   const other = recordTypes.find((each) => each !== type);
-  if (other !== undefined) throw new ForeignLog(`its records are of type ${other}, not ${type}`);
+  if (other === undefined) return;
+  throw new ForeignLog(`the files of '${log}' are another program's: records of type ${other}, not ${type}`);
 }
 
 /** Returns every file of a log that has the name of a segment, ascending. */

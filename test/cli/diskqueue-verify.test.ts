@@ -1,5 +1,6 @@
 import { appendFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { Client, EmbeddedBroker, Task } from 'escapement/tasks';
 import { DiskQueue } from '../../src/diskqueue/disk-queue.ts';
 import { folderOfTest } from '../folder.ts';
 import { diskQueue, diskQueueJson } from './support/command.ts';
@@ -43,6 +44,24 @@ describe('escapement diskqueue verify', () => {
     expect(stderr).toBe('');
     expect(hashOf(folder)).toBe(before);
   });
+
+  it.each(['ls', 'verify', 'repair'])(
+    'diskqueue %s shows the queues beside the log of a broker',
+    async (command) => {
+      const folder = folderOfTest();
+      await makeQueue(folder, 'orders', numbered(30));
+      const broker = await EmbeddedBroker.open({ dataPath: folder });
+      await new Client({ broker }).enqueue(new Task('work'));
+      await broker.close();
+      const { result, code } = await diskQueueJson(command, folder);
+      expect(code).toBe(2);
+      const message = "the files of 'tasks' are another program's: records of type 16, not 1";
+      expect(result).toMatchObject({
+        queues: [{ name: 'orders' }],
+        failed: [{ name: 'tasks', format: 'checked', message }],
+      });
+    },
+  );
 
   it('diskqueue verify lists the damage, and the exit code is 1', async () => {
     const folder = folderOfTest();

@@ -186,7 +186,7 @@ test('a queue and a broker whose files have the same names refuse the folder of 
     'options.name must be another name: the files of that name',
   );
   const [stored] = await listQueues(hostFileSystem, dataPath);
-  await expect(stored?.verify(() => undefined)).rejects.toThrow('its records are of type 16, not 1');
+  await expect(stored?.verify(() => undefined)).rejects.toThrow('records of type 16, not 1');
 
   rmSync(dataPath, { recursive: true });
   const queue = await openQueue({ dataPath, name: 'tasks' });

@@ -58,7 +58,7 @@ export async function examineQueue(
   const cursorFile = new CursorFile(files, folder, name);
   const cursor = await cursorFile.load();
   const found = await recoverSegments(files, folder, name, firstExpected(cursor));
-  requireType(found, type);
+  requireType(found, name, type);
   const sizes = await Promise.all(found.segments.map(({ path }) => files.size(path)));
   const total = sizes.reduce((sum, size) => sum + size, 0);
   const segments: ExaminedSegment[] = [];

@@ -80,7 +80,7 @@ export class StoredCheckedQueue extends StoredQueue {
       const state = await new CursorFile(this.files, this.folder, this.name).load();
       const expected = firstExpected(state);
       const found = await recoverSegments(this.files, this.folder, this.name, expected);
-      requireType(found, DATA);
+      requireType(found, this.name, DATA);
       return { acks: state.acks, segments: found.segments };
     });
   }
