@@ -1,12 +1,13 @@
 import type { Clock } from '../../../core/clock.ts';
 import type { SystemTimer } from '../../../timer/system-timer.ts';
-import type { LimitKind, QueueLimits, Rate } from '../broker.ts';
+import type { LimitKind, QueueLimits } from '../broker.ts';
 import { Kind, type StoreJournal } from './journal-format.ts';
 import { Index, NO_TIMER, TaskList, type Owner, type TaskRow } from './task-lists.ts';
 import { bounded, FULL, fullAfter, hasToken, leftUnder, limitReached, nextTokenMs } from './limits.ts';
 
 /** What pending tasks need of their queue: a `QueueState`. */
 interface PendingOwner extends Owner {
+  readonly pending: PendingTasks;
   readonly isPaused: boolean;
   readonly lists: { readonly active: TaskList };
 }
@@ -27,8 +28,8 @@ const COMPARED = 1_000;
 
 /** The pending tasks of a key. It is in the ring if it has some, and no limit of its own holds them back. */
 class KeyTasks extends TaskList {
+  declare readonly queue: PendingOwner;
   readonly key: string;
-  readonly #pending: PendingTasks;
   /** Number of its active tasks. */
   active = 0;
   /** When the bucket of its rate is full, on the monotonic clock. */
@@ -38,26 +39,25 @@ class KeyTasks extends TaskList {
   nextKey: KeyTasks | undefined = undefined;
   previousKey: KeyTasks | undefined = undefined;
 
-  constructor(queue: Owner, pending: PendingTasks, key: string) {
+  constructor(queue: PendingOwner, key: string) {
     super(queue, 'pending');
-    this.#pending = pending;
     this.key = key;
   }
 
   override insertAfter(previous: TaskRow | undefined, row: TaskRow): void {
     super.insertAfter(previous, row);
-    this.#pending.added(this);
+    this.queue.pending.added(this);
   }
 
   override remove(row: TaskRow): void {
     super.remove(row);
-    this.#pending.removed(this);
+    this.queue.pending.removed(this);
   }
 
   wake(): void {
     this.timer = NO_TIMER;
-    this.#pending.arrange(this);
-    this.#pending.announce(this);
+    this.queue.pending.arrange(this);
+    this.queue.pending.announce(this);
   }
 }
 
@@ -86,7 +86,7 @@ export class PendingTasks {
   constructor(queue: PendingOwner, host: PendingHost) {
     this.#queue = queue;
     this.#host = host;
-    this.withoutKey = new KeyTasks(queue, this, '');
+    this.withoutKey = new KeyTasks(queue, '');
   }
 
   get limits(): QueueLimits | undefined {
@@ -135,22 +135,23 @@ export class PendingTasks {
 
   /** Takes a row out that `next` has returned: its run starts. */
   start(row: TaskRow, nowMs: number): void {
-    const key = this.of(row.key);
+    const key = row.list as KeyTasks;
     key.active++;
     if (this.#limits !== undefined) this.#takeTokens(key, this.#limits, nowMs);
-    // A key that is alone, and not limited, stays where it is.
-    if (key.isInRing && (this.#first !== this.#last || this.#limits !== undefined)) this.#exit(key);
     key.remove(row);
+    if (key.size === 0) return; // it has left the ring
+    if (key !== this.#last) this.#toEnd(key);
+    if (this.keyHeldBy(key, nowMs) !== undefined) this.arrange(key);
   }
 
   #takeTokens(key: KeyTasks, { rate, perKey }: QueueLimits, nowMs: number): void {
     if (rate !== undefined) {
       this.#fullAtMs = fullAfter(this.#fullAtMs, rate, nowMs);
-      this.#store('', this.#fullAtMs);
+      this.#store('', '', this.#fullAtMs);
     }
     if (perKey?.rate !== undefined) {
       key.fullAtMs = fullAfter(key.fullAtMs, perKey.rate, nowMs);
-      this.#store(`:${key.key}`, key.fullAtMs);
+      this.#store(':', key.key, key.fullAtMs);
     }
   }
 
@@ -165,11 +166,10 @@ export class PendingTasks {
   end(row: TaskRow): void {
     const key = this.of(row.key);
     key.active--;
-    const limits = this.#limits;
-    if (key.size === 0 || limits !== undefined) this.arrange(key);
-    if (limits === undefined || this.#first === undefined) return;
-    const { active } = this.#queue.lists;
-    if (key.isInRing || active.size + 1 === limits.concurrency) this.announceAll();
+    const wasHeld = !key.isInRing;
+    if (wasHeld) this.arrange(key);
+    const isFreed = this.#queue.lists.active.size + 1 === this.#limits?.concurrency;
+    if (isFreed || (wasHeld && key.isInRing)) this.announceAll();
   }
 
   /** Notifies servers of a row that was added, unless it is held back. */
@@ -185,21 +185,21 @@ export class PendingTasks {
 
   removed(key: KeyTasks): void {
     this.size--;
-    if (key.size === 0 || !key.isInRing) this.arrange(key);
+    if (key.size === 0) this.arrange(key);
   }
 
   // What is held back.
 
   /** The limit that the queue itself is at. */
-  heldBy(nowMs = this.#nowFor(this.#limits?.rate)): LimitKind | undefined {
+  heldBy(nowMs = this.#nowFor(this.#fullAtMs)): LimitKind | undefined {
     const limits = this.#limits;
     return limits && limitReached(limits, this.#queue.lists.active.size, this.#fullAtMs, nowMs);
   }
 
   /** The limit of its own that a key is at. */
-  keyHeldBy({ active, fullAtMs }: KeyTasks, nowMs?: number): LimitKind | undefined {
+  keyHeldBy({ active, fullAtMs }: KeyTasks, nowMs = this.#nowFor(fullAtMs)): LimitKind | undefined {
     const limits = this.#limits?.perKey;
-    return limits && limitReached(limits, active, fullAtMs, nowMs ?? this.#nowFor(limits.rate));
+    return limits && limitReached(limits, active, fullAtMs, nowMs);
   }
 
   /** In milliseconds from now, when a key has a token again that has none. */
@@ -249,7 +249,7 @@ export class PendingTasks {
     if (key === '') return this.withoutKey;
     let tasks = this.#keys.map.get(key);
     if (tasks === undefined) {
-      tasks = new KeyTasks(this.#queue, this, key);
+      tasks = new KeyTasks(this.#queue, key);
       this.#keys.set(key, tasks);
     }
     return tasks;
@@ -323,19 +323,22 @@ export class PendingTasks {
 
   /** Puts a key into the ring or takes it out, and forgets it if nothing is left of it. */
   arrange(key: KeyTasks): void {
-    const rate = this.#limits?.perKey?.rate;
-    const nowMs = this.#nowFor(rate);
-    const heldBy = this.keyHeldBy(key, nowMs);
-    if (key.size > 0 && heldBy === undefined) {
-      if (!key.isInRing) this.#enter(key);
-    } else if (key.isInRing) this.#exit(key);
     const isIdle = key.size === 0 && key.active === 0;
-    let wakeAtMs: number | undefined;
-    if (rate !== undefined && heldBy === 'rate' && key.size > 0)
-      wakeAtMs = nextTokenMs(key.fullAtMs, rate, nowMs);
-    else if (rate !== undefined && isIdle && key.fullAtMs > nowMs) wakeAtMs = key.fullAtMs;
+    const heldBy = key.size === 0 ? undefined : this.keyHeldBy(key);
+    const isRunnable = key.size > 0 && heldBy === undefined;
+    if (isRunnable && !key.isInRing) this.#enter(key);
+    else if (!isRunnable && key.isInRing) this.#exit(key);
+    const wakeAtMs = heldBy === 'rate' || isIdle ? this.#wakeAtMs(key) : undefined;
     if (wakeAtMs !== undefined || key.timer !== NO_TIMER) this.#setTimer(key, wakeAtMs);
     if (isIdle && wakeAtMs === undefined) this.#keys.delete(key.key);
+  }
+
+  /** When the bucket of a key has a token again; or, if the key has no tasks, when it is full and the key may be forgotten. */
+  #wakeAtMs({ size, fullAtMs }: KeyTasks): number | undefined {
+    const rate = this.#limits?.perKey?.rate;
+    const nowMs = this.#nowFor(fullAtMs);
+    if (rate === undefined || fullAtMs <= nowMs) return undefined;
+    return size > 0 ? nextTokenMs(fullAtMs, rate, nowMs) : fullAtMs;
   }
 
   /** Notifies servers of all that waits, as far as it is not held back. */
@@ -366,9 +369,9 @@ export class PendingTasks {
     key.timer = atMs === undefined ? NO_TIMER : timer.schedule(atMs - this.#nowMs(), wake, key);
   }
 
-  #store(name: string, fullAtMs: number): void {
+  #store(prefix: string, key: string, fullAtMs: number): void {
     const { journal, clock } = this.#host;
-    journal?.write(Kind.bucket, clock.wallNow() + fullAtMs - clock.now(), this.#queue.name, name);
+    journal?.write(Kind.bucket, clock.wallNow() + fullAtMs - clock.now(), this.#queue.name, prefix + key);
   }
 
   #enter(key: KeyTasks): void {
@@ -377,6 +380,11 @@ export class PendingTasks {
     if (this.#last === undefined) this.#first = key;
     else this.#last.nextKey = key;
     this.#last = key;
+  }
+
+  #toEnd(key: KeyTasks): void {
+    this.#exit(key);
+    this.#enter(key);
   }
 
   #exit(key: KeyTasks): void {
@@ -394,9 +402,9 @@ export class PendingTasks {
     return this.#host.clock.now();
   }
 
-  /** The time if a rate needs it, otherwise any: reading the clock takes as long as the rest. */
-  #nowFor(rate: Rate | undefined): number {
-    return rate === undefined ? 0 : this.#nowMs();
+  /** The time if a bucket needs it, otherwise any: reading the clock takes as long as the rest. */
+  #nowFor(fullAtMs: number): number {
+    return fullAtMs === FULL ? 0 : this.#nowMs();
   }
 }
 
