@@ -61,15 +61,16 @@ async function compareLog(store: TaskStore, journal: Journal): Promise<void> {
   loading.finish(leasesOf(store));
   try {
     ensure(damages.length === 0, `${damages.length} records are damaged: ${damages[0]?.reason ?? ''}`);
-    const liveBytes = journal.live.bytes;
-    const inLog = `${loading.liveBytes} bytes of the log are live`;
-    ensure(loading.liveBytes === liveBytes, `${inLog}, but ${liveBytes} are counted`);
+    const { bytes } = loading.live;
+    const counted = journal.live.bytes;
+    ensure(bytes === counted, `${bytes} bytes of the log are live, but ${counted} are counted`);
     compareFiles(store, journal);
     same('names of queues', new Set(stored.queues.keys()), new Set(store.queues.keys()));
     for (const queue of store.queues.values()) {
       const other = stored.queue(queue.name);
       compareQueues(other, queue);
-      for (const [id, row] of queue.rows) {
+      for (const row of queue.rows.values()) {
+        const { id } = row.message;
         const otherRow = other.rows.get(id);
         ensure(otherRow !== undefined, `the log does not have task '${id}' of queue '${queue.name}'`);
         same(`task '${id}' of queue '${queue.name}'`, viewOf(stored, otherRow), viewOf(store, row));

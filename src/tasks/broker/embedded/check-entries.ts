@@ -89,7 +89,8 @@ function* entriesOf(payload: Buffer): Generator<Entry> {
 /** Reads all of an entry. @returns undefined if its kind is unknown. */
 function readEntry(reader: EntryReader, kind: number): Entry | undefined {
   if (kind === Kind.task || kind === Kind.keyedTask) {
-    const { number, stored, id, names } = readHead(reader, kind);
+    const { number, stored, idOffset, names } = readHead(reader, kind);
+    const id = reader.textAt(idOffset);
     readBody(reader, id, names);
     requireState(stored.state);
     return { kind, number: finite(number), task: { queue: names.queue, id } };

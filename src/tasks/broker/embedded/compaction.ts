@@ -4,7 +4,7 @@ import type { CorruptionEvent, LogPosition, Segment } from '../../../log/segment
 import type { DamagePiece, RecordPiece } from '../../../log/segment-reader.ts';
 import { EntryReader } from './entry-bytes.ts';
 import { Kind, readBody, readHead, type StoreJournal } from './journal-format.ts';
-import { journaled, JournaledRow, PayloadOnDisk } from './journaled-row.ts';
+import { JournaledRow, PayloadOnDisk, type LiveEntries } from './journaled-row.ts';
 import { eventOf } from './replay.ts';
 import type { TaskStore } from './task-store.ts';
 
@@ -242,7 +242,8 @@ export class Compaction {
     const reader = new EntryReader(payload);
     for (let kind = reader.next(); kind !== undefined; kind = reader.next()) {
       if (kind !== Kind.task && kind !== Kind.keyedTask) continue;
-      const { number, id, names } = readHead(reader, kind);
+      const { number, idOffset, names } = readHead(reader, kind);
+      const id = reader.textAt(idOffset);
       const row = this.#store.queues.get(names.queue)?.rows.get(id);
       if (!(row instanceof JournaledRow) || row.number !== number || row.segment !== segment) continue;
       const { payload: present } = row.message;
@@ -304,43 +305,5 @@ export class Compaction {
     for (const { segment, piece } of damages)
       if (found.has(segment.number)) this.#journal.damaged(eventOf(segment.path, piece));
     return found.size > 0;
-  }
-}
-
-/** The latest entries of all tasks: their bytes, and how many of them are in each segment of the log. */
-export class LiveEntries {
-  bytes: number;
-  readonly #counts = new Map<number, number>();
-
-  /** @param bytes - of the entries of all rows. O(tasks). */
-  constructor({ queues }: TaskStore, bytes: number) {
-    this.bytes = bytes;
-    for (const { rows } of queues.values())
-      for (const row of rows.values()) this.#add(journaled(row).segment, 1);
-  }
-
-  isIn(segment: number): boolean {
-    return (this.#counts.get(segment) ?? 0) > 0;
-  }
-
-  segmentRemoved(segment: number): void {
-    this.#counts.delete(segment);
-  }
-
-  /** The latest entry of a row is in that segment now, or in none if that is negative. */
-  move(row: JournaledRow, segment: number, bytes: number): void {
-    if (row.segment > 0) {
-      this.bytes -= row.bytes;
-      this.#add(row.segment, -1);
-    }
-    row.segment = segment;
-    row.bytes = bytes;
-    if (segment < 0) return;
-    this.bytes += bytes;
-    this.#add(segment, 1);
-  }
-
-  #add(segment: number, count: number): void {
-    this.#counts.set(segment, (this.#counts.get(segment) ?? 0) + count);
   }
 }

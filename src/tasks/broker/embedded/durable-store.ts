@@ -18,6 +18,7 @@ import {
 } from '../broker-operations.ts';
 import { ENTRIES } from './journal-format.ts';
 import { Journal, type JournalOptions } from './journal.ts';
+import type { LiveEntries } from './journaled-row.ts';
 import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
 import { PAYLOAD_LOADERS } from './payload-loading.ts';
 import { eventOf, leasesOf, type Loading, replay } from './replay.ts';
@@ -65,7 +66,7 @@ export class DurableStore {
     try {
       const { log, loading } = await load(store, options);
       const recovered = loading.finish();
-      journal = new Journal(store, log, loading.liveBytes, options, () => reload(store, options));
+      journal = new Journal(store, log, loading.live, options, () => reload(store, options));
       store.journal = journal;
       store.reserveSerials();
       for (const row of recovered) journal.change(row);
@@ -87,7 +88,7 @@ export class DurableStore {
     loading.finish();
     catchUp(store);
     const reopen = (): ReturnType<typeof reload> => reload(store, options);
-    return new DurableStore(store, new Journal(store, log, loading.liveBytes, options, reopen));
+    return new DurableStore(store, new Journal(store, log, loading.live, options, reopen));
   }
 
   async close(): Promise<void> {
@@ -152,7 +153,7 @@ async function load(
 async function reload(
   store: TaskStore,
   options: DurableOptions,
-): Promise<{ readonly log: Log; readonly liveBytes: number }> {
+): Promise<{ readonly log: Log; readonly live: LiveEntries }> {
   const { log, loading } = await load(store, options, (opened) => opened.beginSegment()); // rejects if there is no space
   if (store.isClosed) {
     await log.close();
@@ -160,7 +161,7 @@ async function reload(
   }
   loading.finish(leasesOf(store));
   for (const queue of store.queues.values()) store.notifications.work(queue);
-  return { log, liveBytes: loading.liveBytes };
+  return { log, live: loading.live };
 }
 
 /** @returns a function that removes the gauges, which would keep a closed broker in memory. */

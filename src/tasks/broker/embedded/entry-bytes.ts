@@ -7,6 +7,9 @@
 /** V8 has the bytes of such a short array in the array itself: copying them one by one is faster than a call. */
 const SHORT_BYTES = 64;
 
+/** The call that copies bytes takes as long as copying so many in words. */
+const LONG_BYTES = 256;
+
 const NO_BYTES = /* @__PURE__ */ Buffer.alloc(0);
 const NO_VIEW = /* @__PURE__ */ new DataView(new ArrayBuffer(0));
 
@@ -160,10 +163,12 @@ export class EntryReader {
     return this.#end - this.#at;
   }
 
-  /** Copies what was not read yet. */
-  copyRest(to: Buffer, at: number): void {
-    if (this.left > SHORT_BYTES) this.#bytes.copy(to, at, this.#at, this.#end);
-    else for (let i = this.#at; i < this.#end; i++) to[at++] = this.#bytes[i] as number;
+  /** Copies bytes from an offset to another one. @param view - of all of `to`. @returns where they end in it. */
+  copy(from: number, end: number, to: Buffer, view: DataView, at: number): number {
+    if (end - from > LONG_BYTES) return at + this.#bytes.copy(to, at, from, end);
+    for (; from + 4 <= end; from += 4, at += 4) view.setInt32(at, this.#view.getInt32(from));
+    for (; from < end; from++, at++) to[at] = this.#bytes[from] as number;
+    return at;
   }
 
   /** The byte that is so far ahead of the next one. */
@@ -195,6 +200,16 @@ export class EntryReader {
     const length = this.uint32();
     this.#at += length;
     return this.#bytes.toString('utf8', this.#at - length, this.#at);
+  }
+
+  skipText(): void {
+    this.#at += 4 + this.uint32Ahead(0);
+  }
+
+  /** Reads the text at an offset. The reader stays where it is. */
+  textAt(offset: number): string {
+    const start = offset + 4;
+    return this.#bytes.toString('utf8', start, start + this.#view.getUint32(offset, true));
   }
 
   /** Reads a text that is often the same as before: that one is returned then, so that it is in memory once. Only if it is ASCII. */

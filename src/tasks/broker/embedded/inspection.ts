@@ -90,7 +90,7 @@ export const INSPECTION = {
 
   /** The position is an iterator over the index of the queue, which goes on when rows are added and removed. */
   scan(store, name, states, limit, from) {
-    const rows = (from ?? store.queue(name).rows.values()) as MapIterator<TaskRow>;
+    const rows = (from ?? store.queue(name).rows.values()) as Iterator<TaskRow, void>;
     const wanted = new Set(states);
     const wallNowMs = store.clock.wallNow();
     const tasks: TaskRecord[] = [];

@@ -163,7 +163,9 @@ export interface TaskHead {
   readonly number: number;
   readonly stored: StoredState;
   readonly ran: RunFields;
-  readonly id: string;
+  /** Where in the record its id begins, which `EntryReader.textAt` reads, and ends. */
+  readonly idOffset: number;
+  readonly idEnd: number;
   /** Those that were read before, if they are the same: they are in memory once. */
   readonly names: TaskNames;
 }
@@ -248,12 +250,14 @@ export function readHead(reader: EntryReader, kind: number, before = NO_NAMES): 
   const stored = readState(reader);
   const ran = readRunFields(reader);
   const queue = reader.textLike(before.queue);
-  const id = reader.text();
+  const idOffset = reader.offset;
+  reader.skipText();
+  const idEnd = reader.offset;
   const type = reader.textLike(before.type);
   const key = kind === Kind.keyedTask ? reader.textLike(before.key) : '';
   const isSame = queue === before.queue && type === before.type && key === before.key;
   const names = isSame ? before : { queue, type, key };
-  return { number, stored, ran, id, names };
+  return { number, stored, ran, idOffset, idEnd, names };
 }
 
 /** Reads what follows the head. */

@@ -23,8 +23,8 @@ import {
   type StoreJournal,
   type ValuesOf,
 } from './journal-format.ts';
-import { Compaction, LiveEntries } from './compaction.ts';
-import { crcOf, journaled, JournalRecord } from './journaled-row.ts';
+import { Compaction } from './compaction.ts';
+import { crcOf, journaled, JournalRecord, type LiveEntries } from './journaled-row.ts';
 import { listOf } from './queue-state.ts';
 import type { TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
@@ -36,7 +36,7 @@ const FULL_RECORD_BYTES = 4_096;
 const TRY_AGAIN_MS = 1_000;
 
 /** Reads the log again, into the store. */
-type Reload = () => Promise<{ readonly log: Log; readonly liveBytes: number }>;
+type Reload = () => Promise<{ readonly log: Log; readonly live: LiveEntries }>;
 
 export interface JournalOptions {
   readonly durability: Durability;
@@ -98,10 +98,10 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   #committingSinceMs = NaN;
 
   /** @param reload - reads the log again, into the store, after the disk was full. */
-  constructor(store: TaskStore, log: Log, liveBytes: number, options: JournalOptions, reload: Reload) {
+  constructor(store: TaskStore, log: Log, live: LiveEntries, options: JournalOptions, reload: Reload) {
     this.#store = store;
     this.#log = log;
-    this.live = new LiveEntries(store, liveBytes);
+    this.live = live;
     this.#options = options;
     this.#reload = reload;
     if (options.isReadOnly === true)
@@ -356,9 +356,9 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     try {
       await this.#compaction.close();
       await before.close().catch(() => undefined);
-      const { log, liveBytes } = await this.#reload();
+      const { log, live } = await this.#reload();
       this.#log = log;
-      this.live = new LiveEntries(this.#store, liveBytes); // at once: a task may expire in a later turn
+      this.live = live; // at once: a task may expire in a later turn
       this.#unsynced = [];
       this.#failure = undefined;
       this.#open = undefined; // its entries were refused

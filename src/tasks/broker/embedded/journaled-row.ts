@@ -2,7 +2,8 @@ import type { PayloadPart } from '../../../log/log.ts';
 import { crc32, type LogPosition } from '../../../log/segment.ts';
 import type { TaskMessage } from '../../task-options.ts';
 import { EntryReader, EntryWriter } from './entry-bytes.ts';
-import { readBody, type TaskNames } from './journal-format.ts';
+import { readBody, type TaskHead, type TaskNames } from './journal-format.ts';
+import { hashOfBytes } from './row-index.ts';
 import { TaskRow } from './task-lists.ts';
 
 /** Payloads of at most this size are kept in memory; larger ones are read from the disk. */
@@ -38,7 +39,6 @@ export class JournaledRow extends TaskRow {
   bytes = 0;
   #packedIn: Buffer | undefined = undefined;
   #packedAt = 0;
-  #id = '';
   #names: TaskNames | undefined = undefined;
 
   /** @param message - may be left out if it is packed. */
@@ -56,14 +56,20 @@ export class JournaledRow extends TaskRow {
   }
 
   override get id(): string {
-    return this.isPacked ? this.#id : super.id;
+    return this.#packedIn === undefined ? super.id : new EntryReader(this.#packedIn, this.#packedAt).text();
   }
 
-  /** Packs a message that no run has changed, of which the reader has read everything in front of the body. */
-  pack(id: string, names: TaskNames, reader: EntryReader, memory: PackedMemory): void {
-    this.#id = id;
+  /** The hash of its id, for a `RowIndex`, if the id is packed and ASCII. */
+  get idHash(): number | undefined {
+    if (this.#packedIn === undefined) return undefined;
+    const start = this.#packedAt + 4;
+    return hashOfBytes(this.#packedIn, start, start + this.#packedIn.readUInt32LE(this.#packedAt));
+  }
+
+  /** Packs a message that no run has changed, of which the reader has read the head. */
+  pack({ idOffset, idEnd, names }: TaskHead, reader: EntryReader, memory: PackedMemory): void {
     this.#names = names;
-    this.#packedAt = memory.add(reader);
+    this.#packedAt = memory.add(reader, idOffset, idEnd);
     this.#packedIn = memory.piece;
   }
 
@@ -71,7 +77,7 @@ export class JournaledRow extends TaskRow {
     if (this.#packedIn === undefined || this.#names === undefined) return super.unpack();
     const reader = new EntryReader(this.#packedIn, this.#packedAt);
     this.#packedIn = undefined;
-    return readBody(reader, this.#id, this.#names).message;
+    return readBody(reader, reader.text(), this.#names).message;
   }
 }
 
@@ -81,6 +87,39 @@ export function journaled(row: TaskRow): JournaledRow {
   throw new Error(`task '${row.id}' is not in the journal`);
 }
 
+/** The latest entries of all tasks: their bytes, and how many of them are in each segment of the log. */
+export class LiveEntries {
+  bytes = 0;
+  readonly #counts = new Map<number, { entries: number }>();
+
+  isIn(segment: number): boolean {
+    return (this.#counts.get(segment)?.entries ?? 0) > 0;
+  }
+
+  segmentRemoved(segment: number): void {
+    this.#counts.delete(segment);
+  }
+
+  /** The latest entry of a row is in that segment now, or in none if that is negative. */
+  move(row: JournaledRow, segment: number, bytes: number): void {
+    if (row.segment > 0) {
+      this.bytes -= row.bytes;
+      this.#countOf(row.segment).entries--;
+    }
+    row.segment = segment;
+    row.bytes = bytes;
+    if (segment < 0) return;
+    this.bytes += bytes;
+    this.#countOf(segment).entries++;
+  }
+
+  #countOf(segment: number): { entries: number } {
+    let count = this.#counts.get(segment);
+    if (count === undefined) this.#counts.set(segment, (count = { entries: 0 }));
+    return count;
+  }
+}
+
 /** Size of a piece of memory: it is in use as long as one message is packed in it. */
 const PIECE_BYTES = 16_384;
 
@@ -88,18 +127,21 @@ const PIECE_BYTES = 16_384;
 export class PackedMemory {
   /** That of the latest message. */
   piece: Buffer = Buffer.alloc(0);
+  #view = new DataView(this.piece.buffer);
   #used = 0;
 
-  /** Copies what the reader has not read of its entry. @returns where it begins in the piece. */
-  add(reader: EntryReader): number {
-    const bytes = reader.left;
+  /** Copies the id of a task, and what the reader has not read of its entry. @returns where they begin in the piece. */
+  add(reader: EntryReader, idOffset: number, idEnd: number): number {
+    const { offset, left } = reader;
+    const bytes = idEnd - idOffset + left;
     if (this.#used + bytes > this.piece.length) {
       this.piece = Buffer.allocUnsafeSlow(Math.max(bytes, PIECE_BYTES));
+      this.#view = new DataView(this.piece.buffer);
       this.#used = 0;
     }
     const start = this.#used;
-    reader.copyRest(this.piece, start);
-    this.#used += bytes;
+    const middle = reader.copy(idOffset, idEnd, this.piece, this.#view, start);
+    this.#used = reader.copy(offset, offset + left, this.piece, this.#view, middle);
     return start;
   }
 }

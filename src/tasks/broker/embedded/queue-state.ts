@@ -3,7 +3,8 @@ import type { QueueLimits } from '../broker.ts';
 import type { TaskState } from '../../task-state.ts';
 import { DayCounters, type StoredDays } from './history.ts';
 import { PendingTasks, type PendingHost, type StoredBucket } from './pending-tasks.ts';
-import { Index, isEarlier, TaskList, WaitingList, type TaskRow } from './task-lists.ts';
+import { RowIndex } from './row-index.ts';
+import { isEarlier, TaskList, WaitingList, type TaskRow } from './task-lists.ts';
 
 /** A list with its queue. Every list is one of a `QueueState`. */
 export type QueueList = TaskList & { readonly queue: QueueState };
@@ -39,7 +40,8 @@ export interface QueueSettings extends StoredDays {
  */
 export class QueueState {
   readonly name: string;
-  readonly #rows = new Index<TaskRow>();
+  /** By their ids. */
+  readonly rows = new RowIndex();
   readonly lists: Readonly<Record<ListedState, TaskList>> & {
     readonly scheduled: WaitingList;
     readonly retry: WaitingList;
@@ -98,19 +100,6 @@ export class QueueState {
   setTick(entryKey: string, atMs: number): void {
     this.ticks.delete(entryKey);
     this.ticks.set(entryKey, atMs);
-  }
-
-  /** By their ids. */
-  get rows(): ReadonlyMap<string, TaskRow> {
-    return this.#rows.map;
-  }
-
-  addRow(row: TaskRow): void {
-    this.#rows.set(row.id, row);
-  }
-
-  deleteRow(row: TaskRow): void {
-    this.#rows.delete(row.id);
   }
 
   /** Returns the list of a group, which is created if the group has no tasks. */

@@ -29,6 +29,7 @@ import {
   journaled,
   JournaledRow,
   LARGEST_IN_MEMORY_BYTES,
+  LiveEntries,
   PackedMemory,
   PayloadOnDisk,
 } from './journaled-row.ts';
@@ -81,17 +82,42 @@ export function eventOf(file: string, { offset, end, reason }: DamagedPart): Cor
   return corruptionOf(file, { offset, end, reason });
 }
 
-/** Rows of one queue that are not in order yet: `active` are those that have started. */
-type UnorderedLists = Map<StoredState['state'], TaskList>;
+/** Rows of one queue and state that may not be in order yet: `active` are those that have started. */
+class UnorderedList extends TaskList {
+  #isInOrder = true;
+
+  override push(row: TaskRow): void {
+    if (this.tail !== undefined && this.tail.serial > row.serial) this.#isInOrder = false;
+    super.push(row);
+  }
+
+  /** Takes its rows out, in order of arrival. */
+  takeAll(take: (row: TaskRow) => void): void {
+    if (!this.#isInOrder) this.#sort();
+    for (let row = this.head; row !== undefined; row = this.head) {
+      this.remove(row);
+      take(row);
+    }
+  }
+
+  #sort(): void {
+    const rows = [...this].sort((a, b) => a.serial - b.serial);
+    for (const row of rows) this.remove(row);
+    for (const row of rows) super.push(row);
+  }
+}
 
 /** What a log holds, in a store of its own. */
 export class Loading {
+  /** Complete when it is finished. */
+  readonly live = new LiveEntries();
   readonly #target: TaskStore;
   readonly #store: TaskStore;
   readonly #rows = new RowsByNumber();
-  readonly #lists = new Map<QueueState, UnorderedLists>();
+  readonly #lists = new Map<QueueState, Map<TaskState, UnorderedList>>();
+  /** Most rows go to the list of the row before. */
+  #latestList: UnorderedList | undefined;
   #serial = 0;
-  #liveBytes = 0;
   readonly #memory = new PackedMemory();
   /** The names that were read before. */
   #names: TaskNames | undefined;
@@ -99,11 +125,6 @@ export class Loading {
   constructor(store: TaskStore) {
     this.#target = store;
     this.#store = store.blank();
-  }
-
-  /** Bytes of the latest entries of all tasks, when it is finished. */
-  get liveBytes(): number {
-    return this.#liveBytes;
   }
 
   record(payload: Buffer, position: LogPosition): void {
@@ -124,14 +145,17 @@ export class Loading {
   finish(leases?: ReadonlyMap<number, number>): JournaledRow[] {
     const store = this.#target;
     const recovered: JournaledRow[] = [];
-    for (const row of this.#rows) this.#index(row);
+    this.#index();
     this.#rows.clear();
     store.adopt(this.#store, this.#serial);
     for (const [queue, lists] of this.#lists) {
+      const started: TaskRow[] = [];
       for (const [state, list] of lists) {
-        if (state !== 'active') for (const row of inOrder(list)) restore(store, row, queue, state);
+        list.takeAll((row) => {
+          if (state === 'active') started.push(row);
+          else restore(store, row, queue, state);
+        });
       }
-      const started = inOrder(lists.get('active'));
       if (leases !== undefined) {
         for (const row of started) restoreLease(store, row, queue, leases.get(journaled(row).number));
         continue;
@@ -147,22 +171,22 @@ export class Loading {
 
   #task(kind: number, reader: EntryReader, position: LogPosition): void {
     const head = readHead(reader, kind, this.#names);
-    const { number, id, names, stored } = head;
+    const { number, names, stored } = head;
     this.#names = names;
     const queue = this.#store.openQueue(names.queue);
     this.#remove(this.#rows.get(number)); // it was written again
     const row = new JournaledRow(number);
-    row.segment = position.segment;
-    row.bytes = reader.size;
-    if (isOnlyMessage(reader, head, LARGEST_IN_MEMORY_BYTES)) row.pack(id, names, reader, this.#memory);
+    if (isOnlyMessage(reader, head, LARGEST_IN_MEMORY_BYTES)) row.pack(head, reader, this.#memory);
     else this.#fill(row, head, reader, position);
-    this.#liveBytes += row.bytes;
+    this.live.move(row, position.segment, reader.size);
     this.#rows.set(row);
     this.#place(row, queue, stored);
     this.#serial = Math.max(this.#serial, number);
   }
 
-  #fill(row: JournaledRow, { id, names, ran }: TaskHead, reader: EntryReader, position: LogPosition): void {
+  #fill(row: JournaledRow, head: TaskHead, reader: EntryReader, position: LogPosition): void {
+    const { idOffset, names, ran } = head;
+    const id = reader.textAt(idOffset);
     const { message, lockEndsMs, result, progress, payloadOffset } = readBody(reader, id, names, ran);
     const { length } = message.payload;
     const where = { position, start: payloadOffset, length, crc: crcOf(message.payload) };
@@ -199,22 +223,39 @@ export class Loading {
 
   #remove(row: JournaledRow | undefined): void {
     if (row === undefined) return;
-    this.#liveBytes -= row.bytes;
+    this.live.move(row, -1, row.bytes);
     this.#rows.delete(row);
     this.#free(row);
     listOf(row).remove(row);
   }
 
-  /** Only rows that are left at the end get into the index. Of two with one id, the removal of the first was in a damaged record. */
-  #index(row: JournaledRow): void {
-    const { queue } = listOf(row);
-    const found = queue.rows.get(row.id);
+  /** Only rows that are left at the end get into the index: first those whose ids are packed. */
+  #index(): void {
+    const others: JournaledRow[] = [];
+    for (const [queue, lists] of this.#lists) {
+      let count = 0;
+      for (const { size } of lists.values()) count += size;
+      queue.rows.reserve(count);
+    }
+    this.#rows.forEach((row) => {
+      const { idHash } = row;
+      const isAdded = idHash !== undefined && listOf(row).queue.rows.addPacked(row, idHash);
+      if (!isAdded) others.push(row);
+    });
+    for (const row of others) this.#indexById(row);
+  }
+
+  /** Of two with one id, the removal of the first was in a damaged record. */
+  #indexById(row: JournaledRow): void {
+    const { rows } = listOf(row).queue;
+    const found = rows.get(row.id);
     const namesake = found && journaled(found);
     if (namesake !== undefined && namesake.number > row.number) {
       this.#remove(row);
     } else {
+      if (namesake !== undefined) rows.delete(namesake);
       this.#remove(namesake);
-      queue.addRow(row);
+      rows.add(row);
     }
   }
 
@@ -235,12 +276,18 @@ export class Loading {
     row.serial = serial;
     row.atMs = atMs;
     this.#serial = Math.max(this.#serial, serial);
-    const lists = this.#lists.get(queue) ?? new Map<StoredState['state'], TaskList>();
-    this.#lists.set(queue, lists);
-    const to = isStarted ? 'active' : state;
-    const list = lists.get(to) ?? new TaskList(queue, to);
-    lists.set(to, list);
-    list.push(row);
+    this.#list(queue, isStarted ? 'active' : state).push(row);
+  }
+
+  #list(queue: QueueState, state: TaskState): UnorderedList {
+    const latest = this.#latestList;
+    if (latest?.queue === queue && latest.state === state) return latest;
+    let lists = this.#lists.get(queue);
+    if (lists === undefined) this.#lists.set(queue, (lists = new Map<TaskState, UnorderedList>()));
+    let list = lists.get(state);
+    if (list === undefined) lists.set(state, (list = new UnorderedList(queue, state)));
+    this.#latestList = list;
+    return list;
   }
 
   #other(kind: number, reader: EntryReader): void {
@@ -279,13 +326,6 @@ export class Loading {
     this.#lists.delete(queue);
     this.#store.queues.delete(name);
   }
-}
-
-/** Takes the rows out of a list, in order of arrival. */
-function inOrder(list: TaskList | undefined): TaskRow[] {
-  const rows = [...(list ?? [])].sort((a, b) => a.serial - b.serial);
-  for (const row of rows) list?.remove(row);
-  return rows;
 }
 
 /* How a row of an earlier process, or of another broker, comes into a store: everything but its list is filled in. */
@@ -360,8 +400,8 @@ class RowsByNumber {
     this.#pageNumber = NaN;
   }
 
-  *[Symbol.iterator](): Generator<JournaledRow> {
-    for (const page of this.#pages.values()) for (const row of page) if (row !== undefined) yield row;
+  forEach(action: (row: JournaledRow) => void): void {
+    for (const page of this.#pages.values()) for (const row of page) if (row !== undefined) action(row);
   }
 
   #pageOf(number: number): (JournaledRow | undefined)[] | undefined {

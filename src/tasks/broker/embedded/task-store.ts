@@ -174,7 +174,7 @@ export class TaskStore {
     const wallNowMs = this.clock.wallNow();
     const queue = this.openQueue(message.queue);
     const row = this.newRow(message);
-    queue.addRow(row);
+    queue.rows.add(row);
     if (isUnique(task)) this.#lock(row, task, wallNowMs);
     if (processAtMs > wallNowMs) this.#wait(row, queue, 'scheduled', processAtMs, wallNowMs);
     else this.#makeReady(row, queue, wallNowMs, task.isNext);
@@ -259,7 +259,7 @@ export class TaskStore {
   remove(row: TaskRow): void {
     const queue = this.#leave(row);
     this.locks.free(row);
-    queue.deleteRow(row);
+    queue.rows.delete(row);
     this.journal?.remove(row, queue.isRemoved);
     this.notifications.settled(queue, row.message.id);
   }

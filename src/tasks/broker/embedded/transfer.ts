@@ -92,7 +92,7 @@ export class EmbeddedTransfer implements Transfer {
     row.progress = progress;
     row.serial = store.nextSerial();
     row.atMs = state === 'archived' ? atMs + store.settings.archiveRetentionMs : atMs;
-    queue.addRow(row);
+    queue.rows.add(row);
     restore(store, row, queue, state);
     const isFree = store.locks.ownerOf(message.uniqueKey, store.clock.now()) === undefined;
     if (lockEndsMs > store.clock.wallNow() && isFree) restoreLock(store, row, lockEndsMs);

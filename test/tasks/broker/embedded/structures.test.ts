@@ -122,13 +122,13 @@ const DAMAGES: Record<string, readonly [(broken: Broken) => void, RegExp]> = {
   ],
   'a row whose id is missing': [
     ({ queue, row }) => {
-      queue.deleteRow(row('retry'));
+      queue.rows.delete(row('retry'));
     },
     /its id is that of another row/,
   ],
   'an id without a task in a list': [
-    ({ queue, row }) => {
-      (queue.rows as Map<string, TaskRow>).set('ghost', row('retry'));
+    ({ queue }) => {
+      queue.rows.add(new TaskRow(newTask({ id: 'ghost' }).message));
     },
     /8 tasks have an id, but 7 are in a list/,
   ],
@@ -157,7 +157,7 @@ const DAMAGES: Record<string, readonly [(broken: Broken) => void, RegExp]> = {
     ({ queue }) => {
       const row = queue.rows.get('unique') as TaskRow;
       queue.take(row);
-      queue.deleteRow(row);
+      queue.rows.delete(row);
     },
     /its owner 'unique' does not exist/,
   ],
@@ -201,7 +201,7 @@ const DIFFERENCES: Record<string, readonly [(store: TaskStore) => void, RegExp]>
   'a task that is not in memory': [
     ({ queues }) => {
       const row = queues.get(QUEUE)?.lists.pending.head;
-      if (row !== undefined) queues.get(QUEUE)?.deleteRow(row);
+      if (row !== undefined) queues.get(QUEUE)?.rows.delete(row);
     },
     /the log has other tasks of queue 'default'/,
   ],
