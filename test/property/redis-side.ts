@@ -88,7 +88,7 @@ class RedisSide implements BrokerSide {
   /** With the next change keys whose token has come enter the ring; and those tasks without key that were there before the first key. */
   async turns(queue: string): Promise<readonly string[]> {
     const { ring, parked, pending } = new QueueKeys(queue);
-    const turns = await this.#redis.zrange(ring, '0', '-1');
+    const turns = await this.#redis.lrange(ring, '0', '-1');
     turns.push(...(await this.#redis.zrangebyscore(parked, '-inf', this.#clock.wallNow())));
     const isMissing = !turns.includes('') && (await this.#redis.zscore(parked, '')) === null;
     return isMissing && (await this.#redis.exists(pending)) === 1 ? [...turns, ''] : turns;

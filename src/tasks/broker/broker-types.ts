@@ -353,6 +353,8 @@ export type DefectKind =
   | 'group-without-tasks'
   /** A lock is held by a task that was removed or has ended: it is freed. */
   | 'leaked-lock'
+  /** The number of pending tasks with keys is wrong: it is counted again. */
+  | 'wrong-count'
   /** A message cannot be decoded: it is left as it is. */
   | 'unreadable-message';
 

@@ -11,7 +11,7 @@ const TASK_FIELDS = new Set([
 ]);
 /** Counts of days: what removes a queue cannot know of all of them, and they expire. */
 const DAY_COUNT = /^(?:processed|failed):\d{4}-\d\d-\d\d$/u;
-const FOR_ONE = /^(?:t|g|unique|x:later):/u;
+const FOR_ONE = /^(?:t|g|unique|x:later|x:next):/u;
 
 /**
  * Checks the queues of a database, as RedisBrokers and asynq need them: every id is in exactly one list, and its task has that state;
@@ -67,7 +67,7 @@ class QueueCheck {
     for (const state of ['scheduled', 'retry', 'archived', 'completed'] as const) {
       for (const id of this.#zset(this.#keys[state]).keys()) this.#place(this.#keys[state], state, id);
     }
-    for (const { id } of this.#waiting()) this.#place(this.#keys.waiting, 'pending', id);
+    for (const id of [...this.#waiting().values()].flat()) this.#place(this.#keys.firsts, 'pending', id);
     this.#checkGroups();
     this.#checkTurns();
     this.#checkTasks();
@@ -103,15 +103,21 @@ class QueueCheck {
     ensure(shown === state, `'${id}' in '${key}' is ${shown}`);
   }
 
-  /** Members of `x:waiting`: the length of the key, the key, 16 digits, the id. */
-  #waiting(): { readonly key: string; readonly field: string; readonly id: string }[] {
-    return [...(this.#dump.zsets.get(this.#keys.waiting)?.keys() ?? [])].map((member) => {
-      const size = Number.parseInt(member, 10);
-      const rest = Buffer.from(member).subarray(`${size}:`.length);
-      const key = rest.subarray(0, size).toString();
-      const [, digits = '', id = ''] = /^:(\d{16}):(.*)$/su.exec(rest.subarray(size).toString()) ?? [];
-      return { key, field: digits + key, id };
-    });
+  /** The pending tasks of each key, in their order. */
+  #waiting(): Map<string, string[]> {
+    const { firsts, nextPrefix } = this.#keys;
+    const waiting = new Map<string, string[]>();
+    for (const [key, first] of this.#dump.hashes.get(firsts) ?? []) {
+      const id = first.toString();
+      waiting.set(key, id === '' ? [] : [id]);
+    }
+    for (const [name, ids] of this.#dump.lists) {
+      if (!name.startsWith(nextPrefix)) continue;
+      const key = name.slice(nextPrefix.length);
+      ensure((waiting.get(key) ?? []).length === 1, `'${name}' has tasks, and its key no first one`);
+      waiting.get(key)?.push(...[...ids].reverse());
+    }
+    return waiting;
   }
 
   /**
@@ -119,20 +125,24 @@ class QueueCheck {
    * come or gone by scripts that know nothing of turns: the next dequeue finds that.
    */
   #checkTurns(): void {
-    const { limits, sequence, ring, parked, runs, active, rates } = this.#keys;
+    const { limits, ring, parked, runs, active, rates } = this.#keys;
     const waiting = this.#waiting();
-    for (const { field, id } of waiting)
-      ensure(this.#field(id, 'x:key') === field, `'${id}' is not at '${field}'`);
-    const isFlow = this.#dump.hashes.has(limits) || this.#dump.strings.has(sequence);
-    ensure(isFlow || waiting.length === 0, `tasks with keys in a queue without turns`);
-    const withTasks = [...new Set(waiting.map(({ key }) => key))];
-    const turns = [ring, parked].flatMap((key) => [...(this.#dump.zsets.get(key)?.keys() ?? [])]);
-    const keyed = turns.filter((key) => key !== '' || !isFlow);
-    const [has = '', needs = ''] = [keyed, withTasks].map((keys) => JSON.stringify(keys.sort()));
+    for (const [key, ids] of waiting) {
+      for (const id of ids) ensure(this.#field(id, 'x:key') === key, `'${id}' is not of '${key}'`);
+      ensure((key === '') === (ids.length === 0), `'${key}' has ${ids.length} first tasks`);
+    }
+    const counted = this.#dump.strings.get(this.#keys.waiting);
+    const size = [...waiting.values()].flat().length;
+    ensure(Number(counted ?? 0) === size, `${size} tasks with keys, of which ${counted} are counted`);
+    const isFlow = this.#dump.hashes.has(limits) || counted !== undefined;
+    ensure(isFlow || waiting.size === 0, `turns in a queue without turns`);
+    const turns = [...(this.#dump.lists.get(ring) ?? []), ...(this.#dump.zsets.get(parked)?.keys() ?? [])];
+    const [has = '', needs = ''] = [turns, [...waiting.keys()]].map((keys) => JSON.stringify(keys.sort()));
     ensure(has === needs, `turns of ${has}, and tasks of ${needs}`);
-    const places = (this.#dump.lists.get(active) ?? []).flatMap((id) => {
-      const key = this.#field(id, 'x:key')?.slice(16) ?? '';
-      return key === '' ? [] : [`${Buffer.byteLength(key)}:${key}:${id}`];
+    const areCounted = this.#dump.hashes.get(limits)?.has('kc') ?? false;
+    const places = (areCounted ? (this.#dump.lists.get(active) ?? []) : []).flatMap((id) => {
+      const key = this.#field(id, 'x:key') ?? '';
+      return key === '' ? [] : [`${'-'.repeat(64)}${Buffer.byteLength(key)}:${key}:${id}`];
     });
     const taken = [...(this.#dump.zsets.get(runs)?.keys() ?? [])];
     ensure(
@@ -185,7 +195,7 @@ class QueueCheck {
         (this.#field(id, 'group') ?? '') === message.group,
         `'${key}' has another group than its message`,
       );
-      const keyed = this.#field(id, 'x:key')?.slice(16) ?? '';
+      const keyed = this.#field(id, 'x:key') ?? '';
       ensure(keyed === message.key, `'${key}' has another key than its message`);
       const { timeout, deadline } = fromBinary(TaskMessageSchema, fields.get('msg') ?? Buffer.alloc(0));
       ensure(timeout + deadline > 0n, `'${key}' has neither timeout nor deadline, which asynq requires`);

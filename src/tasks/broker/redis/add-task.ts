@@ -92,19 +92,23 @@ export const ADD_TASK = addTask({
   damage: `  wrong = wrong or flowDamage(score == '' and group == '')
 `,
   signature: ', key, isNext',
-  others: ', placeField(mark(key))',
-  pending: `  write(id, msg, 'pending', group, lock, ttl, 'pending_since', NOW_NS, placeField(enter(id, key, isNext)))
+  others: ', keyField(key)',
+  pending: `  enter(id, key, isNext)
+  write(id, msg, 'pending', group, lock, ttl, 'pending_since', NOW_NS, keyField(key))
 `,
   finish: `  finishEntering()
 `,
 }).replace(
   'local function damage(',
-  `local function placeField(place) if place then return 'x:key', place end end
+  `local function keyField(key)
+  mark(key)
+  if key ~= '' then return 'x:key', key end
+end
 local function flowDamage(isPending)
-  local wrong = check('string', SEQ)
+  local wrong = check('string', WAITING)
   if wrong or not isPending then return wrong end
-  wrong = check('hash', LIMITS) or check('list', ACTIVE)
-  for _, zset in ipairs({ WAITING, RING, PARKED, RUNS, RATES }) do wrong = wrong or check('zset', zset) end
+  wrong = check('hash', LIMITS) or check('hash', FIRSTS) or check('list', RING) or check('list', ACTIVE)
+  for _, zset in ipairs({ PARKED, RUNS, RATES }) do wrong = wrong or check('zset', zset) end
   return wrong
 end
 local function damage(`,

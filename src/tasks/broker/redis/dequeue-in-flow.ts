@@ -38,12 +38,15 @@ local function againInMs()
 end
 
 writeAnyway(LEASE)
-if listed > 0 and not redis.call('ZSCORE', RING, '') then
+unparkDue()
+if listed > 0 then
   -- A Go server may have added a task without key, or ended one and so freed its place.
-  if redis.call('ZSCORE', PARKED, '') == 'inf' and not heldUntil('') then redis.call('ZREM', PARKED, '') end
-  enterKeys({ '' })
-else unparkDue() end
-local size, most = redis.call('ZCARD', RING), limit
+  local isNew = redis.call('HSETNX', FIRSTS, '', '') == 1
+  local isFree = not isNew and redis.call('ZSCORE', PARKED, '') == 'inf' and not heldUntil('')
+  if isFree then redis.call('ZREM', PARKED, '') end
+  if isNew or isFree then enterRing({ '' }) end
+end
+local size, most = redis.call('LLEN', RING), limit
 if l.c then most = math.min(most, l.c - redis.call('LLEN', ACTIVE)) end
 local queueFull, tokens
 if l.t then
@@ -56,37 +59,60 @@ if most <= 0 or size == 0 then
 end
 
 -- Keys in their turns: those of the ring, then those of them that have given a task and have more. What is known of the n-th key: its name,
--- the score of its bucket, the beginning of its members or false, those that were read, the next one of them, whether they are all,
--- how many more tasks it may give, how many it has given, when its bucket was full, and whether that was too late.
-local keys, scores, prefixes, members, nextMember, isWhole = {}, {}, {}, {}, {}, {}
-local left, given, fullAt, isLate = {}, {}, {}, {}
+-- its next task or false, tasks behind it that were read ahead, and the index of the first of them. If keys have limits, also
+-- the score of its bucket, how many more tasks it may give, how many it has given, when its bucket was full, and whether that was too late.
+local keys, heads, ahead, nextAhead = {}, {}, {}, {}
+local scores, left, given, fullAt, isLate = {}, {}, {}, {}, {}
 local known, visited, again, nextAgain, lastAgain = 0, 0, {}, 1, 0
-local perKey, read, mostRead = math.ceil(most / size) + 1, 0, 2 * most + 1000 -- members, and keys of the ring
+local perKey, read, mostRead = math.ceil(most / size), 0, 2 * most + 1000 -- tasks, and keys of the ring
 local perKeyDigits = tostring(perKey) -- Redis takes long to write a number that is an argument
 local lackPlaces, hasBuckets = mayBeFull(most), l.kt and redis.call('ZCARD', RATES) > 0
 local function readRing()
-  local found = redis.call('ZRANGE', RING, known, known + most - 1)
+  local found = redis.call('LRANGE', RING, known, known + most - 1)
+  local firsts = redis.call('HMGET', FIRSTS, unpack(found))
   local fulls = hasBuckets and redis.call('ZMSCORE', RATES, unpack(found))
   for i, key in ipairs(found) do
-    keys[known + i] = key
+    keys[known + i], heads[known + i] = key, firsts[i]
     scores[known + i] = fulls and fulls[i]
   end
   known = known + #found
 end
+
+local listRead, listUsed = 0, 0
+local function readAhead(key)
+  if key ~= '' then
+    local found = redis.pcall('LPOP', NEXT .. key, perKeyDigits)
+    return found and not found.err and found or {}
+  end
+  local listed, found = redis.call('LRANGE', PENDING, -listRead - perKey, -listRead - 1), {}
+  for i = #listed, 1, -1 do found[#found + 1] = listed[i] end
+  listRead = listRead + #found
+  return found
+end
+local function taskBehind(n)
+  local key, some = keys[n], ahead[n]
+  if perKey == 1 and key ~= '' then return popNext(key) end
+  local at = some and nextAhead[n]
+  if not some or not some[at] and #some == perKey then
+    some, at = readAhead(key), 1
+    ahead[n] = some
+  end
+  nextAhead[n] = at + 1
+  return some[at] or false
+end
+
 local function visit(n)
   local key = keys[n]
-  prefixes[n] = key ~= '' and prefixOf(key)
-  nextMember[n], given[n], left[n] = 1, 0, math.huge
+  if key == '' then heads[n] = taskBehind(n) end
   if lackPlaces then left[n] = l.kc - activeOf(key) end
-  if l.kt then
-    fullAt[n], tokens = nowMs(), l.kb
-    local full = tonumber(scores[n] or nil)
-    if full then
-      fullAt[n], tokens = bucket(full, l.kt, l.kb)
-      isLate[n] = full > fullAt[n] -- the clock was set back
-    end
-    left[n] = math.min(left[n], tokens)
+  if not l.kt then return end
+  given[n], fullAt[n], tokens = 0, nowMs(), l.kb
+  local full = tonumber(scores[n] or nil)
+  if full then
+    fullAt[n], tokens = bucket(full, l.kt, l.kb)
+    isLate[n] = full > fullAt[n] -- the clock was set back
   end
+  left[n] = math.min(left[n] or math.huge, tokens)
 end
 local function nextKey()
   if visited == known and known < size then readRing() end
@@ -99,75 +125,63 @@ local function nextKey()
   return again[nextAgain - 1]
 end
 
-local listRead, listUsed = 0, 0
-local function readMembers(n)
-  local prefix, before, found = prefixes[n], members[n], {}
-  if prefix then
-    local key = keys[n]
-    local from = before and '(' .. before[#before] or '[' .. prefix
-    found = redis.call('ZRANGEBYLEX', WAITING, from, '(' .. sizeIn(key) .. key .. ';', 'LIMIT', '0', perKeyDigits)
-  else
-    local listed = redis.call('LRANGE', PENDING, -listRead - perKey, -listRead - 1)
-    for i = #listed, 1, -1 do found[#found + 1] = listed[i] end
-    listRead = listRead + #found
-  end
-  members[n], nextMember[n], isWhole[n] = found, 1, #found < perKey
+local ids, names, leases, runs, keyless, ghosts, strays, seen = {}, {}, {}, {}, {}, {}, {}, {}
+local taken, replied, gone = 0, 2, 0
+-- Whether a task of the list of those without key is as it must be. One with a key is not.
+local function isSoundKeyless(id, task)
+  listUsed = listUsed + 1
+  local isFree = task[3] == 'pending' or (task[3] == 'active' and not redis.call('ZSCORE', LEASE, id))
+  if not task[1] or not isFree or seen[id] then return false end
+  if not task[4] or task[4] == '' then return true end
+  seen[id] = true
+  append(strays, id, task[4])
+  return false
 end
-local function hasMore(n)
-  local found = members[n]
-  if found and found[nextMember[n]] then return true end
-  if isWhole[n] then return false end
-  readMembers(n)
-  return members[n][1] ~= nil
-end
-
-local ids, names, leases, runs, keyless, gone, ghosts, strays, seen = {}, {}, {}, {}, {}, {}, {}, {}, {}
-local taken, runsTaken, replied = 0, 0, 2
--- The first task of a key that is as it must be, with its name and fields, and its key in the list of those without key.
+-- The first task of a key that is as it must be, with its name and fields.
 local function firstOf(n)
-  local prefix = prefixes[n]
-  while read < mostRead and hasMore(n) do
-    local member = members[n][nextMember[n]]
-    nextMember[n], read = nextMember[n] + 1, read + 1
-    local id, name, task, isSound
-    if prefix then
-      id = string.sub(member, #prefix + 18)
-      name = TASK .. id
+  local isKeyless = keys[n] == ''
+  while heads[n] and read < mostRead do
+    local id, task, isSound = heads[n], nil, nil
+    local name = TASK .. id
+    heads[n], read = taskBehind(n), read + 1
+    if isKeyless then
+      task = redis.pcall('HMGET', name, 'msg', 'x:recoveries', 'state', 'x:key')
+      isSound = isSoundKeyless(id, task)
+    else
       task = redis.pcall('HMGET', name, 'msg', 'x:recoveries', 'state')
       isSound = task[1] and task[3] == 'pending' and not seen[id]
-      gone[#gone + 1] = member
-    else
-      id, listUsed = member, listUsed + 1
-      name = TASK .. id
-      task = redis.pcall('HMGET', name, 'msg', 'x:recoveries', 'state', 'x:key')
-      local isFree = task[3] == 'pending' or (task[3] == 'active' and not redis.call('ZSCORE', LEASE, id))
-      isSound = task[1] and isFree and not seen[id]
-      if isSound and keyIn(task[4]) ~= '' then
-        seen[id], isSound = true, false
-        append(strays, id, keyIn(task[4]))
-      end
+      gone = gone + 1
     end
     if isSound then return id, name, task end
     if isGhost(task) then ghosts[#ghosts + 1] = name end
   end
 end
 local function take(n, id, name, task)
-  local msg, prefix = task[1], prefixes[n]
+  local msg = task[1]
   seen[id] = true
   bytes = bytes - #msg
   taken = taken + 1
   ids[taken], names[taken] = id, name
   leases[2 * taken - 1], leases[2 * taken] = score, id
-  if prefix then
-    runs[runsTaken + 1], runs[runsTaken + 2] = '0', prefix .. id
-    runsTaken = runsTaken + 2
-  else keyless[#keyless + 1] = name end
   reply[replied + 1], reply[replied + 2], reply[replied + 3] = id, msg, task[2] or 0
   replied = replied + 3
-  left[n], given[n] = left[n] - 1, given[n] + 1
+  if keys[n] == '' then keyless[#keyless + 1] = name
+  elseif l.kc then append(runs, '0', prefixOf(keys[n]) .. id) end
+  if left[n] then left[n] = left[n] - 1 end
+  if l.kt then given[n] = given[n] + 1 end
 end
 
-local leaving, parking, rates = {}, {}, {}
+local leaving, parking, staying, firsts, rates = {}, {}, {}, {}, {}
+-- Notes a key that has more tasks.
+local function keep(n, list)
+  local key, some = keys[n], ahead[n]
+  list[#list + 1] = key
+  if key == '' then return end
+  append(firsts, key, heads[n])
+  local unused = {}
+  for i = some and #some or 0, nextAhead[n] or 1, -1 do unused[#unused + 1] = some[i] end
+  push('LPUSH', NEXT .. key, unused)
+end
 local function noteRate(n)
   if not l.kt then return end
   local full = fullAt[n] + given[n] * l.kt
@@ -176,30 +190,32 @@ end
 while taken < most and bytes > 0 and read < mostRead do
   local n = nextKey()
   if not n then break end
-  if left[n] >= 1 then
+  if not left[n] or left[n] >= 1 then
     local id, name, task = firstOf(n)
     if id then take(n, id, name, task) end
   end
-  local isOver = not hasMore(n)
-  if isOver or left[n] < 1 then
-    noteRate(n)
-    local list = isOver and leaving or parking
-    list[#list + 1] = keys[n]
-  else
+  if heads[n] and (not left[n] or left[n] >= 1) then
     lastAgain = lastAgain + 1
     again[lastAgain] = n
+  else
+    noteRate(n)
+    if heads[n] then keep(n, parking) else leaving[#leaving + 1] = keys[n] end
   end
+end
+for i = nextAgain, lastAgain do
+  keep(again[i], staying)
+  noteRate(again[i])
 end
 if most < limit and taken == most or taken < most and read < mostRead and bytes > 0 then reply[2] = 0 end
 if #strays > 0 then reply[2] = 1 end
 
 if listUsed > 0 then redis.call('LTRIM', PENDING, 0, -listUsed - 1) end
-for first = 1, #gone, 4000 do redis.call('ZREM', WAITING, unpack(gone, first, math.min(first + 3999, #gone))) end
+if gone > 0 then redis.call('DECRBY', WAITING, gone) end
 if #ghosts > 0 then redis.call('DEL', unpack(ghosts)) end
 if taken > 0 then
   redis.call('LPUSH', ACTIVE, unpack(ids))
   redis.call('ZADD', LEASE, unpack(leases))
-  if runsTaken > 0 then redis.call('ZADD', RUNS, unpack(runs)) end
+  if #runs > 0 then redis.call('ZADD', RUNS, unpack(runs)) end
   local epoch = reply[1]
   redis.call('SET', EPOCH, whole(epoch + taken - 1))
   for i, name in ipairs(names) do
@@ -212,27 +228,22 @@ if taken > 0 then
   end
 end
 
-local turn, staying = lastTurn(), {}
-for i = nextAgain, lastAgain do
-  append(staying, digitsOf(turn + i), keys[again[i]])
-  noteRate(again[i])
-end
+if #leaving > 0 then redis.call('HDEL', FIRSTS, unpack(leaving)) end
+if #firsts > 0 then redis.call('HSET', FIRSTS, unpack(firsts)) end
+redis.call('LTRIM', RING, visited, -1)
 if #rates > 0 then
   local count = redis.call('ZCOUNT', RATES, '-inf', nowMs())
   if count > 0 then redis.call('ZREMRANGEBYRANK', RATES, 0, math.min(count, 1000) - 1) end
   redis.call('ZADD', RATES, unpack(rates))
 end
-if #staying > 0 then redis.call('ZADD', RING, unpack(staying)) end
+if #staying > 0 then redis.call('RPUSH', RING, unpack(staying)) end
 local parked = {}
-for _, key in ipairs(parking) do
-  leaving[#leaving + 1] = key
-  append(parked, heldUntil(key) or nowMs(), key)
-end
-if #leaving > 0 then redis.call('ZREM', RING, unpack(leaving)) end
+for _, key in ipairs(parking) do append(parked, heldUntil(key) or nowMs(), key) end
 if #parked > 0 then redis.call('ZADD', PARKED, unpack(parked)) end
 
 for i = 1, #strays, 2 do
-  redis.call('HSET', TASK .. strays[i], 'x:key', enter(strays[i], strays[i + 1], false), 'state', 'pending')
+  redis.call('HSET', TASK .. strays[i], 'state', 'pending')
+  enter(strays[i], strays[i + 1], false)
 end
 finishEntering()
 return { againInMs(), 0, taken == 0 and reply[2] == 0 and {} or reply }

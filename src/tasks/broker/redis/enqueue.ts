@@ -46,8 +46,8 @@ return outcomes
  */
 export const ENQUEUE_IN_FLOW = new Script(`${ADD_TASK}
 local args, call, outcomes, names, n = ARGV, redis.call, {}, {}, 0
-local function addPending(name, msg, place)
-  if place then call('HSET', name, 'msg', msg, 'state', 'pending', 'pending_since', NOW_NS, 'x:key', place)
+local function addPending(name, msg, key)
+  if key ~= '' then call('HSET', name, 'msg', msg, 'state', 'pending', 'pending_since', NOW_NS, 'x:key', key)
   else call('HSET', name, 'msg', msg, 'state', 'pending', 'pending_since', NOW_NS) end
 end
 local isPlain = args[2] == '1'
@@ -60,7 +60,8 @@ end
 if isPlain and call('EXISTS', unpack(names)) == 0 and not damage('', '') then
   for i = 1, n do
     local at = 3 * i
-    addPending(names[i], args[at + 1], enter(args[at], args[at + 2], false))
+    addPending(names[i], args[at + 1], args[at + 2])
+    enter(args[at], args[at + 2], false)
     outcomes[i] = 1
   end
   added = n
@@ -112,21 +113,20 @@ if wrong then return wrong end
 local to = score ~= '' and 'scheduled' or group ~= '' and 'aggregating' or 'pending'
 local outcome = ({ pending = 1, scheduled = 2, aggregating = 3 })[to]
 if ARGV[8] ~= '' then redis.call('SET', lock, id, 'EX', ARGV[8]) end
-if to == from and group == fromGroup and key == keyIn(task[4]) and to ~= 'scheduled' and not isNext then
+if to == from and group == fromGroup and key == (task[4] or '') and to ~= 'scheduled' and not isNext then
   redis.call('HSET', TASK .. id, 'msg', msg)
   return outcome
 end
 leave(id, from, fromGroup, task[4])
 redis.call('HDEL', TASK .. id, 'group', 'pending_since', 'x:key')
-local place
-if to == 'pending' then place = enter(id, key, isNext) else place = mark(key) end
+if to == 'pending' then enter(id, key, isNext) end
 if to == 'scheduled' then schedule(id, score, group)
 elseif to == 'aggregating' then
   redis.call('ZADD', GROUP .. group, NOW, id)
   redis.call('SADD', GROUPS, group)
   grown[group] = true
 end
-write(id, msg, to, group, '', '', placeField(place))
+write(id, msg, to, group, '', '', keyField(key))
 if to == 'pending' then makePending(id, NOW_NS) end
 finish()
 return outcome

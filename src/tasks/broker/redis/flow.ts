@@ -1,19 +1,21 @@
 /*
- * The turns of keys, and limits. A queue that has a key `x:limits` or `x:seq` is flow controlled; all others are as asynq has them, and
- * the scripts that run most often do not read a key more for them (see `Script.inFlow`).
+ * The turns of keys, and limits. A queue that has a key `x:limits` or `x:waiting` is flow controlled; all others are as asynq has them,
+ * and the scripts that run most often do not read a key more for them (see `Script.inFlow`).
  *
- *      pending      LIST     tasks without key, as asynq has them: the key ''
- *      x:waiting    ZSET     tasks with a key      1:a:4503599627370497:ID   1:a:4503599627370499:ID   1:b:4503599627370498:ID
- *      x:ring       ZSET     turns of keys         b 7, c 8, a 9: the first one gives its first task, and goes to the end
+ *      x:ring       LIST     turns of keys         b, '', a: the first one gives its first task, and goes to the end
+ *      x:first      HASH     first tasks of keys   b: ID, a: ID, d: ID, '': ''
+ *      x:next:a     LIST     those behind them     ID ID ID; x:next:b, x:next:d
+ *      pending      LIST     tasks without key, as asynq has them: they are those of the key ''
  *      x:parked     ZSET     keys at their limit   d +inf (no place), e 1764000000123 (no token): enter the ring at the end
  *
- * A key is in the ring or parked if it has pending tasks, and in neither if it has none; only '' may be in neither for a while, if a Go
- * client has added a task, or may be in the ring without a task, if a Go server has taken it.
+ * A key with pending tasks is in `x:first`, and either in the ring or parked; other keys are in none of them. Only '' may lack its turn for
+ * a while, if a Go client has added a task, or have it without a task, if a Go server has taken it.
  *
- * Places are counted, not kept: the active tasks of a queue are those in its list, those of a key are in `x:run`, and those of '' are
- * the rest. A bucket is one number: when it is full again (the virtual scheduling of the generic cell rate algorithm, ITU-T I.371).
+ * Places are counted, not kept: the active tasks of a queue are those in its list; those of a key are in `x:run` if keys have a limit of
+ * them, and those of '' are the rest. A bucket is one number: when it is full again (the virtual scheduling of the generic cell
+ * rate algorithm, ITU-T I.371).
  *
- * The field `x:key` of a task's hash is 16 digits and its key. The digits are its place among the tasks of its key while it is pending.
+ * The field `x:key` of a task's hash is its key.
  */
 
 /** Begins what a script has in front that reads the time: its last argument is the time in milliseconds, or '' for Redis's. */
@@ -32,12 +34,13 @@ local function nowMs()
 end`,
 
   `
-local function isFlow() return redis.call('EXISTS', LIMITS, SEQ) > 0 end`,
+local function isFlow() return redis.call('EXISTS', LIMITS, WAITING) > 0 end`,
   `
 local function needFlow()
-  need('hash', LIMITS)
-  need('string', SEQ)
-  need('zset', WAITING, RING, PARKED, RUNS, RATES)
+  need('hash', LIMITS, FIRSTS)
+  need('string', WAITING)
+  need('list', RING)
+  need('zset', PARKED, RUNS, RATES)
 end`,
 
   // The limits of the queue: `c` of its active tasks; `t` milliseconds for a token and `b` tokens in its bucket, which is full at `full`;
@@ -73,40 +76,34 @@ local function queueHeldUntil()
   return l.t and emptyUntil(l.full, l.t, l.b)
 end`,
 
-  // Members of x:waiting and x:run sort by their keys. No key is the beginning of another one: its length comes first.
+  // Members of x:run sort by their keys. No key is the beginning of another one: its length comes first. They have more than 64 bytes, so
+  // that Redis keeps them in a skip list even if they are few: else it would walk through all of them.
   `
-local function keyIn(place) return place and string.sub(place, 17) or '' end
+local LONG = string.rep('-', 64)
 local sizes = {} -- Lua takes long to write a number
-local function sizeIn(key)
+local function prefixOf(key)
   local size = sizes[#key]
   if not size then
-    size = #key .. ':'
+    size = LONG .. #key .. ':'
     sizes[#key] = size
   end
-  return size
+  return size .. key .. ':'
 end
-local function prefixOf(key) return sizeIn(key) .. key .. ':' end
 local function rangeOf(key)
   local prefix = prefixOf(key)
   return '[' .. prefix, '(' .. string.sub(prefix, 1, -2) .. ';'
 end
-local function memberOf(place, id) return prefixOf(keyIn(place)) .. string.sub(place, 1, 16) .. ':' .. id end
 local function splitMember(member)
-  local size, at = string.match(member, '^(%d+):()')
+  local size, at = string.match(member, '^-+(%d+):()')
   return string.sub(member, at, at + size - 1), string.sub(member, at + size + 1)
-end
-local function idOf(member)
-  local _, rest = splitMember(member)
-  return string.sub(rest, 18)
 end`,
-  // Whether a key has pending tasks.
+  // Number of pending tasks of a key.
   `
-local function hasPending(key)
-  if key == '' then return redis.call('EXISTS', PENDING) == 1 end
-  local min, max = rangeOf(key)
-  return #redis.call('ZRANGEBYLEX', WAITING, min, max, 'LIMIT', 0, 1) > 0
+local function pendingOf(key)
+  if key == '' then return redis.call('LLEN', PENDING) end
+  return redis.call('HEXISTS', FIRSTS, key) + need('list', NEXT .. key)
 end`,
-  // Number of active tasks of a key. Those that a Go server has leased count as tasks without key.
+  // Number of active tasks of a key, if keys have a limit of them. Those that a Go server has leased count as tasks without key.
   `
 local function activeOf(key)
   if key ~= '' then return redis.call('ZLEXCOUNT', RUNS, rangeOf(key)) end
@@ -130,12 +127,10 @@ local function heldUntil(key)
 end`,
 
   `
-local function lastTurn() return tonumber(redis.call('ZRANGE', RING, -1, -1, 'WITHSCORES')[2] or 0) end
 local function append(rows, score, member)
   local at = #rows
   rows[at + 1], rows[at + 2] = score, member
-end
-local function digitsOf(turn) return string.format('%d', turn) end -- Redis takes long to write a number`,
+end`,
   // Keys that wait longer than any token takes, because the clock was set back, wait for one token from now on.
   `
 local function boundParked()
@@ -150,42 +145,27 @@ end`,
   // Keys whose token has come enter the ring.
   `
 local function unparkDue()
-  if redis.call('ZCARD', PARKED) == 0 then return false end
+  if redis.call('ZCARD', PARKED) == 0 then return end
   local due = redis.call('ZRANGEBYSCORE', PARKED, '-inf', nowMs(), 'LIMIT', 0, 1000)
-  if #due == 0 then
-    boundParked()
-    return true
-  end
-  local turn, rows = lastTurn(), {}
-  for i, key in ipairs(due) do append(rows, turn + i, key) end
-  redis.call('ZADD', RING, unpack(rows))
+  if #due == 0 then return boundParked() end
+  redis.call('RPUSH', RING, unpack(due))
   redis.call('ZREM', PARKED, unpack(due))
-  return true
 end`,
-  // Keys that have pending tasks enter the ring in order, unless they are there; those at their limit are parked.
+  // Keys in `x:first` that are not in the ring enter it in order; those at their limit are parked. At most 1000.
   `
-local function without(zset, keys)
-  local scores, others = redis.call('ZMSCORE', zset, unpack(keys)), {}
-  for i, key in ipairs(keys) do if not scores[i] then others[#others + 1] = key end end
-  return others
-end
-local function enterKeys(keys)
-  local hasParked, l = unparkDue(), readLimits()
-  if hasParked then keys = without(PARKED, keys) end
-  local isLimited = l.kc or l.kt
-  if isLimited and #keys > 0 then keys = without(RING, keys) end
+local function enterRing(keys)
   if #keys == 0 then return end
-  local fulls = l.kt and redis.call('ZCARD', RATES) > 0 and redis.call('ZMSCORE', RATES, unpack(keys))
-  local turn, entering, parked, lackPlaces, n = lastTurn(), {}, {}, mayBeFull(0), 0
-  for i, key in ipairs(keys) do
-    local at = isLimited and heldIf(key, lackPlaces, fulls and fulls[i])
-    if at then append(parked, at, key)
-    else
-      entering[n + 1], entering[n + 2] = digitsOf(turn + i), key
-      n = n + 2
+  local l, entering, parked = readLimits(), keys, {}
+  if l.kc or l.kt then
+    local fulls = l.kt and redis.call('ZCARD', RATES) > 0 and redis.call('ZMSCORE', RATES, unpack(keys))
+    local lackPlaces = mayBeFull(0)
+    entering = {}
+    for i, key in ipairs(keys) do
+      local at = heldIf(key, lackPlaces, fulls and fulls[i])
+      if at then append(parked, at, key) else entering[#entering + 1] = key end
     end
   end
-  if n > 0 then redis.call('ZADD', RING, 'NX', unpack(entering)) end
+  if #entering > 0 then redis.call('RPUSH', RING, unpack(entering)) end
   if #parked > 0 then redis.call('ZADD', PARKED, unpack(parked)) end
 end`,
   // Parked keys that no limit holds back any more enter the ring; the others wait as long as the limits require now.
@@ -197,104 +177,168 @@ local function checkParked(keys)
     if at then redis.call('ZADD', PARKED, 'XX', at, key)
     elseif redis.call('ZREM', PARKED, key) == 1 then free[#free + 1] = key end
   end
-  for first = 1, #free, 1000 do enterKeys({ unpack(free, first, math.min(first + 999, #free)) }) end
+  for first = 1, #free, 1000 do enterRing({ unpack(free, first, math.min(first + 999, #free)) }) end
 end`,
   // Notifies servers if tasks may run and none could before: the ring was empty, or the queue had no place.
   `
 local function wake(sizeBefore, wasFull)
   if sizeBefore > 0 and not wasFull then return end
-  if redis.call('ZCARD', RING) > 0 and not queueHeldUntil() then redis.pcall('PUBLISH', WORK, '') end
+  if redis.call('LLEN', RING) > 0 and not queueHeldUntil() then redis.pcall('PUBLISH', WORK, '') end
 end`,
 
-  // `enter(id, key, isNext)`: adds a pending task to the end or the head of those with its key. Returns its field 'x:key', or nil if it
-  // has no key. `mark(key)`: returns that field of a task that is not pending.
-  // `finishEntering()`: called at the end.
+  // The list of a key may have another type, if another program has written it. Then it is empty, or is replaced.
   `
-local tails, heads, rows, rowsEntered, keysEntered, prefixEntered, sequence = {}, {}, {}, 0, {}, {}, nil
+local function push(command, list, ids)
+  if #ids == 0 then return end
+  local size = redis.pcall(command, list, unpack(ids))
+  if type(size) == 'number' then return end
+  if not string.find(size.err, 'WRONGTYPE', 1, true) then error(size.err, 0) end
+  redis.call('DEL', list)
+  redis.call(command, list, unpack(ids))
+end
+local function popNext(key)
+  local id = redis.pcall('LPOP', NEXT .. key)
+  return type(id) == 'string' and id
+end`,
+  // `enter(id, key, isNext)`: adds a pending task to the end or the head of those with its key. `mark(key)`: a task with that key is not
+  // pending. `finishEntering()`: called at the end.
+  `
+local tails, heads, keysEntered, sawKeys, waiting = {}, {}, {}, false, 0
 local function mark(key)
-  if key == '' then return nil end
-  sequence = sequence or tonumber(redis.call('GET', SEQ) or 0) or 0
-  return '0000000000000000' .. key
+  if key ~= '' then sawKeys = true end
 end
 local function enter(id, key, isNext)
-  local prefix = prefixEntered[key]
-  if not prefix then
-    prefix = prefixOf(key)
-    keysEntered[#keysEntered + 1], prefixEntered[key] = key, prefix
+  local lists = isNext and heads or tails
+  local ids = lists[key]
+  if key ~= '' then waiting = waiting + 1 end
+  if ids then ids[#ids + 1] = id
+  else
+    if not heads[key] and not tails[key] then keysEntered[#keysEntered + 1] = key end
+    lists[key] = { id }
   end
-  if key == '' then
-    local list = isNext and heads or tails
-    list[#list + 1] = id
-    return nil
+end
+-- Adds the tasks of a key that has this first one, or false. Returns the first one then.
+local function addToKey(key, first)
+  local next, last = heads[key], tails[key]
+  if next then
+    if first then table.insert(next, 1, first) end
+    first = table.remove(next)
+    push('LPUSH', NEXT .. key, next)
   end
-  if not sequence then mark(key) end
-  sequence = sequence + 1
-  local digits = string.format('%d', 2 ^ 52 + (isNext and -sequence or sequence))
-  rows[rowsEntered + 1], rows[rowsEntered + 2] = '0', prefix .. digits .. ':' .. id
-  rowsEntered = rowsEntered + 2
-  return digits .. key
+  if not last then return first end
+  if not first then
+    if not last[2] then return last[1] end
+    first = table.remove(last, 1)
+  end
+  push('RPUSH', NEXT .. key, last)
+  return first
 end
 local function finishEntering()
-  if sequence then redis.call('SET', SEQ, string.format('%.0f', sequence)) end
-  if #keysEntered == 0 then return end
-  local listed, keys = redis.call('LLEN', PENDING), keysEntered
+  if #keysEntered == 0 then
+    if sawKeys then redis.call('INCRBY', WAITING, 0) end
+    return
+  end
+  local listed, isOn = redis.call('LLEN', PENDING), isFlow()
+  push('LPUSH', PENDING, tails[''] or {})
+  push('RPUSH', PENDING, heads[''] or {})
+  local hasKeys = sawKeys or waiting > 0
+  if not isOn and not hasKeys then
+    if listed == 0 then redis.pcall('PUBLISH', WORK, '') end
+    return
+  end
+  local size, keys = redis.call('LLEN', RING), keysEntered
   if listed > 0 then
     keys = { '' }
     for _, key in ipairs(keysEntered) do if key ~= '' then keys[#keys + 1] = key end end
   end
-  if #tails > 0 then redis.call('LPUSH', PENDING, unpack(tails)) end
-  if #heads > 0 then redis.call('RPUSH', PENDING, unpack(heads)) end
-  if #rows > 0 then redis.call('ZADD', WAITING, unpack(rows)) end
-  if isFlow() then
-    local size = redis.call('ZCARD', RING)
-    enterKeys(keys)
-    wake(size)
-  elseif listed == 0 then redis.pcall('PUBLISH', WORK, '') end
+  local firsts, rows, entering = redis.call('HMGET', FIRSTS, unpack(keys)), {}, {}
+  for i, key in ipairs(keys) do
+    local before = firsts[i]
+    local first = key == '' and '' or addToKey(key, before)
+    if first ~= before then append(rows, key, first) end
+    if not before then entering[#entering + 1] = key end
+  end
+  if #rows > 0 then redis.call('HSET', FIRSTS, unpack(rows)) end
+  if hasKeys then redis.call('INCRBY', WAITING, waiting) end
+  unparkDue()
+  enterRing(entering)
+  wake(size)
 end`,
 
-  // A key that has no more pending tasks leaves the ring.
+  // A key has no more pending tasks. O(keys in the ring), as asynq searches its list for a task that is removed.
   `
 local function leaveRing(key)
-  if hasPending(key) then return end
-  redis.call('ZREM', RING, key)
-  redis.call('ZREM', PARKED, key)
+  if redis.call('HDEL', FIRSTS, key) == 0 then return end
+  if redis.call('ZREM', PARKED, key) == 0 then redis.call('LREM', RING, 1, key) end
 end`,
-  // A task is no longer pending.
+  // Whether a task is among the pending ones of a key.
   `
-local function leavePending(id, place)
-  local key = keyIn(place)
-  if key == '' or redis.call('ZREM', WAITING, memberOf(place, id)) == 0 then
-    key = ''
-    redis.call('LREM', PENDING, 1, id)
+local function isWaiting(id, key)
+  return redis.call('HGET', FIRSTS, key) == id or type(redis.pcall('LPOS', NEXT .. key, id)) == 'number'
+end`,
+  // A task with that key or none is no longer pending.
+  `
+local function leaveKey(id, key)
+  if redis.call('HGET', FIRSTS, key) == id then
+    local first = popNext(key)
+    if first then redis.call('HSET', FIRSTS, key, first) else leaveRing(key) end
+  elseif redis.pcall('LREM', NEXT .. key, 1, id) ~= 1 then return false end
+  redis.call('DECR', WAITING)
+  return true
+end
+local function leavePending(id, key)
+  if key and key ~= '' and leaveKey(id, key) then return end
+  redis.call('LREM', PENDING, 1, id)
+  if redis.call('EXISTS', PENDING) == 0 then leaveRing('') end
+end`,
+
+  // Removes pending tasks: first those without key, then those of the keys in their turns. Returns their ids.
+  `
+local function takePending(count)
+  local ids = {}
+  local listed = redis.call('LRANGE', PENDING, -count, -1)
+  redis.call('LTRIM', PENDING, 0, -#listed - 1)
+  for i = #listed, 1, -1 do ids[#ids + 1] = listed[i] end
+  if redis.call('EXISTS', PENDING) == 1 then return ids end
+  leaveRing('')
+  local function takeOf(key)
+    local first = redis.call('HGET', FIRSTS, key)
+    while first and #ids < count do
+      ids[#ids + 1] = first
+      first = popNext(key)
+    end
+    if first then redis.call('HSET', FIRSTS, key, first) else redis.call('HDEL', FIRSTS, key) end
+    return not first
   end
-  leaveRing(key)
+  while #ids < count do
+    local key = redis.call('LINDEX', RING, 0)
+    if not key then break end
+    if takeOf(key) then redis.call('LPOP', RING) end
+  end
+  while #ids < count do
+    local key = redis.call('ZRANGE', PARKED, 0, 0)[1]
+    if not key then break end
+    if takeOf(key) then redis.call('ZREM', PARKED, key) end
+  end
+  if #ids > #listed then redis.call('DECRBY', WAITING, #ids - #listed) end
+  return ids
 end`,
 
-  // Removes the first tasks with keys, as `leavePending`.
+  // The runs of tasks have ended: their places are free. `keys` are the fields 'x:key' of their hashes, or false.
   `
-local function leaveFirst(count)
-  if not isFlow() then return end
-  local members, isIn = count > 0 and redis.call('ZRANGE', WAITING, 0, count - 1) or {}, { [''] = true }
-  if #members > 0 then redis.call('ZREMRANGEBYRANK', WAITING, 0, #members - 1) end
-  for _, member in ipairs(members) do isIn[splitMember(member)] = true end
-  for key in pairs(isIn) do leaveRing(key) end
-end`,
-
-  // The runs of tasks have ended: their places are free. `places` are the fields 'x:key' of their hashes, or false.
-  `
-local function freePlaces(ids, places)
-  local members, keys, isIn = {}, {}, {}
-  for i, id in ipairs(ids) do
-    local key = keyIn(places[i])
-    if key ~= '' then members[#members + 1] = prefixOf(key) .. id end
-    if not isIn[key] then keys[#keys + 1] = key end
-    isIn[key] = true
+local function freePlaces(ids, keys)
+  local l, members, isIn, free = readLimits(), {}, {}, {}
+  if not l.c and not l.kc then return end
+  if l.kc then
+    for i, id in ipairs(ids) do
+      local key = keys[i] or ''
+      if key ~= '' then members[#members + 1] = prefixOf(key) .. id end
+      isIn[key] = true
+    end
   end
   if #members > 0 then redis.call('ZREM', RUNS, unpack(members)) end
-  local l = readLimits()
-  if not l.c and not l.kc then return end
-  local size, free = redis.call('ZCARD', RING), {}
-  for _, key in ipairs(l.kc and redis.call('ZCARD', PARKED) > 0 and keys or {}) do
+  local size = redis.call('LLEN', RING)
+  for key in pairs(l.kc and redis.call('ZCARD', PARKED) > 0 and isIn or {}) do
     if redis.call('ZSCORE', PARKED, key) == 'inf' then
       local at = heldUntil(key)
       if not at then free[#free + 1] = key elseif at < math.huge then redis.call('ZADD', PARKED, at, key) end
@@ -302,7 +346,8 @@ local function freePlaces(ids, places)
   end
   if #free > 0 then
     redis.call('ZREM', PARKED, unpack(free))
-    enterKeys(free)
+    unparkDue()
+    enterRing(free)
   end
   wake(size, l.c and redis.call('LLEN', ACTIVE) + #ids >= l.c)
 end`,

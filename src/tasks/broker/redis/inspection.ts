@@ -46,9 +46,16 @@ for i, state in ipairs({ 'active', 'pending', 'scheduled', 'retry', 'archived', 
   reply[i] = need(isList and 'list' or 'zset', key)
   weigh(key, reply[i], isList and redis.call('LRANGE', key, -sample, -1) or redis.call('ZRANGE', key, 0, sample - 1))
 end
-local waiting, sampled = redis.call('ZCARD', WAITING), {}
-for i, member in ipairs(redis.call('ZRANGE', WAITING, 0, sample - 1)) do sampled[i] = idOf(member) end
-weigh(WAITING, waiting, sampled)
+local function firstsOf(keys)
+  local firsts = #keys > 0 and redis.call('HMGET', FIRSTS, unpack(keys)) or {}
+  for i, key in ipairs(keys) do
+    if key == '' then firsts[i] = redis.call('LINDEX', PENDING, -1) end
+  end
+  return firsts
+end
+local waiting, sampled = tonumber(redis.call('GET', WAITING)) or 0, {}
+for i, id in ipairs(firstsOf(redis.call('LRANGE', RING, 0, sample - 1))) do sampled[i] = id or '' end
+weigh(FIRSTS, waiting, sampled)
 reply[2] = reply[2] + waiting
 local aggregating, groups = 0, 0
 local before, weighed, inWeighed = bytes, 0, 0
@@ -66,29 +73,21 @@ for _, group in ipairs(redis.call('SMEMBERS', GROUPS)) do
 end
 for _, set in ipairs(redis.call('ZRANGE', SETS, 0, -1)) do addUp(set) end
 if inWeighed > 0 then bytes = before + (bytes - before) / inWeighed * aggregating end
-local function sinceOf(key)
-  local id = redis.call('LINDEX', PENDING, -1)
-  if key ~= '' then
-    local min, max = rangeOf(key)
-    local member = redis.call('ZRANGEBYLEX', WAITING, min, max, 'LIMIT', 0, 1)[1]
-    id = member and idOf(member)
-  end
-  return id and readTask(id, 'pending_since')[1] or nil
-end
-local isOn = isFlow()
-local keys = isOn and redis.call('ZRANGE', RING, 0, 999) or { '' }
-if isOn then
-  for _, key in ipairs(redis.call('ZRANGEBYSCORE', PARKED, '-inf', nowMs(), 'LIMIT', 0, 1000)) do keys[#keys + 1] = key end
-  if redis.call('EXISTS', PENDING) == 1 and not redis.call('ZSCORE', RING, '') and not heldUntil('') then keys[#keys + 1] = '' end
-end
+local keys = redis.call('LRANGE', RING, 0, 999)
+for _, key in ipairs(redis.call('ZRANGEBYSCORE', PARKED, '-inf', nowMs(), 'LIMIT', 0, 1000)) do keys[#keys + 1] = key end
+if redis.call('HEXISTS', FIRSTS, '') == 0 and not heldUntil('') then keys[#keys + 1] = '' end
 local held = queueHeldUntil()
 local head, first
-for _, key in ipairs(keys) do
-  local since = sinceOf(key)
+for _, id in ipairs(firstsOf(keys)) do
+  local since = id and readTask(id, 'pending_since')[1]
   head = head or since
   if since and not held and (not first or tonumber(since) < tonumber(first)) then first = since end
 end
-if not head then head = sinceOf('') or sampled[1] and readTask(sampled[1], 'pending_since')[1] end
+if not head then
+  local parked = redis.call('ZRANGE', PARKED, 0, 0)
+  local id = firstsOf({ parked[1] or '' })[1]
+  head = id and readTask(id, 'pending_since')[1]
+end
 reply[7], reply[8] = aggregating, groups
 reply[9] = head or 0
 reply[10] = bytes
@@ -109,10 +108,9 @@ return reply
 /**
  * Counts the pending tasks of some keys that the limits of each key hold back.
  *
- * ARGV[1]  1 for the keys that are parked, 0 for those in the ring; the first of these scripts counts the tasks without key, too
- * ARGV[2]  cursor; 0 to begin
- * ARGV[3]  approximate number of keys
- * ARGV[4]  now, in milliseconds, or '' for the clock of Redis
+ * ARGV[1]  cursor; 0 to begin: the first of these scripts counts the tasks without key, too
+ * ARGV[2]  approximate number of keys
+ * ARGV[3]  now, in milliseconds, or '' for the clock of Redis
  *
  * Returns the next cursor, 0 at the end, and the numbers of tasks that have no place, that have no token, and of the others.
  */
@@ -130,11 +128,11 @@ local function add(key, size)
   counts[kind] = counts[kind] + math.max(size - left, 0)
   free = free + math.min(size, left)
 end
-local found = redis.call('ZSCAN', ARGV[1] == '1' and PARKED or RING, ARGV[2], 'COUNT', ARGV[3])
-if ARGV[1] == '0' and ARGV[2] == '0' then add('', redis.call('LLEN', PENDING)) end
+local found = redis.call('HSCAN', FIRSTS, ARGV[1], 'COUNT', ARGV[2])
+if ARGV[1] == '0' then add('', redis.call('LLEN', PENDING)) end
 for i = 1, #found[2], 2 do
   local key = found[2][i]
-  if key ~= '' then add(key, redis.call('ZLEXCOUNT', WAITING, rangeOf(key))) end
+  if key ~= '' then add(key, pendingOf(key)) end
 end
 return { found[1], counts[1], counts[2], free }
 `);
@@ -158,7 +156,26 @@ return task
 `);
 
 /**
- * Reads a range of a zset, of a list from its end, or of the pending tasks with keys. Ids without a task are left out.
+ * `addRow(reply, id, score, isWhole)`: adds a task to a reply, unless it is missing, and returns the bytes of its message. Per task that is
+ * id, msg, result, progress, its score (since when it is pending in nanoseconds if it has none), recoveries, and milliseconds until
+ * its lock ends if `isWhole`, else 0.
+ */
+const ADD_ROW = `
+local function lockLeft(id, lock)
+  return lock and lock ~= '' and redis.pcall('GET', lock) == id and redis.call('PTTL', lock) or 0
+end
+local function addRow(reply, id, score, isWhole)
+  local task = readTask(id, 'msg', 'result', 'x:progress', 'pending_since', 'x:recoveries', 'unique_key')
+  if not task[1] then return 0 end
+  local at, left = #reply, isWhole and lockLeft(id, task[6] or lockIn(task[1])) or 0
+  reply[at + 1], reply[at + 2], reply[at + 3], reply[at + 4] = id, task[1], task[2], task[3]
+  reply[at + 5], reply[at + 6], reply[at + 7] = score or task[4], task[5], left
+  return #task[1]
+end
+`;
+
+/**
+ * Reads a range of a zset, or of a list from its end. Ids without a task are left out.
  *
  * ARGV[1]  key of the LIST or ZSET
  * ARGV[2]  state of its tasks
@@ -167,12 +184,11 @@ return task
  * ARGV[5]  bytes of messages after which no more tasks are read
  * ARGV[6]  1 to read what is left of their locks, and no leases
  *
- * Returns the number of ids that were read; then per task id, msg, result, progress, its score (since when it is pending in nanoseconds,
- * or when its lease ends if it is active), recoveries, and milliseconds until its lock ends.
+ * Returns the number of ids that were read; then per task what `addRow` adds. The score of an active task is when its lease ends.
  */
-export const READ_TASKS = new Script(`
+export const READ_TASKS = new Script(`${ADD_ROW}
 local KEY, first, last, bytes, isWhole = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6] == '1'
-local isList, isLeased = KEY == ACTIVE or KEY == PENDING, ARGV[2] == 'active' and not isWhole
+local isList, isLeased = KEY == ACTIVE, ARGV[2] == 'active' and not isWhole
 if isLeased then need('zset', LEASE) end
 need(isList and 'list' or 'zset', KEY)
 local rows, step = nil, 2
@@ -181,24 +197,69 @@ if isList then
   rows, step = {}, 1
   for i = #found, 1, -1 do rows[#rows + 1] = found[i] end
 else rows = redis.call('ZRANGE', KEY, first, last, 'WITHSCORES') end
-local function lockLeft(id, lock)
-  return lock and lock ~= '' and redis.pcall('GET', lock) == id and redis.call('PTTL', lock) or 0
-end
 local reply = { 0 }
 for i = 1, #rows, step do
   if bytes <= 0 then break end
   reply[1] = reply[1] + 1
   local id, score = rows[i], not isList and rows[i + 1]
-  if KEY == WAITING then id, score = idOf(id), false end
-  local task = readTask(id, 'msg', 'result', 'x:progress', 'pending_since', 'x:recoveries', 'unique_key')
-  if task[1] then
-    if isLeased then score = redis.call('ZSCORE', LEASE, id) end
-    local at, left = #reply, isWhole and lockLeft(id, task[6] or lockIn(task[1])) or 0
-    reply[at + 1], reply[at + 2], reply[at + 3], reply[at + 4] = id, task[1], task[2], task[3]
-    reply[at + 5], reply[at + 6], reply[at + 7] = score or not isLeased and task[4], task[5], left
-    bytes = bytes - #task[1]
+  if isLeased then score = redis.call('ZSCORE', LEASE, id) or '' end
+  bytes = bytes - addRow(reply, id, score, isWhole)
+end
+return reply
+`);
+
+/**
+ * Reads pending tasks key by key: those of the keys in their turns, then those of parked keys. Ids without a task are left out.
+ *
+ * ARGV[1]  number of keys that are left out
+ * ARGV[2]  number of tasks of the following keys that are left out
+ * ARGV[3]  number of tasks
+ * ARGV[4]  bytes of messages after which no more tasks are read
+ * ARGV[5]  1 to read what is left of their locks
+ *
+ * Returns ARGV[1] and ARGV[2] of the next call, 1 if there are no more tasks; then per task what `addRow` adds.
+ */
+export const READ_IN_TURNS = new Script(`${ADD_ROW}
+local nth, skip, count, bytes = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+need('list', PENDING)
+needFlow()
+local ringed, KEYS_AT_ONCE = redis.call('LLEN', RING), 1000
+local keys = redis.call('LRANGE', RING, nth, nth + KEYS_AT_ONCE - 1)
+if #keys < KEYS_AT_ONCE then
+  local from = math.max(nth - ringed, 0)
+  for _, key in ipairs(redis.call('ZRANGE', PARKED, from, from + KEYS_AT_ONCE - 1)) do keys[#keys + 1] = key end
+end
+if redis.call('HEXISTS', FIRSTS, '') == 0 and nth + #keys == ringed + redis.call('ZCARD', PARKED) then keys[#keys + 1] = '' end
+local function idsOf(key, from, most)
+  local ids = {}
+  if key == '' then
+    local found = redis.call('LRANGE', PENDING, -from - most, -from - 1)
+    for i = #found, 1, -1 do ids[#ids + 1] = found[i] end
+    return ids
+  end
+  need('list', NEXT .. key)
+  if from + most > 1 then ids = redis.call('LRANGE', NEXT .. key, math.max(from - 1, 0), from + most - 2) end
+  if from == 0 then table.insert(ids, 1, redis.call('HGET', FIRSTS, key)) end
+  return ids
+end
+local reply, at = { nth, skip, 0 }, 1
+while at <= #keys and count > 0 and bytes > 0 do
+  local key = keys[at]
+  local size = skip > 0 and pendingOf(key) or math.huge
+  if skip >= size then
+    at, skip = at + 1, skip - size
+  else
+    local ids = idsOf(key, skip, count)
+    for _, id in ipairs(ids) do
+      if bytes <= 0 then break end
+      count, skip = count - 1, skip + 1
+      bytes = bytes - addRow(reply, id, false, ARGV[5] == '1')
+    end
+    if count > 0 and bytes > 0 then at, skip = at + 1, 0 end
   end
 end
+reply[1], reply[2] = nth + at - 1, skip
+if at > #keys and #keys < KEYS_AT_ONCE then reply[3] = 1 end
 return reply
 `);
 
@@ -251,18 +312,31 @@ export const INSPECTION = {
     throw taskNotFound(queue, id);
   },
 
-  /** For active and pending tasks, which are in lists, Redis walks to the page: O(tasks before it). */
+  /** For active and pending tasks Redis walks to the page: O(tasks, or keys of tasks, before it). */
   async tasks(redis, queue, state, page, group) {
     await requireQueue(redis, queue);
     const records: TaskRecord[] = [];
+    const add = (rows: Iterable<ScriptReply[]>): void => {
+      for (const [id, ...fields] of rows) records.push(recordOf(redis, queue, textOf(id), state, fields));
+    };
     let skip = (page.page - 1) * page.size;
-    for await (const { key, from, size } of rangesOf(redis, queue, state, group)) {
+    if (state === 'pending') {
+      for (let nth = 0, isEnd = false; !isEnd && records.length < page.size;) {
+        const count = Math.min(TASKS_PER_SCRIPT, page.size - records.length);
+        const args = [nth, skip, count, Number.MAX_SAFE_INTEGER, 0];
+        const reply = itemsOf(await redis.runIn(queue, READ_IN_TURNS, args));
+        [nth = 0, skip = 0] = [numberOf(reply[0]), numberOf(reply[1])];
+        isEnd = numberOf(reply[2]) === 1;
+        add(rowsOf(reply, 3, 7));
+      }
+      return records;
+    }
+    for await (const key of allKeysOfTasks(redis, queue, state, group)) {
+      const size = await sizeOf(redis, queue, key);
       for (let first = skip; first < size && records.length < page.size; first += TASKS_PER_SCRIPT) {
         const last = Math.min(first + Math.min(TASKS_PER_SCRIPT, page.size - records.length), size) - 1;
-        const args = [key, state, from + first, from + last, Number.MAX_SAFE_INTEGER, 0];
-        const reply = itemsOf(await redis.runIn(queue, READ_TASKS, args));
-        for (const [id, ...fields] of rowsOf(reply, 1, 7))
-          records.push(recordOf(redis, queue, textOf(id), state, fields));
+        const args = [key, state, first, last, Number.MAX_SAFE_INTEGER, 0];
+        add(rowsOf(itemsOf(await redis.runIn(queue, READ_TASKS, args)), 1, 7));
       }
       if (records.length === page.size) break;
       skip = Math.max(skip - size, 0);
@@ -291,12 +365,10 @@ type HeldByKeys = [concurrency: number, rate: number, free: number];
 
 async function countByKeys(redis: RedisAccess, queue: string): Promise<HeldByKeys> {
   const counts: HeldByKeys = [0, 0, 0];
-  for (const isParked of [0, 1]) {
-    for (let cursor = '0', isFirst = true; isFirst || cursor !== '0'; isFirst = false) {
-      const reply = itemsOf(await redis.runIn(queue, COUNT_HELD, [isParked, cursor, TASKS_PER_SCRIPT]));
-      cursor = textOf(reply[0]);
-      for (const n of counts.keys()) counts[n] = (counts[n] ?? 0) + numberOf(reply[n + 1]);
-    }
+  for (let cursor = '0', isFirst = true; isFirst || cursor !== '0'; isFirst = false) {
+    const reply = itemsOf(await redis.runIn(queue, COUNT_HELD, [cursor, TASKS_PER_SCRIPT]));
+    cursor = textOf(reply[0]);
+    for (const n of counts.keys()) counts[n] = (counts[n] ?? 0) + numberOf(reply[n + 1]);
   }
   return counts;
 }
@@ -337,42 +409,4 @@ export function recordOf(
     progress: Buffer.isBuffer(progress) ? textOf(progress) : undefined,
     isOrphaned: state === 'active' && atMs <= nowMs,
   };
-}
-
-/** A part of a key that holds tasks. */
-interface Range {
-  readonly key: string;
-  /** Index of the first one. */
-  readonly from: number;
-  readonly size: number;
-}
-
-/** Yields where the tasks of a state are, in order. */
-async function* rangesOf(
-  redis: RedisAccess,
-  queue: string,
-  state: TaskState,
-  group: string | undefined,
-): AsyncGenerator<Range> {
-  if (state === 'pending') yield* await inTurns(redis, queue);
-  else
-    for await (const key of allKeysOfTasks(redis, queue, state, group))
-      yield { key, from: 0, size: await sizeOf(redis, queue, key) };
-}
-
-/** Returns the list of those without key, and ranges of those with keys: first those of the key whose turn is next. */
-async function inTurns(redis: RedisAccess, queue: string): Promise<readonly Range[]> {
-  const { pending, waiting, ring } = redis.keysOf(queue);
-  const [listed, size, [key]] = await redis.send((client) =>
-    Promise.all([client.llen(pending), client.zcard(waiting), client.zrangeBuffer(ring, '0', '0')]),
-  );
-  const list = { key: pending, from: 0, size: listed };
-  const range = (from: number, end: number): Range => ({ key: waiting, from, size: end - from });
-  if (key === undefined || key.length === 0) return [list, range(0, size)];
-  const edge = (last: string): Buffer =>
-    Buffer.concat([Buffer.from(`(${key.length}:`), key, Buffer.from(last)]);
-  const [from, to] = await redis.send((client) =>
-    Promise.all([client.zlexcount(waiting, '-', edge(':')), client.zlexcount(waiting, '-', edge(';'))]),
-  );
-  return [range(from, to), list, range(0, from), range(to, size)];
 }

@@ -104,15 +104,17 @@ export const QUEUE_KEYS = {
   ticks: ['TICKS', 'x:ticks'],
   /** Ours. HASH: the limits of the queue, and when the bucket of its rate is full; see `readLimits` in flow.ts. */
   limits: ['LIMITS', 'x:limits'],
-  /** Ours. STRING, a number: the latest place of a task with a key among those of its key. A queue that has it has had such tasks. */
-  sequence: ['SEQ', 'x:seq'],
-  /** Ours. ZSET, all with score 0: the pending tasks that have a key; see `memberOf` in flow.ts. */
+  /** Ours. STRING, a number: the pending tasks that have a key. A queue that has it has had tasks with a key. */
   waiting: ['WAITING', 'x:waiting'],
-  /** Ours. ZSET of the keys of pending tasks that may run, scored by their turns: see flow.ts. */
+  /** Ours. HASH: a key that has pending tasks, and the id of the first one; '' and '' if tasks without key have a turn. See flow.ts. */
+  firsts: ['FIRSTS', 'x:first'],
+  /** Ours. LISTs of ids: the pending tasks behind the first one of a key, in their order; the key follows. */
+  nextPrefix: ['NEXT', 'x:next:'],
+  /** Ours. LIST of the keys of pending tasks that may run, in their turns. */
   ring: ['RING', 'x:ring'],
   /** Ours. ZSET of the keys of pending tasks that a limit of their key holds back, scored by when a token comes, in milliseconds; or +inf. */
   parked: ['PARKED', 'x:parked'],
-  /** Ours. ZSET, all with score 0: the active tasks that have a key, as `LENGTH:KEY:ID`. */
+  /** Ours. ZSET, all with score 0: the active tasks that have a key, as `-…LENGTH:KEY:ID`, if keys have a limit of them. */
   runs: ['RUNS', 'x:run'],
   /** Ours. ZSET of keys, scored by when the buckets of their rate are full, in milliseconds. */
   rates: ['RATES', 'x:rates'],

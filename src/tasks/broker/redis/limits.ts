@@ -14,7 +14,8 @@ import {
 } from './script.ts';
 
 /**
- * Stores the limits of a queue, and registers it if it has some. A bucket whose rate stays limited keeps what it has.
+ * Stores the limits of a queue, and registers it if it has some. A bucket whose rate stays limited keeps what it has. O(active tasks) if
+ * keys have a limit of them that they had not.
  *
  * KEYS[2]  SET of all queues, if there are limits; see RedisAccess.keysToEnqueue
  * ARGV[1]  the limits in JSON, or '' for none
@@ -30,10 +31,11 @@ import {
 export const SET_LIMITS = new Script(`
 local QUEUES, FIELDS = KEYS[2], { 'c', 't', 'b', 'kc', 'kt', 'kb' }
 if QUEUES then need('set', QUEUES) end
-need('list', PENDING)
+need('list', PENDING, ACTIVE)
 needFlow()
 if ARGV[2] == '1' and redis.call('EXISTS', LIMITS) == 1 then return end
 if QUEUES then redis.call('SADD', QUEUES, queueName()) end
+local hadRuns = redis.call('HEXISTS', LIMITS, 'kc') == 1
 if ARGV[1] == '' then redis.call('DEL', LIMITS)
 else
   redis.call('HSET', LIMITS, 'json', ARGV[1])
@@ -45,6 +47,13 @@ else
   elseif full then redis.call('HSET', LIMITS, 'full', (bucket(full, tonumber(ARGV[4]), tonumber(ARGV[5])))) end
 end
 if ARGV[7] == '' then redis.call('DEL', RATES) end
+if ARGV[6] == '' then redis.call('DEL', RUNS)
+elseif not hadRuns then
+  for _, id in ipairs(redis.call('LRANGE', ACTIVE, 0, -1)) do
+    local key = readTask(id, 'x:key')[1]
+    if key then redis.call('ZADD', RUNS, 0, prefixOf(key) .. id) end
+  end
+end
 `);
 
 /**
@@ -68,101 +77,97 @@ return #late
 `);
 
 /**
- * Moves some keys between the ring and those that are parked, after their limits have changed. At the end a queue that is no longer flow
- * controlled has neither, and servers are notified.
+ * Parks keys of the ring that a limit holds back now: some, from its beginning. The others go to its end.
  *
- * ARGV[1]  cursor in those that are parked; '' for the ring
- * ARGV[2]  the turn after which keys of the ring are checked
- * ARGV[3]  number of keys
- * ARGV[4]  now, in milliseconds, or '' for the clock of Redis
- *
- * Returns the next cursor or turn, 0 at the end.
+ * ARGV[1]  number of keys, at most 1000
+ * ARGV[2]  now, in milliseconds, or '' for the clock of Redis
  */
-export const REARRANGE = new Script(`
+export const PARK_HELD = new Script(`
 need('list', PENDING, ACTIVE)
 needFlow()
-if ARGV[1] == '' then
-  local found = redis.call('ZRANGEBYSCORE', RING, '(' .. ARGV[2], '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[3])
-  local leaving, parked = {}, {}
-  for i = 1, #found, 2 do
-    local at = heldUntil(found[i])
-    if at then
-      leaving[#leaving + 1] = found[i]
-      append(parked, at, found[i])
-    end
-  end
-  if #parked > 0 then
-    redis.call('ZADD', PARKED, unpack(parked))
-    redis.call('ZREM', RING, unpack(leaving))
-  end
-  return #found == 2 * ARGV[3] and found[#found] or '0'
-end
-local found, keys = redis.call('ZSCAN', PARKED, ARGV[1], 'COUNT', ARGV[3]), {}
+local found = redis.call('LRANGE', RING, 0, ARGV[1] - 1)
+redis.call('LTRIM', RING, #found, -1)
+enterRing(found)
+`);
+
+/**
+ * Lets keys that are parked enter the ring if no limit holds them back any more. At the end a queue that is no longer flow controlled has
+ * no turns, and servers are notified.
+ *
+ * ARGV[1]  cursor; 0 to begin
+ * ARGV[2]  approximate number of keys
+ * ARGV[3]  now, in milliseconds, or '' for the clock of Redis
+ *
+ * Returns the next cursor, 0 at the end.
+ */
+export const FREE_PARKED = new Script(`
+need('list', PENDING, ACTIVE)
+needFlow()
+local found, keys = redis.call('ZSCAN', PARKED, ARGV[1], 'COUNT', ARGV[2]), {}
 for i = 1, #found[2], 2 do keys[#keys + 1] = found[2][i] end
 checkParked(keys)
 if found[1] ~= '0' then return found[1] end
-if not isFlow() then redis.call('DEL', RING)
-elseif redis.call('LLEN', PENDING) > 0 then enterKeys({ '' }) end
-if (isFlow() and redis.call('ZCARD', RING) or redis.call('LLEN', PENDING)) > 0 and not queueHeldUntil() then
+if not isFlow() then redis.call('DEL', RING, FIRSTS)
+elseif redis.call('LLEN', PENDING) > 0 and redis.call('HSETNX', FIRSTS, '', '') == 1 then enterRing({ '' }) end
+if (isFlow() and redis.call('LLEN', RING) or redis.call('LLEN', PENDING)) > 0 and not queueHeldUntil() then
   redis.pcall('PUBLISH', WORK, '')
 end
 return '0'
 `);
 
 /**
- * Lists keys that have pending or active tasks, in the order of `prefixOf` in flow.ts: first the tasks without key.
+ * Lists keys that have pending or active tasks: first the tasks without key, then the keys in their turns, those that are parked, and
+ * those that have only active tasks. O(active tasks).
  *
- * ARGV[1]  the key after which the list begins
- * ARGV[2]  1 if the list begins with the tasks without key
- * ARGV[3]  number of keys that are left out
- * ARGV[4]  number of keys
- * ARGV[5]  now, in milliseconds, or '' for the clock of Redis
+ * ARGV[1]  number of keys before which the list begins
+ * ARGV[2]  number of keys that are left out of those that have tasks
+ * ARGV[3]  number of keys
+ * ARGV[4]  now, in milliseconds, or '' for the clock of Redis
  *
- * Returns the number of keys that were left out, 1 if there are no more keys, and the last key; then per key its name, the numbers of its
- * pending and active tasks, 1 if it has no place, and the milliseconds until it has a token, or -1.
+ * Returns ARGV[1] and ARGV[2] of the next call, 1 if there are no more keys; then per key its name, the numbers of its pending and active
+ * tasks, 1 if it has no place, and the milliseconds until it has a token, or -1.
  */
 export const LIST_KEYS = new Script(`
 need('list', PENDING, ACTIVE)
 needFlow()
-local skip, count, l = tonumber(ARGV[3]), tonumber(ARGV[4]), readLimits()
-local reply, skipped = { 0, 0, ARGV[1] }, 0
+local nth, skip, count, l = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), readLimits()
+local active, ring, parked = {}, redis.call('LLEN', RING), redis.call('ZCARD', PARKED)
+local keys, at, KEYS_AT_ONCE = {}, 1, 1000
+if nth == 0 then keys[1] = '' end
+local from = math.max(nth - 1, 0)
+local function add(some)
+  for _, key in ipairs(some) do keys[#keys + 1] = key end
+end
+add(redis.call('LRANGE', RING, from, from + KEYS_AT_ONCE - 1))
+if from + KEYS_AT_ONCE > ring then
+  from = math.max(from - ring, 0)
+  add(redis.call('ZRANGE', PARKED, from, from + KEYS_AT_ONCE - 1))
+end
+local isEnd = nth + #keys > ring + parked
+local others = {}
+for _, id in ipairs(redis.call('LRANGE', ACTIVE, 0, -1)) do
+  local key = readTask(id, 'x:key')[1] or ''
+  if not active[key] and redis.call('HEXISTS', FIRSTS, key) == 0 and key ~= '' then others[#others + 1] = key end
+  active[key] = (active[key] or 0) + 1
+end
+for i = isEnd and math.max(nth - ring - parked, 1) or math.huge, #others do keys[#keys + 1] = others[i] end
+local reply = { 0, 0, 0 }
 local function show(key, pending)
-  local active = activeOf(key)
-  if pending + active == 0 then return end
-  if skipped < skip then skipped = skipped + 1 return end
   local again = l.kt and emptyUntil(redis.call('ZSCORE', RATES, key), l.kt, l.kb)
-  local at = #reply
-  reply[at + 1], reply[at + 2], reply[at + 3] = key, pending, active
-  reply[at + 4], reply[at + 5] = l.kc and active >= l.kc and 1 or 0, again and math.ceil(again - nowMs()) or -1
+  local row = #reply
+  reply[row + 1], reply[row + 2], reply[row + 3] = key, pending, active[key] or 0
+  reply[row + 4], reply[row + 5] = l.kc and activeOf(key) >= l.kc and 1 or 0, again and math.ceil(again - nowMs()) or -1
 end
--- By bytes, as Redis does: Lua compares strings as the locale does.
-local function isBefore(a, b)
-  for i = 1, math.min(#a, #b) do
-    local x, y = string.byte(a, i), string.byte(b, i)
-    if x ~= y then return x < y end
+while at <= #keys and #reply < 3 + 5 * count do
+  local key = keys[at]
+  at = at + 1
+  if key ~= '' or nth + at == 2 then
+    local pending = pendingOf(key)
+    if pending == 0 and not active[key] then pending = nil end
+    if pending and skip > 0 then skip = skip - 1 elseif pending then show(key, pending) end
   end
-  return #a < #b
 end
-local key, steps = ARGV[1], 0
-if ARGV[2] == '1' then show('', redis.call('LLEN', PENDING)) end
-while #reply < 3 + 5 * count and steps < 1000 do
-  local _, after = rangeOf(key)
-  after = '[' .. string.sub(after, 2)
-  local function nextIn(zset)
-    local member = redis.call('ZRANGEBYLEX', zset, after, '+', 'LIMIT', 0, 1)[1]
-    if member then return prefixOf((splitMember(member))), member end
-  end
-  local waiting, waits = nextIn(WAITING)
-  local running, runs = nextIn(RUNS)
-  if not waiting and not running then
-    reply[2] = 1
-    break
-  end
-  key = splitMember((not running or waiting and isBefore(waiting, running)) and waits or runs)
-  show(key, redis.call('ZLEXCOUNT', WAITING, rangeOf(key)))
-  steps = steps + 1
-end
-reply[1], reply[3] = skipped, key
+reply[1], reply[2], reply[3] = nth + at - 1, skip, isEnd and at > #keys and 1 or 0
 return reply
 `);
 
@@ -181,13 +186,11 @@ export const LIMITS = {
     await requireQueue(redis, queue);
     const keys: KeyStats[] = [];
     let skip = (page.page - 1) * page.size;
-    let after: ScriptArgument = '';
-    for (let isEnd = false, isFirst = 1; !isEnd && keys.length < page.size; isFirst = 0) {
+    for (let nth = 0, isEnd = false; !isEnd && keys.length < page.size;) {
       const count = Math.min(page.size - keys.length, KEYS_PER_SCRIPT);
-      const reply = itemsOf(await redis.runIn(queue, LIST_KEYS, [after, isFirst, skip, count]));
-      skip -= numberOf(reply[0]);
-      isEnd = numberOf(reply[1]) === 1;
-      after = reply[2] as Buffer;
+      const reply = itemsOf(await redis.runIn(queue, LIST_KEYS, [nth, skip, count]));
+      [nth = 0, skip = 0] = [numberOf(reply[0]), numberOf(reply[1])];
+      isEnd = numberOf(reply[2]) === 1;
       for (const row of rowsOf(reply, 3, 5)) keys.push(statsOf(row));
     }
     return keys;
@@ -220,11 +223,12 @@ export async function storeLimits(
   for (let changed = KEYS_PER_SCRIPT; changed === KEYS_PER_SCRIPT;) {
     changed = numberOf(await redis.runIn(queue, BOUND_BUCKETS, [KEYS_PER_SCRIPT]));
   }
-  for (let turn = '-1'; turn !== '0';) {
-    turn = textOf(await redis.runIn(queue, REARRANGE, ['', turn, KEYS_PER_SCRIPT]));
+  const { ring } = redis.keysOf(queue);
+  for (let left = await redis.send((client) => client.llen(ring)); left > 0; left -= KEYS_PER_SCRIPT) {
+    await redis.runIn(queue, PARK_HELD, [Math.min(left, KEYS_PER_SCRIPT)]);
   }
   for (let cursor = '0', isFirst = true; isFirst || cursor !== '0'; isFirst = false) {
-    cursor = textOf(await redis.runIn(queue, REARRANGE, [cursor, '', KEYS_PER_SCRIPT]));
+    cursor = textOf(await redis.runIn(queue, FREE_PARKED, [cursor, KEYS_PER_SCRIPT]));
   }
   if (await redis.readFlow(queue)) await notifyOfTokens(redis, queue);
 }

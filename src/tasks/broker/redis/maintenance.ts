@@ -49,8 +49,7 @@ return { moved, #due }
 `;
 }
 
-const ADD_IN_FLOW = `local place = enter(id, keyIn(readTask(id, 'x:key')[1]), false)
-    if place then redis.call('HSET', TASK .. id, 'x:key', place) end`;
+const ADD_IN_FLOW = "enter(id, readTask(id, 'x:key')[1] or '', false)";
 
 /**
  * Moves due tasks to the pending list, or into their group, whose name is added: asynq leaves it out, and no server aggregates
@@ -80,16 +79,13 @@ const LOST_PLACES = `
 local function freeLostPlaces()
   local members = redis.call('ZRANDMEMBER', RUNS, 1000)
   if #members == 0 then return end
-  local ids, places, lost, lostPlaces = {}, {}, {}, {}
-  for i, member in ipairs(members) do
-    local key, rest = splitMember(member)
-    ids[i], places[i] = rest, mark(key)
-  end
+  local ids, keys, lost, lostKeys = {}, {}, {}, {}
+  for i, member in ipairs(members) do keys[i], ids[i] = splitMember(member) end
   local scores = redis.call('ZMSCORE', LEASE, unpack(ids))
   for i, id in ipairs(ids) do
-    if not scores[i] then lost[#lost + 1], lostPlaces[#lostPlaces + 1] = id, places[i] end
+    if not scores[i] then lost[#lost + 1], lostKeys[#lostKeys + 1] = id, keys[i] end
   end
-  if #lost > 0 then freePlaces(lost, lostPlaces) end
+  if #lost > 0 then freePlaces(lost, lostKeys) end
 end
 `;
 
@@ -99,7 +95,7 @@ end
  */
 const FREE_KEYS = `
 local function freeKeys()
-  local size = redis.call('ZCARD', RING)
+  local size = redis.call('LLEN', RING)
   writeAnyway(PARKED)
   checkParked(redis.call('ZRANDMEMBER', PARKED, 1000))
   wake(size)
@@ -154,8 +150,8 @@ return reply
 }
 
 /** A task with a key has a place that a Go server has not given it. */
-const TAKE_PLACE = `    local key = keyIn(readTask(id, 'x:key')[1])
-    if key ~= '' then redis.call('ZADD', RUNS, 0, prefixOf(key) .. id) end
+const TAKE_PLACE = `    local key = readTask(id, 'x:key')[1] or ''
+    if key ~= '' and readLimits().kc then redis.call('ZADD', RUNS, 0, prefixOf(key) .. id) end
 `;
 
 /**

@@ -22,7 +22,7 @@ return redis.call('SETNX', PAUSED, ARGV[1])
 
 /** Ends a pause. Returns 1, or 0 if it is not paused. */
 export const RESUME = new Script(`
-local size = need('list', PENDING) + need('zset', RING)
+local size = need('list', PENDING) + need('list', RING)
 if redis.call('DEL', PAUSED) == 0 then return 0 end
 if size > 0 then redis.pcall('PUBLISH', WORK, '') end
 return 1
@@ -60,14 +60,7 @@ local function clear(zset)
   redis.call('ZREMRANGEBYRANK', zset, 0, #ids - 1)
   remove(ids)
 end
-local ids = redis.call('LRANGE', PENDING, -limit, -1)
-redis.call('LTRIM', PENDING, 0, -limit - 1)
-remove(ids)
-local members, withKey = redis.call('ZRANGE', WAITING, 0, limit - #removed - 1), {}
-if #removed == limit then members = {} end
-for i, member in ipairs(members) do withKey[i] = idOf(member) end
-leaveFirst(#members)
-remove(withKey)
+remove(takePending(limit))
 for _, zset in ipairs(ZSETS) do clear(zset) end
 for _, group in ipairs(groups) do
   clear(GROUP .. group)
@@ -96,7 +89,7 @@ export const REMOVE_QUEUE = new Script(`
 local ZSETS = { SCHEDULED, RETRY, ARCHIVED, COMPLETED }
 local active = need('list', ACTIVE)
 needFlow()
-local size = active + need('list', PENDING) + redis.call('ZCARD', WAITING)
+local size = active + need('list', PENDING) + (tonumber(redis.call('GET', WAITING)) or 0)
 local groups = need('set', GROUPS) > 0 and redis.call('SMEMBERS', GROUPS) or {}
 for _, zset in ipairs(ZSETS) do size = size + need('zset', zset) end
 for _, group in ipairs(groups) do size = size + need('zset', GROUP .. group) end
@@ -107,7 +100,7 @@ if size > 0 then return { active, size } end
 for _, group in ipairs(groups) do redis.call('DEL', LATER .. group) end
 for _, day in ipairs(ARGV) do redis.call('DEL', PROCESSED .. ':' .. day, FAILED .. ':' .. day) end
 redis.call('DEL', ACTIVE, PENDING, GROUPS, SETS, LEASE, PAUSED, PROCESSED, FAILED, EPOCH, TICKS, unpack(ZSETS))
-redis.call('DEL', LIMITS, SEQ, WAITING, RING, PARKED, RUNS, RATES)
+redis.call('DEL', LIMITS, WAITING, FIRSTS, RING, PARKED, RUNS, RATES)
 if KEYS[2] then redis.call('SREM', KEYS[2], queueName()) end
 return { 0, 0 }
 `);

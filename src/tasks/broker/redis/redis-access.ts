@@ -129,8 +129,8 @@ export class RedisAccess {
   }
 
   async readFlow(queue: string): Promise<boolean> {
-    const { limits, sequence } = this.keysOf(queue);
-    const isInFlow = (await this.send((client) => client.exists(limits, sequence))) > 0;
+    const { limits, waiting } = this.keysOf(queue);
+    const isInFlow = (await this.send((client) => client.exists(limits, waiting))) > 0;
     this.setFlow(queue, isInFlow);
     return isInFlow;
   }

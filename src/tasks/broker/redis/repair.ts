@@ -54,27 +54,44 @@ end)
 `);
 
 /**
- * Checks whether members of the zset of pending tasks with keys belong there, and removes those that do not; and whether their keys have
- * a turn, or are held back: else no server would find them.
+ * Checks whether pending tasks belong to the keys in whose order they were found, and removes those that do not. ARGV[5…] are, per task,
+ * the key and the id.
  */
 export const CHECK_WAITING = new Script(`${CHECK}
 needFlow()
-need('list', ACTIVE)
-return checkEach(function(member)
-  local id, key = idOf(member), (splitMember(member))
+for i = 5, #ARGV, 2 do
+  local key, id = ARGV[i], ARGV[i + 1]
   local task = readTask(id, 'msg', 'state', 'x:key')
-  local isRight = task[1] and task[2] == state and task[3] and memberOf(task[3], id) == member
-  if redis.call('ZSCORE', WAITING, member) then
-    if not isRight then
-      if report(task[1] and 'id-in-wrong-list' or 'id-without-task', id, WAITING) then
-        redis.call('ZREM', WAITING, member)
-        leaveRing(key)
-      end
-    elseif not redis.call('ZSCORE', RING, key) and not redis.call('ZSCORE', PARKED, key) then
-      if report('task-in-no-list', id, RING) then enterKeys({ key }) end
-    end
+  local isRight = task[1] and task[2] == state and task[3] == key
+  if not isRight and isWaiting(id, key) then
+    if report(task[1] and 'id-in-wrong-list' or 'id-without-task', id, NEXT .. key) then leaveKey(id, key) end
   end
+end
+return reply
+`);
+
+/** Checks whether keys with pending tasks have a turn, or are held back: else no server would find the tasks. ARGV[5…] are the keys. */
+export const CHECK_TURNS = new Script(`${CHECK}
+needFlow()
+need('list', ACTIVE)
+return checkEach(function(key)
+  local first = redis.call('HGET', FIRSTS, key)
+  local isLost = first and not redis.call('ZSCORE', PARKED, key) and not redis.call('LPOS', RING, key)
+  if isLost and report('task-in-no-list', first, RING) then enterRing({ key }) end
 end)
+`);
+
+/** Checks the number of pending tasks with keys. O(keys of the queue), in one step. */
+export const CHECK_COUNT = new Script(`${CHECK}
+needFlow()
+local count = 0
+for _, key in ipairs(redis.call('HKEYS', FIRSTS)) do
+  if key ~= '' then count = count + pendingOf(key) end
+end
+if count ~= (tonumber(redis.call('GET', WAITING)) or 0) then
+  if report('wrong-count', '', WAITING) then redis.call('SET', WAITING, count) end
+end
+return reply
 `);
 
 /**
@@ -122,11 +139,12 @@ local function check(id)
   elseif is == 'aggregating' then
     checkGroup(id, task[3] or '')
   elseif list then
-    local place = is == 'pending' and keyIn(task[4]) ~= '' and task[4]
-    if place and redis.call('ZSCORE', WAITING, memberOf(place, id)) then return end
+    local key = is == 'pending' and task[4] or ''
+    if key ~= '' and redis.call('HEXISTS', FIRSTS, key) == 1 and isWaiting(id, key) then return end
     if redis.call('LPOS', list, id) or not report('task-in-no-list', id, '') then return end
-    if place then
-      redis.call('HSET', TASK .. id, 'x:key', enter(id, keyIn(place), false))
+    if key ~= '' then
+      redis.pcall('LREM', NEXT .. key, 0, id)
+      enter(id, key, false)
       return
     end
     redis.call('LPUSH', list, id)
@@ -198,6 +216,7 @@ export async function repair(
   const round = new Round(redis, queue, apply);
   await round.checkLists();
   await round.checkTasks();
+  await round.checkCount();
   await round.checkLocks();
   return round.defects;
 }
@@ -221,8 +240,9 @@ class Round {
   async checkLists(): Promise<void> {
     for (const state of TASK_STATES)
       for await (const key of allKeysOfTasks(this.#redis, this.#queue, state))
-        await this.#checkKey(key, state);
+        if (key !== this.#keys.waiting) await this.#checkKey(key, state);
     await this.#checkKey(this.#keys.lease, 'active');
+    await this.#checkWaiting();
     const names = await this.#redis.send((client) => client.smembers(this.#keys.groups));
     for (let first = 0; first < names.length; first += PER_SCRIPT) {
       await this.#check(CHECK_GROUPS, names.slice(first, first + PER_SCRIPT));
@@ -239,18 +259,64 @@ class Round {
     }
   }
 
+  checkCount(): Promise<void> {
+    return this.#check(CHECK_COUNT, []);
+  }
+
   async checkLocks(): Promise<void> {
     for await (const locks of scanKeys(this.#redis, this.#keys.lockPrefix))
       await this.#check(CHECK_LOCKS, locks);
   }
 
   async #checkKey(key: string, state: TaskState): Promise<void> {
-    const { active, waiting } = this.#keys;
+    const { active } = this.#keys;
     for await (const ids of this.#idsIn(key)) {
       if (isList(this.#redis, this.#queue, key)) for (const id of ids) this.#listed.add(id);
-      await this.#check(key === waiting ? CHECK_WAITING : CHECK_PLACE, ids, key, state);
+      await this.#check(CHECK_PLACE, ids, key, state);
       if (key === active) await this.#check(CHECK_LEASES, ids);
     }
+  }
+
+  /** Checks the pending tasks with keys, and the turns of the keys. */
+  async #checkWaiting(): Promise<void> {
+    const { firsts, ring } = this.#keys;
+    const turns = new Set<string>();
+    for await (const keys of this.#idsIn(ring)) for (const key of keys) turns.add(key);
+    for (let cursor = ''; cursor !== '0';) {
+      const [next, found] = await this.#redis.send((client) =>
+        client.hscan(firsts, cursor || '0', 'COUNT', PER_SCRIPT),
+      );
+      cursor = next;
+      const tasks = new Map<string, string>();
+      for (let at = 0; at < found.length; at += 2) tasks.set(found[at] ?? '', found[at + 1] ?? '');
+      tasks.delete('');
+      await this.#checkTasksOf(tasks);
+      await this.#check(
+        CHECK_TURNS,
+        [...tasks.keys()].filter((key) => !turns.has(key)),
+      );
+    }
+  }
+
+  /** @param firsts - the first tasks of keys. */
+  async #checkTasksOf(firsts: ReadonlyMap<string, string>): Promise<void> {
+    const listOf = (key: string): string => this.#keys.nextPrefix + key;
+    const sizes = await this.#redis.send((client) =>
+      Promise.all(Array.from(firsts.keys(), (key) => client.llen(listOf(key)))),
+    );
+    const found: string[] = [];
+    const check = async (): Promise<void> => {
+      await this.#check(CHECK_WAITING, found.splice(0), '', 'pending');
+    };
+    for (const [at, [key, first]] of [...firsts].entries()) {
+      found.push(key, first);
+      if (sizes[at] === 0) continue;
+      for await (const ids of this.#idsIn(listOf(key))) {
+        for (const id of ids) found.push(key, id);
+        if (found.length >= PER_SCRIPT) await check();
+      }
+    }
+    await check();
   }
 
   async #check(script: Script, ids: readonly string[], key = '', state = ''): Promise<void> {

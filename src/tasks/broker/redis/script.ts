@@ -312,11 +312,11 @@ local function zsetOf(state, group)
   return ({ scheduled = SCHEDULED, retry = RETRY, archived = ARCHIVED, completed = COMPLETED })[state]
 end`,
   ...FLOW_LIBRARY,
-  // Removes a task from the key of its state. It is not active, and not held. `place` is the field `x:key` of its hash.
+  // Removes a task from the key of its state. It is not active, and not held. `key` is the field `x:key` of its hash, or false.
   `
-local function leave(id, state, group, place)
+local function leave(id, state, group, key)
   local zset = zsetOf(state, group)
-  if zset then redis.call('ZREM', zset, id) elseif state == 'pending' then leavePending(id, place) end
+  if zset then redis.call('ZREM', zset, id) elseif state == 'pending' then leavePending(id, key) end
   if state == 'aggregating' then dropGroup(group) elseif state == 'scheduled' then leaveLater(group, id) end
 end`,
 ];

@@ -78,18 +78,18 @@ return outcomes
 `;
 }
 
-/** `leaseOf(id)`: as HGET of the lease; notes the place of the task. */
+/** `leaseOf(id)`: as HGET of the lease; notes the key of the task. */
 const WITH_PLACE = `
-local placeOf = {}
+local keyOf = {}
 local function leaseOf(id)
   local task = readTask(id, 'x:lease', 'x:key')
-  placeOf[id] = task[2]
+  keyOf[id] = task[2]
   return task[1]
 end
 local function freeAll(ids)
-  local places = {}
-  for i, id in ipairs(ids) do places[i] = placeOf[id] end
-  freePlaces(ids, places)
+  local keys = {}
+  for i, id in ipairs(ids) do keys[i] = keyOf[id] end
+  freePlaces(ids, keys)
 end
 `;
 
@@ -116,9 +116,9 @@ local function needLeased(id)
   needFlow()
 end
 local function endLease(id)
-  local place = readTask(id, 'x:key')[1]
+  local key = readTask(id, 'x:key')[1]
   endLeaseOfTask(id)
-  freePlaces({ id }, { place })
+  freePlaces({ id }, { key })
 end
 `;
 
@@ -265,9 +265,8 @@ export const RELEASE = new Script(
   ),
   ENDING_IN_FLOW +
     release(
-      "local place = readTask(id, 'x:key')[1]",
-      `place = enter(id, keyIn(place), true)
-if place then redis.call('HSET', TASK .. id, 'x:key', place) end
+      '',
+      `enter(id, readTask(id, 'x:key')[1] or '', true)
 finishEntering()`,
     ),
 );

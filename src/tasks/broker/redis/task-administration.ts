@@ -22,7 +22,7 @@ import { keysOfTasks, sizeOf } from './task-keys.ts';
  * the first argument that follows those of the script.
  *
  * `needTarget()`: fails if a key that the change writes has a wrong type.
- * `change(id, place)`: changes a task; `place` is the field `x:key` of its hash. The script removes it from the key of its state.
+ * `change(id, key)`: changes a task; `key` is the field `x:key` of its hash, or false. The script removes it from the key of its state.
  * `finish(ids)`: called at the end, with at least one id.
  */
 const CHANGES: Readonly<Record<TaskChange, string>> = {
@@ -38,9 +38,8 @@ local function finish(ids) redis.pcall('PUBLISH', SETTLED, table.concat(ids, '\\
   /** ARGV[ARGS]  now, in nanoseconds */
   run: `
 local function needTarget() need('list', PENDING, ACTIVE) end
-local function change(id, place)
-  place = enter(id, keyIn(place), false)
-  if place then redis.call('HSET', TASK .. id, 'x:key', place) end
+local function change(id, key)
+  enter(id, key or '', false)
   makePending(id, ARGV[ARGS])
 end
 local function finish() finishEntering() end
@@ -77,7 +76,7 @@ ${CHANGES[change]}
 local id = ARGV[1]
 need('hash', TASK .. id)
 local task = redis.call('HMGET', TASK .. id, 'msg', 'state', 'group', 'x:key')
-local state, group, place = task[2], task[3] or '', task[4]
+local state, group, key = task[2], task[3] or '', task[4]
 if not task[1] then return 0 end
 if REFUSED[state] then return state end
 if state == 'aggregating' and isHeld(id) then return 'being aggregated' end
@@ -86,8 +85,8 @@ need('set', GROUPS)
 if state == 'pending' then need('list', PENDING) elseif SOURCE then need('zset', SOURCE) end
 needTarget()
 needFlow()
-change(id, place)
-leave(id, state, group, place)
+change(id, key)
+leave(id, state, group, key)
 finish({ id })
 return 1
 `);
@@ -108,23 +107,19 @@ function changeSome(change: TaskChange): Script {
 local state, group, limit, ARGS = ARGV[1], ARGV[2], tonumber(ARGV[3]), 4
 local MAX_TRIMMED, SOURCE = limit, state == 'aggregating' and GROUP .. group or PREFIX .. state
 ${CHANGES[change]}
-local function firstOf()
-  if state ~= 'pending' then return redis.call('ZRANGE', SOURCE, 0, limit - 1) end
-  local found, ids = redis.call('LRANGE', SOURCE, -limit, -1), {}
-  for i = #found, 1, -1 do ids[#ids + 1] = found[i] end
-  if #ids == limit then return ids end
-  for _, member in ipairs(redis.call('ZRANGE', WAITING, 0, limit - #ids - 1)) do ids[#ids + 1] = idOf(member) end
-  return ids, limit - #found
+local function take()
+  if state ~= 'pending' then
+    local ids = redis.call('ZRANGE', SOURCE, 0, limit - 1)
+    if #ids > 0 then redis.call('ZREMRANGEBYRANK', SOURCE, 0, #ids - 1) end
+    return ids
+  end
+  return takePending(limit)
 end
 need('set', GROUPS)
 need(state == 'pending' and 'list' or 'zset', SOURCE)
 needTarget()
 needFlow()
-local ids, withKey = firstOf()
-if state == 'pending' then
-  redis.call('LTRIM', SOURCE, 0, -limit - 1)
-  leaveFirst(withKey or 0)
-elseif #ids > 0 then redis.call('ZREMRANGEBYRANK', SOURCE, 0, #ids - 1) end
+local ids = take()
 for _, id in ipairs(ids) do
   local task = readTask(id, 'msg', 'state', 'group', 'x:key')
   if isGhost(task) then redis.call('DEL', TASK .. id)

@@ -7,7 +7,7 @@ import type { RedisAccess } from './redis-access.ts';
  * The keys that hold the tasks of a state:
  *
  *      active            a list
- *      pending           a list of those without a key, and the zset `waiting` of those that have one
+ *      pending           a list of those without a key; `waiting`, the number of those that have one, stands for their lists (see flow.ts)
  *      aggregating       a zset for each group, and one for each set, which a server is aggregating
  *      any other state   a zset
  */
@@ -44,11 +44,14 @@ export async function* allKeysOfTasks(
 }
 
 export function isList(redis: RedisAccess, queue: string, key: string): boolean {
-  const { active, pending } = redis.keysOf(queue);
-  return key === active || key === pending;
+  const { active, pending, ring, nextPrefix } = redis.keysOf(queue);
+  return key === active || key === pending || key === ring || key.startsWith(nextPrefix);
 }
 
-/** Returns the number of tasks that a key holds. */
+/** Returns the number of tasks that a key holds, or stands for. */
 export function sizeOf(redis: RedisAccess, queue: string, key: string): Promise<number> {
-  return redis.send((client) => (isList(redis, queue, key) ? client.llen(key) : client.zcard(key)));
+  return redis.send(async (client) => {
+    if (key === redis.keysOf(queue).waiting) return Number((await client.get(key)) ?? 0);
+    return isList(redis, queue, key) ? client.llen(key) : client.zcard(key);
+  });
 }

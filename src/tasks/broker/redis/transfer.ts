@@ -4,7 +4,7 @@ import { TASK_STATES, type TaskState } from '../../task-state.ts';
 import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { TASKS_PER_PIECE, type Piece, type Transfer, type WholeQueue, type WholeTask } from '../transfer.ts';
 import { ADD_TASK } from './add-task.ts';
-import { queueNames, READ_TASKS, readDays } from './inspection.ts';
+import { queueNames, READ_IN_TURNS, READ_TASKS, readDays } from './inspection.ts';
 import { schedulerHistoryKey } from './keys.ts';
 import { readLimits, storeLimits } from './limits.ts';
 import { MAX_EVENTS, MEMBERS } from './members.ts';
@@ -64,9 +64,8 @@ local function restore(id, msg, state, score, since, group, lock, ttl, recoverie
     redis.call('SADD', GROUPS, group)
     grown[group] = true
   elseif ZSETS[state] then redis.call('ZADD', ZSETS[state], score, id) end
-  local place
-  if state == 'pending' then place = enter(id, key, false) else place = mark(key) end
-  if place then field('x:key', place) end
+  if state == 'pending' then enter(id, key, false) end
+  if keyField(key) then field('x:key', key) end
   write(id, msg, state, group, lock, ttl, unpack(more))
 end
 for i = 2, #ARGV, SIZE do restore(unpack(ARGV, i, i + SIZE - 1)) end
@@ -156,15 +155,27 @@ export class RedisTransfer implements Transfer {
   }
 
   async *#readState(queue: string, state: TaskState): AsyncGenerator<Piece> {
-    for await (const key of allKeysOfTasks(this.#redis, queue, state)) {
-      for (let first = 0, read = 1; read > 0; first += read) {
-        const args = [key, state, first, first + TASKS_PER_PIECE - 1, MAX_BYTES, 1];
-        const reply = itemsOf(await this.#redis.runIn(queue, READ_TASKS, args));
-        read = numberOf(reply[0]);
-        const tasks: WholeTask[] = [];
-        for (const fields of rowsOf(reply, 1, 7)) tasks.push(this.#whole(queue, state, fields));
-        if (tasks.length > 0) yield { kind: 'tasks', queue, tasks };
+    if (state === 'pending') yield* this.#readPending(queue);
+    else
+      for await (const key of allKeysOfTasks(this.#redis, queue, state)) {
+        for (let first = 0, read = 1; read > 0; first += read) {
+          const args = [key, state, first, first + TASKS_PER_PIECE - 1, MAX_BYTES, 1];
+          const reply = itemsOf(await this.#redis.runIn(queue, READ_TASKS, args));
+          read = numberOf(reply[0]);
+          const tasks = Array.from(rowsOf(reply, 1, 7), (fields) => this.#whole(queue, state, fields));
+          if (tasks.length > 0) yield { kind: 'tasks', queue, tasks };
+        }
       }
+  }
+
+  async *#readPending(queue: string): AsyncGenerator<Piece> {
+    for (let nth = 0, skip = 0, isEnd = false; !isEnd;) {
+      const args = [nth, skip, TASKS_PER_PIECE, MAX_BYTES, 1];
+      const reply = itemsOf(await this.#redis.runIn(queue, READ_IN_TURNS, args));
+      [nth, skip] = [numberOf(reply[0]), numberOf(reply[1])];
+      isEnd = numberOf(reply[2]) === 1;
+      const tasks = Array.from(rowsOf(reply, 3, 7), (fields) => this.#whole(queue, 'pending', fields));
+      if (tasks.length > 0) yield { kind: 'tasks', queue, tasks };
     }
   }
 

@@ -1,4 +1,5 @@
 import { expect } from 'vitest';
+import type { ScanPosition } from '../../../../src/tasks/broker/broker-types.ts';
 import { TRANSFER } from '../../../../src/tasks/broker/transfer.ts';
 import { failure, LONG_MS, newTask, QUEUE, SERVER, take } from '../../../conformance/broker/support.ts';
 import { changeLimits, recovered, P, type ScriptsWorld } from './scripts-world.ts';
@@ -78,6 +79,8 @@ export const CASES: Record<string, readonly ScriptCase[]> = {
   CHECK_LOCKS: [{ ...repairing(), skips: /:unique:|\}:t:/u }],
   CHECK_PLACE: [repairing()],
   CHECK_TASKS: [{ ...repairing(), replaces: TASKS }],
+  CHECK_COUNT: [{ ...repairing(), hasKeys: true }],
+  CHECK_TURNS: [{ ...repairing(), hasKeys: true }],
   CHECK_WAITING: [{ ...repairing(), hasKeys: true }],
   CLEAR_SOME: [
     {
@@ -123,7 +126,7 @@ export const CASES: Record<string, readonly ScriptCase[]> = {
     }),
   ),
   DEQUEUE: [{ act: dequeueAll, skips: /\}:t:|:paused$/u }],
-  DEQUEUE_IN_FLOW: [{ act: dequeueAll, skips: /\}:t:|:paused$/u, hasKeys: true }],
+  DEQUEUE_IN_FLOW: [{ act: dequeueAll, skips: /\}:t:|:paused$|:x:next:/u, hasKeys: true }],
   DISCARD: [
     {
       act: async ({ broker }) => {
@@ -150,6 +153,7 @@ export const CASES: Record<string, readonly ScriptCase[]> = {
   ].map((task) => ({
     act: ({ broker }: ScriptsWorld) => broker.enqueue(task),
     skips: TASKS,
+    replaces: /:x:next:/u,
     hasKeys: true,
   })),
   ENQUEUE_TICK: [
@@ -167,27 +171,28 @@ export const CASES: Record<string, readonly ScriptCase[]> = {
     },
   ],
   FORWARD: [{ act: ({ broker }) => broker.forward([QUEUE]), skips: /\}:t:|:x:later:/u }],
+  FREE_PARKED: [{ act: changeLimits, hasKeys: true }],
   LIST_GROUPS: [{ act: ({ broker }) => broker.groups(QUEUE), skips: /:g:/u }],
   LIST_KEYS: [{ act: ({ broker }) => broker.keys(QUEUE, { page: 1, size: 10 }), hasKeys: true }],
   SCAN_TASKS: (['active', 'pending', 'scheduled'] as const).map((state) => ({
     act: ({ broker }: ScriptsWorld) => broker.scan(QUEUE, [state], 10),
     skips: TASKS,
   })),
+  SCAN_KEYS: [{ act: scanPending, skips: TASKS, hasKeys: true }],
+  PARK_HELD: [{ act: changeLimits, hasKeys: true }],
   PAUSE: [{ act: ({ broker }) => broker.pause(QUEUE), skips: PAUSED }],
   QUEUE_STATS: [{ act: ({ broker }) => broker.queueStats(QUEUE), skips: /\}:t:|:paused$/u }],
+  READ_IN_TURNS: [
+    { act: listPending, skips: TASKS, hasKeys: true },
+    { act: readAll, skips: /\}:t:|:unique:/u, hasKeys: true },
+  ],
   READ_TASKS: [
     ...(['active', 'scheduled'] as const).map((state) => ({
       act: ({ broker }: ScriptsWorld) => broker.tasks(QUEUE, state, { page: 1, size: 10 }),
       skips: TASKS,
     })),
-    {
-      act: async ({ broker }) => {
-        for await (const piece of broker[TRANSFER]().read()) expect(piece.kind).not.toBe('events');
-      },
-      skips: /\}:t:|:unique:/u,
-    },
+    { act: readAll, skips: /\}:t:|:unique:/u },
   ],
-  REARRANGE: [{ act: changeLimits, hasKeys: true }],
   RECLAIM_SETS: [{ act: ({ broker }) => broker.reclaimSets([QUEUE]) }],
   RECORD_EVENT: [{ act: ({ broker }) => broker.recordEnqueueEvent('entry', { taskId: 'tick', atMs: 1 }) }],
   RECOVER: [
@@ -290,6 +295,20 @@ export const CASES: Record<string, readonly ScriptCase[]> = {
 
 function dequeueAll({ broker }: ScriptsWorld): Promise<unknown> {
   return broker.dequeue(QUEUE, 100, LONG_MS);
+}
+
+function listPending({ broker }: ScriptsWorld): Promise<unknown> {
+  return broker.tasks(QUEUE, 'pending', { page: 1, size: 10 });
+}
+
+async function scanPending({ broker }: ScriptsWorld): Promise<void> {
+  let position: ScanPosition | undefined;
+  do position = (await broker.scan(QUEUE, ['pending'], 10, position)).next;
+  while (position !== undefined);
+}
+
+async function readAll({ broker }: ScriptsWorld): Promise<void> {
+  for await (const piece of broker[TRANSFER]().read()) expect(piece.kind).not.toBe('events');
 }
 
 function repairing(): ScriptCase {

@@ -161,11 +161,11 @@ async function keysOfCommand(redis: Redis, [name = '', ...args]: string[]): Prom
 
 /** The types of all keys. */
 const TYPES: Record<string, RegExp> = {
-  hash: /\}:t:|:x:(?:ticks|limits)$|^asynq:workers:/u,
-  list: /:(?:pending|active)$|^asynq:schedulers:/u,
-  zset: /^asynq:\{\w+\}:(?:lease|scheduled|retry|archived|completed|aggregation_sets)$|:g:|:x:(?:waiting|ring|parked|run|rates)$|^asynq:scheduler_history:/u,
+  hash: /\}:t:|:x:(?:ticks|limits|first)$|^asynq:workers:/u,
+  list: /:(?:pending|active|x:ring)$|:x:next:|^asynq:schedulers:/u,
+  zset: /^asynq:\{\w+\}:(?:lease|scheduled|retry|archived|completed|aggregation_sets)$|:g:|:x:(?:parked|run|rates)$|^asynq:scheduler_history:/u,
   set: /:groups$|:x:later:|^asynq:queues$/u,
-  string: /:(?:paused|x:epoch|x:seq)$|:(?:processed|failed)\b|:unique:|^asynq:servers:/u,
+  string: /:(?:paused|x:epoch|x:waiting)$|:(?:processed|failed)\b|:unique:|^asynq:servers:/u,
 };
 
 /** How a key of each type is made. */

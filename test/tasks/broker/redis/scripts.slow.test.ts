@@ -24,7 +24,7 @@ import {
 const FOLDER = new URL('../../../../src/tasks/broker/redis/', import.meta.url);
 
 /** Keys that only queues with keys or limits have. */
-const OURS = /:x:(?:limits|seq|waiting|ring|parked|run|rates)$/u;
+const OURS = /:x:(?:limits|waiting|first|ring|parked|run|rates)$/u;
 
 const scripts = await allScripts();
 let server: RedisProcess;
