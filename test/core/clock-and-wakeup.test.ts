@@ -1,9 +1,10 @@
-import { type Clock, ManualClock, systemClock, SystemTimer } from 'escapement';
+import { ManualClock, systemClock, SystemTimer } from 'escapement';
 import { afterEach, describe, expect, it, test, vi } from 'vitest';
 import { MAX_HOST_TIMEOUT_MS } from '../../src/core/clock.ts';
 import { DAY_MS, LAST_DATE_MS, utcDay } from '../../src/core/units.ts';
 import { Wakeup } from '../../src/core/wakeup.ts';
 import { runProgram } from '../run-program.ts';
+import { HandClock } from '../timer/support/hand-clock.ts';
 
 describe('systemClock', () => {
   afterEach(() => {
@@ -152,43 +153,6 @@ describe('systemClock', () => {
   });
 });
 
-interface Armed {
-  readonly delayMs: number;
-  readonly fire: () => void;
-  isCancelled: boolean;
-  hasRef: boolean;
-}
-
-/** A clock whose time and wake-ups the test moves by hand, so that they may be early, late or wrong. */
-class HandClock implements Clock {
-  nowMs = 0;
-  readonly armed: Armed[] = [];
-
-  now(): number {
-    return this.nowMs;
-  }
-
-  wallNow(): number {
-    return 0;
-  }
-
-  setTimeout(callback: () => void, delayMs: number): ReturnType<Clock['setTimeout']> {
-    const armed: Armed = { delayMs, fire: callback, isCancelled: false, hasRef: true };
-    this.armed.push(armed);
-    return {
-      cancel: () => (armed.isCancelled = true),
-      ref: () => (armed.hasRef = true),
-      unref: () => (armed.hasRef = false),
-    };
-  }
-
-  get last(): Armed {
-    const last = this.armed.at(-1);
-    if (last === undefined) throw new Error('nothing was armed');
-    return last;
-  }
-}
-
 it('a wake-up calls back once, at its deadline, with the time', () => {
   const clock = new ManualClock();
   const wokenAt: number[] = [];
@@ -205,15 +169,11 @@ it('a wake-up can be moved, and disarmed with Infinity; a move to the same deadl
   const wakeup = new Wakeup(clock, () => undefined);
   wakeup.moveTo(10);
   wakeup.moveTo(10);
-  expect(clock.armed).toHaveLength(1);
+  expect(clock.delaysMs).toEqual([10]);
   wakeup.moveTo(5);
-  expect(clock.armed.map(({ delayMs, isCancelled }) => [delayMs, isCancelled])).toEqual([
-    [10, true],
-    [5, false],
-  ]);
+  expect([clock.delaysMs, clock.armedForMs, clock.mostArmed]).toEqual([[10, 5], 5, 1]);
   wakeup.moveTo(Infinity);
-  expect(clock.last.isCancelled).toBe(true);
-  expect(clock.armed).toHaveLength(2);
+  expect([clock.delaysMs.length, clock.pendingWakeups]).toEqual([2, 0]);
 });
 
 it('a wake-up that comes early is armed again', () => {
@@ -222,11 +182,11 @@ it('a wake-up that comes early is armed again', () => {
   const wakeup = new Wakeup(clock, (nowMs) => wokenAt.push(nowMs));
   wakeup.moveTo(10);
   clock.nowMs = 9.25;
-  clock.last.fire();
+  clock.fire();
   expect(wokenAt).toEqual([]);
-  expect(clock.last.delayMs).toBe(0.75);
+  expect(clock.delaysMs.at(-1)).toBe(0.75);
   clock.nowMs = 14;
-  clock.last.fire();
+  clock.fire();
   expect(wokenAt).toEqual([14]);
 });
 
@@ -235,18 +195,18 @@ it('a wake-up can be later than the longest timeout of the host', () => {
   let woken = 0;
   const wakeup = new Wakeup(clock, () => woken++);
   wakeup.moveTo(MAX_HOST_TIMEOUT_MS + 5);
-  expect(clock.last.delayMs).toBe(MAX_HOST_TIMEOUT_MS);
+  expect(clock.delaysMs.at(-1)).toBe(MAX_HOST_TIMEOUT_MS);
   clock.nowMs = MAX_HOST_TIMEOUT_MS;
-  clock.last.fire();
+  clock.fire();
   expect(woken).toBe(0);
-  expect(clock.last.delayMs).toBe(5);
+  expect(clock.delaysMs.at(-1)).toBe(5);
 });
 
 it('a wake-up whose deadline has passed has no negative delay', () => {
   const clock = new HandClock();
   clock.nowMs = 100;
   new Wakeup(clock, () => undefined).moveTo(10);
-  expect(clock.last.delayMs).toBe(0);
+  expect(clock.delaysMs.at(-1)).toBe(0);
 });
 
 it('a disarmed wake-up does not call back, although the clock does', () => {
@@ -254,10 +214,9 @@ it('a disarmed wake-up does not call back, although the clock does', () => {
   let woken = 0;
   const wakeup = new Wakeup(clock, () => woken++);
   wakeup.moveTo(10);
-  const stale = clock.last;
   wakeup.moveTo(Infinity);
   clock.nowMs = 20;
-  stale.fire();
+  clock.fireCancelled();
   expect(woken).toBe(0);
 });
 
@@ -266,11 +225,11 @@ it('a wake-up keeps its ref state when it is moved', () => {
   const wakeup = new Wakeup(clock, () => undefined);
   wakeup.setRef(false);
   wakeup.moveTo(10);
-  expect([wakeup.hasRef, clock.last.hasRef]).toEqual([false, false]);
+  expect([wakeup.hasRef, clock.refs]).toEqual([false, ['unref']]);
   wakeup.moveTo(5);
-  expect(clock.last.hasRef).toBe(false);
+  expect(clock.refs).toEqual(['unref', 'unref']);
   wakeup.setRef(true);
-  expect([wakeup.hasRef, clock.last.hasRef]).toEqual([true, true]);
+  expect([wakeup.hasRef, clock.refs]).toEqual([true, ['unref', 'unref', 'ref']]);
 });
 
 test('utcDay returns the day in UTC, up to its last millisecond', () => {

@@ -82,17 +82,6 @@ test('an early wake-up runs nothing and is armed again for the rest', () => {
   expect([task.runs, clock.pendingWakeups]).toEqual([1, 0]);
 });
 
-test('a late wake-up runs everything that is due in one turn, in order', () => {
-  const { clock, timer, journal } = handTimer();
-  const delays = [5_000, 1, 64, 4_096, 65, 300];
-  for (const delayMs of delays) journal.add(timer, delayMs);
-  clock.nowMs = 1e6;
-  clock.fire();
-  expect(journal.entries).toEqual([1, 64, 65, 300, 4_096, 5_000]);
-  expect(clock.pendingWakeups).toBe(0);
-  checkTimer(timer);
-});
-
 test('a timer works as always between an expiration and its late wake-up', () => {
   const { clock, timer, journal } = handTimer({ wheelSize: 2 });
   const a = journal.add(timer, 5, 'a');

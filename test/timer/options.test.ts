@@ -220,15 +220,12 @@ test.each(BAD_OPTIONS)('the option %s refuses %o, and the error shows name and v
   expect(clock.pendingWakeups).toBe(0);
 });
 
-test.each([null, {}, 5, { now: () => 0, wallNow: () => 0 }])('the option clock refuses %o', (clock) => {
-  const error = thrownBy(() => new SystemTimer({ clock: clock as never }));
-  expectError(error, 'clock', [clock, ...TYPE, '']);
-});
-
-test.each([null, {}, 5, { counter: () => ({}) }])('the option metrics refuses %o', (metrics) => {
-  const clock = new ManualClock();
-  const error = thrownBy(() => new SystemTimer({ clock, metrics: metrics as never }));
-  expectError(error, 'metrics', [metrics, ...TYPE, '']);
+test.each<[option: string, value: unknown]>([
+  ...[null, {}, 5, { now: () => 0, wallNow: () => 0 }].map((value) => ['clock', value] as never),
+  ...[null, {}, 5, { counter: () => ({}) }].map((value) => ['metrics', value] as never),
+])('the option %s refuses %o', (option, value) => {
+  const error = thrownBy(() => new SystemTimer({ clock: new ManualClock(), [option]: value }));
+  expectError(error, option, [value, ...TYPE, '']);
 });
 
 test.each([

@@ -1,11 +1,6 @@
-import { SystemTimer, timeoutSignal, withTimeout } from 'escapement';
-import { ManualClock } from 'escapement/testing';
+import { type SystemTimer, timeoutSignal, withTimeout } from 'escapement';
 import { expect, test } from 'vitest';
-
-function open(): { clock: ManualClock; timer: SystemTimer } {
-  const clock = new ManualClock();
-  return { clock, timer: new SystemTimer({ clock }) };
-}
+import { manualTimer } from './support/timers.ts';
 
 const TIMEOUT = expect.objectContaining({
   name: 'TimeoutError',
@@ -13,7 +8,7 @@ const TIMEOUT = expect.objectContaining({
 }) as Error;
 
 test('a signal aborts at its deadline with the error of AbortSignal.timeout', () => {
-  const { clock, timer } = open();
+  const { clock, timer } = manualTimer();
   const signal = timeoutSignal(1_000, timer);
   clock.advance(999);
   expect(signal.aborted).toBe(false);
@@ -24,7 +19,7 @@ test('a signal aborts at its deadline with the error of AbortSignal.timeout', ()
 });
 
 test('a thousand signals arm one wake-up of the clock', () => {
-  const { clock, timer } = open();
+  const { clock, timer } = manualTimer();
   const signals = Array.from({ length: 1_000 }, (_, i) => timeoutSignal(1_000 + i, timer));
   expect(clock.pendingWakeups).toBe(1);
   clock.advance(1_499);
@@ -32,7 +27,7 @@ test('a thousand signals arm one wake-up of the clock', () => {
 });
 
 test('a signal that is disposed of leaves nothing in the timer and never aborts', () => {
-  const { clock, timer } = open();
+  const { clock, timer } = manualTimer();
   let left: AbortSignal;
   {
     using signal = timeoutSignal(1_000, timer);
@@ -45,7 +40,7 @@ test('a signal that is disposed of leaves nothing in the timer and never aborts'
 });
 
 test('the signal is the one that host functions accept', async () => {
-  const { clock, timer } = open();
+  const { clock, timer } = manualTimer();
   const signal = timeoutSignal(5, timer);
   const both = AbortSignal.any([signal, new AbortController().signal]);
   const sleeping = timer.sleep(60_000, undefined, { signal });
@@ -65,7 +60,7 @@ test('a timer that is missing is an error', async () => {
 });
 
 test('a function in place of a promise is an error: it would never be called', async () => {
-  const { timer } = open();
+  const { timer } = manualTimer();
   const load = (() => Promise.resolve()) as unknown as Promise<void>;
   await expect(withTimeout(load, 20, timer)).rejects.toMatchObject({
     code: 'ERR_INVALID_ARG_TYPE',
@@ -75,28 +70,28 @@ test('a function in place of a promise is an error: it would never be called', a
 });
 
 test('a delay that is not finite and a closed timer are errors', () => {
-  const { timer } = open();
+  const { timer } = manualTimer();
   expect(() => timeoutSignal(NaN, timer)).toThrow(expect.objectContaining({ code: 'ERR_OUT_OF_RANGE' }));
   timer.close();
   expect(() => timeoutSignal(1, timer)).toThrow(expect.objectContaining({ code: 'ERR_TIMER_CLOSED' }));
 });
 
 test('a promise that resolves in time gives its value, and its deadline is cancelled', async () => {
-  const { clock, timer } = open();
+  const { clock, timer } = manualTimer();
   await expect(withTimeout(Promise.resolve('value'), 1_000, timer)).resolves.toBe('value');
   expect(timer.size).toBe(0);
   expect(clock.pendingWakeups).toBe(0);
 });
 
 test('a promise that rejects in time gives its error, and its deadline is cancelled', async () => {
-  const { timer } = open();
+  const { timer } = manualTimer();
   const error = new Error('mine');
   await expect(withTimeout(Promise.reject(error), 1_000, timer)).rejects.toBe(error);
   expect(timer.size).toBe(0);
 });
 
 test('a promise that takes longer is given up with a TimeoutError, and its own rejection is not unhandled', async () => {
-  const { clock, timer } = open();
+  const { clock, timer } = manualTimer();
   const { promise, reject } = withResolvers<never>();
   const late = withTimeout(promise, 1_000, timer);
   clock.advance(1_000);
@@ -106,7 +101,7 @@ test('a promise that takes longer is given up with a TimeoutError, and its own r
 });
 
 test('a closed timer rejects, and a later rejection of the promise is not unhandled', async () => {
-  const { timer } = open();
+  const { timer } = manualTimer();
   timer.close();
   const { promise, reject } = withResolvers<never>();
   const closed = withTimeout(promise, 1_000, timer);
@@ -116,7 +111,7 @@ test('a closed timer rejects, and a later rejection of the promise is not unhand
 });
 
 test('a delay of 0 gives up in a turn of its own', async () => {
-  const { clock, timer } = open();
+  const { clock, timer } = manualTimer();
   const late = withTimeout(new Promise(() => undefined), 0, timer);
   expect(timer.size).toBe(1);
   clock.advance(0);
