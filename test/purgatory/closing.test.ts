@@ -46,9 +46,6 @@ test.each(MODES)('close is idempotent: %s', (pending) => {
   expect(fixture.log).toHaveLength(pending === 'drop' ? 0 : 4);
 });
 
-test('close of an empty purgatory returns an empty array', () =>
-  expect(new Fixture().purgatory.close()).toEqual([]));
-
 test('Symbol.dispose closes a purgatory', ({ fixture }) => {
   waiting(fixture);
   fixture.purgatory[Symbol.dispose]();

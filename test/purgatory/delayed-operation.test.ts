@@ -53,16 +53,6 @@ test('an operation that expires in a timer runs onComplete, then onExpiration', 
   expect([operation.isCompleted, operation.tries]).toEqual([true, 0]);
 });
 
-test('an operation that completes leaves its timer before onComplete', () => {
-  const sizes: number[] = [];
-  const { operation, timer, clock, log } = alone({ delayMs: 10, onComplete: () => sizes.push(timer.size) });
-  timer.add(operation);
-  operation.forceComplete();
-  expect(sizes).toEqual([0]);
-  clock.advance(100);
-  expect(log).toEqual(['a forced']);
-});
-
 test('an operation that has completed does not expire when its timer runs it late', () => {
   const { operation, log } = alone();
   operation.forceComplete();

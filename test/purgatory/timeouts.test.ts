@@ -184,28 +184,18 @@ test('a timer of another class may throw, and nothing is watched', () => {
   expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
 });
 
-test('a timer of another class that cannot cancel expires no completed operation', () => {
+test.each<[how: string, log: string[], end: (fixture: Fixture, operation: TestOperation) => unknown]>([
+  ['forceComplete', ['a forced'], (_, operation) => operation.forceComplete()],
+  ['cancelForKey', [], ({ purgatory }) => purgatory.cancelForKey('x')],
+  ['close with drop', [], ({ purgatory }) => purgatory.close({ pending: 'drop' })],
+  ['cancel', [], (_, operation) => operation.cancel()],
+])('a timer of another class that cannot cancel does not expire an operation after %s', (_, log, end) => {
   const tasks: TimerTask[] = [];
   const fixture = new Fixture({ timer: makeTimer((task) => tasks.push(task)) });
   const operation = fixture.watch('a', 'x', { delayMs: 5 });
   expect(fixture.purgatory.numDelayed).toBe(1);
-  operation.forceComplete();
-  expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+  end(fixture, operation);
+  expect(fixture.purgatory.numDelayed).toBe(0);
   for (const task of tasks) task.run();
-  expect(fixture.log).toEqual(['a forced']);
+  expect(fixture.log).toEqual(log);
 });
-
-test.each(['cancelForKey', 'close', 'cancel'] as const)(
-  'a timer of another class that cannot cancel does not expire an operation after %s',
-  (how) => {
-    const tasks: TimerTask[] = [];
-    const fixture = new Fixture({ timer: makeTimer((task) => tasks.push(task)) });
-    const operation = fixture.watch('a', 'x', { delayMs: 5 });
-    if (how === 'cancelForKey') fixture.purgatory.cancelForKey('x');
-    else if (how === 'close') fixture.purgatory.close({ pending: 'drop' });
-    else operation.cancel();
-    expect(fixture.purgatory.numDelayed).toBe(0);
-    for (const task of tasks) task.run();
-    expect(fixture.log).toEqual([]);
-  },
-);

@@ -84,16 +84,6 @@ test("an abort aborts each worker's signal with its reason, and running workers 
   expect(await takeAll(queue)).toEqual(['c']);
 });
 
-test('items whose workers reject because of an abort are queued first, in their old order', async () => {
-  const { queue, bench, run, abort } = await running('abcd', 3);
-  for (const item of 'abc') bench.interruptible(item);
-  abort(mine);
-  await settled();
-  expect([run.state, run.value]).toEqual(['resolved', undefined]);
-  checkQueue(queue);
-  expect(await processAll(queue)).toEqual(['a', 'b', 'c', 'd']);
-});
-
 test("interrupted items keep their old order, whatever the order of their workers' errors", async () => {
   const { queue, bench, run, abort } = await running('abcde', 4);
   abort(mine);

@@ -82,13 +82,6 @@ test('an item is waiting while it is delayed or parked', () => {
   expect(['a', 'b', 'c'].map((item) => queue.isWaiting(item))).toEqual([false, true, false]);
 });
 
-test('of several due times the earliest holds, and an invalid one is refused', () => {
-  const { queue, pass } = make();
-  for (const delayMs of [10, 5, 7]) queue.addAfter('a', delayMs);
-  expect(thrownBy(() => queue.addAfter('a', NaN))).toHaveProperty('code', 'ERR_OUT_OF_RANGE');
-  expect([pass(4), pass(1)]).toEqual([0, 1]);
-});
-
 test('the timer of a queue is made when the first item waits', () => {
   const clock = new ManualClock();
   const queue = new DelayingQueue<string>({ clock });
@@ -98,16 +91,6 @@ test('the timer of a queue is made when the first item waits', () => {
   expect(queue.cancelDelayed('c')).toBe(true);
   expect(clock.pendingWakeups).toBe(0);
   queue.shutDown();
-});
-
-test('the clock of a queue is that of its timer', () => {
-  const { queue, clock } = make();
-  clock.advance(1_000);
-  queue.addAfter('a', 10);
-  clock.advance(9);
-  expect(queue.length).toBe(0);
-  clock.advance(1);
-  expect(queue.length).toBe(1);
 });
 
 test('waiting items of a closed timer can be promoted and cancelled, and are returned at shutdown', async () => {

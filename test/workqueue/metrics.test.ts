@@ -9,10 +9,9 @@ import {
 import { expect, test } from 'vitest';
 import { runProgram } from '../run-program.ts';
 import { thrownBy } from '../timer/support/errors.ts';
-import { settled } from './support/outcome.ts';
 import { RecordingMetrics } from '../metrics/recording-metrics.ts';
 import { takeNow } from './support/take.ts';
-import { Workbench } from './support/workbench.ts';
+import { runningOn } from './support/workbench.ts';
 
 const DEPTH = 'workqueue_depth';
 const ADDS = 'workqueue_adds_total';
@@ -250,15 +249,12 @@ test.each(['shutDown', 'shutDownWithDrain'] as const)(
 
 test('an interrupted item has no work duration, and waits again', async () => {
   const { queue, metrics, clock } = make();
-  const bench = new Workbench<string>();
-  const controller = new AbortController();
-  const run = queue.run(bench.worker, controller);
   queue.add('a');
-  await settled();
+  const { bench, run, abort } = await runningOn(queue, {});
   bench.interruptible('a');
   clock.advance(1_000);
-  controller.abort();
-  await run;
+  abort();
+  await run.promise;
   expect([metrics.counts.get(ADDS), metrics.read(DEPTH), metrics.read(UNFINISHED)]).toEqual([1, 1, 0]);
   clock.advance(300);
   await takeNow(queue);
@@ -267,16 +263,13 @@ test('an interrupted item has no work duration, and waits again', async () => {
 
 test('an interrupted item that was added again meanwhile has waited since then', async () => {
   const { queue, metrics, clock } = make();
-  const bench = new Workbench<string>();
-  const controller = new AbortController();
-  const run = queue.run(bench.worker, controller);
   queue.add('a');
-  await settled();
+  const { bench, run, abort } = await runningOn(queue, {});
   bench.interruptible('a');
   queue.add('a');
   clock.advance(1_000);
-  controller.abort();
-  await run;
+  abort();
+  await run.promise;
   await takeNow(queue);
   expect([metrics.counts.get(ADDS), metrics.observed.get(LATENCY)]).toEqual([2, [0, 1]]);
 });

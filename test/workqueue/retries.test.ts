@@ -11,7 +11,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { thrownBy } from '../timer/support/errors.ts';
 import { settled, watch } from './support/outcome.ts';
 import { takeNow } from './support/take.ts';
-import { Workbench } from './support/workbench.ts';
+import { runningOn } from './support/workbench.ts';
 
 const mine = new Error('mine');
 
@@ -122,40 +122,32 @@ test('a retry has the newest object', async () => {
 
 test('an interruption is not a failure', async () => {
   const { queue, log, options, limiter } = make();
-  const bench = new Workbench<string>();
-  const controller = new AbortController();
-  const run = queue.run(bench.worker, { ...options, signal: controller.signal });
   queue.add('a');
-  await settled();
+  const { bench, run, abort } = await runningOn(queue, options);
   bench.interruptible('a');
-  controller.abort();
-  await run;
+  abort();
+  await run.promise;
   expect([log, limiter.numRequeues('a'), queue.length, queue.waiting]).toEqual([[], 0, 1, 0]);
 });
 
 test('a failure after the abort waits for its retry', async () => {
   const { queue, log, options } = make();
-  const bench = new Workbench<string>();
-  const controller = new AbortController();
-  const run = queue.run(bench.worker, { ...options, signal: controller.signal });
   queue.add('a');
-  await settled();
-  controller.abort();
+  const { bench, run, abort } = await runningOn(queue, options);
+  abort();
   await bench.fail('a', mine);
-  await run;
+  await run.promise;
   expect([log, queue.numRequeues('a'), queue.waiting]).toEqual([['error a: mine at 0'], 1, 1]);
   expect(queue.shutDown()).toEqual(['a']);
 });
 
 test('an item that fails after shutdown is dropped', async () => {
   const { queue, log, options, limiter } = make();
-  const bench = new Workbench<string>();
-  const run = queue.run(bench.worker, options);
   queue.add('a');
-  await settled();
+  const { bench, run } = await runningOn(queue, options);
   queue.shutDown();
   await bench.fail('a', mine);
-  await run;
+  await run.promise;
   expect(log).toEqual(['error a: mine at 0', 'drop a: mine at 0']);
   expect(limiter.numRequeues('a')).toBe(0);
   await queue.shutDownWithDrain();

@@ -1,4 +1,4 @@
-import type { Worker, WorkerContext, WorkQueue } from 'escapement';
+import type { RunOptions, Worker, WorkerContext, WorkQueue } from 'escapement';
 import { settled, watch, type Outcome } from './outcome.ts';
 import { queueOf } from './take.ts';
 
@@ -78,9 +78,18 @@ interface Running {
 
 /** Returns such a queue with a run that has begun its first items, and that `abort` stops. */
 export async function running(items: string, concurrency = 1): Promise<Running> {
-  const { queue, bench } = queueWithBench(items);
+  const queue = queueOf(items);
+  return { queue, ...(await runningOn(queue, { concurrency })) };
+}
+
+/** The same for another queue, whose items are there already. */
+export async function runningOn<O extends RunOptions<string>>(
+  queue: { run(worker: Worker<string>, options: O): Promise<void> },
+  options: Omit<O, 'signal'>,
+): Promise<Omit<Running, 'queue'>> {
+  const bench = new Workbench<string>();
   const controller = new AbortController();
-  const run = watch(queue.run(bench.worker, { signal: controller.signal, concurrency }));
+  const run = watch(queue.run(bench.worker, { ...options, signal: controller.signal } as unknown as O));
   await settled();
-  return { queue, bench, run, abort: (reason) => controller.abort(reason) };
+  return { bench, run, abort: (reason) => controller.abort(reason) };
 }
