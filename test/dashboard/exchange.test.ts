@@ -1,7 +1,7 @@
-import { createServer, get } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
+import { get } from 'node:http';
+import { afterEach, expect, test, vi } from 'vitest';
 import { responseOf, sendToNode, type Outgoing } from '../../src/dashboard/exchange.ts';
+import { listen } from '../listen.ts';
 
 afterEach(() => {
   vi.useRealTimers();
@@ -39,12 +39,10 @@ async function stalled(pieces: () => number): Promise<number> {
 test('a client of a stream that does not read for half a minute is disconnected', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const { outgoing, pieces, isOver } = endless();
-  const server = createServer((request, response) => {
+  const port = await listen((request, response) => {
     void sendToNode(outgoing, request, response, new AbortController());
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => void server.close());
-  const client = get({ host: '127.0.0.1', port: (server.address() as AddressInfo).port, agent: false });
+  const client = get({ host: '127.0.0.1', port, agent: false });
   client.on('error', () => undefined);
   const ended = new Promise((resolve) => {
     client.on('response', (response) => {

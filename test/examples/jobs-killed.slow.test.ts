@@ -1,14 +1,13 @@
 /** The shop as a process that is killed while its tasks are in a folder or in Redis, with an account of every order. */
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { json } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished } from 'vitest';
+import { beforeEach, describe, expect, inject, it, onTestFinished } from 'vitest';
 import { folderOfTest } from '../folder.ts';
+import { listen } from '../listen.ts';
 import { freshDatabase } from '../redis/redis-case.ts';
 import { until } from '../until.ts';
 import { startExample } from './support.ts';
@@ -16,24 +15,20 @@ import { startExample } from './support.ts';
 const WORKERS = 4;
 const ORDERS_PER_KILL = 50;
 
-let provider: Server;
+/** Of the payment provider. */
+let port: number;
 /** How often the provider was asked to charge an order. */
 let charges: Map<string, number>;
 beforeEach(async () => {
   charges = new Map();
-  provider = createServer((request, response) => {
+  port = await listen((request, response) => {
     void json(request).then(async (body) => {
       const { order } = body as { order: string };
       charges.set(order, (charges.get(order) ?? 0) + 1);
       await sleep(30);
       response.end(`paid ${order}`);
     });
-  }).listen(0, '127.0.0.1');
-  await once(provider, 'listening');
-});
-afterEach(() => {
-  provider.closeAllConnections();
-  provider.close();
+  });
 });
 
 interface RunningShop {
@@ -44,7 +39,7 @@ interface RunningShop {
 }
 
 async function startShop(...broker: string[]): Promise<RunningShop> {
-  const payments = `http://127.0.0.1:${(provider.address() as AddressInfo).port}/`;
+  const payments = `http://127.0.0.1:${port}/`;
   const options = ['--payments', payments, ...broker, '--workers', String(WORKERS)];
   const process = startExample('jobs', ...options);
   const lines: string[] = [];

@@ -1,14 +1,13 @@
 /** The spool as a process that is killed, with an account of every line. */
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import { folderOfTest } from '../folder.ts';
+import { listen } from '../listen.ts';
 import { spawnNode } from '../run-program.ts';
 import { until } from '../until.ts';
 import { bundleExample } from './support.ts';
@@ -19,28 +18,23 @@ const BATCH = 20;
 const WINDOW = 200;
 const KILLS = 4;
 
-let server: Server;
+let port: number;
 let folder: string;
 let isUp: boolean;
 let requests: string[][];
 beforeEach(async () => {
   folder = folderOfTest();
   [isUp, requests] = [true, []];
-  server = createServer((request, response) => {
+  port = await listen((request, response) => {
     void text(request).then((body) => {
       if (isUp) requests.push(body.split('\n').slice(0, -1));
       response.writeHead(isUp ? 204 : 503).end();
     });
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-});
-afterEach(() => {
-  server.closeAllConnections();
-  server.close();
+  });
 });
 
 function startShipper(...options: readonly string[]): ChildProcessWithoutNullStreams {
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const url = `http://127.0.0.1:${port}/`;
   const shipper = spawnNode([SPOOL, '--spool', join(folder, 'spool'), '--forward', url, ...options]);
   shipper.stdin.on('error', () => undefined); // it was killed
   return shipper;

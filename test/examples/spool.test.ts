@@ -1,21 +1,20 @@
-import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { createServer, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { beforeEach, expect, it, vi } from 'vitest';
 import { Shipper, type ShipperOptions } from '../../examples/spool/shipper.ts';
 import { folderOfTest } from '../folder.ts';
+import { listen } from '../listen.ts';
 import { eventually } from './support.ts';
 
 const NEVER_MS = 600_000;
 const KIB = 1024;
 
 let directory: string;
-let server: Server;
+let port: number;
 /** What the collector does with a request. */
 let answer: (lines: readonly string[], response: ServerResponse) => void;
 /** Lines that the collector has accepted. */
@@ -32,16 +31,11 @@ beforeEach(async () => {
   answer = accept;
   input = new PassThrough({ highWaterMark: 16 * KIB });
   stop = new AbortController();
-  server = createServer((request, response) => {
+  port = await listen((request, response) => {
     void text(request).then((body) => {
       answer(body.split('\n').slice(0, -1), response);
     });
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-});
-afterEach(() => {
-  server.closeAllConnections();
-  server.close();
+  });
 });
 
 function accept(lines: readonly string[], response: ServerResponse): void {
@@ -57,7 +51,7 @@ function refuse(status: number, headers: Record<string, string> = {}) {
 
 async function open(changes: Partial<ShipperOptions> = {}): Promise<void> {
   shipper = await Shipper.open({
-    ...{ directory, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/lines` },
+    ...{ directory, url: `http://127.0.0.1:${port}/lines` },
     ...{ durability: 'always', maxBytes: 1_000 * KIB, batchLines: 4, drainMs: NEVER_MS },
     onTaken: (lines) => (confirmed = lines),
     report: (line) => reports.push(line),

@@ -1,11 +1,10 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { CheckedLog } from '../../src/diskqueue/checked/checked-log.ts';
 import type { CorruptionEvent } from '../../src/diskqueue/message-log.ts';
 import { CannotRepair } from '../../src/diskqueue/stored/stored-queue.ts';
 import { RecordingFileSystem } from '../diskqueue/recording-file-system.ts';
 import { MemoryDisk } from '../diskqueue/stored/memory-disk.ts';
-import { expectInOrder, FOLDER, NAME, planFor, queueOf, repair } from '../diskqueue/stored/repaired.ts';
+import { expectInOrder, openLog, planFor, queueOf, repair } from '../diskqueue/stored/repaired.ts';
 import { testProperty } from '../runs.ts';
 
 const ACKED = 13;
@@ -76,11 +75,7 @@ async function liveOn(
   files: RecordingFileSystem,
 ): Promise<{ messages: string[]; events: CorruptionEvent[] }> {
   const events: CorruptionEvent[] = [];
-  const log = await CheckedLog.open({
-    ...{ files, folder: FOLDER, name: NAME, maxBytesPerFile: 512, isAlwaysDurable: true },
-    wallNow: () => 0,
-    onCorruption: (event) => events.push(event),
-  });
+  const log = await openLog(files, (event) => events.push(event));
   const read = [];
   for (let some = await log.read(); some.length > 0; some = await log.read()) read.push(...some);
   const messages = read.map(({ data }) => Buffer.from(data).toString());

@@ -4,7 +4,6 @@ import { DiskQueue, type DiskQueueOptions } from 'escapement/diskqueue';
 import { expect } from 'vitest';
 import { FILE_SYSTEM } from '../../src/log/file-system.ts';
 import { RecordingFiles, type FileCall } from '../diskqueue/support/recording-files.ts';
-import { hostError } from '../diskqueue/support/wrapped-files.ts';
 import { FORMATS, inFolder } from '../diskqueue/support/queues.ts';
 import { dataOf } from './disk-queue-model.ts';
 import { queueAction, QueueWorld, type QueueAction } from './queue-world.ts';
@@ -105,23 +104,17 @@ class FaultyWorld extends BytesWorld {
   protected async special(): Promise<void> {
     const fault = this.#faults.shift() ?? 'reopen';
     if (fault === 'reopen') {
-      this.#files.before = () => undefined;
+      this.#files.heal();
       await this.queue.flush();
       await this.queue.close();
       await this.reopened(await this.open(), this.#options.format === 'nsq');
     } else {
-      let seen = 0;
-      this.#files.before = ({ operation }) => {
-        if (operation !== fault.operation) return undefined;
-        seen++;
-        if (seen > fault.after && seen <= fault.after + fault.times) throw hostError('EIO', operation);
-        return undefined;
-      };
+      this.#files.fail(fault.operation, fault);
     }
   }
 
   protected override async end(): Promise<void> {
-    this.#files.before = () => undefined;
+    this.#files.heal();
     await super.end();
   }
 

@@ -1,7 +1,5 @@
 /** The command `escapement dashboard` with a login, in Chromium, on tasks in each place where they may be. */
 import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { Browser } from 'playwright-core';
 import { Client, EmbeddedBroker, Inspector, Task, type Broker } from 'escapement/tasks';
 import { tasksHandler } from 'escapement/tasks/http';
@@ -9,6 +7,7 @@ import { RedisBroker } from 'escapement/tasks/redis';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { startCommand } from '../../cli/support/command.ts';
 import { folderOfTest } from '../../folder.ts';
+import { listen } from '../../listen.ts';
 import { freshDatabase } from '../../redis/redis-case.ts';
 import { CHROMIUM, launch, openTab } from './browser.ts';
 
@@ -42,14 +41,8 @@ const redis: Place = async () => {
 const anotherProcess: Place = async () => {
   const broker = await EmbeddedBroker.open();
   await fill(broker);
-  const server = createServer(tasksHandler({ broker })).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(async () => {
-    server.closeAllConnections();
-    server.close();
-    await broker.close();
-  });
-  return ['-u', `http://127.0.0.1:${(server.address() as AddressInfo).port}`];
+  onTestFinished(() => broker.close());
+  return ['-u', `http://127.0.0.1:${await listen(tasksHandler({ broker }))}`];
 };
 
 const PLACES: readonly (readonly [string, Place])[] = [

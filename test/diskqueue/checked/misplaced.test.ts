@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { CheckedLog } from '../../../src/diskqueue/checked/checked-log.ts';
 import { decodeSegmentHeader, encodeSegmentHeader, SEGMENT_HEADER_BYTES } from '../../../src/log/segment.ts';
 import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
 import { readAll, texts } from '../nsq/queue-folder.ts';
@@ -10,6 +9,7 @@ import {
   FOLDER,
   handedOut,
   NAME,
+  openLog,
   planFor,
   queueOf,
   repair,
@@ -31,11 +31,7 @@ function pathOf(number: number): string {
 async function open(disk: Disk): Promise<{ disk: Disk; messages: string[]; events: CorruptionEvent[] }> {
   const files = new RecordingFileSystem(disk);
   const events: CorruptionEvent[] = [];
-  const log = await CheckedLog.open({
-    ...{ files, folder: FOLDER, name: NAME, maxBytesPerFile: 512, isAlwaysDurable: true },
-    wallNow: () => 0,
-    onCorruption: (event) => events.push(event),
-  });
+  const log = await openLog(files, (event) => events.push(event));
   const messages = texts(await readAll(log));
   expect(log.depth).toBe(messages.length);
   await log.close();
@@ -86,10 +82,7 @@ test('messages that are put after a copy of a segment with a number far from all
   const { contents } = await queueOf(MESSAGES);
   const far = `${FOLDER}/${NAME}.999999999999999.segment`;
   const files = new RecordingFileSystem(new Map(contents).set(far, contents.get(pathOf(3)) as Buffer));
-  const log = await CheckedLog.open({
-    ...{ files, folder: FOLDER, name: NAME, maxBytesPerFile: 512, isAlwaysDurable: true },
-    ...{ wallNow: () => 0, onCorruption: () => undefined },
-  });
+  const log = await openLog(files, () => undefined);
   await log.append([Buffer.from('new')]);
   await log.sync();
   await log.close();

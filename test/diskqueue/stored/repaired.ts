@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import { CheckedLog } from '../../../src/diskqueue/checked/checked-log.ts';
 import { StoredCheckedQueue } from '../../../src/diskqueue/checked/stored-checked-queue.ts';
+import type { FileSystem } from '../../../src/log/file-system.ts';
 import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
 import type { LostMessages, RepairPlan, StoredQueue } from '../../../src/diskqueue/stored/stored-queue.ts';
 import { readAll, texts } from '../nsq/queue-folder.ts';
@@ -28,7 +29,11 @@ export async function queueOf(
   return disk;
 }
 
-function openLog(files: MemoryDisk, onCorruption: (event: CorruptionEvent) => void): Promise<CheckedLog> {
+/** Opens the queue on any disk. */
+export function openLog(
+  files: FileSystem,
+  onCorruption: (event: CorruptionEvent) => void,
+): Promise<CheckedLog> {
   const options = { files, folder: FOLDER, name: NAME, maxBytesPerFile: 512, isAlwaysDurable: true };
   return CheckedLog.open({ ...options, wallNow: () => 0, onCorruption });
 }

@@ -1,9 +1,9 @@
-import { createServer as createHttpServer } from 'node:http';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { ManualClock } from 'escapement';
 import { Client, Task } from 'escapement/tasks';
 import { tasksHandler } from 'escapement/tasks/http';
 import { freePort } from '../../free-port.ts';
+import { listen } from '../../listen.ts';
 import { openBench } from '../support/bench.ts';
 import { LONG_MS, openClient, openRemote, passing } from './remote.ts';
 
@@ -109,11 +109,7 @@ describe('retries', () => {
     const enqueued = client.enqueue(new Task('a', 1, { taskId: 'a' }));
     while (time.pendingWakeups === 0) await new Promise(setImmediate);
     const { broker, inspector } = await openBench();
-    const server = createHttpServer(tasksHandler({ broker })).listen(port, '127.0.0.1');
-    onTestFinished(() => {
-      server.closeAllConnections();
-      server.close();
-    });
+    await listen(tasksHandler({ broker }), port);
     await passing(time, enqueued);
     expect(await inspector.getTaskInfo('default', 'a')).toMatchObject({ state: 'pending' });
   });

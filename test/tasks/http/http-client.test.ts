@@ -3,9 +3,9 @@ import { describe, expect, test, vi } from 'vitest';
 import { Client, defineTask, EmbeddedBroker, Task, type TaskOptions } from 'escapement/tasks';
 import type { TasksHandlerOptions } from 'escapement/tasks/http';
 import { TASK_OPTIONS } from '../../../src/tasks/task-options.ts';
+import { listen } from '../../listen.ts';
 import { openBench, START_MS } from '../support/bench.ts';
 import { openClient, openRemote, passing } from './remote.ts';
-import { listen } from './serve.ts';
 
 describe('a client with a URL', () => {
   const EVERY_OPTION: Required<TaskOptions>[] = [

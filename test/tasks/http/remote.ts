@@ -2,8 +2,8 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { ManualClock } from 'escapement';
 import { Client, type HttpClientOptions } from 'escapement/tasks';
 import { tasksHandler, type TasksHandlerOptions } from 'escapement/tasks/http';
+import { listen } from '../../listen.ts';
 import { openBench, type Bench } from '../support/bench.ts';
-import { listen } from './serve.ts';
 
 export interface RemoteBench extends Omit<Bench, 'client'> {
   readonly url: string;

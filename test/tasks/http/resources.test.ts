@@ -10,6 +10,21 @@ const base = (id: string): object => ({
   ...{ max_retry: 25, retried: 0, error_message: '' },
 });
 
+/** Where the tasks of a state are, unless they are active. */
+const PATHS = {
+  pending: 'pending_tasks',
+  scheduled: 'scheduled_tasks',
+  retry: 'retry_tasks',
+  archived: 'archived_tasks',
+  completed: 'completed_tasks',
+  aggregating: 'groups/g/aggregating_tasks',
+};
+const STATES = Object.keys(PATHS) as (keyof typeof PATHS)[];
+const RUNNABLE = ['scheduled', 'retry', 'archived', 'aggregating'] as const;
+const ARCHIVABLE = ['pending', 'scheduled', 'retry', 'aggregating'] as const;
+
+type Change = [method: string, path: string, state: string | undefined];
+
 /** A queue with one task in each state, whose id is that state. */
 async function withEveryState(): ReturnType<typeof serveTasks> {
   const served = await serveTasks();
@@ -136,17 +151,11 @@ describe('tasks', () => {
     expect(await send(`/api/queues/default/pending_tasks?${query}`)).toMatchObject({ status: 400 });
   });
 
-  test.each([
+  test.each<Change>([
     ['DELETE', 'scheduled_tasks/scheduled', undefined],
     ['DELETE', 'groups/g/aggregating_tasks/aggregating', undefined],
-    ['POST', 'scheduled_tasks/scheduled:run', 'pending'],
-    ['POST', 'retry_tasks/retry:run', 'pending'],
-    ['POST', 'archived_tasks/archived:run', 'pending'],
-    ['POST', 'groups/g/aggregating_tasks/aggregating:run', 'pending'],
-    ['POST', 'pending_tasks/pending:archive', 'archived'],
-    ['POST', 'scheduled_tasks/scheduled:archive', 'archived'],
-    ['POST', 'retry_tasks/retry:archive', 'archived'],
-    ['POST', 'groups/g/aggregating_tasks/aggregating:archive', 'archived'],
+    ...RUNNABLE.map((state): Change => ['POST', `${PATHS[state]}/${state}:run`, 'pending']),
+    ...ARCHIVABLE.map((state): Change => ['POST', `${PATHS[state]}/${state}:archive`, 'archived']),
   ])('tasks are changed one by one: %s %s', async (method, path, state) => {
     const { inspector, send } = await withEveryState();
     const [, id = ''] = /_tasks\/(\w+)/.exec(path) ?? [];
@@ -168,40 +177,20 @@ describe('tasks', () => {
   });
 
   test.each([
-    ['DELETE', 'pending_tasks:delete_all', { deleted: 1 }],
-    ['DELETE', 'scheduled_tasks:delete_all', { deleted: 1 }],
-    ['DELETE', 'retry_tasks:delete_all', { deleted: 1 }],
-    ['DELETE', 'archived_tasks:delete_all', { deleted: 1 }],
-    ['DELETE', 'completed_tasks:delete_all', { deleted: 1 }],
-    ['DELETE', 'groups/g/aggregating_tasks:delete_all', { deleted: 1 }],
-    ['POST', 'scheduled_tasks:run_all', { scheduled: 1 }],
-    ['POST', 'retry_tasks:run_all', { scheduled: 1 }],
-    ['POST', 'archived_tasks:run_all', { scheduled: 1 }],
-    ['POST', 'groups/g/aggregating_tasks:run_all', { scheduled: 1 }],
-    ['POST', 'pending_tasks:archive_all', { archived: 1 }],
-    ['POST', 'scheduled_tasks:archive_all', { archived: 1 }],
-    ['POST', 'retry_tasks:archive_all', { archived: 1 }],
-    ['POST', 'groups/g/aggregating_tasks:archive_all', { archived: 1 }],
+    ...STATES.map((state) => ['DELETE', `${PATHS[state]}:delete_all`, { deleted: 1 }] as const),
+    ...RUNNABLE.map((state) => ['POST', `${PATHS[state]}:run_all`, { scheduled: 1 }] as const),
+    ...ARCHIVABLE.map((state) => ['POST', `${PATHS[state]}:archive_all`, { archived: 1 }] as const),
   ])('tasks are changed all at once: %s %s', async (method, path, json) => {
     const { send } = await withEveryState();
     expect(await send(`/api/queues/default/${path}`, { method })).toMatchObject({ status: 200, json });
   });
 
   test.each([
-    ['pending_tasks:batch_delete', 'pending', 'deleted_ids', 'failed_ids'],
-    ['scheduled_tasks:batch_delete', 'scheduled', 'deleted_ids', 'failed_ids'],
-    ['retry_tasks:batch_delete', 'retry', 'deleted_ids', 'failed_ids'],
-    ['archived_tasks:batch_delete', 'archived', 'deleted_ids', 'failed_ids'],
-    ['completed_tasks:batch_delete', 'completed', 'deleted_ids', 'failed_ids'],
-    ['groups/g/aggregating_tasks:batch_delete', 'aggregating', 'deleted_ids', 'failed_ids'],
-    ['scheduled_tasks:batch_run', 'scheduled', 'pending_ids', 'error_ids'],
-    ['retry_tasks:batch_run', 'retry', 'pending_ids', 'error_ids'],
-    ['archived_tasks:batch_run', 'archived', 'pending_ids', 'error_ids'],
-    ['groups/g/aggregating_tasks:batch_run', 'aggregating', 'pending_ids', 'error_ids'],
-    ['pending_tasks:batch_archive', 'pending', 'archived_ids', 'error_ids'],
-    ['scheduled_tasks:batch_archive', 'scheduled', 'archived_ids', 'error_ids'],
-    ['retry_tasks:batch_archive', 'retry', 'archived_ids', 'error_ids'],
-    ['groups/g/aggregating_tasks:batch_archive', 'aggregating', 'archived_ids', 'error_ids'],
+    ...STATES.map((state) => [`${PATHS[state]}:batch_delete`, state, 'deleted_ids', 'failed_ids'] as const),
+    ...RUNNABLE.map((state) => [`${PATHS[state]}:batch_run`, state, 'pending_ids', 'error_ids'] as const),
+    ...ARCHIVABLE.map(
+      (state) => [`${PATHS[state]}:batch_archive`, state, 'archived_ids', 'error_ids'] as const,
+    ),
   ])('tasks are changed by ids: %s', async (path, id, done, failed) => {
     const { send } = await withEveryState();
     const body = { task_ids: ['missing', id, 'active'] };

@@ -1,12 +1,6 @@
-import {
-  createServer,
-  request as httpRequest,
-  type IncomingHttpHeaders,
-  type RequestListener,
-} from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { onTestFinished } from 'vitest';
+import { request as httpRequest, type IncomingHttpHeaders, type RequestListener } from 'node:http';
 import { tasksHandler, type TasksHandlerOptions } from 'escapement/tasks/http';
+import { listen } from '../../listen.ts';
 import { openBench, test as withBench, type Bench } from '../support/bench.ts';
 
 /** An answer, as a client sees it. */
@@ -34,17 +28,6 @@ export type Send = (path: string, request?: Request) => Promise<Answer>;
 export async function serve(listener: RequestListener): Promise<Send> {
   const port = await listen(listener);
   return (path, request = {}) => send(port, path, request);
-}
-
-/** Serves requests, for the length of the test. @returns the port. */
-export async function listen(listener: RequestListener): Promise<number> {
-  const server = createServer(listener);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return (server.address() as AddressInfo).port;
 }
 
 /** A test with a bench of its own, which is served. */

@@ -1,5 +1,4 @@
-import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { RequestListener } from 'node:http';
 import { PassThrough } from 'node:stream';
 import { inject, onTestFinished } from 'vitest';
 import type { Broker } from 'escapement/tasks';
@@ -12,6 +11,7 @@ import { BrokerTarget } from '../../../../src/cli/tasks/target/tasks-target.ts';
 import { addTasks } from '../../../../src/cli/tasks/tasks.ts';
 import { Output } from '../../../../src/cli/terminal/output.ts';
 import type { Terminal } from '../../../../src/cli/terminal/terminal.ts';
+import { listen } from '../../../listen.ts';
 import { freshDatabase } from '../../../redis/redis-case.ts';
 import { benchOf, openBench, START_MS, type Bench } from '../../../tasks/support/bench.ts';
 import { addEveryState } from '../../../tasks/support/every-state.ts';
@@ -167,13 +167,7 @@ export async function serveTasks(options: TasksHandlerOptions, path = ''): Promi
 
 /** For the length of the test. */
 export async function serve(listener: RequestListener): Promise<string> {
-  const server = createServer(listener);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `http://127.0.0.1:${await listen(listener)}`;
 }
 
 /** In queue `default`, one task in each state, whose id is that state. */
