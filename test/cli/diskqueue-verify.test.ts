@@ -1,16 +1,15 @@
 import { appendFileSync } from 'node:fs';
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { Client, EmbeddedBroker, Task } from 'escapement/tasks';
 import { DiskQueue } from '../../src/diskqueue/disk-queue.ts';
 import { folderOfTest } from '../folder.ts';
 import { diskQueue, diskQueueJson } from './support/command.ts';
-import { damage, hashOf, makeNsqQueue, makeQueue, numbered } from './support/queue-folder.ts';
+import { damage, hashOf, makeNsqQueue, makeQueue, numbered, it } from './support/queue-folder.ts';
 
 const PAYLOAD = 128 + 24;
 
 describe('escapement diskqueue verify', () => {
-  it('diskqueue verify finds no problems in intact queues', async () => {
-    const folder = folderOfTest();
+  it('diskqueue verify finds no problems in intact queues', async ({ folder }) => {
     await makeQueue(folder, 'orders', numbered(30), { acked: 3 });
     makeNsqQueue(folder, 'events');
     const before = hashOf(folder);
@@ -63,8 +62,7 @@ describe('escapement diskqueue verify', () => {
     },
   );
 
-  it('diskqueue verify lists the damage, and the exit code is 1', async () => {
-    const folder = folderOfTest();
+  it('diskqueue verify lists the damage, and the exit code is 1', async ({ folder }) => {
     await makeQueue(folder, 'orders', numbered(30));
     await makeQueue(folder, 'other', ['a']);
     damage(folder, 'orders.0000000001.segment', PAYLOAD + 3);
@@ -95,8 +93,7 @@ describe('escapement diskqueue verify', () => {
     expect((await diskQueue('verify', folder, '--queue', 'other')).code).toBe(0);
   });
 
-  it('diskqueue verify prints what a crash may leave as a note, not as a problem', async () => {
-    const folder = folderOfTest();
+  it('diskqueue verify prints what a crash may leave as a note, not as a problem', async ({ folder }) => {
     await makeQueue(folder, 'orders', numbered(3));
     appendFileSync(`${folder}/orders.0000000002.segment`, Buffer.from([1, 2, 3]));
     makeNsqQueue(folder, 'events');
@@ -107,8 +104,7 @@ describe('escapement diskqueue verify', () => {
     expect((await diskQueue('verify', folder)).stdout).toMatch(/^ {2}note {5}.*orders\.0000000002/m);
   });
 
-  it('diskqueue verify finds damaged lengths and metadata of the nsq format', async () => {
-    const folder = folderOfTest();
+  it('diskqueue verify finds damaged lengths and metadata of the nsq format', async ({ folder }) => {
     makeNsqQueue(folder, 'events');
     damage(folder, 'events.diskqueue.000001.dat', 0);
     damage(folder, 'events.diskqueue.meta.dat', 1);
@@ -126,8 +122,7 @@ describe('escapement diskqueue verify', () => {
     });
   });
 
-  it('diskqueue verify reads a queue that is open, with a note', async () => {
-    const folder = folderOfTest();
+  it('diskqueue verify reads a queue that is open, with a note', async ({ folder }) => {
     const queue = await DiskQueue.open({ name: 'orders', dataPath: folder });
     await queue.put(Buffer.from('a'));
     const { stdout, code } = await diskQueue('verify', folder);

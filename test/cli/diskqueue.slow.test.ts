@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import { appendFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { DiskQueue } from '../../src/diskqueue/disk-queue.ts';
 import { folderOfTest } from '../folder.ts';
 import { finished } from '../run-program.ts';
 import { diskQueue, diskQueueJson, startCommand, type JsonResult } from './support/command.ts';
-import { damage, hashOf, makeNsqQueue, makeQueue, messagesOf, numbered } from './support/queue-folder.ts';
+import { damage, hashOf, makeNsqQueue, makeQueue, messagesOf, numbered, it } from './support/queue-folder.ts';
 
 const ESCAPE = '\u001b';
 
@@ -48,8 +48,7 @@ describe('escapement', () => {
     },
   );
 
-  it('the command reports what is wrong with a folder', async () => {
-    const folder = folderOfTest();
+  it('the command reports what is wrong with a folder', async ({ folder }) => {
     writeFileSync(`${folder}/file`, '');
     mkdirSync(`${folder}/empty`);
     for (const command of ['ls', 'verify', 'dump', 'repair']) {
@@ -72,8 +71,7 @@ describe('escapement', () => {
   });
 });
 
-it('diskqueue ls lists the queues of both formats', async () => {
-  const folder = folderOfTest();
+it('diskqueue ls lists the queues of both formats', async ({ folder }) => {
   await makeQueue(folder, 'orders', numbered(30), { acked: 20 });
   makeNsqQueue(folder, 'events');
   const before = hashOf(folder);
@@ -108,8 +106,7 @@ it('diskqueue ls lists the queues of both formats', async () => {
   expect(hashOf(folder)).toBe(before);
 });
 
-it('diskqueue ls shows whether a queue is open, in another process too', async () => {
-  const folder = folderOfTest();
+it('diskqueue ls shows whether a queue is open, in another process too', async ({ folder }) => {
   const queue = await DiskQueue.open({ name: 'orders', dataPath: folder });
   await queue.put(Buffer.from('a'));
   const other = await finished(startCommand(['diskqueue', 'ls', folder, '--json']));
@@ -120,8 +117,7 @@ it('diskqueue ls shows whether a queue is open, in another process too', async (
   expect(closed.result.queues).toMatchObject([{ isOpen: false }]);
 });
 
-it('diskqueue ls lists a queue that was read to its end', async () => {
-  const folder = folderOfTest();
+it('diskqueue ls lists a queue that was read to its end', async ({ folder }) => {
   await makeQueue(folder, 'orders', ['a'], { acked: 1 });
   await makeQueue(folder, 'orders', []);
   for (const name of ['somebody.cursor', 'somebody.diskqueue.0000001.dat']) {
@@ -131,8 +127,7 @@ it('diskqueue ls lists a queue that was read to its end', async () => {
   expect(result.queues).toMatchObject([{ name: 'orders', files: [], messages: 0, unacknowledged: 0 }]);
 });
 
-it('a queue that is in use can be listed, verified and dumped meanwhile', async () => {
-  const folder = folderOfTest();
+it('a queue that is in use can be listed, verified and dumped meanwhile', async ({ folder }) => {
   const queue = await DiskQueue.open({
     name: 'orders',
     dataPath: folder,
@@ -219,8 +214,7 @@ describe('escapement diskqueue repair', () => {
     expect(await messagesOf(folder, 'orders')).toEqual(kept);
   });
 
-  it('diskqueue repair completes what a crash interrupted, without a loss', async () => {
-    const folder = folderOfTest();
+  it('diskqueue repair completes what a crash interrupted, without a loss', async ({ folder }) => {
     await makeQueue(folder, 'orders', numbered(30));
     const segments = readdirSync(folder).filter((name) => name.endsWith('.segment'));
     const last = segments.sort().at(-1) as string;
@@ -251,8 +245,7 @@ describe('escapement diskqueue repair', () => {
     expect(await messagesOf(folder, 'orders')).toEqual(numbered(10));
   });
 
-  it('diskqueue repair repairs a queue of the nsq format up to the damage', async () => {
-    const folder = folderOfTest();
+  it('diskqueue repair repairs a queue of the nsq format up to the damage', async ({ folder }) => {
     makeNsqQueue(folder, 'events');
     damage(folder, 'events.diskqueue.000001.dat', 9);
     expect((await diskQueue('repair', folder)).code).toBe(1);
@@ -299,8 +292,7 @@ describe('escapement diskqueue dump', () => {
     expect(hashOf(folder)).toBe(before);
   });
 
-  it('diskqueue dump prints messages as text, hex, base64, JSON or raw bytes', async () => {
-    const folder = folderOfTest();
+  it('diskqueue dump prints messages as text, hex, base64, JSON or raw bytes', async ({ folder }) => {
     await makeQueue(folder, 'orders', ['grün\t\u001b[1m\\', BINARY, '']);
     const dump = async (...words: string[]): Promise<string> =>
       (await diskQueue('dump', folder, ...words)).stdout;
@@ -314,8 +306,7 @@ describe('escapement diskqueue dump', () => {
     expect(raw.stdout).toEqual(BINARY);
   });
 
-  it('diskqueue dump needs --queue if there are several queues', async () => {
-    const folder = folderOfTest();
+  it('diskqueue dump needs --queue if there are several queues', async ({ folder }) => {
     await makeQueue(folder, 'orders', ['a']);
     makeNsqQueue(folder, 'events');
     const { stderr, code } = await diskQueue('dump', folder);
@@ -329,8 +320,7 @@ describe('escapement diskqueue dump', () => {
     expect((await diskQueue('dump', folder, '--queue', 'orders')).stderr).toContain('one of each format');
   });
 
-  it('diskqueue dump leaves damaged parts out, reports them, and the exit code is 1', async () => {
-    const folder = folderOfTest();
+  it('diskqueue dump leaves damaged parts out, reports them, and the exit code is 1', async ({ folder }) => {
     await makeQueue(folder, 'orders', numbered(3));
     damage(folder, 'orders.0000000001.segment', 128 + 24);
     const { stdout, stderr, code } = await diskQueue('dump', folder);
@@ -339,8 +329,7 @@ describe('escapement diskqueue dump', () => {
     expect(code).toBe(1);
   });
 
-  it('diskqueue dump ends without an error when its reader closes the pipe', async () => {
-    const folder = folderOfTest();
+  it('diskqueue dump ends without an error when its reader closes the pipe', async ({ folder }) => {
     const messages = Array.from({ length: 2_000 }, () => 'x'.repeat(1_000));
     await makeQueue(folder, 'orders', messages, { maxBytesPerFile: 10_000_000 });
     const child = startCommand(['diskqueue', 'dump', folder]);
@@ -351,8 +340,7 @@ describe('escapement diskqueue dump', () => {
     expect([stderr, code]).toEqual(['', 0]);
   });
 
-  it('diskqueue dump has the exit code 130 after Ctrl-C', async () => {
-    const folder = folderOfTest();
+  it('diskqueue dump has the exit code 130 after Ctrl-C', async ({ folder }) => {
     const messages = Array.from({ length: 3_000 }, () => 'x'.repeat(2_000));
     await makeQueue(folder, 'orders', messages, { maxBytesPerFile: 10_000_000 });
     const child = startCommand(['diskqueue', 'dump', folder, '--format', 'hex']);

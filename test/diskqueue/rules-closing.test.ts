@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { until } from '../until.ts';
 import { RecordingFiles } from './support/recording-files.ts';
 import {
@@ -18,6 +18,7 @@ import {
   settled,
   temporaryFolder,
   text,
+  test,
 } from './support/queues.ts';
 
 const closed = (operation: string): object => ({
@@ -92,8 +93,7 @@ describe.each(FORMATS)('%s', (format) => {
     await queue[Symbol.asyncDispose]();
   });
 
-  test('close completes the puts that had begun', async () => {
-    const dataPath = temporaryFolder();
+  test('close completes the puts that had begun', async ({ dataPath }) => {
     const { files, queue } = await openRecorded({ format, dataPath });
     await queue.put(bytes('first'));
     const gate = files.hold('sync');
@@ -107,8 +107,7 @@ describe.each(FORMATS)('%s', (format) => {
     expect(await drain(await openQueue({ format, dataPath }))).toEqual(['first', 'a', 'b', 'c']);
   });
 
-  test('await using closes the queue at the end of its block', async () => {
-    const dataPath = temporaryFolder();
+  test('await using closes the queue at the end of its block', async ({ dataPath }) => {
     const queue = await openQueue({ format, dataPath });
     {
       await using same = queue;
@@ -154,8 +153,7 @@ describe.each(FORMATS)('%s', (format) => {
     expect(text(await waiting)).toBe('a');
   });
 
-  test('delete removes all files of the queue, and no others', async () => {
-    const dataPath = temporaryFolder();
+  test('delete removes all files of the queue, and no others', async ({ dataPath }) => {
     writeFileSync(join(dataPath, 'spool'), 'mine');
     const other = await openQueue({ format, dataPath, name: 'spoo' });
     await other.put(bytes('a'));

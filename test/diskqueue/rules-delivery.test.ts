@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import {
   bytes,
   drain,
@@ -14,11 +14,11 @@ import {
   settled,
   temporaryFolder,
   text,
+  test,
 } from './support/queues.ts';
 
 describe.each(FORMATS)('%s', (format) => {
-  test('a snapshot has what is in flight, the files, and where reading goes on', async () => {
-    const dataPath = temporaryFolder();
+  test('a snapshot has what is in flight, the files, and where reading goes on', async ({ dataPath }) => {
     const queue = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
     await putAll(queue, longTexts('abcdef'));
     const { segments } = queue.inspect();

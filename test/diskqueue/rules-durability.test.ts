@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { until } from '../until.ts';
 import {
   ACKS,
@@ -17,6 +17,7 @@ import {
   settled,
   temporaryFolder,
   type TestOptions,
+  test,
 } from './support/queues.ts';
 
 const texts = (count: number): string[] => Array.from({ length: count }, (_, i) => `message ${i}`);
@@ -240,8 +241,7 @@ describe.each(FORMATS)('%s', (format) => {
     expect(files.calls.length).toBe(before);
   });
 
-  test('flush and close work at the same time, in either order', async () => {
-    const dataPath = temporaryFolder();
+  test('flush and close work at the same time, in either order', async ({ dataPath }) => {
     for (const round of [1, 2, 3]) {
       const queue = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
       const put = putAll(queue, longTexts('abcdefghijklmnopqrst'));

@@ -2,7 +2,7 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import { runInNewContext } from 'node:vm';
 import type { EscapementError } from 'escapement';
 import type { CorruptionEvent, DiskQueue } from 'escapement/diskqueue';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, vi } from 'vitest';
 import { damagedFolder, LEFT } from './support/damage.ts';
 import { RecordingFiles } from './support/recording-files.ts';
 import {
@@ -21,6 +21,7 @@ import {
   temporaryFolder,
   text,
   uncaughtErrors,
+  test,
 } from './support/queues.ts';
 
 const io = (operation: string, code = 'EIO'): object => ({
@@ -287,8 +288,7 @@ describe.each(FORMATS)('%s', (format) => {
   });
 });
 
-test('behind a segment with the largest number a put rejects with ERR_QUEUE_IO', async () => {
-  const dataPath = temporaryFolder();
+test('behind a segment with the largest number a put rejects with ERR_QUEUE_IO', async ({ dataPath }) => {
   writeFileSync(`${dataPath}/queue.999999999999999.segment`, '');
   const queue = await openQueue({ name: 'queue', dataPath, onCorruption: () => undefined });
   expect(await rejection(queue.put(bytes('lost')))).toMatchObject({

@@ -1,6 +1,6 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import {
   ACKS,
   bytes,
@@ -16,6 +16,7 @@ import {
   settled,
   temporaryFolder,
   text,
+  test,
 } from './support/queues.ts';
 
 const FULL = { name: 'EscapementError', code: 'ERR_QUEUE_FULL', op: 'DiskQueue.put' };
@@ -228,8 +229,7 @@ describe.each(FORMATS)('%s', (format) => {
     expect(await drain(queue)).toEqual(['a', long, 'b']);
   });
 
-  test('a message larger than maxBytesPerFile gets its own file', async () => {
-    const dataPath = temporaryFolder();
+  test('a message larger than maxBytesPerFile gets its own file', async ({ dataPath }) => {
     const queue = await openQueue({ format, dataPath, maxBytesPerFile: 500 });
     const messages = ['a', 'x'.repeat(2_000), 'y'.repeat(3_000), 'b', 'c'];
     await putAll(queue, messages);
@@ -242,8 +242,7 @@ describe.each(FORMATS)('%s', (format) => {
     expect(await drain(await reopened(queue))).toEqual(messages);
   });
 
-  test('files are no larger than maxBytesPerFile, which may differ between runs', async () => {
-    const dataPath = temporaryFolder();
+  test('files are no larger than maxBytesPerFile, which may differ between runs', async ({ dataPath }) => {
     const messages = Array.from({ length: 200 }, (_, i) => 'm'.repeat(i % 90));
     for (const [i, maxBytesPerFile] of [400, 256, 1_000, 300].entries()) {
       const queue = await openQueue({ format, dataPath, maxBytesPerFile });
@@ -257,8 +256,7 @@ describe.each(FORMATS)('%s', (format) => {
     expect(await drain(await openQueue({ format, dataPath }))).toEqual(messages);
   });
 
-  test('files are removed when everything in them is acknowledged', async () => {
-    const dataPath = temporaryFolder();
+  test('files are removed when everything in them is acknowledged', async ({ dataPath }) => {
     const queue = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
     for (let i = 0; i < 100; i++) {
       await putAll(queue, ['some message', 'another one']);

@@ -2,10 +2,10 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, wri
 import { join } from 'node:path';
 import { DiskQueue } from 'escapement/diskqueue';
 import { Client, EmbeddedBroker, Task } from 'escapement/tasks';
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { listQueues } from '../../src/diskqueue/stored/list-queues.ts';
 import { hostFileSystem } from '../../src/log/file-system.ts';
-import { bytes, drain, FORMATS, openQueue, rejection, temporaryFolder } from './support/queues.ts';
+import { bytes, drain, FORMATS, openQueue, rejection, temporaryFolder, test } from './support/queues.ts';
 
 const TYPE = ['TypeError', 'ERR_INVALID_ARG_TYPE'] as const;
 const VALUE = ['TypeError', 'ERR_INVALID_ARG_VALUE'] as const;
@@ -133,8 +133,7 @@ describe.each(FORMATS)('%s', (format) => {
     }
   });
 
-  test('queues whose names look like files of one another do not touch each other', async () => {
-    const dataPath = temporaryFolder();
+  test('queues whose names look like files of one another do not touch each other', async ({ dataPath }) => {
     mkdirSync(join(dataPath, 'spool.0000000009.segment.d'));
     writeFileSync(join(dataPath, `a.${'9'.repeat(20)}.segment`), ''); // not a number that we count to
     const names = ['a', 'a.cursor', 'a.0000000001.segment', 'a.lock', 'a.', 'a.b', '-', '~', '%'];

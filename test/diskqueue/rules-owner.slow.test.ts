@@ -3,9 +3,18 @@ import { readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createRequire } from 'node:module';
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { finished, spawnProgram, startProgram } from '../run-program.ts';
-import { bytes, drain, FORMATS, openQueue, putAll, rejection, temporaryFolder } from './support/queues.ts';
+import {
+  bytes,
+  drain,
+  FORMATS,
+  openQueue,
+  putAll,
+  rejection,
+  temporaryFolder,
+  test,
+} from './support/queues.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const LOCKED = { name: 'EscapementError', code: 'ERR_QUEUE_LOCKED', op: 'DiskQueue.open' };
@@ -28,8 +37,7 @@ describe.each(FORMATS)('%s', (format) => {
     expect(await drain(again)).toEqual(['a', 'b']);
   });
 
-  test('one of many concurrent opens succeeds', async () => {
-    const dataPath = temporaryFolder();
+  test('one of many concurrent opens succeeds', async ({ dataPath }) => {
     const results = await Promise.allSettled(
       Array.from({ length: 8 }, () => openQueue({ format, dataPath })),
     );
@@ -52,8 +60,7 @@ describe.each(FORMATS)('%s', (format) => {
     }
   });
 
-  test('queues with long or non-ASCII names are locked', async () => {
-    const dataPath = temporaryFolder();
+  test('queues with long or non-ASCII names are locked', async ({ dataPath }) => {
     for (const name of ['x'.repeat(150), 'ß'.repeat(75), '待'.repeat(30), 'a b%s;:*']) {
       const queue = await openQueue({ format, dataPath, name });
       expect(await rejection(openQueue({ format, dataPath, name }))).toMatchObject(LOCKED);
@@ -80,8 +87,7 @@ describe.each(FORMATS)('%s', (format) => {
     expect(lines).toEqual(['ERR_QUEUE_LOCKED']);
   });
 
-  test('a second open from another process, or its worker threads, is refused', async () => {
-    const dataPath = temporaryFolder();
+  test('a second open from another process, or its worker threads, is refused', async ({ dataPath }) => {
     const queue = await openQueue({ format, dataPath });
     const body = `
       const { Worker, isMainThread } = require('node:worker_threads');
@@ -94,8 +100,7 @@ describe.each(FORMATS)('%s', (format) => {
     await queue.close();
   });
 
-  test('a second open from a worker thread, or beside one, is refused', async () => {
-    const dataPath = temporaryFolder();
+  test('a second open from a worker thread, or beside one, is refused', async ({ dataPath }) => {
     const body = `
       const { Worker, isMainThread } = require('node:worker_threads');
       const { DiskQueue } = require('escapement/diskqueue');
@@ -112,8 +117,7 @@ describe.each(FORMATS)('%s', (format) => {
     expect(lines).toEqual(['worker open', 'ERR_QUEUE_LOCKED', 'open']);
   });
 
-  test('a second open from a worker of a cluster is refused', async () => {
-    const dataPath = temporaryFolder();
+  test('a second open from a worker of a cluster is refused', async ({ dataPath }) => {
     const script = join(temporaryFolder(), 'cluster.cjs'); // workers run a file
     writeFileSync(
       script,
@@ -138,8 +142,7 @@ describe.each(FORMATS)('%s', (format) => {
     expect(lines).toEqual(['open', 'ERR_QUEUE_LOCKED']);
   });
 
-  test('messages of a killed owner, put or in flight, are delivered', async () => {
-    const dataPath = temporaryFolder();
+  test('messages of a killed owner, put or in flight, are delivered', async ({ dataPath }) => {
     for (const round of [1, 2]) {
       const owner = spawnProgram(`
         import { DiskQueue } from 'escapement/diskqueue';
@@ -162,8 +165,7 @@ describe.each(FORMATS)('%s', (format) => {
     expect(await drain(queue)).toEqual(['c1', 'a2', 'b2', 'c2']);
   });
 
-  test('a queue whose owner ended without close can be opened', async () => {
-    const dataPath = temporaryFolder();
+  test('a queue whose owner ended without close can be opened', async ({ dataPath }) => {
     const { lines } = await startProgram(`
       import { DiskQueue } from 'escapement/diskqueue';
       ${opening(dataPath, format)}

@@ -1,7 +1,12 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { test } from 'vitest';
 import { DiskQueue } from '../../../src/diskqueue/disk-queue.ts';
+import { folderOfTest } from '../../folder.ts';
+
+/** A test with a folder of its own. */
+export const it = test.extend('folder', () => folderOfTest());
 
 /** Puts messages into a queue of small files, acknowledges the first ones, and closes it. */
 export async function makeQueue(

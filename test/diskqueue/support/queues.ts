@@ -10,7 +10,7 @@ import {
   type DiskQueueOptions,
 } from 'escapement/diskqueue';
 import { ManualClock } from 'escapement';
-import { onTestFinished } from 'vitest';
+import { onTestFinished, test as base } from 'vitest';
 import { FILE_SYSTEM } from '../../../src/log/file-system.ts';
 import type { FileSystem } from '../../../src/log/file-system.ts';
 import { folderOfTest } from '../../folder.ts';
@@ -50,6 +50,9 @@ export async function inFolder(action: (folder: string) => Promise<void>): Promi
 export function temporaryFolder(): string {
   return folderOfTest(PARENT);
 }
+
+/** A test with a folder of its own. */
+export const test = base.extend('dataPath', () => temporaryFolder());
 
 /** Opens a queue, which is closed when the test is over. Damage is an error: no suite here makes any. */
 export async function openQueue({ files, ...options }: TestOptions = {}): Promise<DiskQueue> {

@@ -1,12 +1,11 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { Task } from '../../../src/tasks.ts';
 import { until } from '../../until.ts';
-import { describeEachGo } from './support/describe-each-go.ts';
+import { describeEachGo, it } from './support/describe-each-go.ts';
 
 describe('a run that the other cancels', () => {
   describeEachGo((world) => {
-    it('with us stops, and is tried again', async () => {
-      const queue = world().newQueue();
+    it('with us stops, and is tried again', async ({ queue }) => {
       const { id } = await world().client.enqueue(new Task('hang', null, { queue }));
       const { heard } = await world().serveInNode(queue, { retryDelayMs: () => 3_600_000 });
       await heard('started', id);
@@ -16,8 +15,7 @@ describe('a run that the other cancels', () => {
       expect((await world().go.task(queue, id)).Retried).toBe(1);
     });
 
-    it('in Go stops, and is tried again; Go does not answer', async () => {
-      const queue = world().newQueue();
+    it('in Go stops, and is tried again; Go does not answer', async ({ queue }) => {
       const { ID } = await world().go.enqueue({ type: 'hang', queue });
       await world().serveInGo(queue, { retryDelayMs: 3_600_000 });
       await world().go.heard('started', ID);
@@ -43,8 +41,7 @@ describe('a run that the other cancels', () => {
       }
     });
 
-    it('a run that the other cancels does nothing to a task that nobody runs', async () => {
-      const queue = world().newQueue();
+    it('a run that the other cancels does nothing to a task that nobody runs', async ({ queue }) => {
       const { id } = await world().client.enqueue(new Task('succeed', null, { queue }));
       await world().go.inspect('CancelProcessing', id);
       const { server } = await world().serveInNode(queue);

@@ -1,7 +1,7 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { Task, type LeasedTask } from '../../../src/tasks.ts';
 import { QueueKeys } from '../../../src/tasks/broker/redis/keys.ts';
-import { describeEachGo } from './support/describe-each-go.ts';
+import { describeEachGo, it } from './support/describe-each-go.ts';
 import type { World } from './support/world.ts';
 
 /*
@@ -11,8 +11,7 @@ import type { World } from './support/world.ts';
 
 describe('a worker that is killed', () => {
   describeEachGo((world) => {
-    it('of ours leaves a task that Go recovers and runs', async () => {
-      const queue = world().newQueue();
+    it('of ours leaves a task that Go recovers and runs', async ({ queue }) => {
       const options = { queue, uniqueTtlMs: 3_600_000, maxRetry: 5 };
       const { id } = await world().client.enqueue(new Task('hang', null, options));
       const worker = await world().startNodeWorker(queue);
@@ -34,8 +33,7 @@ describe('a worker that is killed', () => {
       await world().go.heard('stopped', id);
     });
 
-    it('of Go leaves a task that we recover and run', async () => {
-      const queue = world().newQueue();
+    it('of Go leaves a task that we recover and run', async ({ queue }) => {
       const other = world().startGo();
       await other.serve({ queues: { [queue]: 1 } });
       const { ID: id } = await world().go.enqueue({ type: 'hang', queue, maxRetry: 5 });
@@ -51,8 +49,7 @@ describe('a worker that is killed', () => {
       expect((await world().go.task(queue, id)).LastErr).toMatch(/lease/);
     });
 
-    it('again and again is the fault of the task: Go is killed by it, we archive it', async () => {
-      const queue = world().newQueue();
+    it('again and again is the fault of the task: Go is killed by it, we archive it', async ({ queue }) => {
       const { ID: id } = await world().go.enqueue({ type: 'crash', queue });
       for (const recoveries of ['1', '2']) {
         const other = world().startGo();

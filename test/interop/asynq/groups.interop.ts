@@ -1,8 +1,8 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { Task, type ServerOptions, type TaskInfo } from '../../../src/tasks.ts';
 import { QueueKeys } from '../../../src/tasks/broker/redis/keys.ts';
 import { until } from '../../until.ts';
-import { describeEachGo } from './support/describe-each-go.ts';
+import { describeEachGo, it } from './support/describe-each-go.ts';
 import { textOf } from './support/go-driver.ts';
 import type { GoTaskInfo } from './support/go-types.ts';
 
@@ -24,8 +24,7 @@ describe('a group', () => {
     const theirs = (queue: string, payload: string, options = {}): Promise<GoTaskInfo> =>
       world().go.enqueue({ type: 't', payload, queue, group: 'g', ...options });
 
-    it('a group is the same for both', async () => {
-      const queue = world().newQueue();
+    it('a group is the same for both', async ({ queue }) => {
       await ours(queue, '1');
       await theirs(queue, '2');
       expect(await world().inspector.groups(queue)).toEqual([{ group: 'g', size: 2 }]);
@@ -34,8 +33,7 @@ describe('a group', () => {
       expect(await world().inspector.listAggregatingTasks(queue, 'g')).toHaveLength(2);
     });
 
-    it('of ours is aggregated by Go', async () => {
-      const queue = world().newQueue();
+    it('of ours is aggregated by Go', async ({ queue }) => {
       for (const payload of ['1', '2', '3']) await ours(queue, payload);
       await world().serveInGo(queue, { groupGraceMs: 1_000, groupMaxSize: 3 });
       const [done] = await completed(queue);
@@ -44,8 +42,7 @@ describe('a group', () => {
       await nothingElseIn(queue);
     });
 
-    it('of Go is aggregated by us', async () => {
-      const queue = world().newQueue();
+    it('of Go is aggregated by us', async ({ queue }) => {
       for (const payload of ['1', '2', '3']) await theirs(queue, payload, { uniqueTtlMs: HOUR_MS });
       await world().serveInNode(queue, aggregating);
       const [done] = await completed(queue);
@@ -54,8 +51,7 @@ describe('a group', () => {
       await theirs(queue, '1', { uniqueTtlMs: HOUR_MS });
     });
 
-    it('of both is aggregated by both, each task once', async () => {
-      const queue = world().newQueue();
+    it('of both is aggregated by both, each task once', async ({ queue }) => {
       await world().serveInGo(queue, { groupGraceMs: 1_000, groupMaxSize: 3 });
       await world().serveInNode(queue, aggregating);
       const payloads = Array.from({ length: 20 }, (_, n) => String(n));
@@ -76,8 +72,7 @@ describe('a group', () => {
       expect(membersOf((await completed(queue))[0])).toEqual(['later']);
     });
 
-    it('that Go took and did not aggregate goes back by us, and is seen again', async () => {
-      const queue = world().newQueue();
+    it('that Go took and did not aggregate goes back by us, and is seen again', async ({ queue }) => {
       await theirs(queue, '1');
       await strand(queue);
       await world().serveInNode(queue, aggregating);

@@ -1,8 +1,8 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { Task } from '../../../src/tasks.ts';
 import { QueueKeys } from '../../../src/tasks/broker/redis/keys.ts';
 import { until } from '../../until.ts';
-import { describeEachGo } from './support/describe-each-go.ts';
+import { describeEachGo, it } from './support/describe-each-go.ts';
 import type { World } from './support/world.ts';
 
 /** The lease of a task ends, and with it the two times thirty seconds that asynq waits. */
@@ -41,8 +41,7 @@ describe('a queue of ours with keys and limits', () => {
       await server.shutdown();
     });
 
-    it('tasks of a Go client run within our limits, in their turn with those of keys', async () => {
-      const queue = world().newQueue();
+    it('tasks of a Go client run within our limits, in their turn with those of keys', async ({ queue }) => {
       await world().inspector.setLimits(queue, { concurrency: 1 });
       const ids: string[] = [];
       for (let i = 0; i < 6; i++) ids.push((await world().go.enqueue({ type: 'succeed', queue })).ID);
@@ -59,8 +58,7 @@ describe('a queue of ours with keys and limits', () => {
       expect(order.filter((task) => task !== id)).toEqual(ids);
     });
 
-    it('a run of a Go server takes a place of the queue until it ends', async () => {
-      const queue = world().newQueue();
+    it('a run of a Go server takes a place of the queue until it ends', async ({ queue }) => {
       await world().inspector.setLimits(queue, { concurrency: 1 });
       const { ID } = await world().go.enqueue({ type: 'hang', queue, maxRetry: 0 });
       await world().serveInGo(queue);

@@ -1,6 +1,6 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { Task, type TaskInfo, type TaskOptions } from '../../../src/tasks.ts';
-import { describeEachGo } from './support/describe-each-go.ts';
+import { describeEachGo, it } from './support/describe-each-go.ts';
 import { textOf } from './support/go-driver.ts';
 import type { GoTaskInfo } from './support/go-types.ts';
 
@@ -41,8 +41,7 @@ describe('a lock', () => {
       ).rejects.toThrow();
     });
 
-    it('lasts as long, also from when the task is due', async () => {
-      const queue = world().newQueue();
+    it('lasts as long, also from when the task is due', async ({ queue }) => {
       await ours(queue, { processInMs: HOUR_MS }, 'a');
       await theirs(queue, { processInMs: HOUR_MS }, 'b');
       const keys = await world().redis.keys(`asynq:{${queue}}:unique:*`);
@@ -51,8 +50,7 @@ describe('a lock', () => {
       for (const ttl of ttls) expect(Math.abs(ttl - 7_200)).toBeLessThan(30);
     });
 
-    it('a lock is let go by the other, when the task is done', async () => {
-      const queue = world().newQueue();
+    it('a lock is let go by the other, when the task is done', async ({ queue }) => {
       const { id } = await ours(queue);
       const server = await world().serveInGo(queue);
       await world().untilGone(queue, id);
@@ -64,8 +62,7 @@ describe('a lock', () => {
       await ours(queue);
     });
 
-    it('a lock is let go by the other, when the task is deleted', async () => {
-      const queue = world().newQueue();
+    it('a lock is let go by the other, when the task is deleted', async ({ queue }) => {
       await world().go.inspect('DeleteTask', queue, (await ours(queue)).id);
       await world().inspector.deleteTask(queue, (await theirs(queue)).ID);
       await ours(queue);
@@ -79,8 +76,7 @@ describe('a lock', () => {
       await theirs(queue, { group: 'g' });
     });
 
-    it('stays with a task that is tried again, whoever has tried it', async () => {
-      const queue = world().newQueue();
+    it('stays with a task that is tried again, whoever has tried it', async ({ queue }) => {
       const { id } = await ours(queue, {}, 'fail');
       const server = await world().serveInGo(queue, { retryDelayMs: HOUR_MS });
       await world().untilNodeSays(queue, id, 'retry');
@@ -89,8 +85,7 @@ describe('a lock', () => {
       await expect(theirs(queue, {}, 'fail')).rejects.toThrow('task already exists');
     });
 
-    it('a lock is let go by us when the task of Go is archived', async () => {
-      const queue = world().newQueue();
+    it('a lock is let go by us when the task of Go is archived', async ({ queue }) => {
       const { ID } = await theirs(queue, { maxRetry: 0 }, 'fail');
       const { server } = await world().serveInNode(queue);
       await world().untilGoSays(queue, ID, 'archived');
@@ -115,8 +110,7 @@ describe('a lock', () => {
       expect(await world().redis.keys(`asynq:{${queue}}:unique:*`)).toEqual([]);
     });
 
-    it('of a task of Go lets ours replace it while it waits, and not while Go runs it', async () => {
-      const queue = world().newQueue();
+    it('of a task of Go lets ours replace it while it waits, and not while Go runs it', async ({ queue }) => {
       const { ID } = await theirs(queue, { processInMs: HOUR_MS }, 'hang');
       const replaced = await ours(queue, { onDuplicate: 'replace' }, 'hang');
       expect(replaced).toMatchObject({ id: ID, state: 'pending' });
@@ -127,8 +121,7 @@ describe('a lock', () => {
       await world().go.heard('stopped', ID);
     });
 
-    it('of somebody else is left alone by who comes too late', async () => {
-      const queue = world().newQueue();
+    it('of somebody else is left alone by who comes too late', async ({ queue }) => {
       const { id } = await ours(queue);
       const [lock = ''] = await world().redis.keys(`asynq:{${queue}}:unique:*`);
       await world().redis.set(lock, 'another');
@@ -141,8 +134,7 @@ describe('a lock', () => {
 
 describe('an id', () => {
   describeEachGo((world) => {
-    it('that one has taken is taken for the other', async () => {
-      const queue = world().newQueue();
+    it('that one has taken is taken for the other', async ({ queue }) => {
       const { client, go } = world();
       await client.enqueue(new Task('t', null, { queue, taskId: 'ours' }));
       await expect(go.enqueue({ type: 't', queue, taskId: 'ours' })).rejects.toThrow(

@@ -1,8 +1,8 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { QueueKeys } from '../../../src/tasks/broker/redis/keys.ts';
 import { decodeTaskMessage, encodeTaskMessage } from '../../../src/tasks/wire/task-message-codec.ts';
 import { Task, type TaskOptions } from '../../../src/tasks.ts';
-import { describeEachGo } from './support/describe-each-go.ts';
+import { describeEachGo, it } from './support/describe-each-go.ts';
 import { GO_STATES, GO_ZERO_TIME, type GoNewTask, type GoTaskInfo } from './support/go-types.ts';
 
 const HOUR_MS = 3_600_000;
@@ -151,8 +151,7 @@ describe('every option', () => {
       expect(written).toEqual(expected);
     });
 
-    it('a time between two seconds is never earlier in Go', async () => {
-      const queue = world().newQueue();
+    it('a time between two seconds is never earlier in Go', async ({ queue }) => {
       const { id } = await world().client.enqueue(new Task('t', null, { queue }), {
         ...{ processAt: later + 1, deadline: later + 1, timeoutMs: 1, retentionMs: 1 },
       });
@@ -162,8 +161,7 @@ describe('every option', () => {
       });
     });
 
-    it('no limit of time is none for Go, and is not an error in its eyes', async () => {
-      const queue = world().newQueue();
+    it('no limit of time is none for Go, and is not an error in its eyes', async ({ queue }) => {
       const { id } = await world().client.enqueue(new Task('succeed', null, { queue }), { timeoutMs: 0 });
       await world().serveInGo(queue, { logsEverything: true });
       const { deadline } = await world().go.heard('started', id);
@@ -172,8 +170,7 @@ describe('every option', () => {
       expect(world().go.events.filter(({ level }) => level === 'error' || level === 'warn')).toEqual([]);
     });
 
-    it('a payload of any bytes, and one that is none, come through both ways', async () => {
-      const queue = world().newQueue();
+    it('a payload of any bytes, and one that is none, come through both ways', async ({ queue }) => {
       const bytes = Buffer.from([0, 0xff, 0xfe, 0x80, 0x0a]);
       const { id } = await world().client.enqueue(new Task('t', bytes, { queue }));
       expect((await world().go.task(queue, id)).Payload).toBe(bytes.toString('base64'));

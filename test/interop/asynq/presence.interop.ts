@@ -1,8 +1,8 @@
 import { hostname } from 'node:os';
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { Scheduler, Task, type ScheduleOptions } from '../../../src/tasks.ts';
 import { until } from '../../until.ts';
-import { describeEachGo } from './support/describe-each-go.ts';
+import { describeEachGo, it } from './support/describe-each-go.ts';
 import { GO_ZERO_TIME, type GoNewTask } from './support/go-types.ts';
 
 const later = Date.UTC(2100, 0, 1);
@@ -22,8 +22,7 @@ describe('servers', () => {
     const inGo = async (queue: string): Promise<GoServerInfo | undefined> =>
       (await world().go.inspect<GoServerInfo[] | null>('Servers'))?.find(({ Queues }) => queue in Queues);
 
-    it('of ours are listed by Go, with what they work on, until they are gone', async () => {
-      const queue = world().newQueue();
+    it('of ours are listed by Go, with what they work on, until they are gone', async ({ queue }) => {
       const queues = { [queue]: 3, 'another one': 1 };
       const { id } = await world().client.enqueue(
         new Task('hang', Buffer.from('p'), { queue, timeoutMs: 60_000 }),
@@ -48,8 +47,7 @@ describe('servers', () => {
       expect(await inGo(queue)).toBeUndefined();
     });
 
-    it('of ours have a run without an end in the eyes of Go', async () => {
-      const queue = world().newQueue();
+    it('of ours have a run without an end in the eyes of Go', async ({ queue }) => {
       const { id } = await world().client.enqueue(new Task('hang', null, { queue, timeoutMs: 0 }));
       const { heard } = await world().serveInNode(queue);
       await heard('started', id);
@@ -57,8 +55,7 @@ describe('servers', () => {
       expect((await inGo(queue))?.ActiveWorkers[0]).toMatchObject({ Deadline: GO_ZERO_TIME });
     });
 
-    it('of Go are listed by us, with what they work on, until they are gone', async () => {
-      const queue = world().newQueue();
+    it('of Go are listed by us, with what they work on, until they are gone', async ({ queue }) => {
       const inNode = async () => (await world().inspector.servers()).find(({ queues }) => queue in queues);
       const { ID } = await world().go.enqueue({ type: 'hang', payload: 'p', queue, timeoutMs: 60_000 });
       const server = await world().go.serve({ queues: { [queue]: 3 }, concurrency: 7, strictPriority: true });
@@ -110,8 +107,7 @@ describe('entries of schedulers', () => {
       expect(entries[0]?.options.find((option) => option.startsWith('Deadline'))).toContain('2100');
     });
 
-    it('of ours are parsed by Go with a queue', async () => {
-      const queue = world().newQueue();
+    it('of ours are parsed by Go with a queue', async ({ queue }) => {
       await start('@every 1h', { queue, processInMs: 1_500 });
       expect((await world().go.entries())[0]?.options).toEqual([
         `Queue("${queue}")`,
@@ -119,8 +115,7 @@ describe('entries of schedulers', () => {
       ]);
     });
 
-    it('of ours that have run show when, and what was enqueued', async () => {
-      const queue = world().newQueue();
+    it('of ours that have run show when, and what was enqueued', async ({ queue }) => {
       await start('@every 1s', { queue });
       await until('it has run', async () => (await world().go.entries())[0]?.prevIsZero === false);
       const [entry] = await world().go.entries();
@@ -135,8 +130,7 @@ describe('entries of schedulers', () => {
       expect(Math.abs(Date.parse(oldest?.EnqueuedAt ?? '') - Date.now())).toBeLessThan(20_000);
     });
 
-    it('of Go are read by us, with all of their options, and what was enqueued', async () => {
-      const queue = world().newQueue();
+    it('of Go are read by us, with all of their options, and what was enqueued', async ({ queue }) => {
       const task: GoNewTask = {
         ...{ type: 'tick', payload: 'p', queue, maxRetry: 5, timeoutMs: 90_000, deadlineMs: later },
         ...{ uniqueTtlMs: 3_600_000, processInMs: 1_500, retentionMs: 86_400_000 },

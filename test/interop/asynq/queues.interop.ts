@@ -1,14 +1,13 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { Task, type TaskInfo, type TaskOptions } from '../../../src/tasks.ts';
-import { describeEachGo } from './support/describe-each-go.ts';
+import { describeEachGo, it } from './support/describe-each-go.ts';
 
 const later = Date.UTC(2100, 0, 1);
 const LATER = '2100-01-01T00:00:00Z';
 
 describe('all tasks of a state', () => {
   describeEachGo((world, version) => {
-    it('all tasks of a state are run, archived and deleted by Go', async () => {
-      const queue = world().newQueue();
+    it('all tasks of a state are run, archived and deleted by Go', async ({ queue }) => {
       const add = (options: TaskOptions): Promise<TaskInfo> =>
         world().client.enqueue(new Task('t', null, { queue }), options);
       for (let i = 0; i < 3; i++) {
@@ -26,8 +25,7 @@ describe('all tasks of a state', () => {
       expect(await world().inspector.queues()).not.toContain(queue);
     });
 
-    it('all tasks of a state are run, archived and deleted by us', async () => {
-      const queue = world().newQueue();
+    it('all tasks of a state are run, archived and deleted by us', async ({ queue }) => {
       for (let i = 0; i < 3; i++) {
         await world().go.enqueue({ type: 't', queue, processAtMs: later });
         await world().go.enqueue({ type: 't', queue, group: 'g' });
@@ -77,8 +75,7 @@ describe('all tasks of a state', () => {
 
 describe('what a queue has done', () => {
   describeEachGo((world) => {
-    it('is counted together, whoever has done it', async () => {
-      const queue = world().newQueue();
+    it('is counted together, whoever has done it', async ({ queue }) => {
       const { server } = await world().serveInNode(queue);
       const add = (type: string): Promise<TaskInfo> =>
         world().client.enqueue(new Task(type, null, { queue, maxRetry: 0 }));
@@ -105,8 +102,7 @@ describe('what a queue has done', () => {
       ]);
     });
 
-    it('waits as long, whoever looks', async () => {
-      const queue = world().newQueue();
+    it('waits as long, whoever looks', async ({ queue }) => {
       const { id } = await world().client.enqueue(new Task('t', null, { queue }));
       const key = `asynq:{${queue}}:t:${id}`;
       await world().redis.hset(key, 'pending_since', `${Date.now() - 60_000}000000`);

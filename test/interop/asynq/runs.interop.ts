@@ -1,14 +1,13 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { Task } from '../../../src/tasks.ts';
 import { QueueKeys } from '../../../src/tasks/broker/redis/keys.ts';
-import { describeEachGo } from './support/describe-each-go.ts';
+import { describeEachGo, it } from './support/describe-each-go.ts';
 import { textOf } from './support/go-driver.ts';
 import { GO_STATES } from './support/go-types.ts';
 
 describe('a task that the other runs', () => {
   describeEachGo((world) => {
-    it('a task that the other runs is seen as it was enqueued', async () => {
-      const queue = world().newQueue();
+    it('a task that the other runs is seen as it was enqueued', async ({ queue }) => {
       const task = new Task('succeed', { user_id: 42 }, { queue, maxRetry: 7, timeoutMs: 90_000 });
       const { id } = await world().client.enqueue(task);
       const server = await world().serveInGo(queue);
@@ -73,8 +72,7 @@ describe('a task that the other runs', () => {
       expect(await again.heard('started', id)).toMatchObject({ retried: 0, maxRetry: 3 });
     });
 
-    it('comes in its turn, whoever has enqueued it', async () => {
-      const queue = world().newQueue();
+    it('comes in its turn, whoever has enqueued it', async ({ queue }) => {
       const ids: string[] = [];
       for (let i = 0; i < 3; i++) {
         ids.push((await world().client.enqueue(new Task('succeed', null, { queue }))).id);
@@ -92,8 +90,7 @@ describe('a task that the other runs', () => {
       expect([...seen, ...events.map(({ task }) => task)]).toEqual([...ids, last.id]);
     });
 
-    it('a task that the other runs leaves a result for the other', async () => {
-      const queue = world().newQueue();
+    it('a task that the other runs leaves a result for the other', async ({ queue }) => {
       const options = { queue, retentionMs: 60_000 };
       const { id } = await world().client.enqueue(new Task('result', Buffer.from('ours'), options));
       const server = await world().serveInGo(queue);
@@ -107,8 +104,7 @@ describe('a task that the other runs', () => {
       expect(textOf((await world().go.task(queue, ID)).Result)).toBe('result of theirs');
     });
 
-    it('is gone when its retention is over, whoever looks after it', async () => {
-      const queue = world().newQueue();
+    it('is gone when its retention is over, whoever looks after it', async ({ queue }) => {
       const { id } = await world().client.enqueue(new Task('succeed', null, { queue, retentionMs: 1_000 }));
       const { server } = await world().serveInNode(queue);
       await world().untilNodeSays(queue, id, 'completed');
@@ -230,8 +226,7 @@ describe('a task that fails in one language and goes on in the other', () => {
 
 describe('a queue that one has paused', () => {
   describeEachGo((world) => {
-    it('a queue that one has paused is paused for the other, until either ends it', async () => {
-      const queue = world().newQueue();
+    it('a queue that one has paused is paused for the other, until either ends it', async ({ queue }) => {
       const { events, heard } = await world().serveInNode(queue);
       await heard('started', (await world().client.enqueue(new Task('succeed', null, { queue }))).id);
       await world().serveInGo(queue);

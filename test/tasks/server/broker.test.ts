@@ -2,7 +2,7 @@ import { EscapementError } from 'escapement';
 import { type Broker, MAINTENANCE_JOBS, type ServerOptions, Task } from 'escapement/tasks';
 import { describe, expect, vi } from 'vitest';
 import { withMethods } from '../support/with-methods.ts';
-import { failing, Held, it, unavailable, type World } from './support/world.ts';
+import { failing, it, unavailable, type World } from './support/world.ts';
 
 /** A broker that must be polled, and sends no notifications. */
 function polled(world: World, methods: Partial<Broker> = {}): Broker {
@@ -125,8 +125,7 @@ describe('a broker that must be polled', () => {
     expect([await world.state(info), groups.mock.calls.length]).toEqual(['gone', 3]);
   });
 
-  it('running tasks are not delayed by polls', async ({ world }) => {
-    const held = new Held();
+  it('running tasks are not delayed by polls', async ({ held, world }) => {
     await world.start(held.handler, { broker: polled(world), concurrency: 2 });
     await world.enqueue();
     await world.advance(1_500);

@@ -7,8 +7,7 @@ import { RunTable, type TaskRun } from '../../../src/tasks/server/run.ts';
 import { withMethods } from '../support/with-methods.ts';
 import { Held, it } from './support/world.ts';
 
-it('the concurrency is never exceeded and always used', async ({ world }) => {
-  const held = new Held();
+it('the concurrency is never exceeded and always used', async ({ held, world }) => {
   const server = await world.start(held.handler, { concurrency: 3 });
   for (let i = 0; i < 7; i++) await world.enqueue();
   expect([held.runs.length, server.activeCount]).toEqual([3, 3]);
@@ -48,8 +47,7 @@ describe('queues', () => {
     expect(types).toHaveLength(80);
   });
 
-  it('slots that a queue does not use go to the others', async ({ world }) => {
-    const held = new Held();
+  it('slots that a queue does not use go to the others', async ({ held, world }) => {
     for (let i = 0; i < 10; i++) await world.enqueue('job', undefined, { queue: 'low' });
     await world.enqueue('job', undefined, { queue: 'high' });
     await world.start(held.handler, { concurrency: 6, queues: { low: 1, high: 5 } });

@@ -50,8 +50,7 @@ it('a handler is not called if the deadline has passed before', async ({ world }
   expect(world.events).toEqual(['started job', 'retried job']);
 });
 
-it('a run without timeout and deadline can take any time', async ({ world }) => {
-  const held = new Held();
+it('a run without timeout and deadline can take any time', async ({ held, world }) => {
   await world.start(held.handler);
   const info = await world.enqueue('job', undefined, { timeoutMs: 0 });
   await world.advance(24 * 3_600_000);
@@ -107,8 +106,7 @@ describe('the grace of a handler', () => {
     expect(held.runs).toHaveLength(2);
   });
 
-  it('a handler that settles after the grace is logged and ignored', async ({ world }) => {
-    const held = new Held();
+  it('a handler that settles after the grace is logged and ignored', async ({ held, world }) => {
     const warn = vi.fn();
     const logger = { debug: vi.fn(), info: vi.fn(), warn, error: vi.fn() };
     await world.start(held.handler, { logger });
@@ -172,8 +170,7 @@ describe('cancelling an active task', () => {
     expect(await world.state(info)).toBe('archived');
   });
 
-  it('a cancellation of a task that no server runs is not confirmed', async ({ world }) => {
-    const held = new Held();
+  it('a cancellation of a task that no server runs is not confirmed', async ({ held, world }) => {
     await world.start(held.handler);
     const { id } = await world.enqueue();
     expect(await cancel(world, 'other', 'delete')).toBe(false);

@@ -9,8 +9,7 @@ import { withMethods } from '../support/with-methods.ts';
 import { Held, it, unavailable, WALL_MS, type World } from './support/world.ts';
 
 describe('leases', () => {
-  it('leases are renewed while tasks run, and not otherwise', async ({ world }) => {
-    const held = new Held();
+  it('leases are renewed while tasks run, and not otherwise', async ({ held, world }) => {
     const extendLeases = vi.fn(world.broker.extendLeases.bind(world.broker));
     await world.start(held.handler, { broker: withMethods(world.broker, { extendLeases }) });
     const info = await world.enqueue();
@@ -48,8 +47,7 @@ describe('leases', () => {
     expect(world.events).toEqual(['started job', 'lost job']);
   });
 
-  it('a lease that cannot be renewed is lost at its end, to the millisecond', async ({ world }) => {
-    const held = new Held();
+  it('a lease that cannot be renewed is lost at its end, to the millisecond', async ({ held, world }) => {
     const broker = withMethods(world.broker, { extendLeases: () => Promise.reject(unavailable) });
     await world.start(held.handler, { broker, retryDelayMs: () => 60_000 });
     await world.enqueue();
@@ -61,8 +59,7 @@ describe('leases', () => {
     expect(world.events).toEqual(['started job', 'lost job']);
   });
 
-  it('a lease is also lost at its end if the broker does not reply', async ({ world }) => {
-    const held = new Held();
+  it('a lease is also lost at its end if the broker does not reply', async ({ held, world }) => {
     const broker = withMethods(world.broker, { extendLeases: () => new Promise(() => undefined) });
     await world.start(held.handler, { broker });
     await world.enqueue();

@@ -1,6 +1,6 @@
 import { describe, expect, vi } from 'vitest';
 import { withMethods } from '../support/with-methods.ts';
-import { Held, it, unavailable, type World } from './support/world.ts';
+import { it, unavailable, type World } from './support/world.ts';
 
 /** Whether a promise has settled, after promise jobs have. */
 async function hasSettled(world: World, promise: Promise<unknown>): Promise<boolean> {
@@ -102,8 +102,7 @@ describe('the status of a server', () => {
   });
 });
 
-it('a stopped server takes no more tasks, and running tasks go on', async ({ world }) => {
-  const held = new Held();
+it('a stopped server takes no more tasks, and running tasks go on', async ({ held, world }) => {
   const server = await world.start(held.handler);
   const first = await world.enqueue();
   server.stop();
@@ -137,8 +136,7 @@ describe('shutdown', () => {
     expect(await world.broker.cancel({ taskId: 'x', queue: undefined, outcome: 'delete' }, 0)).toBe(false);
   });
 
-  it('a shutdown waits for running tasks', async ({ world }) => {
-    const held = new Held();
+  it('a shutdown waits for running tasks', async ({ held, world }) => {
     const server = await world.start(held.handler);
     const info = await world.enqueue();
     const closed = server.shutdown();
@@ -149,8 +147,7 @@ describe('shutdown', () => {
     expect([await world.state(info), held.run().signal.aborted]).toEqual(['gone', false]);
   });
 
-  it('tasks that a shutdown interrupts return to the head of their queue', async ({ world }) => {
-    const held = new Held();
+  it('tasks that a shutdown interrupts return to the head of their queue', async ({ held, world }) => {
     const server = await world.start(held.handler, { concurrency: 1 });
     const first = await world.enqueue();
     await world.enqueue();
@@ -195,8 +192,7 @@ describe('shutdown', () => {
     expect(await world.state(info)).toBe('pending');
   });
 
-  it('a task can be cancelled during the shutdown', async ({ world }) => {
-    const held = new Held();
+  it('a task can be cancelled during the shutdown', async ({ held, world }) => {
     const server = await world.start(held.handler);
     const info = await world.enqueue();
     const closed = server.shutdown();
@@ -329,8 +325,7 @@ it('an idle server wakes up a few times in a month if the broker drives itself',
   expect(wakeups).toBeLessThan(10);
 });
 
-it('a broker lists the server and its active tasks', async ({ world }) => {
-  const held = new Held();
+it('a broker lists the server and its active tasks', async ({ held, world }) => {
   const server = await world.start(held.handler, { concurrency: 5, queues: { default: 2 } });
   const { id } = await world.enqueue('job', { a: 1 }, { timeoutMs: 5_000 });
   const [state] = await world.broker.servers();

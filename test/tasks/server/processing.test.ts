@@ -1,7 +1,7 @@
 import { RevokeTask, ServeMux, SkipRetry, Task } from 'escapement/tasks';
 import type { Handler, TaskRetriedEvent } from 'escapement/tasks';
 import { describe, expect, vi } from 'vitest';
-import { Held, it, WALL_MS } from './support/world.ts';
+import { it, WALL_MS } from './support/world.ts';
 
 const boom = new Error('boom');
 
@@ -159,8 +159,7 @@ it.for([boom, new SkipRetry(), new RevokeTask()])(
   },
 );
 
-it('events have the run, its duration and its outcome', async ({ world }) => {
-  const held = new Held();
+it('events have the run, its duration and its outcome', async ({ held, world }) => {
   const server = await world.start(held.handler);
   const retried: TaskRetriedEvent[] = [];
   server.on('retried', (event) => retried.push(event));

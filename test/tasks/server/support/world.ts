@@ -132,8 +132,8 @@ export async function openWorld(): Promise<World> {
   return world;
 }
 
-/** A test in a world of its own. */
-export const it = test.extend('world', () => openWorld());
+/** A test in a world of its own, with a handler that waits until it is settled. */
+export const it = test.extend('world', () => openWorld()).extend('held', () => new Held());
 
 /** A handler that waits until the test settles it. */
 export class Held {
