@@ -5,13 +5,10 @@ import { Client, EmbeddedBroker, Task } from 'escapement/tasks';
 import { describe, expect } from 'vitest';
 import { listQueues } from '../../src/diskqueue/stored/list-queues.ts';
 import { hostFileSystem } from '../../src/log/file-system.ts';
+import { RANGE, TYPE, VALUE } from '../core/refused.ts';
 import { bytes, drain, FORMATS, openQueue, rejection, temporaryFolder, test } from './support/queues.ts';
 
-const TYPE = ['TypeError', 'ERR_INVALID_ARG_TYPE'] as const;
-const VALUE = ['TypeError', 'ERR_INVALID_ARG_VALUE'] as const;
-const RANGE = ['RangeError', 'ERR_OUT_OF_RANGE'] as const;
-
-const WRONG: [option: string, value: unknown, error: readonly [name: string, code: string]][] = [
+const WRONG: [option: string, value: unknown, kind: typeof RANGE][] = [
   ...[undefined, null, 5, {}, ['a']].map((value) => ['name', value, TYPE] as never),
   ...['', '.', '..', 'a/b', '/a', 'a\\b', 'a\0b', 'x'.repeat(151), 'ß'.repeat(76), 'a\ud800b'].map(
     (value) => ['name', value, VALUE] as never,
@@ -40,26 +37,23 @@ const WRONG: [option: string, value: unknown, error: readonly [name: string, cod
   ...[null, {}, console].map((value) => ['metrics', value, TYPE] as never),
 ];
 
-test.each(WRONG)(
-  'the option %s: %j is refused, and nothing is created',
-  async (option, value, [name, code]) => {
-    const dataPath = join(temporaryFolder(), 'sub');
-    const options = { name: 'spool', dataPath, [option]: value };
-    const error = await rejection(DiskQueue.open(options));
-    expect(error).toMatchObject({ name, code });
-    expect((error as Error).message).toContain(`options.${option} `);
-    expect(existsSync(dataPath)).toBe(false);
-  },
-);
+test.each(WRONG)('the option %s: %j is refused, and nothing is created', async (option, value, kind) => {
+  const dataPath = join(temporaryFolder(), 'sub');
+  const options = { name: 'spool', dataPath, [option]: value };
+  const error = await rejection(DiskQueue.open(options));
+  expect(error).toMatchObject(kind);
+  expect((error as Error).message).toContain(`options.${option} `);
+  expect(existsSync(dataPath)).toBe(false);
+});
 
 test('minMessageSize > maxMessageSize is refused', async () => {
   const error = await rejection(openQueue({ minMessageSize: 6, maxMessageSize: 5 }));
-  expect(error).toMatchObject({ name: 'RangeError', code: 'ERR_OUT_OF_RANGE' });
+  expect(error).toMatchObject(RANGE);
   expect((error as Error).message).toMatch(/maxMessageSize.*6.*5/);
 });
 
 test.each([undefined, null, 'spool'])('options that are not an object are refused: %j', async (options) => {
-  expect(await rejection(DiskQueue.open(options as never))).toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
+  expect(await rejection(DiskQueue.open(options as never))).toMatchObject(TYPE);
 });
 
 test.each([[], [{ name: 'spool', dataPath: 'x' }]])('new DiskQueue(%j) throws, and names open', (...args) => {
@@ -75,7 +69,7 @@ test.each([[], [{ name: 'spool', dataPath: 'x' }]])('new DiskQueue(%j) throws, a
 
 test('checked: files of less than 256 bytes are refused, which hold no message beside a header and a footer', async () => {
   const error = await rejection(openQueue({ format: 'checked', maxBytesPerFile: 255 }));
-  expect(error).toMatchObject({ name: 'RangeError', code: 'ERR_OUT_OF_RANGE' });
+  expect(error).toMatchObject(RANGE);
 });
 
 test.each([1, 13, 255])('nsq: files may be of %d bytes, as in go-diskqueue', async (maxBytesPerFile) => {
@@ -157,7 +151,7 @@ test.each([
     await queue.close();
     const files = readdirSync(dataPath);
     const error = await rejection(openQueue({ format: other, dataPath }));
-    expect(error).toMatchObject({ name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' });
+    expect(error).toMatchObject(VALUE);
     expect((error as Error).message).toMatch(`options.format must be '${format}'`);
     expect(readdirSync(dataPath)).toEqual(files);
     await openQueue({ format: other, dataPath, name: 'spool.2' });
@@ -172,7 +166,7 @@ test('a queue and a broker whose files have the same names refuse the folder of 
   const refuse = async (opening: Promise<unknown>, message: string): Promise<void> => {
     const before = contents();
     const error = await rejection(opening);
-    expect(error).toMatchObject({ name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' });
+    expect(error).toMatchObject(VALUE);
     expect((error as Error).message).toContain(message);
     expect(contents()).toEqual(before);
   };

@@ -6,20 +6,9 @@ import {
   type WaitOptions,
 } from 'escapement';
 import { expect, test } from 'vitest';
+import { expectInvalid, RANGE, TYPE, VALUE } from '../core/refused.ts';
 import { thrownBy } from '../timer/support/errors.ts';
 import { Fixture, TestOperation } from './support/fixture.ts';
-
-const RANGE = { name: 'RangeError', code: 'ERR_OUT_OF_RANGE' };
-const TYPE = { name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' };
-const VALUE = { name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' };
-
-type Kind = typeof RANGE;
-
-function expectError(error: unknown, kind: Kind, argument: string, shown: string): void {
-  expect(error).toMatchObject(kind);
-  expect((error as Error).message.replace(/^options\./, '').startsWith(`${argument} must be `)).toBe(true);
-  expect((error as Error).message).toContain(`Received ${shown}`);
-}
 
 class Delayed extends DelayedOperation {
   override tryComplete = (): boolean => false;
@@ -60,10 +49,10 @@ test.each([
   [{}, TYPE, '[object Object]'],
   [Symbol('s'), TYPE, 'Symbol(s)'],
 ])('an operation refuses a delay of %o', (delayMs, kind, shown) =>
-  expectError(
+  expectInvalid(
     thrownBy(() => new Delayed(delayMs as number)),
-    kind,
     'delayMs',
+    kind,
     shown,
   ),
 );
@@ -84,10 +73,10 @@ test.each([
   const fixture = busy();
   const options = { timeoutMs } as WaitOptions;
   const error = await refusedBy(fixture, () => fixture.purgatory.wait(['x'], () => 1, options));
-  expectError(error, kind, 'timeoutMs', shown);
+  expectInvalid(error, 'timeoutMs', kind, shown);
 });
 
-const BAD_KEYS: readonly (readonly [keys: unknown, kind: Kind, argument: string, shown: string])[] = [
+const BAD_KEYS: readonly (readonly [keys: unknown, kind: typeof RANGE, argument: string, shown: string])[] = [
   [[], RANGE, 'watchKeys', '[object Array]'],
   [new Set(), RANGE, 'watchKeys', '[object Set]'],
   ['xy', TYPE, 'watchKeys', "'xy' (a string)"],
@@ -106,7 +95,7 @@ test.each(BAD_KEYS)('tryCompleteElseWatch refuses %o as keys', async (keys, kind
   const error = await refusedBy(fixture, () =>
     fixture.purgatory.tryCompleteElseWatch(operation, keys as string[]),
   );
-  expectError(error, kind, argument, shown);
+  expectInvalid(error, argument, kind, shown);
   expect([operation.tries, operation.isCompleted]).toEqual([0, false]);
 });
 
@@ -115,7 +104,7 @@ test.each(BAD_KEYS)('wait rejects for %o as keys', async (keys, kind, argument, 
   const error = await refusedBy(fixture, () =>
     fixture.purgatory.wait(keys as string[], () => expect.fail(), { timeoutMs: 5 }),
   );
-  expectError(error, kind, argument, shown);
+  expectInvalid(error, argument, kind, shown);
 });
 
 test('checkAndComplete and cancelForKey refuse undefined as a key', async () => {
@@ -125,7 +114,7 @@ test('checkAndComplete and cancelForKey refuse undefined as a key', async () => 
     () => fixture.purgatory.checkAndComplete(key),
     () => fixture.purgatory.cancelForKey(key),
   ]) {
-    expectError(await refusedBy(fixture, action), TYPE, 'key', 'undefined');
+    expectInvalid(await refusedBy(fixture, action), 'key', TYPE, 'undefined');
   }
 });
 
@@ -145,7 +134,7 @@ test.each([
     () => purgatory.checkAndComplete('bad'),
     () => purgatory.cancelForKey('bad'),
   ]) {
-    expectError(await refusedBy(fixture, action), TYPE, 'keyOf(key)', shown);
+    expectInvalid(await refusedBy(fixture, action), 'keyOf(key)', TYPE, shown);
   }
 });
 
@@ -160,7 +149,7 @@ test.each([
   const error = await refusedBy(fixture, () =>
     fixture.purgatory.tryCompleteElseWatch(operation as unknown as DelayedOperation, ['x']),
   );
-  expectError(error, TYPE, 'operation', shown);
+  expectInvalid(error, 'operation', TYPE, shown);
 });
 
 test.each([
@@ -172,7 +161,7 @@ test.each([
   const error = await refusedBy(fixture, () =>
     fixture.purgatory.wait(['x'], condition as never, { timeoutMs: 5 }),
   );
-  expectError(error, TYPE, 'condition', shown);
+  expectInvalid(error, 'condition', TYPE, shown);
 });
 
 test.each([
@@ -182,7 +171,7 @@ test.each([
 ])('wait rejects for %o as options', async (options, shown) => {
   const fixture = busy();
   const error = await refusedBy(fixture, () => fixture.purgatory.wait(['x'], () => 1, options as never));
-  expectError(error, TYPE, 'options', shown);
+  expectInvalid(error, 'options', TYPE, shown);
 });
 
 test.each([
@@ -193,7 +182,7 @@ test.each([
   const fixture = busy();
   const options = { timeoutMs: 5, signal } as unknown as WaitOptions;
   const error = await refusedBy(fixture, () => fixture.purgatory.wait(['x'], () => 1, options));
-  expectError(error, TYPE, 'signal', shown);
+  expectInvalid(error, 'signal', TYPE, shown);
 });
 
 const BAD_OPTIONS: readonly (readonly [option: string, value: unknown, shown: string])[] = [
@@ -214,7 +203,7 @@ const BAD_OPTIONS: readonly (readonly [option: string, value: unknown, shown: st
 
 test.each(BAD_OPTIONS)('the constructor refuses %o: %o', (option, value, shown) => {
   const error = thrownBy(() => new DelayedOperationPurgatory('test', { [option]: value }));
-  expectError(error, TYPE, option, shown);
+  expectInvalid(error, option, TYPE, shown);
 });
 
 test.each([
@@ -222,7 +211,7 @@ test.each([
   ['timer', "'timer' (a string)"],
 ])('the constructor refuses %o as options', (options, shown) => {
   const error = thrownBy(() => new DelayedOperationPurgatory('test', options as never));
-  expectError(error, TYPE, 'options', shown);
+  expectInvalid(error, 'options', TYPE, shown);
 });
 
 test.each([
@@ -231,7 +220,7 @@ test.each([
   [5, '5'],
 ])('the constructor refuses a name of %o', (name, shown) => {
   const error = thrownBy(() => new DelayedOperationPurgatory(name as unknown as string));
-  expectError(error, TYPE, 'name', shown);
+  expectInvalid(error, 'name', TYPE, shown);
 });
 
 test('an undefined option has its default', () => {

@@ -15,18 +15,14 @@ import {
 } from 'escapement';
 import { checkQueue } from 'escapement/testing';
 import { expect, test } from 'vitest';
+import { expectInvalid, RANGE, TYPE } from '../core/refused.ts';
 import { thrownBy } from '../timer/support/errors.ts';
 import { rejectionOf } from './support/outcome.ts';
-
-const RANGE = { name: 'RangeError', code: 'ERR_OUT_OF_RANGE' };
-const TYPE = { name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' };
 
 type Case = readonly [argument: string, value: unknown, kind: typeof RANGE, shown: string];
 
 function expectError(error: unknown, [argument, , kind, shown]: Case): void {
-  expect(error).toMatchObject(kind);
-  expect((error as Error).message).toMatch(new RegExp(`^(options\\.)?${argument} must be `));
-  expect((error as Error).message).toContain(`Received ${shown}`);
+  expectInvalid(error, argument, kind, shown);
 }
 
 /** Checks that an action throws an error about an argument. */

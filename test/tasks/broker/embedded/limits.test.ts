@@ -1,30 +1,11 @@
 import { EmbeddedBroker } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { FileSystem } from '../../../../src/log/file-system.ts';
+import { describe, expect, test } from 'vitest';
 import { expectCode, LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
 import { RecordingFileSystem } from '../../../diskqueue/recording-file-system.ts';
 import { SmallDisk } from '../../../diskqueue/small-disk.ts';
 import { folderOfTest } from '../../../folder.ts';
-import { openFolder } from './open-folder.ts';
-
-let dataPath: string;
-let clock: ManualClock;
-const opened: EmbeddedBroker[] = [];
-
-beforeEach(() => {
-  dataPath = folderOfTest();
-  clock = new ManualClock({ nowMs: 5_000, wallMs: 1_795_262_400_000 });
-});
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map((broker) => broker.close()));
-});
-
-async function open(files?: FileSystem): Promise<EmbeddedBroker> {
-  const broker = await openFolder(dataPath, { clock }, files);
-  opened.push(broker);
-  return broker;
-}
+import { openForTest } from './open-folder.ts';
 
 describe('a flood of tasks', () => {
   const others = Array.from('bcdefghijk');
@@ -58,25 +39,27 @@ describe('a flood of tasks', () => {
 
 test('a reopened broker keeps limits and the tokens that were taken, but not those from before the limits were removed', async () => {
   const limits = { rate: { tasks: 2, perMs: LONG_MS }, perKey: { rate: { tasks: 1, perMs: LONG_MS } } };
-  let broker = await open();
+  const [dataPath, clock] = [folderOfTest(), new ManualClock()];
+  let broker = await openForTest(dataPath, { clock });
   await broker.setLimits(QUEUE, limits);
   for (const key of ['a', 'a', 'b', 'b', 'c']) await broker.enqueue(newTask({ key }));
   await broker.complete(await take(broker));
   await broker.close();
-  broker = await open();
+  broker = await openForTest(dataPath, { clock });
   expect(await broker.limits(QUEUE)).toMatchObject(limits);
   expect(await broker.keys(QUEUE, { page: 1, size: 1 })).toMatchObject([{ key: 'a', heldBy: 'rate' }]);
   expect(await broker.dequeue(QUEUE, 10, LONG_MS)).toMatchObject([{ message: { key: 'b' } }]);
   await broker.setLimits(QUEUE, undefined);
   await broker.setLimits(QUEUE, limits);
   await broker.close();
-  broker = await open();
+  broker = await openForTest(dataPath, { clock });
   expect(await broker.dequeue(QUEUE, 10, LONG_MS)).toHaveLength(2);
 });
 
 test('a disk that is full costs no run its place, and frees none', async () => {
   const disk = new SmallDisk(new RecordingFileSystem(), 1e9);
-  const broker = await open(disk);
+  const clock = new ManualClock();
+  const broker = await openForTest(folderOfTest(), { clock }, disk);
   await broker.setLimits(QUEUE, { concurrency: 2, perKey: { concurrency: 1 } });
   for (const key of ['a', 'a', 'b', 'b', 'c']) await broker.enqueue(newTask({ key }));
   const [a, b] = await broker.dequeue(QUEUE, 10, LONG_MS);

@@ -1,4 +1,6 @@
 import { EmbeddedBroker, type EmbeddedBrokerOptions } from 'escapement/tasks';
+import { checkBrokerLog } from 'escapement/testing';
+import { onTestFinished } from 'vitest';
 import { FILE_SYSTEM, type FileSystem } from '../../../../src/log/file-system.ts';
 
 /**
@@ -15,4 +17,18 @@ export function openFolder(
   };
   const all = { dataPath, maxBytesPerFile: 4_096, onCorruption, ...options };
   return EmbeddedBroker.open({ ...all, ...(files && { [FILE_SYSTEM]: files }) });
+}
+
+/** The same for the length of the test: then its log is checked, and it is closed. */
+export async function openForTest(
+  dataPath: string,
+  options?: EmbeddedBrokerOptions,
+  files?: FileSystem,
+): Promise<EmbeddedBroker> {
+  const broker = await openFolder(dataPath, options, files);
+  onTestFinished(async () => {
+    await checkBrokerLog(broker);
+    await broker.close();
+  });
+  return broker;
 }
