@@ -3,7 +3,7 @@ import { EscapementError } from 'escapement';
 import { Task } from 'escapement/tasks';
 import { dashboard } from 'escapement/dashboard';
 import { pathSegment } from '../../src/dashboard/dashboard-json.ts';
-import { serve } from '../tasks/http/serve.ts';
+import { behindParser, serve } from '../tasks/http/serve.ts';
 import { openBench } from '../tasks/support/bench.ts';
 import { serveBench, tokenHeaders } from './serve-dashboard.ts';
 
@@ -235,19 +235,7 @@ describe('mounting', () => {
     const { broker, add } = await openBench();
     await add('a');
     const board = dashboard({ broker });
-    const send = await serve((request, response) => {
-      const chunks: Buffer[] = [];
-      request.on('data', (chunk: Buffer) => chunks.push(chunk));
-      request.on('end', () => {
-        const text = Buffer.concat(chunks).toString();
-        setImmediate(() => {
-          board(
-            Object.assign(request, { body: text === '' ? undefined : (JSON.parse(text) as unknown) }),
-            response,
-          );
-        });
-      });
-    });
+    const send = await serve(behindParser(board));
     const headers = await tokenHeaders(send);
     const body = { state: 'pending', change: 'archive' };
     const request = { method: 'POST', headers, body };

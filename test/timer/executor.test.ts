@@ -67,6 +67,7 @@ test('due tasks stay pending until the executor runs its turn, and count in size
   clock.nowMs = 5;
   expect(timer.poll()).toBe(0);
   expect([timer.size, later.runs.length, journal.entries.length]).toEqual([2, 1, 0]);
+  expect(clock.pendingWakeups).toBe(0);
   later.runNext();
   expect(journal.entries).toEqual(['a', 'b']);
   expect([timer.size, clock.pendingWakeups]).toEqual([0, 0]);

@@ -126,7 +126,7 @@ test('onError receives the error of a task with the task, and that of a callback
     journal.write(self.pending || self.isCancelled);
     fail();
   });
-  timer.schedule(5, fail);
+  timer.schedule(5, fail, 'argument');
   journal.add(timer, 5, 'c');
   journal.add(timer, 6, 'd');
   clock.advance(10);

@@ -6,7 +6,7 @@ import { EscapementError } from 'escapement';
 import { Task } from 'escapement/tasks';
 import { tasksHandler } from 'escapement/tasks/http';
 import { settled } from '../../workqueue/support/outcome.ts';
-import { serve, serveTasks, test } from './serve.ts';
+import { behindParser, serve, serveTasks, test } from './serve.ts';
 
 const SECURITY_HEADERS = {
   'cache-control': 'no-store',
@@ -178,17 +178,7 @@ describe('bodies', () => {
 
   test('bodies may have been read by the framework', async ({ broker, add }) => {
     await add('a');
-    const handler = tasksHandler({ broker });
-    const send = await serve((request, response) => {
-      const chunks: Buffer[] = [];
-      request.on('data', (chunk: Buffer) => chunks.push(chunk));
-      request.on('end', () => {
-        setImmediate(() => {
-          const body: unknown = JSON.parse(Buffer.concat(chunks).toString());
-          handler(Object.assign(request, { body }), response);
-        });
-      });
-    });
+    const send = await serve(behindParser(tasksHandler({ broker })));
     expect(await send(BATCH, { ...post, body: { task_ids: ['a'] } })).toMatchObject({
       json: { deleted_ids: ['a'], failed_ids: [] },
     });

@@ -1,4 +1,5 @@
 import { request as httpRequest, type IncomingHttpHeaders, type RequestListener } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { tasksHandler, type TasksHandlerOptions } from 'escapement/tasks/http';
 import { listen } from '../../listen.ts';
 import { openBench, test as withBench, type Bench } from '../support/bench.ts';
@@ -28,6 +29,18 @@ export type Send = (path: string, request?: Request) => Promise<Answer>;
 export async function serve(listener: RequestListener): Promise<Send> {
   const port = await listen(listener);
   return (path, request = {}) => send(port, path, request);
+}
+
+/** A handler behind a framework that reads bodies of JSON first, and calls it in a later turn. */
+export function behindParser(handler: RequestListener): RequestListener {
+  return (request, response) => {
+    void text(request).then((read) => {
+      const body: unknown = read === '' ? undefined : JSON.parse(read);
+      setImmediate(() => {
+        handler(Object.assign(request, { body }), response);
+      });
+    });
+  };
 }
 
 /** A test with a bench of its own, which is served. */
