@@ -1,11 +1,21 @@
 import { type Clock, EscapementError } from 'escapement';
-import { type BackfillOptions, type Broker, defineTask, type StandardSchema, Task } from 'escapement/tasks';
+import { type BackfillOptions, type Broker, Task } from 'escapement/tasks';
 import fc from 'fast-check';
 import { describe, expect } from 'vitest';
 import { parseCronSpec } from '../../../src/tasks/scheduler/cron-spec.ts';
 import { newestTicks } from '../../../src/tasks/scheduler/scheduled-entry.ts';
 import { withMethods } from '../support/with-methods.ts';
-import { DAY_MS, HOUR_MS, it, MINUTE_MS, openWorld, START_MS, type World } from './scheduler-world.ts';
+import {
+  DAY_MS,
+  HOUR_MS,
+  it,
+  MINUTE_MS,
+  openWorld,
+  START_MS,
+  taskValidatedBy,
+  valid,
+  type World,
+} from './scheduler-world.ts';
 import { testProperty } from '../../runs.ts';
 
 /** A scheduler runs for 90 minutes, and none for 5 hours. @returns the events of the next one at its start. */
@@ -121,15 +131,9 @@ describe('missed ticks', () => {
 
   it('a refused tick is not a missed tick', async ({ world }) => {
     let isGood = true;
-    const schema: StandardSchema<number, number> = {
-      '~standard': {
-        version: 1,
-        vendor: 'test',
-        validate: (value) => (isGood ? { value: value as number } : { issues: [{ message: 'no good' }] }),
-      },
-    };
     const { scheduler, lines } = world.scheduler({ backfill: true });
-    scheduler.register('@hourly', defineTask('t', { schema }).task(1));
+    const task = taskValidatedBy((value) => (isGood ? valid(value) : { issues: [{ message: 'no good' }] }));
+    scheduler.register('@hourly', task);
     await scheduler.start();
     await world.clock.advanceAsync(HOUR_MS);
     isGood = false;

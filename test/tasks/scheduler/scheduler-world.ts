@@ -1,13 +1,24 @@
 import {
+  defineTask,
   EmbeddedBroker,
   Scheduler,
   Task,
   type SchedulerOptions,
   type ScheduleTick,
+  type StandardSchema,
   type TaskInfo,
 } from 'escapement/tasks';
 import { onTestFinished, test } from 'vitest';
 import { SettableClock } from '../support/settable-clock.ts';
+
+/** A task of a type with a schema. */
+export function taskValidatedBy(validate: StandardSchema<number, number>['~standard']['validate']): Task {
+  const schema: StandardSchema<number, number> = { '~standard': { version: 1, vendor: 'test', validate } };
+  return defineTask('t', { schema }).task(1);
+}
+
+/** A result of a validation. */
+export const valid = (value: unknown): { value: number } => ({ value: value as number });
 
 export const START_MS = Date.parse('2026-11-02T00:00:00Z'); // a Monday
 export const MINUTE_MS = 60_000;

@@ -1,16 +1,8 @@
 import { EscapementError } from 'escapement';
-import {
-  Client,
-  defineTask,
-  Scheduler,
-  Server,
-  Task,
-  type Broker,
-  type StandardSchema,
-} from 'escapement/tasks';
+import { Client, Scheduler, Server, Task, type Broker } from 'escapement/tasks';
 import { describe, expect } from 'vitest';
 import { withMethods } from '../support/with-methods.ts';
-import { DAY_MS, HOUR_MS, it, MINUTE_MS, START_MS } from './scheduler-world.ts';
+import { DAY_MS, HOUR_MS, it, MINUTE_MS, START_MS, taskValidatedBy, valid } from './scheduler-world.ts';
 
 const PAGE = { page: 1, size: 1_000 };
 
@@ -85,15 +77,9 @@ describe('a scheduler', () => {
 
   it('the payload of a task type is validated at each tick', async ({ world }) => {
     let isGood = false;
-    const schema: StandardSchema<number, number> = {
-      '~standard': {
-        version: 1,
-        vendor: 'test',
-        validate: (value) => (isGood ? { value: value as number } : { issues: [{ message: 'no good' }] }),
-      },
-    };
     const { scheduler, lines } = world.scheduler({ backfill: true });
-    scheduler.register('@hourly', defineTask('t', { schema }).task(1));
+    const task = taskValidatedBy((value) => (isGood ? valid(value) : { issues: [{ message: 'no good' }] }));
+    scheduler.register('@hourly', task);
     await scheduler.start();
     await world.clock.advanceAsync(HOUR_MS);
     isGood = true;
@@ -336,15 +322,9 @@ describe('start and shutdown', () => {
 
   it('a schema that hangs stops neither the scheduler nor its shutdown', async ({ world }) => {
     let calls = 0;
-    const schema: StandardSchema<number, number> = {
-      '~standard': {
-        version: 1,
-        vendor: 'test',
-        validate: (value) => (++calls === 2 ? { value: value as number } : new Promise(() => undefined)),
-      },
-    };
+    const task = taskValidatedBy((value) => (++calls === 2 ? valid(value) : new Promise(() => undefined)));
     const { scheduler, lines } = world.scheduler();
-    scheduler.register('@hourly', defineTask('t', { schema }).task(1));
+    scheduler.register('@hourly', task);
     await scheduler.start();
     await world.clock.advanceAsync(3 * HOUR_MS);
     expect(lines).toEqual(['01:02 failed 01:00', '02:00 enqueued 02:00']);
@@ -353,11 +333,8 @@ describe('start and shutdown', () => {
   });
 
   it('a schema that has settled leaves no timer', async ({ world }) => {
-    const schema: StandardSchema<number, number> = {
-      '~standard': { version: 1, vendor: 'test', validate: (value) => ({ value: value as number }) },
-    };
     const { scheduler, lines } = world.scheduler();
-    const id = scheduler.register('@hourly', defineTask('t', { schema }).task(1));
+    const id = scheduler.register('@hourly', taskValidatedBy(valid));
     await scheduler.start();
     await world.clock.advanceAsync(HOUR_MS);
     expect(lines).toEqual(['01:00 enqueued 01:00']);
