@@ -131,6 +131,16 @@ export function describeLimits(make: BrokerFactory): void {
     expect(await next(broker)).toEqual(['a4']);
   });
 
+  it('runs that began before their keys had a limit have places, and give them back', async (broker) => {
+    await put(broker, 'a1', 'a2', 'b1', '1', 'a3', 'a4', 'b2', '2');
+    const running = await broker.dequeue(QUEUE, 4, LONG_MS);
+    for (const limits of [{ perKey: { concurrency: 1 } }, undefined, { perKey: { concurrency: 1 } }])
+      await broker.setLimits(QUEUE, limits);
+    expect(await next(broker)).toEqual([]);
+    for (const task of running) await broker.complete(task);
+    expect((await next(broker)).sort()).toEqual(['2', 'a3', 'b2']);
+  });
+
   it('a limit that is raised or removed holds at once', async (broker) => {
     await broker.setLimits(QUEUE, { concurrency: 1 });
     await put(broker, 'a1', 'a2', 'a3', 'a4', 'a5', 'b1', 'b2');

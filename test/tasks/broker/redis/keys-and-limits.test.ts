@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ScanPosition } from '../../../../src/tasks/broker/broker-types.ts';
 import { DEQUEUE } from '../../../../src/tasks/broker/redis/dequeue.ts';
 import { ENQUEUE } from '../../../../src/tasks/broker/redis/enqueue.ts';
 import { TAKE_GROUP } from '../../../../src/tasks/broker/redis/groups.ts';
@@ -274,6 +275,24 @@ describe('a queue of Redis with keys', () => {
     await redis.lpush(keys.ring, ...Array.from({ length: 9_000 }, (_, n) => `key-${n}`));
     expect(await takeAll(broker)).toEqual(['a1']);
     expect(await redis.llen(keys.ring)).toBe(0);
+  });
+
+  it('the tasks of thousands of keys are listed and scanned in pieces', async () => {
+    const ids = Array.from({ length: 5_000 }, (_, n) => `key-${n % 2_500}:${Math.floor(n / 2_500)}`);
+    await broker.enqueueMany(ids.map((id) => newTask({ id, key: id.slice(0, -2) })));
+    const inTurns = Array.from({ length: 2_500 }, (_, n) => [`key-${n}:0`, `key-${n}:1`]).flat();
+    const page = async (page: number, size: number): Promise<string[]> =>
+      idsOf(await broker.tasks(QUEUE, 'pending', { page, size }));
+    expect(await page(1, 10_000)).toEqual(inTurns);
+    expect(await page(15, 333)).toEqual(inTurns.slice(14 * 333, 15 * 333));
+    const found: string[] = [];
+    let position: ScanPosition | undefined;
+    do {
+      const { tasks, next } = await broker.scan(QUEUE, ['pending'], 70, position);
+      found.push(...idsOf(tasks));
+      position = next;
+    } while (position !== undefined);
+    expect(found.sort()).toEqual(ids.sort());
   });
 
   it('all pending tasks are archived, whether they have a key or not', async () => {
