@@ -339,18 +339,19 @@ end`,
   // The runs of tasks have ended: their places are free. `keys` are the fields 'x:key' of their hashes, or false.
   `
 local function freePlaces(ids, keys)
-  local l, members, isIn, free = readLimits(), {}, {}, {}
+  local l, members, seen, isIn, free = readLimits(), {}, {}, {}, {}
   if not l.c and not l.kc then return end
   if l.kc then
     for i, id in ipairs(ids) do
       local key = keys[i] or ''
       if key ~= '' then members[#members + 1] = prefixOf(key) .. id end
+      if not isIn[key] then seen[#seen + 1] = key end
       isIn[key] = true
     end
   end
   if #members > 0 then redis.call('ZREM', RUNS, unpack(members)) end
   local size = redis.call('LLEN', RING)
-  for key in pairs(l.kc and redis.call('ZCARD', PARKED) > 0 and isIn or {}) do
+  for _, key in ipairs(l.kc and redis.call('ZCARD', PARKED) > 0 and seen or {}) do
     if redis.call('ZSCORE', PARKED, key) == 'inf' then
       local at = heldUntil(key)
       if not at then free[#free + 1] = key elseif at < math.huge then redis.call('ZADD', PARKED, at, key) end

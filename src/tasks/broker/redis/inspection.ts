@@ -11,12 +11,10 @@ import {
   messageOrStandIn,
   msOfSeconds,
   numberOf,
-  rowsOf,
   Script,
   type ScriptReply,
   textOf,
 } from './script.ts';
-import { allKeysOfTasks, sizeOf } from './task-keys.ts';
 
 /**
  * Reads the numbers of a queue. Its memory is estimated from the first tasks of each state, as in asynq.
@@ -155,114 +153,6 @@ task[5] = source and redis.call('ZSCORE', source, id)
 return task
 `);
 
-/**
- * `addRow(reply, id, score, isWhole)`: adds a task to a reply, unless it is missing, and returns the bytes of its message. Per task that is
- * id, msg, result, progress, its score (since when it is pending in nanoseconds if it has none), recoveries, and milliseconds until
- * its lock ends if `isWhole`, else 0.
- */
-const ADD_ROW = `
-local function lockLeft(id, lock)
-  return lock and lock ~= '' and redis.pcall('GET', lock) == id and redis.call('PTTL', lock) or 0
-end
-local function addRow(reply, id, score, isWhole)
-  local task = readTask(id, 'msg', 'result', 'x:progress', 'pending_since', 'x:recoveries', 'unique_key')
-  if not task[1] then return 0 end
-  local at, left = #reply, isWhole and lockLeft(id, task[6] or lockIn(task[1])) or 0
-  reply[at + 1], reply[at + 2], reply[at + 3], reply[at + 4] = id, task[1], task[2], task[3]
-  reply[at + 5], reply[at + 6], reply[at + 7] = score or task[4], task[5], left
-  return #task[1]
-end
-`;
-
-/**
- * Reads a range of a zset, or of a list from its end. Ids without a task are left out.
- *
- * ARGV[1]  key of the LIST or ZSET
- * ARGV[2]  state of its tasks
- * ARGV[3]  index of the first task
- * ARGV[4]  index of the last task
- * ARGV[5]  bytes of messages after which no more tasks are read
- * ARGV[6]  1 to read what is left of their locks, and no leases
- *
- * Returns the number of ids that were read; then per task what `addRow` adds. The score of an active task is when its lease ends.
- */
-export const READ_TASKS = new Script(`${ADD_ROW}
-local KEY, first, last, bytes, isWhole = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6] == '1'
-local isList, isLeased = KEY == ACTIVE, ARGV[2] == 'active' and not isWhole
-if isLeased then need('zset', LEASE) end
-need(isList and 'list' or 'zset', KEY)
-local rows, step = nil, 2
-if isList then
-  local found = redis.call('LRANGE', KEY, -last - 1, -first - 1)
-  rows, step = {}, 1
-  for i = #found, 1, -1 do rows[#rows + 1] = found[i] end
-else rows = redis.call('ZRANGE', KEY, first, last, 'WITHSCORES') end
-local reply = { 0 }
-for i = 1, #rows, step do
-  if bytes <= 0 then break end
-  reply[1] = reply[1] + 1
-  local id, score = rows[i], not isList and rows[i + 1]
-  if isLeased then score = redis.call('ZSCORE', LEASE, id) or '' end
-  bytes = bytes - addRow(reply, id, score, isWhole)
-end
-return reply
-`);
-
-/**
- * Reads pending tasks key by key: those of the keys in their turns, then those of parked keys. Ids without a task are left out.
- *
- * ARGV[1]  number of keys that are left out
- * ARGV[2]  number of tasks of the following keys that are left out
- * ARGV[3]  number of tasks
- * ARGV[4]  bytes of messages after which no more tasks are read
- * ARGV[5]  1 to read what is left of their locks
- *
- * Returns ARGV[1] and ARGV[2] of the next call, 1 if there are no more tasks; then per task what `addRow` adds.
- */
-export const READ_IN_TURNS = new Script(`${ADD_ROW}
-local nth, skip, count, bytes = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-need('list', PENDING)
-needFlow()
-local ringed, KEYS_AT_ONCE = redis.call('LLEN', RING), 1000
-local keys = redis.call('LRANGE', RING, nth, nth + KEYS_AT_ONCE - 1)
-if #keys < KEYS_AT_ONCE then
-  local from = math.max(nth - ringed, 0)
-  for _, key in ipairs(redis.call('ZRANGE', PARKED, from, from + KEYS_AT_ONCE - 1)) do keys[#keys + 1] = key end
-end
-if redis.call('HEXISTS', FIRSTS, '') == 0 and nth + #keys == ringed + redis.call('ZCARD', PARKED) then keys[#keys + 1] = '' end
-local function idsOf(key, from, most)
-  local ids = {}
-  if key == '' then
-    local found = redis.call('LRANGE', PENDING, -from - most, -from - 1)
-    for i = #found, 1, -1 do ids[#ids + 1] = found[i] end
-    return ids
-  end
-  need('list', NEXT .. key)
-  if from + most > 1 then ids = redis.call('LRANGE', NEXT .. key, math.max(from - 1, 0), from + most - 2) end
-  if from == 0 then table.insert(ids, 1, redis.call('HGET', FIRSTS, key)) end
-  return ids
-end
-local reply, at = { nth, skip, 0 }, 1
-while at <= #keys and count > 0 and bytes > 0 do
-  local key = keys[at]
-  local size = skip > 0 and pendingOf(key) or math.huge
-  if skip >= size then
-    at, skip = at + 1, skip - size
-  else
-    local ids = idsOf(key, skip, count)
-    for _, id in ipairs(ids) do
-      if bytes <= 0 then break end
-      count, skip = count - 1, skip + 1
-      bytes = bytes - addRow(reply, id, false, ARGV[5] == '1')
-    end
-    if count > 0 and bytes > 0 then at, skip = at + 1, 0 end
-  end
-end
-reply[1], reply[2] = nth + at - 1, skip
-if at > #keys and #keys < KEYS_AT_ONCE then reply[3] = 1 end
-return reply
-`);
-
 /** asynq's: tasks per state whose memory is measured. */
 const SAMPLE = 20;
 
@@ -310,38 +200,6 @@ export const INSPECTION = {
     if (isTaskState(state)) return recordOf(redis, queue, id, state, fields);
     await requireQueue(redis, queue);
     throw taskNotFound(queue, id);
-  },
-
-  /** For active and pending tasks Redis walks to the page: O(tasks, or keys of tasks, before it). */
-  async tasks(redis, queue, state, page, group) {
-    await requireQueue(redis, queue);
-    const records: TaskRecord[] = [];
-    const add = (rows: Iterable<ScriptReply[]>): void => {
-      for (const [id, ...fields] of rows) records.push(recordOf(redis, queue, textOf(id), state, fields));
-    };
-    let skip = (page.page - 1) * page.size;
-    if (state === 'pending') {
-      for (let nth = 0, isEnd = false; !isEnd && records.length < page.size;) {
-        const count = Math.min(TASKS_PER_SCRIPT, page.size - records.length);
-        const args = [nth, skip, count, Number.MAX_SAFE_INTEGER, 0];
-        const reply = itemsOf(await redis.runIn(queue, READ_IN_TURNS, args));
-        [nth = 0, skip = 0] = [numberOf(reply[0]), numberOf(reply[1])];
-        isEnd = numberOf(reply[2]) === 1;
-        add(rowsOf(reply, 3, 7));
-      }
-      return records;
-    }
-    for await (const key of allKeysOfTasks(redis, queue, state, group)) {
-      const size = await sizeOf(redis, queue, key);
-      for (let first = skip; first < size && records.length < page.size; first += TASKS_PER_SCRIPT) {
-        const last = Math.min(first + Math.min(TASKS_PER_SCRIPT, page.size - records.length), size) - 1;
-        const args = [key, state, first, last, Number.MAX_SAFE_INTEGER, 0];
-        add(rowsOf(itemsOf(await redis.runIn(queue, READ_TASKS, args)), 1, 7));
-      }
-      if (records.length === page.size) break;
-      skip = Math.max(skip - size, 0);
-    }
-    return records;
   },
 } satisfies RedisOperations;
 

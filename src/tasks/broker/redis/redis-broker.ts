@@ -27,7 +27,7 @@ import { closeListeners, NOTIFICATIONS } from './notifications.ts';
 import { QUEUE_ADMINISTRATION } from './queue-administration.ts';
 import { RedisAccess } from './redis-access.ts';
 import { repair } from './repair.ts';
-import { SCAN } from './scan.ts';
+import { READING } from './read-tasks.ts';
 import { SETTLING } from './settle.ts';
 import { TASK_ADMINISTRATION } from './task-administration.ts';
 import { RedisTransfer } from './transfer.ts';
@@ -67,7 +67,7 @@ const OPERATIONS: Operations<RedisAccess> = {
   ...NOTIFICATIONS,
   ...MEMBERS,
   ...INSPECTION,
-  ...SCAN,
+  ...READING,
   ...TASK_ADMINISTRATION,
   ...QUEUE_ADMINISTRATION,
   ...LIMITS,

@@ -4,10 +4,11 @@ import { TASK_STATES, type TaskState } from '../../task-state.ts';
 import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { TASKS_PER_PIECE, type Piece, type Transfer, type WholeQueue, type WholeTask } from '../transfer.ts';
 import { ADD_TASK } from './add-task.ts';
-import { queueNames, READ_IN_TURNS, READ_TASKS, readDays } from './inspection.ts';
+import { queueNames, readDays } from './inspection.ts';
 import { schedulerHistoryKey } from './keys.ts';
 import { readLimits, storeLimits } from './limits.ts';
 import { MAX_EVENTS, MEMBERS } from './members.ts';
+import { READ_IN_TURNS, READ_TASKS } from './read-tasks.ts';
 import type { RedisAccess } from './redis-access.ts';
 import { scanKeys } from './repair.ts';
 import {
