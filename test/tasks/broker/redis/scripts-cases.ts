@@ -173,7 +173,9 @@ export const CASES: Record<string, readonly ScriptCase[]> = {
   FORWARD: [{ act: ({ broker }) => broker.forward([QUEUE]), skips: /\}:t:|:x:later:/u }],
   FREE_PARKED: [{ act: changeLimits, hasKeys: true }],
   LIST_GROUPS: [{ act: ({ broker }) => broker.groups(QUEUE), skips: /:g:/u }],
-  LIST_KEYS: [{ act: ({ broker }) => broker.keys(QUEUE, { page: 1, size: 10 }), hasKeys: true }],
+  LIST_KEYS: [
+    { act: ({ broker }) => broker.keys(QUEUE, { page: 1, size: 10 }), skips: TASKS, hasKeys: true },
+  ],
   SCAN_TASKS: (['active', 'pending', 'scheduled'] as const).map((state) => ({
     act: ({ broker }: ScriptsWorld) => broker.scan(QUEUE, [state], 10),
     skips: TASKS,
