@@ -155,10 +155,9 @@ end`,
   `
 local function enterRing(keys)
   if #keys == 0 then return end
-  local l, entering, parked = readLimits(), keys, {}
-  if l.kc or l.kt then
-    local fulls = l.kt and redis.call('ZCARD', RATES) > 0 and redis.call('ZMSCORE', RATES, unpack(keys))
-    local lackPlaces = mayBeFull(0)
+  local l, lackPlaces, entering, parked = readLimits(), mayBeFull(0), keys, {}
+  local fulls = l.kt and redis.call('ZCARD', RATES) > 0 and redis.call('ZMSCORE', RATES, unpack(keys))
+  if lackPlaces or fulls then
     entering = {}
     for i, key in ipairs(keys) do
       local at = heldIf(key, lackPlaces, fulls and fulls[i])
@@ -211,11 +210,9 @@ local function enter(id, key, isNext)
   local lists = isNext and heads or tails
   local ids = lists[key]
   if key ~= '' then waiting = waiting + 1 end
-  if ids then ids[#ids + 1] = id
-  else
-    if not heads[key] and not tails[key] then keysEntered[#keysEntered + 1] = key end
-    lists[key] = { id }
-  end
+  if ids then ids[#ids + 1] = id return end
+  lists[key] = { id }
+  if not (isNext and tails or heads)[key] then keysEntered[#keysEntered + 1] = key end
 end
 -- Adds the tasks of a key that has this first one, or false. Returns the first one then.
 local function addToKey(key, first)
@@ -264,11 +261,18 @@ local function finishEntering()
   local hasLists = (tonumber(redis.call('GET', WAITING)) or 0) > 2 * redis.call('HLEN', FIRSTS)
   if hasLists then keys = addBehind(keys) end
   local firsts, rows, entering = #keys > 0 and redis.call('HMGET', FIRSTS, unpack(keys)) or {}, {}, {}
+  local changed, new = 0, 0
   for i, key in ipairs(keys) do
     local before = firsts[i]
     local first = key == '' and '' or addToKey(key, before)
-    if first ~= before then append(rows, key, first) end
-    if not before then entering[#entering + 1] = key end
+    if first ~= before then
+      rows[changed + 1], rows[changed + 2] = key, first
+      changed = changed + 2
+    end
+    if not before then
+      new = new + 1
+      entering[new] = key
+    end
   end
   if #rows > 0 then redis.call('HSET', FIRSTS, unpack(rows)) end
   if hasKeys then redis.call('INCRBY', WAITING, waiting) end
