@@ -172,7 +172,7 @@ local function take(n, id, name, task)
 end
 
 local leaving, parking, staying, firsts, rates = {}, {}, {}, {}, {}
--- Notes a key that has more tasks.
+-- Adds a key that has more tasks to a list, and returns those that were read ahead.
 local function keep(n, list)
   local key, some = keys[n], ahead[n]
   list[#list + 1] = key

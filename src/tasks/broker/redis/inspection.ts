@@ -52,7 +52,8 @@ local function firstsOf(keys)
   return firsts
 end
 local waiting, sampled = tonumber(redis.call('GET', WAITING)) or 0, {}
-for i, id in ipairs(firstsOf(redis.call('LRANGE', RING, 0, sample - 1))) do sampled[i] = id or '' end
+local found = redis.call('HRANDFIELD', FIRSTS, sample, 'WITHVALUES')
+for i = 2, #found, 2 do if found[i] ~= '' then sampled[#sampled + 1] = found[i] end end
 weigh(FIRSTS, waiting, sampled)
 reply[2] = reply[2] + waiting
 local aggregating, groups = 0, 0

@@ -160,12 +160,12 @@ local function show(key, pending)
 end
 while at <= #keys and #reply < 3 + 5 * count do
   local key = keys[at]
-  at = at + 1
-  if key ~= '' or nth + at == 2 then
-    local pending = pendingOf(key)
-    if pending == 0 and not active[key] then pending = nil end
-    if pending and skip > 0 then skip = skip - 1 elseif pending then show(key, pending) end
+  local isTurn = key == '' and nth + at > 1 -- the tasks without key are shown first
+  local pending = isTurn and 0 or pendingOf(key)
+  if not isTurn and (pending > 0 or active[key]) then
+    if skip > 0 then skip = skip - 1 else show(key, pending) end
   end
+  at = at + 1
 end
 reply[1], reply[2], reply[3] = nth + at - 1, skip, isEnd and at > #keys and 1 or 0
 return reply
@@ -181,7 +181,7 @@ export const LIMITS = {
     await storeLimits(redis, queue, limitsOf(given), false);
   },
 
-  /** O(keys before the page). */
+  /** O(keys before the page, and active tasks). */
   async keys(redis, queue, page) {
     await requireQueue(redis, queue);
     const keys: KeyStats[] = [];

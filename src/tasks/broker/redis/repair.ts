@@ -310,9 +310,13 @@ class Round {
     };
     for (const [at, [key, first]] of [...firsts].entries()) {
       found.push(key, first);
+      this.#listed.add(first);
       if (sizes[at] === 0) continue;
       for await (const ids of this.#idsIn(listOf(key))) {
-        for (const id of ids) found.push(key, id);
+        for (const id of ids) {
+          found.push(key, id);
+          this.#listed.add(id);
+        }
         if (found.length >= PER_SCRIPT) await check();
       }
     }

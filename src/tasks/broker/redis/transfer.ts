@@ -66,7 +66,8 @@ local function restore(id, msg, state, score, since, group, lock, ttl, recoverie
     grown[group] = true
   elseif ZSETS[state] then redis.call('ZADD', ZSETS[state], score, id) end
   if state == 'pending' then enter(id, key, false) end
-  if keyField(key) then field('x:key', key) end
+  mark(key)
+  if key ~= '' then field('x:key', key) end
   write(id, msg, state, group, lock, ttl, unpack(more))
 end
 for i = 2, #ARGV, SIZE do restore(unpack(ARGV, i, i + SIZE - 1)) end

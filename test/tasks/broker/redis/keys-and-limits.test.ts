@@ -295,6 +295,14 @@ describe('a queue of Redis with keys', () => {
     expect(found.sort()).toEqual(ids.sort());
   });
 
+  it('the estimate of the memory has the tasks of keys that are held', async () => {
+    const payload = new Uint8Array(10_000);
+    await broker.enqueueMany(['a1', 'a2', 'a3'].map((id) => newTask({ id, key: 'a', payload })));
+    await broker.setLimits(QUEUE, { perKey: { concurrency: 1 } });
+    await take(broker);
+    expect((await broker.queueStats(QUEUE)).memoryBytes).toBeGreaterThan(3 * payload.length);
+  });
+
   it('all pending tasks are archived, whether they have a key or not', async () => {
     await put('a1', '1', 'b1', 'a2', '2');
     expect(await broker.change(QUEUE, { state: 'pending' }, 'archive')).toBe(5);
