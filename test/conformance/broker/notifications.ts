@@ -1,7 +1,17 @@
 import type { Broker, BrokerListener } from 'escapement/tasks';
 import { expect } from 'vitest';
 import { until } from '../../until.ts';
-import { caseWith, failure, LONG_MS, newTask, putInto, QUEUE, take, type BrokerFactory } from './support.ts';
+import {
+  caseWith,
+  failure,
+  LONG_MS,
+  newTask,
+  putInto,
+  QUEUE,
+  take,
+  takeAll,
+  type BrokerFactory,
+} from './support.ts';
 
 const QUEUES = [QUEUE, 'other'];
 
@@ -51,6 +61,19 @@ export function describeNotifications(make: BrokerFactory): void {
     await until('the listener is notified', () => heard.includes(`work ${QUEUE}`));
     await broker.pause(QUEUE);
     heard.length = 0;
+    await broker.resume(QUEUE);
+    await until('the listener is notified', () => heard.includes(`work ${QUEUE}`));
+  });
+
+  it('a listener is notified that a queue is resumed whose keys have got their tokens meanwhile', async (broker, time) => {
+    await broker.setLimits(QUEUE, { perKey: { rate: { tasks: 1, perMs: 1_000 } } });
+    await broker.enqueueMany([newTask({ key: 'a' }), newTask({ key: 'a' })]);
+    await take(broker);
+    await broker.pause(QUEUE);
+    expect(await takeAll(broker)).toEqual([]);
+    await time.advance(2_000);
+    const { heard, listener } = recorder();
+    await broker.subscribe(listener, QUEUES);
     await broker.resume(QUEUE);
     await until('the listener is notified', () => heard.includes(`work ${QUEUE}`));
   });

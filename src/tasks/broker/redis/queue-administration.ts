@@ -22,7 +22,7 @@ return redis.call('SETNX', PAUSED, ARGV[1])
 
 /** Ends a pause. Returns 1, or 0 if it is not paused. */
 export const RESUME = new Script(`
-local size = need('list', PENDING) + need('list', RING)
+local size = need('list', PENDING) + need('list', RING) + need('zset', PARKED)
 if redis.call('DEL', PAUSED) == 0 then return 0 end
 if size > 0 then redis.pcall('PUBLISH', WORK, '') end
 return 1
@@ -89,7 +89,8 @@ export const REMOVE_QUEUE = new Script(`
 local ZSETS = { SCHEDULED, RETRY, ARCHIVED, COMPLETED }
 local active = need('list', ACTIVE)
 needFlow()
-local size = active + need('list', PENDING) + (tonumber(redis.call('GET', WAITING)) or 0)
+local waiting = tonumber(redis.call('GET', WAITING)) or 0
+local size = active + need('list', PENDING) + math.max(waiting, redis.call('HLEN', FIRSTS) - redis.call('HEXISTS', FIRSTS, ''))
 local groups = need('set', GROUPS) > 0 and redis.call('SMEMBERS', GROUPS) or {}
 for _, zset in ipairs(ZSETS) do size = size + need('zset', zset) end
 for _, group in ipairs(groups) do size = size + need('zset', GROUP .. group) end
