@@ -114,12 +114,18 @@ local function visit(n)
   end
   left[n] = math.min(left[n] or math.huge, tokens)
 end
+-- A key has one turn, unless another program has added one: its tasks would be in another order, or lost.
+local isMet = {}
 local function nextKey()
-  if visited == known and known < size then readRing() end
-  if visited < known then
+  while visited < size do
+    if visited == known then readRing() end
     visited, read = visited + 1, read + 1
-    visit(visited)
-    return visited
+    local key = keys[visited]
+    if not isMet[key] then
+      isMet[key] = true
+      visit(visited)
+      return visited
+    end
   end
   nextAgain = nextAgain + 1
   return again[nextAgain - 1]
@@ -210,7 +216,7 @@ if most < limit and taken == most or taken < most and read < mostRead and bytes 
 if #strays > 0 then reply[2] = 1 end
 
 if listUsed > 0 then redis.call('LTRIM', PENDING, 0, -listUsed - 1) end
-if gone > 0 then redis.call('DECRBY', WAITING, gone) end
+if gone > 0 then addWaiting(-gone) end
 if #ghosts > 0 then redis.call('DEL', unpack(ghosts)) end
 if taken > 0 then
   redis.call('LPUSH', ACTIVE, unpack(ids))

@@ -95,7 +95,13 @@ local function rangeOf(key)
 end
 local function splitMember(member)
   local size, at = string.match(member, '^-+(%d+):()')
+  if not size then return '', '' end
   return string.sub(member, at, at + size - 1), string.sub(member, at + size + 1)
+end`,
+  // Adds to the number of pending tasks with keys. One that is not a number starts again: it must not stop a script in the middle of its writes.
+  `
+local function addWaiting(n)
+  if type(redis.pcall('INCRBY', WAITING, n)) ~= 'number' then redis.call('SET', WAITING, math.max(n, 0)) end
 end`,
   // Number of pending tasks of a key.
   `
@@ -242,7 +248,7 @@ local function addBehind(keys)
 end
 local function finishEntering()
   if #keysEntered == 0 then
-    if sawKeys then redis.call('INCRBY', WAITING, 0) end
+    if sawKeys then addWaiting(0) end
     return
   end
   local listed, isOn = redis.call('LLEN', PENDING), isFlow()
@@ -275,7 +281,7 @@ local function finishEntering()
     end
   end
   if #rows > 0 then redis.call('HSET', FIRSTS, unpack(rows)) end
-  if hasKeys then redis.call('INCRBY', WAITING, waiting) end
+  if hasKeys then addWaiting(waiting) end
   unparkDue()
   enterRing(entering)
   wake(size)
@@ -299,7 +305,7 @@ local function leaveKey(id, key)
     local first = popNext(key)
     if first then redis.call('HSET', FIRSTS, key, first) else leaveRing(key) end
   elseif redis.pcall('LREM', NEXT .. key, 1, id) ~= 1 then return false end
-  redis.call('DECR', WAITING)
+  addWaiting(-1)
   return true
 end
 local function leavePending(id, key)
@@ -308,7 +314,8 @@ local function leavePending(id, key)
   if redis.call('EXISTS', PENDING) == 0 then leaveRing('') end
 end`,
 
-  // Removes pending tasks: first those without key, then those of the keys in their turns. Returns their ids.
+  // Removes pending tasks: first those without key, then those of the keys in their turns, then those of keys that have lost their turn.
+  // Returns their ids.
   `
 local function takePending(count)
   local ids = {}
@@ -336,7 +343,13 @@ local function takePending(count)
     if not key then break end
     if takeOf(key) then redis.call('ZREM', PARKED, key) end
   end
-  if #ids > #listed then redis.call('DECRBY', WAITING, #ids - #listed) end
+  while #ids < count do
+    local key = redis.call('HRANDFIELD', FIRSTS)
+    if not key then break end
+    takeOf(key)
+  end
+  if #ids > #listed then addWaiting(#listed - #ids) end
+  if redis.call('EXISTS', FIRSTS) == 0 then redis.call('SET', WAITING, 0, 'XX') end
   return ids
 end`,
 

@@ -79,13 +79,18 @@ const LOST_PLACES = `
 local function freeLostPlaces()
   local members = redis.call('ZRANDMEMBER', RUNS, 1000)
   if #members == 0 then return end
-  local ids, keys, lost, lostKeys = {}, {}, {}, {}
+  local ids, keys, lost, lostKeys, ended = {}, {}, {}, {}, {}
   for i, member in ipairs(members) do keys[i], ids[i] = splitMember(member) end
   local scores = redis.call('ZMSCORE', LEASE, unpack(ids))
   for i, id in ipairs(ids) do
-    if not scores[i] then lost[#lost + 1], lostKeys[#lostKeys + 1] = id, keys[i] end
+    if not scores[i] then
+      local at = #lost + 1
+      lost[at], lostKeys[at], ended[at] = id, keys[i], members[i]
+    end
   end
-  if #lost > 0 then freePlaces(lost, lostKeys) end
+  if #lost == 0 then return end
+  redis.call('ZREM', RUNS, unpack(ended)) -- with what is no run, which another program has written
+  freePlaces(lost, lostKeys)
 end
 `;
 

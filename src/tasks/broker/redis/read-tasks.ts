@@ -98,7 +98,8 @@ local function idsOf(key, from, most)
   end
   need('list', NEXT .. key)
   if from + most > 1 then ids = redis.call('LRANGE', NEXT .. key, math.max(from - 1, 0), from + most - 2) end
-  if from == 0 then table.insert(ids, 1, redis.call('HGET', FIRSTS, key)) end
+  local first = from == 0 and redis.call('HGET', FIRSTS, key)
+  if first then table.insert(ids, 1, first) end
   return ids
 end
 local reply, at = { nth, skip, 0 }, 1

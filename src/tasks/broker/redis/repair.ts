@@ -70,15 +70,60 @@ end
 return reply
 `);
 
+/** Checks whether keys with a list of pending tasks have a first one: else no server would find the others. ARGV[5…] are the keys. */
+export const CHECK_FIRSTS = new Script(`${CHECK}
+needFlow()
+need('list', ACTIVE)
+for i = 5, #ARGV do need('list', NEXT .. ARGV[i]) end
+return checkEach(function(key)
+  local list = NEXT .. key
+  local first = redis.call('HEXISTS', FIRSTS, key) == 0 and redis.call('LINDEX', list, 0)
+  if not first or not report('task-in-no-list', first, list) then return end
+  redis.call('HSET', FIRSTS, key, popNext(key))
+  enterRing({ key })
+end)
+`);
+
 /** Checks whether keys with pending tasks have a turn, or are held back: else no server would find the tasks. ARGV[5…] are the keys. */
 export const CHECK_TURNS = new Script(`${CHECK}
 needFlow()
-need('list', ACTIVE)
+need('list', PENDING, ACTIVE)
 return checkEach(function(key)
   local first = redis.call('HGET', FIRSTS, key)
   local isLost = first and not redis.call('ZSCORE', PARKED, key) and not redis.call('LPOS', RING, key)
+  if isLost and key == '' then first = redis.call('LINDEX', PENDING, -1) or '' end
   if isLost and report('task-in-no-list', first, RING) then enterRing({ key }) end
 end)
+`);
+
+/** Checks whether each turn is the only one of its key, which has pending tasks. O(keys of the queue), in one step. */
+export const CHECK_RING = new Script(`${CHECK}
+needFlow()
+local PIECE, seen = 1000, {}
+local function inPieces(list, act)
+  for at = 1, #list, PIECE do act({ unpack(list, at, math.min(at + PIECE - 1, #list)) }) end
+end
+local function split(list)
+  local right, wrong = {}, {}
+  inPieces(list, function(keys)
+    local firsts = redis.call('HMGET', FIRSTS, unpack(keys))
+    for i, key in ipairs(keys) do
+      local into = firsts[i] and not seen[key] and right or wrong
+      into[#into + 1], seen[key] = key, true
+    end
+  end)
+  return right, wrong
+end
+local turns, surplus = split(redis.call('LRANGE', RING, 0, -1))
+if #surplus > 0 and report('wrong-count', '', RING) then
+  redis.call('DEL', RING)
+  inPieces(turns, function(keys) redis.call('RPUSH', RING, unpack(keys)) end)
+end
+local _, unheld = split(redis.call('ZRANGE', PARKED, 0, -1))
+if #unheld > 0 and report('wrong-count', '', PARKED) then
+  inPieces(unheld, function(keys) redis.call('ZREM', PARKED, unpack(keys)) end)
+end
+return reply
 `);
 
 /** Checks the number of pending tasks with keys. O(keys of the queue), in one step. */
@@ -88,7 +133,7 @@ local count = 0
 for _, key in ipairs(redis.call('HKEYS', FIRSTS)) do
   if key ~= '' then count = count + pendingOf(key) end
 end
-if count ~= (tonumber(redis.call('GET', WAITING)) or 0) then
+if tostring(count) ~= (redis.call('GET', WAITING) or '0') then
   if report('wrong-count', '', WAITING) then redis.call('SET', WAITING, count) end
 end
 return reply
@@ -96,14 +141,19 @@ return reply
 
 /**
  * Checks whether active tasks are leased, and adds a lease that has ended for those that are not, so that they are recovered: asynq's
- * recoverer reads only the leases, and never finds them.
+ * recoverer reads only the leases, and never finds them. Checks, too, whether those with a key count as its runs.
  */
 export const CHECK_LEASES = new Script(`${CHECK}
 need('zset', LEASE)
+needFlow()
 return checkEach(function(id)
-  local task = readTask(id, 'msg', 'state')
-  local isLost = task[1] and task[2] == 'active' and not redis.call('ZSCORE', LEASE, id)
+  local task = readTask(id, 'msg', 'state', 'x:key')
+  local key = task[3] or ''
+  if not task[1] or task[2] ~= 'active' then return end
+  local isLost = not redis.call('ZSCORE', LEASE, id)
   if isLost and report('active-without-lease', id, ACTIVE) then redis.call('ZADD', LEASE, NOW, id) end
+  local isUncounted = key ~= '' and readLimits().kc and not redis.call('ZSCORE', RUNS, prefixOf(key) .. id)
+  if isUncounted and report('wrong-count', id, RUNS) then redis.call('ZADD', RUNS, 0, prefixOf(key) .. id) end
 end)
 `);
 
@@ -140,10 +190,9 @@ local function check(id)
     checkGroup(id, task[3] or '')
   elseif list then
     local key = is == 'pending' and task[4] or ''
-    if key ~= '' and redis.call('HEXISTS', FIRSTS, key) == 1 and isWaiting(id, key) then return end
+    if key ~= '' and isWaiting(id, key) then return end
     if redis.call('LPOS', list, id) or not report('task-in-no-list', id, '') then return end
     if key ~= '' then
-      redis.pcall('LREM', NEXT .. key, 0, id)
       enter(id, key, false)
       return
     end
@@ -279,7 +328,12 @@ class Round {
 
   /** Checks the pending tasks with keys, and the turns of the keys. */
   async #checkWaiting(): Promise<void> {
-    const { firsts, ring } = this.#keys;
+    const { firsts, nextPrefix, ring } = this.#keys;
+    await this.#check(CHECK_RING, []);
+    for await (const lists of scanKeys(this.#redis, nextPrefix)) {
+      const keys = lists.map((list) => list.slice(nextPrefix.length));
+      await this.#check(CHECK_FIRSTS, keys);
+    }
     const turns = new Set<string>();
     for await (const keys of this.#idsIn(ring)) for (const key of keys) turns.add(key);
     for (let cursor = ''; cursor !== '0';) {
@@ -289,12 +343,12 @@ class Round {
       cursor = next;
       const tasks = new Map<string, string>();
       for (let at = 0; at < found.length; at += 2) tasks.set(found[at] ?? '', found[at + 1] ?? '');
-      tasks.delete('');
-      await this.#checkTasksOf(tasks);
       await this.#check(
         CHECK_TURNS,
         [...tasks.keys()].filter((key) => !turns.has(key)),
       );
+      tasks.delete('');
+      await this.#checkTasksOf(tasks);
     }
   }
 

@@ -1,0 +1,204 @@
+import type { Redis } from 'ioredis';
+import type { Defect } from 'escapement/tasks';
+import type { RedisBroker } from 'escapement/tasks/redis';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { QueueKeys } from '../../../../src/tasks/broker/redis/keys.ts';
+import { idsIn, idsOf, LONG_MS, newTask, QUEUE, take, takeAll } from '../../../conformance/broker/support.ts';
+import { redisSetup, type RedisSetup } from './setup.ts';
+
+const keys = new QueueKeys(QUEUE);
+let setup: RedisSetup;
+let broker: RedisBroker;
+let redis: Redis;
+
+beforeEach(async () => {
+  setup = await redisSetup();
+  ({ broker, redis } = setup);
+});
+afterEach(() => setup.dispose());
+
+/** Tasks whose ids are their keys and a number. */
+async function put(...ids: readonly string[]): Promise<void> {
+  await broker.enqueueMany(ids.map((id) => newTask({ id, key: id.replace(/\d+$/u, '') })));
+}
+
+function idsOfKey(key: string, count: number): string[] {
+  return Array.from({ length: count }, (_, n) => `${key}${n + 1}`);
+}
+
+/** All tasks, which a server takes some at a time. */
+async function takeInPieces(): Promise<string[]> {
+  const ids: string[] = [];
+  for (let some = ['']; some.length > 0;) {
+    some = idsOf(await broker.dequeue(QUEUE, 3, LONG_MS));
+    ids.push(...some);
+  }
+  return ids;
+}
+
+interface Damage {
+  readonly damage: () => Promise<unknown>;
+  readonly found: readonly Partial<Defect>[];
+  /** The order in which the tasks are taken when it is repaired. */
+  readonly then: readonly string[];
+}
+
+/** To a queue with the tasks a1, a2, a3, b1, 1 and 2. */
+const DAMAGES: Record<string, Damage> = {
+  'a key that has two turns': {
+    damage: () => redis.rpush(keys.ring, 'a'),
+    found: [{ kind: 'wrong-count', id: '', where: keys.ring }],
+    then: ['a1', 'b1', '1', 'a2', '2', 'a3'],
+  },
+  'a key that has a turn and is held back': {
+    damage: () => redis.zadd(keys.parked, '+inf', 'a'),
+    found: [{ kind: 'wrong-count', id: '', where: keys.parked }],
+    then: ['a1', 'b1', '1', 'a2', '2', 'a3'],
+  },
+  'a key without tasks that has a turn': {
+    damage: () => redis.lpush(keys.ring, 'c'),
+    found: [{ kind: 'wrong-count', id: '', where: keys.ring }],
+    then: ['a1', 'b1', '1', 'a2', '2', 'a3'],
+  },
+  'a key without tasks that is held back': {
+    damage: () => redis.zadd(keys.parked, '+inf', 'c'),
+    found: [{ kind: 'wrong-count', id: '', where: keys.parked }],
+    then: ['a1', 'b1', '1', 'a2', '2', 'a3'],
+  },
+  'a key that has lost its turn': {
+    damage: () => redis.lrem(keys.ring, 0, 'a'),
+    found: [{ kind: 'task-in-no-list', id: 'a1', where: keys.ring }],
+    then: ['b1', '1', 'a1', '2', 'a2', 'a3'],
+  },
+  'the tasks without key that have lost their turn': {
+    damage: () => redis.lrem(keys.ring, 0, ''),
+    found: [{ kind: 'task-in-no-list', id: '1', where: keys.ring }],
+    then: ['a1', 'b1', '1', 'a2', '2', 'a3'],
+  },
+  'a key that has lost its first task': {
+    damage: () => redis.hdel(keys.firsts, 'a'),
+    found: [
+      { kind: 'wrong-count', id: '', where: keys.ring },
+      { kind: 'task-in-no-list', id: 'a2', where: `${keys.nextPrefix}a` },
+      { kind: 'task-in-no-list', id: 'a1', where: '' },
+      { kind: 'wrong-count', id: '', where: keys.waiting },
+    ],
+    then: ['b1', '1', 'a2', '2', 'a3', 'a1'],
+  },
+  'the first tasks of all keys are lost': {
+    damage: () => redis.del(keys.firsts),
+    found: [
+      { kind: 'wrong-count', id: '', where: keys.ring },
+      { kind: 'task-in-no-list', id: 'a2', where: `${keys.nextPrefix}a` },
+      { kind: 'task-in-no-list', where: '' },
+      { kind: 'task-in-no-list', where: '' },
+      { kind: 'wrong-count', id: '', where: keys.waiting },
+    ],
+    then: ['a2', '1', 'b1', 'a3', '2', 'a1'],
+  },
+  ...Object.fromEntries(
+    ['7', '0', '-7', 'many', '1e400'].map((count): [string, Damage] => [
+      `a number of tasks that is ${count}`,
+      {
+        damage: () => redis.set(keys.waiting, count),
+        found: [{ kind: 'wrong-count', id: '', where: keys.waiting }],
+        then: ['a1', 'b1', '1', 'a2', '2', 'a3'],
+      },
+    ]),
+  ),
+};
+
+describe('what another program has damaged in a queue with keys', () => {
+  beforeEach(() => put('a1', 'a2', 'a3', 'b1', '1', '2'));
+
+  for (const [name, { damage, found, then }] of Object.entries(DAMAGES)) {
+    it(`${name}: it is found, and repaired if requested`, async () => {
+      await damage();
+      const expected = found.map((defect) => expect.objectContaining(defect) as Defect);
+      expect(await broker.repair(QUEUE, { apply: false })).toEqual(expected);
+      expect(await broker.repair(QUEUE, { apply: true })).toEqual(expected);
+      expect(await broker.repair(QUEUE, { apply: false })).toEqual([]);
+      expect((await idsIn(broker, 'pending')).sort()).toEqual(['1', '2', 'a1', 'a2', 'a3', 'b1']);
+      await setup.check?.();
+      expect(await takeInPieces()).toEqual(then);
+      await setup.check?.();
+    });
+
+    it(`${name}: the queue can be listed and removed all the same`, async () => {
+      await damage();
+      await broker.tasks(QUEUE, 'pending', { page: 1, size: 10 });
+      await broker.keys(QUEUE, { page: 1, size: 10 });
+      await broker.queueStats(QUEUE);
+      await broker.removeQueue(QUEUE, { force: true });
+      expect(await broker.queues()).toEqual([]);
+      expect(await redis.exists(keys.firsts, keys.ring, keys.parked, keys.waiting)).toBe(0);
+    });
+  }
+
+  it('no task of a key that has two turns is lost, and they keep their order', async () => {
+    await put(...idsOfKey('c', 20));
+    await redis.rpush(keys.ring, 'c', 'c', '', 'a');
+    const taken = await takeInPieces();
+    expect(taken).toHaveLength(26);
+    for (const key of ['a', 'c', '']) {
+      const ofKey = taken.filter((id) => id.replace(/\d+$/u, '') === key);
+      expect(ofKey).toEqual(idsOfKey(key, ofKey.length));
+    }
+  });
+
+  it.each(['many', '9223372036854775807'])(
+    'tasks are added and taken if their number is %s',
+    async (count) => {
+      await redis.set(keys.waiting, count);
+      await put('a4');
+      await redis.set(keys.waiting, count);
+      await broker.change(QUEUE, { id: 'b1' }, 'delete');
+      await redis.set(keys.waiting, count);
+      expect(await takeInPieces()).toEqual(['a1', '1', 'a2', '2', 'a3', 'a4']);
+    },
+  );
+
+  it('a queue whose tasks are counted wrongly is not removed with them', async () => {
+    await broker.change(QUEUE, { id: 'b1' }, 'archive');
+    await redis.set(keys.waiting, -3);
+    await expect(broker.removeQueue(QUEUE, { force: false })).rejects.toMatchObject({
+      code: 'ERR_QUEUE_NOT_EMPTY',
+    });
+  });
+});
+
+it('thousands of tasks behind a first one that is lost keep their order', async () => {
+  await put(...idsOfKey('a', 3_000), ...idsOfKey('b', 1_000));
+  await redis.hdel(keys.firsts, 'a');
+  await broker.repair(QUEUE, { apply: true });
+  expect(await broker.repair(QUEUE, { apply: true })).toEqual([]);
+  const taken = await takeAll(broker);
+  expect(taken.filter((id) => id.startsWith('a'))).toEqual([...idsOfKey('a', 3_000).slice(1), 'a1']);
+  await setup.check?.();
+});
+
+describe('what another program has damaged in a queue whose keys have limits', () => {
+  beforeEach(async () => {
+    await broker.setLimits(QUEUE, { perKey: { concurrency: 1 } });
+    await put('a1', 'a2', 'b1');
+    await take(broker);
+  });
+
+  it('a run that does not count is found, and counts again', async () => {
+    await redis.del(keys.runs);
+    const found = [{ kind: 'wrong-count', queue: QUEUE, id: 'a1', where: keys.runs }];
+    expect(await broker.repair(QUEUE, { apply: false })).toEqual(found);
+    expect(await broker.repair(QUEUE, { apply: true })).toEqual(found);
+    expect(await broker.repair(QUEUE, { apply: false })).toEqual([]);
+    await broker.recover([QUEUE], LONG_MS, LONG_MS); // which lets keys with a place have their turn
+    expect(await takeAll(broker)).toEqual(['b1']);
+    await setup.check?.();
+  });
+
+  it('what is no run is removed by the next recovery', async () => {
+    await redis.zadd(keys.runs, 0, 'x', 0, '-9:a:b', 0, '-1:a:gone');
+    expect(await broker.recover([QUEUE], LONG_MS, LONG_MS)).toEqual([]);
+    expect(await redis.zcard(keys.runs)).toBe(1);
+    await setup.check?.();
+  });
+});
