@@ -84,34 +84,25 @@ return checkEach(function(key)
 end)
 `);
 
-/** Checks whether keys with pending tasks have a turn, or are held back: else no server would find the tasks. ARGV[5…] are the keys. */
+/**
+ * Checks whether each key with pending tasks has one turn, or is held back, and no other key does: else no server would find the tasks, or
+ * not in their order. O(keys of the queue), in one step.
+ */
 export const CHECK_TURNS = new Script(`${CHECK}
 needFlow()
 need('list', PENDING, ACTIVE)
-return checkEach(function(key)
-  local first = redis.call('HGET', FIRSTS, key)
-  local isLost = first and not redis.call('ZSCORE', PARKED, key) and not redis.call('LPOS', RING, key)
-  if isLost and key == '' then first = redis.call('LINDEX', PENDING, -1) or '' end
-  if isLost and report('task-in-no-list', first, RING) then enterRing({ key }) end
-end)
-`);
-
-/** Checks whether each turn is the only one of its key, which has pending tasks. O(keys of the queue), in one step. */
-export const CHECK_RING = new Script(`${CHECK}
-needFlow()
-local PIECE, seen = 1000, {}
-local function inPieces(list, act)
-  for at = 1, #list, PIECE do act({ unpack(list, at, math.min(at + PIECE - 1, #list)) }) end
+local PIECE, firsts, seen = 1000, {}, {}
+local found = redis.call('HGETALL', FIRSTS)
+for i = 1, #found, 2 do firsts[found[i]] = found[i + 1] end
+local function inPieces(keys, act)
+  for at = 1, #keys, PIECE do act({ unpack(keys, at, math.min(at + PIECE - 1, #keys)) }) end
 end
-local function split(list)
+local function split(keys)
   local right, wrong = {}, {}
-  inPieces(list, function(keys)
-    local firsts = redis.call('HMGET', FIRSTS, unpack(keys))
-    for i, key in ipairs(keys) do
-      local into = firsts[i] and not seen[key] and right or wrong
-      into[#into + 1], seen[key] = key, true
-    end
-  end)
+  for _, key in ipairs(keys) do
+    local into = firsts[key] and not seen[key] and right or wrong
+    into[#into + 1], seen[key] = key, true
+  end
   return right, wrong
 end
 local turns, surplus = split(redis.call('LRANGE', RING, 0, -1))
@@ -123,6 +114,15 @@ local _, unheld = split(redis.call('ZRANGE', PARKED, 0, -1))
 if #unheld > 0 and report('wrong-count', '', PARKED) then
   inPieces(unheld, function(keys) redis.call('ZREM', PARKED, unpack(keys)) end)
 end
+local lost = {}
+for i = 1, #found, 2 do
+  local key, first = found[i], found[i + 1]
+  if not seen[key] then
+    if key == '' then first = redis.call('LINDEX', PENDING, -1) or '' end
+    if report('task-in-no-list', first, RING) then lost[#lost + 1] = key end
+  end
+end
+inPieces(lost, function(keys) enterRing(keys) end)
 return reply
 `);
 
@@ -131,7 +131,7 @@ export const CHECK_COUNT = new Script(`${CHECK}
 needFlow()
 local count = 0
 for _, key in ipairs(redis.call('HKEYS', FIRSTS)) do
-  if key ~= '' then count = count + pendingOf(key) end
+  if key ~= '' then count = count + 1 + need('list', NEXT .. key) end
 end
 if tostring(count) ~= (redis.call('GET', WAITING) or '0') then
   if report('wrong-count', '', WAITING) then redis.call('SET', WAITING, count) end
@@ -328,14 +328,12 @@ class Round {
 
   /** Checks the pending tasks with keys, and the turns of the keys. */
   async #checkWaiting(): Promise<void> {
-    const { firsts, nextPrefix, ring } = this.#keys;
-    await this.#check(CHECK_RING, []);
+    const { firsts, nextPrefix } = this.#keys;
+    await this.#check(CHECK_TURNS, []);
     for await (const lists of scanKeys(this.#redis, nextPrefix)) {
       const keys = lists.map((list) => list.slice(nextPrefix.length));
       await this.#check(CHECK_FIRSTS, keys);
     }
-    const turns = new Set<string>();
-    for await (const keys of this.#idsIn(ring)) for (const key of keys) turns.add(key);
     for (let cursor = ''; cursor !== '0';) {
       const [next, found] = await this.#redis.send((client) =>
         client.hscan(firsts, cursor || '0', 'COUNT', PER_SCRIPT),
@@ -343,10 +341,6 @@ class Round {
       cursor = next;
       const tasks = new Map<string, string>();
       for (let at = 0; at < found.length; at += 2) tasks.set(found[at] ?? '', found[at + 1] ?? '');
-      await this.#check(
-        CHECK_TURNS,
-        [...tasks.keys()].filter((key) => !turns.has(key)),
-      );
       tasks.delete('');
       await this.#checkTasksOf(tasks);
     }

@@ -81,7 +81,6 @@ export const CASES: Record<string, readonly ScriptCase[]> = {
   CHECK_PLACE: [repairing()],
   CHECK_TASKS: [{ ...repairing(), replaces: TASKS }],
   CHECK_COUNT: [{ ...repairing(), hasKeys: true }],
-  CHECK_RING: [{ ...repairing(), hasKeys: true }],
   CHECK_TURNS: [{ ...repairing(), hasKeys: true }],
   CHECK_WAITING: [{ ...repairing(), hasKeys: true }],
   CLEAR_SOME: [
