@@ -341,7 +341,10 @@ export type DefectKind =
   | 'id-without-task'
   /** An id is in a list, and its task is in another state: it is removed from the list. */
   | 'id-in-wrong-list'
-  /** A task is in no list, so no server would find it: it is added to the list of its state; an active one is recovered. */
+  /**
+   * A task is in no list, or its key has no turn (`where` is its list then), so no server would find it: it is added to the list of its
+   * state, and its key has a turn again; an active one is recovered.
+   */
   | 'task-in-no-list'
   /** A task has lost its message: the rest of it is removed. */
   | 'task-without-message'
@@ -353,7 +356,7 @@ export type DefectKind =
   | 'group-without-tasks'
   /** A lock is held by a task that was removed or has ended: it is freed. */
   | 'leaked-lock'
-  /** The number of pending tasks with keys is wrong: it is counted again. */
+  /** The number of pending tasks with keys, of the turns of a key or of its runs is wrong: it is counted again. `where` has it. */
   | 'wrong-count'
   /** A message cannot be decoded: it is left as it is. */
   | 'unreadable-message';
