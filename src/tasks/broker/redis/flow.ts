@@ -98,6 +98,11 @@ local function splitMember(member)
   if not size then return '', '' end
   return string.sub(member, at, at + size - 1), string.sub(member, at + size + 1)
 end`,
+  // A task with that key or none is active.
+  `
+local function takePlace(id, key)
+  if key and key ~= '' and readLimits().kc then redis.call('ZADD', RUNS, 0, prefixOf(key) .. id) end
+end`,
   // Adds to the number of pending tasks with keys. One that is not a number starts again: it must not stop a script in the middle of its writes.
   `
 local function addWaiting(n)

@@ -155,9 +155,7 @@ return reply
 }
 
 /** A task with a key has a place that a Go server has not given it. */
-const TAKE_PLACE = `    local key = readTask(id, 'x:key')[1] or ''
-    if key ~= '' and readLimits().kc then redis.call('ZADD', RUNS, 0, prefixOf(key) .. id) end
-`;
+const TAKE_PLACE = "    takePlace(id, readTask(id, 'x:key')[1])\n";
 
 /**
  * Leases tasks again whose lease ended long ago, and active ones without a lease, which asynq's recoverer never finds because it

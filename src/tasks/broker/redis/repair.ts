@@ -153,7 +153,7 @@ return checkEach(function(id)
   local isLost = not redis.call('ZSCORE', LEASE, id)
   if isLost and report('active-without-lease', id, ACTIVE) then redis.call('ZADD', LEASE, NOW, id) end
   local isUncounted = key ~= '' and readLimits().kc and not redis.call('ZSCORE', RUNS, prefixOf(key) .. id)
-  if isUncounted and report('wrong-count', id, RUNS) then redis.call('ZADD', RUNS, 0, prefixOf(key) .. id) end
+  if isUncounted and report('wrong-count', id, RUNS) then takePlace(id, key) end
 end)
 `);
 
@@ -197,7 +197,10 @@ local function check(id)
       return
     end
     redis.call('LPUSH', list, id)
-    if is == 'active' then redis.call('ZADD', LEASE, 'NX', NOW, id) end
+    if is == 'active' then
+      redis.call('ZADD', LEASE, 'NX', NOW, id)
+      takePlace(id, task[4])
+    end
   elseif not (zset and redis.call('ZSCORE', zset, id)) and report('task-in-no-list', id, '') then
     redis.call('ZADD', zset or ARCHIVED, NOW, id)
     if not zset then redis.call('HSET', TASK .. id, 'state', 'archived') end
