@@ -92,7 +92,7 @@ enterRing(found)
 
 /**
  * Lets keys that are parked enter the ring if no limit holds them back any more. At the end a queue that is no longer flow controlled has
- * no turns, and servers are notified.
+ * no turns, and servers are notified: tasks may run now, or a token comes sooner than before.
  *
  * ARGV[1]  cursor; 0 to begin
  * ARGV[2]  approximate number of keys
@@ -109,9 +109,7 @@ checkParked(keys)
 if found[1] ~= '0' then return found[1] end
 if not isFlow() then redis.call('DEL', RING, FIRSTS)
 elseif redis.call('LLEN', PENDING) > 0 and redis.call('HSETNX', FIRSTS, '', '') == 1 then enterRing({ '' }) end
-if (isFlow() and redis.call('LLEN', RING) or redis.call('LLEN', PENDING)) > 0 and not queueHeldUntil() then
-  redis.pcall('PUBLISH', WORK, '')
-end
+if redis.call('EXISTS', PENDING, RING, PARKED) > 0 then redis.pcall('PUBLISH', WORK, '') end
 return '0'
 `);
 

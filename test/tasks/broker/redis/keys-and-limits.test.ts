@@ -142,6 +142,27 @@ describe('keys and limits of Redis that another program does not know', () => {
     await other.close();
   });
 
+  it.each([
+    ['the queue', (perMs: number) => ({ rate: { tasks: 1, perMs } })],
+    ['each key', (perMs: number) => ({ perKey: { rate: { tasks: 1, perMs } } })],
+  ])(
+    'a listener of another broker is notified of a token that a new rate of %s adds sooner',
+    async (_, limits) => {
+      const other = new RedisBroker({ url: setup.url });
+      await other.setLimits(QUEUE, limits(LONG_MS));
+      await put('a1', 'a2');
+      const heard: string[] = [];
+      await other.subscribe({ work: (queue) => heard.push(queue) }, [QUEUE]);
+      expect(await takeAll(other)).toEqual(['a1']);
+      await broker.setLimits(QUEUE, limits(100));
+      for (const taken: string[] = []; taken.length === 0; taken.push(...(await takeAll(other)))) {
+        await until('the listener is notified', () => heard.length > 0);
+        heard.length = 0;
+      }
+      await other.close();
+    },
+  );
+
   it('a task with a key that another broker has enqueued is found by a dequeue that finds nothing else', async () => {
     const other = new RedisBroker({ url: setup.url, clock: broker.clock });
     expect(await other.dequeue(QUEUE, 1, LONG_MS)).toEqual([]);
