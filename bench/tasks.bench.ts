@@ -40,8 +40,8 @@ export const part: BenchPart = {
       'pending ones are one write and one fdatasync.',
     'bullmq: on a redis-server of its own, over TCP, with appendonly yes and the appendfsync of its name.',
     'sqlite: a table with WAL and synchronous=FULL, in this process (the interface is that of node:sqlite); all that is pending in a turn of the ' +
-      'event loop is one transaction. A sync holds the event loop. Written here: the packages for that (liteque, plainjob) ' +
-      'are before version 1, commit each insert, claim and completion by itself, and set synchronous=NORMAL.',
+      'event loop is one transaction. A sync holds the event loop. Written here: less than a task queue, as fast as one on SQLite can be.',
+    'plainjob: a package for such queues, with synchronous=FULL (it sets NORMAL). It takes one job at a time, and commits each step by itself.',
   ],
   cases: [
     burst('the handler returns', 'sync'),

@@ -1,8 +1,9 @@
 /** Queues that keep tasks on a disk: our broker, BullMQ on a Redis of its own, a table of SQLite; and two raw appends a task. */
 import { stat } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { DatabaseSync } from '@photostructure/sqlite';
+import { DatabaseSync, enhance } from '@photostructure/sqlite';
 import type { EmbeddedBrokerOptions } from 'escapement/tasks';
+import { better, defineQueue, defineWorker, JobStatus, type Worker } from 'plainjob';
 import { RedisProcess } from '../../test/redis/redis-process.ts';
 import { MESSAGE_BYTES, newMessage } from '../diskqueue/messages.ts';
 import { FILE, openRaw } from '../diskqueue/stores.ts';
@@ -144,12 +145,42 @@ const openSqlite: OpenDurable = (folder) => {
   });
 };
 
+const nothing = (): void => undefined;
+const SILENT = { error: nothing, warn: nothing, info: nothing, debug: nothing };
+
+/** Takes one job after the other, and commits the insertion, the claim and the end of each by itself. */
+const openPlainjob: OpenDurable = (folder) => {
+  const db = enhance(new DatabaseSync(`${folder}/jobs.db`));
+  const queue = defineQueue({ connection: better(db), logger: SILENT });
+  db.exec('PRAGMA synchronous = FULL'); // it has set NORMAL, which the loss of power does not survive
+  let worker: Worker | undefined;
+  return Promise.resolve({
+    add: (payload) => Promise.resolve(queue.add('work', payload)),
+    work: (_concurrency, _handle, onDone) => {
+      const onCompleted = ({ data }: { readonly data: string }): void =>
+        onDone?.(JSON.parse(data) as Payload);
+      worker = defineWorker('work', nothing, { queue, logger: SILENT, pollIntervall: 1, onCompleted });
+      void worker.start();
+      return Promise.resolve();
+    },
+    left: () => {
+      const states = [JobStatus.Pending, JobStatus.Processing];
+      return Promise.resolve(states.reduce((sum, status) => sum + queue.countJobs({ status }), 0));
+    },
+    close: async () => {
+      await worker?.stop();
+      queue.close();
+    },
+  });
+};
+
 /** All of them; our broker in memory is there for comparison. */
 export const DURABLE: readonly Contestant<OpenDurable>[] = [
   baseline('raw appends', openAppends),
   rival('bullmq, everysec', withRedis(openOnRedis('everysec'))),
   rival('bullmq, always', withRedis(openOnRedis('always'))),
   rival('sqlite', openSqlite),
+  rival('plainjob', openPlainjob),
   ours('ours: always', openOurs({})),
   ours('ours: os', openOurs({ durability: 'os' })),
   ours('ours: interval', openOurs({ durability: 'interval' })),
