@@ -34,6 +34,7 @@ import {
   PayloadOnDisk,
 } from './journaled-row.ts';
 import { listOf, type QueueSettings, type QueueState } from './queue-state.ts';
+import { RowsByNumber } from './row-index.ts';
 import { TaskList, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
@@ -113,7 +114,7 @@ export class Loading {
   readonly live = new LiveEntries();
   readonly #target: TaskStore;
   readonly #store: TaskStore;
-  readonly #rows = new RowsByNumber();
+  readonly #rows = new RowsByNumber<JournaledRow>();
   readonly #lists = new Map<QueueState, Map<TaskState, UnorderedList>>();
   /** Most rows go to the list of the row before. */
   #latestList: UnorderedList | undefined;
@@ -369,55 +370,4 @@ function restoreLease(store: TaskStore, row: TaskRow, queue: QueueState, endsAtM
 
 export function restoreLock({ clock, locks }: TaskStore, row: TaskRow, endsWallMs: number): void {
   locks.take(row.message.uniqueKey, row, clock.now() + endsWallMs - clock.wallNow());
-}
-
-/** Numbers of one page: most rows have the number after that of the row that was read before, or the next but one. */
-const PAGE_NUMBERS = 32;
-
-/** Rows by their numbers, in pages: a map of each row would take most of the time of a replay. */
-class RowsByNumber {
-  readonly #pages = new Map<number, (JournaledRow | undefined)[]>();
-  #pageNumber = NaN;
-  #page: (JournaledRow | undefined)[] | undefined;
-
-  get(number: number): JournaledRow | undefined {
-    return this.#pageOf(number)?.[number % PAGE_NUMBERS];
-  }
-
-  set(row: JournaledRow): void {
-    const page = this.#pageOf(row.number) ?? this.#addPage();
-    page[row.number % PAGE_NUMBERS] = row;
-  }
-
-  delete({ number }: JournaledRow): void {
-    const page = this.#pageOf(number);
-    if (page !== undefined) page[number % PAGE_NUMBERS] = undefined;
-  }
-
-  clear(): void {
-    this.#pages.clear();
-    this.#page = undefined;
-    this.#pageNumber = NaN;
-  }
-
-  forEach(action: (row: JournaledRow) => void): void {
-    for (const page of this.#pages.values()) for (const row of page) if (row !== undefined) action(row);
-  }
-
-  #pageOf(number: number): (JournaledRow | undefined)[] | undefined {
-    const pageNumber = Math.floor(number / PAGE_NUMBERS);
-    if (pageNumber !== this.#pageNumber) {
-      this.#pageNumber = pageNumber;
-      this.#page = this.#pages.get(pageNumber);
-    }
-    return this.#page;
-  }
-
-  /** Adds the page that `#pageOf` has not found. */
-  #addPage(): (JournaledRow | undefined)[] {
-    const page = new Array<JournaledRow | undefined>(PAGE_NUMBERS).fill(undefined);
-    this.#pages.set(this.#pageNumber, page);
-    this.#page = page;
-    return page;
-  }
 }

@@ -143,3 +143,54 @@ export class RowIndex {
     else if (this.#packed.size === 0) this.#packed = undefined;
   }
 }
+
+/** Numbers of one page: most rows have the number after that of the row that was read before, or the next but one. */
+const PAGE_NUMBERS = 32;
+
+/** Rows by their numbers, in pages: a map of each row would take most of the time of a replay. */
+export class RowsByNumber<R extends { readonly number: number }> {
+  readonly #pages = new Map<number, (R | undefined)[]>();
+  #pageNumber = NaN;
+  #page: (R | undefined)[] | undefined;
+
+  get(number: number): R | undefined {
+    return this.#pageOf(number)?.[number % PAGE_NUMBERS];
+  }
+
+  set(row: R): void {
+    const page = this.#pageOf(row.number) ?? this.#addPage();
+    page[row.number % PAGE_NUMBERS] = row;
+  }
+
+  delete({ number }: R): void {
+    const page = this.#pageOf(number);
+    if (page !== undefined) page[number % PAGE_NUMBERS] = undefined;
+  }
+
+  clear(): void {
+    this.#pages.clear();
+    this.#page = undefined;
+    this.#pageNumber = NaN;
+  }
+
+  forEach(action: (row: R) => void): void {
+    for (const page of this.#pages.values()) for (const row of page) if (row !== undefined) action(row);
+  }
+
+  #pageOf(number: number): (R | undefined)[] | undefined {
+    const pageNumber = Math.floor(number / PAGE_NUMBERS);
+    if (pageNumber !== this.#pageNumber) {
+      this.#pageNumber = pageNumber;
+      this.#page = this.#pages.get(pageNumber);
+    }
+    return this.#page;
+  }
+
+  /** Adds the page that `#pageOf` has not found. */
+  #addPage(): (R | undefined)[] {
+    const page = new Array<R | undefined>(PAGE_NUMBERS).fill(undefined);
+    this.#pages.set(this.#pageNumber, page);
+    this.#page = page;
+    return page;
+  }
+}
