@@ -20,8 +20,7 @@ export interface DiskQueueOptions {
   /** The folder of the files; created if it does not exist. */
   readonly dataPath: string;
   /**
-   * Maximum size of a file, in bytes: an integer of at least 256, or with `format: 'nsq'` of at least 1, as in go-diskqueue. A
-   * larger message gets a file of its own.
+   * Maximum size of a file, in bytes: an integer of at least 1. A larger message gets a file of its own.
    *
    * @default 100 MiB
    */
@@ -68,20 +67,15 @@ export interface DiskQueueOptions {
 }
 
 const MIB = 1024 * 1024;
-/** In bytes. A checked file has a header, a footer and something between them; a file of NSQ has neither. */
-const SMALLEST_FILE = { checked: 256, nsq: 1 };
 /** The largest signed 32-bit length. */
 const LARGEST_MESSAGE = 2 ** 31 - 1;
 /** In bytes. A file name has at most 255, and begins with this name. */
 const LONGEST_NAME = 150;
 
-/** The minimum of the default format is checked when the format is known. */
-const sizeOfFile = integer(SMALLEST_FILE.nsq);
-
 const OPTIONS = {
   name: [requireName],
   dataPath: [requirePath],
-  maxBytesPerFile: [sizeOfFile, 100 * MIB],
+  maxBytesPerFile: [integer(1), 100 * MIB],
   minMessageSize: [integer(0), 0],
   maxMessageSize: [integer(0, LARGEST_MESSAGE), MIB],
   durability: [oneOf('always', 'interval', 'os'), 'always'],
@@ -104,8 +98,7 @@ export interface ResolvedDiskQueueOptions extends Resolved<DiskQueueOptions, typ
 
 export function resolveDiskQueueOptions(options: DiskQueueOptions): ResolvedDiskQueueOptions {
   const resolved = readOptions('DiskQueue.open', options, OPTIONS);
-  const { format, maxBytesPerFile, minMessageSize, maxMessageSize, dataPath } = resolved;
-  requireIntegerAtLeast('options.maxBytesPerFile', SMALLEST_FILE[format], maxBytesPerFile);
+  const { minMessageSize, maxMessageSize, dataPath } = resolved;
   requireIntegerAtLeast('options.maxMessageSize', minMessageSize, maxMessageSize);
   const files = (options as { [FILE_SYSTEM]?: FileSystem })[FILE_SYSTEM] ?? hostFileSystem;
   return { ...resolved, folder: resolve(dataPath), files };

@@ -67,25 +67,20 @@ test.each([[], [{ name: 'spool', dataPath: 'x' }]])('new DiskQueue(%j) throws, a
   );
 });
 
-test('checked: files of less than 256 bytes are refused, which hold no message beside a header and a footer', async () => {
-  const error = await rejection(openQueue({ format: 'checked', maxBytesPerFile: 255 }));
-  expect(error).toMatchObject(RANGE);
-});
-
-test.each([1, 13, 255])('nsq: files may be of %d bytes, as in go-diskqueue', async (maxBytesPerFile) => {
-  const dataPath = temporaryFolder();
-  const texts = Array.from({ length: 30 }, (_, i) => `message ${i}`);
-  const queue = await openQueue({ format: 'nsq', dataPath, maxBytesPerFile });
-  for (const message of texts.slice(0, 20)) await queue.put(bytes(message));
-  expect(await drain(queue, 7)).toEqual(texts.slice(0, 7));
-  await queue.close();
-  const again = await openQueue({ format: 'nsq', dataPath, maxBytesPerFile });
-  for (const message of texts.slice(20)) await again.put(bytes(message));
-  expect(await drain(again)).toEqual(texts.slice(7));
-  await again.close();
-});
-
 describe.each(FORMATS)('%s', (format) => {
+  test.each([1, 13, 100, 255])('files may be of %d bytes', async (maxBytesPerFile) => {
+    const dataPath = temporaryFolder();
+    const texts = Array.from({ length: 30 }, (_, i) => `message ${i}`);
+    const queue = await openQueue({ format, dataPath, maxBytesPerFile });
+    for (const message of texts.slice(0, 20)) await queue.put(bytes(message));
+    expect(await drain(queue, 7)).toEqual(texts.slice(0, 7));
+    await queue.close();
+    const again = await openQueue({ format, dataPath, maxBytesPerFile });
+    for (const message of texts.slice(20)) await again.put(bytes(message));
+    expect(await drain(again)).toEqual(texts.slice(7));
+    await again.close();
+  });
+
   test('the queue has the name of its option', async () => {
     expect((await openQueue({ format, name: 'a.b c%d' })).name).toBe('a.b c%d');
   });
