@@ -6,7 +6,6 @@ import { requireBroker } from '../tasks/argument-checks.ts';
 import type { Broker } from '../tasks/broker/broker.ts';
 import { normalizeHosts, requireAllowedHosts } from '../tasks/http/request-guard.ts';
 import { neverThrowing, requireRootPath, warn } from '../tasks/http/tasks-handler-options.ts';
-import type { DashboardAction } from './dashboard-json.ts';
 import type { DiskQueueShown, PurgatoryShown, TimerShown, WorkQueueShown } from './runtime-parts.ts';
 
 /** A request as the program has received it: Node's, or that of `fetch`. */
@@ -24,8 +23,8 @@ export type Access =
       readonly challenge: string;
     }
   | {
-      /** The changes that are allowed, besides reading. */
-      readonly actions: readonly DashboardAction[];
+      /** The changes that are allowed, besides reading: each a `DashboardAction`. With any other string the response is 500. */
+      readonly actions: readonly string[];
     };
 
 /** Options of `dashboard`: at least one of `broker`, `timers`, `purgatories`, `workQueues` and `diskQueues`. */
