@@ -36,7 +36,7 @@ export interface TaskOptions {
   readonly deadline?: Date | number | undefined;
   /**
    * Rejects other tasks of the same type and payload in the queue, until the task is done and for at most this many
-   * milliseconds, at least 1000.
+   * milliseconds: at least 1. Redis rounds it up to whole seconds.
    *
    * @default off
    */
@@ -150,7 +150,7 @@ export const TASK_OPTIONS = {
     { flags: '--deadline <time>', help: 'when the last run must be over' },
   ],
   uniqueTtlMs: [
-    milliseconds(1_000, LAST_DATE_MS), // Redis stores whole seconds
+    milliseconds(1, LAST_DATE_MS),
     0,
     { kind: 'duration', asynq: 'Unique' },
     { flags: '--unique <duration>', help: 'how long duplicates are rejected' },

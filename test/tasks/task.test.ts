@@ -165,6 +165,7 @@ test.each<[TaskOptions]>([
   ],
   [{ deadline: new Date(1), processAt: 0, headers: { a: '' } }],
   [{ processInMs: 0.5 }],
+  [{ uniqueTtlMs: 1 }],
   [{ queue: undefined, headers: undefined, processInMs: undefined }],
 ])('a task accepts the options %j', (options) => {
   expect(new Task('a', undefined, options).options).toEqual(options);
@@ -184,7 +185,7 @@ test.each([
   [{ timeoutMs: '5' }, 'ERR_INVALID_ARG_TYPE'],
   [{ deadline: new Date(NaN) }, 'ERR_OUT_OF_RANGE'],
   [{ deadline: '2026' }, 'ERR_INVALID_ARG_TYPE'],
-  [{ uniqueTtlMs: 999 }, 'ERR_OUT_OF_RANGE'],
+  [{ uniqueTtlMs: 0 }, 'ERR_OUT_OF_RANGE'],
   [{ uniqueTtlMs: 2 ** 53 }, 'ERR_OUT_OF_RANGE'],
   [{ uniqueTtlMs: 1_000, uniqueKey: '' }, 'ERR_INVALID_ARG_VALUE'],
   [{ uniqueTtlMs: 1_000, onDuplicate: 'drop' }, 'ERR_INVALID_ARG_VALUE'],

@@ -226,6 +226,15 @@ export function describeWriting(make: BrokerFactory): void {
     await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: KEY })));
   });
 
+  it('a unique lock of less than a second expires after its time, with the precision of the broker', async (broker, {
+    pass,
+  }) => {
+    await broker.enqueue(newTask({ uniqueKey: KEY, uniqueTtlMs: 300 }));
+    await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: KEY })));
+    await pass(1_000);
+    await broker.enqueue(newTask({ uniqueKey: KEY }));
+  });
+
   it('the lock of a scheduled task expires its time after the task is due', async (broker, {
     advance,
     precisionMs,
