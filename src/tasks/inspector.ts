@@ -116,7 +116,7 @@ export class Inspector extends StateOperations {
     return this.#broker.groups(queue);
   }
 
-  /** Returns the limits of a queue, every rate with its burst; undefined if it has none, or does not exist. */
+  /** Returns the limits of a queue as they were set; undefined if it has none, or does not exist. */
   async limits(queue: string): Promise<QueueLimits | undefined> {
     requireExistingQueueName('queue', queue);
     return this.#broker.limits(queue);

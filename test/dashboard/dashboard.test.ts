@@ -38,7 +38,7 @@ describe('queues and tasks', () => {
     const { json } = await send('/api/queues/default');
     expect(json).toMatchObject({
       queue: { queue: 'default', paused: false, pending: 1, aggregating: 1, hasServer: false },
-      limits: { concurrency: 3, rate: { tasks: 10, perMs: 1_000, burst: 10 } },
+      limits,
       groups: [{ group: 'g', size: 1 }],
     });
     expect((json as { days: unknown[] }).days).toHaveLength(90);

@@ -170,7 +170,7 @@ function burstOf({ tasks, burst = tasks }: Rate): number {
 function filled(limits: QueueLimits | undefined): QueueLimits | undefined {
   const ofOne = ({ concurrency, rate }: Omit<QueueLimits, 'perKey'>): Omit<QueueLimits, 'perKey'> => ({
     ...(concurrency !== undefined && { concurrency }),
-    ...(rate && { rate: { ...rate, burst: burstOf(rate) } }),
+    ...(rate && { rate }),
   });
   const perKey = ofOne(limits?.perKey ?? {});
   const all = { ...ofOne(limits ?? {}), ...(Object.keys(perKey).length > 0 && { perKey }) };

@@ -95,7 +95,7 @@ function nested(subject: string, table: Parameters<typeof checkOptions>[2]): Che
   };
 }
 
-/** Returns a frozen copy in which every rate has its burst; undefined if there is no limit. */
+/** Returns a frozen copy; undefined if there is no limit. */
 export function limitsOf(given: QueueLimits | undefined): QueueLimits | undefined {
   if (given === undefined) return undefined;
   const perKey = given.perKey && limitsOfOne(given.perKey);
@@ -107,6 +107,10 @@ function limitsOfOne({ concurrency, rate }: Limits): Limits | undefined {
   if (concurrency === undefined && rate === undefined) return undefined;
   return Object.freeze({
     ...(concurrency !== undefined && { concurrency }),
-    ...(rate && { rate: Object.freeze({ ...rate, burst: rate.burst ?? rate.tasks }) }),
+    ...(rate && { rate: rateOf(rate) }),
   });
+}
+
+function rateOf({ tasks, perMs, burst }: Rate): Rate {
+  return Object.freeze({ tasks, perMs, ...(burst !== undefined && { burst }) });
 }

@@ -258,7 +258,7 @@ export interface BrokerAdministration {
    */
   repair(queue: string, options: { readonly apply: boolean }): Promise<readonly Defect[]>;
 
-  /** Returns the limits of a queue, every rate with its burst; undefined if it has none, or does not exist. */
+  /** Returns the limits of a queue as they were set; undefined if it has none, or does not exist. */
   limits(queue: string): Promise<QueueLimits | undefined>;
   /** Sets the limits of a queue, which is created if there is none; undefined removes them, and creates none. Leases that exceed them go on. */
   setLimits(queue: string, limits: QueueLimits | undefined): Promise<void>;

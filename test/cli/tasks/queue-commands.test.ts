@@ -132,7 +132,7 @@ describe.each(WAYS)('escapement tasks queue, over %s', (way) => {
 describe.each(WAYS)('the limits and keys of a queue, over %s', (way) => {
   const SET = ['--concurrency', '5', '--rate', '100/1s', '--key_concurrency', '1', '--key-rate', '10/1m'];
   const LIMITS = {
-    ...{ concurrency: 5, rate: { tasks: 100, perMs: 1_000, burst: 100 } },
+    ...{ concurrency: 5, rate: { tasks: 100, perMs: 1_000 } },
     perKey: { concurrency: 1, rate: { tasks: 10, perMs: 60_000, burst: 2 } },
   };
 

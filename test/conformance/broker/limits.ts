@@ -254,17 +254,10 @@ export function describeLimits(make: BrokerFactory): void {
     expect(await broker.limits(QUEUE)).toBeUndefined();
     expect(await broker.queues()).toEqual([]);
     const rate = { tasks: 100, perMs: 1_000 };
-    await broker.setLimits(QUEUE, {
-      concurrency: 5,
-      rate,
-      perKey: { concurrency: 1, rate: { ...rate, burst: 7 } },
-    });
+    const limits = { concurrency: 5, rate, perKey: { concurrency: 1, rate: { ...rate, burst: 7 } } };
+    await broker.setLimits(QUEUE, limits);
     expect(await broker.queues()).toEqual([QUEUE]);
-    expect(await broker.limits(QUEUE)).toEqual({
-      concurrency: 5,
-      rate: { ...rate, burst: 100 },
-      perKey: { concurrency: 1, rate: { ...rate, burst: 7 } },
-    });
+    expect(await broker.limits(QUEUE)).toStrictEqual(limits);
     await broker.setLimits(QUEUE, { perKey: { concurrency: 2 } });
     expect(await broker.limits(QUEUE)).toEqual({ perKey: { concurrency: 2 } });
     await broker.setLimits(QUEUE, { perKey: {} });

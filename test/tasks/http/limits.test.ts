@@ -3,20 +3,16 @@ import { serveTasks, test } from './serve.ts';
 
 describe('limits and keys', () => {
   const LIMITS = { concurrency: 5, perKey: { concurrency: 1, rate: { tasks: 10, perMs: 60_000 } } };
-  const STORED = {
-    concurrency: 5,
-    perKey: { concurrency: 1, rate: { tasks: 10, perMs: 60_000, burst: 10 } },
-  };
   const set = (body: unknown): { method: string; body: unknown } => ({ method: 'POST', body });
 
   test('limits of a queue are set, shown and removed; setting them creates the queue', async () => {
     const { inspector, send } = await serveTasks();
     expect(await send('/api/queues/mail/limits', set(LIMITS))).toMatchObject({ status: 204, text: '' });
-    expect(await inspector.limits('mail')).toEqual(STORED);
+    expect(await inspector.limits('mail')).toEqual(LIMITS);
     const { json } = await send('/api/queues/mail/limits');
-    expect(json).toMatchObject({ stats: { queue: 'mail' }, limits: STORED });
-    expect((await send('/api/queues')).json).toMatchObject({ queues: [{ queue: 'mail', limits: STORED }] });
-    expect((await send('/api/queues/mail')).json).toMatchObject({ current: { limits: STORED } });
+    expect(json).toMatchObject({ stats: { queue: 'mail' }, limits: LIMITS });
+    expect((await send('/api/queues')).json).toMatchObject({ queues: [{ queue: 'mail', limits: LIMITS }] });
+    expect((await send('/api/queues/mail')).json).toMatchObject({ current: { limits: LIMITS } });
     expect(await send('/api/queues/mail/limits', { method: 'DELETE' })).toMatchObject({ status: 204 });
     expect(await inspector.limits('mail')).toBeUndefined();
     expect((await send('/api/queues/mail')).json).toMatchObject({ current: { limits: null } });
