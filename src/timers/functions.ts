@@ -31,6 +31,12 @@ export function setTimeout(callback: TimeoutCallback, delay?: number, ...args: u
   return new Timeout(callback, delay, args.length === 0 ? undefined : args, false, true);
 }
 
+// eslint-disable-next-line @typescript-eslint/no-namespace -- as the host declares it: the type of `util.promisify(setTimeout)`
+export declare namespace setTimeout {
+  /** Type of `util.promisify(setTimeout)`; not a property of the function. */
+  export const __promisify__: typeof promises.setTimeout;
+}
+
 /**
  * Calls `callback(...args)` every `delay` milliseconds, the first time after one delay.
  *

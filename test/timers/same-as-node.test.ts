@@ -9,7 +9,7 @@ type Timers = Pick<typeof host, 'setTimeout' | 'setInterval' | 'clearTimeout' | 
 
 const BOTH: [string, Timers][] = [
   ['node:timers', host],
-  ['escapement/timers', ours as unknown as Timers],
+  ['escapement/timers', ours],
 ];
 
 function after(ms: number): Promise<void> {

@@ -8,7 +8,7 @@ type Timers = Pick<typeof host, 'setTimeout' | 'setInterval' | 'clearTimeout' | 
 
 const BOTH: [string, Timers][] = [
   ['node:timers', host],
-  ['escapement/timers', ours as unknown as Timers],
+  ['escapement/timers', ours],
 ];
 
 /** Holds the loop, so that everything shorter is due in one turn. */
