@@ -121,10 +121,20 @@ async function fetchText(
 /** Maximum number of characters of a response in a message. */
 const SHOWN_CHARACTERS = 200;
 
-/** Returns the first line of a response, for a message; empty for a page of HTML. */
+/** Returns the first line of a response, for a message, or of the `message` of its JSON; empty for a page of HTML. */
 export function firstLine(text: string): string {
-  const [line = ''] = text.trimStart().split('\n');
+  const [line = ''] = messageIn(text).trimStart().split('\n');
   return line.startsWith('<') ? '' : line.trim().slice(0, SHOWN_CHARACTERS);
+}
+
+/** A dashboard and many frameworks respond with `{"message":"…"}`, where the tasks API has plain text. */
+function messageIn(text: string): string {
+  try {
+    const { message } = JSON.parse(text) as { readonly message?: unknown };
+    return typeof message === 'string' ? message : text;
+  } catch {
+    return text; // not JSON, or null
+  }
 }
 
 /** Returns why a `fetch` has failed: its error has the reason in its cause. */

@@ -1,4 +1,5 @@
 import { type AddressInfo, createServer } from 'node:net';
+import { dashboard } from 'escapement/dashboard';
 import { Task } from 'escapement/tasks';
 import { tasksHandler, type TasksHandlerOptions } from 'escapement/tasks/http';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -103,6 +104,16 @@ describe('the HTTP API', () => {
     const { stderr, code } = await tasksCommand(['queue', 'pause', 'default', '-u', uri]);
     expect(stderr).toMatch(/^escapement: POST is not allowed here \(HTTP 405\)\n$/);
     expect(code).toBe(2);
+  });
+
+  it('the HTTP API is not at the URL of a dashboard, which responds in JSON', async () => {
+    const { broker } = await openBench();
+    const uri = await serve(dashboard({ broker, rootPath: '/jobs', authorize: () => true }));
+    const none = `escapement: there is no tasks API at ${uri}/jobs (HTTP 404)\n`;
+    expect((await stats(`${uri}/jobs`)).stderr).toBe(none);
+    const closed = await serve(dashboard({ broker, rootPath: '/jobs', authorize: () => false }));
+    const refused = `escapement: ${closed}/jobs refuses: forbidden (HTTP 403)\n`;
+    expect((await stats(`${closed}/jobs`)).stderr).toBe(refused);
   });
 
   it('a server that is not the HTTP API is reported in one line', async () => {
