@@ -1,11 +1,5 @@
-import { cutShort, outOfRange, withCode, type ArgumentError } from './errors.ts';
-import {
-  requireFiniteNumber,
-  requireIntegerAtLeast,
-  requireMethods,
-  requireObject,
-  requireOneOf,
-} from './validate.ts';
+import { cutShort, outOfRange, withCode, wrongType, type ArgumentError } from './errors.ts';
+import { requireFiniteNumber, requireIntegerAtLeast, requireMethods, requireOneOf } from './validate.ts';
 
 /**
  * Options, each described once: a table has one row per option, with its check and its default.
@@ -63,7 +57,7 @@ export function readOptions<Options extends object, Table extends OptionTable<Op
 
 /** Checks options as {@link readOptions} does, and makes no object: for calls that are made millions of times. */
 export function checkOptions(subject: string, given: unknown, table: Rows, argument = 'options'): void {
-  requireObject(argument, given);
+  requireOptions(subject, argument, given);
   const values = given as Readonly<Record<string, unknown>>;
   for (const key in values) {
     if (Object.hasOwn(table, key) || !Object.hasOwn(values, key)) continue;
@@ -81,7 +75,7 @@ export function checkOptions(subject: string, given: unknown, table: Rows, argum
  * that are given, not on those of the table.
  */
 export function checkGivenOptions(subject: string, given: object, table: Rows): void {
-  requireObject('options', given);
+  requireOptions(subject, 'options', given);
   if (Object.getPrototypeOf(given) !== Object.prototype) {
     checkOptions(subject, given, table); // the class of the object may have getters, which no loop finds
     return;
@@ -92,6 +86,11 @@ export function checkGivenOptions(subject: string, given: object, table: Rows): 
     const value: unknown = given[key as never];
     if (value !== undefined) (row[0] as Check)(`options.${key}`, value);
   }
+}
+
+function requireOptions(subject: string, argument: string, given: unknown): void {
+  if (typeof given !== 'object' || given === null)
+    throw wrongType(`${subject}: ${argument}`, 'an object', given);
 }
 
 export function integer(minimum: number, maximum = Number.MAX_SAFE_INTEGER): Check {

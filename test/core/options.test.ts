@@ -34,7 +34,7 @@ test('options are also read from a prototype', () => {
 });
 
 test.each([
-  [undefined, 'options must be an object. Received undefined'],
+  [undefined, 'fetch: options must be an object. Received undefined'],
   [{}, 'options.url must be a string. Received undefined'],
   [{ url: '/', retries: null }, 'options.retries must be a number. Received null'],
   [{ url: '/', retries: 11 }, 'options.retries must be at most 10. Received 11'],
@@ -123,7 +123,7 @@ test('only the beginning of the name of a long unknown option is shown', () => {
 });
 
 test('a value that is not an object is rejected', () => {
-  for (const bad of [null, undefined, 'a']) expect(messageFor(bad)).toMatch(/^options must be an object/);
+  for (const bad of [null, undefined, 'a']) expect(messageFor(bad)).toMatch(/^Timer: options must be an object/);
 });
 
 it('an invalid delay is a TypeError if its type is wrong, and a RangeError otherwise', () => {
