@@ -19,6 +19,7 @@ import {
 const KEY = 'asynq:{default}:unique::account-42';
 const OLD = new Uint8Array([1]);
 const NEW = new Uint8Array([2]);
+const TICK = { entryKey: 'entry', atMs: 1_000_000_000_000 };
 
 function duplicate(onDuplicate: NewTask['onDuplicate'], parts: TaskParts = {}): NewTask {
   return { ...newTask({ uniqueKey: KEY, payload: NEW, ...parts }), ...(onDuplicate && { onDuplicate }) };
@@ -137,6 +138,22 @@ export function describeDuplicates(make: BrokerFactory): void {
       ]);
       expect(outcomes.map(({ status }) => status)).toEqual(Array.from({ length: 4 }, () => 'fulfilled'));
       expect(await countOf(broker)).toBe(3);
+    });
+
+    it('a tick of a schedule replaces a task once, however many schedulers enqueue it', async (broker) => {
+      const { id } = await putInto(broker, 'scheduled', { uniqueKey: KEY, payload: OLD });
+      const ticks = Array.from({ length: 5 }, () => broker.enqueueTick(duplicate(onDuplicate), TICK));
+      const records = (await Promise.all(ticks)).filter((record) => record !== undefined);
+      expect(records.map(({ message }) => message.id)).toEqual([id]);
+      expect(await takeAll(broker)).toEqual([id]);
+      expect(await broker.enqueueTick(duplicate(onDuplicate), TICK)).toBeUndefined();
+      expect(await broker.lastTickMs(QUEUE, TICK.entryKey)).toBe(TICK.atMs);
+    });
+
+    it('a tick that a running task refuses counts as added', async (broker) => {
+      await putInto(broker, 'active', { uniqueKey: KEY });
+      await expectCode('ERR_TASK_DUPLICATE', broker.enqueueTick(duplicate(onDuplicate), TICK));
+      expect(await broker.enqueueTick(duplicate(onDuplicate), TICK)).toBeUndefined();
     });
 
     it('a task whose lock has ended is not replaced', async (broker, { advance }) => {

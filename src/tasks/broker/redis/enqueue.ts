@@ -78,38 +78,78 @@ return outcomes
 `);
 
 /**
- * Makes a task that waits another one, if it still is what was read. It stays where it is unless its state or group is another one.
+ * What scripts share that add the task of a tick: `needTick()`, `isEarly()`, `isAdded()` (that tick or a later one), and `markTick()`, which
+ * does nothing without a tick. The mark of a later tick that is too far ahead of the time is ignored. `markTick` also checks some marks of
+ * other entries, and removes those of entries that have not ticked for long: eventually all of them.
  *
- * KEYS      those of ADD_TASK
- * ARGV[1]   now, in milliseconds
- * ARGV[2]   id
- * ARGV[3]   the msg that was read
- * ARGV[4]   the new msg
- * ARGV[5]   score or ''
- * ARGV[6]   group or ''
- * ARGV[7]   lock
- * ARGV[8]   seconds until the lock expires, or '' for as before
- * ARGV[9]   key or ''
- * ARGV[10]  1 if it is to be the next
- *
- * Returns what ADD_TASK's `add` returns for the new state, -1 if the task or its lock has changed, or the state that refuses it.
+ * ARGV[11]  key of the schedule entry; absent without a tick
+ * ARGV[12]  the tick, in milliseconds
+ * ARGV[13]  milliseconds that a tick may be ahead of now
+ * ARGV[14]  milliseconds that a mark may be ahead of now
+ * ARGV[15]  milliseconds that a mark is kept after its tick
  */
-export const REPLACE_TASK = new Script(`${ADD_TASK}
+const TICK = `
+local ENTRY, TICK, AHEAD, SET_BACK, KEPT = unpack(ARGV, 11)
+local function needTick() if ENTRY then need('hash', TICKS) end end
+local function isEarly() return tonumber(TICK) > nowMs() + AHEAD end
+local function isAdded()
+  local last = ENTRY and tonumber(redis.call('HGET', TICKS, ENTRY) or '')
+  return last and last >= tonumber(TICK) and last <= nowMs() + SET_BACK
+end
+local function markTick()
+  if not ENTRY then return end
+  redis.call('HSET', TICKS, ENTRY, TICK)
+  redis.call('PEXPIRE', TICKS, KEPT)
+  local oldest = math.min(nowMs(), TICK) - KEPT
+  local marks = redis.call('HRANDFIELD', TICKS, 10, 'WITHVALUES')
+  for i = 1, #marks, 2 do
+    if (tonumber(marks[i + 1]) or 0) < oldest then redis.call('HDEL', TICKS, marks[i]) end
+  end
+end
+`;
+
+/**
+ * Makes a task that waits another one, if it still is what was read, and if its tick was not added. It stays where it is unless its state or
+ * group is another one. The tick counts as added even if the state refuses it.
+ *
+ * KEYS       those of ADD_TASK
+ * ARGV[1]    now, in milliseconds
+ * ARGV[2]    id
+ * ARGV[3]    the msg that was read
+ * ARGV[4]    the new msg
+ * ARGV[5]    score or ''
+ * ARGV[6]    group or ''
+ * ARGV[7]    lock
+ * ARGV[8]    seconds until the lock expires, or '' for as before
+ * ARGV[9]    key or ''
+ * ARGV[10]   1 if it is to be the next
+ * ARGV[11…]  those of TICK
+ *
+ * Returns what ADD_TASK's `add` returns for the new state, -1 if the task or its lock has changed, nil if the tick or a later one was
+ * added before, or the state that refuses it.
+ */
+export const REPLACE_TASK = new Script(`${ADD_TASK}${TICK}
 local id, msg, score, group, lock, key, isNext = ARGV[2], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[9], ARGV[10] == '1'
 need('string', lock)
 need('hash', TASK .. id)
+needTick()
+if isAdded() then return nil end
 local task = redis.call('HMGET', TASK .. id, 'msg', 'state', 'group', 'x:key')
-local from, fromGroup = task[2], task[3] or ''
+local from, fromGroup = task[2] or '', task[3] or ''
 if redis.call('GET', lock) ~= id or task[1] ~= ARGV[3] then return -1 end
 local SOURCE = zsetOf(from, fromGroup)
 local waits = from == 'pending' or from == 'scheduled' or from == 'retry' or from == 'aggregating'
-if not waits then return from end
-if from == 'aggregating' and isHeld(id) then return 'being aggregated' end
+local refusal = not waits and from or from == 'aggregating' and isHeld(id) and 'being aggregated'
+if refusal then
+  markTick()
+  return refusal
+end
 need('set', GROUPS)
 if SOURCE then need('zset', SOURCE) else need('list', PENDING) end
 needFlow()
 local wrong = damage(score, group)
 if wrong then return wrong end
+markTick()
 local to = score ~= '' and 'scheduled' or group ~= '' and 'aggregating' or 'pending'
 local outcome = ({ pending = 1, scheduled = 2, aggregating = 3 })[to]
 if ARGV[8] ~= '' then redis.call('SET', lock, id, 'EX', ARGV[8]) end
@@ -133,42 +173,28 @@ return outcome
 `);
 
 /**
- * Adds the task of a tick, unless that tick or a later one was added. The tick counts as added even if the task is refused. A tick
- * that is too far ahead of the time is refused; the mark of a later one that is too far ahead is ignored. Each tick also checks
- * some marks of other entries, and removes those of entries that have not ticked for long: eventually all of them.
+ * Adds the task of a tick, unless that tick or a later one was added. The tick counts as added even if the task is refused, but not if the
+ * task is to replace the one that holds its lock: then REPLACE_TASK adds the tick.
  *
- * KEYS        those of ADD_TASK
- * ARGV[1]     now, in milliseconds
- * ARGV[2…7]   the task, as for ENQUEUE
- * ARGV[8]     key of the schedule entry
- * ARGV[9]     the tick, in milliseconds
- * ARGV[10]    now, in milliseconds, or '' for the clock of Redis
- * ARGV[11]    milliseconds that a tick may be ahead of now
- * ARGV[12]    milliseconds that a mark may be ahead of now
- * ARGV[13]    milliseconds that a mark is kept after its tick
- * ARGV[14]    key or ''
- * ARGV[15]    1 if it is to be the next
+ * KEYS       those of ADD_TASK
+ * ARGV[1]    now, in milliseconds
+ * ARGV[2…7]  the task, as for ENQUEUE
+ * ARGV[8]    key or ''
+ * ARGV[9]    1 if it is to be the next
+ * ARGV[10]   1 if it replaces a duplicate, else ''
+ * ARGV[11…]  those of TICK
  *
  * Returns what `add` returns, nil if the tick or a later one was added before, or -1 if it is too far ahead.
  */
-export const ENQUEUE_TICK = new Script(`${ADD_TASK}
-need('hash', TICKS)
+export const ENQUEUE_TICK = new Script(`${ADD_TASK}${TICK}
+needTick()
 if ARGV[6] ~= '' then need('string', ARGV[6]) end
 local wrong = damage(ARGV[4], ARGV[5])
 if wrong then return wrong end
-local time = redis.call('TIME')
-local now = tonumber(ARGV[10]) or time[1] * 1000 + time[2] / 1000
-local last, tick = tonumber(redis.call('HGET', TICKS, ARGV[8]) or ''), tonumber(ARGV[9])
-if tick > now + ARGV[11] then return -1 end
-if last and last >= tick and last <= now + ARGV[12] then return nil end
-redis.call('HSET', TICKS, ARGV[8], ARGV[9])
-redis.call('PEXPIRE', TICKS, ARGV[13])
-local oldest = math.min(now, tick) - ARGV[13]
-local marks = redis.call('HRANDFIELD', TICKS, 10, 'WITHVALUES')
-for i = 1, #marks, 2 do
-  if (tonumber(marks[i + 1]) or 0) < oldest then redis.call('HDEL', TICKS, marks[i]) end
-end
-local outcome = add(ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[14], ARGV[15] == '1')
+if isEarly() then return -1 end
+if isAdded() then return nil end
+local outcome = add(ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9] == '1')
+if type(outcome) ~= 'string' or ARGV[10] == '' then markTick() end
 finish()
 return outcome
 `);
@@ -197,15 +223,18 @@ export const ENQUEUING = {
     ),
 
   async enqueueTick(redis, task, tick) {
-    const { entryKey, atMs } = tick;
-    const { queue } = task.message;
     const added = argumentsOf(task, redis.wallNowMs);
-    const reply = await redis.run(ENQUEUE_TICK, await redis.keysToEnqueue(queue), [
-      ...[redis.wallNowDigits, ...added.args, entryKey, atMs, redis.virtualNowDigits],
-      ...[MOST_AHEAD_MS, MOST_SET_BACK_MS, MARK_KEPT_MS, ...turnOf(task)],
-    ]);
+    const keys = await redis.keysToEnqueue(task.message.queue);
+    const tickArgs = [tick.entryKey, tick.atMs, MOST_AHEAD_MS, MOST_SET_BACK_MS, MARK_KEPT_MS];
+    const args = [redis.wallNowDigits, ...added.args, ...turnOf(task), replaces(task) ? 1 : '', ...tickArgs];
+    const [placed, reply] = await addOrReplace(
+      redis,
+      added,
+      () => redis.run(ENQUEUE_TICK, keys, args),
+      tickArgs,
+    );
     if (reply === -1) throw tickEarly(tick);
-    return reply === null ? undefined : addedOrReplaced(redis, added, reply);
+    return reply === null ? undefined : recordOfNew(redis, placed, reply);
   },
 
   async lastTickMs(redis, queue, entryKey) {
@@ -217,22 +246,34 @@ export const ENQUEUING = {
 
 async function enqueue(redis: RedisAccess, task: NewTask): Promise<TaskRecord> {
   const added = argumentsOf(task, redis.wallNowMs);
-  return addedOrReplaced(redis, added, await redis.runShared(NEW_TASKS, task.message.queue, added));
+  const add = (): Promise<ScriptReply> => redis.runShared(NEW_TASKS, task.message.queue, added);
+  return recordOfNew(redis, ...(await addOrReplace(redis, added, add, [])));
 }
 
-/** @param reply - what ADD_TASK's `add` has returned. Duplicates of one lock replace its task in the order of their calls. */
-async function addedOrReplaced(
+/**
+ * Duplicates of one lock replace its task in the order of their calls.
+ *
+ * @param add - adds the task. @returns what ADD_TASK's `add` returns, or another reply that ends the call.
+ * @returns the task that was added or has replaced another one, and the last reply.
+ */
+async function addOrReplace(
   redis: RedisAccess,
   added: TaskArguments,
-  reply: ScriptReply,
-): Promise<TaskRecord> {
-  const { onDuplicate = 'reject', message } = added.task;
-  if (onDuplicate === 'reject' || !isDuplicate(reply)) return recordOfNew(redis, added, reply);
-  return redis.inTurn(message.uniqueKey, () => replaceOrAdd(redis, added));
+  add: () => Promise<ScriptReply>,
+  tickArgs: readonly ScriptArgument[],
+): Promise<[TaskArguments, ScriptReply]> {
+  const reply = await add();
+  if (!replaces(added.task) || !isDuplicate(reply)) return [added, reply];
+  return redis.inTurn(added.task.message.uniqueKey, () => replaceOrAdd(redis, added, add, tickArgs));
 }
 
 /** Reads the task that holds the lock, and makes it the new one; again if either has changed in between. */
-async function replaceOrAdd(redis: RedisAccess, added: TaskArguments): Promise<TaskRecord> {
+async function replaceOrAdd(
+  redis: RedisAccess,
+  added: TaskArguments,
+  add: () => Promise<ScriptReply>,
+  tickArgs: readonly ScriptArgument[],
+): Promise<[TaskArguments, ScriptReply]> {
   const { queue, uniqueKey: lock } = added.task.message;
   for (;;) {
     const id = await redis.send((client) => client.get(lock));
@@ -241,26 +282,30 @@ async function replaceOrAdd(redis: RedisAccess, added: TaskArguments): Promise<T
         ? null
         : await redis.send((client) => client.hgetBuffer(redis.keysOf(queue).task(id), 'msg'));
     if (id === null || msg === null) {
-      const reply = await redis.runShared(NEW_TASKS, queue, added);
+      const reply = await add();
       if (isDuplicate(reply) && textOf(reply) !== id) continue;
-      return recordOfNew(redis, added, reply);
+      return [added, reply];
     }
     const message = replacedBy(messageFor(queue, id, msg), added.task.message);
     const replaced = argumentsOf({ ...added.task, message }, redis.wallNowMs);
     const [, newMsg, score, group, , lockS] = replaced.args;
     const reply = await redis.run(REPLACE_TASK, await redis.keysToEnqueue(queue), [
       ...[redis.wallNowDigits, id, msg, newMsg, score, group, lock],
-      ...[added.task.onDuplicate === 'extend' ? lockS : '', ...turnOf(added.task)],
+      ...[added.task.onDuplicate === 'extend' ? lockS : '', ...turnOf(added.task), ...tickArgs],
     ] as ScriptArgument[]);
     if (reply === -1) continue;
     if (isDuplicate(reply)) throw taskDuplicate(queue, id);
-    return recordOfNew(redis, replaced, reply);
+    return [replaced, reply];
   }
 }
 
-/** Whether a script has returned a text: who holds the lock, or the state that does not allow it. */
+function replaces({ onDuplicate = 'reject' }: NewTask): boolean {
+  return onDuplicate !== 'reject';
+}
+
+/** Whether a script has returned a text: the id of the task that holds the lock, or the state that does not allow it. */
 function isDuplicate(reply: ScriptReply): boolean {
-  return typeof reply !== 'number' && !(reply instanceof Error);
+  return Buffer.isBuffer(reply);
 }
 
 const NEW_TASKS: SharedScript<TaskArguments, ScriptReply> = {

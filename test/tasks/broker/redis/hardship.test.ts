@@ -121,6 +121,26 @@ describe('a Redis in trouble', () => {
     expect(await broker.lastTickMs(QUEUE, 'e')).toBe(tick.atMs);
   });
 
+  it.each(['replace', 'extend'] as const)(
+    'a tick with onDuplicate: %o is not lost if its process dies between two calls of Redis',
+    async (onDuplicate) => {
+      const uniqueKey = `${P}unique:t:1`;
+      const waiting = await broker.enqueue(newTask({ uniqueKey, processAtMs: Date.now() + LONG_MS }));
+      const tick = { entryKey: 'e', atMs: Date.now() };
+      const tickTask = { ...newTask({ uniqueKey, payload: new Uint8Array([2]) }), onDuplicate };
+      const dying = new Redis(server.url);
+      const mortal = new RedisBroker({ client: dying });
+      vi.spyOn(dying, 'get').mockRejectedValue(new Error('the process has died'));
+      await expect(mortal.enqueueTick(tickTask, tick)).rejects.toThrow('the process has died');
+      await mortal.close();
+      dying.disconnect();
+      expect(await broker.enqueueTick(tickTask, tick)).toBeDefined();
+      expect(await broker.enqueueTick(tickTask, tick)).toBeUndefined();
+      const leased = await take(broker);
+      expect([leased.message.id, leased.message.payload[0]]).toEqual([waiting.message.id, 2]);
+    },
+  );
+
   describe('a queue of many groups', () => {
     const GROUPS = 1_500;
 

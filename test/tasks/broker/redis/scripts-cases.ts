@@ -1,7 +1,16 @@
 import { expect } from 'vitest';
 import type { ScanPosition } from '../../../../src/tasks/broker/broker-types.ts';
 import { TRANSFER } from '../../../../src/tasks/broker/transfer.ts';
-import { failure, LONG_MS, newTask, QUEUE, SERVER, take } from '../../../conformance/broker/support.ts';
+import type { NewTask } from '../../../../src/tasks/broker/broker.ts';
+import {
+  failure,
+  LONG_MS,
+  newTask,
+  QUEUE,
+  SERVER,
+  take,
+  type TaskParts,
+} from '../../../conformance/broker/support.ts';
 import { changeLimits, recovered, P, type ScriptsWorld } from './scripts-world.ts';
 
 /** How a script that is run is checked. */
@@ -232,10 +241,13 @@ export const CASES: Record<string, readonly ScriptCase[]> = {
       replaces: /\}:t:aggregating/u,
     },
   ],
-  REPLACE_TASK: [{}, { group: 'new' }, { processAtMs: Date.now() + LATER_MS }].map((parts) => ({
-    act: ({ broker }: ScriptsWorld) =>
-      broker.enqueue({ ...newTask({ uniqueKey: `${P}unique:t:1`, ...parts }), onDuplicate: 'replace' }),
-  })),
+  REPLACE_TASK: [{}, { group: 'new' }, { processAtMs: Date.now() + LATER_MS }].flatMap((parts) => [
+    { act: ({ broker }: ScriptsWorld) => broker.enqueue(replacing(parts)) },
+    {
+      act: ({ broker }: ScriptsWorld) =>
+        broker.enqueueTick(replacing(parts), { entryKey: 'entry', atMs: Date.now() }),
+    },
+  ]),
   RESUME: [
     {
       act: async ({ broker }) => {
@@ -295,6 +307,11 @@ export const CASES: Record<string, readonly ScriptCase[]> = {
   ),
   WRITE_FIELD: [{ act: async ({ broker }) => broker.writeResult(await take(broker), new Uint8Array(1)) }],
 };
+
+/** A task that replaces the one with the lock. */
+function replacing(parts: TaskParts): NewTask {
+  return { ...newTask({ uniqueKey: `${P}unique:t:1`, ...parts }), onDuplicate: 'replace' };
+}
 
 function dequeueAll({ broker }: ScriptsWorld): Promise<unknown> {
   return broker.dequeue(QUEUE, 100, LONG_MS);
