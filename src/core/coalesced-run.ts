@@ -6,6 +6,8 @@
  *
  * WHY. The run that is under way may already have passed what the trigger is about, so each trigger must be followed by a run that
  * starts after it; one such run is enough for any number of triggers. O(1) a trigger, and no promise while it is idle.
+ *
+ * The checks of a purgatory follow the same rule with `CoalescedChecks`, which needs no promise for a check that ends at once.
  */
 export class CoalescedRun {
   readonly #job: () => Promise<void>;

@@ -28,7 +28,7 @@ import {
  * ```
  */
 export abstract class AsyncDelayedOperation extends DelayedOperation {
-  readonly #flight = new SingleFlight<boolean, OperationOwner | undefined>({
+  readonly #checks = new CoalescedChecks<boolean, OperationOwner | undefined>({
     startCheck: () => this.tryCompleteAsync(),
     takeAnswer: (holds, owner) => {
       if (holds) this.#completeIn(owner);
@@ -49,7 +49,7 @@ export abstract class AsyncDelayedOperation extends DelayedOperation {
 
   /** Starts a check, or requests another one after the one in flight. @returns false: the result is not known yet. */
   override tryComplete(): boolean {
-    if (!isProbed(this)) this.#flight.trigger(ownerOf(this));
+    if (!isProbed(this)) this.#checks.trigger(ownerOf(this));
     return false;
   }
 
@@ -64,7 +64,7 @@ export abstract class AsyncDelayedOperation extends DelayedOperation {
   }
 }
 
-/** The checks that a {@link SingleFlight} runs. */
+/** The checks that a {@link CoalescedChecks} runs. */
 interface Checks<Answer, Context> {
   /** Starts a check. An answer that is not a promise is taken at once. */
   startCheck(): Answer | PromiseLike<Answer>;
@@ -86,9 +86,12 @@ const MOST_IN_A_ROW = 100;
  * A check that triggers itself is repeated for ever. So that it does not block the event loop, every hundredth check in a row
  * starts in a turn of its own.
  *
+ * Not a `CoalescedRun` of the core, whose runs are asynchronous and can be awaited: that is a promise for each operation. Here a check may end
+ * inside its trigger, without a promise; its outcome belongs to a context; and a trigger may be needless when its turn comes.
+ *
  * After Kafka's `tryCompletePending` (KAFKA-6653), where a lock kept checks apart.
  */
-export class SingleFlight<Answer, Context> {
+export class CoalescedChecks<Answer, Context> {
   readonly #checks: Checks<Answer, Context>;
   #isInFlight = false;
   /** The latest trigger during the check in flight; cleared with it, so that no purgatory is kept in memory. */

@@ -1,6 +1,6 @@
 import { EscapementError } from '../core/errors.ts';
 import { isThenable } from '../core/validate.ts';
-import { SingleFlight } from './async-delayed-operation.ts';
+import { CoalescedChecks } from './async-delayed-operation.ts';
 import {
   completeOperation,
   DelayedOperation,
@@ -25,7 +25,7 @@ export class ConditionOperation<V> extends DelayedOperation {
   readonly #condition: Condition<V>;
   readonly #settle: Settle<V>;
   readonly #signal: AbortSignal | undefined;
-  readonly #flight: SingleFlight<V | undefined, undefined>;
+  readonly #checks: CoalescedChecks<V | undefined, undefined>;
   /** Settles the promise; undefined until the outcome is known. */
   #end: (() => void) | undefined;
 
@@ -39,7 +39,7 @@ export class ConditionOperation<V> extends DelayedOperation {
     this.#condition = condition;
     this.#settle = settle;
     this.#signal = signal;
-    this.#flight = new SingleFlight<V | undefined, undefined>({
+    this.#checks = new CoalescedChecks<V | undefined, undefined>({
       startCheck: condition,
       takeAnswer: (value) => {
         if (value === undefined) return;
@@ -58,7 +58,7 @@ export class ConditionOperation<V> extends DelayedOperation {
 
   override tryComplete(): boolean {
     if (isProbed(this)) return this.#holdsNow();
-    this.#flight.trigger(undefined);
+    this.#checks.trigger(undefined);
     return false;
   }
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { AsyncDelayedOperation, type CompletionReason } from 'escapement';
 import { expect } from 'vitest';
-import { SingleFlight } from '../../src/purgatory/async-delayed-operation.ts';
+import { CoalescedChecks } from '../../src/purgatory/async-delayed-operation.ts';
 import { runProgram } from '../run-program.ts';
 import { propertyRuns } from '../runs.ts';
 import { Fixture, test } from './support/fixture.ts';
@@ -316,14 +316,14 @@ interface Check {
   readonly crash: (error: Error) => void;
 }
 
-/** A flight whose checks are ended by hand, and everything that happened. */
+/** Coalesced checks that are ended by hand, and everything that happened. */
 class Airport {
   readonly log: string[] = [];
   readonly inFlight: Check[] = [];
   started = 0;
   isWanted = true;
   onAnswer = (): void => undefined;
-  readonly flight = new SingleFlight<string, string>({
+  readonly flight = new CoalescedChecks<string, string>({
     startCheck: () => {
       this.log.push(`start ${++this.started}`);
       return new Promise<string>((land, crash) => {
@@ -344,7 +344,7 @@ class Airport {
   }
 }
 
-test('an answer of a single flight has the context of its check, and the next check that of the latest trigger', async () => {
+test('an answer of coalesced checks has the context of its check, and the next check that of the latest trigger', async () => {
   const airport = new Airport();
   for (const context of ['a', 'b', 'c']) airport.flight.trigger(context);
   await airport.land('no');
@@ -352,7 +352,7 @@ test('an answer of a single flight has the context of its check, and the next ch
   expect(airport.log).toEqual(['start 1', 'no for a', 'start 2', 'yes for c']);
 });
 
-test('a single flight starts no check that is no longer wanted', async () => {
+test('coalesced checks start no check that is no longer wanted', async () => {
   const airport = new Airport();
   for (const context of ['a', 'b']) airport.flight.trigger(context);
   airport.isWanted = false;
@@ -370,7 +370,7 @@ test('a trigger while an answer is taken starts the check for those before it, t
   expect(airport.log).toEqual(['start 1', 'no for a', 'start 2']);
 });
 
-test('in a single flight at most one check runs, and each trigger is followed by a check', async () => {
+test('of coalesced checks at most one runs, and each trigger is followed by a check', async () => {
   const event = fc.constantFrom('trigger', 'trigger', 'land', 'crash', 'turn');
   await fc.assert(
     fc.asyncProperty(fc.array(event, { maxLength: 30 }), async (events) => {
