@@ -1,8 +1,9 @@
 import { EscapementError, hasCode } from '../../../core/errors.ts';
 import { holdVirtualTime } from '../../../core/own-turn.ts';
 import { RECORD_HEADER_BYTES } from '../../../log/segment.ts';
+import { taskNotFound } from '../broker-errors.ts';
 import type { ReturningOperation } from '../broker-operations.ts';
-import type { Broker, LeasedTask } from '../broker.ts';
+import type { Broker, LeasedTask, TaskRecord } from '../broker.ts';
 import { failedWith, type TaskMessage } from '../../task-options.ts';
 import type { Journal } from './journal.ts';
 import { PayloadOnDisk } from './journaled-row.ts';
@@ -28,13 +29,12 @@ export const PAYLOAD_LOADERS: { readonly [O in ReturningOperation]: Loader<O> } 
   task: (folder, record) => (isLoaded(record) ? record : loaded(folder, record)),
 
   tasks(folder, records) {
-    if (records.every(isLoaded)) return records;
-    return Promise.all(records.map((record) => loaded(folder, record)));
+    return records.every(isLoaded) ? records : loadedOr(folder, records, standInFor);
   },
 
   scan(folder, piece) {
     if (piece.tasks.every(isLoaded)) return piece;
-    return loadedOrLeftOut(folder, piece.tasks).then((tasks) => ({ ...piece, tasks }));
+    return loadedOr(folder, piece.tasks, standInFor).then((tasks) => ({ ...piece, tasks }));
   },
 
   takeGroup(folder, taking) {
@@ -72,6 +72,11 @@ function isLoaded({ message }: { readonly message: TaskMessage }): boolean {
 /** When a payload is read again that the disk has failed to read, in milliseconds. */
 const READ_AGAIN_MS = 60_000;
 
+/** A task in a list whose payload cannot be read: without a payload, and with the reason as its last error. */
+function standInFor(record: TaskRecord, { message: lastError }: Error): TaskRecord {
+  return { ...record, message: { ...record.message, payload: new Uint8Array(0), lastError } };
+}
+
 /**
  * Reads payloads. A task whose payload is lost is archived, one whose payload the disk fails to read is tried again later, and both are
  * left out: they must not keep the others from being run.
@@ -80,23 +85,28 @@ function loadedOrLost<R extends { readonly message: TaskMessage }>(
   folder: TaskFolder,
   records: readonly R[],
 ): Promise<R[]> {
-  return loadedOrLeftOut(folder, records, (message, error) => {
+  return loadedOr(folder, records, ({ message }, error) => {
     if (isReadFailure(error)) putOff(folder, message, error);
     else lose(folder, message);
+    return undefined;
   });
 }
 
-/** Reads payloads. A task whose payload is lost or cannot be read, or that was removed meanwhile, is left out. */
-async function loadedOrLeftOut<R extends { readonly message: TaskMessage }>(
+/**
+ * Reads payloads. A task that was removed meanwhile is left out.
+ *
+ * @param instead - returns what takes the place of a task whose payload is lost or cannot be read; undefined to leave it out.
+ */
+async function loadedOr<R extends { readonly message: TaskMessage }>(
   folder: TaskFolder,
   records: readonly R[],
-  onLeftOut?: (message: TaskMessage, error: EscapementError) => void,
+  instead: (record: R, error: EscapementError) => R | undefined,
 ): Promise<R[]> {
   const all = records.map((record) =>
     loaded(folder, record).catch((error: unknown) => {
-      if (!hasCode(error, 'ERR_WIRE_MESSAGE') && !isReadFailure(error)) throw error;
-      onLeftOut?.(record.message, error);
-      return undefined;
+      if (hasCode(error, 'ERR_TASK_NOT_FOUND')) return undefined;
+      if (hasCode(error, 'ERR_WIRE_MESSAGE') || isReadFailure(error)) return instead(record, error);
+      throw error;
     }),
   );
   return (await Promise.all(all)).filter((record) => record !== undefined);
@@ -159,7 +169,8 @@ export async function loaded<R extends { readonly message: TaskMessage }>(
     }
     // Compaction has moved it meanwhile, or it is damaged.
     const present = store.queues.get(message.queue)?.rows.get(message.id)?.message.payload;
-    if (present === undefined || present === payload) throw payloadLost(message);
+    if (present === undefined) throw taskNotFound(message.queue, message.id);
+    if (present === payload) throw payloadLost(message);
     payload = present;
   }
 }

@@ -1,10 +1,12 @@
 import {
   EmbeddedBroker,
+  Inspector,
   Server,
   Task,
   type CorruptionEvent,
   type EmbeddedBrokerOptions,
   type GroupAggregator,
+  type TaskInfo,
 } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
@@ -326,22 +328,38 @@ describe('damage that comes while the broker is open', () => {
     await broker.close();
   });
 
-  test('a scan leaves a task out whose payload is damaged, and changes nothing', async () => {
-    const files = new RecordingFileSystem();
-    const broker = await open(files, []);
-    await broker.enqueue(newTask({ id: 'large', payload: large }));
-    for (const id of ['a', 'b'])
-      await broker.enqueue(newTask({ id, payload: new Uint8Array(2_000).fill(7) }));
-    await damage(files, large, 700);
-    const { tasks, next } = await broker.scan(QUEUE, ['pending'], 10);
-    expect(next).toBeUndefined();
-    expect(tasks.map(({ message }) => [message.id, message.payload.length, message.payload[0]])).toEqual([
-      ['a', 2_000, 7],
-      ['b', 2_000, 7],
-    ]);
-    expect((await broker.queueStats(QUEUE)).counts.pending).toBe(3);
-    await broker.close();
-  });
+  test.each(['page', 'scan'] as const)(
+    'a %s has a task whose payload is damaged without it and with the reason, and the others whole; nothing changes',
+    async (how) => {
+      const files = new RecordingFileSystem();
+      const events: CorruptionEvent[] = [];
+      const broker = await open(files, events);
+      await broker.enqueue(newTask({ id: 'large', payload: large }));
+      for (const id of ['a', 'b'])
+        await broker.enqueue(newTask({ id, payload: new Uint8Array(2_000).fill(7) }));
+      await damage(files, large, 700);
+      const inspector = new Inspector({ broker });
+      const tasks: TaskInfo[] = [];
+      if (how === 'page') tasks.push(...(await inspector.list(QUEUE, 'pending')));
+      else for await (const piece of inspector.scan(QUEUE)) tasks.push(...piece);
+      const shown = tasks.map(({ id, state, payload, lastError }) => [
+        ...[id, state, payload.length],
+        lastError,
+      ]);
+      const reason = `the payload of task 'large' of queue '${QUEUE}' cannot be read: it is damaged`;
+      expect(shown).toEqual([
+        ['large', 'pending', 0, reason],
+        ['a', 'pending', 2_000, ''],
+        ['b', 'pending', 2_000, ''],
+      ]);
+      await expect(inspector.getTaskInfo(QUEUE, 'large')).rejects.toMatchObject({
+        ...{ code: 'ERR_WIRE_MESSAGE', message: reason },
+      });
+      expect(events).toEqual([]);
+      expect((await broker.queueStats(QUEUE)).counts.pending).toBe(3);
+      await broker.close();
+    },
+  );
 
   test('a piece of a scan reads a limited number of bytes from the disk', async () => {
     const broker = await open(new RecordingFileSystem(), []);
