@@ -68,11 +68,20 @@ const SHORT_WRITE_BYTES = 65_536;
 const SLOW_WRITE_MS = 5;
 const POOLED_WRITES = 100;
 
+/*
+ * A host goes on writing to a file that another program has removed, and frees it when it is closed. So a sync also checks whether the file
+ * still has a name, but not more often than this. Only a file that had one before can have lost it: some hosts count no names.
+ */
+const NAME_CHECKED_MS = 1_000;
+
 class HostFile implements File {
   readonly #handle: FileHandle;
   readonly #path: string;
   /** Number of writes that go through the thread pool before the calling thread makes one again. */
   #pooledWrites = 0;
+  /** Whether it had a name when that was last checked. */
+  #hadName = false;
+  #nameCheckedMs = -Infinity;
 
   constructor(handle: FileHandle, path: string) {
     this.#handle = handle;
@@ -93,11 +102,25 @@ class HostFile implements File {
 
   /** The size of a file belongs to what `fdatasync` writes; its times do not. */
   sync(): Promise<void> {
-    return this.#named(this.#handle.datasync());
+    return this.#named(this.#sync());
   }
 
   close(): Promise<void> {
     return this.#named(this.#handle.close());
+  }
+
+  async #sync(): Promise<void> {
+    await this.#handle.datasync();
+    const nowMs = performance.now();
+    if (nowMs - this.#nameCheckedMs < NAME_CHECKED_MS) return;
+    this.#nameCheckedMs = nowMs;
+    const hasName = (await this.#handle.stat()).nlink > 0;
+    if (this.#hadName && !hasName)
+      throw Object.assign(new Error('ENOENT: the file was removed, fdatasync'), {
+        code: 'ENOENT',
+        syscall: 'fdatasync',
+      });
+    this.#hadName = hasName;
   }
 
   async #read(buffer: Buffer, position: number): Promise<number> {

@@ -1,8 +1,8 @@
-import { readdirSync, writeFileSync } from 'node:fs';
+import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { runInNewContext } from 'node:vm';
 import type { EscapementError } from 'escapement';
 import type { CorruptionEvent, DiskQueue } from 'escapement/diskqueue';
-import { afterEach, describe, expect, vi } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, vi } from 'vitest';
 import { damagedFolder, LEFT } from './support/damage.ts';
 import { RecordingFiles } from './support/recording-files.ts';
 import {
@@ -297,4 +297,17 @@ test('behind a segment with the largest number a put rejects with ERR_QUEUE_IO',
   });
   expect(queue.depth).toBe(0);
   await queue.close();
+});
+
+test.each(FORMATS)('%s: puts reject, at the latest a second after the folder was removed', async (format) => {
+  const dataPath = temporaryFolder();
+  const queue = await openQueue({ format, dataPath });
+  await putAll(queue, ['a']);
+  rmSync(dataPath, { recursive: true });
+  const later = performance.now() + 1_000;
+  vi.spyOn(performance, 'now').mockReturnValue(later);
+  onTestFinished(() => void vi.restoreAllMocks());
+  for (const message of ['b', 'c'])
+    await expect(queue.put(bytes(message))).rejects.toMatchObject(io('put', 'ENOENT'));
+  await queue.close().catch(() => undefined);
 });

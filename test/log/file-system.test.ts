@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import fs, { readFileSync, symlinkSync } from 'node:fs';
+import fs, { readFileSync, unlinkSync, symlinkSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
@@ -64,5 +64,18 @@ test('a long write goes through the thread pool, and is whole', async () => {
   const bytes = Buffer.alloc(65_537, 'x');
   await file.write(bytes, 0);
   expect(readFileSync(path).equals(bytes)).toBe(true);
+  await file.close();
+});
+
+test('a sync rejects, at the latest a second later, if the file was removed while it is open', async () => {
+  const path = join(folderOfTest(), 'file');
+  const now = vi.spyOn(performance, 'now').mockReturnValue(0);
+  onTestFinished(() => void vi.restoreAllMocks());
+  const file = await hostFileSystem.create(path);
+  await file.sync();
+  unlinkSync(path);
+  await file.sync();
+  now.mockReturnValue(1_000);
+  await expect(file.sync()).rejects.toMatchObject({ code: 'ENOENT', path });
   await file.close();
 });
