@@ -350,8 +350,10 @@ function ruleOf(check: ts.Expression): string {
       const [from, to] = [numberOf(first), second && numberOf(second)];
       return to === undefined ? `an integer >= ${from}` : `an integer from ${from} to ${to}`;
     }
-    case 'milliseconds':
-      return `>= ${numberOf(first)}`;
+    case 'milliseconds': {
+      const [from, to] = [numberOf(first), second && numberOf(second)];
+      return to === undefined ? `>= ${from}` : `${from} to ${to}`;
+    }
     case 'orInfinity':
       return `${ruleOf(first)}, or \`Infinity\``;
     case 'oneOf':

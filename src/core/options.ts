@@ -100,8 +100,8 @@ export function integer(minimum: number, maximum = Number.MAX_SAFE_INTEGER): Che
   };
 }
 
-/** Also a number of milliseconds that is not an integer. */
-export function milliseconds(minimum: number, maximum = Number.MAX_VALUE): Check {
+/** Also a number of milliseconds that is not an integer. By default no more than a clock can show: a deadline beyond is none. */
+export function milliseconds(minimum: number, maximum = Number.MAX_SAFE_INTEGER): Check {
   return (argument, value) => {
     requireFiniteNumber(argument, value);
     if (value < minimum) throw outOfRange(argument, `at least ${minimum} ms`, value);

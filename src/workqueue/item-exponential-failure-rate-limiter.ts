@@ -26,8 +26,8 @@ export interface ItemExponentialFailureOptions {
 }
 
 const OPTIONS = {
-  baseDelayMs: [milliseconds(0)],
-  maxDelayMs: [milliseconds(0)],
+  baseDelayMs: [milliseconds(0, Number.MAX_VALUE)],
+  maxDelayMs: [milliseconds(0, Number.MAX_VALUE)],
   maxItems: [orInfinity(integer(MIN_FAILURE_COUNTS)), Infinity],
 } satisfies OptionTable<ItemExponentialFailureOptions>;
 

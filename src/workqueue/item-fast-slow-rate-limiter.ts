@@ -23,8 +23,8 @@ export interface ItemFastSlowOptions {
 }
 
 const OPTIONS = {
-  fastDelayMs: [milliseconds(0)],
-  slowDelayMs: [milliseconds(0)],
+  fastDelayMs: [milliseconds(0, Number.MAX_VALUE)],
+  slowDelayMs: [milliseconds(0, Number.MAX_VALUE)],
   maxFastAttempts: [integer(0)],
   maxItems: [orInfinity(integer(MIN_FAILURE_COUNTS)), Infinity],
 } satisfies OptionTable<ItemFastSlowOptions>;

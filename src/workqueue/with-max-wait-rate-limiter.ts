@@ -13,7 +13,7 @@ export class WithMaxWaitRateLimiter<T> implements RateLimiter<T> {
   /** @throws RangeError `ERR_OUT_OF_RANGE` - `maxDelayMs` is negative or not finite. */
   constructor(limiter: RateLimiter<T>, maxDelayMs: number) {
     requireLimiter('limiter', limiter);
-    milliseconds(0)('maxDelayMs', maxDelayMs);
+    milliseconds(0, Number.MAX_VALUE)('maxDelayMs', maxDelayMs);
     this.#limiter = limiter;
     this.#maxDelayMs = maxDelayMs;
   }

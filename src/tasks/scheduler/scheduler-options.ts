@@ -1,3 +1,4 @@
+import { MAX_HOST_TIMEOUT_MS } from '../../core/clock.ts';
 import {
   checkOptions,
   integer,
@@ -37,7 +38,8 @@ export interface SchedulerOptions {
   /** Called when a task was not enqueued. */
   readonly enqueueErrorHandler?: EnqueueErrorHandler | undefined;
   /**
-   * How often the scheduler announces itself to the broker, in milliseconds, at least 1000; only if the broker needs it.
+   * How often the scheduler announces itself to the broker, in milliseconds, at least 1000 and at most 2 147 483 647 (24 days); only if the
+   * broker needs it.
    *
    * @default 10_000
    */
@@ -110,7 +112,7 @@ export const SCHEDULER_OPTIONS = {
   preEnqueue: [requireFunction, undefined],
   postEnqueue: [requireFunction, undefined],
   enqueueErrorHandler: [requireFunction, undefined],
-  heartbeatIntervalMs: [milliseconds(MIN_HEARTBEAT_INTERVAL_MS), 10_000], // as asynq
+  heartbeatIntervalMs: [milliseconds(MIN_HEARTBEAT_INTERVAL_MS, MAX_HOST_TIMEOUT_MS), 10_000], // as asynq
   logger: [requireLogger, silentLogger],
 } satisfies OptionTable<SchedulerOptions>;
 

@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import { MAX_HOST_TIMEOUT_MS } from '../../core/clock.ts';
 import { wrongValue } from '../../core/errors.ts';
 import { integer, milliseconds, readOptions, type OptionTable, type Resolved } from '../../core/options.ts';
 import { reportUncaught } from '../../core/report-uncaught.ts';
@@ -119,8 +120,6 @@ export interface ServerOptions {
 
 /** A shorter lease could end while a slow network delays its renewal. */
 const MIN_LEASE_MS = SECOND_MS;
-/** The longest timeout of a host: renewals need one. */
-const MAX_LEASE_MS = 2 ** 31 - 1;
 
 const OPTIONS = {
   broker: [requireBroker],
@@ -143,7 +142,7 @@ const OPTIONS = {
   groupMaxSize: [integer(1), 0], // 0 for any
   janitorIntervalMs: [milliseconds(1), 8_000],
   janitorBatchSize: [integer(1), 100],
-  leaseMs: [milliseconds(MIN_LEASE_MS, MAX_LEASE_MS), 30_000],
+  leaseMs: [milliseconds(MIN_LEASE_MS, MAX_HOST_TIMEOUT_MS), 30_000],
   maxRecoveries: [integer(0), 3],
   baseContext: [requireObject, null],
   logger: [requireLogger, silentLogger],

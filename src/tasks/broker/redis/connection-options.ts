@@ -1,5 +1,6 @@
 import type { ConnectionOptions } from 'node:tls';
 import type { Cluster, Redis } from 'ioredis';
+import { MAX_HOST_TIMEOUT_MS } from '../../../core/clock.ts';
 import { withoutCredentials, wrongValue } from '../../../core/errors.ts';
 import { integer, readOptions, type OptionTable } from '../../../core/options.ts';
 import { requireFunction, requireMethods, requireObject, requireString } from '../../../core/validate.ts';
@@ -25,7 +26,7 @@ export interface RedisUnavailable {
 export interface RedisConnectionSettings {
   /**
    * How long an operation waits for Redis, in milliseconds: first for a connection if there is none, then for the answer.
-   * After that it rejects with `ERR_BROKER_UNAVAILABLE`. At least 1. @default 5_000
+   * After that it rejects with `ERR_BROKER_UNAVAILABLE`. At least 1, and at most 2 147 483 647 (24 days). @default 5_000
    */
   readonly timeoutMs?: number;
   /** Called once after each change; an error that it throws is an uncaught exception. */
@@ -70,7 +71,7 @@ export interface RedisClientOptions extends RedisConnectionSettings {
 export type RedisConnectionOptions = RedisUrlOptions | RedisClientOptions;
 
 export const CONNECTION_OPTIONS = {
-  timeoutMs: [integer(1), 5_000],
+  timeoutMs: [integer(1, MAX_HOST_TIMEOUT_MS), 5_000],
   onHealth: [requireFunction, undefined],
   url: [requireString, undefined],
   username: [requireString, undefined],
