@@ -14,6 +14,8 @@ export type EscapementErrorCode =
   | 'ERR_FEATURE_UNAVAILABLE'
   /** The timer is closed: it accepts no tasks, and pending sleeps reject. */
   | 'ERR_TIMER_CLOSED'
+  /** The timer has as many pending tasks as it can hold: 66 million. */
+  | 'ERR_TIMER_FULL'
   /** A clock returned something that is not a time: `NaN`, infinity, a negative number, a string. */
   | 'ERR_CLOCK_INVALID'
   /** Virtual time cannot advance, because a callback re-arms itself without a delay for ever. */

@@ -118,7 +118,7 @@ export class SystemTimer implements Timer {
    * A task with a delay of 0 or less runs in the next turn, never inside this call.
    *
    * @param deadlineMs - runs the task at that time of the timer's clock instead, as `scheduleAt` does.
-   * @throws EscapementError `ERR_TIMER_CLOSED` - after `close`. The task stays where it was.
+   * @throws EscapementError `ERR_TIMER_CLOSED` - after `close`. `ERR_TIMER_FULL` - 66 million are pending. The task stays where it was.
    * @throws TypeError `ERR_INVALID_ARG_TYPE` - not a `TimerTask`. `ERR_INVALID_ARG_VALUE` - it is frozen, or sealed and the timer has
    * `asyncContext`.
    */
@@ -159,7 +159,7 @@ export class SystemTimer implements Timer {
    * @returns an id for `cancel` and `reschedule`. It is stale once the callback has started.
    * @throws RangeError `ERR_OUT_OF_RANGE` - `delayMs` is `NaN` or infinite.
    * @throws TypeError `ERR_INVALID_ARG_TYPE` - `callback` is not a function, or `delayMs` not a number.
-   * @throws EscapementError `ERR_TIMER_CLOSED` - after `close`.
+   * @throws EscapementError `ERR_TIMER_CLOSED` - after `close`. `ERR_TIMER_FULL` - 66 million are pending.
    */
   schedule(delayMs: number, callback: (arg: undefined) => void): TimerId;
   schedule<A>(delayMs: number, callback: (arg: A) => void, arg: A): TimerId;

@@ -1,3 +1,4 @@
+import { EscapementError } from '../core/errors.ts';
 import { GrowableMemory } from './growable-memory.ts';
 
 /*
@@ -48,6 +49,8 @@ const UNSET_MS = -1;
 
 const SLOT_BITS = 26;
 const SLOT_LIMIT = 2 ** SLOT_BITS;
+/** The last slots are for buckets: once an entry has a slot, there is one for its bucket. */
+const ENTRIES_END = SLOT_LIMIT - 2 ** 20;
 const GENERATION_BITS = 27;
 
 /** The smallest table, in slots. */
@@ -65,6 +68,8 @@ export type EntryCallback = (argument: never) => void;
 
 /** The table of one timer: allocation of rows, ids, and doubly linked lists over them. */
 export class TimerTable {
+  /** No entry gets this slot or a later one. A field, so that tests can fill the table. */
+  entriesEnd = ENTRIES_END;
   readonly #memory = new GrowableMemory(FIRST_CAPACITY * ROW_BYTES);
   readonly #pages: ReferencePage[] = [];
   readonly #isUsed = (slot: number): boolean => this.#isEntry(slot);
@@ -95,7 +100,11 @@ export class TimerTable {
     return this.#top;
   }
 
-  /** Returns a row for a new entry. It is in no list yet: the caller must append it to one before anything else happens. */
+  /**
+   * Returns a row for a new entry. It is in no list yet: the caller must append it to one before anything else happens.
+   *
+   * @throws EscapementError `ERR_TIMER_FULL` - nothing has changed.
+   */
   allocate(callback: EntryCallback, argument: unknown): number {
     let slot = this.#firstFree;
     if (slot === NO_SLOT) slot = this.#newEntrySlot();
@@ -261,6 +270,7 @@ export class TimerTable {
   }
 
   #newEntrySlot(): number {
+    if (this.#top >= this.entriesEnd) throw full();
     const slot = this.#newSlot();
     this.#rows[slot * ROW_INT32S + GENERATION] = this.#firstGeneration;
     return slot;
@@ -268,7 +278,7 @@ export class TimerTable {
 
   #newSlot(): number {
     const slot = this.#top;
-    if (slot === SLOT_LIMIT) throw new RangeError(`a timer holds at most ${SLOT_LIMIT} tasks`);
+    if (slot === SLOT_LIMIT) throw full();
     if ((slot + 1) * ROW_INT32S > this.#rows.length) this.#grow();
     this.#top++;
     if (slot >>> PAGE_SHIFT === this.#pages.length) this.#pages.push(new ReferencePage());
@@ -280,6 +290,10 @@ export class TimerTable {
     this.#rows = new Int32Array(this.#memory.buffer);
     this.#expirations = new Float64Array(this.#memory.buffer);
   }
+}
+
+function full(): EscapementError {
+  return new EscapementError('ERR_TIMER_FULL', `a timer holds at most ${ENTRIES_END} tasks and buckets`);
 }
 
 /**

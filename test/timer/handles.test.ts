@@ -320,3 +320,27 @@ test('cancelling the rest of a half-empty bucket disarms the wake-up, or arms it
   expect([timer.size, clock.pendingWakeups]).toEqual([0, 0]);
   checkTimer(timer);
 });
+
+test('a timer that is full refuses what is added, changes nothing, and takes as many tasks as it lets go', async () => {
+  const { clock, timer } = manualTimer();
+  timer[INTERNALS]().wheels.table.entriesEnd = 100;
+  const ids: TimerId[] = [];
+  const fill = (): void => {
+    for (;;) ids.push(timer.schedule(1_000, () => undefined));
+  };
+  expect(fill).toThrow(expect.objectContaining({ name: 'EscapementError', code: 'ERR_TIMER_FULL' }));
+  const before = timer.inspect();
+  const task = new TestTask(1, () => undefined);
+  const full = { code: 'ERR_TIMER_FULL' };
+  expect(() => timer.add(task)).toThrow(expect.objectContaining(full));
+  expect(() => timer.scheduleAt(5, () => undefined)).toThrow(expect.objectContaining(full));
+  await expect(timer.sleep(5)).rejects.toMatchObject(full);
+  expect([timer.inspect(), timer.size, task.pending]).toEqual([before, ids.length, false]);
+  checkTimer(timer);
+  expect(timer.reschedule(ids[1] as TimerId, 1_000_000)).toBe(true); // its bucket needs a slot
+  expect(timer.cancel(ids[0] as TimerId)).toBe(true);
+  timer.add(task);
+  clock.advance(1);
+  expect(task.pending).toBe(false);
+  checkTimer(timer);
+});
