@@ -4,6 +4,9 @@ import { requireMethods } from '../core/validate.ts';
  * Receives the measurements of the parts of this package; an adapter passes them on to a metrics library.
  *
  * Names follow the system that each part is modelled on; values are in the unit that the name ends in.
+ *
+ * `inc`, `set` and `observe` are called in the middle of operations. So they must not call the part that they measure: a work queue would
+ * queue an item twice that its counter adds. What is to follow from a measurement belongs in a later turn (`queueMicrotask`).
  */
 export interface MetricsProvider {
   /** Creates a number that only grows. */
