@@ -105,6 +105,30 @@ it('advance throws, instead of hanging, if a wake-up arms itself again and again
   }).toThrow(expect.objectContaining(stalled));
 });
 
+it.each(['advance', 'advanceAsync'] as const)(
+  '%s ends after at most 100 000 runs of a task that adds itself again without a delay, and the task can be cancelled',
+  async (method) => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock });
+    let runs = 0;
+    class Again extends TimerTask {
+      override run(): void {
+        runs++;
+        timer.add(this);
+      }
+    }
+    const task = new Again(0);
+    timer.add(task);
+    await expect((async () => clock[method](1))()).rejects.toMatchObject({ code: 'ERR_CLOCK_STALLED' });
+    expect(runs).toBeGreaterThan(1);
+    expect(runs).toBeLessThanOrEqual(100_000);
+    const runsBefore = runs;
+    expect([task.cancel(), task.pending, clock.now()]).toEqual([true, false, 0]);
+    await clock[method](1);
+    expect([runs, timer.size, clock.now()]).toEqual([runsBefore, 0, 1]);
+  },
+);
+
 it.each([NaN, Infinity, -Infinity, -1, 2 ** 53])('ManualClock refuses to advance by %s', (ms) => {
   const clock = new ManualClock({ nowMs: 1 });
   const error = { name: 'RangeError', code: 'ERR_OUT_OF_RANGE' };
