@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { HistoryJson, QueueJson } from '../dashboard-json.ts';
+import { MAX_LIVE_QUEUES, type HistoryJson, type QueueJson } from '../dashboard-json.ts';
 import { getJson, withQuery } from './api.ts';
 import { onLive } from './live.ts';
 
@@ -10,8 +10,11 @@ export interface Rates {
 }
 
 const KEPT = 60;
+/** Queues that are kept: more than an event has, so that queues come and go in a page that is open for weeks. */
+const MOST_QUEUES = 2 * MAX_LIVE_QUEUES;
 /** All queues together are kept under this name, which no queue can have. */
 const ALL = '';
+/** Those that were extended or read last come last. */
 const rates = new Map<string, Rates>();
 const asked = new Set<string>();
 
@@ -27,10 +30,16 @@ export function sumOf(queues: readonly QueueJson[], field: 'processedPerS' | 'fa
 
 function extend(name: string, processed: number, failed: number): void {
   const known = ratesOf(name);
-  rates.set(name, {
-    processed: [...known.processed, processed].slice(-KEPT),
-    failed: [...known.failed, failed].slice(-KEPT),
-  });
+  keep(name, [...known.processed, processed], [...known.failed, failed]);
+}
+
+function keep(name: string, processed: readonly number[], failed: readonly number[]): void {
+  rates.delete(name);
+  rates.set(name, { processed: processed.slice(-KEPT), failed: failed.slice(-KEPT) });
+  const [oldest] = rates.keys();
+  if (rates.size <= MOST_QUEUES || oldest === undefined) return;
+  rates.delete(oldest);
+  asked.delete(oldest);
 }
 
 export function ratesOf(queue = ALL): Rates {
@@ -62,7 +71,7 @@ export function useRates(queues: readonly string[]): void {
 async function readRates(queue: string, signal: AbortSignal): Promise<void> {
   try {
     const { processedPerS, failedPerS } = await getJson<HistoryJson>(withQuery('history', { queue }), signal);
-    rates.set(queue, { processed: processedPerS.slice(-KEPT), failed: failedPerS.slice(-KEPT) });
+    keep(queue, processedPerS, failedPerS);
   } catch {
     // The sparkline grows from the live events, then.
     asked.delete(queue);
