@@ -14,7 +14,8 @@ export function flowRow(broker: 'embedded' | 'redis', rounds?: number): BenchCas
     note: 'A fifth of the tasks is done, while the others wait. The limits hold nothing back.',
     rounds,
     size: { full: 100_000, quick: 1_000, of: 'tasks' },
-    metrics: broker === 'redis' ? [...REDIS_METRICS, ...METRICS] : METRICS,
+    metrics:
+      broker === 'redis' ? [...REDIS_METRICS, ...METRICS] : [...METRICS, metric('memory', 'bytes/task')],
     contestants: async () => (await import('./flow.ts')).flows(broker),
   });
 }

@@ -6,6 +6,7 @@ import { forceCollection } from '../lib/collector.ts';
 import { closing } from '../lib/folder.ts';
 import type { Scenario } from '../lib/kinds.ts';
 import { spentBy } from '../lib/machine.ts';
+import { liveBytes } from '../lib/memory.ts';
 import { baseline, contest, expectCount, ours, type Contestant } from '../lib/part.ts';
 import { batches } from '../lib/work.ts';
 import { emptyRedis, readCpuNs, withRedis } from '../redis/bench-redis.ts';
@@ -87,12 +88,14 @@ function measure(open: () => Promise<OpenBroker>, { keys, limits }: Flow): Scena
           [`${name}, redis cpu`]: (redisAfterUs - redisBeforeUs) / count,
         };
       };
+      const bytesBefore = await liveBytes();
       const enqueued = await costOf('enqueue', size, () => enqueueAll(broker, tasks));
+      const memory = ((await liveBytes()) - bytesBefore) / size;
       const share = Math.ceil(size * DONE_SHARE);
       const done = await costOf('dequeue and complete', share, () => completeAll(broker, share));
       const { counts } = await broker.queueStats(QUEUE);
       return {
-        values: { ...enqueued, ...done },
+        values: { ...enqueued, ...done, memory },
         problem: expectCount(counts.pending, size - share, 'tasks wait'),
       };
     });
