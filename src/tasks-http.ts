@@ -5,7 +5,7 @@
  */
 export { tasksHandler } from './tasks/http/tasks-handler.ts';
 export type { TasksHandler } from './tasks/http/tasks-handler.ts';
-export type { QueueLocation, RedisInfo } from './tasks/inspector-info.ts';
+export type { QueueLocation, RedisInfo } from './tasks/info.ts';
 export type {
   Authorization,
   AuthorizationChallenge,

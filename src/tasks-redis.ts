@@ -5,7 +5,7 @@
  */
 export { RedisBroker } from './tasks/broker/redis/redis-broker.ts';
 export type { LeaseThreadOptions, RedisBrokerOptions } from './tasks/broker/redis/redis-broker.ts';
-export type { QueueLocation, RedisInfo } from './tasks/inspector-info.ts';
+export type { QueueLocation, RedisInfo } from './tasks/info.ts';
 export type { BrokerSettings } from './tasks/broker/broker-settings.ts';
 export type {
   RedisClientOptions,

@@ -20,8 +20,9 @@ export type {
   SchedulerEnqueueEvent,
   SchedulerEntryInfo,
   ServerInfo,
+  TaskInfo,
   WorkerInfo,
-} from './tasks/inspector-info.ts';
+} from './tasks/info.ts';
 export type { HttpClientOptions, RequestHeaders } from './tasks/http/http-sender.ts';
 export { Inspector } from './tasks/inspector.ts';
 export type {
@@ -77,7 +78,6 @@ export type {
 } from './tasks/server/server-options.ts';
 export { Server } from './tasks/server/server.ts';
 export type { ServerStatus } from './tasks/server/server.ts';
-export type { TaskInfo } from './tasks/task-info.ts';
 export type { StoredTask, TaskMessage } from './tasks/task-options.ts';
 export type { TaskOptions } from './tasks/task-options.ts';
 export { TASK_CHANGES } from './tasks/task-state.ts';

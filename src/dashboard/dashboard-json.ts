@@ -10,7 +10,7 @@ import type {
   TaskView,
   WorkerView,
 } from '../tasks/http/asynqmon-json.ts';
-import type { SchedulerEnqueueEvent } from '../tasks/inspector-info.ts';
+import type { SchedulerEnqueueEvent } from '../tasks/info.ts';
 import type { TaskOptionValue } from '../tasks/task-options.ts';
 import type { TaskChange, TaskState } from '../tasks/task-state.ts';
 import type { TimerSnapshot } from '../timer/timer-wheels.ts';

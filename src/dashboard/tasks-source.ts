@@ -4,10 +4,9 @@ import { isUnavailable } from '../tasks/broker/broker-errors.ts';
 import type { Broker, TaskRecord } from '../tasks/broker/broker.ts';
 import type { EntryView, QueueView, ServerView, TaskView } from '../tasks/http/asynqmon-json.ts';
 import { requestCancel } from '../tasks/http/task-routes.ts';
-import type { QueueInfo } from '../tasks/inspector-info.ts';
+import { type QueueInfo, TaskInfo } from '../tasks/info.ts';
 import type { ListOptions } from '../tasks/inspector-options.ts';
 import { Inspector } from '../tasks/inspector.ts';
-import { TaskInfo } from '../tasks/task-info.ts';
 import type { TaskState } from '../tasks/task-state.ts';
 
 type OfInspector =

@@ -8,7 +8,7 @@ import { requireBroker } from './argument-checks.ts';
 import type { Broker, TaskBroker, TaskRecord } from './broker/broker.ts';
 import { HttpSender, type HttpClientOptions } from './http/http-sender.ts';
 import { emit } from './reporting.ts';
-import { TaskInfo } from './task-info.ts';
+import { TaskInfo } from './info.ts';
 import {
   mergeTaskOptions,
   newTaskOf,

@@ -4,7 +4,7 @@ import { requireBoolean, requireFunction, requireSignal } from '../core/validate
 import type { Broker } from './broker/broker.ts';
 import { withOperation } from './broker/broker-errors.ts';
 import { TRANSFER, type Piece, type TransferableBroker } from './broker/transfer.ts';
-import { countTasks } from './inspector-info.ts';
+import { countTasks } from './info.ts';
 import { DumpReader, DumpWriter } from './task-dump.ts';
 
 /** Options of {@link copyTasks}. */

@@ -17,17 +17,18 @@ import type {
   TaskTarget,
 } from './broker/broker.ts';
 import {
+  type DailyStats,
   dailyStatsOf,
   enqueueEventOf,
-  queueInfoOf,
-  schedulerEntryInfoOf,
-  serverInfoOf,
-  type DailyStats,
   type QueueInfo,
+  queueInfoOf,
   type SchedulerEnqueueEvent,
   type SchedulerEntryInfo,
+  schedulerEntryInfoOf,
   type ServerInfo,
-} from './inspector-info.ts';
+  serverInfoOf,
+  TaskInfo,
+} from './info.ts';
 import {
   CANCEL_OPTIONS,
   DELETE_QUEUE_OPTIONS,
@@ -46,7 +47,6 @@ import {
 } from './inspector-options.ts';
 import { encodePayload } from './payload.ts';
 import { StateOperations } from './state-operations.ts';
-import { TaskInfo } from './task-info.ts';
 import { TASK_CHANGES, TASK_STATES, type TaskChange, type TaskState } from './task-state.ts';
 import { TaskWaits } from './task-waits.ts';
 

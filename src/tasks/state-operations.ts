@@ -1,6 +1,6 @@
 import type { TaskTarget } from './broker/broker.ts';
 import type { ListOptions } from './inspector-options.ts';
-import type { TaskInfo } from './task-info.ts';
+import type { TaskInfo } from './info.ts';
 import type { TaskChange, TaskState } from './task-state.ts';
 
 /** asynq's names of `list` and `change`, for each state of which asynq has one. */

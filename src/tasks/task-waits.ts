@@ -4,7 +4,7 @@ import { SECOND_MS } from '../core/units.ts';
 import { DelayedOperationPurgatory } from '../purgatory/purgatory.ts';
 import { isUnavailable } from './broker/broker-errors.ts';
 import type { Broker, Subscription } from './broker/broker.ts';
-import { TaskInfo } from './task-info.ts';
+import { TaskInfo } from './info.ts';
 import { isRetained } from './task-options.ts';
 
 /** How often a task is read if the broker may not notify, or was unavailable. */

@@ -1,7 +1,7 @@
 import { largestUnits, SECOND_MS, utcDay } from '../../core/units.ts';
 import type { GroupInfo, QueueLimits, Rate } from '../../tasks/broker/broker.ts';
 import type { Content, QueueView, ServerView, TaskView } from '../../tasks/http/asynqmon-json.ts';
-import type { DailyStats } from '../../tasks/inspector-info.ts';
+import type { DailyStats } from '../../tasks/info.ts';
 import { formatGoDuration } from '../../tasks/go-text.ts';
 import { bytesJson, shorten, showBytes } from '../../tasks/payload.ts';
 import { optionValuesOf, type OptionKind } from '../../tasks/task-options.ts';

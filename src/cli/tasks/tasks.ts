@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { EntryView, ServerView } from '../../tasks/http/asynqmon-json.ts';
-import type { SchedulerEnqueueEvent } from '../../tasks/inspector-info.ts';
+import type { SchedulerEnqueueEvent } from '../../tasks/info.ts';
 import { texts } from '../options.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import type { Columns } from '../terminal/text.ts';

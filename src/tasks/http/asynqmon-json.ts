@@ -8,9 +8,9 @@ import {
   type SchedulerEnqueueEvent,
   type SchedulerEntryInfo,
   type ServerInfo,
+  type TaskInfo,
   type WorkerInfo,
-} from '../inspector-info.ts';
-import type { TaskInfo } from '../task-info.ts';
+} from '../info.ts';
 import { expiryMsOf } from '../task-options.ts';
 import type { TaskChange, TaskState } from '../task-state.ts';
 

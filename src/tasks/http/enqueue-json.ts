@@ -5,7 +5,7 @@ import { fieldsIn, requireText } from '../argument-checks.ts';
 import type { TaskRecord } from '../broker/broker.ts';
 import { bytesJson } from '../payload.ts';
 import { randomId } from '../task-identity.ts';
-import type { TaskInfo } from '../task-info.ts';
+import type { TaskInfo } from '../info.ts';
 import {
   NO_TASK_OPTIONS,
   STORED_FIELDS,

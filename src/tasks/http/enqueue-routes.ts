@@ -3,7 +3,7 @@ import { MINUTE_MS } from '../../core/units.ts';
 import { requireBoolean } from '../../core/validate.ts';
 import type { Broker } from '../broker/broker.ts';
 import { Client, settleEach } from '../client.ts';
-import type { TaskInfo } from '../task-info.ts';
+import type { TaskInfo } from '../info.ts';
 import { DEFAULT_QUEUE } from '../task-options.ts';
 import type { Task } from '../task.ts';
 import type { Action, Call } from './call.ts';

@@ -2,7 +2,7 @@ import { EscapementError } from '../../core/errors.ts';
 import { ownTurn } from '../../core/own-turn.ts';
 import { isUnavailable } from '../broker/broker-errors.ts';
 import type { TaskTarget } from '../broker/broker.ts';
-import type { WorkerInfo } from '../inspector-info.ts';
+import type { WorkerInfo } from '../info.ts';
 import { MAX_PAGE_SIZE } from '../inspector-options.ts';
 import type { Inspector } from '../inspector.ts';
 import { ASYNQ_CHANGES, TASK_STATES, type TaskChange, type TaskState } from '../task-state.ts';

@@ -4,7 +4,7 @@ import { integer, readOptions, type OptionTable, type Resolved } from '../../cor
 import { isThenable, requireBoolean, requireFunction, requireString } from '../../core/validate.ts';
 import { requireBroker } from '../argument-checks.ts';
 import type { Broker } from '../broker/broker.ts';
-import type { RedisInfo } from '../inspector-info.ts';
+import type { RedisInfo } from '../info.ts';
 import { requireHttpUrl } from './http-requests.ts';
 import { normalizeHosts, requireAllowedHosts } from './request-guard.ts';
 

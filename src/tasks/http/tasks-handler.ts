@@ -3,7 +3,7 @@ import { wrongType } from '../../core/errors.ts';
 import { isThenable } from '../../core/validate.ts';
 import { Inspector } from '../inspector.ts';
 import { shorten, showBytes } from '../payload.ts';
-import { redisInfoOf } from '../inspector-info.ts';
+import { redisInfoOf } from '../info.ts';
 import { Call, type Action, type Api, type ShowBytes } from './call.ts';
 import { enqueueRoutes } from './enqueue-routes.ts';
 import {

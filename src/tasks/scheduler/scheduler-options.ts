@@ -14,7 +14,7 @@ import { requireBroker, requireText } from '../argument-checks.ts';
 import type { Broker } from '../broker/broker.ts';
 import { TimeZone } from './wall-schedule.ts';
 import { guardedLogger, requireLogger, silentLogger, type Logger } from '../reporting.ts';
-import type { TaskInfo } from '../task-info.ts';
+import type { TaskInfo } from '../info.ts';
 import { requireTaskOptions, TASK_OPTIONS, type TaskOptions } from '../task-options.ts';
 import type { Task } from '../task.ts';
 

@@ -8,7 +8,7 @@ import { requireString } from '../../core/validate.ts';
 import { SystemTimer, type TimerId } from '../../timer/system-timer.ts';
 import type { ScheduleEntry } from '../broker/broker.ts';
 import { parseCronSpec } from './cron-spec.ts';
-import { schedulerEntryInfoOf, type SchedulerEntryInfo } from '../inspector-info.ts';
+import { schedulerEntryInfoOf, type SchedulerEntryInfo } from '../info.ts';
 import { Periodic, settledWithin, UNANSWERED_MS } from '../timed-work.ts';
 import { requireTask, type Task } from '../task.ts';
 import { mergeTaskOptions, requireConsistent } from '../task-options.ts';

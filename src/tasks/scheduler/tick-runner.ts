@@ -9,7 +9,7 @@ import { isUnavailable } from '../broker/broker-errors.ts';
 import type { NewTask, TaskRecord } from '../broker/broker.ts';
 import { emit } from '../reporting.ts';
 import { settledWithin } from '../timed-work.ts';
-import { TaskInfo } from '../task-info.ts';
+import { TaskInfo } from '../info.ts';
 import type { ScheduledEntry } from './scheduled-entry.ts';
 import type { ResolvedSchedulerOptions, ScheduleTick } from './scheduler-options.ts';
 

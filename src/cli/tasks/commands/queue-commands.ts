@@ -2,7 +2,7 @@ import { InvalidArgumentError, Option } from 'commander';
 import { hasCode } from '../../../core/errors.ts';
 import { utcDay } from '../../../core/units.ts';
 import { HISTORY_DAYS, limitsOf } from '../../../tasks/broker/broker-settings.ts';
-import type { DailyStats } from '../../../tasks/inspector-info.ts';
+import type { DailyStats } from '../../../tasks/info.ts';
 import { addOption, text, texts, wholeNumber } from '../../options.ts';
 import { type Columns, formatCount, printable } from '../../terminal/text.ts';
 import {

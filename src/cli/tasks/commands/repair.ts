@@ -14,7 +14,7 @@ import { EntryCheck, type DamagedTask } from '../../../tasks/broker/embedded/che
 import { LOG_NAME } from '../../../tasks/broker/embedded/durable-store.ts';
 import { EmbeddedBroker, FOR_READING } from '../../../tasks/broker/embedded/embedded-broker.ts';
 import { ENTRIES } from '../../../tasks/broker/embedded/journal-format.ts';
-import { countTasks } from '../../../tasks/inspector-info.ts';
+import { countTasks } from '../../../tasks/info.ts';
 import { CommandError } from '../../command-error.ts';
 import { describeDamage } from '../../diskqueue/queues-in.ts';
 import { renderRepair, repairOne } from '../../diskqueue/repair.ts';

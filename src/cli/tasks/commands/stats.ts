@@ -1,5 +1,5 @@
 import type { QueueView } from '../../../tasks/http/asynqmon-json.ts';
-import { countsOf } from '../../../tasks/inspector-info.ts';
+import { countsOf } from '../../../tasks/info.ts';
 import { TASK_STATES } from '../../../tasks/task-state.ts';
 import { formatCount, type Columns } from '../../terminal/text.ts';
 import { tableOf, type Report, type Run, type TasksCommand } from '../run.ts';

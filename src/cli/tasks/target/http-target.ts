@@ -22,7 +22,7 @@ import {
 } from '../../../tasks/http/asynqmon-json.ts';
 import { HttpError } from '../../../tasks/http/http-error.ts';
 import { firstLine, RemoteApi } from '../../../tasks/http/http-requests.ts';
-import { dailyStatsOf, type DailyStats, type SchedulerEnqueueEvent } from '../../../tasks/inspector-info.ts';
+import { dailyStatsOf, type DailyStats, type SchedulerEnqueueEvent } from '../../../tasks/info.ts';
 import type { ListOptions } from '../../../tasks/inspector-options.ts';
 import { ASYNQ_CHANGES, TASK_CHANGES, type TaskChange, type TaskState } from '../../../tasks/task-state.ts';
 import type { Task } from '../../../tasks/task.ts';

@@ -3,9 +3,8 @@ import { BrokerSource, type TasksSource } from '../../../dashboard/tasks-source.
 import type { Defect } from '../../../tasks/broker/broker.ts';
 import { Client } from '../../../tasks/client.ts';
 import type { TaskView } from '../../../tasks/http/asynqmon-json.ts';
-import type { QueueInfo } from '../../../tasks/inspector-info.ts';
+import type { QueueInfo, TaskInfo } from '../../../tasks/info.ts';
 import type { CancelOptions, RepairOptions } from '../../../tasks/inspector-options.ts';
-import type { TaskInfo } from '../../../tasks/task-info.ts';
 import type { TaskState } from '../../../tasks/task-state.ts';
 import type { Task } from '../../../tasks/task.ts';
 

@@ -3,7 +3,7 @@ import { systemClock } from '../../../core/clock.ts';
 import { CONSOLE_VIEW, consoleView } from '../../../core/console-view.ts';
 import { readOptions, type OptionTable } from '../../../core/options.ts';
 import { requireBoolean } from '../../../core/validate.ts';
-import type { QueueLocation, RedisInfo } from '../../inspector-info.ts';
+import type { QueueLocation, RedisInfo } from '../../info.ts';
 import { withoutCredentials } from '../../../core/errors.ts';
 import { BrokerBase, type Operations } from '../broker-base.ts';
 import { BROKER_SETTINGS, type BrokerSettings } from '../broker-settings.ts';
