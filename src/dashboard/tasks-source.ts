@@ -3,7 +3,7 @@ import { nextHostTurn } from '../core/own-turn.ts';
 import { isUnavailable } from '../tasks/broker/broker-errors.ts';
 import type { Broker, TaskRecord } from '../tasks/broker/broker.ts';
 import type { EntryView, QueueView, ServerView, TaskView } from '../tasks/http/asynqmon-json.ts';
-import { requestCancel } from '../tasks/http/task-routes.ts';
+import { requestCancel } from '../tasks/http/asynqmon-routes.ts';
 import { type QueueInfo, TaskInfo } from '../tasks/info.ts';
 import type { ListOptions } from '../tasks/inspector-options.ts';
 import { Inspector } from '../tasks/inspector.ts';

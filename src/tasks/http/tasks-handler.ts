@@ -4,6 +4,7 @@ import { isThenable } from '../../core/validate.ts';
 import { Inspector } from '../inspector.ts';
 import { shorten, showBytes } from '../payload.ts';
 import { redisInfoOf } from '../info.ts';
+import { asynqmonRoutes } from './asynqmon-routes.ts';
 import { Call, type Action, type Api, type ShowBytes } from './call.ts';
 import { enqueueRoutes } from './enqueue-routes.ts';
 import {
@@ -15,10 +16,8 @@ import {
   unauthorized,
 } from './http-error.ts';
 import { prometheusRoutes } from './prometheus-routes.ts';
-import { queueRoutes } from './queue-routes.ts';
 import { RequestGuard, requireJsonType } from './request-guard.ts';
 import { isRead, notAllowed, RouteTable, splitUrl, type Match, type Route } from './route-table.ts';
-import { taskRoutes } from './task-routes.ts';
 import {
   resolveHandlerOptions,
   type ResolvedTasksHandlerOptions,
@@ -78,8 +77,7 @@ class Handler {
       onError,
     };
     this.#routes = new RouteTable<Action>([
-      ...queueRoutes,
-      ...taskRoutes,
+      ...asynqmonRoutes,
       ...enqueueRoutes(broker, options.maxTasksPerRequest),
       ...(prometheusUrl === undefined ? [] : prometheusRoutes(prometheusUrl)),
       ...(redisInfo === undefined ? [] : [redisInfoRoute(redisInfo)]),

@@ -1,6 +1,6 @@
 import { EmbeddedBroker, Inspector } from 'escapement/tasks';
 import { describe, expect } from 'vitest';
-import { doEach } from '../../../src/tasks/http/task-routes.ts';
+import { doEach } from '../../../src/tasks/http/asynqmon-routes.ts';
 import { at, START_MS } from '../support/bench.ts';
 import { addEveryState } from '../support/every-state.ts';
 import { type Send, serveTasks, test } from './serve.ts';
