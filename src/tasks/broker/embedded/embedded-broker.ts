@@ -13,7 +13,6 @@ import type { BrokerListener, Subscription } from '../broker.ts';
 import { TRANSFER, type Transfer } from '../transfer.ts';
 import { ADMINISTRATION } from './administration.ts';
 import { DurableStore, durableOperations } from './durable-store.ts';
-import { GROUPS } from './groups.ts';
 import { INSPECTION } from './inspection.ts';
 import type { Journal } from './journal.ts';
 import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
@@ -75,7 +74,6 @@ const OPTIONS = {
 const OPERATIONS: Operations<TaskStore> = {
   ping: () => undefined,
   ...LIFE_OF_A_TASK,
-  ...GROUPS,
   ...INSPECTION,
   ...ADMINISTRATION,
   subscribe: (store, listener) => store.subscribe(listener),

@@ -1,16 +1,27 @@
+import { randomUUID } from 'node:crypto';
 import { failedWith, isRetained, requireNewTask, retainedUntilMs } from '../../task-options.ts';
 import type { Operations } from '../broker-base.ts';
-import { leaseLost, tickEarly } from '../broker-errors.ts';
+import { leaseLost, setLost, tickEarly } from '../broker-errors.ts';
 import { MARK_KEPT_MS, MOST_AHEAD_MS, MOST_SET_BACK_MS } from '../broker-settings.ts';
-import type { LeasedTask, NewTask, TaskFailure, TaskRecord } from '../broker.ts';
+import type {
+  GroupInfo,
+  GroupLimits,
+  GroupTaking,
+  LeasedTask,
+  NewTask,
+  TaskFailure,
+  TaskRecord,
+  TaskSet,
+} from '../broker.ts';
 import { recordOf } from './inspection.ts';
 import { Kind } from './journal-format.ts';
 import { journaled } from './journaled-row.ts';
-import { listOf } from './queue-state.ts';
-import type { TaskRow } from './task-lists.ts';
+import { type HeldSet, listOf, type QueueList, type QueueState } from './queue-state.ts';
+import { NO_TIMER, type TaskList, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
 const NO_TASKS: readonly LeasedTask[] = Object.freeze([]);
+const NO_SET: GroupTaking = Object.freeze({ set: undefined, againInMs: undefined });
 
 /** The life of a task, from enqueueing to the end of its runs. Each operation checks first, then moves rows of the store. */
 export const LIFE_OF_A_TASK = {
@@ -156,6 +167,48 @@ export const LIFE_OF_A_TASK = {
     }
     return count;
   },
+
+  // Aggregation: the tasks of a group are taken out of it as a set, and one task replaces the set.
+
+  groups(store, name) {
+    const infos: GroupInfo[] = [];
+    for (const { group, size } of store.queues.get(name)?.groups.values() ?? []) infos.push({ group, size });
+    return infos;
+  },
+
+  takeGroup(store, name, group, limits, holdMs) {
+    const queue = store.queues.get(name);
+    const list = queue?.groups.get(group);
+    if (queue === undefined || list === undefined) return NO_SET;
+    const nowMs = store.clock.now();
+    if (dueInMs(list, limits, nowMs) > 0) return { set: undefined, againInMs: dueInMs(list, limits, nowMs) };
+    const set = hold(store, list, limits.maxSize === 0 ? list.size : limits.maxSize, holdMs);
+    return { set, againInMs: list.size === 0 ? undefined : dueInMs(list, limits, nowMs) };
+  },
+
+  replaceSet(store, set, task) {
+    const { queue: name, group, id } = set;
+    const queue = store.queues.get(name);
+    const held = queue?.sets.get(id);
+    if (queue === undefined || held === undefined) throw setLost(name, group);
+    store.check(task, { has: (row) => row.list === held.list });
+    drop(store, queue, held);
+    for (let row = held.list.head; row !== undefined; row = held.list.head) store.remove(row);
+    return recordOf(store, store.add(task));
+  },
+
+  reclaimSets(store, names) {
+    const nowMs = store.clock.now();
+    let count = 0;
+    for (const name of new Set(names)) {
+      const queue = store.queues.get(name);
+      if (queue === undefined) continue;
+      for (const held of [...queue.sets.values()]) {
+        if (held.endsAtMs <= nowMs) count += reclaim(store, held);
+      }
+    }
+    return count;
+  },
 } satisfies Partial<Operations<TaskStore>>;
 
 function enqueue(store: TaskStore, task: NewTask): TaskRecord {
@@ -196,4 +249,64 @@ function leasedRow(store: TaskStore, task: LeasedTask): TaskRow {
   const row = findLeased(store, task);
   if (row === undefined) throw leaseLost(task);
   return row;
+}
+
+// Groups.
+
+/** Returns how long until a group with tasks is aggregated; 0 or less if that is now. */
+function dueInMs(list: TaskList, { graceMs, maxDelayMs, maxSize }: GroupLimits, nowMs: number): number {
+  const { head, tail } = list;
+  if (head === undefined || tail === undefined || (maxSize > 0 && list.size >= maxSize)) return 0;
+  const quietInMs = tail.atMs + graceMs - nowMs;
+  const inMs = maxDelayMs === 0 ? quietInMs : Math.min(quietInMs, head.atMs + maxDelayMs - nowMs);
+  return Math.max(inMs, 0);
+}
+
+function hold(store: TaskStore, list: QueueList, count: number, holdMs: number): TaskSet {
+  const { queue, group } = list;
+  const held: HeldSet = {
+    id: randomUUID(),
+    list: queue.groupList(group, true),
+    endsAtMs: store.clock.now() + holdMs,
+    timer: NO_TIMER,
+  };
+  const messages = [];
+  for (let row = list.head; row !== undefined && messages.length < count; row = list.head) {
+    queue.take(row);
+    held.list.push(row);
+    messages.push(row.message);
+  }
+  queue.sets.set(held.id, held);
+  held.timer = store.timer.schedule(holdMs, reclaimWhenOver, { store, held });
+  return { id: held.id, queue: queue.name, group, messages };
+}
+
+function reclaimWhenOver({ store, held }: { store: TaskStore; held: HeldSet }): void {
+  reclaim(store, held);
+}
+
+/** Returns the tasks to their group, in front of those that were added later. @returns how many. */
+function reclaim(store: TaskStore, held: HeldSet): number {
+  const { queue, group, size } = held.list;
+  drop(store, queue, held);
+  if (size === 0) return 0;
+  const list = queue.group(group);
+  let previous: TaskRow | undefined;
+  let next = list.head;
+  for (let row = held.list.head; row !== undefined; row = held.list.head) {
+    while (next !== undefined && next.serial < row.serial) {
+      previous = next;
+      next = next.next;
+    }
+    held.list.remove(row);
+    list.insertAfter(previous, row);
+    previous = row;
+  }
+  store.notifications.grouped(queue, group);
+  return size;
+}
+
+function drop(store: TaskStore, queue: QueueState, held: HeldSet): void {
+  store.timer.cancel(held.timer);
+  queue.sets.delete(held.id);
 }
