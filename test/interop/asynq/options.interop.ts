@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest';
 import { QueueKeys } from '../../../src/tasks/broker/redis/keys.ts';
-import { decodeTaskMessage, encodeTaskMessage } from '../../../src/tasks/wire/task-message-codec.ts';
+import { decodeTaskMessage, encodeTaskMessage } from '../../../src/tasks/wire/message-codec.ts';
 import { Task, type TaskOptions } from '../../../src/tasks.ts';
 import { describeEachGo, it } from './support/describe-each-go.ts';
 import { GO_STATES, GO_ZERO_TIME, type GoNewTask, type GoTaskInfo } from './support/go-types.ts';

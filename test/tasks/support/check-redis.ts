@@ -1,7 +1,7 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { groupKeyOfSet, QUEUES_KEY, QueueKeys } from '../../../src/tasks/broker/redis/keys.ts';
 import { TaskMessageSchema } from '../../../src/tasks/wire/asynq-messages.gen.ts';
-import { decodeTaskMessage } from '../../../src/tasks/wire/task-message-codec.ts';
+import { decodeTaskMessage } from '../../../src/tasks/wire/message-codec.ts';
 import type { RedisDump } from './redis-dump.ts';
 
 const NOTHING: ReadonlyMap<string, string> = new Map();

@@ -12,19 +12,17 @@ import {
   decodeEnqueueEvent,
   decodeScheduleEntry,
   decodeServer,
+  decodeTaskMessage,
   decodeWorker,
+  encodeAnyTaskMessage,
   encodeEnqueueEvent,
   encodeScheduleEntry,
   encodeServer,
+  encodeTaskMessage,
   encodeWorker,
   type ServerHead,
-} from '../../../src/tasks/wire/member-codec.ts';
-import {
-  decodeTaskMessage,
-  encodeAnyTaskMessage,
-  encodeTaskMessage,
   writeTaskMessage,
-} from '../../../src/tasks/wire/task-message-codec.ts';
+} from '../../../src/tasks/wire/message-codec.ts';
 import { momentOf, msOf, secondsOf, timestampOf } from '../../../src/tasks/wire/protobuf.ts';
 import { anyCharacter } from '../../any-character.ts';
 import { propertyRuns, testProperty } from '../../runs.ts';

@@ -1,4 +1,4 @@
-import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
+import { encodeTaskMessage } from '../../wire/message-codec.ts';
 import { taskDuplicate, taskIdConflict, tickEarly } from '../broker-errors.ts';
 import { MARK_KEPT_MS, MOST_AHEAD_MS, MOST_SET_BACK_MS } from '../broker-settings.ts';
 import { replacedBy, requireNewTask } from '../../task-options.ts';

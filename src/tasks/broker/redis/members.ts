@@ -8,7 +8,7 @@ import {
   encodeScheduleEntry,
   encodeServer,
   encodeWorker,
-} from '../../wire/member-codec.ts';
+} from '../../wire/message-codec.ts';
 import { HISTORY_KEPT_MS } from '../broker-settings.ts';
 import type { ServerState } from '../broker.ts';
 import {

@@ -4,7 +4,7 @@ import { hasCode } from '../../../core/errors.ts';
 import { LAST_DATE_MS, SECOND_MS } from '../../../core/units.ts';
 import type { TaskMessage } from '../../task-options.ts';
 import { wireError } from '../../wire/protobuf.ts';
-import { decodeTaskMessage } from '../../wire/task-message-codec.ts';
+import { decodeTaskMessage } from '../../wire/message-codec.ts';
 import { CLOCK, FLOW_LIBRARY } from './flow.ts';
 import { QUEUE_KEYS } from './keys.ts';
 

@@ -1,6 +1,6 @@
 import { utcDay } from '../../../core/units.ts';
 import { failedWith, isRetained, retainedUntilMs } from '../../task-options.ts';
-import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
+import { encodeTaskMessage } from '../../wire/message-codec.ts';
 import { leaseLost } from '../broker-errors.ts';
 import { HISTORY_KEPT_MS } from '../broker-settings.ts';
 import type { LeasedTask, TaskFailure } from '../broker.ts';

@@ -1,6 +1,6 @@
 import type { TaskMessage } from '../../task-options.ts';
 import { TASK_CHANGES, type TaskChange, type TaskState } from '../../task-state.ts';
-import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
+import { encodeTaskMessage } from '../../wire/message-codec.ts';
 import { bulkState, taskNotFound, taskState } from '../broker-errors.ts';
 import { requireQueue } from './inspection.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';

@@ -1,7 +1,7 @@
 import { NANOS_PER_MS } from '../../../core/units.ts';
 import { HISTORY_DAYS, HISTORY_KEPT_MS, limitsOf, MARK_KEPT_MS } from '../broker-settings.ts';
 import { TASK_STATES, type TaskState } from '../../task-state.ts';
-import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
+import { encodeTaskMessage } from '../../wire/message-codec.ts';
 import { TASKS_PER_PIECE, type Piece, type Transfer, type WholeQueue, type WholeTask } from '../transfer.ts';
 import { ADD_TASK } from './add-task.ts';
 import { queueNames, readDays } from './inspection.ts';

@@ -1,7 +1,7 @@
 import type { RedisBroker } from 'escapement/tasks/redis';
 import type { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { encodeTaskMessage } from '../../../../src/tasks/wire/task-message-codec.ts';
+import { encodeTaskMessage } from '../../../../src/tasks/wire/message-codec.ts';
 import {
   idsOf,
   LONG_MS,

@@ -12,7 +12,7 @@ import {
 } from '../../../../src/tasks/broker/redis/keys.ts';
 import { TRANSFER } from '../../../../src/tasks/broker/transfer.ts';
 import { newTaskOf } from '../../../../src/tasks/task-options.ts';
-import { encodeTaskMessage } from '../../../../src/tasks/wire/task-message-codec.ts';
+import { encodeTaskMessage } from '../../../../src/tasks/wire/message-codec.ts';
 import { LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
 import { redisSetup, type RedisSetup } from './setup.ts';
 

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { Inspector, type Defect } from 'escapement/tasks';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { encodeTaskMessage } from '../../../../src/tasks/wire/task-message-codec.ts';
+import { encodeTaskMessage } from '../../../../src/tasks/wire/message-codec.ts';
 import {
   everythingOf,
   failure,
