@@ -44,7 +44,15 @@ export type {
 } from './tasks/scheduler/periodic-task-manager.ts';
 export { taskQueueMetrics } from './tasks/queue-metrics.ts';
 export type { TaskQueueMetrics, TaskQueueMetricsOptions } from './tasks/queue-metrics.ts';
-export { RevokeTask, SkipRetry } from './tasks/handler.ts';
+export {
+  type Handler,
+  type Middleware,
+  type ReceivedTask,
+  RevokeTask,
+  ServeMux,
+  SkipRetry,
+  type TaskContext,
+} from './tasks/handler.ts';
 export { Scheduler } from './tasks/scheduler/scheduler.ts';
 export type { SchedulerEvents } from './tasks/scheduler/tick-runner.ts';
 export type {
@@ -56,9 +64,7 @@ export type {
   SchedulerOptions,
   ScheduleTick,
 } from './tasks/scheduler/scheduler-options.ts';
-export { ServeMux } from './tasks/serve-mux.ts';
 export type { Logger } from './tasks/reporting.ts';
-export type { Handler, Middleware, ReceivedTask, TaskContext } from './tasks/handler.ts';
 export type {
   GroupFailedEvent,
   ServerEvents,
@@ -82,19 +88,21 @@ export type { StoredTask, TaskMessage } from './tasks/task-options.ts';
 export type { TaskOptions } from './tasks/task-options.ts';
 export { TASK_CHANGES } from './tasks/task-state.ts';
 export type { TaskChange, TaskChangeRule, TaskState } from './tasks/task-state.ts';
-export { defineTask, TaskType } from './tasks/task-type.ts';
-export type {
-  StandardSchema,
-  StandardSchemaFailure,
-  StandardSchemaIssue,
-  StandardSchemaPathStep,
-  StandardSchemaProps,
-  StandardSchemaResult,
-  StandardSchemaSuccess,
-  StandardSchemaTypes,
-  TaskData,
-  TaskReader,
-  TaskTypeOptions,
-} from './tasks/task-type.ts';
-export { Task } from './tasks/task.ts';
-export type { EnqueueRequest, PayloadCheck } from './tasks/task.ts';
+export {
+  defineTask,
+  type EnqueueRequest,
+  type PayloadCheck,
+  type StandardSchema,
+  type StandardSchemaFailure,
+  type StandardSchemaIssue,
+  type StandardSchemaPathStep,
+  type StandardSchemaProps,
+  type StandardSchemaResult,
+  type StandardSchemaSuccess,
+  type StandardSchemaTypes,
+  Task,
+  type TaskData,
+  type TaskReader,
+  TaskType,
+  type TaskTypeOptions,
+} from './tasks/task.ts';
