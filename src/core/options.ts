@@ -100,7 +100,7 @@ export function integer(minimum: number, maximum = Number.MAX_SAFE_INTEGER): Che
   };
 }
 
-/** Also a number of milliseconds that is not an integer. By default no more than a clock can show: a deadline beyond is none. */
+/** Also a number of milliseconds that is not an integer. By default at most what a clock can show. */
 export function milliseconds(minimum: number, maximum = Number.MAX_SAFE_INTEGER): Check {
   return (argument, value) => {
     requireFiniteNumber(argument, value);
