@@ -270,15 +270,15 @@ export class TimerTable {
   }
 
   #newEntrySlot(): number {
-    if (this.#top >= this.entriesEnd) throw full();
-    const slot = this.#newSlot();
+    const slot = this.#newSlot(this.entriesEnd);
     this.#rows[slot * ROW_INT32S + GENERATION] = this.#firstGeneration;
     return slot;
   }
 
-  #newSlot(): number {
+  #newSlot(end = SLOT_LIMIT): number {
     const slot = this.#top;
-    if (slot === SLOT_LIMIT) throw full();
+    if (slot >= end)
+      throw new EscapementError('ERR_TIMER_FULL', `a timer holds at most ${ENTRIES_END} tasks`);
     if ((slot + 1) * ROW_INT32S > this.#rows.length) this.#grow();
     this.#top++;
     if (slot >>> PAGE_SHIFT === this.#pages.length) this.#pages.push(new ReferencePage());
@@ -290,10 +290,6 @@ export class TimerTable {
     this.#rows = new Int32Array(this.#memory.buffer);
     this.#expirations = new Float64Array(this.#memory.buffer);
   }
-}
-
-function full(): EscapementError {
-  return new EscapementError('ERR_TIMER_FULL', `a timer holds at most ${ENTRIES_END} tasks and buckets`);
 }
 
 /**
