@@ -3,6 +3,8 @@
  *
  * @module escapement/diskqueue
  */
+export { EscapementError } from './core/errors.ts';
+export type { EscapementErrorCode } from './core/errors.ts';
 export type { BackendQueue, Delivery } from './diskqueue/backend-queue.ts';
 export { DummyBackendQueue } from './diskqueue/backend-queue.ts';
 export { OverflowQueue } from './diskqueue/overflow-queue.ts';

@@ -3,6 +3,8 @@
  *
  * @module escapement/tasks
  */
+export { EscapementError } from './core/errors.ts';
+export type { EscapementErrorCode } from './core/errors.ts';
 export type * from './tasks/broker/broker.ts';
 export { MAINTENANCE_JOBS } from './tasks/broker/broker-types.ts';
 export type { BrokerSettings } from './tasks/broker/broker-settings.ts';
@@ -90,6 +92,7 @@ export { TASK_CHANGES } from './tasks/task-state.ts';
 export type { TaskChange, TaskChangeRule, TaskState } from './tasks/task-state.ts';
 export {
   defineTask,
+  type EnqueueEntry,
   type EnqueueRequest,
   type PayloadCheck,
   type StandardSchema,

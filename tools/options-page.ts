@@ -18,7 +18,7 @@ function importPaths(): Record<string, string[]> {
 }
 
 /** Types of options whose names do not end so. */
-const OTHER_OPTIONS = ['EnqueueRequest', 'FlakyRates', 'PeriodicTaskConfig', 'QueueLimits', 'Rate'];
+const OTHER_OPTIONS = ['EnqueueEntry', 'FlakyRates', 'PeriodicTaskConfig', 'QueueLimits', 'Rate'];
 /** What `Error` takes, what only brokers take, and types whose options are all in the table of another type. */
 const LEFT_OUT = [
   ...['EscapementErrorOptions', 'LeaseHolderOptions', 'ClientOptions'],

@@ -18,7 +18,7 @@ import {
   requireTaskOptions,
   type TaskOptions,
 } from './task-options.ts';
-import { requireTask, type EnqueueRequest, type Task } from './task.ts';
+import { requireTask, type EnqueueEntry, type EnqueueRequest, type Task } from './task.ts';
 
 /** Options of a `Client`: a broker in this process, or the URL of the process that has it. */
 export type ClientOptions = BrokerClientOptions | HttpClientOptions;
@@ -45,7 +45,7 @@ export interface ClientEvents {
 const ENTRY = {
   task: [requireTask],
   options: [requireObject, undefined],
-} satisfies OptionTable<EnqueueRequest>;
+} satisfies OptionTable<EnqueueEntry>;
 
 /** Wraps the enqueueing of a task: it may change the request, read the result, or throw to reject the request. */
 export type ClientMiddleware = (
@@ -122,7 +122,7 @@ export class Client extends EventEmitter<ClientEvents> {
    * client is closed.
    */
   async enqueueMany(
-    tasks: readonly (Task | EnqueueRequest)[],
+    tasks: readonly (Task | EnqueueEntry)[],
     options: TaskOptions = NO_TASK_OPTIONS,
   ): Promise<PromiseSettledResult<TaskInfo>[]> {
     this.#requireOpen('Client.enqueueMany');
@@ -133,7 +133,7 @@ export class Client extends EventEmitter<ClientEvents> {
       outermost === undefined
         ? this.#together(tasks, options)
         : Promise.allSettled(
-            tasks.map(async (entry: Task | EnqueueRequest) => {
+            tasks.map(async (entry: Task | EnqueueEntry) => {
               const request = requestOf(entry, options);
               requireRequest(request);
               return outermost(request);
@@ -212,7 +212,7 @@ export class Client extends EventEmitter<ClientEvents> {
   }
 
   async #together(
-    entries: readonly (Task | EnqueueRequest)[],
+    entries: readonly (Task | EnqueueEntry)[],
     options: TaskOptions,
   ): Promise<PromiseSettledResult<TaskInfo>[]> {
     const prepared = await settleEach(entries, (entry) => this.#prepare(requestOf(entry, options)));
@@ -282,9 +282,9 @@ function senderOf(options: ClientOptions): TaskSender {
   return brokerSender(options.broker);
 }
 
-function requestOf(entry: Task | EnqueueRequest, common: TaskOptions): EnqueueRequest {
+function requestOf(entry: Task | EnqueueEntry, common: TaskOptions): EnqueueRequest {
   requireObject('an entry of tasks', entry);
-  const { task, options = NO_TASK_OPTIONS } = entry as Partial<EnqueueRequest>; // a Task has no property `task`
+  const { task, options = NO_TASK_OPTIONS } = entry as Partial<EnqueueEntry>; // a Task has no property `task`
   if (task === undefined) return { task: entry as Task, options: common };
   checkOptions('Client.enqueueMany', entry, ENTRY, 'entry');
   if (common === NO_TASK_OPTIONS) return { task, options };

@@ -82,10 +82,16 @@ export class Task<P = unknown> {
   }
 }
 
-/** A task that is being enqueued. */
-export interface EnqueueRequest {
+/** A task, and how it is to be enqueued. */
+export interface EnqueueEntry {
   /** The task. */
   readonly task: Task;
+  /** Options that override those of the task. @default none */
+  readonly options?: TaskOptions | undefined;
+}
+
+/** A task that is being enqueued. */
+export interface EnqueueRequest extends EnqueueEntry {
   /** Options that override those of the task. */
   readonly options: TaskOptions;
 }

@@ -9,8 +9,9 @@ export const VALUE = { name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' };
 export function expectInvalid(error: unknown, argument: string, kind: typeof RANGE, shown: string): void {
   expect(error).toMatchObject(kind);
   const { message } = error as Error;
+  const about = message.replace(/^[\w.]+: /, ''); // what takes the options
   expect(
-    ['', 'options.'].some((prefix) => message.startsWith(`${prefix}${argument} must be `)),
+    ['', 'options.'].some((prefix) => about.startsWith(`${prefix}${argument} must be `)),
     message,
   ).toBe(true);
   expect(message).toContain(`Received ${shown}`);

@@ -67,7 +67,7 @@ test('a client enqueues tasks of any payload', async () => {
     client.enqueue(new Task('a', 1), { processAt: new Date() }),
   ).resolves.toEqualTypeOf<TaskInfo>();
   expectTypeOf(
-    client.enqueueMany([new Task('a', 1), { task: new Task('b'), options: {} }]),
+    client.enqueueMany([new Task('a', 1), { task: new Task('b'), options: {} }, { task: new Task('c') }]),
   ).resolves.toEqualTypeOf<PromiseSettledResult<TaskInfo>[]>();
   client.use(async (request, next) => {
     expectTypeOf(request.task).toEqualTypeOf<Task>();
