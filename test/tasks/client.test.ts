@@ -174,7 +174,7 @@ describe('enqueueMany', () => {
       undefined as unknown as Task,
       new Task('a', 1, { taskId: '1' }),
       { task: new Task('c'), options: { maxRetry: -1 } },
-      { task: new Task('d') } as never,
+      { task: new Task('d') },
     ]);
     expect(outcomes).toMatchObject([
       { status: 'fulfilled', value: { id: '1', type: 'a', queue: 'default' } },
