@@ -123,7 +123,8 @@ test('only the beginning of the name of a long unknown option is shown', () => {
 });
 
 test('a value that is not an object is rejected', () => {
-  for (const bad of [null, undefined, 'a']) expect(messageFor(bad)).toMatch(/^Timer: options must be an object/);
+  for (const bad of [null, undefined, 'a'])
+    expect(messageFor(bad)).toMatch(/^Timer: options must be an object/);
 });
 
 it('an invalid delay is a TypeError if its type is wrong, and a RangeError otherwise', () => {
