@@ -50,10 +50,11 @@ const EXPORTS = {
     'setTimeout',
   ],
   'escapement/timers/promises': ['scheduler', 'setImmediate', 'setInterval', 'setTimeout'],
-  'escapement/diskqueue': ['DiskQueue', 'DummyBackendQueue', 'OverflowQueue'],
+  'escapement/diskqueue': ['DiskQueue', 'DummyBackendQueue', 'EscapementError', 'OverflowQueue'],
   'escapement/tasks': [
     'Client',
     'EmbeddedBroker',
+    'EscapementError',
     'Inspector',
     'MAINTENANCE_JOBS',
     'PeriodicTaskManager',
