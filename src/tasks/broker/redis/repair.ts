@@ -4,7 +4,7 @@ import { requireQueue } from './inspection.ts';
 import type { QueueKeys } from './keys.ts';
 import type { RedisAccess } from './redis-access.ts';
 import { itemsOf, messageIfOf, rowsOf, Script, secondsDown, textOf } from './script.ts';
-import { allKeysOfTasks, isList, sizeOf } from './task-keys.ts';
+import { allKeysOfTasks, isList, keysWithPrefix, sizeOf } from './task-keys.ts';
 
 /**
  * For scripts that check ids. They begin with these arguments, and return per defect its kind, the id or '', and the list, lock or
@@ -252,9 +252,6 @@ end)
 /** Ids that one script checks. */
 const PER_SCRIPT = 500;
 
-/** Keys that Redis visits for one step of a scan. */
-const PER_SCAN = 1_000;
-
 /**
  * Checks a queue from both sides: from lists to tasks, then from tasks to lists; then its locks. A defect is checked again by
  * the script that repairs it, in one atomic step, because another process may have been in the middle of a change.
@@ -303,7 +300,7 @@ class Round {
 
   async checkTasks(): Promise<void> {
     const { taskPrefix } = this.#keys;
-    for await (const found of scanKeys(this.#redis, taskPrefix)) {
+    for await (const found of keysWithPrefix(this.#redis, taskPrefix)) {
       const ids = found.map((name) => name.slice(taskPrefix.length));
       const unlisted = ids.filter((id) => !this.#listed.has(id));
       await this.#check(CHECK_TASKS, unlisted);
@@ -316,7 +313,7 @@ class Round {
   }
 
   async checkLocks(): Promise<void> {
-    for await (const locks of scanKeys(this.#redis, this.#keys.lockPrefix))
+    for await (const locks of keysWithPrefix(this.#redis, this.#keys.lockPrefix))
       await this.#check(CHECK_LOCKS, locks);
   }
 
@@ -333,7 +330,7 @@ class Round {
   async #checkWaiting(): Promise<void> {
     const { firsts, nextPrefix } = this.#keys;
     await this.#check(CHECK_TURNS, []);
-    for await (const lists of scanKeys(this.#redis, nextPrefix)) {
+    for await (const lists of keysWithPrefix(this.#redis, nextPrefix)) {
       const keys = lists.map((list) => list.slice(nextPrefix.length));
       await this.#check(CHECK_FIRSTS, keys);
     }
@@ -406,23 +403,6 @@ class Round {
         isList(this.#redis, this.#queue, key) ? client.lrange(...range) : client.zrange(...range),
       );
       if (ids.length > 0) yield ids;
-    }
-  }
-}
-
-/** Yields the keys that begin with a prefix, some at a time, on all nodes of a cluster. O(keys of Redis). */
-export async function* scanKeys(redis: RedisAccess, prefix: string): AsyncGenerator<string[]> {
-  const pattern = `${prefix.replaceAll(/[*?[\]\\]/gu, String.raw`\$&`)}*`;
-  const nodes = await redis.send((client) =>
-    Promise.resolve('nodes' in client ? client.nodes('master') : [client]),
-  );
-  for (const node of nodes) {
-    for (let cursor = ''; cursor !== '0';) {
-      const [next, names] = await redis.send(() =>
-        node.scan(cursor || '0', 'MATCH', pattern, 'COUNT', PER_SCAN),
-      );
-      cursor = next;
-      if (names.length > 0) yield names;
     }
   }
 }

@@ -55,3 +55,23 @@ export function sizeOf(redis: RedisAccess, queue: string, key: string): Promise<
     return isList(redis, queue, key) ? client.llen(key) : client.zcard(key);
   });
 }
+
+/** Keys that Redis visits for one step of a scan. */
+const PER_SCAN = 1_000;
+
+/** Yields the keys that begin with a prefix, some at a time, on all nodes of a cluster. O(keys of Redis). */
+export async function* keysWithPrefix(redis: RedisAccess, prefix: string): AsyncGenerator<string[]> {
+  const pattern = `${prefix.replaceAll(/[*?[\]\\]/gu, String.raw`\$&`)}*`;
+  const nodes = await redis.send((client) =>
+    Promise.resolve('nodes' in client ? client.nodes('master') : [client]),
+  );
+  for (const node of nodes) {
+    for (let cursor = ''; cursor !== '0';) {
+      const [next, names] = await redis.send(() =>
+        node.scan(cursor || '0', 'MATCH', pattern, 'COUNT', PER_SCAN),
+      );
+      cursor = next;
+      if (names.length > 0) yield names;
+    }
+  }
+}

@@ -10,7 +10,6 @@ import { readLimits, storeLimits } from './limits.ts';
 import { MAX_EVENTS, MEMBERS } from './members.ts';
 import { READ_IN_TURNS, READ_TASKS } from './read-tasks.ts';
 import type { RedisAccess } from './redis-access.ts';
-import { scanKeys } from './repair.ts';
 import {
   bytesOf,
   itemsOf,
@@ -26,7 +25,7 @@ import {
   secondsUp,
   textOf,
 } from './script.ts';
-import { allKeysOfTasks } from './task-keys.ts';
+import { allKeysOfTasks, keysWithPrefix } from './task-keys.ts';
 
 /**
  * Adds tasks as they are, except those whose id is taken. A lock that another task holds stays as it is.
@@ -134,7 +133,7 @@ export class RedisTransfer implements Transfer {
       for (const state of TASK_STATES) yield* this.#readState(queue, state);
     }
     const prefix = schedulerHistoryKey('');
-    for await (const keys of scanKeys(this.#redis, prefix)) {
+    for await (const keys of keysWithPrefix(this.#redis, prefix)) {
       for (const entryId of keys.map((key) => key.slice(prefix.length))) {
         const newest = await MEMBERS.enqueueEvents(this.#redis, entryId, { page: 1, size: MAX_EVENTS });
         yield { kind: 'events', entryId, events: newest.reverse() };
