@@ -33,6 +33,8 @@ let redis: Redis;
 beforeAll(async () => {
   server = await RedisProcess.start();
   redis = new Redis(server.url);
+  // A snapshot shows a listpack in its own order. In a hash table even a read may move fields, so the dump would differ.
+  await redis.config('SET', 'hash-max-listpack-value', 65_536);
 });
 afterAll(async () => {
   redis.disconnect();
