@@ -16,3 +16,20 @@ export class Serial {
     return result;
   }
 }
+
+/** As {@link Serial} for each of many keys. A key takes memory only while it has actions. */
+export class KeyedSerial {
+  readonly #last = new Map<string, Promise<unknown>>();
+
+  /** Runs an action after those of the same key that were added before: if there are none, inside this call. @returns its outcome. */
+  async run<R>(key: string, action: () => Promise<R>): Promise<R> {
+    const before = this.#last.get(key);
+    const result = before === undefined ? action() : before.then(action, action);
+    this.#last.set(key, result);
+    try {
+      return await result;
+    } finally {
+      if (this.#last.get(key) === result) this.#last.delete(key);
+    }
+  }
+}

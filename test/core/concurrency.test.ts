@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { BackOff } from '../../src/core/back-off.ts';
 import { CoalescedRun } from '../../src/core/coalesced-run.ts';
 import { RingQueue } from '../../src/core/ring-queue.ts';
-import { Serial } from '../../src/core/serial.ts';
+import { KeyedSerial, Serial } from '../../src/core/serial.ts';
 import { TurnBudget } from '../../src/core/own-turn.ts';
 import { WaitGroup, WaitLine } from '../../src/core/wait-line.ts';
 import { rejectionOf, settled, watch } from '../workqueue/support/outcome.ts';
@@ -75,6 +75,32 @@ test('a serial action that rejects fails for its caller alone', async () => {
   const serial = new Serial();
   const failed = serial.run(() => Promise.reject(new Error('broken')));
   const next = serial.run(() => Promise.resolve('next'));
+  await expect(failed).rejects.toThrow('broken');
+  expect(await next).toBe('next');
+});
+
+test('keyed actions of one key run one after another, and do not wait for those of another key', async () => {
+  const serial = new KeyedSerial();
+  const events: string[] = [];
+  const ends: (() => void)[] = [];
+  const run = (key: string, name: string): Promise<void> =>
+    serial.run(key, () => {
+      events.push(name);
+      return new Promise((resolve) => ends.push(resolve));
+    });
+  const all = [run('a', 'first of a'), run('a', 'second of a'), run('b', 'first of b')];
+  expect(events).toEqual(['first of a', 'first of b']);
+  ends[0]?.();
+  await all[0];
+  expect(events).toEqual(['first of a', 'first of b', 'second of a']);
+  for (const end of ends) end();
+  await Promise.all(all);
+});
+
+test('a keyed action that rejects fails for its caller alone', async () => {
+  const serial = new KeyedSerial();
+  const failed = serial.run('a', () => Promise.reject(new Error('broken')));
+  const next = serial.run('a', () => Promise.resolve('next'));
   await expect(failed).rejects.toThrow('broken');
   expect(await next).toBe('next');
 });

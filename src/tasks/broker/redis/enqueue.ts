@@ -264,7 +264,9 @@ async function addOrReplace(
 ): Promise<[TaskArguments, ScriptReply]> {
   const reply = await add();
   if (!replaces(added.task) || !isDuplicate(reply)) return [added, reply];
-  return redis.inTurn(added.task.message.uniqueKey, () => replaceOrAdd(redis, added, add, tickArgs));
+  return redis.replacements.run(added.task.message.uniqueKey, () =>
+    replaceOrAdd(redis, added, add, tickArgs),
+  );
 }
 
 /** Reads the task that holds the lock, and makes it the new one; again if either has changed in between. */

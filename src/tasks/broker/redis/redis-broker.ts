@@ -11,6 +11,7 @@ import { MAINTENANCE_JOBS } from '../broker-types.ts';
 import { brokerClosed } from '../broker-errors.ts';
 import type { LeaseHolder, LeaseHolderOptions } from '../broker.ts';
 import { TRANSFER, type Transfer } from '../transfer.ts';
+import { ADMINISTRATION } from './administration.ts';
 import { routeOf } from './client.ts';
 import { CONNECTION_OPTIONS, hasUrl, type RedisConnectionOptions } from './connection-options.ts';
 import { RedisConnection } from './connection.ts';
@@ -24,12 +25,10 @@ import { LIMITS } from './limits.ts';
 import { MAINTENANCE } from './maintenance.ts';
 import { MEMBERS } from './members.ts';
 import { closeListeners, NOTIFICATIONS } from './notifications.ts';
-import { QUEUE_ADMINISTRATION } from './queue-administration.ts';
 import { RedisAccess } from './redis-access.ts';
 import { repair } from './repair.ts';
 import { READING } from './read-tasks.ts';
 import { SETTLING } from './settle.ts';
-import { TASK_ADMINISTRATION } from './task-administration.ts';
 import { RedisTransfer } from './transfer.ts';
 
 /** Options of a `RedisBroker`. All are validated by its constructor. */
@@ -68,8 +67,7 @@ const OPERATIONS: Operations<RedisAccess> = {
   ...MEMBERS,
   ...INSPECTION,
   ...READING,
-  ...TASK_ADMINISTRATION,
-  ...QUEUE_ADMINISTRATION,
+  ...ADMINISTRATION,
   ...LIMITS,
   repair,
 };

@@ -5,7 +5,7 @@ import { EmbeddedBroker, Server, type ServerOptions } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { ReplyError } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
-import { Coalescer } from '../../../../src/tasks/broker/redis/coalescer.ts';
+import { Coalescer } from '../../../../src/tasks/broker/redis/redis-access.ts';
 import { toBrokerError } from '../../../../src/tasks/broker/redis/redis-errors.ts';
 import { CALLS } from '../../../conformance/broker/closing.ts';
 import { newTask } from '../../../conformance/broker/support.ts';
