@@ -1,24 +1,16 @@
+import {
+  create,
+  type DescMessage,
+  fromBinary,
+  type MessageInitShape,
+  type MessageShape,
+  toBinary,
+} from '@bufbuild/protobuf';
+import { EscapementError } from '../../core/errors.ts';
+import { DAY_MS, LAST_DATE_MS, SECOND_MS } from '../../core/units.ts';
 import { KEY_HEADER } from '../argument-checks.ts';
-import type { EnqueueEvent, ScheduleEntry, ServerState, WorkerState } from '../broker/broker.ts';
 import type { TaskMessage } from '../task-options.ts';
-import {
-  SchedulerEnqueueEventSchema,
-  SchedulerEntrySchema,
-  ServerInfoSchema,
-  TaskMessageSchema,
-  WorkerInfoSchema,
-} from './asynq-messages.gen.ts';
-import {
-  ANY_TIME_MS,
-  decodeMessage,
-  encodeMessage,
-  momentOf,
-  msOf,
-  secondsOf,
-  timestampOf,
-  wireError,
-  wireTimeoutOf,
-} from './protobuf.ts';
+import { TaskMessageSchema } from './asynq-messages.gen.ts';
 
 /*
  * The field `msg` of a task in Redis. It is encoded for every task that is enqueued, so there is an encoder of our own, which takes
@@ -91,7 +83,7 @@ const OTHER_BYTES = 256;
 /** A loop copies a string up to this length faster than a call of the host does. */
 const SHORT = 64;
 
-const MAX_INT32 = 2 ** 31 - 1;
+export const MAX_INT32 = 2 ** 31 - 1;
 const VARINT = 0;
 const LENGTH_DELIMITED = 2;
 
@@ -198,7 +190,7 @@ function header(field: number, name: string, value: unknown): void {
 
 /** Rounds up, as `secondsOf` does. */
 function seconds(field: number, ms: number): void {
-  integer(field, Math.ceil(ms / 1_000), Number.MAX_SAFE_INTEGER);
+  integer(field, Math.ceil(ms / SECOND_MS), Number.MAX_SAFE_INTEGER);
 }
 
 function integer(field: number, value: number, max: number): void {
@@ -225,113 +217,93 @@ function sizeOfVarint(value: number): number {
   return value < 128 ? 1 : value < 16_384 ? 2 : 3;
 }
 
-/* What servers and schedulers announce. Each function throws the errors of `encodeMessage` or `decodeMessage`. */
+/* Any message of protobuf. */
 
-/** A server without its workers, which have their own key. */
-export type ServerHead = Omit<ServerState, 'workers'>;
-
-export function encodeServer(server: ServerState): Uint8Array {
-  return encodeMessage(ServerInfoSchema, {
-    host: server.host,
-    pid: server.pid,
-    serverId: server.id,
-    concurrency: int32(server.concurrency),
-    queues: Object.fromEntries(
-      Object.entries(server.queues).map(([name, priority]) => [name, int32(priority)]),
-    ),
-    strictPriority: server.strictPriority,
-    status: server.status,
-    startTime: timestampOf(server.startedAtMs),
-    activeWorkerCount: server.workers.length,
-  });
+/** @throws EscapementError `ERR_WIRE_MESSAGE` - a string is not well-formed Unicode, or a number does not fit its field. */
+export function encodeMessage<D extends DescMessage>(schema: D, message: MessageInitShape<D>): Uint8Array {
+  requireUnicode(message, schema.typeName);
+  try {
+    return toBinary(schema, create(schema, message));
+  } catch (cause) {
+    throw wireError(`cannot be encoded as ${schema.typeName}`, cause);
+  }
 }
 
-export function decodeServer(bytes: Uint8Array): ServerHead {
-  const info = decodeMessage(ServerInfoSchema, bytes);
-  return {
-    id: info.serverId,
-    host: info.host,
-    pid: info.pid,
-    concurrency: info.concurrency,
-    queues: info.queues,
-    strictPriority: info.strictPriority,
-    status: statusOf(info.status),
-    startedAtMs: momentOf(info.startTime),
-  };
+/**
+ * Drops fields that asynq does not define, as Go does when it writes a message again.
+ *
+ * @throws EscapementError `ERR_WIRE_MESSAGE` - the bytes are not such a message, or are cut off.
+ */
+export function decodeMessage<D extends DescMessage>(schema: D, bytes: Uint8Array): MessageShape<D> {
+  try {
+    return fromBinary(schema, bytes, { readUnknownFields: false });
+  } catch (cause) {
+    throw wireError(`cannot decode ${bytes.length} bytes as ${schema.typeName}`, cause);
+  }
 }
 
-/** @param server - the server of the worker. */
-export function encodeWorker(server: ServerHead, worker: WorkerState): Uint8Array {
-  return encodeMessage(WorkerInfoSchema, {
-    host: server.host,
-    pid: server.pid,
-    serverId: server.id,
-    taskId: worker.taskId,
-    taskType: worker.taskType,
-    taskPayload: worker.payload,
-    queue: worker.queue,
-    startTime: timestampOf(worker.startedAtMs),
-    deadline: timestampOf(worker.deadlineMs),
-  });
+/**
+ * Checks the strings of a message, of its lists and of its maps. The library writes U+FFFD for half a surrogate pair without an
+ * error, and two ids could become one.
+ *
+ * @throws EscapementError `ERR_WIRE_MESSAGE` - a string is not well-formed Unicode.
+ */
+function requireUnicode(message: object, typeName: string): void {
+  for (const [name, value] of Object.entries(message) as [string, unknown][]) {
+    if (!name.isWellFormed()) throw notUnicode(typeName, name);
+    if (typeof value === 'string') {
+      if (!value.isWellFormed()) throw notUnicode(typeName, name);
+    } else if (isNested(value)) requireUnicode(value, `${typeName}.${name}`);
+  }
 }
 
-export function decodeWorker(bytes: Uint8Array): WorkerState {
-  const info = decodeMessage(WorkerInfoSchema, bytes);
-  return {
-    taskId: info.taskId,
-    taskType: info.taskType,
-    payload: info.taskPayload,
-    queue: info.queue,
-    startedAtMs: momentOf(info.startTime),
-    deadlineMs: momentOf(info.deadline),
-  };
+function isNested(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !(value instanceof Uint8Array);
 }
 
-/** The concurrency of a server may be `Infinity`. */
-function int32(count: number): number {
-  return Math.min(count, MAX_INT32);
+function notUnicode(typeName: string, name: string): Error {
+  return wireError(`cannot be encoded as ${typeName}: '${name.toWellFormed()}' is not well-formed Unicode`);
 }
 
-/** A Go server that has not started yet has the status `new`: it takes no tasks. */
-function statusOf(status: string): ServerState['status'] {
-  if (status === 'active' || status === 'stopped' || status === 'closed') return status;
-  if (status === 'new') return 'stopped';
-  throw wireError(`asynq.ServerInfo has the unknown status '${status}'`);
+/** The error for bytes that cannot be decoded, or a value that cannot be encoded. */
+export function wireError(claim: string, cause?: unknown): EscapementError {
+  if (!(cause instanceof Error)) return new EscapementError('ERR_WIRE_MESSAGE', claim);
+  return new EscapementError('ERR_WIRE_MESSAGE', `${claim}: ${cause.message}`, { cause });
 }
 
-export function encodeScheduleEntry(entry: ScheduleEntry): Uint8Array {
-  return encodeMessage(SchedulerEntrySchema, {
-    id: entry.id,
-    spec: entry.spec,
-    taskType: entry.taskType,
-    taskPayload: entry.payload,
-    enqueueOptions: [...entry.options],
-    nextEnqueueTime: timestampOf(entry.nextEnqueueAtMs),
-    prevEnqueueTime: timestampOf(entry.prevEnqueueAtMs),
-  });
+/*
+ * asynq's whole seconds. Rounds up: a time, so that no task is due early; a duration, so that none becomes 0, which means "none" on
+ * both sides.
+ */
+
+/**
+ * The timeout that is written for "no limit": a hundred years. asynq logs an error for a message with neither timeout nor deadline,
+ * and limits its run to half an hour.
+ */
+const ANY_TIME_MS = 36_525 * DAY_MS;
+
+/** Returns the timeout that is written, in milliseconds. */
+function wireTimeoutOf({ timeoutMs, deadlineMs }: TaskMessage): number {
+  return timeoutMs === 0 && deadlineMs === 0 ? ANY_TIME_MS : Math.min(timeoutMs, ANY_TIME_MS);
 }
 
-export function decodeScheduleEntry(bytes: Uint8Array): ScheduleEntry {
-  const entry = decodeMessage(SchedulerEntrySchema, bytes);
-  return {
-    id: entry.id,
-    spec: entry.spec,
-    taskType: entry.taskType,
-    payload: entry.taskPayload,
-    options: entry.enqueueOptions,
-    nextEnqueueAtMs: momentOf(entry.nextEnqueueTime),
-    prevEnqueueAtMs: momentOf(entry.prevEnqueueTime),
-  };
+/** Converts a time or a duration to whole seconds. */
+export function secondsOf(ms: number): bigint {
+  return BigInt(Math.ceil(finite(ms) / SECOND_MS));
 }
 
-export function encodeEnqueueEvent(event: EnqueueEvent): Uint8Array {
-  return encodeMessage(SchedulerEnqueueEventSchema, {
-    taskId: event.taskId,
-    enqueueTime: timestampOf(event.atMs),
-  });
+/** The inverse of {@link secondsOf}. */
+export function msOf(seconds: bigint): number {
+  return withinDates(Number(seconds) * SECOND_MS);
 }
 
-export function decodeEnqueueEvent(bytes: Uint8Array): EnqueueEvent {
-  const event = decodeMessage(SchedulerEnqueueEventSchema, bytes);
-  return { taskId: event.taskId, atMs: momentOf(event.enqueueTime) };
+/** Returns the same number. @throws EscapementError `ERR_WIRE_MESSAGE` - it is not finite. */
+export function finite(ms: number): number {
+  if (!Number.isFinite(ms)) throw wireError(`${ms} ms cannot be encoded: it is not a finite number`);
+  return ms;
+}
+
+/** Go programs write later times for "never". */
+export function withinDates(ms: number): number {
+  return Math.max(-LAST_DATE_MS, Math.min(ms, LAST_DATE_MS));
 }

@@ -12,18 +12,23 @@ import {
   decodeEnqueueEvent,
   decodeScheduleEntry,
   decodeServer,
-  decodeTaskMessage,
   decodeWorker,
-  encodeAnyTaskMessage,
   encodeEnqueueEvent,
   encodeScheduleEntry,
   encodeServer,
-  encodeTaskMessage,
   encodeWorker,
+  momentOf,
   type ServerHead,
+  timestampOf,
+} from '../../../src/tasks/wire/member-codec.ts';
+import {
+  decodeTaskMessage,
+  encodeAnyTaskMessage,
+  encodeTaskMessage,
+  msOf,
+  secondsOf,
   writeTaskMessage,
 } from '../../../src/tasks/wire/message-codec.ts';
-import { momentOf, msOf, secondsOf, timestampOf } from '../../../src/tasks/wire/protobuf.ts';
 import { anyCharacter } from '../../any-character.ts';
 import { propertyRuns, testProperty } from '../../runs.ts';
 

@@ -8,7 +8,7 @@ import {
   encodeScheduleEntry,
   encodeServer,
   encodeWorker,
-} from '../../wire/message-codec.ts';
+} from '../../wire/member-codec.ts';
 import { HISTORY_KEPT_MS } from '../broker-settings.ts';
 import type { ServerState } from '../broker.ts';
 import {

@@ -3,8 +3,7 @@ import type { Cluster, Redis } from 'ioredis';
 import { hasCode } from '../../../core/errors.ts';
 import { LAST_DATE_MS, SECOND_MS } from '../../../core/units.ts';
 import type { TaskMessage } from '../../task-options.ts';
-import { wireError } from '../../wire/protobuf.ts';
-import { decodeTaskMessage } from '../../wire/message-codec.ts';
+import { decodeTaskMessage, wireError } from '../../wire/message-codec.ts';
 import { CLOCK, FLOW_LIBRARY } from './flow.ts';
 import { QUEUE_KEYS } from './keys.ts';
 
@@ -54,7 +53,7 @@ export class Script {
   }
 }
 
-/* Arguments and replies. asynq counts in whole seconds; see wire/protobuf.ts for the times in messages. */
+/* Arguments and replies. asynq counts in whole seconds; see wire/message-codec.ts for the times in messages. */
 
 /** Rounds up a due time or a duration: no task is due early, and no duration becomes 0. */
 export function secondsUp(ms: number): number {
