@@ -111,7 +111,7 @@ function progressOf(json: string | undefined): unknown {
 }
 
 /** Returns the date of wall-clock milliseconds, where 0 is none. */
-export function dateOf(wallMs: number): Date | undefined {
+function dateOf(wallMs: number): Date | undefined {
   return wallMs === 0 ? undefined : new Date(wallMs);
 }
 

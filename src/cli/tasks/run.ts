@@ -188,11 +188,7 @@ export function tableOf<T>({ terminal }: Surroundings, columns: Columns<T>, item
 }
 
 /** Returns a table for each, below its name. */
-export function tablesOf<T>(
-  run: Surroundings,
-  columns: Columns<T>,
-  done: Outcome<readonly T[]>['done'],
-): string[] {
+export function tablesOf<T>(run: Surroundings, columns: Columns<T>, done: Done<readonly T[]>): string[] {
   return done.flatMap(({ name, value }) => [
     run.terminal.out.paint('bold', printable(name)),
     tableOf(run, columns, value),
@@ -211,24 +207,24 @@ export class NotActive extends CommandError {
   }
 }
 
-interface Outcome<R> {
-  readonly done: readonly { readonly name: string; readonly value: R }[];
-  /** For `--json`: the name, and `message`. Without it, they were printed. */
-  readonly failed: readonly object[];
-}
+/** What an operation has returned for each name. */
+type Done<R> = readonly { readonly name: string; readonly value: R }[];
 
 /**
- * Runs an operation on each, also after one that failed. The exit code is 1 if some failed, 2 if all did, and 1 if there was nothing
- * to cancel.
- *
- * @param kind - name of the names in `failed`.
+ * Runs an operation on each, also after one that failed, and reports what it has returned, with what has failed: in `failed` of the JSON
+ * the name, as `kind`, and the message; else as errors that are printed at once. The exit code is 1 if some failed, 2 if all did, and 1
+ * if there was nothing to cancel.
  */
-export async function withEach<R>(
+export async function reportEach<R>(
   { terminal, isJson }: Run<unknown>,
   kind: 'queue' | 'id',
   names: readonly string[],
   work: (name: string) => Promise<R>,
-): Promise<Outcome<R>> {
+  report: {
+    readonly json: (done: Done<R>) => object;
+    readonly lines: (done: Done<R>) => readonly string[];
+  },
+): Promise<Report> {
   const done: { name: string; value: R }[] = [];
   const failed: object[] = [];
   let exitCode: number = EXIT_CODES.problems;
@@ -243,22 +239,21 @@ export async function withEach<R>(
     }
   }
   if (failed.length > 0) terminal.exitCode = done.length > 0 ? EXIT_CODES.problems : exitCode;
-  return { done, failed };
+  return { json: () => ({ ...report.json(done), failed }), lines: () => report.lines(done) };
 }
 
 /** Changes each, and reports the names of those that were changed. @param past - what they are then: `paused`. */
-export async function changeEach(
+export function changeEach(
   run: Run<unknown>,
   kind: 'queue' | 'id',
   names: readonly string[],
   past: string,
   work: (name: string) => Promise<unknown>,
 ): Promise<Report> {
-  const { done, failed } = await withEach(run, kind, names, work);
-  return {
-    json: () => ({ [past]: done.map(({ name }) => name), failed }),
-    lines: () => done.map(({ name }) => `${printable(name)}: ${past}`),
-  };
+  return reportEach(run, kind, names, work, {
+    json: (done) => ({ [past]: done.map(({ name }) => name) }),
+    lines: (done) => done.map(({ name }) => `${printable(name)}: ${past}`),
+  });
 }
 
 /** Returns whether the operation may succeed on another queue or task. */

@@ -13,10 +13,10 @@ import { connectTarget } from './connect.ts';
 import { addConnectionOptions, CONNECTION_HELP } from './connection.ts';
 import { addDash } from './dash/dash.ts';
 import {
+  reportEach,
   reportList,
   tablesOf,
   TasksCommand,
-  withEach,
   type PageOptions,
   type Report,
   type Run,
@@ -112,18 +112,14 @@ function eventColumns(nowMs: number): Columns<SchedulerEnqueueEvent> {
   ];
 }
 
-async function listEvents(run: Run<PageOptions>): Promise<Report> {
+function listEvents(run: Run<PageOptions>): Promise<Report> {
   const { page, size } = run.options;
-  const { done, failed } = await withEach(run, 'id', run.words, (id) =>
-    run.target.listSchedulerEnqueueEvents(id, { page, pageSize: size }),
-  );
-  return {
-    json: () => {
-      const entries = done.map(({ name, value }) => ({ id: name, events: value }));
-      return { page, size, entries, failed };
-    },
-    lines: () => tablesOf(run, eventColumns(run.now()), done),
-  };
+  const read = (id: string): Promise<readonly SchedulerEnqueueEvent[]> =>
+    run.target.listSchedulerEnqueueEvents(id, { page, pageSize: size });
+  return reportEach(run, 'id', run.words, read, {
+    json: (done) => ({ page, size, entries: done.map(({ name, value }) => ({ id: name, events: value })) }),
+    lines: (done) => tablesOf(run, eventColumns(run.now()), done),
+  });
 }
 
 // Groups.

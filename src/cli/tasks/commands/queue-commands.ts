@@ -2,6 +2,7 @@ import { InvalidArgumentError, Option } from 'commander';
 import { hasCode } from '../../../core/errors.ts';
 import { utcDay } from '../../../core/units.ts';
 import { HISTORY_DAYS, limitsOf } from '../../../tasks/broker/broker-settings.ts';
+import type { QueueView } from '../../../tasks/http/asynqmon-json.ts';
 import type { DailyStats } from '../../../tasks/info.ts';
 import { addOption, text, texts, wholeNumber } from '../../options.ts';
 import { type Columns, formatCount, printable } from '../../terminal/text.ts';
@@ -10,11 +11,11 @@ import {
   detailsOf,
   type PageOptions,
   type Report,
+  reportEach,
   reportList,
   type Run,
   tablesOf,
   type TasksCommand,
-  withEach,
   withTarget,
 } from '../run.ts';
 import { dayJson, limitDetails, queueColumns, queueDetails, showDuration, showErrorRate } from '../show.ts';
@@ -74,35 +75,29 @@ async function listQueues(run: Run<unknown>): Promise<Report> {
   return reportList(run, queueColumns(queues), queues, { queues });
 }
 
-async function inspectQueues(run: Run<unknown>): Promise<Report> {
-  const { done, failed } = await withEach(run, 'queue', run.words, async (queue) => ({
+function inspectQueues(run: Run<unknown>): Promise<Report> {
+  const read = async (queue: string): Promise<{ info: QueueView; limits: QueueLimits | undefined }> => ({
     info: await run.target.getQueueInfo(queue),
     limits: await run.target.limits(queue),
-  }));
-  return {
-    json: () => ({
+  });
+  return reportEach(run, 'queue', run.words, read, {
+    json: (done) => ({
       queues: done.map(({ value: { info, limits } }) => ({ ...info, limits: limits ?? null })),
-      failed,
     }),
-    lines: () =>
+    lines: (done) =>
       done.flatMap(({ value }, at) => [
         ...(at === 0 ? [] : ['']),
         ...detailsOf(run, [...queueDetails(value.info), ...limitDetails(value.limits)]),
       ]),
-  };
+  });
 }
 
-async function showHistory(run: Run<{ days: number }>): Promise<Report> {
-  const { done, failed } = await withEach(run, 'queue', run.words, (queue) =>
-    run.target.history(queue, run.options.days),
-  );
-  return {
-    json: () => ({
-      queues: done.map(({ name, value }) => ({ queue: name, days: value.map(dayJson) })),
-      failed,
-    }),
-    lines: () => tablesOf(run, DAY_COLUMNS, done),
-  };
+function showHistory(run: Run<{ days: number }>): Promise<Report> {
+  const { days } = run.options;
+  return reportEach(run, 'queue', run.words, (queue) => run.target.history(queue, days), {
+    json: (done) => ({ queues: done.map(({ name, value }) => ({ queue: name, days: value.map(dayJson) })) }),
+    lines: (done) => tablesOf(run, DAY_COLUMNS, done),
+  });
 }
 
 // Limits and keys.

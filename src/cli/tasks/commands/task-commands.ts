@@ -13,10 +13,10 @@ import {
   NotActive,
   type PageOptions,
   type Report,
+  reportEach,
   reportList,
   type Run,
   type TasksCommand,
-  withEach,
 } from '../run.ts';
 import { infoJson, showTime, taskColumns, taskDetails } from '../show.ts';
 import type { TasksOfState, TasksTarget } from '../target/tasks-target.ts';
@@ -120,15 +120,11 @@ function addCancel(group: TasksCommand): void {
     .reads(cancelTasks);
 }
 
-async function cancelTasks(run: Run<CancelOptions>): Promise<Report> {
-  const { done, failed } = await withEach(run, 'id', run.words, (id) => cancel(run, id));
-  return {
-    json: () => ({
-      cancelled: done.map(({ name, value }) => ({ id: name, isAnswered: value ?? null })),
-      failed,
-    }),
-    lines: () => done.map(({ name, value }) => `${printable(name)}: ${showAnswer(value)}`),
-  };
+function cancelTasks(run: Run<CancelOptions>): Promise<Report> {
+  return reportEach(run, 'id', run.words, (id) => cancel(run, id), {
+    json: (done) => ({ cancelled: done.map(({ name, value }) => ({ id: name, isAnswered: value ?? null })) }),
+    lines: (done) => done.map(({ name, value }) => `${printable(name)}: ${showAnswer(value)}`),
+  });
 }
 
 /** Several queues may have an active task with the id. @throws NotActive - none has. */
