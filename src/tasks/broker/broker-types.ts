@@ -176,6 +176,9 @@ export interface ServerState {
   readonly workers: readonly WorkerState[];
 }
 
+/** A server without its runs. */
+export type ServerHead = Omit<ServerState, 'workers'>;
+
 /** A run of a server. */
 export interface WorkerState {
   /** Id of its task. */

@@ -6,6 +6,7 @@ import { SystemTimer } from '../../timer/system-timer.ts';
 import type {
   BrokerListener,
   CancelRequest,
+  ServerHead,
   ServerState,
   Subscription,
   WorkerState,
@@ -54,7 +55,7 @@ export class ServerComponents implements BrokerListener {
     options: ResolvedServerOptions,
     handler: Handler,
     emitter: EventEmitter<ServerEvents>,
-    readState: () => ServerState,
+    readHead: () => ServerHead,
   ) {
     const timer = new SystemTimer({ name: 'server', clock: options.broker.clock });
     const latch = new Latch(timer);
@@ -63,6 +64,7 @@ export class ServerComponents implements BrokerListener {
     const leases = new LeaseKeeper(options, timer, runs);
     const settler = new Settler(options, timer, runs, leases, reports);
     const settle = settler.settle.bind(settler);
+    const readState = (): ServerState => ({ ...readHead(), workers: workersOf(runs) });
     this.#options = options;
     this.#timer = timer;
     this.runs = runs;
@@ -107,13 +109,6 @@ export class ServerComponents implements BrokerListener {
     await endedWithin(this.#timer, this.#options.leaseMs, Promise.all(rest), isWriting);
     this.#timer.close();
     this.#reports.close();
-  }
-
-  workers(): WorkerState[] {
-    return this.runs
-      .list()
-      .filter(({ hasStarted }) => hasStarted)
-      .map(workerOf);
   }
 
   // Notifications of the broker:
@@ -194,6 +189,13 @@ export class ServerComponents implements BrokerListener {
       this.#options.logger.warn({ err: error }, 'subscription not closed');
     }
   }
+}
+
+function workersOf(runs: RunTable): WorkerState[] {
+  return runs
+    .list()
+    .filter(({ hasStarted }) => hasStarted)
+    .map(workerOf);
 }
 
 function workerOf({ leased, startedAtWallMs, deadlineMs }: TaskRun): WorkerState {

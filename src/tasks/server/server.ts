@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import { CONSOLE_VIEW, consoleView } from '../../core/console-view.ts';
 import { EscapementError } from '../../core/errors.ts';
 import { SystemTimer } from '../../timer/system-timer.ts';
-import type { ServerState } from '../broker/broker.ts';
+import type { ServerHead } from '../broker/broker.ts';
 import { callable, type Handler, type ServeMux } from '../handler.ts';
 import { settledWithin, UNANSWERED_MS } from '../timed-work.ts';
 import type { ServerEvents } from './reports.ts';
@@ -164,7 +164,7 @@ export class Server extends EventEmitter<ServerEvents> {
     const { broker, limits } = this.#options;
     for (const [queue, limitsOfQueue] of Object.entries(limits)) await broker.setLimits(queue, limitsOfQueue);
     if (this.#mustClose()) throw closedError();
-    this.#components = new ServerComponents(this.#options, handler, this, () => this.#state());
+    this.#components = new ServerComponents(this.#options, handler, this, () => this.#head());
     this.#status = 'active';
     this.#startedAtMs = this.#options.broker.clock.wallNow();
     await this.#components.start();
@@ -190,7 +190,7 @@ export class Server extends EventEmitter<ServerEvents> {
     return this.#status === 'closed';
   }
 
-  #state(): ServerState {
+  #head(): ServerHead {
     const { concurrency, queues, strictPriority } = this.#options;
     return {
       id: this.id,
@@ -201,7 +201,6 @@ export class Server extends EventEmitter<ServerEvents> {
       strictPriority,
       status: this.#status === 'new' ? 'active' : this.#status,
       startedAtMs: this.#startedAtMs,
-      workers: this.#components?.workers() ?? [],
     };
   }
 }

@@ -1,6 +1,6 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { NANOS_PER_MS, SECOND_MS } from '../../core/units.ts';
-import type { EnqueueEvent, ScheduleEntry, ServerState, WorkerState } from '../broker/broker.ts';
+import type { EnqueueEvent, ScheduleEntry, ServerHead, ServerState, WorkerState } from '../broker/broker.ts';
 import {
   SchedulerEnqueueEventSchema,
   SchedulerEntrySchema,
@@ -10,9 +10,6 @@ import {
 import { decodeMessage, encodeMessage, finite, MAX_INT32, wireError, withinDates } from './message-codec.ts';
 
 /* What servers and schedulers announce. Each function throws the errors of `encodeMessage` or `decodeMessage`. */
-
-/** A server without its workers, which have their own key. */
-export type ServerHead = Omit<ServerState, 'workers'>;
 
 export function encodeServer(server: ServerState): Uint8Array {
   return encodeMessage(ServerInfoSchema, {
@@ -30,6 +27,7 @@ export function encodeServer(server: ServerState): Uint8Array {
   });
 }
 
+/** The workers have their own key. */
 export function decodeServer(bytes: Uint8Array): ServerHead {
   const info = decodeMessage(ServerInfoSchema, bytes);
   return {

@@ -1,7 +1,7 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { ServerState } from '../../../src/tasks/broker/broker-types.ts';
+import type { ServerHead, ServerState } from '../../../src/tasks/broker/broker-types.ts';
 import type { TaskMessage } from '../../../src/tasks/task-options.ts';
 import {
   SchedulerEntrySchema,
@@ -18,7 +18,6 @@ import {
   encodeServer,
   encodeWorker,
   momentOf,
-  type ServerHead,
   timestampOf,
 } from '../../../src/tasks/wire/member-codec.ts';
 import {

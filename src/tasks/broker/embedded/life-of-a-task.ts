@@ -134,32 +134,24 @@ export const LIFE_OF_A_TASK = {
     const nowMs = store.clock.now();
     const endedUntilMs = nowMs - graceMs;
     const orphans: TaskRow[] = [];
-    for (const name of new Set(names)) {
-      for (const row of store.queues.get(name)?.lists.active ?? []) {
-        if (row.atMs <= endedUntilMs) orphans.push(row);
-      }
+    for (const { lists } of store.queuesNamed(names)) {
+      for (const row of lists.active) if (row.atMs <= endedUntilMs) orphans.push(row);
     }
     return orphans.map((row) => lease(store, row, leaseMs, nowMs));
   },
 
   /** The timer does it, too: a minute later, if the wall clock was set forward. */
   forward(store, names) {
-    let count = 0;
-    for (const name of new Set(names)) {
-      const queue = store.queues.get(name);
-      if (queue !== undefined) count += store.forwardDue(queue);
-    }
-    return count;
+    return store.queuesNamed(names).reduce((count, queue) => count + store.forwardDue(queue), 0);
   },
 
   /** O(completed and archived tasks). */
   deleteExpired(store, names, limit) {
     const wallNowMs = store.clock.wallNow();
     let count = 0;
-    for (const name of new Set(names)) {
+    for (const { lists } of store.queuesNamed(names)) {
       const expired: TaskRow[] = [];
-      const { completed = [], archived = [] } = store.queues.get(name)?.lists ?? {};
-      for (const list of [completed, archived]) {
+      for (const list of [lists.completed, lists.archived]) {
         for (const row of list) if (row.atMs <= wallNowMs && expired.length < limit) expired.push(row);
       }
       for (const row of expired) store.remove(row);
@@ -200,12 +192,8 @@ export const LIFE_OF_A_TASK = {
   reclaimSets(store, names) {
     const nowMs = store.clock.now();
     let count = 0;
-    for (const name of new Set(names)) {
-      const queue = store.queues.get(name);
-      if (queue === undefined) continue;
-      for (const held of [...queue.sets.values()]) {
-        if (held.endsAtMs <= nowMs) count += reclaim(store, held);
-      }
+    for (const { sets } of store.queuesNamed(names)) {
+      for (const held of [...sets.values()]) if (held.endsAtMs <= nowMs) count += reclaim(store, held);
     }
     return count;
   },

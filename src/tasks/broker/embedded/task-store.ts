@@ -109,6 +109,11 @@ export class TaskStore {
     return queue;
   }
 
+  /** Returns the queues of some names, each once, without those that do not exist. */
+  queuesNamed(names: readonly string[]): QueueState[] {
+    return [...new Set(names)].flatMap((name) => this.queues.get(name) ?? []);
+  }
+
   /** @throws EscapementError `ERR_QUEUE_NOT_FOUND` or `ERR_TASK_NOT_FOUND` */
   row(queue: string, id: string): TaskRow {
     const row = this.queue(queue).rows.get(id);
