@@ -63,11 +63,6 @@ export class RedisConnection {
     if (this.#client.status === 'wait') this.#client.connect().catch(ignore);
   }
 
-  /** For tests: commands that are sent with it are not covered by the rules above. */
-  get commands(): RedisClient {
-    return this.#client;
-  }
-
   get isCluster(): boolean {
     return this.#client.isCluster;
   }

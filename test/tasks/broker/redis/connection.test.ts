@@ -4,7 +4,12 @@ import { fileURLToPath } from 'node:url';
 import { Cluster, Redis } from 'ioredis';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { parseRedisUrl } from '../../../../src/tasks/broker/redis/connection-options.ts';
+import { makeClient } from '../../../../src/tasks/broker/redis/client.ts';
+import {
+  parseRedisUrl,
+  planConnection,
+  type ServerPlan,
+} from '../../../../src/tasks/broker/redis/connection-options.ts';
 import { RedisConnection } from '../../../../src/tasks/broker/redis/connection.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
 import { until } from '../../../until.ts';
@@ -129,11 +134,14 @@ describe('a connection to Redis', () => {
     });
 
     it('a TLS handshake that fails twice causes no uncaught exception', async () => {
-      const { connection } = open({ url: `rediss://localhost:${tlsPort}`, timeoutMs: 300 });
-      connection.commands.once('error', () => {
-        (connection.commands as Redis).stream.emit('error', new Error('the other side has given up too'));
+      const { source } = planConnection({ url: `rediss://localhost:${tlsPort}` });
+      const client = makeClient((source as { server: ServerPlan }).server, 300) as Redis;
+      client.once('error', () => {
+        client.stream.emit('error', new Error('the other side has given up too'));
       });
+      const { connection } = open({ client, timeoutMs: 300 });
       await expect(count(connection)).rejects.toMatchObject(UNAVAILABLE);
+      client.disconnect();
     });
 
     it('an error reply of Redis is passed on with a code', async () => {

@@ -233,12 +233,13 @@ it('the program of the lease thread is in the package', () => {
 
 /** What a thread, which has only a copy of the route, finds where it leads to. */
 async function read(options: RedisConnectionOptions, key = 'where'): Promise<string | null> {
-  const connection = new RedisConnection(optionsOfRoute(structuredClone(routeOf(options))));
+  const copied = optionsOfRoute(structuredClone(routeOf(options)));
+  const connection = new RedisConnection(copied);
   try {
     return await connection.run((client) => client.get(key));
   } finally {
-    connection.commands.disconnect();
     await connection.close();
+    if ('client' in copied) copied.client.disconnect();
   }
 }
 
