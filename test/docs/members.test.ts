@@ -1,0 +1,67 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import ts from 'typescript';
+import { expect, test } from 'vitest';
+
+const ROOT = join(import.meta.dirname, '../..');
+
+/** What JSON calls, and what a broker reads. */
+const NOT_CALLED = new Set(['toJSON', 'hasPayload']);
+
+function read(path: string): string {
+  return readFileSync(join(ROOT, path), 'utf8');
+}
+
+function sourceOf(path: string): ts.SourceFile {
+  return ts.createSourceFile(path, read(path), ts.ScriptTarget.Latest, true);
+}
+
+/** The names that the entries of the package export, by the file that declares them. */
+function exportedNames(): Map<string, Set<string>> {
+  const names = new Map<string, Set<string>>();
+  for (const entry of readdirSync(join(ROOT, 'src')).filter((name) => name.endsWith('.ts'))) {
+    for (const statement of sourceOf(`src/${entry}`).statements) {
+      if (!ts.isExportDeclaration(statement) || statement.moduleSpecifier === undefined) continue;
+      if (statement.exportClause === undefined || !ts.isNamedExports(statement.exportClause)) continue;
+      const path = join('src', (statement.moduleSpecifier as ts.StringLiteral).text);
+      const exported = statement.exportClause.elements.map((element) => element.name.text);
+      names.set(path, new Set([...(names.get(path) ?? []), ...exported]));
+    }
+  }
+  return names;
+}
+
+/** Whether a member is for users: neither private, nor internal, nor one that a class above has. */
+function isPublic(member: ts.ClassElement | ts.TypeElement): boolean {
+  if (member.name === undefined || !ts.isIdentifier(member.name)) return false;
+  const flags = ts.getCombinedModifierFlags(member);
+  const hidden = ts.ModifierFlags.Private | ts.ModifierFlags.Protected | ts.ModifierFlags.Override;
+  return (
+    (flags & hidden) === 0 && !ts.getJSDocTags(member).some(({ tagName }) => tagName.text === 'internal')
+  );
+}
+
+/** Every method and property of an exported class, and every event, as `Class.member`. */
+function membersOfSources(): string[] {
+  return [...exportedNames()].flatMap(([path, exported]) => {
+    return sourceOf(path).statements.flatMap((statement) => {
+      if (!ts.isClassDeclaration(statement) && !ts.isInterfaceDeclaration(statement)) return [];
+      const name = statement.name?.text ?? '';
+      if (!exported.has(name) || (ts.isInterfaceDeclaration(statement) && !name.endsWith('Events')))
+        return [];
+      const named = [...statement.members].filter(isPublic).map((member) => member.name?.getText() ?? '');
+      return named.filter((member) => !NOT_CALLED.has(member)).map((member) => `${name}.${member}`);
+    });
+  });
+}
+
+test('README and the documents name every method, property and event of the exported classes', () => {
+  const pages = readdirSync(join(ROOT, 'docs')).filter(
+    (name) => name.endsWith('.md') && name !== 'options.md',
+  );
+  const text = ['README.md', ...pages.map((name) => `docs/${name}`)].map(read).join('\n');
+  const words = new Set(text.match(/\w+/g));
+  const members = membersOfSources();
+  expect(members.length).toBeGreaterThan(200);
+  expect(members.filter((member) => !words.has(member.split('.')[1] ?? ''))).toEqual([]);
+});
