@@ -54,7 +54,10 @@ export interface PurgatorySnapshot {
   readonly numDelayed: number;
   /** Number of keys that operations are watched under. */
   readonly watchedKeys: number;
-  /** At most a hundred keys, as a `Map` has them (see `keyOf`): those with the most operations, of the first thousand keys. */
+  /**
+   * At most a hundred keys, as a `Map` has them (see `keyOf`): those with the most operations, of the first thousand keys, or of fewer if
+   * these have more than 20 000 operations.
+   */
   readonly keys: readonly WatchedKeySnapshot[];
 }
 
