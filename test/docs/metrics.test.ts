@@ -73,3 +73,11 @@ test.each(Object.entries(QUERIES))('%s query metrics that exist, in well-formed 
     expect([query, unknownIn(query)]).toEqual([query, '']);
   }
 });
+
+test('the page of metrics names every attribute of a span', () => {
+  const source = read('src/tasks/otel/open-telemetry-tracing.ts');
+  const attributes = [...source.matchAll(/^ {2}\w+: '((?:messaging|error|escapement)\.[\w.]+)',$/gm)];
+  expect(attributes.length).toBeGreaterThan(9);
+  const page = read('docs/metrics.md');
+  expect(attributes.map(([, name]) => name).filter((name) => !page.includes(`\`${name}\``))).toEqual([]);
+});
