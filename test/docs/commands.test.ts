@@ -19,12 +19,13 @@ function wordsOf(command: Command): string[] {
 }
 
 test.each([
-  ['docs/tasks-command.md', addTasks],
-  ['docs/diskqueue-command.md', addDiskQueue],
-])('%s names every command and every option', (page, add) => {
+  [['docs/tasks-command.md'], addTasks],
+  [['docs/diskqueue-command.md'], addDiskQueue],
+  [['docs/dashboard.md', 'docs/tasks-command.md'], addDashboard], // the latter has the options of the connection
+])('%s: every command and every option is named', (pages, add) => {
   const program = new Command('escapement');
   add(program, NO_TERMINAL);
-  const text = readFileSync(join(ROOT, page), 'utf8');
+  const text = pages.map((page) => readFileSync(join(ROOT, page), 'utf8')).join('\n');
   const words = new Set(program.commands.flatMap((part) => wordsOf(part)));
   expect(words.size).toBeGreaterThan(5);
   expect([...words].filter((word) => !new RegExp(`(?<![-\\w])${word}(?![-\\w])`).test(text))).toEqual([]);
