@@ -73,7 +73,8 @@ export class Processor {
     const isWorking = (): boolean => runs.size > 0;
     if ((await endedWithin(timer, shutdownTimeoutMs, idle, isWorking)) || !isWorking()) return;
     const reason = serverClosed();
-    for (const run of runs.list()) run.interrupt(reason);
+    // The last one first: each goes to the head of its queue when it ends.
+    for (const run of runs.list().sort((a, b) => b.leased.epoch - a.leased.epoch)) run.interrupt(reason);
     // The grace ends by itself; a write that takes longer than the lease makes no difference.
     await settledWithin(timer, graceMs + leaseMs, idle);
   }

@@ -163,6 +163,31 @@ describe('shutdown', () => {
     expect(world.clock.pendingWakeups).toBe(0);
   });
 
+  it('tasks that a shutdown interrupts at the same time are in their order at the head of their queue', async ({
+    world,
+  }) => {
+    const ids: string[] = [];
+    for (let i = 0; i < 5; i++) ids.push((await world.enqueue()).id);
+    const done = ids.shift(); // its slot is free for the last task
+    const server = await world.start(
+      (_task, { taskId, signal }) =>
+        taskId === done
+          ? undefined
+          : new Promise((_resolve, reject) => {
+              signal.addEventListener('abort', () => {
+                reject(signal.reason as Error);
+              });
+            }),
+      { concurrency: 4 },
+    );
+    await world.settle();
+    const closed = server.shutdown();
+    await world.advance(8_000);
+    await closed;
+    const pending = await world.broker.tasks('default', 'pending', { page: 1, size: 10 });
+    expect(pending.map(({ message }) => message.id)).toEqual(ids);
+  });
+
   it('a shutdown gives up deaf handlers at the end of the grace, and reports no error', async ({ world }) => {
     const errorHandler = vi.fn();
     const server = await world.start(() => new Promise(() => undefined), { graceMs: 500, errorHandler });
