@@ -44,7 +44,7 @@ const byNumber = new Map<string, Timeout>();
  */
 export class Timeout {
   readonly #shared = sharedTimer();
-  readonly #context: AsyncContext = new TimeoutContext('Timeout');
+  #context: AsyncContext = new TimeoutContext('Timeout');
   readonly #delayMs: number;
   readonly #isInterval: boolean;
   readonly #args: unknown[] | undefined;
@@ -98,7 +98,7 @@ export class Timeout {
     return #callback in this && this.#hasRef;
   }
 
-  /** Starts the delay anew, also after the timeout has run; not after it was cleared. Makes no object. */
+  /** Starts the delay anew, also after the timeout has run, then in the async context of this call; not after it was cleared. */
   refresh(): this {
     if (!(#callback in this) || this.#callback === undefined) return this;
     if (this.#id !== NOT_WAITING) {
@@ -106,6 +106,7 @@ export class Timeout {
       return this;
     }
     this.#shared.withdraw(this);
+    if (!this.#isActive) this.#context = new TimeoutContext('Timeout');
     this.#start();
     return this;
   }

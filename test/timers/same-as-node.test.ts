@@ -377,7 +377,6 @@ describe.each([
       import { AsyncLocalStorage } from 'node:async_hooks';
       import { setTimeout, setInterval, clearInterval } from '${module}';
       const store = new AsyncLocalStorage();
-      let refreshed;
       for (const name of ['a', 'b']) {
         store.run(name, () => {
           setTimeout(() => console.log('timeout', store.getStore()), 5);
@@ -395,5 +394,21 @@ describe.each([
       ...['interval a', 'interval a', 'interval b', 'interval b', 'nested outer'],
       ...['none undefined', 'timeout a', 'timeout b'],
     ]);
+  });
+
+  test('a timeout that is refreshed after it has run runs in the async context of the call of refresh', () => {
+    const { lines } = runProgram(`
+      import { AsyncLocalStorage } from 'node:async_hooks';
+      import { setTimeout } from '${module}';
+      const store = new AsyncLocalStorage();
+      let runs = 0;
+      const timeout = store.run('set', () => setTimeout(() => {
+        console.log(store.getStore());
+        if (++runs === 1) store.run('in the callback', () => timeout.refresh());
+        if (runs === 2) setTimeout(() => store.run('after it', () => timeout.refresh()), 1);
+      }, 20));
+      store.run('while it is pending', () => timeout.refresh());
+    `);
+    expect(lines).toEqual(['set', 'set', 'after it']);
   });
 });
