@@ -114,6 +114,7 @@ export class ItemQueue<T> {
       entry.phase = QUEUED;
       this.#queueInFront(entry);
     }
+    this.#settle();
   }
 
   shutDown(): void {

@@ -142,6 +142,22 @@ test('an item that was interrupted and added again meanwhile is queued once, wit
   expect(queue.length).toBe(0);
 });
 
+test('after shutdown an interrupted item that was added again goes to one waiting caller, and the others get the end', async () => {
+  const { queue, bench, run, abort } = await running('a');
+  bench.interruptible('a');
+  queue.add('a');
+  queue.shutDown();
+  const waiting = [watch(queue.get()), watch(queue.get())];
+  abort(mine);
+  await run.promise;
+  await settled();
+  checkQueue(queue);
+  expect(waiting.map(({ value }) => value)).toEqual([
+    { item: 'a', shutdown: false },
+    { item: undefined, shutdown: true },
+  ]);
+});
+
 test('an interrupted item whose worker has called done is not queued again', async () => {
   const { queue, bench, run, abort } = await running('ab', 2);
   for (const item of 'ab') bench.interruptible(item);
