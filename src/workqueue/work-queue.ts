@@ -203,8 +203,8 @@ export class WorkQueue<T> {
   async addWhenRoom(item: T, options: SignalOptions = {}): Promise<void> {
     const signal = signalOf('WorkQueue.addWhenRoom', options);
     signal?.throwIfAborted();
-    if (this.#items.isShutDown) throw this.#shutDownError();
     const mustWait = this.#items.ready.size >= this.#maxSize && this.#needsCapacity(this.#keyOf(item));
+    if (this.#items.isShutDown) throw this.#shutDownError(); // not before keyOf, which may have shut it down
     if (!mustWait) this.add(item);
     else {
       await this.#adders.wait(() => {

@@ -53,6 +53,20 @@ test('after shutdown addWhenRoom rejects', async () => {
   });
 });
 
+test('addWhenRoom rejects if keyOf shuts the full queue down', async () => {
+  let isLast = false;
+  const queue = new WorkQueue<string>({
+    maxSize: 1,
+    keyOf: (item) => {
+      if (isLast) queue.shutDown();
+      return item;
+    },
+  });
+  queue.add('a');
+  isLast = true;
+  expect(await rejectionOf(queue.addWhenRoom('b'))).toMatchObject({ code: 'ERR_QUEUE_SHUT_DOWN' });
+});
+
 test('a keyOf that shuts the queue down is inside an add that is ignored', () => {
   const clock = new ManualClock();
   const adds: ((queue: DelayingQueue<string>) => void)[] = [
