@@ -54,7 +54,7 @@ export async function* setInterval<T = void>(
   delay?: number,
   value?: T,
   options: TimerOptions = {},
-): AsyncGenerator<T, void, void> {
+): AsyncGenerator<T, undefined, void> {
   const { signal, ref } = checked(delay, options);
   throwIfAborted(signal);
   const ticks = new Ticks(delay, ref);

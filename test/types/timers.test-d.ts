@@ -11,6 +11,7 @@ describe('what takes the place of node:timers', () => {
     expectTypeOf(ours.clearTimeout).toExtend<typeof host.clearTimeout>();
     expectTypeOf(ours.clearInterval).toExtend<typeof host.clearInterval>();
     expectTypeOf(oursPromises.setTimeout).toExtend<typeof hostPromises.setTimeout>();
+    expectTypeOf(oursPromises.setInterval).toExtend<typeof hostPromises.setInterval>();
     expectTypeOf(oursPromises.scheduler).toExtend<typeof hostPromises.scheduler>();
   });
 
@@ -45,6 +46,8 @@ describe('what takes the place of node:timers', () => {
     expectTypeOf(oursPromises.setInterval(5, 1)[Symbol.asyncIterator]().next()).resolves.toExtend<
       IteratorResult<number>
     >();
+    // As the types of Node 24 declare it.
+    expectTypeOf(oursPromises.setInterval(5, 1)).toExtend<AsyncIterator<number, undefined, unknown>>();
     expectTypeOf(oursPromises.scheduler.yield()).toEqualTypeOf<Promise<void>>();
     expectTypeOf(ours.promises.setTimeout).toEqualTypeOf(oursPromises.setTimeout);
   });
