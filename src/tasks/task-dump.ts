@@ -27,15 +27,21 @@ const VERSION = 1;
 
 type Json = Readonly<Record<string, unknown>>;
 
+/** Characters that are written at once, besides the last line: a string can have no more than 512 million. */
+const CHARACTERS_PER_WRITE = 1_048_576;
+
 /** Writes a dump beside its place, and moves it there when it is complete. */
 export class DumpWriter {
   readonly #path: string;
   readonly #file: FileHandle;
+  /** Lines that are not in the file yet. */
+  #text: string;
   #tasks = 0;
 
-  private constructor(path: string, file: FileHandle) {
+  private constructor(path: string, file: FileHandle, tasks: number) {
     this.#path = path;
     this.#file = file;
+    this.#text = lineOf({ format: FORMAT, version: VERSION, tasks });
   }
 
   /** @throws EscapementError `ERR_QUEUE_NOT_EMPTY` - the file exists. */
@@ -43,24 +49,23 @@ export class DumpWriter {
     if (await ofHost(path, isThere(path))) {
       throw new EscapementError('ERR_QUEUE_NOT_EMPTY', `the dump ${path} exists already`);
     }
-    const file = await ofHost(path, open(partOf(path), 'w', 0o600));
-    const writer = new DumpWriter(path, file);
-    await writer.#lines([{ format: FORMAT, version: VERSION, tasks }]);
-    return writer;
+    return new DumpWriter(path, await ofHost(path, open(partOf(path), 'w', 0o600)), tasks);
   }
 
   /** @returns the number of tasks of the piece. */
   async write(piece: Piece): Promise<number> {
-    if (piece.kind === 'queue') await this.#lines([{ queue: piece.queue }]);
-    if (piece.kind === 'events') await this.#lines([eventsToJson(piece)]);
-    if (piece.kind !== 'tasks') return 0;
-    await this.#lines(piece.tasks.map((task) => ({ task: wholeTaskToJson(task) })));
-    this.#tasks += piece.tasks.length;
-    return piece.tasks.length;
+    for (const line of jsonOf(piece)) {
+      this.#text += lineOf(line);
+      if (this.#text.length >= CHARACTERS_PER_WRITE) await this.#flush();
+    }
+    const tasks = piece.kind === 'tasks' ? piece.tasks.length : 0;
+    this.#tasks += tasks;
+    return tasks;
   }
 
   async finish(): Promise<void> {
-    await this.#lines([{ end: true, tasks: this.#tasks }]);
+    this.#text += lineOf({ end: true, tasks: this.#tasks });
+    await this.#flush();
     await ofHost(this.#path, this.#file.sync());
     await ofHost(this.#path, rename(partOf(this.#path), this.#path));
   }
@@ -70,10 +75,21 @@ export class DumpWriter {
     await rm(partOf(this.#path), { force: true });
   }
 
-  async #lines(lines: readonly Json[]): Promise<void> {
-    const text = lines.map((line) => `${JSON.stringify(line)}\n`).join('');
+  async #flush(): Promise<void> {
+    const text = this.#text;
+    this.#text = '';
     await ofHost(this.#path, this.#file.appendFile(text));
   }
+}
+
+function* jsonOf(piece: Piece): Generator<Json> {
+  if (piece.kind === 'queue') yield { queue: piece.queue };
+  else if (piece.kind === 'events') yield eventsToJson(piece);
+  else for (const task of piece.tasks) yield { task: wholeTaskToJson(task) };
+}
+
+function lineOf(json: Json): string {
+  return `${JSON.stringify(json)}\n`;
 }
 
 /** Waits for a call of the file system. @throws EscapementError `ERR_BROKER_UNAVAILABLE` - it has failed. */
@@ -166,15 +182,18 @@ export class DumpReader {
   }
 }
 
-/** Not with `readline`, for which U+2028 ends a line, too. */
+/** Not with `readline`, for which U+2028 ends a line, too. A line may have many chunks: each is searched once. */
 async function* linesOf(path: string): AsyncGenerator<string> {
-  let rest = '';
+  let line = '';
   for await (const chunk of createReadStream(path, 'utf8')) {
-    const lines = (rest + String(chunk)).split('\n');
-    rest = lines.pop() ?? '';
-    yield* lines;
+    const [end = '', ...others] = String(chunk).split('\n');
+    line += end;
+    for (const next of others) {
+      yield line;
+      line = next;
+    }
   }
-  if (rest !== '') yield rest;
+  if (line !== '') yield line;
 }
 
 function requireFormat({ format, version }: Json): void {

@@ -345,6 +345,20 @@ describe('a dump', () => {
     });
   });
 
+  test('a line of a dump is read in a time that is proportional to its length', async () => {
+    const from = await memory();
+    const payload = new Uint8Array(12 * 1_048_576).fill(1);
+    await new Client({ broker: from }).enqueue(new Task('large', payload));
+    const path = join(directory, 'jobs.jsonl');
+    await copyTasks(from, path);
+    const to = await memory();
+    const startMs = performance.now();
+    await copyTasks(path, to);
+    expect(performance.now() - startMs).toBeLessThan(1_500); // several times as long if each chunk is searched with all before it
+    const [task] = await to.dequeue('default', 1, 1_000);
+    expect(Buffer.compare(task?.message.payload ?? new Uint8Array(), payload)).toBe(0);
+  });
+
   test('nothing but a dump or a broker can be copied', async () => {
     const broker = await memory();
     await expect(copyTasks({} as Broker, broker)).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
