@@ -119,6 +119,17 @@ export function bytesJson(name: string, bytes: Uint8Array): Record<string, strin
   }
 }
 
+/**
+ * Decodes base64 with its padding. Node decodes anything, and skips what is not base64.
+ *
+ * @throws TypeError `ERR_INVALID_ARG_VALUE` - the text is not what Node would write for the bytes.
+ */
+export function bytesOfBase64(argument: string, text: string): Uint8Array {
+  const bytes = Buffer.from(text, 'base64');
+  if (bytes.toString('base64') !== text) throw wrongValue(argument, 'base64 with its padding', text);
+  return bytes;
+}
+
 /** Returns what a console prints for a text or an object: undefined if it is empty. */
 export function printFilled<T extends object | string>(value: T): T | undefined {
   return Object.keys(value).length === 0 ? undefined : value;

@@ -1,11 +1,15 @@
 import { createReadStream } from 'node:fs';
 import { open, rename, rm, stat, type FileHandle } from 'node:fs/promises';
 import { EscapementError } from '../core/errors.ts';
+import { integer, type Check } from '../core/options.ts';
+import { utcDay } from '../core/units.ts';
 import { requireString } from '../core/validate.ts';
-import { fieldsIn } from './argument-checks.ts';
+import { fieldsIn, requireExistingQueueName, requireText } from './argument-checks.ts';
 import type { EnqueueEvent, QueueLimits } from './broker/broker.ts';
 import { requireLimits } from './broker/broker-settings.ts';
-import { STORED_FIELDS } from './task-options.ts';
+import { bytesOfBase64 } from './payload.ts';
+import { LOCK_PREFIX, queuePrefixOf } from './task-identity.ts';
+import { STORED_FIELDS, TASK_OPTIONS } from './task-options.ts';
 import { hostUnavailable } from './broker/broker-errors.ts';
 import { TASKS_PER_PIECE, type Piece, type WholeQueue, type WholeTask } from './broker/transfer.ts';
 
@@ -218,24 +222,46 @@ const MESSAGE_FIELDS = {
   ...({ lastFailedAtMs: 'number', deadlineMs: 'number', completedAtMs: 'number' } as const),
 };
 
+const [INT32] = TASK_OPTIONS.maxRetry;
+const COUNT = integer(0);
+
+/** Values that every broker can hold, and names that `Inspector` accepts. */
+const TASK_CHECKS = {
+  ...{ id: requireText, queue: requireExistingQueueName },
+  ...{ maxRetry: INT32, retried: INT32, recoveries: INT32 },
+};
+const QUEUE_CHECKS = {
+  ...{ name: requireExistingQueueName, epoch: COUNT, processedTotal: COUNT, failedTotal: COUNT },
+};
+
 function wholeTaskFromJson(json: Json): WholeTask {
   const state = STATES.find((one) => one === json['state']);
   if (state === undefined) throw new Error(`'${String(json['state'])}' is not a state`);
   const { result, progress } = json;
+  requireFields(TASK_CHECKS, json);
   const fields = fieldsIn(MESSAGE_FIELDS, { key: '', ...json }); // older dumps have no keys
+  requireOwnLock(fields);
   const headers = objectOf(json['headers']);
   for (const name of Object.keys(headers)) textIn(headers, name);
-  const payload = bytesOf(textIn(json, 'payload'));
+  const payload = bytesIn(json, 'payload');
   return {
     message: { ...fields, headers: Object.freeze(headers as Record<string, string>), payload },
     state,
     ...fieldsIn({ atMs: 'number', recoveries: 'number', lockEndsMs: 'number' }, json),
-    result: result === undefined ? undefined : bytesOf(textIn(json, 'result')),
+    result: result === undefined ? undefined : bytesIn(json, 'result'),
     progress: progress === undefined ? undefined : textIn(json, 'progress'),
   };
 }
 
+/** A lock is a key in Redis: no other key may be written. */
+function requireOwnLock({ queue, uniqueKey }: Readonly<Record<'queue' | 'uniqueKey', string>>): void {
+  const prefix = queuePrefixOf(queue) + LOCK_PREFIX;
+  if (uniqueKey !== '' && !uniqueKey.startsWith(prefix))
+    throw new Error(`uniqueKey must begin with '${prefix}', not be '${uniqueKey}'`);
+}
+
 function wholeQueueFromJson(json: Json): WholeQueue {
+  requireFields(QUEUE_CHECKS, json);
   const [ticks, days] = [rowsIn(json, 'ticks'), rowsIn(json, 'days')];
   const { limits } = json;
   if (limits !== undefined) requireLimits('limits', limits);
@@ -245,7 +271,7 @@ function wholeQueueFromJson(json: Json): WholeQueue {
     ...fieldsIn({ epoch: 'number', processedTotal: 'number', failedTotal: 'number' }, json),
     limits: limits as QueueLimits | undefined,
     ticks: ticks.map(([entryKey, atMs]) => [String(entryKey), numberOf(atMs)] as const),
-    days: days.map(([date, ...counts]) => [String(date), numberOf(counts[0]), numberOf(counts[1])] as const),
+    days: days.map(([date, ...counts]) => [dateOf(date), numberOf(counts[0]), numberOf(counts[1])] as const),
   };
 }
 
@@ -267,6 +293,10 @@ function objectOf(value: unknown): Json {
   throw new Error('an object is missing');
 }
 
+function requireFields(checks: Readonly<Record<string, Check>>, json: Json): void {
+  for (const [name, check] of Object.entries(checks)) check(name, json[name]);
+}
+
 function rowsIn(json: Json, name: string): readonly (readonly unknown[])[] {
   const rows = json[name];
   if (Array.isArray(rows) && rows.every(Array.isArray)) return rows as readonly (readonly unknown[])[];
@@ -280,14 +310,21 @@ function textIn(json: Json, name: string): string {
 }
 
 function numberOf(value: unknown): number {
-  if (typeof value === 'number') return value;
+  if (typeof value === 'number' && Number.isFinite(value)) return value;
   throw new Error(`'${String(value)}' must be a number`);
+}
+
+function dateOf(value: unknown): string {
+  const date = String(value);
+  const ms = Date.parse(date);
+  if (!Number.isNaN(ms) && utcDay(ms) === date) return date;
+  throw new Error(`'${date}' must be a date`);
 }
 
 function base64Of(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
 }
 
-function bytesOf(base64: string): Uint8Array {
-  return new Uint8Array(Buffer.from(base64, 'base64'));
+function bytesIn(json: Json, name: string): Uint8Array {
+  return new Uint8Array(bytesOfBase64(name, textIn(json, name)));
 }

@@ -345,6 +345,44 @@ describe('a dump', () => {
     });
   });
 
+  const TASK = {
+    ...{ id: 'a', queue: 'q', type: 't', state: 'pending', payload: 'YQ==', headers: {}, lastError: '' },
+    ...{
+      maxRetry: 3,
+      retried: 0,
+      recoveries: 0,
+      timeoutMs: 0,
+      retentionMs: 0,
+      deadlineMs: 0,
+      atMs: START_MS,
+    },
+    ...{ lastFailedAtMs: 0, completedAtMs: 0, lockEndsMs: 0, uniqueKey: '', group: '' },
+  };
+  const QUEUE = { name: 'q', epoch: 0, processedTotal: 0, failedTotal: 0, ticks: [], days: [] };
+  test.each<[line: object, reason: string]>([
+    [{ task: { ...TASK, id: '' } }, 'id must be a string that is not blank'],
+    [{ task: { ...TASK, id: '\ud800' } }, 'id must be well-formed Unicode'],
+    [{ task: { ...TASK, queue: 'q}:t:a' } }, 'queue must be a queue name'],
+    [{ task: { ...TASK, retried: -1 } }, 'retried must be an integer of at least 0. Received -1'],
+    [{ task: { ...TASK, recoveries: 1e10 } }, 'recoveries must be at most 2147483647'],
+    [{ task: { ...TASK, payload: '####' } }, "payload must be base64 with its padding. Received '####'"],
+    [{ task: { ...TASK, result: 'YQ' } }, 'result must be base64 with its padding'],
+    [{ task: { ...TASK, uniqueKey: 'session:1' } }, "uniqueKey must begin with 'asynq:{q}:unique:'"],
+    [{ queue: { ...QUEUE, name: '}:t:a' } }, 'name must be a queue name'],
+    [{ queue: { ...QUEUE, epoch: 1e300 } }, 'epoch must be an integer of at least 0'],
+    [{ queue: { ...QUEUE, days: [['21.11.2026', 1, 0]] } }, "'21.11.2026' must be a date"],
+    [{ queue: { ...QUEUE, ticks: [['entry', null]] } }, "'null' must be a number"],
+  ])('a dump with a line that no broker writes is refused: %j', async (line, reason) => {
+    const path = join(directory, 'jobs.jsonl');
+    writeFileSync(path, `${HEAD}\n${JSON.stringify({ queue: QUEUE })}\n${JSON.stringify(line)}`);
+    const to = await memory();
+    await expect(copyTasks(path, to)).rejects.toMatchObject({
+      ...{ code: 'ERR_WIRE_MESSAGE', op: 'copyTasks' },
+      message: expect.stringContaining(`${path}, line 3: ${reason}`) as string,
+    });
+    expect((await to.queueStats('q')).counts.pending).toBe(0);
+  });
+
   test('a line of a dump is read in a time that is proportional to its length', async () => {
     const from = await memory();
     const payload = new Uint8Array(12 * 1_048_576).fill(1);

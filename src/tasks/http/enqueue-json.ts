@@ -3,7 +3,7 @@ import { checkOptions, oneOf, type OptionTable } from '../../core/options.ts';
 import { requireBoolean, requireObject, requireString } from '../../core/validate.ts';
 import { fieldsIn, requireText } from '../argument-checks.ts';
 import type { TaskRecord } from '../broker/broker.ts';
-import { bytesJson } from '../payload.ts';
+import { bytesJson, bytesOfBase64 } from '../payload.ts';
 import { randomId } from '../task-identity.ts';
 import type { TaskInfo } from '../info.ts';
 import {
@@ -79,13 +79,9 @@ export function newTaskFromJson(json: unknown): Task {
   return new Task(type, payload === undefined ? undefined : bytesOf(payload, payloadEncoding), options);
 }
 
-/** Node decodes anything; what it would write differently is not valid. */
 function bytesOf(text: string, encoding: 'utf8' | 'base64'): Uint8Array {
   if (!text.isWellFormed()) throw wrongValue('task.payload', 'well-formed Unicode', text);
-  const bytes = Buffer.from(text, encoding);
-  if (encoding === 'base64' && bytes.toString(encoding) !== text)
-    throw wrongValue('task.payload', 'base64 with its padding', text);
-  return bytes;
+  return encoding === 'base64' ? bytesOfBase64('task.payload', text) : Buffer.from(text);
 }
 
 // Infos.
