@@ -32,8 +32,10 @@ export class ScheduledEntry {
   nextMs = Infinity;
   /** Whether the mark, the latest tick of other schedulers, must be read first. */
   needsMark = false;
-  #begunMs = 0;
-  #settledMs = 0;
+  #begunMs = Infinity;
+  #settledMs = Infinity;
+  /** The latest time that the wall clock has shown. */
+  #shownMs = Infinity;
   /** The last tick that any scheduler has enqueued; 0 if there is none. */
   #prevMs = 0;
   #hasReadMark = false;
@@ -52,15 +54,14 @@ export class ScheduledEntry {
 
   /** Called when the scheduler starts: ticks count from now on. */
   begin(nowMs: number): void {
-    this.#begunMs = nowMs;
-    this.#settledMs = nowMs;
-    this.nextMs = this.spec.next(nowMs) ?? Infinity;
+    this.#goBackTo(nowMs);
     this.needsMark = this.#backfill !== undefined;
   }
 
   /** @returns whether a tick has come since the last call. */
   passTo(nowMs: number): boolean {
-    if (isFarAhead(this.#settledMs, nowMs)) this.begin(nowMs);
+    if (isFarAhead(Math.max(this.#settledMs, this.#shownMs), nowMs)) this.#goBackTo(nowMs);
+    this.#shownMs = Math.max(this.#shownMs, nowMs);
     if (this.nextMs > nowMs) return false;
     this.nextMs = this.spec.next(this.nextMs) ?? Infinity;
     if (this.nextMs > nowMs) return true;
@@ -123,11 +124,19 @@ export class ScheduledEntry {
       prevEnqueueAtMs: this.#prevMs,
     };
   }
+
+  /** What was missed until then is still to be enqueued. */
+  #goBackTo(nowMs: number): void {
+    this.#begunMs = Math.min(this.#begunMs, nowMs);
+    this.#settledMs = Math.min(this.#settledMs, nowMs);
+    this.#shownMs = nowMs;
+    this.nextMs = this.spec.next(nowMs) ?? Infinity;
+  }
 }
 
-/** Whether the clock was wrong when it reached that tick, and is right now: an entry that waited for it would not run for long. */
-function isFarAhead(tickMs: number, nowMs: number): boolean {
-  return tickMs > nowMs + MOST_SET_BACK_MS;
+/** Whether the clock was wrong when it reached that time, and is right now: an entry that waited for it would not run for long. */
+function isFarAhead(timeMs: number, nowMs: number): boolean {
+  return timeMs > nowMs + MOST_SET_BACK_MS;
 }
 
 /** The shortest span that is searched for the newest ticks, in milliseconds. */

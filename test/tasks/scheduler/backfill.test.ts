@@ -250,6 +250,28 @@ describe('a wall clock that is set', () => {
     expect(since.sort()).toEqual([3 * HOUR_MS, 4 * HOUR_MS, 5 * HOUR_MS]);
   });
 
+  it.for([false, true])(
+    'a wall clock that is a day ahead for seconds while the broker fails stops no scheduler: backfill %s',
+    async (backfill, { world }) => {
+      let isDown = true;
+      const broker = withMethods(world.broker, {
+        enqueueTick: (task, tick) =>
+          isDown
+            ? Promise.reject(new EscapementError('ERR_BROKER_UNAVAILABLE', 'down'))
+            : world.broker.enqueueTick(task, tick),
+      });
+      const { ticks } = await world.startHourly({ broker, backfill });
+      await world.clock.advanceAsync(3.5 * HOUR_MS - 1_000);
+      world.clock.aheadMs += DAY_MS;
+      await world.clock.advanceAsync(2_000); // the clock is read each minute, and the broker called each half minute
+      world.clock.aheadMs -= DAY_MS;
+      isDown = false;
+      await world.clock.advanceAsync(2 * HOUR_MS);
+      const hours = ticks.map(({ at }) => (at.getTime() - START_MS) / HOUR_MS);
+      expect(hours).toEqual(backfill ? [1, 2, 3, 4, 5] : [3, 4, 5]);
+    },
+  );
+
   it('a wall clock that is set back makes no other scheduler enqueue a tick twice', async ({ world }) => {
     const first = await world.startHourly();
     await world.clock.advanceAsync(2.5 * HOUR_MS);
