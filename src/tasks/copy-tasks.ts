@@ -1,6 +1,6 @@
 import { EscapementError, wrongType } from '../core/errors.ts';
 import { readOptions, type OptionTable } from '../core/options.ts';
-import { requireBoolean, requireFunction, requireSignal } from '../core/validate.ts';
+import { requireBoolean, requireFunction, requirePath, requireSignal } from '../core/validate.ts';
 import type { Broker } from './broker/broker.ts';
 import { withOperation } from './broker/broker-errors.ts';
 import { TRANSFER, type Piece, type TransferableBroker } from './broker/transfer.ts';
@@ -116,8 +116,9 @@ async function copy(
 }
 
 function requirePlace(argument: string, place: unknown): asserts place is TransferableBroker | string {
-  if (typeof place === 'string' ? place !== '' : isTransferable(place)) return;
-  throw wrongType(argument, 'an EmbeddedBroker, a RedisBroker, or the path of a dump', place);
+  if (typeof place === 'string') requirePath(argument, place);
+  else if (!isTransferable(place))
+    throw wrongType(argument, 'an EmbeddedBroker, a RedisBroker, or the path of a dump', place);
 }
 
 function isTransferable(place: unknown): place is TransferableBroker {

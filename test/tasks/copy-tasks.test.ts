@@ -401,6 +401,15 @@ describe('a dump', () => {
     const broker = await memory();
     await expect(copyTasks({} as Broker, broker)).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
     await expect(copyTasks(broker, '')).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
+    for (const [from, to, name] of [
+      ['a\0b', broker, 'from'],
+      [broker, 'a\0b', 'to'],
+    ] as const) {
+      await expect(copyTasks(from, to)).rejects.toMatchObject({
+        code: 'ERR_INVALID_ARG_VALUE',
+        message: expect.stringContaining(`${name} must be a path without null characters`) as string,
+      });
+    }
   });
 
   test('that cannot be read or written is reported with its path and the error of the host', async () => {
