@@ -171,9 +171,8 @@ export class TaskRun {
 
   #armTimeout(): void {
     if (this.deadlineMs === 0 || this.reason !== undefined) return;
-    const waitedMs = this.startedAtMs - this.leasedAtMs;
-    const leftMs = this.deadlineMs - this.startedAtWallMs - waitedMs;
-    this.#timerId = this.#settings.timer.schedule(leftMs, outOfTime, this);
+    const atMs = this.leasedAtMs + this.deadlineMs - this.startedAtWallMs;
+    this.#timerId = this.#settings.timer.scheduleAt(atMs, outOfTime, this);
   }
 
   #disarm(): void {

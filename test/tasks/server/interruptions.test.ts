@@ -37,6 +37,18 @@ it.for<[string, TaskOptions, number]>([
   expect(held.run().signal.aborted).toBe(true);
 });
 
+it('the time in which a handler holds the event loop counts towards its timeout', async ({ world }) => {
+  const firedAtMs: number[] = [];
+  await world.start((_task, { signal }) => {
+    signal.addEventListener('abort', () => firedAtMs.push(world.clock.now()));
+    world.clock.advance(800);
+    return new Promise(() => undefined);
+  });
+  await world.enqueue('job', undefined, { timeoutMs: 1_000 });
+  await world.advance(200);
+  expect(firedAtMs).toEqual([1_000]);
+});
+
 it('a handler is not called if the deadline has passed before', async ({ world }) => {
   const handler = vi.fn();
   const info = await world.enqueue('job', undefined, { deadline: WALL_MS + 1_000 });
