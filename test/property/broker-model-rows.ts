@@ -64,6 +64,7 @@ export class BrokerModelRows {
 
   protected moveToArchive(row: ModelTask): void {
     this.free(row);
+    row.recoveries = 0;
     this.enter(row, 'archived', this.nowMs + this.options.archiveRetentionMs);
     const archived = this.rowsIn(row.message.queue, 'archived');
     for (const old of archived.slice(0, Math.max(archived.length - this.options.maxArchived, 0)))

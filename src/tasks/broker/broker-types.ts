@@ -49,7 +49,7 @@ export interface LeasedTask {
    * it as a fencing token.
    */
   readonly epoch: number;
-  /** How often it was recovered because its worker was lost. */
+  /** How often it was recovered because its worker was lost; since it was archived, if it was. */
   readonly recoveries: number;
 }
 
@@ -59,7 +59,7 @@ export interface TaskFailure {
   readonly error: string;
   /** Whether it counts as failed and as a retry. */
   readonly isFailure: boolean;
-  /** Whether it counts as a recovery: its worker was lost. */
+  /** Whether it counts as a recovery, if the task is retried: its worker was lost. */
   readonly isRecovery?: boolean;
 }
 

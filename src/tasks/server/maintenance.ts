@@ -157,11 +157,10 @@ export async function recover(
   const { message } = leased;
   const { id, queue, type, retried } = message;
   const reason = leaseLostReason();
-  const failure = { error: reason.message, isFailure: false, isRecovery: true };
   const fields = { taskId: id, queue, type, recoveries };
   try {
     if (recoveries > maxRecoveries) {
-      await broker.archive(leased, { ...failure, isFailure: true });
+      await broker.archive(leased, { error: reason.message, isFailure: true });
       logger.warn(
         fields,
         'task archived: too many of its runs ended with their process, or lost their lease (maxRecoveries)',
@@ -171,7 +170,7 @@ export async function recover(
     }
     const delayMs = retryDelayOf(retryDelayMs, retried, reason, new MessageTask(message));
     const retryAtMs = broker.clock.wallNow() + delayMs;
-    await broker.retry(leased, failure, retryAtMs);
+    await broker.retry(leased, { error: reason.message, isFailure: false, isRecovery: true }, retryAtMs);
     logger.warn(fields, 'task recovered: its lease was lost');
     reports.recovered(message, recoveries, new Date(retryAtMs));
   } catch (error) {

@@ -157,6 +157,26 @@ export function describeForwarding(make: BrokerFactory): void {
     expect([task.recoveries, task.message.retried]).toEqual([2, 0]);
   });
 
+  it('the recoveries of a task are counted from 0 after it was archived', async (broker, { pass }) => {
+    await broker.enqueue(newTask());
+    const atMs = broker.clock.wallNow();
+    await broker.retry(await take(broker), { error: 'gone', isFailure: false, isRecovery: true }, atMs);
+    for (const archive of [
+      async () => broker.change(QUEUE, { state: 'retry' }, 'archive'),
+      async () => broker.archive(await take(broker), failure()),
+    ]) {
+      await archive();
+      expect(await broker.change(QUEUE, { state: 'archived' }, 'run')).toBe(1);
+      const task = await take(broker, QUEUE, 1_000);
+      expect(task.recoveries).toBe(0);
+      await pass(1_000);
+      const [lost] = await broker.recover([QUEUE], 0, LONG_MS);
+      if (lost === undefined) throw new Error('it was to be recovered');
+      await broker.retry(lost, { error: 'gone', isFailure: false, isRecovery: true }, atMs);
+      await broker.change(QUEUE, { state: 'retry' }, 'run');
+    }
+  });
+
   it('the end of a lease has no effect once the task is done', async (broker, { pass }) => {
     await broker.enqueue(newTask({ retentionMs: LONG_MS }));
     await broker.complete(await take(broker, QUEUE, 1_000));

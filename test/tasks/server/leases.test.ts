@@ -115,6 +115,18 @@ describe('tasks whose worker has died', () => {
     });
   });
 
+  it('a task that was archived because it lost its workers runs when it is run by hand', async ({
+    world,
+  }) => {
+    const info = await world.enqueue();
+    await desert(world);
+    await world.start(() => undefined, { maxRecoveries: 0 });
+    expect(await world.state(info)).toBe('archived');
+    await world.broker.change('default', { id: info.id }, 'run');
+    await world.settle();
+    expect([world.events, await world.state(info)]).toEqual([['started job', 'completed job'], 'gone']);
+  });
+
   it('only tasks of served queues are recovered', async ({ world }) => {
     const info = await world.enqueue();
     await desert(world);

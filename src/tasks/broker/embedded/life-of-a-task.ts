@@ -85,6 +85,7 @@ export const LIFE_OF_A_TASK = {
     const row = leasedRow(store, task);
     const { queue } = listOf(row);
     const wallNowMs = writeFailure(store, row, failure, failure.isFailure ? 1 : 0);
+    if (failure.isRecovery === true) row.recoveries++;
     store.makeRetry(row, atMs);
     if (failure.isFailure) store.count(queue, wallNowMs, true);
   },
@@ -223,7 +224,6 @@ function lease(store: TaskStore, row: TaskRow, leaseMs: number, nowMs: number): 
 function writeFailure({ clock }: TaskStore, row: TaskRow, failure: TaskFailure, retries: number): number {
   const wallNowMs = clock.wallNow();
   row.message = failedWith(row.message, failure.error, retries, wallNowMs);
-  if (failure.isRecovery === true) row.recoveries++;
   return wallNowMs;
 }
 

@@ -238,12 +238,13 @@ export class TaskStore {
     this.notifications.settled(queue, row.message.id);
   }
 
-  /** Moves a row to the archive, which removes its oldest row if it has too many. */
+  /** Moves a row to the archive, which removes its oldest row if it has too many. If it runs again, its recoveries are counted from 0. */
   makeArchived(row: TaskRow): void {
     const wallNowMs = this.clock.wallNow();
     const queue = this.#leave(row);
     const { archived } = queue.lists;
     this.locks.free(row);
+    row.recoveries = 0;
     this.#wait(row, queue, 'archived', wallNowMs + this.settings.archiveRetentionMs, wallNowMs);
     this.journal?.change(row);
     this.notifications.settled(queue, row.message.id);

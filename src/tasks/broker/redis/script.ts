@@ -257,11 +257,12 @@ local function makePending(id, nowNs)
   redis.call('HSET', TASK .. id, 'state', 'pending', 'pending_since', nowNs)
 end`,
 
-  // Adds a task to the archive and frees its lock. The caller removes it from where it was.
+  // Adds a task to the archive and frees its lock: its recoveries are over. The caller removes it from where it was.
   `
 local function archive(id, now)
   redis.call('ZADD', ARCHIVED, now, id)
   redis.call('HSET', TASK .. id, 'state', 'archived')
+  redis.call('HDEL', TASK .. id, 'x:recoveries')
   freeLockOf(id)
 end`,
 

@@ -189,6 +189,7 @@ return 1
 export const ARCHIVE = ending(`${FAIL}
 if not mayMoveTo(ARCHIVED) then return 0 end
 moveTo(ARCHIVED, 'archived', ARGV[7])
+redis.call('HDEL', TASK .. id, 'x:recoveries')
 freeLock(ARGV[8], id)
 countFailure()
 trim(ARGV[9], tonumber(ARGV[10]), 1000)
