@@ -179,7 +179,7 @@ export class Inspector extends StateOperations {
     const { apply, queues } = readOptions('Inspector.repair', options, REPAIR_OPTIONS);
     const defects: Defect[] = [];
     for (const queue of queues ?? (await this.#broker.queues())) {
-      defects.push(...(await this.#broker.repair(queue, { apply })));
+      for (const defect of await this.#broker.repair(queue, { apply })) defects.push(defect);
     }
     return defects;
   }

@@ -2,6 +2,7 @@ import { type Broker, Client, Inspector, type ListOptions, type ScanOptions, Tas
 import { describe, expect } from 'vitest';
 import { type Bench, codeOf, openBench, START_MS, test } from './support/bench.ts';
 import { addEveryState } from './support/every-state.ts';
+import { withMethods } from './support/with-methods.ts';
 
 /** One queue with one task in each state, whose id is that state. */
 async function withEveryState(): Promise<Bench> {
@@ -226,6 +227,15 @@ describe('an inspector', () => {
     await expect(inspector.change('default', target, 'delete')).rejects.toMatchObject(wrong);
     await expect(inspector.list('default', 'pending', {}, 'g')).rejects.toMatchObject(wrong);
     expect(ids(await inspector.listPendingTasks('default'))).toEqual(['pending']);
+  });
+
+  test('an inspector returns any number of defects', async ({ broker }) => {
+    const defect = { kind: 'id-without-task', queue: 'default', id: 'a', where: 'pending' } as const;
+    const defects = Array.from({ length: 200_000 }, () => defect); // more than a function takes as arguments
+    const inspector = new Inspector({
+      broker: withMethods(broker, { repair: () => Promise.resolve(defects) }),
+    });
+    expect(await inspector.repair({ queues: ['default'] })).toHaveLength(200_000);
   });
 
   test('an inspector rejects invalid names', async ({ broker, inspector }) => {

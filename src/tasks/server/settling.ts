@@ -146,7 +146,8 @@ export class Settler {
 
   /** Ends at the latest when the first lease does: until then its loss can be distinguished from a write that took effect. */
   async #pause(): Promise<void> {
-    const leftMs = Math.min(...this.#unwritten.map(({ untilMs }) => untilMs)) - this.#timer.clock.now();
+    const firstEndMs = this.#unwritten.reduce((least, { untilMs }) => Math.min(least, untilMs), Infinity);
+    const leftMs = firstEndMs - this.#timer.clock.now();
     const backOffMs = this.#backOff.next();
     const pauseMs = leftMs > 0 ? Math.min(backOffMs, leftMs) : backOffMs;
     const { signal } = this.#stopping;
