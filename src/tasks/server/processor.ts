@@ -83,10 +83,10 @@ export class Processor {
     while (!this.#isStopped) {
       const { capacityLeft } = this.#runs;
       if (capacityLeft === 0) await this.#latch.wait();
+      else if (this.#isPolling && this.#nowMs() >= this.#nextPollMs) this.#poll();
       else if (this.#picker.hasReady) await this.#round(capacityLeft);
-      else if (!this.#isPolling) await this.#latch.wait();
-      else if (this.#nowMs() >= this.#nextPollMs) this.#poll();
-      else await this.#latch.wait(this.#nextPollMs - this.#nowMs());
+      else if (this.#isPolling) await this.#latch.wait(this.#nextPollMs - this.#nowMs());
+      else await this.#latch.wait();
     }
   }
 
@@ -167,6 +167,7 @@ export class Processor {
     this.#latch.wake();
   };
 
+  /** Also while other queues have tasks: asynq's clients do not notify of theirs. */
   #poll(): void {
     this.#picker.markAllReady();
     this.#setNextPoll();

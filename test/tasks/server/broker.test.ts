@@ -1,5 +1,5 @@
 import { EscapementError } from 'escapement';
-import { type Broker, MAINTENANCE_JOBS, type ServerOptions, Task } from 'escapement/tasks';
+import { type Broker, MAINTENANCE_JOBS, type ReceivedTask, type ServerOptions, Task } from 'escapement/tasks';
 import { describe, expect, vi } from 'vitest';
 import { withMethods } from '../support/with-methods.ts';
 import { failing, it, unavailable, type World } from './support/world.ts';
@@ -33,6 +33,24 @@ describe('a broker that must be polled', () => {
     await world.advance(1_500);
     expect(await world.state(info)).toBe('gone');
   });
+
+  it.for([false, true])(
+    'a queue is polled while another one is never empty, with strictPriority %s',
+    async (strictPriority, { world }) => {
+      const startedAtMs: number[] = [];
+      const handler = (task: ReceivedTask): Promise<void> => {
+        if (task.type === 'urgent') startedAtMs.push(world.clock.now());
+        return new Promise((resolve) => world.clock.setTimeout(resolve, 100));
+      };
+      for (let i = 0; i < 100; i++) await world.enqueue('bulk', i, { queue: 'low' });
+      const queues = { critical: 2, low: 1 };
+      await world.start(handler, { broker: polled(world), queues, strictPriority, concurrency: 1 });
+      await world.advance(2_000);
+      await world.enqueue('urgent', undefined, { queue: 'critical' });
+      await world.advance(1_700); // at most one and a half intervals, and the task that runs
+      expect(startedAtMs).toHaveLength(1);
+    },
+  );
 
   it('dequeue is called again at once if it returned the maximum', async ({ world }) => {
     for (let i = 0; i < 10; i++) await world.enqueue();
