@@ -263,7 +263,7 @@ function checked<Output>(taskType: TaskType<unknown, Output>, handler: Handler<O
     try {
       data = await taskType.read(task);
     } catch (error) {
-      throw new SkipRetry(error instanceof Error ? error.message : String(error), { cause: error });
+      throw new SkipRetry(errorText(error), { cause: error });
     }
     return handler(task.withData(data), context);
   };

@@ -135,6 +135,16 @@ describe('a task type', () => {
     expect((error as Error).cause).toBeInstanceOf(Error);
   });
 
+  it('a schema that throws a value without a text archives the task', async () => {
+    const validate = (): never => {
+      throw Object.create(null);
+    };
+    const hostile = defineTask('a', { schema: { '~standard': { version: 1, vendor: 'test', validate } } });
+    const mux = new ServeMux().handle(hostile, () => undefined);
+    const error: unknown = await mux.process(context, received('a')).catch((thrown: unknown) => thrown);
+    expect(SkipRetry.is(error)).toBe(true);
+  });
+
   it('a task type does not match a longer type, but a pattern of the same text does', async () => {
     const mux = new ServeMux().handle(resize, () => undefined);
     const other = received('image:resize-all', 'whatever');
