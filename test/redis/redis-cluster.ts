@@ -1,3 +1,4 @@
+import type { Redis } from 'ioredis';
 import { until } from '../until.ts';
 import { RedisProcess } from './redis-process.ts';
 import { withRedis } from './with-redis.ts';
@@ -6,6 +7,9 @@ const NODES = 3;
 const SLOTS = 16_384;
 /** Time after which a node counts as failed, in milliseconds. */
 const NODE_TIMEOUT_MS = 1_000;
+const MIGRATE_TIMEOUT_MS = 5_000;
+/** Keys of a slot that is moved. */
+const MOST_KEYS = 1_000;
 
 /** Three primaries that share the slots, and no replica. */
 export class RedisCluster {
@@ -34,6 +38,32 @@ export class RedisCluster {
     return `redis-cluster://${this.nodes.map(({ port }) => `127.0.0.1:${port}`).join(',')}`;
   }
 
+  /**
+   * Moves the slot of a key to another node, as `redis-cli --cluster reshard` does.
+   *
+   * @param meanwhile - called when half of the keys have moved.
+   */
+  async moveSlotOf(key: string, meanwhile: () => Promise<void>): Promise<void> {
+    const [first, second] = this.nodes as [RedisProcess, RedisProcess];
+    const slot = await withRedis(first.url, (redis) => redis.cluster('KEYSLOT', key));
+    const from = this.nodes.find((_, index) => slotsOf(index).includes(slot)) as RedisProcess;
+    const to = from === first ? second : first;
+    const setSlot = (node: RedisProcess, ...words: string[]): Promise<unknown> =>
+      withRedis(node.url, (redis) => redis.call('CLUSTER', 'SETSLOT', slot, ...words));
+    const idOf = (node: RedisProcess): Promise<string> =>
+      withRedis(node.url, (redis) => redis.call('CLUSTER', 'MYID') as Promise<string>);
+    await setSlot(to, 'IMPORTING', await idOf(from));
+    await setSlot(from, 'MIGRATING', await idOf(to));
+    await withRedis(from.url, async (redis) => {
+      const keys = await redis.cluster('GETKEYSINSLOT', slot, MOST_KEYS);
+      const half = Math.ceil(keys.length / 2);
+      await migrate(redis, to, keys.slice(0, half));
+      await meanwhile();
+      await migrate(redis, to, keys.slice(half));
+    });
+    for (const node of [to, from]) await setSlot(node, 'NODE', await idOf(to));
+  }
+
   async stop(): Promise<void> {
     await Promise.all(this.nodes.map((node) => node.stop()));
   }
@@ -57,6 +87,11 @@ export class RedisCluster {
       (state) => state.includes('cluster_state:ok') && state.includes(`cluster_size:${NODES}`),
     );
   }
+}
+
+/** @throws Error - a key exists at that node. */
+async function migrate(redis: Redis, to: RedisProcess, keys: readonly string[]): Promise<void> {
+  await redis.call('MIGRATE', '127.0.0.1', to.port, '', 0, MIGRATE_TIMEOUT_MS, 'KEYS', ...keys);
 }
 
 /** The slots of a node: as many as the others have. */

@@ -7,11 +7,11 @@
  *
  * The group of a scheduled task is registered as well: see `dropGroup` in script.ts.
  *
- * KEYS[2]  SET of all queues; see RedisAccess.keysToEnqueue
+ * KEYS[2]  `QUEUES`; see RedisAccess.keysToEnqueue
  * ARGV[1]  now, in milliseconds
  */
 const addTask = ({ damage, signature, others, pending, finish }: Record<string, string>): string => `
-local QUEUES, NOW_MS = KEYS[2], ARGV[1]
+local NOW_MS = ARGV[1]
 local NOW, NOW_NS, DAY = math.ceil(NOW_MS / 1000), NOW_MS .. '000000', 86400
 local pushed, grown, added, checked, sound = {}, {}, 0, {}, {}
 local function check(kind, key)

@@ -174,14 +174,14 @@ return 1
 /**
  * Pauses a queue. A queue that was removed in the meantime does not come back paused.
  *
- * KEYS[2]  SET of all queues; see RedisAccess.keysWithQueues
+ * KEYS[2]  `QUEUES`; see RedisAccess.keysWithQueues
  * ARGV[1]  now
  *
  * Returns 1, 0 if it is already paused, or -1 if there is no such queue.
  */
 export const PAUSE = new Script(`
-if KEYS[2] then need('set', KEYS[2]) end
-if KEYS[2] and redis.call('SISMEMBER', KEYS[2], queueName()) == 0 then return -1 end
+if QUEUES then need('set', QUEUES) end
+if QUEUES and redis.call('SISMEMBER', QUEUES, queueName()) == 0 then return -1 end
 return redis.call('SETNX', PAUSED, ARGV[1])
 `);
 
@@ -245,7 +245,7 @@ return #removed
 /**
  * Removes a queue without tasks, with every key that it has: counts, pause, ticks, limits. asynq leaves some of them behind.
  *
- * KEYS[2]   SET of all queues; see RedisAccess.keysWithQueues
+ * KEYS[2]   `QUEUES`; see RedisAccess.keysWithQueues
  * ARGV[1…]  days that may have counts, as in the keys of counts
  *
  * Returns the number of active tasks and of all tasks: the queue was removed if there are none.
@@ -261,13 +261,13 @@ for _, zset in ipairs(ZSETS) do size = size + need('zset', zset) end
 for _, group in ipairs(groups) do size = size + need('zset', GROUP .. group) end
 need('zset', SETS)
 for _, set in ipairs(redis.call('ZRANGE', SETS, 0, -1)) do size = size + need('zset', set) end
-if KEYS[2] then need('set', KEYS[2]) end
+if QUEUES then need('set', QUEUES) end
 if size > 0 then return { active, size } end
 for _, group in ipairs(groups) do redis.call('DEL', LATER .. group) end
 for _, day in ipairs(ARGV) do redis.call('DEL', PROCESSED .. ':' .. day, FAILED .. ':' .. day) end
 redis.call('DEL', ACTIVE, PENDING, GROUPS, SETS, LEASE, PAUSED, PROCESSED, FAILED, EPOCH, TICKS, unpack(ZSETS))
 redis.call('DEL', LIMITS, WAITING, FIRSTS, RING, PARKED, RUNS, RATES)
-if KEYS[2] then redis.call('SREM', KEYS[2], queueName()) end
+if QUEUES then redis.call('SREM', QUEUES, queueName()) end
 return { 0, 0 }
 `);
 

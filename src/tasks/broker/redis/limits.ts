@@ -17,7 +17,7 @@ import {
  * Stores the limits of a queue, and registers it if it has some. A bucket whose rate stays limited keeps what it has. O(active tasks) if
  * keys have a limit of them that they had not.
  *
- * KEYS[2]  SET of all queues, if there are limits; see RedisAccess.keysToEnqueue
+ * KEYS[2]  `QUEUES`, if there are limits; see RedisAccess.keysToEnqueue
  * ARGV[1]  the limits in JSON, or '' for none
  * ARGV[2]  1 to change nothing if the queue has limits
  * ARGV[3]  concurrency, or '' for no limit
@@ -29,7 +29,7 @@ import {
  * ARGV[9]  now, in milliseconds, or '' for the clock of Redis
  */
 export const SET_LIMITS = new Script(`
-local QUEUES, FIELDS = KEYS[2], { 'c', 't', 'b', 'kc', 'kt', 'kb' }
+local FIELDS = { 'c', 't', 'b', 'kc', 'kt', 'kb' }
 if QUEUES then need('set', QUEUES) end
 need('list', PENDING, ACTIVE)
 needFlow()

@@ -5,7 +5,17 @@ import { LAST_DATE_MS, SECOND_MS } from '../../../core/units.ts';
 import type { TaskMessage } from '../../task-options.ts';
 import { decodeTaskMessage, wireError } from '../../wire/message-codec.ts';
 import { CLOCK, FLOW_LIBRARY } from './flow.ts';
-import { QUEUE_KEYS } from './keys.ts';
+import { QUEUE_KEYS, QUEUES_KEY } from './keys.ts';
+
+/** Gives scripts of a queue the beginning of its keys. */
+const USE_PREFIX = 'local PREFIX = KEYS[1]';
+
+/**
+ * End of a key that never exists, the last one of a script of a queue in a cluster. While a slot moves, its node redirects a script none of
+ * whose KEYS it has, and the next node refuses one that has several KEYS and lacks some (`TRYAGAIN`). With one, it would run the script on
+ * the keys that have arrived by then, and keys that the script created would stop the move.
+ */
+const MOVING = 'x:moving';
 
 /** An argument of a script, which ioredis sends as it is. */
 export type ScriptArgument = string | number | Buffer;
@@ -29,10 +39,12 @@ export class Script {
   readonly readsClock: boolean;
   readonly #source: string;
   readonly #sha: string;
+  readonly #isOfQueue: boolean;
 
   constructor(source: string, inFlow?: string) {
     this.#source = withLibrary(source);
     this.#sha = createHash('sha1').update(this.#source).digest('hex');
+    this.#isOfQueue = this.#source.includes(USE_PREFIX);
     this.readsClock = this.#source.includes(CLOCK);
     this.inFlow = inFlow === undefined ? undefined : new Script(inFlow);
   }
@@ -43,7 +55,8 @@ export class Script {
     keys: readonly string[],
     args: readonly ScriptArgument[],
   ): Promise<ScriptReply> {
-    const rest = [keys.length, ...keys, ...args];
+    const named = client.isCluster && this.#isOfQueue ? [...keys, `${keys[0] ?? ''}${MOVING}`] : keys;
+    const rest = [named.length, ...named, ...args];
     try {
       return (await client.callBuffer('evalsha', [this.#sha, ...rest])) as ScriptReply;
     } catch (error) {
@@ -349,7 +362,8 @@ const FUNCTIONS: readonly Part[] = LIBRARY.map((source) => {
 
 /** What scripts may use. A part may use those before it, so the last one is added first. */
 const IN_FRONT: readonly Part[] = [
-  { source: 'local PREFIX = KEYS[1]', use: /\bPREFIX\b/u },
+  { source: USE_PREFIX, use: /\bPREFIX\b/u },
+  { source: `local QUEUES = KEYS[2] == '${QUEUES_KEY}' and KEYS[2]`, use: /\bQUEUES\b/u },
   ...Object.values(QUEUE_KEYS).map(([name, rest]) => ({
     source: `local ${name} = PREFIX .. '${rest}'`,
     use: new RegExp(String.raw`\b${name}\b`, 'u'),
@@ -359,7 +373,7 @@ const IN_FRONT: readonly Part[] = [
 
 /**
  * Returns the text of a script with what it uses in front: functions of the library, the keys of the queue under the names of
- * QUEUE_KEYS, and `PREFIX`, the first of its KEYS.
+ * QUEUE_KEYS, `PREFIX`, the first of its KEYS, and `QUEUES`, the SET of all queues, if that is the second one; else false.
  */
 function withLibrary(script: string): string {
   return IN_FRONT.reduce(

@@ -77,7 +77,7 @@ return added
 /**
  * Registers a queue, and raises its counts to those that are given.
  *
- * KEYS[2]   SET of all queues; see RedisAccess.keysToEnqueue
+ * KEYS[2]   `QUEUES`; see RedisAccess.keysToEnqueue
  * ARGV[1]   since when it is paused, or ''
  * ARGV[2]   the epoch of the latest lease
  * ARGV[3]   all runs
@@ -88,7 +88,7 @@ return added
  * then      per tick: key of the schedule entry, the tick in milliseconds
  */
 export const WRITE_QUEUE = new Script(`
-local QUEUES, FIRST = KEYS[2], 7
+local FIRST = 7
 local firstTick = FIRST + 4 * ARGV[6]
 if QUEUES then need('set', QUEUES) end
 need('string', PAUSED, EPOCH, PROCESSED, FAILED)

@@ -1,5 +1,7 @@
+import { RedisBroker } from 'escapement/tasks/redis';
 import { Cluster } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { LONG_MS, newTask } from '../../../conformance/broker/support.ts';
 import { RedisCluster } from '../../../redis/redis-cluster.ts';
 import { RedisSentinels } from '../../../redis/redis-sentinels.ts';
 import { until } from '../../../until.ts';
@@ -205,6 +207,25 @@ describe('a cluster', () => {
     const later = open({ url: redis.url }).connection;
     await countUntilItWorks(later, QUEUES[0]);
     expect(await count(later, QUEUES[0])).toBeLessThanOrEqual(8);
+  });
+
+  it('while the slot of a queue moves to another node, its tasks are unavailable, and all of them are there afterwards', async () => {
+    const broker = new RedisBroker({ url: redis.url });
+    const queue = 'moved';
+    const ids = ['a', 'b', 'c', 'd'];
+    const tasks = ids.map((id) => newTask({ queue, id }));
+    try {
+      await broker.enqueueMany(tasks);
+      await redis.moveSlotOf(`asynq:{${queue}}:pending`, async () => {
+        for (const outcome of await broker.enqueueMany([...tasks, newTask({ queue })]))
+          expect(outcome).toMatchObject({ reason: UNAVAILABLE });
+        await expect(broker.dequeue(queue, 1, LONG_MS)).rejects.toMatchObject(UNAVAILABLE);
+      });
+      const taken = await broker.dequeue(queue, 10, LONG_MS);
+      expect(taken.map(({ message }) => message.id)).toEqual(ids);
+    } finally {
+      await broker.close();
+    }
   });
 
   it('operations wait for a cluster whose nodes are all lost', async () => {
