@@ -49,7 +49,8 @@ export class BrokerModel extends BrokerModelRows {
     const isUnique = uniqueKey !== '' && uniqueTtlMs > 0;
     const lock = this.locks.find(({ key, endsAtMs }) => key === uniqueKey && endsAtMs > this.nowMs);
     if (isUnique && lock !== undefined && !leaving.includes(lock.task)) {
-      return isReplacedBy(lock.task, task) ? this.#replace(lock, task) : failWith('ERR_TASK_DUPLICATE');
+      if (isReplacedBy(lock.task, task)) return this.#replace(lock, task);
+      failWith(lock.task.message.id === id ? 'ERR_TASK_ID_CONFLICT' : 'ERR_TASK_DUPLICATE');
     }
     const namesake = this.find(queue, id);
     if (namesake !== undefined && !leaving.includes(namesake)) failWith('ERR_TASK_ID_CONFLICT');

@@ -1,4 +1,5 @@
 import { EscapementError, hasCode, isSystemError } from '../../core/errors.ts';
+import type { TaskMessage } from '../task-options.ts';
 import type { LeasedTask, Tick } from './broker.ts';
 import { MOST_AHEAD_MS } from './broker-settings.ts';
 
@@ -25,7 +26,12 @@ export function brokerClosed(): EscapementError {
   return new EscapementError('ERR_BROKER_CLOSED', 'the broker is closed');
 }
 
-export function taskDuplicate(queue: string, ownerId: string): EscapementError {
+/** Returns the error for a task whose lock is held. A task that holds it already was added by an earlier call. */
+export function taskDuplicate(
+  { id, queue }: Pick<TaskMessage, 'id' | 'queue'>,
+  ownerId: string,
+): EscapementError {
+  if (ownerId === id) return taskIdConflict(queue, id);
   const message = `duplicate of task '${ownerId}' in queue '${queue}': its unique lock is still held`;
   return new EscapementError('ERR_TASK_DUPLICATE', message);
 }

@@ -105,11 +105,8 @@ function outcomeToJson(outcome: Outcome, call: Call): OutcomeJson {
 
 // Retries.
 
-/** A task that holds its own unique lock is a duplicate of itself. */
 function isConflict(outcome: Outcome): boolean {
-  return (
-    outcome.status === 'rejected' && hasCode(outcome.reason, 'ERR_TASK_ID_CONFLICT', 'ERR_TASK_DUPLICATE')
-  );
+  return outcome.status === 'rejected' && hasCode(outcome.reason, 'ERR_TASK_ID_CONFLICT');
 }
 
 /** Returns the task that has the id, if it is the same: an attempt whose answer was lost has enqueued it. */

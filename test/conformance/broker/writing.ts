@@ -176,6 +176,14 @@ export function describeWriting(make: BrokerFactory): void {
     await expect(broker.enqueue(newTask({ uniqueKey: KEY }))).resolves.toMatchObject({ state: 'pending' });
   });
 
+  for (const onDuplicate of ['reject', 'replace'] as const) {
+    it(`a unique task (onDuplicate: ${onDuplicate}) that is enqueued again while it runs is refused because of its id`, async (broker) => {
+      const { id } = await putInto(broker, 'active', { uniqueKey: KEY });
+      const again = { ...newTask({ id, uniqueKey: KEY }), onDuplicate };
+      await expectCode('ERR_TASK_ID_CONFLICT', broker.enqueue(again));
+    });
+  }
+
   for (const state of ['pending', 'active', 'scheduled', 'retry', 'aggregating'] as const) {
     it(`a unique task holds its lock while it is ${state}`, async (broker) => {
       await putInto(broker, state, { uniqueKey: KEY });

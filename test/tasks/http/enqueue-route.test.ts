@@ -289,7 +289,7 @@ describe('a request that is tried again', () => {
     ];
     expect(await enqueue(restarted, all, again)).toMatchObject({ json: { outcomes } });
     expect(await enqueue(restarted, [task], { requestId: 'r2' })).toMatchObject({
-      json: { outcomes: [{ error: { code: 'ERR_TASK_DUPLICATE' } }] },
+      json: { outcomes: [{ error: { code: 'ERR_TASK_ID_CONFLICT' } }] },
     });
   });
 

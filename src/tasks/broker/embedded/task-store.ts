@@ -140,7 +140,8 @@ export class TaskStore {
     const { id, queue, uniqueKey } = task.message;
     if (isUnique(task)) {
       const owner = this.locks.ownerOf(uniqueKey, this.clock.now());
-      if (owner !== undefined && leaving?.has(owner) !== true) throw taskDuplicate(queue, owner.message.id);
+      if (owner !== undefined && leaving?.has(owner) !== true)
+        throw taskDuplicate(task.message, owner.message.id);
     }
     const namesake = this.queues.get(queue)?.rows.get(id);
     if (namesake !== undefined && leaving?.has(namesake) !== true) throw taskIdConflict(queue, id);

@@ -296,7 +296,7 @@ async function replaceOrAdd(
       ...[added.task.onDuplicate === 'extend' ? lockS : '', ...turnOf(added.task), ...tickArgs],
     ] as ScriptArgument[]);
     if (reply === -1) continue;
-    if (isDuplicate(reply)) throw taskDuplicate(queue, id);
+    if (isDuplicate(reply)) throw taskDuplicate(added.task.message, id);
     return [replaced, reply];
   }
 }
@@ -374,7 +374,7 @@ export function recordOfNew(
   reply: ScriptReply,
 ): TaskRecord {
   if (reply instanceof Error) throw toBrokerError(reply);
-  if (typeof reply !== 'number') throw taskDuplicate(message.queue, textOf(reply));
+  if (typeof reply !== 'number') throw taskDuplicate(message, textOf(reply));
   const state = STATES[reply];
   if (state === undefined) throw taskIdConflict(message.queue, message.id);
   return {
