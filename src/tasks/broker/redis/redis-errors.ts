@@ -11,6 +11,9 @@ const NOT_NOW =
 const NO_CONNECTION =
   /^(?:Connection is closed|Command timed out|connect ETIMEDOUT|Stream isn't writeable|Cluster isn't ready|Cluster is |None of startup nodes|All sentinels are unreachable|Too many Cluster redirections|Socket timeout|No subscriber for the cluster|Redis is already connecting)/u;
 
+/** Messages of ioredis 6 and 5 when the server has sent something that is no reply, or more replies than it was asked for. */
+const NO_REPLY = /^(?:Unknown RESP type|Protocol error, got|Command queue state error)/u;
+
 const NO_CONNECTION_NAMES: ReadonlySet<string> = new Set([
   'MaxRetriesPerRequestError',
   'ClusterAllFailedError',
@@ -98,7 +101,9 @@ export function isReadOnly(error: Error): boolean {
 
 function isOutOfReach(error: Error): boolean {
   if (error.name === 'ReplyError') return NOT_NOW.test(error.message);
-  return NO_CONNECTION_NAMES.has(error.name) || NO_CONNECTION.test(error.message);
+  return (
+    NO_CONNECTION_NAMES.has(error.name) || NO_CONNECTION.test(error.message) || NO_REPLY.test(error.message)
+  );
 }
 
 /** Returns the message of an error; for a cluster without a usable node, with the error of the last node. */
