@@ -2,7 +2,12 @@ import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
 import { optionsOfRoute } from './client.ts';
 import { RedisConnection } from './connection.ts';
 import { LeaseRenewer } from './lease-renewer.ts';
-import { LeaseBoard, type LeaseThreadData, type ToLeaseThread } from './lease-thread.ts';
+import {
+  LeaseBoard,
+  type FromLeaseThread,
+  type LeaseThreadData,
+  type ToLeaseThread,
+} from './lease-thread.ts';
 
 /* The program of the thread that lease-thread.ts starts: importing this file runs it. */
 
@@ -18,7 +23,8 @@ const renewer = new LeaseRenewer({
     return { run: (script, keys, args) => connection.run((client) => script.run(client, keys, args)) };
   },
   onError: (error) => {
-    port.postMessage(error);
+    const { code, message, cause } = error as FromLeaseThread;
+    port.postMessage({ code, message, cause } satisfies FromLeaseThread);
   },
 });
 

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
+import { EscapementError } from '../../../core/errors.ts';
 import type { LeasedTask, LeaseHolder, LeaseHolderOptions } from '../broker.ts';
 import type { ConnectionRoute } from './client.ts';
 
@@ -14,6 +15,11 @@ export interface LeaseThreadData {
 
 /** Messages to the thread: to wake it after a task was put on the board, and ids that are too long for the board. */
 export type ToLeaseThread = 'wake' | LongId;
+
+/** The only message of the thread: renewals have begun to fail. A copy of an error has no code, so its parts are sent. */
+export type FromLeaseThread = Pick<EscapementError, 'code' | 'message' | 'cause'>;
+
+const OP = 'RedisBroker.leaseHolder';
 
 interface LeaseThreadOptions extends LeaseHolderOptions {
   /** Returns the program of the thread. Called when it starts, as `route`. @throws unknown - it cannot be found. */
@@ -75,9 +81,8 @@ export class LeaseThread implements LeaseHolder {
       // The flags of the process are for its program: what they preload would be loaded twice, and some end a thread.
       const worker = new Worker(file(), { name: 'escapement leases', execArgv: [], workerData: data });
       worker.unref();
-      // The only message: renewals have begun to fail.
-      worker.on('message', (error: unknown) => {
-        if (!this.#isOver) onError(error);
+      worker.on('message', ({ code, message, cause }: FromLeaseThread) => {
+        if (!this.#isOver) onError(new EscapementError(code, message, { op: OP, cause }));
       });
       worker.on('error', this.#fail);
       worker.on('exit', (code) => {

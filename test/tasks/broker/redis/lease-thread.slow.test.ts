@@ -132,6 +132,7 @@ describe('a lease thread', { concurrent: !hasOneDatabase }, () => {
     await until('it renews', () => holder.renewedUntilMs(0) > 0);
     server.pause();
     await until('it fails', () => errors.length === 1);
+    expect(errors).toMatchObject([{ code: 'ERR_BROKER_UNAVAILABLE', op: 'RedisBroker.leaseHolder' }]);
     const before = holder.renewedUntilMs(0);
     server.resume();
     await until('it renews again', () => holder.renewedUntilMs(0) > before);
