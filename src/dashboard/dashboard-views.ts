@@ -49,8 +49,10 @@ export function jsonOf<Info extends object>(info: Info, { bytes } = BEGINNING): 
   return Object.fromEntries(fields) as JsonOf<Info>;
 }
 
+/** A queue may be called `shown`: the queues of a server have a number for each name. */
 function isContent(value: unknown): value is Content {
-  return value instanceof Uint8Array || (typeof value === 'object' && value !== null && 'shown' in value);
+  if (value instanceof Uint8Array) return true;
+  return typeof (value as { readonly shown?: unknown } | null | undefined)?.shown === 'string';
 }
 
 export function queueForPage(

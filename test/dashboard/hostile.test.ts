@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
 import { EscapementError } from 'escapement';
-import { Task } from 'escapement/tasks';
+import { Server, Task } from 'escapement/tasks';
 import { dashboard } from 'escapement/dashboard';
 import { pathSegment } from '../../src/dashboard/dashboard-json.ts';
 import { behindParser, serve } from '../tasks/http/serve.ts';
@@ -71,6 +71,23 @@ describe('names', () => {
         expect((await send(`/api/search?${query.toString()}`)).text).toContain('"matched":1');
       expect((await write('POST', `/api/queues/${part}/tasks/${part}/archive`)).status).toBe(204);
       expect(await inspector.getTaskInfo(name, name)).toMatchObject({ state: 'archived' });
+    },
+  );
+
+  test.each([...NAMES.slice(0, -1), 'shown', 'toString'].map((name) => [name]))(
+    'a server may work on a queue of any name: %j',
+    async (name) => {
+      const { add, broker, send } = await serveBench();
+      await add('a', { queue: name });
+      const queues = { [name]: 1, other: 2 };
+      const server = new Server({ broker, queues });
+      await server.start(() => undefined);
+      expect((await send('/api/servers')).json).toMatchObject([{ queues }]);
+      expect((await send(`/api/queues/${pathSegment(name)}`)).json).toMatchObject({
+        queue: { hasServer: true },
+      });
+      server.stop();
+      await server.shutdown();
     },
   );
 
