@@ -110,7 +110,7 @@ export class HttpSender {
     try {
       const { last, isRetry } = await this.#send(requests.map(newTaskToJson));
       if (last.status !== 200) throw this.#failure(last, isRetry, op);
-      return this.#outcomesOf(last.text, requests, op);
+      return this.#outcomesOf(last.text, requests, isRetry, op);
     } catch (reason) {
       return requests.map(() => ({ status: 'rejected', reason }));
     }
@@ -182,6 +182,7 @@ export class HttpSender {
   #outcomesOf(
     text: string,
     requests: readonly EnqueueRequest[],
+    isRetry: boolean,
     op: string,
   ): readonly PromiseSettledResult<TaskRecord>[] {
     try {
@@ -194,19 +195,17 @@ export class HttpSender {
           : { status: 'rejected', reason: errorFromJson(outcome.error, op) };
       });
     } catch (cause) {
-      throw new EscapementError('ERR_BROKER_REFUSED', this.#api.notTheApi(), { op, cause });
+      throw new EscapementError(codeOfRefusal(isRetry), this.#api.notTheApi(), { op, cause });
     }
   }
 
-  /** A refused retry leaves the outcome unknown: an attempt before it may have succeeded. */
   #failure(response: TextResponse, isRetry: boolean, op: string): EscapementError {
     const { status, text } = response;
     if (status === undefined) {
       const { cause } = response;
       return new EscapementError('ERR_BROKER_UNAVAILABLE', this.#api.unreachable(text), { op, cause });
     }
-    const isUnknown = isRetry || status >= 500;
-    const code: EscapementErrorCode = isUnknown ? 'ERR_BROKER_UNAVAILABLE' : 'ERR_BROKER_REFUSED';
+    const code = codeOfRefusal(isRetry || status >= 500);
     const { name } = this.#api;
     const isOfApi = status >= 300 && status !== 404;
     const message = isOfApi
@@ -214,6 +213,11 @@ export class HttpSender {
       : `there is no tasks API at ${name}`;
     return new EscapementError(code, `${message} (HTTP ${status})`, { op });
   }
+}
+
+/** @param isUnknown - whether the tasks may have been enqueued: for a retry, by an attempt before it. */
+function codeOfRefusal(isUnknown: boolean): EscapementErrorCode {
+  return isUnknown ? 'ERR_BROKER_UNAVAILABLE' : 'ERR_BROKER_REFUSED';
 }
 
 function requireHeaders(argument: string, value: unknown): void {

@@ -68,6 +68,23 @@ describe('retries', () => {
     expect([requests, await inspector.queues()]).toEqual([2, ['default']]);
   });
 
+  test('a retry whose response is not of the API leaves open whether the first attempt has enqueued the task', async () => {
+    let requests = 0;
+    const { client, inspector, time } = await openRemote({}, {}, (handle, _, response) => {
+      requests++;
+      if (requests === 1) response.writeHead = () => response.destroy();
+      if (requests === 1) handle();
+      else response.writeHead(200).end('<html>log in</html>');
+    });
+    await expect(passing(time, client.enqueue(new Task('a')))).rejects.toMatchObject({
+      ...{
+        code: 'ERR_BROKER_UNAVAILABLE',
+        message: expect.stringMatching(/does not respond as the tasks API/) as unknown,
+      },
+    });
+    expect([requests, await inspector.queues()]).toEqual([2, ['default']]);
+  });
+
   test('a request is tried again at most maxRetries times', async () => {
     for (const maxRetries of [0, 2]) {
       let requests = 0;
