@@ -19,7 +19,7 @@ const MAX_STALL_MS = 30_000;
 export interface Incoming {
   readonly head: {
     readonly method: string;
-    /** The path with the query; of `fetch`, with the origin. */
+    /** The path with the query. */
     readonly url: string;
     readonly headers: IncomingHttpHeaders;
   };
@@ -53,11 +53,14 @@ export function incomingOfNode(request: IncomingMessage): Incoming {
   };
 }
 
+/** The header `Host` is what the client has sent. The host of the URL may be that which a framework listens on, as with Next.js. */
 export function incomingOfFetch(request: Request): Incoming {
-  const { method, url, headers } = request;
+  const { method, headers } = request;
+  const { host, pathname, search } = new URL(request.url);
+  const url = `${pathname}${search}`;
   const body = (request.body ?? []) as AsyncIterable<Uint8Array>;
   return {
-    head: { method, url, headers: Object.fromEntries(headers) },
+    head: { method, url, headers: { host, ...Object.fromEntries(headers) } },
     originalUrl: url,
     original: request,
     json: () => parseBody(body, headers.get('content-length'), MAX_BODY_BYTES),

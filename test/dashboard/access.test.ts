@@ -169,4 +169,29 @@ describe('pages of other sites', () => {
     expect((await send('/api/session', { headers: { host } })).status).toBe(status);
     expect((await send('/', { headers: { host } })).status).toBe(status);
   });
+
+  test.each<[string, Record<string, string>, number]>([
+    ['no Host', {}, 200],
+    ['the Host of another name', { host: 'evil.example' }, 403],
+    ['the Host of an address', { host: '10.0.0.5:3000' }, 200],
+  ])(
+    'a request of fetch is judged by its Host, whatever host a framework writes into its URL: %s',
+    async (_, headers, status) => {
+      const { board } = await serveBench();
+      const request = new Request('http://localhost:3000/api/session', { headers });
+      expect((await board.fetch(request)).status).toBe(status);
+    },
+  );
+
+  test('the origin of a change by fetch is that of its Host', async () => {
+    const { add, board, send } = await serveBench();
+    await add('a');
+    const { cookie = '', 'x-escapement-token': token = '' } = await tokenHeaders(send);
+    const statuses = ['http://10.0.0.5:3000', 'http://localhost:3000'].map(async (origin) => {
+      const headers = { cookie, 'x-escapement-token': token, host: '10.0.0.5:3000', origin };
+      return (await board.fetch(new Request(`http://localhost:3000${PAUSE}`, { method: 'POST', headers })))
+        .status;
+    });
+    expect(await Promise.all(statuses)).toEqual([204, 403]);
+  });
 });
