@@ -116,6 +116,33 @@ describe('the HTTP API', () => {
     expect((await stats(`${closed}/jobs`)).stderr).toBe(refused);
   });
 
+  it.each([
+    ['Fastify', '{"message":"Route GET:/api/queues not found","error":"Not Found","statusCode":404}'],
+    ['NestJS', '{"message":"Cannot GET /api/queues","error":"Not Found","statusCode":404}'],
+    ['Express', '<!DOCTYPE html>\n<pre>Cannot GET /api/queues</pre>'],
+    ['Hono', '404 Not Found'],
+    ['Koa', 'Not Found'],
+    ['Go', '404 page not found\n'],
+    ['FastAPI', '{"detail":"Not Found"}'],
+    ['another server', ''],
+  ])('a 404 of %s shows that the HTTP API is not there', async (_, text) => {
+    const uri = await serve((_request, response) => response.writeHead(404).end(text));
+    const none = { stdout: '', stderr: `escapement: there is no tasks API at ${uri} (HTTP 404)\n`, code: 2 };
+    expect(await stats(uri)).toEqual(none);
+    for (const words of ['queue pause a b', 'task inspect -q q -i a', 'task cancel -q q a']) {
+      expect(await tasksCommand([...words.split(' '), '-u', uri])).toEqual(none);
+    }
+  });
+
+  it.each(['queue not found\n', 'task not found\n', 'asynq: queue not found\n'])(
+    'a 404 of asynqmon’s own server is about one task: %j',
+    async (text) => {
+      const uri = await serve((_request, response) => response.writeHead(404).end(text));
+      const { stderr, code } = await tasksCommand(['task', 'inspect', '-q', 'q', '-i', 'a', '-u', uri]);
+      expect([stderr, code]).toEqual([`escapement: ${text.trim()} (HTTP 404)\n`, 2]);
+    },
+  );
+
   it('a server that is not the HTTP API is reported in one line', async () => {
     const html = await serve((_, response) => response.end('<html>Welcome</html>'));
     expect((await stats(html)).stderr).toBe(

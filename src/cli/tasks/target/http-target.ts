@@ -34,8 +34,8 @@ const DEFAULT_TIMEOUT_MS = 10_000;
 /** For operations on all tasks of a state, in milliseconds; more than `fetch` waits by itself. */
 const MAX_TIMEOUT_MS = HOUR_MS;
 
-/** Texts of servers for an unknown path; the API names the queue or task that it has not found. */
-const NO_PATH = /^(?:not found|404 page not found|)$/i;
+/** The API and that of asynqmon name what they have not found; for an unknown path, each framework has another text. */
+const NOT_FOUND_IN_API = /^(?:asynq: )?(?:there is no queue|queue|task) /;
 
 /** The error if there is no response, or not one of the API: other requests will fail too. */
 export function unreachable(message: string, cause?: unknown): EscapementError {
@@ -217,6 +217,8 @@ export class HttpTarget implements TasksTarget {
     });
     if (status === undefined) throw unreachable(this.#api.unreachable(text));
     if (status === 204) return undefined;
+    if (status === 404 && !NOT_FOUND_IN_API.test(text))
+      throw unreachable(`there is no tasks API at ${this.name} (HTTP 404)`);
     if (status !== 200) {
       const isOfRequest = status >= 400 && status < 500 && status !== 401 && status !== 403;
       throw new HttpError(isOfRequest ? status : 502, `${this.#reason(text, status)} (HTTP ${status})`);
@@ -229,7 +231,6 @@ export class HttpTarget implements TasksTarget {
   }
 
   #reason(text: string, status: number): string {
-    if (status === 404 && NO_PATH.test(firstLine(text))) return `there is no tasks API at ${this.name}`;
     if (status >= 300 && status < 400) return `${this.name} redirects to another URL`;
     if (status === 401 || status === 403) return `${this.name} refuses: ${firstLine(text) || 'not allowed'}`;
     return firstLine(text) || `${this.name} refuses`;
