@@ -60,7 +60,16 @@ const NO_BORDERS = Object.fromEntries(
 /** Spaces behind each column. */
 const GAP = 2;
 
-/** Returns the lines of a table without borders; the first one is the head. Texts are cut until a line is at most `width` long, if that is possible. */
+/** Characters that take two columns of a terminal: those of East Asia (https://www.unicode.org/reports/tr11/), and emoji. */
+const WIDE =
+  /[\u1100-\u115f\u2e80-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe10-\ufe6f\uff01-\uff60\uffe0-\uffe6\p{Extended_Pictographic}]/gu;
+
+/** Returns the number of columns that a line takes in a terminal, at most. */
+export function columnsOf(line: string): number {
+  return line.replace(WIDE, '  ').length;
+}
+
+/** Returns the lines of a table without borders; the first one is the head. Texts are cut until a line is at most `width` columns wide, if that is possible. */
 export function plainTable<T>(columns: Columns<T>, items: readonly T[], width = Infinity): readonly string[] {
   const style = { head: [], border: [], compact: true, 'padding-left': 0, 'padding-right': GAP };
   const rows = [columns.map(([name]) => name), ...cellsOf(columns, items)];
@@ -74,7 +83,7 @@ const LEAST_TEXT = 6;
 
 /** Cuts the longest texts, and no numbers: a terminal cuts off the last columns of a line that is still too long. */
 function cutToFit<T>(rows: readonly string[][], columns: Columns<T>, width: number): string[][] {
-  const widths = columns.map((_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)));
+  const widths = columns.map((_, at) => Math.max(...rows.map((row) => columnsOf(row[at] ?? ''))));
   const isText = (at: number): boolean => columns[at]?.[2] !== 'right';
   let excess = widths.reduce((sum, one) => sum + one + GAP, -GAP) - width;
   for (; excess > 0; excess--) {
@@ -86,8 +95,15 @@ function cutToFit<T>(rows: readonly string[][], columns: Columns<T>, width: numb
 }
 
 function cutTo(width: number, cell: string): string {
-  if (cell.length <= width) return cell;
-  return `${cell.slice(0, width - 1).replace(/\p{Surrogate}$/u, '')}…`; // half a pair would be written as an escape
+  if (columnsOf(cell) <= width) return cell;
+  let cut = '';
+  let columns = 0;
+  for (const character of cell) {
+    columns += columnsOf(character);
+    if (columns >= width) break;
+    cut += character;
+  }
+  return `${cut}…`;
 }
 
 function cellsOf<T>(columns: Columns<T>, items: readonly T[]): string[][] {

@@ -186,6 +186,10 @@ describe('escapement tasks dash', () => {
     const narrow = new FakeStream(true, 40);
     await tasksCommand(['dash', '--once'], { ...surroundings, out: narrow });
     expect(narrow.written).toMatch(/^escapement tasks {2}there .*\n\nqueue +default\nstate +run\nsize +1\n/);
+    await add('b', { queue: '漢'.repeat(12) }); // 77 characters a line, and 89 columns
+    const wide = new FakeStream(true, 80);
+    await tasksCommand(['dash', '--once'], { ...surroundings, out: wide });
+    expect(wide.written).toMatch(/\nqueue +漢{12}\nstate +run\n/);
     expect((await command('dash', '--refresh', '500ms')).stderr).toMatch(/at least 1s/);
   });
 });

@@ -191,6 +191,27 @@ describe('dashLines', () => {
     }
   });
 
+  it.each([
+    ...[['漢', 2] as const, ['ｆ', 2] as const, ['한', 2] as const, ['😀', 2] as const],
+    ...[['ｶ', 1] as const, ['\u{1d400}', 1] as const],
+  ])('lists of names of %s fit the width of the screen', (character, columns) => {
+    const name = character.repeat(40);
+    const queues = [
+      { ...QUEUE, queue: character.repeat(10) },
+      { ...QUEUE, queue: name },
+    ];
+    const tasks = TASKS.map((one) => ({ ...one, id: name, type: name, payload: { shown: name } }));
+    const frame = { ...FRAME, height: 24 };
+    const data = { ...LISTED, queues, tasks };
+    const rows = [
+      ...texts(FIRST_STATE, frame, data).slice(2, -2),
+      ...texts(IN_QUEUE, frame, data).slice(5, -2),
+    ];
+    const widths = rows.map((row) => row.replaceAll(character, '#'.repeat(columns)).length);
+    expect(Math.max(...widths)).toBeLessThanOrEqual(80);
+    expect(rows[1]).toMatch(/ 0 bytes$/);
+  });
+
   it('the output fits on any screen', () => {
     expect(texts(IN_QUEUE, { ...FRAME, height: 3 })).toHaveLength(3);
     expect(texts({ ...FIRST_STATE, isHelp: true }, { ...FRAME, height: 24 }).join('\n')).toMatch(
