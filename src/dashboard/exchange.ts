@@ -142,6 +142,9 @@ export function responseOf(
     return new Response(body ?? null, { status, headers });
   }
   const pieces = body(controller.signal)[Symbol.asyncIterator]();
+  controller.signal.addEventListener('abort', () => {
+    onEnd();
+  });
   let stalled: NodeJS.Timeout | undefined;
   let isCancelled = false; // from then on, a call of the stream throws
   const source: ConstructorParameters<typeof ReadableStream<Uint8Array>>[0] = {
@@ -159,7 +162,6 @@ export function responseOf(
         stalled = setTimeout(() => {
           controller.abort();
           stream.error(new Error('the client has not read for too long'));
-          onEnd();
         }, MAX_STALL_MS);
         stalled.unref();
       } catch (error) {
@@ -172,7 +174,6 @@ export function responseOf(
       isCancelled = true;
       clearTimeout(stalled);
       controller.abort();
-      onEnd();
       return pieces.return?.().then(() => undefined);
     },
   };

@@ -88,6 +88,16 @@ test('a stream of fetch ends when its reader cancels it', async () => {
   expect(onEnd).toHaveBeenCalledOnce();
 });
 
+test('a stream of fetch is over when its client leaves before it has read anything', () => {
+  const { outgoing, pieces } = endless();
+  const controller = new AbortController();
+  const onEnd = vi.fn();
+  responseOf(outgoing, controller, onEnd);
+  controller.abort();
+  expect(onEnd.mock.calls).toEqual([[]]);
+  expect(pieces()).toBe(0);
+});
+
 test('a stream of fetch that is cancelled while it waits for a piece reports no error', async () => {
   const body = async function* (signal: AbortSignal): AsyncGenerator<Uint8Array> {
     yield Buffer.from('first');
