@@ -131,7 +131,7 @@ export function requireFields<Name extends string>(
 /** Reads the body of a request. @throws HttpError 400 - it is not JSON. 413. */
 export async function readJson(request: IncomingMessage, maxBytes: number): Promise<unknown> {
   // An application may have parsed the body and put it on the request.
-  if (request.readableEnded) return (request as { readonly body?: unknown }).body;
+  if (request.readableEnded) return parsedBody(request);
   const chunks = request.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>;
   try {
     return await parseBody(chunks, request.headers['content-length'], maxBytes);
@@ -139,6 +139,13 @@ export async function readJson(request: IncomingMessage, maxBytes: number): Prom
     request.resume(); // what was not read, so that the client gets the response
     throw error;
   }
+}
+
+/** @throws HttpError 400 - there is none: Fastify puts it on a request of its own. */
+function parsedBody(request: IncomingMessage): unknown {
+  const { body } = request as { readonly body?: unknown };
+  if (body !== undefined) return body;
+  throw new HttpError(400, 'the request has no body, or a framework has read it before this handler');
 }
 
 /** Parses a body. @throws HttpError 400 - it is not JSON, or has ended early. 413. */

@@ -184,6 +184,16 @@ describe('bodies', () => {
     });
     expect(await send(BATCH, { ...post, body: { task_ids: 'a' } })).toMatchObject({ status: 400 });
   });
+
+  test('bodies that the framework has read and put elsewhere are reported as such', async ({ broker }) => {
+    const handler = tasksHandler({ broker });
+    const send = await serve((request, response) => {
+      request.resume().once('end', () => setImmediate(handler, request, response));
+    });
+    expect(await send(BATCH, { ...post, body: { task_ids: ['a'] } })).toMatchObject({
+      ...{ status: 400, text: 'the request has no body, or a framework has read it before this handler\n' },
+    });
+  });
 });
 
 describe('errors', () => {
