@@ -11,7 +11,7 @@ import type { LiveJson, SessionJson, TaskDetailJson } from '../../src/dashboard/
 import { folderOfTest } from '../folder.ts';
 import { freshDatabase } from '../redis/redis-case.ts';
 import { openBench } from '../tasks/support/bench.ts';
-import { FakeStream, serveTasks } from './tasks/support/tasks-command.ts';
+import { FakeStream, serve, serveTasks } from './tasks/support/tasks-command.ts';
 
 interface Running {
   /** Where it is; empty if it has ended before. */
@@ -24,8 +24,12 @@ interface Running {
 }
 
 /** Starts the command on a free port. It ends with the test at the latest. */
-async function start(words: readonly string[], environment: Record<string, string> = {}): Promise<Running> {
-  const [out, err, controller] = [new FakeStream(false), new FakeStream(false), new AbortController()];
+async function start(
+  words: readonly string[],
+  environment: Record<string, string> = {},
+  controller = new AbortController(),
+): Promise<Running> {
+  const [out, err] = [new FakeStream(false), new FakeStream(false)];
   const opened: string[] = [];
   const terminal = { out: new Output(out), err: new Output(err), signal: controller.signal, exitCode: 0 };
   const openBrowser = (url: string): void => void opened.push(url);
@@ -240,3 +244,13 @@ async function drained(reader: ReadableStreamDefaultReader<Uint8Array> | undefin
   while ((await reader?.read())?.done === false);
   throw new Error('the stream has ended');
 }
+
+test('Ctrl-C ends the dashboard command also while it waits for the HTTP API', async () => {
+  const interrupting = new AbortController();
+  const uri = await serve(() => {
+    interrupting.abort(new Error('interrupted')); // and there is no response
+  });
+  const { end, err, out } = await start(['-u', uri], {}, interrupting);
+  expect(await end()).toBe(130);
+  expect([out.written, err.written]).toEqual(['', '']);
+});

@@ -140,9 +140,10 @@ async function open(options: DashboardCommandOptions, surroundings: DashboardSur
 /** Connects to tasks in Redis, in a folder or in another process. @param isWritten - whether the folder may be changed. */
 async function openTasks(connection: Connection, isWritten: boolean, signal: AbortSignal): Promise<Shown> {
   if (connection.kind === 'http') {
-    // Requests end with the server of the dashboard; Ctrl-C must not make errors of them.
-    const source = new HttpTarget(connection.url, connection.headers, new AbortController().signal);
-    await source.queueInfos();
+    const { url, headers } = connection;
+    await new HttpTarget(url, headers, signal).queueInfos();
+    // Later requests end with the server of the dashboard; Ctrl-C must not make errors of them.
+    const source = new HttpTarget(url, headers, new AbortController().signal);
     return { title: source.name, source, parts: {}, isReadOnly: false, close: () => source.close() };
   }
   const broker = await connectBroker(connection, signal, isWritten ? 'change' : 'read', () => undefined);
