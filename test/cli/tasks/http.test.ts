@@ -58,6 +58,26 @@ describe('the HTTP API', () => {
     },
   );
 
+  it.each([
+    ['stats', '{"queues":[{"name":"mail","counts":{"waiting":1}}]}'], // bull-board
+    ['queue ls', '{"queues":[{"name":"mail","counts":{"waiting":1}}]}'],
+    ['queue ls', '{"queues":[null]}'],
+    ['queue inspect q', '{"current":null,"history":[]}'],
+    ['server ls', '{"servers":["a"]}'],
+    ['task ls -q q -s retry', '{"tasks":[{"id":1}]}'],
+  ])(
+    'tasks %s reports that a server with other lists does not serve the HTTP API: %s',
+    async (words, body) => {
+      const uri = await serve((_, response) => response.end(body));
+      for (const more of [[], ['--json']]) {
+        expect(await tasksCommand([...words.split(' '), '-u', uri, ...more])).toEqual({
+          ...{ stdout: '', code: 2 },
+          stderr: `escapement: ${uri} does not respond as the tasks API. Is it mounted there?\n`,
+        });
+      }
+    },
+  );
+
   it('many requests to the HTTP API at once cause no warning of the process', async () => {
     const { broker } = await openBench();
     const api = new HttpTarget(new URL(await serveTasks({ broker })), {}, new AbortController().signal);

@@ -73,7 +73,7 @@ export class HttpTarget implements TasksTarget {
   }
 
   async queueInfos(): Promise<readonly QueueView[]> {
-    const queues = await this.#list('/queues', 'queues', queueFromJson);
+    const queues = await this.#list('/queues', 'queues', 'queue', queueFromJson);
     return [...queues].sort((a, b) => (a.queue < b.queue ? -1 : 1));
   }
 
@@ -90,7 +90,7 @@ export class HttpTarget implements TasksTarget {
   }
 
   async groups(queue: string): Promise<readonly GroupInfo[]> {
-    return this.#list(`${queuePath(queue)}/groups`, 'groups', (group: GroupInfo) => group);
+    return this.#list(`${queuePath(queue)}/groups`, 'groups', 'group', (group: GroupInfo) => group);
   }
 
   async limits(queue: string): Promise<QueueLimits | undefined> {
@@ -103,7 +103,7 @@ export class HttpTarget implements TasksTarget {
   }
 
   async keys(queue: string, page?: ListOptions): Promise<readonly KeyStats[]> {
-    return this.#list(`${queuePath(queue)}/keys${queryOf(page)}`, 'keys', keyFromJson);
+    return this.#list(`${queuePath(queue)}/keys${queryOf(page)}`, 'keys', 'key', keyFromJson);
   }
 
   async pauseQueue(queue: string): Promise<void> {
@@ -126,7 +126,7 @@ export class HttpTarget implements TasksTarget {
     group: string | undefined,
   ): Promise<readonly TaskView[]> {
     const path = listPath(queue, state, group);
-    return this.#list(path + queryOf(page), 'tasks', (task: AsynqmonTask) => taskFromJson(task, state));
+    return this.#list(path + queryOf(page), 'tasks', 'id', (task: AsynqmonTask) => taskFromJson(task, state));
   }
 
   async getTaskInfo(queue: string, id: string): Promise<TaskView> {
@@ -185,11 +185,11 @@ export class HttpTarget implements TasksTarget {
   }
 
   servers(): Promise<readonly ServerView[]> {
-    return this.#list('/servers', 'servers', serverFromJson);
+    return this.#list('/servers', 'servers', 'id', serverFromJson);
   }
 
   schedulerEntries(): Promise<readonly EntryView[]> {
-    return this.#list('/scheduler_entries', 'entries', entryFromJson);
+    return this.#list('/scheduler_entries', 'entries', 'id', entryFromJson);
   }
 
   async listSchedulerEnqueueEvents(
@@ -197,7 +197,7 @@ export class HttpTarget implements TasksTarget {
     page?: ListOptions,
   ): Promise<readonly SchedulerEnqueueEvent[]> {
     const path = `/scheduler_entries/${segment(entryId)}/enqueue_events${queryOf(page)}`;
-    return this.#list(path, 'events', eventFromJson);
+    return this.#list(path, 'events', 'task_id', eventFromJson);
   }
 
   /**
@@ -252,16 +252,27 @@ export class HttpTarget implements TasksTarget {
   }
 
   async #current(queue: string): Promise<CurrentJson> {
-    return (await this.#read<{ current: CurrentJson }>('current', queuePath(queue))).current;
+    const { current } = await this.#read<{ current: CurrentJson }>('current', queuePath(queue));
+    if (!hasText(current, 'queue')) throw this.#notTheApi();
+    return current;
   }
 
-  /** Go writes null for an empty list. */
-  async #list<View>(path: string, name: string, read: (json: never) => View): Promise<readonly View[]> {
+  /** Go writes null for an empty list. @param id - field of each entry: other servers may have other lists at the path. */
+  async #list<View>(
+    path: string,
+    name: string,
+    id: string,
+    read: (json: never) => View,
+  ): Promise<readonly View[]> {
     const { [name]: list } = await this.#read<Readonly<Record<string, unknown>>>(name, path);
     if (list === null) return [];
-    if (!Array.isArray(list)) throw this.#notTheApi();
+    if (!Array.isArray(list) || !list.every((one) => hasText(one, id))) throw this.#notTheApi();
     return (list as never[]).map(read);
   }
+}
+
+function hasText(json: unknown, field: string): boolean {
+  return typeof (json as Readonly<Record<string, unknown>> | null)?.[field] === 'string';
 }
 
 type CurrentJson = AsynqmonQueue & { readonly limits?: QueueLimits | null };
