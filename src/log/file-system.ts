@@ -318,6 +318,7 @@ export async function copyBytes(from: File, to: File, end: number): Promise<void
 /** Copies a file. When it resolves, the whole copy is on the disk. */
 export async function keepCopy(files: FileSystem, folder: string, path: string, as: string): Promise<void> {
   const temporary = `${as}.new`;
+  await unlinkIfThere(files, temporary); // an interrupted call has left it
   const size = await files.size(path);
   await withFile(files, path, 'read', (from) =>
     makeFile(files, temporary, (to) => copyBytes(from, to, size)),

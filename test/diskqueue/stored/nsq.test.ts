@@ -113,6 +113,24 @@ it('a repair cuts off a torn record, and keeps a copy of the file', async () => 
   await expectInOrder(disk, storedOn(disk));
 });
 
+it('a repair that is interrupted has lost no message, and can be repeated', async () => {
+  const damaged = queueOf();
+  for (const path of FILES.slice(0, 2)) (damaged.contents.get(path) as Buffer)[2 * RECORD] = 0x80;
+  const kept = MESSAGES.filter((_, m) => m % 5 < 2);
+  for (let changes = 0, isDone = false; !isDone; changes++) {
+    const disk = new MemoryDisk(damaged.contents);
+    disk.changesLeft = changes;
+    isDone = await repair(disk, storedOn(disk)).then(
+      () => true,
+      () => false,
+    );
+    disk.changesLeft = Infinity;
+    await repair(disk, storedOn(disk));
+    expect([changes, await handedOut(disk)]).toEqual([changes, kept]);
+    await expectInOrder(disk, storedOn(disk));
+  }
+});
+
 it('a repair writes metadata that is missing, damaged or wrong', async () => {
   for (const text of [
     undefined,
