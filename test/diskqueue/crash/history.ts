@@ -13,7 +13,7 @@ export interface PutRecord {
   /** `ack` was called; it was promised that this is on the disk. `empty` acknowledges everything. */
   ackedAt?: number;
   ackDurableAt?: number;
-  /** What would have made it durable was rejected, and the process has forgotten it. */
+  /** It was not made durable, and the process has forgotten it. */
   isAckForgotten?: boolean;
 }
 
@@ -56,7 +56,7 @@ export class History {
     put.isAckForgotten = false;
   }
 
-  /** `close` or `empty` was rejected. */
+  /** The queue was closed, or `close` or `empty` was rejected. */
   forgetAcks(): void {
     for (const put of this.puts) {
       if (put.ackedAt !== undefined && put.ackDurableAt === undefined) put.isAckForgotten = true;

@@ -168,9 +168,8 @@ export class Workload {
       try {
         await this.#queue?.close();
         done();
-      } catch (error) {
-        this.history.forgetAcks();
-        throw error;
+      } finally {
+        this.history.forgetAcks(); // also of those that a format does not save
       }
     });
     await Promise.all(this.#putting.splice(0));
