@@ -67,15 +67,20 @@ export async function rewriteSegment(
   await files.syncFolder(folder);
 }
 
-/** Truncates what is behind the records, and seals the segment. A footer is written after its records are durable. */
+/**
+ * Truncates what is behind the records, and seals the segment. A footer is written after its records are durable.
+ *
+ * @param repaired - a damage in it is behind all records of the file.
+ */
 export async function sealSegment(
   files: FileSystem,
   path: string,
-  { header, end, next }: RepairedSegment,
+  { header, end, next, damages }: RepairedSegment,
 ): Promise<void> {
   await withFile(files, path, 'write', async (file) => {
-    await file.truncate(end);
+    await file.truncate(damages[0]?.offset ?? end);
     await file.sync();
+    for (const damage of damages) await replaceDamage(file, damage, header.salt);
     await file.write(encodedFooter(header, end, next), end);
     await file.sync();
   });

@@ -10,6 +10,7 @@ import {
 import {
   corruptionOf,
   footerOf,
+  RECORD_HEADER_BYTES,
   type LostPart,
   type Segment,
   type SegmentHeader,
@@ -33,6 +34,8 @@ interface Planning {
   readonly name: string;
   /** Paths of all files. */
   readonly taken: ReadonlySet<string>;
+  /** Whether the log has a cursor, which records messages that are in no segment. Else the segment before them does. */
+  readonly hasCursor: boolean;
   /** Acknowledged messages, and lost ones. */
   readonly acks: AckRanges;
   readonly steps: RepairStep[];
@@ -47,12 +50,13 @@ interface Planning {
  * it was under another name.
  *
  * @param examined - not used again: what is lost is added to its acknowledgements.
+ * @param hasCursor - whether it is a queue: other logs have no acknowledgements.
  */
-export function planRepair(files: FileSystem, examined: ExaminedQueue): RepairPlan {
+export function planRepair(files: FileSystem, examined: ExaminedQueue, hasCursor = true): RepairPlan {
   const { folder, name, names, cursor, found, segments } = examined;
   const { acks } = cursor;
   const taken = new Set(names.map((file) => `${folder}/${file}`));
-  const planning: Planning = { files, folder, name, taken, acks, steps: [], lost: [] };
+  const planning: Planning = { files, folder, name, taken, hasCursor, acks, steps: [], lost: [] };
   const leftovers = leftFilesOf(examined).filter(({ left }) => left === 'unfinished');
   for (const file of [...found.unfinished, ...leftovers.map(({ path }) => path)]) {
     planning.steps.push(removalOf(files, folder, file));
@@ -62,7 +66,7 @@ export function planRepair(files: FileSystem, examined: ExaminedQueue): RepairPl
   const kept = planSegments(planning, cursor, segments);
   const missing = missingAtEnd(planning, kept, cursor.end, acks);
   if (missing !== undefined) lose(planning, missing.path, missing);
-  planCursor(planning, cursor, kept, missing !== undefined || acks.count !== count);
+  if (hasCursor) planCursor(planning, cursor, kept, missing !== undefined || acks.count !== count);
   return planning;
 }
 
@@ -86,10 +90,12 @@ function planSegments(
     }
     const { header } = segment;
     if (header === undefined) {
-      planUnreadable(planning, segment, segments[i + 1]?.segment.number === segment.number + 1);
+      const isNextThere = segments[i + 1]?.segment.number === segment.number + 1;
+      planUnreadable(planning, segment, isNextThere && (i > 0 || isWhole(cursor)));
       expected = Math.max(expected, segment.next);
     } else {
-      const { end, next } = planSegment(planning, examined, header);
+      const following = segments.find((other, at) => at > i && other.segment.header !== undefined);
+      const { end, next } = planSegment(planning, examined, header, following?.segment);
       kept.push({ ...segment, end, next });
       expected = Math.max(expected, next);
     }
@@ -97,32 +103,50 @@ function planSegments(
   return kept;
 }
 
-/** @returns what the segment will be. */
-function planSegment(planning: Planning, examined: ExaminedSegment, header: SegmentHeader): RepairedSegment {
-  const { files, steps } = planning;
+/**
+ * @param following - the next segment that can be read.
+ * @returns what the segment will be, without a record of what is missing behind it.
+ */
+function planSegment(
+  planning: Planning,
+  examined: ExaminedSegment,
+  header: SegmentHeader,
+  following: Segment | undefined,
+): RepairedSegment {
+  const { files, steps, hasCursor } = planning;
   const { segment, tail, headerCopies } = examined;
   const { path } = segment;
   const before = examined.damages.filter(({ offset }) => offset < (tail?.offset ?? Infinity));
-  const repaired: RepairedSegment = {
-    header,
-    end: tail?.end ?? examined.end,
-    next: tail?.to ?? examined.next,
-    damages: tail === undefined ? before : [...before, tail],
-  };
-  for (const damage of repaired.damages) if (damage.rescued === undefined) lose(planning, path, damage);
-  if (repaired.damages.length > 0) {
-    planRewrite(planning, path, repaired);
+  const damages = tail === undefined ? before : [...before, tail];
+  for (const damage of damages) if (damage.rescued === undefined) lose(planning, path, damage);
+  const repaired = { header, end: tail?.end ?? examined.end, next: tail?.to ?? examined.next, damages };
+  const recorded = hasCursor ? repaired : withGap(repaired, following);
+  if (damages.length > 0) {
+    planRewrite(planning, path, recorded);
     return repaired;
   }
   if (headerCopies.some((copy) => copy !== 'intact')) {
     const detail = 'one of the two copies of its header is damaged; nothing is lost';
     steps.push({ action: 'mend', file: path, detail, run: () => mendHeader(files, path, header) });
   }
-  if (!isSealed(examined, header)) {
-    const run = (): Promise<void> => sealSegment(files, path, repaired);
+  const run = (): Promise<void> => sealSegment(files, path, recorded);
+  if (recorded !== repaired) {
+    steps.push({ action: 'seal', file: path, detail: 'it must record what is missing behind it', run });
+  } else if (!isSealed(examined, header)) {
     steps.push({ action: 'seal', file: path, detail: describeSeal(examined), run });
   }
   return repaired;
+}
+
+/** Adds a record of what is missing before the following segment, if files between the two are. */
+function withGap(repaired: RepairedSegment, following: Segment | undefined): RepairedSegment {
+  const { header, end: offset, next: from, damages } = repaired;
+  const to = following?.base ?? from;
+  // The header of the next file holds where this one ends, which must stay.
+  if (to <= from || following?.number === header.number + 1) return repaired;
+  const end = offset + RECORD_HEADER_BYTES;
+  const gap = { offset, end, from, to, reason: 'records are missing', rescued: undefined };
+  return { ...repaired, end, next: to, damages: [...damages, gap] };
 }
 
 /** Whether the right footer, and nothing else, is behind the records. */
@@ -163,14 +187,15 @@ function planRewrite(
   });
 }
 
+/** @param isKnown - whether its messages are known, from what is before and behind it. */
 function planUnreadable(
   planning: Planning,
   { path, base: from, next: to, end }: Segment,
-  isNextThere: boolean,
+  isKnown: boolean,
 ): void {
   const reason = 'the header of the segment is damaged, so nothing in it can be read';
-  // If the next segment begins where this one does, all of it was acknowledged.
-  if (from < to || !isNextThere) lose(planning, path, { offset: 0, end, from, to, reason });
+  // If it is known what was in it, and that is nothing, all of it was acknowledged.
+  if (from < to || !isKnown) lose(planning, path, { offset: 0, end, from, to, reason });
   planSetAside(planning, path, reason);
 }
 

@@ -240,6 +240,36 @@ describe('tasks verify and tasks repair', () => {
     }
   });
 
+  test.each(['is missing', 'has two damaged headers'])(
+    'tasks repair ends all reports of a file that %s, and reports what it has cost',
+    async (what) => {
+      await broker.close();
+      broker = await EmbeddedBroker.open({ dataPath: folder, maxBytesPerFile: 4_096 });
+      for (let n = 0; n < 4; n++) await new Client({ broker }).enqueue(new Task('work', 'x'.repeat(3_000)));
+      await broker.close();
+      const [first = '', second = '', ...others] = segments();
+      expect(others.length).toBeGreaterThan(2);
+      for (const path of [first, second, others.at(-1) ?? ''].map((name) => join(folder, name))) {
+        const intact = new Map(segments().map((name) => [name, readFileSync(join(folder, name))]));
+        const bytes = Buffer.from(readFileSync(path)).fill(0, 0, 128);
+        if (what === 'is missing') rmSync(path);
+        else writeFileSync(path, bytes);
+        const isKnown = what !== 'is missing' || path.endsWith(second); // another file that is missing is not noticed
+        expect(await run('repair', '--apply'), path).toMatchObject({
+          stdout: expect.stringMatching(isKnown ? / {2}lost / : /nothing to do/) as string,
+          code: isKnown ? 1 : 0,
+        });
+        expect(await run('verify'), path).toMatchObject({ code: 0 });
+        expect(await run('repair'), path).toMatchObject({
+          stdout: expect.stringContaining('nothing to do') as string,
+          code: 0,
+        });
+        expect(await run('queue', 'ls'), path).toMatchObject({ stderr: '', code: 0 });
+        for (const [name, before] of intact) writeFileSync(join(folder, name), before);
+      }
+    },
+  );
+
   test('tasks repair restores a record of which only the header is damaged', async () => {
     await broker.close();
     damage('header');

@@ -196,15 +196,11 @@ class StoredTasks extends StoredCheckedQueue {
     };
   }
 
-  /** There is no cursor: nothing in a log of tasks is acknowledged. */
   override async planRepair(onProgress: OnProgress): Promise<RepairPlan> {
     const { files, folder, name } = this;
     const examined = await examineQueue(files, folder, name, onProgress, { type: ENTRIES });
-    const { steps, lost } = planRepair(files, examined);
-    return {
-      steps: steps.filter(({ action }) => action !== 'write cursor'),
-      lost: lost.map((loss) => ({ ...loss, messages: undefined })),
-    };
+    const { steps, lost } = planRepair(files, examined, false);
+    return { steps, lost: lost.map((loss) => ({ ...loss, messages: undefined })) };
   }
 
   async #count(): Promise<{ tasks: number; queues: number }> {
