@@ -1,5 +1,5 @@
 import { EscapementError } from '../../core/errors.ts';
-import { withFile } from '../../log/file-system.ts';
+import { ifThere, withFile } from '../../log/file-system.ts';
 import type { AppendResult } from '../message-log.ts';
 import type { DataFile, DataFiles, NsqLogOptions } from './data-files.ts';
 import { DataWriter } from './data-writer.ts';
@@ -212,10 +212,11 @@ export class Appender {
   async #cutTorn(): Promise<void> {
     for (let file = this.#torn[0]; file !== undefined; file = this.#torn[0]) {
       const { path, end } = file;
-      await withFile(this.#options.files, path, 'write', async (handle) => {
+      const cutting = withFile(this.#options.files, path, 'write', async (handle) => {
         await handle.truncate(end);
         await handle.sync();
       });
+      await ifThere(cutting, undefined); // another program may have removed it
       this.#torn.shift();
     }
   }

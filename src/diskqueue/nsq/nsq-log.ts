@@ -1,5 +1,5 @@
 import { Serial } from '../../core/serial.ts';
-import { allOf, isDiskFull, unlinkIfThere } from '../../log/file-system.ts';
+import { allOf, ifThere, isDiskFull, unlinkIfThere } from '../../log/file-system.ts';
 import { AckRanges } from '../ack-ranges.ts';
 import {
   MOST_SEGMENTS_SHOWN,
@@ -200,7 +200,8 @@ export class NsqLog implements MessageLog {
     const start = this.#files.firstBehind(this.#readFrom);
     if (start === undefined) return undefined;
     const { file, offset } = start;
-    this.#reader = new RecordReader(file, await this.#options.files.open(file.path, 'read'), offset);
+    const handle = await ifThere(this.#options.files.open(file.path, 'read'), undefined);
+    this.#reader = new RecordReader(file, handle, offset);
     return this.#reader;
   }
 
@@ -216,7 +217,7 @@ export class NsqLog implements MessageLog {
     return { sequence: this.#inFlight.add({ number: file.number, offset: end }), data };
   }
 
-  /** Skips the rest of a file that another process has changed since it was examined. */
+  /** Skips the rest of a file that another process has changed or removed since it was examined. */
   #passDamage(reader: RecordReader<DataFile>): void {
     const { file, offset } = reader;
     this.#files.addReadable(-file.unreadRecords, -file.unreadBytes);
@@ -227,7 +228,8 @@ export class NsqLog implements MessageLog {
     reader.offset = file.end;
     this.#moveReadPosition();
     const bytes = file.end - offset;
-    this.#options.onCorruption({ file: file.path, offset, bytes, reason: NOT_A_RECORD });
+    const reason = reader.isRemoved ? 'the file was removed' : NOT_A_RECORD;
+    this.#options.onCorruption({ file: file.path, offset, bytes, reason });
   }
 
   /** Leaves a file that was read to its end. Returns whether there may be more to read. */
@@ -266,7 +268,7 @@ export class NsqLog implements MessageLog {
     const { files, folder } = this.#options;
     const removable = this.#removable();
     for (const file of removable) {
-      if (file.isDamaged) await files.rename(file.path, `${file.path}.bad`);
+      if (file.isDamaged) await ifThere(files.rename(file.path, `${file.path}.bad`), undefined);
       else await unlinkIfThere(files, file.path);
       this.#files.forget(file);
     }

@@ -60,13 +60,16 @@ export interface ReadRecord {
 /** Reads the records of one data file, in order, up to the `end` of the readable ones, which may grow. */
 export class RecordReader<F extends { readonly end: number }> {
   readonly file: F;
-  readonly #handle: File;
+  readonly #handle: File | undefined;
   readonly #block: Buffer = Buffer.allocUnsafeSlow(BLOCK_BYTES);
   /** Where the next record begins. */
   offset: number;
 
-  /** @param offset - where a record begins. */
-  constructor(file: F, handle: File, offset: number) {
+  /**
+   * @param handle - undefined if the file does not exist: all of it is damaged.
+   * @param offset - where a record begins.
+   */
+  constructor(file: F, handle: File | undefined, offset: number) {
     this.file = file;
     this.#handle = handle;
     this.offset = offset;
@@ -81,20 +84,26 @@ export class RecordReader<F extends { readonly end: number }> {
   async next(): Promise<ReadRecord[] | undefined> {
     const { end } = this.file;
     if (this.offset >= end) return [];
+    if (this.#handle === undefined) return undefined;
     const filled = await this.#handle.read(
       this.#block.subarray(0, Math.min(BLOCK_BYTES, end - this.offset)),
       this.offset,
     );
     const records = this.#recordsIn(this.#block.subarray(0, filled), end);
-    if (records.length === 0) records.push(...(await this.#longRecord(filled, end)));
+    if (records.length === 0) records.push(...(await this.#longRecord(this.#handle, filled, end)));
     const last = records.at(-1);
     if (last === undefined) return undefined;
     this.offset = last.end;
     return records;
   }
 
+  /** Whether the file did not exist when it was to be read. */
+  get isRemoved(): boolean {
+    return this.#handle === undefined;
+  }
+
   async close(): Promise<void> {
-    await this.#handle.close();
+    await this.#handle?.close();
   }
 
   /** Returns the records of which the block has every byte. */
@@ -112,12 +121,12 @@ export class RecordReader<F extends { readonly end: number }> {
     return records;
   }
 
-  async #longRecord(filled: number, end: number): Promise<ReadRecord[]> {
+  async #longRecord(handle: File, filled: number, end: number): Promise<ReadRecord[]> {
     if (filled < LENGTH_BYTES) return [];
     const next = endOfRecord(this.#block.readInt32BE(0), this.offset, end);
     if (next === undefined) return [];
     const data = Buffer.allocUnsafeSlow(next - this.offset - LENGTH_BYTES);
-    const read = await this.#handle.read(data, this.offset + LENGTH_BYTES);
+    const read = await handle.read(data, this.offset + LENGTH_BYTES);
     return read < data.length ? [] : [{ data, end: next }];
   }
 }

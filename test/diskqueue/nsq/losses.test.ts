@@ -304,3 +304,31 @@ it('damage done while the queue is open is reported, and later messages are deli
   expect(folder.metadata).toBe('0\n1,28\n1,28\n');
   expect(folder.data).toEqual(['0.bad', '1']);
 });
+
+it('a file that is removed while the queue is open is reported, and later messages are delivered', async () => {
+  const { folder, log, damages } = await opened();
+  await put(log, messages(25));
+  folder.remove(folder.file(1));
+  const all = await readAll(log);
+  expect(texts(all)).toEqual(texts([...messages(10), ...messages(5, 20)]));
+  expect(damages).toMatchObject([{ offset: 0, bytes: 140, reason: 'the file was removed' }]);
+  expect([log.depth, log.bytes]).toEqual([15, 150]);
+  for (const message of all) log.acknowledge(message);
+  await log.saveAcks(true);
+  expect(folder.data).toEqual(['2']);
+  await log.close();
+  await expectWhole(folder, []);
+});
+
+it('a file that is removed while it is written costs the put that finds that out, and no later one', async () => {
+  const { folder, log, damages } = await opened();
+  await put(log, messages(2));
+  folder.remove(folder.file(0));
+  await new Promise((resolve) => setTimeout(resolve, 1_050)); // a sync looks for the name of its file once a second
+  await expect(put(log, messages(1, 2))).rejects.toMatchObject({ code: 'ENOENT' });
+  await put(log, messages(2, 3));
+  expect(await drain(log)).toEqual(texts(messages(2, 3)));
+  expect(damages).toMatchObject([{ offset: 0, bytes: 28, reason: 'the file was removed' }]);
+  await log.close();
+  await expectWhole(folder, []);
+});
