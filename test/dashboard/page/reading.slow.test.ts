@@ -196,11 +196,12 @@ describe.skipIf(CHROMIUM === undefined)('reading the dashboard', () => {
     await tab.sees('60 matches');
     const payload = tab.page.getByRole('textbox', { name: 'Payload' });
     expect(await payload.inputValue()).toBe('order');
-    await payload.fill('lines');
+    await payload.fill('parcel');
     await tab.page.getByLabel('Queues').selectOption(['imports']);
     await tab.page.getByRole('checkbox', { name: 'Retry' }).check();
     await payload.press('Enter');
-    await tab.page.waitForURL(/#\/search\?payload=lines&state=pending&state=retry&queue=imports$/);
+    await tab.page.waitForURL(/#\/search\?payload=parcel&state=pending&state=retry&queue=imports$/);
+    await tab.sees('No task matches');
     await tab.page.goBack();
     await expect.poll(() => payload.inputValue()).toBe('order');
     expect(await tab.page.getByRole('checkbox', { name: 'Retry' }).isChecked()).toBe(false);
