@@ -137,7 +137,7 @@ const command: Options = {
   platform: 'node',
   splitting: false,
   silent: true,
-  noExternal: ['tinyqueue', 'croner', 'commander', 'cli-table3', 'cli-progress'],
+  noExternal: ['tinyqueue', 'croner', 'commander', 'cli-table3', 'cli-progress', 'string-width'],
   // The package itself: only a program that names a Redis server loads its peer dependency.
   external: ['escapement/tasks/redis'],
   // Bundled packages require the host's modules, as CommonJS does.

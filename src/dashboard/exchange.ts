@@ -142,9 +142,12 @@ export function responseOf(
     return new Response(body ?? null, { status, headers });
   }
   const pieces = body(controller.signal)[Symbol.asyncIterator]();
-  controller.signal.addEventListener('abort', () => {
+  const { signal } = controller;
+  const leave = (): void => {
     onEnd();
-  });
+  };
+  if (signal.aborted) leave();
+  else signal.addEventListener('abort', leave);
   let stalled: NodeJS.Timeout | undefined;
   let isCancelled = false; // from then on, a call of the stream throws
   const source: ConstructorParameters<typeof ReadableStream<Uint8Array>>[0] = {

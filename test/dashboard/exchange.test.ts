@@ -88,15 +88,19 @@ test('a stream of fetch ends when its reader cancels it', async () => {
   expect(onEnd).toHaveBeenCalledOnce();
 });
 
-test('a stream of fetch is over when its client leaves before it has read anything', () => {
-  const { outgoing, pieces } = endless();
-  const controller = new AbortController();
-  const onEnd = vi.fn();
-  responseOf(outgoing, controller, onEnd);
-  controller.abort();
-  expect(onEnd.mock.calls).toEqual([[]]);
-  expect(pieces()).toBe(0);
-});
+test.each(['before there is a response', 'before it has read anything'])(
+  'a stream of fetch is over when its client leaves %s',
+  (when) => {
+    const { outgoing, pieces } = endless();
+    const controller = new AbortController();
+    const onEnd = vi.fn();
+    if (when === 'before there is a response') controller.abort();
+    responseOf(outgoing, controller, onEnd);
+    controller.abort();
+    expect(onEnd.mock.calls).toEqual([[]]);
+    expect(pieces()).toBe(0);
+  },
+);
 
 test('a stream of fetch that is cancelled while it waits for a piece reports no error', async () => {
   const body = async function* (signal: AbortSignal): AsyncGenerator<Uint8Array> {

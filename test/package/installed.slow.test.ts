@@ -79,6 +79,7 @@ it('the packed package names the licence of every package whose code it bundles'
     'commander',
     'cli-table3',
     'cli-progress',
+    'string-width',
     'preact',
     'uplot',
     'cronstrue',

@@ -1,4 +1,5 @@
 import Table, { type TableConstructorOptions } from 'cli-table3';
+import stringWidth from 'string-width';
 
 const COUNT = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 
@@ -60,15 +61,6 @@ const NO_BORDERS = Object.fromEntries(
 /** Spaces behind each column. */
 const GAP = 2;
 
-/** Characters that take two columns of a terminal: those of East Asia (https://www.unicode.org/reports/tr11/), and emoji. */
-const WIDE =
-  /[\u1100-\u115f\u2e80-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe10-\ufe6f\uff01-\uff60\uffe0-\uffe6\p{Extended_Pictographic}]/gu;
-
-/** Returns the number of columns that a line takes in a terminal, at most. */
-export function columnsOf(line: string): number {
-  return line.replace(WIDE, '  ').length;
-}
-
 /** Returns the lines of a table without borders; the first one is the head. Texts are cut until a line is at most `width` columns wide, if that is possible. */
 export function plainTable<T>(columns: Columns<T>, items: readonly T[], width = Infinity): readonly string[] {
   const style = { head: [], border: [], compact: true, 'padding-left': 0, 'padding-right': GAP };
@@ -83,7 +75,7 @@ const LEAST_TEXT = 6;
 
 /** Cuts the longest texts, and no numbers: a terminal cuts off the last columns of a line that is still too long. */
 function cutToFit<T>(rows: readonly string[][], columns: Columns<T>, width: number): string[][] {
-  const widths = columns.map((_, at) => Math.max(...rows.map((row) => columnsOf(row[at] ?? ''))));
+  const widths = columns.map((_, at) => Math.max(...rows.map((row) => stringWidth(row[at] ?? ''))));
   const isText = (at: number): boolean => columns[at]?.[2] !== 'right';
   let excess = widths.reduce((sum, one) => sum + one + GAP, -GAP) - width;
   for (; excess > 0; excess--) {
@@ -95,11 +87,11 @@ function cutToFit<T>(rows: readonly string[][], columns: Columns<T>, width: numb
 }
 
 function cutTo(width: number, cell: string): string {
-  if (columnsOf(cell) <= width) return cell;
+  if (stringWidth(cell) <= width) return cell;
   let cut = '';
   let columns = 0;
   for (const character of cell) {
-    columns += columnsOf(character);
+    columns += stringWidth(character);
     if (columns >= width) break;
     cut += character;
   }

@@ -1,11 +1,12 @@
 import { emitKeypressEvents, type Key } from 'node:readline';
 import { Option } from 'commander';
+import stringWidth from 'string-width';
 import { CoalescedRun } from '../../../core/coalesced-run.ts';
 import { CommandError, describeError } from '../../command-error.ts';
 import { goDuration } from '../../options.ts';
 import type { Output } from '../../terminal/output.ts';
 import { EXIT_CODES } from '../../terminal/terminal.ts';
-import { columnsOf, harmless } from '../../terminal/text.ts';
+import { harmless } from '../../terminal/text.ts';
 import { tableOf, withTarget, type Invocation, type Run, type TasksCommand } from '../run.ts';
 import { queueColumns } from '../show.ts';
 import {
@@ -90,7 +91,7 @@ async function queuesOnce(run: Run<DashOptions>): Promise<undefined> {
   const [title = '', ...list] = dashLines({ ...FIRST_STATE, row: -1 }, data, frame)
     .slice(0, -2)
     .map(({ text }) => text);
-  const fits = list.every((line) => columnsOf(line) <= terminal.out.width);
+  const fits = list.every((line) => stringWidth(line) <= terminal.out.width);
   const lines = fits ? list : ['', tableOf(run, queueColumns(data.queues), data.queues)];
   await terminal.out.print(title, ...lines);
 }
