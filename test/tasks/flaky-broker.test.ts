@@ -64,6 +64,9 @@ describe('a flaky broker', () => {
     expect(() => {
       flaky.failNext('close' as 'ping');
     }).toThrow(TypeError);
+    expect(() => {
+      flaky.failNext('ping', Infinity);
+    }).toThrow('times must be an integer of at least 0. Received Infinity');
   });
 
   test('operations are delayed on the clock of the broker', async () => {

@@ -7,7 +7,12 @@ import {
   type OptionTable,
   type Resolved,
 } from '../../core/options.ts';
-import { requireFiniteNumber, requireFraction, requireFunction } from '../../core/validate.ts';
+import {
+  requireFiniteNumber,
+  requireFraction,
+  requireFunction,
+  requireIntegerAtLeast,
+} from '../../core/validate.ts';
 import { requireBroker } from '../argument-checks.ts';
 import type { AnyOperation } from './broker-base.ts';
 import { BROKER_OPERATION_NAMES, type BrokerOperation } from './broker-operations.ts';
@@ -165,6 +170,7 @@ class FlakyNetwork {
   #plan(operation: BrokerOperation, fate: Fate, times: number): void {
     if (!BROKER_OPERATION_NAMES.includes(operation))
       throw wrongType('operation', 'an operation of a broker', operation);
+    requireIntegerAtLeast('times', 0, times);
     const planned = this.#planned.get(operation) ?? [];
     this.#planned.set(operation, [...planned, ...Array.from({ length: times }, () => fate)]);
   }
