@@ -132,7 +132,7 @@ export class DumpReader {
   }
 
   async count(): Promise<number> {
-    for await (const tasks of this.#read((line) => Number(line['tasks']))) return tasks;
+    for await (const tasks of this.#read((line) => fieldsIn({ tasks: 'number' }, line).tasks)) return tasks;
     return 0;
   }
 

@@ -330,6 +330,7 @@ describe('a dump', () => {
     ['', 'line 0: the end is missing'],
     ['{"format":"other"}', 'line 1: it is not a dump of tasks'],
     [HEAD.replace('1', '2'), 'line 1: version 2 is not known'],
+    ['{"format":"escapement-tasks","version":1}', 'line 1: tasks must be a number. Received undefined'],
     [`${HEAD}\n{"queue"`, 'line 2: '],
     [`${HEAD}\n{"task":{"state":"active"}}`, "line 2: 'active' is not a state"],
     [`${HEAD}\n{"task":{"state":"pending"}}`, 'line 2: id must be a string'],
