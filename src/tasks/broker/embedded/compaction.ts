@@ -162,10 +162,10 @@ export class Compaction {
   /** Returns the segment that is to leave next: none if the log is small enough without those that leave already. */
   #next(leaving: readonly Segment[]): Segment | undefined {
     const { log, live } = this.#journal;
-    const { segments, written } = log;
+    const { segments } = log;
     const staying = segments.length - leaving.length;
     const next = segments[leaving.length];
-    if (next === undefined || next === written || staying < 2) return undefined;
+    if (next === undefined || staying < 2) return undefined; // the last one is being written
     const hasBegun = leaving.length > 0;
     if (hasBegun && !live.isIn(next.number)) return next; // it costs nothing
     const bytes = leaving.reduce((sum, { end }) => sum - end, this.#journal.logBytes);
