@@ -147,7 +147,6 @@ export class Loading {
     const store = this.#target;
     const recovered: JournaledRow[] = [];
     this.#index();
-    this.#rows.clear();
     store.adopt(this.#store, this.#serial);
     for (const [queue, lists] of this.#lists) {
       const started: TaskRow[] = [];

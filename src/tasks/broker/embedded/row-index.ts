@@ -167,12 +167,6 @@ export class RowsByNumber<R extends { readonly number: number }> {
     if (page !== undefined) page[number % PAGE_NUMBERS] = undefined;
   }
 
-  clear(): void {
-    this.#pages.clear();
-    this.#page = undefined;
-    this.#pageNumber = NaN;
-  }
-
   forEach(action: (row: R) => void): void {
     for (const page of this.#pages.values()) for (const row of page) if (row !== undefined) action(row);
   }
