@@ -107,7 +107,6 @@ export const ADMINISTRATION = {
       if (store.isClosed || !store.leaving.has(queue)) return;
       left = ROWS_PER_TURN;
     }
-    queue.sets.clear();
     store.leaving.delete(queue);
   },
 } satisfies Partial<Operations<TaskStore>>;

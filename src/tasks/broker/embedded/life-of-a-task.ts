@@ -16,7 +16,7 @@ import type {
 import { recordOf } from './inspection.ts';
 import { Kind } from './journal-format.ts';
 import { journaled } from './journaled-row.ts';
-import { type HeldSet, listOf, type QueueList, type QueueState } from './queue-state.ts';
+import { type HeldSet, listOf, type QueueList } from './queue-state.ts';
 import { NO_TIMER, type TaskList, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
@@ -170,22 +170,21 @@ export const LIFE_OF_A_TASK = {
   },
 
   takeGroup(store, name, group, limits, holdMs) {
-    const queue = store.queues.get(name);
-    const list = queue?.groups.get(group);
-    if (queue === undefined || list === undefined) return NO_SET;
+    const list = store.queues.get(name)?.groups.get(group);
+    if (list === undefined) return NO_SET;
     const nowMs = store.clock.now();
-    if (dueInMs(list, limits, nowMs) > 0) return { set: undefined, againInMs: dueInMs(list, limits, nowMs) };
+    const againInMs = dueInMs(list, limits, nowMs);
+    if (againInMs > 0) return { set: undefined, againInMs };
     const set = hold(store, list, limits.maxSize === 0 ? list.size : limits.maxSize, holdMs);
     return { set, againInMs: list.size === 0 ? undefined : dueInMs(list, limits, nowMs) };
   },
 
   replaceSet(store, set, task) {
     const { queue: name, group, id } = set;
-    const queue = store.queues.get(name);
-    const held = queue?.sets.get(id);
-    if (queue === undefined || held === undefined) throw setLost(name, group);
+    const held = store.queues.get(name)?.sets.get(id);
+    if (held === undefined) throw setLost(name, group);
     store.check(task, { has: (row) => row.list === held.list });
-    drop(store, queue, held);
+    drop(store, held);
     for (let row = held.list.head; row !== undefined; row = held.list.head) store.remove(row);
     return recordOf(store, store.add(task));
   },
@@ -276,7 +275,7 @@ function reclaimWhenOver({ store, held }: { store: TaskStore; held: HeldSet }): 
 /** Returns the tasks to their group, in front of those that were added later. @returns how many. */
 function reclaim(store: TaskStore, held: HeldSet): number {
   const { queue, group, size } = held.list;
-  drop(store, queue, held);
+  drop(store, held);
   if (size === 0) return 0;
   const list = queue.group(group);
   let previous: TaskRow | undefined;
@@ -294,7 +293,7 @@ function reclaim(store: TaskStore, held: HeldSet): number {
   return size;
 }
 
-function drop(store: TaskStore, queue: QueueState, held: HeldSet): void {
-  store.timer.cancel(held.timer);
-  queue.sets.delete(held.id);
+function drop(store: TaskStore, { id, list, timer }: HeldSet): void {
+  store.timer.cancel(timer);
+  list.queue.sets.delete(id);
 }

@@ -32,10 +32,7 @@ export class Notifications {
   }
 
   remove(listener: BrokerListener): void {
-    const listeners = [...this.#listeners];
-    const at = listeners.indexOf(listener);
-    if (at >= 0) listeners.splice(at, 1);
-    this.#setListeners(listeners);
+    this.#setListeners(this.#listeners.toSpliced(this.#listeners.indexOf(listener), 1));
   }
 
   /** Removes every listener; its last event is `closed`. */

@@ -119,9 +119,8 @@ export class PendingTasks {
 
   /** The first row of the key whose turn is next, held or not. */
   get first(): TaskRow | undefined {
-    if (this.#first !== undefined) return this.#first.head;
-    for (const { head } of this.lists()) return head;
-    return undefined;
+    const [tasks] = this.lists();
+    return tasks?.head;
   }
 
   /** The row whose run may start now. */

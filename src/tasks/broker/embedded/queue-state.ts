@@ -119,8 +119,7 @@ export class QueueState {
 
   /** Removes a row from its list. A group without tasks is removed. */
   take(row: TaskRow): void {
-    const { list } = row;
-    if (list === undefined) return;
+    const list = listOf(row);
     list.remove(row);
     if (list.size === 0 && list.group !== '' && !list.isHeld) this.groups.delete(list.group);
   }

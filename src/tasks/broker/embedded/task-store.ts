@@ -404,8 +404,8 @@ export class TaskStore {
   readonly #wake = (row: TaskRow): void => {
     row.timer = NO_TIMER;
     this.journal?.begin();
-    if (row.list === undefined || row.list.queue.isRemoved) return;
     const list = listOf(row);
+    if (list.queue.isRemoved) return;
     if (list.state === 'active') {
       this.notifications.leaseExpired(list.queue);
       return;
