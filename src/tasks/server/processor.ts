@@ -343,7 +343,7 @@ export class QueuePicker {
   pick(slots: number): Quota[] {
     const ready = this.#queues.filter(isPickable);
     const [first] = ready;
-    if (first === undefined || slots <= 0) return [];
+    if (first === undefined) return [];
     if (this.#isStrict || ready.length === 1) return [{ queue: first.name, limit: slots }];
     deal(ready, slots);
     return ready.filter(({ quota }) => quota > 0).map(({ name, quota }) => ({ queue: name, limit: quota }));

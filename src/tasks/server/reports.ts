@@ -141,7 +141,6 @@ export class Reports {
   }
 
   recovered(message: TaskMessage, recoveries: number, retryAt: Date | undefined): void {
-    if (this.#emitter.listenerCount('recovered') === 0) return;
     emit(this.#emitter, 'recovered', {
       ...eventOf(message, new MessageTask(message)),
       recoveries,

@@ -353,7 +353,6 @@ export class RunTable {
   }
 
   remove(run: TaskRun): void {
-    if (this.#slots[run.slot] !== run) return;
     this.#slots[run.slot] = undefined;
     this.#free.push(run.slot);
     this.#size--;

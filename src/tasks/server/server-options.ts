@@ -195,8 +195,8 @@ export function defaultRetryDelayMs(retried: number): number {
 export function retryDelayOf(delay: RetryDelay, retried: number, error: unknown, task: ReceivedTask): number {
   try {
     const delayMs: unknown = delay(retried, error, task);
-    if (typeof delayMs === 'number' && delayMs >= 0) return Math.min(delayMs, LONGEST_MS);
-    if (typeof delayMs === 'number' && delayMs < 0) return 0;
+    if (typeof delayMs === 'number' && !Number.isNaN(delayMs))
+      return Math.min(Math.max(delayMs, 0), LONGEST_MS);
   } catch (thrown) {
     reportUncaught(thrown);
   }
