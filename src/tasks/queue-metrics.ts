@@ -241,9 +241,8 @@ class QueueSeries {
     const add = counter(this.#metrics, name, help, this.#labels, this.#onError);
     let last = 0;
     return (total) => {
-      const more = total < last ? total : total - last;
+      add(total < last ? total : total - last);
       last = total;
-      if (more > 0) add(more);
     };
   }
 }

@@ -2,7 +2,7 @@ import type { MetricsProvider } from 'escapement';
 import { prometheusMetrics } from 'escapement/metrics/prometheus';
 import { taskQueueMetrics, type TaskQueueMetricsOptions } from 'escapement/tasks';
 import { Registry } from 'prom-client';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { settled } from '../workqueue/support/outcome.ts';
 import { type Bench, openBench, unavailable } from './support/bench.ts';
 
@@ -137,29 +137,56 @@ describe('metrics of queues', () => {
     await add('b', { queue: 'low' });
     const told: unknown[] = [];
     const onError = (error: unknown, queue: string | undefined): void => void told.push([error, queue]);
-    const sampler = taskQueueMetrics({ broker, metrics, onError });
-    await sampler.sample();
     const error = unavailable();
     const stats = broker.queueStats.bind(broker);
-    const spy = vi.spyOn(broker, 'queueStats').mockImplementation((queue) => {
-      return queue === 'low' ? Promise.reject(error) : stats(queue);
-    });
-    await sampler.sample();
+    const spy = vi.spyOn(broker, 'queueStats');
+    const fail = (): void => {
+      spy.mockImplementation((queue) => (queue === 'low' ? Promise.reject(error) : stats(queue)));
+    };
+    fail();
+    const sampler = taskQueueMetrics({ broker, metrics, onError });
+    await settled();
     expect(told).toEqual([[error, 'low']]);
     expect(await scrape(/asynq_queue_size/)).toEqual(['asynq_queue_size{queue="default"} 1']);
-    spy.mockRestore();
+    spy.mockImplementation(stats);
     await sampler.sample();
     expect(await scrape(/asynq_queue_size/)).toHaveLength(2);
+    fail();
+    await sampler.sample();
+    expect(told).toEqual([
+      [error, 'low'],
+      [error, 'low'],
+    ]);
+    expect(await scrape(/asynq_queue_size/)).toEqual(['asynq_queue_size{queue="default"} 1']);
     vi.spyOn(broker, 'queues').mockRejectedValueOnce(error);
     await sampler.sample();
-    expect(told[1]).toEqual([error, undefined]);
+    expect(told[2]).toEqual([error, undefined]);
     expect(await scrape(/asynq_queue_size/)).toEqual([]);
   });
 
-  test('without onError an unavailable broker is ignored', async () => {
+  test('a queue that is removed while it is read is not an error', async () => {
+    const { add, broker, inspector, metrics, scrape } = await withRegistry();
+    await add('a');
+    const stats = broker.queueStats.bind(broker);
+    vi.spyOn(broker, 'queueStats').mockImplementation(async (queue) => {
+      await inspector.deleteQueue(queue, { force: true });
+      return stats(queue);
+    });
+    const onError = vi.fn();
+    await taskQueueMetrics({ broker, metrics, onError }).sample();
+    expect(onError).not.toHaveBeenCalled();
+    expect(await scrape(/asynq/)).toEqual([]);
+  });
+
+  test('without onError an error is an uncaught exception, except that of an unavailable broker', async () => {
+    const uncaught = vi.fn();
+    process.on('uncaughtException', uncaught);
+    onTestFinished(() => void process.off('uncaughtException', uncaught));
     const { broker, metrics } = await withRegistry();
-    vi.spyOn(broker, 'queues').mockRejectedValue(unavailable());
+    const error = new Error('boom');
+    vi.spyOn(broker, 'queues').mockRejectedValueOnce(unavailable()).mockRejectedValueOnce(error);
     await taskQueueMetrics({ broker, metrics }).sample();
+    await expect.poll(() => uncaught.mock.calls.map(([thrown]) => thrown as unknown)).toEqual([error]);
   });
 
   test('close leaves no gauge and no timer', async () => {
@@ -177,8 +204,12 @@ describe('metrics of queues', () => {
   test('close during a sample leaves no gauge and no timer', async () => {
     const { add, broker, clock, metrics, scrape } = await withRegistry();
     await add('a');
-    taskQueueMetrics({ broker, metrics }).close();
+    const onError = vi.fn();
+    taskQueueMetrics({ broker, metrics, onError }).close();
+    vi.spyOn(broker, 'queues').mockRejectedValueOnce(unavailable());
+    taskQueueMetrics({ broker, metrics, onError }).close();
     await settled();
+    expect(onError).not.toHaveBeenCalled();
     expect(clock.pendingWakeups).toBe(0);
     expect(await scrape(/asynq/)).toEqual([]);
   });
