@@ -253,8 +253,7 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
 
   #undo(): void {
     if (this.#state !== 'starting') return;
-    for (const id of this.#entries.values()) if (this.scheduler.has(id)) this.scheduler.unregister(id);
-    this.#entries.clear();
+    this.#apply([], () => undefined);
     this.#state = 'new';
   }
 

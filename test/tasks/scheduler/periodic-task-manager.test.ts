@@ -263,6 +263,7 @@ describe('start and shutdown', () => {
     await starting.manager.shutdown();
     answer([hourly('a')]);
     await expect(start).rejects.toMatchObject(stateError);
+    await expect(starting.manager.start()).rejects.toMatchObject(stateError);
 
     const running = manage(world, [], { provider: { getConfigs } });
     const started = running.manager.start();
