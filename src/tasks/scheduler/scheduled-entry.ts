@@ -152,10 +152,10 @@ export function newestTicks(
   untilMs: number,
   count: number,
 ): readonly number[] {
-  const first = spec.next(afterMs);
-  if (first === undefined || first > untilMs) return [];
-  const second = spec.next(first);
-  if (second === undefined || second > untilMs) return [first];
+  const first = spec.next(afterMs) ?? Infinity;
+  if (first > untilMs) return [];
+  const second = spec.next(first) ?? Infinity;
+  if (second > untilMs) return [first];
   let spanMs = Math.max((second - first) * count, SHORTEST_SPAN_MS);
   for (;;) {
     const fromMs = Math.max(afterMs, untilMs - spanMs);
