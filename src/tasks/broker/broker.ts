@@ -152,7 +152,7 @@ export interface TaskBroker {
 
   // Aggregation.
 
-  /** Returns the groups of a queue that have tasks. */
+  /** Returns the groups of a queue that have tasks: none if it does not exist. */
   groups(queue: string): Promise<readonly GroupInfo[]>;
 
   /**

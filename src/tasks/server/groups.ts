@@ -1,5 +1,5 @@
 import { BackOff } from '../../core/back-off.ts';
-import { EscapementError, hasCode } from '../../core/errors.ts';
+import { EscapementError } from '../../core/errors.ts';
 import { MINUTE_MS } from '../../core/units.ts';
 import type { SystemTimer } from '../../timer/system-timer.ts';
 import { DelayingQueue } from '../../workqueue/delaying-queue.ts';
@@ -74,7 +74,7 @@ export class Groups {
   async checkAll(): Promise<void> {
     if (this.#running === undefined) return;
     for (const queue of this.#options.queueNames) {
-      for (const { group } of await this.#groupsOf(queue)) this.#queue.add({ queue, group });
+      for (const { group } of await this.#options.broker.groups(queue)) this.#queue.add({ queue, group });
     }
   }
 
@@ -84,16 +84,6 @@ export class Groups {
     this.#queue.shutDown();
     const ended = this.#running ?? Promise.resolve();
     await endedWithin(this.#timer, this.#options.shutdownTimeoutMs, ended, () => this.#aggregating > 0);
-  }
-
-  /** A queue that was never used does not exist yet. */
-  async #groupsOf(queue: string): Promise<readonly { group: string }[]> {
-    try {
-      return await this.#options.broker.groups(queue);
-    } catch (error) {
-      if (hasCode(error, 'ERR_QUEUE_NOT_FOUND')) return [];
-      throw error;
-    }
   }
 
   /** Takes a set out of a group and aggregates it, if it is time. */
@@ -132,7 +122,7 @@ export class Groups {
   async #makeTask(group: string, tasks: readonly ReceivedTask[]): Promise<Task> {
     const task: unknown = await this.#options.groupAggregator?.(group, tasks);
     requireTask('the result of groupAggregator', task);
-    if (task.check !== undefined) await task.check(task);
+    await task.check?.(task);
     return task;
   }
 

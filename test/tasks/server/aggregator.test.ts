@@ -1,4 +1,4 @@
-import { Task } from 'escapement/tasks';
+import { defineTask, Task } from 'escapement/tasks';
 import type { GroupAggregator, Handler, ServerOptions, TaskInfo } from 'escapement/tasks';
 import { describe, expect, vi } from 'vitest';
 import { withMethods } from '../support/with-methods.ts';
@@ -75,15 +75,27 @@ describe('when a group is aggregated', () => {
   });
 
   it('groups of other queues, or without an aggregator, are not aggregated', async ({ world }) => {
+    const takeGroup = vi.spyOn(world.broker, 'takeGroup');
     await start(world, { queues: { other: 1 } });
     await start(world, { groupAggregator: undefined });
     const info = await add(world, 1);
     await world.advance(600_000);
     expect(await world.state(info)).toBe('aggregating');
+    expect(takeGroup).not.toHaveBeenCalled();
   });
 });
 
 describe('failures of aggregators and brokers', () => {
+  const digest = defineTask('digest', {
+    schema: {
+      '~standard': {
+        version: 1,
+        vendor: 'test',
+        validate: () => ({ issues: [{ message: 'not a digest' }] }),
+      },
+    },
+  });
+
   it.for<[string, GroupAggregator]>([
     [
       'throws',
@@ -94,6 +106,7 @@ describe('failures of aggregators and brokers', () => {
     ['rejects', () => Promise.reject(new Error('panic'))],
     ['returns no task', () => undefined as never],
     ['returns a received task', (_group, [task]) => task as never],
+    ['returns a task that its schema rejects', () => digest.task(0)],
   ])(
     'an aggregator that %s does not lose tasks: they return to their group two minutes later',
     async ([_what, broken], { world }) => {
@@ -147,6 +160,21 @@ describe('failures of aggregators and brokers', () => {
     expect(failures).toEqual([['default', 'ann', [1], error]]);
     await world.advance(130_000);
     expect(failures).toHaveLength(2);
+  });
+
+  it('an aggregator is not called for a set without a task that can be read', async ({ world }) => {
+    const groupAggregator = vi.fn(joined);
+    const broker = withMethods(world.broker, {
+      takeGroup: async (...args) => {
+        const taken = await world.broker.takeGroup(...args);
+        return taken.set === undefined ? taken : { ...taken, set: { ...taken.set, messages: [] } };
+      },
+    });
+    await start(world, { broker, groupAggregator });
+    await add(world, 1);
+    await world.advance(10_000);
+    expect(await world.broker.groups('default')).toEqual([]);
+    expect(groupAggregator).not.toHaveBeenCalled();
   });
 
   it('a group is checked again after the broker was unavailable', async ({ world }) => {
