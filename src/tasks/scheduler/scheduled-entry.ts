@@ -203,7 +203,7 @@ function plain([name, value]: [string, unknown]): readonly [string, unknown] {
 }
 
 function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
-  return a < b ? -1 : a > b ? 1 : 0;
+  return a < b ? -1 : 1;
 }
 
 /** asynq's reader of options cuts an argument at the first `)`, so a name has it escaped, in a way that Go can read. */

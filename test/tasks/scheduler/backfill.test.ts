@@ -204,6 +204,16 @@ describe('the newest ticks of a span', () => {
     50,
   );
 
+  it('newestTicks finds ticks however long ago they were', () => {
+    const spec = parseCronSpec('*/10 0 1 1 *');
+    const newest = newestTicks(spec, from, from + 300 * DAY_MS, 3).map((at) => new Date(at).toISOString());
+    expect(newest.map((at) => at.slice(0, 16))).toEqual([
+      '2028-01-01T00:30',
+      '2028-01-01T00:40',
+      '2028-01-01T00:50',
+    ]);
+  });
+
   it('newestTicks of many years cost no more than those of a day', () => {
     let asked = 0;
     const spec = parseCronSpec('@every 1s');
