@@ -41,7 +41,7 @@ export class LeaseKeeper {
       for (const { slot, leased, deadlineMs } of runs)
         this.#holder.hold(slot, leased, deadlineMs === 0 ? 0 : deadlineMs + graceMs);
     }
-    if (!this.#isArmed) this.#arm(Infinity);
+    if (!this.#isArmed) this.#arm(runs);
   }
 
   release({ slot }: TaskRun): void {
@@ -75,19 +75,16 @@ export class LeaseKeeper {
     const runs = this.#runs.list();
     if (runs.length === 0) return;
     this.renew();
-    this.#arm(earliestEndMs(runs));
+    this.#arm(runs);
   };
 
-  /** Arms the timer for the next renewal, or for the end of the first lease that cannot be renewed. */
-  #arm(leaseUntilMs: number): void {
+  /** Arms the timer for the next renewal, or for the next end of a lease that cannot be renewed. */
+  #arm(runs: readonly TaskRun[]): void {
     const nowMs = this.#timer.clock.now();
-    const leftMs = leaseUntilMs > nowMs ? leaseUntilMs - nowMs : Infinity;
+    let atMs = nowMs + this.#options.leaseMs / RENEWALS_PER_LEASE;
+    for (const { leaseUntilMs } of runs) if (leaseUntilMs > nowMs) atMs = Math.min(atMs, leaseUntilMs);
     this.#isArmed = true;
-    this.#timer.schedule(
-      Math.min(this.#options.leaseMs / RENEWALS_PER_LEASE, leftMs),
-      this.#heartbeat,
-      undefined,
-    );
+    this.#timer.scheduleAt(atMs, this.#heartbeat, undefined);
   }
 
   async #renew(runs: readonly TaskRun[]): Promise<void> {
@@ -116,9 +113,4 @@ export class LeaseKeeper {
       if (this.leaseUntilMs(run) <= nowMs) run.interrupt(leaseLostReason());
     }
   }
-}
-
-/** The earliest end of a lease that is not lost already. */
-function earliestEndMs(runs: readonly TaskRun[]): number {
-  return runs.reduce((least, run) => (run.isLeaseLost ? least : Math.min(least, run.leaseUntilMs)), Infinity);
 }
