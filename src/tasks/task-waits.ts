@@ -58,11 +58,10 @@ export class TaskWaits {
     const wait: Wait = { queue, id, readAt: -1, isRetained: undefined, poll: undefined, isOver: false };
     const waits = this.#enter(queue);
     try {
-      return await this.#purgatory.wait(
-        [keyOf(queue, id), keyOf(queue)],
-        () => this.#check(wait, waits),
-        signal === undefined ? { timeoutMs: Infinity } : { timeoutMs: Infinity, signal },
-      );
+      return await this.#purgatory.wait([keyOf(queue, id), keyOf(queue)], () => this.#check(wait, waits), {
+        timeoutMs: Infinity,
+        signal,
+      });
     } catch (error) {
       if (!hasCode(error, 'ERR_PURGATORY_CLOSED')) throw error;
       throw new EscapementError('ERR_INSPECTOR_CLOSED', 'the inspector is closed', { op: OP });

@@ -75,7 +75,10 @@ export class TickRunner {
 
   async #serve(entry: ScheduledEntry): Promise<void> {
     while (this.#isServed(entry)) {
-      if (entry.needsMark && !(await this.#readMark(entry))) continue;
+      if (entry.needsMark) {
+        await this.#readMark(entry);
+        continue;
+      }
       const ticks = entry.dueAt(this.#wallNow());
       if (ticks.length === 0) break;
       for (const atMs of ticks) {
@@ -86,18 +89,17 @@ export class TickRunner {
     this.#served.delete(entry);
   }
 
-  /** @returns false if the broker was unavailable until the next tick was due. */
-  async #readMark(entry: ScheduledEntry): Promise<boolean> {
+  /** The entry still needs its mark if the broker was unavailable until the next tick was due. */
+  async #readMark(entry: ScheduledEntry): Promise<void> {
     const { broker, logger } = this.#options;
     const outcome = await this.#persist(entry, () => broker.lastTickMs(entry.queue, entry.id));
     if (outcome.kind === 'answered') {
       entry.setMark(outcome.answer, this.#wallNow());
-      return true;
+      return;
     }
     const fields = { err: outcome.error, entryId: entry.id };
     logger.error(fields, 'scheduler: the last tick cannot be read, so missed ticks are unknown');
     if (outcome.kind === 'refused') entry.setMark(undefined, this.#wallNow());
-    return outcome.kind === 'refused';
   }
 
   /** @returns false if the broker was unavailable until the next tick was due. */
