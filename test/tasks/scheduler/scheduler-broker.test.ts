@@ -4,9 +4,9 @@ import { describe, expect } from 'vitest';
 import { withMethods } from '../support/with-methods.ts';
 import { HOUR_MS, it, MINUTE_MS, START_MS } from './scheduler-world.ts';
 
-describe('a broker that fails', () => {
-  const down = new EscapementError('ERR_BROKER_UNAVAILABLE', 'down');
+const down = new EscapementError('ERR_BROKER_UNAVAILABLE', 'down');
 
+describe('a broker that fails', () => {
   it('a failing broker is called again with longer and longer waits', async ({ world }) => {
     const tries: number[] = [];
     const enqueueTick: Broker['enqueueTick'] = (task, tick) => {
@@ -187,8 +187,26 @@ it('a pending heartbeat ends before the entries are withdrawn', async ({ world }
   expect(calls).toEqual(['announced', 'withdrawn']);
 });
 
-it('the heartbeat runs once if the broker keeps the entries', async ({ world }) => {
-  const { scheduler } = world.scheduler();
-  await scheduler.start();
-  expect(world.clock.pendingWakeups).toBe(0);
+it('the heartbeat runs once if the broker keeps the entries, and again if that was unavailable', async ({
+  world,
+}) => {
+  let failures: Error[] = [];
+  let calls = 0;
+  const announceScheduler: Broker['announceScheduler'] = (...args) => {
+    calls++;
+    const error = failures.shift();
+    return error === undefined ? world.broker.announceScheduler(...args) : Promise.reject(error);
+  };
+  const start = async (failingWith: Error[]): Promise<number> => {
+    calls = 0;
+    failures = failingWith;
+    const { scheduler } = world.scheduler({ broker: withMethods(world.broker, { announceScheduler }) });
+    await scheduler.start();
+    await world.clock.advanceAsync(HOUR_MS);
+    expect(world.clock.pendingWakeups).toBe(0);
+    return calls;
+  };
+  expect(await start([])).toBe(1);
+  expect(await start([down, down])).toBe(3);
+  expect(await start([new Error('refused')])).toBe(1);
 });

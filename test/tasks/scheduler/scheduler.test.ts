@@ -266,15 +266,19 @@ it('callbacks that throw or reject are reported and do not stop the scheduler', 
 
 describe('start and shutdown', () => {
   const stateError = { code: 'ERR_SCHEDULER_STATE' };
+  const closedError = { ...stateError, message: 'the scheduler was shut down' };
 
   it('start and shutdown happen once each', async ({ world }) => {
     const { scheduler } = world.scheduler();
     await scheduler.start();
-    await expect(scheduler.start()).rejects.toMatchObject(stateError);
+    await expect(scheduler.start()).rejects.toMatchObject({
+      ...stateError,
+      message: 'the scheduler runs already',
+    });
     const closing = scheduler.shutdown();
     expect(scheduler.shutdown()).toBe(closing);
     await closing;
-    await expect(scheduler.start()).rejects.toMatchObject(stateError);
+    await expect(scheduler.start()).rejects.toMatchObject(closedError);
     expect(() => scheduler.register('@daily', new Task('t'))).toThrow(expect.objectContaining(stateError));
   });
 
@@ -299,6 +303,21 @@ describe('start and shutdown', () => {
     await scheduler.start();
     await world.clock.advanceAsync(HOUR_MS);
     expect(lines).toEqual(['01:00 enqueued 01:00']);
+  });
+
+  it('a shutdown ends a start that waits for the broker, whatever that answers', async ({ world }) => {
+    const down = new Error('down');
+    for (const [ping, error] of [
+      [() => Promise.resolve(), closedError],
+      [() => Promise.reject(down), down],
+    ] as const) {
+      const { scheduler } = world.scheduler({ broker: withMethods(world.broker, { ping }) });
+      const started = scheduler.start();
+      const closed = scheduler.shutdown();
+      await expect(started).rejects.toMatchObject(error);
+      await closed;
+      await expect(scheduler.start()).rejects.toMatchObject(closedError);
+    }
   });
 
   it('a shutdown waits for pending calls of the broker', async ({ world }) => {

@@ -243,6 +243,8 @@ describe('concurrent groups', () => {
   it('a shutdown waits for aggregators up to a limit', async ({ world }) => {
     const groupAggregator: GroupAggregator = () => new Promise(() => undefined);
     const server = world.server({ groupAggregator, groupGracePeriodMs: 1_000 });
+    const failures: unknown[] = [];
+    server.on('groupFailed', ({ error }) => failures.push(error));
     await server.start(() => undefined);
     await add(world, 1);
     await world.advance(1_000);
@@ -252,5 +254,6 @@ describe('concurrent groups', () => {
     expect(closed).not.toHaveBeenCalled();
     await world.advance(1);
     expect(closed).toHaveBeenCalled();
+    expect(failures).toMatchObject([{ code: 'ERR_SERVER_CLOSED' }]);
   });
 });

@@ -1,5 +1,12 @@
 import { EscapementError } from 'escapement';
-import { type Broker, MAINTENANCE_JOBS, type ReceivedTask, type ServerOptions, Task } from 'escapement/tasks';
+import {
+  type Broker,
+  type LeasedTask,
+  MAINTENANCE_JOBS,
+  type ReceivedTask,
+  type ServerOptions,
+  Task,
+} from 'escapement/tasks';
 import { describe, expect, vi } from 'vitest';
 import { withMethods } from '../support/with-methods.ts';
 import { failing, it, unavailable, type World } from './support/world.ts';
@@ -222,6 +229,23 @@ describe('outcomes that could not be written', () => {
     await server.shutdown();
     expect(await world.state(info)).toBe('gone');
     expect(world.clock.pendingWakeups).toBe(0);
+  });
+
+  it('the shutdown waits for an outcome that is written slowly', async ({ world }) => {
+    const complete = vi.fn(async (leased: LeasedTask) => {
+      await new Promise<void>((resolve) => void world.clock.setTimeout(resolve, 10_000));
+      await world.broker.complete(leased);
+    });
+    complete.mockRejectedValueOnce(unavailable);
+    const server = await world.start(() => undefined, { broker: withMethods(world.broker, { complete }) });
+    const info = await world.enqueue();
+    const closed = vi.fn();
+    void server.shutdown().then(closed);
+    await world.advance(9_999);
+    expect(closed).not.toHaveBeenCalled();
+    await world.advance(1);
+    expect(closed).toHaveBeenCalled();
+    expect([await world.state(info), world.events]).toEqual(['gone', ['started job', 'completed job']]);
   });
 
   it('an outcome that the shutdown cannot write is given up', async ({ world }) => {

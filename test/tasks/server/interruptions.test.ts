@@ -1,7 +1,9 @@
 import { once } from 'node:events';
 import { RevokeTask, SkipRetry } from 'escapement/tasks';
-import type { CancelOutcome, Handler, TaskOptions } from 'escapement/tasks';
+import type { Broker, CancelOutcome, Handler, TaskOptions } from 'escapement/tasks';
 import { describe, expect, vi } from 'vitest';
+import { silentLogger } from '../../../src/tasks/reporting.ts';
+import { withMethods } from '../support/with-methods.ts';
 import { Held, it, WALL_MS, type World } from './support/world.ts';
 
 /** Settles as soon as its signal fires: with its reason, or as the test decides. */
@@ -173,12 +175,17 @@ describe('cancelling an active task', () => {
     expect(cancelled).toHaveBeenCalledWith(expect.objectContaining({ taskId: id, outcome: 'archive' }));
   });
 
-  it('of two cancellations the last one decides the outcome', async ({ world }) => {
+  it('of two cancellations the last one decides the outcome, within the grace of the first one', async ({
+    world,
+  }) => {
     await world.start(deaf);
     const info = await world.enqueue();
     await cancel(world, info.id, 'retry');
+    await world.advance(600);
     await cancel(world, info.id, 'archive');
-    await world.advance(1_000);
+    await world.advance(399);
+    expect(await world.state(info)).toBe('active');
+    await world.advance(1);
     expect(await world.state(info)).toBe('archived');
   });
 
@@ -188,22 +195,47 @@ describe('cancelling an active task', () => {
     expect(await cancel(world, 'other', 'delete')).toBe(false);
     expect(await cancel(world, id, 'delete', 'low')).toBe(false);
     expect(held.run().signal.aborted).toBe(false);
+    expect(await cancel(world, id, 'delete', 'default')).toBe(true);
     held.run().resolve();
     await world.settle();
     expect(await cancel(world, id, 'delete')).toBe(false);
+  });
+
+  it('a run whose outcome is being written is neither cancelled nor interrupted', async ({ held, world }) => {
+    let write = (): void => undefined;
+    const complete: Broker['complete'] = async (leased) => {
+      await new Promise<void>((resolve) => (write = resolve));
+      return world.broker.complete(leased);
+    };
+    const extendLeases: Broker['extendLeases'] = (tasks) => Promise.resolve(tasks);
+    const broker = withMethods(world.broker, { complete, extendLeases });
+    await world.start(held.handler, { broker });
+    const info = await world.enqueue();
+    held.run().resolve();
+    await world.settle();
+    expect(await cancel(world, info.id, 'archive')).toBe(false);
+    await world.advance(5_000);
+    expect(held.run().signal.aborted).toBe(false);
+    write();
+    await world.settle();
+    expect(await world.state(info)).toBe('gone');
   });
 });
 
 it('a signal that is first read after it has fired is aborted', async ({ world }) => {
   const reasons: unknown[] = [];
-  await world.start(async (_task, context) => {
+  const warn = vi.fn();
+  const handler: Handler = async (_task, context) => {
     await world.broker.cancel({ taskId: context.taskId, queue: undefined, outcome: 'delete' }, 0);
     reasons.push(context.signal.reason);
     context.signal.throwIfAborted();
-  });
+  };
+  await world.start(handler, { logger: { ...silentLogger, warn } });
   const info = await world.enqueue();
   expect(reasons).toEqual([expect.objectContaining({ code: 'ERR_TASK_CANCELLED' })]);
   expect(await world.state(info)).toBe('gone');
+  await world.advance(1_000);
+  expect(warn).not.toHaveBeenCalled(); // the grace is over, but so is the run
 });
 
 it('the signal is the same object at every read', async ({ world }) => {
