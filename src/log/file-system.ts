@@ -306,7 +306,7 @@ const BLOCK_BYTES = 1024 * 1024;
 
 /** Copies the bytes of a file before `end`, as far as it has them, to the same offsets of another file. */
 export async function copyBytes(from: File, to: File, end: number): Promise<void> {
-  const block = Buffer.allocUnsafeSlow(Math.min(BLOCK_BYTES, Math.max(end, 1)));
+  const block = Buffer.allocUnsafeSlow(Math.min(BLOCK_BYTES, end));
   for (let at = 0; at < end;) {
     const filled = await from.read(block.subarray(0, Math.min(block.length, end - at)), at);
     if (filled === 0) break;

@@ -41,7 +41,7 @@ export async function readFooter(
   if (offset < SEGMENT_HEADER_BYTES || (await file.read(bytes, offset)) < FOOTER_BYTES) return undefined;
   const record = decodeRecordHeader(bytes, 0, salt);
   const payload = bytes.subarray(RECORD_HEADER_BYTES);
-  if (record?.type !== FOOTER || record.length !== payload.length) return undefined;
+  if (record?.type !== FOOTER) return undefined;
   return isPayloadIntact(payload, record)
     ? { sequence: record.sequence, ...decodeFooter(payload) }
     : undefined;

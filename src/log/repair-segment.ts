@@ -126,7 +126,7 @@ async function replaceDamage(file: File, damage: Damage, salt: number): Promise<
 }
 
 async function writeZeros(file: File, from: number, to: number): Promise<void> {
-  const zeros = Buffer.alloc(Math.min(BLOCK_BYTES, Math.max(to - from, 0)));
+  const zeros = Buffer.alloc(Math.min(BLOCK_BYTES, to - from));
   for (let at = from; at < to; at += zeros.length) {
     await file.write(zeros.subarray(0, Math.min(zeros.length, to - at)), at);
   }

@@ -66,7 +66,6 @@ const NO_RECORD = 'no record begins here';
 const BLOCK_BYTES = 128 * 1024;
 /** The same after a record that was longer. A record that is even longer gets memory of its own. */
 const LARGE_BLOCK_BYTES = 1024 * 1024;
-const NOTHING = Buffer.alloc(0);
 
 /**
  * Goes through the records of one segment, block by block, and skips damage up to the next record.
@@ -81,7 +80,7 @@ export class SegmentScan {
   #sequence: number;
   #memory: Buffer = Buffer.allocUnsafeSlow(BLOCK_BYTES);
   /** The last block that was read, and its offset in the file. */
-  #block: Buffer = NOTHING;
+  #block: Buffer = Buffer.alloc(0);
   #blockStart = 0;
 
   /** @param offset - where a record begins; @param sequence - the expected sequence of that record. */
@@ -226,7 +225,6 @@ export class SegmentScan {
 
   async #load(start: number, length: number): Promise<void> {
     const memory = this.#memoryFor(length);
-    this.#block = NOTHING; // the block stays empty if the read fails
     const read = await this.#file.read(memory.subarray(0, length), start);
     this.#block = memory.subarray(0, read);
     this.#blockStart = start;

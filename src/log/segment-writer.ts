@@ -178,7 +178,7 @@ export class SegmentWriter {
       await this.#file.write(footer, this.#offset);
       await this.#syncFile();
     } catch (error) {
-      if (!this.isBroken) await this.#takeBack();
+      await this.#takeBack();
       if (this.isBroken || !isDiskFull(error)) throw error;
     }
     await this.close().catch(() => undefined); // everything is on the disk
@@ -253,7 +253,7 @@ export class SegmentWriter {
     const offset = this.#offset;
     try {
       await this.#file.sync();
-      this.#synced = Math.max(this.#synced, offset);
+      this.#synced = offset;
     } catch (error) {
       this.#failure = { error };
       throw error;
