@@ -134,7 +134,6 @@ export class Appender {
 
   #publish(writer: DataWriter): void {
     const { pendingRecords, pendingBytes } = writer;
-    if (pendingRecords === 0) return;
     writer.publish();
     this.#files.addReadable(pendingRecords, pendingBytes);
   }

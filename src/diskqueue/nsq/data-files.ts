@@ -99,8 +99,7 @@ export class DataFiles {
   /** Returns the metadata for when writing continues at `write`, and `pending` more records are readable. */
   metadataAt(write: Position, pending: number): Metadata {
     const [first] = this.#files;
-    const isLeft = pending === 0 && this.#files.length === 1 && first?.number !== write.number;
-    const isPassed = first === undefined || (isLeft && this.#offset >= first.end);
+    const isPassed = first === undefined || (pending === 0 && this.#offset >= first.end);
     return { depth: this.#records + pending, read: isPassed ? write : this.readPosition, write };
   }
 

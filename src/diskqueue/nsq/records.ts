@@ -23,7 +23,7 @@ export interface RecordCount {
 
 /** Counts records by their headers, up to `end` or the first that is not complete. */
 export async function countRecords(file: File, from: number, end: number): Promise<RecordCount> {
-  const block = Buffer.allocUnsafeSlow(Math.min(COUNT_BLOCK_BYTES, Math.max(end - from, 0)));
+  const block = Buffer.allocUnsafeSlow(Math.min(COUNT_BLOCK_BYTES, end - from));
   let at = from;
   let records = 0;
   let bytes = 0;
