@@ -160,7 +160,6 @@ export class Deliveries {
     if (this.#isPumping) return;
     this.#isPumping = true;
     try {
-      this.#serve();
       while (this.#waiting.size > 0 && this.#canReadMore) await this.#readMore();
     } catch (error) {
       this.#waiting.failAll(error);
