@@ -150,7 +150,7 @@ export class CheckedLog implements MessageLog {
       async () => {
         await this.#save(true);
         await this.#log.leaveSegment(); // it need not be sealed: the cursor on the disk covers all of it
-        if (this.#removable().length > 0) await this.#save(true);
+        await this.#save(true);
       },
     ]);
   }
@@ -207,9 +207,9 @@ export class CheckedLog implements MessageLog {
     // The next segment begins after what is lost, so the cursor must cover that before.
     if (journal.acks.end > (end ?? Infinity)) await this.saveAcks(true);
     // A full disk does not prevent reading; the next save tries again.
-    const mustReserve = segments.length > 0 || isLastMissed;
     if (this.#removable().length > 0 || isLastMissed) await this.saveAcks(true).catch(() => undefined);
-    else if (mustReserve) await this.#cursorWrites.run(() => journal.reserve()).catch(() => undefined);
+    else if (segments.length > 0)
+      await this.#cursorWrites.run(() => journal.reserve()).catch(() => undefined);
   }
 
   /** Gives up every message that is not in a segment: after that, all before the end of the log are there, or acknowledged. */

@@ -2,7 +2,6 @@ import type { FileSystem } from '../../log/file-system.ts';
 import type { Log } from '../../log/log.ts';
 import {
   RECORD_HEADER_BYTES,
-  SEGMENT_HEADER_BYTES,
   firstOf,
   payloadBytes,
   type LogPosition,
@@ -46,7 +45,7 @@ export class LogReader {
     return start && segment && { file: segment.path, offset: start.offset };
   }
 
-  /** Reading begins there, unless it has begun. */
+  /** Reading begins there, in the first segment that is needed; by default, with its first record. */
   startAt(position: LogPosition | undefined): void {
     this.#start = position;
   }
@@ -97,8 +96,7 @@ export class LogReader {
     if (this.#reader !== undefined) return this.#reader;
     const segment = this.#log.segments.find((each) => this.#isNeeded(each));
     if (segment === undefined) return undefined;
-    const start = this.#start?.segment === segment.number ? this.#start : undefined;
-    this.#reader = await this.#log.openReader(segment, start);
+    this.#reader = await this.#log.openReader(segment, this.#start);
     this.#start = undefined;
     return this.#reader;
   }
@@ -172,7 +170,6 @@ async function isRight(
   hint: LogPosition,
 ): Promise<boolean> {
   if (hint.segment !== segment.number || hint.sequence > prefix) return false;
-  if (hint.offset < SEGMENT_HEADER_BYTES || hint.offset >= segment.end) return false;
   const reader = await SegmentReader.open(files, segment, hint);
   try {
     const [piece] = await reader.next();
