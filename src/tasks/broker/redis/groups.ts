@@ -11,7 +11,6 @@ import {
   numberOf,
   rowsOf,
   Script,
-  type ScriptArgument,
   type ScriptReply,
   secondsDown,
   secondsUp,
@@ -126,14 +125,12 @@ if redis.call('EXISTS', SET) == 0 then redis.call('ZREM', SETS, SET) end
  * ARGV[8]    key of the set
  * ARGV[9]    key of the new task or ''
  * ARGV[10]   1 if the new task is to be the next
- * ARGV[11…]  per task of the set that has a lock: id, lock
  *
  * Returns what ADD_TASK's `add` returns, or nil if the set is no longer held.
  */
 export const REPLACE_SET = new Script(`${ADD_TASK}
 local SET, id, lock = ARGV[8], ARGV[2], ARGV[6]
 need('zset', SETS, SET)
-if not redis.call('ZSCORE', SETS, SET) then return nil end
 local members = redis.call('ZRANGE', SET, 0, -1)
 if #members == 0 then return nil end
 local wrong = damage(ARGV[4], ARGV[5])
@@ -144,9 +141,6 @@ if lock ~= '' then need('string', lock) end
 local owner = lock ~= '' and redis.call('GET', lock)
 if owner and not leaving[owner] then return owner end
 if not leaving[id] and redis.call('EXISTS', TASK .. id) == 1 then return 0 end
-for i = 11, #ARGV, 2 do
-  if leaving[ARGV[i]] then freeLock(ARGV[i + 1], ARGV[i]) end
-end
 for _, member in ipairs(members) do
   freeLockOf(member)
   redis.call('DEL', TASK .. member)
@@ -228,12 +222,10 @@ export const GROUPS = {
   },
 
   async replaceSet(redis, set, task) {
-    const { queue, group, id, messages } = set;
+    const { queue, group, id } = set;
     const added = argumentsOf(task, redis.wallNowMs);
-    const locks: ScriptArgument[] = [];
-    for (const message of messages) if (message.uniqueKey !== '') locks.push(message.id, message.uniqueKey);
     const setKey = redis.keysOf(queue).aggregationSet(group, id);
-    const args = [redis.wallNowDigits, ...added.args, setKey, ...turnOf(task), ...locks];
+    const args = [redis.wallNowDigits, ...added.args, setKey, ...turnOf(task)];
     const reply = await redis.run(REPLACE_SET, await redis.keysToEnqueue(queue), args);
     if (reply === null) throw setLost(queue, group);
     return recordOfNew(redis, added, reply);

@@ -52,6 +52,17 @@ describe('data that other programs have left', () => {
     completed: () => redis.zadd(`${P}completed`, 1, 'ghost'),
   };
 
+  test('a lock that only the message of a grouped task names, as with asynq, is freed when its set is replaced', async () => {
+    const lock = `${P}unique:t:1`;
+    await broker.enqueue(newTask({ id: 'a', group: 'g', uniqueKey: lock }));
+    await redis.hdel(`${P}t:a`, 'unique_key');
+    const { set } = await broker.takeGroup(QUEUE, 'g', { ...AT_ONCE, maxSize: 1 }, LONG_MS);
+    if (set === undefined) throw new Error('the group is full');
+    expect(await redis.get(lock)).toBe('a');
+    await broker.replaceSet(set, newTask());
+    expect(await redis.exists(lock)).toBe(0);
+  });
+
   describe('an id without a message', () => {
     for (const [place, put] of Object.entries(PLACES)) {
       test(`an id without a message that is ${place} is removed by a running server, and can be used again`, async () => {
