@@ -234,10 +234,7 @@ local function addToKey(key, first)
     push('LPUSH', NEXT .. key, next)
   end
   if not last then return first end
-  if not first then
-    if not last[2] then return last[1] end
-    first = table.remove(last, 1)
-  end
+  first = first or table.remove(last, 1)
   push('RPUSH', NEXT .. key, last)
   return first
 end
