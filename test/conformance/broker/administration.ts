@@ -215,6 +215,7 @@ export function describeAdministration(make: BrokerFactory): void {
   for (const state of TASK_STATES) {
     it(`a queue with a task that is ${state} is not removed ${state === 'active' ? 'even with force' : 'without force'}`, async (broker) => {
       const message = await putInto(broker, state);
+      await broker.enqueue(newTask());
       const before = await everythingOf(broker);
       await expectCode('ERR_QUEUE_NOT_EMPTY', broker.removeQueue(QUEUE, { force: false }));
       if (state === 'active')

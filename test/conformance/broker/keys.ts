@@ -168,6 +168,23 @@ export function describeKeys(make: BrokerFactory): void {
       expect(ids.filter((id) => keyOf(id) === key)).toEqual(ids.filter((id) => keyOf(id) === key).sort());
   });
 
+  for (const many of ['', 'b']) {
+    it(`a key that has more tasks than its share gives them when the others have none left: ${JSON.stringify(many)}`, async (broker) => {
+      const ids = Array.from({ length: 9 }, (_, n) => `${many}${n + 1}`);
+      await put(broker, 'a1', ...ids);
+      expect(await next(broker, 7)).toEqual(['a1', ...ids.slice(0, 6)]);
+      expect(await next(broker)).toEqual(ids.slice(6));
+    });
+  }
+
+  it('a queue with keys gives no task while it is paused', async (broker) => {
+    await put(broker, 'a1', '1');
+    await broker.pause(QUEUE);
+    expect(await next(broker)).toEqual([]);
+    await broker.resume(QUEUE);
+    expect(await next(broker)).toEqual(['a1', '1']);
+  });
+
   it('a key that has lost all its tasks gives up its turn', async (broker) => {
     await put(broker, 'a1', 'b1', 'c1');
     await broker.change(QUEUE, { id: 'a1' }, 'delete');

@@ -3,6 +3,7 @@ import { expect } from 'vitest';
 import { until } from '../../until.ts';
 import {
   caseWith,
+  catchUp,
   failure,
   LONG_MS,
   newTask,
@@ -45,7 +46,7 @@ export function describeNotifications(make: BrokerFactory): void {
     const { heard, listener } = recorder();
     await broker.subscribe(listener, QUEUES);
     await broker.enqueue(newTask());
-    await broker.enqueue(newTask({ queue: 'other' }));
+    await broker.enqueue({ ...newTask({ queue: 'other' }), isNext: true });
     await until(
       'the listener is notified',
       () => heard.includes(`work ${QUEUE}`) && heard.includes('work other'),
@@ -82,6 +83,23 @@ export function describeNotifications(make: BrokerFactory): void {
     const { heard, listener } = recorder();
     await broker.subscribe(listener, QUEUES);
     await broker.enqueue(newTask({ group: 'g' }));
+    await until('the listener is notified', () => heard.includes(`grouped ${QUEUE} g`));
+  });
+
+  it('a listener is notified that a set is replaced, and that one has returned to its group', async (broker, {
+    pass,
+  }) => {
+    await broker.enqueueMany([newTask({ id: 'a', group: 'g' }), newTask({ id: 'b', group: 'g' })]);
+    const due = { graceMs: LONG_MS, maxDelayMs: 0, maxSize: 1 };
+    const { set } = await broker.takeGroup(QUEUE, 'g', due, LONG_MS);
+    await broker.takeGroup(QUEUE, 'g', due, 1_000);
+    if (set === undefined) throw new Error('the group is full');
+    const { heard, listener } = recorder();
+    await broker.subscribe(listener, QUEUES);
+    await broker.replaceSet(set, newTask());
+    await until('the listener is notified', () => heard.includes(`settled ${QUEUE} a`));
+    await pass(1_000);
+    await catchUp(broker);
     await until('the listener is notified', () => heard.includes(`grouped ${QUEUE} g`));
   });
 

@@ -146,6 +146,16 @@ describe('what another program has damaged in a queue with keys', () => {
     }
   });
 
+  it('ids that do not belong in the list of tasks without key are dropped', async () => {
+    await broker.enqueue(newTask({ id: 'archived' }));
+    await broker.change(QUEUE, { id: 'archived' }, 'archive');
+    await redis.hset(keys.task('ghost'), 'state', 'pending');
+    await redis.lpush(keys.pending, 'ghost', 'archived', 'none', '2', '1');
+    expect(await takeInPieces()).toEqual(['a1', 'b1', '1', 'a2', '2', 'a3']);
+    expect(await redis.exists(keys.task('ghost'))).toBe(0);
+    await setup.check?.();
+  });
+
   it.each(['many', '9223372036854775807'])(
     'tasks are added and taken if their number is %s',
     async (count) => {

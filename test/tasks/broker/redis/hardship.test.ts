@@ -58,11 +58,15 @@ describe('a Redis in trouble', () => {
       expect([await redis.get(`${P}x:waiting`), (await redis.keys(`${P}t:*`)).length]).toEqual(['2', 3]);
     });
 
-    it.each(['', 'a'])(
-      'a full Redis lets tasks be dequeued, leases be extended and runs end: key %j',
-      async (key) => {
+    it.each([
+      ['', false],
+      ['', true],
+      ['a', true],
+    ])(
+      'a full Redis lets tasks be dequeued, leases be extended and runs end: key %j, limits %j',
+      async (key, isLimited) => {
         const ids = ['complete', 'retain', 'retry', 'archive', 'release', 'discard'];
-        if (key !== '') {
+        if (isLimited) {
           const rate = { tasks: 100, perMs: 1_000 };
           await broker.setLimits(QUEUE, { concurrency: 6, rate, perKey: { concurrency: 6, rate } });
         }
@@ -148,6 +152,7 @@ describe('a Redis in trouble', () => {
       const tasks = Array.from({ length: GROUPS }, (_, at) => newTask({ group: `group-${at}` }));
       await broker.enqueueMany(tasks);
       await redis.sadd(`${P}groups`, 'stale');
+      await broker.enqueue(newTask({ group: 'later', processAtMs: Date.now() + LONG_MS }));
     });
 
     it('a queue of many groups lists each group once', async () => {
@@ -212,22 +217,38 @@ describe('a Redis in trouble', () => {
   describe('tasks with large payloads', () => {
     const COUNT = 12;
 
-    beforeEach(async () => {
+    async function put(key: string, group = ''): Promise<void> {
       const payload = new Uint8Array(3_000_000);
-      for (let at = 0; at < COUNT; at++) await broker.enqueue(newTask({ id: `large-${at}`, payload }));
-    });
+      for (let at = 0; at < COUNT; at++)
+        await broker.enqueue(newTask({ id: `large-${at}`, key, group, payload }));
+    }
 
-    it('tasks with large payloads are dequeued in several scripts, in their order', async () => {
-      const tasks = await broker.dequeue(QUEUE, 100, LONG_MS);
-      expect(tasks.map(({ message }) => message.id)).toEqual(
-        Array.from({ length: COUNT }, (_, at) => `large-${at}`),
-      );
-      expect(new Set(tasks.map(({ epoch }) => epoch)).size).toBe(COUNT);
-      await Promise.all(tasks.map((task) => broker.complete(task)));
-      expect(await broker.queueStats(QUEUE)).toMatchObject({ counts: { active: 0, pending: 0 } });
+    it.each(['', 'a'])(
+      'tasks with large payloads are dequeued in several scripts, in their order: key %j',
+      async (key) => {
+        await put(key);
+        const tasks = await broker.dequeue(QUEUE, 100, LONG_MS);
+        expect(tasks.map(({ message }) => message.id)).toEqual(
+          Array.from({ length: COUNT }, (_, at) => `large-${at}`),
+        );
+        expect(new Set(tasks.map(({ epoch }) => epoch)).size).toBe(COUNT);
+        await Promise.all(tasks.map((task) => broker.complete(task)));
+        expect(await broker.queueStats(QUEUE)).toMatchObject({ counts: { active: 0, pending: 0 } });
+      },
+    );
+
+    it('a group of tasks with large payloads becomes several sets', async () => {
+      await put('', 'g');
+      const sizes: number[] = [];
+      for (let size = 1; size > 0; sizes.push(size)) {
+        const due = { graceMs: LONG_MS, maxDelayMs: 0, maxSize: 4 };
+        size = (await broker.takeGroup(QUEUE, 'g', due, LONG_MS)).set?.messages.length ?? 0;
+      }
+      expect(sizes).toEqual([3, 3, 3, 0]);
     });
 
     it('tasks with large payloads are recovered in several scripts', async () => {
+      await put('');
       expect(await broker.dequeue(QUEUE, COUNT, 0)).toHaveLength(COUNT);
       await redis.del(`${P}lease`);
       const tasks = await broker.recover([QUEUE], 0, LONG_MS);

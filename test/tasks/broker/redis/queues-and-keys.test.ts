@@ -3,6 +3,7 @@ import { Inspector, Scheduler, Task } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
+import { UPDATE_MESSAGE } from '../../../../src/tasks/broker/redis/administration.ts';
 import {
   QueueKeys,
   schedulerHistoryKey,
@@ -13,7 +14,7 @@ import {
 import { TRANSFER } from '../../../../src/tasks/broker/transfer.ts';
 import { newTaskOf } from '../../../../src/tasks/task-options.ts';
 import { encodeTaskMessage } from '../../../../src/tasks/wire/message-codec.ts';
-import { LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
+import { failure, idsIn, LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
 import { redisSetup, type RedisSetup } from './setup.ts';
 
 const keys = new QueueKeys('low');
@@ -206,6 +207,29 @@ describe('a queue that is removed while other processes use it', () => {
     await expect(slow.pause(QUEUE)).rejects.toMatchObject({ code: 'ERR_QUEUE_NOT_FOUND' });
     expect(await redis.keys('*')).toEqual([]);
   });
+});
+
+test('the archive of a queue keeps the latest maxArchived tasks, also of those that an inspector archives', async () => {
+  const broker = new RedisBroker({ url: setup.url, clock: setup.broker.clock, maxArchived: 2 });
+  for (const id of ['1', '2', '3', '4', '5']) {
+    await broker.enqueue(newTask({ id }));
+    if (id === '4') await broker.archive(await take(broker), failure());
+    else if (id === '5') await broker.change(QUEUE, { state: 'pending' }, 'archive');
+    else await broker.change(QUEUE, { id }, 'archive');
+    await setup.advance(1_000);
+    expect(await idsIn(broker, 'archived')).toEqual(
+      [String(Number(id) - 1), id].filter((each) => each > '0'),
+    );
+  }
+  await broker.close();
+});
+
+test('a payload is not written over a message that has changed since it was read', async () => {
+  const { broker, redis } = setup;
+  await broker.enqueue(newTask({ id: 'a', processAtMs: broker.clock.wallNow() + LONG_MS }));
+  expect(await UPDATE_MESSAGE.run(redis, [P], ['a', 'another message', 'new'])).toBe(-1);
+  await broker.updatePayload(QUEUE, 'a', new Uint8Array([7]));
+  expect((await broker.task(QUEUE, 'a')).message.payload).toEqual(new Uint8Array([7]));
 });
 
 test('tasks in a set are listed with those of their own group, also if its name is the beginning of another name', async () => {
