@@ -11,6 +11,7 @@ import {
   take,
   takeAll,
 } from '../../../conformance/broker/support.ts';
+import { until } from '../../../until.ts';
 import { redisSetup, type RedisSetup } from './setup.ts';
 
 const P = `asynq:{${QUEUE}}:`;
@@ -150,9 +151,18 @@ describe('data that other programs have left', () => {
         await broker.enqueueMany(['a', 'odd'].map((id) => newTask({ id, group: 'g' })));
         await write('odd', msg);
         await setup.advance(2_000);
+        const heard: string[] = [];
+        await broker.subscribe({ settled: (_, id) => heard.push(id) }, [QUEUE]);
         const { set } = await broker.takeGroup(QUEUE, 'g', AT_ONCE, LONG_MS);
         expect(set?.messages.map(({ id }) => id)).toEqual(['a']);
         expect(idsOf(await broker.tasks(QUEUE, 'archived', { page: 1, size: 10 }))).toEqual(['odd']);
+        await until('the listener is notified', () => heard.includes('odd'));
+
+        await setup.advance(2 * LONG_MS);
+        expect(await broker.reclaimSets([QUEUE])).toBe(1);
+        await write('a', msg);
+        expect((await broker.takeGroup(QUEUE, 'g', AT_ONCE, LONG_MS)).set).toBeUndefined();
+        expect(await redis.exists(`${P}g:g`, `${P}aggregation_sets`)).toBe(0);
       });
     }
   });
