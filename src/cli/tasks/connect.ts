@@ -79,10 +79,7 @@ export async function requireIdle(path: string): Promise<void> {
 }
 
 /** @throws EscapementError `ERR_BROKER_UNAVAILABLE` - the first attempt failed; the command does not wait for the next one. */
-export async function connectRedis(
-  { url, name, username, password, tls }: ToRedis,
-  signal: AbortSignal,
-): Promise<RedisBroker> {
+export async function connectRedis({ name, options }: ToRedis, signal: AbortSignal): Promise<RedisBroker> {
   const { RedisBroker } = await redisModule();
   let fail: (reason: unknown) => void = () => undefined;
   const failed = new Promise<never>((_, reject) => {
@@ -90,10 +87,7 @@ export async function connectRedis(
   });
   failed.catch(() => undefined); // later errors of the connection are those of operations
   const broker = open(RedisBroker, {
-    url,
-    ...(username === undefined ? {} : { username }),
-    ...(password === undefined ? {} : { password }),
-    ...(tls === undefined ? {} : { tls }),
+    ...options,
     onHealth: (health) => {
       if (health.state === 'unavailable') fail(redisUnreachable(name, health.cause));
     },

@@ -1,6 +1,10 @@
 import { Option, type Command } from 'commander';
 import { withoutCredentials } from '../../core/errors.ts';
-import { REDIS_SCHEMES, splitRedisUrl } from '../../tasks/broker/redis/connection-options.ts';
+import {
+  REDIS_SCHEMES,
+  splitRedisUrl,
+  type RedisUrlOptions,
+} from '../../tasks/broker/redis/connection-options.ts';
 import { credentialsOf, isHttpUrl } from '../../tasks/http/http-requests.ts';
 import { CommandError } from '../command-error.ts';
 import { addOption, text, wholeNumber, withoutSeparator } from '../options.ts';
@@ -95,15 +99,9 @@ const FOR_HTTP = ['token', 'http_header'] as const;
 
 export interface ToRedis {
   readonly kind: 'redis';
-  /** URL for `RedisBroker`; it may have a password. */
-  readonly url: string;
   /** Hosts or path, for messages: without the password. */
   readonly name: string;
-  /** User of the servers; has precedence over the URL. */
-  readonly username: string | undefined;
-  readonly password: string | undefined;
-  /** Undefined without TLS. */
-  readonly tls: { readonly servername?: string; readonly rejectUnauthorized?: boolean } | undefined;
+  readonly options: RedisUrlOptions;
 }
 
 interface ToHttp {
@@ -208,18 +206,20 @@ function redisConnection(uri: string, options: ConnectionOptions, environment: E
     scheme.startsWith('rediss') || [options.tls, insecure, servername].some((one) => one !== undefined);
   const secure = isTls ? scheme.replace(/^rediss?/, 'rediss') : scheme;
   const dbPath = db === undefined ? `${path}${query}` : isSocket ? `${path}?db=${db}` : `/${db}${query}`;
+  const given = firstOf(password, otherwise);
+  const tls = {
+    ...(servername !== undefined && { servername }),
+    ...(insecure === true && { rejectUnauthorized: false }),
+  };
   return {
     kind: 'redis',
-    url: `${secure}://${login === '' ? '' : `${login}@`}${hosts}${dbPath}`,
     name: isSocket ? path : hosts,
-    username,
-    password: firstOf(password, otherwise) || undefined,
-    tls: isTls
-      ? {
-          ...(servername === undefined ? {} : { servername }),
-          ...(insecure === true ? { rejectUnauthorized: false } : {}),
-        }
-      : undefined,
+    options: {
+      url: `${secure}://${login === '' ? '' : `${login}@`}${hosts}${dbPath}`,
+      ...(username !== undefined && { username }),
+      ...(given !== '' && { password: given }),
+      ...(isTls && { tls }),
+    },
   };
 }
 

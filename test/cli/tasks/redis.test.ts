@@ -9,9 +9,11 @@ import { newTask } from '../../conformance/broker/support.ts';
 import { freshDatabase } from '../../redis/redis-case.ts';
 import { openTarget, tasksCommand } from './support/tasks-command.ts';
 
-const redis = (url: string, more: object = {}): object => ({
-  ...{ kind: 'redis', url, username: undefined, password: undefined, tls: undefined },
-  ...more,
+const redis = (
+  url: string,
+  { name, ...more }: { name?: string; [option: string]: unknown } = {},
+): object => ({
+  ...{ kind: 'redis', name: name ?? (expect.any(String) as string), options: { url, ...more } },
 });
 
 function http(options: ConnectionOptions, environment: Record<string, string> = {}): object {
@@ -65,7 +67,7 @@ it.each<[ConnectionOptions, Record<string, string>, object]>([
   [{ uri: 'redis-socket:///r.sock?db=1', db: 2 }, {}, redis('redis-socket:///r.sock?db=2')],
   [{ uri: 'redis://[::1]:6379' }, {}, redis('redis://[::1]:6379', { name: '[::1]:6379' })],
 ])('the options %j with the environment %j lead to Redis', (options, environment, expected) => {
-  expect(connectionOf(options, environment)).toMatchObject(expected);
+  expect(connectionOf(options, environment)).toEqual(expected);
 });
 
 it('a connection to the HTTP API has the headers that authorize its requests', () => {

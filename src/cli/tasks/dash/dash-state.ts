@@ -21,8 +21,8 @@ export interface DashState {
   readonly page: number;
   /** The selected row of the list, from 0. */
   readonly row: number;
-  /** The selected rows of the outer lists, the innermost last. */
-  readonly rowsAbove: readonly number[];
+  /** What `q` goes back to, as it was left; undefined in the list of queues. */
+  readonly outer: DashState | undefined;
   readonly isHelp: boolean;
   readonly isOver: boolean;
 }
@@ -37,7 +37,7 @@ export interface DashData {
 
 export const FIRST_STATE: DashState = {
   ...{ queue: undefined, state: 'active', group: undefined, taskId: undefined },
-  ...{ page: 1, row: 0, rowsAbove: [], isHelp: false, isOver: false },
+  ...{ page: 1, row: 0, outer: undefined, isHelp: false, isOver: false },
 };
 
 export const NO_DATA: DashData = { queues: [], groups: [], tasks: [], task: undefined };
@@ -58,7 +58,8 @@ export function press(state: DashState, key: string, data: DashData): DashState 
   if (key === 'ctrl-c') return { ...state, isOver: true };
   if (state.isHelp) return { ...state, isHelp: false };
   if (key === '?') return { ...state, isHelp: true };
-  if (key === 'q' || key === 'escape' || key === 'backspace') return goBack(state);
+  if (key === 'q' || key === 'escape' || key === 'backspace')
+    return state.outer ?? { ...state, isOver: true };
   if (state.taskId !== undefined) return state;
   if (key === 'enter' || key === 'return') return goIn(state, data);
   const isInQueue = state.queue !== undefined;
@@ -85,30 +86,22 @@ function move(state: DashState, key: string, last: number): DashState {
 /** Selects the next or the previous state, cyclically. */
 function turn(state: DashState, by: number): DashState {
   const at = (TASK_STATES.indexOf(state.state) + by + TASK_STATES.length) % TASK_STATES.length;
-  const rowsAbove = state.rowsAbove.slice(0, 1);
-  return { ...state, state: TASK_STATES[at] ?? 'active', group: undefined, page: 1, row: 0, rowsAbove };
+  const outer = state.group === undefined ? state.outer : state.outer?.outer; // the list of queues
+  return { ...state, state: TASK_STATES[at] ?? 'active', group: undefined, page: 1, row: 0, outer };
 }
 
 function goIn(state: DashState, { queues, groups, tasks }: DashData): DashState {
-  const inside = { ...state, rowsAbove: [...state.rowsAbove, state.row] };
+  const inside = { ...state, page: 1, row: 0, outer: state };
   if (state.queue === undefined) {
     const queue = queues[state.row]?.queue;
-    return queue === undefined ? state : { ...inside, queue, state: 'active', page: 1, row: 0 };
+    return queue === undefined ? state : { ...inside, queue };
   }
   if (listShown(state) === undefined) {
     const group = groups[state.row]?.group;
-    return group === undefined ? state : { ...inside, group, page: 1, row: 0 };
+    return group === undefined ? state : { ...inside, group };
   }
   const taskId = tasks[state.row]?.id;
   return taskId === undefined ? state : { ...inside, taskId };
-}
-
-function goBack(state: DashState): DashState {
-  const outside = { ...state, row: state.rowsAbove.at(-1) ?? 0, rowsAbove: state.rowsAbove.slice(0, -1) };
-  if (state.taskId !== undefined) return { ...outside, taskId: undefined };
-  if (state.group !== undefined) return { ...outside, group: undefined, page: 1 };
-  if (state.queue !== undefined) return { ...outside, queue: undefined, page: 1 };
-  return { ...state, isOver: true };
 }
 
 /** Reads the data that a state shows. */
