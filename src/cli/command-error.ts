@@ -45,9 +45,10 @@ export function describeError(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
-function describeSystemError({ code = '', message, path }: NodeJS.ErrnoException): string {
+function describeSystemError(error: NodeJS.ErrnoException): string {
+  const { code = '', message, path } = error;
   const reason = REASONS[code];
-  if (reason === undefined) return message; // it names the file, if there is one
+  if (reason === undefined || 'address' in error) return message; // it names the file, or the address and the port
   if (path === undefined) return reason;
   // The host decodes bytes of a name that are not UTF-8 as this character, and there is no file with the decoded name.
   const isOddName = code === 'ENOENT' && path.includes('\ufffd');

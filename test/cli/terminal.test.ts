@@ -130,6 +130,9 @@ it('text of the command is one line that has no effect on a terminal', () => {
 it('describeError returns one line for an error of the environment', () => {
   const denied = Object.assign(new Error('EACCES: …'), { code: 'EACCES', path: '/q', syscall: 'open' });
   expect(describeError(denied)).toBe('/q: permission denied');
+  const port = { code: 'EACCES', syscall: 'listen', address: '::1', port: 80 };
+  const notAllowed = Object.assign(new Error('listen EACCES: permission denied ::1:80'), port);
+  expect(describeError(notAllowed)).toBe('listen EACCES: permission denied ::1:80');
   const odd = Object.assign(new Error('EODD: odd'), { code: 'EODD', syscall: 'open' });
   expect(describeError(odd)).toBe('EODD: odd');
   expect(describeError(new CommandError('no such folder'))).toBe('no such folder');
@@ -152,7 +155,8 @@ describe.skipIf(!hasScript)('on a terminal', () => {
     await makeQueue(folder, 'orders', ['a', 'b']);
     damage(folder, 'orders.0000000001.segment', 128 + 24);
     const run = (env: Record<string, string>): string => {
-      const line = `${process.execPath} ${COMMAND} diskqueue verify ${folder}`;
+      // A slow machine shows the progress, on stderr.
+      const line = `${process.execPath} ${COMMAND} diskqueue verify ${folder} 2>/dev/null`;
       const inherited = { ...process.env, NO_COLOR: undefined, FORCE_COLOR: undefined, CI: undefined };
       const options = { encoding: 'utf8', env: { ...inherited, TERM: 'xterm-256color', ...env } } as const;
       return spawnSync('script', ['-qec', line, '/dev/null'], options).stdout;
