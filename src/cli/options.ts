@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { sep } from 'node:path';
 import { InvalidArgumentError, Option, type Command } from 'commander';
+import { utcDay } from '../core/units.ts';
 import { parseGoDuration } from '../tasks/go-text.ts';
 import { CommandError } from './command-error.ts';
 
@@ -80,6 +81,8 @@ const RFC_3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d
 /** Parses a time in RFC 3339, with its offset: it does not depend on the time zone of the machine. */
 export function time(word: string): Date {
   const date = new Date(RFC_3339.test(word) ? word : NaN);
-  if (!Number.isNaN(date.getTime())) return date;
+  const day = word.slice(0, 'YYYY-MM-DD'.length);
+  // `Date` takes 30 February for 2 March.
+  if (!Number.isNaN(date.getTime()) && utcDay(Date.parse(day)) === day) return date;
   throw new InvalidArgumentError("It must be a time in RFC 3339: '2026-11-21T12:00:00Z'.");
 }

@@ -253,6 +253,8 @@ describe.each<Way>(['broker', 'http'])('escapement tasks task enqueue, over %s',
       ...['task', 'enqueue', '-t', 'x', '--process_in', '1h', '--process_at', '2026-11-21T13:00:00Z'],
     );
     expect(both.stderr).toMatch(/cannot be used together/);
+    const noDay = await enqueue('--process_at', '2026-02-30T12:00:00Z');
+    expect([noDay.stderr, noDay.code]).toEqual([expect.stringMatching(/It must be a time in RFC 3339/), 2]);
     expect(await enqueue('--unique_key', 'a\\b')).toMatchObject({
       stderr: expect.stringMatching(/--unique_key must be used with --unique\. Received 'a\\b' /) as string,
       code: 2,
