@@ -147,7 +147,8 @@ function uriOf({ cluster, cluster_addrs: addrs, uri }: ConnectionOptions, enviro
   return isCluster ? whole.replace(/^redis(s?):/i, 'redis$1-cluster:') : whole;
 }
 
-function folderConnection(path: string, options: ConnectionOptions): ToFolder {
+/** @throws CommandError - there is an option of another connection. */
+export function folderConnection(path: string, options: ConnectionOptions): ToFolder {
   const other = CONNECTION_NAMES.find((name) => name !== 'path' && options[name] !== undefined);
   if (other !== undefined) throw new CommandError(`--path and --${other} cannot be used together`);
   return { kind: 'folder', name: path };

@@ -303,10 +303,11 @@ test('a command makes no folder, and takes no folder with other files for one wi
     stderr: `escapement: ${tmpdir()}: there are no tasks in this folder\n`,
     code: 2,
   });
-  expect(await run('queue', 'ls', '--uri', 'redis://127.0.0.1')).toMatchObject({
-    stderr: 'escapement: --path and --uri cannot be used together\n',
-    code: 2,
-  });
+  for (const words of [['queue', 'ls'], ['verify'], ['repair', '--apply']])
+    expect(await run(...words, '--uri', 'redis://127.0.0.1')).toMatchObject({
+      stderr: 'escapement: --path and --uri cannot be used together\n',
+      code: 2,
+    });
 });
 
 function segments(): string[] {

@@ -23,6 +23,7 @@ import { texts } from '../../options.ts';
 import { endWith, EXIT_CODES } from '../../terminal/terminal.ts';
 import { counted, formatBytes, type Columns } from '../../terminal/text.ts';
 import { requireIdle, requireTasks } from '../connect.ts';
+import { folderConnection, type ConnectionOptions } from '../connection.ts';
 import {
   print,
   tableOf,
@@ -50,8 +51,7 @@ intact records; a damaged file is kept as FILE.damaged. Nothing changes without
 Exit codes: 0 all is in order, or is now; 1 something is left to repair, or
 records of a folder are lost for good; 2 wrong usage, or not done.`;
 
-interface RepairOptions {
-  readonly path?: string;
+interface RepairOptions extends ConnectionOptions {
   readonly queue?: readonly string[];
   readonly apply?: boolean;
 }
@@ -73,10 +73,10 @@ export function addRepair(part: TasksCommand): void {
     );
 }
 
-async function verifyFolder(call: Invocation<{ path?: string }>): Promise<void> {
+async function verifyFolder(call: Invocation<ConnectionOptions>): Promise<void> {
   const { terminal, options } = call;
-  const { path } = options;
-  if (path === undefined) throw new CommandError('verify needs --path: a folder');
+  if (options.path === undefined) throw new CommandError('verify needs --path: a folder');
+  const { name: path } = folderConnection(options.path, options);
   await requireTasks(path);
   const verified = await verifyOne<TasksReport>(new StoredTasks(path), terminal);
   const { isOpen, tasks, queues, messages: records, bytes, problems, notes } = verified;
@@ -108,7 +108,8 @@ function describeProblem(problem: DamageOfTasks): string {
 
 async function repairFolder(call: Invocation<RepairOptions>): Promise<void> {
   const { terminal, options } = call;
-  const { path = '', apply = false, queue } = options;
+  const { apply = false, queue } = options;
+  const { name: path } = folderConnection(options.path ?? '', options);
   if (queue !== undefined) throw new CommandError('--path and --queue cannot be used together');
   await requireTasks(path);
   await requireIdle(path);
