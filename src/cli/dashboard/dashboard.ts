@@ -93,13 +93,12 @@ export function addDashboard(
 async function run(options: DashboardCommandOptions, surroundings: DashboardSurroundings): Promise<void> {
   const { terminal, environment } = surroundings;
   const { port, host } = options;
-  const login = loginOf(options, environment);
-  requireSafe(options, login);
+  const authorize = authorizeOf(options, environment);
+  requireSafe(options, authorize !== undefined);
   const shown = await open(options, surroundings);
   try {
     const isReadOnly = options.readOnly === true || shown.isReadOnly;
     const { source, parts, title } = shown;
-    const authorize = login && ((request: DashboardRequest) => login.check(request));
     const settings = { ...parts, title, readOnly: isReadOnly, ...(authorize && { authorize }) };
     const board = serveDashboard(resolveDashboardOptions(settings, true), source);
     const server = createServer(board);
@@ -154,12 +153,13 @@ async function openTasks(connection: Connection, isWritten: boolean, signal: Abo
 
 // Login.
 
-interface Login {
-  check(request: DashboardRequest): true | { readonly challenge: string };
-}
+type Authorize = (request: DashboardRequest) => true | { readonly challenge: string };
 
-/** @throws CommandError - there is a user without a password. */
-function loginOf({ user, password }: DashboardCommandOptions, environment: Environment): Login | undefined {
+/** Returns the check of a request; undefined without a password. @throws CommandError - there is a user without one. */
+function authorizeOf(
+  { user, password }: DashboardCommandOptions,
+  environment: Environment,
+): Authorize | undefined {
   const name = user ?? environment['ESCAPEMENT_DASHBOARD_USER'];
   const secret = password ?? environment['ESCAPEMENT_DASHBOARD_PASSWORD'] ?? '';
   if (secret === '') {
@@ -169,13 +169,9 @@ function loginOf({ user, password }: DashboardCommandOptions, environment: Envir
     );
   }
   const expected = digest(`${name === undefined || name === '' ? DEFAULT_USER : name}:${secret}`);
-  return {
-    // Digests have the same length, so the comparison takes the same time whatever was sent.
-    check: (request) =>
-      timingSafeEqual(digest(credentialsOf(request)), expected) || {
-        challenge: 'Basic realm="escapement", charset="UTF-8"',
-      },
-  };
+  const challenge = 'Basic realm="escapement", charset="UTF-8"';
+  // Digests have the same length, so the comparison takes the same time whatever was sent.
+  return (request) => timingSafeEqual(digest(credentialsOf(request)), expected) || { challenge };
 }
 
 function digest(credentials: string): Buffer {
@@ -190,9 +186,9 @@ function credentialsOf({ headers }: IncomingMessage | Request): string {
 }
 
 /** @throws CommandError - others would reach the dashboard without a password, or an option has no meaning. */
-function requireSafe({ host, write, path }: DashboardCommandOptions, login: Login | undefined): void {
+function requireSafe({ host, write, path }: DashboardCommandOptions, hasLogin: boolean): void {
   if (write === true && path === undefined) throw new CommandError('--write is for --path');
-  if (login !== undefined || isLoopback(host)) return;
+  if (hasLogin || isLoopback(host)) return;
   throw new CommandError(
     `--host ${host}: other machines would reach the dashboard; it needs --password or ESCAPEMENT_DASHBOARD_PASSWORD`,
   );
