@@ -61,9 +61,13 @@ async function readQueue(
   return { ...queueToJson(info), limits: limits ?? null };
 }
 
-async function getLimits({ inspector, queue }: Call): Promise<object> {
-  const stats = queueToJson(await inspector.getQueueInfo(queue));
-  return { stats, limits: (await inspector.limits(queue)) ?? null };
+/** Returns the counts of a queue, which are beside its lists: of an unknown queue there are none, and it is an error. */
+async function statsOf({ inspector, queue }: Call): Promise<AsynqmonQueue> {
+  return queueToJson(await inspector.getQueueInfo(queue));
+}
+
+async function getLimits(call: Call): Promise<object> {
+  return { stats: await statsOf(call), limits: (await call.inspector.limits(call.queue)) ?? null };
 }
 
 /** The body is a `QueueLimits`. */
@@ -72,9 +76,9 @@ async function setLimits(call: Call): Promise<void> {
   await call.inspector.setLimits(call.queue, limits as QueueLimits);
 }
 
-async function listKeys({ inspector, queue, page }: Call): Promise<object> {
-  const stats = queueToJson(await inspector.getQueueInfo(queue));
-  return { stats, keys: (await inspector.keys(queue, page)).map(keyToJson) };
+async function listKeys(call: Call): Promise<object> {
+  const { inspector, queue, page } = call;
+  return { stats: await statsOf(call), keys: (await inspector.keys(queue, page)).map(keyToJson) };
 }
 
 async function listQueueStats(call: Call): Promise<object> {
@@ -85,9 +89,8 @@ async function listQueueStats(call: Call): Promise<object> {
   return { stats: Object.fromEntries(stats) };
 }
 
-async function listGroups({ inspector, queue }: Call): Promise<object> {
-  const stats = queueToJson(await inspector.getQueueInfo(queue));
-  return { stats, groups: await inspector.groups(queue) };
+async function listGroups(call: Call): Promise<object> {
+  return { stats: await statsOf(call), groups: await call.inspector.groups(call.queue) };
 }
 
 async function listServers(call: Call): Promise<object> {
@@ -151,7 +154,7 @@ async function listTasks(call: Call, state: TaskState): Promise<object> {
   const tasks = await inspector.list(queue, state, page, isGroup ? call.group : undefined);
   const workers = state === 'active' ? await workersOf(inspector, queue) : undefined;
   const listed = tasks.map((task) => listedTaskToJson(state, task, call, workers?.get(task.id)));
-  const stats = queueToJson(await inspector.getQueueInfo(queue));
+  const stats = await statsOf(call);
   return { tasks: listed, stats, ...(isGroup && { groups: await inspector.groups(queue) }) };
 }
 
