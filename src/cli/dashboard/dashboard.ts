@@ -141,8 +141,8 @@ async function openTasks(connection: Connection, isWritten: boolean, signal: Abo
   if (connection.kind === 'http') {
     const { url, headers } = connection;
     await new HttpTarget(url, headers, signal).queueInfos();
-    // Later requests end with the server of the dashboard; Ctrl-C must not make errors of them.
-    const source = new HttpTarget(url, headers, new AbortController().signal);
+    // Later requests end after the server of the dashboard; Ctrl-C must not make errors of them.
+    const source = new HttpTarget(url, headers);
     return { title: source.name, source, parts: {}, isReadOnly: false, close: () => source.close() };
   }
   const broker = await connectBroker(connection, signal, isWritten ? 'change' : 'read', () => undefined);

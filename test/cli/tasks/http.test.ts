@@ -80,7 +80,7 @@ describe('the HTTP API', () => {
 
   it('many requests to the HTTP API at once cause no warning of the process', async () => {
     const { broker } = await openBench();
-    const api = new HttpTarget(new URL(await serveTasks({ broker })), {}, new AbortController().signal);
+    const api = new HttpTarget(new URL(await serveTasks({ broker })), {});
     const warnings: Error[] = [];
     const hear = (warning: Error): unknown => warnings.push(warning);
     process.on('warning', hear);
@@ -250,6 +250,13 @@ describe('the HTTP API', () => {
     await expect(api.request('GET', '/servers')).rejects.toMatchObject({
       code: 'ERR_BROKER_UNAVAILABLE',
     });
+  });
+
+  it('a request to the HTTP API in progress does not outlast its command', async () => {
+    const api = new HttpTarget(new URL(await serve(() => undefined)), {});
+    const request = api.request('GET', '/queues');
+    await api.close();
+    await expect(request).rejects.toMatchObject({ code: 'ERR_BROKER_CLOSED' });
   });
 
   it('the names . and .. are rejected, because the HTTP API has no path for them', async () => {

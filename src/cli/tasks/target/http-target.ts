@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { EscapementError } from '../../../core/errors.ts';
 import { HOUR_MS } from '../../../core/units.ts';
+import { brokerClosed } from '../../../tasks/broker/broker-errors.ts';
 import type { Defect, GroupInfo, KeyStats, QueueLimits, TaskTarget } from '../../../tasks/broker/broker.ts';
 import { Client } from '../../../tasks/client.ts';
 import {
@@ -46,20 +47,21 @@ export function unreachable(message: string, cause?: unknown): EscapementError {
 export class HttpTarget implements TasksTarget {
   readonly #api: RemoteApi;
   readonly #headers: Readonly<Record<string, string>>;
+  readonly #closing = new AbortController();
   readonly #signal: AbortSignal;
   readonly #timeoutMs: number;
 
-  /** @param url - where the handler is mounted; its user and password are not used. @param signal - aborts requests. */
+  /** @param url - where the handler is mounted; its user and password are not used. @param signal - aborts requests, as `close` does. */
   constructor(
     url: URL,
     headers: Readonly<Record<string, string>>,
-    signal: AbortSignal,
+    signal = new AbortController().signal,
     timeoutMs = DEFAULT_TIMEOUT_MS,
   ) {
     this.#api = new RemoteApi(url);
     this.#headers = headers;
-    this.#signal = signal;
-    setMaxListeners(0, signal); // one for each request in progress
+    this.#signal = AbortSignal.any([signal, this.#closing.signal]);
+    setMaxListeners(0, this.#signal); // one for each request in progress
     this.#timeoutMs = timeoutMs;
   }
 
@@ -68,7 +70,9 @@ export class HttpTarget implements TasksTarget {
     return this.#api.name;
   }
 
+  /** Ends pending requests: each keeps the process alive. */
   close(): Promise<void> {
+    this.#closing.abort(brokerClosed());
     return Promise.resolve();
   }
 
