@@ -90,9 +90,9 @@ interface Kind {
   readonly queue: string;
   readonly everyMs: number;
   readonly takesMs: number;
-  /** Share of the runs that fail. */
-  readonly failing: number;
-  readonly error: string;
+  /** Share of the runs that fail, and with what. @default none */
+  readonly failing?: number;
+  readonly error?: string;
   readonly payload: () => object;
   readonly options?: () => TaskOptions;
 }
@@ -139,18 +139,11 @@ const KINDS: readonly Kind[] = [
     options: () => ({ uniqueTtlMs: 30 * SECOND_MS, onDuplicate: 'extend', processInMs: 5 * SECOND_MS }),
   },
   {
-    ...{ type: 'report:sales', queue: 'reports', everyMs: 20_000, takesMs: 3_000, failing: 0, error: '' },
+    ...{ type: 'report:sales', queue: 'reports', everyMs: 20_000, takesMs: 3_000 },
     payload: () => ({ region: oneOf(['north', 'south', 'west', 'east']), format: 'xlsx' }),
   },
   {
-    ...{
-      type: 'export:accounting',
-      queue: 'exports',
-      everyMs: 15_000,
-      takesMs: 1_000,
-      failing: 0,
-      error: '',
-    },
+    ...{ type: 'export:accounting', queue: 'exports', everyMs: 15_000, takesMs: 1_000 },
     payload: () => ({ customer: customer(), since: '2026-11-01' }),
   },
 ];
@@ -200,7 +193,7 @@ async function startTasks(broker: EmbeddedBroker, endings: Endings): Promise<voi
 /** Works in steps, with progress if that takes long. */
 const handle: Handler = async (task, context) => {
   const kind = KINDS.find(({ type }) => type === task.type);
-  const { takesMs, failing, error } = kind ?? { takesMs: 300, failing: 0, error: '' };
+  const { takesMs = 300, failing = 0, error = '' } = kind ?? {};
   const steps = takesMs > 2_000 ? 8 : 1;
   const hasFailed = Math.random() < failing;
   for (let step = 1; step <= steps; step++) {

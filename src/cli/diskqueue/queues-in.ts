@@ -1,8 +1,8 @@
 import { isSystemError } from '../../core/errors.ts';
 import type { CorruptionEvent } from '../../diskqueue/message-log.ts';
-import { hostFileSystem } from '../../log/file-system.ts';
 import { listQueues } from '../../diskqueue/stored/list-queues.ts';
 import type { OnProgress, StoredQueue } from '../../diskqueue/stored/stored-queue.ts';
+import { hostFileSystem } from '../../log/file-system.ts';
 import { CommandError, describeError, isExpected } from '../command-error.ts';
 import { requireFolder, withoutSeparator } from '../options.ts';
 import { ProgressBar } from '../terminal/progress-bar.ts';

@@ -1,11 +1,11 @@
 import { statSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { hasCode } from '../../../core/errors.ts';
+import type { Broker } from '../../../tasks/broker/broker.ts';
 import { LOG_NAME } from '../../../tasks/broker/embedded/durable-store.ts';
 import { EmbeddedBroker } from '../../../tasks/broker/embedded/embedded-broker.ts';
-import type { Broker } from '../../../tasks/broker/broker.ts';
 import { copyTasks } from '../../../tasks/copy-tasks.ts';
-import { hasCode } from '../../../core/errors.ts';
 import { CommandError } from '../../command-error.ts';
 import { ProgressBar } from '../../terminal/progress-bar.ts';
 import { endWith, EXIT_CODES, printError } from '../../terminal/terminal.ts';

@@ -2,8 +2,11 @@ import { InvalidArgumentError, Option } from 'commander';
 import { hasCode } from '../../../core/errors.ts';
 import { utcDay } from '../../../core/units.ts';
 import { HISTORY_DAYS, limitsOf } from '../../../tasks/broker/broker-settings.ts';
+import type { KeyStats, QueueLimits, Rate } from '../../../tasks/broker/broker.ts';
+import { parseGoDuration } from '../../../tasks/go-text.ts';
 import type { QueueView } from '../../../tasks/http/asynqmon-json.ts';
 import type { DailyStats } from '../../../tasks/info.ts';
+import { CommandError } from '../../command-error.ts';
 import { addOption, text, texts, wholeNumber } from '../../options.ts';
 import { type Columns, formatCount, printable } from '../../terminal/text.ts';
 import {
@@ -19,9 +22,6 @@ import {
   withTarget,
 } from '../run.ts';
 import { dayJson, limitDetails, queueColumns, queueDetails, showDuration, showErrorRate } from '../show.ts';
-import type { KeyStats, QueueLimits, Rate } from '../../../tasks/broker/broker.ts';
-import { parseGoDuration } from '../../../tasks/go-text.ts';
-import { CommandError } from '../../command-error.ts';
 import type { TasksTarget } from '../target/tasks-target.ts';
 
 const DEFAULT_DAYS = 10;

@@ -1,7 +1,14 @@
 import { InvalidArgumentError, Option } from 'commander';
 import type { CancelOutcome } from '../../../tasks/broker/broker.ts';
 import { httpErrorOf } from '../../../tasks/http/http-error.ts';
+import {
+  type OptionFlag,
+  type OptionKind,
+  TASK_OPTIONS,
+  type TaskOptions,
+} from '../../../tasks/task-options.ts';
 import { ASYNQ_CHANGES, TASK_STATES, type TaskChange } from '../../../tasks/task-state.ts';
+import { Task } from '../../../tasks/task.ts';
 import { CommandError } from '../../command-error.ts';
 import { addOption, goDuration, text, texts, time, wholeNumber } from '../../options.ts';
 import { ProgressBar } from '../../terminal/progress-bar.ts';
@@ -20,13 +27,6 @@ import {
 } from '../run.ts';
 import { infoJson, showTime, taskColumns, taskDetails } from '../show.ts';
 import type { TasksOfState, TasksTarget } from '../target/tasks-target.ts';
-import {
-  type OptionFlag,
-  type OptionKind,
-  TASK_OPTIONS,
-  type TaskOptions,
-} from '../../../tasks/task-options.ts';
-import { Task } from '../../../tasks/task.ts';
 
 /** A change of tasks, what they are then, and the commands that make it: for some tasks, and for all in a state. */
 type ChangeRow = readonly [change: TaskChange, past: string, some: string, all: string, ...aliases: string[]];
