@@ -5,13 +5,11 @@ import { Client, EmbeddedBroker, Inspector, Task } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { addDashboard } from '../../src/cli/dashboard/dashboard.ts';
-import { run } from '../../src/cli/main.ts';
-import { Output } from '../../src/cli/terminal/output.ts';
 import type { LiveJson, SessionJson, TaskDetailJson } from '../../src/dashboard/dashboard-json.ts';
 import { folderOfTest } from '../folder.ts';
 import { freshDatabase } from '../redis/redis-case.ts';
 import { openBench } from '../tasks/support/bench.ts';
-import { FakeStream, serve, serveTasks } from './tasks/support/tasks-command.ts';
+import { FakeStream, runPart, serve, serveTasks } from './tasks/support/tasks-command.ts';
 
 interface Running {
   /** Where it is; empty if it has ended before. */
@@ -31,22 +29,19 @@ async function start(
 ): Promise<Running> {
   const [out, err] = [new FakeStream(false), new FakeStream(false)];
   const opened: string[] = [];
-  const terminal = { out: new Output(out), err: new Output(err), signal: controller.signal, exitCode: 0 };
   const openBrowser = (url: string): void => void opened.push(url);
   const state = { hasEnded: false };
-  const running = run(
+  const { signal } = controller;
+  const running = runPart(
+    (program, terminal) => {
+      addDashboard(program, terminal, { environment, openBrowser });
+    },
     ['dashboard', '--port', '0', ...words],
-    terminal,
-    [
-      (program) => {
-        addDashboard(program, terminal, { environment, openBrowser });
-      },
-    ],
-    '0.0.0',
+    { out, err, signal },
   ).finally(() => (state.hasEnded = true));
-  const end = (): Promise<number> => {
+  const end = async (): Promise<number> => {
     controller.abort(new Error('interrupted'));
-    return running;
+    return (await running).code;
   };
   onTestFinished(async () => {
     await end();

@@ -3,10 +3,8 @@ import { chmodSync, cpSync, lchownSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { addDiskQueue } from '../../../src/cli/diskqueue/diskqueue.ts';
-import { run } from '../../../src/cli/main.ts';
-import { Output } from '../../../src/cli/terminal/output.ts';
 import { folderOfTest } from '../../folder.ts';
-import { FakeStream } from '../tasks/support/tasks-command.ts';
+import { runPart, type Result } from '../tasks/support/tasks-command.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
@@ -47,19 +45,9 @@ export function startBound(words: readonly string[], folder: string): ChildProce
   return startCopy(join(home, 'dist/cli.js'), [...words, folder], ['--import', AS_NOBODY]);
 }
 
-interface Result {
-  readonly stdout: string;
-  readonly stderr: string;
-  readonly code: number;
-}
-
 /** Runs `escapement diskqueue …` in this process. */
-export async function diskQueue(...words: string[]): Promise<Result> {
-  const [out, err] = [new FakeStream(false), new FakeStream(false)];
-  const { signal } = new AbortController();
-  const terminal = { out: new Output(out), err: new Output(err), signal, exitCode: 0 };
-  const code = await run(['diskqueue', ...words], terminal, [addDiskQueue], '0.0.0');
-  return { stdout: out.written, stderr: err.written, code };
+export function diskQueue(...words: string[]): Promise<Result> {
+  return runPart(addDiskQueue, ['diskqueue', ...words]);
 }
 
 /** What the commands print as JSON, as far as tests take it apart. */

@@ -1,5 +1,6 @@
 import type { RequestListener } from 'node:http';
 import { PassThrough } from 'node:stream';
+import type { Command } from 'commander';
 import { inject, onTestFinished } from 'vitest';
 import type { Broker } from 'escapement/tasks';
 import { tasksHandler, type TasksHandlerOptions } from 'escapement/tasks/http';
@@ -89,20 +90,25 @@ export async function tasksCommand(
   surroundings: CommandSurroundings = {},
 ): Promise<Result> {
   const { environment = {}, connect = connectTarget, nowMs = START_MS + 500 } = surroundings;
-  const { out = new FakeStream(false), err = new FakeStream(false) } = surroundings;
-  const { keyboard = new FakeKeyboard(false), signal = new AbortController().signal } = surroundings;
-  const terminal: Terminal = { out: new Output(out), err: new Output(err), signal, exitCode: 0 };
-  const code = await run(
-    ['tasks', ...words],
-    terminal,
-    [
-      (program) => {
-        const stdin = keyboard as unknown as NodeJS.ReadStream;
-        addTasks(program, terminal, { environment, connect, now: () => nowMs, keyboard: stdin });
-      },
-    ],
-    '0.0.0',
-  );
+  const keyboard = (surroundings.keyboard ?? new FakeKeyboard(false)) as unknown as NodeJS.ReadStream;
+  const others = { environment, connect, now: () => nowMs, keyboard };
+  const addPart: AddPart = (program, terminal) => {
+    addTasks(program, terminal, others);
+  };
+  return runPart(addPart, ['tasks', ...words], surroundings);
+}
+
+type AddPart = (program: Command, terminal: Terminal) => void;
+
+/** Runs a command of one part in this process. */
+export async function runPart(
+  addPart: AddPart,
+  words: readonly string[],
+  { out = new FakeStream(false), err = new FakeStream(false), signal }: CommandSurroundings = {},
+): Promise<Result> {
+  const { signal: never } = new AbortController();
+  const streams = { out: new Output(out), err: new Output(err) };
+  const code = await run(words, { ...streams, signal: signal ?? never, exitCode: 0 }, [addPart], '0.0.0');
   return { stdout: out.written, stderr: err.written, code };
 }
 
