@@ -1,5 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { setTimeout } from 'node:timers/promises';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { RedisProcess } from '../../redis/redis-process.ts';
 import { COMMAND } from '../support/command.ts';
 import {
@@ -102,6 +103,17 @@ describe.each(WAYS)('escapement tasks dash, over %s', (way) => {
 });
 
 describe('escapement tasks dash', () => {
+  it('tasks dash reads once, and no more for now, if the time between two reads is longer than the host can count', async () => {
+    const bench = await openTarget('broker');
+    const read = vi.spyOn(bench.broker, 'queues');
+    const dash = watch(bench, '--refresh', '600h');
+    await expect.poll(dash.screen, SOON).toContain('there are none');
+    await setTimeout(100);
+    expect(read).toHaveBeenCalledTimes(1);
+    dash.press('q');
+    expect(await dash.result).toMatchObject({ code: 0 });
+  });
+
   it('tasks dash shows an error, and goes on', async () => {
     const bench = await openTarget('broker');
     await bench.add('a');

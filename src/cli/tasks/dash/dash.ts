@@ -1,6 +1,7 @@
 import { emitKeypressEvents, type Key } from 'node:readline';
 import { Option } from 'commander';
 import stringWidth from 'string-width';
+import { systemClock, type ClockTimeout } from '../../../core/clock.ts';
 import { CoalescedRun } from '../../../core/coalesced-run.ts';
 import { CommandError, describeError } from '../../command-error.ts';
 import { goDuration } from '../../options.ts';
@@ -103,7 +104,7 @@ class Dash {
   #state: DashState = FIRST_STATE;
   #data: DashData = NO_DATA;
   #status: DashStatus;
-  #next: NodeJS.Timeout | undefined;
+  #next: ClockTimeout | undefined;
   /** Reads one at a time: keys may come faster than responses. */
   readonly #reads = new CoalescedRun(() => this.#read());
   #isOver = false;
@@ -138,7 +139,7 @@ class Dash {
       await ended;
     } finally {
       this.#isOver = true;
-      clearTimeout(this.#next);
+      this.#next?.cancel();
       terminal.signal.removeEventListener('abort', abort);
       stream.off?.('resize', this.#onResize);
       keyboard.off('keypress', this.#onKey).off('end', this.stop).setRawMode(false).pause();
@@ -173,7 +174,7 @@ class Dash {
 
   async #read(): Promise<void> {
     if (this.#isOver) return;
-    clearTimeout(this.#next);
+    this.#next?.cancel();
     const before = this.#state;
     const outcome = await this.#attempt();
     // If the user has selected other data meanwhile, they are read next.
@@ -198,7 +199,8 @@ class Dash {
       this.#state = settle(this.#state, outcome);
     }
     this.#draw();
-    this.#next = setTimeout(() => {
+    // The host's own setTimeout would take more than 24 days for 1 ms.
+    this.#next = systemClock.setTimeout(() => {
       this.#reads.trigger();
     }, this.#run.options.refresh);
   }
