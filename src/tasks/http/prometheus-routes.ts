@@ -35,8 +35,9 @@ const QUERIES: readonly (readonly [name: string, query: Query])[] = [
 ];
 
 /** Passes the queries of the charts on to a Prometheus server, with the credentials in its URL. */
-export function prometheusRoutes(prometheusUrl: URL): readonly Route<Action>[] {
-  return [['GET', '/metrics', (call) => getMetrics(call, prometheusUrl)]];
+export function prometheusRoutes(prometheusUrl: string | URL): readonly Route<Action>[] {
+  const url = new URL(prometheusUrl);
+  return [['GET', '/metrics', (call) => getMetrics(call, url)]];
 }
 
 async function getMetrics(call: Call, prometheusUrl: URL): Promise<object> {

@@ -93,19 +93,15 @@ const OPTIONS = {
 } satisfies OptionTable<TasksHandlerOptions>;
 
 /** The options with every default filled in; `onError` never throws. */
-export type ResolvedTasksHandlerOptions = Omit<
-  Resolved<TasksHandlerOptions, typeof OPTIONS>,
-  'prometheusUrl'
-> & { readonly prometheusUrl: URL | undefined };
+export type ResolvedTasksHandlerOptions = Resolved<TasksHandlerOptions, typeof OPTIONS>;
 
 export function resolveHandlerOptions(options: TasksHandlerOptions): ResolvedTasksHandlerOptions {
   const resolved = readOptions('tasksHandler', options, OPTIONS);
-  const { rootPath, allowedHosts, prometheusUrl, onError } = resolved;
+  const { rootPath, allowedHosts, onError } = resolved;
   return {
     ...resolved,
     rootPath: rootPath.replace(/\/$/, ''),
     allowedHosts: normalizeHosts(allowedHosts),
-    prometheusUrl: prometheusUrl === undefined ? undefined : new URL(prometheusUrl),
     onError: neverThrowing(onError),
   };
 }

@@ -35,8 +35,8 @@ const PAYLOAD_FAILED = 'cannot be shown';
 
 /**
  * Returns a handler that serves queues and tasks over HTTP at `{rootPath}/api`, in the JSON of asynqmon's REST interface, so that
- * asynqmon's web interface works with it; and enqueues the tasks of each `Client` that has its URL. Where asynqmon responds with 500 to every error, the handler responds with 400, 404, 405,
- * 409, 413 or 503 and the reason.
+ * asynqmon's web interface works with it; and enqueues the tasks of each `Client` that has its URL. Where asynqmon responds with
+ * 500 to every error, the handler responds with 400, 404, 405, 409, 413 or 503 and the reason.
  *
  * A request for a path outside the interface is passed to `next`, or gets 404. Requests that a browser sends for the page of another
  * site are refused: a `Host` that is not allowed and a write from another origin get 403, a write whose content type is not JSON gets
