@@ -3,6 +3,7 @@ import { Option } from 'commander';
 import stringWidth from 'string-width';
 import { systemClock, type ClockTimeout } from '../../../core/clock.ts';
 import { CoalescedRun } from '../../../core/coalesced-run.ts';
+import { unlessAborted } from '../../../core/signal-options.ts';
 import { CommandError, describeError } from '../../command-error.ts';
 import { goDuration } from '../../options.ts';
 import type { Output } from '../../terminal/output.ts';
@@ -126,21 +127,16 @@ class Dash {
         else reject(error);
       };
     });
-    const abort = (): void => {
-      this.#end(terminal.signal.reason as Error);
-    };
     emitKeypressEvents(keyboard);
     try {
       await this.#screen.enter();
       keyboard.setRawMode(true).on('keypress', this.#onKey).on('end', this.stop).resume();
       stream.on('resize', this.#onResize);
-      terminal.signal.addEventListener('abort', abort, { once: true });
       this.#reads.trigger();
-      await ended;
+      await unlessAborted(terminal.signal, ended);
     } finally {
       this.#isOver = true;
       this.#next?.cancel();
-      terminal.signal.removeEventListener('abort', abort);
       stream.off?.('resize', this.#onResize);
       keyboard.off('keypress', this.#onKey).off('end', this.stop).setRawMode(false).pause();
       await this.#screen.leave();
