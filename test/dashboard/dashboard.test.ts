@@ -152,9 +152,7 @@ test('the version in a session is that of the package', async () => {
 test('a folder is shown with its files', async () => {
   const folder = folderOfTest();
   const broker = await EmbeddedBroker.open({ dataPath: folder });
-  onTestFinished(async () => {
-    await broker.close();
-  });
+  onTestFinished(async () => await broker.close());
   await new Client({ broker }).enqueue(new Task('a', { x: 'in a folder' }), { taskId: 'a' });
   const { send, write } = await serveBoard({ broker });
   expect((await send('/api/session')).json).toMatchObject({ source: folder });

@@ -3,9 +3,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { responseOf, sendToNode, type Outgoing } from '../../src/dashboard/exchange.ts';
 import { listen } from '../listen.ts';
 
-afterEach(() => {
-  vi.useRealTimers();
-});
+afterEach(() => vi.useRealTimers());
 
 /** A response without an end, and the number of its pieces so far. */
 function endless(): { outgoing: Outgoing; pieces: () => number; isOver: () => boolean } {
@@ -39,9 +37,9 @@ async function stalled(pieces: () => number): Promise<number> {
 test('a client of a stream that does not read for half a minute is disconnected', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const { outgoing, pieces, isOver } = endless();
-  const port = await listen((request, response) => {
-    void sendToNode(outgoing, request, response, new AbortController());
-  });
+  const port = await listen(
+    (request, response) => void sendToNode(outgoing, request, response, new AbortController()),
+  );
   const client = get({ host: '127.0.0.1', port, agent: false });
   client.on('error', () => undefined);
   const ended = new Promise((resolve) => {
@@ -105,9 +103,7 @@ test.each(['before there is a response', 'before it has read anything'])(
 test('a stream of fetch that is cancelled while it waits for a piece reports no error', async () => {
   const body = async function* (signal: AbortSignal): AsyncGenerator<Uint8Array> {
     yield Buffer.from('first');
-    await new Promise((resolve) => {
-      signal.addEventListener('abort', resolve);
-    });
+    await new Promise((resolve) => signal.addEventListener('abort', resolve));
   };
   const onEnd = vi.fn();
   const response = responseOf({ status: 200, headers: {}, body }, new AbortController(), onEnd);

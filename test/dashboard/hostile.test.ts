@@ -222,9 +222,9 @@ describe('mounting', () => {
   test('a dashboard is found under its prefix only, and passes other paths on', async () => {
     const { broker } = await openBench();
     const board = dashboard({ broker, rootPath: '/jobs/' });
-    const send = await serve((request, response) => {
-      board(request, response, () => response.writeHead(418).end());
-    });
+    const send = await serve((request, response) =>
+      board(request, response, () => response.writeHead(418).end()),
+    );
     for (const path of ['/', '/job', '/jobsapi/servers', '/api/servers', '/other/jobs/']) {
       expect((await send(path)).status).toBe(418);
     }

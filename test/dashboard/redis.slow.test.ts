@@ -78,9 +78,7 @@ test('a run on Redis is shown while it goes on, with its progress, and can be ca
     await run.progress({ done: 12_345_678_901 });
     isStarted();
     await new Promise((_resolve, reject) => {
-      run.signal.addEventListener('abort', () => {
-        reject(new Error('cancelled'));
-      });
+      run.signal.addEventListener('abort', () => reject(new Error('cancelled')));
     });
   });
   onTestFinished(() => server.shutdown());

@@ -19,9 +19,7 @@ export interface Served {
 /** Serves a dashboard, for the length of the test. */
 export async function serveBoard(options: DashboardOptions): Promise<Served> {
   const board = dashboard(options);
-  onTestFinished(() => {
-    board.close();
-  });
+  onTestFinished(() => board.close());
   const send = await serve(board);
   return { board, send, write: writerOf(send, options.rootPath) };
 }

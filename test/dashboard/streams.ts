@@ -34,9 +34,7 @@ export function openStream(
       resolve({ status: response.statusCode ?? 0, next, leave: () => response.destroy() });
     });
     sent.on('error', reject);
-    onTestFinished(() => {
-      sent.destroy();
-    });
+    onTestFinished(() => void sent.destroy());
     sent.end(body);
   });
 }

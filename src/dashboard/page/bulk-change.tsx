@@ -21,12 +21,7 @@ export function BulkChange(props: {
   const [error, setError] = useState<string>();
   const [phase, setPhase] = useState<'asks' | 'runs' | 'ended'>('asks');
   const leaving = useRef(new AbortController());
-  useEffect(
-    () => () => {
-      leaving.current.abort();
-    },
-    [],
-  );
+  useEffect(() => () => leaving.current.abort(), []);
   const run = async (): Promise<void> => {
     setPhase('runs');
     try {
@@ -44,9 +39,7 @@ export function BulkChange(props: {
   return (
     <Modal
       title={phase === 'asks' ? `${label}: all ${plural(matched, 'task')} that match?` : label}
-      onClose={() => {
-        onClose(phase !== 'asks');
-      }}
+      onClose={() => onClose(phase !== 'asks')}
     >
       <div class="dialog-body">
         {phase === 'asks' && (

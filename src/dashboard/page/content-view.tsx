@@ -28,14 +28,7 @@ export function ContentView(props: { readonly content: ContentJson; readonly nam
         {content.isCut && <Tag tone="warn">only the beginning is shown</Tag>}
         <span class="spring" />
         {text !== undefined && (
-          <Button
-            label="Hex"
-            class="small"
-            aria-pressed={isPicked}
-            onClick={() => {
-              pickHex(!isPicked);
-            }}
-          />
+          <Button label="Hex" class="small" aria-pressed={isPicked} onClick={() => pickHex(!isPicked)} />
         )}
         <CopyButton text={text ?? base64 ?? ''} name={text === undefined ? `${name} as base64` : name} />
       </div>

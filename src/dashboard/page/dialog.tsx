@@ -23,9 +23,7 @@ let showQuestion: (question: Question) => void = () => undefined;
 let showNotice: (notice: Notice) => void = () => undefined;
 
 /** Returns a handler that asks, and does it if the reader agrees. */
-export const asks = (question: Question) => (): void => {
-  showQuestion(question);
-};
+export const asks = (question: Question) => (): void => showQuestion(question);
 
 type Perform = (act: () => Promise<string>) => Promise<void>;
 
@@ -56,9 +54,7 @@ export function Modal(props: {
   readonly children: ComponentChildren;
 }): JSX.Element {
   const element = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
-    element.current?.showModal();
-  }, []);
+  useEffect(() => element.current?.showModal(), []);
   return (
     <dialog ref={element} onClose={props.onClose} aria-labelledby="dialog-title">
       <h2 id="dialog-title">{props.title}</h2>
@@ -76,9 +72,7 @@ export function Dialogs(): JSX.Element {
     showNotice = (notice) => {
       setNotices((before) => [...before.slice(-2), notice]);
       setTimeout(
-        () => {
-          setNotices((before) => before.filter((other) => other !== notice));
-        },
+        () => setNotices((before) => before.filter((other) => other !== notice)),
         notice.isError ? 12_000 : 5_000,
       );
     };

@@ -16,20 +16,11 @@ export function lazy<P>(load: () => Promise<Component<P>>): Component<P> {
           known = loaded;
           setLoaded(() => loaded);
         },
-        () => {
-          setFailed(true);
-        },
+        () => setFailed(true),
       );
     }, []);
     if (Loaded !== undefined) return <Loaded {...(props as P & JSX.IntrinsicAttributes)} />;
     if (!hasFailed) return <Skeleton lines={8} />;
-    return (
-      <Problem
-        message="A part of this page could not be loaded."
-        retry={() => {
-          location.reload();
-        }}
-      />
-    );
+    return <Problem message="A part of this page could not be loaded." retry={() => location.reload()} />;
   };
 }

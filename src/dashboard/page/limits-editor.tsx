@@ -34,9 +34,7 @@ export function LimitsEditor(props: {
   const [isBusy, perform] = useAction();
   const form = useRef<HTMLFormElement>(null);
   // The queue is read every second: only a change of its limits replaces what was typed.
-  useEffect(() => {
-    form.current?.reset();
-  }, [JSON.stringify(limits)]);
+  useEffect(() => form.current?.reset(), [JSON.stringify(limits)]);
   const save = async (all: Limits, perKey: Limits): Promise<string> => {
     const body: QueueLimits = { ...all, ...(Object.keys(perKey).length > 0 && { perKey }) };
     const isEmpty = Object.keys(body).length === 0;

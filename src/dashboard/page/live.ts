@@ -61,18 +61,14 @@ function join(): void {
     return;
   }
   channel = new BroadcastChannel(name);
-  channel.onmessage = ({ data }: MessageEvent<Message>) => {
-    hear(data);
-  };
+  channel.onmessage = ({ data }: MessageEvent<Message>) => hear(data);
   channel.postMessage({ hello: true } satisfies Message);
   const lead = (): Promise<void> =>
     new Promise((resolve) => {
       if (left.signal.aborted) resolve();
       else {
         openSource();
-        left.signal.addEventListener('abort', () => {
-          resolve();
-        });
+        left.signal.addEventListener('abort', () => resolve());
       }
     });
   // The request is aborted when the tab is hidden while it waits.
@@ -155,9 +151,7 @@ function broadcast(message: Message): void {
 
 function change(next: LiveState): void {
   state = next;
-  listeners.forEach((listener) => {
-    listener(next);
-  });
+  listeners.forEach((listener) => listener(next));
 }
 
 export function onLive(listener: (state: LiveState) => void): () => void {

@@ -37,14 +37,10 @@ function App(): JSX.Element {
       },
       (reason: unknown) => {
         setError(messageOfError(reason));
-        retry = setTimeout(() => {
-          setAttempts((number) => number + 1);
-        }, RETRY_MS);
+        retry = setTimeout(() => setAttempts((number) => number + 1), RETRY_MS);
       },
     );
-    return () => {
-      clearTimeout(retry);
-    };
+    return () => clearTimeout(retry);
   }, [attempts]);
   useEffect(() => {
     document.title = titleOf(route, session);

@@ -30,9 +30,7 @@ export function useNow(): number {
   const [nowMs, setNow] = useState(Date.now());
   useEffect(() => {
     clocks.add(setNow);
-    return () => {
-      clocks.delete(setNow);
-    };
+    return () => clocks.delete(setNow);
   }, []);
   return nowMs;
 }

@@ -62,9 +62,7 @@ export function useRates(queues: readonly string[]): void {
       render((count) => count + 1);
     };
     void readAll();
-    return () => {
-      leaving.abort();
-    };
+    return () => leaving.abort();
   }, [key]);
 }
 

@@ -60,13 +60,9 @@ export function replace(href: string): void {
 export function useRoute(): PageRoute {
   const [hash, setHash] = useState(location.hash);
   useEffect(() => {
-    const read = (): void => {
-      setHash(location.hash);
-    };
+    const read = (): void => setHash(location.hash);
     addEventListener('hashchange', read);
-    return () => {
-      removeEventListener('hashchange', read);
-    };
+    return () => removeEventListener('hashchange', read);
   }, []);
   return parseHash(hash);
 }

@@ -58,9 +58,7 @@ function useCronWords(): Words {
   const [cronWords, setWords] = useState<Words>();
   useEffect(() => {
     import('./cron-words.ts').then(
-      (loaded) => {
-        setWords(() => loaded.cronWords);
-      },
+      (loaded) => setWords(() => loaded.cronWords),
       () => undefined,
     );
   }, []);

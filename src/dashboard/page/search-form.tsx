@@ -26,9 +26,7 @@ function queryIn(form: HTMLFormElement): Query {
 export function SearchForm({ filter }: { readonly filter: SearchFilter }): JSX.Element {
   const form = useRef<HTMLFormElement>(null);
   // Another address replaces what was typed.
-  useEffect(() => {
-    form.current?.reset();
-  }, [JSON.stringify(filter)]);
+  useEffect(() => form.current?.reset(), [JSON.stringify(filter)]);
   const hasMore = [...FIELDS, 'from', 'to', 'queue'].some((name) => name in filter);
   return (
     <form

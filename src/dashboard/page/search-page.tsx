@@ -66,9 +66,7 @@ export function SearchPage(): JSX.Element {
       leaving.abort();
     };
   }, [key, runs]);
-  const again = (): void => {
-    setRuns((number) => number + 1);
-  };
+  const again = (): void => setRuns((number) => number + 1);
   return (
     <PageLayout title="Search" note="Finds tasks by type, id, payload, error and result, in every state.">
       <SearchForm filter={filter} />
@@ -94,9 +92,7 @@ async function search(
     found = next;
     // Lines may come faster than a screen shows them.
     cancelAnimationFrame(frame);
-    frame = requestAnimationFrame(() => {
-      show(next);
-    });
+    frame = requestAnimationFrame(() => show(next));
   };
   show(found);
   try {
@@ -192,9 +188,7 @@ function ChangeAll(props: {
       <ChangeButtons
         states={filter.state ?? TASK_STATES}
         suffix={` all ${count(line.matched)}`}
-        press={(name) => () => {
-          setChange(name);
-        }}
+        press={(name) => () => setChange(name)}
       />
       {change !== undefined && (
         <BulkChange

@@ -66,9 +66,7 @@ export function Shell(props: {
   const { session, route } = props;
   const [isHelpOpen, setHelp] = useState(false);
   const shown = destinationsOf(session);
-  const openHelp = (): void => {
-    setHelp(true);
-  };
+  const openHelp = (): void => setHelp(true);
   useEffect(() => listenToKeys(shown, openHelp), [session]);
   return (
     <div class="shell">
@@ -88,14 +86,7 @@ export function Shell(props: {
         <Connection />
         {props.children}
       </main>
-      {isHelpOpen && (
-        <Help
-          shown={shown}
-          onClose={() => {
-            setHelp(false);
-          }}
-        />
-      )}
+      {isHelpOpen && <Help shown={shown} onClose={() => setHelp(false)} />}
       <Dialogs />
     </div>
   );
@@ -130,23 +121,14 @@ function Navigation(props: {
   const inBar = shown.slice(0, IN_BAR);
   const taskLinks = shown.filter(({ needs = 'tasks' }) => needs === 'tasks');
   const processLinks = shown.filter(({ needs = 'tasks' }) => needs !== 'tasks');
-  useEffect(() => {
-    setOpen(false);
-  }, [place]);
+  useEffect(() => setOpen(false), [place]);
   return (
     <header class={isOpen ? 'side open' : 'side'}>
       <Brand title={session.title} />
       <nav aria-label="Pages">
         <NavGroup title="Tasks" links={taskLinks} inBar={inBar} current={current} />
         <NavGroup title="This process" links={processLinks} inBar={inBar} current={current} />
-        <button
-          type="button"
-          class="more"
-          aria-expanded={isOpen}
-          onClick={() => {
-            setOpen(!isOpen);
-          }}
-        >
+        <button type="button" class="more" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
           <Icon d="M2.5 4.5h11M2.5 8h11M2.5 11.5h11" />
           More
         </button>

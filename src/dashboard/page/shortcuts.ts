@@ -33,9 +33,7 @@ export function listenToKeys(destinations: readonly Destination[], openHelp: () 
     event.preventDefault();
   };
   addEventListener('keydown', press);
-  return () => {
-    removeEventListener('keydown', press);
-  };
+  return () => removeEventListener('keydown', press);
 }
 
 function isTyping(target: EventTarget | null): boolean {
@@ -52,10 +50,7 @@ function focusSearch(): void {
   const focus = (attempts: number): void => {
     const input = field();
     if (input !== null) input.focus();
-    else if (attempts > 0)
-      requestAnimationFrame(() => {
-        focus(attempts - 1);
-      });
+    else if (attempts > 0) requestAnimationFrame(() => focus(attempts - 1));
   };
   focus(300);
 }

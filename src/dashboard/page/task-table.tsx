@@ -82,9 +82,7 @@ export function TaskTable(props: {
       aria-label="Select all tasks of this page"
       checked={all}
       indeterminate={selected.length > 0 && !all}
-      onChange={() => {
-        pick(tasks, !all);
-      }}
+      onChange={() => pick(tasks, !all)}
     />
   );
   const pickOne = (task: TaskJson): JSX.Element => (
@@ -92,9 +90,7 @@ export function TaskTable(props: {
       type="checkbox"
       aria-label={`Select task ${clipped(visible(task.id), 60)}`}
       checked={isPicked(task)}
-      onChange={({ currentTarget }) => {
-        pick([task], currentTarget.checked);
-      }}
+      onChange={({ currentTarget }) => pick([task], currentTarget.checked)}
     />
   );
   return (

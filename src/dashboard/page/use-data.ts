@@ -57,8 +57,6 @@ export function useData<T>(path: string): Data<T> {
       leaving.abort();
     };
   }, [path, reads]);
-  const reload = (): void => {
-    setReads((count) => count + 1);
-  };
+  const reload = (): void => setReads((count) => count + 1);
   return { ...(reading.path === path ? reading : { path }), reload };
 }

@@ -60,18 +60,12 @@ function Demo(): JSX.Element {
     const frame = setInterval(() => {
       if (document.visibilityState === 'visible') render(performance.now());
     }, FRAME_MS);
-    return () => {
-      clearInterval(frame);
-    };
+    return () => clearInterval(frame);
   }, []);
   useEffect(() => {
     if (!streams) return undefined;
-    const stream = setInterval(() => {
-      bench.add(2, spanMs);
-    }, STREAM_MS);
-    return () => {
-      clearInterval(stream);
-    };
+    const stream = setInterval(() => bench.add(2, spanMs), STREAM_MS);
+    return () => clearInterval(stream);
   }, [streams, spanMs]);
   return (
     <main class="demo">
@@ -88,21 +82,11 @@ function Demo(): JSX.Element {
         <WheelView wheels={bench.timer.inspect()} name="your browser" />
         <div class="list-head demo-tools">
           {[1, 100, 10_000].map((many) => (
-            <Button
-              key={many}
-              label={`Add ${compact(many)}`}
-              onClick={() => {
-                bench.add(many, spanMs);
-              }}
-            />
+            <Button key={many} label={`Add ${compact(many)}`} onClick={() => bench.add(many, spanMs)} />
           ))}
           <label class="inline">
             within
-            <select
-              onChange={({ currentTarget }) => {
-                setSpan(Number(currentTarget.value));
-              }}
-            >
+            <select onChange={({ currentTarget }) => setSpan(Number(currentTarget.value))}>
               {SPANS.map(([ms, label]) => (
                 <option key={ms} value={ms} selected={ms === spanMs}>
                   {label}
@@ -114,20 +98,12 @@ function Demo(): JSX.Element {
             <input
               type="checkbox"
               checked={streams}
-              onChange={({ currentTarget }) => {
-                setStreams(currentTarget.checked);
-              }}
+              onChange={({ currentTarget }) => setStreams(currentTarget.checked)}
             />
             20 a second more
           </label>
           <span class="spring" />
-          <Button
-            label="Cancel all"
-            class="danger quiet"
-            onClick={() => {
-              bench.cancelAll();
-            }}
-          />
+          <Button label="Cancel all" class="danger quiet" onClick={() => bench.cancelAll()} />
         </div>
       </section>
     </main>

@@ -189,9 +189,7 @@ function useClockOf(snapshotMs: number): number {
       }
       frame = requestAnimationFrame(next);
     });
-    return () => {
-      cancelAnimationFrame(frame);
-    };
+    return () => cancelAnimationFrame(frame);
   }, []);
   const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
   return still ? snapshotMs : snapshotMs + performance.now() - received.current.atMs;

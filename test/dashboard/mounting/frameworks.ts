@@ -20,9 +20,7 @@ const ANSWER = 'the application';
 export const FRAMEWORKS: Readonly<Record<Framework | 'node:http', (broker: Broker) => Promise<Server>>> = {
   'node:http': (broker) => {
     const jobs = closedAfterTest({ broker, rootPath: '/jobs', authorize: mayUse });
-    return listening((request, response) => {
-      jobs(request, response, () => response.end(ANSWER));
-    });
+    return listening((request, response) => jobs(request, response, () => response.end(ANSWER)));
   },
 
   Express: (broker) => {
@@ -86,9 +84,7 @@ function runSnippet(heading: Framework, variables: Readonly<Record<string, unkno
 
 function closedAfterTest(options: DashboardOptions): ReturnType<typeof dashboard> {
   const jobs = dashboard(options);
-  onTestFinished(() => {
-    jobs.close();
-  });
+  onTestFinished(() => jobs.close());
   return jobs;
 }
 

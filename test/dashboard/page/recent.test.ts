@@ -19,9 +19,7 @@ async function load<Module>(file: string): Promise<Module> {
   return (await import(new URL(`../../../src/dashboard/page/${file}`, import.meta.url).href)) as Module;
 }
 
-afterEach(() => {
-  vi.unstubAllGlobals();
-});
+afterEach(() => vi.unstubAllGlobals());
 
 test('a page that is open for long keeps the rates of a bounded number of queues, those of the latest events', async () => {
   const handlers = new Map<string, () => void>();

@@ -10,9 +10,9 @@ describe('names and texts', () => {
     ['a\u3164\u{e0041}', 'a\\u3164\\u{e0041}'],
     ['\u{1f469}\u200d\u{1f469}\u200d\u{1f467} \u{1f3f4}\u200d\u2620\ufe0f', undefined],
     ['مرحبا שלום 日本', undefined],
-  ])('characters that are not seen have their codes, and emoji stay whole: %j', (text, shown = text) => {
-    expect(visible(text)).toBe(shown);
-  });
+  ])('characters that are not seen have their codes, and emoji stay whole: %j', (text, shown = text) =>
+    expect(visible(text)).toBe(shown),
+  );
 
   test('a text of many lines keeps them where it has the room, and is on one line in a list', () => {
     const error = 'Error: no\n\tat a.js:1\r\n\tat \u202eb.js:2';

@@ -24,7 +24,7 @@ export interface World {
   /** Requests that the dashboard has received: method and path. */
   readonly requests: string[];
   /** Ends all connections and accepts no more, until the function that it resolves with is called. */
-  cutOff(): Promise<() => Promise<void>>;
+  cutOff(): Promise<() => Promise<unknown>>;
   close(): Promise<void>;
 }
 
@@ -104,9 +104,7 @@ export async function openWorld(
     ...{ broker, client, inspector, requests },
     async cutOff() {
       await cut();
-      return async () => {
-        await listen(port);
-      };
+      return async () => await listen(port);
     },
     async close() {
       stopTraffic();
@@ -227,7 +225,5 @@ function startTraffic(client: Client, { timer }: Parts): () => void {
     }
     for (let n = 0; n < 20; n++) timer.schedule(50 + 240_000 * Math.random() ** 5, () => undefined);
   }, 200);
-  return () => {
-    clearInterval(traffic);
-  };
+  return () => clearInterval(traffic);
 }
