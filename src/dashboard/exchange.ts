@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { parseBody, readJson } from '../tasks/http/call.ts';
 import type { DashboardRequest } from './dashboard-options.ts';
@@ -112,23 +113,14 @@ export async function sendToNode(
   }
 }
 
-/** Resolves when the client has read, when it has left, or when it has not read for too long and is disconnected. */
-function drained(response: ServerResponse, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const stalled = setTimeout(() => {
-      response.destroy();
-    }, MAX_STALL_MS);
-    stalled.unref();
-    const end = (): void => {
-      clearTimeout(stalled);
-      response.off('drain', end).off('close', end);
-      signal.removeEventListener('abort', end);
-      resolve();
-    };
-    response.on('drain', end).on('close', end);
-    signal.addEventListener('abort', end);
-    if (signal.aborted) end();
-  });
+/** Resolves when the client has read, or when the signal fires: it has left, or has not read for too long and is disconnected. */
+async function drained(response: ServerResponse, signal: AbortSignal): Promise<void> {
+  const stalled = setTimeout(() => {
+    response.destroy();
+  }, MAX_STALL_MS);
+  stalled.unref();
+  await once(response, 'drain', { signal }).catch(() => undefined);
+  clearTimeout(stalled);
 }
 
 /** Returns a response for `fetch`. @param onError - receives the error of a stream. */
