@@ -20,8 +20,8 @@ export interface LiveState {
   readonly live: LiveJson | undefined;
 }
 
-/** What tabs send each other: an event, that the connection is lost, or a question for the last event. */
-type Message = { readonly live: LiveJson } | { readonly status: LiveStatus } | { readonly hello: true };
+/** What tabs send each other: what the one with the stream has, or a question for it. */
+type Message = LiveState | 'hello';
 
 /** An event comes every second; a server that is slow to read its broker sends fewer. */
 const SILENCE_MS = 20_000;
@@ -62,15 +62,12 @@ function join(): void {
   }
   channel = new BroadcastChannel(name);
   channel.onmessage = ({ data }: MessageEvent<Message>) => hear(data);
-  channel.postMessage({ hello: true } satisfies Message);
-  const lead = (): Promise<void> =>
-    new Promise((resolve) => {
-      if (left.signal.aborted) resolve();
-      else {
-        openSource();
-        left.signal.addEventListener('abort', () => resolve());
-      }
-    });
+  channel.postMessage('hello' satisfies Message);
+  const lead = async (): Promise<void> => {
+    if (left.signal.aborted) return;
+    openSource();
+    await new Promise((resolve) => left.signal.addEventListener('abort', resolve));
+  };
   // The request is aborted when the tab is hidden while it waits.
   locks.request(name, { signal: left.signal }, lead).catch(() => undefined);
 }
@@ -86,24 +83,27 @@ function leave(): void {
 }
 
 function hear(message: Message): void {
-  if ('live' in message) accept(message.live);
-  else if ('status' in message) change({ ...state, status: message.status });
-  else if (source !== undefined && state.live !== undefined) broadcast({ live: state.live });
+  if (message !== 'hello') accept(message);
+  else if (state.live !== undefined) broadcast();
+}
+
+/** Sends the other tabs what this one has, if it has the stream. */
+function broadcast(): void {
+  if (source !== undefined) channel?.postMessage(state);
 }
 
 function openSource(): void {
   source = new EventSource('api/live');
   source.onmessage = ({ data }: MessageEvent<string>) => {
-    const live = JSON.parse(data) as LiveJson;
-    accept(live);
-    broadcast({ live });
+    accept({ status: 'open', live: JSON.parse(data) as LiveJson });
+    broadcast();
   };
   source.onerror = lose;
 }
 
 function lose(): void {
   change({ ...state, status: 'lost' });
-  broadcast({ status: 'lost' });
+  broadcast();
   // The browser reconnects after a lost connection, and gives up after an HTTP error.
   if (source !== undefined && source.readyState !== EventSource.CLOSED) return;
   const opened = source;
@@ -127,9 +127,9 @@ export async function checkLogin(): Promise<void> {
   }
 }
 
-function accept(live: LiveJson): void {
-  expectEvent();
-  change({ status: 'open', live });
+function accept({ status, live = state.live }: LiveState): void {
+  if (status === 'open') expectEvent();
+  change({ status, live });
 }
 
 /** A connection may be lost without an error: a computer that slept, a network that dropped it. */
@@ -143,10 +143,6 @@ function expectEvent(): void {
     }
     expectEvent();
   }, SILENCE_MS);
-}
-
-function broadcast(message: Message): void {
-  channel?.postMessage(message);
 }
 
 function change(next: LiveState): void {
