@@ -1,6 +1,6 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { withQuery } from './api.ts';
-import { Loaded, Name } from './parts.tsx';
+import { Loaded, NameLink, type NameLinkProps } from './parts.tsx';
 import { pageOf, useRoute, withChange } from './route.ts';
 import { useData } from './use-data.ts';
 
@@ -75,13 +75,9 @@ function Cell<Row>(props: {
 }
 
 /** A link to what a row is about, where the keys of rows lead. */
-export function RowLink({ href, text }: { readonly href: string; readonly text: string }): JSX.Element {
-  return (
-    <a class="row-link" data-row href={href}>
-      <Name text={text} />
-    </a>
-  );
-}
+export const RowLink = (props: NameLinkProps): JSX.Element => (
+  <NameLink kind="row-link" data-row {...props} />
+);
 
 /** Links to the pages before and after the one in the address. */
 export function Pager({ pages }: { readonly pages: number }): JSX.Element | null {

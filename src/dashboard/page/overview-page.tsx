@@ -30,16 +30,12 @@ export function OverviewPage({ source = '' }: { readonly source: string | undefi
   );
 }
 
-const total = (queues: readonly QueueJson[], state: TaskState): number =>
-  queues.reduce((sum, queue) => sum + queue[state], 0);
-
 function QueueFigures({ live }: { readonly live: LiveJson }): JSX.Element {
   const { queues } = live;
   const latencyMs = Math.max(0, ...queues.map((queue) => queue.latencyMs));
-  const today = queues.reduce((sum, { processed }) => sum + processed, 0);
-  const failedToday = queues.reduce((sum, queue) => sum + queue.failed, 0);
+  const [today, failedToday] = [sumOf(queues, 'processed'), sumOf(queues, 'failed')];
   const [processedPerS, failedPerS] = [sumOf(queues, 'processedPerS'), sumOf(queues, 'failedPerS')];
-  const inState = (state: TaskState): string => compact(total(queues, state));
+  const inState = (state: TaskState): string => compact(sumOf(queues, state));
   const search = (state: TaskState): object => ({ href: to(['search'], { state }) });
   return (
     <Figures
@@ -144,7 +140,7 @@ function QueueList({ live }: { readonly live: LiveJson }): JSX.Element {
   const sort = route.query.get('sort') ?? 'queue';
   const page = pageOf(route);
   // Few programs have groups: the column is there for those.
-  const states = TASK_STATES.filter((state) => state !== 'aggregating' || total(live.queues, state) > 0);
+  const states = TASK_STATES.filter((state) => state !== 'aggregating' || sumOf(live.queues, state) > 0);
   const columns = columnsOf(states);
   const { value = () => 0 } = columns.find(({ by }) => by === sort) ?? {};
   const found = live.queues

@@ -57,16 +57,18 @@ export function Name(props: { readonly text: string; readonly mono?: boolean }):
   );
 }
 
-/** A name that leads to what has it. */
-export function NameLink(props: {
+export interface NameLinkProps {
   readonly href: string;
   readonly text: string;
   readonly mono?: boolean;
   readonly kind?: string;
-}): JSX.Element {
-  const { href, text, mono = false, kind = '' } = props;
+  readonly 'data-row'?: boolean;
+}
+
+/** A name that leads to what has it. */
+export function NameLink({ text, mono = false, kind = '', ...attributes }: NameLinkProps): JSX.Element {
   return (
-    <a class={kind} href={href}>
+    <a class={kind} {...attributes}>
       <Name text={text} mono={mono} />
     </a>
   );

@@ -16,25 +16,20 @@ export function GroupList({ detail }: { readonly detail: QueueDetailJson }): JSX
   const { groups, queue } = detail;
   const first = (pageOf(useRoute()) - 1) * PAGE_SIZE;
   const hrefOf = (group: string): string => queueHref(queue.queue, { state: 'aggregating', group });
-  if (groups.length === 0) {
-    return (
-      <Card>
+  const columns: readonly Column<GroupInfo>[] = [
+    { head: 'Group', cell: ({ group }) => <RowLink href={hrefOf(group)} text={group} /> },
+    numbers('Tasks', ({ size }) => count(size)),
+  ];
+  const shown = groups.slice(first, first + PAGE_SIZE);
+  return (
+    <Card>
+      {groups.length === 0 ? (
         <Empty title="No groups">
           Tasks that are enqueued with a group wait here until a server aggregates them.
         </Empty>
-      </Card>
-    );
-  }
-  return (
-    <Card>
-      <Table
-        columns={[
-          { head: 'Group', cell: ({ group }) => <RowLink href={hrefOf(group)} text={group} /> },
-          numbers('Tasks', ({ size }: GroupInfo) => count(size)),
-        ]}
-        rows={groups.slice(first, first + PAGE_SIZE)}
-        keyOf={({ group }) => group}
-      />
+      ) : (
+        <Table columns={columns} rows={shown} keyOf={({ group }) => group} />
+      )}
       {queue.groups > groups.length && (
         <p class="foot">
           The first {count(groups.length)} of {count(queue.groups)} groups.

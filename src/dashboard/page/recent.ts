@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
+import type { TaskState } from '../../tasks/task-state.ts';
 import { MAX_LIVE_QUEUES, type HistoryJson, type QueueJson } from '../dashboard-json.ts';
 import { getJson, withQuery } from './api.ts';
 import { onLive } from './live.ts';
@@ -18,13 +19,15 @@ const ALL = '';
 const rates = new Map<string, Rates>();
 const asked = new Set<string>();
 
+type QueueNumber = TaskState | 'processed' | 'failed' | 'processedPerS' | 'failedPerS';
+
 onLive(({ status, live }) => {
   if (status !== 'open' || live === undefined || live.unavailable !== undefined) return;
   for (const queue of live.queues) extend(queue.queue, queue.processedPerS ?? 0, queue.failedPerS ?? 0);
   extend(ALL, sumOf(live.queues, 'processedPerS'), sumOf(live.queues, 'failedPerS'));
 });
 
-export function sumOf(queues: readonly QueueJson[], field: 'processedPerS' | 'failedPerS'): number {
+export function sumOf(queues: readonly QueueJson[], field: QueueNumber): number {
   return queues.reduce((sum, queue) => sum + (queue[field] ?? 0), 0);
 }
 

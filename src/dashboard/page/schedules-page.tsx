@@ -39,6 +39,7 @@ export function SchedulesPage({ id: chosen }: { readonly id: string | undefined 
 }
 
 type Words = (spec: string) => string | undefined;
+type Cronstrue = typeof import('cronstrue').default;
 
 const MACROS: Readonly<Record<string, string>> = {
   '@yearly': 'Every year',
@@ -53,16 +54,27 @@ const MACROS: Readonly<Record<string, string>> = {
 const wordsOfMacro: Words = (spec) =>
   spec.startsWith('@every ') ? `Every ${spec.slice(7)}` : MACROS[spec.trim()];
 
-/** Cron in words, as soon as that is loaded. */
+/** Cron in words, as soon as the package for that is loaded. */
 function useCronWords(): Words {
-  const [cronWords, setWords] = useState<Words>();
+  const [cronstrue, setCronstrue] = useState<Cronstrue>();
   useEffect(() => {
-    import('./cron-words.ts').then(
-      (loaded) => setWords(() => loaded.cronWords),
+    import('cronstrue').then(
+      (loaded) => setCronstrue(() => loaded.default),
       () => undefined,
     );
   }, []);
-  return (spec) => wordsOfMacro(spec) ?? cronWords?.(spec);
+  return (spec) => wordsOfMacro(spec) ?? (cronstrue && wordsOfCron(spec, cronstrue));
+}
+
+/** `At 09:00, Monday through Friday`; undefined for what is not a cron expression. */
+function wordsOfCron(spec: string, cronstrue: Cronstrue): string | undefined {
+  const [, zone, expression = spec] = /^(?:CRON_)?TZ=(\S+)\s+(.*)$/.exec(spec) ?? [];
+  try {
+    const words = cronstrue.toString(expression, { use24HourTimeFormat: true });
+    return zone === undefined ? words : `${words}, in ${zone}`;
+  } catch {
+    return undefined;
+  }
 }
 
 function List(props: { readonly list: readonly ScheduleJson[]; readonly words: Words }): JSX.Element {
@@ -133,11 +145,7 @@ const TICK_COLUMNS: readonly Column<ScheduleEventJson>[] = [
   },
   {
     head: 'Task',
-    cell: ({ taskId }) => (
-      <a class="quiet" data-row href={to(['search'], { id: taskId })}>
-        <Name text={taskId} mono />
-      </a>
-    ),
+    cell: ({ taskId }) => <RowLink kind="quiet" href={to(['search'], { id: taskId })} text={taskId} mono />,
   },
 ];
 

@@ -100,15 +100,14 @@ async function search(
       withQuery('search', { ...filter }),
       (line) => {
         const tasks = [...found.tasks, ...(line.tasks ?? [])];
-        change({ ...found, tasks, line, ...(line.error === undefined ? {} : { error: line.error.message }) });
+        change({ ...found, tasks, line, ...(line.error && { error: line.error.message }) });
       },
       signal,
     );
     change({ ...found, isRunning: false });
   } catch (error) {
     // Stopped by the reader: what was found stays.
-    if (signal.aborted) change({ ...found, isRunning: false });
-    else change({ ...found, isRunning: false, error: messageOfError(error) });
+    change({ ...found, isRunning: false, ...(!signal.aborted && { error: messageOfError(error) }) });
   }
 }
 

@@ -154,16 +154,15 @@ function NavGroup(props: {
 }): JSX.Element | null {
   const { title, links, inBar, current } = props;
   const { live } = useLive();
-  const numbers = new Map([
-    ['servers', live?.serverCount ?? 0],
-    ['timers', live?.pendingTimers ?? 0],
-  ]);
+  const numbers: Readonly<Record<string, number | undefined>> = {
+    ...{ servers: live?.serverCount, timers: live?.pendingTimers },
+  };
   if (links.length === 0) return null;
   return (
     <div class="nav-group">
       <span class="nav-title">{title}</span>
       {links.map((link) => {
-        const number = numbers.get(link.path) ?? 0;
+        const number = numbers[link.path] ?? 0;
         return (
           <a
             key={link.path}
@@ -201,35 +200,23 @@ function LiveNote(): JSX.Element {
   );
 }
 
-const THEMES: readonly (readonly [Theme, string])[] = [
-  ['system', 'Auto'],
-  ['light', 'Light'],
-  ['dark', 'Dark'],
-];
+const THEMES: Readonly<Record<Theme, string>> = { system: 'Auto', light: 'Light', dark: 'Dark' };
 
 function ThemeChoice(): JSX.Element {
-  const [theme, setTheme] = useState(storedTheme());
+  const [stored] = useState(storedTheme);
   return (
     <select
       class="small"
       aria-label="Theme"
-      onChange={({ currentTarget }) => {
-        const chosen = THEMES.find(([name]) => name === currentTarget.value)?.[0] ?? 'system';
-        storeTheme(chosen);
-        setTheme(chosen);
-      }}
+      onChange={({ currentTarget }) => storeTheme(currentTarget.value as Theme)}
     >
-      {THEMES.map(([name, label]) => (
-        <option key={name} value={name} selected={name === theme}>
+      {Object.entries(THEMES).map(([name, label]) => (
+        <option key={name} value={name} selected={name === stored}>
           {label}
         </option>
       ))}
     </select>
   );
-}
-
-function reloadPage(): void {
-  location.reload();
 }
 
 /** Why what is shown may be old. */
@@ -240,7 +227,7 @@ function Connection(): JSX.Element | null {
     return (
       <p class="banner bad" role="alert">
         <strong>{isOver ? LOGGED_OUT : CUT_OFF}</strong>{' '}
-        {isOver ? <Button label="Log in again" onClick={reloadPage} /> : 'Trying again.'}{' '}
+        {isOver ? <Button label="Log in again" onClick={() => location.reload()} /> : 'Trying again.'}{' '}
         {live !== undefined && (
           <>
             What is shown was read <Time atMs={live.atMs} />.

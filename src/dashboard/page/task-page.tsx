@@ -79,25 +79,27 @@ export function TaskPage({ queue, id }: { readonly queue: string; readonly id: s
 }
 
 const VERBS = { ...CHANGE_LABELS, cancel: 'Cancel run' } as const;
-const ORDER = ['run', 'archive', 'cancel', 'delete'] as const;
+type Action = keyof typeof VERBS;
+/** In the order of their buttons. */
 const REPORTS = {
   run: 'The task is pending now.',
   archive: 'The task is archived.',
-  delete: 'The task is deleted.',
   cancel: 'Its server was asked to cancel the run.',
-} as const;
+  delete: 'The task is deleted.',
+} as const satisfies Record<Action, string>;
+const ACTIONS = Object.keys(REPORTS) as Action[];
 
 function TaskActions(props: { readonly task: TaskDetailJson; readonly reload: () => void }): JSX.Element {
   const { task, reload } = props;
   const [isBusy, perform] = useAction();
-  const act = async (action: keyof typeof VERBS): Promise<string> => {
+  const act = async (action: Action): Promise<string> => {
     const leave = goLater(queueHref(task.queue, { state: task.state }));
     await write('POST', `${path('queues', task.queue, 'tasks', task.id)}/${action}`);
     if (action === 'delete') leave();
     else reload();
     return REPORTS[action];
   };
-  const question = (action: keyof typeof VERBS): Question => ({
+  const question = (action: Action): Question => ({
     title: `${VERBS[action]}?`,
     body: (
       <p>
@@ -111,7 +113,7 @@ function TaskActions(props: { readonly task: TaskDetailJson; readonly reload: ()
   });
   return (
     <>
-      {ORDER.filter((action) => task.actions.includes(action)).map((action) => (
+      {ACTIONS.filter((action) => task.actions.includes(action)).map((action) => (
         <Button
           key={action}
           label={VERBS[action]}

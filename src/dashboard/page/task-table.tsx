@@ -13,18 +13,9 @@ import { STATE_LABELS, StateLabel, StateShape } from './states.tsx';
 
 /** Tasks in a table, with a checkbox each, and what can be done with those that are checked. */
 
-export const CHANGE_LABELS: Readonly<Record<TaskChange, string>> = {
-  run: 'Run now',
-  archive: 'Archive',
-  delete: 'Delete',
-};
-
-const DONE: Readonly<Record<TaskChange, string>> = {
-  run: 'Moved to pending',
-  archive: 'Archived',
-  delete: 'Deleted',
-};
-const CHANGES: readonly TaskChange[] = ['run', 'archive', 'delete'];
+export const CHANGE_LABELS = { run: 'Run now', archive: 'Archive', delete: 'Delete' } as const;
+const DONE = { run: 'Moved to pending', archive: 'Archived', delete: 'Deleted' } as const;
+const CHANGES = ['run', 'archive', 'delete'] as const;
 
 /** A button for each change that the session may make to tasks of some states; of one state at least. */
 export function ChangeButtons(props: {

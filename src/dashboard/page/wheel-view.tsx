@@ -179,8 +179,9 @@ function useClockOf(snapshotMs: number): number {
   const received = useRef({ snapshotMs, atMs: performance.now() });
   if (received.current.snapshotMs !== snapshotMs) received.current = { snapshotMs, atMs: performance.now() };
   const [, render] = useState(0);
+  const isStill = matchMedia('(prefers-reduced-motion: reduce)').matches;
   useEffect(() => {
-    if (matchMedia('(prefers-reduced-motion: reduce)').matches) return undefined;
+    if (isStill) return undefined;
     let last = 0;
     let frame = requestAnimationFrame(function next(atMs) {
       if (atMs - last >= FRAME_MS) {
@@ -191,6 +192,5 @@ function useClockOf(snapshotMs: number): number {
     });
     return () => cancelAnimationFrame(frame);
   }, []);
-  const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
-  return still ? snapshotMs : snapshotMs + performance.now() - received.current.atMs;
+  return isStill ? snapshotMs : snapshotMs + performance.now() - received.current.atMs;
 }
