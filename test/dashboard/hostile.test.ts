@@ -1,10 +1,8 @@
 import { describe, expect, test, vi } from 'vitest';
 import { EscapementError } from 'escapement';
 import { Server, Task } from 'escapement/tasks';
-import { dashboard } from 'escapement/dashboard';
 import { pathSegment } from '../../src/dashboard/dashboard-json.ts';
 import { behindParser, serve } from '../tasks/http/serve.ts';
-import { openBench } from '../tasks/support/bench.ts';
 import { serveBench, tokenHeaders } from './serve-dashboard.ts';
 
 const SECURITY_HEADERS = {
@@ -13,32 +11,9 @@ const SECURITY_HEADERS = {
 };
 
 const NAMES = [
-  ...[
-    'a/b',
-    'a:b',
-    'a%b',
-    'a?b#c',
-    'ä\u{1f980}',
-    '.',
-    '..',
-    '~',
-    '~a',
-    '~..',
-    '~~.',
-    '../api',
-    '__proto__',
-    'constructor',
-  ],
-  ...[
-    '<img src=x onerror=alert(1)>',
-    '"\'`;--',
-    'a\0b\r\n\x1b[2J\u202e',
-    'a\u2028',
-    'change',
-    'tasks',
-    'a\\b',
-  ],
-  'x'.repeat(6_000),
+  ...'a/b a:b a%b a?b#c a\\b ä\u{1f980} . .. ~ ~a ~.. ~~. ../api'.split(' '),
+  ...['__proto__', 'constructor', 'change', 'tasks'],
+  ...['<img src=x onerror=alert(1)>', '"\'`;--', 'a\0b\r\n\x1b[2J\u202e', 'a\u2028', 'x'.repeat(6_000)],
 ];
 
 describe('names', () => {
@@ -103,16 +78,11 @@ describe('names', () => {
 
 describe('paths', () => {
   test.each([
-    ...['/nothing', '/api', '/api/', '/api/nothing', '/api//servers', '/api/queues/', '/apiservers', '//'],
-    ...['/api/queues/a/tasks/b/c/d', '/../../etc/passwd', '/..%2f..%2fetc%2fpasswd', '/package.json', '*'],
-    ...[
-      '/api/constructor',
-      '/__proto__',
-      '/index.html/',
-      '/%69ndex.html',
-      '//evil.example/',
-      '/\\evil.example',
-    ],
+    ...'/nothing /api /api/ /api/nothing /api//servers /api/queues/ /apiservers // /package.json *'.split(
+      ' ',
+    ),
+    ...'/api/queues/a/tasks/b/c/d /../../etc/passwd /..%2f..%2fetc%2fpasswd /api/constructor'.split(' '),
+    ...'/__proto__ /index.html/ /%69ndex.html //evil.example/ /\\evil.example'.split(' '),
   ])('a path that leads nowhere is not found: %s', async (path) => {
     const { send } = await serveBench();
     const { status, headers } = await send(path);
@@ -220,8 +190,7 @@ describe('contents', () => {
 
 describe('mounting', () => {
   test('a dashboard is found under its prefix only, and passes other paths on', async () => {
-    const { broker } = await openBench();
-    const board = dashboard({ broker, rootPath: '/jobs/' });
+    const { board } = await serveBench({ rootPath: '/jobs/' });
     const send = await serve((request, response) =>
       board(request, response, () => response.writeHead(418).end()),
     );
@@ -232,12 +201,10 @@ describe('mounting', () => {
     expect(await send('/jobs?a=b')).toMatchObject({ status: 302, headers: { location: './jobs/?a=b' } });
     expect((await send('/jobs/')).status).toBe(200);
     expect((await send('/jobs/missing.js')).status).toBe(404);
-    board.close();
   });
 
   test('a framework may remove the prefix from the URL, as Express does', async () => {
-    const { broker } = await openBench();
-    const board = dashboard({ broker });
+    const { board } = await serveBench();
     const send = await serve((request, response) => {
       const { url = '' } = request;
       board(Object.assign(request, { originalUrl: url, url: url.replace(/^\/a\/jobs\/?/, '/') }), response);
@@ -245,25 +212,21 @@ describe('mounting', () => {
     expect(await send('/a/jobs')).toMatchObject({ status: 302, headers: { location: './jobs/' } });
     expect((await send('/a/jobs/')).status).toBe(200);
     expect((await send('/a/jobs/api/servers')).status).toBe(200);
-    board.close();
   });
 
   test('a framework may have read the body', async () => {
-    const { broker, add } = await openBench();
+    const { add, board } = await serveBench();
     await add('a');
-    const board = dashboard({ broker });
     const send = await serve(behindParser(board));
     const headers = await tokenHeaders(send);
     const body = { state: 'pending', change: 'archive' };
     const request = { method: 'POST', headers, body };
     expect(await send('/api/queues/default/tasks/change', request)).toMatchObject({ json: { changed: 1 } });
-    board.close();
   });
 
   test('fetch serves the page, the API, changes and streams', async () => {
-    const { broker, add } = await openBench();
+    const { add, board } = await serveBench({ rootPath: '/jobs' });
     await add('a');
-    const board = dashboard({ broker, rootPath: '/jobs' });
     const at = (path: string, init?: RequestInit): Promise<Response> =>
       board.fetch(new Request(`http://localhost${path}`, init));
     expect((await at('/jobs')).headers.get('location')).toBe('./jobs/');

@@ -1,8 +1,8 @@
 import type { Browser } from 'playwright-core';
 import { Task } from 'escapement/tasks';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { CHROMIUM, launch, openTab, type Tab } from './browser.ts';
-import { openWorld, type World } from './world.ts';
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { CHROMIUM, openTab, showWorld, type Tab } from './browser.ts';
+import type { World } from './world.ts';
 
 const NO_MORE_MS = 2_500;
 
@@ -12,13 +12,9 @@ describe.skipIf(CHROMIUM === undefined)('live pages of the dashboard', () => {
   let tab: Tab;
 
   beforeAll(async () => {
-    [world, browser] = await Promise.all([openWorld({ rootPath: '/ops/board' }), launch()]);
-    tab = await openTab(browser, world.url);
-  });
-
-  afterAll(async () => {
-    await browser.close();
-    await world.close();
+    const shown = await showWorld({ rootPath: '/ops/board' });
+    ({ world, browser, tab } = shown);
+    return shown.close;
   });
 
   const streams = (): number => world.requests.filter((request) => request.endsWith('/api/live')).length;
@@ -85,68 +81,53 @@ describe.skipIf(CHROMIUM === undefined)('a dashboard with a login', () => {
   ] as const)('an expired login that %s is reported, and a button leads to it', async (_, refusal) => {
     let isLoggedIn = true;
     const authorize = (): true | typeof refusal => isLoggedIn || refusal;
-    const [world, browser] = await Promise.all([openWorld({ authorize }), launch()]);
-    try {
-      const tab = await openTab(browser, world.url);
-      await tab.view('/queues/default?state=retry');
-      await tab.sees('image:resize');
-      isLoggedIn = false;
-      await tab.sees('Your login has expired.', 'What is shown was read', 'image:resize');
-      await tab.page.getByText('Logged out').waitFor();
-      await tab.page.waitForTimeout(200);
-      const before = world.requests.length;
-      await tab.page.waitForTimeout(NO_MORE_MS);
-      expect(world.requests.slice(before)).toEqual([]);
-      expect(await tab.page.getByText('cannot be reached').count()).toBe(0);
-      isLoggedIn = true;
-      await tab.page.getByRole('button', { name: 'Log in again' }).click();
-      await tab.page.getByText('Your login has expired.').waitFor({ state: 'detached' });
-      await tab.sees('image:resize');
-    } finally {
-      await browser.close();
-      await world.close();
-    }
+    const { world, tab, close } = await showWorld({ authorize });
+    onTestFinished(close);
+    await tab.view('/queues/default?state=retry');
+    await tab.sees('image:resize');
+    isLoggedIn = false;
+    await tab.sees('Your login has expired.', 'What is shown was read', 'image:resize');
+    await tab.page.getByText('Logged out').waitFor();
+    await tab.page.waitForTimeout(200);
+    const before = world.requests.length;
+    await tab.page.waitForTimeout(NO_MORE_MS);
+    expect(world.requests.slice(before)).toEqual([]);
+    expect(await tab.page.getByText('cannot be reached').count()).toBe(0);
+    isLoggedIn = true;
+    await tab.page.getByRole('button', { name: 'Log in again' }).click();
+    await tab.page.getByText('Your login has expired.').waitFor({ state: 'detached' });
+    await tab.sees('image:resize');
   });
 
   test('an expired login is told from a lost connection when the stream cannot be opened', async () => {
     let isLoggedIn = true;
-    const [world, browser] = await Promise.all([openWorld({ authorize: () => isLoggedIn }), launch()]);
-    try {
-      const tab = await openTab(browser, world.url);
-      await tab.sees('Queues (5)');
-      const restore = await world.cutOff();
-      await tab.sees('The server of this dashboard cannot be reached.');
-      isLoggedIn = false;
-      await restore();
-      await tab.sees('Your login has expired.');
-    } finally {
-      await browser.close();
-      await world.close();
-    }
+    const { world, tab, close } = await showWorld({ authorize: () => isLoggedIn });
+    onTestFinished(close);
+    await tab.sees('Queues (5)');
+    const restore = await world.cutOff();
+    await tab.sees('The server of this dashboard cannot be reached.');
+    isLoggedIn = false;
+    await restore();
+    await tab.sees('Your login has expired.');
   });
 });
 
 describe.skipIf(CHROMIUM === undefined)('a read-only dashboard', () => {
   test('the pages of a read-only dashboard have no buttons that change something', async () => {
-    const [world, browser] = await Promise.all([openWorld({ readOnly: true }), launch()]);
-    try {
-      const tab = await openTab(browser, world.url);
-      for (const [hash, text] of [
-        ['/queues/default?state=retry', 'image:resize'],
-        ['/queues/default/tasks/exact', 'ledger:post'],
-        ['/queues/mail?view=limits', 'at most 8 at a time'],
-        ['/search?text=image', '8 matches'],
-      ] as const) {
-        await tab.view(hash);
-        await tab.sees(text);
-        const buttons = await tab.page.locator('main').getByRole('button').allTextContents();
-        expect(buttons.filter((name) => !/^(Hex|Copy|Search|Search again)$/.test(name))).toEqual([]);
-        expect(await tab.page.locator('main table').getByRole('checkbox').count()).toBe(0);
-      }
-      await tab.page.getByText('read only').waitFor();
-    } finally {
-      await browser.close();
-      await world.close();
+    const { world, tab, close } = await showWorld({ readOnly: true });
+    onTestFinished(close);
+    for (const [hash, text] of [
+      ['/queues/default?state=retry', 'image:resize'],
+      ['/queues/default/tasks/exact', 'ledger:post'],
+      ['/queues/mail?view=limits', 'at most 8 at a time'],
+      ['/search?text=image', '8 matches'],
+    ] as const) {
+      await tab.view(hash);
+      await tab.sees(text);
+      const buttons = await tab.page.locator('main').getByRole('button').allTextContents();
+      expect(buttons.filter((name) => !/^(Hex|Copy|Search|Search again)$/.test(name))).toEqual([]);
+      expect(await tab.page.locator('main table').getByRole('checkbox').count()).toBe(0);
     }
+    await tab.page.getByText('read only').waitFor();
   });
 });

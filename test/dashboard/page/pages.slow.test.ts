@@ -2,11 +2,11 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { Task } from 'escapement/tasks';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { buildWheelPage } from '../../../build-page.ts';
 import { folderOfTest } from '../../folder.ts';
-import { CHROMIUM, launch, openTab, seriousProblems, type Tab } from './browser.ts';
-import { HOSTILE, openWorld, type World } from './world.ts';
+import { CHROMIUM, openTab, seriousProblems, showWorld, type Tab } from './browser.ts';
+import { HOSTILE, type World } from './world.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -16,13 +16,9 @@ describe.skipIf(CHROMIUM === undefined)('pages of the dashboard', () => {
   let tab: Tab;
 
   beforeAll(async () => {
-    [world, browser] = await Promise.all([openWorld(), launch()]);
-    tab = await openTab(browser, world.url);
-  });
-
-  afterAll(async () => {
-    await browser.close();
-    await world.close();
+    const shown = await showWorld();
+    ({ world, browser, tab } = shown);
+    return shown.close;
   });
 
   const hostilePath = encodeURIComponent(HOSTILE);

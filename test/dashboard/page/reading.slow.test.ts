@@ -1,9 +1,9 @@
 import { EscapementError } from 'escapement';
 import { Task } from 'escapement/tasks';
 import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { CHROMIUM, launch, openTab, type Tab } from './browser.ts';
-import { openWorld, type World } from './world.ts';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { CHROMIUM, openTab, showWorld, type Tab } from './browser.ts';
+import type { World } from './world.ts';
 
 describe.skipIf(CHROMIUM === undefined)('reading the dashboard', () => {
   let world: World;
@@ -11,13 +11,9 @@ describe.skipIf(CHROMIUM === undefined)('reading the dashboard', () => {
   let tab: Tab;
 
   beforeAll(async () => {
-    [world, browser] = await Promise.all([openWorld(), launch()]);
-    tab = await openTab(browser, world.url);
-  });
-
-  afterAll(async () => {
-    await browser.close();
-    await world.close();
+    const shown = await showWorld();
+    ({ world, browser, tab } = shown);
+    return shown.close;
   });
 
   const add = (type: string, payload: unknown, options: object): Promise<unknown> =>

@@ -30,14 +30,14 @@ export interface World {
 
 const HOUR_MS = 3_600_000;
 
-export async function openWorld(
-  options: DashboardOptions & {
-    /** Whether tasks and timers come and go. */
-    readonly isBusy?: boolean;
-    /** Whether it is without names that try to be more than text. */
-    readonly isTame?: boolean;
-  } = {},
-): Promise<World> {
+export interface WorldOptions extends DashboardOptions {
+  /** Whether tasks and timers come and go. */
+  readonly isBusy?: boolean;
+  /** Whether it is without names that try to be more than text. */
+  readonly isTame?: boolean;
+}
+
+export async function openWorld(options: WorldOptions = {}): Promise<World> {
   const { isBusy = false, isTame = false, ...shown } = options;
   const broker = await EmbeddedBroker.open();
   const client = new Client({ broker });
