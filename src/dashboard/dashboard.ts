@@ -154,6 +154,7 @@ class DashboardHandler {
       controller.abort();
     };
     request.signal.addEventListener('abort', leave); // where a runtime does not cancel the body of the response
+    if (request.signal.aborted) leave();
     const outgoing =
       (await this.#respond(incomingOfFetch(request), false)) ?? jsonOf({ message: 'not found' }, 404);
     return responseOf(outgoing, controller, (error) => {

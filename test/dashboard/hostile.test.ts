@@ -253,4 +253,10 @@ describe('mounting', () => {
     for (let last = await rest; last?.done === false; last = await reader?.read());
     expect((await at('/jobs/api/live')).status).toBe(503);
   });
+
+  test('a stream of fetch ends at once if its request was aborted before the dashboard got it', async () => {
+    const { board } = await serveBench();
+    const request = new Request('http://localhost/api/live', { signal: AbortSignal.abort() });
+    expect(await (await board.fetch(request)).text()).toBe('retry: 1000\n\n');
+  });
 });
