@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { TaskChange } from '../../tasks/task-state.ts';
 import type { ChangeLine, SearchFilter } from '../dashboard-json.ts';
 import { messageOfError, readLines } from './api.ts';
-import { Modal } from './dialog.tsx';
+import { closeAround, Modal } from './dialog.tsx';
 import { count, plural } from './format.ts';
 import { Button, Problem, ScanProgress } from './parts.tsx';
 import { CHANGE_LABELS, changeReport } from './task-table.tsx';
@@ -70,9 +70,9 @@ export function BulkChange(props: {
         <Button
           label={{ asks: 'Keep as it is', runs: 'Stop', ended: 'Close' }[phase]}
           class={phase === 'ended' ? 'primary' : ''}
-          onClick={() => {
+          onClick={({ currentTarget }) => {
             if (phase === 'runs') leaving.current.abort();
-            else onClose(phase === 'ended');
+            else closeAround(currentTarget);
           }}
         />
         {phase === 'asks' && (

@@ -47,7 +47,7 @@ export function notify(text: string): void {
   showNotice({ text, isError: false });
 }
 
-/** A modal dialog: the browser keeps the focus in it, and gives it back. */
+/** A modal dialog: the browser keeps the focus in it, and gives it back if the dialog is closed before it is removed. */
 export function Modal(props: {
   readonly title: string;
   readonly onClose: () => void;
@@ -61,6 +61,11 @@ export function Modal(props: {
       {props.children}
     </dialog>
   );
+}
+
+/** Closes the dialog that something is in. */
+export function closeAround(element: Element): void {
+  element.closest('dialog')?.close();
 }
 
 /** Where questions and notices appear. */
@@ -106,12 +111,12 @@ function Confirm(props: { readonly question: Question; readonly onClose: () => v
     <Modal title={question.title} onClose={onClose}>
       <div class="dialog-body">{question.body}</div>
       <div class="actions">
-        <Button label="Keep as it is" onClick={onClose} />
+        <Button label="Keep as it is" onClick={({ currentTarget }) => closeAround(currentTarget)} />
         <Button
           label={question.verb}
           class={question.isDangerous === true ? 'danger' : 'primary'}
           isBusy={isBusy}
-          onClick={() => void perform(question.act).then(onClose)}
+          onClick={({ currentTarget }) => void perform(question.act).then(() => closeAround(currentTarget))}
         />
       </div>
     </Modal>

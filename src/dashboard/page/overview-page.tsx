@@ -173,7 +173,7 @@ function QueueList({ live }: { readonly live: LiveJson }): JSX.Element {
         rows={shown}
         keyOf={({ queue }) => queue}
       />
-      {shown.length === 0 && <Empty title={`No queue has “${filter}” in its name`} />}
+      {found.length === 0 && <Empty title={`No queue has “${filter}” in its name`} />}
       {live.queues.length < live.queueCount && (
         <p class="foot">
           The {count(live.queues.length)} queues with the most tasks of {count(live.queueCount)} are shown.

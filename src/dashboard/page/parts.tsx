@@ -103,7 +103,10 @@ export function Icon({ d }: { readonly d: string }): JSX.Element {
 
 let isFirstPage = true;
 
-/** A page with its heading, to which the focus goes if what had it is not on the page; at first, that is the link to skip the navigation. */
+/**
+ * A page with its heading, to which the focus goes with each new address if what had it is not on the page; at first, that is the link to
+ * skip the navigation.
+ */
 export function PageLayout(props: {
   readonly title: ComponentChildren;
   readonly note?: ComponentChildren;
@@ -115,7 +118,7 @@ export function PageLayout(props: {
     const isInMain = document.activeElement?.closest('main') != null;
     if (!isFirstPage && !isInMain) heading.current?.focus();
     isFirstPage = false;
-  }, []);
+  }, [location.hash]);
   return (
     <>
       <header class="page-head">

@@ -61,6 +61,7 @@ export function useRoute(): PageRoute {
   const [hash, setHash] = useState(location.hash);
   useEffect(() => {
     const read = (): void => setHash(location.hash);
+    read(); // it may have changed since the first rendering
     addEventListener('hashchange', read);
     return () => removeEventListener('hashchange', read);
   }, []);

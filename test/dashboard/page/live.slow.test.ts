@@ -66,6 +66,26 @@ describe.skipIf(CHROMIUM === undefined)('live pages of the dashboard', () => {
     await tab.sees('Queues (7)');
   });
 
+  test('a tab that is shown while the connection is lost reports that at once', async () => {
+    const other = await openTab(browser, world.url);
+    await other.sees('Queues (7)');
+    const restore = await world.cutOff();
+    await other.sees('The server of this dashboard cannot be reached.');
+    const notes = `new Promise((resolve) => {
+      const [note, seen] = [document.querySelector('.live-note'), []];
+      const observer = new MutationObserver(() => seen.push(note.textContent));
+      observer.observe(note, { childList: true, subtree: true, characterData: true });
+      setTimeout(() => resolve(seen), 900);
+    })`;
+    const seen = other.page.evaluate(notes);
+    await setVisibility('hidden', other);
+    await setVisibility('visible', other);
+    expect(await seen).toEqual([]);
+    await restore();
+    await other.page.close();
+    await tab.sees('Queues (7)');
+  });
+
   test('a broker that cannot be reached is reported, and what was read last stays', async () => {
     const reading = vi.spyOn(world.broker, 'queues').mockRejectedValue(new Error('connect ECONNREFUSED'));
     await tab.sees('The broker cannot be reached:', 'Queues (7)');
@@ -114,7 +134,7 @@ describe.skipIf(CHROMIUM === undefined)('a dashboard with a login', () => {
 
 describe.skipIf(CHROMIUM === undefined)('a read-only dashboard', () => {
   test('the pages of a read-only dashboard have no buttons that change something', async () => {
-    const { world, tab, close } = await showWorld({ readOnly: true });
+    const { tab, close } = await showWorld({ readOnly: true });
     onTestFinished(close);
     for (const [hash, text] of [
       ['/queues/default?state=retry', 'image:resize'],

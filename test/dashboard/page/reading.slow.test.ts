@@ -45,6 +45,46 @@ describe.skipIf(CHROMIUM === undefined)('reading the dashboard', () => {
     await fresh.page.close();
   });
 
+  test('the focus goes to the heading when the next page of a list takes the place of the link that led there', async () => {
+    await tab.view('/queues/imports?state=pending');
+    await tab.page.getByRole('link', { name: 'Next' }).focus();
+    await tab.page.keyboard.press('Enter');
+    await tab.sees('Page 2 of 3');
+    await tab.page.locator('h1:focus', { hasText: 'imports' }).waitFor();
+  });
+
+  test('a dialog gives the focus back to the button that opened it, whatever closes it', async () => {
+    await tab.view('/queues/imports');
+    const opener = tab.page.getByRole('button', { name: 'Delete queue' });
+    for (const key of ['Enter', 'Escape']) {
+      await opener.focus();
+      await tab.page.keyboard.press('Enter');
+      await tab.page.getByRole('dialog').getByRole('button', { name: 'Keep as it is' }).focus();
+      await tab.page.keyboard.press(key);
+      await tab.page.locator('button:focus', { hasText: 'Delete queue' }).waitFor();
+    }
+  });
+
+  test('a page whose address changes before it is painted shows the later address', async () => {
+    await tab.view('/charts');
+    await tab.sees('Five minutes');
+    await tab.view('/servers');
+    await tab.sees('video:transcode');
+    await tab.page.evaluate(`location.hash = '/charts';
+      new MutationObserver((_, observer) => {
+        if (document.querySelector('.tabs') === null) return;
+        observer.disconnect();
+        location.hash = '/charts?span=day';
+      }).observe(document.body, { childList: true, subtree: true });`);
+    await tab.page.locator('[aria-current=page]', { hasText: 'One day' }).waitFor();
+  });
+
+  test('a page of queues that does not exist any more has none, and links to those before it', async () => {
+    await tab.view('/?page=9');
+    await tab.sees('Page 9 of 9', 'Previous');
+    expect(await tab.page.getByText('in its name').count()).toBe(0);
+  });
+
   test('an error is on one line of a list, and neither it nor a payload turns its text around', async () => {
     await add('turn:text', { a: '\u202eabc' }, { taskId: 'turn', maxRetry: 0, processInMs: 1e7 });
     await add('turn:fail', { fail: 'Error: no\n  at \u202eb.js' }, { taskId: 'fail', maxRetry: 0 });
