@@ -29,6 +29,8 @@ const SILENCE_MS = 20_000;
 const RETRY_MS = 2_000;
 
 let state: LiveState = { status: 'connecting', live: undefined };
+/** How far the clock of the server is ahead of the reader's, in milliseconds. */
+let aheadMs = 0;
 const listeners = new Set<(state: LiveState) => void>();
 const name = `escapement:${location.pathname}`;
 let channel: BroadcastChannel | undefined;
@@ -129,7 +131,13 @@ export async function checkLogin(): Promise<void> {
 
 function accept({ status, live = state.live }: LiveState): void {
   if (status === 'open') expectEvent();
+  if (status === 'open' && live !== undefined) aheadMs = live.atMs - Date.now();
   change({ status, live });
+}
+
+/** The time by the clock of the server, in milliseconds since the Unix epoch. */
+export function serverNow(): number {
+  return Date.now() + aheadMs;
 }
 
 /** A connection may be lost without an error: a computer that slept, a network that dropped it. */

@@ -1,6 +1,7 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { clipped, exactTime, isDate, relative, visible } from './format.ts';
+import { serverNow } from './live.ts';
 import type { Data } from './use-data.ts';
 
 /** The small things that all pages are made of. */
@@ -23,11 +24,11 @@ export function Tag(props: {
 const clocks = new Set<(nowMs: number) => void>();
 setInterval(() => {
   if (document.visibilityState === 'hidden') return;
-  for (const set of clocks) set(Date.now());
+  for (const set of clocks) set(serverNow());
 }, 1_000);
 
 export function useNow(): number {
-  const [nowMs, setNow] = useState(Date.now());
+  const [nowMs, setNow] = useState(serverNow);
   useEffect(() => {
     clocks.add(setNow);
     return () => clocks.delete(setNow);

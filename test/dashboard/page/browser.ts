@@ -30,7 +30,7 @@ export interface Tab {
   /** Goes to a view: the part of the address after `#`. */
   view(hash: string): Promise<void>;
   /** Resolves when the text is in the main part of the page. */
-  sees(...texts: string[]): Promise<void>;
+  sees(...texts: (string | RegExp)[]): Promise<void>;
   /** Presses a button, by its name. */
   press(name: string): Promise<void>;
   /** Presses a button of the open dialog. */

@@ -85,6 +85,14 @@ describe.skipIf(CHROMIUM === undefined)('reading the dashboard', () => {
     expect(await tab.page.getByText('in its name').count()).toBe(0);
   });
 
+  test('the time until a task is due is right in a browser whose clock is wrong', async () => {
+    await add('due:soon', {}, { taskId: 'soon', processInMs: 3_600_000 });
+    await tab.page.evaluate('{ const { now } = Date; Date.now = () => now() + 7_200_000; }');
+    await tab.view('/queues/default/tasks/soon');
+    await tab.sees(/^in 5\d min/);
+    await tab.page.reload();
+  });
+
   test('an error is on one line of a list, and neither it nor a payload turns its text around', async () => {
     await add('turn:text', { a: '\u202eabc' }, { taskId: 'turn', maxRetry: 0, processInMs: 1e7 });
     await add('turn:fail', { fail: 'Error: no\n  at \u202eb.js' }, { taskId: 'fail', maxRetry: 0 });
