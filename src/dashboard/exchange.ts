@@ -123,7 +123,7 @@ async function drained(response: ServerResponse, signal: AbortSignal): Promise<v
   clearTimeout(stalled);
 }
 
-/** Returns a response for `fetch`. @param onError - receives the error of a stream. */
+/** Returns a response for `fetch`. @param onEnd - called when the body has been read or the client has left, with the error of a stream. */
 export function responseOf(
   { status, headers, body }: Outgoing,
   controller: AbortController,
@@ -135,11 +135,11 @@ export function responseOf(
   }
   const pieces = body(controller.signal)[Symbol.asyncIterator]();
   const { signal } = controller;
-  const leave = (): void => {
-    onEnd();
-  };
-  if (signal.aborted) leave();
-  else signal.addEventListener('abort', leave);
+  if (signal.aborted) onEnd();
+  else
+    signal.addEventListener('abort', () => {
+      onEnd();
+    });
   let stalled: NodeJS.Timeout | undefined;
   let isCancelled = false; // from then on, a call of the stream throws
   const source: ConstructorParameters<typeof ReadableStream<Uint8Array>>[0] = {

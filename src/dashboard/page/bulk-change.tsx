@@ -18,24 +18,21 @@ export function BulkChange(props: {
 }): JSX.Element {
   const { change, filter, matched, summary, onClose } = props;
   const [line, setLine] = useState<ChangeLine>();
-  const [error, setError] = useState<string>();
+  const [failure, setFailure] = useState<string>();
   const [phase, setPhase] = useState<'asks' | 'runs' | 'ended'>('asks');
-  const leaving = useRef(new AbortController());
-  useEffect(() => () => leaving.current.abort(), []);
+  const leaving = useRef(new AbortController()).current;
+  useEffect(() => () => leaving.abort(), []);
   const run = async (): Promise<void> => {
     setPhase('runs');
     try {
-      const onLine = (next: ChangeLine): void => {
-        setLine(next);
-        if (next.error !== undefined) setError(next.error.message);
-      };
-      await readLines<ChangeLine>('search/change', onLine, leaving.current.signal, { filter, change });
-    } catch (failure) {
-      if (!leaving.current.signal.aborted) setError(messageOfError(failure));
+      await readLines<ChangeLine>('search/change', setLine, leaving.signal, { filter, change });
+    } catch (reason) {
+      if (!leaving.signal.aborted) setFailure(messageOfError(reason));
     }
     setPhase('ended');
   };
   const label = CHANGE_LABELS[change];
+  const error = failure ?? line?.error?.message;
   return (
     <Modal
       title={phase === 'asks' ? `${label}: all ${plural(matched, 'task')} that match?` : label}
@@ -71,7 +68,7 @@ export function BulkChange(props: {
           label={{ asks: 'Keep as it is', runs: 'Stop', ended: 'Close' }[phase]}
           class={phase === 'ended' ? 'primary' : ''}
           onClick={({ currentTarget }) => {
-            if (phase === 'runs') leaving.current.abort();
+            if (phase === 'runs') leaving.abort();
             else closeAround(currentTarget);
           }}
         />

@@ -62,17 +62,15 @@ function moveInRows(key: string): boolean {
   const at = rows.findIndex(
     (row) => row === document.activeElement || (tr != null && row.closest('tr') === tr),
   );
-  const isArrow = at >= 0 && (key === 'ArrowDown' || key === 'ArrowUp');
-  if (key === 'j' || (isArrow && key === 'ArrowDown'))
-    return focusRow(rows[Math.min(at + 1, rows.length - 1)]);
-  if (key === 'k' || (isArrow && key === 'ArrowUp')) return focusRow(rows[Math.max(at - 1, 0)]);
+  const isDown = key === 'j' || (at >= 0 && key === 'ArrowDown');
+  const isUp = key === 'k' || (at >= 0 && key === 'ArrowUp');
+  if (isDown || isUp) {
+    const row = rows[isDown ? Math.min(at + 1, rows.length - 1) : Math.max(at - 1, 0)];
+    row?.focus();
+    row?.scrollIntoView({ block: 'nearest' });
+    return row !== undefined;
+  }
   if (key !== 'x' || at < 0) return false;
   rows[at]?.closest('tr')?.querySelector<HTMLElement>('input[type=checkbox]')?.click();
   return true;
-}
-
-function focusRow(row: HTMLElement | undefined): boolean {
-  row?.focus();
-  row?.scrollIntoView({ block: 'nearest' });
-  return row !== undefined;
 }

@@ -58,9 +58,8 @@ export function TaskTable(props: {
 }): JSX.Element {
   const { tasks, isMixed = false } = props;
   const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
-  const selected = tasks.filter((task) => picked.has(keyOf(task)));
-  const canPick = CHANGES.some(may);
   const isPicked = (task: TaskJson): boolean => picked.has(keyOf(task));
+  const selected = tasks.filter(isPicked);
   const pick = (some: readonly TaskJson[], isPick: boolean): void => {
     const next = new Set(picked);
     some.map(keyOf).forEach((key) => (isPick ? next.add(key) : next.delete(key)));
@@ -99,7 +98,7 @@ export function TaskTable(props: {
         kind={isMixed ? 'tasks mixed' : 'tasks'}
         label={props.label}
         columns={[
-          ...(canPick ? [{ head: pickAll, kind: 'pick', cell: pickOne }] : []),
+          ...(CHANGES.some(may) ? [{ head: pickAll, kind: 'pick', cell: pickOne }] : []),
           TASK_COLUMN,
           ...(isMixed ? PLACE_COLUMNS : []),
           ...STATE_COLUMNS,
