@@ -9,7 +9,7 @@ import { BrokerSource } from '../../src/dashboard/tasks-source.ts';
 import { serve } from '../tasks/http/serve.ts';
 import { openBench } from '../tasks/support/bench.ts';
 import { serveBench, serveBoard } from './serve-dashboard.ts';
-import { nextEvent, openStream } from './streams.ts';
+import { eventWith, nextEvent, openEvents, openStream } from './streams.ts';
 
 /** A dashboard whose time stands still. */
 async function serveStill(broker?: EmbeddedBroker) {
@@ -25,7 +25,7 @@ async function serveStill(broker?: EmbeddedBroker) {
 test('fifty clients of the stream cost one read of the broker a second', async () => {
   const { add, clock, reads, port } = await serveStill();
   await add('a');
-  const streams = await Promise.all(Array.from({ length: 50 }, () => openStream(port, '/api/live')));
+  const streams = await Promise.all(Array.from({ length: 50 }, () => openStream(port)));
   await Promise.all(streams.map(nextEvent));
   clock.advance(1_000);
   await Promise.all(streams.map(nextEvent));
@@ -57,7 +57,7 @@ test('without a stream the broker is read once a minute, for the chart of the da
 
 test('a broker that is slow is read for a tenth of the time at most', async () => {
   const { clock, reads, port } = await serveStill();
-  const stream = await openStream(port, '/api/live');
+  const stream = await openStream(port);
   await nextEvent(stream);
   let answer: (infos: []) => void = () => undefined;
   reads.mockImplementationOnce(() => new Promise((resolve) => (answer = resolve)));
@@ -78,26 +78,23 @@ test('the stream says that the broker is unavailable, keeps the queues, and reco
   const flaky = flakyBroker(broker, { failRate: 1 });
   flaky.isFlaky = false;
   const { send } = await serveBoard({ broker: flaky });
-  const stream = await openStream((await send('/api/session')).port, '/api/live');
+  const stream = await openEvents(send);
   expect(await nextEvent(stream)).toMatchObject({ queueCount: 1 });
   flaky.isFlaky = true;
-  let event: unknown;
-  do event = await nextEvent(stream);
-  while (!Object.hasOwn(event as object, 'unavailable'));
-  expect(event).toMatchObject({ queues: [{ queue: 'default' }] });
+  const away = await eventWith(stream, ({ unavailable }) => unavailable !== undefined);
+  expect(away).toMatchObject({ queues: [{ queue: 'default' }] });
   expect(await send('/api/queues/default')).toMatchObject({
     status: 503,
     json: { code: 'ERR_BROKER_UNAVAILABLE' },
   });
   flaky.isFlaky = false;
-  do event = await nextEvent(stream);
-  while (Object.hasOwn(event as object, 'unavailable'));
-  expect(event).toMatchObject({ queueCount: 1 });
+  const back = await eventWith(stream, ({ unavailable }) => unavailable === undefined);
+  expect(back).toMatchObject({ queueCount: 1 });
 });
 
 test('a read that does not end is reported after three seconds', async () => {
   const { clock, reads, port } = await serveStill();
-  const stream = await openStream(port, '/api/live');
+  const stream = await openStream(port);
   await nextEvent(stream);
   reads.mockImplementationOnce(() => new Promise(() => undefined));
   clock.advance(1_000);
@@ -107,7 +104,7 @@ test('a read that does not end is reported after three seconds', async () => {
 
 test('clients that leave are forgotten', async () => {
   const { clock, reads, port } = await serveStill();
-  const streams = await Promise.all(Array.from({ length: 10 }, () => openStream(port, '/api/live')));
+  const streams = await Promise.all(Array.from({ length: 10 }, () => openStream(port)));
   await Promise.all(streams.map(nextEvent));
   for (const stream of streams) stream.leave();
   const readsInASecond = (): number => {
@@ -143,7 +140,7 @@ test('a client that does not read gets the latest event later, and nothing is bu
 test('close ends all streams, and is idempotent', async () => {
   const { board, send } = await serveBench();
   const { port } = await send('/api/session');
-  const streams = await Promise.all(Array.from({ length: 5 }, () => openStream(port, '/api/live')));
+  const streams = await Promise.all(Array.from({ length: 5 }, () => openStream(port)));
   await Promise.all(streams.map(nextEvent));
   board.close();
   board.close();
@@ -157,7 +154,7 @@ test('a dashboard that is closed leaves no timers and no listeners of the broker
   const { board, send } = await serveBench();
   const before = timers();
   await send('/api/health');
-  const stream = await openStream((await send('/api/session')).port, '/api/live');
+  const stream = await openEvents(send);
   await nextEvent(stream);
   board.close();
   await nextEvent(stream);
@@ -171,7 +168,7 @@ test('timers have samples of their size and their lateness', async () => {
   timer.schedule(1e6, () => undefined);
   const board = serveDashboard(resolveDashboardOptions({ timers: [timer] }), undefined, clock);
   const send = await serve(board);
-  const stream = await openStream((await send('/api/session')).port, '/api/live');
+  const stream = await openEvents(send);
   expect(await nextEvent(stream)).toMatchObject({ queues: [] });
   clock.advance(1_000);
   expect(await nextEvent(stream)).toMatchObject({ pendingTimers: 2 });

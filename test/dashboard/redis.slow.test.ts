@@ -3,7 +3,7 @@ import { Client, Server, Task } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { RedisProcess } from '../redis/redis-process.ts';
 import { serveBoard } from './serve-dashboard.ts';
-import { allLines, nextEvent, openStream } from './streams.ts';
+import { eventWith, linesOf, nextEvent, openEvents } from './streams.ts';
 
 const TASKS = Number(process.env['DASHBOARD_TASKS'] ?? 60_000);
 
@@ -30,10 +30,7 @@ test('a search finds 12 of many tasks on Redis, and its scripts take a few milli
   await redis.ask('SLOWLOG RESET', 'CONFIG RESETSTAT');
   const { send } = await serveBoard({ broker });
   const startMs = performance.now();
-  const stream = await openStream((await send('/api/session')).port, '/api/search?text=needle', {
-    separator: '\n',
-  });
-  const lines = await allLines(stream);
+  const lines = linesOf(await send('/api/search?text=needle'));
   const endMs = performance.now();
   expect(lines.at(-1)).toMatchObject({ scanned: TASKS, total: TASKS, matched: 12, isDone: true });
   // Some may wait for a processor that another process has.
@@ -53,19 +50,19 @@ test('a dashboard reports that Redis was killed, and recovers when it is back', 
   const { redis, broker, client } = await startRedis();
   await client.enqueue(new Task('a'));
   const { send } = await serveBoard({ broker });
-  const stream = await openStream((await send('/api/session')).port, '/api/live');
+  const stream = await openEvents(send);
   expect(await nextEvent(stream)).toMatchObject({ queueCount: 1 });
   await redis.kill();
-  let event: unknown;
-  do event = await nextEvent(stream);
-  while (!Object.hasOwn(event as object, 'unavailable'));
-  expect(event).toMatchObject({ queues: [{ queue: 'default', pending: 1 }] });
+  const away = await eventWith(stream, ({ unavailable }) => unavailable !== undefined);
+  expect(away).toMatchObject({ queues: [{ queue: 'default', pending: 1 }] });
   expect((await send('/api/health')).status).toBe(200);
   await redis.start();
   await client.enqueue(new Task('a', null, { queue: 'second' }));
-  do event = await nextEvent(stream);
-  while ((event as { queueCount: number }).queueCount === 0 || Object.hasOwn(event as object, 'unavailable'));
-  expect(event).toMatchObject({ queues: [{ queue: 'second' }] });
+  const back = await eventWith(
+    stream,
+    ({ queueCount, unavailable }) => queueCount > 0 && unavailable === undefined,
+  );
+  expect(back).toMatchObject({ queues: [{ queue: 'second' }] });
 });
 
 test('a run on Redis is shown while it goes on, with its progress, and can be cancelled', async () => {
@@ -84,11 +81,9 @@ test('a run on Redis is shown while it goes on, with its progress, and can be ca
   onTestFinished(() => server.shutdown());
   await client.enqueue(new Task('long'), { taskId: 'a' });
   await started;
-  const stream = await openStream((await send('/api/session')).port, '/api/live');
-  let event: unknown;
-  do event = await nextEvent(stream);
-  while ((event as { runCount: number }).runCount === 0);
-  expect(event).toMatchObject({ serverCount: 1, queues: [{ queue: 'default', hasServer: true }] });
+  const stream = await openEvents(send);
+  const running = await eventWith(stream, ({ runCount }) => runCount > 0);
+  expect(running).toMatchObject({ serverCount: 1, queues: [{ queue: 'default', hasServer: true }] });
   const { json } = await send('/api/queues/default/tasks/a');
   expect(json).toMatchObject({ state: 'active', progress: '{"done":12345678901}', actions: ['cancel'] });
   expect(json).toHaveProperty('run.startedAtMs');

@@ -1,14 +1,11 @@
 import { expect, test, vi } from 'vitest';
 import { Client, EmbeddedBroker, Inspector, Task } from 'escapement/tasks';
 import type { ChangeLine, SearchLine } from '../../src/dashboard/dashboard-json.ts';
-import { serveBench, serveBoard, tokenHeaders, type Served } from './serve-dashboard.ts';
-import { allLines, openStream } from './streams.ts';
+import { serveBench, serveBoard, type Served } from './serve-dashboard.ts';
+import { linesOf, openStream } from './streams.ts';
 
 async function search({ send }: Pick<Served, 'send'>, query: string): Promise<SearchLine[]> {
-  const { port } = await send('/api/session');
-  return (await allLines(
-    await openStream(port, `/api/search?${query}`, { separator: '\n' }),
-  )) as SearchLine[];
+  return linesOf(await send(`/api/search?${query}`)) as SearchLine[];
 }
 
 async function found(served: Pick<Served, 'send'>, query: string): Promise<string[]> {
@@ -17,11 +14,8 @@ async function found(served: Pick<Served, 'send'>, query: string): Promise<strin
   return lines.flatMap(({ tasks = [] }) => tasks.map(({ id }) => id)).sort();
 }
 
-async function change({ send }: Pick<Served, 'send'>, body: object): Promise<ChangeLine | undefined> {
-  const { port } = await send('/api/session');
-  const headers = { ...(await tokenHeaders(send)), 'content-type': 'application/json' };
-  const options = { separator: '\n', method: 'POST', headers, body: JSON.stringify(body) };
-  return ((await allLines(await openStream(port, '/api/search/change', options))) as ChangeLine[]).at(-1);
+async function change({ write }: Pick<Served, 'write'>, body: object): Promise<ChangeLine | undefined> {
+  return (linesOf(await write('POST', '/api/search/change', body)) as ChangeLine[]).at(-1);
 }
 
 test('a search finds text in types, ids, payloads, errors and results, whatever its case', async () => {
@@ -107,7 +101,7 @@ test('a client that leaves ends its search', async () => {
   await search(bench, 'text=nothing');
   const readsOfAll = reads.mock.calls.length;
   const { port } = await bench.send('/api/session');
-  const stream = await openStream(port, '/api/search?text=nothing', { separator: '\n' });
+  const stream = await openStream(port, '/api/search?text=nothing', '\n');
   await stream.next();
   stream.leave();
   // It would end at the latest with one that has begun after it.
