@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { constants, existsSync } from 'node:fs';
-import { open, symlink, unlink, type FileHandle } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { access, open, symlink, unlink, type FileHandle } from 'node:fs/promises';
 import { createConnection, createServer, type Server, type Socket } from 'node:net';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -158,7 +158,7 @@ async function withShortPath<R>(
 ): Promise<R> {
   const isLinux = process.platform === 'linux' || process.platform === 'android';
   const alias = `/proc/self/fd/${handle.fd}`;
-  if (isLinux && existsSync(alias)) return action(requireShort(`${alias}/${name}`)); // a chroot(2) may have no /proc
+  if (isLinux && (await isAccessible(alias))) return action(requireShort(`${alias}/${name}`));
   const path = join(folder, name);
   if (isShort(path)) return action(path);
   const link = join(tmpdir(), `escapement-${randomName()}`);
@@ -169,6 +169,14 @@ async function withShortPath<R>(
   } finally {
     await unlink(link);
   }
+}
+
+/** A chroot(2) may have no /proc, and Node's option `--permission` may forbid to read it. */
+function isAccessible(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
 }
 
 function isShort(path: string): boolean {

@@ -13,7 +13,7 @@ const fake = vi.hoisted(() => ({
   },
 }));
 
-/** open(2) as on macOS: with a flag it locks what it opens. It may fail, too. */
+/** open(2) as on macOS: with a flag it locks what it opens. It may fail, too. /proc may be missing, as in a chroot(2). */
 vi.mock('node:fs/promises', async (original) => {
   const fs = await original<typeof import('node:fs/promises')>();
   const open: typeof fs.open = async (path, flags = 0, mode) => {
@@ -24,14 +24,9 @@ vi.mock('node:fs/promises', async (original) => {
     if (lock === 0x20) fake.locked.add(String(path));
     return fs.open(path, typeof flags === 'number' ? flags & ~0x30 : flags, mode);
   };
-  return { ...fs, open };
+  return { ...fs, access: (path: string) => fs.access(fake.seen(path)), open };
 });
 
-/** /proc may be missing, as in a chroot(2). */
-vi.mock('node:fs', async (original) => {
-  const fs = await original<typeof import('node:fs')>();
-  return { ...fs, existsSync: (path: string) => fs.existsSync(fake.seen(path)) };
-});
 vi.mock('node:net', async (original) => {
   const net = await original<typeof import('node:net')>();
   return { ...net, createConnection: (path: string) => net.createConnection(fake.seen(path)) };

@@ -1,5 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { folderOfTest } from '../folder.ts';
 import { runProgram } from '../run-program.ts';
 
 interface Manifest {
@@ -193,6 +195,34 @@ describe('the package', () => {
       [],
     );
   });
+
+  // Node 25 and later refuse fdatasync(2) to a process with --permission.
+  it.skipIf(Number.parseInt(process.versions.node) > 24)(
+    'a process that may only access the folder of a broker or a disk queue opens it',
+    () => {
+      const folder = folderOfTest();
+      const permission = process.allowedNodeEnvironmentFlags.has('--permission')
+        ? '--permission'
+        : '--experimental-permission';
+      const root = fileURLToPath(new URL('../../', import.meta.url));
+      const flags = [
+        permission,
+        ...[root, folder].map((path) => `--allow-fs-read=${path}`),
+        `--allow-fs-write=${folder}`,
+      ];
+      const { stdout } = runProgram(
+        `const { EmbeddedBroker } = require('escapement/tasks');
+         const { DiskQueue } = require('escapement/diskqueue');
+         const dataPath = ${JSON.stringify(folder)};
+         (async () => {
+           await (await EmbeddedBroker.open({ dataPath })).close();
+           await (await DiskQueue.open({ name: 'queue', dataPath })).close();
+         })().then(() => console.log('opened'), console.log);`,
+        { type: 'commonjs', flags },
+      );
+      expect(stdout).toBe('opened\n');
+    },
+  );
 
   it('the package loads the disk queue only with its subpath', () => {
     const { stdout } = runProgram(
