@@ -159,7 +159,7 @@ describe('a Redis in trouble', () => {
       const { counts, groups, memoryBytes } = await broker.queueStats(QUEUE);
       expect(counts.aggregating).toBe(GROUPS);
       expect(groups).toBe(GROUPS);
-      expect(memoryBytes).toBeGreaterThan(GROUPS * 200);
+      expect(memoryBytes).toBeGreaterThan(GROUPS * 100);
       expect(memoryBytes).toBeLessThan(GROUPS * 2_000);
       const names = (await broker.groups(QUEUE)).map(({ group }) => group);
       expect(new Set(names).size).toBe(GROUPS);
