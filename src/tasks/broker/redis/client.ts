@@ -1,5 +1,6 @@
 import { Cluster, Redis, type ClusterOptions, type RedisOptions } from 'ioredis';
 import { BackOff, type BackOffOptions } from '../../../core/back-off.ts';
+import { inOwnTurn } from '../../../core/own-turn.ts';
 import {
   CONNECTION_OPTIONS,
   hasUrl,
@@ -8,7 +9,7 @@ import {
   type RedisUrlOptions,
   type ServerPlan,
 } from './connection-options.ts';
-import { isReadOnly } from './redis-errors.ts';
+import { isReadOnly, isTimeout } from './redis-errors.ts';
 
 /* How clients of ioredis are made. Only the files of a connection use this one. */
 
@@ -81,7 +82,7 @@ export function makeClient(plan: ServerPlan, timeoutMs: number): RedisClient {
       });
     case 'cluster': {
       const cluster = new Cluster([...address.nodes], clusterSettings(settings));
-      cluster.on('+node', withQuietStream);
+      cluster.on('+node', mended);
       return cluster;
     }
   }
@@ -130,7 +131,7 @@ const keepName: NonNullable<ClusterOptions['dnsLookup']> = (name, callback) => {
 };
 
 function quietRedis(options: ConnectionSettings): Redis {
-  const client = withQuietStream(new Redis(options));
+  const client = mended(new Redis(options));
   client.on('error', (error: Error) => {
     if (isSelectRefused(error)) client.disconnect(true);
   });
@@ -142,12 +143,19 @@ function isSelectRefused(error: Error): boolean {
   return (error as Error & { command?: { name?: unknown } }).command?.name === 'select';
 }
 
+/** Mends two faults of a client of ioredis: see below. @returns the client. */
+export function mended<C extends Redis>(client: C): C {
+  handleSecondErrors(client);
+  readBeforeTimeouts(client);
+  return client;
+}
+
 /**
  * Lets the sockets of a client fail more than once. ioredis handles only the first error of each, and a second one, as when both
  * sides abort a TLS handshake, would be an uncaught exception. No event comes after every first error and before every second
  * one, so the handler is added when the client gets its socket.
  */
-export function withQuietStream<C extends Redis>(client: C): C {
+function handleSecondErrors(client: Redis): void {
   let { stream } = client;
   Object.defineProperty(client, 'stream', {
     configurable: true,
@@ -158,7 +166,25 @@ export function withQuietStream<C extends Redis>(client: C): C {
       next.on('error', ignore);
     },
   });
-  return client;
+}
+
+/**
+ * Lets a command time out only after the replies were read that have arrived. After a handler has blocked the event loop, timeouts fire
+ * first: each reply that came meanwhile would be lost, and with it the connection and the tasks in the reply.
+ */
+function readBeforeTimeouts(client: Redis): void {
+  const send = client.sendCommand.bind(client);
+  client.sendCommand = (command, stream) => {
+    const { reject } = command;
+    command.reject = (error) => {
+      if (!isTimeout(error)) reject(error);
+      else
+        inOwnTurn(() => {
+          reject(error); // does nothing if the command was answered
+        });
+    };
+    return send(command, stream);
+  };
 }
 
 function ignore(): void {

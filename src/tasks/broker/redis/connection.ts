@@ -1,8 +1,9 @@
 import type { Cluster, Redis } from 'ioredis';
+import { inOwnTurn } from '../../../core/own-turn.ts';
 import { reportUncaught } from '../../../core/report-uncaught.ts';
 import { WaitLine } from '../../../core/wait-line.ts';
 import { brokerClosed } from '../broker-errors.ts';
-import { commonSettings, isClusterClient, makeClient, withQuietStream, type RedisClient } from './client.ts';
+import { commonSettings, isClusterClient, makeClient, mended, type RedisClient } from './client.ts';
 import {
   planConnection,
   type RedisConnectionOptions,
@@ -111,7 +112,9 @@ export class RedisConnection {
     let timeout: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
       timeout = setTimeout(() => {
-        reject(commandTimedOut());
+        inOwnTurn(() => {
+          reject(commandTimedOut()); // unless the answer has arrived while the event loop was blocked
+        });
       }, this.#timeoutMs);
     });
     try {
@@ -156,12 +159,12 @@ export class RedisConnection {
       readOnly: false,
     };
     const client = this.#client;
-    if (!isClusterClient(client)) return withQuietStream(client.duplicate(settings));
+    if (!isClusterClient(client)) return mended(client.duplicate(settings));
     // A message that is published to one node of a cluster is received at all of them.
     const nodes = client.nodes('master');
     const node = nodes[Math.floor(Math.random() * nodes.length)];
     if (node === undefined) throw new Error('the cluster client has no nodes');
-    return withQuietStream(node.duplicate(settings));
+    return mended(node.duplicate(settings));
   }
 }
 

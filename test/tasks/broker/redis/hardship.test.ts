@@ -256,6 +256,28 @@ describe('a Redis in trouble', () => {
     });
   });
 
+  it.each([
+    ['of its own', (): { url: string } => ({ url: server.url })],
+    ['that was passed in', (): { client: Redis } => ({ client: redis })],
+  ])('a client %s reads the reply that has arrived while the event loop was blocked', async (_, client) => {
+    const health: string[] = [];
+    const onHealth = ({ state }: { state: string }): unknown => health.push(state);
+    const impatient = new RedisBroker({ ...client(), timeoutMs: 100, onHealth });
+    try {
+      await impatient.ping();
+      const ping = impatient.ping();
+      await new Promise((resolve) => {
+        setImmediate(resolve); // it is sent
+      });
+      block(300);
+      await ping;
+      await impatient.ping();
+    } finally {
+      await impatient.close();
+    }
+    expect(health.filter((state) => state !== 'ready')).toEqual([]);
+  });
+
   it('a silent connection is given up once, however many operations wait for it', async () => {
     const warnings: string[] = [];
     const hear = ({ name }: Error): unknown => warnings.push(name);
@@ -280,3 +302,8 @@ describe('a Redis in trouble', () => {
     expect(warnings).toEqual([]);
   });
 });
+
+/** Holds the event loop. */
+function block(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
