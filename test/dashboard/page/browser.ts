@@ -1,7 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { chromium, type Browser, type Page } from 'playwright-core';
-import { openWorld, type World, type WorldOptions } from './world.ts';
 
 /** Chromium of the system, if there is one: `CHROMIUM` names another one. */
 export const CHROMIUM = [
@@ -70,23 +69,6 @@ export async function openTab(browser: Browser, url: string): Promise<Tab> {
       await page.getByRole('dialog').waitFor({ state: 'detached' });
     },
   };
-}
-
-/** A program with a dashboard, a browser, and a tab that shows the dashboard. */
-export interface Shown {
-  readonly world: World;
-  readonly browser: Browser;
-  readonly tab: Tab;
-  readonly close: () => Promise<void>;
-}
-
-export async function showWorld(options?: WorldOptions): Promise<Shown> {
-  const [world, browser] = await Promise.all([openWorld(options), launch()]);
-  const close = async (): Promise<void> => {
-    await browser.close();
-    await world.close();
-  };
-  return { world, browser, tab: await openTab(browser, world.url), close };
 }
 
 interface Violation {

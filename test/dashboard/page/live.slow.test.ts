@@ -1,8 +1,8 @@
 import type { Browser } from 'playwright-core';
 import { Task } from 'escapement/tasks';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { CHROMIUM, openTab, showWorld, type Tab } from './browser.ts';
-import type { World } from './world.ts';
+import { CHROMIUM, openTab, type Tab } from './browser.ts';
+import { showWorld, type World } from './world.ts';
 
 const NO_MORE_MS = 2_500;
 

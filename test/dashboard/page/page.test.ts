@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { CHROMIUM, showWorld } from './browser.ts';
+import { CHROMIUM } from './browser.ts';
+import { showWorld } from './world.ts';
 
 test.skipIf(CHROMIUM === undefined)(
   'the dashboard shows queues, a task with exact numbers, and the wheels of a timer in Chromium',

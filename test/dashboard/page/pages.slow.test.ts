@@ -5,8 +5,8 @@ import { Task } from 'escapement/tasks';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { buildWheelPage } from '../../../build-page.ts';
 import { folderOfTest } from '../../folder.ts';
-import { CHROMIUM, openTab, seriousProblems, showWorld, type Tab } from './browser.ts';
-import { HOSTILE, type World } from './world.ts';
+import { CHROMIUM, openTab, seriousProblems, type Tab } from './browser.ts';
+import { showWorld, HOSTILE, type World } from './world.ts';
 
 const DAY_MS = 86_400_000;
 

@@ -2,8 +2,8 @@ import { EscapementError } from 'escapement';
 import { Task } from 'escapement/tasks';
 import type { Browser } from 'playwright-core';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
-import { CHROMIUM, openTab, showWorld, type Tab } from './browser.ts';
-import type { World } from './world.ts';
+import { CHROMIUM, openTab, type Tab } from './browser.ts';
+import { showWorld, type World } from './world.ts';
 
 describe.skipIf(CHROMIUM === undefined)('reading the dashboard', () => {
   let world: World;

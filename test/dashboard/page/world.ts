@@ -13,6 +13,8 @@ import {
 import { dashboard, type DashboardOptions } from 'escapement/dashboard';
 import { DiskQueue } from 'escapement/diskqueue';
 import { Client, EmbeddedBroker, Inspector, Scheduler, Server, SkipRetry, Task } from 'escapement/tasks';
+import type { Browser } from 'playwright-core';
+import { launch, openTab, type Tab } from './browser.ts';
 
 /** A program with some of everything that the dashboard shows, which runs until it is closed. */
 export interface World {
@@ -203,6 +205,23 @@ async function openParts(folder: string): Promise<Parts> {
       await diskQueue.close();
     },
   };
+}
+
+/** A program with a dashboard, a browser, and a tab that shows the dashboard. */
+export interface Shown {
+  readonly world: World;
+  readonly browser: Browser;
+  readonly tab: Tab;
+  readonly close: () => Promise<void>;
+}
+
+export async function showWorld(options?: WorldOptions): Promise<Shown> {
+  const [world, browser] = await Promise.all([openWorld(options), launch()]);
+  const close = async (): Promise<void> => {
+    await browser.close();
+    await world.close();
+  };
+  return { world, browser, tab: await openTab(browser, world.url), close };
 }
 
 /** Work that comes and goes, so that there is something to see. */
