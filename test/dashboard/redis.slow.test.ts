@@ -17,7 +17,7 @@ async function startRedis(): Promise<{ redis: RedisProcess; broker: RedisBroker;
   return { redis, broker, client: new Client({ broker }) };
 }
 
-test('a search finds 12 of many tasks on Redis, and its scripts take a few milliseconds each', async () => {
+test('a search finds 12 of many tasks on Redis, and each of its scripts reads a hundred of them at most', async () => {
   const { redis, broker, client } = await startRedis();
   for (let at = 0; at < TASKS; at += 1_000) {
     const entries = Array.from({ length: Math.min(1_000, TASKS - at) }, (_, nth) => {
@@ -33,17 +33,16 @@ test('a search finds 12 of many tasks on Redis, and its scripts take a few milli
   const lines = linesOf(await send('/api/search?text=needle'));
   const endMs = performance.now();
   expect(lines.at(-1)).toMatchObject({ scanned: TASKS, total: TASKS, matched: 12, isDone: true });
-  // Some may wait for a processor that another process has.
-  const [slow = ''] = await redis.ask('SLOWLOG LEN');
+  const stats = (await redis.ask('INFO commandstats')).join();
+  const [, calls, usPerCall] = /cmdstat_evalsha:calls=(\d+),.*?usec_per_call=([\d.]+)/.exec(stats) ?? [];
+  expect(Number(calls)).toBeGreaterThanOrEqual(TASKS / 100);
+  // How long one takes depends on what else the machine does, so that is only printed.
   if (TASKS > 100_000) {
-    const tookMs = Math.round(endMs - startMs);
-    process.stdout.write(`${TASKS} tasks: ${tookMs} ms, ${slow} commands over 10 ms\n`);
+    const [slow = ''] = await redis.ask('SLOWLOG LEN');
+    const ms = Math.round(endMs - startMs);
+    const scripts = `${calls} scripts of ${usPerCall} us, ${slow.slice(1)} commands over 10 ms`;
+    process.stdout.write(`${TASKS} tasks: ${ms} ms, ${scripts}\n`);
   }
-  expect(Number(slow.slice(1))).toBeLessThan(TASKS / 10_000);
-  const scripts = /cmdstat_evalsha:.*usec_per_call=([\d.]+)/.exec(
-    (await redis.ask('INFO commandstats')).join(),
-  );
-  expect(Number(scripts?.[1])).toBeLessThan(3_000);
 });
 
 test('a dashboard reports that Redis was killed, and recovers when it is back', async () => {
