@@ -94,7 +94,8 @@ function indexHtml(theme: string, main: string, css: string): string {
 `;
 }
 
-const ICON = `data:image/svg+xml,${encodeURIComponent(
+/** Of the dashboard and of the documentation. */
+export const ICON = `data:image/svg+xml,${encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke="#5b5bd6" stroke-width="2.2">' +
     '<circle cx="12" cy="12" r="9" stroke-dasharray="4.2 2.87"/><circle cx="12" cy="12" r="5.2"/><path d="M12 12V7"/></svg>',
 )}`;

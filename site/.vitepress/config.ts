@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { transformerTwoslash } from '@shikijs/vitepress-twoslash';
 import { defineConfig, type DefaultTheme } from 'vitepress';
 import llms from 'vitepress-plugin-llms';
+import { ICON } from '../../build-page.ts';
 
 const page = (text: string, name: string): DefaultTheme.SidebarItem => ({ text, link: `/${name}` });
 
@@ -102,11 +103,17 @@ function anchorOf(heading: string): string {
 export default defineConfig({
   title: 'escapement',
   description: 'Timers, queues and background jobs for Node.js',
+  head: [['link', { rel: 'icon', href: ICON }]],
   srcDir: '../docs',
   srcExclude: ['api/**'],
   rewrites: { 'README.md': 'index.md' },
   cleanUrls: false, // any server of files serves it
-  themeConfig: { search: { provider: 'local' }, outline: [2, 3], sidebar: SECTIONS },
+  themeConfig: {
+    search: { provider: 'local' },
+    outline: [2, 3],
+    sidebar: SECTIONS,
+    socialLinks: [{ icon: 'github', link: 'https://github.com/escapement/escapement' }],
+  },
   markdown: {
     anchor: { slugify: anchorOf },
     codeTransformers: process.env['DOCS_TYPES'] === 'off' ? [] : [types],
