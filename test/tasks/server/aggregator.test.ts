@@ -1,6 +1,7 @@
 import { defineTask, Task } from 'escapement/tasks';
-import type { GroupAggregator, Handler, ServerOptions, TaskInfo } from 'escapement/tasks';
+import type { GroupAggregator, Handler, ServerOptions, StandardSchema, TaskInfo } from 'escapement/tasks';
 import { describe, expect, vi } from 'vitest';
+import { raise } from '../support/bench.ts';
 import { withMethods } from '../support/with-methods.ts';
 import { it, unavailable, type World } from './support/world.ts';
 
@@ -86,23 +87,12 @@ describe('when a group is aggregated', () => {
 });
 
 describe('failures of aggregators and brokers', () => {
-  const digest = defineTask('digest', {
-    schema: {
-      '~standard': {
-        version: 1,
-        vendor: 'test',
-        validate: () => ({ issues: [{ message: 'not a digest' }] }),
-      },
-    },
-  });
+  const validate = (): object => ({ issues: [{ message: 'not a digest' }] });
+  const schema = { '~standard': { version: 1, vendor: 'test', validate } } as StandardSchema;
+  const digest = defineTask('digest', { schema });
 
   it.for<[string, GroupAggregator]>([
-    [
-      'throws',
-      () => {
-        throw new Error('panic');
-      },
-    ],
+    ['throws', raise(new Error('panic'))],
     ['rejects', () => Promise.reject(new Error('panic'))],
     ['returns no task', () => undefined as never],
     ['returns a received task', (_group, [task]) => task as never],
@@ -145,12 +135,7 @@ describe('failures of aggregators and brokers', () => {
   it('the server emits groupFailed with the tasks and the error each time', async ({ world }) => {
     const error = new Error('panic');
     const failures: unknown[] = [];
-    const server = world.server({
-      groupAggregator: () => {
-        throw error;
-      },
-      groupGracePeriodMs: 10_000,
-    });
+    const server = world.server({ groupAggregator: raise(error), groupGracePeriodMs: 10_000 });
     server.on('groupFailed', ({ queue, group, tasks, error: why }) => {
       failures.push([queue, group, tasks.map((task) => task.json()), why]);
     });
@@ -192,24 +177,19 @@ describe('failures of aggregators and brokers', () => {
 
 describe('concurrent groups', () => {
   it('three groups are aggregated at once, the others after them', async ({ world }) => {
-    const running: (() => void)[] = [];
-    const groupAggregator: GroupAggregator = (group) =>
-      new Promise((resolve) => {
-        running.push(() => {
-          resolve(new Task(`digest:${group}`, 0));
-        });
-      });
+    const running: ((task: Task) => void)[] = [];
+    const groupAggregator: GroupAggregator = () => new Promise((resolve) => running.push(resolve));
     const handled = await start(world, { groupAggregator });
     for (const group of ['a', 'b', 'c', 'd', 'e']) await add(world, 1, { group });
     await world.advance(10_000);
     expect(running).toHaveLength(3);
-    running[0]?.();
+    running[0]?.(new Task('digest', 0));
     await world.settle();
     expect(running).toHaveLength(4);
-    for (const finish of running) finish();
-    await world.settle();
-    for (const finish of running) finish();
-    await world.settle();
+    for (let round = 0; round < 2; round++) {
+      for (const finish of running) finish(new Task('digest', 0));
+      await world.settle();
+    }
     expect(handled).toHaveLength(5);
   });
 

@@ -71,37 +71,22 @@ describe('a broker that must be polled', () => {
     expect(await world.state(await world.enqueue())).toBe('gone');
   });
 
-  it('a shutdown does not wait for the next poll', async ({ world }) => {
-    const server = await world.start(() => undefined, { broker: polled(world) });
-    await server.shutdown();
-    expect(world.clock.pendingWakeups).toBe(0);
+  const JANITOR = { janitorIntervalMs: 300, janitorBatchSize: 7 };
+  it.for<[string, keyof Broker, number, Partial<ServerOptions>, unknown[]]>([
+    ['forward', 'forward', 1_000, {}, [['default']]],
+    ['forward, by the options', 'forward', 700, { delayedTaskCheckIntervalMs: 700 }, [['default']]],
+    ['deleteExpired', 'deleteExpired', 8_000, {}, [['default'], 100]],
+    ['deleteExpired, by the options', 'deleteExpired', 300, JANITOR, [['default'], 7]],
+  ])('the server calls %s at its interval', async ([_what, method, everyMs, options, args], { world }) => {
+    const asked = vi.fn(() => Promise.resolve(0));
+    await world.start(() => undefined, { broker: polled(world, { [method]: asked }), ...options });
+    await world.advance(everyMs - 1);
+    expect(asked).not.toHaveBeenCalled();
+    await world.advance(1);
+    expect(asked.mock.calls).toEqual([args]);
+    await world.advance(everyMs * 3);
+    expect(asked).toHaveBeenCalledTimes(4);
   });
-
-  it.for<[string, keyof Broker, number, unknown, Partial<ServerOptions>, unknown[]]>([
-    ['forward', 'forward', 1_000, 0, {}, [['default']]],
-    ['forward, by the options', 'forward', 700, 0, { delayedTaskCheckIntervalMs: 700 }, [['default']]],
-    ['deleteExpired', 'deleteExpired', 8_000, 0, {}, [['default'], 100]],
-    [
-      'deleteExpired, by the options',
-      'deleteExpired',
-      300,
-      0,
-      { janitorIntervalMs: 300, janitorBatchSize: 7 },
-      [['default'], 7],
-    ],
-  ])(
-    'the server calls %s at its interval',
-    async ([_what, method, everyMs, result, options, args], { world }) => {
-      const asked = vi.fn(() => Promise.resolve(result));
-      await world.start(() => undefined, { broker: polled(world, { [method]: asked }), ...options });
-      await world.advance(everyMs - 1);
-      expect(asked).not.toHaveBeenCalled();
-      await world.advance(1);
-      expect(asked.mock.calls).toEqual([args]);
-      await world.advance(everyMs * 3);
-      expect(asked).toHaveBeenCalledTimes(4);
-    },
-  );
 
   it('a maintenance operation is called again at once while it has changed tasks', async ({ world }) => {
     const forward = vi
@@ -306,14 +291,6 @@ describe('a broker whose dequeue fails', () => {
     await world.advance(10_000);
     expect(await world.state(info)).toBe('gone');
   });
-
-  it('a shutdown does not wait for a failing dequeue', async ({ world }) => {
-    const { broker } = failing(world, 'dequeue', Infinity);
-    const server = await world.start(() => undefined, { broker });
-    await world.advance(30_000);
-    await server.shutdown();
-    expect(world.clock.pendingWakeups).toBe(0);
-  });
 });
 
 it('a failed subscription is retried, and missed tasks are processed then', async ({ world }) => {
@@ -326,9 +303,13 @@ it('a failed subscription is retried, and missed tasks are processed then', asyn
   expect([await world.state(info), calls.length]).toEqual(['gone', 4]);
 });
 
-it('a shutdown ends the retries of a subscription', async ({ world }) => {
-  const { broker } = failing(world, 'subscribe', Infinity);
-  const server = await world.start(() => undefined, { broker });
+it.for<[what: string, brokerOf: (world: World) => Broker, afterMs: number]>([
+  ['the next poll', polled, 0],
+  ['a dequeue that fails again and again', (world) => failing(world, 'dequeue', Infinity).broker, 30_000],
+  ['a subscription that fails', (world) => failing(world, 'subscribe', Infinity).broker, 0],
+])('a shutdown does not wait for %s', async ([_what, brokerOf, afterMs], { world }) => {
+  const server = await world.start(() => undefined, { broker: brokerOf(world) });
+  await world.advance(afterMs);
   await server.shutdown();
   expect(world.clock.pendingWakeups).toBe(0);
 });

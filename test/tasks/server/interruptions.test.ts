@@ -150,12 +150,8 @@ describe('cancelling an active task', () => {
       const info = await world.enqueue();
       expect(await cancel(world, info.id, outcome)).toBe(true);
       const { signal, reject } = held.run();
-      const op = 'Server.process';
-      expect(signal.reason).toMatchObject({
-        code: 'ERR_TASK_CANCELLED',
-        message: 'the task was cancelled',
-        op,
-      });
+      const reason = { code: 'ERR_TASK_CANCELLED', message: 'the task was cancelled', op: 'Server.process' };
+      expect(signal.reason).toMatchObject(reason);
       expect(await world.state(info)).toBe('active');
       reject(signal.reason);
       await world.settle();

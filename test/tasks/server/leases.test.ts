@@ -1,5 +1,5 @@
 import { SystemTimer } from 'escapement';
-import type { LeasedTask, LeaseHolder } from 'escapement/tasks';
+import type { LeasedTask } from 'escapement/tasks';
 import { ManualClock } from 'escapement/testing';
 import { describe, expect, vi } from 'vitest';
 import { silentLogger } from '../../../src/tasks/reporting.ts';
@@ -170,14 +170,15 @@ it('active tasks without a lease are recovered like those whose lease has ended'
   expect(await world.state(info)).toBe('retry');
 });
 
+type Extend = (leases: readonly LeasedTask[]) => Promise<readonly LeasedTask[]>;
+
 /** A run whose lease ended long ago, as far as is known here: no reply has come in time, as when the process was blocked. */
-function blocked(
-  extendLeases: () => Promise<readonly LeasedTask[]>,
-  holder?: LeaseHolder,
-): { clock: ManualClock; run: TaskRun } {
+function blocked(extendLeases: Extend, renewedUntilMs?: number): { clock: ManualClock; run: TaskRun } {
   const clock = new ManualClock({ nowMs: 100_000 });
   const timer = new SystemTimer({ clock });
-  const broker = { clock, extendLeases, leaseHolder: () => holder };
+  const holder = { hold: vi.fn(), release: vi.fn(), renewedUntilMs: () => renewedUntilMs };
+  const leaseHolder = (): unknown => (renewedUntilMs === undefined ? undefined : holder);
+  const broker = { clock, extendLeases, leaseHolder };
   const options = { broker, leaseMs: 30_000, graceMs: 1_000, logger: silentLogger, baseContext: null };
   const leased = { message: { timeoutMs: 0, deadlineMs: 0 } } as LeasedTask;
   const run = new TaskRun(leased, { nowMs: 0, wallNowMs: 0 }, { options, timer } as never);
@@ -193,39 +194,16 @@ it('after the process was blocked for longer than a lease, the broker decides wh
   expect([run.isLeaseLost, run.leaseUntilMs]).toEqual([false, 135_000]);
 });
 
-it('a lease that has ended is lost if the broker does not answer', async () => {
-  const refuse = vi.fn(() => Promise.reject(unavailable));
-  const { clock, run } = blocked(refuse);
+const silence: Extend = () => Promise.reject(unavailable);
+const refusal: Extend = (leases) => Promise.resolve(leases);
+
+it.for<[name: string, extendLeases: Extend, renewedUntilMs: number | undefined, isLost: boolean]>([
+  ['a lease that has ended is lost if the broker does not answer', silence, undefined, true],
+  ['a lease that its holder has renewed is not lost if the broker does not answer', silence, Infinity, false],
+  ['a lease is lost if the renewal of its holder has ended too', silence, 1, true],
+  ['a lease that its holder has renewed is lost if the broker returns it as lost', refusal, Infinity, true],
+])('%s', async ([_, extendLeases, renewedUntilMs, isLost]) => {
+  const { clock, run } = blocked(extendLeases, renewedUntilMs);
   await clock.advanceAsync(5_000);
-  expect(run.isLeaseLost).toBe(true);
-});
-
-describe('with a lease holder', () => {
-  function holder(renewedUntilMs: number): LeaseHolder {
-    return {
-      hold: vi.fn(),
-      release: vi.fn(),
-      renewedUntilMs: () => renewedUntilMs,
-      close: () => Promise.resolve(),
-    };
-  }
-  const refuse = (): Promise<never> => Promise.reject(unavailable);
-
-  it('a lease that its holder has renewed is not lost if the broker does not answer', async () => {
-    const { clock, run } = blocked(refuse, holder(Number.MAX_SAFE_INTEGER));
-    await clock.advanceAsync(5_000);
-    expect(run.isLeaseLost).toBe(false);
-  });
-
-  it('a lease is lost if the renewal of its holder has ended too', async () => {
-    const { clock, run } = blocked(refuse, holder(1));
-    await clock.advanceAsync(5_000);
-    expect(run.isLeaseLost).toBe(true);
-  });
-
-  it('a lease is lost if the broker returns it as lost', async () => {
-    const { clock, run } = blocked(() => Promise.resolve([run.leased]), holder(Number.MAX_SAFE_INTEGER));
-    await clock.advanceAsync(5_000);
-    expect(run.isLeaseLost).toBe(true);
-  });
+  expect(run.isLeaseLost).toBe(isLost);
 });

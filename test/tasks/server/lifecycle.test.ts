@@ -1,6 +1,8 @@
+import { once } from 'node:events';
+import type { Handler } from 'escapement/tasks';
 import { describe, expect, vi } from 'vitest';
 import { withMethods } from '../support/with-methods.ts';
-import { it, unavailable, type World } from './support/world.ts';
+import { it, unavailable, WALL_MS, type World } from './support/world.ts';
 
 /** Whether a promise has settled, after promise jobs have. */
 async function hasSettled(world: World, promise: Promise<unknown>): Promise<boolean> {
@@ -28,24 +30,20 @@ describe('the status of a server', () => {
 
   it('a second start rejects, also before the first has ended', async ({ world }) => {
     const server = world.server();
+    const refusal = { code: 'ERR_SERVER_STATE', op: 'Server.start' };
     const started = server.start(() => undefined);
-    await expect(server.start(() => undefined)).rejects.toMatchObject({
-      code: 'ERR_SERVER_STATE',
-      op: 'Server.start',
-    });
+    await expect(server.start(() => undefined)).rejects.toMatchObject(refusal);
     await started;
-    await expect(server.start(() => undefined)).rejects.toMatchObject({ code: 'ERR_SERVER_STATE' });
+    await expect(server.start(() => undefined)).rejects.toMatchObject(refusal);
     server.stop();
-    await expect(server.start(() => undefined)).rejects.toMatchObject({ code: 'ERR_SERVER_STATE' });
+    await expect(server.start(() => undefined)).rejects.toMatchObject(refusal);
   });
 
   it('a server that was shut down cannot be started', async ({ world }) => {
+    const refusal = { code: 'ERR_SERVER_CLOSED', message: 'the server was shut down' };
     for (const server of [world.server(), await world.start(() => undefined)]) {
       await server.shutdown();
-      await expect(server.start(() => undefined)).rejects.toMatchObject({
-        code: 'ERR_SERVER_CLOSED',
-        message: 'the server was shut down',
-      });
+      await expect(server.start(() => undefined)).rejects.toMatchObject(refusal);
     }
   });
 
@@ -170,18 +168,12 @@ describe('shutdown', () => {
     const ids: string[] = [];
     for (let i = 0; i < 5; i++) ids.push((await world.enqueue()).id);
     const done = ids.shift(); // its slot is free for the last task
-    const server = await world.start(
-      (_task, { taskId, signal }) =>
-        taskId === done
-          ? undefined
-          : new Promise((_resolve, reject) => {
-              signal.addEventListener('abort', () => {
-                reject(signal.reason as Error);
-              });
-            }),
-      { concurrency: 4 },
-    );
-    await world.settle();
+    const handler: Handler = async (_task, { taskId, signal }) => {
+      if (taskId === done) return;
+      await once(signal, 'abort');
+      throw signal.reason;
+    };
+    const server = await world.start(handler, { concurrency: 4 });
     const closed = server.shutdown();
     await world.advance(8_000);
     await closed;
@@ -265,13 +257,8 @@ describe('shutdown', () => {
   it('a broker that never answers delays the shutdown by two seconds at most', async ({ world }) => {
     const never = (): Promise<never> => new Promise(() => undefined);
     const methods = { withdrawServer: never, recover: never, dequeue: never, takeGroup: never };
-    const groupAggregator = (): never => {
-      throw new Error('not called');
-    };
-    const server = await world.start(() => undefined, {
-      broker: withMethods(world.broker, methods),
-      groupAggregator,
-    });
+    const broker = withMethods(world.broker, methods);
+    const server = await world.start(() => undefined, { broker, groupAggregator: vi.fn() });
     await world.enqueue('job', undefined, { group: 'g' });
     const closed = server.shutdown();
     await world.advance(2_000);
@@ -356,18 +343,11 @@ it('a broker lists the server and its active tasks', async ({ held, world }) => 
   const server = await world.start(held.handler, { concurrency: 5, queues: { default: 2 } });
   const { id } = await world.enqueue('job', { a: 1 }, { timeoutMs: 5_000 });
   const [state] = await world.broker.servers();
-  const startedAtMs = world.clock.wallNow();
+  const startedAtMs = WALL_MS;
   expect(state).toMatchObject({
-    id: server.id,
-    pid: process.pid,
-    concurrency: 5,
-    queues: { default: 2 },
-    strictPriority: false,
-    status: 'active',
-    startedAtMs,
-    workers: [
-      { taskId: id, taskType: 'job', queue: 'default', startedAtMs, deadlineMs: startedAtMs + 5_000 },
-    ],
+    ...{ id: server.id, pid: process.pid, concurrency: 5, queues: { default: 2 }, strictPriority: false },
+    ...{ status: 'active', startedAtMs },
+    workers: [{ taskId: id, taskType: 'job', queue: 'default', startedAtMs, deadlineMs: WALL_MS + 5_000 }],
   });
   server.stop();
   expect((await world.broker.servers())[0]?.status).toBe('stopped');

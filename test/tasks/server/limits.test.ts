@@ -133,10 +133,8 @@ describe('servers with limits', () => {
     const options = { concurrency: 2, strictPriority: true, queues: { high: 2, low: 1 } };
     for (const type of ['low1', 'low2', 'low3', 'high1', 'high2', 'high3'])
       await world.enqueue(type, undefined, { queue: type.slice(0, -1) });
-    await world.start(
-      log.handler(world, () => 1_000),
-      { ...options, limits: { high: { concurrency: 1 } } },
-    );
+    const handler = log.handler(world, () => 1_000);
+    await world.start(handler, { ...options, limits: { high: { concurrency: 1 } } });
     await world.advance(10_000);
     const started = log.lines.filter((line) => line.startsWith('+'));
     expect(started).toEqual(['+high1', '+low1', '+high2', '+low2', '+high3', '+low3']);
@@ -147,10 +145,8 @@ describe('servers with limits', () => {
     for (const type of ['a1', 'a2']) await world.enqueue(type, undefined, { key: 'a' });
     await world.broker.setLimits('default', { perKey: { concurrency: 1 } });
     await world.broker.dequeue('default', 1, 20_000); // by a server that is killed
-    await world.start(
-      log.handler(world, () => 1_000),
-      { retryDelayMs: () => 0 },
-    );
+    const handler = log.handler(world, () => 1_000);
+    await world.start(handler, { retryDelayMs: () => 0 });
     await world.advance(15_000);
     expect(log.lines).toEqual([]);
     await world.advance(120_000);

@@ -1,5 +1,6 @@
-import { type Handler, Inspector, type Logger, type TaskRecoveredEvent } from 'escapement/tasks';
+import { Inspector, type Logger, type TaskRecoveredEvent } from 'escapement/tasks';
 import { describe, expect, vi } from 'vitest';
+import { raise } from '../support/bench.ts';
 import { failing, Held, it, type World } from './support/world.ts';
 
 describe('the log', () => {
@@ -15,10 +16,7 @@ describe('the log', () => {
   it('an archived task is logged when the broker has archived it', async ({ world }) => {
     const { broker } = failing(world, 'archive', 2);
     const { logger, lines } = watch(world, 'a');
-    const handler: Handler = () => {
-      throw new Error('boom');
-    };
-    await world.start(handler, { broker, logger });
+    await world.start(raise(new Error('boom')), { broker, logger });
     await world.enqueue('job', undefined, { maxRetry: 0, taskId: 'a' });
     await world.advance(3_000);
     expect(lines).toEqual(['task not archived (active)', 'task archived (archived)']);
@@ -66,9 +64,7 @@ describe('the log', () => {
 });
 
 it('a logger that throws does not stop the server', async ({ world }) => {
-  const shout = (): never => {
-    throw new Error('disk full');
-  };
+  const shout = raise(new Error('disk full'));
   const held = new Held();
   await world.start(held.handler, { logger: { debug: shout, info: shout, warn: shout, error: shout } });
   const info = await world.enqueue('job', undefined, { maxRetry: 0 });

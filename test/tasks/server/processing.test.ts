@@ -1,33 +1,16 @@
 import { RevokeTask, ServeMux, SkipRetry, Task } from 'escapement/tasks';
-import type { Handler, TaskRetriedEvent } from 'escapement/tasks';
+import type { Handler, ServerOptions, TaskRetriedEvent } from 'escapement/tasks';
 import { describe, expect, vi } from 'vitest';
+import { raise, unreadable } from '../support/bench.ts';
 import { it, WALL_MS } from './support/world.ts';
 
 const boom = new Error('boom');
-
-const refuse = (): never => {
-  throw new Error('do not look');
-};
-const trap = new Proxy(new Error('x'), { get: refuse, has: refuse, getPrototypeOf: refuse });
-
-function throwing(error: unknown): Handler {
-  return () => {
-    throw error;
-  };
-}
 
 it.for<[string, Handler]>([
   ['returns', () => undefined],
   ['returns a value', () => 42],
   ['resolves', () => Promise.resolve()],
-  [
-    'returns a thenable',
-    () => ({
-      then: (resolve: () => void) => {
-        resolve();
-      },
-    }),
-  ],
+  ['returns a thenable', () => ({ then: (resolve: () => unknown) => resolve() })],
 ])('a task is removed when its handler %s', async ([_how, handler], { world }) => {
   await world.start(handler);
   expect(await world.state(await world.enqueue())).toBe('gone');
@@ -41,22 +24,16 @@ it('a result is written before the task is completed', async ({ world }) => {
 });
 
 describe('a handler that fails', () => {
+  const rejectWithBoom = (_: unknown, reject: (error: Error) => unknown): unknown => reject(boom);
+
   it.for<[string, Handler, string]>([
-    ['throws', throwing(boom), 'boom'],
+    ['throws', raise(boom), 'boom'],
     ['rejects', () => Promise.reject(boom), 'boom'],
-    ['throws a string', throwing('no space left'), 'no space left'],
-    ['throws undefined', throwing(undefined), 'thrown: undefined'],
-    ['throws an object whose properties throw', throwing(trap), 'unknown error: it cannot be read'],
-    [
-      'returns a thenable that rejects',
-      () => ({
-        then: (_: unknown, reject: (e: Error) => void) => {
-          reject(boom);
-        },
-      }),
-      'boom',
-    ],
-    ['returns a thenable that throws', () => ({ then: throwing(boom) as never }), 'boom'],
+    ['throws a string', raise('no space left'), 'no space left'],
+    ['throws undefined', raise(undefined), 'thrown: undefined'],
+    ['throws an object whose properties throw', raise(unreadable()), 'unknown error: it cannot be read'],
+    ['returns a thenable that rejects', () => ({ then: rejectWithBoom }), 'boom'],
+    ['returns a thenable that throws', () => ({ then: raise(boom) }), 'boom'],
   ])('a task is retried when its handler %s', async ([_how, handler, lastError], { world }) => {
     await world.start(handler);
     const info = await world.enqueue();
@@ -84,15 +61,12 @@ describe('a handler that fails', () => {
     await world.advance(1);
     expect(counts).toEqual([0, 1]);
     await world.advance(5_000);
-    expect([counts, delays]).toEqual([
-      [0, 1, 2],
-      [0, 1],
-    ]);
+    expect({ counts, delays }).toEqual({ counts: [0, 1, 2], delays: [0, 1] });
     expect(await world.state(info)).toBe('gone');
   });
 
   it('a task that fails for the last time is archived', async ({ world }) => {
-    await world.start(throwing(boom));
+    await world.start(raise(boom));
     const info = await world.enqueue('job', undefined, { maxRetry: 1 });
     await world.advance(1_000);
     expect(await world.find(info)).toMatchObject({ state: 'archived', message: { lastError: 'boom' } });
@@ -103,7 +77,7 @@ describe('a handler that fails', () => {
     ['SkipRetry', new SkipRetry('bad address')],
     ['an error that SkipRetry has caused', new Error('bad address', { cause: new SkipRetry() })],
   ])('a task that fails with %s is archived at once', async ([_what, error], { world }) => {
-    await world.start(throwing(error));
+    await world.start(raise(error));
     const info = await world.enqueue();
     expect(await world.find(info)).toMatchObject({
       state: 'archived',
@@ -112,7 +86,7 @@ describe('a handler that fails', () => {
   });
 
   it('RevokeTask removes the task and its lock, and counts as processed', async ({ world }) => {
-    await world.start(throwing(new RevokeTask()));
+    await world.start(raise(new RevokeTask()));
     const options = { retentionMs: 60_000, uniqueTtlMs: 60_000 };
     expect(await world.state(await world.enqueue('job', 1, options))).toBe('gone');
     expect(world.events).toEqual(['started job', 'completed job']);
@@ -147,15 +121,13 @@ it('an error that is not a failure makes a task retry that has no retries left',
 it.for([boom, new SkipRetry(), new RevokeTask()])(
   'errorHandler is called with %s',
   async (error, { world }) => {
-    const told = vi.fn();
-    await world.start(throwing(error), { errorHandler: told });
+    const told = vi.fn<NonNullable<ServerOptions['errorHandler']>>();
+    await world.start(raise(error), { errorHandler: told });
     const { id } = await world.enqueue('job', { a: 1 }, { headers: { trace: 'x' } });
     expect(told).toHaveBeenCalledTimes(1);
-    const [toldError, task, context] = told.mock.calls[0] as Parameters<
-      Exclude<Parameters<typeof world.server>[0], undefined>['errorHandler'] & object
-    >;
+    const [toldError, task, context] = told.mock.calls[0] ?? [];
     expect(toldError).toBe(error);
-    expect([task.type, task.json(), context.taskId]).toEqual(['job', { a: 1 }, id]);
+    expect([task?.type, task?.json(), context?.taskId]).toEqual(['job', { a: 1 }, id]);
   },
 );
 
@@ -276,13 +248,9 @@ describe('the arguments of a handler', () => {
   it('progress rejects a value that is not JSON-serializable', async ({ world }) => {
     const errors: unknown[] = [];
     await world.start(async (_task, context) => {
-      for (const say of [
-        context.progress(1n),
-        context.writeResult(() => 1),
-        context.progress(new Uint8Array(1)),
-      ]) {
-        await say.catch((error: unknown) => errors.push(error));
-      }
+      const { progress, writeResult } = context;
+      const calls = [progress(1n), writeResult(() => 1), progress(new Uint8Array(1))];
+      for (const call of calls) await call.catch((error: unknown) => errors.push(error));
     });
     await world.enqueue();
     const code = 'ERR_INVALID_ARG_VALUE';

@@ -6,28 +6,18 @@ import { afterEach, expect, vi } from 'vitest';
 import { errorText } from '../../../src/tasks/handler.ts';
 import { MessageTask } from '../../../src/tasks/server/run.ts';
 import { resolveServerOptions, retryDelayOf } from '../../../src/tasks/server/server-options.ts';
+import { unreadable } from '../support/bench.ts';
 import { Held, it } from './support/world.ts';
 
 const broker = await EmbeddedBroker.open();
 
 it('the defaults are those of asynq, but a server looks for due tasks every second', () => {
   expect(resolveServerOptions({ broker })).toMatchObject({
-    concurrency: availableParallelism(),
-    queues: { default: 1 },
-    queueNames: ['default'],
-    strictPriority: false,
-    shutdownTimeoutMs: 8_000,
-    graceMs: 1_000,
-    pollIntervalMs: 1_000,
-    delayedTaskCheckIntervalMs: 1_000,
-    healthCheckIntervalMs: 15_000,
-    groupGracePeriodMs: 60_000,
-    groupMaxDelayMs: 0,
-    groupMaxSize: 0,
-    janitorIntervalMs: 8_000,
-    janitorBatchSize: 100,
-    leaseMs: 30_000,
-    maxRecoveries: 3,
+    ...{ concurrency: availableParallelism(), queues: { default: 1 }, strictPriority: false },
+    ...{ shutdownTimeoutMs: 8_000, graceMs: 1_000, leaseMs: 30_000, maxRecoveries: 3 },
+    ...{ pollIntervalMs: 1_000, delayedTaskCheckIntervalMs: 1_000, healthCheckIntervalMs: 15_000 },
+    ...{ groupGracePeriodMs: 60_000, groupMaxDelayMs: 0, groupMaxSize: 0 },
+    ...{ janitorIntervalMs: 8_000, janitorBatchSize: 100 },
   });
 });
 
@@ -142,12 +132,6 @@ class Silent extends Error {
   override name = 'Silent';
 }
 
-const trap = new Proxy(new Error('x'), {
-  get: () => {
-    throw new Error('no');
-  },
-});
-
 it.each([
   ['an error', new Error('disk full'), 'disk full'],
   ['a string', 'disk full', 'disk full'],
@@ -157,7 +141,7 @@ it.each([
   ['a blank string', ' ', "thrown: ' '"],
   ['a number', 42, 'thrown: 42'],
   ['an object', { status: 503 }, 'thrown: { status: 503 }'],
-  ['an object whose properties throw', trap, 'unknown error: it cannot be read'],
+  ['an object whose properties throw', unreadable(), 'unknown error: it cannot be read'],
 ])('errorText describes %s', (_what, thrown, text) => {
   expect(errorText(thrown)).toBe(text);
 });

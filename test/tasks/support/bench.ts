@@ -27,6 +27,19 @@ export function codeOf(promise: Promise<unknown>): Promise<unknown> {
   );
 }
 
+/** A function that throws. */
+export function raise(error: unknown): () => never {
+  return () => {
+    throw error as Error;
+  };
+}
+
+/** An object of which nothing can be read. */
+export function unreadable(): object {
+  const refuse = raise(new Error('do not look'));
+  return new Proxy({}, { get: refuse, has: refuse, getPrototypeOf: refuse, ownKeys: refuse });
+}
+
 /** A broker on a clock that stands still, and whoever uses it. */
 export interface Bench<B extends Broker = EmbeddedBroker> {
   readonly clock: ManualClock;
