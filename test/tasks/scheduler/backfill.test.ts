@@ -7,6 +7,7 @@ import { newestTicks } from '../../../src/tasks/scheduler/scheduled-entry.ts';
 import { withMethods } from '../support/with-methods.ts';
 import {
   DAY_MS,
+  down,
   HOUR_MS,
   it,
   MINUTE_MS,
@@ -150,16 +151,7 @@ describe('missed ticks', () => {
   });
 
   it('missed ticks wait for a failing broker and keep their order', async ({ world }) => {
-    const upAtMs = START_MS + 8.25 * HOUR_MS;
-    const guarded = <R>(call: () => Promise<R>): Promise<R> =>
-      world.clock.wallNow() < upAtMs
-        ? Promise.reject(new EscapementError('ERR_BROKER_UNAVAILABLE', 'down'))
-        : call();
-    const broker = withMethods(world.broker, {
-      lastTickMs: (queue, key) => guarded(() => world.broker.lastTickMs(queue, key)),
-      enqueueTick: (task, tick) => guarded(() => world.broker.enqueueTick(task, tick)),
-    });
-    const lines = await afterAGap(world, { maxTicks: 4 }, broker);
+    const lines = await afterAGap(world, { maxTicks: 4 }, world.downUntil(8.25 * HOUR_MS, false));
     expect(lines).toEqual([]);
     await world.clock.advanceAsync(HOUR_MS);
     expect(lines.map((line) => line.slice(-'enqueued 05:00'.length))).toEqual([
@@ -225,9 +217,7 @@ describe('the newest ticks of a span', () => {
 
 describe('a wall clock that is set', () => {
   it('a wall clock that is set forward has its last skipped tick within a minute', async ({ world }) => {
-    const { scheduler, lines } = world.scheduler();
-    scheduler.register('@hourly', new Task('t'));
-    await scheduler.start();
+    const { lines } = await world.startHourly();
     await world.clock.advanceAsync(30_000);
     world.clock.aheadMs += 5 * HOUR_MS;
     await world.clock.advanceAsync(HOUR_MS);
@@ -264,12 +254,9 @@ describe('a wall clock that is set', () => {
     'a wall clock that is a day ahead for seconds while the broker fails stops no scheduler: backfill %s',
     async (backfill, { world }) => {
       let isDown = true;
-      const broker = withMethods(world.broker, {
-        enqueueTick: (task, tick) =>
-          isDown
-            ? Promise.reject(new EscapementError('ERR_BROKER_UNAVAILABLE', 'down'))
-            : world.broker.enqueueTick(task, tick),
-      });
+      const enqueueTick: Broker['enqueueTick'] = (task, tick) =>
+        isDown ? Promise.reject(down) : world.broker.enqueueTick(task, tick);
+      const broker = withMethods(world.broker, { enqueueTick });
       const { ticks } = await world.startHourly({ broker, backfill });
       await world.clock.advanceAsync(3.5 * HOUR_MS - 1_000);
       world.clock.aheadMs += DAY_MS;

@@ -1,10 +1,8 @@
 import { EscapementError } from 'escapement';
 import { Task, type Broker } from 'escapement/tasks';
-import { describe, expect } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { withMethods } from '../support/with-methods.ts';
-import { HOUR_MS, it, MINUTE_MS, START_MS } from './scheduler-world.ts';
-
-const down = new EscapementError('ERR_BROKER_UNAVAILABLE', 'down');
+import { DAY_MS, down, HOUR_MS, it, MINUTE_MS, START_MS } from './scheduler-world.ts';
 
 describe('a broker that fails', () => {
   it('a failing broker is called again with longer and longer waits', async ({ world }) => {
@@ -26,11 +24,7 @@ describe('a broker that fails', () => {
   });
 
   it('a tick is given up and reported when the next tick is due', async ({ world }) => {
-    const enqueueTick: Broker['enqueueTick'] = (task, tick) =>
-      world.clock.wallNow() < START_MS + 2.5 * HOUR_MS
-        ? Promise.reject(down)
-        : world.broker.enqueueTick(task, tick);
-    const { lines } = await world.startHourly({ broker: withMethods(world.broker, { enqueueTick }) });
+    const { lines } = await world.startHourly({ broker: world.downUntil(2.5 * HOUR_MS) });
     await world.clock.advanceAsync(3 * HOUR_MS + MINUTE_MS);
     expect(lines[0]).toBe('02:00 failed 01:00');
     expect(lines[1]).toMatch(/^02:30:\S* enqueued 02:00$/);
@@ -39,11 +33,7 @@ describe('a broker that fails', () => {
   });
 
   it('a failing broker loses no tick with backfill', async ({ world }) => {
-    const enqueueTick: Broker['enqueueTick'] = (task, tick) =>
-      world.clock.wallNow() < START_MS + 3.5 * HOUR_MS
-        ? Promise.reject(down)
-        : world.broker.enqueueTick(task, tick);
-    const broker = withMethods(world.broker, { enqueueTick });
+    const broker = world.downUntil(3.5 * HOUR_MS);
     const { lines, ticks } = await world.startHourly({ broker, backfill: true });
     await world.clock.advanceAsync(4 * HOUR_MS);
     expect(lines.slice(0, 2)).toEqual(['02:00 failed 01:00', '03:00 failed 01:00']);
@@ -51,15 +41,11 @@ describe('a broker that fails', () => {
   });
 
   it('a broker that refuses a tick is not called again', async ({ world }) => {
-    let tries = 0;
-    const enqueueTick = (): Promise<never> => {
-      tries++;
-      return Promise.reject(new EscapementError('ERR_BROKER_CLOSED', 'closed'));
-    };
+    const enqueueTick = vi.fn().mockRejectedValue(new EscapementError('ERR_BROKER_CLOSED', 'closed'));
     const broker = withMethods(world.broker, { enqueueTick });
     const { lines } = await world.startHourly({ broker, backfill: true });
     await world.clock.advanceAsync(2 * HOUR_MS);
-    expect(tries).toBe(2);
+    expect(enqueueTick).toHaveBeenCalledTimes(2);
     expect(lines).toEqual(['01:00 failed 01:00', '02:00 failed 02:00']);
   });
 
@@ -73,8 +59,7 @@ describe('a broker that fails', () => {
   });
 
   it('many entries that wait for a failing broker cause no warning of the process', async ({ world }) => {
-    const broker = withMethods(world.broker, { enqueueTick: () => Promise.reject(down) });
-    const { scheduler } = world.scheduler({ broker });
+    const { scheduler } = world.scheduler({ broker: world.downUntil(DAY_MS) });
     for (let i = 0; i < 20; i++) scheduler.register('@hourly', new Task('t', i));
     const warnings: Error[] = [];
     const hear = (warning: Error): unknown => warnings.push(warning);
@@ -86,18 +71,16 @@ describe('a broker that fails', () => {
   });
 
   it('a failing broker is not called again for an entry that was unregistered', async ({ world }) => {
-    let tries = 0;
-    const enqueueTick = (): Promise<never> => {
-      tries++;
-      return Promise.reject(down);
-    };
-    const { scheduler, lines } = world.scheduler({ broker: withMethods(world.broker, { enqueueTick }) });
-    const id = scheduler.register('@hourly', new Task('t'));
-    await scheduler.start();
+    const enqueueTick = vi.fn().mockRejectedValue(down);
+    const {
+      entryId: id,
+      scheduler,
+      lines,
+    } = await world.startHourly({ broker: withMethods(world.broker, { enqueueTick }) });
     await world.clock.advanceAsync(HOUR_MS);
     scheduler.unregister(id);
     await world.clock.advanceAsync(HOUR_MS);
-    expect(tries).toBe(1);
+    expect(enqueueTick).toHaveBeenCalledTimes(1);
     expect(lines).toEqual(['01:00:00.250 failed 01:00']);
   });
 

@@ -1,3 +1,4 @@
+import { EscapementError } from 'escapement';
 import {
   defineTask,
   EmbeddedBroker,
@@ -10,6 +11,7 @@ import {
 } from 'escapement/tasks';
 import { onTestFinished, test } from 'vitest';
 import { SettableClock } from '../support/settable-clock.ts';
+import { withMethods } from '../support/with-methods.ts';
 
 /** A task of a type with a schema. */
 export function taskValidatedBy(validate: StandardSchema<number, number>['~standard']['validate']): Task {
@@ -19,6 +21,9 @@ export function taskValidatedBy(validate: StandardSchema<number, number>['~stand
 
 /** A result of a validation. */
 export const valid = (value: unknown): { value: number } => ({ value: value as number });
+
+/** The error of a broker that cannot be reached. */
+export const down = new EscapementError('ERR_BROKER_UNAVAILABLE', 'down');
 
 export const START_MS = Date.parse('2026-11-02T00:00:00Z'); // a Monday
 export const MINUTE_MS = 60_000;
@@ -37,8 +42,10 @@ export interface World {
   readonly clock: SettableClock;
   readonly broker: EmbeddedBroker;
   scheduler(options?: Partial<SchedulerOptions>): Told;
-  /** Starts a scheduler with one entry, whose task 't' is due at each hour. */
-  startHourly(options?: Partial<SchedulerOptions>): Promise<Told & { readonly entryId: string }>;
+  /** Starts a scheduler with one entry, whose task, by default 't', is due at each hour. */
+  startHourly(options?: Partial<SchedulerOptions>, task?: Task): Promise<Told & { readonly entryId: string }>;
+  /** A broker that takes no tick until a time, in milliseconds since the start. @param reads - whether it returns the last one. */
+  downUntil(ms: number, reads?: boolean): EmbeddedBroker;
 }
 
 /** Opens a world that ends with the test. */
@@ -59,11 +66,19 @@ export async function openWorld(): Promise<World> {
     clock,
     broker,
     scheduler: open,
-    async startHourly(options) {
+    async startHourly(options, task = new Task('t')) {
       const told = open(options);
-      const entryId = told.scheduler.register('@hourly', new Task('t'));
+      const entryId = told.scheduler.register('@hourly', task);
       await told.scheduler.start();
       return { ...told, entryId };
+    },
+    downUntil(ms, reads = true) {
+      const guarded = <R>(call: () => Promise<R>): Promise<R> =>
+        clock.wallNow() < START_MS + ms ? Promise.reject(down) : call();
+      return withMethods(broker, {
+        enqueueTick: (task, tick) => guarded(() => broker.enqueueTick(task, tick)),
+        ...(reads ? {} : { lastTickMs: (queue, key) => guarded(() => broker.lastTickMs(queue, key)) }),
+      });
     },
   };
 }

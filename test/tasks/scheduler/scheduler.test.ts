@@ -1,10 +1,13 @@
 import { EscapementError } from 'escapement';
 import { Client, Scheduler, Server, Task, type Broker } from 'escapement/tasks';
 import { describe, expect } from 'vitest';
+import { silentLogger } from '../../../src/tasks/reporting.ts';
+import { raise } from '../support/bench.ts';
 import { withMethods } from '../support/with-methods.ts';
 import { DAY_MS, HOUR_MS, it, MINUTE_MS, START_MS, taskValidatedBy, valid } from './scheduler-world.ts';
 
 const PAGE = { page: 1, size: 1_000 };
+const at = (hours: number): Date => new Date(START_MS + hours * HOUR_MS);
 
 describe('a scheduler', () => {
   it('a scheduler enqueues at each tick, but not at the one it is started at', async ({ world }) => {
@@ -90,30 +93,25 @@ describe('a scheduler', () => {
 
 describe('an entry', () => {
   it('the id of an entry is made from its spec, zone, task and options', ({ world }) => {
-    const idOf = (location: string, register: (scheduler: Scheduler) => string): string =>
-      register(world.scheduler({ location }).scheduler);
-    const base = idOf('UTC', (s) => s.register('@hourly', new Task('t', 1, { queue: 'q', maxRetry: 3 })));
+    const idOf = (location: string, ...entry: Parameters<Scheduler['register']>): string =>
+      world.scheduler({ location }).scheduler.register(...entry);
+    const given = { queue: 'q', maxRetry: 3 };
+    const base = idOf('UTC', '@hourly', new Task('t', 1, given));
     expect(base).toMatch(/^[\da-f]{32}$/);
     const same = [
-      idOf('UTC', (s) => s.register('@hourly', new Task('t', 1), { maxRetry: 3, queue: 'q' })),
-      idOf('UTC', (s) =>
-        s.register(' @hourly ', new Task('t', 1, { queue: 'x' }), { queue: 'q', maxRetry: 3 }),
-      ),
-      idOf('UTC', (s) =>
-        s.register('@hourly', new Task('t', 1, { queue: 'q', maxRetry: 3 }), { backfill: true }),
-      ),
+      idOf('UTC', '@hourly', new Task('t', 1), { maxRetry: 3, queue: 'q' }),
+      idOf('UTC', ' @hourly ', new Task('t', 1, { queue: 'x' }), given),
+      idOf('UTC', '@hourly', new Task('t', 1, given), { backfill: true }),
     ];
     expect(new Set(same)).toEqual(new Set([base]));
     const others = [
-      idOf('Asia/Tokyo', (s) => s.register('@hourly', new Task('t', 1, { queue: 'q', maxRetry: 3 }))),
-      idOf('UTC', (s) => s.register('0 * * * *', new Task('t', 1, { queue: 'q', maxRetry: 3 }))),
-      idOf('UTC', (s) => s.register('@hourly', new Task('u', 1, { queue: 'q', maxRetry: 3 }))),
-      idOf('UTC', (s) => s.register('@hourly', new Task('t', 2, { queue: 'q', maxRetry: 3 }))),
-      idOf('UTC', (s) => s.register('@hourly', new Task('t', undefined, { queue: 'q', maxRetry: 3 }))),
-      idOf('UTC', (s) => s.register('@hourly', new Task('t', 1, { queue: 'q', maxRetry: 4 }))),
-      idOf('UTC', (s) =>
-        s.register('@hourly', new Task('t', 1, { queue: 'q', maxRetry: 3, headers: { a: 'b' } })),
-      ),
+      idOf('Asia/Tokyo', '@hourly', new Task('t', 1, given)),
+      idOf('UTC', '0 * * * *', new Task('t', 1, given)),
+      idOf('UTC', '@hourly', new Task('u', 1, given)),
+      idOf('UTC', '@hourly', new Task('t', 2, given)),
+      idOf('UTC', '@hourly', new Task('t', undefined, given)),
+      idOf('UTC', '@hourly', new Task('t', 1, { queue: 'q', maxRetry: 4 })),
+      idOf('UTC', '@hourly', new Task('t', 1, { ...given, headers: { a: 'b' } })),
     ];
     expect(new Set([base, ...others]).size).toBe(others.length + 1);
   });
@@ -130,37 +128,28 @@ describe('an entry', () => {
     const entryError = expect.objectContaining({ code: 'ERR_SCHEDULE_ENTRY' }) as unknown;
     expect(() => scheduler.register('@hourly', new Task('t'))).toThrow(entryError);
     expect(() => scheduler.register('@daily', new Task('t'), { id })).toThrow(entryError);
-    expect(() => {
-      scheduler.unregister('other');
-    }).toThrow(entryError);
+    expect(scheduler.unregister.bind(scheduler, 'other')).toThrow(entryError);
     scheduler.unregister(id);
-    expect(() => {
-      scheduler.unregister(id);
-    }).toThrow(entryError);
+    expect(scheduler.unregister.bind(scheduler, id)).toThrow(entryError);
     expect(scheduler.register('@hourly', new Task('t'))).toBe(id);
   });
 
   it('register throws for wrong arguments', ({ world }) => {
     const { scheduler } = world.scheduler();
-    expect(() => scheduler.register('61 * * * *', new Task('t'))).toThrow('minute');
+    const task = new Task('t', 1, { group: 'g' });
+    expect(() => scheduler.register('61 * * * *', task)).toThrow('minute');
     expect(() => scheduler.register('@daily', 't' as unknown as Task)).toThrow('task must be a Task');
-    expect(() => scheduler.register('@daily', new Task('t'), { id: ' ' })).toThrow('options.id');
-    expect(() => {
-      scheduler.unregister(Symbol('id') as never);
-    }).toThrow('id must be a string');
-    expect(() => scheduler.register('@daily', new Task('t'), { queue: '' })).toThrow('options.queue');
-    expect(() => scheduler.register('@daily', new Task('t'), { uniqueKey: 'k' })).toThrow(
-      'options.uniqueTtlMs',
-    );
-    expect(() =>
-      scheduler.register('@daily', new Task('t', 1, { group: 'g' }), { priority: 'next' }),
-    ).toThrow('options.priority');
-    expect(() => scheduler.register('@daily', new Task('t'), { backfill: { maxTicks: 0 } })).toThrow(
-      'maxTicks',
-    );
-    expect(() => scheduler.register('@daily', new Task('t'), { backfill: { maxAgeMs: -1 } })).toThrow(
-      'maxAgeMs',
-    );
+    for (const [options, message] of [
+      [{ id: ' ' }, 'options.id'],
+      [{ queue: '' }, 'options.queue'],
+      [{ uniqueKey: 'k' }, 'options.uniqueTtlMs'],
+      [{ priority: 'next' }, 'options.priority'],
+      [{ backfill: { maxTicks: 0 } }, 'maxTicks'],
+      [{ backfill: { maxAgeMs: -1 } }, 'maxAgeMs'],
+    ] as const)
+      expect(() => scheduler.register('@daily', task, options)).toThrow(message);
+    const unregister = scheduler.unregister.bind(scheduler, Symbol('id') as never);
+    expect(unregister).toThrow('id must be a string');
     expect(scheduler.entries()).toEqual([]);
   });
 
@@ -168,26 +157,17 @@ describe('an entry', () => {
     const { broker, clock } = world;
     const first = world.scheduler();
     const id = first.scheduler.register('@hourly', new Task('t', 'x'), { queue: 'a)b', timeoutMs: 90_000 });
-    const entry = {
-      id,
-      spec: '@hourly',
-      taskType: 't',
-      options: ['Queue("a\\x29b")', 'Timeout(1m30s)'],
-    };
+    const options = ['Queue("a\\x29b")', 'Timeout(1m30s)'];
+    const entry = { id, spec: '@hourly', taskType: 't', options };
     const none = { nextEnqueueAt: undefined, prevEnqueueAt: undefined };
     expect(first.scheduler.entries()).toMatchObject([{ ...entry, ...none }]);
     expect(await broker.scheduleEntries()).toEqual([]);
     await first.scheduler.start();
     await clock.advanceAsync(2 * HOUR_MS);
-    const moments = { nextEnqueueAtMs: START_MS + 3 * HOUR_MS, prevEnqueueAtMs: START_MS + 2 * HOUR_MS };
+    const moments = { nextEnqueueAtMs: at(3).getTime(), prevEnqueueAtMs: at(2).getTime() };
     expect(await broker.scheduleEntries()).toMatchObject([{ ...entry, ...moments }]);
-    expect(first.scheduler.entries()).toMatchObject([
-      {
-        ...entry,
-        nextEnqueueAt: new Date(START_MS + 3 * HOUR_MS),
-        prevEnqueueAt: new Date(START_MS + 2 * HOUR_MS),
-      },
-    ]);
+    const times = { nextEnqueueAt: at(3), prevEnqueueAt: at(2) };
+    expect(first.scheduler.entries()).toMatchObject([{ ...entry, ...times }]);
     await first.scheduler.shutdown();
     expect(first.scheduler.entries()).toEqual([]);
     expect(await broker.scheduleEntries()).toEqual([]);
@@ -196,11 +176,9 @@ describe('an entry', () => {
     second.scheduler.register('@hourly', new Task('t', 'x'), { queue: 'a)b', timeoutMs: 90_000 });
     await second.scheduler.start();
     await clock.advanceAsync(HOUR_MS);
+    const atMs = [3, 2, 1].map((hour) => at(hour).getTime());
     expect(await broker.enqueueEvents(id, PAGE)).toEqual(
-      [3, 2, 1].map((hour) => ({
-        taskId: `${id}:${START_MS + hour * HOUR_MS}`,
-        atMs: START_MS + hour * HOUR_MS,
-      })),
+      atMs.map((ms) => ({ taskId: `${id}:${ms}`, atMs: ms })),
     );
   });
 });
@@ -219,13 +197,7 @@ it('preEnqueue and postEnqueue are called for each tick with its outcome', async
   const entryId = scheduler.register('@hourly', new Task('t'), { taskId: 'one' });
   await scheduler.start();
   await world.clock.advanceAsync(HOUR_MS);
-  const given = { taskId: 'one' };
-  const pre = (hour: number): unknown => [
-    'pre',
-    't',
-    given,
-    { entryId, at: new Date(START_MS + hour * HOUR_MS) },
-  ];
+  const pre = (hour: number): unknown => ['pre', 't', { taskId: 'one' }, { entryId, at: at(hour) }];
   expect(calls).toEqual([pre(1), ['post', true, undefined]]);
   await world.clock.advanceAsync(HOUR_MS);
   const conflict = expect.objectContaining({ code: 'ERR_TASK_ID_CONFLICT' }) as unknown;
@@ -237,11 +209,8 @@ it('preEnqueue and postEnqueue are called for each tick with its outcome', async
 
 it('the logger receives the error itself as `err`, whose stack pino prints', async ({ world }) => {
   const logged: unknown[] = [];
-  const nothing = (): void => undefined;
   const error = (fields: object): unknown => logged.push(fields);
-  const { scheduler } = world.scheduler({
-    logger: { debug: nothing, info: nothing, warn: nothing, error },
-  });
+  const { scheduler } = world.scheduler({ logger: { ...silentLogger, error } });
   const entryId = scheduler.register('@hourly', new Task('t'), { taskId: 'one' });
   await scheduler.start();
   await world.clock.advanceAsync(2 * HOUR_MS);
@@ -250,9 +219,7 @@ it('the logger receives the error itself as `err`, whose stack pino prints', asy
 
 it('callbacks that throw or reject are reported and do not stop the scheduler', async ({ world }) => {
   const { scheduler, lines } = world.scheduler({
-    preEnqueue: () => {
-      throw new Error('pre');
-    },
+    preEnqueue: raise(new Error('pre')),
     postEnqueue: () => Promise.reject(new Error('post')),
   });
   const errors: unknown[] = [];
@@ -283,9 +250,7 @@ describe('start and shutdown', () => {
   });
 
   it('a shutdown leaves nothing', async ({ world }) => {
-    const { scheduler, lines } = world.scheduler();
-    scheduler.register('@hourly', new Task('t'));
-    await scheduler.start();
+    const { scheduler, lines } = await world.startHourly();
     expect(world.clock.pendingWakeups).toBe(1);
     await scheduler[Symbol.asyncDispose]();
     expect(world.clock.pendingWakeups).toBe(0);
@@ -326,9 +291,9 @@ describe('start and shutdown', () => {
       await new Promise<void>((resolve) => (arrive = resolve));
       return world.broker.enqueueTick(task, tick);
     };
-    const { scheduler, lines } = world.scheduler({ broker: withMethods(world.broker, { enqueueTick }) });
-    scheduler.register('@hourly', new Task('t'));
-    await scheduler.start();
+    const { scheduler, lines } = await world.startHourly({
+      broker: withMethods(world.broker, { enqueueTick }),
+    });
     await world.clock.advanceAsync(HOUR_MS);
     let isOver = false;
     const closing = scheduler.shutdown().then(() => (isOver = true));
@@ -342,9 +307,7 @@ describe('start and shutdown', () => {
   it('a schema that hangs stops neither the scheduler nor its shutdown', async ({ world }) => {
     let calls = 0;
     const task = taskValidatedBy((value) => (++calls === 2 ? valid(value) : new Promise(() => undefined)));
-    const { scheduler, lines } = world.scheduler();
-    scheduler.register('@hourly', task);
-    await scheduler.start();
+    const { scheduler, lines } = await world.startHourly({}, task);
     await world.clock.advanceAsync(3 * HOUR_MS);
     expect(lines).toEqual(['01:02 failed 01:00', '02:00 enqueued 02:00']);
     expect(calls).toBe(3);
@@ -352,9 +315,7 @@ describe('start and shutdown', () => {
   });
 
   it('a schema that has settled leaves no timer', async ({ world }) => {
-    const { scheduler, lines } = world.scheduler();
-    const id = scheduler.register('@hourly', taskValidatedBy(valid));
-    await scheduler.start();
+    const { entryId: id, scheduler, lines } = await world.startHourly({}, taskValidatedBy(valid));
     await world.clock.advanceAsync(HOUR_MS);
     expect(lines).toEqual(['01:00 enqueued 01:00']);
     scheduler.unregister(id);
