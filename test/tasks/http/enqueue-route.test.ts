@@ -214,9 +214,7 @@ describe('a request that is tried again', () => {
 
   test('a request that is tried again while it is served waits for the same answer', async () => {
     let release: () => void = () => undefined;
-    const held = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const held = new Promise<void>((resolve) => (release = resolve));
     const authorize = vi.fn(() => true);
     const enqueueMany = vi.fn<Broker['enqueueMany']>(async (tasks) => {
       await held;
@@ -256,15 +254,12 @@ describe('a request that is tried again', () => {
 
   test('a request that is tried again after a 503 is enqueued', async () => {
     let isAway = true;
+    const away = new EscapementError('ERR_BROKER_UNAVAILABLE', 'at 10.0.0.1');
     const { broker, send } = await serveBroken({
-      enqueueMany: (tasks) =>
-        isAway
-          ? Promise.reject(new EscapementError('ERR_BROKER_UNAVAILABLE', 'at 10.0.0.1'))
-          : broker.enqueueMany(tasks),
+      enqueueMany: (tasks) => (isAway ? Promise.reject(away) : broker.enqueueMany(tasks)),
     });
-    expect(await enqueue(send, [task], first)).toMatchObject({
-      ...{ status: 503, text: 'the broker is unavailable\n' },
-    });
+    const text = 'the broker is unavailable\n';
+    expect(await enqueue(send, [task], first)).toMatchObject({ status: 503, text });
     isAway = false;
     expect(await enqueue(send, [task], again)).toMatchObject({ json: { outcomes: [{ task: { id: 'a' } }] } });
   });
@@ -275,22 +270,17 @@ describe('a request that is tried again', () => {
     await client.enqueue(new Task('other', 1, { taskId: 'c' }));
     await lease();
     const restarted = await serve(tasksHandler({ broker }));
-    const all = [
-      ...[task, { type: 'work', options: { taskId: 'b' } }, { type: 'work', options: { taskId: 'c' } }],
-      ...[
-        { type: 'work', payload: 'q', options: { taskId: 'a' } },
-        { ...task, options: { taskId: 'd', uniqueTtlMs: 60_000 } },
-      ],
+    const all: [task: object, outcome: object][] = [
+      [task, { task: { id: 'a', state: 'active' } }],
+      [{ type: 'work', options: { taskId: 'b' } }, { task: { id: 'b', state: 'pending' } }],
+      [{ type: 'work', options: { taskId: 'c' } }, { error: { code: 'ERR_TASK_ID_CONFLICT' } }],
+      [{ ...task, payload: 'q', options: { taskId: 'a' } }, { error: { code: 'ERR_TASK_ID_CONFLICT' } }],
+      [{ ...task, options: { ...task.options, taskId: 'd' } }, { error: { code: 'ERR_TASK_DUPLICATE' } }],
     ];
-    const outcomes = [
-      ...[{ task: { id: 'a', state: 'active' } }, { task: { id: 'b', state: 'pending' } }],
-      ...[{ error: { code: 'ERR_TASK_ID_CONFLICT' } }, { error: { code: 'ERR_TASK_ID_CONFLICT' } }],
-      { error: { code: 'ERR_TASK_DUPLICATE' } },
-    ];
-    expect(await enqueue(restarted, all, again)).toMatchObject({ json: { outcomes } });
-    expect(await enqueue(restarted, [task], { requestId: 'r2' })).toMatchObject({
-      json: { outcomes: [{ error: { code: 'ERR_TASK_ID_CONFLICT' } }] },
-    });
+    const [tasks, outcomes] = [all.map(([sent]) => sent), all.map(([, outcome]) => outcome)];
+    expect(await enqueue(restarted, tasks, again)).toMatchObject({ json: { outcomes } });
+    const json = { outcomes: [{ error: { code: 'ERR_TASK_ID_CONFLICT' } }] };
+    expect(await enqueue(restarted, [task], { requestId: 'r2' })).toMatchObject({ json });
   });
 
   test('a request that is tried again is enqueued if its answer was too long ago', async () => {

@@ -6,7 +6,8 @@ import { EscapementError } from 'escapement';
 import { Task } from 'escapement/tasks';
 import { tasksHandler } from 'escapement/tasks/http';
 import { settled } from '../../workqueue/support/outcome.ts';
-import { behindParser, serve, serveTasks, test } from './serve.ts';
+import { raise } from '../support/bench.ts';
+import { behindParser, serve, serveTasks, serveTold, test } from './serve.ts';
 
 const SECURITY_HEADERS = {
   'cache-control': 'no-store',
@@ -190,9 +191,8 @@ describe('bodies', () => {
     const send = await serve((request, response) => {
       request.resume().once('end', () => setImmediate(handler, request, response));
     });
-    expect(await send(BATCH, { ...post, body: { task_ids: ['a'] } })).toMatchObject({
-      ...{ status: 400, text: 'the request has no body, or a framework has read it before this handler\n' },
-    });
+    const text = 'the request has no body, or a framework has read it before this handler\n';
+    expect(await send(BATCH, { ...post, body: { task_ids: ['a'] } })).toMatchObject({ status: 400, text });
   });
 });
 
@@ -207,8 +207,7 @@ describe('errors', () => {
   });
 
   test('errors that are unexpected are not sent to the client', async () => {
-    const told: unknown[] = [];
-    const { broker, send } = await serveTasks({ onError: (error) => told.push(error) });
+    const { broker, send, told } = await serveTold();
     const secret = Object.assign(new Error('secret'), { code: 'ERR_QUEUE_NOT_FOUND' });
     vi.spyOn(broker, 'queues').mockRejectedValueOnce(secret).mockRejectedValueOnce('also secret');
     expect(await send('/api/queues')).toMatchObject({ status: 500, text: 'internal error\n' });
@@ -222,11 +221,7 @@ describe('errors', () => {
     vi.spyOn(broker, 'queues').mockRejectedValueOnce(new Error('secret'));
     expect(await send('/api/queues')).toMatchObject({ status: 500 });
     expect(warned.mock.calls).toEqual([[new Error('secret')]]);
-    const thrower = await serveTasks({
-      onError: () => {
-        throw new Error('from onError');
-      },
-    });
+    const thrower = await serveTasks({ onError: raise(new Error('from onError')) });
     vi.spyOn(thrower.broker, 'queues').mockRejectedValueOnce(new Error('secret'));
     expect(await thrower.send('/api/queues')).toMatchObject({ status: 500 });
     expect(warned).toHaveBeenLastCalledWith(new Error('from onError'));

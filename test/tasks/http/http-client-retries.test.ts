@@ -7,6 +7,10 @@ import { listen } from '../../listen.ts';
 import { openBench } from '../support/bench.ts';
 import { LONG_MS, openClient, openRemote, passing } from './remote.ts';
 
+const unavailable = (reason: RegExp): object => ({
+  ...{ code: 'ERR_BROKER_UNAVAILABLE', message: expect.stringMatching(reason) as string },
+});
+
 describe('retries', () => {
   test('a connection that is lost after enqueueing leaves one task, which the retry returns', async () => {
     let requests = 0;
@@ -59,12 +63,9 @@ describe('retries', () => {
       if (requests === 1) handle();
       else response.writeHead(401).end('expired');
     });
-    await expect(passing(time, client.enqueue(new Task('a')))).rejects.toMatchObject({
-      ...{
-        code: 'ERR_BROKER_UNAVAILABLE',
-        message: expect.stringMatching(/: expired \(HTTP 401\)$/) as unknown,
-      },
-    });
+    await expect(passing(time, client.enqueue(new Task('a')))).rejects.toMatchObject(
+      unavailable(/: expired \(HTTP 401\)$/),
+    );
     expect([requests, await inspector.queues()]).toEqual([2, ['default']]);
   });
 
@@ -76,12 +77,9 @@ describe('retries', () => {
       if (requests === 1) handle();
       else response.writeHead(200).end('<html>log in</html>');
     });
-    await expect(passing(time, client.enqueue(new Task('a')))).rejects.toMatchObject({
-      ...{
-        code: 'ERR_BROKER_UNAVAILABLE',
-        message: expect.stringMatching(/does not respond as the tasks API/) as unknown,
-      },
-    });
+    await expect(passing(time, client.enqueue(new Task('a')))).rejects.toMatchObject(
+      unavailable(/does not respond as the tasks API/),
+    );
     expect([requests, await inspector.queues()]).toEqual([2, ['default']]);
   });
 
@@ -92,11 +90,7 @@ describe('retries', () => {
         requests++;
         response.writeHead(503).end('<html>busy</html>');
       });
-      const error = await passing(
-        time,
-        client.enqueue(new Task('a')).catch((one: unknown) => one),
-      );
-      expect(error).toMatchObject({
+      await expect(passing(time, client.enqueue(new Task('a')))).rejects.toMatchObject({
         ...{ code: 'ERR_BROKER_UNAVAILABLE', op: 'Client.enqueue' },
         message: `${url}: the request is refused (HTTP 503)`,
       });
@@ -108,13 +102,10 @@ describe('retries', () => {
     const time = new ManualClock();
     const url = `http://127.0.0.1:${await freePort()}`;
     const client = new Client({ url, clock: time });
-    const error = await passing(
-      time,
-      client.enqueue(new Task('a')).catch((one: unknown) => one),
-    );
-    expect(error).toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE', op: 'Client.enqueue' });
-    expect((error as Error).message).toMatch(`cannot reach ${url}: connect ECONNREFUSED`);
-    expect((error as Error).cause).toBeInstanceOf(Error);
+    await expect(passing(time, client.enqueue(new Task('a')))).rejects.toMatchObject({
+      ...{ code: 'ERR_BROKER_UNAVAILABLE', op: 'Client.enqueue', cause: expect.any(Error) as Error },
+      message: expect.stringContaining(`cannot reach ${url}: connect ECONNREFUSED`) as string,
+    });
     const [outcome] = await passing(time, client.enqueueMany([new Task('a')]));
     expect(outcome).toMatchObject({ status: 'rejected', reason: { op: 'Client.enqueueMany' } });
   });
@@ -141,12 +132,9 @@ describe('retries', () => {
       },
       { clock: time, timeoutMs: 1_000, maxRetries: 1 },
     );
-    await expect(passing(time, client.enqueue(new Task('a')))).rejects.toMatchObject({
-      ...{
-        code: 'ERR_BROKER_UNAVAILABLE',
-        message: expect.stringMatching(/no response within 1000 ms$/) as unknown,
-      },
-    });
+    await expect(passing(time, client.enqueue(new Task('a')))).rejects.toMatchObject(
+      unavailable(/no response within 1000 ms$/),
+    );
     expect(requests).toBeLessThanOrEqual(2);
   });
 

@@ -3,7 +3,7 @@ import { tasksHandler } from 'escapement/tasks/http';
 import { describe, expect } from 'vitest';
 import { withMethods } from '../support/with-methods.ts';
 import { openBench, START_MS } from '../support/bench.ts';
-import { serve, serveTasks, test } from './serve.ts';
+import { type Send, serve, serveTasks, test } from './serve.ts';
 
 const TODAY = '2026-11-21';
 const SNAPSHOT = {
@@ -94,10 +94,7 @@ describe('queues', () => {
 describe('a queue that cannot be read', () => {
   const broken = new EscapementError('ERR_TASK_NOT_FOUND', 'an id without a task');
 
-  async function withBroken(isBroken: (queue: string) => boolean): Promise<{
-    send: Awaited<ReturnType<typeof serve>>;
-    told: unknown[];
-  }> {
+  async function withBroken(isBroken: (queue: string) => boolean): Promise<{ send: Send; told: unknown[] }> {
     const { broker, add } = await openBench();
     await add('a');
     await add('b', { queue: 'ghostly' });
@@ -112,10 +109,8 @@ describe('a queue that cannot be read', () => {
 
   test('a queue that cannot be read is left out of the list, and is reported', async () => {
     const { send, told } = await withBroken((queue) => queue === 'ghostly');
-    expect(await send('/api/queues')).toMatchObject({
-      status: 200,
-      json: { queues: [{ queue: 'default' }] },
-    });
+    const json = { queues: [{ queue: 'default' }] };
+    expect(await send('/api/queues')).toMatchObject({ status: 200, json });
     const stats = await send('/api/queue_stats');
     expect(Object.keys((stats.json as { stats: object }).stats)).toEqual(['default']);
     expect(told).toEqual([broken, broken]);

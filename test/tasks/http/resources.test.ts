@@ -1,6 +1,7 @@
 import { EmbeddedBroker, Inspector } from 'escapement/tasks';
 import { describe, expect } from 'vitest';
 import { doEach } from '../../../src/tasks/http/asynqmon-routes.ts';
+import { SERVER } from '../../conformance/broker/support.ts';
 import { at, START_MS } from '../support/bench.ts';
 import { addEveryState } from '../support/every-state.ts';
 import { type Send, serveTasks, test } from './serve.ts';
@@ -43,27 +44,17 @@ async function listed(send: Send, path: string): Promise<unknown> {
 describe('tasks', () => {
   test('tasks are listed by state', async () => {
     const { send } = await withEveryState();
-    expect(await listed(send, 'pending_tasks')).toEqual([base('pending')]);
-    expect(await listed(send, 'scheduled_tasks')).toEqual([
-      { ...base('scheduled'), next_process_at: at(1_000) },
-    ]);
-    expect(await listed(send, 'retry_tasks')).toEqual([
-      { ...base('retry'), retried: 1, error_message: 'boom', next_process_at: at(5_000) },
-    ]);
-    expect(await listed(send, 'archived_tasks')).toEqual([
-      {
-        ...base('archived'),
-        error_message: 'boom',
-        last_failed_at: at(0),
-        retried: expect.any(Number) as number,
-      },
-    ]);
-    expect(await listed(send, 'completed_tasks')).toEqual([
-      { ...base('completed'), completed_at: at(0), result: 'fine', ttl_seconds: 59 },
-    ]);
-    expect(await listed(send, 'groups/g/aggregating_tasks')).toEqual([
-      { ...base('aggregating'), group: 'g' },
-    ]);
+    const retried = expect.any(Number) as number;
+    const shown: Record<(typeof STATES)[number], object> = {
+      pending: {},
+      scheduled: { next_process_at: at(1_000) },
+      retry: { retried: 1, error_message: 'boom', next_process_at: at(5_000) },
+      archived: { retried, error_message: 'boom', last_failed_at: at(0) },
+      completed: { completed_at: at(0), result: 'fine', ttl_seconds: 59 },
+      aggregating: { group: 'g' },
+    };
+    for (const state of STATES)
+      expect(await listed(send, PATHS[state])).toEqual([{ ...base(state), ...shown[state] }]);
   });
 
   test('tasks of a group are listed with all groups of the queue: asynqmon’s page reads them', async () => {
@@ -72,10 +63,8 @@ describe('tasks', () => {
     const { json } = await send('/api/queues/default/groups/g/aggregating_tasks');
     expect(json).toMatchObject({ tasks: [{ id: 'aggregating', group: 'g' }] });
     const { groups } = json as { groups: { group: string }[] };
-    expect(groups.toSorted((a, b) => a.group.localeCompare(b.group))).toEqual([
-      { group: 'g', size: 1 },
-      { group: 'h', size: 1 },
-    ]);
+    const sorted = groups.toSorted((a, b) => a.group.localeCompare(b.group));
+    expect(sorted).toEqual(['g', 'h'].map((group) => ({ group, size: 1 })));
   });
 
   test('tasks that are active are listed with their runs', async () => {
@@ -84,20 +73,14 @@ describe('tasks', () => {
     expect(await listed(send, 'active_tasks')).toEqual([unknown]);
     const worker = { taskId: 'active', taskType: 'work', payload: Buffer.from('p'), queue: 'default' };
     const times = { startedAtMs: START_MS, deadlineMs: START_MS + 9_000 };
-    await broker.announceServer(
-      () => ({
-        ...{ id: 's', host: 'h', pid: 7, concurrency: 10, queues: { q: 1 }, strictPriority: false },
-        ...{ status: 'active', startedAtMs: START_MS, workers: [{ ...worker, ...times }] },
-      }),
-      10_000,
-    );
-    expect(await listed(send, 'active_tasks')).toEqual([
-      { ...unknown, start_time: at(0), deadline: at(9_000) },
-    ]);
+    const state = { ...SERVER, startedAtMs: START_MS, workers: [{ ...worker, ...times }] };
+    await broker.announceServer(() => state, 10_000);
+    const known = { ...unknown, start_time: at(0), deadline: at(9_000) };
+    expect(await listed(send, 'active_tasks')).toEqual([known]);
     expect((await send('/api/servers')).json).toEqual({
       servers: [
         {
-          ...{ id: 's', host: 'h', pid: 7, concurrency: 10, queue_priorities: { q: 1 } },
+          ...{ id: 's', host: 'h', pid: 7, concurrency: 1, queue_priorities: { default: 1 } },
           ...{ strict_priority_enabled: false, start_time: at(0), status: 'active' },
           active_workers: [
             { task_id: 'active', queue: 'default', task_type: 'work', task_payload: 'p', start_time: at(0) },
@@ -110,7 +93,12 @@ describe('tasks', () => {
   test('tasks are shown with all fields', async () => {
     const { add, send } = await withEveryState();
     const none = {
-      ...{ last_failed_at: '', deadline: '', group: '', key: '', next_process_at: '', completed_at: '' },
+      last_failed_at: '',
+      deadline: '',
+      group: '',
+      key: '',
+      next_process_at: '',
+      completed_at: '',
     };
     const rest = { ...none, result: '', ttl_seconds: 0, timeout_seconds: 1_800 };
     expect((await send('/api/queues/default/tasks/completed')).json).toEqual({
@@ -168,12 +156,12 @@ describe('tasks', () => {
 
   test('tasks that are active cannot be deleted, run or archived', async () => {
     const { send } = await withEveryState();
-    const paths = ['retry_tasks/active:run', 'retry_tasks/active:archive'];
-    for (const path of paths) {
-      expect(await send(`/api/queues/default/${path}`, { method: 'POST' })).toMatchObject({ status: 409 });
-    }
-    const deleted = await send('/api/queues/default/pending_tasks/active', { method: 'DELETE' });
-    expect(deleted).toMatchObject({ status: 409 });
+    for (const [method, path] of [
+      ['POST', 'retry_tasks/active:run'],
+      ['POST', 'retry_tasks/active:archive'],
+      ['DELETE', 'pending_tasks/active'],
+    ] as const)
+      expect(await send(`/api/queues/default/${path}`, { method })).toMatchObject({ status: 409 });
   });
 
   test.each([
@@ -221,15 +209,14 @@ describe('tasks', () => {
 
 test('schedulers have their entries and the tasks that they have enqueued', async ({ broker, send }) => {
   expect((await send('/api/scheduler_entries')).json).toEqual({ entries: [] });
-  const entry = { spec: '@every 1m', taskType: 't', payload: Buffer.from('p'), options: ['Queue("q")'] };
-  await broker.announceScheduler(
-    'x',
-    () => [
-      { id: 'a', ...entry, nextEnqueueAtMs: START_MS, prevEnqueueAtMs: 0 },
-      { id: 'b', ...entry, nextEnqueueAtMs: START_MS, prevEnqueueAtMs: START_MS - 5 },
-    ],
-    20_000,
-  );
+  const payload = Buffer.from('p');
+  const task = { spec: '@every 1m', taskType: 't', payload, options: ['Queue("q")'] };
+  const entry = { ...task, nextEnqueueAtMs: START_MS, prevEnqueueAtMs: 0 };
+  const entries = [
+    { id: 'a', ...entry },
+    { id: 'b', ...entry, prevEnqueueAtMs: START_MS - 5 },
+  ];
+  await broker.announceScheduler('x', () => entries, 20_000);
   const shown = { spec: '@every 1m', task_type: 't', task_payload: 'p', options: ['Queue("q")'] };
   expect((await send('/api/scheduler_entries')).json).toEqual({
     entries: [

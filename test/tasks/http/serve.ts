@@ -54,6 +54,14 @@ export async function serveTasks(
   return { ...bench, send: await serve(tasksHandler({ broker: bench.broker, ...options })) };
 }
 
+/** The same, with the errors that are reported. */
+export async function serveTold(
+  options: Partial<TasksHandlerOptions> = {},
+): Promise<Awaited<ReturnType<typeof serveTasks>> & { readonly told: unknown[] }> {
+  const told: unknown[] = [];
+  return { ...(await serveTasks({ onError: (error) => told.push(error), ...options })), told };
+}
+
 function send(port: number, path: string, { method = 'GET', body, headers = {} }: Request): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const json: Request['headers'] = body === undefined ? {} : { 'content-type': 'application/json' };

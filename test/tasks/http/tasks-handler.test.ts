@@ -13,10 +13,8 @@ describe('authorize', () => {
   test('authorize is called before anything is done or sent', async () => {
     const { add, inspector, send } = await serveTasks({ authorize });
     await add('a');
-    const paths = ['/api/queues', '/api/queues/x', '/api/nothing', '/api/queues/%'];
-    for (const path of paths) {
+    for (const path of ['/api/queues', '/api/queues/x', '/api/nothing', '/api/queues/%'])
       expect(await send(path)).toMatchObject({ status: 403, text: 'forbidden\n' });
-    }
     expect(await send('/api/queues/default:pause', post)).toMatchObject({ status: 403 });
     expect(await inspector.getQueueInfo('default')).toMatchObject({ paused: false });
     const headers = { authorization: 'Bearer t' };
@@ -32,9 +30,8 @@ describe('authorize', () => {
     });
     const answer = await send('/api/queues');
     expect(answer).toMatchObject({ status: 401, headers: { 'www-authenticate': challenge } });
-    expect(await send('/api/queues', { headers: { authorization: 'Bearer t' } })).toMatchObject({
-      status: 200,
-    });
+    const headers = { authorization: 'Bearer t' };
+    expect(await send('/api/queues', { headers })).toMatchObject({ status: 200 });
   });
 });
 
@@ -57,10 +54,8 @@ test('requests with HEAD have the headers of GET', async ({ add, send }) => {
   expect(head).toMatchObject({ status: 200, text: '' });
   expect(head.headers['content-length']).toBe(got.headers['content-length']);
   expect(head.headers['content-length']).toBe(String(Buffer.byteLength(got.text)));
-  expect(await send('/api/queues/default/tasks/b', { method: 'HEAD' })).toMatchObject({
-    status: 404,
-    text: '',
-  });
+  const missing = await send('/api/queues/default/tasks/b', { method: 'HEAD' });
+  expect(missing).toMatchObject({ status: 404, text: '' });
 });
 
 test('requests of a root path are served below it', async () => {
@@ -113,19 +108,14 @@ test('payloads and results are shown by the formatter, up to the maximum length'
   const task = await lease();
   await broker.writeResult(task, Uint8Array.of(1, 2, 3));
   await broker.complete(task);
-  expect(await send('/api/queues/default/tasks/a')).toMatchObject({
-    json: { payload: 'work: 10 b…', result: '0102…' },
-  });
+  const json = { payload: 'work: 10 b…', result: '0102…' };
+  expect(await send('/api/queues/default/tasks/a')).toMatchObject({ json });
 });
 
 describe('the pages of asynqmon on Redis and Prometheus', () => {
   test('the page on Redis shows the result of redisInfo', async () => {
-    const info = {
-      address: 'a:1',
-      info: { redis_version: '7' },
-      raw_info: 'redis_version:7',
-      cluster: false,
-    };
+    const versions = { info: { redis_version: '7' }, raw_info: 'redis_version:7' };
+    const info = { address: 'a:1', ...versions, cluster: false };
     const { send } = await serveTasks({ redisInfo: () => Promise.resolve({ ...info, secret: 'x' }) });
     const { json } = await send('/api/redis_info');
     expect(json).toEqual({ ...info, raw_cluster_nodes: '', queue_locations: null });

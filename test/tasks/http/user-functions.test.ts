@@ -1,23 +1,15 @@
 import { EventEmitter, once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import { afterEach, beforeEach, describe, expect, vi } from 'vitest';
-import { tasksHandler, type RedisInfo, type TasksHandlerOptions } from 'escapement/tasks/http';
+import { tasksHandler, type RedisInfo } from 'escapement/tasks/http';
 import { settled } from '../../workqueue/support/outcome.ts';
-import { serve, serveTasks, test } from './serve.ts';
+import { raise, unreadable } from '../support/bench.ts';
+import { serve, serveTasks, serveTold, test } from './serve.ts';
 
 const secret = new Error('secret');
 
-/** A function that throws it. */
-function raise(error: unknown): () => never {
-  return () => {
-    throw error as Error;
-  };
-}
-
-/** An object of which nothing can be read. */
-function unreadable(): object {
-  const refuse = raise(secret);
-  return new Proxy({}, { get: refuse, has: refuse, getPrototypeOf: refuse, ownKeys: refuse });
+function withCode(code: string): TypeError {
+  return Object.assign(new TypeError('no'), { code });
 }
 
 function throwing(name: string): object {
@@ -25,10 +17,7 @@ function throwing(name: string): object {
 }
 
 const calledBackTwice = {
-  then: (callBack: (value: unknown) => void): void => {
-    callBack({});
-    callBack(true);
-  },
+  then: (callBack: (value: unknown) => unknown): unknown => [callBack({}), callBack(true)],
 };
 
 const unhandled: unknown[] = [];
@@ -43,13 +32,6 @@ afterEach(async () => {
   process.off('unhandledRejection', keep);
   expect(unhandled).toEqual([]);
 });
-
-async function serveTold(
-  options: Partial<TasksHandlerOptions>,
-): Promise<Awaited<ReturnType<typeof serveTasks>> & { told: unknown[] }> {
-  const told: unknown[] = [];
-  return { ...(await serveTasks({ onError: (error) => void told.push(error), ...options })), told };
-}
 
 describe('authorize', () => {
   test.each([
@@ -84,18 +66,13 @@ describe('authorize', () => {
   });
 
   test.each([
-    [
-      'an error that means something here',
-      Object.assign(new TypeError('no'), { code: 'ERR_INVALID_ARG_TYPE' }),
-    ],
+    ['an error that means something here', withCode('ERR_INVALID_ARG_TYPE')],
     ['an error whose code cannot be read', throwing('code')],
     ['something that cannot be read', unreadable()],
     ['undefined', undefined],
     ['an object without a prototype', Object.create(null)],
   ])('a response is a server error if authorize throws %s', async (_, error) => {
-    const { send, told } = await serveTold({
-      authorize: raise(error),
-    });
+    const { send, told } = await serveTold({ authorize: raise(error) });
     expect(await send('/api/queues')).toMatchObject({ status: 500, text: 'internal error\n' });
     expect(told).toHaveLength(1);
     expect(Object.is(told[0], error)).toBe(true);
@@ -168,17 +145,7 @@ describe('redisInfo', () => {
     ['cluster that is not a boolean', { ...fine, cluster: 'no' }],
     ['what cannot be read', unreadable()],
     ['what cannot become JSON', { ...fine, queue_locations: 5n }],
-    [
-      'locations whose toJSON throws',
-      {
-        ...fine,
-        queue_locations: [
-          {
-            toJSON: raise(secret),
-          },
-        ],
-      },
-    ],
+    ['locations whose toJSON throws', { ...fine, queue_locations: [{ toJSON: raise(secret) }] }],
   ])('a response is a server error if redisInfo returns %s', async (_, info) => {
     const { send, told } = await serveTold({ redisInfo: () => info as never });
     expect(await send('/api/redis_info')).toMatchObject({ status: 500, text: 'internal error\n' });
@@ -186,10 +153,8 @@ describe('redisInfo', () => {
   });
 
   test('a response is a server error if redisInfo throws, whatever the code of the error', async () => {
-    const error = Object.assign(new TypeError('no'), { code: 'ERR_INVALID_ARG_VALUE' });
-    const { send, told } = await serveTold({
-      redisInfo: raise(error),
-    });
+    const error = withCode('ERR_INVALID_ARG_VALUE');
+    const { send, told } = await serveTold({ redisInfo: raise(error) });
     expect(await send('/api/redis_info')).toMatchObject({ status: 500 });
     expect(told).toEqual([error]);
   });
@@ -213,13 +178,9 @@ test.each<[string, () => unknown]>([
 
 test('without onError any thrown value causes a warning that can be printed', async () => {
   const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
-  const stackless = Object.defineProperty(new Error('a'), 'stack', {
-    get: raise(secret),
-  });
+  const stackless = Object.defineProperty(new Error('a'), 'stack', { get: raise(secret) });
   for (const error of [secret, stackless, unreadable(), Symbol('a'), Object.create(null)]) {
-    const { send } = await serveTasks({
-      authorize: raise(error),
-    });
+    const { send } = await serveTasks({ authorize: raise(error) });
     expect(await send('/api/queues')).toMatchObject({ status: 500 });
   }
   const unprintable = 'an error that cannot be shown';
