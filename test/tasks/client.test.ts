@@ -3,20 +3,16 @@ import { type Broker, Client, type ClientMiddleware, type NewTask, Task } from '
 import { describe, expect, it, vi } from 'vitest';
 import { randomId } from '../../src/tasks/task-identity.ts';
 import { runProgram } from '../run-program.ts';
-import { openBench, START_MS, test } from './support/bench.ts';
+import { codeOf, openBench, START_MS, test } from './support/bench.ts';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 describe('a client', () => {
   test("a client enqueues with asynq's defaults", async ({ client }) => {
     const info = await client.enqueue(new Task('email:send', { userId: 42 }));
+    expect(info.id).toMatch(UUID);
     expect(info).toMatchObject({
-      ...{
-        id: expect.stringMatching(UUID) as unknown,
-        queue: 'default',
-        type: 'email:send',
-        state: 'pending',
-      },
+      ...{ queue: 'default', type: 'email:send', state: 'pending' },
       ...{ maxRetry: 25, retried: 0, lastError: '', timeoutMs: 1_800_000, deadline: undefined },
       ...{ group: undefined, retentionMs: 0, headers: {}, nextProcessAt: new Date(START_MS) },
     });
@@ -123,24 +119,17 @@ describe('unique tasks', () => {
     await client.enqueue(new Task('a', 1, once));
     const key = 'asynq:{default}:unique::' + createHash('md5').update('account-42').digest('hex');
     expect(enqueue.mock.lastCall?.[0].message.uniqueKey).toBe(key);
-    await expect(client.enqueue(new Task('b', 2, once))).rejects.toMatchObject({
-      code: 'ERR_TASK_DUPLICATE',
-    });
+    expect(await codeOf(client.enqueue(new Task('b', 2, once)))).toBe('ERR_TASK_DUPLICATE');
     await client.enqueue(new Task('a', 1, { ...once, queue: 'other' }));
     await client.enqueue(new Task('a', 1, { ...once, uniqueKey: 'account-43' }));
     await client.enqueue(new Task('a', 1, { uniqueTtlMs: 1_000 }));
   });
 
   test('a task that replaces a waiting one returns the info of that one', async ({ client }) => {
-    const report = new Task(
-      'report',
-      { rows: 1 },
-      { uniqueTtlMs: 60_000, uniqueKey: 'report', processInMs: 5_000 },
-    );
-    const first = await client.enqueue(report);
-    const again = await client.enqueue(new Task('report', { rows: 2 }, report.options), {
-      onDuplicate: 'extend',
-    });
+    const options = { uniqueTtlMs: 60_000, uniqueKey: 'report', processInMs: 5_000 };
+    const first = await client.enqueue(new Task('report', { rows: 1 }, options));
+    const report = new Task('report', { rows: 2 }, options);
+    const again = await client.enqueue(report, { onDuplicate: 'extend' });
     expect(again).toMatchObject({ id: first.id, state: 'scheduled' });
     expect(again.json()).toEqual({ rows: 2 });
   });
@@ -160,9 +149,7 @@ describe('enqueueMany', () => {
     const queues = outcomes.map((one) => (one.status === 'fulfilled' ? one.value.queue : 'refused'));
     expect(queues).toEqual(['all', 'entry', 'refused']);
     expect(outcomes[0]).toMatchObject({ value: { maxRetry: 1 } });
-    await expect(client.enqueueMany([], { queue: 1 as never })).rejects.toMatchObject({
-      code: 'ERR_INVALID_ARG_TYPE',
-    });
+    expect(await codeOf(client.enqueueMany([], { queue: 1 as never }))).toBe('ERR_INVALID_ARG_TYPE');
   });
 
   test('enqueueMany calls the broker once, and returns the outcome of each task', async () => {
@@ -214,10 +201,7 @@ describe('enqueueMany', () => {
   test('the processing time of an entry overrides that of enqueueMany', async ({ client }) => {
     const entry = { task: new Task('a'), options: { processInMs: 5_000 } };
     const [outcome] = await client.enqueueMany([entry], { processAt: START_MS + 90_000 });
-    expect(outcome).toMatchObject({
-      status: 'fulfilled',
-      value: { nextProcessAt: new Date(START_MS + 5_000) },
-    });
+    expect(outcome).toMatchObject({ value: { nextProcessAt: new Date(START_MS + 5_000) } });
   });
 });
 
@@ -291,9 +275,7 @@ test('close waits for pending operations', async ({ broker, client }) => {
   const enqueue = broker.enqueue.bind(broker);
   let go = (): void => undefined;
   vi.spyOn(broker, 'enqueue').mockImplementation(async (task: NewTask) => {
-    await new Promise<void>((resolve) => {
-      go = resolve;
-    });
+    await new Promise<void>((resolve) => (go = resolve));
     return enqueue(task);
   });
   const enqueued = client.enqueue(new Task('a'));
@@ -310,12 +292,9 @@ test('close waits for pending operations', async ({ broker, client }) => {
 
 test('a closed client rejects operations, and its broker is open', async ({ broker, client }) => {
   await client.close();
-  const code = 'ERR_CLIENT_CLOSED';
-  await expect(client.enqueue(new Task('a'))).rejects.toMatchObject({ code, op: 'Client.enqueue' });
-  await expect(client.enqueueMany([new Task('a')])).rejects.toMatchObject({
-    code,
-    op: 'Client.enqueueMany',
-  });
+  const closed = (op: string): object => ({ code: 'ERR_CLIENT_CLOSED', op });
+  await expect(client.enqueue(new Task('a'))).rejects.toMatchObject(closed('Client.enqueue'));
+  await expect(client.enqueueMany([new Task('a')])).rejects.toMatchObject(closed('Client.enqueueMany'));
   await expect(broker.ping()).resolves.toBeUndefined();
 });
 
@@ -326,9 +305,7 @@ describe('randomId', () => {
   const ids = Array.from({ length: MANY }, randomId);
 
   it('randomId returns a UUID of version 4', () => {
-    for (const id of ids) {
-      expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
-    }
+    for (const id of ids) expect(id).toMatch(UUID);
   });
 
   it('randomId returns another id each time', () => {

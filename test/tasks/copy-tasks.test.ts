@@ -13,20 +13,23 @@ import { RedisBroker } from 'escapement/tasks/redis';
 import { checkBroker, ManualClock } from 'escapement/testing';
 import { beforeEach, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { FILE_SYSTEM } from '../../src/log/file-system.ts';
+import { TASK_STATES } from '../../src/tasks/task-state.ts';
+import { take } from '../conformance/broker/support.ts';
 import { RecordingFileSystem } from '../diskqueue/recording-file-system.ts';
 import { folderOfTest } from '../folder.ts';
 import { freshDatabase } from '../redis/redis-case.ts';
-import { START_MS } from './support/bench.ts';
+import { codeOf, START_MS } from './support/bench.ts';
 
 const HOUR_MS = 3_600_000;
-const STATES = ['active', 'pending', 'scheduled', 'retry', 'archived', 'completed', 'aggregating'] as const;
 
 let clock: ManualClock;
 let directory: string;
+let dump: string;
 
 beforeEach(() => {
   clock = new ManualClock({ nowMs: 1_000, wallMs: START_MS });
   directory = folderOfTest();
+  dump = join(directory, 'jobs.jsonl');
 });
 
 async function memory(): Promise<EmbeddedBroker> {
@@ -51,11 +54,14 @@ async function redis(): Promise<RedisBroker> {
   return broker;
 }
 
-async function lease(broker: Broker, queue = 'default'): Promise<LeasedTask> {
-  const [task] = await broker.dequeue(queue, 1, 30_000);
-  if (task === undefined) throw new Error(`queue '${queue}' has nothing to lease`);
-  return task;
+/** A broker in memory with everything that one can have. */
+async function filled(): Promise<EmbeddedBroker> {
+  const broker = await memory();
+  await fill(broker);
+  return broker;
 }
+
+const lease = (broker: Broker): Promise<LeasedTask> => take(broker, 'default', 30_000);
 
 /** Tasks of a broker that was filled. */
 const ALL = 15;
@@ -79,11 +85,8 @@ async function fill(broker: Broker): Promise<void> {
   await broker.archive(await lease(broker), failure);
   const lost = await lease(broker);
   await broker.writeResult(lost, new Uint8Array());
-  await broker.retry(
-    lost,
-    { error: 'worker lost', isFailure: false, isRecovery: true },
-    START_MS + 2 * HOUR_MS,
-  );
+  const workerLost = { error: 'worker lost', isFailure: false, isRecovery: true };
+  await broker.retry(lost, workerLost, START_MS + 2 * HOUR_MS);
   for (const inMs of [9_000, 5_000, 7_000]) await add(`in ${inMs}`, { processInMs: inMs, queue: 'later' });
   await add('large', { queue: 'later', key: 'account 1' });
   for (const id of ['a', 'b']) await add(id, { group: 'g', queue: 'grouped', key: `account ${id}` });
@@ -109,7 +112,7 @@ async function shown(broker: Broker): Promise<unknown> {
   for (const name of await broker.queues()) {
     const stats = { ...(await broker.queueStats(name)), memoryBytes: 0 };
     const tasks = [];
-    for (const state of STATES) {
+    for (const state of TASK_STATES) {
       for (const { message, result, ...others } of await broker.tasks(name, state, page)) {
         const payload = Buffer.from(message.payload).toString();
         const isFrozen = Object.isFrozen(message.headers); // handlers receive them
@@ -128,10 +131,8 @@ async function shown(broker: Broker): Promise<unknown> {
 /** What is not shown: locks, recoveries, epochs. */
 async function hidden(broker: Broker): Promise<unknown> {
   const client = new Client({ broker });
-  const duplicate = client.enqueue(new Task('type:lost', { id: 'lost', é: '\u2028' }), {
-    uniqueTtlMs: 1_000,
-  });
-  const code = await duplicate.catch((error: unknown) => (error as { code: string }).code);
+  const duplicate = new Task('type:lost', { id: 'lost', é: '\u2028' }, { uniqueTtlMs: 1_000 });
+  const code = await codeOf(client.enqueue(duplicate));
   await broker.change('default', { id: 'lost' }, 'run');
   await broker.change('default', { state: 'pending' }, 'run').catch(() => undefined);
   const leased = await broker.dequeue('default', 9, 30_000);
@@ -143,10 +144,8 @@ const HIDDEN = { code: 'ERR_TASK_DUPLICATE', recoveries: 1, order: ['first', 'se
 
 describe.runIf(inject('redis').isThere)('a copy by way of Redis', () => {
   test('a copy from memory to a dump, a folder, Redis and another folder shows what the first one does', async () => {
-    const first = await memory();
-    await fill(first);
+    const first = await filled();
     const expected = await shown(first);
-    const dump = join(directory, 'jobs.jsonl');
     const place = await folder('one');
     const there = await redis();
     const again = await folder('two');
@@ -195,8 +194,7 @@ describe('a copy', () => {
   ];
 
   test.each(TARGETS)('a copy to %s that was interrupted goes on, and doubles nothing', async (_, open) => {
-    const from = await memory();
-    await fill(from);
+    const from = await filled();
     const to = await open();
     const stop = new AbortController();
     const onProgress = (done: number): void => {
@@ -212,16 +210,13 @@ describe('a copy', () => {
   });
 
   test.each(TARGETS)('a copy to %s with other tasks is refused, unless they may stay', async (_, open) => {
-    const from = await memory();
-    await fill(from);
+    const from = await filled();
     const to = await open();
     await new Client({ broker: to }).enqueue(new Task('own'), { taskId: 'own' });
 
-    const message = 'tasks of the target that the source does not have: 1 of 1';
     await expect(copyTasks(from, to)).rejects.toMatchObject({
-      code: 'ERR_QUEUE_NOT_EMPTY',
-      op: 'copyTasks',
-      message,
+      ...{ code: 'ERR_QUEUE_NOT_EMPTY', op: 'copyTasks' },
+      message: 'tasks of the target that the source does not have: 1 of 1',
     });
     expect(await to.queues()).toEqual(['default']);
     expect(await copyTasks(from, to, { merge: true })).toMatchObject({ added: ALL });
@@ -229,8 +224,7 @@ describe('a copy', () => {
   });
 
   test('a copy of a broker with a running server or an active task is refused', async () => {
-    const from = await memory();
-    await fill(from);
+    const from = await filled();
     const task = await lease(from);
     await expect(copyTasks(from, await memory())).rejects.toMatchObject({
       code: 'ERR_TASK_STATE',
@@ -243,8 +237,7 @@ describe('a copy', () => {
   });
 
   test('a copy has a task at the head of its queue whose worker was lost', async () => {
-    const from = await memory();
-    await fill(from);
+    const from = await filled();
     await lease(from);
     clock.advance(31_000);
     const to = await memory();
@@ -285,39 +278,29 @@ describe('a copy', () => {
 
 describe('a dump', () => {
   test('a dump is never replaced, and a part of one is not taken for one', async () => {
-    const from = await memory();
-    await fill(from);
-    const path = join(directory, 'jobs.jsonl');
-    await expect(copyTasks(from, path, { signal: AbortSignal.abort() })).rejects.toThrow('aborted');
-    writeFileSync(`${path}.part`, 'what a killed copy has left');
-    await copyTasks(from, path);
+    const from = await filled();
+    await expect(copyTasks(from, dump, { signal: AbortSignal.abort() })).rejects.toThrow('aborted');
+    writeFileSync(`${dump}.part`, 'what a killed copy has left');
+    await copyTasks(from, dump);
     expect(readdirSync(directory)).toEqual(['jobs.jsonl']);
-    await expect(copyTasks(from, path)).rejects.toMatchObject({
+    await expect(copyTasks(from, dump)).rejects.toMatchObject({
       code: 'ERR_QUEUE_NOT_EMPTY',
       op: 'copyTasks',
     });
   });
 
   test('a dump is JSON lines', async () => {
-    const from = await memory();
-    await fill(from);
-    const path = join(directory, 'jobs.jsonl');
-    await copyTasks(from, path);
-    const lines = readFileSync(path, 'utf8').trimEnd().split('\n');
+    const from = await filled();
+    await copyTasks(from, dump);
+    const lines = readFileSync(dump, 'utf8').trimEnd().split('\n');
     const [first, ...others] = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
     expect(first).toEqual({ format: 'escapement-tasks', version: 1, tasks: ALL });
     expect(others.at(-1)).toEqual({ end: true, tasks: ALL });
     expect(others.find(({ task }) => (task as { id?: string } | undefined)?.id === 'done')).toEqual({
       task: {
         ...{ id: 'done', type: 'type:done', queue: 'default', state: 'completed', group: '', uniqueKey: '' },
-        ...{
-          key: '',
-          headers: { trace: 'ü', empty: '' },
-          maxRetry: 3,
-          retried: 0,
-          lastError: '',
-          lastFailedAtMs: 0,
-        },
+        ...{ key: '', headers: { trace: 'ü', empty: '' }, maxRetry: 3, retried: 0 },
+        ...{ lastError: '', lastFailedAtMs: 0 },
         ...{ timeoutMs: 1_800_000, deadlineMs: 0, retentionMs: HOUR_MS, completedAtMs: START_MS },
         ...{ atMs: START_MS + HOUR_MS, recoveries: 0, lockEndsMs: 0, progress: '{"step":2}', result: 'AP8K' },
         payload: Buffer.from('{"id":"done","é":"\u2028"}').toString('base64'),
@@ -337,27 +320,18 @@ describe('a dump', () => {
     [`${HEAD}\n`, 'line 1: the end is missing'],
     [`${HEAD}\n{"end":true,"tasks":1}`, 'line 2: 0 of 1 tasks are there'],
   ])('a dump that holds %j is refused', async (text, reason) => {
-    const path = join(directory, 'jobs.jsonl');
-    writeFileSync(path, text);
-    const copying = copyTasks(path, await memory());
+    writeFileSync(dump, text);
+    const copying = copyTasks(dump, await memory());
     await expect(copying).rejects.toMatchObject({
       ...{ code: 'ERR_WIRE_MESSAGE', op: 'copyTasks' },
-      message: expect.stringContaining(`${path}, ${reason}`) as string,
+      message: expect.stringContaining(`${dump}, ${reason}`) as string,
     });
   });
 
   const TASK = {
     ...{ id: 'a', queue: 'q', type: 't', state: 'pending', payload: 'YQ==', headers: {}, lastError: '' },
-    ...{
-      maxRetry: 3,
-      retried: 0,
-      recoveries: 0,
-      timeoutMs: 0,
-      retentionMs: 0,
-      deadlineMs: 0,
-      atMs: START_MS,
-    },
-    ...{ lastFailedAtMs: 0, completedAtMs: 0, lockEndsMs: 0, uniqueKey: '', group: '' },
+    ...{ maxRetry: 3, retried: 0, recoveries: 0, timeoutMs: 0, retentionMs: 0, deadlineMs: 0 },
+    ...{ atMs: START_MS, lastFailedAtMs: 0, completedAtMs: 0, lockEndsMs: 0, uniqueKey: '', group: '' },
   };
   const QUEUE = { name: 'q', epoch: 0, processedTotal: 0, failedTotal: 0, ticks: [], days: [] };
   test.each<[line: object, reason: string]>([
@@ -374,12 +348,11 @@ describe('a dump', () => {
     [{ queue: { ...QUEUE, days: [['21.11.2026', 1, 0]] } }, "'21.11.2026' must be a date"],
     [{ queue: { ...QUEUE, ticks: [['entry', null]] } }, "'null' must be a number"],
   ])('a dump with a line that no broker writes is refused: %j', async (line, reason) => {
-    const path = join(directory, 'jobs.jsonl');
-    writeFileSync(path, `${HEAD}\n${JSON.stringify({ queue: QUEUE })}\n${JSON.stringify(line)}`);
+    writeFileSync(dump, `${HEAD}\n${JSON.stringify({ queue: QUEUE })}\n${JSON.stringify(line)}`);
     const to = await memory();
-    await expect(copyTasks(path, to)).rejects.toMatchObject({
+    await expect(copyTasks(dump, to)).rejects.toMatchObject({
       ...{ code: 'ERR_WIRE_MESSAGE', op: 'copyTasks' },
-      message: expect.stringContaining(`${path}, line 3: ${reason}`) as string,
+      message: expect.stringContaining(`${dump}, line 3: ${reason}`) as string,
     });
     expect((await to.queueStats('q')).counts.pending).toBe(0);
   });
@@ -388,11 +361,10 @@ describe('a dump', () => {
     const from = await memory();
     const payload = new Uint8Array(12 * 1_048_576).fill(1);
     await new Client({ broker: from }).enqueue(new Task('large', payload));
-    const path = join(directory, 'jobs.jsonl');
-    await copyTasks(from, path);
+    await copyTasks(from, dump);
     const to = await memory();
     const startMs = performance.now();
-    await copyTasks(path, to);
+    await copyTasks(dump, to);
     expect(performance.now() - startMs).toBeLessThan(1_500); // several times as long if each chunk is searched with all before it
     const [task] = await to.dequeue('default', 1, 1_000);
     expect(Buffer.compare(task?.message.payload ?? new Uint8Array(), payload)).toBe(0);

@@ -61,12 +61,9 @@ describe('a flaky broker', () => {
     for (let n = 0; n < 3; n++) await expect(flaky.ping()).rejects.toMatchObject(UNAVAILABLE);
     await flaky.ping();
     expect(flaky.counts).toEqual({ calls: 4, failed: 2, repliesLost: 1 });
-    expect(() => {
-      flaky.failNext('close' as 'ping');
-    }).toThrow(TypeError);
-    expect(() => {
-      flaky.failNext('ping', Infinity);
-    }).toThrow('times must be an integer of at least 0. Received Infinity');
+    expect(flaky.failNext.bind(flaky, 'close' as 'ping')).toThrow(TypeError);
+    const received = 'times must be an integer of at least 0. Received Infinity';
+    expect(flaky.failNext.bind(flaky, 'ping', Infinity)).toThrow(received);
   });
 
   test('operations are delayed on the clock of the broker', async () => {

@@ -60,9 +60,7 @@ describe('metrics of queues', () => {
     let answer: () => void = () => undefined;
     vi.spyOn(broker, 'queueStats').mockImplementationOnce(async (queue) => {
       const stats = await read(queue);
-      await new Promise<void>((resolve) => {
-        answer = resolve;
-      });
+      await new Promise<void>((resolve) => (answer = resolve));
       return stats;
     });
     const queueMetrics = taskQueueMetrics({ broker, metrics });
@@ -153,10 +151,7 @@ describe('metrics of queues', () => {
     expect(await scrape(/asynq_queue_size/)).toHaveLength(2);
     fail();
     await sampler.sample();
-    expect(told).toEqual([
-      [error, 'low'],
-      [error, 'low'],
-    ]);
+    expect(told).toEqual(Array(2).fill([error, 'low']));
     expect(await scrape(/asynq_queue_size/)).toEqual(['asynq_queue_size{queue="default"} 1']);
     vi.spyOn(broker, 'queues').mockRejectedValueOnce(error);
     await sampler.sample();

@@ -9,12 +9,16 @@ import {
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { MessageTask } from '../../src/tasks/server/run.ts';
+import { raise } from './support/bench.ts';
 
 const context = {} as TaskContext;
 
 function received(type: string, payload: unknown = null): ReceivedTask {
-  const message = { type, payload: Buffer.from(JSON.stringify(payload)), headers: {} };
-  return new MessageTask(message as never, undefined);
+  return receivedBytes(type, JSON.stringify(payload));
+}
+
+function receivedBytes(type: string, bytes: string): ReceivedTask {
+  return new MessageTask({ type, payload: Buffer.from(bytes), headers: {} } as never, undefined);
 }
 
 describe('the choice of a handler', () => {
@@ -122,11 +126,7 @@ describe('a task type', () => {
 
   it.each([
     ['has the wrong shape', received('image:resize', { width: 'wide' }), /payload of 'image:resize'.*width/],
-    [
-      'is no JSON',
-      new MessageTask({ type: 'image:resize', payload: Buffer.from('{') } as never, undefined),
-      /JSON/,
-    ],
+    ['is no JSON', receivedBytes('image:resize', '{'), /JSON/],
   ])('a payload that %s archives the task', async (_what, task, message) => {
     const mux = new ServeMux().handle(resize, () => undefined);
     const error: unknown = await mux.process(context, task).catch((thrown: unknown) => thrown);
@@ -136,9 +136,7 @@ describe('a task type', () => {
   });
 
   it('a schema that throws a value without a text archives the task', async () => {
-    const validate = (): never => {
-      throw Object.create(null);
-    };
+    const validate = raise(Object.create(null));
     const hostile = defineTask('a', { schema: { '~standard': { version: 1, vendor: 'test', validate } } });
     const mux = new ServeMux().handle(hostile, () => undefined);
     const error: unknown = await mux.process(context, received('a')).catch((thrown: unknown) => thrown);
@@ -158,18 +156,13 @@ describe('a task type', () => {
     const data: unknown[] = [];
     const ping = defineTask('ping', { schema: z.string().default('pong') });
     const mux = new ServeMux().handle(ping, (task) => data.push(task.data));
-    await mux.process(
-      context,
-      new MessageTask({ type: 'ping', payload: Buffer.from('') } as never, undefined),
-    );
+    await mux.process(context, receivedBytes('ping', ''));
     expect(data).toEqual(['pong']);
   });
 
   it('an error of the handler of a task type is not changed', async () => {
     const error = new Error('no space left');
-    const mux = new ServeMux().handle(resize, () => {
-      throw error;
-    });
+    const mux = new ServeMux().handle(resize, raise(error));
     await expect(mux.process(context, received('image:resize', { width: 1 }))).rejects.toBe(error);
   });
 });

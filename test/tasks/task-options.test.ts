@@ -63,16 +63,9 @@ function read(written: readonly string[]): TaskOptions {
 describe('formatTaskOptions', () => {
   it('formatTaskOptions writes each option as asynq does', () => {
     const options: TaskOptions = {
-      maxRetry: 5,
-      queue: 'low',
-      taskId: 'x',
-      timeoutMs: 30 * 60_000,
-      deadline: AT,
-      uniqueTtlMs: 3_600_000,
-      processAt: AT + 20 * 86_400_000,
-      retentionMs: 86_400_000,
-      group: 'g',
-      headers: { k: 'v', trace: '"1"' },
+      ...{ maxRetry: 5, queue: 'low', taskId: 'x', timeoutMs: 30 * 60_000, deadline: AT },
+      ...{ uniqueTtlMs: 3_600_000, processAt: AT + 20 * 86_400_000, retentionMs: 86_400_000 },
+      ...{ group: 'g', headers: { k: 'v', trace: '"1"' } },
     };
     const written = [
       'MaxRetry(5)',
@@ -136,13 +129,8 @@ describe('formatTaskOptions', () => {
     const seconds = fc.integer({ min: 0, max: 4e9 }).map((value) => value * 1_000);
     const options = fc.record<TaskOptions>(
       {
-        queue: name,
-        taskId: name,
-        group: name,
-        maxRetry: fc.nat(),
-        timeoutMs: fc.nat(),
-        deadline: seconds,
-        processAt: seconds,
+        ...{ queue: name, taskId: name, group: name, maxRetry: fc.nat(), timeoutMs: fc.nat() },
+        ...{ deadline: seconds, processAt: seconds },
         headers: fc.dictionary(name, fc.string({ unit: anyCharacter }), { minKeys: 1 }),
       },
       { requiredKeys: [] },
@@ -167,9 +155,7 @@ it('requireTaskOptions checks the getters of a class, too', () => {
       return -1;
     }
   }
-  expect(() => {
-    requireTaskOptions('Task', new Options());
-  }).toThrow(/^options.maxRetry must be .*-1/);
+  expect(requireTaskOptions.bind(undefined, 'Task', new Options())).toThrow(/^options.maxRetry must be .*-1/);
 });
 
 const HOUR_MS = 3_600_000;

@@ -14,19 +14,15 @@ import * as v from 'valibot';
 import { describe, expect } from 'vitest';
 import { z } from 'zod';
 import { settled } from '../workqueue/support/outcome.ts';
-import { openBench, test } from './support/bench.ts';
+import { codeOf, openBench, test } from './support/bench.ts';
 
 const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
 
 describe('a task', () => {
   test('a task has a type, a payload and options', () => {
     const task = new Task('email:send', { userId: 42 }, { maxRetry: 3 });
-    expect(task).toMatchObject({
-      type: 'email:send',
-      hasPayload: true,
-      options: { maxRetry: 3 },
-      headers: {},
-    });
+    const options = { maxRetry: 3 };
+    expect(task).toMatchObject({ type: 'email:send', hasPayload: true, options, headers: {} });
     expect(text(task.payload)).toBe('{"userId":42}');
     expect(task.json()).toEqual({ userId: 42 });
   });
@@ -152,15 +148,8 @@ describe('a task', () => {
 test.each<[TaskOptions]>([
   [
     {
-      queue: 'low',
-      taskId: 'a',
-      maxRetry: 0,
-      timeoutMs: 0,
-      uniqueTtlMs: 1_000,
-      uniqueKey: 'a key',
-      onDuplicate: 'extend',
-      retentionMs: 1,
-      group: 'g',
+      ...{ queue: 'low', taskId: 'a', maxRetry: 0, timeoutMs: 0, retentionMs: 1, group: 'g' },
+      ...{ uniqueTtlMs: 1_000, uniqueKey: 'a key', onDuplicate: 'extend' },
     },
   ],
   [{ deadline: new Date(1), processAt: 0, headers: { a: '' } }],
@@ -272,9 +261,7 @@ describe('a task type', () => {
 
   test('a task type validates the payload after JSON: a Date is a string', async ({ client }) => {
     const dated: TaskType<{ at: Date }> = defineTask('a', { schema: z.object({ at: z.date() }) });
-    await expect(client.enqueue(dated.task({ at: new Date() }))).rejects.toMatchObject({
-      code: 'ERR_TASK_PAYLOAD',
-    });
+    expect(await codeOf(client.enqueue(dated.task({ at: new Date() })))).toBe('ERR_TASK_PAYLOAD');
     const fromText = defineTask('a', { schema: z.object({ at: z.coerce.date<string | Date>() }) });
     await client.enqueue(fromText.task({ at: new Date(5) }));
     expect(await fromText.parse({ at: new Date(5).toISOString() })).toEqual({ at: new Date(5) });
@@ -286,9 +273,7 @@ describe('a task type', () => {
   });
 
   test('a task type rejects bytes that are not JSON', async ({ client }) => {
-    await expect(client.enqueue(anything.task(Uint8Array.of(0xff)))).rejects.toMatchObject({
-      code: 'ERR_TASK_PAYLOAD',
-    });
+    expect(await codeOf(client.enqueue(anything.task(Uint8Array.of(0xff))))).toBe('ERR_TASK_PAYLOAD');
   });
 
   test('a task type waits for an asynchronous schema', async ({ client }) => {

@@ -3,19 +3,14 @@ import { describe, expect, vi } from 'vitest';
 import { Inspector, MAINTENANCE_JOBS, Task, type Broker, type BrokerListener } from 'escapement/tasks';
 import { settled, watch } from '../workqueue/support/outcome.ts';
 import { type Bench, openBench, test, unavailable } from './support/bench.ts';
+import { withMethods } from './support/with-methods.ts';
 
 const failure = { error: 'boom', isFailure: true };
 
 /** The broker of a bench as one that is elsewhere: it tells nothing, and has to be asked. */
 function elsewhere({ broker }: Bench): Broker {
-  return new Proxy<Broker>(broker, {
-    get: (target, name) => {
-      if (name === 'maintenance') return MAINTENANCE_JOBS;
-      if (name === 'subscribe') return () => Promise.resolve({ close: () => Promise.resolve() });
-      const value: unknown = Reflect.get(target, name);
-      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
-    },
-  });
+  const subscribe: Broker['subscribe'] = () => Promise.resolve({ close: () => Promise.resolve() });
+  return withMethods<Broker>(broker, { maintenance: MAINTENANCE_JOBS, subscribe });
 }
 
 const ADVICE = 'A task with retentionMs is kept after it is done';
@@ -44,10 +39,8 @@ describe('waitFor', () => {
     await expect(waiting).resolves.toMatchObject({ queue: 'low', state: 'completed' });
     await expect(inspector.waitFor(info.id, { queue: 'low' })).resolves.toMatchObject({ state: 'completed' });
     await settled();
-    expect(other).toMatchObject({
-      state: 'rejected',
-      value: { code: expect.stringMatching(/NOT_FOUND/) as string },
-    });
+    const code = expect.stringMatching(/NOT_FOUND/) as string;
+    expect(other).toMatchObject({ state: 'rejected', value: { code } });
   });
 
   test('waitFor waits through retries', async ({ add, broker, clock, inspector, lease }) => {
@@ -82,10 +75,7 @@ describe('waitFor', () => {
     await settled();
     const gone = "of queue 'default' no longer exists: it is done, or was deleted";
     expect(waiting.map(({ value }) => value)).toMatchObject([
-      {
-        code: 'ERR_TASK_NOT_FOUND',
-        message: `task 'a' ${gone}. ${ADVICE}`,
-      },
+      { code: 'ERR_TASK_NOT_FOUND', message: `task 'a' ${gone}. ${ADVICE}` },
       { code: 'ERR_TASK_NOT_FOUND', message: `task 'b' ${gone}` },
     ]);
   });
@@ -167,9 +157,7 @@ describe('waitFor', () => {
     let release: () => void = () => undefined;
     vi.spyOn(broker, 'task').mockImplementationOnce(async (queue, id) => {
       const record = await look(queue, id);
-      await new Promise<void>((resolve) => {
-        release = resolve;
-      });
+      await new Promise<void>((resolve) => (release = resolve));
       return record;
     });
     const waiting = watch(inspector.waitFor('a'));
