@@ -14,6 +14,7 @@ import {
   stateOf,
   take,
   takeAll,
+  takeSet,
   type BrokerFactory,
   lockKey,
 } from './support.ts';
@@ -115,13 +116,8 @@ export function describeAdministration(make: BrokerFactory): void {
 
   it('all scheduled tasks that are run by an inspector become pending in order of their time', async (broker) => {
     const laterMs = broker.clock.wallNow() + LONG_MS;
-    for (const [id, hours] of [
-      ['b', 2],
-      ['c', 3],
-      ['a', 1],
-    ] as const) {
+    for (const [id, hours] of Object.entries({ b: 2, c: 3, a: 1 }))
       await broker.enqueue(newTask({ id, processAtMs: laterMs + hours * 3_600_000 }));
-    }
     await broker.change(QUEUE, { state: 'scheduled' }, 'run');
     expect(await takeAll(broker)).toEqual(['a', 'b', 'c']);
   });
@@ -184,8 +180,7 @@ export function describeAdministration(make: BrokerFactory): void {
     await pass(1_000);
     await broker.forward([QUEUE]);
     expect(await idsIn(broker, 'pending')).toEqual(['b']);
-    const limits = { graceMs: LONG_MS, maxDelayMs: 0, maxSize: 1 };
-    expect((await broker.takeGroup(QUEUE, 'g', limits, LONG_MS)).set?.messages).toHaveLength(1);
+    expect((await takeSet(broker, 'g')).messages).toHaveLength(1);
     expect(await takeAll(broker)).toEqual([]);
   });
 
@@ -228,9 +223,8 @@ export function describeAdministration(make: BrokerFactory): void {
   }
 
   it('a removed queue leaves no data behind', async (broker, { pass }) => {
-    await broker.enqueue(
-      newTask({ processAtMs: broker.clock.wallNow() + 1_000, uniqueKey: lockKey('scheduled') }),
-    );
+    const soonMs = broker.clock.wallNow() + 1_000;
+    await broker.enqueue(newTask({ processAtMs: soonMs, uniqueKey: lockKey('scheduled') }));
     await broker.enqueueTick(newTask(), { entryKey: 'entry', atMs: 1_000 });
     await broker.complete(await take(broker));
     for (const state of ['completed', 'archived', 'retry', 'aggregating'] as const) {
@@ -244,14 +238,8 @@ export function describeAdministration(make: BrokerFactory): void {
     await pass(1_000);
     await broker.forward([QUEUE]);
     const stats = await broker.queueStats(QUEUE);
-    expect(stats).toMatchObject({
-      groups: 0,
-      processed: 0,
-      failed: 0,
-      processedTotal: 0,
-      failedTotal: 0,
-      isPaused: false,
-    });
+    const nothing = { groups: 0, processed: 0, failed: 0, processedTotal: 0, failedTotal: 0 };
+    expect(stats).toMatchObject({ ...nothing, isPaused: false });
     expect(Object.values(stats.counts).reduce((sum, count) => sum + count, 0)).toBe(1);
     expect(await broker.groups(QUEUE)).toEqual([]);
     expect(await broker.lastTickMs(QUEUE, 'entry')).toBeUndefined();

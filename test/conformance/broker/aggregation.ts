@@ -11,6 +11,7 @@ import {
   QUEUE,
   stateOf,
   takeAll,
+  takeSet,
   type BrokerFactory,
   lockKey,
 } from './support.ts';
@@ -20,13 +21,6 @@ const NEVER: GroupLimits = { graceMs: LONG_MS, maxDelayMs: 0, maxSize: 0 };
 
 async function add(broker: Broker, ...ids: readonly string[]): Promise<void> {
   for (const id of ids) await broker.enqueue(newTask({ id, group: GROUP }));
-}
-
-/** Takes what there is, or `maxSize` of it, which must be there. */
-async function takeSet(broker: Broker, maxSize: number, holdMs = LONG_MS): Promise<TaskSet> {
-  const { set } = await broker.takeGroup(QUEUE, GROUP, { ...NEVER, maxSize }, holdMs);
-  if (set === undefined) throw new Error('it was to be time');
-  return set;
 }
 
 function idsOfSet({ messages }: TaskSet): string[] {
@@ -97,11 +91,10 @@ export function describeAggregation(make: BrokerFactory): void {
 
   it('a group is taken when it has maxSize tasks, the oldest first, and the rest stays', async (broker) => {
     await add(broker, 'a');
-    expect(await broker.takeGroup(QUEUE, GROUP, { ...NEVER, maxSize: 2 }, LONG_MS)).toMatchObject({
-      set: undefined,
-    });
+    const limits = { ...NEVER, maxSize: 2 };
+    expect((await broker.takeGroup(QUEUE, GROUP, limits, LONG_MS)).set).toBeUndefined();
     await add(broker, 'b', 'c');
-    const { set, againInMs } = await broker.takeGroup(QUEUE, GROUP, { ...NEVER, maxSize: 2 }, LONG_MS);
+    const { set, againInMs } = await broker.takeGroup(QUEUE, GROUP, limits, LONG_MS);
     expect(set && idsOfSet(set)).toEqual(['a', 'b']);
     expect(againInMs).toBeGreaterThan(0);
     expect(await broker.groups(QUEUE)).toEqual([{ group: GROUP, size: 1 }]);
@@ -114,16 +107,14 @@ export function describeAggregation(make: BrokerFactory): void {
 
   it('tasks in a set are aggregating, and are in no other set', async (broker) => {
     await add(broker, 'a', 'b');
-    const set = await takeSet(broker, 2);
+    const set = await takeSet(broker, GROUP, 2);
     expect(await broker.groups(QUEUE)).toEqual([]);
-    expect(await broker.takeGroup(QUEUE, GROUP, { ...NEVER, graceMs: 0 }, LONG_MS)).toMatchObject({
-      set: undefined,
-    });
+    const again = await broker.takeGroup(QUEUE, GROUP, { ...NEVER, graceMs: 0 }, LONG_MS);
+    expect(again.set).toBeUndefined();
     for (const message of set.messages) {
       expect(await stateOf(broker, message)).toBe('aggregating');
-      await expectCode('ERR_TASK_STATE', broker.change(QUEUE, { id: message.id }, 'run'));
-      await expectCode('ERR_TASK_STATE', broker.change(QUEUE, { id: message.id }, 'archive'));
-      await expectCode('ERR_TASK_STATE', broker.change(QUEUE, { id: message.id }, 'delete'));
+      for (const change of ['run', 'archive', 'delete'] as const)
+        await expectCode('ERR_TASK_STATE', broker.change(QUEUE, { id: message.id }, change));
       await expectCode('ERR_TASK_ID_CONFLICT', broker.enqueue(newTask({ id: message.id })));
     }
     expect(await broker.change(QUEUE, { state: 'aggregating', group: GROUP }, 'delete')).toBe(0);
@@ -134,7 +125,7 @@ export function describeAggregation(make: BrokerFactory): void {
     await broker.enqueue(newTask({ id: 'a', group: GROUP, uniqueKey: lockKey('a') }));
     await broker.enqueue(newTask({ id: 'b', group: GROUP, uniqueKey: lockKey('b') }));
     await add(broker, 'c');
-    const set = await takeSet(broker, 2);
+    const set = await takeSet(broker, GROUP, 2);
     const record = await broker.replaceSet(set, newTask({ id: 'sum', uniqueKey: lockKey('a') }));
     expect(record.state).toBe('pending');
     for (const message of set.messages) expect(await stateOf(broker, message)).toBe('gone');
@@ -146,7 +137,7 @@ export function describeAggregation(make: BrokerFactory): void {
 
   it('a set can be replaced by a task of a group, or by a scheduled one', async (broker) => {
     await add(broker, 'a', 'b');
-    const [first, second] = [await takeSet(broker, 1), await takeSet(broker, 1)];
+    const [first, second] = [await takeSet(broker, GROUP, 1), await takeSet(broker, GROUP, 1)];
     expect((await broker.replaceSet(first, newTask({ group: 'upper' }))).state).toBe('aggregating');
     const processAtMs = broker.clock.wallNow() + LONG_MS;
     expect((await broker.replaceSet(second, newTask({ processAtMs }))).state).toBe('scheduled');
@@ -156,7 +147,7 @@ export function describeAggregation(make: BrokerFactory): void {
   it('a set stays as it is if the task that replaces it is refused', async (broker) => {
     await add(broker, 'a', 'b');
     await broker.enqueue(newTask({ id: 'there', uniqueKey: lockKey('key') }));
-    const set = await takeSet(broker, 2);
+    const set = await takeSet(broker, GROUP, 2);
     const before = await everythingOf(broker);
     await expectCode('ERR_TASK_ID_CONFLICT', broker.replaceSet(set, newTask({ id: 'there' })));
     await expectCode('ERR_TASK_DUPLICATE', broker.replaceSet(set, newTask({ uniqueKey: lockKey('key') })));
@@ -167,7 +158,7 @@ export function describeAggregation(make: BrokerFactory): void {
 
   it('a set can be replaced by a task with the id of one of its tasks', async (broker) => {
     await add(broker, 'a', 'b');
-    await broker.replaceSet(await takeSet(broker, 2), newTask({ id: 'a' }));
+    await broker.replaceSet(await takeSet(broker, GROUP, 2), newTask({ id: 'a' }));
     expect((await broker.queueStats(QUEUE)).counts).toMatchObject({ pending: 1, aggregating: 0 });
     expect(await takeAll(broker)).toEqual(['a']);
   });
@@ -175,7 +166,7 @@ export function describeAggregation(make: BrokerFactory): void {
   it('tasks that are being aggregated are listed with their group, behind those that wait', async (broker) => {
     await add(broker, 'a', 'b', 'c', 'd');
     await broker.enqueue(newTask({ id: 'e', group: 'other' }));
-    await takeSet(broker, 3);
+    await takeSet(broker, GROUP, 3);
     expect(await idsIn(broker, 'aggregating', GROUP)).toEqual(['d', 'a', 'b', 'c']);
     expect(await idsIn(broker, 'aggregating', 'other')).toEqual(['e']);
     const secondPage = await broker.tasks(QUEUE, 'aggregating', { page: 2, size: 3 }, GROUP);
@@ -184,7 +175,7 @@ export function describeAggregation(make: BrokerFactory): void {
 
   it('a set can be replaced only once', async (broker) => {
     await add(broker, 'a');
-    const set = await takeSet(broker, 1);
+    const set = await takeSet(broker, GROUP, 1);
     await broker.replaceSet(set, newTask({ id: 'sum' }));
     await expectCode('ERR_LEASE_LOST', broker.replaceSet(set, newTask()));
     await expectCode('ERR_LEASE_LOST', broker.replaceSet({ ...set, id: 'unknown' }, newTask()));
@@ -196,7 +187,7 @@ export function describeAggregation(make: BrokerFactory): void {
     pass,
   }) => {
     await add(broker, 'a', 'b', 'c', 'd');
-    const [first, second] = [await takeSet(broker, 2, 2_000), await takeSet(broker, 1, 1_000)];
+    const [first, second] = [await takeSet(broker, GROUP, 2, 2_000), await takeSet(broker, GROUP, 1, 1_000)];
     expect(await broker.reclaimSets([QUEUE])).toBe(0);
     await pass(1_000);
     await catchUp(broker);
@@ -206,14 +197,14 @@ export function describeAggregation(make: BrokerFactory): void {
     expect(await broker.groups(QUEUE)).toEqual([{ group: GROUP, size: 4 }]);
     expect(await idsIn(broker, 'aggregating', GROUP)).toEqual(['a', 'b', 'c', 'd']);
     for (const set of [first, second]) await expectCode('ERR_LEASE_LOST', broker.replaceSet(set, newTask()));
-    expect(idsOfSet(await takeSet(broker, 4))).toEqual(['a', 'b', 'c', 'd']);
+    expect(idsOfSet(await takeSet(broker, GROUP, 4))).toEqual(['a', 'b', 'c', 'd']);
   });
 
   it('a set that was the whole group returns to the group, which is listed again', async (broker, {
     pass,
   }) => {
     await add(broker, 'a');
-    await takeSet(broker, 1, 1_000);
+    await takeSet(broker, GROUP, 1, 1_000);
     expect(await broker.groups(QUEUE)).toEqual([]);
     await pass(1_000);
     await catchUp(broker);
@@ -222,7 +213,7 @@ export function describeAggregation(make: BrokerFactory): void {
 
   it('a set is removed with its queue', async (broker, { pass }) => {
     await add(broker, 'a');
-    const set = await takeSet(broker, 1, 1_000);
+    const set = await takeSet(broker, GROUP, 1, 1_000);
     await broker.removeQueue(QUEUE, { force: true });
     await expectCode('ERR_LEASE_LOST', broker.replaceSet(set, newTask()));
     await broker.enqueue(newTask({ id: 'a' }));

@@ -14,45 +14,28 @@ import { describeProcessing } from './processing.ts';
 import type { BrokerFactory } from './support.ts';
 import { describeWriting } from './writing.ts';
 
-/** What every broker does, in the order of the banners of broker.ts. */
+/** In the order of the banners of broker.ts. */
+const PARTS: Readonly<Record<string, (make: BrokerFactory) => void>> = {
+  writing: describeWriting,
+  duplicates: describeDuplicates,
+  processing: describeProcessing,
+  keys: describeKeys,
+  limits: describeLimits,
+  'tasks that are held back': describeHeldTasks,
+  'forwarding and recovering': describeForwarding,
+  aggregation: describeAggregation,
+  'notifications and cancellation': describeNotifications,
+  'servers and schedulers': describeMembers,
+  inspecting: describeInspecting,
+  administration: describeAdministration,
+  closing: describeClosing,
+};
+
+/** What every broker does. */
 export function describeBroker(make: BrokerFactory): void {
-  describe('writing', () => {
-    describeWriting(make);
-  });
-  describe('duplicates', () => {
-    describeDuplicates(make);
-  });
-  describe('processing', () => {
-    describeProcessing(make);
-  });
-  describe('keys', () => {
-    describeKeys(make);
-  });
-  describe('limits', () => {
-    describeLimits(make);
-  });
-  describe('tasks that are held back', () => {
-    describeHeldTasks(make);
-  });
-  describe('forwarding and recovering', () => {
-    describeForwarding(make);
-  });
-  describe('aggregation', () => {
-    describeAggregation(make);
-  });
-  describe('notifications and cancellation', () => {
-    describeNotifications(make);
-  });
-  describe('servers and schedulers', () => {
-    describeMembers(make);
-  });
-  describe('inspecting', () => {
-    describeInspecting(make);
-  });
-  describe('administration', () => {
-    describeAdministration(make);
-  });
-  describe('closing', () => {
-    describeClosing(make);
-  });
+  for (const [name, describePart] of Object.entries(PARTS)) {
+    describe(name, () => {
+      describePart(make);
+    });
+  }
 }

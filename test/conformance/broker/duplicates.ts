@@ -5,6 +5,7 @@ import {
   expectCode,
   failure,
   idsIn,
+  idsOf,
   LONG_MS,
   newTask,
   putInto,
@@ -12,6 +13,7 @@ import {
   stateOf,
   take,
   takeAll,
+  takeSet,
   type BrokerFactory,
   type TaskParts,
 } from './support.ts';
@@ -52,18 +54,10 @@ export function describeDuplicates(make: BrokerFactory): void {
         it(`a task that is ${state} becomes the duplicate that is enqueued ${when}`, async (broker, {
           precisionMs,
         }) => {
-          const { id } = await putInto(broker, state, {
-            uniqueKey: KEY,
-            payload: OLD,
-            headers: { of: 'old' },
-          });
-          const parts = partsOf(broker);
-          const task = duplicate(onDuplicate, {
-            ...parts,
-            type: 'other',
-            maxRetry: 3,
-            headers: { of: 'new' },
-          });
+          const old = { uniqueKey: KEY, payload: OLD, headers: { of: 'old' } };
+          const { id } = await putInto(broker, state, old);
+          const parts = { ...partsOf(broker), type: 'other', maxRetry: 3, headers: { of: 'new' } };
+          const task = duplicate(onDuplicate, parts);
           const isRetry = state === 'retry';
           const [retried, lastError] = isRetry ? [1, 'it failed'] : [0, ''];
           const record = await broker.enqueue(task);
@@ -78,22 +72,19 @@ export function describeDuplicates(make: BrokerFactory): void {
           }
           expect(await idsIn(broker, expected)).toEqual([id]);
           expect(await countOf(broker)).toBe(1);
-          expect((await broker.groups(QUEUE)).map(({ group }) => group)).toEqual(
-            expected === 'aggregating' ? ['other'] : [],
-          );
+          const groups = (await broker.groups(QUEUE)).map(({ group }) => group);
+          expect(groups).toEqual(expected === 'aggregating' ? ['other'] : []);
           await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(duplicate(undefined)));
         });
       }
     }
 
     it('a pending task that becomes the duplicate keeps its place in the queue', async (broker) => {
-      const [first, second, third] = [newTask(), duplicate(undefined, { payload: OLD }), newTask()];
-      for (const task of [first, second, third]) await broker.enqueue(task);
+      const tasks = [newTask(), duplicate(undefined, { payload: OLD }), newTask()];
+      for (const task of tasks) await broker.enqueue(task);
       await broker.enqueue(duplicate(onDuplicate));
       const leased = await broker.dequeue(QUEUE, 10, LONG_MS);
-      expect(leased.map(({ message }) => message.id)).toEqual(
-        [first, second, third].map(({ message }) => message.id),
-      );
+      expect(idsOf(leased)).toEqual(idsOf(tasks));
       expect(leased[1]?.message.payload).toEqual(NEW);
     });
 
@@ -105,9 +96,7 @@ export function describeDuplicates(make: BrokerFactory): void {
 
     it('a task that is being aggregated is not replaced', async (broker) => {
       await broker.enqueue(duplicate(undefined, { group: 'group', payload: OLD }));
-      const limits = { maxSize: 1, maxDelayMs: LONG_MS, graceMs: LONG_MS };
-      const { set } = await broker.takeGroup(QUEUE, 'group', limits, LONG_MS);
-      expect(set?.messages).toHaveLength(1);
+      expect((await takeSet(broker, 'group')).messages).toHaveLength(1);
       await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(duplicate(onDuplicate)));
     });
 
@@ -130,13 +119,9 @@ export function describeDuplicates(make: BrokerFactory): void {
     });
 
     it('each of many tasks is added or replaced by itself', async (broker) => {
-      const outcomes = await broker.enqueueMany([
-        newTask(),
-        duplicate(undefined),
-        duplicate(onDuplicate),
-        newTask(),
-      ]);
-      expect(outcomes.map(({ status }) => status)).toEqual(Array.from({ length: 4 }, () => 'fulfilled'));
+      const tasks = [newTask(), duplicate(undefined), duplicate(onDuplicate), newTask()];
+      const outcomes = await broker.enqueueMany(tasks);
+      expect(outcomes.map(({ status }) => status)).toEqual(Array(4).fill('fulfilled'));
       expect(await countOf(broker)).toBe(3);
     });
 

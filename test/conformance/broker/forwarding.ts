@@ -10,11 +10,14 @@ import {
   newTask,
   putInto,
   QUEUE,
+  recoverOne,
   stateOf,
   take,
   takeAll,
   type BrokerFactory,
 } from './support.ts';
+
+const WORKER_LOST = { error: 'gone', isFailure: false, isRecovery: true };
 
 export function describeForwarding(make: BrokerFactory): void {
   const it = caseWith(make);
@@ -76,9 +79,7 @@ export function describeForwarding(make: BrokerFactory): void {
     expect(record).toMatchObject({ state: 'active', isOrphaned: true });
     expect(await takeAll(broker)).toEqual([]);
 
-    const [recovered, ...more] = await broker.recover([QUEUE], 0, LONG_MS);
-    if (recovered === undefined) throw new Error('it was to be recovered');
-    expect(more).toEqual([]);
+    const recovered = await recoverOne(broker);
     expect(recovered.message).toEqual(lost.message);
     expect(recovered.epoch).toBeGreaterThan(lost.epoch);
     expect((await broker.task(QUEUE, lost.message.id)).isOrphaned).toBe(false);
@@ -113,18 +114,9 @@ export function describeForwarding(make: BrokerFactory): void {
       await take(broker, queue, 1_000);
     }
     await pass(1_000);
-    const both = await Promise.all(
-      [
-        ['a', 'b'],
-        ['b', 'a', 'a'],
-      ].map((queues) => broker.recover(queues, 0, LONG_MS)),
-    );
-    expect(
-      both
-        .flat()
-        .map(({ message }) => message.queue)
-        .sort(),
-    ).toEqual(['a', 'b']);
+    const calls = [broker.recover(['a', 'b'], 0, LONG_MS), broker.recover(['b', 'a', 'a'], 0, LONG_MS)];
+    const recovered = (await Promise.all(calls)).flat();
+    expect(recovered.map(({ message }) => message.queue).sort()).toEqual(['a', 'b']);
     expect(await broker.recover(['nowhere'], 0, LONG_MS)).toEqual([]);
   });
 
@@ -132,10 +124,9 @@ export function describeForwarding(make: BrokerFactory): void {
     await broker.enqueue(newTask());
     await take(broker, QUEUE, 1_000);
     await pass(1_000);
-    const [first] = await broker.recover([QUEUE], 0, 1_000);
+    const first = await recoverOne(broker, 1_000);
     await pass(1_000);
-    const [second] = await broker.recover([QUEUE], 0, LONG_MS);
-    expect(second?.epoch).toBeGreaterThan(first?.epoch ?? Infinity);
+    expect((await recoverOne(broker)).epoch).toBeGreaterThan(first.epoch);
   });
 
   it('a retry with isRecovery counts as a recovery', async (broker, { pass }) => {
@@ -143,14 +134,9 @@ export function describeForwarding(make: BrokerFactory): void {
     for (const recoveries of [0, 1]) {
       expect((await take(broker, QUEUE, 1_000)).recoveries).toBe(recoveries);
       await pass(1_000);
-      const [task] = await broker.recover([QUEUE], 0, LONG_MS);
-      if (task === undefined) throw new Error('it was to be recovered');
+      const task = await recoverOne(broker);
       expect(task.recoveries).toBe(recoveries);
-      await broker.retry(
-        task,
-        { error: 'gone', isFailure: false, isRecovery: true },
-        broker.clock.wallNow() + LONG_MS,
-      );
+      await broker.retry(task, WORKER_LOST, broker.clock.wallNow() + LONG_MS);
       expect(await broker.change(QUEUE, { state: 'retry' }, 'run')).toBe(1);
     }
     const task = await take(broker);
@@ -160,7 +146,7 @@ export function describeForwarding(make: BrokerFactory): void {
   it('the recoveries of a task are counted from 0 after it was archived', async (broker, { pass }) => {
     await broker.enqueue(newTask());
     const atMs = broker.clock.wallNow();
-    await broker.retry(await take(broker), { error: 'gone', isFailure: false, isRecovery: true }, atMs);
+    await broker.retry(await take(broker), WORKER_LOST, atMs);
     for (const archive of [
       async () => broker.change(QUEUE, { state: 'retry' }, 'archive'),
       async () => broker.archive(await take(broker), failure()),
@@ -170,9 +156,7 @@ export function describeForwarding(make: BrokerFactory): void {
       const task = await take(broker, QUEUE, 1_000);
       expect(task.recoveries).toBe(0);
       await pass(1_000);
-      const [lost] = await broker.recover([QUEUE], 0, LONG_MS);
-      if (lost === undefined) throw new Error('it was to be recovered');
-      await broker.retry(lost, { error: 'gone', isFailure: false, isRecovery: true }, atMs);
+      await broker.retry(await recoverOne(broker), WORKER_LOST, atMs);
       await broker.change(QUEUE, { state: 'retry' }, 'run');
     }
   });
@@ -190,11 +174,7 @@ export function describeForwarding(make: BrokerFactory): void {
     advance,
     precisionMs,
   }) => {
-    for (const [id, retentionMs] of [
-      ['short', 1_000],
-      ['long', LONG_MS],
-      ['middle', 2_000],
-    ] as const) {
+    for (const [id, retentionMs] of Object.entries({ short: 1_000, long: LONG_MS, middle: 2_000 })) {
       await broker.enqueue(newTask({ id, retentionMs }));
       await broker.complete(await take(broker));
     }

@@ -9,7 +9,7 @@ import { caseWith, LONG_MS, newTask, QUEUE, take, type BrokerFactory } from './s
 const SOON_MS = 800;
 
 /** Notes the queues in which there is work. */
-async function listenTo(broker: Broker): Promise<string[]> {
+export async function listenTo(broker: Broker): Promise<string[]> {
   const heard: string[] = [];
   await broker.subscribe({ work: (queue) => heard.push(queue) }, [QUEUE, 'other']);
   return heard;
@@ -73,10 +73,8 @@ export function describeHeldTasks(make: BrokerFactory): void {
   });
 
   it('a token wakes no listener if nothing waits for it', async (broker, { advance }) => {
-    await broker.setLimits(QUEUE, {
-      rate: { tasks: 1, perMs: 1_000 },
-      perKey: { rate: { tasks: 1, perMs: 1_000 } },
-    });
+    const rate = { tasks: 1, perMs: 1_000 };
+    await broker.setLimits(QUEUE, { rate, perKey: { rate } });
     await put(broker, 'a1');
     await take(broker);
     const heard = await listenTo(broker);

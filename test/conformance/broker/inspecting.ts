@@ -68,10 +68,8 @@ export function describeInspecting(make: BrokerFactory): void {
     expect(Math.abs(stats.atMs - broker.clock.wallNow())).toBeLessThanOrEqual(1_000);
     await putInto(broker, 'aggregating', { queue: 'other', group: 'a' });
     await putInto(broker, 'aggregating', { queue: 'other', group: 'b' });
-    expect(await broker.queueStats('other')).toMatchObject({
-      groups: 2,
-      counts: { ...NOTHING, aggregating: 2 },
-    });
+    const counts = { ...NOTHING, aggregating: 2 };
+    expect(await broker.queueStats('other')).toMatchObject({ groups: 2, counts });
   });
 
   it('the statistics of a queue have the latency', async (broker, { advance, precisionMs }) => {
@@ -107,12 +105,8 @@ export function describeInspecting(make: BrokerFactory): void {
     const [today, yesterday, ...more] = await broker.history(QUEUE, 2);
     const date = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
     expect(today).toEqual({ queue: QUEUE, date: date(stats.atMs), processed: 4, failed: 2 });
-    expect(yesterday).toEqual({
-      queue: QUEUE,
-      date: date(stats.atMs - 86_400_000),
-      processed: 0,
-      failed: 0,
-    });
+    const dayBefore = date(stats.atMs - 86_400_000);
+    expect(yesterday).toEqual({ queue: QUEUE, date: dayBefore, processed: 0, failed: 0 });
     expect(more).toEqual([]);
   });
 
@@ -169,11 +163,7 @@ export function describeInspecting(make: BrokerFactory): void {
   }
 
   it('aggregating tasks of one group can be listed', async (broker, { advance, precisionMs }) => {
-    for (const [id, group] of [
-      ['a', 'x'],
-      ['b', 'y'],
-      ['c', 'x'],
-    ] as const) {
+    for (const [id, group] of Object.entries({ a: 'x', b: 'y', c: 'x' })) {
       await broker.enqueue(newTask({ id, group }));
       await advance(precisionMs);
     }
@@ -210,12 +200,7 @@ export function describeInspecting(make: BrokerFactory): void {
     const changes: Record<string, (broker: Broker, ids: readonly string[]) => Promise<unknown>> = {
       'are removed': (broker, ids) => removeAll(broker, ids),
       'are added': (broker) =>
-        broker.enqueueMany([
-          newTask(),
-          newTask({ key: 'a' }),
-          newTask({ key: 'x' }),
-          newTask({ group: 'g' }),
-        ]),
+        broker.enqueueMany([{}, { key: 'a' }, { key: 'x' }, { group: 'g' }].map((parts) => newTask(parts))),
       'are processed': async (broker) => {
         for (const task of await broker.dequeue(QUEUE, 3, LONG_MS)) await broker.complete(task);
       },

@@ -11,6 +11,7 @@ import {
   QUEUE,
   take,
   takeAll,
+  takeSet,
   type BrokerFactory,
   type BrokerTime,
   type TaskParts,
@@ -37,7 +38,6 @@ export async function next(broker: Broker, limit = 1_000): Promise<string[]> {
 
 /** Tasks of a key that is never empty. */
 const FLOOD = 500;
-const GROUP_LIMITS = { maxSize: 2, maxDelayMs: LONG_MS, graceMs: LONG_MS };
 const OTHERS = ['b1', 'c1', 'd1', 'e1', 'f1', 'g1', 'h1', 'i1', 'j1', 'k1'];
 
 interface Scene extends BrokerTime {
@@ -111,9 +111,7 @@ const WAYS: Readonly<Record<string, Way>> = {
     after: async ({ broker }, nth) => {
       const group = `g${nth}`;
       await broker.enqueue(newTask({ group }));
-      const { set } = await broker.takeGroup(QUEUE, group, { ...GROUP_LIMITS, maxSize: 1 }, LONG_MS);
-      if (set === undefined) throw new Error('the group is full');
-      await broker.replaceSet(set, keyed(OTHERS[nth] ?? ''));
+      await broker.replaceSet(await takeSet(broker, group), keyed(OTHERS[nth] ?? ''));
     },
   },
   'comes while the queue is paused': {
@@ -279,8 +277,7 @@ export function describeKeys(make: BrokerFactory): void {
   it('tasks in a group have no turn, and the task that replaces a set has that of its own key', async (broker) => {
     for (const id of ['a1', 'a2']) await broker.enqueue(keyed(id, { group: 'g' }));
     await put(broker, 'b1', 'b2', 'a3', 'a4');
-    const { set } = await broker.takeGroup(QUEUE, 'g', GROUP_LIMITS, LONG_MS);
-    if (set === undefined) throw new Error('the group is full');
+    const set = await takeSet(broker, 'g', 2);
     expect(set.messages.map(({ key }) => key)).toEqual(['a', 'a']);
     await broker.replaceSet(set, keyed('b3'));
     expect(await takeAll(broker)).toEqual(['b1', 'a3', 'b2', 'a4', 'b3']);

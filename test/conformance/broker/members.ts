@@ -3,37 +3,20 @@ import { expect } from 'vitest';
 import { caseWith, type BrokerFactory } from './support.ts';
 
 function serverState(id: string): ServerState {
+  const worker = {
+    ...{ taskId: 'task', taskType: 'test:task', payload: Uint8Array.of(1, 255), queue: 'low' },
+    ...{ startedAtMs: 1_700_000_001_000, deadlineMs: 1_700_000_002_000 },
+  };
   return {
-    id,
-    host: 'host',
-    pid: 7,
-    concurrency: 10,
-    queues: { default: 1, low: 3 },
-    strictPriority: true,
-    status: 'active',
-    startedAtMs: 1_700_000_000_000,
-    workers: [
-      {
-        taskId: 'task',
-        taskType: 'test:task',
-        payload: Uint8Array.of(1, 255),
-        queue: 'low',
-        startedAtMs: 1_700_000_001_000,
-        deadlineMs: 1_700_000_002_000,
-      },
-    ],
+    ...{ id, host: 'host', pid: 7, concurrency: 10, queues: { default: 1, low: 3 }, strictPriority: true },
+    ...{ status: 'active', startedAtMs: 1_700_000_000_000, workers: [worker] },
   };
 }
 
 function entry(id: string): ScheduleEntry {
   return {
-    id,
-    spec: '@every 1m',
-    taskType: 'test:task',
-    payload: Uint8Array.of(200),
-    options: ['Queue("low")', 'MaxRetry(5)'],
-    nextEnqueueAtMs: 1_700_000_060_000,
-    prevEnqueueAtMs: 0,
+    ...{ id, spec: '@every 1m', taskType: 'test:task', payload: Uint8Array.of(200) },
+    ...{ options: ['Queue("low")', 'MaxRetry(5)'], nextEnqueueAtMs: 1_700_000_060_000, prevEnqueueAtMs: 0 },
   };
 }
 
@@ -93,10 +76,8 @@ export function describeMembers(make: BrokerFactory): void {
 
 /** Bytes are bytes, whatever holds them. */
 function plain(server: ServerState): unknown {
-  return {
-    ...server,
-    workers: server.workers.map((worker) => ({ ...worker, payload: [...worker.payload] })),
-  };
+  const workers = server.workers.map((worker) => ({ ...worker, payload: [...worker.payload] }));
+  return { ...server, workers };
 }
 
 function plainEntry(one: ScheduleEntry): { id: string } {

@@ -5,18 +5,18 @@ import {
   caseWith,
   catchUp,
   failure,
-  LONG_MS,
   newTask,
   putInto,
   QUEUE,
   take,
   takeAll,
+  takeSet,
   type BrokerFactory,
 } from './support.ts';
 
 const QUEUES = [QUEUE, 'other'];
 
-/** Listens to everything, and writes it down. */
+/** Listens to everything. */
 function recorder(): { heard: string[]; listener: BrokerListener } {
   const heard: string[] = [];
   const listener: BrokerListener = {
@@ -27,6 +27,13 @@ function recorder(): { heard: string[]; listener: BrokerListener } {
     progressed: (queue, id) => heard.push(`progressed ${queue} ${id}`),
   };
   return { heard, listener };
+}
+
+/** @returns what a new listener of the queues hears. */
+async function record(broker: Broker): Promise<string[]> {
+  const { heard, listener } = recorder();
+  await broker.subscribe(listener, QUEUES);
+  return heard;
 }
 
 /** Operations that end a task, so that callers that wait for it can continue. */
@@ -43,21 +50,17 @@ export function describeNotifications(make: BrokerFactory): void {
   const it = caseWith(make);
 
   it('a listener is notified that there is work', async (broker) => {
-    const { heard, listener } = recorder();
-    await broker.subscribe(listener, QUEUES);
+    const heard = await record(broker);
     await broker.enqueue(newTask());
     await broker.enqueue({ ...newTask({ queue: 'other' }), isNext: true });
-    await until(
-      'the listener is notified',
-      () => heard.includes(`work ${QUEUE}`) && heard.includes('work other'),
-    );
+    const lines = [`work ${QUEUE}`, 'work other'];
+    await until('the listener is notified', () => lines.every((line) => heard.includes(line)));
   });
 
   it('a listener is notified that a task is released, and that a queue is resumed', async (broker) => {
     await broker.enqueue(newTask());
     const task = await take(broker);
-    const { heard, listener } = recorder();
-    await broker.subscribe(listener, QUEUES);
+    const heard = await record(broker);
     await broker.release(task);
     await until('the listener is notified', () => heard.includes(`work ${QUEUE}`));
     await broker.pause(QUEUE);
@@ -73,15 +76,13 @@ export function describeNotifications(make: BrokerFactory): void {
     await broker.pause(QUEUE);
     expect(await takeAll(broker)).toEqual([]);
     await time.advance(2_000);
-    const { heard, listener } = recorder();
-    await broker.subscribe(listener, QUEUES);
+    const heard = await record(broker);
     await broker.resume(QUEUE);
     await until('the listener is notified', () => heard.includes(`work ${QUEUE}`));
   });
 
   it('a listener is notified that a group has grown', async (broker) => {
-    const { heard, listener } = recorder();
-    await broker.subscribe(listener, QUEUES);
+    const heard = await record(broker);
     await broker.enqueue(newTask({ group: 'g' }));
     await until('the listener is notified', () => heard.includes(`grouped ${QUEUE} g`));
   });
@@ -90,12 +91,9 @@ export function describeNotifications(make: BrokerFactory): void {
     pass,
   }) => {
     await broker.enqueueMany([newTask({ id: 'a', group: 'g' }), newTask({ id: 'b', group: 'g' })]);
-    const due = { graceMs: LONG_MS, maxDelayMs: 0, maxSize: 1 };
-    const { set } = await broker.takeGroup(QUEUE, 'g', due, LONG_MS);
-    await broker.takeGroup(QUEUE, 'g', due, 1_000);
-    if (set === undefined) throw new Error('the group is full');
-    const { heard, listener } = recorder();
-    await broker.subscribe(listener, QUEUES);
+    const set = await takeSet(broker, 'g');
+    await takeSet(broker, 'g', 1, 1_000);
+    const heard = await record(broker);
     await broker.replaceSet(set, newTask());
     await until('the listener is notified', () => heard.includes(`settled ${QUEUE} a`));
     await pass(1_000);
@@ -105,8 +103,7 @@ export function describeNotifications(make: BrokerFactory): void {
 
   it('a listener is notified of progress', async (broker) => {
     await broker.enqueue(newTask({ id: 'a' }));
-    const { heard, listener } = recorder();
-    await broker.subscribe(listener, QUEUES);
+    const heard = await record(broker);
     await broker.writeProgress(await take(broker), '1');
     await until('the listener is notified', () => heard.includes(`progressed ${QUEUE} a`));
   });
@@ -114,8 +111,7 @@ export function describeNotifications(make: BrokerFactory): void {
   for (const [what, settle] of Object.entries(SETTLING)) {
     it(`a listener is notified that a task ${what}`, async (broker) => {
       await broker.enqueue(newTask({ id: 'a' }));
-      const { heard, listener } = recorder();
-      await broker.subscribe(listener, QUEUES);
+      const heard = await record(broker);
       await settle(broker);
       await until('the listener is notified', () => heard.includes(`settled ${QUEUE} a`));
     });
@@ -165,10 +161,9 @@ export function describeNotifications(make: BrokerFactory): void {
     await broker.enqueue(newTask());
     await take(broker, QUEUE, 1_000);
     await broker.enqueue(newTask({ group: 'g' }));
-    await broker.takeGroup(QUEUE, 'g', { graceMs: LONG_MS, maxDelayMs: 0, maxSize: 1 }, 1_000);
+    await takeSet(broker, 'g', 1, 1_000);
     await broker.enqueue(newTask({ processAtMs: broker.clock.wallNow() + 1_000 }));
-    const { heard, listener } = recorder();
-    await broker.subscribe(listener, QUEUES);
+    const heard = await record(broker);
     await pass(1_000);
     await until('the listener is notified', () => heard.length === 3);
     expect(heard.sort()).toEqual([`grouped ${QUEUE} g`, `leaseExpired ${QUEUE}`, `work ${QUEUE}`]);

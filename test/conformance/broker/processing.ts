@@ -98,12 +98,8 @@ export function describeProcessing(make: BrokerFactory): void {
     const message = await putInto(broker, 'pending');
     await broker.complete(await take(broker));
     expect(await stateOf(broker, message)).toBe('gone');
-    expect(await broker.queueStats(QUEUE)).toMatchObject({
-      processed: 1,
-      failed: 0,
-      processedTotal: 1,
-      failedTotal: 0,
-    });
+    const counts = { processed: 1, failed: 0, processedTotal: 1, failedTotal: 0 };
+    expect(await broker.queueStats(QUEUE)).toMatchObject(counts);
   });
 
   it('a completed task is retained with its result for its retention', async (broker, {
@@ -119,9 +115,8 @@ export function describeProcessing(make: BrokerFactory): void {
     const [listed] = await broker.tasks(QUEUE, 'completed', { page: 1, size: 1 });
     for (const { result } of [record, listed ?? record])
       expect(Buffer.from(result ?? [])).toEqual(EVERY_BYTE);
-    expect(Math.abs(record.message.completedAtMs - broker.clock.wallNow())).toBeLessThanOrEqual(
-      1_000 + precisionMs,
-    );
+    const { completedAtMs } = record.message;
+    expect(Math.abs(completedAtMs - broker.clock.wallNow())).toBeLessThanOrEqual(1_000 + precisionMs);
     await advance(2_000 + 2 * precisionMs);
     await catchUp(broker);
     expect(await stateOf(broker, record.message)).toBe('gone');
@@ -142,21 +137,14 @@ export function describeProcessing(make: BrokerFactory): void {
     const atMs = later(broker);
     await broker.retry(await take(broker), failure('boom'), atMs);
     const record = await broker.task(QUEUE, message.id);
-    expect(record).toMatchObject({
-      state: 'retry',
-      message: { ...message, retried: 1, lastError: 'boom', lastFailedAtMs: record.message.lastFailedAtMs },
-    });
+    const { lastFailedAtMs } = record.message;
+    expect(record.state).toBe('retry');
+    expect(record.message).toMatchObject({ ...message, retried: 1, lastError: 'boom', lastFailedAtMs });
     expect(record.nextProcessAtMs).toBeGreaterThanOrEqual(atMs);
     expect(record.nextProcessAtMs).toBeLessThanOrEqual(atMs + precisionMs);
-    expect(Math.abs(record.message.lastFailedAtMs - broker.clock.wallNow())).toBeLessThanOrEqual(
-      1_000 + precisionMs,
-    );
-    expect(await broker.queueStats(QUEUE)).toMatchObject({
-      processed: 1,
-      failed: 1,
-      processedTotal: 1,
-      failedTotal: 1,
-    });
+    expect(Math.abs(lastFailedAtMs - broker.clock.wallNow())).toBeLessThanOrEqual(1_000 + precisionMs);
+    const counts = { processed: 1, failed: 1, processedTotal: 1, failedTotal: 1 };
+    expect(await broker.queueStats(QUEUE)).toMatchObject(counts);
   });
 
   it('a failed task is pending at the time of its retry, behind the other pending tasks', async (broker, {
@@ -182,11 +170,8 @@ export function describeProcessing(make: BrokerFactory): void {
     const { id } = await putInto(broker, 'pending', { maxRetry: 1, retried: 1 });
     await broker.archive(await take(broker), failure('for good'));
     const record = await broker.task(QUEUE, id);
-    expect(record).toMatchObject({
-      state: 'archived',
-      nextProcessAtMs: 0,
-      message: { retried: 1, lastError: 'for good' },
-    });
+    const message = { retried: 1, lastError: 'for good' };
+    expect(record).toMatchObject({ state: 'archived', nextProcessAtMs: 0, message });
     expect(record.message.lastFailedAtMs).toBeGreaterThan(0);
     expect(await broker.queueStats(QUEUE)).toMatchObject({ processed: 1, failed: 1 });
   });

@@ -7,6 +7,7 @@ import type {
   TaskFailure,
   TaskMessage,
   TaskRecord,
+  TaskSet,
   TaskState,
 } from 'escapement/tasks';
 import { expect, test } from 'vitest';
@@ -121,6 +122,26 @@ export async function take(broker: Broker, queue = QUEUE, leaseMs = LONG_MS): Pr
 /** Takes everything that is pending, and gives its ids in order. */
 export async function takeAll(broker: Broker, queue = QUEUE): Promise<string[]> {
   return (await broker.dequeue(queue, 100_000, LONG_MS)).map(({ message }) => message.id);
+}
+
+/** Takes the first tasks of a group, which must have so many. */
+export async function takeSet(
+  broker: Broker,
+  group: string,
+  maxSize = 1,
+  holdMs = LONG_MS,
+): Promise<TaskSet> {
+  const limits = { graceMs: LONG_MS, maxDelayMs: 0, maxSize };
+  const { set } = await broker.takeGroup(QUEUE, group, limits, holdMs);
+  if (set === undefined) throw new Error(`group '${group}' is not full`);
+  return set;
+}
+
+/** Recovers the only task whose lease has ended. */
+export async function recoverOne(broker: Broker, leaseMs = LONG_MS): Promise<LeasedTask> {
+  const [task, ...more] = await broker.recover([QUEUE], 0, leaseMs);
+  if (task === undefined || more.length > 0) throw new Error(`${more.length} more tasks were recovered`);
+  return task;
 }
 
 /** Adds a task and brings it into a state, in a queue where nothing else is pending. */

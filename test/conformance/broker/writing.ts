@@ -43,9 +43,8 @@ export function describeWriting(make: BrokerFactory): void {
     expect(record).toMatchObject({ state: 'pending', message: task.message, isOrphaned: false });
     expect(record.result).toBeUndefined();
     expect(record.progress).toBeUndefined();
-    expect(Math.abs(record.nextProcessAtMs - broker.clock.wallNow())).toBeLessThanOrEqual(
-      1_000 + precisionMs,
-    );
+    const lateMs = Math.abs(record.nextProcessAtMs - broker.clock.wallNow());
+    expect(lateMs).toBeLessThanOrEqual(1_000 + precisionMs);
     expect((await broker.task(QUEUE, task.message.id)).message).toEqual(task.message);
   });
 
@@ -85,34 +84,23 @@ export function describeWriting(make: BrokerFactory): void {
     expect(await broker.groups(QUEUE)).toEqual([{ group: 'g', size: 1 }]);
   });
 
-  it('a message is dequeued as it was enqueued', async (broker, { precisionMs }) => {
+  it('a message is dequeued as it was enqueued', async (broker) => {
     const task = newTask({
-      id: 'ид/1',
-      type: 'тип: "x"',
-      queue: 'очередь',
-      payload: EVERY_BYTE,
+      ...{ id: 'ид/1', type: 'тип: "x"', queue: 'очередь', payload: EVERY_BYTE, maxRetry: 0 },
+      ...{ timeoutMs: 3_000, deadlineMs: 4_102_444_800_000, retentionMs: 5_000 },
+      ...{ uniqueKey: lockKey('key', 'очередь'), uniqueTtlMs: LONG_MS },
       headers: { trace: 'ü', '': '', __proto: 'x' },
-      maxRetry: 0,
-      timeoutMs: 3_000,
-      deadlineMs: 4_102_444_800_000,
-      retentionMs: 5_000,
-      uniqueKey: lockKey('key', 'очередь'),
-      uniqueTtlMs: LONG_MS,
     });
     await broker.enqueue(task);
     const { message } = await take(broker, 'очередь');
-    expect({ ...message, payload: [...message.payload] }).toEqual({
-      ...task.message,
-      payload: [...task.message.payload],
-    });
-    expect(precisionMs).toBeGreaterThan(0);
+    const payload = EVERY_BYTE;
+    expect({ ...message, payload: Buffer.from(message.payload) }).toEqual({ ...task.message, payload });
   });
 
   it('a task may be scheduled and retained until the last valid date', async (broker) => {
     const endMs = 8.64e15;
-    await broker.enqueue(
-      newTask({ id: 'a', processAtMs: endMs, uniqueKey: KEY, uniqueTtlMs: endMs, retentionMs: endMs }),
-    );
+    const lock = { uniqueKey: KEY, uniqueTtlMs: endMs };
+    await broker.enqueue(newTask({ id: 'a', processAtMs: endMs, retentionMs: endMs, ...lock }));
     await broker.change(QUEUE, { id: 'a' }, 'run');
     await broker.complete(await take(broker));
     expect(await idsIn(broker, 'completed')).toEqual(['a']);
@@ -277,14 +265,8 @@ export function describeWriting(make: BrokerFactory): void {
     const shown = outcomes.map((outcome) =>
       outcome.status === 'fulfilled' ? outcome.value.state : (outcome.reason as { code: string }).code,
     );
-    expect(shown).toEqual([
-      'ERR_TASK_ID_CONFLICT',
-      'pending',
-      'ERR_TASK_DUPLICATE',
-      'ERR_TASK_ID_CONFLICT',
-      'aggregating',
-      'scheduled',
-    ]);
+    const [conflict, duplicate] = ['ERR_TASK_ID_CONFLICT', 'ERR_TASK_DUPLICATE'];
+    expect(shown).toEqual([conflict, 'pending', duplicate, conflict, 'aggregating', 'scheduled']);
     expect(await idsIn(broker, 'pending')).toEqual([id, 'first']);
     expect((await broker.task(QUEUE, 'first')).message.headers).toEqual({ trace: '1' });
   });
