@@ -235,10 +235,8 @@ describe('operations wait for a small step of the compaction, and the others nee
       await broker.change(QUEUE, { id: 'a' }, 'delete');
       const written = disk.log.slice(done).map((one) => (one.kind === 'write' ? one.bytes.length : 0));
       done = disk.log.length;
-      most = Math.max(
-        most,
-        written.reduce((sum, bytes) => sum + bytes, 0),
-      );
+      const bytesWritten = written.reduce((sum, bytes) => sum + bytes, 0);
+      most = Math.max(most, bytesWritten);
     }
     expect(disk.log.some(({ kind }) => kind === 'unlink')).toBe(true);
     expect(most).toBeGreaterThan(65_536);
@@ -333,10 +331,8 @@ describe('the log stays below three times what is live and two files, however la
     const onDisk = [...disk.disk.values()].reduce((sum, { length }) => sum + length, 0);
     expect(onDisk).toBeLessThanOrEqual(3 * read('live_bytes') + 2 * largestFile);
     // A power cut must not undo the removal of a file and keep that of a later one, where its tasks were removed.
-    const removals = disk.log
-      .map(({ kind }) => kind)
-      .filter((kind) => kind === 'unlink' || kind === 'syncFolder');
-    expect(removals.join(' ')).not.toContain('unlink unlink');
+    const removals = disk.log.filter(({ kind }) => kind === 'unlink' || kind === 'syncFolder');
+    expect(removals.map(({ kind }) => kind).join(' ')).not.toContain('unlink unlink');
     expect((await broker.queueStats('kept')).counts.pending).toBe(300);
   });
 });

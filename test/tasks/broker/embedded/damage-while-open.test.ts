@@ -8,9 +8,9 @@ import {
   type TaskInfo,
 } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import type { FileSystem } from '../../../../src/log/file-system.ts';
-import { LONG_MS, newTask, QUEUE } from '../../../conformance/broker/support.ts';
+import { idsOf, LONG_MS, newTask, QUEUE } from '../../../conformance/broker/support.ts';
 import { RecordingFileSystem } from '../../../diskqueue/recording-file-system.ts';
 import { folderOfFile } from '../../../folder.ts';
 import { until } from '../../../until.ts';
@@ -23,7 +23,9 @@ const large = new Uint8Array(1_100).fill(7);
 
 async function open(files: FileSystem, events: CorruptionEvent[]): Promise<EmbeddedBroker> {
   const clock = new ManualClock({ nowMs: START_MS, wallMs: START_MS });
-  return openFolder(folder, { clock, onCorruption: (event) => events.push(event) }, files);
+  const broker = await openFolder(folder, { clock, onCorruption: (event) => events.push(event) }, files);
+  onTestFinished(() => broker.close());
+  return broker;
 }
 
 /** Flips a bit of the first file while it is open: some bytes behind where a part of it begins. @returns its path. */
@@ -51,14 +53,13 @@ describe('damage that comes while the broker is open', () => {
       if (operation === 'recover') await broker.dequeue(QUEUE, 2, 0);
       const path = await damage(files, large, 700);
       const limits = { graceMs: 0, maxDelayMs: 0, maxSize: 0 };
-      const messages =
-        operation === 'takeGroup'
-          ? ((await broker.takeGroup(QUEUE, group, limits, LONG_MS)).set?.messages ?? [])
-          : (operation === 'dequeue'
-              ? await broker.dequeue(QUEUE, 2, LONG_MS)
-              : await broker.recover([QUEUE], 0, LONG_MS)
-            ).map(({ message }) => message);
-      expect(messages.map(({ id }) => id)).toEqual(['small']);
+      const call = {
+        dequeue: async () => idsOf(await broker.dequeue(QUEUE, 2, LONG_MS)),
+        recover: async () => idsOf(await broker.recover([QUEUE], 0, LONG_MS)),
+        takeGroup: async () =>
+          (await broker.takeGroup(QUEUE, group, limits, LONG_MS)).set?.messages.map(({ id }) => id),
+      }[operation];
+      expect(await call()).toEqual(['small']);
       expect(events).toMatchObject([{ file: path, reason: 'a payload is damaged' }]);
       checkBroker(broker);
       await broker.close();
@@ -66,7 +67,6 @@ describe('damage that comes while the broker is open', () => {
       const lost = await broker.task(QUEUE, 'large');
       expect([lost.state, lost.message.payload.length]).toEqual(['archived', 0]);
       expect(lost.message.lastError).toContain('its record in the folder of the broker is damaged');
-      await broker.close();
     },
   );
 
@@ -82,7 +82,6 @@ describe('damage that comes while the broker is open', () => {
     await until('two tasks have run', () => ran.length === 2);
     expect(ran).toEqual(['a', 'b']);
     await server.shutdown();
-    await broker.close();
   });
 
   test('a group of which no payload can be read is not aggregated', async () => {
@@ -102,7 +101,6 @@ describe('damage that comes while the broker is open', () => {
     await server.shutdown();
     expect(aggregated).toEqual([]);
     expect((await broker.queueStats(QUEUE)).counts).toMatchObject({ archived: 1, pending: 0, completed: 0 });
-    await broker.close();
   });
 
   test.each(['page', 'scan'] as const)(
@@ -119,22 +117,17 @@ describe('damage that comes while the broker is open', () => {
       const tasks: TaskInfo[] = [];
       if (how === 'page') tasks.push(...(await inspector.list(QUEUE, 'pending')));
       else for await (const piece of inspector.scan(QUEUE)) tasks.push(...piece);
-      const shown = tasks.map(({ id, state, payload, lastError }) => [
-        ...[id, state, payload.length],
-        lastError,
-      ]);
+      const shown = tasks.map(({ id, state, payload, lastError }) => [id, state, payload.length, lastError]);
       const reason = `the payload of task 'large' of queue '${QUEUE}' cannot be read: it is damaged`;
       expect(shown).toEqual([
         ['large', 'pending', 0, reason],
         ['a', 'pending', 2_000, ''],
         ['b', 'pending', 2_000, ''],
       ]);
-      await expect(inspector.getTaskInfo(QUEUE, 'large')).rejects.toMatchObject({
-        ...{ code: 'ERR_WIRE_MESSAGE', message: reason },
-      });
+      const error = { code: 'ERR_WIRE_MESSAGE', message: reason };
+      await expect(inspector.getTaskInfo(QUEUE, 'large')).rejects.toMatchObject(error);
       expect(events).toEqual([]);
       expect((await broker.queueStats(QUEUE)).counts.pending).toBe(3);
-      await broker.close();
     },
   );
 
@@ -146,7 +139,6 @@ describe('damage that comes while the broker is open', () => {
     expect(tasks).toHaveLength(3);
     const rest = await broker.scan(QUEUE, ['pending'], 100, next);
     expect(rest.tasks).toHaveLength(3);
-    await broker.close();
   });
 
   test('compaction writes the tasks of a damaged record again, from memory', async () => {
@@ -170,6 +162,5 @@ describe('damage that comes while the broker is open', () => {
     const tasks = await broker.tasks(QUEUE, 'pending', { page: 1, size: 10 });
     expect(tasks.map(({ message }) => message.headers)).toEqual([{ id: 'a' }, { id: 'b' }, { id: 'c' }]);
     expect(await broker.task(QUEUE, 'large')).toMatchObject({ state: 'archived' });
-    await broker.close();
   });
 });

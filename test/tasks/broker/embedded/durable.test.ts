@@ -57,19 +57,9 @@ describe('a reopened broker', () => {
   test('a reopened broker has every field of a task, and its result and progress', async () => {
     let broker = await open();
     const parts = {
-      ...{
-        id: 'id-é',
-        type: 'mail:send',
-        payload: Uint8Array.of(0, 255, 7),
-        headers: { 'x-é': 'ü', empty: '' },
-      },
-      ...{
-        maxRetry: 3,
-        timeoutMs: 1_500,
-        deadlineMs: 1_895_262_400_000.5,
-        retentionMs: 60_000,
-        uniqueKey: 'key',
-      },
+      ...{ id: 'id-é', type: 'mail:send', payload: Uint8Array.of(0, 255, 7), maxRetry: 3 },
+      ...{ headers: { 'x-é': 'ü', empty: '' }, uniqueKey: 'key', retentionMs: 60_000 },
+      ...{ timeoutMs: 1_500, deadlineMs: 1_895_262_400_000.5 },
     };
     await broker.enqueue(newTask(parts));
     const leased = await take(broker);
@@ -97,17 +87,12 @@ describe('a reopened broker', () => {
 
   test('a reopened broker hands a task out again that was active, at the head, with the same retries, one recovery more and a later epoch', async () => {
     let broker = await open();
-    await broker.enqueue(newTask({ id: 'first' }));
-    await broker.enqueue(newTask({ id: 'second' }));
-    await broker.enqueue(newTask({ id: 'third' }));
+    for (const id of ['first', 'second', 'third']) await broker.enqueue(newTask({ id }));
     const before = await broker.dequeue(QUEUE, 2, LONG_MS);
     broker = await reopen(broker);
     const after = await broker.dequeue(QUEUE, 3, LONG_MS);
-    expect(after.map(({ message, recoveries }) => [message.id, message.retried, recoveries])).toEqual([
-      ['first', 0, 1],
-      ['second', 0, 1],
-      ['third', 0, 0],
-    ]);
+    const shown = after.map(({ message, recoveries }) => `${message.id} ${message.retried} ${recoveries}`);
+    expect(shown).toEqual(['first 0 1', 'second 0 1', 'third 0 0']);
     for (const { epoch } of after)
       expect(epoch).toBeGreaterThan(Math.max(...before.map((task) => task.epoch)));
     for (const task of before) expect(await codeOf(broker.complete(task))).toBe('ERR_LEASE_LOST');
@@ -205,9 +190,8 @@ test('metrics report the sizes of the log, its writes and syncs, what was moved 
   await broker.enqueue(newTask({ payload: new Uint8Array(500) }));
   const liveBytes = read('live_bytes') ?? 0;
   expect([liveBytes > 500, (read('log_bytes') ?? 0) > liveBytes]).toEqual([true, true]);
-  await broker.enqueueMany(
-    Array.from({ length: 20 }, () => newTask({ queue: 'gone', payload: new Uint8Array(500) })),
-  );
+  const gone = Array.from({ length: 20 }, () => newTask({ queue: 'gone', payload: new Uint8Array(500) }));
+  await broker.enqueueMany(gone);
   expect(read('live_bytes')).toBeGreaterThan(20 * 500);
   await broker.removeQueue('gone', { force: true });
   expect(read('live_bytes')).toBe(liveBytes);
@@ -258,13 +242,13 @@ test('a disk that is full refuses changes, keeps what was accepted and the lease
       refused = id;
     });
   }
-  await expect(broker.complete(running)).rejects.toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE' });
+  expect(await codeOf(broker.complete(running))).toBe('ERR_BROKER_UNAVAILABLE');
   await clock.advanceAsync(5_000);
-  await expect(broker.complete(running)).rejects.toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE' });
+  expect(await codeOf(broker.complete(running))).toBe('ERR_BROKER_UNAVAILABLE');
   disk.capacity = 1e9;
   await clock.advanceAsync(1_000);
   checkBroker(broker);
-  await expect(broker.task(QUEUE, refused)).rejects.toMatchObject({ code: 'ERR_TASK_NOT_FOUND' });
+  expect(await codeOf(broker.task(QUEUE, refused))).toBe('ERR_TASK_NOT_FOUND');
   await broker.complete(running);
   await broker.enqueue(newTask({ id: refused }));
   const before = await broker.queueStats(QUEUE);
@@ -321,20 +305,14 @@ test('a disk that gets space again and again while the log is compacted costs no
   let refusals = 0;
   for (let step = 0; step < 400; step++) {
     const id = `${step}`;
-    const isAccepted = await broker
-      .enqueue(newTask({ id, payload: new Uint8Array(random.below(1_500)) }))
-      .then(
-        () => true,
-        () => false,
-      );
-    if (isAccepted) there.add(id);
+    const task = newTask({ id, payload: new Uint8Array(random.below(1_500)) });
+    if ((await codeOf(broker.enqueue(task))) === undefined) there.add(id);
     else refusals++;
     const [oldest] = there;
     if (oldest !== undefined && there.size > 5) {
-      await broker.change(QUEUE, { id: oldest }, 'delete').then(
-        () => there.delete(oldest),
-        () => refusals++,
-      );
+      const code = await codeOf(broker.change(QUEUE, { id: oldest }, 'delete'));
+      if (code === undefined) there.delete(oldest);
+      else refusals++;
     }
     if (step % 20 === 10) disk.capacity = 0;
     if (step % 20 === 19) {

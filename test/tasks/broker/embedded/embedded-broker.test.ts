@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { EmbeddedBroker, type TaskState } from 'escapement/tasks';
+import { EmbeddedBroker, type EmbeddedBrokerOptions, type NewTask, type TaskState } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
 import {
@@ -52,10 +52,9 @@ test('a relative folder stays the same when the process changes its working dire
 describe('the archive', () => {
   const START_MS = 1_795_262_400_000;
 
-  async function open(options: { maxArchived?: number; archiveRetentionMs?: number }): Promise<{
-    broker: EmbeddedBroker;
-    clock: ManualClock;
-  }> {
+  async function open(
+    options: EmbeddedBrokerOptions,
+  ): Promise<{ broker: EmbeddedBroker; clock: ManualClock }> {
     const clock = new ManualClock({ wallMs: START_MS });
     return { clock, broker: await EmbeddedBroker.open({ clock, ...options }) };
   }
@@ -125,16 +124,14 @@ const BULKS: Record<string, Bulk> = {
 };
 
 async function fill(): Promise<EmbeddedBroker> {
-  const clock = new ManualClock();
-  const broker = await EmbeddedBroker.open({ clock });
-  await broker.enqueueMany(
-    Array.from({ length: MANY }, (_, i) => newTask({ processAtMs: LONG_MS, uniqueKey: `key ${i}` })),
-  );
+  const broker = await EmbeddedBroker.open({ clock: new ManualClock() });
+  const nth = (_: unknown, i: number): NewTask => newTask({ processAtMs: LONG_MS, uniqueKey: `key ${i}` });
+  await broker.enqueueMany(Array.from({ length: MANY }, nth));
   return broker;
 }
 
 /** Does something in every turn that the host has until the promise is settled. */
-async function duringTurnsOf<T>(promise: Promise<T>, act: () => void): Promise<T> {
+async function duringTurnsOf<T>(promise: Promise<T>, act: () => unknown): Promise<T> {
   const isOver = { now: false };
   const done = promise.finally(() => (isOver.now = true));
   while (!isOver.now) {
@@ -154,9 +151,7 @@ describe('a bulk operation', () => {
     async (_, bulk) => {
       const broker = await fill();
       let turns = 0;
-      await duringTurnsOf(bulk(broker), () => {
-        turns++;
-      });
+      await duringTurnsOf(bulk(broker), () => turns++);
       expect(turns).toBeGreaterThanOrEqual(5);
       checkBroker(broker);
     },

@@ -7,6 +7,7 @@ import { LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/suppo
 import { RecordingFileSystem } from '../../../diskqueue/recording-file-system.ts';
 import { SmallDisk } from '../../../diskqueue/small-disk.ts';
 import { folderOfTest } from '../../../folder.ts';
+import { codeOf } from '../../support/bench.ts';
 import { openForTest } from './open-folder.ts';
 
 /* What goes on in a broker while its disk is full, and when it has read its log again because there was room. */
@@ -53,10 +54,7 @@ describe('an operation on many tasks during which the disk is full for a time', 
     await broker.enqueueMany(Array.from({ length: count }, () => newTask({ queue: 'many' })));
     disk.capacity = 0;
     const filling = fill(broker); // is in the record with which the change begins
-    const changed = change(broker).then(
-      () => 'resolved',
-      (error: unknown) => (error as { code: unknown }).code,
-    );
+    const changed = codeOf(change(broker));
     await filling;
     disk.capacity = 1e9;
     clock.advance(1_000);

@@ -1,4 +1,4 @@
-import { Client, EmbeddedBroker, Scheduler, Server, Task } from 'escapement/tasks';
+import { Client, EmbeddedBroker, Scheduler, Server, Task, type TaskOptions } from 'escapement/tasks';
 import { checkBroker, checkBrokerLog, ManualClock } from 'escapement/testing';
 import { expect, onTestFinished, test } from 'vitest';
 import { TASK_STATES } from '../../../../src/tasks/task-state.ts';
@@ -17,11 +17,8 @@ class Programs {
   constructor(broker: EmbeddedBroker, ran: string[]) {
     this.#scheduler = new Scheduler({ broker, location: 'Europe/Berlin' });
     const done = { queue: 'cron', retentionMs: 2 * DAY_MS };
-    this.#scheduler.register('0 3 * * *', new Task('daily'), {
-      ...done,
-      id: 'daily',
-      backfill: { maxTicks: 2 },
-    });
+    const daily = { ...done, id: 'daily', backfill: { maxTicks: 2 } };
+    this.#scheduler.register('0 3 * * *', new Task('daily'), daily);
     this.#scheduler.register('@every 1h', new Task('hourly'), { ...done, id: 'hourly' });
     this.#server = new Server({
       broker,
@@ -56,34 +53,18 @@ class Programs {
 /** Enqueues what a day brings. @returns what became of it. */
 async function enqueue(broker: EmbeddedBroker, day: number): Promise<unknown[]> {
   const client = new Client({ broker });
-  const outcomes = await Promise.allSettled(
-    [
-      client.enqueue(
-        new Task(
-          'later',
-          { day },
-          { taskId: `later-${day}`, processInMs: 3.5 * DAY_MS, retentionMs: 5 * DAY_MS },
-        ),
-      ),
-      client.enqueue(new Task('fails', { day }, { taskId: `fails-${day}`, maxRetry: 3 })),
-      client.enqueue(
-        new Task(
-          'unique',
-          {},
-          { taskId: `unique-${day}`, uniqueTtlMs: 2.2 * DAY_MS, processInMs: 9 * DAY_MS },
-        ),
-      ),
-      client.enqueue(
-        new Task('grouped', { day }, { taskId: `grouped-${day}`, group: `week-${Math.floor(day / 7)}` }),
-      ),
-      client.enqueue(
-        new Task('large', new Uint8Array(1_200).fill(day), {
-          taskId: `large-${day}`,
-          processInMs: 30 * HOUR_MS,
-        }),
-      ),
-    ].map((each) => each.then(({ id, state }) => `${id} ${state}`)),
-  );
+  const add = async (type: string, options: TaskOptions, payload: unknown = { day }): Promise<string> => {
+    const task = new Task(type, payload, { taskId: `${type}-${day}`, ...options });
+    const { id, state } = await client.enqueue(task);
+    return `${id} ${state}`;
+  };
+  const outcomes = await Promise.allSettled([
+    add('later', { processInMs: 3.5 * DAY_MS, retentionMs: 5 * DAY_MS }),
+    add('fails', { maxRetry: 3 }),
+    add('unique', { uniqueTtlMs: 2.2 * DAY_MS, processInMs: 9 * DAY_MS }, {}),
+    add('grouped', { group: `week-${Math.floor(day / 7)}` }),
+    add('large', { processInMs: 30 * HOUR_MS }, new Uint8Array(1_200).fill(day)),
+  ]);
   await client.close();
   return outcomes.map((one) =>
     one.status === 'fulfilled' ? one.value : (one.reason as { code: string }).code,
@@ -102,16 +83,8 @@ async function everything(broker: EmbeddedBroker): Promise<unknown> {
           tasks.push({ ...record, message: { ...message, payload: message.payload.join() } });
       }
       const ticks = [await broker.lastTickMs(queue, 'daily'), await broker.lastTickMs(queue, 'hourly')];
-      return {
-        counts,
-        groups,
-        isPaused,
-        processedTotal,
-        failedTotal,
-        tasks,
-        ticks,
-        history: await broker.history(queue, 40),
-      };
+      const history = await broker.history(queue, 40);
+      return { counts, groups, isPaused, processedTotal, failedTotal, tasks, ticks, history };
     }),
   );
 }

@@ -82,13 +82,9 @@ describe('RowsByTime', () => {
 
   test('removing a row that is not there throws', () => {
     const rows = new RowsByTime();
-    expect(() => {
-      rows.remove(makeRow(1));
-    }).toThrow('no row with time 1');
+    expect(rows.remove.bind(rows, makeRow(1))).toThrow('no row with time 1');
     rows.add(makeRow(1));
-    expect(() => {
-      rows.remove(makeRow(1));
-    }).toThrow('no row with time 1');
+    expect(rows.remove.bind(rows, makeRow(1))).toThrow('no row with time 1');
   });
 });
 
@@ -99,25 +95,18 @@ interface Broken {
 }
 
 /** Damages, with the error that reports each. */
-const DAMAGES: Record<string, readonly [(broken: Broken) => void, RegExp]> = {
+const DAMAGES: Record<string, readonly [(broken: Broken) => unknown, RegExp]> = {
   'a count that is off': [
     ({ queue }) => void (queue.lists.pending.size += 1),
     /the list 'pending' has size 2, but 1 rows/,
   ],
-  'a wrong link back': [
-    ({ row }) => {
-      row('pending').previous = row('active');
-    },
-    /its link back is wrong/,
-  ],
+  'a wrong link back': [({ row }) => (row('pending').previous = row('active')), /its link back is wrong/],
   'a wrong tail of a list': [
     ({ queue }) => void (queue.lists.pending.tail = undefined),
     /the list 'pending' has the wrong tail/,
   ],
   'a row whose own list is another one': [
-    ({ row, queue }) => {
-      row('pending').list = queue.lists.active;
-    },
+    ({ row, queue }) => (row('pending').list = queue.lists.active),
     /its own list is another one/,
   ],
   'a row whose id is missing': [
@@ -133,15 +122,11 @@ const DAMAGES: Record<string, readonly [(broken: Broken) => void, RegExp]> = {
     /8 tasks have an id, but 7 are in a list/,
   ],
   'a scheduled task without a timer entry': [
-    ({ row }) => {
-      row('scheduled').timer = NO_TIMER;
-    },
+    ({ row }) => (row('scheduled').timer = NO_TIMER),
     /'scheduled' of queue 'default', scheduled: it has no timer entry/,
   ],
   'a lease without a timer entry': [
-    ({ row }) => {
-      row('active').timer = NO_TIMER;
-    },
+    ({ row }) => (row('active').timer = NO_TIMER),
     /its lease goes on without a timer entry/,
   ],
   'a timer entry that was cancelled': [
@@ -178,9 +163,7 @@ test.each(Object.entries(DAMAGES))('checkBroker finds %s', async (_, [damage, cl
   if (claim.source.includes('owner')) await broker.enqueue(newTask({ id: 'unique', uniqueKey: 'key' }));
   checkBroker(broker);
   damage({ store, queue, row: (id) => queue.rows.get(id) as TaskRow });
-  expect(() => {
-    checkBroker(broker);
-  }).toThrow(claim);
+  expect(checkBroker.bind(undefined, broker)).toThrow(claim);
 });
 
 test('checkBroker finds no defect in a closed broker', async () => {
@@ -189,19 +172,19 @@ test('checkBroker finds no defect in a closed broker', async () => {
   checkBroker(broker);
 });
 
+function firstOf({ queues }: TaskStore): TaskRow {
+  return queues.get(QUEUE)?.lists.pending.head as TaskRow;
+}
+
 /** Differences between the memory and the folder, with the error that reports each. */
-const DIFFERENCES: Record<string, readonly [(store: TaskStore) => void, RegExp]> = {
+const DIFFERENCES: Record<string, readonly [(store: TaskStore) => unknown, RegExp]> = {
   'a task that has changed': [
-    ({ queues }) => {
-      const row = queues.get(QUEUE)?.lists.pending.head;
-      if (row !== undefined) row.progress = 'x';
-    },
+    (store) => (firstOf(store).progress = 'x'),
     /task 'first' of queue 'default' is .*"progress":"x"/,
   ],
   'a task that is not in memory': [
-    ({ queues }) => {
-      const row = queues.get(QUEUE)?.lists.pending.head;
-      if (row !== undefined) queues.get(QUEUE)?.rows.delete(row);
+    (store) => {
+      store.queues.get(QUEUE)?.rows.delete(firstOf(store));
     },
     /the log has other tasks of queue 'default'/,
   ],
@@ -219,9 +202,8 @@ const DIFFERENCES: Record<string, readonly [(store: TaskStore) => void, RegExp]>
   ],
   'a queue that is not in the log': [(store) => void store.openQueue('other'), /names of queues/],
   'a lock that is not in the log': [
-    ({ locks, queues }) => {
-      const row = queues.get(QUEUE)?.lists.pending.head;
-      if (row !== undefined) locks.free(row);
+    (store) => {
+      store.locks.free(firstOf(store));
     },
     /task 'first' .*"hasLock":true.*"hasLock":false/,
   ],
@@ -234,9 +216,7 @@ const DIFFERENCES: Record<string, readonly [(store: TaskStore) => void, RegExp]>
 async function openFolder(): Promise<EmbeddedBroker> {
   const dataPath = folderOfTest();
   const broker = await EmbeddedBroker.open({ clock: new ManualClock(), dataPath, durability: 'os' });
-  onTestFinished(async () => {
-    await broker.close();
-  });
+  onTestFinished(() => broker.close());
   return broker;
 }
 

@@ -171,12 +171,8 @@ test('counts are by UTC day, and are kept for 90 days', async () => {
   expect(history).toHaveLength(100);
   expect(history[89]).toMatchObject({ date: '2026-02-28', processed: 2 });
   expect(history[90]).toMatchObject({ date: '2026-02-27', processed: 0 });
-  expect(await broker.queueStats(QUEUE)).toMatchObject({
-    processed: 1,
-    failed: 0,
-    processedTotal: 4,
-    failedTotal: 1,
-  });
+  const counts = { processed: 1, failed: 0, processedTotal: 4, failedTotal: 1 };
+  expect(await broker.queueStats(QUEUE)).toMatchObject(counts);
   checkBroker(broker);
 });
 
@@ -194,12 +190,9 @@ test.each([
 
 test('an error of an operation is an EscapementError with its code and its operation', async () => {
   const broker = await EmbeddedBroker.open();
-  const error = await broker.task('nowhere', 'a').catch((reason: unknown) => reason);
-  expect(error).toBeInstanceOf(EscapementError);
-  expect((error as Error).message).toBe("there is no queue 'nowhere'");
+  await expect(broker.task('nowhere', 'a')).rejects.toBeInstanceOf(EscapementError);
+  await expect(broker.task('nowhere', 'a')).rejects.toMatchObject({ message: "there is no queue 'nowhere'" });
   await broker.close();
-  await expect(broker.ping()).rejects.toMatchObject({
-    code: 'ERR_BROKER_CLOSED',
-    op: 'EmbeddedBroker.ping',
-  });
+  const closed = { code: 'ERR_BROKER_CLOSED', op: 'EmbeddedBroker.ping' };
+  await expect(broker.ping()).rejects.toMatchObject(closed);
 });
