@@ -1,7 +1,8 @@
 import { fromBinary } from '@bufbuild/protobuf';
-import { Client, type LeasedTask, Scheduler, Task } from 'escapement/tasks';
+import { once } from 'node:events';
+import { Client, type LeasedTask, Scheduler, Task, type TaskInfo, type ScheduleTick } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { QUEUES_KEY, QueueKeys } from '../../../../src/tasks/broker/redis/keys.ts';
 import { TaskMessageSchema } from '../../../../src/tasks/wire/asynq-messages.gen.ts';
 import {
@@ -16,7 +17,7 @@ import {
 } from '../../../conformance/broker/support.ts';
 import { checkQueues } from '../../support/check-redis.ts';
 import { dumpOf } from '../../support/redis-dump.ts';
-import { redisSetup, type RedisSetup } from './setup.ts';
+import { redisForTest, type RedisSetup } from './setup.ts';
 
 /*
  * What must hold for asynq beside us, rule by rule, by what is in Redis; test/interop asks asynq itself. Rules 4, 6 and 7 are about the
@@ -32,15 +33,8 @@ let setup: RedisSetup;
 let client: Client;
 
 beforeEach(async () => {
-  setup = await redisSetup();
+  setup = await redisForTest({ isChecked: true });
   client = new Client({ broker: setup.broker });
-});
-afterEach(async () => {
-  try {
-    await setup.check?.();
-  } finally {
-    await setup.dispose();
-  }
 });
 
 /** Returns the protobuf message of a task of the default queue. */
@@ -56,6 +50,7 @@ describe('rule 1: scores are whole seconds', () => {
     const { clock } = broker;
     const run = { taskId: 'id', taskType: 't', payload: new Uint8Array(0), queue: QUEUE, deadlineMs: 0 };
     const worker = { ...run, startedAtMs: 1_700_000_000_000.5 };
+    const state = { ...SERVER, startedAtMs: 1_700_000_000_000.5, workers: [worker] };
     await putIntoEach(broker);
     await broker.enqueue(newTask({ processAtMs: clock.wallNow() + 1_234.567, retentionMs: 777.7 }));
     await broker.enqueue(newTask({ processAtMs: clock.wallNow() + 0.001, group: 'later' }));
@@ -64,10 +59,7 @@ describe('rule 1: scores are whole seconds', () => {
     await broker.extendLeases([leased as LeasedTask], 1_700.7);
     await broker.retry(leased as LeasedTask, failure(), clock.wallNow() + 2_345.6);
     await broker.takeGroup(QUEUE, 'now', AT_ONCE, 2_345.6);
-    await broker.announceServer(
-      () => ({ ...SERVER, startedAtMs: 1_700_000_000_000.5, workers: [worker] }),
-      1_234.5,
-    );
+    await broker.announceServer(() => state, 1_234.5);
     await broker.announceScheduler('one', () => [], 1_234.5);
     await broker.recordEnqueueEvent('entry', { taskId: 'id', atMs: clock.wallNow() + 0.5 });
     checkQueues(await dumpOf(redis));
@@ -209,14 +201,10 @@ describe('rule 13: generated ids are safe in URLs', () => {
       const { broker } = setup;
       const { id } = await client.enqueue(new Task('t'));
       const scheduler = new Scheduler({ broker });
-      const tick = new Promise<string>((resolve) =>
-        scheduler.on('enqueued', (info) => {
-          resolve(info.id);
-        }),
-      );
+      const tick = once(scheduler, 'enqueued') as Promise<[TaskInfo, ScheduleTick]>;
       const entry = scheduler.register('@every 1s', new Task('t', { any: '/:run' }, { queue: 'another' }));
       await scheduler.start();
-      const ids: Record<string, string> = { task: id, tick: await tick, entry };
+      const ids: Record<string, string> = { task: id, tick: (await tick)[0].id, entry };
       await scheduler.shutdown();
       // asynqmon's own verbs are words: `…/ID:run`.
       expect(ids[what]).toMatch(/^[\da-f-]{32,36}(:\d+)?$/);

@@ -1,4 +1,5 @@
-import { expect } from 'vitest';
+import { Redis, type RedisOptions } from 'ioredis';
+import { expect, onTestFinished } from 'vitest';
 import type {
   RedisConnectionOptions,
   RedisHealth,
@@ -19,6 +20,15 @@ export function open(options: RedisConnectionOptions): Opened {
   const connection = new RedisConnection({ onHealth: (each) => health.push(each), ...options });
   opened.push(connection);
   return { connection, health };
+}
+
+/** A client for the length of the test. */
+export function clientOf(url: string, options: Omit<RedisOptions, 'replyMapping'> = {}): Redis {
+  const client = new Redis(url, options);
+  onTestFinished(() => {
+    client.disconnect();
+  });
+  return client;
 }
 
 /** For the end of a test. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Cluster, Redis } from 'ioredis';
 import { RedisBroker } from 'escapement/tasks/redis';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { makeClient } from '../../../../src/tasks/broker/redis/client.ts';
 import {
   parseRedisUrl,
@@ -13,7 +13,15 @@ import {
 import { RedisConnection } from '../../../../src/tasks/broker/redis/connection.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
 import { until } from '../../../until.ts';
-import { closeAll, CLOSED, count, open, UNAVAILABLE, unavailableFor } from './connection-support.ts';
+import {
+  clientOf,
+  closeAll,
+  CLOSED,
+  count,
+  open,
+  UNAVAILABLE,
+  unavailableFor,
+} from './connection-support.ts';
 
 describe('a connection to Redis', () => {
   const TLS = fileURLToPath(new URL('../../../redis/tls', import.meta.url));
@@ -65,19 +73,14 @@ describe('a connection to Redis', () => {
 
     it('a connection uses the user and the password of its URL', async () => {
       const { connection } = open({ url: `redis://worker:s%2540cret%3A%2F@127.0.0.1:${server.port}` });
-      expect(await connection.run((client) => client.call('ACL', 'WHOAMI') as Promise<string>)).toBe(
-        'worker',
-      );
-      await expect(connection.run((client) => client.call('FLUSHALL'))).rejects.toThrow(
-        /^Redis refuses: NOPERM/,
-      );
+      expect(await connection.run((client) => client.call('ACL', 'WHOAMI'))).toBe('worker');
+      const refused = connection.run((client) => client.call('FLUSHALL'));
+      await expect(refused).rejects.toThrow(/^Redis refuses: NOPERM/);
     });
 
     it('a connection uses the user and the password of its options', async () => {
       const { connection } = open({ url: server.url, username: 'worker', password: 's%40cret:/' });
-      expect(await connection.run((client) => client.call('ACL', 'WHOAMI') as Promise<string>)).toBe(
-        'worker',
-      );
+      expect(await connection.run((client) => client.call('ACL', 'WHOAMI'))).toBe('worker');
     });
 
     it('a connection to a database that does not exist is unavailable, and its error names the reason', async () => {
@@ -91,19 +94,11 @@ describe('a connection to Redis', () => {
     });
 
     it('a connection with a wrong password is unavailable, and its error names the reason', async () => {
-      const { connection, health } = open({
-        url: `redis://worker:no@127.0.0.1:${server.port}`,
-        timeoutMs: 1_000,
-      });
+      const url = `redis://worker:no@127.0.0.1:${server.port}`;
+      const { connection, health } = open({ url, timeoutMs: 1_000 });
       await expect(count(connection)).rejects.toMatchObject(unavailableFor(/WRONGPASS/));
-      expect(health).toEqual([
-        {
-          state: 'unavailable',
-          cause: expect.objectContaining({
-            message: expect.stringContaining('WRONGPASS') as string,
-          }) as Error,
-        },
-      ]);
+      const cause = { message: expect.stringContaining('WRONGPASS') as string };
+      expect(health).toMatchObject([{ state: 'unavailable', cause }]);
     });
 
     it('a connection can use a Unix socket', async () => {
@@ -117,20 +112,12 @@ describe('a connection to Redis', () => {
     });
 
     it('a server with an untrusted certificate, or one for another host, is unavailable', async () => {
-      const untrusted = open({ url: `rediss://localhost:${tlsPort}`, timeoutMs: 1_000 });
-      await expect(count(untrusted.connection)).rejects.toMatchObject({
-        ...UNAVAILABLE,
-        cause: { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' },
-      });
-      const other = open({
-        url: `rediss://localhost:${tlsPort}`,
-        tls: { ca, servername: 'other' },
-        timeoutMs: 1_000,
-      });
-      await expect(count(other.connection)).rejects.toMatchObject({
-        ...UNAVAILABLE,
-        cause: { code: 'ERR_TLS_CERT_ALTNAME_INVALID' },
-      });
+      const options = { url: `rediss://localhost:${tlsPort}`, timeoutMs: 1_000 };
+      const untrusted = { ...UNAVAILABLE, cause: { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' } };
+      await expect(count(open(options).connection)).rejects.toMatchObject(untrusted);
+      const { connection } = open({ ...options, tls: { ca, servername: 'other' } });
+      const ofOther = { ...UNAVAILABLE, cause: { code: 'ERR_TLS_CERT_ALTNAME_INVALID' } };
+      await expect(count(connection)).rejects.toMatchObject(ofOther);
     });
 
     it('a TLS handshake that fails twice causes no uncaught exception', async () => {
@@ -146,19 +133,15 @@ describe('a connection to Redis', () => {
 
     it('an error reply of Redis is passed on with a code', async () => {
       const { connection } = open({ url: server.url });
-      await expect(
-        connection.run((client) => client.eval("return redis.error_reply('NOT FOUND')", 0)),
-      ).rejects.toThrow(/^Redis refuses: NOT FOUND/);
+      const reply = connection.run((client) => client.eval("return redis.error_reply('NOT FOUND')", 0));
+      await expect(reply).rejects.toThrow(/^Redis refuses: NOT FOUND/);
     });
 
     it('a connection to a replica is unavailable', async () => {
       const replica = await RedisProcess.start({ args: ['--replicaof', `127.0.0.1 ${server.port}`] });
-      try {
-        const { connection } = open({ url: replica.url });
-        await expect(count(connection)).rejects.toMatchObject(unavailableFor(/READONLY/));
-      } finally {
-        await replica.stop();
-      }
+      onTestFinished(() => replica.stop());
+      const { connection } = open({ url: replica.url });
+      await expect(count(connection)).rejects.toMatchObject(unavailableFor(/READONLY/));
     });
   });
 
@@ -204,48 +187,35 @@ describe('a connection to Redis', () => {
   });
 
   it('a client that was passed in is used and not closed', async () => {
-    const client = new Redis(server.url);
-    try {
-      const { connection, health } = open({ client });
-      expect(await count(connection)).toBe(1);
-      await connection.channels.subscribe('a', () => undefined);
-      await connection.close();
-      await expect(count(connection)).rejects.toMatchObject(CLOSED);
-      expect(await client.get('asynq:{default}:count')).toBe('1');
-      expect(health).toEqual([{ state: 'ready' }]);
-      expect(
-        ['connecting', 'ready', 'error', 'close', 'end'].map((event) => client.listenerCount(event)),
-      ).toEqual([0, 0, 0, 0, 0]);
-    } finally {
-      client.disconnect();
-    }
+    const client = clientOf(server.url);
+    const { connection, health } = open({ client });
+    expect(await count(connection)).toBe(1);
+    await connection.channels.subscribe('a', () => undefined);
+    await connection.close();
+    await expect(count(connection)).rejects.toMatchObject(CLOSED);
+    expect(await client.get('asynq:{default}:count')).toBe('1');
+    expect(health).toEqual([{ state: 'ready' }]);
+    const events = ['connecting', 'ready', 'error', 'close', 'end'];
+    expect(events.map((event) => client.listenerCount(event))).toEqual([0, 0, 0, 0, 0]);
   });
 
   it('a client that was passed in is connected if it is not', async () => {
-    const client = new Redis(server.url, { lazyConnect: true });
-    try {
-      expect(await count(open({ client }).connection)).toBe(1);
-      const { connection, health } = open({ client });
-      expect(connection.health).toEqual({ state: 'ready' });
-      expect(await count(connection)).toBe(2);
-      expect(health).toEqual([]);
-    } finally {
-      client.disconnect();
-    }
+    const client = clientOf(server.url, { lazyConnect: true });
+    expect(await count(open({ client }).connection)).toBe(1);
+    const { connection, health } = open({ client });
+    expect(connection.health).toEqual({ state: 'ready' });
+    expect(await count(connection)).toBe(2);
+    expect(health).toEqual([]);
   });
 
   it('commands of a client that was passed in have a time limit', async () => {
-    const client = new Redis(server.url);
-    try {
-      const { connection } = open({ client, timeoutMs: 500 });
-      await count(connection);
-      await server.ask('CLIENT PAUSE 1500');
-      await expect(count(connection)).rejects.toMatchObject(UNAVAILABLE);
-      // Others may wait for theirs.
-      expect(await client.get('asynq:{default}:count')).toBe('2');
-    } finally {
-      client.disconnect();
-    }
+    const client = clientOf(server.url);
+    const { connection } = open({ client, timeoutMs: 500 });
+    await count(connection);
+    await server.ask('CLIENT PAUSE 1500');
+    await expect(count(connection)).rejects.toMatchObject(UNAVAILABLE);
+    // Others may wait for theirs.
+    expect(await client.get('asynq:{default}:count')).toBe('2');
   });
 
   describe('options of a connection', () => {
@@ -275,41 +245,22 @@ describe('a connection to Redis', () => {
     });
 
     it('a url beside an undefined client, or a client beside an undefined url, is a valid option', async () => {
-      const client = new Redis(server.url);
       const withUrl = new RedisBroker({ url: server.url, client: undefined });
-      const withClient = new RedisBroker({ url: undefined, client });
-      try {
-        for (const broker of [withUrl, withClient]) {
-          await broker.ping();
-          expect(broker.address).toContain(new URL(server.url).port);
-        }
-      } finally {
-        await Promise.all([withUrl.close(), withClient.close()]);
-        client.disconnect();
+      const withClient = new RedisBroker({ url: undefined, client: clientOf(server.url) });
+      for (const broker of [withUrl, withClient]) {
+        onTestFinished(() => broker.close());
+        await broker.ping();
+        expect(broker.address).toContain(new URL(server.url).port);
       }
     });
   });
 });
 
-const plain = { kind: 'server', isTls: false, db: 0, server: { host: 'there', port: 6379 } };
-const sentinel = {
-  kind: 'sentinel',
-  isTls: false,
-  db: 0,
-  master: 'm',
-  sentinels: [
-    { host: 'one', port: 26_379 },
-    { host: 'two', port: 5 },
-  ],
-};
-const cluster = {
-  kind: 'cluster',
-  isTls: false,
-  nodes: [
-    { host: 'one', port: 6379 },
-    { host: '::1', port: 7000 },
-  ],
-};
+const at = (host: string, port: number): object => ({ host, port });
+const plain = { kind: 'server', isTls: false, db: 0, server: at('there', 6379) };
+const sentinels = [at('one', 26_379), at('two', 5)];
+const sentinel = { kind: 'sentinel', isTls: false, db: 0, master: 'm', sentinels };
+const cluster = { kind: 'cluster', isTls: false, nodes: [at('one', 6379), at('::1', 7000)] };
 
 describe('a URL of Redis', () => {
   it.each([
@@ -383,14 +334,11 @@ describe('a URL that is not valid', () => {
     ['redis://a%2@there', 'percent signs'],
     ['redis://there%zz', 'percent signs'],
   ])('a URL that is not valid is rejected: %s', (url, message) => {
-    expect(() => parseRedisUrl('options.url', url)).toThrow(
-      expect.objectContaining({
-        name: 'TypeError',
-        code: 'ERR_INVALID_ARG_VALUE',
-        message: expect.stringMatching(/^options\.url must be a URL /) as string,
-      }),
-    );
-    expect(() => parseRedisUrl('options.url', url)).toThrow(message);
+    const parse = (): unknown => parseRedisUrl('options.url', url);
+    const error = { name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' };
+    expect(parse).toThrow(expect.objectContaining(error));
+    expect(parse).toThrow(/^options\.url must be a URL /);
+    expect(parse).toThrow(message);
   });
 
   it.each([

@@ -1,10 +1,19 @@
 import type { Redis } from 'ioredis';
 import type { Defect } from 'escapement/tasks';
 import type { RedisBroker } from 'escapement/tasks/redis';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { QueueKeys } from '../../../../src/tasks/broker/redis/keys.ts';
-import { idsIn, idsOf, LONG_MS, newTask, QUEUE, take, takeAll } from '../../../conformance/broker/support.ts';
-import { redisSetup, type RedisSetup } from './setup.ts';
+import {
+  expectCode,
+  idsIn,
+  idsOf,
+  LONG_MS,
+  newTask,
+  QUEUE,
+  take,
+  takeAll,
+} from '../../../conformance/broker/support.ts';
+import { redisForTest, type RedisSetup } from './setup.ts';
 
 const keys = new QueueKeys(QUEUE);
 let setup: RedisSetup;
@@ -12,10 +21,9 @@ let broker: RedisBroker;
 let redis: Redis;
 
 beforeEach(async () => {
-  setup = await redisSetup();
+  setup = await redisForTest();
   ({ broker, redis } = setup);
 });
-afterEach(() => setup.dispose());
 
 /** Tasks whose ids are their keys and a number. */
 async function put(...ids: readonly string[]): Promise<void> {
@@ -36,74 +44,66 @@ async function takeInPieces(): Promise<string[]> {
   return ids;
 }
 
+const IN_TURNS = ['a1', 'b1', '1', 'a2', '2', 'a3'];
+const ANY = expect.any(String) as string;
+
 interface Damage {
   readonly damage: () => Promise<unknown>;
   readonly found: readonly Partial<Defect>[];
-  /** The order in which the tasks are taken when it is repaired. */
-  readonly then: readonly string[];
+  /** The order in which the tasks are taken when it is repaired, if that is not the order of before. */
+  readonly then?: readonly string[];
 }
+
+const wrongCount = (where: string): Partial<Defect> => ({ kind: 'wrong-count', id: '', where });
+const inNoList = (id: string, where: string): Partial<Defect> => ({ kind: 'task-in-no-list', id, where });
 
 /** To a queue with the tasks a1, a2, a3, b1, 1 and 2. */
 const DAMAGES: Record<string, Damage> = {
   'a key that has two turns': {
     damage: () => redis.rpush(keys.ring, 'a'),
-    found: [{ kind: 'wrong-count', id: '', where: keys.ring }],
-    then: ['a1', 'b1', '1', 'a2', '2', 'a3'],
+    found: [wrongCount(keys.ring)],
   },
   'a key that has a turn and is held back': {
     damage: () => redis.zadd(keys.parked, '+inf', 'a'),
-    found: [{ kind: 'wrong-count', id: '', where: keys.parked }],
-    then: ['a1', 'b1', '1', 'a2', '2', 'a3'],
+    found: [wrongCount(keys.parked)],
   },
   'a key without tasks that has a turn': {
     damage: () => redis.lpush(keys.ring, 'c'),
-    found: [{ kind: 'wrong-count', id: '', where: keys.ring }],
-    then: ['a1', 'b1', '1', 'a2', '2', 'a3'],
+    found: [wrongCount(keys.ring)],
   },
   'a key without tasks that is held back': {
     damage: () => redis.zadd(keys.parked, '+inf', 'c'),
-    found: [{ kind: 'wrong-count', id: '', where: keys.parked }],
-    then: ['a1', 'b1', '1', 'a2', '2', 'a3'],
+    found: [wrongCount(keys.parked)],
   },
   'a key that has lost its turn': {
     damage: () => redis.lrem(keys.ring, 0, 'a'),
-    found: [{ kind: 'task-in-no-list', id: 'a1', where: keys.ring }],
+    found: [inNoList('a1', keys.ring)],
     then: ['b1', '1', 'a1', '2', 'a2', 'a3'],
   },
   'the tasks without key that have lost their turn': {
     damage: () => redis.lrem(keys.ring, 0, ''),
-    found: [{ kind: 'task-in-no-list', id: '1', where: keys.ring }],
-    then: ['a1', 'b1', '1', 'a2', '2', 'a3'],
+    found: [inNoList('1', keys.ring)],
   },
   'a key that has lost its first task': {
     damage: () => redis.hdel(keys.firsts, 'a'),
     found: [
-      { kind: 'wrong-count', id: '', where: keys.ring },
-      { kind: 'task-in-no-list', id: 'a2', where: `${keys.nextPrefix}a` },
-      { kind: 'task-in-no-list', id: 'a1', where: '' },
-      { kind: 'wrong-count', id: '', where: keys.waiting },
+      ...[wrongCount(keys.ring), inNoList('a2', `${keys.nextPrefix}a`)],
+      ...[inNoList('a1', ''), wrongCount(keys.waiting)],
     ],
     then: ['b1', '1', 'a2', '2', 'a3', 'a1'],
   },
   'the first tasks of all keys are lost': {
     damage: () => redis.del(keys.firsts),
     found: [
-      { kind: 'wrong-count', id: '', where: keys.ring },
-      { kind: 'task-in-no-list', id: 'a2', where: `${keys.nextPrefix}a` },
-      { kind: 'task-in-no-list', where: '' },
-      { kind: 'task-in-no-list', where: '' },
-      { kind: 'wrong-count', id: '', where: keys.waiting },
+      ...[wrongCount(keys.ring), inNoList('a2', `${keys.nextPrefix}a`)],
+      ...[inNoList(ANY, ''), inNoList(ANY, ''), wrongCount(keys.waiting)],
     ],
     then: ['a2', '1', 'b1', 'a3', '2', 'a1'],
   },
   ...Object.fromEntries(
     ['7', '0', '-7', 'many', '1e400'].map((count): [string, Damage] => [
       `a number of tasks that is ${count}`,
-      {
-        damage: () => redis.set(keys.waiting, count),
-        found: [{ kind: 'wrong-count', id: '', where: keys.waiting }],
-        then: ['a1', 'b1', '1', 'a2', '2', 'a3'],
-      },
+      { damage: () => redis.set(keys.waiting, count), found: [wrongCount(keys.waiting)] },
     ]),
   ),
 };
@@ -111,7 +111,7 @@ const DAMAGES: Record<string, Damage> = {
 describe('what another program has damaged in a queue with keys', () => {
   beforeEach(() => put('a1', 'a2', 'a3', 'b1', '1', '2'));
 
-  for (const [name, { damage, found, then }] of Object.entries(DAMAGES)) {
+  for (const [name, { damage, found, then = IN_TURNS }] of Object.entries(DAMAGES)) {
     it(`${name}: it is found, and repaired if requested`, async () => {
       await damage();
       const expected = found.map((defect) => expect.objectContaining(defect) as Defect);
@@ -151,7 +151,7 @@ describe('what another program has damaged in a queue with keys', () => {
     await broker.change(QUEUE, { id: 'archived' }, 'archive');
     await redis.hset(keys.task('ghost'), 'state', 'pending');
     await redis.lpush(keys.pending, 'ghost', 'archived', 'none', '2', '1');
-    expect(await takeInPieces()).toEqual(['a1', 'b1', '1', 'a2', '2', 'a3']);
+    expect(await takeInPieces()).toEqual(IN_TURNS);
     expect(await redis.exists(keys.task('ghost'))).toBe(0);
     await setup.check?.();
   });
@@ -171,9 +171,7 @@ describe('what another program has damaged in a queue with keys', () => {
   it('a queue whose tasks are counted wrongly is not removed with them', async () => {
     await broker.change(QUEUE, { id: 'b1' }, 'archive');
     await redis.set(keys.waiting, -3);
-    await expect(broker.removeQueue(QUEUE, { force: false })).rejects.toMatchObject({
-      code: 'ERR_QUEUE_NOT_EMPTY',
-    });
+    await expectCode('ERR_QUEUE_NOT_EMPTY', broker.removeQueue(QUEUE, { force: false }));
   });
 });
 

@@ -1,6 +1,6 @@
 import type { RedisBroker } from 'escapement/tasks/redis';
 import type { Redis } from 'ioredis';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { encodeTaskMessage } from '../../../../src/tasks/wire/message-codec.ts';
 import {
   idsOf,
@@ -10,9 +10,10 @@ import {
   stateOf,
   take,
   takeAll,
+  takeSet,
 } from '../../../conformance/broker/support.ts';
 import { until } from '../../../until.ts';
-import { redisSetup, type RedisSetup } from './setup.ts';
+import { redisForTest, type RedisSetup } from './setup.ts';
 
 const P = `asynq:{${QUEUE}}:`;
 let redis: Redis;
@@ -24,10 +25,9 @@ describe('data that other programs have left', () => {
   let setup: RedisSetup;
 
   beforeEach(async () => {
-    setup = await redisSetup();
+    setup = await redisForTest();
     ({ broker, redis } = setup);
   });
-  afterEach(() => setup.dispose());
 
   /** What a running server does again and again. */
   async function serve(): Promise<void> {
@@ -57,8 +57,7 @@ describe('data that other programs have left', () => {
     const lock = `${P}unique:t:1`;
     await broker.enqueue(newTask({ id: 'a', group: 'g', uniqueKey: lock }));
     await redis.hdel(`${P}t:a`, 'unique_key');
-    const { set } = await broker.takeGroup(QUEUE, 'g', { ...AT_ONCE, maxSize: 1 }, LONG_MS);
-    if (set === undefined) throw new Error('the group is full');
+    const set = await takeSet(broker, 'g');
     expect(await redis.get(lock)).toBe('a');
     await broker.replaceSet(set, newTask());
     expect(await redis.exists(lock)).toBe(0);

@@ -4,6 +4,7 @@ import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { failure, LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
+import { codeOf } from '../../support/bench.ts';
 
 const P = `asynq:{${QUEUE}}:`;
 let redis: Redis;
@@ -46,12 +47,9 @@ describe('a Redis in trouble', () => {
       await broker.enqueueMany(['1', '2', '3'].map((id) => newTask({ id, key: 'a' })));
       await take(broker);
       await fill();
-      const refused = [
-        newTask({ key: 'a' }),
-        newTask({ key: 'b' }),
-        newTask(),
-        newTask({ key: 'a', group: 'g' }),
-      ];
+      const refused = [{ key: 'a' }, { key: 'b' }, {}, { key: 'a', group: 'g' }].map((parts) =>
+        newTask(parts),
+      );
       for (const outcome of await broker.enqueueMany(refused))
         expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'ERR_BROKER_UNAVAILABLE' } });
       await expect(broker.setLimits(QUEUE, { concurrency: 3 })).rejects.toThrow('OOM');
@@ -184,24 +182,17 @@ describe('a Redis in trouble', () => {
 
   it('a key of another type at a lock stops no task', async () => {
     const lock = `${P}unique:t:1`;
-    await broker.enqueueMany([
-      newTask({ id: 'a' }),
-      newTask({ id: 'b', uniqueKey: lock }),
-      newTask({ id: 'c' }),
-    ]);
+    const tasks = [{ id: 'a' }, { id: 'b', uniqueKey: lock }, { id: 'c' }].map((parts) => newTask(parts));
+    await broker.enqueueMany(tasks);
     await redis.del(lock);
     await redis.lpush(lock, 'no lock');
-    const tasks = await broker.dequeue(QUEUE, 3, LONG_MS);
-    await Promise.all(tasks.map((task) => broker.complete(task)));
+    const leased = await broker.dequeue(QUEUE, 3, LONG_MS);
+    await Promise.all(leased.map((task) => broker.complete(task)));
     const [first, refused] = await broker.enqueueMany([newTask(), newTask({ uniqueKey: lock })]);
     expect(first?.status).toBe('fulfilled');
-    expect(refused).toMatchObject({
-      reason: {
-        code: 'ERR_WIRE_MESSAGE',
-        op: 'RedisBroker.enqueueMany',
-        message: `the Redis key '${lock}' must be a string. It is a list`,
-      },
-    });
+    const message = `the Redis key '${lock}' must be a string. It is a list`;
+    const reason = { code: 'ERR_WIRE_MESSAGE', op: 'RedisBroker.enqueueMany', message };
+    expect(refused).toMatchObject({ reason });
     expect((await broker.queueStats(QUEUE)).counts).toMatchObject({ active: 0, pending: 1 });
     expect(await redis.zcard(`${P}lease`)).toBe(0);
   });
@@ -265,14 +256,7 @@ describe('a Redis in trouble', () => {
     );
     const pings = (): Promise<unknown> => Promise.all(brokers.map((each) => each.ping()));
     try {
-      await vi.waitUntil(
-        () =>
-          pings().then(
-            () => true,
-            () => false,
-          ),
-        { timeout: 20_000 },
-      );
+      await vi.waitUntil(() => succeeds(pings()), { timeout: 20_000 });
       lost.length = 0;
       const answers = pings();
       await new Promise((resolve) => {
@@ -291,11 +275,7 @@ describe('a Redis in trouble', () => {
     const hear = ({ name }: Error): unknown => warnings.push(name);
     process.on('warning', hear);
     const impatient = new RedisBroker({ url: server.url, timeoutMs: 100 });
-    const answers = (): Promise<boolean> =>
-      impatient.ping().then(
-        () => true,
-        () => false,
-      );
+    const answers = (): Promise<boolean> => succeeds(impatient.ping());
     try {
       await vi.waitUntil(answers, { timeout: 20_000 });
       await redis.call('CLIENT', 'PAUSE', '500', 'ALL');
@@ -310,6 +290,10 @@ describe('a Redis in trouble', () => {
     expect(warnings).toEqual([]);
   });
 });
+
+async function succeeds(promise: Promise<unknown>): Promise<boolean> {
+  return (await codeOf(promise)) === undefined;
+}
 
 /** Holds the event loop. */
 function block(ms: number): void {

@@ -1,6 +1,7 @@
+import type { Clock } from 'escapement';
 import type { Redis } from 'ioredis';
 import { RedisBroker } from 'escapement/tasks/redis';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { ScanPosition } from '../../../../src/tasks/broker/broker-types.ts';
 import { DEQUEUE } from '../../../../src/tasks/broker/redis/dequeue.ts';
 import { ENQUEUE } from '../../../../src/tasks/broker/redis/enqueue.ts';
@@ -20,8 +21,9 @@ import {
   take,
   takeAll,
 } from '../../../conformance/broker/support.ts';
+import { listenTo } from '../../../conformance/broker/held-tasks.ts';
 import { until } from '../../../until.ts';
-import { redisSetup, type RedisSetup } from './setup.ts';
+import { redisForTest, type RedisSetup } from './setup.ts';
 
 const keys = new QueueKeys(QUEUE);
 let setup: RedisSetup;
@@ -29,16 +31,16 @@ let broker: RedisBroker;
 let redis: Redis;
 
 beforeEach(async () => {
-  setup = await redisSetup();
+  setup = await redisForTest({ isChecked: true });
   ({ broker, redis } = setup);
 });
-afterEach(async () => {
-  try {
-    await setup.check?.();
-  } finally {
-    await setup.dispose();
-  }
-}, 60_000); // the check reads every task
+
+/** Another broker on the same Redis, for the length of the test. */
+function openOther(clock?: Clock): RedisBroker {
+  const other = new RedisBroker({ url: setup.url, ...(clock && { clock }) });
+  onTestFinished(() => other.close());
+  return other;
+}
 
 async function put(...ids: readonly string[]): Promise<void> {
   for (const id of ids) await broker.enqueue(newTask({ id, key: id.replace(/\d+$/u, '') }));
@@ -88,13 +90,12 @@ it('the scripts of a queue without keys and limits are those that were measured,
 it('a queue that loses its limits, and never had keys, is as it was before', async () => {
   await broker.setLimits(QUEUE, { concurrency: 1, perKey: { rate: { tasks: 1, perMs: LONG_MS } } });
   await put('1', '2', '3');
-  const other = new RedisBroker({ url: setup.url, clock: broker.clock });
+  const other = openOther(broker.clock);
   const [task] = await other.dequeue(QUEUE, 1, LONG_MS); // from now on it reads the limits
   await broker.setLimits(QUEUE, undefined);
   if (task !== undefined) await broker.complete(task);
   expect(await takeAll(other)).toEqual(['2', '3']);
   expect(await ourKeys()).toEqual(['x:epoch']);
-  await other.close();
 });
 
 describe('tasks with keys that are enqueued at once', () => {
@@ -133,7 +134,7 @@ describe('tasks with keys that are enqueued at once', () => {
 
 describe('keys and limits of Redis that another program does not know', () => {
   it('limits and keys that one broker sets hold in another one within a second', async () => {
-    const other = new RedisBroker({ url: setup.url, clock: broker.clock });
+    const other = openOther(broker.clock);
     await put('1', '2');
     expect(await other.dequeue(QUEUE, 1, LONG_MS)).toHaveLength(1);
     await broker.setLimits(QUEUE, { perKey: { concurrency: 1 } });
@@ -141,7 +142,6 @@ describe('keys and limits of Redis that another program does not know', () => {
     expect(await other.dequeue(QUEUE, 1, LONG_MS)).toEqual([]);
     await put('a1', 'a2');
     expect(idsOf(await other.dequeue(QUEUE, 10, LONG_MS))).toEqual(['a1']);
-    await other.close();
   });
 
   it.each([
@@ -150,41 +150,36 @@ describe('keys and limits of Redis that another program does not know', () => {
   ])(
     'a listener of another broker is notified of a token that a new rate of %s adds sooner',
     async (_, limits) => {
-      const other = new RedisBroker({ url: setup.url });
+      const other = openOther();
       await other.setLimits(QUEUE, limits(LONG_MS));
       await put('a1', 'a2');
-      const heard: string[] = [];
-      await other.subscribe({ work: (queue) => heard.push(queue) }, [QUEUE]);
+      const heard = await listenTo(other);
       expect(await takeAll(other)).toEqual(['a1']);
       await broker.setLimits(QUEUE, limits(100));
       for (const taken: string[] = []; taken.length === 0; taken.push(...(await takeAll(other)))) {
         await until('the listener is notified', () => heard.length > 0);
         heard.length = 0;
       }
-      await other.close();
     },
   );
 
   it('a task with a key that another broker has enqueued is found by a dequeue that finds nothing else', async () => {
-    const other = new RedisBroker({ url: setup.url, clock: broker.clock });
+    const other = openOther(broker.clock);
     expect(await other.dequeue(QUEUE, 1, LONG_MS)).toEqual([]);
     await put('a1');
     expect(await other.dequeue(QUEUE, 0, LONG_MS)).toEqual([]);
     await setup.advance(400);
     expect(idsOf(await other.dequeue(QUEUE, 1, LONG_MS))).toEqual(['a1']);
-    await other.close();
   });
 
   it('scheduled tasks with keys take turns when a broker makes them pending that has not enqueued them', async () => {
     const processAtMs = broker.clock.wallNow() + 1_000;
-    await broker.enqueueMany(
-      ['a1', 'a2', 'b1'].map((id) => newTask({ id, key: id.slice(0, 1), processAtMs })),
-    );
-    const other = new RedisBroker({ url: setup.url, clock: broker.clock });
+    const ids = ['a1', 'a2', 'b1'];
+    await broker.enqueueMany(ids.map((id) => newTask({ id, key: id.slice(0, 1), processAtMs })));
+    const other = openOther(broker.clock);
     await setup.advance(2_000);
     expect(await other.forward([QUEUE])).toBe(3);
     expect(await takeAll(other)).toEqual(['a1', 'b1', 'a2']);
-    await other.close();
   });
 
   it('a key gets one turn when several of its runs end at once', async () => {
@@ -200,8 +195,7 @@ describe('keys and limits of Redis that another program does not know', () => {
     await broker.setLimits(QUEUE, { concurrency: 5 });
     await put('1');
     await broker.change(QUEUE, { id: '1' }, 'delete');
-    const heard: string[] = [];
-    await broker.subscribe({ work: (queue) => heard.push(queue) }, [QUEUE]);
+    const heard = await listenTo(broker);
     await put('2');
     await until('the listener is notified', () => heard.length > 0);
   });
@@ -266,8 +260,7 @@ describe('keys and limits of Redis that another program does not know', () => {
     await redis.lrem(keys.active, 1, 'a1');
     await redis.zadd(keys.retry, Math.floor(Date.now() / 1_000) + 3_600, 'a1');
     await redis.hset(keys.task('a1'), 'state', 'retry');
-    const heard: string[] = [];
-    await broker.subscribe({ work: (queue) => heard.push(queue) }, [QUEUE]);
+    const heard = await listenTo(broker);
     expect(await takeAll(broker)).toEqual([]);
     expect(await broker.recover([QUEUE], 0, LONG_MS)).toEqual([]);
     await until('the listener is notified', () => heard.length > 0);
@@ -312,8 +305,7 @@ it.each([
     const task = await take(broker);
     await SET_LIMITS.run(redis, [keys.prefix], ['', 0, '', '', '', '', '', '', '', '']); // the first step of `setLimits`
     await broker.complete(task);
-    const heard: string[] = [];
-    await broker.subscribe({ work: (queue) => heard.push(queue) }, [QUEUE]);
+    const heard = await listenTo(broker);
     expect(await broker.recover([QUEUE], 0, LONG_MS)).toEqual([]);
     await until('the listener is notified', () => heard.length > 0);
     expect(await takeAll(broker)).toEqual(['a2']);
@@ -323,9 +315,8 @@ it.each([
 describe('a queue of Redis with keys', () => {
   it('keys with any bytes and any length are told apart', async () => {
     const odd = ['a', 'a:', 'a:1', '1:a', ':', '\0', 'ä', 'a'.repeat(256), '{b}', ' '];
-    await broker.enqueueMany(
-      odd.flatMap((key, n) => [1, 2].map((nth) => newTask({ id: `${n}:${nth}`, key }))),
-    );
+    const tasks = odd.flatMap((key, n) => [1, 2].map((nth) => newTask({ id: `${n}:${nth}`, key })));
+    await broker.enqueueMany(tasks);
     await broker.setLimits(QUEUE, { perKey: { concurrency: 1 } });
     expect((await takeAll(broker)).sort()).toEqual(odd.map((_, n) => `${n}:1`));
     const shown = await broker.keys(QUEUE, { page: 1, size: 100 });

@@ -20,6 +20,7 @@ import { RedisProcess } from '../../../redis/redis-process.ts';
 import { RedisSentinels } from '../../../redis/redis-sentinels.ts';
 import { withRedis } from '../../../redis/with-redis.ts';
 import { until } from '../../../until.ts';
+import { raise } from '../../support/bench.ts';
 
 /* Real threads, of the built package, and a real Redis. */
 
@@ -192,9 +193,7 @@ describe('a lease thread that is not running', () => {
   });
 
   it('a missing program of the lease thread is reported once', () => {
-    const missing = threadOf(() => {
-      throw new Error('no file');
-    });
+    const missing = threadOf(raise(new Error('no file')));
     missing.thread.hold(0, task, 0);
     missing.thread.hold(1, task, 0);
     expect(missing.errors).toMatchObject([{ cause: new Error('no file') }]);
@@ -209,9 +208,7 @@ describe('a lease thread that is not running', () => {
   });
 
   it('a lease thread does not start for a task of another queue', () => {
-    const { thread, errors } = threadOf(() => {
-      throw new Error('it starts');
-    });
+    const { thread, errors } = threadOf(raise(new Error('it starts')));
     thread.hold(0, { ...task, message: { ...task.message, queue: 'other' } }, 0);
     expect(errors).toEqual([]);
   });
@@ -280,12 +277,8 @@ async function tlsServer(): Promise<{ readonly port: number }> {
 describe('a thread connects to the same server', () => {
   it('a lease thread connects by the URL of the broker', async () => {
     const { port } = await secretServer();
-    const options = {
-      url: `redis://:wrong@127.0.0.1:${port}/3`,
-      password: 'secret',
-      onHealth: () => undefined,
-    };
-    expect(await read(options)).toBe('here');
+    const url = `redis://:wrong@127.0.0.1:${port}/3`;
+    expect(await read({ url, password: 'secret', onHealth: () => undefined })).toBe('here');
   });
 
   it('a lease thread connects by a client whose other options contain functions', async () => {

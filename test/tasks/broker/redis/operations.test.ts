@@ -29,20 +29,16 @@ describe.each(Object.entries(OPERATIONS))('RedisBroker.%s', (operation, run) => 
   });
   afterEach(() => broker.close());
 
+  const op = `RedisBroker.${operation}`;
+
   it('the operation names itself in its error when Redis cannot be reached', async () => {
-    await expect(run(broker)).rejects.toMatchObject({
-      code: 'ERR_BROKER_UNAVAILABLE',
-      op: `RedisBroker.${operation}`,
-    });
+    await expect(run(broker)).rejects.toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE', op });
   });
 
   it('the operation names itself in its error when the broker is closed while it waits', async () => {
     const running = run(broker);
     await broker.close();
-    await expect(running).rejects.toMatchObject({
-      code: 'ERR_BROKER_CLOSED',
-      op: `RedisBroker.${operation}`,
-    });
+    await expect(running).rejects.toMatchObject({ code: 'ERR_BROKER_CLOSED', op });
   });
 });
 
@@ -84,7 +80,9 @@ function replyError(message: string): Error {
   return new (ReplyError as new (message: string) => Error)(message);
 }
 
-const named = (name: string): Error => Object.assign(new Error('something'), { name });
+const hostError = (syscall: string, code: string): Error =>
+  Object.assign(new Error(`${syscall} ${code} there`), { code, syscall });
+const named = (name: string, message = 'something'): Error => Object.assign(new Error(message), { name });
 
 describe('an error of Redis', () => {
   it.each([
@@ -102,12 +100,9 @@ describe('an error of Redis', () => {
     replyError('OOM command not allowed when used memory > maxmemory.'),
     replyError('NOREPLICAS Not enough good replicas to write.'),
     replyError('MISCONF Redis is configured to save RDB snapshots'),
-    Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), {
-      code: 'ECONNREFUSED',
-      syscall: 'connect',
-    }),
-    Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET', syscall: 'read' }),
-    Object.assign(new Error('getaddrinfo ENOTFOUND there'), { code: 'ENOTFOUND', syscall: 'getaddrinfo' }),
+    hostError('connect', 'ECONNREFUSED'),
+    hostError('read', 'ECONNRESET'),
+    hostError('getaddrinfo', 'ENOTFOUND'),
     new Error('Connection is closed.'),
     new Error('Command timed out'),
     new Error("Stream isn't writeable and enableOfflineQueue options is false"),
@@ -153,30 +148,25 @@ describe('an error of Redis', () => {
   });
 
   it('an error of the host that is of another realm, as under Jest, becomes ERR_BROKER_UNAVAILABLE', () => {
-    const error: unknown = runInNewContext(
-      "Object.assign(new Error('connect ECONNREFUSED'), { syscall: 'connect' })",
-    );
+    const source = "Object.assign(new Error('connect ECONNREFUSED'), { syscall: 'connect' })";
+    const error: unknown = runInNewContext(source);
     expect(toBrokerError(error)).toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE', cause: error });
   });
 
   it('the message of a lost connection does not mention the retry limit of ioredis', () => {
-    const error = Object.assign(new Error('Reached the max retries per request limit (which is 0).'), {
-      name: 'MaxRetriesPerRequestError',
-    });
-    expect(toBrokerError(error)).toMatchObject({
-      message: 'Redis is unavailable: the connection was lost before the answer',
-    });
+    const error = named(
+      'MaxRetriesPerRequestError',
+      'Reached the max retries per request limit (which is 0).',
+    );
+    const message = 'Redis is unavailable: the connection was lost before the answer';
+    expect(toBrokerError(error)).toMatchObject({ message });
   });
 
   it('the message includes the error of the last node of a cluster', () => {
-    const error = Object.assign(new Error('Failed to refresh slots cache.'), {
-      name: 'ClusterAllFailedError',
-      lastNodeError: new Error('ERR This instance has cluster support disabled'),
-    });
-    expect(toBrokerError(error)).toMatchObject({
-      message:
-        'Redis is unavailable: Failed to refresh slots cache. ERR This instance has cluster support disabled',
-    });
+    const lastNodeError = new Error('ERR cluster support disabled');
+    const error = named('ClusterAllFailedError', 'Failed to refresh slots cache.');
+    const message = 'Redis is unavailable: Failed to refresh slots cache. ERR cluster support disabled';
+    expect(toBrokerError(Object.assign(error, { lastNodeError }))).toMatchObject({ message });
   });
 });
 
@@ -198,11 +188,8 @@ describe('coalescer', () => {
     calls = [];
     coalescer = new Coalescer(
       (key, items) =>
-        new Promise((resolve, reject) => {
-          const answer = (): void => {
-            resolve(items.map(String));
-          };
-          calls.push({ key, items, answer, fail: reject });
+        new Promise((resolve, fail) => {
+          calls.push({ key, items, answer: resolve.bind(undefined, items.map(String)), fail });
         }),
       (item) => item,
     );

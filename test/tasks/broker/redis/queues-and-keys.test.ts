@@ -14,8 +14,17 @@ import {
 import { TRANSFER } from '../../../../src/tasks/broker/transfer.ts';
 import { newTaskOf } from '../../../../src/tasks/task-options.ts';
 import { encodeTaskMessage } from '../../../../src/tasks/wire/message-codec.ts';
-import { failure, idsIn, LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
-import { redisSetup, type RedisSetup } from './setup.ts';
+import {
+  expectCode,
+  failure,
+  idsIn,
+  LONG_MS,
+  newTask,
+  QUEUE,
+  take,
+  takeSet,
+} from '../../../conformance/broker/support.ts';
+import { redisForTest, type RedisSetup } from './setup.ts';
 
 const keys = new QueueKeys('low');
 
@@ -28,23 +37,12 @@ function hashTagOf(key: string): string {
 
 describe('the keys of a queue', () => {
   it("the keys of a queue are asynq's", () => {
-    expect(keys).toMatchObject({
-      prefix: 'asynq:{low}:',
-      taskPrefix: 'asynq:{low}:t:',
-      groupPrefix: 'asynq:{low}:g:',
-      pending: 'asynq:{low}:pending',
-      active: 'asynq:{low}:active',
-      lease: 'asynq:{low}:lease',
-      scheduled: 'asynq:{low}:scheduled',
-      retry: 'asynq:{low}:retry',
-      archived: 'asynq:{low}:archived',
-      completed: 'asynq:{low}:completed',
-      paused: 'asynq:{low}:paused',
-      groups: 'asynq:{low}:groups',
-      aggregationSets: 'asynq:{low}:aggregation_sets',
-      processed: 'asynq:{low}:processed',
-      failed: 'asynq:{low}:failed',
-    });
+    const prefix = 'asynq:{low}:';
+    expect(keys).toMatchObject({ prefix, taskPrefix: `${prefix}t:`, groupPrefix: `${prefix}g:` });
+    const states = ['pending', 'active', 'scheduled', 'retry', 'archived', 'completed'] as const;
+    for (const name of [...states, 'lease', 'paused', 'groups', 'processed', 'failed'] as const)
+      expect(keys[name]).toBe(prefix + name);
+    expect(keys.aggregationSets).toBe('asynq:{low}:aggregation_sets');
     expect(keys.task('1-2')).toBe('asynq:{low}:t:1-2');
     expect(keys.group('g')).toBe('asynq:{low}:g:g');
   });
@@ -85,9 +83,8 @@ it("keys of servers and schedulers are asynq's", () => {
 let setup: RedisSetup;
 
 beforeEach(async () => {
-  setup = await redisSetup();
+  setup = await redisForTest();
 });
-afterEach(() => setup.dispose());
 
 describe('names of other programs', () => {
   let inspector: Inspector;
@@ -123,13 +120,8 @@ describe('names of other programs', () => {
       const { message } = newTask({ queue, id: 'a' });
       await redis.sadd('asynq:queues', queue);
       await redis.lpush(`asynq:{${queue}}:pending`, 'a');
-      await redis.hset(
-        `asynq:{${queue}}:t:a`,
-        'state',
-        'pending',
-        'msg',
-        Buffer.from(encodeTaskMessage(message)),
-      );
+      const msg = Buffer.from(encodeTaskMessage(message));
+      await redis.hset(`asynq:{${queue}}:t:a`, 'state', 'pending', 'msg', msg);
       expect(await inspector.queues()).toEqual([queue]);
       expect(await inspector.listPendingTasks(queue)).toHaveLength(1);
       await inspector.deleteQueue(queue, { force: true });
@@ -187,15 +179,13 @@ describe('a queue that is removed while other processes use it', () => {
   test('a queue that could not be removed lists no groups or sets without tasks', async () => {
     const { broker, redis } = setup;
     await broker.enqueue(newTask({ id: 'held', group: 'held' }));
-    await broker.takeGroup(QUEUE, 'held', { graceMs: LONG_MS, maxDelayMs: 0, maxSize: 1 }, LONG_MS);
+    await takeSet(broker, 'held');
     await broker.enqueue(newTask({ id: 'grouped', group: 'group' }));
     meanwhile('callBuffer', async () => {
       await broker.enqueue(newTask());
       await take(broker);
     });
-    await expect(slow.removeQueue(QUEUE, { force: true })).rejects.toMatchObject({
-      code: 'ERR_QUEUE_NOT_EMPTY',
-    });
+    await expectCode('ERR_QUEUE_NOT_EMPTY', slow.removeQueue(QUEUE, { force: true }));
     expect(await redis.keys(`${P}g:*`)).toEqual([]);
     expect(await redis.exists(`${P}groups`, `${P}aggregation_sets`)).toBe(0);
   });
@@ -204,7 +194,7 @@ describe('a queue that is removed while other processes use it', () => {
     const { broker, redis } = setup;
     await broker.enqueue(newTask());
     meanwhile('sismember', () => broker.removeQueue(QUEUE, { force: true }));
-    await expect(slow.pause(QUEUE)).rejects.toMatchObject({ code: 'ERR_QUEUE_NOT_FOUND' });
+    await expectCode('ERR_QUEUE_NOT_FOUND', slow.pause(QUEUE));
     expect(await redis.keys('*')).toEqual([]);
   });
 });
@@ -235,14 +225,9 @@ test('a payload is not written over a message that has changed since it was read
 test('tasks in a set are listed with those of their own group, also if its name is the beginning of another name', async () => {
   const { broker } = setup;
   await broker.enqueue(newTask({ id: 'own', group: 'a:b' }));
-  const limits = { graceMs: LONG_MS, maxDelayMs: 0, maxSize: 1 };
-  await broker.takeGroup(QUEUE, 'a:b', limits, LONG_MS);
-  const idsOf = async (group: string): Promise<string[]> => {
-    const records = await broker.tasks(QUEUE, 'aggregating', { page: 1, size: 10 }, group);
-    return records.map(({ message }) => message.id);
-  };
-  expect(await idsOf('a:b')).toEqual(['own']);
-  expect(await idsOf('a')).toEqual([]);
+  await takeSet(broker, 'a:b');
+  expect(await idsIn(broker, 'aggregating', 'a:b')).toEqual(['own']);
+  expect(await idsIn(broker, 'aggregating', 'a')).toEqual([]);
 });
 
 test('the latency of a queue is exact, although Redis has since when its task waits in nanoseconds', async () => {

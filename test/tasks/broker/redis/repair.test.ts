@@ -5,15 +5,17 @@ import { encodeTaskMessage } from '../../../../src/tasks/wire/message-codec.ts';
 import {
   everythingOf,
   failure,
+  idsOf,
   LONG_MS,
   newTask,
   putIntoEach,
   QUEUE,
   take,
   takeAll,
+  takeSet,
 } from '../../../conformance/broker/support.ts';
 import { runs } from '../../../runs.ts';
-import { redisSetup, type RedisSetup } from './setup.ts';
+import { redisForTest, type RedisSetup } from './setup.ts';
 
 const P = `asynq:{${QUEUE}}:`;
 
@@ -22,29 +24,33 @@ let redis: Redis;
 let inspector: Inspector;
 
 beforeEach(async () => {
-  setup = await redisSetup();
+  setup = await redisForTest();
   redis = setup.redis;
   inspector = new Inspector({ broker: setup.broker });
   await putIntoEach(setup.broker);
   await setup.broker.enqueue(newTask({ id: 'locked', uniqueKey: `${P}unique:t:1` }));
   await setup.broker.enqueue(newTask({ id: 'held', group: 'other' }));
-  const limits = { graceMs: LONG_MS, maxDelayMs: 0, maxSize: 1 };
-  await setup.broker.takeGroup(QUEUE, 'other', limits, LONG_MS);
+  await takeSet(setup.broker, 'other');
 });
 
 afterEach(async () => {
   await inspector.close();
-  await setup.dispose();
 });
 
 interface Damage {
   readonly damage: () => Promise<unknown>;
   readonly found: readonly Partial<Defect>[];
-  /** What holds when it is repaired. */
+  /** What is read, or done, when it is repaired, and the result. */
   readonly then: () => Promise<unknown>;
+  readonly is: unknown;
 }
 
 const stateOf = async (id: string): Promise<string> => (await setup.broker.task(QUEUE, id)).state;
+
+async function recoveredIds(): Promise<string[]> {
+  await setup.advance(1_000);
+  return idsOf(await setup.broker.recover([QUEUE], 0, LONG_MS));
+}
 
 const DAMAGES: Record<string, Damage> = {
   ...Object.fromEntries(
@@ -53,9 +59,8 @@ const DAMAGES: Record<string, Damage> = {
       {
         damage: () => redis.lpush(`${P}${list}`, 'ghost'),
         found: [{ kind: 'id-without-task', id: 'ghost', where: `${P}${list}` }],
-        then: async () => {
-          expect(await redis.lpos(`${P}${list}`, 'ghost')).toBeNull();
-        },
+        then: () => redis.lpos(`${P}${list}`, 'ghost'),
+        is: null,
       },
     ]),
   ),
@@ -65,19 +70,16 @@ const DAMAGES: Record<string, Damage> = {
       {
         damage: () => redis.zadd(`${P}${zset}`, 1, 'ghost'),
         found: [{ kind: 'id-without-task', id: 'ghost', where: `${P}${zset}` }],
-        then: async () => {
-          expect(await redis.zscore(`${P}${zset}`, 'ghost')).toBeNull();
-        },
+        then: () => redis.zscore(`${P}${zset}`, 'ghost'),
+        is: null,
       },
     ]),
   ),
   'an id in a list of another state': {
     damage: () => redis.zadd(`${P}retry`, 1, 'archived'),
     found: [{ kind: 'id-in-wrong-list', id: 'archived', where: `${P}retry` }],
-    then: async () => {
-      expect(await redis.zscore(`${P}retry`, 'archived')).toBeNull();
-      expect(await stateOf('archived')).toBe('archived');
-    },
+    then: async () => [await redis.zscore(`${P}retry`, 'archived'), await stateOf('archived')],
+    is: [null, 'archived'],
   },
   ...Object.fromEntries(
     ['scheduled', 'retry', 'archived', 'completed'].map((state): [string, Damage] => [
@@ -85,18 +87,16 @@ const DAMAGES: Record<string, Damage> = {
       {
         damage: () => redis.zrem(`${P}${state}`, state),
         found: [{ kind: 'task-in-no-list', id: state, where: '' }],
-        then: async () => {
-          expect(await redis.zscore(`${P}${state}`, state)).not.toBeNull();
-        },
+        then: () => redis.zscore(`${P}${state}`, state),
+        is: expect.anything(),
       },
     ]),
   ),
   'a task that is pending and in no list': {
     damage: () => redis.lrem(`${P}pending`, 0, 'pending'),
     found: [{ kind: 'task-in-no-list', id: 'pending', where: '' }],
-    then: async () => {
-      expect(await takeAll(setup.broker)).toContain('pending');
-    },
+    then: () => takeAll(setup.broker),
+    is: expect.arrayContaining(['pending']),
   },
   'a task that is active and in no list': {
     damage: async () => {
@@ -104,11 +104,8 @@ const DAMAGES: Record<string, Damage> = {
       await redis.zrem(`${P}lease`, 'active');
     },
     found: [{ kind: 'task-in-no-list', id: 'active', where: '' }],
-    then: async () => {
-      await setup.advance(1_000);
-      const recovered = await setup.broker.recover([QUEUE], 0, LONG_MS);
-      expect(recovered.map(({ message }) => message.id)).toEqual(['active']);
-    },
+    then: recoveredIds,
+    is: ['active'],
   },
   'a task that is active and in the list of those that are pending': {
     damage: async () => {
@@ -119,18 +116,14 @@ const DAMAGES: Record<string, Damage> = {
       { kind: 'id-in-wrong-list', id: 'active', where: `${P}pending` },
       { kind: 'task-in-no-list', id: 'active', where: '' },
     ],
-    then: async () => {
-      await setup.advance(1_000);
-      expect(await setup.broker.recover([QUEUE], 0, LONG_MS)).toHaveLength(1);
-    },
+    then: recoveredIds,
+    is: ['active'],
   },
   'a task that is active without a lease': {
     damage: () => redis.zrem(`${P}lease`, 'active'),
     found: [{ kind: 'active-without-lease', id: 'active' }],
-    then: async () => {
-      await setup.advance(1_000);
-      expect(await setup.broker.recover([QUEUE], 0, LONG_MS)).toHaveLength(1);
-    },
+    then: recoveredIds,
+    is: ['active'],
   },
   'a task of a group that is in no list': {
     damage: () => redis.zrem(`${P}g:group`, 'aggregating'),
@@ -138,23 +131,20 @@ const DAMAGES: Record<string, Damage> = {
       { kind: 'group-without-tasks', id: '', where: 'group' },
       { kind: 'task-in-no-list', id: 'aggregating', where: '' },
     ],
-    then: async () => {
-      expect(await setup.broker.groups(QUEUE)).toEqual([{ group: 'group', size: 1 }]);
-    },
+    then: () => setup.broker.groups(QUEUE),
+    is: [{ group: 'group', size: 1 }],
   },
   'a group that is not listed': {
     damage: () => redis.srem(`${P}groups`, 'group'),
     found: [{ kind: 'group-not-listed', id: 'aggregating', where: 'group' }],
-    then: async () => {
-      expect(await setup.broker.groups(QUEUE)).toEqual([{ group: 'group', size: 1 }]);
-    },
+    then: () => setup.broker.groups(QUEUE),
+    is: [{ group: 'group', size: 1 }],
   },
   'a group that is listed and has no tasks': {
     damage: () => redis.sadd(`${P}groups`, 'ghost'),
     found: [{ kind: 'group-without-tasks', id: '', where: 'ghost' }],
-    then: async () => {
-      expect(await redis.smembers(`${P}groups`)).toEqual(['group']);
-    },
+    then: () => redis.smembers(`${P}groups`),
+    is: ['group'],
   },
   'a task whose key has another type': {
     damage: async () => {
@@ -165,30 +155,26 @@ const DAMAGES: Record<string, Damage> = {
       { kind: 'id-without-task', id: 'archived', where: `${P}archived` },
       { kind: 'task-without-message', id: 'archived', where: '' },
     ],
-    then: async () => {
-      await setup.broker.enqueue(newTask({ id: 'archived' }));
-    },
+    then: () => setup.broker.enqueue(newTask({ id: 'archived' })),
+    is: expect.objectContaining({ state: 'pending' }),
   },
   'a result that came after its task was removed': {
     damage: () => redis.hset(`${P}t:late`, 'result', 'x'),
     found: [{ kind: 'task-without-message', id: 'late', where: '' }],
-    then: async () => {
-      await setup.broker.enqueue(newTask({ id: 'late' }));
-    },
+    then: () => setup.broker.enqueue(newTask({ id: 'late' })),
+    is: expect.objectContaining({ state: 'pending' }),
   },
   'a lock of a task that was removed': {
     damage: () => redis.set(`${P}unique:t:2`, 'nobody', 'EX', 100),
     found: [{ kind: 'leaked-lock', id: 'nobody', where: `${P}unique:t:2` }],
-    then: async () => {
-      await setup.broker.enqueue(newTask({ uniqueKey: `${P}unique:t:2` }));
-    },
+    then: () => setup.broker.enqueue(newTask({ uniqueKey: `${P}unique:t:2` })),
+    is: expect.objectContaining({ state: 'pending' }),
   },
   'a lock of a task that is archived': {
     damage: () => redis.set(`${P}unique:t:2`, 'archived', 'EX', 100),
     found: [{ kind: 'leaked-lock', id: 'archived', where: `${P}unique:t:2` }],
-    then: async () => {
-      expect(await redis.exists(`${P}unique:t:2`)).toBe(0);
-    },
+    then: () => redis.exists(`${P}unique:t:2`),
+    is: 0,
   },
 };
 
@@ -219,7 +205,7 @@ test('a queue has no defects while servers use it', async () => {
 });
 
 describe('a defect', () => {
-  for (const [name, { damage, found, then }] of Object.entries(DAMAGES)) {
+  for (const [name, { damage, found, then, is }] of Object.entries(DAMAGES)) {
     test(`${name} is found, and repaired if requested`, async () => {
       await damage();
       const expected = found.map((defect) => expect.objectContaining({ ...defect, queue: QUEUE }) as Defect);
@@ -227,7 +213,7 @@ describe('a defect', () => {
       expect(await inspector.repair({ queues: [QUEUE] })).toEqual(expected); // it was a dry run
       expect(await inspector.repair({ apply: true })).toEqual(expected);
       expect(await inspector.repair()).toEqual([]);
-      await then();
+      expect(await then()).toEqual(is);
     });
   }
 

@@ -1,3 +1,5 @@
+import type { TaskState } from 'escapement/tasks';
+import type { RedisBroker } from 'escapement/tasks/redis';
 import { expect } from 'vitest';
 import type { ScanPosition } from '../../../../src/tasks/broker/broker-types.ts';
 import { TRANSFER } from '../../../../src/tasks/broker/transfer.ts';
@@ -33,53 +35,56 @@ const TASKS = /\}:t:/u;
 /** Whether it is paused depends on the key alone. */
 const PAUSED = /:paused$/u;
 
+/** A case, after how it is checked. */
+function when(how: Omit<ScriptCase, 'act'>, act: ScriptCase['act']): ScriptCase {
+  return { ...how, act };
+}
+
+/** Changes all tasks of a state. */
+function changing(
+  change: Parameters<RedisBroker['change']>[2],
+  ...states: readonly TaskState[]
+): ScriptCase[] {
+  const others = change === 'run' ? /\}:t:|:x:later:/u : /\}:t:|:unique:|:x:later:/u;
+  return states.map((state) => {
+    const group = state === 'aggregating' ? 'group' : undefined;
+    const skips = state === 'scheduled' ? /\}:t:|:g:|:x:later:/u : others;
+    return when({ skips }, ({ broker }) => broker.change(QUEUE, { state, group }, change));
+  });
+}
+
 /** The cases of each script, by the name of its constant. */
 export const CASES: Record<string, readonly ScriptCase[]> = {
   ANNOUNCE_SCHEDULER: [
-    {
-      act: ({ broker }) => broker.announceScheduler('s', () => [], LONG_MS),
-      replaces: /asynq:schedulers:/u,
-    },
+    when({ replaces: /asynq:schedulers:/u }, ({ broker }) =>
+      broker.announceScheduler('s', () => [], LONG_MS),
+    ),
   ],
   ANNOUNCE_SERVER: [
-    {
-      act: ({ broker }) => broker.announceServer(() => SERVER, LONG_MS),
-      replaces: /asynq:(?:servers|workers):/u,
-    },
+    when({ replaces: /asynq:(?:servers|workers):/u }, ({ broker }) =>
+      broker.announceServer(() => SERVER, LONG_MS),
+    ),
   ],
   ARCHIVE: [
-    {
-      act: async ({ broker }) => broker.archive(await take(broker), failure()),
-      skips: /\}:t:old/u,
-    },
+    when({ skips: /\}:t:old/u }, async ({ broker }) => broker.archive(await take(broker), failure())),
   ],
   ARCHIVE_FROM_SET: [
-    {
-      act: async ({ broker, redis }) => {
-        await redis.hset(`${P}t:aggregating`, 'msg', 'unreadable');
-        await broker.takeGroup(QUEUE, 'group', AT_ONCE, LONG_MS);
-      },
-      skips: TASKS,
-    },
+    when({ skips: TASKS }, async ({ broker, redis }) => {
+      await redis.hset(`${P}t:aggregating`, 'msg', 'unreadable');
+      await broker.takeGroup(QUEUE, 'group', AT_ONCE, LONG_MS);
+    }),
   ],
-  ARCHIVE_SOME: (['pending', 'scheduled', 'aggregating'] as const).map((state) => ({
-    act: ({ broker }: ScriptsWorld) =>
-      broker.change(QUEUE, { state, group: state === 'aggregating' ? 'group' : undefined }, 'archive'),
-    skips: state === 'scheduled' ? /\}:t:|:g:|:x:later:/u : /\}:t:|:unique:|:x:later:/u,
-  })),
-  ARCHIVE_TASK: [
-    ...['pending', 'scheduled', 'late-grouped', 'retry', 'completed', 'aggregating'].map((id) => ({
-      act: ({ broker }: ScriptsWorld) => broker.change(QUEUE, { id }, 'archive'),
-      skips: /\}:t:(?:old|archived)|:g:late|:x:later:/u,
-    })),
-  ],
+  ARCHIVE_SOME: changing('archive', 'pending', 'scheduled', 'aggregating'),
+  ARCHIVE_TASK: ['pending', 'scheduled', 'late-grouped', 'retry', 'completed', 'aggregating'].map((id) =>
+    when({ skips: /\}:t:(?:old|archived)|:g:late|:x:later:/u }, ({ broker }) =>
+      broker.change(QUEUE, { id }, 'archive'),
+    ),
+  ),
   ARCHIVE_UNREADABLE: [
-    {
-      act: async ({ broker, redis }) => {
-        await redis.hset(`${P}t:pending`, 'msg', 'unreadable');
-        await broker.dequeue(QUEUE, 10, LONG_MS);
-      },
-    },
+    when({}, async ({ broker, redis }) => {
+      await redis.hset(`${P}t:pending`, 'msg', 'unreadable');
+      await broker.dequeue(QUEUE, 10, LONG_MS);
+    }),
   ],
   BOUND_BUCKETS: [{ act: changeLimits, hasKeys: true }],
   CANCEL: [{ act: ({ broker }) => broker.cancel({ taskId: 'active', queue: QUEUE, outcome: 'retry' }, 0) }],
@@ -93,60 +98,40 @@ export const CASES: Record<string, readonly ScriptCase[]> = {
   CHECK_TURNS: [{ ...repairing(), hasKeys: true }],
   CHECK_WAITING: [{ ...repairing(), hasKeys: true }],
   CLEAR_SOME: [
-    {
-      act: async (world) => {
-        const { broker } = world;
-        await broker.complete(await recovered(world));
-        await broker.removeQueue(QUEUE, { force: true });
-      },
-      skips: /:unique:/u,
-      replaces: /\}:t:|:x:later:/u,
-    },
+    when({ skips: /:unique:/u, replaces: /\}:t:|:x:later:/u }, async (world) => {
+      const { broker } = world;
+      await broker.complete(await recovered(world));
+      await broker.removeQueue(QUEUE, { force: true });
+    }),
   ],
   COMPLETE: [
-    { act: async ({ broker }) => broker.complete(await take(broker)), skips: TASKS },
-    {
-      skips: /\}:t:|:unique:/u,
-      act: async ({ broker }) => {
-        await broker.enqueue(newTask({ retentionMs: LONG_MS, uniqueKey: `${P}unique:t:2` }));
-        const tasks = await broker.dequeue(QUEUE, 10, LONG_MS);
-        await Promise.all(tasks.map((task) => broker.complete(task)));
-      },
-    },
+    when({ skips: TASKS }, async ({ broker }) => broker.complete(await take(broker))),
+    when({ skips: /\}:t:|:unique:/u }, async ({ broker }) => {
+      await broker.enqueue(newTask({ retentionMs: LONG_MS, uniqueKey: `${P}unique:t:2` }));
+      const tasks = await broker.dequeue(QUEUE, 10, LONG_MS);
+      await Promise.all(tasks.map((task) => broker.complete(task)));
+    }),
   ],
   COUNT_HELD: [{ act: ({ broker }) => broker.queueStats(QUEUE), hasKeys: true }],
   DELETE_EXPIRED: [
-    {
-      act: async ({ broker, redis }) => {
-        await redis.zadd(`${P}archived`, 1, 'ghost-1', 1, 'ghost-2');
-        await broker.deleteExpired([QUEUE], 100);
-      },
-      skips: TASKS,
-    },
-  ],
-  DELETE_SOME: (['pending', 'scheduled', 'archived', 'aggregating'] as const).map((state) => ({
-    act: ({ broker }: ScriptsWorld) =>
-      broker.change(QUEUE, { state, group: state === 'aggregating' ? 'group' : undefined }, 'delete'),
-    skips: state === 'scheduled' ? /\}:t:|:g:|:x:later:/u : /\}:t:|:unique:|:x:later:/u,
-  })),
-  DELETE_TASK: ['locked', 'scheduled', 'late-grouped', 'retry', 'completed', 'archived', 'aggregating'].map(
-    (id) => ({
-      act: ({ broker }: ScriptsWorld) => broker.change(QUEUE, { id }, 'delete'),
-      skips: /:unique:|:g:late|:x:later:/u,
+    when({ skips: TASKS }, async ({ broker, redis }) => {
+      await redis.zadd(`${P}archived`, 1, 'ghost-1', 1, 'ghost-2');
+      await broker.deleteExpired([QUEUE], 100);
     }),
+  ],
+  DELETE_SOME: changing('delete', 'pending', 'scheduled', 'archived', 'aggregating'),
+  DELETE_TASK: ['locked', 'scheduled', 'late-grouped', 'retry', 'completed', 'archived', 'aggregating'].map(
+    (id) =>
+      when({ skips: /:unique:|:g:late|:x:later:/u }, ({ broker }) => broker.change(QUEUE, { id }, 'delete')),
   ),
   DEQUEUE: [{ act: dequeueAll, skips: /\}:t:|:paused$/u }],
   DEQUEUE_IN_FLOW: [{ act: dequeueAll, skips: /\}:t:|:paused$|:x:next:/u, hasKeys: true }],
   DISCARD: [
-    {
-      act: async ({ broker }) => {
-        const task = (await broker.dequeue(QUEUE, 10, LONG_MS)).find(
-          ({ message }) => message.id === 'locked',
-        );
-        if (task !== undefined) await broker.discard(task);
-      },
-      skips: /:unique:/u,
-    },
+    when({ skips: /:unique:/u }, async ({ broker }) => {
+      const tasks = await broker.dequeue(QUEUE, 10, LONG_MS);
+      const task = tasks.find(({ message }) => message.id === 'locked');
+      if (task !== undefined) await broker.discard(task);
+    }),
   ],
   ENQUEUE: [
     newTask(),
@@ -154,31 +139,24 @@ export const CASES: Record<string, readonly ScriptCase[]> = {
     newTask({ group: 'new' }),
     newTask({ processAtMs: Date.now() + LATER_MS }),
     newTask({ processAtMs: Date.now() + LATER_MS, group: 'late' }),
-  ].map((task) => ({ act: ({ broker }: ScriptsWorld) => broker.enqueue(task), skips: TASKS })),
+  ].map((task) => when({ skips: TASKS }, ({ broker }) => broker.enqueue(task))),
   ENQUEUE_IN_FLOW: [
     newTask({ key: 'a' }),
     { ...newTask({ key: 'new' }), isNext: true },
     newTask({ key: 'b', group: 'new' }),
     newTask({ key: 'b', processAtMs: Date.now() + LATER_MS }),
-  ].map((task) => ({
-    act: ({ broker }: ScriptsWorld) => broker.enqueue(task),
-    skips: TASKS,
-    replaces: /:x:next:/u,
-    hasKeys: true,
-  })),
-  ENQUEUE_TICK: [
-    newTask(),
-    newTask({ group: 'new' }),
-    newTask({ processAtMs: Date.now() + LATER_MS, group: 'late' }),
-  ].map((task) => ({
-    act: ({ broker }: ScriptsWorld) => broker.enqueueTick(task, { entryKey: 'entry', atMs: 2 }),
-    skips: TASKS,
-  })),
+  ].map((task) =>
+    when({ skips: TASKS, replaces: /:x:next:/u, hasKeys: true }, ({ broker }) => broker.enqueue(task)),
+  ),
+  ENQUEUE_TICK: [{}, { group: 'new' }, { processAtMs: Date.now() + LATER_MS, group: 'late' }].map((parts) =>
+    when({ skips: TASKS }, ({ broker }) =>
+      broker.enqueueTick(newTask(parts), { entryKey: 'entry', atMs: 2 }),
+    ),
+  ),
   EXTEND_LEASES: [
-    {
-      act: async ({ broker }) => broker.extendLeases(await broker.dequeue(QUEUE, 10, LONG_MS), LATER_MS),
-      skips: TASKS,
-    },
+    when({ skips: TASKS }, async ({ broker }) =>
+      broker.extendLeases(await broker.dequeue(QUEUE, 10, LONG_MS), LATER_MS),
+    ),
   ],
   FORWARD: [{ act: ({ broker }) => broker.forward([QUEUE]), skips: /\}:t:|:x:later:/u }],
   FREE_PARKED: [{ act: changeLimits, hasKeys: true }],
@@ -186,10 +164,9 @@ export const CASES: Record<string, readonly ScriptCase[]> = {
   LIST_KEYS: [
     { act: ({ broker }) => broker.keys(QUEUE, { page: 1, size: 10 }), skips: TASKS, hasKeys: true },
   ],
-  SCAN_TASKS: (['active', 'pending', 'scheduled'] as const).map((state) => ({
-    act: ({ broker }: ScriptsWorld) => broker.scan(QUEUE, [state], 10),
-    skips: TASKS,
-  })),
+  SCAN_TASKS: (['active', 'pending', 'scheduled'] as const).map((state) =>
+    when({ skips: TASKS }, ({ broker }) => broker.scan(QUEUE, [state], 10)),
+  ),
   SCAN_KEYS: [{ act: scanPending, skips: TASKS, hasKeys: true }],
   PARK_HELD: [{ act: changeLimits, hasKeys: true }],
   PAUSE: [{ act: ({ broker }) => broker.pause(QUEUE), skips: PAUSED }],
@@ -199,74 +176,50 @@ export const CASES: Record<string, readonly ScriptCase[]> = {
     { act: readAll, skips: /\}:t:|:unique:/u, hasKeys: true },
   ],
   READ_TASKS: [
-    ...(['active', 'scheduled'] as const).map((state) => ({
-      act: ({ broker }: ScriptsWorld) => broker.tasks(QUEUE, state, { page: 1, size: 10 }),
-      skips: TASKS,
-    })),
+    ...(['active', 'scheduled'] as const).map((state) =>
+      when({ skips: TASKS }, ({ broker }) => broker.tasks(QUEUE, state, { page: 1, size: 10 })),
+    ),
     { act: readAll, skips: /\}:t:|:unique:/u },
   ],
   RECLAIM_SETS: [{ act: ({ broker }) => broker.reclaimSets([QUEUE]) }],
   RECORD_EVENT: [{ act: ({ broker }) => broker.recordEnqueueEvent('entry', { taskId: 'tick', atMs: 1 }) }],
   RECOVER: [
-    {
-      act: async ({ broker, clock }) => {
-        clock.advance(LATER_MS);
-        await broker.recover([QUEUE], 0, LONG_MS);
-      },
-      skips: TASKS,
-    },
+    when({ skips: TASKS }, async ({ broker, clock }) => {
+      clock.advance(LATER_MS);
+      await broker.recover([QUEUE], 0, LONG_MS);
+    }),
   ],
   RELEASE: [{ act: async ({ broker }) => broker.release(await take(broker)) }],
   REMOVE_QUEUE: [
-    {
-      act: ({ broker }) => broker.removeQueue(QUEUE, { force: false }).catch(() => undefined),
-    },
-    {
-      act: async ({ broker, redis }) => {
-        await redis.flushdb();
-        await broker.enqueue(newTask());
-        await broker.complete(await take(broker));
-        await broker.removeQueue(QUEUE, { force: false });
-      },
-      replaces: /:(?:lease|paused|x:epoch|x:ticks|processed|failed)/u,
-    },
+    when({}, ({ broker }) => broker.removeQueue(QUEUE, { force: false }).catch(() => undefined)),
+    when({ replaces: /:(?:lease|paused|x:epoch|x:ticks|processed|failed)/u }, async ({ broker, redis }) => {
+      await redis.flushdb();
+      await broker.enqueue(newTask());
+      await broker.complete(await take(broker));
+      await broker.removeQueue(QUEUE, { force: false });
+    }),
   ],
   REPLACE_SET: [
-    {
-      act: async ({ broker }) => {
-        const { set } = await broker.takeGroup(QUEUE, 'group', AT_ONCE, LONG_MS);
-        if (set !== undefined) await broker.replaceSet(set, newTask({ uniqueKey: `${P}unique:t:4` }));
-      },
-      skips: /\}:t:task/u,
-      replaces: /\}:t:aggregating/u,
-    },
+    when({ skips: /\}:t:task/u, replaces: /\}:t:aggregating/u }, async ({ broker }) => {
+      const { set } = await broker.takeGroup(QUEUE, 'group', AT_ONCE, LONG_MS);
+      if (set !== undefined) await broker.replaceSet(set, newTask({ uniqueKey: `${P}unique:t:4` }));
+    }),
   ],
   REPLACE_TASK: [{}, { group: 'new' }, { processAtMs: Date.now() + LATER_MS }].flatMap((parts) => [
-    { act: ({ broker }: ScriptsWorld) => broker.enqueue(replacing(parts)) },
-    {
-      act: ({ broker }: ScriptsWorld) =>
-        broker.enqueueTick(replacing(parts), { entryKey: 'entry', atMs: Date.now() }),
-    },
+    when({}, ({ broker }) => broker.enqueue(replacing(parts))),
+    when({}, ({ broker }) => broker.enqueueTick(replacing(parts), { entryKey: 'entry', atMs: Date.now() })),
   ]),
   RESUME: [
-    {
-      act: async ({ broker }) => {
-        await broker.pause(QUEUE);
-        await broker.resume(QUEUE);
-      },
-      replaces: PAUSED,
-    },
+    when({ replaces: PAUSED }, async ({ broker }) => {
+      await broker.pause(QUEUE);
+      await broker.resume(QUEUE);
+    }),
   ],
   RETRY: [{ act: async ({ broker }) => broker.retry(await take(broker), failure(), LATER_MS) }],
-  RUN_SOME: (['scheduled', 'archived', 'aggregating'] as const).map((state) => ({
-    act: ({ broker }: ScriptsWorld) =>
-      broker.change(QUEUE, { state, group: state === 'aggregating' ? 'group' : undefined }, 'run'),
-    skips: state === 'scheduled' ? /\}:t:|:g:|:x:later:/u : /\}:t:|:x:later:/u,
-  })),
-  RUN_TASK: ['scheduled', 'late-grouped', 'retry', 'archived', 'completed', 'aggregating'].map((id) => ({
-    act: ({ broker }) => broker.change(QUEUE, { id }, 'run'),
-    skips: /:g:late|:x:later:/u,
-  })),
+  RUN_SOME: changing('run', 'scheduled', 'archived', 'aggregating'),
+  RUN_TASK: ['scheduled', 'late-grouped', 'retry', 'archived', 'completed', 'aggregating'].map((id) =>
+    when({ skips: /:g:late|:x:later:/u }, ({ broker }) => broker.change(QUEUE, { id }, 'run')),
+  ),
   SET_LIMITS: [{ act: changeLimits, hasKeys: true }],
   TAKE_GROUP: [
     { act: ({ broker }) => broker.takeGroup(QUEUE, 'group', AT_ONCE, LONG_MS), skips: /\}:t:|:x:later:/u },
@@ -274,36 +227,23 @@ export const CASES: Record<string, readonly ScriptCase[]> = {
   TASK: ['active', 'scheduled', 'retry'].map((id) => ({ act: ({ broker }) => broker.task(QUEUE, id) })),
   UPDATE_MESSAGE: [{ act: ({ broker }) => broker.updatePayload(QUEUE, 'scheduled', new Uint8Array(1)) }],
   WRITE_QUEUE: [
-    {
-      act: ({ broker }) => {
-        const counts = {
-          days: [['2999-11-21', 2, 1]],
-          processedTotal: 99,
-          failedTotal: 98,
-          limits: undefined,
-        } as const;
-        const queue = {
-          name: QUEUE,
-          isPaused: true,
-          epoch: 99,
-          ticks: [['entry', 9e12]],
-          ...counts,
-        } as const;
-        return broker[TRANSFER]().write({ kind: 'queue', queue });
-      },
-    },
+    when({}, ({ broker }) => {
+      const days = [['2999-11-21', 2, 1]] as const;
+      const counts = { days, processedTotal: 99, failedTotal: 98, limits: undefined };
+      const ticks = [['entry', 9e12]] as const;
+      const queue = { name: QUEUE, isPaused: true, epoch: 99, ticks, ...counts };
+      return broker[TRANSFER]().write({ kind: 'queue', queue });
+    }),
   ],
   WRITE_WHOLE: (['pending', 'scheduled', 'retry', 'archived', 'completed', 'aggregating'] as const).map(
-    (state) => ({
-      act: ({ broker }: ScriptsWorld) => {
+    (state) =>
+      when({ skips: /\}:t:|:unique:/u }, ({ broker }) => {
         const { message } = newTask({ group: 'new', uniqueKey: `${P}unique:t:5` });
         const others = { recoveries: 1, result: new Uint8Array(1), progress: '1' };
         const times = { atMs: Date.now() + LATER_MS, lockEndsMs: Date.now() + LATER_MS };
         const tasks = [{ message, state, ...others, ...times }];
         return broker[TRANSFER]().write({ kind: 'tasks', queue: QUEUE, tasks });
-      },
-      skips: /\}:t:|:unique:/u,
-    }),
+      }),
   ),
   WRITE_FIELD: [{ act: async ({ broker }) => broker.writeResult(await take(broker), new Uint8Array(1)) }],
 };
@@ -332,13 +272,10 @@ async function readAll({ broker }: ScriptsWorld): Promise<void> {
 }
 
 function repairing(): ScriptCase {
-  return {
-    act: async ({ broker, redis }) => {
-      await redis.zrem(`${P}lease`, 'active');
-      await redis.lpush(`${P}pending`, 'ghost');
-      await redis.sadd(`${P}groups`, 'ghost');
-      await broker.repair(QUEUE, { apply: true });
-    },
-    skips: TASKS,
-  };
+  return when({ skips: TASKS }, async ({ broker, redis }) => {
+    await redis.zrem(`${P}lease`, 'active');
+    await redis.lpush(`${P}pending`, 'ghost');
+    await redis.sadd(`${P}groups`, 'ghost');
+    await broker.repair(QUEUE, { apply: true });
+  });
 }

@@ -4,7 +4,15 @@ import type { LeasedTask } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { vi } from 'vitest';
 import { Script, type ScriptArgument, type ScriptReply } from '../../../../src/tasks/broker/redis/script.ts';
-import { failure, LONG_MS, newTask, putIntoEach, QUEUE, take } from '../../../conformance/broker/support.ts';
+import {
+  failure,
+  LONG_MS,
+  newTask,
+  putIntoEach,
+  QUEUE,
+  recoverOne,
+  take,
+} from '../../../conformance/broker/support.ts';
 
 export const P = `asynq:{${QUEUE}}:`;
 export const LOCK = `${P}unique:t:1`;
@@ -65,11 +73,8 @@ export async function fillWithKeys(world: ScriptsWorld): Promise<void> {
   await fill(world);
   await redis.rename(`${P}pending`, 'pending');
   const ofKey = { tasks: 3, perMs: LONG_MS };
-  await broker.setLimits(QUEUE, {
-    concurrency: 100,
-    rate: { tasks: 100, perMs: LONG_MS },
-    perKey: { concurrency: 20, rate: ofKey },
-  });
+  const rate = { tasks: 100, perMs: LONG_MS };
+  await broker.setLimits(QUEUE, { concurrency: 100, rate, perKey: { concurrency: 20, rate: ofKey } });
   for (const id of ['a1', 'a2', 'a3', 'a4', 'a5']) await broker.enqueue(newTask({ id, key: 'a' }));
   await broker.dequeue(QUEUE, 10, LONG_MS);
   await broker.enqueue(newTask({ id: 'b1', key: 'b' }));
@@ -196,16 +201,12 @@ export async function errorOf(reply: Promise<ScriptReply>): Promise<unknown> {
 }
 
 export async function changeLimits({ broker }: ScriptsWorld): Promise<void> {
-  await broker.setLimits(QUEUE, {
-    concurrency: 1,
-    perKey: { concurrency: 1, rate: { tasks: 1, perMs: 1_000 } },
-  });
+  const rate = { tasks: 1, perMs: 1_000 };
+  await broker.setLimits(QUEUE, { concurrency: 1, perKey: { concurrency: 1, rate } });
 }
 
 /** The active task, under a lease of the test's own. */
 export async function recovered({ broker, redis }: ScriptsWorld): Promise<LeasedTask> {
   await redis.zrem(`${P}lease`, 'active');
-  const [task] = await broker.recover([QUEUE], 0, LONG_MS);
-  if (task === undefined) throw new Error('there is no active task');
-  return task;
+  return recoverOne(broker);
 }

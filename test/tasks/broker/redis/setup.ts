@@ -1,6 +1,7 @@
 import { Cluster, Redis } from 'ioredis';
 import { systemClock, type Clock } from 'escapement';
 import { RedisBroker } from 'escapement/tasks/redis';
+import { onTestFinished } from 'vitest';
 import type { BrokerSetup } from '../../../conformance/broker/support.ts';
 import { freshDatabase } from '../../../redis/redis-case.ts';
 import type { RedisCluster } from '../../../redis/redis-cluster.ts';
@@ -39,6 +40,14 @@ export interface RedisSetup extends BrokerSetup {
 export async function redisSetup(): Promise<RedisSetup> {
   const { url, dispose } = await freshDatabase();
   return setupOn(url, new Redis(url), dispose);
+}
+
+/** The same for the length of the test. @param isChecked - whether its queues are checked in the end. */
+export async function redisForTest({ isChecked = false } = {}): Promise<RedisSetup> {
+  const setup = await redisSetup();
+  onTestFinished(() => setup.dispose());
+  if (isChecked) onTestFinished(() => setup.check?.(), 60_000); // it reads every task
+  return setup;
 }
 
 /** A broker on a cluster, of which everything is removed first. */

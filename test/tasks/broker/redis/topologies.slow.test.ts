@@ -1,6 +1,6 @@
 import { RedisBroker } from 'escapement/tasks/redis';
 import { Cluster } from 'ioredis';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { LONG_MS, newTask } from '../../../conformance/broker/support.ts';
 import { RedisCluster } from '../../../redis/redis-cluster.ts';
 import { RedisSentinels } from '../../../redis/redis-sentinels.ts';
@@ -159,15 +159,14 @@ describe('a cluster', () => {
 
     it('a client of a cluster that was passed in is used and not closed', async () => {
       const client = new Cluster(redis.nodes.map(({ port }) => ({ host: '127.0.0.1', port })));
-      try {
-        const { connection } = open({ client });
-        await connection.channels.subscribe('a', () => undefined);
-        for (const queue of QUEUES) expect(await count(connection, queue)).toBe(1);
-        await connection.close();
-        expect(await client.get('asynq:{q1}:count')).toBe('1');
-      } finally {
+      onTestFinished(() => {
         client.disconnect();
-      }
+      });
+      const { connection } = open({ client });
+      await connection.channels.subscribe('a', () => undefined);
+      for (const queue of QUEUES) expect(await count(connection, queue)).toBe(1);
+      await connection.close();
+      expect(await client.get('asynq:{q1}:count')).toBe('1');
     });
 
     it('a connection to a cluster is closed promptly', async () => {
@@ -211,21 +210,18 @@ describe('a cluster', () => {
 
   it('while the slot of a queue moves to another node, its tasks are unavailable, and all of them are there afterwards', async () => {
     const broker = new RedisBroker({ url: redis.url });
+    onTestFinished(() => broker.close());
     const queue = 'moved';
     const ids = ['a', 'b', 'c', 'd'];
     const tasks = ids.map((id) => newTask({ queue, id }));
-    try {
-      await broker.enqueueMany(tasks);
-      await redis.moveSlotOf(`asynq:{${queue}}:pending`, async () => {
-        for (const outcome of await broker.enqueueMany([...tasks, newTask({ queue })]))
-          expect(outcome).toMatchObject({ reason: UNAVAILABLE });
-        await expect(broker.dequeue(queue, 1, LONG_MS)).rejects.toMatchObject(UNAVAILABLE);
-      });
-      const taken = await broker.dequeue(queue, 10, LONG_MS);
-      expect(taken.map(({ message }) => message.id)).toEqual(ids);
-    } finally {
-      await broker.close();
-    }
+    await broker.enqueueMany(tasks);
+    await redis.moveSlotOf(`asynq:{${queue}}:pending`, async () => {
+      for (const outcome of await broker.enqueueMany([...tasks, newTask({ queue })]))
+        expect(outcome).toMatchObject({ reason: UNAVAILABLE });
+      await expect(broker.dequeue(queue, 1, LONG_MS)).rejects.toMatchObject(UNAVAILABLE);
+    });
+    const taken = await broker.dequeue(queue, 10, LONG_MS);
+    expect(taken.map(({ message }) => message.id)).toEqual(ids);
   });
 
   it('operations wait for a cluster whose nodes are all lost', async () => {
