@@ -19,12 +19,8 @@ import { EscapementError } from 'escapement';
 import { RevokeTask, ServeMux, SkipRetry, Task, type Handler } from 'escapement/tasks';
 import { openTelemetryTracing, type OpenTelemetryTracingOptions } from 'escapement/tasks/otel';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { raise, unreadable } from '../support/bench.ts';
 import { openWorld, type World } from '../server/support/world.ts';
-
-const refuse = (): never => {
-  throw new Error('do not look');
-};
-const unreadable = new Proxy(new Error('x'), { get: refuse, has: refuse, getPrototypeOf: refuse });
 
 const exporter = new InMemorySpanExporter();
 const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
@@ -153,15 +149,9 @@ describe('a task that is enqueued', () => {
   it('a context that cannot be written does not stop enqueue', async () => {
     const uncaught = vi.fn();
     process.on('uncaughtException', uncaught);
-    const broken: TextMapPropagator = {
-      inject: () => {
-        throw new Error('cannot be written');
-      },
-      extract: () => {
-        throw new Error('cannot be read');
-      },
-      fields: () => [],
-    };
+    const inject = raise(new Error('cannot be written'));
+    const extract = raise(new Error('cannot be read'));
+    const broken: TextMapPropagator = { inject, extract, fields: () => [] };
     const handler = vi.fn();
     await traced(handler, { propagator: broken });
     await run();
@@ -238,7 +228,7 @@ describe('a run', () => {
   });
 
   it.each<[string, Handler]>([
-    ['throws', () => { throw new TypeError('no such user'); }], // prettier-ignore
+    ['throws', raise(new TypeError('no such user'))],
     ['rejects', () => Promise.reject(new TypeError('no such user'))],
   ])('a run whose handler %s has the error, and its task is retried as usual', async (_, handler) => {
     await traced(handler);
@@ -257,11 +247,9 @@ describe('a run', () => {
     ['an error with a code', new EscapementError('ERR_TASK_TIMEOUT', 'late'), 'ERR_TASK_TIMEOUT', 'late'],
     ['no error', 'just a word', '_OTHER', 'just a word'],
     ['nothing', undefined, '_OTHER', 'thrown: undefined'],
-    ['an error whose properties throw', unreadable, '_OTHER', 'unknown error: it cannot be read'],
+    ['an error whose properties throw', unreadable(), '_OTHER', 'unknown error: it cannot be read'],
   ])('a run that throws %s has the type and message of the error', async (_, thrown, type, message) => {
-    await traced(() => {
-      throw thrown; // eslint-disable-line @typescript-eslint/only-throw-error -- whatever users throw
-    });
+    await traced(raise(thrown));
     await run();
     const span = theSpan('process work');
     expect(span.status.message).toBe(message);
@@ -269,9 +257,7 @@ describe('a run', () => {
   });
 
   it('a run of a revoked task has not failed', async () => {
-    await traced(() => {
-      throw new SkipRetry('not wanted', { cause: new RevokeTask() });
-    });
+    await traced(raise(new SkipRetry('not wanted', { cause: new RevokeTask() })));
     await run();
     const span = theSpan('process work');
     expect(span.status.code).toBe(SpanStatusCode.UNSET);

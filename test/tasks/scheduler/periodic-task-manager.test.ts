@@ -36,12 +36,7 @@ function manage(world: World, configs: Configs, options: Partial<PeriodicTaskMan
     ...options,
   });
   const managed: Managed = {
-    manager,
-    enqueued: [],
-    changes: [],
-    failures: [],
-    rejected: [],
-    configs,
+    ...{ manager, configs, enqueued: [], changes: [], failures: [], rejected: [] },
     [Symbol.asyncDispose]: () => manager.shutdown(),
   };
   manager.scheduler.on('enqueued', ({ type }) => managed.enqueued.push(type));
@@ -200,12 +195,8 @@ describe('errors', () => {
   it('a wrong config is reported at each sync and does not affect the others', async ({ world }) => {
     await using managed = manage(world, []);
     await managed.manager.start();
-    managed.configs = [
-      hourly('a'),
-      { cronSpec: '61 * * * *', task: new Task('b') },
-      null as never,
-      hourly('c'),
-    ];
+    const wrong = { cronSpec: '61 * * * *', task: new Task('b') };
+    managed.configs = [hourly('a'), wrong, null as never, hourly('c')];
     await world.clock.advanceAsync(6 * MINUTE_MS);
     expect(managed.rejected).toHaveLength(4);
     expect(managed.rejected[0]).toMatchObject({ message: expect.stringContaining('61 * * * *') as string });

@@ -22,8 +22,7 @@ describe('run', () => {
   it.each(['SIGTERM', 'SIGINT'])(
     'run ends at %s when running tasks are done, and leaves no listener',
     (signal) => {
-      expect(
-        run(`
+      const lines = run(`
         const server = new Server({ broker, concurrency: 1 });
         await client.enqueueMany([new Task('first'), new Task('second')]);
         server.on('completed', ({ type }) => say('completed', type));
@@ -36,16 +35,15 @@ describe('run', () => {
         });
         say(server.status, listeners());
         say((await broker.queueStats('default')).counts.pending);
-      `),
-      ).toEqual(['started first 1,1,1', 'completed first', 'closed 0,0,0', '1']);
+      `);
+      expect(lines).toEqual(['started first 1,1,1', 'completed first', 'closed 0,0,0', '1']);
     },
   );
 
   it.skipIf(process.platform === 'win32')(
     'run takes nothing more at SIGTSTP, and goes on until SIGTERM',
     () => {
-      expect(
-        run(`
+      const lines = run(`
         const server = new Server({ broker, concurrency: 1 });
         setTimeout(() => process.kill(process.pid, 'SIGTSTP'), 20);
         const stopped = setInterval(async () => {
@@ -56,36 +54,33 @@ describe('run', () => {
         }, 5);
         await server.run((task) => say(task.type));
         say(server.status, (await broker.queueStats('default')).counts.pending);
-      `),
-      ).toEqual(['closed 1']);
+      `);
+      expect(lines).toEqual(['closed 1']);
     },
   );
 
   it('run ends when the server is shut down by other code', () => {
-    expect(
-      run(`
+    const lines = run(`
         const server = new Server({ broker });
         setTimeout(() => server.shutdown(), 20);
         await server.run(() => undefined);
         say(server.status, listeners());
-      `),
-    ).toEqual(['closed 0,0,0']);
+      `);
+    expect(lines).toEqual(['closed 0,0,0']);
   });
 
   it('a run that cannot start leaves no listener', () => {
-    expect(
-      run(`
+    const lines = run(`
         const server = new Server({ broker });
         await server.shutdown();
         await server.run(() => undefined).catch(({ code }) => say(code, listeners()));
-      `),
-    ).toEqual(['ERR_SERVER_CLOSED 0,0,0']);
+      `);
+    expect(lines).toEqual(['ERR_SERVER_CLOSED 0,0,0']);
   });
 });
 
 it('the process stays alive while a server is active, and ends after its shutdown', () => {
-  expect(
-    run(`
+  const lines = run(`
         const server = new Server({ broker });
         const timeout = setTimeout(async () => {
           say('still here');
@@ -93,13 +88,12 @@ it('the process stays alive while a server is active, and ends after its shutdow
         }, 100);
         timeout.unref();
         await server.start(() => undefined);
-      `),
-  ).toEqual(['still here']);
+      `);
+  expect(lines).toEqual(['still here']);
 });
 
 it.each([10, 400])('a process that was blocked keeps its tasks (%d ms after a renewal)', (phaseMs) => {
-  expect(
-    run(`
+  const lines = run(`
         const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
         const ended = [];
         const servers = ['waits', 'blocks'].map((queue) => new Server({ broker, leaseMs: 1_000, queues: { [queue]: 1 } }));
@@ -116,8 +110,8 @@ it.each([10, 400])('a process that was blocked keeps its tasks (%d ms after a re
         while (ended.length < 2) await sleep(20);
         await Promise.all(servers.map((server) => server.shutdown()));
         ended.forEach((line) => say(line));
-      `),
-  ).toEqual(['completed blocks', 'completed waits']);
+      `);
+  expect(lines).toEqual(['completed blocks', 'completed waits']);
 });
 
 it('an error of a user function is an uncaught exception in a turn of its own, and does not stop the server', () => {

@@ -185,9 +185,8 @@ describe('bytes that are no task message', () => {
   );
 
   it('bytes with a string that is not UTF-8 are rejected', () => {
-    expect(() => decodeTaskMessage(Buffer.from([0x0a, 0x02, 0xc3, 0x28]))).toThrow(
-      refused(/cannot decode 4 bytes as asynq.TaskMessage/),
-    );
+    const bytes = Buffer.from([0x0a, 0x02, 0xc3, 0x28]);
+    expect(() => decodeTaskMessage(bytes)).toThrow(refused(/cannot decode 4 bytes as asynq.TaskMessage/));
   });
 
   it('unknown fields are ignored, and are not written again', () => {
@@ -267,9 +266,8 @@ describe('bytes that are nothing of that', () => {
 
   it('an entry with an option that is not well-formed Unicode cannot be written', () => {
     const some = { id: '', spec: '', taskType: '', payload: Buffer.alloc(0), nextEnqueueAtMs: 0 };
-    expect(() => encodeScheduleEntry({ ...some, prevEnqueueAtMs: 0, options: ['\ud83d'] })).toThrow(
-      expect.objectContaining({ code: 'ERR_WIRE_MESSAGE' }),
-    );
+    const encode = (): unknown => encodeScheduleEntry({ ...some, prevEnqueueAtMs: 0, options: ['\ud83d'] });
+    expect(encode).toThrow(expect.objectContaining({ code: 'ERR_WIRE_MESSAGE' }));
   });
 });
 
@@ -308,6 +306,8 @@ it('the status of a new Go server is read as stopped, and an unknown status is r
   expect(decodeServer(withStatus('new')).status).toBe('stopped');
   expect(() => decodeServer(withStatus('odd'))).toThrow("unknown status 'odd'");
 });
+
+const NEVER = { startedAtMs: 0, deadlineMs: 0 };
 
 /** Bytes that protoc wrote from asynq's own .proto. */
 const GOLDEN = {
@@ -358,14 +358,7 @@ describe('golden bytes of asynq are read, and written the same', () => {
       startedAtMs: 1_700_000_000_001,
     };
     expect(decodeServer(bytes(GOLDEN.server))).toEqual(head);
-    const idle = {
-      taskId: '',
-      taskType: '',
-      payload: Buffer.alloc(0),
-      queue: '',
-      startedAtMs: 0,
-      deadlineMs: 0,
-    };
+    const idle = { ...{ taskId: '', taskType: '', queue: '', payload: Buffer.alloc(0) }, ...NEVER };
     const server: ServerState = { ...head, startedAtMs: 1_700_000_000_000, workers: [idle, idle] };
     const withoutNanos = GOLDEN.server.replace('42080880e2cfaa061005', '42060880e2cfaa06');
     expect(hex(encodeServer(server))).toBe(withoutNanos);
