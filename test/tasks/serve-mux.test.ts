@@ -167,29 +167,27 @@ describe('a task type', () => {
   });
 });
 
-describe('invalid arguments', () => {
-  const mux = new ServeMux().handle('taken', () => undefined);
+const mux = new ServeMux().handle('taken', () => undefined);
 
-  it.each([
-    [
-      'a blank pattern',
-      () => mux.handle('  ', () => undefined),
-      "pattern must be a string that is not blank. Received '  '",
-    ],
-    ['no pattern', () => mux.handle(5 as never, () => undefined), 'pattern must be a string. Received 5'],
-    [
-      'a pattern again',
-      () => mux.handle('taken', () => undefined),
-      "must be a pattern that has no handler yet. Received 'taken'",
-    ],
-    [
-      'no handler',
-      () => mux.handle('x', undefined as never),
-      'handler must be a function or a ServeMux. Received undefined',
-    ],
-    ['no middleware', () => mux.use('x' as never), "middleware must be a function. Received 'x'"],
-  ])('an invalid argument throws a TypeError: %s', (_what, call, message) => {
-    expect(call).toThrow(message);
-    expect(call).toThrow(TypeError);
-  });
+it.each([
+  [
+    'a blank pattern',
+    () => mux.handle('  ', () => undefined),
+    "pattern must be a string that is not blank. Received '  '",
+  ],
+  ['no pattern', () => mux.handle(5 as never, () => undefined), 'pattern must be a string. Received 5'],
+  [
+    'a pattern again',
+    () => mux.handle('taken', () => undefined),
+    "must be a pattern that has no handler yet. Received 'taken'",
+  ],
+  [
+    'no handler',
+    () => mux.handle('x', undefined as never),
+    'handler must be a function or a ServeMux. Received undefined',
+  ],
+  ['no middleware', () => mux.use('x' as never), "middleware must be a function. Received 'x'"],
+])('an invalid argument throws a TypeError: %s', (_what, call, message) => {
+  expect(call).toThrow(message);
+  expect(call).toThrow(TypeError);
 });

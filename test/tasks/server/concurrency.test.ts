@@ -135,19 +135,16 @@ describe('weighted', () => {
   });
 });
 
-describe('strict', () => {
+it('strict priority gives all slots to the first queue that may have tasks', () => {
   const picker = new QueuePicker({ low: 1, critical: 6, default: 3 }, true);
-
-  it('strict priority gives all slots to the first queue that may have tasks', () => {
-    expect(picker.pick(5)).toEqual([{ queue: 'critical', limit: 5 }]);
-    picker.markEmpty('critical');
-    expect(picker.pick(5)).toEqual([{ queue: 'default', limit: 5 }]);
-    picker.markEmpty('default');
-    picker.markEmpty('low');
-    expect(picker.pick(5)).toEqual([]);
-    picker.markAllReady();
-    expect(picker.pick(5)).toEqual([{ queue: 'critical', limit: 5 }]);
-  });
+  expect(picker.pick(5)).toEqual([{ queue: 'critical', limit: 5 }]);
+  picker.markEmpty('critical');
+  expect(picker.pick(5)).toEqual([{ queue: 'default', limit: 5 }]);
+  picker.markEmpty('default');
+  picker.markEmpty('low');
+  expect(picker.pick(5)).toEqual([]);
+  picker.markAllReady();
+  expect(picker.pick(5)).toEqual([{ queue: 'critical', limit: 5 }]);
 });
 
 it('every queue may have tasks at first', () => {

@@ -1,6 +1,6 @@
 import { EmbeddedBroker } from 'escapement/tasks';
 import { checkBroker, checkBrokerLog, ManualClock } from 'escapement/testing';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import type { FileSystem } from '../../../../src/log/file-system.ts';
 import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
 import { LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
@@ -42,33 +42,31 @@ async function giveSpace(disk: SmallDisk, broker: EmbeddedBroker): Promise<void>
   }
 }
 
-describe('an operation on many tasks during which the disk is full for a time', () => {
-  // The log is read again before the removal, which waits for nothing else, has come to its end.
-  test.each<[string, number, (broker: EmbeddedBroker) => Promise<unknown>]>([
-    ['a deletion', 20_000, (broker) => broker.change('many', { state: 'pending' }, 'delete')],
-    ['the removal of a queue', 50_000, (broker) => broker.removeQueue('many', { force: true })],
-  ])('%s rejects, and the folder has what the memory has', async (_, count, change) => {
-    const disk = new SmallDisk(new RecordingFileSystem(), 1e9);
-    let broker = await open(disk);
-    await broker.enqueue(newTask());
-    await broker.enqueueMany(Array.from({ length: count }, () => newTask({ queue: 'many' })));
-    disk.capacity = 0;
-    const filling = fill(broker); // is in the record with which the change begins
-    const changed = codeOf(change(broker));
-    await filling;
-    disk.capacity = 1e9;
-    clock.advance(1_000);
-    expect(await changed).toBe('ERR_BROKER_UNAVAILABLE');
-    await clock.advanceAsync(2_000);
-    await broker.enqueue(newTask());
-    checkBroker(broker);
-    await checkBrokerLog(broker);
-    const { counts } = await broker.queueStats('many');
-    await broker.close();
-    broker = await open(disk);
-    expect((await broker.queueStats('many')).counts).toEqual(counts);
-    expect(counts.pending).toBe(count);
-  });
+// The log is read again before the removal, which waits for nothing else, has come to its end.
+test.each<[string, number, (broker: EmbeddedBroker) => Promise<unknown>]>([
+  ['a deletion', 20_000, (broker) => broker.change('many', { state: 'pending' }, 'delete')],
+  ['the removal of a queue', 50_000, (broker) => broker.removeQueue('many', { force: true })],
+])('%s rejects, and the folder has what the memory has', async (_, count, change) => {
+  const disk = new SmallDisk(new RecordingFileSystem(), 1e9);
+  let broker = await open(disk);
+  await broker.enqueue(newTask());
+  await broker.enqueueMany(Array.from({ length: count }, () => newTask({ queue: 'many' })));
+  disk.capacity = 0;
+  const filling = fill(broker); // is in the record with which the change begins
+  const changed = codeOf(change(broker));
+  await filling;
+  disk.capacity = 1e9;
+  clock.advance(1_000);
+  expect(await changed).toBe('ERR_BROKER_UNAVAILABLE');
+  await clock.advanceAsync(2_000);
+  await broker.enqueue(newTask());
+  checkBroker(broker);
+  await checkBrokerLog(broker);
+  const { counts } = await broker.queueStats('many');
+  await broker.close();
+  broker = await open(disk);
+  expect((await broker.queueStats('many')).counts).toEqual(counts);
+  expect(counts.pending).toBe(count);
 });
 
 test('the removal of a queue that was written resolves although the disk is full, or the broker is closed, before its tasks are removed', async () => {

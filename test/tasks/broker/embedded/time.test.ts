@@ -1,7 +1,7 @@
 import { EscapementError } from 'escapement';
 import { EmbeddedBroker } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
-import { describe, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
 import {
   expectCode,
@@ -131,21 +131,18 @@ test('nothing wakes up for the wall clock when the last subscription is closed',
   expect(clock.pendingWakeups).toBe(0);
 });
 
-describe('the process of an embedded broker', () => {
-  const hasRef = (broker: EmbeddedBroker): boolean | undefined => broker[INTERNALS]().store?.timer.hasRef();
-
-  test('pending deadlines keep the process alive only while there is a subscription', async () => {
-    const { broker } = await open();
-    await broker.enqueue(newTask({ processAtMs: START_MS + 1_000 }));
-    expect(hasRef(broker)).toBe(false);
-    const [first, second] = [await broker.subscribe({}), await broker.subscribe({})];
-    expect(hasRef(broker)).toBe(true);
-    await first.close();
-    await first.close();
-    expect(hasRef(broker)).toBe(true);
-    await second.close();
-    expect(hasRef(broker)).toBe(false);
-  });
+test('pending deadlines keep the process alive only while there is a subscription', async () => {
+  const { broker } = await open();
+  const hasRef = (): boolean | undefined => broker[INTERNALS]().store?.timer.hasRef();
+  await broker.enqueue(newTask({ processAtMs: START_MS + 1_000 }));
+  expect(hasRef()).toBe(false);
+  const [first, second] = [await broker.subscribe({}), await broker.subscribe({})];
+  expect(hasRef()).toBe(true);
+  await first.close();
+  await first.close();
+  expect(hasRef()).toBe(true);
+  await second.close();
+  expect(hasRef()).toBe(false);
 });
 
 test('counts are by UTC day, and are kept for 90 days', async () => {
