@@ -2,7 +2,7 @@ import { withFile, type File, type FileSystem } from './file-system.ts';
 import { readFooter, zerosAtEnd, type FoundFooter } from './find-end.ts';
 import {
   decodeSegmentHeader,
-  encodedFooter,
+  encodeFooter,
   encodeRecord,
   FOOTER_BYTES,
   MARKER,
@@ -13,13 +13,7 @@ import {
   type SegmentHeader,
   type Segment,
 } from './segment.ts';
-import {
-  SegmentScan,
-  type DamagePiece,
-  type FooterPiece,
-  type LostPiece,
-  type SegmentPiece,
-} from './segment-reader.ts';
+import { SegmentScan, type DamagePiece, type OtherPiece, type SegmentPiece } from './segment-reader.ts';
 
 /** A damaged part of a segment. */
 export interface Damage extends LostPart {
@@ -38,7 +32,7 @@ export interface ExaminedSegment {
   /** Number of records that can be read. */
   readonly records: number;
   /** Records that an earlier repair has given up. */
-  readonly lost: readonly LostPiece[];
+  readonly lost: readonly OtherPiece[];
   /** Ascending. */
   readonly damages: readonly Damage[];
   /**
@@ -50,10 +44,10 @@ export interface ExaminedSegment {
   readonly end: number;
   readonly next: number;
   readonly headerCopies: readonly HeaderCopy[];
-  /** The footer where the records should end. */
-  readonly footer: FoundFooter | undefined;
-  /** Whether that footer agrees with the records. */
-  readonly isFooterRight: boolean;
+  /** Whether the right footer, and nothing else, is behind the records. */
+  readonly isSealed: boolean;
+  /** Whether a footer is where the records should end that does not agree with them. */
+  readonly hasWrongFooter: boolean;
   /** Whether the file ends with a footer that is not where the records end. */
   readonly hasStrayFooter: boolean;
   /** Bytes behind the records and the footer. */
@@ -84,6 +78,7 @@ export async function examineSegment(
     const { scan, records, lost, damages } = examination;
     const next = Math.max(scan.sequence, damages.at(-1)?.to ?? 0);
     const footer = await readFooter(file, header, end);
+    const isExact = footer?.bytes.equals(encodeFooter(header, end, next)) === true;
     const wantedEnd = end + (footer === undefined ? 0 : FOOTER_BYTES);
     const isFooterLast = (await readFooter(file, header, fileSize - FOOTER_BYTES)) !== undefined;
     const size = isFooterLast ? fileSize : await zerosAtEnd(file, wantedEnd, fileSize);
@@ -93,11 +88,17 @@ export async function examineSegment(
       ...{ segment, size, records, lost, damages, end, next, rest },
       tail: successor === undefined ? await examination.tail(size) : undefined,
       headerCopies: await headerCopies(file),
-      footer,
-      isFooterRight: footer !== undefined && examination.agreesWith(footer),
+      isSealed: isExact && rest === 0,
+      // Damage may hide that it is wrong.
+      hasWrongFooter:
+        footer !== undefined && !(canBeRight(footer, segment) && (isExact || damages.length > 0)),
       hasStrayFooter: !isEndKnown && isFooterLast,
     };
   });
+}
+
+function canBeRight({ sequence, records }: FoundFooter, { base, next }: Segment): boolean {
+  return sequence === base + records && sequence <= next;
 }
 
 function unreadable(segment: Segment, size: number): ExaminedSegment {
@@ -107,17 +108,15 @@ function unreadable(segment: Segment, size: number): ExaminedSegment {
     ...{ segment, size, records: 0, lost: [], tail: undefined, end: size, next: to, rest: 0 },
     damages: [{ offset: 0, end: size, from, to, reason, rescued: undefined }],
     headerCopies: ['damaged', 'damaged'],
-    ...{ footer: undefined, isFooterRight: false, hasStrayFooter: false },
+    ...{ isSealed: false, hasWrongFooter: false, hasStrayFooter: false },
   };
 }
 
 class Examination {
   readonly scan: SegmentScan;
   records = 0;
-  readonly lost: LostPiece[] = [];
+  readonly lost: OtherPiece[] = [];
   readonly damages: Damage[] = [];
-  #payloadBytes = 0;
-  #lostRecords = 0;
   readonly #segment: Segment;
   readonly #header: SegmentHeader;
   readonly #file: File;
@@ -139,9 +138,10 @@ class Examination {
     const { scan, damages } = this;
     for (let pieces = await scan.next(readable); pieces.length > 0; pieces = await scan.next(readable)) {
       for (const piece of pieces) {
-        if (piece.kind === 'record') this.#countRecord(piece.payload.length);
-        else if (piece.kind === 'lost') this.#countLost(piece);
-        else damages.push(piece.kind === 'footer' ? footerBeforeEnd(piece) : await this.#damageOf(piece));
+        if (piece.kind === 'record') this.records++;
+        else if (piece.kind === 'damage') damages.push(await this.#damageOf(piece));
+        else if (piece.kind === 'lost') this.lost.push(piece);
+        else damages.push(footerBeforeEnd(piece));
       }
       onPieces(pieces);
     }
@@ -149,20 +149,12 @@ class Examination {
     joinSmall(damages);
   }
 
-  /** Damage may hide that a footer is wrong. */
-  agreesWith({ sequence, records, payloadBytes }: FoundFooter): boolean {
-    const { base, next } = this.#segment;
-    if (sequence !== base + records || sequence > next) return false;
-    if (this.damages.length > 0) return true;
-    return records === this.records + this.#lostRecords && payloadBytes === Math.max(this.#payloadBytes, 0);
-  }
-
   /** @param size - of the file, without zeros at its end: if the record ends with zeros, its header has its length. */
   async tail(size: number): Promise<Damage | undefined> {
     const { offset: end, sequence: from } = this.scan;
     const last = this.damages.at(-1);
     const offset = last?.end === end && last.from === last.to ? last.offset : end;
-    const footer = encodedFooter(this.#header, offset, from);
+    const footer = encodeFooter(this.#header, offset, from);
     const header = Buffer.alloc(RECORD_HEADER_BYTES);
     await this.#file.read(header, offset);
     const hasSequence = readUInt64(header, 8) === from;
@@ -179,18 +171,6 @@ class Examination {
       return { offset, end: until, from, to, reason: 'no record begins here', rescued };
     }
     return undefined;
-  }
-
-  #countRecord(length: number): void {
-    this.records++;
-    this.#payloadBytes += length;
-  }
-
-  #countLost(piece: LostPiece): void {
-    const { offset, end, from, to } = piece;
-    this.lost.push(piece);
-    this.#lostRecords += to - from;
-    this.#payloadBytes += end - offset - (to - from) * RECORD_HEADER_BYTES;
   }
 
   async #damageOf(piece: DamagePiece): Promise<Damage> {
@@ -241,8 +221,8 @@ function bitsOf(value: number): number {
 }
 
 /** Bytes before it are missing: it should be where the segment ends. */
-function footerBeforeEnd({ offset, end, sequence }: FooterPiece): Damage {
-  return { offset, end, from: sequence, to: sequence, reason: 'a footer before the end', rescued: undefined };
+function footerBeforeEnd({ offset, end, from, to }: OtherPiece): Damage {
+  return { offset, end, from, to, reason: 'a footer before the end', rescued: undefined };
 }
 
 /** Joins damage that is too short for a record to its neighbour: together they may be long enough. */

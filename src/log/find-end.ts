@@ -1,14 +1,14 @@
 import type { File } from './file-system.ts';
 import {
-  decodeFooter,
   decodeRecordHeader,
+  encodeFooter,
   FOOTER,
   FOOTER_BYTES,
-  footerOf,
   isPayloadIntact,
+  readUInt64,
   RECORD_HEADER_BYTES,
+  type RecordHeader,
   SEGMENT_HEADER_BYTES,
-  type SegmentFooter,
   type SegmentHeader,
 } from './segment.ts';
 import { SegmentScan, type DamagePiece, type SegmentPiece } from './segment-reader.ts';
@@ -26,9 +26,12 @@ import { SegmentScan, type DamagePiece, type SegmentPiece } from './segment-read
  */
 
 /** A footer that was found in a segment. */
-export interface FoundFooter extends SegmentFooter {
+export interface FoundFooter {
   /** The sequence after that of the last record. */
   readonly sequence: number;
+  /** The number of records. */
+  readonly records: number;
+  readonly bytes: Buffer;
 }
 
 /** @returns undefined if there is no intact footer at `offset`. Whether its content is right is another question. */
@@ -42,9 +45,8 @@ export async function readFooter(
   const record = decodeRecordHeader(bytes, 0, salt);
   const payload = bytes.subarray(RECORD_HEADER_BYTES);
   if (record?.type !== FOOTER) return undefined;
-  return isPayloadIntact(payload, record)
-    ? { sequence: record.sequence, ...decodeFooter(payload) }
-    : undefined;
+  if (!isPayloadIntact(payload, record)) return undefined;
+  return { sequence: record.sequence, records: readUInt64(payload, 0), bytes };
 }
 
 /** The readable part of a segment. */
@@ -106,50 +108,40 @@ async function isCrashRemains(
   header: SegmentHeader,
   damage: DamagePiece,
 ): Promise<boolean> {
+  const { offset } = damage;
+  const record = await recordAt(file, header, offset);
   if (damage.end === size) {
-    if (await isCutShort(file, size, header, damage.offset)) return true;
+    if (record !== undefined && offset + RECORD_HEADER_BYTES + record.length > size) return true;
+    if ((await zerosAtEnd(file, offset, size)) < offset + RECORD_HEADER_BYTES) return true;
     if (await isFooter(file, size, header, damage)) return true;
   }
-  const end = (await beginsRecord(file, header, damage.offset))
-    ? damage.end
-    : damage.offset + RECORD_HEADER_BYTES;
-  return hasZeroSector(file, damage.offset, end, size);
+  // If the header of a record is damaged, its end is not known, and zeros may be behind it that were there to be written over.
+  const end = record === undefined ? offset + RECORD_HEADER_BYTES : damage.end;
+  return hasZeroSector(file, offset, end, size);
 }
 
-/** If the header of a record is damaged, its end is not known, and zeros may be behind it that were there to be written over. */
-async function beginsRecord(file: File, { salt }: SegmentHeader, offset: number): Promise<boolean> {
-  const bytes = Buffer.alloc(RECORD_HEADER_BYTES);
-  await file.read(bytes, offset);
-  return decodeRecordHeader(bytes, 0, salt) !== undefined;
-}
-
-/** Whether a record begins there that would end after the end of the file, or less than its header is there. */
-async function isCutShort(
+async function recordAt(
   file: File,
-  size: number,
   { salt }: SegmentHeader,
   offset: number,
-): Promise<boolean> {
-  if ((await zerosAtEnd(file, offset, size)) < offset + RECORD_HEADER_BYTES) return true;
+): Promise<RecordHeader | undefined> {
   const bytes = Buffer.alloc(RECORD_HEADER_BYTES);
   await file.read(bytes, offset);
-  const record = decodeRecordHeader(bytes, 0, salt);
-  return record !== undefined && offset + RECORD_HEADER_BYTES + record.length > size;
+  return decodeRecordHeader(bytes, 0, salt);
 }
 
 /** Whether the damage is a footer, and not a record of the same length. */
 async function isFooter(
   file: File,
   size: number,
-  { baseSequence }: SegmentHeader,
+  header: SegmentHeader,
   { offset, from, to }: DamagePiece,
 ): Promise<boolean> {
   if (size - offset !== FOOTER_BYTES) return false;
+  if (from === to) return true;
   const payload = Buffer.alloc(FOOTER_BYTES - RECORD_HEADER_BYTES);
   await file.read(payload, offset + RECORD_HEADER_BYTES);
-  const { records, payloadBytes } = decodeFooter(payload);
-  const wanted = footerOf(baseSequence, offset, from);
-  return from === to || (records === wanted.records && payloadBytes === wanted.payloadBytes);
+  return payload.equals(encodeFooter(header, offset, from).subarray(RECORD_HEADER_BYTES));
 }
 
 /** A disk writes all of a sector, or nothing. In bytes. */

@@ -3,7 +3,7 @@ import { findEnd, readFooter } from './find-end.ts';
 import {
   decodeRecordHeader,
   decodeSegmentHeader,
-  encodedFooter,
+  encodeFooter,
   FOOTER,
   FOOTER_BYTES,
   LOST,
@@ -148,7 +148,7 @@ export async function tidySegments(
 /** If there is no space for a footer, there is none. */
 async function seal(file: File, header: SegmentHeader, end: number, next: number): Promise<void> {
   try {
-    await file.write(encodedFooter(header, end, next), end);
+    await file.write(encodeFooter(header, end, next), end);
     await file.sync();
   } catch {
     await file.truncate(end).catch(() => undefined);

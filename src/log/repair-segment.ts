@@ -9,7 +9,7 @@ import {
   type FileSystem,
 } from './file-system.ts';
 import {
-  encodedFooter,
+  encodeFooter,
   encodeLost,
   encodeSegmentHeader,
   RECORD_HEADER_BYTES,
@@ -59,7 +59,7 @@ export async function rewriteSegment(
       await to.truncate(end); // it may have been shorter
       await to.write(encodeSegmentHeader(header), 0);
       for (const damage of damages) await replaceDamage(to, damage, header.salt);
-      await to.write(encodedFooter(header, end, next), end);
+      await to.write(encodeFooter(header, end, next), end);
       await keepCopy(files, folder, path, keptAs); // last: if the disk has no space, neither is left
     }),
   );
@@ -81,7 +81,7 @@ export async function sealSegment(
     await file.truncate(damages[0]?.offset ?? end);
     await file.sync();
     for (const damage of damages) await replaceDamage(file, damage, header.salt);
-    await file.write(encodedFooter(header, end, next), end);
+    await file.write(encodeFooter(header, end, next), end);
     await file.sync();
   });
 }

@@ -1,6 +1,5 @@
 import { isMissing, type File, type FileSystem } from './file-system.ts';
 import {
-  decodeFooter,
   decodeRecordHeader,
   FOOTER,
   isPayloadIntact,
@@ -8,7 +7,6 @@ import {
   MARKER,
   RECORD_HEADER_BYTES,
   type RecordHeader,
-  type SegmentFooter,
   type SegmentHeader,
   firstOf,
   type LogPosition,
@@ -16,7 +14,7 @@ import {
 } from './segment.ts';
 
 /** What begins at one offset of a segment. */
-export type SegmentPiece = RecordPiece | FooterPiece | DamagePiece | LostPiece;
+export type SegmentPiece = RecordPiece | DamagePiece | OtherPiece;
 
 export interface RecordPiece {
   readonly kind: 'record';
@@ -27,17 +25,6 @@ export interface RecordPiece {
   readonly isSyncedBefore: boolean;
   /** A view of the memory of the scan, which the next block overwrites. */
   readonly payload: Buffer;
-}
-
-export interface FooterPiece {
-  readonly kind: 'footer';
-  readonly offset: number;
-  readonly end: number;
-  readonly sequence: number;
-  readonly footer: SegmentFooter;
-  /** There is no record in it. */
-  readonly from: number;
-  readonly to: number;
 }
 
 /** Bytes that are not a record, or a record with a damaged payload. */
@@ -51,9 +38,9 @@ export interface DamagePiece {
   readonly reason: string;
 }
 
-/** Records that a repair has given up: `from` up to, and not including, `to`. */
-export interface LostPiece {
-  readonly kind: 'lost';
+/** A footer, in which no records are, or records that a repair has given up: `from` up to, and not including, `to`. */
+export interface OtherPiece {
+  readonly kind: 'footer' | 'lost';
   readonly offset: number;
   readonly end: number;
   readonly from: number;
@@ -137,7 +124,7 @@ export class SegmentScan {
   }
 
   /** Its payload holds nothing, and need not be in the block. */
-  #lostPieceOf({ sequence, length, payloadCrc: records }: RecordHeader): LostPiece {
+  #lostPieceOf({ sequence, length, payloadCrc: records }: RecordHeader): OtherPiece {
     const offset = this.#offset;
     const end = offset + RECORD_HEADER_BYTES + length;
     return { kind: 'lost', offset, end, from: sequence, to: sequence + records };
@@ -148,28 +135,19 @@ export class SegmentScan {
     const payload = this.#block.subarray(at + RECORD_HEADER_BYTES, at + RECORD_HEADER_BYTES + length);
     const offset = this.#blockStart + at;
     const end = offset + RECORD_HEADER_BYTES + length;
+    const to = type === FOOTER ? sequence : sequence + 1;
     if (!isPayloadIntact(payload, record)) {
-      const to = type === FOOTER ? sequence : sequence + 1;
-      return {
-        kind: 'damage',
-        offset,
-        end,
-        from: sequence,
-        to,
-        reason: 'the checksum of a payload is wrong',
-      };
+      const reason = 'the checksum of a payload is wrong';
+      return { kind: 'damage', offset, end, from: sequence, to, reason };
     }
-    if (type === FOOTER) {
-      const footer = decodeFooter(payload);
-      return { kind: 'footer', offset, end, sequence, footer, from: sequence, to: sequence };
-    }
+    if (type === FOOTER) return { kind: 'footer', offset, end, from: sequence, to };
     return { kind: 'record', offset, end, sequence, isSyncedBefore, payload };
   }
 
   #pass(piece: SegmentPiece): void {
     this.#offset = piece.end;
     if (piece.kind === 'record') this.#sequence = piece.sequence + 1;
-    else if (piece.kind !== 'footer') this.#sequence = piece.to ?? this.#sequence;
+    else this.#sequence = piece.to ?? this.#sequence;
   }
 
   /** A record that is longer than a block, or damage. */

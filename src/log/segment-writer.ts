@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { createFile, isDiskFull, type File, type FileSystem } from './file-system.ts';
 import {
-  encodedFooter,
+  encodeFooter,
   encodeRecord,
   encodeSegmentHeader,
   FOOTER_BYTES,
@@ -172,7 +172,7 @@ export class SegmentWriter {
    */
   async seal(): Promise<void> {
     await this.sync();
-    const footer = encodedFooter(this.#header, this.#offset, this.#sequence);
+    const footer = encodeFooter(this.#header, this.#offset, this.#sequence);
     try {
       if (this.#zerosEnd > this.#offset) await this.#file.truncate(this.#offset); // a footer is the last thing in a file
       await this.#file.write(footer, this.#offset);

@@ -82,12 +82,6 @@ export interface RecordHeader {
   readonly payloadCrc: number;
 }
 
-/** What a sealed segment holds. */
-export interface SegmentFooter {
-  readonly records: number;
-  readonly payloadBytes: number;
-}
-
 export function encodeSegmentHeader(header: SegmentHeader): Buffer {
   const bytes = Buffer.alloc(HEADER_COPY_BYTES);
   MAGIC.copy(bytes);
@@ -145,32 +139,16 @@ export function encodeLost(length: number, records: number, sequence: number, sa
   return bytes;
 }
 
-/** The record that seals a segment. @param sequence - the one after that of its last record. */
-export function encodeFooter(footer: SegmentFooter, sequence: number, salt: number): Buffer {
+/** The record that seals a segment. @param end - of the records; @param next - the sequence after that of the last one. */
+export function encodeFooter({ baseSequence, salt }: SegmentHeader, end: number, next: number): Buffer {
+  const records = next - baseSequence;
+  const payload = Buffer.alloc(FOOTER_PAYLOAD_BYTES);
+  writeUInt64(payload, records, 0);
+  // Where bytes are missing, there may be fewer of them than so many records would need.
+  writeUInt64(payload, Math.max(end - SEGMENT_HEADER_BYTES - records * RECORD_HEADER_BYTES, 0), 8);
   const bytes = Buffer.alloc(FOOTER_BYTES);
-  writeUInt64(bytes, footer.records, RECORD_HEADER_BYTES);
-  writeUInt64(bytes, footer.payloadBytes, RECORD_HEADER_BYTES + 8);
-  const crc = crc32(bytes.subarray(RECORD_HEADER_BYTES));
-  encodeRecordHeader(bytes, 0, FOOTER, FOOTER_PAYLOAD_BYTES, sequence, crc, salt, true);
+  encodeRecord(bytes, 0, FOOTER, payload, next, salt, true);
   return bytes;
-}
-
-export function decodeFooter(payload: Buffer): SegmentFooter {
-  return { records: readUInt64(payload, 0), payloadBytes: readUInt64(payload, 8) };
-}
-
-/**
- * The footer of a segment whose records end at `end`. Where bytes are missing, there may be fewer of them than so many
- * records would need: `payloadBytes` is 0 then.
- */
-export function footerOf(base: number, end: number, next: number): SegmentFooter {
-  const records = next - base;
-  return { records, payloadBytes: Math.max(end - SEGMENT_HEADER_BYTES - records * RECORD_HEADER_BYTES, 0) };
-}
-
-/** @param end - of the records; @param next - the sequence after that of the last one. */
-export function encodedFooter({ baseSequence, salt }: SegmentHeader, end: number, next: number): Buffer {
-  return encodeFooter(footerOf(baseSequence, end, next), next, salt);
 }
 
 function encodeRecordHeader(

@@ -265,7 +265,8 @@ test('an examination of a segment finds its records and its damage', async () =>
     ...{
       records: 3,
       next: 5,
-      isFooterRight: true,
+      isSealed: true,
+      hasWrongFooter: false,
       hasStrayFooter: false,
       headerCopies: ['intact', 'intact'],
     },

@@ -32,11 +32,6 @@ export function segmentOf(payloads: readonly Buffer[], synced = -1): Segment {
   encodeSegmentHeader(HEADER).copy(bytes);
   for (const [i, payload] of payloads.entries())
     encodeRecord(bytes, offsets[i] as number, DATA, payload, BASE + i, HEADER.salt, i <= synced);
-  const payloadBytes = payloads.reduce((sum, { length }) => sum + length, 0);
-  const footer = encodeFooter(
-    { records: payloads.length, payloadBytes },
-    BASE + payloads.length,
-    HEADER.salt,
-  );
+  const footer = encodeFooter(HEADER, bytes.length, BASE + payloads.length);
   return { bytes, footer, payloads, offsets };
 }

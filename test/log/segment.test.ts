@@ -5,7 +5,6 @@ import { expect, test } from 'vitest';
 import {
   crc32,
   DATA,
-  decodeFooter,
   decodeRecordHeader,
   decodeSegmentHeader,
   encodeFooter,
@@ -32,7 +31,7 @@ function segment(): Buffer {
   const records = Buffer.alloc(2 * RECORD_HEADER_BYTES + 5);
   const second = encodeRecord(records, 0, DATA, Buffer.from('hello'), 1_001, HEADER.salt, true);
   encodeRecord(records, second, DATA, Buffer.alloc(0), 1_002, HEADER.salt, false);
-  const footer = encodeFooter({ records: 2, payloadBytes: 5 }, 1_003, HEADER.salt);
+  const footer = encodeFooter(HEADER, 128 + records.length, 1_003);
   return Buffer.concat([encodeSegmentHeader(HEADER), records, footer]);
 }
 
@@ -72,7 +71,7 @@ test('a record is decoded with the salt of its segment only', () => {
   expect(decodeRecordHeader(bytes, 157, HEADER.salt)).toMatchObject({ isSyncedBefore: false, length: 0 });
   expect(decodeRecordHeader(bytes, 128, HEADER.salt + 1)).toBeUndefined();
   expect(decodeRecordHeader(bytes, 129, HEADER.salt)).toBeUndefined();
-  expect(decodeFooter(bytes.subarray(-16))).toEqual({ records: 2, payloadBytes: 5 });
+  expect([readUInt64(bytes, bytes.length - 16), readUInt64(bytes, bytes.length - 8)]).toEqual([2, 5]);
 });
 
 test('a record is invalid if any bit of its header is flipped, and not intact if one of its payload is', () => {

@@ -120,7 +120,7 @@ export function leftFilesOf({ folder, name, names }: ExaminedQueue): {
 }
 
 function problemsOf(examined: ExaminedSegment, { acks }: CursorState): CorruptionEvent[] {
-  const { segment, size, damages, headerCopies, footer, end, next } = examined;
+  const { segment, size, damages, headerCopies, end, next } = examined;
   const { path, header } = segment;
   const damaged = damages
     .filter(({ from, to }) => header === undefined || from === to || acks.nextAfter(from) < to)
@@ -144,7 +144,7 @@ function problemsOf(examined: ExaminedSegment, { acks }: CursorState): Corruptio
   } else if (next > segment.next) {
     add(end, 0, 'it has more messages than the header of the next segment states');
   }
-  if (footer !== undefined && !examined.isFooterRight) {
+  if (examined.hasWrongFooter) {
     add(end, FOOTER_BYTES, 'its footer does not match its messages');
   }
   if (examined.hasStrayFooter) {

@@ -9,7 +9,6 @@ import {
 } from '../../log/repair-segment.ts';
 import {
   corruptionOf,
-  footerOf,
   RECORD_HEADER_BYTES,
   type LostPart,
   type Segment,
@@ -132,7 +131,7 @@ function planSegment(
   const run = (): Promise<void> => sealSegment(files, path, recorded);
   if (recorded !== repaired) {
     steps.push({ action: 'seal', file: path, detail: 'it must record what is missing behind it', run });
-  } else if (!isSealed(examined, header)) {
+  } else if (!examined.isSealed) {
     steps.push({ action: 'seal', file: path, detail: describeSeal(examined), run });
   }
   return repaired;
@@ -147,13 +146,6 @@ function withGap(repaired: RepairedSegment, following: Segment | undefined): Rep
   const end = offset + RECORD_HEADER_BYTES;
   const gap = { offset, end, from, to, reason: 'records are missing', rescued: undefined };
   return { ...repaired, end, next: to, damages: [...damages, gap] };
-}
-
-/** Whether the right footer, and nothing else, is behind the records. */
-function isSealed({ footer, end, next, rest }: ExaminedSegment, { baseSequence }: SegmentHeader): boolean {
-  if (footer?.sequence !== next || rest > 0) return false;
-  const { records, payloadBytes } = footerOf(baseSequence, end, next);
-  return footer.records === records && footer.payloadBytes === payloadBytes;
 }
 
 function describeSeal({ size, end }: ExaminedSegment): string {

@@ -73,7 +73,7 @@ test('an examination reports its progress up to the end', async () => {
 
 test('a report of a queue after a crash has no note on a segment that is not sealed', async () => {
   const { segments } = await examineQueue(new RecordingFileSystem(crashed), folder, NAME);
-  expect(segments.map(({ footer }) => footer !== undefined)).toEqual([true, true, false]);
+  expect(segments.map(({ isSealed }) => isSealed)).toEqual([true, true, false]);
   const report = await verify(crashed);
   expect(report).toMatchObject({ messages: 12, unacknowledged: 7, problems: [], notes: [] });
 });
