@@ -37,18 +37,23 @@ export interface File {
 /** @internal Key of an option with which tests replace the file system of a disk queue or a broker. */
 export const FILE_SYSTEM: unique symbol = Symbol.for('escapement.file-system');
 
+/** Returns the code of an error of the host; empty if it has none. */
+export function codeOf(error: unknown): string {
+  return (error as NodeJS.ErrnoException | undefined)?.code ?? '';
+}
+
 const DISK_FULL = new Set(['ENOSPC', 'EDQUOT']);
 
 /** Whether the disk is full, or the quota is used up. */
 export function isDiskFull(error: unknown): boolean {
-  return DISK_FULL.has((error as NodeJS.ErrnoException | undefined)?.code ?? '');
+  return DISK_FULL.has(codeOf(error));
 }
 
 const OUT_OF_FILES = new Set(['EMFILE', 'ENFILE']);
 
 /** Whether the process, or the host, has as many files open as it may. */
 export function isOutOfFiles(error: unknown): boolean {
-  return OUT_OF_FILES.has((error as NodeJS.ErrnoException | undefined)?.code ?? '');
+  return OUT_OF_FILES.has(codeOf(error));
 }
 
 /** Only the owner reads and writes, as in NSQ. */
@@ -201,7 +206,7 @@ export const hostFileSystem: FileSystem = {
         await folder.close();
       }
     } catch (error) {
-      if (!CANNOT_SYNC_FOLDER.has((error as NodeJS.ErrnoException).code ?? '')) throw error;
+      if (!CANNOT_SYNC_FOLDER.has(codeOf(error))) throw error;
     }
   },
 };
@@ -223,7 +228,7 @@ async function makeFolder(path: string): Promise<void> {
   try {
     await mkdir(path);
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
+    const code = codeOf(error);
     if (code === 'EEXIST' && (await stat(path)).isDirectory()) return;
     if (code !== 'ENOENT' || dirname(path) === path) throw error;
     await makeFolder(dirname(path));
@@ -233,7 +238,7 @@ async function makeFolder(path: string): Promise<void> {
 
 /** Another process may have made it meanwhile. */
 function unlessThere(error: unknown): void {
-  if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  if (codeOf(error) !== 'EEXIST') throw error;
 }
 
 /** Removes a file, unless it is missing. */
@@ -253,7 +258,7 @@ export async function ifThere<R>(action: Promise<R>, otherwise: R): Promise<R> {
 
 /** Whether a file does not exist. */
 export function isMissing(error: unknown): boolean {
-  return (error as NodeJS.ErrnoException).code === 'ENOENT';
+  return codeOf(error) === 'ENOENT';
 }
 
 /** Opens a file for the time of an action. */

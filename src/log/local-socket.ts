@@ -4,7 +4,7 @@ import { access, open, symlink, unlink, type FileHandle } from 'node:fs/promises
 import { createConnection, createServer, type Server, type Socket } from 'node:net';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { isOutOfFiles } from './file-system.ts';
+import { codeOf, isOutOfFiles } from './file-system.ts';
 
 /** Longest path of a socket, in bytes: 103 on macOS and the BSDs, 107 on Linux. Node cuts a longer one off silently. */
 const LONGEST_SOCKET_PATH = 103;
@@ -56,12 +56,7 @@ export class LocalSocket {
  */
 export async function findListener(folder: string, name: string): Promise<Error | undefined> {
   try {
-    const handle = await openFolder(folder, 'shared');
-    try {
-      await withShortPath(handle, folder, name, connectTo);
-    } finally {
-      await handle.close();
-    }
+    await onSocket(folder, name, connectTo);
     return new Error(`a process listens on ${join(folder, name)}`);
   } catch (error) {
     const failure = error as NodeJS.ErrnoException;
@@ -74,14 +69,17 @@ export async function findListener(folder: string, name: string): Promise<Error 
 const ANSWER_MS = 500;
 
 /** Returns the name of the process that listens on a socket in a folder; undefined if it does not answer. */
-export async function askListener(folder: string, name: string): Promise<string | undefined> {
-  const handle = await openFolder(folder, 'shared').catch(() => undefined);
+export function askListener(folder: string, name: string): Promise<string | undefined> {
+  return onSocket(folder, name, ask).catch(() => undefined);
+}
+
+/** Runs an action with the path of a socket in a folder. */
+async function onSocket<R>(folder: string, name: string, action: (path: string) => Promise<R>): Promise<R> {
+  const handle = await openFolder(folder, 'shared');
   try {
-    return handle && (await withShortPath(handle, folder, name, ask));
-  } catch {
-    return undefined;
+    return await withShortPath(handle, folder, name, action);
   } finally {
-    await handle?.close();
+    await handle.close();
   }
 }
 
@@ -143,7 +141,7 @@ async function openFolder(folder: string, lock: keyof typeof LOCK_FLAGS): Promis
     try {
       return await open(folder, constants.O_RDONLY | constants.O_NONBLOCK | LOCK_FLAGS[lock]);
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'EAGAIN') throw error;
+      if (codeOf(error) === 'EAGAIN') throw error;
     }
   }
   return open(folder, constants.O_RDONLY);

@@ -1,5 +1,5 @@
-import { allOf, setAside, unlinkIfThere, type File, type FileSystem } from './file-system.ts';
-import { recoverSegments, requireType, tidySegments, type RecoveredSegments } from './recover-segments.ts';
+import { allOf, codeOf, setAside, unlinkIfThere, type File, type FileSystem } from './file-system.ts';
+import { recoverSegments, tidySegments, type RecoveredSegments } from './recover-segments.ts';
 import {
   crc32,
   DATA,
@@ -115,8 +115,7 @@ export class Log {
     known: KnownLog = {},
   ): Promise<{ readonly log: Log; readonly found: RecoveredSegments }> {
     const { files, folder, name, isReadOnly, recordType = DATA } = options;
-    const found = await recoverSegments(files, folder, name, known.firstNeeded);
-    requireType(found, name, recordType);
+    const found = await recoverSegments(files, folder, name, recordType, known.firstNeeded);
     if (isReadOnly !== true) await tidySegments(files, folder, found);
     return { log: new Log(options, found, Math.max(found.lastNumber, known.lastNumber ?? 0)), found };
   }
@@ -223,7 +222,7 @@ export class Log {
         this.#segments.push(this.#writer.segment);
         return this.#writer.segment;
       } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+        if (codeOf(error) !== 'EEXIST') throw error;
         this.#lastNumber = number; // a file that could be neither made nor removed
       }
     }

@@ -1,6 +1,7 @@
 import { setAside, unlinkIfThere, withFile, type File, type FileSystem } from './file-system.ts';
 import { findEnd, readFooter } from './find-end.ts';
 import {
+  corruptionOf,
   decodeRecordHeader,
   decodeSegmentHeader,
   encodeFooter,
@@ -9,6 +10,7 @@ import {
   LOST,
   RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
+  type CorruptionEvent,
   type SegmentHeader,
   FIRST_SEQUENCE,
   parseSegmentFileName,
@@ -24,7 +26,7 @@ import type { DamagePiece } from './segment-reader.ts';
  */
 
 /** Damage in a segment of which every record was read. */
-interface FoundDamage {
+export interface FoundDamage {
   readonly segment: Segment;
   readonly piece: DamagePiece;
 }
@@ -38,18 +40,9 @@ export interface RecoveredSegments {
   /** Paths of files whose creation was interrupted: they hold nothing. */
   readonly unfinished: readonly string[];
   /** Files that have the name of another segment: nothing of them is read. */
-  readonly misplaced: readonly MisplacedFile[];
+  readonly misplaced: readonly CorruptionEvent[];
   /** Number of the last file that is in its place, also of one that holds nothing. */
   readonly lastNumber: number;
-  /** Types of the first records of the files. */
-  readonly recordTypes: readonly number[];
-}
-
-/** A file that has the name of another segment. */
-interface MisplacedFile {
-  readonly path: string;
-  readonly size: number;
-  readonly reason: string;
 }
 
 /** A file whose records have not been read yet. */
@@ -67,17 +60,25 @@ interface SegmentFile {
 /**
  * Reads the headers, and one whole segment if need be. Changes nothing.
  *
+ * @param type - of the records.
  * @param expected - sequence of the first record that is still needed; undefined if it is not known.
+ * @throws ForeignLog - a file begins with a record of another type.
  */
 export async function recoverSegments(
   files: FileSystem,
   folder: string,
   log: string,
+  type: number,
   expected: number | undefined,
 ): Promise<RecoveredSegments> {
   const all = await listSegments(files, folder, log);
   const unfinished = all.filter(isUnfinished);
   const { inPlace, misplaced } = findMisplaced(all.filter((file) => !isUnfinished(file)));
+  const other = inPlace.find(({ firstType = type }) => firstType !== type)?.firstType;
+  if (other !== undefined)
+    throw new ForeignLog(
+      `the files of '${log}' are another program's: records of type ${other}, not ${type}`,
+    );
   const segments: Segment[] = [];
   const damages: FoundDamage[] = [];
   let isLastSealed = true;
@@ -95,19 +96,11 @@ export async function recoverSegments(
     unfinished: unfinished.map(({ path }) => path),
     misplaced,
     lastNumber: Math.max(unfinished.at(-1)?.number ?? 0, inPlace.at(-1)?.number ?? 0),
-    recordTypes: inPlace.flatMap(({ firstType }) => firstType ?? []),
   };
 }
 
 /** The files are those of another owner, who uses the same folder and name. */
 export class ForeignLog extends Error {}
-
-/** @throws ForeignLog - a file begins with a record of another type. */
-export function requireType({ recordTypes }: RecoveredSegments, log: string, type: number): void {
-  const other = recordTypes.find((each) => each !== type);
-  if (other === undefined) return;
-  throw new ForeignLog(`the files of '${log}' are another program's: records of type ${other}, not ${type}`);
-}
 
 /** Returns every file of a log that has the name of a segment, ascending. */
 export async function listSegments(files: FileSystem, folder: string, log: string): Promise<SegmentFile[]> {
@@ -132,7 +125,7 @@ export async function tidySegments(
   { segments, damages, isLastSealed, unfinished, misplaced }: RecoveredSegments,
 ): Promise<void> {
   for (const path of unfinished) await unlinkIfThere(files, path);
-  for (const { path } of misplaced) await setAside(files, folder, path);
+  for (const { file } of misplaced) await setAside(files, folder, file);
   if (unfinished.length + misplaced.length > 0) await files.syncFolder(folder);
   const last = segments.at(-1);
   if (last?.header === undefined || isLastSealed) return;
@@ -253,7 +246,7 @@ const WRONG_ORDER = 'its records do not fit between those of its neighbours';
  */
 function findMisplaced(files: readonly SegmentFile[]): {
   readonly inPlace: readonly SegmentFile[];
-  readonly misplaced: readonly MisplacedFile[];
+  readonly misplaced: readonly CorruptionEvent[];
 } {
   const hasRightName = ({ header, number }: SegmentFile): boolean => (header?.number ?? number) === number;
   const inOrder = longestOrder(files.filter(hasRightName));
@@ -261,8 +254,8 @@ function findMisplaced(files: readonly SegmentFile[]): {
   const misplaced = files
     .filter((file) => !isInPlace(file))
     .map((file) => {
-      const { path, size } = file;
-      return { path, size, reason: hasRightName(file) ? WRONG_ORDER : WRONG_NUMBER };
+      const reason = hasRightName(file) ? WRONG_ORDER : WRONG_NUMBER;
+      return corruptionOf(file.path, { offset: 0, end: file.size, reason });
     });
   return { inPlace: files.filter(isInPlace), misplaced };
 }

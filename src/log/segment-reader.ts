@@ -284,6 +284,15 @@ export class SegmentReader {
   async close(): Promise<void> {
     await this.#file?.close();
   }
+
+  /** Yields the next pieces up to the end of what is readable, and closes the file: also if the loop ends early. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<SegmentPiece[], void, undefined> {
+    try {
+      for (let pieces = await this.next(); pieces.length > 0; pieces = await this.next()) yield pieces;
+    } finally {
+      await this.close();
+    }
+  }
 }
 
 /** Reads the last write from memory, and everything else from the file. */

@@ -190,9 +190,7 @@ export class CheckedLog implements MessageLog {
     const journal = this.#journal;
     const { segments, lastNumber } = found;
     const end = segments.at(-1)?.next;
-    for (const { path, size, reason } of found.misplaced) {
-      this.#options.onCorruption(corruptionOf(path, { offset: 0, end: size, reason }));
-    }
+    for (const event of found.misplaced) this.#options.onCorruption(event);
     this.#loseMissing(found);
     // Nothing is ever added to a segment of another process.
     if (lastNumber > 0) journal.noteEnd({ segment: lastNumber, isEnded: true, next: end ?? 0 });

@@ -1,6 +1,6 @@
 import { examineSegment, type ExaminedSegment } from '../../log/examine-segment.ts';
 import type { FileSystem } from '../../log/file-system.ts';
-import { recoverSegments, requireType, type RecoveredSegments } from '../../log/recover-segments.ts';
+import { recoverSegments, type RecoveredSegments } from '../../log/recover-segments.ts';
 import { leftFileOf } from '../../log/repair-segment.ts';
 import type { RecordPiece } from '../../log/segment-reader.ts';
 import {
@@ -57,8 +57,7 @@ export async function examineQueue(
   const names = await files.list(folder);
   const cursorFile = new CursorFile(files, folder, name);
   const cursor = await cursorFile.load();
-  const found = await recoverSegments(files, folder, name, firstExpected(cursor));
-  requireType(found, name, type);
+  const found = await recoverSegments(files, folder, name, type, firstExpected(cursor));
   const sizes = await Promise.all(found.segments.map(({ path }) => files.size(path)));
   const total = sizes.reduce((sum, size) => sum + size, 0);
   const segments: ExaminedSegment[] = [];
@@ -91,7 +90,7 @@ export function reportOf(examined: ExaminedQueue): VerifyReport {
     unacknowledged,
     bytes: segments.reduce((sum, { size }) => sum + size, 0),
     problems: [
-      ...found.misplaced.map(({ path, size: end, reason }) => corruptionOf(path, { offset: 0, end, reason })),
+      ...found.misplaced,
       ...segments.flatMap((segment) => problemsOf(segment, cursor)),
       ...gapsBetween(found.segments, cursor),
       ...missedAtEnd(examined),

@@ -171,12 +171,8 @@ async function isRight(
 ): Promise<boolean> {
   if (hint.segment !== segment.number || hint.sequence > prefix) return false;
   const reader = await SegmentReader.open(files, segment, hint);
-  try {
-    const [piece] = await reader.next();
-    return piece?.kind === 'record';
-  } finally {
-    await reader.close();
-  }
+  for await (const [piece] of reader) return piece?.kind === 'record';
+  return false;
 }
 
 /** Reads from a position to the first message that is not acknowledged. */
@@ -187,22 +183,18 @@ async function scanTo(
   from: LogPosition,
 ): Promise<{ position: LogPosition; bytes: number }> {
   const reader = await SegmentReader.open(files, segment, from);
-  try {
-    let position = from;
-    let passed = 0;
-    for (let pieces = await reader.next(); pieces.length > 0; pieces = await reader.next()) {
-      for (const piece of pieces) {
-        const sequence = sequenceAfter(piece, segment);
-        if (sequence > prefix) continue;
-        passed += piece.kind === 'record' ? piece.payload.length : damagedBytes(segment, piece);
-        position = { segment: segment.number, offset: piece.end, sequence };
-      }
-      if (reader.position.sequence > prefix) break;
+  let position = from;
+  let passed = 0;
+  for await (const pieces of reader) {
+    for (const piece of pieces) {
+      const sequence = sequenceAfter(piece, segment);
+      if (sequence > prefix) continue;
+      passed += piece.kind === 'record' ? piece.payload.length : damagedBytes(segment, piece);
+      position = { segment: segment.number, offset: piece.end, sequence };
     }
-    return { position, bytes: payloadBytes(segment, from) - passed };
-  } finally {
-    await reader.close();
+    if (reader.position.sequence > prefix) break;
   }
+  return { position, bytes: payloadBytes(segment, from) - passed };
 }
 
 function sequenceAfter(piece: SegmentPiece, { next }: Segment): number {

@@ -60,7 +60,7 @@ export function planRepair(files: FileSystem, examined: ExaminedQueue, hasCursor
   for (const file of [...found.unfinished, ...leftovers.map(({ path }) => path)]) {
     planning.steps.push(removalOf(files, folder, file));
   }
-  for (const { path, reason } of found.misplaced) planSetAside(planning, path, reason);
+  for (const { file, reason } of found.misplaced) planSetAside(planning, file, reason);
   const { count } = acks;
   const kept = planSegments(planning, cursor, segments);
   const missing = missingAtEnd(planning, kept, cursor.end, acks);

@@ -1,4 +1,4 @@
-import { recoverSegments, requireType } from '../../log/recover-segments.ts';
+import { recoverSegments } from '../../log/recover-segments.ts';
 import { SegmentReader } from '../../log/segment-reader.ts';
 import { DATA, parseSegmentFileName, type Segment } from '../../log/segment.ts';
 import type { AckRanges } from '../ack-ranges.ts';
@@ -61,27 +61,22 @@ export class StoredCheckedQueue extends StoredQueue {
     if (segment.header === undefined) onDamage(segment.path, 0);
     const reader = await SegmentReader.open(this.files, segment);
     if (segment.isRemoved === true) return; // its owner has removed it, because all of it is acknowledged
-    try {
-      for (let pieces = await reader.next(); pieces.length > 0; pieces = await reader.next()) {
-        for (const piece of pieces) {
-          if (piece.kind === 'damage') onDamage(segment.path, piece.offset);
-          if (piece.kind !== 'record') continue;
-          const { sequence, payload } = piece;
-          yield { sequence, isAcknowledged: acks.has(sequence), data: Buffer.from(payload) };
-        }
+    for await (const pieces of reader) {
+      for (const piece of pieces) {
+        if (piece.kind === 'damage') onDamage(segment.path, piece.offset);
+        if (piece.kind !== 'record') continue;
+        const { sequence, payload } = piece;
+        yield { sequence, isAcknowledged: acks.has(sequence), data: Buffer.from(payload) };
       }
-    } finally {
-      await reader.close();
     }
   }
 
   #recover(): Promise<{ acks: AckRanges; segments: readonly Segment[] }> {
     return untilNothingIsRemoved(async () => {
-      const state = await new CursorFile(this.files, this.folder, this.name).load();
-      const expected = firstExpected(state);
-      const found = await recoverSegments(this.files, this.folder, this.name, expected);
-      requireType(found, this.name, DATA);
-      return { acks: state.acks, segments: found.segments };
+      const { files, folder, name } = this;
+      const cursor = await new CursorFile(files, folder, name).load();
+      const { segments } = await recoverSegments(files, folder, name, DATA, firstExpected(cursor));
+      return { acks: cursor.acks, segments };
     });
   }
 

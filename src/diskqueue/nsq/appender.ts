@@ -1,5 +1,5 @@
 import { EscapementError } from '../../core/errors.ts';
-import { ifThere, withFile } from '../../log/file-system.ts';
+import { codeOf, ifThere, withFile } from '../../log/file-system.ts';
 import type { AppendResult } from '../message-log.ts';
 import type { DataFile, DataFiles, NsqLogOptions } from './data-files.ts';
 import { DataWriter } from './data-writer.ts';
@@ -180,7 +180,7 @@ export class Appender {
         this.#files.begin(file);
         return this.#writer;
       } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+        if (codeOf(error) !== 'EEXIST') throw error;
         this.#files.skipNumber(); // left by an earlier call that failed
       }
     }

@@ -1,7 +1,8 @@
 import { holdVirtualTime, ownTurn } from '../../../core/own-turn.ts';
 import type { Log } from '../../../log/log.ts';
 import type { CorruptionEvent, LogPosition, Segment } from '../../../log/segment.ts';
-import type { DamagePiece, RecordPiece } from '../../../log/segment-reader.ts';
+import type { FoundDamage } from '../../../log/recover-segments.ts';
+import type { RecordPiece } from '../../../log/segment-reader.ts';
 import { EntryReader } from './entry-bytes.ts';
 import { Kind, readBody, readHead, type StoreJournal } from './journal-format.ts';
 import { JournaledRow, PayloadOnDisk, type LiveEntries } from './journaled-row.ts';
@@ -47,12 +48,6 @@ const REMOVED_AT_ONCE = 4;
 
 /** How a step ends: the next one may come before the next write, or has nothing to do until then. */
 type Pause = 'may go on' | 'waits for a write';
-
-/** Damage that was found in a segment. */
-interface Damage {
-  readonly segment: Segment;
-  readonly piece: DamagePiece;
-}
 
 /**
  * Keeps the log of a durable broker small, in steps, with each write and between writes: pieces of the oldest segments are read, and
@@ -140,7 +135,7 @@ export class Compaction {
   async *#compact(): AsyncGenerator<Pause, never> {
     for (;;) {
       const leaving: Segment[] = [];
-      const damages: Damage[] = [];
+      const damages: FoundDamage[] = [];
       for (let next = this.#next(leaving); next !== undefined; next = this.#next(leaving)) {
         if (this.#journal.live.isIn(next.number)) yield* this.#rewrite(next, damages);
         leaving.push(next);
@@ -179,27 +174,23 @@ export class Compaction {
   }
 
   /** Writes the tasks of a segment again whose latest entry is there. */
-  async *#rewrite(segment: Segment, damages: Damage[]): AsyncGenerator<Pause, void> {
+  async *#rewrite(segment: Segment, damages: FoundDamage[]): AsyncGenerator<Pause, void> {
     const reader = await this.#journal.log.openReader(segment);
-    try {
-      let turnFrom = 0;
-      let from = reader.position.offset;
-      for (let pieces = await reader.next(); pieces.length > 0; pieces = await reader.next()) {
-        for (const piece of pieces) {
-          if (piece.kind === 'damage') damages.push({ segment, piece });
-          if (piece.kind !== 'record') continue;
-          this.#rewriteRecord(piece, segment.number);
-          if (piece.offset - turnFrom < BYTES_PER_TURN) continue;
-          turnFrom = piece.offset;
-          await ownTurn();
-        }
-        const { offset } = reader.position;
-        this.#bytesLeft -= offset - from;
-        from = offset;
-        if (this.#bytesLeft <= 0) yield 'may go on';
+    let turnFrom = 0;
+    let from = reader.position.offset;
+    for await (const pieces of reader) {
+      for (const piece of pieces) {
+        if (piece.kind === 'damage') damages.push({ segment, piece });
+        if (piece.kind !== 'record') continue;
+        this.#rewriteRecord(piece, segment.number);
+        if (piece.offset - turnFrom < BYTES_PER_TURN) continue;
+        turnFrom = piece.offset;
+        await ownTurn();
       }
-    } finally {
-      await reader.close();
+      const { offset } = reader.position;
+      this.#bytesLeft -= offset - from;
+      from = offset;
+      if (this.#bytesLeft <= 0) yield 'may go on';
     }
   }
 
@@ -289,7 +280,7 @@ export class Compaction {
   }
 
   /** Writes again what was in damaged records, from memory. Payloads that are not there are lost. @returns whether it has found a task. */
-  #rewriteDamaged(damages: readonly Damage[]): boolean {
+  #rewriteDamaged(damages: readonly FoundDamage[]): boolean {
     if (damages.length === 0) return false;
     const found = new Set<number>();
     const damaged = new Set(damages.map(({ segment }) => segment.number));

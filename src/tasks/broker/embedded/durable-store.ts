@@ -5,7 +5,7 @@ import type { FileSystem } from '../../../log/file-system.ts';
 import { Log, type LogOptions } from '../../../log/log.ts';
 import { LogLock, LogTaken, NoSockets } from '../../../log/log-lock.ts';
 import { ForeignLog } from '../../../log/recover-segments.ts';
-import { corruptionOf, type CorruptionEvent } from '../../../log/segment.ts';
+import type { CorruptionEvent } from '../../../log/segment.ts';
 import { counter, duration, gauges } from '../../../metrics/measure.ts';
 import type { MetricsProvider } from '../../../metrics/provider.ts';
 import type { AnyOperation, Operations } from '../broker-base.ts';
@@ -131,8 +131,7 @@ async function load(
     wallNow: () => store.clock.wallNow(),
   });
   try {
-    for (const { path, size: end, reason } of found.misplaced)
-      onCorruption(corruptionOf(path, { offset: 0, end, reason }));
+    for (const event of found.misplaced) onCorruption(event);
     // A reader finds all other damage.
     for (const { segment, piece } of found.damages)
       if (segment.header === undefined) onCorruption(eventOf(segment.path, piece));

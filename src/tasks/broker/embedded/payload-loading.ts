@@ -1,5 +1,6 @@
 import { EscapementError, hasCode } from '../../../core/errors.ts';
 import { holdVirtualTime } from '../../../core/own-turn.ts';
+import { codeOf } from '../../../log/file-system.ts';
 import { RECORD_HEADER_BYTES } from '../../../log/segment.ts';
 import { taskNotFound } from '../broker-errors.ts';
 import type { ReturningOperation } from '../broker-operations.ts';
@@ -114,9 +115,7 @@ async function loadedOr<R extends { readonly message: TaskMessage }>(
 
 /** Whether the disk has failed: the next attempt is not likely to succeed at once, as it is when too many files are open. */
 function isReadFailure(error: unknown): error is EscapementError {
-  return (
-    error instanceof EscapementError && (error.cause as NodeJS.ErrnoException | undefined)?.code === 'EIO'
-  );
+  return error instanceof EscapementError && codeOf(error.cause) === 'EIO';
 }
 
 function putOff({ store, journal }: TaskFolder, message: TaskMessage, { message: reason }: Error): void {

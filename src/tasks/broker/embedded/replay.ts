@@ -52,28 +52,24 @@ export async function replay(
   const loading = new Loading(store);
   for (const gap of gapsOf(log.segments, log.segments[0]?.base ?? 0)) onCorruption(eventOf(gap.path, gap));
   for (const segment of log.segments) {
+    const damaged = (piece: DamagedPart): void => {
+      onCorruption(eventOf(segment.path, piece));
+    };
     const reader = await log.openReader(segment);
-    try {
-      const damaged = (piece: DamagedPart): void => {
-        onCorruption(eventOf(segment.path, piece));
-      };
-      for (let pieces = await reader.next(); pieces.length > 0; pieces = await reader.next()) {
-        for (const piece of pieces) {
-          if (piece.kind === 'damage') damaged(piece);
-          if (piece.kind !== 'record') continue;
-          const { offset, sequence } = piece;
-          try {
-            loading.record(piece.payload, { segment: segment.number, offset, sequence });
-          } catch (error) {
-            damaged({ offset, end: piece.end, reason: `not entries of a broker: ${String(error)}` });
-          }
+    for await (const pieces of reader) {
+      for (const piece of pieces) {
+        if (piece.kind === 'damage') damaged(piece);
+        if (piece.kind !== 'record') continue;
+        const { offset, sequence } = piece;
+        try {
+          loading.record(piece.payload, { segment: segment.number, offset, sequence });
+        } catch (error) {
+          damaged({ offset, end: piece.end, reason: `not entries of a broker: ${String(error)}` });
         }
       }
-      const missing = reader.missingAtEnd();
-      if (missing !== undefined) damaged(missing);
-    } finally {
-      await reader.close();
     }
+    const missing = reader.missingAtEnd();
+    if (missing !== undefined) damaged(missing);
   }
   return loading;
 }
