@@ -1,5 +1,6 @@
 import TinyQueue from 'tinyqueue';
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
+import { CoalescedRun } from '../core/coalesced-run.ts';
 import { hasCode } from '../core/errors.ts';
 import { Serial } from '../core/serial.ts';
 import { WaitGroup, WaitLine } from '../core/wait-line.ts';
@@ -70,7 +71,7 @@ export class Deliveries {
   #reading: Promise<void> | undefined;
   /** Whether something was committed since the end of the log was reached. */
   #mayHaveMore = true;
-  #isPumping = false;
+  readonly #pump = new CoalescedRun(() => this.#readForReceivers());
   #closed: { readonly error: unknown } | undefined;
 
   constructor(readLog: () => Promise<StoredMessage[]>, onAck: (message: StoredMessage) => void) {
@@ -85,7 +86,7 @@ export class Deliveries {
     const message = this.#next();
     if (message !== undefined) return Promise.resolve(this.#deliver(message));
     const delivery = this.#waiting.wait((given) => given, signal, group);
-    void this.#pump();
+    this.#pump.trigger();
     return delivery;
   }
 
@@ -101,7 +102,7 @@ export class Deliveries {
   /** Messages may have become readable. */
   committed(): void {
     this.#mayHaveMore = true;
-    void this.#pump();
+    this.#pump.trigger();
   }
 
   /** Rejects pending and later receivers. Messages in flight can no longer be settled. */
@@ -156,15 +157,11 @@ export class Deliveries {
   }
 
   /** Reads as long as receivers wait and there may be more. An error is for the receivers. */
-  async #pump(): Promise<void> {
-    if (this.#isPumping) return;
-    this.#isPumping = true;
+  async #readForReceivers(): Promise<void> {
     try {
       while (this.#waiting.size > 0 && this.#canReadMore) await this.#readMore();
     } catch (error) {
       this.#waiting.failAll(error);
-    } finally {
-      this.#isPumping = false;
     }
   }
 
