@@ -13,7 +13,7 @@ export function limitReached(
   nowMs: number,
 ): LimitKind | undefined {
   if (concurrency !== undefined && active >= concurrency) return 'concurrency';
-  return rate !== undefined && !hasToken(fullAtMs, rate, nowMs) ? 'rate' : undefined;
+  return tokenInMs(fullAtMs, rate, nowMs) === undefined ? undefined : 'rate';
 }
 
 /** Returns how many more tasks may start, and the limit that allows no more. */
@@ -45,8 +45,11 @@ const TOLERANCE = 1e-6;
 
 export const FULL = -Infinity;
 
-export function hasToken(fullAtMs: number, rate: Rate, nowMs: number): boolean {
-  return nextTokenMs(fullAtMs, rate, nowMs) <= nowMs + (TOLERANCE * rate.perMs) / rate.tasks;
+/** How long until a bucket has a token, in milliseconds; undefined if it has one, or there is no rate. */
+export function tokenInMs(fullAtMs: number, rate: Rate | undefined, nowMs: number): number | undefined {
+  if (rate === undefined) return undefined;
+  const inMs = nextTokenMs(fullAtMs, rate, nowMs) - nowMs;
+  return inMs > (TOLERANCE * rate.perMs) / rate.tasks ? inMs : undefined;
 }
 
 /** Number of whole tokens in a bucket. */

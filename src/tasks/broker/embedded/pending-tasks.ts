@@ -2,8 +2,8 @@ import type { Clock } from '../../../core/clock.ts';
 import type { SystemTimer } from '../../../timer/system-timer.ts';
 import type { LimitKind, QueueLimits } from '../broker.ts';
 import { Kind, type StoreJournal } from './journal-format.ts';
-import { Index, NO_TIMER, TaskList, type Owner, type TaskRow } from './task-lists.ts';
-import { bounded, FULL, fullAfter, hasToken, leftUnder, limitReached, nextTokenMs } from './limits.ts';
+import { Chain, Index, NO_TIMER, TaskList, type Owner, type TaskRow } from './task-lists.ts';
+import { bounded, FULL, fullAfter, leftUnder, limitReached, nextTokenMs, tokenInMs } from './limits.ts';
 
 /** What pending tasks need of their queue: a `QueueState`. */
 interface PendingOwner extends Owner {
@@ -36,8 +36,9 @@ class KeyTasks extends TaskList {
   fullAtMs = FULL;
   timer = NO_TIMER;
   isInRing = false;
-  nextKey: KeyTasks | undefined = undefined;
-  previousKey: KeyTasks | undefined = undefined;
+  /** The keys beside it in the ring. */
+  next: KeyTasks | undefined = undefined;
+  previous: KeyTasks | undefined = undefined;
 
   constructor(queue: PendingOwner, key: string) {
     super(queue, 'pending');
@@ -78,8 +79,7 @@ export class PendingTasks {
   #limits: QueueLimits | undefined;
   /** All but `withoutKey`: those that have tasks which wait or run, or a bucket that is not full. */
   readonly #keys = new Index<KeyTasks>();
-  #first: KeyTasks | undefined;
-  #last: KeyTasks | undefined;
+  readonly #ring = new Chain<KeyTasks>();
   #fullAtMs = FULL;
   #timer = NO_TIMER;
 
@@ -113,10 +113,6 @@ export class PendingTasks {
     this.of(row.key).push(row);
   }
 
-  unshift(row: TaskRow): void {
-    this.of(row.key).unshift(row);
-  }
-
   /** The first row of the key whose turn is next, held or not. */
   get first(): TaskRow | undefined {
     const [tasks] = this.lists();
@@ -125,11 +121,10 @@ export class PendingTasks {
 
   /** The row whose run may start now. */
   next(nowMs: number): TaskRow | undefined {
-    if (this.#first !== undefined && this.heldBy(nowMs) !== undefined) {
-      this.#awaitToken();
-      return undefined;
-    }
-    return this.#first?.head;
+    const first = this.#ring.head;
+    if (first === undefined || this.heldBy(nowMs) === undefined) return first?.head;
+    this.#awaitToken();
+    return undefined;
   }
 
   /** Takes a row out that `next` has returned: its run starts. */
@@ -139,7 +134,8 @@ export class PendingTasks {
     if (this.#limits !== undefined) this.#takeTokens(key, this.#limits, nowMs);
     key.remove(row);
     if (key.size === 0) return; // it has left the ring
-    if (key !== this.#last) this.#toEnd(key);
+    this.#ring.remove(key);
+    this.#ring.push(key);
     if (this.keyHeldBy(key, nowMs) !== undefined) this.arrange(key);
   }
 
@@ -203,10 +199,7 @@ export class PendingTasks {
 
   /** In milliseconds from now, when a key has a token again that has none. */
   keyAgainInMs({ fullAtMs }: KeyTasks): number | undefined {
-    const rate = this.#limits?.perKey?.rate;
-    const nowMs = this.#nowMs();
-    if (rate === undefined || hasToken(fullAtMs, rate, nowMs)) return undefined;
-    return nextTokenMs(fullAtMs, rate, nowMs) - nowMs;
+    return tokenInMs(fullAtMs, this.#limits?.perKey?.rate, this.#nowMs());
   }
 
   /**
@@ -236,7 +229,11 @@ export class PendingTasks {
     if (this.#queue.isPaused || this.heldBy() !== undefined) return undefined;
     let oldestMs: number | undefined;
     let compared = 0;
-    for (let key = this.#first; key?.head !== undefined && compared < COMPARED; key = key.nextKey, compared++)
+    for (
+      let key = this.#ring.head;
+      key?.head !== undefined && compared < COMPARED;
+      key = key.next, compared++
+    )
       oldestMs = Math.min(oldestMs ?? Infinity, key.head.atMs);
     return oldestMs;
   }
@@ -262,8 +259,8 @@ export class PendingTasks {
 
   /** Lists with tasks: in the order of the ring, then those that are held. The loop may remove the tasks of the list that it has. */
   *lists(): Generator<KeyTasks> {
-    for (let key = this.#first; key !== undefined;) {
-      const next = key.nextKey;
+    for (let key = this.#ring.head; key !== undefined;) {
+      const { next } = key;
       yield key;
       key = next;
     }
@@ -342,19 +339,16 @@ export class PendingTasks {
 
   /** Notifies servers of all that waits, as far as it is not held back. */
   announceAll(): void {
-    if (this.#first === undefined) return;
+    if (this.#ring.head === undefined) return;
     if (this.heldBy() !== undefined) this.#awaitToken();
     else this.#host.notifications.work(this.#queue);
   }
 
   /** Wakes servers when the queue has a token again. */
   #awaitToken(): void {
-    const rate = this.#limits?.rate;
-    if (rate === undefined || this.#timer !== NO_TIMER) return;
-    const nowMs = this.#nowMs();
-    if (hasToken(this.#fullAtMs, rate, nowMs)) return;
-    const inMs = nextTokenMs(this.#fullAtMs, rate, nowMs) - nowMs;
-    this.#timer = this.#host.timer.schedule(inMs, wake, this);
+    if (this.#timer !== NO_TIMER) return;
+    const inMs = tokenInMs(this.#fullAtMs, this.#limits?.rate, this.#nowMs());
+    if (inMs !== undefined) this.#timer = this.#host.timer.schedule(inMs, wake, this);
   }
 
   wake(): void {
@@ -375,26 +369,12 @@ export class PendingTasks {
 
   #enter(key: KeyTasks): void {
     key.isInRing = true;
-    key.previousKey = this.#last;
-    if (this.#last === undefined) this.#first = key;
-    else this.#last.nextKey = key;
-    this.#last = key;
-  }
-
-  #toEnd(key: KeyTasks): void {
-    this.#exit(key);
-    this.#enter(key);
+    this.#ring.push(key);
   }
 
   #exit(key: KeyTasks): void {
-    const { previousKey, nextKey } = key;
-    if (previousKey === undefined) this.#first = nextKey;
-    else previousKey.nextKey = nextKey;
-    if (nextKey === undefined) this.#last = previousKey;
-    else nextKey.previousKey = previousKey;
     key.isInRing = false;
-    key.nextKey = undefined;
-    key.previousKey = undefined;
+    this.#ring.remove(key);
   }
 
   #nowMs(): number {

@@ -64,19 +64,54 @@ export interface Owner {
   readonly isRemoved: boolean;
 }
 
+interface Link<T> {
+  next: T | undefined;
+  previous: T | undefined;
+}
+
+/** A list whose links are in its entries. An entry is in one chain at most. */
+export class Chain<T extends Link<T>> {
+  head: T | undefined = undefined;
+  tail: T | undefined = undefined;
+
+  push(entry: T): void {
+    this.insertAfter(this.tail, entry);
+  }
+
+  /** Adds an entry that is in no chain after one of this chain; after undefined, at the beginning. */
+  insertAfter(previous: T | undefined, entry: T): void {
+    const next = previous === undefined ? this.head : previous.next;
+    entry.previous = previous;
+    entry.next = next;
+    if (previous === undefined) this.head = entry;
+    else previous.next = entry;
+    if (next === undefined) this.tail = entry;
+    else next.previous = entry;
+  }
+
+  remove(entry: T): void {
+    const { previous, next } = entry;
+    if (previous === undefined) this.head = next;
+    else previous.next = next;
+    if (next === undefined) this.tail = previous;
+    else next.previous = previous;
+    entry.previous = undefined;
+    entry.next = undefined;
+  }
+}
+
 /** Rows in arrival order: those of one state of a queue, of one group, or of one set that was taken out of a group. */
-export class TaskList {
+export class TaskList extends Chain<TaskRow> {
   readonly queue: Owner;
   readonly state: TaskState;
   /** Empty unless its rows are aggregating. */
   readonly group: string;
   /** Whether its rows are being aggregated: no other operation may change them. */
   readonly isHeld: boolean;
-  head: TaskRow | undefined = undefined;
-  tail: TaskRow | undefined = undefined;
   size = 0;
 
   constructor(queue: Owner, state: TaskState, group = '', isHeld = false) {
+    super();
     this.queue = queue;
     this.state = state;
     this.group = group;
@@ -88,36 +123,15 @@ export class TaskList {
     return this.head;
   }
 
-  push(row: TaskRow): void {
-    this.insertAfter(this.tail, row);
-  }
-
-  unshift(row: TaskRow): void {
-    this.insertAfter(undefined, row);
-  }
-
-  /** Adds a row that is in no list after a row of this list; after undefined, at the beginning. */
-  insertAfter(previous: TaskRow | undefined, row: TaskRow): void {
-    const next = previous === undefined ? this.head : previous.next;
+  override insertAfter(previous: TaskRow | undefined, row: TaskRow): void {
+    super.insertAfter(previous, row);
     row.list = this;
-    row.previous = previous;
-    row.next = next;
-    if (previous === undefined) this.head = row;
-    else previous.next = row;
-    if (next === undefined) this.tail = row;
-    else next.previous = row;
     this.size++;
   }
 
-  remove(row: TaskRow): void {
-    const { previous, next } = row;
-    if (previous === undefined) this.head = next;
-    else previous.next = next;
-    if (next === undefined) this.tail = previous;
-    else next.previous = previous;
+  override remove(row: TaskRow): void {
+    super.remove(row);
     row.list = undefined;
-    row.previous = undefined;
-    row.next = undefined;
     this.size--;
   }
 

@@ -195,15 +195,13 @@ export class TaskStore {
 
   /** Moves a row to the end of the tasks with its key. */
   makePending(row: TaskRow): void {
-    const queue = this.#leave(row);
-    this.#toEnd(row, queue, this.clock.wallNow());
+    this.#pend(row, this.#leave(row), this.clock.wallNow());
     this.journal?.change(row);
   }
 
   /** Moves a row to the head of the tasks with its key. */
   release(row: TaskRow): void {
-    const queue = this.#leave(row);
-    this.toHead(row, queue);
+    this.toHead(row, this.#leave(row));
     this.journal?.change(row);
   }
 
@@ -346,18 +344,14 @@ export class TaskStore {
 
   /** Adds a row that is in no list to the head of the tasks with its key. */
   toHead(row: TaskRow, queue: QueueState): void {
-    const tasks = queue.pending.of(row.key);
-    row.atMs = this.clock.wallNow();
-    row.serial = tasks.head === undefined ? this.nextSerial() : tasks.head.serial - 1;
-    tasks.unshift(row);
-    queue.pending.announce(tasks);
+    this.#pend(row, queue, this.clock.wallNow(), true);
   }
 
-  #toEnd(row: TaskRow, queue: QueueState, wallNowMs: number): void {
+  #pend(row: TaskRow, queue: QueueState, wallNowMs: number, isNext = false): void {
     const tasks = queue.pending.of(row.key);
     row.atMs = wallNowMs;
-    row.serial = this.nextSerial();
-    tasks.push(row);
+    row.serial = isNext && tasks.head !== undefined ? tasks.head.serial - 1 : this.nextSerial();
+    tasks.insertAfter(isNext ? undefined : tasks.tail, row);
     queue.pending.announce(tasks);
   }
 
@@ -365,14 +359,13 @@ export class TaskStore {
   #makeReady(row: TaskRow, queue: QueueState, wallNowMs: number, isNext = false): void {
     const { group } = row.message;
     if (group === '') {
-      if (isNext) this.toHead(row, queue);
-      else this.#toEnd(row, queue, wallNowMs);
-    } else {
-      row.atMs = this.clock.now();
-      row.serial = this.nextSerial();
-      queue.group(group).push(row);
-      this.notifications.grouped(queue, group);
+      this.#pend(row, queue, wallNowMs, isNext);
+      return;
     }
+    row.atMs = this.clock.now();
+    row.serial = this.nextSerial();
+    queue.group(group).push(row);
+    this.notifications.grouped(queue, group);
   }
 
   #wait(row: TaskRow, queue: QueueState, state: ListedState, atMs: number, wallNowMs: number): void {
