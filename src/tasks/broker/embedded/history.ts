@@ -23,11 +23,9 @@ export class DayCounters {
   processedTotal = 0;
   failedTotal = 0;
   readonly #days = new Map<number, DayCount>();
-  #today = NaN;
-  #todayCount: DayCount = NOTHING;
 
   count(wallNowMs: number, hasFailed: boolean): void {
-    const today = this.#countOfDay(wallNowMs);
+    const today = this.#countOf(dayOf(wallNowMs));
     today.processed++;
     this.processedTotal++;
     if (!hasFailed) return;
@@ -55,18 +53,16 @@ export class DayCounters {
     this.processedTotal = processedTotal;
     this.failedTotal = failedTotal;
     this.#days.clear();
-    this.#today = NaN;
     for (const [day, processed, failed] of days) this.#days.set(day, { processed, failed });
   }
 
-  #countOfDay(wallNowMs: number): DayCount {
-    const day = dayOf(wallNowMs);
-    if (day === this.#today) return this.#todayCount;
-    const count = this.#days.get(day) ?? { processed: 0, failed: 0 };
-    this.#days.set(day, count);
-    this.#today = day;
-    this.#todayCount = count;
-    for (const old of this.#days.keys()) if (old <= day - HISTORY_DAYS) this.#days.delete(old);
+  #countOf(day: number): DayCount {
+    let count = this.#days.get(day);
+    if (count === undefined) {
+      count = { processed: 0, failed: 0 };
+      this.#days.set(day, count);
+      for (const old of this.#days.keys()) if (old <= day - HISTORY_DAYS) this.#days.delete(old);
+    }
     return count;
   }
 }

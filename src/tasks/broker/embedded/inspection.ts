@@ -138,9 +138,6 @@ const BYTES_PER_TASK = 350;
 /** The object around the bytes of a payload, and the buffer behind it. */
 const BYTES_PER_PAYLOAD = 100;
 
-/** V8 keeps a string of Latin characters, such as an id, in a byte each. */
-const BYTES_PER_CHARACTER = 1;
-
 /** A name and a value in an object whose shape others share. */
 const BYTES_PER_HEADER = 64;
 
@@ -169,13 +166,10 @@ function bytesOf(list: TaskList): number {
 function bytesOfRow({ message, result, progress }: TaskRow): number {
   const { id, payload, headers, uniqueKey, lastError } = message;
   const payloadBytes = payload instanceof PayloadOnDisk ? payload.where.length : payload.byteLength;
+  // V8 keeps a string of Latin characters, such as an id, in a byte each.
   const characters = id.length + uniqueKey.length + lastError.length + (progress?.length ?? 0);
-  let bytes =
-    (payloadBytes > 0 ? BYTES_PER_PAYLOAD : 0) +
-    BYTES_PER_TASK +
-    payloadBytes +
-    (result?.byteLength ?? 0) +
-    characters * BYTES_PER_CHARACTER;
-  for (const name in headers) bytes += BYTES_PER_HEADER + (headers[name]?.length ?? 0) * BYTES_PER_CHARACTER;
+  let bytes = BYTES_PER_TASK + payloadBytes + (result?.byteLength ?? 0) + characters;
+  if (payloadBytes > 0) bytes += BYTES_PER_PAYLOAD;
+  for (const name in headers) bytes += BYTES_PER_HEADER + (headers[name]?.length ?? 0);
   return bytes;
 }

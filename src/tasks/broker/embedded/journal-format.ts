@@ -147,13 +147,9 @@ export interface StoredState {
 }
 
 /** What runs change in a task. */
-export interface RunFields {
-  readonly retried: number;
+export type RunFields = Pick<TaskMessage, 'retried' | 'lastFailedAtMs' | 'completedAtMs' | 'lastError'> & {
   readonly recoveries: number;
-  readonly lastFailedAtMs: number;
-  readonly completedAtMs: number;
-  readonly lastError: string;
-}
+};
 
 /** What most tasks of a log have in common with others. */
 export type TaskNames = Pick<TaskMessage, 'queue' | 'type' | 'key'>;

@@ -125,8 +125,7 @@ export class EmbeddedTransfer implements Transfer {
 
 function rowsOf(queue: QueueState): TaskRow[] {
   const listed = LISTED.flatMap((state) => [...queue.listsOf(state)].flatMap((list) => [...list]));
-  const sets = [...queue.sets.values()].map(({ list }) => list);
-  const grouped = [...queue.groups.values(), ...sets].flatMap((list) => [...list]);
+  const grouped = [...queue.listsWithSets('aggregating')].flatMap((list) => [...list]);
   return [...listed, ...grouped.sort((a, b) => a.serial - b.serial)];
 }
 
