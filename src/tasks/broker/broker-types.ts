@@ -5,32 +5,30 @@ export type { NewTask } from '../task-options.ts';
 
 /* Arguments and results of broker operations: see broker.ts. */
 
-/** An operation of a broker that must be called periodically: see `Broker.maintenance`. */
-export type MaintenanceJob =
-  /** Servers call it: there may be tasks without a notification. */
-  | 'dequeue'
-  /** Servers call it: tasks become due. */
-  | 'forward'
-  /** Servers call it: the retention of completed tasks ends. */
-  | 'deleteExpired'
-  /** Servers call it: leases end. */
-  | 'recover'
-  /** Servers call it: some sets are held for too long. */
-  | 'reclaimSets'
-  /** Servers call it: groups become due. */
-  | 'groups'
-  /** Servers call it: otherwise they are no longer listed. */
-  | 'announceServer'
-  /** Schedulers call it: otherwise they are no longer listed. */
-  | 'announceScheduler'
-  /** Callers that wait for the end of a task call it: the task may end without a notification. */
-  | 'task';
-
 /** All maintenance jobs: for a broker that does nothing by itself. */
-export const MAINTENANCE_JOBS: readonly MaintenanceJob[] = [
-  ...(['dequeue', 'forward', 'deleteExpired', 'recover', 'reclaimSets', 'groups', 'task'] as const),
-  ...(['announceServer', 'announceScheduler'] as const),
-];
+export const MAINTENANCE_JOBS = [
+  /** Servers call it: there may be tasks without a notification. */
+  'dequeue',
+  /** Servers call it: tasks become due. */
+  'forward',
+  /** Servers call it: the retention of completed tasks ends. */
+  'deleteExpired',
+  /** Servers call it: leases end. */
+  'recover',
+  /** Servers call it: some sets are held for too long. */
+  'reclaimSets',
+  /** Servers call it: groups become due. */
+  'groups',
+  /** Servers call it: otherwise they are no longer listed. */
+  'announceServer',
+  /** Schedulers call it: otherwise they are no longer listed. */
+  'announceScheduler',
+  /** Callers that wait for the end of a task call it: the task may end without a notification. */
+  'task',
+] as const;
+
+/** An operation of a broker that must be called periodically: see `Broker.maintenance`. */
+export type MaintenanceJob = (typeof MAINTENANCE_JOBS)[number];
 
 /** One occurrence of a schedule. */
 export interface Tick {
