@@ -60,7 +60,7 @@ export const BROKER_SETTINGS = {
 export type ResolvedBrokerSettings = Resolved<BrokerSettings, typeof BROKER_SETTINGS>;
 
 /** The limits of a key, or those of a queue without the ones of its keys. */
-type Limits = Omit<QueueLimits, 'perKey'>;
+export type Limits = Omit<QueueLimits, 'perKey'>;
 
 const RATE = {
   tasks: [integer(1)],
@@ -98,19 +98,16 @@ function nested(subject: string, table: Parameters<typeof checkOptions>[2]): Che
 /** Returns a frozen copy; undefined if there is no limit. */
 export function limitsOf(given: QueueLimits | undefined): QueueLimits | undefined {
   if (given === undefined) return undefined;
-  const perKey = given.perKey && limitsOfOne(given.perKey);
-  const limits = { ...limitsOfOne(given), ...(perKey && { perKey }) };
-  return Object.keys(limits).length === 0 ? undefined : Object.freeze(limits);
+  const { concurrency, rate, perKey } = given;
+  return defined({ concurrency, rate: rate && rateOf(rate), perKey: limitsOf(perKey) });
 }
 
-function limitsOfOne({ concurrency, rate }: Limits): Limits | undefined {
-  if (concurrency === undefined && rate === undefined) return undefined;
-  return Object.freeze({
-    ...(concurrency !== undefined && { concurrency }),
-    ...(rate && { rate: rateOf(rate) }),
-  });
+function rateOf({ tasks, perMs, burst }: Rate): Rate | undefined {
+  return defined({ tasks, perMs, burst });
 }
 
-function rateOf({ tasks, perMs, burst }: Rate): Rate {
-  return Object.freeze({ tasks, perMs, ...(burst !== undefined && { burst }) });
+/** Returns a frozen copy without the fields that are undefined; undefined if none is left. */
+function defined<T extends object>(fields: T): T | undefined {
+  const given = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return given.length === 0 ? undefined : Object.freeze(Object.fromEntries(given) as T);
 }

@@ -1,9 +1,7 @@
-import type { LimitKind, QueueLimits, Rate } from '../broker.ts';
+import type { LimitKind, Rate } from '../broker.ts';
+import type { Limits } from '../broker-settings.ts';
 
 /* What the limits of a queue, or of a key, allow: its active tasks are counted, and its rate has a bucket. */
-
-/** The limits of a queue without those of its keys, or of a key. */
-type Limits = Pick<QueueLimits, 'concurrency' | 'rate'>;
 
 /** The limit that allows no more runs now. */
 export function limitReached(
