@@ -5,7 +5,8 @@ import { limitsOf } from '../broker-settings.ts';
 import type { Operations } from '../broker-base.ts';
 import { brokerClosed, bulkState, queueNotEmpty, queueState, taskState } from '../broker-errors.ts';
 import { Kind } from './journal-format.ts';
-import { listOf, type QueueState } from './queue-state.ts';
+import { listOf } from './queue-state.ts';
+import type { TaskList, TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
 /** Rows that are changed in one turn of the event loop: a millisecond or less. */
@@ -125,14 +126,16 @@ async function changeAll(
   const queue = store.queue(name);
   const { done: verb, refused } = TASK_CHANGES[change];
   if (refused.includes(state)) throw bulkState(state, verb);
-  let left = 0;
-  for (const list of queue.listsOf(state, group)) left += list.size;
+  let most = 0;
+  for (const list of queue.listsOf(state, group)) most += list.size;
   let done = 0;
-  while (left > 0) {
-    const changed = changeSome(store, change, queue, state, group, Math.min(left, ROWS_PER_TURN));
-    done += changed;
-    left -= changed;
-    if (changed < ROWS_PER_TURN || left === 0) break;
+  while (done < most) {
+    const enough = Math.min(most, done + ROWS_PER_TURN);
+    for (const row of firstRows(queue.listsOf(state, group))) {
+      store[MOVES[change]](row);
+      if (++done === enough) break;
+    }
+    if (done < enough || done === most) break;
     await nextTurn(store);
     if (queue.isRemoved) break;
   }
@@ -140,23 +143,9 @@ async function changeAll(
   return done;
 }
 
-/** @returns how many rows it changed: fewer than `limit` if there are no more. */
-function changeSome(
-  store: TaskStore,
-  change: TaskChange,
-  queue: QueueState,
-  state: TaskState,
-  group: string | undefined,
-  limit: number,
-): number {
-  let done = 0;
-  for (const list of queue.listsOf(state, group)) {
-    for (let row = list.first; row !== undefined; row = list.first) {
-      store[MOVES[change]](row);
-      if (++done === limit) return done;
-    }
-  }
-  return done;
+/** Yields the first row of each list until the list is empty: the loop takes each row out. */
+function* firstRows(lists: Iterable<TaskList>): Generator<TaskRow, void, undefined> {
+  for (const list of lists) for (let row = list.first; row !== undefined; row = list.first) yield row;
 }
 
 async function nextTurn(store: TaskStore): Promise<void> {
