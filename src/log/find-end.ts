@@ -25,11 +25,9 @@ import { SegmentScan, type DamagePiece, type SegmentPiece } from './segment-read
  * Damage before that, or damage that a power cut does not leave, is a loss: it stays where it is, and is reported.
  */
 
-/** A footer that was found in a segment. */
 export interface FoundFooter {
   /** The sequence after that of the last record. */
   readonly sequence: number;
-  /** The number of records. */
   readonly records: number;
   readonly bytes: Buffer;
 }
@@ -60,16 +58,21 @@ export interface FoundEnd {
 
 /** Finds the end of a segment that may have no footer. Reads all of it. */
 export async function findEnd(file: File, size: number, header: SegmentHeader): Promise<FoundEnd> {
-  const pieces = new SegmentScan(file, header, SEGMENT_HEADER_BYTES, header.baseSequence);
+  const scan = new SegmentScan(file, header, SEGMENT_HEADER_BYTES, header.baseSequence);
   const damages: DamagePiece[] = [];
   let end = SEGMENT_HEADER_BYTES;
   let next = header.baseSequence;
   let syncedEnd = end;
-  for await (const piece of untilFooter(pieces, size)) {
-    end = piece.kind === 'footer' ? piece.offset : piece.end;
-    next = sequenceAfter(piece);
-    if (piece.kind === 'damage') damages.push(piece);
-    if (provesSync(piece)) syncedEnd = piece.offset;
+  let isSealed = false;
+  for (let pieces = await scan.next(size); pieces.length > 0 && !isSealed; pieces = await scan.next(size)) {
+    for (const piece of pieces) {
+      isSealed = piece.kind === 'footer';
+      end = isSealed ? piece.offset : piece.end;
+      next = sequenceAfter(piece);
+      if (piece.kind === 'damage') damages.push(piece);
+      if (provesSync(piece)) syncedEnd = piece.offset;
+      if (isSealed) break;
+    }
   }
   for (const [i, damage] of damages.entries()) {
     if (damage.offset < syncedEnd || !(await isCrashRemains(file, size, header, damage))) continue;
@@ -79,15 +82,6 @@ export async function findEnd(file: File, size: number, header: SegmentHeader): 
   if (last === undefined || last.to !== undefined) return { end, next, damages };
   end = await zerosAtEnd(file, last.offset, size); // they were there to be written over
   return { end, next, damages: [...damages.slice(0, -1), { ...last, end }] };
-}
-
-async function* untilFooter(scan: SegmentScan, size: number): AsyncGenerator<SegmentPiece> {
-  for (let pieces = await scan.next(size); pieces.length > 0; pieces = await scan.next(size)) {
-    for (const piece of pieces) {
-      yield piece;
-      if (piece.kind === 'footer') return;
-    }
-  }
 }
 
 function sequenceAfter(piece: SegmentPiece): number {
@@ -146,7 +140,6 @@ async function isFooter(
 
 /** A disk writes all of a sector, or nothing. In bytes. */
 const SECTOR_BYTES = 512;
-/** Bytes read at once. */
 const BLOCK_BYTES = 128 * SECTOR_BYTES;
 
 /**

@@ -49,12 +49,8 @@ export class SegmentWriter {
   readonly segment: Segment;
   readonly #file: File;
   readonly #header: SegmentHeader;
-  /** Type of its records. */
   readonly #type: number;
   readonly #maxBytes: number;
-  readonly #unsyncedBytes: number;
-  /** Whether records become readable only when they are on the disk. */
-  readonly #hidesUnsynced: boolean;
   #buffer: Buffer = Buffer.allocUnsafeSlow(0);
   /** Where the next record goes, its sequence, and the offset before which everything is on the disk. */
   #offset = SEGMENT_HEADER_BYTES;
@@ -76,10 +72,8 @@ export class SegmentWriter {
     this.#file = file;
     this.#header = header;
     this.#sequence = base;
-    this.#hidesUnsynced = header.isAlwaysDurable;
     this.#type = type;
     this.#maxBytes = maxBytes;
-    this.#unsyncedBytes = Math.min(UNSYNCED_BYTES, maxBytes / 4);
   }
 
   /** Creates a segment. When it resolves, its name and its header are on the disk. */
@@ -150,9 +144,11 @@ export class SegmentWriter {
       this.#offset += bytes.length;
       this.#sequence += count;
       appended += count;
-      if (this.#hidesUnsynced) continue;
+      if (this.#header.isAlwaysDurable) continue; // records become readable only when they are on the disk
       this.#publish();
-      if (this.#offset - this.#synced >= this.#unsyncedBytes) this.#background ??= this.#syncInBackground();
+      const unsynced = this.#offset - this.#synced;
+      if (unsynced >= Math.min(UNSYNCED_BYTES, this.#maxBytes / 4))
+        this.#background ??= this.#syncInBackground();
     }
     return { appended };
   }
@@ -218,7 +214,7 @@ export class SegmentWriter {
 
   #zerosBehind(length: number): number {
     const end = this.#offset + length;
-    if (!this.#hidesUnsynced || this.#isDiskFull || end <= this.#zerosEnd) return 0;
+    if (!this.#header.isAlwaysDurable || this.#isDiskFull || end <= this.#zerosEnd) return 0;
     const wanted = Math.ceil((end + Math.min(end, MOST_ZEROS)) / PAGE_BYTES) * PAGE_BYTES;
     return Math.max(Math.min(wanted, this.#maxBytes, this.#offset + this.#buffer.length) - end, 0);
   }
