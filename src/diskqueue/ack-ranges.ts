@@ -9,7 +9,6 @@ export interface AckedRange {
 /** Stays unknown, whatever is added to it. */
 export const UNKNOWN_BYTES = NaN;
 
-/** A range, with the ranges before and behind it. */
 interface Node {
   readonly range: AckedRange;
   /** Not smaller than those below, so the tree is as flat as if the ranges had come in random order. */
@@ -97,7 +96,6 @@ export class AckRanges {
     return this.ranges.reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  /** The sequence after the last acknowledged message. */
   get end(): number {
     let last = this.#tree;
     while (last?.behind !== undefined) last = last.behind;

@@ -37,7 +37,6 @@ export class BackgroundSync {
     if (this.#durability === 'interval') this.#schedule.count(messages);
   }
 
-  /** A message was acknowledged. */
   acked(): void {
     this.#schedule.count(1);
     if (this.#isSaveRequested) return;

@@ -56,7 +56,6 @@ export type Receivers = WaitGroup<Delivery | undefined>;
  *         ▲────────────────────┘ nack
  */
 export class Deliveries {
-  /** Number of deliveries that are not settled. */
   inFlight = 0;
   readonly #readLog: () => Promise<StoredMessage[]>;
   readonly #onAck: (message: StoredMessage) => void;

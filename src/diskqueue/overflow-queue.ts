@@ -44,7 +44,6 @@ interface HeldMessage {
 export class OverflowQueue implements BackendQueue {
   readonly #memorySize: number;
   readonly #backend: BackendQueue;
-  /** Messages to deliver, oldest first. */
   readonly #ready = new TinyQueue<HeldMessage>([], (a, b) => a.order - b.order);
   readonly #inFlight = new Set<HeldMessage>();
   readonly #waiting = new WaitLine<Delivery | undefined>();

@@ -31,7 +31,6 @@ export interface CommitTarget<R> {
   joins?(record: R): boolean;
 }
 
-/** What the loop reports to its owner. */
 interface CommitEvents<R> {
   /** A batch is about to be written. */
   committing(): void;
@@ -41,7 +40,6 @@ interface CommitEvents<R> {
   refused(record: R, error: unknown): unknown;
 }
 
-/** A put that is not committed yet. */
 interface PendingPut<R> {
   readonly record: R;
   readonly resolve: () => void;

@@ -29,7 +29,6 @@ export interface ExaminedSegment {
   readonly segment: Segment;
   /** Size of the file, without zeros behind its records: they were there to be written over. */
   readonly size: number;
-  /** Number of records that can be read. */
   readonly records: number;
   /** Records that an earlier repair has given up. */
   readonly lost: readonly OtherPiece[];

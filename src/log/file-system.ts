@@ -11,9 +11,7 @@ export interface FileSystem {
   open(path: string, mode: 'read' | 'write'): Promise<File>;
   /** Makes a file for writing. Rejects with `EEXIST` if it exists. */
   create(path: string): Promise<File>;
-  /** Names of the entries of a folder. */
   list(folder: string): Promise<string[]>;
-  /** Size of a file. */
   size(path: string): Promise<number>;
   rename(from: string, to: string): Promise<void>;
   unlink(path: string): Promise<void>;
@@ -306,7 +304,6 @@ export async function makeFile(
   await file.close();
 }
 
-/** Bytes copied at once. */
 const BLOCK_BYTES = 1024 * 1024;
 
 /** Copies the bytes of a file before `end`, as far as it has them, to the same offsets of another file. */

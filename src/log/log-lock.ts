@@ -133,7 +133,6 @@ class FolderClaim implements Claim {
   readonly #lock: string;
   readonly #name: string;
   readonly #socket: LocalSocket;
-  /** Path of the folder. */
   #path: string;
 
   private constructor(lock: string, name: string, socket: LocalSocket) {

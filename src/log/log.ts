@@ -33,12 +33,10 @@ export interface LogOptions {
 
 /** A part of the payload of a record. */
 export interface PayloadPart {
-  /** Position of the record. */
   readonly position: LogPosition;
   /** Where in the payload the part begins, in bytes. */
   readonly start: number;
   readonly length: number;
-  /** CRC-32 of the part. */
   readonly crc: number;
 }
 
@@ -47,7 +45,6 @@ const MOST_OPENED = 64;
 
 interface OpenedFile {
   readonly file: Promise<File>;
-  /** Calls of `read` that use it. */
   readers: number;
 }
 
@@ -125,7 +122,6 @@ export class Log {
     return this.#segments;
   }
 
-  /** The segment that is being written. */
   get written(): Segment | undefined {
     return this.#writer?.segment;
   }

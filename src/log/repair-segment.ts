@@ -18,7 +18,6 @@ import {
   parseSegmentFileName,
 } from './segment.ts';
 
-/** Suffix of a segment that is being rewritten. */
 const REWRITTEN = '.rewritten';
 const UNFINISHED = /(?:\.rewritten|\.damaged(?:\.\d+)?\.new)$/;
 const DAMAGED = /\.damaged(?:\.\d+)?$/;
@@ -34,7 +33,6 @@ export interface RepairedSegment {
   /** Where its records end, and the sequence after that of the last one. */
   readonly end: number;
   readonly next: number;
-  /** Parts that are replaced. */
   readonly damages: readonly Damage[];
 }
 

@@ -78,12 +78,10 @@ export class SegmentScan {
     this.#sequence = sequence;
   }
 
-  /** Where the next piece begins. */
   get offset(): number {
     return this.#offset;
   }
 
-  /** Expected sequence of the next record. */
   get sequence(): number {
     return this.#sequence;
   }

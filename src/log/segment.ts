@@ -46,7 +46,6 @@ const VERSION = 1;
 export const MARKER = Buffer.from([0xec, 0x51]);
 const MARKER_UINT16 = MARKER.readUInt16LE(0);
 
-/** Types of records. */
 export const DATA = 1;
 export const FOOTER = 2;
 export const LOST = 3;
@@ -221,15 +220,12 @@ export interface Segment {
   tail?: { readonly offset: number; readonly bytes: Buffer } | undefined;
 }
 
-/** Where a record begins. */
 export interface LogPosition {
-  /** Number of the segment. */
   readonly segment: number;
   readonly offset: number;
   readonly sequence: number;
 }
 
-/** What an append has written. */
 export interface AppendResult {
   /** Number of records. */
   readonly appended: number;
@@ -278,7 +274,6 @@ export function warnOfCorruption(type: string): (event: CorruptionEvent) => void
   };
 }
 
-/** A part with records. */
 export interface LostPart extends DamagedPart {
   readonly from: number;
   readonly to: number;

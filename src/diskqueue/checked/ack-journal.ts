@@ -41,7 +41,6 @@ export class AckJournal {
     return this.acks.prefix > this.#savedPrefix || this.#unsaved.length > 0 || this.cursor.isUnsynced;
   }
 
-  /** Whether the end of the log is not in the cursor yet. */
   get hasUnsavedEnd(): boolean {
     return this.#savedEnd !== this.#end;
   }

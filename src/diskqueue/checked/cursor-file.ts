@@ -33,7 +33,6 @@ export function cursorFileNames(queue: string): readonly [string, string] {
   return [name, `${name}.new`];
 }
 
-/** The file of acknowledgements of one queue. */
 export class CursorFile {
   readonly path: string;
   /** Whether a write is not yet on the disk. */
@@ -127,7 +126,6 @@ export class CursorFile {
     return Math.floor((this.#size - this.#offset) / RECORD_BYTES);
   }
 
-  /** Whether it should be rewritten. */
   get isLong(): boolean {
     return this.#offset > 2 * this.#madeOffset + LONG;
   }

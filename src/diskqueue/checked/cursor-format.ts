@@ -77,7 +77,6 @@ export interface CursorState {
   readonly damages: readonly CursorDamage[];
 }
 
-/** Bytes of a cursor that are not a record. */
 interface CursorDamage {
   readonly offset: number;
   readonly bytes: number;

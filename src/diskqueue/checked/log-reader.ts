@@ -11,7 +11,6 @@ import { SegmentReader, type SegmentPiece } from '../../log/segment-reader.ts';
 import type { AckedRange, AckRanges } from '../ack-ranges.ts';
 import type { CursorSnapshot } from '../message-log.ts';
 
-/** Some pieces of a segment, from `start` on. */
 interface ReadPieces {
   readonly segment: Segment;
   readonly start: LogPosition;
@@ -31,7 +30,6 @@ export class LogReader {
     this.#acks = acks;
   }
 
-  /** The segment that is being read. */
   get segment(): Segment | undefined {
     return this.#reader?.segment;
   }
@@ -113,7 +111,6 @@ export class LogReader {
   }
 }
 
-/** Where reading begins. */
 interface LogStart {
   /** Position of the first message that is not acknowledged, or of one not long before it; undefined if there is none. */
   readonly position: LogPosition | undefined;

@@ -26,12 +26,10 @@ import { CursorFile } from './cursor-file.ts';
 import { isWhole, laterEnd, missingAtEnd, type CursorState, type LogEnd } from './cursor-format.ts';
 import { leftFilesOf, type ExaminedQueue } from './examine-queue.ts';
 
-/** What is known while a plan is made. */
 interface Planning {
   readonly files: FileSystem;
   readonly folder: string;
   readonly name: string;
-  /** Paths of all files. */
   readonly taken: ReadonlySet<string>;
   /** Whether the log has a cursor, which records messages that are in no segment. Else the segment before them does. */
   readonly hasCursor: boolean;

@@ -4,7 +4,6 @@ import type { CorruptionEvent } from '../message-log.ts';
 import { examineDataFiles, type ExaminedFile, type ExaminedDataFiles } from './examine-data-files.ts';
 import { dataFileName, LENGTH_BYTES, type Metadata, type Position, type QueueFiles } from './format.ts';
 
-/** A data file of an open queue. */
 export interface DataFile {
   readonly number: number;
   readonly path: string;
@@ -45,7 +44,6 @@ export class DataFiles {
   readonly #files: DataFile[];
   /** Files that are acknowledged as a whole, and not removed yet; ascending. */
   readonly #passed: Set<DataFile>;
-  /** Offset of the read position, in bytes. */
   #offset: number;
   /** Number of the current file, or of the next one to create. */
   #number: number;
@@ -91,7 +89,6 @@ export class DataFiles {
     return first === undefined ? { number: this.#number, offset: 0 } : { number: first.number, offset };
   }
 
-  /** Behind the last readable record. */
   get writePosition(): Position {
     return { number: this.#number, offset: this.current?.end ?? 0 };
   }
@@ -167,7 +164,6 @@ export class DataFiles {
     return [...this.#passed].filter((file) => file.number < number);
   }
 
-  /** Drops a passed file that was removed. */
   forget(file: DataFile): void {
     this.#passed.delete(file);
   }

@@ -46,7 +46,6 @@ export class DataWriter {
     return new DataWriter(file, handle, maxBytes);
   }
 
-  /** Behind the last written record. */
   get position(): Position {
     return { number: this.file.number, offset: this.#written };
   }
@@ -90,7 +89,6 @@ export class DataWriter {
     this.#synced = written;
   }
 
-  /** Makes the pending records readable. */
   publish(): void {
     this.file.end = this.#written;
     this.file.unreadRecords += this.pendingRecords;

@@ -31,7 +31,6 @@ import { countRecords, type RecordCount } from './records.ts';
  * messages are small.
  */
 
-/** Reason of a `CorruptionEvent`. */
 export const NOT_A_RECORD = 'no record begins here';
 
 export interface ExaminedFile {
@@ -44,7 +43,6 @@ export interface ExaminedFile {
   readonly known: number;
   /** Where the last intact record ends. */
   readonly end: number;
-  /** Number of records between `from` and `end`. */
   readonly records: number;
   /** Bytes of their messages. */
   readonly bytes: number;
@@ -59,7 +57,6 @@ export interface ExaminedDataFiles {
   readonly names: QueueFiles;
   /** All data files, ascending. */
   readonly files: readonly ExaminedFile[];
-  /** What is damaged or missing. */
   readonly damages: readonly CorruptionEvent[];
 }
 

@@ -32,11 +32,8 @@ export function endOfRecord(length: number, at: number, end: number): number | u
   return length < 0 || recordEnd > end ? undefined : recordEnd;
 }
 
-/** A place in the data files. */
 export interface Position {
-  /** Number of the file. */
   readonly number: number;
-  /** Offset in it, in bytes. */
   readonly offset: number;
 }
 
@@ -48,7 +45,6 @@ export interface Metadata {
   readonly depth: number;
   /** Where the first record begins that is not consumed. */
   readonly read: Position;
-  /** Where the next record will be written. */
   readonly write: Position;
 }
 

@@ -39,7 +39,6 @@ export class NsqLog implements MessageLog {
   readonly #files: DataFiles;
   readonly #appender: Appender;
   #reader: RecordReader<DataFile> | undefined;
-  /** Where the next reader begins. */
   #readFrom: Position;
   readonly #inFlight = new InFlight();
   #isReading = false;
@@ -297,7 +296,6 @@ export interface DonePrefix {
 export class InFlight {
   readonly #acks = new AckRanges(1);
   #next = 1;
-  /** How far `takeDone` has come. */
   #taken = 1;
   /** Where records end: of each message in flight, and of the last one of each acknowledged range. */
   readonly #ends = new Map<number, Position>();

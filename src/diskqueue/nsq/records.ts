@@ -6,7 +6,6 @@ const BLOCK_BYTES = 128 * 1024;
 /** The same while only their headers matter. */
 const COUNT_BLOCK_BYTES = 256 * 1024;
 
-/** The records in a part of a data file. */
 export interface RecordCount {
   /** Where the last complete record ends. */
   readonly end: number;
@@ -15,7 +14,6 @@ export interface RecordCount {
   readonly bytes: number;
   /** Number of empty messages at the end. On the disk they are zeros. */
   readonly lastEmpty: number;
-  /** Where these begin. */
   readonly lastEmptyFrom: number;
   /** The length in the header of the incomplete record behind `end`; undefined if there is no complete header. */
   readonly nextLength: number | undefined;
@@ -50,7 +48,6 @@ export async function countRecords(file: File, from: number, end: number): Promi
   return { end: at, records, bytes, lastEmpty, lastEmptyFrom, nextLength };
 }
 
-/** A message, and where its record ends. */
 export interface ReadRecord {
   /** A copy. */
   readonly data: Buffer;

@@ -211,7 +211,6 @@ function describe({ metadata, names }: ExaminedDataFiles, { depth }: Metadata): 
   return `${names.hasMetadata ? 'damaged' : 'missing'}; all ${depth} messages are delivered again`;
 }
 
-/** Returns the metadata that matches the files. */
 function metadataFor(queue: ExaminedDataFiles): Metadata {
   const unread = queue.files.filter(({ records }) => records > 0);
   const depth = unconsumed(unread);

@@ -117,20 +117,13 @@ export interface RepairPlan {
 }
 
 type RepairAction =
-  /** Removes a file without messages. */
-  | 'remove'
-  /** Cuts off a torn end, and ends the file. */
-  | 'seal'
-  /** Rewrites a part of which there is a second copy. */
-  | 'mend'
-  /** Replaces the file by one with all of its intact messages. */
-  | 'rewrite'
-  /** Renames a file in which nothing can be read. */
-  | 'set aside'
-  /** Creates an empty file where one is missing. */
-  | 'make'
-  /** Writes the acknowledgements again. */
-  | 'write cursor';
+  | 'remove' // removes a file without messages
+  | 'seal' // cuts off a torn end, and ends the file
+  | 'mend' // rewrites a part of which there is a second copy
+  | 'rewrite' // replaces the file by one with all of its intact messages
+  | 'set aside' // renames a file in which nothing can be read
+  | 'make' // creates an empty file where one is missing
+  | 'write cursor'; // writes the acknowledgements again
 
 export interface RepairStep {
   readonly action: RepairAction;

@@ -7,24 +7,15 @@ export type { NewTask } from '../task-options.ts';
 
 /** All maintenance jobs: for a broker that does nothing by itself. */
 export const MAINTENANCE_JOBS = [
-  /** Servers call it: there may be tasks without a notification. */
-  'dequeue',
-  /** Servers call it: tasks become due. */
-  'forward',
-  /** Servers call it: the retention of completed tasks ends. */
-  'deleteExpired',
-  /** Servers call it: leases end. */
-  'recover',
-  /** Servers call it: some sets are held for too long. */
-  'reclaimSets',
-  /** Servers call it: groups become due. */
-  'groups',
-  /** Servers call it: otherwise they are no longer listed. */
-  'announceServer',
-  /** Schedulers call it: otherwise they are no longer listed. */
-  'announceScheduler',
-  /** Callers that wait for the end of a task call it: the task may end without a notification. */
-  'task',
+  'dequeue', // servers call it: there may be tasks without a notification
+  'forward', // servers call it: tasks become due
+  'deleteExpired', // servers call it: the retention of completed tasks ends
+  'recover', // servers call it: leases end
+  'reclaimSets', // servers call it: some sets are held for too long
+  'groups', // servers call it: groups become due
+  'announceServer', // servers call it: otherwise they are no longer listed
+  'announceScheduler', // schedulers call it: otherwise they are no longer listed
+  'task', // callers that wait for the end of a task call it: the task may end without a notification
 ] as const;
 
 /** An operation of a broker that must be called periodically: see `Broker.maintenance`. */

@@ -12,7 +12,6 @@ import {
   type LaidOutKind,
 } from './journal-format.ts';
 
-/** A task by its names. */
 interface TaskName {
   readonly queue: string;
   readonly id: string;

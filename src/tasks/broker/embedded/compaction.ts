@@ -13,17 +13,14 @@ import type { TaskStore } from './task-store.ts';
 interface CompactedJournal extends Pick<StoreJournal, 'begin' | 'task' | 'write'> {
   readonly log: Log;
   readonly live: LiveEntries;
-  /** Bytes of the files of the log. */
   readonly logBytes: number;
   readonly meter: { readonly moved?: (bytes: number) => void; readonly removed?: () => void };
   damaged(event: CorruptionEvent): void;
-  /** Whether it can be written to. */
   readonly isAvailable: boolean;
   /** The record with the latest entry; it has a position when the host has it. */
   readonly latest: { readonly position: LogPosition | undefined };
   /** Makes everything durable that was written, and has its payloads read from there. @throws if that fails: nothing is written any more then. */
   syncWritten(): Promise<void>;
-  /** Runs a step between two writes. */
   alone(step: () => Promise<void>): Promise<void>;
 }
 

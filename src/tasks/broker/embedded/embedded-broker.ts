@@ -27,13 +27,11 @@ export const INTERNALS: unique symbol = Symbol.for('escapement.embedded-broker.i
 /** @internal Key of an option of `open`: the folder is read, and does not change. The command inspects idle folders so. */
 export const FOR_READING: unique symbol = Symbol.for('escapement.embedded-broker.for-reading');
 
-/** Options that are not public. */
 interface InternalOptions {
   readonly [FILE_SYSTEM]?: FileSystem;
   readonly [FOR_READING]?: boolean;
 }
 
-/** What the integrity checker reads. */
 interface EmbeddedBrokerInternals {
   /** Undefined once the broker is closed. */
   readonly store: TaskStore | undefined;

@@ -34,7 +34,6 @@ export class EntryWriter {
     return this.#length;
   }
 
-  /** A view of what was written. */
   get bytes(): Buffer {
     return this.#bytes.subarray(0, this.#length);
   }
@@ -153,7 +152,6 @@ export class EntryReader {
     return this.#at;
   }
 
-  /** Size of the entry, in bytes. */
   get size(): number {
     return this.#end - this.#start;
   }

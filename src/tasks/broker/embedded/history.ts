@@ -48,7 +48,6 @@ export class DayCounters {
     return { days, processedTotal: this.processedTotal, failedTotal: this.failedTotal };
   }
 
-  /** Replaces all counts. */
   restore({ days, processedTotal, failedTotal }: StoredDays): void {
     this.processedTotal = processedTotal;
     this.failedTotal = failedTotal;

@@ -20,34 +20,21 @@ import type { TaskRow } from './task-lists.ts';
 export const ENTRIES = 16;
 
 export const Kind = {
-  /** A task with everything it has. */
-  task: 1,
-  /** Its state, and what runs have changed. */
-  change: 2,
-  /** It was removed. */
-  remove: 3,
-  /** A run has started. */
-  start: 4,
+  task: 1, // a task with everything it has
+  change: 2, // its state, and what runs have changed
+  remove: 3, // it was removed
+  start: 4, // a run has started
   result: 5,
   progress: 6,
-  /** A run of a queue has ended. */
-  count: 7,
-  /** Everything of a queue but its tasks, as JSON. */
-  queue: 8,
-  /** A queue was removed with everything in it. */
-  removeQueue: 9,
-  /** The latest tick of a schedule entry. */
-  tick: 10,
-  /** An event of a schedule entry. */
-  event: 11,
-  /** All events of a schedule entry, as JSON. */
-  events: 12,
-  /** Numbers of tasks and epochs of leases were smaller than this one until now. */
-  serial: 13,
-  /** As `task`, of one that has a key. */
-  keyedTask: 14,
-  /** When the bucket of a rate is full. */
-  bucket: 15,
+  count: 7, // a run of a queue has ended
+  queue: 8, // everything of a queue but its tasks, as JSON
+  removeQueue: 9, // a queue was removed with everything in it
+  tick: 10, // the latest tick of a schedule entry
+  event: 11, // an event of a schedule entry
+  events: 12, // all events of a schedule entry, as JSON
+  serial: 13, // numbers of tasks and epochs of leases were smaller than this one until now
+  keyedTask: 14, // as `task`, of one that has a key
+  bucket: 15, // when the bucket of a rate is full
 } as const;
 
 /** Whether entries of a kind are about a task, and begin with its number: all but those with a whole task. */
@@ -71,30 +58,18 @@ type Layout = readonly (keyof FieldTypes)[];
  * and `remove` and `start`, of which each run has one, are written without it: that is faster.
  */
 export const LAYOUTS = {
-  /** Its number. */
-  [Kind.remove]: ['number'],
-  /** Its number, the epoch of the lease. */
-  [Kind.start]: ['number', 'number'],
-  /** The number of the task, the result. */
-  [Kind.result]: ['number', 'blob'],
-  /** The number of the task, the progress. */
-  [Kind.progress]: ['number', 'text'],
-  /** When the run has ended, 1 if it has failed, the queue. */
-  [Kind.count]: ['number', 'byte', 'text'],
-  /** Its name, `QueueSettings`. */
-  [Kind.queue]: ['text', 'json'],
-  /** Its name. */
-  [Kind.removeQueue]: ['text'],
-  /** The tick, the queue, the key of the schedule entry. */
-  [Kind.tick]: ['number', 'text', 'text'],
-  /** When it was, the id of the schedule entry, the id of the task. */
-  [Kind.event]: ['number', 'text', 'text'],
-  /** The id of the schedule entry, `EnqueueEvent[]`. */
-  [Kind.events]: ['text', 'json'],
-  /** The number. */
-  [Kind.serial]: ['number'],
-  /** When it is full, the queue, the name of the rate. */
-  [Kind.bucket]: ['number', 'text', 'text'],
+  [Kind.remove]: ['number'], // its number
+  [Kind.start]: ['number', 'number'], // its number, the epoch of the lease
+  [Kind.result]: ['number', 'blob'], // the number of the task, the result
+  [Kind.progress]: ['number', 'text'], // the number of the task, the progress
+  [Kind.count]: ['number', 'byte', 'text'], // when the run has ended, 1 if it has failed, the queue
+  [Kind.queue]: ['text', 'json'], // its name, `QueueSettings`
+  [Kind.removeQueue]: ['text'], // its name
+  [Kind.tick]: ['number', 'text', 'text'], // the tick, the queue, the key of the schedule entry
+  [Kind.event]: ['number', 'text', 'text'], // when it was, the id of the schedule entry, the id of the task
+  [Kind.events]: ['text', 'json'], // the id of the schedule entry, `EnqueueEvent[]`
+  [Kind.serial]: ['number'], // the number
+  [Kind.bucket]: ['number', 'text', 'text'], // when it is full, the queue, the name of the rate
 } as const satisfies Readonly<Record<number, Layout>>;
 
 /** A kind of entry that is in {@link LAYOUTS}. */
@@ -102,7 +77,6 @@ export type LaidOutKind = keyof typeof LAYOUTS;
 
 type Values<L extends Layout> = { readonly [N in keyof L]: FieldTypes[L[N]] };
 
-/** The values of the fields of an entry. */
 export type ValuesOf<K extends LaidOutKind> = Values<(typeof LAYOUTS)[K]>;
 
 export function writeValues<K extends LaidOutKind>(writer: EntryWriter, kind: K, values: ValuesOf<K>): void {
@@ -127,7 +101,6 @@ export interface StoreJournal {
   change(row: TaskRow): void;
   /** A task was removed, by itself or with its queue. */
   remove(row: TaskRow, isWithQueue: boolean): void;
-  /** A run has started. */
   start(row: TaskRow): void;
   /** Anything else has changed: the kinds with a layout. @returns the bytes of the entry. */
   write<K extends LaidOutKind>(kind: K, ...values: ValuesOf<K>): number;
@@ -138,7 +111,6 @@ export interface StoreJournal {
 /** Where a task stands: its state, and when it entered it. */
 export interface StoredState {
   readonly state: TaskState;
-  /** A run has started and not ended. */
   readonly isStarted: boolean;
   /** Order in its list; of a started one, the epoch of its lease. */
   readonly serial: number;
@@ -146,7 +118,6 @@ export interface StoredState {
   readonly atMs: number;
 }
 
-/** What runs change in a task. */
 export type RunFields = Pick<TaskMessage, 'retried' | 'lastFailedAtMs' | 'completedAtMs' | 'lastError'> & {
   readonly recoveries: number;
 };
@@ -154,7 +125,6 @@ export type RunFields = Pick<TaskMessage, 'retried' | 'lastFailedAtMs' | 'comple
 /** What most tasks of a log have in common with others. */
 export type TaskNames = Pick<TaskMessage, 'queue' | 'type' | 'key'>;
 
-/** What an entry of a task begins with. */
 export interface TaskHead {
   readonly number: number;
   readonly stored: StoredState;
@@ -256,7 +226,6 @@ export function readHead(reader: EntryReader, kind: number, before = NO_NAMES): 
   return { number, stored, ran, idOffset, idEnd, names };
 }
 
-/** Reads what follows the head. */
 export function readBody(
   reader: EntryReader,
   id: string,

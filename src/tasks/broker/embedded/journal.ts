@@ -35,7 +35,6 @@ const FULL_RECORD_BYTES = 4_096;
 /** How long after the disk was full, or no file could be opened, it is tried again, in milliseconds. */
 const TRY_AGAIN_MS = 1_000;
 
-/** Reads the log again, into the store. */
 type Reload = () => Promise<{ readonly log: Log; readonly live: LiveEntries }>;
 
 export interface JournalOptions {
@@ -50,9 +49,7 @@ export interface JournalOptions {
 
 /** What is measured: without a function that is not. Durations are in milliseconds. */
 export interface JournalMeter {
-  /** A write has ended, and its sync if there was one. */
   readonly committed?: (durationMs: number) => void;
-  /** A sync of the log has ended. */
   readonly synced?: (durationMs: number) => void;
   /** Compaction writes so many bytes again. */
   readonly moved?: (bytes: number) => void;
@@ -126,7 +123,6 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     return this.#log;
   }
 
-  /** Bytes of the files of the log. */
   get logBytes(): number {
     return this.#log.segments.reduce((sum, { end }) => sum + end, 0);
   }
@@ -136,7 +132,6 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     this.#options.onCorruption(event);
   }
 
-  /** Whether it can be written to. */
   get isAvailable(): boolean {
     return this.#failure === undefined && !this.#isClosed;
   }

@@ -123,7 +123,6 @@ export class LiveEntries {
 /** Size of a piece of memory: it is in use as long as one message is packed in it. */
 const PIECE_BYTES = 16_384;
 
-/** Memory of packed messages. */
 export class PackedMemory {
   /** That of the latest message. */
   piece: Buffer = Buffer.alloc(0);
@@ -155,7 +154,6 @@ interface PendingTask {
   readonly payloadCrc: number;
 }
 
-/** Entries that are written together. */
 export class JournalRecord extends EntryWriter {
   readonly tasks: PendingTask[] = [];
   position: LogPosition | undefined;

@@ -11,7 +11,6 @@ import { PayloadOnDisk } from './journaled-row.ts';
 import { findLeased } from './life-of-a-task.ts';
 import type { TaskStore } from './task-store.ts';
 
-/** A store some of whose payloads are in a log. */
 interface TaskFolder {
   readonly store: TaskStore;
   readonly journal: Journal;
@@ -152,7 +151,6 @@ function giveBack(store: TaskStore, tasks: readonly LeasedTask[]): void {
   }
 }
 
-/** Reads the payload of a message. */
 export async function loaded<R extends { readonly message: TaskMessage }>(
   { store, journal }: TaskFolder,
   record: R,

@@ -12,7 +12,6 @@ interface PendingOwner extends Owner {
   readonly lists: { readonly active: TaskList };
 }
 
-/** What pending tasks need of the store. */
 export interface PendingHost {
   readonly clock: Clock;
   readonly timer: SystemTimer;
@@ -30,7 +29,6 @@ const COMPARED = 1_000;
 class KeyTasks extends TaskList {
   declare readonly queue: PendingOwner;
   readonly key: string;
-  /** Number of its active tasks. */
   active = 0;
   /** When the bucket of its rate is full, on the monotonic clock. */
   fullAtMs = FULL;
@@ -240,7 +238,6 @@ export class PendingTasks {
 
   // Iteration.
 
-  /** The tasks of a key, which may be none. */
   of(key: string): KeyTasks {
     if (key === '') return this.withoutKey;
     let tasks = this.#keys.map.get(key);

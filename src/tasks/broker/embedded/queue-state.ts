@@ -40,7 +40,6 @@ export interface QueueSettings extends StoredDays {
  */
 export class QueueState {
   readonly name: string;
-  /** By their ids. */
   readonly rows = new RowIndex();
   readonly lists: Readonly<Record<ListedState, TaskList>> & {
     readonly scheduled: WaitingList;

@@ -116,7 +116,6 @@ export class Loading {
   #latestList: UnorderedList | undefined;
   #serial = 0;
   readonly #memory = new PackedMemory();
-  /** The names that were read before. */
   #names: TaskNames | undefined;
 
   constructor(store: TaskStore) {

@@ -321,10 +321,6 @@ interface UniqueLock {
 export class UniqueLocks {
   readonly #locks = new Map<string, UniqueLock>();
 
-  get size(): number {
-    return this.#locks.size;
-  }
-
   ownerOf(key: string, nowMs: number): TaskRow | undefined {
     const lock = this.#locks.get(key);
     if (lock === undefined || lock.endsAtMs <= nowMs) return undefined;

@@ -287,7 +287,6 @@ export class TaskStore {
     this.journal?.change(row);
   }
 
-  /** A run of a queue has ended. */
   count(queue: QueueState, wallNowMs: number, hasFailed: boolean): void {
     queue.days.count(wallNowMs, hasFailed);
     this.journal?.write(Kind.count, wallNowMs, hasFailed ? 1 : 0, queue.name);
@@ -336,7 +335,6 @@ export class TaskStore {
     this.locks.take(row.message.uniqueKey, row, this.clock.now() + delayMs + uniqueTtlMs);
   }
 
-  /** Schedules a row in the timer: `#wake` runs then. */
   arm(row: TaskRow, delayMs: number): void {
     row.timer = this.timer.schedule(delayMs, this.#wake, row);
     if (delayMs > LONGEST_WAIT_MS && listOf(row).queue.isTimed) this.#checkClockLater();
