@@ -1,8 +1,9 @@
+import { isDeepStrictEqual } from 'node:util';
 import { isDiskFull, type FileSystem } from '../../log/file-system.ts';
 import type { AckedRange, AckRanges } from '../ack-ranges.ts';
 import { CursorFile } from './cursor-file.ts';
 import type { LogPosition } from '../../log/segment.ts';
-import { laterEnd, type CursorState, type LogEnd } from './cursor-format.ts';
+import { laterEnd, type CursorPrefix, type CursorState, type LogEnd } from './cursor-format.ts';
 
 /** Minimum distance of hints, in bytes: about one block of reading. */
 const HINT_DISTANCE_BYTES = 64 * 1024;
@@ -15,8 +16,7 @@ export class AckJournal {
   readonly cursor: CursorFile;
   #end: LogEnd;
   /** Content of the cursor. */
-  #savedPrefix: number;
-  #savedEnd: LogEnd;
+  #saved: Pick<CursorPrefix, 'prefix' | 'end'>;
   /** Acknowledged since the last save. */
   #unsaved: AckedRange[] = [];
   /** The disk was full when ranges were saved: they are not tried again with each acknowledgement. */
@@ -28,8 +28,8 @@ export class AckJournal {
     this.cursor = cursor;
     this.opened = state;
     this.acks = state.acks;
-    this.#end = this.#savedEnd = state.end;
-    this.#savedPrefix = state.acks.prefix;
+    this.#end = state.end;
+    this.#saved = { prefix: state.acks.prefix, end: state.end };
   }
 
   static async open(files: FileSystem, folder: string, name: string): Promise<AckJournal> {
@@ -38,11 +38,11 @@ export class AckJournal {
   }
 
   get hasUnsaved(): boolean {
-    return this.acks.prefix > this.#savedPrefix || this.#unsaved.length > 0 || this.cursor.isUnsynced;
+    return this.acks.prefix > this.#saved.prefix || this.#unsaved.length > 0 || this.cursor.isUnsynced;
   }
 
   get hasUnsavedEnd(): boolean {
-    return this.#savedEnd !== this.#end;
+    return !isDeepStrictEqual(this.#saved.end, this.#end);
   }
 
   /**
@@ -64,9 +64,7 @@ export class AckJournal {
 
   /** Notes that the log ends there, or later. */
   noteEnd(end: LogEnd): void {
-    const { segment, isEnded, next } = laterEnd(this.#end, end);
-    const isNew = segment > this.#end.segment || isEnded !== this.#end.isEnded || next > this.#end.next;
-    if (isNew) this.#end = { segment, isEnded, next };
+    this.#end = laterEnd(this.#end, end);
   }
 
   /** Notes the position of a message: after a reopen, reading may begin there. */
@@ -90,17 +88,16 @@ export class AckJournal {
   /** Writes the prefix and the end of the log. It needs no space on the disk once there is a cursor. */
   async savePrefix(): Promise<void> {
     await this.reserve();
-    const [prefix, end] = [this.acks.prefix, this.#end];
-    if (prefix === this.#savedPrefix && end === this.#savedEnd) return;
-    await this.cursor.writePrefix({ prefix, hint: this.#hint(), end });
-    this.#savedPrefix = prefix;
-    this.#savedEnd = end;
+    const present = this.#present();
+    if (present.prefix === this.#saved.prefix && !this.hasUnsavedEnd) return;
+    await this.cursor.writePrefix(present);
+    this.#saved = present;
   }
 
   /** Writes the acknowledgements behind the prefix. @param isForced - also if the disk was full the last time. */
   async saveRanges(isForced: boolean): Promise<void> {
     if (this.#isDiskFull && !isForced) return;
-    this.#unsaved = this.#unsaved.filter(({ to }) => to > this.#savedPrefix);
+    this.#unsaved = this.#unsaved.filter(({ to }) => to > this.#saved.prefix);
     if (this.#unsaved.length === 0) return;
     try {
       if (!this.cursor.isLong || !(await this.#shorten())) await this.#append();
@@ -139,16 +136,19 @@ export class AckJournal {
 
   async #rewrite(): Promise<void> {
     const saved = this.#unsaved;
-    const [prefix, end] = [this.acks.prefix, this.#end];
+    const present = this.#present();
     this.#unsaved = [];
     try {
-      await this.cursor.rewrite(this.acks, this.#hint(), end);
-      this.#savedPrefix = prefix;
-      this.#savedEnd = end;
+      await this.cursor.rewrite(this.acks, present.hint, present.end);
+      this.#saved = present;
     } catch (error) {
       this.#unsaved = [...saved, ...this.#unsaved];
       throw error;
     }
+  }
+
+  #present(): CursorPrefix {
+    return { prefix: this.acks.prefix, hint: this.#hint(), end: this.#end };
   }
 
   #dropOldHints(): void {
