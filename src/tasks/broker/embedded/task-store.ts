@@ -230,25 +230,26 @@ export class TaskStore {
 
   /** Retains a row until `untilMs`. */
   makeCompleted(row: TaskRow, untilMs: number, wallNowMs: number): void {
-    const queue = this.#leave(row);
-    this.locks.free(row);
-    this.#wait(row, queue, 'completed', untilMs, wallNowMs);
-    this.journal?.change(row);
-    this.notifications.settled(queue, row.message.id);
+    this.#retain(row, 'completed', untilMs, wallNowMs);
   }
 
   /** Moves a row to the archive, which removes its oldest row if it has too many. If it runs again, its recoveries are counted from 0. */
   makeArchived(row: TaskRow): void {
     const wallNowMs = this.clock.wallNow();
-    const queue = this.#leave(row);
-    const { archived } = queue.lists;
-    this.locks.free(row);
+    const { archiveRetentionMs, maxArchived } = this.settings;
     row.recoveries = 0;
-    this.#wait(row, queue, 'archived', wallNowMs + this.settings.archiveRetentionMs, wallNowMs);
+    const { archived } = this.#retain(row, 'archived', wallNowMs + archiveRetentionMs, wallNowMs).lists;
+    while (archived.head !== undefined && archived.size > maxArchived) this.remove(archived.head);
+  }
+
+  /** A row has come to its end. */
+  #retain(row: TaskRow, state: 'completed' | 'archived', untilMs: number, wallNowMs: number): QueueState {
+    const queue = this.#leave(row);
+    this.locks.free(row);
+    this.#wait(row, queue, state, untilMs, wallNowMs);
     this.journal?.change(row);
     this.notifications.settled(queue, row.message.id);
-    while (archived.head !== undefined && archived.size > this.settings.maxArchived)
-      this.remove(archived.head);
+    return queue;
   }
 
   /** The record with the payload of a row is damaged: the row is archived, unless it has ended, and its payload is empty. */
