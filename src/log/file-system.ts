@@ -230,13 +230,10 @@ async function makeFolder(path: string): Promise<void> {
     if (code === 'EEXIST' && (await stat(path)).isDirectory()) return;
     if (code !== 'ENOENT' || dirname(path) === path) throw error;
     await makeFolder(dirname(path));
-    await mkdir(path).catch(unlessThere);
+    await mkdir(path).catch((again: unknown) => {
+      if (codeOf(again) !== 'EEXIST') throw again; // another process may have made it meanwhile
+    });
   }
-}
-
-/** Another process may have made it meanwhile. */
-function unlessThere(error: unknown): void {
-  if (codeOf(error) !== 'EEXIST') throw error;
 }
 
 /** Removes a file, unless it is missing. */

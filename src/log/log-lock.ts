@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { lstat, mkdir, readdir, rename, rmdir, stat, unlink } from 'node:fs/promises';
+import { mkdir, readdir, rename, rmdir, stat, unlink } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { codeOf } from './file-system.ts';
 import {
@@ -8,6 +8,7 @@ import {
   closeServer,
   connectTo,
   findListener,
+  isAccessible,
   listenOn,
   LocalSocket,
   randomName,
@@ -150,7 +151,7 @@ class FolderClaim implements Claim {
     try {
       return new FolderClaim(lock, name, await LocalSocket.listen(path, name));
     } catch (error) {
-      const isRemoved = !(await isThere(path)) || codeOf(error) === 'EAGAIN'; // or about to be
+      const isRemoved = !(await isAccessible(path)) || codeOf(error) === 'EAGAIN'; // or about to be
       await rmdir(path).catch(() => undefined);
       if (isRemoved) return undefined;
       throw error;
@@ -262,11 +263,4 @@ async function isPipeHeld(pipe: string): Promise<boolean> {
   } catch (error) {
     return codeOf(error) !== 'ENOENT';
   }
-}
-
-async function isThere(path: string): Promise<boolean> {
-  return lstat(path).then(
-    () => true,
-    () => false,
-  );
 }

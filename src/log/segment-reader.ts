@@ -6,6 +6,7 @@ import {
   LOST,
   MARKER,
   RECORD_HEADER_BYTES,
+  type DamagedPart,
   type RecordHeader,
   type SegmentHeader,
   firstOf,
@@ -28,14 +29,11 @@ export interface RecordPiece {
 }
 
 /** Bytes that are not a record, or a record with a damaged payload. */
-export interface DamagePiece {
+export interface DamagePiece extends DamagedPart {
   readonly kind: 'damage';
-  readonly offset: number;
-  readonly end: number;
-  /** The records that were there: `from` up to, and not including, `to`, which is undefined if it is not known. */
   readonly from: number;
+  /** Undefined if it is not known. */
   readonly to: number | undefined;
-  readonly reason: string;
 }
 
 /** A footer, in which no records are, or records that a repair has given up: `from` up to, and not including, `to`. */
