@@ -1,30 +1,21 @@
-import type { Clock } from '../core/clock.ts';
 import { COMMIT_BUCKETS } from '../log/commit-loop.ts';
-import { counter, duration, gauges, measuredNow } from '../metrics/measure.ts';
+import { counter, duration, gauges } from '../metrics/measure.ts';
 import type { MetricsProvider } from '../metrics/provider.ts';
 import type { CorruptionEvent, MessageLog } from './message-log.ts';
 
 /** Metrics of a disk queue with a metrics provider. */
 export class DiskQueueMetrics {
-  readonly #clock: Clock;
   readonly #puts: (messages: number) => void;
   readonly #damages: () => void;
   readonly #lost: (messages: number) => void;
   readonly #commits: (durationMs: number) => void;
-  #committingSinceMs = 0;
   /** Counts an acknowledged message. */
   readonly acked: () => void;
   /** Removes the gauges, which would keep a closed queue in memory. */
   readonly remove: () => void;
 
-  constructor(
-    metrics: MetricsProvider,
-    clock: Clock,
-    queue: string,
-    sizes: () => Pick<MessageLog, 'depth' | 'bytes'>,
-  ) {
+  constructor(metrics: MetricsProvider, queue: string, sizes: () => Pick<MessageLog, 'depth' | 'bytes'>) {
     const labels = { queue };
-    this.#clock = clock;
     const count = (name: string, what: string): ((by?: number) => void) =>
       counter(metrics, name, what, labels);
     this.#puts = count('diskqueue_puts_total', 'Messages that were put.');
@@ -39,13 +30,9 @@ export class DiskQueueMetrics {
     ]);
   }
 
-  committing(): void {
-    this.#committingSinceMs = measuredNow(this.#clock);
-  }
-
-  committed(messages: number): void {
+  committed(messages: number, durationMs: number): void {
     this.#puts(messages);
-    this.#commits(measuredNow(this.#clock) - this.#committingSinceMs);
+    this.#commits(durationMs);
   }
 
   damaged({ firstSequence, lastSequence }: CorruptionEvent): void {

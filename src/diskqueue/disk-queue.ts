@@ -11,6 +11,7 @@ import { CommitLoop } from '../log/commit-loop.ts';
 import { ifThere } from '../log/file-system.ts';
 import { LogLock } from '../log/log-lock.ts';
 import { NoNumberLeft } from '../log/segment.ts';
+import { measuredNow } from '../metrics/measure.ts';
 import { BackgroundSync } from './background-sync.ts';
 import { requireData, type BackendQueue, type Delivery } from './backend-queue.ts';
 import { Capacity } from './capacity.ts';
@@ -80,11 +81,9 @@ export class DiskQueue implements BackendQueue {
       },
     );
     this.#commits = new CommitLoop(log, options.durability === 'always', {
-      committing: () => {
-        metrics?.committing();
-      },
-      committed: (messages, bytes) => {
-        metrics?.committed(messages);
+      now: () => (metrics === undefined ? NaN : measuredNow(options.clock)),
+      committed: (messages, bytes, durationMs) => {
+        metrics?.committed(messages, durationMs);
         this.#puttingBytes -= bytes;
         this.#recount();
         this.#syncs.committed(messages);
@@ -111,11 +110,10 @@ export class DiskQueue implements BackendQueue {
    */
   static async open(options: DiskQueueOptions): Promise<DiskQueue> {
     const resolved = resolveDiskQueueOptions(options);
-    const { files, folder, name, clock } = resolved;
+    const { files, folder, name } = resolved;
     let lock: LogLock | undefined;
     let log: MessageLog | undefined;
-    const metrics =
-      resolved.metrics && new DiskQueueMetrics(resolved.metrics, clock, name, () => log ?? EMPTY);
+    const metrics = resolved.metrics && new DiskQueueMetrics(resolved.metrics, name, () => log ?? EMPTY);
     try {
       await files.makeFolder(folder);
       lock = await lockQueue(folder, name);

@@ -32,10 +32,10 @@ export interface CommitTarget<R> {
 }
 
 interface CommitEvents<R> {
-  /** A batch is about to be written. */
-  committing(): void;
+  /** Returns the time in milliseconds, for the duration of a commit; `NaN` if that is not measured. */
+  now(): number;
   /** Records were committed, and may have become readable. */
-  committed(records: number, bytes: number): void;
+  committed(records: number, bytes: number, durationMs: number): void;
   /** A record was not written, and has left nothing behind. @returns the reason with which its `put` rejects. */
   refused(record: R, error: unknown): unknown;
 }
@@ -129,13 +129,11 @@ export class CommitLoop<R extends { readonly length: number } = Uint8Array> {
    * @param isLast - whether no put before the next ones is left.
    */
   async #commit(puts: PendingPut<R>[], isLast: boolean): Promise<void> {
-    this.#events.committing();
+    const startMs = this.#events.now();
     const { appended, error } = await this.#write(puts, isLast);
     const done = puts.slice(0, appended);
-    this.#events.committed(
-      appended,
-      done.reduce((sum, { record }) => sum + record.length, 0),
-    );
+    const bytes = done.reduce((sum, { record }) => sum + record.length, 0);
+    this.#events.committed(appended, bytes, this.#events.now() - startMs);
     for (const { resolve } of done) resolve();
     for (const { record, reject } of puts.slice(appended)) reject(this.#events.refused(record, error));
   }

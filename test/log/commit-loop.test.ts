@@ -30,7 +30,7 @@ beforeEach(() => {
   failedSync = undefined;
   mayJoin = true;
   loop = new CommitLoop<string>(target, true, {
-    committing: () => undefined,
+    now: () => NaN,
     committed: (records, bytes) => calls.push(`committed ${records} (${bytes} bytes)`),
     refused: (_, error) => error,
   });
@@ -163,7 +163,7 @@ test('a put resolves when its record was synced, and rejects when it was not, wh
   for (let run = 0; run < runs(200); run++) {
     const random = new Random(FIRST_SEED + run);
     const disk = new RandomTarget(random);
-    const events = { committing: () => undefined, committed: () => undefined };
+    const events = { now: () => NaN, committed: () => undefined };
     const puts = new CommitLoop<string>(disk, true, { ...events, refused: (_, error) => error });
     const outcomes: Promise<void>[] = [];
     for (let nth = 0; nth < 60; nth++) {

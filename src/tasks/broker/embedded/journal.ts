@@ -92,7 +92,6 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   entries = 0;
   live: LiveEntries;
   meter: JournalMeter = {};
-  #committingSinceMs = NaN;
 
   /** @param reload - reads the log again, into the store, after the disk was full. */
   constructor(store: TaskStore, log: Log, live: LiveEntries, options: JournalOptions, reload: Reload) {
@@ -108,11 +107,9 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
       void holdVirtualTime(this.#commits.run(() => this.#sync()));
     });
     this.#commits = new CommitLoop<JournalRecord>(this, options.durability === 'always', {
-      committing: () => {
-        if (this.meter.committed !== undefined) this.#committingSinceMs = measuredNow(store.clock);
-      },
-      committed: (records) => {
-        this.meter.committed?.(measuredNow(store.clock) - this.#committingSinceMs);
+      now: () => (this.meter.committed === undefined ? NaN : measuredNow(store.clock)),
+      committed: (records, _, durationMs) => {
+        this.meter.committed?.(durationMs);
         if (options.durability === 'interval') this.#schedule.count(records);
       },
       refused: (_, error) => this.#fail(error),
