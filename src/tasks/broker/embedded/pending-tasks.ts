@@ -2,7 +2,7 @@ import type { Clock } from '../../../core/clock.ts';
 import type { SystemTimer } from '../../../timer/system-timer.ts';
 import type { LimitKind, QueueLimits } from '../broker.ts';
 import { Kind, type StoreJournal } from './journal-format.ts';
-import { Chain, Index, NO_TIMER, TaskList, type Owner, type TaskRow } from './task-lists.ts';
+import { Index, LinkedList, NO_TIMER, TaskList, type Owner, type TaskRow } from './task-lists.ts';
 import { bounded, FULL, fullAfter, leftUnder, limitReached, nextTokenMs, tokenInMs } from './limits.ts';
 
 /** What pending tasks need of their queue: a `QueueState`. */
@@ -77,7 +77,7 @@ export class PendingTasks {
   #limits: QueueLimits | undefined;
   /** All but `withoutKey`: those that have tasks which wait or run, or a bucket that is not full. */
   readonly #keys = new Index<KeyTasks>();
-  readonly #ring = new Chain<KeyTasks>();
+  readonly #ring = new LinkedList<KeyTasks>();
   #fullAtMs = FULL;
   #timer = NO_TIMER;
 

@@ -69,8 +69,8 @@ interface Link<T> {
   previous: T | undefined;
 }
 
-/** A list whose links are in its entries. An entry is in one chain at most. */
-export class Chain<T extends Link<T>> {
+/** A list whose links are in its entries. An entry is in one list at most. */
+export class LinkedList<T extends Link<T>> {
   head: T | undefined = undefined;
   tail: T | undefined = undefined;
 
@@ -78,7 +78,7 @@ export class Chain<T extends Link<T>> {
     this.insertAfter(this.tail, entry);
   }
 
-  /** Adds an entry that is in no chain after one of this chain; after undefined, at the beginning. */
+  /** Adds an entry that is in no list after one of this list; after undefined, at the beginning. */
   insertAfter(previous: T | undefined, entry: T): void {
     const next = previous === undefined ? this.head : previous.next;
     entry.previous = previous;
@@ -101,7 +101,7 @@ export class Chain<T extends Link<T>> {
 }
 
 /** Rows in arrival order: those of one state of a queue, of one group, or of one set that was taken out of a group. */
-export class TaskList extends Chain<TaskRow> {
+export class TaskList extends LinkedList<TaskRow> {
   readonly queue: Owner;
   readonly state: TaskState;
   /** Empty unless its rows are aggregating. */
