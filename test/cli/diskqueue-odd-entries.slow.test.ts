@@ -16,6 +16,10 @@ async function folderWithQueues(): Promise<string> {
   return folder;
 }
 
+const makeLink =
+  (target?: string) =>
+  (path: string): void =>
+    symlinkSync(target ?? path, path);
 const makePipe = (path: string): unknown => execFileSync('mkfifo', [path]);
 
 async function makeSocket(path: string): Promise<void> {
@@ -28,28 +32,10 @@ const ODD_ENTRIES: [what: string, file: string, make: (path: string) => unknown,
   ['a folder', 'odd.0000000001.segment', mkdirSync, 'a folder, and should be a file'],
   ['a folder', 'odd.cursor', mkdirSync, 'a folder, and should be a file'],
   ['a folder', 'odd.diskqueue.000000.dat', mkdirSync, 'a folder, and should be a file'],
+  ['a dangling link', 'odd.0000000001.segment', makeLink('nowhere'), 'no such file or folder'],
+  ['a link to itself', 'odd.0000000001.segment', makeLink(), 'a symbolic link that leads to itself'],
   [
-    'a dangling link',
-    'odd.0000000001.segment',
-    (path) => {
-      symlinkSync('nowhere', path);
-    },
-    'no such file or folder',
-  ],
-  [
-    'a link to itself',
-    'odd.0000000001.segment',
-    (path) => {
-      symlinkSync(path, path);
-    },
-    'a symbolic link that leads to itself',
-  ],
-  [
-    'a link to a device',
-    'odd.0000000001.segment',
-    (path) => {
-      symlinkSync('/dev/zero', path);
-    },
+    ...(['a link to a device', 'odd.0000000001.segment', makeLink('/dev/zero')] as const),
     'a pipe or a device, and should be a file',
   ],
   ['a named pipe', 'odd.0000000001.segment', makePipe, 'a pipe or a device, and should be a file'],

@@ -67,37 +67,26 @@ describe('Output', () => {
   });
 });
 
-it('a progress bar is drawn on a terminal, and only if the work takes a while', () => {
-  const stream = new FakeStream(true, 80);
+/** What a progress bar writes in the first millisecond, and what it has written after a second. */
+function drawn(isTTY: boolean, label = 'orders'): [atOnce: string, later: string] {
+  const stream = new FakeStream(isTTY, 80);
   let nowMs = 0;
-  const bar = new ProgressBar(new Output(stream), 'orders', () => nowMs);
+  const bar = new ProgressBar(new Output(stream), label, () => nowMs);
   bar.update(1, 100);
-  expect(stream.written).toBe('');
+  const atOnce = stream.written;
   nowMs = 1_000;
   bar.update(50, 100);
   bar.stop();
-  expect(stream.written).toContain('orders');
-});
+  return [atOnce, stream.written];
+}
 
-it('a progress bar shows its label, which has no other effect on the terminal', () => {
-  const stream = new FakeStream(true, 80);
-  let nowMs = 0;
-  const bar = new ProgressBar(new Output(stream), '{total}\u001b[2J\u202e', () => nowMs);
-  nowMs = 1_000;
-  bar.update(50, 100);
-  bar.stop();
-  expect(stream.written).toContain('{total}\\x1b[2J\\u202e');
-});
+it('a progress bar is drawn on a terminal, and only if the work takes a while', () =>
+  expect(drawn(true)).toEqual(['', expect.stringContaining('orders')]));
 
-it('a progress bar is never drawn elsewhere', () => {
-  const stream = new FakeStream(false, 80);
-  let nowMs = 0;
-  const bar = new ProgressBar(new Output(stream), 'orders', () => nowMs);
-  nowMs = 1_000;
-  bar.update(50, 100);
-  bar.stop();
-  expect(stream.written).toBe('');
-});
+it('a progress bar shows its label, which has no other effect on the terminal', () =>
+  expect(drawn(true, '{total}\u001b[2J\u202e')[1]).toContain('{total}\\x1b[2J\\u202e'));
+
+it('a progress bar is never drawn elsewhere', () => expect(drawn(false)).toEqual(['', '']));
 
 it('text of the command has units', () => {
   expect([0, 1, 1023, 1024, 1536, 20 * 1024, 3 * 1024 ** 3].map(formatBytes)).toEqual([

@@ -54,10 +54,15 @@ describe.each(FORMATS)('%s', (format) => {
     expect(await reopened()).toEqual(['before', 'behind']);
   });
 
-  test.each(['write', 'sync'] as const)(
-    'a put that fails at %s rejects with ERR_QUEUE_IO and the cause, and changes nothing',
-    async (call) => {
-      const { files, queue, reopened } = await withFiles(format);
+  test.each([
+    ['write', 'always'],
+    ['write', 'os'],
+    ['write', 'interval'],
+    ['sync', 'always'],
+  ] as const)(
+    'a put that fails at %s, with durability %s, rejects with ERR_QUEUE_IO and the cause, and changes nothing',
+    async (call, durability) => {
+      const { files, queue, reopened } = await withFiles(format, { durability });
       await putAll(queue, 'ab');
       files.fail(call, { part: DATA[format], code: 'ENOSPC' });
       const error = (await rejection(queue.put(bytes('lost')))) as EscapementError;
@@ -129,19 +134,6 @@ describe.each(FORMATS)('%s', (format) => {
     await queue.put(bytes('abcde'));
     expect(await rejection(queue.put(bytes('f')))).toMatchObject({ code: 'ERR_QUEUE_FULL' });
   });
-
-  test.each(['os', 'interval'] as const)(
-    'with %s a put that fails at write rejects, and changes nothing',
-    async (durability) => {
-      const { files, queue, reopened } = await withFiles(format, { durability });
-      await putAll(queue, 'ab');
-      files.fail('write', { code: 'ENOSPC' });
-      expect(await rejection(queue.put(bytes('lost')))).toMatchObject(io('put', 'ENOSPC'));
-      files.heal();
-      await queue.put(bytes('c'));
-      expect(await reopened()).toEqual(['a', 'b', 'c']);
-    },
-  );
 
   async function filled() {
     const { dataPath, queue } = await withFiles(format);

@@ -46,9 +46,7 @@ async function start(changes: Partial<ControllerOptions> = {}): Promise<Controll
 
 /** Resolves when a key has had a result since the last call. */
 async function until(result: Result, key: string): Promise<void> {
-  await eventually(() => {
-    expect(results).toContainEqual([result, key]);
-  });
+  await eventually(() => expect(results).toContainEqual([result, key]));
   results = [];
 }
 
@@ -85,9 +83,7 @@ it('the controller makes a tree of files what the source says, and follows every
   await put('output/team/old/gone.conf', render('team/old/gone.json', '{}'));
   await start();
   await until('written', 'team/a.json');
-  await eventually(() => {
-    expect(existsSync(join(root, 'output/team/old'))).toBe(false); // an empty directory goes with its last file
-  });
+  await eventually(() => expect(existsSync(join(root, 'output/team/old'))).toBe(false)); // an empty directory goes with its last file
 
   await put('source/in/new/directories.json', '{}');
   await until('written', 'in/new/directories.json');

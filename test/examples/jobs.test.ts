@@ -113,12 +113,8 @@ it('the shop makes one pick list of the orders that come within a second', async
     await get(`/orders/${id}/wait`);
   }
 
-  await eventually(() => {
-    expect(reports).toContain('pick list for leipzig: a-1 a-2 a-3');
-  });
-  await eventually(() => {
-    expect(reports).toContain('report of today: 3 runs of payments, 0 of them failed');
-  });
+  await eventually(() => expect(reports).toContain('pick list for leipzig: a-1 a-2 a-3'));
+  await eventually(() => expect(reports).toContain('report of today: 3 runs of payments, 0 of them failed'));
 });
 
 it.each([
@@ -148,9 +144,7 @@ it('the shop charges an order all the same when the client that waits for it han
   await order('a-1');
   const hangUp = new AbortController();
   const waiting = get('/orders/a-1/wait', { signal: hangUp.signal });
-  await eventually(() => {
-    expect(held).toBeDefined();
-  });
+  await eventually(() => expect(held).toBeDefined());
   hangUp.abort();
   await expect(waiting).rejects.toThrow();
   held?.end('paid');
@@ -164,9 +158,7 @@ it('the shop answers 503 to a client that waits when it closes, and finishes the
   charge = (_id, response) => (held = response);
   await order('a-1');
   const waiting = get('/orders/a-1/wait');
-  await eventually(() => {
-    expect(held).toBeDefined();
-  });
+  await eventually(() => expect(held).toBeDefined());
   const closed = shop.close();
   expect(await waiting).toMatchObject({ status: 503 });
   held?.end('paid');

@@ -54,9 +54,7 @@ function follow(follower: string, orders: number, payments = 0, waitMs = 0): Pro
 }
 
 async function watchedIs(purgatory: 'produces' | 'fetches', watched: number): Promise<void> {
-  await eventually(() => {
-    expect(leader[purgatory].watched).toBe(watched);
-  });
+  await eventually(() => expect(leader[purgatory].watched).toBe(watched));
 }
 
 it('a write waits until every in-sync follower has asked for what follows', async () => {

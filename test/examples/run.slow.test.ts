@@ -99,9 +99,7 @@ it('the replicated log leaves no follower when it is killed itself', async () =>
     if (line.includes('both followers are in sync')) log.kill('SIGKILL');
   });
 
-  await eventually(() => {
-    expect(pidsIn(stdout).filter(isRunning)).toEqual([]);
-  });
+  await eventually(() => expect(pidsIn(stdout).filter(isRunning)).toEqual([]));
 });
 
 describe('the other examples', () => {

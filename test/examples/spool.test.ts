@@ -194,13 +194,9 @@ it('the shipper reads no more while the spool is full, without a warning, and go
   const done = ship();
   const line = `${'x'.repeat(KIB - 1)}\n`;
   input.write(line.repeat(60));
-  await eventually(() => {
-    expect(confirmed).toBe(60);
-  });
+  await eventually(() => expect(confirmed).toBe(60));
   input.write(line.repeat(10)); // there is capacity for four of them
-  await eventually(() => {
-    expect(shipper.depth).toBe(64);
-  });
+  await eventually(() => expect(shipper.depth).toBe(64));
   expect(input.write(line.repeat(30))).toBe(false);
   expect({ confirmed, unread: input.readableLength }).toEqual({ confirmed: 60, unread: 30 * KIB });
 
@@ -217,9 +213,7 @@ it('the shipper ends at a stop while the spool is full, without the lines that h
   await open({ maxBytes: 64 * KIB });
   const done = ship();
   input.write(`${'x'.repeat(KIB)}\n`.repeat(70));
-  await eventually(() => {
-    expect(shipper.depth).toBe(64);
-  });
+  await eventually(() => expect(shipper.depth).toBe(64));
   stop.abort();
 
   expect(await done).toBe(64);
@@ -240,9 +234,7 @@ it('the shipper fails when its input does, and keeps what it has', async () => {
   await open();
   const done = ship();
   input.write(linesOf(1));
-  await eventually(() => {
-    expect(confirmed).toBe(1);
-  });
+  await eventually(() => expect(confirmed).toBe(1));
   input.destroy(new Error('the pipe is broken'));
 
   await expect(done).rejects.toThrow('the pipe is broken');

@@ -1,10 +1,4 @@
-import {
-  DelayedOperation,
-  DelayedOperationPurgatory,
-  ManualClock,
-  type PurgatoryOptions,
-  type WaitOptions,
-} from 'escapement';
+import { DelayedOperation, DelayedOperationPurgatory, ManualClock, type PurgatoryOptions } from 'escapement';
 import { expect, test } from 'vitest';
 import { expectInvalid, RANGE, TYPE, VALUE } from '../core/refused.ts';
 import { thrownBy } from '../timer/support/errors.ts';
@@ -61,19 +55,6 @@ test('the error for the delay of an operation names Infinity, which is allowed',
   expect(() => new Delayed(NaN)).toThrow(
     'delayMs must be a number of milliseconds or Infinity. Received NaN',
   );
-});
-
-test.each([
-  [NaN, RANGE, 'NaN'],
-  [-Infinity, RANGE, '-Infinity'],
-  ['10', TYPE, "'10' (a string)"],
-  [undefined, TYPE, 'undefined'],
-  [null, TYPE, 'null'],
-])('wait rejects for a delay of %o', async (timeoutMs, kind, shown) => {
-  const fixture = busy();
-  const options = { timeoutMs } as WaitOptions;
-  const error = await refusedBy(fixture, () => fixture.purgatory.wait(['x'], () => 1, options));
-  expectInvalid(error, 'timeoutMs', kind, shown);
 });
 
 const BAD_KEYS: readonly (readonly [keys: unknown, kind: typeof RANGE, argument: string, shown: string])[] = [
@@ -138,51 +119,38 @@ test.each([
   }
 });
 
-test.each([
-  [undefined, 'undefined'],
-  [null, 'null'],
-  ['a', "'a' (a string)"],
-  [() => true, '[function anonymous]'],
-  [{ tryComplete: () => true }, '[object Object]'],
-])('tryCompleteElseWatch refuses %o as an operation', async (operation, shown) => {
-  const fixture = busy();
-  const error = await refusedBy(fixture, () =>
-    fixture.purgatory.tryCompleteElseWatch(operation as unknown as DelayedOperation, ['x']),
-  );
-  expectInvalid(error, 'operation', TYPE, shown);
-});
+type Call = (purgatory: Fixture['purgatory'], value: never) => unknown;
 
-test.each([
-  [undefined, 'undefined'],
-  ['x', "'x' (a string)"],
-  [Promise.resolve(1), '[object Promise]'],
-])('wait rejects for %o as a condition', async (condition, shown) => {
-  const fixture = busy();
-  const error = await refusedBy(fixture, () =>
-    fixture.purgatory.wait(['x'], condition as never, { timeoutMs: 5 }),
-  );
-  expectInvalid(error, 'condition', TYPE, shown);
-});
+const watchOperation: Call = (purgatory, operation) => purgatory.tryCompleteElseWatch(operation, ['x']);
+const waitFor: Call = (purgatory, condition) => purgatory.wait(['x'], condition, { timeoutMs: 5 });
+const waitWith: Call = (purgatory, options) => purgatory.wait(['x'], () => 1, options);
+const waitAtMost: Call = (purgatory, timeoutMs) => purgatory.wait(['x'], () => 1, { timeoutMs });
+const waitUntil: Call = (purgatory, signal) => purgatory.wait(['x'], () => 1, { timeoutMs: 5, signal });
 
-test.each([
-  [undefined, 'undefined'],
-  [null, 'null'],
-  [5, '5'],
-])('wait rejects for %o as options', async (options, shown) => {
+test.each<[what: string, value: unknown, kind: typeof RANGE, shown: string, call: Call]>([
+  ['operation', undefined, TYPE, 'undefined', watchOperation],
+  ['operation', null, TYPE, 'null', watchOperation],
+  ['operation', 'a', TYPE, "'a' (a string)", watchOperation],
+  ['operation', () => true, TYPE, '[function anonymous]', watchOperation],
+  ['operation', { tryComplete: () => true }, TYPE, '[object Object]', watchOperation],
+  ['timeoutMs', NaN, RANGE, 'NaN', waitAtMost],
+  ['timeoutMs', -Infinity, RANGE, '-Infinity', waitAtMost],
+  ['timeoutMs', '10', TYPE, "'10' (a string)", waitAtMost],
+  ['timeoutMs', undefined, TYPE, 'undefined', waitAtMost],
+  ['timeoutMs', null, TYPE, 'null', waitAtMost],
+  ['condition', undefined, TYPE, 'undefined', waitFor],
+  ['condition', 'x', TYPE, "'x' (a string)", waitFor],
+  ['condition', Promise.resolve(1), TYPE, '[object Promise]', waitFor],
+  ['options', undefined, TYPE, 'undefined', waitWith],
+  ['options', null, TYPE, 'null', waitWith],
+  ['options', 5, TYPE, '5', waitWith],
+  ['signal', null, TYPE, 'null', waitUntil],
+  ['signal', {}, TYPE, '[object Object]', waitUntil],
+  ['signal', new AbortController(), TYPE, '[object AbortController]', waitUntil],
+])('the %s of a call must not be %o, which changes nothing', async (what, value, kind, shown, call) => {
   const fixture = busy();
-  const error = await refusedBy(fixture, () => fixture.purgatory.wait(['x'], () => 1, options as never));
-  expectInvalid(error, 'options', TYPE, shown);
-});
-
-test.each([
-  [null, 'null'],
-  [{}, '[object Object]'],
-  [new AbortController(), '[object AbortController]'],
-])('wait rejects for %o as a signal', async (signal, shown) => {
-  const fixture = busy();
-  const options = { timeoutMs: 5, signal } as unknown as WaitOptions;
-  const error = await refusedBy(fixture, () => fixture.purgatory.wait(['x'], () => 1, options));
-  expectInvalid(error, 'signal', TYPE, shown);
+  const error = await refusedBy(fixture, () => call(fixture.purgatory, value as never));
+  expectInvalid(error, what, kind, shown);
 });
 
 const BAD_OPTIONS: readonly (readonly [option: string, value: unknown, shown: string])[] = [
@@ -206,22 +174,20 @@ test.each(BAD_OPTIONS)('the constructor refuses %o: %o', (option, value, shown) 
   expectInvalid(error, option, TYPE, shown);
 });
 
-test.each([
-  [null, 'null'],
-  ['timer', "'timer' (a string)"],
-])('the constructor refuses %o as options', (options, shown) => {
-  const error = thrownBy(() => new DelayedOperationPurgatory('test', options as never));
-  expectInvalid(error, 'options', TYPE, shown);
-});
-
-test.each([
-  [undefined, 'undefined'],
-  [{}, '[object Object]'],
-  [5, '5'],
-])('the constructor refuses a name of %o', (name, shown) => {
-  const error = thrownBy(() => new DelayedOperationPurgatory(name as unknown as string));
-  expectInvalid(error, 'name', TYPE, shown);
-});
+test.each<[argument: string, value: unknown, shown: string, make: (value: never) => unknown]>([
+  ['options', null, 'null', (options) => new DelayedOperationPurgatory('test', options)],
+  ['options', 'timer', "'timer' (a string)", (options) => new DelayedOperationPurgatory('test', options)],
+  ['name', undefined, 'undefined', (name) => new DelayedOperationPurgatory(name)],
+  ['name', {}, '[object Object]', (name) => new DelayedOperationPurgatory(name)],
+  ['name', 5, '5', (name) => new DelayedOperationPurgatory(name)],
+])('the constructor refuses as its %s: %o', (argument, value, shown, make) =>
+  expectInvalid(
+    thrownBy(() => make(value as never)),
+    argument,
+    TYPE,
+    shown,
+  ),
+);
 
 test('an undefined option has its default', () => {
   const clock = new ManualClock();
@@ -232,19 +198,13 @@ test('an undefined option has its default', () => {
   purgatory.close();
 });
 
-test.each(['expire', '', null, true])(
-  'close refuses %o for pending, and the purgatory stays open',
-  async (pending) => {
-    const fixture = busy();
-    const error = await refusedBy(fixture, () => fixture.purgatory.close({ pending: pending as 'drop' }));
-    expect(error).toMatchObject(VALUE);
-    expect(fixture.purgatory.close()).toHaveLength(2);
-  },
-);
-
-test.each([null, 'drop'])('close refuses %o as options, and the purgatory stays open', async (options) => {
+test.each<[options: unknown, kind: object]>([
+  ...['expire', '', null, true].map((pending): [unknown, object] => [{ pending }, VALUE]),
+  [null, TYPE],
+  ['drop', TYPE],
+])('close refuses the options %o, and the purgatory stays open', async (options, kind) => {
   const fixture = busy();
   const error = await refusedBy(fixture, () => fixture.purgatory.close(options as never));
-  expect(error).toMatchObject(TYPE);
+  expect(error).toMatchObject(kind);
   expect(fixture.purgatory.close()).toHaveLength(2);
 });

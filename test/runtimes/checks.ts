@@ -44,13 +44,7 @@ export const CHECKS: Readonly<Record<string, Check>> = {
       randomDelays(500, 200).map((delayMs) => {
         const startMs = performance.now();
         return new Promise<number>((resolve) => {
-          timer.schedule(
-            delayMs,
-            () => {
-              resolve(performance.now() - startMs - delayMs);
-            },
-            undefined,
-          );
+          timer.schedule(delayMs, () => resolve(performance.now() - startMs - delayMs));
         });
       }),
     );
@@ -81,13 +75,7 @@ export const CHECKS: Readonly<Record<string, Check>> = {
     timer.add(moved);
     assert(cancelled.cancel(), 'cancel() took effect');
     timer.add(moved);
-    const id = timer.schedule(
-      10,
-      () => {
-        assert(false, 'the callback was cancelled');
-      },
-      undefined,
-    );
+    const id = timer.schedule(10, () => assert(false, 'the callback was cancelled'));
     assert(timer.reschedule(id, 5) && timer.cancel(id) && !timer.cancel(id), 'an id is cancelled once');
     await timer.sleep(40);
     equal([cancelled.runs, cancelled.isCancelled, moved.runs, moved.pending], [0, true, 1, false], 'tasks');
@@ -100,7 +88,7 @@ export const CHECKS: Readonly<Record<string, Check>> = {
     const run = (): void => {
       runs++;
     };
-    const ids = randomDelays(COUNT, 500).map((delayMs) => timer.schedule(delayMs, run, undefined));
+    const ids = randomDelays(COUNT, 500).map((delayMs) => timer.schedule(delayMs, run));
     for (let i = 0; i < COUNT; i += 2) timer.cancel(ids[i] as (typeof ids)[number]);
     const left = COUNT - runs;
     assert(timer.size <= left && timer.size > 0, 'the others are pending');
@@ -111,8 +99,8 @@ export const CHECKS: Readonly<Record<string, Check>> = {
   'a delay beyond 24.8 days, the limit of the host, waits': async () => {
     using timer = new SystemTimer();
     let isEarly = false;
-    timer.schedule(2 ** 31 + 5, () => (isEarly = true), undefined);
-    timer.schedule(1e12, () => (isEarly = true), undefined);
+    timer.schedule(2 ** 31 + 5, () => (isEarly = true));
+    timer.schedule(1e12, () => (isEarly = true));
     await new Promise((resolve) => setTimeout(resolve, 20));
     equal([isEarly, timer.size], [false, 2], 'early callback, pending');
   },
@@ -122,12 +110,7 @@ export const CHECKS: Readonly<Record<string, Check>> = {
     timer.unref();
     equal(timer.hasRef(), false, 'hasRef');
     const alive = setInterval(() => undefined, 5); // of the host: the timer does not keep the process alive
-    await new Promise<void>(
-      (resolve) =>
-        void timer.schedule(5, () => {
-          resolve();
-        }),
-    );
+    await new Promise<void>((resolve) => timer.schedule(5, resolve));
     clearInterval(alive);
     timer.ref();
     equal(timer.hasRef(), true, 'hasRef');
@@ -136,13 +119,9 @@ export const CHECKS: Readonly<Record<string, Check>> = {
   'an error of a task goes to onError, and the others run': async () => {
     const errors: unknown[] = [];
     using timer = new SystemTimer({ onError: (error) => void errors.push((error as Error).message) });
-    timer.schedule(
-      5,
-      () => {
-        throw new Error('mine');
-      },
-      undefined,
-    );
+    timer.schedule(5, () => {
+      throw new Error('mine');
+    });
     await timer.sleep(10);
     equal(errors, ['mine'], 'errors');
   },
@@ -172,15 +151,7 @@ export const CHECKS: Readonly<Record<string, Check>> = {
     const storage = new (process.getBuiltinModule('node:async_hooks').AsyncLocalStorage)<string>();
     using timer = new SystemTimer({ asyncContext: true });
     const seen = await new Promise((resolve) => {
-      storage.run('mine', () =>
-        timer.schedule(
-          1,
-          () => {
-            resolve(storage.getStore());
-          },
-          undefined,
-        ),
-      );
+      storage.run('mine', () => timer.schedule(1, () => resolve(storage.getStore())));
     });
     equal(seen, 'mine', 'store');
   },
@@ -207,12 +178,7 @@ export const CHECKS: Readonly<Record<string, Check>> = {
     const host = setTimeout(() => calls.push('host'), 1);
     timers.clearTimeout(host);
     timers.clearImmediate(timers.setImmediate(() => calls.push('immediate')));
-    await new Promise<void>(
-      (resolve) =>
-        void timers.setImmediate(() => {
-          resolve();
-        }),
-    );
+    await new Promise<void>((resolve) => timers.setImmediate(resolve));
     await sleep(10);
     equal(calls.length, 2, 'calls');
   },

@@ -49,19 +49,8 @@ describe('escapement tasks, built, with Redis', () => {
     const database = await freshDatabase();
     onTestFinished(() => database.dispose());
     const env = { REDIS_URL: database.url };
-    const added = await tasks(
-      env,
-      'task',
-      'enqueue',
-      '-t',
-      'work',
-      '-l',
-      '{"a":1}',
-      '--id',
-      'one',
-      '-q',
-      'low',
-    );
+    const words = 'task enqueue -t work -l {"a":1} --id one -q low'.split(' ');
+    const added = await tasks(env, ...words);
     expect(added).toEqual({ stdout: 'one: pending, in queue low\n', stderr: '', code: 0 });
     const listed = await tasks(env, 'task', 'ls', '-q', 'low', '-s', 'pending', '--json');
     expect(JSON.parse(listed.stdout)).toMatchObject({ tasks: [{ id: 'one', payload: '{"a":1}' }] });
@@ -118,15 +107,8 @@ describe('escapement tasks, built, with Redis', () => {
 
   it('the command reports at once, in one line, that Redis is unreachable', async () => {
     const port = await freePort();
-    const { stdout, stderr, code } = await tasks(
-      {},
-      'queue',
-      'pause',
-      'a',
-      'b',
-      '-u',
-      `redis://u:secret@127.0.0.1:${port}`,
-    );
+    const words = ['queue', 'pause', 'a', 'b', '-u', `redis://u:secret@127.0.0.1:${port}`];
+    const { stdout, stderr, code } = await tasks({}, ...words);
     expect(stderr).toBe(
       `escapement: cannot reach Redis at 127.0.0.1:${port}: connect ECONNREFUSED 127.0.0.1:${port}\n`,
     );

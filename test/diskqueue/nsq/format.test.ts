@@ -65,6 +65,9 @@ it('metadata is three lines', () => {
 
 it.each([
   ['is empty', ''],
+  ['is not numbers', 'garbage'],
+  ['is zeros', '\0\0\0\0\0\0\0\0'],
+  ['has a depth without digits', '-\n0,0\n0,0\n'],
   ['ends in the middle of a number', '5\n2,100\n'],
   ['lacks the last newline', '5\n0,14\n1,30'],
   ['has other characters', '5\n0, 14\n1,30\n'],

@@ -10,100 +10,79 @@ const SECOND_NS = 1_000_000_000;
 const later = Date.UTC(2100, 0, 1);
 const laterText = '2100-01-01T00:00:00Z';
 
-/** An option as we take it and as Go does, what Go then shows, and what we do. */
+/** An option as we take it, what Go shows of a task that has it, and what we do. */
 interface OptionCase {
   readonly option: string;
-  readonly node: TaskOptions;
-  readonly go: Partial<GoNewTask>;
+  readonly node: TaskOptions & { deadline?: number; processAt?: number };
   readonly inGo: Partial<Record<keyof GoTaskInfo, unknown>>;
   readonly inNode: object;
 }
 
+/** The same options as the driver takes them. */
+function goOptions({ deadline, processAt, ...same }: OptionCase['node']): Partial<GoNewTask> {
+  return {
+    ...(same as Partial<GoNewTask>),
+    ...(deadline !== undefined && { deadlineMs: deadline }),
+    ...(processAt !== undefined && { processAtMs: processAt }),
+  };
+}
+
 const cases: readonly OptionCase[] = [
   {
-    option: 'none',
-    ...{ node: {}, go: {} },
+    ...{ option: 'none', node: {} },
     inGo: {
-      State: 2,
-      MaxRetry: 25,
-      Timeout: 1_800 * SECOND_NS,
-      Deadline: GO_ZERO_TIME,
-      Retention: 0,
-      Group: '',
+      ...{ State: 2, MaxRetry: 25, Timeout: 1_800 * SECOND_NS, Deadline: GO_ZERO_TIME },
+      ...{ Retention: 0, Group: '' },
     },
     inNode: { state: 'pending', maxRetry: 25, timeoutMs: 1_800_000, deadline: undefined, retentionMs: 0 },
   },
   {
-    option: 'maxRetry',
-    ...{ node: { maxRetry: 0 }, go: { maxRetry: 0 } },
+    ...{ option: 'maxRetry', node: { maxRetry: 0 } },
     ...{ inGo: { MaxRetry: 0 }, inNode: { maxRetry: 0 } },
   },
   {
-    option: 'timeout',
-    ...{ node: { timeoutMs: 90_000 }, go: { timeoutMs: 90_000 } },
+    ...{ option: 'timeout', node: { timeoutMs: 90_000 } },
     ...{ inGo: { Timeout: 90 * SECOND_NS }, inNode: { timeoutMs: 90_000 } },
   },
   {
-    option: 'deadline',
-    ...{ node: { deadline: later }, go: { deadlineMs: later } },
+    ...{ option: 'deadline', node: { deadline: later } },
     ...{ inGo: { Timeout: 0, Deadline: laterText }, inNode: { timeoutMs: 0, deadline: new Date(later) } },
   },
   {
-    option: 'timeout and deadline',
-    ...{ node: { timeoutMs: 90_000, deadline: later }, go: { timeoutMs: 90_000, deadlineMs: later } },
+    ...{ option: 'timeout and deadline', node: { timeoutMs: 90_000, deadline: later } },
     inGo: { Timeout: 90 * SECOND_NS, Deadline: laterText },
     inNode: { timeoutMs: 90_000, deadline: new Date(later) },
   },
   {
-    option: 'retention',
-    ...{ node: { retentionMs: HOUR_MS }, go: { retentionMs: HOUR_MS } },
+    ...{ option: 'retention', node: { retentionMs: HOUR_MS } },
     ...{ inGo: { Retention: 3_600 * SECOND_NS }, inNode: { retentionMs: HOUR_MS } },
   },
   {
-    option: 'process at',
-    ...{ node: { processAt: later }, go: { processAtMs: later } },
-    ...{
-      inGo: { State: 3, NextProcessAt: laterText },
-      inNode: { state: 'scheduled', nextProcessAt: new Date(later) },
-    },
+    ...{ option: 'process at', node: { processAt: later } },
+    inGo: { State: 3, NextProcessAt: laterText },
+    inNode: { state: 'scheduled', nextProcessAt: new Date(later) },
   },
   {
-    option: 'process at a time that is past',
-    ...{ node: { processAt: 1_000 }, go: { processAtMs: 1_000 } },
+    ...{ option: 'process at a time that is past', node: { processAt: 1_000 } },
     ...{ inGo: { State: 2 }, inNode: { state: 'pending' } },
   },
   {
-    option: 'process in',
-    ...{ node: { processInMs: HOUR_MS }, go: { processInMs: HOUR_MS } },
+    ...{ option: 'process in', node: { processInMs: HOUR_MS } },
     ...{ inGo: { State: 3 }, inNode: { state: 'scheduled' } },
   },
   {
-    option: 'group',
-    ...{ node: { group: 'g' }, go: { group: 'g' } },
+    ...{ option: 'group', node: { group: 'g' } },
     inGo: { State: 7, Group: 'g', NextProcessAt: GO_ZERO_TIME },
     inNode: { state: 'aggregating', group: 'g', nextProcessAt: undefined },
   },
   {
-    option: 'unique',
-    ...{ node: { uniqueTtlMs: HOUR_MS }, go: { uniqueTtlMs: HOUR_MS } },
+    ...{ option: 'unique', node: { uniqueTtlMs: HOUR_MS } },
     ...{ inGo: { State: 2 }, inNode: { state: 'pending' } },
   },
   {
     option: 'all of a pending one',
     node: {
-      taskId: 'all',
-      maxRetry: 3,
-      timeoutMs: 5_000,
-      deadline: later,
-      uniqueTtlMs: HOUR_MS,
-      retentionMs: 1_000,
-    },
-    go: {
-      taskId: 'all',
-      maxRetry: 3,
-      timeoutMs: 5_000,
-      deadlineMs: later,
-      uniqueTtlMs: HOUR_MS,
+      ...{ taskId: 'all', maxRetry: 3, timeoutMs: 5_000, deadline: later, uniqueTtlMs: HOUR_MS },
       retentionMs: 1_000,
     },
     inGo: { ID: 'all', MaxRetry: 3, Timeout: 5 * SECOND_NS, Deadline: laterText, Retention: SECOND_NS },
@@ -124,13 +103,13 @@ describe('every option', () => {
       });
     });
 
-    it.each(cases)('$option: what Go writes is the same with us, to the byte', async ({ go, inNode }) => {
+    it.each(cases)('$option: what Go writes is the same with us, to the byte', async ({ node, inNode }) => {
       const queue = world().newQueue();
       const { ID: id } = await world().go.enqueue({
         type: 'email:send',
         payload: '{"user_id":42}',
         queue,
-        ...go,
+        ...goOptions(node),
       });
       const shown = await world().inspector.getTaskInfo(queue, id);
       expect(shown).toMatchObject({
@@ -142,11 +121,17 @@ describe('every option', () => {
       expect(Buffer.from(encodeTaskMessage(decodeTaskMessage(bytes ?? Buffer.alloc(0))))).toEqual(bytes);
     });
 
-    it.each(cases)('$option: both write the same keys, of the same kinds', async ({ node, go }) => {
+    it.each(cases)('$option: both write the same keys, of the same kinds', async ({ node }) => {
       const [ours, theirs] = [world().newQueue(), world().newQueue()];
       const task = new Task('t', 'p', { queue: ours });
       await world().client.enqueue(task, { ...node, taskId: 'one' });
-      await world().go.enqueue({ type: 't', payload: '"p"', queue: theirs, ...go, taskId: 'one' });
+      await world().go.enqueue({
+        type: 't',
+        payload: '"p"',
+        queue: theirs,
+        ...goOptions(node),
+        taskId: 'one',
+      });
       const [written, expected] = [await shapeOf(ours), await shapeOf(theirs)];
       expect(written).toEqual(expected);
     });
