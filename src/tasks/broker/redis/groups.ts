@@ -198,7 +198,7 @@ const MAX_SET_SIZE = 10_000;
 /** Bytes after which a script takes no more tasks of a group, so that its reply arrives in time. */
 const MAX_SET_BYTES = 8_388_608;
 
-const GROUPS_PER_SCRIPT = 1_000;
+export const GROUPS_PER_SCRIPT = 1_000;
 const SETS_PER_SCRIPT = 10;
 
 export const GROUPS = {
@@ -247,16 +247,21 @@ export const GROUPS = {
 
 export async function groupsOf(redis: RedisAccess, queue: string): Promise<readonly GroupInfo[]> {
   const infos = new Map<string, GroupInfo>();
-  let cursor = '0';
-  do {
-    const reply = itemsOf(await redis.runIn(queue, LIST_GROUPS, [cursor, GROUPS_PER_SCRIPT]));
-    for (const [name, size] of rowsOf(reply, 1, 2)) {
-      const group = textOf(name);
-      infos.set(group, { group, size: numberOf(size) });
-    }
-    cursor = textOf(reply[0]);
-  } while (cursor !== '0');
+  for await (const info of groupsFrom(redis, queue, '')) infos.set(info.group, info);
   return [...infos.values()].sort((a, b) => (a.group < b.group ? -1 : 1));
+}
+
+/** Yields the groups from a cursor of LIST_GROUPS on: '' to begin. A group may come twice. */
+export async function* groupsFrom(
+  redis: RedisAccess,
+  queue: string,
+  from: string,
+): AsyncGenerator<GroupInfo> {
+  for (let cursor = from; cursor !== '0';) {
+    const reply = itemsOf(await redis.runIn(queue, LIST_GROUPS, [cursor || '0', GROUPS_PER_SCRIPT]));
+    for (const [name, size] of rowsOf(reply, 1, 2)) yield { group: textOf(name), size: numberOf(size) };
+    cursor = textOf(reply[0]);
+  }
 }
 
 /** Tasks whose message cannot be decoded are archived: with them, the set could never be replaced. */

@@ -3,6 +3,7 @@ import { hasOwnKeys } from '../../argument-checks.ts';
 import { isTaskState, type TaskState } from '../../task-state.ts';
 import { queueNotFound, taskNotFound } from '../broker-errors.ts';
 import type { DayStats, QueueStats, TaskRecord } from '../broker.ts';
+import { GROUPS_PER_SCRIPT, groupsFrom } from './groups.ts';
 import { QUEUES_KEY } from './keys.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import {
@@ -17,14 +18,17 @@ import {
 } from './script.ts';
 
 /**
- * Reads the numbers of a queue. Its memory is estimated from the first tasks of each state, as in asynq.
+ * Reads the numbers of a queue. Its memory is estimated from the first tasks of each state, as in asynq. Groups are counted up to ARGV[3]:
+ * for the others LIST_GROUPS goes on.
  *
  * ARGV[1]  number of tasks per state, and of groups, whose memory is measured
  * ARGV[2]  today, as in the keys of counts
+ * ARGV[3]  approximate number of groups
  *
  * Returns the number of active, pending, scheduled, retry, archived, completed and aggregating tasks, the number of groups, since
- * when the next task is pending in nanoseconds, bytes, the runs and failed runs of today, all of them, 1 if the queue is paused, 1 or 2
- * if its concurrency or its rate holds all tasks back, and since when the first of those tasks is pending that nothing holds back.
+ * when the next task is pending in nanoseconds, bytes without aggregating tasks, the runs and failed runs of today, all of them, 1 if the
+ * queue is paused, 1 or 2 if its concurrency or its rate holds all tasks back, how many tasks that lets start, 1 if keys have limits, since
+ * when the first of those tasks is pending that nothing holds back, bytes per aggregating task, and the cursor of LIST_GROUPS.
  */
 export const QUEUE_STATS = new Script(`
 local sample, bytes = tonumber(ARGV[1]), 0
@@ -67,11 +71,11 @@ local function addUp(key)
   aggregating = aggregating + size
   return size
 end
-for _, group in ipairs(redis.call('SMEMBERS', GROUPS)) do
+local someGroups = redis.call('SSCAN', GROUPS, 0, 'COUNT', ARGV[3])
+for _, group in ipairs(someGroups[2]) do
   if addUp(GROUP .. group) > 0 then groups = groups + 1 end
 end
 for _, set in ipairs(redis.call('ZRANGE', SETS, 0, -1)) do addUp(set) end
-if inWeighed > 0 then bytes = before + (bytes - before) / inWeighed * aggregating end
 local keys = redis.call('LRANGE', RING, 0, 999)
 for _, key in ipairs(redis.call('ZRANGEBYSCORE', PARKED, '-inf', nowMs(), 'LIMIT', 0, 1000)) do keys[#keys + 1] = key end
 if redis.call('HEXISTS', FIRSTS, '') == 0 and not heldUntil('') then keys[#keys + 1] = '' end
@@ -89,7 +93,7 @@ if not head then
 end
 reply[7], reply[8] = aggregating, groups
 reply[9] = head or 0
-reply[10] = bytes
+reply[10] = before
 for i, key in ipairs(COUNTS) do reply[10 + i] = redis.call('GET', key) or 0 end
 reply[15] = redis.call('EXISTS', PAUSED)
 local l, left, kind = readLimits(), 0, 0
@@ -101,6 +105,8 @@ end
 reply[16], reply[17] = kind, left
 reply[18] = (l.kc or l.kt) and 1 or 0
 reply[19] = first or 0
+reply[20] = inWeighed > 0 and (bytes - before) / inWeighed or 0
+reply[21] = someGroups[1]
 return reply
 `);
 
@@ -165,22 +171,29 @@ export const INSPECTION = {
   async queueStats(redis, queue) {
     await requireQueue(redis, queue);
     const nowMs = redis.wallNowMs;
-    const reply = itemsOf(await redis.runIn(queue, QUEUE_STATS, [SAMPLE, utcDay(nowMs)])).map(numberOf);
+    const args = [SAMPLE, utcDay(nowMs), GROUPS_PER_SCRIPT];
+    const items = itemsOf(await redis.runIn(queue, QUEUE_STATS, args));
+    const reply = items.map(numberOf);
     const [active = 0, pending = 0, scheduled = 0, retry = 0, archived = 0, completed = 0] = reply;
-    const [aggregating = 0, groupCount = 0, sinceNs = 0, memoryBytes = 0] = reply.slice(6);
+    const [someAggregating = 0, someGroups = 0, sinceNs = 0, bytes = 0] = reply.slice(6);
     const [processed = 0, failed = 0, processedTotal = 0, failedTotal = 0, paused = 0] = reply.slice(10);
-    const [kind = 0, left = 0, isKeyLimited = 0, runnableNs = 0] = reply.slice(15);
+    const [kind = 0, left = 0, isKeyLimited = 0, runnableNs = 0, bytesInGroup = 0] = reply.slice(15);
+    let [aggregating, groups] = [someAggregating, someGroups];
+    for await (const { size } of groupsFrom(redis, queue, textOf(items[20]))) {
+      aggregating += size;
+      groups++;
+    }
     // A number cannot represent these nanoseconds exactly.
     const waitedMs = (ns: number): number =>
       ns === 0 ? 0 : Math.max(nowMs - Math.round(ns / NANOS_PER_MS), 0);
     return {
       queue,
       counts: { active, pending, scheduled, retry, archived, completed, aggregating },
-      groups: groupCount,
+      groups,
       latencyMs: waitedMs(sinceNs),
       runnableMs: paused === 0 ? waitedMs(runnableNs) : 0,
       held: heldOf(isKeyLimited === 1 ? await countByKeys(redis, queue) : [0, 0, pending], kind, left),
-      memoryBytes,
+      memoryBytes: bytes + bytesInGroup * aggregating,
       processed,
       failed,
       processedTotal,

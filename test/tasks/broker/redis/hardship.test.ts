@@ -159,6 +159,13 @@ describe('a Redis in trouble', () => {
       expect(names).toHaveLength(GROUPS);
     });
 
+    it('many groups are counted in several scripts, so that none blocks Redis for long', async () => {
+      await broker.queueStats(QUEUE); // loads the scripts
+      await redis.config('RESETSTAT');
+      await broker.queueStats(QUEUE);
+      expect(await redis.info('commandstats')).toMatch(/^cmdstat_evalsha:calls=[2-9],/m);
+    });
+
     it('the tasks of one of many groups can be listed and run', async () => {
       expect(await broker.tasks(QUEUE, 'aggregating', { page: 1, size: 10 }, 'group-7')).toHaveLength(1);
       expect(await broker.tasks(QUEUE, 'aggregating', { page: 1, size: 10 }, 'none')).toEqual([]);
