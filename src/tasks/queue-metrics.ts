@@ -107,9 +107,9 @@ class QueueMetrics implements TaskQueueMetrics {
   }
 
   async #sampleAll(): Promise<void> {
-    const queues = await this.#options.broker.queues();
-    for (const queue of this.#series.keys()) if (!queues.includes(queue)) this.#drop(queue);
-    await Promise.all(queues.map((queue) => this.#sampleOne(queue)));
+    const queues = new Set(await this.#options.broker.queues());
+    for (const queue of this.#series.keys()) if (!queues.has(queue)) this.#drop(queue);
+    await Promise.all(Array.from(queues, (queue) => this.#sampleOne(queue)));
   }
 
   async #sampleOne(queue: string): Promise<void> {
