@@ -116,6 +116,13 @@ it('text of the command is one line that has no effect on a terminal', () => {
   expect(printableBytes(Buffer.from([0x61, 0xe9, 0x0a]))).toBe('a\\xe9\\n');
 });
 
+it('one very long text does not make a table too large to be drawn', () => {
+  const items = ['x'.repeat(1_000_000), ...Array.from({ length: 1_000 }, () => 'y')];
+  const text = table([['id', (item) => item]], items, Infinity);
+  expect(text.length).toBeLessThan(1_100_000);
+  expect(text).toMatch(/^id {2}x+\n\nid {2}y\n/);
+});
+
 it('describeError returns one line for an error of the environment', () => {
   const denied = Object.assign(new Error('EACCES: …'), { code: 'EACCES', path: '/q', syscall: 'open' });
   expect(describeError(denied)).toBe('/q: permission denied');

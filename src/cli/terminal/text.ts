@@ -30,15 +30,18 @@ export function formatBytes(bytes: number): string {
 /** Columns of a table: the head of each, and the text of an item's cell; numbers are aligned to the right. */
 export type Columns<T> = readonly (readonly [head: string, cell: (item: T) => string, align?: 'right'])[];
 
-/** Returns a table, or its rows one below the other if it is wider than `width`. No colours, because it is often copied. */
+/** A table with a longer text, in UTF-16 code units, is not drawn: its other rows would be padded to the same length. */
+const LONGEST_CELL = 10_000;
+
+/** Returns a table, or its rows one below the other if it is wider than `width` or has a very long text. No colours, because it is often copied. */
 export function table<T>(columns: Columns<T>, items: readonly T[], width: number): string {
   const head = columns.map(([name]) => name);
-  const text = draw(cellsOf(columns, items), columns, {
-    head,
-    style: { head: [], border: [], compact: true },
-  });
-  if (items.length === 0 || text.indexOf('\n') <= width) return text;
-  const rows = items.map((item) => columns.map(([name, cell]): Detail => [name, printable(cell(item))]));
+  const cells = cellsOf(columns, items);
+  if (cells.flat().every(({ length }) => length <= LONGEST_CELL)) {
+    const text = draw(cells, columns, { head, style: { head: [], border: [], compact: true } });
+    if (items.length === 0 || text.indexOf('\n') <= width) return text;
+  }
+  const rows = cells.map((row) => row.map((cell, at): Detail => [head[at] ?? '', cell]));
   return rows.map((row) => detailLines(row).join('\n')).join('\n\n');
 }
 
