@@ -9,7 +9,7 @@ import {
   type ToLeaseThread,
 } from './lease-thread.ts';
 
-/* The program of the thread that lease-thread.ts starts: importing this file runs it. */
+/* The program of the thread that lease-thread.ts starts: importing this file runs it. `process.exit` ends the thread alone. */
 
 const port = parentPort as MessagePort;
 const { cells, queues, leaseMs, route } = workerData as LeaseThreadData;
@@ -30,6 +30,7 @@ const renewer = new LeaseRenewer({
 
 port.on('message', (message: ToLeaseThread) => {
   if (message === 'wake') renewer.wake();
+  else if (message === 'end') process.exit();
   else renewer.addLongId(message);
 });
 renewer.wake();

@@ -13,13 +13,16 @@ export interface LeaseThreadData {
   readonly route: ConnectionRoute;
 }
 
-/** Messages to the thread: to wake it after a task was put on the board, and ids that are too long for the board. */
-export type ToLeaseThread = 'wake' | LongId;
+/** Messages to the thread: to wake it after a task was put on the board, to end it, and ids that are too long for the board. */
+export type ToLeaseThread = 'wake' | 'end' | LongId;
 
 /** The only message of the thread: renewals have begun to fail. A copy of an error has no code, so its parts are sent. */
 export type FromLeaseThread = Pick<EscapementError, 'code' | 'message' | 'cause'>;
 
 const OP = 'RedisBroker.leaseHolder';
+
+/** How long the thread may take to end by itself, in milliseconds; then it is terminated. */
+const END_MS = 2_000;
 
 interface LeaseThreadOptions extends LeaseHolderOptions {
   /** Returns the program of the thread. Called when it starts, as `route`. @throws unknown - it cannot be found. */
@@ -71,7 +74,15 @@ export class LeaseThread implements LeaseHolder {
   async close(): Promise<void> {
     this.#isOver = true;
     this.#options.onClose(this);
-    await this.#worker?.terminate();
+    if (this.#worker !== undefined) await this.#end(this.#worker);
+  }
+
+  /** Not with `terminate` alone: a thread that still loads its modules would leave the file open that it reads. */
+  async #end(worker: Worker): Promise<void> {
+    const late = setTimeout(() => void worker.terminate(), END_MS);
+    this.#send('end');
+    await new Promise((resolve) => worker.once('exit', resolve));
+    clearTimeout(late);
   }
 
   #start(): void {
@@ -86,6 +97,7 @@ export class LeaseThread implements LeaseHolder {
       });
       worker.on('error', this.#fail);
       worker.on('exit', (code) => {
+        this.#worker = undefined;
         this.#fail(`exit code ${code}`);
       });
       this.#worker = worker;

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, connect as connectTo } from 'node:net';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream';
@@ -160,6 +160,17 @@ describe('a lease thread that is not running', () => {
     return () => pathToFileURL(join(folder, 'program.mjs'));
   }
 
+  /** Whether this process has a file open. */
+  function isOpen(path: string): boolean {
+    return readdirSync('/proc/self/fd').some((fd) => {
+      try {
+        return readlinkSync(`/proc/self/fd/${fd}`) === path;
+      } catch {
+        return false; // the one that was reading the list
+      }
+    });
+  }
+
   const task = { message: { id: 'a', queue: QUEUE }, epoch: 1 } as LeasedTask;
 
   it.each([
@@ -206,6 +217,30 @@ describe('a lease thread that is not running', () => {
     thread.hold(1, task, 0);
     expect(errors).toEqual([]);
   });
+
+  it.skipIf(process.platform !== 'linux')(
+    'a lease thread that is closed while it loads its modules leaves no file open',
+    async () => {
+      const path = join(folderOfTest(), 'module.js');
+      const { thread, errors } = threadOf(
+        programOf(`
+          import { open } from 'node:fs/promises';
+          const endMs = Date.now() + 300;
+          const read = async () => {
+            while (Date.now() < endMs) await (await open(${JSON.stringify(path)}, 'w')).close();
+          };
+          await Promise.all(Array.from({ length: 20 }, read));
+          await import(${JSON.stringify(leaseThreadFile().href)});
+        `),
+      );
+      thread.hold(0, task, 0);
+      await until('it reads the file', () => existsSync(path));
+      await thread.close();
+      await thread.close();
+      expect(isOpen(path)).toBe(false);
+      expect(errors).toEqual([]);
+    },
+  );
 
   it('a lease thread does not start for a task of another queue', () => {
     const { thread, errors } = threadOf(raise(new Error('it starts')));
