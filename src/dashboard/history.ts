@@ -33,15 +33,19 @@ export class History {
     this.#maxQueues = maxQueues;
   }
 
-  /** Adds the samples of a time. Those of queues beyond the maximum are left out; a queue that has no samples any more is dropped. */
+  /**
+   * Adds the samples of a time. Those of queues beyond the maximum are left out. A queue that was removed is dropped with its last sample, or
+   * when there are as many queues as there may be.
+   */
   add(atMs: number, samples: ReadonlyMap<string, Sample>): void {
     const at = this.#next % this.#times.length;
     this.#next++;
     this.#times[at] = atMs;
+    const isFull = this.#series.size > this.#maxQueues;
     for (const [queue, values] of this.#series) {
       const sample = samples.get(queue);
       write(values, at, sample);
-      if (sample === undefined && isEmpty(values)) this.#series.delete(queue);
+      if (sample === undefined && (isFull || isEmpty(values))) this.#series.delete(queue);
     }
     for (const [queue, sample] of samples) {
       if (this.#series.has(queue) || (this.#series.size > this.#maxQueues && queue !== ALL_QUEUES)) continue;

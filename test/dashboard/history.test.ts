@@ -25,14 +25,23 @@ test('a history has the last samples, the oldest first, and rounds what floats a
 });
 
 test('a queue has samples of the times at which it was there, and is forgotten with the last of them', () => {
-  const history = new History(3, 1);
+  const history = new History(3, 10);
   history.add(1, samples('a'));
-  history.add(2, samples('a', 'b')); // one queue, besides that of all together
-  history.add(3, samples('b', 'cc'));
+  history.add(2, samples('a', 'b'));
+  history.add(3, samples('b'));
   expect(history.read('a', 0)).toMatchObject({ atMs: [1, 2] });
   expect(history.read('b', 0)).toMatchObject({ atMs: [2, 3] });
-  expect(history.read('cc', 0)).toMatchObject({ atMs: [] });
-  for (let second = 4; second <= 6; second++) history.add(second, samples('cc'));
+  for (let second = 4; second <= 6; second++) history.add(second, samples('b'));
   expect(history.read('a', 0)).toMatchObject({ atMs: [] });
-  expect(history.read('cc', 0)).toMatchObject({ atMs: [5, 6], pending: [2, 2] });
+});
+
+test('a queue beyond the maximum has samples when another queue was removed', () => {
+  const history = new History(10, 1);
+  history.add(1, samples('a', 'b')); // one queue, besides that of all together
+  history.add(2, samples('a', 'b', 'cc'));
+  expect(history.read('cc', 0)).toMatchObject({ atMs: [] });
+  history.add(3, samples('b', 'cc'));
+  expect(history.read('a', 0)).toMatchObject({ atMs: [] });
+  expect(history.read('b', 0)).toMatchObject({ atMs: [1, 2, 3] });
+  expect(history.read('cc', 0)).toMatchObject({ atMs: [3], pending: [2] });
 });
