@@ -252,7 +252,7 @@ export interface BrokerAdministration {
 
   /**
    * Finds defects that no operation causes, but a crash of Redis, another program or a manual change can: see `DefectKind`.
-   * Other programs may work on the queue meanwhile. O(all tasks).
+   * Other programs may work on the queue meanwhile. O(tasks); on Redis O(keys of the database).
    *
    * @param options - `apply` to repair it; else nothing changes.
    */
