@@ -55,11 +55,11 @@ export async function serveTasks(
 }
 
 /** The same, with the errors that are reported. */
-export async function serveTold(
+export async function serveReporting(
   options: Partial<TasksHandlerOptions> = {},
-): Promise<Awaited<ReturnType<typeof serveTasks>> & { readonly told: unknown[] }> {
-  const told: unknown[] = [];
-  return { ...(await serveTasks({ onError: (error) => told.push(error), ...options })), told };
+): Promise<Awaited<ReturnType<typeof serveTasks>> & { readonly reported: unknown[] }> {
+  const reported: unknown[] = [];
+  return { ...(await serveTasks({ onError: (error) => reported.push(error), ...options })), reported };
 }
 
 function send(port: number, path: string, { method = 'GET', body, headers = {} }: Request): Promise<Answer> {

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, vi } from 'vitest';
 import { tasksHandler, type RedisInfo } from 'escapement/tasks/http';
 import { settled } from '../../workqueue/support/outcome.ts';
 import { raise, unreadable } from '../support/bench.ts';
-import { serve, serveTasks, serveTold, test } from './serve.ts';
+import { serve, serveTasks, serveReporting, test } from './serve.ts';
 
 const secret = new Error('secret');
 
@@ -50,11 +50,11 @@ describe('authorize', () => {
     ['a promise of a wrong challenge', Promise.resolve({ challenge: 'ä€' })],
     ['a thenable that calls back twice', calledBackTwice],
   ])('a response is a server error if authorize returns %s', async (_, verdict) => {
-    const { send, told } = await serveTold({ authorize: () => verdict as never });
+    const { send, reported } = await serveReporting({ authorize: () => verdict as never });
     const { status, text, headers } = await send('/api/queues');
     expect({ status, text }).toEqual({ status: 500, text: 'internal error\n' });
     expect(headers['set-cookie']).toBeUndefined();
-    expect(told).toHaveLength(1);
+    expect(reported).toHaveLength(1);
   });
 
   test('authorize may challenge in Latin-1', async () => {
@@ -72,21 +72,21 @@ describe('authorize', () => {
     ['undefined', undefined],
     ['an object without a prototype', Object.create(null)],
   ])('a response is a server error if authorize throws %s', async (_, error) => {
-    const { send, told } = await serveTold({ authorize: raise(error) });
+    const { send, reported } = await serveReporting({ authorize: raise(error) });
     expect(await send('/api/queues')).toMatchObject({ status: 500, text: 'internal error\n' });
-    expect(told).toHaveLength(1);
-    expect(Object.is(told[0], error)).toBe(true);
+    expect(reported).toHaveLength(1);
+    expect(Object.is(reported[0], error)).toBe(true);
   });
 
   test('authorize may settle after the client has left, or never', async ({ broker }) => {
-    const told = vi.fn();
+    const reported = vi.fn();
     const asked = new EventEmitter();
     const authorize = ({ url }: IncomingMessage): boolean | Promise<boolean> =>
       url === '/' ||
       new Promise((_, reject) => {
         asked.emit('asked', reject);
       });
-    const send = await serve(tasksHandler({ broker, authorize, onError: told }));
+    const send = await serve(tasksHandler({ broker, authorize, onError: reported }));
     const { port } = await send('/');
     for (const isRejected of [false, true]) {
       const asking = once(asked, 'asked') as Promise<[(error: unknown) => void]>;
@@ -99,7 +99,7 @@ describe('authorize', () => {
       if (isRejected) reject(secret);
       await settled();
     }
-    expect(told.mock.calls.map(([error]) => error as unknown)).toEqual([secret]);
+    expect(reported.mock.calls.map(([error]) => error as unknown)).toEqual([secret]);
   });
 });
 
@@ -110,24 +110,24 @@ test.each([
   ['an object that cannot be read', unreadable()],
   ['a promise', Promise.resolve('text')],
 ])('a formatter that returns %s is reported, and the response has everything else', async (_, shown) => {
-  const { add, send, told } = await serveTold({ formatPayload: () => shown as never });
+  const { add, send, reported } = await serveReporting({ formatPayload: () => shown as never });
   await add('a');
   const json = { id: 'a', payload: 'cannot be shown' };
   expect(await send('/api/queues/default/tasks/a')).toMatchObject({ status: 200, json });
-  expect(told).toHaveLength(1);
+  expect(reported).toHaveLength(1);
 });
 
 test.each<[string, () => never]>([
   ['throws', raise(unreadable())],
   ['rejects', () => Promise.reject(secret) as never],
 ])('a response has everything else if a formatter %s', async (_, format) => {
-  const { add, broker, lease, send, told } = await serveTold({ formatResult: format });
+  const { add, broker, lease, send, reported } = await serveReporting({ formatResult: format });
   await add('a', { retentionMs: 1_000 });
   const task = await lease();
   await broker.writeResult(task, Uint8Array.of(1));
   await broker.complete(task);
   expect(await send('/api/queues/default/tasks/a')).toMatchObject({ json: { result: 'cannot be shown' } });
-  expect(told).toHaveLength(1);
+  expect(reported).toHaveLength(1);
 });
 
 describe('redisInfo', () => {
@@ -147,16 +147,16 @@ describe('redisInfo', () => {
     ['what cannot become JSON', { ...fine, queue_locations: 5n }],
     ['locations whose toJSON throws', { ...fine, queue_locations: [{ toJSON: raise(secret) }] }],
   ])('a response is a server error if redisInfo returns %s', async (_, info) => {
-    const { send, told } = await serveTold({ redisInfo: () => info as never });
+    const { send, reported } = await serveReporting({ redisInfo: () => info as never });
     expect(await send('/api/redis_info')).toMatchObject({ status: 500, text: 'internal error\n' });
-    expect(told).toHaveLength(1);
+    expect(reported).toHaveLength(1);
   });
 
   test('a response is a server error if redisInfo throws, whatever the code of the error', async () => {
     const error = withCode('ERR_INVALID_ARG_VALUE');
-    const { send, told } = await serveTold({ redisInfo: raise(error) });
+    const { send, reported } = await serveReporting({ redisInfo: raise(error) });
     expect(await send('/api/redis_info')).toMatchObject({ status: 500 });
-    expect(told).toEqual([error]);
+    expect(reported).toEqual([error]);
   });
 });
 
@@ -191,12 +191,12 @@ test('without onError any thrown value causes a warning that can be printed', as
 });
 
 test('a response that refuses its headers ends the connection, and nothing else', async ({ broker }) => {
-  const told: unknown[] = [];
-  const handler = tasksHandler({ broker, onError: (error) => void told.push(error) });
+  const reported: unknown[] = [];
+  const handler = tasksHandler({ broker, onError: (error) => void reported.push(error) });
   const send = await serve((request, response) => {
     response.writeHead = raise(secret);
     handler(request, response);
   });
   await expect(send('/api/queues')).rejects.toMatchObject({ code: 'ECONNRESET' });
-  expect(told).toEqual([secret, secret]);
+  expect(reported).toEqual([secret, secret]);
 });
