@@ -7,7 +7,7 @@ import { Task } from 'escapement/tasks';
 import { tasksHandler } from 'escapement/tasks/http';
 import { settled } from '../../workqueue/support/outcome.ts';
 import { raise } from '../support/bench.ts';
-import { behindParser, serve, serveTasks, serveTold, test } from './serve.ts';
+import { behindParser, serve, serveTasks, serveReporting, test } from './serve.ts';
 
 const SECURITY_HEADERS = {
   'cache-control': 'no-store',
@@ -155,8 +155,8 @@ describe('bodies', () => {
 
   test('bodies that end early change nothing', async ({ broker, add, inspector }) => {
     await add('a');
-    const told = vi.fn();
-    const handler = tasksHandler({ broker, onError: told });
+    const reported = vi.fn();
+    const handler = tasksHandler({ broker, onError: reported });
     const arrived = new EventEmitter();
     const send = await serve((request, response) => {
       handler(request, response);
@@ -173,7 +173,7 @@ describe('bodies', () => {
     socket.destroy();
     await closed;
     await settled();
-    expect(told).not.toHaveBeenCalled();
+    expect(reported).not.toHaveBeenCalled();
     expect(await inspector.getTaskInfo('default', 'a')).toMatchObject({ state: 'pending' });
   });
 
@@ -207,12 +207,12 @@ describe('errors', () => {
   });
 
   test('errors that are unexpected are not sent to the client', async () => {
-    const { broker, send, told } = await serveTold();
+    const { broker, send, reported } = await serveReporting();
     const secret = Object.assign(new Error('secret'), { code: 'ERR_QUEUE_NOT_FOUND' });
     vi.spyOn(broker, 'queues').mockRejectedValueOnce(secret).mockRejectedValueOnce('also secret');
     expect(await send('/api/queues')).toMatchObject({ status: 500, text: 'internal error\n' });
     expect(await send('/api/queues')).toMatchObject({ status: 500, text: 'internal error\n' });
-    expect(told).toEqual([secret, 'also secret']);
+    expect(reported).toEqual([secret, 'also secret']);
   });
 
   test('errors are warnings of the process without onError', async () => {

@@ -94,26 +94,28 @@ describe('queues', () => {
 describe('a queue that cannot be read', () => {
   const broken = new EscapementError('ERR_TASK_NOT_FOUND', 'an id without a task');
 
-  async function withBroken(isBroken: (queue: string) => boolean): Promise<{ send: Send; told: unknown[] }> {
+  async function withBroken(
+    isBroken: (queue: string) => boolean,
+  ): Promise<{ send: Send; reported: unknown[] }> {
     const { broker, add } = await openBench();
     await add('a');
     await add('b', { queue: 'ghostly' });
-    const told: unknown[] = [];
+    const reported: unknown[] = [];
     const guarded = withMethods(broker, {
       queueStats: (queue) => (isBroken(queue) ? Promise.reject(broken) : broker.queueStats(queue)),
       history: (queue, days) => (isBroken(queue) ? Promise.reject(broken) : broker.history(queue, days)),
     });
-    const onError = (error: unknown): void => void told.push(error);
-    return { send: await serve(tasksHandler({ broker: guarded, onError })), told };
+    const onError = (error: unknown): void => void reported.push(error);
+    return { send: await serve(tasksHandler({ broker: guarded, onError })), reported };
   }
 
   test('a queue that cannot be read is left out of the list, and is reported', async () => {
-    const { send, told } = await withBroken((queue) => queue === 'ghostly');
+    const { send, reported } = await withBroken((queue) => queue === 'ghostly');
     const json = { queues: [{ queue: 'default' }] };
     expect(await send('/api/queues')).toMatchObject({ status: 200, json });
     const stats = await send('/api/queue_stats');
     expect(Object.keys((stats.json as { stats: object }).stats)).toEqual(['default']);
-    expect(told).toEqual([broken, broken]);
+    expect(reported).toEqual([broken, broken]);
   });
 
   test('the list of queues is an error if no queue can be read', async () => {
