@@ -94,7 +94,7 @@ describe.skipIf('lack' in findRedis())('the recipe for a framework', () => {
     '%s enqueues a task, answers a slow request with 504, and ends at SIGTERM',
     async (framework) => {
       const { url: redis, inspector } = await emptyRedis();
-      const { app, url } = await startServer(framework, redis, 200);
+      const { app, url } = await startServer(framework, redis, 5_000); // a busy machine enqueues within it
       const response = await enqueue(url);
       expect(response.status).toBe(202);
       const { id } = (await response.json()) as { id: string };
