@@ -3,7 +3,6 @@ import type { TaskRecord } from '../broker.ts';
 import { recordOf, requireQueue } from './inspection.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import {
-  bytesOf,
   itemsOf,
   numberOf,
   rowsOf,
@@ -12,7 +11,7 @@ import {
   type ScriptReply,
   textOf,
 } from './script.ts';
-import { allKeysOfTasks, keysOfSets, keysOfTasks, sizeOf } from './task-keys.ts';
+import { allKeysOfTasks, sizeOf } from './task-keys.ts';
 
 /**
  * `addRow(reply, id, score, isWhole)`: adds a task to a reply, unless it is missing: id, msg, result, progress, its score (since when it is
@@ -220,140 +219,140 @@ const TASKS_PER_SCRIPT = 1_000;
 
 /** A script of a scan keeps Redis busy for about a millisecond. */
 const TASKS_PER_SCAN = 100;
-const BYTES_PER_SCAN = 1_048_576;
 
-/** Where a scan goes on. */
-interface RedisPosition {
-  /** States that are left, and the one that is being read. */
-  readonly states: readonly TaskState[];
-  /** The keys with its tasks; undefined if they are not known yet. */
-  readonly keys?: readonly string[];
-  /** Index of the key that is being read. @default 0 */
-  readonly nth?: number;
-  /** Place in that key, as SCAN_TASKS returns it; undefined at its beginning. */
-  readonly place?: readonly ScriptReply[];
-  /** Place among the pending tasks with keys; undefined at their beginning. */
-  readonly turns?: KeysPosition;
+/** Bytes of messages and results after which a script reads no more tasks. */
+const BYTES_PER_SCRIPT = 1_048_576;
+
+/** What a script has returned of some tasks: see `addRow`. */
+type Rows = ScriptReply[][];
+
+interface ReadOptions {
+  /** Group of aggregating tasks. @default all groups */
+  readonly group?: string | undefined;
+  /** Number of tasks that are left out first. @default 0 */
+  readonly skip?: number;
+  /** Number of tasks. @default all */
+  readonly count?: number;
+  /** Number of tasks that one script reads. */
+  readonly perScript: number;
+  /** Whether what is left of their locks is read, and no leases. @default false */
+  readonly isWhole?: boolean;
 }
 
-interface KeysPosition {
-  /** Of HSCAN; '0' if it has found the last keys. */
-  readonly cursor: string;
-  /** Keys that were found, and are left to read. */
-  readonly keys: readonly string[];
-  /** ARGV[3] and ARGV[4] of SCAN_KEYS for the first of them. */
-  readonly place: readonly ScriptArgument[];
+/** Reads the tasks of a state in their order. */
+export async function* readRows(
+  redis: RedisAccess,
+  queue: string,
+  state: TaskState,
+  { group, skip = 0, count: left = Infinity, perScript, isWhole = false }: ReadOptions,
+): AsyncGenerator<Rows> {
+  const rest = [BYTES_PER_SCRIPT, isWhole ? 1 : 0];
+  if (state === 'pending') {
+    for (let nth = 0, isEnd = false; !isEnd && left > 0;) {
+      const args = [nth, skip, Math.min(perScript, left), ...rest];
+      const reply = itemsOf(await redis.runIn(queue, READ_IN_TURNS, args));
+      [nth, skip, isEnd] = [numberOf(reply[0]), numberOf(reply[1]), numberOf(reply[2]) === 1];
+      const rows = [...rowsOf(reply, 3, 7)];
+      left -= rows.length;
+      yield rows;
+    }
+    return;
+  }
+  for await (const key of allKeysOfTasks(redis, queue, state, group)) {
+    const size = skip > 0 ? await sizeOf(redis, queue, key) : Infinity;
+    for (let first = skip, read = 1; first < size && left > 0 && read > 0; first += read) {
+      const last = first + Math.min(perScript, left) - 1;
+      const reply = itemsOf(await redis.runIn(queue, READ_TASKS, [key, state, first, last, ...rest]));
+      read = numberOf(reply[0]);
+      const rows = [...rowsOf(reply, 1, 7)];
+      left -= rows.length;
+      yield rows;
+    }
+    if (left === 0) return;
+    skip = Math.max(skip - size, 0);
+  }
+}
+
+/** A scan of some states of a queue. Its position is in the loops of `pieces`. */
+class Scan {
+  /** The tasks that one script has read, and those that the next one reads, and so on. */
+  readonly pieces: AsyncGenerator<TaskRecord[], undefined>;
+  /** Number of tasks that the next script reads. */
+  limit = 0;
+  readonly #redis: RedisAccess;
+  readonly #queue: string;
+
+  constructor(redis: RedisAccess, queue: string, states: readonly TaskState[]) {
+    this.#redis = redis;
+    this.#queue = queue;
+    this.pieces = this.#scan(states);
+  }
+
+  async *#scan(states: readonly TaskState[]): AsyncGenerator<TaskRecord[], undefined> {
+    const { waiting } = this.#redis.keysOf(this.#queue);
+    for (const state of states) {
+      for await (const key of allKeysOfTasks(this.#redis, this.#queue, state)) {
+        const pieces = key === waiting ? this.#rowsOfKeys() : this.#rowsIn(key, state);
+        for await (const rows of pieces)
+          if (rows.length > 0) yield recordsOf(this.#redis, this.#queue, state, rows);
+      }
+    }
+    return undefined;
+  }
+
+  async *#rowsIn(key: string, state: TaskState): AsyncGenerator<Rows> {
+    let place: readonly ScriptArgument[] = ['', '', ''];
+    do {
+      const args = [key, state, this.limit, BYTES_PER_SCRIPT, ...place];
+      const reply = itemsOf(await this.#redis.runIn(this.#queue, SCAN_TASKS, args));
+      yield [...rowsOf(reply, 3, 7)];
+      place = reply.slice(0, 3) as ScriptArgument[];
+    } while (place[0] !== 0);
+  }
+
+  /** The pending tasks with keys. */
+  async *#rowsOfKeys(): AsyncGenerator<Rows> {
+    const { firsts } = this.#redis.keysOf(this.#queue);
+    for (let cursor = ''; cursor !== '0';) {
+      const [next, found] = await this.#redis.send((client) =>
+        client.hscan(firsts, cursor || '0', 'COUNT', TASKS_PER_SCAN),
+      );
+      cursor = next;
+      let keys = found.filter((key, at) => at % 2 === 0 && key !== '');
+      let place: readonly ScriptArgument[] = ['', ''];
+      while (keys.length > 0) {
+        const args = [this.limit, BYTES_PER_SCRIPT, ...place, ...keys];
+        const reply = itemsOf(await this.#redis.runIn(this.#queue, SCAN_KEYS, args));
+        yield [...rowsOf(reply, 3, 7)];
+        keys = keys.slice(numberOf(reply[0]));
+        place = reply.slice(1, 3) as ScriptArgument[];
+      }
+    }
+  }
 }
 
 export const READING = {
   /** For active and pending tasks Redis walks to the page: O(tasks, or keys of tasks, before it). */
   async tasks(redis, queue, state, page, group) {
     await requireQueue(redis, queue);
+    const skip = (page.page - 1) * page.size;
+    const options = { group, skip, count: page.size, perScript: TASKS_PER_SCRIPT };
     const records: TaskRecord[] = [];
-    const add = (rows: Iterable<ScriptReply[]>): void => {
-      for (const [id, ...fields] of rows) records.push(recordOf(redis, queue, textOf(id), state, fields));
-    };
-    let skip = (page.page - 1) * page.size;
-    if (state === 'pending') {
-      for (let nth = 0, isEnd = false; !isEnd && records.length < page.size;) {
-        const count = Math.min(TASKS_PER_SCRIPT, page.size - records.length);
-        const args = [nth, skip, count, Number.MAX_SAFE_INTEGER, 0];
-        const reply = itemsOf(await redis.runIn(queue, READ_IN_TURNS, args));
-        [nth = 0, skip = 0] = [numberOf(reply[0]), numberOf(reply[1])];
-        isEnd = numberOf(reply[2]) === 1;
-        add(rowsOf(reply, 3, 7));
-      }
-      return records;
-    }
-    for await (const key of allKeysOfTasks(redis, queue, state, group)) {
-      const size = await sizeOf(redis, queue, key);
-      for (let first = skip; first < size && records.length < page.size; first += TASKS_PER_SCRIPT) {
-        const last = Math.min(first + Math.min(TASKS_PER_SCRIPT, page.size - records.length), size) - 1;
-        const args = [key, state, first, last, Number.MAX_SAFE_INTEGER, 0];
-        add(rowsOf(itemsOf(await redis.runIn(queue, READ_TASKS, args)), 1, 7));
-      }
-      if (records.length === page.size) break;
-      skip = Math.max(skip - size, 0);
-    }
+    for await (const rows of readRows(redis, queue, state, options))
+      records.push(...recordsOf(redis, queue, state, rows));
     return records;
   },
 
   /** One short script, and one more for every key that has no tasks. */
   async scan(redis, queue, states, limit, from) {
     if (from === undefined) await requireQueue(redis, queue);
-    let position: RedisPosition | undefined = from === undefined ? { states } : (from as RedisPosition);
-    const tasks: TaskRecord[] = [];
-    while (position !== undefined && tasks.length === 0)
-      position = await scanFrom(redis, queue, position, limit, tasks);
-    return { tasks, next: position };
+    const scan = (from as Scan | undefined) ?? new Scan(redis, queue, states);
+    scan.limit = Math.min(limit, TASKS_PER_SCAN);
+    const { value, done } = await scan.pieces.next();
+    return { tasks: value ?? [], next: done === true ? undefined : scan };
   },
 } satisfies RedisOperations;
 
-/** Reads what is at a position. @returns the next one; undefined at the end. */
-async function scanFrom(
-  redis: RedisAccess,
-  queue: string,
-  position: RedisPosition,
-  limit: number,
-  tasks: TaskRecord[],
-): Promise<RedisPosition | undefined> {
-  const { states, keys, nth = 0, place } = position;
-  const [state, ...later] = states;
-  if (state === undefined) return undefined;
-  if (keys === undefined) return { states, keys: await keysToScan(redis, queue, state) };
-  const key = keys[nth];
-  if (key === undefined) return { states: later };
-  if (key === redis.keysOf(queue).aggregationSets) return { states, keys: await keysOfSets(redis, queue) };
-  if (key === redis.keysOf(queue).waiting) {
-    const turns = await scanKeys(redis, queue, position.turns, limit, tasks);
-    return turns === undefined ? { states, keys, nth: nth + 1 } : { states, keys, nth, turns };
-  }
-  const args = [key, state, Math.min(limit, TASKS_PER_SCAN), BYTES_PER_SCAN, ...placeOf(place)];
-  const reply = itemsOf(await redis.runIn(queue, SCAN_TASKS, args));
-  for (const [id, ...fields] of rowsOf(reply, 3, 7))
-    tasks.push(recordOf(redis, queue, textOf(id), state, fields));
-  return numberOf(reply[0]) > 0
-    ? { states, keys, nth, place: reply.slice(0, 3) }
-    : { states, keys, nth: nth + 1 };
-}
-
-/** Reads pending tasks with keys. @returns the next position; undefined at the end. */
-async function scanKeys(
-  redis: RedisAccess,
-  queue: string,
-  position: KeysPosition | undefined,
-  limit: number,
-  tasks: TaskRecord[],
-): Promise<KeysPosition | undefined> {
-  const { cursor, keys, place } = position ?? { cursor: undefined, keys: [], place: ['', ''] };
-  if (keys.length === 0) {
-    if (cursor === '0') return undefined;
-    const { firsts } = redis.keysOf(queue);
-    const [next, found] = await redis.send((client) =>
-      client.hscan(firsts, cursor ?? '0', 'COUNT', TASKS_PER_SCAN),
-    );
-    return { cursor: next, keys: found.filter((key, at) => at % 2 === 0 && key !== ''), place: ['', ''] };
-  }
-  const args = [Math.min(limit, TASKS_PER_SCAN), BYTES_PER_SCAN, ...place, ...keys];
-  const [done, ...reply] = itemsOf(await redis.runIn(queue, SCAN_KEYS, args));
-  const [unread, last, ...rows] = reply;
-  for (const [id, ...fields] of rowsOf(rows, 0, 7))
-    tasks.push(recordOf(redis, queue, textOf(id), 'pending', fields));
-  return {
-    cursor: cursor ?? '0',
-    keys: keys.slice(numberOf(done)),
-    place: [unread, last] as ScriptArgument[],
-  };
-}
-
-function placeOf(place: readonly ScriptReply[] | undefined): readonly ScriptArgument[] {
-  if (place === undefined) return ['', '', ''];
-  const [unread, last, score] = place;
-  return [numberOf(unread), Buffer.from(bytesOf(last) ?? ''), textOf(score)];
-}
-
-/** Returns the keys of a state; the last one of aggregating tasks stands for the sets. */
-async function keysToScan(redis: RedisAccess, queue: string, state: TaskState): Promise<readonly string[]> {
-  const keys = await keysOfTasks(redis, queue, state);
-  return state === 'aggregating' ? [...keys, redis.keysOf(queue).aggregationSets] : keys;
+function recordsOf(redis: RedisAccess, queue: string, state: TaskState, rows: Rows): TaskRecord[] {
+  return rows.map(([id, ...fields]) => recordOf(redis, queue, textOf(id), state, fields));
 }

@@ -26,12 +26,6 @@ export async function keysOfTasks(
   return (await groupsOf(redis, queue)).map((info) => keys.group(info.group));
 }
 
-export async function keysOfSets(redis: RedisAccess, queue: string, group?: string): Promise<string[]> {
-  const keys = redis.keysOf(queue);
-  const sets = await redis.send((client) => client.zrange(keys.aggregationSets, '0', '-1'));
-  return group === undefined ? sets : sets.filter((key) => groupKeyOfSet(key) === keys.group(group));
-}
-
 /** Yields all keys of a state. The sets are listed when the groups have been read: what is taken out of a group meanwhile is in a set. */
 export async function* allKeysOfTasks(
   redis: RedisAccess,
@@ -40,7 +34,10 @@ export async function* allKeysOfTasks(
   group?: string,
 ): AsyncGenerator<string> {
   yield* await keysOfTasks(redis, queue, state, group);
-  if (state === 'aggregating') yield* await keysOfSets(redis, queue, group);
+  if (state !== 'aggregating') return;
+  const keys = redis.keysOf(queue);
+  for (const set of await redis.send((client) => client.zrange(keys.aggregationSets, '0', '-1')))
+    if (group === undefined || groupKeyOfSet(set) === keys.group(group)) yield set;
 }
 
 export function isList(redis: RedisAccess, queue: string, key: string): boolean {

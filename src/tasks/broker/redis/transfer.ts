@@ -8,16 +8,14 @@ import { queueNames, readDays } from './inspection.ts';
 import { schedulerHistoryKey } from './keys.ts';
 import { readLimits, storeLimits } from './limits.ts';
 import { MAX_EVENTS, MEMBERS } from './members.ts';
-import { READ_IN_TURNS, READ_TASKS } from './read-tasks.ts';
+import { readRows } from './read-tasks.ts';
 import type { RedisAccess } from './redis-access.ts';
 import {
   bytesOf,
-  itemsOf,
   messageFor,
   msOfSeconds,
   nanosOf,
   numberOf,
-  rowsOf,
   Script,
   type ScriptArgument,
   type ScriptReply,
@@ -25,7 +23,7 @@ import {
   secondsUp,
   textOf,
 } from './script.ts';
-import { allKeysOfTasks, keysWithPrefix } from './task-keys.ts';
+import { keysWithPrefix } from './task-keys.ts';
 
 /**
  * Adds tasks as they are, except those whose id is taken. A lock that another task holds stays as it is.
@@ -115,7 +113,7 @@ end
 redis.call('PEXPIRE', TICKS, ARGV[5])
 `);
 
-/** Bytes of messages that one script reads or writes, except for its last task. */
+/** Bytes of messages that one script writes, except for its last task. */
 const MAX_BYTES = 1_048_576;
 
 /** Reads and writes everything of a Redis broker as it is. */
@@ -156,26 +154,9 @@ export class RedisTransfer implements Transfer {
   }
 
   async *#readState(queue: string, state: TaskState): AsyncGenerator<Piece> {
-    if (state === 'pending') yield* this.#readPending(queue);
-    else
-      for await (const key of allKeysOfTasks(this.#redis, queue, state)) {
-        for (let first = 0, read = 1; read > 0; first += read) {
-          const args = [key, state, first, first + TASKS_PER_PIECE - 1, MAX_BYTES, 1];
-          const reply = itemsOf(await this.#redis.runIn(queue, READ_TASKS, args));
-          read = numberOf(reply[0]);
-          const tasks = Array.from(rowsOf(reply, 1, 7), (fields) => this.#whole(queue, state, fields));
-          if (tasks.length > 0) yield { kind: 'tasks', queue, tasks };
-        }
-      }
-  }
-
-  async *#readPending(queue: string): AsyncGenerator<Piece> {
-    for (let nth = 0, skip = 0, isEnd = false; !isEnd;) {
-      const args = [nth, skip, TASKS_PER_PIECE, MAX_BYTES, 1];
-      const reply = itemsOf(await this.#redis.runIn(queue, READ_IN_TURNS, args));
-      [nth, skip] = [numberOf(reply[0]), numberOf(reply[1])];
-      isEnd = numberOf(reply[2]) === 1;
-      const tasks = Array.from(rowsOf(reply, 3, 7), (fields) => this.#whole(queue, 'pending', fields));
+    const options = { perScript: TASKS_PER_PIECE, isWhole: true };
+    for await (const rows of readRows(this.#redis, queue, state, options)) {
+      const tasks = rows.map((fields) => this.#whole(queue, state, fields));
       if (tasks.length > 0) yield { kind: 'tasks', queue, tasks };
     }
   }
