@@ -4,9 +4,18 @@ import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import { itemsOf, nanosOf, NEXT_EPOCH, numberOf, Script, secondsDown, secondsUp } from './script.ts';
 import { archiveLimits } from './settle.ts';
 
-/** The text of FORWARD. @param add - how a task becomes pending. @param begin, end - what is done besides. */
-function forward(begin: string, add: string, end: string): string {
-  return `
+/**
+ * Moves due tasks to the pending list, or into their group, whose name is added: asynq leaves it out, and no server aggregates
+ * such a group until a new task enters it. Ids without a task, or whose task is elsewhere, are dropped.
+ *
+ * ARGV[1]  now
+ * ARGV[2]  now, in nanoseconds
+ * ARGV[3]  score in a group
+ * ARGV[4]  number of tasks
+ *
+ * Returns the number of tasks that were moved, and the number of ids that were read: there may be more if that is ARGV[4].
+ */
+export const FORWARD = new Script(`
 local limit, due = tonumber(ARGV[4]), {}
 for _, state in ipairs({ 'scheduled', 'retry' }) do
   local source, ids = PREFIX .. state, {}
@@ -22,7 +31,9 @@ for _, state in ipairs({ 'scheduled', 'retry' }) do
 end
 if #due == 0 then return { 0, 0 } end
 need('set', GROUPS)
-${begin}
+- local isIdle = need('list', PENDING) == 0
++ need('list', PENDING, ACTIVE)
++ needFlow()
 local moved, pushed, grown = 0, 0, {}
 local function move(id, group, state)
   moved = moved + 1
@@ -33,7 +44,8 @@ local function move(id, group, state)
     if state == 'scheduled' then leaveLater(group, id) end
     grown[group] = true
   else
-    ${add}
+-     redis.call('LPUSH', PENDING, id)
++     enter(id, readTask(id, 'x:key')[1] or '', false)
     makePending(id, ARGV[2])
     pushed = pushed + 1
   end
@@ -43,55 +55,33 @@ for _, one in ipairs(due) do
   if one.task[1] and one.task[2] == one.state then move(one.id, one.group, one.state)
   elseif isGhost(one.task) then redis.call('DEL', TASK .. one.id) end
 end
-${end}
+- if pushed > 0 and isIdle then redis.pcall('PUBLISH', WORK, '') end
++ finishEntering()
 for group in pairs(grown) do redis.pcall('PUBLISH', WORK, group) end
 return { moved, #due }
-`;
-}
-
-const ADD_IN_FLOW = "enter(id, readTask(id, 'x:key')[1] or '', false)";
-
-/**
- * Moves due tasks to the pending list, or into their group, whose name is added: asynq leaves it out, and no server aggregates
- * such a group until a new task enters it. Ids without a task, or whose task is elsewhere, are dropped.
- *
- * ARGV[1]  now
- * ARGV[2]  now, in nanoseconds
- * ARGV[3]  score in a group
- * ARGV[4]  number of tasks
- *
- * Returns the number of tasks that were moved, and the number of ids that were read: there may be more if that is ARGV[4].
- */
-export const FORWARD = new Script(
-  forward(
-    "local isIdle = need('list', PENDING) == 0",
-    "redis.call('LPUSH', PENDING, id)",
-    "if pushed > 0 and isIdle then redis.pcall('PUBLISH', WORK, '') end",
-  ),
-  forward("need('list', PENDING, ACTIVE)\nneedFlow()", ADD_IN_FLOW, 'finishEntering()'),
-);
+`);
 
 /**
  * `freeLostPlaces()`: frees the places of tasks that have no lease: a Go server, which has no places, has recovered them. It
  * checks a thousand runs.
  */
 const LOST_PLACES = `
-local function freeLostPlaces()
-  local members = redis.call('ZRANDMEMBER', RUNS, 1000)
-  if #members == 0 then return end
-  local ids, keys, lost, lostKeys, ended = {}, {}, {}, {}, {}
-  for i, member in ipairs(members) do keys[i], ids[i] = splitMember(member) end
-  local scores = redis.call('ZMSCORE', LEASE, unpack(ids))
-  for i, id in ipairs(ids) do
-    if not scores[i] then
-      local at = #lost + 1
-      lost[at], lostKeys[at], ended[at] = id, keys[i], members[i]
-    end
-  end
-  if #lost == 0 then return end
-  redis.call('ZREM', RUNS, unpack(ended)) -- with what is no run, which another program has written
-  freePlaces(lost, lostKeys)
-end
++ local function freeLostPlaces()
++   local members = redis.call('ZRANDMEMBER', RUNS, 1000)
++   if #members == 0 then return end
++   local ids, keys, lost, lostKeys, ended = {}, {}, {}, {}, {}
++   for i, member in ipairs(members) do keys[i], ids[i] = splitMember(member) end
++   local scores = redis.call('ZMSCORE', LEASE, unpack(ids))
++   for i, id in ipairs(ids) do
++     if not scores[i] then
++       local at = #lost + 1
++       lost[at], lostKeys[at], ended[at] = id, keys[i], members[i]
++     end
++   end
++   if #lost == 0 then return end
++   redis.call('ZREM', RUNS, unpack(ended)) -- with what is no run, which another program has written
++   freePlaces(lost, lostKeys)
++ end
 `;
 
 /**
@@ -99,21 +89,33 @@ end
  * them. It checks a thousand keys.
  */
 const FREE_KEYS = `
-local function freeKeys()
-  local size = redis.call('LLEN', RING)
-  writeAnyway(PARKED)
-  checkParked(redis.call('ZRANDMEMBER', PARKED, 1000))
-  wake(size)
-end
++ local function freeKeys()
++   local size = redis.call('LLEN', RING)
++   writeAnyway(PARKED)
++   checkParked(redis.call('ZRANDMEMBER', PARKED, 1000))
++   wake(size)
++ end
 `;
 
-/** The text of RECOVER. @param begin, lease - what it does besides, at first and with each task that it leases. */
-function recover(begin: string, lease: string): string {
-  return `${NEXT_EPOCH}
+/**
+ * Leases tasks again whose lease ended long ago, and active ones without a lease, which asynq's recoverer never finds because it
+ * reads only the leases. Leases of tasks that are not active, and active ids without a task, are dropped.
+ *
+ * ARGV[1]  number of tasks, at most 1000
+ * ARGV[2]  when the new leases end
+ * ARGV[3]  bytes after which no more tasks are taken
+ * ARGV[4]  leases that ended by then
+ *
+ * Returns what DEQUEUE returns.
+ */
+export const RECOVER = new Script(`${LOST_PLACES}${FREE_KEYS}${NEXT_EPOCH}
 local limit, score, bytes, PIECE = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), 1000
 need('list', ACTIVE)
 need('zset', LEASE)
-${begin}local ids, seen = {}, {}
++ needFlow()
++ freeLostPlaces()
++ freeKeys()
+local ids, seen = {}, {}
 local function find(id)
   if not seen[id] and #ids < limit then ids[#ids + 1] = id end
   seen[id] = true
@@ -140,7 +142,8 @@ for _, id in ipairs(ids) do
     redis.call('LPUSH', ACTIVE, id)
     redis.call('ZADD', LEASE, score, id)
     redis.call('HSET', TASK .. id, 'x:lease', whole(epoch + count) .. ':' .. score)
-${lease}    count = count + 1
++     takePlace(id, readTask(id, 'x:key')[1]) -- a Go server has not given it one
+    count = count + 1
     bytes = bytes - #task[1]
     local at = #reply
     reply[at + 1], reply[at + 2], reply[at + 3] = id, task[1], task[2] or 0
@@ -151,27 +154,7 @@ ${lease}    count = count + 1
 end
 if count > 0 then redis.call('SET', EPOCH, whole(epoch + count - 1)) end
 return reply
-`;
-}
-
-/** A task with a key has a place that a Go server has not given it. */
-const TAKE_PLACE = "    takePlace(id, readTask(id, 'x:key')[1])\n";
-
-/**
- * Leases tasks again whose lease ended long ago, and active ones without a lease, which asynq's recoverer never finds because it
- * reads only the leases. Leases of tasks that are not active, and active ids without a task, are dropped.
- *
- * ARGV[1]  number of tasks, at most 1000
- * ARGV[2]  when the new leases end
- * ARGV[3]  bytes after which no more tasks are taken
- * ARGV[4]  leases that ended by then
- *
- * Returns what DEQUEUE returns.
- */
-export const RECOVER = new Script(
-  recover('', ''),
-  `${LOST_PLACES}${FREE_KEYS}${recover('needFlow()\nfreeLostPlaces()\nfreeKeys()\n', TAKE_PLACE)}`,
-);
+`);
 
 /**
  * Removes completed tasks whose retention has ended, and archived ones that are too old or too many.

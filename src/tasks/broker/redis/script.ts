@@ -41,12 +41,13 @@ export class Script {
   readonly #sha: string;
   readonly #isOfQueue: boolean;
 
-  constructor(source: string, inFlow?: string) {
-    this.#source = withLibrary(source);
+  constructor(source: string) {
+    this.#source = withLibrary(withoutFlow(source));
     this.#sha = createHash('sha1').update(this.#source).digest('hex');
     this.#isOfQueue = this.#source.includes(USE_PREFIX);
     this.readsClock = this.#source.includes(CLOCK);
-    this.inFlow = inFlow === undefined ? undefined : new Script(inFlow);
+    const inFlow = withFlow(source);
+    this.inFlow = inFlow === source ? undefined : new Script(inFlow);
   }
 
   /** Runs it by its digest; sends the text only if Redis does not have it, after a restart or a failover. */
@@ -64,6 +65,19 @@ export class Script {
       return (await client.callBuffer('eval', [this.#source, ...rest])) as ScriptReply;
     }
   }
+}
+
+/*
+ * A script may have two variants, written as a diff: a line that begins with `+ ` is only in the variant for queues with keys or limits,
+ * one that begins with `- ` only in the other.
+ */
+
+export function withoutFlow(source: string): string {
+  return source.replaceAll(/^\+ .*\n/gmu, '').replaceAll(/^- /gmu, '');
+}
+
+export function withFlow(source: string): string {
+  return source.replaceAll(/^- .*\n/gmu, '').replaceAll(/^\+ /gmu, '');
 }
 
 /* Arguments and replies. asynq counts in whole seconds; see wire/message-codec.ts for the times in messages. */

@@ -29,15 +29,36 @@ local function count(total, n, today, expireAt)
 end
 `;
 
+/** `leaseOf(id)`: as HGET of the lease; notes the key of the task. `freeAll(ids)`: frees the places of tasks whose keys were noted. */
+const WITH_PLACES = `
++ local keyOf = {}
++ local function leaseOf(id)
++   local task = readTask(id, 'x:lease', 'x:key')
++   keyOf[id] = task[2]
++   return task[1]
++ end
++ local function freeAll(ids)
++   local keys = {}
++   for i, id in ipairs(ids) do keys[i] = keyOf[id] end
++   freePlaces(ids, keys)
++ end
+`;
+
 /**
- * The text of COMPLETE. @param begin, end - what it does besides. @param lease - how the lease of a task is read. @param from - '1' or '-1':
- * the end from which Redis searches the list of active tasks. The first ones to end are mostly those that have started first.
+ * Completes tasks: they are retained as completed, or removed. Tasks whose lease is lost stay as they are; see script.ts for the
+ * value of a lease. The first ones to end are mostly those that have started first.
+ *
+ * ARGV[1]   today, as in the keys of counts
+ * ARGV[2]   when today's count expires
+ * ARGV[3…]  per task: id, epoch, lock or '', when its retention ends or '', msg if it is retained or ''
+ *
+ * Returns per task 1, or 0 if its lease is lost.
  */
-function complete(begin: string, lease: string, from: string, end: string): string {
-  return `${COUNT}
+export const COMPLETE = new Script(`${WITH_PLACES}${COUNT}
 need('zset', LEASE)
 need('list', ACTIVE)
-${begin}need('string', PROCESSED, PROCESSED .. ':' .. ARGV[1])
++ needFlow()
+need('string', PROCESSED, PROCESSED .. ':' .. ARGV[1])
 local given, isRetained = {}, false
 for i = 3, #ARGV, 5 do
   given[#given + 1] = ARGV[i]
@@ -49,7 +70,8 @@ local outcomes, seen, done, ids, removed = {}, {}, {}, {}, {}
 for n, id in ipairs(given) do
   local i = 5 * n - 2
   local tag = scores[n] and ARGV[i + 1] .. ':' .. scores[n]
-  local isDone = tag and not seen[id] and ${lease} == tag
+-   local isDone = tag and not seen[id] and redis.pcall('HGET', TASK .. id, 'x:lease') == tag
++   local isDone = tag and not seen[id] and leaseOf(id) == tag
   if isDone then
     seen[id] = true
     done[#done + 1] = i
@@ -60,7 +82,8 @@ end
 if #done == 0 then return outcomes end
 for _, i in ipairs(done) do
   local id, score = ARGV[i], ARGV[i + 3]
-  redis.call('LREM', ACTIVE, ${from}, id)
+-   redis.call('LREM', ACTIVE, 1, id)
++   redis.call('LREM', ACTIVE, '-1', id)
   if score ~= '' then
     redis.call('ZADD', COMPLETED, score, id)
     redis.call('HSET', TASK .. id, 'msg', ARGV[i + 4], 'state', 'completed')
@@ -72,60 +95,25 @@ for _, i in ipairs(done) do
 end
 redis.call('ZREM', LEASE, unpack(ids))
 if #removed > 0 then redis.call('DEL', unpack(removed)) end
-${end}count(PROCESSED, #done, ARGV[1], ARGV[2])
++ freeAll(ids)
+count(PROCESSED, #done, ARGV[1], ARGV[2])
 redis.pcall('PUBLISH', SETTLED, table.concat(ids, '\\0'))
 return outcomes
+`);
+
+/** For scripts that end the lease of one task: `needLeased` and `endLease` of script.ts free the place of the task, too. */
+const ENDING = `
++ local needLeasedTask, endLeaseOfTask = needLeased, endLease
++ local function needLeased(id)
++   needLeasedTask(id)
++   needFlow()
++ end
++ local function endLease(id)
++   local key = readTask(id, 'x:key')[1]
++   endLeaseOfTask(id)
++   freePlaces({ id }, { key })
++ end
 `;
-}
-
-/** `leaseOf(id)`: as HGET of the lease; notes the key of the task. */
-const WITH_PLACE = `
-local keyOf = {}
-local function leaseOf(id)
-  local task = readTask(id, 'x:lease', 'x:key')
-  keyOf[id] = task[2]
-  return task[1]
-end
-local function freeAll(ids)
-  local keys = {}
-  for i, id in ipairs(ids) do keys[i] = keyOf[id] end
-  freePlaces(ids, keys)
-end
-`;
-
-/**
- * Completes tasks: they are retained as completed, or removed. Tasks whose lease is lost stay as they are; see script.ts for the
- * value of a lease.
- *
- * ARGV[1]   today, as in the keys of counts
- * ARGV[2]   when today's count expires
- * ARGV[3…]  per task: id, epoch, lock or '', when its retention ends or '', msg if it is retained or ''
- *
- * Returns per task 1, or 0 if its lease is lost.
- */
-export const COMPLETE = new Script(
-  complete('', "redis.pcall('HGET', TASK .. id, 'x:lease')", '1', ''),
-  `${WITH_PLACE}${complete('needFlow()\n', 'leaseOf(id)', "'-1'", 'freeAll(ids)\n')}`,
-);
-
-/** `needLeased` and `endLease` of script.ts, which free the place of the task, too. */
-const ENDING_IN_FLOW = `
-local needLeasedTask, endLeaseOfTask = needLeased, endLease
-local function needLeased(id)
-  needLeasedTask(id)
-  needFlow()
-end
-local function endLease(id)
-  local key = readTask(id, 'x:key')[1]
-  endLeaseOfTask(id)
-  freePlaces({ id }, { key })
-end
-`;
-
-/** Returns a script that ends the lease of one task. */
-function ending(source: string): Script {
-  return new Script(source, ENDING_IN_FLOW + source);
-}
 
 /**
  * For scripts of a task that has failed. They begin with these arguments, and return 1, or 0 if the lease is lost.
@@ -141,7 +129,7 @@ function ending(source: string): Script {
  * `moveTo(zset, state, score)`: ends the run.
  * `countFailure()`: counts it.
  */
-const FAIL = `${COUNT}
+const FAIL = `${ENDING}${COUNT}
 local id, today, expireAt = ARGV[1], ARGV[3], ARGV[4]
 local function mayMoveTo(zset)
   needLeased(id)
@@ -169,7 +157,7 @@ end
  * ARGV[7]          when it is due
  * ARGV[8]          1 if the run counts as a failure
  */
-export const RETRY = ending(`${FAIL}
+export const RETRY = new Script(`${FAIL}
 if not mayMoveTo(RETRY) then return 0 end
 moveTo(RETRY, 'retry', ARGV[7])
 if ARGV[8] == '1' then countFailure() end
@@ -186,7 +174,7 @@ return 1
  * ARGV[9]          tasks that were archived by then are given up
  * ARGV[10]         number of tasks that the archive keeps
  */
-export const ARCHIVE = ending(`${FAIL}
+export const ARCHIVE = new Script(`${FAIL}
 if not mayMoveTo(ARCHIVED) then return 0 end
 moveTo(ARCHIVED, 'archived', ARGV[7])
 redis.call('HDEL', TASK .. id, 'x:recoveries')
@@ -206,7 +194,7 @@ return 1
  *
  * Returns 1, or 0 if the lease is lost.
  */
-export const DISCARD = ending(`
+export const DISCARD = new Script(`${ENDING}
 local id = ARGV[1]
 needLeased(id)
 if not holds(id, ARGV[2]) then return 0 end
@@ -224,7 +212,7 @@ return 1
  * ARGV[2]  epoch
  * ARGV[3]  now
  */
-export const ARCHIVE_UNREADABLE = ending(`
+export const ARCHIVE_UNREADABLE = new Script(`${ENDING}
 local id = ARGV[1]
 needLeased(id)
 need('zset', ARCHIVED)
@@ -233,22 +221,6 @@ endLease(id)
 archive(id, ARGV[3])
 redis.pcall('PUBLISH', SETTLED, id)
 `);
-
-/** The text of RELEASE. @param begin, end - what it does besides, before and after the lease has ended. */
-function release(begin: string, end: string): string {
-  return `
-local id = ARGV[1]
-needLeased(id)
-need('list', PENDING)
-if not holds(id, ARGV[2]) then return 0 end
-writeAnyway(LEASE)
-${begin}
-endLease(id)
-makePending(id, ARGV[3])
-${end}
-return 1
-`;
-}
 
 /**
  * Returns a task to the head of its queue.
@@ -259,18 +231,20 @@ return 1
  *
  * Returns 1, or 0 if the lease is lost.
  */
-export const RELEASE = new Script(
-  release(
-    "local size = redis.call('RPUSH', PENDING, id)",
-    "if size == 1 then redis.pcall('PUBLISH', WORK, '') end",
-  ),
-  ENDING_IN_FLOW +
-    release(
-      '',
-      `enter(id, readTask(id, 'x:key')[1] or '', true)
-finishEntering()`,
-    ),
-);
+export const RELEASE = new Script(`${ENDING}
+local id = ARGV[1]
+needLeased(id)
+need('list', PENDING)
+if not holds(id, ARGV[2]) then return 0 end
+writeAnyway(LEASE)
+- local size = redis.call('RPUSH', PENDING, id)
+endLease(id)
+makePending(id, ARGV[3])
+- if size == 1 then redis.pcall('PUBLISH', WORK, '') end
++ enter(id, readTask(id, 'x:key')[1] or '', true)
++ finishEntering()
+return 1
+`);
 
 /**
  * Writes a result or the progress of a run. It never creates the hash of a task that was removed: without a message, that would
