@@ -17,6 +17,7 @@ import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import {
   itemsOf,
   messageFor,
+  MOST_CHANGED,
   nanosOf,
   numberOf,
   Script,
@@ -271,9 +272,6 @@ if QUEUES then redis.call('SREM', QUEUES, queueName()) end
 return { 0, 0 }
 `);
 
-/** What one script changes or removes at most: asynq's scripts have no limit, and a long one stops everything else in Redis. */
-const TASKS_PER_SCRIPT = 500;
-
 interface ChangeScripts {
   readonly one: Script;
   readonly some: Script;
@@ -374,7 +372,7 @@ async function changeAll(
   for (const key of await keysOfTasks(redis, queue, state, group)) {
     const name = state === 'aggregating' ? key.slice(groupPrefix.length) : '';
     for (let left = await sizeOf(redis, queue, key); left > 0;) {
-      const limit = Math.min(left, TASKS_PER_SCRIPT);
+      const limit = Math.min(left, MOST_CHANGED);
       const count = numberOf(await redis.runIn(queue, some, [state, name, limit, ...args(redis)]));
       done += count;
       left = count < limit ? 0 : left - count;
@@ -394,8 +392,8 @@ async function unregister(redis: RedisAccess, queue: string): Promise<void> {
 }
 
 async function clear(redis: RedisAccess, queue: string): Promise<void> {
-  for (let removed = TASKS_PER_SCRIPT; removed === TASKS_PER_SCRIPT;) {
-    removed = numberOf(await redis.runIn(queue, CLEAR_SOME, [TASKS_PER_SCRIPT]));
+  for (let removed = MOST_CHANGED; removed === MOST_CHANGED;) {
+    removed = numberOf(await redis.runIn(queue, CLEAR_SOME, [MOST_CHANGED]));
     if (removed < 0) throw queueNotEmpty(queue, 'active');
   }
 }

@@ -5,6 +5,8 @@ import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import {
   itemsOf,
   messageIfOf,
+  MOST_READ,
+  MOST_REPLY_BYTES,
   NEXT_EPOCH,
   numberOf,
   Script,
@@ -70,18 +72,14 @@ end
 return reply
 `);
 
-/** Tasks that one script leases at most: in these milliseconds Redis does nothing else. */
-export const MAX_PER_SCRIPT = 1_000;
-
 /** How long it is known whether a queue has limits or keys, in milliseconds: another broker may set them. */
 export const FLOW_KNOWN_MS = 500;
 
 /** What DEQUEUE_IN_FLOW returns if the queue has lost its limits, and has had no keys. */
 const NO_FLOW = -2;
 
-/** Bytes of one script's reply, and of one call, except for the last task: the reply must arrive in time. */
-export const MAX_REPLY_BYTES = 8_388_608;
-const MAX_TAKEN_BYTES = 8 * MAX_REPLY_BYTES;
+/** Bytes of one call, except for the last task. */
+const MAX_TAKEN_BYTES = 8 * MOST_REPLY_BYTES;
 
 export const DEQUEUING = {
   async dequeue(redis, queue, limit, leaseMs) {
@@ -102,7 +100,7 @@ async function dequeue(
 ): Promise<readonly LeasedTask[]> {
   let byTurns = isInFlow;
   return takeSome(redis, queue, limit, async (count) => {
-    const args = [count, secondsUp(redis.wallNowMs + leaseMs), MAX_REPLY_BYTES];
+    const args = [count, secondsUp(redis.wallNowMs + leaseMs), MOST_REPLY_BYTES];
     if (byTurns) {
       const [againInMs, , reply = null] = itemsOf(await redis.runIn(queue, DEQUEUE_IN_FLOW, args));
       if (againInMs !== NO_FLOW) {
@@ -141,7 +139,7 @@ export async function takeSome(
   const taken: LeasedTask[] = [];
   let bytes = 0;
   for (let left = limit; left > 0 && bytes < MAX_TAKEN_BYTES;) {
-    const count = Math.min(left, MAX_PER_SCRIPT);
+    const count = Math.min(left, MOST_READ);
     let reply: ScriptReply[];
     try {
       reply = itemsOf(await take(count));

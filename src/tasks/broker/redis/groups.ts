@@ -8,6 +8,8 @@ import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import {
   itemsOf,
   messageIfOf,
+  MOST_READ,
+  MOST_REPLY_BYTES,
   numberOf,
   rowsOf,
   Script,
@@ -195,10 +197,6 @@ return { count, #sets }
 /** What one script takes at most from a group without a limit: the rest becomes a set of its own. */
 const MAX_SET_SIZE = 10_000;
 
-/** Bytes after which a script takes no more tasks of a group, so that its reply arrives in time. */
-const MAX_SET_BYTES = 8_388_608;
-
-export const GROUPS_PER_SCRIPT = 1_000;
 const SETS_PER_SCRIPT = 10;
 
 export const GROUPS = {
@@ -211,7 +209,7 @@ export const GROUPS = {
     const nowMs = redis.wallNowMs;
     const limitsS = [secondsDown(nowMs), secondsUp(graceMs), secondsUp(maxDelayMs)];
     const count = maxSize === 0 ? MAX_SET_SIZE : maxSize;
-    const args = [group, set, ...limitsS, maxSize, count, secondsUp(nowMs + holdMs), MAX_SET_BYTES];
+    const args = [group, set, ...limitsS, maxSize, count, secondsUp(nowMs + holdMs), MOST_REPLY_BYTES];
     const reply = itemsOf(await redis.runIn(queue, TAKE_GROUP, args));
     const againInS = numberOf(reply[0]);
     const messages = await readMembers(redis, queue, set, reply);
@@ -258,7 +256,7 @@ export async function* groupsFrom(
   from: string,
 ): AsyncGenerator<GroupInfo> {
   for (let cursor = from; cursor !== '0';) {
-    const reply = itemsOf(await redis.runIn(queue, LIST_GROUPS, [cursor || '0', GROUPS_PER_SCRIPT]));
+    const reply = itemsOf(await redis.runIn(queue, LIST_GROUPS, [cursor || '0', MOST_READ]));
     for (const [name, size] of rowsOf(reply, 1, 2)) yield { group: textOf(name), size: numberOf(size) };
     cursor = textOf(reply[0]);
   }

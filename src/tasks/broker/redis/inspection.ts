@@ -3,13 +3,14 @@ import { hasOwnKeys } from '../../argument-checks.ts';
 import { isTaskState, type TaskState } from '../../task-state.ts';
 import { queueNotFound, taskNotFound } from '../broker-errors.ts';
 import type { DayStats, QueueStats, TaskRecord } from '../broker.ts';
-import { GROUPS_PER_SCRIPT, groupsFrom } from './groups.ts';
+import { groupsFrom } from './groups.ts';
 import { QUEUES_KEY } from './keys.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import {
   bytesOf,
   itemsOf,
   messageOrStandIn,
+  MOST_READ,
   msOfSeconds,
   numberOf,
   Script,
@@ -163,15 +164,13 @@ return task
 /** asynq's: tasks per state whose memory is measured. */
 const SAMPLE = 20;
 
-const TASKS_PER_SCRIPT = 1_000;
-
 export const INSPECTION = {
   queues: queueNames,
 
   async queueStats(redis, queue) {
     await requireQueue(redis, queue);
     const nowMs = redis.wallNowMs;
-    const args = [SAMPLE, utcDay(nowMs), GROUPS_PER_SCRIPT];
+    const args = [SAMPLE, utcDay(nowMs), MOST_READ];
     const items = itemsOf(await redis.runIn(queue, QUEUE_STATS, args));
     const reply = items.map(numberOf);
     const [active = 0, pending = 0, scheduled = 0, retry = 0, archived = 0, completed = 0] = reply;
@@ -237,8 +236,8 @@ type HeldByKeys = [concurrency: number, rate: number, free: number];
 
 async function countByKeys(redis: RedisAccess, queue: string): Promise<HeldByKeys> {
   const counts: HeldByKeys = [0, 0, 0];
-  for (let cursor = '0', isFirst = true; isFirst || cursor !== '0'; isFirst = false) {
-    const reply = itemsOf(await redis.runIn(queue, COUNT_HELD, [cursor, TASKS_PER_SCRIPT]));
+  for (let cursor = ''; cursor !== '0';) {
+    const reply = itemsOf(await redis.runIn(queue, COUNT_HELD, [cursor || '0', MOST_READ]));
     cursor = textOf(reply[0]);
     for (const n of counts.keys()) counts[n] = (counts[n] ?? 0) + numberOf(reply[n + 1]);
   }

@@ -3,7 +3,7 @@ import type { LeasedTask } from '../broker.ts';
 import { QueueKeys } from './keys.ts';
 import type { HeldLease, LeaseBoard, LeaseId, LongId } from './lease-thread.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
-import { itemsOf, Script, secondsUp, type ScriptArgument } from './script.ts';
+import { itemsOf, MOST_READ, Script, secondsUp, type ScriptArgument } from './script.ts';
 
 /**
  * Extends leases of a queue.
@@ -38,18 +38,14 @@ export const RENEWING = {
       const leases = inQueue.map((task) => ({ id: task.message.id, epoch: task.epoch, task }));
       const lost: LeasedTask[] = [];
       const endMs = (): number => redis.wallNowMs + leaseMs;
-      await extendLeasesOf(redis, redis.keysOf(queue), leases, endMs, ({ task }, endsMs) => {
+      for await (const [{ task }, endsMs] of extend(redis, redis.keysOf(queue), leases, endMs))
         if (endsMs === undefined) lost.push(task);
-      });
       return lost;
     };
     const queues = new Set(tasks.map(({ message }) => message.queue));
     return (await Promise.all([...queues].map(extendIn))).flat();
   },
 } satisfies RedisOperations;
-
-/** What one script extends at most: some milliseconds in which Redis does nothing else. */
-const MAX_PER_SCRIPT = 1_000;
 
 type ScriptRunner = Pick<RedisAccess, 'run'>;
 
@@ -155,32 +151,31 @@ export class LeaseRenewer {
     if (leases.length === 0) return;
     this.#redis ??= open();
     const endMs = (): number => Date.now() + leaseMs;
-    await extendLeasesOf(this.#redis, keys, leases, endMs, (lease, endsMs) => {
+    for await (const [lease, endsMs] of extend(this.#redis, keys, leases, endMs)) {
       if (endsMs === undefined) this.#lost[lease.slot] = lease.generation;
       else board.renewed(lease, endsMs);
-    });
+    }
   }
 }
 
 /**
- * Extends leases of one queue, a piece a script. The thread and the event loop share it.
+ * Extends leases of one queue, a piece a script. The thread and the event loop share it. Yields each lease with its new end; undefined if
+ * it is lost.
  *
  * @param endMs - called for each piece.
- * @param onOutcome - called for each lease with its new end; undefined if it is lost.
  */
-async function extendLeasesOf<T extends LeaseId>(
+async function* extend<T extends LeaseId>(
   redis: ScriptRunner,
   { prefix }: QueueKeys,
   leases: readonly T[],
   endMs: () => number,
-  onOutcome: (lease: T, endsMs: number | undefined) => void,
-): Promise<void> {
-  for (let first = 0; first < leases.length; first += MAX_PER_SCRIPT) {
-    const some = leases.slice(first, first + MAX_PER_SCRIPT);
+): AsyncGenerator<[lease: T, endsMs: number | undefined]> {
+  for (let first = 0; first < leases.length; first += MOST_READ) {
+    const some = leases.slice(first, first + MOST_READ);
     const endsMs = endMs();
     const args: ScriptArgument[] = [secondsUp(endsMs)];
     for (const { id, epoch } of some) args.push(id, epoch);
     const outcomes = itemsOf(await redis.run(EXTEND_LEASES, [prefix], args));
-    for (const [at, lease] of some.entries()) onOutcome(lease, outcomes[at] === 1 ? endsMs : undefined);
+    for (const [at, lease] of some.entries()) yield [lease, outcomes[at] === 1 ? endsMs : undefined];
   }
 }

@@ -5,6 +5,7 @@ import { notifyOfTokens } from './dequeue.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import {
   itemsOf,
+  MOST_READ,
   numberOf,
   rowsOf,
   Script,
@@ -169,9 +170,6 @@ reply[1], reply[2], reply[3] = nth + at - 1, skip, isEnd and at > #keys and 1 or
 return reply
 `);
 
-/** What one script does at most: some milliseconds in which Redis does nothing else. */
-const KEYS_PER_SCRIPT = 1_000;
-
 export const LIMITS = {
   limits: readLimits,
 
@@ -185,7 +183,7 @@ export const LIMITS = {
     const keys: KeyStats[] = [];
     let skip = (page.page - 1) * page.size;
     for (let nth = 0, isEnd = false; !isEnd && keys.length < page.size;) {
-      const count = Math.min(page.size - keys.length, KEYS_PER_SCRIPT);
+      const count = Math.min(page.size - keys.length, MOST_READ);
       const reply = itemsOf(await redis.runIn(queue, LIST_KEYS, [nth, skip, count]));
       [nth = 0, skip = 0] = [numberOf(reply[0]), numberOf(reply[1])];
       isEnd = numberOf(reply[2]) === 1;
@@ -218,15 +216,15 @@ export async function storeLimits(
   const json = limits === undefined ? '' : JSON.stringify(limits);
   const keys = limits === undefined ? [redis.keysOf(queue).prefix] : await redis.keysToEnqueue(queue);
   await redis.run(SET_LIMITS, keys, [json, onlyNew ? 1 : 0, ...numbers]);
-  for (let changed = KEYS_PER_SCRIPT; changed === KEYS_PER_SCRIPT;) {
-    changed = numberOf(await redis.runIn(queue, BOUND_BUCKETS, [KEYS_PER_SCRIPT]));
+  for (let changed = MOST_READ; changed === MOST_READ;) {
+    changed = numberOf(await redis.runIn(queue, BOUND_BUCKETS, [MOST_READ]));
   }
   const { ring } = redis.keysOf(queue);
-  for (let left = await redis.send((client) => client.llen(ring)); left > 0; left -= KEYS_PER_SCRIPT) {
-    await redis.runIn(queue, PARK_HELD, [Math.min(left, KEYS_PER_SCRIPT)]);
+  for (let left = await redis.send((client) => client.llen(ring)); left > 0; left -= MOST_READ) {
+    await redis.runIn(queue, PARK_HELD, [Math.min(left, MOST_READ)]);
   }
-  for (let cursor = '0', isFirst = true; isFirst || cursor !== '0'; isFirst = false) {
-    cursor = textOf(await redis.runIn(queue, FREE_PARKED, [cursor, KEYS_PER_SCRIPT]));
+  for (let cursor = ''; cursor !== '0';) {
+    cursor = textOf(await redis.runIn(queue, FREE_PARKED, [cursor || '0', MOST_READ]));
   }
   if (await redis.readFlow(queue)) await notifyOfTokens(redis, queue);
 }

@@ -1,7 +1,18 @@
 import type { LeasedTask } from '../broker.ts';
-import { FLOW_KNOWN_MS, MAX_PER_SCRIPT, MAX_REPLY_BYTES, takeSome } from './dequeue.ts';
+import { FLOW_KNOWN_MS, takeSome } from './dequeue.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
-import { itemsOf, nanosOf, NEXT_EPOCH, numberOf, Script, secondsDown, secondsUp } from './script.ts';
+import {
+  itemsOf,
+  MOST_CHANGED,
+  MOST_READ,
+  MOST_REPLY_BYTES,
+  nanosOf,
+  NEXT_EPOCH,
+  numberOf,
+  Script,
+  secondsDown,
+  secondsUp,
+} from './script.ts';
 import { archiveLimits } from './settle.ts';
 
 /**
@@ -176,9 +187,6 @@ if archived == 0 then return #ids end
 return #ids + trim(ARGV[3], tonumber(ARGV[4]), limit - #ids)
 `);
 
-/** What one script moves at most: some milliseconds in which Redis does nothing else. */
-const TASKS_PER_SCRIPT = 500;
-
 export const MAINTENANCE = {
   /** The earliest first. O(due tasks). */
   async forward(redis, queues) {
@@ -190,9 +198,9 @@ export const MAINTENANCE = {
     const recovered: LeasedTask[] = [];
     for (const queue of new Set(queues)) {
       await redis.isInFlow(queue, FLOW_KNOWN_MS);
-      const some = await takeSome(redis, queue, MAX_PER_SCRIPT, (count) => {
+      const some = await takeSome(redis, queue, MOST_READ, (count) => {
         const nowMs = redis.wallNowMs;
-        const args = [count, secondsUp(nowMs + leaseMs), MAX_REPLY_BYTES, secondsDown(nowMs - graceMs)];
+        const args = [count, secondsUp(nowMs + leaseMs), MOST_REPLY_BYTES, secondsDown(nowMs - graceMs)];
         return redis.runIn(queue, RECOVER, args);
       });
       recovered.push(...some);
@@ -213,9 +221,9 @@ export const MAINTENANCE = {
 
 async function forwardQueue(redis: RedisAccess, queue: string): Promise<number> {
   let count = 0;
-  for (let read = TASKS_PER_SCRIPT; read === TASKS_PER_SCRIPT;) {
+  for (let read = MOST_CHANGED; read === MOST_CHANGED;) {
     const nowMs = redis.wallNowMs;
-    const args = [secondsDown(nowMs), nanosOf(nowMs), secondsUp(nowMs), TASKS_PER_SCRIPT];
+    const args = [secondsDown(nowMs), nanosOf(nowMs), secondsUp(nowMs), MOST_CHANGED];
     const reply = itemsOf(await redis.runIn(queue, FORWARD, args));
     count += numberOf(reply[0]);
     read = numberOf(reply[1]);

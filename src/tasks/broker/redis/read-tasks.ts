@@ -4,6 +4,7 @@ import { recordOf, requireQueue } from './inspection.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import {
   itemsOf,
+  MOST_READ,
   numberOf,
   rowsOf,
   Script,
@@ -214,9 +215,6 @@ reply[1], reply[2], reply[3] = done, unread or '', last
 return reply
 `);
 
-/** Tasks of a page that one script reads at most. */
-const TASKS_PER_SCRIPT = 1_000;
-
 /** A script of a scan keeps Redis busy for about a millisecond. */
 const TASKS_PER_SCAN = 100;
 
@@ -336,7 +334,7 @@ export const READING = {
   async tasks(redis, queue, state, page, group) {
     await requireQueue(redis, queue);
     const skip = (page.page - 1) * page.size;
-    const options = { group, skip, count: page.size, perScript: TASKS_PER_SCRIPT };
+    const options = { group, skip, count: page.size, perScript: MOST_READ };
     const records: TaskRecord[] = [];
     for await (const rows of readRows(redis, queue, state, options))
       records.push(...recordsOf(redis, queue, state, rows));

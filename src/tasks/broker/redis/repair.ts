@@ -3,7 +3,7 @@ import type { Defect, DefectKind } from '../broker.ts';
 import { requireQueue } from './inspection.ts';
 import type { QueueKeys } from './keys.ts';
 import type { RedisAccess } from './redis-access.ts';
-import { itemsOf, messageIfOf, rowsOf, Script, secondsDown, textOf } from './script.ts';
+import { itemsOf, messageIfOf, MOST_CHANGED, rowsOf, Script, secondsDown, textOf } from './script.ts';
 import { allKeysOfTasks, isList, keysWithPrefix, sizeOf } from './task-keys.ts';
 
 /**
@@ -249,9 +249,6 @@ return checkEach(function(lock)
 end)
 `);
 
-/** Ids that one script checks. */
-const PER_SCRIPT = 500;
-
 /**
  * Checks a queue from both sides: from lists to tasks, then from tasks to lists; then its locks. A defect is checked again by
  * the script that repairs it, in one atomic step, because another process may have been in the middle of a change.
@@ -262,16 +259,11 @@ export async function repair(
   { apply }: { readonly apply: boolean },
 ): Promise<Defect[]> {
   await requireQueue(redis, queue);
-  const round = new Round(redis, queue, apply);
-  await round.checkLists();
-  await round.checkTasks();
-  await round.checkCount();
-  await round.checkLocks();
-  return round.defects;
+  return new Round(redis, queue, apply).run();
 }
 
 class Round {
-  readonly defects: Defect[] = [];
+  readonly #defects: Defect[] = [];
   readonly #redis: RedisAccess;
   readonly #queue: string;
   readonly #keys: QueueKeys;
@@ -286,19 +278,28 @@ class Round {
     this.#apply = apply;
   }
 
-  async checkLists(): Promise<void> {
+  async run(): Promise<Defect[]> {
+    await this.#checkLists();
+    await this.#checkTasks();
+    await this.#check(CHECK_COUNT, []);
+    for await (const locks of keysWithPrefix(this.#redis, this.#keys.lockPrefix))
+      await this.#check(CHECK_LOCKS, locks);
+    return this.#defects;
+  }
+
+  async #checkLists(): Promise<void> {
     for (const state of TASK_STATES)
       for await (const key of allKeysOfTasks(this.#redis, this.#queue, state))
         if (key !== this.#keys.waiting) await this.#checkKey(key, state);
     await this.#checkKey(this.#keys.lease, 'active');
     await this.#checkWaiting();
     const names = await this.#redis.send((client) => client.smembers(this.#keys.groups));
-    for (let first = 0; first < names.length; first += PER_SCRIPT) {
-      await this.#check(CHECK_GROUPS, names.slice(first, first + PER_SCRIPT));
+    for (let first = 0; first < names.length; first += MOST_CHANGED) {
+      await this.#check(CHECK_GROUPS, names.slice(first, first + MOST_CHANGED));
     }
   }
 
-  async checkTasks(): Promise<void> {
+  async #checkTasks(): Promise<void> {
     const { taskPrefix } = this.#keys;
     for await (const found of keysWithPrefix(this.#redis, taskPrefix)) {
       const ids = found.map((name) => name.slice(taskPrefix.length));
@@ -306,15 +307,6 @@ class Round {
       await this.#check(CHECK_TASKS, unlisted);
       await this.#checkMessages(ids);
     }
-  }
-
-  checkCount(): Promise<void> {
-    return this.#check(CHECK_COUNT, []);
-  }
-
-  async checkLocks(): Promise<void> {
-    for await (const locks of keysWithPrefix(this.#redis, this.#keys.lockPrefix))
-      await this.#check(CHECK_LOCKS, locks);
   }
 
   async #checkKey(key: string, state: TaskState): Promise<void> {
@@ -336,7 +328,7 @@ class Round {
     }
     for (let cursor = ''; cursor !== '0';) {
       const [next, found] = await this.#redis.send((client) =>
-        client.hscan(firsts, cursor || '0', 'COUNT', PER_SCRIPT),
+        client.hscan(firsts, cursor || '0', 'COUNT', MOST_CHANGED),
       );
       cursor = next;
       const tasks = new Map<string, string>();
@@ -365,7 +357,7 @@ class Round {
           found.push(key, id);
           this.#listed.add(id);
         }
-        if (found.length >= PER_SCRIPT) await check();
+        if (found.length >= MOST_CHANGED) await check();
       }
     }
     await check();
@@ -377,7 +369,7 @@ class Round {
     const reply = itemsOf(await this.#redis.runIn(this.#queue, script, args));
     for (const row of rowsOf(reply, 0, 3)) {
       const [kind = '', id = '', where = ''] = row.map(textOf);
-      this.defects.push({ kind: kind as DefectKind, queue: this.#queue, id, where });
+      this.#defects.push({ kind: kind as DefectKind, queue: this.#queue, id, where });
       this.#listed.delete(id); // the list may be the wrong one
     }
   }
@@ -389,7 +381,7 @@ class Round {
     for (const [at, id] of ids.entries()) {
       const message = messages[at] ?? null;
       if (message !== null && messageIfOf(this.#queue, id, message) === undefined) {
-        this.defects.push({ kind: 'unreadable-message', queue: this.#queue, id, where: '' });
+        this.#defects.push({ kind: 'unreadable-message', queue: this.#queue, id, where: '' });
       }
     }
   }
@@ -397,8 +389,8 @@ class Round {
   /** In pieces, from the end: an id that is removed from a piece, or added in front, does not move ids that are still to be read. */
   async *#idsIn(key: string): AsyncGenerator<string[]> {
     const size = await sizeOf(this.#redis, this.#queue, key);
-    for (let end = size; end > 0; end -= PER_SCRIPT) {
-      const range = [key, String(Math.max(end - PER_SCRIPT, 0)), String(end - 1)] as const;
+    for (let end = size; end > 0; end -= MOST_CHANGED) {
+      const range = [key, String(Math.max(end - MOST_CHANGED, 0)), String(end - 1)] as const;
       const ids = await this.#redis.send((client) =>
         isList(this.#redis, this.#queue, key) ? client.lrange(...range) : client.zrange(...range),
       );

@@ -67,6 +67,17 @@ export class Script {
   }
 }
 
+/* What one script does at most: in these milliseconds Redis does nothing else. */
+
+/** Number of tasks, keys or groups that are read, or of tasks that are leased. */
+export const MOST_READ = 1_000;
+
+/** Number of tasks that are moved, changed or removed. */
+export const MOST_CHANGED = 500;
+
+/** Bytes of a reply, except for the last task: it must arrive in time. */
+export const MOST_REPLY_BYTES = 8_388_608;
+
 /*
  * A script may have two variants, written as a diff: a line that begins with `+ ` is only in the variant for queues with keys or limits,
  * one that begins with `- ` only in the other.
