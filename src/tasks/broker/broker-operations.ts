@@ -9,7 +9,7 @@ import {
 import { requireCancelOutcome, requireDuration, requireQueueName } from '../argument-checks.ts';
 import { requireLimits } from './broker-settings.ts';
 import { requireNewTask } from '../task-options.ts';
-import type { Broker, CancelRequest, GroupLimits, NewTask, Page, TaskSet } from './broker.ts';
+import type { Broker, CancelRequest, GroupLimits, Page } from './broker.ts';
 
 /** An operation of a broker: a method whose promise settles when it is done. */
 export type BrokerOperation = Exclude<keyof Broker, 'clock' | 'maintenance' | 'leaseHolder' | 'close'>;
@@ -103,13 +103,14 @@ export const BROKER_OPERATIONS = {
   takeGroup: {
     returnsMessages: true,
     check(_queue, _group, limits, holdMs) {
-      requireGroupLimits(limits);
+      checkOptions('Broker.takeGroup', limits, GROUP_LIMITS, 'limits');
       requireDuration('holdMs', holdMs);
     },
   },
   replaceSet: {
-    check(set, task) {
-      requireQueueOfSet(set, task);
+    check({ queue }, task) {
+      const { queue: own } = task.message;
+      if (own !== queue) throw wrongValue('task.message.queue', `the queue of the set, '${queue}'`, own);
       requireNewTask(task);
     },
   },
@@ -198,16 +199,6 @@ export type ReturningOperation = {
 }[BrokerOperation];
 
 export const BROKER_OPERATION_NAMES = Object.keys(BROKER_OPERATIONS) as readonly BrokerOperation[];
-
-/** A task that replaces a set is in the queue of the set. */
-function requireQueueOfSet({ queue }: TaskSet, { message }: NewTask): void {
-  if (message.queue !== queue)
-    throw wrongValue('task.message.queue', `the queue of the set, '${queue}'`, message.queue);
-}
-
-function requireGroupLimits(limits: unknown): void {
-  checkOptions('Broker.takeGroup', limits, GROUP_LIMITS, 'limits');
-}
 
 function requirePage(page: unknown): void {
   checkOptions('Broker', page, PAGE, 'page');

@@ -143,8 +143,10 @@ export class Compaction {
         continue;
       }
       yield* this.#writeRest();
-      do yield* this.#latestWritten();
-      while (this.#rewriteDamaged(damages.splice(0)));
+      do {
+        const { latest } = this.#journal;
+        while (latest.position === undefined) yield 'waits for a write'; // of everything that was added until now
+      } while (this.#rewriteDamaged(damages.splice(0)));
       await this.#journal.syncWritten();
       this.#ownBytes = 0;
       yield* this.#remove(leaving);
@@ -252,12 +254,6 @@ export class Compaction {
   #moved(bytes: number): void {
     this.#ownBytes += bytes;
     this.#journal.meter.moved?.(bytes);
-  }
-
-  /** Waits until the host has everything that was written until now. */
-  *#latestWritten(): Generator<Pause, void> {
-    const { latest } = this.#journal;
-    while (latest.position === undefined) yield 'waits for a write';
   }
 
   /** Removes segments, some in each step as its last thing. */

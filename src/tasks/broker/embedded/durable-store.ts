@@ -2,14 +2,14 @@ import { EscapementError, wrongValue } from '../../../core/errors.ts';
 import { guarded } from '../../../core/report-uncaught.ts';
 import { COMMIT_BUCKETS } from '../../../log/commit-loop.ts';
 import type { FileSystem } from '../../../log/file-system.ts';
-import { Log, type LogOptions } from '../../../log/log.ts';
+import { Log } from '../../../log/log.ts';
 import { LogLock, LogTaken, NoSockets } from '../../../log/log-lock.ts';
 import { ForeignLog } from '../../../log/recover-segments.ts';
 import type { CorruptionEvent } from '../../../log/segment.ts';
 import { counter, duration, gauges } from '../../../metrics/measure.ts';
 import type { MetricsProvider } from '../../../metrics/provider.ts';
 import type { AnyOperation, Operations } from '../broker-base.ts';
-import { brokerClosed } from '../broker-errors.ts';
+import { brokerClosed, hostUnavailable } from '../broker-errors.ts';
 import {
   BROKER_OPERATIONS,
   type BrokerOperation,
@@ -47,11 +47,7 @@ export class DurableStore {
     this.#removeMetrics = removeMetrics;
   }
 
-  /**
-   * Takes the folder, and reads it into an empty store.
-   *
-   * @throws EscapementError `ERR_BROKER_LOCKED` - another process, another thread or this one has the folder.
-   */
+  /** Takes the folder, and reads it into an empty store. Rejects with errors of the log: see {@link openingError}. */
   static async open(store: TaskStore, given: DurableOptions): Promise<DurableStore> {
     const { files, dataPath, metrics } = given;
     const onCorruption = (event: CorruptionEvent): void => {
@@ -61,7 +57,7 @@ export class DurableStore {
     };
     const options = { ...given, onCorruption };
     await files.makeFolder(dataPath);
-    const lock = await lockOf(dataPath);
+    const lock = await LogLock.acquire(dataPath, LOG_NAME);
     let journal: Journal | undefined;
     try {
       const { log, loading } = await load(store, options);
@@ -108,24 +104,13 @@ function catchUp(store: TaskStore): void {
   LIFE_OF_A_TASK.deleteExpired(store, queues, Number.MAX_SAFE_INTEGER);
 }
 
-/** @throws ArgumentError - the folder has a disk queue whose name is that of the log. */
-async function openLog(options: LogOptions): ReturnType<typeof Log.open> {
-  try {
-    return await Log.open(options);
-  } catch (error) {
-    if (!(error instanceof ForeignLog)) throw error;
-    const requirement = `a folder without a disk queue of the name '${LOG_NAME}'`;
-    throw wrongValue('options.dataPath', requirement, options.folder);
-  }
-}
-
 /** Opens the log of a folder, and reads it. @param prepare - called with the log, before it is read. */
 async function load(
   store: TaskStore,
   { files, dataPath, durability, maxBytesPerFile, onCorruption, isReadOnly = false }: DurableOptions,
   prepare?: (log: Log) => Promise<unknown>,
 ): Promise<{ readonly log: Log; readonly loading: Loading }> {
-  const { log, found } = await openLog({
+  const { log, found } = await Log.open({
     ...{ files, folder: dataPath, name: LOG_NAME, recordType: ENTRIES, maxBytesPerFile, isReadOnly },
     isAlwaysDurable: durability === 'always',
     wallNow: () => store.clock.wallNow(),
@@ -184,17 +169,17 @@ function measure(journal: Journal, metrics: MetricsProvider, folder: string): ()
   ]);
 }
 
-async function lockOf(folder: string): Promise<LogLock> {
-  try {
-    return await LogLock.acquire(folder, LOG_NAME);
-  } catch (error) {
-    if (error instanceof LogTaken) {
-      const message = `the folder ${folder} has a broker that is open, here or in another process`;
-      throw new EscapementError('ERR_BROKER_LOCKED', message, { cause: error.cause });
-    }
-    if (!(error instanceof NoSockets)) throw error;
-    throw new EscapementError('ERR_BROKER_UNAVAILABLE', error.message, { cause: error.cause });
+/** Returns the error of a broker for an error that opening its folder has thrown. */
+export function openingError(error: unknown, folder: string): unknown {
+  if (error instanceof LogTaken) {
+    const message = `the folder ${folder} has a broker that is open, here or in another process`;
+    return new EscapementError('ERR_BROKER_LOCKED', message, { cause: error.cause });
   }
+  if (error instanceof NoSockets)
+    return new EscapementError('ERR_BROKER_UNAVAILABLE', error.message, { cause: error.cause });
+  if (error instanceof ForeignLog)
+    return wrongValue('options.dataPath', `a folder without a disk queue of the name '${LOG_NAME}'`, folder);
+  return hostUnavailable(error, `the folder ${folder} cannot be opened`);
 }
 
 /**

@@ -12,7 +12,7 @@ import { brokerClosed, hostUnavailable, withOperation } from '../broker-errors.t
 import type { BrokerListener, Subscription } from '../broker.ts';
 import { TRANSFER, type Transfer } from '../transfer.ts';
 import { ADMINISTRATION } from './administration.ts';
-import { DurableStore, durableOperations } from './durable-store.ts';
+import { DurableStore, durableOperations, openingError } from './durable-store.ts';
 import { INSPECTION } from './inspection.ts';
 import type { Journal } from './journal.ts';
 import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
@@ -134,8 +134,7 @@ export class EmbeddedBroker extends BrokerBase {
       return new EmbeddedBroker(store, await opening, dataPath);
     } catch (error) {
       store.close();
-      const named = hostUnavailable(error, `the folder ${dataPath} cannot be opened`);
-      throw withOperation(named, 'EmbeddedBroker.open');
+      throw withOperation(openingError(error, dataPath), 'EmbeddedBroker.open');
     }
   }
 

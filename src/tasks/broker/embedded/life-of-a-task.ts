@@ -264,12 +264,8 @@ function hold(store: TaskStore, list: QueueList, count: number, holdMs: number):
     messages.push(row.message);
   }
   queue.sets.set(held.id, held);
-  held.timer = store.timer.schedule(holdMs, reclaimWhenOver, { store, held });
+  held.timer = store.timer.schedule(holdMs, () => void reclaim(store, held));
   return { id: held.id, queue: queue.name, group, messages };
-}
-
-function reclaimWhenOver({ store, held }: { store: TaskStore; held: HeldSet }): void {
-  reclaim(store, held);
 }
 
 /** Returns the tasks to their group, in front of those that were added later. @returns how many. */

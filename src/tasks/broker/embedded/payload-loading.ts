@@ -28,9 +28,7 @@ type Loader<O extends ReturningOperation> = (
 export const PAYLOAD_LOADERS: { readonly [O in ReturningOperation]: Loader<O> } = {
   task: (folder, record) => (isLoaded(record) ? record : loaded(folder, record)),
 
-  tasks(folder, records) {
-    return records.every(isLoaded) ? records : loadedOr(folder, records, standInFor);
-  },
+  tasks: (folder, records) => (records.every(isLoaded) ? records : loadedOr(folder, records, standInFor)),
 
   scan(folder, piece) {
     if (piece.tasks.every(isLoaded)) return piece;

@@ -319,8 +319,9 @@ export class PendingTasks {
     const isIdle = key.size === 0 && key.active === 0;
     const heldBy = key.size === 0 ? undefined : this.keyHeldBy(key);
     const isRunnable = key.size > 0 && heldBy === undefined;
-    if (isRunnable && !key.isInRing) this.#enter(key);
-    else if (!isRunnable && key.isInRing) this.#exit(key);
+    if (isRunnable && !key.isInRing) this.#ring.push(key);
+    else if (!isRunnable && key.isInRing) this.#ring.remove(key);
+    key.isInRing = isRunnable;
     const wakeAtMs = heldBy === 'rate' || isIdle ? this.#wakeAtMs(key) : undefined;
     if (wakeAtMs !== undefined || key.timer !== NO_TIMER) this.#setTimer(key, wakeAtMs);
     if (isIdle && wakeAtMs === undefined) this.#keys.delete(key.key);
@@ -362,16 +363,6 @@ export class PendingTasks {
   #store(prefix: string, key: string, fullAtMs: number): void {
     const { journal, clock } = this.#host;
     journal?.write(Kind.bucket, clock.wallNow() + fullAtMs - clock.now(), this.#queue.name, prefix + key);
-  }
-
-  #enter(key: KeyTasks): void {
-    key.isInRing = true;
-    this.#ring.push(key);
-  }
-
-  #exit(key: KeyTasks): void {
-    key.isInRing = false;
-    this.#ring.remove(key);
   }
 
   #nowMs(): number {

@@ -155,9 +155,10 @@ export class Loading {
         for (const row of started) restoreLease(store, row, queue, leases.get(journaled(row).number));
         continue;
       }
-      // The last one first: each goes to the head of its queue.
+      // Their workers were lost with the process. The last one first: each goes to the head of its queue.
       for (const row of started.reverse()) {
-        restoreStarted(store, row, queue);
+        row.recoveries++;
+        store.toHead(row, queue);
         recovered.push(journaled(row));
       }
     }
@@ -337,12 +338,6 @@ export function restore(store: TaskStore, row: TaskRow, queue: QueueState, state
     queue.lists[state].push(row);
     store.arm(row, row.atMs - clock.wallNow());
   }
-}
-
-/** Its worker was lost with the process: it goes to the head of its queue. */
-function restoreStarted(store: TaskStore, row: TaskRow, queue: QueueState): void {
-  row.recoveries++;
-  store.toHead(row, queue);
 }
 
 /** Returns when the leases of a store end, by the numbers of their tasks: for {@link restoreLease}. */

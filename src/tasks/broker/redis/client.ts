@@ -163,7 +163,7 @@ function handleSecondErrors(client: Redis): void {
     get: () => stream,
     set: (next: Redis['stream']) => {
       stream = next;
-      next.on('error', ignore);
+      next.on('error', () => undefined); // ioredis reports the first one
     },
   });
 }
@@ -185,10 +185,6 @@ function readBeforeTimeouts(client: Redis): void {
     };
     return send(command, stream);
   };
-}
-
-function ignore(): void {
-  // ioredis has reported the first error.
 }
 
 /** The options of a client that determine the server and the user. */

@@ -161,9 +161,7 @@ export class RedisBroker extends BrokerBase {
   [CONSOLE_VIEW](): object {
     return consoleView(this, () => ({
       ...{ clock: undefined, maintenance: undefined },
-      ...(hasUrl(this.#options)
-        ? { url: withoutCredentials(this.#options.url) }
-        : { address: addressOf(this.#options.client) }),
+      [hasUrl(this.#options) ? 'url' : 'address']: this.address,
       state: this.isClosed ? 'closed' : this.#redis.connection.health.state,
     }));
   }
