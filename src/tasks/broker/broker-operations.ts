@@ -131,12 +131,7 @@ export const BROKER_OPERATIONS = {
   withdrawScheduler: READING,
   scheduleEntries: READING,
   recordEnqueueEvent: {},
-  enqueueEvents: {
-    ...READING,
-    check(_entryId, page) {
-      requirePage(page);
-    },
-  },
+  enqueueEvents: { ...READING, check: requirePage },
 
   queues: READING,
   queueStats: READING,
@@ -149,8 +144,8 @@ export const BROKER_OPERATIONS = {
   task: READING_MESSAGES,
   tasks: {
     ...READING_MESSAGES,
-    check(_queue, _state, page) {
-      requirePage(page);
+    check(_queue, state, page) {
+      requirePage(state, page);
     },
   },
   scan: {
@@ -176,12 +171,7 @@ export const BROKER_OPERATIONS = {
       if (limits !== undefined) requireLimits('limits', limits);
     },
   },
-  keys: {
-    ...READING,
-    check(_queue, page) {
-      requirePage(page);
-    },
-  },
+  keys: { ...READING, check: requirePage },
   pause: {},
   resume: {},
   removeQueue: {
@@ -200,6 +190,6 @@ export type ReturningOperation = {
 
 export const BROKER_OPERATION_NAMES = Object.keys(BROKER_OPERATIONS) as readonly BrokerOperation[];
 
-function requirePage(page: unknown): void {
+function requirePage(_of: string, page: unknown): void {
   checkOptions('Broker', page, PAGE, 'page');
 }

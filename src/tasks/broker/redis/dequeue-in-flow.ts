@@ -84,8 +84,7 @@ local function readAhead(key)
     local found = redis.pcall('LPOP', NEXT .. key, perKeyDigits)
     return found and not found.err and found or {}
   end
-  local listed, found = redis.call('LRANGE', PENDING, -listRead - perKey, -listRead - 1), {}
-  for i = #listed, 1, -1 do found[#found + 1] = listed[i] end
+  local found = idsFrom(PENDING, listRead, perKey)
   listRead = listRead + #found
   return found
 end

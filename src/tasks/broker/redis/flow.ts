@@ -108,6 +108,24 @@ end`,
 local function addWaiting(n)
   if type(redis.pcall('INCRBY', WAITING, n)) ~= 'number' then redis.call('SET', WAITING, math.max(n, 0)) end
 end`,
+  // Some ids of a list, in the order in which tasks leave it: at its right end.
+  `
+local function idsFrom(list, from, count)
+  local ids = redis.call('LRANGE', list, -from - count, -from - 1)
+  for i = 1, #ids / 2 do ids[i], ids[#ids + 1 - i] = ids[#ids + 1 - i], ids[i] end
+  return ids
+end`,
+  // Some keys in their turns: those of the ring, then parked ones; and the number of all of them.
+  `
+local function keysFrom(from)
+  local ringed, MOST = redis.call('LLEN', RING), 1000
+  local keys = redis.call('LRANGE', RING, from, from + MOST - 1)
+  if #keys < MOST then
+    local first = math.max(from - ringed, 0)
+    for _, key in ipairs(redis.call('ZRANGE', PARKED, first, first + MOST - 1)) do keys[#keys + 1] = key end
+  end
+  return keys, ringed + redis.call('ZCARD', PARKED)
+end`,
   // Number of pending tasks of a key.
   `
 local function pendingOf(key)
@@ -320,10 +338,9 @@ end`,
   // Returns their ids.
   `
 local function takePending(count)
-  local ids = {}
-  local listed = redis.call('LRANGE', PENDING, -count, -1)
-  redis.call('LTRIM', PENDING, 0, -#listed - 1)
-  for i = #listed, 1, -1 do ids[#ids + 1] = listed[i] end
+  local ids = idsFrom(PENDING, 0, count)
+  local listed = #ids
+  redis.call('LTRIM', PENDING, 0, -listed - 1)
   if redis.call('EXISTS', PENDING) == 1 then return ids end
   leaveRing('')
   local function takeOf(key)
@@ -350,7 +367,7 @@ local function takePending(count)
     if not key then break end
     takeOf(key)
   end
-  if #ids > #listed then addWaiting(#listed - #ids) end
+  if #ids > listed then addWaiting(listed - #ids) end
   if redis.call('EXISTS', FIRSTS) == 0 then redis.call('SET', WAITING, 0, 'XX') end
   return ids
 end`,

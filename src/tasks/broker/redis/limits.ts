@@ -130,26 +130,17 @@ export const LIST_KEYS = new Script(`
 need('list', PENDING, ACTIVE)
 needFlow()
 local nth, skip, count, l = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), readLimits()
-local active, ring, parked = {}, redis.call('LLEN', RING), redis.call('ZCARD', PARKED)
-local keys, at, KEYS_AT_ONCE = {}, 1, 1000
-if nth == 0 then keys[1] = '' end
-local from = math.max(nth - 1, 0)
-local function add(some)
-  for _, key in ipairs(some) do keys[#keys + 1] = key end
-end
-add(redis.call('LRANGE', RING, from, from + KEYS_AT_ONCE - 1))
-if from + KEYS_AT_ONCE > ring then
-  from = math.max(from - ring, 0)
-  add(redis.call('ZRANGE', PARKED, from, from + KEYS_AT_ONCE - 1))
-end
-local isEnd = nth + #keys > ring + parked
+local active, at = {}, 1
+local keys, all = keysFrom(math.max(nth - 1, 0))
+if nth == 0 then table.insert(keys, 1, '') end
+local isEnd = nth + #keys > all
 local others = {}
 for _, id in ipairs(redis.call('LRANGE', ACTIVE, 0, -1)) do
   local key = readTask(id, 'x:key')[1] or ''
   if not active[key] and redis.call('HEXISTS', FIRSTS, key) == 0 and key ~= '' then others[#others + 1] = key end
   active[key] = (active[key] or 0) + 1
 end
-for i = isEnd and math.max(nth - ring - parked, 1) or math.huge, #others do keys[#keys + 1] = others[i] end
+for i = isEnd and math.max(nth - all, 1) or math.huge, #others do keys[#keys + 1] = others[i] end
 local reply = { 0, 0, 0 }
 local function show(key, pending)
   local again = l.kt and emptyUntil(redis.call('ZSCORE', RATES, key), l.kt, l.kb)

@@ -1,5 +1,5 @@
 import type { TaskState } from '../../task-state.ts';
-import type { TaskRecord } from '../broker.ts';
+import type { Page, TaskRecord } from '../broker.ts';
 import { recordOf, requireQueue } from './inspection.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import {
@@ -51,10 +51,7 @@ local isList, isLeased = KEY == ACTIVE, ARGV[2] == 'active' and not isWhole
 if isLeased then need('zset', LEASE) end
 need(isList and 'list' or 'zset', KEY)
 local rows, step = nil, 2
-if isList then
-  local found = redis.call('LRANGE', KEY, -last - 1, -first - 1)
-  rows, step = {}, 1
-  for i = #found, 1, -1 do rows[#rows + 1] = found[i] end
+if isList then rows, step = idsFrom(KEY, first, last - first + 1), 1
 else rows = redis.call('ZRANGE', KEY, first, last, 'WITHSCORES') end
 local reply = { 0 }
 for i = 1, #rows, step do
@@ -82,20 +79,12 @@ export const READ_IN_TURNS = new Script(`${ADD_ROW}
 local nth, skip, count, bytes = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 need('list', PENDING)
 needFlow()
-local ringed, KEYS_AT_ONCE = redis.call('LLEN', RING), 1000
-local keys = redis.call('LRANGE', RING, nth, nth + KEYS_AT_ONCE - 1)
-if #keys < KEYS_AT_ONCE then
-  local from = math.max(nth - ringed, 0)
-  for _, key in ipairs(redis.call('ZRANGE', PARKED, from, from + KEYS_AT_ONCE - 1)) do keys[#keys + 1] = key end
-end
-if redis.call('HEXISTS', FIRSTS, '') == 0 and nth + #keys == ringed + redis.call('ZCARD', PARKED) then keys[#keys + 1] = '' end
+local keys, all = keysFrom(nth)
+local isEnd = nth + #keys >= all
+if isEnd and redis.call('HEXISTS', FIRSTS, '') == 0 then keys[#keys + 1] = '' end
 local function idsOf(key, from, most)
+  if key == '' then return idsFrom(PENDING, from, most) end
   local ids = {}
-  if key == '' then
-    local found = redis.call('LRANGE', PENDING, -from - most, -from - 1)
-    for i = #found, 1, -1 do ids[#ids + 1] = found[i] end
-    return ids
-  end
   need('list', NEXT .. key)
   if from + most > 1 then ids = redis.call('LRANGE', NEXT .. key, math.max(from - 1, 0), from + most - 2) end
   local first = from == 0 and redis.call('HGET', FIRSTS, key)
@@ -119,7 +108,7 @@ while at <= #keys and count > 0 and bytes > 0 do
   end
 end
 reply[1], reply[2] = nth + at - 1, skip
-if at > #keys and #keys < KEYS_AT_ONCE then reply[3] = 1 end
+if isEnd and at > #keys then reply[3] = 1 end
 return reply
 `);
 
@@ -224,27 +213,22 @@ const BYTES_PER_SCRIPT = 1_048_576;
 /** What a script has returned of some tasks: see `addRow`. */
 type Rows = ScriptReply[][];
 
-interface ReadOptions {
-  /** Group of aggregating tasks. @default all groups */
-  readonly group?: string | undefined;
-  /** Number of tasks that are left out first. @default 0 */
-  readonly skip?: number;
-  /** Number of tasks. @default all */
-  readonly count?: number;
-  /** Number of tasks that one script reads. */
-  readonly perScript: number;
-  /** Whether what is left of their locks is read, and no leases. @default false */
-  readonly isWhole?: boolean;
-}
-
-/** Reads the tasks of a state in their order. */
+/**
+ * Reads tasks of a state in their order.
+ *
+ * @param page - which tasks; undefined for all, with what is left of their locks, and without their leases.
+ */
 export async function* readRows(
   redis: RedisAccess,
   queue: string,
   state: TaskState,
-  { group, skip = 0, count: left = Infinity, perScript, isWhole = false }: ReadOptions,
+  perScript: number,
+  page?: Page,
+  group?: string,
 ): AsyncGenerator<Rows> {
-  const rest = [BYTES_PER_SCRIPT, isWhole ? 1 : 0];
+  const rest = [BYTES_PER_SCRIPT, page === undefined ? 1 : 0];
+  let skip = page === undefined ? 0 : (page.page - 1) * page.size;
+  let left = page?.size ?? Infinity;
   if (state === 'pending') {
     for (let nth = 0, isEnd = false; !isEnd && left > 0;) {
       const args = [nth, skip, Math.min(perScript, left), ...rest];
@@ -333,10 +317,8 @@ export const READING = {
   /** For active and pending tasks Redis walks to the page: O(tasks, or keys of tasks, before it). */
   async tasks(redis, queue, state, page, group) {
     await requireQueue(redis, queue);
-    const skip = (page.page - 1) * page.size;
-    const options = { group, skip, count: page.size, perScript: MOST_READ };
     const records: TaskRecord[] = [];
-    for await (const rows of readRows(redis, queue, state, options))
+    for await (const rows of readRows(redis, queue, state, MOST_READ, page, group))
       records.push(...recordsOf(redis, queue, state, rows));
     return records;
   },

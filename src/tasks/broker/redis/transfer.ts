@@ -154,8 +154,7 @@ export class RedisTransfer implements Transfer {
   }
 
   async *#readState(queue: string, state: TaskState): AsyncGenerator<Piece> {
-    const options = { perScript: TASKS_PER_PIECE, isWhole: true };
-    for await (const rows of readRows(this.#redis, queue, state, options)) {
+    for await (const rows of readRows(this.#redis, queue, state, TASKS_PER_PIECE)) {
       const tasks = rows.map((fields) => this.#whole(queue, state, fields));
       if (tasks.length > 0) yield { kind: 'tasks', queue, tasks };
     }
