@@ -1,3 +1,4 @@
+import { wrongValue } from '../../../core/errors.ts';
 import type { TaskState } from '../../task-state.ts';
 import type { Page, TaskRecord } from '../broker.ts';
 import { recordOf, requireQueue } from './inspection.ts';
@@ -257,8 +258,8 @@ export async function* readRows(
 
 /** A scan of some states of a queue. Its position is in the loops of `pieces`. */
 class Scan {
-  /** The tasks that one script has read, and those that the next one reads, and so on. */
-  readonly pieces: AsyncGenerator<TaskRecord[], undefined>;
+  /** The tasks that one script reads, then those that the next one reads, and so on. After an error it has ended, without a value. */
+  readonly pieces: AsyncGenerator<TaskRecord[], TaskRecord[] | undefined>;
   /** Number of tasks that the next script reads. */
   limit = 0;
   readonly #redis: RedisAccess;
@@ -270,7 +271,7 @@ class Scan {
     this.pieces = this.#scan(states);
   }
 
-  async *#scan(states: readonly TaskState[]): AsyncGenerator<TaskRecord[], undefined> {
+  async *#scan(states: readonly TaskState[]): AsyncGenerator<TaskRecord[], TaskRecord[]> {
     const { waiting } = this.#redis.keysOf(this.#queue);
     for (const state of states) {
       for await (const key of allKeysOfTasks(this.#redis, this.#queue, state)) {
@@ -279,7 +280,7 @@ class Scan {
           if (rows.length > 0) yield recordsOf(this.#redis, this.#queue, state, rows);
       }
     }
-    return undefined;
+    return [];
   }
 
   async *#rowsIn(key: string, state: TaskState): AsyncGenerator<Rows> {
@@ -328,8 +329,9 @@ export const READING = {
     if (from === undefined) await requireQueue(redis, queue);
     const scan = (from as Scan | undefined) ?? new Scan(redis, queue, states);
     scan.limit = Math.min(limit, TASKS_PER_SCAN);
-    const { value, done } = await scan.pieces.next();
-    return { tasks: value ?? [], next: done === true ? undefined : scan };
+    const { value: tasks, done } = await scan.pieces.next();
+    if (tasks === undefined) throw wrongValue('from', 'a position that no call has used', from);
+    return { tasks, next: done === true ? undefined : scan };
   },
 } satisfies RedisOperations;
 

@@ -210,3 +210,12 @@ describe('what another program has damaged in a queue whose keys have limits', (
     await setup.check?.();
   });
 });
+
+it('a scan that has failed at a key of a wrong type does not go on as if it had read everything', async () => {
+  await broker.enqueue(newTask({ id: '1' }));
+  const states = ['pending', 'completed'] as const;
+  const { next } = await broker.scan(QUEUE, states, 1);
+  await redis.set(keys.completed, 'text');
+  await expectCode('ERR_WIRE_MESSAGE', broker.scan(QUEUE, states, 1, next));
+  await expect(broker.scan(QUEUE, states, 1, next)).rejects.toThrow('a position that no call has used');
+});
