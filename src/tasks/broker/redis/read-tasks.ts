@@ -208,7 +208,7 @@ return reply
 /** A script of a scan keeps Redis busy for about a millisecond. */
 const TASKS_PER_SCAN = 100;
 
-/** Bytes of messages and results after which a script reads no more tasks. */
+/** Bytes of messages and results after which a script of a scan or a copy reads no more tasks. */
 const BYTES_PER_SCRIPT = 1_048_576;
 
 /** What a script has returned of some tasks: see `addRow`. */
@@ -227,7 +227,7 @@ export async function* readRows(
   page?: Page,
   group?: string,
 ): AsyncGenerator<Rows> {
-  const rest = [BYTES_PER_SCRIPT, page === undefined ? 1 : 0];
+  const rest = page === undefined ? [BYTES_PER_SCRIPT, 1] : [Number.MAX_SAFE_INTEGER, 0];
   let skip = page === undefined ? 0 : (page.page - 1) * page.size;
   let left = page?.size ?? Infinity;
   if (state === 'pending') {
