@@ -1,9 +1,6 @@
-import { hasCode } from '../core/errors.ts';
-import { nextHostTurn } from '../core/own-turn.ts';
-import { isUnavailable } from '../tasks/broker/broker-errors.ts';
 import type { Broker, TaskRecord } from '../tasks/broker/broker.ts';
 import type { EntryView, QueueView, ServerView, TaskView } from '../tasks/http/asynqmon-json.ts';
-import { requestCancel } from '../tasks/http/asynqmon-routes.ts';
+import { readQueues, requestCancel } from '../tasks/http/asynqmon-routes.ts';
 import { type QueueInfo, TaskInfo } from '../tasks/info.ts';
 import type { ListOptions } from '../tasks/inspector-options.ts';
 import { Inspector } from '../tasks/inspector.ts';
@@ -57,9 +54,6 @@ interface BrokerDetails {
   info?(): Promise<Readonly<Record<string, string>>>;
 }
 
-/** Queues that are read in one turn of the event loop. */
-const QUEUES_AT_ONCE = 50;
-
 /** The tasks of a broker. */
 export class BrokerSource extends Inspector implements TasksSource {
   readonly name: string;
@@ -76,20 +70,7 @@ export class BrokerSource extends Inspector implements TasksSource {
   /** Leaves out a queue that cannot be read, unless the broker is unavailable or no queue can be read. */
   async queueInfos(): Promise<readonly QueueInfo[]> {
     const names = [...(await this.queues())].sort();
-    const infos: QueueInfo[] = [];
-    const failures: unknown[] = [];
-    for (let at = 0; at < names.length; at += QUEUES_AT_ONCE) {
-      if (at > 0) await nextHostTurn();
-      const some = names.slice(at, at + QUEUES_AT_ONCE);
-      for (const one of await Promise.allSettled(some.map((name) => this.getQueueInfo(name)))) {
-        if (one.status === 'fulfilled') infos.push(one.value);
-        else if (!hasCode(one.reason, 'ERR_QUEUE_NOT_FOUND')) failures.push(one.reason);
-      }
-      if (failures.some(isUnavailable)) break;
-    }
-    const [failure] = failures;
-    if (failures.some(isUnavailable) || (infos.length === 0 && failures.length > 0)) throw failure;
-    return infos;
+    return (await readQueues(names, (name) => this.getQueueInfo(name))).values;
   }
 
   removeQueue(queue: string, force: boolean): Promise<void> {

@@ -1,5 +1,5 @@
 import { EscapementError, hasCode } from '../../core/errors.ts';
-import { ownTurn } from '../../core/own-turn.ts';
+import { nextHostTurn, ownTurn } from '../../core/own-turn.ts';
 import { isUnavailable } from '../broker/broker-errors.ts';
 import { HISTORY_DAYS } from '../broker/broker-settings.ts';
 import type { QueueLimits, TaskTarget } from '../broker/broker.ts';
@@ -106,19 +106,37 @@ async function listEvents(call: Call): Promise<object> {
   return { events: events.map(eventToJson) };
 }
 
-/**
- * Reads all queues. A queue that is removed meanwhile is left out, and so is one that cannot be read, for which asynqmon's server
- * fails the whole request.
- */
+/** Reads all queues. One that cannot be read is left out and reported; asynqmon's server fails the whole request. */
 async function ofEachQueue<R>(call: Call, read: (queue: string) => Promise<R>): Promise<readonly R[]> {
-  const outcomes = await Promise.allSettled((await call.inspector.queues()).map(read));
-  const shown = outcomes.filter((one) => one.status === 'fulfilled').map((one) => one.value);
-  for (const one of outcomes) {
-    if (one.status === 'fulfilled' || hasCode(one.reason, 'ERR_QUEUE_NOT_FOUND')) continue;
-    if (shown.length === 0) throw one.reason;
-    call.report(one.reason);
+  const { values, failures } = await readQueues(await call.inspector.queues(), read);
+  for (const failure of failures) call.report(failure);
+  return values;
+}
+
+/** Queues that are read in one turn of the event loop: 90 days of each take some milliseconds. */
+const QUEUES_AT_ONCE = 20;
+
+/**
+ * Reads queues. One that is removed meanwhile is left out, and so is one that cannot be read, whose error is among the failures.
+ *
+ * @throws an error of `read` - the broker is unavailable, or no queue can be read.
+ */
+export async function readQueues<R>(
+  queues: readonly string[],
+  read: (queue: string) => Promise<R>,
+): Promise<{ readonly values: readonly R[]; readonly failures: readonly unknown[] }> {
+  const values: R[] = [];
+  const failures: unknown[] = [];
+  for (let at = 0; at < queues.length; at += QUEUES_AT_ONCE) {
+    if (at > 0) await nextHostTurn();
+    for (const one of await Promise.allSettled(queues.slice(at, at + QUEUES_AT_ONCE).map(read))) {
+      if (one.status === 'fulfilled') values.push(one.value);
+      else if (isUnavailable(one.reason)) throw one.reason;
+      else if (!hasCode(one.reason, 'ERR_QUEUE_NOT_FOUND')) failures.push(one.reason);
+    }
   }
-  return shown;
+  if (values.length === 0 && failures.length > 0) throw failures[0];
+  return { values, failures };
 }
 
 // Tasks.

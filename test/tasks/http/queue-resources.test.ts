@@ -64,6 +64,23 @@ describe('queues', () => {
     expect(stats['default']?.[0]).toEqual(DAY);
   });
 
+  test('many queues are read in several turns of the event loop', async () => {
+    const { broker, add } = await openBench();
+    for (let nth = 0; nth < 50; nth++) await add(`t${nth}`, { queue: `q${nth}` });
+    let [inTurn, mostInTurn] = [0, 0];
+    const counted = withMethods(broker, {
+      history: (queue, days) => {
+        if (++inTurn === 1) setImmediate(() => (inTurn = 0));
+        mostInTurn = Math.max(mostInTurn, inTurn);
+        return broker.history(queue, days);
+      },
+    });
+    const send = await serve(tasksHandler({ broker: counted }));
+    const { json } = await send('/api/queue_stats');
+    expect(Object.keys((json as { stats: object }).stats)).toHaveLength(50);
+    expect(mostInTurn).toBeLessThanOrEqual(20);
+  });
+
   test('queues are deleted if they are empty', async () => {
     const { inspector, send } = await withHistory();
     expect(await send('/api/queues/default', { method: 'DELETE' })).toMatchObject({ status: 400 });
