@@ -40,6 +40,8 @@ export class Script {
   readonly #source: string;
   readonly #sha: string;
   readonly #isOfQueue: boolean;
+  /** Where calls are sending the text: the first key in a cluster, else ''. */
+  readonly #sending = new Set<string>();
 
   constructor(source: string) {
     this.#source = withLibrary(withoutFlow(source));
@@ -50,7 +52,10 @@ export class Script {
     this.inFlow = inFlow === source ? undefined : new Script(inFlow);
   }
 
-  /** Runs it by its digest; sends the text only if Redis does not have it, after a restart or a failover. */
+  /**
+   * Runs it by its digest. Redis does not have the script after a restart or a failover: then one call sends the text. The others that have
+   * failed meanwhile run it by its digest again, behind that call on the connection; in a cluster, those with the same first key.
+   */
   async run(
     client: Redis | Cluster,
     keys: readonly string[],
@@ -58,11 +63,28 @@ export class Script {
   ): Promise<ScriptReply> {
     const named = client.isCluster && this.#isOfQueue ? [...keys, `${keys[0] ?? ''}${MOVING}`] : keys;
     const rest = [named.length, ...named, ...args];
+    const node = client.isCluster ? (keys[0] ?? '') : '';
+    let reply = await this.#runByDigest(client, rest);
+    if (reply === undefined && this.#sending.has(node)) reply = await this.#runByDigest(client, rest);
+    if (reply !== undefined) return reply;
+    this.#sending.add(node);
+    try {
+      return (await client.callBuffer('eval', [this.#source, ...rest])) as ScriptReply;
+    } finally {
+      this.#sending.delete(node);
+    }
+  }
+
+  /** Returns undefined if Redis does not have the script. */
+  async #runByDigest(
+    client: Redis | Cluster,
+    rest: readonly ScriptArgument[],
+  ): Promise<ScriptReply | undefined> {
     try {
       return (await client.callBuffer('evalsha', [this.#sha, ...rest])) as ScriptReply;
     } catch (error) {
-      if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
-      return (await client.callBuffer('eval', [this.#source, ...rest])) as ScriptReply;
+      if (error instanceof Error && error.message.startsWith('NOSCRIPT')) return undefined;
+      throw error;
     }
   }
 }
