@@ -43,26 +43,35 @@ function groupCommit(write: (messages: readonly Uint8Array[]) => Promise<void>):
   };
 }
 
-/** For stores that cannot wait for messages: every put announces itself. */
-class Arrivals {
-  #hasNew = false;
-  #wake: (() => void) | undefined;
-
-  announce(): void {
-    this.#hasNew = true;
-    this.#wake?.();
-    this.#wake = undefined;
-  }
-
-  /** Resolves when a message was announced since the last call. One caller at a time. */
-  async wait(): Promise<void> {
-    if (!this.#hasNew) {
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
-    }
-    this.#hasNew = false;
-  }
+/**
+ * Makes a reader wait for messages, of a store that cannot: every put announces itself.
+ *
+ * @param takeSome - receives at most so many messages and removes them. @returns their number.
+ */
+function waiting(
+  put: Put,
+  takeSome: (most: number, handle: Handle) => Promise<number>,
+): Omit<MessageStore, 'close'> {
+  let puts = 0;
+  let wake: () => void = () => undefined;
+  return {
+    put: async (message) => {
+      await put(message);
+      puts++;
+      wake();
+    },
+    take: async (count, handle) => {
+      for (let left = count; left > 0;) {
+        const before = puts;
+        const taken = await takeSome(Math.min(left, TAKEN_AT_ONCE), handle);
+        left -= taken;
+        if (taken > 0 || puts > before) continue;
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      }
+    },
+  };
 }
 
 /** One write and one sync for all pending puts: the fastest use of this file system from JavaScript. */
@@ -126,8 +135,8 @@ const openLevel =
     const encodings = { keyEncoding: 'view', valueEncoding: 'view' } as const;
     const db = new ClassicLevel<Uint8Array, Uint8Array>(folder, encodings);
     await db.open();
-    const arrivals = new Arrivals();
     let next = 0;
+    let last: Uint8Array = new Uint8Array(0);
     const newKey = (): Buffer => {
       const key = Buffer.allocUnsafe(KEY_BYTES);
       key.writeUIntBE(next++, 0, KEY_BYTES);
@@ -142,22 +151,14 @@ const openLevel =
         )
       : (message) => db.put(newKey(), message, { sync });
     return {
-      put: async (message) => {
-        await write(message);
-        arrivals.announce();
-      },
-      take: async (count, handle) => {
-        let last: Uint8Array = new Uint8Array(0);
-        for (let left = count; left > 0;) {
-          // After the last key: from the first, the iterator would go over deleted entries that are not yet compacted.
-          const entries = await db.iterator({ gt: last, limit: Math.min(left, TAKEN_AT_ONCE) }).all();
-          for (const [, message] of entries) handle(message);
-          await db.batch(entries.map(([key]) => ({ type: 'del', key })));
-          last = entries.at(-1)?.[0] ?? last;
-          left -= entries.length;
-          if (entries.length === 0) await arrivals.wait();
-        }
-      },
+      ...waiting(write, async (limit, handle) => {
+        // After the last key: from the first, the iterator would go over deleted entries that are not yet compacted.
+        const entries = await db.iterator({ gt: last, limit }).all();
+        for (const [, message] of entries) handle(message);
+        await db.batch(entries.map(([key]) => ({ type: 'del', key })));
+        last = entries.at(-1)?.[0] ?? last;
+        return entries.length;
+      }),
       close: () => db.close(),
     };
   };
@@ -168,27 +169,21 @@ const openLmdb =
   (folder) => {
     const options = { path: `${folder}/data`, encoding: 'binary', noSync: !isSynced } as const;
     const db = openDatabase<Buffer, number>(options);
-    const arrivals = new Arrivals();
     let next = 0;
-    return Promise.resolve({
-      put: async (message) => {
-        await db.put(next++, message as Buffer);
-        if (isSynced) await db.flushed;
-        arrivals.announce();
-      },
-      take: async (count, handle) => {
-        for (let left = count; left > 0;) {
-          let removed: Promise<unknown> | undefined;
-          for (const { key, value } of db.getRange({ limit: Math.min(left, TAKEN_AT_ONCE) })) {
-            handle(value);
-            removed = db.remove(key);
-            left--;
-          }
-          await (removed ?? arrivals.wait());
-        }
-      },
-      close: () => db.close(),
+    const put: Put = async (message) => {
+      await db.put(next++, message as Buffer);
+      if (isSynced) await db.flushed;
+    };
+    const store = waiting(put, async (limit, handle) => {
+      const removals: Promise<unknown>[] = [];
+      for (const { key, value } of db.getRange({ limit })) {
+        handle(value);
+        removals.push(db.remove(key));
+      }
+      await removals.at(-1);
+      return removals.length;
     });
+    return Promise.resolve({ ...store, close: () => db.close() });
   };
 
 type Take = (queue: DiskQueue, count: number, handle: Handle) => Promise<void>;
@@ -243,25 +238,18 @@ const openArray: OpenStore = () => {
 
 /** Delivers what a store has written from memory: nothing is read. */
 function memoryReader(store: MessageStore): MessageStore {
-  const arrivals = new Arrivals();
   let written: Uint8Array[] = [];
-  return {
-    put: async (message) => {
-      await store.put(message);
-      written.push(message);
-      arrivals.announce();
-    },
-    take: async (count, handle) => {
-      for (let left = count; left > 0;) {
-        await arrivals.wait();
-        const arrived = written;
-        written = [];
-        arrived.forEach(handle);
-        left -= arrived.length;
-      }
-    },
-    close: () => store.close(),
+  const put: Put = async (message) => {
+    await store.put(message);
+    written.push(message);
   };
+  const takeAll = (_limit: number, handle: Handle): Promise<number> => {
+    const arrived = written;
+    written = [];
+    arrived.forEach(handle);
+    return Promise.resolve(arrived.length);
+  };
+  return { ...waiting(put, takeAll), close: () => store.close() };
 }
 
 function readFromMemory(name: string, open: OpenStore): Contestant<OpenStore> {

@@ -31,19 +31,19 @@ export function describeMachine(): Machine {
 }
 
 /**
- * Measures the load of other programs since it was made. V8 collects garbage with helper threads: if those wait for a
- * processor, the contestant with the most garbage suffers most, which is rarely ours.
+ * Starts to measure the load of other programs. V8 collects garbage with helper threads: if those wait for a processor,
+ * the contestant with the most garbage suffers most, which is rarely ours.
+ *
+ * @returns a function that returns their share of all processors since then: 0 is an idle machine, 1 a saturated one.
  */
-export class OthersLoad {
-  readonly #before = snapshot();
-
-  /** Share of all processors: 0 is an idle machine, 1 a saturated one. */
-  share(): number {
+export function watchOthers(): () => number {
+  const before = snapshot();
+  return () => {
     const after = snapshot();
-    const busyMs = after.busyMs - this.#before.busyMs - (after.ownMs - this.#before.ownMs);
-    const totalMs = after.totalMs - this.#before.totalMs;
+    const busyMs = after.busyMs - before.busyMs - (after.ownMs - before.ownMs);
+    const totalMs = after.totalMs - before.totalMs;
     return totalMs > 0 ? Math.min(Math.max(busyMs / totalMs, 0), 1) : 0;
-  }
+  };
 }
 
 /** @returns undefined if the machine was quiet enough. */

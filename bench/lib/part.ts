@@ -101,6 +101,8 @@ export const BYTES = 'bytes';
 
 export const NS_PER_MS = 1e6;
 export const US_PER_MS = 1_000;
+export const MS_PER_S = 1_000;
+export const HOUR_MS = 3_600_000;
 export const MIB = 2 ** 20;
 
 export function metric(name: string, unit = ''): MetricDefinition {

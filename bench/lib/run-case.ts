@@ -3,7 +3,7 @@
  * of other programs affect all of them alike.
  */
 import type { CollectorWatch } from './collector.ts';
-import { OthersLoad } from './machine.ts';
+import { watchOthers } from './machine.ts';
 import { isCannot, type BenchCase, type Contestant, type Measure } from './part.ts';
 import type { Measurement, Round } from './part.ts';
 import { judge, type CaseResult, type ContestantResult } from './result.ts';
@@ -43,7 +43,7 @@ export async function runCase(definition: BenchCase, options: RunOptions): Promi
     isCannot(each.open) ? [] : [{ name: each.name, measure: each.open }],
   );
   const measurements = new Map<string, Measurement[]>(runners.map((runner) => [runner.name, []]));
-  const othersLoad = new OthersLoad();
+  const othersLoad = watchOthers();
   const round: Round = { isQuick, collector, residents: new Map() };
   const size = isQuick ? sizes.quick : sizes.full;
   if (warmUpShare > 0) {
@@ -61,7 +61,7 @@ export async function runCase(definition: BenchCase, options: RunOptions): Promi
     primaryMetric: metrics[0]?.name ?? '',
     contestants: contestants.map((each) => resultOf(each, metrics, measurements.get(each.name) ?? [])),
     targets: [],
-    othersLoad: othersLoad.share(),
+    othersLoad: othersLoad(),
   };
   const absent = contestants.filter(({ open }) => isCannot(open)).map((each) => each.name);
   const judged = targets.filter(({ against = '' }) => !absent.includes(against));

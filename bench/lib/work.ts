@@ -40,9 +40,12 @@ export function* batches(count: number, size = 1_000): Generator<number[]> {
   }
 }
 
-/** Holds the event loop. */
-export function blockFor(ms: number): void {
-  const endMs = performance.now() + ms;
+/** Clock and timer count in milliseconds, and one of them rounds up. */
+const SPARE_MS = 2;
+
+/** Holds the event loop until timers with that delay, which were added just before, are due. */
+export function blockUntilDue(delayMs: number): void {
+  const endMs = performance.now() + delayMs + SPARE_MS;
   while (performance.now() < endMs);
 }
 
@@ -59,16 +62,20 @@ export function latencyValues(samples: Float64Array, factor = 1): Record<string,
 export class Tally {
   readonly #completions: Uint8Array;
   completed = 0;
-  /** Called when the last request completes. */
-  onAllDone: () => void = () => undefined;
+  /** Resolves when the last request completes, or when `finish` is called. */
+  readonly finished: Promise<void>;
+  finish: () => void = () => undefined;
 
   constructor(size: number) {
     this.#completions = new Uint8Array(size);
+    this.finished = new Promise((resolve) => {
+      this.finish = resolve;
+    });
   }
 
   complete(id: number): void {
     this.#completions[id] = (this.#completions[id] ?? 0) + 1;
-    if (++this.completed === this.#completions.length) this.onAllDone();
+    if (++this.completed === this.#completions.length) this.finish();
   }
 
   check(): string | undefined {

@@ -15,7 +15,7 @@ import { getHeapStatistics } from 'node:v8';
 import TinyQueue from 'tinyqueue';
 import { spentBy } from '../lib/machine.ts';
 import { liveBytes } from '../lib/memory.ts';
-import { expectCount, NS_PER_MS, US_PER_MS } from '../lib/part.ts';
+import { expectCount, MS_PER_S, NS_PER_MS, US_PER_MS } from '../lib/part.ts';
 import { RequestTally, type HarnessRequest, type OperationClasses, type Purgatory } from './operations.ts';
 import type { PurgatoryKind } from './purgatories.ts';
 import {
@@ -30,7 +30,6 @@ import {
 const GRACE_MS = 5_000;
 /** Interval at which the event loop is sampled. The histogram includes it, so it is subtracted. */
 const LOOP_RESOLUTION_MS = 1;
-const MS_PER_S = 1_000;
 
 export interface HarnessResult {
   /** Time from the start until the last request has completed. */
@@ -205,7 +204,7 @@ async function sendAll(
     sample();
     const waitMs = Math.min(startMs + stream.arrivesAtMs, completions.nextAtMs) - performance.now();
     // When all requests are sent and no completion is due, the rest expires.
-    if (waitMs === Infinity) timeout = setTimeout(tally.onAllDone, timeoutMs + GRACE_MS);
+    if (waitMs === Infinity) timeout = setTimeout(tally.finish, timeoutMs + GRACE_MS);
     else if (waitMs <= 0) immediate = setImmediate(turn);
     else timeout = setTimeout(turn, Math.ceil(waitMs));
   };
@@ -213,13 +212,10 @@ async function sendAll(
   const loopDelay = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
   loopDelay.enable();
   const startMs = performance.now();
-  const { elapsedMs, cpuUs } = await spentBy(
-    () =>
-      new Promise<void>((resolve) => {
-        tally.onAllDone = resolve;
-        turn();
-      }),
-  );
+  const { elapsedMs, cpuUs } = await spentBy(() => {
+    turn();
+    return tally.finished;
+  });
   loopDelay.disable();
   clearTimeout(timeout);
   clearImmediate(immediate);

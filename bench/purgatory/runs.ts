@@ -3,7 +3,7 @@ import { DelayedOperationPurgatory } from 'escapement';
 import { runOf, type OpenBulk, type OpenMicro, type Scenario } from '../lib/kinds.ts';
 import { baseline, contest, expectCount, MIB, ours, type Contestant } from '../lib/part.ts';
 import { SeededRandom } from '../lib/random.ts';
-import { blockFor } from '../lib/work.ts';
+import { blockUntilDue } from '../lib/work.ts';
 import { runHarness } from './harness.ts';
 import { NaivePurgatory, type NaiveCondition } from './naive-purgatory.ts';
 import { Crowd, KEYS_PER_OPERATION, LONG_MS, RequestTally, type Purgatory } from './operations.ts';
@@ -20,8 +20,6 @@ export function operations(completeBy: CompleteBy, ringSize: number): Contestant
 
 /** Nothing is due while operations are being added. */
 const OPERATIONS_PER_MS = 100;
-/** Clock and timer count in milliseconds, and one of them rounds up. */
-const SPARE_MS = 2;
 const KEYS = 1_000;
 const SEED = 7;
 
@@ -38,12 +36,9 @@ export const expiry = contest<PurgatoryKind, OpenBulk>(
         const keys = Array.from({ length: KEYS_PER_OPERATION }, () => `topic-${random.nextInt(KEYS)}`);
         purgatory.tryCompleteElseWatch(new classes.Request(id, Infinity, delayMs, tally), keys);
       }
-      blockFor(delayMs + SPARE_MS);
+      blockUntilDue(delayMs);
       return {
-        run: () =>
-          new Promise<void>((resolve) => {
-            tally.onAllDone = resolve;
-          }),
+        run: () => tally.finished,
         check: () => tally.check() ?? expectCount(purgatory.watched, 0, 'watch entries'),
         close: () => purgatory.close(),
       };

@@ -4,6 +4,7 @@
  * As in Kafka, a million latencies and a million intervals between arrivals are drawn beforehand, in whole
  * milliseconds. A request takes a random element of each, which is cheap while the clock runs.
  */
+import { MS_PER_S } from '../lib/part.ts';
 import { SeededRandom } from '../lib/random.ts';
 
 /**
@@ -124,8 +125,6 @@ export class RequestStream {
 
 /** Number of samples of each kind, as in Kafka. */
 const POOL_SIZE = 1_000_000;
-
-const MS_PER_S = 1_000;
 
 /** Lognormal, truncated to whole milliseconds. */
 export function drawLatencies(pct50: number, pct75: number, seed: number, size = POOL_SIZE): Float64Array {

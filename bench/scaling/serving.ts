@@ -4,7 +4,7 @@ import type { Broker, LeasedTask } from 'escapement/tasks';
 import { ManualClock } from 'escapement/testing';
 import type { Clock } from 'escapement';
 import type { Scenario } from '../lib/kinds.ts';
-import { rival } from '../lib/part.ts';
+import { MS_PER_S, rival } from '../lib/part.ts';
 
 export interface RemoteBroker {
   readonly broker: Broker;
@@ -42,7 +42,6 @@ const CONCURRENCY = 100;
 const ROUND_TRIP_MS = 0.5;
 const HANDLER_MS = 10;
 const IDLE_MS_PER_TASK = 10;
-const MS_PER_SECOND = 1_000;
 
 interface Simulation {
   readonly clock: ManualClock;
@@ -79,7 +78,7 @@ async function simulate(parts: number, action: (simulation: Simulation) => Promi
     return await action({ clock, remote, enqueue, start });
   } finally {
     const stopped = server.shutdown();
-    await clock.advanceAsync(MS_PER_SECOND);
+    await clock.advanceAsync(MS_PER_S);
     await stopped;
     await local.close();
   }
@@ -99,7 +98,7 @@ const serve =
       await start();
       const before = remote.polls;
       await clock.advanceAsync(idleMs);
-      return ((remote.polls - before) * MS_PER_SECOND) / idleMs;
+      return ((remote.polls - before) * MS_PER_S) / idleMs;
     });
     const oneEachMs = await simulate(parts, async ({ clock, remote, enqueue, start }) => {
       await start();

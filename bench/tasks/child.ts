@@ -5,7 +5,7 @@ import { Client, EmbeddedBroker, Task } from 'escapement/tasks';
 import { closing } from '../lib/folder.ts';
 import { activeTimeouts } from '../lib/machine.ts';
 import { liveBytes, trackSharedMemories } from '../lib/memory.ts';
-import { NS_PER_MS } from '../lib/part.ts';
+import { HOUR_MS, NS_PER_MS } from '../lib/part.ts';
 import { DelaySequence } from '../lib/random.ts';
 import { batches } from '../lib/work.ts';
 import { payloadOf } from '../redis/contestant.ts';
@@ -39,7 +39,6 @@ export async function open(dataPath: string): Promise<Opening> {
 }
 
 const PAYLOAD_BYTES = 32;
-const HOUR_MS = 3_600_000;
 
 interface Schedule {
   add(payload: Uint8Array, delayMs: number): unknown;

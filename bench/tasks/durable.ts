@@ -6,7 +6,7 @@ import { closing, withFolder } from '../lib/folder.ts';
 import type { Scenario } from '../lib/kinds.ts';
 import { spentBy } from '../lib/machine.ts';
 import { inChild } from '../lib/memory.ts';
-import { baseline, contest, expectCount, ours, TIME, US_PER_MS } from '../lib/part.ts';
+import { baseline, contest, expectCount, HOUR_MS, ours, TIME, US_PER_MS } from '../lib/part.ts';
 import type { Contestant, Measurement } from '../lib/part.ts';
 import { batches, callBy, WARM_UP_SHARE } from '../lib/work.ts';
 import { payloadOf, type Payload } from '../redis/contestant.ts';
@@ -119,7 +119,6 @@ async function longestStallMs(action: () => Promise<unknown>): Promise<number> {
   return longestMs;
 }
 
-const HOUR_MS = 3_600_000;
 /** Scheduled tasks, as a share of those that are processed meanwhile: compaction writes them again. */
 const SCHEDULED_SHARE = 0.25;
 /** Size of a file: a few hundred of them are written. In bytes, for each task that is processed. */

@@ -7,7 +7,7 @@ import PQueue from 'p-queue';
 import type { Scenario } from '../lib/kinds.ts';
 import { inChild } from '../lib/memory.ts';
 import { baseline, contest, expectCount, ours, rival, type Contestant } from '../lib/part.ts';
-import { latencyValues, pace } from '../lib/work.ts';
+import { latencyValues, pace, Tally } from '../lib/work.ts';
 import type { schedule } from './child.ts';
 import { OurTasks } from './our-tasks.ts';
 
@@ -67,19 +67,15 @@ const withOurs: OpenStarter = async (onStart) => {
 function latenciesOf(starters: readonly Contestant<OpenStarter>[], addAll: AddAll): Contestant<Scenario>[] {
   return contest(starters, (openStarter) => async (size) => {
     const latenciesMs = new Float64Array(size);
-    let count = 0;
-    let finish: () => void = () => undefined;
-    const allStarted = new Promise<void>((resolve) => {
-      finish = resolve;
-    });
+    const tally = new Tally(size);
     const starter = await openStarter((dueMs) => {
-      latenciesMs[count++] = Math.max(performance.now() - dueMs, LEAST_MS);
-      if (count === size) finish();
+      latenciesMs[tally.completed] = Math.max(performance.now() - dueMs, LEAST_MS);
+      tally.complete(tally.completed);
     });
     await addAll(starter, size);
-    await allStarted;
+    await tally.finished;
     await starter.close();
-    return { values: latencyValues(latenciesMs), problem: expectCount(count, size, 'started') };
+    return { values: latencyValues(latenciesMs), problem: expectCount(tally.completed, size, 'started') };
   });
 }
 

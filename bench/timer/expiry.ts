@@ -89,16 +89,15 @@ class LatenessRecorder {
   readonly #tally: Tally;
   readonly #dueAtMs: Float64Array;
   readonly #latenessMs: Float64Array;
-  /** Resolves when every request has expired. */
-  readonly finished: Promise<void>;
-
   constructor(size: number) {
     this.#tally = new Tally(size);
     this.#dueAtMs = new Float64Array(size);
     this.#latenessMs = new Float64Array(size).fill(Number.NaN);
-    this.finished = new Promise((resolve) => {
-      this.#tally.onAllDone = resolve;
-    });
+  }
+
+  /** Resolves when every request has expired. */
+  get finished(): Promise<void> {
+    return this.#tally.finished;
   }
 
   /** Call it before the timer is added: the delay of a timer starts after this reading of the clock. */

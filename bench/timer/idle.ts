@@ -4,12 +4,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { SystemTimer, systemClock, type Clock } from 'escapement';
 import type { Scenario } from '../lib/kinds.ts';
 import { spentBy } from '../lib/machine.ts';
-import { contest, ours, rival, US_PER_MS, type Contestant, type Measurement } from '../lib/part.ts';
+import { contest, HOUR_MS, ours, rival, US_PER_MS, type Contestant, type Measurement } from '../lib/part.ts';
 import { DelaySequence } from '../lib/random.ts';
 import { HEAP, openHeap, openHost, openTasks, openWheel, WHEEL } from './kinds.ts';
 import type { Ring } from './ring.ts';
 
-const HOUR_MS = 3_600_000;
 /** How often timer-wheel is advanced. */
 const WHEEL_ADVANCE_MS = 1_000;
 /** How long an idle process is watched; a smaller ring is watched for less. */

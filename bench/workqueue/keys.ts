@@ -5,7 +5,7 @@ import type { MicroRun, OpenBulk, OpenMicro } from '../lib/kinds.ts';
 import { activeTimeouts } from '../lib/machine.ts';
 import { baseline, contest, expectCount, ours, rival, unable, type Contestant } from '../lib/part.ts';
 import { DelaySequence } from '../lib/random.ts';
-import { blockFor } from '../lib/work.ts';
+import { blockUntilDue } from '../lib/work.ts';
 import { Jobs, KeysInTurn, keysUpTo, type JobQueue, type Work } from './jobs.ts';
 import { openFastq, openFastqWithSet } from './queues.ts';
 
@@ -109,8 +109,6 @@ export const limiters = [
 const LONG = { minMs: 60_000, maxMs: 600_000 };
 /** All are due before the measurement starts. */
 const SHORT = { minMs: 1, maxMs: 100 };
-/** Clock and timer count in milliseconds, and one of them rounds up. */
-const SPARE_MS = 2;
 
 interface DelayedJobs {
   addAfter(keys: readonly string[], delays: DelaySequence): void;
@@ -189,7 +187,7 @@ export const firing = contest<OpenDelayed, OpenBulk>(
     const queue = open(jobs);
     const allDone = jobs.expect(keys);
     queue.addAfter(keys, new DelaySequence(SHORT.minMs, SHORT.maxMs));
-    blockFor(SHORT.maxMs + SPARE_MS);
+    blockUntilDue(SHORT.maxMs);
     return {
       run: () => allDone,
       check: () => jobs.check() ?? expectCount(queue.waiting(), 0, 'items still wait'),

@@ -4,7 +4,7 @@ import type { OpenBulk, Scenario } from '../lib/kinds.ts';
 import { contest, NS_PER_MS, rival, unable } from '../lib/part.ts';
 import type { Contestant, Measurement } from '../lib/part.ts';
 import { DISTINCT, dropKeys, Jobs, KeysInTurn, keysUpTo, newKeys } from './jobs.ts';
-import type { AwaitedQueue, JobQueue, OpenQueue, Work } from './jobs.ts';
+import type { AwaitedQueue, OpenQueue, Work } from './jobs.ts';
 import { AWAITED_QUEUES, QUEUES } from './queues.ts';
 
 /** A queue, or one whose `addAll` returns a promise that resolves when the queue has all jobs. */
@@ -69,46 +69,27 @@ const KEYS_PER_JOB = 2;
 /** The larger backlog is processed twice, because a Map of a million is rehashed about once in a million changes. */
 const TIMES_THROUGH = 2;
 
-/** Each job adds another one, until `size` are done. The end comes without a turn of the event loop, if need be. */
-class EndlessJobs implements Work {
-  readonly finished: Promise<void>;
-  #worked = 0;
-  readonly #keys: KeysInTurn;
-  readonly #size: number;
-  #queue: JobQueue | undefined;
-  #finish: () => void = () => undefined;
-
-  constructor(backlog: number, size: number) {
-    this.#keys = new KeysInTurn(keysUpTo(backlog * KEYS_PER_JOB), backlog);
-    this.#size = size;
-    this.finished = new Promise((resolve) => {
-      this.#finish = resolve;
-    });
-  }
-
-  /** Jobs that are done before this call add none. */
-  start(queue: JobQueue): void {
-    this.#queue = queue;
-    this.#worked = 0;
-  }
-
-  work(): void {
-    if (++this.#worked === this.#size) {
-      this.#queue = undefined;
-      this.#finish();
-    }
-    this.#queue?.add(this.#keys.next());
-  }
-}
-
-/** @returns nanoseconds for each of `size` jobs, with `backlog` in line all the time. */
+/**
+ * Each job adds another one, until `size` are done. The end comes without a turn of the event loop, if need be.
+ *
+ * @returns nanoseconds for each of `size` jobs, with `backlog` in line all the time.
+ */
 async function timeOf(open: OpenQueue, backlog: number, size: number): Promise<number> {
-  const jobs = new EndlessJobs(backlog, size);
-  const queue = open(jobs, 1);
+  const keys = new KeysInTurn(keysUpTo(backlog * KEYS_PER_JOB), backlog);
+  let left = Infinity;
+  let finish: () => void = () => undefined;
+  const finished = new Promise<void>((resolve) => {
+    finish = resolve;
+  });
+  const work = (): void => {
+    if (--left === 0) finish();
+    if (left > 0 && left < size) queue.add(keys.next());
+  };
+  const queue = open({ work }, 1);
   queue.addAll(keysUpTo(backlog));
-  jobs.start(queue);
+  left = size; // jobs that were done before add none
   const startMs = performance.now();
-  await jobs.finished;
+  await finished;
   const elapsedMs = performance.now() - startMs;
   queue.close();
   return (elapsedMs * NS_PER_MS) / size;

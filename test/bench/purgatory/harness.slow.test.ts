@@ -113,7 +113,7 @@ test('when the loop is late, fewer requests may expire than in theory, but not m
 test('a request that completes twice or never is a problem', () => {
   let isDone = false;
   const tally = new Tally(2);
-  tally.onAllDone = () => {
+  tally.finish = () => {
     isDone = true;
   };
   tally.complete(1);
