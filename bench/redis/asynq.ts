@@ -18,8 +18,7 @@ let opener: OpenOn | Cannot | undefined;
 
 /** Builds it, once. */
 export function openAsynq(): OpenOn | Cannot {
-  opener ??= openerOf();
-  return opener;
+  return (opener ??= openerOf());
 }
 
 function openerOf(): OpenOn | Cannot {
@@ -37,7 +36,7 @@ function openerOf(): OpenOn | Cannot {
     });
     const lines = createInterface({ input: child.stdout });
     const [address] = (await Promise.race([once(lines, 'line'), exited])) as [string];
-    return new OtherProcess(child, address);
+    return contestantOf(child, address);
   };
 }
 
@@ -55,51 +54,31 @@ function build(): string {
 }
 
 /** Sends requests to `asynq/main.go`, which describes them. */
-class OtherProcess implements OpenContestant {
-  readonly #child: ChildProcessByStdio<Writable, Readable, null>;
-  readonly #address: string;
-  #problem: string | undefined;
-
-  constructor(child: ChildProcessByStdio<Writable, Readable, null>, address: string) {
-    this.#child = child;
-    this.#address = address;
-  }
-
-  async enqueue(count: number, callers: number): Promise<void> {
-    await this.#request('enqueue', count, callers);
-  }
-
-  enqueueBulk(): Promise<void> {
-    return Promise.reject(new Error('asynq 0.25 has no call for many tasks'));
-  }
-
-  async start(concurrency: number): Promise<void> {
-    await this.#request('start', concurrency);
-  }
-
-  async handled(count: number): Promise<void> {
-    this.#problem = ((await this.#request('handled', count)) as string) || undefined;
-  }
-
-  async latenciesMs(count: number, perSecond: number): Promise<Float64Array> {
-    const latenciesMs = Float64Array.from((await this.#request('latencies', count, perSecond)) as number[]);
-    await this.handled(count);
-    return latenciesMs;
-  }
-
-  problem(): string | undefined {
-    return this.#problem;
-  }
-
-  async close(): Promise<void> {
-    await this.#request('close');
-    const exited = once(this.#child, 'exit');
-    this.#child.stdin.end();
-    await exited;
-  }
-
-  async #request(verb: string, ...numbers: readonly number[]): Promise<unknown> {
-    const response = await fetch(`http://${this.#address}/${[verb, ...numbers].join('/')}`);
+function contestantOf(child: ChildProcessByStdio<Writable, Readable, null>, address: string): OpenContestant {
+  let problem: string | undefined;
+  const request = async (verb: string, ...numbers: readonly number[]): Promise<unknown> => {
+    const response = await fetch(`http://${address}/${[verb, ...numbers].join('/')}`);
     return response.json();
-  }
+  };
+  const handled = async (count: number): Promise<void> => {
+    problem = ((await request('handled', count)) as string) || undefined;
+  };
+  return {
+    enqueue: (count, callers) => request('enqueue', count, callers),
+    enqueueBulk: () => Promise.reject(new Error('asynq 0.25 has no call for many tasks')),
+    start: (concurrency) => request('start', concurrency),
+    handled,
+    latenciesMs: async (count, perSecond) => {
+      const latenciesMs = Float64Array.from((await request('latencies', count, perSecond)) as number[]);
+      await handled(count);
+      return latenciesMs;
+    },
+    problem: () => problem,
+    close: async () => {
+      await request('close');
+      const exited = once(child, 'exit');
+      child.stdin.end();
+      await exited;
+    },
+  };
 }

@@ -103,32 +103,20 @@ export async function readCpuNs(redis: Redis): Promise<number> {
   return (field('used_cpu_sys_main_thread') + field('used_cpu_user_main_thread')) * NS_PER_SECOND;
 }
 
-/** Counts the commands that clients send, without those that scripts call. */
-export class ClientCommands {
-  count = 0;
-  readonly #monitor: Redis;
-
-  private constructor(monitor: Redis) {
-    this.#monitor = monitor;
-    monitor.on('monitor', (_time: string, _words: readonly string[], source: string) => {
-      if (source !== 'lua') this.count++;
+/** @returns the number of commands that clients send while `action` runs, without those that scripts call. */
+export async function countSent(redis: Redis, action: () => Promise<unknown>): Promise<number> {
+  const end = `end of the count ${process.hrtime.bigint()}`;
+  const monitor = await redis.monitor();
+  let count = 0;
+  const counted = new Promise<void>((resolve) => {
+    monitor.on('monitor', (_time: string, words: readonly string[], source: string) => {
+      if (words.includes(end)) resolve();
+      else if (source !== 'lua') count++;
     });
-  }
-
-  static async watch(redis: Redis): Promise<ClientCommands> {
-    return new ClientCommands(await redis.monitor());
-  }
-
-  /** Resolves when all commands up to now have been counted. */
-  async stop(redis: Redis): Promise<void> {
-    const end = `end of the count ${process.hrtime.bigint()}`;
-    const seen = new Promise<void>((resolve) => {
-      this.#monitor.on('monitor', (_time: string, words: readonly string[]) => {
-        if (words.includes(end)) resolve();
-      });
-    });
-    await redis.echo(end);
-    await seen;
-    this.#monitor.disconnect();
-  }
+  });
+  await action();
+  await redis.echo(end);
+  await counted;
+  monitor.disconnect();
+  return count;
 }

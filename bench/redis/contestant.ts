@@ -1,5 +1,6 @@
 /** What a task queue on Redis must have to take part, and the adapter for queues of this process. */
 import { performance } from 'node:perf_hooks';
+import { MS_PER_S } from '../lib/part.ts';
 import { batches, callBy, pace } from '../lib/work.ts';
 
 export interface RedisAddress {
@@ -10,11 +11,11 @@ export interface RedisAddress {
 /** Tasks are numbered from 0, in the order in which they are enqueued. */
 export interface OpenContestant {
   /** Enqueues one task a call, by `callers` at once; each waits until its task is in Redis, then enqueues the next. */
-  enqueue(count: number, callers: number): Promise<void>;
+  enqueue(count: number, callers: number): Promise<unknown>;
   /** Enqueues `batch` tasks a call, one call after the other. */
-  enqueueBulk(count: number, batch: number): Promise<void>;
+  enqueueBulk(count: number, batch: number): Promise<unknown>;
   /** Starts a worker that processes `concurrency` tasks at once. Resolves when it is connected. */
-  start(concurrency: number): Promise<void>;
+  start(concurrency: number): Promise<unknown>;
   /** Resolves when the handlers of `count` tasks have run. */
   handled(count: number): Promise<void>;
   /** Enqueues at a fixed rate, without waiting for earlier tasks. @returns the time of each to its handler. */
@@ -22,7 +23,7 @@ export interface OpenContestant {
   /** The first failure so far: a task that is unknown or was handled twice. */
   problem(): string | undefined;
   /** Waits for running tasks and writes their results. */
-  close(): Promise<void>;
+  close(): Promise<unknown>;
 }
 
 export type OpenOn = (redis: RedisAddress) => Promise<OpenContestant>;
@@ -56,8 +57,6 @@ export interface CountedQueue extends TaskQueue {
   /** Tasks that are not done. */
   left(): Promise<number>;
 }
-
-const MS_PER_SECOND = 1_000;
 
 export function inProcess(open: (redis: RedisAddress) => Promise<TaskQueue> | TaskQueue): OpenOn {
   return async (redis) => contestantOf(await open(redis));
@@ -100,13 +99,11 @@ function contestantOf(queue: TaskQueue): OpenContestant {
     enqueueBulk: async (count, batch) => {
       for (const numbers of batches(count, batch)) await queue.addMany(numbers.map(next));
     },
-    start: async (concurrency) => {
-      await queue.work(concurrency, handle);
-    },
+    start: (concurrency) => queue.work(concurrency, handle),
     handled,
     latenciesMs: async (count, perSecond) => {
       const adding: Promise<unknown>[] = [];
-      await pace(count, perSecond / MS_PER_SECOND, () => {
+      await pace(count, perSecond / MS_PER_S, () => {
         adding.push(queue.add(next()));
       });
       await Promise.all(adding);
@@ -114,8 +111,6 @@ function contestantOf(queue: TaskQueue): OpenContestant {
       return Float64Array.from(latenciesMs);
     },
     problem: () => problem,
-    close: async () => {
-      await queue.close();
-    },
+    close: () => queue.close(),
   };
 }

@@ -3,9 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { closing } from '../lib/folder.ts';
 import type { OpenBulk, Scenario } from '../lib/kinds.ts';
-import { contest, isCannot, US_PER_MS, type Contestant } from '../lib/part.ts';
+import { contest, isCannot, MS_PER_S, US_PER_MS, type Contestant } from '../lib/part.ts';
 import { latencyValues } from '../lib/work.ts';
-import { ClientCommands, countOthers, emptyRedis, readCounters, readCpuNs } from './bench-redis.ts';
+import { countOthers, countSent, emptyRedis, readCounters, readCpuNs } from './bench-redis.ts';
 import { withConnection, withRedis } from './bench-redis.ts';
 import type { OpenContestant, OpenOn } from './contestant.ts';
 import { contestants } from './contestants.ts';
@@ -14,7 +14,6 @@ const CALLERS = 100;
 const CONCURRENCY = 100;
 const BATCH = 1_000;
 const PER_SECOND = 1_000;
-const MS_PER_SECOND = 1_000;
 
 /** The same for all contestants that can play. @param absent - by name, why some cannot play in this case. */
 function play<Open>(
@@ -30,12 +29,12 @@ function play<Open>(
 }
 
 interface RatePlay {
-  readonly prepare?: (contestant: OpenContestant, size: number) => Promise<void>;
+  readonly prepare?: (contestant: OpenContestant, size: number) => Promise<unknown>;
   readonly run: (contestant: OpenContestant, size: number) => Promise<unknown>;
   readonly absent?: Readonly<Record<string, string>>;
 }
 
-const enqueueAll = (contestant: OpenContestant, size: number): Promise<void> =>
+const enqueueAll = (contestant: OpenContestant, size: number): Promise<unknown> =>
   contestant.enqueue(size, CALLERS);
 
 async function processAll(contestant: OpenContestant, size: number): Promise<void> {
@@ -134,14 +133,11 @@ async function countAll(open: OpenOn, costPlay: CostPlay, size: number): Promise
 }
 
 /** A run of its own, because the monitor's output counts as bytes too. */
-async function countSent(open: OpenOn, costPlay: CostPlay, size: number): Promise<Costs> {
+async function countAllSent(open: OpenOn, costPlay: CostPlay, size: number): Promise<Costs> {
   const redis = await emptyRedis();
-  return withConnection(redis, async (connection) => {
-    const commands = await ClientCommands.watch(connection);
-    await closing(open(redis), (contestant) => costPlay(contestant, size, () => Promise.resolve()));
-    await commands.stop(connection);
-    return { 'commands sent': commands.count };
-  });
+  const play = (): Promise<unknown> =>
+    closing(open(redis), (contestant) => costPlay(contestant, size, () => Promise.resolve()));
+  return { 'commands sent': await withConnection(redis, (connection) => countSent(connection, play)) };
 }
 
 export function costs(
@@ -151,7 +147,7 @@ export function costs(
   return play<Scenario>(
     (open) => async (size) => {
       const count = async (tasks: number): Promise<Costs> => ({
-        ...(await countSent(open, COSTS[name], tasks)),
+        ...(await countAllSent(open, COSTS[name], tasks)),
         ...(await countAll(open, COSTS[name], tasks)),
       });
       const small = Math.ceil(size * SMALL_SHARE);
@@ -178,7 +174,7 @@ export function idling(): Contestant<Scenario>[] {
       const { commands, bytes } = await withConnection(redis, (connection) =>
         countOthers(connection, () => sleep(ms)),
       );
-      const perSecond = (count: number): number => Math.max((count * MS_PER_SECOND) / ms, LEAST_RATE);
+      const perSecond = (count: number): number => Math.max((count * MS_PER_S) / ms, LEAST_RATE);
       return { values: { 'commands executed': perSecond(commands), bytes: perSecond(bytes) } };
     });
   });
