@@ -64,26 +64,26 @@ export function zipfLoads(count: number, exponent: number, random: SeededRandom)
   return weights.map((weight) => ({ queue: randomName(random), share: weight / sum }));
 }
 
+function split({ share }: QueueLoad, parts: number, nameOf: (part: number) => string): QueueLoad[] {
+  return Array.from({ length: parts }, (_, part) => ({ queue: nameOf(part), share: share / parts }));
+}
+
 /** Splits a queue into `NAME:0`, `NAME:1`, … of equal shares. */
-export function numbered({ queue, share }: QueueLoad, parts: number): QueueLoad[] {
-  if (parts === 1) return [{ queue, share }];
-  return Array.from({ length: parts }, (_, part) => ({ queue: `${queue}:${part}`, share: share / parts }));
+export function numbered(load: QueueLoad, parts: number): QueueLoad[] {
+  return parts === 1 ? [load] : split(load, parts, (part) => `${load.queue}:${part}`);
 }
 
 /** Splits a queue into parts with unrelated names. */
-export function renamed({ share }: QueueLoad, parts: number, random: SeededRandom): QueueLoad[] {
-  return Array.from({ length: parts }, () => ({ queue: randomName(random), share: share / parts }));
+export function renamed(load: QueueLoad, parts: number, random: SeededRandom): QueueLoad[] {
+  return split(load, parts, () => randomName(random));
 }
 
 /**
  * Splits a queue into `NAME:0.0`, `NAME:1.3`, …: the number after the dot is the first one whose slot is in the part's
  * range, one of as many equal ranges as there are parts.
  */
-export function spread({ queue, share }: QueueLoad, parts: number): QueueLoad[] {
-  return Array.from({ length: parts }, (_, part) => ({
-    queue: nameInRange(`${queue}:${part}`, part, parts),
-    share: share / parts,
-  }));
+export function spread(load: QueueLoad, parts: number): QueueLoad[] {
+  return split(load, parts, (part) => nameInRange(`${load.queue}:${part}`, part, parts));
 }
 
 function nameInRange(name: string, range: number, ranges: number): string {
