@@ -20,7 +20,7 @@ export type Worker<T> = (item: T, context: WorkerContext) => unknown;
 
 /** Options of `run`. */
 export interface RunOptions<T> extends SignalOptions {
-  /** Most items that are processed at once: an integer of at least 1. @default 1 */
+  /** Most items that are processed at once: an integer from 1 to 65 536. @default 1 */
   readonly concurrency?: number | undefined;
   /** Stops the run when it is aborted. @default never */
   readonly signal?: AbortSignal | undefined;
@@ -43,9 +43,12 @@ export interface Outcomes<T> {
   failed(error: unknown, item: T, entry: ItemEntry<T>): boolean;
 }
 
+/** Each unit has a loop from the start of the run, which takes 2.5 KB: a billion of them would exhaust the memory. */
+const MAX_CONCURRENCY = 2 ** 16;
+
 export const RUN_OPTIONS = {
   signal: [requireSignal, undefined],
-  concurrency: [integer(1), 1],
+  concurrency: [integer(1, MAX_CONCURRENCY), 1],
   onError: [requireFunction, undefined],
 } satisfies OptionTable<RunOptions<unknown>>;
 

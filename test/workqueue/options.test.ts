@@ -143,6 +143,8 @@ test.each<Case>([
   ['concurrency', { concurrency: 0 }, RANGE, '0'],
   ['concurrency', { concurrency: -1 }, RANGE, '-1'],
   ['concurrency', { concurrency: 1.5 }, RANGE, '1.5'],
+  ['concurrency', { concurrency: 65_537 }, RANGE, '65537'],
+  ['concurrency', { concurrency: Number.MAX_SAFE_INTEGER }, RANGE, '9007199254740991'],
   ['concurrency', { concurrency: Infinity }, RANGE, 'Infinity'],
   ['concurrency', { concurrency: NaN }, RANGE, 'NaN'],
   ['concurrency', { concurrency: '2' }, TYPE, "'2' (a string)"],
