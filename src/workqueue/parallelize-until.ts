@@ -37,8 +37,8 @@ const OPTIONS = {
  *
  * @param workers - an integer of at least 1. Pieces that return no promise run one after the other all the same.
  * @param run - runs one piece; a promise that it returns is awaited.
- * @returns a promise that rejects with the error of a piece, or with the reason of the signal if it was aborted before all had
- * succeeded; with an `AggregateError` if there are several. Errors that are the reason or an `AbortError` count as the abort.
+ * @returns a promise that rejects with the error of a piece, or with the reason of the signal if it was aborted and a piece was not run
+ * or has failed; with an `AggregateError` if there are several. Errors that are the reason or an `AbortError` count as the abort.
  */
 export async function parallelizeUntil(
   workers: number,
