@@ -189,7 +189,8 @@ export class SystemTimer implements Timer {
    * Calls `callback(arg)` at a time of the timer's clock. A program that has read the clock once arms any number of deadlines from
    * it: this method reads the clock only if it must arm or move the wake-up.
    *
-   * @param deadlineMs - milliseconds on the timer's clock, finite. A time in the past means the next turn, never inside this call.
+   * @param deadlineMs - milliseconds on the timer's clock, finite. A time in the past means the next turn, never inside this call; a
+   * time in the current tick, past or not, means its end.
    * @returns an id, as `schedule` does.
    * @throws as `schedule` does.
    * @example

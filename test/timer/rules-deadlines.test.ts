@@ -38,6 +38,20 @@ test('a deadline in the past runs in the next turn, never inside the call', () =
   expect(calls).toEqual([1_000, 999, 0, -5, -Number.MAX_VALUE]);
 });
 
+test('a deadline in the current tick, past or not, is due at the end of the tick, because the clock is not read for it', () => {
+  const clock = new ReadingClock({ nowMs: 95 });
+  const timer = new SystemTimer({ clock, tickMs: 10 });
+  timer.scheduleAt(97, () => undefined); // arms the wake-up
+  clock.readings = 0;
+  const calls: number[] = [];
+  for (const deadlineMs of [91, 95]) timer.scheduleAt(deadlineMs, (it: number) => calls.push(it), deadlineMs);
+  expect(clock.readings).toBe(0);
+  clock.advance(4);
+  expect(calls).toEqual([]);
+  clock.advance(1);
+  expect(calls).toEqual([91, 95]);
+});
+
 test('rescheduleAt moves a deadline in place, and returns false for an id that is not pending', () => {
   const { clock, timer } = manualTimer({ nowMs: 100 });
   const calls: number[] = [];
