@@ -1,9 +1,10 @@
-import { wrongValue } from '../../core/errors.ts';
+import { wrongType, wrongValue } from '../../core/errors.ts';
 import { checkOptions, integer, type OptionTable } from '../../core/options.ts';
 import {
   requireBoolean,
   requireFiniteNumber,
   requireIntegerAtLeast,
+  requireObject,
   requireString,
 } from '../../core/validate.ts';
 import { requireCancelOutcome, requireDuration, requireQueueName } from '../argument-checks.ts';
@@ -116,7 +117,13 @@ export const BROKER_OPERATIONS = {
   },
   reclaimSets: {},
 
-  subscribe: READING,
+  subscribe: {
+    ...READING,
+    check(listener, queues) {
+      requireObject('listener', listener);
+      if (!Array.isArray(queues)) throw wrongType('queues', 'an array of names', queues);
+    },
+  },
   cancel: {
     ...READING,
     check(request) {

@@ -4,6 +4,7 @@ import { until } from '../../until.ts';
 import {
   caseWith,
   catchUp,
+  expectCode,
   failure,
   newTask,
   putInto,
@@ -134,6 +135,12 @@ export function describeNotifications(make: BrokerFactory): void {
     await broker.subscribe(listener, QUEUES);
     await broker.enqueue(newTask({ group: 'g' }));
     await until('the listener is notified', () => heard.length > 0);
+  });
+
+  it('a listener that is not an object, or queues without an array, are rejected, and nothing listens', async (broker) => {
+    await expectCode('ERR_INVALID_ARG_TYPE', broker.subscribe(undefined as never, QUEUES));
+    await expectCode('ERR_INVALID_ARG_TYPE', broker.subscribe({}, QUEUE as never));
+    await broker.close(); // notifies every listener
   });
 
   it('a cancel request resolves with whether a server runs the task', async (broker) => {
