@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError, wrongType, wrongValue } from '../core/errors.ts';
-import { requireFunction } from '../core/validate.ts';
+import { requireFunction, requireObject, requireString } from '../core/validate.ts';
 import { requireText } from './argument-checks.ts';
 import { isTaskType, type TaskType } from './task.ts';
 
@@ -211,6 +211,9 @@ export class ServeMux {
 
   /** Processes a task with its handler. @throws EscapementError `ERR_HANDLER_NOT_FOUND` - there is no handler for its type. */
   async process(context: TaskContext, task: ReceivedTask): Promise<void> {
+    requireObject('context', context);
+    requireObject('task', task);
+    requireString('task.type', task.type);
     await this.handler(task, context);
   }
 

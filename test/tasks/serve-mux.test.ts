@@ -63,6 +63,16 @@ describe('the choice of a handler', () => {
     await new ServeMux().handle('email:', mux).process(context, received('email:welcome'));
     expect(called).toEqual(['email:welcome']);
   });
+
+  it.each([
+    [undefined, undefined, 'context must be an object. Received undefined'],
+    [context, undefined, 'task must be an object. Received undefined'],
+    [received('email:'), context, 'task.type must be a string. Received undefined'], // as a handler has them
+  ])('process rejects arguments that are not a context and a task', async (first, second, message) => {
+    await expect(mux.process(first as never, second as never)).rejects.toMatchObject({
+      ...{ code: 'ERR_INVALID_ARG_TYPE', message },
+    });
+  });
 });
 
 describe('middleware', () => {
