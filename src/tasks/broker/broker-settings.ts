@@ -85,7 +85,7 @@ export const requireLimitsByQueue: Check = (argument, value) => {
   requireRecord(argument, '{ mail: { concurrency: 5 } }', value);
   for (const [name, limits] of Object.entries(value as object)) {
     requireQueueName(`a name of ${argument}`, name);
-    requireLimits(`${argument}.${name}`, limits);
+    checkOptions(`limits of queue '${name}'`, limits, QUEUE_LIMITS, `${argument}.${name}`);
   }
 };
 

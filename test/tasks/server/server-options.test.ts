@@ -39,6 +39,11 @@ it.each<[Record<string, unknown>, string, new () => Error]>([
   [{ queues: { ' ': 1 } }, 'a name of options.queues must be a string that is not blank', TypeError],
   [{ queues: { 'a}b': 1 } }, "a name of options.queues must be a queue name without '{' and '}'", TypeError],
   [{ limits: 5 }, 'options.limits must be an object. Received 5', TypeError],
+  [
+    { limits: { concurrency: 5 } }, // without a queue
+    "limits of queue 'concurrency': options.limits.concurrency must be an object. Received 5",
+    TypeError,
+  ],
   [{ limits: { ' ': {} } }, 'a name of options.limits must be a string that is not blank', TypeError],
   [
     { limits: { a: { concurrency: 0 } } },
