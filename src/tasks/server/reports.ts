@@ -67,7 +67,7 @@ export interface GroupFailedEvent {
  * `lost`, as soon as the broker has recorded the outcome of the run.
  */
 export interface ServerEvents {
-  /** A handler is about to be called. */
+  /** A run begins: its handler is about to be called, unless the deadline of the task has passed. */
   started: [event: TaskEvent];
   /** The task is done, or was revoked. */
   completed: [event: TaskOverEvent];
