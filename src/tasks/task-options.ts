@@ -32,7 +32,7 @@ export interface TaskOptions {
   readonly maxRetry?: number | undefined;
   /** Maximum duration of a run, in milliseconds; 0 for no limit. @default 30 minutes, or no limit if there is a deadline */
   readonly timeoutMs?: number | undefined;
-  /** When the last run must end: a Date, or milliseconds since the epoch. @default none */
+  /** When the last run must end: a Date, or milliseconds since the epoch; 0 for no limit. @default none */
   readonly deadline?: Date | number | undefined;
   /**
    * Rejects other tasks of the same type and payload in the queue, until the task is done and for at most this many
@@ -376,10 +376,10 @@ export function newTaskOf(task: TaskSource, options: TaskOptions, clock: WallClo
   const processAtMs = requireConsistent(options, clock);
   const {
     queue = DEFAULT_QUEUE,
-    deadline,
+    deadline = TASK_OPTIONS.deadline[1],
     uniqueTtlMs = TASK_OPTIONS.uniqueTtlMs[1],
     headers,
-    timeoutMs = deadline === undefined ? TASK_OPTIONS.timeoutMs[1] : 0,
+    timeoutMs = Number(deadline) === 0 ? TASK_OPTIONS.timeoutMs[1] : 0,
   } = options;
   return {
     processAtMs,
@@ -398,7 +398,7 @@ export function newTaskOf(task: TaskSource, options: TaskOptions, clock: WallClo
       lastError: '',
       lastFailedAtMs: 0,
       timeoutMs,
-      deadlineMs: Number(deadline ?? TASK_OPTIONS.deadline[1]),
+      deadlineMs: Number(deadline),
       uniqueKey: uniqueTtlMs > 0 ? uniqueLockOf(queue, options.uniqueKey, task) : '',
       retentionMs: options.retentionMs ?? TASK_OPTIONS.retentionMs[1],
       completedAtMs: 0,

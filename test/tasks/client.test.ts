@@ -26,6 +26,7 @@ describe('a client', () => {
       { timeoutMs: 7, deadline: new Date(START_MS) },
     ],
     [{ timeoutMs: 0 }, { timeoutMs: 0, deadline: undefined }],
+    [{ deadline: 0 }, { timeoutMs: 1_800_000, deadline: undefined }], // 0 is no limit
   ])('a client leaves out the default timeout if there is another limit: %j', async (options, expected) => {
     const { client } = await openBench();
     await expect(client.enqueue(new Task('a'), options)).resolves.toMatchObject(expected);
