@@ -1,6 +1,6 @@
 import { Cron } from 'croner';
 import { wrongValue } from '../../core/errors.ts';
-import { DAY_MS, SECOND_MS } from '../../core/units.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../core/units.ts';
 
 /** Five fields as numbers and commas, or `*`. */
 export interface CronFields {
@@ -88,9 +88,7 @@ export class TimeZone {
 
   /** Returns how far local time is ahead of UTC, in milliseconds. */
   offsetAt(atMs: number): number {
-    if (this.#format === undefined) return 0;
-    const wholeMs = Math.floor(atMs / SECOND_MS) * SECOND_MS;
-    return wallOf(this.#format, wholeMs) - wholeMs;
+    return this.#format === undefined ? 0 : offsetIn(this.#format.format(atMs));
   }
 
   /**
@@ -125,24 +123,14 @@ function formatOf(name: string): Intl.DateTimeFormat {
 }
 
 function makeFormat(timeZone: string): Intl.DateTimeFormat {
-  return new Intl.DateTimeFormat('en-US', {
-    timeZone,
-    calendar: 'gregory',
-    numberingSystem: 'latn',
-    hourCycle: 'h23',
-    year: 'numeric',
-    month: 'numeric',
-    day: 'numeric',
-    hour: 'numeric',
-    minute: 'numeric',
-    second: 'numeric',
-  });
+  return new Intl.DateTimeFormat('en-US', { timeZone, numberingSystem: 'latn', timeZoneName: 'longOffset' });
 }
 
-/** Returns the local time as if it were UTC. */
-function wallOf(format: Intl.DateTimeFormat, atMs: number): number {
-  const part: Partial<Record<Intl.DateTimeFormatPartTypes, number>> = {};
-  for (const { type, value } of format.formatToParts(atMs)) part[type] = Number(value);
-  const { year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0 } = part;
-  return Date.UTC(year, month - 1, day, hour, minute, second);
+/** Reads the offset at the end of a formatted date: `GMT`, `GMT+05:30`, and with seconds before zones were standardized. */
+function offsetIn(text: string): number {
+  const [, sign = '', hours = '0', minutes = '0', seconds = '0'] = OFFSET.exec(text) ?? [];
+  const ms = Number(hours) * HOUR_MS + Number(minutes) * MINUTE_MS + Number(seconds) * SECOND_MS;
+  return sign === '-' ? -ms : ms;
 }
+
+const OFFSET = /GMT([+-])(\d\d):(\d\d)(?::(\d\d))?$/;
