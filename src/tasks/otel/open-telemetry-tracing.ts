@@ -2,15 +2,15 @@ import {
   type Attributes,
   context,
   type Context,
+  defaultTextMapGetter,
+  defaultTextMapSetter,
   isSpanContextValid,
   propagation,
   ROOT_CONTEXT,
   type Span,
   SpanKind,
   SpanStatusCode,
-  type TextMapGetter,
   type TextMapPropagator,
-  type TextMapSetter,
   trace,
   type Tracer,
 } from '@opentelemetry/api';
@@ -232,18 +232,6 @@ function typeOf(error: unknown): string {
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Names come from the client that has enqueued the task: inherited properties are not headers. */
-const getter: TextMapGetter<Headers> = {
-  keys: (headers) => Object.keys(headers),
-  get: (headers, name) => (Object.hasOwn(headers, name) ? headers[name] : undefined),
-};
-
-const setter: TextMapSetter<Map<string, string>> = {
-  set: (carrier, name, value) => {
-    carrier.set(name, value);
-  },
-};
-
 /**
  * Returns the headers with which a task carries a context; they are added to the headers it has.
  *
@@ -251,23 +239,20 @@ const setter: TextMapSetter<Map<string, string>> = {
  * a context cannot be written, for example its baggage, the task is enqueued without it.
  */
 function headersOf(context: Context, propagator: TextMapPropagator, present: Headers): Headers {
-  const carrier = new Map<string, string>();
+  const carrier: Record<string, string> = {};
   guarded(() => {
-    propagator.inject(context, carrier, setter);
+    propagator.inject(context, carrier, defaultTextMapSetter);
   });
-  if (carrier.size > 0) {
-    for (const name of propagator.fields()) {
-      if (Object.hasOwn(present, name) && !carrier.has(name)) carrier.set(name, '');
-    }
-  }
-  return Object.fromEntries(carrier);
+  if (Object.keys(carrier).length === 0) return carrier;
+  for (const name of propagator.fields()) if (Object.hasOwn(present, name)) carrier[name] ??= '';
+  return carrier;
 }
 
 /** Returns `base` with the context that a task carries; `base` itself if there is none, or if it cannot be read. */
 function contextOf(base: Context, propagator: TextMapPropagator, headers: Headers): Context {
   let context = base;
   guarded(() => {
-    context = propagator.extract(base, headers, getter);
+    context = propagator.extract(base, headers, defaultTextMapGetter);
   });
   return context;
 }
