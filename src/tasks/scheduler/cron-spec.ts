@@ -80,10 +80,11 @@ export function parseCronSpec(spec: string, location = 'UTC'): CronSpec {
 
 function nextOf(spec: string, body: string, zone: TimeZone): CronSpec['next'] {
   if (body.startsWith(EVERY)) return intervalOf(spec, body.slice(EVERY.length).trim());
-  const fields = readCronFields(NICKNAMES.get(body) ?? body);
-  if (body.startsWith('@') && !NICKNAMES.has(body)) {
+  const nicknamed = NICKNAMES.get(body);
+  if (body.startsWith('@') && nicknamed === undefined) {
     throw wrong(`with ${[...NICKNAMES.keys()].join(', ')} or @every DURATION`, spec);
   }
+  const fields = readCronFields(nicknamed ?? body);
   if (typeof fields === 'string') throw wrong(fields, spec);
   const schedule = new WallSchedule(fields, zone);
   return (afterMs) => (afterMs < END_MS ? schedule.next(afterMs) : undefined);
