@@ -1,5 +1,5 @@
 import { outOfRange, wrongType, wrongValue } from '../core/errors.ts';
-import { oneOf } from '../core/options.ts';
+import { oneOf, type Check } from '../core/options.ts';
 import { LAST_DATE_MS } from '../core/units.ts';
 import { requireFiniteNumber, requireMethods, requireRecord, requireString } from '../core/validate.ts';
 
@@ -86,19 +86,15 @@ export function requireBroker(argument: string, value: unknown): void {
   requireMethods(argument, 'a Broker', ['enqueue', 'dequeue', 'complete', 'subscribe', 'queues'], value);
 }
 
-export type FieldType = 'string' | 'number';
-
-/** Returns fields of JSON, with the types of a table. @param argument - the name of the JSON in errors. */
-export function fieldsIn<const Types extends Readonly<Record<string, FieldType>>>(
-  types: Types,
-  json: Readonly<Partial<Record<keyof Types, unknown>>>,
+/** Returns the checked fields of JSON. @param argument - the name of the JSON in errors, and a point. */
+export function fieldsIn<Fields extends object>(
+  checks: Readonly<Record<keyof Fields, Check>>,
+  json: Readonly<Record<string, unknown>>,
   argument = '',
-): { readonly [Name in keyof Types]: Types[Name] extends 'string' ? string : number } {
-  const fields = Object.entries(types).map(([name, type]) => {
-    const value = json[name];
-    if (typeof value !== type || (type === 'number' && !Number.isFinite(value)))
-      throw wrongType(argument + name, `a ${type}`, value);
-    return [name, value] as const;
+): Fields {
+  const fields = Object.entries<Check>(checks).map(([name, check]) => {
+    check(argument + name, json[name]);
+    return [name, json[name]] as const;
   });
-  return Object.fromEntries(fields) as ReturnType<typeof fieldsIn<Types>>;
+  return Object.fromEntries(fields) as Fields;
 }

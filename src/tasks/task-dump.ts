@@ -1,15 +1,15 @@
 import { createReadStream } from 'node:fs';
 import { open, rename, rm, stat, type FileHandle } from 'node:fs/promises';
 import { EscapementError } from '../core/errors.ts';
-import { integer, type Check } from '../core/options.ts';
+import { integer } from '../core/options.ts';
 import { utcDay } from '../core/units.ts';
-import { requireString } from '../core/validate.ts';
-import { fieldsIn, requireExistingQueueName, requireText } from './argument-checks.ts';
+import { requireFiniteNumber, requireString } from '../core/validate.ts';
+import { fieldsIn, requireExistingQueueName } from './argument-checks.ts';
 import type { EnqueueEvent, QueueLimits } from './broker/broker.ts';
 import { requireLimits } from './broker/broker-settings.ts';
 import { bytesOfBase64 } from './payload.ts';
 import { LOCK_PREFIX, queuePrefixOf } from './task-identity.ts';
-import { STORED_FIELDS, TASK_OPTIONS } from './task-options.ts';
+import { requireInt32, STORED_FIELDS, type TaskMessage } from './task-options.ts';
 import { hostUnavailable } from './broker/broker-errors.ts';
 import { TASKS_PER_PIECE, type Piece, type WholeQueue, type WholeTask } from './broker/transfer.ts';
 
@@ -132,7 +132,10 @@ export class DumpReader {
   }
 
   async count(): Promise<number> {
-    for await (const tasks of this.#read((line) => fieldsIn({ tasks: 'number' }, line).tasks)) return tasks;
+    for await (const tasks of this.#read(
+      (line) => fieldsIn<{ tasks: number }>({ tasks: requireCount }, line).tasks,
+    ))
+      return tasks;
     return 0;
   }
 
@@ -216,30 +219,26 @@ function wholeTaskToJson({ message, result, ...others }: WholeTask): Json {
 
 const STATES = ['pending', 'scheduled', 'retry', 'archived', 'completed', 'aggregating'] as const;
 
-const MESSAGE_FIELDS = {
-  ...STORED_FIELDS,
-  ...({ uniqueKey: 'string', group: 'string' } as const),
-  ...({ lastFailedAtMs: 'number', deadlineMs: 'number', completedAtMs: 'number' } as const),
-};
+const requireCount = integer(0);
 
-const [INT32] = TASK_OPTIONS.maxRetry;
-const COUNT = integer(0);
+/* Checks of fields: values that every broker can hold, and names that `Inspector` accepts. */
 
-/** Values that every broker can hold, and names that `Inspector` accepts. */
-const TASK_CHECKS = {
-  ...{ id: requireText, queue: requireExistingQueueName },
-  ...{ maxRetry: INT32, retried: INT32, recoveries: INT32 },
+const MESSAGE = {
+  ...{ ...STORED_FIELDS, uniqueKey: requireString, group: requireString },
+  ...{ lastFailedAtMs: requireFiniteNumber, deadlineMs: requireFiniteNumber },
+  completedAtMs: requireFiniteNumber,
 };
-const QUEUE_CHECKS = {
-  ...{ name: requireExistingQueueName, epoch: COUNT, processedTotal: COUNT, failedTotal: COUNT },
+const TASK = { atMs: requireFiniteNumber, recoveries: requireInt32, lockEndsMs: requireFiniteNumber };
+const QUEUE = {
+  ...{ name: requireExistingQueueName, epoch: requireCount },
+  ...{ processedTotal: requireCount, failedTotal: requireCount },
 };
 
 function wholeTaskFromJson(json: Json): WholeTask {
   const state = STATES.find((one) => one === json['state']);
   if (state === undefined) throw new Error(`'${String(json['state'])}' is not a state`);
   const { result, progress } = json;
-  requireFields(TASK_CHECKS, json);
-  const fields = fieldsIn(MESSAGE_FIELDS, { key: '', ...json }); // older dumps have no keys
+  const fields = fieldsIn<Pick<TaskMessage, keyof typeof MESSAGE>>(MESSAGE, { key: '', ...json }); // older dumps have no keys
   requireOwnLock(fields);
   const headers = objectOf(json['headers']);
   for (const name of Object.keys(headers)) textIn(headers, name);
@@ -247,7 +246,7 @@ function wholeTaskFromJson(json: Json): WholeTask {
   return {
     message: { ...fields, headers: Object.freeze(headers as Record<string, string>), payload },
     state,
-    ...fieldsIn({ atMs: 'number', recoveries: 'number', lockEndsMs: 'number' }, json),
+    ...fieldsIn<Pick<WholeTask, keyof typeof TASK>>(TASK, json),
     result: result === undefined ? undefined : bytesIn(json, 'result'),
     progress: progress === undefined ? undefined : textIn(json, 'progress'),
   };
@@ -261,14 +260,13 @@ function requireOwnLock({ queue, uniqueKey }: Readonly<Record<'queue' | 'uniqueK
 }
 
 function wholeQueueFromJson(json: Json): WholeQueue {
-  requireFields(QUEUE_CHECKS, json);
+  const fields = fieldsIn<Pick<WholeQueue, keyof typeof QUEUE>>(QUEUE, json);
   const [ticks, days] = [rowsIn(json, 'ticks'), rowsIn(json, 'days')];
   const { limits } = json;
   if (limits !== undefined) requireLimits('limits', limits);
   return {
-    name: textIn(json, 'name'),
+    ...fields,
     isPaused: json['isPaused'] === true,
-    ...fieldsIn({ epoch: 'number', processedTotal: 'number', failedTotal: 'number' }, json),
     limits: limits as QueueLimits | undefined,
     ticks: ticks.map(([entryKey, atMs]) => [String(entryKey), numberOf(atMs)] as const),
     days: days.map(([date, ...counts]) => [dateOf(date), numberOf(counts[0]), numberOf(counts[1])] as const),
@@ -291,10 +289,6 @@ function eventsFromJson(json: Json): Piece {
 function objectOf(value: unknown): Json {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Json;
   throw new Error('an object is missing');
-}
-
-function requireFields(checks: Readonly<Record<string, Check>>, json: Json): void {
-  for (const [name, check] of Object.entries(checks)) check(name, json[name]);
 }
 
 function rowsIn(json: Json, name: string): readonly (readonly unknown[])[] {

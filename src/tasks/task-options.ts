@@ -10,14 +10,15 @@ import {
   type OptionTable,
 } from '../core/options.ts';
 import { LAST_DATE_MS, MINUTE_MS } from '../core/units.ts';
+import { requireFiniteNumber, requireString } from '../core/validate.ts';
 import {
   requireDuration,
+  requireExistingQueueName,
   requireHeaders,
   requireKey,
   requireQueueName,
   requireText,
   requireTime,
-  type FieldType,
 } from './argument-checks.ts';
 import { randomId, uniqueLockOf, type UniqueSource } from './task-identity.ts';
 import type { TaskState } from './task-state.ts';
@@ -117,10 +118,13 @@ type TaskOptionTable = Readonly<
   >
 >;
 
+/** asynq stores an int32. */
+export const requireInt32 = integer(0, 2 ** 31 - 1);
+
 /** All task options, in asynq's order. One that brokers store is a field of the message, too: see {@link TaskMessage}. */
 export const TASK_OPTIONS = {
   maxRetry: [
-    integer(0, 2 ** 31 - 1), // asynq stores an int32
+    requireInt32,
     25,
     { kind: 'count', asynq: 'MaxRetry' },
     { flags: '--retry <n>', help: 'number of retries [default: 25]' },
@@ -290,11 +294,12 @@ export interface NewTask {
   readonly isNext?: boolean;
 }
 
-/** Types of the fields of a stored task that are the same in JSON. */
+/** Checks of the fields of a stored task that are the same in JSON. */
 export const STORED_FIELDS = {
-  ...({ id: 'string', queue: 'string', type: 'string', lastError: 'string', key: 'string' } as const),
-  ...({ maxRetry: 'number', retried: 'number', timeoutMs: 'number', retentionMs: 'number' } as const),
-} satisfies Record<Exclude<keyof StoredTask, 'payload' | 'headers'>, FieldType>;
+  ...{ id: requireText, queue: requireExistingQueueName, type: requireString, key: requireString },
+  ...{ maxRetry: requireInt32, retried: requireInt32, lastError: requireString },
+  ...{ timeoutMs: requireFiniteNumber, retentionMs: requireFiniteNumber },
+} satisfies Record<Exclude<keyof StoredTask, 'payload' | 'headers'>, Check>;
 
 // Options that are given, merged and checked.
 

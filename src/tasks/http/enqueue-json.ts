@@ -99,7 +99,7 @@ export function infoToJson(info: TaskInfo): InfoJson {
 export function recordFromJson(json: unknown, payload: Uint8Array): TaskRecord {
   requireObject('task', json);
   const info = json as InfoJson;
-  const stored = fieldsIn(STORED_FIELDS, info, 'task.');
+  const stored = fieldsIn<Omit<StoredTask, 'payload' | 'headers'>>(STORED_FIELDS, { ...info }, 'task.');
   if (!isTaskState(info.state)) throw wrongValue('task.state', 'a state', info.state);
   requireObject('task.headers', info.headers);
   requireBoolean('task.isOrphaned', info.isOrphaned);
