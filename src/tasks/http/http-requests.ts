@@ -40,16 +40,32 @@ export class RemoteApi {
     this.#root = `${this.name}${path.endsWith('/api') ? '' : '/api'}`;
   }
 
-  /** Sends a request, with a body of JSON if it has one. Rejects only with the reason of the signal. */
-  async send({ path, body, headers, signal, timeoutMs, clock, method }: ApiRequest): Promise<TextResponse> {
+  /** Sends a request, and reads the whole response. Rejects only with the reason of the signal. */
+  async send({ path, method, signal, timeoutMs, ...request }: ApiRequest): Promise<TextResponse> {
     signal.throwIfAborted();
-    const all = new Headers(headers);
-    all.set('accept', 'application/json');
-    if (body !== undefined) all.set('content-type', 'application/json');
-    const request = { method, headers: all, ...(body !== undefined && { body }) };
-    const response = await fetchText(`${this.#root}${path}`, request, signal, timeoutMs, clock);
-    if (response.status === undefined) signal.throwIfAborted();
-    return response;
+    const { body, clock = systemClock } = request;
+    const headers = new Headers(request.headers);
+    headers.set('accept', 'application/json');
+    if (body !== undefined) headers.set('content-type', 'application/json');
+    const controller = new AbortController();
+    const abort = (): void => {
+      controller.abort();
+    };
+    const timeout = clock.setTimeout(abort, timeoutMs);
+    signal.addEventListener('abort', abort);
+    try {
+      const init = { method, headers, body: body ?? null, signal: controller.signal };
+      // A redirect would take the credentials to another server.
+      const response = await fetch(`${this.#root}${path}`, { ...init, redirect: 'manual' });
+      return { status: response.status, text: await response.text() };
+    } catch (cause) {
+      signal.throwIfAborted();
+      const text = controller.signal.aborted ? `no response within ${timeoutMs} ms` : reasonOf(cause);
+      return { status: undefined, text, cause };
+    } finally {
+      timeout.cancel();
+      signal.removeEventListener('abort', abort);
+    }
   }
 
   /** Returns the message of the error if there is no response. @param reason - why there is none. */
@@ -86,37 +102,6 @@ function withoutTrailingSlashes(path: string): string {
 export type TextResponse =
   | { readonly status: number; readonly text: string }
   | { readonly status: undefined; readonly text: string; readonly cause: unknown };
-
-/** Sends a request and reads the whole response, within a time, and until the signal fires. Never rejects. */
-async function fetchText(
-  url: string,
-  init: RequestInit,
-  signal: AbortSignal,
-  timeoutMs: number,
-  clock: Clock = systemClock,
-): Promise<TextResponse> {
-  const controller = new AbortController();
-  const abort = (): void => {
-    controller.abort();
-  };
-  const timeout = clock.setTimeout(abort, timeoutMs);
-  signal.addEventListener('abort', abort);
-  try {
-    // A redirect would take the credentials to another server.
-    const response = await fetch(url, { ...init, signal: controller.signal, redirect: 'manual' });
-    return { status: response.status, text: await response.text() };
-  } catch (cause) {
-    const isLate = controller.signal.aborted;
-    return {
-      status: undefined,
-      text: isLate ? `no response within ${timeoutMs} ms` : reasonOf(cause),
-      cause,
-    };
-  } finally {
-    timeout.cancel();
-    signal.removeEventListener('abort', abort);
-  }
-}
 
 /** Maximum number of characters of a response in a message. */
 const SHOWN_CHARACTERS = 200;

@@ -88,17 +88,16 @@ class Handler {
     const [path, query] = this.#pathOf(request);
     const match = path === undefined ? undefined : this.#routes.find(request.method, path);
     if (match === undefined && next !== undefined) next();
-    else void this.#respond(request, response, match, query);
+    else void this.#respond(request, response, this.#serve(request, match, query));
   }
 
   async #respond(
     request: IncomingMessage,
     response: ServerResponse,
-    match: Match<Action> | undefined,
-    query: URLSearchParams,
+    result: Promise<unknown>,
   ): Promise<void> {
     try {
-      answer(response, await this.#serve(request, match, query));
+      answer(response, await result);
     } catch (error) {
       this.#refuse(request, response, error);
     }
