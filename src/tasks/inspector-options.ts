@@ -1,7 +1,7 @@
 import { wrongType } from '../core/errors.ts';
-import { integer, type Check, type OptionTable } from '../core/options.ts';
+import { integer, oneOf, type Check, type OptionTable } from '../core/options.ts';
 import type { SignalOptions } from '../core/signal-options.ts';
-import { requireBoolean, requireOneOf, requireSignal } from '../core/validate.ts';
+import { requireBoolean, requireSignal } from '../core/validate.ts';
 import {
   requireBroker,
   requireCancelOutcome,
@@ -54,14 +54,16 @@ export interface RepairOptions {
   readonly queues?: readonly string[] | undefined;
 }
 
-const requireQueueNames: Check = (argument, value) => {
-  if (!Array.isArray(value)) throw wrongType(argument, 'an array of names', value);
-  for (const name of value as unknown[]) requireExistingQueueName(argument, name);
-};
+function arrayOf(what: string, check: Check): Check {
+  return (argument, value) => {
+    if (!Array.isArray(value)) throw wrongType(argument, `an array of ${what}`, value);
+    for (const one of value as unknown[]) check(argument, one);
+  };
+}
 
 export const REPAIR_OPTIONS = {
   apply: [requireBoolean, false],
-  queues: [requireQueueNames, undefined],
+  queues: [arrayOf('names', requireExistingQueueName), undefined],
 } satisfies OptionTable<RepairOptions>;
 
 /** Options of {@link Inspector.waitFor}. */
@@ -91,11 +93,6 @@ export interface ScanOptions {
   readonly pageSize?: number | undefined;
 }
 
-const requireStates: Check = (argument, value) => {
-  if (!Array.isArray(value)) throw wrongType(argument, 'an array of states', value);
-  for (const state of value as unknown[]) requireOneOf(argument, TASK_STATES, state);
-};
-
 /** A page is read in one operation of the broker. */
 export const MAX_PAGE_SIZE = 1_000;
 
@@ -108,6 +105,6 @@ export const LIST_OPTIONS = {
 } satisfies OptionTable<ListOptions>;
 
 export const SCAN_OPTIONS = {
-  states: [requireStates, TASK_STATES],
+  states: [arrayOf('states', oneOf(...TASK_STATES)), TASK_STATES],
   pageSize: [integer(1, MAX_PAGE_SIZE), MAX_PAGE_SIZE],
 } satisfies OptionTable<ScanOptions>;
