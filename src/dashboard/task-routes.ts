@@ -73,7 +73,7 @@ async function getQueue({ source, queue }: DashboardCall): Promise<QueueDetailJs
 }
 
 function deleteQueue({ source, queue, query }: DashboardCall): Promise<void> {
-  return source.removeQueue(queue, query.get('force') === '1');
+  return source.deleteQueue(queue, { force: query.get('force') === '1' });
 }
 
 /** Without limits in a body, removes them. A queue that does not exist would be created. */

@@ -7,7 +7,15 @@ import { Inspector } from '../tasks/inspector.ts';
 import type { TaskState } from '../tasks/task-state.ts';
 
 type OfInspector =
-  'history' | 'groups' | 'limits' | 'setLimits' | 'keys' | 'pauseQueue' | 'unpauseQueue' | 'change';
+  | 'history'
+  | 'groups'
+  | 'limits'
+  | 'setLimits'
+  | 'keys'
+  | 'pauseQueue'
+  | 'unpauseQueue'
+  | 'deleteQueue'
+  | 'change';
 
 /** A task, with what its view lacks. */
 export interface SourceTask extends TaskView {
@@ -31,7 +39,6 @@ export interface TasksSource
   /** Returns all queues, by name. A queue that is removed meanwhile is left out. */
   queueInfos(): Promise<readonly QueueView[]>;
   getQueueInfo(queue: string): Promise<QueueView>;
-  removeQueue(queue: string, force: boolean): Promise<void>;
   list(
     queue: string,
     state: TaskState,
@@ -71,10 +78,6 @@ export class BrokerSource extends Inspector implements TasksSource {
   async queueInfos(): Promise<readonly QueueInfo[]> {
     const names = [...(await this.queues())].sort();
     return (await readQueues(names, (name) => this.getQueueInfo(name))).values;
-  }
-
-  removeQueue(queue: string, force: boolean): Promise<void> {
-    return this.deleteQueue(queue, { force });
   }
 
   protected override infoOf(record: TaskRecord): TaskInfo {

@@ -6,6 +6,7 @@ import type { KeyStats, QueueLimits, Rate } from '../../../tasks/broker/broker.t
 import { parseGoDuration } from '../../../tasks/go-text.ts';
 import type { QueueView } from '../../../tasks/http/asynqmon-json.ts';
 import type { DailyStats } from '../../../tasks/info.ts';
+import type { DeleteQueueOptions } from '../../../tasks/inspector-options.ts';
 import { CommandError } from '../../command-error.ts';
 import { addOption, text, texts, wholeNumber } from '../../options.ts';
 import { type Columns, formatCount, printable } from '../../terminal/text.ts';
@@ -54,18 +55,16 @@ export function addQueueCommands(part: TasksCommand): void {
   several('remove', 'remove queues: empty ones, or any with --force')
     .aliases(['rm', 'delete'])
     .option('-f, --force', 'also with tasks, if none is active')
-    .changes<{ force?: boolean }>((run) =>
-      changeEach(run, 'queue', run.words, 'removed', (queue) =>
-        removeQueue(run.target, queue, run.options.force === true),
-      ),
+    .changes<DeleteQueueOptions>((run) =>
+      changeEach(run, 'queue', run.words, 'removed', (queue) => removeQueue(run.target, queue, run.options)),
     );
 }
 
-async function removeQueue(target: TasksTarget, queue: string, force: boolean): Promise<void> {
+async function removeQueue(target: TasksTarget, queue: string, { force }: DeleteQueueOptions): Promise<void> {
   try {
-    await target.removeQueue(queue, force);
+    await target.deleteQueue(queue, { force });
   } catch (error) {
-    if (force || !hasCode(error, 'ERR_QUEUE_NOT_EMPTY')) throw error;
+    if (force === true || !hasCode(error, 'ERR_QUEUE_NOT_EMPTY')) throw error;
     throw new CommandError(`${error.message}; --force removes them too`, { cause: error });
   }
 }

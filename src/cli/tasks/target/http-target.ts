@@ -24,7 +24,7 @@ import {
 import { HttpError } from '../../../tasks/http/http-error.ts';
 import { firstLine, RemoteApi } from '../../../tasks/http/http-requests.ts';
 import { dailyStatsOf, type DailyStats, type SchedulerEnqueueEvent } from '../../../tasks/info.ts';
-import type { ListOptions } from '../../../tasks/inspector-options.ts';
+import type { DeleteQueueOptions, ListOptions } from '../../../tasks/inspector-options.ts';
 import { ASYNQ_CHANGES, TASK_CHANGES, type TaskChange, type TaskState } from '../../../tasks/task-state.ts';
 import type { Task } from '../../../tasks/task.ts';
 import type { TasksTarget } from './tasks-target.ts';
@@ -118,7 +118,7 @@ export class HttpTarget implements TasksTarget {
     await this.request('POST', `${queuePath(queue)}:resume`);
   }
 
-  async removeQueue(queue: string, force: boolean): Promise<void> {
+  async deleteQueue(queue: string, { force = false }: DeleteQueueOptions = {}): Promise<void> {
     if (force) throw notOverHttp('removing a queue with its tasks (--force)');
     await this.request('DELETE', queuePath(queue));
   }
