@@ -114,17 +114,8 @@ export function writeTaskMessage(message: TaskMessage): Buffer | undefined {
   return isAsUsual() ? Buffer.from(scratch.subarray(0, at)) : undefined;
 }
 
-function greatestSizeOf({
-  type,
-  payload,
-  id,
-  queue,
-  lastError,
-  uniqueKey,
-  group,
-  headers,
-  key,
-}: TaskMessage): number {
+function greatestSizeOf(message: TaskMessage): number {
+  const { type, payload, id, queue, lastError, uniqueKey, group, headers, key } = message;
   let characters =
     type.length + id.length + queue.length + lastError.length + uniqueKey.length + group.length + key.length;
   let others = OTHER_BYTES;
