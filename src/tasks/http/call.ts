@@ -1,26 +1,22 @@
 import type { IncomingMessage } from 'node:http';
+import { wrongType } from '../../core/errors.ts';
+import { isThenable } from '../../core/validate.ts';
 import { MAX_PAGE_SIZE, type ListOptions } from '../inspector-options.ts';
 import type { Inspector } from '../inspector.ts';
+import { shorten, showBytes } from '../payload.ts';
 import type { Presenter } from './asynqmon-json.ts';
 import { HttpError } from './http-error.ts';
 import { requireJsonType } from './request-guard.ts';
 import type { Parameters } from './route-table.ts';
-
-/** Shows bytes as text. Errors of a formatter of the application are reported. */
-export type ShowBytes = (bytes: Uint8Array, taskType: string, report: (error: unknown) => void) => string;
-
-export interface Api {
-  readonly inspector: Inspector;
-  readonly wallNow: () => number;
-  readonly showPayload: ShowBytes;
-  readonly showResult: ShowBytes;
-  readonly maxBodyBytes: number;
-  /** Receives the errors that the client does not see. Never throws. */
-  readonly onError: (error: unknown, request: IncomingMessage) => void;
-}
+import type { ResolvedTasksHandlerOptions } from './tasks-handler-options.ts';
 
 /** An operation: its result is sent as JSON; undefined is a response without a body. */
 export type Action = (call: Call) => Promise<unknown>;
+
+/** Shows bytes of users as text. */
+type Format = (bytes: Uint8Array, taskType: string) => string;
+
+const NOT_SHOWN = 'cannot be shown';
 
 /** asynqmon's. */
 const DEFAULT_PAGE_SIZE = 20;
@@ -29,20 +25,26 @@ const DEFAULT_PAGE_SIZE = 20;
 export class Call implements Presenter {
   readonly inspector: Inspector;
   readonly query: URLSearchParams;
-  readonly #api: Api;
+  readonly #options: ResolvedTasksHandlerOptions;
   readonly #request: IncomingMessage;
   readonly #parameters: Parameters;
 
-  constructor(api: Api, request: IncomingMessage, parameters: Parameters, query: URLSearchParams) {
-    this.inspector = api.inspector;
+  constructor(
+    options: ResolvedTasksHandlerOptions,
+    inspector: Inspector,
+    request: IncomingMessage,
+    parameters: Parameters,
+    query: URLSearchParams,
+  ) {
+    this.inspector = inspector;
     this.query = query;
-    this.#api = api;
+    this.#options = options;
     this.#request = request;
     this.#parameters = parameters;
   }
 
   get nowMs(): number {
-    return this.#api.wallNow();
+    return this.#options.broker.clock.wallNow();
   }
 
   get queue(): string {
@@ -68,15 +70,28 @@ export class Call implements Presenter {
 
   /** Reports an error in a part of the response to the operator. */
   readonly report = (error: unknown): void => {
-    this.#api.onError(error, this.#request);
+    this.#options.onError(error, this.#request);
   };
 
   showPayload(bytes: Uint8Array, taskType: string): string {
-    return this.#api.showPayload(bytes, taskType, this.report);
+    const { formatPayload, maxPayloadLength } = this.#options;
+    return this.#show(bytes, taskType, formatPayload, maxPayloadLength);
   }
 
   showResult(bytes: Uint8Array, taskType: string): string {
-    return this.#api.showResult(bytes, taskType, this.report);
+    const { formatResult, maxResultLength } = this.#options;
+    return this.#show(bytes, taskType, formatResult, maxResultLength);
+  }
+
+  /** An error of a formatter affects only the bytes that it had to show. */
+  #show(bytes: Uint8Array, taskType: string, format: Format | undefined, maxLength: number): string {
+    if (format === undefined) return showBytes(bytes, maxLength);
+    try {
+      return shorten(textOf(format(bytes, taskType)), maxLength);
+    } catch (error) {
+      this.report(error);
+      return NOT_SHOWN;
+    }
   }
 
   /** Reads the ids of a batch from the body. @throws HttpError 400 - it has none. 413, 415. */
@@ -93,8 +108,15 @@ export class Call implements Presenter {
     ...names: readonly Name[]
   ): Promise<Readonly<Partial<Record<Name, unknown>>>> {
     requireJsonType(this.#request, true);
-    return requireFields(await readJson(this.#request, this.#api.maxBodyBytes), names);
+    return requireFields(await readJson(this.#request, this.#options.maxBodyBytes), names);
   }
+}
+
+/** A promise is reported as a wrong type. Its rejection is handled, because it would end the process. */
+function textOf(formatted: unknown): string {
+  if (typeof formatted === 'string') return formatted;
+  if (isThenable(formatted)) Promise.resolve(formatted).catch(() => undefined);
+  throw wrongType('the result of a formatter', 'a string', formatted);
 }
 
 /** Returns the page of a list that a query selects. @throws HttpError 400 - the page or its size is invalid. */

@@ -1,11 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { wrongType } from '../../core/errors.ts';
-import { isThenable } from '../../core/validate.ts';
 import { Inspector } from '../inspector.ts';
-import { shorten, showBytes } from '../payload.ts';
 import { redisInfoOf } from '../info.ts';
 import { asynqmonRoutes } from './asynqmon-routes.ts';
-import { Call, type Action, type Api, type ShowBytes } from './call.ts';
+import { Call, type Action } from './call.ts';
 import { enqueueRoutes } from './enqueue-routes.ts';
 import {
   HttpError,
@@ -30,8 +28,6 @@ export type TasksHandler = (
   response: ServerResponse,
   next?: (error?: unknown) => void,
 ) => void;
-
-const PAYLOAD_FAILED = 'cannot be shown';
 
 /**
  * Returns a handler that serves queues and tasks over HTTP at `{rootPath}/api`, in the JSON of asynqmon's REST interface, so that
@@ -60,22 +56,15 @@ export function tasksHandler(options: TasksHandlerOptions): TasksHandler {
 
 class Handler {
   readonly #options: ResolvedTasksHandlerOptions;
-  readonly #api: Api;
+  readonly #inspector: Inspector;
   readonly #guard: RequestGuard;
   readonly #routes: RouteTable<Action>;
 
   constructor(options: ResolvedTasksHandlerOptions) {
-    const { broker, maxBodyBytes, prometheusUrl, redisInfo, onError } = options;
+    const { broker, prometheusUrl, redisInfo } = options;
     this.#options = options;
+    this.#inspector = new Inspector({ broker });
     this.#guard = new RequestGuard(options.allowedHosts, 'tasksHandler');
-    this.#api = {
-      inspector: new Inspector({ broker }),
-      wallNow: () => broker.clock.wallNow(),
-      showPayload: formatter(options.formatPayload, options.maxPayloadLength),
-      showResult: formatter(options.formatResult, options.maxResultLength),
-      maxBodyBytes,
-      onError,
-    };
     this.#routes = new RouteTable<Action>([
       ...asynqmonRoutes,
       ...enqueueRoutes(broker, options.maxTasksPerRequest),
@@ -113,7 +102,7 @@ class Handler {
     if (match === undefined) throw new HttpError(404, 'not found');
     if (match instanceof HttpError) throw match;
     if (!isRead(request.method)) this.#requireWritable(request);
-    return match.action(new Call(this.#api, request, match.parameters, query));
+    return match.action(new Call(this.#options, this.#inspector, request, match.parameters, query));
   }
 
   /** Returns the path below `{rootPath}/api`, undefined if it is elsewhere. */
@@ -164,29 +153,6 @@ function refusalOf(verdict: unknown): HttpError | undefined {
 function redisInfoRoute(redisInfo: () => Promise<unknown>): Route<Action> {
   const action: Action = (call) => ofApplication(call.report, async () => redisInfoOf(await redisInfo()));
   return ['GET', '/redis_info', action];
-}
-
-/** An error of a formatter affects only the bytes that it had to show. */
-function formatter(
-  format: ((bytes: Uint8Array, taskType: string) => string) | undefined,
-  maxLength: number,
-): ShowBytes {
-  if (format === undefined) return (bytes) => showBytes(bytes, maxLength);
-  return (bytes, taskType, report) => {
-    try {
-      return shorten(textOf(format(bytes, taskType)), maxLength);
-    } catch (error) {
-      report(error);
-      return PAYLOAD_FAILED;
-    }
-  };
-}
-
-/** A promise is reported as a wrong type. Its rejection is handled, because it would end the process. */
-function textOf(formatted: unknown): string {
-  if (typeof formatted === 'string') return formatted;
-  if (isThenable(formatted)) Promise.resolve(formatted).catch(() => undefined);
-  throw wrongType('the result of a formatter', 'a string', formatted);
 }
 
 function answer(response: ServerResponse, value: unknown): void {
