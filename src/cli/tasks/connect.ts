@@ -81,19 +81,15 @@ export async function requireIdle(path: string): Promise<void> {
 /** @throws EscapementError `ERR_BROKER_UNAVAILABLE` - the first attempt failed; the command does not wait for the next one. */
 export async function connectRedis({ name, options }: ToRedis, signal: AbortSignal): Promise<RedisBroker> {
   const { RedisBroker } = await redisModule();
-  let fail: (reason: unknown) => void = () => undefined;
-  const failed = new Promise<never>((_, reject) => {
-    fail = reject;
-  });
-  failed.catch(() => undefined); // later errors of the connection are those of operations
+  const failure = new AbortController();
   const broker = open(RedisBroker, {
     ...options,
     onHealth: (health) => {
-      if (health.state === 'unavailable') fail(redisUnreachable(name, health.cause));
+      if (health.state === 'unavailable') failure.abort(redisUnreachable(name, health.cause));
     },
   });
   try {
-    await unlessAborted(signal, Promise.race([broker.ping(), failed]));
+    await unlessAborted(AbortSignal.any([signal, failure.signal]), broker.ping());
     return broker;
   } catch (error) {
     await broker.close();
