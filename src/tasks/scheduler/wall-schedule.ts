@@ -39,12 +39,12 @@ export class WallSchedule {
   }
 
   next(afterMs: number): number | undefined {
-    let atMs = this.#nextMoment(Math.floor(afterMs));
-    while (this.#runsOnce && atMs !== undefined && this.#isSecondTime(atMs)) atMs = this.#nextMoment(atMs);
+    let atMs = this.#nextTime(Math.floor(afterMs));
+    while (this.#runsOnce && atMs !== undefined && this.#isSecondTime(atMs)) atMs = this.#nextTime(atMs);
     return atMs;
   }
 
-  #nextMoment(afterMs: number): number | undefined {
+  #nextTime(afterMs: number): number | undefined {
     for (let fromMs = afterMs + 1; ;) {
       const offset = this.#zone.offsetAt(fromMs);
       const wallMs = this.#nextOnWall(fromMs - 1 + offset);

@@ -38,7 +38,7 @@ export function decodeServer(bytes: Uint8Array): ServerHead {
     queues: info.queues,
     strictPriority: info.strictPriority,
     status: statusOf(info.status),
-    startedAtMs: momentOf(info.startTime),
+    startedAtMs: msOfTimestamp(info.startTime),
   };
 }
 
@@ -64,8 +64,8 @@ export function decodeWorker(bytes: Uint8Array): WorkerState {
     taskType: info.taskType,
     payload: info.taskPayload,
     queue: info.queue,
-    startedAtMs: momentOf(info.startTime),
-    deadlineMs: momentOf(info.deadline),
+    startedAtMs: msOfTimestamp(info.startTime),
+    deadlineMs: msOfTimestamp(info.deadline),
   };
 }
 
@@ -101,8 +101,8 @@ export function decodeScheduleEntry(bytes: Uint8Array): ScheduleEntry {
     taskType: entry.taskType,
     payload: entry.taskPayload,
     options: entry.enqueueOptions,
-    nextEnqueueAtMs: momentOf(entry.nextEnqueueTime),
-    prevEnqueueAtMs: momentOf(entry.prevEnqueueTime),
+    nextEnqueueAtMs: msOfTimestamp(entry.nextEnqueueTime),
+    prevEnqueueAtMs: msOfTimestamp(entry.prevEnqueueTime),
   };
 }
 
@@ -115,7 +115,7 @@ export function encodeEnqueueEvent(event: EnqueueEvent): Uint8Array {
 
 export function decodeEnqueueEvent(bytes: Uint8Array): EnqueueEvent {
   const event = decodeMessage(SchedulerEnqueueEventSchema, bytes);
-  return { taskId: event.taskId, atMs: momentOf(event.enqueueTime) };
+  return { taskId: event.taskId, atMs: msOfTimestamp(event.enqueueTime) };
 }
 
 /* Times as protobuf's Timestamp. */
@@ -132,7 +132,7 @@ export function timestampOf(ms: number): Pick<Timestamp, 'seconds' | 'nanos'> {
 }
 
 /** The inverse of {@link timestampOf}. Returns 0 for a missing field, too. */
-export function momentOf(timestamp: Timestamp | undefined): number {
+export function msOfTimestamp(timestamp: Timestamp | undefined): number {
   if (timestamp === undefined || timestamp.seconds <= GO_ZERO_SECONDS) return 0;
   return withinDates(Number(timestamp.seconds) * SECOND_MS + Math.ceil(timestamp.nanos / NANOS_PER_MS));
 }

@@ -17,7 +17,7 @@ import {
   encodeScheduleEntry,
   encodeServer,
   encodeWorker,
-  momentOf,
+  msOfTimestamp,
   timestampOf,
 } from '../../../src/tasks/wire/member-codec.ts';
 import {
@@ -285,7 +285,7 @@ it('a timestamp keeps the milliseconds of a time', () => {
 it('"never" is written as the zero time of Go, and read from it or from a missing field', () => {
   expect(timestampOf(0)).toEqual({ seconds: -62_135_596_800n, nanos: 0 });
   expect(decodeEnqueueEvent(encodeEnqueueEvent({ taskId: '', atMs: 0 })).atMs).toBe(0);
-  expect(momentOf(undefined)).toBe(0);
+  expect(msOfTimestamp(undefined)).toBe(0);
   const run = { taskId: '', taskType: '', payload: Buffer.alloc(0), queue: '', startedAtMs: 1 };
   const worker = fromBinary(WorkerInfoSchema, encodeWorker(HEAD, { ...run, deadlineMs: 0 }));
   const never = { id: '', spec: '', taskType: '', payload: Buffer.alloc(0), options: [] };
