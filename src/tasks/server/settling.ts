@@ -185,9 +185,7 @@ function fieldsOf({ leased }: TaskRun, ...errors: readonly unknown[]): object {
   return { taskId: id, queue, type, ...(errors.length > 0 ? { err: errors[0] } : {}) };
 }
 
-const COMPLETED: Ending = {
-  ...{ kind: 'completed', error: undefined, isFailure: false, atMs: 0, cancelOutcome: undefined },
-};
+const COMPLETED = ending('completed', undefined);
 
 /** A handler that has resolved has done the task, even if the run was interrupted, unless the lease is lost. */
 function endingOfSuccess(run: TaskRun): Ending {
