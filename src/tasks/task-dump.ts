@@ -132,10 +132,8 @@ export class DumpReader {
   }
 
   async count(): Promise<number> {
-    for await (const tasks of this.#read(
-      (line) => fieldsIn<{ tasks: number }>({ tasks: requireCount }, line).tasks,
-    ))
-      return tasks;
+    const parse = (line: Json): number => fieldsIn<{ tasks: number }>({ tasks: requireCount }, line).tasks;
+    for await (const tasks of this.#read(parse)) return tasks;
     return 0;
   }
 
@@ -224,14 +222,19 @@ const requireCount = integer(0);
 /* Checks of fields: values that every broker can hold, and names that `Inspector` accepts. */
 
 const MESSAGE = {
-  ...{ ...STORED_FIELDS, uniqueKey: requireString, group: requireString },
-  ...{ lastFailedAtMs: requireFiniteNumber, deadlineMs: requireFiniteNumber },
+  ...STORED_FIELDS,
+  uniqueKey: requireString,
+  group: requireString,
+  lastFailedAtMs: requireFiniteNumber,
+  deadlineMs: requireFiniteNumber,
   completedAtMs: requireFiniteNumber,
 };
 const TASK = { atMs: requireFiniteNumber, recoveries: requireInt32, lockEndsMs: requireFiniteNumber };
 const QUEUE = {
-  ...{ name: requireExistingQueueName, epoch: requireCount },
-  ...{ processedTotal: requireCount, failedTotal: requireCount },
+  name: requireExistingQueueName,
+  epoch: requireCount,
+  processedTotal: requireCount,
+  failedTotal: requireCount,
 };
 
 function wholeTaskFromJson(json: Json): WholeTask {

@@ -296,9 +296,15 @@ export interface NewTask {
 
 /** Checks of the fields of a stored task that are the same in JSON. */
 export const STORED_FIELDS = {
-  ...{ id: requireText, queue: requireExistingQueueName, type: requireString, key: requireString },
-  ...{ maxRetry: requireInt32, retried: requireInt32, lastError: requireString },
-  ...{ timeoutMs: requireFiniteNumber, retentionMs: requireFiniteNumber },
+  id: requireText,
+  queue: requireExistingQueueName,
+  type: requireString,
+  lastError: requireString,
+  key: requireString,
+  maxRetry: requireInt32,
+  retried: requireInt32,
+  timeoutMs: requireFiniteNumber,
+  retentionMs: requireFiniteNumber,
 } satisfies Record<Exclude<keyof StoredTask, 'payload' | 'headers'>, Check>;
 
 // Options that are given, merged and checked.
