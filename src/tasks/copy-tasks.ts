@@ -117,12 +117,8 @@ async function copy(
 
 function requirePlace(argument: string, place: unknown): asserts place is TransferableBroker | string {
   if (typeof place === 'string') requirePath(argument, place);
-  else if (!isTransferable(place))
+  else if (typeof place !== 'object' || place === null || !(TRANSFER in place))
     throw wrongType(argument, 'an EmbeddedBroker, a RedisBroker, or the path of a dump', place);
-}
-
-function isTransferable(place: unknown): place is TransferableBroker {
-  return typeof place === 'object' && place !== null && TRANSFER in place;
 }
 
 /** @throws EscapementError `ERR_SERVER_STATE` or `ERR_TASK_STATE` - a server may be working on its tasks. */
