@@ -219,13 +219,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
       at = positionAfter(at, record.length);
     }
     if (error === undefined && !this.#isClosed) await this.#compaction.step(bytes);
-    const failure = this.#failureOfUnsynced();
-    return failure === undefined ? { appended, error } : { appended: 0, error: failure };
-  }
-
-  /** The compaction syncs, too: if that fails, the records that were to be synced are lost. */
-  #failureOfUnsynced(): EscapementError | undefined {
-    return this.#unsynced.length > 0 ? this.#failure : undefined;
+    return { appended, error };
   }
 
   /**
@@ -233,13 +227,13 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
    * for both, not two.
    */
   joins(record: JournalRecord): boolean {
-    return this.isAvailable && this.#log.fits(record.length);
+    return this.#log.fits(record.length);
   }
 
   /** Called by the commit loop: makes what was written durable. */
   async sync(): Promise<void> {
-    const failure = this.#failureOfUnsynced();
-    if (failure !== undefined) throw failure;
+    // The compaction syncs, too: if that has failed, what was to be synced is lost.
+    if (this.#unsynced.length > 0 && this.#failure !== undefined) throw this.#failure;
     await this.#syncLog();
     for (const record of this.#unsynced.splice(0)) record.forgetPayloads();
   }

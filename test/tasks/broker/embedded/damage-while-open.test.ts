@@ -60,7 +60,8 @@ describe('damage that comes while the broker is open', () => {
           (await broker.takeGroup(QUEUE, group, limits, LONG_MS)).set?.messages.map(({ id }) => id),
       }[operation];
       expect(await call()).toEqual(['small']);
-      expect(events).toMatchObject([{ file: path, reason: 'a payload is damaged' }]);
+      const offset = files.disk.get(path)?.indexOf(large.subarray(0, 700));
+      expect(events).toEqual([{ file: path, offset, bytes: large.length, reason: 'a payload is damaged' }]);
       checkBroker(broker);
       await broker.close();
       broker = await open(files, []);

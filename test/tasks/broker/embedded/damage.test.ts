@@ -240,6 +240,25 @@ test.each(['closed', 'killed'] as const)(
   },
 );
 
+test('operations of one turn with more than 4 KiB are in records of their own: damage to one costs one task', async () => {
+  const files = new RecordingFileSystem();
+  let broker = await open(files, [], { maxBytesPerFile: 65_536 });
+  const payloads = async (): Promise<string[]> => {
+    const tasks = await broker.tasks(QUEUE, 'pending', { page: 1, size: 10 });
+    return tasks.map(({ message }) => Buffer.from(message.payload).toString());
+  };
+  const [a, b, c] = ['a', 'b', 'c'].map((id) => id.repeat(5_000)) as [string, string, string];
+  await Promise.all([a, b, c].map((text) => broker.enqueue(newTask({ payload: Buffer.from(text) }))));
+  expect(await payloads()).toEqual([a, b, c]);
+  await broker.close();
+  const [[path, bytes] = ['', Buffer.of()]] = files.disk;
+  const events: CorruptionEvent[] = [];
+  broker = await open(new RecordingFileSystem(flipped(files.disk, path, bytes.indexOf(b) + 700)), events);
+  expect(await payloads()).toEqual([a, c]);
+  expect(events).toMatchObject([{ file: path }]);
+  await broker.close();
+});
+
 /** The disk of a broker with three files, and a task in each. */
 async function threeFiles(): Promise<Disk> {
   const files = new RecordingFileSystem();

@@ -229,11 +229,22 @@ describe("with 'interval', a change that had resolved and cannot be written", ()
   test.each(['write', 'sync'] as const)('is reported by close if it is the %s that fails', async (call) => {
     const fault: Fault = { call, nth: 2, code: 'EIO', isLasting: false };
     const files = new FaultyFileSystem(new RecordingFileSystem(), fault);
-    const broker = await open(files, new ManualClock(), 'interval');
+    const clock = new ManualClock();
+    const broker = await open(files, clock, 'interval');
     await broker.enqueue(newTask());
     const error = { op: 'EmbeddedBroker.close', cause: { code: 'EIO' } };
     await expect(broker.close()).rejects.toMatchObject(error);
+    expect(clock.pendingWakeups).toBe(0);
   });
+});
+
+test("with 'os', a flush whose sync fails rejects", async () => {
+  const fault: Fault = { call: 'sync', nth: 2, code: 'EIO', isLasting: false };
+  const broker = await open(new FaultyFileSystem(new RecordingFileSystem(), fault), new ManualClock(), 'os');
+  await broker.enqueue(newTask());
+  const error = { code: 'ERR_BROKER_UNAVAILABLE', op: 'EmbeddedBroker.flush', cause: { code: 'EIO' } };
+  await expect(broker.flush()).rejects.toMatchObject(error);
+  await broker.close().catch(Boolean);
 });
 
 test('a task whose payload the disk fails to read is tried again a minute later, and the others do not wait for it', async () => {

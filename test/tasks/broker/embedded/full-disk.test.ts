@@ -80,6 +80,7 @@ test('the removal of a queue that was written resolves although the disk is full
     await interrupt(broker);
     await expect(removed).resolves.toBeUndefined();
     await broker.close();
+    expect(clock.pendingWakeups).toBe(0);
     disk.capacity = 1e9;
     broker = await open(disk);
     expect(await broker.queues()).toEqual([]);
