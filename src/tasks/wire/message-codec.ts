@@ -204,8 +204,9 @@ function varint(value: number): void {
   scratch[at++] = rest;
 }
 
+/** @param value - less than the scratch memory has bytes. */
 function sizeOfVarint(value: number): number {
-  return value < 128 ? 1 : value < 16_384 ? 2 : 3;
+  return value < 128 ? 1 : 2;
 }
 
 /* Any message of protobuf. */

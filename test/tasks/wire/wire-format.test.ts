@@ -79,6 +79,7 @@ describe('a task message on the wire', () => {
       const back = decodeTaskMessage(Buffer.from(encodeTaskMessage(message)));
       expect({ ...back, payload: Uint8Array.from(back.payload) }).toEqual(message);
       expect(Object.entries(back.headers)).toEqual(expect.arrayContaining(Object.entries(message.headers)));
+      expect(Object.isFrozen(back.headers), 'handlers receive them').toBe(true);
     }),
   );
 
@@ -91,6 +92,24 @@ describe('a task message on the wire', () => {
     }),
     1_000,
   );
+
+  it('texts of any length are written as the protobuf library writes them', () => {
+    for (const length of [1, 63, 64, 65, 127, 128, 129, 1_000]) {
+      const text = 'a'.repeat(length);
+      const headers = { [text]: '', b: text, [`${text}c`]: text };
+      const texts = {
+        type: text,
+        lastError: `${text}\u0080`,
+        payload: Buffer.from(text),
+        headers,
+        key: text,
+      };
+      for (const [name, value] of Object.entries(texts)) {
+        const message = { ...task, [name]: value };
+        expect(writeTaskMessage(message), name).toEqual(Buffer.from(encodeAnyTaskMessage(message)));
+      }
+    }
+  });
 
   it('a long task message is written by the protobuf library', () => {
     for (const change of [
@@ -150,6 +169,10 @@ describe('a task message on the wire', () => {
     expect(() => written({ headers: { '\udc00': '' } })).toThrow(refused(/headers: '\ufffd'/));
   });
 
+  it('a time before 1970 is read as it was written', () => {
+    expect(again({ deadlineMs: -5_000 }).deadlineMs).toBe(-5_000);
+  });
+
   it('counts of more than 32 bits cannot be written', () => {
     expect(() => written({ maxRetry: 2 ** 31 })).toThrow(refused(/invalid int32/));
     expect(() => written({ retried: 0.5 })).toThrow(refused(/invalid int32/));
@@ -197,7 +220,9 @@ describe('bytes that are no task message', () => {
     expect(encodeTaskMessage(message)).toEqual(bytes);
   });
 
-  it('times beyond the range of Date are read as the last date', () => {
+  it('times beyond the range of Date are read as the last date, or the first one', () => {
+    const least = [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01];
+    expect(decodeTaskMessage(Buffer.from([0x48, ...least])).deadlineMs).toBe(-8.64e15);
     const largest = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f];
     const message = decodeTaskMessage(Buffer.from([0x48, ...largest])); // field 9, deadline
     expect(message.deadlineMs).toBe(8.64e15);
