@@ -62,6 +62,24 @@ describe('a client', () => {
     },
   );
 
+  test('options that repeat a default, or a time that is now, are accepted', async ({ client }) => {
+    const now = { priority: 'next', processAt: START_MS } as const;
+    const defaults = { priority: 'normal', group: 'g', onDuplicate: 'reject' } as const;
+    expect(await client.enqueue(new Task('a'), now)).toMatchObject({ state: 'pending' });
+    expect(await client.enqueue(new Task('a'), defaults)).toMatchObject({ state: 'aggregating' });
+  });
+
+  test('headers of a caller are copied, and those of a task stay if enqueue has other options', async ({
+    client,
+  }) => {
+    const headers = { a: '1' };
+    const given = await client.enqueue(new Task('a'), { headers });
+    headers.a = '2';
+    expect(given.headers).toEqual({ a: '1' });
+    const own = await client.enqueue(new Task('a', 1, { headers: { b: '1' } }), { maxRetry: 3 });
+    expect(own).toMatchObject({ maxRetry: 3, headers: { b: '1' } });
+  });
+
   test('a client puts a task into its group', async ({ client }) => {
     const info = await client.enqueue(new Task('a', 1, { group: 'g' }));
     expect(info).toMatchObject({ state: 'aggregating', group: 'g', nextProcessAt: undefined });
@@ -144,11 +162,13 @@ describe('enqueueMany', () => {
         new Task('a', 1, { queue: 'own', maxRetry: 1 }),
         { task: new Task('b'), options: { queue: 'entry' } },
         { task: new Task('c'), options: null as never },
+        { task: new Task('d'), options: { retries: 3 } as never },
+        { task: new Task('e'), maxRetry: 3 } as never,
       ],
       { queue: 'all' },
     );
     const queues = outcomes.map((one) => (one.status === 'fulfilled' ? one.value.queue : 'refused'));
-    expect(queues).toEqual(['all', 'entry', 'refused']);
+    expect(queues).toEqual(['all', 'entry', 'refused', 'refused', 'refused']);
     expect(outcomes[0]).toMatchObject({ value: { maxRetry: 1 } });
     expect(await codeOf(client.enqueueMany([], { queue: 1 as never }))).toBe('ERR_INVALID_ARG_TYPE');
   });
@@ -236,13 +256,17 @@ describe('middleware', () => {
   });
 
   test('middleware may refuse one task of many by throwing or rejecting', async ({ client }) => {
+    const types: string[] = [];
     client.use((request, next) => {
+      types.push(request.task.type);
       if (request.task.type === 'bad') throw new Error('bad type');
       return next(request);
     });
     await expect(client.enqueue(new Task('bad'))).rejects.toThrow('bad type');
-    const outcomes = await client.enqueueMany([new Task('bad'), new Task('good'), 5 as never]);
-    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'rejected']);
+    const tasks = [new Task('bad'), new Task('good'), 5 as never, {} as Task];
+    const outcomes = await client.enqueueMany(tasks);
+    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'rejected', 'rejected']);
+    expect(types, 'what is not a task reaches no middleware').toEqual(['bad', 'bad', 'good']);
   });
 
   test('middleware must be a function', ({ client }) => {
@@ -272,21 +296,25 @@ test('an error of a listener is uncaught, and the task is enqueued', () => {
   expect(stdout).toBe('pending\nfrom a listener\n');
 });
 
-test('close waits for pending operations', async ({ broker, client }) => {
+test('close waits for all pending operations, whether they succeed or fail', async ({ broker, client }) => {
   const enqueue = broker.enqueue.bind(broker);
-  let go = (): void => undefined;
+  const go: (() => void)[] = [];
   vi.spyOn(broker, 'enqueue').mockImplementation(async (task: NewTask) => {
-    await new Promise<void>((resolve) => (go = resolve));
+    await new Promise<void>((resolve) => go.push(resolve));
     return enqueue(task);
   });
-  const enqueued = client.enqueue(new Task('a'));
+  const task = new Task('a', 1, { taskId: 'same' });
+  const [enqueued, refused] = [client.enqueue(task), client.enqueue(task)];
+  await expect(client.enqueue(task, { uniqueKey: 'without a time' })).rejects.toThrow(TypeError);
   const told: string[] = [];
   const closed = client.close().then(() => told.push('closed'));
   const closedAgain = client.close();
+  go[0]?.();
+  await expect(enqueued).resolves.toMatchObject({ state: 'pending' });
   await Promise.resolve();
   expect(told).toEqual([]);
-  go();
-  await expect(enqueued).resolves.toMatchObject({ state: 'pending' });
+  go[1]?.();
+  expect(await codeOf(refused)).toBe('ERR_TASK_ID_CONFLICT');
   await Promise.all([closed, closedAgain]);
   expect(told).toEqual(['closed']);
 });

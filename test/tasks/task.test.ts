@@ -84,6 +84,8 @@ describe('a task', () => {
   test('a map with a toJSON of its own is a payload', () => {
     const payload = Object.assign(new Map(), { toJSON: () => [1] });
     expect(new Task('a', payload).json()).toEqual([1]);
+    const part = { toJSON: () => ({}), map: new Map([['a', 1]]) };
+    expect(new Task('a', { part }).json()).toEqual({ part: {} });
   });
 
   test.each([

@@ -173,9 +173,11 @@ export function describeDuplicates(make: BrokerFactory): void {
   it('a task that has failed and waits keeps its retries when it is replaced', async (broker) => {
     await broker.enqueue(duplicate(undefined, { maxRetry: 1 }));
     await broker.retry(await take(broker), failure('first'), broker.clock.wallNow() + LONG_MS);
+    const [failed] = await broker.tasks(QUEUE, 'retry', { page: 1, size: 1 });
+    const { lastFailedAtMs } = failed?.message ?? {};
     await broker.enqueue(duplicate('replace', { maxRetry: 1 }));
     const leased = await take(broker);
-    expect(leased.message).toMatchObject({ retried: 1, lastError: 'first', payload: NEW });
+    expect(leased.message).toMatchObject({ retried: 1, lastError: 'first', lastFailedAtMs, payload: NEW });
     await broker.archive(leased, failure());
     expect(await stateOf(broker, leased.message)).toBe('archived');
   });

@@ -44,6 +44,7 @@ describe('a cron spec of five fields', () => {
   ticksOf('either kind of day is enough if both are given, and both must match if one is *', [
     ['0 0 13 * fri', '2026-11-01T00:00', '2026-11-06T00:00 2026-11-13T00:00 2026-11-20T00:00'],
     ['0 0 */1 * fri', '2026-11-01T00:00', '2026-11-06T00:00 2026-11-13T00:00'],
+    ['0 0 *,2 * fri', '2026-11-01T00:00', '2026-11-06T00:00 2026-11-13T00:00'],
     // A step is a choice, as in robfig/cron: the odd days and the Fridays.
     ['0 0 */2 * fri', '2026-11-04T00:00', '2026-11-05T00:00 2026-11-06T00:00 2026-11-07T00:00'],
     ['0 0 1-31 * fri', '2026-11-01T00:00', '2026-11-02T00:00 2026-11-03T00:00'],
@@ -173,6 +174,11 @@ describe('when clocks go back', () => {
       '2026-11-01T05:30 2026-11-01T06:00 2026-11-01T06:30 2026-11-01T07:00',
       NEW_YORK,
     ],
+  ]);
+
+  // Troll: 2026-10-25, 3:00 (+2) → 1:00 (+0).
+  ticksOf('clocks that go back by two hours follow the same rules', [
+    ['30 2 * * *', '2026-10-24T12:00', '2026-10-25T00:30 2026-10-26T02:30', 'Antarctica/Troll'],
   ]);
 
   // Lord Howe: 2026-04-05, 2:00 (+11) → 1:30 (+10:30).
