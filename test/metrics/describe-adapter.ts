@@ -23,7 +23,9 @@ export interface Adapter {
 /** What every adapter does. */
 export function describeAdapter({ open, series, count, wrongNames }: Adapter): void {
   it('every name has the prefix and every metric the labels; a label of the metric itself wins', async () => {
-    const metrics = open({ prefix: 'shop_', labels: { shard: '7', name: 'x' } });
+    const labels = { shard: '7', name: 'x' };
+    const metrics = open({ prefix: 'shop_', labels });
+    labels.shard = 'changed later';
     metrics.counter('jobs_total', 'Jobs.', { name: 'a' });
     metrics.observableGauge('depth', 'Depth.', () => 4);
     expect(await series('shop_jobs_total')).toEqual(['shard=7,name=a: 0']);

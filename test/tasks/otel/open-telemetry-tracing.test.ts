@@ -96,6 +96,19 @@ describe('a task that is enqueued', () => {
     expect(theSpan('enqueue work').attributes['messaging.message.id']).toBe(id);
   });
 
+  it('the producer span begins with the id and the queue that are known, and ends with those of the task', async () => {
+    const tracer = trace.getTracer('test');
+    const startSpan = vi.spyOn(tracer, 'startSpan');
+    await traced(() => undefined, { tracer });
+    world.client.use((request, next) =>
+      next({ ...request, options: { ...request.options, queue: 'moved' } }),
+    );
+    await world.client.enqueue(new Task('work', 1, { taskId: 'one', queue: 'own' }), { queue: 'low' });
+    const known = { 'messaging.message.id': 'one', 'messaging.destination.name': 'low' };
+    expect(startSpan.mock.calls[0]?.[1]?.attributes).toMatchObject(known);
+    expect(theSpan('enqueue work').attributes['messaging.destination.name']).toBe('moved');
+  });
+
   it('the producer span is a child of the active span', async () => {
     await traced(() => undefined);
     await inside('request', () => run());
@@ -144,6 +157,20 @@ describe('a task that is enqueued', () => {
     const { links } = span;
     expect(span.spanContext().traceId).toBe(theSpan('enqueue work').spanContext().traceId);
     expect(links[0]?.context.traceState?.serialize() ?? '').toBe('');
+    const { headers } = await world.client.enqueue(new Task('work'), { headers: old });
+    expect(headers).toMatchObject({ tracestate: '', baggage: '' });
+  });
+
+  it('a task that is enqueued again keeps its headers if no context is written', async () => {
+    const silent = {
+      inject: () => undefined,
+      extract: () => context.active(),
+      fields: () => ['traceparent'],
+    };
+    await traced(() => undefined, { propagator: silent });
+    const headers = { traceparent: 'of another program' };
+    const info = await world.client.enqueue(new Task('work', undefined, { headers }));
+    expect(info.headers).toEqual(headers);
   });
 
   it('a context that cannot be written does not stop enqueue', async () => {

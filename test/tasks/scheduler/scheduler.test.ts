@@ -104,12 +104,19 @@ describe('an entry', () => {
       idOf('UTC', '@hourly', new Task('t', 1, given), { backfill: true }),
     ];
     expect(new Set(same)).toEqual(new Set([base]));
+    const inOrder = { headers: { a: '1', b: '2' }, deadline: START_MS };
+    const reversed = { deadline: new Date(START_MS), headers: { b: '2', a: '1' } };
+    const inAnyOrder = [inOrder, reversed].map((options) =>
+      idOf('UTC', '@hourly', new Task('t', 1), options),
+    );
+    expect(new Set(inAnyOrder).size).toBe(1);
     const others = [
       idOf('Asia/Tokyo', '@hourly', new Task('t', 1, given)),
       idOf('UTC', '0 * * * *', new Task('t', 1, given)),
       idOf('UTC', '@hourly', new Task('u', 1, given)),
       idOf('UTC', '@hourly', new Task('t', 2, given)),
       idOf('UTC', '@hourly', new Task('t', undefined, given)),
+      idOf('UTC', '@hourly', new Task('t', new Uint8Array(0), given)),
       idOf('UTC', '@hourly', new Task('t', 1, { queue: 'q', maxRetry: 4 })),
       idOf('UTC', '@hourly', new Task('t', 1, { ...given, headers: { a: 'b' } })),
     ];

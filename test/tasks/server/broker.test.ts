@@ -7,7 +7,7 @@ import {
   type ServerOptions,
   Task,
 } from 'escapement/tasks';
-import { describe, expect, vi } from 'vitest';
+import { describe, expect, vi, type Mock } from 'vitest';
 import { withMethods } from '../support/with-methods.ts';
 import { failing, it, unavailable, type World } from './support/world.ts';
 
@@ -89,13 +89,17 @@ describe('a broker that must be polled', () => {
   });
 
   it('a maintenance operation is called again at once while it has changed tasks', async ({ world }) => {
-    const forward = vi
-      .fn(() => Promise.resolve(0))
-      .mockResolvedValueOnce(100)
-      .mockResolvedValueOnce(3);
-    await world.start(() => undefined, { broker: polled(world, { forward }) });
+    const changing = (): Mock<() => Promise<number>> =>
+      vi
+        .fn(() => Promise.resolve(0))
+        .mockResolvedValueOnce(100)
+        .mockResolvedValueOnce(3);
+    const [forward, deleteExpired] = [changing(), changing()];
+    const broker = polled(world, { forward, deleteExpired });
+    await world.start(() => undefined, { broker, janitorIntervalMs: 1_000 });
     await world.advance(1_000);
     expect(forward).toHaveBeenCalledTimes(3);
+    expect(deleteExpired).toHaveBeenCalledTimes(3);
   });
 
   it('maintenance goes on after an error', async ({ world }) => {

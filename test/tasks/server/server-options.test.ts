@@ -161,10 +161,13 @@ it('errorText limits the length and returns well-formed Unicode', () => {
   expect(text.endsWith('…')).toBe(true);
 });
 
-it('the duration of runs is measured by queue, type and outcome', async ({ world }) => {
+it('the duration of runs is measured by queue, type and outcome, with or without listeners', async ({
+  world,
+}) => {
   const registry = new Registry();
   const held = new Held();
-  await world.start(held.handler, { metrics: prometheusMetrics({ registry }) });
+  const server = await world.start(held.handler, { metrics: prometheusMetrics({ registry }) });
+  server.removeAllListeners();
   for (const type of ['a', 'a', 'b']) await world.enqueue(type);
   await world.advance(250);
   held.run(0).resolve();
@@ -186,7 +189,7 @@ it('the tasks in progress of all servers are measured until they shut down', asy
   const held = new Held();
   const options = { metrics, concurrency: 1, queues: { default: 1, low: 1 } };
   const server = await world.start(held.handler, options);
-  await world.start(held.handler, options);
+  const other = await world.start(held.handler, options);
   await world.enqueue();
   await world.enqueue();
   await world.enqueue();
@@ -205,4 +208,6 @@ it('the tasks in progress of all servers are measured until they shut down', asy
     'escapement_tasks_in_progress{queue="default"} 0',
     'escapement_tasks_in_progress{queue="low"} 0',
   ]);
+  await other.shutdown();
+  expect(await read()).toEqual([]);
 });

@@ -6,10 +6,17 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
 import type { TaskStore } from '../../../../src/tasks/broker/embedded/task-store.ts';
 import type { FileSystem } from '../../../../src/log/file-system.ts';
-import { LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
+import {
+  LONG_MS,
+  newTask,
+  putInto,
+  QUEUE,
+  take,
+  type TaskParts,
+} from '../../../conformance/broker/support.ts';
 import { FaultyFileSystem, type Fault } from '../../../diskqueue/faulty-file-system.ts';
 import { Random } from '../../../diskqueue/random.ts';
-import { RecordingFileSystem } from '../../../diskqueue/recording-file-system.ts';
+import { nothingRemains, RecordingFileSystem } from '../../../diskqueue/recording-file-system.ts';
 import { SmallDisk } from '../../../diskqueue/small-disk.ts';
 import { folderOfTest } from '../../../folder.ts';
 import { RecordingMetrics } from '../../../metrics/recording-metrics.ts';
@@ -51,6 +58,14 @@ function storeOf(broker: EmbeddedBroker): TaskStore {
   return store;
 }
 
+/** Does work until a log of small files was compacted several times. */
+async function fillLog(broker: EmbeddedBroker): Promise<void> {
+  for (let done = 0; done < 100; done++) {
+    await broker.enqueue(newTask({ queue: 'done', payload: new Uint8Array(300) }));
+    await broker.complete(await take(broker, 'done'));
+  }
+}
+
 const FIRST = { page: 1, size: 10 };
 
 describe('a reopened broker', () => {
@@ -70,6 +85,68 @@ describe('a reopened broker', () => {
     broker = await reopen(broker);
     expect(await broker.task(QUEUE, 'id-é')).toEqual(before);
     expect(before).toMatchObject({ state: 'retry', message: { ...parts, retried: 1, lastError: 'no wé' } });
+  });
+
+  test('a reopened broker has the locks of the tasks that have not ended, and no other ones', async () => {
+    let broker = await open();
+    const parts = (name: string): TaskParts => ({ id: name, queue: name, uniqueKey: name });
+    const held = ['pending', 'scheduled', 'retry'] as const;
+    const free = ['archived', 'completed'] as const;
+    for (const state of [...held, ...free]) await putInto(broker, state, parts(state));
+    await broker.enqueue(newTask(parts('deleted')));
+    await broker.change('deleted', { id: 'deleted' }, 'delete');
+    broker = await reopen(broker);
+    const isHeld = async (uniqueKey: string): Promise<boolean> =>
+      (await codeOf(broker.enqueue(newTask({ uniqueKey })))) === 'ERR_TASK_DUPLICATE';
+    for (const name of held) expect(await isHeld(name), name).toBe(true);
+    for (const name of [...free, 'deleted']) expect(await isHeld(name), name).toBe(false);
+  });
+
+  test('the epoch of a lease whose start a power cut has lost is not given again, also if the log was compacted', async () => {
+    const files = new RecordingFileSystem();
+    const broker = await open({ maxBytesPerFile: 4_096 }, files);
+    await fillLog(broker);
+    await broker.enqueue(newTask());
+    const { epoch } = await take(broker);
+    const disk = files.afterPowerCut(files.log.length, nothingRemains);
+    await broker.close();
+    const again = await open({}, new RecordingFileSystem(disk));
+    expect((await take(again)).epoch).toBeGreaterThan(epoch);
+  });
+
+  test('a reopened broker has the long headers of a task that waits', async () => {
+    let broker = await open();
+    const headers = { long: 'x'.repeat(20_000) };
+    await broker.enqueue(newTask({ id: 'a', headers }));
+    broker = await reopen(broker);
+    expect(await broker.task(QUEUE, 'a')).toMatchObject({ message: { headers } });
+  });
+
+  test('a reopened broker has the key of each task of one type', async () => {
+    let broker = await open();
+    for (const id of ['1-a', '2-b', '3-', '4-b', '5-a'])
+      await broker.enqueue(newTask({ id, key: id.slice(2) }));
+    broker = await reopen(broker);
+    const tasks = await broker.tasks(QUEUE, 'pending', FIRST);
+    expect(tasks.map(({ message: { id, key } }) => `${id} ${key}`)).toEqual([
+      ...['1-a a', '5-a a', '2-b b', '4-b b', '3- '],
+    ]);
+  });
+
+  test('a reopened broker has the result, or the progress, of a task that was released, also if the log was compacted', async () => {
+    let broker = await open({ maxBytesPerFile: 4_096 });
+    for (const id of ['one', 'other']) await broker.enqueue(newTask({ id }));
+    const [one, other] = await broker.dequeue(QUEUE, 2, LONG_MS);
+    if (one === undefined || other === undefined) throw new Error('the queue is empty');
+    await broker.writeResult(one, Uint8Array.of(1));
+    await broker.writeProgress(other, '2');
+    for (const leased of [other, one]) await broker.release(leased);
+    await fillLog(broker);
+    broker = await reopen(broker);
+    expect(await broker.tasks(QUEUE, 'pending', FIRST)).toMatchObject([
+      { result: Uint8Array.of(1), progress: undefined },
+      { result: undefined, progress: '2' },
+    ]);
   });
 
   test("a reopened broker does not take a name for another one whose letters are the name's bytes", async () => {

@@ -105,23 +105,30 @@ test('a task that became due waits for its timer or for a call of forward', asyn
   checkBroker(broker);
 });
 
-test('the first tasks that are due run within a minute, in order of their times', async () => {
-  const { broker, clock } = await open();
-  const subscription = await broker.subscribe({});
-  await broker.enqueue(newTask({ id: 'later', processAtMs: START_MS + 3 * HOUR_MS }));
-  await broker.enqueue(newTask({ id: 'second', processAtMs: START_MS + 2 * HOUR_MS }));
-  await broker.enqueue(newTask({ id: 'first', processAtMs: START_MS + HOUR_MS }));
-  await clock.advanceAsync(90_000);
-  clock.aheadMs = 2 * HOUR_MS;
-  await clock.advanceAsync(30_000);
-  expect(await takeAll(broker)).toEqual(['first', 'second']);
-  expect(await idsIn(broker, 'scheduled')).toEqual(['later']);
-  await subscription.close();
-  await clock.advanceAsync(60_000);
-  expect(clock.pendingWakeups).toBe(1); // of the task that is scheduled
-  checkBroker(broker);
-  await broker.close();
-});
+test.each([
+  ['before', true],
+  ['after', false],
+])(
+  'tasks that are due run within a minute, in order of time, of a subscription %s them',
+  async (_, isFirst) => {
+    const { broker, clock } = await open();
+    let subscription = isFirst ? await broker.subscribe({}) : undefined;
+    await broker.enqueue(newTask({ id: 'later', processAtMs: START_MS + 3 * HOUR_MS }));
+    await broker.enqueue(newTask({ id: 'second', processAtMs: START_MS + 2 * HOUR_MS }));
+    await broker.enqueue(newTask({ id: 'first', processAtMs: START_MS + HOUR_MS }));
+    subscription ??= await broker.subscribe({});
+    await clock.advanceAsync(90_000);
+    clock.aheadMs = 2 * HOUR_MS;
+    await clock.advanceAsync(30_000);
+    expect(await takeAll(broker)).toEqual(['first', 'second']);
+    expect(await idsIn(broker, 'scheduled')).toEqual(['later']);
+    await subscription.close();
+    await clock.advanceAsync(60_000);
+    expect(clock.pendingWakeups).toBe(1); // of the task that is scheduled
+    checkBroker(broker);
+    await broker.close();
+  },
+);
 
 test('nothing wakes up for the wall clock when the last subscription is closed', async () => {
   const { broker, clock } = await open();
