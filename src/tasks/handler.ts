@@ -170,7 +170,7 @@ export class ServeMux {
   /** Handlers by pattern, in the order of registration, without middleware. */
   readonly #handlers = new Map<string, Handler>();
   #middleware: readonly Middleware[] = [];
-  /** The same with their middleware: wrapped at their first use, and again after a change. `undefined` is the pattern of other types. */
+  /** The same with their middleware: wrapped at their first use, and again after `use`. `undefined` is the pattern of other types. */
   readonly #wrapped = new Map<string | undefined, Handler>();
   /** Patterns that other types begin with, the longest first. */
   #prefixes: string[] = [];
@@ -197,7 +197,6 @@ export class ServeMux {
     this.#handlers.set(pattern, taskType === undefined ? (called as Handler) : checked(taskType, called));
     if (taskType === undefined)
       this.#prefixes = [...this.#prefixes, pattern].sort((a, b) => b.length - a.length);
-    this.#wrapped.clear();
     return this;
   }
 

@@ -97,6 +97,17 @@ describe('middleware', () => {
     expect(told).toEqual(['> a', '> b', '> c', 'handler', '< c', '< b', '< a']);
   });
 
+  it('middleware and handlers that are added after a task are called for the next one', async () => {
+    told.length = 0;
+    const mux = new ServeMux().use(named('a')).handle('x', () => told.push('x'));
+    await mux.process(context, received('xyz'));
+    mux.handle('xy', () => told.push('xy'));
+    await mux.process(context, received('xyz'));
+    mux.use(named('b'));
+    await mux.process(context, received('xyz'));
+    expect(told).toEqual(['> a', 'x', '< a', '> a', 'xy', '< a', '> a', '> b', 'xy', '< b', '< a']);
+  });
+
   it('middleware also wraps the error if there is no handler', async () => {
     told.length = 0;
     const mux = new ServeMux().use(named('a'));
