@@ -102,7 +102,7 @@ export type EscapementErrorCode =
 /** Optional properties of an {@link EscapementError}. */
 export interface EscapementErrorOptions {
   /** The operation that failed, as a user would write it: `SystemTimer.add`. */
-  readonly op?: string;
+  readonly op?: string | undefined;
   /** The error that caused this one, if there is one. */
   readonly cause?: unknown;
 }

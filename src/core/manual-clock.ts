@@ -17,9 +17,9 @@ const LAST_MS = Number.MAX_SAFE_INTEGER;
 /** Where the two readings of a {@link ManualClock} start. */
 export interface ManualClockOptions {
   /** `now()`, in milliseconds: from 0 to 2^53 - 1. @default 0 */
-  readonly nowMs?: number;
+  readonly nowMs?: number | undefined;
   /** `wallNow()`, in milliseconds since the Unix epoch. @default 0 */
-  readonly wallMs?: number;
+  readonly wallMs?: number | undefined;
 }
 
 const OPTIONS = {

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { withCode, wrongType } from '../core/errors.ts';
-import { readOptions, type Check, type OptionTable } from '../core/options.ts';
+import { readOptions, type Check, type OptionTable, type Resolved } from '../core/options.ts';
 import { requireBoolean, requireFunction, requireMethods, requireString } from '../core/validate.ts';
 import { requireBroker } from '../tasks/argument-checks.ts';
 import type { Broker } from '../tasks/broker/broker.ts';
@@ -30,21 +30,21 @@ export type Access =
 /** Options of `dashboard`: at least one of `broker`, `timers`, `purgatories`, `workQueues` and `diskQueues`. */
 export interface DashboardOptions {
   /** The broker whose queues and tasks are shown. The dashboard does not close it. @default none */
-  readonly broker?: Broker;
+  readonly broker?: Broker | undefined;
   /** Timers whose wheels are shown. @default none */
-  readonly timers?: readonly TimerShown[];
+  readonly timers?: readonly TimerShown[] | undefined;
   /** Purgatories that are shown. @default none */
-  readonly purgatories?: readonly PurgatoryShown[];
+  readonly purgatories?: readonly PurgatoryShown[] | undefined;
   /** Work queues that are shown. @default none */
-  readonly workQueues?: readonly WorkQueueShown[];
+  readonly workQueues?: readonly WorkQueueShown[] | undefined;
   /** Disk queues that are shown. @default none */
-  readonly diskQueues?: readonly DiskQueueShown[];
+  readonly diskQueues?: readonly DiskQueueShown[] | undefined;
   /** Path where the dashboard is mounted; empty if the framework removes it from the URL, as Express does. @default '' */
-  readonly rootPath?: string;
+  readonly rootPath?: string | undefined;
   /** Title of the page. @default 'escapement' */
-  readonly title?: string;
+  readonly title?: string | undefined;
   /** Whether all changes are disabled, whatever `authorize` returns. @default false */
-  readonly readOnly?: boolean;
+  readonly readOnly?: boolean | undefined;
   /**
    * Decides what a request may do; called for each one, of the page's files too. If it throws, rejects, or returns something other than
    * an {@link Access}, the response is 500.
@@ -60,7 +60,7 @@ export interface DashboardOptions {
    *
    * @default ['*'] with `authorize`, [] without
    */
-  readonly allowedHosts?: readonly string[];
+  readonly allowedHosts?: readonly string[] | undefined;
   /**
    * Called for errors that are not the client's. Its own errors and rejections become warnings of the process.
    *
@@ -84,10 +84,11 @@ const OPTIONS = {
 } satisfies OptionTable<DashboardOptions>;
 
 /** The options with every default filled in; `onError` never throws. */
-export interface ResolvedDashboardOptions extends Required<
-  Omit<DashboardOptions, 'broker' | 'authorize' | 'onError'>
+export interface ResolvedDashboardOptions extends Omit<
+  Resolved<DashboardOptions, typeof OPTIONS>,
+  'allowedHosts' | 'authorize' | 'onError'
 > {
-  readonly broker: Broker | undefined;
+  readonly allowedHosts: readonly string[];
   readonly authorize: ((request: DashboardRequest) => unknown) | undefined;
   readonly onError: (error: unknown, request: DashboardRequest | undefined) => void;
 }

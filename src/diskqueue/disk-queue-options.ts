@@ -24,11 +24,11 @@ export interface DiskQueueOptions {
    *
    * @default 100 MiB
    */
-  readonly maxBytesPerFile?: number;
+  readonly maxBytesPerFile?: number | undefined;
   /** Minimum size of a message, in bytes. @default 0 */
-  readonly minMessageSize?: number;
+  readonly minMessageSize?: number | undefined;
   /** Maximum size of a message, in bytes, at most 2^31 - 1. Limits `put`, not what is stored already. @default 1 MiB */
-  readonly maxMessageSize?: number;
+  readonly maxMessageSize?: number | undefined;
   /**
    * When `put` resolves, and what that means.
    *
@@ -39,31 +39,31 @@ export interface DiskQueueOptions {
    *
    * @default 'always'
    */
-  readonly durability?: Durability;
+  readonly durability?: Durability | undefined;
   /** Number of puts and acknowledgements after which everything is synced: an integer >= 1. @default 2_500 */
-  readonly syncEvery?: number;
+  readonly syncEvery?: number | undefined;
   /**
    * Time in milliseconds after which everything is synced with `'interval'`, and acknowledgements with any durability.
    *
    * @default 2_000
    */
-  readonly syncTimeoutMs?: number;
+  readonly syncTimeoutMs?: number | undefined;
   /** Maximum bytes of messages that are not acknowledged; see `whenFull`. @default Infinity */
-  readonly maxBytesTotal?: number;
+  readonly maxBytesTotal?: number | undefined;
   /** `'reject'`: `put` rejects with `ERR_QUEUE_FULL`. `'wait'`: it waits for capacity, in order. @default 'reject' */
-  readonly whenFull?: 'reject' | 'wait';
+  readonly whenFull?: 'reject' | 'wait' | undefined;
   /** `'checked'`: with checksums. `'nsq'`: the files of go-diskqueue, byte for byte. @default 'checked' */
-  readonly format?: 'checked' | 'nsq';
+  readonly format?: 'checked' | 'nsq' | undefined;
   /**
    * Called for damage that was found in the files and skipped. Must not throw.
    *
    * @default `process.emitWarning`
    */
-  readonly onCorruption?: (event: CorruptionEvent) => void;
+  readonly onCorruption?: ((event: CorruptionEvent) => void) | undefined;
   /** Clock of the interval, and of measured durations. @default systemClock */
-  readonly clock?: Clock;
+  readonly clock?: Clock | undefined;
   /** Provider of the metrics that docs/metrics.md lists. @default none */
-  readonly metrics?: MetricsProvider;
+  readonly metrics?: MetricsProvider | undefined;
 }
 
 const MIB = 1024 * 1024;

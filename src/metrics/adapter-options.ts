@@ -11,21 +11,21 @@ export interface MetricsAdapterOptions {
    * @default ''
    * @example 'shop_'
    */
-  readonly prefix?: string;
+  readonly prefix?: string | undefined;
   /**
    * Labels of every metric, for example the shard that this process serves. A metric's own label of the same name wins.
    *
    * @default none
    * @example { shard: '7' }
    */
-  readonly labels?: Readonly<Record<string, string>>;
+  readonly labels?: Readonly<Record<string, string>> | undefined;
   /**
    * Called for a value that could not be read, with code `ERR_METRIC_READ`; the message names the metric and its labels, and the
    * `cause` is what was thrown. That series is missing in that scrape; all others are in it.
    *
    * @default the error is thrown in a turn of its own: an uncaught exception of the host
    */
-  readonly onError?: (error: EscapementError) => void;
+  readonly onError?: ((error: EscapementError) => void) | undefined;
 }
 
 export const ADAPTER_OPTIONS = {

@@ -16,7 +16,7 @@ export interface OpenTelemetryMetricsOptions extends MetricsAdapterOptions {
    *
    * @default the global meter provider's meter `escapement`, looked up whenever an instrument is created
    */
-  readonly meter?: Meter;
+  readonly meter?: Meter | undefined;
 }
 
 const isMeter = objectWith(

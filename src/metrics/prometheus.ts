@@ -19,7 +19,7 @@ export interface PrometheusMetricsOptions extends MetricsAdapterOptions {
    *
    * @default prom-client's global `register`
    */
-  readonly registry?: Registry | Registry<OpenMetricsContentType>;
+  readonly registry?: Registry | Registry<OpenMetricsContentType> | undefined;
 }
 
 const OPTIONS = {

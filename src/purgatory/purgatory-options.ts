@@ -17,32 +17,32 @@ export interface PurgatoryOptions<K, T extends DelayedOperation = DelayedOperati
    *
    * @default a SystemTimer of its own, which is closed with the purgatory
    */
-  readonly timer?: Timer;
+  readonly timer?: Timer | undefined;
   /** With false no operation ever times out. @default true */
-  readonly timerEnabled?: boolean;
+  readonly timerEnabled?: boolean | undefined;
   /**
    * Returns a comparable value for a structured key: keys with equal results are the same key.
    *
    * @default the key itself, compared as in a `Map`: an object is equal only to itself
    * @example (partition) => `${partition.topic}-${partition.index}`
    */
-  readonly keyOf?: (key: K) => PlainKey;
+  readonly keyOf?: ((key: K) => PlainKey) | undefined;
   /**
    * Called with each error that an operation throws. The check that threw is over by then: `forceComplete` has the reason
    * `'forced'`. An error never stops another operation.
    *
    * @default the error is thrown in a turn of its own: an uncaught exception of the host
    */
-  readonly onError?: (error: unknown, operation: NoInfer<T>) => void;
+  readonly onError?: ((error: unknown, operation: NoInfer<T>) => void) | undefined;
   /**
    * Receives the measurements that docs/metrics.md lists. With metrics every operation costs two readings of the clock,
    * and the condition of one that expires is checked once more.
    *
    * @default none
    */
-  readonly metrics?: MetricsProvider;
+  readonly metrics?: MetricsProvider | undefined;
   /** The clock of measured durations, and of the purgatory's own timer. @default systemClock */
-  readonly clock?: Clock;
+  readonly clock?: Clock | undefined;
 }
 
 export const PURGATORY_OPTIONS = {

@@ -35,7 +35,7 @@ export interface PurgatoryCloseOptions {
    *
    * @default 'complete'
    */
-  readonly pending?: 'complete' | 'drop';
+  readonly pending?: 'complete' | 'drop' | undefined;
 }
 
 /** Options of `wait`. */

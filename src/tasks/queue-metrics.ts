@@ -19,13 +19,13 @@ export interface TaskQueueMetricsOptions {
   /** Receives the measurements. */
   readonly metrics: MetricsProvider;
   /** How often the queues are read from the broker, in milliseconds, at least 100. @default 10_000 */
-  readonly intervalMs?: number;
+  readonly intervalMs?: number | undefined;
   /**
    * Called when a queue cannot be measured, or when the queues cannot be listed.
    *
    * @default the error is an uncaught exception; it is ignored if the broker is unavailable
    */
-  readonly onError?: (error: unknown, queue: string | undefined) => void;
+  readonly onError?: ((error: unknown, queue: string | undefined) => void) | undefined;
 }
 
 /** Reading more often would be a load. */

@@ -42,7 +42,7 @@ export interface TimerCloseOptions {
    *
    * @default 'drop'
    */
-  readonly pending?: 'drop' | 'run';
+  readonly pending?: 'drop' | 'run' | undefined;
 }
 
 export const TIMER_CLOSE_OPTIONS = {
@@ -58,7 +58,7 @@ export type TimerErrorHandler = (error: unknown, task: TimerTask | undefined) =>
 /** Options of a `SystemTimer`, checked by its constructor: a wrong one is a `TypeError` or `RangeError`. */
 export interface SystemTimerOptions {
   /** Name of the timer in errors and metrics. @default 'timer' */
-  readonly name?: string;
+  readonly name?: string | undefined;
   /**
    * The finest time span, in milliseconds: an integer of at least 1. Tasks of one span run together, so a
    * coarser tick means fewer wake-ups and more lateness.
@@ -66,31 +66,31 @@ export interface SystemTimerOptions {
    * @default 1
    * @example 100 // session timeouts of minutes: a tenth of a second does not matter
    */
-  readonly tickMs?: number;
+  readonly tickMs?: number | undefined;
   /**
    * Buckets per wheel: an integer from 2 to 2^20. More means fewer levels, so fewer moves per task, and more
    * memory. The default reaches 4 s with two levels, 4 min with three, 4.7 h with four.
    *
    * @default 64
    */
-  readonly wheelSize?: number;
+  readonly wheelSize?: number | undefined;
   /** Where the wheels start, in milliseconds on `clock`; not after its current time. @default clock.now() */
-  readonly startMs?: number;
+  readonly startMs?: number | undefined;
   /** The source of time. @default systemClock */
-  readonly clock?: Clock;
+  readonly clock?: Clock | undefined;
   /**
    * `'up'`: never early, up to `tickMs` late. `'down'`: as Kafka, up to `tickMs - 1` ms early.
    *
    * @default 'up'
    */
-  readonly rounding?: Rounding;
+  readonly rounding?: Rounding | undefined;
   /**
    * Whether the timer arms a wake-up for the earliest bucket by itself. With false the program calls `poll` or
    * `advanceClock`.
    *
    * @default true
    */
-  readonly autoStart?: boolean;
+  readonly autoStart?: boolean | undefined;
   /**
    * Decides where due tasks run: it receives a function that runs those of one turn, to be called once, now or later. If it
    * throws or rejects, `onError` gets the error, and the tasks run at once.
@@ -98,7 +98,7 @@ export interface SystemTimerOptions {
    * @default the wake-up's own turn
    * @example setImmediate // after the I/O that is ready
    */
-  readonly executor?: (run: () => void) => unknown;
+  readonly executor?: ((run: () => void) => unknown) | undefined;
   /**
    * Most tasks that one wake-up runs, so that a mass expiry cannot hold the event loop; the others run in
    * turns that follow at once. An integer of at least 1, or `Infinity`. It does not bound `poll` and `advanceClock`.
@@ -106,7 +106,7 @@ export interface SystemTimerOptions {
    *
    * @default 10_000
    */
-  readonly maxTasksPerTurn?: number;
+  readonly maxTasksPerTurn?: number | undefined;
   /**
    * Whether tasks and callbacks run in the async context of the call that added them: in its stores of
    * `AsyncLocalStorage`. It costs one object and some 30 ns for each. A runtime without `node:async_hooks` throws
@@ -114,20 +114,20 @@ export interface SystemTimerOptions {
    *
    * @default false
    */
-  readonly asyncContext?: boolean;
+  readonly asyncContext?: boolean | undefined;
   /**
    * Called with each error that a task, a callback or the executor throws, and with that of a clock that is invalid when the
    * timer should wake.
    *
    * @default the error is thrown in a turn of its own: an uncaught exception of the host
    */
-  readonly onError?: TimerErrorHandler;
+  readonly onError?: TimerErrorHandler | undefined;
   /**
    * Receives `timer_size`, `timer_tasks_run_total` and `timer_wakeups_total`, labelled with the timer's name.
    *
    * @default none
    */
-  readonly metrics?: MetricsProvider;
+  readonly metrics?: MetricsProvider | undefined;
 }
 
 /** A ring is an array: beyond this size it would cost more than the levels it saves. */

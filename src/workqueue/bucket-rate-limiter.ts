@@ -12,7 +12,7 @@ export interface BucketRateLimiterOptions {
   /** Calls without a delay after a pause: an integer of at least 1. @example 100 */
   readonly burst: number;
   /** The source of time. @default systemClock */
-  readonly clock?: Clock;
+  readonly clock?: Clock | undefined;
 }
 
 const OPTIONS = {

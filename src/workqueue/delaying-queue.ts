@@ -9,13 +9,13 @@ import { INTERNALS, WORK_QUEUE_OPTIONS, WorkQueue, type WorkQueueOptions } from 
 /** Options of a `DelayingQueue`. All are checked by its constructor. */
 export interface DelayingQueueOptions<T> extends WorkQueueOptions<T> {
   /** The clock of measured durations, and of a timer of its own. @default that of `timer`, or systemClock */
-  readonly clock?: Clock;
+  readonly clock?: Clock | undefined;
   /**
    * The timer of the delays. It can be shared, and is not closed by the queue.
    *
    * @default a SystemTimer of its own, made when it is needed and closed at shutdown
    */
-  readonly timer?: SystemTimer;
+  readonly timer?: SystemTimer | undefined;
 }
 
 const OPTIONS = {
@@ -43,7 +43,7 @@ export class DelayingQueue<T> extends WorkQueue<T> {
   constructor(options: DelayingQueueOptions<T> = {}) {
     const { timer, ...rest } = readOptions('DelayingQueue', options, OPTIONS);
     const { clock = timer?.clock ?? systemClock } = options;
-    super({ ...rest, clock } as WorkQueueOptions<T>);
+    super({ ...rest, clock });
     this.#timer = timer;
     this.#isTimerShared = timer !== undefined;
     this.#waiting = new WaitingItems(

@@ -22,7 +22,7 @@ export interface ItemExponentialFailureOptions {
    *
    * @default Infinity
    */
-  readonly maxItems?: number;
+  readonly maxItems?: number | undefined;
 }
 
 const OPTIONS = {

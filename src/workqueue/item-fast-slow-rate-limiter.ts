@@ -19,7 +19,7 @@ export interface ItemFastSlowOptions {
   /** Number of failures with the fast delay: an integer of at least 0. @example 3 */
   readonly maxFastAttempts: number;
   /** Most items whose failures are remembered, as in {@link ItemExponentialFailureOptions.maxItems}. @default Infinity */
-  readonly maxItems?: number;
+  readonly maxItems?: number | undefined;
 }
 
 const OPTIONS = {

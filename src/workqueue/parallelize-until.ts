@@ -13,14 +13,14 @@ import type { SignalOptions } from '../core/signal-options.ts';
 /** Options of {@link parallelizeUntil}. */
 export interface ParallelizeOptions extends SignalOptions {
   /** Number of pieces that a worker takes at once, and runs in order: an integer of at least 1. @default 1 */
-  readonly chunkSize?: number;
+  readonly chunkSize?: number | undefined;
   /** No piece is started after it is aborted. @default never */
   readonly signal?: AbortSignal | undefined;
   /**
    * Called before the promise rejects, with the pieces that were not run: at least one, in ascending order. What it throws is an uncaught
    * exception.
    */
-  readonly onNotRun?: (pieces: number[]) => void;
+  readonly onNotRun?: ((pieces: number[]) => void) | undefined;
 }
 
 const OPTIONS = {

@@ -11,9 +11,9 @@ export interface JitterOptions {
    *
    * @default 0.5
    */
-  readonly fraction?: number;
+  readonly fraction?: number | undefined;
   /** Returns a number from 0 to below 1. @default Math.random */
-  readonly random?: () => number;
+  readonly random?: (() => number) | undefined;
 }
 
 const OPTIONS = {

@@ -29,18 +29,18 @@ export interface WorkQueueInternals<T> {
 /** Options of a `WorkQueue`. All are checked by its constructor. */
 export interface WorkQueueOptions<T> {
   /** Name of the queue in metrics and errors. @default 'workqueue' */
-  readonly name?: string;
+  readonly name?: string | undefined;
   /** The clock of measured durations. @default systemClock */
-  readonly clock?: Clock;
+  readonly clock?: Clock | undefined;
   /** Receives the measurements that docs/metrics.md lists. @default none */
-  readonly metrics?: MetricsProvider;
+  readonly metrics?: MetricsProvider | undefined;
   /**
    * Returns the key of an item: items with equal keys are the same item. It must always return the same key for an item.
    *
    * @default the item itself, compared as in a `Map`: an object is equal only to itself
    * @example (pod) => `${pod.namespace}/${pod.name}`
    */
-  readonly keyOf?: (item: T) => unknown;
+  readonly keyOf?: ((item: T) => unknown) | undefined;
   /**
    * Most items that may be ready at once: an integer of at least 1. A full queue accepts no new item: `add` throws
    * `ERR_QUEUE_FULL`, and `addWhenRoom` waits. An item that is added again while it is held, or whose delay is over, is queued
@@ -48,7 +48,7 @@ export interface WorkQueueOptions<T> {
    *
    * @default Infinity
    */
-  readonly maxSize?: number;
+  readonly maxSize?: number | undefined;
 }
 
 export const WORK_QUEUE_OPTIONS = {

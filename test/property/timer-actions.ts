@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import type { SystemTimerOptions } from 'escapement';
 import { action, weighted, type ValueOf } from './actions.ts';
+import type { WheelShape } from './timer-model.ts';
 
 /** A delay in milliseconds, or one that lies at the edge of a wheel's turn: `span of the level + deltaMs`. */
 export type Delay = number | { readonly level: number; readonly deltaMs: number };
@@ -15,9 +15,9 @@ export type Action = ValueOf<typeof step> | ValueOf<typeof scripted>;
 export type ExecutorKind = 'none' | 'twice' | 'throws' | 'later';
 
 /** The options of a timer that the model must know. */
-export interface TimerSetup extends Required<
-  Pick<SystemTimerOptions, 'tickMs' | 'wheelSize' | 'rounding' | 'autoStart' | 'maxTasksPerTurn'>
-> {
+export interface TimerSetup extends WheelShape {
+  readonly autoStart: boolean;
+  readonly maxTasksPerTurn: number;
   readonly executorKind: ExecutorKind;
   /** How many entries a turn of at most `maxTasksPerTurn` moves. */
   readonly movesPerTurn: number;

@@ -192,7 +192,7 @@ test.each<[argument: string, value: unknown, shown: string, make: (value: never)
 test('an undefined option has its default', () => {
   const clock = new ManualClock();
   const options = { timer: undefined, timerEnabled: undefined, keyOf: undefined, onError: undefined };
-  const purgatory = new DelayedOperationPurgatory('', { clock, metrics: undefined, ...options } as object);
+  const purgatory = new DelayedOperationPurgatory('', { clock, metrics: undefined, ...options });
   purgatory.tryCompleteElseWatch(new TestOperation('a', { delayMs: 5 }), ['x']);
   expect([purgatory.name, purgatory.numDelayed]).toEqual(['', 1]);
   purgatory.close();

@@ -232,7 +232,7 @@ test.each([
 test('an undefined option has its default', () => {
   const clock = new ManualClock();
   const options = { tickMs: undefined, wheelSize: undefined, startMs: undefined, onError: undefined };
-  const timer = new SystemTimer({ clock, ...options } as object);
+  const timer = new SystemTimer({ clock, ...options });
   addTask(timer, 100);
   expect(timer.name).toBe('timer');
   expect(timer.inspect().levels[0]).toMatchObject({ tickMs: 1, wheelSize: 64, currentTimeMs: 0 });

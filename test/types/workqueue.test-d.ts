@@ -2,6 +2,7 @@ import { expectTypeOf, test } from 'vitest';
 import {
   BucketRateLimiter,
   defaultControllerRateLimiter,
+  DelayedOperationPurgatory,
   DelayingQueue,
   ItemExponentialFailureRateLimiter,
   ItemFastSlowRateLimiter,
@@ -13,10 +14,14 @@ import {
   WithJitterRateLimiter,
   WithMaxWaitRateLimiter,
   WorkQueue,
+  type DelayedOperation,
   type Lease,
   type MetricsProvider,
   type RateLimiter,
 } from 'escapement';
+import { dashboard } from 'escapement/dashboard';
+import { DiskQueue } from 'escapement/diskqueue';
+import { EmbeddedBroker } from 'escapement/tasks';
 import { checkQueue } from 'escapement/testing';
 
 interface Pod {
@@ -164,7 +169,7 @@ test('parallelizeUntil gives pieces by number', () => {
   expectTypeOf(all).toEqualTypeOf<Promise<void>>();
 });
 
-test('optional values may be passed on as they are, and options of the constructor as undefined may not', () => {
+test('optional values may be passed on as they are', () => {
   const signal = undefined as AbortSignal | undefined;
   const queue = new RateLimitingQueue<Pod>(new MaxOfRateLimiter());
   void queue.get({ signal });
@@ -176,6 +181,10 @@ test('optional values may be passed on as they are, and options of the construct
     maxRetries: undefined,
   });
   const metrics = undefined as MetricsProvider | undefined;
-  // @ts-expect-error -- exactOptionalPropertyTypes
   new WorkQueue<Pod>({ metrics });
+  new SystemTimer({ name: undefined, metrics });
+  new DelayedOperationPurgatory<DelayedOperation>('fetch', { keyOf: undefined, metrics });
+  void DiskQueue.open({ name: 'spool', dataPath: '.', format: undefined, metrics });
+  void EmbeddedBroker.open({ dataPath: process.env['DATA_PATH'], metrics });
+  dashboard({ broker: undefined, title: process.env['TITLE'] });
 });

@@ -42,11 +42,11 @@ export const RENEWALS_PER_LEASE = 6;
 /** Options of every broker. All are validated when it is made. */
 export interface BrokerSettings {
   /** Where the time of everything that uses the broker comes from. @default systemClock */
-  readonly clock?: Clock;
+  readonly clock?: Clock | undefined;
   /** Number of tasks that the archive of a queue keeps: one more replaces the oldest. At least 0. @default 10_000 */
-  readonly maxArchived?: number;
+  readonly maxArchived?: number | undefined;
   /** How long the archive keeps a task, in milliseconds. @default 7_776_000_000: 90 days */
-  readonly archiveRetentionMs?: number;
+  readonly archiveRetentionMs?: number | undefined;
 }
 
 /** The defaults of the archive are asynq's. */

@@ -31,11 +31,11 @@ export interface FlakyRates {
 /** Options of {@link flakyBroker}. */
 export interface FlakyBrokerOptions extends FlakyRates {
   /** Rates of single operations, which replace the others. */
-  readonly operations?: Readonly<Partial<Record<BrokerOperation, FlakyRates>>>;
+  readonly operations?: Readonly<Partial<Record<BrokerOperation, FlakyRates>>> | undefined;
   /** Returns random numbers from 0 to below 1. @default a generator that starts with `seed` */
-  readonly random?: () => number;
+  readonly random?: (() => number) | undefined;
   /** Start of the random numbers: the same operations in the same order fail again. @default 1 */
-  readonly seed?: number;
+  readonly seed?: number | undefined;
 }
 
 const RATES = {

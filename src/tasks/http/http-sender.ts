@@ -35,20 +35,20 @@ export interface HttpClientOptions {
    * @default none
    * @example { authorization: `Bearer ${token}` }
    */
-  readonly headers?: RequestHeaders | (() => RequestHeaders | Promise<RequestHeaders>);
+  readonly headers?: RequestHeaders | (() => RequestHeaders | Promise<RequestHeaders>) | undefined;
   /** How long an attempt waits for the answer, in milliseconds. At least 1. @default 10_000 */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
   /**
    * How often a request is tried again if there is no connection, no answer in time, or the status is 502, 503 or 504: after 100 ms,
    * then twice as long each time, up to 10 s; less a random part of up to a half.
    *
    * @default 5: for 3.1 s at most, and the time of the attempts
    */
-  readonly maxRetries?: number;
+  readonly maxRetries?: number | undefined;
   /** Ends all requests when it fires: they reject with its reason, and their tasks may have been enqueued. @default none */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** Time of timeouts and of the delays between attempts. @default systemClock */
-  readonly clock?: Clock;
+  readonly clock?: Clock | undefined;
 }
 
 const OPTIONS = {

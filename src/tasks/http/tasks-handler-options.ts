@@ -22,7 +22,7 @@ export interface TasksHandlerOptions {
   /** The broker to inspect, and to enqueue tasks in. The handler does not close it. */
   readonly broker: Broker;
   /** Path where the handler is mounted, without `/api`; empty if the framework removes it from the URL. @default '' */
-  readonly rootPath?: string;
+  readonly rootPath?: string | undefined;
   /**
    * Decides whether a request may be served; called for each one before the broker is read. If it throws, or returns something
    * other than an {@link Authorization}, the response is 500.
@@ -30,7 +30,7 @@ export interface TasksHandlerOptions {
    * @default every request is allowed: for a server that only you can reach
    * @example (request) => request.headers.authorization === `Bearer ${token}` || { challenge: 'Bearer' }
    */
-  readonly authorize?: (request: IncomingMessage) => Authorization | Promise<Authorization>;
+  readonly authorize?: ((request: IncomingMessage) => Authorization | Promise<Authorization>) | undefined;
   /**
    * Host names by which browsers and other clients reach the server, without scheme and port; `'*'` allows every name.
    * `localhost`, names that end in `.localhost`, and IP addresses are always allowed. The response to a request with another
@@ -39,37 +39,37 @@ export interface TasksHandlerOptions {
    * @default []
    * @example ['jobs.example']
    */
-  readonly allowedHosts?: readonly string[];
+  readonly allowedHosts?: readonly string[] | undefined;
   /** Whether changes are disabled, enqueueing too: methods other than `GET` and `HEAD` get 405. @default false */
-  readonly readOnly?: boolean;
+  readonly readOnly?: boolean | undefined;
   /** Maximum size of a request body, in bytes; a larger one gets 413. @default 1_000_000 */
-  readonly maxBodyBytes?: number;
+  readonly maxBodyBytes?: number | undefined;
   /** Maximum number of tasks that one request enqueues; more get 413. At least 1. @default 1_000 */
-  readonly maxTasksPerRequest?: number;
+  readonly maxTasksPerRequest?: number | undefined;
   /** Shows a payload. If it throws, the payload is shown as `cannot be shown`. @default as text, if it is text */
-  readonly formatPayload?: (payload: Uint8Array, taskType: string) => string;
+  readonly formatPayload?: ((payload: Uint8Array, taskType: string) => string) | undefined;
   /** Shows a result. If it throws, the result is shown as `cannot be shown`. @default as text, if it is text */
-  readonly formatResult?: (result: Uint8Array, taskType: string) => string;
+  readonly formatResult?: ((result: Uint8Array, taskType: string) => string) | undefined;
   /** Maximum number of characters that are shown of a payload, at most 1 000 000. @default 200 */
-  readonly maxPayloadLength?: number;
+  readonly maxPayloadLength?: number | undefined;
   /** Maximum number of characters that are shown of a result, at most 1 000 000. @default 200 */
-  readonly maxResultLength?: number;
+  readonly maxResultLength?: number | undefined;
   /** URL of a Prometheus server that serves the queries of asynqmon's charts. @default none: 404 */
-  readonly prometheusUrl?: string | URL;
+  readonly prometheusUrl?: string | URL | undefined;
   /**
    * Returns the content of asynqmon's page on Redis.
    *
    * @default none: 404
    * @example () => redisBroker.redisInfo()
    */
-  readonly redisInfo?: () => Promise<RedisInfo>;
+  readonly redisInfo?: (() => Promise<RedisInfo>) | undefined;
   /**
    * Called for errors that are not the client's: those with a response of 500, and those in a part of a response. Its own errors
    * and rejections become warnings of the process.
    *
    * @default a warning of the process
    */
-  readonly onError?: (error: unknown, request: IncomingMessage) => void;
+  readonly onError?: ((error: unknown, request: IncomingMessage) => void) | undefined;
 }
 
 /** More than that is not read by anyone. */

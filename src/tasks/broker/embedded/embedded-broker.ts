@@ -42,21 +42,21 @@ interface EmbeddedBrokerInternals {
 /** Options of an `EmbeddedBroker`. */
 export interface EmbeddedBrokerOptions extends BrokerSettings {
   /** A folder of its own, which is made if it does not exist: tasks survive the process and the machine. @default memory only */
-  readonly dataPath?: string;
+  readonly dataPath?: string | undefined;
   /**
    * When an operation that changes something settles: `'always'` when the change is on the disk, so that it survives the machine;
    * `'os'` when the host has it, so that it survives the process; `'interval'` at once, and the change is on the disk at most
    * `syncTimeoutMs` later. @default 'always'
    */
-  readonly durability?: 'always' | 'interval' | 'os';
+  readonly durability?: 'always' | 'interval' | 'os' | undefined;
   /** With `'interval'`, the time in milliseconds after which a change is on the disk. At least 1. @default 2_000 */
-  readonly syncTimeoutMs?: number;
+  readonly syncTimeoutMs?: number | undefined;
   /** Size of a file, in bytes: a larger record gets a file of its own. At least 4_096. @default 67_108_864: 64 MiB */
-  readonly maxBytesPerFile?: number;
+  readonly maxBytesPerFile?: number | undefined;
   /** Called with damage that was found in the files and stepped over. What it throws is an uncaught exception. @default a warning of the process */
-  readonly onCorruption?: (event: CorruptionEvent) => void;
+  readonly onCorruption?: ((event: CorruptionEvent) => void) | undefined;
   /** Where the sizes of the log and the durations of its writes and syncs are reported. Only with a folder. @default none */
-  readonly metrics?: MetricsProvider;
+  readonly metrics?: MetricsProvider | undefined;
 }
 
 const OPTIONS = {

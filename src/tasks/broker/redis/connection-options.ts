@@ -28,9 +28,9 @@ export interface RedisConnectionSettings {
    * How long an operation waits for Redis, in milliseconds: first for a connection if there is none, then for the answer.
    * After that it rejects with `ERR_BROKER_UNAVAILABLE`. At least 1, and at most 2 147 483 647 (24 days). @default 5_000
    */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
   /** Called once after each change; an error that it throws is an uncaught exception. */
-  readonly onHealth?: (health: RedisHealth) => void;
+  readonly onHealth?: ((health: RedisHealth) => void) | undefined;
 }
 
 /** A connection that the broker makes and closes. */
@@ -51,11 +51,11 @@ export interface RedisUrlOptions extends RedisConnectionSettings {
    */
   readonly url: string;
   /** The user of the servers. @default that of the URL, except with sentinels */
-  readonly username?: string;
+  readonly username?: string | undefined;
   /** The password of the servers. @default that of the URL, except with sentinels */
-  readonly password?: string;
+  readonly password?: string | undefined;
   /** TLS options, such as certificates, for URLs with TLS. @default the certificates that Node trusts */
-  readonly tls?: ConnectionOptions;
+  readonly tls?: ConnectionOptions | undefined;
 }
 
 /** A connection that the program makes and closes. */

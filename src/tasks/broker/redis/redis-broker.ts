@@ -44,7 +44,7 @@ export interface LeaseThreadOptions {
    *
    * @default true
    */
-  readonly leaseThread?: boolean;
+  readonly leaseThread?: boolean | undefined;
 }
 
 const OPTIONS = {
