@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { EmbeddedBroker } from 'escapement/tasks';
 import { checkBroker, checkBrokerLog, ManualClock } from 'escapement/testing';
 import { beforeEach, expect, test } from 'vitest';
@@ -119,4 +120,20 @@ test('what a clock changes while the log is read again is as lost as the refused
   await broker.close();
   broker = await open(disk);
   expect((await broker.queueStats(QUEUE)).counts.pending).toBe(20);
+});
+
+test('files of which nothing is needed any more are removed although the disk is full', async () => {
+  const disk = new SmallDisk(new RecordingFileSystem(), 1e9);
+  const broker = await openForTest(dataPath, { clock, durability: 'os', maxBytesPerFile: 4_096 }, disk);
+  await broker.enqueue(newTask({ id: 'large', queue: 'other', payload: new Uint8Array(2_000) }));
+  for (let nth = 0; nth < 60; nth++)
+    await broker.enqueue(newTask({ queue: 'many', payload: new Uint8Array(3_000) }));
+  await broker.removeQueue('many', { force: true });
+  const countFiles = async (): Promise<number> => (await disk.list(dataPath)).length;
+  while ((await countFiles()) > 55) await nextTurn();
+  disk.capacity = 0;
+  await fill(broker);
+  expect(await countFiles()).toBeGreaterThan(10);
+  while ((await countFiles()) > 10) await nextTurn();
+  await giveSpace(disk, broker);
 });
