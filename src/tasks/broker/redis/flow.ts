@@ -313,11 +313,6 @@ local function leaveRing(key)
   if redis.call('HDEL', FIRSTS, key) == 0 then return end
   if redis.call('ZREM', PARKED, key) == 0 then redis.call('LREM', RING, 1, key) end
 end`,
-  // Whether a task is among the pending ones of a key.
-  `
-local function isWaiting(id, key)
-  return redis.call('HGET', FIRSTS, key) == id or type(redis.pcall('LPOS', NEXT .. key, id)) == 'number'
-end`,
   // A task with that key or none is no longer pending.
   `
 local function leaveKey(id, key)

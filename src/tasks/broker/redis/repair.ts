@@ -3,12 +3,21 @@ import type { Defect, DefectKind } from '../broker.ts';
 import { requireQueue } from './inspection.ts';
 import type { QueueKeys } from './keys.ts';
 import type { RedisAccess } from './redis-access.ts';
-import { itemsOf, messageIfOf, MOST_CHANGED, rowsOf, Script, secondsDown, textOf } from './script.ts';
+import {
+  itemsOf,
+  messageIfOf,
+  MOST_CHANGED,
+  numberOf,
+  rowsOf,
+  Script,
+  secondsDown,
+  textOf,
+} from './script.ts';
 import { allKeysOfTasks, isList, keysWithPrefix, sizeOf } from './task-keys.ts';
 
 /**
- * For scripts that check ids. They begin with these arguments, and return per defect its kind, the id or '', and the list, lock or
- * group, which may be ''.
+ * For scripts that check ids. They begin with these arguments, and return how many of ARGV[5…] they have checked, and per defect its kind,
+ * the id or '', and the list, lock or group, which may be ''.
  *
  * ARGV[1]   1 to repair
  * ARGV[2]   key of a LIST or ZSET, or ''
@@ -17,17 +26,34 @@ import { allKeysOfTasks, isList, keysWithPrefix, sizeOf } from './task-keys.ts';
  * ARGV[5…]  ids, groups or locks
  *
  * `report(kind, id, where)`: adds a defect to the reply. Returns whether the caller must repair it.
- * `checkEach(check)`: checks all of ARGV[5…], and returns the reply.
+ * `isInList(list, id)`: O(ids of the list). `isWaiting(id, key)`: whether a task is among the pending ones of a key.
+ * `isLast(i)`: whether the script has searched for long enough, so that ARGV[i] is its last one.
+ * `checkEach(check)`: checks ARGV[5…], and returns the reply.
  */
 const CHECK = `
-local LIST, state, NOW, reply = ARGV[2], ARGV[3], ARGV[4], {}
+local LIST, state, NOW, reply = ARGV[2], ARGV[3], ARGV[4], { #ARGV - 4 }
+local searched, MOST_SEARCHED = 0, 1000000
+local function isInList(list, id)
+  searched = searched + (tonumber(redis.pcall('LLEN', list)) or 0)
+  return type(redis.pcall('LPOS', list, id)) == 'number'
+end
+local function isWaiting(id, key)
+  return redis.call('HGET', FIRSTS, key) == id or isInList(NEXT .. key, id)
+end
 local function report(kind, id, where)
   local at = #reply
   reply[at + 1], reply[at + 2], reply[at + 3] = kind, id, where
   return ARGV[1] == '1'
 end
+local function isLast(i)
+  if searched >= MOST_SEARCHED then reply[1] = i - 4 end
+  return searched >= MOST_SEARCHED
+end
 local function checkEach(check)
-  for i = 5, #ARGV do check(ARGV[i]) end
+  for i = 5, #ARGV do
+    check(ARGV[i])
+    if isLast(i) then break end
+  end
   return reply
 end
 `;
@@ -39,7 +65,7 @@ end
 export const CHECK_PLACE = new Script(`${CHECK}
 local isList = LIST == PENDING or LIST == ACTIVE
 local function isThere(id)
-  if isList then return redis.call('LPOS', LIST, id) end
+  if isList then return isInList(LIST, id) end
   return redis.call('ZSCORE', LIST, id)
 end
 need(isList and 'list' or 'zset', LIST)
@@ -66,6 +92,7 @@ for i = 5, #ARGV, 2 do
   if not isRight and isWaiting(id, key) then
     if report(task[1] and 'id-in-wrong-list' or 'id-without-task', id, NEXT .. key) then leaveKey(id, key) end
   end
+  if isLast(i + 1) then break end
 end
 return reply
 `);
@@ -191,7 +218,7 @@ local function check(id)
   elseif list then
     local key = is == 'pending' and task[4] or ''
     if key ~= '' and isWaiting(id, key) then return end
-    if redis.call('LPOS', list, id) or not report('task-in-no-list', id, '') then return end
+    if isInList(list, id) or not report('task-in-no-list', id, '') then return end
     if key ~= '' then
       enter(id, key, false)
       return
@@ -367,11 +394,13 @@ class Round {
     const nowS = secondsDown(this.#redis.wallNowMs);
     const args = [this.#apply ? 1 : 0, key, state, nowS, ...ids];
     const reply = itemsOf(await this.#redis.runIn(this.#queue, script, args));
-    for (const row of rowsOf(reply, 0, 3)) {
+    for (const row of rowsOf(reply, 1, 3)) {
       const [kind = '', id = '', where = ''] = row.map(textOf);
       this.#defects.push({ kind: kind as DefectKind, queue: this.#queue, id, where });
       this.#listed.delete(id); // the list may be the wrong one
     }
+    const rest = ids.slice(numberOf(reply[0]));
+    if (rest.length > 0) await this.#check(script, rest, key, state);
   }
 
   async #checkMessages(ids: readonly string[]): Promise<void> {

@@ -261,3 +261,12 @@ describe('a defect', () => {
     expect(await inspector.repair({ apply: true })).toEqual([]);
   });
 });
+
+test('a repair of a long list whose tasks are missing holds Redis for some milliseconds at a time', async () => {
+  const ids = Array.from({ length: 10_000 }, (_, nth) => `ghost ${nth}`);
+  await redis.rpush(`${P}pending`, ...ids);
+  await redis.config('RESETSTAT');
+  expect(await inspector.repair()).toHaveLength(ids.length);
+  const [, scripts] = /^cmdstat_evalsha:calls=(\d+),/m.exec(await redis.info('commandstats')) ?? [];
+  expect(Number(scripts)).toBeGreaterThan(90);
+});
