@@ -61,7 +61,7 @@ export function checkOptions(subject: string, given: unknown, table: Rows, argum
   const values = given as Readonly<Record<string, unknown>>;
   for (const key in values) {
     if (Object.hasOwn(table, key) || !Object.hasOwn(values, key)) continue;
-    throw notAnOption(`${subject}: ${argument}`, key, values, table);
+    throw unknownOption(`${subject}: ${argument}`, key, Object.keys(table));
   }
   for (const name in table) {
     const row = table[name];
@@ -125,16 +125,6 @@ export function objectWith(description: string, ...methods: readonly string[]): 
   return (argument, value) => {
     requireMethods(argument, description, methods, value);
   };
-}
-
-/** The error for a key that is not an option. A broker that is passed instead of `{ broker }` has no other keys. */
-function notAnOption(argument: string, key: string, given: object, table: Rows): ArgumentError {
-  const names = Object.keys(table);
-  const required = names.filter((name) => table[name]?.length === 1);
-  const isInstance = Object.getPrototypeOf(given) !== Object.prototype;
-  if (isInstance && required.length > 0 && !names.some((name) => Object.hasOwn(given, name)))
-    return wrongType(argument, `an object such as { ${required.join(', ')} }`, given);
-  return unknownOption(argument, key, names);
 }
 
 /** The error for a key that is not an option: it names the option that is most like it, or lists all. */
