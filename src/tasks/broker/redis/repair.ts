@@ -27,11 +27,11 @@ import { allKeysOfTasks, isList, keysWithPrefix, sizeOf } from './task-keys.ts';
  *
  * `report(kind, id, where)`: adds a defect to the reply. Returns whether the caller must repair it.
  * `isInList(list, id)`: O(ids of the list). `isWaiting(id, key)`: whether a task is among the pending ones of a key.
- * `isLast(i)`: whether the script has searched for long enough, so that ARGV[i] is its last one.
- * `checkEach(check)`: checks ARGV[5…], and returns the reply.
+ * `checkEach(check, step)`: checks each of ARGV[5…], or every `step`-th with the one behind it, until it has searched for long enough.
+ * Returns the reply.
  */
 const CHECK = `
-local LIST, state, NOW, reply = ARGV[2], ARGV[3], ARGV[4], { #ARGV - 4 }
+local LIST, state, NOW, reply = ARGV[2], ARGV[3], ARGV[4], { 0 }
 local searched, MOST_SEARCHED = 0, 1000000
 local function isInList(list, id)
   searched = searched + (tonumber(redis.pcall('LLEN', list)) or 0)
@@ -45,15 +45,13 @@ local function report(kind, id, where)
   reply[at + 1], reply[at + 2], reply[at + 3] = kind, id, where
   return ARGV[1] == '1'
 end
-local function isLast(i)
-  if searched >= MOST_SEARCHED then reply[1] = i - 4 end
-  return searched >= MOST_SEARCHED
-end
-local function checkEach(check)
-  for i = 5, #ARGV do
-    check(ARGV[i])
-    if isLast(i) then break end
+local function checkEach(check, step)
+  local i = 5
+  while i <= #ARGV and searched < MOST_SEARCHED do
+    check(ARGV[i], ARGV[i + 1])
+    i = i + (step or 1)
   end
+  reply[1] = i - 5
   return reply
 end
 `;
@@ -85,16 +83,13 @@ end)
  */
 export const CHECK_WAITING = new Script(`${CHECK}
 needFlow()
-for i = 5, #ARGV, 2 do
-  local key, id = ARGV[i], ARGV[i + 1]
+return checkEach(function(key, id)
   local task = readTask(id, 'msg', 'state', 'x:key')
   local isRight = task[1] and task[2] == state and task[3] == key
   if not isRight and isWaiting(id, key) then
     if report(task[1] and 'id-in-wrong-list' or 'id-without-task', id, NEXT .. key) then leaveKey(id, key) end
   end
-  if isLast(i + 1) then break end
-end
-return reply
+end, 2)
 `);
 
 /** Checks whether keys with a list of pending tasks have a first one: else no server would find the others. ARGV[5…] are the keys. */
