@@ -61,7 +61,14 @@ export function nameOfSegment(part: string): string {
 
 /** A change that a session may make: a value of `{ actions }` in the result of `authorize`. */
 export type DashboardAction =
-  'run' | 'archive' | 'delete' | 'cancel' | 'pause' | 'resume' | 'limits' | 'delete-queue';
+  | 'run'
+  | 'archive'
+  | 'delete'
+  | 'cancel'
+  | 'pause'
+  | 'resume'
+  | 'limits'
+  | 'delete-queue';
 
 /** All changes. */
 export const DASHBOARD_ACTIONS: readonly DashboardAction[] = [

@@ -22,7 +22,13 @@
  *      any but active                          (removed)     an inspector deletes it
  */
 export type TaskState =
-  'active' | 'pending' | 'scheduled' | 'retry' | 'archived' | 'completed' | 'aggregating';
+  | 'active'
+  | 'pending'
+  | 'scheduled'
+  | 'retry'
+  | 'archived'
+  | 'completed'
+  | 'aggregating';
 
 /** All states, in asynq's order. */
 export const TASK_STATES: readonly TaskState[] = [

@@ -3,7 +3,12 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { optionsPage } from '../../tools/options-page.ts';
 
-test('the page of options is what `npm run docs:options` writes from the sources', async () => {
+/** As if no column of a table was aligned. */
+function unaligned(page: string): string {
+  return page.replaceAll(/ +\|/g, ' |').replaceAll(/-{3,}/g, '---');
+}
+
+test('the page of options is what `npm run docs:options` writes from the sources', () => {
   const page = readFileSync(join(import.meta.dirname, '../../docs/options.md'), 'utf8');
-  expect(await optionsPage()).toBe(page);
+  expect(unaligned(optionsPage())).toBe(unaligned(page));
 }, 60_000);

@@ -11,4 +11,4 @@ buf generate asynq.proto --template '{
 }'
 # Without the comments, which repeat asynq.proto.
 perl -0pe 's{^ */\*\*.*?\*/\n}{}gms; s{;\n\n  }{;\n  }g' "$out/asynq_pb.ts" > asynq-messages.gen.ts
-npx prettier --write asynq-messages.gen.ts
+npm exec --prefix ../../../tools -- oxfmt asynq-messages.gen.ts

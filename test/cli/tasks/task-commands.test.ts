@@ -292,7 +292,7 @@ it('tasks task draws a progress bar on a terminal', async () => {
   const { add, broker, surroundings } = await openTarget('broker');
   await add('a');
   let goOn: () => void = () => undefined;
-  broker.change = () => new Promise((resolve) => (goOn = () => { resolve(1); })); // prettier-ignore
+  broker.change = () => new Promise((resolve) => (goOn = () => { resolve(1); })); // oxfmt-ignore
   const err = new FakeStream(true);
   const deleted = tasksCommand(['task', 'deleteall', ...Q, '-s', 'pending'], { ...surroundings, err });
   await expect.poll(() => err.written).toContain('default');
