@@ -27,6 +27,12 @@ export type Access =
       readonly actions: readonly string[];
     };
 
+/**
+ * Decides what a request may do. It is the type of a method, so that a function may take the request of its framework:
+ * `(request: ExpressRequest) => …`.
+ */
+export type Authorize = { authorize(request: DashboardRequest): Access | Promise<Access> }['authorize'];
+
 /** Options of `dashboard`: at least one of `broker`, `timers`, `purgatories`, `workQueues` and `diskQueues`. */
 export interface DashboardOptions {
   /** The broker whose queues and tasks are shown. The dashboard does not close it. @default none */
@@ -52,7 +58,7 @@ export interface DashboardOptions {
    * @default everything is allowed, to a host of `allowedHosts`: for a server that only you can reach
    * @example (request) => isAdmin(request) || (isStaff(request) && 'read-only')
    */
-  authorize?(request: DashboardRequest): Access | Promise<Access>;
+  readonly authorize?: Authorize | undefined;
   /**
    * Host names by which browsers reach the server, without scheme and port; `'*'` allows every name. `localhost`, names that end in
    * `.localhost`, and IP addresses are always allowed. The response to a request with another `Host` is 403: an attacker may have
@@ -66,7 +72,7 @@ export interface DashboardOptions {
    *
    * @default a warning of the process
    */
-  onError?(error: unknown, request: DashboardRequest | undefined): void;
+  readonly onError?: ((error: unknown, request: DashboardRequest | undefined) => void) | undefined;
 }
 
 const OPTIONS = {

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { expectTypeOf, test } from 'vitest';
 import type { Access, DashboardAction, DashboardOptions } from 'escapement/dashboard';
 
@@ -11,4 +12,13 @@ test('authorize returns nothing else', () => {
   expectTypeOf<'read'>().not.toExtend<Access>();
   expectTypeOf<undefined>().not.toExtend<Access>();
   expectTypeOf<{ actions: number[] }>().not.toExtend<Access>();
+});
+
+test('authorize may take the request of a framework, and may be undefined like every option', () => {
+  interface FrameworkRequest extends IncomingMessage {
+    readonly user?: { readonly isAdmin: boolean };
+  }
+  const authorize = ({ user }: FrameworkRequest) => user?.isAdmin ?? 'read-only';
+  expectTypeOf<{ authorize: typeof authorize }>().toExtend<DashboardOptions>();
+  expectTypeOf<Record<keyof DashboardOptions, undefined>>().toExtend<DashboardOptions>();
 });
