@@ -156,11 +156,16 @@ export interface ResolvedServerOptions extends Omit<Resolved<ServerOptions, type
 
 export function resolveServerOptions(options: ServerOptions): ResolvedServerOptions {
   const resolved = readOptions('Server', options, OPTIONS);
+  const { queues, limits } = resolved;
+  // The limits of each key have the form of the limits of a queue: those of a queue that is forgotten would limit no task.
+  if ('perKey' in limits && !('perKey' in queues)) {
+    throw wrongValue('options.limits', 'an object of queues, such as { mail: { perKey: … } }', limits);
+  }
   return {
     ...resolved,
     concurrency: resolved.concurrency ?? availableParallelism(),
-    queues: { ...resolved.queues },
-    queueNames: Object.keys(resolved.queues),
+    queues: { ...queues },
+    queueNames: Object.keys(queues),
     logger: guardedLogger(resolved.logger),
   };
 }

@@ -44,6 +44,11 @@ it.each<[Record<string, unknown>, string, new () => Error]>([
     "limits of queue 'concurrency': options.limits.concurrency must be an object. Received 5",
     TypeError,
   ],
+  [
+    { limits: { perKey: { concurrency: 1 } } }, // without a queue
+    'options.limits must be an object of queues, such as { mail: { perKey: … } }',
+    TypeError,
+  ],
   [{ limits: { ' ': {} } }, 'a name of options.limits must be a string that is not blank', TypeError],
   [
     { limits: { a: { concurrency: 0 } } },
