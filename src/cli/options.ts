@@ -76,7 +76,7 @@ export function goDuration(leastMs: number): (word: string) => number {
   };
 }
 
-const RFC_3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/;
+const RFC_3339 = /^\d{4}-\d\d-\d\d[Tt ]([01]\d|2[0-3]):\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/;
 
 /** Parses a time in RFC 3339, with its offset: it does not depend on the time zone of the machine. */
 export function time(word: string): Date {

@@ -195,6 +195,7 @@ describe.each(WAYS)('escapement tasks task, over %s', (way) => {
     [['task', 'enqueue', '-t', 'work', '--timeout', '5'], /duration/],
     [['task', 'enqueue', '-t', 'work', '--unique', '0s'], /at least 1 ms/],
     [['task', 'enqueue', '-t', 'work', '--deadline', '2026-11-21'], /RFC 3339/],
+    [['task', 'enqueue', '-t', 'work', '--deadline', '2026-11-21T24:00:00Z'], /RFC 3339/],
     [['task', 'enqueue', '-t', 'work', '--header', 'nonsense'], /name=value/],
   ])('the arguments %j of tasks task are wrong usage', async (words, message) => {
     const { command } = await openTarget(way);
