@@ -53,7 +53,8 @@ export class DumpWriter {
     if (await ofHost(path, isThere(path))) {
       throw new EscapementError('ERR_QUEUE_NOT_EMPTY', `the dump ${path} exists already`);
     }
-    return new DumpWriter(path, await ofHost(path, open(partOf(path), 'w', 0o600)), tasks);
+    await ofHost(path, rm(partOf(path), { force: true })); // of a copy that was killed; one that runs fails at its end
+    return new DumpWriter(path, await ofHost(path, open(partOf(path), 'wx', 0o600)), tasks);
   }
 
   /** @returns the number of tasks of the piece. */
@@ -71,12 +72,25 @@ export class DumpWriter {
     this.#text += lineOf({ end: true, tasks: this.#tasks });
     await this.#flush();
     await ofHost(this.#path, this.#file.sync());
+    if (!(await this.#isPart())) {
+      const message = `the dump ${this.#path} cannot be written: another copy to it has begun`;
+      throw new EscapementError('ERR_BROKER_UNAVAILABLE', message);
+    }
     await ofHost(this.#path, rename(partOf(this.#path), this.#path));
   }
 
   async close(): Promise<void> {
+    if (await this.#isPart()) await rm(partOf(this.#path), { force: true });
     await this.#file.close();
-    await rm(partOf(this.#path), { force: true });
+  }
+
+  /** Whether the part is the file of this writer: not after it was moved, or replaced by another copy. */
+  async #isPart(): Promise<boolean> {
+    const [own, part] = await Promise.all([
+      this.#file.stat(),
+      stat(partOf(this.#path)).catch(() => undefined),
+    ]);
+    return own.ino === part?.ino;
   }
 
   async #flush(): Promise<void> {

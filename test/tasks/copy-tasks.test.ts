@@ -14,6 +14,7 @@ import { checkBroker, ManualClock } from 'escapement/testing';
 import { beforeEach, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { FILE_SYSTEM } from '../../src/log/file-system.ts';
 import { TASK_STATES } from '../../src/tasks/task-state.ts';
+import { DumpReader, DumpWriter } from '../../src/tasks/task-dump.ts';
 import { take } from '../conformance/broker/support.ts';
 import { RecordingFileSystem } from '../diskqueue/recording-file-system.ts';
 import { folderOfTest } from '../folder.ts';
@@ -287,6 +288,17 @@ describe('a dump', () => {
       code: 'ERR_QUEUE_NOT_EMPTY',
       op: 'copyTasks',
     });
+  });
+
+  test('of two copies to one path at a time the one that began last writes the dump, and the other fails', async () => {
+    const first = await DumpWriter.create(dump, 0);
+    const last = await DumpWriter.create(dump, 0);
+    await expect(first.finish()).rejects.toThrow(`the dump ${dump} cannot be written: another copy`);
+    await first.close();
+    await last.finish();
+    await last.close();
+    expect(readdirSync(directory)).toEqual(['jobs.jsonl']);
+    expect(await new DumpReader(dump).count()).toBe(0);
   });
 
   test('a dump is JSON lines', async () => {
