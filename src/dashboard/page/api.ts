@@ -12,7 +12,11 @@ export class Failure extends Error {
 }
 
 export const CUT_OFF = 'The server of this dashboard cannot be reached.';
+const NO_ANSWER = 'The server has not answered for a minute.';
 export const LOGGED_OUT = 'Your login has expired.';
+
+/** How long a response may take to begin, in milliseconds: without a limit, a page would wait for ever for one that was lost. */
+const ANSWER_LIMIT_MS = 60_000;
 
 export type Query = Readonly<Record<string, string | number | readonly string[] | undefined>>;
 
@@ -108,12 +112,17 @@ export async function readLines<T>(
 }
 
 async function send(to: string, init: RequestInit): Promise<Response> {
+  const limit = new AbortController();
+  const timeout = setTimeout(() => limit.abort(), ANSWER_LIMIT_MS);
+  const signal = AbortSignal.any([limit.signal, ...(init.signal ? [init.signal] : [])]);
   let response: Response;
   try {
-    response = await fetch(`api/${to}`, { credentials: 'same-origin', redirect: 'manual', ...init });
+    response = await fetch(`api/${to}`, { credentials: 'same-origin', redirect: 'manual', ...init, signal });
   } catch (error) {
     if (init.signal?.aborted === true) throw error;
-    throw new Failure(CUT_OFF, 0);
+    throw new Failure(limit.signal.aborted ? NO_ANSWER : CUT_OFF, 0);
+  } finally {
+    clearTimeout(timeout);
   }
   if (response.ok || response.status === 304) return response;
   // The API redirects nowhere: the login of an application does.

@@ -134,6 +134,20 @@ describe.skipIf(CHROMIUM === undefined)('reading the dashboard', () => {
     };
   }
 
+  test('a response that does not come within a minute is an error, until a later one comes', async () => {
+    await tab.page.evaluate(`{
+      const { setTimeout } = window;
+      window.setTimeout = (run, ms) => setTimeout(run, ms === 60_000 ? 500 : ms);
+    }`);
+    const release = await hold('**/api/queues/mail');
+    await tab.view('/queues/mail');
+    await tab.sees('The server has not answered for a minute.');
+    await release();
+    await tab.page.getByText('The server has not answered').waitFor({ state: 'detached' });
+    await tab.sees('Pause');
+    await tab.page.reload();
+  });
+
   test('a button that is pressed twice on a slow network makes one change', async () => {
     const release = await hold('**/pause');
     const before = world.requests.length;
