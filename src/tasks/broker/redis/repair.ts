@@ -10,100 +10,99 @@ import {
   numberOf,
   rowsOf,
   Script,
+  type ScriptArgument,
+  type ScriptReply,
   secondsDown,
   textOf,
 } from './script.ts';
 import { allKeysOfTasks, isList, keysWithPrefix, sizeOf } from './task-keys.ts';
 
 /**
- * For scripts that check ids. They begin with these arguments, and return how many of ARGV[5…] they have checked, and per defect its kind,
- * the id or '', and the list, lock or group, which may be ''.
+ * For scripts that check. They begin with these arguments, and return a value of their own; then per defect its kind, the id or '', and
+ * the list, lock or group, which may be ''.
  *
- * ARGV[1]   1 to repair
- * ARGV[2]   key of a LIST or ZSET, or ''
- * ARGV[3]   state of its tasks, or ''
- * ARGV[4]   now
- * ARGV[5…]  ids, groups or locks
+ * ARGV[1]  1 to repair
+ * ARGV[2]  now
  *
  * `report(kind, id, where)`: adds a defect to the reply. Returns whether the caller must repair it.
- * `isInList(list, id)`: O(ids of the list). `isWaiting(id, key)`: whether a task is among the pending ones of a key.
- * `checkEach(check, step)`: checks each of ARGV[5…], or every `step`-th with the one behind it, until it has searched for long enough.
- * Returns the reply.
  */
 const CHECK = `
-local LIST, state, NOW, reply = ARGV[2], ARGV[3], ARGV[4], { 0 }
-local searched, MOST_SEARCHED = 0, 1000000
-local function isInList(list, id)
-  searched = searched + (tonumber(redis.pcall('LLEN', list)) or 0)
-  return type(redis.pcall('LPOS', list, id)) == 'number'
-end
-local function isWaiting(id, key)
-  return redis.call('HGET', FIRSTS, key) == id or isInList(NEXT .. key, id)
-end
+local NOW, reply = ARGV[2], { 0 }
 local function report(kind, id, where)
   local at = #reply
   reply[at + 1], reply[at + 2], reply[at + 3] = kind, id, where
   return ARGV[1] == '1'
 end
-local function checkEach(check, step)
-  local i = 5
-  while i <= #ARGV and searched < MOST_SEARCHED do
-    check(ARGV[i], ARGV[i + 1])
-    i = i + (step or 1)
+`;
+
+/**
+ * For those that return ids that are where they belong. `mustLeave(id, state, key, where)`: checks whether an id that was found belongs
+ * to the tasks of a state, and of a key if it is not ''. Returns whether the caller must remove it.
+ */
+const CHECK_IDS = `${CHECK}
+local right = {}
+reply[1] = right
+local function mustLeave(id, state, key, where)
+  local task = readTask(id, 'msg', 'state', 'x:key')
+  if task[1] and task[2] == state and (key == '' or task[3] == key) then
+    right[#right + 1] = id
+    return false
   end
-  reply[1] = i - 5
-  return reply
+  return report(task[1] and 'id-in-wrong-list' or 'id-without-task', id, where)
 end
 `;
 
 /**
- * Checks whether ids that were read from a list or zset belong there, and removes those that do not. An id that has left it in the
- * meantime is ignored.
+ * Checks whether the ids in a range of a list or zset belong there, and removes those that do not. They are marked in a list by their
+ * index, and then removed at once: LREM would search for each. It begins at the end, as a repair does.
+ *
+ * ARGV[3]  key of the LIST or ZSET
+ * ARGV[4]  state of its tasks
+ * ARGV[5]  key of its pending tasks, if the list is that of a key, or ''
+ * ARGV[6]  index of the first id
+ * ARGV[7]  index of the last id
  */
-export const CHECK_PLACE = new Script(`${CHECK}
-local isList = LIST == PENDING or LIST == ACTIVE
-local function isThere(id)
-  if isList then return isInList(LIST, id) end
-  return redis.call('ZSCORE', LIST, id)
-end
+export const CHECK_PLACE = new Script(`${CHECK_IDS}
+local LIST, state, key, first, last = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local isList, MARK, marked = LIST == PENDING or LIST == ACTIVE or key ~= '', '', 0
+need('string', WAITING)
+need('zset', LEASE)
 need(isList and 'list' or 'zset', LIST)
-return checkEach(function(id)
-  local task = readTask(id, 'msg', 'state')
-  if (not task[1] or task[2] ~= state) and isThere(id) then
-    if report(task[1] and 'id-in-wrong-list' or 'id-without-task', id, LIST) then
-      if isList then redis.call('LREM', LIST, 0, id) else redis.call('ZREM', LIST, id) end
+for i, id in ipairs(redis.call(isList and 'LRANGE' or 'ZRANGE', LIST, first, last)) do
+  if mustLeave(id, state, key, LIST) then
+    if not isList then redis.call('ZREM', LIST, id)
+    else
+      if marked == 0 then writeAnyway(LEASE) end
+      redis.call('LSET', LIST, first + i - 1, MARK)
+      marked = marked + 1
     end
   end
-end)
+end
+if marked > 0 then redis.call('LREM', LIST, -marked, MARK) end
+if key ~= '' and marked > 0 then addWaiting(-marked) end
+return reply
 `);
 
 /**
- * Checks whether pending tasks belong to the keys in whose order they were found, and removes those that do not. ARGV[5…] are, per task,
- * the key and the id.
+ * Checks whether the first tasks of keys belong to them, and whether keys with a list of pending tasks have a first one: else no server
+ * would find the others. ARGV[3…] are the keys.
  */
-export const CHECK_WAITING = new Script(`${CHECK}
-needFlow()
-return checkEach(function(key, id)
-  local task = readTask(id, 'msg', 'state', 'x:key')
-  local isRight = task[1] and task[2] == state and task[3] == key
-  if not isRight and isWaiting(id, key) then
-    if report(task[1] and 'id-in-wrong-list' or 'id-without-task', id, NEXT .. key) then leaveKey(id, key) end
-  end
-end, 2)
-`);
-
-/** Checks whether keys with a list of pending tasks have a first one: else no server would find the others. ARGV[5…] are the keys. */
-export const CHECK_FIRSTS = new Script(`${CHECK}
+export const CHECK_FIRSTS = new Script(`${CHECK_IDS}
 needFlow()
 need('list', ACTIVE)
-for i = 5, #ARGV do need('list', NEXT .. ARGV[i]) end
-return checkEach(function(key)
+for i = 3, #ARGV do need('list', NEXT .. ARGV[i]) end
+for i = 3, #ARGV do
+  local key = ARGV[i]
   local list = NEXT .. key
-  local first = redis.call('HEXISTS', FIRSTS, key) == 0 and redis.call('LINDEX', list, 0)
-  if not first or not report('task-in-no-list', first, list) then return end
-  redis.call('HSET', FIRSTS, key, popNext(key))
-  enterRing({ key })
-end)
+  local first = redis.call('HGET', FIRSTS, key)
+  local second = not first and redis.call('LINDEX', list, 0)
+  if first and mustLeave(first, 'pending', key, list) then leaveKey(first, key) end
+  if second and report('task-in-no-list', second, list) then
+    redis.call('HSET', FIRSTS, key, popNext(key))
+    enterRing({ key })
+  end
+end
+return reply
 `);
 
 /**
@@ -163,34 +162,43 @@ return reply
 
 /**
  * Checks whether active tasks are leased, and adds a lease that has ended for those that are not, so that they are recovered: asynq's
- * recoverer reads only the leases, and never finds them. Checks, too, whether those with a key count as its runs.
+ * recoverer reads only the leases, and never finds them. Checks, too, whether those with a key count as its runs. ARGV[3…] are
+ * the ids.
  */
 export const CHECK_LEASES = new Script(`${CHECK}
 need('zset', LEASE)
 needFlow()
-return checkEach(function(id)
+for i = 3, #ARGV do
+  local id = ARGV[i]
   local task = readTask(id, 'msg', 'state', 'x:key')
-  local key = task[3] or ''
-  if not task[1] or task[2] ~= 'active' then return end
-  local isLost = not redis.call('ZSCORE', LEASE, id)
+  local key, isActive = task[3] or '', task[1] and task[2] == 'active'
+  local isLost = isActive and not redis.call('ZSCORE', LEASE, id)
   if isLost and report('active-without-lease', id, ACTIVE) then redis.call('ZADD', LEASE, NOW, id) end
-  local isUncounted = key ~= '' and readLimits().kc and not redis.call('ZSCORE', RUNS, prefixOf(key) .. id)
-  if isUncounted and report('wrong-count', id, RUNS) then takePlace(id, key) end
-end)
+  local isCounted = isActive and key ~= '' and readLimits().kc
+  local isMissing = isCounted and not redis.call('ZSCORE', RUNS, prefixOf(key) .. id)
+  if isMissing and report('wrong-count', id, RUNS) then takePlace(id, key) end
+end
+return reply
 `);
 
 /**
  * Checks whether tasks are in the list of their state, and adds those that are in none. A hash without a message is removed: it would
- * block its id for ever.
+ * block its id for ever. ARGV[3…] are ids. Returns the number of those that it has checked before it had searched for long enough: a
+ * search takes O(ids of the list).
  */
 export const CHECK_TASKS = new Script(`${CHECK}
 local LISTS = { pending = PENDING, active = ACTIVE }
+local searched, MOST_SEARCHED = 0, 1000000
 need('list', PENDING, ACTIVE)
 need('zset', SCHEDULED, RETRY, ARCHIVED, COMPLETED, LEASE, SETS)
 need('set', GROUPS)
 needFlow()
 local tasks = {}
 for _, set in ipairs(redis.call('ZRANGE', SETS, 0, -1)) do need('zset', set) end
+local function isInList(list, id)
+  searched = searched + (tonumber(redis.pcall('LLEN', list)) or 0)
+  return type(redis.pcall('LPOS', list, id)) == 'number'
+end
 local function checkGroup(id, group)
   local key = GROUP .. group
   if redis.call('ZSCORE', key, id) then
@@ -212,7 +220,7 @@ local function check(id)
     checkGroup(id, task[3] or '')
   elseif list then
     local key = is == 'pending' and task[4] or ''
-    if key ~= '' and isWaiting(id, key) then return end
+    if key ~= '' and (redis.call('HGET', FIRSTS, key) == id or isInList(NEXT .. key, id)) then return end
     if isInList(list, id) or not report('task-in-no-list', id, '') then return end
     if key ~= '' then
       enter(id, key, false)
@@ -228,16 +236,20 @@ local function check(id)
     if not zset then redis.call('HSET', TASK .. id, 'state', 'archived') end
   end
 end
-checkEach(function(id)
-  tasks[id] = readTask(id, 'msg', 'state', 'group', 'x:key')
-  if tasks[id][2] == 'aggregating' then need('zset', GROUP .. (tasks[id][3] or '')) end
-end)
-checkEach(check)
+for i = 3, #ARGV do
+  local task = readTask(ARGV[i], 'msg', 'state', 'group', 'x:key')
+  tasks[ARGV[i]] = task
+  if task[2] == 'aggregating' then need('zset', GROUP .. (task[3] or '')) end
+end
+while reply[1] < #ARGV - 2 and searched < MOST_SEARCHED do
+  check(ARGV[reply[1] + 3])
+  reply[1] = reply[1] + 1
+end
 finishEntering()
 return reply
 `);
 
-/** Checks whether registered groups have tasks, or scheduled tasks that will enter them, and removes the names of those that do not. */
+/** Checks whether registered groups have tasks, or scheduled tasks that will enter them, and removes the names of those that do not. ARGV[3…] are their names. */
 export const CHECK_GROUPS = new Script(`${CHECK}
 need('set', GROUPS)
 local function isExpected(group)
@@ -248,7 +260,8 @@ local function isExpected(group)
   end
   return false
 end
-return checkEach(function(group)
+for i = 3, #ARGV do
+  local group = ARGV[i]
   local isEmpty = redis.call('EXISTS', GROUP .. group) == 0
   if isEmpty and redis.call('SISMEMBER', GROUPS, group) == 1 and not isExpected(group) then
     if report('group-without-tasks', '', group) then
@@ -256,19 +269,22 @@ return checkEach(function(group)
       redis.call('DEL', LATER .. group)
     end
   end
-end)
+end
+return reply
 `);
 
-/** Checks whether the tasks that hold locks exist and have not ended, and frees the other locks. */
+/** Checks whether the tasks that hold locks exist and have not ended, and frees the other locks. ARGV[3…] are their keys. */
 export const CHECK_LOCKS = new Script(`${CHECK}
-return checkEach(function(lock)
+for i = 3, #ARGV do
+  local lock = ARGV[i]
   local id = redis.pcall('GET', lock)
   if type(id) == 'string' then
     local is = readTask(id, 'state')[1]
     local isLeaked = not is or is == 'completed' or is == 'archived'
     if isLeaked and report('leaked-lock', id, lock) then redis.call('DEL', lock) end
   end
-end)
+end
+return reply
 `);
 
 /**
@@ -315,87 +331,65 @@ class Round {
         if (key !== this.#keys.waiting) await this.#checkKey(key, state);
     await this.#checkKey(this.#keys.lease, 'active');
     await this.#checkWaiting();
-    const names = await this.#redis.send((client) => client.smembers(this.#keys.groups));
-    for (let first = 0; first < names.length; first += MOST_CHANGED) {
-      await this.#check(CHECK_GROUPS, names.slice(first, first + MOST_CHANGED));
-    }
+    const groups = await this.#redis.send((client) => client.smembers(this.#keys.groups));
+    for (const some of inPieces(groups)) await this.#check(CHECK_GROUPS, some);
   }
 
   async #checkTasks(): Promise<void> {
     const { taskPrefix } = this.#keys;
     for await (const found of keysWithPrefix(this.#redis, taskPrefix)) {
       const ids = found.map((name) => name.slice(taskPrefix.length));
-      const unlisted = ids.filter((id) => !this.#listed.has(id));
-      await this.#check(CHECK_TASKS, unlisted);
+      let unlisted = ids.filter((id) => !this.#listed.has(id));
+      while (unlisted.length > 0)
+        unlisted = unlisted.slice(numberOf(await this.#check(CHECK_TASKS, unlisted)));
       await this.#checkMessages(ids);
     }
   }
 
-  async #checkKey(key: string, state: TaskState): Promise<void> {
-    const { active } = this.#keys;
-    for await (const ids of this.#idsIn(key)) {
+  /**
+   * In pieces, from the end: an id that is removed from a piece, or added behind it, does not move ids that are still to be read.
+   *
+   * @param owner - key of the pending tasks in that list.
+   */
+  async #checkKey(key: string, state: TaskState, owner = ''): Promise<void> {
+    const size = await sizeOf(this.#redis, this.#queue, key);
+    for (let end = size; end > 0; end -= MOST_CHANGED) {
+      const args = [key, state, owner, Math.max(end - MOST_CHANGED, 0), end - 1];
+      const ids = itemsOf(await this.#check(CHECK_PLACE, args)).map(textOf);
       if (isList(this.#redis, this.#queue, key)) for (const id of ids) this.#listed.add(id);
-      await this.#check(CHECK_PLACE, ids, key, state);
-      if (key === active) await this.#check(CHECK_LEASES, ids);
+      if (key === this.#keys.active) await this.#check(CHECK_LEASES, ids);
     }
   }
 
   /** Checks the pending tasks with keys, and the turns of the keys. */
   async #checkWaiting(): Promise<void> {
-    const { firsts, nextPrefix } = this.#keys;
+    const { firsts, nextPrefix, ring } = this.#keys;
     await this.#check(CHECK_TURNS, []);
-    for await (const lists of keysWithPrefix(this.#redis, nextPrefix)) {
-      const keys = lists.map((list) => list.slice(nextPrefix.length));
-      await this.#check(CHECK_FIRSTS, keys);
-    }
-    for (let cursor = ''; cursor !== '0';) {
-      const [next, found] = await this.#redis.send((client) =>
-        client.hscan(firsts, cursor || '0', 'COUNT', MOST_CHANGED),
-      );
-      cursor = next;
-      const tasks = new Map<string, string>();
-      for (let at = 0; at < found.length; at += 2) tasks.set(found[at] ?? '', found[at + 1] ?? '');
-      tasks.delete('');
-      await this.#checkTasksOf(tasks);
-    }
-  }
-
-  /** @param firsts - the first tasks of keys. */
-  async #checkTasksOf(firsts: ReadonlyMap<string, string>): Promise<void> {
-    const listOf = (key: string): string => this.#keys.nextPrefix + key;
-    const sizes = await this.#redis.send((client) =>
-      Promise.all(Array.from(firsts.keys(), (key) => client.llen(listOf(key)))),
+    const behind = new Set<string>();
+    for await (const lists of keysWithPrefix(this.#redis, nextPrefix))
+      for (const list of lists) behind.add(list.slice(nextPrefix.length));
+    behind.delete('');
+    for (const key of behind) await this.#checkKey(nextPrefix + key, 'pending', key);
+    const [turns, others] = await this.#redis.send((client) =>
+      Promise.all([client.lrange(ring, '0', '-1'), client.hkeys(firsts)]),
     );
-    const found: string[] = [];
-    const check = async (): Promise<void> => {
-      await this.#check(CHECK_WAITING, found.splice(0), '', 'pending');
-    };
-    for (const [at, [key, first]] of [...firsts].entries()) {
-      found.push(key, first);
-      this.#listed.add(first);
-      if (sizes[at] === 0) continue;
-      for await (const ids of this.#idsIn(listOf(key))) {
-        for (const id of ids) {
-          found.push(key, id);
-          this.#listed.add(id);
-        }
-        if (found.length >= MOST_CHANGED) await check();
-      }
-    }
-    await check();
+    // In the order of the ring, which Redis searches from its beginning for a key that leaves it.
+    const keys = new Set([...turns, ...others, ...behind]);
+    keys.delete('');
+    for (const some of inPieces([...keys]))
+      for (const id of itemsOf(await this.#check(CHECK_FIRSTS, some))) this.#listed.add(textOf(id));
   }
 
-  async #check(script: Script, ids: readonly string[], key = '', state = ''): Promise<void> {
+  /** Returns the value of the script's own. */
+  async #check(script: Script, args: readonly ScriptArgument[]): Promise<ScriptReply | undefined> {
     const nowS = secondsDown(this.#redis.wallNowMs);
-    const args = [this.#apply ? 1 : 0, key, state, nowS, ...ids];
-    const reply = itemsOf(await this.#redis.runIn(this.#queue, script, args));
+    const all = [this.#apply ? 1 : 0, nowS, ...args];
+    const reply = itemsOf(await this.#redis.runIn(this.#queue, script, all));
     for (const row of rowsOf(reply, 1, 3)) {
       const [kind = '', id = '', where = ''] = row.map(textOf);
       this.#defects.push({ kind: kind as DefectKind, queue: this.#queue, id, where });
-      this.#listed.delete(id); // the list may be the wrong one
     }
-    const rest = ids.slice(numberOf(reply[0]));
-    if (rest.length > 0) await this.#check(script, rest, key, state);
+    return reply[0];
   }
 
   async #checkMessages(ids: readonly string[]): Promise<void> {
@@ -409,18 +403,10 @@ class Round {
       }
     }
   }
+}
 
-  /** In pieces, from the end: an id that is removed from a piece, or added in front, does not move ids that are still to be read. */
-  async *#idsIn(key: string): AsyncGenerator<string[]> {
-    const size = await sizeOf(this.#redis, this.#queue, key);
-    for (let end = size; end > 0; end -= MOST_CHANGED) {
-      const range = [key, String(Math.max(end - MOST_CHANGED, 0)), String(end - 1)] as const;
-      const ids = await this.#redis.send((client) =>
-        isList(this.#redis, this.#queue, key) ? client.lrange(...range) : client.zrange(...range),
-      );
-      if (ids.length > 0) yield ids;
-    }
-  }
+function* inPieces(names: readonly string[]): Generator<readonly string[]> {
+  for (let at = 0; at < names.length; at += MOST_CHANGED) yield names.slice(at, at + MOST_CHANGED);
 }
 
 /** A key of another type is reported as a task without a message. */

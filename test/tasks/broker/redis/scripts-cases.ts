@@ -96,7 +96,6 @@ export const CASES: Record<string, readonly ScriptCase[]> = {
   CHECK_TASKS: [{ ...repairing(), replaces: TASKS }],
   CHECK_COUNT: [{ ...repairing(), hasKeys: true }],
   CHECK_TURNS: [{ ...repairing(), hasKeys: true }],
-  CHECK_WAITING: [{ ...repairing(), hasKeys: true }],
   CLEAR_SOME: [
     when({ skips: /:unique:/u, replaces: /\}:t:|:x:later:/u }, async (world) => {
       const { broker } = world;
