@@ -1,7 +1,7 @@
 import { type Clock, EscapementError } from 'escapement';
 import { type BackfillOptions, type Broker, Task } from 'escapement/tasks';
 import fc from 'fast-check';
-import { describe, expect } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { parseCronSpec } from '../../../src/tasks/scheduler/cron-spec.ts';
 import { newestTicks } from '../../../src/tasks/scheduler/scheduled-entry.ts';
 import { withMethods } from '../support/with-methods.ts';
@@ -104,6 +104,19 @@ describe('missed ticks', () => {
       '11:01 enqueued 11:00',
       '12:00 enqueued 12:00',
     ]);
+  });
+
+  it('a process that was suspended for a day skips 86 400 ticks in one wake-up', async ({ world }) => {
+    const { scheduler, ticks } = world.scheduler();
+    scheduler.register('@every 1s', new Task('t'));
+    await scheduler.start();
+    await world.clock.advanceAsync(500);
+    world.clock.aheadMs += DAY_MS;
+    const setTimeout = vi.spyOn(world.clock, 'setTimeout');
+    await world.clock.advanceAsync(500);
+    expect(ticks.map(({ at }) => at.getTime())).toEqual([START_MS + DAY_MS + 1_000]);
+    expect(scheduler.entries()).toMatchObject([{ nextEnqueueAt: new Date(START_MS + DAY_MS + 2_000) }]);
+    expect(setTimeout.mock.calls.length).toBeLessThan(10);
   });
 
   it('missed ticks that other schedulers have enqueued are not enqueued again', async ({ world }) => {

@@ -254,6 +254,34 @@ describe('shutdown', () => {
     expect(world.events).toEqual(['started job', 'lost job']);
   });
 
+  it('a pending announcement ends before the server is withdrawn, and none follows', async ({ world }) => {
+    const calls: string[] = [];
+    const pending: (() => void)[] = [];
+    const broker = withMethods(world.broker, {
+      maintenance: ['announceServer'],
+      announceServer: async () => {
+        await new Promise<void>((resolve) => pending.push(resolve));
+        calls.push('announced');
+      },
+      withdrawServer: () => {
+        calls.push('withdrawn');
+        return Promise.resolve();
+      },
+    });
+    const server = await world.start(() => undefined, { broker });
+    const closed = server.shutdown(); // announces it once more, after the pending one
+    await world.settle();
+    expect(calls).toEqual([]);
+    while (pending.length > 0) {
+      pending.shift()?.();
+      await world.settle();
+    }
+    await closed;
+    await world.advance(60_000);
+    expect(calls.at(-1)).toBe('withdrawn');
+    expect(calls.filter((call) => call === 'withdrawn')).toHaveLength(1);
+  });
+
   it('a broker that never answers delays the shutdown by two seconds at most', async ({ world }) => {
     const never = (): Promise<never> => new Promise(() => undefined);
     const methods = { withdrawServer: never, recover: never, dequeue: never, takeGroup: never };
