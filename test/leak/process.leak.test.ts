@@ -65,24 +65,6 @@ test('an error of a listener is an uncaught exception, and the other listeners a
   expect(lines.slice(3).sort()).toEqual(['exit', ...uncaught]);
 });
 
-brokerProgram(
-  'bursts of tasks leave no old table of the index that keeps the rows of later bursts in memory',
-  ['small', 'exit'],
-)(`
-  const SIZE = 3_000;
-  const { getHeapSpaceStatistics } = await import('node:v8');
-  const oldSpace = () => getHeapSpaceStatistics().find((space) => space.space_name === 'old_space').space_used_size;
-  let mostBytes = 0;
-  for (let burst = 0; burst < 100; burst++) {
-    await Promise.all(Array.from({ length: SIZE }, () => client.enqueue(task)));
-    for (let left = SIZE; left > 0; left -= 100) {
-      for (const leased of await broker.dequeue('q', 100, 60_000)) await broker.complete(leased);
-    }
-    if (burst > 20) mostBytes = Math.max(mostBytes, oldSpace());
-  }
-  say(mostBytes < 30_000_000 ? 'small' : 'the old generation grew to ' + mostBytes);
-`);
-
 const PURGATORY = `
   import { AsyncDelayedOperation, DelayedOperation, DelayedOperationPurgatory } from 'escapement';
   const say = (line) => { console.log(line); };

@@ -141,12 +141,13 @@ export class TaskList extends LinkedList<TaskRow> {
   }
 }
 
-/** Number of entries above which an {@link Index} is made anew when it is empty. */
+/** Number of entries above which the map of an {@link Index} is replaced once it has been empty. */
 const MANY_ENTRIES = 64;
 
 /**
- * A map whose memory is free when it is empty. V8 links each table of a `Map` that grew or shrank to the next one, so a table in the old
- * generation would keep all later ones, with their values, until a full collection. So a map that was large is replaced.
+ * A map whose entries leave no memory behind. V8 links each table of a `Map` that grew or shrank to the next one, so a table in the old
+ * generation would keep all later ones, with their values, until a full collection. So a map that was large is replaced: by the first
+ * entry, because a map that stays empty for long would be old itself.
  */
 export class Index<V> {
   #map = new Map<string, V>();
@@ -157,15 +158,16 @@ export class Index<V> {
   }
 
   set(key: string, value: V): void {
+    if (this.#wasLarge && this.#map.size === 0) {
+      this.#map = new Map();
+      this.#wasLarge = false;
+    }
     this.#map.set(key, value);
     if (this.#map.size > MANY_ENTRIES) this.#wasLarge = true;
   }
 
   delete(key: string): void {
     this.#map.delete(key);
-    if (!this.#wasLarge || this.#map.size > 0) return;
-    this.#map = new Map();
-    this.#wasLarge = false;
   }
 }
 

@@ -1,15 +1,40 @@
+import { getHeapSpaceStatistics } from 'node:v8';
 import { EmbeddedBroker } from 'escapement/tasks';
 import { checkBroker, checkBrokerLog, ManualClock } from 'escapement/testing';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
 import type { Journal } from '../../../../src/tasks/broker/embedded/journal.ts';
-import { NO_TIMER, RowsByTime, TaskRow } from '../../../../src/tasks/broker/embedded/task-lists.ts';
+import { Index, NO_TIMER, RowsByTime, TaskRow } from '../../../../src/tasks/broker/embedded/task-lists.ts';
 import type { QueueState } from '../../../../src/tasks/broker/embedded/queue-state.ts';
 import { TaskStore } from '../../../../src/tasks/broker/embedded/task-store.ts';
 import { newTask, putIntoEach, QUEUE } from '../../../conformance/broker/support.ts';
 import { folderOfTest } from '../../../folder.ts';
 import { propertyRuns } from '../../../runs.ts';
+
+test('an index that is emptied again and again leaves no old table that keeps later values in memory', () => {
+  const [VALUES, ROUNDS, VALUE_BYTES] = [1_000, 5, 800];
+  const index = new Index<unknown>();
+  const fill = (valueOf: (i: number) => unknown): void => {
+    for (let i = 0; i < VALUES; i++) index.set(`${i}`, valueOf(i));
+  };
+  const empty = (): void => {
+    for (let i = 0; i < VALUES; i++) index.delete(`${i}`);
+  };
+  const oldBytes = (): number =>
+    getHeapSpaceStatistics().find((space) => space.space_name === 'old_space')?.space_used_size ?? NaN;
+  fill(Number); // nothing that V8 would see survive, and then allocate in the old generation
+  gc?.(); // its table is in the old generation now
+  empty();
+  const before = oldBytes();
+  for (let round = 0; round < ROUNDS; round++) {
+    fill((i) => new Array(VALUE_BYTES / 8).fill(i));
+    empty();
+    for (let age = 0; age < 2; age++) gc?.({ type: 'minor' }); // what survives is in the old generation
+  }
+  expect(index.map.size).toBe(0);
+  expect(oldBytes() - before).toBeLessThan((VALUES * VALUE_BYTES) / 2);
+});
 
 describe('RowsByTime', () => {
   let serial = 0;
