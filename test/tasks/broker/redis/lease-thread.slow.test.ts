@@ -56,7 +56,7 @@ async function startRedis({ onTestFinished }: TestContext): Promise<RedisProcess
 async function world({ onTestFinished }: TestContext, url?: string): Promise<World> {
   const database = url === undefined ? await freshDatabase() : { url, dispose: () => Promise.resolve() };
   onTestFinished(() => database.dispose());
-  const broker = new RedisBroker({ url: database.url, timeoutMs: 1_000 });
+  const broker = new RedisBroker({ url: database.url });
   onTestFinished(() => broker.close());
   const client = new Client({ broker });
   const errors: unknown[] = [];
@@ -96,20 +96,20 @@ describe('a lease thread', { concurrent: !hasOneDatabase }, () => {
     holder.hold(0, kept, 0);
     holder.hold(1, gone, 0);
     holder.release(1);
-    const endsOfKept = async (): Promise<number> => (await leaseEnds())[kept.message.id] as number;
-    await until('one is renewed', async () => (await endsOfKept()) > (first[kept.message.id] as number));
-    expect((await leaseEnds())[gone.message.id]).toBe(first[gone.message.id]);
-    expect(holder.renewedUntilMs(0)).toBeGreaterThan(Date.now());
+    await until('one is renewed', () => holder.renewedUntilMs(0) > 0);
+    const ends = await leaseEnds();
+    expect(ends[kept.message.id]).toBeGreaterThan(first[kept.message.id] as number);
+    expect(ends[gone.message.id]).toBe(first[gone.message.id]);
+    expect(holder.renewedUntilMs(0)).toBeLessThanOrEqual(Date.now() + LEASE_MS);
     expect(errors).toEqual([]);
   });
 
-  it('a lease thread has no connection before the first renewal, nor after it is closed', async (context) => {
+  it('a lease thread has one connection, and none after it is closed', async (context) => {
     const server = await startRedis(context);
     const { holder, take, connections, broker } = await world(context, server.url);
     const task = await take();
     const before = await connections();
     holder.hold(0, task, 0);
-    expect(await connections()).toBe(before);
     await until(
       'it renews',
       async () => holder.renewedUntilMs(0) > 0 && (await connections()) === before + 1,
