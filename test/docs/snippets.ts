@@ -152,6 +152,9 @@ function errorsOf(snippets: readonly Snippet[], project: ts.CompilerOptions): st
   });
 }
 
+/** Declarations that were parsed: those of libraries and frameworks are most of the work, and two programs need them. */
+const parsed = new Map<string, ts.SourceFile | undefined>();
+
 /** The compiler's own view of the disk, and the blocks on it as if they were files. */
 function hostWith(files: ReadonlyMap<string, Snippet>, options: ts.CompilerOptions): ts.CompilerHost {
   const disk = ts.createCompilerHost(options);
@@ -162,8 +165,9 @@ function hostWith(files: ReadonlyMap<string, Snippet>, options: ts.CompilerOptio
     fileExists: (name) => files.has(name) || disk.fileExists(name),
     getSourceFile: (name, languageVersion, ...rest) => {
       const snippet = files.get(name);
-      if (snippet === undefined) return disk.getSourceFile(name, languageVersion, ...rest);
-      return ts.createSourceFile(name, sourceOf(snippet), languageVersion);
+      if (snippet !== undefined) return ts.createSourceFile(name, sourceOf(snippet), languageVersion);
+      if (!parsed.has(name)) parsed.set(name, disk.getSourceFile(name, languageVersion, ...rest));
+      return parsed.get(name);
     },
   };
 }

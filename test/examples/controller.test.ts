@@ -9,7 +9,10 @@ import {
   type Result,
 } from '../../examples/controller/controller.ts';
 import { folderOfTest } from '../folder.ts';
-import { eventually, runExample } from './support.ts';
+import { spawnNode } from '../run-program.ts';
+import { bundleExample, eventually, runExample } from './support.ts';
+
+const CONTROLLER = bundleExample('controller');
 
 const NEVER_MS = 3_600_000;
 
@@ -179,7 +182,8 @@ it.skipIf(process.platform === 'win32')(
     const args = ['--source', join(root, 'source'), '--output', join(root, 'output'), '--max-retries', '1'];
     let metrics: Promise<string> | undefined;
     let url = '';
-    const { code, stdout } = await runExample('controller', [...args, '--port', '0'], (line, example) => {
+    const example = spawnNode([CONTROLLER, ...args, '--port', '0']);
+    const { code, stdout } = await runExample(example, (line) => {
       url ||= /metrics: (.*)$/.exec(line)?.[1] ?? '';
       if (!line.includes('gave up')) return;
       metrics = fetch(url).then((response) => response.text());

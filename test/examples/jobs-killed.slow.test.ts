@@ -10,8 +10,10 @@ import { folderOfTest } from '../folder.ts';
 import { listen } from '../listen.ts';
 import { freshDatabase } from '../redis/redis-case.ts';
 import { until } from '../until.ts';
-import { startExample } from './support.ts';
+import { spawnNode } from '../run-program.ts';
+import { bundleExample } from './support.ts';
 
+const JOBS = bundleExample('jobs');
 const WORKERS = 4;
 const ORDERS_PER_KILL = 50;
 
@@ -41,7 +43,7 @@ interface RunningShop {
 async function startShop(...broker: string[]): Promise<RunningShop> {
   const payments = `http://127.0.0.1:${port}/`;
   const options = ['--payments', payments, ...broker, '--workers', String(WORKERS)];
-  const process = startExample('jobs', ...options);
+  const process = spawnNode([JOBS, ...options]);
   const lines: string[] = [];
   const url = await new Promise<string>((resolve, reject) => {
     createInterface(process.stdout).on('line', (line) => {

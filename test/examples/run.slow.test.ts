@@ -14,11 +14,16 @@ import {
   numberBefore,
   pidsIn,
   runExample,
+  startExample,
   widthOf,
   type ExampleRun,
 } from './support.ts';
 
 const EXAMPLES = ['request-deadlines', 'replicated-log', 'controller', 'spool', 'jobs'];
+const bundles = new Map(EXAMPLES.map((name) => [name, bundleExample(name)]));
+const startBundle = (name: string, ...options: string[]): ReturnType<typeof spawnNode> =>
+  spawnNode([bundles.get(name) ?? '', ...options]);
+
 const ON_POSIX = process.platform !== 'win32';
 
 /** Folders that examples have made and not removed. */
@@ -27,12 +32,9 @@ function leftFolders(): string[] {
 }
 
 it('the demo answers or times out every request, none early and as many as the law of the backend says', async () => {
-  const { code, stdout, stderr } = await runExample('request-deadlines', [
-    '--duration',
-    '3',
-    '--rate',
-    '500',
-  ]);
+  const { code, stdout, stderr } = await runExample(
+    startExample('request-deadlines', '--duration', '3', '--rate', '500'),
+  );
 
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(widthOf(stdout)).toBeLessThanOrEqual(80);
@@ -57,7 +59,10 @@ it('the demo answers or times out every request, none early and as many as the l
 it.runIf(ON_POSIX)(
   'the demo ends at Ctrl-C with 130, after every request that was sent is answered',
   async () => {
-    const { code, stdout } = await interruptExample('request-deadlines', ['--duration', '60'], /^ +2 /);
+    const { code, stdout } = await interruptExample(
+      startExample('request-deadlines', '--duration', '60'),
+      /^ +2 /,
+    );
 
     expect(code).toBe(130);
     const accounted = numberBefore('answered', stdout) + numberBefore('timed out', stdout);
@@ -67,7 +72,7 @@ it.runIf(ON_POSIX)(
 );
 
 it('the replicated log goes on without a follower that is killed, takes it back, and has every record on all replicas', async () => {
-  const { code, stdout, stderr } = await runExample('replicated-log', ['--duration', '2']);
+  const { code, stdout, stderr } = await runExample(startExample('replicated-log', '--duration', '2'));
 
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(widthOf(stdout)).toBeLessThanOrEqual(80);
@@ -87,7 +92,10 @@ it('the replicated log goes on without a follower that is killed, takes it back,
 });
 
 it.runIf(ON_POSIX)('the replicated log ends at Ctrl-C with 130, and leaves no process', async () => {
-  const { code, stdout } = await interruptExample('replicated-log', ['--duration', '60'], /written/);
+  const { code, stdout } = await interruptExample(
+    startExample('replicated-log', '--duration', '60'),
+    /written/,
+  );
 
   expect(code).toBe(130);
   expect(pidsIn(stdout)).toHaveLength(2);
@@ -95,7 +103,8 @@ it.runIf(ON_POSIX)('the replicated log ends at Ctrl-C with 130, and leaves no pr
 });
 
 it('the replicated log leaves no follower when it is killed itself', async () => {
-  const { stdout } = await runExample('replicated-log', [], (line, log) => {
+  const log = startExample('replicated-log');
+  const { stdout } = await runExample(log, (line) => {
     if (line.includes('both followers are in sync')) log.kill('SIGKILL');
   });
 
@@ -104,7 +113,7 @@ it('the replicated log leaves no follower when it is killed itself', async () =>
 
 describe('the other examples', () => {
   it('the controller renders, retries, gives up, repairs and removes, and leaves no folder', async () => {
-    const { code, stdout, stderr } = await runExample('controller');
+    const { code, stdout, stderr } = await runExample(startExample('controller'));
 
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(widthOf(stdout)).toBeLessThanOrEqual(80);
@@ -115,7 +124,7 @@ describe('the other examples', () => {
   });
 
   it('the spool brings every line through the SIGKILL of its shipper, in order, and leaves no folder', async () => {
-    const { code, stdout, stderr } = await runExample('spool');
+    const { code, stdout, stderr } = await runExample(startExample('spool'));
 
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(widthOf(stdout)).toBeLessThanOrEqual(80);
@@ -126,7 +135,7 @@ describe('the other examples', () => {
   });
 
   it('the shop charges every order but the declined one, and puts all of them on pick lists', async () => {
-    const { code, stdout, stderr } = await runExample('jobs');
+    const { code, stdout, stderr } = await runExample(startExample('jobs'));
 
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(widthOf(stdout)).toBeLessThanOrEqual(80);
@@ -147,7 +156,7 @@ describe('the other examples', () => {
     ['spool', /a shipper/],
     ['jobs', /what is queued/],
   ])('%s ends at Ctrl-C with 130, and leaves nothing', async (name, when) => {
-    const { code, stdout } = await interruptExample(name, [], when);
+    const { code, stdout } = await interruptExample(startBundle(name), when);
 
     expect(code).toBe(130);
     expect(stdout).toContain('interrupted');
@@ -160,7 +169,9 @@ it('the shop ends with 1 when its port is in use, and says so', async () => {
   const other = createServer().listen(0, '127.0.0.1');
   await once(other, 'listening');
   const { port } = other.address() as AddressInfo;
-  const run = await runExample('jobs', ['--payments', 'http://127.0.0.1/', '--port', String(port)]);
+  const run = await runExample(
+    startBundle('jobs', '--payments', 'http://127.0.0.1/', '--port', String(port)),
+  );
   other.close();
 
   expect(run.code).toBe(1);
@@ -168,9 +179,8 @@ it('the shop ends with 1 when its port is in use, and says so', async () => {
 });
 
 describe.concurrent('the command lines of the examples', () => {
-  const bundles = new Map(EXAMPLES.map((name) => [name, bundleExample(name)]));
   const runCommand = (name: string, ...options: string[]): Promise<ExampleRun> =>
-    endOf(spawnNode([bundles.get(name) ?? '', ...options]));
+    endOf(startBundle(name, ...options));
 
   it.each(EXAMPLES)('%s explains its options in 80 columns', async (name) => {
     const { code, stdout } = await runCommand(name, '--help');

@@ -3,6 +3,7 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Script } from '../../../../src/tasks/broker/redis/script.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
+import { runs } from '../../../runs.ts';
 import { CASES, type ScriptCase } from './scripts-cases.ts';
 import {
   callOf,
@@ -25,6 +26,9 @@ const FOLDER = new URL('../../../../src/tasks/broker/redis/', import.meta.url);
 
 /** Keys that only queues with keys or limits have. */
 const OURS = /:x:(?:limits|waiting|first|ring|parked|run|rates)$/u;
+
+/** Wrong types of each key that are tried. Which one makes no difference to a check that is missing. */
+const TYPES = runs(5);
 
 const scripts = await allScripts();
 let server: RedisProcess;
@@ -69,10 +73,11 @@ async function checkCase(script: Script, one: ScriptCase, which = /^/u): Promise
     await restore(redis, call.before);
     const keys = await keysTouchedBy(redis, () => replay(script, redis, call));
     let current = await snapshotOf(redis);
-    for (const key of keys.filter((each) => which.test(each))) {
+    for (const [nth, key] of keys.filter((each) => which.test(each)).entries()) {
       const right = typeOf(key);
-      for (const type of Object.keys(MAKE)) {
-        if (type === right) continue;
+      const wrong = Object.keys(MAKE).filter((type) => type !== right);
+      for (let more = 0; more < Math.min(TYPES, wrong.length); more++) {
+        const type = wrong[(nth + more) % wrong.length] as string;
         await restore(redis, call.before, current);
         current = await checkKey(script, call, one, key, right, type);
       }
