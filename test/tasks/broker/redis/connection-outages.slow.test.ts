@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { RedisConnection } from '../../../../src/tasks/broker/redis/connection.ts';
 import { bundleProgram } from '../../../bundle-program.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
 import { finished, spawnNode } from '../../../run-program.ts';
@@ -17,6 +16,7 @@ import {
   timeOf,
   UNAVAILABLE,
   unavailableFor,
+  untilReady,
 } from './connection-support.ts';
 
 /** Soon enough for a shutdown, also on a busy machine. An answer is waited for much longer. */
@@ -32,11 +32,6 @@ afterEach(async () => {
   await closeAll();
   await server.stop();
 });
-
-/** Waits until it works, however busy the machine is, and counts nothing. */
-async function untilReady(connection: RedisConnection): Promise<void> {
-  await until('it is ready', async () => (await connection.run((client) => client.ping())) === 'PONG');
-}
 
 const states = (health: readonly { readonly state: string }[]): string[] => health.map(({ state }) => state);
 

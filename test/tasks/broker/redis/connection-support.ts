@@ -51,6 +51,14 @@ export function countUntilItWorks(connection: RedisConnection, queue?: string): 
   });
 }
 
+/** Waits until it works, however busy the machine is, and counts nothing. */
+export function untilReady(connection: RedisConnection, queue = 'default'): Promise<void> {
+  return until('it is ready', async () => {
+    await connection.run((client) => client.get(`asynq:{${queue}}:count`));
+    return true;
+  });
+}
+
 /** How long something takes, in milliseconds. */
 export async function timeOf(work: Promise<unknown>): Promise<number> {
   const startMs = performance.now();
