@@ -1,4 +1,3 @@
-import type { Damage } from './examine-segment.ts';
 import {
   copyBytes,
   keepCopy,
@@ -14,6 +13,7 @@ import {
   encodeSegmentHeader,
   RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
+  type LostPart,
   type SegmentHeader,
   parseSegmentFileName,
 } from './segment.ts';
@@ -33,7 +33,7 @@ export interface RepairedSegment {
   /** Where its records end, and the sequence after that of the last one. */
   readonly end: number;
   readonly next: number;
-  readonly damages: readonly Damage[];
+  readonly damages: readonly LostPart[];
 }
 
 /**
@@ -93,8 +93,8 @@ export async function mendHeader(files: FileSystem, path: string, header: Segmen
 }
 
 /** Whether a record of lost records fits in place of the damage: a repair does not make segments longer. */
-export function canReplace({ offset, end, rescued }: Damage): boolean {
-  return rescued !== undefined || (offset >= SEGMENT_HEADER_BYTES && end - offset >= RECORD_HEADER_BYTES);
+export function canReplace({ offset, end }: LostPart): boolean {
+  return offset >= SEGMENT_HEADER_BYTES && end - offset >= RECORD_HEADER_BYTES;
 }
 
 /** A file that an interrupted repair has left unfinished, or one that is kept as it was; undefined if it is neither. */
@@ -105,12 +105,7 @@ export function leftFileOf(log: string, file: string): 'unfinished' | 'set aside
   return isOf(DAMAGED) ? 'set aside' : undefined;
 }
 
-async function replaceDamage(file: File, damage: Damage, salt: number): Promise<void> {
-  const { offset, end, from, to, rescued } = damage;
-  if (rescued !== undefined) {
-    await file.write(rescued, offset);
-    return;
-  }
+async function replaceDamage(file: File, { offset, end, from, to }: LostPart, salt: number): Promise<void> {
   await writeZeros(file, offset, end);
   let records = to - from;
   let sequence = from;

@@ -258,7 +258,6 @@ test('an examination of a segment finds its records and its damage', async () =>
     on,
     again.segments[0] as (typeof again.segments)[0],
     undefined,
-    1,
     () => undefined,
   );
   expect(examined).toMatchObject({

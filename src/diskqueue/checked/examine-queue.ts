@@ -67,7 +67,7 @@ export async function examineQueue(
     const before = done;
     const successor = found.segments[i + 1];
     const follows = successor?.number === segment.number + 1 ? successor : undefined;
-    const examined = await examineSegment(files, segment, follows, type, (pieces) => {
+    const examined = await examineSegment(files, segment, follows, (pieces) => {
       for (const piece of pieces) {
         if (piece.kind !== 'record') continue;
         if (!cursor.acks.has(piece.sequence)) unacknowledged++;

@@ -111,12 +111,10 @@ function planSegment(
   following: Segment | undefined,
 ): RepairedSegment {
   const { files, steps, hasCursor } = planning;
-  const { segment, tail, headerCopies } = examined;
+  const { segment, damages, headerCopies, end, next } = examined;
   const { path } = segment;
-  const before = examined.damages.filter(({ offset }) => offset < (tail?.offset ?? Infinity));
-  const damages = tail === undefined ? before : [...before, tail];
-  for (const damage of damages) if (damage.rescued === undefined) lose(planning, path, damage);
-  const repaired = { header, end: tail?.end ?? examined.end, next: tail?.to ?? examined.next, damages };
+  for (const damage of damages) lose(planning, path, damage);
+  const repaired = { header, end, next, damages };
   const recorded = hasCursor ? repaired : withGap(repaired, following);
   if (damages.length > 0) {
     planRewrite(planning, path, recorded);
@@ -142,7 +140,7 @@ function withGap(repaired: RepairedSegment, following: Segment | undefined): Rep
   // The header of the next file holds where this one ends, which must stay.
   if (to <= from || following?.number === header.number + 1) return repaired;
   const end = offset + RECORD_HEADER_BYTES;
-  const gap = { offset, end, from, to, reason: 'records are missing', rescued: undefined };
+  const gap = { offset, end, from, to, reason: 'records are missing' };
   return { ...repaired, end, next: to, damages: [...damages, gap] };
 }
 
@@ -166,13 +164,9 @@ function planRewrite(
     );
   }
   const keptAs = freeName(path, taken);
-  const rescued = damages.filter((damage) => damage.rescued !== undefined).length;
-  const parts = [
-    ...(rescued > 0 ? [`messages of which only the header is damaged: ${rescued}, restored`] : []),
-    ...(damages.length > rescued ? [`damaged places: ${damages.length - rescued}, left out`] : []),
-  ];
+  const detail = `damaged places: ${damages.length}, left out`;
   steps.push({
-    ...{ action: 'rewrite', file: path, detail: parts.join('; '), keptAs },
+    ...{ action: 'rewrite', file: path, detail, keptAs },
     run: () => rewriteSegment(files, folder, path, keptAs, repaired),
   });
 }
