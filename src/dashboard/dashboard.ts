@@ -51,9 +51,9 @@ export interface Dashboard {
    */
   (request: IncomingMessage, response: ServerResponse, next?: (error?: unknown) => void): void;
   /** Serves a request of `fetch`: for Hono, Next.js, Bun, Deno. Never rejects. The option `rootPath` is needed under a prefix. */
-  fetch(request: Request): Promise<Response>;
+  readonly fetch: (request: Request) => Promise<Response>;
   /** Ends all streams and searches, and stops reading the broker; requests get 503 from now on. Idempotent. */
-  close(): void;
+  readonly close: () => void;
 }
 
 /**

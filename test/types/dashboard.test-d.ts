@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { expectTypeOf, test } from 'vitest';
-import type { Access, DashboardAction, DashboardOptions } from 'escapement/dashboard';
+import type { Access, Dashboard, DashboardAction, DashboardOptions } from 'escapement/dashboard';
 
 test('authorize may return actions that are read from a configuration, which are strings', () => {
   expectTypeOf<{ actions: string[] }>().toExtend<Access>();
@@ -21,4 +21,12 @@ test('authorize may take the request of a framework, and may be undefined like e
   const authorize = ({ user }: FrameworkRequest) => user?.isAdmin ?? 'read-only';
   expectTypeOf<{ authorize: typeof authorize }>().toExtend<DashboardOptions>();
   expectTypeOf<Record<keyof DashboardOptions, undefined>>().toExtend<DashboardOptions>();
+});
+
+test('fetch is a function that needs no this, and not a method: a server may get it alone', () => {
+  interface Served extends Request {
+    readonly served: true;
+  }
+  // A parameter of a method may be narrower, one of a function not.
+  expectTypeOf<(request: Served) => Promise<Response>>().not.toExtend<Dashboard['fetch']>();
 });
