@@ -75,14 +75,14 @@ export const ADMINISTRATION = {
     const queue = store.queue(name);
     if (queue.isPaused) throw queueState(name, 'paused already');
     queue.isPaused = true;
-    store.journal?.write(Kind.queue, name, queue.settings);
+    store.journal?.write(Kind.queue, name, queue.settingsWithoutBuckets);
   },
 
   resume(store, name) {
     const queue = store.queue(name);
     if (!queue.isPaused) throw queueState(name, 'not paused');
     queue.isPaused = false;
-    store.journal?.write(Kind.queue, name, queue.settings);
+    store.journal?.write(Kind.queue, name, queue.settingsWithoutBuckets);
     queue.pending.announceAll();
   },
 

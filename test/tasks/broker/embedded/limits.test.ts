@@ -1,6 +1,7 @@
 import { EmbeddedBroker } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
+import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
 import { expectCode, LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
 import { RecordingFileSystem } from '../../../diskqueue/recording-file-system.ts';
 import { SmallDisk } from '../../../diskqueue/small-disk.ts';
@@ -54,6 +55,23 @@ test('a reopened broker keeps limits and the tokens that were taken, but not tho
   await broker.close();
   broker = await openForTest(dataPath, { clock });
   expect(await broker.dequeue(QUEUE, 10, LONG_MS)).toHaveLength(2);
+});
+
+test('pausing and resuming a queue with a thousand keys writes less than a kilobyte, and gives no key a token', async () => {
+  const [dataPath, clock] = [folderOfTest(), new ManualClock()];
+  let broker = await openForTest(dataPath, { clock });
+  await broker.setLimits(QUEUE, { perKey: { rate: { tasks: 1, perMs: LONG_MS } } });
+  await broker.enqueueMany(Array.from({ length: 2_000 }, (_, n) => newTask({ key: `key ${n % 1_000}` })));
+  expect(await broker.dequeue(QUEUE, 2_000, LONG_MS)).toHaveLength(1_000);
+  await broker.flush();
+  const { journal } = broker[INTERNALS]();
+  const bytesBefore = journal?.logBytes ?? NaN;
+  await broker.pause(QUEUE);
+  await broker.resume(QUEUE);
+  expect(journal?.logBytes).toBeLessThan(bytesBefore + 1_000);
+  await broker.close();
+  broker = await openForTest(dataPath, { clock });
+  expect(await broker.dequeue(QUEUE, 2_000, LONG_MS)).toHaveLength(0);
 });
 
 test('a disk that is full costs no run its place, and frees none', async () => {
