@@ -25,6 +25,9 @@ type ConnectionSettings = Omit<RedisOptions, 'replyMapping'> & { readonly replyM
 /** Delays between attempts to connect. Most connections that are lost are back at once; a Redis that is back is noticed within 3 s. */
 export const RECONNECT: BackOffOptions = { firstMs: 50, longestMs: 3_000 };
 
+/** How long a connection exists, in milliseconds, until its loss is a new one. */
+const LASTING_MS = 1_000;
+
 /** How long a connection that is given up may take to end in order, in milliseconds; then it is cut. */
 const DISCONNECT_MS = 50;
 
@@ -88,12 +91,19 @@ export function makeClient(plan: ServerPlan, timeoutMs: number): RedisClient {
   }
 }
 
-/** Returns the delays before attempts to connect, which ioredis counts from 1 after each loss. */
+/**
+ * Returns the delays before attempts to connect, which ioredis counts from 1 after each loss. They go on growing unless the connection
+ * has lasted: one to a replica, for example, ends at its first write.
+ */
 function reconnectDelays(): (attempt: number) => number {
   const backOff = new BackOff(RECONNECT);
+  let triedAtMs = -Infinity;
   return (attempt) => {
-    if (attempt === 1) backOff.reset();
-    return backOff.next();
+    const nowMs = performance.now();
+    if (attempt === 1 && nowMs - triedAtMs > LASTING_MS) backOff.reset();
+    const delayMs = backOff.next();
+    triedAtMs = nowMs + delayMs;
+    return delayMs;
   };
 }
 

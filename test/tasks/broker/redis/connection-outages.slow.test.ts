@@ -100,10 +100,27 @@ it('attempts to connect become rarer', async () => {
   open({ url: `redis://127.0.0.1:${port}` });
   await until('there were six', () => connects.length >= 6);
   refusing.close();
-  const between = connects.slice(1).map((at, index) => at - (connects[index] ?? 0));
-  // 50, 100, 200, 400, 800 ms, or half of it, or anything in between.
-  for (const [index, ms] of between.entries()) expect(ms).toBeGreaterThanOrEqual(25 * 2 ** index - 1);
+  expectRarer(connects);
 });
+
+it('attempts to connect become rarer while the server is a replica', async () => {
+  await server.ask('REPLICAOF 127.0.0.1 1');
+  const { connection } = open({ url: server.url });
+  const refusals: number[] = []; // each ends a connection
+  while (refusals.length < 6) {
+    await expect(count(connection)).rejects.toMatchObject(unavailableFor(/READONLY/));
+    refusals.push(performance.now());
+  }
+  expectRarer(refusals);
+  await server.ask('REPLICAOF NO ONE');
+  await countUntilItWorks(connection);
+});
+
+/** Whether they are 50, 100, 200, 400, 800 ms apart, or half of it, or anything in between. */
+function expectRarer(timesMs: readonly number[]): void {
+  const between = timesMs.slice(1).map((at, index) => at - (timesMs[index] ?? 0));
+  for (const [index, ms] of between.entries()) expect(ms).toBeGreaterThanOrEqual(25 * 2 ** index - 1);
+}
 
 describe('a server that does not answer', () => {
   it('the connection to a silent server is given up in time, and made again when the server continues', async () => {
