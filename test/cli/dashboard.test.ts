@@ -1,12 +1,11 @@
 /** `escapement dashboard`, run in this process. */
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { Client, EmbeddedBroker, Inspector, Task } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { addDashboard } from '../../src/cli/dashboard/dashboard.ts';
 import type { LiveJson, SessionJson, TaskDetailJson } from '../../src/dashboard/dashboard-json.ts';
 import { folderOfTest } from '../folder.ts';
+import { listen } from '../listen.ts';
 import { freshDatabase } from '../redis/redis-case.ts';
 import { openBench } from '../tasks/support/bench.ts';
 import { FakeStream, runPart, serve, serveTasks } from './tasks/support/tasks-command.ts';
@@ -216,13 +215,10 @@ test('--open opens the address that is printed', async () => {
 });
 
 test('a port that is in use is reported', async () => {
-  const other = createServer();
-  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
-  const { port } = other.address() as AddressInfo;
+  const port = await listen(() => undefined);
   const { err, end } = await start(['--path', await folderWithTask(), '--port', String(port)]);
   expect(await end()).toBe(2);
   expect(err.written).toContain(`port ${port} of 127.0.0.1 is in use; choose another --port`);
-  other.close();
 });
 
 test('Ctrl-C ends open streams', async () => {

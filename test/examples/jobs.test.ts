@@ -1,13 +1,11 @@
-import { once } from 'node:events';
-import { createServer, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { EmbeddedBroker } from 'escapement/tasks';
 import { Shop } from '../../examples/jobs/shop.ts';
+import { listen } from '../listen.ts';
 import { eventually } from './support.ts';
 
-let provider: Server;
 /** What the payment provider does with the charge of an order. */
 let charge: (order: string, response: ServerResponse) => void;
 let charges: string[];
@@ -19,27 +17,24 @@ let reports: string[];
 beforeEach(async () => {
   [charges, reports] = [[], []];
   charge = pay;
-  provider = createServer((request, response) => {
+  const port = await listen((request, response) => {
     void json(request).then((body) => {
       const { order } = body as { order: string };
       charges.push(order);
       charge(order, response);
     });
-  }).listen(0, '127.0.0.1');
-  await once(provider, 'listening');
+  });
   broker = await EmbeddedBroker.open();
   shop = new Shop({
     ...{ broker, port: 0, workers: 2, reportAt: '@every 1s' },
-    payments: `http://127.0.0.1:${(provider.address() as AddressInfo).port}/`,
+    payments: `http://127.0.0.1:${port}/`,
     report: (text) => reports.push(text),
   });
   url = await shop.start();
 });
 afterEach(async () => {
-  provider.closeAllConnections();
   await shop.close().catch(() => undefined); // a test may have closed it
   await broker.close();
-  provider.close();
 });
 
 function pay(order: string, response: ServerResponse): void {

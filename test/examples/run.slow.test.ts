@@ -1,9 +1,8 @@
 /** Every example, run as a person runs it. */
-import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { describe, expect, it } from 'vitest';
+import { listen } from '../listen.ts';
 import { spawnNode } from '../run-program.ts';
 import {
   bundleExample,
@@ -166,13 +165,10 @@ describe('the other examples', () => {
 });
 
 it('the shop ends with 1 when its port is in use, and says so', async () => {
-  const other = createServer().listen(0, '127.0.0.1');
-  await once(other, 'listening');
-  const { port } = other.address() as AddressInfo;
+  const port = await listen(() => undefined);
   const run = await runExample(
     startBundle('jobs', '--payments', 'http://127.0.0.1/', '--port', String(port)),
   );
-  other.close();
 
   expect(run.code).toBe(1);
   expect(run.stderr).toMatch(/^error: listen EADDRINUSE.*\n$/);

@@ -1,10 +1,10 @@
-import { type AddressInfo, createServer } from 'node:net';
 import { dashboard } from 'escapement/dashboard';
 import { Task } from 'escapement/tasks';
 import { tasksHandler, type TasksHandlerOptions } from 'escapement/tasks/http';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { HttpTarget } from '../../../src/cli/tasks/target/http-target.ts';
 import { openBench, START_MS } from '../../tasks/support/bench.ts';
+import { freePort } from '../../free-port.ts';
 import { finished } from '../../run-program.ts';
 import { startCommand } from '../support/command.ts';
 import {
@@ -198,13 +198,8 @@ describe('the HTTP API', () => {
   });
 
   it('an unreachable HTTP API is reported in one line without the password', async () => {
-    const free = createServer().listen(0, '127.0.0.1');
-    await new Promise((resolve) => free.once('listening', resolve));
-    const { port } = free.address() as AddressInfo;
-    await new Promise((resolve) => free.close(resolve));
-    const { stdout, stderr, code } = await tasksCommand([
-      ...['queue', 'pause', 'a', 'b', '-u', `http://user:secret@127.0.0.1:${port}/admin`],
-    ]);
+    const uri = `http://user:secret@127.0.0.1:${await freePort()}/admin`;
+    const { stdout, stderr, code } = await tasksCommand(['queue', 'pause', 'a', 'b', '-u', uri]);
     expect(stderr).toMatch(
       /^escapement: cannot reach http:\/\/127\.0\.0\.1:\d+\/admin: [^\n]*ECONNREFUSED[^\n]*\n$/,
     );
