@@ -156,7 +156,7 @@ describe.each(['self-driven', 'that has to be driven'])('with a flaky broker %s'
     vi.restoreAllMocks();
   });
 
-  test.each([1, 2, 3, 4, 5])('no task is lost with a flaky broker (seed %i)', async (seed) => {
+  test.each([1, 2])('no task is lost with a flaky broker (seed %i)', async (seed) => {
     const clock = new ManualClock({ wallMs: START_MS });
     const inner = await EmbeddedBroker.open({ clock });
     const isSelfDriven = kind === 'self-driven';

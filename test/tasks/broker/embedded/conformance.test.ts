@@ -2,7 +2,6 @@ import { EmbeddedBroker, type EmbeddedBrokerOptions } from 'escapement/tasks';
 import { checkBroker, checkBrokerLog, ManualClock } from 'escapement/testing';
 import { describe } from 'vitest';
 import { describeBroker } from '../../../conformance/broker/describe-broker.ts';
-import { stubborn } from '../../../conformance/broker/stubborn.ts';
 import type { BrokerSetup } from '../../../conformance/broker/support.ts';
 import { folderOfTest } from '../../../folder.ts';
 
@@ -31,10 +30,6 @@ function makeDurable(): Promise<BrokerSetup> {
 
 describe('the embedded broker', () => {
   describeBroker(make);
-});
-
-describe('the embedded broker behind a flaky network', () => {
-  describeBroker(stubborn(make));
 });
 
 describe('the embedded broker with a folder', () => {

@@ -1,11 +1,8 @@
 import { RedisBroker } from 'escapement/tasks/redis';
 import { ManualClock } from 'escapement/testing';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { describeBroker } from '../../../conformance/broker/describe-broker.ts';
-import { stubborn } from '../../../conformance/broker/stubborn.ts';
 import { freshDatabase } from '../../../redis/redis-case.ts';
 import { FlakyWork } from '../../support/flaky-work.ts';
-import { redisSetup } from './setup.ts';
 
 describe('with Redis behind a flaky network', () => {
   const START_MS = 1_795_262_400_000;
@@ -51,8 +48,4 @@ describe('with Redis behind a flaky network', () => {
     await inner.close();
     await database.dispose();
   });
-});
-
-describe('the broker on Redis behind a flaky network', () => {
-  describeBroker(stubborn(redisSetup));
 });
