@@ -16,12 +16,22 @@ const group = fc.constantFrom('', '', '', ...GROUPS);
 const someGroup = fc.constantFrom(...GROUPS);
 const lock = fc.constantFrom('', 'k', 'l');
 const key = fc.constantFrom('', '', 'A', 'A', 'B', 'C');
-/** With a token each second, or each few. */
+
+/**
+ * A moment of a history: every time is a multiple of it. Redis keeps whole seconds, and its own clock goes on: a moment is so long
+ * that it matters little how long a test takes.
+ */
+export const MOMENT_MS = 10_000;
+
+const moments = (...counts: number[]): fc.Arbitrary<number> =>
+  fc.constantFrom(...counts.map((count) => count * MOMENT_MS));
+
+/** With a token each thousand moments, or each few thousand. */
 const rate = fc.constantFrom(
-  { tasks: 1, perMs: 1_000 },
-  { tasks: 1, perMs: 5_000, burst: 2 },
-  { tasks: 2, perMs: 10_000 },
-  { tasks: 1, perMs: 20_000, burst: 3 },
+  { tasks: 1, perMs: 1_000 * MOMENT_MS },
+  { tasks: 1, perMs: 5_000 * MOMENT_MS, burst: 2 },
+  { tasks: 2, perMs: 10_000 * MOMENT_MS },
+  { tasks: 1, perMs: 20_000 * MOMENT_MS, burst: 3 },
 );
 const someLimits = { concurrency: fc.integer({ min: 1, max: 3 }), rate };
 const limits: fc.Arbitrary<QueueLimits | undefined> = fc.option(
@@ -33,7 +43,7 @@ const delay = fc.constantFrom(0, 0, 0, 1, 5, 20, 70);
 const state = fc.constantFrom(...TASK_STATES);
 /** Of all leases, or sets, that there ever were; the latest is 0. */
 const back = fc.nat({ max: 5 });
-const spanMs = fc.constantFrom(0, 1_000, 5_000, 10_000, 30_000);
+const spanMs = moments(0, 1_000, 5_000, 10_000, 30_000);
 
 /** How a run ends, or what it writes meanwhile. */
 const ENDS = [
@@ -43,7 +53,7 @@ const ENDS = [
 
 const task = fc.record({
   ...{ id, queue, group, key, lock, isNext: fc.nat(4).map((n) => n === 0), delay },
-  ...{ ttlMs: fc.constantFrom(5_000, 50_000), retentionMs: fc.constantFrom(0, 20_000) },
+  ...{ ttlMs: moments(5_000, 50_000), retentionMs: moments(0, 20_000) },
   onDuplicate: fc.constantFrom('reject', 'reject', 'replace', 'extend'),
 });
 
@@ -67,12 +77,12 @@ const brokerAction = fc.oneof(
   { weight: 3, arbitrary: action('recover', { graceMs: spanMs, leaseMs: spanMs }) },
   {
     weight: 8,
-    arbitrary: action('advance', { ms: fc.constantFrom(0, 1_000, 1_000, 5_000, 20_000, 100_000) }),
+    arbitrary: action('advance', { ms: moments(0, 1_000, 1_000, 5_000, 20_000, 100_000) }),
   },
   {
     weight: 5,
     arbitrary: action('takeGroup', {
-      ...{ queue, group: someGroup, graceMs: fc.constantFrom(0, 0, 1_000, 5_000), maxDelayMs: spanMs },
+      ...{ queue, group: someGroup, graceMs: moments(0, 0, 1_000, 5_000), maxDelayMs: spanMs },
       ...{ maxSize: fc.nat({ max: 3 }), holdMs: spanMs },
     }),
   },

@@ -1,6 +1,6 @@
 import type { TaskRecord } from 'escapement/tasks';
 import { expect } from 'vitest';
-import { GROUPS } from './broker-actions.ts';
+import { GROUPS, MOMENT_MS } from './broker-actions.ts';
 import { byId, byKey } from './broker-model-parts.ts';
 import type { BrokerSide } from './broker-side.ts';
 
@@ -54,7 +54,7 @@ async function showQueue(side: BrokerSide, queue: string): Promise<ShownQueue> {
     held: stats.held,
     // A part of a token that is missing does not count.
     keys: keys
-      .map((one) => ({ ...one, againInMs: one.againInMs && Math.round(one.againInMs) }))
+      .map((one) => ({ ...one, againInMs: one.againInMs && roundToMoment(one.againInMs) }))
       .sort((a, b) => (a.key < b.key ? -1 : 1)),
     turns: (await side.turns?.(queue)) ?? turns,
     tasks: [ties === 'id' ? [...active].sort(byId) : active, [...pending].sort(byKey), ...others],
@@ -62,4 +62,8 @@ async function showQueue(side: BrokerSide, queue: string): Promise<ShownQueue> {
     groups: Object.fromEntries(shownGroups),
     aggregating: counts.aggregating,
   };
+}
+
+function roundToMoment(ms: number): number {
+  return Math.round(ms / MOMENT_MS) * MOMENT_MS;
 }

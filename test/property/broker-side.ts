@@ -5,44 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { TRANSFER } from '../../src/tasks/broker/transfer.ts';
 
-/** What a history does to a broker. */
-export type TestedBroker = Pick<
-  Broker,
-  | 'enqueue'
-  | 'enqueueMany'
-  | 'enqueueTick'
-  | 'dequeue'
-  | 'complete'
-  | 'retry'
-  | 'archive'
-  | 'release'
-  | 'discard'
-  | 'writeResult'
-  | 'writeProgress'
-  | 'extendLeases'
-  | 'recover'
-  | 'takeGroup'
-  | 'replaceSet'
-  | 'forward'
-  | 'reclaimSets'
-  | 'deleteExpired'
-  | 'groups'
-  | 'queues'
-  | 'queueStats'
-  | 'tasks'
-  | 'change'
-  | 'updatePayload'
-  | 'limits'
-  | 'setLimits'
-  | 'keys'
-  | 'pause'
-  | 'resume'
-  | 'removeQueue'
->;
-
 /** A broker with nothing in it, in a time that the test lets pass. */
 export interface BrokerSide extends AsyncDisposable {
-  readonly broker: TestedBroker;
+  readonly broker: Broker;
   /** What comes first of what came, or is due, at the same moment; see docs/redis.md. */
   readonly ties: Ties;
   /** Keys in the order of their turns; undefined if pending tasks are listed in that order. */

@@ -1,15 +1,16 @@
-import type { LeasedTask, NewTask, TaskRecord, TaskSet } from 'escapement/tasks';
+import type { Broker, LeasedTask, NewTask, TaskRecord, TaskSet } from 'escapement/tasks';
 import { expect } from 'vitest';
-import type { BrokerAction, TaskSpec } from './broker-actions.ts';
+import { MOMENT_MS, type BrokerAction, type TaskSpec } from './broker-actions.ts';
 import { BrokerModel } from './broker-model.ts';
 import { byId } from './broker-model-parts.ts';
 import { showBroker } from './broker-show.ts';
-import type { BrokerSide, OpenBrokerSide, TestedBroker } from './broker-side.ts';
+import type { BrokerSide, OpenBrokerSide } from './broker-side.ts';
 
 const QUEUES = ['q', 'r'];
-export const OPTIONS = { startMs: 1_000, archiveRetentionMs: 40_000 };
-/** What a delay counts in: so long that each can have a millisecond of its own. */
-const UNIT_MS = 1_000;
+/** Far in the future: nothing expires by the clock of Redis meanwhile. */
+export const OPTIONS = { startMs: Date.UTC(2100, 0, 1), archiveRetentionMs: 40_000 * MOMENT_MS };
+/** What a delay counts in: so many moments that each delay can have one of its own. */
+const UNIT = 1_000;
 /** By the id of a task. A broker with a folder does not keep the largest in memory, and compacts its small files because of them. */
 const PAYLOAD_BYTES: Readonly<Record<string, number>> = { f: 200, g: 1_100, h: 3_000 };
 
@@ -195,7 +196,7 @@ export class BrokerWorld {
     if (lease === undefined) return;
     const failure = { error: 'failed for good', isFailure: true };
     const result = Uint8Array.of(++this.#written % 256);
-    const end = (target: TestedBroker | BrokerModel, task: LeasedTask): unknown => {
+    const end = (target: Broker | BrokerModel, task: LeasedTask): unknown => {
       if (how === 'archive') return target.archive(task, failure);
       if (how === 'writeResult') return target.writeResult(task, result);
       if (how === 'writeProgress') return target.writeProgress(task, `${this.#written}`);
@@ -229,10 +230,10 @@ export class BrokerWorld {
     }
   }
 
-  /** Of what is due in one millisecond, a timer does not promise the order. */
+  /** Of what is due in one moment, a timer does not promise the order. */
   #momentAfter(delay: number): number {
-    const ownMs = delay === 0 ? 0 : ++this.#delayed % UNIT_MS;
-    return this.#side.wallNow() + delay * UNIT_MS + ownMs;
+    const own = delay === 0 ? 0 : ++this.#delayed % UNIT;
+    return this.#side.wallNow() + (delay * UNIT + own) * MOMENT_MS;
   }
 
   #newTask(spec: TaskSpec): NewTask {

@@ -1,32 +1,15 @@
 import { Redis } from 'ioredis';
-import { systemClock, type Clock } from 'escapement';
+import { systemClock } from 'escapement';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { expect } from 'vitest';
 import { QUEUES_KEY, QueueKeys } from '../../src/tasks/broker/redis/keys.ts';
 import { freshDatabase } from '../redis/redis-case.ts';
+import { MOMENT_MS } from './broker-actions.ts';
 import type { BrokerSide, BrokerSideOptions } from './broker-side.ts';
 import { checkRedis } from '../tasks/support/check-redis.ts';
 import { dumpOf, type RedisDump } from '../tasks/support/redis-dump.ts';
-import { fromBrokerTime, SCALE, ScaledBroker, toBrokerTime } from './scaled-broker.ts';
 
 const LOCK = /^asynq:\{.*?\}:unique:/u;
-
-/** The time of the test, as a broker that keeps seconds has it. */
-class ScaledClock implements Clock {
-  ms = 0;
-
-  now(): number {
-    return this.ms * SCALE;
-  }
-
-  wallNow(): number {
-    return toBrokerTime(this.ms);
-  }
-
-  setTimeout(callback: () => void, delayMs: number): ReturnType<Clock['setTimeout']> {
-    return systemClock.setTimeout(callback, delayMs);
-  }
-}
 
 /** A database, and connections to it, for one history after the other. */
 export class RedisSides implements AsyncDisposable {
@@ -49,11 +32,11 @@ export class RedisSides implements AsyncDisposable {
   readonly open = async ({ startMs, ...options }: BrokerSideOptions): Promise<BrokerSide> => {
     const keys = await this.#redis.keys('asynq:*');
     if (keys.length > 0) await this.#redis.del(...keys);
-    const clock = new ScaledClock();
-    clock.ms = startMs;
-    const archiveRetentionMs = options.archiveRetentionMs * SCALE;
-    const broker = new RedisBroker({ ...options, archiveRetentionMs, url: this.#url, clock });
-    return new RedisSide(this.#redis, broker, clock, options.archiveRetentionMs);
+    const time = { ms: startMs };
+    const now = (): number => time.ms;
+    const clock = { ...systemClock, now, wallNow: now }; // what waits for Redis waits by the clock of the host
+    const broker = new RedisBroker({ ...options, url: this.#url, clock });
+    return new RedisSide(this.#redis, broker, time, options.archiveRetentionMs);
   };
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -64,52 +47,50 @@ export class RedisSides implements AsyncDisposable {
 
 /** A broker on Redis, driven as a fleet of servers would that never sleeps. */
 class RedisSide implements BrokerSide {
-  readonly broker: ScaledBroker;
+  readonly broker: RedisBroker;
   readonly ties = 'id';
-  readonly #inner: RedisBroker;
   readonly #redis: Redis;
-  readonly #clock: ScaledClock;
+  readonly #time: { ms: number };
   readonly #archiveRetentionMs: number;
   /** When locks are over: Redis's own clock does not count. */
   readonly #lockEnds = new Map<string, number>();
 
-  constructor(redis: Redis, inner: RedisBroker, clock: ScaledClock, archiveRetentionMs: number) {
+  constructor(redis: Redis, broker: RedisBroker, time: { ms: number }, archiveRetentionMs: number) {
     this.#redis = redis;
-    this.#inner = inner;
-    this.#clock = clock;
+    this.broker = broker;
+    this.#time = time;
     this.#archiveRetentionMs = archiveRetentionMs;
-    this.broker = new ScaledBroker(inner);
   }
 
   wallNow(): number {
-    return this.#clock.ms;
+    return this.#time.ms;
   }
 
   /** With the next change keys whose token has come enter the ring; and those tasks without key that were there before the first key. */
   async turns(queue: string): Promise<readonly string[]> {
     const { ring, parked, pending } = new QueueKeys(queue);
     const turns = await this.#redis.lrange(ring, '0', '-1');
-    turns.push(...(await this.#redis.zrangebyscore(parked, '-inf', this.#clock.wallNow())));
+    turns.push(...(await this.#redis.zrangebyscore(parked, '-inf', this.#time.ms)));
     const isMissing = !turns.includes('') && (await this.#redis.zscore(parked, '')) === null;
     return isMissing && (await this.#redis.exists(pending)) === 1 ? [...turns, ''] : turns;
   }
 
   async advance(ms: number): Promise<void> {
-    const targetMs = this.#clock.ms + ms;
+    const targetMs = this.#time.ms + ms;
     let sweptMs = -Infinity;
     for (;;) {
       const dump = await dumpOf(this.#redis);
       const nextMs = Math.min(...this.#dueMoments(dump));
       if (nextMs > targetMs) break;
       if (nextMs <= sweptMs) throw new Error(`what was due at ${nextMs} is there at ${sweptMs} still`);
-      this.#clock.ms = Math.max(this.#clock.ms, nextMs);
-      sweptMs = this.#clock.ms;
+      this.#time.ms = Math.max(this.#time.ms, nextMs);
+      sweptMs = this.#time.ms;
       const queues = [...(dump.sets.get(QUEUES_KEY) ?? [])];
-      await this.#inner.forward(queues);
-      await this.#inner.reclaimSets(queues);
-      await this.#inner.deleteExpired(queues, 1_000);
+      await this.broker.forward(queues);
+      await this.broker.reclaimSets(queues);
+      await this.broker.deleteExpired(queues, 1_000);
     }
-    this.#clock.ms = targetMs;
+    this.#time.ms = targetMs;
     for (const [lock, endMs] of this.#lockEnds) if (endMs <= targetMs) await this.#redis.del(lock);
   }
 
@@ -118,12 +99,12 @@ class RedisSide implements BrokerSide {
     await this.#keepLocks(dump);
     checkRedis(dump);
     const queues = [...(dump.sets.get(QUEUES_KEY) ?? [])];
-    const defects = await Promise.all(queues.map((queue) => this.#inner.repair(queue, { apply: false })));
+    const defects = await Promise.all(queues.map((queue) => this.broker.repair(queue, { apply: false })));
     expect(defects.flat()).toEqual([]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#inner.close();
+    await this.broker.close();
   }
 
   #dueMoments({ sets, zsets }: RedisDump): number[] {
@@ -132,7 +113,7 @@ class RedisSide implements BrokerSide {
       const moments = [scheduled, retry, completed, aggregationSets, archived].flatMap((key) => {
         const scores = [...(zsets.get(key)?.values() ?? [])];
         const laterMs = key === archived ? this.#archiveRetentionMs : 0;
-        return scores.map((score) => fromBrokerTime(Number(score) * 1_000) + laterMs);
+        return scores.map((score) => Number(score) * 1_000 + laterMs);
       });
       return moments;
     });
@@ -148,7 +129,7 @@ class RedisSide implements BrokerSide {
         if (!this.#lockEnds.has(lock)) throw new Error(`'${lock}' does not expire`);
         continue;
       }
-      this.#lockEnds.set(lock, this.#clock.ms + Math.ceil(ttlMs / SCALE));
+      this.#lockEnds.set(lock, this.#time.ms + Math.ceil(ttlMs / MOMENT_MS) * MOMENT_MS);
       await this.#redis.persist(lock);
     }
   }
