@@ -4,18 +4,11 @@ import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { EmbeddedBroker } from 'escapement/tasks';
 import { checkBroker } from 'escapement/testing';
-import { describe, expect, onTestFinished, test } from 'vitest';
-import type { FileSystem } from '../../../../src/log/file-system.ts';
+import { expect, onTestFinished, test } from 'vitest';
 import { bundleProgram } from '../../../bundle-program.ts';
 import { LONG_MS, newTask, QUEUE } from '../../../conformance/broker/support.ts';
 import { Random } from '../../../diskqueue/random.ts';
-import {
-  allRemains,
-  nothingRemains,
-  RecordingFileSystem,
-  someRemains,
-} from '../../../diskqueue/recording-file-system.ts';
-import { folderOfFile, folderOfTest } from '../../../folder.ts';
+import { folderOfTest } from '../../../folder.ts';
 import { runUntilKilled } from '../../../run-program.ts';
 import { FIRST_SEED, runs, timeoutOf } from '../../../runs.ts';
 import { openFolder } from './open-folder.ts';
@@ -70,78 +63,6 @@ test.each(['always', 'os'])(
     expect(completed.size).toBeGreaterThan(0);
   },
 );
-
-const cutFolder = folderOfFile();
-
-const open = (files: FileSystem): Promise<EmbeddedBroker> => openFolder(cutFolder, {}, files);
-
-/** What was asked for, and what has settled. */
-interface Ledger {
-  /** Log of the disk when the enqueueing, the lease, and the completion of a task settled; undefined: not yet. */
-  enqueued?: number;
-  /** When the completion was asked for. */
-  ending?: number;
-  completed?: number;
-}
-
-describe('after a power cut at any moment', () => {
-  const seeds = Array.from({ length: runs(10) }, (_, at) => FIRST_SEED + at);
-  test.each(seeds)(
-    'every task is there that was enqueued, and none that was completed (history %d)',
-    async (seed) => {
-      const random = new Random(seed);
-      const files = new RecordingFileSystem();
-      const broker = await open(files);
-      const ledger = new Map<string, Ledger>();
-      const pending: Promise<unknown>[] = [];
-      for (let step = 0; step < 60; step++) {
-        const count = random.below(4);
-        for (let at = 0; at < count; at++) {
-          const entry: Ledger = {};
-          const id = `${step}-${at}`;
-          ledger.set(id, entry);
-          const payload = new Uint8Array(random.chance(0.1) ? 2_000 : random.below(100)).fill(step);
-          pending.push(
-            broker.enqueue(newTask({ id, payload })).then(() => (entry.enqueued = files.log.length)),
-          );
-        }
-        if (random.chance(0.5)) await Promise.all(pending);
-        for (const task of await broker.dequeue(QUEUE, random.below(4), LONG_MS)) {
-          const entry = ledger.get(task.message.id);
-          if (entry === undefined || random.chance(0.2)) {
-            pending.push(broker.release(task));
-            continue;
-          }
-          entry.ending = files.log.length;
-          pending.push(broker.complete(task).then(() => (entry.completed = files.log.length)));
-        }
-      }
-      await Promise.all(pending);
-      await broker.close();
-      for (let cut = 0; cut < 12; cut++) {
-        const at = random.below(files.log.length + 1);
-        const remains = random.pick([allRemains, nothingRemains, someRemains(random), someRemains(random)]);
-        const after = await open(new RecordingFileSystem(files.afterPowerCut(at, remains)));
-        checkBroker(after);
-        const there = new Set<string>();
-        for (const name of await after.queues()) {
-          for (const { message } of await after.tasks(name, 'pending', { page: 1, size: 1_000 })) {
-            there.add(message.id);
-            expect(message.payload.every((byte) => byte === Number(message.id.split('-')[0]))).toBe(true);
-          }
-        }
-        for (const [id, { enqueued, ending, completed }] of ledger) {
-          const isPromised =
-            enqueued !== undefined && enqueued <= at && (ending === undefined || ending > at);
-          if (isPromised) expect(there, `task ${id} is lost`).toContain(id);
-          if (completed !== undefined && completed <= at)
-            expect(there, `task ${id} came back`).not.toContain(id);
-        }
-        await after.close();
-      }
-    },
-  );
-});
 
 /** A task of a broker that is copied while it works. */
 interface CopiedTask {

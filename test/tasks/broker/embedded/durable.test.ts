@@ -6,14 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
 import type { TaskStore } from '../../../../src/tasks/broker/embedded/task-store.ts';
 import type { FileSystem } from '../../../../src/log/file-system.ts';
-import {
-  LONG_MS,
-  newTask,
-  putInto,
-  QUEUE,
-  take,
-  type TaskParts,
-} from '../../../conformance/broker/support.ts';
+import { LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
 import { FaultyFileSystem, type Fault } from '../../../diskqueue/faulty-file-system.ts';
 import { Random } from '../../../diskqueue/random.ts';
 import { nothingRemains, RecordingFileSystem } from '../../../diskqueue/recording-file-system.ts';
@@ -69,39 +62,6 @@ async function fillLog(broker: EmbeddedBroker): Promise<void> {
 const FIRST = { page: 1, size: 10 };
 
 describe('a reopened broker', () => {
-  test('a reopened broker has every field of a task, and its result and progress', async () => {
-    let broker = await open();
-    const parts = {
-      ...{ id: 'id-é', type: 'mail:send', payload: Uint8Array.of(0, 255, 7), maxRetry: 3 },
-      ...{ headers: { 'x-é': 'ü', empty: '' }, uniqueKey: 'key', retentionMs: 60_000 },
-      ...{ timeoutMs: 1_500, deadlineMs: 1_895_262_400_000.5 },
-    };
-    await broker.enqueue(newTask(parts));
-    const leased = await take(broker);
-    await broker.writeResult(leased, Uint8Array.of(1, 2));
-    await broker.writeProgress(leased, '{"at":1}');
-    await broker.retry(leased, { error: 'no wé', isFailure: true }, clock.wallNow() + 5_000);
-    const before = await broker.task(QUEUE, 'id-é');
-    broker = await reopen(broker);
-    expect(await broker.task(QUEUE, 'id-é')).toEqual(before);
-    expect(before).toMatchObject({ state: 'retry', message: { ...parts, retried: 1, lastError: 'no wé' } });
-  });
-
-  test('a reopened broker has the locks of the tasks that have not ended, and no other ones', async () => {
-    let broker = await open();
-    const parts = (name: string): TaskParts => ({ id: name, queue: name, uniqueKey: name });
-    const held = ['pending', 'scheduled', 'retry'] as const;
-    const free = ['archived', 'completed'] as const;
-    for (const state of [...held, ...free]) await putInto(broker, state, parts(state));
-    await broker.enqueue(newTask(parts('deleted')));
-    await broker.change('deleted', { id: 'deleted' }, 'delete');
-    broker = await reopen(broker);
-    const isHeld = async (uniqueKey: string): Promise<boolean> =>
-      (await codeOf(broker.enqueue(newTask({ uniqueKey })))) === 'ERR_TASK_DUPLICATE';
-    for (const name of held) expect(await isHeld(name), name).toBe(true);
-    for (const name of [...free, 'deleted']) expect(await isHeld(name), name).toBe(false);
-  });
-
   test('the epoch of a lease whose start a power cut has lost is not given again, also if the log was compacted', async () => {
     const files = new RecordingFileSystem();
     const broker = await open({ maxBytesPerFile: 4_096 }, files);
@@ -112,25 +72,6 @@ describe('a reopened broker', () => {
     await broker.close();
     const again = await open({}, new RecordingFileSystem(disk));
     expect((await take(again)).epoch).toBeGreaterThan(epoch);
-  });
-
-  test('a reopened broker has the long headers of a task that waits', async () => {
-    let broker = await open();
-    const headers = { long: 'x'.repeat(20_000) };
-    await broker.enqueue(newTask({ id: 'a', headers }));
-    broker = await reopen(broker);
-    expect(await broker.task(QUEUE, 'a')).toMatchObject({ message: { headers } });
-  });
-
-  test('a reopened broker has the key of each task of one type', async () => {
-    let broker = await open();
-    for (const id of ['1-a', '2-b', '3-', '4-b', '5-a'])
-      await broker.enqueue(newTask({ id, key: id.slice(2) }));
-    broker = await reopen(broker);
-    const tasks = await broker.tasks(QUEUE, 'pending', FIRST);
-    expect(tasks.map(({ message: { id, key } }) => `${id} ${key}`)).toEqual([
-      ...['1-a a', '5-a a', '2-b b', '4-b b', '3- '],
-    ]);
   });
 
   test('a reopened broker has the result, or the progress, of a task that was released, also if the log was compacted', async () => {
@@ -173,22 +114,6 @@ describe('a reopened broker', () => {
     for (const { epoch } of after)
       expect(epoch).toBeGreaterThan(Math.max(...before.map((task) => task.epoch)));
     for (const task of before) expect(await codeOf(broker.complete(task))).toBe('ERR_LEASE_LOST');
-  });
-
-  test('a reopened broker keeps queues without tasks, paused ones, ticks and the events of a schedule', async () => {
-    let broker = await open();
-    await broker.enqueue(newTask({ queue: 'a', id: 'x' }));
-    await broker.change('a', { id: 'x' }, 'delete');
-    await broker.enqueue(newTask({ queue: 'b' }));
-    await broker.pause('b');
-    const tick = { entryKey: 'nightly', atMs: clock.wallNow() };
-    await broker.enqueueTick(newTask({ queue: 'c' }), tick);
-    await broker.recordEnqueueEvent('entry', { taskId: 't', atMs: 7 });
-    broker = await reopen(broker);
-    expect(await broker.queues()).toEqual(['a', 'b', 'c']);
-    expect(await broker.queueStats('b')).toMatchObject({ isPaused: true });
-    expect(await broker.enqueueTick(newTask({ queue: 'c' }), tick)).toBeUndefined();
-    expect(await broker.enqueueEvents('entry', FIRST)).toEqual([{ taskId: 't', atMs: 7 }]);
   });
 });
 
@@ -248,17 +173,6 @@ test('a handler cannot change the headers of a task that was read from the folde
   expect(() => Object.assign(headers, { trace: '2' })).toThrow(TypeError);
 });
 
-test('a change of many tasks, and the removal of a queue, are durable when they resolve', async () => {
-  let broker = await open();
-  await broker.enqueueMany(Array.from({ length: 2_500 }, (_, at) => newTask({ id: `${at}` })));
-  await broker.enqueueMany(Array.from({ length: 1_500 }, () => newTask({ queue: 'gone' })));
-  expect(await broker.change(QUEUE, { state: 'pending' }, 'archive')).toBe(2_500);
-  await broker.removeQueue('gone', { force: true });
-  broker = await reopen(broker);
-  expect(await broker.queueStats(QUEUE)).toMatchObject({ counts: { archived: 2_500, pending: 0 } });
-  expect(await broker.queues()).toEqual([QUEUE]);
-});
-
 test('metrics report the sizes of the log, its writes and syncs, what was moved and the files that were removed, until the broker is closed', async () => {
   const metrics = new RecordingMetrics();
   const maxBytesPerFile = 4_096;
@@ -301,38 +215,6 @@ test('a task that kills its process again and again is archived after maxRecover
   await clock.advanceAsync(1_000);
   expect([runs, (await broker.task(QUEUE, 'poison')).state]).toEqual([0, 'archived']);
   await server.shutdown();
-});
-
-test('a disk that is full refuses changes, keeps what was accepted and the leases, and goes on when there is room', async () => {
-  const disk = new SmallDisk(new RecordingFileSystem(), 1e9);
-  let broker = await open({}, disk);
-  await broker.enqueue(newTask({ id: 'before' }));
-  await broker.enqueue(newTask({ id: 'running' }));
-  await broker.change(QUEUE, { id: 'before' }, 'archive');
-  const running = await take(broker);
-  disk.capacity = 0;
-  let refused = '';
-  for (let at = 0; refused === ''; at++) {
-    const id = `filler-${at}`;
-    await broker.enqueue(newTask({ id, payload: new Uint8Array(900) })).catch((error: unknown) => {
-      expect(error).toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE', cause: { code: 'ENOSPC' } });
-      refused = id;
-    });
-  }
-  expect(await codeOf(broker.complete(running))).toBe('ERR_BROKER_UNAVAILABLE');
-  await clock.advanceAsync(5_000);
-  expect(await codeOf(broker.complete(running))).toBe('ERR_BROKER_UNAVAILABLE');
-  disk.capacity = 1e9;
-  await clock.advanceAsync(1_000);
-  checkBroker(broker);
-  expect(await codeOf(broker.task(QUEUE, refused))).toBe('ERR_TASK_NOT_FOUND');
-  await broker.complete(running);
-  await broker.enqueue(newTask({ id: refused }));
-  const before = await broker.queueStats(QUEUE);
-  await broker.close();
-  broker = await open({}, disk);
-  expect((await broker.queueStats(QUEUE)).counts).toEqual(before.counts);
-  expect(await broker.task(QUEUE, 'before')).toMatchObject({ state: 'archived' });
 });
 
 test('a disk that is full is read again aside: a reload that fails half-way shows nothing of itself, and costs no lease', async () => {

@@ -9,10 +9,8 @@ import {
   idsIn,
   LONG_MS,
   newTask,
-  putInto,
   QUEUE,
   SERVER,
-  stateOf,
   take,
 } from '../../../conformance/broker/support.ts';
 import { folderOfTest } from '../../../folder.ts';
@@ -59,20 +57,6 @@ describe('the archive', () => {
     return { clock, broker: await EmbeddedBroker.open({ clock, ...options }) };
   }
 
-  test('the archive keeps the latest maxArchived tasks, and the ids of the others can be used again', async () => {
-    const { broker } = await open({ maxArchived: 3 });
-    for (const id of ['a', 'b', 'c']) await putInto(broker, 'archived', { id });
-    const { message } = await broker.enqueue(newTask({ id: 'd' }));
-    await broker.change(QUEUE, { id: 'd' }, 'archive');
-    expect(await idsIn(broker, 'archived')).toEqual(['b', 'c', 'd']);
-    expect(await stateOf(broker, { ...message, id: 'a' })).toBe('gone');
-    for (let i = 0; i < 5; i++) await broker.enqueue(newTask({ id: `e${i}` }));
-    expect(await broker.change(QUEUE, { state: 'pending' }, 'archive')).toBe(5);
-    expect(await idsIn(broker, 'archived')).toEqual(['e2', 'e3', 'e4']);
-    await broker.enqueue(newTask({ id: 'a' }));
-    checkBroker(broker);
-  });
-
   test('an archive with maxArchived 0 keeps no task', async () => {
     const { broker } = await open({ maxArchived: 0 });
     await broker.enqueue(newTask({ id: 'a', uniqueKey: 'key' }));
@@ -93,18 +77,6 @@ describe('the archive', () => {
     await clock.advanceAsync(1);
     expect((await broker.queueStats(QUEUE)).counts.archived).toBe(0);
     checkBroker(broker);
-  });
-
-  test('the archive removes a task after archiveRetentionMs', async () => {
-    const { broker, clock } = await open({ archiveRetentionMs: LONG_MS });
-    await putInto(broker, 'archived', { id: 'a' });
-    await clock.advanceAsync(LONG_MS / 2);
-    await putInto(broker, 'archived', { id: 'b' });
-    await clock.advanceAsync(LONG_MS / 2);
-    expect(await idsIn(broker, 'archived')).toEqual(['b']);
-    await clock.advanceAsync(LONG_MS / 2);
-    expect(await idsIn(broker, 'archived')).toEqual([]);
-    expect(clock.pendingWakeups).toBe(0);
   });
 });
 

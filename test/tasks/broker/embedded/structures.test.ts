@@ -87,24 +87,6 @@ describe('RowsByTime', () => {
     );
   });
 
-  test.each([
-    ['in order', (i: number) => i],
-    ['backwards', (i: number) => -i],
-    ['all at one moment', () => 7],
-  ])('rows can be added %s and removed from either end', (_, atMsOf) => {
-    const rows = new RowsByTime();
-    const all = Array.from({ length: 2_000 }, (__, i) => makeRow(atMsOf(i)));
-    for (const row of all) rows.add(row);
-    all.sort(byTime);
-    expect(same([...rows], all)).toBe(true);
-    for (let i = 0; i < 1_000; i++) {
-      expect(rows.first === all[i]).toBe(true);
-      rows.remove(all[i] as TaskRow);
-      rows.remove(all[1_999 - i] as TaskRow);
-    }
-    expect([rows.first, [...rows], rows.slice(0, 10)]).toEqual([undefined, [], []]);
-  });
-
   test('removing a row that is not there throws', () => {
     const rows = new RowsByTime();
     expect(rows.remove.bind(rows, makeRow(1))).toThrow('no row with time 1');

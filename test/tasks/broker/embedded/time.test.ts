@@ -1,4 +1,3 @@
-import { EscapementError } from 'escapement';
 import { EmbeddedBroker } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
 import { expect, test, vi } from 'vitest';
@@ -190,13 +189,4 @@ test.each([
   [null, TypeError],
 ])('the options %o are rejected', async (options, type) => {
   await expect(EmbeddedBroker.open(options as never)).rejects.toBeInstanceOf(type);
-});
-
-test('an error of an operation is an EscapementError with its code and its operation', async () => {
-  const broker = await EmbeddedBroker.open();
-  await expect(broker.task('nowhere', 'a')).rejects.toBeInstanceOf(EscapementError);
-  await expect(broker.task('nowhere', 'a')).rejects.toMatchObject({ message: "there is no queue 'nowhere'" });
-  await broker.close();
-  const closed = { code: 'ERR_BROKER_CLOSED', op: 'EmbeddedBroker.ping' };
-  await expect(broker.ping()).rejects.toMatchObject(closed);
 });
