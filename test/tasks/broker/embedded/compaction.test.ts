@@ -34,7 +34,7 @@ test('tasks that stay are not written again and again, however many files they f
 });
 
 test.each([
-  ['tasks of which a file has room for one', 10_000, 1_800, 4_810, 0],
+  ['tasks of which a file has room for one', 10_000, 600, 4_810, 0],
   ['events of a schedule that are larger than a file', 4_096, 10, 100, 200],
 ])('a log of %s is not written again and again', async (_, maxBytesPerFile, tasks, payloadBytes, events) => {
   const files = new FaultyFileSystem(new RecordingFileSystem());
@@ -307,10 +307,10 @@ describe('the log stays below three times what is live and two files, however la
   const atOnce: EnqueueAll = (broker, tasks) => Promise.all(tasks.map((task) => broker.enqueue(task)));
 
   test.each([
-    ['half a file in one call', inOneCall, 65_536, 200, 100],
-    ['half a file in a hundred calls', atOnce, 65_536, 200, 100],
-    ['several files in one call', inOneCall, 4_096, 200, 100],
-    ['several files in a hundred calls', atOnce, 4_096, 200, 100],
+    ['half a file in one call', inOneCall, 65_536, 200, 40],
+    ['half a file in a hundred calls', atOnce, 65_536, 200, 40],
+    ['several files in one call', inOneCall, 4_096, 200, 40],
+    ['several files in a hundred calls', atOnce, 4_096, 200, 40],
     ['two files of large payloads in one call', inOneCall, 131_072, 2_500, 30],
   ])('%s', async (_, enqueueAll, maxBytesPerFile, payloadBytes, rounds) => {
     const disk = new RecordingFileSystem();
