@@ -131,12 +131,6 @@ describe('a connection to Redis', () => {
       client.disconnect();
     });
 
-    it('an error reply of Redis is passed on with a code', async () => {
-      const { connection } = open({ url: server.url });
-      const reply = connection.run((client) => client.eval("return redis.error_reply('NOT FOUND')", 0));
-      await expect(reply).rejects.toThrow(/^Redis refuses: NOT FOUND/);
-    });
-
     it('a connection to a replica is unavailable', async () => {
       const replica = await RedisProcess.start({ args: ['--replicaof', `127.0.0.1 ${server.port}`] });
       onTestFinished(() => replica.stop());
@@ -177,13 +171,6 @@ describe('a connection to Redis', () => {
     await until('the connection is gone', async () => (await clients()) === 0);
     await connection.channels.subscribe('a', listener);
     expect(await clients()).toBe(1);
-  });
-
-  it('subscribing rejects when Redis is unavailable', async () => {
-    const { connection } = open({ url: 'redis://127.0.0.1:1', timeoutMs: 1_000 });
-    await expect(connection.channels.subscribe('a', () => undefined)).rejects.toMatchObject(
-      unavailableFor(/ECONNREFUSED/),
-    );
   });
 
   it('a client that was passed in is used and not closed', async () => {

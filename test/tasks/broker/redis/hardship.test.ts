@@ -166,16 +166,6 @@ describe('a Redis in trouble', () => {
       expect(await redis.info('commandstats')).toMatch(/^cmdstat_evalsha:calls=[2-9],/m);
     });
 
-    it('the tasks of one of many groups can be listed and run', async () => {
-      expect(await broker.tasks(QUEUE, 'aggregating', { page: 1, size: 10 }, 'group-7')).toHaveLength(1);
-      expect(await broker.tasks(QUEUE, 'aggregating', { page: 1, size: 10 }, 'none')).toEqual([]);
-      expect(await broker.change(QUEUE, { state: 'aggregating', group: 'group-7' }, 'run')).toBe(1);
-      expect(await broker.change(QUEUE, { state: 'aggregating', group: 'none' }, 'run')).toBe(0);
-      expect(await broker.queueStats(QUEUE)).toMatchObject({
-        counts: { aggregating: GROUPS - 1, pending: 1 },
-      });
-    });
-
     it('a queue of many groups is removed completely', async () => {
       await broker.removeQueue(QUEUE, { force: true });
       expect(await redis.keys('*')).toEqual([]);

@@ -98,40 +98,6 @@ it('a queue that loses its limits, and never had keys, is as it was before', asy
   expect(await ourKeys()).toEqual(['x:epoch']);
 });
 
-describe('tasks with keys that are enqueued at once', () => {
-  /** What has become of each task that is enqueued in one call. */
-  async function outcomesOf(...tasks: readonly ReturnType<typeof newTask>[]): Promise<string[]> {
-    return (await broker.enqueueMany(tasks)).map((one) =>
-      one.status === 'fulfilled' ? one.value.state : (one.reason as { code: string }).code,
-    );
-  }
-
-  it('an id that is taken is refused, and the others are added in their order', async () => {
-    await put('a2');
-    const tasks = ['a1', 'a2', 'b1', 'a3'].map((id) => newTask({ id, key: id.slice(0, 1) }));
-    expect(await outcomesOf(...tasks)).toEqual(['pending', 'ERR_TASK_ID_CONFLICT', 'pending', 'pending']);
-    expect(await takeAll(broker)).toEqual(['a2', 'b1', 'a1', 'a3']);
-  });
-
-  it('of two tasks with one id the first one is added', async () => {
-    const tasks = ['x', 'y', 'x'].map((id, n) => newTask({ id, key: `key ${n}` }));
-    expect(await outcomesOf(...tasks)).toEqual(['pending', 'pending', 'ERR_TASK_ID_CONFLICT']);
-    expect(await takeAll(broker)).toEqual(['x', 'y']);
-  });
-
-  it('tasks beside one with a lock, and one that is due later, are added in their order', async () => {
-    const outcomes = await outcomesOf(
-      newTask({ id: 'a1', key: 'a' }),
-      newTask({ id: 'a2', key: 'a', uniqueKey: `${keys.lockPrefix}t:1` }),
-      newTask({ id: 'late', key: 'a', processAtMs: broker.clock.wallNow() + LONG_MS }),
-      newTask({ id: 'b1', key: 'b', uniqueKey: `${keys.lockPrefix}t:1` }),
-      { ...newTask({ id: 'a3', key: 'a' }), isNext: true },
-    );
-    expect(outcomes).toEqual(['pending', 'pending', 'scheduled', 'ERR_TASK_DUPLICATE', 'pending']);
-    expect(await takeAll(broker)).toEqual(['a3', 'a1', 'a2']);
-  });
-});
-
 describe('keys and limits of Redis that another program does not know', () => {
   it('limits and keys that one broker sets hold in another one within a second', async () => {
     const other = openOther(broker.clock);

@@ -12,7 +12,6 @@ import {
   workersKey,
 } from '../../../../src/tasks/broker/redis/keys.ts';
 import { TRANSFER } from '../../../../src/tasks/broker/transfer.ts';
-import { newTaskOf } from '../../../../src/tasks/task-options.ts';
 import { encodeTaskMessage } from '../../../../src/tasks/wire/message-codec.ts';
 import {
   expectCode,
@@ -51,13 +50,6 @@ describe('the keys of a queue', () => {
     const lastOfTheDay = Date.UTC(2026, 10, 21, 23, 59, 59, 999);
     expect(keys.processedOn(lastOfTheDay)).toBe('asynq:{low}:processed:2026-11-21');
     expect(keys.failedOn(lastOfTheDay + 1)).toBe('asynq:{low}:failed:2026-11-22');
-  });
-
-  it('the key of a unique lock begins with the prefix of its queue', () => {
-    const task = new Task('t', { user_id: 42 });
-    const digest = '1181f89307fa271072c095747d5813cc';
-    const { message } = newTaskOf(task, { queue: 'low', uniqueTtlMs: 1_000 }, systemClock);
-    expect(message.uniqueKey).toBe(`${keys.prefix}unique:t:${digest}`);
   });
 
   it.each(['low', 'a}b', '{', '{x}', 'with space', 'ä:😀'])(
