@@ -1,8 +1,7 @@
-import { once } from 'node:events';
-import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { bundleProgram } from '../../../bundle-program.ts';
+import { acceptConnections } from '../../../listen.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
 import { finished, spawnNode } from '../../../run-program.ts';
 import { until } from '../../../until.ts';
@@ -91,15 +90,12 @@ describe('a server that stops', () => {
 
 it('attempts to connect become rarer', async () => {
   const connects: number[] = [];
-  const refusing = createServer((socket) => {
+  const port = await acceptConnections((socket) => {
     connects.push(performance.now());
     socket.destroy();
-  }).listen(0, '127.0.0.1');
-  await once(refusing, 'listening');
-  const { port } = refusing.address() as AddressInfo;
+  });
   open({ url: `redis://127.0.0.1:${port}` });
   await until('there were six', () => connects.length >= 6);
-  refusing.close();
   expectRarer(connects);
 });
 
@@ -159,14 +155,6 @@ describe('a server that does not answer', () => {
     expect(attempts).toBeLessThan(50);
   });
 
-  it('the connection recovers from CLIENT PAUSE', async () => {
-    const { connection } = open({ url: server.url, timeoutMs: 200 });
-    await untilReady(connection);
-    await server.ask('CLIENT PAUSE 1000');
-    await expect(count(connection)).rejects.toMatchObject(UNAVAILABLE);
-    await countUntilItWorks(connection);
-  });
-
   it('a subscription at a silent server rejects in time', async () => {
     const { connection } = open({ url: server.url, timeoutMs: 200 });
     await untilReady(connection);
@@ -197,20 +185,16 @@ describe('closing a connection', () => {
   });
 
   it('closing is prompt while the connection is being made', async () => {
-    const connections = new Set<Socket>();
-    const silent = createServer((socket) => connections.add(socket)).listen(0, '127.0.0.1');
-    await once(silent, 'listening');
-    const { port } = silent.address() as AddressInfo;
+    let connections = 0;
+    const port = await acceptConnections(() => connections++);
     const { connection } = open({ url: `redis://127.0.0.1:${port}`, timeoutMs: LONG_MS });
     const asked = count(connection);
     const listens = connection.channels.subscribe('a', () => undefined);
-    await until('it has connected', () => connections.size >= 1);
+    await until('it has connected', () => connections >= 1);
     const closed = timeOf(connection.close());
     await expect(asked).rejects.toMatchObject(CLOSED);
     await expect(listens).rejects.toMatchObject(CLOSED);
     expect(await closed).toBeLessThan(PROMPT_MS);
-    for (const socket of connections) socket.destroy();
-    silent.close();
   });
 
   it('closing is prompt right after the start, and between two attempts to connect', async () => {

@@ -260,10 +260,6 @@ describe('a lease thread that is not running', () => {
   });
 });
 
-it('the program of the lease thread is in the package', () => {
-  expect(existsSync(leaseThreadFile())).toBe(true);
-});
-
 /** What a thread, which has only a copy of the route, finds where it leads to. */
 async function read(options: RedisConnectionOptions, key = 'where'): Promise<string | null> {
   const copied = optionsOfRoute(structuredClone(routeOf(options)));

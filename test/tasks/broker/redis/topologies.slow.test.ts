@@ -55,20 +55,6 @@ describe('a connection by sentinels', () => {
     });
   });
 
-  it('a connection by sentinels leads to the next primary when the first one dies', async () => {
-    const { connection, health } = open({ url: redis.url, password: PASSWORDS.server });
-    const before = await redis.primary();
-    await connection.run((client) => client.set('key', 'value'));
-    // Nothing is lost that the replica has.
-    await connection.run((client) => client.call('WAIT', '1', '5000'));
-    await before.kill();
-    await redis.untilPrimaryIsNot(before);
-    await countUntilItWorks(connection);
-    expect(await portOf(connection)).toBe((await redis.primary()).port);
-    expect(await connection.run((client) => client.get('key'))).toBe('value');
-    expect(health.map(({ state }) => state)).toEqual(['ready', 'unavailable', 'ready']);
-  });
-
   it('a connection by sentinels leads to the next primary when the first one stops answering', async () => {
     const { connection } = open({ url: redis.url, password: PASSWORDS.server, timeoutMs: 500 });
     const before = await redis.primary();
