@@ -18,7 +18,7 @@ async function using<T>(url: string, work: (redis: Redis) => Promise<T>): Promis
 const keysOf = (url: string): Promise<string[]> => using(url, (redis) => redis.keys('*'));
 
 it('a fresh database is empty, also after a test has written to it', async () => {
-  for (let turn = 0; turn < 100; turn++) {
+  for (let turn = 0; turn < 20; turn++) {
     const { url, dispose } = await freshDatabase();
     expect(await keysOf(url)).toEqual([]);
     await using(url, (redis) => redis.set('asynq:queues', 'value'));

@@ -10,7 +10,7 @@ export interface FreshDatabase {
 }
 
 /** More than any test has at a time. */
-const DATABASES = 64;
+const DATABASES = 16;
 
 /** Whether there is one database for all tests, so that tests cannot run at the same time. */
 export const hasOneDatabase = inject('redis').url !== undefined;
