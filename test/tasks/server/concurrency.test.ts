@@ -1,7 +1,6 @@
-import { SystemTimer } from 'escapement';
-import { ManualClock } from 'escapement/testing';
+import { ManualClock, SystemTimer } from 'escapement';
 import { describe, expect, vi } from 'vitest';
-import { Periodic, settledWithin } from '../../../src/tasks/timed-work.ts';
+import { settledWithin } from '../../../src/tasks/timed-work.ts';
 import { Latch, QueuePicker } from '../../../src/tasks/server/processor.ts';
 import { RunTable, type TaskRun } from '../../../src/tasks/server/run.ts';
 import { withMethods } from '../support/with-methods.ts';
@@ -113,12 +112,6 @@ describe('weighted', () => {
     expect(deal(picker, 3, 1)).toEqual({ a: 2, b: 1 });
   });
 
-  it('empty queues get no slots, and the others share them', () => {
-    const picker = new QueuePicker(weights, false);
-    picker.markEmpty('critical');
-    expect(deal(picker, 4, 10)).toEqual({ default: 30, low: 10 });
-  });
-
   it('a queue that was empty neither gains nor loses slots', () => {
     const picker = new QueuePicker({ a: 1, b: 1 }, false);
     picker.markEmpty('a');
@@ -126,44 +119,12 @@ describe('weighted', () => {
     picker.markReady('a');
     expect(deal(picker, 1, 10)).toEqual({ a: 5, b: 5 });
   });
-
-  it('every round distributes all slots', () => {
-    const picker = new QueuePicker({ a: 5, b: 3, c: 3 }, false);
-    for (let places = 1; places < 50; places++) {
-      expect(picker.pick(places).reduce((sum, { limit }) => sum + limit, 0)).toBe(places);
-    }
-  });
-});
-
-it('strict priority gives all slots to the first queue that may have tasks', () => {
-  const picker = new QueuePicker({ low: 1, critical: 6, default: 3 }, true);
-  expect(picker.pick(5)).toEqual([{ queue: 'critical', limit: 5 }]);
-  picker.markEmpty('critical');
-  expect(picker.pick(5)).toEqual([{ queue: 'default', limit: 5 }]);
-  picker.markEmpty('default');
-  picker.markEmpty('low');
-  expect(picker.pick(5)).toEqual([]);
-  picker.markAllReady();
-  expect(picker.pick(5)).toEqual([{ queue: 'critical', limit: 5 }]);
-});
-
-it('every queue may have tasks at first', () => {
-  expect(new QueuePicker({ a: 1 }, false).hasReady).toBe(true);
-});
-
-it('only served queues can be marked ready', () => {
-  const picker = new QueuePicker({ a: 1 }, false);
-  picker.markEmpty('a');
-  expect(picker.markReady('b')).toBe(false);
-  expect(picker.hasReady).toBe(false);
-  expect(picker.markReady('a')).toBe(true);
-  expect(picker.pick(2)).toEqual([{ queue: 'a', limit: 2 }]);
 });
 
 const clock = new ManualClock();
 const timer = new SystemTimer({ clock });
 
-it('a latch keeps one wake-up that comes before the wait', async () => {
+it('a latch keeps one wake-up that comes before the wait, and leaves no timer when it is woken', async () => {
   const latch = new Latch(timer);
   latch.wake();
   latch.wake();
@@ -174,43 +135,10 @@ it('a latch keeps one wake-up that comes before the wait', async () => {
   expect(done).not.toHaveBeenCalled();
   await clock.advanceAsync(1);
   expect(done).toHaveBeenCalled();
-});
-
-it('a latch that is woken leaves no timer', async () => {
-  const latch = new Latch(timer);
-  const waited = latch.wait(1e6);
-  expect(timer.size).toBe(1);
+  const woken = latch.wait(1e6);
   latch.wake();
-  await waited;
+  await woken;
   expect(timer.size).toBe(0);
-});
-
-it('a periodic job never runs twice at once, and once more after a trigger during a run', async () => {
-  const ends: (() => void)[] = [];
-  const job = (): Promise<void> => new Promise((resolve) => ends.push(resolve));
-  const periodic = new Periodic({ intervalMs: 100, run: job, failed: () => undefined }, timer);
-  periodic.start();
-  await clock.advanceAsync(100);
-  void periodic.trigger();
-  void periodic.trigger();
-  expect(ends).toHaveLength(1);
-  ends[0]?.();
-  await clock.advanceAsync(0);
-  expect(ends).toHaveLength(2);
-  ends[1]?.();
-  await clock.advanceAsync(99);
-  expect(ends).toHaveLength(2);
-  await clock.advanceAsync(1);
-  expect(ends).toHaveLength(3);
-  const shutDown = vi.fn();
-  void periodic.stop().then(shutDown);
-  await clock.advanceAsync(1_000);
-  expect(shutDown).not.toHaveBeenCalled();
-  ends[2]?.();
-  await clock.advanceAsync(1_000);
-  expect(shutDown).toHaveBeenCalled();
-  void periodic.trigger();
-  expect([ends.length, timer.size]).toEqual([3, 0]);
 });
 
 it.each([

@@ -139,13 +139,6 @@ describe('tasks whose worker has died', () => {
     expect([world.events, await world.state(info)]).toEqual([['started job', 'completed job'], 'gone']);
   });
 
-  it('only tasks of served queues are recovered', async ({ world }) => {
-    const info = await world.enqueue();
-    await desert(world);
-    await world.start(() => undefined, { queues: { other: 1 } });
-    expect(await world.find(info)).toMatchObject({ state: 'active', isOrphaned: true });
-  });
-
   it('a task whose recovery could not be written is recovered later', async ({ world }) => {
     const info = await world.enqueue();
     await desert(world);

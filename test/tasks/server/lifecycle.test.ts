@@ -4,6 +4,8 @@ import { describe, expect, vi } from 'vitest';
 import { withMethods } from '../support/with-methods.ts';
 import { it, unavailable, WALL_MS, type World } from './support/world.ts';
 
+const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGTSTP'] as const;
+
 /** Whether a promise has settled, after promise jobs have. */
 async function hasSettled(world: World, promise: Promise<unknown>): Promise<boolean> {
   let settled = false;
@@ -71,13 +73,20 @@ describe('the status of a server', () => {
     expect([server.status, world.clock.pendingWakeups]).toEqual(['closed', 0]);
   });
 
-  it('a shutdown during the start ends a run, which resolves', async ({ world }) => {
+  it('a shutdown ends a run, which resolves, and one that cannot start rejects; neither leaves a listener', async ({
+    world,
+  }) => {
+    const listeners = (): number[] => SIGNALS.map((signal) => process.listenerCount(signal));
+    const before = listeners();
     const server = world.server();
     const run = server.run(() => undefined);
+    await world.settle();
+    expect(listeners()).toEqual(before.map((count) => count + 1));
     await server.shutdown();
     await run;
     expect(server.status).toBe('closed');
     await expect(server.run(() => undefined)).rejects.toMatchObject({ code: 'ERR_SERVER_CLOSED' });
+    expect(listeners()).toEqual(before);
   });
 
   it('an invalid handler is a TypeError', async ({ world }) => {

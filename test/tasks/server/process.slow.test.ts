@@ -58,25 +58,6 @@ describe('run', () => {
       expect(lines).toEqual(['closed 1']);
     },
   );
-
-  it('run ends when the server is shut down by other code', () => {
-    const lines = run(`
-        const server = new Server({ broker });
-        setTimeout(() => server.shutdown(), 20);
-        await server.run(() => undefined);
-        say(server.status, listeners());
-      `);
-    expect(lines).toEqual(['closed 0,0,0']);
-  });
-
-  it('a run that cannot start leaves no listener', () => {
-    const lines = run(`
-        const server = new Server({ broker });
-        await server.shutdown();
-        await server.run(() => undefined).catch(({ code }) => say(code, listeners()));
-      `);
-    expect(lines).toEqual(['ERR_SERVER_CLOSED 0,0,0']);
-  });
 });
 
 it('the process stays alive while a server is active, and ends after its shutdown', () => {

@@ -93,12 +93,6 @@ describe('a handler that fails', () => {
     await world.client.enqueue(new Task('job', 1, options));
     expect(await world.broker.queueStats('default')).toMatchObject({ processed: 1, failed: 0 });
   });
-
-  it('a task without a handler for its type fails', async ({ world }) => {
-    await world.start(new ServeMux());
-    const info = await world.enqueue('image:resize');
-    expect((await world.find(info))?.message.lastError).toBe('handler not found for task "image:resize"');
-  });
 });
 
 it('an error that is not a failure makes a task retry that has no retries left', async ({ world }) => {
