@@ -1,4 +1,4 @@
-import { type Broker, Client, Inspector, type ListOptions, type ScanOptions, Task } from 'escapement/tasks';
+import { type Broker, Inspector, type ListOptions, type ScanOptions } from 'escapement/tasks';
 import { describe, expect } from 'vitest';
 import { type Bench, codeOf, openBench, START_MS, test } from './support/bench.ts';
 import { addEveryState } from './support/every-state.ts';
@@ -224,12 +224,5 @@ describe('an inspector', () => {
     await expect(inspector.history('a', 0)).rejects.toThrow(RangeError);
     expect(() => new Inspector({ broker: {} as Broker })).toThrow(TypeError);
     expect(() => new Inspector({ broker }).close()).not.toThrow();
-  });
-
-  test('an inspector finds tasks that a client has enqueued into another queue', async () => {
-    const { broker, inspector } = await openBench();
-    await new Client({ broker }).enqueue(new Task('a', 1, { queue: '__proto__', taskId: 'constructor' }));
-    expect(await inspector.queues()).toEqual(['__proto__']);
-    expect(await inspector.getTaskInfo('__proto__', 'constructor')).toMatchObject({ type: 'a' });
   });
 });

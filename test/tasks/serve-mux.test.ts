@@ -49,15 +49,6 @@ describe('the choice of a handler', () => {
     });
   });
 
-  it('a handler that is added later is used at once', async () => {
-    const late = new ServeMux().handle('a', () => called.push('a'));
-    await late.process(context, received('abc'));
-    late.handle('abc', () => called.push('abc'));
-    called.length = 0;
-    await late.process(context, received('abc'));
-    expect(called).toEqual(['abc']);
-  });
-
   it('a mux can be the handler of another mux', async () => {
     called.length = 0;
     await new ServeMux().handle('email:', mux).process(context, received('email:welcome'));

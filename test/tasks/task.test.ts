@@ -2,7 +2,6 @@ import { runInNewContext } from 'node:vm';
 import { type } from 'arktype';
 import {
   defineTask,
-  Server,
   type StandardSchema,
   Task,
   type TaskData,
@@ -13,7 +12,6 @@ import {
 import * as v from 'valibot';
 import { describe, expect } from 'vitest';
 import { z } from 'zod';
-import { settled } from '../workqueue/support/outcome.ts';
 import { codeOf, openBench, test } from './support/bench.ts';
 
 const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
@@ -133,17 +131,6 @@ describe('a task', () => {
       expect.objectContaining({ code: 'ERR_TASK_PAYLOAD', op: 'Task.json', message });
     expect(() => new Task('a', Uint8Array.of(0xff)).json()).toThrow(wrong("payload of 'a' is not JSON"));
     expect(() => new Task('a').json()).toThrow(wrong("payload of 'a' is not JSON: it is empty"));
-  });
-
-  test('a handler that reads a missing payload fails with an error that names the type', async () => {
-    const { client, inspector, broker } = await openBench();
-    const server = new Server({ broker, retryDelayMs: () => 60_000 });
-    await server.start((task) => task.json());
-    await client.enqueue(new Task('tick', undefined, { maxRetry: 0 }));
-    await settled();
-    const [task] = await inspector.list('default', 'archived');
-    expect(task?.lastError).toBe("payload of 'tick' is not JSON: it is empty");
-    await server.shutdown();
   });
 });
 
@@ -337,14 +324,5 @@ describe('a TaskInfo', () => {
         cause: expect.any(Error) as Error,
       }),
     );
-  });
-
-  test('a TaskInfo waits for its task again by its id and queue alone', async () => {
-    const { add, broker, client, inspector, lease } = await openBench();
-    await add('a', { retentionMs: 60_000 });
-    await broker.complete(await lease());
-    const { id, queue } = await inspector.getTaskInfo('default', 'a');
-    expect(await inspector.waitFor({ id, queue })).toMatchObject({ state: 'completed' });
-    await client.close();
   });
 });

@@ -138,15 +138,6 @@ describe('a periodic task manager', () => {
     await managed.manager.sync();
     expect(managed.manager.scheduler.entries()).toMatchObject([{ id: 'report', spec: '@daily' }]);
   });
-
-  it('two managers enqueue each tick once', async ({ world }) => {
-    await using one = manage(world, [hourly('a')]);
-    await using two = manage(world, [hourly('a')]);
-    await one.manager.start();
-    await two.manager.start();
-    await world.clock.advanceAsync(2 * HOUR_MS);
-    expect([...one.enqueued, ...two.enqueued]).toEqual(['a', 'a']);
-  });
 });
 
 describe('errors', () => {

@@ -45,16 +45,6 @@ describe('two schedulers on one broker', () => {
     );
   });
 
-  it('different entries are separate', async ({ world }) => {
-    const first = world.scheduler();
-    const second = world.scheduler();
-    first.scheduler.register('@hourly', new Task('t', 1));
-    second.scheduler.register('@hourly', new Task('t', 2));
-    for (const { scheduler } of [first, second]) await scheduler.start();
-    await world.clock.advanceAsync(HOUR_MS);
-    expect(enqueuedBy(first, second)).toHaveLength(2);
-  });
-
   it('two schedulers enqueue every tick of a month exactly once', async () => {
     // November 2026, in which New York puts its clocks back, on the 1st.
     const clock = new ManualClock({ wallMs: Date.parse('2026-11-01T00:00:00Z') });
