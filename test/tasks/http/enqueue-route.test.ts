@@ -144,23 +144,6 @@ describe('a request to enqueue', () => {
     expect(await enqueue(many.send, Array(1_001).fill(task))).toMatchObject({ status: 413 });
   });
 
-  test('a request to enqueue needs the authorization, a handler that is not read-only, and JSON', async () => {
-    const tasks = [{ type: 'work' }];
-    const locked = await serveTasks({ authorize: () => false });
-    expect(await enqueue(locked.send, tasks)).toMatchObject({ status: 403 });
-    const readOnly = await serveTasks({ readOnly: true });
-    expect(await enqueue(readOnly.send, tasks)).toMatchObject({ status: 405 });
-    const { inspector, send } = await serveTasks();
-    for (const type of [undefined, 'text/plain', 'application/x-www-form-urlencoded']) {
-      const request = { method: 'POST', body: { tasks }, headers: { 'content-type': type as string } };
-      expect(await send(PATH, request)).toMatchObject({ status: 415 });
-    }
-    const headers = { origin: 'http://evil.example' };
-    expect(await send(PATH, { method: 'POST', body: { tasks }, headers })).toMatchObject({ status: 403 });
-    expect(await send(PATH)).toMatchObject({ status: 405, headers: { allow: 'POST' } });
-    for (const one of [locked, readOnly, { inspector }]) expect(await one.inspector.queues()).toEqual([]);
-  });
-
   test('a request to enqueue reveals nothing of an unknown error, and reports it', async () => {
     const reported: unknown[] = [];
     const secret = new Error('secret');
