@@ -114,19 +114,6 @@ describe.each(WAYS)('escapement tasks queue, over %s', (way) => {
     expect(await command('queue', 'remove', 'one')).toMatchObject({ stdout: 'one: removed\n', code: 0 });
     expect(await inspector.queues()).toEqual([]);
   });
-
-  it.each([
-    [['queue', 'history', 'default', '-x', '0'], /from 1 to 90/],
-    [['queue', 'inspect'], /missing required argument/],
-    [['queue', 'inspect', ' '], /must not be blank/],
-    [['queue', 'nonsense'], /unknown command 'nonsense'/],
-    [['queue'], /Usage: escapement tasks queue/],
-  ])('the arguments %j of tasks queue are wrong usage', async (words, message) => {
-    const { command } = await openTarget(way);
-    const { stdout, stderr, code } = await command(...words);
-    expect(stderr).toMatch(message);
-    expect([stdout, code]).toEqual(['', 2]);
-  });
 });
 
 describe.each(WAYS)('the limits and keys of a queue, over %s', (way) => {
@@ -189,20 +176,33 @@ describe.each(WAYS)('the limits and keys of a queue, over %s', (way) => {
       expect([stdout, code]).toEqual(['', 2]);
     }
   });
+});
 
-  it.each([
-    [['--rate', '100'], /It must be a rate: '100\/1s'/],
-    [['--rate', '0/1s'], /at least 1/],
-    [['--rate', '1/0s'], /at least 1ms/],
-    [['--burst', '5'], /a burst needs --rate/],
-    [['--key_burst', '5', '--rate', '1/1s'], /a burst needs --key_rate/],
-    [['--none', '--concurrency', '1'], /--none removes all limits/],
-  ])('the limits %j are wrong usage', async (words, message) => {
-    const { command, inspector } = await openTarget(way);
-    const { stderr, code } = await command('queue', 'limits', 'mail', ...words);
-    expect(stderr).toMatch(message);
-    expect([code, await inspector.queues()]).toEqual([2, []]);
-  });
+it.each([
+  [['queue', 'history', 'default', '-x', '0'], /from 1 to 90/],
+  [['queue', 'inspect'], /missing required argument/],
+  [['queue', 'inspect', ' '], /must not be blank/],
+  [['queue', 'nonsense'], /unknown command 'nonsense'/],
+  [['queue'], /Usage: escapement tasks queue/],
+])('the arguments %j of tasks queue are wrong usage', async (words, message) => {
+  const { command } = await openTarget('broker');
+  const { stdout, stderr, code } = await command(...words);
+  expect(stderr).toMatch(message);
+  expect([stdout, code]).toEqual(['', 2]);
+});
+
+it.each([
+  [['--rate', '100'], /It must be a rate: '100\/1s'/],
+  [['--rate', '0/1s'], /at least 1/],
+  [['--rate', '1/0s'], /at least 1ms/],
+  [['--burst', '5'], /a burst needs --rate/],
+  [['--key_burst', '5', '--rate', '1/1s'], /a burst needs --key_rate/],
+  [['--none', '--concurrency', '1'], /--none removes all limits/],
+])('the limits %j are wrong usage', async (words, message) => {
+  const { command, inspector } = await openTarget('broker');
+  const { stderr, code } = await command('queue', 'limits', 'mail', ...words);
+  expect(stderr).toMatch(message);
+  expect([code, await inspector.queues()]).toEqual([2, []]);
 });
 
 it('queue remove --force removes the tasks too', async () => {

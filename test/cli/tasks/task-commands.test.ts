@@ -177,32 +177,6 @@ describe.each(WAYS)('escapement tasks task, over %s', (way) => {
     const none = await command('task', 'deleteall', '-q', 'none', '-s', 'archived');
     expect(none).toMatchObject({ stdout: '', code: 2 });
   });
-
-  it.each([
-    [['task', 'ls', '-s', 'pending'], /required option '-q, --queue <queue>'/],
-    [['task', 'ls', ...Q, '-s', 'nonsense'], /Allowed choices are active, pending/],
-    [['task', 'ls', ...Q, '-s', 'pending', '--page', '0'], /whole number/],
-    [['task', 'ls', ...Q, '-s', 'pending', '--size', '1001'], /from 1 to 1000/],
-    [['task', 'ls', ...Q, '-s', 'aggregating'], /--group/],
-    [['task', 'ls', ...Q, '-s', 'pending', '-g', 'g'], /--group is for aggregating/],
-    [['task', 'run', ...Q], /no task is given; use --id/],
-    [['task', 'cancel'], /missing required argument/],
-    [['task', 'cancel', 'a', '--outcome', 'nonsense'], /retry, archive, delete/],
-    [['task', 'runall', ...Q, '-s', 'pending'], /Allowed choices are scheduled, retry/],
-    [['task', 'archiveall', ...Q, '-s', 'completed'], /Allowed choices are pending/],
-    [['task', 'deleteall', ...Q, '-s', 'active'], /Allowed choices are pending/],
-    [['task', 'enqueue'], /required option '-t, --type_name/],
-    [['task', 'enqueue', '-t', 'work', '--timeout', '5'], /duration/],
-    [['task', 'enqueue', '-t', 'work', '--unique', '0s'], /at least 1 ms/],
-    [['task', 'enqueue', '-t', 'work', '--deadline', '2026-11-21'], /RFC 3339/],
-    [['task', 'enqueue', '-t', 'work', '--deadline', '2026-11-21T24:00:00Z'], /RFC 3339/],
-    [['task', 'enqueue', '-t', 'work', '--header', 'nonsense'], /name=value/],
-  ])('the arguments %j of tasks task are wrong usage', async (words, message) => {
-    const { command } = await openTarget(way);
-    const { stdout, stderr, code } = await command(...words);
-    expect(stderr).toMatch(message);
-    expect([stdout, code]).toEqual(['', 2]);
-  });
 });
 
 describe.each<Way>(['broker', 'http'])('escapement tasks task enqueue, over %s', (way) => {
@@ -262,6 +236,32 @@ describe.each<Way>(['broker', 'http'])('escapement tasks task enqueue, over %s',
     });
     expect(both.code).toBe(2);
   });
+});
+
+it.each([
+  [['task', 'ls', '-s', 'pending'], /required option '-q, --queue <queue>'/],
+  [['task', 'ls', ...Q, '-s', 'nonsense'], /Allowed choices are active, pending/],
+  [['task', 'ls', ...Q, '-s', 'pending', '--page', '0'], /whole number/],
+  [['task', 'ls', ...Q, '-s', 'pending', '--size', '1001'], /from 1 to 1000/],
+  [['task', 'ls', ...Q, '-s', 'aggregating'], /--group/],
+  [['task', 'ls', ...Q, '-s', 'pending', '-g', 'g'], /--group is for aggregating/],
+  [['task', 'run', ...Q], /no task is given; use --id/],
+  [['task', 'cancel'], /missing required argument/],
+  [['task', 'cancel', 'a', '--outcome', 'nonsense'], /retry, archive, delete/],
+  [['task', 'runall', ...Q, '-s', 'pending'], /Allowed choices are scheduled, retry/],
+  [['task', 'archiveall', ...Q, '-s', 'completed'], /Allowed choices are pending/],
+  [['task', 'deleteall', ...Q, '-s', 'active'], /Allowed choices are pending/],
+  [['task', 'enqueue'], /required option '-t, --type_name/],
+  [['task', 'enqueue', '-t', 'work', '--timeout', '5'], /duration/],
+  [['task', 'enqueue', '-t', 'work', '--unique', '0s'], /at least 1 ms/],
+  [['task', 'enqueue', '-t', 'work', '--deadline', '2026-11-21'], /RFC 3339/],
+  [['task', 'enqueue', '-t', 'work', '--deadline', '2026-11-21T24:00:00Z'], /RFC 3339/],
+  [['task', 'enqueue', '-t', 'work', '--header', 'nonsense'], /name=value/],
+])('the arguments %j of tasks task are wrong usage', async (words, message) => {
+  const { command } = await openTarget('broker');
+  const { stdout, stderr, code } = await command(...words);
+  expect(stderr).toMatch(message);
+  expect([stdout, code]).toEqual(['', 2]);
 });
 
 it('tasks task shows payloads as text if they are text, or as hex', async () => {
