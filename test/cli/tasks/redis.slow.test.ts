@@ -1,15 +1,11 @@
-import { once } from 'node:events';
 import { cpSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { folderOfTest } from '../../folder.ts';
 import { freePort } from '../../free-port.ts';
+import { acceptConnections } from '../../listen.ts';
 import { freshDatabase } from '../../redis/redis-case.ts';
-import { RedisCluster } from '../../redis/redis-cluster.ts';
 import { RedisProcess } from '../../redis/redis-process.ts';
-import { RedisSentinels } from '../../redis/redis-sentinels.ts';
 import { finished } from '../../run-program.ts';
 import { COMMAND, startCommand, startCopy } from '../support/command.ts';
 
@@ -75,36 +71,6 @@ describe('escapement tasks, built, with Redis', () => {
     expect(wrong.stderr).not.toContain('guess');
   });
 
-  it('the command connects by TLS, and checks the certificate', async () => {
-    const port = await freePort();
-    const [key, cert] = ['key.pem', 'cert.pem'].map((name) =>
-      fileURLToPath(new URL(`../../redis/tls/${name}`, import.meta.url)),
-    ) as [string, string];
-    await redis(
-      ...['--tls-port', String(port), '--tls-cert-file', cert, '--tls-key-file', key],
-      ...['--tls-ca-cert-file', cert, '--tls-auth-clients', 'no'],
-    );
-    expect(await tasks({}, 'stats', '-u', `127.0.0.1:${port}`, '--insecure')).toMatchObject({
-      stderr: '',
-      code: 0,
-    });
-    const env = { NODE_EXTRA_CA_CERTS: cert };
-    expect(await tasks(env, 'stats', '-u', `127.0.0.1:${port}`, '--tls')).toMatchObject({
-      stderr: '',
-      code: 0,
-    });
-    const named = await tasks(env, 'stats', '-u', `127.0.0.1:${port}`, '--tls_server', 'localhost');
-    expect(named).toMatchObject({ stderr: '', code: 0 });
-    const refused = await tasks({}, 'stats', '-u', `127.0.0.1:${port}`, '--tls');
-    expect(refused.stderr).toMatch(
-      /^escapement: cannot reach Redis at 127\.0\.0\.1:\d+: self-signed certificate.*\n$/,
-    );
-    expect(refused.code).toBe(2);
-    const other = await tasks(env, 'stats', '-u', `127.0.0.1:${port}`, '--tls_server', 'other.example');
-    expect(other.stderr).toContain('other.example');
-    expect(other.code).toBe(2);
-  });
-
   it('the command reports at once, in one line, that Redis is unreachable', async () => {
     const port = await freePort();
     const words = ['queue', 'pause', 'a', 'b', '-u', `redis://u:secret@127.0.0.1:${port}`];
@@ -120,43 +86,16 @@ describe('escapement tasks, built, with Redis', () => {
   });
 
   it('the command gives up on a Redis that does not respond, or when it is interrupted', async () => {
-    const sockets: (() => void)[] = [];
-    const silent = createServer((socket) => sockets.push(() => socket.destroy())).listen(0, '127.0.0.1');
-    onTestFinished(() => {
-      silent.close();
-      for (const destroy of sockets) destroy();
-    });
-    await once(silent, 'listening');
-    const { port } = silent.address() as AddressInfo;
+    let connections = 0;
+    const port = await acceptConnections(() => connections++);
     const late = tasks({}, 'stats', '-u', `127.0.0.1:${port}`);
     const child = startCommand(['tasks', 'stats', '-u', `127.0.0.1:${port}`]);
     const result = finished(child);
-    await expect.poll(() => sockets.length).toBe(2);
+    await expect.poll(() => connections).toBe(2);
     child.kill('SIGINT');
     expect(await result).toMatchObject({ stderr: '', code: 130 });
     expect((await late).stderr).toMatch(/^escapement: cannot reach Redis at 127\.0\.0\.1:\d+: [^\n]+\n$/);
     expect((await late).code).toBe(2);
-  });
-
-  it('the command connects by sentinels', async () => {
-    const sentinels = await RedisSentinels.start();
-    onTestFinished(() => sentinels.stop());
-    const { stdout, stderr, code } = await tasks({}, 'queue', 'ls', '--json', '-u', sentinels.url);
-    expect([JSON.parse(stdout), stderr, code]).toEqual([{ queues: [] }, '', 0]);
-  });
-
-  it('the command connects to a cluster', async () => {
-    const cluster = await RedisCluster.start();
-    onTestFinished(() => cluster.stop());
-    const hosts = cluster.nodes.map(({ port }) => `127.0.0.1:${port}`);
-    for (const queue of ['one', 'two', 'three']) {
-      const words = ['task', 'enqueue', '-t', 'work', '-q', queue, '--cluster_addrs', hosts.join(',')];
-      expect(await tasks({}, ...words)).toMatchObject({ stderr: '', code: 0 });
-    }
-    const listed = await tasks({}, 'queue', 'ls', '--json', '--cluster', '-u', hosts[0] ?? '');
-    expect(JSON.parse(listed.stdout)).toMatchObject({
-      queues: ['one', 'three', 'two'].map((queue) => ({ queue, pending: 1 })),
-    });
   });
 
   it('the command reports that ioredis is not installed; everything else works', async () => {

@@ -1,11 +1,12 @@
-import { getEventListeners, once } from 'node:events';
-import { createServer, type AddressInfo } from 'node:net';
+import { getEventListeners } from 'node:events';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { connectRedis } from '../../../src/cli/tasks/connect.ts';
 import { connectionOf, type ConnectionOptions, type ToRedis } from '../../../src/cli/tasks/connection.ts';
+import type { Connect } from '../../../src/cli/tasks/run.ts';
 import { newTask } from '../../conformance/broker/support.ts';
+import { acceptConnections } from '../../listen.ts';
 import { freshDatabase } from '../../redis/redis-case.ts';
 import { openTarget, tasksCommand } from './support/tasks-command.ts';
 
@@ -70,6 +71,17 @@ it.each<[ConnectionOptions, Record<string, string>, object]>([
   expect(connectionOf(options, environment)).toEqual(expected);
 });
 
+it('the flags of a command are the options of its connection', async () => {
+  const connections: unknown[] = [];
+  const connect: Connect = (connection) => {
+    connections.push(connection);
+    return Promise.reject(new Error('no connection'));
+  };
+  await tasksCommand(['stats', '--cluster_addrs', 'h:1,h:2', '--insecure', '--tls_server', 's'], { connect });
+  const tls = { rejectUnauthorized: false, servername: 's' };
+  expect(connections).toEqual([redis('rediss-cluster://h:1,h:2', { tls })]);
+});
+
 it('a connection to the HTTP API has the headers that authorize its requests', () => {
   expect(http({ uri: 'https://h/x' })).toEqual({});
   expect(http({ uri: 'http://h' }, { ESCAPEMENT_TOKEN: 't' })).toEqual({ authorization: 'Bearer t' });
@@ -128,15 +140,8 @@ describe('connectRedis', () => {
   });
 
   it('a connection that is being made rejects with the reason of the signal', async () => {
-    const server = createServer().listen(0, '127.0.0.1'); // accepts, and never answers
-    await once(server, 'listening');
     const controller = new AbortController();
-    server.once('connection', (socket) => {
-      onTestFinished(() => void socket.destroy());
-      controller.abort(new Error('interrupted'));
-    });
-    onTestFinished(() => void server.close());
-    const { port } = server.address() as AddressInfo;
+    const port = await acceptConnections(() => controller.abort(new Error('interrupted')));
     const connecting = connectRedis(connection(`redis://127.0.0.1:${port}`), controller.signal);
     await expect(connecting).rejects.toThrow('interrupted');
   });
