@@ -15,25 +15,28 @@ const TIMER = `
 const timerProgram = programTests(TIMER);
 const runTimer = (program: string): ProgramResult => runProgram(TIMER + program);
 
-timerProgram('a process ends by itself when its timer is idle', ['size 1', 'short'])(`
-  const timer = new SystemTimer();
-  const task = new Task(${MINUTES_MS}, () => say('ran'));
-  timer.add(task);
-  timer.cancel(timer.schedule(${MINUTES_MS}, say, 'ran'));
+timerProgram('a process ends by itself while its timers are idle, closed, without ref, or not started', [
+  ...['dropped 10', 'ran', 'ERR_TIMER_CLOSED'],
+])(`
+  const idle = new SystemTimer();
+  const task = new Task(${MINUTES_MS}, () => say('late'));
+  idle.add(task);
+  idle.cancel(idle.schedule(${MINUTES_MS}, say, 'late'));
   task.cancel();
-  timer.schedule(1, say, 'short');
-  say('size ' + timer.size);
-`);
-
-timerProgram('a process ends by itself while tasks wait in a timer without ref', ['waiting 3'])(`
+  idle.schedule(1, say, 'ran');
   const before = new SystemTimer();
   before.unref();
-  before.schedule(${MINUTES_MS}, say, 'ran');
+  before.schedule(${MINUTES_MS}, say, 'late');
   const after = new SystemTimer();
-  after.add(new Task(${MINUTES_MS}, () => say('ran')));
+  after.add(new Task(${MINUTES_MS}, () => say('late')));
   after.unref();
-  after.schedule(${MINUTES_MS} / 2, say, 'ran');
-  say('waiting ' + (before.size + after.size));
+  after.schedule(${MINUTES_MS} / 2, say, 'late');
+  const stopped = new SystemTimer({ autoStart: false });
+  stopped.schedule(50, say, 'late');
+  const closed = new SystemTimer();
+  for (let i = 0; i < 10; i++) closed.add(new Task(${MINUTES_MS}, () => say('late')));
+  closed.sleep(${MINUTES_MS}).catch((error) => idle.schedule(20, say, error.code));
+  say('dropped ' + closed.close().length);
 `);
 
 timerProgram('a process stays alive while a timer has a task, and ends after it', [
@@ -52,19 +55,6 @@ timerProgram('a process stays alive while a timer has a task, and ends after it'
 timerProgram('a process stays alive while a sleep is pending', ['slept'])(`
   const timer = new SystemTimer();
   say(await timer.sleep(100, 'slept'));
-`);
-
-timerProgram('a process ends by itself once its timer is closed', ['dropped 10', 'ERR_TIMER_CLOSED'])(`
-  const timer = new SystemTimer();
-  for (let i = 0; i < 10; i++) timer.add(new Task(${MINUTES_MS}, () => say('ran')));
-  timer.sleep(${MINUTES_MS}).catch((error) => say(error.code));
-  say('dropped ' + timer.close().length);
-`);
-
-timerProgram('a process is not kept alive by a timer with autoStart false', ['waiting'])(`
-  const timer = new SystemTimer({ autoStart: false });
-  timer.schedule(50, say, 'ran');
-  say('waiting');
 `);
 
 test('an error without a handler is an uncaught exception in its own turn, and the other tasks run', () => {

@@ -14,9 +14,14 @@ const BROKER = `
 const brokerProgram = programTests(BROKER);
 const runBroker = (program: string): ProgramResult => runProgram(BROKER + program);
 
-brokerProgram('a process ends by itself although tasks are scheduled, if its broker has no subscription', [
-  'exit',
-])(`
+brokerProgram(
+  'a process ends by itself although tasks are scheduled, if its brokers have no subscription or are closed',
+  [...['closed', 'exit']],
+)(`
+  const closed = await EmbeddedBroker.open();
+  await closed.subscribe({ closed() { say('closed'); } });
+  await new Client({ broker: closed }).enqueue(task, { processInMs: 600_000 });
+  await closed.close();
   await client.enqueue(task, { processInMs: 600_000 });
   await client.enqueue(task, { retentionMs: 600_000 });
   const [leased] = await broker.dequeue('q', 1, 600_000);
@@ -36,12 +41,6 @@ brokerProgram('a process stays alive while a task is scheduled and its broker ha
   await client.enqueue(task, { processInMs: 100 });
   await client.enqueue(task, { processInMs: 600_000 });
   say('waiting');
-`);
-
-brokerProgram('a process ends by itself once its broker is closed', ['closed', 'exit'])(`
-  await broker.subscribe({ closed() { say('closed'); } });
-  await client.enqueue(task, { processInMs: 600_000 });
-  await broker.close();
 `);
 
 test('an error of a listener is an uncaught exception, and the other listeners are called', () => {
@@ -81,10 +80,19 @@ const runPurgatory = (program: string): ProgramResult => runProgram(PURGATORY + 
 
 const MINUTES_MS = 600_000;
 
-purgatoryProgram('a process ends by itself when no operation is pending', ['forced', 'exit'])(`
+purgatoryProgram(
+  'a process ends by itself while no operation has a timeout, and once its purgatory is closed',
+  [...['forced', 'waiting 1', 'closed', 'ERR_PURGATORY_CLOSED', 'exit']],
+)(`
   const operation = new Operation(${MINUTES_MS});
   purgatory.tryCompleteElseWatch(operation, ['x']);
   operation.forceComplete();
+  purgatory.tryCompleteElseWatch(new Operation(Infinity), ['x']);
+  say('waiting ' + purgatory.watched);
+  const closed = new DelayedOperationPurgatory('closed');
+  closed.tryCompleteElseWatch(new Operation(${MINUTES_MS}), ['x']);
+  closed.wait(['x'], () => undefined, { timeoutMs: ${MINUTES_MS} }).catch((error) => say(error.code));
+  closed.close();
 `);
 
 purgatoryProgram('a process stays alive while an operation has a timeout, and ends after it', [
@@ -94,24 +102,6 @@ purgatoryProgram('a process stays alive while an operation has a timeout, and en
 ])(`
   purgatory.tryCompleteElseWatch(new Operation(100), ['x']);
   say('waiting');
-`);
-
-purgatoryProgram('a process ends by itself while operations without a timeout are pending', [
-  'waiting 1',
-  'exit',
-])(`
-  purgatory.tryCompleteElseWatch(new Operation(Infinity), ['x']);
-  say('waiting ' + purgatory.watched);
-`);
-
-purgatoryProgram('a process ends by itself once its purgatory is closed', [
-  'closed',
-  'ERR_PURGATORY_CLOSED',
-  'exit',
-])(`
-  purgatory.tryCompleteElseWatch(new Operation(${MINUTES_MS}), ['x']);
-  purgatory.wait(['x'], () => undefined, { timeoutMs: ${MINUTES_MS} }).catch((error) => say(error.code));
-  purgatory.close();
 `);
 
 test('a check that rejects late causes no unhandled rejection', () => {
