@@ -58,20 +58,17 @@ describe('retries', () => {
   test.each([
     ['that is refused', 401, 'expired', /: expired \(HTTP 401\)$/],
     ['whose response is not of the API', 200, '<html>log in</html>', /does not respond as the tasks API/],
-  ])(
-    'a retry %s leaves open whether the first attempt has enqueued the task',
-    async (_what, status, body, message) => {
-      let requests = 0;
-      const { client, inspector, time } = await openRemote({}, {}, (handle, _, response) => {
-        requests++;
-        if (requests === 1) response.writeHead = () => response.destroy();
-        if (requests === 1) handle();
-        else response.writeHead(status).end(body);
-      });
-      await expect(passing(time, client.enqueue(new Task('a')))).rejects.toMatchObject(unavailable(message));
-      expect([requests, await inspector.queues()]).toEqual([2, ['default']]);
-    },
-  );
+  ])('a retry %s leaves open whether the task is enqueued', async (_what, status, body, message) => {
+    let requests = 0;
+    const { client, inspector, time } = await openRemote({}, {}, (handle, _, response) => {
+      requests++;
+      if (requests === 1) response.writeHead = () => response.destroy();
+      if (requests === 1) handle();
+      else response.writeHead(status).end(body);
+    });
+    await expect(passing(time, client.enqueue(new Task('a')))).rejects.toMatchObject(unavailable(message));
+    expect([requests, await inspector.queues()]).toEqual([2, ['default']]);
+  });
 
   test('a request is tried again at most maxRetries times', async () => {
     for (const maxRetries of [0, 2]) {
