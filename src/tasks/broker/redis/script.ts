@@ -71,7 +71,8 @@ export class Script {
     try {
       return (await client.callBuffer('eval', [this.#source, ...rest])) as ScriptReply;
     } finally {
-      this.#sending.delete(node);
+      // Failures of calls before it may have come in the same turn, and be handled only now.
+      setImmediate(() => this.#sending.delete(node));
     }
   }
 
