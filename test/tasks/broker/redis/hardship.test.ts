@@ -172,15 +172,14 @@ describe('a Redis in trouble', () => {
     });
   });
 
-  it('few of many concurrent calls send the text of a script that Redis has lost', async () => {
+  it('one of many concurrent calls sends the text of a script that Redis has lost', async () => {
     await broker.enqueue(newTask({ group: 'g' }));
     await broker.groups(QUEUE);
     await redis.script('FLUSH');
     await redis.config('RESETSTAT');
     const groups = await Promise.all(Array.from({ length: 50 }, () => broker.groups(QUEUE)));
     expect(groups).toEqual(Array.from({ length: 50 }, () => [{ group: 'g', size: 1 }]));
-    // One, unless their replies arrive in several pieces.
-    expect(await redis.info('commandstats')).toMatch(/^cmdstat_eval:calls=[1-5],/m);
+    expect(await redis.info('commandstats')).toMatch(/^cmdstat_eval:calls=1,/m);
   });
 
   it('a key of another type at a lock stops no task', async () => {
