@@ -128,7 +128,7 @@ describe.each([
         const count =
           call === undefined ? [...calls.values()].reduce((a, b) => a + b) : (calls.get(call) ?? 0);
         const faults = [...faultsOf(call, count, random)];
-        for (let i = 0; i < 8 && faults.length > 0; i++, done++) {
+        for (let i = 0; i < 8 && done < RUNS && faults.length > 0; i++, done++) {
           const fault = faults.splice(random.below(faults.length), 1)[0] as Fault;
           await inCase(`seed ${seed}, ${JSON.stringify({ setup, fault })}`, () =>
             survive(setup, seed, fault),
