@@ -28,7 +28,7 @@ test('an index that is emptied again and again leaves no old table that keeps la
   empty();
   const before = oldBytes();
   for (let round = 0; round < ROUNDS; round++) {
-    fill((i) => new Array(VALUE_BYTES / 8).fill(i));
+    fill((i) => new Array<number>(VALUE_BYTES / 8).fill(i));
     empty();
     for (let age = 0; age < 2; age++) gc?.({ type: 'minor' }); // what survives is in the old generation
   }
