@@ -1,13 +1,6 @@
-import { expect, it, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { checkOptions, integer, type OptionTable, orInfinity, readOptions } from '../../src/core/options.ts';
-import {
-  invalidDelay,
-  requireFiniteNumber,
-  requireFunction,
-  requireIntegerAtLeast,
-  requireOneOf,
-  requireString,
-} from '../../src/core/validate.ts';
+import { requireFunction, requireString } from '../../src/core/validate.ts';
 
 interface FetchOptions {
   readonly url: string;
@@ -110,63 +103,7 @@ test.each(['x', 'retries', 'timeout', '', 'constructor', '__proto__', 'é'])(
   },
 );
 
-test('all options are listed if none is like an unknown one', () => {
-  const table = { first: [anything, undefined], second: [anything, undefined] } as const;
-  expect(() => {
-    checkOptions('Timer', { x: 1 }, table);
-  }).toThrow(/^Timer: options\.x is not an option\. Known options: first, second$/);
-});
-
 test('only the beginning of the name of a long unknown option is shown', () => {
   const key = 'k'.repeat(1_000_000);
   expect(messageFor({ [key]: 1 })).toMatch(/^Timer: options\.k{60}… is not an option\. Known/);
-});
-
-test('a value that is not an object is rejected', () => {
-  for (const bad of [null, undefined, 'a'])
-    expect(messageFor(bad)).toMatch(/^Timer: options must be an object/);
-});
-
-it('an invalid delay is a TypeError if its type is wrong, and a RangeError otherwise', () => {
-  expect(invalidDelay('delayMs', Infinity)).toMatchObject({ name: 'RangeError', code: 'ERR_OUT_OF_RANGE' });
-  expect(invalidDelay('delayMs', '5')).toMatchObject({ name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' });
-});
-
-it('requireFiniteNumber accepts only finite numbers', () => {
-  for (const good of [0, -1, 0.5, 1e308]) requireFiniteNumber('n', good);
-  for (const bad of [NaN, Infinity, -Infinity]) {
-    expect(() => {
-      requireFiniteNumber('n', bad);
-    }).toThrow(RangeError);
-  }
-  for (const bad of ['1', 1n, null, undefined, {}]) {
-    expect(() => {
-      requireFiniteNumber('n', bad);
-    }).toThrow(TypeError);
-  }
-});
-
-it('requireIntegerAtLeast accepts only integers that are not below the minimum', () => {
-  requireIntegerAtLeast('n', 2, 2);
-  for (const bad of [1, 2.5, NaN, Infinity, 2 ** 53]) {
-    expect(() => {
-      requireIntegerAtLeast('n', 2, bad);
-    }).toThrow(/n must be an integer of at least 2\. Received/);
-  }
-  expect(() => {
-    requireIntegerAtLeast('n', 2, '3');
-  }).toThrow(TypeError);
-});
-
-it('requireFunction accepts functions, and requireOneOf words of a list', () => {
-  requireFunction('f', () => undefined);
-  expect(() => {
-    requireFunction('f', {});
-  }).toThrow(/f must be a function. Received \[object Object\]/);
-  requireOneOf('w', ['a', 'b'], 'a');
-  for (const bad of ['c', undefined, 1]) {
-    expect(() => {
-      requireOneOf('w', ['a', 'b'], bad);
-    }).toThrow(/w must be 'a' or 'b'/);
-  }
 });

@@ -1,9 +1,6 @@
-import fc from 'fast-check';
 import { AsyncDelayedOperation, type CompletionReason } from 'escapement';
 import { expect } from 'vitest';
-import { CoalescedChecks } from '../../src/purgatory/async-delayed-operation.ts';
 import { runProgram } from '../run-program.ts';
-import { propertyRuns } from '../runs.ts';
 import { Fixture, test } from './support/fixture.ts';
 
 /** A check that is in flight, until the test ends it. */
@@ -309,88 +306,4 @@ test('an AsyncDelayedOperation whose every check triggers itself does not block 
     purgatory.tryCompleteElseWatch(new Operation(20), ['x']);
   `);
   expect([status, stdout.trim().split('\n').at(-1)]).toEqual([0, 'expired']);
-});
-
-interface Check {
-  readonly land: (answer: string) => void;
-  readonly crash: (error: Error) => void;
-}
-
-/** Coalesced checks that are ended by hand, and everything that happened. */
-class Airport {
-  readonly log: string[] = [];
-  readonly inFlight: Check[] = [];
-  started = 0;
-  isWanted = true;
-  onAnswer = (): void => undefined;
-  readonly flight = new CoalescedChecks<string, string>({
-    startCheck: () => {
-      this.log.push(`start ${++this.started}`);
-      return new Promise<string>((land, crash) => {
-        this.inFlight.push({ land, crash });
-      });
-    },
-    takeAnswer: (answer, context) => {
-      this.log.push(`${answer} for ${context}`);
-      this.onAnswer();
-    },
-    checkFailed: (error, context) => this.log.push(`${String(error)} for ${context}`),
-    isStillWanted: () => this.isWanted,
-  });
-
-  async land(answer: string): Promise<void> {
-    this.inFlight.shift()?.land(answer);
-    await settle();
-  }
-}
-
-test('an answer of coalesced checks has the context of its check, and the next check that of the latest trigger', async () => {
-  const airport = new Airport();
-  for (const context of ['a', 'b', 'c']) airport.flight.trigger(context);
-  await airport.land('no');
-  await airport.land('yes');
-  expect(airport.log).toEqual(['start 1', 'no for a', 'start 2', 'yes for c']);
-});
-
-test('coalesced checks start no check that is no longer wanted', async () => {
-  const airport = new Airport();
-  for (const context of ['a', 'b']) airport.flight.trigger(context);
-  airport.isWanted = false;
-  await airport.land('no');
-  expect(airport.log).toEqual(['start 1', 'no for a']);
-  airport.flight.trigger('d');
-  expect(airport.started).toBe(2);
-});
-
-test('a trigger while an answer is taken starts the check for those before it, too', async () => {
-  const airport = new Airport();
-  for (const context of ['a', 'b']) airport.flight.trigger(context);
-  airport.onAnswer = () => airport.flight.trigger('c');
-  await airport.land('no');
-  expect(airport.log).toEqual(['start 1', 'no for a', 'start 2']);
-});
-
-test('of coalesced checks at most one runs, and each trigger is followed by a check', async () => {
-  const event = fc.constantFrom('trigger', 'trigger', 'land', 'crash', 'turn');
-  await fc.assert(
-    fc.asyncProperty(fc.array(event, { maxLength: 30 }), async (events) => {
-      const airport = new Airport();
-      let startedAtTrigger = -1;
-      const last = ['turn', 'land', 'turn', 'land', 'turn'];
-      for (const what of [...events, ...last]) {
-        if (what === 'trigger') {
-          startedAtTrigger = airport.started;
-          airport.flight.trigger('a');
-        } else if (what === 'crash') airport.inFlight.shift()?.crash(new Error('crash'));
-        else if (what === 'land') airport.inFlight.shift()?.land('no');
-        // Without it the next event comes before anybody has heard of the last.
-        else await settle();
-        expect(airport.inFlight.length).toBeLessThanOrEqual(1);
-      }
-      expect(airport.started).toBeGreaterThan(startedAtTrigger);
-      expect(airport.inFlight).toEqual([]);
-      expect(airport.log.filter((line) => line.endsWith(' for a'))).toHaveLength(airport.started);
-    }),
-    propertyRuns(200),
-  );
 });

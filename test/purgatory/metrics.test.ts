@@ -1,6 +1,7 @@
 import { AsyncDelayedOperation, ManualClock } from 'escapement';
 import { RecordingMetrics } from '../metrics/recording-metrics.ts';
-import { runProgram } from '../run-program.ts';
+import { uncaughtErrors } from '../uncaught-errors.ts';
+import { settled } from '../workqueue/support/outcome.ts';
 import { expect, test } from 'vitest';
 import { Fixture } from './support/fixture.ts';
 
@@ -204,27 +205,16 @@ test('no asynchronous check is started for an operation that expires', async () 
   expect([checks, fixture.log]).toEqual([2, ['over']]);
 });
 
-test('an error of a metrics provider stops no completion', () => {
-  const { stdout, status } = runProgram(`
-    import { DelayedOperation, DelayedOperationPurgatory } from 'escapement';
-    process.on('uncaughtException', (error) => console.log('uncaught', error.message));
-    const nothing = () => ({ inc() {}, remove() {} });
-    const metrics = {
-      counter: nothing,
-      gauge: nothing,
-      observableGauge: nothing,
-      histogram: () => ({ observe() { throw new Error('provider'); } }),
-    };
-    const purgatory = new DelayedOperationPurgatory('test', { metrics });
-    class Operation extends DelayedOperation {
-      tryComplete() { return false; }
-      onComplete(reason) { console.log(reason); }
-      onExpiration() {}
-    }
-    const operation = new Operation(60_000);
-    purgatory.tryCompleteElseWatch(operation, ['x']);
-    console.log(operation.forceComplete(), purgatory.watched);
-  `);
-  expect(stdout.trim().split('\n')).toEqual(['forced', 'true 0', 'uncaught provider']);
-  expect(status).toBe(0);
+test('an error of a metrics provider stops no completion', async () => {
+  const uncaught = uncaughtErrors();
+  const { fixture, metrics } = measured();
+  const operation = fixture.watch('a', 'x');
+  metrics.broken.add('purgatory_wait_duration_seconds');
+  expect([operation.forceComplete(), fixture.log, fixture.purgatory.watched]).toEqual([
+    true,
+    ['a forced'],
+    0,
+  ]);
+  await settled();
+  expect(uncaught).toMatchObject([{ message: 'purgatory_wait_duration_seconds is broken' }]);
 });

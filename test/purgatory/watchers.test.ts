@@ -7,72 +7,6 @@ import { KeyLists, Watcher, Watchers } from '../../src/purgatory/watchers.ts';
 import { thrownBy } from '../timer/support/errors.ts';
 import { TestOperation } from './support/fixture.ts';
 
-/** Watchers of a under x and y, of b under y, of c under y and x. */
-function makeWatchers(): { watchers: Watchers; a: TestOperation; b: TestOperation; c: TestOperation } {
-  const watchers = new Watchers();
-  const [a, b, c] = [new TestOperation('a'), new TestOperation('b'), new TestOperation('c')];
-  watchers.add(a, ['x', 'y']);
-  watchers.add(b, ['y']);
-  watchers.add(c, ['y', 'x']);
-  return { watchers, a, b, c };
-}
-
-/** The names of the operations that a walk comes to; `during` is called at each. */
-function walk(watchers: Watchers, key: string, during: (name: string) => void = () => undefined): string {
-  let names = '';
-  watchers.startWalk(key);
-  for (let operation = watchers.walk(); operation !== undefined; operation = watchers.walk()) {
-    if (!(operation instanceof TestOperation)) continue;
-    names += operation.name;
-    during(operation.name);
-  }
-  return names;
-}
-
-test('an operation that is not watched may be removed again', () => {
-  const { watchers, a } = makeWatchers();
-  watchers.remove(a);
-  watchers.remove(a);
-  expect([watchers.size, watchers.keys]).toEqual([3, 2]);
-});
-
-test('all() lists every operation once, in order of arrival', () => {
-  const { watchers, a, b, c } = makeWatchers();
-  expect(watchers.all()).toEqual([a, b, c]);
-  watchers.remove(a);
-  watchers.add(a, ['w']);
-  expect(watchers.all()).toEqual([b, c, a]);
-});
-
-test('a walk continues when operations are removed: the current one, the next, the last, all', () => {
-  for (const [gone, expected] of [
-    ['a', 'abc'],
-    ['b', 'ac'],
-    ['c', 'ab'],
-    ['bc', 'a'],
-    ['cb', 'a'],
-    ['abc', 'a'],
-    ['cab', 'a'],
-  ] as const) {
-    const { watchers, ...operations } = makeWatchers();
-    const names = walk(watchers, 'y', (name) => {
-      if (name !== 'a') return;
-      for (const each of gone.split('')) watchers.remove(operations[each as 'a' | 'b' | 'c']);
-    });
-    expect([gone, names]).toEqual([gone, expected]);
-  }
-});
-
-test('a walk does not visit an operation that was removed and added again', () => {
-  const { watchers, b } = makeWatchers();
-  const names = walk(watchers, 'y', (name) => {
-    if (name !== 'a') return;
-    watchers.remove(b);
-    watchers.add(b, ['y']);
-  });
-  expect(names).toBe('ac');
-});
-
 test('removing one of 100 000 watchers of a key does not visit the others', () => {
   const watchers = new Watchers();
   const operations = Array.from({ length: 100_000 }, (_, i) => new TestOperation(`${i}`));
@@ -98,27 +32,6 @@ test('the last 256 keys that have become empty are kept, and no more', () => {
   expect([...lists.all.keys()]).toEqual(Array.from({ length: 256 }, (_, i) => 9_744 + i));
 });
 
-test('the count is right when one key is watched and removed again and again among others', () => {
-  const lists = new KeyLists();
-  for (let i = 0; i < 5_000; i++) {
-    visit(lists, 'hot');
-    if (i % 3 === 0) visit(lists, i);
-  }
-  const empty = [...lists.all.values()].filter((list) => list.isEmpty).length;
-  expect([lists.size, lists.emptyKeys]).toEqual([0, empty]);
-  expect(empty).toBeLessThanOrEqual(256);
-});
-
-test('a key that is watched again is not deleted when others become empty', () => {
-  const lists = new KeyLists();
-  for (let i = 0; i < 300; i++) visit(lists, 'hot');
-  const list = lists.use('hot');
-  new Watcher(operation, list, undefined);
-  for (let key = 0; key < 300; key++) visit(lists, key);
-  expect(lists.get('hot')).toBe(list);
-  expect([lists.size, lists.emptyKeys]).toEqual([1, 256]);
-});
-
 test('an object as a key is not kept', () => {
   const lists = new KeyLists();
   visit(lists, {});
@@ -131,13 +44,6 @@ function drain(queue: PendingKeys): unknown[] {
   for (let key = queue.take(); key !== undefined; key = queue.take()) taken.push(key);
   return taken;
 }
-
-test('queued keys are taken in order, each once', () => {
-  const queue = new PendingKeys();
-  for (const key of ['a', NaN, 'b', 'a', NaN, 0]) queue.add(key);
-  expect(drain(queue)).toEqual(['a', NaN, 'b', 0]);
-  expect(queue.take()).toBeUndefined();
-});
 
 test('a queue of keys that never ends costs the same at its end as at its beginning', () => {
   const queue = new PendingKeys();

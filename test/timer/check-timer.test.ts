@@ -4,6 +4,7 @@ import { expect, test, vi } from 'vitest';
 import type { TimerInternals } from '../../src/timer/system-timer.ts';
 import type { TimerTaskList } from '../../src/timer/timer-task-list.ts';
 import { detach } from '../../src/timer/timer-task.ts';
+import { thrownBy } from './support/errors.ts';
 import { addTask, TestTask } from './support/tasks.ts';
 import { manualTimer } from './support/timers.ts';
 
@@ -189,14 +190,10 @@ const CORRUPTIONS: Readonly<Record<string, readonly [RegExp, (patient: Patient) 
 test.each(Object.entries(CORRUPTIONS))('checkTimer finds %s', (_, [message, corrupt]) => {
   const patient = makePatient();
   corrupt(patient);
-  expect(() => checkTimer(patient.timer)).toThrow(message);
+  const error = thrownBy(() => checkTimer(patient.timer)) as Error;
+  expect(error.message).toMatch(message);
+  expect(error.message).toMatch(/^checkTimer: /);
   vi.restoreAllMocks();
-});
-
-test('an error of checkTimer begins with the name of the function', () => {
-  const { timer, early } = makePatient();
-  early.isQueued = false;
-  expect(() => checkTimer(timer)).toThrow(/^checkTimer: /);
 });
 
 test('checkTimer accepts a timer in any ordinary state, also while a task runs', () => {
@@ -227,24 +224,9 @@ test('checkTimer accepts a timer without autoStart, one with a pending advanceCl
   expect([idle, awaited, handedOver, closed].map((timer) => timer.size)).toEqual([1, 0, 1, 0]);
 });
 
-test('checkTimer accepts hundreds of thousands of buckets', () => {
+test('checkTimer accepts 150 000 buckets, more than a call has arguments', () => {
   const { timer } = manualTimer({ wheelSize: 2 ** 18 });
-  for (let delayMs = 1; delayMs <= 200_000; delayMs++) timer.schedule(delayMs, () => undefined);
+  for (let delayMs = 1; delayMs <= 150_000; delayMs++) timer.schedule(delayMs, () => undefined);
   checkTimer(timer);
-  expect(timer.size).toBe(200_000);
-});
-
-test('checkTimer accepts the largest expirations on every level', () => {
-  for (const options of [
-    { tickMs: 5, wheelSize: 3 },
-    { tickMs: 1, wheelSize: 2 },
-    { tickMs: 11, wheelSize: 67 },
-  ]) {
-    const { timer } = manualTimer({ nowMs: 123.5, ...options });
-    for (const delayMs of [Number.MAX_SAFE_INTEGER, Number.MAX_VALUE, 2 ** 52, 2 ** 52 + 2 ** 51]) {
-      addTask(timer, delayMs);
-    }
-    checkTimer(timer);
-    expect(timer.size).toBe(4);
-  }
+  expect(timer.size).toBe(150_000);
 });

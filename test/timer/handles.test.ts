@@ -2,7 +2,7 @@ import { ManualClock, SystemTimer, type TimerId, TimerTask } from 'escapement';
 import { checkTimer } from 'escapement/testing';
 import { expect, test } from 'vitest';
 import { INTERNALS } from '../../src/timer/system-timer.ts';
-import { attach, detach, entryIn, isTimerTask, type TaskOwner } from '../../src/timer/timer-task.ts';
+import { isTimerTask } from '../../src/timer/timer-task.ts';
 import { HandClock } from './support/hand-clock.ts';
 import { addTask, TestTask } from './support/tasks.ts';
 import { handTimer, manualTimer } from './support/timers.ts';
@@ -120,14 +120,6 @@ test('every id is a positive safe integer and is given once', () => {
   }
 });
 
-class Owner implements TaskOwner {
-  readonly withdrawn: number[] = [];
-
-  withdraw(entry: number): void {
-    this.withdrawn.push(entry);
-  }
-}
-
 test('a task keeps its delay', () => {
   for (const delayMs of [0, -5, 1.5, Number.MAX_VALUE]) expect(new TestTask(delayMs).delayMs).toBe(delayMs);
 });
@@ -145,38 +137,6 @@ test.each([false, true])(
     checkTimer(timer);
   },
 );
-
-test('a new task is not pending', () => {
-  const task = new TestTask(5);
-  expect([task.pending, task.isCancelled, task.cancel()]).toEqual([false, false, false]);
-  expect(entryIn(task, new Owner())).toBeUndefined();
-});
-
-test('a task is pending in the owner that it was attached to last, and only there', () => {
-  const task = new TestTask(5);
-  const [one, two] = [new Owner(), new Owner()];
-  attach(task, one, 7);
-  expect([task.pending, entryIn(task, one), entryIn(task, two)]).toEqual([true, 7, undefined]);
-  attach(task, two, 9);
-  expect(one.withdrawn).toEqual([7]);
-  expect([entryIn(task, one), entryIn(task, two)]).toEqual([undefined, 9]);
-});
-
-test('a detached task is not pending, and was not cancelled', () => {
-  const task = new TestTask(5);
-  const owner = new Owner();
-  attach(task, owner, 7);
-  detach(task);
-  expect([task.pending, task.isCancelled, owner.withdrawn.length]).toEqual([false, false, 0]);
-});
-
-test('a task is no longer pending when its owner is called', () => {
-  const task = new TestTask(5);
-  let wasPending: boolean | undefined;
-  attach(task, { withdraw: () => (wasPending = task.pending) }, 7);
-  task.cancel();
-  expect(wasPending).toBe(false);
-});
 
 test('isTimerTask accepts tasks of another loaded copy of the package', () => {
   const foreign = { _entry: -1, _entryOwner: undefined, delayMs: 5, run: () => undefined };
@@ -238,34 +198,34 @@ function fireAll(clock: HandClock, timer: SystemTimer): number {
   return turns;
 }
 
-test('200 000 entries of one bucket move to a finer wheel in several turns, and none runs early', () => {
+test('70 000 entries of one bucket move to a finer wheel in several turns, and none runs early', () => {
   const { clock, timer } = handTimer();
   let ran = 0;
   const count = (): void => {
     ran++;
   };
-  for (let i = 0; i < 200_000; i++) timer.schedule(COARSE_MS + 1_000 + (i % 1_000), count);
+  for (let i = 0; i < 70_000; i++) timer.schedule(COARSE_MS + 1_000 + (i % 1_000), count);
   clock.nowMs = COARSE_MS;
-  expect([fireAll(clock, timer), ran]).toEqual([4, 0]);
+  expect([fireAll(clock, timer), ran]).toEqual([2, 0]);
   clock.nowMs = COARSE_MS + 2_000;
   while (timer.size > 0) clock.fire();
-  expect(ran).toBe(200_000);
+  expect(ran).toBe(70_000);
 });
 
-test('200 000 entries that expire together move in several turns, although maxTasksPerTurn is higher', () => {
+test('70 000 entries that expire together move in several turns, although maxTasksPerTurn is higher', () => {
   const { clock, timer } = handTimer({ maxTasksPerTurn: 1_000_000 });
   const runs: number[] = [];
   let ran = 0;
   const count = (): void => {
     ran++;
   };
-  for (let i = 0; i < 200_000; i++) timer.schedule(10, count);
+  for (let i = 0; i < 70_000; i++) timer.schedule(10, count);
   clock.nowMs = 10;
   while (timer.size > 0) {
     clock.fire();
     runs.push(ran);
   }
-  expect(runs).toEqual([65_536, 131_072, 196_608, 200_000]);
+  expect(runs).toEqual([65_536, 70_000]);
 });
 
 test('without a limit for tasks there is no limit for moves', () => {

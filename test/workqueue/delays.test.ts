@@ -179,9 +179,9 @@ test('a waiting item keeps the newest object, whichever due time holds', async (
   queue.shutDown();
 });
 
-test('equal due times keep their order, for eight items and for a thousand', async () => {
+test('equal due times keep their order, also of more than twelve items', async () => {
   const { queue, clock } = make();
-  const items = Array.from({ length: 1_000 }, (_, i) => `${i}`);
+  const items = Array.from({ length: 100 }, (_, i) => `${i}`);
   for (const item of items) queue.addAfter(item, 10);
   clock.advance(10);
   expect(await processAll(queue)).toEqual(items);

@@ -267,40 +267,21 @@ const upTo = (count: number): number[] => Array.from({ length: count }, (_, i) =
 const remembered = (counts: FailureCounts<number>, items: number): number =>
   upTo(items).filter((item) => counts.get(item) > 0).length;
 
-test('failure counts count and forget', () => {
-  const counts = new FailureCounts<unknown>(Infinity);
-  for (const item of ['a', NaN, undefined, {}]) {
-    expect([counts.get(item), counts.increment(item), counts.increment(item), counts.get(item)]).toEqual([
-      0, 0, 1, 2,
-    ]);
-    counts.forget(item);
-    expect([counts.get(item), counts.increment(item)]).toEqual([0, 0]);
-  }
-});
-
 test.each([2, 3, 10, 101])('failure counts never remember more than %d items', (maxItems) => {
   const counts = new FailureCounts<number>(maxItems);
-  for (const item of upTo(500)) {
+  for (const item of upTo(200)) {
     counts.increment(item);
     if (item % 7 === 0) counts.increment(item >> 1);
-    expect(remembered(counts, 500)).toBeLessThanOrEqual(maxItems);
+    expect(remembered(counts, 200)).toBeLessThanOrEqual(maxItems);
   }
 });
 
 test.each([2, 3, 10, 101])('of %d items those of the half that failed last are remembered', (maxItems) => {
   const half = Math.floor(maxItems / 2);
   const counts = new FailureCounts<number>(maxItems);
-  for (const item of upTo(500)) {
+  for (const item of upTo(200)) {
     counts.increment(item);
     for (const last of upTo(Math.min(half, item))) expect(counts.get(item - last)).toBe(1);
-  }
-});
-
-test('an item that fails again and again keeps its count, whatever other items fail', () => {
-  const counts = new FailureCounts<number>(10);
-  for (let failures = 0; failures < 100; failures++) {
-    expect(counts.increment(-1)).toBe(failures);
-    for (let other = 0; other < 5; other++) counts.increment(failures * 5 + other);
   }
 });
 
@@ -310,15 +291,6 @@ test.each([2, 3, 10])('half of %d items and one more, in turn, all keep their co
   for (let round = 0; round < 20; round++) {
     for (const item of items) expect(counts.increment(item)).toBe(round);
   }
-});
-
-test('a forgotten count makes room, and does not return', () => {
-  const counts = new FailureCounts<number>(4);
-  for (const item of upTo(4)) {
-    counts.increment(item);
-    counts.forget(item);
-  }
-  expect(remembered(counts, 4)).toBe(0);
 });
 
 test('a count is forgotten in either generation', () => {

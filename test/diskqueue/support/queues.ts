@@ -16,6 +16,8 @@ import type { FileSystem } from '../../../src/log/file-system.ts';
 import { folderOfTest } from '../../folder.ts';
 import { RecordingFiles } from './recording-files.ts';
 
+export { uncaughtErrors } from '../../uncaught-errors.ts';
+
 /** The formats that the suites run for. */
 export const FORMATS = ['checked', 'nsq'] as const satisfies readonly NonNullable<
   DiskQueueOptions['format']
@@ -150,17 +152,4 @@ export async function rejection(promise: Promise<unknown>): Promise<unknown> {
     return error;
   }
   throw new Error('expected it to reject');
-}
-
-/** Collects uncaught exceptions during a test, which would end the run. */
-export function uncaughtErrors(): Error[] {
-  const uncaught: Error[] = [];
-  const before = process.listeners('uncaughtException');
-  process.removeAllListeners('uncaughtException');
-  process.on('uncaughtException', (error) => uncaught.push(error));
-  onTestFinished(() => {
-    process.removeAllListeners('uncaughtException');
-    for (const listener of before) process.on('uncaughtException', listener);
-  });
-  return uncaught;
 }

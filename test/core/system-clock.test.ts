@@ -1,10 +1,7 @@
-import { ManualClock, systemClock, SystemTimer } from 'escapement';
+import { systemClock, SystemTimer } from 'escapement';
 import { afterEach, describe, expect, it, test, vi } from 'vitest';
-import { MAX_HOST_TIMEOUT_MS } from '../../src/core/clock.ts';
 import { DAY_MS, LAST_DATE_MS, utcDay } from '../../src/core/units.ts';
-import { Wakeup } from '../../src/core/wakeup.ts';
 import { runProgram } from '../run-program.ts';
-import { HandClock } from '../timer/support/hand-clock.ts';
 
 describe('systemClock', () => {
   afterEach(() => {
@@ -151,85 +148,6 @@ describe('systemClock', () => {
     vi.advanceTimersByTime(1_100);
     expect(ran.sort()).toEqual(['after', 'before']);
   });
-});
-
-it('a wake-up calls back once, at its deadline, with the time', () => {
-  const clock = new ManualClock();
-  const wokenAt: number[] = [];
-  const wakeup = new Wakeup(clock, (nowMs) => wokenAt.push(nowMs));
-  wakeup.moveTo(10);
-  expect(wakeup.deadlineMs).toBe(10);
-  clock.advance(100);
-  expect(wokenAt).toEqual([10]);
-  expect(wakeup.deadlineMs).toBe(Infinity);
-});
-
-it('a wake-up can be moved, and disarmed with Infinity; a move to the same deadline does nothing', () => {
-  const clock = new HandClock();
-  const wakeup = new Wakeup(clock, () => undefined);
-  wakeup.moveTo(10);
-  wakeup.moveTo(10);
-  expect(clock.delaysMs).toEqual([10]);
-  wakeup.moveTo(5);
-  expect([clock.delaysMs, clock.armedForMs, clock.mostArmed]).toEqual([[10, 5], 5, 1]);
-  wakeup.moveTo(Infinity);
-  expect([clock.delaysMs.length, clock.pendingWakeups]).toEqual([2, 0]);
-});
-
-it('a wake-up that comes early is armed again', () => {
-  const clock = new HandClock();
-  const wokenAt: number[] = [];
-  const wakeup = new Wakeup(clock, (nowMs) => wokenAt.push(nowMs));
-  wakeup.moveTo(10);
-  clock.nowMs = 9.25;
-  clock.fire();
-  expect(wokenAt).toEqual([]);
-  expect(clock.delaysMs.at(-1)).toBe(0.75);
-  clock.nowMs = 14;
-  clock.fire();
-  expect(wokenAt).toEqual([14]);
-});
-
-it('a wake-up can be later than the longest timeout of the host', () => {
-  const clock = new HandClock();
-  let woken = 0;
-  const wakeup = new Wakeup(clock, () => woken++);
-  wakeup.moveTo(MAX_HOST_TIMEOUT_MS + 5);
-  expect(clock.delaysMs.at(-1)).toBe(MAX_HOST_TIMEOUT_MS);
-  clock.nowMs = MAX_HOST_TIMEOUT_MS;
-  clock.fire();
-  expect(woken).toBe(0);
-  expect(clock.delaysMs.at(-1)).toBe(5);
-});
-
-it('a wake-up whose deadline has passed has no negative delay', () => {
-  const clock = new HandClock();
-  clock.nowMs = 100;
-  new Wakeup(clock, () => undefined).moveTo(10);
-  expect(clock.delaysMs.at(-1)).toBe(0);
-});
-
-it('a disarmed wake-up does not call back, although the clock does', () => {
-  const clock = new HandClock();
-  let woken = 0;
-  const wakeup = new Wakeup(clock, () => woken++);
-  wakeup.moveTo(10);
-  wakeup.moveTo(Infinity);
-  clock.nowMs = 20;
-  clock.fireCancelled();
-  expect(woken).toBe(0);
-});
-
-it('a wake-up keeps its ref state when it is moved', () => {
-  const clock = new HandClock();
-  const wakeup = new Wakeup(clock, () => undefined);
-  wakeup.setRef(false);
-  wakeup.moveTo(10);
-  expect([wakeup.hasRef, clock.refs]).toEqual([false, ['unref']]);
-  wakeup.moveTo(5);
-  expect(clock.refs).toEqual(['unref', 'unref']);
-  wakeup.setRef(true);
-  expect([wakeup.hasRef, clock.refs]).toEqual([true, ['unref', 'unref', 'ref']]);
 });
 
 test('utcDay returns the day in UTC, up to its last millisecond', () => {
