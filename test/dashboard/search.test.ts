@@ -57,12 +57,12 @@ test.each(['state=none', 'from=x', `text=${'x'.repeat(1_001)}`])(
   },
 );
 
-test('a search over 100 000 tasks finds 12, and reads a few hundred at most in a turn of the event loop', async () => {
+test('a search over 20 000 tasks finds 10, and reads a few hundred at most in a turn of the event loop', async () => {
   await using broker = await EmbeddedBroker.open();
   const client = new Client({ broker });
-  for (let at = 0; at < 100_000; at += 1_000) {
+  for (let at = 0; at < 20_000; at += 1_000) {
     const entries = Array.from({ length: 1_000 }, (_, nth) => {
-      const payload = { user: at + nth, note: (at + nth) % 9_000 === 0 ? 'Error: needle' : 'x'.repeat(150) };
+      const payload = { user: at + nth, note: (at + nth) % 2_000 === 0 ? 'Error: needle' : 'x'.repeat(150) };
       return { task: new Task('mail', payload), options: {} };
     });
     await client.enqueueMany(entries);
@@ -81,7 +81,7 @@ test('a search over 100 000 tasks finds 12, and reads a few hundred at most in a
   setImmediate(turn);
   const lines = await search(served, 'text=NEEDLE');
   isOver = true;
-  expect(lines.at(-1)).toMatchObject({ scanned: 100_000, total: 100_000, matched: 12, isDone: true });
+  expect(lines.at(-1)).toMatchObject({ scanned: 20_000, total: 20_000, matched: 10, isDone: true });
   expect(mostReads).toBe(1);
   expect(Math.max(...reads.mock.calls.map(([, , limit]) => limit))).toBeLessThan(500);
 });

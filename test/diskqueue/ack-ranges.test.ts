@@ -32,18 +32,20 @@ function bytesOf(from: number, to: number): number {
   return bytes;
 }
 
+function nextOutside(model: ReadonlySet<number>, from: number): number {
+  let next = from;
+  while (model.has(next)) next++;
+  return next;
+}
+
 function check(acks: AckRanges, model: ReadonlySet<number>): void {
-  let prefix = 0;
-  while (model.has(prefix)) prefix++;
+  const prefix = nextOutside(model, 0);
   expect(acks.prefix).toBe(prefix);
   expect(acks.count).toBe(model.size);
   expect(acks.end).toBe(Math.max(prefix, ...[...model].map((i) => i + 1)));
-  for (let i = 0; i <= LAST + 13; i++) {
-    expect(acks.has(i)).toBe(model.has(i));
-    let next = i;
-    while (model.has(next)) next++;
-    expect(acks.nextAfter(i)).toBe(next);
-  }
+  const numbers = Array.from({ length: LAST + 14 }, (_, i) => i);
+  expect(numbers.filter((i) => acks.has(i))).toEqual(numbers.filter((i) => model.has(i)));
+  expect(numbers.map((i) => acks.nextAfter(i))).toEqual(numbers.map((i) => nextOutside(model, i)));
   let end = acks.prefix;
   for (const range of acks.ranges) {
     expect(range.from, 'ranges touch').toBeGreaterThan(end);

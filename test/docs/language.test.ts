@@ -1,7 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
 import { expect, test } from 'vitest';
+import { EXPORTED_NAMES, read, sourceOf } from './exported-names.ts';
 import { ALLOWED } from './language-exceptions.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -38,20 +39,6 @@ function proseOf(page: string): string {
     .replaceAll(/`[^`\n]*`|\]\([^)]*\)/g, '_');
 }
 
-/** The names that an entry of the package exports, by the file that declares them. */
-const PUBLIC_NAMES = new Map<string, Set<string>>();
-for (const entry of readdirSync(join(ROOT, 'src')).filter((name) => name.endsWith('.ts'))) {
-  for (const statement of sourceOf(`src/${entry}`).statements) {
-    if (!ts.isExportDeclaration(statement) || statement.moduleSpecifier === undefined) continue;
-    if (statement.exportClause === undefined || !ts.isNamedExports(statement.exportClause)) continue;
-    const path = `src/${(statement.moduleSpecifier as ts.StringLiteral).text.replace('./', '')}`;
-    const names = PUBLIC_NAMES.get(path) ?? new Set();
-    for (const { name, propertyName } of statement.exportClause.elements)
-      names.add((propertyName ?? name).text);
-    PUBLIC_NAMES.set(path, names);
-  }
-}
-
 /** The texts of a program that users read: string literals of several words, and the docstrings of what the package exports. */
 function textsOf(path: string): string {
   const source = sourceOf(path);
@@ -69,7 +56,7 @@ function textsOf(path: string): string {
   };
   addMessages(source);
   for (const statement of source.statements) {
-    if (namesOf(statement).some((name) => PUBLIC_NAMES.get(path)?.has(name))) addDocstrings(statement);
+    if (namesOf(statement).some((name) => EXPORTED_NAMES.get(path)?.has(name))) addDocstrings(statement);
   }
   return texts.join('\n').replaceAll(/`[^`\n]*`/g, '_');
 }
@@ -95,14 +82,6 @@ function isHidden(node: ts.Node): boolean {
 /** Scripts for Redis. */
 function isLua(text: string): boolean {
   return /\bredis\.call\(|\blocal [\w, ]+=/.test(text);
-}
-
-function sourceOf(path: string): ts.SourceFile {
-  return ts.createSourceFile(path, read(path), ts.ScriptTarget.Latest, true);
-}
-
-function read(path: string): string {
-  return readFileSync(join(ROOT, path), 'utf8');
 }
 
 const PAGES = [

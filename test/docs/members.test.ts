@@ -1,35 +1,13 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
 import { expect, test } from 'vitest';
+import { EXPORTED_NAMES, read, sourceOf } from './exported-names.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 
 /** What JSON calls, and what a broker reads. */
 const NOT_CALLED = new Set(['toJSON', 'hasPayload']);
-
-function read(path: string): string {
-  return readFileSync(join(ROOT, path), 'utf8');
-}
-
-function sourceOf(path: string): ts.SourceFile {
-  return ts.createSourceFile(path, read(path), ts.ScriptTarget.Latest, true);
-}
-
-/** The names that the entries of the package export, by the file that declares them. */
-function exportedNames(): Map<string, Set<string>> {
-  const names = new Map<string, Set<string>>();
-  for (const entry of readdirSync(join(ROOT, 'src')).filter((name) => name.endsWith('.ts'))) {
-    for (const statement of sourceOf(`src/${entry}`).statements) {
-      if (!ts.isExportDeclaration(statement) || statement.moduleSpecifier === undefined) continue;
-      if (statement.exportClause === undefined || !ts.isNamedExports(statement.exportClause)) continue;
-      const path = join('src', (statement.moduleSpecifier as ts.StringLiteral).text);
-      const exported = statement.exportClause.elements.map((element) => element.name.text);
-      names.set(path, new Set([...(names.get(path) ?? []), ...exported]));
-    }
-  }
-  return names;
-}
 
 /** Whether a member is for users: neither private, nor internal, nor one that a class above has. */
 function isPublic(member: ts.ClassElement | ts.TypeElement): boolean {
@@ -43,7 +21,7 @@ function isPublic(member: ts.ClassElement | ts.TypeElement): boolean {
 
 /** Every method and property of an exported class, and every event, as `Class.member`. */
 function membersOfSources(): string[] {
-  return [...exportedNames()].flatMap(([path, exported]) => {
+  return [...EXPORTED_NAMES].flatMap(([path, exported]) => {
     return sourceOf(path).statements.flatMap((statement) => {
       if (!ts.isClassDeclaration(statement) && !ts.isInterfaceDeclaration(statement)) return [];
       const name = statement.name?.text ?? '';

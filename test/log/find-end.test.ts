@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { findEnd, type FoundEnd } from '../../src/log/find-end.ts';
 import { SEGMENT_HEADER_BYTES } from '../../src/log/segment.ts';
 import { RecordingFileSystem } from '../diskqueue/recording-file-system.ts';
+import { stepOf } from '../runs.ts';
 import { BASE, HEADER, segmentOf } from './segment-of.ts';
 
 /** Two messages were synced; three came after that, together. */
@@ -37,7 +38,7 @@ test('an intact segment ends behind its last record', async () => {
 });
 
 test('a segment whose file was cut ends behind its last intact record', async () => {
-  for (let size = SEGMENT_HEADER_BYTES; size <= bytes.length; size++) {
+  for (let size = SEGMENT_HEADER_BYTES; size <= bytes.length; size += stepOf(7)) {
     const index = offsets.findLastIndex((offset) => offset <= size);
     expect(await find(bytes.subarray(0, size))).toEqual({
       end: at(index),
@@ -63,9 +64,9 @@ test('an unfinished footer is not damage', async () => {
   for (let size = 1; size < 40; size++) {
     const cut = Buffer.concat([bytes, footer.subarray(0, size)]);
     expect(await find(cut)).toEqual({ end: at(5), next: BASE + 5, damages: [] });
-    const zeros = Buffer.concat([bytes, Buffer.alloc(40)]);
-    expect(await find(zeros)).toEqual({ end: at(5), next: BASE + 5, damages: [] });
   }
+  const zeros = Buffer.concat([bytes, Buffer.alloc(40)]);
+  expect(await find(zeros)).toEqual({ end: at(5), next: BASE + 5, damages: [] });
 });
 
 test('a flipped bit in a header or a payload costs that record alone', async () => {

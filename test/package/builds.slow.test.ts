@@ -68,21 +68,33 @@ describe('the package', () => {
     expect(manifest.dependencies).toBeUndefined();
   });
 
-  it.each(Object.entries(EXPORTS))(
-    '%s exports the same names to import and to require, and its functions and classes have these names',
-    (subpath, names) => {
-      const print = `
-      const wrong = Object.entries(m).flatMap(([name, value]) => {
-        const chain = [];
-        for (let it = value; typeof it === 'function' && it !== Function.prototype; it = Object.getPrototypeOf(it)) chain.push(it);
-        const isWrong = (it) => !/^[A-Za-z]+$/.test(it.name) || (it.prototype && it.prototype.constructor?.name !== it.name);
-        return (chain[0] && chain[0].name !== name) || (/^[A-Z]/.test(name) && chain.some(isWrong)) ? [name] : [];
-      });
-      console.log(JSON.stringify({ names: Object.keys(m).sort(), wrong }));`;
-      const imported = runProgram(`import * as m from '${subpath}'; ${print}`);
-      expect(JSON.parse(imported.stdout)).toEqual({ names, wrong: [] });
-      const required = runProgram(`const m = require('${subpath}'); ${print}`, { type: 'commonjs' });
-      expect(JSON.parse(required.stdout)).toEqual({ names, wrong: [] });
+  /** What a program of a format sees in each entry: its names, and those of functions and classes that have another name. */
+  const seenBy = (type: 'module' | 'commonjs'): unknown => {
+    const { stdout } = runProgram(
+      `(async () => {
+        const seen = {};
+        for (const subpath of ${JSON.stringify(Object.keys(EXPORTS))}) {
+          const m = ${type === 'module' ? 'await import(subpath)' : 'require(subpath)'};
+          const wrong = Object.entries(m).filter(([name, value]) => {
+            const chain = [];
+            for (let it = value; typeof it === 'function' && it !== Function.prototype; it = Object.getPrototypeOf(it)) chain.push(it);
+            const isWrong = (it) => !/^[A-Za-z]+$/.test(it.name) || (it.prototype && it.prototype.constructor?.name !== it.name);
+            return (chain[0] && chain[0].name !== name) || (/^[A-Z]/.test(name) && chain.some(isWrong));
+          });
+          seen[subpath] = [Object.keys(m).sort(), wrong.map(([name]) => name)];
+        }
+        console.log(JSON.stringify(seen));
+      })();`,
+      { type },
+    );
+    return JSON.parse(stdout);
+  };
+
+  it.each(['module', 'commonjs'] as const)(
+    'every entry exports its names, and every function and class has the name that it is exported by: %s',
+    (type) => {
+      const expected = Object.entries(EXPORTS).map(([subpath, names]) => [subpath, [names, []]]);
+      expect(seenBy(type)).toEqual(Object.fromEntries(expected));
     },
   );
 
