@@ -47,23 +47,6 @@ test('a number that is not an id finds nothing in a timer that has run tasks', (
   expectForeign(timer);
 });
 
-test('a number that is not an id finds nothing inside a task', () => {
-  const { clock, timer } = manualTimer();
-  let runs = 0;
-  for (let i = 0; i < 3; i++) {
-    timer.add(
-      new TestTask(1, () => {
-        runs++;
-        timer.schedule(5, () => undefined);
-        expectForeign(timer);
-      }),
-    );
-  }
-  timer.schedule(10, () => undefined);
-  clock.advance(1);
-  expect([runs, timer.size]).toEqual([3, 4]);
-});
-
 test('a number near a valid id finds nothing', () => {
   const { timer } = manualTimer();
   const id = timer.schedule(5, () => undefined);

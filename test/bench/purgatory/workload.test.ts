@@ -54,8 +54,9 @@ test('a stream has the requested number of requests, in order, at the requested 
 });
 
 test('two streams of a workload have the same requests', () => {
-  const first = requestsOf(new RequestStream(workload));
-  expect(requestsOf(new RequestStream(workload))).toEqual(first);
+  const short = prepareWorkload({ ...OPTIONS, num: 1_000 });
+  const first = requestsOf(new RequestStream(short));
+  expect(requestsOf(new RequestStream(short))).toEqual(first);
 });
 
 test('the share of latencies above the timeout is that of theory', () => {

@@ -139,13 +139,6 @@ function walk(bytes: Buffer, from = 0, end = bytes.length): Promise<RecordCount>
   return countRecords({ read } as File, from, end);
 }
 
-it('records and the bytes of their messages are counted', async () => {
-  const bytes = records(['one', '', 'three'].map((text) => Buffer.from(text)));
-  expect(await walk(bytes)).toMatchObject({ end: 20, records: 3, bytes: 8, nextLength: undefined });
-  expect(await walk(bytes, 7)).toMatchObject({ end: 20, records: 2, bytes: 5 });
-  expect(await walk(bytes, 20)).toMatchObject({ end: 20, records: 0, bytes: 0 });
-});
-
 it.each([1, 4, 100, 65_532, 262_140, 262_139, 300_000])(
   'counting finds records of %i bytes in any block',
   async (length) => {
@@ -157,27 +150,4 @@ it.each([1, 4, 100, 65_532, 262_140, 262_139, 300_000])(
 it('only the headers of long records are read', async () => {
   await walk(records(Array.from({ length: 5 }, () => Buffer.alloc(5_000_000))));
   expect(reads).toBe(5);
-});
-
-it('counting stops before an incomplete record, and returns its length', async () => {
-  const bytes = Buffer.concat([record('whole'), record('torn').subarray(0, 6)]);
-  expect(await walk(bytes)).toMatchObject({ end: 9, records: 1, nextLength: 4 });
-  expect(await walk(bytes.subarray(0, 12))).toMatchObject({ end: 9, records: 1, nextLength: undefined });
-});
-
-it('counting stops before a negative length', async () => {
-  const bytes = Buffer.concat([record('whole'), Buffer.alloc(10, 0xff)]);
-  expect(await walk(bytes)).toMatchObject({ end: 9, records: 1, nextLength: -1 });
-});
-
-it('empty messages at the end are counted, with where they begin', async () => {
-  const empty = Buffer.alloc(0);
-  expect(await walk(records([empty, Buffer.from('x'), empty, empty]))).toMatchObject({
-    ...{ end: 17, records: 4, lastEmpty: 2, lastEmptyFrom: 9 },
-  });
-  expect(await walk(records([Buffer.from('x')]))).toMatchObject({ lastEmpty: 0, lastEmptyFrom: 5 });
-});
-
-it('counting stops at the end of the file, even if more is expected', async () => {
-  expect(await walk(record('x'), 0, 100)).toMatchObject({ end: 5, records: 1 });
 });

@@ -129,32 +129,6 @@ function done(offset: number, records: number): DonePrefix {
   return { end: at(offset), records };
 }
 
-it('the acknowledged prefix is right whatever the order of acknowledgements', () => {
-  const orders = permutations([1, 2, 3, 4, 5]);
-  for (const order of orders) {
-    const inFlight = new InFlight();
-    for (const end of [10, 20, 30, 40, 50]) inFlight.add(at(end));
-    const acked = new Set<number>();
-    let taken = 0;
-    for (const sequence of order) {
-      expect(inFlight.acknowledge(sequence)).toBe(true);
-      acked.add(sequence);
-      let prefix = taken;
-      while (acked.has(prefix + 1)) prefix++;
-      const expected = prefix > taken ? done(prefix * 10, prefix - taken) : undefined;
-      expect(inFlight.takeDone(), `${order.join()} at ${sequence}`).toEqual(expected);
-      taken = prefix;
-    }
-  }
-});
-
-function permutations(list: readonly number[]): number[][] {
-  if (list.length === 0) return [[]];
-  return list.flatMap((one) =>
-    permutations(list.filter((other) => other !== one)).map((rest) => [one, ...rest]),
-  );
-}
-
 it('a second acknowledgement is refused, also of a message that is forgotten', () => {
   const inFlight = new InFlight();
   const sequences = Array.from({ length: 5000 }, (_, i) => inFlight.add(at(i)));
@@ -177,17 +151,4 @@ it('damage is passed with the message before it, and counts no record', () => {
   expect(inFlight.takeDone()).toEqual(done(20, 1));
   inFlight.addDamage(at(30));
   expect(inFlight.takeDone()).toEqual(done(30, 0));
-});
-
-it('damage behind a message in flight is passed after that message', () => {
-  const inFlight = new InFlight();
-  const [a, b] = [inFlight.add(at(10)), inFlight.add(at(20))];
-  inFlight.acknowledge(b);
-  inFlight.addDamage(at(30));
-  const c = inFlight.add(at(40));
-  expect(inFlight.takeDone()).toBeUndefined();
-  inFlight.acknowledge(a);
-  expect(inFlight.takeDone()).toEqual(done(30, 2));
-  inFlight.acknowledge(c);
-  expect(inFlight.takeDone()).toEqual(done(40, 1));
 });

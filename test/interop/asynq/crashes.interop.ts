@@ -18,7 +18,7 @@ describe('a worker that is killed', () => {
       await worker.heard('started', id);
       await worker.kill();
       expect((await world().go.task(queue, id)).IsOrphaned).toBe(false);
-      await endLease(world(), queue, id);
+      await world().endLease(queue, id);
       // Go's TaskInfo does not say so; its list does.
       expect(await world().go.inspect('ListActiveTasks', queue)).toMatchObject([
         { ID: id, IsOrphaned: true },
@@ -39,7 +39,7 @@ describe('a worker that is killed', () => {
       const { ID: id } = await world().go.enqueue({ type: 'hang', queue, maxRetry: 5 });
       await other.heard('started', id);
       await other.kill();
-      await endLease(world(), queue, id);
+      await world().endLease(queue, id);
       expect((await world().inspector.listActiveTasks(queue)).map((one) => one.isOrphaned)).toEqual([true]);
 
       const { heard } = await world().serveInNode(queue);
@@ -55,7 +55,7 @@ describe('a worker that is killed', () => {
         const other = world().startGo();
         await other.serve({ queues: { [queue]: 1 } });
         await other.ended();
-        await endLease(world(), queue, id);
+        await world().endLease(queue, id);
         // It is only recovered here: the next run is Go's again.
         const { server } = await world().serveInNode(queue, {
           maxRecoveries: 1,
@@ -89,7 +89,7 @@ describe('a worker of ours that has lost its lease to a Go server', () => {
       const { id } = await world().client.enqueue(new Task('hang', null, { queue, uniqueTtlMs: 3_600_000 }));
       const [leased] = await world().broker.dequeue(queue, 1, 1_000);
       if (leased === undefined) throw new Error('nothing was leased');
-      await endLease(world(), queue, id);
+      await world().endLease(queue, id);
       await world().serveInGo(queue, { retryDelayMs: 0 });
       await world().go.heard('started', id);
 
@@ -108,7 +108,7 @@ describe('a worker of ours that has lost its lease to a Go server', () => {
       const { id } = await world().client.enqueue(new Task('fail', null, { queue }));
       const [leased] = await world().broker.dequeue(queue, 1, 1_000);
       if (leased === undefined) throw new Error('nothing was leased');
-      await endLease(world(), queue, id);
+      await world().endLease(queue, id);
       const server = await world().serveInGo(queue, { retryDelayMs: 3_600_000 });
       await world().untilNodeSays(queue, id, 'retry');
       await server.shutdown();
@@ -127,7 +127,7 @@ describe('a worker of ours that has lost its lease to a Go server', () => {
       const worker = await world().startNodeWorker(queue, { leaseMs: 1_000 });
       await worker.heard('started', id);
       worker.freeze();
-      await endLease(world(), queue, id);
+      await world().endLease(queue, id);
       await world().serveInGo(queue, { retryDelayMs: 0, concurrency: 1 });
       await world().go.heard('started', id);
       worker.thaw();
@@ -139,12 +139,6 @@ describe('a worker of ours that has lost its lease to a Go server', () => {
     });
   });
 });
-
-/** As if the lease had ended long ago. */
-async function endLease({ redis }: World, queue: string, id: string): Promise<void> {
-  const longAgo = Math.floor(Date.now() / 1_000) - 3_600;
-  await redis.zadd(new QueueKeys(queue).lease, 'XX', longAgo, id);
-}
 
 /** All that a queue has, as Redis keeps it. */
 async function dump({ redis }: World, queue: string): Promise<Record<string, string>> {

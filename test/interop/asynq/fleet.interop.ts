@@ -102,10 +102,9 @@ async function enqueueSome(world: World, round: number): Promise<string[]> {
 }
 
 /** Time alone is faked: all leases have ended long ago. */
-async function endLeases({ redis }: World): Promise<void> {
-  const { lease } = new QueueKeys(QUEUE);
-  const longAgo = Math.floor(Date.now() / 1_000) - 3_600;
-  for (const id of await redis.zrange(lease, '0', '-1')) await redis.zadd(lease, 'XX', longAgo, id);
+async function endLeases(world: World): Promise<void> {
+  const leased = await world.redis.zrange(new QueueKeys(QUEUE).lease, '0', '-1');
+  for (const id of leased) await world.endLease(QUEUE, id);
 }
 
 /** Until nothing is left to do. What the dead have left is recovered when a server starts. */

@@ -3,12 +3,6 @@ import { Task } from '../../../src/tasks.ts';
 import { QueueKeys } from '../../../src/tasks/broker/redis/keys.ts';
 import { until } from '../../until.ts';
 import { describeEachGo, it } from './support/describe-each-go.ts';
-import type { World } from './support/world.ts';
-
-/** The lease of a task ends, and with it the two times thirty seconds that asynq waits. */
-async function endLease(world: World, queue: string, id: string): Promise<void> {
-  await world.redis.zadd(new QueueKeys(queue).lease, 'XX', 1, id);
-}
 
 describe('a queue of ours with keys and limits', () => {
   describeEachGo((world, version) => {
@@ -31,7 +25,7 @@ describe('a queue of ours with keys and limits', () => {
       const { id } = await world().client.enqueue(new Task('hang', null, { queue, key: 'a', maxRetry: 5 }));
       const [leased] = await world().broker.dequeue(queue, 1, 1_000);
       expect(leased?.message.key).toBe('a');
-      await endLease(world(), queue, id);
+      await world().endLease(queue, id);
       const server = await world().serveInGo(queue, { retryDelayMs: 100 });
       const again = await world().go.heard('started', id);
       expect(again.retried).toBe(1);

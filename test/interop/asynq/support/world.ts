@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis';
 import { Client, Inspector, Server, type ServerOptions, type TaskState } from '../../../../src/tasks.ts';
 import { RedisBroker } from '../../../../src/tasks-redis.ts';
+import { QueueKeys } from '../../../../src/tasks/broker/redis/keys.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
 import { until } from '../../../until.ts';
 import { GO_STATES, type GoServing } from './go-types.ts';
@@ -121,6 +122,12 @@ export class World {
   /** Waits until a task is gone without a trace. */
   async untilGone(queue: string, id: string): Promise<void> {
     await until(`${id} is gone`, async () => (await this.redis.exists(`asynq:{${queue}}:t:${id}`)) === 0);
+  }
+
+  /** Puts back the lease of a run, as if it had ended long ago. */
+  async endLease(queue: string, id: string): Promise<void> {
+    const longAgo = Math.floor(Date.now() / 1_000) - 3_600;
+    await this.redis.zadd(new QueueKeys(queue).lease, 'XX', longAgo, id);
   }
 
   async stop(): Promise<void> {
