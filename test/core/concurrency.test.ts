@@ -7,7 +7,7 @@ import { RingQueue } from '../../src/core/ring-queue.ts';
 import { KeyedSerial, Serial } from '../../src/core/serial.ts';
 import { TurnBudget } from '../../src/core/own-turn.ts';
 import { WaitGroup, WaitLine } from '../../src/core/wait-line.ts';
-import { settled, watch } from '../workqueue/support/outcome.ts';
+import { rejectionOf, settled, watch } from '../workqueue/support/outcome.ts';
 import { testProperty } from '../runs.ts';
 
 function held(): { run: CoalescedRun; ends: (() => void)[] } {
@@ -172,6 +172,12 @@ test('a waiter whose signal fires leaves its line at once, wherever it is in the
   await settled();
   expect(waiting.map(({ value }) => value)).toEqual([reason, 'given', reason, 'given', reason]);
   for (const { signal } of controllers) expect(getEventListeners(signal, 'abort')).toEqual([]);
+});
+
+test('a waiter whose signal has fired does not join the line', async () => {
+  const line = new WaitLine<string>();
+  expect(await rejectionOf(line.wait(same, AbortSignal.abort(reason)))).toBe(reason);
+  expect(line.size).toBe(0);
 });
 
 test('giveAll serves the waiters that are in line when it is called', async () => {

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { expect, test } from 'vitest';
@@ -6,8 +6,7 @@ import { addDashboard } from '../../src/cli/dashboard/dashboard.ts';
 import { addDiskQueue } from '../../src/cli/diskqueue/diskqueue.ts';
 import { addTasks } from '../../src/cli/tasks/tasks.ts';
 import type { Terminal } from '../../src/cli/terminal/terminal.ts';
-
-const ROOT = join(import.meta.dirname, '../..');
+import { read, ROOT } from './read.ts';
 
 /** Its commands are described and never run. */
 const NO_TERMINAL = {} as Terminal;
@@ -25,7 +24,7 @@ test.each([
 ])('%s: every command and every option is named', (pages, add) => {
   const program = new Command('escapement');
   add(program, NO_TERMINAL);
-  const text = pages.map((page) => readFileSync(join(ROOT, page), 'utf8')).join('\n');
+  const text = pages.map(read).join('\n');
   const words = new Set(program.commands.flatMap((part) => wordsOf(part)));
   expect(words.size).toBeGreaterThan(5);
   expect([...words].filter((word) => !new RegExp(`(?<![-\\w])${word}(?![-\\w])`).test(text))).toEqual([]);
@@ -35,7 +34,7 @@ test.each([
 function commandLines(): { where: string; words: string[] }[] {
   const pages = readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md'));
   return ['README.md', ...pages.map((name) => `docs/${name}`)].flatMap((page) => {
-    const blocks = readFileSync(join(ROOT, page), 'utf8').matchAll(/^```sh\n(.*?)^```/gms);
+    const blocks = read(page).matchAll(/^```sh\n(.*?)^```/gms);
     const lines = [...blocks].flatMap(([, block = '']) => block.split('\n'));
     return lines.flatMap((line) => {
       const rest = /npx escapement (.*?)\s*(?: #.*| \| .*| > .*| \|)?$/.exec(line)?.[1];

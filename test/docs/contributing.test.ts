@@ -1,12 +1,11 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-
-const ROOT = join(import.meta.dirname, '../..');
+import { read, ROOT } from './read.ts';
 
 /** What the tables of files name, in `| in FOLDER | contains |`: files without their extension. */
 function namedFiles(): string[] {
-  const page = readFileSync(join(ROOT, 'CONTRIBUTING.md'), 'utf8');
+  const page = read('CONTRIBUTING.md');
   return [...page.matchAll(/^\| in `(.+?)`.+\n((?:\|.+\n)+)/gm)].flatMap(([, folder = '', rows = '']) => {
     const cells = [...rows.matchAll(/^\|([^|]+)\|/gm)].map(([, cell = '']) => cell);
     const names = cells.flatMap((cell) => [...cell.matchAll(/`(.+?)`/g)]);

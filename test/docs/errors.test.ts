@@ -1,11 +1,8 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
-
-const ROOT = join(import.meta.dirname, '../..');
+import { read } from './read.ts';
 
 function matchesIn(path: string, pattern: RegExp): string[] {
-  return [...readFileSync(join(ROOT, path), 'utf8').matchAll(pattern)].map(([, code = '']) => code).sort();
+  return [...read(path).matchAll(pattern)].map(([, code = '']) => code).sort();
 }
 
 test('the page of errors has a row for every error code, and none for another', () => {

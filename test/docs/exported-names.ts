@@ -1,12 +1,7 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
-
-const ROOT = join(import.meta.dirname, '../..');
-
-export function read(path: string): string {
-  return readFileSync(join(ROOT, path), 'utf8');
-}
+import { read, ROOT } from './read.ts';
 
 export function sourceOf(path: string): ts.SourceFile {
   return ts.createSourceFile(path, read(path), ts.ScriptTarget.Latest, true);

@@ -1,7 +1,6 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { asynqmonRoutes } from '../../src/tasks/http/asynqmon-routes.ts';
+import { read } from './read.ts';
 
 /** Requests whose routes are made from the options of the handler. */
 const BY_OPTIONS = ['POST /tasks', 'GET /metrics', 'GET /redis_info'];
@@ -13,7 +12,7 @@ function anyState(path: string): string {
 }
 
 test('the page of HTTP names every request of the API, and no other', () => {
-  const page = readFileSync(join(import.meta.dirname, '../../docs/tasks-http.md'), 'utf8');
+  const page = read('docs/tasks-http.md');
   const cells = [...page.matchAll(/^\| (`(?:GET|POST|DELETE) [^|]+)\|/gm)].map(([, cell = '']) => cell);
   const named = cells.flatMap((cell) => [...cell.matchAll(/`([A-Z]+ \/[^`]*)`/g)]).map(([, name]) => name);
   const routes = asynqmonRoutes.map(([method, path]) => `${method} ${anyState(path)}`);

@@ -2,10 +2,9 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
 import { expect, test } from 'vitest';
-import { EXPORTED_NAMES, read, sourceOf } from './exported-names.ts';
+import { EXPORTED_NAMES, sourceOf } from './exported-names.ts';
 import { ALLOWED } from './language-exceptions.ts';
-
-const ROOT = join(import.meta.dirname, '../..');
+import { read, ROOT } from './read.ts';
 
 /** What to avoid in text that users read, and what to write instead. CONTRIBUTING.md has the rules. */
 const RULES: readonly (readonly [pattern: string, instead: string])[] = [

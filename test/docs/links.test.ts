@@ -1,8 +1,7 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { expect, test } from 'vitest';
-
-const ROOT = join(import.meta.dirname, '../..');
+import { read, ROOT } from './read.ts';
 
 const PAGES = [
   ...['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md', 'AGENTS.md'],
@@ -16,7 +15,7 @@ const PAGES = [
 
 /** The text of a page without its blocks of code. */
 function proseOf(page: string): string {
-  return readFileSync(join(ROOT, page), 'utf8').replaceAll(/^```[^]*?^```/gm, '');
+  return read(page).replaceAll(/^```[^]*?^```/gm, '');
 }
 
 /** The anchors of a page, as GitHub makes them of its headings. */
@@ -51,7 +50,7 @@ test.each(PAGES)('every link in %s leads to a file, and to a heading in it', (pa
 
 /** What to use for what: a table that begins with "I want". */
 function useTableOf(page: string): string[] {
-  const lines = readFileSync(join(ROOT, page), 'utf8').split('\n');
+  const lines = read(page).split('\n');
   const start = lines.findIndex((line) => line.startsWith('| I want'));
   const rows = lines.slice(start, lines.indexOf('', start));
   return rows.map((row) => row.replaceAll('](docs/', '](').replaceAll(/ +\||-+/g, '|'));

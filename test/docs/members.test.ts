@@ -2,9 +2,8 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
 import { expect, test } from 'vitest';
-import { EXPORTED_NAMES, read, sourceOf } from './exported-names.ts';
-
-const ROOT = join(import.meta.dirname, '../..');
+import { EXPORTED_NAMES, sourceOf } from './exported-names.ts';
+import { read, ROOT } from './read.ts';
 
 /** What JSON calls, and what a broker reads. */
 const NOT_CALLED = new Set(['toJSON', 'hasPayload']);

@@ -1,13 +1,9 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { read, ROOT } from './read.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
 const NAME = /\b(?:asynq|diskqueue|escapement|purgatory|timer|workqueue)_\w+/g;
-
-function read(path: string): string {
-  return readFileSync(join(ROOT, path), 'utf8');
-}
 
 /** Every string literal of the sources that is the name of a metric. */
 function metricsOfSources(): Set<string> {

@@ -1,7 +1,6 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { optionsPage } from '../../tools/options-page.ts';
+import { read } from './read.ts';
 
 /** As if no column of a table was aligned. */
 function unaligned(page: string): string {
@@ -9,6 +8,5 @@ function unaligned(page: string): string {
 }
 
 test('the page of options is what `npm run docs:options` writes from the sources', () => {
-  const page = readFileSync(join(import.meta.dirname, '../../docs/options.md'), 'utf8');
-  expect(unaligned(optionsPage())).toBe(unaligned(page));
+  expect(unaligned(optionsPage())).toBe(unaligned(read('docs/options.md')));
 }, 60_000);

@@ -1,17 +1,13 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { LOCK_PREFIX } from '../../src/tasks/task-identity.ts';
+import { read, ROOT } from './read.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
 const SOURCES = 'src/tasks/broker/redis';
 
-const PAGE =
-  readFileSync(join(ROOT, 'docs/how-it-works.md'), 'utf8').split('## Redis keys and scripts')[1] ?? '';
-const KEYS = readFileSync(join(ROOT, SOURCES, 'keys.ts'), 'utf8').replaceAll(
-  /\bLOCK_PREFIX\]/g,
-  `'${LOCK_PREFIX}']`,
-);
+const PAGE = read('docs/how-it-works.md').split('## Redis keys and scripts')[1] ?? '';
+const KEYS = read(`${SOURCES}/keys.ts`).replaceAll(/\bLOCK_PREFIX\]/g, `'${LOCK_PREFIX}']`);
 
 const ROWS = PAGE.split('\n## ')[0]
   ?.split('\n')
@@ -54,7 +50,7 @@ test('the page of keys has each key that belongs to no queue', () => {
 
 test('the page of scripts has each file that has some', () => {
   const files = readdirSync(join(ROOT, SOURCES)).filter((name) =>
-    /^export const [A-Z_]+ = (new Script|change\w+)\(/m.test(readFileSync(join(ROOT, SOURCES, name), 'utf8')),
+    /^export const [A-Z_]+ = (new Script|change\w+)\(/m.test(read(`${SOURCES}/${name}`)),
   );
   expect([...documented((name) => name.endsWith('.ts')).keys()].sort()).toEqual(files.sort());
 });
