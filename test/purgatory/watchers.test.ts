@@ -32,6 +32,16 @@ test('the last 256 keys that have become empty are kept, and no more', () => {
   expect([...lists.all.keys()]).toEqual(Array.from({ length: 256 }, (_, i) => 9_744 + i));
 });
 
+test('a key that is watched again is not deleted when others become empty', () => {
+  const lists = new KeyLists();
+  for (let i = 0; i < 300; i++) visit(lists, 'hot');
+  const list = lists.use('hot');
+  new Watcher(operation, list, undefined);
+  for (let key = 0; key < 300; key++) visit(lists, key);
+  expect(lists.get('hot')).toBe(list);
+  expect([lists.size, lists.emptyKeys]).toEqual([1, 256]);
+});
+
 test('an object as a key is not kept', () => {
   const lists = new KeyLists();
   visit(lists, {});
