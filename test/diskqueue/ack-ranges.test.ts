@@ -100,7 +100,7 @@ test('the bytes of a range are unknown if only some messages are new, until the 
   expect(made).toMatchObject({ prefix: 11, bytesBeyond: 0 });
 });
 
-const COUNT = 100_000;
+const COUNT = 20_000;
 const random = new Random(1);
 const orders: Record<string, (i: number) => number> = {
   ascending: (i) => i,
@@ -110,13 +110,13 @@ const orders: Record<string, (i: number) => number> = {
 };
 
 test.each(Object.keys(orders))(
-  'a hundred thousand acknowledgements out of order (%s) are O(log n) each',
+  'twenty thousand acknowledgements out of order (%s) are O(log n) each',
   (name) => {
     const acks = new AckRanges(1);
     for (let i = 0; i < COUNT; i++) {
       const sequence = 2 + 2 * (orders[name] as (i: number) => number)(i);
       acks.add(sequence, sequence + 1, 1);
-      if (i % 20_000 === 0) expect(acks.height).toBeLessThan(4 * Math.log2(i + 2));
+      if (i % 4_000 === 0) expect(acks.height).toBeLessThan(4 * Math.log2(i + 2));
     }
     expect(acks.height).toBeLessThan(4 * Math.log2(COUNT));
     expect(acks.ranges).toHaveLength(COUNT);

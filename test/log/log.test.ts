@@ -329,15 +329,15 @@ test('a sync that nothing waits for is awaited before its file is closed', async
 
 test('reading parts of many segments leaves few files open, also if they are read at the same time', async () => {
   const { log } = await open();
-  const texts = Array.from({ length: 800 }, (_, nth) => `record ${nth}`);
+  const texts = Array.from({ length: 400 }, (_, nth) => `record ${nth}`);
   const positions = await appendAll(log, texts);
   await log.sync();
-  expect(log.segments.length).toBe(200);
+  expect(log.segments.length).toBe(100);
   const parts = positions.map((position, nth) => wholeOf(position, bytesOf(texts[nth] as string)));
   const read = async (nth: number): Promise<void> => {
     expect((await log.read(parts[nth] as PayloadPart))?.equals(bytesOf(texts[nth] as string))).toBe(true);
   };
-  for (let nth = 0; nth < 800; nth += 3) await read(nth);
+  for (let nth = 0; nth < 400; nth += 3) await read(nth);
   expect(files.handles).toBeLessThanOrEqual(65);
   await Promise.all(parts.map((_, nth) => read(nth)));
   expect(files.handles).toBeLessThanOrEqual(65);
