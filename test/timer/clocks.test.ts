@@ -96,9 +96,9 @@ test('a timer works as always between an expiration and its late wake-up', () =>
   expect(clock.pendingWakeups).toBe(0);
 });
 
-test('a cancelled wake-up that a broken clock delivers does not leave two armed', () => {
+test('a cancelled wake-up that a broken clock delivers arms no second one, and none for an empty timer', () => {
   const { clock, timer, journal } = handTimer();
-  journal.add(timer, 20);
+  const last = journal.add(timer, 20);
   journal.add(timer, 10);
   clock.nowMs = 4;
   clock.fireCancelled();
@@ -108,6 +108,9 @@ test('a cancelled wake-up that a broken clock delivers does not leave two armed'
   clock.fireCancelled();
   expect(journal.entries).toEqual([10]);
   expect([clock.pendingWakeups, clock.mostArmed, clock.armedForMs]).toEqual([1, 1, 20]);
+  last.cancel();
+  clock.fireCancelled();
+  expect([clock.pendingWakeups, journal.entries]).toEqual([0, [10]]);
 });
 
 test('a clock that stands still does not make the timer spin', () => {

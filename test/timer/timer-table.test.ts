@@ -38,24 +38,23 @@ test('memory of several megabytes keeps fractions and large integers', () => {
   expect([values[7], values[999_999]]).toEqual([0.1, 2 ** 53 - 1]);
 });
 
-/** Memory of WebAssembly in a host that refuses to share it. */
-class Refused {
-  constructor() {
-    throw new RangeError('could not allocate memory');
-  }
+/** `WebAssembly.Memory` in a host that refuses to share it. */
+function Memory(): never {
+  throw new RangeError('could not allocate memory');
 }
 
 test.each([
-  ['a host', WebAssembly],
+  ['a host', (globalThis as { WebAssembly?: unknown }).WebAssembly],
   ['a host without WebAssembly', undefined],
-  ['a host that refuses shared memory', { Memory: Refused }],
+  ['a host that refuses shared memory', { Memory }],
 ])('memory that grows keeps its content, and new bytes are zero, in %s', (_, host) => {
   vi.stubGlobal('WebAssembly', host);
   expectGrowth(new GrowableMemory(4_096), [256, 300, 512, 5_000, 65_536, 70_000, 100_000, 400_000]);
 });
 
 test('a uniform reference page keeps one callback, and forgets it with the last entry', () => {
-  const [one, two]: EntryCallback[] = [() => 1, () => 2];
+  const one: EntryCallback = () => 1;
+  const two: EntryCallback = () => 2;
   const first = 3 << PAGE_SHIFT;
   const page = new ReferencePage();
   page.set(first, one, undefined, () => false);

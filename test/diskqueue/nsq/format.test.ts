@@ -12,7 +12,7 @@ import { MetadataFile } from '../../../src/diskqueue/nsq/metadata-file.ts';
 import { countRecords, type RecordCount } from '../../../src/diskqueue/nsq/records.ts';
 import { FaultyFileSystem, type Call } from '../faulty-file-system.ts';
 import { nothingRemains, RecordingFileSystem } from '../recording-file-system.ts';
-import { record, records } from './queue-folder.ts';
+import { records } from './queue-folder.ts';
 
 it('a file name has six digits, or more if necessary', () => {
   expect(dataFileName('q', 0)).toBe('q.diskqueue.000000.dat');
