@@ -1,7 +1,9 @@
 import { systemClock, SystemTimer } from 'escapement';
 import { afterEach, describe, expect, it, test, vi } from 'vitest';
 import { DAY_MS, LAST_DATE_MS, utcDay } from '../../src/core/units.ts';
+import { Wakeup } from '../../src/core/wakeup.ts';
 import { runProgram } from '../run-program.ts';
+import { HandClock } from '../timer/support/hand-clock.ts';
 
 describe('systemClock', () => {
   afterEach(() => {
@@ -148,6 +150,20 @@ describe('systemClock', () => {
     vi.advanceTimersByTime(1_100);
     expect(ran.sort()).toEqual(['after', 'before']);
   });
+});
+
+it('a wake-up that comes early is armed again', () => {
+  const clock = new HandClock();
+  const wokenAt: number[] = [];
+  const wakeup = new Wakeup(clock, (nowMs) => wokenAt.push(nowMs));
+  wakeup.moveTo(10);
+  clock.nowMs = 9.25;
+  clock.fire();
+  expect(wokenAt).toEqual([]);
+  expect(clock.delaysMs.at(-1)).toBe(0.75);
+  clock.nowMs = 14;
+  clock.fire();
+  expect(wokenAt).toEqual([14]);
 });
 
 test('utcDay returns the day in UTC, up to its last millisecond', () => {
