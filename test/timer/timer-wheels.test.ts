@@ -1,11 +1,88 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { TimerTable } from '../../src/timer/timer-table.ts';
-import { TimerTaskList } from '../../src/timer/timer-task-list.ts';
+import { DelayQueue, TimerTaskList } from '../../src/timer/timer-task-list.ts';
 import { isWorthSorting, sortSpan, TimerWheels } from '../../src/timer/timer-wheels.ts';
 import type { Rounding } from '../../src/timer/timer.ts';
+import { TimingWheel } from '../../src/timer/timing-wheel.ts';
 import { addTask, TestTask } from './support/tasks.ts';
 import { manualTimer, slotsOf } from './support/timers.ts';
+
+function makeWheel(tickMs: number, wheelSize: number, startMs: number) {
+  const table = new TimerTable();
+  const delayQueue = new DelayQueue();
+  const wheel = new TimingWheel(tickMs, wheelSize, startMs, table, delayQueue);
+  const add = (expirationMs: number): TimerTaskList | undefined => {
+    const slot = table.allocate(() => undefined, undefined);
+    table.setExpiration(slot, expirationMs);
+    return wheel.add(slot);
+  };
+  return { wheel, delayQueue, add };
+}
+
+test('a wheel adds an entry within its turn to the bucket of its absolute time', () => {
+  const { wheel, delayQueue, add } = makeWheel(10, 4, 1_005);
+  expect([wheel.currentTimeMs, wheel.nextTickMs, wheel.intervalMs]).toEqual([1_000, 1_010, 40]);
+  const bucket = add(1_020);
+  expect(bucket).toMatchObject({ expirationMs: 1_020, tickMs: 10, isQueued: true, size: 1 });
+  expect(wheel.buckets.indexOf(bucket)).toBe(102 % 4);
+  expect(add(1_020)).toBe(bucket);
+  expect(bucket?.size).toBe(2);
+  expect(delayQueue.expirations()).toEqual([1_020]);
+  expect(wheel.overflowWheel).toBeUndefined();
+});
+
+test('a wheel refuses an entry that expires before its next tick', () => {
+  const { delayQueue, add } = makeWheel(10, 4, 1_000);
+  expect([0, 999, 1_000, 1_009].map(add)).toEqual([undefined, undefined, undefined, undefined]);
+  expect(add(1_010)?.expirationMs).toBe(1_010);
+  expect(delayQueue.expirations()).toEqual([1_010]);
+});
+
+test('a wheel makes an overflow wheel for an entry beyond its turn', () => {
+  const { wheel, add } = makeWheel(1, 4, 9);
+  expect(add(12)?.tickMs).toBe(1);
+  expect(wheel.overflowWheel).toBeUndefined();
+  expect(add(13)).toMatchObject({ tickMs: 4, expirationMs: 12 });
+  expect(add(39)).toMatchObject({ tickMs: 16, expirationMs: 32 });
+  const [second, third] = [wheel.overflowWheel, wheel.overflowWheel?.overflowWheel];
+  expect([second?.currentTimeMs, third?.currentTimeMs]).toEqual([8, 0]);
+  expect(third?.overflowWheel).toBeUndefined();
+});
+
+test('a wheel makes as many overflow wheels as one expiration needs', () => {
+  const { wheel, add } = makeWheel(1, 2, 0);
+  const bucket = add(Number.MAX_SAFE_INTEGER);
+  let levels = 0;
+  for (let level: TimingWheel | undefined = wheel; level; level = level.overflowWheel) levels++;
+  expect(levels).toBe(53);
+  expect(bucket).toMatchObject({ tickMs: 2 ** 52, expirationMs: 2 ** 52 });
+});
+
+test('the clocks of the wheels only advance', () => {
+  const { wheel, add } = makeWheel(1, 4, 0);
+  add(63);
+  wheel.advanceClock(21.7);
+  const clocks = (): (number | undefined)[] => [
+    wheel.currentTimeMs,
+    wheel.overflowWheel?.currentTimeMs,
+    wheel.overflowWheel?.overflowWheel?.currentTimeMs,
+  ];
+  expect(clocks()).toEqual([21, 20, 16]);
+  for (const earlierMs of [21, 20.9, 3, 0]) {
+    wheel.advanceClock(earlierMs);
+    expect(clocks()).toEqual([21, 20, 16]);
+  }
+});
+
+test('a wheel uses a bucket again in its next turn', () => {
+  const { wheel, delayQueue, add } = makeWheel(1, 4, 0);
+  const bucket = add(2);
+  expect(delayQueue.poll(2)).toBe(bucket);
+  wheel.advanceClock(3);
+  expect(add(6)).toBe(bucket);
+  expect(bucket).toMatchObject({ expirationMs: 6, isQueued: true });
+});
 
 function makeWheels(tickMs: number, wheelSize: number, startMs: number, rounding: Rounding = 'up') {
   const wheels = new TimerWheels(tickMs, wheelSize, startMs, rounding);
@@ -38,6 +115,25 @@ test.each<[Rounding, number, number, number]>([
   expect(wheels.table.expirationOf(place(delayMs, 0))).toBe(expirationMs);
 });
 
+test('an entry that is due does not overtake those of a bucket that a turn has left half empty', () => {
+  const { wheels, place, due } = makeWheels(1, 4, 0);
+  wheels.movesPerTurn = 1;
+  const [a, b] = [place(2, 0), place(2, 0)];
+  wheels.startTurn(2, true);
+  const c = place(0, 2);
+  wheels.startTurn(2, false);
+  expect(due()).toEqual([a, b, c]);
+});
+
+test('expireAll moves every entry, whatever is left of the moves of a turn', () => {
+  const { wheels, place, due } = makeWheels(1, 4, 0);
+  wheels.movesPerTurn = 1;
+  const slots = [2, 2, 100].map((delayMs) => place(delayMs, 0));
+  wheels.startTurn(2, true);
+  wheels.expireAll();
+  expect(due()).toEqual(slots);
+});
+
 test('a span with more entries than a turn may move loses none of its finer buckets', () => {
   const { wheels, place, due } = makeWheels(1, 4, 0);
   const [c, a] = [place(7, 0), place(5, 0)];
@@ -61,6 +157,44 @@ test('a span is not sorted before a coarser bucket that has entries for it', () 
   const b = place(6, 12);
   wheels.startTurn(100, false);
   expect(due()).toEqual([a, b, c]);
+});
+
+test('place adds a due entry to the due queue, and any other to a bucket', () => {
+  const { wheels, place, due } = makeWheels(10, 4, 1_000, 'down');
+  const slots = [9, 0, -5, 10].map((delayMs) => place(delayMs, 1_000));
+  expect([wheels.due.size, wheels.earliest()]).toEqual([3, wheels.due.list]);
+  expect(due()).toEqual(slots.slice(0, 3));
+  expect(wheels.earliest()?.expirationMs).toBe(1_010);
+});
+
+test('catchUp moves what fell due in order of expiration', () => {
+  const { wheels, place, due } = makeWheels(1, 4, 0);
+  const [c, a, b, d] = [60, 3, 17, 100].map((delayMs) => place(delayMs, 0));
+  expect([wheels.catchUp(0.9), wheels.catchUp(2)]).toEqual([false, false]);
+  expect(wheels.catchUp(70)).toBe(true);
+  expect(due()).toEqual([a, b, c]);
+  expect([wheels.first.currentTimeMs, wheels.first.overflowWheel?.currentTimeMs]).toEqual([70, 68]);
+  expect(wheels.table.size).toBe(4);
+  wheels.catchUp(100);
+  expect(due()).toEqual([d]);
+});
+
+test('a coarse bucket that only moves to a finer wheel counts as fallen due', () => {
+  const { wheels, place } = makeWheels(1, 4, 0);
+  place(6, 0);
+  expect([wheels.catchUp(4), wheels.due.size]).toEqual([true, 0]);
+  expect(wheels.earliest()).toMatchObject({ expirationMs: 6, tickMs: 1 });
+});
+
+test('expireAll empties every bucket in order', () => {
+  const { wheels, place, due } = makeWheels(1, 4, 0);
+  const delays = [1e15, 5, 3, 70, 5];
+  const slots = delays.map((delayMs) => place(delayMs, 0));
+  wheels.movesPerTurn = 1;
+  wheels.expireAll();
+  expect(due()).toEqual([slots[2], slots[1], slots[4], slots[3], slots[0]]);
+  wheels.expireAll();
+  expect(wheels.earliest()).toBeUndefined();
 });
 
 const callback = (): void => undefined;
@@ -137,6 +271,20 @@ test('late wheels run entries in the order in which they would have fallen due o
       expect(expire(delaysMs, stops, 0)).toEqual(expire(delaysMs, stops, 200));
     }),
   );
+});
+
+test('late wheels leave what is not due, and advance to the time of the clock', () => {
+  const wheels = new TimerWheels(1, 4, 0, 'up');
+  const slots = Array.from({ length: 60 }, (_, i) => {
+    const slot = wheels.table.allocate(callback, undefined);
+    wheels.place(slot, 60 - i, 0);
+    return slot;
+  });
+  expect(wheels.catchUp(41)).toBe(true);
+  expect(slotsOf(wheels.table, wheels.due.list)).toEqual(slots.slice(19).reverse());
+  expect([wheels.first.currentTimeMs, wheels.first.overflowWheel?.currentTimeMs]).toEqual([41, 40]);
+  expect(wheels.due.list.expirationMs).toBe(1);
+  expect(wheels.delayQueue.peek()?.expirationMs).toBe(42);
 });
 
 test('a snapshot of a new timer shows one empty level', () => {
@@ -216,4 +364,13 @@ test('a snapshot inside a task shows what is still pending', () => {
     [2, 1],
     [1, 0],
   ]);
+});
+
+test('a snapshot after close shows no pending task', () => {
+  const { timer } = manualTimer({ wheelSize: 2 });
+  for (const delayMs of [0, 5, 500]) timer.add(new TestTask(delayMs));
+  timer.close();
+  const { size, dueNow, delayQueue, levels } = timer.inspect();
+  expect([size, dueNow, delayQueue]).toEqual([0, 0, []]);
+  expect(levels.every((level) => level.buckets.length === 0)).toBe(true);
 });
