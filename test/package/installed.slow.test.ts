@@ -139,6 +139,7 @@ it('the installed package is imported by an ES module and required by CommonJS',
 });
 
 it.each([
+  { module: 'nodenext', moduleResolution: 'nodenext' },
   { module: 'node16', moduleResolution: 'node16' },
   { module: 'esnext', moduleResolution: 'bundler' },
 ])(
