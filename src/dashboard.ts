@@ -5,7 +5,7 @@
  */
 export { dashboard } from './dashboard/dashboard.ts';
 export type { Dashboard } from './dashboard/dashboard.ts';
-export type { Access, Authorize, DashboardOptions, DashboardRequest } from './dashboard/dashboard-options.ts';
+export type { Access, DashboardOptions, DashboardRequest } from './dashboard/dashboard-options.ts';
 export type { DashboardAction } from './dashboard/dashboard-json.ts';
 export type {
   DiskQueueShown,

@@ -147,13 +147,10 @@ function originOf(property: ts.Symbol): ts.Symbol {
   return checker.getSymbolAtLocation(declaration.name) ?? property;
 }
 
-function declarationOf(property: ts.Symbol): ts.PropertySignature | ts.MethodSignature {
+function declarationOf(property: ts.Symbol): ts.PropertySignature {
   const declaration = property.declarations?.[0];
-  if (
-    declaration === undefined ||
-    !(ts.isPropertySignature(declaration) || ts.isMethodSignature(declaration))
-  )
-    throw new Error(`${property.name} is not declared in an interface`);
+  if (declaration === undefined || !ts.isPropertySignature(declaration))
+    throw new Error(`${property.name} is not declared in an interface, or is a method there`);
   return declaration;
 }
 
@@ -188,14 +185,11 @@ function asCell(text: string): string {
     .trim();
 }
 
-function typeOf(declaration: ts.PropertySignature | ts.MethodSignature): string {
-  const result = declaration.type?.getText() ?? '';
-  const parameters = (ts.isMethodSignature(declaration) ? declaration.parameters : undefined)
-    ?.map((parameter) => parameter.getText())
-    .join(', ');
-  const text = (parameters === undefined ? result : `(${parameters}) => ${result}`)
-    .replace(/ \| undefined$/, '')
-    .replaceAll(/\s+/g, ' ');
+function typeOf(declaration: ts.PropertySignature): string {
+  const text = (declaration.type?.getText() ?? '')
+    .replace(/\s*\| undefined$/, '')
+    .replaceAll(/\s+/g, ' ')
+    .replace(/^\|? ?\{ (\w+)(\(.*\)): (.*) \}\['\1'\]$/, '$2 => $3'); // the type of a method
   const plain = /^\((.*)\)$/.exec(text)?.[1];
   const unit = unitOf((declaration.name as ts.Identifier).text);
   return `\`${plain?.startsWith('(') ? plain : text}\`${unit === '' || !text.includes('number') ? '' : `, ${unit}`}`;

@@ -27,12 +27,6 @@ export type Access =
       readonly actions: readonly string[];
     };
 
-/**
- * Decides what a request may do. It is the type of a method, so that a function may take the request of its framework:
- * `(request: ExpressRequest) => …`.
- */
-export type Authorize = { authorize(request: DashboardRequest): Access | Promise<Access> }['authorize'];
-
 /** Options of `dashboard`: at least one of `broker`, `timers`, `purgatories`, `workQueues` and `diskQueues`. */
 export interface DashboardOptions {
   /** The broker whose queues and tasks are shown. The dashboard does not close it. @default none */
@@ -53,12 +47,14 @@ export interface DashboardOptions {
   readonly readOnly?: boolean | undefined;
   /**
    * Decides what a request may do; called for each one, of the page's files too. If it throws, rejects, or returns something other than
-   * an {@link Access}, the response is 500.
+   * an {@link Access}, the response is 500. It may take the request of its framework: `(request: ExpressRequest) => …`.
    *
    * @default everything is allowed, to a host of `allowedHosts`: for a server that only you can reach
    * @example (request) => isAdmin(request) || (isStaff(request) && 'read-only')
    */
-  readonly authorize?: Authorize | undefined;
+  readonly authorize?:
+    | { authorize(request: DashboardRequest): Access | Promise<Access> }['authorize']
+    | undefined;
   /**
    * Host names by which browsers reach the server, without scheme and port; `'*'` allows every name. `localhost`, names that end in
    * `.localhost`, and IP addresses are always allowed. The response to a request with another `Host` is 403: an attacker may have

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { type } from 'arktype';
 import * as v from 'valibot';
 import { expectTypeOf, test } from 'vitest';
@@ -122,6 +123,7 @@ test('a handler of requests', async () => {
     broker,
     authorize: ({ headers }) => headers.authorization === 'a' || { challenge: 'Basic' },
   });
+  tasksHandler({ broker, authorize: ({ user }: IncomingMessage & { user?: string }) => user === 'a' });
   // @ts-expect-error -- a broker is needed
   tasksHandler({});
 });

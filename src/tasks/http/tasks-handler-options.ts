@@ -25,12 +25,14 @@ export interface TasksHandlerOptions {
   readonly rootPath?: string | undefined;
   /**
    * Decides whether a request may be served; called for each one before the broker is read. If it throws, or returns something
-   * other than an {@link Authorization}, the response is 500.
+   * other than an {@link Authorization}, the response is 500. It may take the request of its framework: `(request: ExpressRequest) => …`.
    *
    * @default every request is allowed: for a server that only you can reach
    * @example (request) => request.headers.authorization === `Bearer ${token}` || { challenge: 'Bearer' }
    */
-  readonly authorize?: ((request: IncomingMessage) => Authorization | Promise<Authorization>) | undefined;
+  readonly authorize?:
+    | { authorize(request: IncomingMessage): Authorization | Promise<Authorization> }['authorize']
+    | undefined;
   /**
    * Host names by which browsers and other clients reach the server, without scheme and port; `'*'` allows every name.
    * `localhost`, names that end in `.localhost`, and IP addresses are always allowed. The response to a request with another
