@@ -193,7 +193,7 @@ export interface BrokerRegistry {
   /** Lists a server in `servers` for `ttlMs`, unless the broker detects by itself whether it is alive. */
   announceServer(read: () => ServerState, ttlMs: number): Promise<void>;
   /** Removes a server from the list. Does nothing if it is not there. */
-  withdrawServer(id: string): Promise<void>;
+  withdrawServer(server: ServerState): Promise<void>;
   /** Lists the entries of a scheduler in `scheduleEntries`, as `announceServer` does. */
   announceScheduler(id: string, read: () => readonly ScheduleEntry[], ttlMs: number): Promise<void>;
   /** Removes a scheduler from the list. Does nothing if it is not there. */

@@ -123,7 +123,7 @@ export class Maintenance {
     const { broker, logger } = this.#options;
     await this.#jobs.get('announce')?.stop();
     try {
-      await broker.withdrawServer(this.#readState().id);
+      await broker.withdrawServer(this.#readState());
     } catch (error) {
       logger.warn({ err: error }, 'server not withdrawn');
     }

@@ -39,7 +39,7 @@ export const CALLS: Readonly<
   subscribe: (broker) => broker.subscribe({ work: () => undefined }, [QUEUE]),
   cancel: (broker) => broker.cancel({ taskId: 'a', queue: QUEUE, outcome: 'retry' }, 1),
   announceServer: (broker) => broker.announceServer(() => SERVER, LONG_MS),
-  withdrawServer: (broker) => broker.withdrawServer('a'),
+  withdrawServer: (broker) => broker.withdrawServer(SERVER),
   servers: (broker) => broker.servers(),
   announceScheduler: (broker) => broker.announceScheduler('a', () => [], LONG_MS),
   withdrawScheduler: (broker) => broker.withdrawScheduler('a'),

@@ -31,8 +31,8 @@ export function describeMembers(make: BrokerFactory): void {
     await broker.announceServer(() => serverState('b'), TTL_MS);
     const servers = [...(await broker.servers())].sort((x, y) => x.id.localeCompare(y.id));
     expect(servers.map(plain)).toEqual([serverState('a'), serverState('b')].map(plain));
-    await broker.withdrawServer('a');
-    await broker.withdrawServer('nobody');
+    await broker.withdrawServer(serverState('a'));
+    await broker.withdrawServer(serverState('nobody'));
     expect((await broker.servers()).map(({ id }) => id)).toEqual(['b']);
   });
 

@@ -17,7 +17,7 @@ const MOVES = { delete: 'remove', run: 'makePending', archive: 'makeArchived' } 
 
 export const ADMINISTRATION = {
   announceServer: ({ servers }, read) => void servers.set(read().id, read),
-  withdrawServer: ({ servers }, id) => void servers.delete(id),
+  withdrawServer: ({ servers }, { id }) => void servers.delete(id),
   servers: ({ servers }) => [...servers.values()].flatMap((read) => tryRead(() => [read()])),
 
   announceScheduler: ({ schedulers }, id, read) => void schedulers.set(id, read),

@@ -85,12 +85,9 @@ export const MEMBERS = {
     await redis.run(ANNOUNCE_SERVER, keys, args);
   },
 
-  /** The keys of a server contain its host and its process as well, which are not passed. */
-  async withdrawServer(redis, id) {
-    for (const registry of [SERVERS_KEY, WORKERS_KEY]) {
-      const names = await redis.send((client) => client.zrange(registry, '0', '-1'));
-      for (const name of names) if (name.endsWith(`:${id}}`)) await withdraw(redis, registry, name);
-    }
+  async withdrawServer(redis, { host, pid, id }) {
+    await withdraw(redis, SERVERS_KEY, serverKey(host, pid, id));
+    await withdraw(redis, WORKERS_KEY, workersKey(host, pid, id));
   },
 
   async servers(redis) {
@@ -146,8 +143,7 @@ async function register(redis: RedisAccess, registry: string, key: string, ttlMs
 }
 
 async function withdraw(redis: RedisAccess, registry: string, key: string): Promise<void> {
-  await redis.send((client) => client.zrem(registry, key));
-  await redis.send((client) => client.del(key));
+  await redis.send((client) => Promise.all([client.zrem(registry, key), client.del(key)]));
 }
 
 /** Returns one server; none if it has expired in the meantime. */
