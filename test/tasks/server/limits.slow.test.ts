@@ -167,7 +167,7 @@ describe.runIf(inject('redis').isThere)('servers that are killed again and again
       expect(lost.size).toBeGreaterThan(0);
       expect(new Set(witness.runs.map(({ id }) => id)).size).toBe(state.made * KEYS.length);
       expect(witness.mostAtOnce()).toBeLessThanOrEqual(5);
-      expect(Math.max(...witness.mostOfKeys())).toBe(concurrency);
+      expect(Math.max(...witness.mostOfKeys())).toBeLessThanOrEqual(concurrency);
       expect(await broker.keys(QUEUE, PAGE)).toEqual([]);
       expect(await broker.repair(QUEUE, { apply: false })).toEqual([]);
     },
