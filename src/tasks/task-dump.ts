@@ -80,8 +80,9 @@ export class DumpWriter {
   }
 
   async close(): Promise<void> {
-    if (await this.#isPart()) await rm(partOf(this.#path), { force: true });
+    const isLeft = await this.#isPart();
     await this.#file.close();
+    if (isLeft) await rm(partOf(this.#path), { force: true });
   }
 
   /** Whether the part is the file of this writer: not after it was moved, or replaced by another copy. */

@@ -53,8 +53,8 @@ end
 `;
 
 /**
- * Checks whether the ids in a range of a list or zset belong there, and removes those that do not. They are marked in a list by their
- * index, and then removed at once: LREM would search for each. It begins at the end, as a repair does.
+ * Checks whether the ids in a range of a list or zset belong there, and removes those that do not. In a list they are marked by their
+ * index, and then removed by one LREM, instead of one that searches for each; it begins at the end, where a repair does.
  *
  * ARGV[3]  key of the LIST or ZSET
  * ARGV[4]  state of its tasks
@@ -249,7 +249,10 @@ finishEntering()
 return reply
 `);
 
-/** Checks whether registered groups have tasks, or scheduled tasks that will enter them, and removes the names of those that do not. ARGV[3…] are their names. */
+/**
+ * Checks whether registered groups have tasks, or scheduled tasks that will enter them, and removes the names of those that do not.
+ * ARGV[3…] are their names.
+ */
 export const CHECK_GROUPS = new Script(`${CHECK}
 need('set', GROUPS)
 local function isExpected(group)

@@ -2,7 +2,7 @@ import { Inspector, type LeasedTask } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { failure, LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
+import { failure, LONG_MS, newTask, QUEUE, SERVER, take } from '../../../conformance/broker/support.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
 import { codeOf } from '../../support/bench.ts';
 
@@ -180,6 +180,16 @@ describe('a Redis in trouble', () => {
     const groups = await Promise.all(Array.from({ length: 50 }, () => broker.groups(QUEUE)));
     expect(groups).toEqual(Array.from({ length: 50 }, () => [{ group: 'g', size: 1 }]));
     expect(await redis.info('commandstats')).toMatch(/^cmdstat_eval:calls=1,/m);
+  });
+
+  it('a server that withdraws leaves no key, and reads nothing of the others', async () => {
+    await broker.announceServer(() => SERVER, LONG_MS);
+    await broker.announceServer(() => ({ ...SERVER, id: 'other' }), LONG_MS);
+    await redis.config('RESETSTAT');
+    await broker.withdrawServer(SERVER);
+    expect(await redis.info('commandstats')).not.toMatch(/^cmdstat_(zrange|keys|scan)/m);
+    expect((await redis.keys('*')).filter((key) => key.includes(`:${SERVER.id}}`))).toEqual([]);
+    expect((await broker.servers()).map(({ id }) => id)).toEqual(['other']);
   });
 
   it('a key of another type at a lock stops no task', async () => {
