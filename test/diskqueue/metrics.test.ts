@@ -4,6 +4,7 @@ import { RecordingMetrics } from '../metrics/recording-metrics.ts';
 import { until } from '../until.ts';
 import { damagedFolder, LEFT } from './support/damage.ts';
 import { RecordingFiles } from './support/recording-files.ts';
+import { uncaughtErrors } from '../uncaught-errors.ts';
 import {
   bytes,
   DATA,
@@ -15,7 +16,6 @@ import {
   rejection,
   settled,
   temporaryFolder,
-  uncaughtErrors,
 } from './support/queues.ts';
 
 describe.each(FORMATS)('%s', (format) => {

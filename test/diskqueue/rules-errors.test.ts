@@ -5,6 +5,7 @@ import type { CorruptionEvent, DiskQueue } from 'escapement/diskqueue';
 import { afterEach, describe, expect, onTestFinished, vi } from 'vitest';
 import { damagedFolder, LEFT } from './support/damage.ts';
 import { RecordingFiles } from './support/recording-files.ts';
+import { uncaughtErrors } from '../uncaught-errors.ts';
 import {
   bytes,
   DATA,
@@ -20,7 +21,6 @@ import {
   settled,
   temporaryFolder,
   text,
-  uncaughtErrors,
   test,
 } from './support/queues.ts';
 

@@ -16,8 +16,6 @@ import type { FileSystem } from '../../../src/log/file-system.ts';
 import { folderOfTest } from '../../folder.ts';
 import { RecordingFiles } from './recording-files.ts';
 
-export { uncaughtErrors } from '../../uncaught-errors.ts';
-
 /** The formats that the suites run for. */
 export const FORMATS = ['checked', 'nsq'] as const satisfies readonly NonNullable<
   DiskQueueOptions['format']

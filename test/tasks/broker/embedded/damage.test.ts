@@ -14,7 +14,7 @@ import {
 } from '../../../conformance/broker/support.ts';
 import { allRemains, RecordingFileSystem, type Disk } from '../../../diskqueue/recording-file-system.ts';
 import { withoutZeros } from '../../../diskqueue/support/damage.ts';
-import { uncaughtErrors } from '../../../diskqueue/support/queues.ts';
+import { uncaughtErrors } from '../../../uncaught-errors.ts';
 import { folderOfFile } from '../../../folder.ts';
 import { runs } from '../../../runs.ts';
 import { until } from '../../../until.ts';
