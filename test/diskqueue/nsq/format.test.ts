@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import type { File } from '../../../src/log/file-system.ts';
 import {
@@ -10,6 +11,7 @@ import {
 } from '../../../src/diskqueue/nsq/format.ts';
 import { MetadataFile } from '../../../src/diskqueue/nsq/metadata-file.ts';
 import { countRecords, type RecordCount } from '../../../src/diskqueue/nsq/records.ts';
+import { filesAfterOperations, openOurs } from '../../interop/diskqueue/both-directions.ts';
 import { FaultyFileSystem, type Call } from '../faulty-file-system.ts';
 import { nothingRemains, RecordingFileSystem } from '../recording-file-system.ts';
 import { records } from './queue-folder.ts';
@@ -150,4 +152,9 @@ it.each([1, 4, 100, 65_532, 262_140, 262_139, 300_000])(
 it('only the headers of long records are read', async () => {
   await walk(records(Array.from({ length: 5 }, () => Buffer.alloc(5_000_000))));
   expect(reads).toBe(5);
+});
+
+it('after the same operations the files are those of go-diskqueue, byte for byte', async () => {
+  const golden = readFileSync(new URL('../golden/go-diskqueue-1.1.0.json', import.meta.url), 'utf8');
+  expect(await filesAfterOperations(openOurs)).toEqual(JSON.parse(golden));
 });
