@@ -183,8 +183,9 @@ local function keep(n, list)
   list[#list + 1] = key
   if key == '' then return end
   append(firsts, key, heads[n])
+  if not some then return end
   local unused = {}
-  for i = some and #some or 0, nextAhead[n] or 1, -1 do unused[#unused + 1] = some[i] end
+  for i = #some, nextAhead[n], -1 do unused[#unused + 1] = some[i] end
   push('LPUSH', NEXT .. key, unused)
 end
 local function noteRate(n)
