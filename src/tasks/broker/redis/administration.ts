@@ -15,7 +15,6 @@ import { requireQueue } from './inspection.ts';
 import { QUEUES_KEY } from './keys.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import {
-  itemsOf,
   messageFor,
   MOST_CHANGED,
   nanosOf,
@@ -195,23 +194,24 @@ return 1
 `);
 
 /**
- * Removes some tasks of a queue in any state, with their locks; none if it has active tasks.
+ * Removes a queue without tasks, with every key that it has: counts, pause, ticks, limits. asynq leaves some of them behind. It may remove
+ * tasks in any state first, with their locks; then the queue is removed by a call that finds none. Changes nothing if some are active.
  *
- * ARGV[1]  number of tasks
+ * KEYS[2]   `QUEUES`; see RedisAccess.keysWithQueues
+ * ARGV[1]   number of tasks that may be removed
+ * ARGV[2…]  days that may have counts, as in the keys of counts
  *
- * Returns the number of tasks that were removed, or -1 if the queue has active tasks.
+ * Returns the number of tasks that were removed, or else of those that the queue has: 0 if it was removed. -1 if some are active.
  */
-export const CLEAR_SOME = new Script(`
+export const REMOVE_QUEUE = new Script(`
 local ZSETS, limit = { SCHEDULED, RETRY, ARCHIVED, COMPLETED }, tonumber(ARGV[1])
 if need('list', ACTIVE) > 0 then return -1 end
-need('list', PENDING)
-need('zset', SETS, unpack(ZSETS))
+local size = need('list', PENDING)
+for _, zset in ipairs(ZSETS) do size = size + need('zset', zset) end
+need('zset', SETS)
 need('set', GROUPS)
+if QUEUES then need('set', QUEUES) end
 needFlow()
-local groups = redis.call('SRANDMEMBER', GROUPS, limit)
-local sets = redis.call('ZRANGE', SETS, 0, limit - 1)
-for _, group in ipairs(groups) do need('zset', GROUP .. group) end
-for _, set in ipairs(sets) do need('zset', set) end
 local removed = {}
 local function remove(ids)
   for _, id in ipairs(ids) do
@@ -226,50 +226,40 @@ local function clear(zset)
   redis.call('ZREMRANGEBYRANK', zset, 0, #ids - 1)
   remove(ids)
 end
-remove(takePending(limit))
-for _, zset in ipairs(ZSETS) do clear(zset) end
-for _, group in ipairs(groups) do
-  clear(GROUP .. group)
-  if redis.call('EXISTS', GROUP .. group, SCHEDULED) == 0 then
-    redis.call('SREM', GROUPS, group)
-    redis.call('DEL', LATER .. group)
+local function removeSome()
+  local groups = redis.call('SRANDMEMBER', GROUPS, limit)
+  local sets = redis.call('ZRANGE', SETS, 0, limit - 1)
+  for _, group in ipairs(groups) do need('zset', GROUP .. group) end
+  need('zset', SETS, unpack(sets))
+  remove(takePending(limit))
+  for _, zset in ipairs(ZSETS) do clear(zset) end
+  for _, group in ipairs(groups) do
+    clear(GROUP .. group)
+    if redis.call('EXISTS', GROUP .. group, SCHEDULED) == 0 then
+      redis.call('SREM', GROUPS, group)
+      redis.call('DEL', LATER .. group)
+    end
   end
+  for _, set in ipairs(sets) do
+    clear(set)
+    if redis.call('EXISTS', set) == 0 then redis.call('ZREM', SETS, set) end
+  end
+  if #removed > 0 then redis.pcall('PUBLISH', SETTLED, table.concat(removed, '\\0')) end
 end
-for _, set in ipairs(sets) do
-  clear(set)
-  if redis.call('EXISTS', set) == 0 then redis.call('ZREM', SETS, set) end
-end
-if #removed > 0 then redis.pcall('PUBLISH', SETTLED, table.concat(removed, '\\0')) end
-return #removed
-`);
-
-/**
- * Removes a queue without tasks, with every key that it has: counts, pause, ticks, limits. asynq leaves some of them behind.
- *
- * KEYS[2]   `QUEUES`; see RedisAccess.keysWithQueues
- * ARGV[1…]  days that may have counts, as in the keys of counts
- *
- * Returns the number of active tasks and of all tasks: the queue was removed if there are none.
- */
-export const REMOVE_QUEUE = new Script(`
-local ZSETS = { SCHEDULED, RETRY, ARCHIVED, COMPLETED }
-local active = need('list', ACTIVE)
-needFlow()
+if limit > 0 then removeSome() end
+if #removed > 0 then return #removed end
 local waiting = tonumber(redis.call('GET', WAITING)) or 0
-local size = active + need('list', PENDING) + math.max(waiting, redis.call('HLEN', FIRSTS) - redis.call('HEXISTS', FIRSTS, ''))
-local groups = need('set', GROUPS) > 0 and redis.call('SMEMBERS', GROUPS) or {}
-for _, zset in ipairs(ZSETS) do size = size + need('zset', zset) end
+size = size + math.max(waiting, redis.call('HLEN', FIRSTS) - redis.call('HEXISTS', FIRSTS, ''))
+local groups = redis.call('SMEMBERS', GROUPS)
 for _, group in ipairs(groups) do size = size + need('zset', GROUP .. group) end
-need('zset', SETS)
 for _, set in ipairs(redis.call('ZRANGE', SETS, 0, -1)) do size = size + need('zset', set) end
-if QUEUES then need('set', QUEUES) end
-if size > 0 then return { active, size } end
+if size > 0 then return size end
 for _, group in ipairs(groups) do redis.call('DEL', LATER .. group) end
-for _, day in ipairs(ARGV) do redis.call('DEL', PROCESSED .. ':' .. day, FAILED .. ':' .. day) end
+for i = 2, #ARGV do redis.call('DEL', PROCESSED .. ':' .. ARGV[i], FAILED .. ':' .. ARGV[i]) end
 redis.call('DEL', ACTIVE, PENDING, GROUPS, SETS, LEASE, PAUSED, PROCESSED, FAILED, EPOCH, TICKS, unpack(ZSETS))
 redis.call('DEL', LIMITS, WAITING, FIRSTS, RING, PARKED, RUNS, RATES)
 if QUEUES then redis.call('SREM', QUEUES, queueName()) end
-return { 0, 0 }
+return 0
 `);
 
 interface ChangeScripts {
@@ -333,17 +323,16 @@ export const ADMINISTRATION = {
     if ((await redis.runIn(queue, RESUME, [])) !== 1) throw queueState(queue, 'not paused');
   },
 
-  /** Removes the tasks first, in pieces: an interruption leaves a queue with fewer tasks, and no other trace. */
+  /** In pieces: an interruption leaves a queue with fewer tasks, and no other trace. */
   async removeQueue(redis, queue, { force }) {
     await requireQueue(redis, queue);
     const nowMs = redis.wallNowMs;
     const days = Array.from({ length: DAYS_COUNTED }, (_, at) => utcDay(nowMs + (1 - at) * DAY_MS));
     for (;;) {
-      if (force) await clear(redis, queue);
-      const reply = itemsOf(await redis.run(REMOVE_QUEUE, redis.keysWithQueues(queue), days));
-      const [active = 0, size = 0] = reply.map(numberOf);
+      const args = [force ? MOST_CHANGED : 0, ...days];
+      const size = numberOf(await redis.run(REMOVE_QUEUE, redis.keysWithQueues(queue), args));
       if (size === 0) break;
-      if (active > 0) throw queueNotEmpty(queue, 'active');
+      if (size < 0) throw queueNotEmpty(queue, 'active');
       if (!force) throw queueNotEmpty(queue, size);
     }
     if (redis.isCluster) await unregister(redis, queue);
@@ -389,11 +378,4 @@ async function unregister(redis: RedisAccess, queue: string): Promise<void> {
   await redis.send((client) => client.srem(QUEUES_KEY, queue));
   const isThere = await redis.send((client) => client.exists(...lists));
   if (isThere > 0) await redis.send((client) => client.sadd(QUEUES_KEY, queue));
-}
-
-async function clear(redis: RedisAccess, queue: string): Promise<void> {
-  for (let removed = MOST_CHANGED; removed === MOST_CHANGED;) {
-    removed = numberOf(await redis.runIn(queue, CLEAR_SOME, [MOST_CHANGED]));
-    if (removed < 0) throw queueNotEmpty(queue, 'active');
-  }
 }

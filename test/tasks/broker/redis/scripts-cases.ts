@@ -96,13 +96,6 @@ export const CASES: Record<string, readonly ScriptCase[]> = {
   CHECK_TASKS: [{ ...repairing(), replaces: TASKS }],
   CHECK_COUNT: [{ ...repairing(), hasKeys: true }],
   CHECK_TURNS: [{ ...repairing(), hasKeys: true }],
-  CLEAR_SOME: [
-    when({ skips: /:unique:/u, replaces: /\}:t:|:x:later:/u }, async (world) => {
-      const { broker } = world;
-      await broker.complete(await recovered(world));
-      await broker.removeQueue(QUEUE, { force: true });
-    }),
-  ],
   COMPLETE: [
     when({ skips: TASKS }, async ({ broker }) => broker.complete(await take(broker))),
     when({ skips: /\}:t:|:unique:/u }, async ({ broker }) => {
@@ -190,7 +183,16 @@ export const CASES: Record<string, readonly ScriptCase[]> = {
   ],
   RELEASE: [{ act: async ({ broker }) => broker.release(await take(broker)) }],
   REMOVE_QUEUE: [
-    when({}, ({ broker }) => broker.removeQueue(QUEUE, { force: false }).catch(() => undefined)),
+    when({ skips: /:unique:/u, replaces: /\}:t:|:x:later:/u }, async (world) => {
+      const { broker } = world;
+      await broker.complete(await recovered(world));
+      await broker.removeQueue(QUEUE, { force: true });
+    }),
+    when({}, async (world) => {
+      const { broker } = world;
+      await broker.complete(await recovered(world));
+      await broker.removeQueue(QUEUE, { force: false }).catch(() => undefined);
+    }),
     when({ replaces: /:(?:lease|paused|x:epoch|x:ticks|processed|failed)/u }, async ({ broker, redis }) => {
       await redis.flushdb();
       await broker.enqueue(newTask());
