@@ -10,7 +10,7 @@ import { withFlow, withoutFlow } from './script.ts';
  *
  * The group of a scheduled task is registered as well: see `dropGroup` in script.ts.
  *
- * KEYS[2]  `QUEUES`; see RedisAccess.keysToEnqueue
+ * KEYS[2]  `QUEUES`; see RedisAccess.runToEnqueue
  * ARGV[1]  now, in milliseconds
  */
 const ADD = `

@@ -174,7 +174,7 @@ return 1
 /**
  * Pauses a queue. A queue that was removed in the meantime does not come back paused.
  *
- * KEYS[2]  `QUEUES`; see RedisAccess.keysWithQueues
+ * KEYS[2]  `QUEUES`; see RedisAccess.runWithQueues
  * ARGV[1]  now
  *
  * Returns 1, 0 if it is already paused, or -1 if there is no such queue.
@@ -197,7 +197,7 @@ return 1
  * Removes a queue without tasks, with every key that it has: counts, pause, ticks, limits. asynq leaves some of them behind. It may remove
  * tasks in any state first, with their locks; then the queue is removed by a call that finds none. Changes nothing if some are active.
  *
- * KEYS[2]   `QUEUES`; see RedisAccess.keysWithQueues
+ * KEYS[2]   `QUEUES`; see RedisAccess.runWithQueues
  * ARGV[1]   number of tasks that may be removed
  * ARGV[2…]  days that may have counts, as in the keys of counts
  *
@@ -313,7 +313,7 @@ export const ADMINISTRATION = {
 
   async pause(redis, queue) {
     await requireQueue(redis, queue);
-    const reply = await redis.run(PAUSE, redis.keysWithQueues(queue), [secondsDown(redis.wallNowMs)]);
+    const reply = await redis.runWithQueues(queue, PAUSE, [secondsDown(redis.wallNowMs)]);
     if (reply === -1) throw queueNotFound(queue);
     if (reply !== 1) throw queueState(queue, 'paused already');
   },
@@ -330,7 +330,7 @@ export const ADMINISTRATION = {
     const days = Array.from({ length: DAYS_COUNTED }, (_, at) => utcDay(nowMs + (1 - at) * DAY_MS));
     for (;;) {
       const args = [force ? MOST_CHANGED : 0, ...days];
-      const size = numberOf(await redis.run(REMOVE_QUEUE, redis.keysWithQueues(queue), args));
+      const size = numberOf(await redis.runWithQueues(queue, REMOVE_QUEUE, args));
       if (size === 0) break;
       if (size < 0) throw queueNotEmpty(queue, 'active');
       if (!force) throw queueNotEmpty(queue, size);

@@ -223,16 +223,12 @@ export const ENQUEUING = {
     ),
 
   async enqueueTick(redis, task, tick) {
+    const { queue } = task.message;
     const added = argumentsOf(task, redis.wallNowMs);
-    const keys = await redis.keysToEnqueue(task.message.queue);
     const tickArgs = [tick.entryKey, tick.atMs, MOST_AHEAD_MS, MOST_SET_BACK_MS, MARK_KEPT_MS];
     const args = [redis.wallNowDigits, ...added.args, ...turnOf(task), replaces(task) ? 1 : '', ...tickArgs];
-    const [placed, reply] = await addOrReplace(
-      redis,
-      added,
-      () => redis.run(ENQUEUE_TICK, keys, args),
-      tickArgs,
-    );
+    const add = (): Promise<ScriptReply> => redis.runToEnqueue(queue, ENQUEUE_TICK, args);
+    const [placed, reply] = await addOrReplace(redis, added, add, tickArgs);
     if (reply === -1) throw tickEarly(tick);
     return reply === null ? undefined : recordOfNew(redis, placed, reply);
   },
@@ -291,7 +287,7 @@ async function replaceOrAdd(
     const message = replacedBy(messageFor(queue, id, msg), added.task.message);
     const replaced = argumentsOf({ ...added.task, message }, redis.wallNowMs);
     const [, newMsg, score, group, , lockS] = replaced.args;
-    const reply = await redis.run(REPLACE_TASK, await redis.keysToEnqueue(queue), [
+    const reply = await redis.runToEnqueue(queue, REPLACE_TASK, [
       ...[redis.wallNowDigits, id, msg, newMsg, score, group, lock],
       ...[added.task.onDuplicate === 'extend' ? lockS : '', ...turnOf(added.task), ...tickArgs],
     ] as ScriptArgument[]);
@@ -314,9 +310,8 @@ const NEW_TASKS: SharedScript<TaskArguments, ScriptReply> = {
   run: async (redis, queue, tasks) => {
     const isInFlow = redis.wasInFlow(queue) || tasks.some(({ task }) => hasTurn(task));
     const args = isInFlow ? argumentsInFlow(tasks) : tasks.flatMap((added) => added.args);
-    const keys = await redis.keysToEnqueue(queue);
     const script = isInFlow ? ENQUEUE_IN_FLOW : ENQUEUE;
-    const reply = itemsOf(await redis.run(script, keys, [redis.wallNowDigits, ...args]));
+    const reply = itemsOf(await redis.runToEnqueue(queue, script, [redis.wallNowDigits, ...args]));
     if (isInFlow && tasks.some(({ task }) => task.message.key !== '')) redis.setFlow(queue, true);
     return reply;
   },

@@ -224,7 +224,7 @@ export const GROUPS = {
     const added = argumentsOf(task, redis.wallNowMs);
     const setKey = redis.keysOf(queue).aggregationSet(group, id);
     const args = [redis.wallNowDigits, ...added.args, setKey, ...turnOf(task)];
-    const reply = await redis.run(REPLACE_SET, await redis.keysToEnqueue(queue), args);
+    const reply = await redis.runToEnqueue(queue, REPLACE_SET, args);
     if (reply === null) throw setLost(queue, group);
     return recordOfNew(redis, added, reply);
   },

@@ -18,7 +18,7 @@ import {
  * Stores the limits of a queue, and registers it if it has some. A bucket whose rate stays limited keeps what it has. O(active tasks) if
  * keys have a limit of them that they had not.
  *
- * KEYS[2]  `QUEUES`, if there are limits; see RedisAccess.keysToEnqueue
+ * KEYS[2]  `QUEUES`, if there are limits; see RedisAccess.runToEnqueue
  * ARGV[1]  the limits in JSON, or '' for none
  * ARGV[2]  1 to change nothing if the queue has limits
  * ARGV[3]  concurrency, or '' for no limit
@@ -205,8 +205,10 @@ export async function storeLimits(
 ): Promise<void> {
   const numbers = [limits, limits?.perKey].flatMap(numbersOf);
   const json = limits === undefined ? '' : JSON.stringify(limits);
-  const keys = limits === undefined ? [redis.keysOf(queue).prefix] : await redis.keysToEnqueue(queue);
-  await redis.run(SET_LIMITS, keys, [json, onlyNew ? 1 : 0, ...numbers]);
+  const args = [json, onlyNew ? 1 : 0, ...numbers];
+  await (limits === undefined
+    ? redis.runIn(queue, SET_LIMITS, args)
+    : redis.runToEnqueue(queue, SET_LIMITS, args));
   for (let changed = MOST_READ; changed === MOST_READ;) {
     changed = numberOf(await redis.runIn(queue, BOUND_BUCKETS, [MOST_READ]));
   }

@@ -97,28 +97,6 @@ export class RedisAccess {
     return known;
   }
 
-  /** KEYS of a script of a queue that also needs the SET of all queues. In a cluster that is on another node, and left out. */
-  keysWithQueues(queue: string): string[] {
-    const { prefix } = this.keysOf(queue);
-    return this.isCluster ? [prefix] : [prefix, QUEUES_KEY];
-  }
-
-  /**
-   * KEYS of a script that adds tasks to a queue. In a cluster it registers the queue first, and assumes for a while that it still
-   * is, not for ever: another process may remove the queue, and a task that is added then would be in a queue that no inspector lists.
-   */
-  async keysToEnqueue(queue: string): Promise<string[]> {
-    if (this.isCluster) {
-      const known = this.#known(queue);
-      const nowMs = this.settings.clock.now();
-      if (known.registeredUntilMs <= nowMs) {
-        await this.send((client) => client.sadd(QUEUES_KEY, queue));
-        known.registeredUntilMs = nowMs + REGISTERED_MS;
-      }
-    }
-    return this.keysWithQueues(queue);
-  }
-
   /** Whether a queue had keys or limits when that was last read, or set. */
   wasInFlow(queue: string): boolean {
     return this.#known(queue).isInFlow;
@@ -177,6 +155,28 @@ export class RedisAccess {
     const isOn = this.isInFlow(queue, FLOW_ROUGHLY_KNOWN_MS);
     if (typeof isOn === 'boolean') return this.run(isOn ? inFlow : script, keys, args);
     return isOn.then((isIt) => this.run(isIt ? inFlow : script, keys, args));
+  }
+
+  /** As `runIn`, for a script that also needs the SET of all queues. In a cluster that is on another node, and left out. */
+  runWithQueues(queue: string, script: Script, args: readonly ScriptArgument[]): Promise<ScriptReply> {
+    const { prefix } = this.keysOf(queue);
+    return this.run(script, this.isCluster ? [prefix] : [prefix, QUEUES_KEY], args);
+  }
+
+  /**
+   * As `runWithQueues`, for a script that registers the queue. In a cluster that happens first, and the queue counts as registered for a
+   * while, not for ever: another process may remove it, and a task that is added then would be in a queue that no inspector lists.
+   */
+  async runToEnqueue(queue: string, script: Script, args: readonly ScriptArgument[]): Promise<ScriptReply> {
+    if (this.isCluster) {
+      const known = this.#known(queue);
+      const nowMs = this.settings.clock.now();
+      if (known.registeredUntilMs <= nowMs) {
+        await this.send((client) => client.sadd(QUEUES_KEY, queue));
+        known.registeredUntilMs = nowMs + REGISTERED_MS;
+      }
+    }
+    return this.runWithQueues(queue, script, args);
   }
 
   /** @throws EscapementError `ERR_BROKER_UNAVAILABLE` - Redis cannot be reached, or has not answered in time. */

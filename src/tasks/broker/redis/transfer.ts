@@ -75,7 +75,7 @@ return added
 /**
  * Registers a queue, and raises its counts to those that are given.
  *
- * KEYS[2]   `QUEUES`; see RedisAccess.keysToEnqueue
+ * KEYS[2]   `QUEUES`; see RedisAccess.runToEnqueue
  * ARGV[1]   since when it is paused, or ''
  * ARGV[2]   the epoch of the latest lease
  * ARGV[3]   all runs
@@ -182,8 +182,8 @@ export class RedisTransfer implements Transfer {
     let args: ScriptArgument[] = [];
     let bytes = 0;
     const write = async (): Promise<void> => {
-      const keys = await this.#redis.keysToEnqueue(queue);
-      added += numberOf(await this.#redis.run(WRITE_WHOLE, keys, [this.#redis.wallNowDigits, ...args]));
+      const all = [this.#redis.wallNowDigits, ...args];
+      added += numberOf(await this.#redis.runToEnqueue(queue, WRITE_WHOLE, all));
       args = [];
       bytes = 0;
     };
@@ -236,7 +236,7 @@ export class RedisTransfer implements Transfer {
     const nowMs = this.#redis.wallNowMs;
     const expiryOf = (date: string): number => secondsUp(Date.parse(date) + HISTORY_KEPT_MS);
     const kept = days.filter(([date]) => expiryOf(date) > secondsUp(nowMs));
-    await this.#redis.run(WRITE_QUEUE, await this.#redis.keysToEnqueue(name), [
+    await this.#redis.runToEnqueue(name, WRITE_QUEUE, [
       ...[isPaused ? secondsDown(nowMs) : '', epoch, processedTotal, failedTotal, MARK_KEPT_MS, kept.length],
       ...kept.flatMap((day) => [...day, expiryOf(day[0])]),
       ...ticks.flat(),
