@@ -208,53 +208,42 @@ const WHERE = [
 type Where = Partial<Pick<RedisOptions, (typeof WHERE)[number]>>;
 
 /** How a broker connects to Redis. It can be sent to a thread unless it contains functions. */
-export type ConnectionRoute =
-  | { readonly kind: 'url'; readonly options: RedisUrlOptions }
-  | { readonly kind: 'server'; readonly where: Where; readonly timeoutMs: number }
-  | {
-      readonly kind: 'cluster';
-      readonly nodes: readonly Where[];
-      readonly where: Where;
-      readonly natMap: ClusterOptions['natMap'];
-      readonly timeoutMs: number;
-    };
+export type ConnectionRoute = RedisUrlOptions | ClientRoute;
+
+interface ClientRoute {
+  readonly timeoutMs: number | undefined;
+  readonly where: Where;
+  /** Nodes of a cluster; undefined for one server. */
+  readonly nodes?: readonly Where[];
+  readonly natMap?: ClusterOptions['natMap'];
+}
 
 /** @throws Error - the client that was passed in connects in a way that cannot be copied. */
 export function routeOf(options: RedisConnectionOptions): ConnectionRoute {
   if (hasUrl(options))
-    return {
-      kind: 'url',
-      options: { url: options.url, ...pickSet(options, ['username', 'password', 'tls', 'timeoutMs']) },
-    };
-  const { timeoutMs = CONNECTION_OPTIONS.timeoutMs[1] } = options;
-  const { client } = options;
-  if (!isClusterClient(client)) return { kind: 'server', where: whereOf(client.options), timeoutMs };
+    return { url: options.url, ...pickSet(options, ['username', 'password', 'tls', 'timeoutMs']) };
+  const { client, timeoutMs } = options;
+  if (!isClusterClient(client)) return { timeoutMs, where: whereOf(client.options) };
   const nodes = client.nodes().map((node) => pickSet(node.options, ['host', 'port']));
   if (nodes.length === 0) throw new Error('the cluster client has no nodes');
   const { redisOptions = {}, natMap } = client.options;
-  return { kind: 'cluster', nodes, where: whereOf(redisOptions), natMap, timeoutMs };
+  return { timeoutMs, where: whereOf(redisOptions), nodes, natMap };
 }
 
 /** Returns options that connect on that route. Called in the thread. */
 export function optionsOfRoute(route: ConnectionRoute): RedisConnectionOptions {
-  if (route.kind === 'url') return route.options;
-  return { client: clientOf(route), timeoutMs: route.timeoutMs };
-}
-
-function clientOf(route: Exclude<ConnectionRoute, { kind: 'url' }>): RedisClient {
+  if ('url' in route) return route;
+  const { timeoutMs = CONNECTION_OPTIONS.timeoutMs[1], where, nodes, natMap } = route;
   const settings = {
-    ...commonSettings(route.timeoutMs),
+    ...commonSettings(timeoutMs),
     retryStrategy: reconnectDelays(),
     sentinelRetryStrategy: reconnectDelays(),
     lazyConnect: true,
-    ...route.where,
+    ...where,
   };
-  if (route.kind === 'server') return new Redis(settings);
-  const { nodes, natMap } = route;
-  return new Cluster([...nodes], {
-    ...clusterSettings(settings),
-    ...(natMap === undefined ? {} : { natMap }),
-  });
+  if (nodes === undefined) return { client: new Redis(settings), timeoutMs };
+  const clusterOptions = { ...clusterSettings(settings), ...(natMap === undefined ? {} : { natMap }) };
+  return { client: new Cluster([...nodes], clusterOptions), timeoutMs };
 }
 
 function whereOf(options: RedisOptions): Where {
