@@ -2,7 +2,7 @@ import type { ConnectionOptions } from 'node:tls';
 import type { Cluster, Redis } from 'ioredis';
 import { MAX_HOST_TIMEOUT_MS } from '../../../core/clock.ts';
 import { withoutCredentials, wrongValue } from '../../../core/errors.ts';
-import { integer, readOptions, type OptionTable } from '../../../core/options.ts';
+import { integer, type OptionTable } from '../../../core/options.ts';
 import { requireFunction, requireMethods, requireObject, requireString } from '../../../core/validate.ts';
 
 /** State of the connection to Redis. */
@@ -80,7 +80,7 @@ export const CONNECTION_OPTIONS = {
   client: [requireClient, undefined],
 } satisfies OptionTable<RedisConnectionOptions>;
 
-/** Validated {@link RedisConnectionOptions}. */
+/** Where {@link RedisConnectionOptions} lead to. */
 interface ConnectionPlan {
   readonly timeoutMs: number;
   readonly onHealth: ((health: RedisHealth) => void) | undefined;
@@ -95,20 +95,15 @@ export interface ServerPlan {
   readonly tls: ConnectionOptions | undefined;
 }
 
-/** @param options - may have options of other tables, too. @throws TypeError or RangeError - an option is not valid. */
+/** @param options - each is valid. @throws TypeError - the URL is not valid, or the options do not go together. */
 export function planConnection(options: RedisConnectionOptions): ConnectionPlan {
-  requireObject('options', options);
-  const own = Object.entries(options).filter(([name]) => Object.hasOwn(CONNECTION_OPTIONS, name));
-  const given = Object.fromEntries(own) as unknown as RedisConnectionOptions;
-  const { timeoutMs, onHealth } = readOptions('RedisBroker', given, CONNECTION_OPTIONS);
-  const { client } = options as Partial<RedisClientOptions>;
+  const { timeoutMs = CONNECTION_OPTIONS.timeoutMs[1], onHealth } = options;
+  const { client, username, password, tls } = options as Partial<RedisClientOptions & RedisUrlOptions>;
   if (client === undefined)
     return { timeoutMs, onHealth, source: { server: serverPlan(options as RedisUrlOptions) } };
   if (hasUrl(options)) throw wrongValue('options', 'either a url or a client', options);
-  for (const name of ['username', 'password', 'tls'] as const) {
-    const value = (options as Partial<RedisUrlOptions>)[name];
+  for (const [name, value] of Object.entries({ username, password, tls }))
     if (value !== undefined) throw wrongValue(`options.${name}`, 'absent beside a client', typeof value);
-  }
   return { timeoutMs, onHealth, source: { client } };
 }
 

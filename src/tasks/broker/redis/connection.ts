@@ -43,7 +43,7 @@ export class RedisConnection {
   /** The primary that sentinels have reported, until the client is connected to it. */
   #primary: RedisHost | undefined;
 
-  /** Begins to connect. @throws TypeError or RangeError - an option is not valid. */
+  /** Begins to connect. @param options - see {@link planConnection}. @throws TypeError - as that. */
   constructor(options: RedisConnectionOptions) {
     const { timeoutMs, onHealth, source } = planConnection(options);
     this.#isOwn = 'server' in source;

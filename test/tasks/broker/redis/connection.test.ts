@@ -10,7 +10,7 @@ import {
   planConnection,
   type ServerPlan,
 } from '../../../../src/tasks/broker/redis/connection-options.ts';
-import { RedisConnection } from '../../../../src/tasks/broker/redis/connection.ts';
+import type { RedisConnection } from '../../../../src/tasks/broker/redis/connection.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
 import { until } from '../../../until.ts';
 import {
@@ -228,7 +228,7 @@ describe('a connection to Redis', () => {
       ['a client with a prefix', { client: prefixed }, wrongValue],
       ['a cluster with a prefix', { client: prefixedCluster }, wrongValue],
     ])('options of a connection are validated: %s', (_, options, error) => {
-      expect(() => new RedisConnection(options as never)).toThrow(expect.objectContaining(error));
+      expect(() => new RedisBroker(options as never)).toThrow(expect.objectContaining(error));
     });
 
     it('a url beside an undefined client, or a client beside an undefined url, is a valid option', async () => {
