@@ -38,17 +38,17 @@ end
  * Reads a range of a zset, or of a list from its end. Ids without a task are left out.
  *
  * ARGV[1]  key of the LIST or ZSET
- * ARGV[2]  state of its tasks
- * ARGV[3]  index of the first task
- * ARGV[4]  index of the last task
- * ARGV[5]  bytes of messages and results after which no more tasks are read
- * ARGV[6]  1 to read what is left of their locks, and no leases
+ * ARGV[2]  index of the first task
+ * ARGV[3]  index of the last task
+ * ARGV[4]  bytes of messages and results after which no more tasks are read
+ * ARGV[5]  1 to read what is left of their locks, and no leases
  *
  * Returns the number of ids that were read; then per task what `addRow` adds. The score of an active task is when its lease ends.
  */
 export const READ_TASKS = new Script(`${ADD_ROW}
-local KEY, first, last, bytes, isWhole = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6] == '1'
-local isList, isLeased = KEY == ACTIVE, ARGV[2] == 'active' and not isWhole
+local KEY, first, last, bytes, isWhole = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5] == '1'
+local isList = KEY == ACTIVE
+local isLeased = isList and not isWhole
 if isLeased then need('zset', LEASE) end
 need(isList and 'list' or 'zset', KEY)
 local rows, step = nil, 2
@@ -119,19 +119,18 @@ return reply
  * a list the distance from its right end, which does not change by what is added on the left.
  *
  * ARGV[1]  key of the LIST or ZSET
- * ARGV[2]  state of its tasks
- * ARGV[3]  number of tasks
- * ARGV[4]  bytes of messages and results, without those of the last task
- * ARGV[5]  number of members that are left to read, or '' to begin
- * ARGV[6]  the member that was read last
- * ARGV[7]  its score, or ''
+ * ARGV[2]  number of tasks
+ * ARGV[3]  bytes of messages and results, without those of the last task
+ * ARGV[4]  number of members that are left to read, or '' to begin
+ * ARGV[5]  the member that was read last
+ * ARGV[6]  its score, or ''
  *
- * Returns ARGV[5], ARGV[6] and ARGV[7] of the next call, then per task what `addRow` adds. The score of an active task is when its
+ * Returns ARGV[4], ARGV[5] and ARGV[6] of the next call, then per task what `addRow` adds. The score of an active task is when its
  * lease ends.
  */
 export const SCAN_TASKS = new Script(`${ADD_ROW}
-local KEY, state, count, bytes = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local unread, last, score = tonumber(ARGV[5]), ARGV[6], ARGV[7]
+local KEY, count, bytes = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local unread, last, score = tonumber(ARGV[4]), ARGV[5], ARGV[6]
 local isList, NEAR = KEY == ACTIVE or KEY == PENDING, 250 -- how far a member may have moved
 need('zset', LEASE)
 local size = need(isList and 'list' or 'zset', KEY)
@@ -153,7 +152,7 @@ local reply = { 0, last, score }
 for i = 1, #rows, step do
   if bytes <= 0 then break end
   unread, last, score = unread - 1, rows[i], isList and '' or rows[i + 1]
-  bytes = bytes - addRow(reply, last, state == 'active' and (redis.call('ZSCORE', LEASE, last) or '') or not isList and score)
+  bytes = bytes - addRow(reply, last, KEY == ACTIVE and (redis.call('ZSCORE', LEASE, last) or '') or not isList and score)
 end
 reply[1], reply[2], reply[3] = unread, last, score
 return reply
@@ -245,7 +244,7 @@ export async function* readRows(
     const size = skip > 0 ? await sizeOf(redis, queue, key) : Infinity;
     for (let first = skip, read = 1; first < size && left > 0 && read > 0; first += read) {
       const last = first + Math.min(perScript, left) - 1;
-      const reply = itemsOf(await redis.runIn(queue, READ_TASKS, [key, state, first, last, ...rest]));
+      const reply = itemsOf(await redis.runIn(queue, READ_TASKS, [key, first, last, ...rest]));
       read = numberOf(reply[0]);
       const rows = [...rowsOf(reply, 1, 7)];
       left -= rows.length;
@@ -275,7 +274,7 @@ class Scan {
     const { waiting } = this.#redis.keysOf(this.#queue);
     for (const state of states) {
       for await (const key of allKeysOfTasks(this.#redis, this.#queue, state)) {
-        const pieces = key === waiting ? this.#rowsOfKeys() : this.#rowsIn(key, state);
+        const pieces = key === waiting ? this.#rowsOfKeys() : this.#rowsIn(key);
         for await (const rows of pieces)
           if (rows.length > 0) yield recordsOf(this.#redis, this.#queue, state, rows);
       }
@@ -283,10 +282,10 @@ class Scan {
     return [];
   }
 
-  async *#rowsIn(key: string, state: TaskState): AsyncGenerator<Rows> {
+  async *#rowsIn(key: string): AsyncGenerator<Rows> {
     let place: readonly ScriptArgument[] = ['', '', ''];
     do {
-      const args = [key, state, this.limit, BYTES_PER_SCRIPT, ...place];
+      const args = [key, this.limit, BYTES_PER_SCRIPT, ...place];
       const reply = itemsOf(await this.#redis.runIn(this.#queue, SCAN_TASKS, args));
       yield [...rowsOf(reply, 3, 7)];
       place = reply.slice(0, 3) as ScriptArgument[];
