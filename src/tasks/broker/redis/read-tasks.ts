@@ -5,6 +5,7 @@ import { recordOf, requireQueue } from './inspection.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import {
   itemsOf,
+  MOST_BYTES,
   MOST_READ,
   numberOf,
   rowsOf,
@@ -207,9 +208,6 @@ return reply
 /** A script of a scan keeps Redis busy for about a millisecond. */
 const TASKS_PER_SCAN = 100;
 
-/** Bytes of messages and results after which a script of a scan or a copy reads no more tasks. */
-const BYTES_PER_SCRIPT = 1_048_576;
-
 /** What a script has returned of some tasks: see `addRow`. */
 type Rows = ScriptReply[][];
 
@@ -226,7 +224,7 @@ export async function* readRows(
   page?: Page,
   group?: string,
 ): AsyncGenerator<Rows> {
-  const rest = page === undefined ? [BYTES_PER_SCRIPT, 1] : [Number.MAX_SAFE_INTEGER, 0];
+  const rest = page === undefined ? [MOST_BYTES, 1] : [Number.MAX_SAFE_INTEGER, 0];
   let skip = page === undefined ? 0 : (page.page - 1) * page.size;
   let left = page?.size ?? Infinity;
   if (state === 'pending') {
@@ -285,7 +283,7 @@ class Scan {
   async *#rowsIn(key: string): AsyncGenerator<Rows> {
     let place: readonly ScriptArgument[] = ['', '', ''];
     do {
-      const args = [key, this.limit, BYTES_PER_SCRIPT, ...place];
+      const args = [key, this.limit, MOST_BYTES, ...place];
       const reply = itemsOf(await this.#redis.runIn(this.#queue, SCAN_TASKS, args));
       yield [...rowsOf(reply, 3, 7)];
       place = reply.slice(0, 3) as ScriptArgument[];
@@ -303,7 +301,7 @@ class Scan {
       let keys = found.filter((key, at) => at % 2 === 0 && key !== '');
       let place: readonly ScriptArgument[] = ['', ''];
       while (keys.length > 0) {
-        const args = [this.limit, BYTES_PER_SCRIPT, ...place, ...keys];
+        const args = [this.limit, MOST_BYTES, ...place, ...keys];
         const reply = itemsOf(await this.#redis.runIn(this.#queue, SCAN_KEYS, args));
         yield [...rowsOf(reply, 3, 7)];
         keys = keys.slice(numberOf(reply[0]));

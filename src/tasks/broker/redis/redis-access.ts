@@ -9,7 +9,7 @@ import type { ResolvedBrokerSettings } from '../broker-settings.ts';
 import type { BrokerListener } from '../broker.ts';
 import type { RedisConnection } from './connection.ts';
 import { QueueKeys, QUEUES_KEY } from './keys.ts';
-import type { Script, ScriptArgument, ScriptReply } from './script.ts';
+import { MOST_BYTES, MOST_CHANGED, type Script, type ScriptArgument, type ScriptReply } from './script.ts';
 
 /** Some of the operations of a Redis broker. They are in one file per topic, beside the scripts that they run. */
 export type RedisOperations = Partial<Operations<RedisAccess>>;
@@ -213,16 +213,12 @@ interface Batch<T, R> {
   readonly bytes: number;
 }
 
-/** A script stops everything else in Redis: with that many items it takes a few milliseconds. */
-const MAX_ITEMS = 500;
-const MAX_BYTES = 1_048_576;
-
 /**
  * Limits of the items in progress. Redis answers in order, and each answer has a time limit: behind a million items no operation of
  * the process would have its answer in time.
  */
-const MAX_RUNNING_ITEMS = 10 * MAX_ITEMS;
-const MAX_RUNNING_BYTES = 10 * MAX_BYTES;
+const MAX_RUNNING_ITEMS = 10 * MOST_CHANGED;
+const MAX_RUNNING_BYTES = 10 * MOST_BYTES;
 
 /**
  * Collects the items that many callers submit in one turn of the event loop: they share a round trip and a script. A single item
@@ -276,7 +272,7 @@ export class Coalescer<T, R> {
     let bytes = 0;
     for (const [at, { item }] of all.entries()) {
       const more = this.#bytesOf(item);
-      if (at > first && (at - first >= MAX_ITEMS || bytes + more > MAX_BYTES)) {
+      if (at > first && (at - first >= MOST_CHANGED || bytes + more > MOST_BYTES)) {
         yield { key, items: all.slice(first, at), bytes };
         first = at;
         bytes = 0;

@@ -95,8 +95,11 @@ export class Script {
 /** Number of tasks, keys or groups that are read, or of tasks that are leased. */
 export const MOST_READ = 1_000;
 
-/** Number of tasks that are moved, changed or removed. */
+/** Number of tasks that are added, moved, changed or removed. */
 export const MOST_CHANGED = 500;
+
+/** Bytes of messages and results that are written, or read by a scan or a copy; except for the last task. */
+export const MOST_BYTES = 1_048_576;
 
 /** Bytes of a reply, except for the last task: it must arrive in time. */
 export const MOST_REPLY_BYTES = 8_388_608;

@@ -13,6 +13,7 @@ import type { RedisAccess } from './redis-access.ts';
 import {
   bytesOf,
   messageFor,
+  MOST_BYTES,
   msOfSeconds,
   nanosOf,
   numberOf,
@@ -113,9 +114,6 @@ end
 redis.call('PEXPIRE', TICKS, ARGV[5])
 `);
 
-/** Bytes of messages that one script writes, except for its last task. */
-const MAX_BYTES = 1_048_576;
-
 /** Reads and writes everything of a Redis broker as it is. */
 export class RedisTransfer implements Transfer {
   readonly #redis: RedisAccess;
@@ -190,7 +188,7 @@ export class RedisTransfer implements Transfer {
     for (const task of tasks) {
       args.push(...this.#argumentsOf(task));
       bytes += task.message.payload.length + (task.result?.length ?? 0);
-      if (bytes >= MAX_BYTES) await write();
+      if (bytes >= MOST_BYTES) await write();
     }
     if (args.length > 0) await write();
     return added;
