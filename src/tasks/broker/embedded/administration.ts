@@ -7,10 +7,7 @@ import { brokerClosed, bulkState, queueNotEmpty, queueState, taskState } from '.
 import { Kind } from './journal-format.ts';
 import { listOf } from './queue-state.ts';
 import type { TaskList, TaskRow } from './task-lists.ts';
-import type { TaskStore } from './task-store.ts';
-
-/** Rows that are changed in one turn of the event loop: a millisecond or less. */
-const ROWS_PER_TURN = 1_000;
+import { ROWS_PER_TURN, type TaskStore } from './task-store.ts';
 
 /** The move of the store that makes each change. */
 const MOVES = { delete: 'remove', run: 'makePending', archive: 'makeArchived' } as const;

@@ -15,6 +15,9 @@ import { listOf, QueueState, type ListedState } from './queue-state.ts';
 /** While tasks wait for a time, and there is a subscription: then the wall clock is read again, which may have been set. */
 const LONGEST_WAIT_MS = MINUTE_MS;
 
+/** Tasks that are moved in one turn of the event loop: some milliseconds. */
+export const ROWS_PER_TURN = 1_000;
+
 /** Numbers that the journal reserves at once: as many are left when it reserves the next ones. */
 const SERIALS_RESERVED = 2 ** 20;
 
@@ -55,7 +58,7 @@ export class TaskStore {
   constructor(settings: ResolvedBrokerSettings) {
     const { clock } = settings;
     this.clock = clock;
-    this.timer = new SystemTimer({ clock, name: 'embedded broker' });
+    this.timer = new SystemTimer({ clock, name: 'embedded broker', maxTasksPerTurn: ROWS_PER_TURN });
     this.timer.unref();
     this.settings = settings;
   }

@@ -62,6 +62,22 @@ test('a month without a due task takes no wake-up', async () => {
   expect(timeouts.mock.calls.length).toBeLessThan(10);
 });
 
+test('tasks that become due together move a thousand in a turn, in order', async () => {
+  const { broker, clock } = await open();
+  const ids = Array.from({ length: 2_500 }, (_, i) => `task ${i}`);
+  for (const id of ids) await broker.enqueue(newTask({ id, processAtMs: START_MS + LONG_MS }));
+  const pending: number[] = [];
+  const count = async (): Promise<void> => {
+    const { counts } = await broker.queueStats(QUEUE);
+    pending.push(counts.pending);
+    if (counts.scheduled > 0) clock.setTimeout(() => void count(), 0);
+  };
+  clock.setTimeout(() => void count(), LONG_MS);
+  await clock.advanceAsync(LONG_MS);
+  expect(pending).toEqual([0, 1_000, 2_000, 2_500]);
+  expect(await takeAll(broker)).toEqual(ids);
+});
+
 test('a scheduled task waits until the wall clock has reached its time again', async () => {
   const { broker, clock } = await open();
   const scheduled = await putInto(broker, 'scheduled');
