@@ -1,3 +1,4 @@
+import { TurnBudget } from '../../../core/own-turn.ts';
 import type { Log } from '../../../log/log.ts';
 import {
   corruptionOf,
@@ -71,6 +72,7 @@ export async function replay(
     const missing = reader.missingAtEnd();
     if (missing !== undefined) damaged(missing);
   }
+  await loading.index();
   return loading;
 }
 
@@ -106,7 +108,7 @@ class UnorderedList extends TaskList {
 
 /** What a log holds, in a store of its own. */
 export class Loading {
-  /** Complete when it is finished. */
+  /** Complete when the rows are in the index. */
   readonly live = new LiveEntries();
   readonly #target: TaskStore;
   readonly #store: TaskStore;
@@ -132,6 +134,27 @@ export class Loading {
     }
   }
 
+  /** Called when everything was read: only rows that are left get into the index, first those whose ids are packed. */
+  async index(): Promise<void> {
+    const budget = new TurnBudget();
+    const others: JournaledRow[] = [];
+    for (const [queue, lists] of this.#lists) {
+      let count = 0;
+      for (const { size } of lists.values()) count += size;
+      queue.rows.reserve(count);
+    }
+    for (const row of this.#rows.values()) {
+      const { idHash } = row;
+      const isAdded = idHash !== undefined && listOf(row).queue.rows.addPacked(row, idHash);
+      if (!isAdded) others.push(row);
+      if (budget.spend()) await budget.next();
+    }
+    for (const row of others) {
+      this.#indexById(row);
+      if (budget.spend()) await budget.next();
+    }
+  }
+
   /**
    * Replaces what is in the store, with every row in order. Synchronous.
    *
@@ -141,7 +164,6 @@ export class Loading {
   finish(leases?: ReadonlyMap<number, number>): JournaledRow[] {
     const store = this.#target;
     const recovered: JournaledRow[] = [];
-    this.#index();
     store.adopt(this.#store, this.#serial);
     for (const [queue, lists] of this.#lists) {
       const started: TaskRow[] = [];
@@ -223,22 +245,6 @@ export class Loading {
     this.#rows.delete(row);
     this.#free(row);
     listOf(row).remove(row);
-  }
-
-  /** Only rows that are left at the end get into the index: first those whose ids are packed. */
-  #index(): void {
-    const others: JournaledRow[] = [];
-    for (const [queue, lists] of this.#lists) {
-      let count = 0;
-      for (const { size } of lists.values()) count += size;
-      queue.rows.reserve(count);
-    }
-    this.#rows.forEach((row) => {
-      const { idHash } = row;
-      const isAdded = idHash !== undefined && listOf(row).queue.rows.addPacked(row, idHash);
-      if (!isAdded) others.push(row);
-    });
-    for (const row of others) this.#indexById(row);
   }
 
   /** Of two with one id, the removal of the first was in a damaged record. */

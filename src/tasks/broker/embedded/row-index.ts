@@ -167,8 +167,8 @@ export class RowsByNumber<R extends { readonly number: number }> {
     if (page !== undefined) page[number % PAGE_NUMBERS] = undefined;
   }
 
-  forEach(action: (row: R) => void): void {
-    for (const page of this.#pages.values()) for (const row of page) if (row !== undefined) action(row);
+  *values(): Generator<R, void, undefined> {
+    for (const page of this.#pages.values()) for (const row of page) if (row !== undefined) yield row;
   }
 
   #pageOf(number: number): (R | undefined)[] | undefined {

@@ -2,7 +2,8 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { EmbeddedBroker, Server, type EmbeddedBrokerOptions } from 'escapement/tasks';
 import { checkBroker, checkBrokerLog, ManualClock } from 'escapement/testing';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { TurnBudget } from '../../../../src/core/own-turn.ts';
 import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
 import type { TaskStore } from '../../../../src/tasks/broker/embedded/task-store.ts';
 import type { FileSystem } from '../../../../src/log/file-system.ts';
@@ -292,4 +293,17 @@ test('a result that is a Buffer is the same in memory and in the folder', async 
   await broker.enqueue(newTask());
   await broker.writeResult(await take(broker), Buffer.from('done'));
   await checkBrokerLog(broker);
+});
+
+test('opening a folder finds every task by its id, and leaves the event loop a turn after a thousand of them', async () => {
+  const broker = await open({ durability: 'os' });
+  const ids = Array.from({ length: 2_500 }, (_, i) => `task ${i}`);
+  await broker.enqueueMany(ids.map((id) => newTask({ id })));
+  const turns = vi.spyOn(TurnBudget.prototype, 'next');
+  onTestFinished(() => {
+    turns.mockRestore();
+  });
+  const reopened = await reopen(broker);
+  expect(turns.mock.calls.length).toBeGreaterThanOrEqual(2);
+  for (const id of ids) expect((await reopened.task(QUEUE, id)).state).toBe('pending');
 });
