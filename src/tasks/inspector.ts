@@ -171,7 +171,8 @@ export class Inspector extends StateOperations {
   /**
    * Finds defects of queues, as a crash of Redis, a bug of another program or a manual change leaves them: ids without tasks,
    * tasks in no list, active tasks without a lease, leaked locks and more; see `DefectKind`. O(tasks); on Redis, where all keys of the
-   * database are scanned for each queue, O(queues × keys) as well.
+   * database are scanned for each queue, O(queues × keys) as well, and each pending or active task that is in no list takes a search of that
+   * list.
    *
    * @param options - `apply` to repair them; else nothing is changed.
    * @returns the defects that were found.
