@@ -1,4 +1,3 @@
-import { TASK_STATES } from '../../task-state.ts';
 import { EntryReader } from './entry-bytes.ts';
 import {
   isOfTask,
@@ -88,15 +87,14 @@ function* entriesOf(payload: Buffer): Generator<Entry> {
 /** Reads all of an entry. @returns undefined if its kind is unknown. */
 function readEntry(reader: EntryReader, kind: number): Entry | undefined {
   if (kind === Kind.task || kind === Kind.keyedTask) {
-    const { number, stored, idOffset, names } = readHead(reader, kind);
+    const { number, idOffset, names } = readHead(reader, kind);
     const id = reader.textAt(idOffset);
     readBody(reader, id, names);
-    requireState(stored.state);
     return { kind, number: finite(number), task: { queue: names.queue, id } };
   }
   if (kind === Kind.change) {
     const number = finite(reader.number());
-    requireState(readState(reader).state);
+    readState(reader);
     readRunFields(reader);
     return { kind, number, task: undefined };
   }
@@ -109,8 +107,4 @@ function readEntry(reader: EntryReader, kind: number): Entry | undefined {
 function finite(value: number): number {
   if (Number.isFinite(value)) return value;
   throw new Error(`${value} is not a number of a task or a time`);
-}
-
-function requireState(state: string | undefined): void {
-  if (!TASK_STATES.some((known) => known === state)) throw new Error('a task is in an unknown state');
 }

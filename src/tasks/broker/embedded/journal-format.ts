@@ -295,9 +295,11 @@ export function writeState(writer: EntryWriter, { state, isStarted, serial, atMs
   writer.number(atMs);
 }
 
+/** @throws Error - the state is unknown. */
 export function readState(reader: EntryReader): StoredState {
   const byte = reader.byte();
-  const state = TASK_STATES[byte & ~STARTED] as TaskState;
+  const state = TASK_STATES[byte & ~STARTED];
+  if (state === undefined) throw new Error('a task is in an unknown state');
   return { state, isStarted: (byte & STARTED) !== 0, serial: reader.number(), atMs: reader.number() };
 }
 

@@ -2,8 +2,11 @@ import { EmbeddedBroker, type CorruptionEvent, type EmbeddedBrokerOptions } from
 import { checkBroker, ManualClock } from 'escapement/testing';
 import { expect, test } from 'vitest';
 import type { FileSystem } from '../../../../src/log/file-system.ts';
+import { Log } from '../../../../src/log/log.ts';
 import { FOOTER, RECORD_HEADER_BYTES } from '../../../../src/log/segment.ts';
 import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
+import { EntryWriter } from '../../../../src/tasks/broker/embedded/entry-bytes.ts';
+import { ENTRIES, Kind, writeTask } from '../../../../src/tasks/broker/embedded/journal-format.ts';
 import {
   failure,
   LONG_MS,
@@ -303,6 +306,26 @@ test('a file whose two headers are damaged costs its own tasks', async () => {
   const events: CorruptionEvent[] = [];
   expect(await idsOn(flipped(flipped(disk, second, 12), second, 76), events)).toEqual(['a', 'c']);
   expect(events).toMatchObject([{ file: second, offset: 0 }]);
+});
+
+test('an intact record with a task in an unknown state is reported, and costs nothing else', async () => {
+  const disk = await threeFiles();
+  const files = new RecordingFileSystem(disk);
+  const options = { files, folder, name: 'tasks', recordType: ENTRIES, maxBytesPerFile: 4_096 };
+  const { log } = await Log.open({ ...options, isAlwaysDurable: true, wallNow: () => START_MS });
+  const { message } = newTask({ id: 'd' });
+  const row = { message, recoveries: 0, result: undefined, progress: undefined };
+  const stored = { state: 'pending', isStarted: false, serial: 1e9, atMs: START_MS } as const;
+  const entry = new EntryWriter();
+  entry.begin(Kind.task);
+  writeTask(entry, 1e9, stored, 0, row, message.payload);
+  entry.end();
+  entry.bytes[13] = 0x7f; // the state: behind the kind, the length and the number
+  await log.append([entry.bytes]);
+  await log.close();
+  const events: CorruptionEvent[] = [];
+  expect(await idsOn(files.disk, events)).toEqual(['a', 'b', 'c']);
+  expect(events).toMatchObject([{ reason: expect.stringMatching(/unknown state/) as string }]);
 });
 
 test('an error of onCorruption is an uncaught exception, and stops nothing', async () => {
