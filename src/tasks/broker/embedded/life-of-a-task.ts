@@ -183,7 +183,7 @@ export const LIFE_OF_A_TASK = {
     const { queue: name, group, id } = set;
     const held = store.queues.get(name)?.sets.get(id);
     if (held === undefined) throw setLost(name, group);
-    store.check(task, { has: (row) => row.list === held.list });
+    store.check(task, held.list);
     drop(store, held);
     for (let row = held.list.head; row !== undefined; row = held.list.head) store.remove(row);
     return recordOf(store, store.add(task));

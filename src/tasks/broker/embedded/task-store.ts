@@ -135,22 +135,19 @@ export class TaskStore {
   }
 
   /**
-   * Checks whether a task may be added, as if the rows that are `leaving` were removed.
+   * Checks whether a task may be added, as if the rows of a list were removed.
    *
    * @throws EscapementError `ERR_TASK_DUPLICATE` or `ERR_TASK_ID_CONFLICT`
    */
-  check(task: NewTask, leaving?: { has(row: TaskRow): boolean }): void {
+  check(task: NewTask, leaving?: TaskList): void {
     const { id, queue, uniqueKey } = task.message;
-    if (isUnique(task)) {
-      const owner = this.locks.ownerOf(uniqueKey, this.clock.now());
-      if (owner !== undefined && leaving?.has(owner) !== true)
-        throw taskDuplicate(task.message, owner.message.id);
-    }
+    const owner = isUnique(task) ? this.locks.ownerOf(uniqueKey, this.clock.now()) : undefined;
+    if (owner !== undefined && owner.list !== leaving) throw taskDuplicate(task.message, owner.message.id);
     const namesake = this.queues.get(queue)?.rows.get(id);
-    if (namesake !== undefined && leaving?.has(namesake) !== true) throw taskIdConflict(queue, id);
+    if (namesake !== undefined && namesake.list !== leaving) throw taskIdConflict(queue, id);
   }
 
-  /** Returns the task that waits and that this one replaces, if there is one. @throws as `check`. */
+  /** Returns the task that waits and that this one replaces, if there is one. */
   replaceable(task: NewTask): TaskRow | undefined {
     const { onDuplicate = 'reject', message } = task;
     if (onDuplicate === 'reject' || !isUnique(task)) return undefined;
