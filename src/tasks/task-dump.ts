@@ -1,11 +1,11 @@
 import { createReadStream } from 'node:fs';
 import { open, rename, rm, stat, type FileHandle } from 'node:fs/promises';
-import { EscapementError } from '../core/errors.ts';
-import { integer } from '../core/options.ts';
+import { EscapementError, wrongType, wrongValue } from '../core/errors.ts';
+import { integer, type Check } from '../core/options.ts';
 import { utcDay } from '../core/units.ts';
 import { requireFiniteNumber, requireString } from '../core/validate.ts';
 import { fieldsIn, requireExistingQueueName } from './argument-checks.ts';
-import type { EnqueueEvent, QueueLimits } from './broker/broker.ts';
+import type { QueueLimits } from './broker/broker.ts';
 import { requireLimits } from './broker/broker-settings.ts';
 import { bytesOfBase64 } from './payload.ts';
 import { LOCK_PREFIX, queuePrefixOf } from './task-identity.ts';
@@ -224,9 +224,9 @@ function requireFormat({ format, version }: Json): void {
 function wholeTaskToJson({ message, result, ...others }: WholeTask): Json {
   return {
     ...message,
-    payload: base64Of(message.payload),
+    payload: Buffer.from(message.payload).toString('base64'),
     ...others,
-    result: result && base64Of(result),
+    result: result && Buffer.from(result).toString('base64'),
   };
 }
 
@@ -248,9 +248,28 @@ const TASK = { atMs: requireFiniteNumber, recoveries: requireInt32, lockEndsMs: 
 const QUEUE = {
   name: requireExistingQueueName,
   epoch: requireCount,
+  ticks: rowsOf(requireString, requireFiniteNumber),
+  days: rowsOf(requireDay, requireFiniteNumber, requireFiniteNumber),
   processedTotal: requireCount,
   failedTotal: requireCount,
 };
+const EVENTS = { entry: requireString, events: rowsOf(requireString, requireFiniteNumber) };
+
+/** Requires an array of arrays, by the check of each of their columns. */
+function rowsOf(...columns: readonly Check[]): Check {
+  return (argument, rows) => {
+    if (!Array.isArray(rows) || !rows.every(Array.isArray))
+      throw wrongType(argument, 'an array of arrays', rows);
+    for (const [nth, row] of (rows as readonly (readonly unknown[])[]).entries())
+      for (const [at, check] of columns.entries()) check(`${argument}[${nth}][${at}]`, row[at]);
+  };
+}
+
+function requireDay(argument: string, value: unknown): void {
+  requireString(argument, value);
+  const ms = Date.parse(value);
+  if (Number.isNaN(ms) || utcDay(ms) !== value) throw wrongValue(argument, "a day: '2026-11-21'", value);
+}
 
 function wholeTaskFromJson(json: Json): WholeTask {
   const state = STATES.find((one) => one === json['state']);
@@ -278,28 +297,24 @@ function requireOwnLock({ queue, uniqueKey }: Readonly<Record<'queue' | 'uniqueK
 }
 
 function wholeQueueFromJson(json: Json): WholeQueue {
-  const fields = fieldsIn<Pick<WholeQueue, keyof typeof QUEUE>>(QUEUE, json);
-  const [ticks, days] = [rowsIn(json, 'ticks'), rowsIn(json, 'days')];
-  const { limits } = json;
+  const { isPaused, limits } = json;
   if (limits !== undefined) requireLimits('limits', limits);
-  return {
-    ...fields,
-    isPaused: json['isPaused'] === true,
-    limits: limits as QueueLimits | undefined,
-    ticks: ticks.map(([entryKey, atMs]) => [String(entryKey), numberOf(atMs)] as const),
-    days: days.map(([date, ...counts]) => [dateOf(date), numberOf(counts[0]), numberOf(counts[1])] as const),
-  };
+  const fields = fieldsIn<Pick<WholeQueue, keyof typeof QUEUE>>(QUEUE, json);
+  return { ...fields, isPaused: isPaused === true, limits: limits as QueueLimits | undefined };
 }
 
 function eventsToJson({ entryId, events }: Extract<Piece, { kind: 'events' }>): Json {
   return { entry: entryId, events: events.map(({ taskId, atMs }) => [taskId, atMs]) };
 }
 
+interface EventsLine {
+  readonly entry: string;
+  readonly events: readonly (readonly [taskId: string, atMs: number])[];
+}
+
 function eventsFromJson(json: Json): Piece {
-  const events = rowsIn(json, 'events').map(([taskId, atMs]): EnqueueEvent => {
-    return { taskId: String(taskId), atMs: numberOf(atMs) };
-  });
-  return { kind: 'events', entryId: textIn(json, 'entry'), events };
+  const { entry, events } = fieldsIn<EventsLine>(EVENTS, json);
+  return { kind: 'events', entryId: entry, events: events.map(([taskId, atMs]) => ({ taskId, atMs })) };
 }
 
 // JSON, whose shape is checked.
@@ -309,32 +324,10 @@ function objectOf(value: unknown): Json {
   throw new Error('an object is missing');
 }
 
-function rowsIn(json: Json, name: string): readonly (readonly unknown[])[] {
-  const rows = json[name];
-  if (Array.isArray(rows) && rows.every(Array.isArray)) return rows as readonly (readonly unknown[])[];
-  throw new Error(`'${name}' must be an array of arrays`);
-}
-
 function textIn(json: Json, name: string): string {
   const value = json[name];
   requireString(name, value);
   return value;
-}
-
-function numberOf(value: unknown): number {
-  if (typeof value === 'number' && Number.isFinite(value)) return value;
-  throw new Error(`'${String(value)}' must be a number`);
-}
-
-function dateOf(value: unknown): string {
-  const date = String(value);
-  const ms = Date.parse(date);
-  if (!Number.isNaN(ms) && utcDay(ms) === date) return date;
-  throw new Error(`'${date}' must be a date`);
-}
-
-function base64Of(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
 }
 
 function bytesIn(json: Json, name: string): Uint8Array {

@@ -357,8 +357,14 @@ describe('a dump', () => {
     [{ task: { ...TASK, uniqueKey: 'session:1' } }, "uniqueKey must begin with 'asynq:{q}:unique:'"],
     [{ queue: { ...QUEUE, name: '}:t:a' } }, 'name must be a queue name'],
     [{ queue: { ...QUEUE, epoch: 1e300 } }, 'epoch must be an integer of at least 0'],
-    [{ queue: { ...QUEUE, days: [['21.11.2026', 1, 0]] } }, "'21.11.2026' must be a date"],
-    [{ queue: { ...QUEUE, ticks: [['entry', null]] } }, "'null' must be a number"],
+    [
+      { queue: { ...QUEUE, days: [['21.11.2026', 1, 0]] } },
+      "days[0][0] must be a day: '2026-11-21'. Received '21.11.2026'",
+    ],
+    [
+      { queue: { ...QUEUE, ticks: [['entry', null]] } },
+      'ticks[0][1] must be a number of milliseconds. Received null',
+    ],
   ])('a dump with a line that no broker writes is refused: %j', async (line, reason) => {
     writeFileSync(dump, `${HEAD}\n${JSON.stringify({ queue: QUEUE })}\n${JSON.stringify(line)}`);
     const to = await memory();
