@@ -475,11 +475,6 @@ export function optionValuesOf(
 
 // What becomes of a message.
 
-/** Returns the message of a task that is removed when it is completed. */
-export function withoutRetention(message: TaskMessage): TaskMessage {
-  return { ...message, retentionMs: 0 };
-}
-
 /** Returns the message of a task that waits and becomes another one: it keeps its id, its retries and its last error. */
 export function replacedBy(waiting: TaskMessage, message: TaskMessage): TaskMessage {
   const { id, retried, lastError, lastFailedAtMs } = waiting;

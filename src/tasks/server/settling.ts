@@ -6,7 +6,6 @@ import { isAbortError } from '../../core/validate.ts';
 import type { SystemTimer } from '../../timer/system-timer.ts';
 import type { Broker, CancelOutcome, LeasedTask } from '../broker/broker.ts';
 import { errorText, RevokeTask, SkipRetry } from '../handler.ts';
-import { withoutRetention } from '../task-options.ts';
 import type { LeaseKeeper } from './leases.ts';
 import type { Ending, Reports } from './reports.ts';
 import { serverClosed, type RunTable, type TaskRun } from './run.ts';
@@ -254,7 +253,7 @@ function writeEnding(broker: Broker, leased: LeasedTask, how: Ending): Promise<v
     case 'completed':
       return broker.complete(leased);
     case 'revoked':
-      return broker.complete({ ...leased, message: withoutRetention(leased.message) });
+      return broker.complete({ ...leased, message: { ...leased.message, retentionMs: 0 } });
     case 'retried':
       return broker.retry(leased, { error: errorText(error), isFailure }, atMs);
     case 'archived':
