@@ -13,7 +13,6 @@ import {
   texts,
   opened,
 } from './queue-folder.ts';
-import { receiveAll, upstream } from './upstream-model.ts';
 
 /*
  * What go-diskqueue loses, one test for each way, with files as it leaves them. What the format allows to keep is kept.
@@ -27,11 +26,7 @@ async function damagesIn(folder: QueueFolder): Promise<CorruptionEvent[]> {
 }
 
 it('without metadata every message is delivered, and no file is written over', async () => {
-  const folder = new QueueFolder();
-  const original = upstream(folder, 1000);
-  for (const message of messages(5)) original.put(message);
-  original.kill();
-  expect(upstream(folder.killed()).depth).toBe(0);
+  const folder = QueueFolder.of({ 0: records(messages(5)) });
   await expectWhole(folder, texts(messages(5)));
 });
 
@@ -47,14 +42,7 @@ it('after the metadata is lost, old bytes are never delivered as new messages', 
 });
 
 it('with stale metadata, reading continues to the end of the file, and the depth is right from the start', async () => {
-  const folder = new QueueFolder();
-  const original = upstream(folder, 6);
-  for (const message of messages(8)) original.put(message);
-  original.kill();
-  expect(folder.metadata).toBe('6\n0,0\n0,84\n');
-  const copy = folder.killed();
-  const stale = upstream(copy);
-  expect(stale.depth).toBe(6);
+  const folder = QueueFolder.of({ 0: records(messages(8)) }, '6\n0,0\n0,84\n');
   await expectWhole(folder, texts(messages(8)));
 });
 
@@ -69,11 +57,7 @@ it('with stale metadata, later records are never written over', async () => {
 });
 
 it('with stale metadata, messages that were consumed since are delivered again', async () => {
-  const folder = new QueueFolder();
-  const original = upstream(folder, 5);
-  for (const message of messages(5)) original.put(message);
-  original.receive();
-  original.kill();
+  const folder = QueueFolder.of({ 0: records(messages(5)) }, '5\n0,0\n0,70\n');
   await expectWhole(folder, texts(messages(5)));
 });
 
@@ -105,14 +89,7 @@ it('the removal of all files is reported', async () => {
 });
 
 it('messages put after go-diskqueue has emptied the queue, and deleted the metadata, are found', async () => {
-  const folder = new QueueFolder();
-  const original = upstream(folder, 1000);
-  for (const message of messages(12)) original.put(message);
-  original.empty();
-  for (const message of messages(3, 50)) original.put(message);
-  original.kill();
-  expect(folder.names).toEqual([folder.file(2)]);
-  expect(receiveAll(upstream(folder.killed()))).toEqual([]);
+  const folder = QueueFolder.of({ 2: records(messages(3, 50)) });
   await expectWhole(folder, texts(messages(3, 50)));
 });
 
@@ -140,10 +117,6 @@ it.each([
 
 it('with the read position behind the write position, opening ends, and everything is read', async () => {
   const folder = QueueFolder.of({ 0: records(messages(10)), 1: records(messages(2, 10)) }, '2\n7,0\n1,28\n');
-  expect(() => {
-    const original = upstream(folder.killed());
-    original.put(Buffer.from('one more'));
-  }).toThrow('endless');
   await expectWhole(folder, texts(messages(12)));
 });
 
@@ -170,7 +143,7 @@ describe('the end of the last file', () => {
       const folder = QueueFolder.of({ 0: Buffer.concat([records(messages(3)), last]) }, '1\n0,0\n0,14\n');
       expect(await damagesIn(folder)).toEqual([]);
       expect(folder.read(folder.file(0))).toEqual(records(messages(3)));
-      expect(receiveAll(upstream(folder.killed(), 1, 1))).toEqual(texts(messages(3)));
+      expect(folder.metadata).toBe('3\n0,0\n1,0\n'); // go-diskqueue reads three messages, and goes on in the next file
       await expectWhole(folder, texts(messages(3)));
       expect(folder.data).not.toContain('0.bad');
     },

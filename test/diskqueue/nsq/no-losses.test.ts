@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
 import type { StoredMessage } from '../../../src/diskqueue/message-log.ts';
 import { drain, expectWhole, messages, put, QueueFolder, records, texts, opened } from './queue-folder.ts';
-import { receiveAll, upstream } from './upstream-model.ts';
 
 /* What is no loss: neither what go-diskqueue takes for one, nor a crash. */
 
@@ -19,12 +18,7 @@ it('a file that was consumed before it was full is removed, and not set aside as
 });
 
 it('a consumed end of a file that go-diskqueue has saved is not damage', async () => {
-  const folder = new QueueFolder();
-  const original = upstream(folder);
-  for (const message of messages(9)) original.put(message);
-  expect(receiveAll(original)).toHaveLength(9);
-  original.kill();
-  folder.metadata = '0\n0,126\n1,0\n';
+  const folder = QueueFolder.of({ 0: records(messages(9)) }, '0\n0,126\n1,0\n');
   await expectWhole(folder, []);
   expect(folder.data).toEqual(['1']);
 });

@@ -1,11 +1,11 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, cpSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, rmSync, cpSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { hostFileSystem } from '../../../src/log/file-system.ts';
 import type { CorruptionEvent, MessageLog, StoredMessage } from '../../../src/diskqueue/message-log.ts';
 import type { NsqLogOptions } from '../../../src/diskqueue/nsq/data-files.ts';
 import { NsqLog } from '../../../src/diskqueue/nsq/nsq-log.ts';
+import { folderOfTest } from '../../folder.ts';
 
 /** An open log, and the damage that it has reported. */
 export interface OpenLog {
@@ -15,14 +15,7 @@ export interface OpenLog {
 
 /** A temporary folder with the files of the queue `q`. */
 export class QueueFolder {
-  readonly path: string;
-
-  constructor(path = mkdtempSync(join(tmpdir(), 'nsq-log-'))) {
-    this.path = path;
-    onTestFinished(() => {
-      rmSync(path, { recursive: true, force: true });
-    });
-  }
+  readonly path = folderOfTest();
 
   /** A folder with data files, by number, and perhaps with metadata. */
   static of(files: Readonly<Record<number, Uint8Array>>, metadata?: string): QueueFolder {

@@ -1,4 +1,4 @@
-/** go-diskqueue, or what stands in for it: the owner of the files of the queue `q` until it is closed. */
+/** go-diskqueue, or this library used as it is: the owner of the files of the queue `q` until it is closed. */
 export interface Original {
   put(message: Uint8Array): Promise<void>;
   /** The next message, which is consumed then; undefined if there is none. */
