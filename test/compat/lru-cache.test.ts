@@ -1,12 +1,8 @@
 import { LRUCache } from 'lru-cache';
 import { systemClock } from 'escapement';
 import { setTimeout as sleep } from 'escapement/timers/promises';
-import { afterEach, expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { swapTimers } from './swapped-timers.ts';
-
-afterEach(() => {
-  vi.unstubAllGlobals();
-});
 
 test('lru-cache on our timers and our clock purges what is too old by itself, in order', async () => {
   const timers = swapTimers();

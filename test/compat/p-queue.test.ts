@@ -1,10 +1,6 @@
 import PQueue, { TimeoutError } from 'p-queue';
-import { afterEach, expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { swapTimers } from './swapped-timers.ts';
-
-afterEach(() => {
-  vi.unstubAllGlobals();
-});
 
 const never = (): Promise<never> => new Promise(() => undefined);
 

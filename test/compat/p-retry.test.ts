@@ -1,10 +1,6 @@
 import pRetry, { AbortError } from 'p-retry';
-import { afterEach, expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { swapTimers } from './swapped-timers.ts';
-
-afterEach(() => {
-  vi.unstubAllGlobals();
-});
 
 test('p-retry on our timers waits longer each time, and never less than it was told', async () => {
   const timers = swapTimers();

@@ -1,5 +1,5 @@
 import * as ours from 'escapement/timers';
-import { vi } from 'vitest';
+import { onTestFinished, vi } from 'vitest';
 
 /** How often a library called us; what it set and did not clear shows in `waiting`. */
 export interface SwappedTimers {
@@ -9,7 +9,7 @@ export interface SwappedTimers {
   waiting(): number;
 }
 
-/** Puts our functions in the place of the global ones, where libraries that know nothing of us find them. */
+/** Puts our functions in the place of the global ones for the length of the test, where libraries that know nothing of us find them. */
 export function swapTimers(): SwappedTimers {
   const waiting = new Set<unknown>();
   const setTimeout = vi.fn((callback: (...args: unknown[]) => void, ms?: number, ...args: unknown[]) => {
@@ -33,6 +33,7 @@ export function swapTimers(): SwappedTimers {
     waiting.delete(timeout);
     ours.clearTimeout(timeout);
   };
+  onTestFinished(() => void vi.unstubAllGlobals());
   const swapped = { setTimeout, setInterval, clearTimeout: clear, clearInterval: clear };
   for (const [name, swap] of Object.entries(swapped)) {
     // As ours are marked: the clock below must not arm itself through them.

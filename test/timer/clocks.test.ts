@@ -2,7 +2,7 @@ import { type Clock, type ClockTimeout, ManualClock, SystemTimer } from 'escapem
 import { checkTimer } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
 import { CountingClock } from './support/counting-clock.ts';
-import { thrownBy } from './support/errors.ts';
+import { throwing, thrownBy } from './support/errors.ts';
 import { HandClock } from './support/hand-clock.ts';
 import { addTask, TestTask } from './support/tasks.ts';
 import { handTimer, manualTimer } from './support/timers.ts';
@@ -182,9 +182,7 @@ test('a task that is moved from a timer whose clock throws is in the other timer
   const task = addTask(timer, 5);
   const rest = addTask(timer, 20);
   clock.failing = 'setTimeout';
-  expect(() => {
-    other.add(task);
-  }).toThrow('setTimeout failed');
+  expect(() => other.add(task)).toThrow('setTimeout failed');
   expect([timer.size, other.size, task.pending]).toEqual([1, 1, true]);
   const next = addTask(timer, 30); // in the slot that the task has left
   expect([task.cancel(), next.pending, timer.size, other.size]).toEqual([true, true, 2, 0]);
@@ -209,22 +207,13 @@ const WRONG: readonly (readonly [string, () => unknown])[] = [
   ...[NaN, Infinity, -Infinity, -1, 2 ** 53, undefined, null, '5', 5n].map(
     (value) => [`returns ${String(value)} (${typeof value})`, () => value] as const,
   ),
-  [
-    'throws',
-    () => {
-      throw broken;
-    },
-  ],
+  ['throws', throwing(broken)],
 ];
 
 function open(options: { autoStart?: boolean } = {}) {
   const clock = new WrongClock({ nowMs: 1_000 });
   const errors: unknown[] = [];
-  const timer = new SystemTimer({
-    ...options,
-    clock,
-    onError: (error) => errors.push(error),
-  });
+  const timer = new SystemTimer({ ...options, clock, onError: (error) => errors.push(error) });
   return { clock, timer, ran: [] as string[], errors };
 }
 

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { noopMetrics } from '../metrics/measured.ts';
 import { uncaughtErrors } from '../uncaught-errors.ts';
 import { settled } from '../workqueue/support/outcome.ts';
-import { HandClock } from './support/hand-clock.ts';
+import { throwing } from './support/errors.ts';
 import { addTask } from './support/tasks.ts';
 import { handTimer, manualTimer } from './support/timers.ts';
 
@@ -17,9 +17,7 @@ test('a task that is due at once asks the clock for a delay of 0, once for all s
 
 test('ManualClock.advance(0) runs tasks that are due, and those that they add without a delay', () => {
   const { clock, timer, journal } = manualTimer();
-  journal.add(timer, 0, 'a', () => {
-    journal.add(timer, 0, 'b');
-  });
+  journal.add(timer, 0, 'a', () => journal.add(timer, 0, 'b'));
   clock.advance(0);
   expect(journal.entries).toEqual(['a', 'b']);
 });
@@ -68,18 +66,9 @@ test('each turn of a mass expiry is a wake-up of its own, armed at once', () => 
 });
 
 test('a task that throws counts for maxTasksPerTurn', () => {
-  const clock = new HandClock();
   const errors: unknown[] = [];
-  const timer = new SystemTimer({ clock, maxTasksPerTurn: 2, onError: (error) => errors.push(error) });
-  for (let i = 0; i < 4; i++) {
-    timer.schedule(
-      1,
-      (index) => {
-        throw new Error(String(index));
-      },
-      i,
-    );
-  }
+  const { clock, timer } = handTimer({ maxTasksPerTurn: 2, onError: (error) => errors.push(error) });
+  for (let i = 0; i < 4; i++) timer.schedule(1, throwing(new Error(String(i))));
   clock.nowMs = 1;
   clock.fire();
   expect(errors.map(String)).toEqual(['Error: 0', 'Error: 1']);
@@ -98,9 +87,7 @@ test('maxTasksPerTurn Infinity runs everything in one turn', () => {
 /** Calls `use` whenever something is counted. */
 const counting = (use: (name: string) => void): MetricsProvider => ({
   ...noopMetrics,
-  counter: (name) => ({
-    inc: () => use(name),
-  }),
+  counter: (name) => ({ inc: () => use(name) }),
 });
 
 test('an error of a metrics provider stops nothing, and is an uncaught exception', async () => {
@@ -108,16 +95,8 @@ test('an error of a metrics provider stops nothing, and is an uncaught exception
   const mine = new Error('mine');
   const clock = new ManualClock();
   const ran: string[] = [];
-  const metrics = {
-    ...counting(() => {
-      throw mine;
-    }),
-    observableGauge: () => ({
-      remove: () => {
-        throw mine;
-      },
-    }),
-  };
+  const fail = throwing(mine);
+  const metrics = { ...counting(fail), observableGauge: () => ({ remove: fail }) };
   const timer = new SystemTimer({ clock, metrics, maxTasksPerTurn: 1 });
   for (const name of ['a', 'b', 'c']) timer.schedule(10, (each) => ran.push(each), name);
   timer.schedule(20, (each) => ran.push(each), 'd');
@@ -155,12 +134,7 @@ test('a metrics provider may use the timer', () => {
 
 test('a metrics provider that closes the timer leaves no wake-up armed', () => {
   const clock = new ManualClock();
-  const timer: SystemTimer = new SystemTimer({
-    clock,
-    metrics: counting(() => {
-      timer.close();
-    }),
-  });
+  const timer: SystemTimer = new SystemTimer({ clock, metrics: counting(() => timer.close()) });
   for (const delayMs of [10, 20]) timer.schedule(delayMs, () => undefined);
   clock.advance(10);
   checkTimer(timer);

@@ -3,34 +3,21 @@ import { checkTimer } from 'escapement/testing';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { expect, test, vi } from 'vitest';
 import { HandClock } from './support/hand-clock.ts';
-import { addTask, Journal, TestTask } from './support/tasks.ts';
+import { throwing } from './support/errors.ts';
+import { addTask, TestTask } from './support/tasks.ts';
 import { handTimer, manualTimer } from './support/timers.ts';
 
 const boom = new Error('no room');
 
-/** An executor that keeps what it is given until the test runs it. */
-class Later {
-  readonly runs: (() => void)[] = [];
-  readonly execute = (run: () => void): void => {
-    this.runs.push(run);
-  };
-
-  runNext(): void {
-    this.runs.shift()?.();
-  }
-}
-
-/** A timer whose turns wait for the test. */
+/** A timer whose executor keeps its turns in `runs` until the test runs them. */
 function laterTimer(options: { autoStart?: boolean } = {}) {
-  const later = new Later();
-  return { later, ...handTimer({ ...options, executor: later.execute }) };
+  const runs: (() => void)[] = [];
+  const opened = handTimer({ ...options, executor: (run) => runs.push(run) });
+  return { runs, runNext: () => runs.shift()?.(), ...opened };
 }
 
 test('an executor that runs its turn at once behaves like none', () => {
-  const { clock, timer } = handTimer({
-    executor: (run) => run(),
-  });
-  const journal = new Journal();
+  const { clock, timer, journal } = handTimer({ executor: (run) => run() });
   journal.add(timer, 5, 'a', () => {
     journal.add(timer, 0, 'c');
     expect(timer.poll()).toBe(0);
@@ -61,14 +48,14 @@ test('an executor is not called while nothing is due', () => {
 });
 
 test('due tasks stay pending until the executor runs its turn, and count in size', () => {
-  const { clock, timer, journal, later } = laterTimer();
+  const { clock, timer, journal, runs, runNext } = laterTimer();
   journal.add(timer, 5, 'a');
   journal.add(timer, 5, 'b');
   clock.nowMs = 5;
   expect(timer.poll()).toBe(0);
-  expect([timer.size, later.runs.length, journal.entries.length]).toEqual([2, 1, 0]);
+  expect([timer.size, runs.length, journal.entries.length]).toEqual([2, 1, 0]);
   expect(clock.pendingWakeups).toBe(0);
-  later.runNext();
+  runNext();
   expect(journal.entries).toEqual(['a', 'b']);
   expect([timer.size, clock.pendingWakeups]).toEqual([0, 0]);
 });
@@ -84,52 +71,47 @@ test('no wake-up is armed for what the executor will run', () => {
 });
 
 test('a task that adds itself again is run by the executor again', () => {
-  const { clock, timer, later } = laterTimer();
+  const { clock, timer, runs, runNext } = laterTimer();
   const task = addTask(timer, 0, (self) => timer.add(self));
   for (let turn = 1; turn <= 3; turn++) {
     clock.fire();
-    expect(later.runs).toHaveLength(1);
-    later.runNext();
+    expect(runs).toHaveLength(1);
+    runNext();
     expect(task.runs).toBe(turn);
   }
 });
 
 test('what an executor has taken on does not count as falling due again', async () => {
-  const { timer, later } = laterTimer({ autoStart: false });
+  const { timer, runs } = laterTimer({ autoStart: false });
   addTask(timer, 0);
   expect(await timer.advanceClock(0)).toBe(true);
   expect(await timer.advanceClock(0)).toBe(false);
-  expect(later.runs).toHaveLength(1);
+  expect(runs).toHaveLength(1);
 });
 
 test('an executor that runs its turn after close runs nothing', () => {
-  const { clock, timer, later } = laterTimer();
+  const { clock, timer, runNext } = laterTimer();
   const task = addTask(timer, 1);
   clock.runTo(1);
   expect(timer.close()).toEqual([task]);
-  later.runNext();
+  runNext();
   expect(task.runs).toBe(0);
   checkTimer(timer);
 });
 
 test('close with "run" does not wait for the executor', () => {
-  const { clock, timer, journal, later } = laterTimer();
+  const { clock, timer, journal, runNext } = laterTimer();
   journal.add(timer, 1, 'due');
   journal.add(timer, 10, 'waiting');
   clock.runTo(1);
   timer.close({ pending: 'run' });
   expect(journal.entries).toEqual(['due', 'waiting']);
-  later.runNext();
+  runNext();
   expect(journal.entries).toHaveLength(2);
 });
 
 test.each<[how: string, executor: () => unknown]>([
-  [
-    'throws',
-    () => {
-      throw boom;
-    },
-  ],
+  ['throws', throwing(boom)],
   ['rejects', () => Promise.resolve().then(() => Promise.reject(boom))],
 ])('tasks run although the executor %s, and its error goes to onError', async (_, executor) => {
   const errors: unknown[] = [];
@@ -168,17 +150,17 @@ test.each<[how: string, executor: (run: () => void) => unknown]>([
 });
 
 test('a second run of a turn, much later, runs no task twice and loses none', () => {
-  const { clock, timer, journal, later } = laterTimer();
+  const { clock, timer, journal, runs, runNext } = laterTimer();
   journal.add(timer, 1, 'a');
   clock.runTo(1);
-  const [stale] = later.runs;
-  later.runNext();
+  const [stale] = runs;
+  runNext();
   journal.add(timer, 1, 'b');
   stale?.();
   expect(journal.entries).toEqual(['a']);
   clock.runTo(2);
   stale?.();
-  later.runNext();
+  runNext();
   stale?.();
   expect(journal.entries).toEqual(['a', 'b']);
   expect([timer.size, clock.pendingWakeups]).toEqual([0, 0]);
@@ -186,15 +168,15 @@ test('a second run of a turn, much later, runs no task twice and loses none', ()
 });
 
 test('a turn that the executor runs inside a task is nested and runs nothing', () => {
-  const { clock, timer, journal, later } = laterTimer();
+  const { clock, timer, journal, runs, runNext } = laterTimer();
   journal.add(timer, 1, 'a', () => {
     run?.();
     journal.write('after run');
   });
   journal.add(timer, 1, 'b');
   clock.runTo(1);
-  const [run] = later.runs;
-  later.runNext();
+  const [run] = runs;
+  runNext();
   expect(journal.entries).toEqual(['a', 'after run', 'b']);
 });
 
@@ -230,13 +212,11 @@ test('an executor may poll the timer', () => {
 
 const store = new AsyncLocalStorage<string>();
 
-function makeTimer(asyncContext: boolean, onError?: () => void) {
+function makeTimer(asyncContext: boolean) {
   const clock = new ManualClock();
-  const timer = new SystemTimer({ clock, asyncContext, ...(onError === undefined ? {} : { onError }) });
+  const timer = new SystemTimer({ clock, asyncContext });
   const seen: (string | undefined)[] = [];
-  const look = (): void => {
-    seen.push(store.getStore());
-  };
+  const look = (): unknown => seen.push(store.getStore());
   return { clock, timer, seen, look };
 }
 
@@ -296,17 +276,15 @@ test('with asyncContext an error goes to onError with its task, and close return
   const errors: unknown[] = [];
   const { clock, timer } = manualTimer({
     asyncContext: true,
-    onError: (error, task) => errors.push([(error as Error).message, task]),
+    onError: (...args) => errors.push(args),
   });
-  const failing = new TestTask(5, () => {
-    throw new Error('boom');
-  });
+  const failing = new TestTask(5, throwing(boom));
   const waiting = new TestTask(50);
   timer.add(failing);
   timer.add(waiting);
   timer.schedule(60, () => undefined);
   clock.advance(5);
-  expect(errors).toEqual([['boom', failing]]);
+  expect(errors).toEqual([[boom, failing]]);
   checkTimer(timer);
   expect(timer.close()).toEqual([waiting]);
   expect(waiting.pending).toBe(false);

@@ -3,17 +3,7 @@ import { checkTimer } from 'escapement/testing';
 import { expect, test } from 'vitest';
 import { thrownBy } from './support/errors.ts';
 import { TestTask } from './support/tasks.ts';
-import { manualTimer } from './support/timers.ts';
-
-/** Virtual time that counts its readings. */
-class ReadingClock extends ManualClock {
-  readings = 0;
-
-  override now(): number {
-    this.readings++;
-    return super.now();
-  }
-}
+import { handTimer, manualTimer } from './support/timers.ts';
 
 test('scheduleAt calls back at the deadline, and not before', () => {
   const { clock, timer } = manualTimer({ nowMs: 1_000 });
@@ -39,16 +29,15 @@ test('a deadline in the past runs in the next turn, never inside the call', () =
 });
 
 test('a deadline in the current tick, past or not, is due at the end of the tick, because the clock is not read for it', () => {
-  const clock = new ReadingClock({ nowMs: 95 });
-  const timer = new SystemTimer({ clock, tickMs: 10 });
+  const { clock, timer } = handTimer({ nowMs: 95, tickMs: 10 });
   timer.scheduleAt(97, () => undefined); // arms the wake-up
   clock.readings = 0;
   const calls: number[] = [];
   for (const deadlineMs of [91, 95]) timer.scheduleAt(deadlineMs, (it: number) => calls.push(it), deadlineMs);
   expect(clock.readings).toBe(0);
-  clock.advance(4);
+  clock.runTo(99);
   expect(calls).toEqual([]);
-  clock.advance(1);
+  clock.runTo(100);
   expect(calls).toEqual([91, 95]);
 });
 
@@ -98,8 +87,7 @@ test.each([NaN, Infinity, -Infinity])('the deadline %d is out of range and chang
 });
 
 test('a deadline behind the armed one reads no clock', () => {
-  const clock = new ReadingClock({ nowMs: 1_000 });
-  const timer = new SystemTimer({ clock });
+  const { clock, timer } = handTimer({ nowMs: 1_000 });
   const first = timer.scheduleAt(1_010, () => undefined);
   clock.readings = 0;
   const ids = Array.from({ length: 1_000 }, (_, i) => timer.scheduleAt(1_011 + i, () => undefined));
@@ -115,27 +103,25 @@ test('a deadline behind the armed one reads no clock', () => {
 });
 
 test('the first deadline of an idle timer reads it once', () => {
-  const clock = new ReadingClock({ nowMs: 1_000 });
-  const timer = new SystemTimer({ clock });
+  const { clock, timer } = handTimer({ nowMs: 1_000 });
   clock.readings = 0;
   timer.scheduleAt(1_010, () => undefined);
   expect(clock.readings).toBe(1);
 });
 
 test('a timer that is pumped by hand, and a task that is running, read none', () => {
-  const clock = new ReadingClock({ nowMs: 1_000 });
-  const manual = new SystemTimer({ clock, autoStart: false });
-  clock.readings = 0;
-  manual.scheduleAt(1_010, () => undefined);
-  expect(clock.readings).toBe(0);
-  const timer = new SystemTimer({ clock });
+  const manual = handTimer({ nowMs: 1_000, autoStart: false });
+  manual.clock.readings = 0;
+  manual.timer.scheduleAt(1_010, () => undefined);
+  expect(manual.clock.readings).toBe(0);
+  const { clock, timer } = handTimer({ nowMs: 1_000 });
   let readings = NaN;
   timer.schedule(5, () => {
     const before = clock.readings;
     timer.scheduleAt(1_500, () => undefined);
     readings = clock.readings - before;
   });
-  clock.advance(5);
+  clock.runTo(1_005);
   expect(readings).toBe(0);
   expect(clock.pendingWakeups).toBe(1);
 });

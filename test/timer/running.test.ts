@@ -1,7 +1,8 @@
 import { ManualClock, SystemTimer, TimerTask } from 'escapement';
 import { checkTimer } from 'escapement/testing';
 import { expect, test, vi } from 'vitest';
-import { addTask, Journal, TestTask } from './support/tasks.ts';
+import { throwing } from './support/errors.ts';
+import { addTask, Journal } from './support/tasks.ts';
 import { handTimer, manualTimer } from './support/timers.ts';
 
 test('a callback that is scheduled without an argument is called with undefined', () => {
@@ -21,12 +22,7 @@ test.each([0, -0, -1, -1e9, 1])('add and schedule do not run user code with a de
 });
 
 test('add does not run a task that rounding down makes due at once, where Kafka runs it', () => {
-  const timer = new SystemTimer({
-    clock: new ManualClock({ nowMs: 1_000 }),
-    tickMs: 10,
-    rounding: 'down',
-  });
-  const journal = new Journal();
+  const { timer, journal } = manualTimer({ nowMs: 1_000, tickMs: 10, rounding: 'down' });
   journal.add(timer, 9);
   expect(journal.entries).toEqual([]);
   expect(timer.inspect().dueNow).toBe(1);
@@ -113,14 +109,10 @@ test('in one bucket the task that was added first runs first', () => {
 });
 
 test('onError receives the error of a task with the task, and that of a callback without one', () => {
-  const clock = new ManualClock();
   const onError = vi.fn();
-  const timer = new SystemTimer({ clock, onError });
-  const journal = new Journal();
+  const { clock, timer, journal } = manualTimer({ onError });
   const boom = new Error('boom');
-  const fail = (): never => {
-    throw boom;
-  };
+  const fail = throwing(boom);
   journal.add(timer, 5, 'a');
   const task = journal.add(timer, 5, 'b', (self) => {
     journal.write(self.pending || self.isCancelled);
@@ -142,11 +134,7 @@ test('onError receives the error of a task with the task, and that of a callback
 test.each([undefined, null, 0, 'text'])('onError receives a thrown %j', (thrown) => {
   const onError = vi.fn();
   const { timer } = manualTimer({ onError });
-  const task = new TestTask(0, () => {
-    // eslint-disable-next-line @typescript-eslint/only-throw-error -- JavaScript can, so somebody does
-    throw thrown;
-  });
-  timer.add(task);
+  const task = addTask(timer, 0, throwing(thrown));
   addTask(timer, 0);
   expect(timer.poll()).toBe(2);
   expect(onError.mock.calls).toEqual([[thrown, task]]);
@@ -181,9 +169,7 @@ test('onError may use the timer', () => {
       timer.schedule(0, journal.write, 'from the handler');
     },
   });
-  journal.add(timer, 1, 'a', () => {
-    throw new Error('boom');
-  });
+  journal.add(timer, 1, 'a', throwing(new Error('boom')));
   journal.add(timer, 1, 'b');
   clock.advance(1);
   expect(journal.entries).toEqual(['a', 'b', 'from the handler']);

@@ -9,9 +9,7 @@ import {
 } from '../../src/timer/timer-table.ts';
 import { TimerTaskList } from '../../src/timer/timer-task-list.ts';
 
-afterEach(() => {
-  vi.unstubAllGlobals();
-});
+afterEach(() => vi.unstubAllGlobals());
 
 /** Grows step by step, writes to every new element, and looks at all of it in between. */
 function expectGrowth(memory: GrowableMemory, steps: readonly number[]): void {

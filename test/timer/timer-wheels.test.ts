@@ -307,27 +307,18 @@ test('a snapshot shows every level, finest first, with the buckets that hold tas
     dueNow: 2,
     levels: [
       {
-        tickMs: 1,
-        wheelSize: 4,
-        intervalMs: 4,
-        currentTimeMs: 9,
+        ...{ tickMs: 1, wheelSize: 4, intervalMs: 4, currentTimeMs: 9 },
         buckets: [
           { index: 0, expirationMs: 12, size: 1 },
           { index: 3, expirationMs: 11, size: 2 },
         ],
       },
       {
-        tickMs: 4,
-        wheelSize: 4,
-        intervalMs: 16,
-        currentTimeMs: 8,
+        ...{ tickMs: 4, wheelSize: 4, intervalMs: 16, currentTimeMs: 8 },
         buckets: [{ index: 3, expirationMs: 12, size: 1 }],
       },
       {
-        tickMs: 16,
-        wheelSize: 4,
-        intervalMs: 64,
-        currentTimeMs: 0,
+        ...{ tickMs: 16, wheelSize: 4, intervalMs: 64, currentTimeMs: 0 },
         buckets: [{ index: 2, expirationMs: 32, size: 1 }],
       },
     ],

@@ -9,9 +9,7 @@ import { handTimer, manualTimer } from './support/timers.ts';
 
 /** Whether a promise has settled, once all promise jobs are done. */
 function isSettled(promise: Promise<unknown>): Promise<boolean> {
-  const nextTurn = new Promise<boolean>((resolve) => {
-    setImmediate(resolve, false);
-  });
+  const nextTurn = new Promise<boolean>((resolve) => setImmediate(resolve, false));
   return Promise.race([promise.then(() => true), nextTurn]);
 }
 
@@ -182,9 +180,7 @@ test('advanceClock with an invalid argument does not throw synchronously', () =>
 test('a sleep resolves with its value after its delay, and not before', async () => {
   const { clock, timer } = manualTimer();
   const woken: unknown[] = [];
-  const note = (value: unknown): void => {
-    woken.push(value);
-  };
+  const note = (value: unknown): unknown => woken.push(value);
   const value = { any: 'thing' };
   const sleeps = [timer.sleep(10, value).then(note), timer.sleep(5).then(note), timer.sleep(0, 0).then(note)];
   await clock.advanceAsync(4);
@@ -271,9 +267,7 @@ test.each(['slept', 'aborted', 'closed'])('a sleep removes its listener when it 
 test('an abort listener may close the timer', async () => {
   const { timer } = manualTimer();
   const controller = new AbortController();
-  controller.signal.addEventListener('abort', () => {
-    timer.close();
-  });
+  controller.signal.addEventListener('abort', () => timer.close());
   const sleeps = [1, 2].map((delayMs) => timer.sleep(delayMs, undefined, { signal: controller.signal }));
   controller.abort('stop');
   for (const sleep of sleeps) await expect(sleep).rejects.toBeInstanceOf(EscapementError);

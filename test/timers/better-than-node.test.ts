@@ -6,12 +6,8 @@ import { runProgram } from '../run-program.ts';
 const DAY_MS = 86_400_000;
 
 describe('under fake timers', () => {
-  beforeEach(() => {
-    vi.useFakeTimers();
-  });
-  afterEach(() => {
-    vi.useRealTimers();
-  });
+  beforeEach(() => vi.useFakeTimers());
+  afterEach(() => vi.useRealTimers());
 
   test.each([2 ** 31, 40 * DAY_MS, 400 * DAY_MS])('a delay of %d ms is honoured', (delayMs) => {
     let calls = 0;

@@ -110,9 +110,7 @@ describe.each([
 test('timeouts that were set before fake timers use real time, under them and after them (real time)', async () => {
   const wait = globalThis.setTimeout;
   let ticks = 0;
-  const fired = new Promise<void>((resolve) => {
-    setTimeout(resolve, 5);
-  });
+  const fired = new Promise<void>((resolve) => setTimeout(resolve, 5));
   const interval = setInterval(() => ticks++, 5);
   const ticked = async (): Promise<void> => {
     for (const start = ticks; ticks < start + 2;) await new Promise((resolve) => wait(resolve, 5));
@@ -136,9 +134,7 @@ describe('fake timers that are installed before the package is loaded', () => {
     vi.useFakeTimers();
     vi.resetModules();
   });
-  afterEach(() => {
-    vi.useRealTimers();
-  });
+  afterEach(() => vi.useRealTimers());
 
   test('fake timers that were there before the package move its timers, at once', async () => {
     const { SystemTimer } = await import('../../src/index.ts');

@@ -24,9 +24,7 @@ async function filled(order: unknown[], length: number): Promise<void> {
 }
 
 function after(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    host.setTimeout(resolve, ms);
-  });
+  return new Promise((resolve) => host.setTimeout(resolve, ms));
 }
 
 describe.each(BOTH)('%s: callbacks that are due in one turn', (_, timers) => {

@@ -7,3 +7,10 @@ export function thrownBy(action: () => unknown): unknown {
   }
   throw new Error('expected it to throw');
 }
+
+/** A function that throws `error` whenever it is called. */
+export function throwing(error: unknown): () => never {
+  return () => {
+    throw error;
+  };
+}

@@ -28,9 +28,7 @@ export class Journal {
   readonly entries: unknown[] = [];
 
   /** The callback for `schedule`: writes its argument down. */
-  readonly write = (entry: unknown): void => {
-    this.entries.push(entry);
-  };
+  readonly write = (entry: unknown): unknown => this.entries.push(entry);
 
   task(delayMs: number, name: unknown = delayMs, then: (task: TestTask) => void = () => undefined): TestTask {
     return new TestTask(delayMs, (task) => {
