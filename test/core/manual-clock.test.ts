@@ -2,6 +2,7 @@ import { expect, it, vi } from 'vitest';
 import { ManualClock, SystemTimer, TimerTask } from 'escapement';
 import { ManualClock as FromTesting } from 'escapement/testing';
 import { inOwnTurn } from '../../src/core/own-turn.ts';
+import { throwing } from '../timer/support/errors.ts';
 
 it('ManualClock is the same class from both subpaths', () => {
   expect(FromTesting).toBe(ManualClock);
@@ -68,9 +69,7 @@ it('a manual clock never calls back synchronously, and never after cancel', () =
 
 it('a manual clock does not go back when a callback advances it', () => {
   const clock = new ManualClock();
-  clock.setTimeout(() => {
-    clock.advance(100);
-  }, 5);
+  clock.setTimeout(() => clock.advance(100), 5);
   const late = vi.fn(() => clock.now());
   clock.setTimeout(late, 50);
   clock.advance(10);
@@ -80,14 +79,10 @@ it('a manual clock does not go back when a callback advances it', () => {
 
 it('a manual clock stops at a wake-up that throws, and can go on', () => {
   const clock = new ManualClock();
-  clock.setTimeout(() => {
-    throw new Error('boom');
-  }, 5);
+  clock.setTimeout(throwing(new Error('boom')), 5);
   const after = vi.fn();
   clock.setTimeout(after, 7);
-  expect(() => {
-    clock.advance(10);
-  }).toThrow('boom');
+  expect(() => clock.advance(10)).toThrow('boom');
   expect(clock.now()).toBe(5);
   clock.advance(5);
   expect(after).toHaveBeenCalledOnce();
@@ -95,14 +90,10 @@ it('a manual clock stops at a wake-up that throws, and can go on', () => {
 
 it('advance throws, instead of hanging, if a wake-up arms itself again and again without a delay', () => {
   const clock = new ManualClock();
-  const again = (): void => {
-    clock.setTimeout(again, 0);
-  };
+  const again = (): unknown => clock.setTimeout(again, 0);
   again();
   const stalled = { name: 'EscapementError', code: 'ERR_CLOCK_STALLED', op: 'ManualClock.advance' };
-  expect(() => {
-    clock.advance(1);
-  }).toThrow(expect.objectContaining(stalled));
+  expect(() => clock.advance(1)).toThrow(expect.objectContaining(stalled));
 });
 
 it.each(['advance', 'advanceAsync'] as const)(
@@ -132,9 +123,7 @@ it.each(['advance', 'advanceAsync'] as const)(
 it.each([NaN, Infinity, -Infinity, -1, 2 ** 53])('ManualClock refuses to advance by %s', (ms) => {
   const clock = new ManualClock({ nowMs: 1 });
   const error = { name: 'RangeError', code: 'ERR_OUT_OF_RANGE' };
-  expect(() => {
-    clock.advance(ms);
-  }).toThrow(expect.objectContaining(error));
+  expect(() => clock.advance(ms)).toThrow(expect.objectContaining(error));
   expect(clock.now()).toBe(1);
 });
 
@@ -199,16 +188,12 @@ it('advanceAsync lets work settle that takes many turns of the event loop, befor
 });
 
 it('advanceAsync settles although a test runner fakes all timers of the host', async () => {
-  vi.useFakeTimers({
-    toFake: ['setTimeout', 'setImmediate', 'performance', 'Date'],
-  });
+  vi.useFakeTimers({ toFake: ['setTimeout', 'setImmediate', 'performance', 'Date'] });
   try {
     const clock = new ManualClock();
     const settled = vi.fn();
     clock.setTimeout(() => {
-      inOwnTurn(() => {
-        inOwnTurn(settled);
-      });
+      inOwnTurn(() => inOwnTurn(settled));
     }, 1);
     await clock.advanceAsync(1);
     expect(settled).toHaveBeenCalledOnce();

@@ -39,9 +39,7 @@ test.each([
   ],
 ])('the options %o are rejected by an error that names the option and its value', (options, message) => {
   expect(() => read(options)).toThrow(message);
-  expect(() => {
-    checkOptions('fetch', options, OPTIONS);
-  }).toThrow(message);
+  expect(() => checkOptions('fetch', options, OPTIONS)).toThrow(message);
 });
 
 test('an error of an option has the name of the argument', () => {

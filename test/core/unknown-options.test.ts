@@ -55,9 +55,21 @@ async function startWith(config: object): Promise<void> {
 /** The part that takes options, a misspelt option, the option that the error suggests, and the call. */
 type Case = [subject: string, misspelt: string, meant: string, call: (options: never) => unknown];
 
+/** Of a class whose constructor takes options and nothing else. */
+function made(Class: new (options: never) => unknown, misspelt: string, meant: string): Case {
+  return [Class.name, misspelt, meant, (options) => new Class(options)];
+}
+
+/** Of a function that takes options and nothing else. */
+function called(take: (options: never) => unknown, misspelt: string, meant: string): Case {
+  return [take.name, misspelt, meant, take];
+}
+
+const LISTS = ['Pending', 'Active', 'Scheduled', 'Retry', 'Archived', 'Completed'] as const;
+
 const CASES: Case[] = [
-  ['ManualClock', 'nowMS', 'nowMs', (options) => new core.ManualClock(options)],
-  ['SystemTimer', 'tickMS', 'tickMs', (options) => new core.SystemTimer(options)],
+  made(core.ManualClock, 'nowMS', 'nowMs'),
+  made(core.SystemTimer, 'tickMS', 'tickMs'),
   ['SystemTimer.sleep', 'singal', 'signal', (options) => timer.sleep(1, undefined, options)],
   ['SystemTimer.close', 'pendin', 'pending', (options) => timer.close(options)],
   [
@@ -73,42 +85,27 @@ const CASES: Case[] = [
     (options) => purgatory.wait(['a'], () => 1, options),
   ],
   ['DelayedOperationPurgatory.close', 'Pending', 'pending', (options) => purgatory.close(options)],
-  ['WorkQueue', 'keyof', 'keyOf', (options) => new core.WorkQueue(options)],
+  made(core.WorkQueue, 'keyof', 'keyOf'),
   ['WorkQueue.addWhenRoom', 'signals', 'signal', (options) => queue.addWhenRoom('a', options)],
   ['WorkQueue.get', 'abortSignal', 'none', (options) => queue.get(options)],
   ['WorkQueue.shutDownWithDrain', 'sginal', 'signal', (options) => queue.shutDownWithDrain(options)],
   ['WorkQueue.shutDownWithDrain', 'sginal', 'signal', (options) => retrying.shutDownWithDrain(options)],
   ['WorkQueue.leases', 'sginal', 'signal', (options) => queue.leases(options)],
   ['WorkQueue.run', 'concurency', 'concurrency', (options) => queue.run(() => undefined, options)],
-  ['DelayingQueue', 'maxsize', 'maxSize', (options) => new core.DelayingQueue(options)],
-  ['DelayingQueue', 'timr', 'timer', (options) => new core.DelayingQueue(options)],
+  made(core.DelayingQueue, 'maxsize', 'maxSize'),
+  made(core.DelayingQueue, 'timr', 'timer'),
   ['RateLimitingQueue', 'metric', 'metrics', (options) => new core.RateLimitingQueue(limiter, options)],
   ['RateLimitingQueue.run', 'maxRetry', 'maxRetries', (options) => retrying.run(() => undefined, options)],
-  ['BucketRateLimiter', 'bursts', 'burst', (options) => new core.BucketRateLimiter(options)],
-  [
-    'ItemExponentialFailureRateLimiter',
-    'baseDelay',
-    'baseDelayMs',
-    (options) => new core.ItemExponentialFailureRateLimiter(options),
-  ],
-  [
-    'ItemFastSlowRateLimiter',
-    'maxFastAttempt',
-    'maxFastAttempts',
-    (options) => new core.ItemFastSlowRateLimiter(options),
-  ],
+  made(core.BucketRateLimiter, 'bursts', 'burst'),
+  made(core.ItemExponentialFailureRateLimiter, 'baseDelay', 'baseDelayMs'),
+  made(core.ItemFastSlowRateLimiter, 'maxFastAttempt', 'maxFastAttempts'),
   [
     'WithJitterRateLimiter',
     'fractoin',
     'fraction',
     (options) => new core.WithJitterRateLimiter(limiter, options),
   ],
-  [
-    'defaultControllerRateLimiter',
-    'clocks',
-    'clock',
-    (options) => core.defaultControllerRateLimiter(options),
-  ],
+  called(core.defaultControllerRateLimiter, 'clocks', 'clock'),
   [
     'parallelizeUntil',
     'chunksize',
@@ -118,13 +115,13 @@ const CASES: Case[] = [
   ['DiskQueue.open', 'datapath', 'dataPath', (options) => diskqueue.DiskQueue.open(options)],
   ['DiskQueue.put', 'sginal', 'signal', (options) => messages.put(bytes, options)],
   ['DiskQueue.receive', 'sginal', 'signal', (options) => messages.receive(options)],
-  ['OverflowQueue', 'memsize', 'memorySize', (options) => new diskqueue.OverflowQueue(options)],
+  made(diskqueue.OverflowQueue, 'memsize', 'memorySize'),
   ['OverflowQueue.put', 'sginal', 'signal', (options) => overflow.put(bytes, options)],
   ['OverflowQueue.receive', 'sginal', 'signal', (options) => overflow.receive(options)],
   ['DummyBackendQueue.put', 'sginal', 'signal', (options) => dummy.put(bytes, options)],
   ['DummyBackendQueue.receive', 'sginal', 'signal', (options) => dummy.receive(options)],
   ['EmbeddedBroker.open', 'maxArchive', 'maxArchived', (options) => tasks.EmbeddedBroker.open(options)],
-  ['Client', 'brokers', 'broker', (options) => new tasks.Client(options)],
+  made(tasks.Client, 'brokers', 'broker'),
   [
     'Client',
     'timeout',
@@ -140,13 +137,15 @@ const CASES: Case[] = [
     'queue',
     (options) => enqueueEntry({ task, options } as never, { queue: 'a' }),
   ],
-  ['Inspector', 'borker', 'broker', (options) => new tasks.Inspector(options)],
-  ['Inspector', 'pagesize', 'pageSize', (options) => inspector.listPendingTasks('default', options)],
-  ['Inspector', 'pagesize', 'pageSize', (options) => inspector.listActiveTasks('default', options)],
-  ['Inspector', 'pagesize', 'pageSize', (options) => inspector.listScheduledTasks('default', options)],
-  ['Inspector', 'pagesize', 'pageSize', (options) => inspector.listRetryTasks('default', options)],
-  ['Inspector', 'pagesize', 'pageSize', (options) => inspector.listArchivedTasks('default', options)],
-  ['Inspector', 'pagesize', 'pageSize', (options) => inspector.listCompletedTasks('default', options)],
+  made(tasks.Inspector, 'borker', 'broker'),
+  ...LISTS.map((state): Case => {
+    return [
+      'Inspector',
+      'pagesize',
+      'pageSize',
+      (options) => inspector[`list${state}Tasks`]('default', options),
+    ];
+  }),
   ['Inspector', 'pages', 'page', (options) => inspector.listAggregatingTasks('default', 'g', options)],
   ['Inspector', 'pages', 'page', (options) => inspector.listSchedulerEnqueueEvents('id', options)],
   ['Inspector', 'pages', 'page', (options) => inspector.keys('default', options)],
@@ -155,15 +154,10 @@ const CASES: Case[] = [
   ['Inspector.scan', 'pagesize', 'pageSize', (options) => inspector.scan('default', options).next()],
   ['Inspector.cancelProcessing', 'outcom', 'outcome', (options) => inspector.cancelProcessing('id', options)],
   ['Inspector.waitFor', 'Queue', 'queue', (options) => inspector.waitFor('id', options)],
-  [
-    'PeriodicTaskManager',
-    'syncInterval',
-    'syncIntervalMs',
-    (options) => new tasks.PeriodicTaskManager(options),
-  ],
-  ['PeriodicTaskManager', 'locaton', 'location', (options) => new tasks.PeriodicTaskManager(options)],
+  made(tasks.PeriodicTaskManager, 'syncInterval', 'syncIntervalMs'),
+  made(tasks.PeriodicTaskManager, 'locaton', 'location'),
   ['PeriodicTaskManager', 'que', 'queue', (options) => startWith({ options })],
-  ['Scheduler', 'backFill', 'backfill', (options) => new tasks.Scheduler(options)],
+  made(tasks.Scheduler, 'backFill', 'backfill'),
   [
     'Scheduler.register',
     'retention',
@@ -171,20 +165,20 @@ const CASES: Case[] = [
     (options) => scheduler.register('@every 1m', task, options),
   ],
   ['Scheduler.register', 'ids', 'id', (options) => scheduler.register('@every 1m', task, options)],
-  ['Server', 'retryDelay', 'retryDelayMs', (options) => new tasks.Server(options)],
+  made(tasks.Server, 'retryDelay', 'retryDelayMs'),
   ['Task', 'timeOut', 'timeoutMs', (options) => new tasks.Task('a', undefined, options)],
   ['TaskType', 'shema', 'schema', (options) => new tasks.TaskType('a', options)],
   ['TaskType', 'maxretry', 'maxRetry', (options) => tasks.defineTask('a', options)],
   ['TaskType.task', 'deadlines', 'deadline', (options) => taskType.task(undefined, options)],
   ['copyTasks', 'merged', 'merge', (options) => tasks.copyTasks(broker, broker, options)],
-  ['taskQueueMetrics', 'interval', 'intervalMs', (options) => tasks.taskQueueMetrics(options)],
-  ['dashboard', 'readonly', 'readOnly', (options) => dashboard(options)],
-  ['tasksHandler', 'authorise', 'authorize', (options) => http.tasksHandler(options)],
-  ['RedisBroker', 'URL', 'url', (options) => new redis.RedisBroker(options)],
-  ['RedisBroker', 'maxarchived', 'maxArchived', (options) => new redis.RedisBroker(options)],
-  ['openTelemetryTracing', 'traces', 'tracer', (options) => tracing.openTelemetryTracing(options)],
-  ['prometheusMetrics', 'regsitry', 'registry', (options) => prometheus.prometheusMetrics(options)],
-  ['openTelemetryMetrics', 'lables', 'labels', (options) => otelMetrics.openTelemetryMetrics(options)],
+  called(tasks.taskQueueMetrics, 'interval', 'intervalMs'),
+  called(dashboard, 'readonly', 'readOnly'),
+  called(http.tasksHandler, 'authorise', 'authorize'),
+  made(redis.RedisBroker, 'URL', 'url'),
+  made(redis.RedisBroker, 'maxarchived', 'maxArchived'),
+  called(tracing.openTelemetryTracing, 'traces', 'tracer'),
+  called(prometheus.prometheusMetrics, 'regsitry', 'registry'),
+  called(otelMetrics.openTelemetryMetrics, 'lables', 'labels'),
   ['flakyBroker', 'seeds', 'seed', (options) => testing.flakyBroker(broker, options)],
 ];
 
@@ -231,8 +225,6 @@ const WITHOUT_OPTIONS = [
   ...['MaxOfRateLimiter', 'WithMaxWaitRateLimiter', 'ServeMux', 'defaultRetryDelayMs', 'parseCronSpec'],
   ...['checkBroker', 'checkBrokerLog', 'checkPurgatory', 'checkQueue', 'checkSegments', 'checkTimer'],
   ...['timeoutSignal', 'withTimeout'],
-  'timeoutSignal',
-  'withTimeout',
 ];
 
 async function errorOf(call: () => unknown): Promise<unknown> {

@@ -1,5 +1,6 @@
 import { ManualClock, SystemTimer, type EscapementError, type MetricsProvider } from 'escapement';
 import { expect, it, vi } from 'vitest';
+import { throwing } from '../timer/support/errors.ts';
 
 /** Options that both adapters have. */
 interface CommonOptions {
@@ -35,10 +36,7 @@ export function describeAdapter({ open, series, count, wrongNames }: Adapter): v
   it('a gauge that cannot be read is missing in the collection, and all others are in it', async () => {
     const onError = vi.fn<(error: EscapementError) => void>();
     const metrics = open({ onError });
-    const fail = (): number => {
-      throw new Error('no');
-    };
-    metrics.observableGauge('depth', 'Depth.', fail, { name: 'a' });
+    metrics.observableGauge('depth', 'Depth.', throwing(new Error('no')), { name: 'a' });
     metrics.observableGauge('depth', 'Depth.', () => 2, { name: 'b' });
     expect(await series('depth')).toEqual(['name=b: 2']);
     expect(onError.mock.calls.map(([error]) => error.message)).toEqual([

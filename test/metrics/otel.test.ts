@@ -1,5 +1,3 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { diag, DiagLogLevel, metrics as api, type Meter } from '@opentelemetry/api';
 import { PrometheusExporter } from '@opentelemetry/exporter-prometheus';
 import {
@@ -15,6 +13,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { ManualClock, SystemTimer, type MetricsProvider } from 'escapement';
 import { openTelemetryMetrics } from 'escapement/metrics/otel';
 import { READS, type SummedReads } from '../../src/metrics/summed-reads.ts';
+import { listen } from '../listen.ts';
 import { describeAdapter } from './describe-adapter.ts';
 import { measured } from './measured.ts';
 
@@ -130,12 +129,8 @@ it('the Prometheus exporter writes the names of prometheusMetrics, with each suf
   });
   const provider = new MeterProvider({ readers: [exporter] });
   measured(openTelemetryMetrics({ meter: provider.getMeter('test') }));
-  const server = createServer((request, response) =>
-    exporter.getMetricsRequestHandler(request, response),
-  ).listen(0);
-  const { port } = server.address() as AddressInfo;
+  const port = await listen((request, response) => exporter.getMetricsRequestHandler(request, response));
   const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
-  server.close();
   expect(text.split('\n')).toEqual(
     expect.arrayContaining([
       '# TYPE timer_wakeups_total counter',

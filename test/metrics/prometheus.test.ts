@@ -1,5 +1,3 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import {
   AggregatorRegistry,
   Counter,
@@ -13,6 +11,8 @@ import {
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { EscapementError, SystemTimer, type MetricsProvider } from 'escapement';
 import { prometheusMetrics } from 'escapement/metrics/prometheus';
+import { listen } from '../listen.ts';
+import { thrownBy } from '../timer/support/errors.ts';
 import { describeAdapter } from './describe-adapter.ts';
 import { measured } from './measured.ts';
 
@@ -39,16 +39,11 @@ async function seriesOf(name: string): Promise<string[]> {
 }
 
 async function fetchFrom(from: Registry): Promise<{ text: string; type: string | null }> {
-  const server = createServer((_request, response) => {
+  const port = await listen((_request, response) => {
     void from.metrics().then((text) => response.setHeader('content-type', from.contentType).end(text));
-  }).listen(0);
-  try {
-    const { port } = server.address() as AddressInfo;
-    const response = await fetch(`http://127.0.0.1:${port}/metrics`);
-    return { text: await response.text(), type: response.headers.get('content-type') };
-  } finally {
-    server.close();
-  }
+  });
+  const response = await fetch(`http://127.0.0.1:${port}/metrics`);
+  return { text: await response.text(), type: response.headers.get('content-type') };
 }
 
 const WRONG_NAMES = ['', '1st', 'a-b', 'a b', 'ä', 'a\n', 'a{}'];
@@ -204,19 +199,10 @@ it('a counter that was reset can be incremented', async () => {
 });
 
 const help = 'Theirs.';
-const fails = (make: () => unknown): unknown => {
-  try {
-    make();
-  } catch (error) {
-    if (!(error instanceof EscapementError)) throw error;
-    return [error.code, error.message];
-  }
-  return 'nothing was thrown';
-};
-const conflict = (name: string, reason: string): unknown => [
-  'ERR_METRIC_CONFLICT',
-  `the registry has a metric ${name} already: ${reason}. Pass another prefix or registry to prometheusMetrics`,
-];
+const conflict = (name: string, reason: string): object => ({
+  ...{ name: 'EscapementError', code: 'ERR_METRIC_CONFLICT' },
+  message: `the registry has a metric ${name} already: ${reason}. Pass another prefix or registry to prometheusMetrics`,
+});
 
 it('a registered metric of the same type and labels is used', async () => {
   const theirs = new Counter({ name: 'jobs_total', help, labelNames: ['name'], registers: [registry] });
@@ -227,14 +213,14 @@ it('a registered metric of the same type and labels is used', async () => {
 
 it('a registered metric of another type throws an error with both types', () => {
   new Summary({ name: 'jobs_total', help, registers: [registry] });
-  expect(fails(() => metrics.counter('jobs_total', 'Jobs.'))).toEqual(
+  expect(thrownBy(() => metrics.counter('jobs_total', 'Jobs.'))).toMatchObject(
     conflict('jobs_total', 'it is a summary, not a counter'),
   );
 });
 
 it('a registered metric with other labels throws an error with both sets of labels', () => {
   new Gauge({ name: 'timer_size', help, labelNames: ['queue', 'host'], registers: [registry] });
-  expect(fails(() => new SystemTimer({ metrics }))).toEqual(
+  expect(thrownBy(() => new SystemTimer({ metrics }))).toMatchObject(
     conflict('timer_size', 'its labels are [host, queue], not [timer]'),
   );
 });
@@ -258,25 +244,25 @@ it('a timer that could not be created leaves no gauge', async () => {
 it('a metric of another provider with other labels throws an error with both sets of labels', () => {
   metrics.counter('jobs_total', 'Jobs.', { name: 'a', kind: 'b' });
   metrics.counter('jobs_total', 'Jobs.', { kind: 'c', name: 'd' });
-  expect(fails(() => metrics.counter('jobs_total', 'Jobs.', { name: 'a' }))).toEqual(
+  expect(thrownBy(() => metrics.counter('jobs_total', 'Jobs.', { name: 'a' }))).toMatchObject(
     conflict('jobs_total', 'its labels are [kind, name], not [name]'),
   );
 });
 
 it('a registered histogram with other buckets throws an error with both sets of buckets', () => {
   metrics.histogram('took_seconds', 'Time.', [1, 2]);
-  expect(fails(() => metrics.histogram('took_seconds', 'Time.', [1, 3]))).toEqual(
+  expect(thrownBy(() => metrics.histogram('took_seconds', 'Time.', [1, 3]))).toMatchObject(
     conflict('took_seconds', 'its buckets are [1, 2], not [1, 3]'),
   );
 });
 
 it('a gauge is either set or read', () => {
   metrics.gauge('level', 'Level.');
-  expect(fails(() => metrics.observableGauge('level', 'Level.', () => 1))).toEqual(
+  expect(thrownBy(() => metrics.observableGauge('level', 'Level.', () => 1))).toMatchObject(
     conflict('level', 'it is set, and not read when scraped'),
   );
   metrics.observableGauge('depth', 'Depth.', () => 1);
-  expect(fails(() => metrics.gauge('depth', 'Depth.'))).toEqual(
+  expect(thrownBy(() => metrics.gauge('depth', 'Depth.'))).toMatchObject(
     conflict('depth', 'it is read when scraped, so it cannot be set'),
   );
 });

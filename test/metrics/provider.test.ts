@@ -9,6 +9,7 @@ import {
 import { expect, it, vi } from 'vitest';
 import { type Labels, SummedReads } from '../../src/metrics/summed-reads.ts';
 import { TestOperation } from '../purgatory/support/fixture.ts';
+import { throwing } from '../timer/support/errors.ts';
 import { RecordingMetrics } from './recording-metrics.ts';
 
 it('a provider reads the size of a timer, and counts its wake-ups and tasks by its name', () => {
@@ -44,9 +45,7 @@ const INVALID = expect.objectContaining({ code: 'ERR_CLOCK_INVALID' }) as Error;
 it('a purgatory completes its operations and measures nothing', () => {
   const clock = new WrongClock();
   const metrics = new RecordingMetrics();
-  const purgatory = new DelayedOperationPurgatory<string>('test', {
-    ...{ clock, metrics, timerEnabled: false },
-  });
+  const purgatory = new DelayedOperationPurgatory<string>('test', { clock, metrics, timerEnabled: false });
   clock.isWrong = true;
   const operation = new TestOperation('a');
   expect(purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(false);
@@ -169,10 +168,7 @@ it('a series whose reader throws is left out and reported to onError, and the ot
   const onError = vi.fn<(error: EscapementError) => void>();
   const cause = new Error('gone');
   const reads = new SummedReads('depth', false);
-  const fail = (): number => {
-    throw cause;
-  };
-  reads.add({ name: 'a "b"' }, { read: fail, onError });
+  reads.add({ name: 'a "b"' }, { read: throwing(cause), onError });
   reads.add({ name: 'a "b"' }, reader(1));
   reads.add({ name: 'c' }, reader(2));
   expect(report(reads)).toEqual([[{ name: 'c' }, 2]]);

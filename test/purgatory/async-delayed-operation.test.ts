@@ -1,6 +1,7 @@
 import { AsyncDelayedOperation, type CompletionReason } from 'escapement';
 import { expect } from 'vitest';
 import { runProgram } from '../run-program.ts';
+import { throwing } from '../timer/support/errors.ts';
 import { Fixture, test } from './support/fixture.ts';
 
 /** A check that is in flight, until the test ends it. */
@@ -136,17 +137,10 @@ test('a trigger from inside a check that then throws is followed by another chec
 });
 
 test('an asynchronous check is over when its error is reported: an operation that onError completes is forced', async () => {
-  const fixture = new Fixture({
-    onError: (_, operation) => {
-      operation.forceComplete();
-    },
-  });
-  const fail = (): never => {
-    throw new Error('mine');
-  };
-  const throwing = Object.assign(new Remote(10), { onCheck: fail });
-  fixture.purgatory.tryCompleteElseWatch(throwing, ['x']);
-  expect(throwing.log).toEqual(['forced']);
+  const fixture = new Fixture({ onError: (_, operation) => operation.forceComplete() });
+  const thrower = Object.assign(new Remote(10), { onCheck: throwing(new Error('mine')) });
+  fixture.purgatory.tryCompleteElseWatch(thrower, ['x']);
+  expect(thrower.log).toEqual(['forced']);
   const rejecting = new Remote(10);
   fixture.purgatory.tryCompleteElseWatch(rejecting, ['x']);
   await rejecting.flights[0]?.fail(new Error('mine'));
@@ -188,11 +182,7 @@ test('a check may fail in any way: the next one is not lost', async () => {
   const mine = new Error('mine');
   Object.defineProperty(operation, 'tryCompleteAsync', {
     configurable: true,
-    value: () => ({
-      get then(): never {
-        throw mine;
-      },
-    }),
+    value: () => Object.defineProperty({}, 'then', { get: throwing(mine) }),
   });
   fixture.purgatory.checkAndComplete('x');
   Reflect.deleteProperty(operation, 'tryCompleteAsync');
@@ -204,9 +194,7 @@ test('a check may fail in any way: the next one is not lost', async () => {
 test('an error of onComplete after an asynchronous check is reported', async () => {
   const { fixture, operation } = await watched();
   const mine = new Error('mine');
-  operation.log.push = () => {
-    throw mine;
-  };
+  operation.log.push = throwing(mine);
   fixture.purgatory.checkAndComplete('x');
   await operation.answer(true);
   expect([operation.isCompleted, fixture.errors]).toEqual([true, [[mine, operation]]]);

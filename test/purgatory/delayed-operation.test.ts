@@ -1,7 +1,7 @@
 import { ManualClock, SystemTimer } from 'escapement';
 import { checkPurgatory } from 'escapement/testing';
 import { expect } from 'vitest';
-import { thrownBy } from '../timer/support/errors.ts';
+import { throwing, thrownBy } from '../timer/support/errors.ts';
 import { Fixture, type Setup, TestOperation, test } from './support/fixture.ts';
 
 /** An operation without a purgatory, a timer for it, and what happens to it. */
@@ -13,9 +13,7 @@ function alone(setup: Setup = {}) {
   return { operation: new TestOperation('a', setup, log), timer, clock, log, errors };
 }
 
-const fail = (): never => {
-  throw new Error('mine');
-};
+const fail = throwing(new Error('mine'));
 
 test('forceComplete completes an operation without a purgatory once', () => {
   const { operation, log } = alone();

@@ -1,13 +1,10 @@
-import type { DelayedOperation } from 'escapement';
 import { expect } from 'vitest';
 import { runProgram } from '../run-program.ts';
-import { thrownBy } from '../timer/support/errors.ts';
+import { throwing, thrownBy } from '../timer/support/errors.ts';
 import { Fixture, TestOperation, test } from './support/fixture.ts';
 
 const mine = new Error('mine');
-const fail = (): never => {
-  throw mine;
-};
+const fail = throwing(mine);
 
 test('an error of tryComplete is reported, and the other operations are checked', ({ fixture }) => {
   fixture.watch('a', 'x').holds = true;
@@ -74,10 +71,7 @@ test('an error of onComplete at close is reported, and the other operations are 
 });
 
 test('a check is over when its error is reported: an operation that onError completes is forced', () => {
-  const onError = (_: unknown, operation: DelayedOperation): void => {
-    operation.forceComplete();
-  };
-  const fixture = new Fixture({ onError });
+  const fixture = new Fixture({ onError: (_, operation) => operation.forceComplete() });
   fixture.watch('a', 'x', { onTry: fail });
   fixture.watch('b', 'x', { onTry: ({ tries }) => tries === 3 && fail() });
   const triggered = fixture.watch('c', 'x', {
@@ -93,10 +87,7 @@ test('a check is over when its error is reported: an operation that onError comp
 });
 
 test('a trigger by onError is followed by a check in which completion is tried', () => {
-  const onError = (_: unknown, operation: DelayedOperation): void => {
-    operation.maybeTryComplete();
-  };
-  const fixture = new Fixture({ onError });
+  const fixture = new Fixture({ onError: (_, operation) => operation.maybeTryComplete() });
   const operation = fixture.watch('a', 'x', {
     onTry: (self) => {
       self.holds = self.tries > 2;
@@ -108,21 +99,14 @@ test('a trigger by onError is followed by a check in which completion is tried',
 });
 
 test('a check that triggers itself without an end is over when it is reported', () => {
-  const onError = (_: unknown, operation: DelayedOperation): void => {
-    operation.forceComplete();
-  };
-  const fixture = new Fixture({ onError });
+  const fixture = new Fixture({ onError: (_, operation) => operation.forceComplete() });
   fixture.watch('a', 'x', { onTry: (self) => self.tries > 2 && self.maybeTryComplete() });
   fixture.purgatory.checkAndComplete('x');
   expect(fixture.log).toEqual(['a forced']);
 });
 
 test('an operation may throw any value', ({ fixture }) => {
-  const onTry = (): void => {
-    // eslint-disable-next-line @typescript-eslint/only-throw-error -- that is the point
-    throw undefined;
-  };
-  const operation = fixture.watch('a', 'x', { onTry });
+  const operation = fixture.watch('a', 'x', { onTry: throwing(undefined) });
   expect(fixture.errors).toEqual([
     [undefined, operation],
     [undefined, operation],

@@ -41,10 +41,7 @@ test.each(['an expiry', 'a forced completion'])(
       const completedHere = purgatory.checkAndComplete(key);
       completed += completedHere;
     };
-    const first = one.watch('first', 'f', {
-      delayMs: 5,
-      onComplete: () => check(one, '0'),
-    });
+    const first = one.watch('first', 'f', { delayMs: 5, onComplete: () => check(one, '0') });
     for (let i = 0; i < MANY; i++) {
       const [here, there] = i % 2 === 0 ? [one, two] : [two, one];
       const onComplete = (): void => check(there, `${i + 1}`);

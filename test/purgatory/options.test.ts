@@ -21,13 +21,10 @@ function busy(options: PurgatoryOptions<string> = {}): Fixture {
 /** The error that `action` throws, or rejects with, after a check that it changed nothing. */
 async function refusedBy(fixture: Fixture, action: () => unknown): Promise<unknown> {
   const before = fixture.gauges();
-  let error: unknown;
-  try {
-    await action();
-    expect.fail('expected it to throw');
-  } catch (thrown) {
-    error = thrown;
-  }
+  const error: unknown = await Promise.resolve()
+    .then(action)
+    .then(() => expect.fail('it was accepted'))
+    .catch((reason: unknown) => reason);
   expect(fixture.gauges()).toEqual(before);
   expect([fixture.log, fixture.errors]).toEqual([[], []]);
   return error;
@@ -42,14 +39,10 @@ test.each([
   [null, TYPE, 'null'],
   [{}, TYPE, '[object Object]'],
   [Symbol('s'), TYPE, 'Symbol(s)'],
-])('an operation refuses a delay of %o', (delayMs, kind, shown) =>
-  expectInvalid(
-    thrownBy(() => new Delayed(delayMs as number)),
-    'delayMs',
-    kind,
-    shown,
-  ),
-);
+])('an operation refuses a delay of %o', (delayMs, kind, shown) => {
+  const error = thrownBy(() => new Delayed(delayMs as number));
+  expectInvalid(error, 'delayMs', kind, shown);
+});
 
 test('the error for the delay of an operation names Infinity, which is allowed', () => {
   expect(() => new Delayed(NaN)).toThrow(
@@ -180,14 +173,10 @@ test.each<[argument: string, value: unknown, shown: string, make: (value: never)
   ['name', undefined, 'undefined', (name) => new DelayedOperationPurgatory(name)],
   ['name', {}, '[object Object]', (name) => new DelayedOperationPurgatory(name)],
   ['name', 5, '5', (name) => new DelayedOperationPurgatory(name)],
-])('the constructor refuses as its %s: %o', (argument, value, shown, make) =>
-  expectInvalid(
-    thrownBy(() => make(value as never)),
-    argument,
-    TYPE,
-    shown,
-  ),
-);
+])('the constructor refuses as its %s: %o', (argument, value, shown, make) => {
+  const error = thrownBy(() => make(value as never));
+  expectInvalid(error, argument, TYPE, shown);
+});
 
 test('an undefined option has its default', () => {
   const clock = new ManualClock();

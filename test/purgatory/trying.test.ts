@@ -35,10 +35,7 @@ test.each([1, 2])(
 );
 
 test('time that passes during the tries does not count for the delay', ({ fixture }) => {
-  fixture.watch('a', 'x', {
-    delayMs: 10,
-    onTry: () => fixture.clock.advance(50),
-  });
+  fixture.watch('a', 'x', { delayMs: 10, onTry: () => fixture.clock.advance(50) });
   fixture.clock.advance(9);
   expect(fixture.log).toEqual([]);
   fixture.clock.advance(1);
@@ -133,11 +130,8 @@ test('cancelForKey returns the operations of a key in watch order, and leaves th
 
 test('an operation that cancelForKey returned completes only if it is forced or watched again', () => {
   const [here, elsewhere] = [new Fixture(), new Fixture()];
-  const [a, b, c] = ['a', 'b', 'c'].map((name) => here.watch(name, 'xy', { delayMs: 10 })) as [
-    TestOperation,
-    TestOperation,
-    TestOperation,
-  ];
+  const watch = (name: string): TestOperation => here.watch(name, 'xy', { delayMs: 10 });
+  const [a, b, c] = [watch('a'), watch('b'), watch('c')];
   here.purgatory.cancelForKey('y');
   expect(a.forceComplete()).toBe(true);
   expect(here.purgatory.tryCompleteElseWatch(b, ['z'])).toBe(false);

@@ -4,9 +4,7 @@ import { Fixture, test } from './support/fixture.ts';
 
 /** How a promise ended, or that it has not. */
 async function outcomeOf(promise: Promise<unknown>): Promise<unknown> {
-  const turn = new Promise((resolve) => {
-    setImmediate(resolve, 'pending');
-  });
+  const turn = new Promise((resolve) => setImmediate(resolve, 'pending'));
   return Promise.race([promise.catch((error: unknown) => error), turn]);
 }
 
@@ -48,10 +46,7 @@ test.each([null, 0, '', false, NaN])('wait resolves with %o', async (value) => {
 test('wait has at most one check in flight of a condition that returns promises, and each trigger is followed by one', async () => {
   const fixture = new Fixture();
   const looks: ((value: number | undefined) => void)[] = [];
-  const condition = (): Promise<number | undefined> =>
-    new Promise((resolve) => {
-      looks.push(resolve);
-    });
+  const condition = (): Promise<number | undefined> => new Promise((resolve) => looks.push(resolve));
   const wait = fixture.purgatory.wait(['x'], condition, { timeoutMs: 10 });
   expect(looks).toHaveLength(1);
   looks[0]?.(undefined);
@@ -126,9 +121,7 @@ test('wait rejects with ERR_OPERATION_EXPIRED during a check, whatever its resul
   for (const end of [() => 5, () => Promise.reject(new Error('late'))]) {
     const fixture = new Fixture();
     let land = (): void => undefined;
-    const flight = new Promise<void>((resolve) => {
-      land = resolve;
-    });
+    const flight = new Promise<void>((resolve) => (land = resolve));
     const wait = fixture.purgatory.wait<number>(['x'], () => flight.then(end), { timeoutMs: 10 });
     fixture.clock.advance(10);
     land();
@@ -252,15 +245,11 @@ test('wait leaves no listener on its signal, however it ends', async () => {
 });
 
 describe('wait rejects with ERR_PURGATORY_CLOSED and ERR_OPERATION_CANCELLED at close and cancelForKey', () => {
-  test.each([
-    ['close', 'ERR_PURGATORY_CLOSED', ({ purgatory }: Fixture) => purgatory.close()],
-    [
-      'close with drop',
-      'ERR_PURGATORY_CLOSED',
-      ({ purgatory }: Fixture) => purgatory.close({ pending: 'drop' }),
-    ],
-    ['cancelForKey', 'ERR_OPERATION_CANCELLED', ({ purgatory }: Fixture) => purgatory.cancelForKey('x')],
-  ] as const)('%s rejects a wait, whose operation is not in the returned array', async (_, code, end) => {
+  test.each<[how: string, code: string, end: (fixture: Fixture) => unknown]>([
+    ['close', 'ERR_PURGATORY_CLOSED', ({ purgatory }) => purgatory.close()],
+    ['close with drop', 'ERR_PURGATORY_CLOSED', ({ purgatory }) => purgatory.close({ pending: 'drop' })],
+    ['cancelForKey', 'ERR_OPERATION_CANCELLED', ({ purgatory }) => purgatory.cancelForKey('x')],
+  ])('%s rejects a wait, whose operation is not in the returned array', async (_, code, end) => {
     const fixture = new Fixture();
     const before = fixture.watch('a', 'x');
     const wait = fixture.purgatory.wait(['y', 'x'], nothing, { timeoutMs: 10 });

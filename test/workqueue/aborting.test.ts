@@ -199,9 +199,7 @@ test('a run removes its listener from the signal, however it ends', async () => 
 
 test('a hundred workers that listen to their signals cause no warning of Node', async () => {
   const warnings: Error[] = [];
-  const note = (warning: Error): void => {
-    warnings.push(warning);
-  };
+  const note = (warning: Error): unknown => warnings.push(warning);
   process.on('warning', note);
   const stop = new AbortController();
   const queue = new WorkQueue<number>();

@@ -55,6 +55,14 @@ function pretend<T extends object>(of: T, name: keyof T & string, value: unknown
   vi.spyOn(of as Record<string, unknown>, name, 'get').mockReturnValue(value);
 }
 
+/** The waiting items. */
+const rowsOf = ({ internals }: Patient) => [...(internals.waiting?.rows() ?? [])];
+
+function changeRow(patient: Patient, key: string, change: object): void {
+  const rows = rowsOf(patient).map((row) => (row.key === key ? { ...row, ...change } : row));
+  Object.assign(patient.internals.waiting ?? {}, { rows: () => rows });
+}
+
 /** What checkQueue reports, and what is wrong then. */
 const CORRUPTIONS: [RegExp, ...((patient: Patient) => unknown)[]][] = [
   [/key z: its entry is for another key/, ({ table, entry }) => table.set('z', entry('a'))],
@@ -95,27 +103,13 @@ const CORRUPTIONS: [RegExp, ...((patient: Patient) => unknown)[]][] = [
       pretend(internals.items, 'takers', 1);
     },
   ],
-  [
-    /key e: the waiting item has another key/,
-    ({ internals }) => {
-      const rows = [...(internals.waiting?.rows() ?? [])].map((row) =>
-        row.key === 'e' ? { ...row, item: 'f' } : row,
-      );
-      Object.assign(internals.waiting ?? {}, { rows: () => rows });
-    },
-  ],
-  [
-    /key e: its due time is invalid/,
-    ({ internals }) => {
-      const rows = [...(internals.waiting?.rows() ?? [])].map((row) => ({ ...row, dueAtMs: NaN }));
-      Object.assign(internals.waiting ?? {}, { rows: () => rows });
-    },
-  ],
+  [/key e: the waiting item has another key/, (patient) => changeRow(patient, 'e', { item: 'f' })],
+  [/key e: its due time is invalid/, (patient) => changeRow(patient, 'e', { dueAtMs: NaN })],
   [
     /key f: the waiting item is in no timer/,
-    ({ internals, timer }) => {
-      const row = [...(internals.waiting?.rows() ?? [])].find(({ key }) => key === 'f');
-      expect(timer.cancel(row?.timer as never)).toBe(true);
+    (patient) => {
+      const row = rowsOf(patient).find(({ key }) => key === 'f');
+      expect(patient.timer.cancel(row?.timer as never)).toBe(true);
     },
   ],
   [

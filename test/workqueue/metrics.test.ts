@@ -8,7 +8,7 @@ import {
 } from 'escapement';
 import { checkQueue } from 'escapement/testing';
 import { expect, test } from 'vitest';
-import { thrownBy } from '../timer/support/errors.ts';
+import { throwing, thrownBy } from '../timer/support/errors.ts';
 import { RecordingMetrics } from '../metrics/recording-metrics.ts';
 import { uncaughtErrors } from '../uncaught-errors.ts';
 import { settled } from './support/outcome.ts';
@@ -294,11 +294,7 @@ test('a provider that throws in the constructor leaves no gauge behind', () => {
 
 test('a provider that throws later stops nothing, and its errors are uncaught exceptions', async () => {
   const uncaught = uncaughtErrors();
-  const observableGauge = (name: string) => ({
-    remove: () => {
-      throw new Error(`${name} is broken`);
-    },
-  });
+  const observableGauge = (name: string) => ({ remove: throwing(new Error(`${name} is broken`)) });
   const metrics = Object.assign(new RecordingMetrics(), { observableGauge });
   const queue = new DelayingQueue<string>({ metrics });
   for (const name of [ADDS, RETRIES, LATENCY, WORK]) metrics.broken.add(name);

@@ -1,6 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { type ParallelizeOptions, parallelizeUntil } from 'escapement';
 import { expect, test } from 'vitest';
+import { throwing } from '../timer/support/errors.ts';
 import { rejectionOf, settled, watch } from './support/outcome.ts';
 import { Workbench } from './support/workbench.ts';
 
@@ -188,9 +189,7 @@ test('onNotRun is not called if all pieces ran, also if the last one failed', as
 test.each([1, 2 ** 40])(
   'without onNotRun the pieces that were not run are not computed: chunks of %d',
   async (chunkSize) => {
-    const run = (): never => {
-      throw mine;
-    };
-    expect(await rejectionOf(parallelizeUntil(1, Number.MAX_SAFE_INTEGER, run, { chunkSize }))).toBe(mine);
+    const all = parallelizeUntil(1, Number.MAX_SAFE_INTEGER, throwing(mine), { chunkSize });
+    expect(await rejectionOf(all)).toBe(mine);
   },
 );

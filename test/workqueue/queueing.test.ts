@@ -89,11 +89,7 @@ describe('an item is queued at most once and never has two holders', () => {
 
   test('a thenable as an item is given out as it is, and not awaited', async () => {
     const asked: string[] = [];
-    const item = {
-      then: (): void => {
-        asked.push('then');
-      },
-    };
+    const item = { then: (): unknown => asked.push('then') };
     const queue = new WorkQueue<typeof item>();
     const waiting = watch(queue.get());
     queue.add(item);
@@ -106,9 +102,7 @@ describe('an item is queued at most once and never has two holders', () => {
     const seen: unknown[] = [];
     queue.add(item);
     queue.shutDown();
-    await queue.run((received) => {
-      seen.push(received);
-    });
+    await queue.run((received) => seen.push(received));
     expect(seen).toEqual([item]);
     expect(asked).toEqual([]);
   });

@@ -119,12 +119,10 @@ test.each([
   },
 );
 
+const FAST_SLOW = { fastDelayMs: 5, slowDelayMs: 1_000 };
+
 test('the fast delay is returned for maxFastAttempts failures, then the slow one', () => {
-  const limiter = new ItemFastSlowRateLimiter<string>({
-    fastDelayMs: 5,
-    slowDelayMs: 1_000,
-    maxFastAttempts: 3,
-  });
+  const limiter = new ItemFastSlowRateLimiter<string>({ ...FAST_SLOW, maxFastAttempts: 3 });
   expect(sequence(limiter, 5)).toEqual([5, 5, 5, 1_000, 1_000]);
   expect([limiter.numRequeues('a'), limiter.when('b')]).toEqual([5, 5]);
   limiter.forget('a');
@@ -132,23 +130,14 @@ test('the fast delay is returned for maxFastAttempts failures, then the slow one
 });
 
 test('with maxFastAttempts 0 the delay is always the slow one', () => {
-  const limiter = new ItemFastSlowRateLimiter<string>({
-    fastDelayMs: 5,
-    slowDelayMs: 1_000,
-    maxFastAttempts: 0,
-  });
+  const limiter = new ItemFastSlowRateLimiter<string>({ ...FAST_SLOW, maxFastAttempts: 0 });
   expect(sequence(limiter, 3)).toEqual([1_000, 1_000, 1_000]);
 });
 
+const maxItems = 100;
 const limiters = {
-  exponential: new ItemExponentialFailureRateLimiter<number>({
-    baseDelayMs: 1,
-    maxDelayMs: 1e9,
-    maxItems: 100,
-  }),
-  'fast and slow': new ItemFastSlowRateLimiter<number>({
-    ...{ fastDelayMs: 1, slowDelayMs: 2, maxFastAttempts: 3, maxItems: 100 },
-  }),
+  exponential: new ItemExponentialFailureRateLimiter<number>({ baseDelayMs: 1, maxDelayMs: 1e9, maxItems }),
+  'fast and slow': new ItemFastSlowRateLimiter<number>({ ...FAST_SLOW, maxFastAttempts: 3, maxItems }),
 };
 
 test.each(Object.entries(limiters))(

@@ -8,7 +8,7 @@ import {
 } from 'escapement';
 import { checkQueue } from 'escapement/testing';
 import { expect, onTestFinished, test } from 'vitest';
-import { thrownBy } from '../timer/support/errors.ts';
+import { throwing, thrownBy } from '../timer/support/errors.ts';
 import { settled, watch } from './support/outcome.ts';
 import { takeNow } from './support/take.ts';
 import { runningOn } from './support/workbench.ts';
@@ -36,9 +36,7 @@ function make(limiter?: RateLimiter<string>) {
 
 type Fixture = ReturnType<typeof make>;
 
-const fail = (): never => {
-  throw mine;
-};
+const fail = throwing(mine);
 
 test('an item is retried five times by default, with the delays of the limiter', async () => {
   const { queue, clock, log, options, limiter } = make();

@@ -2,7 +2,7 @@ import { DelayingQueue, ManualClock, WorkQueue } from 'escapement';
 import { checkQueue } from 'escapement/testing';
 import { expect, test } from 'vitest';
 import { runProgram } from '../run-program.ts';
-import { thrownBy } from '../timer/support/errors.ts';
+import { throwing, thrownBy } from '../timer/support/errors.ts';
 import { settled, watch } from './support/outcome.ts';
 import { processAll, takeNow } from './support/take.ts';
 import { Workbench, queueWithBench, running } from './support/workbench.ts';
@@ -89,42 +89,19 @@ test.each<[string, () => unknown]>([
   ['returns', () => 5],
   ['resolves', () => Promise.resolve(5)],
   ['resolves with a promise', async () => Promise.resolve(Promise.resolve())],
-  [
-    'throws',
-    () => {
-      throw mine;
-    },
-  ],
+  ['throws', throwing(mine)],
   ['rejects', () => Promise.reject(mine)],
   // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- workers do
   ['rejects with undefined', () => Promise.reject(undefined)],
-  [
-    'returns another thenable',
-    () => ({
-      then: (resolve: () => void) => resolve(),
-    }),
-  ],
+  ['returns another thenable', () => ({ then: (resolve: () => void) => resolve() })],
   [
     'returns a thenable that fails',
-    () => ({
-      then: (_: unknown, reject: (error: Error) => void) => reject(mine),
-    }),
+    () => ({ then: (_: unknown, reject: (error: Error) => void) => reject(mine) }),
   ],
-  [
-    'returns a thenable that throws',
-    () => ({
-      then: () => {
-        throw mine;
-      },
-    }),
-  ],
+  ['returns a thenable that throws', () => ({ then: throwing(mine) })],
   [
     'returns something whose then cannot be read',
-    () => ({
-      get then(): never {
-        throw mine;
-      },
-    }),
+    () => Object.defineProperty({}, 'then', { get: throwing(mine) }),
   ],
   ['returns null', () => null],
   ['returns an object with a then that is no function', () => ({ then: 5 })],

@@ -1,8 +1,6 @@
 /** Lets promise jobs settle, all of them. */
 export function settled(): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(resolve);
-  });
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 /** What has become of a promise by now. */
