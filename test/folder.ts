@@ -15,8 +15,6 @@ export function folderOfFile(): string {
 
 function removedBy(later: (remove: () => void) => void, parent: string): string {
   const folder = mkdtempSync(join(parent, 'escapement-test-'));
-  later(() => {
-    rmSync(folder, { recursive: true, force: true });
-  });
+  later(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }

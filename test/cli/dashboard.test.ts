@@ -32,9 +32,7 @@ async function start(
   const state = { hasEnded: false };
   const { signal } = controller;
   const running = runPart(
-    (program, terminal) => {
-      addDashboard(program, terminal, { environment, openBrowser });
-    },
+    (program, terminal) => addDashboard(program, terminal, { environment, openBrowser }),
     ['dashboard', '--port', '0', ...words],
     { out, err, signal },
   ).finally(() => (state.hasEnded = true));

@@ -20,14 +20,8 @@ describe('escapement diskqueue verify', () => {
       isClean: true,
       queues: [
         {
-          name: 'events',
-          format: 'nsq',
-          isOpen: false,
-          messages: 5,
-          unacknowledged: 4,
-          bytes: 49,
-          problems: [],
-          notes: [],
+          ...{ name: 'events', format: 'nsq', isOpen: false, messages: 5, unacknowledged: 4 },
+          ...{ bytes: 49, problems: [], notes: [] },
         },
         {
           ...{ name: 'orders', format: 'checked', isOpen: false, messages: 30, unacknowledged: 27 },

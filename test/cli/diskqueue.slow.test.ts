@@ -5,8 +5,9 @@ import { describe, expect } from 'vitest';
 import { DiskQueue } from '../../src/diskqueue/disk-queue.ts';
 import { folderOfTest } from '../folder.ts';
 import { finished } from '../run-program.ts';
-import { diskQueue, diskQueueJson, startCommand, type JsonResult } from './support/command.ts';
+import { diskQueue, diskQueueJson, endOf, startCommand, type JsonResult } from './support/command.ts';
 import { damage, hashOf, makeNsqQueue, makeQueue, messagesOf, numbered, it } from './support/queue-folder.ts';
+import { refusal } from './tasks/support/tasks-command.ts';
 
 const ESCAPE = '\u001b';
 
@@ -15,13 +16,12 @@ describe('escapement', () => {
     const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
       version: string;
     };
-    const { stdout, code } = await finished(startCommand(['--version']));
-    expect([stdout.toString().trim(), code]).toEqual([version, 0]);
+    expect(await endOf(startCommand(['--version']))).toEqual({ stdout: `${version}\n`, stderr: '', code: 0 });
   });
 
   it('the command has help for itself and its commands, with their exit codes', async () => {
-    const { stdout, code } = await finished(startCommand(['--help']));
-    expect(stdout.toString()).toContain('diskqueue');
+    const { stdout, code } = await endOf(startCommand(['--help']));
+    expect(stdout).toContain('diskqueue');
     expect(code).toBe(0);
     for (const command of ['ls', 'verify', 'dump', 'repair']) {
       const help = await diskQueue(command, '--help');
@@ -42,9 +42,9 @@ describe('escapement', () => {
   ])(
     'the arguments %j are wrong usage: the exit code is 2, and standard output is empty',
     async (words, message) => {
-      const { stdout, stderr, code } = await finished(startCommand(words));
+      const { stdout, stderr, code } = await endOf(startCommand(words));
       expect(stderr).toMatch(message);
-      expect([stdout.toString(), code]).toEqual(['', 2]);
+      expect([stdout, code]).toEqual(['', 2]);
     },
   );
 
@@ -53,21 +53,17 @@ describe('escapement', () => {
     mkdirSync(`${folder}/empty`);
     for (const command of ['ls', 'verify', 'dump', 'repair']) {
       const missing = await diskQueue(command, `${folder}/missing`);
-      expect(missing).toEqual({
-        stdout: '',
-        stderr: `escapement: ${folder}/missing: no such folder\n`,
-        code: 2,
-      });
+      expect(missing).toEqual(refusal(`${folder}/missing: no such folder`));
       const file = await diskQueue(command, `${folder}/file`);
-      expect(file.stderr).toBe(`escapement: ${folder}/file: not a folder\n`);
+      expect(file).toEqual(refusal(`${folder}/file: not a folder`));
       const empty = await diskQueue(command, `${folder}/empty/`);
       expect(empty.stderr).toMatch(/empty: there are no queues in this folder\n$/);
       expect(empty.code).toBe(command === 'ls' ? 0 : 2);
     }
     expect((await diskQueue('ls', '//')).stderr).not.toContain('no such folder');
     await makeQueue(folder, 'orders', ['a']);
-    const { stderr } = await diskQueue('verify', folder, '--queue', 'order');
-    expect(stderr).toBe(`escapement: ${folder}: there is no queue 'order' in this folder. Queues: orders\n`);
+    const other = await diskQueue('verify', folder, '--queue', 'order');
+    expect(other).toEqual(refusal(`${folder}: there is no queue 'order' in this folder. Queues: orders`));
   });
 });
 
@@ -80,22 +76,15 @@ it('diskqueue ls lists the queues of both formats', async ({ folder }) => {
     folder,
     queues: [
       {
-        name: 'events',
-        format: 'nsq',
+        ...{ name: 'events', format: 'nsq', isOpen: false, messages: 5, unacknowledged: 4 },
         files: ['events.diskqueue.000000.dat', 'events.diskqueue.000001.dat', 'events.diskqueue.000002.dat'],
-        messages: 5,
-        unacknowledged: 4,
         bytes: 14 + 17 + 8 + 10,
-        isOpen: false,
       },
       {
-        name: 'orders',
-        format: 'checked',
+        ...{ name: 'orders', format: 'checked', isOpen: false, unacknowledged: 10 },
         files: readdirSync(folder).filter((file) => file.endsWith('.segment')),
         messages: expect.any(Number) as number,
-        unacknowledged: 10,
         bytes: expect.any(Number) as number,
-        isOpen: false,
       },
     ],
     failed: [],
@@ -109,8 +98,8 @@ it('diskqueue ls lists the queues of both formats', async ({ folder }) => {
 it('diskqueue ls shows whether a queue is open, in another process too', async ({ folder }) => {
   const queue = await DiskQueue.open({ name: 'orders', dataPath: folder });
   await queue.put(Buffer.from('a'));
-  const other = await finished(startCommand(['diskqueue', 'ls', folder, '--json']));
-  const open = JSON.parse(other.stdout.toString()) as JsonResult;
+  const other = await endOf(startCommand(['diskqueue', 'ls', folder, '--json']));
+  const open = JSON.parse(other.stdout) as JsonResult;
   expect(open.queues).toMatchObject([{ name: 'orders', messages: 1, isOpen: true }]);
   await queue.close();
   const closed = await diskQueueJson('ls', folder);
@@ -128,12 +117,8 @@ it('diskqueue ls lists a queue that was read to its end', async ({ folder }) => 
 });
 
 it('a queue that is in use can be listed, verified and dumped meanwhile', async ({ folder }) => {
-  const queue = await DiskQueue.open({
-    name: 'orders',
-    dataPath: folder,
-    maxBytesPerFile: 256,
-    durability: 'os',
-  });
+  const options = { maxBytesPerFile: 256, durability: 'os' } as const;
+  const queue = await DiskQueue.open({ name: 'orders', dataPath: folder, ...options });
   await queue.put(Buffer.from('first'));
   const over = new AbortController();
   const work = (async (): Promise<void> => {
@@ -261,11 +246,8 @@ describe('escapement diskqueue repair', () => {
     await queue.put(Buffer.from('a'));
     const before = hashOf(folder);
     for (const words of [[], ['--dry-run'], ['--queue', 'zebras']]) {
-      const { stdout, stderr, code } = await diskQueue('repair', folder, ...words);
-      expect(stderr).toBe(
-        `escapement: queue 'zebras' in ${folder} is open; end the process that has it open first\n`,
-      );
-      expect([stdout, code]).toEqual(['', 2]);
+      const open = `queue 'zebras' in ${folder} is open; end the process that has it open first`;
+      expect(await diskQueue('repair', folder, ...words)).toEqual(refusal(open));
     }
     expect(hashOf(folder)).toBe(before);
     await queue.close();
@@ -309,11 +291,8 @@ describe('escapement diskqueue dump', () => {
   it('diskqueue dump needs --queue if there are several queues', async ({ folder }) => {
     await makeQueue(folder, 'orders', ['a']);
     makeNsqQueue(folder, 'events');
-    const { stderr, code } = await diskQueue('dump', folder);
-    expect([stderr, code]).toEqual([
-      `escapement: ${folder}: there are several queues; use --queue. Queues: events, orders\n`,
-      2,
-    ]);
+    const several = `${folder}: there are several queues; use --queue. Queues: events, orders`;
+    expect(await diskQueue('dump', folder)).toEqual(refusal(several));
     const { stdout } = await diskQueue('dump', folder, '--queue', 'events');
     expect(stdout).toBe('2\ttwo\n3\tthree\n4\tfour\n5\tfive\n');
     makeNsqQueue(folder, 'orders');

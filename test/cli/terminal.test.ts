@@ -89,15 +89,8 @@ it('a progress bar shows its label, which has no other effect on the terminal', 
 it('a progress bar is never drawn elsewhere', () => expect(drawn(false)).toEqual(['', '']));
 
 it('text of the command has units', () => {
-  expect([0, 1, 1023, 1024, 1536, 20 * 1024, 3 * 1024 ** 3].map(formatBytes)).toEqual([
-    '0 bytes',
-    '1 byte',
-    '1,023 bytes',
-    '1.0 KiB',
-    '1.5 KiB',
-    '20 KiB',
-    '3.0 GiB',
-  ]);
+  const sizes = [0, 1, 1023, 1024, 1536, 20 * 1024, 3 * 1024 ** 3].map(formatBytes);
+  expect(sizes).toEqual(['0 bytes', '1 byte', '1,023 bytes', '1.0 KiB', '1.5 KiB', '20 KiB', '3.0 GiB']);
   expect([counted(1, 'message'), counted(1_000, 'message')]).toEqual(['1 message', '1,000 messages']);
 });
 

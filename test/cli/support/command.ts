@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { addDiskQueue } from '../../../src/cli/diskqueue/diskqueue.ts';
 import { folderOfTest } from '../../folder.ts';
+import { finished } from '../../run-program.ts';
 import { runPart, type Result } from '../tasks/support/tasks-command.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
@@ -18,6 +19,12 @@ export function startCommand(
 ): ChildProcess {
   const env = { ...process.env, NO_COLOR: undefined, FORCE_COLOR: undefined, REDIS_URL: undefined, ...more };
   return spawn(process.execPath, [COMMAND, ...words], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+}
+
+/** Waits for the end of a command, and reads what it has printed as text. */
+export async function endOf(child: ChildProcess): Promise<Omit<Result, 'code'> & { code: number | null }> {
+  const { stdout, ...rest } = await finished(child);
+  return { stdout: stdout.toString(), ...rest };
 }
 
 /** Starts another copy of the command. */

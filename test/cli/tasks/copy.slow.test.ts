@@ -8,8 +8,7 @@ import { checkBroker } from 'escapement/testing';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { folderOfTest } from '../../folder.ts';
 import { freshDatabase, type FreshDatabase } from '../../redis/redis-case.ts';
-import { finished } from '../../run-program.ts';
-import { startCommand } from '../support/command.ts';
+import { endOf, startCommand } from '../support/command.ts';
 
 const HOUR_MS = 3_600_000;
 const PENDING = 6_000;
@@ -45,15 +44,15 @@ async function fill(tasks = PENDING + SCHEDULED): Promise<void> {
 }
 
 async function copied(...words: string[]): Promise<unknown> {
-  const { stdout, stderr, code } = await finished(startCommand(['tasks', 'copy', ...words, '--json']));
+  const { stdout, stderr, code } = await endOf(startCommand(['tasks', 'copy', ...words, '--json']));
   expect({ stderr, code }).toEqual({ stderr: '', code: 0 });
-  return JSON.parse(stdout.toString());
+  return JSON.parse(stdout);
 }
 
 /** Kills a copy when a condition holds, which it checks all the time. */
 async function killed(words: readonly string[], until: () => boolean | Promise<boolean>): Promise<void> {
   const command = startCommand(['tasks', 'copy', ...words]);
-  const ended = finished(command);
+  const ended = endOf(command);
   while (command.exitCode === null && !(await until())) await sleep(1);
   command.kill('SIGKILL');
   expect(await ended).toMatchObject({ stderr: '', code: null });
@@ -126,7 +125,7 @@ test('tasks copy refuses what it cannot copy, and names what is wrong', async ()
   await new Client({ broker: redis }).enqueue(new Task('own'), { taskId: 'own' });
   writeFileSync(join(directory, 'file'), '');
   const refused = async (...words: string[]): Promise<string> => {
-    const { stderr, code } = await finished(startCommand(['tasks', 'copy', ...words]));
+    const { stderr, code } = await endOf(startCommand(['tasks', 'copy', ...words]));
     expect(code).toBe(2);
     return stderr;
   };

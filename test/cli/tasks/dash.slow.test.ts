@@ -8,6 +8,7 @@ import {
   FakeKeyboard,
   FakeStream,
   openTarget,
+  refusal,
   serveTasks,
   tasksCommand,
   withEveryState,
@@ -185,12 +186,7 @@ describe('escapement tasks dash', () => {
   it('tasks dash needs a terminal, or prints once', async () => {
     const { add, command, surroundings } = await openTarget('broker');
     await add('a');
-    const refused = await command('dash');
-    expect(refused).toEqual({
-      stdout: '',
-      stderr: 'escapement: dash needs a terminal; --once prints the queues once\n',
-      code: 2,
-    });
+    expect(await command('dash')).toEqual(refusal('dash needs a terminal; --once prints the queues once'));
     const once = await command('dash', '--once');
     expect(once.stdout).toMatch(
       /^escapement tasks {2}there .*\n\n {2}queue +state .*\n {2}default +run +1 .*\n$/,
@@ -210,8 +206,7 @@ it.each([
   [['--json'], 'dash has no --json; use stats --json'],
   [[], 'dash needs a terminal; --once prints the queues once'],
 ])('tasks dash %j is wrong usage, which is reported before a connection is made', async (words, message) => {
-  const { stderr, code } = await tasksCommand(['dash', ...words, '-u', 'redis://127.0.0.1:1']);
-  expect([stderr, code]).toEqual([`escapement: ${message}\n`, 2]);
+  expect(await tasksCommand(['dash', ...words, '-u', 'redis://127.0.0.1:1'])).toEqual(refusal(message));
 });
 
 const hasScript = process.platform === 'linux' && spawnSync('script', ['--version']).status === 0;
@@ -228,13 +223,8 @@ describe.skipIf(!hasScript)('on a terminal, escapement tasks dash', () => {
     await add('a');
     const uri = await serveTasks({ broker });
     const line = `echo "pid $$"; exec ${process.execPath} ${COMMAND} tasks dash -u ${uri}`;
-    const env = {
-      ...process.env,
-      TERM: 'xterm-256color',
-      NO_COLOR: undefined,
-      FORCE_COLOR: undefined,
-      CI: undefined,
-    };
+    const plain = { NO_COLOR: undefined, FORCE_COLOR: undefined, CI: undefined };
+    const env = { ...process.env, ...plain, TERM: 'xterm-256color' };
     const child = spawn('script', ['-qec', line, '/dev/null'], { env, stdio: ['pipe', 'pipe', 'inherit'] });
     onTestFinished(() => void child.kill('SIGKILL'));
     let written = '';

@@ -5,11 +5,11 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { HttpTarget } from '../../../src/cli/tasks/target/http-target.ts';
 import { openBench, START_MS } from '../../tasks/support/bench.ts';
 import { freePort } from '../../free-port.ts';
-import { finished } from '../../run-program.ts';
-import { startCommand } from '../support/command.ts';
+import { endOf, startCommand } from '../support/command.ts';
 import {
   announceServer,
   openTarget,
+  refusal,
   type Result,
   serve,
   serveTasks,
@@ -30,8 +30,7 @@ describe('the HTTP API', () => {
       expect(stdout).toContain('│ default │');
       expect(code).toBe(0);
     }
-    const elsewhere = `escapement: there is no tasks API at ${uri} (HTTP 404)\n`;
-    expect(await stats(uri)).toEqual({ stdout: '', stderr: elsewhere, code: 2 });
+    expect(await stats(uri)).toEqual(refusal(`there is no tasks API at ${uri} (HTTP 404)`));
   });
 
   it.each(['{}', 'null', '[]', '"queues"', '{"nonsense":1}', '<html>Welcome</html>'])(
@@ -44,10 +43,8 @@ describe('the HTTP API', () => {
         'task runall -q q -s retry',
       ];
       for (const command of commands) {
-        expect(await tasksCommand([...command.split(' '), '-u', uri])).toEqual({
-          ...{ stdout: '', code: 2 },
-          stderr: `escapement: ${uri} does not respond as the tasks API. Is it mounted there?\n`,
-        });
+        const result = await tasksCommand([...command.split(' '), '-u', uri]);
+        expect(result).toEqual(refusal(`${uri} does not respond as the tasks API. Is it mounted there?`));
       }
     },
   );
@@ -64,10 +61,8 @@ describe('the HTTP API', () => {
     async (words, body) => {
       const uri = await serve((_, response) => response.end(body));
       for (const more of [[], ['--json']]) {
-        expect(await tasksCommand([...words.split(' '), '-u', uri, ...more])).toEqual({
-          ...{ stdout: '', code: 2 },
-          stderr: `escapement: ${uri} does not respond as the tasks API. Is it mounted there?\n`,
-        });
+        const result = await tasksCommand([...words.split(' '), '-u', uri, ...more]);
+        expect(result).toEqual(refusal(`${uri} does not respond as the tasks API. Is it mounted there?`));
       }
     },
   );
@@ -93,8 +88,7 @@ describe('the HTTP API', () => {
     const environment = { ESCAPEMENT_TOKEN: 'secret', ESCAPEMENT_URI: uri };
     expect((await tasksCommand(['stats'], { environment })).code).toBe(0);
     const refused = await stats(uri, '--token', 'wrong');
-    expect(refused.stderr).toBe(`escapement: ${uri} refuses: unauthorized (HTTP 401)\n`);
-    expect(refused.code).toBe(2);
+    expect(refused).toEqual(refusal(`${uri} refuses: unauthorized (HTTP 401)`));
   });
 
   it('the HTTP API responds only by allowed names, and the error names the option that allows them', async () => {
@@ -106,28 +100,23 @@ describe('the HTTP API', () => {
     });
     const allowed = 'IP addresses, localhost and the names in the option allowedHosts of tasksHandler';
     const reason = `the host "jobs.example" is not allowed. Allowed are ${allowed}`;
-    expect(await stats(uri)).toEqual({
-      ...{ stdout: '', stderr: `escapement: ${uri} refuses: ${reason} (HTTP 403)\n`, code: 2 },
-    });
+    expect(await stats(uri)).toEqual(refusal(`${uri} refuses: ${reason} (HTTP 403)`));
   });
 
   it('a change over a read-only HTTP API is an error', async () => {
     const { add, broker } = await openBench();
     await add('a');
     const uri = await serveTasks({ broker, readOnly: true });
-    const { stderr, code } = await tasksCommand(['queue', 'pause', 'default', '-u', uri]);
-    expect(stderr).toMatch(/^escapement: POST is not allowed here \(HTTP 405\)\n$/);
-    expect(code).toBe(2);
+    const paused = await tasksCommand(['queue', 'pause', 'default', '-u', uri]);
+    expect(paused).toEqual(refusal('POST is not allowed here (HTTP 405)'));
   });
 
   it('the HTTP API is not at the URL of a dashboard, which responds in JSON', async () => {
     const { broker } = await openBench();
     const uri = await serve(dashboard({ broker, rootPath: '/jobs', authorize: () => true }));
-    const none = `escapement: there is no tasks API at ${uri}/jobs (HTTP 404)\n`;
-    expect((await stats(`${uri}/jobs`)).stderr).toBe(none);
+    expect(await stats(`${uri}/jobs`)).toEqual(refusal(`there is no tasks API at ${uri}/jobs (HTTP 404)`));
     const closed = await serve(dashboard({ broker, rootPath: '/jobs', authorize: () => false }));
-    const refused = `escapement: ${closed}/jobs refuses: forbidden (HTTP 403)\n`;
-    expect((await stats(`${closed}/jobs`)).stderr).toBe(refused);
+    expect(await stats(`${closed}/jobs`)).toEqual(refusal(`${closed}/jobs refuses: forbidden (HTTP 403)`));
   });
 
   it.each([
@@ -141,7 +130,7 @@ describe('the HTTP API', () => {
     ['another server', ''],
   ])('a 404 of %s shows that the HTTP API is not there', async (_, text) => {
     const uri = await serve((_request, response) => response.writeHead(404).end(text));
-    const none = { stdout: '', stderr: `escapement: there is no tasks API at ${uri} (HTTP 404)\n`, code: 2 };
+    const none = refusal(`there is no tasks API at ${uri} (HTTP 404)`);
     expect(await stats(uri)).toEqual(none);
     for (const words of ['queue pause a b', 'task inspect -q q -i a', 'task cancel -q q a']) {
       expect(await tasksCommand([...words.split(' '), '-u', uri])).toEqual(none);
@@ -152,8 +141,8 @@ describe('the HTTP API', () => {
     'a 404 of asynqmon’s own server is about one task: %j',
     async (text) => {
       const uri = await serve((_request, response) => response.writeHead(404).end(text));
-      const { stderr, code } = await tasksCommand(['task', 'inspect', '-q', 'q', '-i', 'a', '-u', uri]);
-      expect([stderr, code]).toEqual([`escapement: ${text.trim()} (HTTP 404)\n`, 2]);
+      const result = await tasksCommand(['task', 'inspect', '-q', 'q', '-i', 'a', '-u', uri]);
+      expect(result).toEqual(refusal(`${text.trim()} (HTTP 404)`));
     },
   );
 
@@ -167,13 +156,9 @@ describe('the HTTP API', () => {
   it('a queue of asynqmon’s own server, which knows no limits, is shown without', async () => {
     const states = ['active', 'pending', 'aggregating', 'scheduled', 'retry', 'archived', 'completed'];
     const numbers = { size: 0, groups: 0, latency_msec: 0, memory_usage_bytes: 0, processed: 0, failed: 0 };
-    const current = {
-      queue: 'default',
-      paused: false,
-      timestamp: new Date(START_MS).toISOString(),
-      ...numbers,
-    };
-    Object.assign(current, Object.fromEntries(states.map((state) => [state, 0])));
+    const counts = Object.fromEntries(states.map((state) => [state, 0]));
+    const timestamp = new Date(START_MS).toISOString();
+    const current = { queue: 'default', paused: false, timestamp, ...numbers, ...counts };
     const uri = await serve(({ url }, response) =>
       response.end(JSON.stringify(url === '/api/queues' ? { queues: [current] } : { current, history: [] })),
     );
@@ -215,11 +200,10 @@ describe('the HTTP API', () => {
     });
     const child = startCommand(['tasks', 'stats', '-u', uri]);
     onTestFinished(() => void child.kill('SIGKILL'));
-    const result = finished(child);
+    const result = endOf(child);
     await whenAsked;
     child.kill('SIGINT');
-    const { stdout, stderr, code } = await result;
-    expect([stdout.toString(), stderr, code]).toEqual(['', '', 130]);
+    expect(await result).toEqual({ stdout: '', stderr: '', code: 130 });
   });
 
   it('a request to the HTTP API has a time limit', async () => {
@@ -227,12 +211,9 @@ describe('the HTTP API', () => {
       if (request.url === '/api/queues') response.write('{'); // and no more
     });
     const api = new HttpTarget(new URL(uri), {}, new AbortController().signal, 100);
-    await expect(api.request('GET', '/queues')).rejects.toThrow(
-      `cannot reach ${uri}: no response within 100 ms`,
-    );
-    await expect(api.request('GET', '/servers')).rejects.toMatchObject({
-      code: 'ERR_BROKER_UNAVAILABLE',
-    });
+    const late = `cannot reach ${uri}: no response within 100 ms`;
+    await expect(api.request('GET', '/queues')).rejects.toThrow(late);
+    await expect(api.request('GET', '/servers')).rejects.toHaveProperty('code', 'ERR_BROKER_UNAVAILABLE');
   });
 
   it('a request to the HTTP API in progress does not outlast its command', async () => {

@@ -3,6 +3,7 @@ import { at, START_MS } from '../../tasks/support/bench.ts';
 import {
   announceServer,
   openTarget,
+  refusal,
   tasksCommand,
   type Way,
   WAYS,
@@ -31,21 +32,16 @@ describe.each(WAYS)('escapement tasks queue, over %s', (way) => {
     expect([stderr, code]).toEqual(['', 0]);
     expect(stdout).toMatch(/│ default +│ run +│ +7 │ +500ms │ +3 │ +2 │ +66\.67 % │/);
     expect(stdout).toMatch(/│ low +│ run +│ +1 │ +0ms │ +0 │ +0 │ +- │/);
-    const listed = await json('queue', 'ls');
-    expect(listed).toMatchObject({
-      json: { queues: [everyStateJson(way), { queue: 'low', size: 1 }] },
-      code: 0,
-    });
+    const queues = [everyStateJson(way), { queue: 'low', size: 1 }];
+    expect(await json('queue', 'ls')).toMatchObject({ json: { queues }, code: 0 });
   });
 
   it('tasks queue inspects queues', async () => {
     const { command, json } = await withEveryState(way);
     const { stdout } = await command('queue', 'inspect', 'default');
     expect(stdout).toMatch(/^queue +default\nstate +run\nsize +7\nactive +1\n/);
-    expect(await json('queue', 'inspect', 'default')).toEqual({
-      json: { queues: [{ ...everyStateJson(way), limits: null }], failed: [] },
-      code: 0,
-    });
+    const queues = [{ ...everyStateJson(way), limits: null }];
+    expect(await json('queue', 'inspect', 'default')).toEqual({ json: { queues, failed: [] }, code: 0 });
   });
 
   it('tasks queue shows the history day by day', async () => {
@@ -72,10 +68,8 @@ describe.each(WAYS)('escapement tasks queue, over %s', (way) => {
     });
     expect((await inspector.getQueueInfo('two')).paused).toBe(true);
     expect((await command('queue', 'ls')).stdout).toMatch(/│ two +│ paused │/);
-    expect(await json('queue', 'unpause', 'one')).toEqual({
-      json: { resumed: ['one'], failed: [] },
-      code: 0,
-    });
+    const resumed = await json('queue', 'unpause', 'one');
+    expect(resumed).toEqual({ json: { resumed: ['one'], failed: [] }, code: 0 });
     expect(await command('queue', 'resume', 'two')).toMatchObject({ stdout: 'two: resumed\n', code: 0 });
     expect((await inspector.getQueueInfo('one')).paused).toBe(false);
   });
@@ -132,10 +126,8 @@ describe.each(WAYS)('the limits and keys of a queue, over %s', (way) => {
       ...{ stdout: `queue            mail\n${shown}`, stderr: '', code: 0 },
     });
     expect(await inspector.limits('mail')).toEqual(LIMITS);
-    expect(await json('queue', 'limits', 'mail')).toEqual({
-      json: { queue: 'mail', limits: LIMITS },
-      code: 0,
-    });
+    const limits = await json('queue', 'limits', 'mail');
+    expect(limits).toEqual({ json: { queue: 'mail', limits: LIMITS }, code: 0 });
     expect((await command('queue', 'inspect', 'mail')).stdout).toContain(`\n${shown}`);
     expect((await json('queue', 'inspect', 'mail')).json).toMatchObject({ queues: [{ limits: LIMITS }] });
     await command('queue', 'limits', 'mail', '--concurrency', '2');
@@ -232,16 +224,8 @@ describe.each(WAYS)('escapement tasks, over %s', (way) => {
     expect(code).toBe(0);
     expect((await json('stats')).json).toMatchObject({
       aggregate: {
-        ...{
-          size: 8,
-          active: 1,
-          pending: 2,
-          aggregating: 1,
-          scheduled: 1,
-          retry: 1,
-          archived: 1,
-          completed: 1,
-        },
+        ...{ size: 8, active: 1, pending: 2, aggregating: 1, scheduled: 1, retry: 1 },
+        ...{ archived: 1, completed: 1 },
         ...{ processed: 3, failed: 2, timestamp: at(500) },
       },
       queues: [
@@ -336,8 +320,8 @@ describe.each(WAYS)('escapement tasks, over %s', (way) => {
         [flag, 'nonsense', 'queue', 'ls'],
         ['queue', 'ls', flag, 'nonsense'],
       ]) {
-        const { stderr, code } = await tasksCommand([...words, '-u', 'http://127.0.0.1:9']);
-        expect([stderr, code]).toEqual(["escapement: --http_header must be 'Name: value'\n", 2]);
+        const result = await tasksCommand([...words, '-u', 'http://127.0.0.1:9']);
+        expect(result).toEqual(refusal("--http_header must be 'Name: value'"));
       }
     }
   });

@@ -6,19 +6,12 @@ import { freePort } from '../../free-port.ts';
 import { acceptConnections } from '../../listen.ts';
 import { freshDatabase } from '../../redis/redis-case.ts';
 import { RedisProcess } from '../../redis/redis-process.ts';
-import { finished } from '../../run-program.ts';
-import { COMMAND, startCommand, startCopy } from '../support/command.ts';
-
-interface Ended {
-  readonly stdout: string;
-  readonly stderr: string;
-  readonly code: number | null;
-}
+import { COMMAND, endOf, startCommand, startCopy } from '../support/command.ts';
+import { refusal } from './support/tasks-command.ts';
 
 /** Runs the built command. */
-async function tasks(env: Readonly<Record<string, string>>, ...words: string[]): Promise<Ended> {
-  const { stdout, stderr, code } = await finished(startCommand(['tasks', ...words], env));
-  return { stdout: stdout.toString(), stderr, code };
+function tasks(env: Readonly<Record<string, string>>, ...words: string[]): ReturnType<typeof endOf> {
+  return endOf(startCommand(['tasks', ...words], env));
 }
 
 async function redis(...args: string[]): Promise<RedisProcess> {
@@ -74,11 +67,9 @@ describe('escapement tasks, built, with Redis', () => {
   it('the command reports at once, in one line, that Redis is unreachable', async () => {
     const port = await freePort();
     const words = ['queue', 'pause', 'a', 'b', '-u', `redis://u:secret@127.0.0.1:${port}`];
-    const { stdout, stderr, code } = await tasks({}, ...words);
-    expect(stderr).toBe(
-      `escapement: cannot reach Redis at 127.0.0.1:${port}: connect ECONNREFUSED 127.0.0.1:${port}\n`,
+    expect(await tasks({}, ...words)).toEqual(
+      refusal(`cannot reach Redis at 127.0.0.1:${port}: connect ECONNREFUSED 127.0.0.1:${port}`),
     );
-    expect([stdout, code]).toEqual(['', 2]);
     const wrong = await tasks({}, 'stats', '-u', 'redis://u:secret@127.0.0.1:99999');
     expect(wrong.stderr).toMatch(/^escapement: --uri must be [^\n]*\n$/);
     expect(wrong.stderr).not.toContain('secret');
@@ -90,7 +81,7 @@ describe('escapement tasks, built, with Redis', () => {
     const port = await acceptConnections(() => connections++);
     const late = tasks({}, 'stats', '-u', `127.0.0.1:${port}`);
     const child = startCommand(['tasks', 'stats', '-u', `127.0.0.1:${port}`]);
-    const result = finished(child);
+    const result = endOf(child);
     await expect.poll(() => connections).toBe(2);
     child.kill('SIGINT');
     expect(await result).toMatchObject({ stderr: '', code: 130 });
@@ -102,15 +93,11 @@ describe('escapement tasks, built, with Redis', () => {
     const folder = folderOfTest();
     cpSync(join(COMMAND, '..'), join(folder, 'dist'), { recursive: true });
     cpSync(join(COMMAND, '../../package.json'), join(folder, 'package.json'));
-    const run = async (...words: string[]): Promise<Ended> => {
-      const { stdout, stderr, code } = await finished(startCopy(join(folder, 'dist/cli.js'), words));
-      return { stdout: stdout.toString(), stderr, code };
-    };
-    expect(await run('tasks', 'stats')).toEqual({
-      stdout: '',
-      stderr: 'escapement: Redis needs a package that is not installed: npm install ioredis\n',
-      code: 2,
-    });
+    const run = (...words: string[]): ReturnType<typeof endOf> =>
+      endOf(startCopy(join(folder, 'dist/cli.js'), words));
+    expect(await run('tasks', 'stats')).toEqual(
+      refusal('Redis needs a package that is not installed: npm install ioredis'),
+    );
     const other = await run('tasks', 'stats', '-u', `http://127.0.0.1:${await freePort()}`);
     expect(other.stderr).toContain('ECONNREFUSED');
     expect(await run('tasks', 'task', 'ls', '--help')).toMatchObject({ stderr: '', code: 0 });

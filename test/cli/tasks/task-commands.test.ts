@@ -72,17 +72,8 @@ describe.each(WAYS)('escapement tasks task, over %s', (way) => {
   it('tasks task runs tasks, archives and deletes them', async () => {
     const { command, inspector, json } = await withEveryState(way);
     const state = async (id: string): Promise<string> => (await inspector.getTaskInfo('default', id)).state;
-    const ran = await command(
-      'task',
-      'run',
-      ...Q,
-      '-i',
-      'scheduled',
-      '-i',
-      'retry',
-      'archived',
-      'aggregating',
-    );
+    const ids = ['-i', 'scheduled', '-i', 'retry', 'archived', 'aggregating'];
+    const ran = await command('task', 'run', ...Q, ...ids);
     expect(ran).toEqual({
       stdout: 'scheduled: pending\nretry: pending\narchived: pending\naggregating: pending\n',
       ...{ stderr: '', code: 0 },
@@ -94,10 +85,8 @@ describe.each(WAYS)('escapement tasks task, over %s', (way) => {
     expect(await state('retry')).toBe('archived');
     for (const verb of ['delete', 'remove', 'rm']) {
       const id = { delete: 'retry', remove: 'completed', rm: 'pending' }[verb] ?? '';
-      expect(await command('task', verb, ...Q, '-i', id)).toMatchObject({
-        stdout: `${id}: deleted\n`,
-        code: 0,
-      });
+      const deleted = await command('task', verb, ...Q, '-i', id);
+      expect(deleted).toEqual({ stdout: `${id}: deleted\n`, stderr: '', code: 0 });
       await expect(state(id)).rejects.toMatchObject({ code: 'ERR_TASK_NOT_FOUND' });
     }
   });

@@ -74,6 +74,11 @@ export interface Result {
   readonly code: number;
 }
 
+/** What is left of a command that was refused: one line. */
+export function refusal(message: string): Result {
+  return { stdout: '', stderr: `escapement: ${message}\n`, code: 2 };
+}
+
 export interface CommandSurroundings {
   readonly connect?: Connect;
   readonly environment?: Readonly<Record<string, string>>;
@@ -92,9 +97,7 @@ export async function tasksCommand(
   const { environment = {}, connect = connectTarget, nowMs = START_MS + 500 } = surroundings;
   const keyboard = (surroundings.keyboard ?? new FakeKeyboard(false)) as unknown as NodeJS.ReadStream;
   const others = { environment, connect, now: () => nowMs, keyboard };
-  const addPart: AddPart = (program, terminal) => {
-    addTasks(program, terminal, others);
-  };
+  const addPart: AddPart = (program, terminal) => addTasks(program, terminal, others);
   return runPart(addPart, ['tasks', ...words], surroundings);
 }
 
