@@ -96,9 +96,8 @@ describe.each(FORMATS)('%s', (format) => {
     const metrics = new RecordingMetrics();
     const dataPath = temporaryFolder();
     await openQueue({ format, dataPath });
-    expect(await rejection(openQueue({ format, dataPath, metrics }))).toMatchObject({
-      code: 'ERR_QUEUE_LOCKED',
-    });
+    const locked = await rejection(openQueue({ format, dataPath, metrics }));
+    expect(locked).toHaveProperty('code', 'ERR_QUEUE_LOCKED');
     expect(metrics.gauges()).toEqual({});
     metrics.broken.add('diskqueue_bytes'); // the second gauge: the first is there already
     const other = openQueue({ format, dataPath: temporaryFolder(), metrics });

@@ -55,9 +55,7 @@ class Contender {
     this.process = spawn(program, words, { cwd: ROOT, env });
     this.process.stdin.on('error', () => undefined); // it was killed
     this.#lines = createInterface({ input: this.process.stdout })[Symbol.asyncIterator]();
-    onTestFinished(() => {
-      this.process.kill('SIGKILL');
-    });
+    onTestFinished(() => void this.process.kill('SIGKILL'));
   }
 
   get isAlive(): boolean {
@@ -116,9 +114,7 @@ function lockFiles({ dataPath }: Place): string[] {
 function onPlatform(platform: string): void {
   const { platform: real } = process;
   Object.defineProperty(process, 'platform', { value: platform });
-  onTestFinished(() => {
-    Object.defineProperty(process, 'platform', { value: real });
-  });
+  onTestFinished(() => void Object.defineProperty(process, 'platform', { value: real }));
 }
 
 const PLACES = [
@@ -222,11 +218,7 @@ describe.skipIf(process.platform === 'win32')('an owner', () => {
 
   test('an owner keeps its queue when the folder is renamed, and does not own a copy of it', async () => {
     const { dataPath, name } = shortPlace(process.platform);
-    const [folder, copy, moved] = ['folder', 'copy', 'moved'].map((part) => join(dataPath, part)) as [
-      string,
-      string,
-      string,
-    ];
+    const [folder, copy, moved] = [`${dataPath}/folder`, `${dataPath}/copy`, `${dataPath}/moved`];
     const queue = await openQueue({ dataPath: folder, name });
     execFileSync('cp', ['-a', folder, copy]);
     expect(await LogLock.isHeld(copy, name)).toBe(false);
@@ -275,17 +267,14 @@ describe.skipIf(process.platform === 'win32')('a contender', () => {
 
   test('the folder of a killed contender is removed by the next owner; that of a living one stays', async () => {
     const { dataPath, name } = shortPlace(process.platform);
-    const [empty, dead, alive] = ['0', '1', '2'].map((digit) =>
-      join(dataPath, `${name}.lock.${digit.repeat(16)}`),
-    ) as [string, string, string];
+    const folderOf = (digit: string): string => join(dataPath, `${name}.lock.${digit.repeat(16)}`);
+    const [empty, dead, alive] = [folderOf('0'), folderOf('1'), folderOf('2')];
     for (const folder of [empty, dead, alive]) mkdirSync(folder);
     writeFileSync(join(dead, '1'.repeat(16)), '');
     const socket = await LocalSocket.listen(alive, '2'.repeat(16));
     const queue = await openQueue({ dataPath, name });
-    expect(lockFiles({ dataPath, name, platform: '' })).toEqual([
-      `${name}.lock`,
-      `${name}.lock.${'2'.repeat(16)}`,
-    ]);
+    const left = lockFiles({ dataPath, name, platform: '' });
+    expect(left).toEqual([`${name}.lock`, `${name}.lock.${'2'.repeat(16)}`]);
     await socket.close();
     await queue.delete();
     expect(readdirSync(dataPath)).toEqual([]);

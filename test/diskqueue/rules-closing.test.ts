@@ -131,14 +131,8 @@ describe.each(FORMATS)('%s', (format) => {
 
   test('empty drops the puts before it, and keeps the puts after it', async () => {
     const queue = await openQueue({ format });
-    const calls = [
-      putAll(queue, 'abc'),
-      queue.empty(),
-      putAll(queue, 'xyz'),
-      queue.empty(),
-      putAll(queue, 'pqr'),
-    ];
-    await Promise.all(calls);
+    const begun = [putAll(queue, 'abc'), queue.empty(), putAll(queue, 'xyz'), queue.empty()];
+    await Promise.all([...begun, putAll(queue, 'pqr')]);
     expect(queue.depth).toBe(3);
     expect(await drain(await reopened(queue))).toEqual(['p', 'q', 'r']);
   });

@@ -3,6 +3,7 @@ import { runInNewContext } from 'node:vm';
 import type { EscapementError } from 'escapement';
 import type { CorruptionEvent, DiskQueue } from 'escapement/diskqueue';
 import { afterEach, describe, expect, onTestFinished, vi } from 'vitest';
+import { throwing } from '../timer/support/errors.ts';
 import { damagedFolder, LEFT } from './support/damage.ts';
 import { RecordingFiles } from './support/recording-files.ts';
 import { uncaughtErrors } from '../uncaught-errors.ts';
@@ -34,10 +35,7 @@ async function withFiles(format: Format, options: object = {}) {
   const { files, queue } = await openRecorded({ format, dataPath, ...options });
   const reopened = async (): Promise<string[]> => {
     await queue.close().catch(() => undefined);
-    const again = await openQueue({ format, dataPath });
-    const texts = await drain(again);
-    await again.close();
-    return texts;
+    return drain(await openQueue({ format, dataPath }));
   };
   return { files, dataPath, queue, reopened };
 }
@@ -244,9 +242,7 @@ describe.each(FORMATS)('%s', (format) => {
 
   const left = LEFT[format];
 
-  afterEach(() => {
-    vi.restoreAllMocks();
-  });
+  afterEach(() => vi.restoreAllMocks());
 
   test('onCorruption is called for damage, which is skipped', async () => {
     const events: CorruptionEvent[] = [];
@@ -263,9 +259,7 @@ describe.each(FORMATS)('%s', (format) => {
   test('an error of onCorruption is an uncaught exception, and stops nothing', async () => {
     const uncaught = uncaughtErrors();
     const thrown = new Error('from the handler');
-    const queue = await damaged(() => {
-      throw thrown;
-    });
+    const queue = await damaged(throwing(thrown));
     expect(await drain(queue, left.length)).toEqual(left);
     await settled();
     expect(uncaught).toEqual([thrown]);
@@ -283,10 +277,8 @@ describe.each(FORMATS)('%s', (format) => {
 test('behind a segment with the largest number a put rejects with ERR_QUEUE_IO', async ({ dataPath }) => {
   writeFileSync(`${dataPath}/queue.999999999999999.segment`, '');
   const queue = await openQueue({ name: 'queue', dataPath, onCorruption: () => undefined });
-  expect(await rejection(queue.put(bytes('lost')))).toMatchObject({
-    code: 'ERR_QUEUE_IO',
-    op: 'DiskQueue.put',
-  });
+  const error = await rejection(queue.put(bytes('lost')));
+  expect(error).toMatchObject({ code: 'ERR_QUEUE_IO', op: 'DiskQueue.put' });
   expect(queue.depth).toBe(0);
   await queue.close();
 });

@@ -24,6 +24,12 @@ const opening = (dataPath: string, format = 'checked'): string => `
   const say = (line) => { process.stdout.write(line + '\\n'); };
   const tell = (promise) => promise.then(() => say('open'), (error) => say(error.code));`;
 
+/** The same in CommonJS, for programs that start worker threads. */
+const required = (dataPath: string): string => `
+  const { Worker } = require('node:worker_threads');
+  const { DiskQueue } = require('escapement/diskqueue');
+  ${opening(dataPath)}`;
+
 test('one of many concurrent opens succeeds', async ({ dataPath }) => {
   const results = await Promise.allSettled(Array.from({ length: 8 }, () => openQueue({ dataPath })));
   expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
@@ -34,12 +40,9 @@ test('a second open by another spelling of the path, or a symbolic link, is refu
   const [dataPath, elsewhere] = [temporaryFolder(), temporaryFolder()];
   await openQueue({ dataPath });
   symlinkSync(dataPath, join(elsewhere, 'link'));
-  const others = [
-    `${dataPath}/`,
-    `${dataPath}/../${dataPath.split('/').at(-1) ?? ''}/.`,
-    join(elsewhere, 'link'),
-  ];
-  for (const other of [...others, relative(process.cwd(), dataPath)]) {
+  const roundabout = `${dataPath}/../${dataPath.split('/').at(-1) ?? ''}/.`;
+  const link = join(elsewhere, 'link');
+  for (const other of [`${dataPath}/`, roundabout, link, relative(process.cwd(), dataPath)]) {
     expect(await rejection(openQueue({ dataPath: other }))).toMatchObject(LOCKED);
   }
 });
@@ -73,10 +76,7 @@ test('a second open by the CommonJS build, beside the ES build or the source, is
 
 test('a second open from another process, or its worker threads, is refused', async ({ dataPath }) => {
   const queue = await openQueue({ dataPath });
-  const body = `
-    const { Worker, isMainThread } = require('node:worker_threads');
-    const { DiskQueue } = require('escapement/diskqueue');
-    ${opening(dataPath)}`;
+  const body = required(dataPath);
   const inWorker = `${body} tell(DiskQueue.open(options));`;
   const source = `${body} tell(DiskQueue.open(options)).then(() => new Worker(${JSON.stringify(inWorker)}, { eval: true }));`;
   const { lines } = await startProgram(source, { type: 'commonjs' });
@@ -85,10 +85,7 @@ test('a second open from another process, or its worker threads, is refused', as
 });
 
 test('a second open from a worker thread, or beside one, is refused', async ({ dataPath }) => {
-  const body = `
-    const { Worker, isMainThread } = require('node:worker_threads');
-    const { DiskQueue } = require('escapement/diskqueue');
-    ${opening(dataPath)}`;
+  const body = required(dataPath);
   const source = `${body}
     const worker = new Worker(${JSON.stringify(`${body} tell(DiskQueue.open(options)); setTimeout(() => {}, 60_000);`)}, { eval: true, stdout: true });
     worker.stdout.once('data', async (line) => {
@@ -117,12 +114,8 @@ test('a second open from a worker of a cluster is refused', async ({ dataPath })
        });
      } else DiskQueue.open(options).then(() => process.send('open'), (error) => process.send(error.code));`,
   );
-  const { lines } = await startProgram(
-    `process.argv[1] = ${JSON.stringify(script)}; require(process.argv[1]);`,
-    {
-      type: 'commonjs',
-    },
-  );
+  const starting = `process.argv[1] = ${JSON.stringify(script)}; require(process.argv[1]);`;
+  const { lines } = await startProgram(starting, { type: 'commonjs' });
   expect(lines).toEqual(['open', 'ERR_QUEUE_LOCKED']);
 });
 

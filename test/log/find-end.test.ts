@@ -28,23 +28,21 @@ async function find(content: Buffer = bytes): Promise<FoundEnd> {
   }
 }
 
+/** What is found of the whole segment. */
+const INTACT: FoundEnd = { end: at(5), next: BASE + 5, damages: [] };
+
 test('an intact segment ends behind its last record', async () => {
-  expect(await find()).toEqual({ end: at(5), next: BASE + 5, damages: [] });
-  expect(await find(Buffer.concat([bytes, footer]))).toEqual({ end: at(5), next: BASE + 5, damages: [] });
-  expect(await find(Buffer.concat([bytes, footer, Buffer.alloc(99, 7)]))).toEqual({
-    ...{ end: at(5), next: BASE + 5, damages: [] },
-  });
+  expect(await find()).toEqual(INTACT);
+  expect(await find(Buffer.concat([bytes, footer]))).toEqual(INTACT);
+  expect(await find(Buffer.concat([bytes, footer, Buffer.alloc(99, 7)]))).toEqual(INTACT);
   expect(await find(bytes.subarray(0, 128))).toEqual({ end: 128, next: BASE, damages: [] });
 });
 
 test('a segment whose file was cut ends behind its last intact record', async () => {
   for (let size = SEGMENT_HEADER_BYTES; size <= bytes.length; size += stepOf(7)) {
     const index = offsets.findLastIndex((offset) => offset <= size);
-    expect(await find(bytes.subarray(0, size))).toEqual({
-      end: at(index),
-      next: BASE + index,
-      damages: [],
-    });
+    const found = await find(bytes.subarray(0, size));
+    expect(found).toEqual({ end: at(index), next: BASE + index, damages: [] });
   }
 });
 
@@ -62,11 +60,9 @@ test.each([0, 5_000])(
 
 test('an unfinished footer is not damage', async () => {
   for (let size = 1; size < 40; size++) {
-    const cut = Buffer.concat([bytes, footer.subarray(0, size)]);
-    expect(await find(cut)).toEqual({ end: at(5), next: BASE + 5, damages: [] });
+    expect(await find(Buffer.concat([bytes, footer.subarray(0, size)]))).toEqual(INTACT);
   }
-  const zeros = Buffer.concat([bytes, Buffer.alloc(40)]);
-  expect(await find(zeros)).toEqual({ end: at(5), next: BASE + 5, damages: [] });
+  expect(await find(Buffer.concat([bytes, Buffer.alloc(40)]))).toEqual(INTACT);
 });
 
 test('a flipped bit in a header or a payload costs that record alone', async () => {
@@ -85,25 +81,21 @@ test('a flipped bit in the header of the last record is reported, although zeros
   for (const offset of [0, 3, 9, 23]) {
     const copy = Buffer.concat([bytes, Buffer.alloc(5_000)]);
     copy[at(4) + offset] = (copy[at(4) + offset] as number) ^ 0x10;
-    expect(await find(copy)).toMatchObject({
-      end: at(5),
-      damages: [{ offset: at(4), end: at(5), from: BASE + 4 }],
-    });
+    const damages = [{ offset: at(4), end: at(5), from: BASE + 4 }];
+    expect(await find(copy)).toMatchObject({ end: at(5), damages });
   }
 });
 
 test('zeros in synced records are reported as damage', async () => {
   const copy = Buffer.from(bytes).fill(0, at(0), at(1));
-  expect(await find(copy)).toMatchObject({
-    end: at(5),
-    damages: [{ offset: at(0), from: BASE, to: BASE + 1 }],
-  });
+  const damages = [{ offset: at(0), from: BASE, to: BASE + 1 }];
+  expect(await find(copy)).toMatchObject({ end: at(5), damages });
 });
 
 test('a flipped bit in a footer costs no record', async () => {
   for (let bit = 0; bit < 40 * 8; bit++) {
     const damaged = Buffer.from(footer);
     damaged[bit >> 3] = (damaged[bit >> 3] as number) ^ (1 << (bit & 7));
-    expect(await find(Buffer.concat([bytes, damaged]))).toEqual({ end: at(5), next: BASE + 5, damages: [] });
+    expect(await find(Buffer.concat([bytes, damaged]))).toEqual(INTACT);
   }
 });

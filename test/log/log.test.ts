@@ -132,6 +132,14 @@ test('a log keeps every record that was synced, and drops the others, when the p
   }
 });
 
+/** The disk with a damaged payload in the first segment: that of the record at a position. */
+function damagedAt({ offset }: LogPosition): RecordingFileSystem {
+  const { disk } = files;
+  const [path] = [...disk.keys()].sort() as [string];
+  (disk.get(path) as Buffer)[offset + 24] = 0;
+  return new RecordingFileSystem(disk);
+}
+
 /** A payload that is read back as a whole. */
 const wholeOf = (position: LogPosition, payload: Buffer): PayloadPart => ({
   ...{ position, start: 0, length: payload.length, crc: crc32(payload) },
@@ -174,16 +182,9 @@ test('a payload that is read back by its position is undefined if it is damaged,
   const positions = await appendAll(log, TEXTS);
   await log.close();
   const [first, , third] = positions as [LogPosition, LogPosition, LogPosition];
-  const damaged = new RecordingFileSystem(files.disk);
-  const path = [...damaged.disk.keys()].sort()[0] as string;
-  const disk = new Map(damaged.disk);
-  const bytes = Buffer.from(disk.get(path) as Buffer);
-  bytes[third.offset + 24] = 0;
-  const { log: again } = await open(new RecordingFileSystem(disk.set(path, bytes)));
-  const [firstPart, thirdPart] = [
-    wholeOf(first, bytesOf(TEXTS[0] as string)),
-    wholeOf(third, bytesOf(TEXTS[2] as string)),
-  ];
+  const { log: again } = await open(damagedAt(third));
+  const firstPart = wholeOf(first, bytesOf(TEXTS[0] as string));
+  const thirdPart = wholeOf(third, bytesOf(TEXTS[2] as string));
   expect(await again.read(thirdPart)).toBeUndefined();
   expect(await again.read({ ...firstPart, position: third })).toBeUndefined();
   expect(await again.read({ ...firstPart, length: 1_000_000 })).toBeUndefined();
@@ -248,27 +249,13 @@ test('an examination of a segment finds its records and its damage', async () =>
   const { log } = await open();
   const positions = await appendAll(log, TEXTS.slice(0, 4));
   await log.close();
-  const [path] = [...files.disk.keys()] as [string];
-  const disk = new Map(files.disk);
-  const bytes = Buffer.from(disk.get(path) as Buffer);
-  bytes[(positions[1] as LogPosition).offset + 24] = 0;
-  const on = new RecordingFileSystem(disk.set(path, bytes));
+  const on = damagedAt(positions[1] as LogPosition);
   const { log: again } = await open(on);
-  const examined = await examineSegment(
-    on,
-    again.segments[0] as (typeof again.segments)[0],
-    undefined,
-    () => undefined,
-  );
+  const [segment] = again.segments as [(typeof again.segments)[0]];
+  const examined = await examineSegment(on, segment, undefined, () => undefined);
   expect(examined).toMatchObject({
-    ...{
-      records: 3,
-      next: 5,
-      isSealed: true,
-      hasWrongFooter: false,
-      hasStrayFooter: false,
-      headerCopies: ['intact', 'intact'],
-    },
+    ...{ records: 3, next: 5, isSealed: true, headerCopies: ['intact', 'intact'] },
+    ...{ hasWrongFooter: false, hasStrayFooter: false },
     damages: [{ from: 2, to: 3, reason: 'the checksum of a payload is wrong' }],
   });
   await again.close();

@@ -47,14 +47,8 @@ function changed(disk: Disk, path: string, change: (bytes: Buffer) => Buffer): D
 }
 
 test('a report of an intact queue has its messages, and neither problems nor notes', async () => {
-  const report = await verify(closed);
-  expect(report).toEqual({
-    messages: 12,
-    unacknowledged: 7,
-    bytes: 3 * (128 + 4 * 74 + 40),
-    problems: [],
-    notes: [],
-  });
+  const bytes = 3 * (128 + 4 * 74 + 40);
+  expect(await verify(closed)).toEqual({ messages: 12, unacknowledged: 7, bytes, problems: [], notes: [] });
 });
 
 test('a report of a queue without files is empty', async () => {
@@ -87,24 +81,19 @@ test('a report of a queue after a crash notes a torn tail', async () => {
 });
 
 test('a report of a queue after a crash notes files that are unfinished, or were set aside', async () => {
-  const disk = new Map(crashed)
-    .set(segment(4), Buffer.alloc(60))
-    .set(`${folder}/${NAME}.cursor.new`, Buffer.alloc(3))
-    .set(`${folder}/${NAME}.0000000009.segment.damaged`, Buffer.alloc(3))
-    .set(`${folder}/${NAME}.0000000009.segment.damaged.2`, Buffer.alloc(3))
-    .set(`${folder}/${NAME}.0000000009.segment.damaged.3.new`, Buffer.alloc(3))
-    .set(`${folder}/${NAME}.0000000009.segment.rewritten`, Buffer.alloc(3))
-    .set(`${folder}/other.0000000009.segment.damaged`, Buffer.alloc(3));
+  const left = [
+    [segment(4), 'is unfinished'],
+    [`${folder}/${NAME}.cursor.new`, 'is unfinished'],
+    [`${segment(9)}.damaged`, 'was set aside'],
+    [`${segment(9)}.damaged.2`, 'was set aside'],
+    [`${segment(9)}.damaged.3.new`, 'is unfinished'],
+    [`${segment(9)}.rewritten`, 'is unfinished'],
+  ] as const;
+  const disk = new Map(crashed).set(`${folder}/other.0000000009.segment.damaged`, Buffer.alloc(3));
+  for (const [path] of left) disk.set(path, Buffer.alloc(3));
   const { problems, notes } = await verify(disk);
   expect(problems).toEqual([]);
-  expect(notes).toEqual([
-    `${segment(4)}: is unfinished`,
-    `${folder}/${NAME}.cursor.new: is unfinished`,
-    `${folder}/${NAME}.0000000009.segment.damaged: was set aside`,
-    `${folder}/${NAME}.0000000009.segment.damaged.2: was set aside`,
-    `${folder}/${NAME}.0000000009.segment.damaged.3.new: is unfinished`,
-    `${folder}/${NAME}.0000000009.segment.rewritten: is unfinished`,
-  ]);
+  expect(notes).toEqual(left.map(([path, note]) => `${path}: ${note}`));
 });
 
 test('a report of a queue after a crash notes acknowledgements of messages that are not in the files, and a torn record of the cursor', async () => {
@@ -136,12 +125,8 @@ test('a report of a damaged queue names the messages that are lost by damage', a
     changed(closed, segment(2), (bytes) => bytes.fill(0xff, 360, 361)),
   );
   expect(messages).toBe(11);
-  expect(problems).toEqual([
-    {
-      ...{ file: segment(2), offset: 350, bytes: 74, firstSequence: 8, lastSequence: 8 },
-      reason: 'no record begins here',
-    },
-  ]);
+  const lost = { file: segment(2), offset: 350, bytes: 74, firstSequence: 8, lastSequence: 8 };
+  expect(problems).toEqual([{ ...lost, reason: 'no record begins here' }]);
 });
 
 test('a report of a damaged queue names a header of which one copy or both are damaged, or that has another number', async () => {

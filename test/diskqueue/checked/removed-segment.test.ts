@@ -70,9 +70,9 @@ test('a removed segment of a queue that was killed is reported, the last one wit
   const paths = world.segments(disk);
   for (const [i, path] of paths.entries()) {
     await checkWithout(new Map(disk), path, TWO_OF.filter((_, j) => j !== i).flat());
+    const missing = { file: path, offset: 0, bytes: 0, reason: 'the segment is missing' };
     if (i < paths.length - 1) expect(world.events).toMatchObject([{ firstSequence: 2 * i + 1 }]);
-    else
-      expect(world.events).toEqual([{ file: path, offset: 0, bytes: 0, reason: 'the segment is missing' }]);
+    else expect(world.events).toEqual([missing]);
   }
 });
 

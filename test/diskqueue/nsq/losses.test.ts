@@ -172,14 +172,9 @@ describe('the end of the last file', () => {
 
   it('a last file that is too short is reported, and its records are delivered', async () => {
     const folder = QueueFolder.of({ 0: records(messages(3)) }, '5\n0,14\n0,70\n');
-    expect(await damagesIn(folder)).toEqual([
-      {
-        file: folder.pathOf(folder.file(0)),
-        offset: 42,
-        bytes: 28,
-        reason: 'the file is shorter than it was',
-      },
-    ]);
+    const file = folder.pathOf(folder.file(0));
+    const reason = 'the file is shorter than it was';
+    expect(await damagesIn(folder)).toEqual([{ file, offset: 42, bytes: 28, reason }]);
     await expectWhole(folder, texts(messages(2, 1)));
   });
 

@@ -276,11 +276,7 @@ it('a file of which both copies of the header are damaged is set aside by a repa
     bytesOf(disk, path)[3] = 0xff;
     bytesOf(disk, path)[70] = 0xff;
     const sequences = records.filter((record) => record.path === path).map(({ sequence }) => sequence);
-    const lost = {
-      file: path,
-      firstSequence: Math.min(...sequences),
-      lastSequence: Math.max(...sequences),
-    };
+    const lost = { file: path, firstSequence: Math.min(...sequences), lastSequence: Math.max(...sequences) };
     const { problems } = await storedOn(disk).verify(() => undefined);
     expect(problems).toMatchObject([lost]);
     expect(await repair(disk)).toMatchObject([{ ...lost, messages: sequences.length }]);
@@ -317,12 +313,7 @@ it('repair of a file in whose middle bytes are missing makes it valid, or throws
 it('verify lists damaged messages, however many a file has', async () => {
   const MANY = 150_000; // more than a call has arguments
   const header = {
-    number: 1,
-    salt: 7,
-    baseSequence: 1,
-    previousEnd: 0,
-    isAlwaysDurable: true,
-    createdWallMs: 0,
+    ...{ number: 1, salt: 7, baseSequence: 1, previousEnd: 0, isAlwaysDurable: true, createdWallMs: 0 },
   };
   const file = Buffer.alloc(SEGMENT_HEADER_BYTES + (MANY + 1) * (HEADER + 1));
   let end = encodeSegmentHeader(header).copy(file);
@@ -344,9 +335,8 @@ it('a repair for which the disk has no space leaves every file as it was, and no
   for (let nth = 0; nth < writes; nth++) {
     const disk = new MemoryDisk(damaged.contents);
     const full = new FaultyFileSystem(disk, { call: 'write', nth, code: 'ENOSPC', isLasting: true });
-    await expect(repair(disk, new StoredCheckedQueue(full, FOLDER, NAME))).rejects.toMatchObject({
-      code: 'ENOSPC',
-    });
+    const repaired = repair(disk, new StoredCheckedQueue(full, FOLDER, NAME));
+    await expect(repaired).rejects.toHaveProperty('code', 'ENOSPC');
     expect([...disk.contents.keys()]).toEqual([...damaged.contents.keys()]);
     expect(disk.contents).toEqual(damaged.contents);
   }
