@@ -92,12 +92,8 @@ const ENDS: Record<string, (broker: EmbeddedBroker, clock: ManualClock, task: Ne
     },
     'its queue is removed': async (broker, _, task) => {
       await broker.enqueue(task);
-      await broker.enqueue({
-        ...task,
-        processAtMs: LONG_MS,
-        uniqueTtlMs: 0,
-        message: { ...task.message, id: 'later' },
-      });
+      const message = { ...task.message, id: 'later' };
+      await broker.enqueue({ ...task, processAtMs: LONG_MS, uniqueTtlMs: 0, message });
       await broker.removeQueue(QUEUE, { force: true });
     },
   };
@@ -113,8 +109,7 @@ test.each(Object.entries(ENDS))(
       await end(broker, clock, newTask({ id: 'a', payload, uniqueKey: 'key' }));
       return new WeakRef(payload);
     };
-    const payload = await useAndForget();
-    expect(await isCollected(payload)).toBe(true);
+    expect(await isCollected(await useAndForget())).toBe(true);
     expect(heard).toContain('a');
     checkBroker(broker);
     await broker.enqueue(newTask({ id: 'a', uniqueKey: 'key' }));
@@ -147,8 +142,7 @@ test.each([true, false])(
   'a broker is collectable although its clock goes on; closed: %s',
   async (isClosed) => {
     const clock = new ManualClock();
-    const broker = await useAndForget(clock, isClosed);
-    expect(await isCollected(broker)).toBe(true);
+    expect(await isCollected(await useAndForget(clock, isClosed))).toBe(true);
     expect(clock.pendingWakeups).toBe(0);
   },
 );

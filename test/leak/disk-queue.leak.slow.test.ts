@@ -18,6 +18,7 @@ import {
 } from '../diskqueue/support/queues.ts';
 import { RecordingMetrics } from '../metrics/recording-metrics.ts';
 import { runProgram } from '../run-program.ts';
+import { throwing } from '../timer/support/errors.ts';
 import { heldBytes, isCollected } from './collect.ts';
 
 const MIB = 1024 * 1024;
@@ -51,10 +52,7 @@ function newSince(resources: readonly string[]): string[] {
 describe.each(FORMATS)('%s: after close', (format) => {
   /** Uses everything that a queue can do. */
   async function use(queue: DiskQueue, signal: AbortSignal): Promise<Delivery[]> {
-    await putAll(
-      queue,
-      Array.from({ length: 50 }, (_, i) => `message ${i}`),
-    );
+    for (let i = 0; i < 50; i++) await queue.put(bytes(`message ${i}`));
     const deliveries = await receiveMany(queue, 10);
     for (const delivery of deliveries.slice(0, 5)) delivery.ack();
     deliveries[7]?.nack();
@@ -138,13 +136,8 @@ describe.each(FORMATS)('%s: memory does not grow with the depth', (format) => {
     const AT_ONCE = 2_000;
     const message = Buffer.alloc(100, 'm');
     const dataPath = temporaryFolder();
-    const queue = await DiskQueue.open({
-      name: 'q',
-      dataPath,
-      format,
-      durability: 'os',
-      maxBytesPerFile: 4 * MIB,
-    });
+    const options = { format, durability: 'os', maxBytesPerFile: 4 * MIB } as const;
+    const queue = await DiskQueue.open({ name: 'q', dataPath, ...options });
     await queue.put(message);
     await drain(queue);
     const before = await heldBytes();
@@ -200,14 +193,9 @@ describe.each(FORMATS)('%s: memory does not grow with the depth', (format) => {
 
   test('memory does not grow with the refusals of a disk that takes no acknowledgements', async () => {
     const { files, clock, queue } = await openRecorded({ format, durability: 'os', syncEvery: 3 });
-    await putAll(
-      queue,
-      Array.from({ length: 3_000 }, () => 'message'),
-    );
+    await putAll(queue, Array<string>(3_000).fill('message'));
     const deliveries = await receiveMany(queue, 3_000);
-    files.before = () => {
-      throw hostError('ENOSPC', 'write');
-    };
+    files.before = throwing(hostError('ENOSPC', 'write'));
     const before = await heldBytes();
     for (const delivery of deliveries) {
       delivery.ack();

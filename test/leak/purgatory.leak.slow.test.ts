@@ -77,9 +77,7 @@ test.each(['mixed', 'checked', 'forced', 'expired', 'cancelled', 'waits', 'new k
       else if (end === 'checked') {
         operation.holds = true;
         purgatory.checkAndComplete(keys[2] as string);
-      } else {
-        purgatory.cancelForKey(keys[1] as string);
-      }
+      } else purgatory.cancelForKey(keys[1] as string);
     };
     const cycles = what === 'waits' ? 20_000 : 75_000;
     // The host's queue of promise jobs grows to the most it ever held, and stays: that is not ours.
@@ -117,13 +115,9 @@ const ENDS: Record<string, End> = {
     operation.holds = true;
     purgatory.checkAndComplete('y');
   },
-  'it was forced': (_, operation) => {
-    operation.forceComplete();
-  },
+  'it was forced': (_, operation) => operation.forceComplete(),
   'it expired': (_, __, clock) => clock.advance(10),
-  'its key was cancelled': (purgatory) => {
-    purgatory.cancelForKey('y');
-  },
+  'its key was cancelled': (purgatory) => purgatory.cancelForKey('y'),
 };
 
 test.each(Object.entries(ENDS))('a completed operation is held by nothing when %s', async (_, end) => {
@@ -137,8 +131,7 @@ test.each(Object.entries(ENDS))('a completed operation is held by nothing when %
   };
   const neighbours = [new Operation(1e6), new Operation(1e6)];
   for (const neighbour of neighbours) purgatory.tryCompleteElseWatch(neighbour, ['x', 'z']);
-  const operation = watchAndEnd();
-  expect(await isCollected(operation)).toBe(true);
+  expect(await isCollected(watchAndEnd())).toBe(true);
   expect(purgatory.watched).toBe(4);
   expect(neighbours.map(({ isCompleted }) => isCompleted)).toEqual([false, false]);
 });
@@ -152,8 +145,7 @@ test('a completed operation is held by nothing when it was the last that a check
     operation.forceComplete();
     return new WeakRef(operation);
   };
-  const operation = watchAndEnd();
-  expect(await isCollected(operation)).toBe(true);
+  expect(await isCollected(watchAndEnd())).toBe(true);
 });
 
 test('neither the value nor the condition of a wait that is over is held', async () => {
@@ -170,8 +162,7 @@ test('neither the value nor the condition of a wait that is over is held', async
     await wait;
     return [new WeakRef(value), new WeakRef(inCondition)];
   };
-  const held = await waitAndEnd();
-  expect(await isCollected(...held)).toBe(true);
+  expect(await isCollected(...(await waitAndEnd()))).toBe(true);
   expect(signal.aborted).toBe(false);
 });
 
@@ -193,8 +184,7 @@ test.each(['complete', 'drop'] as const)(
       purgatory.close({ pending });
       return new WeakRef(purgatory);
     };
-    const purgatory = watchAndClose();
-    expect(await isCollected(purgatory)).toBe(true);
+    expect(await isCollected(watchAndClose())).toBe(true);
     expect([metrics.readers.size, clock.pendingWakeups, operations.length]).toEqual([0, 0, 100]);
   },
 );
@@ -225,6 +215,5 @@ test('an idle purgatory that nothing refers to is collectable without close', as
     clock.advance(10);
     return new WeakRef(purgatory);
   };
-  const purgatory = useAndForget();
-  expect(await isCollected(purgatory)).toBe(true);
+  expect(await isCollected(useAndForget())).toBe(true);
 });

@@ -58,7 +58,6 @@ test('a server that was shut down is held by nobody, although its broker is open
     await server.shutdown();
     return new WeakRef(server);
   };
-  const server = await once();
-  expect(await isCollected(server)).toBe(true);
+  expect(await isCollected(await once())).toBe(true);
   await broker.close();
 });

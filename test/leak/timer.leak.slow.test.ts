@@ -56,24 +56,16 @@ type End = (timer: SystemTimer, clock: ManualClock) => void;
 const ENDS: Record<string, End> = {
   'it ran': (_, clock) => clock.advance(50),
   'it was cancelled': noop,
-  'the timer was closed': (timer) => {
-    timer.close();
-  },
-  'it ran in close': (timer) => {
-    timer.close({ pending: 'run' });
-  },
+  'the timer was closed': (timer) => timer.close(),
+  'it ran in close': (timer) => timer.close({ pending: 'run' }),
 };
 
 const NEIGHBOURS = ['one callback', 'many callbacks', 'nothing'];
 
 /** Adds a task, a callback and a closure that hold payloads, and makes an end of them. */
 function addAndEnd(timer: SystemTimer, clock: ManualClock, name: string): WeakRef<Payload>[] {
-  const [inTask, inArgument, inClosure, inError] = Array.from({ length: 4 }, () => new Payload()) as [
-    Payload,
-    Payload,
-    Payload,
-    Payload,
-  ];
+  const [inTask, inArgument] = [new Payload(), new Payload()];
+  const [inClosure, inError] = [new Payload(), new Payload()];
   const task = addTask(timer, 10, () => inTask.bytes.length);
   const ids = [
     timer.schedule(10, noop, inArgument as unknown as undefined),
@@ -100,8 +92,7 @@ test.each(Object.keys(ENDS).flatMap((name) => NEIGHBOURS.map((neighbours) => [na
     if (neighbours === 'many callbacks') {
       for (let i = 0; i < 20; i++) timer.schedule(1e6, () => i);
     }
-    const payloads = addAndEnd(timer, clock, name);
-    expect(await isCollected(...payloads)).toBe(true);
+    expect(await isCollected(...addAndEnd(timer, clock, name))).toBe(true);
     expect(timer.size).toBe(neighbours === 'nothing' || name.includes('close') ? 0 : 20);
   },
 );
@@ -150,8 +141,7 @@ test('a task was moved to another timer: it does not hold the first', async () =
     to.add(task);
     return new WeakRef(from);
   };
-  const from = addAndMove();
-  expect(await isCollected(from)).toBe(true);
+  expect(await isCollected(addAndMove())).toBe(true);
   expect(task.pending).toBe(true);
 });
 
@@ -188,16 +178,13 @@ test.each(['drop', 'run'] as const)(
     const addAndClose = (): WeakRef<SystemTimer> => {
       const timer = new SystemTimer({ clock, metrics });
       for (let i = 0; i < 10_000; i++) timer.schedule(i, noop);
-      for (let i = 0; i < 10; i++) {
-        tasks.push(addTask(timer, i));
-      }
+      for (let i = 0; i < 10; i++) tasks.push(addTask(timer, i));
       void timer.sleep(5).catch(noop);
       void timer.advanceClock(1_000);
       timer.close({ pending });
       return new WeakRef(timer);
     };
-    const timer = addAndClose();
-    expect(await isCollected(timer)).toBe(true);
+    expect(await isCollected(addAndClose())).toBe(true);
     expect([metrics.readers.size, clock.pendingWakeups, tasks.length]).toEqual([0, 0, 10]);
   },
 );
@@ -211,8 +198,7 @@ test('an idle timer that nothing refers to is collectable without close', async 
     clock.advance(10);
     return new WeakRef(timer);
   };
-  const timer = useAndForget();
-  expect(await isCollected(timer)).toBe(true);
+  expect(await isCollected(useAndForget())).toBe(true);
 });
 
 test('a timer is not collectable while something waits in it', async () => {

@@ -10,6 +10,7 @@ import {
 import { checkQueue } from 'escapement/testing';
 import { expect, test } from 'vitest';
 import { RecordingMetrics } from '../metrics/recording-metrics.ts';
+import { throwing } from '../timer/support/errors.ts';
 import { collect, heldBytes, isCollected } from './collect.ts';
 
 const noop = (): void => undefined;
@@ -76,16 +77,8 @@ const USES: Record<string, Use> = {
   'it was given up by a run': async (queue, item) => {
     const controller = new AbortController();
     queue.add(item);
-    await queue.run(
-      () => {
-        throw new Error('no');
-      },
-      {
-        maxRetries: 0,
-        signal: controller.signal,
-        onDrop: () => controller.abort(),
-      },
-    );
+    const onDrop = (): void => controller.abort();
+    await queue.run(throwing(new Error('no')), { maxRetries: 0, signal: controller.signal, onDrop });
   },
 };
 
@@ -110,8 +103,7 @@ test.each(Object.entries(USES))(
   'an item is held by nothing when %s, although the queue goes on',
   async (_, use) => {
     const { queue, clock } = makeQueue();
-    const item = await useAndForget(use, queue, clock);
-    expect(await isCollected(item)).toBe(true);
+    expect(await isCollected(await useAndForget(use, queue, clock))).toBe(true);
     checkQueue(queue);
     expect([queue.length, queue.waiting]).toEqual([0, 0]);
   },
@@ -144,8 +136,7 @@ test('an item is held by nothing when it waited for capacity, and its caller gav
     await added.catch(noop);
     return new WeakRef(item);
   };
-  const item = await giveUp();
-  expect(await isCollected(item)).toBe(true);
+  expect(await isCollected(await giveUp())).toBe(true);
   expect(queue.length).toBe(1);
 });
 
@@ -171,10 +162,7 @@ const CYCLES: Record<string, () => { cycle: Cycle; check: () => void }> = {
       void queue.get();
       queue.done(`key ${i - 1_000}`);
     };
-    return {
-      cycle,
-      check: () => expect(queue.length).toBe(1_000),
-    };
+    return { cycle, check: () => expect(queue.length).toBe(1_000) };
   },
   'delayed items': () => {
     const clock = new ManualClock();
@@ -187,10 +175,7 @@ const CYCLES: Record<string, () => { cycle: Cycle; check: () => void }> = {
       void queue.get();
       queue.done(`key ${i}`);
     };
-    return {
-      cycle,
-      check: () => expect([queue.waiting, queue.length]).toEqual([0, 0]),
-    };
+    return { cycle, check: () => expect([queue.waiting, queue.length]).toEqual([0, 0]) };
   },
   'failures that nobody forgets': () => {
     const options = { baseDelayMs: 1, maxDelayMs: 1, maxItems: 1_000 };
@@ -281,8 +266,7 @@ test('a long-lived signal does not hold a queue whose gets it has aborted, nor o
     await Promise.all([...gets, step]);
     return new WeakRef(queue);
   };
-  const queue = await useAndForget();
-  expect(await isCollected(queue)).toBe(true);
+  expect(await isCollected(await useAndForget())).toBe(true);
   expect([signal.aborted, other.signal.aborted]).toEqual([true, false]);
 });
 
@@ -317,6 +301,5 @@ test('an idle queue that nothing refers to is collectable without a shutdown', a
     void queue.get(); // somebody who waits for ever is no reason
     return new WeakRef(queue);
   };
-  const queue = await useAndForget();
-  expect(await isCollected(queue)).toBe(true);
+  expect(await isCollected(await useAndForget())).toBe(true);
 });

@@ -105,7 +105,7 @@ describe('the package', () => {
       const load = names.map((name) =>
         type === 'module' ? `await import('${name}')` : `require('${name}')`,
       );
-      const { stdout, stderr } = runProgram(
+      const { lines, stderr } = runProgram(
         `(async () => {
         const [{ WorkQueue, SystemTimer }, { OverflowQueue, DummyBackendQueue }, { EmbeddedBroker, Client, Server, Task }] = [${load.join(', ')}];
         const queue = new WorkQueue();
@@ -128,7 +128,7 @@ describe('the package', () => {
         { type },
       );
       expect(stderr).toBe('');
-      expect(stdout.trim().split('\n')).toEqual([
+      expect(lines).toEqual([
         "Lease Lease { item: 'web', state: 'held' }",
         "Delivery Delivery { bytes: 5, state: 'in flight' }",
         "SystemTimer { name: 'http', size: 0, levels: 1, closed: false }",
@@ -171,12 +171,10 @@ describe('the package', () => {
     'a process that may only access the folder of a broker or a disk queue opens it',
     () => {
       const folder = folderOfTest();
-      const permission = process.allowedNodeEnvironmentFlags.has('--permission')
-        ? '--permission'
-        : '--experimental-permission';
+      const isStable = process.allowedNodeEnvironmentFlags.has('--permission');
       const root = fileURLToPath(new URL('../../', import.meta.url));
       const flags = [
-        permission,
+        isStable ? '--permission' : '--experimental-permission',
         ...[root, folder].map((path) => `--allow-fs-read=${path}`),
         `--allow-fs-write=${folder}`,
       ];
@@ -195,7 +193,7 @@ describe('the package', () => {
   );
 
   it('the package loads the disk queue only with its subpath', () => {
-    const { stdout } = runProgram(
+    const { lines } = runProgram(
       `const { readFileSync } = require('node:fs');
        const hasDiskQueue = (path) => readFileSync(path, 'utf8').includes('DiskQueueCorruption');
        const others = ${JSON.stringify(Object.keys(EXPORTS).filter((subpath) => subpath !== 'escapement/diskqueue'))};
@@ -205,7 +203,7 @@ describe('the package', () => {
        }`,
       { type: 'commonjs' },
     );
-    expect(stdout.trim().split('\n')).toEqual(['false', 'true']);
+    expect(lines).toEqual(['false', 'true']);
   });
 
   it('the package does not bundle its peer dependencies, and all of them are optional', () => {
@@ -225,17 +223,13 @@ describe('the package', () => {
     expect(JSON.parse(stdout)).toEqual(peers);
   });
 
-  it.each(['module', 'commonjs'] as const)(
-    'checkSegments loads what it needs when it is called: %s',
-    (type) => {
-      const loads =
-        type === 'module'
-          ? `import { checkSegments } from 'escapement/testing';`
-          : `const { checkSegments } = require('escapement/testing');`;
-      const source = `${loads} checkSegments('no such folder').catch((error) => console.log(error.code))`;
-      expect(runProgram(source, { type }).stdout.trim()).toBe('ENOENT');
-    },
-  );
+  it.each([
+    ['module', `import { checkSegments } from 'escapement/testing';`],
+    ['commonjs', `const { checkSegments } = require('escapement/testing');`],
+  ] as const)('checkSegments loads what it needs when it is called: %s', (type, loads) => {
+    const source = `${loads} checkSegments('no such folder').catch((error) => console.log(error.code))`;
+    expect(runProgram(source, { type }).lines).toEqual(['ENOENT']);
+  });
 
   it('the package has one copy of each class per module format', () => {
     const source = `
@@ -248,7 +242,7 @@ describe('the package', () => {
   });
 
   it('the package works when both builds are loaded: errors, tasks and the checker cross over', () => {
-    const { stdout, stderr } = runProgram(`
+    const { lines, stderr } = runProgram(`
       import { createRequire } from 'node:module';
       import { SystemTimer, TimerTask, EscapementError, ManualClock } from 'escapement';
       import { checkTimer } from 'escapement/testing';
@@ -271,16 +265,11 @@ describe('the package', () => {
       try { theirs.add(task); } catch (error) { console.log(error instanceof EscapementError, error.code); }
     `);
     expect(stderr).toBe('');
-    expect(stdout.trim().split('\n')).toEqual([
-      '1 2 true 1',
-      'ran false',
-      'ran theirs',
-      'true ERR_TIMER_CLOSED',
-    ]);
+    expect(lines).toEqual(['1 2 true 1', 'ran false', 'ran theirs', 'true ERR_TIMER_CLOSED']);
   });
 
   it('the package works when both builds are loaded: operations and the checker cross over', () => {
-    const { stdout, stderr } = runProgram(`
+    const { lines, stderr } = runProgram(`
       import { createRequire } from 'node:module';
       import { DelayedOperation, DelayedOperationPurgatory } from 'escapement';
       import { checkPurgatory } from 'escapement/testing';
@@ -306,11 +295,11 @@ describe('the package', () => {
       }
     `);
     expect(stderr).toBe('');
-    expect(stdout.trim().split('\n')).toEqual(['tried', '1 0 0', 'tried', '1 0 0']);
+    expect(lines).toEqual(['tried', '1 0 0', 'tried', '1 0 0']);
   });
 
   it('the package works when both builds are loaded: they share the metrics of a registry and of a meter', () => {
-    const { stdout, stderr } = runProgram(`
+    const { lines, stderr } = runProgram(`
       import { createRequire } from 'node:module';
       import { Registry } from 'prom-client';
       import { MeterProvider } from '@opentelemetry/sdk-metrics';
@@ -332,6 +321,6 @@ describe('the package', () => {
       console.log(new PrometheusSerializer(undefined, false, undefined, true, true).serialize(resourceMetrics).trim().split('\\n').at(-1));
     `);
     expect(stderr).toBe('');
-    expect(stdout.trim().split('\n')).toEqual(['depth{name="a"} 4', 'depth{name="a"} 4']);
+    expect(lines).toEqual(['depth{name="a"} 4', 'depth{name="a"} 4']);
   });
 });

@@ -148,11 +148,6 @@ it('a console never prints the password of a client that was passed in', () => {
 it('what users are given has the name of its type', async () => {
   const { task, context, info } = await handled(sum);
   const given = [await leaseOf('web'), await (await diskQueue()).receive(), task, context, info];
-  expect(given.map((object) => object.constructor.name)).toEqual([
-    'Lease',
-    'Delivery',
-    'ReceivedTask',
-    'TaskContext',
-    'TaskInfo',
-  ]);
+  const names = given.map((object) => object.constructor.name);
+  expect(names).toEqual(['Lease', 'Delivery', 'ReceivedTask', 'TaskContext', 'TaskInfo']);
 });

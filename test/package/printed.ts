@@ -157,9 +157,7 @@ export function unconnectedClient(password?: string): Redis {
   const options = password === undefined ? {} : { password };
   const client = new Redis({ port: 1, lazyConnect: true, retryStrategy: () => null, ...options });
   client.on('error', () => undefined);
-  onTestFinished(() => {
-    client.disconnect();
-  });
+  onTestFinished(() => client.disconnect());
   return client;
 }
 

@@ -107,9 +107,7 @@ describe('Redis for the tests', () => {
 });
 
 describe('npm run test:setup', () => {
-  beforeEach(() => {
-    program('env', ENV);
-  });
+  beforeEach(() => program('env', ENV));
 
   it('test:setup installs Redis as root', async () => {
     program('apt-get', INSTALLS_REDIS);

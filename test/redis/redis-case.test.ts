@@ -1,34 +1,24 @@
-import { Redis } from 'ioredis';
-import { once } from 'node:events';
-import { createServer, type AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { acceptConnections } from '../listen.ts';
 import { LentDatabase } from './lent-database.ts';
 import { freshDatabase } from './redis-case.ts';
 import { RedisProcess } from './redis-process.ts';
+import { withRedis } from './with-redis.ts';
 
-async function using<T>(url: string, work: (redis: Redis) => Promise<T>): Promise<T> {
-  const redis = new Redis(url);
-  try {
-    return await work(redis);
-  } finally {
-    redis.disconnect();
-  }
-}
-
-const keysOf = (url: string): Promise<string[]> => using(url, (redis) => redis.keys('*'));
+const keysOf = (url: string): Promise<string[]> => withRedis(url, (redis) => redis.keys('*'));
 
 it('a fresh database is empty, also after a test has written to it', async () => {
   for (let turn = 0; turn < 20; turn++) {
     const { url, dispose } = await freshDatabase();
     expect(await keysOf(url)).toEqual([]);
-    await using(url, (redis) => redis.set('asynq:queues', 'value'));
+    await withRedis(url, (redis) => redis.set('asynq:queues', 'value'));
     await dispose();
   }
 });
 
 it.skipIf((process.env['REDIS_URL'] ?? '') !== '')('two tests have different databases', async () => {
   const [one, other] = await Promise.all([freshDatabase(), freshDatabase()]);
-  await using(one.url, (redis) => redis.set('asynq:queues', 'value'));
+  await withRedis(one.url, (redis) => redis.set('asynq:queues', 'value'));
   expect(await keysOf(other.url)).toEqual([]);
   await Promise.all([one.dispose(), other.dispose()]);
 });
@@ -53,7 +43,7 @@ describe('a database that is not ours', () => {
 
   it('the database of REDIS_URL loses only the keys of the tests', async () => {
     const { url, dispose } = await new LentDatabase(server.url).take();
-    await using(url, async (redis) => {
+    await withRedis(url, async (redis) => {
       for (let id = 0; id < 5_000; id++) void redis.set(`asynq:{default}:t:${id}`, 'value');
       await redis.set('theirs', 'value');
     });
@@ -67,22 +57,17 @@ describe('a database that is not ours', () => {
   });
 
   it('the database of REDIS_URL is not used if its server is too old', async () => {
-    const old = createServer((socket) => {
+    const port = await acceptConnections((socket) =>
       socket.on('data', (bytes) => {
-        const commands = String(bytes).match(/^\*\d+\r\n\$\d+\r\n\w+/gm) ?? [];
-        for (const command of commands) {
-          socket.write(
-            command.toLowerCase().endsWith('info') ? '$20\r\nredis_version:6.0.16\r\n' : '+OK\r\n',
-          );
+        for (const command of String(bytes).match(/^\*\d+\r\n\$\d+\r\n\w+/gm) ?? []) {
+          const isInfo = command.toLowerCase().endsWith('info');
+          socket.write(isInfo ? '$20\r\nredis_version:6.0.16\r\n' : '+OK\r\n');
         }
-      });
-    }).listen(0, '127.0.0.1');
-    await once(old, 'listening');
-    const { port } = old.address() as AddressInfo;
+      }),
+    );
     await expect(new LentDatabase(`redis://127.0.0.1:${port}`).requireUsable()).rejects.toThrow(
       "The tests need Redis 6.2 or later, or Valkey. The server of REDIS_URL is '6.0.16'.",
     );
-    old.close();
   });
 
   it('a REDIS_URL that cannot be reached is reported', async () => {

@@ -20,12 +20,8 @@ export const thisSystem: System = {
     new Promise((resolve) => {
       // Installers talk a lot: it belongs where it does not mix with the report of the tests.
       const child = spawn(program, args, { stdio: ['ignore', process.stderr, process.stderr] });
-      child.once('error', () => {
-        resolve(false);
-      });
-      child.once('exit', (code) => {
-        resolve(code === 0);
-      });
+      child.once('error', () => resolve(false));
+      child.once('exit', (code) => resolve(code === 0));
     }),
   say: (message) => {
     process.stderr.write(`${message}\n`);

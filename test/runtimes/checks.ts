@@ -85,9 +85,7 @@ export const CHECKS: Readonly<Record<string, Check>> = {
     using timer = new SystemTimer();
     const COUNT = 1_000_000;
     let runs = 0;
-    const run = (): void => {
-      runs++;
-    };
+    const run = (): unknown => runs++;
     const ids = randomDelays(COUNT, 500).map((delayMs) => timer.schedule(delayMs, run));
     for (let i = 0; i < COUNT; i += 2) timer.cancel(ids[i] as (typeof ids)[number]);
     const left = COUNT - runs;

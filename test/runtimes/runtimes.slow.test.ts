@@ -6,9 +6,7 @@ let workspace: Workspace;
 beforeAll(async () => {
   workspace = await Workspace.create();
 });
-afterAll(() => {
-  workspace.remove();
-});
+afterAll(() => workspace.remove());
 
 describe.each(RUNTIMES)('in $name', (runtime) => {
   test(

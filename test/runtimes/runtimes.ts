@@ -9,14 +9,14 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, extname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { build as bundle, transform } from 'esbuild';
 import { chromium } from 'playwright-core';
 import { build as buildPage } from 'vite';
+import { listen } from '../listen.ts';
+import { finished } from '../run-program.ts';
 import type { CheckResult, RuntimeFeatures } from './checks.ts';
 
 /** Where a program of checks runs. */
@@ -72,13 +72,9 @@ function command(name: string, ...args: string[]): Runtime {
       const file = workspace.write(`${name}.js`, runAndPrint(features));
       const program = name === 'node' ? process.execPath : bin(name);
       const child = spawn(program, [...args, file], { cwd: workspace.path, timeout: MOST_MS });
-      const [stdout, stderr] = await Promise.all([
-        textOf(child.stdout),
-        textOf(child.stderr),
-        once(child, 'close'),
-      ]);
-      if (child.exitCode !== 0) throw new Error(`${name} exited with ${child.exitCode}: ${stderr}`);
-      return JSON.parse(stdout) as CheckResult[];
+      const { stdout, stderr, code } = await finished(child);
+      if (code !== 0) throw new Error(`${name} exited with ${code}: ${stderr}`);
+      return JSON.parse(stdout.toString()) as CheckResult[];
     },
   };
 }
@@ -154,7 +150,7 @@ function browser(thread: 'main thread' | 'web worker'): Runtime {
         build: { outDir },
         worker: { format: 'es' },
       });
-      return withServer(outDir, (url) => resultsOf(url));
+      return resultsOf(await serveFolder(outDir));
     },
   };
 }
@@ -206,27 +202,15 @@ async function resultsOf(url: string): Promise<CheckResult[]> {
 
 const TYPES: Readonly<Record<string, string>> = { '.html': 'text/html', '.js': 'text/javascript' };
 
-/** Serves the files of a folder while `use` runs. */
-async function withServer<T>(folder: string, use: (url: string) => Promise<T>): Promise<T> {
-  const server = createServer(({ url = '/' }, response) => {
+/** Serves the files of a folder for the length of the test. @returns where. */
+async function serveFolder(folder: string): Promise<string> {
+  const port = await listen(({ url = '/' }, response) => {
     const path = url === '/' ? join(folder, 'index.html') : join(folder, 'assets', basename(url));
-    try {
-      const body = readFileSync(path);
-      response
-        .writeHead(200, { 'content-type': TYPES[extname(path)] ?? 'application/octet-stream' })
-        .end(body);
-    } catch {
-      response.writeHead(404).end();
-    }
+    const type = TYPES[extname(path)] ?? 'application/octet-stream';
+    if (existsSync(path)) response.writeHead(200, { 'content-type': type }).end(readFileSync(path));
+    else response.writeHead(404).end();
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  try {
-    return await use(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
-  } finally {
-    server.closeAllConnections();
-    server.close();
-  }
+  return `http://127.0.0.1:${port}/`;
 }
 
 /** workerd reports its port as a line of JSON. */
