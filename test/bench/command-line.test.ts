@@ -12,9 +12,7 @@ let printed = '';
 
 function parse(...words: string[]): Settings | undefined {
   printed = '';
-  return parseCommandLine(words, ['timer', 'workqueue'], (text) => {
-    printed += text;
-  });
+  return parseCommandLine(words, ['timer', 'workqueue'], (text) => void (printed += text));
 }
 
 test('a command line without words runs every part in full', () =>
@@ -75,11 +73,6 @@ test('the program refuses a filter that matches no case, before the library is b
   expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
   expect(stderr).toMatch(/^error: --filter: no case's name contains 'nosuch'\. The cases are:\n {2}\S/);
   expect(stderr).toMatch(/\nSee --help\.\n$/);
-  for (const name of [
-    'put, durable: 1 caller',
-    'one reading of the clock',
-    'on a disk: stalls by compaction',
-  ]) {
-    expect(stderr).toContain(`\n  ${name}`);
-  }
+  const some = ['put, durable: 1 caller', 'one reading of the clock', 'on a disk: stalls by compaction'];
+  for (const name of some) expect(stderr).toContain(`\n  ${name}`);
 });

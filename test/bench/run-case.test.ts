@@ -5,6 +5,7 @@ import type { BulkRun, MicroRun, OpenBulk, Scenario } from '../../bench/lib/kind
 import { atLeast, ours, rival, unable, type Contestant } from '../../bench/lib/part.ts';
 import { problemsOf } from '../../bench/lib/result.ts';
 import { rotate, runCase, stepsOf, type RunOptions } from '../../bench/lib/run-case.ts';
+import { throwing } from '../timer/support/errors.ts';
 import { resultOf } from './results.ts';
 
 let options: RunOptions;
@@ -12,11 +13,7 @@ let steps: string[];
 
 beforeEach(() => {
   steps = [];
-  options = {
-    isQuick: false,
-    collector: new CollectorWatch(),
-    onStep: (label) => steps.push(label),
-  };
+  options = { isQuick: false, collector: new CollectorWatch(), onStep: (label) => steps.push(label) };
 });
 
 afterEach(() => options.collector.stop());
@@ -28,13 +25,10 @@ function doing(name: string, problem?: string): Contestant<OpenBulk> {
   return ours(name, (count) => ({ run: () => count, check: () => problem }));
 }
 
-test('contestants alternate, forwards and backwards, and each of them starts once', () =>
-  expect([0, 1, 2, 3].map((round) => rotate(['a', 'b', 'c'], round).join(''))).toEqual([
-    'abc',
-    'cba',
-    'bca',
-    'bac',
-  ]));
+test('contestants alternate, forwards and backwards, and each of them starts once', () => {
+  const orders = [0, 1, 2, 3].map((round) => rotate(['a', 'b', 'c'], round).join(''));
+  expect(orders).toEqual(['abc', 'cba', 'bca', 'bac']);
+});
 
 test('a bulk case reports time, collector and details for every round', async () => {
   const details = [{ name: 'stall', unit: 'ms' }];
@@ -62,16 +56,10 @@ test('a bulk case reports the bytes that the run left behind', async () => {
       return count;
     },
     check: () => (kept.length === count ? undefined : 'lost'),
-    close: () => {
-      kept = [];
-    },
+    close: () => void (kept = []),
   });
-  const definition = bulk({
-    ...row,
-    name: 'keep',
-    measuresBytes: true,
-    contestants: () => [ours('one', open)],
-  });
+  const contestants = (): Contestant<OpenBulk>[] => [ours('one', open)];
+  const definition = bulk({ ...row, name: 'keep', measuresBytes: true, contestants });
   const result = await runCase(definition, options);
   const bytes = result.contestants[0]?.metrics.find(({ name }) => name === 'bytes')?.samples[1] ?? 0;
   expect(bytes).toBeGreaterThan(8_000);
@@ -98,9 +86,7 @@ test('a bulk case warms each contestant up with a tenth of the size, and closes 
 });
 
 test('a failed self-check and an exception fail the run, and the other contestants are still measured', async () => {
-  const broken = ours('broken', (): BulkRun => {
-    throw new Error('no way');
-  });
+  const broken = ours('broken', throwing(new Error('no way')));
   const contestants = (): Contestant<OpenBulk>[] => [doing('good'), doing('idle', 'did nothing'), broken];
   const result = await runCase(bulk({ ...row, name: 'fill', contestants }), options);
   expect(result.contestants.map(({ problems }) => problems.length)).toEqual([0, 2, 2]);
@@ -115,24 +101,17 @@ test('benchmark.js drives a micro case in batches, and its operations are counte
     },
     check: () => (operations > 0 ? undefined : 'did nothing'),
   });
-  const result = await runCase(
-    micro({ ...row, name: 'count', contestants: () => [ours('one', open)] }),
-    options,
-  );
+  const definition = micro({ ...row, name: 'count', contestants: () => [ours('one', open)] });
+  const result = await runCase(definition, options);
   const [time] = result.contestants[0]?.metrics ?? [];
   expect(time?.samples).toHaveLength(2);
   expect(time?.samples.every((ns) => ns > 0 && ns < 1_000)).toBe(true);
 });
 
 test('an error inside benchmark.js is a failed self-check', async () => {
-  const run = (): void => {
-    throw new Error('in the loop');
-  };
-  const open = (): MicroRun => ({ run, check: () => undefined });
-  const result = await runCase(
-    micro({ ...row, name: 'count', contestants: () => [ours('one', open)] }),
-    options,
-  );
+  const open = (): MicroRun => ({ run: throwing(new Error('in the loop')), check: () => undefined });
+  const definition = micro({ ...row, name: 'count', contestants: () => [ours('one', open)] });
+  const result = await runCase(definition, options);
   expect(result.contestants[0]?.problems[0]).toContain('in the loop');
 });
 

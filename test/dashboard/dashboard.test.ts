@@ -47,10 +47,8 @@ describe('queues and tasks', () => {
     expect(await write('POST', '/api/queues/default/pause')).toMatchObject({ status: 204 });
     expect(await write('POST', '/api/queues/default/pause')).toMatchObject({ status: 409 });
     expect(await write('DELETE', '/api/queues/default?force=1')).toMatchObject({ status: 204 });
-    expect(await send('/api/queues/default')).toMatchObject({
-      status: 404,
-      json: { code: 'ERR_QUEUE_NOT_FOUND' },
-    });
+    const removed = await send('/api/queues/default');
+    expect(removed).toMatchObject({ status: 404, json: { code: 'ERR_QUEUE_NOT_FOUND' } });
   });
 
   test('tasks are listed, shown and changed', async () => {
@@ -114,17 +112,13 @@ test('timers are shown with their wheels', async () => {
 test('purgatories, work queues and disk queues are shown, closed ones too', async () => {
   const folder = folderOfTest();
   const purgatory = new DelayedOperationPurgatory<string>('produce', { timerEnabled: false });
-  const work = new RateLimitingQueue<string>(defaultControllerRateLimiter(), {
-    name: 'pods',
-    clock: new ManualClock(),
-  });
+  const options = { name: 'pods', clock: new ManualClock() };
+  const work = new RateLimitingQueue<string>(defaultControllerRateLimiter(), options);
   const messages = await DiskQueue.open({ name: 'spool', dataPath: folder });
   await messages.put(Buffer.from('a'));
   work.add('web');
   work.addRateLimited('db');
-  const { send } = await serveBoard({
-    ...{ purgatories: [purgatory], workQueues: [work], diskQueues: [messages] },
-  });
+  const { send } = await serveBoard({ purgatories: [purgatory], workQueues: [work], diskQueues: [messages] });
   const shown = {
     purgatories: [{ name: 'produce', watched: 0 }],
     workQueues: [{ name: 'pods', depth: 1, retries: [{ key: 'db', retries: 1 }] }],

@@ -18,11 +18,8 @@ function endless(): { outgoing: Outgoing; pieces: () => number; isOver: () => bo
       state.isOver = true;
     }
   };
-  return {
-    outgoing: { status: 200, headers: {}, body },
-    pieces: () => state.pieces,
-    isOver: () => state.isOver,
-  };
+  const outgoing = { status: 200, headers: {}, body };
+  return { outgoing, pieces: () => state.pieces, isOver: () => state.isOver };
 }
 
 /** Waits until no more pieces are made. */

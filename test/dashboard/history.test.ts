@@ -2,11 +2,7 @@ import { expect, test } from 'vitest';
 import { History, type Sample } from '../../src/dashboard/history.ts';
 
 const sample = (pending: number): Sample => ({
-  processedPerS: 0.1,
-  failedPerS: 0,
-  pending,
-  active: 0,
-  latencyMs: 0,
+  ...{ processedPerS: 0.1, failedPerS: 0, pending, active: 0, latencyMs: 0 },
 });
 
 const samples = (...queues: string[]): ReadonlyMap<string, Sample> =>
@@ -15,11 +11,8 @@ const samples = (...queues: string[]): ReadonlyMap<string, Sample> =>
 test('a history has the last samples, the oldest first, and rounds what floats add', () => {
   const history = new History(3, 10);
   for (let second = 1; second <= 5; second++) history.add(second, samples('a'));
-  expect(history.read('a', 0)).toMatchObject({
-    atMs: [3, 4, 5],
-    pending: [1, 1, 1],
-    processedPerS: [0.1, 0.1, 0.1],
-  });
+  const last = { atMs: [3, 4, 5], pending: [1, 1, 1], processedPerS: [0.1, 0.1, 0.1] };
+  expect(history.read('a', 0)).toMatchObject(last);
   expect(history.read('a', 4)).toMatchObject({ atMs: [4, 5] });
   expect(history.read('b', 0)).toMatchObject({ atMs: [], pending: [] });
 });

@@ -21,26 +21,18 @@ describe('names', () => {
     'a queue and a task may have any name: %j',
     async (_, name = '') => {
       const { client, send, write, inspector } = await serveBench();
-      await client.enqueue(
-        new Task('<script>', { a: name }, { queue: name, taskId: name, key: name.slice(0, 20) }),
-      );
+      const options = { queue: name, taskId: name, key: name.slice(0, 20) };
+      await client.enqueue(new Task('<script>', { a: name }, options));
       const part = pathSegment(name);
-      expect(new URL(`http://localhost/api/queues/${part}/tasks/${part}`).pathname.split('/')).toHaveLength(
-        6,
-      );
-      expect(await send(`/api/queues/${part}`)).toMatchObject({
-        status: 200,
-        json: { queue: { queue: name } },
-      });
+      const { pathname } = new URL(`http://localhost/api/queues/${part}/tasks/${part}`);
+      expect(pathname.split('/')).toHaveLength(6);
+      const queue = await send(`/api/queues/${part}`);
+      expect(queue).toMatchObject({ status: 200, json: { queue: { queue: name } } });
       const answer = await send(`/api/queues/${part}/tasks/${part}`);
       expect(answer).toMatchObject({ status: 200, json: { id: name, queue: name, type: '<script>' } });
-      expect(answer.headers).toMatchObject({
-        ...SECURITY_HEADERS,
-        'content-type': 'application/json; charset=utf-8',
-      });
-      expect(await send(`/api/queues/${part}/keys`)).toMatchObject({
-        json: [{ key: name.slice(0, 20) }],
-      });
+      const json = { 'content-type': 'application/json; charset=utf-8' };
+      expect(answer.headers).toMatchObject({ ...SECURITY_HEADERS, ...json });
+      expect((await send(`/api/queues/${part}/keys`)).json).toMatchObject([{ key: name.slice(0, 20) }]);
       const query = new URLSearchParams({ id: name, queue: name });
       if (name.length <= 1_000)
         expect((await send(`/api/search?${query.toString()}`)).text).toContain('"matched":1');
@@ -58,9 +50,8 @@ describe('names', () => {
       const server = new Server({ broker, queues });
       await server.start(() => undefined);
       expect((await send('/api/servers')).json).toMatchObject([{ queues }]);
-      expect((await send(`/api/queues/${pathSegment(name)}`)).json).toMatchObject({
-        queue: { hasServer: true },
-      });
+      const { json } = await send(`/api/queues/${pathSegment(name)}`);
+      expect(json).toMatchObject({ queue: { hasServer: true } });
       server.stop();
       await server.shutdown();
     },

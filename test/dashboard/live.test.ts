@@ -83,10 +83,8 @@ test('the stream says that the broker is unavailable, keeps the queues, and reco
   flaky.isFlaky = true;
   const away = await eventWith(stream, ({ unavailable }) => unavailable !== undefined);
   expect(away).toMatchObject({ queues: [{ queue: 'default' }] });
-  expect(await send('/api/queues/default')).toMatchObject({
-    status: 503,
-    json: { code: 'ERR_BROKER_UNAVAILABLE' },
-  });
+  const unavailable = { status: 503, json: { code: 'ERR_BROKER_UNAVAILABLE' } };
+  expect(await send('/api/queues/default')).toMatchObject(unavailable);
   flaky.isFlaky = false;
   const back = await eventWith(stream, ({ unavailable }) => unavailable === undefined);
   expect(back).toMatchObject({ queueCount: 1 });

@@ -1,12 +1,10 @@
-import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { Command } from 'commander';
 import { expect, test } from 'vitest';
 import { addDashboard } from '../../src/cli/dashboard/dashboard.ts';
 import { addDiskQueue } from '../../src/cli/diskqueue/diskqueue.ts';
 import { addTasks } from '../../src/cli/tasks/tasks.ts';
 import type { Terminal } from '../../src/cli/terminal/terminal.ts';
-import { read, ROOT } from './read.ts';
+import { filesIn, read } from './read.ts';
 
 /** Its commands are described and never run. */
 const NO_TERMINAL = {} as Terminal;
@@ -32,8 +30,7 @@ test.each([
 
 /** The lines of the documents that call the command, with the page and the words after its name. */
 function commandLines(): { where: string; words: string[] }[] {
-  const pages = readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md'));
-  return ['README.md', ...pages.map((name) => `docs/${name}`)].flatMap((page) => {
+  return ['README.md', ...filesIn('docs', '.md')].flatMap((page) => {
     const blocks = read(page).matchAll(/^```sh\n(.*?)^```/gms);
     const lines = [...blocks].flatMap(([, block = '']) => block.split('\n'));
     return lines.flatMap((line) => {

@@ -1,10 +1,8 @@
-import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
 import ts from 'typescript';
 import { expect, test } from 'vitest';
 import { EXPORTED_NAMES, sourceOf } from './exported-names.ts';
 import { ALLOWED } from './language-exceptions.ts';
-import { read, ROOT } from './read.ts';
+import { filesIn, read } from './read.ts';
 
 /** What to avoid in text that users read, and what to write instead. CONTRIBUTING.md has the rules. */
 const RULES: readonly (readonly [pattern: string, instead: string])[] = [
@@ -22,14 +20,6 @@ const RULES: readonly (readonly [pattern: string, instead: string])[] = [
 ];
 
 const PATTERN = new RegExp(RULES.map(([pattern]) => `\\b(?:${pattern})\\b`).join('|'), 'gi');
-
-/** The files below a folder whose names end so. */
-function filesIn(folder: string, ending: string): string[] {
-  const names = readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' });
-  return names
-    .filter((name) => name.endsWith(ending) && !/^(api|node_modules)\b/.test(name))
-    .map((name) => `${folder}/${name.replaceAll('\\', '/')}`);
-}
 
 /** A page without names in code and addresses of links. Its blocks of code stay: their comments are text, too. */
 function proseOf(page: string): string {

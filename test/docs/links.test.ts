@@ -1,16 +1,11 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { expect, test } from 'vitest';
-import { read, ROOT } from './read.ts';
+import { filesIn, read, ROOT } from './read.ts';
 
 const PAGES = [
   ...['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md', 'AGENTS.md'],
-  ...readdirSync(join(ROOT, 'docs'))
-    .filter((name) => name.endsWith('.md'))
-    .map((name) => `docs/${name}`),
-  ...readdirSync(join(ROOT, 'examples'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.md'))
-    .map((name) => `examples/${name}`),
+  ...[...filesIn('docs', '.md'), ...filesIn('examples', '.md')],
 ];
 
 /** The text of a page without its blocks of code. */

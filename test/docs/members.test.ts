@@ -1,9 +1,7 @@
-import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
 import ts from 'typescript';
 import { expect, test } from 'vitest';
 import { EXPORTED_NAMES, sourceOf } from './exported-names.ts';
-import { read, ROOT } from './read.ts';
+import { filesIn, read } from './read.ts';
 
 /** What JSON calls, and what a broker reads. */
 const NOT_CALLED = new Set(['toJSON', 'hasPayload']);
@@ -33,10 +31,8 @@ function membersOfSources(): string[] {
 }
 
 test('README and the documents name every method, property and event of the exported classes', () => {
-  const pages = readdirSync(join(ROOT, 'docs')).filter(
-    (name) => name.endsWith('.md') && name !== 'options.md',
-  );
-  const text = ['README.md', ...pages.map((name) => `docs/${name}`)].map(read).join('\n');
+  const pages = filesIn('docs', '.md').filter((path) => path !== 'docs/options.md');
+  const text = ['README.md', ...pages].map(read).join('\n');
   const words = new Set(text.match(/\w+/g));
   const members = membersOfSources();
   expect(members.length).toBeGreaterThan(200);

@@ -1,18 +1,13 @@
-import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { read, ROOT } from './read.ts';
+import { filesIn, read } from './read.ts';
 
 const NAME = /\b(?:asynq|diskqueue|escapement|purgatory|timer|workqueue)_\w+/g;
 
 /** Every string literal of the sources that is the name of a metric. */
 function metricsOfSources(): Set<string> {
-  const files = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' });
-  const names = files
-    .filter((path) => path.endsWith('.ts'))
-    .flatMap((path) => [...read(`src/${path}`).matchAll(new RegExp(`'(${NAME.source})'`, 'g'))])
-    .map(([, name = '']) => name);
-  return new Set(names);
+  const quoted = new RegExp(`'(${NAME.source})'`, 'g');
+  const names = filesIn('src', '.ts').flatMap((path) => [...read(path).matchAll(quoted)]);
+  return new Set(names.map(([, name = '']) => name));
 }
 
 test('the page of metrics has a row for every metric of the sources, and none for another', () => {

@@ -47,9 +47,7 @@ declare const Deno: { serve(options: { port: number }, fetch: Fetch): void };`,
     'Next.js': '',
     NestJS: '',
   },
-  'docs/testing.md': {
-    jest: 'declare const jest: any, test: any, expect: any;',
-  },
+  'docs/testing.md': { jest: 'declare const jest: any, test: any, expect: any;' },
 } as const;
 
 /** What comes in front of a block for the type checker; undefined if the block is not one with a framework. */

@@ -32,9 +32,7 @@ beforeEach(async () => {
   input = new PassThrough({ highWaterMark: 16 * KIB });
   stop = new AbortController();
   port = await listen((request, response) => {
-    void text(request).then((body) => {
-      answer(body.split('\n').slice(0, -1), response);
-    });
+    void text(request).then((body) => answer(body.split('\n').slice(0, -1), response));
   });
 });
 
@@ -83,9 +81,7 @@ it('the shipper forwards every line in order, whatever the pieces of its input a
 it('the shipper keeps a line until the answer is here', async () => {
   await open();
   const asked = new Promise<ServerResponse>((resolve) => {
-    answer = (_lines, response) => {
-      resolve(response);
-    };
+    answer = (_lines, response) => resolve(response);
   });
   input.end(linesOf(1));
   const done = ship();

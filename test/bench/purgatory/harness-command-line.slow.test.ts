@@ -7,12 +7,8 @@ let printed = '';
 
 function parse(line: string): HarnessSettings | undefined {
   printed = '';
-  return parseHarnessCommandLine(
-    line.split(' ').filter((word) => word !== ''),
-    (text) => {
-      printed += text;
-    },
-  );
+  const words = line.split(' ').filter((word) => word !== '');
+  return parseHarnessCommandLine(words, (text) => void (printed += text));
 }
 
 const REQUIRED = '--num 1000000 --rate 100000 --timeout 200 --pct50 20 --pct75 60';
@@ -20,14 +16,8 @@ const REQUIRED = '--num 1000000 --rate 100000 --timeout 200 --pct50 20 --pct75 6
 test("the harness accepts Kafka's options and has Kafka's defaults", () =>
   expect(parse(REQUIRED)).toEqual({
     workload: {
-      num: 1_000_000,
-      ratePerS: 100_000,
-      timeoutMs: 200,
-      pct50Ms: 20,
-      pct75Ms: 60,
-      keys: 3,
-      keySpaceSize: 100,
-      completeBy: 'force',
+      ...{ num: 1_000_000, ratePerS: 100_000, timeoutMs: 200, pct50Ms: 20, pct75Ms: 60 },
+      ...{ keys: 3, keySpaceSize: 100, completeBy: 'force' },
     },
     purgatory: 'ours',
   }));
@@ -71,9 +61,8 @@ test('the harness reports a usage error on stderr, measures nothing, and exits w
 });
 
 test('real time: the harness prints the samples, the result line and the expired share', () => {
-  const { status, stdout, stderr } = runHarness(
-    '--num 500 --rate 5000 --timeout 200 --pct50 20 --pct75 60 --key-space-size 100',
-  );
+  const line = '--num 500 --rate 5000 --timeout 200 --pct50 20 --pct75 60 --key-space-size 100';
+  const { status, stdout, stderr } = runHarness(line);
   expect(status).toBe(0);
   expect(stderr).toMatch(/^warning: measuring the sources, not a build.*\n$/);
   expect(stdout).toMatch(/^# latency samples: pct75 = \d+, pct50 = \d+, min = \d+, max = \d+\n/);

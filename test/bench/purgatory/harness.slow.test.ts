@@ -10,14 +10,8 @@ const NUM = 500;
 /** A tenth of a second. Latencies are `shortMs` or more than the timeout; with 0, a busy machine changes nothing. */
 function workloadFor(completeBy: CompleteBy, shortMs = 0): ReturnType<typeof prepareWorkload> {
   const workload = prepareWorkload({
-    num: NUM,
-    ratePerS: 5_000,
-    timeoutMs: 150,
-    pct50Ms: 20,
-    pct75Ms: 60,
-    keys: 3,
-    keySpaceSize: 50,
-    completeBy,
+    ...{ num: NUM, ratePerS: 5_000, timeoutMs: 150, pct50Ms: 20, pct75Ms: 60 },
+    ...{ keys: 3, keySpaceSize: 50, completeBy },
   });
   return { ...workload, latencies: workload.latencies.map((latency) => (latency < 150 ? shortMs : 1_000)) };
 }
@@ -113,9 +107,7 @@ test('when the loop is late, fewer requests may expire than in theory, but not m
 test('a request that completes twice or never is a problem', () => {
   let isDone = false;
   const tally = new Tally(2);
-  tally.finish = () => {
-    isDone = true;
-  };
+  tally.finish = () => void (isDone = true);
   tally.complete(1);
   expect(tally.check()).toBe('request 0 completed 0 times');
   expect(isDone).toBe(false);
@@ -128,18 +120,9 @@ test('a request that completes twice or never is a problem', () => {
 
 test("the result line of the harness has Kafka's columns", () => {
   const result = {
-    elapsedMs: 10_129.4,
-    targetRatePerS: 100_735.36,
-    actualRatePerS: 100_725.02,
-    cpuMs: 2_622.3,
-    loopDelayP99Ms: 1.7,
-    peakHeapBytes: 3 * 2 ** 20,
-    leftBytes: 2 ** 20,
-    deadEntries: 0,
-    expiredShare: 0.0785,
-    expiredInTheory: 0.0787,
-    lateShare: 0,
-    problem: undefined,
+    ...{ elapsedMs: 10_129.4, targetRatePerS: 100_735.36, actualRatePerS: 100_725.02 },
+    ...{ cpuMs: 2_622.3, loopDelayP99Ms: 1.7, peakHeapBytes: 3 * 2 ** 20, leftBytes: 2 ** 20 },
+    ...{ deadEntries: 0, expiredShare: 0.0785, expiredInTheory: 0.0787, lateShare: 0, problem: undefined },
   };
   const collections = { count: 70, totalMs: 284, longestMs: 9, young: { count: 60, totalMs: 255 } };
   const [, line, ...rest] = renderHarnessResult(result, collections).split('\n');

@@ -14,14 +14,8 @@ import {
 } from '../../../bench/purgatory/workload.ts';
 
 const OPTIONS: WorkloadOptions = {
-  num: 50_000,
-  ratePerS: 100_000,
-  timeoutMs: 200,
-  pct50Ms: 20,
-  pct75Ms: 60,
-  keys: 3,
-  keySpaceSize: 100,
-  completeBy: 'force',
+  ...{ num: 50_000, ratePerS: 100_000, timeoutMs: 200, pct50Ms: 20, pct75Ms: 60 },
+  ...{ keys: 3, keySpaceSize: 100, completeBy: 'force' },
 };
 
 interface Request {

@@ -187,9 +187,7 @@ async function openParts(folder: string): Promise<Parts> {
   }
   const workQueue = new RateLimitingQueue<string>(
     new ItemExponentialFailureRateLimiter({ baseDelayMs: 60_000, maxDelayMs: HOUR_MS }),
-    {
-      name: 'pods',
-    },
+    { name: 'pods' },
   );
   for (let n = 0; n < 7; n++) workQueue.add(`default/web-${n}`);
   for (let n = 0; n < 4; n++) for (let m = 0; m <= n; m++) workQueue.addRateLimited(`default/db-${n}`);
