@@ -61,13 +61,16 @@ it('the JSON of an error that is among its own causes ends where the circle begi
 
 it('an argument error names the argument, what it must be, and the value', () => {
   expect(outOfRange('tickMs', 'an integer of at least 1', 0.5)).toMatchObject({
-    ...{ ...RANGE, message: 'tickMs must be an integer of at least 1. Received 0.5' },
+    ...RANGE,
+    message: 'tickMs must be an integer of at least 1. Received 0.5',
   });
   expect(wrongType('delayMs', 'a number', '10')).toMatchObject({
-    ...{ ...TYPE, message: "delayMs must be a number. Received '10' (a string)" },
+    ...TYPE,
+    message: "delayMs must be a number. Received '10' (a string)",
   });
   expect(wrongValue('rounding', "'up' or 'down'", null)).toMatchObject({
-    ...{ ...VALUE, message: "rounding must be 'up' or 'down'. Received null" },
+    ...VALUE,
+    message: "rounding must be 'up' or 'down'. Received null",
   });
 });
 
@@ -82,7 +85,7 @@ it.each([
   [[1, 2], '[object Array]'],
   [Object.create(null), '[object Object]'],
   [Math.max, '[function max]'],
-  [Function(), '[function anonymous]'],
+  [(): void => undefined, '[function anonymous]'],
   ['x'.repeat(100), `'${'x'.repeat(60)}…' (a string)`],
 ])('an argument error shows the value %o', (value, shown) => {
   expect(wrongType('a', 'b', value).message).toBe(`a must be b. Received ${shown}`);
