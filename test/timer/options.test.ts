@@ -199,12 +199,15 @@ const BAD_OPTIONS: readonly (readonly [keyof SystemTimerOptions, ...BadValue])[]
   ['name', 5, TYPE, '5'],
 ];
 
-test.each(BAD_OPTIONS)('the option %s refuses %o, and the error shows both', (option, bad, kind, shown) => {
-  const clock = new ManualClock({ nowMs: 100 });
-  const error = thrownBy(() => new SystemTimer({ clock, [option]: bad }));
-  expectInvalid(error, option, kind, shown);
-  expect(clock.pendingWakeups).toBe(0);
-});
+test.each(BAD_OPTIONS)(
+  'the option %s refuses %o, and the error shows name and value',
+  (option, bad, kind, shown) => {
+    const clock = new ManualClock({ nowMs: 100 });
+    const error = thrownBy(() => new SystemTimer({ clock, [option]: bad }));
+    expectInvalid(error, option, kind, shown);
+    expect(clock.pendingWakeups).toBe(0);
+  },
+);
 
 test.each<[option: string, value: unknown]>([
   ...[null, {}, 5, { now: () => 0, wallNow: () => 0 }].map((value) => ['clock', value] as never),
