@@ -21,8 +21,11 @@ import type { Route } from './route-table.ts';
 /** How long an answer is kept for a retry: several times as long as a client retries by default. */
 const KEPT_MS = 5 * MINUTE_MS;
 
-/** Maximum size of the answers that are kept, in characters: those to some 20 000 tasks. */
+/** Maximum size of the answers that are kept, in characters: those to some 20 000 tasks, or to 10 000 requests of one task. */
 const MAX_KEPT_CHARACTERS = 8_000_000;
+
+/** What an answer takes besides its text, measured in bytes: its id, its promise and its entry. */
+const CHARACTERS_BESIDES = 300;
 
 /** Maximum number of characters of the id of a request; a UUID has 36. */
 const MAX_ID_CHARACTERS = 100;
@@ -154,8 +157,8 @@ class RecentAnswers {
     answer.json.then(
       ({ length }) => {
         if (this.#answers.get(requestId) !== answer) return;
-        answer.characters = length;
-        this.#characters += length;
+        answer.characters = CHARACTERS_BESIDES + length;
+        this.#characters += answer.characters;
         this.#removeOld(nowMs - KEPT_MS);
       },
       () => {

@@ -288,6 +288,21 @@ describe('a request that is tried again', () => {
     await enqueue(send, [{ type: 'work', options: { headers } }], { requestId: 'large 9', isRetry: true });
     expect(await inspector.getQueueInfo('default')).toMatchObject({ size: 11 });
   });
+
+  test('the 8 MB include what answers take besides their text, however short they are', async ({
+    inspector,
+    send,
+  }) => {
+    await enqueue(send, [{ type: 'work', options: { taskId: 'first' } }], first);
+    await inspector.change('default', { id: 'first' }, 'delete');
+    const headers = { large: 'x'.repeat(995_000) };
+    for (let n = 0; n < 8; n++) {
+      await enqueue(send, [{ type: 'work', options: { headers } }], { requestId: `large ${n}` });
+    }
+    for (let n = 0; n < 150; n++) await enqueue(send, [], { requestId: `empty ${n}` });
+    await enqueue(send, [{ type: 'work', options: { taskId: 'first' } }], again);
+    expect(await inspector.getTaskInfo('default', 'first')).toMatchObject({ state: 'pending' });
+  });
 });
 
 function rejected(reason: unknown): PromiseRejectedResult {
