@@ -54,6 +54,17 @@ test('checkSegments of a queue of the nsq format names the first invalid length,
   await expect(checkSegments(folder)).rejects.toThrow('two.diskqueue.000001.dat at 0: the file is missing');
 });
 
+test.each([
+  [undefined, 'ERR_INVALID_ARG_TYPE', 'dir must be a path. Received undefined'],
+  ['', 'ERR_INVALID_ARG_TYPE', "dir must be a path. Received ''"],
+  [{ dataPath: 'a' }, 'ERR_INVALID_ARG_TYPE', 'dir must be a path. Received [object Object]'],
+  ['a\0b', 'ERR_INVALID_ARG_VALUE', 'dir must be a path without null characters'],
+])('checkSegments rejects %j, which is not a path', async (dir, code, message) => {
+  await expect(checkSegments(dir as string)).rejects.toMatchObject({
+    ...{ code, message: expect.stringContaining(message) as string },
+  });
+});
+
 test('checkSegments rejects if the folder does not exist', async () => {
   await expect(checkSegments(join(folder, 'none'))).rejects.toMatchObject({ code: 'ENOENT' });
 });
