@@ -76,11 +76,10 @@ export class KeyChecks {
 
   /** For example two operations whose checks trigger each other's keys. Their timeouts remain. */
   #reportEndless(): void {
-    if (this.#latest === undefined) return;
     const message = `a key was triggered ${MOST_IDLE_CHECKS} times by checks that completed nothing`;
     this.#operations.report(
       new EscapementError('ERR_CHECK_ENDLESS', message, { op: 'DelayedOperationPurgatory.checkAndComplete' }),
-      this.#latest,
+      this.#latest as DelayedOperation, // only its checks trigger keys meanwhile
     );
   }
 }
