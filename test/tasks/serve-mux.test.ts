@@ -58,6 +58,7 @@ describe('the choice of a handler', () => {
   it.each([
     [undefined, undefined, 'context must be an object. Received undefined'],
     [context, undefined, 'task must be an object. Received undefined'],
+    [null, null, 'context must be an object. Received null'],
     [received('email:'), context, 'task.type must be a string. Received undefined'], // as a handler has them
   ])('process rejects arguments that are not a context and a task', async (first, second, message) => {
     await expect(mux.process(first as never, second as never)).rejects.toMatchObject({

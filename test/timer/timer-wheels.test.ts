@@ -125,6 +125,20 @@ test('an entry that is due does not overtake those of a bucket that a turn has l
   expect(due()).toEqual([a, b, c]);
 });
 
+test.each([
+  ['what the turn has left', true, [2, 2]],
+  ['as many entries as a turn if that had no bound', false, [5, 7]],
+])('what is inserted between two turns moves %s', (_, isBounded, sizes) => {
+  const { wheels, place } = makeWheels(1, 4, 0);
+  wheels.movesPerTurn = 2;
+  for (let i = 0; i < 5; i++) place(1, 0);
+  wheels.startTurn(1, isBounded);
+  const afterTurn = wheels.due.size;
+  for (let i = 0; i < 5; i++) place(1, 1);
+  wheels.catchUp(2);
+  expect([afterTurn, wheels.due.size]).toEqual(sizes);
+});
+
 test('expireAll moves every entry, whatever is left of the moves of a turn', () => {
   const { wheels, place, due } = makeWheels(1, 4, 0);
   wheels.movesPerTurn = 1;
@@ -134,12 +148,14 @@ test('expireAll moves every entry, whatever is left of the moves of a turn', () 
   expect(due()).toEqual(slots);
 });
 
-test('a span with more entries than a turn may move loses none of its finer buckets', () => {
+test('a span with more entries than a turn may move is not moved at once, and loses none of its finer buckets', () => {
   const { wheels, place, due } = makeWheels(1, 4, 0);
   const [c, a] = [place(7, 0), place(5, 0)];
   const b = place(3, 3);
   wheels.movesPerTurn = 2;
-  for (let turn = 0; turn < 4; turn++) wheels.startTurn(50, true);
+  wheels.startTurn(50, true);
+  expect(wheels.due.size).toBeLessThanOrEqual(2);
+  for (let turn = 0; turn < 3; turn++) wheels.startTurn(50, true);
   expect(due()).toEqual([a, b, c]);
 });
 
