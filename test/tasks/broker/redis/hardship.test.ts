@@ -4,6 +4,7 @@ import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { failure, LONG_MS, newTask, QUEUE, SERVER, take } from '../../../conformance/broker/support.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
+import { until } from '../../../until.ts';
 import { codeOf } from '../../support/bench.ts';
 
 const P = `asynq:{${QUEUE}}:`;
@@ -268,7 +269,7 @@ describe('a Redis in trouble', () => {
     );
     const pings = (): Promise<unknown> => Promise.all(brokers.map((each) => each.ping()));
     try {
-      await vi.waitUntil(() => succeeds(pings()), { timeout: 20_000 });
+      await until('both brokers answer', () => succeeds(pings()));
       lost.length = 0;
       const answers = pings();
       await new Promise((resolve) => {
@@ -289,12 +290,12 @@ describe('a Redis in trouble', () => {
     const impatient = new RedisBroker({ url: server.url, timeoutMs: 100 });
     const answers = (): Promise<boolean> => succeeds(impatient.ping());
     try {
-      await vi.waitUntil(answers, { timeout: 20_000 });
-      await redis.call('CLIENT', 'PAUSE', '500', 'ALL');
+      await until('the broker answers', answers);
+      server.pause();
       const pings = await Promise.allSettled(Array.from({ length: 30 }, () => impatient.ping()));
+      server.resume();
       for (const ping of pings) expect(ping).toMatchObject({ reason: { code: 'ERR_BROKER_UNAVAILABLE' } });
-      await redis.ping();
-      await vi.waitUntil(answers, { timeout: 20_000 });
+      await until('the broker answers again', answers);
     } finally {
       process.off('warning', hear);
       await impatient.close();
