@@ -24,7 +24,7 @@ test.each(['SIGINT', 'SIGTERM'] as const)(
     const read = async <T>(path: string): Promise<T> =>
       (await (await fetch(`${url}api/${path}`)).json()) as T;
     await expect
-      .poll(async () => (await read<QueueDetailJson>('queues/mail')).queue.processed, { timeout: 20_000 })
+      .poll(async () => (await read<QueueDetailJson>('queues/mail')).queue.processed)
       .toBeGreaterThan(0);
     expect(folders().length).toBeGreaterThan(before.length);
     expect((await read<QueueDetailJson>('queues/reports')).queue.paused).toBe(true);
@@ -33,7 +33,7 @@ test.each(['SIGINT', 'SIGTERM'] as const)(
     expect(await read<ServerJson[]>('servers')).toHaveLength(2);
     expect((await read<ScheduleJson[]>('schedules')).length).toBeGreaterThan(2);
     await expect
-      .poll(async () => (await read<RuntimeJson>('runtime')).purgatories[0]?.keys.length, { timeout: 20_000 })
+      .poll(async () => (await read<RuntimeJson>('runtime')).purgatories[0]?.keys.length)
       .toBeGreaterThan(0);
     const { timers, workQueues, diskQueues } = await read<RuntimeJson>('runtime');
     expect(timers.find(({ name }) => name === 'sessions')?.size).toBeGreaterThanOrEqual(40_000);

@@ -9,4 +9,4 @@ function unaligned(page: string): string {
 
 test('the page of options is what `npm run docs:options` writes from the sources', () => {
   expect(unaligned(optionsPage())).toBe(unaligned(read('docs/options.md')));
-}, 60_000);
+});

@@ -27,7 +27,7 @@ beforeAll(() => {
   writeFileSync(join(project, 'package.json'), '{"name":"user","version":"1.0.0"}');
   const install = ['install', join(project, packed.filename), ...NPM_OPTIONS];
   execFileSync('npm', install, { cwd: project, stdio: 'ignore' });
-}, 120_000);
+});
 
 afterAll(() => rmSync(project, { recursive: true }));
 
@@ -144,7 +144,7 @@ it('the installed package compiles in a TypeScript program for browsers that che
   writeProgram('browser/tsconfig.json', JSON.stringify({ compilerOptions, files: [program] }));
   const { stdout } = run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', 'browser']);
   expect(stdout).toBe('');
-}, 120_000);
+});
 
 it('the installed package runs the escapement command', () => {
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
@@ -155,7 +155,7 @@ it('the installed package runs the escapement command', () => {
     stdout: `${JSON.stringify({ folder: 'empty', queues: [], failed: [] }, null, 2)}\n`,
     status: 0,
   });
-}, 120_000);
+});
 
 /** Bundles `import { name } from 'escapement'` and returns the path of the bundle. */
 function bundle(name: string): string {

@@ -11,4 +11,4 @@ test('a dump may have more characters in tasks that are read together than a str
   expect(await copyTasks(from, path)).toMatchObject({ tasks: 200 });
   await using to = await EmbeddedBroker.open();
   expect(await copyTasks(path, to)).toMatchObject({ added: 200 });
-}, 120_000);
+});

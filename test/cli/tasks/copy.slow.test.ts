@@ -77,47 +77,39 @@ async function countInRedis(): Promise<number> {
   return counts.pending + counts.scheduled;
 }
 
-test(
-  'a copy from a folder to Redis and back, which is killed and made again, misses nothing and doubles nothing',
-  { timeout: 120_000 },
-  async () => {
-    await fill();
-    for (const least of [500, 3_000]) {
-      await killed([folder, database.url], async () => (await countInRedis()) > least);
-    }
-    const before = await countInRedis();
-    expect(before).toBeLessThan(PENDING + SCHEDULED);
-    expect(await copied(folder, database.url)).toMatchObject({ added: PENDING + SCHEDULED - before });
-    expect(await ids(redis)).toEqual(ALL);
-    expect(await redis.repair('default', { apply: false })).toEqual([]);
+test('a copy from a folder to Redis and back, which is killed and made again, misses nothing and doubles nothing', async () => {
+  await fill();
+  for (const least of [500, 3_000]) {
+    await killed([folder, database.url], async () => (await countInRedis()) > least);
+  }
+  const before = await countInRedis();
+  expect(before).toBeLessThan(PENDING + SCHEDULED);
+  expect(await copied(folder, database.url)).toMatchObject({ added: PENDING + SCHEDULED - before });
+  expect(await ids(redis)).toEqual(ALL);
+  expect(await redis.repair('default', { apply: false })).toEqual([]);
 
-    const back = join(directory, 'back');
-    const segment = join(back, 'tasks.0000000001.segment');
-    await killed([database.url, back], () => existsSync(segment) && readFileSync(segment).length > 250_000);
-    expect(await copied(database.url, back)).toMatchObject({ tasks: PENDING + SCHEDULED });
-    const broker = await EmbeddedBroker.open({ dataPath: back });
-    expect(await ids(broker)).toEqual(ALL);
-    checkBroker(broker);
-    const again = new Client({ broker }).enqueue(new Task('work', { n: 7 }), { uniqueTtlMs: 1_000 });
-    await expect(again).rejects.toMatchObject({ code: 'ERR_TASK_DUPLICATE' });
-    await broker.close();
-  },
-);
+  const back = join(directory, 'back');
+  const segment = join(back, 'tasks.0000000001.segment');
+  await killed([database.url, back], () => existsSync(segment) && readFileSync(segment).length > 250_000);
+  expect(await copied(database.url, back)).toMatchObject({ tasks: PENDING + SCHEDULED });
+  const broker = await EmbeddedBroker.open({ dataPath: back });
+  expect(await ids(broker)).toEqual(ALL);
+  checkBroker(broker);
+  const again = new Client({ broker }).enqueue(new Task('work', { n: 7 }), { uniqueTtlMs: 1_000 });
+  await expect(again).rejects.toMatchObject({ code: 'ERR_TASK_DUPLICATE' });
+  await broker.close();
+});
 
-test(
-  'a copy to a dump, which is killed and made again, leaves no part of a dump behind',
-  { timeout: 60_000 },
-  async () => {
-    await fill();
-    const dump = join(directory, 'jobs.jsonl');
-    await killed([folder, dump], () => existsSync(`${dump}.part`));
-    expect(existsSync(dump)).toBe(false);
-    expect(await copied(folder, dump)).toMatchObject({ queues: 1, tasks: PENDING + SCHEDULED });
-    expect(existsSync(`${dump}.part`)).toBe(false);
-    expect(await copied(dump, database.url)).toMatchObject({ added: PENDING + SCHEDULED });
-    expect(await ids(redis)).toEqual(ALL);
-  },
-);
+test('a copy to a dump, which is killed and made again, leaves no part of a dump behind', async () => {
+  await fill();
+  const dump = join(directory, 'jobs.jsonl');
+  await killed([folder, dump], () => existsSync(`${dump}.part`));
+  expect(existsSync(dump)).toBe(false);
+  expect(await copied(folder, dump)).toMatchObject({ queues: 1, tasks: PENDING + SCHEDULED });
+  expect(existsSync(`${dump}.part`)).toBe(false);
+  expect(await copied(dump, database.url)).toMatchObject({ added: PENDING + SCHEDULED });
+  expect(await ids(redis)).toEqual(ALL);
+});
 
 test('tasks copy refuses what it cannot copy, and names what is wrong', async () => {
   await fill(1);

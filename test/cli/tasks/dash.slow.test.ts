@@ -20,9 +20,6 @@ import {
 const ENTER = `${ESCAPE}[?1049h`;
 const LEAVE = `${ESCAPE}[?1049l`;
 
-/** Also on a machine that has much else to do. */
-const SOON = { timeout: 20_000 };
-
 interface Watched {
   /** What is on the screen now, without colours. */
   readonly screen: () => string;
@@ -64,28 +61,26 @@ describe.each(WAYS)('escapement tasks dash, over %s', (way) => {
     const bench = await withEveryState(way);
     await bench.add('x', { queue: 'another' });
     const dash = watch(bench);
-    await expect.poll(dash.screen, SOON).toMatch(/> another +run +1 .*\r\n {2}default +run +7 /);
+    await expect.poll(dash.screen).toMatch(/> another +run +1 .*\r\n {2}default +run +7 /);
     expect(dash.keyboard.isRaw).toBe(true);
     dash.press('j\r');
     await expect
       .poll(dash.screen)
       .toMatch(/default {2}page 1\r\n\[active 1\] {2}pending 1 .*\r\n.*\r\n> active +work/);
     dash.press('lll');
-    await expect
-      .poll(dash.screen, SOON)
-      .toMatch(/\[retry 1\].*\r\n.*next retry.*\r\n> retry +work .* in 5s +boom/);
+    await expect.poll(dash.screen).toMatch(/\[retry 1\].*\r\n.*next retry.*\r\n> retry +work .* in 5s +boom/);
     dash.press('\r');
     await expect
       .poll(dash.screen)
       .toMatch(/ {2}last error +boom\r\n(.*\r\n)* {2}payload +\{"id":"retry"\}\r\n/);
     dash.press(`q${ESCAPE}[D${ESCAPE}[D${ESCAPE}[D${ESCAPE}[D`);
-    await expect.poll(dash.screen, SOON).toMatch(/\[aggregating 1\]\r\n.*\r\n> g +1\r\n/);
+    await expect.poll(dash.screen).toMatch(/\[aggregating 1\]\r\n.*\r\n> g +1\r\n/);
     dash.press('\r');
-    await expect.poll(dash.screen, SOON).toMatch(/default \/ g {2}page 1\r\n.*\r\n.*\r\n> aggregating +work/);
+    await expect.poll(dash.screen).toMatch(/default \/ g {2}page 1\r\n.*\r\n.*\r\n> aggregating +work/);
     dash.press('n');
-    await expect.poll(dash.screen, SOON).toMatch(/page 2\r\n.*\r\n.*\r\n {2}there are none/);
+    await expect.poll(dash.screen).toMatch(/page 2\r\n.*\r\n.*\r\n {2}there are none/);
     dash.press('?');
-    await expect.poll(dash.screen, SOON).toContain('any key: back');
+    await expect.poll(dash.screen).toContain('any key: back');
     dash.press('xqqq');
     expect(await dash.result).toMatchObject({ stderr: '', code: 0 });
     expectRestored(dash);
@@ -94,9 +89,9 @@ describe.each(WAYS)('escapement tasks dash, over %s', (way) => {
   it('tasks dash reads periodically', async () => {
     const bench = await openTarget(way);
     const dash = watch(bench, '--refresh', '1s');
-    await expect.poll(dash.screen, SOON).toContain('there are none');
+    await expect.poll(dash.screen).toContain('there are none');
     await bench.add('a');
-    await expect.poll(dash.screen, SOON).toMatch(/> default +run +1 /);
+    await expect.poll(dash.screen).toMatch(/> default +run +1 /);
     dash.press('\u0003');
     expect(await dash.result).toMatchObject({ code: 0 });
     expectRestored(dash);
@@ -108,7 +103,7 @@ describe('escapement tasks dash', () => {
     const bench = await openTarget('broker');
     const read = vi.spyOn(bench.broker, 'queues');
     const dash = watch(bench, '--refresh', '600h');
-    await expect.poll(dash.screen, SOON).toContain('there are none');
+    await expect.poll(dash.screen).toContain('there are none');
     await setTimeout(100);
     expect(read).toHaveBeenCalledTimes(1);
     dash.press('q');
@@ -119,10 +114,10 @@ describe('escapement tasks dash', () => {
     const bench = await openTarget('broker');
     await bench.add('a');
     const dash = watch(bench);
-    await expect.poll(dash.screen, SOON).toMatch(/> default/);
+    await expect.poll(dash.screen).toMatch(/> default/);
     await bench.inspector.deleteQueue('default', { force: true });
     dash.press('\r');
-    await expect.poll(dash.screen, SOON).toMatch(/no queue 'default'/);
+    await expect.poll(dash.screen).toMatch(/no queue 'default'/);
     dash.press('qq');
     expect(await dash.result).toMatchObject({ stderr: '', code: 0 });
   });
@@ -139,15 +134,15 @@ describe('escapement tasks dash', () => {
       return tasks(queue, state, ...rest);
     };
     const dash = watch(bench);
-    await expect.poll(dash.screen, SOON).toMatch(/> default/);
+    await expect.poll(dash.screen).toMatch(/> default/);
     dash.press('\rllll');
-    await expect.poll(dash.screen, SOON).toMatch(/\[archived 1\].*\r\n.*\r\n {2}…/);
+    await expect.poll(dash.screen).toMatch(/\[archived 1\].*\r\n.*\r\n {2}…/);
     expect(asked).toEqual(['active']);
     answer();
-    await expect.poll(() => asked, SOON).toEqual(['active', 'archived']);
+    await expect.poll(() => asked).toEqual(['active', 'archived']);
     expect(dash.screen()).not.toContain('> active');
     answer();
-    await expect.poll(dash.screen, SOON).toMatch(/> archived +work/);
+    await expect.poll(dash.screen).toMatch(/> archived +work/);
     dash.press('qq');
     expect(await dash.result).toMatchObject({ code: 0 });
   });
@@ -157,27 +152,27 @@ describe('escapement tasks dash', () => {
     onTestFinished(() => server.stop());
     const environment = { ESCAPEMENT_URI: server.url };
     const dash = watch({ surroundings: { environment } }, '--refresh', '1s');
-    await expect.poll(dash.screen, SOON).toContain('there are none');
+    await expect.poll(dash.screen).toContain('there are none');
     await server.kill();
-    await expect.poll(dash.screen, SOON).toContain('Redis is unavailable');
+    await expect.poll(dash.screen).toContain('Redis is unavailable');
     await server.start();
-    await expect.poll(dash.screen, SOON).not.toContain('Redis is unavailable');
+    await expect.poll(dash.screen).not.toContain('Redis is unavailable');
     dash.press('q');
     expect(await dash.result).toMatchObject({ stderr: '', code: 0 });
   });
 
   it('tasks dash restores the terminal when it is interrupted', async () => {
     const dash = watch(await openTarget('broker'));
-    await expect.poll(dash.screen, SOON).toContain('there are none');
+    await expect.poll(dash.screen).toContain('there are none');
     dash.abort.abort(new Error('interrupted'));
     expect(await dash.result).toMatchObject({ stderr: '', code: 130 });
-    await expect.poll(() => dash.out.written.endsWith(LEAVE), SOON).toBe(true);
+    await expect.poll(() => dash.out.written.endsWith(LEAVE)).toBe(true);
     expectRestored(dash);
   });
 
   it('tasks dash quits when the keyboard is closed', async () => {
     const dash = watch(await openTarget('broker'));
-    await expect.poll(dash.screen, SOON).toContain('there are none');
+    await expect.poll(dash.screen).toContain('there are none');
     dash.keyboard.end();
     expect(await dash.result).toMatchObject({ code: 0 });
     expectRestored(dash);
@@ -230,7 +225,7 @@ describe.skipIf(!hasScript)('on a terminal, escapement tasks dash', () => {
     let written = '';
     child.stdout.setEncoding('utf8').on('data', (chunk: string) => (written += chunk));
     const closed = new Promise((resolve) => child.once('close', resolve));
-    await expect.poll(() => written, SOON).toContain('> default');
+    await expect.poll(() => written).toContain('> default');
     expect(written).toContain(`${ESCAPE}[7m> default`);
     const pid = Number(/pid (\d+)/.exec(written)?.[1]);
     if (end.startsWith('SIG')) process.kill(pid, end);

@@ -92,7 +92,7 @@ it('repair of a queue with one flipped bit keeps every message, except for the o
       await expectInOrder(disk);
     }
   }
-}, 120_000);
+});
 
 /** Nothing can be read in a segment of which both copies of the header are damaged. */
 function isReadable(disk: MemoryDisk, path: string): boolean {
@@ -129,7 +129,7 @@ it('repair of a queue with many flipped bits keeps every message that has none, 
     ),
     propertyRuns(),
   );
-}, 60_000);
+});
 
 it('repair of a queue with a file that was cut off keeps every message before the cut, and all of the other files', async () => {
   for (const [nth, path] of SEGMENTS.entries()) {
@@ -141,7 +141,7 @@ it('repair of a queue with a file that was cut off keeps every message before th
       await expectInOrder(disk);
     }
   }
-}, 60_000);
+});
 
 it('repair of a queue with a file that was cut off loses no other message when it is damaged and repaired again and again', async () => {
   const disk = await queueOf(MESSAGES);

@@ -8,7 +8,7 @@ describe('the broker on a cluster of Redis', () => {
 
   beforeAll(async () => {
     cluster = await RedisCluster.start();
-  }, 60_000);
+  });
   afterAll(() => cluster.stop());
 
   describeBroker(() => clusterSetup(cluster));

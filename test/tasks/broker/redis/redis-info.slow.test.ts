@@ -50,7 +50,7 @@ describe('redisInfo', () => {
       { queue: 'q1', keyslot: await slotOf(redis, 'q1'), nodes: [addresses[1]] },
       { queue: 'q2', keyslot: await slotOf(redis, 'q2'), nodes: [addresses[2]] },
     ]);
-  }, 30_000);
+  });
 
   test('the address in redisInfo is that of the primary if there are sentinels', async () => {
     const passwords = { server: 'of-servers', sentinel: 'of-sentinels' };
@@ -58,7 +58,7 @@ describe('redisInfo', () => {
     onTestFinished(() => redis.stop());
     const { address } = await open(redis.url, passwords.server).redisInfo();
     expect(address).toBe(`127.0.0.1:${(await redis.primary()).port}`);
-  }, 30_000);
+  });
 
   async function slotOf(redis: RedisCluster, queue: string): Promise<number> {
     const [reply = ''] = (await redis.nodes[0]?.ask(`CLUSTER KEYSLOT {${queue}}`)) ?? [];

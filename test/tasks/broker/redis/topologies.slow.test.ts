@@ -23,7 +23,7 @@ describe('a connection by sentinels', () => {
 
   beforeEach(async () => {
     redis = await RedisSentinels.start(PASSWORDS);
-  }, 30_000);
+  });
   afterEach(async () => {
     await closeAll();
     await redis.stop();
@@ -99,7 +99,7 @@ describe('a cluster', () => {
 
   beforeAll(async () => {
     redis = await RedisCluster.start();
-  }, 30_000);
+  });
   afterAll(() => redis.stop());
   afterEach(async () => {
     await closeAll();
