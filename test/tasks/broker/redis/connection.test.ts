@@ -199,8 +199,9 @@ describe('a connection to Redis', () => {
     const client = clientOf(server.url);
     const { connection } = open({ client, timeoutMs: 500 });
     await count(connection);
-    await server.ask('CLIENT PAUSE 1500');
+    server.pause();
     await expect(count(connection)).rejects.toMatchObject(UNAVAILABLE);
+    server.resume();
     // Others may wait for theirs.
     expect(await client.get('asynq:{default}:count')).toBe('2');
   });
