@@ -41,9 +41,13 @@ describe('passwords', () => {
     return [rejected, unheard, health, connection.health, connection];
   }
 
+  /** On a busy machine Redis may refuse the password after the time limit of the first operations. */
   async function expectNoSecret(opened: Opened, told: RegExp): Promise<void> {
-    const said = await saidBy(opened);
-    expect(logged(said[0])).toMatch(told);
+    const said: unknown[] = [];
+    await until(`an error has ${told}`, async () => {
+      said.unshift(...(await saidBy(opened)));
+      return told.test(logged(said[0]));
+    });
     for (const each of said) expect(logged(each)).not.toContain(SECRET);
   }
 
