@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Client, Inspector, Server, type TaskContext } from 'escapement/tasks';
+import { Client, Inspector, Server, type ReceivedTask, type TaskContext } from 'escapement/tasks';
 import { RedisBroker, type RedisHealth } from 'escapement/tasks/redis';
 import { until } from '../../../until.ts';
 import { enqueueSurely } from '../../support/flaky-work.ts';
@@ -59,13 +59,18 @@ export class OutageWorld {
       limits: this.#hasKeys ? { default: { perKey: { concurrency: 1 } } } : {},
     });
     this.#server = server;
-    await server.start(async (task, context) => {
+    const handle = async (task: ReceivedTask, context: TaskContext): Promise<void> => {
       this.#running.add(context);
       const holding = [...this.#running].filter((run) => run.key === context.key && !run.signal.aborted);
       this.#mostOfOneKey = Math.max(this.#mostOfOneKey, holding.length);
       await sleep(this.#hasKeys ? RUN_WITH_KEY_MS : RUN_MS);
       this.#running.delete(context);
       this.ran.add(String(task.payload));
+    };
+    // On a busy machine Redis may take longer to answer than the broker waits.
+    await until('the server has started', async () => {
+      await server.start(handle);
+      return true;
     });
   }
 

@@ -50,7 +50,7 @@ async function statistic(server: RedisProcess, name: string): Promise<number> {
 
 /** On a busy machine the broker may be without an answer for longer than it waits, before or after the outage. */
 function expectOutage(states: readonly string[]): void {
-  expect(states.slice(0, 2)).toEqual(['ready', 'unavailable']);
+  expect(states).toContain('unavailable');
   expect(states.at(-1)).toBe('ready');
 }
 
