@@ -122,16 +122,13 @@ export function describeAdministration(make: BrokerFactory): void {
     expect(await takeAll(broker)).toEqual(['a', 'b', 'c']);
   });
 
-  it('a task that is run by an inspector stays when its former time or retention ends', async (broker, {
-    advance,
-    precisionMs,
-  }) => {
+  it('a task that is run by an inspector stays when its former time or retention ends', async (broker, time) => {
     await broker.enqueue(newTask({ id: 'a', retentionMs: 1_000 }));
     await broker.complete(await take(broker));
     await broker.change(QUEUE, { id: 'a' }, 'run');
     await broker.enqueue(newTask({ id: 'b', processAtMs: broker.clock.wallNow() + 1_000 }));
     await broker.change(QUEUE, { id: 'b' }, 'run');
-    await advance(1_000 + 2 * precisionMs);
+    await time.advance(1_000 + 2 * time.precisionMs);
     await broker.forward([QUEUE]);
     await broker.deleteExpired([QUEUE], 100);
     expect(await takeAll(broker)).toEqual(['a', 'b']);
@@ -170,14 +167,14 @@ export function describeAdministration(make: BrokerFactory): void {
     await expectCode('ERR_QUEUE_STATE', broker.resume(QUEUE));
   });
 
-  it('a pause stops only new runs', async (broker, { pass }) => {
+  it('a pause stops only new runs', async (broker, time) => {
     await broker.enqueue(newTask({ id: 'a' }));
     const task = await take(broker);
     await broker.pause(QUEUE);
     await broker.enqueue(newTask({ id: 'b', processAtMs: broker.clock.wallNow() + 1_000 }));
     await broker.enqueue(newTask({ id: 'c', group: 'g' }));
     await broker.complete(task);
-    await pass(1_000);
+    await time.pass(1_000);
     await broker.forward([QUEUE]);
     expect(await idsIn(broker, 'pending')).toEqual(['b']);
     expect((await takeSet(broker, 'g')).messages).toHaveLength(1);
@@ -222,7 +219,7 @@ export function describeAdministration(make: BrokerFactory): void {
     });
   }
 
-  it('a removed queue leaves no data behind', async (broker, { pass }) => {
+  it('a removed queue leaves no data behind', async (broker, time) => {
     const soonMs = broker.clock.wallNow() + 1_000;
     await broker.enqueue(newTask({ processAtMs: soonMs, uniqueKey: lockKey('scheduled') }));
     await broker.enqueueTick(newTask(), { entryKey: 'entry', atMs: 1_000 });
@@ -235,7 +232,7 @@ export function describeAdministration(make: BrokerFactory): void {
     await broker.removeQueue(QUEUE, { force: true });
 
     await broker.enqueue(newTask({ id: 'new' }));
-    await pass(1_000);
+    await time.pass(1_000);
     await broker.forward([QUEUE]);
     const stats = await broker.queueStats(QUEUE);
     const nothing = { groups: 0, processed: 0, failed: 0, processedTotal: 0, failedTotal: 0 };

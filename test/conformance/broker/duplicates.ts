@@ -51,9 +51,7 @@ export function describeDuplicates(make: BrokerFactory): void {
 
     for (const state of ['pending', 'scheduled', 'retry', 'aggregating'] as const) {
       for (const [when, expected, partsOf] of MOVES) {
-        it(`a task that is ${state} becomes the duplicate that is enqueued ${when}`, async (broker, {
-          precisionMs,
-        }) => {
+        it(`a task that is ${state} becomes the duplicate that is enqueued ${when}`, async (broker, time) => {
           const old = { uniqueKey: KEY, payload: OLD, headers: { of: 'old' } };
           const { id } = await putInto(broker, state, old);
           const parts = { ...partsOf(broker), type: 'other', maxRetry: 3, headers: { of: 'new' } };
@@ -68,7 +66,7 @@ export function describeDuplicates(make: BrokerFactory): void {
           expect(found).toMatchObject({ state: expected, message: record.message });
           if (parts.processAtMs !== undefined) {
             expect(found.nextProcessAtMs).toBeGreaterThanOrEqual(parts.processAtMs);
-            expect(found.nextProcessAtMs).toBeLessThanOrEqual(parts.processAtMs + precisionMs);
+            expect(found.nextProcessAtMs).toBeLessThanOrEqual(parts.processAtMs + time.precisionMs);
           }
           expect(await idsIn(broker, expected)).toEqual([id]);
           expect(await countOf(broker)).toBe(1);
@@ -141,32 +139,30 @@ export function describeDuplicates(make: BrokerFactory): void {
       expect(await broker.enqueueTick(duplicate(onDuplicate), TICK)).toBeUndefined();
     });
 
-    it('a task whose lock has ended is not replaced', async (broker, { advance }) => {
+    it('a task whose lock has ended is not replaced', async (broker, time) => {
       await broker.enqueue(duplicate(undefined, { uniqueTtlMs: 2_000 }));
-      await advance(4_000);
+      await time.advance(4_000);
       await broker.enqueue(duplicate(onDuplicate));
       expect(await countOf(broker)).toBe(2);
     });
   });
 
-  it('the lock of a task that was replaced ends when it would have ended', async (broker, { advance }) => {
+  it('the lock of a task that was replaced ends when it would have ended', async (broker, time) => {
     await broker.enqueue(duplicate(undefined, { uniqueTtlMs: 6_000 }));
-    await advance(4_000);
+    await time.advance(4_000);
     await broker.enqueue(duplicate('replace', { uniqueTtlMs: 6_000 }));
-    await advance(4_000);
+    await time.advance(4_000);
     await broker.enqueue(duplicate(undefined));
     expect(await countOf(broker)).toBe(2);
   });
 
-  it('the lock of a task that was extended starts anew, with the time until the task is due', async (broker, {
-    advance,
-  }) => {
+  it('the lock of a task that was extended starts anew, with the time until the task is due', async (broker, time) => {
     await broker.enqueue(duplicate(undefined, { uniqueTtlMs: 3_000 }));
     const processAtMs = broker.clock.wallNow() + 5_000;
     await broker.enqueue(duplicate('extend', { uniqueTtlMs: 6_000, processAtMs }));
-    await advance(8_000);
+    await time.advance(8_000);
     await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(duplicate(undefined)));
-    await advance(6_000);
+    await time.advance(6_000);
     await broker.enqueue(duplicate(undefined));
   });
 

@@ -41,44 +41,40 @@ export function describeHeldTasks(make: BrokerFactory): void {
   }
 
   for (const [which, limitsOf] of Object.entries(RATES)) {
-    it(`a task that has no token ${which} wakes no listener, and wakes all when the token comes`, async (broker, {
-      pass,
-    }) => {
+    it(`a task that has no token ${which} wakes no listener, and wakes all when the token comes`, async (broker, time) => {
       await broker.setLimits(QUEUE, limitsOf({ tasks: 1, perMs: SOON_MS }));
       await put(broker, 'a1');
       const listeners = [await listenTo(broker), await listenTo(broker)] as const;
       await take(broker);
       await put(broker, 'a2', 'a3');
       for (const heard of listeners) await expectSilence(broker, heard);
-      await pass(SOON_MS);
+      await time.pass(SOON_MS);
       await until('the listener is notified', () => listeners.every((heard) => heard.includes(QUEUE)));
       expect(await next(broker, 1)).toEqual(['a2']);
     });
   }
 
-  it('a rate that is raised wakes the listeners, at the latest when its next token comes', async (broker, {
-    pass,
-  }) => {
+  it('a rate that is raised wakes the listeners, at the latest when its next token comes', async (broker, time) => {
     for (const limitsOf of Object.values(RATES)) {
       await broker.setLimits(QUEUE, limitsOf({ tasks: 1, perMs: LONG_MS }));
       await broker.enqueueMany([newTask({ key: 'a' }), newTask({ key: 'a' })]);
       const heard = await listenTo(broker);
       expect(await countOf(broker)).toBe(1);
       await broker.setLimits(QUEUE, limitsOf({ tasks: 1, perMs: SOON_MS }));
-      await pass(SOON_MS);
+      await time.pass(SOON_MS);
       await until('the listener is notified', () => heard.includes(QUEUE));
       expect(await countOf(broker)).toBe(1);
       await broker.setLimits(QUEUE, undefined);
     }
   });
 
-  it('a token wakes no listener if nothing waits for it', async (broker, { advance }) => {
+  it('a token wakes no listener if nothing waits for it', async (broker, time) => {
     const rate = { tasks: 1, perMs: 1_000 };
     await broker.setLimits(QUEUE, { rate, perKey: { rate } });
     await put(broker, 'a1');
     await take(broker);
     const heard = await listenTo(broker);
-    await advance(5_000);
+    await time.advance(5_000);
     await expectSilence(broker, heard);
   });
 
@@ -95,9 +91,7 @@ export function describeHeldTasks(make: BrokerFactory): void {
     await until('the listener is notified', () => heard.includes(QUEUE));
   });
 
-  it('the keys that have pending or active tasks are listed, with what holds them back', async (broker, {
-    precisionMs,
-  }) => {
+  it('the keys that have pending or active tasks are listed, with what holds them back', async (broker, time) => {
     const rate = { tasks: 1, perMs: LONG_MS, burst: 2 };
     await broker.setLimits(QUEUE, { perKey: { concurrency: 1, rate } });
     expect(await broker.keys(QUEUE, { page: 1, size: 10 })).toEqual([]);
@@ -118,7 +112,7 @@ export function describeHeldTasks(make: BrokerFactory): void {
     expect(pages.map((page) => page.length)).toEqual([2, 2, 1]);
     const shown = new Map(pages.flat().map((stats) => [stats.key, stats]));
     const againInMs = shown.get('fast')?.againInMs ?? NaN;
-    expect(againInMs).toBeGreaterThan(LONG_MS - 10_000 - precisionMs);
+    expect(againInMs).toBeGreaterThan(LONG_MS - 10_000 - time.precisionMs);
     expect(againInMs).toBeLessThanOrEqual(LONG_MS);
     const free = { heldBy: undefined, againInMs: undefined };
     expect(Object.fromEntries(shown)).toEqual({
@@ -162,23 +156,20 @@ export function describeHeldTasks(make: BrokerFactory): void {
     expect((await broker.queueStats(QUEUE)).held).toEqual({ concurrency: 0, rate: 2 });
   });
 
-  it('a queue shows how long the oldest task has waited that no limit and no pause holds back', async (broker, {
-    advance,
-    precisionMs,
-  }) => {
+  it('a queue shows how long the oldest task has waited that no limit and no pause holds back', async (broker, time) => {
     const expectRunnable = async (ms: number): Promise<void> => {
       const { runnableMs } = await broker.queueStats(QUEUE);
       expect(runnableMs).toBeGreaterThanOrEqual(ms);
-      expect(runnableMs).toBeLessThan(ms + 5_000 + precisionMs);
+      expect(runnableMs).toBeLessThan(ms + 5_000 + time.precisionMs);
     };
     await broker.setLimits(QUEUE, { perKey: { concurrency: 1 } });
     expect((await broker.queueStats(QUEUE)).runnableMs).toBe(0);
     await put(broker, 'a1', 'a2');
     await take(broker);
-    await advance(60_000);
+    await time.advance(60_000);
     expect((await broker.queueStats(QUEUE)).runnableMs).toBe(0);
     await put(broker, 'b1');
-    await advance(10_000);
+    await time.advance(10_000);
     await put(broker, 'c1');
     await expectRunnable(10_000);
     await broker.pause(QUEUE);

@@ -72,15 +72,15 @@ export function describeInspecting(make: BrokerFactory): void {
     expect(await broker.queueStats('other')).toMatchObject({ groups: 2, counts });
   });
 
-  it('the statistics of a queue have the latency', async (broker, { advance, precisionMs }) => {
+  it('the statistics of a queue have the latency', async (broker, time) => {
     await putInto(broker, 'active');
     expect((await broker.queueStats(QUEUE)).latencyMs).toBe(0);
     await broker.enqueue(newTask());
-    await advance(2_000);
+    await time.advance(2_000);
     await broker.enqueue(newTask());
     const { latencyMs } = await broker.queueStats(QUEUE);
-    expect(latencyMs).toBeGreaterThanOrEqual(2_000 - precisionMs);
-    expect(latencyMs).toBeLessThanOrEqual(4_000 + precisionMs);
+    expect(latencyMs).toBeGreaterThanOrEqual(2_000 - time.precisionMs);
+    expect(latencyMs).toBeLessThanOrEqual(4_000 + time.precisionMs);
   });
 
   it('the statistics of a queue have an estimate of its memory', async (broker) => {
@@ -149,23 +149,20 @@ export function describeInspecting(make: BrokerFactory): void {
   }
 
   for (const state of ['active', 'archived', 'completed'] as const) {
-    it(`tasks that are ${state} are listed with the oldest first`, async (broker, {
-      advance,
-      precisionMs,
-    }) => {
+    it(`tasks that are ${state} are listed with the oldest first`, async (broker, time) => {
       for (const id of ['b', 'a', 'c']) {
         await putInto(broker, state, { id });
-        await advance(precisionMs);
+        await time.advance(time.precisionMs);
       }
       expect(await idsIn(broker, state)).toEqual(['b', 'a', 'c']);
       expect(idsOf(await broker.tasks(QUEUE, state, { page: 2, size: 1 }))).toEqual(['a']);
     });
   }
 
-  it('aggregating tasks of one group can be listed', async (broker, { advance, precisionMs }) => {
+  it('aggregating tasks of one group can be listed', async (broker, time) => {
     for (const [id, group] of Object.entries({ a: 'x', b: 'y', c: 'x' })) {
       await broker.enqueue(newTask({ id, group }));
-      await advance(precisionMs);
+      await time.advance(time.precisionMs);
     }
     expect(await idsIn(broker, 'aggregating', 'x')).toEqual(['a', 'c']);
     expect(await idsIn(broker, 'aggregating', 'y')).toEqual(['b']);

@@ -216,9 +216,7 @@ export function describeKeys(make: BrokerFactory): void {
     expect(served.size).toBe(100);
   });
 
-  it('a released task is the next of its key, and one that is tried again or run is the last', async (broker, {
-    pass,
-  }) => {
+  it('a released task is the next of its key, and one that is tried again or run is the last', async (broker, time) => {
     await put(broker, 'a1', 'a2', 'a3', 'a4');
     const [a1, a2, a3] = await broker.dequeue(QUEUE, 3, LONG_MS);
     if (a1 === undefined || a2 === undefined || a3 === undefined) throw new Error('there were three');
@@ -226,7 +224,7 @@ export function describeKeys(make: BrokerFactory): void {
     await broker.archive(a2, failure());
     await broker.change(QUEUE, { id: 'a2' }, 'run');
     await broker.release(a3);
-    await pass(1_000);
+    await time.pass(1_000);
     await catchUp(broker);
     expect(await takeAll(broker)).toEqual(['a3', 'a4', 'a2', 'a1']);
   });

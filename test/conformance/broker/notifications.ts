@@ -88,16 +88,14 @@ export function describeNotifications(make: BrokerFactory): void {
     await until('the listener is notified', () => heard.includes(`grouped ${QUEUE} g`));
   });
 
-  it('a listener is notified that a set is replaced, and that one has returned to its group', async (broker, {
-    pass,
-  }) => {
+  it('a listener is notified that a set is replaced, and that one has returned to its group', async (broker, time) => {
     await broker.enqueueMany([newTask({ id: 'a', group: 'g' }), newTask({ id: 'b', group: 'g' })]);
     const set = await takeSet(broker, 'g');
     await takeSet(broker, 'g', 1, 1_000);
     const heard = await record(broker);
     await broker.replaceSet(set, newTask());
     await until('the listener is notified', () => heard.includes(`settled ${QUEUE} a`));
-    await pass(1_000);
+    await time.pass(1_000);
     await catchUp(broker);
     await until('the listener is notified', () => heard.includes(`grouped ${QUEUE} g`));
   });
@@ -163,7 +161,7 @@ export function describeNotifications(make: BrokerFactory): void {
     expect(await broker.queues()).toEqual([]);
   });
 
-  it('listeners are notified of maintenance that a broker does by itself', async (broker, { pass }) => {
+  it('listeners are notified of maintenance that a broker does by itself', async (broker, time) => {
     if (broker.maintenance.length > 0) return;
     await broker.enqueue(newTask());
     await take(broker, QUEUE, 1_000);
@@ -171,7 +169,7 @@ export function describeNotifications(make: BrokerFactory): void {
     await takeSet(broker, 'g', 1, 1_000);
     await broker.enqueue(newTask({ processAtMs: broker.clock.wallNow() + 1_000 }));
     const heard = await record(broker);
-    await pass(1_000);
+    await time.pass(1_000);
     await until('the listener is notified', () => heard.length === 3);
     expect(heard.sort()).toEqual([`grouped ${QUEUE} g`, `leaseExpired ${QUEUE}`, `work ${QUEUE}`]);
   });

@@ -37,31 +37,28 @@ const FREEING: Record<string, (broker: Broker, message: TaskMessage) => Promise<
 export function describeWriting(make: BrokerFactory): void {
   const it = caseWith(make);
 
-  it('an enqueued task is pending', async (broker, { precisionMs }) => {
+  it('an enqueued task is pending', async (broker, time) => {
     const task = newTask();
     const record = await broker.enqueue(task);
     expect(record).toMatchObject({ state: 'pending', message: task.message, isOrphaned: false });
     expect(record.result).toBeUndefined();
     expect(record.progress).toBeUndefined();
     const lateMs = Math.abs(record.nextProcessAtMs - broker.clock.wallNow());
-    expect(lateMs).toBeLessThanOrEqual(1_000 + precisionMs);
+    expect(lateMs).toBeLessThanOrEqual(1_000 + time.precisionMs);
     expect((await broker.task(QUEUE, task.message.id)).message).toEqual(task.message);
   });
 
-  it('a task that is enqueued for later is scheduled', async (broker, { precisionMs }) => {
+  it('a task that is enqueued for later is scheduled', async (broker, time) => {
     const processAtMs = broker.clock.wallNow() + LONG_MS;
     const record = await broker.enqueue(newTask({ processAtMs }));
     expect(record.state).toBe('scheduled');
     expect(record.nextProcessAtMs).toBeGreaterThanOrEqual(processAtMs);
-    expect(record.nextProcessAtMs).toBeLessThanOrEqual(processAtMs + precisionMs);
+    expect(record.nextProcessAtMs).toBeLessThanOrEqual(processAtMs + time.precisionMs);
     expect(await takeAll(broker)).toEqual([]);
   });
 
-  it('a task that is enqueued for a time in the past is pending', async (broker, {
-    advance,
-    precisionMs,
-  }) => {
-    await advance(precisionMs);
+  it('a task that is enqueued for a time in the past is pending', async (broker, time) => {
+    await time.advance(time.precisionMs);
     const record = await broker.enqueue(newTask({ processAtMs: Math.max(1, broker.clock.wallNow() - 1) }));
     expect(record.state).toBe('pending');
   });
@@ -72,13 +69,11 @@ export function describeWriting(make: BrokerFactory): void {
     expect(await takeAll(broker)).toEqual([]);
   });
 
-  it('a task that is enqueued into a group for later is scheduled and keeps its group', async (broker, {
-    pass,
-  }) => {
+  it('a task that is enqueued into a group for later is scheduled and keeps its group', async (broker, time) => {
     const record = await broker.enqueue(newTask({ group: 'g', processAtMs: broker.clock.wallNow() + 2_000 }));
     expect(record.state).toBe('scheduled');
     expect(await broker.groups(QUEUE)).toEqual([]);
-    await pass(2_000);
+    await time.pass(2_000);
     await catchUp(broker);
     expect(await stateOf(broker, record.message)).toBe('aggregating');
     expect(await broker.groups(QUEUE)).toEqual([{ group: 'g', size: 1 }]);
@@ -210,11 +205,11 @@ export function describeWriting(make: BrokerFactory): void {
     });
   }
 
-  it('a unique lock expires after its time', async (broker, { pass }) => {
+  it('a unique lock expires after its time', async (broker, time) => {
     const task = newTask({ uniqueKey: KEY, uniqueTtlMs: 2_000 });
     await broker.enqueue(task);
     await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: KEY })));
-    await pass(2_000);
+    await time.pass(2_000);
     const next = newTask({ uniqueKey: KEY });
     await broker.enqueue(next);
     // The lock is the other one's now: the first must not free it.
@@ -222,24 +217,19 @@ export function describeWriting(make: BrokerFactory): void {
     await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: KEY })));
   });
 
-  it('a unique lock of less than a second expires after its time, with the precision of the broker', async (broker, {
-    pass,
-  }) => {
+  it('a unique lock of less than a second expires after its time, with the precision of the broker', async (broker, time) => {
     await broker.enqueue(newTask({ uniqueKey: KEY, uniqueTtlMs: 300 }));
     await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: KEY })));
-    await pass(1_000);
+    await time.pass(1_000);
     await broker.enqueue(newTask({ uniqueKey: KEY }));
   });
 
-  it('the lock of a scheduled task expires its time after the task is due', async (broker, {
-    advance,
-    precisionMs,
-  }) => {
+  it('the lock of a scheduled task expires its time after the task is due', async (broker, time) => {
     const processAtMs = broker.clock.wallNow() + 2_000;
     await broker.enqueue(newTask({ uniqueKey: KEY, uniqueTtlMs: 2_000, processAtMs }));
-    await advance(2_500);
+    await time.advance(2_500);
     await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: KEY })));
-    await advance(1_500 + 2 * precisionMs);
+    await time.advance(1_500 + 2 * time.precisionMs);
     await broker.enqueue(newTask({ uniqueKey: KEY }));
   });
 
@@ -312,14 +302,12 @@ export function describeWriting(make: BrokerFactory): void {
     expect(await broker.lastTickMs('other', 'entry')).toBe(tick.atMs);
   });
 
-  it('a tick that is far ahead of the time of the broker is refused, and does not stop other schedulers', async (broker, {
-    listsFirst,
-  }) => {
+  it('a tick that is far ahead of the time of the broker is refused, and does not stop other schedulers', async (broker, time) => {
     const nowMs = Math.floor(broker.clock.wallNow());
     const early = { entryKey: 'entry', atMs: nowMs + 301_000 };
     await expectCode('ERR_TICK_EARLY', broker.enqueueTick(newTask(), early));
     expect(await broker.lastTickMs(QUEUE, 'entry')).toBeUndefined();
-    expect(await broker.queues()).toEqual(listsFirst ? [QUEUE] : []);
+    expect(await broker.queues()).toEqual(time.listsFirst ? [QUEUE] : []);
     expect(await broker.enqueueTick(newTask(), { entryKey: 'entry', atMs: nowMs })).toBeDefined();
     expect(await broker.enqueueTick(newTask(), { entryKey: 'entry', atMs: nowMs + 290_000 })).toBeDefined();
   });
