@@ -15,13 +15,18 @@ export function action<Kind extends string, Details extends object = object>(
 }
 
 /** One of several, each as often as its weight says. */
-export function weighted<Value>(
-  ...all: readonly [weight: number, fc.Arbitrary<Value>][]
-): fc.Arbitrary<Value> {
+export function weighted<Values extends readonly unknown[]>(
+  ...all: { readonly [At in keyof Values]: readonly [weight: number, fc.Arbitrary<Values[At]>] }
+): fc.Arbitrary<Values[number]> {
   return fc.oneof(...all.map(([weight, arbitrary]) => ({ weight, arbitrary })));
 }
 
 /** @throws Error - something that must hold in a world does not. */
 export function claim(holds: boolean, what: string): asserts holds {
   if (!holds) throw new Error(what);
+}
+
+/** What a model does where the contract has an error of this code. */
+export function failWith(code: string): never {
+  throw Object.assign(new Error(code), { code });
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { QueueLimits } from 'escapement/tasks';
 import { TASK_STATES } from '../../src/tasks/task-state.ts';
-import { action, type ValueOf } from './actions.ts';
+import { action, weighted, type ValueOf } from './actions.ts';
 
 /*
  * What can be done to a broker, as data, so that a history can be replayed, and shrunk. Small numbers of everything: what
@@ -60,44 +60,32 @@ const task = fc.record({
 export type TaskSpec = Omit<ValueOf<typeof task>, 'queue'> & { readonly queue: string };
 
 const change = fc.constantFrom('delete', 'run', 'archive');
-const brokerAction = fc.oneof(
-  { weight: 10, arbitrary: action('enqueue', { task }) },
-  { weight: 2, arbitrary: action('enqueueMany', { tasks: fc.array(task, { maxLength: 4 }) }) },
-  { weight: 2, arbitrary: action('tick', { task, entry: fc.constantFrom('e', 'f'), atMs: fc.nat(5) }) },
-  {
-    weight: 10,
-    arbitrary: action('dequeue', { queue, limit: fc.constantFrom(0, 1, 2, 2, 3, 9), leaseMs: spanMs }),
-  },
-  { weight: 14, arbitrary: action('end', { how: fc.constantFrom(...ENDS), back }) },
-  {
-    weight: 4,
-    arbitrary: action('retry', { back, delay, isFailure: fc.boolean(), isRecovery: fc.boolean() }),
-  },
-  { weight: 2, arbitrary: action('extend', { backs: fc.array(back, { maxLength: 3 }), leaseMs: spanMs }) },
-  { weight: 3, arbitrary: action('recover', { graceMs: spanMs, leaseMs: spanMs }) },
-  {
-    weight: 8,
-    arbitrary: action('advance', { ms: moments(0, 1_000, 1_000, 5_000, 20_000, 100_000) }),
-  },
-  {
-    weight: 5,
-    arbitrary: action('takeGroup', {
+const brokerAction = weighted(
+  [10, action('enqueue', { task })],
+  [2, action('enqueueMany', { tasks: fc.array(task, { maxLength: 4 }) })],
+  [2, action('tick', { task, entry: fc.constantFrom('e', 'f'), atMs: fc.nat(5) })],
+  [10, action('dequeue', { queue, limit: fc.constantFrom(0, 1, 2, 2, 3, 9), leaseMs: spanMs })],
+  [14, action('end', { how: fc.constantFrom(...ENDS), back })],
+  [4, action('retry', { back, delay, isFailure: fc.boolean(), isRecovery: fc.boolean() })],
+  [2, action('extend', { backs: fc.array(back, { maxLength: 3 }), leaseMs: spanMs })],
+  [3, action('recover', { graceMs: spanMs, leaseMs: spanMs })],
+  [8, action('advance', { ms: moments(0, 1_000, 1_000, 5_000, 20_000, 100_000) })],
+  [
+    5,
+    action('takeGroup', {
       ...{ queue, group: someGroup, graceMs: moments(0, 0, 1_000, 5_000), maxDelayMs: spanMs },
       ...{ maxSize: fc.nat({ max: 3 }), holdMs: spanMs },
     }),
-  },
-  { weight: 5, arbitrary: action('replaceSet', { back, task, isElsewhere: fc.nat(9).map((n) => n === 0) }) },
-  { weight: 1, arbitrary: action('sweep') },
-  { weight: 5, arbitrary: action('one', { change, queue, id }) },
-  {
-    weight: 3,
-    arbitrary: action('all', { change, queue, state, group: fc.option(someGroup, { nil: undefined }) }),
-  },
-  { weight: 1, arbitrary: action('updatePayload', { queue, id }) },
-  { weight: 2, arbitrary: action(['pause', 'resume'], { queue }) },
-  { weight: 3, arbitrary: action('setLimits', { queue, limits }) },
-  { weight: 1, arbitrary: action('removeQueue', { queue, force: fc.boolean() }) },
-  { weight: 4, arbitrary: action('reopen') },
+  ],
+  [5, action('replaceSet', { back, task, isElsewhere: fc.nat(9).map((n) => n === 0) })],
+  [1, action('sweep')],
+  [5, action('one', { change, queue, id })],
+  [3, action('all', { change, queue, state, group: fc.option(someGroup, { nil: undefined }) })],
+  [1, action('updatePayload', { queue, id })],
+  [2, action(['pause', 'resume'], { queue })],
+  [3, action('setLimits', { queue, limits })],
+  [1, action('removeQueue', { queue, force: fc.boolean() })],
+  [4, action('reopen')],
 );
 
 export type BrokerAction = ValueOf<typeof brokerAction>;

@@ -72,10 +72,6 @@ export interface ModelLock {
   endsAtMs: number;
 }
 
-export function failWith(code: string): never {
-  throw Object.assign(new Error(code), { code });
-}
-
 /** What a call returns, or the code of its error. */
 export function outcomeOf(call: () => unknown): unknown {
   try {

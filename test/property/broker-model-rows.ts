@@ -1,6 +1,6 @@
 import type { LeasedTask, TaskState } from 'escapement/tasks';
+import { failWith } from './actions.ts';
 import {
-  failWith,
   isWaitingIn,
   tasksIn,
   type ModelLock,

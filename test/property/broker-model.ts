@@ -12,9 +12,9 @@ import type {
   Tick,
 } from 'escapement/tasks';
 import { limitsOf } from '../../src/tasks/broker/broker-settings.ts';
+import { failWith } from './actions.ts';
 import {
   emptyQueue,
-  failWith,
   groupDueInMs,
   isReplacedBy,
   newRow,

@@ -6,37 +6,29 @@ import { RecordingFileSystem } from '../diskqueue/recording-file-system.ts';
 import { MemoryDisk } from '../diskqueue/stored/memory-disk.ts';
 import { expectInOrder, openLog, planFor, queueOf, repair } from '../diskqueue/stored/repaired.ts';
 import { testProperty } from '../runs.ts';
+import { action, type ValueOf } from './actions.ts';
 
 const ACKED = 13;
 const MESSAGES = Array.from({ length: 40 }, (_, i) => `message ${i + 1} ${'y'.repeat((i * 37) % 90)}`);
-
-/** What a disk, or a person, does to the files of a queue. `file` and `at` are taken modulo what there is. */
-type Damage = { readonly file: number } & (
-  | { readonly kind: 'remove' }
-  | { readonly kind: 'cut' | 'flip'; readonly at: number }
-  | { readonly kind: 'fill' | 'insert'; readonly at: number; readonly length: number; readonly byte: number }
-  | { readonly kind: 'take out'; readonly at: number; readonly length: number }
-  | { readonly kind: 'copy over'; readonly other: number }
-  | { readonly kind: 'copy as'; readonly number: number }
-);
 
 const file = fc.nat(20);
 const at = fc.nat(1_000);
 const length = fc.nat(200);
 const byte = fc.oneof(fc.constant(0), fc.nat(255));
-const misplacement: fc.Arbitrary<Damage> = fc.oneof(
-  fc.record({ kind: fc.constant('copy over' as const), file, other: file }),
-  fc.record({ kind: fc.constant('copy as' as const), file, number: fc.nat(14) }),
+const misplacement = fc.oneof(
+  action('copy over', { file, other: file }),
+  action('copy as', { file, number: fc.nat(14) }),
 );
-const damage: fc.Arbitrary<Damage> = fc.oneof(
+/** What a disk, or a person, does to the files of a queue. `file` and `at` are taken modulo what there is. */
+const damage = fc.oneof(
   misplacement,
-  fc.record({ kind: fc.constant('remove' as const), file }),
-  fc.record({ kind: fc.constantFrom('cut' as const, 'flip' as const), file, at }),
-  fc.record({ kind: fc.constantFrom('fill' as const, 'insert' as const), file, at, length, byte }),
-  fc.record({ kind: fc.constant('take out' as const), file, at, length }),
+  action('remove', { file }),
+  action(['cut', 'flip'], { file, at }),
+  action(['fill', 'insert'], { file, at, length, byte }),
+  action('take out', { file, at, length }),
 );
 
-function inflict({ contents }: MemoryDisk, { file, ...what }: Damage): void {
+function inflict({ contents }: MemoryDisk, { file, ...what }: ValueOf<typeof damage>): void {
   const paths = [...contents.keys()].sort();
   const path = paths[file % paths.length];
   if (path === undefined) return;

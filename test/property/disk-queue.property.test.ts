@@ -5,6 +5,7 @@ import { expect } from 'vitest';
 import { FILE_SYSTEM } from '../../src/log/file-system.ts';
 import { RecordingFiles, type FileCall } from '../diskqueue/support/recording-files.ts';
 import { FORMATS, inFolder } from '../diskqueue/support/queues.ts';
+import { weighted } from './actions.ts';
 import { dataOf } from './disk-queue-model.ts';
 import { queueAction, QueueWorld, type QueueAction } from './queue-world.ts';
 import { testProperty } from '../runs.ts';
@@ -146,11 +147,7 @@ const settings: fc.Arbitrary<Settings> = fc.record({
   specials: fc.array(fc.constantFrom('peek', 'flush', 'reopen', 'loop'), { minLength: 1, maxLength: 10 }),
 });
 
-const length = fc.oneof(
-  { weight: 5, arbitrary: fc.nat(60) },
-  { weight: 2, arbitrary: fc.nat(400) },
-  { weight: 1, arbitrary: fc.constantFrom(0, 3_000, 140_000) },
-);
+const length = weighted([5, fc.nat(60)], [2, fc.nat(400)], [1, fc.constantFrom(0, 3_000, 140_000)]);
 
 for (const format of FORMATS) {
   testProperty(

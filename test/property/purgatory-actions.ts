@@ -45,26 +45,26 @@ const picking = action(['force', 'cancel', 'maybe', 'abort'], { pick });
 const closing = action('close', { on, pending: fc.constantFrom('complete', 'drop') });
 const passing = action('pass', { ms: fc.integer({ min: 0, max: 12 }) });
 
-const step = fc.oneof(
-  { weight: 60, arbitrary: entering },
-  { weight: 15, arbitrary: again },
-  { weight: 50, arbitrary: checking },
-  { weight: 8, arbitrary: cancelling },
-  { weight: 50, arbitrary: changing },
-  { weight: 25, arbitrary: picking },
-  { weight: 30, arbitrary: passing },
-  { weight: 1, arbitrary: closing },
+const step = weighted(
+  [60, entering],
+  [15, again],
+  [50, checking],
+  [8, cancelling],
+  [50, changing],
+  [25, picking],
+  [30, passing],
+  [1, closing],
 );
 
-const scripted = fc.oneof(
-  { weight: 12, arbitrary: entering },
-  { weight: 8, arbitrary: again },
-  { weight: 30, arbitrary: checking },
-  { weight: 5, arbitrary: cancelling },
-  { weight: 15, arbitrary: changing },
-  { weight: 15, arbitrary: picking },
-  { weight: 6, arbitrary: action('throw') },
-  { weight: 1, arbitrary: closing },
+const scripted = weighted(
+  [12, entering],
+  [8, again],
+  [30, checking],
+  [5, cancelling],
+  [15, changing],
+  [15, picking],
+  [6, action('throw')],
+  [1, closing],
 );
 
 const actions = fc.array(scripted, { maxLength: 3 });

@@ -1,4 +1,5 @@
 import type { CompletionReason } from 'escapement';
+import { failWith } from './actions.ts';
 import type { Which } from './purgatory-actions.ts';
 import type { Behaviour, Side } from './purgatory-side.ts';
 
@@ -42,10 +43,6 @@ const makePurgatory = (): ModelPurgatory => ({
   isChecking: false,
   isClosed: false,
 });
-
-function failWith(code: string): never {
-  throw Object.assign(new Error(code), { code });
-}
 
 /** What the contract says, done with copies of arrays and in no time at all. */
 export class ModelSide implements Side {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { BackendQueue, Delivery } from 'escapement/diskqueue';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect } from 'vitest';
-import { action, type ValueOf } from './actions.ts';
+import { action, weighted, type ValueOf } from './actions.ts';
 import { dataOf, QueueModel, type ModelMessage } from './disk-queue-model.ts';
 
 /** What can be done to any queue. */
@@ -12,15 +12,15 @@ const which = fc.nat(1_000);
 const turns = fc.nat(6);
 
 const actionWith = (length: fc.Arbitrary<number>) =>
-  fc.oneof(
-    { weight: 6, arbitrary: action('put', { lengths: fc.array(length, { minLength: 1, maxLength: 8 }) }) },
-    { weight: 6, arbitrary: action('receive', { count: fc.integer({ min: 1, max: 5 }) }) },
-    { weight: 8, arbitrary: action('ack', { which }) },
-    { weight: 5, arbitrary: action('nack', { which }) },
-    { weight: 3, arbitrary: action('abort', { turns }) },
-    { weight: 2, arbitrary: action('turns', { turns }) },
-    { weight: 1, arbitrary: action(['settle again', 'empty']) },
-    { weight: 3, arbitrary: action('special') },
+  weighted(
+    [6, action('put', { lengths: fc.array(length, { minLength: 1, maxLength: 8 }) })],
+    [6, action('receive', { count: fc.integer({ min: 1, max: 5 }) })],
+    [8, action('ack', { which })],
+    [5, action('nack', { which })],
+    [3, action('abort', { turns })],
+    [2, action('turns', { turns })],
+    [1, action(['settle again', 'empty'])],
+    [3, action('special')],
   );
 
 /** @param length - of a message, in bytes. */

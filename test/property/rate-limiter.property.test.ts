@@ -10,6 +10,7 @@ import {
 } from 'escapement';
 import { expect } from 'vitest';
 import { testProperty } from '../runs.ts';
+import { action, weighted } from './actions.ts';
 
 /** How to make a limiter on a clock: fast-check shows it as it is. */
 type Recipe =
@@ -56,41 +57,22 @@ const count = fc.oneof(fc.nat({ max: 5 }), fc.constant(Number.MAX_SAFE_INTEGER))
 const { limiter } = fc.letrec<{ limiter: Recipe }>((tie) => ({
   limiter: fc.oneof(
     { maxDepth: 3 },
-    fc.record({
-      kind: fc.constant('bucket' as const),
-      ratePerSecond: rate,
-      burst: count.map((n) => Math.max(n, 1)),
-    }),
-    fc.record({
-      kind: fc.constant('exponential' as const),
-      baseDelayMs: delayMs,
-      maxDelayMs: delayMs,
-      maxItems,
-    }),
-    fc.record({
-      ...{ kind: fc.constant('fastSlow' as const), fastDelayMs: delayMs, slowDelayMs: delayMs },
-      ...{ maxFastAttempts: count, maxItems },
-    }),
-    fc.record({ kind: fc.constant('maxOf' as const), limiters: fc.array(tie('limiter'), { maxLength: 3 }) }),
-    fc.record({ kind: fc.constant('maxWait' as const), limiter: tie('limiter'), maxDelayMs: delayMs }),
-    fc.record({
-      ...{ kind: fc.constant('jitter' as const), limiter: tie('limiter') },
-      ...{ fraction: fc.double({ min: 0, max: 1, noNaN: true }) },
+    action('bucket', { ratePerSecond: rate, burst: count.map((n) => Math.max(n, 1)) }),
+    action('exponential', { baseDelayMs: delayMs, maxDelayMs: delayMs, maxItems }),
+    action('fastSlow', { fastDelayMs: delayMs, slowDelayMs: delayMs, maxFastAttempts: count, maxItems }),
+    action('maxOf', { limiters: fc.array(tie('limiter'), { maxLength: 3 }) }),
+    action('maxWait', { limiter: tie('limiter'), maxDelayMs: delayMs }),
+    action('jitter', {
+      limiter: tie('limiter'),
+      fraction: fc.double({ min: 0, max: 1, noNaN: true }),
       chances: fc.array(fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }), { minLength: 1 }),
     }),
   ),
 }));
 
 /** One that wraps somebody else's, who may say anything. */
-const wrapper = fc.record({
-  ...{ kind: fc.constant('maxOf' as const) },
-  limiters: fc.array(
-    fc.record({ kind: fc.constant('foreign' as const), delays: fc.array(fc.double(), { minLength: 1 }) }),
-    {
-      maxLength: 3,
-    },
-  ),
-});
+const foreign = action('foreign', { delays: fc.array(fc.double(), { minLength: 1 }) });
+const wrapper = action('maxOf', { limiters: fc.array(foreign, { maxLength: 3 }) });
 
 /** A recipe without its kind, which is not an option. */
 function optionsOf<R extends Recipe>(recipe: R): Omit<R, 'kind'> {
@@ -128,10 +110,7 @@ function make(recipe: Recipe, now: () => number): RateLimiter<number> {
 const step = fc.record({
   what: fc.constantFrom('when' as const, 'when' as const, 'when' as const, 'forget' as const),
   item: fc.nat({ max: 4 }),
-  times: fc.oneof(
-    { weight: 10, arbitrary: fc.constant(1) },
-    { weight: 1, arbitrary: fc.constantFrom(100, 1_100) },
-  ),
+  times: weighted([10, fc.constant(1)], [1, fc.constantFrom(100, 1_100)]),
   passMs: fc.oneof(fc.constant(0), fc.double({ min: 0, max: 1e6, noNaN: true }), fc.constant(1e15)),
 });
 

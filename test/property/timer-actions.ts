@@ -44,7 +44,7 @@ const on = fc.constantFrom<Which>(0, 1);
 /** Chooses among all there ever was. */
 const pick = fc.nat({ max: 1_000 });
 
-const delay = weighted<Delay>(
+const delay: fc.Arbitrary<Delay> = weighted(
   [6, fc.integer({ min: -2, max: 30 })],
   [3, fc.integer({ min: 0, max: 2_000 })],
   [3, milliseconds(100)],
@@ -74,25 +74,25 @@ const waking = action(['fire', 'next', 'execute'], { on });
 const passing = action('pass', { ms: passingMs });
 const closing = action('close', { on, pending: fc.constantFrom('drop', 'run') });
 
-const step = fc.oneof(
-  { weight: 100, arbitrary: entering },
-  { weight: 30, arbitrary: cancelling },
-  { weight: 40, arbitrary: moving },
-  { weight: 20, arbitrary: pumping },
-  { weight: 50, arbitrary: waking },
-  { weight: 50, arbitrary: passing },
-  { weight: 1, arbitrary: closing },
+const step = weighted(
+  [100, entering],
+  [30, cancelling],
+  [40, moving],
+  [20, pumping],
+  [50, waking],
+  [50, passing],
+  [1, closing],
 );
 
-const scripted = fc.oneof(
-  { weight: 20, arbitrary: entering },
-  { weight: 15, arbitrary: cancelling },
-  { weight: 20, arbitrary: moving },
-  { weight: 8, arbitrary: pumping },
-  { weight: 4, arbitrary: waking },
-  { weight: 6, arbitrary: passing },
-  { weight: 10, arbitrary: action('throw') },
-  { weight: 1, arbitrary: closing },
+const scripted = weighted(
+  [20, entering],
+  [15, cancelling],
+  [20, moving],
+  [8, pumping],
+  [4, waking],
+  [6, passing],
+  [10, action('throw')],
+  [1, closing],
 );
 
 const EXECUTORS: readonly ExecutorKind[] = [

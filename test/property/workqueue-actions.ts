@@ -38,21 +38,21 @@ const delayMs = weighted(
   [2, fc.constant(Infinity)],
 );
 
-const someAction = fc.oneof(
-  { weight: 40, arbitrary: action('add', { key }) },
-  { weight: 25, arbitrary: action('get', { signal }) },
-  { weight: 20, arbitrary: action('next', { loop }) },
-  { weight: 25, arbitrary: action(['doneHeld', 'doneHeld', 'leaseDone'], { pick }) },
-  { weight: 6, arbitrary: action('done', { key }) },
-  { weight: 12, arbitrary: action('abort', { pick }) },
-  { weight: 3, arbitrary: action(['return', 'abortLoop'], { loop }) },
-  { weight: 15, arbitrary: action('addWhenRoom', { key, signal }) },
-  { weight: 20, arbitrary: action('addAfter', { key, delayMs }) },
-  { weight: 15, arbitrary: action(['addRateLimited', 'addRateLimited', 'forget'], { key }) },
-  { weight: 6, arbitrary: action('cancelDelayed', { key }) },
-  { weight: 20, arbitrary: action('pass', { ms: fc.integer({ min: 0, max: 15 }) }) },
-  { weight: 1, arbitrary: action('shutDown') },
-  { weight: 2, arbitrary: action('drain', { signal }) },
+const someAction = weighted(
+  [40, action('add', { key })],
+  [25, action('get', { signal })],
+  [20, action('next', { loop })],
+  [25, action(['doneHeld', 'doneHeld', 'leaseDone'], { pick })],
+  [6, action('done', { key })],
+  [12, action('abort', { pick })],
+  [3, action(['return', 'abortLoop'], { loop })],
+  [15, action('addWhenRoom', { key, signal })],
+  [20, action('addAfter', { key, delayMs })],
+  [15, action(['addRateLimited', 'addRateLimited', 'forget'], { key })],
+  [6, action('cancelDelayed', { key })],
+  [20, action('pass', { ms: fc.integer({ min: 0, max: 15 }) })],
+  [1, action('shutDown')],
+  [2, action('drain', { signal })],
 );
 
 const setup: fc.Arbitrary<QueueSetup> = fc.record({

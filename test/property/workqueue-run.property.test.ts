@@ -4,7 +4,7 @@ import { WorkQueue } from 'escapement';
 import { checkQueue } from 'escapement/testing';
 import { watch } from '../workqueue/support/outcome.ts';
 import { testProperty } from '../runs.ts';
-import { action, claim, type ValueOf } from './actions.ts';
+import { action, claim, weighted, type ValueOf } from './actions.ts';
 
 /** How a job ends: on its own, or because of its signal, which it may also fail to hear. */
 type End = 'finish' | 'fail' | 'give up' | 'add and finish' | 'add and fail' | 'add and give up';
@@ -15,14 +15,11 @@ const pick = fc.nat({ max: 100 });
 const ENDS: readonly End[] = [
   ...(['finish', 'finish', 'fail', 'give up', 'add and finish', 'add and fail', 'add and give up'] as const),
 ];
-const someAction = fc.oneof(
-  { weight: 10, arbitrary: action('add', { key: fc.constantFrom('a', 'b', 'c', 'd') }) },
-  {
-    weight: 2,
-    arbitrary: action('run', { concurrency: fc.integer({ min: 1, max: 3 }), hears: fc.boolean() }),
-  },
-  { weight: 2, arbitrary: action('stop', { pick }) },
-  { weight: 10, arbitrary: action('end', { pick, how: fc.constantFrom(...ENDS) }) },
+const someAction = weighted(
+  [10, action('add', { key: fc.constantFrom('a', 'b', 'c', 'd') })],
+  [2, action('run', { concurrency: fc.integer({ min: 1, max: 3 }), hears: fc.boolean() })],
+  [2, action('stop', { pick })],
+  [10, action('end', { pick, how: fc.constantFrom(...ENDS) })],
 );
 
 const REASON = new Error('stop');
