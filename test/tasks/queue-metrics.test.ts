@@ -2,7 +2,8 @@ import type { MetricsProvider } from 'escapement';
 import { prometheusMetrics } from 'escapement/metrics/prometheus';
 import { taskQueueMetrics, type TaskQueueMetricsOptions } from 'escapement/tasks';
 import { Registry } from 'prom-client';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
+import { uncaughtErrors } from '../uncaught-errors.ts';
 import { settled } from '../workqueue/support/outcome.ts';
 import { type Bench, openBench, unavailable } from './support/bench.ts';
 
@@ -174,14 +175,12 @@ describe('metrics of queues', () => {
   });
 
   test('without onError an error is an uncaught exception, except that of an unavailable broker', async () => {
-    const uncaught = vi.fn();
-    process.on('uncaughtException', uncaught);
-    onTestFinished(() => void process.off('uncaughtException', uncaught));
+    const uncaught = uncaughtErrors();
     const { broker, metrics } = await withRegistry();
     const error = new Error('boom');
     vi.spyOn(broker, 'queues').mockRejectedValueOnce(unavailable()).mockRejectedValueOnce(error);
     await taskQueueMetrics({ broker, metrics }).sample();
-    await expect.poll(() => uncaught.mock.calls.map(([thrown]) => thrown as unknown)).toEqual([error]);
+    await expect.poll(() => uncaught).toEqual([error]);
   });
 
   test('close leaves no gauge and no timer', async () => {

@@ -19,6 +19,7 @@ import { EscapementError } from 'escapement';
 import { RevokeTask, ServeMux, SkipRetry, Task, type Handler } from 'escapement/tasks';
 import { openTelemetryTracing, type OpenTelemetryTracingOptions } from 'escapement/tasks/otel';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { uncaughtErrors } from '../../uncaught-errors.ts';
 import { raise, unreadable } from '../support/bench.ts';
 import { openWorld, type World } from '../server/support/world.ts';
 
@@ -174,8 +175,7 @@ describe('a task that is enqueued', () => {
   });
 
   it('a context that cannot be written does not stop enqueue', async () => {
-    const uncaught = vi.fn();
-    process.on('uncaughtException', uncaught);
+    const uncaught = uncaughtErrors();
     const inject = raise(new Error('cannot be written'));
     const extract = raise(new Error('cannot be read'));
     const broken: TextMapPropagator = { inject, extract, fields: () => [] };
@@ -183,8 +183,7 @@ describe('a task that is enqueued', () => {
     await traced(handler, { propagator: broken });
     await run();
     expect(handler).toHaveBeenCalledTimes(1);
-    await expect.poll(() => uncaught.mock.calls.length).toBe(2);
-    process.off('uncaughtException', uncaught);
+    await expect.poll(() => uncaught).toHaveLength(2);
   });
 });
 

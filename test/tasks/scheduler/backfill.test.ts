@@ -143,7 +143,7 @@ describe('missed ticks', () => {
     expect(awake.lines).toHaveLength(5);
   });
 
-  it('a refused tick is not a missed tick', async ({ world }) => {
+  it('a payload is validated at each tick, and a refused tick is not a missed tick', async ({ world }) => {
     let isGood = true;
     const { scheduler, lines } = world.scheduler({ backfill: true });
     const task = taskValidatedBy((value) => (isGood ? valid(value) : { issues: [{ message: 'no good' }] }));

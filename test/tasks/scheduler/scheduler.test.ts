@@ -77,18 +77,6 @@ describe('a scheduler', () => {
     expect(lines).toEqual([]);
     expect(scheduler.entries()).toMatchObject([{ nextEnqueueAt: undefined, prevEnqueueAt: undefined }]);
   });
-
-  it('the payload of a task type is validated at each tick', async ({ world }) => {
-    let isGood = false;
-    const { scheduler, lines } = world.scheduler({ backfill: true });
-    const task = taskValidatedBy((value) => (isGood ? valid(value) : { issues: [{ message: 'no good' }] }));
-    scheduler.register('@hourly', task);
-    await scheduler.start();
-    await world.clock.advanceAsync(HOUR_MS);
-    isGood = true;
-    await world.clock.advanceAsync(HOUR_MS);
-    expect(lines).toEqual(['01:00 failed 01:00', '02:00 enqueued 02:00']);
-  });
 });
 
 describe('an entry', () => {
