@@ -170,7 +170,10 @@ export async function putIntoEach(broker: Broker): Promise<void> {
   await putInto(broker, 'pending', { id: 'pending' });
 }
 
-export async function stateOf(broker: Broker, { queue, id }: TaskMessage): Promise<TaskState | 'gone'> {
+export async function stateOf(
+  broker: Broker,
+  { queue, id }: Pick<TaskMessage, 'queue' | 'id'>,
+): Promise<TaskState | 'gone'> {
   try {
     return (await broker.task(queue, id)).state;
   } catch (error) {

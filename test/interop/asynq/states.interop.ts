@@ -180,8 +180,8 @@ function countsInGo(state: TaskState): Record<string, unknown> {
   return { Size: 1, [capitalized(state)]: 1, Groups: state === 'aggregating' ? 1 : 0, Paused: false };
 }
 
-function capitalized(state: TaskState): string {
-  return state.charAt(0).toUpperCase() + state.slice(1);
+function capitalized<S extends TaskState>(state: S): Capitalize<S> {
+  return (state.charAt(0).toUpperCase() + state.slice(1)) as Capitalize<S>;
 }
 
 function listInGo(world: World, queue: string, state: TaskState): Promise<GoTaskInfo[]> {
@@ -189,22 +189,8 @@ function listInGo(world: World, queue: string, state: TaskState): Promise<GoTask
 }
 
 function listInNode({ inspector }: World, queue: string, state: TaskState): Promise<readonly TaskInfo[]> {
-  switch (state) {
-    case 'pending':
-      return inspector.listPendingTasks(queue);
-    case 'active':
-      return inspector.listActiveTasks(queue);
-    case 'scheduled':
-      return inspector.listScheduledTasks(queue);
-    case 'retry':
-      return inspector.listRetryTasks(queue);
-    case 'archived':
-      return inspector.listArchivedTasks(queue);
-    case 'completed':
-      return inspector.listCompletedTasks(queue);
-    case 'aggregating':
-      return inspector.listAggregatingTasks(queue, 'g');
-  }
+  if (state === 'aggregating') return inspector.listAggregatingTasks(queue, 'g');
+  return inspector[`list${capitalized(state)}Tasks` as const](queue);
 }
 
 /** Keys that have something to do with tasks. */

@@ -6,10 +6,10 @@ import { Client, EmbeddedBroker, Server, Task, type Broker } from 'escapement/ta
 import { RedisBroker } from 'escapement/tasks/redis';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { folderOfTest } from '../../folder.ts';
-import { freshDatabase } from '../../redis/redis-case.ts';
 import { withRedis } from '../../redis/with-redis.ts';
 import { spawnProgram } from '../../run-program.ts';
 import { until } from '../../until.ts';
+import { redisForTest } from '../broker/redis/setup.ts';
 import { withMethods } from '../support/with-methods.ts';
 
 /*
@@ -126,10 +126,7 @@ describe.runIf(inject('redis').isThere)('servers that are killed again and again
   test.each([1, 2])(
     'servers on Redis that are killed never run more tasks of a key or of the queue than the limits, and leave no place taken (%d of each key)',
     async (concurrency) => {
-      const { url, dispose } = await freshDatabase();
-      onTestFinished(dispose);
-      const broker = new RedisBroker({ url });
-      onTestFinished(() => broker.close());
+      const { broker, url } = await redisForTest();
       await broker.setLimits(QUEUE, { concurrency: 5, perKey: { concurrency } });
       const witness = new Witness();
       const start = (): ServerProcess => witness.serve(`new RedisBroker({ url: '${url}' })`, 100);
@@ -236,13 +233,12 @@ test.runIf(inject('redis').isThere)(
   async () => {
     const SECONDS = Number(process.env['ESCAPEMENT_RATE_SECONDS'] ?? 3);
     const rate = { tasks: 1_000, perMs: 1_000, burst: 50 };
-    const { url, dispose } = await freshDatabase();
-    onTestFinished(dispose);
+    const { broker, url } = await redisForTest();
     const takings: Taking[] = [];
     const servers = Array.from({ length: 2 }, () => {
       const inner = new RedisBroker({ url });
       onTestFinished(() => inner.close());
-      const broker = withMethods<Broker>(inner, {
+      const counted = withMethods<Broker>(inner, {
         async dequeue(...args) {
           const fromMs = Date.now();
           const leased = await inner.dequeue(...args);
@@ -250,10 +246,8 @@ test.runIf(inject('redis').isThere)(
           return leased;
         },
       });
-      return new Server({ broker, concurrency: 100, limits: { [QUEUE]: { rate } } });
+      return new Server({ broker: counted, concurrency: 100, limits: { [QUEUE]: { rate } } });
     });
-    const broker = new RedisBroker({ url });
-    onTestFinished(() => broker.close());
     const tasks = SECONDS * 1_000 + rate.burst;
     await new Client({ broker }).enqueueMany(Array.from({ length: tasks }, () => new Task('work')));
     await Promise.all(servers.map((server) => server.start(() => undefined)));

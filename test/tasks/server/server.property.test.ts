@@ -4,6 +4,7 @@ import type { Broker, CancelOutcome, Handler } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
 import fc from 'fast-check';
 import { expect } from 'vitest';
+import { stateOf } from '../../conformance/broker/support.ts';
 import { raise } from '../support/bench.ts';
 import { withMethods } from '../support/with-methods.ts';
 import { unavailable, WALL_MS } from './support/world.ts';
@@ -118,7 +119,7 @@ class Run {
     await this.clock.advanceAsync(0);
     checkBroker(store);
     expect(this.over).toBe(this.started);
-    for (const { queue, id } of ids) expect(await stateOf(store, queue, id)).toMatch(/gone|archived/);
+    for (const task of ids) expect(await stateOf(store, task)).toMatch(/gone|archived/);
     expect(this.clock.pendingWakeups).toBeLessThanOrEqual(1); // of the broker: what is archived is removed some day
     await store.close();
     expect(this.clock.pendingWakeups).toBe(0);
@@ -156,14 +157,6 @@ class Run {
   }
 
   readonly #handler: Handler = (task, { signal }) => BEHAVIOURS[task.type]?.(this.clock, signal);
-}
-
-async function stateOf(broker: Broker, queue: string, id: string): Promise<string> {
-  try {
-    return (await broker.task(queue, id)).state;
-  } catch {
-    return 'gone';
-  }
 }
 
 testProperty(

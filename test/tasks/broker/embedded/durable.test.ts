@@ -2,7 +2,7 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { EmbeddedBroker, Server, type EmbeddedBrokerOptions } from 'escapement/tasks';
 import { checkBroker, checkBrokerLog, ManualClock } from 'escapement/testing';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { TurnBudget } from '../../../../src/core/own-turn.ts';
 import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
 import type { TaskStore } from '../../../../src/tasks/broker/embedded/task-store.ts';
@@ -20,20 +20,16 @@ import { openFolder } from './open-folder.ts';
 
 let dataPath: string;
 let clock: ManualClock;
-const opened: EmbeddedBroker[] = [];
 
 beforeEach(() => {
   dataPath = folderOfTest();
   clock = new ManualClock({ nowMs: 5_000, wallMs: 1_795_262_400_000 });
 });
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map((broker) => broker.close().catch(() => undefined)));
-});
 
 /** Damage that was reported is an error, unless `onCorruption` is given. */
 async function open(options: EmbeddedBrokerOptions = {}, files?: FileSystem): Promise<EmbeddedBroker> {
   const broker = await openFolder(dataPath, { clock, maxBytesPerFile: 67_108_864, ...options }, files);
-  opened.push(broker);
+  onTestFinished(() => broker.close().catch(() => undefined));
   return broker;
 }
 

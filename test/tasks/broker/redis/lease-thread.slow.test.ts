@@ -8,7 +8,7 @@ import { systemClock } from 'escapement';
 import { Client, EmbeddedBroker, type LeasedTask, type LeaseHolder, Task } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
-import { afterEach, describe, expect, it, type TestContext, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, type TestContext, vi } from 'vitest';
 import { optionsOfRoute, routeOf } from '../../../../src/tasks/broker/redis/client.ts';
 import type { RedisConnectionOptions } from '../../../../src/tasks/broker/redis/connection-options.ts';
 import { RedisConnection } from '../../../../src/tasks/broker/redis/connection.ts';
@@ -27,12 +27,6 @@ import { raise } from '../../support/bench.ts';
 /** Long enough for a thread to start on a machine that has other things to do. */
 const LEASE_MS = 6_000;
 const QUEUE = 'default';
-
-const cleanups: (() => unknown)[] = [];
-
-afterEach(async () => {
-  for (const clean of cleanups.splice(0).reverse()) await clean();
-});
 
 interface World {
   readonly url: string;
@@ -150,7 +144,7 @@ describe('a lease thread that is not running', () => {
       route: () => routeOf({ url: 'redis://localhost' }),
       onError: (error) => errors.push(error),
     });
-    cleanups.push(() => thread.close());
+    onTestFinished(() => thread.close());
     return { thread, errors };
   }
 
@@ -194,7 +188,7 @@ describe('a lease thread that is not running', () => {
 
   it('a server with more slots than there is memory for has no lease thread, as its logger reports', () => {
     const broker = new RedisBroker({ url: 'redis://localhost' });
-    cleanups.push(() => broker.close());
+    onTestFinished(() => broker.close());
     const onError = vi.fn();
     const options = { queues: [QUEUE], slots: Number.MAX_SAFE_INTEGER, leaseMs: LEASE_MS, onError };
     expect(broker.leaseHolder(options)).toBeUndefined();
@@ -251,10 +245,10 @@ describe('a lease thread that is not running', () => {
   it('there is no lease thread if it is turned off, if the broker has its own clock, or if the broker is embedded', async () => {
     const options = { queues: [QUEUE], slots: 1, leaseMs: LEASE_MS, onError: vi.fn() };
     const broker = new RedisBroker({ url: 'redis://localhost:1', clock: { ...systemClock } });
-    cleanups.push(() => broker.close());
+    onTestFinished(() => broker.close());
     expect(broker.leaseHolder(options)).toBeUndefined();
     const without = new RedisBroker({ url: 'redis://localhost:1', leaseThread: false });
-    cleanups.push(() => without.close());
+    onTestFinished(() => without.close());
     expect(without.leaseHolder(options)).toBeUndefined();
     expect('leaseHolder' in (await EmbeddedBroker.open())).toBe(false);
   });
@@ -274,7 +268,7 @@ async function read(options: RedisConnectionOptions, key = 'where'): Promise<str
 
 function clientOf(options: Omit<RedisOptions, 'replyMapping'>): Redis {
   const client = new Redis({ ...options, lazyConnect: true });
-  cleanups.push(() => {
+  onTestFinished(() => {
     client.disconnect();
   });
   return client;
@@ -282,7 +276,7 @@ function clientOf(options: Omit<RedisOptions, 'replyMapping'>): Redis {
 
 async function secretServer(): Promise<RedisProcess> {
   const server = await RedisProcess.start({ args: ['--requirepass', 'secret'] });
-  cleanups.push(() => server.stop());
+  onTestFinished(() => server.stop());
   await server.ask('AUTH secret', 'SELECT 3', 'SET where here');
   return server;
 }
@@ -294,13 +288,13 @@ const CERT = tlsFile('cert.pem');
 /** A server that accepts only clients that trust its certificate. */
 async function tlsServer(): Promise<{ readonly port: number }> {
   const redis = await RedisProcess.start();
-  cleanups.push(() => redis.stop());
+  onTestFinished(() => redis.stop());
   await redis.ask('SET where here');
   const proxy = createServer({ cert: CERT, key: tlsFile('key.pem') }, (socket) => {
     const server = connectTo(redis.port, '127.0.0.1');
     pipeline(socket, server, socket, () => undefined);
   });
-  cleanups.push(() => proxy.close());
+  onTestFinished(() => void proxy.close());
   await new Promise<void>((resolve) => proxy.listen(0, 'localhost', resolve));
   return proxy.address() as AddressInfo;
 }
@@ -328,7 +322,7 @@ describe('a thread connects to the same server', () => {
 
   it('a lease thread connects by a client of sentinels', async () => {
     const redis = await RedisSentinels.start();
-    cleanups.push(() => redis.stop());
+    onTestFinished(() => redis.stop());
     const [{ port } = { port: 0 }] = redis.sentinels;
     const name = /master=(\w+)/u.exec(redis.url)?.[1] as string;
     const client = clientOf({ sentinels: [{ host: '127.0.0.1', port }], name });
@@ -338,9 +332,9 @@ describe('a thread connects to the same server', () => {
 
   it('a lease thread connects by a client of a cluster', async () => {
     const redis = await RedisCluster.start();
-    cleanups.push(() => redis.stop());
+    onTestFinished(() => redis.stop());
     const client = new Cluster(redis.nodes.map(({ port }) => ({ host: '127.0.0.1', port })));
-    cleanups.push(() => {
+    onTestFinished(() => {
       client.disconnect();
     });
     await client.set('where', 'here');

@@ -4,7 +4,7 @@ import { EscapementError } from 'escapement';
 import { EmbeddedBroker, Server, type ServerOptions } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { ReplyError } from 'ioredis';
-import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished, test } from 'vitest';
 import { Coalescer } from '../../../../src/tasks/broker/redis/redis-access.ts';
 import { toBrokerError } from '../../../../src/tasks/broker/redis/redis-errors.ts';
 import { CALLS } from '../../../conformance/broker/closing.ts';
@@ -21,15 +21,9 @@ const OPERATIONS: Readonly<Record<string, (broker: RedisBroker) => Promise<unkno
   redisInfo: (broker) => broker.redisInfo(),
 };
 
-const opened: { close(): Promise<void> }[] = [];
-
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map((broker) => broker.close()));
-});
-
 function unreachable(): RedisBroker {
   const broker = new RedisBroker({ url: 'redis://127.0.0.1:1', timeoutMs: 30 });
-  opened.push(broker);
+  onTestFinished(() => broker.close());
   return broker;
 }
 
@@ -47,7 +41,7 @@ test.each<[when: string, code: string, meanwhile: (broker: RedisBroker) => unkno
 
 test('enqueueMany names itself in the reason of each refused task', async () => {
   const broker = await EmbeddedBroker.open();
-  opened.push(broker);
+  onTestFinished(() => broker.close());
   const [first, second] = await broker.enqueueMany([newTask({ id: 'a' }), newTask({ id: 'a' })]);
   expect(first).toMatchObject({ status: 'fulfilled' });
   expect(second).toMatchObject({
