@@ -13,7 +13,7 @@ const fill = () => import('./timer/fill.ts');
 const idle = () => import('./timer/idle.ts');
 const kinds = () => import('./timer/kinds.ts');
 
-const MILLION = { full: 1_000_000, quick: 100_000, of: 'timers' };
+const MILLION = { full: 1_000_000, quick: 20_000, of: 'timers' };
 
 const IDLE = {
   rounds: 1,
@@ -87,7 +87,7 @@ export const part: BenchPart = {
       note:
         'No task runs: the entries only move to finer wheels. With maxTasksPerTurn: Infinity one turn moves all of them; ' +
         'otherwise a turn moves 65 536, and other work runs between turns.',
-      size: { full: 3_000_000, quick: 300_000, of: 'timers' },
+      size: { full: 3_000_000, quick: 100_000, of: 'timers' },
       rounds: 3,
       metrics: [metric('longest hold', 'ms'), aside('all turns', 'ms'), aside('turns')],
       contestants: async () => (await clock()).cascade,
@@ -98,7 +98,7 @@ export const part: BenchPart = {
       note:
         'A stall is the longest time that 64 consecutive adds took, pauses of the collector included; the last column ' +
         'has the longest pause alone. Which adds a pause hits depends on the machine.',
-      size: { full: 10_000_000, quick: 1_000_000, of: 'timers' },
+      size: { full: 10_000_000, quick: 100_000, of: 'timers' },
       rounds: 3,
       measuresBytes: true,
       measuresPauses: true,
@@ -109,7 +109,7 @@ export const part: BenchPart = {
     scenario({
       name: 'size: cancel + scheduleAt, from a thousand to ten million waiting',
       note: 'Without an object of the user: what grows is the timer, and an array of ids. A smoke run has fewer waiting.',
-      size: { full: 10_000_000, quick: 100_000, of: 'timers at most' },
+      size: { full: 10_000_000, quick: 20_000, of: 'timers at most' },
       metrics: [metric('oldest', 'ns/op'), metric('random', 'ns/op')],
       contestants: async () => (await fill()).sizes,
     }),

@@ -51,7 +51,7 @@ export type Load<Open> = () => readonly Contestant<Open>[] | Promise<readonly Co
 export interface BenchCase extends CaseOf<Measure> {
   /** Ratios are computed from the first one. */
   readonly metrics: readonly MetricDefinition[];
-  /** Share of the size that each contestant is warmed up with, unrecorded. @default 0 */
+  /** Share of the size that each contestant is warmed up with, unrecorded, but not in a smoke run. @default 0 */
   readonly warmUpShare?: number;
 }
 

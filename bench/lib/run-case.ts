@@ -46,7 +46,7 @@ export async function runCase(definition: BenchCase, options: RunOptions): Promi
   const othersLoad = watchOthers();
   const round: Round = { isQuick, collector, residents: new Map() };
   const size = isQuick ? sizes.quick : sizes.full;
-  if (warmUpShare > 0) {
+  if (warmUpShare > 0 && !isQuick) {
     for (const runner of runners) await measureSafely(runner, Math.ceil(size * warmUpShare), round);
   }
   for (let index = 0; index < roundsOf(definition, isQuick); index++) {

@@ -21,9 +21,9 @@ interface DelayRange {
 const FIXED: DelayRange = { minMs: 30_000, maxMs: 30_000, label: 'one fixed delay (30 s)' };
 const SPREAD: DelayRange = { minMs: 1_000, maxMs: 31_000, label: 'delays 1–31 s' };
 const WIDE: DelayRange = { minMs: 5_000, maxMs: 65_000, label: 'delays 5–65 s' };
-const MILLION = { full: 1_000_000, quick: 100_000, of: 'timers' };
+const MILLION = { full: 1_000_000, quick: 20_000, of: 'timers' };
 const FEW = { full: 5_000, quick: 5_000, of: 'timers' };
-const MANY = { full: 100_000, quick: 100_000, of: 'timers' };
+const MANY = { full: 100_000, quick: 20_000, of: 'timers' };
 const ALONE_NOTE =
   'All in one turn of the event loop. Ours sets the host timeout at the end of the turn, if a timer is still pending; ' +
   'the heap leaves its timeout armed and is woken in vain.';
