@@ -138,7 +138,7 @@ export interface TaskBroker {
 
   // Maintenance.
 
-  /** Moves scheduled and retry tasks that are due to their queue or group. @returns how many. */
+  /** Moves scheduled and retry tasks that are due to their queue or group, as many as fit in one step. @returns how many. */
   forward(queues: readonly string[]): Promise<number>;
 
   /**

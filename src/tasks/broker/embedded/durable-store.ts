@@ -22,7 +22,7 @@ import type { LiveEntries } from './journaled-row.ts';
 import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
 import { PAYLOAD_LOADERS } from './payload-loading.ts';
 import { eventOf, leasesOf, type Loading, replay } from './replay.ts';
-import type { TaskStore } from './task-store.ts';
+import { ROWS_PER_TURN, type TaskStore } from './task-store.ts';
 
 /** Name of the log of a broker: the prefix of its files. */
 export const LOG_NAME = 'tasks';
@@ -66,7 +66,7 @@ export class DurableStore {
       store.journal = journal;
       store.reserveSerials();
       for (const row of recovered) journal.change(row);
-      catchUp(store);
+      catchUp(store); // the timer does the rest
       await journal.flush();
       const removeMetrics = metrics && measure(journal, metrics, dataPath);
       return new DurableStore(store, journal, lock, removeMetrics);
@@ -82,7 +82,7 @@ export class DurableStore {
     const options = { ...given, isReadOnly: true };
     const { log, loading } = await load(store, options);
     loading.finish();
-    catchUp(store);
+    while (catchUp(store) > 0);
     const reopen = (): ReturnType<typeof reload> => reload(store, options);
     return new DurableStore(store, new Journal(store, log, loading.live, options, reopen));
   }
@@ -97,11 +97,11 @@ export class DurableStore {
   }
 }
 
-/** What has become due, and what has expired, while no process had the folder. */
-function catchUp(store: TaskStore): void {
+/** What has become due, and what has expired, while no process had the folder: as much as fits in a turn. @returns the number of tasks. */
+function catchUp(store: TaskStore): number {
   const queues = [...store.queues.keys()];
-  LIFE_OF_A_TASK.forward(store, queues);
-  LIFE_OF_A_TASK.deleteExpired(store, queues, Number.MAX_SAFE_INTEGER);
+  const forwarded = LIFE_OF_A_TASK.forward(store, queues);
+  return forwarded + LIFE_OF_A_TASK.deleteExpired(store, queues, ROWS_PER_TURN);
 }
 
 /** Opens the log of a folder, and reads it. @param prepare - called with the log, before it is read. */

@@ -285,7 +285,7 @@ export function isOnlyMessage(reader: EntryReader, { ran }: TaskHead, largestPay
   const payloadBytes = reader.uint32Ahead(12);
   return (
     payloadBytes <= largestPayload &&
-    (reader.byteAhead(16 + payloadBytes) & (Has.result | Has.progress)) === 0
+    (reader.byteAhead(16 + payloadBytes) & (Has.group | Has.result | Has.progress)) === 0
   );
 }
 

@@ -55,6 +55,10 @@ export class JournaledRow extends TaskRow {
     return this.isPacked && this.#names !== undefined ? this.#names.key : super.key;
   }
 
+  override get group(): string {
+    return this.isPacked ? '' : super.group;
+  }
+
   override get id(): string {
     return this.#packedIn === undefined ? super.id : new EntryReader(this.#packedIn, this.#packedAt).text();
   }
@@ -66,7 +70,7 @@ export class JournaledRow extends TaskRow {
     return hashOfBytes(this.#packedIn, start, start + this.#packedIn.readUInt32LE(this.#packedAt));
   }
 
-  /** Packs a message that no run has changed, of which the reader has read the head. */
+  /** Packs a message without a group that no run has changed, of which the reader has read the head. */
   pack({ idOffset, idEnd, names }: TaskHead, reader: EntryReader, memory: PackedMemory): void {
     this.#names = names;
     this.#packedAt = memory.add(reader, idOffset, idEnd);

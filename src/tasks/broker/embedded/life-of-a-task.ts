@@ -153,7 +153,10 @@ export const LIFE_OF_A_TASK = {
     for (const { lists } of store.queuesNamed(names)) {
       const expired: TaskRow[] = [];
       for (const list of [lists.completed, lists.archived]) {
-        for (const row of list) if (row.atMs <= wallNowMs && expired.length < limit) expired.push(row);
+        for (const row of list) {
+          if (expired.length >= limit) break;
+          if (row.atMs <= wallNowMs) expired.push(row);
+        }
       }
       for (const row of expired) store.remove(row);
       count += expired.length;

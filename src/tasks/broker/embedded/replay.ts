@@ -90,17 +90,19 @@ class UnorderedList extends TaskList {
     super.push(row);
   }
 
-  /** Takes its rows out, in order of arrival. */
+  /** Takes its rows out: those that wait for a time in order of it, others in order of arrival. */
   takeAll(take: (row: TaskRow) => void): void {
-    if (!this.#isInOrder) this.#sort();
+    if (this.state === 'scheduled' || this.state === 'retry')
+      this.#sort((a, b) => a.atMs - b.atMs || a.serial - b.serial);
+    else if (!this.#isInOrder) this.#sort((a, b) => a.serial - b.serial);
     for (let row = this.head; row !== undefined; row = this.head) {
       this.remove(row);
       take(row);
     }
   }
 
-  #sort(): void {
-    const rows = [...this].sort((a, b) => a.serial - b.serial);
+  #sort(order: (a: TaskRow, b: TaskRow) => number): void {
+    const rows = [...this].sort(order);
     for (const row of rows) this.remove(row);
     for (const row of rows) super.push(row);
   }

@@ -50,12 +50,17 @@ export class TaskRow {
     this.#message = message;
   }
 
-  /** The key of the task, which a packed message has in memory. */
+  // Those of a packed message are known without it: see journaled-row.ts.
+
   get key(): string {
     return this.message.key;
   }
 
-  /** Called when the message is needed and was not there at the beginning: see journaled-row.ts. */
+  get group(): string {
+    return this.message.group;
+  }
+
+  /** Called when the message is needed and was not there at the beginning. */
   protected unpack(): TaskMessage {
     throw new Error('a row without a message');
   }

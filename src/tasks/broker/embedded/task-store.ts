@@ -89,7 +89,7 @@ export class TaskStore {
   subscribe(listener: BrokerListener): Subscription {
     this.notifications.add(listener);
     this.timer.ref();
-    for (const queue of this.queues.values()) if (queue.isTimed) this.#checkClockLater();
+    for (const queue of this.queues.values()) if (queue.isTimed) this.#checkClockIn(LONGEST_WAIT_MS);
     let isOver = false;
     return {
       close: () => {
@@ -270,13 +270,14 @@ export class TaskStore {
     this.notifications.settled(queue, row.message.id);
   }
 
-  /** Moves all due rows of a queue, the earliest first. O(due rows). @returns their number. */
+  /** Moves due rows of a queue, the earliest first: at most {@link ROWS_PER_TURN}. @returns their number. */
   forwardDue(queue: QueueState): number {
     const wallNowMs = this.clock.wallNow();
     let count = 0;
-    for (let row = queue.firstDue(wallNowMs); row !== undefined; row = queue.firstDue(wallNowMs)) {
+    for (; count < ROWS_PER_TURN; count++) {
+      const row = queue.firstDue(wallNowMs);
+      if (row === undefined) break;
       this.forward(row);
-      count++;
     }
     return count;
   }
@@ -317,18 +318,18 @@ export class TaskStore {
   }
 
   /** Called if there is a row that waits for a time. */
-  #checkClockLater(): void {
+  #checkClockIn(delayMs: number): void {
     if (this.clockCheck !== NO_TIMER || this.notifications.listeners.length === 0) return;
-    this.clockCheck = this.timer.schedule(LONGEST_WAIT_MS, this.#checkClock);
+    this.clockCheck = this.timer.schedule(delayMs, this.#checkClock);
   }
 
   readonly #checkClock = (): void => {
     this.clockCheck = NO_TIMER;
     this.journal?.begin();
-    for (const queue of this.queues.values()) {
-      this.forwardDue(queue);
-      if (queue.isTimed) this.#checkClockLater();
-    }
+    const queues = [...this.queues.values()];
+    const counts = queues.map((queue) => this.forwardDue(queue));
+    const isBehind = counts.includes(ROWS_PER_TURN);
+    if (queues.some(({ isTimed }) => isTimed)) this.#checkClockIn(isBehind ? 0 : LONGEST_WAIT_MS);
   };
 
   #lock(row: TaskRow, { processAtMs, uniqueTtlMs }: NewTask, wallNowMs: number): void {
@@ -338,7 +339,7 @@ export class TaskStore {
 
   arm(row: TaskRow, delayMs: number): void {
     row.timer = this.timer.schedule(delayMs, this.#wake, row);
-    if (delayMs > LONGEST_WAIT_MS && listOf(row).queue.isTimed) this.#checkClockLater();
+    if (delayMs > LONGEST_WAIT_MS && listOf(row).queue.isTimed) this.#checkClockIn(LONGEST_WAIT_MS);
   }
 
   /** Adds a row that is in no list to the head of the tasks with its key. */
@@ -356,7 +357,7 @@ export class TaskStore {
 
   /** Adds a row that is in no list to its queue or group. */
   #makeReady(row: TaskRow, queue: QueueState, wallNowMs: number, isNext = false): void {
-    const { group } = row.message;
+    const { group } = row;
     if (group === '') {
       this.#pend(row, queue, wallNowMs, isNext);
       return;

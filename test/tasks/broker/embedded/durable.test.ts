@@ -4,10 +4,10 @@ import { EmbeddedBroker, Server, type EmbeddedBrokerOptions } from 'escapement/t
 import { checkBroker, checkBrokerLog, ManualClock } from 'escapement/testing';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { TurnBudget } from '../../../../src/core/own-turn.ts';
-import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
+import { FOR_READING, INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
 import type { TaskStore } from '../../../../src/tasks/broker/embedded/task-store.ts';
 import type { FileSystem } from '../../../../src/log/file-system.ts';
-import { LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
+import { LONG_MS, newTask, QUEUE, take, takeAll } from '../../../conformance/broker/support.ts';
 import { FaultyFileSystem, type Fault } from '../../../diskqueue/faulty-file-system.ts';
 import { Random } from '../../../diskqueue/random.ts';
 import { nothingRemains, RecordingFileSystem } from '../../../diskqueue/recording-file-system.ts';
@@ -302,4 +302,25 @@ test('opening a folder finds every task by its id, and leaves the event loop a t
   const reopened = await reopen(broker);
   expect(turns.mock.calls.length).toBeGreaterThanOrEqual(2);
   for (const id of ids) expect((await reopened.task(QUEUE, id)).state).toBe('pending');
+});
+
+test('a thousand tasks that are overdue are pending when the folder is open, the rest soon, in order of time; a reader has all at once', async () => {
+  const broker = await open({ durability: 'os' });
+  const dueMs = (i: number): number => clock.wallNow() + 1_000 + ((i * 7) % 2_500);
+  const tasks = Array.from({ length: 2_500 }, (_, i) => newTask({ id: `task ${i}`, processAtMs: dueMs(i) }));
+  await broker.enqueueMany(tasks);
+  await broker.close();
+  clock.advance(LONG_MS);
+  const pending = async (of: EmbeddedBroker): Promise<number> => (await of.queueStats(QUEUE)).counts.pending;
+  const reader = await open({ [FOR_READING]: true } as EmbeddedBrokerOptions);
+  expect(await pending(reader)).toBe(2_500);
+  await reader.close();
+  const reopened = await open();
+  expect(await pending(reopened)).toBe(1_000);
+  await clock.advanceAsync(0);
+  expect(await pending(reopened)).toBe(2_500);
+  checkBroker(reopened);
+  await checkBrokerLog(reopened);
+  tasks.sort((a, b) => a.processAtMs - b.processAtMs);
+  expect(await takeAll(reopened)).toEqual(tasks.map(({ message }) => message.id));
 });
