@@ -90,19 +90,17 @@ class UnorderedList extends TaskList {
     super.push(row);
   }
 
-  /** Takes its rows out: those that wait for a time in order of it, others in order of arrival. */
+  /** Takes its rows out, in order of arrival. */
   takeAll(take: (row: TaskRow) => void): void {
-    if (this.state === 'scheduled' || this.state === 'retry')
-      this.#sort((a, b) => a.atMs - b.atMs || a.serial - b.serial);
-    else if (!this.#isInOrder) this.#sort((a, b) => a.serial - b.serial);
+    if (!this.#isInOrder) this.#sort();
     for (let row = this.head; row !== undefined; row = this.head) {
       this.remove(row);
       take(row);
     }
   }
 
-  #sort(order: (a: TaskRow, b: TaskRow) => number): void {
-    const rows = [...this].sort(order);
+  #sort(): void {
+    const rows = [...this].sort((a, b) => a.serial - b.serial);
     for (const row of rows) this.remove(row);
     for (const row of rows) super.push(row);
   }
@@ -167,6 +165,7 @@ export class Loading {
     const store = this.#target;
     const recovered: JournaledRow[] = [];
     store.adopt(this.#store, this.#serial);
+    const wallNowMs = store.clock.wallNow();
     for (const [queue, lists] of this.#lists) {
       const started: TaskRow[] = [];
       for (const [state, list] of lists) {
@@ -175,6 +174,10 @@ export class Loading {
           else restore(store, row, queue, state);
         });
       }
+      const { scheduled, retry, completed, archived } = queue.lists;
+      // Those that are overdue run in the order in which they are armed.
+      for (const rows of [scheduled.byTime, retry.byTime, completed, archived])
+        for (const row of rows) store.arm(row, row.atMs - wallNowMs);
       if (leases !== undefined) {
         for (const row of started) restoreLease(store, row, queue, leases.get(journaled(row).number));
         continue;
@@ -334,7 +337,7 @@ export class Loading {
 
 /* How a row of an earlier process, or of another broker, comes into a store: everything but its list is filled in. */
 
-/** Puts a row where it was. `row.atMs` is wall-clock time, `row.serial` its order. */
+/** Puts a row where it was. `row.atMs` is wall-clock time, `row.serial` its order. One that waits for a time must be armed. */
 export function restore(store: TaskStore, row: TaskRow, queue: QueueState, state: TaskState): void {
   const { clock } = store;
   if (state === 'pending') {
@@ -344,7 +347,6 @@ export function restore(store: TaskStore, row: TaskRow, queue: QueueState, state
     queue.group(row.message.group).push(row);
   } else {
     queue.lists[state].push(row);
-    store.arm(row, row.atMs - clock.wallNow());
   }
 }
 

@@ -100,6 +100,7 @@ export class EmbeddedTransfer implements Transfer {
     store.journal?.task(row);
     if (state === 'pending') queue.pending.announceAll();
     else if (state === 'aggregating') store.notifications.grouped(queue, message.group);
+    else store.arm(row, row.atMs - store.clock.wallNow());
     return true;
   }
 
