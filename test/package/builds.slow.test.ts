@@ -166,6 +166,14 @@ describe('the package', () => {
     );
   });
 
+  it.each(['js', 'cjs'])(
+    'Next.js (Turbopack) finds no `new Worker` of a file that it cannot know: %s',
+    (format) => {
+      const file = new URL(`../../dist/tasks/redis.${format}`, import.meta.url);
+      expect(readFileSync(file, 'utf8')).not.toMatch(/new (\w+\.)?Worker\(/);
+    },
+  );
+
   // Node 25 and later refuse fdatasync(2) to a process with --permission.
   it.skipIf(Number.parseInt(process.versions.node) > 24)(
     'a process that may only access the folder of a broker or a disk queue opens it',

@@ -90,7 +90,7 @@ export class LeaseThread implements LeaseHolder {
     try {
       const data: LeaseThreadData = { cells: this.#cells, queues, leaseMs, route: route() };
       // The flags of the process are for its program: what they preload would be loaded twice, and some end a thread.
-      const worker = new Worker(file(), { name: 'escapement leases', execArgv: [], workerData: data });
+      const worker = new LeaseWorker(file(), { name: 'escapement leases', execArgv: [], workerData: data });
       worker.unref();
       worker.on('message', ({ code, message, cause }: FromLeaseThread) => {
         if (!this.#isOver) onError(new EscapementError(code, message, { op: OP, cause }));
@@ -116,6 +116,9 @@ export class LeaseThread implements LeaseHolder {
     this.#options.onError(threadFailed(cause));
   };
 }
+
+/** A subclass, because Next.js (Turbopack) includes the whole folder for a `new Worker(…)` of a computed file, and refuses its `.d.cts`. */
+class LeaseWorker extends Worker {}
 
 export function threadFailed(cause: unknown): Error {
   const message = 'the lease thread is not running: a handler that blocks the event loop may lose its lease';
