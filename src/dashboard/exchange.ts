@@ -54,14 +54,17 @@ export function incomingOfNode(request: IncomingMessage): Incoming {
   };
 }
 
-/** The header `Host` is what the client has sent. The host of the URL may be that which a framework listens on, as with Next.js. */
+/**
+ * The header `Host` is what the client has sent. The host of the URL may be that which a framework listens on, as with Next.js. That
+ * also removes `Content-Encoding` from each response, so nothing is compressed here.
+ */
 export function incomingOfFetch(request: Request): Incoming {
   const { method, headers } = request;
   const { host, pathname, search } = new URL(request.url);
   const url = `${pathname}${search}`;
   const body = (request.body ?? []) as AsyncIterable<Uint8Array>;
   return {
-    head: { method, url, headers: { host, ...Object.fromEntries(headers) } },
+    head: { method, url, headers: { host, ...Object.fromEntries(headers), 'accept-encoding': '' } },
     originalUrl: url,
     original: request,
     json: () => parseBody(body, headers.get('content-length'), MAX_BODY_BYTES),

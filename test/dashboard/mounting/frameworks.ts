@@ -54,15 +54,18 @@ export const FRAMEWORKS: Readonly<Record<Framework | 'node:http', (broker: Broke
     return Promise.resolve(serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' }) as Server);
   },
 
-  // A route of Next.js is functions of requests of the web, named after their methods.
+  // A route of Next.js is functions of requests of the web, named after their methods. It removes three headers of each response.
   'Next.js': (broker) => {
     const route = runSnippet('Next.js', { broker }) as Record<
       string,
       (request: Request) => Promise<Response>
     >;
-    const answer = (request: Request): Response | Promise<Response> => {
+    const answer = async (request: Request): Promise<Response> => {
       if (!/^\/jobs(\/|$)/.test(new URL(request.url).pathname)) return new Response(ANSWER);
-      return route[request.method]?.(request) ?? new Response(null, { status: 405 });
+      const response = (await route[request.method]?.(request)) ?? new Response(null, { status: 405 });
+      const removed = ['content-length', 'content-encoding', 'transfer-encoding'];
+      for (const name of removed) response.headers.delete(name);
+      return response;
     };
     return Promise.resolve(serve({ fetch: answer, port: 0, hostname: '127.0.0.1' }) as Server);
   },
