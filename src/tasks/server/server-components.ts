@@ -1,6 +1,7 @@
 import type { EventEmitter } from 'node:events';
 import { BackOff } from '../../core/back-off.ts';
 import { EscapementError } from '../../core/errors.ts';
+import { original } from '../../core/host.ts';
 import { DAY_MS } from '../../core/units.ts';
 import { SystemTimer } from '../../timer/system-timer.ts';
 import type {
@@ -124,6 +125,7 @@ export class ServerComponents implements BrokerListener {
   leaseExpired(queue: string): void {
     this.#leases.renew();
     if (!this.#options.queueNames.includes(queue)) return;
+    const { queueMicrotask } = original;
     queueMicrotask(() => {
       this.#maintenance.trigger('recover');
     });

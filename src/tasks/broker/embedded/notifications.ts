@@ -1,3 +1,4 @@
+import { original } from '../../../core/host.ts';
 import { callEach } from '../../../core/report-uncaught.ts';
 import type { BrokerListener, CancelRequest } from '../broker.ts';
 import type { QueueState } from './queue-state.ts';
@@ -5,6 +6,9 @@ import type { QueueState } from './queue-state.ts';
 /** Events that are queued until the operation is over. */
 const KINDS = ['work', 'leaseExpired', 'grouped', 'settled', 'progressed'] as const;
 type Kind = (typeof KINDS)[number];
+
+/** That of the host: the fake one of jest would hold notifications back while its time advances. */
+const { queueMicrotask } = original;
 
 interface Notification {
   readonly kind: Kind;

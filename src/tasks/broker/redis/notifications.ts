@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { original } from '../../../core/host.ts';
 import { callEach } from '../../../core/report-uncaught.ts';
 import type { BrokerListener, CancelOutcome } from '../broker.ts';
 import { CANCEL_CHANNEL, CANCEL_REQUEST_CHANNEL, cancelReplyChannel } from './keys.ts';
@@ -103,6 +104,7 @@ export const NOTIFICATIONS = {
 export function closeListeners({ listeners }: RedisAccess): void {
   const closed = [...listeners];
   listeners.clear();
+  const { queueMicrotask } = original;
   queueMicrotask(() => {
     callEach(closed, (listener) => listener.closed?.());
   });

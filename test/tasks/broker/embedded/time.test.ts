@@ -1,6 +1,6 @@
-import { EmbeddedBroker } from 'escapement/tasks';
+import { Client, EmbeddedBroker, Server, Task } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
-import { expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
 import {
   expectCode,
@@ -37,6 +37,21 @@ test('tasks are forwarded, leases end and tasks are removed in the millisecond o
   expect((await broker.task(QUEUE, message.id)).isOrphaned).toBe(false);
   await clock.advanceAsync(1);
   expect((await broker.task(QUEUE, message.id)).isOrphaned).toBe(true);
+});
+
+test('a server takes a task in time under fake timers that replace queueMicrotask, as those of jest do', async () => {
+  const toFake = ['setTimeout', 'clearTimeout', 'performance', 'Date', 'queueMicrotask'] as const;
+  vi.useFakeTimers({ now: START_MS, toFake: [...toFake] });
+  onTestFinished(() => void vi.useRealTimers());
+  const broker = await EmbeddedBroker.open();
+  const server = new Server({ broker });
+  const startedMs: number[] = [];
+  await server.start(() => void startedMs.push(Date.now() - START_MS));
+  await new Client({ broker }).enqueue(new Task('report'), { processInMs: HOUR_MS });
+  await vi.advanceTimersByTimeAsync(24 * HOUR_MS);
+  expect(startedMs).toEqual([HOUR_MS]);
+  await server.shutdown();
+  await broker.close();
 });
 
 test('deadlines of all kinds share one wake-up of the clock', async () => {
