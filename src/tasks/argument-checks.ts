@@ -83,7 +83,8 @@ export function requireTime(argument: string, value: unknown): void {
 export const requireCancelOutcome = oneOf('retry', 'archive', 'delete');
 
 export function requireBroker(argument: string, value: unknown): void {
-  requireMethods(argument, 'a Broker', ['enqueue', 'dequeue', 'complete', 'subscribe', 'queues'], value);
+  const methods = ['enqueue', 'dequeue', 'complete', 'subscribe', 'queues'];
+  requireMethods(argument, 'a Broker, such as an EmbeddedBroker or a RedisBroker', methods, value);
 }
 
 /** Returns the checked fields of JSON. @param argument - the name of the JSON in errors, and a point. */

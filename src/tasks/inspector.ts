@@ -1,5 +1,5 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
-import { wrongValue } from '../core/errors.ts';
+import { wrongType, wrongValue } from '../core/errors.ts';
 import { readOptions } from '../core/options.ts';
 import { ownTurn } from '../core/own-turn.ts';
 import { requireIntegerAtLeast, requireObject, requireOneOf } from '../core/validate.ts';
@@ -322,8 +322,11 @@ export class Inspector extends StateOperations {
     options: WaitForOptions = {},
   ): Promise<TaskInfo> {
     const { signal, queue: queueOfId } = readOptions('Inspector.waitFor', options, WAIT_FOR_OPTIONS);
-    if (typeof task !== 'string') requireObject('task', task);
-    const { id, queue } = typeof task === 'string' ? { id: task, queue: queueOfId } : task;
+    const given: unknown = typeof task === 'string' ? { id: task, queue: queueOfId } : task;
+    const { id, queue } = (given ?? {}) as Partial<TaskInfo>;
+    if (id === undefined || queue === undefined) {
+      throw wrongType('task', 'what enqueue resolves to, or an id', task);
+    }
     requireTaskName(queue, id);
     return this.#waits.wait(queue, id, signal);
   }

@@ -43,6 +43,18 @@ describe('waitFor', () => {
     expect(other).toMatchObject({ state: 'rejected', value: { code } });
   });
 
+  test('waitFor accepts nothing else, such as a promise of that result', async ({ client, inspector }) => {
+    const enqueued = client.enqueue(new Task('a'));
+    for (const [task, shown] of [
+      [enqueued, '[object Promise]'],
+      [undefined, 'undefined'],
+    ] as const) {
+      await expect(inspector.waitFor(task as never)).rejects.toThrow(
+        `task must be what enqueue resolves to, or an id. Received ${shown}`,
+      );
+    }
+  });
+
   test('waitFor waits through retries', async ({ add, broker, clock, inspector, lease }) => {
     await add('a', { retentionMs: 1_000 });
     const waiting = watch(inspector.waitFor('a'));

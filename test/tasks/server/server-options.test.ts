@@ -29,7 +29,11 @@ it('later changes of the queues object have no effect', () => {
 });
 
 it.each<[Record<string, unknown>, string, new () => Error]>([
-  [{ broker: {} }, 'options.broker must be a Broker. Received [object Object]', TypeError],
+  [
+    { broker: {} },
+    'options.broker must be a Broker, such as an EmbeddedBroker or a RedisBroker. Received [object Object]',
+    TypeError,
+  ],
   [{ concurrency: 0 }, 'options.concurrency must be an integer of at least 1. Received 0', RangeError],
   [{ concurrency: '5' }, "options.concurrency must be a number. Received '5'", TypeError],
   [{ queues: ['a'] }, 'options.queues must be an object such as { mail: 1 }', TypeError],
