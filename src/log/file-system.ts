@@ -251,6 +251,19 @@ export async function ifThere<R>(action: Promise<R>, otherwise: R): Promise<R> {
   }
 }
 
+/**
+ * Opens a file for reading; undefined if another program has removed it. Rejects if the folder is missing or empty: it was moved, or its
+ * disk is not mounted any more, and the file may be there again later.
+ */
+export async function openUnlessRemoved(files: FileSystem, path: string): Promise<File | undefined> {
+  try {
+    return await files.open(path, 'read');
+  } catch (error) {
+    if (!isMissing(error) || (await files.list(dirname(path))).length === 0) throw error;
+    return undefined;
+  }
+}
+
 /** Whether a file does not exist. */
 export function isMissing(error: unknown): boolean {
   return codeOf(error) === 'ENOENT';

@@ -1,4 +1,4 @@
-import { isMissing, type File, type FileSystem } from './file-system.ts';
+import { openUnlessRemoved, type File, type FileSystem } from './file-system.ts';
 import {
   decodeRecordHeader,
   FOOTER,
@@ -244,13 +244,9 @@ export class SegmentReader {
     start: LogPosition = firstOf(segment),
   ): Promise<SegmentReader> {
     if (segment.header === undefined) return new SegmentReader(segment, start);
-    try {
-      return new SegmentReader(segment, start, await files.open(segment.path, 'read'));
-    } catch (error) {
-      if (!isMissing(error)) throw error;
-      segment.isRemoved = true;
-      return new SegmentReader(segment, start);
-    }
+    const file = await openUnlessRemoved(files, segment.path);
+    if (file === undefined) segment.isRemoved = true;
+    return new SegmentReader(segment, start, file);
   }
 
   /** Position of the next record, with its expected sequence. */

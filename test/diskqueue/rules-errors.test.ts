@@ -1,4 +1,4 @@
-import { readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { runInNewContext } from 'node:vm';
 import type { EscapementError } from 'escapement';
 import type { CorruptionEvent, DiskQueue } from 'escapement/diskqueue';
@@ -295,3 +295,20 @@ test.each(FORMATS)('%s: puts reject, at the latest a second after the folder was
     await expect(queue.put(bytes(message))).rejects.toMatchObject(io('put', 'ENOENT'));
   await queue.close().catch(() => undefined);
 });
+
+test.each(FORMATS)(
+  '%s: while the folder is elsewhere, or another one is in its place, messages are not taken for lost',
+  async (format) => {
+    const dataPath = `${temporaryFolder()}/queue`;
+    const queue = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
+    const messages = longTexts('abcde');
+    await putAll(queue, messages);
+    renameSync(dataPath, `${dataPath}.moved`);
+    await expect(queue.receive()).rejects.toMatchObject(io('receive', 'ENOENT'));
+    mkdirSync(dataPath);
+    await expect(queue.receive()).rejects.toMatchObject(io('receive', 'ENOENT'));
+    rmdirSync(dataPath);
+    renameSync(`${dataPath}.moved`, dataPath);
+    expect(await drain(queue)).toEqual(messages);
+  },
+);

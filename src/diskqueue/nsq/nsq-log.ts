@@ -1,5 +1,5 @@
 import { Serial } from '../../core/serial.ts';
-import { allOf, ifThere, isDiskFull, unlinkIfThere } from '../../log/file-system.ts';
+import { allOf, ifThere, isDiskFull, openUnlessRemoved, unlinkIfThere } from '../../log/file-system.ts';
 import { AckRanges } from '../ack-ranges.ts';
 import {
   MOST_SEGMENTS_SHOWN,
@@ -199,8 +199,7 @@ export class NsqLog implements MessageLog {
     const start = this.#files.firstBehind(this.#readFrom);
     if (start === undefined) return undefined;
     const { file, offset } = start;
-    const handle = await ifThere(this.#options.files.open(file.path, 'read'), undefined);
-    this.#reader = new RecordReader(file, handle, offset);
+    this.#reader = new RecordReader(file, await openUnlessRemoved(this.#options.files, file.path), offset);
     return this.#reader;
   }
 
