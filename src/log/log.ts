@@ -1,4 +1,12 @@
-import { allOf, codeOf, setAside, unlinkIfThere, type File, type FileSystem } from './file-system.ts';
+import {
+  allOf,
+  codeOf,
+  openUnlessRemoved,
+  setAside,
+  unlinkIfThere,
+  type File,
+  type FileSystem,
+} from './file-system.ts';
 import { recoverSegments, tidySegments, type RecoveredSegments } from './recover-segments.ts';
 import {
   crc32,
@@ -44,7 +52,8 @@ export interface PayloadPart {
 const MOST_OPENED = 64;
 
 interface OpenedFile {
-  readonly file: Promise<File>;
+  /** Undefined if another program has removed it. */
+  readonly file: Promise<File | undefined>;
   readers: number;
 }
 
@@ -254,7 +263,7 @@ export class Log {
   /**
    * Reads a part of a payload back, however large its record is. The file of the segment stays open for the next time.
    *
-   * @returns undefined if the part is damaged, or its segment was removed.
+   * @returns undefined if the part is damaged, or its segment was removed, also by another program.
    */
   async read(part: PayloadPart): Promise<Buffer | undefined> {
     const segment = this.#segments.find(({ number }) => number === part.position.segment);
@@ -274,9 +283,11 @@ export class Log {
     const opened = this.#openedFile(segment);
     opened.readers++;
     try {
-      const file = new TailFile(segment, await opened.file);
+      const file = await opened.file;
+      if (file === undefined) return undefined;
       const bytes = Buffer.allocUnsafeSlow(length);
-      const filled = await file.read(bytes, position.offset + RECORD_HEADER_BYTES + start);
+      const offset = position.offset + RECORD_HEADER_BYTES + start;
+      const filled = await new TailFile(segment, file).read(bytes, offset);
       return filled === length && crc32(bytes) === crc ? bytes : undefined;
     } finally {
       opened.readers--;
@@ -331,7 +342,10 @@ export class Log {
   }
 
   #openedFile({ number, path }: Segment): OpenedFile {
-    const opened = this.#opened.get(number) ?? { file: this.#options.files.open(path, 'read'), readers: 0 };
+    const opened = this.#opened.get(number) ?? {
+      file: openUnlessRemoved(this.#options.files, path),
+      readers: 0,
+    };
     this.#opened.delete(number);
     this.#opened.set(number, opened);
     opened.file.catch(() => this.#opened.get(number) === opened && this.#opened.delete(number));
@@ -349,7 +363,7 @@ export class Log {
   async #closeFileOf(number: number): Promise<void> {
     const opened = this.#opened.get(number);
     this.#opened.delete(number);
-    await opened?.file.then((file) => file.close());
+    await opened?.file.then((file) => file?.close());
   }
 }
 

@@ -20,6 +20,8 @@ const folder = folderOfFile();
 
 const START_MS = 1_795_262_400_000;
 const large = new Uint8Array(1_100).fill(7);
+/** Its record gets a file of its own. */
+const own = new Uint8Array(5_000).fill(7);
 
 async function open(files: FileSystem, events: CorruptionEvent[]): Promise<EmbeddedBroker> {
   const clock = new ManualClock({ nowMs: START_MS, wallMs: START_MS });
@@ -28,9 +30,14 @@ async function open(files: FileSystem, events: CorruptionEvent[]): Promise<Embed
   return broker;
 }
 
-/** Flips a bit of the first file while it is open: some bytes behind where a part of it begins. @returns its path. */
+/** @returns the path and the bytes of the first file with that part. */
+function fileWith({ disk }: RecordingFileSystem, part: string | Uint8Array): [path: string, bytes: Buffer] {
+  return [...disk].find(([, bytes]) => bytes.includes(part)) ?? ['', Buffer.of()];
+}
+
+/** Flips a bit of a file while it is open: some bytes behind where a part of it begins. @returns its path. */
 async function damage(files: RecordingFileSystem, part: string | Uint8Array, behind = 0): Promise<string> {
-  const [[path, bytes] = ['', Buffer.of()]] = files.disk;
+  const [path, bytes] = fileWith(files, part);
   const at = bytes.indexOf(part) + behind;
   const file = await files.open(path);
   const byte = Buffer.alloc(1);
@@ -71,19 +78,27 @@ describe('damage that comes while the broker is open', () => {
     },
   );
 
-  test('a server with one free slot runs the tasks behind those whose payloads are damaged', async () => {
-    const files = new RecordingFileSystem();
-    const broker = await open(files, []);
-    await broker.enqueue(newTask({ id: 'large', payload: large }));
-    for (const id of ['a', 'b']) await broker.enqueue(newTask({ id }));
-    await damage(files, large, 700);
-    const server = new Server({ broker, concurrency: 1 });
-    const ran: string[] = [];
-    await server.start((_, { taskId }) => ran.push(taskId));
-    await until('two tasks have run', () => ran.length === 2);
-    expect(ran).toEqual(['a', 'b']);
-    await server.shutdown();
-  });
+  test.each([
+    ['are damaged', (files: RecordingFileSystem) => damage(files, own, 700)],
+    ['were in a removed file', (files: RecordingFileSystem) => files.unlink(fileWith(files, own)[0])],
+  ] as const)(
+    'a server with one free slot runs the tasks behind those whose payloads %s',
+    async (_, lose) => {
+      const files = new RecordingFileSystem();
+      const events: CorruptionEvent[] = [];
+      const broker = await open(files, events);
+      await broker.enqueue(newTask({ id: 'large', payload: own }));
+      for (const id of ['a', 'b']) await broker.enqueue(newTask({ id }));
+      await lose(files);
+      const server = new Server({ broker, concurrency: 1 });
+      const ran: string[] = [];
+      await server.start((_task, { taskId }) => ran.push(taskId));
+      await until('two tasks have run', () => ran.length === 2);
+      expect(ran).toEqual(['a', 'b']);
+      expect(events).toMatchObject([{ bytes: own.length, reason: 'a payload is damaged' }]);
+      await server.shutdown();
+    },
+  );
 
   test('a group of which no payload can be read is not aggregated', async () => {
     const files = new RecordingFileSystem();
