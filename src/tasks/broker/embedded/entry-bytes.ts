@@ -28,27 +28,29 @@ export class EntryWriter {
   #bytes: Buffer = spareMemory.pop() ?? Buffer.allocUnsafeSlow(WRITER_BYTES);
   #view = new DataView(this.#bytes.buffer);
   #length = 0;
-  #entryStart = 0;
+  /** Where the entries that were ended end. One that was not, because an error was thrown, is written over. */
+  #end = 0;
 
   get length(): number {
-    return this.#length;
+    return this.#end;
   }
 
   get bytes(): Buffer {
-    return this.#bytes.subarray(0, this.#length);
+    return this.#bytes.subarray(0, this.#end);
   }
 
   begin(kind: number): void {
+    this.#length = this.#end;
     this.#reserve(ENTRY_HEADER_BYTES);
-    this.#entryStart = this.#length;
     this.#bytes[this.#length] = kind;
     this.#length += ENTRY_HEADER_BYTES;
   }
 
   /** @returns the size of the entry, in bytes. */
   end(): number {
-    const size = this.#length - this.#entryStart;
-    this.#view.setUint32(this.#entryStart + 1, size - ENTRY_HEADER_BYTES, true);
+    const size = this.#length - this.#end;
+    this.#view.setUint32(this.#end + 1, size - ENTRY_HEADER_BYTES, true);
+    this.#end = this.#length;
     return size;
   }
 

@@ -114,6 +114,22 @@ describe('a reopened broker', () => {
   });
 });
 
+test('a change that cannot be written for lack of memory costs no change of its record', async () => {
+  const broker = await open();
+  const before = broker.enqueue(newTask({ id: 'before' }));
+  onTestFinished(() => void vi.restoreAllMocks());
+  vi.spyOn(Buffer, 'allocUnsafeSlow').mockImplementationOnce(() => {
+    throw new RangeError('Array buffer allocation failed');
+  });
+  const refused = broker.enqueue(newTask({ id: 'large', payload: new Uint8Array(20_000) }));
+  const behind = broker.enqueue(newTask({ id: 'behind' }));
+  await expect(refused).rejects.toThrow('Array buffer allocation failed');
+  await Promise.all([before, behind]);
+  await broker.close();
+  const tasks = await (await open()).tasks(QUEUE, 'pending', FIRST);
+  expect(tasks.map(({ message }) => message.id)).toEqual(['before', 'behind']);
+});
+
 test('a second broker on the folder is refused, and the folder is free when the first one is closed', async () => {
   const broker = await open();
   await expect(open()).rejects.toMatchObject({ code: 'ERR_BROKER_LOCKED', op: 'EmbeddedBroker.open' });
