@@ -37,6 +37,12 @@ export function bufferFor(length: number, buffer: Buffer): Buffer {
   return buffer.length === wanted ? buffer : Buffer.allocUnsafeSlow(wanted);
 }
 
+/** The bytes of so many records, in memory that the next ones overwrite. */
+export interface EncodedRecords {
+  readonly count: number;
+  readonly bytes: Buffer;
+}
+
 /**
  * Appends to one segment, from its creation to its footer.
  *
@@ -131,14 +137,16 @@ export class SegmentWriter {
   async append(payloads: readonly Uint8Array[]): Promise<AppendResult> {
     let appended = 0;
     while (appended < payloads.length) {
-      const { count, bytes } = this.#encode(payloads, appended);
-      if (count === 0) break;
+      let encoded: EncodedRecords;
       try {
-        await this.#write(bytes);
+        encoded = this.#encode(payloads, appended); // there may be no memory for it
+        if (encoded.count === 0) break;
+        await this.#write(encoded.bytes);
       } catch (error) {
         await this.#takeBack();
         return { appended, error };
       }
+      const { count, bytes } = encoded;
       if (bytes.length <= BUFFER_BYTES) this.segment.tail = { offset: this.#offset, bytes };
       else this.#buffer = Buffer.allocUnsafeSlow(0); // a long record must not stay in memory
       this.#offset += bytes.length;
@@ -257,7 +265,7 @@ export class SegmentWriter {
   }
 
   /** Encodes as many records as fit in the buffer and in the segment, at least one if it belongs in the segment. */
-  #encode(payloads: readonly Uint8Array[], first: number): { count: number; bytes: Buffer } {
+  #encode(payloads: readonly Uint8Array[], first: number): EncodedRecords {
     const { salt } = this.#header;
     let count = 0;
     let at = 0;

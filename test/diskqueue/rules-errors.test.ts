@@ -52,6 +52,28 @@ describe.each(FORMATS)('%s', (format) => {
     expect(await reopened()).toEqual(['before', 'behind']);
   });
 
+  test.each(['always', 'os'] as const)(
+    'with %s, a message that there is no memory for is refused, and no refused put is in the queue',
+    async (durability) => {
+      const { queue, reopened } = await withFiles(format, { durability, maxMessageSize: 4_194_304 });
+      const allocate = Buffer.allocUnsafeSlow.bind(Buffer);
+      onTestFinished(() => void vi.restoreAllMocks());
+      vi.spyOn(Buffer, 'allocUnsafeSlow').mockImplementation((size) => {
+        if (size > 2_097_152) throw new RangeError('Array buffer allocation failed');
+        return allocate(size);
+      });
+      const puts = [bytes('before'), new Uint8Array(3_145_728), bytes('behind')].map((data) =>
+        queue.put(data),
+      );
+      const results = await Promise.allSettled(puts);
+      expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected']);
+      expect(results[1]).toMatchObject({ reason: { message: 'Array buffer allocation failed' } });
+      await queue.put(bytes('later'));
+      expect(queue.depth).toBe(2);
+      expect(await reopened()).toEqual(['before', 'later']);
+    },
+  );
+
   test.each([
     ['write', 'always'],
     ['write', 'os'],

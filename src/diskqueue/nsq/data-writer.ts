@@ -1,5 +1,5 @@
 import { createFile, type File, type FileSystem } from '../../log/file-system.ts';
-import { BUFFER_BYTES, bufferFor } from '../../log/segment-writer.ts';
+import { BUFFER_BYTES, bufferFor, type EncodedRecords } from '../../log/segment-writer.ts';
 import type { AppendResult } from '../message-log.ts';
 import type { DataFile } from './data-files.ts';
 import { writeRecord, LENGTH_BYTES, type Position } from './format.ts';
@@ -65,14 +65,16 @@ export class DataWriter {
   async append(messages: readonly Uint8Array[]): Promise<AppendResult> {
     let appended = 0;
     while (appended < messages.length) {
-      const { count, bytes } = this.#encode(messages, appended);
-      if (count === 0) break;
+      let encoded: EncodedRecords;
       try {
-        await this.#handle.write(bytes, this.#written);
+        encoded = this.#encode(messages, appended); // there may be no memory for it
+        if (encoded.count === 0) break;
+        await this.#handle.write(encoded.bytes, this.#written);
       } catch (error) {
         await this.#cut(this.#written);
         return { appended, error };
       }
+      const { count, bytes } = encoded;
       this.#written += bytes.length;
       this.pendingRecords += count;
       this.pendingBytes += bytes.length - count * LENGTH_BYTES;
@@ -124,7 +126,7 @@ export class DataWriter {
   }
 
   /** Encodes as many records as fit in the buffer and in the file; at least one if it fits in the file. */
-  #encode(messages: readonly Uint8Array[], first: number): { count: number; bytes: Buffer } {
+  #encode(messages: readonly Uint8Array[], first: number): EncodedRecords {
     let count = 0;
     let at = 0;
     for (let i = first; i < messages.length; i++) {
