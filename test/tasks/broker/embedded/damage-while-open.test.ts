@@ -32,7 +32,7 @@ async function open(files: FileSystem, events: CorruptionEvent[]): Promise<Embed
 
 /** @returns the path and the bytes of the first file with that part. */
 function fileWith({ disk }: RecordingFileSystem, part: string | Uint8Array): [path: string, bytes: Buffer] {
-  return [...disk].find(([, bytes]) => bytes.includes(part)) ?? ['', Buffer.of()];
+  return [...disk].find(([, bytes]) => bytes.indexOf(part) >= 0) ?? ['', Buffer.of()];
 }
 
 /** Flips a bit of a file while it is open: some bytes behind where a part of it begins. @returns its path. */
