@@ -42,7 +42,7 @@ export function enqueueRoutes(broker: Broker, maxTasks: number): readonly Route<
     const known = recent.find(requestId, isRetry);
     if (known !== undefined) return { outcomes: await known };
     const outcomes = enqueue(client, tasks, call, isRetry);
-    if (requestId !== undefined) recent.add(requestId, isRetry, outcomes, call.nowMs);
+    if (requestId !== undefined) recent.add(requestId, isRetry, outcomes, broker.clock.now());
     return { outcomes: await outcomes };
   };
   return [['POST', ENQUEUE_PATH, action]];

@@ -3,6 +3,7 @@ import type { SystemTimer } from '../../timer/system-timer.ts';
 import type { LeasedTask, MaintenanceJob, ServerState } from '../broker/broker.ts';
 import { Periodic, type PeriodicJob } from '../timed-work.ts';
 import type { Groups } from './groups.ts';
+import type { LeaseKeeper } from './leases.ts';
 import type { Reports } from './reports.ts';
 import { leaseLostReason, MessageTask } from './run.ts';
 import { retryDelayOf, type ResolvedServerOptions } from './server-options.ts';
@@ -32,6 +33,7 @@ type JobName = 'announce' | 'ping' | 'forward' | 'deleteExpired' | 'recover' | '
  */
 function jobsOf(
   options: ResolvedServerOptions,
+  leases: LeaseKeeper,
   groups: Groups,
   reports: Reports,
   readState: () => ServerState,
@@ -76,7 +78,10 @@ function jobsOf(
     },
     recover: {
       intervalMs: every('recover', RECOVER_INTERVAL_MS),
-      run: () => recoverAll(options, reports),
+      run: () => {
+        leases.renew(); // they have ended for the broker if the clock was set forward, or the machine was suspended
+        return recoverAll(options, reports);
+      },
       failed: warn('tasks not recovered'),
     },
     groups: {
@@ -95,11 +100,12 @@ export class Maintenance {
   constructor(
     options: ResolvedServerOptions,
     timer: SystemTimer,
+    leases: LeaseKeeper,
     groups: Groups,
     reports: Reports,
     readState: () => ServerState,
   ) {
-    const jobs = Object.entries(jobsOf(options, groups, reports, readState));
+    const jobs = Object.entries(jobsOf(options, leases, groups, reports, readState));
     this.#options = options;
     this.#readState = readState;
     this.#jobs = new Map(jobs.map(([name, job]) => [name, new Periodic(job, timer)]));

@@ -74,7 +74,7 @@ export class ServerComponents implements BrokerListener {
     this.#settler = settler;
     this.#processor = new Processor({ options, timer, handler, settle }, latch, runs, leases, reports);
     this.#groups = new Groups(options, timer, reports);
-    this.#maintenance = new Maintenance(options, timer, this.#groups, reports, readState);
+    this.#maintenance = new Maintenance(options, timer, leases, this.#groups, reports, readState);
   }
 
   /** Subscribes before it takes tasks. */

@@ -71,6 +71,29 @@ describe('leases', () => {
     expect(world.events).toEqual(['started job', 'started job', 'lost job', 'lost job']);
   });
 
+  it('a server renews its leases before it recovers tasks, so that a clock that was set forward costs it no run', async ({
+    held,
+    world,
+  }) => {
+    const calls: string[] = [];
+    const broker = withMethods(world.broker, {
+      maintenance: ['recover'],
+      extendLeases: (tasks, leaseMs) => {
+        calls.push(`renewed ${world.clock.now()}`);
+        return world.broker.extendLeases(tasks, leaseMs);
+      },
+      recover: () => {
+        calls.push(`recovered ${world.clock.now()}`);
+        return Promise.resolve([]);
+      },
+    });
+    await world.start(held.handler, { broker });
+    await world.advance(1_000);
+    await world.enqueue();
+    await world.advance(59_000);
+    expect(calls.slice(-2)).toEqual(['renewed 60000', 'recovered 60000']);
+  });
+
   it('a lease is also lost at its end if the broker does not reply', async ({ held, world }) => {
     const broker = withMethods(world.broker, { extendLeases: () => new Promise(() => undefined) });
     await world.start(held.handler, { broker });
