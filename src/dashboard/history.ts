@@ -55,22 +55,26 @@ export class History {
     }
   }
 
-  /** Returns the samples of a queue since a time, the oldest first. */
+  /** Returns the samples of a queue since a time, the oldest first. After the clock was set back, those of a time that is shown again are left out. */
   read(queue: string, sinceMs: number): HistoryJson {
     const values = this.#series.get(queue) ?? [];
     const columns: Record<(typeof COLUMNS)[number] | 'atMs', number[]> = {
       ...{ atMs: [], processedPerS: [], failedPerS: [], pending: [], active: [], latencyMs: [] },
     };
     const length = this.#times.length;
-    for (let nth = Math.max(0, this.#next - length); nth < this.#next; nth++) {
+    let beforeMs = Infinity;
+    for (let nth = this.#next - 1; nth >= Math.max(0, this.#next - length); nth--) {
       const at = nth % length;
       const atMs = this.#times[at] ?? 0;
-      if (atMs < sinceMs || Number.isNaN(values[at * COLUMNS.length] ?? NaN)) continue;
+      const isKept = atMs >= sinceMs && atMs < beforeMs;
+      if (!isKept || Number.isNaN(values[at * COLUMNS.length] ?? NaN)) continue;
+      beforeMs = atMs;
       columns.atMs.push(atMs);
       for (const [column, name] of COLUMNS.entries()) {
         columns[name].push(rounded(values[at * COLUMNS.length + column] ?? 0));
       }
     }
+    for (const column of Object.values(columns)) column.reverse();
     return columns;
   }
 }

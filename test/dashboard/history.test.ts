@@ -17,6 +17,12 @@ test('a history has the last samples, the oldest first, and rounds what floats a
   expect(history.read('b', 0)).toMatchObject({ atMs: [], pending: [] });
 });
 
+test('times ascend, also if the clock was ahead for a while', () => {
+  const history = new History(10, 10);
+  for (const second of [1, 2, 3, 7, 8, 9, 3, 4]) history.add(second, samples('a'));
+  expect(history.read('a', 0)).toMatchObject({ atMs: [1, 2, 3, 4] });
+});
+
 test('a queue has samples of the times at which it was there, and is forgotten with the last of them', () => {
   const history = new History(3, 10);
   history.add(1, samples('a'));
