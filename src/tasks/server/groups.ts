@@ -70,12 +70,10 @@ export class Groups {
     this.#queue.add({ queue, group });
   }
 
-  /** Checks all groups: some may have grown without a notification. */
-  async checkAll(): Promise<void> {
+  /** Checks all groups of a queue: some may have grown without a notification. */
+  async checkAll(queue: string): Promise<void> {
     if (this.#running === undefined) return;
-    for (const queue of this.#options.queueNames) {
-      for (const { group } of await this.#options.broker.groups(queue)) this.#queue.add({ queue, group });
-    }
+    for (const { group } of await this.#options.broker.groups(queue)) this.#queue.add({ queue, group });
   }
 
   /** Waits for what is being aggregated, as long as for tasks. */

@@ -71,22 +71,23 @@ function jobsOf(
     },
     deleteExpired: {
       intervalMs: every('deleteExpired', options.janitorIntervalMs),
-      run: async () => {
-        while ((await broker.deleteExpired(queueNames, janitorBatchSize)) > 0);
-      },
+      run: () =>
+        inEachQueue(queueNames, async (queue) => {
+          while ((await broker.deleteExpired([queue], janitorBatchSize)) > 0);
+        }),
       failed: warn('completed tasks not removed'),
     },
     recover: {
       intervalMs: every('recover', RECOVER_INTERVAL_MS),
       run: () => {
         leases.renew(); // they have ended for the broker if the clock was set forward, or the machine was suspended
-        return recoverAll(options, reports);
+        return inEachQueue(queueNames, (queue) => recoverIn(queue, options, reports));
       },
       failed: warn('tasks not recovered'),
     },
     groups: {
       intervalMs: every('groups', Math.min(LONGEST_GROUPS_INTERVAL_MS, options.groupGracePeriodMs)),
-      run: () => groups.checkAll(),
+      run: () => inEachQueue(queueNames, (queue) => groups.checkAll(queue)),
       failed: warn('groups not listed'),
     },
   };
@@ -137,15 +138,30 @@ export class Maintenance {
 }
 
 /**
+ * Runs a job for all queues at once. One whose keys are damaged, or whose shard is lost, does not keep the job from the others.
+ *
+ * @throws unknown - the first error, when all have settled.
+ */
+async function inEachQueue(queues: readonly string[], run: (queue: string) => Promise<void>): Promise<void> {
+  const results = await Promise.allSettled(queues.map(run));
+  for (const result of results) if (result.status === 'rejected') throw result.reason;
+}
+
+/** Tasks of a queue that are recovered at once: a thousand, one after the other on a slow network, take longer than their new leases. */
+const RECOVERED_AT_ONCE = 20;
+
+/**
  * Recovers tasks whose worker is lost: their lease has ended, or they are active without one. They are retried, without counting
  * as failed. A task that has lost its worker too often is archived: it may be what kills the workers.
  */
-async function recoverAll(options: ResolvedServerOptions, reports: Reports): Promise<void> {
-  const { broker, queueNames, leaseMs } = options;
-  if (broker.maintenance.includes('reclaimSets')) await broker.reclaimSets(queueNames);
+async function recoverIn(queue: string, options: ResolvedServerOptions, reports: Reports): Promise<void> {
+  const { broker, leaseMs } = options;
+  if (broker.maintenance.includes('reclaimSets')) await broker.reclaimSets([queue]);
   const graceMs = broker.maintenance.includes('recover') ? SKEW_MS : 0;
-  for (const task of await broker.recover(queueNames, graceMs, leaseMs)) {
-    await recover(options, reports, task, task.recoveries + 1);
+  const tasks = await broker.recover([queue], graceMs, leaseMs);
+  for (let first = 0; first < tasks.length; first += RECOVERED_AT_ONCE) {
+    const some = tasks.slice(first, first + RECOVERED_AT_ONCE);
+    await Promise.all(some.map((task) => recover(options, reports, task, task.recoveries + 1)));
   }
 }
 

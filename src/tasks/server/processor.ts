@@ -136,8 +136,8 @@ export class Processor {
         nowMs = this.#nowMs();
       }
       if (this.#mustStop()) {
-        // The last one first: each goes to the head of its queue.
-        for (const left of runs.slice(i).reverse()) await left.putBack();
+        // The last one first: each goes to the head of its queue. Brokers keep the order of calls.
+        await Promise.all(Array.from(runs.slice(i).reverse(), (left) => left.putBack()));
         return;
       }
       this.#reports.started(run);

@@ -111,6 +111,46 @@ describe('a broker that must be polled', () => {
     expect(forward).toHaveBeenCalledTimes(3);
   });
 
+  it.for<[method: keyof Broker, nothing: unknown]>([
+    ['deleteExpired', 0],
+    ['reclaimSets', 0],
+    ['recover', []],
+    ['groups', []],
+  ])(
+    'a queue that cannot be served does not keep %s from the others',
+    async ([method, nothing], { world }) => {
+      const served: string[] = [];
+      const call = (given: string | readonly string[]): Promise<unknown> => {
+        const queues = [given].flat();
+        if (queues.includes('damaged')) return Promise.reject(new Error('a key has the wrong type'));
+        served.push(...queues);
+        return Promise.resolve(nothing);
+      };
+      await world.start(() => undefined, {
+        broker: polled(world, { [method]: call }),
+        queues: { damaged: 1, default: 1 },
+        groupAggregator: () => new Task('digest'),
+      });
+      await world.advance(10_000);
+      expect(served).toContain('default');
+    },
+  );
+
+  it('a thousand tasks are recovered over a slow network before their new leases end', async ({ world }) => {
+    const message = (await world.broker.task('default', (await world.enqueue()).id)).message;
+    const lost = Array.from({ length: 1_000 }, (_, epoch): LeasedTask => ({ message, epoch, recoveries: 0 }));
+    const recovered: number[] = [];
+    const recover = vi.fn(() => Promise.resolve([])).mockResolvedValueOnce(lost as never);
+    const retry = async ({ epoch }: LeasedTask): Promise<void> => {
+      await new Promise<void>((resolve) => world.clock.setTimeout(resolve, 300));
+      recovered.push(epoch);
+    };
+    const dequeue = (): Promise<[]> => Promise.resolve([]);
+    await world.start(() => undefined, { broker: polled(world, { recover, retry, dequeue }) });
+    await world.advance(30_000);
+    expect(recovered).toEqual(lost.map(({ epoch }) => epoch));
+  });
+
   it('recover is called at the start and every minute, with a grace for clocks', async ({ world }) => {
     const recover = vi.fn(() => Promise.resolve([]));
     const reclaimSets = vi.fn(() => Promise.resolve(0));

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { Handler } from 'escapement/tasks';
+import type { Handler, LeasedTask } from 'escapement/tasks';
 import { describe, expect, vi } from 'vitest';
 import { withMethods } from '../support/with-methods.ts';
 import { it, unavailable, WALL_MS, type World } from './support/world.ts';
@@ -132,6 +132,25 @@ it('tasks that were taken and not started return to their queue in their order',
   const pending = await world.broker.tasks('default', 'pending', page);
   expect(pending.map(({ message }) => message.id)).toEqual(ids.slice(1));
   expect(world.events).toEqual(['started job', 'completed job']);
+});
+
+it('tasks that were taken and not started return over a slow network in the time of one', async ({
+  world,
+}) => {
+  const ids: string[] = [];
+  for (let i = 0; i < 100; i++) ids.unshift((await world.enqueue()).id);
+  const released: string[] = [];
+  const release = async ({ message }: LeasedTask): Promise<void> => {
+    released.push(message.id);
+    await new Promise<void>((resolve) => world.clock.setTimeout(resolve, 300));
+  };
+  const server = world.server({ broker: withMethods(world.broker, { release }), concurrency: 100 });
+  await server.start(() => {
+    server.stop();
+  });
+  const closed = server.shutdown();
+  await world.advance(300);
+  expect([await hasSettled(world, closed), released]).toEqual([true, ids.slice(0, -1)]);
 });
 
 describe('shutdown', () => {

@@ -53,18 +53,14 @@ export const NOTIFICATIONS = {
     const { connection, listeners } = redis;
     const wanted = [...new Set(queues)].flatMap((queue) => channelsOf(redis, listener, queue));
     if (listener.cancel !== undefined) wanted.push(...cancelChannelsOf(redis, listener));
-    const subscribed: Channel[] = [];
     const close = (): Promise<void> => {
       listeners.delete(listener);
-      for (const [name, onMessage] of subscribed.splice(0)) connection.channels.unsubscribe(name, onMessage);
+      for (const [name, onMessage] of wanted.splice(0)) connection.channels.unsubscribe(name, onMessage);
       return Promise.resolve();
     };
     try {
       listeners.add(listener);
-      for (const channel of wanted) {
-        subscribed.push(channel);
-        await connection.channels.subscribe(...channel);
-      }
+      await Promise.all(wanted.map((channel) => connection.channels.subscribe(...channel)));
     } catch (error) {
       await close();
       throw error;

@@ -5,6 +5,8 @@ import { EmbeddedBroker, Server, type ServerOptions } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { ReplyError } from 'ioredis';
 import { beforeEach, describe, expect, it, onTestFinished, test } from 'vitest';
+import { QueueKeys } from '../../../../src/tasks/broker/redis/keys.ts';
+import { NOTIFICATIONS } from '../../../../src/tasks/broker/redis/notifications.ts';
 import { Coalescer } from '../../../../src/tasks/broker/redis/redis-access.ts';
 import { toBrokerError } from '../../../../src/tasks/broker/redis/redis-errors.ts';
 import { CALLS } from '../../../conformance/broker/closing.ts';
@@ -37,6 +39,18 @@ test.each<[when: string, code: string, meanwhile: (broker: RedisBroker) => unkno
   });
   await meanwhile(broker);
   await Promise.all(all);
+});
+
+test('a listener subscribes to the channels of all queues in one round trip', () => {
+  const asked: string[] = [];
+  const subscribe = (channel: string): Promise<void> => {
+    asked.push(channel);
+    return new Promise(() => undefined);
+  };
+  const keysOf = (queue: string): QueueKeys => new QueueKeys(queue);
+  const redis = { keysOf, listeners: new Set(), connection: { channels: { subscribe } } };
+  void NOTIFICATIONS.subscribe(redis as never, { work: () => undefined }, ['a', 'b', 'c']);
+  expect(asked).toEqual(['a', 'b', 'c'].map((queue) => keysOf(queue).workChannel));
 });
 
 test('enqueueMany names itself in the reason of each refused task', async () => {
