@@ -1,5 +1,5 @@
 import type { ConnectionOptions } from 'node:tls';
-import type { Cluster, Redis } from 'ioredis';
+import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis';
 import { MAX_HOST_TIMEOUT_MS } from '../../../core/clock.ts';
 import { withoutCredentials, wrongValue } from '../../../core/errors.ts';
 import { integer, type OptionTable } from '../../../core/options.ts';
@@ -61,8 +61,9 @@ export interface RedisUrlOptions extends RedisConnectionSettings {
 /** A connection that the program makes and closes. */
 export interface RedisClientOptions extends RedisConnectionSettings {
   /**
-   * A client of ioredis, 5.4 or later, without `keyPrefix`. Set `maxRetriesPerRequest: 0` and `enableOfflineQueue: false`, or
-   * an operation that has rejected may still happen much later. Notifications use a duplicate of the client.
+   * A client of ioredis, 5.4 or later, without `keyPrefix`, `stringNumbers` and `enableAutoPipelining`. Set `maxRetriesPerRequest: 0` and
+   * `enableOfflineQueue: false`, or an operation that has rejected may still happen much later. Notifications use a duplicate of the
+   * client.
    */
   readonly client: Redis | Cluster;
 }
@@ -116,9 +117,15 @@ const CLIENT_METHODS = ['sendCommand', 'evalsha', 'duplicate', 'subscribe', 'dis
 
 function requireClient(argument: string, client: unknown): void {
   requireMethods(argument, 'a Redis or Cluster of ioredis', CLIENT_METHODS, client);
-  const { keyPrefix = '' } = (client as Redis | Cluster).options;
+  const { options } = client as { options: RedisOptions & ClusterOptions };
+  const { keyPrefix = '', stringNumbers, enableAutoPipelining } = { ...options.redisOptions, ...options };
   // Scripts build keys from other keys: only some of them would have the prefix.
   if (keyPrefix !== '') throw wrongValue(`${argument}.options.keyPrefix`, 'empty', keyPrefix);
+  // A text in the reply of a script would be an id.
+  if (stringNumbers === true) throw wrongValue(`${argument}.options.stringNumbers`, 'false', true);
+  // ioredis would throw at a script, in a turn of its own.
+  if (enableAutoPipelining === true)
+    throw wrongValue(`${argument}.options.enableAutoPipelining`, 'false', true);
 }
 
 function serverPlan({ url, username, password, tls }: RedisUrlOptions): ServerPlan {

@@ -212,6 +212,11 @@ describe('a connection to Redis', () => {
     const unused = new Redis({ lazyConnect: true });
     const prefixed = new Redis({ lazyConnect: true, keyPrefix: 'p:' });
     const prefixedCluster = new Cluster(['redis://there'], { lazyConnect: true, keyPrefix: 'p:' });
+    const pipelined = new Redis({ lazyConnect: true, enableAutoPipelining: true });
+    const withTexts = new Cluster(['redis://there'], {
+      lazyConnect: true,
+      redisOptions: { stringNumbers: true },
+    });
 
     it.each([
       ['none', undefined, wrongType],
@@ -228,6 +233,8 @@ describe('a connection to Redis', () => {
       ['a client that is undefined', { client: undefined }, wrongType],
       ['a client with a prefix', { client: prefixed }, wrongValue],
       ['a cluster with a prefix', { client: prefixedCluster }, wrongValue],
+      ['a client that pipelines by itself', { client: pipelined }, wrongValue],
+      ['a cluster that returns numbers as text', { client: withTexts }, wrongValue],
     ])('options of a connection are validated: %s', (_, options, error) => {
       expect(() => new RedisBroker(options as never)).toThrow(expect.objectContaining(error));
     });
