@@ -166,12 +166,16 @@ export function describeDuplicates(make: BrokerFactory): void {
     await broker.enqueue(duplicate(undefined));
   });
 
-  it('a task that has failed and waits keeps its retries when it is replaced', async (broker) => {
+  it('a task that has failed and waits keeps its retries and what it has reported when it is replaced', async (broker) => {
     await broker.enqueue(duplicate(undefined, { maxRetry: 1 }));
-    await broker.retry(await take(broker), failure('first'), broker.clock.wallNow() + LONG_MS);
+    const failing = await take(broker);
+    await broker.writeResult(failing, OLD);
+    await broker.writeProgress(failing, '{"percent":50}');
+    await broker.retry(failing, failure('first'), broker.clock.wallNow() + LONG_MS);
     const [failed] = await broker.tasks(QUEUE, 'retry', { page: 1, size: 1 });
     const { lastFailedAtMs } = failed?.message ?? {};
-    await broker.enqueue(duplicate('replace', { maxRetry: 1 }));
+    const { result = [], progress } = await broker.enqueue(duplicate('replace', { maxRetry: 1 }));
+    expect([...result, progress]).toEqual([...OLD, '{"percent":50}']);
     const leased = await take(broker);
     expect(leased.message).toMatchObject({ retried: 1, lastError: 'first', lastFailedAtMs, payload: NEW });
     await broker.archive(leased, failure());

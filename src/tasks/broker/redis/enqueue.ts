@@ -208,6 +208,8 @@ interface TaskArguments {
   /** When it is due, in seconds; 0 for now. */
   readonly score: number;
   readonly args: readonly ScriptArgument[];
+  /** What its runs have written, if it replaces a task. */
+  readonly written?: Pick<TaskRecord, 'result' | 'progress'>;
 }
 
 /** Operations that add tasks. Calls of `enqueue` in one turn of the event loop share a script. */
@@ -275,11 +277,8 @@ async function replaceOrAdd(
   const { queue, uniqueKey: lock } = added.task.message;
   for (;;) {
     const id = await redis.send((client) => client.get(lock));
-    const msg =
-      id === null
-        ? null
-        : await redis.send((client) => client.hgetBuffer(redis.keysOf(queue).task(id), 'msg'));
-    if (id === null || msg === null) {
+    const [msg, result, progress] = id === null ? [] : await readWaiting(redis, queue, id);
+    if (id === null || msg == null) {
       const reply = await add();
       if (isDuplicate(reply) && textOf(reply) !== id) continue;
       return [added, reply];
@@ -293,8 +292,14 @@ async function replaceOrAdd(
     ] as ScriptArgument[]);
     if (reply === -1) continue;
     if (isDuplicate(reply)) throw taskDuplicate(added.task.message, id);
-    return [replaced, reply];
+    const written = { result: result ?? undefined, progress: progress?.toString() };
+    return [{ ...replaced, written }, reply];
   }
+}
+
+function readWaiting(redis: RedisAccess, queue: string, id: string): Promise<(Buffer | null)[]> {
+  const key = redis.keysOf(queue).task(id);
+  return redis.send((client) => client.hmgetBuffer(key, 'msg', 'result', 'x:progress'));
 }
 
 function replaces({ onDuplicate = 'reject' }: NewTask): boolean {
@@ -365,7 +370,7 @@ export function argumentsOf(task: NewTask, wallNowMs: number): TaskArguments {
 /** @throws EscapementError `ERR_TASK_ID_CONFLICT`, `ERR_TASK_DUPLICATE` or `ERR_WIRE_MESSAGE` - the task was refused. */
 export function recordOfNew(
   redis: RedisAccess,
-  { task: { message }, score }: TaskArguments,
+  { task: { message }, score, written }: TaskArguments,
   reply: ScriptReply,
 ): TaskRecord {
   if (reply instanceof Error) throw toBrokerError(reply);
@@ -376,8 +381,8 @@ export function recordOfNew(
     message,
     state,
     nextProcessAtMs: state === 'pending' ? redis.wallNowMs : state === 'scheduled' ? msOfSeconds(score) : 0,
-    result: undefined,
-    progress: undefined,
+    result: written?.result,
+    progress: written?.progress,
     isOrphaned: false,
   };
 }
