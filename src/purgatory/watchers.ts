@@ -117,10 +117,11 @@ export class Watchers {
 
   /** Returns every operation once, in order of arrival. O(watchers + operations log operations). */
   all(): DelayedOperation[] {
-    const operations = new Set<DelayedOperation>();
-    for (const key of this.#lists.all.keys())
-      for (const operation of this.under(key)) operations.add(operation);
-    return [...operations].sort((a, b) => serialOf(a) - serialOf(b));
+    const operations: DelayedOperation[] = [];
+    for (const { next } of this.#lists.all.values())
+      for (let watcher = next; watcher instanceof Watcher; watcher = watcher.next)
+        if (watcher.sibling === undefined) operations.push(watcher.operation);
+    return operations.sort((a, b) => serialOf(a) - serialOf(b));
   }
 }
 

@@ -249,9 +249,9 @@ export class SystemTimer implements Timer {
       requireFiniteNumber('delayMs', delayMs);
       const signal = signalOf('SystemTimer.sleep', options);
       signal?.throwIfAborted();
-      const sleeper = new Sleeper(resolve as (value: unknown) => void, reject, value, signal);
-      const id = this.#schedule(delayMs, wakeSleeper, sleeper);
-      sleeper.watch(() => this.cancel(id));
+      const sleeper = new Sleeper(this, resolve as (value: unknown) => void, reject, value, signal);
+      sleeper.id = this.#schedule(delayMs, wakeSleeper, sleeper);
+      signal?.addEventListener('abort', sleeper);
     });
   }
 
@@ -375,28 +375,26 @@ export class SystemTimer implements Timer {
 
 /** A pending sleep: a promise that settles at its deadline or when its signal is aborted. It leaves no listener behind. */
 class Sleeper {
+  /** The id of its entry, from the time it is in the timer on. */
+  id: TimerId | undefined;
+  readonly #timer: SystemTimer;
   readonly #resolve: (value: unknown) => void;
   readonly #reject: (reason: unknown) => void;
   readonly #value: unknown;
   readonly #signal: AbortSignal | undefined;
-  #cancelEntry: (() => void) | undefined;
 
   constructor(
+    timer: SystemTimer,
     resolve: (value: unknown) => void,
     reject: (reason: unknown) => void,
     value: unknown,
     signal: AbortSignal | undefined,
   ) {
+    this.#timer = timer;
     this.#resolve = resolve;
     this.#reject = reject;
     this.#value = value;
     this.#signal = signal;
-  }
-
-  /** @param cancelEntry - removes the entry of the sleep from the timer. */
-  watch(cancelEntry: () => void): void {
-    this.#cancelEntry = cancelEntry;
-    this.#signal?.addEventListener('abort', this);
   }
 
   wake(): void {
@@ -411,7 +409,7 @@ class Sleeper {
 
   /** Called when the signal is aborted. */
   handleEvent(): void {
-    this.#cancelEntry?.();
+    this.#timer.cancel(this.id as TimerId);
     this.fail(this.#signal?.reason);
   }
 }

@@ -62,18 +62,16 @@ export class WaitingItems<T> {
   remove(key: unknown): boolean {
     const row = this.#rows.get(key);
     if (row === undefined) return false;
-    const id = this.#timers[row] as TimerId;
-    if (id !== NO_TIMER) this.#timer().cancel(id);
-    this.#take(row);
+    this.#withdraw(row);
     return true;
   }
 
   /** Removes all items. @returns them in order of their due times; equal ones in order of arrival. */
   clear(): T[] {
+    const dueAtMs = this.#dueAtMs;
     // Infinity - Infinity is NaN, which sort() takes for equal.
-    const waiting = [...this.rows()].sort((a, b) => a.dueAtMs - b.dueAtMs);
-    for (const { key } of waiting) this.remove(key);
-    return waiting.map(({ item }) => item);
+    const rows = [...this.#rows.values()].sort((a, b) => (dueAtMs[a] as number) - (dueAtMs[b] as number));
+    return rows.map((row) => this.#withdraw(row));
   }
 
   /** Returns every row in use. */
@@ -114,6 +112,12 @@ export class WaitingItems<T> {
 
   #dueAt(delayMs: number): number {
     return delayMs === Infinity ? Infinity : readClock(this.#timer().clock) + delayMs;
+  }
+
+  #withdraw(row: number): T {
+    const id = this.#timers[row] as TimerId;
+    if (id !== NO_TIMER) this.#timer().cancel(id);
+    return this.#take(row);
   }
 
   #take(row: number): T {
