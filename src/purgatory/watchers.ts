@@ -118,8 +118,8 @@ export class Watchers {
   /** Returns every operation once, in order of arrival. O(watchers + operations log operations). */
   all(): DelayedOperation[] {
     const operations: DelayedOperation[] = [];
-    for (const { next } of this.#lists.all.values())
-      for (let watcher = next; watcher instanceof Watcher; watcher = watcher.next)
+    for (let { next: watcher } of this.#lists.all.values())
+      for (; watcher instanceof Watcher; watcher = watcher.next)
         if (watcher.sibling === undefined) operations.push(watcher.operation);
     return operations.sort((a, b) => serialOf(a) - serialOf(b));
   }

@@ -3,6 +3,8 @@ import type { SystemTimer, TimerId } from '../timer/system-timer.ts';
 
 /** The timer id of an item that is parked. */
 const NO_TIMER = 0;
+/** Up to this many rows (640 KB) stay when the last item leaves: they would soon be made again. */
+const STAY = 16_384;
 
 /**
  * The waiting items of a queue. Each is one callback of a timer, so a million of them arm one wake-up.
@@ -51,11 +53,28 @@ export class WaitingItems<T> {
     return this.#timer();
   }
 
-  /** Adds an item. @param delayMs - above 0; `Infinity` parks the item. If the timer throws, nothing has changed. */
+  /**
+   * Adds an item; one that is waiting keeps the earlier due time and the newer object. If the timer throws, nothing has changed.
+   *
+   * @param delayMs - above 0; `Infinity` parks the item.
+   */
   add(key: unknown, item: T, delayMs: number): void {
-    const row = this.#rows.get(key);
-    if (row === undefined) this.#insert(key, item, delayMs);
-    else this.#advance(row, item, delayMs);
+    const dueAtMs = readClock(this.#timer().clock) + delayMs;
+    let row = this.#rows.get(key);
+    if (row === undefined) {
+      row = this.#free.at(-1) ?? this.#items.length;
+      this.#timers[row] = this.#schedule(delayMs, row);
+      this.#free.pop();
+      this.#rows.set(key, row);
+      this.#keys[row] = key;
+      this.#dueAtMs[row] = dueAtMs;
+    } else if (dueAtMs < (this.#dueAtMs[row] as number)) {
+      // A parked item has no valid id. In a closed timer no id is valid, and schedule throws.
+      const isMoved = this.#timer().reschedule(this.#timers[row] as TimerId, delayMs);
+      if (!isMoved) this.#timers[row] = this.#schedule(delayMs, row);
+      this.#dueAtMs[row] = dueAtMs;
+    }
+    this.#items[row] = item;
   }
 
   /** Removes an item. @returns whether it was waiting. */
@@ -68,9 +87,9 @@ export class WaitingItems<T> {
 
   /** Removes all items. @returns them in order of their due times; equal ones in order of arrival. */
   clear(): T[] {
-    const dueAtMs = this.#dueAtMs;
     // Infinity - Infinity is NaN, which sort() takes for equal.
-    const rows = [...this.#rows.values()].sort((a, b) => (dueAtMs[a] as number) - (dueAtMs[b] as number));
+    const inOrder = (a: number, b: number) => (this.#dueAtMs[a] as number) - (this.#dueAtMs[b] as number);
+    const rows = [...this.#rows.values()].sort(inOrder);
     return rows.map((row) => this.#withdraw(row));
   }
 
@@ -82,41 +101,12 @@ export class WaitingItems<T> {
     }
   }
 
-  #insert(key: unknown, item: T, delayMs: number): void {
-    const row = this.#free.at(-1) ?? this.#items.length;
-    const dueAtMs = this.#dueAt(delayMs); // before anything is changed: the clock may be invalid
-    const id = this.#schedule(delayMs, row);
-    this.#free.pop();
-    this.#rows.set(key, row);
-    this.#keys[row] = key;
-    this.#items[row] = item;
-    this.#timers[row] = id;
-    this.#dueAtMs[row] = dueAtMs;
-  }
-
-  /** Keeps the earlier due time and the newer object. */
-  #advance(row: number, item: T, delayMs: number): void {
-    const dueAtMs = this.#dueAt(delayMs);
-    if (dueAtMs < (this.#dueAtMs[row] as number)) {
-      // A parked item has no valid id. In a closed timer no id is valid, and schedule throws.
-      const isMoved = this.#timer().reschedule(this.#timers[row] as TimerId, delayMs);
-      if (!isMoved) this.#timers[row] = this.#schedule(delayMs, row);
-      this.#dueAtMs[row] = dueAtMs;
-    }
-    this.#items[row] = item;
-  }
-
   #schedule(delayMs: number, row: number): number {
     return delayMs === Infinity ? NO_TIMER : this.#timer().schedule(delayMs, this.#expire, row);
   }
 
-  #dueAt(delayMs: number): number {
-    return delayMs === Infinity ? Infinity : readClock(this.#timer().clock) + delayMs;
-  }
-
   #withdraw(row: number): T {
-    const id = this.#timers[row] as TimerId;
-    if (id !== NO_TIMER) this.#timer().cancel(id);
+    this.#timer().cancel(this.#timers[row] as TimerId); // that of a parked item is no valid id
     return this.#take(row);
   }
 
@@ -126,6 +116,9 @@ export class WaitingItems<T> {
     this.#keys[row] = undefined;
     this.#items[row] = undefined;
     this.#free.push(row);
+    if (this.#rows.size === 0 && this.#free.length > STAY)
+      for (const column of [this.#keys, this.#items, this.#dueAtMs, this.#timers, this.#free])
+        column.length = 0;
     return item;
   }
 }

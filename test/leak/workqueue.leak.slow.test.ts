@@ -226,6 +226,21 @@ test('what held 250 000 items that wait together is given back', async () => {
   expect(queue.length).toBe(0);
 });
 
+test('a burst of 250 000 delayed items leaves only what the timer keeps', async () => {
+  const timer = new SystemTimer({ clock: new ManualClock() });
+  const queue = new DelayingQueue<number>({ timer });
+  const ids = Array.from({ length: 250_000 }, () => timer.schedule(10, noop));
+  for (const id of ids) timer.cancel(id);
+  ids.length = 0;
+  const before = await heldBytes();
+  for (let i = 0; i < 250_000; i++) queue.addAfter(i, 10);
+  for (let i = 0; i < 250_000; i++) queue.cancelDelayed(i);
+  expect((await heldBytes()) - before).toBeLessThan(SLACK_BYTES);
+  queue.addAfter(1, 10);
+  checkQueue(queue);
+  expect(queue.shutDown()).toEqual([1]);
+});
+
 test('a long-lived signal has no listener of what is over, however it ended', async () => {
   const { signal } = new AbortController();
   const queue = new DelayingQueue<string>({ clock: new ManualClock(), maxSize: 1 });
