@@ -176,13 +176,16 @@ export function describeAggregation(make: BrokerFactory): void {
 
   it('a set that was held for too long returns to its group in its former order, and a group that had no task left is listed again', async (broker, time) => {
     await add(broker, 'a', 'b', 'c', 'd');
-    const [first, second] = [await takeSet(broker, GROUP, 2, 2_000), await takeSet(broker, GROUP, 2, 1_000)];
+    const [first, second] = [
+      await takeSet(broker, GROUP, 2, LONG_MS),
+      await takeSet(broker, GROUP, 2, 1_000),
+    ];
     expect(await broker.groups(QUEUE)).toEqual([]);
     expect(await broker.reclaimSets([QUEUE])).toBe(0);
     await time.pass(1_000);
     await catchUp(broker);
     expect(await broker.groups(QUEUE)).toEqual([{ group: GROUP, size: 2 }]);
-    await time.advance(1_000);
+    await time.advance(LONG_MS);
     await catchUp(broker);
     expect(await broker.groups(QUEUE)).toEqual([{ group: GROUP, size: 4 }]);
     expect(await idsIn(broker, 'aggregating', GROUP)).toEqual(['a', 'b', 'c', 'd']);
