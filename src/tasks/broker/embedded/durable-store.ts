@@ -66,7 +66,7 @@ export class DurableStore {
       store.journal = journal;
       store.reserveSerials();
       for (const row of recovered) journal.change(row);
-      catchUp(store); // the timer does the rest
+      catchUp(store, ROWS_PER_TURN); // the timer does the rest
       await journal.flush();
       const removeMetrics = metrics && measure(journal, metrics, dataPath);
       return new DurableStore(store, journal, lock, removeMetrics);
@@ -82,7 +82,7 @@ export class DurableStore {
     const options = { ...given, isReadOnly: true };
     const { log, loading } = await load(store, options);
     loading.finish();
-    while (catchUp(store) > 0);
+    catchUp(store, Infinity);
     const reopen = (): ReturnType<typeof reload> => reload(store, options);
     return new DurableStore(store, new Journal(store, log, loading.live, options, reopen));
   }
@@ -97,11 +97,10 @@ export class DurableStore {
   }
 }
 
-/** What has become due, and what has expired, while no process had the folder: as much as fits in a turn. @returns the number of tasks. */
-function catchUp(store: TaskStore): number {
-  const queues = [...store.queues.keys()];
-  const forwarded = LIFE_OF_A_TASK.forward(store, queues);
-  return forwarded + LIFE_OF_A_TASK.deleteExpired(store, queues, ROWS_PER_TURN);
+/** What has become due, and what has expired, while no process had the folder. @param limit - of the tasks of a queue. */
+function catchUp(store: TaskStore, limit: number): void {
+  for (const queue of store.queues.values()) store.forwardDue(queue, limit);
+  LIFE_OF_A_TASK.deleteExpired(store, [...store.queues.keys()], limit);
 }
 
 /** Opens the log of a folder, and reads it. @param prepare - called with the log, before it is read. */

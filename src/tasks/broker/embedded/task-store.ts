@@ -270,11 +270,11 @@ export class TaskStore {
     this.notifications.settled(queue, row.message.id);
   }
 
-  /** Moves due rows of a queue, the earliest first: at most {@link ROWS_PER_TURN}. @returns their number. */
-  forwardDue(queue: QueueState): number {
+  /** Moves due rows of a queue, the earliest first. @returns their number. */
+  forwardDue(queue: QueueState, limit = ROWS_PER_TURN): number {
     const wallNowMs = this.clock.wallNow();
     let count = 0;
-    for (; count < ROWS_PER_TURN; count++) {
+    for (; count < limit; count++) {
       const row = queue.firstDue(wallNowMs);
       if (row === undefined) break;
       this.forward(row);

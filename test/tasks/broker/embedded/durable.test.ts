@@ -5,6 +5,7 @@ import { checkBroker, checkBrokerLog, ManualClock } from 'escapement/testing';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { TurnBudget } from '../../../../src/core/own-turn.ts';
 import { FOR_READING, INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
+import { TaskList } from '../../../../src/tasks/broker/embedded/task-lists.ts';
 import type { TaskStore } from '../../../../src/tasks/broker/embedded/task-store.ts';
 import type { FileSystem } from '../../../../src/log/file-system.ts';
 import { LONG_MS, newTask, QUEUE, take, takeAll } from '../../../conformance/broker/support.ts';
@@ -339,4 +340,22 @@ test('a thousand tasks that are overdue are pending when the folder is open, the
   await checkBrokerLog(reopened);
   tasks.sort((a, b) => a.processAtMs - b.processAtMs);
   expect(await takeAll(reopened)).toEqual(tasks.map(({ message }) => message.id));
+});
+
+test('a reader walks over the tasks that are kept once, however many are overdue', async () => {
+  const broker = await open({ durability: 'os' });
+  const dueMs = clock.wallNow() + 1_000;
+  await broker.enqueueMany(Array.from({ length: 2_500 }, () => newTask({ processAtMs: dueMs })));
+  await broker.enqueue(newTask({ queue: 'done', retentionMs: 10 * LONG_MS }));
+  await broker.complete(await take(broker, 'done'));
+  await broker.close();
+  clock.advance(LONG_MS);
+  const walks = vi.spyOn(TaskList.prototype, Symbol.iterator);
+  onTestFinished(() => {
+    walks.mockRestore();
+  });
+  const reader = await open({ [FOR_READING]: true } as EmbeddedBrokerOptions);
+  expect((await reader.queueStats(QUEUE)).counts.pending).toBe(2_500);
+  const { completed } = storeOf(reader).queue('done').lists;
+  expect(walks.mock.contexts.filter((list) => list === completed)).toHaveLength(2); // it is armed, and may have expired
 });
