@@ -36,7 +36,7 @@ import {
 } from './journaled-row.ts';
 import { listOf, type QueueSettings, type QueueState } from './queue-state.ts';
 import { RowsByNumber } from './row-index.ts';
-import { TaskList, type TaskRow } from './task-lists.ts';
+import { isEarlier, TaskList, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
 /**
@@ -176,7 +176,9 @@ export class Loading {
       }
       const { scheduled, retry, completed, archived } = queue.lists;
       // Those that are overdue run in the order in which they are armed.
-      for (const rows of [scheduled.byTime, retry.byTime, completed, archived])
+      const waiting = [...scheduled.byTime, ...retry.byTime];
+      if (retry.size > 0) waiting.sort((a, b) => (isEarlier(a, b) ? -1 : 1));
+      for (const rows of [waiting, completed, archived])
         for (const row of rows) store.arm(row, row.atMs - wallNowMs);
       if (leases !== undefined) {
         for (const row of started) restoreLease(store, row, queue, leases.get(journaled(row).number));

@@ -359,3 +359,17 @@ test('a reader walks over the tasks that are kept once, however many are overdue
   const { completed } = storeOf(reader).queue('done').lists;
   expect(walks.mock.contexts.filter((list) => list === completed)).toHaveLength(2); // it is armed, and may have expired
 });
+
+test('overdue retries are among overdue scheduled tasks by their times, however many there are', async () => {
+  const broker = await open({ durability: 'os' });
+  const dueMs = clock.wallNow() + 1_000;
+  await broker.enqueue(newTask({ id: 'retry' }));
+  await broker.retry(await take(broker), { error: 'down', isFailure: true }, dueMs + 1_500.5);
+  const ids = Array.from({ length: 2_500 }, (_, i) => `task ${i}`);
+  await broker.enqueueMany(ids.map((id, i) => newTask({ id, processAtMs: dueMs + i })));
+  await broker.close();
+  clock.advance(LONG_MS);
+  const reopened = await open();
+  await clock.advanceAsync(0);
+  expect(await takeAll(reopened)).toEqual([...ids.slice(0, 1_501), 'retry', ...ids.slice(1_501)]);
+});
