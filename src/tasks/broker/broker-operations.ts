@@ -10,7 +10,7 @@ import {
 import { requireCancelOutcome, requireDuration, requireQueueName } from '../argument-checks.ts';
 import { requireLimits } from './broker-settings.ts';
 import { requireNewTask } from '../task-options.ts';
-import type { Broker, CancelRequest, GroupLimits, Page } from './broker.ts';
+import type { Broker, CancelRequest, GroupLimits, Page, TaskFailure } from './broker.ts';
 
 /** An operation of a broker: a method whose promise settles when it is done. */
 export type BrokerOperation = Exclude<keyof Broker, 'clock' | 'maintenance' | 'leaseHolder' | 'close'>;
@@ -70,11 +70,12 @@ export const BROKER_OPERATIONS = {
   },
   complete: {},
   retry: {
-    check(_task, _failure, atMs) {
+    check(task, failure, atMs) {
+      requireFailure(task, failure);
       requireDuration('atMs', atMs);
     },
   },
-  archive: {},
+  archive: { check: requireFailure },
   release: {},
   discard: {},
   extendLeases: {
@@ -199,4 +200,8 @@ export const BROKER_OPERATION_NAMES = Object.keys(BROKER_OPERATIONS) as readonly
 
 function requirePage(_of: string, page: unknown): void {
   checkOptions('Broker', page, PAGE, 'page');
+}
+
+function requireFailure(_task: unknown, { error }: TaskFailure): void {
+  requireString('failure.error', error);
 }

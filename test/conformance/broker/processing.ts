@@ -1,4 +1,4 @@
-import type { Broker, LeasedTask } from 'escapement/tasks';
+import type { Broker, LeasedTask, TaskFailure } from 'escapement/tasks';
 import { expect } from 'vitest';
 import {
   caseWith,
@@ -159,6 +159,17 @@ export function describeProcessing(make: BrokerFactory): void {
     await broker.retry(await take(broker), { error: 'rate limited', isFailure: false }, later(broker));
     expect((await broker.task(QUEUE, id)).message).toMatchObject({ retried: 0, lastError: 'rate limited' });
     expect(await broker.queueStats(QUEUE)).toMatchObject({ processed: 0, failed: 0 });
+  });
+
+  it('a failure whose error is no text is refused, and the task stays with its worker', async (broker) => {
+    await putInto(broker, 'pending');
+    const leased = await take(broker);
+    for (const error of [undefined, 5]) {
+      const invalid = { error, isFailure: true } as unknown as TaskFailure;
+      await expectCode('ERR_INVALID_ARG_TYPE', broker.retry(leased, invalid, later(broker)));
+      await expectCode('ERR_INVALID_ARG_TYPE', broker.archive(leased, invalid));
+    }
+    await broker.complete(leased);
   });
 
   it('a task that failed for the last time is archived, counts as failed, and keeps its count of retries', async (broker) => {
