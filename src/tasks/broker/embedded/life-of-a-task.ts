@@ -253,14 +253,13 @@ function hold(store: TaskStore, list: QueueList, count: number, holdMs: number):
     endsAtMs: store.clock.now() + holdMs,
     timer: NO_TIMER,
   };
-  const messages = [];
-  for (let row = list.head; row !== undefined && messages.length < count; row = list.head) {
+  for (let row = list.head; row !== undefined && held.list.size < count; row = list.head) {
     queue.take(row);
     held.list.push(row);
-    messages.push(row.message);
   }
   queue.sets.set(held.id, held);
   held.timer = store.timer.schedule(holdMs, () => void reclaim(store, held));
+  const messages = Array.from(held.list, ({ message }) => message);
   return { id: held.id, queue: queue.name, group, messages };
 }
 

@@ -354,10 +354,8 @@ export function restore(store: TaskStore, row: TaskRow, queue: QueueState, state
 
 /** Returns when the leases of a store end, by the numbers of their tasks: for {@link restoreLease}. */
 export function leasesOf({ queues }: TaskStore): ReadonlyMap<number, number> {
-  const ends = new Map<number, number>();
-  for (const { lists } of queues.values())
-    for (const row of lists.active) ends.set(journaled(row).number, row.atMs);
-  return ends;
+  const active = Array.from(queues.values(), ({ lists }) => [...lists.active]).flat();
+  return new Map(active.map((row) => [journaled(row).number, row.atMs]));
 }
 
 /** Its run goes on, with the same epoch. A lease whose end is not known is over: until it is recovered, its holder may settle. */
