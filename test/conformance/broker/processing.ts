@@ -203,10 +203,11 @@ export function describeProcessing(make: BrokerFactory): void {
   it('a task has its latest result and progress, also after a failure', async (broker) => {
     const { id } = await putInto(broker, 'pending');
     const task = await take(broker);
-    const result = Uint8Array.of(1);
-    await broker.writeResult(task, result);
-    result[0] = 7;
-    expect([...((await broker.task(QUEUE, id)).result ?? [])]).toEqual([1]);
+    for (const result of [Uint8Array.of(1), Buffer.of(1)]) {
+      await broker.writeResult(task, result);
+      result[0] = 7;
+      expect([...((await broker.task(QUEUE, id)).result ?? [])]).toEqual([1]);
+    }
     await broker.writeResult(task, Uint8Array.of(2, 3));
     await broker.writeProgress(task, '{"percent":10}');
     await broker.writeProgress(task, '{"percent":20}');

@@ -48,7 +48,8 @@ export const ADMINISTRATION = {
     const row = store.row(queue, id);
     const { state } = listOf(row);
     if (state !== 'scheduled') throw taskState(queue, id, state, 'changed');
-    row.message = { ...row.message, payload: payload.slice() };
+    // The caller may change its bytes; the `slice` of a Buffer copies nothing.
+    row.message = { ...row.message, payload: Uint8Array.prototype.slice.call(payload) };
     store.journal?.task(row);
   },
 

@@ -116,7 +116,7 @@ export const LIFE_OF_A_TASK = {
 
   writeResult(store, task, result) {
     const row = leasedRow(store, task);
-    row.result = result.slice();
+    row.result = Uint8Array.prototype.slice.call(result); // as in updatePayload
     store.journal?.write(Kind.result, journaled(row).number, row.result);
   },
 
