@@ -146,8 +146,7 @@ function enqueueAttributes({ task, options }: EnqueueRequest, system: string): A
 /** Wraps every run in a span, in whose context the handler is called. */
 function processSpans(tracer: () => Tracer, settings: SpanSettings): Middleware {
   return (next) => (task, run) => {
-    // Not from the active context, which is the one in which the server was started.
-    const carried = contextOf(ROOT_CONTEXT, settings.propagator, task.headers);
+    const carried = contextOf(settings.propagator, task.headers);
     const options = runOptions(task, run, carried, settings);
     const span = tracer().startSpan(`process ${task.type}`, options, carried);
     let result: unknown;
@@ -248,11 +247,14 @@ function headersOf(context: Context, propagator: TextMapPropagator, present: Hea
   return carrier;
 }
 
-/** Returns `base` with the context that a task carries; `base` itself if there is none, or if it cannot be read. */
-function contextOf(base: Context, propagator: TextMapPropagator, headers: Headers): Context {
-  let context = base;
+/**
+ * Returns the context that a task carries; the root one if there is none, or if it cannot be read. Not the active one, in which the server
+ * was started.
+ */
+function contextOf(propagator: TextMapPropagator, headers: Headers): Context {
+  let context = ROOT_CONTEXT;
   guarded(() => {
-    context = propagator.extract(base, headers, defaultTextMapGetter);
+    context = propagator.extract(ROOT_CONTEXT, headers, defaultTextMapGetter);
   });
   return context;
 }

@@ -17,8 +17,7 @@ import type { Backfill } from './scheduler-options.ts';
  *        missed: only                 due: with no backfill
  *        with backfill                only the last of them
  *
- * A tick is settled when any scheduler has enqueued it, or when it was refused or given up. While a scheduler runs, no entry is
- * skipped: if several ticks have passed at once (the process was suspended, the wall clock was set), at least the last one runs.
+ * A tick is settled when any scheduler has enqueued it, or when it was refused or given up.
  */
 export class ScheduledEntry {
   readonly id: string;

@@ -37,10 +37,8 @@ type Outcome<R> =
   | { readonly kind: 'refused' | 'lost'; readonly error: unknown };
 
 /**
- * Enqueues the ticks that are due: those of an entry one after another, oldest first; those of different entries concurrently.
- *
- * Every scheduler tries every tick, and the broker accepts it from the first one (`enqueueTick`). There is no leader to elect: when a
- * scheduler dies, the others need not notice, and no tick is late.
+ * Enqueues the ticks that are due: those of an entry one after another, oldest first; those of different entries concurrently. Every
+ * scheduler tries every tick, and the broker accepts it from the first one (`enqueueTick`).
  */
 export class TickRunner {
   readonly #options: ResolvedSchedulerOptions;

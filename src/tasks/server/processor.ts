@@ -135,7 +135,7 @@ export class Processor {
         await this.#turn.next();
         nowMs = this.#nowMs();
       }
-      if (this.#mustStop()) {
+      if (this.#isStopped) {
         // The last one first: each goes to the head of its queue. Brokers keep the order of calls.
         await Promise.all(Array.from(runs.slice(i).reverse(), (left) => left.putBack()));
         return;
@@ -143,11 +143,6 @@ export class Processor {
       this.#reports.started(run);
       run.start(nowMs);
     }
-  }
-
-  /** A method, so that TypeScript does not narrow the flag across awaits. */
-  #mustStop(): boolean {
-    return this.#isStopped;
   }
 
   /** Leaves a queue alone for a while, whatever is notified. */

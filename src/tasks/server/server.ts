@@ -119,7 +119,7 @@ export class Server extends EventEmitter<ServerEvents> {
    * @throws the errors of `start`.
    */
   async run(handler: Handler | ServeMux): Promise<void> {
-    if (this.#mustClose()) throw closedError();
+    if (this.#status === 'closed') throw closedError();
     let end: () => void = () => undefined;
     const signalled = new Promise<void>((resolve) => {
       end = resolve;
@@ -132,7 +132,7 @@ export class Server extends EventEmitter<ServerEvents> {
     for (const signal of STOP_SIGNALS) process.on(signal, stop);
     const ending = Promise.race([signalled, this.#whenClosing]);
     const started = this.start(handler).catch((error: unknown) => {
-      if (!this.#mustClose()) throw error; // else the server was shut down before it had started
+      if (this.#status !== 'closed') throw error; // else the server was shut down before it had started
     });
     try {
       await Promise.race([started, ending]); // a start may wait for a broker that does not answer
@@ -163,7 +163,7 @@ export class Server extends EventEmitter<ServerEvents> {
     await this.ping();
     const { broker, limits } = this.#options;
     for (const [queue, limitsOfQueue] of Object.entries(limits)) await broker.setLimits(queue, limitsOfQueue);
-    if (this.#mustClose()) throw closedError();
+    if (this.#status === 'closed') throw closedError();
     this.#components = new ServerComponents(this.#options, handler, this, () => this.#head());
     this.#status = 'active';
     this.#startedAtMs = this.#options.broker.clock.wallNow();
@@ -183,11 +183,6 @@ export class Server extends EventEmitter<ServerEvents> {
     const timer = new SystemTimer({ name: 'server-shutdown', clock: this.#options.broker.clock });
     await settledWithin(timer, UNANSWERED_MS, this.#starting); // the caller of start receives an error
     timer.close();
-  }
-
-  /** A method, so that TypeScript does not narrow the status across awaits. */
-  #mustClose(): boolean {
-    return this.#status === 'closed';
   }
 
   #head(): ServerHead {
