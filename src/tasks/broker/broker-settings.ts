@@ -21,6 +21,12 @@ export const HISTORY_DAYS = 90;
  */
 export const HISTORY_KEPT_MS = HISTORY_DAYS * DAY_MS;
 
+/** Events of one schedule entry that are kept; asynq's. */
+export const EVENTS_KEPT = 1_000;
+
+/** Tasks of a list, or of a state, whose memory is measured for all of them; asynq's. */
+export const SAMPLED = 20;
+
 /** How long the mark of its latest tick is kept: longer, so that a yearly entry makes up for the tick that it has missed. */
 export const MARK_KEPT_MS = 400 * DAY_MS;
 

@@ -17,8 +17,7 @@ import {
   type ReturningOperation,
 } from '../broker-operations.ts';
 import { ENTRIES } from './journal-format.ts';
-import { Journal, type JournalOptions } from './journal.ts';
-import type { LiveEntries } from './journaled-row.ts';
+import { Journal, type JournalOptions, type Reload } from './journal.ts';
 import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
 import { PAYLOAD_LOADERS } from './payload-loading.ts';
 import { eventOf, leasesOf, type Loading, replay } from './replay.ts';
@@ -83,8 +82,8 @@ export class DurableStore {
     const { log, loading } = await load(store, options);
     loading.finish();
     catchUp(store, Infinity);
-    const reopen = (): ReturnType<typeof reload> => reload(store, options);
-    return new DurableStore(store, new Journal(store, log, loading.live, options, reopen));
+    const journal = new Journal(store, log, loading.live, options, () => reload(store, options));
+    return new DurableStore(store, journal);
   }
 
   async close(): Promise<void> {
@@ -133,10 +132,7 @@ async function load(
  * Reads the log again when the disk was full: changes that were refused are in the memory. Runs keep their leases. If it rejects, the
  * store is as it was.
  */
-async function reload(
-  store: TaskStore,
-  options: DurableOptions,
-): Promise<{ readonly log: Log; readonly live: LiveEntries }> {
+async function reload(store: TaskStore, options: DurableOptions): ReturnType<Reload> {
   const { log, loading } = await load(store, options, (opened) => opened.beginSegment()); // rejects if there is no space
   if (store.isClosed) {
     await log.close();

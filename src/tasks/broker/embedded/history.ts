@@ -1,5 +1,5 @@
 import { DAY_MS } from '../../../core/units.ts';
-import { HISTORY_DAYS, HISTORY_KEPT_MS } from '../broker-settings.ts';
+import { EVENTS_KEPT, HISTORY_DAYS, HISTORY_KEPT_MS } from '../broker-settings.ts';
 import type { EnqueueEvent } from '../broker.ts';
 
 /* What inspectors read of the past: the runs of each day, and what schedule entries have enqueued. */
@@ -69,9 +69,6 @@ export class DayCounters {
 function dayOf(wallMs: number): number {
   return Math.floor(wallMs / DAY_MS);
 }
-
-/** Events of one schedule entry; asynq's. */
-const EVENTS_KEPT = 1_000;
 
 /** Schedule entries whose events are kept; one more replaces the entry that has been quiet for longest. */
 const ENTRIES_KEPT = 1_000;

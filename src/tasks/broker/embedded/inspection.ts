@@ -1,6 +1,7 @@
 import { DAY_MS, utcDay } from '../../../core/units.ts';
 import { TASK_STATES, type TaskState } from '../../task-state.ts';
 import type { Operations } from '../broker-base.ts';
+import { SAMPLED } from '../broker-settings.ts';
 import type { KeyStats, TaskRecord } from '../broker.ts';
 import { PayloadOnDisk } from './journaled-row.ts';
 import { listOf, type QueueState } from './queue-state.ts';
@@ -140,9 +141,6 @@ const BYTES_PER_PAYLOAD = 100;
 
 /** A name and a value in an object whose shape others share. */
 const BYTES_PER_HEADER = 64;
-
-/** Rows of a list that are measured for the rest, as in asynq. */
-const SAMPLED = 20;
 
 /** Estimates the memory of a queue, and what its payloads take on the disk, from a sample of its tasks. O(groups), however many tasks there are. */
 function memoryBytesOf(queue: QueueState): number {

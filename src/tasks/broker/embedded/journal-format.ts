@@ -275,16 +275,15 @@ export function hasNotRun(ran: RunFields): boolean {
   return ran === NOT_RUN;
 }
 
-/**
- * Whether the entry of a task has a message and nothing else that must be known at once. Its head was read, its body was not.
- *
- * @param largestPayload - in bytes.
- */
-export function isOnlyMessage(reader: EntryReader, { ran }: TaskHead, largestPayload: number): boolean {
+/** Payloads of at most this size are kept in memory; larger ones are read from the disk. */
+export const LARGEST_IN_MEMORY_BYTES = 1_024;
+
+/** Whether the entry of a task has a message and nothing else that must be known at once. Its head was read, its body was not. */
+export function isOnlyMessage(reader: EntryReader, { ran }: TaskHead): boolean {
   if (!hasNotRun(ran) || reader.uint32Ahead(0) > 0) return false; // a unique key may have a lock
   const payloadBytes = reader.uint32Ahead(12);
   return (
-    payloadBytes <= largestPayload &&
+    payloadBytes <= LARGEST_IN_MEMORY_BYTES &&
     (reader.byteAhead(16 + payloadBytes) & (Has.group | Has.result | Has.progress)) === 0
   );
 }

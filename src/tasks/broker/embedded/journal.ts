@@ -35,7 +35,8 @@ const FULL_RECORD_BYTES = 4_096;
 /** How long after the disk was full, or no file could be opened, it is tried again, in milliseconds. */
 const TRY_AGAIN_MS = 1_000;
 
-type Reload = () => Promise<{ readonly log: Log; readonly live: LiveEntries }>;
+/** Reads the log again, into the store, after the disk was full. */
+export type Reload = () => Promise<{ readonly log: Log; readonly live: LiveEntries }>;
 
 export interface JournalOptions {
   readonly durability: Durability;
@@ -93,7 +94,6 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   live: LiveEntries;
   meter: JournalMeter = {};
 
-  /** @param reload - reads the log again, into the store, after the disk was full. */
   constructor(store: TaskStore, log: Log, live: LiveEntries, options: JournalOptions, reload: Reload) {
     this.#store = store;
     this.#log = log;

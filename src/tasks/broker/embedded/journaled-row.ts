@@ -2,12 +2,9 @@ import type { PayloadPart } from '../../../log/log.ts';
 import { crc32, type LogPosition } from '../../../log/segment.ts';
 import type { TaskMessage } from '../../task-options.ts';
 import { EntryReader, EntryWriter } from './entry-bytes.ts';
-import { readBody, type TaskHead, type TaskNames } from './journal-format.ts';
+import { LARGEST_IN_MEMORY_BYTES, readBody, type TaskHead, type TaskNames } from './journal-format.ts';
 import { hashOfBytes } from './row-index.ts';
 import { TaskRow } from './task-lists.ts';
-
-/** Payloads of at most this size are kept in memory; larger ones are read from the disk. */
-export const LARGEST_IN_MEMORY_BYTES = 1_024;
 
 /** The payload of a task in memory, if it is on the disk: empty, and has its position. */
 export class PayloadOnDisk extends Uint8Array {

@@ -15,6 +15,7 @@ import {
   isOfTask,
   isOnlyMessage,
   Kind,
+  LARGEST_IN_MEMORY_BYTES,
   readBody,
   readHead,
   readRunFields,
@@ -25,15 +26,7 @@ import {
   type TaskHead,
   type TaskNames,
 } from './journal-format.ts';
-import {
-  crcOf,
-  journaled,
-  JournaledRow,
-  LARGEST_IN_MEMORY_BYTES,
-  LiveEntries,
-  PackedMemory,
-  PayloadOnDisk,
-} from './journaled-row.ts';
+import { crcOf, journaled, JournaledRow, LiveEntries, PackedMemory, PayloadOnDisk } from './journaled-row.ts';
 import { listOf, type QueueSettings, type QueueState } from './queue-state.ts';
 import { RowsByNumber } from './row-index.ts';
 import { isEarlier, TaskList, type TaskRow } from './task-lists.ts';
@@ -201,7 +194,7 @@ export class Loading {
     const queue = this.#store.openQueue(names.queue);
     this.#remove(this.#rows.get(number)); // it was written again
     const row = new JournaledRow(number);
-    if (isOnlyMessage(reader, head, LARGEST_IN_MEMORY_BYTES)) row.pack(head, reader, this.#memory);
+    if (isOnlyMessage(reader, head)) row.pack(head, reader, this.#memory);
     else this.#fill(row, head, reader, position);
     this.live.move(row, position.segment, reader.size);
     this.#rows.set(row);

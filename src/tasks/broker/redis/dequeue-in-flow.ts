@@ -8,7 +8,6 @@ import { NEXT_EPOCH, Script } from './script.ts';
  * ARGV[1]  number of tasks, at most 1000; 0 to find out whether there are some
  * ARGV[2]  when the leases end
  * ARGV[3]  bytes after which no more tasks are taken
- * ARGV[4]  now, in milliseconds, or '' for the clock of Redis
  *
  * Returns milliseconds after which a token comes, -1 for never, or -2 if the queue is not flow controlled; 1 if tasks may run now; and
  * what DEQUEUE returns.

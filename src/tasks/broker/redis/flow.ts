@@ -18,7 +18,7 @@
  * The field `x:key` of a task's hash is its key.
  */
 
-/** Begins what a script has in front that reads the time: its last argument is the time in milliseconds, or '' for Redis's. */
+/** Begins what a script has in front that reads the time: its last argument, see keys.ts. */
 export const CLOCK = 'local CLOCK = table.remove(ARGV)';
 
 /** Functions of scripts, in the order in which they use each other; see script.ts. */

@@ -2,6 +2,7 @@ import { DAY_MS, NANOS_PER_MS, utcDay } from '../../../core/units.ts';
 import { hasOwnKeys } from '../../argument-checks.ts';
 import { isTaskState, type TaskState } from '../../task-state.ts';
 import { queueNotFound, taskNotFound } from '../broker-errors.ts';
+import { SAMPLED } from '../broker-settings.ts';
 import type { DayStats, QueueStats, TaskRecord } from '../broker.ts';
 import { groupsFrom } from './groups.ts';
 import { QUEUES_KEY } from './keys.ts';
@@ -116,7 +117,6 @@ return reply
  *
  * ARGV[1]  cursor; 0 to begin: the first of these scripts counts the tasks without key, too
  * ARGV[2]  approximate number of keys
- * ARGV[3]  now, in milliseconds, or '' for the clock of Redis
  *
  * Returns the next cursor, 0 at the end, and the numbers of tasks that have no place, that have no token, and of the others.
  */
@@ -161,16 +161,13 @@ task[5] = source and redis.call('ZSCORE', source, id)
 return task
 `);
 
-/** asynq's: tasks per state whose memory is measured. */
-const SAMPLE = 20;
-
 export const INSPECTION = {
   queues: queueNames,
 
   async queueStats(redis, queue) {
     await requireQueue(redis, queue);
     const nowMs = redis.wallNowMs;
-    const args = [SAMPLE, utcDay(nowMs), MOST_READ];
+    const args = [SAMPLED, utcDay(nowMs), MOST_READ];
     const items = itemsOf(await redis.runIn(queue, QUEUE_STATS, args));
     const reply = items.map(numberOf);
     const [active = 0, pending = 0, scheduled = 0, retry = 0, archived = 0, completed = 0] = reply;

@@ -9,7 +9,8 @@ import { LOCK_PREFIX, queuePrefixOf } from '../../task-identity.ts';
  * The conventions of the scripts:
  *
  *   - KEYS[1] of a script of a queue is the prefix of its keys, as QUEUE_KEYS has them: less goes over the wire. The headers of
- *     the scripts do not repeat it. Other KEYS are whole keys. `QUEUES` in a script is KEYS[2], if that is {@link QUEUES_KEY}; else false.
+ *     the scripts do not repeat it, nor the last argument of those that call `nowMs` of flow.ts: the time in milliseconds, or '' for
+ *     that of Redis. Other KEYS are whole keys. `QUEUES` in a script is KEYS[2], if that is {@link QUEUES_KEY}; else false.
  *   - Times and durations, in keys and in ARGV, are whole Unix seconds unless the text names another unit.
  *   - '' stands for an absent value, and `ARGV[3…]  per task: id, epoch` for groups of arguments up to the last one.
  *

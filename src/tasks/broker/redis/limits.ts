@@ -1,4 +1,4 @@
-import { limitsOf } from '../broker-settings.ts';
+import { limitsOf, type Limits } from '../broker-settings.ts';
 import type { KeyStats, QueueLimits } from '../broker.ts';
 import { requireQueue } from './inspection.ts';
 import { notifyOfTokens } from './dequeue.ts';
@@ -27,7 +27,6 @@ import {
  * ARGV[6]  concurrency of each key, or '' for no limit
  * ARGV[7]  milliseconds for a token of each key, or '' for no limit
  * ARGV[8]  tokens in the bucket of each key, or '' for no limit
- * ARGV[9]  now, in milliseconds, or '' for the clock of Redis
  */
 export const SET_LIMITS = new Script(`
 local FIELDS = { 'c', 't', 'b', 'kc', 'kt', 'kb' }
@@ -61,7 +60,6 @@ end
  * Lets no bucket of a key be full later than an empty one is: its rate may have been lower.
  *
  * ARGV[1]  number of keys
- * ARGV[2]  now, in milliseconds, or '' for the clock of Redis
  *
  * Returns the number of keys whose bucket has changed.
  */
@@ -81,7 +79,6 @@ return #late
  * Parks keys of the ring that a limit holds back now: some, from its beginning. The others go to its end.
  *
  * ARGV[1]  number of keys, at most 1000
- * ARGV[2]  now, in milliseconds, or '' for the clock of Redis
  */
 export const PARK_HELD = new Script(`
 need('list', PENDING, ACTIVE)
@@ -97,7 +94,6 @@ enterRing(found)
  *
  * ARGV[1]  cursor; 0 to begin
  * ARGV[2]  approximate number of keys
- * ARGV[3]  now, in milliseconds, or '' for the clock of Redis
  *
  * Returns the next cursor, 0 at the end.
  */
@@ -121,7 +117,6 @@ return '0'
  * ARGV[1]  number of keys before which the list begins
  * ARGV[2]  number of keys that are left out of those that have tasks
  * ARGV[3]  number of keys
- * ARGV[4]  now, in milliseconds, or '' for the clock of Redis
  *
  * Returns ARGV[1] and ARGV[2] of the next call, 1 if there are no more keys; then per key its name, the numbers of its pending and active
  * tasks, 1 if it has no place, and the milliseconds until it has a token, or -1.
@@ -223,7 +218,7 @@ export async function storeLimits(
 }
 
 /** Those of SET_LIMITS. */
-function numbersOf({ concurrency, rate }: Pick<QueueLimits, 'concurrency' | 'rate'> = {}): ScriptArgument[] {
+function numbersOf({ concurrency, rate }: Limits = {}): ScriptArgument[] {
   const { tasks, perMs, burst } = rate ?? {};
   return [
     concurrency ?? '',

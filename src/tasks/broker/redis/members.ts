@@ -9,7 +9,7 @@ import {
   encodeServer,
   encodeWorker,
 } from '../../wire/member-codec.ts';
-import { HISTORY_KEPT_MS } from '../broker-settings.ts';
+import { EVENTS_KEPT, HISTORY_KEPT_MS } from '../broker-settings.ts';
 import type { ServerState } from '../broker.ts';
 import {
   SCHEDULERS_KEY,
@@ -70,9 +70,6 @@ redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -ARGV[3] - 1)
 redis.call('EXPIRE', KEYS[1], ARGV[4])
 `);
 
-/** asynq's. */
-export const MAX_EVENTS = 1_000;
-
 export const MEMBERS = {
   async announceServer(redis, read, ttlMs) {
     const server = read();
@@ -114,7 +111,7 @@ export const MEMBERS = {
 
   async recordEnqueueEvent(redis, entryId, event) {
     const bytes = Buffer.from(encodeEnqueueEvent(event));
-    const args = [secondsDown(event.atMs), bytes, MAX_EVENTS, secondsUp(HISTORY_KEPT_MS)];
+    const args = [secondsDown(event.atMs), bytes, EVENTS_KEPT, secondsUp(HISTORY_KEPT_MS)];
     await redis.run(RECORD_EVENT, [schedulerHistoryKey(entryId)], args);
   },
 

@@ -172,19 +172,16 @@ export class SentinelWatch {
 
   constructor(plan: ServerPlan, timeoutMs: number, onSwitch: (primary: RedisHost) => void) {
     const { address } = plan;
-    if (address.kind !== 'sentinel') {
-      this.#subscribers = [];
-      return;
-    }
-    this.#subscribers = address.sentinels.map(
-      (sentinel) => new RedisSubscriber(() => makeSentinelClient(plan, sentinel, timeoutMs), timeoutMs),
-    );
-    for (const subscriber of this.#subscribers) {
+    const [sentinels, master] = address.kind === 'sentinel' ? [address.sentinels, address.master] : [[], ''];
+    this.#subscribers = sentinels.map((sentinel) => {
+      const connect = (): Redis => makeSentinelClient(plan, sentinel, timeoutMs);
+      const subscriber = new RedisSubscriber(connect, timeoutMs);
       subscriber.listen(SWITCH_CHANNEL, (message) => {
-        const [master, , , host = '', port] = message.toString().split(' ');
-        if (master === address.master) onSwitch({ host, port: Number(port) });
+        const [name, , , host = '', port] = message.toString().split(' ');
+        if (name === master) onSwitch({ host, port: Number(port) });
       });
-    }
+      return subscriber;
+    });
   }
 
   close(): void {

@@ -1,5 +1,5 @@
 import { NANOS_PER_MS } from '../../../core/units.ts';
-import { HISTORY_DAYS, HISTORY_KEPT_MS, limitsOf, MARK_KEPT_MS } from '../broker-settings.ts';
+import { EVENTS_KEPT, HISTORY_DAYS, HISTORY_KEPT_MS, limitsOf, MARK_KEPT_MS } from '../broker-settings.ts';
 import { TASK_STATES, type TaskState } from '../../task-state.ts';
 import { encodeTaskMessage } from '../../wire/message-codec.ts';
 import { TASKS_PER_PIECE, type Piece, type Transfer, type WholeQueue, type WholeTask } from '../transfer.ts';
@@ -7,7 +7,7 @@ import { ADD_TASK } from './add-task.ts';
 import { queueNames, readDays } from './inspection.ts';
 import { schedulerHistoryKey } from './keys.ts';
 import { readLimits, storeLimits } from './limits.ts';
-import { MAX_EVENTS, MEMBERS } from './members.ts';
+import { MEMBERS } from './members.ts';
 import { readRows } from './read-tasks.ts';
 import type { RedisAccess } from './redis-access.ts';
 import {
@@ -131,7 +131,7 @@ export class RedisTransfer implements Transfer {
     const prefix = schedulerHistoryKey('');
     for await (const keys of keysWithPrefix(this.#redis, prefix)) {
       for (const entryId of keys.map((key) => key.slice(prefix.length))) {
-        const newest = await MEMBERS.enqueueEvents(this.#redis, entryId, { page: 1, size: MAX_EVENTS });
+        const newest = await MEMBERS.enqueueEvents(this.#redis, entryId, { page: 1, size: EVENTS_KEPT });
         yield { kind: 'events', entryId, events: newest.reverse() };
       }
     }
