@@ -14,18 +14,8 @@ import { HISTORY_DAYS } from '../broker-settings.ts';
 import { requireQueue } from './inspection.ts';
 import { QUEUES_KEY } from './keys.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
-import {
-  messageFor,
-  MOST_CHANGED,
-  nanosOf,
-  numberOf,
-  Script,
-  type ScriptArgument,
-  type ScriptReply,
-  secondsDown,
-  secondsUp,
-  textOf,
-} from './script.ts';
+import { messageFor, nanosOf, numberOf, secondsDown, secondsUp, textOf } from './replies.ts';
+import { MOST_CHANGED, Script, type ScriptArgument, type ScriptReply } from './script.ts';
 import { archiveLimits } from './settle.ts';
 import { keysOfTasks, sizeOf } from './task-keys.ts';
 

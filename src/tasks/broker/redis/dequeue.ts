@@ -2,18 +2,8 @@ import { callEach } from '../../../core/report-uncaught.ts';
 import type { LeasedTask } from '../broker.ts';
 import { DEQUEUE_IN_FLOW } from './dequeue-in-flow.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
-import {
-  itemsOf,
-  messageIfOf,
-  MOST_READ,
-  MOST_REPLY_BYTES,
-  NEXT_EPOCH,
-  numberOf,
-  Script,
-  type ScriptReply,
-  secondsUp,
-  textOf,
-} from './script.ts';
+import { itemsOf, messageIfOf, numberOf, secondsUp, textOf } from './replies.ts';
+import { MOST_READ, MOST_REPLY_BYTES, NEXT_EPOCH, Script, type ScriptReply } from './script.ts';
 import { ARCHIVE_UNREADABLE } from './settle.ts';
 
 /**

@@ -6,17 +6,8 @@ import type { NewTask, TaskRecord } from '../broker.ts';
 import { ADD_PLAIN_TASK, ADD_TASK } from './add-task.ts';
 import type { RedisAccess, RedisOperations, SharedScript } from './redis-access.ts';
 import { toBrokerError } from './redis-errors.ts';
-import {
-  itemsOf,
-  messageFor,
-  msOfSeconds,
-  numberOf,
-  Script,
-  type ScriptArgument,
-  type ScriptReply,
-  secondsUp,
-  textOf,
-} from './script.ts';
+import { itemsOf, messageFor, msOfSeconds, numberOf, secondsUp, textOf } from './replies.ts';
+import { Script, type ScriptArgument, type ScriptReply } from './script.ts';
 
 /**
  * Adds tasks to a queue in their order, each independently of the others.

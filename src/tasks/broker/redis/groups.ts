@@ -5,19 +5,8 @@ import type { GroupInfo } from '../broker.ts';
 import { ADD_TASK } from './add-task.ts';
 import { argumentsOf, recordOfNew, turnOf } from './enqueue.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
-import {
-  itemsOf,
-  messageIfOf,
-  MOST_READ,
-  MOST_REPLY_BYTES,
-  numberOf,
-  rowsOf,
-  Script,
-  type ScriptReply,
-  secondsDown,
-  secondsUp,
-  textOf,
-} from './script.ts';
+import { itemsOf, messageIfOf, numberOf, rowsOf, secondsDown, secondsUp, textOf } from './replies.ts';
+import { MOST_READ, MOST_REPLY_BYTES, Script, type ScriptReply } from './script.ts';
 
 /**
  * Lists some groups of a queue with their sizes. A group whose key has a wrong type is left out: the others are aggregated anyway.

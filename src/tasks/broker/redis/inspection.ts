@@ -7,17 +7,8 @@ import type { DayStats, QueueStats, TaskRecord } from '../broker.ts';
 import { groupsFrom } from './groups.ts';
 import { QUEUES_KEY } from './keys.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
-import {
-  bytesOf,
-  itemsOf,
-  messageOrStandIn,
-  MOST_READ,
-  msOfSeconds,
-  numberOf,
-  Script,
-  type ScriptReply,
-  textOf,
-} from './script.ts';
+import { bytesOf, itemsOf, messageOrStandIn, msOfSeconds, numberOf, textOf } from './replies.ts';
+import { MOST_READ, Script, type ScriptReply } from './script.ts';
 
 /**
  * Reads the numbers of a queue. Its memory is estimated from the first tasks of each state, as in asynq. Groups are counted up to ARGV[3]:

@@ -3,7 +3,8 @@ import type { LeasedTask } from '../broker.ts';
 import { QueueKeys } from './keys.ts';
 import type { HeldLease, LeaseBoard, LeaseId, LongId } from './lease-thread.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
-import { itemsOf, MOST_READ, Script, secondsUp, type ScriptArgument } from './script.ts';
+import { itemsOf, secondsUp } from './replies.ts';
+import { MOST_READ, Script, type ScriptArgument } from './script.ts';
 
 /**
  * Extends leases of a queue.

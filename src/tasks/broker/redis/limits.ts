@@ -3,16 +3,8 @@ import type { KeyStats, QueueLimits } from '../broker.ts';
 import { requireQueue } from './inspection.ts';
 import { notifyOfTokens } from './dequeue.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
-import {
-  itemsOf,
-  MOST_READ,
-  numberOf,
-  rowsOf,
-  Script,
-  type ScriptArgument,
-  type ScriptReply,
-  textOf,
-} from './script.ts';
+import { itemsOf, numberOf, rowsOf, textOf } from './replies.ts';
+import { MOST_READ, Script, type ScriptArgument, type ScriptReply } from './script.ts';
 
 /**
  * Stores the limits of a queue, and registers it if it has some. A bucket whose rate stays limited keeps what it has. O(active tasks) if

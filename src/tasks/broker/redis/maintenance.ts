@@ -1,18 +1,8 @@
 import type { LeasedTask } from '../broker.ts';
 import { FLOW_KNOWN_MS, takeSome } from './dequeue.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
-import {
-  itemsOf,
-  MOST_CHANGED,
-  MOST_READ,
-  MOST_REPLY_BYTES,
-  nanosOf,
-  NEXT_EPOCH,
-  numberOf,
-  Script,
-  secondsDown,
-  secondsUp,
-} from './script.ts';
+import { itemsOf, nanosOf, numberOf, secondsDown, secondsUp } from './replies.ts';
+import { MOST_CHANGED, MOST_READ, MOST_REPLY_BYTES, NEXT_EPOCH, Script } from './script.ts';
 import { archiveLimits } from './settle.ts';
 
 /**

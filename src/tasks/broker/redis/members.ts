@@ -21,7 +21,8 @@ import {
   workersKey,
 } from './keys.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
-import { Script, type ScriptArgument, secondsDown, secondsUp } from './script.ts';
+import { secondsDown, secondsUp } from './replies.ts';
+import { Script, type ScriptArgument } from './script.ts';
 
 /* Servers and schedulers, which announce themselves again and again: an announcement that is not renewed expires. */
 

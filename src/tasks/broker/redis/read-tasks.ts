@@ -3,17 +3,8 @@ import type { TaskState } from '../../task-state.ts';
 import type { Page, TaskRecord } from '../broker.ts';
 import { recordOf, requireQueue } from './inspection.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
-import {
-  itemsOf,
-  MOST_BYTES,
-  MOST_READ,
-  numberOf,
-  rowsOf,
-  Script,
-  type ScriptArgument,
-  type ScriptReply,
-  textOf,
-} from './script.ts';
+import { itemsOf, numberOf, rowsOf, textOf } from './replies.ts';
+import { MOST_BYTES, MOST_READ, Script, type ScriptArgument, type ScriptReply } from './script.ts';
 import { allKeysOfTasks, sizeOf } from './task-keys.ts';
 
 /**

@@ -3,18 +3,8 @@ import type { Defect, DefectKind } from '../broker.ts';
 import { requireQueue } from './inspection.ts';
 import type { QueueKeys } from './keys.ts';
 import type { RedisAccess } from './redis-access.ts';
-import {
-  itemsOf,
-  messageIfOf,
-  MOST_CHANGED,
-  numberOf,
-  rowsOf,
-  Script,
-  type ScriptArgument,
-  type ScriptReply,
-  secondsDown,
-  textOf,
-} from './script.ts';
+import { itemsOf, messageIfOf, numberOf, rowsOf, secondsDown, textOf } from './replies.ts';
+import { MOST_CHANGED, Script, type ScriptArgument, type ScriptReply } from './script.ts';
 import { allKeysOfTasks, isList, keysWithPrefix, sizeOf } from './task-keys.ts';
 
 /**

@@ -5,7 +5,8 @@ import { leaseLost } from '../broker-errors.ts';
 import { HISTORY_KEPT_MS } from '../broker-settings.ts';
 import type { LeasedTask, TaskFailure } from '../broker.ts';
 import type { RedisAccess, RedisOperations, SharedScript } from './redis-access.ts';
-import { itemsOf, nanosOf, numberOf, Script, type ScriptArgument, secondsDown, secondsUp } from './script.ts';
+import { itemsOf, nanosOf, numberOf, secondsDown, secondsUp } from './replies.ts';
+import { Script, type ScriptArgument } from './script.ts';
 
 /**
  * `needCounts(today)`: fails if a count has a wrong type.

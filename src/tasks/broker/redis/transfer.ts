@@ -13,17 +13,14 @@ import type { RedisAccess } from './redis-access.ts';
 import {
   bytesOf,
   messageFor,
-  MOST_BYTES,
   msOfSeconds,
   nanosOf,
   numberOf,
-  Script,
-  type ScriptArgument,
-  type ScriptReply,
   secondsDown,
   secondsUp,
   textOf,
-} from './script.ts';
+} from './replies.ts';
+import { MOST_BYTES, Script, type ScriptArgument, type ScriptReply } from './script.ts';
 import { keysWithPrefix } from './task-keys.ts';
 
 /**
