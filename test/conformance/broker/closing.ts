@@ -74,6 +74,17 @@ export function describeClosing(make: BrokerFactory): void {
     expect(heard).toEqual(['closed']);
   });
 
+  it('a broker that is closed again resolves when it is closed, not before', async (broker) => {
+    let isClosed = false;
+    await broker.ping();
+    const first = broker.close().then(() => {
+      isClosed = true;
+    });
+    await broker.close();
+    expect(isClosed).toBe(true);
+    await first;
+  });
+
   it('a closed broker rejects every operation, which its error names, and can be closed again', async (broker) => {
     await broker.enqueue(newTask());
     const task = await take(broker);

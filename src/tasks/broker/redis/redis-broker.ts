@@ -91,6 +91,7 @@ export class RedisBroker extends BrokerBase {
   readonly #options: RedisBrokerOptions;
   readonly #redis: RedisAccess;
   readonly #threads = new Set<LeaseThread>();
+  #closing = Promise.resolve();
 
   /** Begins to connect; operations wait for the connection. @throws TypeError or RangeError - an option is not valid. */
   constructor(options: RedisBrokerOptions) {
@@ -143,8 +144,12 @@ export class RedisBroker extends BrokerBase {
   }
 
   /** Closes the broker; pending operations reject. A client that was passed in stays open. Idempotent. */
-  override async close(): Promise<void> {
-    if (!this.closeOperations()) return;
+  override close(): Promise<void> {
+    if (this.closeOperations()) this.#closing = this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
     closeListeners(this.#redis);
     this.#redis.close();
     await Promise.all([...this.#threads].map((thread) => thread.close()));
