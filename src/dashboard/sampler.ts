@@ -14,11 +14,7 @@ const PAUSE_FACTOR = 10;
 /** When a read that has not ended is reported, in milliseconds. */
 const SLOW_READ_MS = 3_000;
 
-/** A comment in a stream, so that no proxy takes its connection for idle, in milliseconds. */
-const COMMENT_MS = 15_000;
-
 const RETRY = Buffer.from('retry: 1000\n\n');
-const COMMENT = Buffer.from(':\n\n');
 
 /** Spans of the history by their names in the API: how long, and the time between two samples, in milliseconds. */
 const SPANS = {
@@ -125,7 +121,7 @@ export class Sampler {
       while (!signal.aborted) {
         const event = this.#recentEvent;
         if (event !== undefined && event !== sent) yield (sent = event);
-        else if (await this.#isIdle(signal)) yield COMMENT;
+        else await this.#nextEvent(signal);
       }
     } finally {
       this.#streams--;
@@ -146,25 +142,16 @@ export class Sampler {
     return this.#clock.now() - this.#eventMs > 2 * SLOW_READ_MS ? undefined : this.#event;
   }
 
-  /** Resolves with the next event or when the signal fires, and with true if there was none for too long. */
-  #isIdle(signal: AbortSignal): Promise<boolean> {
+  /** Resolves with the next event, or when the signal fires. */
+  #nextEvent(signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
-      const settle = (isIdle: boolean): void => {
-        timeout.cancel();
+      const end = (): void => {
         this.#waiting.delete(end);
         signal.removeEventListener('abort', end);
-        resolve(isIdle);
+        resolve();
       };
-      const end = (): void => {
-        settle(false);
-      };
-      const timeout = this.#clock.setTimeout(() => {
-        settle(true);
-      }, COMMENT_MS);
-      timeout.unref();
       this.#waiting.add(end);
       signal.addEventListener('abort', end);
-      if (signal.aborted) end();
     });
   }
 
@@ -177,12 +164,13 @@ export class Sampler {
     this.#timeout.unref();
   }
 
+  /** Publishes also during a read that does not end: a page takes a silent connection for lost. */
   #tick(): void {
     this.#arm(this.#streams > 0 ? SECOND_MS : MINUTE_MS);
     this.#parts.sample(this.#clock);
     const isReadDue = this.#source !== undefined && this.#clock.now() >= this.#nextReadMs;
     if (!this.#isReading && isReadDue) void this.#read(this.#source);
-    else if (!this.#isReading) this.#publish();
+    else this.#publish();
   }
 
   async #read(source: TasksSource): Promise<void> {

@@ -100,6 +100,20 @@ test('a read that does not end is reported after three seconds', async () => {
   expect(await nextEvent(stream)).toMatchObject({ unavailable: 'no answer for 3 s' });
 });
 
+test('an event comes every second during a read that does not end, so that no page takes the connection for lost', async () => {
+  const { clock, reads, port } = await serveStill();
+  const stream = await openStream(port);
+  await nextEvent(stream);
+  reads.mockImplementationOnce(() => new Promise(() => undefined));
+  clock.advance(1_000);
+  let event: unknown;
+  for (let second = 0; second < 30; second++) {
+    clock.advance(1_000);
+    event = await nextEvent(stream);
+  }
+  expect(event).toMatchObject({ unavailable: 'no answer for 3 s' });
+}, 10_000);
+
 test('clients that leave are forgotten', async () => {
   const { clock, reads, port } = await serveStill();
   const streams = await Promise.all(Array.from({ length: 10 }, () => openStream(port)));
