@@ -41,19 +41,6 @@ export function SchedulesPage({ id: chosen }: { readonly id: string | undefined 
 type Words = (spec: string) => string | undefined;
 type Cronstrue = typeof import('cronstrue').default;
 
-const MACROS: Readonly<Record<string, string>> = {
-  '@yearly': 'Every year',
-  '@annually': 'Every year',
-  '@monthly': 'Every month',
-  '@weekly': 'Every week',
-  '@daily': 'Every day at midnight',
-  '@midnight': 'Every day at midnight',
-  '@hourly': 'Every hour',
-};
-
-const wordsOfMacro: Words = (spec) =>
-  spec.startsWith('@every ') ? `Every ${spec.slice(7)}` : MACROS[spec.trim()];
-
 /** Cron in words, as soon as the package for that is loaded. */
 function useCronWords(): Words {
   const [cronstrue, setCronstrue] = useState<Cronstrue>();
@@ -63,7 +50,8 @@ function useCronWords(): Words {
       () => undefined,
     );
   }, []);
-  return (spec) => wordsOfMacro(spec) ?? (cronstrue && wordsOfCron(spec, cronstrue));
+  return (spec) =>
+    spec.startsWith('@every ') ? `Every ${spec.slice(7)}` : cronstrue && wordsOfCron(spec, cronstrue);
 }
 
 /** `At 09:00, Monday through Friday`; undefined for what is not a cron expression. */
