@@ -59,22 +59,14 @@ export function nameOfSegment(part: string): string {
   return /^~+\.\.?$/.test(part) ? part.slice(1) : part;
 }
 
-/** A change that a session may make: a value of `{ actions }` in the result of `authorize`. */
-export type DashboardAction =
-  | 'run'
-  | 'archive'
-  | 'delete'
-  | 'cancel'
-  | 'pause'
-  | 'resume'
-  | 'limits'
-  | 'delete-queue';
-
-/** All changes. */
-export const DASHBOARD_ACTIONS: readonly DashboardAction[] = [
+/** All changes that a session may make. */
+export const DASHBOARD_ACTIONS = [
   ...(['run', 'archive', 'delete', 'cancel'] as const),
   ...(['pause', 'resume', 'limits', 'delete-queue'] as const),
-];
+] as const;
+
+/** A change that a session may make: a value of `{ actions }` in the result of `authorize`. */
+export type DashboardAction = (typeof DASHBOARD_ACTIONS)[number];
 
 export interface SessionJson {
   readonly title: string;
@@ -133,15 +125,11 @@ export interface QueueJson extends JsonOf<Omit<QueueView, 'timestamp'>> {
   readonly failedPerS?: number;
 }
 
+/** What is kept of a queue at one time. */
+export const SAMPLED = ['processedPerS', 'failedPerS', 'pending', 'active', 'latencyMs'] as const;
+
 /** Samples of a queue, or of all together, as columns of the same length, the oldest first. */
-export interface HistoryJson {
-  readonly atMs: readonly number[];
-  readonly processedPerS: readonly number[];
-  readonly failedPerS: readonly number[];
-  readonly pending: readonly number[];
-  readonly active: readonly number[];
-  readonly latencyMs: readonly number[];
-}
+export type HistoryJson = Readonly<Record<'atMs' | (typeof SAMPLED)[number], readonly number[]>>;
 
 // Queues and tasks.
 
@@ -172,12 +160,15 @@ export interface ContentJson {
   readonly isCut: boolean;
 }
 
-type ListedFields =
-  | ('id' | 'queue' | 'type' | 'state' | 'payload' | 'result' | 'group' | 'key' | 'isOrphaned')
-  | ('retried' | 'maxRetry' | 'lastError' | 'lastFailedAt' | 'nextProcessAt' | 'completedAt' | 'deadline');
+/** Fields of a task in a list. */
+export const LISTED_FIELDS = [
+  ...(['id', 'queue', 'type', 'state', 'payload', 'result', 'group', 'key', 'isOrphaned'] as const),
+  ...(['retried', 'maxRetry', 'lastError', 'lastFailedAt', 'nextProcessAt', 'completedAt'] as const),
+  'deadline',
+] as const;
 
 /** A task in a list: of payload, result and error only the beginning. */
-export interface TaskJson extends JsonOf<Pick<TaskView, ListedFields>> {
+export interface TaskJson extends JsonOf<Pick<TaskView, (typeof LISTED_FIELDS)[number]>> {
   /** The run in progress, if a server has announced it. */
   readonly run: RunJson | undefined;
   /** The last progress that the handler reported, as JSON text. */

@@ -1,15 +1,16 @@
 import type { Content, QueueView, ServerView, WorkerView } from '../tasks/http/asynqmon-json.ts';
 import { expiryMsOf, optionValuesOf } from '../tasks/task-options.ts';
 import { TASK_CHANGES, type TaskChange } from '../tasks/task-state.ts';
-import type {
-  ContentJson,
-  DashboardAction,
-  JsonOf,
-  QueueJson,
-  RunJson,
-  ServerJson,
-  TaskDetailJson,
-  TaskJson,
+import {
+  LISTED_FIELDS,
+  type ContentJson,
+  type DashboardAction,
+  type JsonOf,
+  type QueueJson,
+  type RunJson,
+  type ServerJson,
+  type TaskDetailJson,
+  type TaskJson,
 } from './dashboard-json.ts';
 import type { SourceTask } from './tasks-source.ts';
 
@@ -118,15 +119,11 @@ function actionsFor(
 }
 
 function writeTask(task: SourceTask, run: RunJson | undefined, extent: Extent): TaskJson {
-  const { id, queue, type, state, payload, result, group, progressJson } = task;
-  const { key = '', isOrphaned = false, retried, maxRetry, lastError } = task;
-  const { lastFailedAt, nextProcessAt, completedAt, deadline } = task;
-  const shown = { id, queue, type, state, payload, result, group, key, isOrphaned };
-  const times = { lastFailedAt, nextProcessAt, completedAt, deadline };
+  const listed = Object.fromEntries(LISTED_FIELDS.map((name) => [name, task[name]])) as unknown as SourceTask;
   return {
-    ...jsonOf({ ...shown, retried, maxRetry, ...times }, extent),
-    lastError: lastError.slice(0, extent.characters),
-    ...{ run, progress: progressJson?.slice(0, extent.bytes) },
+    ...jsonOf(listed, extent),
+    lastError: task.lastError.slice(0, extent.characters),
+    ...{ run, progress: task.progressJson?.slice(0, extent.bytes) },
   };
 }
 

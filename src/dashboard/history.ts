@@ -1,15 +1,6 @@
-import type { HistoryJson } from './dashboard-json.ts';
+import { SAMPLED, type HistoryJson } from './dashboard-json.ts';
 
-/** What is kept of a queue at one time. */
-export type Sample = { readonly [Column in keyof Omit<HistoryJson, 'atMs'>]: number };
-
-const COLUMNS = [
-  'processedPerS',
-  'failedPerS',
-  'pending',
-  'active',
-  'latencyMs',
-] as const satisfies readonly (keyof Sample)[];
+export type Sample = Readonly<Record<(typeof SAMPLED)[number], number>>;
 
 /** Name of the series of all queues together: no queue is called so. */
 export const ALL_QUEUES = '';
@@ -49,7 +40,7 @@ export class History {
     }
     for (const [queue, sample] of samples) {
       if (this.#series.has(queue) || (this.#series.size > this.#maxQueues && queue !== ALL_QUEUES)) continue;
-      const values = new Float32Array(this.#times.length * COLUMNS.length).fill(NaN);
+      const values = new Float32Array(this.#times.length * SAMPLED.length).fill(NaN);
       write(values, at, sample);
       this.#series.set(queue, values);
     }
@@ -58,29 +49,27 @@ export class History {
   /** Returns the samples of a queue since a time, the oldest first. After the clock was set back, those of a time that is shown again are left out. */
   read(queue: string, sinceMs: number): HistoryJson {
     const values = this.#series.get(queue) ?? [];
-    const columns: Record<(typeof COLUMNS)[number] | 'atMs', number[]> = {
-      ...{ atMs: [], processedPerS: [], failedPerS: [], pending: [], active: [], latencyMs: [] },
-    };
+    const places: number[] = [];
     const length = this.#times.length;
     let beforeMs = Infinity;
     for (let nth = this.#next - 1; nth >= Math.max(0, this.#next - length); nth--) {
       const at = nth % length;
       const atMs = this.#times[at] ?? 0;
       const isKept = atMs >= sinceMs && atMs < beforeMs;
-      if (!isKept || Number.isNaN(values[at * COLUMNS.length] ?? NaN)) continue;
+      if (!isKept || Number.isNaN(values[at * SAMPLED.length] ?? NaN)) continue;
       beforeMs = atMs;
-      columns.atMs.push(atMs);
-      for (const [column, name] of COLUMNS.entries()) {
-        columns[name].push(rounded(values[at * COLUMNS.length + column] ?? 0));
-      }
+      places.push(at);
     }
-    for (const column of Object.values(columns)) column.reverse();
-    return columns;
+    places.reverse();
+    const column = (nth: number): readonly number[] =>
+      places.map((at) => rounded(values[at * SAMPLED.length + nth] ?? 0));
+    const columns = Object.fromEntries(SAMPLED.map((name, nth) => [name, column(nth)] as const));
+    return { ...(columns as Omit<HistoryJson, 'atMs'>), atMs: places.map((at) => this.#times[at] ?? 0) };
   }
 }
 
 function write(values: Float32Array, at: number, sample: Sample | undefined): void {
-  for (const [nth, column] of COLUMNS.entries()) values[at * COLUMNS.length + nth] = sample?.[column] ?? NaN;
+  for (const [nth, column] of SAMPLED.entries()) values[at * SAMPLED.length + nth] = sample?.[column] ?? NaN;
 }
 
 /** A float of 32 bits has seven digits; the others are noise. */
