@@ -237,7 +237,7 @@ class DashboardHandler {
   #ownRoutes(): readonly Route<DashboardOperation>[] {
     return [
       ['GET', '/session', (call) => this.#session(call)],
-      ['GET', '/live', () => this.#live()],
+      ['GET', '/live', () => streamOf('text/event-stream', (signal) => this.#sampler.events(signal))],
       ['GET', '/history', (call) => this.#history(call)],
       ['GET', '/health', () => this.#health.read(this.#source)],
       ['GET', '/search', (call) => this.#search(call)],
@@ -261,10 +261,6 @@ class DashboardHandler {
       },
     };
     return new Reply(jsonOf(session, 200, headers));
-  }
-
-  #live(): Reply {
-    return streamOf('text/event-stream', (signal) => this.#sampler.events(signal));
   }
 
   #search({ query }: DashboardCall): Reply {

@@ -80,7 +80,6 @@ export class Sampler {
   readonly #charts = { minutes: new Chart(SPANS.minutes), day: new Chart(SPANS.day) };
   readonly #waiting = new Set<() => void>();
   #timeout: ClockTimeout | undefined;
-  #isStarted = false;
   #isClosed = false;
   #streams = 0;
   #isReading = false;
@@ -103,9 +102,7 @@ export class Sampler {
 
   /** Begins with samples, if it has not. */
   start(): void {
-    if (this.#isStarted || this.#isClosed) return;
-    this.#isStarted = true;
-    this.#tick();
+    if (this.#timeout === undefined && !this.#isClosed) this.#tick();
   }
 
   /**
@@ -114,7 +111,7 @@ export class Sampler {
    */
   async *events(signal: AbortSignal): AsyncGenerator<Uint8Array> {
     this.#streams++;
-    if (this.#streams === 1 && this.#isStarted) this.#arm(this.#recentEvent === undefined ? 0 : SECOND_MS);
+    if (this.#streams === 1) this.#arm(this.#recentEvent === undefined ? 0 : SECOND_MS);
     try {
       let sent: Uint8Array | undefined;
       yield RETRY;

@@ -25,20 +25,15 @@ export function path(...parts: readonly string[]): string {
   return parts.map(pathSegment).join('/');
 }
 
-/** `a=1&b=x&b=y`, without what is undefined or empty. */
-export function queryText(query: Query): string {
+/** Appends a query, without what is undefined or empty: `search?a=1&b=x&b=y`. */
+export function withQuery(to: string, query: Query): string {
   const params = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
     if (value === undefined || value === '') continue;
     if (typeof value === 'object') for (const one of value) params.append(name, one);
     else params.append(name, String(value));
   }
-  return params.toString();
-}
-
-export function withQuery(to: string, query: Query): string {
-  const text = queryText(query);
-  return text === '' ? to : `${to}?${text}`;
+  return params.size === 0 ? to : `${to}?${params.toString()}`;
 }
 
 /** Reads JSON from `api/…`. */

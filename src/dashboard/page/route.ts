@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import { nameOfSegment } from '../dashboard-json.ts';
-import { path, queryText, type Query } from './api.ts';
+import { path, withQuery, type Query } from './api.ts';
 
 /** Where the reader is: `#/queues/default?state=retry&page=2`. The parts and the query are decoded. */
 export interface PageRoute {
@@ -27,8 +27,7 @@ function decode(part: string): string {
 
 /** `href` of a view. */
 export function to(parts: readonly string[], query: Query = {}): string {
-  const text = queryText(query);
-  return `#/${path(...parts)}${text === '' ? '' : `?${text}`}`;
+  return withQuery(`#/${path(...parts)}`, query);
 }
 
 export function go(href: string): void {

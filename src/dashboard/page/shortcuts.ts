@@ -9,16 +9,13 @@ export const SHORTCUTS: readonly (readonly [string, string])[] = [
   ['?', 'This help'],
 ];
 
-interface Destination {
-  readonly path: string;
-  readonly key: string;
-}
+type Destinations = readonly { readonly path: string; readonly key: string }[];
 
 /** Longest pause between `g` and the key after it. */
 const SEQUENCE_MS = 1_500;
 
 /** Listens until the function that it returns is called. */
-export function listenToKeys(destinations: readonly Destination[], openHelp: () => void): () => void {
+export function listenToKeys(destinations: Destinations, openHelp: () => void): () => void {
   let wentAtMs = -Infinity;
   const press = (event: KeyboardEvent): void => {
     if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
