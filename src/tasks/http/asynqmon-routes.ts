@@ -4,7 +4,6 @@ import { isUnavailable } from '../broker/broker-errors.ts';
 import { HISTORY_DAYS } from '../broker/broker-settings.ts';
 import type { QueueLimits, TaskTarget } from '../broker/broker.ts';
 import type { WorkerInfo } from '../info.ts';
-import { MAX_PAGE_SIZE } from '../inspector-options.ts';
 import type { Inspector } from '../inspector.ts';
 import { ASYNQ_CHANGES, TASK_STATES, type TaskChange, type TaskState } from '../task-state.ts';
 import {
@@ -209,10 +208,8 @@ function changeRoutes(state: TaskState, change: TaskChange): readonly Route<Acti
 
 async function cancelAll({ inspector, queue }: Call): Promise<void> {
   const ids: string[] = [];
-  for (let page = 1, isLast = false; !isLast; page++) {
-    const tasks = await inspector.listActiveTasks(queue, { page, pageSize: MAX_PAGE_SIZE });
+  for await (const tasks of inspector.scan(queue, { states: ['active'] })) {
     ids.push(...tasks.map(({ id }) => id));
-    isLast = tasks.length < MAX_PAGE_SIZE;
   }
   await doEach(ids, (id) => inspector.cancelProcessing(id, { queue, waitMs: 0 }));
 }

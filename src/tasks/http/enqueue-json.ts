@@ -137,12 +137,10 @@ const SENT = {
   ERR_TASK_ID_CONFLICT: EscapementError,
 } satisfies Partial<Record<EscapementErrorCode, unknown>>;
 
-const SENT_CODES: readonly string[] = Object.keys(SENT);
-
 /** Returns whether the answer contains an error for the client. */
 export function isSent(error: unknown): error is Error & { readonly code: string } {
   const { code } = (error ?? {}) as { readonly code?: unknown };
-  return error instanceof Error && typeof code === 'string' && SENT_CODES.includes(code);
+  return error instanceof Error && typeof code === 'string' && Object.hasOwn(SENT, code);
 }
 
 /** Returns the error of a task, with the method that the caller has called. */
