@@ -130,7 +130,9 @@ export function buildPage() {
 export async function buildWheelPage(): Promise<string> {
   const { outputFiles } = await build({
     ...PAGE_OPTIONS,
-    entryPoints: [page('wheel-demo.tsx'), page('page.css')],
+    entryPoints: ['tsx', 'css'].map((type) =>
+      fileURLToPath(new URL(`./tools/wheel-demo/wheel-demo.${type}`, import.meta.url)),
+    ),
     outdir: 'out',
     write: false,
   });

@@ -1,9 +1,9 @@
 import { render, type JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { SystemTimer, type TimerId } from '../../timer/system-timer.ts';
-import { compact, durationText } from './format.ts';
-import { Button, Figures } from './parts.tsx';
-import { WheelView } from './wheel-view.tsx';
+import { SystemTimer, type TimerId } from '../../src/timer/system-timer.ts';
+import { compact, durationText } from '../../src/dashboard/page/format.ts';
+import { Button, Figures } from '../../src/dashboard/page/parts.tsx';
+import { WheelView } from '../../src/dashboard/page/wheel-view.tsx';
 
 /*
  * A page of its own, for the documentation: a real timer of this library runs in the reader's browser, and its wheels are drawn as the

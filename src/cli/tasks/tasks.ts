@@ -1,13 +1,13 @@
 import type { Command } from 'commander';
-import type { EntryView, ServerView } from '../../tasks/http/asynqmon-json.ts';
-import type { SchedulerEnqueueEvent } from '../../tasks/info.ts';
+import type { EntryView, QueueView, ServerView } from '../../tasks/http/asynqmon-json.ts';
+import { countsOf, type SchedulerEnqueueEvent } from '../../tasks/info.ts';
+import { TASK_STATES } from '../../tasks/task-state.ts';
 import { texts } from '../options.ts';
 import type { Terminal } from '../terminal/terminal.ts';
-import type { Columns } from '../terminal/text.ts';
+import { formatCount, type Columns } from '../terminal/text.ts';
 import { addCopy } from './commands/copy.ts';
 import { addQueueCommands } from './commands/queue-commands.ts';
 import { addRepair } from './commands/repair.ts';
-import { addStats } from './commands/stats.ts';
 import { addTaskCommands } from './commands/task-commands.ts';
 import { connectTarget } from './connect.ts';
 import { addConnectionOptions, CONNECTION_HELP } from './connection.ts';
@@ -15,6 +15,7 @@ import { addDash } from './dash/dash.ts';
 import {
   reportEach,
   reportList,
+  tableOf,
   tablesOf,
   TasksCommand,
   type PageOptions,
@@ -22,7 +23,16 @@ import {
   type Run,
   type Surroundings,
 } from './run.ts';
-import { contentCell, GROUP_COLUMNS, infoJson, serverJson, showRelative, showTime } from './show.ts';
+import {
+  contentCell,
+  GROUP_COLUMNS,
+  infoJson,
+  serverJson,
+  showDuration,
+  showErrorRate,
+  showRelative,
+  showTime,
+} from './show.ts';
 
 /** Adds `escapement tasks`. @param others - surroundings that a test replaces. */
 export function addTasks(program: Command, terminal: Terminal, others: Partial<Surroundings> = {}): void {
@@ -33,7 +43,7 @@ export function addTasks(program: Command, terminal: Terminal, others: Partial<S
     .addHelpText('after', CONNECTION_HELP);
   program.addCommand(part);
   addConnectionOptions(part);
-  addStats(part);
+  part.command('stats').description('show counts of all queues and their tasks').reads(showStats);
   addQueueCommands(part);
   addTaskCommands(part);
   addListings(part);
@@ -59,6 +69,65 @@ function addListings(part: TasksCommand): void {
     .reads(listEvents);
   const group = part.command('group').description('inspect groups');
   group.addList('list the groups of a queue that have tasks').ofQueue().reads(listGroups);
+}
+
+// Counts.
+
+const SUMMED = [...TASK_STATES, 'size', 'processed', 'failed'] as const;
+
+type Totals = Pick<QueueView, (typeof SUMMED)[number]>;
+
+const STATE_COLUMNS = TASK_STATES.map(
+  (state) => [state, (counts: Totals) => formatCount(counts[state])] as const,
+);
+
+const QUEUE_COLUMNS: Columns<QueueView> = [
+  ['queue', ({ queue, paused }) => queue + (paused ? ' (paused)' : '')],
+  ['size', ({ size }) => formatCount(size), 'right'],
+  ...STATE_COLUMNS.map(([state, cell]) => [state, cell, 'right'] as const),
+  ['latency', ({ latencyMs }) => showDuration(latencyMs), 'right'],
+];
+
+const TODAY_COLUMNS: Columns<Totals> = [
+  ['processed', ({ processed }) => formatCount(processed)],
+  ['failed', ({ failed }) => formatCount(failed)],
+  ['error rate', showErrorRate],
+];
+
+type RedisReport = Readonly<Record<string, string>>;
+
+/** The same as in asynq's command. */
+const REDIS_COLUMNS: Columns<RedisReport> = [
+  ['version', ({ redis_version: version = '?' }) => version],
+  ['uptime', ({ uptime_in_days: days = '?' }) => `${days} d`],
+  ['connections', ({ connected_clients: clients = '?' }) => clients],
+  ['memory', ({ used_memory_human: memory = '?' }) => `${memory}B`],
+  ['peak memory', ({ used_memory_peak_human: memory = '?' }) => `${memory}B`],
+];
+
+async function showStats(run: Run<unknown>): Promise<Report> {
+  const queues = await run.target.queueInfos();
+  const total = totalOf(queues);
+  const redis = await run.target.redisInfo?.();
+  const { size, processed, failed } = total;
+  return {
+    json: () => ({
+      aggregate: { size, ...countsOf(total), processed, failed, timestamp: new Date(run.now()) },
+      queues,
+      redis: redis ?? null,
+    }),
+    lines: () => [
+      ...['Tasks by state', tableOf(run, STATE_COLUMNS, [total])],
+      ...['Tasks by queue', tableOf(run, QUEUE_COLUMNS, queues)],
+      ...['Today, by UTC', tableOf(run, TODAY_COLUMNS, [total])],
+      ...(redis === undefined ? [] : ['Redis', tableOf(run, REDIS_COLUMNS, [redis])]),
+    ],
+  };
+}
+
+function totalOf(queues: readonly QueueView[]): Totals {
+  const sums = SUMMED.map((name) => [name, queues.reduce((sum, queue) => sum + queue[name], 0)] as const);
+  return Object.fromEntries(sums) as Totals;
 }
 
 // Servers.
