@@ -76,8 +76,12 @@ export class BrokerSource extends Inspector implements TasksSource {
 
   /** Leaves out a queue that cannot be read, unless the broker is unavailable or no queue can be read. */
   async queueInfos(): Promise<readonly QueueInfo[]> {
+    return (await this.readAll()).values;
+  }
+
+  protected async readAll(): ReturnType<typeof readQueues<QueueInfo>> {
     const names = [...(await this.queues())].sort();
-    return (await readQueues(names, (name) => this.getQueueInfo(name))).values;
+    return readQueues(names, (name) => this.getQueueInfo(name));
   }
 
   protected override infoOf(record: TaskRecord): TaskInfo {

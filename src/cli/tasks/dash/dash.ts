@@ -131,13 +131,13 @@ class Dash {
     try {
       await this.#screen.enter();
       keyboard.setRawMode(true).on('keypress', this.#onKey).on('end', this.stop).resume();
-      stream.on('resize', this.#onResize);
+      stream.on('resize', this.#draw);
       this.#reads.trigger();
       await unlessAborted(terminal.signal, ended);
     } finally {
       this.#isOver = true;
       this.#next?.cancel();
-      stream.off?.('resize', this.#onResize);
+      stream.off?.('resize', this.#draw);
       keyboard.off('keypress', this.#onKey).off('end', this.stop).setRawMode(false).pause();
       await this.#screen.leave();
     }
@@ -154,10 +154,6 @@ class Dash {
     if (this.#state.isOver) this.#end();
     else if (showsSame(before, this.#state)) this.#draw();
     else this.#showOther();
-  };
-
-  readonly #onResize = (): void => {
-    this.#draw();
   };
 
   /** Keeps the queues, which have the counts of the one that is shown. */
@@ -201,11 +197,12 @@ class Dash {
     }, this.#run.options.refresh);
   }
 
-  #draw(): void {
-    const { height, width } = this.#screen;
+  readonly #draw = (): void => {
+    const { height } = this.#screen;
+    const { width } = this.#run.terminal.out;
     const frame = { ...this.#status, nowMs: this.#run.now(), height, width };
     this.#screen.draw(dashLines(this.#state, this.#data, frame)).catch(this.#end);
-  }
+  };
 }
 
 /** Switches to the alternate screen, hides the cursor, and cuts long lines off. */
@@ -230,10 +227,6 @@ class Screen {
   get height(): number {
     const { rows = 0 } = this.#out.stream;
     return rows > 0 ? rows : DEFAULT_ROWS;
-  }
-
-  get width(): number {
-    return this.#out.width;
   }
 
   enter(): Promise<void> {

@@ -1,4 +1,3 @@
-import { hasCode } from '../../../core/errors.ts';
 import { BrokerSource, type TasksSource } from '../../../dashboard/tasks-source.ts';
 import type { Defect } from '../../../tasks/broker/broker.ts';
 import { Client } from '../../../tasks/client.ts';
@@ -44,13 +43,9 @@ export class BrokerTarget extends BrokerSource implements TasksTarget {
 
   /** Rejects if a queue cannot be read: a command prints all, or an error. */
   override async queueInfos(): Promise<readonly QueueInfo[]> {
-    const names = [...(await this.queues())].sort();
-    const infos = await Promise.allSettled(names.map((name) => this.getQueueInfo(name)));
-    return infos.flatMap((info) => {
-      if (info.status === 'fulfilled') return [info.value];
-      if (hasCode(info.reason, 'ERR_QUEUE_NOT_FOUND')) return [];
-      throw info.reason;
-    });
+    const { values, failures } = await this.readAll();
+    if (failures.length > 0) throw failures[0];
+    return values;
   }
 
   enqueue(task: Task): Promise<TaskInfo> {
