@@ -138,12 +138,15 @@ export function responseOf(
   }
   const pieces = body(controller.signal)[Symbol.asyncIterator]();
   const { signal } = controller;
-  if (signal.aborted) onEnd();
-  else
-    signal.addEventListener('abort', () => {
-      onEnd();
-    });
   let stalled: NodeJS.Timeout | undefined;
+  const leave = (): void => {
+    clearTimeout(stalled);
+    // A stream that waits for its reader would never end, and the broker be read every second for it.
+    pieces.return?.().catch(() => undefined);
+    onEnd();
+  };
+  if (signal.aborted) leave();
+  else signal.addEventListener('abort', leave);
   let isCancelled = false; // from then on, a call of the stream throws
   const source: ConstructorParameters<typeof ReadableStream<Uint8Array>>[0] = {
     async pull(stream) {
@@ -170,9 +173,7 @@ export function responseOf(
     },
     cancel() {
       isCancelled = true;
-      clearTimeout(stalled);
       controller.abort();
-      return pieces.return?.().then(() => undefined);
     },
   };
   return new Response(new ReadableStream(source, { highWaterMark: 0 }), { status, headers });

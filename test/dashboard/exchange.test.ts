@@ -56,7 +56,7 @@ test('a client of a stream that does not read for half a minute is disconnected'
 
 test('a stream of fetch is made when it is read, and ends if nobody reads for half a minute', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-  const { outgoing, pieces } = endless();
+  const { outgoing, pieces, isOver } = endless();
   const controller = new AbortController();
   const onEnd = vi.fn();
   const response = responseOf(outgoing, controller, onEnd);
@@ -70,6 +70,17 @@ test('a stream of fetch is made when it is read, and ends if nobody reads for ha
   await expect(reader.read()).rejects.toThrow('has not read');
   expect(controller.signal.aborted).toBe(true);
   expect(onEnd).toHaveBeenCalledOnce();
+  expect(isOver()).toBe(true);
+});
+
+test('a stream of fetch ends when its client leaves after it has read a piece', async () => {
+  const { outgoing, isOver } = endless();
+  const controller = new AbortController();
+  const response = responseOf(outgoing, controller, () => undefined);
+  await (response.body as ReadableStream<Uint8Array>).getReader().read();
+  controller.abort();
+  await new Promise(setImmediate);
+  expect(isOver()).toBe(true);
 });
 
 test('a stream of fetch ends when its reader cancels it', async () => {
