@@ -153,7 +153,7 @@ function ErrorOf({ task }: { readonly task: TaskDetailJson }): JSX.Element {
 function momentsOf(task: TaskDetailJson): { readonly atMs: number; what: string; tone: string }[] {
   const { state, retried, run } = task;
   const moments: readonly (readonly [number | undefined, what: string, tone: string])[] = [
-    [task.lastFailedAtMs, retried > 1 ? `Failed, for the ${ordinal(retried)} time` : 'Failed', 'bad'],
+    [task.lastFailedAtMs, retried > 1 ? `Failed, ${retried} times so far` : 'Failed', 'bad'],
     [run?.startedAtMs, 'This run started', 'accent'],
     [task.completedAtMs, 'Completed', 'good'],
     [state === 'active' ? undefined : task.nextProcessAtMs, state === 'retry' ? 'Next try' : 'Due', 'accent'],
@@ -163,13 +163,6 @@ function momentsOf(task: TaskDetailJson): { readonly atMs: number; what: string;
   return moments
     .flatMap(([atMs, what, tone]) => (atMs === undefined ? [] : [{ atMs, what, tone }]))
     .sort((a, b) => a.atMs - b.atMs);
-}
-
-function ordinal(number: number): string {
-  const last = number % 10;
-  const isTeen = Math.floor(number / 10) % 10 === 1;
-  const ending = isTeen ? 'th' : (['th', 'st', 'nd', 'rd'][last] ?? 'th');
-  return `${number}${ending}`;
 }
 
 function Timeline({ task }: { readonly task: TaskDetailJson }): JSX.Element {

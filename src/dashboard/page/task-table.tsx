@@ -284,19 +284,10 @@ function questionOf(change: TaskChange, selected: readonly TaskJson[], onDone: (
   };
 }
 
-/** One request a task, a few at a time; the reason of each that was refused. */
+/** One request a task, for a page of them; the reason of each that was refused. */
 async function changeEach(change: TaskChange, tasks: readonly TaskJson[]): Promise<string[]> {
-  const refusals: string[] = [];
-  const rest = tasks.values();
-  const work = async (): Promise<void> => {
-    for (const { queue, id } of rest) {
-      try {
-        await write('POST', `${path('queues', queue, 'tasks', id)}/${change}`);
-      } catch (error) {
-        refusals.push(messageOfError(error));
-      }
-    }
-  };
-  await Promise.all([work(), work(), work(), work()]);
-  return refusals;
+  const outcomes = await Promise.allSettled(
+    tasks.map(({ queue, id }) => write('POST', `${path('queues', queue, 'tasks', id)}/${change}`)),
+  );
+  return outcomes.flatMap((one) => (one.status === 'rejected' ? [messageOfError(one.reason)] : []));
 }

@@ -14,9 +14,7 @@ export function storedTheme(): Theme {
 }
 
 export function applyTheme(theme: Theme): void {
-  const root = document.documentElement;
-  if (theme === 'system') root.removeAttribute('data-theme');
-  else root.setAttribute('data-theme', theme);
+  document.documentElement.style.colorScheme = theme === 'system' ? '' : theme;
 }
 
 export function storeTheme(theme: Theme): void {

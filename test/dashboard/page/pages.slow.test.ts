@@ -201,7 +201,7 @@ describe.skipIf(CHROMIUM === undefined)('pages of the dashboard', () => {
     await tab.page.getByLabel('Theme').selectOption('dark');
     await tab.page.reload();
     await tab.sees('Timers');
-    expect(await tab.page.evaluate('document.documentElement.dataset.theme')).toBe('dark');
+    expect(await tab.page.evaluate('getComputedStyle(document.body).colorScheme')).toBe('dark');
     await tab.page.getByLabel('Theme').selectOption('system');
   });
 
