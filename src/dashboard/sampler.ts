@@ -161,13 +161,13 @@ export class Sampler {
     this.#timeout.unref();
   }
 
-  /** Publishes also during a read that does not end: a page takes a silent connection for lost. */
+  /** Publishes also during a read that is reported as slow: a page takes a silent connection for lost. */
   #tick(): void {
     this.#arm(this.#streams > 0 ? SECOND_MS : MINUTE_MS);
     this.#parts.sample(this.#clock);
     const isReadDue = this.#source !== undefined && this.#clock.now() >= this.#nextReadMs;
     if (!this.#isReading && isReadDue) void this.#read(this.#source);
-    else this.#publish();
+    else if (!this.#isReading || this.#live.unavailable !== undefined) this.#publish();
   }
 
   async #read(source: TasksSource): Promise<void> {
