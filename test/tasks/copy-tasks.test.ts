@@ -404,7 +404,7 @@ describe('a dump', () => {
     }
   });
 
-  test('that cannot be read or written is reported with its path and the error of the host', async () => {
+  test('a dump that cannot be read or written is reported with its path and the error of the host', async () => {
     const broker = await memory();
     const path = join(directory, 'none', 'jobs.jsonl');
     for (const [from, to, verb] of [

@@ -5,7 +5,7 @@ import { describeEachGo, it } from './support/describe-each-go.ts';
 
 describe('a run that the other cancels', () => {
   describeEachGo((world) => {
-    it('with us stops, and is tried again', async ({ queue }) => {
+    it('a run of ours that Go cancels stops, and is tried again', async ({ queue }) => {
       const { id } = await world().client.enqueue(new Task('hang', null, { queue }));
       const { heard } = await world().serveInNode(queue, { retryDelayMs: () => 3_600_000 });
       await heard('started', id);
@@ -15,7 +15,7 @@ describe('a run that the other cancels', () => {
       expect((await world().go.task(queue, id)).Retried).toBe(1);
     });
 
-    it('in Go stops, and is tried again; Go does not answer', async ({ queue }) => {
+    it('a run in Go that we cancel stops, and is tried again; Go does not answer', async ({ queue }) => {
       const { ID } = await world().go.enqueue({ type: 'hang', queue });
       await world().serveInGo(queue, { retryDelayMs: 3_600_000 });
       await world().go.heard('started', ID);

@@ -67,7 +67,7 @@ describe.skipIf(cli === undefined)("asynq's command line", () => {
     for (const text of ['@every 1h', 'tick', 'MaxRetry(5)', 'N/A']) expect(entries).toContain(text);
   });
 
-  it('changes our tasks', async () => {
+  it("asynq's command line changes our tasks", async () => {
     const queue = world.newQueue();
     const id = await add(queue, 'succeed', { processInMs: 3_600_000 });
     await asynq('task', 'run', '--queue', queue, '--id', id);

@@ -11,7 +11,7 @@ import type { World } from './support/world.ts';
 
 describe('a worker that is killed', () => {
   describeEachGo((world) => {
-    it('of ours leaves a task that Go recovers and runs', async ({ queue }) => {
+    it('a killed worker of ours leaves a task that Go recovers and runs', async ({ queue }) => {
       const options = { queue, uniqueTtlMs: 3_600_000, maxRetry: 5 };
       const { id } = await world().client.enqueue(new Task('hang', null, options));
       const worker = await world().startNodeWorker(queue);
@@ -33,7 +33,7 @@ describe('a worker that is killed', () => {
       await world().go.heard('stopped', id);
     });
 
-    it('of Go leaves a task that we recover and run', async ({ queue }) => {
+    it('a killed worker of Go leaves a task that we recover and run', async ({ queue }) => {
       const other = world().startGo();
       await other.serve({ queues: { [queue]: 1 } });
       const { ID: id } = await world().go.enqueue({ type: 'hang', queue, maxRetry: 5 });
@@ -49,7 +49,7 @@ describe('a worker that is killed', () => {
       expect((await world().go.task(queue, id)).LastErr).toMatch(/lease/);
     });
 
-    it('again and again is the fault of the task: Go is killed by it, we archive it', async ({ queue }) => {
+    it('a task that kills its worker in Go again and again is archived by us', async ({ queue }) => {
       const { ID: id } = await world().go.enqueue({ type: 'crash', queue });
       for (const state of ['retry', 'archived'] as const) {
         const other = world().startGo();
@@ -121,7 +121,7 @@ describe('a worker of ours that has lost its lease to a Go server', () => {
   });
 
   describeEachGo((world) => {
-    it('as a process that slept is told so when it wakes up, and ends its run without a trace', async () => {
+    it('a process of ours that slept loses its lease to a Go server, and ends its run without a trace', async () => {
       const queue = world().newQueue();
       const { id } = await world().client.enqueue(new Task('hang', null, { queue }));
       const worker = await world().startNodeWorker(queue, { leaseMs: 1_000 });

@@ -33,7 +33,7 @@ describe('a group', () => {
       expect(await world().inspector.listAggregatingTasks(queue, 'g')).toHaveLength(2);
     });
 
-    it('of ours is aggregated by Go', async ({ queue }) => {
+    it('a group of ours is aggregated by Go', async ({ queue }) => {
       for (const payload of ['1', '2', '3']) await ours(queue, payload);
       await world().serveInGo(queue, { groupGraceMs: 1_000, groupMaxSize: 3 });
       const [done] = await completed(queue);
@@ -42,7 +42,7 @@ describe('a group', () => {
       await nothingElseIn(queue);
     });
 
-    it('of Go is aggregated by us', async ({ queue }) => {
+    it('a group of Go is aggregated by us', async ({ queue }) => {
       for (const payload of ['1', '2', '3']) await theirs(queue, payload, { uniqueTtlMs: HOUR_MS });
       await world().serveInNode(queue, aggregating);
       const [done] = await completed(queue);
@@ -51,7 +51,7 @@ describe('a group', () => {
       await theirs(queue, '1', { uniqueTtlMs: HOUR_MS });
     });
 
-    it('of both is aggregated by both, each task once', async ({ queue }) => {
+    it('a group with tasks of both is aggregated by both, each task once', async ({ queue }) => {
       await world().serveInGo(queue, { groupGraceMs: 1_000, groupMaxSize: 3 });
       await world().serveInNode(queue, aggregating);
       const payloads = Array.from({ length: 20 }, (_, n) => String(n));
@@ -72,14 +72,14 @@ describe('a group', () => {
       expect(membersOf((await completed(queue))[0])).toEqual(['later']);
     });
 
-    it('that Go took and did not aggregate goes back by us, and is seen again', async ({ queue }) => {
+    it('a group that Go took and did not aggregate goes back by us, and is seen again', async ({ queue }) => {
       await theirs(queue, '1');
       await strand(queue);
       await world().serveInNode(queue, aggregating);
       expect(membersOf((await completed(queue))[0])).toEqual(['1']);
     });
 
-    it('that we took and did not aggregate goes back by Go; a new task of the group makes it seen again', async () => {
+    it('a group that we took and did not aggregate goes back by Go; a new task makes it seen again', async () => {
       const queue = world().newQueue();
       const { redis, broker } = world();
       await ours(queue, '1');

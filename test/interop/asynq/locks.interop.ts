@@ -15,7 +15,7 @@ describe('a lock', () => {
     const isTaken = { code: 'ERR_TASK_DUPLICATE' };
 
     it.each([{}, { processInMs: HOUR_MS }, { group: 'g' }])(
-      'of ours keeps out that of Go: %j',
+      'a lock of ours keeps out that of Go: %j',
       async (options) => {
         const queue = world().newQueue();
         await ours(queue, options);
@@ -23,7 +23,7 @@ describe('a lock', () => {
       },
     );
 
-    it.each([{}, { processInMs: HOUR_MS }, { group: 'g' }])('of Go keeps out ours: %j', async (options) => {
+    it.each([{}, { processInMs: HOUR_MS }, { group: 'g' }])('a lock of Go keeps out ours: %j', async (options) => {
       const queue = world().newQueue();
       await theirs(queue, options);
       await expect(ours(queue)).rejects.toMatchObject(isTaken);
@@ -41,7 +41,7 @@ describe('a lock', () => {
       ).rejects.toThrow();
     });
 
-    it('lasts as long, also from when the task is due', async ({ queue }) => {
+    it('a lock of either lasts as long, also from when the task is due', async ({ queue }) => {
       await ours(queue, { processInMs: HOUR_MS }, 'a');
       await theirs(queue, { processInMs: HOUR_MS }, 'b');
       const keys = await world().redis.keys(`asynq:{${queue}}:unique:*`);
@@ -68,7 +68,7 @@ describe('a lock', () => {
       await ours(queue);
     });
 
-    it('of a task that Go has added to a group is let go by us, when the task is deleted', async () => {
+    it('a lock of a task that Go has added to a group is let go by us, when the task is deleted', async () => {
       const queue = world().newQueue();
       await world().inspector.deleteTask(queue, (await theirs(queue, { group: 'g' })).ID);
       await ours(queue, { group: 'g' });
@@ -76,7 +76,7 @@ describe('a lock', () => {
       await theirs(queue, { group: 'g' });
     });
 
-    it('stays with a task that is tried again, whoever has tried it', async ({ queue }) => {
+    it('a lock stays with a task that is tried again by either', async ({ queue }) => {
       const { id } = await ours(queue, {}, 'fail');
       const server = await world().serveInGo(queue, { retryDelayMs: HOUR_MS });
       await world().untilNodeSays(queue, id, 'retry');
@@ -93,7 +93,7 @@ describe('a lock', () => {
       await theirs(queue, {}, 'fail');
     });
 
-    it('of a key of its own is one lock of one task for Go, however often the task was replaced', async () => {
+    it('a key of its own is one lock of one task for Go, however often the task was replaced', async () => {
       const queue = world().newQueue();
       const later = { queue, uniqueKey: 'report', uniqueTtlMs: HOUR_MS, processInMs: HOUR_MS };
       const { id } = await world().client.enqueue(new Task('succeed', { version: 1 }, later));
@@ -110,7 +110,7 @@ describe('a lock', () => {
       expect(await world().redis.keys(`asynq:{${queue}}:unique:*`)).toEqual([]);
     });
 
-    it('of a task of Go lets ours replace it while it waits, and not while Go runs it', async ({ queue }) => {
+    it('a lock lets ours replace a task of Go while it waits, and not while Go runs it', async ({ queue }) => {
       const { ID } = await theirs(queue, { processInMs: HOUR_MS }, 'hang');
       const replaced = await ours(queue, { onDuplicate: 'replace' }, 'hang');
       expect(replaced).toMatchObject({ id: ID, state: 'pending' });
@@ -121,7 +121,7 @@ describe('a lock', () => {
       await world().go.heard('stopped', ID);
     });
 
-    it('of somebody else is left alone by who comes too late', async ({ queue }) => {
+    it('a lock that another task has taken is left alone by Go', async ({ queue }) => {
       const { id } = await ours(queue);
       const [lock = ''] = await world().redis.keys(`asynq:{${queue}}:unique:*`);
       await world().redis.set(lock, 'another');
@@ -134,7 +134,7 @@ describe('a lock', () => {
 
 describe('an id', () => {
   describeEachGo((world) => {
-    it('that one has taken is taken for the other', async ({ queue }) => {
+    it('an id that one has taken is taken for the other', async ({ queue }) => {
       const { client, go } = world();
       await client.enqueue(new Task('t', null, { queue, taskId: 'ours' }));
       await expect(go.enqueue({ type: 't', queue, taskId: 'ours' })).rejects.toThrow(

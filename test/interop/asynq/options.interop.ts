@@ -92,7 +92,7 @@ const cases: readonly OptionCase[] = [
 
 describe('every option', () => {
   describeEachGo((world, version) => {
-    it.each(cases)('$option: what we write is the same in Go', async ({ node, inGo }) => {
+    it.each(cases)('what we write with the option is the same in Go: $option', async ({ node, inGo }) => {
       const queue = world().newQueue();
       const { id } = await world().client.enqueue(new Task('email:send', { user_id: 42 }, { queue }), node);
       const shown = await world().go.task(queue, id);
@@ -103,7 +103,7 @@ describe('every option', () => {
       });
     });
 
-    it.each(cases)('$option: what Go writes is the same with us, to the byte', async ({ node, inNode }) => {
+    it.each(cases)('what Go writes with the option is the same with us, to the byte: $option', async ({ node, inNode }) => {
       const queue = world().newQueue();
       const { ID: id } = await world().go.enqueue({
         type: 'email:send',
@@ -121,7 +121,7 @@ describe('every option', () => {
       expect(Buffer.from(encodeTaskMessage(decodeTaskMessage(bytes ?? Buffer.alloc(0))))).toEqual(bytes);
     });
 
-    it.each(cases)('$option: both write the same keys, of the same kinds', async ({ node }) => {
+    it.each(cases)('both write the same keys with the option, of the same kinds: $option', async ({ node }) => {
       const [ours, theirs] = [world().newQueue(), world().newQueue()];
       const task = new Task('t', 'p', { queue: ours });
       await world().client.enqueue(task, { ...node, taskId: 'one' });

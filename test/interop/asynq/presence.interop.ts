@@ -22,7 +22,7 @@ describe('servers', () => {
     const inGo = async (queue: string): Promise<GoServerInfo | undefined> =>
       (await world().go.inspect<GoServerInfo[] | null>('Servers'))?.find(({ Queues }) => queue in Queues);
 
-    it('of ours are listed by Go, with what they work on, until they are gone', async ({ queue }) => {
+    it('servers of ours are listed by Go, with what they work on, until they are closed', async ({ queue }) => {
       const queues = { [queue]: 3, 'another one': 1 };
       const { id } = await world().client.enqueue(
         new Task('hang', Buffer.from('p'), { queue, timeoutMs: 60_000 }),
@@ -47,7 +47,7 @@ describe('servers', () => {
       expect(await inGo(queue)).toBeUndefined();
     });
 
-    it('of ours have a run without an end in the eyes of Go', async ({ queue }) => {
+    it('servers of ours have a run without a deadline in the list of Go', async ({ queue }) => {
       const { id } = await world().client.enqueue(new Task('hang', null, { queue, timeoutMs: 0 }));
       const { heard } = await world().serveInNode(queue);
       await heard('started', id);
@@ -55,7 +55,7 @@ describe('servers', () => {
       expect((await inGo(queue))?.ActiveWorkers[0]).toMatchObject({ Deadline: GO_ZERO_TIME });
     });
 
-    it('of Go are listed by us, with what they work on, until they are gone', async ({ queue }) => {
+    it('servers of Go are listed by us, with what they work on, until they are closed', async ({ queue }) => {
       const inNode = async () => (await world().inspector.servers()).find(({ queues }) => queue in queues);
       const { ID } = await world().go.enqueue({ type: 'hang', payload: 'p', queue, timeoutMs: 60_000 });
       const server = await world().go.serve({ queues: { [queue]: 3 }, concurrency: 7, strictPriority: true });
@@ -89,7 +89,7 @@ describe('entries of schedulers', () => {
       return scheduler;
     };
 
-    it('of ours are parsed by Go, with all of their options, also if they never ran', async () => {
+    it('entries of ours are parsed by Go, with all of their options, also if they never ran', async () => {
       const queue = `${world().newQueue()} "quoted" (é)`;
       await start('0 0 1 1 *', {
         ...{ queue, maxRetry: 5, timeoutMs: 90_000, deadline: later, uniqueTtlMs: 3_600_000 },
@@ -107,7 +107,7 @@ describe('entries of schedulers', () => {
       expect(entries[0]?.options.find((option) => option.startsWith('Deadline'))).toContain('2100');
     });
 
-    it('of ours are parsed by Go with a queue', async ({ queue }) => {
+    it('entries of ours are parsed by Go with a queue', async ({ queue }) => {
       await start('@every 1h', { queue, processInMs: 1_500 });
       expect((await world().go.entries())[0]?.options).toEqual([
         `Queue("${queue}")`,
@@ -115,7 +115,7 @@ describe('entries of schedulers', () => {
       ]);
     });
 
-    it('of ours that have run show when, and what was enqueued', async ({ queue }) => {
+    it('entries of ours that have run show when, and what was enqueued', async ({ queue }) => {
       await start('@every 1s', { queue });
       await until('it has run', async () => (await world().go.entries())[0]?.prevIsZero === false);
       const [entry] = await world().go.entries();
@@ -130,7 +130,7 @@ describe('entries of schedulers', () => {
       expect(Math.abs(Date.parse(oldest?.EnqueuedAt ?? '') - Date.now())).toBeLessThan(20_000);
     });
 
-    it('of Go are read by us, with all of their options, and what was enqueued', async ({ queue }) => {
+    it('entries of Go are read by us, with all of their options, and what was enqueued', async ({ queue }) => {
       const task: GoNewTask = {
         ...{ type: 'tick', payload: 'p', queue, maxRetry: 5, timeoutMs: 90_000, deadlineMs: later },
         ...{ uniqueTtlMs: 3_600_000, processInMs: 1_500, retentionMs: 86_400_000 },
@@ -155,7 +155,7 @@ describe('entries of schedulers', () => {
       expect(Math.abs(Number(oldest?.enqueuedAt) - Date.now())).toBeLessThan(20_000);
     });
 
-    it('of both are shown by both, the first one first, until they are gone', async () => {
+    it('entries of both are shown by both, until they are withdrawn', async () => {
       const scheduler = await start('@every 1h', { id: 'first' });
       const { entry, shutdown } = await world().go.schedule('@every 2h', { type: 'tick' });
       await until('both are there', async () => (await world().go.entries()).length === 2);

@@ -47,7 +47,7 @@ describe('all tasks of a state', () => {
       expect(await world().redis.keys(`asynq:{${queue}}:*`)).toEqual([]);
     });
 
-    it.skipIf(version === '0.25.1')('a scheduled one gets another payload from the other', async () => {
+    it.skipIf(version === '0.25.1')('a scheduled task gets another payload from the other', async () => {
       const queue = world().newQueue();
       const options = { processAt: later, headers: { a: 'b' }, retentionMs: 1_000 };
       const { id } = await world().client.enqueue(new Task('t', 1, { queue }), options);
@@ -75,7 +75,7 @@ describe('all tasks of a state', () => {
 
 describe('what a queue has done', () => {
   describeEachGo((world) => {
-    it('is counted together, whoever has done it', async ({ queue }) => {
+    it('what a queue has done is counted together, whichever server has done it', async ({ queue }) => {
       const { server } = await world().serveInNode(queue);
       const add = (type: string): Promise<TaskInfo> =>
         world().client.enqueue(new Task(type, null, { queue, maxRetry: 0 }));
@@ -102,7 +102,7 @@ describe('what a queue has done', () => {
       ]);
     });
 
-    it('waits as long, whoever looks', async ({ queue }) => {
+    it('a queue has the same latency for both', async ({ queue }) => {
       const { id } = await world().client.enqueue(new Task('t', null, { queue }));
       const key = `asynq:{${queue}}:t:${id}`;
       await world().redis.hset(key, 'pending_since', `${Date.now() - 60_000}000000`);

@@ -72,7 +72,7 @@ describe('a task that the other runs', () => {
       expect(await again.heard('started', id)).toMatchObject({ retried: 0, maxRetry: 3 });
     });
 
-    it('comes in its turn, whoever has enqueued it', async ({ queue }) => {
+    it('a task comes in its turn, whichever client has enqueued it', async ({ queue }) => {
       const ids: string[] = [];
       for (let i = 0; i < 3; i++) {
         ids.push((await world().client.enqueue(new Task('succeed', null, { queue }))).id);
@@ -104,7 +104,7 @@ describe('a task that the other runs', () => {
       expect(textOf((await world().go.task(queue, ID)).Result)).toBe('result of theirs');
     });
 
-    it('is gone when its retention is over, whoever looks after it', async ({ queue }) => {
+    it('a task is removed by either when its retention is over', async ({ queue }) => {
       const { id } = await world().client.enqueue(new Task('succeed', null, { queue, retentionMs: 1_000 }));
       const { server } = await world().serveInNode(queue);
       await world().untilNodeSays(queue, id, 'completed');

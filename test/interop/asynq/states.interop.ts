@@ -20,7 +20,7 @@ const WAYS: Record<TaskState, { type: string; options: TaskOptions & Partial<GoN
 
 describe('a task in every state', () => {
   describeEachGo((world) => {
-    it.each(STATES)('%s: ours is shown by Go', async (state) => {
+    it.each(STATES)('a task of ours is shown by Go: %s', async (state) => {
       const { queue, id } = await nodeTask(world(), state);
       const info = await world().go.task(queue, id);
       expect(GO_STATES[info.State]).toBe(state);
@@ -32,7 +32,7 @@ describe('a task in every state', () => {
       expect(await world().go.inspect('Queues')).toContain(queue);
     });
 
-    it.each(STATES)('%s: that of Go is shown by us', async (state) => {
+    it.each(STATES)('a task of Go is shown by us: %s', async (state) => {
       const { queue, id } = await goTask(world(), state);
       const info = await world().inspector.getTaskInfo(queue, id);
       expect(info.state).toBe(state);
@@ -46,7 +46,7 @@ describe('a task in every state', () => {
       expect(await world().inspector.queues()).toContain(queue);
     });
 
-    it.each(STATES)('%s: ours is deleted, or not, by Go', async (state) => {
+    it.each(STATES)('a task of ours is deleted by Go, unless it is active: %s', async (state) => {
       const { queue, id } = await nodeTask(world(), state);
       const deleted = world().go.inspect('DeleteTask', queue, id);
       if (state === 'active') {
@@ -57,7 +57,7 @@ describe('a task in every state', () => {
       expect(await leftOf(world(), queue)).toEqual([]);
     });
 
-    it.each(STATES)('%s: that of Go is deleted, or not, by us', async (state) => {
+    it.each(STATES)('a task of Go is deleted by us, unless it is active: %s', async (state) => {
       const { queue, id } = await goTask(world(), state);
       const deleted = world().inspector.deleteTask(queue, id);
       if (state === 'active') {
@@ -69,7 +69,7 @@ describe('a task in every state', () => {
     });
 
     it.each(['scheduled', 'retry', 'archived', 'aggregating'] as const)(
-      '%s: is run by the other',
+      'a task is run by the other: %s',
       async (state) => {
         const ours = await nodeTask(world(), state);
         await world().go.inspect('RunTask', ours.queue, ours.id);
@@ -81,7 +81,7 @@ describe('a task in every state', () => {
     );
 
     it.each(['pending', 'scheduled', 'retry', 'aggregating'] as const)(
-      '%s: is archived by the other',
+      'a task is archived by the other: %s',
       async (state) => {
         const ours = await nodeTask(world(), state);
         await world().go.inspect('ArchiveTask', ours.queue, ours.id);
@@ -93,7 +93,7 @@ describe('a task in every state', () => {
     );
 
     it.each(['pending', 'scheduled', 'archived', 'aggregating'] as const)(
-      '%s: are listed in the same order by both',
+      'tasks are listed in the same order by both: %s',
       async (state) => {
         const queue = world().newQueue();
         for (const id of ['c', 'a', 'b', 'd']) {

@@ -168,7 +168,7 @@ export function describeBothDirections(original: string, openOriginal: OpenOrigi
     expect(await filesAfterOperations(openOurs)).toEqual(await filesAfterOperations(openOriginal));
   });
 
-  it('they take turns, and nothing is lost, or comes twice, or out of order', async () => {
+  it('the original and ours take turns, and nothing is lost, or comes twice, or out of order', async () => {
     const folder = folderOfTest();
     const received: Buffer[] = [];
     let number = 0;

@@ -11,7 +11,7 @@ afterAll(() => {
 
 describeBothDirections('go-diskqueue', openerOf(program));
 
-it('its files are those of the golden file, with which tests compare where Go is not', async () => {
+it('the files of go-diskqueue are those of the golden file, with which tests compare where Go is not', async () => {
   const files = await filesAfterOperations(openerOf(program));
   const golden = '../../diskqueue/golden/go-diskqueue-1.1.0.json';
   await expect(`${JSON.stringify(files, undefined, 2)}\n`).toMatchFileSnapshot(golden);
