@@ -159,15 +159,6 @@ describe.each(WAYS)('the limits and keys of a queue, over %s', (way) => {
     expect((await command('queue', 'inspect', 'default')).stdout).toMatch(/\nheld +1 by rate\n/);
     expect((await command('task', 'inspect', '-q', 'default', '-i', 'a')).stdout).toMatch(/\nkey +x\n/);
   });
-
-  it('queue limits and queue keys of a queue that does not exist fail', async () => {
-    const { command } = await openTarget(way);
-    for (const word of ['limits', 'keys']) {
-      const { stdout, stderr, code } = await command('queue', word, 'nonsense');
-      expect(stderr).toMatch(/there is no queue 'nonsense'/);
-      expect([stdout, code]).toEqual(['', 2]);
-    }
-  });
 });
 
 it.each([

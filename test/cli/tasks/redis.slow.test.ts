@@ -34,22 +34,6 @@ describe('escapement tasks, built, with Redis', () => {
     expect(stdout).toContain(redis['redis_version']);
   });
 
-  it('the command enqueues, lists and deletes', async () => {
-    const database = await freshDatabase();
-    onTestFinished(() => database.dispose());
-    const env = { REDIS_URL: database.url };
-    const words = 'task enqueue -t work -l {"a":1} --id one -q low'.split(' ');
-    const added = await tasks(env, ...words);
-    expect(added).toEqual({ stdout: 'one: pending, in queue low\n', stderr: '', code: 0 });
-    const listed = await tasks(env, 'task', 'ls', '-q', 'low', '-s', 'pending', '--json');
-    expect(JSON.parse(listed.stdout)).toMatchObject({ tasks: [{ id: 'one', payload: '{"a":1}' }] });
-    const { host, pathname } = new URL(database.url);
-    const byNumber = await tasks({}, 'queue', 'ls', '--json', '-u', host, '-n', pathname.slice(1) || '0');
-    expect(JSON.parse(byNumber.stdout)).toMatchObject({ queues: [{ queue: 'low', size: 1 }] });
-    const removed = await tasks(env, 'queue', 'rm', '--force', 'low');
-    expect(removed).toEqual({ stdout: 'low: removed\n', stderr: '', code: 0 });
-  });
-
   it('the command accepts the password from each of its sources', async () => {
     const server = await redis('--requirepass', 's3/cr@t');
     const uri = `127.0.0.1:${server.port}`;

@@ -78,8 +78,9 @@ it('the flags of a command are the options of its connection', async () => {
     return Promise.reject(new Error('no connection'));
   };
   await tasksCommand(['stats', '--cluster_addrs', 'h:1,h:2', '--insecure', '--tls_server', 's'], { connect });
+  await tasksCommand(['stats', '-u', 'h', '-n', '2'], { connect });
   const tls = { rejectUnauthorized: false, servername: 's' };
-  expect(connections).toEqual([redis('rediss-cluster://h:1,h:2', { tls })]);
+  expect(connections).toEqual([redis('rediss-cluster://h:1,h:2', { tls }), redis('redis://h/2')]);
 });
 
 it('a connection to the HTTP API has the headers that authorize its requests', () => {
