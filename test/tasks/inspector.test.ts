@@ -134,17 +134,6 @@ describe('an inspector', () => {
     expect(await inspector.getQueueInfo('default')).toMatchObject({ size: 1, active: 1 });
   });
 
-  test('an inspector pauses and resumes a queue', async () => {
-    const { broker, inspector } = await withEveryState();
-    await inspector.pauseQueue('default');
-    await expect(inspector.pauseQueue('default')).rejects.toMatchObject({ code: 'ERR_QUEUE_STATE' });
-    expect(await inspector.getQueueInfo('default')).toMatchObject({ paused: true });
-    expect(await broker.dequeue('default', 1, 1_000)).toEqual([]);
-    await inspector.unpauseQueue('default');
-    await expect(inspector.unpauseQueue('default')).rejects.toMatchObject({ code: 'ERR_QUEUE_STATE' });
-    expect(await broker.dequeue('default', 1, 1_000)).toHaveLength(1);
-  });
-
   test('an inspector cancels a run, and returns whether a server has answered', async () => {
     const { broker, inspector } = await openBench();
     const asked: unknown[] = [];

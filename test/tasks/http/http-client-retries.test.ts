@@ -144,22 +144,6 @@ describe('retries', () => {
   });
 });
 
-test('close waits for the requests, which succeed', async () => {
-  let answer: (() => void) | undefined;
-  const { client, inspector } = await openRemote({}, {}, (handle) => {
-    answer = handle;
-  });
-  const enqueued = client.enqueue(new Task('a'));
-  const closed = vi.fn();
-  const closing = client.close().then(closed);
-  await expect.poll(() => answer).toBeDefined();
-  expect(closed).not.toHaveBeenCalled();
-  answer?.();
-  await closing;
-  await expect(enqueued).resolves.toMatchObject({ state: 'pending' });
-  expect(await inspector.queues()).toEqual(['default']);
-});
-
 test('the signal ends attempts and pauses with its reason, and leaves no listener', async () => {
   const controller = new AbortController();
   const { signal } = controller;

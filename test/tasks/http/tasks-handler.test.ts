@@ -23,8 +23,8 @@ describe('authorize', () => {
     expect(await send('/api/queues/%', { headers })).toMatchObject({ status: 400 });
   });
 
-  test('authorize may be asynchronous, and may challenge the client', async () => {
-    const challenge = 'Basic realm="tasks"';
+  test('authorize may be asynchronous, and may challenge the client in Latin-1', async () => {
+    const challenge = 'Basic realm="Käse"';
     const { send } = await serveTasks({
       authorize: (request) => Promise.resolve(authorize(request) || { challenge }),
     });
