@@ -1,31 +1,13 @@
 import { EmbeddedBroker, Scheduler, Task, type TaskInfo } from 'escapement/tasks';
 import { ManualClock } from 'escapement';
 import { describe, expect } from 'vitest';
-import { DAY_MS, HOUR_MS, it, MINUTE_MS, type Told } from './scheduler-world.ts';
+import { DAY_MS, it, MINUTE_MS, type Told } from './scheduler-world.ts';
 
 function enqueuedBy(...told: readonly Told[]): string[] {
   return told.flatMap(({ lines }) => lines.filter((line) => line.includes('enqueued'))).sort();
 }
 
 describe('two schedulers on one broker', () => {
-  it('each tick is enqueued once, and is enqueuedElsewhere for the other scheduler', async ({ world }) => {
-    const both = [world.scheduler(), world.scheduler()];
-    for (const { scheduler } of both) scheduler.register('@hourly', new Task('t'));
-    for (const { scheduler } of both) await scheduler.start();
-    await world.clock.advanceAsync(3 * HOUR_MS);
-    expect(enqueuedBy(...both)).toEqual([
-      '01:00 enqueued 01:00',
-      '02:00 enqueued 02:00',
-      '03:00 enqueued 03:00',
-    ]);
-    expect(both.flatMap(({ lines }) => lines)).toHaveLength(6);
-    expect(await world.broker.tasks('default', 'pending', { page: 1, size: 10 })).toHaveLength(3);
-    const [entry] = both[0]?.scheduler.entries() ?? [];
-    expect(await world.broker.enqueueEvents(entry?.id ?? '', { page: 1, size: 10 })).toHaveLength(3);
-    const [first, second] = both.map(({ scheduler }) => scheduler.entries());
-    expect(first).toEqual(second);
-  });
-
   it('no tick is late when one scheduler stops or starts', async ({ world }) => {
     const first = world.scheduler();
     const second = world.scheduler();

@@ -41,26 +41,6 @@ it('limits that are stored before a server takes its first task hold for that ta
   expect(held.runs).toHaveLength(2);
 });
 
-it('a running server follows limits that are set, raised, lowered and removed', async ({ world }) => {
-  const inspector = new Inspector({ broker: world.broker });
-  const held = new Held();
-  await world.start(held.handler);
-  await inspector.setLimits('default', { concurrency: 1 });
-  for (let n = 0; n < 20; n++) await world.enqueue();
-  expect(held.runs).toHaveLength(1);
-  await inspector.setLimits('default', { concurrency: 3 });
-  await world.settle();
-  expect(held.runs).toHaveLength(3);
-  await inspector.setLimits('default', { concurrency: 1 });
-  held.run(0).resolve();
-  held.run(1).resolve();
-  await world.settle();
-  expect(held.runs).toHaveLength(3);
-  await inspector.setLimits('default', undefined);
-  await world.settle();
-  expect(held.runs).toHaveLength(12); // as many as the server has slots
-});
-
 it('limits that are not valid are refused, and change nothing', async ({ world }) => {
   const inspector = new Inspector({ broker: world.broker });
   await inspector.setLimits('default', { concurrency: 3 });
@@ -113,21 +93,6 @@ describe('servers with limits', () => {
     expect(startedAtMs).toEqual([0, 0, 0, 500, 1_000, 1_500, 2_000, 2_500, 3_000, 3_500, 4_000, 4_500]);
   });
 
-  it('a key waits for its rate while a server runs the tasks of others', async ({ world }) => {
-    const startedAtMs: Record<string, number> = {};
-    const limits = { default: { perKey: { rate: { tasks: 1, perMs: 60_000 } } } };
-    const beganAtMs = world.clock.now();
-    await world.start(({ type }) => (startedAtMs[type] = world.clock.now() - beganAtMs), {
-      limits,
-      concurrency: 1,
-    });
-    for (const type of ['a1', 'a2', 'b1', 'a3']) await world.enqueue(type, undefined, { key: type[0] });
-    await world.advance(1_000);
-    await world.enqueue('c1', undefined, { key: 'c' });
-    await world.advance(300_000);
-    expect(startedAtMs).toEqual({ a1: 0, b1: 0, c1: 1_000, a2: 60_000, a3: 120_000 });
-  });
-
   it('strict priority passes over a queue that is held back, until it has a place', async ({ world }) => {
     const log = new Log();
     const options = { concurrency: 2, strictPriority: true, queues: { high: 2, low: 1 } };
@@ -138,33 +103,5 @@ describe('servers with limits', () => {
     await world.advance(10_000);
     const started = log.lines.filter((line) => line.startsWith('+'));
     expect(started).toEqual(['+high1', '+low1', '+high2', '+low2', '+high3', '+low3']);
-  });
-
-  it('a task whose worker was lost keeps its place until it is recovered', async ({ world }) => {
-    const log = new Log();
-    for (const type of ['a1', 'a2']) await world.enqueue(type, undefined, { key: 'a' });
-    await world.broker.setLimits('default', { perKey: { concurrency: 1 } });
-    await world.broker.dequeue('default', 1, 20_000); // by a server that is killed
-    const handler = log.handler(world, () => 1_000);
-    await world.start(handler, { retryDelayMs: () => 0 });
-    await world.advance(15_000);
-    expect(log.lines).toEqual([]);
-    await world.advance(120_000);
-    expect(log.lines).toHaveLength(4);
-    expect(new Set(log.lines)).toEqual(new Set(['+a1', '-a1', '+a2', '-a2']));
-    expect(await world.broker.keys('default', { page: 1, size: 10 })).toEqual([]);
-  });
-
-  it('a server that is shut down frees the places of the runs that it interrupts', async ({ world }) => {
-    const held = new Held();
-    const limits = { default: { perKey: { concurrency: 1 } } };
-    const first = await world.start(held.handler, { limits, shutdownTimeoutMs: 1_000 });
-    for (const type of ['a1', 'a2']) await world.enqueue(type, undefined, { key: 'a' });
-    const closed = first.shutdown();
-    await world.advance(5_000);
-    await closed;
-    const types: string[] = [];
-    await world.start(({ type }) => types.push(type), { limits });
-    expect(types).toEqual(['a1', 'a2']);
   });
 });

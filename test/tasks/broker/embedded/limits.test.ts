@@ -8,15 +8,6 @@ import { SmallDisk } from '../../../diskqueue/small-disk.ts';
 import { folderOfTest } from '../../../folder.ts';
 import { openForTest } from './open-folder.ts';
 
-test('behind a hundred thousand tasks of one key a task of each of ten others starts after at most ten', async () => {
-  const others = Array.from('bcdefghijk');
-  const broker = await EmbeddedBroker.open({ clock: new ManualClock() });
-  await broker.enqueueMany(Array.from({ length: 100_000 }, () => newTask({ key: 'a' })));
-  for (const key of others) await broker.enqueue(newTask({ key }));
-  const started = await broker.dequeue(QUEUE, 1 + others.length, LONG_MS);
-  expect(started.map(({ message }) => message.key)).toEqual(['a', ...others]);
-});
-
 test('tasks of twenty thousand keys that are held back start about as fast as those of one key', async () => {
   const cpuMs = [];
   for (const keyOf of [String, () => 'a']) {
