@@ -228,6 +228,7 @@ describe('a connection to Redis', () => {
       ['tls without a url of it', { url: 'redis://there', tls: {} }, wrongValue],
       ['tls that is no object', { url: 'rediss://there', tls: true }, wrongType],
       ['no time', { url: 'redis://there', timeoutMs: 0 }, { name: 'RangeError', code: 'ERR_OUT_OF_RANGE' }],
+      ['a leaseThread that is no boolean', { url: 'redis://there', leaseThread: 'no' }, wrongType],
       ['a listener that is none', { url: 'redis://there', onHealth: 'log' }, wrongType],
       ['a client that is none', { client: {} }, wrongType],
       ['a client that is undefined', { client: undefined }, wrongType],
@@ -253,6 +254,7 @@ describe('a connection to Redis', () => {
 
 const at = (host: string, port: number): object => ({ host, port });
 const plain = { kind: 'server', isTls: false, db: 0, server: at('there', 6379) };
+const socket = { kind: 'socket', isTls: false, db: 0, path: '/run/redis.sock' };
 const sentinels = [at('one', 26_379), at('two', 5)];
 const sentinel = { kind: 'sentinel', isTls: false, db: 0, master: 'm', sentinels };
 const cluster = { kind: 'cluster', isTls: false, nodes: [at('one', 6379), at('::1', 7000)] };
@@ -271,32 +273,20 @@ describe('a URL of Redis', () => {
     ['redis://:a:b@there', { ...plain, password: 'a:b' }],
     ['redis://:a@b@there', { ...plain, password: 'a@b' }],
     ['rediss://there', { ...plain, isTls: true }],
-  ])('the URL of a server is parsed: %s', (url, address) => {
-    expect(parseRedisUrl('url', url)).toEqual(address);
-  });
-
-  it.each([
-    ['redis-socket:///run/redis.sock', { db: 0, path: '/run/redis.sock' }],
-    ['redis-socket://:pw@/run/my%20redis.sock?db=4', { db: 4, path: '/run/my redis.sock', password: 'pw' }],
-  ])('the URL of a socket is parsed: %s', (url, address) => {
-    expect(parseRedisUrl('url', url)).toEqual({ kind: 'socket', isTls: false, ...address });
-  });
-
-  it.each([
+    ['redis-socket:///run/redis.sock', socket],
+    [
+      'redis-socket://:pw@/run/my%20redis.sock?db=4',
+      { ...socket, db: 4, path: '/run/my redis.sock', password: 'pw' },
+    ],
     ['redis-sentinel://one,two:5?master=m', sentinel],
     ['redis-sentinel://one,two:5/7?master=m', { ...sentinel, db: 7 }],
     ['redis-sentinel://:pw@one,two:5?master=m', { ...sentinel, password: 'pw' }],
     ['redis-sentinel://one,two:5?master=my%20m', { ...sentinel, master: 'my m' }],
     ['rediss-sentinel://one,two:5?master=m', { ...sentinel, isTls: true }],
-  ])('the URL of sentinels is parsed: %s', (url, address) => {
-    expect(parseRedisUrl('url', url)).toEqual(address);
-  });
-
-  it.each([
     ['redis-cluster://one,[::1]:7000', cluster],
     ['redis-cluster://me:pw@one,[::1]:7000/0', { ...cluster, username: 'me', password: 'pw' }],
     ['rediss-cluster://one,[::1]:7000', { ...cluster, isTls: true }],
-  ])('the URL of a cluster is parsed: %s', (url, address) => {
+  ])('a URL leads to a server, a socket, sentinels or a cluster: %s', (url, address) => {
     expect(parseRedisUrl('url', url)).toEqual(address);
   });
 });

@@ -1,7 +1,7 @@
 import { runInNewContext } from 'node:vm';
 import { setImmediate as turn } from 'node:timers/promises';
 import { EscapementError } from 'escapement';
-import { EmbeddedBroker, Server, type ServerOptions } from 'escapement/tasks';
+import { EmbeddedBroker } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { ReplyError } from 'ioredis';
 import { beforeEach, describe, expect, it, onTestFinished, test } from 'vitest';
@@ -276,15 +276,4 @@ describe('coalescer', () => {
     const failed = (await answers).filter(({ status }) => status === 'rejected');
     expect(failed).toHaveLength(500);
   });
-});
-
-test('leaseThread is an option of the Redis broker, and must be a boolean', () => {
-  expect(() => new RedisBroker({ url: 'redis://localhost:1', leaseThread: 'no' as never })).toThrow(
-    "options.leaseThread must be a boolean. Received 'no'",
-  );
-});
-
-test('leaseThread is not an option of a server', async () => {
-  const broker = await EmbeddedBroker.open();
-  expect(() => new Server({ broker, leaseThread: false } as ServerOptions)).toThrow(/leaseThread/);
 });
