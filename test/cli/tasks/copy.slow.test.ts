@@ -6,6 +6,7 @@ import { Client, EmbeddedBroker, Task, type Broker } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { checkBroker } from 'escapement/testing';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { idsIn } from '../../conformance/broker/support.ts';
 import { folderOfTest } from '../../folder.ts';
 import { freshDatabase, type FreshDatabase } from '../../redis/redis-case.ts';
 import { endOf, startCommand } from '../support/command.ts';
@@ -59,10 +60,7 @@ async function killed(words: readonly string[], until: () => boolean | Promise<b
 }
 
 async function ids(broker: Broker): Promise<unknown> {
-  const page = { page: 1, size: PENDING + SCHEDULED + 1 };
-  const idsOf = async (state: 'pending' | 'scheduled'): Promise<string[]> =>
-    (await broker.tasks('default', state, page)).map(({ message }) => message.id);
-  return { pending: await idsOf('pending'), scheduled: await idsOf('scheduled') };
+  return { pending: await idsIn(broker, 'pending'), scheduled: await idsIn(broker, 'scheduled') };
 }
 
 const ALL = {

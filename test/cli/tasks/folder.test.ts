@@ -6,6 +6,7 @@ import { Client, EmbeddedBroker, Task, type LeasedTask } from 'escapement/tasks'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { hostFileSystem } from '../../../src/log/file-system.ts';
 import { Log } from '../../../src/log/log.ts';
+import { idsIn } from '../../conformance/broker/support.ts';
 import { Random } from '../../diskqueue/random.ts';
 import { folderOfTest } from '../../folder.ts';
 import { FIRST_SEED, runs } from '../../runs.ts';
@@ -106,10 +107,9 @@ describe('a folder that no process has open', () => {
 
     broker = await EmbeddedBroker.open({ dataPath: folder });
     const { isPaused } = await broker.queueStats('default');
-    const pending = await broker.tasks('default', 'pending', { page: 1, size: 9 });
     expect(isPaused).toBe(true);
     expect(await broker.limits('default')).toEqual({ concurrency: 2 });
-    expect(pending.map(({ message }) => message.id)).toEqual(['active', 'archived', 'new']);
+    expect(await idsIn(broker, 'pending')).toEqual(['active', 'archived', 'new']);
   });
 
   test('a folder that no process has open has nothing to cancel and nothing to watch', async () => {

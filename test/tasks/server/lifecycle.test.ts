@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import type { Handler, LeasedTask } from 'escapement/tasks';
 import { describe, expect, vi } from 'vitest';
+import { idsIn } from '../../conformance/broker/support.ts';
 import { withMethods } from '../support/with-methods.ts';
 import { it, unavailable, WALL_MS, type World } from './support/world.ts';
 
@@ -128,9 +129,7 @@ it('tasks that were taken and not started return to their queue in their order',
     server.stop();
   });
   await world.settle();
-  const page = { page: 1, size: 10 };
-  const pending = await world.broker.tasks('default', 'pending', page);
-  expect(pending.map(({ message }) => message.id)).toEqual(ids.slice(1));
+  expect(await idsIn(world.broker, 'pending')).toEqual(ids.slice(1));
   expect(world.events).toEqual(['started job', 'completed job']);
 });
 
@@ -205,8 +204,7 @@ describe('shutdown', () => {
     const closed = server.shutdown();
     await world.advance(8_000);
     await closed;
-    const pending = await world.broker.tasks('default', 'pending', { page: 1, size: 10 });
-    expect(pending.map(({ message }) => message.id)).toEqual(ids);
+    expect(await idsIn(world.broker, 'pending')).toEqual(ids);
   });
 
   it('a shutdown gives up deaf handlers at the end of the grace, and reports no error', async ({ world }) => {

@@ -8,7 +8,7 @@ import { FOR_READING, INTERNALS } from '../../../../src/tasks/broker/embedded/em
 import { TaskList } from '../../../../src/tasks/broker/embedded/task-lists.ts';
 import type { TaskStore } from '../../../../src/tasks/broker/embedded/task-store.ts';
 import type { FileSystem } from '../../../../src/log/file-system.ts';
-import { LONG_MS, newTask, QUEUE, take, takeAll } from '../../../conformance/broker/support.ts';
+import { idsIn, idsOf, LONG_MS, newTask, QUEUE, take, takeAll } from '../../../conformance/broker/support.ts';
 import { FaultyFileSystem, type Fault } from '../../../diskqueue/faulty-file-system.ts';
 import { Random } from '../../../diskqueue/random.ts';
 import { nothingRemains, RecordingFileSystem } from '../../../diskqueue/recording-file-system.ts';
@@ -127,8 +127,7 @@ test('a change that cannot be written for lack of memory costs no change of its 
   await expect(refused).rejects.toThrow('Array buffer allocation failed');
   await Promise.all([before, behind]);
   await broker.close();
-  const tasks = await (await open()).tasks(QUEUE, 'pending', FIRST);
-  expect(tasks.map(({ message }) => message.id)).toEqual(['before', 'behind']);
+  expect(await idsIn(await open(), 'pending')).toEqual(['before', 'behind']);
 });
 
 test('a second broker on the folder is refused, and the folder is free when the first one is closed', async () => {
@@ -296,8 +295,7 @@ test('a disk that gets space again and again while the log is compacted costs no
   }
   await broker.close();
   broker = await open(options, disk);
-  const tasks = await broker.tasks(QUEUE, 'pending', { page: 1, size: 1_000 });
-  expect(tasks.map(({ message }) => message.id)).toEqual([...there]);
+  expect(await idsIn(broker, 'pending')).toEqual([...there]);
   expect(refusals).toBeGreaterThan(20);
 });
 
@@ -339,7 +337,7 @@ test('a thousand tasks that are overdue are pending when the folder is open, the
   checkBroker(reopened);
   await checkBrokerLog(reopened);
   tasks.sort((a, b) => a.processAtMs - b.processAtMs);
-  expect(await takeAll(reopened)).toEqual(tasks.map(({ message }) => message.id));
+  expect(await takeAll(reopened)).toEqual(idsOf(tasks));
 });
 
 test('a reader walks over the tasks that are kept once, however many are overdue', async () => {

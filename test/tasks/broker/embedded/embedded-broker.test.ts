@@ -10,7 +10,6 @@ import {
   LONG_MS,
   newTask,
   QUEUE,
-  SERVER,
   take,
 } from '../../../conformance/broker/support.ts';
 import { folderOfTest } from '../../../folder.ts';
@@ -203,14 +202,6 @@ test('the tasks of a removed queue do nothing when their timers fire', async () 
   expect(clock.pendingWakeups).toBe(0);
   expect(await broker.queues()).toEqual([]);
   checkBroker(broker);
-});
-
-test('the state of a server is read when the servers are listed', async () => {
-  const broker = await EmbeddedBroker.open({ clock: new ManualClock() });
-  let status: 'active' | 'stopped' = 'active';
-  await broker.announceServer(() => ({ ...SERVER, status }), 1);
-  status = 'stopped';
-  expect((await broker.servers()).map((server) => server.status)).toEqual(['stopped']);
 });
 
 test('the events of 1 000 schedule entries are kept, and those of the entry with the oldest last event are removed first', async () => {

@@ -2,7 +2,7 @@ import { EmbeddedBroker, type LeasedTask } from 'escapement/tasks';
 import { checkBroker, checkBrokerLog, ManualClock } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
 import type { File, FileSystem } from '../../../../src/log/file-system.ts';
-import { LONG_MS, newTask, QUEUE } from '../../../conformance/broker/support.ts';
+import { idsIn, idsOf, LONG_MS, newTask, QUEUE } from '../../../conformance/broker/support.ts';
 import { FaultyFileSystem, type Call, type Fault } from '../../../diskqueue/faulty-file-system.ts';
 import { Random } from '../../../diskqueue/random.ts';
 import { RecordingFileSystem } from '../../../diskqueue/recording-file-system.ts';
@@ -121,8 +121,7 @@ async function survive(seed: number, durability: Durability, fault: Fault): Prom
   await after.enqueue(newTask({ id: 'last' }));
   work.there.add('last');
   await clock.advanceAsync(60_000); // a task whose payload the disk has failed to read is tried again then
-  const tasks = await after.tasks(QUEUE, 'pending', { page: 1, size: 1_000 });
-  expect(new Set(tasks.map(({ message }) => message.id))).toEqual(work.there);
+  expect(new Set(await idsIn(after, 'pending'))).toEqual(work.there);
   await after.close();
 }
 
@@ -210,7 +209,7 @@ describe("with 'interval', a change that had resolved and cannot be written", ()
     message: expect.stringContaining('changes that were not flushed may be lost') as string,
   });
 
-  test('is reported by the next flush, and by no other one, when the disk is well again', async () => {
+  test('a lost change is reported by the next flush, and by no other one, when the disk is well again', async () => {
     const clock = new ManualClock();
     const fault: Fault = { call: 'write', nth: 2, code: 'ENOSPC', isLasting: false };
     const files = new FaultyFileSystem(new RecordingFileSystem(), fault);
@@ -226,7 +225,7 @@ describe("with 'interval', a change that had resolved and cannot be written", ()
     await broker.close();
   });
 
-  test.each(['write', 'sync'] as const)('is reported by close if it is the %s that fails', async (call) => {
+  test.each(['write', 'sync'] as const)('a lost change is reported by close if it is the %s that fails', async (call) => {
     const fault: Fault = { call, nth: 2, code: 'EIO', isLasting: false };
     const files = new FaultyFileSystem(new RecordingFileSystem(), fault);
     const clock = new ManualClock();
@@ -254,7 +253,6 @@ test('a task whose payload the disk fails to read is tried again a minute later,
   const files = new UnreadableFiles(disk, payload);
   let broker = await open(files, clock);
   await broker.enqueueMany([newTask({ id: 'unreadable', payload }), newTask({ id: 'other' })]);
-  const idsOf = (tasks: readonly LeasedTask[]): string[] => tasks.map(({ message }) => message.id);
   expect(idsOf(await broker.dequeue(QUEUE, 2, LONG_MS))).toEqual(['other']);
   expect(await codeOf(broker.task(QUEUE, 'unreadable'))).toBe('ERR_BROKER_UNAVAILABLE');
   checkBroker(broker);

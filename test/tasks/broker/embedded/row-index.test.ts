@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import { hashOfBytes, RowIndex } from '../../../../src/tasks/broker/embedded/row-index.ts';
 import { TaskRow } from '../../../../src/tasks/broker/embedded/task-lists.ts';
-import { newTask, QUEUE } from '../../../conformance/broker/support.ts';
+import { idsOf, newTask, QUEUE } from '../../../conformance/broker/support.ts';
 import { folderOfTest } from '../../../folder.ts';
 import { propertyRuns } from '../../../runs.ts';
 import { openFolder } from './open-folder.ts';
@@ -79,7 +79,7 @@ test('tasks of a folder are found by their ids after a reopen, whatever their ha
     await expect(broker.enqueue(newTask({ id }))).rejects.toMatchObject({ code: 'ERR_TASK_ID_CONFLICT' });
   }
   const { tasks } = await broker.scan(QUEUE, ['pending'], 100);
-  expect(tasks.map(({ message }) => message.id).sort()).toEqual(ids.sort());
+  expect(idsOf(tasks).sort()).toEqual(ids.sort());
   for (const id of ids) {
     await broker.change(QUEUE, { id }, 'delete');
     await broker.enqueue(newTask({ id }));

@@ -2,7 +2,15 @@ import { Inspector, type LeasedTask } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { failure, LONG_MS, newTask, QUEUE, SERVER, take } from '../../../conformance/broker/support.ts';
+import {
+  failure,
+  idsOf,
+  LONG_MS,
+  newTask,
+  QUEUE,
+  SERVER,
+  take,
+} from '../../../conformance/broker/support.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
 import { until } from '../../../until.ts';
 import { codeOf } from '../../support/bench.ts';
@@ -96,7 +104,7 @@ describe('a Redis in trouble', () => {
       await redis.zadd(`${P}lease`, 1, '1'); // it has ended
       await fill();
       const recovered = await broker.recover([QUEUE], 0, LONG_MS);
-      expect(recovered.map(({ message }) => message.id)).toEqual(['1']);
+      expect(idsOf(recovered)).toEqual(['1']);
     });
   });
 
@@ -232,9 +240,7 @@ describe('a Redis in trouble', () => {
       async (key) => {
         await put(key);
         const tasks = await broker.dequeue(QUEUE, 100, LONG_MS);
-        expect(tasks.map(({ message }) => message.id)).toEqual(
-          Array.from({ length: COUNT }, (_, at) => `large-${at}`),
-        );
+        expect(idsOf(tasks)).toEqual(Array.from({ length: COUNT }, (_, at) => `large-${at}`));
         expect(new Set(tasks.map(({ epoch }) => epoch)).size).toBe(COUNT);
         await Promise.all(tasks.map((task) => broker.complete(task)));
         expect(await broker.queueStats(QUEUE)).toMatchObject({ counts: { active: 0, pending: 0 } });
@@ -256,7 +262,7 @@ describe('a Redis in trouble', () => {
       expect(await broker.dequeue(QUEUE, COUNT, 0)).toHaveLength(COUNT);
       await redis.del(`${P}lease`);
       const tasks = await broker.recover([QUEUE], 0, LONG_MS);
-      expect(new Set(tasks.map(({ message }) => message.id)).size).toBe(COUNT);
+      expect(new Set(idsOf(tasks)).size).toBe(COUNT);
     });
   });
 
