@@ -23,11 +23,14 @@ describe('a lock', () => {
       },
     );
 
-    it.each([{}, { processInMs: HOUR_MS }, { group: 'g' }])('a lock of Go keeps out ours: %j', async (options) => {
-      const queue = world().newQueue();
-      await theirs(queue, options);
-      await expect(ours(queue)).rejects.toMatchObject(isTaken);
-    });
+    it.each([{}, { processInMs: HOUR_MS }, { group: 'g' }])(
+      'a lock of Go keeps out ours: %j',
+      async (options) => {
+        const queue = world().newQueue();
+        await theirs(queue, options);
+        await expect(ours(queue)).rejects.toMatchObject(isTaken);
+      },
+    );
 
     it.each([
       ['nothing', undefined, null],
@@ -110,7 +113,9 @@ describe('a lock', () => {
       expect(await world().redis.keys(`asynq:{${queue}}:unique:*`)).toEqual([]);
     });
 
-    it('a lock lets ours replace a task of Go while it waits, and not while Go runs it', async ({ queue }) => {
+    it('a lock lets ours replace a task of Go while it waits, and not while Go runs it', async ({
+      queue,
+    }) => {
       const { ID } = await theirs(queue, { processInMs: HOUR_MS }, 'hang');
       const replaced = await ours(queue, { onDuplicate: 'replace' }, 'hang');
       expect(replaced).toMatchObject({ id: ID, state: 'pending' });

@@ -22,7 +22,9 @@ describe('servers', () => {
     const inGo = async (queue: string): Promise<GoServerInfo | undefined> =>
       (await world().go.inspect<GoServerInfo[] | null>('Servers'))?.find(({ Queues }) => queue in Queues);
 
-    it('servers of ours are listed by Go, with what they work on, until they are closed', async ({ queue }) => {
+    it('servers of ours are listed by Go, with what they work on, until they are closed', async ({
+      queue,
+    }) => {
       const queues = { [queue]: 3, 'another one': 1 };
       const { id } = await world().client.enqueue(
         new Task('hang', Buffer.from('p'), { queue, timeoutMs: 60_000 }),
@@ -130,7 +132,9 @@ describe('entries of schedulers', () => {
       expect(Math.abs(Date.parse(oldest?.EnqueuedAt ?? '') - Date.now())).toBeLessThan(20_000);
     });
 
-    it('entries of Go are read by us, with all of their options, and what was enqueued', async ({ queue }) => {
+    it('entries of Go are read by us, with all of their options, and what was enqueued', async ({
+      queue,
+    }) => {
       const task: GoNewTask = {
         ...{ type: 'tick', payload: 'p', queue, maxRetry: 5, timeoutMs: 90_000, deadlineMs: later },
         ...{ uniqueTtlMs: 3_600_000, processInMs: 1_500, retentionMs: 86_400_000 },
