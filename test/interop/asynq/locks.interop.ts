@@ -24,7 +24,7 @@ describe('a lock', () => {
     );
 
     it.each([{}, { processInMs: HOUR_MS }, { group: 'g' }])(
-      'a lock of Go keeps out ours: %j',
+      'a lock of Go keeps ours out: %j',
       async (options) => {
         const queue = world().newQueue();
         await theirs(queue, options);

@@ -92,7 +92,7 @@ const cases: readonly OptionCase[] = [
 
 describe('every option', () => {
   describeEachGo((world, version) => {
-    it.each(cases)('what we write with the option is the same in Go: $option', async ({ node, inGo }) => {
+    it.each(cases)('what we write is the same in Go: $option', async ({ node, inGo }) => {
       const queue = world().newQueue();
       const { id } = await world().client.enqueue(new Task('email:send', { user_id: 42 }, { queue }), node);
       const shown = await world().go.task(queue, id);
@@ -103,52 +103,38 @@ describe('every option', () => {
       });
     });
 
-    it.each(cases)(
-      'what Go writes with the option is the same with us, to the byte: $option',
-      async ({ node, inNode }) => {
-        const queue = world().newQueue();
-        const { ID: id } = await world().go.enqueue({
-          type: 'email:send',
-          payload: '{"user_id":42}',
-          queue,
-          ...goOptions(node),
-        });
-        const shown = await world().inspector.getTaskInfo(queue, id);
-        expect(shown).toMatchObject({
-          ...{
-            id,
-            queue,
-            type: 'email:send',
-            retried: 0,
-            lastError: '',
-            lastFailedAt: undefined,
-            headers: {},
-          },
-          ...inNode,
-        });
-        expect(Buffer.from(shown.payload).toString()).toBe('{"user_id":42}');
-        const bytes = await world().redis.hgetBuffer(new QueueKeys(queue).task(id), 'msg');
-        expect(Buffer.from(encodeTaskMessage(decodeTaskMessage(bytes ?? Buffer.alloc(0))))).toEqual(bytes);
-      },
-    );
+    it.each(cases)('what Go writes is the same with us, to the byte: $option', async ({ node, inNode }) => {
+      const queue = world().newQueue();
+      const { ID: id } = await world().go.enqueue({
+        type: 'email:send',
+        payload: '{"user_id":42}',
+        queue,
+        ...goOptions(node),
+      });
+      const shown = await world().inspector.getTaskInfo(queue, id);
+      expect(shown).toMatchObject({
+        ...{ id, queue, type: 'email:send', retried: 0, lastError: '', lastFailedAt: undefined, headers: {} },
+        ...inNode,
+      });
+      expect(Buffer.from(shown.payload).toString()).toBe('{"user_id":42}');
+      const bytes = await world().redis.hgetBuffer(new QueueKeys(queue).task(id), 'msg');
+      expect(Buffer.from(encodeTaskMessage(decodeTaskMessage(bytes ?? Buffer.alloc(0))))).toEqual(bytes);
+    });
 
-    it.each(cases)(
-      'both write the same keys with the option, of the same kinds: $option',
-      async ({ node }) => {
-        const [ours, theirs] = [world().newQueue(), world().newQueue()];
-        const task = new Task('t', 'p', { queue: ours });
-        await world().client.enqueue(task, { ...node, taskId: 'one' });
-        await world().go.enqueue({
-          type: 't',
-          payload: '"p"',
-          queue: theirs,
-          ...goOptions(node),
-          taskId: 'one',
-        });
-        const [written, expected] = [await shapeOf(ours), await shapeOf(theirs)];
-        expect(written).toEqual(expected);
-      },
-    );
+    it.each(cases)('both write the same keys, of the same kinds: $option', async ({ node }) => {
+      const [ours, theirs] = [world().newQueue(), world().newQueue()];
+      const task = new Task('t', 'p', { queue: ours });
+      await world().client.enqueue(task, { ...node, taskId: 'one' });
+      await world().go.enqueue({
+        type: 't',
+        payload: '"p"',
+        queue: theirs,
+        ...goOptions(node),
+        taskId: 'one',
+      });
+      const [written, expected] = [await shapeOf(ours), await shapeOf(theirs)];
+      expect(written).toEqual(expected);
+    });
 
     it('a time between two seconds is never earlier in Go', async ({ queue }) => {
       const { id } = await world().client.enqueue(new Task('t', null, { queue }), {

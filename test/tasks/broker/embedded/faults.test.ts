@@ -225,19 +225,16 @@ describe("with 'interval', a change that had resolved and cannot be written", ()
     await broker.close();
   });
 
-  test.each(['write', 'sync'] as const)(
-    'a lost change is reported by close if it is the %s that fails',
-    async (call) => {
-      const fault: Fault = { call, nth: 2, code: 'EIO', isLasting: false };
-      const files = new FaultyFileSystem(new RecordingFileSystem(), fault);
-      const clock = new ManualClock();
-      const broker = await open(files, clock, 'interval');
-      await broker.enqueue(newTask());
-      const error = { op: 'EmbeddedBroker.close', cause: { code: 'EIO' } };
-      await expect(broker.close()).rejects.toMatchObject(error);
-      expect(clock.pendingWakeups).toBe(0);
-    },
-  );
+  test.each(['write', 'sync'] as const)('close reports it if it is the %s that fails', async (call) => {
+    const fault: Fault = { call, nth: 2, code: 'EIO', isLasting: false };
+    const files = new FaultyFileSystem(new RecordingFileSystem(), fault);
+    const clock = new ManualClock();
+    const broker = await open(files, clock, 'interval');
+    await broker.enqueue(newTask());
+    const error = { op: 'EmbeddedBroker.close', cause: { code: 'EIO' } };
+    await expect(broker.close()).rejects.toMatchObject(error);
+    expect(clock.pendingWakeups).toBe(0);
+  });
 });
 
 test("with 'os', a flush whose sync fails rejects", async () => {
