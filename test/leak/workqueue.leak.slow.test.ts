@@ -1,4 +1,3 @@
-import { getEventListeners } from 'node:events';
 import {
   DelayingQueue,
   ItemExponentialFailureRateLimiter,
@@ -239,32 +238,6 @@ test('a burst of 250 000 delayed items leaves only what the timer keeps', async 
   queue.addAfter(1, 10);
   checkQueue(queue);
   expect(queue.shutDown()).toEqual([1]);
-});
-
-test('a long-lived signal has no listener of what is over, however it ended', async () => {
-  const { signal } = new AbortController();
-  const queue = new DelayingQueue<string>({ clock: new ManualClock(), maxSize: 1 });
-  const listeners = (): number => getEventListeners(signal, 'abort').length;
-  for (let i = 0; i < 100; i++) {
-    const get = queue.get({ signal });
-    const step = queue.leases({ signal }).next();
-    queue.add('a');
-    queue.add('b');
-    await Promise.all([get, step]);
-    for (const item of 'ab') queue.done(item);
-    queue.add('a');
-    const added = queue.addWhenRoom('b', { signal });
-    await queue.get({ signal });
-    await added;
-    await queue.get({ signal });
-    for (const item of 'ab') queue.done(item);
-    expect(listeners()).toBe(0);
-  }
-  const run = queue.run(noop, { signal, concurrency: 5 });
-  expect(listeners()).toBe(1);
-  await queue.shutDownWithDrain({ signal });
-  await run;
-  expect(listeners()).toBe(0);
 });
 
 test('a long-lived signal does not hold a queue whose gets it has aborted, nor one whose loop was left', async () => {

@@ -1,4 +1,4 @@
-import { DelayingQueue, ManualClock, SystemTimer, WorkQueue } from 'escapement';
+import { DelayingQueue, ManualClock, SystemTimer } from 'escapement';
 import { checkQueue } from 'escapement/testing';
 import { describe, expect, test, vi } from 'vitest';
 import {
@@ -12,8 +12,7 @@ import {
 } from '../../src/workqueue/item-table.ts';
 import type { WorkQueueInternals } from '../../src/workqueue/work-queue.ts';
 import { thrownBy } from '../timer/support/errors.ts';
-import { settled, watch } from './support/outcome.ts';
-import { processAll, takeNow } from './support/take.ts';
+import { takeNow } from './support/take.ts';
 
 const INTERNALS: symbol = Symbol.for('escapement.workqueue.internals');
 
@@ -130,46 +129,6 @@ test.each(CORRUPTIONS)('checkQueue reports %s', async (message, ...corruptions) 
     expect(error.message).toMatch(/^checkQueue: /);
     vi.restoreAllMocks();
   }
-});
-
-test('checkQueue accepts a queue in any ordinary state', async () => {
-  const { queue } = await makePatient();
-  queue.cancelDelayed('e');
-  checkQueue(queue);
-  for (const item of 'cd') queue.done(item);
-  expect(await processAll(queue)).toEqual(['a', 'b', 'd']);
-  const waiting = watch(queue.get());
-  checkQueue(queue);
-  queue.shutDown();
-  checkQueue(queue);
-  await settled();
-  expect(waiting.state).toBe('resolved');
-});
-
-test('checkQueue accepts keys of all kinds', async () => {
-  const queue = new DelayingQueue<unknown>({ clock: new ManualClock() });
-  const keys = [NaN, 0, -0, null, undefined, Symbol('s'), 1n, {}, [], Object.create(null), () => undefined];
-  for (const key of keys) {
-    queue.add(key);
-    queue.addAfter(key, 10);
-  }
-  checkQueue(queue);
-  await processAll(queue);
-  expect(queue.waiting).toBe(10);
-  queue.shutDown();
-});
-
-test('checkQueue accepts a queue whose timer was closed', async () => {
-  const { queue, timer } = await makePatient();
-  timer.close();
-  checkQueue(queue);
-  expect(queue.waiting).toBe(3);
-});
-
-test('checkQueue accepts a queue without delays', () => {
-  const queue = new WorkQueue<string>();
-  checkQueue(queue);
-  expect(queue.length).toBe(0);
 });
 
 function use(table: ItemTable<unknown>, key: unknown): ItemEntry<unknown> {

@@ -1,10 +1,4 @@
-import {
-  DelayingQueue,
-  type DelayingQueueOptions,
-  ManualClock,
-  RateLimitingQueue,
-  SystemTimer,
-} from 'escapement';
+import { DelayingQueue, type DelayingQueueOptions, ManualClock, SystemTimer } from 'escapement';
 import { checkQueue, checkTimer } from 'escapement/testing';
 import { expect, test, vi } from 'vitest';
 import { thrownBy } from '../timer/support/errors.ts';
@@ -141,15 +135,6 @@ test('a timer that is closed with run delivers waiting items', async () => {
   expect(await processAll(queue)).toEqual(['a', 'b']);
 });
 
-test('addRateLimited on a closed timer throws ERR_TIMER_CLOSED', () => {
-  const timer = new SystemTimer({ clock: new ManualClock() });
-  const limiter = { when: () => 5, forget: () => undefined, numRequeues: () => 0 };
-  const queue = new RateLimitingQueue<string>(limiter, { timer });
-  timer.close();
-  expect(thrownBy(() => queue.addRateLimited('a'))).toHaveProperty('code', 'ERR_TIMER_CLOSED');
-  expect(queue.waiting).toBe(0);
-});
-
 test('a later due time of a waiting item is ignored', () => {
   const { queue, pass, timer } = make();
   queue.addAfter('a', 10);
@@ -179,41 +164,6 @@ test('a waiting item keeps the newest object, whichever due time holds', async (
   queue.shutDown();
 });
 
-test('equal due times keep their order, also of more than twelve items', async () => {
-  const { queue, clock } = make();
-  const items = Array.from({ length: 100 }, (_, i) => `${i}`);
-  for (const item of items) queue.addAfter(item, 10);
-  clock.advance(10);
-  expect(await processAll(queue)).toEqual(items);
-});
-
-test.each([1, 7, 100])('a delay is never early, and late by at most the tick of %d ms', async (tickMs) => {
-  const clock = new ManualClock({ nowMs: 3.25 });
-  const timer = new SystemTimer({ clock, tickMs });
-  const queue = new DelayingQueue<number>({ timer });
-  const delays = Array.from({ length: 200 }, (_, i) => i * 2.7 + 0.1);
-  for (const delayMs of delays) queue.addAfter(delayMs, delayMs);
-  const startMs = clock.now();
-  for (let i = 0; i < 1_000; i++) {
-    for (const dueMs of await processAll(queue)) {
-      const lateMs = clock.now() - startMs - dueMs;
-      expect(lateMs).toBeGreaterThanOrEqual(0);
-      expect(lateMs).toBeLessThanOrEqual(tickMs + 1); // and the step of the test
-    }
-    clock.advance(1);
-  }
-  expect(queue.waiting).toBe(0);
-});
-
-test.each([2 ** 31 - 1, 2 ** 31, 2 ** 40])(
-  'a delay after %d ms, beyond the longest host timeout, is never early',
-  (delayMs) => {
-    const { queue, pass } = make();
-    queue.addAfter('a', delayMs);
-    expect([pass(delayMs - 1), pass(1)]).toEqual([0, 1]);
-  },
-);
-
 test('the longest delays can be used and cancelled', () => {
   const { queue } = make();
   queue.addAfter('a', Number.MAX_VALUE);
@@ -229,15 +179,6 @@ test('one wake-up is armed for any number of waiting items, and none without (ku
   expect([pass(1e9), clock.pendingWakeups, queue.waiting]).toEqual([1_000, 1, 4_000]);
   for (let i = 1; i <= 5_000; i++) queue.cancelDelayed(`${i}`);
   expect(clock.pendingWakeups).toBe(0);
-});
-
-test('an add promotes a parked item', async () => {
-  const { queue, pass } = make();
-  queue.addAfter('a', Infinity);
-  expect([queue.waiting, pass(1e9)]).toEqual([1, 0]);
-  queue.add('a');
-  expect(await processAll(queue)).toEqual(['a']);
-  expect(queue.waiting).toBe(0);
 });
 
 test('cancelDelayed removes a waiting item, and no other', async () => {

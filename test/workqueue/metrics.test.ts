@@ -83,14 +83,6 @@ test('adds count each accepted item once, and once more if it was added again wh
   expect(metrics.counts.get(ADDS)).toBe(3);
 });
 
-test('adds do not count an item that a full queue refused', () => {
-  const metrics = new RecordingMetrics();
-  const queue = new WorkQueue<string>({ metrics, maxSize: 1, clock: new ManualClock() });
-  queue.add('a');
-  thrownBy(() => queue.add('b'));
-  expect([metrics.counts.get(ADDS), metrics.read(DEPTH)]).toEqual([1, 1]);
-});
-
 test('retries count calls of addAfter and addRateLimited before the shutdown, whatever the delay', () => {
   const metrics = new RecordingMetrics();
   const limiter = { when: () => 5, forget: () => undefined, numRequeues: () => 0 };
@@ -126,17 +118,6 @@ test('depth includes items that were added again while they are held, and no del
   await takeNow(queue);
   await takeNow(queue);
   expectDepth(0, 0);
-});
-
-test('depth is adds minus items taken, and never negative', async () => {
-  const { queue, metrics } = make();
-  for (let i = 0; i < 100; i++) {
-    queue.add(`${i % 7}`);
-    if (i % 3 === 0) queue.done(await takeNow(queue));
-    expect(metrics.read(DEPTH)).toBe(
-      (metrics.counts.get(ADDS) ?? 0) - (metrics.observed.get(LATENCY)?.length ?? 0),
-    );
-  }
 });
 
 test('the queue duration starts at the first accepted add and ends when the item is taken', async () => {

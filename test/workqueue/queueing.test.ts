@@ -23,21 +23,6 @@ const KEYS: readonly (readonly [string, unknown])[] = [
 ];
 
 describe('an item is queued at most once and never has two holders', () => {
-  test('an item that is held is given to no other caller, however often it is added', async () => {
-    const queue = await queueHolding('a');
-    for (let i = 0; i < 3; i++) queue.add('a');
-    expect(queue.length).toBe(0);
-    const second = watch(queue.get());
-    await settled();
-    expect(second.state).toBe('pending');
-    queue.done('a');
-    await settled();
-    expect(second.value).toEqual({ item: 'a', shutdown: false });
-    queue.done('a');
-    expect(queue.length).toBe(0);
-    checkQueue(queue);
-  });
-
   test.each(KEYS)('%s may be an item', async (_, key) => {
     const queue = new WorkQueue<unknown>();
     queue.add(key);
@@ -156,17 +141,6 @@ test('done of an item that is not being processed throws ERR_NOT_PROCESSING', as
   queue.done('a');
   misuse('a'); // queued again
   expect(queue.length).toBe(1);
-});
-
-test('a hundred items are taken in order, while others are added and taken', async () => {
-  const queue = new WorkQueue<number>();
-  const taken: number[] = [];
-  for (let item = 0; item < 100; item++) {
-    queue.add(item);
-    if (item % 3 === 2) taken.push(await takeNow(queue));
-  }
-  taken.push(...(await takeAll(queue)));
-  expect(taken).toEqual(Array.from({ length: 100 }, (_, i) => i));
 });
 
 test('waiting callers of every kind are served in one order', async () => {

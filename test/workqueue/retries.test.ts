@@ -84,20 +84,6 @@ test('an item that was dropped starts anew when it is added again', async () => 
   expect(log).toEqual(['error a: mine at 10', 'error a: mine at 20', 'drop a: mine at 20']);
 });
 
-test('an add promotes an item that waits for its retry', async () => {
-  const { queue, clock, log, options } = make();
-  void queue.run(fail, options);
-  queue.add('a');
-  await clock.advanceAsync(5);
-  queue.add('a');
-  await clock.advanceAsync(0);
-  expect(log).toEqual(['error a: mine at 0', 'error a: mine at 5']);
-  await clock.advanceAsync(19);
-  expect(log).toHaveLength(2);
-  await clock.advanceAsync(1);
-  expect(log.at(-1)).toBe('error a: mine at 25');
-});
-
 test('a retry has the newest object', async () => {
   const clock = new ManualClock();
   const limiter = new ItemExponentialFailureRateLimiter<{ key: string; version: number }>({

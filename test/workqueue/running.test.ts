@@ -5,7 +5,7 @@ import { runProgram } from '../run-program.ts';
 import { throwing, thrownBy } from '../timer/support/errors.ts';
 import { settled, watch } from './support/outcome.ts';
 import { processAll, takeNow } from './support/take.ts';
-import { Workbench, queueWithBench, running } from './support/workbench.ts';
+import { queueWithBench, running } from './support/workbench.ts';
 
 const mine = new Error('mine');
 
@@ -45,46 +45,6 @@ test('a worker is never called inside the call of run', async () => {
   await run;
 });
 
-test('several runs on one queue share the items, and each has its own limit', async () => {
-  const { queue, bench } = queueWithBench('abcdef');
-  const other = new Workbench<string>();
-  const runs = [queue.run(bench.worker, { concurrency: 2 }), queue.run(other.worker)];
-  await settled();
-  expect([bench.jobs.size, other.jobs.size]).toEqual([2, 1]);
-  queue.shutDown();
-  for (const each of [bench, other, bench, other]) {
-    for (const item of each.items) await each.finish(item);
-  }
-  while (bench.jobs.size > 0) await bench.finish(bench.items[0] as string);
-  await Promise.all(runs);
-  expect([...bench.begun, ...other.begun].sort()).toEqual(Array.from('abcdef'));
-});
-
-test('with run, get and leases at once every item has one holder', async () => {
-  const { queue, bench } = queueWithBench('');
-  const run = queue.run(bench.worker, { concurrency: 2 });
-  const leases = queue.leases();
-  await settled();
-  const get = watch(queue.get());
-  const step = watch(leases.next());
-  for (const item of 'abcdaebc') queue.add(item);
-  await settled();
-  expect(bench.items).toEqual(['a', 'b']);
-  expect(get.value).toEqual({ item: 'c', shutdown: false });
-  expect(step.value).toMatchObject({ done: false, value: { item: 'd' } });
-  checkQueue(queue);
-  expect(queue.length).toBe(1); // e; a, b and c come again when they are done
-  await bench.finish('a');
-  expect(bench.items).toEqual(['b', 'e']);
-  for (const item of 'cd') queue.done(item);
-  await bench.finish('b');
-  await bench.finish('e');
-  expect(bench.items).toEqual(['a', 'c']);
-  queue.shutDown();
-  for (const item of ['a', 'c', 'b']) await bench.finish(item);
-  await run;
-});
-
 test.each<[string, () => unknown]>([
   ['returns', () => 5],
   ['resolves', () => Promise.resolve(5)],
@@ -112,32 +72,6 @@ test.each<[string, () => unknown]>([
   expect(thrownBy(() => queue.done('a'))).toHaveProperty('code', 'ERR_NOT_PROCESSING');
   await queue.shutDownWithDrain();
   checkQueue(queue);
-});
-
-test('run does not call done a second time after a worker', async () => {
-  const { queue, bench } = queueWithBench('');
-  const other = new Workbench<string>();
-  const run = queue.run(async (item) => {
-    queue.done(item);
-    queue.add(item); // it goes to somebody else
-    await bench.worker(item, { signal: new AbortController().signal, numRequeues: 0 });
-  });
-  await settled();
-  const next = queue.run(other.worker);
-  await settled();
-  queue.add('a');
-  await settled();
-  expect([bench.items, other.items]).toEqual([['a'], ['a']]);
-  await bench.finish('a');
-  queue.add('a');
-  expect(queue.length).toBe(0); // the other one still holds it
-  queue.shutDown();
-  await other.finish('a');
-  checkQueue(queue);
-  while (bench.jobs.size + other.jobs.size > 0) {
-    for (const each of [bench, other]) for (const item of each.items) await each.finish(item);
-  }
-  await Promise.all([run, next]);
 });
 
 test('a worker may call done and throw', async () => {
