@@ -98,24 +98,6 @@ describe('escapement diskqueue verify', () => {
     expect((await diskQueue('verify', folder)).stdout).toMatch(/^ {2}note {5}.*orders\.0000000002/m);
   });
 
-  it('diskqueue verify finds damaged lengths and metadata of the nsq format', async ({ folder }) => {
-    makeNsqQueue(folder, 'events');
-    damage(folder, 'events.diskqueue.000001.dat', 0);
-    damage(folder, 'events.diskqueue.meta.dat', 1);
-    const { result, code } = await diskQueueJson('verify', folder);
-    expect(code).toBe(1);
-    expect(result).toMatchObject({
-      queues: [
-        {
-          problems: [
-            { file: `${folder}/events.diskqueue.000001.dat`, offset: 0, reason: 'no record begins here' },
-            { file: `${folder}/events.diskqueue.meta.dat`, reason: 'the metadata is damaged' },
-          ],
-        },
-      ],
-    });
-  });
-
   it('diskqueue verify reads a queue that is open, with a note', async ({ folder }) => {
     const queue = await DiskQueue.open({ name: 'orders', dataPath: folder });
     await queue.put(Buffer.from('a'));

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { appendFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect } from 'vitest';
 import { DiskQueue } from '../../src/diskqueue/disk-queue.ts';
@@ -199,27 +199,6 @@ describe('escapement diskqueue repair', () => {
     expect(await messagesOf(folder, 'orders')).toEqual(kept);
   });
 
-  it('diskqueue repair completes what a crash interrupted, without a loss', async ({ folder }) => {
-    await makeQueue(folder, 'orders', numbered(30));
-    const segments = readdirSync(folder).filter((name) => name.endsWith('.segment'));
-    const last = segments.sort().at(-1) as string;
-    const bytes = readFileSync(join(folder, last));
-    writeFileSync(join(folder, last), Buffer.concat([bytes.subarray(0, -40), Buffer.from([0xec, 0x51, 1])]));
-    writeFileSync(join(folder, 'orders.cursor.new'), 'x');
-    makeNsqQueue(folder, 'events');
-    appendFileSync(join(folder, 'events.diskqueue.000002.dat'), Buffer.from([0, 0, 0, 9, 1]));
-    const { result, code } = await diskQueueJson('repair', folder);
-    expect(code).toBe(0);
-    expect(result.queues.map(({ steps }) => steps?.map(({ action }) => action))).toEqual([
-      ['seal'],
-      ['remove', 'seal'],
-    ]);
-    expect(readFileSync(join(folder, last))).toEqual(bytes);
-    expect((await diskQueue('repair', folder)).stdout).toBe(
-      'events (nsq): nothing to do\norders (checked): nothing to do\n',
-    );
-  });
-
   it('diskqueue repair replaces a damaged cursor: no message is lost, and some are delivered again', async () => {
     const folder = folderOfTest();
     await makeQueue(folder, 'orders', numbered(10), { acked: 2, maxBytesPerFile: 10_000 });
@@ -228,16 +207,6 @@ describe('escapement diskqueue repair', () => {
     expect(stdout).toContain('write cursor');
     expect(code).toBe(0);
     expect(await messagesOf(folder, 'orders')).toEqual(numbered(10));
-  });
-
-  it('diskqueue repair repairs a queue of the nsq format up to the damage', async ({ folder }) => {
-    makeNsqQueue(folder, 'events');
-    damage(folder, 'events.diskqueue.000001.dat', 9);
-    expect((await diskQueue('repair', folder)).code).toBe(1);
-    const { stdout } = await diskQueue('dump', folder);
-    expect(stdout).toBe('2\ttwo\n3\tthree\n4\tfive\n');
-    expect((await diskQueue('verify', folder)).code).toBe(0);
-    expect((await diskQueue('repair', folder)).stdout).toBe('events (nsq): nothing to do\n');
   });
 
   it('diskqueue repair changes no queue if one of them is open', async () => {

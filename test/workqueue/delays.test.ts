@@ -164,6 +164,15 @@ test('a waiting item keeps the newest object, whichever due time holds', async (
   queue.shutDown();
 });
 
+test.each([2 ** 31 - 1, 2 ** 31, 2 ** 40])(
+  'a delay after %d ms, beyond the longest host timeout, is never early',
+  (delayMs) => {
+    const { queue, pass } = make();
+    queue.addAfter('a', delayMs);
+    expect([pass(delayMs - 1), pass(1)]).toEqual([0, 1]);
+  },
+);
+
 test('the longest delays can be used and cancelled', () => {
   const { queue } = make();
   queue.addAfter('a', Number.MAX_VALUE);

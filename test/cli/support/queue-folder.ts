@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'vitest';
 import { DiskQueue } from '../../../src/diskqueue/disk-queue.ts';
+import { record } from '../../diskqueue/nsq/queue-folder.ts';
 import { folderOfTest } from '../../folder.ts';
 
 /** A test with a folder of its own. */
@@ -23,12 +24,6 @@ export async function makeQueue(
 
 /** Three files of two, two and one message, as go-diskqueue writes them; the first message is consumed. */
 export function makeNsqQueue(folder: string, name: string): void {
-  const record = (text: string): Buffer => {
-    const bytes = Buffer.alloc(4 + text.length, text);
-    bytes.writeInt32BE(text.length);
-    bytes.write(text, 4);
-    return bytes;
-  };
   const write = (part: string, ...contents: Buffer[]): void => {
     writeFileSync(join(folder, `${name}.diskqueue.${part}.dat`), Buffer.concat(contents));
   };

@@ -2,7 +2,7 @@ import { expect, it, test } from 'vitest';
 import { hostFileSystem } from '../../../src/log/file-system.ts';
 import { InFlight, type DonePrefix } from '../../../src/diskqueue/nsq/nsq-log.ts';
 import { FaultyFileSystem } from '../faulty-file-system.ts';
-import { drain, messages, put, QueueFolder, readAll, records, texts, opened } from './queue-folder.ts';
+import { drain, messages, put, readAll, records, texts, opened } from './queue-folder.ts';
 
 test('sync and close reject after a failed sync until the messages that may be lost are acknowledged', async () => {
   const files = new FaultyFileSystem(hostFileSystem, { call: 'sync', nth: 1, code: 'EIO', isLasting: true });
@@ -19,21 +19,6 @@ test('sync and close reject after a failed sync until the messages that may be l
   }
   await log.sync();
   await log.close();
-});
-
-it('a record has the bytes that go-diskqueue writes', async () => {
-  const { folder, log } = await opened();
-  await put(log, [Buffer.from('test')]);
-  expect(folder.read('q.diskqueue.000000.dat')).toEqual(Buffer.from('0000000474657374', 'hex'));
-});
-
-it('the metadata has the bytes that go-diskqueue writes', async () => {
-  const { folder, log } = await opened();
-  for (const text of ['ab', 'cd', 'ef', 'gh', 'ij']) await put(log, [Buffer.from(text)]);
-  expect(folder.metadata).toBe('5\n0,0\n0,30\n');
-  await log.close();
-  expect(folder.names).toEqual(['q.diskqueue.000000.dat', 'q.diskqueue.meta.dat']);
-  expect(folder.metadata).toBe('5\n0,0\n0,30\n');
 });
 
 it('a file ends, as in go-diskqueue, when the next record would not fit', async () => {
@@ -64,14 +49,6 @@ it('a file that was consumed before it was full is passed when the next one begi
   await drain(log);
   await log.append(messages(1, 10));
   expect(folder.metadata).toBe('0\n1,0\n1,0\n');
-});
-
-it('the files of an empty queue are those of go-diskqueue', async () => {
-  const { folder, log } = await opened();
-  expect(log.hasUnsavedAcks).toBe(false);
-  await log.close();
-  expect(folder.metadata).toBe('0\n0,0\n0,0\n');
-  expect(folder.data).toEqual([]);
 });
 
 it('a file is deleted when the metadata on the disk has passed it', async () => {
@@ -108,19 +85,6 @@ it('removing a queue leaves the files that were set aside, and no others', async
   await log.close();
   await log.remove();
   expect(folder.names).toEqual(['q.diskqueue.000000.dat.bad', 'q:c.diskqueue.000000.dat']);
-});
-
-it('a reopened queue continues in the same file', async () => {
-  const folder = new QueueFolder();
-  for (let i = 0; i < 4; i++) {
-    const { log, damages } = await folder.open();
-    expect(log.depth).toBe(i * 3);
-    await put(log, messages(3, i * 3));
-    await log.close();
-    expect(damages).toEqual([]);
-  }
-  expect(folder.data).toEqual(['0', '1']);
-  expect(folder.read(folder.file(0))).toEqual(records(messages(10)));
 });
 
 const at = (offset: number): DonePrefix['end'] => ({ number: 7, offset });

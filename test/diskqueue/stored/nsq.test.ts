@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { NsqLog } from '../../../src/diskqueue/nsq/nsq-log.ts';
 import { StoredNsqQueue } from '../../../src/diskqueue/nsq/stored-nsq-queue.ts';
 import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
-import { readAll, texts } from '../nsq/queue-folder.ts';
+import { readAll, records, texts } from '../nsq/queue-folder.ts';
 import { MemoryDisk } from './memory-disk.ts';
 import { expectInOrder, repair } from './repaired.ts';
 
@@ -13,14 +13,8 @@ const FILES = ['000000', '000001', '000002'].map((number) => `folder/q.diskqueue
 
 /** Three files of five, five and two messages, as go-diskqueue writes them; so many are consumed. */
 function queueOf(consumed = 0): MemoryDisk {
-  const records = MESSAGES.map((message) => {
-    const record = Buffer.alloc(RECORD);
-    record.writeInt32BE(message.length);
-    record.write(message, 4);
-    return record;
-  });
-  const contents = new Map<string, Buffer>();
-  FILES.forEach((path, i) => contents.set(path, Buffer.concat(records.slice(i * 5, i * 5 + 5))));
+  const bytes = MESSAGES.map((message) => Buffer.from(message));
+  const contents = new Map(FILES.map((path, i) => [path, records(bytes.slice(i * 5, i * 5 + 5))]));
   const read = `${Math.floor(consumed / 5)},${(consumed % 5) * RECORD}`;
   contents.set(META, Buffer.from(`${MESSAGES.length - consumed}\n${read}\n2,28\n`));
   return new MemoryDisk(contents);
@@ -148,6 +142,13 @@ it('a repair writes metadata that is missing, damaged or wrong', async () => {
     expect([text, await handedOut(disk)]).toEqual([text, MESSAGES]);
     await expectInOrder(disk, storedOn(disk));
   }
+});
+
+it('a report of a queue names damaged metadata', async () => {
+  const disk = queueOf();
+  disk.contents.set(META, Buffer.from('garbage'));
+  const { problems } = await storedOn(disk).verify(() => undefined);
+  expect(problems).toMatchObject([{ file: META, reason: 'the metadata is damaged' }]);
 });
 
 it('a repair creates an empty file where one is missing, and reports the loss', async () => {
