@@ -57,32 +57,6 @@ timerProgram('a process stays alive while a sleep is pending', ['slept'])(`
   say(await timer.sleep(100, 'slept'));
 `);
 
-test('an error without a handler is an uncaught exception in its own turn, and the other tasks run', () => {
-  const { status, lines } = runTimer(`
-  const timer = new SystemTimer();
-  const later = timer.schedule(${MINUTES_MS}, say, 'later');
-  process.on('uncaughtException', (error) => {
-    say('uncaught ' + error.message);
-    if (error.message === 'b') timer.reschedule(later, 1);
-  });
-  const fail = (message) => { say('throws ' + message); throw new Error(message); };
-  timer.schedule(0, fail, 'a');
-  timer.schedule(0, say, 'sibling 1');
-  timer.add(new Task(0, () => fail('b')));
-  timer.schedule(0, say, 'sibling 2');
-`);
-  expect(status).toBe(0);
-  expect(lines).toEqual([
-    'throws a',
-    'sibling 1',
-    'throws b',
-    'sibling 2',
-    'uncaught a',
-    'uncaught b',
-    'later',
-  ]);
-});
-
 test('an error without a handler ends the process, and its own stack is printed', () => {
   const { status, stderr, lines } = runTimer(`
   const timer = new SystemTimer();
@@ -155,23 +129,6 @@ queueProgram('a process ends by itself while items have an infinite delay, and o
   const other = new DelayingQueue();
   other.addAfter('parked', Infinity);
 `);
-
-test('a controller retries failed items after their delays in real time', () => {
-  const { status, stderr, lines } = runQueue(`
-  const queue = new RateLimitingQueue(defaultControllerRateLimiter());
-  const startMs = performance.now();
-  const atMs = [];
-  queue.add('a');
-  await queue.run((item, { numRequeues }) => {
-    atMs.push(performance.now() - startMs);
-    if (numRequeues < 3) throw new Error('not yet');
-    queue.shutDown();
-  });
-  say(atMs.length);
-  say([5, 15, 35].every((dueMs, i) => atMs[i + 1] >= dueMs));
-`);
-  expect([status, stderr, lines]).toEqual([0, '', ['4', 'true', 'exit']]);
-});
 
 test('an aborted signal causes no unhandled rejection', () => {
   const { status, stderr, lines } = runQueue(`
