@@ -113,36 +113,3 @@ test.each(CORRUPTIONS)('checkPurgatory reports %s', (message, ...corruptions) =>
     vi.restoreAllMocks();
   }
 });
-
-test('checkPurgatory accepts a purgatory in any ordinary state, also inside an operation', ({ fixture }) => {
-  const look = (): void => checkPurgatory(fixture.purgatory);
-  const setup = { onTry: look, onComplete: look, onExpiration: look };
-  look();
-  for (let i = 0; i < 10; i++) {
-    fixture.watch(`${i}`, 'xyz', { ...setup, delayMs: i });
-    look();
-  }
-  fixture.watch('forced', 'x', setup).forceComplete();
-  fixture.watch('tried', 'x', { ...setup, holds: true });
-  fixture.purgatory.checkAndComplete('x');
-  for (let i = 0; i < 5; i++) {
-    fixture.clock.advance(1);
-    look();
-  }
-  fixture.purgatory.cancelForKey('y');
-  fixture.watch('closed', 'x', setup);
-  fixture.purgatory.close();
-  look();
-  expect(fixture.errors).toEqual([]);
-});
-
-test('checkPurgatory accepts keys of all kinds, a closed timer, and no timer', ({ fixture }) => {
-  fixture.watch('a', 'x', { delayMs: 10 });
-  fixture.timer.close();
-  checkPurgatory(fixture.purgatory);
-  const { purgatory } = new Fixture({ timerEnabled: false });
-  const keys: unknown[] = [NaN, 0, -0, null, Symbol('s'), 1n, {}, []];
-  purgatory.tryCompleteElseWatch(fixture.operation('b', { delayMs: 10 }), keys as string[]);
-  checkPurgatory(purgatory);
-  expect([purgatory.watched, purgatory.numDelayed]).toEqual([7, 0]);
-});

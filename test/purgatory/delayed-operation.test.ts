@@ -117,12 +117,6 @@ test('a check that triggers itself for ever ends with ERR_CHECK_ENDLESS', () => 
   expect(operation.maybeTryComplete()).toBe(true);
 });
 
-test('forceComplete without a purgatory throws an error of onComplete, and the operation has completed', () => {
-  const { operation } = alone({ onComplete: fail });
-  expect(thrownBy(() => operation.forceComplete())).toEqual(new Error('mine'));
-  expect([operation.isCompleted, operation.forceComplete()]).toEqual([true, false]);
-});
-
 test('a check without a purgatory throws an error of its callbacks', () => {
   const tried = alone({ onTry: fail }).operation;
   expect(thrownBy(() => tried.maybeTryComplete())).toEqual(new Error('mine'));

@@ -105,17 +105,6 @@ test('triggers of its keys during a check of an operation are one more check', (
 
 const isEndless = expect.objectContaining({ code: 'ERR_CHECK_ENDLESS' }) as unknown;
 
-test('a check that triggers itself ends with ERR_CHECK_ENDLESS', ({ fixture }) => {
-  const operation = fixture.watch('a', 'x', { delayMs: 10, onTry: (self) => self.maybeTryComplete() });
-  expect(fixture.errors).toEqual([
-    [isEndless, operation],
-    [isEndless, operation],
-  ]);
-  expect(fixture.gauges()).toEqual([1, 1, 1, 1]);
-  fixture.clock.advance(10);
-  expect(operation.isCompleted).toBe(true);
-});
-
 test.each(['x', 'y'])(
   'a check that triggers its key %s ends with ERR_CHECK_ENDLESS, and its timeout remains',
   (key) => {

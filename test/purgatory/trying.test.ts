@@ -107,16 +107,6 @@ describe('completion by any path takes the operation off every key and off the t
     expect(fixture.purgatory.cancelForKey('x')).toEqual([]);
     expect(fixture.log).toEqual([]);
   });
-
-  test.each(PATHS.slice(0, 4))('%s: its neighbours stay where they were', (_, __, take) => {
-    const fixture = new Fixture();
-    const neighbours = ['b', 'c'].map((name) => fixture.watch(name, 'xyz', { delayMs: 100 }));
-    const operation = fixture.watch('a', 'xyz', { delayMs: 10 });
-    const last = fixture.watch('d', 'zw', { delayMs: 100 });
-    take(fixture, operation);
-    expect(fixture.gauges()).toEqual([8, 3, 4, 3]);
-    expect(fixture.purgatory.close()).toEqual([...neighbours, last]);
-  });
 });
 
 test('cancelForKey returns the operations of a key in watch order, and leaves the others', ({ fixture }) => {

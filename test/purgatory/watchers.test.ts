@@ -120,14 +120,6 @@ describe('equality of keys; default: the key itself (SameValueZero)', () => {
     expect([purgatory.watched, purgatory.watchedKeys]).toEqual([3, 2]);
   });
 
-  test('an object as a key is equal only to itself', () => {
-    const purgatory = new DelayedOperationPurgatory<object>('test');
-    const key = { topic: 't' };
-    const operation = watch(purgatory, [key, key]);
-    expect(purgatory.checkAndComplete({ topic: 't' })).toBe(0);
-    expect(purgatory.cancelForKey(key)).toEqual([operation]);
-  });
-
   test('an object that cannot be converted to a string may be a key', () => {
     const purgatory = new DelayedOperationPurgatory<object>('test');
     const secretive = {
