@@ -88,14 +88,6 @@ it('a manual clock stops at a wake-up that throws, and can go on', () => {
   expect(after).toHaveBeenCalledOnce();
 });
 
-it('advance throws, instead of hanging, if a wake-up arms itself again and again without a delay', () => {
-  const clock = new ManualClock();
-  const again = (): unknown => clock.setTimeout(again, 0);
-  again();
-  const stalled = { name: 'EscapementError', code: 'ERR_CLOCK_STALLED', op: 'ManualClock.advance' };
-  expect(() => clock.advance(1)).toThrow(expect.objectContaining(stalled));
-});
-
 it.each(['advance', 'advanceAsync'] as const)(
   '%s ends after at most 100 000 runs of a task that adds itself again without a delay, and the task can be cancelled',
   async (method) => {
@@ -110,7 +102,8 @@ it.each(['advance', 'advanceAsync'] as const)(
     }
     const task = new Again(0);
     timer.add(task);
-    await expect((async () => clock[method](1))()).rejects.toMatchObject({ code: 'ERR_CLOCK_STALLED' });
+    const stalled = { name: 'EscapementError', code: 'ERR_CLOCK_STALLED', op: 'ManualClock.advance' };
+    await expect((async () => clock[method](1))()).rejects.toMatchObject(stalled);
     expect(runs).toBeGreaterThan(1);
     expect(runs).toBeLessThanOrEqual(100_000);
     const runsBefore = runs;
@@ -213,20 +206,4 @@ it('advanceAsync rejects if work is postponed from turn to turn without end', as
   isOver = true;
   await clock.advanceAsync(1);
   expect(clock.now()).toBe(1);
-});
-
-it('a month of virtual time passes in an instant', () => {
-  const clock = new ManualClock();
-  const timer = new SystemTimer({ clock });
-  const day = 86_400_000;
-  let days = 0;
-  class Daily extends TimerTask {
-    override run(): void {
-      days++;
-      timer.add(this);
-    }
-  }
-  timer.add(new Daily(day));
-  clock.advance(30 * day);
-  expect(days).toBe(30);
 });

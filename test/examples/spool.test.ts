@@ -216,15 +216,6 @@ it('the shipper ends at a stop while the spool is full, without the lines that h
   expect(confirmed).toBe(0);
 });
 
-it('the shipper has its spool for itself', async () => {
-  await open();
-  const first = shipper;
-
-  await expect(open()).rejects.toMatchObject({ code: 'ERR_QUEUE_LOCKED' });
-  input.end();
-  await first.run(input, stop.signal);
-});
-
 it('the shipper fails when its input does, and keeps what it has', async () => {
   answer = refuse(503);
   await open();

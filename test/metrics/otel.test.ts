@@ -205,12 +205,6 @@ it('a removed gauge is 0 for every reader', async () => {
   for (const reader of readers) expect(await reader.series('depth')).toEqual([': 0']);
 });
 
-it('a gauge can be removed while it is collected, and the others are still collected', async () => {
-  const first = metrics.observableGauge('first', 'First.', () => (first.remove(), 1));
-  metrics.observableGauge('second', 'Second.', () => 2);
-  expect([await reader.series('first'), await reader.series('second')]).toEqual([[': 1'], [': 2']]);
-});
-
 it('two parts of one name are added up through two providers on the global meter', async () => {
   api.setGlobalMeterProvider(provider);
   for (const metrics of [openTelemetryMetrics(), openTelemetryMetrics()]) {

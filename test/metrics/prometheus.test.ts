@@ -131,27 +131,6 @@ it('gauges are read when the registry is scraped and not before', async () => {
   expect(read).toHaveBeenCalledTimes(2);
 });
 
-it('a removed gauge is missing in the next scrape, with labels or without', async () => {
-  const [bare, labelled] = [{}, { name: 'a' }].map((labels, i) =>
-    metrics.observableGauge(`depth_${i}`, 'Depth.', () => 1, labels),
-  );
-  expect(await scrape()).toHaveLength(2);
-  bare?.remove();
-  labelled?.remove();
-  labelled?.remove();
-  expect(await scrape()).toEqual([]);
-});
-
-it('a gauge that replaces itself when it is read is in the next scrape', async () => {
-  const first = metrics.observableGauge('open_files', 'Open files.', () => {
-    first.remove();
-    metrics.observableGauge('open_files', 'Open files.', () => 2);
-    return 1;
-  });
-  expect(await scrape()).toEqual(['open_files 1']);
-  expect(await scrape()).toEqual(['open_files 2']);
-});
-
 it('gauges are added up across the workers of a cluster', async () => {
   const results = await Promise.all(
     [1, 2].map(async (size) => {
