@@ -196,34 +196,6 @@ test.each(Object.entries(CORRUPTIONS))('checkTimer finds %s', (_, [message, corr
   vi.restoreAllMocks();
 });
 
-test('checkTimer accepts a timer in any ordinary state, also while a task runs', () => {
-  const { timer, clock } = makePatient();
-  timer.schedule(5, () => {
-    checkTimer(timer);
-    timer.schedule(0, () => undefined);
-    checkTimer(timer);
-  });
-  for (let i = 0; i < 40; i++) {
-    clock.advance(1);
-    checkTimer(timer);
-  }
-  expect(timer.size).toBe(0);
-});
-
-test('checkTimer accepts a timer without autoStart, one with a pending advanceClock, one with a handed-over turn, and a closed one', () => {
-  const clock = new ManualClock();
-  const idle = new SystemTimer({ clock, autoStart: false });
-  const awaited = new SystemTimer({ clock, autoStart: false });
-  const handedOver = new SystemTimer({ clock, executor: () => undefined });
-  const closed = new SystemTimer({ clock });
-  for (const timer of [idle, awaited, handedOver, closed]) timer.add(new TestTask(0));
-  void awaited.advanceClock(100);
-  handedOver.poll();
-  closed.close();
-  for (const timer of [idle, awaited, handedOver, closed]) checkTimer(timer);
-  expect([idle, awaited, handedOver, closed].map((timer) => timer.size)).toEqual([1, 0, 1, 0]);
-});
-
 test('checkTimer accepts 150 000 buckets, more than a call has arguments', () => {
   const { timer } = manualTimer({ wheelSize: 2 ** 18 });
   for (let delayMs = 1; delayMs <= 150_000; delayMs++) timer.schedule(delayMs, () => undefined);

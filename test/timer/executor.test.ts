@@ -16,21 +16,6 @@ function laterTimer(options: { autoStart?: boolean } = {}) {
   return { runs, runNext: () => runs.shift()?.(), ...opened };
 }
 
-test('an executor that runs its turn at once behaves like none', () => {
-  const { clock, timer, journal } = handTimer({ executor: (run) => run() });
-  journal.add(timer, 5, 'a', () => {
-    journal.add(timer, 0, 'c');
-    expect(timer.poll()).toBe(0);
-  });
-  journal.add(timer, 5, 'b');
-  clock.nowMs = 5;
-  expect(timer.poll()).toBe(2);
-  expect(clock.pendingWakeups).toBe(1);
-  clock.fire();
-  expect(journal.entries).toEqual(['a', 'b', 'c']);
-  checkTimer(timer);
-});
-
 test('an executor is not called while nothing is due', () => {
   let asked = 0;
   const { clock, timer } = manualTimer({
@@ -60,54 +45,12 @@ test('due tasks stay pending until the executor runs its turn, and count in size
   expect([timer.size, clock.pendingWakeups]).toEqual([0, 0]);
 });
 
-test('no wake-up is armed for what the executor will run', () => {
-  const { clock, timer } = laterTimer();
-  addTask(timer, 5);
-  clock.runTo(5);
-  expect(clock.pendingWakeups).toBe(0);
-  addTask(timer, 50);
-  expect(clock.armedForMs).toBe(55);
-  checkTimer(timer);
-});
-
-test('a task that adds itself again is run by the executor again', () => {
-  const { clock, timer, runs, runNext } = laterTimer();
-  const task = addTask(timer, 0, (self) => timer.add(self));
-  for (let turn = 1; turn <= 3; turn++) {
-    clock.fire();
-    expect(runs).toHaveLength(1);
-    runNext();
-    expect(task.runs).toBe(turn);
-  }
-});
-
 test('what an executor has taken on does not count as falling due again', async () => {
   const { timer, runs } = laterTimer({ autoStart: false });
   addTask(timer, 0);
   expect(await timer.advanceClock(0)).toBe(true);
   expect(await timer.advanceClock(0)).toBe(false);
   expect(runs).toHaveLength(1);
-});
-
-test('an executor that runs its turn after close runs nothing', () => {
-  const { clock, timer, runNext } = laterTimer();
-  const task = addTask(timer, 1);
-  clock.runTo(1);
-  expect(timer.close()).toEqual([task]);
-  runNext();
-  expect(task.runs).toBe(0);
-  checkTimer(timer);
-});
-
-test('close with "run" does not wait for the executor', () => {
-  const { clock, timer, journal, runNext } = laterTimer();
-  journal.add(timer, 1, 'due');
-  journal.add(timer, 10, 'waiting');
-  clock.runTo(1);
-  timer.close({ pending: 'run' });
-  expect(journal.entries).toEqual(['due', 'waiting']);
-  runNext();
-  expect(journal.entries).toHaveLength(2);
 });
 
 test.each<[how: string, executor: () => unknown]>([

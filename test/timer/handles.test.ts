@@ -95,10 +95,6 @@ test('every id is a positive safe integer and is given once', () => {
   }
 });
 
-test('a task keeps its delay', () => {
-  for (const delayMs of [0, -5, 1.5, Number.MAX_VALUE]) expect(new TestTask(delayMs).delayMs).toBe(delayMs);
-});
-
 test.each([false, true])(
   'a frozen task is refused with asyncContext %s, and leaves nothing in the timer',
   (asyncContext) => {

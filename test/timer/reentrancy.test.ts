@@ -1,6 +1,6 @@
 import { checkTimer } from 'escapement/testing';
 import { expect, test } from 'vitest';
-import { addTask, Journal, TestTask } from './support/tasks.ts';
+import { Journal, TestTask } from './support/tasks.ts';
 import { handTimer, manualTimer } from './support/timers.ts';
 
 test('a task may cancel later tasks of its batch', () => {
@@ -77,13 +77,6 @@ test('a nested poll() runs nothing and returns 0, whatever is due', () => {
   expect(timer.poll()).toBe(2);
   expect(timer.poll()).toBe(2);
   expect(journal.entries).toEqual(['a', 'b', 'c', 'd']);
-});
-
-test('a task that adds itself again with delay 0 runs once for each poll', () => {
-  const { timer } = manualTimer();
-  addTask(timer, 0, (self) => timer.add(self));
-  expect([timer.poll(), timer.poll(), timer.poll()]).toEqual([1, 1, 1]);
-  expect(timer.size).toBe(1);
 });
 
 test('a task that adds itself again with delay 0 runs once for each turn of the host', () => {

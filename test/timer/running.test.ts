@@ -99,15 +99,6 @@ test('a late wake-up runs all that is due in one turn, in order of expiration, h
   checkTimer(timer);
 });
 
-test('in one bucket the task that was added first runs first', () => {
-  const { clock, timer, journal } = manualTimer({ wheelSize: 4 });
-  journal.add(timer, 50, 'a');
-  timer.schedule(50, journal.write, 'b');
-  journal.add(timer, 50, 'c');
-  clock.advance(50);
-  expect(journal.entries).toEqual(['a', 'b', 'c']);
-});
-
 test('onError receives the error of a task with the task, and that of a callback without one', () => {
   const onError = vi.fn();
   const { clock, timer, journal } = manualTimer({ onError });

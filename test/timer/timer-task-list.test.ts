@@ -2,11 +2,6 @@ import { expect, test } from 'vitest';
 import { NO_SLOT, TimerTable } from '../../src/timer/timer-table.ts';
 import { DelayQueue, DueQueue, TimerTaskList } from '../../src/timer/timer-task-list.ts';
 
-test('a new list is empty, has no expiration and is not queued', () => {
-  const list = new TimerTaskList(new TimerTable(), 20);
-  expect(list).toMatchObject({ size: 0, isEmpty: true, expirationMs: -1, isQueued: false, tickMs: 20 });
-});
-
 const table = new TimerTable();
 
 /** A bucket with an entry, or an empty one. */
@@ -33,27 +28,12 @@ test('a delay queue returns due buckets in order of expiration', () => {
   expect(queue.poll(49)).toBeUndefined();
 });
 
-test('an empty delay queue returns nothing', () => {
-  const queue = new DelayQueue();
-  expect([queue.peek(), queue.poll(Infinity), queue.expirations()]).toEqual([undefined, undefined, []]);
-});
-
 test('of two buckets that expire together the finer one is first in the delay queue', () => {
   const queue = new DelayQueue();
   const [coarse, fine] = [bucket(20), bucket(1)];
   queue.offer(coarse, 40);
   queue.offer(fine, 40);
   expect([queue.poll(40), queue.poll(40)]).toEqual([fine, coarse]);
-});
-
-test('isQueued of a bucket is true while it is in the delay queue', () => {
-  const queue = new DelayQueue();
-  const list = bucket();
-  expect(list.isQueued).toBe(false);
-  queue.offer(list, 5);
-  expect([list.isQueued, list.expirationMs]).toEqual([true, 5]);
-  queue.poll(5);
-  expect(list.isQueued).toBe(false);
 });
 
 test('an emptied bucket counts as absent, and is dropped when it comes to the top of the delay queue', () => {
@@ -136,17 +116,6 @@ test('a due queue with nothing but the fence is empty', () => {
   due.lowerFence();
   due.lowerFence();
   expect(due.size).toBe(1);
-});
-
-test('entries behind a lowered fence stay in order', () => {
-  const { due, add } = makeQueue();
-  const [a, b] = [add(), add()];
-  due.raiseFence();
-  expect(due.take()).toBe(a);
-  const c = add();
-  due.lowerFence();
-  due.raiseFence();
-  expect([due.take(), due.take(), due.take()]).toEqual([b, c, NO_SLOT]);
 });
 
 test('the fence is not an entry', () => {
