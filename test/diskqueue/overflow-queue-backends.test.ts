@@ -53,18 +53,6 @@ test('an ephemeral queue drops what does not fit in memory, and keeps the order 
   expect(backend.dropped).toBe(3);
 });
 
-test('close of an ephemeral queue drops the messages in memory', async () => {
-  const backend = new DummyBackendQueue();
-  const queue = new OverflowQueue({ memorySize: 3, backend });
-  await putAll(queue, 'ab');
-  const waiting = [queue.receive(), queue.receive(), queue.receive()];
-  await Promise.all(waiting.slice(0, 2));
-  const rejected = rejection(waiting[2] as Promise<unknown>);
-  await queue.close();
-  expect(await rejected).toMatchObject(CLOSED);
-  expect(backend.dropped).toBe(2);
-});
-
 const backend = new DummyBackendQueue();
 
 test.each([

@@ -49,16 +49,6 @@ test('while the backend has messages to deliver, all puts go there', async () =>
   expect(await drain(queue)).toEqual(['f']);
 });
 
-test('with memorySize 0 everything goes to the backend', async () => {
-  const { queue, backend } = overflowing(0);
-  await putAll(queue, 'abc');
-  expect(left(backend)).toEqual(['a', 'b', 'c']);
-  const [a, b] = await receiveMany(queue, 2);
-  b?.nack();
-  a?.nack();
-  expect(await drain(queue)).toEqual(['a', 'b', 'c']);
-});
-
 test('a message in memory is a copy', async () => {
   const { queue } = overflowing(2);
   const buffer = bytes('a');
@@ -261,19 +251,6 @@ test('put takes only bytes that the backend would take', async () => {
   expect(queue.depth).toBe(0);
   await queue.put(bytes('abc'));
   await queue.close();
-});
-
-test('a loop acknowledges a message when it requests the next one; the message at which it ended is delivered again', async () => {
-  const { queue, backend } = overflowing(1);
-  await putAll(queue, 'abc');
-  const seen: string[] = [];
-  for await (const data of queue) {
-    seen.push(text({ data }));
-    if (seen.length === 2) break;
-  }
-  expect(seen).toEqual(['a', 'b']);
-  expect([queue.depth, left(backend)]).toEqual([2, ['b', 'c']]);
-  expect(await drain(queue)).toEqual(['b', 'c']);
 });
 
 test('loops end when the queue is closed, and at once after it', async () => {

@@ -102,6 +102,13 @@ test('a deadline behind the armed one reads no clock', () => {
   checkTimer(timer);
 });
 
+test('the first deadline of an idle timer reads it once', () => {
+  const { clock, timer } = handTimer({ nowMs: 1_000 });
+  clock.readings = 0;
+  timer.scheduleAt(1_010, () => undefined);
+  expect(clock.readings).toBe(1);
+});
+
 test('a timer that is pumped by hand, and a task that is running, read none', () => {
   const manual = handTimer({ nowMs: 1_000, autoStart: false });
   manual.clock.readings = 0;

@@ -12,7 +12,7 @@ import {
 } from '../../src/workqueue/item-table.ts';
 import type { WorkQueueInternals } from '../../src/workqueue/work-queue.ts';
 import { thrownBy } from '../timer/support/errors.ts';
-import { takeNow } from './support/take.ts';
+import { processAll, takeNow } from './support/take.ts';
 
 const INTERNALS: symbol = Symbol.for('escapement.workqueue.internals');
 
@@ -129,6 +129,19 @@ test.each(CORRUPTIONS)('checkQueue reports %s', async (message, ...corruptions) 
     expect(error.message).toMatch(/^checkQueue: /);
     vi.restoreAllMocks();
   }
+});
+
+test('checkQueue accepts keys of all kinds', async () => {
+  const queue = new DelayingQueue<unknown>({ clock: new ManualClock() });
+  const keys = [NaN, 0, -0, null, undefined, Symbol('s'), 1n, {}, [], Object.create(null), () => undefined];
+  for (const key of keys) {
+    queue.add(key);
+    queue.addAfter(key, 10);
+  }
+  checkQueue(queue);
+  await processAll(queue);
+  expect(queue.waiting).toBe(10);
+  queue.shutDown();
 });
 
 function use(table: ItemTable<unknown>, key: unknown): ItemEntry<unknown> {
