@@ -170,20 +170,10 @@ export function isSystemError(error: unknown): error is NodeJS.ErrnoException {
  */
 function describe(error: unknown, effects: readonly unknown[]): unknown {
   if (effects.includes(error)) return undefined;
-  if (!(error instanceof Error)) return isJson(error) ? error : show(error);
+  if (!(error instanceof Error)) return error;
   const { name, code, message, op, cause } = error as EscapementError;
   if (!(error instanceof EscapementError)) return { name, message };
   return { name, code, message, op, cause: describe(cause, [...effects, error]) };
-}
-
-/** Not so is a circle of objects, or a bigint in one. */
-function isJson(value: unknown): boolean {
-  try {
-    JSON.stringify(value);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** A `TypeError` or `RangeError` for an argument, with a `code` for programs. */
