@@ -36,7 +36,7 @@ export class History {
     for (const [queue, values] of this.#series) {
       const sample = samples.get(queue);
       write(values, at, sample);
-      if (sample === undefined && (isFull || isEmpty(values))) this.#series.delete(queue);
+      if (sample === undefined && (isFull || values.every(Number.isNaN))) this.#series.delete(queue);
     }
     for (const [queue, sample] of samples) {
       if (this.#series.has(queue) || (this.#series.size > this.#maxQueues && queue !== ALL_QUEUES)) continue;
@@ -70,10 +70,6 @@ export class History {
 
 function write(values: Float32Array, at: number, sample: Sample | undefined): void {
   for (const [nth, column] of SAMPLED.entries()) values[at * SAMPLED.length + nth] = sample?.[column] ?? NaN;
-}
-
-function isEmpty(values: Float32Array): boolean {
-  return values.every((value) => Number.isNaN(value));
 }
 
 /** A float of 32 bits has seven digits; the others are noise. */

@@ -4,7 +4,6 @@ import type { Operations } from '../broker-base.ts';
 import { leaseLost, setLost, tickEarly } from '../broker-errors.ts';
 import { MARK_KEPT_MS, MOST_AHEAD_MS, MOST_SET_BACK_MS } from '../broker-settings.ts';
 import type {
-  GroupInfo,
   GroupLimits,
   GroupTaking,
   LeasedTask,
@@ -55,13 +54,11 @@ export const LIFE_OF_A_TASK = {
 
   dequeue(store, name, limit, leaseMs) {
     const queue = store.queues.get(name);
-    if (queue === undefined || queue.isPaused) return NO_TASKS;
-    const { pending } = queue;
-    if (pending.size === 0) return NO_TASKS;
+    if (queue === undefined || queue.isPaused || queue.pending.size === 0) return NO_TASKS;
     const nowMs = store.clock.now();
     const leased: LeasedTask[] = [];
     while (leased.length < limit) {
-      const row = pending.next(nowMs);
+      const row = queue.pending.next(nowMs);
       if (row === undefined) break;
       leased.push(lease(store, row, leaseMs, nowMs));
     }
@@ -133,11 +130,8 @@ export const LIFE_OF_A_TASK = {
   /** In the order in which they were leased. O(active). */
   recover(store, names, graceMs, leaseMs) {
     const nowMs = store.clock.now();
-    const endedUntilMs = nowMs - graceMs;
-    const orphans: TaskRow[] = [];
-    for (const { lists } of store.queuesNamed(names)) {
-      for (const row of lists.active) if (row.atMs <= endedUntilMs) orphans.push(row);
-    }
+    const active = store.queuesNamed(names).flatMap(({ lists }) => [...lists.active]);
+    const orphans = active.filter(({ atMs }) => atMs <= nowMs - graceMs);
     return orphans.map((row) => lease(store, row, leaseMs, nowMs));
   },
 
@@ -167,9 +161,8 @@ export const LIFE_OF_A_TASK = {
   // Aggregation: the tasks of a group are taken out of it as a set, and one task replaces the set.
 
   groups(store, name) {
-    const infos: GroupInfo[] = [];
-    for (const { group, size } of store.queues.get(name)?.groups.values() ?? []) infos.push({ group, size });
-    return infos;
+    const groups = store.queues.get(name)?.groups.values() ?? [];
+    return Array.from(groups, ({ group, size }) => ({ group, size }));
   },
 
   takeGroup(store, name, group, limits, holdMs) {
