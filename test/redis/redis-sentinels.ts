@@ -3,9 +3,14 @@ import { RedisProcess } from './redis-process.ts';
 import { withRedis } from './with-redis.ts';
 
 const MASTER = 'mymaster';
-/** Short, because tests wait for it, and long for a machine that has much to do. */
-const DOWN_AFTER_MS = 500;
-const FAILOVER_TIMEOUT_MS = 3_000;
+
+/** When a server counts as lost, and a failover as failed, in milliseconds. */
+type Patience = Readonly<Record<'down-after-milliseconds' | 'failover-timeout', number>>;
+
+/** A machine that has much to do, or stops for some seconds, replaces no primary that is there, and ends no failover. */
+const PATIENT: Patience = { 'down-after-milliseconds': 60_000, 'failover-timeout': 60_000 };
+/** While a test waits for the loss of a primary. A failover for which no sentinel has got enough votes is repeated soon. */
+const HASTY: Patience = { 'down-after-milliseconds': 500, 'failover-timeout': 3_000 };
 
 /** Passwords of both kinds. */
 export interface SentinelPasswords {
@@ -66,12 +71,32 @@ export class RedisSentinels {
   /** Makes the replica the primary, in order. */
   async failover(): Promise<void> {
     const before = await this.primary();
-    await this.#ask(this.sentinels[0], (redis) => redis.call('SENTINEL', 'failover', MASTER));
-    await this.untilPrimaryIsNot(before);
+    // A sentinel refuses while its last news of the replica are some seconds old.
+    await until('a sentinel begins', async () => {
+      await this.#ask(this.sentinels[0], (redis) => redis.call('SENTINEL', 'failover', MASTER));
+      return true;
+    });
+    await this.#untilPrimaryIsNot(before);
   }
 
-  async untilPrimaryIsNot(server: RedisProcess): Promise<void> {
+  /** Waits until the sentinels have replaced a primary that does not answer. */
+  async untilReplaced(lost: RedisProcess): Promise<void> {
+    await this.#become(HASTY);
+    await this.#untilPrimaryIsNot(lost);
+    await this.#become(PATIENT);
+  }
+
+  async #untilPrimaryIsNot(server: RedisProcess): Promise<void> {
     await until('the primary is another one', async () => (await this.primary()) !== server);
+  }
+
+  async #become(patience: Patience): Promise<void> {
+    const words = Object.entries(patience).flat();
+    await Promise.all(
+      this.sentinels.map((each) =>
+        this.#ask(each, (redis) => redis.call('SENTINEL', 'SET', MASTER, ...words)),
+      ),
+    );
   }
 
   async stop(): Promise<void> {
@@ -102,8 +127,7 @@ export class RedisSentinels {
 function sentinelConfig(port: number, passwords: SentinelPasswords | undefined): string {
   const lines = [
     `sentinel monitor ${MASTER} 127.0.0.1 ${port} 2`,
-    `sentinel down-after-milliseconds ${MASTER} ${DOWN_AFTER_MS}`,
-    `sentinel failover-timeout ${MASTER} ${FAILOVER_TIMEOUT_MS}`,
+    ...Object.entries(PATIENT).map(([name, ms]) => `sentinel ${name} ${MASTER} ${ms}`),
   ];
   if (passwords !== undefined) {
     lines.push(`sentinel auth-pass ${MASTER} ${passwords.server}`);

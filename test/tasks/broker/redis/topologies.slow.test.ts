@@ -58,11 +58,11 @@ describe('a connection by sentinels', () => {
   it('a connection by sentinels leads to the next primary when the first one stops answering', async () => {
     const { connection } = open({ url: redis.url, password: PASSWORDS.server, timeoutMs: 500 });
     const before = await redis.primary();
-    await count(connection);
+    await untilReady(connection);
     before.pause();
-    await redis.untilPrimaryIsNot(before);
-    await countUntilItWorks(connection);
-    expect(await portOf(connection)).toBe((await redis.primary()).port);
+    await redis.untilReplaced(before);
+    const { port } = await redis.primary();
+    await until('it leads there', async () => (await portOf(connection)) === port);
     before.resume();
   });
 
