@@ -7,7 +7,7 @@ import { seededRandom } from '../../../src/tasks/broker/flaky-broker.ts';
 const TASKS = 100;
 
 /** Repeats an operation until the broker is available for it. */
-async function surely(operation: () => Promise<unknown>, isDone = 'nothing'): Promise<void> {
+export async function surely(operation: () => Promise<unknown>, isDone = 'nothing'): Promise<void> {
   for (;;) {
     try {
       await operation();

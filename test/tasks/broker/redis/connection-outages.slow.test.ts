@@ -11,6 +11,7 @@ import {
   CLOSED,
   count,
   countUntilItWorks,
+  expectOutages,
   open,
   timeOf,
   UNAVAILABLE,
@@ -66,9 +67,9 @@ describe('a server that stops', () => {
     await server.kill();
     const { connection, health } = open({ url: server.url, timeoutMs: 1_000 });
     await until('the first attempt has failed', () => health.length === 1);
-    const refused = expect(count(connection)).rejects.toMatchObject(unavailableFor(/ECONNREFUSED/));
-    const tookMs = await timeOf(refused);
-    expect(tookMs).toBeGreaterThanOrEqual(500); // a timeout of the host counts from the start of its turn, which may be late
+    const startMs = performance.now();
+    await expect(count(connection)).rejects.toMatchObject(unavailableFor(/ECONNREFUSED/));
+    expect(performance.now() - startMs).toBeGreaterThanOrEqual(500); // a timeout of the host counts from the start of its turn, which may be late
     expect(states(health)).toEqual(['unavailable']);
     expect(connection.health).toMatchObject({ state: 'unavailable', cause: { code: 'ECONNREFUSED' } });
   });
@@ -121,14 +122,14 @@ function expectRarer(timesMs: readonly number[]): void {
 describe('a server that does not answer', () => {
   it('the connection to a silent server is given up in time, and made again when the server continues', async () => {
     const { connection, health } = open({ url: server.url, timeoutMs: 1_000 });
-    await count(connection);
+    await untilReady(connection);
     server.pause();
     const tookMs = await timeOf(expect(count(connection)).rejects.toMatchObject(UNAVAILABLE));
     expect(tookMs).toBeLessThan(5_000);
     await until('it is noticed', () => connection.health.state === 'unavailable');
     server.resume();
     await countUntilItWorks(connection);
-    expect(states(health)).toEqual(['ready', 'unavailable', 'ready']);
+    expectOutages(health);
   });
 
   it('a silent server gets no more commands after the time limit', async () => {
@@ -138,9 +139,10 @@ describe('a server that does not answer', () => {
     for (let asked = 0; asked < 10; asked++)
       await expect(count(connection)).rejects.toMatchObject(UNAVAILABLE);
     server.resume();
-    await countUntilItWorks(connection);
-    // One that it has found in its socket, perhaps one while the connection ended, and one after.
-    expect(await count(connection)).toBeLessThanOrEqual(4);
+    await countUntilItWorks(connection, 'other');
+    // One that it has found in its socket, and perhaps one while the connection ended.
+    const [counted = ''] = await server.ask('INCRBY asynq:{default}:count 0');
+    expect(Number(counted.slice(1))).toBeLessThanOrEqual(2);
   });
 
   it('a caller that retries in a loop does not keep the connection from recovering', async () => {

@@ -5,6 +5,7 @@ import type {
   RedisHealth,
 } from '../../../../src/tasks/broker/redis/connection-options.ts';
 import { RedisConnection } from '../../../../src/tasks/broker/redis/connection.ts';
+import { measureRunningTime } from '../../../running-time.ts';
 import { until } from '../../../until.ts';
 
 /** A connection, and the changes of its health. */
@@ -59,11 +60,21 @@ export function untilReady(connection: RedisConnection, queue = 'default'): Prom
   });
 }
 
-/** How long something takes, in milliseconds. */
+/** How long something takes while this process has its turns, in milliseconds. */
 export async function timeOf(work: Promise<unknown>): Promise<number> {
-  const startMs = performance.now();
+  const end = measureRunningTime();
   await work;
-  return performance.now() - startMs;
+  return end();
+}
+
+/** Checks that there was an outage, and each change of the health was reported once. On a busy machine there may be several. */
+export function expectOutages(health: readonly RedisHealth[]): void {
+  const states = health.map(({ state }) => state);
+  const outages = Math.max(1, Math.floor(states.length / 2));
+  expect(states).toEqual([
+    'ready',
+    ...Array.from({ length: outages }, () => ['unavailable', 'ready']).flat(),
+  ]);
 }
 
 export const UNAVAILABLE = { name: 'EscapementError', code: 'ERR_BROKER_UNAVAILABLE' };
