@@ -8,6 +8,9 @@ import type { RedisCluster } from '../../../redis/redis-cluster.ts';
 import { checkQueues } from '../../support/check-redis.ts';
 import { dumpOf } from '../../support/redis-dump.ts';
 
+/** Longer than a machine stops, where a test is not about the time limit. */
+export const PATIENT_MS = 60_000;
+
 /** The host's clock, which can be put forward: Redis need not wait. */
 export class ShiftedClock implements Clock {
   #aheadMs = 0;
@@ -63,7 +66,7 @@ export async function clusterSetup({ url, nodes }: RedisCluster): Promise<RedisS
 /** Time passes by a jump of the broker's clock, and of what Redis lets expire. */
 function setupOn(url: string, redis: Redis, dispose: () => Promise<void>): RedisSetup {
   const clock = new ShiftedClock();
-  const broker = new RedisBroker({ url, clock });
+  const broker = new RedisBroker({ url, clock, timeoutMs: PATIENT_MS });
   return {
     broker,
     redis,
