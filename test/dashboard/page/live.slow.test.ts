@@ -6,6 +6,11 @@ import { showWorld, type World } from './world.ts';
 
 const NO_MORE_MS = 2_500;
 
+/** Waits until the server has the requests that a page has sent: another one, which it sends after them, is answered. */
+function untilSent({ page }: Tab): Promise<unknown> {
+  return page.evaluate("fetch('api/health').then(({ status }) => status)");
+}
+
 describe.skipIf(CHROMIUM === undefined)('live pages of the dashboard', () => {
   let world: World;
   let browser: Browser;
@@ -47,7 +52,7 @@ describe.skipIf(CHROMIUM === undefined)('live pages of the dashboard', () => {
     await tab.view('/queues/default');
     await tab.sees('default');
     await setVisibility('hidden');
-    await tab.page.waitForTimeout(200);
+    await untilSent(tab);
     const before = world.requests.length;
     await tab.page.waitForTimeout(NO_MORE_MS);
     expect(world.requests.slice(before)).toEqual([]);
@@ -108,7 +113,7 @@ describe.skipIf(CHROMIUM === undefined)('a dashboard with a login', () => {
     isLoggedIn = false;
     await tab.sees('Your login has expired.', 'What is shown was read', 'image:resize');
     await tab.page.getByText('Logged out').waitFor();
-    await tab.page.waitForTimeout(200);
+    await untilSent(tab);
     const before = world.requests.length;
     await tab.page.waitForTimeout(NO_MORE_MS);
     expect(world.requests.slice(before)).toEqual([]);

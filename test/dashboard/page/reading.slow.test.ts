@@ -112,7 +112,8 @@ describe.skipIf(CHROMIUM === undefined)('reading the dashboard', () => {
     });
     await add('large', 'x'.repeat(900_000), { taskId: 'large', processInMs: 1e7 });
     await tab.view('/queues/default/tasks/large');
-    await expect.poll(() => statuses).toEqual([200, 304, 304]);
+    await expect.poll(() => statuses.length).toBeGreaterThanOrEqual(3);
+    expect(statuses).toEqual([200, ...statuses.slice(1).map(() => 304)]);
     await world.inspector.archiveTask('default', 'large');
     await tab.page.locator('h1').getByText('Archived').waitFor();
     tab.page.removeAllListeners('response');
