@@ -40,7 +40,7 @@ export async function openTab(browser: Browser, url: string): Promise<Tab> {
   const context =
     browser.contexts()[0] ?? (await browser.newContext({ viewport: { width: 1280, height: 800 } }));
   const page = await context.newPage();
-  page.setDefaultTimeout(10_000);
+  page.setDefaultTimeout(60_000); // generous, as other limits of tests: the machine may be busy
   const problems: string[] = [];
   page.on('pageerror', (error) => problems.push(error.message));
   page.on('dialog', (dialog) => {
