@@ -5,8 +5,10 @@ import { withRedis } from './with-redis.ts';
 
 const NODES = 3;
 const SLOTS = 16_384;
-/** Time after which a node counts as failed, in milliseconds. */
+/** Time after which a node counts as failed, in milliseconds, and for which nodes that meet, or meet again, accept no commands. */
 const NODE_TIMEOUT_MS = 1_000;
+/** The same when they have met: no node fails because the machine stops for some seconds. */
+const PATIENT_TIMEOUT_MS = 60_000;
 const MIGRATE_TIMEOUT_MS = 5_000;
 /** Keys of a slot that is moved. */
 const MOST_KEYS = 1_000;
@@ -31,6 +33,8 @@ export class RedisCluster {
     const cluster = new RedisCluster(nodes);
     await cluster.#join();
     await until('all nodes know all slots', () => cluster.#isComplete());
+    const patient = `CONFIG SET cluster-node-timeout ${PATIENT_TIMEOUT_MS}`;
+    await Promise.all(nodes.map((node) => node.ask(patient)));
     return cluster;
   }
 
