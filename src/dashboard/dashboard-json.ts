@@ -59,14 +59,22 @@ export function nameOfSegment(part: string): string {
   return /^~+\.\.?$/.test(part) ? part.slice(1) : part;
 }
 
-/** All changes that a session may make. */
-export const DASHBOARD_ACTIONS = [
+/** A change that a session may make: a value of `{ actions }` in the result of `authorize`. */
+export type DashboardAction =
+  | 'run'
+  | 'archive'
+  | 'delete'
+  | 'cancel'
+  | 'pause'
+  | 'resume'
+  | 'limits'
+  | 'delete-queue';
+
+/** All changes. */
+export const DASHBOARD_ACTIONS: readonly DashboardAction[] = [
   ...(['run', 'archive', 'delete', 'cancel'] as const),
   ...(['pause', 'resume', 'limits', 'delete-queue'] as const),
-] as const;
-
-/** A change that a session may make: a value of `{ actions }` in the result of `authorize`. */
-export type DashboardAction = (typeof DASHBOARD_ACTIONS)[number];
+];
 
 export interface SessionJson {
   readonly title: string;

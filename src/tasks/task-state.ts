@@ -1,14 +1,3 @@
-/** All states, in asynq's order. */
-export const TASK_STATES = [
-  'active',
-  'pending',
-  'scheduled',
-  'retry',
-  'archived',
-  'completed',
-  'aggregating',
-] as const;
-
 /**
  * State of a task. Every task of a queue is in exactly one, as in asynq:
  *
@@ -32,7 +21,25 @@ export const TASK_STATES = [
  *        aggregating                           archived      an inspector archives it
  *      any but active                          (removed)     an inspector deletes it
  */
-export type TaskState = (typeof TASK_STATES)[number];
+export type TaskState =
+  | 'active'
+  | 'pending'
+  | 'scheduled'
+  | 'retry'
+  | 'archived'
+  | 'completed'
+  | 'aggregating';
+
+/** All states, in asynq's order. */
+export const TASK_STATES: readonly TaskState[] = [
+  'active',
+  'pending',
+  'scheduled',
+  'retry',
+  'archived',
+  'completed',
+  'aggregating',
+];
 
 export function isTaskState(word: string): word is TaskState {
   return (TASK_STATES as readonly string[]).includes(word);
