@@ -25,7 +25,7 @@ export const HISTORY_KEPT_MS = HISTORY_DAYS * DAY_MS;
 export const EVENTS_KEPT = 1_000;
 
 /** Tasks of a list, or of a state, whose memory is measured for all of them; asynq's. */
-export const SAMPLED = 20;
+export const MEMORY_SAMPLE = 20;
 
 /** How long the mark of its latest tick is kept: longer, so that a yearly entry makes up for the tick that it has missed. */
 export const MARK_KEPT_MS = 400 * DAY_MS;

@@ -1,7 +1,7 @@
 import { DAY_MS, utcDay } from '../../../core/units.ts';
 import { TASK_STATES, type TaskState } from '../../task-state.ts';
 import type { Operations } from '../broker-base.ts';
-import { SAMPLED } from '../broker-settings.ts';
+import { MEMORY_SAMPLE } from '../broker-settings.ts';
 import type { KeyStats, TaskRecord } from '../broker.ts';
 import { PayloadOnDisk } from './journaled-row.ts';
 import { listOf, type QueueState } from './queue-state.ts';
@@ -156,7 +156,7 @@ function bytesOf(list: TaskList): number {
   let bytes = 0;
   for (const row of list) {
     bytes += bytesOfRow(row);
-    if (++sampled === SAMPLED) break;
+    if (++sampled === MEMORY_SAMPLE) break;
   }
   return sampled === 0 ? 0 : (bytes / sampled) * list.size;
 }

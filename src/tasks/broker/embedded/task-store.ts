@@ -273,11 +273,13 @@ export class TaskStore {
   /** Moves due rows of a queue, the earliest first. @returns their number. */
   forwardDue(queue: QueueState, limit = ROWS_PER_TURN): number {
     const wallNowMs = this.clock.wallNow();
-    for (let count = 0; ; count++) {
-      const row = count < limit ? queue.firstDue(wallNowMs) : undefined;
-      if (row === undefined) return count;
+    let count = 0;
+    for (; count < limit; count++) {
+      const row = queue.firstDue(wallNowMs);
+      if (row === undefined) break;
       this.forward(row);
     }
+    return count;
   }
 
   /** Moves a due row to its queue or group. */

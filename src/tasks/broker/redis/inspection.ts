@@ -2,7 +2,7 @@ import { DAY_MS, NANOS_PER_MS, utcDay } from '../../../core/units.ts';
 import { hasOwnKeys } from '../../argument-checks.ts';
 import { isTaskState, type TaskState } from '../../task-state.ts';
 import { queueNotFound, taskNotFound } from '../broker-errors.ts';
-import { SAMPLED } from '../broker-settings.ts';
+import { MEMORY_SAMPLE } from '../broker-settings.ts';
 import type { DayStats, QueueStats, TaskRecord } from '../broker.ts';
 import { groupsFrom } from './groups.ts';
 import { QUEUES_KEY } from './keys.ts';
@@ -158,7 +158,7 @@ export const INSPECTION = {
   async queueStats(redis, queue) {
     await requireQueue(redis, queue);
     const nowMs = redis.wallNowMs;
-    const args = [SAMPLED, utcDay(nowMs), MOST_READ];
+    const args = [MEMORY_SAMPLE, utcDay(nowMs), MOST_READ];
     const items = itemsOf(await redis.runIn(queue, QUEUE_STATS, args));
     const reply = items.map(numberOf);
     const [active = 0, pending = 0, scheduled = 0, retry = 0, archived = 0, completed = 0] = reply;
