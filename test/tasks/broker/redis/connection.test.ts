@@ -151,6 +151,8 @@ describe('a connection to Redis', () => {
       connection.run((client) => client.publish(channel, text));
     await publish('a', '1');
     await publish('b', '2');
+    // Messages come by a connection of their own: they may arrive after the answer to `publish`.
+    await until('the first two are heard', () => heard.length >= 3);
     connection.channels.unsubscribe('a', one);
     await publish('a', '3');
     await until('all is heard', () => heard.length >= 4);
@@ -164,7 +166,7 @@ describe('a connection to Redis', () => {
       return ((await list) as string).split('id=').length - 1;
     };
     const listener = (): void => undefined;
-    expect(await clients()).toBe(0);
+    await until('those of other tests are gone', async () => (await clients()) === 0);
     await connection.channels.subscribe('a', listener);
     expect(await clients()).toBe(1);
     connection.channels.unsubscribe('a', listener);
