@@ -5,7 +5,7 @@ import { RedisProcess } from '../../redis/redis-process.ts';
 let cluster: RedisProcess;
 
 beforeAll(async () => {
-  cluster = await RedisProcess.start({ args: ['--cluster-enabled', 'yes'] });
+  cluster = await RedisProcess.start({ isClusterNode: true });
 });
 
 afterAll(async () => {

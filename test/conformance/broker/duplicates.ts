@@ -7,6 +7,7 @@ import {
   idsIn,
   idsOf,
   LONG_MS,
+  MINUTE_MS,
   newTask,
   putInto,
   QUEUE,
@@ -140,29 +141,29 @@ export function describeDuplicates(make: BrokerFactory): void {
     });
 
     it('a task whose lock has ended is not replaced', async (broker, time) => {
-      await broker.enqueue(duplicate(undefined, { uniqueTtlMs: 2_000 }));
-      await time.advance(4_000);
+      await broker.enqueue(duplicate(undefined, { uniqueTtlMs: MINUTE_MS }));
+      await time.advance(2 * MINUTE_MS);
       await broker.enqueue(duplicate(onDuplicate));
       expect(await countOf(broker)).toBe(2);
     });
   });
 
   it('the lock of a task that was replaced ends when it would have ended', async (broker, time) => {
-    await broker.enqueue(duplicate(undefined, { uniqueTtlMs: 6_000 }));
-    await time.advance(4_000);
-    await broker.enqueue(duplicate('replace', { uniqueTtlMs: 6_000 }));
-    await time.advance(4_000);
+    await broker.enqueue(duplicate(undefined, { uniqueTtlMs: 3 * MINUTE_MS }));
+    await time.advance(2 * MINUTE_MS);
+    await broker.enqueue(duplicate('replace', { uniqueTtlMs: 3 * MINUTE_MS }));
+    await time.advance(2 * MINUTE_MS);
     await broker.enqueue(duplicate(undefined));
     expect(await countOf(broker)).toBe(2);
   });
 
   it('the lock of a task that was extended starts anew, with the time until the task is due', async (broker, time) => {
-    await broker.enqueue(duplicate(undefined, { uniqueTtlMs: 3_000 }));
-    const processAtMs = broker.clock.wallNow() + 5_000;
-    await broker.enqueue(duplicate('extend', { uniqueTtlMs: 6_000, processAtMs }));
-    await time.advance(8_000);
+    await broker.enqueue(duplicate(undefined, { uniqueTtlMs: MINUTE_MS }));
+    const processAtMs = broker.clock.wallNow() + 2 * MINUTE_MS;
+    await broker.enqueue(duplicate('extend', { uniqueTtlMs: 2 * MINUTE_MS, processAtMs }));
+    await time.advance(3 * MINUTE_MS);
     await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(duplicate(undefined)));
-    await time.advance(6_000);
+    await time.advance(2 * MINUTE_MS);
     await broker.enqueue(duplicate(undefined));
   });
 

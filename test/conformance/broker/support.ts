@@ -57,6 +57,9 @@ export function caseWith(make: BrokerFactory): (name: string, run: BrokerCase) =
 /** Long enough that no lease ends and nothing is due during a test that does not wait for it. */
 export const LONG_MS = 3_600_000;
 
+/** Long enough that no lock ends while the machine stops: Redis ends them by its own clock. */
+export const MINUTE_MS = 60_000;
+
 export const QUEUE = 'default';
 
 /** A unique lock, in the place of a cluster where its queue is. */

@@ -6,10 +6,10 @@ import { Client, EmbeddedBroker, Server, Task, type Broker } from 'escapement/ta
 import { RedisBroker } from 'escapement/tasks/redis';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { folderOfTest } from '../../folder.ts';
+import { freshDatabase } from '../../redis/redis-case.ts';
 import { withRedis } from '../../redis/with-redis.ts';
 import { spawnProgram } from '../../run-program.ts';
 import { until } from '../../until.ts';
-import { redisForTest } from '../broker/redis/setup.ts';
 import { withMethods } from '../support/with-methods.ts';
 
 /*
@@ -122,11 +122,19 @@ async function isDone(broker: Broker): Promise<boolean> {
   return Object.values(counts).every((count) => count === 0);
 }
 
+async function openRedis(): Promise<{ readonly broker: RedisBroker; readonly url: string }> {
+  const { url, dispose } = await freshDatabase();
+  onTestFinished(dispose);
+  const broker = new RedisBroker({ url });
+  onTestFinished(() => broker.close());
+  return { broker, url };
+}
+
 describe.runIf(inject('redis').isThere)('servers that are killed again and again', () => {
   test.each([1, 2])(
     'servers on Redis that are killed never run more tasks of a key or of the queue than the limits, and leave no place taken (%d of each key)',
     async (concurrency) => {
-      const { broker, url } = await redisForTest();
+      const { broker, url } = await openRedis();
       await broker.setLimits(QUEUE, { concurrency: 5, perKey: { concurrency } });
       const witness = new Witness();
       const start = (): ServerProcess => witness.serve(`new RedisBroker({ url: '${url}' })`, 100);
@@ -233,7 +241,7 @@ test.runIf(inject('redis').isThere)(
   async () => {
     const SECONDS = Number(process.env['ESCAPEMENT_RATE_SECONDS'] ?? 3);
     const rate = { tasks: 1_000, perMs: 1_000, burst: 50 };
-    const { broker, url } = await redisForTest();
+    const { broker, url } = await openRedis();
     const takings: Taking[] = [];
     const servers = Array.from({ length: 2 }, () => {
       const inner = new RedisBroker({ url });

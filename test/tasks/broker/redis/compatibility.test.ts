@@ -99,6 +99,7 @@ describe('rule 13: generated ids are safe in URLs', () => {
       const tick = once(scheduler, 'enqueued') as Promise<[TaskInfo, ScheduleTick]>;
       const entry = scheduler.register('@every 1s', new Task('t', { any: '/:run' }, { queue: 'another' }));
       await scheduler.start();
+      await setup.advance(1_000);
       const ids: Record<string, string> = { task: id, tick: (await tick)[0].id, entry };
       await scheduler.shutdown();
       // asynqmon's own verbs are words: `…/ID:run`.

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { systemClock } from 'escapement';
 import { Client, Inspector, Server, type ReceivedTask, type TaskContext } from 'escapement/tasks';
 import { RedisBroker, type RedisHealth } from 'escapement/tasks/redis';
 import { until } from '../../../until.ts';
 import { enqueueSurely, surely } from '../../support/flaky-work.ts';
-import { ShiftedClock } from './setup.ts';
 
 /** Longer than a lease, and what is added to it because clocks differ. */
 const LEASES_ARE_OVER_MS = 120_000;
@@ -25,7 +25,7 @@ export class OutageWorld {
   readonly broker: RedisBroker;
   /** Tasks whose handler was called. */
   readonly ran = new Set<string>();
-  readonly #clock = new ShiftedClock();
+  #aheadMs = 0;
   readonly #client: Client;
   #server: Server | undefined;
   #enqueued = 0;
@@ -39,7 +39,11 @@ export class OutageWorld {
     this.#hasKeys = hasKeys;
     this.broker = new RedisBroker({
       url,
-      clock: this.#clock,
+      clock: {
+        ...systemClock,
+        now: () => systemClock.now() + this.#aheadMs,
+        wallNow: () => systemClock.wallNow() + this.#aheadMs,
+      },
       timeoutMs: TIMEOUT_MS,
       onHealth: (health) => this.health.push(health),
     });
@@ -142,7 +146,7 @@ export class OutageWorld {
    */
   async #continueLater(): Promise<void> {
     await this.stop();
-    this.#clock.shift(LEASES_ARE_OVER_MS);
+    this.#aheadMs += LEASES_ARE_OVER_MS;
     await this.start();
   }
 

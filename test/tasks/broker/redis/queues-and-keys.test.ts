@@ -127,6 +127,7 @@ describe('names of other programs', () => {
     const id = scheduler.register('@every 1s', new Task('tick', undefined, { queue: 'ticks' }));
     const enqueued = new Promise((resolve) => scheduler.once('enqueued', resolve));
     await scheduler.start();
+    await setup.advance(1_000);
     await enqueued;
     scheduler.unregister(id);
     await scheduler.shutdown();

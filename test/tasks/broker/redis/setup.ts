@@ -11,11 +11,13 @@ import { dumpOf } from '../../support/redis-dump.ts';
 /** Longer than a machine stops, where a test is not about the time limit. */
 export const PATIENT_MS = 60_000;
 
-/** The host's clock, which can be put forward: Redis need not wait. */
-export class ShiftedClock implements Clock {
+/** The host's clock, except that its wall time passes by jumps only: no test depends on how long it takes. */
+class SteppedClock implements Clock {
+  #wallMs = systemClock.wallNow();
   #aheadMs = 0;
 
-  shift(ms: number): void {
+  step(ms: number): void {
+    this.#wallMs += ms;
     this.#aheadMs += ms;
   }
 
@@ -24,7 +26,7 @@ export class ShiftedClock implements Clock {
   }
 
   wallNow(): number {
-    return systemClock.wallNow() + this.#aheadMs;
+    return this.#wallMs;
   }
 
   setTimeout(callback: () => void, delayMs: number): ReturnType<Clock['setTimeout']> {
@@ -65,7 +67,7 @@ export async function clusterSetup({ url, nodes }: RedisCluster): Promise<RedisS
 
 /** Time passes by a jump of the broker's clock, and of what Redis lets expire. */
 function setupOn(url: string, redis: Redis, dispose: () => Promise<void>): RedisSetup {
-  const clock = new ShiftedClock();
+  const clock = new SteppedClock();
   const broker = new RedisBroker({ url, clock, timeoutMs: PATIENT_MS });
   return {
     broker,
@@ -73,7 +75,7 @@ function setupOn(url: string, redis: Redis, dispose: () => Promise<void>): Redis
     url,
     precisionMs: 1_000,
     advance: async (ms) => {
-      clock.shift(ms);
+      clock.step(ms);
       await expireSooner(redis, ms);
     },
     check: async () => {
