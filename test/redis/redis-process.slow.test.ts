@@ -13,6 +13,12 @@ it('the reason is reported if a server does not start', async () => {
   );
 });
 
+it('a server whose port another one has taken meanwhile does not start', async () => {
+  const other = await RedisProcess.start();
+  await expect(RedisProcess.start({ port: other.port })).rejects.toThrow(/has not started: [^]*in use/);
+  await other.stop();
+});
+
 it('a paused server can be stopped, and leaves no folder', async () => {
   const server = await RedisProcess.start();
   server.pause();

@@ -37,6 +37,8 @@ const LAST_CLUSTER_PORT = 65_535 - CLUSTER_BUS_OFFSET;
 /** A port that was free may be taken when the server binds it. */
 const ATTEMPTS = 5;
 const POLL_MS = 5;
+/** What a server, or a sentinel, logs when it listens. */
+const LISTENS = /Ready to accept connections|Sentinel ID is/g;
 
 let program: string | undefined;
 
@@ -57,7 +59,7 @@ export class RedisProcess {
     writeFileSync(this.#configPath, settings.config ?? '');
   }
 
-  /** Starts one, and waits until it answers. @throws Error - with its output. */
+  /** Starts one, and waits until it listens. @throws Error - with its output. */
   static async start(settings: RedisSettings = {}): Promise<RedisProcess> {
     const lastPort = settings.isClusterNode === true ? LAST_CLUSTER_PORT : undefined;
     for (let attempt = 1; ; attempt++) {
@@ -84,13 +86,14 @@ export class RedisProcess {
 
   /** Again, after {@link RedisProcess.kill}: on the same port, in the same folder. */
   async start(): Promise<void> {
+    const before = this.#starts();
     const child = this.#spawn();
     this.#child = child;
     child.once('exit', () => {
       this.#child = undefined;
       tellKeeper(child);
     });
-    while (!(await this.#answers())) {
+    while (this.#starts() === before) {
       if (this.#child !== child) throw new Error(`redis-server has not started: ${this.log()}`);
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     }
@@ -135,13 +138,9 @@ export class RedisProcess {
     return askRedis(this.port, commands);
   }
 
-  async #answers(): Promise<boolean> {
-    try {
-      const [answer = ''] = await this.ask('PING');
-      return answer.startsWith('+PONG') || answer.startsWith('-NOAUTH');
-    } catch {
-      return false;
-    }
+  /** How often it has begun to listen. An answer would not show that: it may be of a server that has taken the port meanwhile. */
+  #starts(): number {
+    return this.log().match(LISTENS)?.length ?? 0;
   }
 
   #spawn(): ChildProcess {
