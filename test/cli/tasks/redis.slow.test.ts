@@ -61,12 +61,12 @@ describe('escapement tasks, built, with Redis', () => {
   });
 
   it('the command gives up on a Redis that does not respond, or when it is interrupted', async () => {
-    let connections = 0;
-    const port = await acceptConnections(() => connections++);
-    const late = tasks({}, 'stats', '-u', `127.0.0.1:${port}`);
+    const late = tasks({}, 'stats', '-u', `127.0.0.1:${await acceptConnections(() => undefined)}`);
+    let isConnected = false;
+    const port = await acceptConnections(() => (isConnected = true));
     const child = startCommand(['tasks', 'stats', '-u', `127.0.0.1:${port}`]);
     const result = endOf(child);
-    await expect.poll(() => connections).toBe(2);
+    await expect.poll(() => isConnected).toBe(true);
     child.kill('SIGINT');
     expect(await result).toMatchObject({ stderr: '', code: 130 });
     expect((await late).stderr).toMatch(/^escapement: cannot reach Redis at 127\.0\.0\.1:\d+: [^\n]+\n$/);
