@@ -60,6 +60,14 @@ export function untilReady(connection: RedisConnection, queue = 'default'): Prom
   });
 }
 
+/** Waits for an operation that fails for that reason. On a busy machine the first ones reach their time limit before Redis refuses. */
+export function untilRefused(connection: RedisConnection, error: object): Promise<void> {
+  return until('it is refused', async () => {
+    await expect(count(connection)).rejects.toMatchObject(error);
+    return true;
+  });
+}
+
 /** How long something takes while this process has its turns, in milliseconds. */
 export async function timeOf(work: Promise<unknown>): Promise<number> {
   const end = measureRunningTime();
