@@ -1,7 +1,7 @@
 /** `npm run bench:purgatory`: Kafka's `TestPurgatoryPerformance`, with its options and its line of results. */
 import { CollectorWatch, CollectorWindow } from './lib/collector.ts';
 import { buildLibrary, print, runProgram } from './lib/program.ts';
-import { parseHarnessCommandLine, renderHarnessResult, renderSamples } from './purgatory/harness-command.ts';
+import { parseHarnessCommandLine, renderHarnessResult } from './purgatory/harness-command.ts';
 import { checkShare, runHarness } from './purgatory/harness.ts';
 import type { PurgatoryKind } from './purgatory/purgatories.ts';
 import { prepareWorkload } from './purgatory/workload.ts';
@@ -14,10 +14,10 @@ await runProgram(async () => {
   const { KINDS } = await import('./purgatory/purgatories.ts'); // after the build, which it imports
   const kind = KINDS.find(({ id }) => id === purgatory) as PurgatoryKind;
   const workload = prepareWorkload(options);
-  print(renderSamples(workload));
   const collector = new CollectorWatch();
   const window = new CollectorWindow();
-  const result = await runHarness(workload, kind, () => window.close());
+  const result = await runHarness(workload, kind);
+  window.close();
   const collections = await collector.read(window);
   collector.stop();
   print(renderHarnessResult(result, collections));

@@ -1,4 +1,4 @@
-/** What `npm run bench:purgatory` accepts and prints: Kafka's options and lines, two options of ours, and more results. */
+/** What `npm run bench:purgatory` accepts and prints: Kafka's options and its line of results, and more results. */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { CollectorTime } from '../lib/collector.ts';
 import { MIB } from '../lib/part.ts';
@@ -6,8 +6,7 @@ import { parseWords, UsageError } from '../lib/program.ts';
 import { wrap } from '../lib/terminal.ts';
 import { percent, type HarnessResult } from './harness.ts';
 import type { PurgatoryKind } from './purgatories.ts';
-import { describeIntervals, describeLatencies } from './workload.ts';
-import type { CompleteBy, Workload, WorkloadOptions } from './workload.ts';
+import type { WorkloadOptions } from './workload.ts';
 
 export interface HarnessSettings {
   readonly workload: WorkloadOptions;
@@ -16,7 +15,7 @@ export interface HarnessSettings {
 
 interface RawOptions
   extends
-    Pick<WorkloadOptions, 'num' | 'keys' | 'keySpaceSize' | 'completeBy'>,
+    Pick<WorkloadOptions, 'num' | 'keys' | 'keySpaceSize'>,
     Pick<HarnessSettings, 'purgatory'>,
     Readonly<Record<'rate' | 'timeout' | 'pct50' | 'pct75', number>> {}
 
@@ -49,14 +48,6 @@ export function parseHarnessCommandLine(
     .option('--keys <count>', 'number of keys of a request', wholeNumber, 3)
     .option('--key-space-size <count>', 'number of distinct keys', wholeNumber, 100)
     .addOption(
-      new Option(
-        '--complete-by <way>',
-        'how requests complete: forceComplete, as in Kafka, or a check of a key',
-      )
-        .choices(['force', 'check'] satisfies CompleteBy[])
-        .default('force'),
-    )
-    .addOption(
       new Option('--purgatory <name>', 'the purgatory to measure')
         .choices(['naive', 'kafka', 'ours'] satisfies PurgatoryKind['id'][])
         .default('ours'),
@@ -88,18 +79,6 @@ function wholeNumber(text: string): number {
   throw new InvalidArgumentError('It must be an integer > 0.');
 }
 
-/** Describes the samples, before the run. */
-export function renderSamples({ latencies, intervals, options }: Workload): string {
-  const { pct75, pct50, min, max } = describeLatencies(latencies);
-  const interval = describeIntervals(intervals);
-  return [
-    `# latency samples: pct75 = ${pct75}, pct50 = ${pct50}, min = ${min}, max = ${max}`,
-    `# interval samples: rate = ${interval.ratePerS.toFixed(6)}, min = ${interval.min}, max = ${interval.max}`,
-    `# enqueue rate (${options.num} requests):`,
-    '',
-  ].join('\n');
-}
-
 const RESULT_HEAD =
   '<elapsed time ms>\t<target rate>\t<actual rate>\t<process cpu time ms>\t<young gc count> <old gc count>\t' +
   '<young gc time ms> <old gc time ms>';
@@ -125,12 +104,8 @@ export function renderHarnessResult(result: HarnessResult, collections: Collecto
     `# expired: ${percent(result.expiredShare)}; in theory ${percent(result.expiredInTheory)}`,
     `# late: ${percent(result.lateShare)} should have completed, but the event loop was late`,
     `# event loop delay: p99 ${result.loopDelayP99Ms.toFixed(2)} ms`,
-    `# heap: ${mebibytes(result.peakHeapBytes)} at most; live after the run: ${mebibytes(result.leftBytes)} more than before`,
+    `# heap: ${(result.peakHeapBytes / MIB).toFixed(1)} MiB at most`,
     `# watch entries of completed requests: ${Math.round(result.deadEntries)} on average`,
     '',
   ].join('\n');
-}
-
-function mebibytes(bytes: number): string {
-  return `${(bytes / MIB).toFixed(1)} MiB`;
 }

@@ -7,7 +7,6 @@ import { performance } from 'node:perf_hooks';
 import type { Checked } from '../lib/kinds.ts';
 import { expectCount } from '../lib/part.ts';
 import { Tally } from '../lib/work.ts';
-import type { CompleteBy } from './workload.ts';
 
 /** Nothing expires before this time. */
 export const LONG_MS = 30_000;
@@ -28,6 +27,9 @@ export interface Purgatory {
 }
 
 export type OperationBase = abstract new (delayMs: number) => Operation;
+
+/** How the oldest operation completes: by a check of its first key, or by `forceComplete`. */
+export type CompleteBy = 'check' | 'force';
 
 /** What happened to flag operations. */
 export class Counts {

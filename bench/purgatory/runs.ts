@@ -6,9 +6,10 @@ import { SeededRandom } from '../lib/random.ts';
 import { blockUntilDue } from '../lib/work.ts';
 import { runHarness } from './harness.ts';
 import { NaivePurgatory, type NaiveCondition } from './naive-purgatory.ts';
-import { Crowd, KEYS_PER_OPERATION, LONG_MS, RequestTally, type Purgatory } from './operations.ts';
+import { Crowd, KEYS_PER_OPERATION, LONG_MS, RequestTally } from './operations.ts';
+import type { CompleteBy, Purgatory } from './operations.ts';
 import { PURGATORIES, WITHOUT_KAFKA, type PurgatoryKind } from './purgatories.ts';
-import { prepareWorkload, type CompleteBy, type Workload, type WorkloadOptions } from './workload.ts';
+import { prepareWorkload, type Workload } from './workload.ts';
 
 /** @param ringSize - number of pending operations that complete and are replaced; the others stay. */
 export function operations(completeBy: CompleteBy, ringSize: number): Contestant<OpenMicro>[] {
@@ -143,8 +144,9 @@ export const crowdedKey = contest<PurgatoryKind, OpenBulk>(
     },
 );
 
-/** Kafka's harness. */
-export function harness(options: Omit<WorkloadOptions, 'num'>): Contestant<Scenario>[] {
+/** Kafka's harness, at the rate and with the timeout and keys that Kafka has published. */
+export function harness(pct50Ms: number, pct75Ms: number): Contestant<Scenario>[] {
+  const options = { ratePerS: 100_000, timeoutMs: 200, pct50Ms, pct75Ms, keys: 3, keySpaceSize: 100 };
   let workload: Workload | undefined; // drawn once, for all contestants
   return contest(PURGATORIES, (kind) => async (num) => {
     workload ??= prepareWorkload({ ...options, num });

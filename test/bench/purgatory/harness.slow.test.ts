@@ -3,17 +3,18 @@ import { renderHarnessResult } from '../../../bench/purgatory/harness-command.ts
 import { checkShare, CompletionQueue, runHarness } from '../../../bench/purgatory/harness.ts';
 import { Tally } from '../../../bench/lib/work.ts';
 import { KINDS, type PurgatoryKind } from '../../../bench/purgatory/purgatories.ts';
-import { prepareWorkload, type CompleteBy } from '../../../bench/purgatory/workload.ts';
+import { prepareWorkload, type Workload } from '../../../bench/purgatory/workload.ts';
 
 const NUM = 500;
 
 /** A tenth of a second. Latencies are `shortMs` or more than the timeout; with 0, a busy machine changes nothing. */
-function workloadFor(completeBy: CompleteBy, shortMs = 0): ReturnType<typeof prepareWorkload> {
+function workloadFor(shortMs = 0): Workload {
   const workload = prepareWorkload({
     ...{ num: NUM, ratePerS: 5_000, timeoutMs: 150, pct50Ms: 20, pct75Ms: 60 },
-    ...{ keys: 3, keySpaceSize: 50, completeBy },
+    ...{ keys: 3, keySpaceSize: 50 },
   });
-  return { ...workload, latencies: workload.latencies.map((latency) => (latency < 150 ? shortMs : 1_000)) };
+  const latenciesMs = workload.latenciesMs.map((latencyMs) => (latencyMs < 150 ? shortMs : 1_000));
+  return { ...workload, latenciesMs };
 }
 
 /** Blocks the event loop, and leaves the processor to other tests. */
@@ -44,12 +45,8 @@ function changed(kind: PurgatoryKind, onSent: (id: number) => void, moreWatched 
   };
 }
 
-const kinds = KINDS.flatMap((kind) =>
-  (['force', 'check'] as const).map((completeBy) => ({ kind, id: kind.id, completeBy })),
-);
-
-test.each(kinds)('real time: $id, completed by $completeBy', async ({ kind, completeBy }) => {
-  const result = await runHarness(workloadFor(completeBy), kind);
+test.each(KINDS)('real time: the harness measures $id', async (kind) => {
+  const result = await runHarness(workloadFor(), kind);
   expect(result.problem).toBeUndefined();
   expect(result.elapsedMs).toBeGreaterThanOrEqual(149);
   expect(result.expiredShare).toBeGreaterThan(0);
@@ -57,39 +54,37 @@ test.each(kinds)('real time: $id, completed by $completeBy', async ({ kind, comp
 });
 
 /** Stalls twice, the second time after the last request was sent: all that is pending expires before another turn. */
-test.each(kinds)(
-  'real time: $id, by $completeBy, passes when the loop stalls',
-  async ({ kind, completeBy }) => {
-    const stalling = changed(kind, (id) => {
-      if (id === NUM / 2 || id === NUM - 1) stall(400);
-    });
-    const result = await runHarness(workloadFor(completeBy, 100), stalling);
-    expect(result.problem).toBeUndefined();
-    expect(result.elapsedMs).toBeGreaterThanOrEqual(799);
-  },
-);
+test.each(KINDS)('real time: $id passes when the loop stalls', async (kind) => {
+  const stalling = changed(kind, (id) => {
+    if (id === NUM / 2 || id === NUM - 1) stall(400);
+  });
+  const result = await runHarness(workloadFor(100), stalling);
+  expect(result.problem).toBeUndefined();
+  expect(result.elapsedMs).toBeGreaterThanOrEqual(799);
+});
 
 test('real time: a purgatory that keeps completed operations fails its self-check', async () => {
   const [kind] = KINDS.filter(({ id }) => id === 'ours');
   const hoarder = changed(kind as PurgatoryKind, () => undefined, 3);
-  const { problem } = await runHarness(workloadFor('force'), hoarder);
+  const { problem } = await runHarness(workloadFor(), hoarder);
   expect(problem).toMatch(/too many watch entries|watch entries are left/);
 });
 
 test('an expired request counts as late only if it is delivered after its timeout', () => {
   const queue = new CompletionQueue();
-  const request = { completesAtMs: 10, hasExpired: true, forceComplete: () => false };
-  queue.add(request, 'a', 12);
-  queue.add({ ...request, hasExpired: false }, 'a', 12);
-  queue.add({ ...request, completesAtMs: 13 }, 'a', 15);
   const delivered: number[] = [];
-  const deliverAt = (nowMs: number): void =>
-    queue.deliver(nowMs, ({ completesAtMs }) => delivered.push(completesAtMs));
-  deliverAt(9);
+  const add = (completesAtMs: number, hasExpired: boolean): void => {
+    const forceComplete = (): boolean => delivered.push(completesAtMs) > 0;
+    queue.add({ completesAtMs, hasExpired, forceComplete }, completesAtMs + 2);
+  };
+  add(10, true);
+  add(10, false);
+  add(13, true);
+  queue.deliver(9);
   expect([queue.nextAtMs, queue.late]).toEqual([10, 0]);
-  deliverAt(12);
+  queue.deliver(12);
   expect([queue.nextAtMs, queue.late]).toEqual([13, 1]);
-  deliverAt(14);
+  queue.deliver(14);
   expect([queue.nextAtMs, queue.late]).toEqual([Infinity, 1]);
   expect(delivered).toEqual([10, 10, 13]);
 });
@@ -99,9 +94,11 @@ test('an expired share that is far from theory is a problem that names both', ()
   expect(checkShare(0.57, 0.0787, 1_000_000)).toBe('57.00 % expired; 7.87 % should, give or take 0.50 %');
 });
 
-test('when the loop is late, fewer requests may expire than in theory, but not more', () => {
-  expect(checkShare(0.07, 0.0787, 1_000_000, 0.03)).toBeUndefined();
-  expect(checkShare(0.0874, 0.0787, 1_000_000, 0.03)).toContain('8.74 % expired');
+test('an expired share may be off by half a point, or by more if chance alone can be farther off', () => {
+  expect(checkShare(0.504, 0.5, 1_000_000)).toBeUndefined();
+  expect(checkShare(0.506, 0.5, 1_000_000)).toContain('50.60 % expired');
+  expect(checkShare(0.519, 0.5, 10_000)).toBeUndefined();
+  expect(checkShare(0.521, 0.5, 10_000)).toContain('give or take 2.00 %');
 });
 
 test('a request that completes twice or never is a problem', () => {
@@ -121,7 +118,7 @@ test('a request that completes twice or never is a problem', () => {
 test("the result line of the harness has Kafka's columns", () => {
   const result = {
     ...{ elapsedMs: 10_129.4, targetRatePerS: 100_735.36, actualRatePerS: 100_725.02 },
-    ...{ cpuMs: 2_622.3, loopDelayP99Ms: 1.7, peakHeapBytes: 3 * 2 ** 20, leftBytes: 2 ** 20 },
+    ...{ cpuMs: 2_622.3, loopDelayP99Ms: 1.7, peakHeapBytes: 3 * 2 ** 20 },
     ...{ deadEntries: 0, expiredShare: 0.0785, expiredInTheory: 0.0787, lateShare: 0, problem: undefined },
   };
   const collections = { count: 70, totalMs: 284, longestMs: 9, young: { count: 60, totalMs: 255 } };
