@@ -9,38 +9,18 @@ const runs = () => import('./workqueue/runs.ts');
 /** A million jobs a second, and as many as fastq. */
 const BURST_TARGETS = [atMost('ours: run', TIME, 1_000), atLeast('ours: run', TIME, 1)];
 
-function burst(
-  name: string,
-  queues: 'sync' | 'async' | 'anyAsync',
-  concurrency: number,
-  areKeysNew = false,
-): BenchCase {
+function burst(name: string, queues: 'sync' | 'async', areKeysNew = false): BenchCase {
   return bulk({
     name: `bursts of 10 000 jobs with keys of their own: ${name}`,
     note: areKeysNew
       ? 'The time includes making the strings. A map compares equal strings character by character.'
       : undefined,
     size: { full: 500_000, quick: 10_000, of: 'jobs' },
-    contestants: async () => (await runs()).bursts(queues, concurrency, areKeysNew),
+    contestants: async () => (await runs()).bursts(queues, areKeysNew),
     targets: BURST_TARGETS,
   });
 }
 
-function oneByOne(name: string, queues: 'all' | 'withKeys', distinctKeys: number): BenchCase {
-  return bulk({
-    name: `one job after the other, each awaited: ${name}`,
-    note:
-      queues === 'all'
-        ? undefined
-        : 'Queues without keys take the same time as in the first case, and are not run again.',
-    size: { full: 500_000, quick: 4_000, of: 'jobs' },
-    contestants: async () => (await runs()).oneByOne(queues, distinctKeys),
-    targets: [atLeast('ours: get, done', TIME, 1)],
-  });
-}
-
-const IN_TURN = { full: 10_000, quick: 10_000, of: 'keys in turn' };
-const QUEUED = { ...IN_TURN, of: 'keys queued' };
 const MILLION = { full: 1_000_000, quick: 20_000, of: 'items' };
 
 export const part: BenchPart = {
@@ -52,28 +32,25 @@ export const part: BenchPart = {
     'fastq + Set: fastq, and a Set by hand that queues each key at most once.',
   ],
   cases: [
-    burst('the worker returns', 'sync', 1),
-    burst('the worker is async', 'anyAsync', 1),
-    burst('the worker is async, 10 at once', 'async', 10),
-    burst('the worker is async, every key is a new string', 'async', 1, true),
-    oneByOne('always the same key', 'all', 1),
-    oneByOne('10 000 keys in turn', 'withKeys', 10_000),
-    oneByOne('always a new key', 'withKeys', Infinity),
-    micro({
-      name: 'add of a key that is queued: the same string',
-      size: QUEUED,
-      contestants: async () => (await keys()).duplicates(false),
-      targets: [atMost('ours', TIME, 125)], // eight million a second
+    burst('the worker returns', 'sync'),
+    burst('the worker is async', 'async'),
+    burst('the worker is async, every key is a new string', 'async', true),
+    bulk({
+      name: 'one job after the other, each awaited: always the same key',
+      size: { full: 500_000, quick: 4_000, of: 'jobs' },
+      contestants: async () => (await runs()).oneByOne,
+      targets: [atLeast('ours: get, done', TIME, 1)],
     }),
     micro({
-      name: 'add of a key that is queued: a new string, made for it',
-      size: QUEUED,
-      contestants: async () => (await keys()).duplicates(true),
+      name: 'add of a key that is queued: the same string',
+      size: { full: 10_000, quick: 10_000, of: 'keys queued' },
+      contestants: async () => (await keys()).duplicates,
+      targets: [atMost('ours', TIME, 125)], // eight million a second
     }),
     micro({
       name: 'rate limiters: when + forget',
       note: 'The default limiter counts the failures of each key, and reads the clock for a token bucket that all keys share.',
-      size: IN_TURN,
+      size: { full: 10_000, quick: 10_000, of: 'keys in turn' },
       contestants: async () => (await keys()).limiters,
     }),
     bulk({

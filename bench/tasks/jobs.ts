@@ -4,10 +4,9 @@ import type { OpenBulk } from '../lib/kinds.ts';
 import { baseline, contest, expectCount, ours, rival, type Contestant } from '../lib/part.ts';
 import { batches } from '../lib/work.ts';
 import { Jobs, keysUpTo, type OpenQueue, type PausableQueue, type Work } from '../workqueue/jobs.ts';
-import { fastqAsync, fastqPromise, fastqSync, openFastq } from '../workqueue/queues.ts';
-import { openPQueue, openRetrying, pQueue } from '../workqueue/queues.ts';
+import { fastqAsync, fastqSync, openFastq, openPQueue, openRetrying, pQueue } from '../workqueue/queues.ts';
 import { burstsOn, type BurstQueue, type OpenBurstQueue } from '../workqueue/runs.ts';
-import { asyncHandlerOf, handlerOf, madeAnew, oneByOne, OurTasks, together } from './our-tasks.ts';
+import { asyncHandlerOf, handlerOf, oneByOne, OurTasks, together } from './our-tasks.ts';
 import type { EnqueueAll } from './our-tasks.ts';
 
 const BURST = 1_000;
@@ -28,12 +27,10 @@ const BURSTS: Record<'sync' | 'async', readonly Contestant<OpenBurstQueue>[]> = 
     fastqSync,
     pQueue,
     ours('ours: enqueue', served(handlerOf, oneByOne), NOTE),
-    ours('ours: a new Task each', served(handlerOf, madeAnew), 'its payload is encoded as JSON meanwhile.'),
     ours('ours: enqueueMany', served(handlerOf, together), MANY_NOTE),
   ],
   async: [
     fastqAsync,
-    fastqPromise,
     pQueue,
     rival('RateLimitingQueue', openRetrying, 'run of our queue that retries failed jobs; none fails.'),
     ours('ours: enqueue', served(asyncHandlerOf, oneByOne), NOTE),

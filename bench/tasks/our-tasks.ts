@@ -102,7 +102,4 @@ export type EnqueueAll = (client: Client, keys: readonly string[]) => Promise<un
 export const oneByOne: EnqueueAll = (client, keys) =>
   Promise.all(keys.map((key) => client.enqueue(taskOf(key))));
 
-export const madeAnew: EnqueueAll = (client, keys) =>
-  Promise.all(keys.map((key) => client.enqueue(new Task(key, { key }))));
-
 export const together: EnqueueAll = (client, keys) => enqueueTogether(client, keys.map(taskOf));

@@ -99,11 +99,4 @@ export class KeysInTurn {
     this.#place = this.#place + 1 === this.#keys.length ? 0 : this.#place + 1;
     return key;
   }
-
-  /** The same key as a new string. */
-  nextNew(): string {
-    const key = `default/pod-${this.#place}`;
-    this.#place = this.#place + 1 === this.#keys.length ? 0 : this.#place + 1;
-    return key;
-  }
 }

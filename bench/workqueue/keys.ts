@@ -1,59 +1,48 @@
 /** Adds of queued keys, rate limiters, and a million items that are queued after a delay. */
-import { defaultControllerRateLimiter, DelayingQueue, ItemExponentialFailureRateLimiter } from 'escapement';
-import { WorkQueue, type RateLimiter } from 'escapement';
-import type { MicroRun, OpenBulk, OpenMicro } from '../lib/kinds.ts';
+import { defaultControllerRateLimiter, DelayingQueue, WorkQueue } from 'escapement';
+import type { MicroRun, OpenBulk } from '../lib/kinds.ts';
 import { activeTimeouts } from '../lib/machine.ts';
-import { baseline, contest, expectCount, ours, rival, unable, type Contestant } from '../lib/part.ts';
+import { baseline, contest, expectCount, ours } from '../lib/part.ts';
 import { DelaySequence } from '../lib/random.ts';
 import { blockUntilDue } from '../lib/work.ts';
-import { Jobs, KeysInTurn, keysUpTo, type JobQueue, type Work } from './jobs.ts';
-import { openFastq, openFastqWithSet } from './queues.ts';
+import { Jobs, KeysInTurn, keysUpTo, type Work } from './jobs.ts';
+import { openFastq } from './queues.ts';
 
 /** The Set that one writes around any queue: its keys are queued. */
-function addsToSet(areKeysNew: boolean): OpenMicro {
-  return (size) => {
-    const keys = keysUpTo(size);
-    const inTurn = new KeysInTurn(keys);
-    const queued = new Set(keys);
-    const pushed = [...keys];
-    return {
-      run: (count) => {
-        for (let done = 0; done < count; done++) {
-          const key = areKeysNew ? inTurn.nextNew() : inTurn.next();
-          if (!queued.has(key)) {
-            queued.add(key);
-            pushed.push(key);
-          }
+function addsToSet(size: number): MicroRun {
+  const keys = keysUpTo(size);
+  const inTurn = new KeysInTurn(keys);
+  const queued = new Set(keys);
+  const pushed = [...keys];
+  return {
+    run: (count) => {
+      for (let done = 0; done < count; done++) {
+        const key = inTurn.next();
+        if (!queued.has(key)) {
+          queued.add(key);
+          pushed.push(key);
         }
-      },
-      check: () => expectCount(pushed.length, keys.length, 'keys are queued'),
-    };
+      }
+    },
+    check: () => expectCount(pushed.length, keys.length, 'keys are queued'),
   };
 }
 
-function addsToOurs(areKeysNew: boolean): OpenMicro {
-  return (size) => {
-    const keys = keysUpTo(size);
-    const inTurn = new KeysInTurn(keys);
-    const queue = new WorkQueue<string>();
-    for (const key of keys) queue.add(key);
-    return {
-      run: (count) => {
-        for (let done = 0; done < count; done++) queue.add(areKeysNew ? inTurn.nextNew() : inTurn.next());
-      },
-      check: () => expectCount(queue.length, keys.length, 'keys are queued'),
-      close: () => queue.shutDown(),
-    };
+function addsToOurs(size: number): MicroRun {
+  const keys = keysUpTo(size);
+  const inTurn = new KeysInTurn(keys);
+  const queue = new WorkQueue<string>();
+  for (const key of keys) queue.add(key);
+  return {
+    run: (count) => {
+      for (let done = 0; done < count; done++) queue.add(inTurn.next());
+    },
+    check: () => expectCount(queue.length, keys.length, 'keys are queued'),
+    close: () => queue.shutDown(),
   };
 }
 
-export function duplicates(areKeysNew: boolean): Contestant<OpenMicro>[] {
-  return [
-    baseline('Set', addsToSet(areKeysNew)),
-    ...['fastq', 'async.queue', 'p-queue'].map((each) => unable(each, 'each add is another job')),
-    ours('ours', addsToOurs(areKeysNew)),
-  ];
-}
+export const duplicates = [baseline('Set', addsToSet), ours('ours', addsToOurs)];
 
 /** What one writes by hand: a Map of counts, without a common limit. */
 function openByHand(size: number): MicroRun {
@@ -74,36 +63,27 @@ function openByHand(size: number): MicroRun {
   };
 }
 
-function openLimiter(newLimiter: () => RateLimiter<string>): OpenMicro {
-  return (size) => {
-    const limiter = newLimiter();
-    const all = keysUpTo(size);
-    const keys = new KeysInTurn(all);
-    let sumMs = 0;
-    return {
-      run: (count) => {
-        for (let done = 0; done < count; done++) {
-          const key = keys.next();
-          sumMs += limiter.when(key);
-          limiter.forget(key);
-        }
-      },
-      check: () => {
-        const left = all.reduce((sum, key) => sum + limiter.numRequeues(key), 0);
-        return left === 0 && sumMs > 0 ? undefined : `${left} failures are left`;
-      },
-    };
+function openLimiter(size: number): MicroRun {
+  const limiter = defaultControllerRateLimiter<string>();
+  const all = keysUpTo(size);
+  const keys = new KeysInTurn(all);
+  let sumMs = 0;
+  return {
+    run: (count) => {
+      for (let done = 0; done < count; done++) {
+        const key = keys.next();
+        sumMs += limiter.when(key);
+        limiter.forget(key);
+      }
+    },
+    check: () => {
+      const left = all.reduce((sum, key) => sum + limiter.numRequeues(key), 0);
+      return left === 0 && sumMs > 0 ? undefined : `${left} failures are left`;
+    },
   };
 }
 
-const newExponential = (): RateLimiter<string> =>
-  new ItemExponentialFailureRateLimiter({ baseDelayMs: 5, maxDelayMs: 1_000_000 });
-
-export const limiters = [
-  baseline('a Map of counts', openByHand),
-  ours('ours: exponential', openLimiter(newExponential)),
-  ours('ours: the default', openLimiter(defaultControllerRateLimiter)),
-];
+export const limiters = [baseline('a Map of counts', openByHand), ours('ours: the default', openLimiter)];
 
 /** Nothing is due while it is measured. */
 const LONG = { minMs: 60_000, maxMs: 600_000 };
@@ -119,7 +99,8 @@ interface DelayedJobs {
 type OpenDelayed = (jobs: Work) => DelayedJobs;
 
 /** What one writes by hand: a timeout for each key, and a Map so that a key waits once and can be cancelled. */
-function timeouts(queue: JobQueue): DelayedJobs {
+const byHand: OpenDelayed = (jobs) => {
+  const queue = openFastq(jobs, 1);
   const all = new Map<string, NodeJS.Timeout>();
   const onDue = (key: string): void => {
     all.delete(key);
@@ -136,9 +117,7 @@ function timeouts(queue: JobQueue): DelayedJobs {
       queue.close();
     },
   };
-}
-
-const byHand: OpenDelayed = (jobs) => timeouts(openFastq(jobs, 1));
+};
 
 const delaying: OpenDelayed = (jobs) => {
   const queue = new DelayingQueue<string>();
@@ -152,46 +131,33 @@ const delaying: OpenDelayed = (jobs) => {
   };
 };
 
-export const adding = contest<OpenDelayed, OpenBulk>(
-  [baseline('setTimeout + Map', byHand), ours('ours', delaying)],
-  (open) => (size) => {
-    const jobs = new Jobs();
-    const keys = keysUpTo(size);
-    const delays = new DelaySequence(LONG.minMs, LONG.maxMs);
-    const foreign = activeTimeouts();
-    const queue = open(jobs);
-    return {
-      run: () => queue.addAfter(keys, delays),
-      check: () =>
-        expectCount(queue.waiting(), size, 'items wait') ?? expectCount(jobs.worked, 0, 'jobs done'),
-      details: () => ({ 'host timeouts': activeTimeouts() - foreign }),
-      close: () => queue.close(),
-    };
-  },
-);
+const DELAYED = [baseline('setTimeout + Map + fastq', byHand), ours('ours', delaying)];
+
+export const adding = contest<OpenDelayed, OpenBulk>(DELAYED, (open) => (size) => {
+  const jobs = new Jobs();
+  const keys = keysUpTo(size);
+  const delays = new DelaySequence(LONG.minMs, LONG.maxMs);
+  const foreign = activeTimeouts();
+  const queue = open(jobs);
+  return {
+    run: () => queue.addAfter(keys, delays),
+    check: () => expectCount(queue.waiting(), size, 'items wait') ?? expectCount(jobs.worked, 0, 'jobs done'),
+    details: () => ({ 'host timeouts': activeTimeouts() - foreign }),
+    close: () => queue.close(),
+  };
+});
 
 /** Adds items and blocks until all are due. The run ends with the last job. */
-export const firing = contest<OpenDelayed, OpenBulk>(
-  [
-    baseline('setTimeout + Map + fastq', byHand),
-    rival(
-      'the same with a Set',
-      (jobs) => timeouts(openFastqWithSet(jobs, 1)),
-      'of the queued keys, so that none is queued twice, as in ours.',
-    ),
-    ours('ours', delaying),
-  ],
-  (open) => (size) => {
-    const jobs = new Jobs();
-    const keys = keysUpTo(size);
-    const queue = open(jobs);
-    const allDone = jobs.expect(keys);
-    queue.addAfter(keys, new DelaySequence(SHORT.minMs, SHORT.maxMs));
-    blockUntilDue(SHORT.maxMs);
-    return {
-      run: () => allDone,
-      check: () => jobs.check() ?? expectCount(queue.waiting(), 0, 'items still wait'),
-      close: () => queue.close(),
-    };
-  },
-);
+export const firing = contest<OpenDelayed, OpenBulk>(DELAYED, (open) => (size) => {
+  const jobs = new Jobs();
+  const keys = keysUpTo(size);
+  const queue = open(jobs);
+  const allDone = jobs.expect(keys);
+  queue.addAfter(keys, new DelaySequence(SHORT.minMs, SHORT.maxMs));
+  blockUntilDue(SHORT.maxMs);
+  return {
+    run: () => allDone,
+    check: () => jobs.check() ?? expectCount(queue.waiting(), 0, 'items still wait'),
+    close: () => queue.close(),
+  };
+});

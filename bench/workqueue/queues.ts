@@ -3,14 +3,8 @@ import { queue as asyncQueue, type QueueObject } from 'async';
 import fastq from 'fastq';
 import PQueue from 'p-queue';
 import { defaultControllerRateLimiter, RateLimitingQueue, WorkQueue } from 'escapement';
-import { baseline, ours, rival, unable, type Contestant } from '../lib/part.ts';
+import { baseline, ours, rival, type Contestant } from '../lib/part.ts';
 import type { AwaitedQueue, JobQueue, OpenQueue, PausableQueue, Work } from './jobs.ts';
-
-type Handler = (key: string) => void | Promise<void>;
-
-function syncWork(jobs: Work): Handler {
-  return (key) => jobs.work(key);
-}
 
 /** An async function that awaits nothing. */
 function asyncWork(jobs: Work): (key: string) => Promise<void> {
@@ -57,8 +51,8 @@ function openFast(workerOf: (jobs: Work) => Worker): OpenQueue<PausableQueue> {
 }
 
 /** What one writes around fastq so that each key is queued once: a Set of the queued keys. */
-function openFastWithSet(workerOf: (jobs: Work) => Worker): OpenQueue {
-  return (jobs, concurrency) => {
+function fastqWithSet(workerOf: (jobs: Work) => Worker): Contestant<OpenQueue> {
+  const open: OpenQueue = (jobs, concurrency) => {
     const queued = new Set<string>();
     const work = workerOf(jobs);
     const worker: Worker = (key, done) => {
@@ -79,51 +73,26 @@ function openFastWithSet(workerOf: (jobs: Work) => Worker): OpenQueue {
       close: () => void queue.kill(),
     };
   };
+  const note = 'a key leaves the Set when its job starts; two workers may then have it at the same time.';
+  return rival('fastq + Set', open, note);
 }
 
 export const openFastq = openFast(syncWorker);
-export const openFastqWithSet = openFastWithSet(syncWorker);
-
-const WITH_SET_NOTE =
-  'a key leaves the Set when its job starts; two workers may then have it at the same time.';
 
 export const fastqSync = baseline(
   'fastq',
   openFastq,
   'each callback is called by a promise that is resolved already; called at once, 10 000 would overflow the stack.',
 );
-const fastqSyncWithSet = rival('fastq + Set', openFastqWithSet, WITH_SET_NOTE);
-const fastqAtOnce = unable(
-  'fastq, called back at once',
-  'push runs each job, and nothing is ever queued; paused until 10 000 are, its callbacks overflow the stack',
-);
 export const fastqAsync = baseline(
   'fastq',
   openFast(asyncWorker),
   'a worker with a callback calls the function, whose own errors are lost.',
 );
-const fastqAsyncWithSet = rival('fastq + Set', openFastWithSet(asyncWorker), WITH_SET_NOTE);
-
-const openFastqPromise: OpenQueue<JobQueue & AwaitedQueue> = (jobs, concurrency) => {
-  const queue = fastq.promise(asyncWork(jobs), concurrency);
-  return {
-    addAll: (keys) => {
-      for (const key of keys) void queue.push(key);
-    },
-    add: (key) => void queue.push(key),
-    doEach: async (keys) => {
-      for (const key of keys) await queue.push(key);
-    },
-    close: () => void queue.kill(),
-  };
-};
-
-export const fastqPromise = rival('fastq.promise', openFastqPromise, 'it makes a promise for each job.');
-
-const ignore = (): void => undefined;
 
 /** Without a callback, each push would make a promise. */
 function asyncJobs(queue: QueueObject<string>): JobQueue & AwaitedQueue {
+  const ignore = (): void => undefined;
   return {
     addAll: (keys) => {
       for (const key of keys) queue.push(key, ignore);
@@ -192,16 +161,9 @@ function openOurs(
   };
 }
 
-/** @param serve - the loop of one worker. */
-function served(serve: (queue: WorkQueue<string>, jobs: Work) => Promise<void>): OpenQueue {
-  return openOurs((queue, jobs, concurrency) => {
-    for (let worker = 0; worker < concurrency; worker++) void serve(queue, jobs);
-  });
-}
-
 const runSync = ours(
   'ours: run',
-  openOurs((queue, jobs, concurrency) => queue.run(syncWork(jobs), { concurrency })),
+  openOurs((queue, jobs, concurrency) => queue.run((key) => jobs.work(key), { concurrency })),
 );
 const runAsync = ours(
   'ours: run',
@@ -211,68 +173,20 @@ export const openRetrying = openOurs(
   (queue, jobs, concurrency) => queue.run(asyncWork(jobs), { concurrency }),
   () => new RateLimitingQueue<string>(defaultControllerRateLimiter()),
 );
-const runWithRetries = ours(
-  'ours: RateLimitingQueue',
-  openRetrying,
-  'run of the queue that retries failed jobs; none fails.',
-);
 
-const byHandSync = ours(
-  'ours: get, done',
-  served(async (queue, jobs) => {
-    for (let taken = await queue.get(); !taken.shutdown; taken = await queue.get()) {
-      jobs.work(taken.item);
-      queue.done(taken.item);
-    }
-  }),
-);
+async function serveByHand(queue: WorkQueue<string>, jobs: Work): Promise<void> {
+  const work = asyncWork(jobs);
+  for (let taken = await queue.get(); !taken.shutdown; taken = await queue.get()) {
+    await work(taken.item);
+    queue.done(taken.item);
+  }
+}
 
-const byHandAsync = ours(
-  'ours: get, done',
-  served(async (queue, jobs) => {
-    const work = asyncWork(jobs);
-    for (let taken = await queue.get(); !taken.shutdown; taken = await queue.get()) {
-      await work(taken.item);
-      queue.done(taken.item);
-    }
-  }),
-);
-
-const LEASES_NOTE = 'each item comes with a lease that can be settled once.';
-
-const leasesSync = ours(
-  'ours: for await',
-  served(async (queue, jobs) => {
-    for await (const lease of queue) {
-      jobs.work(lease.item);
-      lease.done();
-    }
-  }),
-  LEASES_NOTE,
-);
-
-const leasesAsync = ours(
-  'ours: for await',
-  served(async (queue, jobs) => {
-    const work = asyncWork(jobs);
-    for await (const lease of queue) {
-      await work(lease.item);
-      lease.done();
-    }
-  }),
-  LEASES_NOTE,
-);
-
-const calledBackAtOnce: OpenQueue<AwaitedQueue> = (jobs, concurrency) => {
-  const worker: Worker = (key, done) => {
-    jobs.work(key);
-    done(null);
-  };
-  const queue = fastq(worker, concurrency);
+const openFastqPromise: OpenQueue<AwaitedQueue> = (jobs, concurrency) => {
+  const queue = fastq.promise(asyncWork(jobs), concurrency);
   return {
-    doEach: (keys) => {
-      for (const key of keys) queue.push(key);
-      return Promise.resolve();
+    doEach: async (keys) => {
+      for (const key of keys) await queue.push(key);
     },
     close: () => void queue.kill(),
   };
@@ -294,60 +208,20 @@ const byCaller: OpenQueue<AwaitedQueue> = (jobs) => {
   };
 };
 
-/** Only the worker detects the end of a job, so it resolves a promise, as fastq.promise does internally. */
-const byRun: OpenQueue<AwaitedQueue> = (jobs, concurrency) => {
-  const queue = new WorkQueue<string>();
-  let onDone: () => void = () => undefined;
-  const work = (key: string): void => {
-    jobs.work(key);
-    onDone();
-  };
-  void queue.run(work, { concurrency });
-  return {
-    doEach: async (keys) => {
-      for (const key of keys) {
-        const done = new Promise<void>((resolve) => {
-          onDone = resolve;
-        });
-        queue.add(key);
-        await done;
-      }
-    },
-    close: () => queue.shutDown(),
-  };
-};
-
-const fastqAwaited = baseline('fastq.promise', openFastqPromise);
-const AWAITED = [
-  ours('ours: run', byRun, 'the caller waits for a promise that the worker resolves.'),
+/** The queues whose caller waits for each job. */
+export const AWAITED_QUEUES: readonly Contestant<OpenQueue<AwaitedQueue>>[] = [
+  baseline('fastq.promise', openFastqPromise),
+  rival('async.queue', openAsyncQueue, 'it starts in another turn of the event loop.'),
+  rival('p-queue', openPQueue),
   ours('ours: get, done', byCaller, 'the caller is the worker, too.'),
 ];
 
-/** The queues whose caller waits for each job. */
-export const AWAITED_QUEUES = {
-  all: [
-    fastqAwaited,
-    rival(
-      'fastq, called back at once',
-      calledBackAtOnce,
-      'push calls the worker, which calls back: a few function calls, and no waiting.',
-    ),
-    rival('async.queue', openAsyncQueue, 'it starts in another turn of the event loop.'),
-    rival('p-queue', openPQueue),
-    ...AWAITED,
-  ],
-  withKeys: [fastqAwaited, ...AWAITED],
-} satisfies Record<string, readonly Contestant<OpenQueue<AwaitedQueue>>[]>;
-
-const ASYNC = [fastqAsync, fastqAsyncWithSet, asyncQueueAsync, pQueue, runAsync, byHandAsync];
-
-/** The queues that are compared, by what their workers do. */
+/** The queues that are compared, by what their workers do; and those that can have a million jobs. */
 export const QUEUES = {
-  sync: [
-    ...[fastqSync, fastqAtOnce, fastqSyncWithSet, asyncQueueSync, pQueue],
-    ...[runSync, byHandSync, leasesSync],
+  sync: [fastqSync, fastqWithSet(syncWorker), asyncQueueSync, pQueue, runSync],
+  async: [
+    ...[fastqAsync, fastqWithSet(asyncWorker), asyncQueueAsync, pQueue, runAsync],
+    ours('ours: get, done', openOurs(serveByHand), 'by one worker.'),
   ],
-  async: ASYNC,
-  anyAsync: [...ASYNC, fastqPromise, runWithRetries, leasesAsync],
-  backlogged: [fastqSync, fastqSyncWithSet, asyncQueueSync, runSync, byHandSync],
+  backlogged: [fastqSync, fastqWithSet(syncWorker), asyncQueueSync, runSync],
 } satisfies Record<string, readonly Contestant<OpenQueue>[]>;

@@ -42,25 +42,18 @@ export function burstsOn(
   });
 }
 
-export function bursts(
-  queues: 'sync' | 'async' | 'anyAsync',
-  concurrency: number,
-  areKeysNew = false,
-): Contestant<OpenBulk>[] {
-  return burstsOn(QUEUES[queues], concurrency, DISTINCT, areKeysNew ? newKeys : keysUpTo);
+export function bursts(queues: 'sync' | 'async', areKeysNew: boolean): Contestant<OpenBulk>[] {
+  return burstsOn(QUEUES[queues], 1, DISTINCT, areKeysNew ? newKeys : keysUpTo);
 }
 
-/** @param distinctKeys - at most one for each job. */
-export function oneByOne(queues: keyof typeof AWAITED_QUEUES, distinctKeys: number): Contestant<OpenBulk>[] {
-  return contest<OpenQueue<AwaitedQueue>, OpenBulk>(AWAITED_QUEUES[queues], (open) => (size) => {
-    const jobs = new Jobs();
-    const distinct = keysUpTo(Math.min(distinctKeys, size));
-    const keys = Array.from({ length: size }, (_, index) => distinct[index % distinct.length] as string);
-    const queue = open(jobs, 1);
-    void jobs.expect(keys);
-    return { run: () => queue.doEach(keys), check: () => jobs.check(), close: () => queue.close() };
-  });
-}
+/** Always the same key. */
+export const oneByOne = contest<OpenQueue<AwaitedQueue>, OpenBulk>(AWAITED_QUEUES, (open) => (size) => {
+  const jobs = new Jobs();
+  const keys = Array.from({ length: size }, () => keysUpTo(1)[0] as string);
+  const queue = open(jobs, 1);
+  void jobs.expect(keys);
+  return { run: () => queue.doEach(keys), check: () => jobs.check(), close: () => queue.close() };
+});
 
 /** The smaller backlog is this part of the larger one. */
 const PART = 100;
