@@ -10,19 +10,9 @@ const WITH_DEADLINES = { fewFixed: 1.5, fewSpread: 4, manyFixed: 4, manySpread: 
 const clock = () => import('./timer/clock.ts');
 const expiry = () => import('./timer/expiry.ts');
 const fill = () => import('./timer/fill.ts');
-const idle = () => import('./timer/idle.ts');
 const kinds = () => import('./timer/kinds.ts');
 
 const MILLION = { full: 1_000_000, quick: 20_000, of: 'timers' };
-
-const IDLE = {
-  rounds: 1,
-  note:
-    'A wake-up is a callback of the host that the timer requested; work inside the host shows only in the turns of the ' +
-    'event loop, one or two of which belong to the measurement. timer-wheel must be advanced from outside, idle or not.',
-  metrics: [metric('wake-ups'), aside('loop turns'), aside('cpu', 'ms')],
-  targets: [atMost('ours: TimerTask', 'wake-ups', 0)],
-};
 
 /** Never early, none lost, at most two milliseconds later than the host's p99, and no more CPU time. */
 function realTimeTargets(contestant: string): Target[] {
@@ -132,18 +122,6 @@ export const part: BenchPart = {
       ],
       contestants: async () => (await expiry()).realTime,
       targets: [...realTimeTargets('ours: TimerTask'), ...realTimeTargets('ours: schedule')],
-    }),
-    scenario({
-      ...IDLE,
-      name: 'idle: one timer due in an hour',
-      size: { full: 2_000, quick: 400, of: 'ms watched' },
-      contestants: async () => (await idle()).oneIdle,
-    }),
-    scenario({
-      ...IDLE,
-      name: 'idle: all cancelled',
-      size: MILLION,
-      contestants: async () => (await idle()).allCancelled,
     }),
   ],
 };

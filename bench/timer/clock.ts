@@ -2,7 +2,7 @@
 import { performance } from 'node:perf_hooks';
 import { SystemTimer, systemClock, type Clock } from 'escapement';
 import type { OpenMicro, Scenario } from '../lib/kinds.ts';
-import { baseline, ours, rival } from '../lib/part.ts';
+import { baseline, ours } from '../lib/part.ts';
 
 /** The sum keeps the readings alive, and shows that they were taken. @param loop - returns the sum of its readings. */
 function reading(loop: (count: number) => number): OpenMicro {
@@ -23,23 +23,13 @@ const performanceNow = reading((count) => {
   return sum;
 });
 
-const dateNow = reading((count) => {
-  let sum = 0;
-  for (let done = 0; done < count; done++) sum += Date.now();
-  return sum;
-});
-
 const systemNow = reading((count) => {
   let sum = 0;
   for (let done = 0; done < count; done++) sum += systemClock.now();
   return sum;
 });
 
-export const readings = [
-  baseline('performance.now()', performanceNow),
-  rival('Date.now()', dateNow),
-  ours('ours: systemClock', systemNow),
-];
+export const readings = [baseline('performance.now()', performanceNow), ours('ours: systemClock', systemNow)];
 
 /** The start of a bucket of the fourth wheel, which spans 262 144 ms. */
 const COARSE_MS = 262_144;

@@ -1,14 +1,12 @@
 /** Timers without an object of the user: a million with one shared callback, growth to ten million, and what growth costs. */
 import { performance } from 'node:perf_hooks';
 import { systemClock, SystemTimer, type TimerId } from 'escapement';
-import { TimerWheel, type TimerHandle } from 'timer-wheel';
 import type { BulkRun, OpenBulk, Scenario } from '../lib/kinds.ts';
 import { activeTimeouts } from '../lib/machine.ts';
 import { baseline, NS_PER_MS, ours, rival, unable } from '../lib/part.ts';
 import { DelaySequence, SeededRandom } from '../lib/random.ts';
 import { quantileOfSorted } from '../lib/statistics.ts';
 import { HeapEntry, HeapTimer } from './heap-timer.ts';
-import { PAST_ALL_MS } from './kinds.ts';
 import { checkPending, keepOne, newRing } from './ring.ts';
 
 const FILL = { minMs: 5_000, maxMs: 65_000 };
@@ -43,53 +41,6 @@ function fillHost(size: number): BulkRun {
   };
 }
 
-/** The entries of a heap must be objects. The callback that they share is their method. */
-class ArgumentEntry extends HeapEntry {
-  declare readonly argument: number;
-
-  constructor(argument: number) {
-    super();
-    this.argument = argument;
-  }
-
-  expire(): void {
-    expire(this.argument);
-  }
-}
-
-function fillHeap(size: number): BulkRun {
-  const delays = newDelays(FILL);
-  const timer = new HeapTimer(() => performance.now(), true);
-  const entries = newRing<ArgumentEntry>(size);
-  return {
-    run: () => {
-      for (let index = 0; index < size; index++) {
-        const entry = new ArgumentEntry(index);
-        entries[index] = entry;
-        timer.add(entry, delays.next());
-      }
-    },
-    check: () => checkPending(timer.size, size, expired),
-    close: () => {
-      timer.close();
-      keepOne(entries);
-    },
-  };
-}
-
-function fillWheel(size: number): BulkRun {
-  const delays = newDelays(FILL);
-  const wheel = new TimerWheel<number>();
-  const handles = newRing<TimerHandle>(size);
-  return {
-    run: () => {
-      for (let index = 0; index < size; index++) handles[index] = wheel.schedule(index, delays.next());
-    },
-    check: () => checkPending(new Set(wheel.advance(PAST_ALL_MS)).size, size, expired),
-    close: () => keepOne(handles),
-  };
-}
-
 function fillOurs(fill: (timer: SystemTimer, ids: Float64Array, delays: DelaySequence) => void): OpenBulk {
   return (size) => {
     const delays = newDelays(FILL);
@@ -117,8 +68,6 @@ const withDeadlines = fillOurs((timer, ids, delays) => {
 
 export const sharedCallback = [
   baseline('setTimeout', fillHost),
-  rival('binary heap', fillHeap),
-  rival('timer-wheel', fillWheel),
   ours('ours: schedule', withDelays),
   ours('ours: scheduleAt', withDeadlines),
 ];
@@ -179,6 +128,20 @@ function growByCopy(size: number): BulkRun {
       }
     },
   };
+}
+
+/** The entries of a heap must be objects. The callback that they share is their method. */
+class ArgumentEntry extends HeapEntry {
+  declare readonly argument: number;
+
+  constructor(argument: number) {
+    super();
+    this.argument = argument;
+  }
+
+  expire(): void {
+    expire(this.argument);
+  }
 }
 
 function growHeap(size: number): BulkRun {

@@ -26,12 +26,9 @@ export class HeapTimer {
   #timeout: NodeJS.Timeout | undefined;
   /** Number of pending entries, without the dead ones. */
   size = 0;
-  /** Number of times that the host timeout fired. */
-  wakeups = 0;
   readonly #now: () => number;
   readonly #isDriven: boolean;
   readonly #wake = (): void => {
-    this.wakeups++;
     this.#armedForMs = Number.POSITIVE_INFINITY;
     this.runDue();
   };

@@ -10,11 +10,10 @@ import type { Tally } from '../lib/work.ts';
 import { HeapEntry, HeapTimer } from './heap-timer.ts';
 import type { Request, Ring, TimerKind } from './ring.ts';
 
-/** @param timers - what requests are added to; by default as the kind opens it. */
-export type OpenRing<Timers = never> = (size: number, delays: DelaySequence, timers?: Timers) => Ring;
+export type OpenRing = (size: number, delays: DelaySequence) => Ring;
 
 /** After every delay, and inside the 32 bits that timer-wheel shifts: `advance` to it returns all that is pending. */
-export const PAST_ALL_MS = 2 ** 31;
+const PAST_ALL_MS = 2 ** 31;
 
 let listener: Pick<Tally, 'complete'>;
 
@@ -31,17 +30,17 @@ export function expire(request: { readonly id: number }): void {
 async function openerOf<Timers, R extends Request<Timers>>(
   name: string,
   kind: TimerKind<Timers, R>,
-): Promise<OpenRing<Timers>> {
+): Promise<OpenRing> {
   const url = new URL('./ring.ts', import.meta.url);
   const { openRing } = (await instanceFor(url, name)) as typeof import('./ring.ts');
-  return (size, delays, timers) => {
+  return (size, delays) => {
     let expired = 0;
     reportTo({
       complete: () => {
         expired++;
       },
     });
-    return openRing(kind, size, delays, () => expired, timers);
+    return openRing(kind, size, delays, () => expired);
   };
 }
 
@@ -223,18 +222,13 @@ function isPending(request: DropInRequest | undefined): boolean {
   return typeof request?.timeout._onTimeout === 'function';
 }
 
-export const openHost = await openerOf('host', HOST);
-export const openHeap = await openerOf('heap', HEAP);
-export const openWheel = await openerOf('wheel', WHEEL);
-export const openTasks = await openerOf('task', TASK);
-
-const hostTimers = baseline<OpenRing>('setTimeout', openHost);
+const hostTimers = baseline('setTimeout', await openerOf('host', HOST));
 
 export const TIMERS: readonly Contestant<OpenRing>[] = [
   hostTimers,
-  rival('binary heap', openHeap),
-  rival('timer-wheel', openWheel),
-  ours('ours: TimerTask', openTasks),
+  rival('binary heap', await openerOf('heap', HEAP)),
+  rival('timer-wheel', await openerOf('wheel', WHEEL)),
+  ours('ours: TimerTask', await openerOf('task', TASK)),
   ours('ours: schedule', await openerOf('schedule', SCHEDULE)),
   ours(
     'ours: TimerTask, deadline',

@@ -36,7 +36,6 @@ export interface Ring extends Checked {
   replaceRandom(count: number, random: SeededRandom): void;
   /** Makes a request and cancels it, `count` times. No other request is pending. */
   addAndCancel(count: number): void;
-  cancelAll(): void;
   close(): void;
 }
 
@@ -46,9 +45,9 @@ export function openRing<Timers, R extends Request<Timers>>(
   size: number,
   delays: DelaySequence,
   expired: () => number,
-  timers: Timers = kind.open(),
 ): Ring {
   const { Request } = kind;
+  const timers = kind.open();
   /** Allocated beforehand, so that a fill does not measure the array. */
   const ring = newRing<R>(size);
   let oldest = 0;
@@ -89,10 +88,6 @@ export function openRing<Timers, R extends Request<Timers>>(
         ring[0] = request;
         if (!request.cancel(timers)) misses++;
       }
-    },
-    cancelAll: () => {
-      for (const request of ring) if (request?.cancel(timers) !== true) misses++;
-      expected = 0;
     },
     check: () =>
       misses > 0
