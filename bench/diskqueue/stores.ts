@@ -186,32 +186,19 @@ const openLmdb =
     return Promise.resolve({ ...store, close: () => db.close() });
   };
 
-type Take = (queue: DiskQueue, count: number, handle: Handle) => Promise<void>;
-
-const byReceive: Take = async (queue, count, handle) => {
-  for (let left = count; left > 0; left--) {
-    const delivery = await queue.receive();
-    handle(delivery.data);
-    delivery.ack();
-  }
-};
-
-const byLoop: Take = async (queue, count, handle) => {
-  if (count === 0) return;
-  let left = count;
-  for await (const message of queue) {
-    handle(message);
-    if (--left === 0) break; // the last one is not acknowledged
-  }
-};
-
 const openQueue =
-  (durability: Durability, take = byReceive): OpenStore =>
+  (durability: Durability): OpenStore =>
   async (folder) => {
     const queue = await DiskQueue.open({ name: QUEUE_NAME, dataPath: folder, durability });
     return {
       put: (message) => queue.put(message),
-      take: (count, handle) => take(queue, count, handle),
+      take: async (count, handle) => {
+        for (let left = count; left > 0; left--) {
+          const delivery = await queue.receive();
+          handle(delivery.data);
+          delivery.ack();
+        }
+      },
       close: () => queue.close(),
     };
   };
@@ -293,8 +280,7 @@ export const STORES = {
     ),
     levelBatched,
     lmdb,
-    ours('ours: receive', openOursOs),
-    ours('ours: for await', openQueue('os', byLoop)),
+    oursOs,
   ],
   keepUpDurable: [
     readFromMemory('write + fdatasync', openRaw(true)),

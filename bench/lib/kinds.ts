@@ -74,50 +74,37 @@ const NEXT_TO_NOTHING_S = 1e-6;
 const FULL_EFFORT = { minSamples: 5, minTime: 0.03 };
 const QUICK_EFFORT = { minSamples: 3, minTime: 0.005 };
 
+/** Checks before it closes, and both before the event loop turns. */
 async function measureMicro(open: OpenMicro, size: number, round: Round): Promise<Measurement> {
   cleanHeap(round);
   const contestant = open(size);
   keepFirst(round, open, contestant);
   const window = new CollectorWindow();
-  const { nsPerOperation, operations, problem } = cycleAndClose(contestant, round.isQuick, window);
-  const { totalMs } = await round.collector.read(window);
-  return { values: { [TIME]: nsPerOperation, [COLLECTOR]: (totalMs * NS_PER_MS) / operations }, problem };
-}
-
-interface Cycles {
-  readonly nsPerOperation: number;
-  readonly operations: number;
-  readonly problem: string | undefined;
-}
-
-/** Checks before it closes, and both before the event loop turns. */
-function cycleAndClose(contestant: MicroRun, isQuick: boolean, window: CollectorWindow): Cycles {
-  try {
-    const cycles = cycle(contestant, isQuick);
-    window.close();
-    return { ...cycles, problem: cycles.problem ?? contestant.check() };
-  } finally {
-    contestant.close?.();
-  }
-}
-
-function cycle(contestant: MicroRun, isQuick: boolean): Cycles {
   let operations = 0;
+  let problem: string | undefined;
   const benchmark = new Benchmark({
     fn: () => {
       contestant.run(OPERATIONS_PER_CALL);
       operations += OPERATIONS_PER_CALL;
     },
-    ...(isQuick ? QUICK_EFFORT : FULL_EFFORT),
+    ...(round.isQuick ? QUICK_EFFORT : FULL_EFFORT),
     maxTime: NEXT_TO_NOTHING_S,
   });
-  benchmark.run({ async: false });
-  const error = benchmark.error as Error | undefined;
+  try {
+    benchmark.run({ async: false });
+    window.close();
+    problem = (benchmark.error as Error | undefined)?.message ?? contestant.check();
+  } finally {
+    contestant.close?.();
+  }
+  const { totalMs } = await round.collector.read(window);
   const secondsPerCall = median(benchmark.stats.sample as number[]);
   return {
-    nsPerOperation: (secondsPerCall / OPERATIONS_PER_CALL) * 1e9,
-    operations,
-    problem: error?.message,
+    values: {
+      [TIME]: (secondsPerCall / OPERATIONS_PER_CALL) * 1e9,
+      [COLLECTOR]: (totalMs * NS_PER_MS) / operations,
+    },
+    problem,
   };
 }
 

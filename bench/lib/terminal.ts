@@ -1,6 +1,6 @@
 /** The terminal's view: a table for each case, with its targets and notes, a summary of the run, and lines that fit. */
-import { stripVTControlCharacters } from 'node:util';
 import Table from 'cli-table3';
+import { Help } from 'commander';
 import { describeLosses, describeMissedTargets, summarizeTargets, viewCase } from './case-view.ts';
 import type { CaseRow, CaseView, TargetView } from './case-view.ts';
 import type { BenchResult, CaseResult } from './result.ts';
@@ -92,21 +92,9 @@ function drawTable(
   return table.toString();
 }
 
-/** Breaks lines that are wider than `width`, at spaces. Each further line of a broken line starts with `indent`. */
-export function wrap(text: string, indent = '', width = WIDTH): string {
-  return text
-    .split('\n')
-    .map((line) => (stripVTControlCharacters(line).length <= width ? line : wrapLine(line, indent, width)))
-    .join('\n');
-}
+const help = Object.assign(new Help(), { minWidthToWrap: 0 });
 
-function wrapLine(text: string, indent: string, width: number): string {
-  const lines: string[] = [];
-  let line = '';
-  for (const word of text.split(/(?<=\S) /)) {
-    const isFull = line.length + word.length + 1 > width && line !== '';
-    if (isFull) lines.push(line);
-    line = isFull ? indent + word : line === '' ? word : `${line} ${word}`;
-  }
-  return [...lines, line].join('\n');
+/** Breaks lines that are wider than `width`, at spaces. Each line but the first starts with `indent`. */
+export function wrap(text: string, indent = '', width = WIDTH): string {
+  return help.boxWrap(text, width - indent.length).replaceAll('\n', `\n${indent}`);
 }
