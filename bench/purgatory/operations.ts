@@ -31,19 +31,14 @@ export type OperationBase = abstract new (delayMs: number) => Operation;
 /** How the oldest operation completes: by a check of its first key, or by `forceComplete`. */
 export type CompleteBy = 'check' | 'force';
 
-/** What happened to flag operations. */
-export class Counts {
-  completed = 0;
-  expired = 0;
-}
-
-/** The state that the conditions of the watchers of one key read, and what they did. */
+/** The state that the conditions of watchers read, and what they did. */
 export class Crowd {
   /** Id of the operation whose condition holds; -1 if there is none. */
   readyId = -1;
   /** Calls of `tryComplete`. */
   tries = 0;
   completed = 0;
+  expired = 0;
 }
 
 /** Every request must complete once, some of them by their timeout. */
@@ -62,31 +57,7 @@ export type OperationClasses = ReturnType<typeof operationsOn>;
 
 // eslint-disable-next-line @typescript-eslint/explicit-module-boundary-types -- the classes are the type
 export function operationsOn(Base: OperationBase) {
-  /** Completes when its flag is set. */
-  class Flag extends Base {
-    declare readonly counts: Counts;
-    declare holds: boolean;
-
-    constructor(counts: Counts) {
-      super(LONG_MS);
-      this.counts = counts;
-      this.holds = false;
-    }
-
-    tryComplete(): boolean {
-      return this.holds && this.forceComplete();
-    }
-
-    onComplete(): void {
-      this.counts.completed++;
-    }
-
-    onExpiration(): void {
-      this.counts.expired++;
-    }
-  }
-
-  /** Watches a crowded key. */
+  /** Completes when its id is the one that is ready. */
   class Watcher extends Base {
     declare readonly id: number;
     declare readonly crowd: Crowd;
@@ -107,7 +78,7 @@ export function operationsOn(Base: OperationBase) {
     }
 
     onExpiration(): void {
-      throw new Error('a watcher expired');
+      this.crowd.expired++;
     }
   }
 
@@ -139,7 +110,7 @@ export function operationsOn(Base: OperationBase) {
     }
   }
 
-  return { Flag, Watcher, Request };
+  return { Watcher, Request };
 }
 
 export interface WaitingOperations extends Checked {
@@ -147,23 +118,22 @@ export interface WaitingOperations extends Checked {
   replaceOldest(count: number, completeBy: CompleteBy): void;
 }
 
-/** Opens pending flag operations with keys of their own. Those in the ring complete and are replaced; the others stay. */
+/** Opens pending watchers with keys of their own. Those in the ring complete and are replaced; the others stay. */
 export function openWaiting(
   purgatory: Purgatory,
-  Flag: OperationClasses['Flag'],
+  Watcher: OperationClasses['Watcher'],
   size: number,
   ringSize: number,
 ): WaitingOperations {
-  const counts = new Counts();
-  const watch = (keys: readonly string[]): InstanceType<typeof Flag> => {
-    const operation = new Flag(counts);
+  const crowd = new Crowd();
+  const watch = (keys: readonly string[], id: number): Operation => {
+    const operation = new Watcher(id, crowd);
     purgatory.tryCompleteElseWatch(operation, keys);
     return operation;
   };
   const all = distinctKeys(size);
   const ringKeys = all.slice(0, ringSize);
-  for (const keys of all.slice(ringSize)) watch(keys);
-  const ring = ringKeys.map(watch);
+  const ring = all.map(watch).slice(0, ringSize);
   let oldest = 0;
   /** Operations that the loop completed, and completions that the purgatory returned. */
   let requested = 0;
@@ -173,21 +143,21 @@ export function openWaiting(
       const isForced = completeBy === 'force';
       for (let done = 0; done < count; done++) {
         const keys = ringKeys[oldest] as readonly string[];
-        const operation = ring[oldest] as InstanceType<typeof Flag>;
         if (isForced) {
-          if (operation.forceComplete()) returned++;
+          if ((ring[oldest] as Operation).forceComplete()) returned++;
         } else {
-          operation.holds = true;
+          crowd.readyId = oldest;
           returned += purgatory.checkAndComplete(keys[0] as string);
+          crowd.readyId = -1;
         }
-        ring[oldest] = watch(keys);
+        ring[oldest] = watch(keys, oldest);
         oldest = oldest + 1 === ring.length ? 0 : oldest + 1;
       }
       requested += count;
     },
     check: () =>
-      expectCount(counts.expired, 0, 'operations expired') ??
-      expectCount(counts.completed, requested, 'operations completed') ??
+      expectCount(crowd.expired, 0, 'operations expired') ??
+      expectCount(crowd.completed, requested, 'operations completed') ??
       expectCount(returned, requested, 'completions returned') ??
       expectCount(purgatory.watched, size * KEYS_PER_OPERATION, 'watch entries'),
     close: () => {

@@ -25,7 +25,7 @@ async function kindOf(
   const classes = operationsOn(Base);
   return {
     ...{ id, isExact: id !== 'kafka', newPurgatory, classes },
-    openWaiting: (size, ringSize) => openWaiting(newPurgatory(), classes.Flag, size, ringSize),
+    openWaiting: (size, ringSize) => openWaiting(newPurgatory(), classes.Watcher, size, ringSize),
   };
 }
 

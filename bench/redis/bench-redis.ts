@@ -1,6 +1,6 @@
 /** The Redis of a run: a process that persists nothing, emptied for each contestant, and what it counts. */
 import { Redis } from 'ioredis';
-import { requireRedisProgram } from '../../test/redis/find-redis.ts';
+import { findRedis } from '../../test/redis/find-redis.ts';
 import { RedisProcess } from '../../test/redis/redis-process.ts';
 import type { Cannot } from '../lib/part.ts';
 import type { RedisAddress } from './contestant.ts';
@@ -9,16 +9,8 @@ const HOST = '127.0.0.1';
 
 let starting: Promise<RedisProcess> | undefined;
 
-const isInstalled = hasRedis();
-
-function hasRedis(): boolean {
-  try {
-    requireRedisProgram();
-    return true;
-  } catch {
-    return false;
-  }
-}
+/** Not that of `REDIS_URL`, which others may use. */
+const isInstalled = !('lack' in findRedis({ env: { ...process.env, REDIS_URL: '' } }));
 
 /** Returns `open` if Redis is installed, or why no contestant can take part. */
 export function withRedis<Open>(open: Open): Open | Cannot {
@@ -48,12 +40,11 @@ export async function withConnection<R>(
   }
 }
 
-export interface Counters {
+interface Counters {
   /** Commands executed, those called by scripts included. */
   readonly commands: number;
   /** In and out. */
   readonly bytes: number;
-  readonly usedMemory: number;
 }
 
 const FIELD = /^(\w+):([\d.]+)\r?$/gm;
@@ -69,32 +60,28 @@ export async function countOthers(redis: Redis, action: () => Promise<unknown>):
   const before = await readCounters(redis);
   await action();
   const after = await readCounters(redis);
-  const own = minus(before, first);
-  return minus(minus(after, before), own);
-}
-
-function minus(left: Counters, right: Counters): Counters {
-  return {
-    commands: left.commands - right.commands,
-    bytes: left.bytes - right.bytes,
-    usedMemory: left.usedMemory - right.usedMemory,
+  const others = (counter: keyof Counters): number => {
+    const own = before[counter] - first[counter];
+    return after[counter] - before[counter] - own;
   };
+  return { commands: others('commands'), bytes: others('bytes') };
 }
 
-async function readFields(redis: Redis, ...sections: string[]): Promise<(name: string) => number> {
-  let info = '';
-  for (const section of sections) info += await redis.info(section);
-  const fields = parseInfo(info);
+async function readFields(redis: Redis, section: string): Promise<(name: string) => number> {
+  const fields = parseInfo(await redis.info(section));
   return (name) => fields.get(name) ?? Number.NaN;
 }
 
-export async function readCounters(redis: Redis): Promise<Counters> {
-  const field = await readFields(redis, 'stats', 'memory');
+async function readCounters(redis: Redis): Promise<Counters> {
+  const field = await readFields(redis, 'stats');
   return {
     commands: field('total_commands_processed'),
     bytes: field('total_net_input_bytes') + field('total_net_output_bytes'),
-    usedMemory: field('used_memory'),
   };
+}
+
+export async function readUsedMemory(redis: Redis): Promise<number> {
+  return (await readFields(redis, 'memory'))('used_memory');
 }
 
 /** CPU time of the main thread of Redis, in nanoseconds: that thread executes all commands and scripts. */

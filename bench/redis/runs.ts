@@ -3,9 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { closing } from '../lib/folder.ts';
 import type { OpenBulk, Scenario } from '../lib/kinds.ts';
-import { contest, isCannot, MS_PER_S, US_PER_MS, type Contestant } from '../lib/part.ts';
+import { contest, MS_PER_S, US_PER_MS, type Contestant } from '../lib/part.ts';
 import { latencyValues } from '../lib/work.ts';
-import { countOthers, countSent, emptyRedis, readCounters, readCpuNs } from './bench-redis.ts';
+import { countOthers, countSent, emptyRedis, readCpuNs, readUsedMemory } from './bench-redis.ts';
 import { withConnection, withRedis } from './bench-redis.ts';
 import type { OpenContestant, OpenOn } from './contestant.ts';
 import { contestants } from './contestants.ts';
@@ -21,10 +21,8 @@ function play<Open>(
   absent: Readonly<Record<string, string>> = {},
 ): Contestant<Open>[] {
   return contest<OpenOn, Open>(contestants(), (open, name) => {
-    const able = withRedis(open);
     const cannot = absent[name];
-    if (isCannot(able)) return able;
-    return cannot === undefined ? openWith(able) : { cannot };
+    return cannot === undefined ? withRedis(openWith(open)) : { cannot };
   });
 }
 
@@ -124,7 +122,7 @@ async function countAll(open: OpenOn, costPlay: CostPlay, size: number): Promise
     const { commands, bytes } = await countOthers(connection, () =>
       closing(open(redis), (contestant) =>
         costPlay(contestant, size, async () => {
-          memory = (await readCounters(connection)).usedMemory;
+          memory = await readUsedMemory(connection);
         }),
       ),
     );

@@ -11,22 +11,22 @@ import type { Contestant, Measurement } from '../lib/part.ts';
 import { batches, callBy, WARM_UP_SHARE } from '../lib/work.ts';
 import { payloadOf, type Payload } from '../redis/contestant.ts';
 import type { fill, open as openInChild } from './child.ts';
-import { CONCURRENCY, DURABLE, type OpenDurable } from './durable-queues.ts';
-import { OurTasks } from './our-tasks.ts';
+import { CONCURRENCY, DURABLE, type DurableQueue, type OpenDurable } from './durable-queues.ts';
+import { OurTasks, taskQueue } from './our-tasks.ts';
 
 const CHILD = new URL('child.ts', import.meta.url);
 const CALLERS = 100;
 
 /** Callers that enqueue tasks one after the other. */
 class Callers {
-  readonly #add: (payload: Payload) => Promise<unknown>;
+  readonly #queue: DurableQueue;
   /** By the number of a task that is not done. */
   readonly #waiting = new Map<number, () => void>();
   called = 0;
   problem: string | undefined;
 
-  constructor(add: (payload: Payload) => Promise<unknown>) {
-    this.#add = add;
+  constructor(queue: DurableQueue) {
+    this.#queue = queue;
   }
 
   readonly onDone = ({ number }: Payload): void => {
@@ -43,7 +43,7 @@ class Callers {
     await callBy(callers, from, this.called, async (number) => {
       const payload = payloadOf(number);
       const done = waits ? this.#done(payload) : undefined;
-      await this.#add(payload);
+      await this.#queue.add(payload);
       await done;
     });
   }
@@ -64,7 +64,7 @@ const MOST_WARM_UP = 4;
 export function calls(callers: number, waits: boolean): Contestant<Scenario>[] {
   const measure = (open: OpenDurable, folder: string, size: number): Promise<Measurement> =>
     closing(open(folder), async (queue) => {
-      const all = new Callers((payload) => queue.add(payload));
+      const all = new Callers(queue);
       if (waits) await queue.work(CONCURRENCY, undefined, all.onDone);
       const startMs = performance.now();
       do {
@@ -138,8 +138,9 @@ async function stalls(
     const batch = numbers.map(() => new Task('later', payloadOf(0)));
     await tasks.client.enqueueMany(batch, { processInMs: HOUR_MS });
   }
-  const all = new Callers((payload) => tasks.client.enqueue(new Task('work', payload)));
-  await tasks.start(CONCURRENCY, undefined, (task) => all.onDone(task.json<Payload>()));
+  const queue = taskQueue(tasks);
+  const all = new Callers(queue);
+  await queue.work(CONCURRENCY, undefined, all.onDone);
   await all.run(Math.ceil(size * WARM_UP_SHARE), CALLERS, true);
   let stallMs = 0;
   const { elapsedMs } = await spentBy(async () => {
