@@ -19,16 +19,6 @@ export interface RunOptions {
   readonly onStep: (label: string) => void;
 }
 
-function roundsOf({ rounds = DEFAULT_ROUNDS }: BenchCase, isQuick: boolean): number {
-  return isQuick ? QUICK_ROUNDS : rounds;
-}
-
-/** Loads the contestants. @returns the number of calls of `onStep`. */
-export async function stepsOf(definition: BenchCase, isQuick: boolean): Promise<number> {
-  const contestants = await definition.contestants();
-  return contestants.filter(({ open }) => !isCannot(open)).length * roundsOf(definition, isQuick);
-}
-
 /** A contestant that can be measured. */
 interface Runner {
   readonly name: string;
@@ -38,6 +28,7 @@ interface Runner {
 export async function runCase(definition: BenchCase, options: RunOptions): Promise<CaseResult> {
   const { isQuick, collector, onStep } = options;
   const { name, note, size: sizes, metrics, warmUpShare = 0, targets = [] } = definition;
+  const rounds = isQuick ? QUICK_ROUNDS : (definition.rounds ?? DEFAULT_ROUNDS);
   const contestants = await definition.contestants();
   const runners = contestants.flatMap((each) =>
     isCannot(each.open) ? [] : [{ name: each.name, measure: each.open }],
@@ -49,9 +40,9 @@ export async function runCase(definition: BenchCase, options: RunOptions): Promi
   if (warmUpShare > 0 && !isQuick) {
     for (const runner of runners) await measureSafely(runner, Math.ceil(size * warmUpShare), round);
   }
-  for (let index = 0; index < roundsOf(definition, isQuick); index++) {
+  for (let index = 0; index < rounds; index++) {
     for (const runner of rotate(runners, index)) {
-      onStep(`${name}: ${runner.name}`);
+      onStep(`${name}: ${runner.name}, round ${index + 1} of ${rounds}`);
       measurements.get(runner.name)?.push(await measureSafely(runner, size, round));
     }
   }

@@ -85,19 +85,14 @@ const GRACE_MS = 3_000;
 const WHEEL_ADVANCE_MS = 1_000;
 
 /** Records when each request was due, and how late it expired, on the same clock for every contestant. */
-class LatenessRecorder {
-  readonly #tally: Tally;
+class LatenessRecorder extends Tally {
   readonly #dueAtMs: Float64Array;
   readonly #latenessMs: Float64Array;
+
   constructor(size: number) {
-    this.#tally = new Tally(size);
+    super(size);
     this.#dueAtMs = new Float64Array(size);
     this.#latenessMs = new Float64Array(size).fill(Number.NaN);
-  }
-
-  /** Resolves when every request has expired. */
-  get finished(): Promise<void> {
-    return this.#tally.finished;
   }
 
   /** Call it before the timer is added: the delay of a timer starts after this reading of the clock. */
@@ -105,9 +100,9 @@ class LatenessRecorder {
     this.#dueAtMs[id] = performance.now() + delayMs;
   }
 
-  complete(id: number): void {
+  override complete(id: number): void {
     this.#latenessMs[id] = performance.now() - (this.#dueAtMs[id] ?? Number.NaN);
-    this.#tally.complete(id);
+    super.complete(id);
   }
 
   /** @param mayLose - whether lost requests are a result of this contestant, not a failure. */
@@ -120,8 +115,8 @@ class LatenessRecorder {
       early: sorted.filter((ms) => ms < 0).length,
       lost: this.#latenessMs.length - sorted.length,
     };
-    const isExcused = mayLose && sorted.length > 0 && this.#tally.completed === sorted.length;
-    return { values, problem: isExcused ? undefined : this.#tally.check() };
+    const isExcused = mayLose && sorted.length > 0 && this.completed === sorted.length;
+    return { values, problem: isExcused ? undefined : this.check() };
   }
 }
 
