@@ -1,4 +1,4 @@
-import { EscapementError } from '../core/errors.ts';
+import { EscapementError, type EscapementErrorCode } from '../core/errors.ts';
 import { isThenable } from '../core/validate.ts';
 import { CoalescedChecks } from './async-delayed-operation.ts';
 import {
@@ -64,12 +64,10 @@ export class ConditionOperation<V> extends DelayedOperation {
 
   override onComplete(reason: CompletionReason): void {
     this.#signal?.removeEventListener('abort', this);
-    if (reason === 'expired') this.#settle.reject(this.#expired());
+    if (reason === 'expired')
+      this.#reject('ERR_OPERATION_EXPIRED', `the condition did not hold within ${this.delayMs} ms`);
     else if (this.#end !== undefined) this.#end();
-    else
-      this.#settle.reject(
-        new EscapementError('ERR_PURGATORY_CLOSED', 'the purgatory was closed', { op: OP }),
-      );
+    else this.#reject('ERR_PURGATORY_CLOSED', 'the purgatory was closed');
   }
 
   override onExpiration(): void {
@@ -87,9 +85,7 @@ export class ConditionOperation<V> extends DelayedOperation {
   /** Rejects the promise of an operation that was cancelled with its key. */
   abandon(): void {
     this.#signal?.removeEventListener('abort', this);
-    this.#settle.reject(
-      new EscapementError('ERR_OPERATION_CANCELLED', 'the key of the wait was cancelled', { op: OP }),
-    );
+    this.#reject('ERR_OPERATION_CANCELLED', 'the key of the wait was cancelled');
   }
 
   /** Called at expiry by a purgatory that counts missed triggers. A promise has no result yet. */
@@ -107,8 +103,7 @@ export class ConditionOperation<V> extends DelayedOperation {
     this.fail(this.#signal?.reason);
   }
 
-  #expired(): EscapementError {
-    const message = `the condition did not hold within ${this.delayMs} ms`;
-    return new EscapementError('ERR_OPERATION_EXPIRED', message, { op: OP });
+  #reject(code: EscapementErrorCode, message: string): void {
+    this.#settle.reject(new EscapementError(code, message, { op: OP }));
   }
 }

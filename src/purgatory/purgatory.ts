@@ -156,12 +156,13 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
    * @param watchKeys - the keys that its condition depends on; a key given twice counts once.
    * @returns true if it has completed; false if it is pending, or was cancelled by its own try.
    * @throws RangeError `ERR_OUT_OF_RANGE` - no keys.
-   * @throws TypeError `ERR_INVALID_ARG_TYPE` - not an operation, not keys. An error of `keyOf` is thrown, too.
+   * @throws TypeError `ERR_INVALID_ARG_TYPE` - not an operation, or a frozen one; not keys. An error of `keyOf` is thrown, too.
    * @throws EscapementError `ERR_ALREADY_WATCHED` - it is pending already, in this or another purgatory.
    * @throws EscapementError `ERR_PURGATORY_CLOSED` - after `close`. In each of these cases nothing has changed.
    */
   tryCompleteElseWatch(operation: T, watchKeys: Iterable<K>): boolean {
-    if (!isDelayedOperation(operation)) throw wrongType('operation', 'a DelayedOperation', operation);
+    if (!isDelayedOperation(operation) || Object.isFrozen(operation))
+      throw wrongType('operation', 'a DelayedOperation that is not frozen', operation);
     const keys = this.#keys.all(watchKeys); // first: the iterable may close the purgatory
     if (this.#isClosed) throw this.#closedError('tryCompleteElseWatch');
     if (ownerOf(operation) !== undefined) throw this.#watchedError();

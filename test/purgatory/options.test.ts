@@ -126,6 +126,7 @@ test.each<[what: string, value: unknown, kind: typeof RANGE, shown: string, call
   ['operation', 'a', TYPE, "'a' (a string)", watchOperation],
   ['operation', () => true, TYPE, '[function anonymous]', watchOperation],
   ['operation', { tryComplete: () => true }, TYPE, '[object Object]', watchOperation],
+  ['operation', Object.freeze(new TestOperation('frozen')), TYPE, '[object Object]', watchOperation],
   ['timeoutMs', NaN, RANGE, 'NaN', waitAtMost],
   ['timeoutMs', -Infinity, RANGE, '-Infinity', waitAtMost],
   ['timeoutMs', '10', TYPE, "'10' (a string)", waitAtMost],
