@@ -202,6 +202,6 @@ function requirePage(_of: string, page: unknown): void {
   checkOptions('Broker', page, PAGE, 'page');
 }
 
-function requireFailure(_task: unknown, { error }: TaskFailure): void {
-  requireString('failure.error', error);
+function requireFailure(_task: unknown, failure: TaskFailure | null | undefined): void {
+  requireString('failure.error', failure?.error);
 }

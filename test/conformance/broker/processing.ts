@@ -164,8 +164,13 @@ export function describeProcessing(make: BrokerFactory): void {
   it('a failure whose error is no text is refused, and the task stays with its worker', async (broker) => {
     await putInto(broker, 'pending');
     const leased = await take(broker);
-    for (const error of [undefined, 5]) {
-      const invalid = { error, isFailure: true } as unknown as TaskFailure;
+    for (const given of [
+      { error: undefined, isFailure: true },
+      { error: 5, isFailure: true },
+      undefined,
+      null,
+    ]) {
+      const invalid = given as unknown as TaskFailure;
       await expectCode('ERR_INVALID_ARG_TYPE', broker.retry(leased, invalid, later(broker)));
       await expectCode('ERR_INVALID_ARG_TYPE', broker.archive(leased, invalid));
     }
