@@ -6,6 +6,7 @@ import { Client, EmbeddedBroker, Task, type LeasedTask } from 'escapement/tasks'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { hostFileSystem } from '../../../src/log/file-system.ts';
 import { Log } from '../../../src/log/log.ts';
+import { EntryWriter } from '../../../src/tasks/broker/embedded/entry-bytes.ts';
 import { idsIn } from '../../conformance/broker/support.ts';
 import { Random } from '../../diskqueue/random.ts';
 import { folderOfTest } from '../../folder.ts';
@@ -201,6 +202,20 @@ describe('tasks verify and tasks repair', () => {
     const { stdout, code } = await run('verify');
     expect(code).toBe(1);
     expect(stdout).toMatch(/not the entries of a broker/);
+    expect((await run('queue', 'ls')).code).toBe(0);
+  });
+
+  test('tasks verify passes over an entry of an unknown kind, as a broker does', async () => {
+    await broker.close();
+    const options = { files: hostFileSystem, folder, name: 'tasks', recordType: 16, maxBytesPerFile: 65_536 };
+    const { log } = await Log.open({ ...options, isAlwaysDurable: true, wallNow: Date.now });
+    const entry = new EntryWriter();
+    entry.begin(99);
+    entry.text('of a later version');
+    entry.end();
+    await log.append([entry.bytes]);
+    await log.close();
+    expect(await run('verify')).toMatchObject({ code: 0, stdout: expect.not.stringMatching(/unknown kind/) });
     expect((await run('queue', 'ls')).code).toBe(0);
   });
 

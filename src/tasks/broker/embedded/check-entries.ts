@@ -77,7 +77,7 @@ function* entriesOf(payload: Buffer): Generator<Entry> {
     end += reader.size;
     if (end > payload.length) throw new Error(`an entry at ${start} is longer than its record`);
     const about = readEntry(reader, kind);
-    if (about === undefined) throw new Error(`an entry at ${start} has the unknown kind ${kind}`);
+    if (about === undefined) continue; // a broker leaves it out
     if (reader.offset !== end) throw new Error(`an entry at ${start} has a wrong length`);
     yield about;
   }
