@@ -1,11 +1,9 @@
 import { EscapementError, wrongValue } from '../../../core/errors.ts';
-import { guarded } from '../../../core/report-uncaught.ts';
 import { COMMIT_BUCKETS } from '../../../log/commit-loop.ts';
 import type { FileSystem } from '../../../log/file-system.ts';
 import { Log } from '../../../log/log.ts';
 import { LogLock, LogTaken, NoSockets } from '../../../log/log-lock.ts';
 import { ForeignLog } from '../../../log/recover-segments.ts';
-import type { CorruptionEvent } from '../../../log/segment.ts';
 import { counter, duration, gauges } from '../../../metrics/measure.ts';
 import type { MetricsProvider } from '../../../metrics/provider.ts';
 import type { AnyOperation, Operations } from '../broker-base.ts';
@@ -47,14 +45,8 @@ export class DurableStore {
   }
 
   /** Takes the folder, and reads it into an empty store. Rejects with errors of the log: see {@link openingError}. */
-  static async open(store: TaskStore, given: DurableOptions): Promise<DurableStore> {
-    const { files, dataPath, metrics } = given;
-    const onCorruption = (event: CorruptionEvent): void => {
-      guarded(() => {
-        given.onCorruption(event);
-      });
-    };
-    const options = { ...given, onCorruption };
+  static async open(store: TaskStore, options: DurableOptions): Promise<DurableStore> {
+    const { files, dataPath, metrics } = options;
     await files.makeFolder(dataPath);
     const lock = await LogLock.acquire(dataPath, LOG_NAME);
     let journal: Journal | undefined;

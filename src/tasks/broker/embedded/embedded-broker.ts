@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { CONSOLE_VIEW, consoleView } from '../../../core/console-view.ts';
 import { illegalConstructor } from '../../../core/errors.ts';
 import { integer, oneOf, readOptions, type OptionTable } from '../../../core/options.ts';
+import { guarded } from '../../../core/report-uncaught.ts';
 import { requireFunction, requirePath } from '../../../core/validate.ts';
 import { requireMetrics, type MetricsProvider } from '../../../metrics/provider.ts';
 import { BrokerBase, type Operations } from '../broker-base.ts';
@@ -128,7 +129,12 @@ export class EmbeddedBroker extends BrokerBase {
     try {
       const { [FILE_SYSTEM]: files = hostFileSystem, [FOR_READING]: isForReading } =
         options as InternalOptions;
-      const all = { ...resolved, dataPath, files };
+      const onCorruption = (event: CorruptionEvent): void => {
+        guarded(() => {
+          resolved.onCorruption(event);
+        });
+      };
+      const all = { ...resolved, dataPath, files, onCorruption };
       const opening =
         isForReading === true ? DurableStore.openForReading(store, all) : DurableStore.open(store, all);
       return new EmbeddedBroker(store, await opening, dataPath);

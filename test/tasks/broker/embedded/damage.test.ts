@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import type { FileSystem } from '../../../../src/log/file-system.ts';
 import { Log } from '../../../../src/log/log.ts';
 import { FOOTER, RECORD_HEADER_BYTES } from '../../../../src/log/segment.ts';
-import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
+import { FOR_READING, INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
 import { EntryWriter } from '../../../../src/tasks/broker/embedded/entry-bytes.ts';
 import { ENTRIES, Kind, writeTask } from '../../../../src/tasks/broker/embedded/journal-format.ts';
 import {
@@ -311,17 +311,21 @@ test('an intact record with a task in an unknown state is reported, and costs no
   expect(events).toMatchObject([{ reason: expect.stringMatching(/unknown state/) as string }]);
 });
 
-test('an error of onCorruption is an uncaught exception, and stops nothing', async () => {
-  const uncaught = uncaughtErrors();
-  const disk = await threeFiles();
-  const [first = ''] = [...disk.keys()].sort();
-  const thrown = new Error('from the handler');
-  const onCorruption = (): void => {
-    throw thrown;
-  };
-  const broker = await open(new RecordingFileSystem(flipped(disk, first, 200)), [], { onCorruption });
-  expect((await broker.queueStats(QUEUE)).counts.pending).toBe(2);
-  await broker.close();
-  await until('the error is uncaught', () => uncaught.length > 0);
-  expect(uncaught).toEqual([thrown]);
-});
+test.each([false, true])(
+  'an error of onCorruption is uncaught, and stops nothing; for reading: %j',
+  async (isReading) => {
+    const uncaught = uncaughtErrors();
+    const disk = await threeFiles();
+    const [first = ''] = [...disk.keys()].sort();
+    const thrown = new Error('from the handler');
+    const onCorruption = (): void => {
+      throw thrown;
+    };
+    const options = { onCorruption, [FOR_READING]: isReading };
+    const broker = await open(new RecordingFileSystem(flipped(disk, first, 200)), [], options);
+    expect((await broker.queueStats(QUEUE)).counts.pending).toBe(2);
+    await broker.close();
+    await until('the error is uncaught', () => uncaught.length > 0);
+    expect(uncaught).toEqual([thrown]);
+  },
+);
