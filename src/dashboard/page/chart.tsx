@@ -91,7 +91,7 @@ function optionsOf(element: HTMLElement, lines: readonly Line[], unit: ChartProp
     cursor: { y: false, points: { size: 6 } },
     scales: { y: { range: (_plot, _low, high) => [0, Math.max(1, high * 1.1)] } },
     axes: [
-      { ...axis, space: 70, values: TIME_AXIS },
+      { ...axis, space: 70, values: TIME_AXIS, incrs: TIMES },
       {
         ...{ ...axis, size: 78, values: (_plot, values) => values.map((value) => write(value, unit)) },
         ...(unit === 'ms' && { incrs: DURATIONS }),
@@ -129,8 +129,9 @@ const TIME_AXIS: UPlot.Axis.Values = [
   [1, '{HH}:{mm}:{ss}', null, null, null, null, null, null, 1],
 ];
 
-/** Steps of an axis of durations, in milliseconds: whole seconds, minutes, hours and days. */
+/** Steps of an axis of durations, in milliseconds: whole seconds, minutes, hours and days. An axis of time has seconds. */
 const DURATIONS: number[] = [
   ...[1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 10e3, 20e3, 30e3, 60e3, 120e3, 300e3, 600e3],
   ...[20, 30, 60, 120, 360, 720, 1_440, 2_880, 7_200, 14_400, 28_800].map((minutes) => minutes * 60e3),
 ];
+const TIMES = DURATIONS.filter((ms) => ms >= 1e3).map((ms) => ms / 1e3);

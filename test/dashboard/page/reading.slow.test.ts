@@ -79,6 +79,41 @@ describe.skipIf(CHROMIUM === undefined)('reading the dashboard', () => {
     await tab.page.locator('[aria-current=page]', { hasText: 'One day' }).waitFor();
   });
 
+  test('the time axis of a chart with few samples shows no second twice', async () => {
+    const atMs = [1_795_845_600_300, 1_795_845_601_300, 1_795_845_602_300];
+    const zeros = [0, 0, 0];
+    const json = {
+      atMs,
+      processedPerS: zeros,
+      failedPerS: zeros,
+      pending: zeros,
+      active: zeros,
+      latencyMs: zeros,
+    };
+    await tab.page.route('**/api/history*', (route) => route.fulfill({ json }));
+    await tab.page.evaluate(`{
+      const { prototype } = CanvasRenderingContext2D;
+      const { clearRect, fillText } = prototype;
+      prototype.clearRect = function (...rectangle) {
+        this.canvas.times = [];
+        clearRect.apply(this, rectangle);
+      };
+      prototype.fillText = function (text, ...rest) {
+        if (/:\\d\\d:/.test(text)) this.canvas.times?.push(text);
+        fillText.call(this, text, ...rest);
+      };
+    }`);
+    await tab.view('/charts');
+    const times = await vi.waitFor(async () => {
+      const shown = await tab.page.evaluate<string[]>('document.querySelector("canvas")?.times ?? []');
+      expect(shown.length).toBeGreaterThan(1);
+      return shown;
+    });
+    expect(new Set(times).size).toBe(times.length);
+    await tab.page.unroute('**/api/history*');
+    await tab.page.reload();
+  });
+
   test('a page of queues that does not exist any more has none, and links to those before it', async () => {
     await tab.view('/?page=9');
     await tab.sees('Page 9 of 9', 'Previous');
