@@ -58,7 +58,8 @@ function useCronWords(): Words {
 function wordsOfCron(spec: string, cronstrue: Cronstrue): string | undefined {
   const [, zone, expression = spec] = /^(?:CRON_)?TZ=(\S+)\s+(.*)$/.exec(spec) ?? [];
   try {
-    const words = cronstrue.toString(expression, { use24HourTimeFormat: true });
+    const short = cronstrue.toString(expression, { use24HourTimeFormat: true });
+    const words = short.replace(/^At [\d:, and]+$/, '$&, every day');
     return zone === undefined ? words : `${words}, in ${zone}`;
   } catch {
     return undefined;

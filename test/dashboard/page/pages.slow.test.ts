@@ -41,7 +41,7 @@ describe.skipIf(CHROMIUM === undefined)('pages of the dashboard', () => {
     ['/search', ['What are you looking for?']],
     ['/search?text=ECONNRESET&state=retry', ['image:resize', '8 matches']],
     ['/servers', ['default: 3', 'video:transcode']],
-    ['/schedules', ['At 09:30, Monday through Friday', 'Every 2s']],
+    ['/schedules', ['At 09:30, Monday through Friday', 'At 00:00, every day', 'Every 2s']],
     ['/charts', ['Throughput', 'Processed']],
     ['/charts?span=day', [/sample|Throughput/]],
     ['/health', ['Event loop delay', 'Uptime']],

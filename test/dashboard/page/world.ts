@@ -73,6 +73,7 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
   });
   const scheduler = new Scheduler({ broker, location: 'Europe/Berlin' });
   scheduler.register('30 9 * * 1-5', new Task('report:daily', { format: 'pdf' }), { queue: 'reports' });
+  scheduler.register('@daily', new Task('report:nightly', {}), { queue: 'reports' });
   scheduler.register('@every 2s', new Task('cache:sweep', {}), { queue: 'default', retentionMs: HOUR_MS });
   await scheduler.start();
   const parts = await openParts(folder);
