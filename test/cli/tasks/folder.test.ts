@@ -215,7 +215,9 @@ describe('tasks verify and tasks repair', () => {
     entry.end();
     await log.append([entry.bytes]);
     await log.close();
-    expect(await run('verify')).toMatchObject({ code: 0, stdout: expect.not.stringMatching(/unknown kind/) });
+    const { stdout, code } = await run('verify');
+    expect(stdout).not.toMatch(/unknown kind/);
+    expect(code).toBe(0);
     expect((await run('queue', 'ls')).code).toBe(0);
   });
 
