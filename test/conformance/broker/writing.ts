@@ -244,7 +244,7 @@ export function describeWriting(make: BrokerFactory): void {
     expect(await broker.enqueueMany([])).toEqual([]);
   });
 
-  it('enqueueMany accepts or refuses each task by itself, with the reason', async (broker) => {
+  it('enqueueMany accepts or refuses each task by itself, with the reason, which names it', async (broker) => {
     const { id } = await putInto(broker, 'pending');
     const tasks = [
       newTask({ id }),
@@ -260,6 +260,8 @@ export function describeWriting(make: BrokerFactory): void {
     );
     const [conflict, duplicate] = ['ERR_TASK_ID_CONFLICT', 'ERR_TASK_DUPLICATE'];
     expect(shown).toEqual([conflict, 'pending', duplicate, conflict, 'aggregating', 'scheduled']);
+    const op = expect.stringMatching(/^\w+Broker\.enqueueMany$/) as string;
+    expect(outcomes[0]).toMatchObject({ reason: { op } });
     expect(await idsIn(broker, 'pending')).toEqual([id, 'first']);
     expect((await broker.task(QUEUE, 'first')).message.headers).toEqual({ trace: '1' });
   });

@@ -168,13 +168,6 @@ describe('a bulk operation', () => {
   });
 });
 
-test('the removal of a queue resolves although the broker is closed meanwhile: the queue was removed at once', async () => {
-  const broker = await fill();
-  const removed = broker.removeQueue(QUEUE, { force: true });
-  await broker.close();
-  await expect(removed).resolves.toBeUndefined();
-});
-
 test('a removed queue does not exist from then on, its locks are free, and a new queue of that name is not changed', async () => {
   const broker = await fill();
   const removed = broker.removeQueue(QUEUE, { force: true });
@@ -279,16 +272,6 @@ describe('a notification', () => {
     await broker.enqueue(newTask({ id: 'b' }));
     await new Promise((resolve) => setImmediate(resolve));
     expect(done).toEqual(['a', 'b']);
-  });
-
-  test('a closed broker notifies its listeners once that it is closed, and of nothing else', async () => {
-    const broker = await open();
-    const heard: string[] = [];
-    await broker.subscribe({ work: () => heard.push('work'), closed: () => heard.push('closed') });
-    void broker.enqueue(newTask());
-    await broker.close();
-    await broker.close();
-    expect(heard).toEqual(['closed']);
   });
 
   test('a listener with two subscriptions is notified twice, and once after one of them is closed', async () => {

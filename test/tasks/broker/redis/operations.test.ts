@@ -1,7 +1,6 @@
 import { runInNewContext } from 'node:vm';
 import { setImmediate as turn } from 'node:timers/promises';
 import { EscapementError } from 'escapement';
-import { EmbeddedBroker } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { ReplyError } from 'ioredis';
 import { beforeEach, describe, expect, it, onTestFinished, test } from 'vitest';
@@ -51,17 +50,6 @@ test('a listener subscribes to the channels of all queues in one round trip', ()
   const redis = { keysOf, listeners: new Set(), connection: { channels: { subscribe } } };
   void NOTIFICATIONS.subscribe(redis as never, { work: () => undefined }, ['a', 'b', 'c']);
   expect(asked).toEqual(['a', 'b', 'c'].map((queue) => keysOf(queue).workChannel));
-});
-
-test('enqueueMany names itself in the reason of each refused task', async () => {
-  const broker = await EmbeddedBroker.open();
-  onTestFinished(() => broker.close());
-  const [first, second] = await broker.enqueueMany([newTask({ id: 'a' }), newTask({ id: 'a' })]);
-  expect(first).toMatchObject({ status: 'fulfilled' });
-  expect(second).toMatchObject({
-    status: 'rejected',
-    reason: { code: 'ERR_TASK_ID_CONFLICT', op: 'EmbeddedBroker.enqueueMany' },
-  });
 });
 
 test('operations that share one failed request to Redis each name themselves', async () => {

@@ -35,17 +35,6 @@ function hashTagOf(key: string): string {
 }
 
 describe('the keys of a queue', () => {
-  it("the keys of a queue are asynq's", () => {
-    const prefix = 'asynq:{low}:';
-    expect(keys).toMatchObject({ prefix, taskPrefix: `${prefix}t:`, groupPrefix: `${prefix}g:` });
-    const states = ['pending', 'active', 'scheduled', 'retry', 'archived', 'completed'] as const;
-    for (const name of [...states, 'lease', 'paused', 'groups', 'processed', 'failed'] as const)
-      expect(keys[name]).toBe(prefix + name);
-    expect(keys.aggregationSets).toBe('asynq:{low}:aggregation_sets');
-    expect(keys.task('1-2')).toBe('asynq:{low}:t:1-2');
-    expect(keys.group('g')).toBe('asynq:{low}:g:g');
-  });
-
   it('keys of counts have UTC days', () => {
     const lastOfTheDay = Date.UTC(2026, 10, 21, 23, 59, 59, 999);
     expect(keys.processedOn(lastOfTheDay)).toBe('asynq:{low}:processed:2026-11-21');
