@@ -1,12 +1,11 @@
 /** `escapement dashboard`, run in this process. */
 import { Client, EmbeddedBroker, Inspector, Task } from 'escapement/tasks';
-import { RedisBroker } from 'escapement/tasks/redis';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { addDashboard } from '../../src/cli/dashboard/dashboard.ts';
 import type { LiveJson, SessionJson, TaskDetailJson } from '../../src/dashboard/dashboard-json.ts';
 import { folderOfTest } from '../folder.ts';
 import { listen } from '../listen.ts';
-import { freshDatabase } from '../redis/redis-case.ts';
+import { redisForTest } from '../tasks/broker/redis/setup.ts';
 import { openBench } from '../tasks/support/bench.ts';
 import { FakeStream, runPart, serve, serveTasks } from './tasks/support/tasks-command.ts';
 
@@ -132,14 +131,9 @@ describe('escapement dashboard: where the tasks are', () => {
   });
 
   test.runIf(inject('redis').isThere)('the tasks of Redis are shown, and changed', async () => {
-    const database = await freshDatabase();
-    const broker = new RedisBroker({ url: database.url });
-    onTestFinished(async () => {
-      await broker.close();
-      await database.dispose();
-    });
+    const { broker, url: redisUrl } = await redisForTest();
     await new Client({ broker }).enqueue(new Task('work', { a: 1 }, { taskId: 'a' }));
-    const { url, end } = await start(['-u', database.url]);
+    const { url, end } = await start(['-u', redisUrl]);
     expect(await read<TaskDetailJson>(url, 'queues/default/tasks/a')).toMatchObject({ state: 'pending' });
     expect(await write(url, 'POST', 'queues/default/tasks/a/archive')).toEqual([204]);
     const task = await new Inspector({ broker }).getTaskInfo('default', 'a');

@@ -1,16 +1,11 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { Client, Task } from 'escapement/tasks';
-import { RedisBroker } from 'escapement/tasks/redis';
-import { freshDatabase } from '../redis/redis-case.ts';
+import type { RedisBroker } from 'escapement/tasks/redis';
+import { redisForTest } from '../tasks/broker/redis/setup.ts';
 import { serveBoard, type Served } from './serve-dashboard.ts';
 
 async function serveRedis(): Promise<Served & { broker: RedisBroker; client: Client; url: string }> {
-  const { url, dispose } = await freshDatabase();
-  const broker = new RedisBroker({ url });
-  onTestFinished(async () => {
-    await broker.close();
-    await dispose();
-  });
+  const { broker, url } = await redisForTest();
   return { ...(await serveBoard({ broker })), broker, client: new Client({ broker }), url };
 }
 

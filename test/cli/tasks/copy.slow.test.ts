@@ -3,12 +3,12 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, EmbeddedBroker, Task, type Broker } from 'escapement/tasks';
-import { RedisBroker } from 'escapement/tasks/redis';
+import type { RedisBroker } from 'escapement/tasks/redis';
 import { checkBroker } from 'escapement/testing';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { idsIn } from '../../conformance/broker/support.ts';
 import { folderOfTest } from '../../folder.ts';
-import { freshDatabase, type FreshDatabase } from '../../redis/redis-case.ts';
+import { redisForTest } from '../../tasks/broker/redis/setup.ts';
 import { endOf, startCommand } from '../support/command.ts';
 
 const HOUR_MS = 3_600_000;
@@ -16,19 +16,14 @@ const PENDING = 6_000;
 const SCHEDULED = 1_500;
 
 let directory: string;
-let database: FreshDatabase;
 let redis: RedisBroker;
+let url: string;
 let folder: string;
 
 beforeEach(async () => {
   directory = folderOfTest();
-  database = await freshDatabase();
-  redis = new RedisBroker({ url: database.url });
+  ({ broker: redis, url } = await redisForTest());
   folder = join(directory, 'jobs');
-});
-afterEach(async () => {
-  await redis.close();
-  await database.dispose();
 });
 
 /** Makes a folder with tasks that are pending, and others that are scheduled. */
@@ -78,18 +73,18 @@ async function countInRedis(): Promise<number> {
 test('a copy from a folder to Redis and back, which is killed and made again, misses nothing and doubles nothing', async () => {
   await fill();
   for (const least of [500, 3_000]) {
-    await killed([folder, database.url], async () => (await countInRedis()) > least);
+    await killed([folder, url], async () => (await countInRedis()) > least);
   }
   const before = await countInRedis();
   expect(before).toBeLessThan(PENDING + SCHEDULED);
-  expect(await copied(folder, database.url)).toMatchObject({ added: PENDING + SCHEDULED - before });
+  expect(await copied(folder, url)).toMatchObject({ added: PENDING + SCHEDULED - before });
   expect(await ids(redis)).toEqual(ALL);
   expect(await redis.repair('default', { apply: false })).toEqual([]);
 
   const back = join(directory, 'back');
   const segment = join(back, 'tasks.0000000001.segment');
-  await killed([database.url, back], () => existsSync(segment) && readFileSync(segment).length > 250_000);
-  expect(await copied(database.url, back)).toMatchObject({ tasks: PENDING + SCHEDULED });
+  await killed([url, back], () => existsSync(segment) && readFileSync(segment).length > 250_000);
+  expect(await copied(url, back)).toMatchObject({ tasks: PENDING + SCHEDULED });
   const broker = await EmbeddedBroker.open({ dataPath: back });
   expect(await ids(broker)).toEqual(ALL);
   checkBroker(broker);
@@ -105,7 +100,7 @@ test('a copy to a dump, which is killed and made again, leaves no part of a dump
   expect(existsSync(dump)).toBe(false);
   expect(await copied(folder, dump)).toMatchObject({ queues: 1, tasks: PENDING + SCHEDULED });
   expect(existsSync(`${dump}.part`)).toBe(false);
-  expect(await copied(dump, database.url)).toMatchObject({ added: PENDING + SCHEDULED });
+  expect(await copied(dump, url)).toMatchObject({ added: PENDING + SCHEDULED });
   expect(await ids(redis)).toEqual(ALL);
 });
 
@@ -119,10 +114,10 @@ test('tasks copy refuses what it cannot copy, and names what is wrong', async ()
     expect(code).toBe(2);
     return stderr;
   };
-  expect(await refused(folder, database.url)).toBe(
+  expect(await refused(folder, url)).toBe(
     'escapement: tasks of the target that the source does not have: 1 of 1; --merge leaves them there\n',
   );
-  expect(await refused(other, database.url)).toBe(`escapement: ${other}: no such file or folder\n`);
+  expect(await refused(other, url)).toBe(`escapement: ${other}: no such file or folder\n`);
   expect(await refused(folder, folder)).toContain('FROM and TO are the same');
   expect(await refused(folder, `${folder}/.`)).toContain('FROM and TO are the same');
   expect(await refused(folder, directory)).toContain('other files are in this folder');

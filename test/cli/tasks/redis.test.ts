@@ -1,13 +1,12 @@
 import { getEventListeners } from 'node:events';
-import { RedisBroker } from 'escapement/tasks/redis';
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { connectRedis } from '../../../src/cli/tasks/connect.ts';
 import { connectionOf, type ConnectionOptions, type ToRedis } from '../../../src/cli/tasks/connection.ts';
 import type { Connect } from '../../../src/cli/tasks/run.ts';
 import { newTask } from '../../conformance/broker/support.ts';
 import { acceptConnections } from '../../listen.ts';
-import { freshDatabase } from '../../redis/redis-case.ts';
+import { redisForTest } from '../../tasks/broker/redis/setup.ts';
 import { openTarget, tasksCommand } from './support/tasks-command.ts';
 
 const redis = (
@@ -125,12 +124,9 @@ describe('connectRedis', () => {
 
   it('a connection leaves no listener on the signal, whether Redis responds or not', async () => {
     const { signal } = new AbortController();
-    const database = await freshDatabase();
-    const broker = await connectRedis(connection(database.url), signal);
-    onTestFinished(async () => {
-      await broker.close();
-      await database.dispose();
-    });
+    const { url } = await redisForTest();
+    const broker = await connectRedis(connection(url), signal);
+    onTestFinished(() => broker.close());
     await expect(connectRedis(connection('redis://127.0.0.1:1'), signal)).rejects.toMatchObject({
       ...{
         code: 'ERR_BROKER_UNAVAILABLE',
@@ -150,19 +146,12 @@ describe('connectRedis', () => {
 
 /** A queue with a task, an id of none, and a task in no list. */
 async function damaged(): Promise<{ url: string; redis: Redis }> {
-  const database = await freshDatabase();
-  const broker = new RedisBroker({ url: database.url });
-  const redis = new Redis(database.url);
-  onTestFinished(async () => {
-    await broker.close();
-    redis.disconnect();
-    await database.dispose();
-  });
+  const { broker, redis, url } = await redisForTest();
   await broker.enqueue(newTask({ id: 'fine' }));
   await broker.enqueue(newTask({ id: 'lost' }));
   await redis.lrem('asynq:{default}:pending', 0, 'lost');
   await redis.lpush('asynq:{default}:pending', 'gh\u001bost');
-  return { url: database.url, redis };
+  return { url, redis };
 }
 
 it('tasks repair lists defects, and changes nothing', async () => {
