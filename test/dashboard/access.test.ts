@@ -94,10 +94,6 @@ describe('changes', () => {
     ['with an Origin that is that of the server', { 'sec-fetch-site': undefined, origin: 'SELF' }, 204],
     ['without Origin and Sec-Fetch-Site', { 'sec-fetch-site': undefined }, 403],
     ['from another site', { 'sec-fetch-site': 'cross-site' }, 403],
-    ['from another origin of the site', { 'sec-fetch-site': 'same-site' }, 403],
-    ['from another site, whatever its Origin', { 'sec-fetch-site': 'cross-site', origin: 'SELF' }, 403],
-    ['with another Origin', { 'sec-fetch-site': undefined, origin: 'http://evil.example' }, 403],
-    ['with an opaque Origin', { 'sec-fetch-site': undefined, origin: 'null' }, 403],
     ['without the token', { 'x-escapement-token': undefined }, 403],
     ['without the cookie', { cookie: undefined }, 403],
     ['with another token', { 'x-escapement-token': 'A'.repeat(43) }, 403],
@@ -145,8 +141,6 @@ describe('pages of other sites', () => {
 
   test.each<[string, Partial<DashboardOptions>, number]>([
     ['evil.example', {}, 403],
-    ['localhost:1234', {}, 200],
-    ['[::1]', {}, 200],
     ['jobs.example', { allowedHosts: ['jobs.example'] }, 200],
     ['evil.example', { authorize: () => true, allowedHosts: ['jobs.example'] }, 403],
     ['jobs.example', { authorize: () => true }, 200],

@@ -5,16 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { createRequire } from 'node:module';
 import { describe, expect } from 'vitest';
 import { finished, spawnProgram, startProgram } from '../run-program.ts';
-import {
-  bytes,
-  drain,
-  FORMATS,
-  openQueue,
-  putAll,
-  rejection,
-  temporaryFolder,
-  test,
-} from './support/queues.ts';
+import { bytes, drain, FORMATS, openQueue, rejection, temporaryFolder, test } from './support/queues.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const LOCKED = { name: 'EscapementError', code: 'ERR_QUEUE_LOCKED', op: 'DiskQueue.open' };
@@ -33,7 +24,9 @@ const required = (dataPath: string): string => `
 test('one of many concurrent opens succeeds', async ({ dataPath }) => {
   const results = await Promise.allSettled(Array.from({ length: 8 }, () => openQueue({ dataPath })));
   expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
-  for (const result of results) if (result.status === 'rejected') expect(result.reason).toMatchObject(LOCKED);
+  const message = expect.stringContaining("'spool'") as string;
+  for (const result of results)
+    if (result.status === 'rejected') expect(result.reason).toMatchObject({ ...LOCKED, message });
 });
 
 test('a second open by another spelling of the path, or a symbolic link, is refused', async () => {
@@ -120,18 +113,6 @@ test('a second open from a worker of a cluster is refused', async ({ dataPath })
 });
 
 describe.each(FORMATS)('%s', (format) => {
-  test('a second open in the same process is refused until the first queue is closed', async () => {
-    const dataPath = temporaryFolder();
-    const first = await openQueue({ format, dataPath });
-    const error = await rejection(openQueue({ format, dataPath }));
-    expect(error).toMatchObject(LOCKED);
-    expect((error as Error).message).toContain('spool');
-    await putAll(first, 'ab');
-    await first.close();
-    const again = await openQueue({ format, dataPath });
-    expect(await drain(again)).toEqual(['a', 'b']);
-  });
-
   test('messages of a killed owner, put or in flight, are delivered', async ({ dataPath }) => {
     for (const round of [1, 2]) {
       const owner = spawnProgram(`

@@ -217,18 +217,14 @@ describe('a defect', () => {
     });
   }
 
-  test('a message that cannot be decoded is reported and not changed', async () => {
-    await redis.hset(`${P}t:pending`, 'msg', Buffer.from([255, 255]));
+  test.each([
+    ['that cannot be decoded', Uint8Array.of(255, 255)],
+    ['of another task', encodeTaskMessage(newTask({ id: 'other' }).message)],
+  ])('a message %s is reported and not changed', async (_, msg) => {
+    await redis.hset(`${P}t:pending`, 'msg', Buffer.from(msg));
     const defects = [{ kind: 'unreadable-message', queue: QUEUE, id: 'pending', where: '' }];
     expect(await inspector.repair({ apply: true })).toEqual(defects);
     expect(await inspector.repair()).toEqual(defects);
-  });
-
-  test('a message of another task is reported and not changed', async () => {
-    const { message } = newTask({ id: 'other' });
-    await redis.hset(`${P}t:pending`, 'msg', Buffer.from(encodeTaskMessage(message)));
-    const defects = [{ kind: 'unreadable-message', queue: QUEUE, id: 'pending', where: '' }];
-    expect(await inspector.repair({ apply: true })).toEqual(defects);
   });
 
   test('a defect is found among many tasks', async () => {
