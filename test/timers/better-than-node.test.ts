@@ -151,16 +151,16 @@ test('timeouts keep their time and their turns while a program wraps the global 
     const host = globalThis.setTimeout;
     globalThis.setTimeout = (...args) => host(...args);
     const end = () => { clearInterval(requests); clearTimeout(guard); };
-    timers.setTimeout(() => { console.log('pending among others'); end(); }, 60);
-    // Requests that are answered in time: each moves the wake-up forth and back.
-    const requests = setInterval(() => timers.clearTimeout(timers.setTimeout(() => undefined, 20)), 5);
-    const guard = host(() => { console.log('starved'); end(); }, 10_000);
     for (const name of ['a', 'b']) {
       timers.setTimeout(() => {
         console.log(name);
         queueMicrotask(() => console.log('job of ' + name));
       }, 1);
     }
+    timers.setTimeout(() => { console.log('pending among others'); end(); }, 60);
+    // Requests that are answered in time: each moves the wake-up forth and back.
+    const requests = setInterval(() => timers.clearTimeout(timers.setTimeout(() => undefined, 20)), 5);
+    const guard = host(() => { console.log('starved'); end(); }, 10_000);
     const startMs = performance.now();
     while (performance.now() < startMs + 5) continue;
   `);

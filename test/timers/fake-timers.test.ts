@@ -96,7 +96,7 @@ describe.each([
       const start = performance.now();
       await promises.setTimeout(20);
       const elapsed = performance.now() - start;
-      say(elapsed >= 20 && elapsed < 2_000);
+      say(elapsed >= 20 && elapsed < 60_000);
       const timer = new SystemTimer();
       await timer.sleep(10);
       await before.sleep(10);
@@ -153,8 +153,10 @@ describe('fake timers that are installed before the package is loaded', () => {
   test('real time goes on after fake timers that were there before the package', async () => {
     const { systemClock } = await import('../../src/index.ts');
     vi.useRealTimers();
+    const startMs = performance.now();
     const nowMs = systemClock.now();
-    expect(Math.abs(nowMs - performance.now())).toBeLessThan(1_000);
+    expect(nowMs).toBeGreaterThanOrEqual(startMs);
+    expect(nowMs).toBeLessThanOrEqual(performance.now());
     await new Promise<void>((resolve) => systemClock.setTimeout(resolve, 1));
     expect(systemClock.now()).toBeGreaterThan(nowMs);
   });

@@ -72,8 +72,8 @@ describe.each(BOTH)('%s: callbacks that are due in one turn', (_, timers) => {
   test('a timeout that is refreshed by a callback of its turn starts its delay anew', async () => {
     const order: string[] = [];
     setTimeout(() => {
-      second.refresh();
       setTimeout(() => order.push('later'), 15);
+      second.refresh();
     }, 1);
     const second = setTimeout(() => order.push('refreshed'), 40);
     setTimeout(() => order.push('third'), 1);
