@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { ManualClock } from 'escapement';
 import { EmbeddedBroker } from 'escapement/tasks';
 import { Shop } from '../../examples/jobs/shop.ts';
 import { listen } from '../listen.ts';
@@ -9,6 +10,8 @@ import { eventually } from './support.ts';
 /** What the payment provider does with the charge of an order. */
 let charge: (order: string, response: ServerResponse) => void;
 let charges: string[];
+/** Time passes where a test lets it. */
+let clock: ManualClock;
 let broker: EmbeddedBroker;
 let shop: Shop;
 let url: string;
@@ -24,7 +27,8 @@ beforeEach(async () => {
       charge(order, response);
     });
   });
-  broker = await EmbeddedBroker.open();
+  clock = new ManualClock({ wallMs: Date.now() });
+  broker = await EmbeddedBroker.open({ clock });
   shop = new Shop({
     ...{ broker, port: 0, workers: 2, reportAt: '@every 1s' },
     payments: `http://127.0.0.1:${port}/`,
@@ -64,6 +68,14 @@ async function order(id: string): Promise<void> {
   expect(await send({ id, customer: 'ada', cents: 4_200 })).toMatchObject({ status: 202, body: { id } });
 }
 
+/** Resolves when the check passes; a tenth of a second passes before each attempt. */
+function inTime(check: () => unknown): Promise<void> {
+  return eventually(async () => {
+    await clock.advanceAsync(100);
+    check();
+  });
+}
+
 it('the shop charges an order in the background, and shows its receipt', async () => {
   await order('a-1');
 
@@ -84,6 +96,7 @@ it('the shop charges an order once that is sent twice', async () => {
 it('the shop tries an order again while the provider is busy', async () => {
   charge = (id, response) => (charges.length < 3 ? answer(503) : pay)(id, response);
   await order('a-1');
+  await inTime(() => expect(charges).toHaveLength(3));
 
   expect(await get('/orders/a-1/wait')).toMatchObject({ body: { state: 'completed', retried: 2 } });
   expect(reports).toContain('order:charge a-1: the payment provider answers 503');
@@ -104,8 +117,8 @@ it('the shop makes one pick list of the orders that come within a second', async
     await get(`/orders/${id}/wait`);
   }
 
-  await eventually(() => expect(reports).toContain('pick list for leipzig: a-1 a-2 a-3'));
-  await eventually(() => expect(reports).toContain('report of today: 3 runs of payments, 0 of them failed'));
+  await inTime(() => expect(reports).toContain('pick list for leipzig: a-1 a-2 a-3'));
+  await inTime(() => expect(reports).toContain('report of today: 3 runs of payments, 0 of them failed'));
 });
 
 it.each([
@@ -148,7 +161,9 @@ it('the shop answers 503 to a client that waits when it closes, and finishes the
   let held: ServerResponse | undefined;
   charge = (_id, response) => (held = response);
   await order('a-1');
+  const subscribe = vi.spyOn(broker, 'subscribe');
   const waiting = get('/orders/a-1/wait');
+  await eventually(() => expect(subscribe).toHaveBeenCalled()); // for the client
   await eventually(() => expect(held).toBeDefined());
   const closed = shop.close();
   expect(await waiting).toMatchObject({ status: 503 });
