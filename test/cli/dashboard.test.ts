@@ -216,8 +216,9 @@ test('a port that is in use is reported', async () => {
 test('Ctrl-C ends open streams', async () => {
   const { url, end } = await start(['--path', await folderWithTask()]);
   const reader = (await fetch(`${url}api/live`)).body?.getReader();
-  const first = Buffer.from((await reader?.read())?.value ?? []).toString();
-  const live = JSON.parse(/^data: (.+)$/m.exec(first)?.[1] ?? '') as LiveJson;
+  let sent = '';
+  while (!/^data: .+\n/m.test(sent)) sent += Buffer.from((await reader?.read())?.value ?? []).toString();
+  const live = JSON.parse(/^data: (.+)$/m.exec(sent)?.[1] ?? '') as LiveJson;
   expect(live.queues.map(({ queue }) => queue)).toEqual(['default']);
   expect(await end()).toBe(0);
   await expect(drained(reader)).rejects.toThrow();

@@ -1,6 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { Client, EmbeddedBroker, Inspector, Task } from 'escapement/tasks';
 import type { ChangeLine, SearchLine } from '../../src/dashboard/dashboard-json.ts';
+import { serve } from '../tasks/http/serve.ts';
 import { serveBench, serveBoard, type Served } from './serve-dashboard.ts';
 import { linesOf, openStream } from './streams.ts';
 
@@ -95,18 +96,28 @@ test('a search sends 500 matches, and counts the others', async () => {
 });
 
 test('a client that leaves ends its search', async () => {
-  const bench = await serveBench();
-  for (let nth = 0; nth < 5_000; nth++) await bench.add(`task ${nth}`);
-  const reads = vi.spyOn(bench.broker, 'scan');
-  await search(bench, 'text=nothing');
+  const { add, board, broker } = await serveBench();
+  for (let nth = 0; nth < 5_000; nth++) await add(`task ${nth}`);
+  let leave: () => void = () => undefined;
+  const hasLeft = new Promise<void>((resolve) => (leave = resolve));
+  const send = await serve((request, response) => {
+    if (request.url === '/api/search?text=left') response.once('close', leave);
+    board(request, response);
+  });
+  const scan = broker.scan.bind(broker);
+  const reads = vi.spyOn(broker, 'scan');
+  await search({ send }, 'text=nothing');
   const readsOfAll = reads.mock.calls.length;
-  const { port } = await bench.send('/api/session');
-  const stream = await openStream(port, '/api/search?text=nothing', '\n');
+  reads.mockImplementationOnce(async (...args) => {
+    await hasLeft;
+    return scan(...args);
+  });
+  const stream = await openStream((await send('/api/session')).port, '/api/search?text=left', '\n');
   await stream.next();
   stream.leave();
   // It would end at the latest with one that has begun after it.
-  await search(bench, 'text=nothing');
-  expect(reads.mock.calls.length).toBeLessThan(2.5 * readsOfAll);
+  await search({ send }, 'text=nothing');
+  expect(reads).toHaveBeenCalledTimes(2 * readsOfAll + 1);
 });
 
 test('everything that matches is changed, and what the change refuses is counted', async () => {
