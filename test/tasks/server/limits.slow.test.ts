@@ -184,7 +184,7 @@ test('a server whose tasks are in a folder follows its limits and its rate, alth
   const rate = { tasks: 100, perMs: 1_000, burst: 40 };
   const before = await EmbeddedBroker.open({ dataPath });
   await before.setLimits(QUEUE, { concurrency: 5, rate, perKey: { concurrency: 2 } });
-  await enqueueTasks(before, 0, 40);
+  await enqueueTasks(before, 0, 100); // more than the servers run until they are killed, even if this process stops for a while
   await before.close();
 
   const witness = new Witness();
