@@ -59,6 +59,7 @@ function wordsOfCron(spec: string, cronstrue: Cronstrue): string | undefined {
   const [, zone, expression = spec] = /^(?:CRON_)?TZ=(\S+)\s+(.*)$/.exec(spec) ?? [];
   try {
     const short = cronstrue.toString(expression, { use24HourTimeFormat: true });
+    // cronstrue names the times of such a schedule, and no day.
     const words = short.replace(/^At [\d:, and]+$/, '$&, every day');
     return zone === undefined ? words : `${words}, in ${zone}`;
   } catch {
