@@ -14,6 +14,7 @@ import {
 import { RedisProcess } from '../../../redis/redis-process.ts';
 import { until } from '../../../until.ts';
 import { codeOf } from '../../support/bench.ts';
+import { PATIENT_MS } from './setup.ts';
 
 const P = `asynq:{${QUEUE}}:`;
 let redis: Redis;
@@ -31,7 +32,7 @@ describe('a Redis in trouble', () => {
     await server.stop();
   });
   beforeEach(() => {
-    broker = new RedisBroker({ url: server.url });
+    broker = new RedisBroker({ url: server.url, timeoutMs: PATIENT_MS });
   });
   afterEach(async () => {
     await broker.close();
@@ -111,7 +112,8 @@ describe('a Redis in trouble', () => {
   it('operations of a user without the permission to publish succeed', async () => {
     await redis.call('ACL', 'SETUSER', 'mute', 'reset', 'on', 'nopass', '~*', '+@all');
     await broker.close();
-    broker = new RedisBroker({ url: server.url.replace('://', '://mute:any@') });
+    const url = server.url.replace('://', '://mute:any@');
+    broker = new RedisBroker({ url, timeoutMs: PATIENT_MS });
     await broker.enqueue(newTask({ id: 'a' }));
     await broker.enqueue(newTask({ id: 'b', group: 'g' }));
     await broker.complete(await take(broker));
