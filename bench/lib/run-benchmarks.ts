@@ -1,8 +1,8 @@
 /** One whole run: chooses cases of the parts, runs them, and prints each table as soon as it is complete. */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { clearLine, cursorTo } from 'node:readline';
 import { pathToFileURL } from 'node:url';
+import { Presets, SingleBar } from 'cli-progress';
 import { CollectorWatch } from './collector.ts';
 import type { Settings } from './command-line.ts';
 import { describeMachine } from './machine.ts';
@@ -10,7 +10,7 @@ import { trackSharedMemories } from './memory.ts';
 import type { BenchPart } from './part.ts';
 import { UsageError } from './program.ts';
 import { newResult, type BenchResult, type CaseResult, type PartResult } from './result.ts';
-import { runCase } from './run-case.ts';
+import { runCase, type RunOptions } from './run-case.ts';
 import { renderCase, wrap } from './terminal.ts';
 
 const SUFFIX = '.bench.ts';
@@ -62,13 +62,20 @@ export async function runBenchmarks(
 ): Promise<BenchResult> {
   trackSharedMemories();
   const collector = new CollectorWatch();
+  const bar = newProgressBar();
+  const onStep: RunOptions['onStep'] = (label, done, steps) => {
+    if (!process.stderr.isTTY) return;
+    if (!bar.isActive) bar.start(steps, done, { label });
+    bar.update(done, { label });
+    bar.render();
+  };
   const parts: PartResult[] = [];
   for (const { name, title, remarks, cases } of chosen) {
     print(headingOf(name, title, remarks, isQuick));
     const results: CaseResult[] = [];
     for (const definition of cases) {
-      const result = await runCase(definition, { isQuick, collector, onStep: showStep });
-      showStep('');
+      const result = await runCase(definition, { isQuick, collector, onStep });
+      bar.stop(); // removes it
       print(renderCase(result));
       results.push(result);
     }
@@ -89,10 +96,18 @@ function headingOf(name: string, title: string, remarks: readonly string[], isQu
   ].join('\n');
 }
 
-/** Shows what is measured, in place of what was shown before: in a line on stderr, if that is a terminal. */
-function showStep(label: string): void {
-  if (!process.stderr.isTTY) return;
-  cursorTo(process.stderr, 0);
-  clearLine(process.stderr, 0);
-  process.stderr.write(label.slice(0, process.stderr.columns - 1));
+/** For the steps of a case: on stderr, if that is a terminal. */
+function newProgressBar(): SingleBar {
+  return new SingleBar(
+    {
+      stream: process.stderr,
+      format: ' {bar} {value}/{total}  {label}',
+      barsize: 24,
+      clearOnComplete: true,
+      hideCursor: true,
+      // Next to never: only a step draws the bar, so its own timer does not wake a process that is being measured.
+      fps: 1e-6,
+    },
+    Presets.shades_classic,
+  );
 }

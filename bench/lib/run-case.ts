@@ -15,8 +15,8 @@ const QUICK_ROUNDS = 1;
 export interface RunOptions {
   readonly isQuick: boolean;
   readonly collector: CollectorWatch;
-  /** Called before each contestant of each round. */
-  readonly onStep: (label: string) => void;
+  /** Called before each contestant of each round, which are `steps` in all. */
+  readonly onStep: (label: string, done: number, steps: number) => void;
 }
 
 /** A contestant that can be measured. */
@@ -40,9 +40,10 @@ export async function runCase(definition: BenchCase, options: RunOptions): Promi
   if (warmUpShare > 0 && !isQuick) {
     for (const runner of runners) await measureSafely(runner, Math.ceil(size * warmUpShare), round);
   }
+  let done = 0;
   for (let index = 0; index < rounds; index++) {
     for (const runner of rotate(runners, index)) {
-      onStep(`${name}: ${runner.name}, round ${index + 1} of ${rounds}`);
+      onStep(`${name}: ${runner.name}`, done++, rounds * runners.length);
       measurements.get(runner.name)?.push(await measureSafely(runner, size, round));
     }
   }

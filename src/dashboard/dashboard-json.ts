@@ -70,10 +70,16 @@ export type DashboardAction =
   | 'limits'
   | 'delete-queue';
 
-/** All changes. */
+/** All changes, in the order of their type, which is written out for the documentation of the API. */
 export const DASHBOARD_ACTIONS: readonly DashboardAction[] = [
-  ...(['run', 'archive', 'delete', 'cancel'] as const),
-  ...(['pause', 'resume', 'limits', 'delete-queue'] as const),
+  'run',
+  'archive',
+  'delete',
+  'cancel',
+  'pause',
+  'resume',
+  'limits',
+  'delete-queue',
 ];
 
 export interface SessionJson {

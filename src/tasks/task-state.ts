@@ -30,7 +30,7 @@ export type TaskState =
   | 'completed'
   | 'aggregating';
 
-/** All states, in asynq's order. */
+/** All states, in asynq's order. Their type is written out, so that the documentation of the API lists them. */
 export const TASK_STATES: readonly TaskState[] = [
   'active',
   'pending',

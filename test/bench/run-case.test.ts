@@ -9,11 +9,11 @@ import { throwing } from '../timer/support/errors.ts';
 import { resultOf } from './results.ts';
 
 let options: RunOptions;
-let steps: string[];
+let steps: Parameters<RunOptions['onStep']>[];
 
 beforeEach(() => {
   steps = [];
-  options = { isQuick: false, collector: new CollectorWatch(), onStep: (label) => steps.push(label) };
+  options = { isQuick: false, collector: new CollectorWatch(), onStep: (...step) => steps.push(step) };
 });
 
 afterEach(() => options.collector.stop());
@@ -45,7 +45,10 @@ test('a bulk case reports time, collector and details for every round', async ()
     ['collector', 2],
     ['stall', 2],
   ]);
-  expect(steps).toEqual(['fill: one, round 1 of 2', 'fill: one, round 2 of 2']);
+  expect(steps).toEqual([
+    ['fill: one', 0, 2],
+    ['fill: one', 1, 2],
+  ]);
 });
 
 test('a bulk case reports the bytes that the run left behind', async () => {
@@ -127,7 +130,7 @@ test('a scenario reports its own metrics, and a contestant that cannot take part
   const result = await runCase(definition, { ...options, isQuick: true });
   expect(result.contestants[0]?.metrics[0]?.samples).toEqual([7]);
   expect(result.contestants[1]).toMatchObject({ cannot: 'no clock', problems: [] });
-  expect(steps).toEqual(['wait: one, round 1 of 1']);
+  expect(steps).toEqual([['wait: one', 0, 1]]);
 });
 
 test('a target against a rival that cannot take part is left out, and those against others are judged', async () => {
