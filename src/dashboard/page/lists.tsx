@@ -1,6 +1,6 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { withQuery } from './api.ts';
-import { Loaded, NameLink, type NameLinkProps } from './parts.tsx';
+import { Loaded } from './parts.tsx';
 import { pageOf, useRoute, withChange } from './route.ts';
 import { useData } from './use-data.ts';
 
@@ -73,11 +73,6 @@ function Cell<Row>(props: {
     </Element>
   );
 }
-
-/** A link to what a row is about, where the keys of rows lead. */
-export const RowLink = (props: NameLinkProps): JSX.Element => (
-  <NameLink kind="row-link" data-row {...props} />
-);
 
 /** Links to the pages before and after the one in the address. */
 export function Pager({ pages }: { readonly pages: number }): JSX.Element | null {

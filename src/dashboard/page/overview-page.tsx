@@ -3,8 +3,8 @@ import { TASK_STATES, type TaskState } from '../../tasks/task-state.ts';
 import type { LiveJson, QueueJson } from '../dashboard-json.ts';
 import { bytes, compact, count, durationText, percent, plural, rate } from './format.ts';
 import { useLive } from './live.ts';
-import { Pager, RowLink, Table, type Column } from './lists.tsx';
-import { Card, Empty, Figures, Name, PageLayout, Skeleton, Tag } from './parts.tsx';
+import { Pager, Table, type Column } from './lists.tsx';
+import { Card, Empty, Figures, Name, NameLink, PageLayout, Skeleton, Tag } from './parts.tsx';
 import { ratesOf, sumOf, useRates, type Rates } from './recent.ts';
 import { pageOf, queueHref, replace, to, useRoute, withChange, type PageRoute } from './route.ts';
 import { rateFigures, Sparkline } from './sparkline.tsx';
@@ -188,7 +188,7 @@ function QueueName({ queue }: { readonly queue: QueueJson }): JSX.Element {
   const held = (queue.held?.concurrency ?? 0) + (queue.held?.rate ?? 0);
   return (
     <>
-      <RowLink href={queueHref(queue.queue)} text={queue.queue} />
+      <NameLink kind="row-link" href={queueHref(queue.queue)} text={queue.queue} />
       {queue.paused && <Tag tone="warn">paused</Tag>}
       {!queue.hasServer && <Tag tone={queue.pending > 0 ? 'bad' : 'plain'}>no server</Tag>}
       {held > 0 && <Tag title="Pending tasks that a limit holds back">{compact(held)} held</Tag>}

@@ -58,12 +58,11 @@ export function Name(props: { readonly text: string; readonly mono?: boolean }):
   );
 }
 
-export interface NameLinkProps {
+interface NameLinkProps {
   readonly href: string;
   readonly text: string;
   readonly mono?: boolean;
   readonly kind?: string;
-  readonly 'data-row'?: boolean;
 }
 
 /** A name that leads to what has it. */

@@ -3,9 +3,9 @@ import type { GroupInfo, KeyStats } from '../../tasks/broker/broker-types.ts';
 import type { QueueDetailJson } from '../dashboard-json.ts';
 import { path } from './api.ts';
 import { clipped, count, durationText, percent, visible } from './format.ts';
-import { Facts, numbers, PagedTable, Pager, RowLink, Table, type Column } from './lists.tsx';
+import { Facts, numbers, PagedTable, Pager, Table, type Column } from './lists.tsx';
 import { useLive } from './live.ts';
-import { Card, Empty, Name, Tag } from './parts.tsx';
+import { Card, Empty, Name, NameLink, Tag } from './parts.tsx';
 import { pageOf, queueHref, useRoute } from './route.ts';
 
 /** What a queue has besides tasks by state. */
@@ -17,7 +17,7 @@ export function GroupList({ detail }: { readonly detail: QueueDetailJson }): JSX
   const first = (pageOf(useRoute()) - 1) * PAGE_SIZE;
   const hrefOf = (group: string): string => queueHref(queue.queue, { state: 'aggregating', group });
   const columns: readonly Column<GroupInfo>[] = [
-    { head: 'Group', cell: ({ group }) => <RowLink href={hrefOf(group)} text={group} /> },
+    { head: 'Group', cell: ({ group }) => <NameLink kind="row-link" href={hrefOf(group)} text={group} /> },
     numbers('Tasks', ({ size }) => count(size)),
   ];
   const shown = groups.slice(first, first + PAGE_SIZE);

@@ -4,8 +4,8 @@ import type { ScheduleEventJson, ScheduleJson } from '../dashboard-json.ts';
 import { path } from './api.ts';
 import { ContentView } from './content-view.tsx';
 import { clockTime, exactTime } from './format.ts';
-import { Facts, PagedTable, RowLink, Table, type Column } from './lists.tsx';
-import { Card, Empty, Loaded, Name, PageLayout, Time } from './parts.tsx';
+import { Facts, PagedTable, Table, type Column } from './lists.tsx';
+import { Card, Empty, Loaded, Name, NameLink, PageLayout, Time } from './parts.tsx';
 import { to } from './route.ts';
 import { useData } from './use-data.ts';
 
@@ -74,7 +74,10 @@ function List(props: { readonly list: readonly ScheduleJson[]; readonly words: W
     </div>
   );
   const columns: readonly Column<ScheduleJson>[] = [
-    { head: 'Task', cell: ({ id, taskType }) => <RowLink href={to(['schedules', id])} text={taskType} /> },
+    {
+      head: 'Task',
+      cell: ({ id, taskType }) => <NameLink kind="row-link" href={to(['schedules', id])} text={taskType} />,
+    },
     { head: 'When', cell: when },
     { head: 'Next', cell: ({ nextEnqueueAtMs }) => <Time atMs={nextEnqueueAtMs} /> },
     { head: 'Last', cell: ({ prevEnqueueAtMs }) => <Time atMs={prevEnqueueAtMs} /> },
@@ -135,7 +138,7 @@ const TICK_COLUMNS: readonly Column<ScheduleEventJson>[] = [
   },
   {
     head: 'Task',
-    cell: ({ taskId }) => <RowLink kind="quiet" href={to(['search'], { id: taskId })} text={taskId} mono />,
+    cell: ({ taskId }) => <NameLink kind="quiet" href={to(['search'], { id: taskId })} text={taskId} mono />,
   },
 ];
 

@@ -41,7 +41,6 @@ export function SearchForm({ filter }: { readonly filter: SearchFilter }): JSX.E
       <div class="search-line">
         <input
           type="search"
-          id="search"
           name="text"
           aria-label="Search in type, id, payload, error and result"
           placeholder="Type, id, payload, error or result"

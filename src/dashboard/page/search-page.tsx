@@ -71,9 +71,7 @@ export function SearchPage(): JSX.Element {
     <PageLayout title="Search" note="Finds tasks by type, id, payload, error and result, in every state.">
       <SearchForm filter={filter} />
       {found === undefined ? (
-        <Empty title="What are you looking for?">
-          A word of the payload, a part of an error, an id. Press <kbd>/</kbd> on any page to come here.
-        </Empty>
+        <Empty title="What are you looking for?">A word of the payload, a part of an error, an id.</Empty>
       ) : (
         <Results found={found} filter={filter} onStop={() => stop.current?.abort()} onAgain={again} />
       )}

@@ -2,36 +2,33 @@ import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { SessionJson } from '../dashboard-json.ts';
 import { CUT_OFF, LOGGED_OUT } from './api.ts';
-import { Dialogs, Modal } from './dialog.tsx';
+import { Dialogs } from './dialog.tsx';
 import { compact, visible } from './format.ts';
 import { useLive } from './live.ts';
 import { Button, Icon, Name, Tag, Time } from './parts.tsx';
 import type { PageRoute } from './route.ts';
-import { listenToKeys, SHORTCUTS } from './shortcuts.ts';
 import { storedTheme, storeTheme, type Theme } from './theme.ts';
 
-/** What is around every page: navigation, the state of the connection, and the help. */
+/** What is around every page: navigation and the state of the connection. */
 
 export interface Destination {
   readonly path: string;
   readonly label: string;
-  /** Second key after `g`. */
-  readonly key: string;
   /** What a dashboard must have for it; undefined for all. */
   readonly needs?: keyof SessionJson['has'];
 }
 
 const DESTINATIONS: readonly Destination[] = [
-  { path: '', label: 'Overview', key: 'o', needs: 'tasks' },
-  { path: 'search', label: 'Search', key: 's', needs: 'tasks' },
-  { path: 'servers', label: 'Servers', key: 'v', needs: 'tasks' },
-  { path: 'schedules', label: 'Schedules', key: 'e', needs: 'tasks' },
-  { path: 'charts', label: 'Charts', key: 'c', needs: 'tasks' },
-  { path: 'health', label: 'Health', key: 'h' },
-  { path: 'timers', label: 'Timers', key: 't', needs: 'timers' },
-  { path: 'purgatories', label: 'Purgatories', key: 'p', needs: 'purgatories' },
-  { path: 'work-queues', label: 'Work queues', key: 'w', needs: 'workQueues' },
-  { path: 'disk-queues', label: 'Disk queues', key: 'd', needs: 'diskQueues' },
+  { path: '', label: 'Overview', needs: 'tasks' },
+  { path: 'search', label: 'Search', needs: 'tasks' },
+  { path: 'servers', label: 'Servers', needs: 'tasks' },
+  { path: 'schedules', label: 'Schedules', needs: 'tasks' },
+  { path: 'charts', label: 'Charts', needs: 'tasks' },
+  { path: 'health', label: 'Health' },
+  { path: 'timers', label: 'Timers', needs: 'timers' },
+  { path: 'purgatories', label: 'Purgatories', needs: 'purgatories' },
+  { path: 'work-queues', label: 'Work queues', needs: 'workQueues' },
+  { path: 'disk-queues', label: 'Disk queues', needs: 'diskQueues' },
 ];
 
 /** By path: lines in a square of 16. */
@@ -64,10 +61,7 @@ export function Shell(props: {
   readonly children: ComponentChildren;
 }): JSX.Element {
   const { session, route } = props;
-  const [isHelpOpen, setHelp] = useState(false);
   const shown = destinationsOf(session);
-  const openHelp = (): void => setHelp(true);
-  useEffect(() => listenToKeys(shown, openHelp), [session]);
   return (
     <div class="shell">
       <a
@@ -81,12 +75,11 @@ export function Shell(props: {
       >
         Skip to the content
       </a>
-      <Navigation session={session} route={route} shown={shown} openHelp={openHelp} />
+      <Navigation session={session} route={route} shown={shown} />
       <main id="main">
         <Connection />
         {props.children}
       </main>
-      {isHelpOpen && <Help shown={shown} onClose={() => setHelp(false)} />}
       <Dialogs />
     </div>
   );
@@ -112,9 +105,8 @@ function Navigation(props: {
   readonly session: SessionJson;
   readonly route: PageRoute;
   readonly shown: readonly Destination[];
-  readonly openHelp: () => void;
 }): JSX.Element {
-  const { session, route, shown, openHelp } = props;
+  const { session, route, shown } = props;
   const [isOpen, setOpen] = useState(false);
   const current = route.parts[0] === 'queues' ? '' : (route.parts[0] ?? '');
   const place = route.parts.join('/');
@@ -136,10 +128,7 @@ function Navigation(props: {
       <div class="side-foot">
         <LiveNote />
         {session.actions.length === 0 && <Tag>read only</Tag>}
-        <div class="side-tools">
-          <ThemeChoice />
-          <Button label="?" class="small" aria-label="Keyboard shortcuts" onClick={openHelp} />
-        </div>
+        <ThemeChoice />
         <span class="faint small">escapement {session.version}</span>
       </div>
     </header>
@@ -242,28 +231,5 @@ function Connection(): JSX.Element | null {
       <strong>The broker cannot be reached:</strong> {visible(live.unavailable)}. What is shown was read
       before that. Trying again.
     </p>
-  );
-}
-
-function Help(props: { readonly shown: readonly Destination[]; readonly onClose: () => void }): JSX.Element {
-  const places = props.shown.map(({ key, label }) => [`g ${key}`, label] as const);
-  return (
-    <Modal title="Keyboard shortcuts" onClose={props.onClose}>
-      <dl class="keys">
-        {[...SHORTCUTS, ...places].map(([keys, what]) => (
-          <div key={keys}>
-            <dt>
-              {keys.split(' ').map((key) => (
-                <kbd key={key}>{key}</kbd>
-              ))}
-            </dt>
-            <dd>{what}</dd>
-          </div>
-        ))}
-      </dl>
-      <form method="dialog" class="actions">
-        <button class="primary">Close</button>
-      </form>
-    </Modal>
   );
 }

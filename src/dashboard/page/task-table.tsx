@@ -6,7 +6,7 @@ import { may, messageOfError, path, write } from './api.ts';
 import { ContentLine } from './content-view.tsx';
 import { asks, type Question } from './dialog.tsx';
 import { clipped, manyLines, oneLine, plural, visible } from './format.ts';
-import { numbers, RowLink, Table, type Column } from './lists.tsx';
+import { numbers, Table, type Column } from './lists.tsx';
 import { Button, Name, NameLink, Tag, Time } from './parts.tsx';
 import { queueHref, taskHref } from './route.ts';
 import { STATE_LABELS, StateLabel, StateShape } from './states.tsx';
@@ -155,7 +155,7 @@ export function TaskLink(props: {
   const { queue, id, type } = props;
   return (
     <>
-      <RowLink href={taskHref(queue, id)} text={type} />
+      <NameLink kind="row-link" href={taskHref(queue, id)} text={type} />
       <span class="faint mono small">
         <Name text={id} />
       </span>

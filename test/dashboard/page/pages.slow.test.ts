@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Browser } from 'playwright-core';
+import type { Browser, Locator } from 'playwright-core';
 import { Task } from 'escapement/tasks';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { buildWheelPage } from '../../../build-page.ts';
@@ -159,11 +159,8 @@ describe.skipIf(CHROMIUM === undefined)('pages of the dashboard', () => {
   });
 
   test('a search finds tasks while it scans, and changes everything that matches after a question with the count', async () => {
-    await tab.view('/');
-    await tab.sees('Queues (5)');
-    await tab.page.keyboard.press('/');
-    await tab.page.locator('#search:focus').waitFor();
-    await tab.page.keyboard.type('order:export');
+    await tab.view('/search');
+    await tab.page.getByRole('searchbox').fill('order:export');
     await tab.page.keyboard.press('Enter');
     await tab.sees('60 matches', 'tasks scanned');
     await tab.page.getByRole('link', { name: 'Next' }).click();
@@ -177,27 +174,38 @@ describe.skipIf(CHROMIUM === undefined)('pages of the dashboard', () => {
     expect((await world.inspector.getQueueInfo('imports')).archived).toBe(60);
   });
 
-  test('the keyboard goes to pages, moves in rows, selects and opens them, and shows its help', async () => {
+  test('Tab, Enter and Space lead from the overview to a task of a queue, select it, open it and answer its question', async () => {
     const { keyboard } = tab.page;
-    await tab.view('/queues/mail?state=archived');
-    await tab.sees('6 tasks');
-    await keyboard.press('j');
-    await keyboard.press('ArrowDown');
-    await keyboard.press('k');
-    await keyboard.press('x');
+    const main = tab.page.locator('main');
+    const reach = async (element: Locator): Promise<void> => {
+      await element.waitFor();
+      for (let presses = 0; presses < 100; presses++) {
+        if ((await element.and(tab.page.locator(':focus')).count()) > 0) return;
+        await keyboard.press('Tab');
+      }
+      throw new Error(`Tab does not lead to ${String(element)}`);
+    };
+    await tab.view('/');
+    await tab.page.reload();
+    await reach(main.getByRole('link', { name: 'mail', exact: true }));
+    await keyboard.press('Enter');
+    await reach(main.getByRole('link', { name: /^Archived/ }));
+    await keyboard.press('Enter');
+    await reach(main.getByRole('checkbox', { name: /^Select task/ }).first());
+    await keyboard.press('Space');
     await tab.sees('1 task selected');
+    await reach(main.locator('tbody').getByRole('link').first());
     await keyboard.press('Enter');
     await tab.page.waitForURL(/queues\/mail\/tasks\//);
-    await keyboard.press('g');
-    await keyboard.press('t');
-    await tab.page.waitForURL(/#\/timers$/);
-    await keyboard.press('?');
-    await tab.page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor();
-    await keyboard.press('Escape');
+    await reach(main.getByRole('button', { name: 'Delete' }));
+    await keyboard.press('Enter');
+    await reach(tab.page.getByRole('dialog').getByRole('button', { name: 'Keep as it is' }));
+    await keyboard.press('Space');
     await tab.page.getByRole('dialog').waitFor({ state: 'detached' });
   });
 
   test('the chosen theme is kept for the next visit', async () => {
+    await tab.view('/timers');
     await tab.page.getByLabel('Theme').selectOption('dark');
     await tab.page.reload();
     await tab.sees('Timers');

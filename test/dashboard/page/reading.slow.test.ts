@@ -32,12 +32,11 @@ describe.skipIf(CHROMIUM === undefined)('reading the dashboard', () => {
     await tab.page.getByRole('link', { name: 'payment:capture' }).first().focus();
     await tab.page.keyboard.press('Enter');
     await tab.page.locator('h1:focus', { hasText: 'payment:capture' }).waitFor();
-    await tab.page.keyboard.press('/');
-    await tab.page.locator('#search:focus').waitFor();
-    await tab.page.keyboard.type('card declined');
+    await tab.view('/search');
+    await tab.page.getByRole('searchbox').fill('card declined');
     await tab.page.keyboard.press('Enter');
     await tab.sees('3 matches');
-    expect(await tab.page.locator('#search:focus').inputValue()).toBe('card declined');
+    expect(await tab.page.locator('[name=text]:focus').inputValue()).toBe('card declined');
     const fresh = await openTab(browser, world.url);
     await fresh.sees('Overview');
     await fresh.page.keyboard.press('Tab');
