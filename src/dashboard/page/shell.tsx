@@ -126,7 +126,6 @@ function Navigation(props: {
         </button>
       </nav>
       <div class="side-foot">
-        <LiveNote />
         {session.actions.length === 0 && <Tag>read only</Tag>}
         <ThemeChoice />
         <span class="faint small">escapement {session.version}</span>
@@ -166,26 +165,6 @@ function NavGroup(props: {
         );
       })}
     </div>
-  );
-}
-
-const NOTES = {
-  connecting: ['Connecting', ''],
-  lost: ['Connection lost', 'bad'],
-  expired: ['Logged out', 'bad'],
-  open: ['Live', 'good'],
-  unavailable: ['Broker unreachable', 'bad'],
-} as const;
-
-function LiveNote(): JSX.Element {
-  const { status, live } = useLive();
-  const isAway = status === 'open' && live?.unavailable !== undefined;
-  const [text, tone] = NOTES[isAway ? 'unavailable' : status];
-  return (
-    <span class={`live-note ${tone}`} role="status">
-      <span aria-hidden="true" />
-      {text}
-    </span>
   );
 }
 
