@@ -169,8 +169,7 @@ function Timeline({ task }: { readonly task: TaskDetailJson }): JSX.Element {
   const moments = momentsOf(task);
   const nowMs = useNow();
   return (
-    <Card title="Attempts" aside={<span class="aside">{attempts(task)}</span>}>
-      <Tries task={task} />
+    <Card title="Attempts" aside={<span class="aside">{`${task.retried} of ${task.maxRetry} retries`}</span>}>
       <ol class="timeline">
         {moments.map(({ atMs, what, tone }) => (
           <li key={what} class={`${tone} ${atMs > nowMs ? 'ahead' : ''}`}>
@@ -186,28 +185,6 @@ function Timeline({ task }: { readonly task: TaskDetailJson }): JSX.Element {
       </ol>
     </Card>
   );
-}
-
-const attempts = (task: TaskDetailJson): string => `${task.retried} of ${task.maxRetry} retries`;
-
-/** A mark for every try that the task may have, if they are few. */
-function Tries({ task }: { readonly task: TaskDetailJson }): JSX.Element | null {
-  if (task.maxRetry > 40) return null;
-  return (
-    <div class="tries" role="img" aria-label={attempts(task)}>
-      {Array.from({ length: task.maxRetry + 1 }, (_, index) => (
-        <span key={index} class={tryKind(task, index)} />
-      ))}
-    </div>
-  );
-}
-
-function tryKind({ state, retried, lastError }: TaskDetailJson, index: number): string {
-  const isLast = index === retried;
-  if (index < retried || (isLast && state === 'archived' && lastError !== '')) return 'failed';
-  if (!isLast) return '';
-  if (state === 'completed') return 'done';
-  return state === 'active' ? 'running' : 'next';
 }
 
 function Details({ task }: { readonly task: TaskDetailJson }): JSX.Element {

@@ -34,7 +34,7 @@ describe.skipIf(CHROMIUM === undefined)('pages of the dashboard', () => {
     ['/queues/default?view=days', ['processed']],
     ['/queues/default?state=archived', ['payment:capture', 'card declined']],
     ['/queues/default/tasks/exact', ['ledger:post', '12345678901234567890', '1.10', 'Retention']],
-    ['/queues/default/tasks/binary', ['00 ff 10 20 41 42', 'binary']],
+    ['/queues/default/tasks/binary', ['00 ff 10 20 41 42', 'binary', '0 of 25 retries']],
     ['/queues/reports/tasks/long', ['video:transcode', 'Progress', 'Cancel run', 'held by its server']],
     ['/queues/default/tasks/none', ['There is no such task any more']],
     [`/queues/${hostilePath}/tasks/${hostilePath}`, ['<img src=x onerror=alert(1)>']],
