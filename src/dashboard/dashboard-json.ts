@@ -123,8 +123,6 @@ export interface LiveJson {
   /** Number of all queues. */
   readonly queueCount: number;
   readonly serverCount: number;
-  /** Runs in progress, of all servers. */
-  readonly runCount: number;
   /** Pending timers of all timers that are shown. */
   readonly pendingTimers: number;
 }
@@ -287,8 +285,8 @@ export interface RuntimeJson {
 
 export interface TimerJson extends Omit<TimerSnapshot, 'delayQueue'> {
   readonly name: string;
-  /** Samples of the last five minutes, the oldest first. */
-  readonly history: { readonly atMs: readonly number[]; readonly size: readonly number[] };
+  /** Its sizes in the last five minutes, the oldest first. */
+  readonly history: readonly number[];
   /** How late the timer's tasks run: of a probe of the dashboard's own, once a second; the last five minutes. */
   readonly lateness: { readonly medianMs: number; readonly longestMs: number };
 }

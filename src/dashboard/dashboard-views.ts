@@ -88,8 +88,8 @@ function keyOf(queue: string, id: string): string {
   return `${queue.length}:${queue}${id}`;
 }
 
-export function taskForPage(task: SourceTask, runs?: Runs): TaskJson {
-  return writeTask(task, runs?.of(task), BEGINNING);
+export function taskForPage(task: SourceTask, runs: Runs): TaskJson {
+  return writeTask(task, runs.of(task), BEGINNING);
 }
 
 export function taskDetailForPage(

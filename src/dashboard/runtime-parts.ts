@@ -1,5 +1,4 @@
 import { basename } from 'node:path';
-import type { Clock } from '../core/clock.ts';
 import type { DiskQueueSnapshot } from '../diskqueue/message-log.ts';
 import type { PurgatorySnapshot } from '../purgatory/purgatory.ts';
 import type { SystemTimer } from '../timer/system-timer.ts';
@@ -44,7 +43,6 @@ const PROBE_DELAY_MS = 100;
 /** What was seen of a timer. */
 class TimerWatch {
   readonly timer: TimerShown;
-  readonly #atMs: number[] = [];
   readonly #sizes: number[] = [];
   readonly #latenessMs: number[] = [];
 
@@ -52,8 +50,7 @@ class TimerWatch {
     this.timer = timer;
   }
 
-  sample(wallMs: number): void {
-    keep(this.#atMs, wallMs);
+  sample(): void {
     keep(this.#sizes, this.timer.size);
     this.#probe();
   }
@@ -63,7 +60,7 @@ class TimerWatch {
     const ascending = [...this.#latenessMs].sort((a, b) => a - b);
     return {
       ...{ name: this.timer.name, nowMs, size, dueNow, levels },
-      history: { atMs: this.#atMs, size: this.#sizes },
+      history: this.#sizes,
       lateness: {
         medianMs: ascending[ascending.length >> 1] ?? 0,
         longestMs: ascending.at(-1) ?? 0,
@@ -111,9 +108,8 @@ export class RuntimeParts {
     return this.#timers.reduce((sum, { timer }) => sum + timer.size, 0);
   }
 
-  sample(clock: Clock): void {
-    const wallMs = clock.wallNow();
-    for (const timer of this.#timers) timer.sample(wallMs);
+  sample(): void {
+    for (const timer of this.#timers) timer.sample();
   }
 
   toJson(): RuntimeJson {

@@ -89,7 +89,6 @@ export class Sampler {
     queues: [],
     queueCount: 0,
     serverCount: 0,
-    runCount: 0,
   };
   #event: Uint8Array | undefined;
   #eventMs = -Infinity;
@@ -164,7 +163,7 @@ export class Sampler {
   /** Publishes also during a read that is reported as slow: a page takes a silent connection for lost. */
   #tick(): void {
     this.#arm(this.#streams > 0 ? SECOND_MS : MINUTE_MS);
-    this.#parts.sample(this.#clock);
+    this.#parts.sample();
     const isReadDue = this.#source !== undefined && this.#clock.now() >= this.#nextReadMs;
     if (!this.#isReading && isReadDue) void this.#read(this.#source);
     else if (!this.#isReading || this.#live.unavailable !== undefined) this.#publish();
@@ -206,7 +205,6 @@ export class Sampler {
       queues: shown.map((info) => queueForPage(info, servers, ratesOf(samples.get(info.queue)))),
       queueCount: infos.length,
       serverCount: servers.length,
-      runCount: servers.reduce((sum, { activeWorkers }) => sum + activeWorkers.length, 0),
     };
     this.#publish();
   }

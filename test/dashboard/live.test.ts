@@ -192,7 +192,7 @@ test('timers have samples of their size and their lateness', async () => {
   expect(await nextEvent(stream)).toMatchObject({ pendingTimers: 2 });
   const { json } = await send('/api/runtime');
   expect(json).toMatchObject({
-    timers: [{ history: { size: expect.arrayContaining([1]) as number[] }, lateness: { medianMs: 0 } }],
+    timers: [{ history: expect.arrayContaining([1]) as number[], lateness: { medianMs: 0 } }],
   });
   board.close();
 });

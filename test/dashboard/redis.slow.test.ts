@@ -81,12 +81,14 @@ test('a run on Redis is shown while it goes on, with its progress, and can be ca
   await client.enqueue(new Task('long'), { taskId: 'a' });
   await started;
   const stream = await openEvents(send);
-  const running = await eventWith(stream, ({ runCount }) => runCount > 0);
+  const running = await eventWith(stream, ({ serverCount }) => serverCount > 0);
   expect(running).toMatchObject({ serverCount: 1, queues: [{ queue: 'default', hasServer: true }] });
+  await expect
+    .poll(async () => (await send('/api/servers')).json)
+    .toMatchObject([{ runs: [{ taskId: 'a' }] }]);
   const { json } = await send('/api/queues/default/tasks/a');
   expect(json).toMatchObject({ state: 'active', progress: '{"done":12345678901}', actions: ['cancel'] });
   expect(json).toHaveProperty('run.startedAtMs');
-  expect((await send('/api/servers')).json).toMatchObject([{ runs: [{ taskId: 'a' }] }]);
   expect((await write('POST', '/api/queues/default/tasks/a/cancel')).status).toBe(204);
   await expect
     .poll(async () => (await send('/api/queues/default/tasks/a')).json)

@@ -96,7 +96,7 @@ export function RuntimePage(props: {
 function TimerContent({ timer }: { readonly timer: TimerJson }): JSX.Element {
   const { history } = timer;
   const { medianMs, longestMs } = timer.lateness;
-  const most = Math.max(0, ...history.size);
+  const most = Math.max(0, ...history);
   const tone = longestMs > 200 ? 'warn' : 'plain';
   const buckets = timer.levels.reduce((sum, level) => sum + level.buckets.length, 0);
   return (
@@ -113,9 +113,9 @@ function TimerContent({ timer }: { readonly timer: TimerJson }): JSX.Element {
       <figure class="history">
         <figcaption>Pending over the last five minutes</figcaption>
         <Sparkline
-          values={history.size}
+          values={history}
           label={`Pending timers of the last five minutes: ${count(timer.size)} now, at most ${count(most)}`}
-          most={Math.max(60, history.size.length)}
+          most={Math.max(60, history.length)}
           width={800}
           height={64}
         />
