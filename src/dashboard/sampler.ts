@@ -22,7 +22,7 @@ const SPANS = {
   day: { lengthMs: DAY_MS, stepMs: MINUTE_MS },
 } as const;
 
-export type Span = keyof typeof SPANS;
+type Span = keyof typeof SPANS;
 
 export function isSpan(word: string): word is Span {
   return Object.hasOwn(SPANS, word);

@@ -21,7 +21,7 @@ export function ContentView(props: { readonly content: ContentJson; readonly nam
   const size = content.bytes ?? text?.length ?? 0;
   if (size === 0) return <p class="faint pad">Empty</p>;
   return (
-    <div class="content">
+    <>
       <div class="content-head">
         <Tag>{text === undefined ? 'binary' : tokens === undefined ? 'text' : 'JSON'}</Tag>
         {content.bytes !== undefined && <span class="faint">{bytes(content.bytes)}</span>}
@@ -36,7 +36,7 @@ export function ContentView(props: { readonly content: ContentJson; readonly nam
       <pre tabIndex={0} aria-label={name} class={isHex ? 'hex' : tokens === undefined ? '' : 'json'}>
         {isHex ? <Hex content={content} /> : tokens ? <Tokens tokens={tokens} /> : manyLines(text)}
       </pre>
-    </div>
+    </>
   );
 }
 

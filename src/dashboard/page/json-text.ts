@@ -8,7 +8,7 @@ import { visible } from './format.ts';
 /** JSON of more tokens is shown as it is: indented, a megabyte of brackets takes 80 MB. */
 const MAX_TOKENS = 100_000;
 
-export type TokenKind = 'key' | 'string' | 'number' | 'word' | 'plain';
+type TokenKind = 'key' | 'string' | 'number' | 'word' | 'plain';
 
 export interface Token {
   readonly kind: TokenKind;

@@ -13,10 +13,8 @@ import { getJson, isRefused } from './api.ts';
  * Without `navigator.locks`, which browsers have for HTTPS and localhost only, each visible tab has a stream of its own.
  */
 
-export type LiveStatus = 'connecting' | 'open' | 'lost' | 'expired';
-
-export interface LiveState {
-  readonly status: LiveStatus;
+interface LiveState {
+  readonly status: 'connecting' | 'open' | 'lost' | 'expired';
   readonly live: LiveJson | undefined;
 }
 

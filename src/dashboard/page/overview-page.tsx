@@ -105,12 +105,7 @@ function rateColumn(head: string, by: string, what: keyof Rates): QueueColumn {
     ...{ head, by, kind: 'number spark', value: (queue) => rateOf(queue) ?? 0 },
     cell: (queue) => (
       <>
-        <Sparkline
-          values={ratesOf(queue.queue)[what]}
-          tone={tone}
-          label={`${what} in the last minute`}
-          width={64}
-        />
+        <Sparkline values={ratesOf(queue.queue)[what]} tone={tone} label={`${what} in the last minute`} />
         <span>{rate(rateOf(queue))}</span>
       </>
     ),

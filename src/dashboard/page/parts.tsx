@@ -6,7 +6,7 @@ import type { Data } from './use-data.ts';
 
 /** The small things that all pages are made of. */
 
-export type Tone = 'plain' | 'good' | 'warn' | 'bad' | 'accent';
+type Tone = 'plain' | 'good' | 'warn' | 'bad' | 'accent';
 
 export function Tag(props: {
   readonly tone?: Tone;

@@ -51,7 +51,7 @@ function ServerCard({ server }: { readonly server: ServerJson }): JSX.Element {
     </>
   );
   const queues = Object.entries(server.queues).map(([queue, priority]) => (
-    <a key={queue} class="tag plain" href={queueHref(queue)}>
+    <a key={queue} class="tag" href={queueHref(queue)}>
       <Name text={queue} />: {priority}
     </a>
   ));

@@ -11,7 +11,7 @@ import { storedTheme, storeTheme, type Theme } from './theme.ts';
 
 /** What is around every page: navigation and the state of the connection. */
 
-export interface Destination {
+interface Destination {
   readonly path: string;
   readonly label: string;
   /** What a dashboard must have for it; undefined for all. */
@@ -61,7 +61,6 @@ export function Shell(props: {
   readonly children: ComponentChildren;
 }): JSX.Element {
   const { session, route } = props;
-  const shown = destinationsOf(session);
   return (
     <div class="shell">
       <a
@@ -75,7 +74,7 @@ export function Shell(props: {
       >
         Skip to the content
       </a>
-      <Navigation session={session} route={route} shown={shown} />
+      <Navigation session={session} route={route} />
       <main id="main">
         <Connection />
         {props.children}
@@ -101,15 +100,12 @@ function Brand({ title }: { readonly title: string }): JSX.Element {
 /** On phones the links of the bottom bar that come first; the rest is in a sheet. */
 const IN_BAR = 4;
 
-function Navigation(props: {
-  readonly session: SessionJson;
-  readonly route: PageRoute;
-  readonly shown: readonly Destination[];
-}): JSX.Element {
-  const { session, route, shown } = props;
+function Navigation(props: { readonly session: SessionJson; readonly route: PageRoute }): JSX.Element {
+  const { session, route } = props;
   const [isOpen, setOpen] = useState(false);
   const current = route.parts[0] === 'queues' ? '' : (route.parts[0] ?? '');
   const place = route.parts.join('/');
+  const shown = destinationsOf(session);
   const inBar = shown.slice(0, IN_BAR);
   const taskLinks = shown.filter(({ needs = 'tasks' }) => needs === 'tasks');
   const processLinks = shown.filter(({ needs = 'tasks' }) => needs !== 'tasks');

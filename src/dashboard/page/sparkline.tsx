@@ -5,16 +5,16 @@ import type { Rates } from './recent.ts';
 
 /** A line of values, the oldest left, in the size that its text has; `label` for those who do not see it. */
 export function Sparkline(props: {
-  readonly values: readonly (number | undefined)[];
+  readonly values: readonly number[];
   readonly label: string;
-  readonly tone?: 'accent' | 'bad' | 'muted';
+  readonly tone?: 'accent' | 'bad';
   readonly width?: number;
   readonly height?: number;
   /** Values that are drawn, if there are so many; the line grows from the right. */
   readonly most?: number;
 }): JSX.Element {
   const { values, label, tone = 'accent', width = 96, height = 22, most = 60 } = props;
-  const known = values.slice(-most).map((value) => value ?? 0);
+  const known = values.slice(-most);
   const top = Math.max(...known, 1e-9);
   const step = width / (most - 1);
   const left = width - (known.length - 1) * step;
