@@ -4,7 +4,7 @@ import type { CorruptionEvent, LogPosition, Segment } from '../../../log/segment
 import type { FoundDamage } from '../../../log/recover-segments.ts';
 import type { RecordPiece } from '../../../log/segment-reader.ts';
 import { EntryReader } from './entry-bytes.ts';
-import { Kind, readBody, readHead, type StoreJournal } from './journal-format.ts';
+import { Kind, readBody, readHead, type StoreJournal, type TaskHead } from './journal-format.ts';
 import { JournaledRow, PayloadOnDisk, type LiveEntries } from './journaled-row.ts';
 import { eventOf } from './replay.ts';
 import type { TaskStore } from './task-store.ts';
@@ -230,9 +230,8 @@ export class Compaction {
 
   #rewriteRecord({ payload, offset }: RecordPiece, segment: number): void {
     const reader = new EntryReader(payload);
-    for (let kind = reader.next(); kind !== undefined; kind = reader.next()) {
-      if (kind !== Kind.task && kind !== Kind.keyedTask) continue;
-      const { number, idOffset, names } = readHead(reader, kind);
+    for (let head = nextHead(reader); head !== undefined; head = nextHead(reader)) {
+      const { number, idOffset, names } = head;
       const id = reader.textAt(idOffset);
       const row = this.#store.queues.get(names.queue)?.rows.get(id);
       if (!(row instanceof JournaledRow) || row.number !== number || row.segment !== segment) continue;
@@ -290,4 +289,15 @@ export class Compaction {
       if (found.has(segment.number)) this.#journal.damaged(eventOf(segment.path, piece));
     return found.size > 0;
   }
+}
+
+/** Goes to the next entry with a whole task. @returns its head; undefined if there is none. */
+function nextHead(reader: EntryReader): TaskHead | undefined {
+  try {
+    for (let kind = reader.next(); kind !== undefined; kind = reader.next())
+      if (kind === Kind.task || kind === Kind.keyedTask) return readHead(reader, kind);
+  } catch {
+    // Not entries of a broker: replay has reported it, and has read no task from the rest of the record.
+  }
+  return undefined;
 }

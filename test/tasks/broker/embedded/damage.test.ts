@@ -291,24 +291,71 @@ test('a file that is missing between two others is reported, and costs its own t
   expect(events).toEqual([{ file: third, offset: 0, bytes: 0, reason }]);
 });
 
-test('an intact record with a task in an unknown state is reported, and costs nothing else', async () => {
-  const disk = await threeFiles();
+/** Adds a file with intact records to a disk. */
+async function withRecords(disk: Disk, ...records: Buffer[]): Promise<RecordingFileSystem> {
   const files = new RecordingFileSystem(disk);
   const options = { files, folder, name: 'tasks', recordType: ENTRIES, maxBytesPerFile: 4_096 };
   const { log } = await Log.open({ ...options, isAlwaysDurable: true, wallNow: () => START_MS });
-  const { message } = newTask({ id: 'd' });
+  for (const record of records) await log.append([record]);
+  await log.close();
+  return files;
+}
+
+/** Returns a record with a pending task. */
+function recordOf(id: string): Buffer {
+  const { message } = newTask({ id });
   const row = { message, recoveries: 0, result: undefined, progress: undefined };
-  const stored = { state: 'pending', isStarted: false, serial: 1e9, atMs: START_MS } as const;
+  const number = 1e9 + id.charCodeAt(0);
+  const stored = { state: 'pending', isStarted: false, serial: number, atMs: START_MS } as const;
   const entry = new EntryWriter();
   entry.begin(Kind.task);
-  writeTask(entry, 1e9, stored, 0, row, message.payload);
+  writeTask(entry, number, stored, 0, row, message.payload);
   entry.end();
-  entry.bytes[13] = 0x7f; // the state: behind the kind, the length and the number
-  await log.append([entry.bytes]);
-  await log.close();
+  return entry.bytes;
+}
+
+const ILLEGAL_RECORDS: readonly (readonly [what: string, record: Buffer, reason: RegExp])[] = [
+  // The state is behind the kind, the length and the number.
+  ['a task in an unknown state', recordOf('illegal').fill(0x7f, 13, 14), /unknown state/],
+];
+
+test.each(ILLEGAL_RECORDS)(
+  'an intact record with %s is reported, and costs nothing else',
+  async (_, record, reason) => {
+    const { disk } = await withRecords(await threeFiles(), recordOf('d'), record, recordOf('e'));
+    const events: CorruptionEvent[] = [];
+    expect(await idsOn(disk, events)).toEqual(['a', 'b', 'c', 'd', 'e']);
+    expect(events).toMatchObject([{ reason: expect.stringMatching(reason) as string }]);
+  },
+);
+
+test.each(ILLEGAL_RECORDS)(
+  'a file that has an intact record with %s is compacted, and none of its tasks is lost',
+  async (_, record) => {
+    const files = await withRecords(await threeFiles(), recordOf('d'), record, recordOf('e'));
+    const before = [...files.disk.keys()];
+    const broker = await open(files);
+    for (let at = 0; at < 40; at++) {
+      await broker.enqueue(newTask({ id: 'x', queue: 'other', payload: large }));
+      await broker.change('other', { id: 'x' }, 'delete');
+    }
+    await broker.close();
+    expect(before.filter((path) => files.disk.has(path))).toEqual([]);
+    const events: CorruptionEvent[] = [];
+    expect(await idsOn(files.disk, events)).toEqual(['a', 'b', 'c', 'd', 'e']);
+    expect(events).toEqual([]);
+  },
+);
+
+test('an entry of an unknown kind is passed over, and those behind it are read', async () => {
+  const entry = new EntryWriter();
+  entry.begin(99);
+  entry.text('of a later version');
+  entry.end();
+  const { disk } = await withRecords(await threeFiles(), Buffer.concat([entry.bytes, recordOf('d')]));
   const events: CorruptionEvent[] = [];
-  expect(await idsOn(files.disk, events)).toEqual(['a', 'b', 'c']);
-  expect(events).toMatchObject([{ reason: expect.stringMatching(/unknown state/) as string }]);
+  expect(await idsOn(disk, events)).toEqual(['a', 'b', 'c', 'd']);
+  expect(events).toEqual([]);
 });
 
 test.each([false, true])(
