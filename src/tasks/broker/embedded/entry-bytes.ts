@@ -140,12 +140,18 @@ export class EntryReader {
     this.#at = at;
   }
 
-  /** Goes to the next entry, wherever the reader stands in this one. @returns its kind; undefined after the last one. */
+  /**
+   * Goes to the next entry, wherever the reader stands in this one.
+   *
+   * @returns its kind; undefined after the last one.
+   * @throws Error - the record ends in the middle of an entry.
+   */
   next(): number | undefined {
     this.#start = this.#end;
-    if (this.#start + ENTRY_HEADER_BYTES > this.#bytes.length) return undefined;
+    if (this.#start === this.#bytes.length) return undefined;
     this.#at = this.#start + ENTRY_HEADER_BYTES;
     this.#end = this.#at + this.#view.getUint32(this.#start + 1, true);
+    if (this.#end > this.#bytes.length) throw new Error('an entry is longer than its record');
     return this.#bytes[this.#start];
   }
 

@@ -317,6 +317,8 @@ function recordOf(id: string): Buffer {
 const ILLEGAL_RECORDS: readonly (readonly [what: string, record: Buffer, reason: RegExp])[] = [
   // The state is behind the kind, the length and the number.
   ['a task in an unknown state', recordOf('illegal').fill(0x7f, 13, 14), /unknown state/],
+  ['an entry that is longer than the record', recordOf('illegal').subarray(0, -1), /longer than its record/],
+  ['fewer bytes than an entry has', Buffer.of(1, 2, 3), /not entries of a broker/],
 ];
 
 test.each(ILLEGAL_RECORDS)(
