@@ -39,7 +39,7 @@ async function verify(dir: string, { queue, json }: QueueOptions, terminal: Term
     isJson,
     queues,
     (one) => verifyOne(one, terminal),
-    (verified) => renderVerify(verified, sizesOf(verified), describeDamage, terminal),
+    (verified) => renderVerify(verified, sizesOf(verified), 'message', terminal),
   );
   const isClean = failed.length === 0 && done.every(({ problems }) => problems.length === 0);
   if (isJson) await terminal.out.print(toJson({ folder, isClean, queues: done, failed }));
@@ -65,11 +65,11 @@ function sizesOf({ messages, unacknowledged, bytes }: VerifyReport): string {
   return `${counted(messages, 'message')}, ${formatCount(unacknowledged)} unacknowledged, ${formatBytes(bytes)}`;
 }
 
-/** @param describe - returns a problem as a line. */
-export function renderVerify<Report extends VerifyReport>(
-  { name, format, isOpen, problems, notes }: Verified<Report>,
+/** @param unit - what is damaged: messages, or records. */
+export function renderVerify(
+  { name, format, isOpen, problems, notes }: Verified<VerifyReport>,
   sizes: string,
-  describe: (problem: Report['problems'][number]) => string,
+  unit: string,
   { out }: Terminal,
 ): string[] {
   const verdict =
@@ -79,7 +79,9 @@ export function renderVerify<Report extends VerifyReport>(
   const open = isOpen ? ['  note     it is open: a write in progress may look like damage'] : [];
   return [
     `${out.paint('bold', printable(name))} (${format}): ${verdict}; ${sizes}`,
-    ...problems.map((problem) => `  ${out.paint('red', 'problem')}  ${printable(describe(problem))}`),
+    ...problems.map(
+      (problem) => `  ${out.paint('red', 'problem')}  ${printable(describeDamage(problem, unit))}`,
+    ),
     ...notes.map((note) => `  note     ${printable(note)}`),
     ...open,
   ];

@@ -2,7 +2,6 @@ import { examineSegment, type ExaminedSegment } from '../../log/examine-segment.
 import type { FileSystem } from '../../log/file-system.ts';
 import { recoverSegments, type RecoveredSegments } from '../../log/recover-segments.ts';
 import { leftFileOf } from '../../log/repair-segment.ts';
-import type { RecordPiece } from '../../log/segment-reader.ts';
 import {
   DATA,
   FOOTER_BYTES,
@@ -33,18 +32,11 @@ export interface ExaminedQueue {
   readonly unacknowledged: number;
 }
 
-/** The records of a log that is not a disk queue's. */
-interface OtherRecords {
-  /** Type of its records. */
-  readonly type: number;
-  /** Called with each intact record, whose payload is valid during the call. */
-  readonly onRecord?: (segment: Segment, record: RecordPiece) => void;
-}
-
 /**
  * Reads every byte of a queue that is not open, or of another log, and changes nothing.
  *
  * @param onProgress - called after each block.
+ * @param type - of its records.
  * @throws the errors of the file system; ForeignLog - the records are of another type.
  */
 export async function examineQueue(
@@ -52,7 +44,7 @@ export async function examineQueue(
   folder: string,
   name: string,
   onProgress: (bytesDone: number, bytesTotal: number) => void = () => undefined,
-  { type, onRecord }: OtherRecords = { type: DATA },
+  type = DATA,
 ): Promise<ExaminedQueue> {
   const names = await files.list(folder);
   const cursorFile = new CursorFile(files, folder, name);
@@ -69,9 +61,7 @@ export async function examineQueue(
     const follows = successor?.number === segment.number + 1 ? successor : undefined;
     const examined = await examineSegment(files, segment, follows, (pieces) => {
       for (const piece of pieces) {
-        if (piece.kind !== 'record') continue;
-        if (!cursor.acks.has(piece.sequence)) unacknowledged++;
-        onRecord?.(segment, piece);
+        if (piece.kind === 'record' && !cursor.acks.has(piece.sequence)) unacknowledged++;
       }
       onProgress(before + (pieces.at(-1)?.end ?? 0), total);
     });

@@ -142,7 +142,7 @@ describe('tasks verify and tasks repair', () => {
     expect(snapshot()).toEqual(before);
   });
 
-  test('tasks verify and tasks repair name the file, the offset and the tasks of damage, and repair it once', async () => {
+  test('tasks verify and tasks repair name the file, the offset and the bytes of damage, and repair it once', async () => {
     await broker.close();
     damage();
     const file = join(folder, segments()[0] ?? '');
@@ -154,12 +154,9 @@ describe('tasks verify and tasks repair', () => {
         ...{ file, offset: expect.any(Number) as number, bytes: expect.any(Number) as number },
         ...{ firstSequence: expect.any(Number) as number, lastSequence: expect.any(Number) as number },
         reason: 'the checksum of a payload is wrong',
-        tasks: [{ queue: 'default', id: 'completed', isLost: true }],
       },
     ]);
-    expect((await run('verify')).stdout).toMatch(
-      /record \d+: .* wrong; task 'completed' of queue 'default' is lost\n/,
-    );
+    expect((await run('verify')).stdout).toMatch(/record \d+: .* wrong\n/);
 
     const before = snapshot();
     const planned = await run('repair');
@@ -201,7 +198,7 @@ describe('tasks verify and tasks repair', () => {
     await log.close();
     const { stdout, code } = await run('verify');
     expect(code).toBe(1);
-    expect(stdout).toMatch(/not the entries of a broker/);
+    expect(stdout).toMatch(/1 problem;.*\n.*, \d+ bytes: not entries of a broker/);
     expect((await run('queue', 'ls')).code).toBe(0);
   });
 

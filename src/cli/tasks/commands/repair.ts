@@ -1,4 +1,4 @@
-import { examineQueue, reportOf } from '../../../diskqueue/checked/examine-queue.ts';
+import { examineQueue, reportOf, type ExaminedQueue } from '../../../diskqueue/checked/examine-queue.ts';
 import { planRepair } from '../../../diskqueue/checked/plan-repair.ts';
 import { StoredCheckedQueue } from '../../../diskqueue/checked/stored-checked-queue.ts';
 import {
@@ -7,16 +7,14 @@ import {
   type RepairPlan,
   type VerifyReport,
 } from '../../../diskqueue/stored/stored-queue.ts';
-import { hostFileSystem, withFile } from '../../../log/file-system.ts';
-import { RECORD_HEADER_BYTES, type CorruptionEvent } from '../../../log/segment.ts';
+import { hostFileSystem } from '../../../log/file-system.ts';
+import type { CorruptionEvent } from '../../../log/segment.ts';
 import type { Defect, DefectKind } from '../../../tasks/broker/broker.ts';
-import { EntryCheck, type DamagedTask } from '../../../tasks/broker/embedded/check-entries.ts';
 import { LOG_NAME } from '../../../tasks/broker/embedded/durable-store.ts';
 import { EmbeddedBroker, FOR_READING } from '../../../tasks/broker/embedded/embedded-broker.ts';
 import { ENTRIES } from '../../../tasks/broker/embedded/journal-format.ts';
 import { countTasks } from '../../../tasks/info.ts';
 import { CommandError } from '../../command-error.ts';
-import { describeDamage } from '../../diskqueue/queues-in.ts';
 import { renderRepair, repairOne } from '../../diskqueue/repair.ts';
 import { renderVerify, verifyOne } from '../../diskqueue/verify.ts';
 import { texts } from '../../options.ts';
@@ -36,8 +34,8 @@ import {
 
 const VERIFY_HELP = `
 Reads every byte of a folder (--path), checks that every record is one of a
-broker, and changes nothing. Of each problem it shows the file, the offset, and
-the tasks that can still be read there. What a crash may leave is a note.
+broker, and changes nothing. Of each problem it shows the file, the offset, the
+bytes and the reason. What a crash may leave is a note.
 
 Exit codes: 0 clean; 1 problems found; 2 wrong usage, or something cannot be
 read.`;
@@ -87,23 +85,8 @@ async function verifyFolder(call: Invocation<ConnectionOptions>): Promise<void> 
       ...{ folder: path, isClean: problems.length === 0, isOpen, tasks, queues, records, bytes },
       ...{ problems, notes },
     }),
-    lines: () => renderVerify(verified, sizes, describeProblem, terminal),
+    lines: () => renderVerify(verified, sizes, 'record', terminal),
   });
-}
-
-/** Names of tasks that one line has at most. */
-const NAMES_SHOWN = 10;
-
-function describeProblem(problem: DamageOfTasks): string {
-  const { tasks } = problem;
-  const names = tasks
-    .slice(0, NAMES_SHOWN)
-    .map(
-      ({ queue, id, isLost }) =>
-        `task '${id}' of queue '${queue}' ${isLost ? 'is lost' : 'may be as it was before'}`,
-    );
-  const more = tasks.length > NAMES_SHOWN ? [`and ${counted(tasks.length - NAMES_SHOWN, 'task')} more`] : [];
-  return [describeDamage(problem, 'record'), ...names, ...more].join('; ');
 }
 
 async function repairFolder(call: Invocation<RepairOptions>): Promise<void> {
@@ -153,17 +136,11 @@ async function repairBroker(run: Run<RepairOptions>): Promise<Report> {
   };
 }
 
-/** Damage, with the tasks that it is about, as far as they can be read. */
-interface DamageOfTasks extends CorruptionEvent {
-  readonly tasks: readonly DamagedTask[];
-}
-
 /** What the folder of a broker holds. */
 interface TasksReport extends VerifyReport {
   /** Number of tasks and queues that the next broker finds. */
   readonly tasks: number;
   readonly queues: number;
-  readonly problems: readonly DamageOfTasks[];
 }
 
 /** The log of an embedded broker as it is on the disk: as that of a disk queue, without acknowledgements. */
@@ -178,34 +155,27 @@ class StoredTasks extends StoredCheckedQueue {
   }
 
   async #verify(onProgress: OnProgress): Promise<TasksReport> {
-    const entries = new EntryCheck();
-    const illegal: CorruptionEvent[] = [];
-    const examined = await examineQueue(this.files, this.folder, this.name, onProgress, {
-      type: ENTRIES,
-      onRecord({ path }, { payload, offset, end, sequence }) {
-        const reason = entries.check(payload);
-        const where = { file: path, offset, bytes: end - offset };
-        const sequences = { firstSequence: sequence, lastSequence: sequence };
-        if (reason !== undefined) illegal.push({ ...where, ...sequences, reason });
-      },
-    });
-    const { messages, unacknowledged, problems, notes } = reportOf(examined);
-    const all = [...problems, ...illegal];
-    return {
-      ...{ messages, unacknowledged, notes, bytes: await this.size(), ...(await this.#count()) },
-      problems: await Promise.all(all.map((problem) => this.#withTasks(problem, entries))),
-    };
+    const { messages, unacknowledged, problems, notes } = reportOf(await this.#examine(onProgress));
+    const events: CorruptionEvent[] = [];
+    const counts = await this.#count((event) => events.push(event));
+    // The others are records that are intact, and not entries of a broker.
+    const found = new Set(problems.map(placeOf));
+    const illegal = events.filter((event) => !found.has(placeOf(event)));
+    const bytes = await this.size();
+    return { messages, unacknowledged, notes, bytes, ...counts, problems: [...problems, ...illegal] };
   }
 
   override async planRepair(onProgress: OnProgress): Promise<RepairPlan> {
-    const { files, folder, name } = this;
-    const examined = await examineQueue(files, folder, name, onProgress, { type: ENTRIES });
-    const { steps, lost } = planRepair(files, examined, false);
+    const { steps, lost } = planRepair(this.files, await this.#examine(onProgress), false);
     return { steps, lost: lost.map((loss) => ({ ...loss, messages: undefined })) };
   }
 
-  async #count(): Promise<{ tasks: number; queues: number }> {
-    const options = { dataPath: this.folder, onCorruption: () => undefined, [FOR_READING]: true };
+  #examine(onProgress: OnProgress): Promise<ExaminedQueue> {
+    return examineQueue(this.files, this.folder, this.name, onProgress, ENTRIES);
+  }
+
+  async #count(onCorruption: (event: CorruptionEvent) => void): Promise<{ tasks: number; queues: number }> {
+    const options = { dataPath: this.folder, onCorruption, [FOR_READING]: true };
     const broker = await EmbeddedBroker.open(options);
     try {
       return await countTasks(broker);
@@ -213,11 +183,8 @@ class StoredTasks extends StoredCheckedQueue {
       await broker.close();
     }
   }
+}
 
-  async #withTasks(problem: CorruptionEvent, entries: EntryCheck): Promise<DamageOfTasks> {
-    const { file, offset, bytes } = problem;
-    const damaged = Buffer.alloc(bytes);
-    if (bytes > 0) await withFile(this.files, file, 'read', (from) => from.read(damaged, offset));
-    return { ...problem, tasks: entries.tasksIn(damaged.subarray(RECORD_HEADER_BYTES)) };
-  }
+function placeOf({ file, offset }: CorruptionEvent): string {
+  return `${file} at ${offset}`;
 }

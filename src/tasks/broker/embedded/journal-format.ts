@@ -57,7 +57,7 @@ type Layout = readonly (keyof FieldTypes)[];
  * The fields of all entries but `task`, `keyedTask` and `change`, whose functions are below. Those of a task are replayed without this table,
  * and `remove` and `start`, of which each run has one, are written without it: that is faster.
  */
-export const LAYOUTS = {
+const LAYOUTS = {
   [Kind.remove]: ['number'], // its number
   [Kind.start]: ['number', 'number'], // its number, the epoch of the lease
   [Kind.result]: ['number', 'blob'], // the number of the task, the result
