@@ -170,7 +170,7 @@ async function withShortPath<R>(
 }
 
 /** A chroot(2) may have no /proc, and Node's option `--permission` may forbid to read it. */
-export function isAccessible(path: string): Promise<boolean> {
+function isAccessible(path: string): Promise<boolean> {
   return access(path).then(
     () => true,
     () => false,

@@ -8,7 +8,6 @@ import {
   closeServer,
   connectTo,
   findListener,
-  isAccessible,
   listenOn,
   LocalSocket,
   randomName,
@@ -27,8 +26,7 @@ import {
  * only a dead socket can be removed, however late a contender does it. The lock is in the folder: containers that share the
  * folder share the lock, a copy of the folder has none, and only a process that may write there can take it.
  *
- * A contender that is killed leaves its own folder behind. An owner renames such a folder before it removes it. So if the
- * contender is alive, and does not listen yet, its own rename fails and it starts again.
+ * A contender that is killed between the first step and the second leaves its own folder behind, which does no harm.
  *
  * On Windows the lock is a named pipe, of which the kernel allows one first instance.
  */
@@ -36,10 +34,8 @@ import {
 /** Attempts before a contender gives up. Each failure means that another contender was faster. */
 const MOST_ATTEMPTS = 100;
 
-const RANDOM_NAME = /^[0-9a-f]{16}$/;
-
-/** A rename fails with these if another process was faster: the target is in use, or an owner has removed the source. */
-const OVERTAKEN = new Set(['ENOTEMPTY', 'EEXIST', 'ENOTDIR', 'ENOENT', 'EPERM', 'EACCES']);
+/** A rename fails with these if another process was faster: the target is in use. */
+const OVERTAKEN = new Set(['ENOTEMPTY', 'EEXIST', 'ENOTDIR', 'EPERM', 'EACCES']);
 
 /** A bind fails with these where a file system has no sockets. */
 const HAS_NO_SOCKETS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'EINVAL', 'ENOSYS']);
@@ -123,8 +119,8 @@ async function claimFolder(folder: string, log: string): Promise<Claim> {
   for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
     await removeDeadOwner(lock);
     const claim = await FolderClaim.make(lock);
-    if (await claim?.publish()) return claim as FolderClaim;
-    await claim?.close();
+    if (await claim.publish()) return claim;
+    await claim.close();
   }
   throw new LogTaken(new Error(`other processes were faster ${MOST_ATTEMPTS} times`));
 }
@@ -143,17 +139,14 @@ class FolderClaim implements Claim {
     this.#path = `${lock}.${name}`;
   }
 
-  /** @returns undefined if an owner has removed the folder meanwhile. */
-  static async make(lock: string): Promise<FolderClaim | undefined> {
+  static async make(lock: string): Promise<FolderClaim> {
     const name = randomName();
     const path = `${lock}.${name}`;
     await mkdir(path, 0o700);
     try {
       return new FolderClaim(lock, name, await LocalSocket.listen(path, name));
     } catch (error) {
-      const isRemoved = !(await isAccessible(path)) || codeOf(error) === 'EAGAIN'; // or about to be
       await rmdir(path).catch(() => undefined);
-      if (isRemoved) return undefined;
       throw error;
     }
   }
@@ -168,13 +161,11 @@ class FolderClaim implements Claim {
       throw error;
     }
     this.#path = this.#lock;
-    await removeAbandoned(this.#lock);
     return true;
   }
 
   /** Once the socket has no name, another process may take the log, and put its own folder in the place of this one. */
   async close(): Promise<void> {
-    if (this.#path === this.#lock) await removeAbandoned(this.#lock);
     await unlink(join(this.#path, this.#name)).catch(() => undefined);
     await this.#socket.close();
     await rmdir(this.#path).catch(() => undefined); // it may be the folder of the next owner
@@ -219,24 +210,6 @@ async function examine(lock: string): Promise<ExaminedLock> {
     if (owner !== undefined) return { owner, files };
   }
   return { owner: undefined, files };
-}
-
-/** Removes the folders of contenders that were killed. Errors are ignored: such a folder does no harm. */
-async function removeAbandoned(lock: string): Promise<void> {
-  const names = await readdir(dirname(lock)).catch(() => []);
-  const prefix = `${basename(lock)}.`;
-  for (const name of names) {
-    if (!name.startsWith(prefix) || !RANDOM_NAME.test(name.slice(prefix.length))) continue;
-    await removeUnlessAlive(lock, join(dirname(lock), name)).catch(() => undefined);
-  }
-}
-
-async function removeUnlessAlive(lock: string, claim: string): Promise<void> {
-  if ((await examine(claim)).owner !== undefined) return;
-  const path = `${lock}.${randomName()}`;
-  await rename(claim, path); // otherwise its contender could publish it without its socket
-  for (const name of await readdir(path)) await unlink(join(path, name));
-  await rmdir(path);
 }
 
 /** Uses the identity of the folder on its device: another spelling of its path is the same log. */

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { leaveContender } from '../diskqueue/support/left-contender.ts';
 import { folderOfTest } from '../folder.ts';
 import { diskQueue, endOf, startBound } from './support/command.ts';
 import { makeNsqQueue, makeQueue } from './support/queue-folder.ts';
@@ -75,6 +76,18 @@ describe.skipIf(process.platform === 'win32').each(ODD_ENTRIES)('%s named %s', (
     expect(odd).toEqual(refusal(`${folder}/${file}: ${reason}`));
   });
 });
+
+it.each(['ls', 'verify', 'repair'])(
+  'the folder of a process that was killed while it took the lock is not reported by %s',
+  async (command) => {
+    const folder = await folderWithQueues();
+    for (const queue of ['orders', 'events']) leaveContender(folder, queue);
+    const { stdout, stderr, code } = await diskQueue(command, folder);
+    expect(stdout).toMatch(/events[^]*orders/);
+    expect(stdout).not.toContain('.lock');
+    expect({ stderr, code }).toEqual({ stderr: '', code: 0 });
+  },
+);
 
 it.each(['ls', 'verify', 'repair'])(
   'a file that may not be read is reported by %s, and the other queues are served',

@@ -9,6 +9,7 @@ import { Log } from '../../../src/log/log.ts';
 import { EntryWriter } from '../../../src/tasks/broker/embedded/entry-bytes.ts';
 import { idsIn } from '../../conformance/broker/support.ts';
 import { Random } from '../../diskqueue/random.ts';
+import { leaveContender } from '../../diskqueue/support/left-contender.ts';
 import { folderOfTest } from '../../folder.ts';
 import { FIRST_SEED, runs } from '../../runs.ts';
 import { refusal, serveTasks, tasksCommand, type Result } from './support/tasks-command.ts';
@@ -283,6 +284,17 @@ test('a command reports which process has a folder open, and how to reach that',
   }
   const url = await serveTasks({ broker, rootPath: '/admin' }, '/admin');
   expect((await tasksCommand(['queue', 'ls', '--url', url])).stdout).toContain('default');
+});
+
+test('the folder of a process that was killed while it took the lock is no obstacle to a command', async () => {
+  await broker.close();
+  const [target, left] = [folderOfTest(), leaveContender(folder, 'tasks')];
+  expect(leaveContender(target, 'tasks')).toBe(left);
+  for (const words of ['queue ls', 'verify', 'repair --apply', 'queue pause default'])
+    expect(await run(...words.split(' ')), words).toMatchObject({ stderr: '', code: 0 });
+  expect(await tasksCommand(['copy', folder, target])).toMatchObject({ code: 0 });
+  expect(await tasksCommand(['verify', '--path', target])).toMatchObject({ code: 0 });
+  expect(readdirSync(target)).toContain(left);
 });
 
 test('a command makes no folder, and takes no folder with other files for one with tasks', async () => {
