@@ -129,9 +129,9 @@ export async function locateStart(
   const segment = segments[at];
   if (segment === undefined) return { position: undefined, bytes: 0 };
   const isUsable = hint !== undefined && (await isRight(files, segment, prefix, hint));
-  const start = await scanTo(files, segment, prefix, isUsable ? hint : firstOf(segment));
+  const position = await scanTo(files, segment, prefix, isUsable ? hint : firstOf(segment));
   const later = segments.slice(at + 1).map((other) => payloadBytes(other, firstOf(other)));
-  return { ...start, bytes: later.reduce((sum, bytes) => sum + bytes, start.bytes) };
+  return { position, bytes: later.reduce((sum, bytes) => sum + bytes, payloadBytes(segment, position)) };
 }
 
 /**
@@ -178,20 +178,18 @@ async function scanTo(
   segment: Segment,
   prefix: number,
   from: LogPosition,
-): Promise<{ position: LogPosition; bytes: number }> {
+): Promise<LogPosition> {
   const reader = await SegmentReader.open(files, segment, from);
   let position = from;
-  let passed = 0;
   for await (const pieces of reader) {
     for (const piece of pieces) {
       const sequence = sequenceAfter(piece, segment);
       if (sequence > prefix) continue;
-      passed += piece.kind === 'record' ? piece.payload.length : damagedBytes(segment, piece);
       position = { segment: segment.number, offset: piece.end, sequence };
     }
     if (reader.position.sequence > prefix) break;
   }
-  return { position, bytes: payloadBytes(segment, from) - passed };
+  return position;
 }
 
 function sequenceAfter(piece: SegmentPiece, { next }: Segment): number {
