@@ -102,11 +102,6 @@ export class AckRanges {
     return Math.max(last?.range.to ?? 0, this.prefix);
   }
 
-  /** Ranges on the longest path of the tree: the cost of `add` at the worst. O(ranges). */
-  get height(): number {
-    return heightOf(this.#tree);
-  }
-
   /** Xorshift (Marsaglia, 2003). */
   #newNode(range: AckedRange): Node {
     this.#random ^= this.#random << 13;
@@ -158,8 +153,4 @@ function collect(tree: Tree, ranges: AckedRange[]): void {
   collect(tree.before, ranges);
   ranges.push(tree.range);
   collect(tree.behind, ranges);
-}
-
-function heightOf(tree: Tree): number {
-  return tree === undefined ? 0 : 1 + Math.max(heightOf(tree.before), heightOf(tree.behind));
 }
