@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, EmbeddedBroker, Task, type LeasedTask } from 'escapement/tasks';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { hostFileSystem } from '../../../src/log/file-system.ts';
 import { Log } from '../../../src/log/log.ts';
 import { EntryWriter } from '../../../src/tasks/broker/embedded/entry-bytes.ts';
@@ -201,6 +201,19 @@ describe('tasks verify and tasks repair', () => {
     expect(code).toBe(1);
     expect(stdout).toMatch(/1 problem;.*\n.*, \d+ bytes: not entries of a broker/);
     expect((await run('queue', 'ls')).code).toBe(0);
+  });
+
+  test('tasks verify reads a folder again of which a file was removed while it was read', async () => {
+    await broker.close();
+    const open = EmbeddedBroker.open.bind(EmbeddedBroker);
+    const opening = vi.spyOn(EmbeddedBroker, 'open').mockImplementationOnce((options) => {
+      const file = join(folder, 'tasks.0000000000.segment');
+      options?.onCorruption?.({ file, offset: 0, bytes: 0, reason: 'the segment was removed' });
+      return open(options);
+    });
+    onTestFinished(() => opening.mockRestore());
+    expect(await run('verify')).toMatchObject({ code: 0 });
+    expect(opening).toHaveBeenCalledTimes(2);
   });
 
   test('tasks verify passes over an entry of an unknown kind, as a broker does', async () => {

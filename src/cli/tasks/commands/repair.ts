@@ -161,6 +161,7 @@ class StoredTasks extends StoredCheckedQueue {
     // The others are records that are intact, and not entries of a broker.
     const found = new Set(problems.map(placeOf));
     const illegal = events.filter((event) => !found.has(placeOf(event)));
+    for (const { file } of illegal) await this.files.size(file); // throws if its owner has removed it meanwhile
     const bytes = await this.size();
     return { messages, unacknowledged, notes, bytes, ...counts, problems: [...problems, ...illegal] };
   }
