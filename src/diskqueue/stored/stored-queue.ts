@@ -69,7 +69,8 @@ export async function untilNothingIsRemoved<R>(action: () => Promise<R>): Promis
     try {
       return await action();
     } catch (error) {
-      if (!isMissing(error) || attempt === MAX_ATTEMPTS) throw error;
+      const isRemoved = isMissing(error) || isMissing((error as Error).cause);
+      if (!isRemoved || attempt === MAX_ATTEMPTS) throw error;
     }
   }
 }

@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { EscapementError } from 'escapement';
 import { Client, EmbeddedBroker, Task, type LeasedTask } from 'escapement/tasks';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { hostFileSystem } from '../../../src/log/file-system.ts';
@@ -203,12 +204,19 @@ describe('tasks verify and tasks repair', () => {
     expect((await run('queue', 'ls')).code).toBe(0);
   });
 
-  test('tasks verify reads a folder again of which a file was removed while it was read', async () => {
+  test.each([
+    ['before it was read', 'the segment was removed'],
+    ['while it was read', undefined],
+  ])('tasks verify reads a folder again of which a file was removed %s', async (_, reason) => {
     await broker.close();
     const open = EmbeddedBroker.open.bind(EmbeddedBroker);
     const opening = vi.spyOn(EmbeddedBroker, 'open').mockImplementationOnce((options) => {
       const file = join(folder, 'tasks.0000000000.segment');
-      options?.onCorruption?.({ file, offset: 0, bytes: 0, reason: 'the segment was removed' });
+      if (reason === undefined) {
+        const cause = Object.assign(new Error(`ENOENT: ${file}`), { code: 'ENOENT' });
+        throw new EscapementError('ERR_BROKER_UNAVAILABLE', cause.message, { cause });
+      }
+      options?.onCorruption?.({ file, offset: 0, bytes: 0, reason });
       return open(options);
     });
     onTestFinished(() => opening.mockRestore());
