@@ -4,7 +4,6 @@ import { requireBoolean, requireObject, requireString } from '../../core/validat
 import { fieldsIn, requireText } from '../argument-checks.ts';
 import type { TaskRecord } from '../broker/broker.ts';
 import { bytesJson, bytesOfBase64 } from '../payload.ts';
-import { randomId } from '../task-identity.ts';
 import type { TaskInfo } from '../info.ts';
 import {
   NO_TASK_OPTIONS,
@@ -23,20 +22,11 @@ import { Task, type EnqueueRequest } from '../task.ts';
  *     { "outcomes": [{ "task": { "id": "…", "queue": "low", "state": "pending", … } }] }
  *
  * An outcome is a task or an error, `{ "error": { "code", "message" } }`, in the order of the tasks. Options are those of `TaskOptions`,
- * with times in milliseconds since the epoch. A request that may be tried again has a `requestId`, and `"isRetry": true` when it is.
+ * with times in milliseconds since the epoch.
  */
 
 /** Path of the API, below `/api`. */
 export const ENQUEUE_PATH = '/tasks';
-
-/** A request to enqueue tasks. */
-export interface EnqueueBody {
-  readonly tasks: readonly unknown[];
-  /** The same in all attempts; undefined if the request is not tried again. */
-  readonly requestId?: string;
-  /** Whether an earlier attempt may have enqueued the tasks. */
-  readonly isRetry: boolean;
-}
 
 /** What became of one task. */
 export type OutcomeJson = { readonly task: InfoJson } | { readonly error: ErrorJson };
@@ -63,9 +53,8 @@ const TASK_FIELDS = {
   options: [requireObject, NO_TASK_OPTIONS],
 } satisfies OptionTable<NewTaskJson>;
 
-/** Gives the task an id if it has none: a request may be repeated. */
 export function newTaskToJson({ task, options }: EnqueueRequest): NewTaskJson {
-  const json: Record<string, unknown> = { taskId: randomId() };
+  const json: Record<string, unknown> = {};
   for (const [name, [, , { kind }]] of Object.entries(TASK_OPTIONS)) {
     const value = options[name as keyof TaskOptions];
     if (value !== undefined) json[name] = kind === 'time' ? Number(value) : value;

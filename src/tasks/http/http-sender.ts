@@ -1,11 +1,10 @@
 import { BackOff } from '../../core/back-off.ts';
 import { requireClock, systemClock, type Clock, type ClockTimeout } from '../../core/clock.ts';
-import { EscapementError, wrongValue, type EscapementErrorCode } from '../../core/errors.ts';
+import { EscapementError, wrongValue } from '../../core/errors.ts';
 import { integer, milliseconds, readOptions, type OptionTable, type Resolved } from '../../core/options.ts';
 import { unlessAborted } from '../../core/signal-options.ts';
 import { requireRecord, requireSignal, requireString } from '../../core/validate.ts';
 import type { TaskRecord } from '../broker/broker.ts';
-import { randomId } from '../task-identity.ts';
 import type { TaskOptions } from '../task-options.ts';
 import type { EnqueueRequest, Task } from '../task.ts';
 import {
@@ -36,11 +35,11 @@ export interface HttpClientOptions {
    * @example { authorization: `Bearer ${token}` }
    */
   readonly headers?: RequestHeaders | (() => RequestHeaders | Promise<RequestHeaders>) | undefined;
-  /** How long an attempt waits for the answer, in milliseconds. At least 1. @default 10_000 */
+  /** How long a call waits for the answer, in milliseconds, its retries included. At least 1. @default 10_000 */
   readonly timeoutMs?: number | undefined;
   /**
-   * How often a request is tried again if there is no connection, no answer in time, or the status is 502, 503 or 504: after 100 ms,
-   * then twice as long each time, up to 10 s; less a random part of up to a half.
+   * How often a request is tried again if there was no connection, so that nothing was sent: after 100 ms, then twice as long each
+   * time, up to 10 s; less a random part of up to a half. A request that was sent is not tried again.
    *
    * @default 5: for 3.1 s at most, and the time of the attempts
    */
@@ -60,15 +59,12 @@ const OPTIONS = {
   clock: [requireClock, systemClock],
 } satisfies OptionTable<HttpClientOptions>;
 
-/** Statuses of a server or a proxy that may be able to serve the request soon. */
-const TRY_AGAIN: readonly (number | undefined)[] = [undefined, 502, 503, 504];
+/** Codes of a connection that was not made: nothing was sent. */
+const NOT_CONNECTED = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT'];
 
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i;
 
-/**
- * Enqueues tasks over HTTP. An attempt whose answer is lost may have enqueued its tasks, so every task has an id and every request too: see
- * `RecentAnswers` for what the server does with them.
- */
+/** Enqueues tasks over HTTP. A request whose answer is lost may have enqueued its tasks, so it is not sent again. */
 export class HttpSender {
   readonly #options: Resolved<HttpClientOptions, typeof OPTIONS>;
   readonly #api: RemoteApi;
@@ -108,33 +104,35 @@ export class HttpSender {
     op: string,
   ): Promise<readonly PromiseSettledResult<TaskRecord>[]> {
     try {
-      const { last, isRetry } = await this.#send(requests.map(newTaskToJson));
-      if (last.status !== 200) throw this.#failure(last, isRetry, op);
-      return this.#outcomesOf(last.text, requests, isRetry, op);
+      const response = await this.#send(requests.map(newTaskToJson));
+      if (response.status !== 200) throw this.#failure(response, op);
+      return this.#outcomesOf(response.text, requests, op);
     } catch (reason) {
       return requests.map(() => ({ status: 'rejected', reason }));
     }
   }
 
-  async #send(tasks: readonly object[]): Promise<{ readonly last: TextResponse; readonly isRetry: boolean }> {
+  async #send(tasks: readonly object[]): Promise<TextResponse> {
+    const { clock, timeoutMs, maxRetries } = this.#options;
+    const startMs = clock.now();
+    const leftMs = (): number => Math.max(1, timeoutMs - Math.floor(clock.now() - startMs));
+    const body = JSON.stringify({ tasks });
     const controller = this.#begin();
-    const requestId = randomId();
     const backOff = new BackOff();
     try {
       for (let retries = 0; ; retries++) {
-        const isRetry = retries > 0;
-        const last = await this.#attempt(JSON.stringify({ requestId, isRetry, tasks }), controller.signal);
-        if (!TRY_AGAIN.includes(last.status) || retries === this.#options.maxRetries)
-          return { last, isRetry };
-        await this.#pause(backOff.next(), controller.signal);
+        const response = await this.#attempt(body, controller.signal, leftMs());
+        const pauseMs = backOff.next();
+        if (!isUnsent(response) || retries === maxRetries || pauseMs >= leftMs()) return response;
+        await this.#pause(pauseMs, controller.signal);
       }
     } finally {
       this.#end(controller);
     }
   }
 
-  async #attempt(body: string, signal: AbortSignal): Promise<TextResponse> {
-    const { clock, timeoutMs } = this.#options;
+  async #attempt(body: string, signal: AbortSignal, timeoutMs: number): Promise<TextResponse> {
+    const { clock } = this.#options;
     const headers = await unlessAborted(signal, this.#headers());
     return this.#api.send({ method: 'POST', path: ENQUEUE_PATH, headers, body, signal, timeoutMs, clock });
   }
@@ -182,7 +180,6 @@ export class HttpSender {
   #outcomesOf(
     text: string,
     requests: readonly EnqueueRequest[],
-    isRetry: boolean,
     op: string,
   ): readonly PromiseSettledResult<TaskRecord>[] {
     try {
@@ -195,17 +192,17 @@ export class HttpSender {
           : { status: 'rejected', reason: errorFromJson(outcome.error, op) };
       });
     } catch (cause) {
-      throw new EscapementError(codeOfRefusal(isRetry), this.#api.notTheApi(), { op, cause });
+      throw new EscapementError('ERR_BROKER_REFUSED', this.#api.notTheApi(), { op, cause });
     }
   }
 
-  #failure(response: TextResponse, isRetry: boolean, op: string): EscapementError {
+  #failure(response: TextResponse, op: string): EscapementError {
     const { status, text } = response;
     if (status === undefined) {
       const { cause } = response;
       return new EscapementError('ERR_BROKER_UNAVAILABLE', this.#api.unreachable(text), { op, cause });
     }
-    const code = codeOfRefusal(isRetry || status >= 500);
+    const code = status >= 500 ? 'ERR_BROKER_UNAVAILABLE' : 'ERR_BROKER_REFUSED';
     const { name } = this.#api;
     const isOfApi = status >= 300 && status !== 404;
     const message = isOfApi
@@ -215,9 +212,11 @@ export class HttpSender {
   }
 }
 
-/** @param isUnknown - whether the tasks may have been enqueued: for a retry, by an attempt before it. */
-function codeOfRefusal(isUnknown: boolean): EscapementErrorCode {
-  return isUnknown ? 'ERR_BROKER_UNAVAILABLE' : 'ERR_BROKER_REFUSED';
+/** The error of a `fetch` has the reason in its cause. */
+function isUnsent(response: TextResponse): boolean {
+  if (response.status !== undefined) return false;
+  const { code } = ((response.cause as Error).cause ?? {}) as { readonly code?: string };
+  return code !== undefined && NOT_CONNECTED.includes(code);
 }
 
 function requireHeaders(argument: string, value: unknown): void {

@@ -1,15 +1,15 @@
-import { describe, expect, vi } from 'vitest';
+import { describe, expect } from 'vitest';
 import { EscapementError } from 'escapement';
 import { flakyBroker } from 'escapement/testing';
-import { Task, type Broker } from 'escapement/tasks';
+import type { Broker } from 'escapement/tasks';
 import { tasksHandler, type TasksHandlerOptions } from 'escapement/tasks/http';
 import { openBench, START_MS, type Bench } from '../support/bench.ts';
 import { type Answer, type Send, serve, serveTasks, test } from './serve.ts';
 
 const PATH = '/api/tasks';
 
-const enqueue = (send: Send, tasks: unknown, more: object = {}): Promise<Answer> =>
-  send(PATH, { method: 'POST', body: { tasks, ...more } });
+const enqueue = (send: Send, tasks: unknown): Promise<Answer> =>
+  send(PATH, { method: 'POST', body: { tasks } });
 
 /** A handler whose broker has other operations than those of the bench. */
 async function serveBroken(
@@ -100,14 +100,9 @@ describe('a request to enqueue', () => {
     ['{}', 400],
     ['{"tasks":{"length":1}}', 400],
     ['{"tasks":[],"more":1}', 400],
-    ['{"tasks":[],"__proto__":{"isRetry":true}}', 400],
-    ['{"tasks":[],"isRetry":1}', 400],
-    ['{"tasks":[],"isRetry":true}', 400],
-    ['{"tasks":[],"requestId":""}', 400],
-    [`{"tasks":[],"requestId":"${'x'.repeat(101)}"}`, 400],
+    ['{"tasks":[],"__proto__":{"tasks":[]}}', 400],
     ['{"tasks":[]}', 200],
-    ['{"tasks":[],"requestId":"__proto__","isRetry":true}', 200],
-    [`{"tasks":${'['.repeat(100_000)}${']'.repeat(100_000)},"requestId":"a"}`, 200],
+    [`{"tasks":${'['.repeat(100_000)}${']'.repeat(100_000)}}`, 200],
     ['{"tasks":[{"type":"a","options":{"__proto__":{"queue":"b"}}}]}', 200],
     ['{"tasks":[{"type":"a","options":{"headers":{"__proto__":"x","constructor":"y"}}}]}', 200],
     ['{"tasks":[{"__proto__":{"type":"a"}}]}', 200],
@@ -174,134 +169,6 @@ describe('a request to enqueue', () => {
     await broker.close();
     refuses = 0;
     expect(await enqueue(send, tasks)).toMatchObject({ status: 503 });
-  });
-});
-
-describe('a request that is tried again', () => {
-  const task = { type: 'work', payload: 'p', options: { taskId: 'a', uniqueTtlMs: 60_000 } };
-  const first = { requestId: 'r1' };
-  const again = { requestId: 'r1', isRetry: true };
-
-  test('a request that is tried again has the same answer, also if its tasks are done and removed', async () => {
-    const { broker, clock, inspector, lease, send } = await serveTasks();
-    const answer = await enqueue(send, [task], first);
-    await broker.complete(await lease());
-    clock.advance(60_000);
-    expect((await enqueue(send, [task], again)).text).toBe(answer.text);
-    expect(await inspector.getQueueInfo('default')).toMatchObject({ size: 0, processed: 1 });
-  });
-
-  test('a request that is tried again while it is served waits for the same answer', async () => {
-    let release: () => void = () => undefined;
-    const held = new Promise<void>((resolve) => (release = resolve));
-    const authorize = vi.fn(() => true);
-    const enqueueMany = vi.fn<Broker['enqueueMany']>(async (tasks) => {
-      await held;
-      return broker.enqueueMany(tasks);
-    });
-    const { broker, send } = await serveBroken({ enqueueMany }, { authorize });
-    const answers = [enqueue(send, [task], first), enqueue(send, [task], again)];
-    await expect.poll(() => [authorize.mock.calls.length, enqueueMany.mock.calls.length]).toEqual([2, 1]);
-    release();
-    const [one, two] = await Promise.all(answers);
-    expect(one).toMatchObject({ status: 200, json: { outcomes: [{ task: { id: 'a' } }] } });
-    expect(two?.text).toBe(one?.text);
-    expect(enqueueMany).toHaveBeenCalledOnce();
-  });
-
-  test('a request whose retry is served before it has the same answer', async () => {
-    let admit: (isAllowed: boolean) => void = () => undefined;
-    const authorize = vi.fn<() => boolean | Promise<boolean>>(() => true);
-    authorize.mockReturnValueOnce(new Promise((resolve) => (admit = resolve)));
-    const { broker, clock, inspector, lease, send } = await serveTasks({ authorize });
-    const late = enqueue(send, [task], first);
-    await expect.poll(() => authorize.mock.calls.length).toBe(1);
-    const { text } = await enqueue(send, [task], again);
-    await broker.complete(await lease());
-    clock.advance(60_000);
-    admit(true);
-    expect((await late).text).toBe(text);
-    expect(await inspector.getQueueInfo('default')).toMatchObject({ size: 0, processed: 1 });
-  });
-
-  test('a request that has the id of another one is not a retry', async ({ inspector, send }) => {
-    for (const more of [first, first, { requestId: 'r2', isRetry: true }]) {
-      expect(await enqueue(send, [{ type: 'work' }], more)).toMatchObject({ status: 200 });
-    }
-    expect(await inspector.getQueueInfo('default')).toMatchObject({ size: 3 });
-  });
-
-  test('a request that is tried again after a 503 is enqueued', async () => {
-    let isAway = true;
-    const away = new EscapementError('ERR_BROKER_UNAVAILABLE', 'at 10.0.0.1');
-    const { broker, send } = await serveBroken({
-      enqueueMany: (tasks) => (isAway ? Promise.reject(away) : broker.enqueueMany(tasks)),
-    });
-    const text = 'the broker is unavailable\n';
-    expect(await enqueue(send, [task], first)).toMatchObject({ status: 503, text });
-    isAway = false;
-    expect(await enqueue(send, [task], again)).toMatchObject({ json: { outcomes: [{ task: { id: 'a' } }] } });
-  });
-
-  test('a request that is tried again in another process finds its tasks by their id', async () => {
-    const { broker, client, lease, send } = await serveTasks();
-    await enqueue(send, [task, { type: 'work', options: { taskId: 'b' } }], first);
-    await client.enqueue(new Task('other', 1, { taskId: 'c' }));
-    await lease();
-    const restarted = await serve(tasksHandler({ broker }));
-    const all: [task: object, outcome: object][] = [
-      [task, { task: { id: 'a', state: 'active' } }],
-      [{ type: 'work', options: { taskId: 'b' } }, { task: { id: 'b', state: 'pending' } }],
-      [{ type: 'work', options: { taskId: 'c' } }, { error: { code: 'ERR_TASK_ID_CONFLICT' } }],
-      [{ ...task, payload: 'q', options: { taskId: 'a' } }, { error: { code: 'ERR_TASK_ID_CONFLICT' } }],
-      [{ ...task, options: { ...task.options, taskId: 'd' } }, { error: { code: 'ERR_TASK_DUPLICATE' } }],
-    ];
-    const [tasks, outcomes] = [all.map(([sent]) => sent), all.map(([, outcome]) => outcome)];
-    expect(await enqueue(restarted, tasks, again)).toMatchObject({ json: { outcomes } });
-    const json = { outcomes: [{ error: { code: 'ERR_TASK_ID_CONFLICT' } }] };
-    expect(await enqueue(restarted, [task], { requestId: 'r2' })).toMatchObject({ json });
-  });
-
-  test.each([
-    ['is enqueued if its answer was too long ago', 5 * 60_000 + 1, 0, 1],
-    ['has the same answer if only the wall clock was set forward', 0, 3_600_000, 0],
-  ])('a request that is tried again %s', async (_, passedMs, aheadMs, size) => {
-    const { broker, clock, inspector, lease, send } = await serveTasks();
-    await enqueue(send, [task], first);
-    await broker.complete(await lease());
-    clock.advance(passedMs);
-    vi.spyOn(clock, 'wallNow').mockReturnValue(clock.wallNow() + aheadMs);
-    await enqueue(send, [], { requestId: 'r2' }); // forgets old answers
-    await enqueue(send, [task], again);
-    expect(await inspector.getQueueInfo('default')).toMatchObject({ size, processed: 1 });
-  });
-
-  test('the answers that are kept take 8 MB at most', async ({ inspector, send }) => {
-    await enqueue(send, [{ type: 'work', options: { taskId: 'first' } }], first);
-    await inspector.change('default', { id: 'first' }, 'delete');
-    const headers = { large: 'x'.repeat(900_000) };
-    for (let n = 0; n < 10; n++) {
-      await enqueue(send, [{ type: 'work', options: { headers } }], { requestId: `large ${n}` });
-    }
-    await enqueue(send, [{ type: 'work', options: { taskId: 'first' } }], again);
-    expect(await inspector.getTaskInfo('default', 'first')).toMatchObject({ state: 'pending' });
-    await enqueue(send, [{ type: 'work', options: { headers } }], { requestId: 'large 9', isRetry: true });
-    expect(await inspector.getQueueInfo('default')).toMatchObject({ size: 11 });
-  });
-
-  test('the 8 MB include what answers take besides their text, however short they are', async ({
-    inspector,
-    send,
-  }) => {
-    await enqueue(send, [{ type: 'work', options: { taskId: 'first' } }], first);
-    await inspector.change('default', { id: 'first' }, 'delete');
-    const headers = { large: 'x'.repeat(995_000) };
-    for (let n = 0; n < 8; n++) {
-      await enqueue(send, [{ type: 'work', options: { headers } }], { requestId: `large ${n}` });
-    }
-    for (let n = 0; n < 150; n++) await enqueue(send, [], { requestId: `empty ${n}` });
-    await enqueue(send, [{ type: 'work', options: { taskId: 'first' } }], again);
-    expect(await inspector.getTaskInfo('default', 'first')).toMatchObject({ state: 'pending' });
   });
 });
 

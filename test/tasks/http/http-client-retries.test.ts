@@ -1,6 +1,6 @@
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { ManualClock } from 'escapement';
-import { Client, Task } from 'escapement/tasks';
+import { Client, Task, type HttpClientOptions, type RequestHeaders } from 'escapement/tasks';
 import { tasksHandler } from 'escapement/tasks/http';
 import { freePort } from '../../free-port.ts';
 import { listen } from '../../listen.ts';
@@ -11,78 +11,80 @@ const unavailable = (reason: RegExp): object => ({
   ...{ code: 'ERR_BROKER_UNAVAILABLE', message: expect.stringMatching(reason) as string },
 });
 
+/** A client of a server that is down, and when it has tried to connect. */
+async function openUnconnected(
+  options: Partial<HttpClientOptions>,
+): Promise<{ readonly client: Client; readonly time: ManualClock; readonly attempts: readonly number[] }> {
+  const time = new ManualClock();
+  const attempts: number[] = [];
+  const headers = (): RequestHeaders => {
+    attempts.push(time.now());
+    return {};
+  };
+  const url = `http://127.0.0.1:${await freePort()}`;
+  return { client: new Client({ url, clock: time, headers, ...options }), time, attempts };
+}
+
 describe('retries', () => {
-  test('a connection that is lost after enqueueing leaves one task, which the retry returns', async () => {
+  test('a request whose answer is lost is not sent again, and its taskId shows that the task is enqueued', async () => {
     let requests = 0;
-    const { client, inspector, time } = await openRemote({}, {}, (handle, _, response) => {
+    const { client, inspector } = await openRemote({}, {}, (handle, _, response) => {
       if (++requests === 1) response.writeHead = () => response.destroy();
       handle();
     });
-    const info = await passing(time, client.enqueue(new Task('a', 1)));
-    expect(requests).toBe(2);
-    expect(await inspector.listPendingTasks('default')).toEqual([info]);
+    const task = new Task('a', 1, { taskId: 'a' });
+    await expect(client.enqueue(task)).rejects.toMatchObject(unavailable(/^cannot reach http:/));
+    expect(requests).toBe(1);
+    await expect(client.enqueue(task)).rejects.toMatchObject({ code: 'ERR_TASK_ID_CONFLICT' });
+    expect(await inspector.getQueueInfo('default')).toMatchObject({ size: 1 });
   });
 
-  test('a task that was enqueued and done before the retry is not done again', async () => {
+  test.each([500, 502, 503, 504])('a request is not sent again after a response of %i', async (status) => {
     let requests = 0;
-    const { broker, client, inspector, lease, time } = await openRemote({}, {}, (handle, _, response) => {
-      if (++requests === 1) {
-        response.writeHead = () => {
-          void lease().then((task) => broker.complete(task));
-          return response.destroy();
-        };
-      }
-      handle();
+    const { client, url } = await openRemote({}, {}, (_handle, _, response) => {
+      requests++;
+      response.writeHead(status).end('<html>busy</html>');
     });
-    await expect(passing(time, client.enqueue(new Task('a', 1)))).resolves.toMatchObject({ type: 'a' });
-    expect(requests).toBe(2);
-    expect(await inspector.getQueueInfo('default')).toMatchObject({ size: 0, processed: 1 });
+    await expect(client.enqueue(new Task('a'))).rejects.toMatchObject({
+      ...{ code: 'ERR_BROKER_UNAVAILABLE', op: 'Client.enqueue' },
+      message: `${url}: the request is refused (HTTP ${status})`,
+    });
+    expect(requests).toBe(1);
   });
 
-  test.each([502, 503, 504])('a request is tried again after a response of %i', async (status) => {
-    const delays: number[] = [];
-    let requests = 0;
-    const bench = await openRemote({}, {}, (handle, _, response) => {
-      delays.push(bench.time.now());
-      if (++requests <= 3) response.writeHead(status).end();
-      else handle();
-    });
-    await expect(passing(bench.time, bench.client.enqueue(new Task('a')))).resolves.toBeDefined();
-    expect(requests).toBe(4);
-    const [first = 0, second = 0, third = 0, last = 0] = delays;
-    expect(second - first).toBeGreaterThanOrEqual(50);
-    expect(third - second).toBeGreaterThanOrEqual(100);
-    expect(last - third).toBeGreaterThanOrEqual(200);
+  test.each([0, 3])('without a connection there are at most maxRetries retries: %i', async (maxRetries) => {
+    const { client, time, attempts } = await openUnconnected({ maxRetries, timeoutMs: LONG_MS });
+    await expect(passing(time, client.enqueue(new Task('a')))).rejects.toMatchObject(
+      unavailable(/ECONNREFUSED/),
+    );
+    expect(attempts).toHaveLength(maxRetries + 1);
+    const pauses = attempts.slice(1).map((atMs, nth) => atMs - (attempts[nth] as number));
+    for (const [nth, pauseMs] of pauses.entries()) expect(pauseMs).toBeGreaterThanOrEqual(50 * 2 ** nth);
   });
 
   test.each([
-    ['that is refused', 401, 'expired', /: expired \(HTTP 401\)$/],
-    ['whose response is not of the API', 200, '<html>log in</html>', /does not respond as the tasks API/],
-  ])('a retry %s leaves open whether the task is enqueued', async (_what, status, body, message) => {
-    let requests = 0;
-    const { client, inspector, time } = await openRemote({}, {}, (handle, _, response) => {
-      requests++;
-      if (requests === 1) response.writeHead = () => response.destroy();
-      if (requests === 1) handle();
-      else response.writeHead(status).end(body);
+    ['ECONNREFUSED', 2],
+    ['ENOTFOUND', 2],
+    ['EAI_AGAIN', 2],
+    ['UND_ERR_CONNECT_TIMEOUT', 2],
+    ['ECONNRESET', 1],
+    ['UND_ERR_SOCKET', 1],
+  ])('a call that fails with %s makes %i attempts', async (code, attempts) => {
+    const cause = Object.assign(new Error('no connection'), { code });
+    const fetch = vi.spyOn(globalThis, 'fetch').mockRejectedValue(new TypeError('fetch failed', { cause }));
+    onTestFinished(() => {
+      fetch.mockRestore();
     });
-    await expect(passing(time, client.enqueue(new Task('a')))).rejects.toMatchObject(unavailable(message));
-    expect([requests, await inspector.queues()]).toEqual([2, ['default']]);
+    const time = new ManualClock();
+    const client = new Client({ url: 'http://x', clock: time, timeoutMs: LONG_MS, maxRetries: 1 });
+    await expect(passing(time, client.enqueue(new Task('a')))).rejects.toMatchObject(unavailable(/^cannot/));
+    expect(fetch).toHaveBeenCalledTimes(attempts);
   });
 
-  test('a request is tried again at most maxRetries times', async () => {
-    for (const maxRetries of [0, 2]) {
-      let requests = 0;
-      const { client, time, url } = await openRemote({ maxRetries }, {}, (_handle, _, response) => {
-        requests++;
-        response.writeHead(503).end('<html>busy</html>');
-      });
-      await expect(passing(time, client.enqueue(new Task('a')))).rejects.toMatchObject({
-        ...{ code: 'ERR_BROKER_UNAVAILABLE', op: 'Client.enqueue' },
-        message: `${url}: the request is refused (HTTP 503)`,
-      });
-      expect(requests).toBe(maxRetries + 1);
-    }
+  test('retries are over when the timeout of the call is', async () => {
+    const { client, time, attempts } = await openUnconnected({ maxRetries: 1_000, timeoutMs: 5_000 });
+    await expect(passing(time, client.enqueue(new Task('a')))).rejects.toMatchObject(unavailable(/^cannot/));
+    expect(attempts.at(-1)).toBeLessThan(5_000);
   });
 
   test('a server that is down is unavailable', async () => {
@@ -109,7 +111,7 @@ describe('retries', () => {
     expect(await inspector.getTaskInfo('default', 'a')).toMatchObject({ state: 'pending' });
   });
 
-  test('a server that does not answer in time is unavailable', async () => {
+  test('a server that does not answer in time is unavailable, and gets no second request', async () => {
     const time = new ManualClock();
     let requests = 0;
     const client = await openClient(
@@ -119,10 +121,10 @@ describe('retries', () => {
       },
       { clock: time, timeoutMs: 1_000, maxRetries: 1 },
     );
-    await expect(passing(time, client.enqueue(new Task('a')))).rejects.toMatchObject(
-      unavailable(/no response within 1000 ms$/),
-    );
-    expect(requests).toBeLessThanOrEqual(2);
+    const enqueued = client.enqueue(new Task('a'));
+    await expect.poll(() => requests).toBe(1);
+    await expect(passing(time, enqueued)).rejects.toMatchObject(unavailable(/no response within 1000 ms$/));
+    expect(requests).toBe(1);
   });
 
   test.each([
@@ -144,18 +146,13 @@ describe('retries', () => {
   });
 });
 
-test('the signal ends attempts and pauses with its reason, and leaves no listener', async () => {
+test('the signal ends attempts with its reason, and leaves no listener', async () => {
   const controller = new AbortController();
   const { signal } = controller;
   const added = vi.spyOn(signal, 'addEventListener');
   const removed = vi.spyOn(signal, 'removeEventListener');
   let requests = 0;
-  const client = await openClient(
-    (_, response) => {
-      if (++requests % 2 === 0) response.writeHead(503).end();
-    },
-    { signal, maxRetries: 5, clock: new ManualClock() },
-  );
+  const client = await openClient(() => requests++, { signal, maxRetries: 5, clock: new ManualClock() });
   const all = Promise.allSettled(Array.from({ length: 20 }, () => client.enqueue(new Task('a'))));
   await expect.poll(() => requests).toBe(20);
   const reason = new Error('stop');
@@ -166,6 +163,19 @@ test('the signal ends attempts and pauses with its reason, and leaves no listene
   expect(requests).toBe(20);
   expect(added).toHaveBeenCalledOnce();
   expect(removed).toHaveBeenCalledOnce();
+});
+
+test('the signal ends the pause between two attempts', async () => {
+  const controller = new AbortController();
+  const clock = new ManualClock();
+  const timeouts = vi.spyOn(clock, 'setTimeout');
+  const url = `http://127.0.0.1:${await freePort()}`;
+  const enqueued = new Client({ url, signal: controller.signal, clock }).enqueue(new Task('a'));
+  await expect.poll(() => timeouts.mock.lastCall?.[1]).toBeLessThanOrEqual(100);
+  const reason = new Error('stop');
+  controller.abort(reason);
+  await expect(enqueued).rejects.toBe(reason);
+  expect(clock.pendingWakeups).toBe(0);
 });
 
 test('the signal ends a call whose headers are pending, and close then resolves', async () => {

@@ -1,11 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, test, vi } from 'vitest';
+import { ManualClock } from 'escapement';
 import { Client, EmbeddedBroker, Task, type TaskOptions } from 'escapement/tasks';
-import type { TasksHandlerOptions } from 'escapement/tasks/http';
+import { tasksHandler, type TasksHandlerOptions } from 'escapement/tasks/http';
 import { TASK_OPTIONS } from '../../../src/tasks/task-options.ts';
+import { freePort } from '../../free-port.ts';
 import { listen } from '../../listen.ts';
 import { openBench, START_MS } from '../support/bench.ts';
-import { openClient, openRemote, passing } from './remote.ts';
+import { LONG_MS, openClient, openRemote, passing } from './remote.ts';
 
 describe('a client with a URL', () => {
   const EVERY_OPTION: Required<TaskOptions>[] = [
@@ -142,14 +144,15 @@ describe('authorization', () => {
   });
 
   test('headers may be a function, which is called before each attempt', async () => {
+    const { broker } = await openBench();
+    const port = await freePort();
     let n = 0;
-    const next = (): object => ({ authorization: `Bearer t${++n}`, 'content-type': 'text/html' });
-    const headers = vi.fn(() => Promise.resolve(next() as Record<string, string>));
-    let requests = 0;
-    const { client, time } = await openRemote({ headers }, { authorize }, (handle, _, response) => {
-      if (++requests === 1) response.destroy();
-      else handle();
+    const headers = vi.fn(async () => {
+      if (++n === 2) await listen(tasksHandler({ broker, authorize }), port);
+      return { authorization: `Bearer t${n}`, 'content-type': 'text/html' };
     });
+    const time = new ManualClock();
+    const client = new Client({ url: `http://127.0.0.1:${port}`, headers, clock: time, timeoutMs: LONG_MS });
     await expect(passing(time, client.enqueue(new Task('a')))).resolves.toMatchObject({ state: 'pending' });
     expect(headers).toHaveBeenCalledTimes(2);
   });
