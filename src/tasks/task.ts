@@ -212,7 +212,7 @@ function payloadOf({ type, payload }: Pick<Task, 'type' | 'payload'>): unknown {
   return payload.length === 0 ? undefined : parseJson(`payload of '${type}'`, payload, 'TaskType.read');
 }
 
-function describeIssue({ path = [], message }: StandardSchemaIssue): string {
+function describeIssue({ path = [], message }: Issue): string {
   const where = path.map((step) => String(typeof step === 'object' ? step.key : step)).join('.');
   return where === '' ? message : `${where}: ${message}`;
 }
@@ -223,56 +223,31 @@ function describeIssue({ path = [], message }: StandardSchemaIssue): string {
  */
 export interface StandardSchema<Input = unknown, Output = Input> {
   /** All properties of the standard. */
-  readonly '~standard': StandardSchemaProps<Input, Output>;
+  readonly '~standard': {
+    /** Version of the standard. */
+    readonly version: 1;
+    /** Name of the library. */
+    readonly vendor: string;
+    /** Validates a value, and returns the value that the handler receives, or the issues: at least one. */
+    readonly validate: (value: unknown) => Validation<Output> | Promise<Validation<Output>>;
+    /** Types for the compiler; absent at run time. */
+    readonly types?:
+      | {
+          /** Type of the value that is enqueued. */
+          readonly input: Input;
+          /** Type of the value that the handler receives. */
+          readonly output: Output;
+        }
+      | undefined;
+  };
 }
 
-/** See {@link StandardSchema}. */
-export interface StandardSchemaProps<Input, Output> {
-  /** Version of the standard. */
-  readonly version: 1;
-  /** Name of the library. */
-  readonly vendor: string;
-  /** Validates a value, and returns the value that the handler receives. */
-  readonly validate: (value: unknown) => StandardSchemaResult<Output> | Promise<StandardSchemaResult<Output>>;
-  /** Types for the compiler; absent at run time. */
-  readonly types?: StandardSchemaTypes<Input, Output> | undefined;
-}
+type Validation<Output> =
+  | { readonly value: Output; readonly issues?: undefined }
+  | { readonly issues: readonly Issue[] };
 
-/** See {@link StandardSchema}. */
-export interface StandardSchemaTypes<Input, Output> {
-  /** Type of the value that is enqueued. */
-  readonly input: Input;
-  /** Type of the value that the handler receives. */
-  readonly output: Output;
-}
-
-/** A valid value, or the issues of an invalid one. */
-export type StandardSchemaResult<Output> = StandardSchemaSuccess<Output> | StandardSchemaFailure;
-
-/** Result for a valid value. */
-export interface StandardSchemaSuccess<Output> {
-  /** The value that the handler receives. */
-  readonly value: Output;
-  /** Absent: the value is valid. */
-  readonly issues?: undefined;
-}
-
-/** Result for an invalid value. */
-export interface StandardSchemaFailure {
-  /** At least one issue. */
-  readonly issues: readonly StandardSchemaIssue[];
-}
-
-/** A reason why a value is invalid. */
-export interface StandardSchemaIssue {
-  /** Message for a person. */
+/** A reason why a value is invalid: a message for a person, and the path to the invalid part. */
+interface Issue {
   readonly message: string;
-  /** Path to the invalid part of the value. */
-  readonly path?: readonly (PropertyKey | StandardSchemaPathStep)[] | undefined;
-}
-
-/** A step into a value. */
-export interface StandardSchemaPathStep {
-  /** Name of the property, or index. */
-  readonly key: PropertyKey;
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
