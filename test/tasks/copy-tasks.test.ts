@@ -194,30 +194,34 @@ describe('a copy', () => {
     ...(inject('redis').isThere ? [['Redis', redis] as const] : []),
   ];
 
-  test.each(TARGETS)('a copy to %s that was interrupted goes on, and doubles nothing', async (_, open) => {
-    const from = await filled();
-    const to = await open();
-    const stop = new AbortController();
-    const onProgress = (done: number): void => {
-      if (done > 4) stop.abort(new Error('interrupted'));
-    };
-    const interrupted = copyTasks(from, to, { onProgress, signal: stop.signal });
-    await expect(interrupted).rejects.toThrow('interrupted');
+  test.each(TARGETS)(
+    'a copy to %s that was interrupted goes on with merge, and doubles nothing',
+    async (_, open) => {
+      const from = await filled();
+      const to = await open();
+      const stop = new AbortController();
+      const onProgress = (done: number): void => {
+        if (done > 4) stop.abort(new Error('interrupted'));
+      };
+      const interrupted = copyTasks(from, to, { onProgress, signal: stop.signal });
+      await expect(interrupted).rejects.toThrow('interrupted');
 
-    const { tasks, added } = await copyTasks(from, to);
-    expect({ tasks, isPart: added > 0 && added < ALL }).toEqual({ tasks: ALL, isPart: true });
-    expect(await copyTasks(from, to)).toEqual({ queues: 4, tasks: ALL, added: 0 });
-    expect(await shown(to)).toEqual(await shown(from));
-  });
+      await expect(copyTasks(from, to)).rejects.toMatchObject({ code: 'ERR_QUEUE_NOT_EMPTY' });
+      const { tasks, added } = await copyTasks(from, to, { merge: true });
+      expect({ tasks, isPart: added > 0 && added < ALL }).toEqual({ tasks: ALL, isPart: true });
+      expect(await copyTasks(from, to, { merge: true })).toEqual({ queues: 4, tasks: ALL, added: 0 });
+      expect(await shown(to)).toEqual(await shown(from));
+    },
+  );
 
-  test.each(TARGETS)('a copy to %s with other tasks is refused, unless they may stay', async (_, open) => {
+  test.each(TARGETS)('a copy to %s with tasks is refused, unless they may stay', async (_, open) => {
     const from = await filled();
     const to = await open();
     await new Client({ broker: to }).enqueue(new Task('own'), { taskId: 'own' });
 
     await expect(copyTasks(from, to)).rejects.toMatchObject({
       ...{ code: 'ERR_QUEUE_NOT_EMPTY', op: 'copyTasks' },
-      message: 'tasks of the target that the source does not have: 1 of 1',
+      message: 'the target has tasks: 1. With merge they stay, and an interrupted copy goes on',
     });
     expect(await to.queues()).toEqual(['default']);
     expect(await copyTasks(from, to, { merge: true })).toMatchObject({ added: ALL });

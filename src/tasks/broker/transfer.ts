@@ -63,9 +63,6 @@ export interface Transfer {
    * @returns the number of tasks that were added.
    */
   write(piece: Piece): Promise<number>;
-
-  /** Returns how many of some tasks of a queue there are, by their ids. */
-  countOf(queue: string, ids: readonly string[]): Promise<number>;
 }
 
 /** A broker whose tasks can be copied as they are. */

@@ -73,18 +73,18 @@ async function countInRedis(): Promise<number> {
 test('a copy from a folder to Redis and back, which is killed and made again, misses nothing and doubles nothing', async () => {
   await fill();
   for (const least of [500, 3_000]) {
-    await killed([folder, url], async () => (await countInRedis()) > least);
+    await killed([folder, url, '--merge'], async () => (await countInRedis()) > least);
   }
   const before = await countInRedis();
   expect(before).toBeLessThan(PENDING + SCHEDULED);
-  expect(await copied(folder, url)).toMatchObject({ added: PENDING + SCHEDULED - before });
+  expect(await copied(folder, url, '--merge')).toMatchObject({ added: PENDING + SCHEDULED - before });
   expect(await ids(redis)).toEqual(ALL);
   expect(await redis.repair('default', { apply: false })).toEqual([]);
 
   const back = join(directory, 'back');
   const segment = join(back, 'tasks.0000000001.segment');
   await killed([url, back], () => existsSync(segment) && readFileSync(segment).length > 250_000);
-  expect(await copied(url, back)).toMatchObject({ tasks: PENDING + SCHEDULED });
+  expect(await copied(url, back, '--merge')).toMatchObject({ tasks: PENDING + SCHEDULED });
   const broker = await EmbeddedBroker.open({ dataPath: back });
   expect(await ids(broker)).toEqual(ALL);
   checkBroker(broker);
@@ -115,7 +115,7 @@ test('tasks copy refuses what it cannot copy, and names what is wrong', async ()
     return stderr;
   };
   expect(await refused(folder, url)).toBe(
-    'escapement: tasks of the target that the source does not have: 1 of 1; --merge leaves them there\n',
+    'escapement: TO has tasks: with --merge they stay, and an interrupted copy goes on\n',
   );
   expect(await refused(other, url)).toBe(`escapement: ${other}: no such file or folder\n`);
   expect(await refused(folder, folder)).toContain('FROM and TO are the same');

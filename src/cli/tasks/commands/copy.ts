@@ -26,9 +26,8 @@ locks, paused queues, groups, counts, and the ticks and history of schedules.
 FROM does not change. Stop its servers and clients first: the copy is refused
 while a server runs or a task is active. Start servers of TO after the copy.
 
-An interrupted copy goes on if it is made again: a task that is in TO already
-stays as it is there. TO must not have tasks that FROM does not have, unless
---merge is given.
+TO must have no tasks. With --merge those that it has stay as they are, and an
+interrupted copy goes on: no task is copied twice.
 
 Exit codes: 0 copied; 1 copied without the damaged parts of a folder; 2 wrong
 usage, refused, or not finished; 130 interrupted.`;
@@ -52,7 +51,7 @@ export function addCopy(part: TasksCommand): void {
     .description('copy all tasks from Redis, a folder or a dump to another')
     .argument('<from>', 'where they are')
     .argument('<to>', 'where they are to be')
-    .option('--merge', 'TO may have other tasks, which stay')
+    .option('--merge', 'TO may have tasks, which stay; an interrupted copy goes on')
     .addHelpText('after', HELP)
     .calls(copy);
 }
@@ -90,7 +89,7 @@ async function copy(call: Invocation<CopyOptions>): Promise<void> {
   } catch (error) {
     const isDump = typeof opened[1]?.at === 'string';
     if (!hasCode(error, 'ERR_QUEUE_NOT_EMPTY') || isDump) throw error;
-    throw new CommandError(`${error.message}; --merge leaves them there`);
+    throw new CommandError('TO has tasks: with --merge they stay, and an interrupted copy goes on');
   } finally {
     bar.stop();
     for (const place of opened) await place.close().catch(() => undefined);

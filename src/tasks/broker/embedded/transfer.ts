@@ -59,11 +59,6 @@ export class EmbeddedTransfer implements Transfer {
     if (this.#store.isClosed) throw brokerClosed();
   }
 
-  countOf(queue: string, ids: readonly string[]): Promise<number> {
-    const rows = this.#store.queues.get(queue)?.rows;
-    return Promise.resolve(rows === undefined ? 0 : ids.filter((id) => rows.has(id)).length);
-  }
-
   async #whole(row: TaskRow): Promise<WholeTask> {
     const { clock, locks, settings } = this.#store;
     const { recoveries, result, progress } = row;

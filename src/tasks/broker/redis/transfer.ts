@@ -143,11 +143,6 @@ export class RedisTransfer implements Transfer {
     return 0;
   }
 
-  async countOf(queue: string, ids: readonly string[]): Promise<number> {
-    const keys = ids.map((id) => this.#redis.keysOf(queue).task(id));
-    return keys.length === 0 ? 0 : this.#redis.send((client) => client.exists(...keys));
-  }
-
   async *#readState(queue: string, state: TaskState): AsyncGenerator<Piece> {
     for await (const rows of readRows(this.#redis, queue, state, TASKS_PER_PIECE)) {
       const tasks = rows.map((fields) => this.#whole(queue, state, fields));
