@@ -84,7 +84,7 @@ describe('retries', () => {
   test('retries are over when the timeout of the call is', async () => {
     const { client, time, attempts } = await openUnconnected({ maxRetries: 1_000, timeoutMs: 5_000 });
     await expect(passing(time, client.enqueue(new Task('a')))).rejects.toMatchObject(unavailable(/^cannot/));
-    expect(attempts.at(-1)).toBeLessThan(5_000);
+    expect(attempts.at(-1)).toBeLessThanOrEqual(5_000); // time passes 100 ms at once
   });
 
   test('a server that is down is unavailable', async () => {
