@@ -5,11 +5,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, EmbeddedBroker, Task, type Broker } from 'escapement/tasks';
 import type { RedisBroker } from 'escapement/tasks/redis';
 import { checkBroker } from 'escapement/testing';
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { idsIn } from '../../conformance/broker/support.ts';
 import { folderOfTest } from '../../folder.ts';
+import { RedisProcess } from '../../redis/redis-process.ts';
 import { redisForTest } from '../../tasks/broker/redis/setup.ts';
 import { endOf, startCommand } from '../support/command.ts';
+import { FakeStream, tasksCommand } from './support/tasks-command.ts';
 
 const HOUR_MS = 3_600_000;
 const PENDING = 6_000;
@@ -109,6 +111,17 @@ test('a copy to a dump, which is killed and made again, is complete once the par
   expect(existsSync(`${dump}.part`)).toBe(false);
   expect(await copied(dump, url)).toMatchObject({ added: PENDING + SCHEDULED });
   expect(await ids(redis)).toEqual(ALL);
+});
+
+test('the progress of a copy names Redis without its password', async () => {
+  await fill(60_000); // a bar is shown after 300 ms
+  const server = await RedisProcess.start({ args: ['--requirepass', 'secret'] });
+  onTestFinished(() => server.stop());
+  const target = server.url.replace('//', '//:secret@');
+  const err = new FakeStream(true);
+  expect(await tasksCommand(['copy', folder, target], { err })).toMatchObject({ code: 0 });
+  expect(err.written).toContain(`${folder} to 127.0.0.1:`);
+  expect(err.written).not.toContain('secret');
 });
 
 test('tasks copy refuses what it cannot copy, and names what is wrong', async () => {

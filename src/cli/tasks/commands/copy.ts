@@ -68,17 +68,19 @@ async function copy(call: Invocation<CopyOptions>): Promise<void> {
   let damages = 0;
   const from = await openSource(fromWord, call, () => damages++);
   const opened = [from];
-  const bar = new ProgressBar(terminal.err, printable(`${from.name} to ${toWord}`));
+  let bar: ProgressBar | undefined;
   try {
     const to = await openTarget(toWord, call);
     opened.push(to);
+    const progress = new ProgressBar(terminal.err, printable(`${from.name} to ${to.name}`));
+    bar = progress;
     const onProgress = (done: number, total: number): void => {
-      bar.update(done, total);
+      progress.update(done, total);
     };
     const { merge } = options;
     const copied = await copyTasks(from.at, to.at, { merge, onProgress, signal: terminal.signal });
     for (let place = opened.pop(); place !== undefined; place = opened.pop()) await place.close();
-    bar.stop();
+    progress.stop();
     if (damages > 0) await reportDamages(call, from.name, damages);
     const { queues, tasks, added } = copied;
     const there = tasks === added ? '' : `; ${formatCount(tasks - added)} of them were there already`;
@@ -92,7 +94,7 @@ async function copy(call: Invocation<CopyOptions>): Promise<void> {
     if (!hasCode(error, 'ERR_QUEUE_NOT_EMPTY') || isDump) throw error;
     throw new CommandError('TO has tasks: with --merge they stay, and an interrupted copy goes on');
   } finally {
-    bar.stop();
+    bar?.stop();
     for (const place of opened) await place.close().catch(() => undefined);
   }
 }
