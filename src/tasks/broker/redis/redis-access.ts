@@ -1,6 +1,7 @@
 import type { Cluster, Redis } from 'ioredis';
 import { systemClock, type ClockTimeout } from '../../../core/clock.ts';
 import { inOwnTurn } from '../../../core/own-turn.ts';
+import { RingQueue } from '../../../core/ring-queue.ts';
 import { KeyedSerial } from '../../../core/serial.ts';
 import { HOUR_MS } from '../../../core/units.ts';
 import type { Operations } from '../broker-base.ts';
@@ -203,37 +204,35 @@ export class RedisAccess {
 
 interface Submitted<T, R> {
   readonly item: T;
+  readonly bytes: number;
   readonly resolve: (result: R) => void;
   readonly reject: (reason: unknown) => void;
 }
 
-interface Batch<T, R> {
-  readonly key: string;
-  readonly items: readonly Submitted<T, R>[];
-  readonly bytes: number;
-}
+/** Each item counts as so many bytes at least: then a limit of bytes limits the number of items, too. */
+const LEAST_BYTES = Math.floor(MOST_BYTES / MOST_CHANGED);
+
+/** Bytes of a full batch. */
+const FULL_BYTES = LEAST_BYTES * MOST_CHANGED;
 
 /**
- * Limits of the items in progress. Redis answers in order, and each answer has a time limit: behind a million items no operation of
- * the process would have its answer in time.
+ * Bytes in progress. Redis answers in order, and each answer has a time limit: behind a million items no operation of the process would
+ * have its answer in time.
  */
-const MAX_RUNNING_ITEMS = 10 * MOST_CHANGED;
-const MAX_RUNNING_BYTES = 10 * MOST_BYTES;
+const MAX_RUNNING_BYTES = 10 * FULL_BYTES;
 
 /**
  * Collects the items that many callers submit in one turn of the event loop: they share a round trip and a script. A single item
  * waits only for the end of the turn.
  *
- * Beyond the limits, batches wait, and items that are submitted in the meantime are collected. If the broker is unavailable, the
- * batches of that key that wait fail with the one before them, so that no item waits for one time limit after the other.
+ * At the limit, items wait, and those that are submitted in the meantime join them. If the broker is unavailable then, the items of that
+ * key that wait fail with the batch before them, so that no item waits for one time limit after the other.
  */
 export class Coalescer<T, R> {
   readonly #process: (key: string, items: readonly T[]) => Promise<readonly R[]>;
   readonly #bytesOf: (item: T) => number;
-  readonly #submitted = new Map<string, Submitted<T, R>[]>();
-  /** The last one is next. */
-  #waiting: Batch<T, R>[] = [];
-  #runningItems = 0;
+  /** Items that wait, by key. */
+  readonly #waiting = new Map<string, RingQueue<Submitted<T, R>>>();
   #runningBytes = 0;
   #isArmed = false;
 
@@ -249,86 +248,61 @@ export class Coalescer<T, R> {
   /** @returns the result of the item. Rejects with the error of its batch. */
   submit(key: string, item: T): Promise<R> {
     return new Promise((resolve, reject) => {
-      const items = this.#submitted.get(key);
-      if (items === undefined) this.#submitted.set(key, [{ item, resolve, reject }]);
-      else items.push({ item, resolve, reject });
+      const bytes = Math.max(this.#bytesOf(item), LEAST_BYTES);
+      const items = this.#waiting.get(key) ?? new RingQueue();
+      this.#waiting.set(key, items);
+      items.push({ item, bytes, resolve, reject });
       if (this.#isArmed) return;
       this.#isArmed = true;
-      inOwnTurn(this.#flush);
+      inOwnTurn(this.#startBatches);
     });
   }
 
-  readonly #flush = (): void => {
+  get #isAtLimit(): boolean {
+    return this.#runningBytes + FULL_BYTES > MAX_RUNNING_BYTES;
+  }
+
+  readonly #startBatches = (): void => {
     this.#isArmed = false;
-    if (this.#waiting.length > 0) return;
-    const all = [...this.#submitted];
-    this.#submitted.clear();
-    this.#waiting = all.flatMap(([key, items]) => [...this.#batches(key, items)]).reverse();
-    this.#runNext();
+    for (const [key, items] of this.#waiting) {
+      if (this.#isAtLimit) break;
+      const batch = takeBatch(items);
+      this.#waiting.delete(key);
+      if (items.size > 0) this.#waiting.set(key, items); // its next batch comes after those of the other keys
+      void this.#run(key, batch);
+    }
   };
 
-  *#batches(key: string, all: Submitted<T, R>[]): Generator<Batch<T, R>> {
-    let first = 0;
-    let bytes = 0;
-    for (const [at, { item }] of all.entries()) {
-      const more = this.#bytesOf(item);
-      if (at > first && (at - first >= MOST_CHANGED || bytes + more > MOST_BYTES)) {
-        yield { key, items: all.slice(first, at), bytes };
-        first = at;
-        bytes = 0;
-      }
-      bytes += more;
-    }
-    yield { key, items: first === 0 ? all : all.slice(first), bytes };
-  }
-
-  #runNext(): void {
-    for (;;) {
-      const next = this.#waiting.at(-1);
-      if (next === undefined || !this.#fits(next)) break;
-      this.#waiting.pop();
-      void this.#run(next);
-    }
-    if (this.#waiting.length === 0 && this.#submitted.size > 0 && !this.#isArmed) this.#flush();
-  }
-
-  #fits({ items, bytes }: Batch<T, R>): boolean {
-    if (this.#runningItems === 0) return true;
-    return (
-      this.#runningItems + items.length <= MAX_RUNNING_ITEMS &&
-      this.#runningBytes + bytes <= MAX_RUNNING_BYTES
-    );
-  }
-
-  async #run({ key, items, bytes }: Batch<T, R>): Promise<void> {
-    this.#runningItems += items.length;
+  async #run(key: string, batch: readonly Submitted<T, R>[]): Promise<void> {
+    const bytes = batch.reduce((sum, item) => sum + item.bytes, 0);
     this.#runningBytes += bytes;
     try {
-      const results = await this.#process(
-        key,
-        items.map(({ item }) => item),
-      );
-      for (const [at, { resolve }] of items.entries()) resolve(results[at] as R);
+      const items = batch.map(({ item }) => item);
+      const results = await this.#process(key, items);
+      for (const [at, { resolve }] of batch.entries()) resolve(results[at] as R);
     } catch (error) {
-      rejectAll(items, error);
-      if (isUnavailable(error)) this.#failWaiting(key, error);
+      for (const { reject } of batch) reject(error);
+      if (this.#isAtLimit && isUnavailable(error)) this.#failWaiting(key, error);
     }
-    this.#runningItems -= items.length;
     this.#runningBytes -= bytes;
-    this.#runNext();
+    if (!this.#isArmed) this.#startBatches();
   }
 
   #failWaiting(key: string, error: unknown): void {
-    const isOfKey = (batch: Batch<T, R>): boolean => batch.key === key;
-    const failed = this.#waiting.filter(isOfKey);
-    if (failed.length === 0) return;
-    this.#waiting = this.#waiting.filter((batch) => !isOfKey(batch));
-    for (const { items } of failed) rejectAll(items, error);
-    rejectAll(this.#submitted.get(key) ?? [], error);
-    this.#submitted.delete(key);
+    for (const { reject } of this.#waiting.get(key) ?? []) reject(error);
+    this.#waiting.delete(key);
   }
 }
 
-function rejectAll<T, R>(items: readonly Submitted<T, R>[], error: unknown): void {
-  for (const { reject } of items) reject(error);
+/** Takes items for one batch: as many as it may have, and at least one. */
+function takeBatch<T, R>(items: RingQueue<Submitted<T, R>>): Submitted<T, R>[] {
+  const batch: Submitted<T, R>[] = [];
+  let bytes = 0;
+  for (let next = items.first; next !== undefined; next = items.first) {
+    bytes += next.bytes;
+    if (batch.length > 0 && bytes > FULL_BYTES) break;
+    batch.push(next);
+    items.shift();
+  }
+  return batch;
 }

@@ -221,7 +221,7 @@ describe('coalescer', () => {
     expect(await answers).toHaveLength(3);
   });
 
-  it('items that are submitted while batches wait share the next batch', async () => {
+  it('items that are submitted while others wait share the next batch with them', async () => {
     const first = askMany(5_000 + 1);
     await turn();
     const others = [];
@@ -232,7 +232,7 @@ describe('coalescer', () => {
     expect(calls).toHaveLength(10);
     calls[0]?.answer();
     await turn();
-    expect(sizes().slice(10)).toEqual([1, 3]);
+    expect(sizes().slice(10)).toEqual([1 + 3]);
     for (const { answer } of calls) answer();
     expect(await Promise.all(others)).toEqual(['0', '1', '2']);
     await first;
@@ -240,9 +240,10 @@ describe('coalescer', () => {
 
   it('pending items of a key fail when the broker is unavailable, and those of other keys run', async () => {
     const here = askMany(6_000, 'gone');
-    const there = askMany(1_000, 'there');
     await turn();
+    const there = askMany(1_000, 'there');
     const late = askMany(1, 'gone');
+    await turn();
     for (const { fail } of [...calls]) fail(UNAVAILABLE);
     const outcomes = [...(await here), ...(await late)];
     expect(outcomes.every((one) => one.status === 'rejected' && one.reason === UNAVAILABLE)).toBe(true);
@@ -253,6 +254,27 @@ describe('coalescer', () => {
     await turn();
     calls.at(-1)?.answer();
     expect(await again).toBe('7');
+  });
+
+  it('items that were just submitted do not fail with a batch before them', async () => {
+    const first = askMany(1);
+    await turn();
+    const second = askMany(1);
+    calls[0]?.fail(UNAVAILABLE);
+    await turn();
+    calls[1]?.answer();
+    expect([...(await first), ...(await second)]).toMatchObject([
+      { status: 'rejected' },
+      { status: 'fulfilled' },
+    ]);
+  });
+
+  it('the batches of several keys take turns', async () => {
+    const answers = [askMany(1_500, 'many'), askMany(1, 'few')];
+    await turn();
+    expect(calls.map(({ key }) => key)).toEqual(['many', 'few', 'many', 'many']);
+    for (const { answer } of calls) answer();
+    await Promise.all(answers);
   });
 
   it('a batch that fails does not stop the others', async () => {
