@@ -334,8 +334,8 @@ export type DefectKind =
   /** An id is in a list, and its task is in another state: it is removed from the list. */
   | 'id-in-wrong-list'
   /**
-   * A task is in no list, or its key has no turn (`where` is its list then), so no server would find it: it is added to the list of its
-   * state, and its key has a turn again; an active one is recovered.
+   * A task is in no list, or is the first one of a list that has lost its first task (`where` is that list then), so no server would find
+   * it: it is added to the list of its state, or becomes the first task; an active one is recovered.
    */
   | 'task-in-no-list'
   /** A task has lost its message: the rest of it is removed. */

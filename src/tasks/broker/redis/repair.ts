@@ -97,55 +97,33 @@ return reply
 
 /**
  * Checks whether each key with pending tasks has one turn, or is held back, and no other key does: else no server would find the tasks, or
- * not in their order. O(keys of the queue), in one step.
+ * not in their order. Checks, too, the number of these tasks. O(keys of the queue), in one step.
  */
 export const CHECK_TURNS = new Script(`${CHECK}
 needFlow()
-need('list', PENDING, ACTIVE)
-local PIECE, firsts, seen = 1000, {}, {}
-local found = redis.call('HGETALL', FIRSTS)
-for i = 1, #found, 2 do firsts[found[i]] = found[i + 1] end
-local function inPieces(keys, act)
-  for at = 1, #keys, PIECE do act({ unpack(keys, at, math.min(at + PIECE - 1, #keys)) }) end
-end
-local function split(keys)
-  local right, wrong = {}, {}
-  for _, key in ipairs(keys) do
-    local into = firsts[key] and not seen[key] and right or wrong
-    into[#into + 1], seen[key] = key, true
-  end
-  return right, wrong
-end
-local turns, surplus = split(redis.call('LRANGE', RING, 0, -1))
-if #surplus > 0 and report('wrong-count', '', RING) then
-  redis.call('DEL', RING)
-  inPieces(turns, function(keys) redis.call('RPUSH', RING, unpack(keys)) end)
-end
-local _, unheld = split(redis.call('ZRANGE', PARKED, 0, -1))
-if #unheld > 0 and report('wrong-count', '', PARKED) then
-  inPieces(unheld, function(keys) redis.call('ZREM', PARKED, unpack(keys)) end)
-end
-local lost = {}
-for i = 1, #found, 2 do
-  local key, first = found[i], found[i + 1]
-  if not seen[key] then
-    if key == '' then first = redis.call('LINDEX', PENDING, -1) or '' end
-    if report('task-in-no-list', first, RING) then lost[#lost + 1] = key end
-  end
-end
-inPieces(lost, function(keys) enterRing(keys) end)
-return reply
-`);
-
-/** Checks the number of pending tasks with keys. O(keys of the queue), in one step. */
-export const CHECK_COUNT = new Script(`${CHECK}
-needFlow()
-local count = 0
-for _, key in ipairs(redis.call('HKEYS', FIRSTS)) do
+need('list', ACTIVE)
+local keys, lacks, turns, count, isWrong, PIECE = redis.call('HKEYS', FIRSTS), {}, {}, 0, false, 1000
+for _, key in ipairs(keys) do
+  lacks[key] = true
   if key ~= '' then count = count + 1 + need('list', NEXT .. key) end
 end
-if tostring(count) ~= (redis.call('GET', WAITING) or '0') then
-  if report('wrong-count', '', WAITING) then redis.call('SET', WAITING, count) end
+local function takeTurns(found)
+  for _, key in ipairs(found) do
+    if lacks[key] then turns[#turns + 1] = key else isWrong = true end
+    lacks[key] = nil
+  end
+end
+takeTurns(redis.call('LRANGE', RING, 0, -1))
+takeTurns(redis.call('ZRANGE', PARKED, 0, -1))
+for _, key in ipairs(keys) do
+  if lacks[key] then turns[#turns + 1], isWrong = key, true end
+end
+if isWrong and report('wrong-count', '', RING) then
+  redis.call('DEL', RING, PARKED)
+  for at = 1, #turns, PIECE do enterRing({ unpack(turns, at, math.min(at + PIECE - 1, #turns)) }) end
+end
+if tostring(count) ~= (redis.call('GET', WAITING) or '0') and report('wrong-count', '', WAITING) then
+  redis.call('SET', WAITING, count)
 end
 return reply
 `);
@@ -312,7 +290,7 @@ class Round {
   async run(): Promise<Defect[]> {
     await this.#checkLists();
     await this.#checkTasks();
-    await this.#check(CHECK_COUNT, []);
+    await this.#check(CHECK_TURNS, []);
     for await (const locks of keysWithPrefix(this.#redis, this.#keys.lockPrefix))
       await this.#check(CHECK_LOCKS, locks);
     return this.#defects;
@@ -354,10 +332,9 @@ class Round {
     }
   }
 
-  /** Checks the pending tasks with keys, and the turns of the keys. */
+  /** Checks the pending tasks with keys. */
   async #checkWaiting(): Promise<void> {
     const { firsts, nextPrefix, ring } = this.#keys;
-    await this.#check(CHECK_TURNS, []);
     const behind = new Set<string>();
     for await (const lists of keysWithPrefix(this.#redis, nextPrefix))
       for (const list of lists) behind.add(list.slice(nextPrefix.length));

@@ -352,8 +352,8 @@ describe('a queue of Redis with keys', () => {
     const found = await broker.repair(QUEUE, { apply: true });
     expect(found.map(({ kind, id }) => `${id} ${kind}`).sort()).toEqual([
       ' wrong-count',
+      ' wrong-count',
       'a1 task-in-no-list',
-      'b1 task-in-no-list',
       'c1 id-without-task',
     ]);
     expect(await broker.repair(QUEUE, { apply: true })).toEqual([]);

@@ -94,7 +94,6 @@ export const CASES: Record<string, readonly ScriptCase[]> = {
   CHECK_LOCKS: [{ ...repairing(), skips: /:unique:|\}:t:/u }],
   CHECK_PLACE: [repairing()],
   CHECK_TASKS: [{ ...repairing(), replaces: TASKS }],
-  CHECK_COUNT: [{ ...repairing(), hasKeys: true }],
   CHECK_TURNS: [{ ...repairing(), hasKeys: true }],
   COMPLETE: [
     when({ skips: TASKS }, async ({ broker }) => broker.complete(await take(broker))),
