@@ -62,7 +62,7 @@ interface LeaseRenewerOptions {
 
 /**
  * Reads the board at an interval, and renews the leases that were there at the interval before: a task that is shorter than the interval
- * costs nothing, and a server without longer tasks needs no connection. While the board is empty it sleeps.
+ * costs nothing, and a server without longer tasks needs no connection.
  *
  * A lease that is lost is not renewed again: the server finds out by itself.
  */
@@ -75,7 +75,6 @@ export class LeaseRenewer {
   readonly #lost: Int32Array;
   readonly #longIds = new Map<number, LongId>();
   #redis: ScriptRunner | undefined;
-  #isArmed = false;
   #isRenewing = false;
   #isFailing = false;
 
@@ -86,11 +85,8 @@ export class LeaseRenewer {
     this.#lost = new Int32Array(options.board.slots);
   }
 
-  /** Called after a task was put on the board while it slept. */
-  wake(): void {
-    if (this.#isArmed) return;
-    this.#isArmed = true;
-    setTimeout(this.#onInterval, this.#options.leaseMs / RENEWALS_PER_LEASE);
+  start(): void {
+    setInterval(this.#onInterval, this.#options.leaseMs / RENEWALS_PER_LEASE);
   }
 
   /** Called with each id that is too long for the board. */
@@ -99,32 +95,23 @@ export class LeaseRenewer {
   }
 
   readonly #onInterval = (): void => {
-    this.#isArmed = false;
-    const { board } = this.#options;
-    const { isEmpty, due } = this.#readBoard();
-    if (isEmpty) {
-      board.sleep();
-      if (!this.#readBoard().isEmpty && board.mustWake()) this.wake();
-      return;
-    }
+    const due = this.#readBoard();
     if (due.length > 0 && !this.#isRenewing) void this.#renew(due);
-    this.wake();
   };
 
-  #readBoard(): { readonly isEmpty: boolean; readonly due: readonly HeldLease[] } {
+  /** Returns the leases that are due. */
+  #readBoard(): HeldLease[] {
     const { board } = this.#options;
     const nowMs = Date.now();
     const due: HeldLease[] = [];
-    let isEmpty = true;
     for (let slot = 0; slot < board.slots; slot++) {
       const generation = board.generationAt(slot, nowMs);
       if (generation === 0 || generation === this.#lost[slot]) continue;
-      isEmpty = false;
       const lease = generation === this.#seen[slot] ? board.read(slot, generation, this.#longIds) : undefined;
       if (lease !== undefined) due.push(lease);
       this.#seen[slot] = generation;
     }
-    return { isEmpty, due };
+    return due;
   }
 
   async #renew(leases: readonly HeldLease[]): Promise<void> {

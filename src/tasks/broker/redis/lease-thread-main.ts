@@ -29,8 +29,7 @@ const renewer = new LeaseRenewer({
 });
 
 port.on('message', (message: ToLeaseThread) => {
-  if (message === 'wake') renewer.wake();
-  else if (message === 'end') process.exit();
+  if (message === 'end') process.exit();
   else renewer.addLongId(message);
 });
-renewer.wake();
+renewer.start();

@@ -13,8 +13,8 @@ export interface LeaseThreadData {
   readonly route: ConnectionRoute;
 }
 
-/** Messages to the thread: to wake it after a task was put on the board, to end it, and ids that are too long for the board. */
-export type ToLeaseThread = 'wake' | 'end' | LongId;
+/** Messages to the thread: to end it, and ids that are too long for the board. */
+export type ToLeaseThread = 'end' | LongId;
 
 /** The only message of the thread: renewals have begun to fail. A copy of an error has no code, so its parts are sent. */
 export type FromLeaseThread = Pick<EscapementError, 'code' | 'message' | 'cause'>;
@@ -59,7 +59,6 @@ export class LeaseThread implements LeaseHolder {
     if (this.#isOver || index === undefined) return;
     const longId = this.#board.put(slot, { id, epoch }, index, untilWallMs);
     if (this.#worker === undefined) this.#start();
-    else if (this.#board.mustWake()) this.#send('wake');
     if (longId !== undefined) this.#send(longId);
   }
 
@@ -157,10 +156,8 @@ const SENT = 0xff_ff;
 /** Generations start again at 1 after that. */
 const LAST_GENERATION = 2 ** 31 - 1;
 
-/** The shared memory: one element per slot, except for `asleep`. */
+/** The shared memory: one element per slot. */
 interface LeaseCells {
-  /** One number: 1 if the thread does not read the board and must be woken. */
-  readonly asleep: Int32Array<SharedArrayBuffer>;
   /** 0 for a free slot; a new number for each task that is put there. */
   readonly generations: Int32Array<SharedArrayBuffer>;
   readonly epochs: Float64Array<SharedArrayBuffer>;
@@ -248,18 +245,7 @@ export class LeaseBoard {
     return this.#cells.renewedMs[slot] ?? 0;
   }
 
-  /** Whether the thread sleeps, and the caller is the one to wake it. */
-  mustWake(): boolean {
-    const { asleep } = this.#cells;
-    return Atomics.load(asleep, 0) === 1 && Atomics.exchange(asleep, 0, 0) === 1;
-  }
-
   // Methods of the thread.
-
-  /** From now on a task that is put there wakes the thread. One that was put there just before has not: read the board once more. */
-  sleep(): void {
-    Atomics.store(this.#cells.asleep, 0, 1);
-  }
 
   /** Returns the generation in a slot; 0 if it is free, or its lease may no longer be renewed. */
   generationAt(slot: number, nowMs: number): number {
@@ -289,7 +275,6 @@ export class LeaseBoard {
 export function makeLeaseCells(slots: number): LeaseCells {
   const shared = (bytesPerSlot: number): SharedArrayBuffer => new SharedArrayBuffer(slots * bytesPerSlot);
   return {
-    asleep: new Int32Array(new SharedArrayBuffer(4)),
     generations: new Int32Array(shared(4)),
     epochs: new Float64Array(shared(8)),
     endsMs: new Float64Array(shared(8)),

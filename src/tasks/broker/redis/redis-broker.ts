@@ -39,8 +39,8 @@ export interface LeaseThreadOptions {
   /**
    * Whether a thread renews the leases of the servers of this process too, with a connection of its own: then a handler may hold
    * the event loop for longer than a lease. It does not renew a lease after the task's deadline and the server's `graceMs`. The
-   * thread starts with the first task, and sleeps while no task runs. Only on the system's clock. If it cannot be started, the
-   * server's logger is warned.
+   * thread starts with the first task, and sends no command while no task runs. Only on the system's clock. If it cannot be
+   * started, the server's logger is warned.
    *
    * @default true
    */

@@ -19,7 +19,7 @@ describe('a lease renewer', () => {
 
   const renewAll: Answer = (ids) => Promise.resolve(ids.map(() => 1));
 
-  /** A renewer of leases of 30 s, awake, and its scripts: when it ran them, for which queue, for which ids. */
+  /** A renewer of leases of 30 s, and its scripts: when it ran them, for which queue, for which ids. */
   function started(answer: Answer = renewAll) {
     const board = new LeaseBoard(makeLeaseCells(4));
     const asked: [seconds: number, key: string, ...ids: ScriptArgument[]][] = [];
@@ -38,11 +38,10 @@ describe('a lease renewer', () => {
       ...{ board, queues: ['a', 'b'], leaseMs: 6 * INTERVAL_MS, open },
       onError: (error) => errors.push(error),
     });
-    renewer.wake();
+    renewer.start();
     const put = (slot: number, id: string, queue = 0, untilMs = 0): void => {
       const long = board.put(slot, { id, epoch: 7 }, queue, untilMs);
       if (long !== undefined) renewer.addLongId(long);
-      if (board.mustWake()) renewer.wake();
     };
     return { board, put, asked, errors, open };
   }
@@ -73,36 +72,23 @@ describe('a lease renewer', () => {
     expect(open).not.toHaveBeenCalled();
   });
 
-  it('a renewer sleeps while the board is empty, and wakes up when it is woken', async () => {
+  it('a renewer runs no script while the board is empty, and renews the next lease', async () => {
     const { board, put, asked } = started();
-    await vi.advanceTimersByTimeAsync(INTERVAL_MS);
-    expect(vi.getTimerCount()).toBe(0);
     put(2, 'task');
-    expect(vi.getTimerCount()).toBe(1);
     await vi.advanceTimersByTimeAsync(2 * INTERVAL_MS);
-    expect(asked).toHaveLength(1);
     board.free(2);
-    await vi.advanceTimersByTimeAsync(INTERVAL_MS);
-    expect([asked.length, vi.getTimerCount()]).toEqual([1, 0]);
-  });
-
-  it('a lease that is put on the board while the renewer falls asleep keeps it awake', async () => {
-    const { board, asked } = started();
-    const sleep = board.sleep.bind(board);
-    vi.spyOn(board, 'sleep').mockImplementationOnce(() => {
-      board.put(0, { id: 'task', epoch: 7 }, 0, 0); // … and it was not asleep yet: the event loop does not wake it
-      sleep();
-    });
+    await vi.advanceTimersByTimeAsync(10 * INTERVAL_MS);
+    expect(asked).toHaveLength(1);
+    put(2, 'next');
     await vi.advanceTimersByTimeAsync(2 * INTERVAL_MS);
-    expect(asked).toEqual([[10, 'asynq:{a}:', 'task']]);
+    expect(asked.slice(1)).toEqual([[70, 'asynq:{a}:', 'next']]);
   });
 
-  it('a lease is not renewed after its limit, and the renewer sleeps then', async () => {
+  it('a lease is not renewed after its limit', async () => {
     const { put, asked } = started();
     put(0, 'stuck', 0, NOW_MS + 3.5 * INTERVAL_MS);
     await vi.advanceTimersByTimeAsync(10 * INTERVAL_MS);
     expect(asked.map(([seconds]) => seconds)).toEqual([10, 15]);
-    expect(vi.getTimerCount()).toBe(0);
   });
 
   it('a lease that is lost is not renewed again, although it is still on the board', async () => {
@@ -191,12 +177,5 @@ describe('a lease board', () => {
     ours.put(0, { id: 'b', epoch: 2 }, 0, 0);
     theirs.renewed(first, 6_000);
     expect(ours.renewedUntilMs(0)).toBe(0);
-  });
-
-  it('a thread that sleeps is woken once', () => {
-    const { ours, theirs } = boards();
-    expect(ours.mustWake()).toBe(false);
-    theirs.sleep();
-    expect([ours.mustWake(), ours.mustWake(), theirs.mustWake()]).toEqual([true, false, false]);
   });
 });
