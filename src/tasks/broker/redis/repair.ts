@@ -102,7 +102,7 @@ return reply
 export const CHECK_TURNS = new Script(`${CHECK}
 needFlow()
 need('list', ACTIVE)
-local keys, lacks, turns, count, isWrong, PIECE = redis.call('HKEYS', FIRSTS), {}, {}, 0, false, 1000
+local keys, lacks, turns, isWrong, count = redis.call('HKEYS', FIRSTS), {}, {}, false, 0
 for _, key in ipairs(keys) do
   lacks[key] = true
   if key ~= '' then count = count + 1 + need('list', NEXT .. key) end
@@ -120,7 +120,7 @@ for _, key in ipairs(keys) do
 end
 if isWrong and report('wrong-count', '', RING) then
   redis.call('DEL', RING, PARKED)
-  for at = 1, #turns, PIECE do enterRing({ unpack(turns, at, math.min(at + PIECE - 1, #turns)) }) end
+  for first = 1, #turns, 1000 do enterRing({ unpack(turns, first, math.min(first + 999, #turns)) }) end
 end
 if tostring(count) ~= (redis.call('GET', WAITING) or '0') and report('wrong-count', '', WAITING) then
   redis.call('SET', WAITING, count)
