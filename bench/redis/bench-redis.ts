@@ -50,7 +50,7 @@ interface Counters {
 const FIELD = /^(\w+):([\d.]+)\r?$/gm;
 const NS_PER_SECOND = 1e9;
 
-export function parseInfo(info: string): ReadonlyMap<string, number> {
+function parseInfo(info: string): ReadonlyMap<string, number> {
   return new Map([...info.matchAll(FIELD)].map(([, name = '', value = '']) => [name, Number(value)]));
 }
 

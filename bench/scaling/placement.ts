@@ -99,7 +99,7 @@ export function partsByKey(keys: readonly QueueLoad[], parts: number): Float64Ar
 }
 
 /** Returns the share of each shard. */
-export function shardShares(loads: readonly QueueLoad[], shards: number): Float64Array {
+function shardShares(loads: readonly QueueLoad[], shards: number): Float64Array {
   return sumShares(loads, shards, (queue) => shardOfSlot(slotOfQueue(queue), shards));
 }
 

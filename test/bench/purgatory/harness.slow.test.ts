@@ -1,74 +1,9 @@
 import { expect, test } from 'vitest';
 import { renderHarnessResult } from '../../../bench/purgatory/harness-command.ts';
-import { checkShare, CompletionQueue, runHarness } from '../../../bench/purgatory/harness.ts';
+import { checkShare, CompletionQueue } from '../../../bench/purgatory/harness.ts';
 import { Tally } from '../../../bench/lib/work.ts';
-import { KINDS, type PurgatoryKind } from '../../../bench/purgatory/purgatories.ts';
-import { prepareWorkload, type Workload } from '../../../bench/purgatory/workload.ts';
-
-const NUM = 500;
-
-/** A tenth of a second. Latencies are `shortMs` or more than the timeout; with 0, a busy machine changes nothing. */
-function workloadFor(shortMs = 0): Workload {
-  const workload = prepareWorkload({
-    ...{ num: NUM, ratePerS: 5_000, timeoutMs: 150, pct50Ms: 20, pct75Ms: 60 },
-    ...{ keys: 3, keySpaceSize: 50 },
-  });
-  const latenciesMs = workload.latenciesMs.map((latencyMs) => (latencyMs < 150 ? shortMs : 1_000));
-  return { ...workload, latenciesMs };
-}
-
-/** Blocks the event loop, and leaves the processor to other tests. */
-function stall(ms: number): void {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
-}
-
-/** The same kind, with a function that is called after each request and with additional watch entries. */
-function changed(kind: PurgatoryKind, onSent: (id: number) => void, moreWatched = 0): PurgatoryKind {
-  return {
-    ...kind,
-    newPurgatory: () => {
-      const purgatory = kind.newPurgatory();
-      let sent = 0;
-      return {
-        tryCompleteElseWatch: (request, keys) => {
-          const isCompleted = purgatory.tryCompleteElseWatch(request, keys);
-          onSent(sent++);
-          return isCompleted;
-        },
-        checkAndComplete: (key) => purgatory.checkAndComplete(key),
-        get watched() {
-          return purgatory.watched + moreWatched;
-        },
-        close: () => purgatory.close(),
-      };
-    },
-  };
-}
-
-test.each(KINDS)('real time: the harness measures $id', async (kind) => {
-  const result = await runHarness(workloadFor(), kind);
-  expect(result.problem).toBeUndefined();
-  expect(result.elapsedMs).toBeGreaterThanOrEqual(149);
-  expect(result.expiredShare).toBeGreaterThan(0);
-  expect(result.expiredShare).toBeLessThan(0.3);
-});
-
-/** Stalls twice, the second time after the last request was sent: all that is pending expires before another turn. */
-test.each(KINDS)('real time: $id passes when the loop stalls', async (kind) => {
-  const stalling = changed(kind, (id) => {
-    if (id === NUM / 2 || id === NUM - 1) stall(400);
-  });
-  const result = await runHarness(workloadFor(100), stalling);
-  expect(result.problem).toBeUndefined();
-  expect(result.elapsedMs).toBeGreaterThanOrEqual(799);
-});
-
-test('real time: a purgatory that keeps completed operations fails its self-check', async () => {
-  const [kind] = KINDS.filter(({ id }) => id === 'ours');
-  const hoarder = changed(kind as PurgatoryKind, () => undefined, 3);
-  const { problem } = await runHarness(workloadFor(), hoarder);
-  expect(problem).toMatch(/too many watch entries|watch entries are left/);
-});
+import { LogNormal } from '../../../bench/purgatory/workload.ts';
+import { runNode } from '../../run-program.ts';
 
 test('an expired request counts as late only if it is delivered after its timeout', () => {
   const queue = new CompletionQueue();
@@ -125,4 +60,29 @@ test("the result line of the harness has Kafka's columns", () => {
   const [, line, ...rest] = renderHarnessResult(result, collections).split('\n');
   expect(line).toBe('10129\t100735.360000\t100725.020000\t2622\t60 10\t255 29');
   expect(rest.join('\n')).toContain('# expired: 7.85 %; in theory 7.87 %');
+});
+
+test.each([
+  { pct50: 20, pct75: 60, fromMs: 20, share: 0.5 },
+  { pct50: 20, pct75: 60, fromMs: 60, share: 0.25 },
+  { pct50: 20, pct75: 60, fromMs: 200, share: 0.0787 },
+  { pct50: 200, pct75: 400, fromMs: 200, share: 0.5 },
+])(
+  '$share of a lognormal distribution with percentiles $pct50 and $pct75 ms is $fromMs ms or more',
+  ({ pct50, pct75, fromMs, share }) =>
+    expect(new LogNormal(pct50, pct75).shareFrom(fromMs)).toBeCloseTo(share, 4),
+);
+
+test('real time: the harness prints the result line and the expired share', () => {
+  const line = '--num 500 --rate 5000 --timeout 200 --pct50 20 --pct75 60 --key-space-size 100';
+  const { status, stdout, stderr } = runNode([
+    '--import',
+    'tsx',
+    'bench/purgatory-performance.ts',
+    ...line.split(' '),
+  ]);
+  expect(status).toBe(0);
+  expect(stderr).toMatch(/^warning: measuring the sources, not a build.*\n$/);
+  expect(stdout).toMatch(/^\d+\t\d+\.\d{6}\t\d+\.\d{6}\t\d+\t\d+ \d+\t\d+ \d+$/m);
+  expect(stdout).toMatch(/^# expired: \d+\.\d\d %; in theory 7\.87 %$/m);
 });

@@ -1,5 +1,15 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { crc16, shardOfSlot, slotOfKey, slotOfQueue, SLOTS } from '../../../bench/scaling/placement.ts';
+import { SeededRandom } from '../../../bench/lib/random.ts';
+import {
+  crc16,
+  equalLoads,
+  imbalanceOf,
+  shardOfSlot,
+  slotOfKey,
+  slotOfQueue,
+  SLOTS,
+  zipfLoads,
+} from '../../../bench/scaling/placement.ts';
 import { RedisProcess } from '../../redis/redis-process.ts';
 
 let cluster: RedisProcess;
@@ -43,4 +53,17 @@ test('shards have equal ranges of slots', () => {
     expect([...counts.keys()]).toEqual(Array.from({ length: shards }, (_, shard) => shard));
     expect(Math.max(...counts.values()) - Math.min(...counts.values())).toBeLessThanOrEqual(1);
   }
+});
+
+test('the imbalance is the largest share as a multiple of an equal share', () => {
+  expect(imbalanceOf(Float64Array.of(1, 1, 1))).toBe(1);
+  expect(imbalanceOf(Float64Array.of(3, 1, 0, 0))).toBe(3);
+  expect(imbalanceOf(Float64Array.of(0, 0.5))).toBe(2);
+});
+
+test('shares by Zipf fall as 1, 1/2, 1/3', () => {
+  const loads = zipfLoads(3, 1, new SeededRandom(1)).map(({ share }) => share);
+  expect(loads.reduce((sum, share) => sum + share, 0)).toBeCloseTo(1);
+  expect(loads.map((share) => share / (loads[0] as number))).toEqual([1, 0.5, expect.closeTo(1 / 3)]);
+  expect(equalLoads(4, new SeededRandom(1)).map(({ share }) => share)).toEqual([0.25, 0.25, 0.25, 0.25]);
 });
