@@ -63,22 +63,17 @@ const BAD_KEYS: readonly (readonly [keys: unknown, kind: typeof RANGE, argument:
   [['x', , 'y'], TYPE, 'key', 'undefined'],
 ];
 
-test.each(BAD_KEYS)('tryCompleteElseWatch refuses %o as keys', async (keys, kind, argument, shown) => {
+test.each(BAD_KEYS)('tryCompleteElseWatch and wait refuse %o as keys', async (bad, kind, argument, shown) => {
   const fixture = busy();
   const operation = fixture.operation('c', { holds: true });
-  const error = await refusedBy(fixture, () =>
-    fixture.purgatory.tryCompleteElseWatch(operation, keys as string[]),
-  );
-  expectInvalid(error, argument, kind, shown);
+  const keys = bad as string[];
+  for (const action of [
+    () => fixture.purgatory.tryCompleteElseWatch(operation, keys),
+    () => fixture.purgatory.wait(keys, () => expect.fail(), { timeoutMs: 5 }),
+  ]) {
+    expectInvalid(await refusedBy(fixture, action), argument, kind, shown);
+  }
   expect([operation.tries, operation.isCompleted]).toEqual([0, false]);
-});
-
-test.each(BAD_KEYS)('wait rejects for %o as keys', async (keys, kind, argument, shown) => {
-  const fixture = busy();
-  const error = await refusedBy(fixture, () =>
-    fixture.purgatory.wait(keys as string[], () => expect.fail(), { timeoutMs: 5 }),
-  );
-  expectInvalid(error, argument, kind, shown);
 });
 
 test('checkAndComplete and cancelForKey refuse undefined as a key', async () => {

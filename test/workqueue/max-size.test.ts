@@ -3,7 +3,7 @@ import { WorkQueue } from 'escapement';
 import { checkQueue } from 'escapement/testing';
 import { expect, test } from 'vitest';
 import { thrownBy } from '../timer/support/errors.ts';
-import { rejectionOf, settled, watch } from './support/outcome.ts';
+import { settled, watch } from './support/outcome.ts';
 import { takeAll, takeNow } from './support/take.ts';
 
 function full(items = 'ab'): WorkQueue<string> {
@@ -58,13 +58,6 @@ test('addWhenRoom that is aborted while it waits adds nothing', async () => {
   expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
   expect(await takeAll(queue)).toEqual(['a', 'c']);
   expect(other.state).toBe('resolved');
-});
-
-test('addWhenRoom with an aborted signal adds nothing, although there is capacity', async () => {
-  const reason = new Error('mine');
-  const queue = new WorkQueue<string>();
-  expect(await rejectionOf(queue.addWhenRoom('a', { signal: AbortSignal.abort(reason) }))).toBe(reason);
-  expect(queue.length).toBe(0);
 });
 
 test('shutdown rejects addWhenRoom with ERR_QUEUE_SHUT_DOWN, and the item is not added', async () => {
