@@ -19,8 +19,8 @@ export interface KeyEntry {
  *
  * WHY some keys stay when they are idle. Many keys are used again and again (that of a reconciled object, or of a heartbeat), and
  * to delete and set one each time costs three times as much as to find it; in a large map much more, because V8's `Map` steps
- * over its deleted slots until it is rebuilt: 20 µs an operation for a hot key among 100 000. An object as a key is not kept,
- * because that would keep the object alive, and no long string.
+ * over its deleted slots until it is rebuilt: 20 µs an operation for a hot key among 100 000. Neither an object as a
+ * key, which would be kept alive, nor a long string is kept.
  */
 export class KeyTable<E extends KeyEntry> {
   readonly #Entry: new (key: unknown) => E;

@@ -81,7 +81,10 @@ test.each([
   ['strings of more than 256 characters', (i: number) => `${i}`.padEnd(257)],
 ])('%s are not kept', (_, keyOf) => {
   const table = new KeyTable(Entry, MOST);
-  useTogether(table, range(0, 1_000).map((i): unknown => keyOf(i)));
+  useTogether(
+    table,
+    range(0, 1_000).map((i): unknown => keyOf(i)),
+  );
   expect([table.size, table.all.size]).toEqual([0, 0]);
 });
 
@@ -92,7 +95,10 @@ test.each([
   ['strings of 256 characters', (i: number) => `${i}`.padEnd(256)],
 ])('%s are kept', (_, keyOf) => {
   const table = new KeyTable(Entry, MOST);
-  useTogether(table, range(0, 1_000).map((i): unknown => keyOf(i)));
+  useTogether(
+    table,
+    range(0, 1_000).map((i): unknown => keyOf(i)),
+  );
   expect([table.size, table.idle]).toEqual([0, MOST]);
 });
 
