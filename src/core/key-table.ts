@@ -1,5 +1,7 @@
 /** The longest string that is kept as a key, in characters. */
 const SHORT = 256;
+/** Most idle keys that are kept while more keys are in use than would be kept: in turn, none of so many returns in time. */
+const FEW = 256;
 
 /** The state of one key. */
 export interface KeyEntry {
@@ -89,7 +91,8 @@ export class KeyTable<E extends KeyEntry> {
     else this.#entries.delete(oldest.key);
     this.#kept[this.#next] = entry;
     entry.slot = this.#next;
-    this.#next = this.#next + 1 === this.#most ? 0 : this.#next + 1;
+    const most = this.size > this.#most ? Math.min(FEW, this.#most) : this.#most;
+    this.#next = this.#next + 1 < most ? this.#next + 1 : 0;
   }
 }
 

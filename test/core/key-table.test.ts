@@ -67,6 +67,15 @@ test('a key that is in use again is not deleted when others become idle', () => 
   expect([table.size, table.idle]).toEqual([0, MOST]);
 });
 
+test('a table keeps 256 idle keys while more keys are in use than it would keep', () => {
+  const table = new KeyTable(Entry, 1_000);
+  const entries = range(0, 3_000).map((key) => use(table, key));
+  for (const entry of entries.splice(0, 1_999)) release(table, entry);
+  expect([table.size, table.idle]).toEqual([1_001, MOST]);
+  for (const entry of entries) release(table, entry);
+  expect([table.size, table.idle]).toEqual([0, 1_000]);
+});
+
 test('a table that is small keeps no idle key', () => {
   const table = new KeyTable(Entry, MOST, 128);
   for (let round = 0; round < 10; round++) useTogether(table, range(0, 128));
