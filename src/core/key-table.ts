@@ -30,6 +30,7 @@ export class KeyTable<E extends KeyEntry> {
   /** Idle entries in the order in which they became idle, the latest before `#next`; undefined for one that is in use again. */
   readonly #kept: (E | undefined)[] = [];
   readonly #most: number;
+  readonly #few: number;
   readonly #small: number;
   #next = 0;
   #idle = 0;
@@ -42,6 +43,7 @@ export class KeyTable<E extends KeyEntry> {
   constructor(Entry: new (key: unknown) => E, most: number, small = 0) {
     this.#Entry = Entry;
     this.#most = most;
+    this.#few = Math.min(FEW, most);
     this.#small = small;
   }
 
@@ -91,7 +93,7 @@ export class KeyTable<E extends KeyEntry> {
     else this.#entries.delete(oldest.key);
     this.#kept[this.#next] = entry;
     entry.slot = this.#next;
-    const most = this.size > this.#most ? Math.min(FEW, this.#most) : this.#most;
+    const most = this.size > this.#most ? this.#few : this.#most;
     this.#next = this.#next + 1 < most ? this.#next + 1 : 0;
   }
 }
