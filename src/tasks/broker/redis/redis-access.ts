@@ -1,6 +1,7 @@
 import type { Cluster, Redis } from 'ioredis';
 import { systemClock, type ClockTimeout } from '../../../core/clock.ts';
 import { inOwnTurn } from '../../../core/own-turn.ts';
+import { RingQueue } from '../../../core/ring-queue.ts';
 import { KeyedSerial } from '../../../core/serial.ts';
 import { HOUR_MS } from '../../../core/units.ts';
 import type { Operations } from '../broker-base.ts';
@@ -231,7 +232,7 @@ export class Coalescer<T, R> {
   readonly #process: (key: string, items: readonly T[]) => Promise<readonly R[]>;
   readonly #bytesOf: (item: T) => number;
   /** Items that wait, by key. */
-  readonly #waiting = new Map<string, Submitted<T, R>[]>();
+  readonly #waiting = new Map<string, RingQueue<Submitted<T, R>>>();
   #runningBytes = 0;
   #isArmed = false;
 
@@ -248,9 +249,9 @@ export class Coalescer<T, R> {
   submit(key: string, item: T): Promise<R> {
     return new Promise((resolve, reject) => {
       const bytes = Math.max(this.#bytesOf(item), LEAST_BYTES);
-      const items = this.#waiting.get(key);
-      if (items === undefined) this.#waiting.set(key, [{ item, bytes, resolve, reject }]);
-      else items.push({ item, bytes, resolve, reject });
+      const items = this.#waiting.get(key) ?? new RingQueue();
+      this.#waiting.set(key, items);
+      items.push({ item, bytes, resolve, reject });
       if (this.#isArmed) return;
       this.#isArmed = true;
       inOwnTurn(this.#startBatches);
@@ -267,7 +268,7 @@ export class Coalescer<T, R> {
       if (this.#isAtLimit) break;
       const batch = takeBatch(items);
       this.#waiting.delete(key);
-      if (items.length > 0) this.#waiting.set(key, items); // its next batch comes after those of the other keys
+      if (items.size > 0) this.#waiting.set(key, items); // its next batch comes after those of the other keys
       void this.#run(key, batch);
     }
   };
@@ -294,8 +295,14 @@ export class Coalescer<T, R> {
 }
 
 /** Takes items for one batch: as many as it may have, and at least one. */
-function takeBatch<T, R>(items: Submitted<T, R>[]): Submitted<T, R>[] {
+function takeBatch<T, R>(items: RingQueue<Submitted<T, R>>): Submitted<T, R>[] {
+  const batch: Submitted<T, R>[] = [];
   let bytes = 0;
-  const end = items.findIndex((item, at) => (bytes += item.bytes) > FULL_BYTES && at > 0);
-  return items.splice(0, end < 0 ? items.length : end);
+  for (let next = items.first; next !== undefined; next = items.first) {
+    bytes += next.bytes;
+    if (batch.length > 0 && bytes > FULL_BYTES) break;
+    batch.push(next);
+    items.shift();
+  }
+  return batch;
 }
