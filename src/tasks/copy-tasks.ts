@@ -64,7 +64,7 @@ interface Target {
  * @param to - a broker of this package, or the path of a dump, which must not exist.
  * @throws TypeError - an argument is not valid.
  * @throws EscapementError `ERR_SERVER_STATE` - a server of the source is running. `ERR_TASK_STATE` - a task of the source is active,
- * and its lease lasts. `ERR_QUEUE_NOT_EMPTY` - the target has tasks, or the dump or its `.part` exists; nothing was
+ * and its lease lasts. `ERR_QUEUE_NOT_EMPTY` - the target has tasks, or the dump exists; nothing was
  * written. `ERR_WIRE_MESSAGE` - a task cannot be read, or the dump is not valid. `ERR_BROKER_UNAVAILABLE` - a broker could not be
  * reached, or the file of the dump not be read or written; the `cause` is the error of the host.
  * @example

@@ -41,8 +41,6 @@ export class DumpWriter {
   /** Lines that are not in the file yet. */
   #text: string;
   #tasks = 0;
-  /** Whether the file is at its place: a part that is there then is of another copy. */
-  #isComplete = false;
 
   private constructor(path: string, file: FileHandle, tasks: number) {
     this.#path = path;
@@ -50,18 +48,13 @@ export class DumpWriter {
     this.#text = lineOf({ format: FORMAT, version: VERSION, tasks });
   }
 
-  /** @throws EscapementError `ERR_QUEUE_NOT_EMPTY` - the file exists, or its part. */
+  /** @throws EscapementError `ERR_QUEUE_NOT_EMPTY` - the file exists. */
   static async create(path: string, tasks: number): Promise<DumpWriter> {
     if (await ofHost(path, isThere(path))) {
       throw new EscapementError('ERR_QUEUE_NOT_EMPTY', `the dump ${path} exists already`);
     }
-    const part = partOf(path);
-    const opened = open(part, 'wx', 0o600).catch((error: unknown) => {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-      const message = `${part} exists: another copy writes it, or was killed; remove it`;
-      throw new EscapementError('ERR_QUEUE_NOT_EMPTY', message, { cause: error });
-    });
-    return new DumpWriter(path, await ofHost(path, opened), tasks);
+    await ofHost(path, rm(partOf(path), { force: true })); // of a copy that was killed; one that runs fails at its end
+    return new DumpWriter(path, await ofHost(path, open(partOf(path), 'wx', 0o600)), tasks);
   }
 
   /** @returns the number of tasks of the piece. */
@@ -79,13 +72,26 @@ export class DumpWriter {
     this.#text += lineOf({ end: true, tasks: this.#tasks });
     await this.#flush();
     await ofHost(this.#path, this.#file.sync());
+    if (!(await this.#isPart())) {
+      const message = `the dump ${this.#path} cannot be written: another copy to it has begun`;
+      throw new EscapementError('ERR_BROKER_UNAVAILABLE', message);
+    }
     await ofHost(this.#path, rename(partOf(this.#path), this.#path));
-    this.#isComplete = true;
   }
 
   async close(): Promise<void> {
+    const isLeft = await this.#isPart();
     await this.#file.close();
-    if (!this.#isComplete) await rm(partOf(this.#path), { force: true });
+    if (isLeft) await rm(partOf(this.#path), { force: true });
+  }
+
+  /** Whether the part is the file of this writer: not after it was moved, or replaced by another copy. */
+  async #isPart(): Promise<boolean> {
+    const [own, part] = await Promise.all([
+      this.#file.stat(),
+      stat(partOf(this.#path)).catch(() => undefined),
+    ]);
+    return own.ino === part?.ino;
   }
 
   async #flush(): Promise<void> {
@@ -114,7 +120,7 @@ async function ofHost<R>(path: string, call: Promise<R>): Promise<R> {
   }
 }
 
-/** Where a dump is until it is complete: a copy that was killed leaves it there. */
+/** Where a dump is until it is complete: a copy that was killed leaves it there, and the next one writes it anew. */
 function partOf(path: string): string {
   return `${path}.part`;
 }

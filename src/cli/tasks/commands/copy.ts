@@ -27,8 +27,7 @@ FROM does not change. Stop its servers and clients first: the copy is refused
 while a server runs or a task is active. Start servers of TO after the copy.
 
 TO must have no tasks. With --merge those that it has stay as they are, and an
-interrupted copy goes on: no task is copied twice. A copy to a dump that was
-killed leaves FILE.part: remove it before the next one.
+interrupted copy goes on: no task is copied twice.
 
 Exit codes: 0 copied; 1 copied without the damaged parts of a folder; 2 wrong
 usage, refused, or not finished; 130 interrupted.`;
