@@ -1,6 +1,6 @@
 /** The longest string that is kept as a key, in characters. */
 const SHORT = 256;
-/** Most idle keys that are kept while more keys are in use than would be kept: in turn, none of so many returns in time. */
+/** So many slots are used while more keys are in use than would be kept: in turn, none of so many returns in time. */
 const FEW = 256;
 
 /** The state of one key. */
@@ -30,7 +30,6 @@ export class KeyTable<E extends KeyEntry> {
   /** Idle entries in the order in which they became idle, the latest before `#next`; undefined for one that is in use again. */
   readonly #kept: (E | undefined)[] = [];
   readonly #most: number;
-  readonly #few: number;
   readonly #small: number;
   #next = 0;
   #idle = 0;
@@ -43,7 +42,6 @@ export class KeyTable<E extends KeyEntry> {
   constructor(Entry: new (key: unknown) => E, most: number, small = 0) {
     this.#Entry = Entry;
     this.#most = most;
-    this.#few = Math.min(FEW, most);
     this.#small = small;
   }
 
@@ -93,8 +91,9 @@ export class KeyTable<E extends KeyEntry> {
     else this.#entries.delete(oldest.key);
     this.#kept[this.#next] = entry;
     entry.slot = this.#next;
-    const most = this.size > this.#most ? this.#few : this.#most;
-    this.#next = this.#next + 1 < most ? this.#next + 1 : 0;
+    const isCrowded = this.size > this.#most;
+    const end = isCrowded ? Math.min(FEW, this.#most) : this.#most;
+    this.#next = this.#next + 1 < end ? this.#next + 1 : 0;
   }
 }
 

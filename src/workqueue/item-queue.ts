@@ -4,7 +4,7 @@ import { WaitLine, type WaitGroup } from '../core/wait-line.ts';
 import { HELD, HELD_AGAIN, IDLE, ItemEntry, QUEUED } from './item-entry.ts';
 import type { WorkQueueMetrics } from './work-queue-metrics.ts';
 
-/** Most idle keys that are kept: 4 MB. A controller of a large cluster has 10 000 keys, which it adds again and again. */
+/** Most idle keys that are kept: some 3 MB. A controller of a large cluster has 10 000 keys, which it adds again and again. */
 const KEPT = 16_384;
 /** A queue of up to this many keys keeps none: its map is rebuilt so often that deletions cost little. */
 const SMALL = 128;

@@ -348,7 +348,7 @@ export type DefectKind =
   | 'group-without-tasks'
   /** A lock is held by a task that was removed or has ended: it is freed. */
   | 'leaked-lock'
-  /** The number of pending tasks with keys, of the turns of a key or of its runs is wrong: it is counted again. `where` has it. */
+  /** The number of pending tasks with keys, of the turns of a key or of its runs is wrong: it is corrected. `where` has it. */
   | 'wrong-count'
   /** A message cannot be decoded: it is left as it is. */
   | 'unreadable-message';

@@ -35,7 +35,7 @@ export interface HttpClientOptions {
    * @example { authorization: `Bearer ${token}` }
    */
   readonly headers?: RequestHeaders | (() => RequestHeaders | Promise<RequestHeaders>) | undefined;
-  /** How long a call waits for the answer, in milliseconds, its retries included. At least 1. @default 10_000 */
+  /** How long an attempt waits for the answer, in milliseconds. At least 1. @default 10_000 */
   readonly timeoutMs?: number | undefined;
   /**
    * How often a request is tried again if there was no connection, so that nothing was sent: after 100 ms, then twice as long each
@@ -59,7 +59,7 @@ const OPTIONS = {
   clock: [requireClock, systemClock],
 } satisfies OptionTable<HttpClientOptions>;
 
-/** Codes of a connection that was not made: nothing was sent. */
+/** Codes of a connection that was not made, where the error does not name the system call. */
 const NOT_CONNECTED = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT'];
 
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i;
@@ -113,26 +113,22 @@ export class HttpSender {
   }
 
   async #send(tasks: readonly object[]): Promise<TextResponse> {
-    const { clock, timeoutMs, maxRetries } = this.#options;
-    const startMs = clock.now();
-    const leftMs = (): number => Math.max(1, timeoutMs - Math.floor(clock.now() - startMs));
     const body = JSON.stringify({ tasks });
     const controller = this.#begin();
     const backOff = new BackOff();
     try {
       for (let retries = 0; ; retries++) {
-        const response = await this.#attempt(body, controller.signal, leftMs());
-        const pauseMs = backOff.next();
-        if (!isUnsent(response) || retries === maxRetries || pauseMs >= leftMs()) return response;
-        await this.#pause(pauseMs, controller.signal);
+        const response = await this.#attempt(body, controller.signal);
+        if (!isUnsent(response) || retries === this.#options.maxRetries) return response;
+        await this.#pause(backOff.next(), controller.signal);
       }
     } finally {
       this.#end(controller);
     }
   }
 
-  async #attempt(body: string, signal: AbortSignal, timeoutMs: number): Promise<TextResponse> {
-    const { clock } = this.#options;
+  async #attempt(body: string, signal: AbortSignal): Promise<TextResponse> {
+    const { clock, timeoutMs } = this.#options;
     const headers = await unlessAborted(signal, this.#headers());
     return this.#api.send({ method: 'POST', path: ENQUEUE_PATH, headers, body, signal, timeoutMs, clock });
   }
@@ -214,9 +210,13 @@ export class HttpSender {
 
 /** The error of a `fetch` has the reason in its cause. */
 function isUnsent(response: TextResponse): boolean {
-  if (response.status !== undefined) return false;
-  const { code } = ((response.cause as Error).cause ?? {}) as { readonly code?: string };
-  return code !== undefined && NOT_CONNECTED.includes(code);
+  return response.status === undefined && isOfConnecting((response.cause as Error).cause);
+}
+
+function isOfConnecting(error: unknown): boolean {
+  const { errors, syscall, code = '' } = (error ?? {}) as NodeJS.ErrnoException & Partial<AggregateError>;
+  // A host with several addresses: an error for each.
+  return errors?.every(isOfConnecting) ?? (syscall === 'connect' || NOT_CONNECTED.includes(code));
 }
 
 function requireHeaders(argument: string, value: unknown): void {

@@ -114,7 +114,7 @@ const REPAIRS: Readonly<Record<DefectKind, string>> = {
   'group-not-listed': 'added to the groups',
   'group-without-tasks': 'removed from the groups',
   'leaked-lock': 'freed',
-  'wrong-count': 'counted again',
+  'wrong-count': 'corrected',
   'unreadable-message': 'left unchanged',
 };
 

@@ -102,23 +102,23 @@ return reply
 export const CHECK_TURNS = new Script(`${CHECK}
 needFlow()
 need('list', ACTIVE)
-local keys, lacks, turns, isWrong, count = redis.call('HKEYS', FIRSTS), {}, {}, false, 0
+local keys, lacks, turns, wrong, count = redis.call('HKEYS', FIRSTS), {}, {}, nil, 0
 for _, key in ipairs(keys) do
   lacks[key] = true
   if key ~= '' then count = count + 1 + need('list', NEXT .. key) end
 end
-local function takeTurns(found)
+local function takeTurns(list, found)
   for _, key in ipairs(found) do
-    if lacks[key] then turns[#turns + 1] = key else isWrong = true end
+    if lacks[key] then turns[#turns + 1] = key else wrong = wrong or list end
     lacks[key] = nil
   end
 end
-takeTurns(redis.call('LRANGE', RING, 0, -1))
-takeTurns(redis.call('ZRANGE', PARKED, 0, -1))
+takeTurns(RING, redis.call('LRANGE', RING, 0, -1))
+takeTurns(PARKED, redis.call('ZRANGE', PARKED, 0, -1))
 for _, key in ipairs(keys) do
-  if lacks[key] then turns[#turns + 1], isWrong = key, true end
+  if lacks[key] then turns[#turns + 1], wrong = key, wrong or RING end
 end
-if isWrong and report('wrong-count', '', RING) then
+if wrong and report('wrong-count', '', wrong) then
   redis.call('DEL', RING, PARKED)
   for first = 1, #turns, 1000 do enterRing({ unpack(turns, first, math.min(first + 999, #turns)) }) end
 end

@@ -65,7 +65,7 @@ const DAMAGES: Record<string, Damage> = {
   },
   'a key that has a turn and is held back': {
     damage: () => redis.zadd(keys.parked, '+inf', 'a'),
-    found: [wrongCount(keys.ring)],
+    found: [wrongCount(keys.parked)],
   },
   'a key without tasks that has a turn': {
     damage: () => redis.lpush(keys.ring, 'c'),
@@ -73,7 +73,7 @@ const DAMAGES: Record<string, Damage> = {
   },
   'a key without tasks that is held back': {
     damage: () => redis.zadd(keys.parked, '+inf', 'c'),
-    found: [wrongCount(keys.ring)],
+    found: [wrongCount(keys.parked)],
   },
   'a key that has lost its turn': {
     damage: () => redis.lrem(keys.ring, 0, 'a'),
