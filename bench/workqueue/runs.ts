@@ -57,7 +57,7 @@ export const oneByOne = contest<OpenQueue<AwaitedQueue>, OpenBulk>(AWAITED_QUEUE
 
 /** The smaller backlog is this part of the larger one. */
 const PART = 100;
-/** A key returns after twice as many jobs as are in the backlog. Only ours has it then, in the smaller backlog: it keeps idle keys. */
+/** A key returns after twice as many jobs as are in the backlog: the queue does not have it any more then. */
 const KEYS_PER_JOB = 2;
 /** The larger backlog is processed twice, because a Map of a million is rehashed about once in a million changes. */
 const TIMES_THROUGH = 2;

@@ -37,10 +37,10 @@ export function checkPurgatory<K, T extends DelayedOperation>(
     purgatory.numDelayed === timed,
     `numDelayed is ${purgatory.numDelayed}, but ${timed} timeouts are pending`,
   );
-  const keys = [...watchers.lists.all.values()].filter((list) => !list.isIdle).length;
+  const keys = [...watchers.lists.all.values()].filter((list) => !list.isEmpty).length;
   const empty = watchers.lists.all.size - keys;
-  const { idle } = watchers.lists;
-  ensure(idle === empty, `idle is ${idle}, but ${empty} keys have no watcher`);
+  const { emptyKeys } = watchers.lists;
+  ensure(emptyKeys === empty, `emptyKeys is ${emptyKeys}, but ${empty} keys have no watcher`);
   ensure(
     purgatory.watchedKeys === keys,
     `watchedKeys is ${purgatory.watchedKeys}, but there are ${keys} keys`,

@@ -1,4 +1,3 @@
-import { KeyTable, type KeyEntry } from '../core/key-table.ts';
 import { chainOf, NOT_WATCHED, serialOf, setChain, type DelayedOperation } from './delayed-operation.ts';
 
 /*
@@ -17,12 +16,10 @@ import { chainOf, NOT_WATCHED, serialOf, setChain, type DelayedOperation } from 
 const MOST_LOOKED_AT = 1_000;
 const MOST_COUNTED = 20_000;
 const MOST_SHOWN = 100;
-/** Most unwatched keys that are kept. */
-const KEPT = 256;
 
 /** All watchers of one purgatory. Calls no user code. */
 export class Watchers {
-  readonly #lists = new KeyTable(WatcherList, KEPT);
+  readonly #lists = new KeyLists();
   #size = 0;
   #latestSerial = 0;
   /** The position of the walk. There is one walk at a time. */
@@ -41,7 +38,7 @@ export class Watchers {
   }
 
   /** The watchers by key. */
-  get lists(): KeyTable<WatcherList> {
+  get lists(): KeyLists {
     return this.#lists;
   }
 
@@ -66,7 +63,7 @@ export class Watchers {
     for (let watcher = firstWatcherOf(operation); watcher !== undefined; watcher = watcher.sibling) {
       if (this.#cursor === watcher) this.#cursor = watcher.next;
       watcher.unlink();
-      if (watcher.list.isIdle) this.#lists.release(watcher.list);
+      if (watcher.list.isEmpty) this.#lists.emptied(watcher.list);
       this.#size--;
     }
     setChain(operation, undefined, NOT_WATCHED);
@@ -74,7 +71,7 @@ export class Watchers {
 
   /** Begins a walk over the operations that are under a key now, in order of arrival. They may change in any way meanwhile. */
   startWalk(key: unknown): void {
-    this.#cursor = this.#lists.find(key)?.next;
+    this.#cursor = this.#lists.get(key)?.next;
     this.#walkUntil = this.#latestSerial;
   }
 
@@ -92,7 +89,7 @@ export class Watchers {
   /** Returns the operations under a key, in order of arrival. O(operations). */
   under(key: unknown): DelayedOperation[] {
     const operations: DelayedOperation[] = [];
-    const list = this.#lists.find(key);
+    const list = this.#lists.get(key);
     for (let watcher = list?.next; watcher instanceof Watcher; watcher = watcher.next) {
       operations.push(watcher.operation);
     }
@@ -107,9 +104,9 @@ export class Watchers {
     const found: { key: unknown; operations: number }[] = [];
     let looked = 0;
     let left = MOST_COUNTED;
-    for (const { key, isIdle, next } of this.#lists.all.values()) {
+    for (const { key, isEmpty, next } of this.#lists.all.values()) {
       if (++looked > MOST_LOOKED_AT || left <= 0) break;
-      if (isIdle) continue;
+      if (isEmpty) continue;
       let operations = 0;
       for (let at = next; at instanceof Watcher && operations < MOST_LOOKED_AT; at = at.next) operations++;
       left -= operations;
@@ -159,10 +156,9 @@ export class Watcher {
 }
 
 /** The watchers of one key in order of arrival: a circular list that is its own sentinel. */
-export class WatcherList implements KeyEntry {
+export class WatcherList {
+  /** The key of the list in the map. */
   readonly key: unknown;
-  /** See KeyEntry. */
-  slot = 0;
   prev: Watcher | WatcherList = this;
   next: Watcher | WatcherList = this;
 
@@ -170,8 +166,7 @@ export class WatcherList implements KeyEntry {
     this.key = key;
   }
 
-  /** Whether no operation is under the key. */
-  get isIdle(): boolean {
+  get isEmpty(): boolean {
     return this.next === this;
   }
 }
@@ -179,4 +174,74 @@ export class WatcherList implements KeyEntry {
 /** The latest watcher of an operation; each has the next one as its sibling. */
 export function firstWatcherOf(operation: DelayedOperation): Watcher | undefined {
   return chainOf(operation) as Watcher | undefined;
+}
+
+/** Most unwatched keys that stay in the map. A power of two. */
+const KEPT = 256;
+
+/**
+ * The list of watchers of each key.
+ *
+ * WHY some keys stay when they are no longer watched: a key that is watched again and again (that of a heartbeat, for example)
+ * would be deleted and set each time, and V8's `Map` steps over its deleted slots until it is rebuilt, which a large map seldom
+ * is: 20 µs an operation with 100 000 keys. So the keys that were unwatched last are kept until others replace them. An object
+ * as a key is not kept, because that would keep the object alive.
+ */
+export class KeyLists {
+  readonly #lists = new Map<unknown, WatcherList>();
+  /** Lists that became empty, the latest before `#next`. A list may be in use again, or be here twice. */
+  readonly #kept: (WatcherList | undefined)[] = [];
+  #next = 0;
+  #emptyKeys = 0;
+
+  /** Number of watched keys. */
+  get size(): number {
+    return this.#lists.size - this.#emptyKeys;
+  }
+
+  /** Number of kept keys, which are not watched. */
+  get emptyKeys(): number {
+    return this.#emptyKeys;
+  }
+
+  /** Every list, including those of kept keys. */
+  get all(): ReadonlyMap<unknown, WatcherList> {
+    return this.#lists;
+  }
+
+  get(key: unknown): WatcherList | undefined {
+    return this.#lists.get(key);
+  }
+
+  /** Returns the list of a key, for a watcher that is about to be added. */
+  use(key: unknown): WatcherList {
+    const found = this.#lists.get(key);
+    if (found === undefined) {
+      const made = new WatcherList(key);
+      this.#lists.set(key, made);
+      return made;
+    }
+    if (found.isEmpty) this.#emptyKeys--;
+    return found;
+  }
+
+  /** Keeps or deletes a list that has lost its last watcher. */
+  emptied(list: WatcherList): void {
+    this.#emptyKeys++;
+    if (typeof list.key === 'object' || typeof list.key === 'function') {
+      this.#forget(list);
+      return;
+    }
+    const oldest = this.#kept[this.#next];
+    this.#kept[this.#next] = list;
+    this.#next = (this.#next + 1) & (KEPT - 1);
+    if (oldest !== undefined) this.#forget(oldest);
+  }
+
+  /** Deletes a list, unless it is in use again or deleted already. */
+  #forget(list: WatcherList): void {
+    if (!list.isEmpty || this.#lists.get(list.key) !== list) return;
+    this.#lists.delete(list.key);
+    this.#emptyKeys--;
+  }
 }

@@ -2,7 +2,7 @@ import { nameOfKey } from '../core/errors.ts';
 import { requireInternals } from '../core/validate.ts';
 import { INTERNALS as TIMER_INTERNALS, type SystemTimer } from '../timer/system-timer.ts';
 import { NO_SLOT } from '../timer/timer-table.ts';
-import { HELD, HELD_AGAIN, IDLE, QUEUED, type ItemEntry } from './item-entry.ts';
+import { HELD, HELD_AGAIN, IDLE, QUEUED, type ItemEntry } from './item-table.ts';
 import { INTERNALS, type WorkQueue, type WorkQueueInternals } from './work-queue.ts';
 
 /**

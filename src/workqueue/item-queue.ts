@@ -1,13 +1,7 @@
-import { KeyTable } from '../core/key-table.ts';
 import { RingQueue } from '../core/ring-queue.ts';
 import { WaitLine, type WaitGroup } from '../core/wait-line.ts';
-import { HELD, HELD_AGAIN, IDLE, ItemEntry, QUEUED } from './item-entry.ts';
+import { HELD, HELD_AGAIN, IDLE, ItemTable, QUEUED, type ItemEntry } from './item-table.ts';
 import type { WorkQueueMetrics } from './work-queue-metrics.ts';
-
-/** Most idle keys that are kept: some 3 MB. A controller of a large cluster has 10 000 keys, which it adds again and again. */
-const KEPT = 16_384;
-/** A queue of up to this many keys keeps none: its map is rebuilt so often that deletions cost little. */
-const SMALL = 128;
 
 /**
  * The queue in terms of entries: those that are ready, those that are held, and the callers that wait for one.
@@ -20,7 +14,7 @@ const SMALL = 128;
  * Every operation is O(1), amortized.
  */
 export class ItemQueue<T> {
-  readonly table = new KeyTable<ItemEntry<T>>(ItemEntry, KEPT, SMALL);
+  readonly table = new ItemTable<T>();
   readonly ready = new RingQueue<ItemEntry<T>>();
   /** Callers that wait for an entry; undefined is given to them when the queue has ended. */
   readonly #takers = new WaitLine<ItemEntry<T> | undefined>();
@@ -101,11 +95,7 @@ export class ItemQueue<T> {
     if (entry.phase === HELD_AGAIN) {
       this.#heldAgain--;
       this.#offer(entry);
-    } else {
-      entry.phase = IDLE;
-      entry.item = undefined;
-      this.table.release(entry);
-    }
+    } else this.table.release(entry);
     this.#settle();
     return true;
   }

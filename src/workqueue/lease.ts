@@ -1,7 +1,7 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { WaitGroup } from '../core/wait-line.ts';
 import type { ItemQueue } from './item-queue.ts';
-import type { ItemEntry } from './item-entry.ts';
+import type { ItemEntry } from './item-table.ts';
 
 /** The right to work on an item, until it is done. */
 export interface Lease<T> {

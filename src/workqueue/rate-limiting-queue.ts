@@ -4,7 +4,7 @@ import { guarded, reportUncaught } from '../core/report-uncaught.ts';
 import { requireFunction } from '../core/validate.ts';
 import { DelayingQueue, requireDelayingQueueOptions, type DelayingQueueOptions } from './delaying-queue.ts';
 import { FailureCounts } from './failure-counts.ts';
-import { IDLE, type ItemEntry } from './item-entry.ts';
+import { IDLE, type ItemEntry } from './item-table.ts';
 import { requireLimiter, type RateLimiter } from './rate-limiter.ts';
 import { INTERNALS, type WorkQueueInternals, type WorkQueueSnapshot } from './work-queue.ts';
 import {

@@ -2,7 +2,7 @@ import type { Clock } from '../core/clock.ts';
 import { SECOND_MS } from '../core/units.ts';
 import { counter, duration, gauges, measuredNow, type Gauge } from '../metrics/measure.ts';
 import type { MetricsProvider } from '../metrics/provider.ts';
-import type { ItemEntry } from './item-entry.ts';
+import type { ItemEntry } from './item-table.ts';
 
 /** The parts of the depth. */
 interface QueueSizes {

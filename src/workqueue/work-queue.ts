@@ -7,7 +7,7 @@ import { requireFunction, requireString } from '../core/validate.ts';
 import { WaitLine } from '../core/wait-line.ts';
 import { requireMetrics, type MetricsProvider } from '../metrics/provider.ts';
 import { ItemQueue } from './item-queue.ts';
-import { IDLE, type ItemEntry } from './item-entry.ts';
+import { IDLE, type ItemEntry } from './item-table.ts';
 import { LeaseIterator, type Lease } from './lease.ts';
 import type { WaitingItems } from './waiting-items.ts';
 import { WorkQueueMetrics } from './work-queue-metrics.ts';
@@ -114,7 +114,7 @@ export interface QueueEnd {
  * - An item is never held by two workers.
  * - An item that is added while it is held is processed once more afterwards.
  *
- * HOW. Each key has an entry with a phase (item-entry.ts). Entries that are ready are in a ring, callers that wait
+ * HOW. Each key has an entry with a phase (item-table.ts). Entries that are ready are in a ring, callers that wait
  * for one in a line, and one of the two is always empty. O(1) an operation.
  *
  * After the queue of Kubernetes' client-go; where it differs is in docs/workqueue.md.

@@ -5,7 +5,7 @@ import { checkOptions, integer, type OptionTable } from '../core/options.ts';
 import type { SignalOptions } from '../core/signal-options.ts';
 import { WaitGroup } from '../core/wait-line.ts';
 import type { ItemQueue } from './item-queue.ts';
-import type { ItemEntry } from './item-entry.ts';
+import type { ItemEntry } from './item-table.ts';
 
 /** The second argument of a worker. */
 export interface WorkerContext {

@@ -66,7 +66,7 @@ const CORRUPTIONS: [RegExp, ...((patient: Patient) => unknown)[]][] = [
       lists.delete('y');
     },
   ],
-  [/idle is \d, but \d keys have no watcher/, ({ lists }) => lists.set('w', new WatcherList('w'))],
+  [/emptyKeys is \d, but \d keys have no watcher/, ({ lists }) => lists.set('w', new WatcherList('w'))],
   [/key y: its list is not the one that the key leads to/, ({ lists }) => lists.delete('y')],
   [
     /key x: a watcher refers to another key/,

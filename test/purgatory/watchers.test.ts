@@ -1,8 +1,9 @@
 import { DelayedOperationPurgatory, type PurgatoryOptions } from 'escapement';
 import { checkPurgatory } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
+import type { DelayedOperation } from '../../src/purgatory/delayed-operation.ts';
 import { PendingKeys } from '../../src/purgatory/key-checks.ts';
-import { Watchers } from '../../src/purgatory/watchers.ts';
+import { KeyLists, Watcher, Watchers } from '../../src/purgatory/watchers.ts';
 import { thrownBy } from '../timer/support/errors.ts';
 import { TestOperation } from './support/fixture.ts';
 
@@ -14,15 +15,38 @@ test('removing one of 100 000 watchers of a key does not visit the others', () =
   expect([watchers.size, watchers.keys]).toEqual([0, 0]);
 });
 
-test('the last 256 keys that were watched are kept, and no more', () => {
-  const watchers = new Watchers();
-  for (let key = 0; key < 10_000; key++) {
-    const operation = new TestOperation('x');
-    watchers.add(operation, [key]);
-    watchers.remove(operation);
-  }
-  expect(watchers.keys).toBe(0);
-  expect([...watchers.lists.all.keys()]).toEqual(Array.from({ length: 256 }, (_, i) => 9_744 + i));
+const operation = undefined as unknown as DelayedOperation;
+
+/** Somebody waits for a key, and no longer. */
+function visit(lists: KeyLists, key: unknown): void {
+  const list = lists.use(key);
+  const watcher = new Watcher(operation, list, undefined);
+  watcher.unlink();
+  lists.emptied(list);
+}
+
+test('the last 256 keys that have become empty are kept, and no more', () => {
+  const lists = new KeyLists();
+  for (let key = 0; key < 10_000; key++) visit(lists, key);
+  expect([lists.size, lists.emptyKeys, lists.all.size]).toEqual([0, 256, 256]);
+  expect([...lists.all.keys()]).toEqual(Array.from({ length: 256 }, (_, i) => 9_744 + i));
+});
+
+test('a key that is watched again is not deleted when others become empty', () => {
+  const lists = new KeyLists();
+  for (let i = 0; i < 300; i++) visit(lists, 'hot');
+  const list = lists.use('hot');
+  new Watcher(operation, list, undefined);
+  for (let key = 0; key < 300; key++) visit(lists, key);
+  expect(lists.get('hot')).toBe(list);
+  expect([lists.size, lists.emptyKeys]).toEqual([1, 256]);
+});
+
+test('an object as a key is not kept', () => {
+  const lists = new KeyLists();
+  visit(lists, {});
+  visit(lists, () => undefined);
+  expect(lists.all.size).toBe(0);
 });
 
 function drain(queue: PendingKeys): unknown[] {

@@ -1,18 +1,20 @@
-import { DelayingQueue, ManualClock, SystemTimer, WorkQueue } from 'escapement';
+import { DelayingQueue, ManualClock, SystemTimer } from 'escapement';
 import { checkQueue } from 'escapement/testing';
-import { expect, test, vi } from 'vitest';
-import { HELD, HELD_AGAIN, IDLE, ItemEntry, type Phase, QUEUED } from '../../src/workqueue/item-entry.ts';
+import { describe, expect, test, vi } from 'vitest';
+import {
+  HELD,
+  HELD_AGAIN,
+  IDLE,
+  ItemEntry,
+  ItemTable,
+  type Phase,
+  QUEUED,
+} from '../../src/workqueue/item-table.ts';
 import type { WorkQueueInternals } from '../../src/workqueue/work-queue.ts';
 import { thrownBy } from '../timer/support/errors.ts';
 import { processAll, takeNow } from './support/take.ts';
 
 const INTERNALS: symbol = Symbol.for('escapement.workqueue.internals');
-
-function internalsOf<T>(queue: WorkQueue<T>): WorkQueueInternals<T> {
-  const internals = (queue as unknown as Record<symbol, WorkQueueInternals<T>>)[INTERNALS];
-  if (internals === undefined) throw new Error('the internals have moved');
-  return internals;
-}
 
 interface Patient {
   readonly queue: DelayingQueue<string>;
@@ -32,7 +34,8 @@ async function makePatient(): Promise<Patient> {
   queue.add('d');
   for (const item of 'ef') queue.addAfter(item, 10);
   queue.addAfter('g', Infinity);
-  const internals = internalsOf(queue);
+  const internals = (queue as unknown as Record<symbol, WorkQueueInternals<string>>)[INTERNALS];
+  if (internals === undefined) throw new Error('the internals have moved');
   const table = internals.items.table.all as Map<unknown, ItemEntry<string>>;
   const entry = (key: string): ItemEntry<string> => {
     const found = table.get(key);
@@ -141,19 +144,91 @@ test('checkQueue accepts keys of all kinds', async () => {
   queue.shutDown();
 });
 
-async function idleKeysAfter(keys: number): Promise<number> {
-  const queue = new WorkQueue<number>();
-  for (let key = 0; key < keys; key++) queue.add(key);
-  queue.shutDown();
-  await queue.run(() => undefined);
-  checkQueue(queue);
-  return internalsOf(queue).items.table.idle;
+function use(table: ItemTable<unknown>, key: unknown): ItemEntry<unknown> {
+  const entry = table.use(key);
+  entry.phase = QUEUED;
+  entry.item = key;
+  return entry;
 }
 
-test('a queue of up to 128 keys keeps no idle key', async () => {
-  expect(await idleKeysAfter(128)).toBe(0);
-});
+/** Uses keys from–to together, and releases them in that order. */
+function useTogether(table: ItemTable<unknown>, from: number, to: number): void {
+  const entries: ItemEntry<unknown>[] = [];
+  for (let i = from; i < to; i++) entries.push(use(table, `key ${i}`));
+  for (const entry of entries) table.release(entry);
+}
 
-test('a queue keeps at most 16 384 idle keys', async () => {
-  expect(await idleKeysAfter(40_000)).toBe(16_384);
+function expectSound(table: ItemTable<unknown>): void {
+  const entries = [...table.all.values()];
+  const idle = entries.filter(({ phase }) => phase === IDLE);
+  expect(table.idle).toBe(idle.length);
+  expect(table.size).toBe(entries.length - idle.length);
+  expect(idle.filter(({ item }) => item !== undefined)).toEqual([]);
+}
+
+const LEAST = 256;
+const MOST = 16_384;
+
+describe('the entries of keys', () => {
+  test('a small table keeps no idle key', () => {
+    const table = new ItemTable<unknown>();
+    for (let round = 0; round < 10; round++) useTogether(table, 0, 128);
+    expect([table.all.size, table.idle]).toEqual([0, 0]);
+  });
+
+  test('a large table keeps at most 256 idle keys that are not used again', () => {
+    const table = new ItemTable<unknown>();
+    useTogether(table, 0, 1_000);
+    expectSound(table);
+    for (let i = 0; i < 100; i++) useTogether(table, i * 1_000, (i + 1) * 1_000);
+    expectSound(table);
+    expect(table.idle).toBeGreaterThan(0);
+    expect(table.idle).toBeLessThanOrEqual(LEAST);
+  });
+
+  test('a large table keeps at most 16 384 idle keys', () => {
+    const table = new ItemTable<unknown>();
+    for (let round = 0; round < 10; round++) {
+      useTogether(table, 0, 40_000);
+      expect(table.idle).toBeLessThanOrEqual(MOST);
+    }
+    expectSound(table);
+    expect(table.idle).toBeGreaterThan(MOST / 2);
+  });
+
+  test('a large table keeps fewer idle keys when other keys are used', () => {
+    const table = new ItemTable<unknown>();
+    for (let round = 0; round < 10; round++) useTogether(table, 0, 20_000);
+    expect(table.idle).toBeGreaterThan(10_000);
+    for (let i = 0; i < 200; i++) useTogether(table, 100_000 + i * 300, 100_000 + i * 300 + 300);
+    expectSound(table);
+    expect(table.idle).toBeLessThanOrEqual(LEAST);
+  });
+
+  test('an entry that is in use is never forgotten, however many others are', () => {
+    const table = new ItemTable<unknown>();
+    useTogether(table, 0, 500);
+    const kept = [...table.all.values()].slice(0, 50);
+    for (const { key } of kept) use(table, key);
+    for (let i = 0; i < 20; i++) useTogether(table, i * 1_000, i * 1_000 + 1_000);
+    const [first] = kept;
+    const again = use(table, 'key 5');
+    table.release(again);
+    expectSound(table);
+    for (const entry of kept.filter(({ phase }) => phase === QUEUED))
+      expect(table.find(entry.key)).toBe(entry);
+    expect(first).toBeDefined();
+  });
+
+  test.each([
+    ['objects', (i: number) => ({ i })],
+    ['symbols', (i: number) => Symbol(`${i}`)],
+    ['bigints', (i: number) => BigInt(i)],
+    ['long strings', (i: number) => `${i}`.padEnd(257)],
+  ])('%s are never kept', (_, keyOf) => {
+    const table = new ItemTable<unknown>();
+    const entries = Array.from({ length: 1_000 }, (_, i) => use(table, keyOf(i)));
+    for (const entry of entries) table.release(entry);
+    expect(table.all.size).toBe(0);
+  });
 });
