@@ -486,8 +486,16 @@ export function failedWith(message: TaskMessage, error: string, retries: number,
   return { ...message, retried: message.retried + retries, lastError: error, lastFailedAtMs: nowMs };
 }
 
+/** For messages about a task that is gone. */
+export const RETENTION_ADVICE = 'A task with retentionMs is kept after it is done';
+
 export function isRetained({ retentionMs }: Pick<StoredTask, 'retentionMs'>): boolean {
   return retentionMs > 0;
+}
+
+/** Returns a message of a task that is removed when it is completed. */
+export function notRetained(message: TaskMessage): TaskMessage {
+  return { ...message, retentionMs: 0 };
 }
 
 /** Returns when a completed task is removed, in wall-clock milliseconds; undefined if it is not completed, or its retention is not known. */

@@ -5,7 +5,7 @@ import { DelayedOperationPurgatory } from '../purgatory/purgatory.ts';
 import { isUnavailable } from './broker/broker-errors.ts';
 import type { Broker, Subscription } from './broker/broker.ts';
 import { TaskInfo } from './info.ts';
-import { isRetained } from './task-options.ts';
+import { isRetained, RETENTION_ADVICE } from './task-options.ts';
 
 /** How often a task is read if the broker may not notify, or was unavailable. */
 const POLL_INTERVAL_MS = SECOND_MS;
@@ -175,6 +175,6 @@ function explain({ queue, id, isRetained }: Wait, error: unknown): unknown {
   const missing = wasFound
     ? `task '${id}' of queue '${queue}' no longer exists: it is done, or was deleted`
     : `queue '${queue}' has no task '${id}'`;
-  const advice = isRetained === true ? '' : '. A task with retentionMs is kept after it is done';
+  const advice = isRetained === true ? '' : `. ${RETENTION_ADVICE}`;
   return new EscapementError('ERR_TASK_NOT_FOUND', `${missing}${advice}`, { op: OP, cause: error });
 }

@@ -6,6 +6,7 @@ import { isAbortError } from '../../core/validate.ts';
 import type { SystemTimer } from '../../timer/system-timer.ts';
 import type { Broker, CancelOutcome, LeasedTask } from '../broker/broker.ts';
 import { errorText, RevokeTask, SkipRetry } from '../handler.ts';
+import { notRetained } from '../task-options.ts';
 import type { LeaseKeeper } from './leases.ts';
 import type { Ending, Reports } from './reports.ts';
 import { serverClosed, type RunTable, type TaskRun } from './run.ts';
@@ -253,7 +254,7 @@ function writeEnding(broker: Broker, leased: LeasedTask, how: Ending): Promise<v
     case 'completed':
       return broker.complete(leased);
     case 'revoked':
-      return broker.complete({ ...leased, message: { ...leased.message, retentionMs: 0 } });
+      return broker.complete({ ...leased, message: notRetained(leased.message) });
     case 'retried':
       return broker.retry(leased, { error: errorText(error), isFailure }, atMs);
     case 'archived':
