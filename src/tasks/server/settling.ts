@@ -241,7 +241,7 @@ function isInterruption({ reason }: TaskRun, error: unknown): boolean {
 function counts(error: unknown, { isFailure }: FailureRules): boolean {
   if (isFailure === undefined) return true;
   try {
-    return isFailure(error);
+    return (isFailure(error) as unknown) !== false; // a function without `return` must not retry for ever
   } catch (thrown) {
     reportUncaught(thrown);
     return true;

@@ -112,6 +112,12 @@ it('an error that is not a failure makes a task retry that has no retries left',
   expect(await world.broker.queueStats('default')).toMatchObject({ processed: 1, failed: 0 });
 });
 
+it('an error counts as a failure if isFailure returns nothing', async ({ world }) => {
+  const isFailure = (() => undefined) as unknown as NonNullable<ServerOptions['isFailure']>;
+  await world.start(raise(boom), { isFailure });
+  expect(await world.state(await world.enqueue('job', undefined, { maxRetry: 0 }))).toBe('archived');
+});
+
 it.for([boom, new SkipRetry(), new RevokeTask()])(
   'errorHandler is called with %s',
   async (error, { world }) => {
