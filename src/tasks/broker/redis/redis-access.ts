@@ -21,10 +21,7 @@ const MAX_KNOWN_QUEUES = 1_000;
 /** How long a queue counts as registered in a cluster, in milliseconds. */
 const REGISTERED_MS = 5_000;
 
-/**
- * How long it is known whether a queue has keys or limits, in milliseconds, for scripts that end runs or move tasks: those of the other
- * kind do no harm, but servers may be notified late.
- */
+/** How long it is known whether a queue has keys or limits, in milliseconds, for scripts that end runs: a wrong one notifies late. */
 const FLOW_ROUGHLY_KNOWN_MS = 5_000;
 
 /** Longest wait for a token, in milliseconds: servers poll anyway. */

@@ -148,6 +148,16 @@ describe('keys and limits of Redis that another program does not know', () => {
     expect(await takeAll(other)).toEqual(['a1', 'b1', 'a2']);
   });
 
+  it('a scheduled task of a first key takes its turn when a broker makes it pending that knew of no keys', async () => {
+    await put('1', '2', '3');
+    const other = openOther(broker.clock);
+    expect(await other.forward([QUEUE])).toBe(0);
+    await broker.enqueue(newTask({ id: 'a1', key: 'a', processAtMs: broker.clock.wallNow() + 1_000 }));
+    await setup.advance(2_000);
+    expect(await other.forward([QUEUE])).toBe(1);
+    expect(await takeAll(other)).toEqual(['1', 'a1', '2', '3']);
+  });
+
   it('a key gets one turn when several of its runs end at once', async () => {
     await broker.setLimits(QUEUE, { perKey: { concurrency: 2 } });
     await put('a1', 'a2', 'a3', 'a4', 'a5');
