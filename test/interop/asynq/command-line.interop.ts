@@ -77,4 +77,18 @@ describe.skipIf(cli === undefined)("asynq's command line", () => {
     await asynq('task', 'delete', '--queue', queue, '--id', id);
     await world.untilGone(queue, id);
   });
+
+  it("asynq's command line shows a pending task with a key by its id, and neither lists, counts nor deletes it", async () => {
+    const queue = world.newQueue();
+    const keyed = await add(queue, 'succeed', { key: 'a' });
+    const other = await add(queue, 'succeed');
+    const listed = await asynq('task', 'ls', '--queue', queue, '--state', 'pending');
+    expect(listed).toContain(other);
+    expect(listed).not.toContain(keyed);
+    expect(await asynq('queue', 'inspect', queue)).toMatch(/Size: +1\n/);
+    const target = ['--queue', queue, '--id', keyed];
+    expect(await asynq('task', 'inspect', ...target)).toMatch(/State: +pending\n/);
+    for (const verb of ['archive', 'delete']) await expect(asynq('task', verb, ...target)).rejects.toThrow();
+    await world.untilNodeSays(queue, keyed, 'pending');
+  });
 });

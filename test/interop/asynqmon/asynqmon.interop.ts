@@ -227,6 +227,19 @@ describe.skipIf(program === undefined)('asynqmon and we on one Redis', () => {
       expect(isLocked).toEqual([true, false]);
     });
 
+    test('a pending task with a key, which asynqmon shows by its id, and neither lists, counts nor deletes', async () => {
+      await both.add('keyed', { queue: 'keys', key: 'a' });
+      await both.add('other', { queue: 'keys' });
+      const [theirs, ours] = await both.ask(get('/queues/keys/pending_tasks'));
+      expect(theirs.json).toMatchObject({ tasks: [{ id: 'other' }], stats: { pending: 1, size: 1 } });
+      expect(ours.json).toMatchObject({ tasks: [{ id: 'keyed' }, { id: 'other' }], stats: { pending: 2 } });
+      for (const answer of await both.ask(get('/queues/keys/tasks/keyed')))
+        expect(answer.json).toMatchObject({ id: 'keyed', state: 'pending' });
+      const removals = await both.ask(remove('/queues/keys/pending_tasks/keyed'));
+      expect(removals.map(({ status }) => status)).toEqual([500, 204]);
+      await restoreSnapshot(both.redis, full);
+    });
+
     test('a batch of tasks that are not active', async () => {
       const [theirs, ours] = await both.ask(
         post(`${TASKS}/active_tasks:batch_cancel`, { task_ids: ['none'] }),
