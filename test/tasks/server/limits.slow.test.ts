@@ -10,7 +10,7 @@ import { freshDatabase } from '../../redis/redis-case.ts';
 import { withRedis } from '../../redis/with-redis.ts';
 import { spawnProgram } from '../../run-program.ts';
 import { until } from '../../until.ts';
-import { withMethods } from '../support/with-methods.ts';
+import { Takings } from '../support/takings.ts';
 
 /*
  * Real time, and servers with the built package in processes of their own, which are killed while they work. On a machine that does
@@ -214,28 +214,6 @@ test('a server whose tasks are in a folder follows its limits and its rate, alth
   expect(await after.keys(QUEUE, PAGE)).toEqual([]);
 });
 
-/** Tasks that a dequeue has returned: the broker has decided on them between two times. */
-interface Taking {
-  readonly fromMs: number;
-  readonly toMs: number;
-  readonly count: number;
-}
-
-/** The most tasks in any window, beyond those for which tokens come in it. */
-function mostAtOnce(takings: readonly Taking[], tokensPerMs: number): number {
-  const byEnd = [...takings].sort((a, b) => a.toMs - b.toMs);
-  let most = 0;
-  for (const { fromMs } of takings) {
-    let count = 0;
-    for (const taking of byEnd) {
-      if (taking.fromMs < fromMs) continue;
-      count += taking.count;
-      most = Math.max(most, count - (taking.toMs - fromMs) * tokensPerMs);
-    }
-  }
-  return most;
-}
-
 test.runIf(inject('redis').isThere)(
   'two servers on Redis together start all tasks, and never more than a burst and a thousand a second',
   async () => {
@@ -243,19 +221,11 @@ test.runIf(inject('redis').isThere)(
     const dueMs = Number(given ?? 3) * 1_000; // after the burst, a task each millisecond
     const rate = { tasks: 1_000, perMs: 1_000, burst: 50 };
     const { broker, url } = await openRedis();
-    const takings: Taking[] = [];
+    const takings = new Takings();
     const servers = Array.from({ length: 2 }, () => {
       const inner = new RedisBroker({ url });
       onTestFinished(() => inner.close());
-      const counted = withMethods<Broker>(inner, {
-        async dequeue(...args) {
-          const fromMs = Date.now();
-          const leased = await inner.dequeue(...args);
-          if (leased.length > 0) takings.push({ fromMs, toMs: Date.now(), count: leased.length });
-          return leased;
-        },
-      });
-      return new Server({ broker: counted, concurrency: 100, limits: { [QUEUE]: { rate } } });
+      return new Server({ broker: takings.of(inner), concurrency: 100, limits: { [QUEUE]: { rate } } });
     });
     const tasks = rate.burst + dueMs;
     await new Client({ broker }).enqueueMany(Array.from({ length: tasks }, () => new Task('work')));
@@ -263,13 +233,12 @@ test.runIf(inject('redis').isThere)(
     await until('all tasks are done', () => isDone(broker));
     await Promise.all(servers.map((server) => server.shutdown()));
 
-    expect(takings.reduce((sum, { count }) => sum + count, 0)).toBe(tasks);
+    expect(takings.tasks).toBe(tasks);
     // Both clocks are in milliseconds, that of Redis and that of the test: two of them may be missing.
-    expect(mostAtOnce(takings, 1)).toBeLessThanOrEqual(rate.burst + 2);
+    expect(takings.mostAtOnce(1)).toBeLessThanOrEqual(rate.burst + 2);
     if (given === undefined) return;
-    const tookMs =
-      Math.max(...takings.map(({ toMs }) => toMs)) - Math.min(...takings.map(({ fromMs }) => fromMs));
-    console.log({ tookMs, dequeues: takings.length });
+    const { tookMs, size: dequeues } = takings;
+    console.log({ tookMs, dequeues });
     expect(tookMs / dueMs).toBeGreaterThan(0.99);
     expect(tookMs / dueMs).toBeLessThan(1.01);
   },

@@ -4,6 +4,7 @@ import { Client, Inspector, Server, type ReceivedTask, type TaskContext } from '
 import { RedisBroker, type RedisHealth } from 'escapement/tasks/redis';
 import { until } from '../../../until.ts';
 import { enqueueSurely, surely } from '../../support/flaky-work.ts';
+import { Takings } from '../../support/takings.ts';
 
 /** Longer than a lease, and what is added to it because clocks differ. */
 const LEASES_ARE_OVER_MS = 120_000;
@@ -12,13 +13,18 @@ const TIMEOUT_MS = 500;
 const SOON_MS = 10_000;
 const ENQUEUE_EVERY_MS = 5;
 const RUN_MS = 2;
-/** With keys: tasks come faster than they are run, so that the limit is always reached. */
-const RUN_WITH_KEY_MS = 50;
+/** Tasks come faster than these allow. */
+const LIMITS = {
+  concurrency: 4,
+  rate: { tasks: 60, perMs: 1_000, burst: 10 },
+  perKey: { concurrency: 1 },
+};
+const LIMITED_RUN_MS = 50;
 
 /**
  * A client that enqueues one task after the other, and a server that runs them, whatever happens to Redis.
  *
- * With keys there are five of them, and at most one task of each is active, although the server could run two.
+ * With limits there are five keys, and at most one task of each and four tasks in all are active, although the server could run ten.
  */
 export class OutageWorld {
   readonly health: RedisHealth[] = [];
@@ -30,13 +36,15 @@ export class OutageWorld {
   #server: Server | undefined;
   #enqueued = 0;
   readonly #running = new Set<TaskContext>();
-  /** The most runs of one key at once whose lease held. */
+  /** The most runs at once whose lease held, of one key and of all. */
   #mostOfOneKey = 0;
+  #mostOfAll = 0;
+  readonly #takings = new Takings();
 
-  readonly #hasKeys: boolean;
+  readonly #hasLimits: boolean;
 
-  constructor(url: string, { hasKeys = false } = {}) {
-    this.#hasKeys = hasKeys;
+  constructor(url: string, { hasLimits = false } = {}) {
+    this.#hasLimits = hasLimits;
     this.broker = new RedisBroker({
       url,
       clock: {
@@ -56,20 +64,22 @@ export class OutageWorld {
 
   async start(): Promise<void> {
     const server = new Server({
-      broker: this.broker,
+      broker: this.#takings.of(this.broker),
       concurrency: 10,
       pollIntervalMs: 100,
       delayedTaskCheckIntervalMs: 200,
       retryDelayMs: () => 0,
       maxRecoveries: 100,
-      limits: this.#hasKeys ? { default: { perKey: { concurrency: 1 } } } : {},
+      limits: this.#hasLimits ? { default: LIMITS } : {},
     });
     this.#server = server;
     const handle = async (task: ReceivedTask, context: TaskContext): Promise<void> => {
       this.#running.add(context);
-      const holding = [...this.#running].filter((run) => run.key === context.key && !run.signal.aborted);
-      this.#mostOfOneKey = Math.max(this.#mostOfOneKey, holding.length);
-      await sleep(this.#hasKeys ? RUN_WITH_KEY_MS : RUN_MS);
+      const holding = [...this.#running].filter((run) => !run.signal.aborted);
+      const ofKey = holding.filter(({ key }) => key === context.key);
+      this.#mostOfOneKey = Math.max(this.#mostOfOneKey, ofKey.length);
+      this.#mostOfAll = Math.max(this.#mostOfAll, holding.length);
+      await sleep(this.#hasLimits ? LIMITED_RUN_MS : RUN_MS);
       this.#running.delete(context);
       this.ran.add(String(task.payload));
     };
@@ -101,7 +111,7 @@ export class OutageWorld {
   }
 
   async #enqueueNext(): Promise<void> {
-    const key = this.#hasKeys ? `key ${this.#enqueued % 5}` : undefined;
+    const key = this.#hasLimits ? `key ${this.#enqueued % 5}` : undefined;
     await enqueueSurely(this.#client, String(this.#enqueued), key);
     this.#enqueued++;
   }
@@ -127,9 +137,17 @@ export class OutageWorld {
     await surely(async () => {
       if ((await inspector.keys('default')).length > 0) throw new Error('a place is taken, and nothing runs');
     });
-    if (this.#hasKeys && this.#mostOfOneKey !== 1)
-      throw new Error(`${this.#mostOfOneKey} tasks of one key ran at once`);
+    if (this.#hasLimits) this.#checkLimits();
     if (this.ran.size !== this.#enqueued) throw new Error('a task is completed and has not run');
+  }
+
+  #checkLimits(): void {
+    const { concurrency, rate, perKey } = LIMITS;
+    if (this.#mostOfOneKey > perKey.concurrency)
+      throw new Error(`${this.#mostOfOneKey} tasks of one key ran at once`);
+    if (this.#mostOfAll > concurrency) throw new Error(`${this.#mostOfAll} tasks ran at once`);
+    const started = this.#takings.mostAtOnce(rate.tasks / rate.perMs);
+    if (started > rate.burst + 2) throw new Error(`${started} tasks started at once`); // times are not exact
   }
 
   /** Waits until tasks have done something. On a busy machine answers may be lost at any time, not only in an outage. */

@@ -24,7 +24,7 @@ async function startRedis({ onTestFinished }: TestContext, ...args: string[]): P
 async function startWorld(
   { onTestFinished }: TestContext,
   url: string,
-  options?: { readonly hasKeys: boolean },
+  options?: { readonly hasLimits: boolean },
 ): Promise<OutageWorld> {
   const world = new OutageWorld(url, options);
   onTestFinished(() => world.close());
@@ -77,9 +77,9 @@ async function workThrough(world: OutageWorld, outage: () => Promise<unknown>): 
 }
 
 describe.concurrent('tasks of a client and a server during an outage', () => {
-  it('all tasks are done, one of each key at a time, and no place of a key is lost, although Redis is restarted', async (context) => {
+  it('all tasks are done within all limits, and no place of a key is lost, although Redis is restarted', async (context) => {
     const server = await startRedis(context, '--appendonly', 'yes', '--appendfsync', 'always');
-    const world = await startWorld(context, server.url, { hasKeys: true });
+    const world = await startWorld(context, server.url, { hasLimits: true });
     await workThrough(world, async () => {
       await server.kill();
       await sleep(OUTAGE_MS);
@@ -126,9 +126,9 @@ it('all tasks are done although the primary dies', async (context) => {
   await expectOutage(world);
 });
 
-it('all tasks are done, one of each key at a time, and no place of a key is lost, although the primary is replaced, if one without replicas refuses writes', async (context) => {
+it('all tasks are done within all limits, and no place of a key is lost, although the primary is replaced, if one without replicas refuses writes', async (context) => {
   const redis = await startSentinels(context, '--min-replicas-to-write', '1');
-  const world = await startWorld(context, redis.url, { hasKeys: true });
+  const world = await startWorld(context, redis.url, { hasLimits: true });
   await enqueueOnBoth(world, redis);
   await redis.failover();
   await world.enqueue(TASKS);
