@@ -3,7 +3,7 @@
  * and the scripts that run most often do not read a key more for them (see `Script.inFlow`).
  *
  *      x:ring       LIST     turns of keys         b, '', a: the first one gives its first task, and goes to the end
- *      x:first      HASH     first tasks of keys   b: ID, a: ID, d: ID, '': ''
+ *      x:first      HASH     first tasks of keys   b: ID, a: ID, d: ID, e: ID, '': ''
  *      x:next:a     LIST     those behind them     ID ID ID; x:next:b, x:next:d
  *      pending      LIST     tasks without key, as asynq has them: they are those of the key ''
  *      x:parked     ZSET     keys at their limit   d +inf (no place), e 1764000000123 (no token): enter the ring at the end
@@ -18,7 +18,7 @@
  * The field `x:key` of a task's hash is its key.
  */
 
-/** Begins what a script has in front that reads the time: its last argument, see keys.ts. */
+/** The first line of a script that reads the time: its last argument, see keys.ts. */
 export const CLOCK = 'local CLOCK = table.remove(ARGV)';
 
 /** Functions of scripts, in the order in which they use each other; see script.ts. */
@@ -228,8 +228,8 @@ local function popNext(key)
   local id = redis.pcall('LPOP', NEXT .. key)
   return type(id) == 'string' and id
 end`,
-  // `enter(id, key, isNext)`: adds a pending task to the end or the head of those with its key. `mark(key)`: a task with that key is not
-  // pending. `finishEntering()`: called at the end.
+  // `enter(id, key, isNext)`: adds a pending task to the end or the head of those with its key. `mark(key)`: the queue has a task with
+  // that key, which is not pending. `finishEntering()`: called at the end.
   `
 local tails, heads, keysEntered, sawKeys, waiting = {}, {}, {}, false, 0
 local function mark(key)

@@ -7,8 +7,8 @@ import { itemsOf, numberOf, rowsOf, textOf } from './replies.ts';
 import { MOST_READ, Script, type ScriptArgument, type ScriptReply } from './script.ts';
 
 /**
- * Stores the limits of a queue, and registers it if it has some. A bucket whose rate stays limited keeps what it has. O(active tasks) if
- * keys have a limit of them that they had not.
+ * Stores the limits of a queue, and registers it if it has some. If the rate was limited before, the bucket
+ * keeps its tokens. O(active tasks) if the concurrency of keys is limited and was not.
  *
  * KEYS[2]  `QUEUES`, if there are limits; see RedisAccess.runToEnqueue
  * ARGV[1]  the limits in JSON, or '' for none

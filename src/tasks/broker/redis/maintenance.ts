@@ -187,7 +187,7 @@ export const MAINTENANCE = {
   async recover(redis, queues, graceMs, leaseMs) {
     const recovered: LeasedTask[] = [];
     for (const queue of new Set(queues)) {
-      await redis.isInFlow(queue, FLOW_KNOWN_MS);
+      await redis.isInFlow(queue, FLOW_KNOWN_MS); // `runIn` uses it
       const some = await takeSome(redis, queue, MOST_READ, (count) => {
         const nowMs = redis.wallNowMs;
         const args = [count, secondsUp(nowMs + leaseMs), MOST_REPLY_BYTES, secondsDown(nowMs - graceMs)];
