@@ -18,7 +18,7 @@ import * as zlib from 'node:zlib';
  *
  *      type      1            DATA: messages of a disk queue
  *                2, 3         the log's own: the footer, and records that are lost
- *                16 to 255    free for the owner of the log
+ *                16 to 255    records of another owner, which all have one of these types
  *
  * A record of type 3 stands where records were that a repair has given up: from its sequence on, as many as its field for
  * a checksum holds. It is as long as what it replaces, so that all other records keep their positions. Its payload is
@@ -49,7 +49,7 @@ const MARKER_UINT16 = MARKER.readUInt16LE(0);
 export const DATA = 1;
 export const FOOTER = 2;
 export const LOST = 3;
-/** The types from this one to 255 are free for the owner of a log. */
+/** An owner of a log that is not a disk queue takes one type from this one to 255, for all its records. */
 export const FIRST_OWN_TYPE = 16;
 
 /** Segment flag: a record was promised when it was synced, so one that was not yet synced was not promised. */
