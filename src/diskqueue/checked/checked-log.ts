@@ -14,7 +14,7 @@ import {
   type SegmentSnapshot,
   type StoredMessage,
 } from '../message-log.ts';
-import { AckJournal } from './ack-journal.ts';
+import { AckSaver } from './ack-saver.ts';
 import { cursorFileNames } from './cursor-file.ts';
 import { firstExpected, isWhole, missingAtEnd } from './cursor-format.ts';
 import { damagedBytes, locateStart, LogReader, measureUnknown } from './log-reader.ts';
@@ -41,7 +41,7 @@ interface CheckedLogOptions extends LogOptions {
 export class CheckedLog implements MessageLog {
   readonly #options: CheckedLogOptions;
   readonly #log: Log;
-  readonly #journal: AckJournal;
+  readonly #saver: AckSaver;
   readonly #reader: LogReader;
   readonly #cursorWrites = new Serial();
   /** Bytes of messages that are left, less those that the log has appended since it was opened. */
@@ -54,32 +54,32 @@ export class CheckedLog implements MessageLog {
   #isDiskFull = false;
   #isWriting = false;
 
-  private constructor(options: CheckedLogOptions, journal: AckJournal, log: Log) {
+  private constructor(options: CheckedLogOptions, saver: AckSaver, log: Log) {
     this.#options = options;
-    this.#journal = journal;
+    this.#saver = saver;
     this.#log = log;
-    this.#reader = new LogReader(log, journal.acks);
+    this.#reader = new LogReader(log, saver.acks);
   }
 
   /** Recovers what is there, truncates a torn end, and reports what is missing. */
   static async open(options: CheckedLogOptions): Promise<CheckedLog> {
-    const journal = await AckJournal.open(options.files, options.folder, options.name);
+    const saver = await AckSaver.open(options.files, options.folder, options.name);
     const { log, found } = await Log.open(options, {
-      firstNeeded: firstExpected(journal.opened),
-      lastNumber: journal.opened.end.segment,
+      firstNeeded: firstExpected(saver.opened),
+      lastNumber: saver.opened.end.segment,
     });
-    const checked = new CheckedLog(options, journal, log);
+    const checked = new CheckedLog(options, saver, log);
     try {
       await checked.#begin(found);
       return checked;
     } catch (error) {
-      await journal.cursor.close().catch(() => undefined);
+      await saver.cursor.close().catch(() => undefined);
       throw error;
     }
   }
 
   get depth(): number {
-    return this.#log.next - this.#journal.acks.count;
+    return this.#log.next - this.#saver.acks.count;
   }
 
   get bytes(): number {
@@ -87,7 +87,7 @@ export class CheckedLog implements MessageLog {
   }
 
   get hasUnsavedAcks(): boolean {
-    return this.#journal.hasUnsaved;
+    return this.#saver.hasUnsaved;
   }
 
   get segments(): readonly SegmentSnapshot[] {
@@ -110,7 +110,7 @@ export class CheckedLog implements MessageLog {
   async sync(): Promise<void> {
     await this.#log.sync(this.#acks.prefix);
     const { written, next } = this.#log;
-    if (written !== undefined) this.#journal.noteEnd({ segment: written.number, isEnded: false, next });
+    if (written !== undefined) this.#saver.noteEnd({ segment: written.number, isEnded: false, next });
   }
 
   async read(): Promise<StoredMessage[]> {
@@ -120,7 +120,7 @@ export class CheckedLog implements MessageLog {
         this.#left = this.#held - this.#log.appendedBytes; // more was counted if there was damage
         return [];
       }
-      this.#journal.noteHint(found.start);
+      this.#saver.noteHint(found.start);
       const messages: StoredMessage[] = [];
       for (const piece of found.pieces) {
         const message = this.#take(found.segment, piece);
@@ -131,7 +131,7 @@ export class CheckedLog implements MessageLog {
   }
 
   acknowledge({ sequence, data }: StoredMessage): void {
-    if (this.#journal.add(sequence, sequence + 1, data.length) === 0) return;
+    if (this.#saver.add(sequence, sequence + 1, data.length) === 0) return;
     this.#left -= data.length;
     this.#held -= data.length;
   }
@@ -141,8 +141,8 @@ export class CheckedLog implements MessageLog {
   }
 
   empty(): Promise<void> {
-    this.#journal.add(this.#acks.prefix, this.#log.next, UNKNOWN_BYTES);
-    this.#journal.forgetHints();
+    this.#saver.add(this.#acks.prefix, this.#log.next, UNKNOWN_BYTES);
+    this.#saver.forgetHints();
     this.#left = -this.#log.appendedBytes;
     this.#held = 0;
     return allOf([
@@ -156,18 +156,18 @@ export class CheckedLog implements MessageLog {
   }
 
   close(): Promise<void> {
-    const journal = this.#journal;
+    const saver = this.#saver;
     return allOf([
       () => this.#endSegment(),
       async () => {
-        const mustSave = journal.hasUnsaved;
-        if (!mustSave && !journal.hasUnsavedEnd) return;
+        const mustSave = saver.hasUnsaved;
+        if (!mustSave && !saver.hasUnsavedEnd) return;
         await this.#save(true).catch((error: unknown) => {
           if (mustSave) throw error;
         });
       },
       () => this.#reader.close(),
-      () => journal.cursor.close(),
+      () => saver.cursor.close(),
       () => this.#log.close(this.#acks.prefix),
     ]);
   }
@@ -180,56 +180,55 @@ export class CheckedLog implements MessageLog {
   }
 
   get #acks(): AckRanges {
-    return this.#journal.acks;
+    return this.#saver.acks;
   }
 
   // Opening.
 
   async #begin(found: RecoveredSegments): Promise<void> {
     const { files } = this.#options;
-    const journal = this.#journal;
+    const saver = this.#saver;
     const { segments, lastNumber } = found;
     const end = segments.at(-1)?.next;
     for (const event of found.misplaced) this.#options.onCorruption(event);
     this.#loseMissing(found);
     // Nothing is ever added to a segment of another process.
-    if (lastNumber > 0) journal.noteEnd({ segment: lastNumber, isEnded: true, next: end ?? 0 });
-    const isLastMissed = lastNumber < journal.opened.end.segment;
-    if (isLastMissed) journal.noteEnd({ ...journal.opened.end, isEnded: true });
-    const { prefix, ranges } = journal.acks;
+    if (lastNumber > 0) saver.noteEnd({ segment: lastNumber, isEnded: true, next: end ?? 0 });
+    const isLastMissed = lastNumber < saver.opened.end.segment;
+    if (isLastMissed) saver.noteEnd({ ...saver.opened.end, isEnded: true });
+    const { prefix, ranges } = saver.acks;
     await measureUnknown(files, segments, ranges);
-    const { position, bytes } = await locateStart(files, segments, prefix, journal.opened.hint);
-    this.#left = bytes - journal.acks.bytesBeyond;
+    const { position, bytes } = await locateStart(files, segments, prefix, saver.opened.hint);
+    this.#left = bytes - saver.acks.bytesBeyond;
     this.#reader.startAt(position);
-    if (position !== undefined) journal.noteHint(position);
+    if (position !== undefined) saver.noteHint(position);
     // The next segment begins after what is lost, so the cursor must cover that before.
-    if (journal.acks.end > (end ?? Infinity)) await this.saveAcks(true);
+    if (saver.acks.end > (end ?? Infinity)) await this.saveAcks(true);
     // A full disk does not prevent reading; the next save tries again.
     if (this.#removable().length > 0 || isLastMissed) await this.saveAcks(true).catch(() => undefined);
-    else if (segments.length > 0)
-      await this.#cursorWrites.run(() => journal.reserve()).catch(() => undefined);
+    else if (segments.length > 0) await this.#cursorWrites.run(() => saver.reserve()).catch(() => undefined);
   }
 
   /** Gives up every message that is not in a segment: after that, all before the end of the log are there, or acknowledged. */
   #loseMissing({ segments, damages }: RecoveredSegments): void {
-    const journal = this.#journal;
-    const { acks, opened } = journal;
+    const saver = this.#saver;
+    const { acks, opened } = saver;
     const [first] = segments;
-    if (!isWhole(opened) && first !== undefined) journal.add(acks.prefix, first.base, UNKNOWN_BYTES);
+    if (!isWhole(opened) && first !== undefined) saver.add(acks.prefix, first.base, UNKNOWN_BYTES);
     for (const { segment, piece } of damages) this.#lose(segment, piece);
     let expected = segments.reduce((end, { next }) => Math.max(end, next), acks.prefix);
     for (const gap of gapsOf(segments, acks.prefix)) {
-      const isNews = journal.add(gap.from, gap.to, UNKNOWN_BYTES) > 0;
+      const isNews = saver.add(gap.from, gap.to, UNKNOWN_BYTES) > 0;
       if (isNews) this.#options.onCorruption(corruptionOf(gap.path, gap));
     }
     const missing = missingAtEnd(this.#options, segments, opened.end, acks);
     if (missing !== undefined) {
-      journal.add(missing.from, missing.to, UNKNOWN_BYTES);
+      saver.add(missing.from, missing.to, UNKNOWN_BYTES);
       this.#options.onCorruption(corruptionOf(missing.path, missing));
       expected = Math.max(expected, missing.to);
     }
     // A power cut may spare an acknowledgement and not its message, unless durability is 'always'.
-    journal.add(expected, acks.end, UNKNOWN_BYTES);
+    saver.add(expected, acks.end, UNKNOWN_BYTES);
     this.#log.skipTo(acks.end);
   }
 
@@ -249,15 +248,15 @@ export class CheckedLog implements MessageLog {
   }
 
   async #newSegment(): Promise<void> {
-    const journal = this.#journal;
+    const saver = this.#saver;
     await this.#endSegment();
-    await this.#cursorWrites.run(() => journal.reserve()); // or a full disk could not be freed by acknowledging
+    await this.#cursorWrites.run(() => saver.reserve()); // or a full disk could not be freed by acknowledging
     const { number } = await this.#log.beginSegment();
     // From now on its removal by another program is noticed. A failure to note that is no reason to refuse a message.
-    journal.noteEnd({ segment: number, isEnded: false, next: 0 });
+    saver.noteEnd({ segment: number, isEnded: false, next: 0 });
     const save = async (): Promise<void> => {
-      await journal.savePrefix();
-      await journal.cursor.sync();
+      await saver.savePrefix();
+      await saver.cursor.sync();
     };
     await this.#cursorWrites.run(save).catch(() => undefined);
   }
@@ -268,7 +267,7 @@ export class CheckedLog implements MessageLog {
   }
 
   #noteEnded({ number, next }: Segment): void {
-    this.#journal.noteEnd({ segment: number, isEnded: true, next });
+    this.#saver.noteEnd({ segment: number, isEnded: true, next });
   }
 
   /** @returns whether the disk may have more space now. */
@@ -290,13 +289,13 @@ export class CheckedLog implements MessageLog {
     const removable = this.#removable(); // now: later acknowledgements may not be in the cursor
     const last = removable.at(-1);
     if (last !== undefined) this.#noteEnded(last);
-    await this.#journal.savePrefix();
+    await this.#saver.savePrefix();
     if (last !== undefined) {
-      await this.#journal.cursor.sync();
+      await this.#saver.cursor.sync();
       await this.#log.remove(removable);
     }
-    await this.#journal.saveRanges(isDurable || last !== undefined);
-    if (isDurable) await this.#journal.cursor.sync();
+    await this.#saver.saveRanges(isDurable || last !== undefined);
+    if (isDurable) await this.#saver.cursor.sync();
   }
 
   /** On a full disk the segment that is being written is removed too, if all of it is acknowledged. */
@@ -330,7 +329,7 @@ export class CheckedLog implements MessageLog {
     const { from, to = segment.next } = piece;
     const bytes = damagedBytes(segment, piece);
     // The repair that has written a record of lost messages has reported them.
-    const lost = piece.kind === 'damage' ? this.#lose(segment, piece) : this.#journal.add(from, to, bytes);
+    const lost = piece.kind === 'damage' ? this.#lose(segment, piece) : this.#saver.add(from, to, bytes);
     this.#left -= to > from ? Math.round((bytes * lost) / (to - from)) : bytes;
     return undefined;
   }
@@ -338,7 +337,7 @@ export class CheckedLog implements MessageLog {
   /** @returns how many messages were lost that were not acknowledged. They are as good as acknowledged then. */
   #lose(segment: Segment, piece: DamagePiece): number {
     const { offset, from, to = segment.next } = piece;
-    const lost = this.#journal.add(from, to, damagedBytes(segment, piece));
+    const lost = this.#saver.add(from, to, damagedBytes(segment, piece));
     const place = `${segment.path}:${offset}`;
     const isNews = lost > 0 || (from === to && !this.#reported.has(place));
     if (isNews) this.#options.onCorruption(corruptionOf(segment.path, { ...piece, to }));

@@ -40,12 +40,12 @@ const JSON_TYPE = /^application\/json[\t ]*(?:;|$)/i;
  */
 export class RequestGuard {
   readonly #names: ReadonlySet<string>;
-  readonly #owner: string;
+  readonly #functionName: string;
 
-  /** @param allowedHosts - from {@link normalizeHosts}. @param owner - function that has the option, for messages. */
-  constructor(allowedHosts: readonly string[], owner: string) {
+  /** @param allowedHosts - from {@link normalizeHosts}. @param functionName - function that has the option, for messages. */
+  constructor(allowedHosts: readonly string[], functionName: string) {
     this.#names = new Set(allowedHosts);
-    this.#owner = owner;
+    this.#functionName = functionName;
   }
 
   /** @throws HttpError 403 - the request may come from the page of another site. */
@@ -53,7 +53,7 @@ export class RequestGuard {
     const host = hostOf(request);
     if (!this.#isAllowed(host)) {
       const shown = JSON.stringify(host.slice(0, SHOWN_CHARACTERS));
-      const allowed = `IP addresses, localhost and the names in the option allowedHosts of ${this.#owner}`;
+      const allowed = `IP addresses, localhost and the names in the option allowedHosts of ${this.#functionName}`;
       throw new HttpError(403, `the host ${shown} is not allowed. Allowed are ${allowed}`);
     }
     if (!isRead) requireSameOrigin(request.headers, host);

@@ -2,11 +2,11 @@ import type { Clock } from '../../../core/clock.ts';
 import type { SystemTimer } from '../../../timer/system-timer.ts';
 import type { LimitKind, QueueLimits } from '../broker.ts';
 import { Kind, type StoreJournal } from './journal-format.ts';
-import { Index, LinkedList, NO_TIMER, TaskList, type Owner, type TaskRow } from './task-lists.ts';
+import { Index, LinkedList, NO_TIMER, TaskList, type QueueOfList, type TaskRow } from './task-lists.ts';
 import { bounded, FULL, fullAfter, leftUnder, limitReached, nextTokenMs, tokenInMs } from './limits.ts';
 
 /** What pending tasks need of their queue: a `QueueState`. */
-interface PendingOwner extends Owner {
+interface PendingQueue extends QueueOfList {
   readonly pending: PendingTasks;
   readonly isPaused: boolean;
   readonly lists: { readonly active: TaskList };
@@ -15,7 +15,7 @@ interface PendingOwner extends Owner {
 export interface PendingHost {
   readonly clock: Clock;
   readonly timer: SystemTimer;
-  readonly notifications: { work(queue: PendingOwner): void };
+  readonly notifications: { work(queue: PendingQueue): void };
   readonly journal: StoreJournal | undefined;
 }
 
@@ -27,7 +27,7 @@ const COMPARED = 1_000;
 
 /** The pending tasks of a key. It is in the ring if it has some, and no limit of its own holds them back. */
 class KeyTasks extends TaskList {
-  declare readonly queue: PendingOwner;
+  declare readonly queue: PendingQueue;
   readonly key: string;
   active = 0;
   /** When the bucket of its rate is full, on the monotonic clock. */
@@ -38,7 +38,7 @@ class KeyTasks extends TaskList {
   next: KeyTasks | undefined = undefined;
   previous: KeyTasks | undefined = undefined;
 
-  constructor(queue: PendingOwner, key: string) {
+  constructor(queue: PendingQueue, key: string) {
     super(queue, 'pending');
     this.key = key;
   }
@@ -72,7 +72,7 @@ class KeyTasks extends TaskList {
 export class PendingTasks {
   readonly withoutKey: KeyTasks;
   size = 0;
-  readonly #queue: PendingOwner;
+  readonly #queue: PendingQueue;
   #host: PendingHost;
   #limits: QueueLimits | undefined;
   /** All but `withoutKey`: those that have tasks which wait or run, or a bucket that is not full. */
@@ -81,7 +81,7 @@ export class PendingTasks {
   #fullAtMs = FULL;
   #timer = NO_TIMER;
 
-  constructor(queue: PendingOwner, host: PendingHost) {
+  constructor(queue: PendingQueue, host: PendingHost) {
     this.#queue = queue;
     this.#host = host;
     this.withoutKey = new KeyTasks(queue, '');

@@ -67,7 +67,7 @@ export class TaskRow {
 }
 
 /** The queue of a list: a `QueueState`, see `listOf` in queue-state.ts. */
-export interface Owner {
+export interface QueueOfList {
   readonly name: string;
   readonly isRemoved: boolean;
 }
@@ -110,7 +110,7 @@ export class LinkedList<T extends Link<T>> {
 
 /** Rows in arrival order: those of one state of a queue, of one group, or of one set that was taken out of a group. */
 export class TaskList extends LinkedList<TaskRow> {
-  readonly queue: Owner;
+  readonly queue: QueueOfList;
   readonly state: TaskState;
   /** Empty unless its rows are aggregating. */
   readonly group: string;
@@ -118,7 +118,7 @@ export class TaskList extends LinkedList<TaskRow> {
   readonly isHeld: boolean;
   size = 0;
 
-  constructor(queue: Owner, state: TaskState, group = '', isHeld = false) {
+  constructor(queue: QueueOfList, state: TaskState, group = '', isHeld = false) {
     super();
     this.queue = queue;
     this.state = state;

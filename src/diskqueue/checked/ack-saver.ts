@@ -9,9 +9,9 @@ import { laterEnd, type CursorPrefix, type CursorState, type LogEnd } from './cu
 const HINT_DISTANCE_BYTES = 64 * 1024;
 
 /** The acknowledgements and the end of the log, in memory, and their saves to the cursor. */
-export class AckJournal {
+export class AckSaver {
   readonly acks: AckRanges;
-  /** The cursor as it was opened; its acknowledgements are those of the journal. */
+  /** The cursor as it was opened; its acknowledgements are those in memory. */
   readonly opened: CursorState;
   readonly cursor: CursorFile;
   #end: LogEnd;
@@ -32,9 +32,9 @@ export class AckJournal {
     this.#saved = { prefix: state.acks.prefix, end: state.end };
   }
 
-  static async open(files: FileSystem, folder: string, name: string): Promise<AckJournal> {
+  static async open(files: FileSystem, folder: string, name: string): Promise<AckSaver> {
     const cursor = new CursorFile(files, folder, name);
-    return new AckJournal(cursor, await cursor.load());
+    return new AckSaver(cursor, await cursor.load());
   }
 
   get hasUnsaved(): boolean {
