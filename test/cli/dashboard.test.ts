@@ -142,7 +142,7 @@ describe('escapement dashboard: where the tasks are', () => {
   });
 });
 
-describe('escapement dashboard: who may use it', () => {
+describe('the access to escapement dashboard', () => {
   test('with a password every request needs the login', async () => {
     const folder = await folderWithTask();
     const environment = { ESCAPEMENT_DASHBOARD_PASSWORD: 'sesame' };

@@ -2,7 +2,7 @@ import pRetry, { AbortError } from 'p-retry';
 import { expect, test } from 'vitest';
 import { swapTimers } from './swapped-timers.ts';
 
-test('p-retry on our timers waits longer each time, and never less than it was told', async () => {
+test('p-retry on our timers waits longer each time, and never less than its options require', async () => {
   const timers = swapTimers();
   const times: number[] = [];
   const startMs = performance.now();

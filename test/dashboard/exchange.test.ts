@@ -54,7 +54,7 @@ test('a client of a stream that does not read for half a minute is disconnected'
   await ended;
 });
 
-test('a stream of fetch is made when it is read, and ends if nobody reads for half a minute', async () => {
+test('a stream of fetch is made when it is read, and ends if it is not read for half a minute', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const { outgoing, pieces, isOver } = endless();
   const controller = new AbortController();

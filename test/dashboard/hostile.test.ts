@@ -58,7 +58,7 @@ describe('names', () => {
   );
 
   test.each(['%', '%zz', '%e0%a4', '%ff', '%20', '%00', 'a%7D:b'])(
-    'a name that is none is refused: %s',
+    'an invalid name of a queue is refused: %s',
     async (name) => {
       const { send } = await serveBench();
       const { status } = await send(`/api/queues/${name}`);
@@ -92,7 +92,7 @@ describe('paths', () => {
     expect(await write(method, path)).toMatchObject({ status: 405, headers: { allow } });
   });
 
-  test('a page or size that is none is refused', async () => {
+  test('an invalid page, size or state is refused', async () => {
     const { add, send } = await serveBench();
     await add('a');
     for (const query of ['page=0', 'page=-1', 'page=1e3', 'size=1001', 'size=x', 'page=99999999999999']) {
@@ -136,7 +136,7 @@ describe('bodies', () => {
     expect((await write('POST', CHANGE, '{}', { 'content-type': 'text/plain' })).status).toBe(415);
   });
 
-  test('limits that are none are refused, and a queue that does not exist gets none', async () => {
+  test('invalid limits are refused, and a queue that does not exist gets no limits', async () => {
     const { add, write, inspector } = await serveBench();
     await add('a');
     const limits = '/api/queues/default/limits';

@@ -78,7 +78,7 @@ test('a broker that is slow is read for a tenth of the time at most', async () =
   expect(reads).toHaveBeenCalledOnce();
 });
 
-test('the stream says that the broker is unavailable, keeps the queues, and recovers by itself', async () => {
+test('the stream reports that the broker is unavailable, keeps the queues, and recovers by itself', async () => {
   const { broker, add } = await openBench();
   await add('a');
   const flaky = flakyBroker(broker, { failRate: 1 });

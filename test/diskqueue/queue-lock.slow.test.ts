@@ -204,7 +204,7 @@ describe.skipIf(process.platform === 'win32')('an owner', () => {
     expect((await openQueue({ dataPath, name })).depth).toBe(0);
   });
 
-  test('an owner of another user stays the owner, and the error says so', async () => {
+  test('an owner of another user stays the owner, and the error names that', async () => {
     const { dataPath, name } = shortPlace(process.platform);
     const lock = join(dataPath, `${name}.lock`);
     await openQueue({ dataPath, name });
@@ -264,7 +264,7 @@ describe.skipIf(process.platform === 'win32')('a contender', () => {
     }
   });
 
-  test('a file system without sockets is refused, with an error that says so', async () => {
+  test('a file system without sockets is refused, with an error that names the reason', async () => {
     const { dataPath, name } = shortPlace(process.platform);
     const failure = Object.assign(new Error('listen EPERM'), { code: 'EPERM', syscall: 'listen' });
     vi.spyOn(LocalSocket, 'listen').mockRejectedValue(failure);

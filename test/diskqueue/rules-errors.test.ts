@@ -191,7 +191,7 @@ describe.each(FORMATS)('%s', (format) => {
     expect(await drain(queue)).toEqual(['a', 'b', 'c']);
   });
 
-  test('flush rejects, and a later flush syncs everything', async () => {
+  test('flush rejects when a write fails, and a later flush syncs everything', async () => {
     const { files, queue, reopened } = await withFiles(format);
     await putAll(queue, 'abc');
     const [a] = await receiveMany(queue, 1);
@@ -203,7 +203,7 @@ describe.each(FORMATS)('%s', (format) => {
     expect(await reopened()).toEqual(['b', 'c']);
   });
 
-  test('empty rejects, the messages are dropped all the same, and the queue works', async () => {
+  test('empty rejects when a write fails, but the messages are dropped, and the queue works', async () => {
     const { files, queue, reopened } = await withFiles(format, { maxBytesTotal: 6 });
     await putAll(queue, 'abc');
     const [a] = await receiveMany(queue, 2);
@@ -220,7 +220,7 @@ describe.each(FORMATS)('%s', (format) => {
     expect(await reopened()).toEqual(['x']);
   });
 
-  test('close rejects, and releases the lock', async () => {
+  test('close rejects when a sync fails, and releases the lock', async () => {
     const { files, queue, reopened } = await withFiles(format, { durability: 'os' });
     await putAll(queue, 'ab');
     files.fail('sync');

@@ -50,6 +50,28 @@ function textsOf(path: string): string {
   return texts.join('\n').replaceAll(/`[^`\n]*`/g, '_');
 }
 
+/** The names of the tests of a file, and of their groups. */
+function testNamesOf(path: string): string {
+  const names: string[] = [];
+  const addNames = (node: ts.Node): void => {
+    const name = ts.isCallExpression(node) && isTest(node.expression) ? node.arguments[0] : undefined;
+    if (name !== undefined && ts.isStringLiteralLike(name)) names.push(name.text);
+    if (name !== undefined && ts.isTemplateExpression(name))
+      names.push(
+        [name.head, ...name.templateSpans.map(({ literal }) => literal)].map(({ text }) => text).join('_'),
+      );
+    ts.forEachChild(node, addNames);
+  };
+  addNames(sourceOf(path));
+  return names.join('\n').replaceAll(/`[^`\n]*`/g, '_');
+}
+
+/** Whether a function is `test`, `it` or `describe`, or one of theirs: `test.each(rows)`. */
+function isTest(callee: ts.Expression): boolean {
+  if (ts.isIdentifier(callee)) return ['test', 'it', 'describe'].includes(callee.text);
+  return (ts.isPropertyAccessExpression(callee) || ts.isCallExpression(callee)) && isTest(callee.expression);
+}
+
 /** What a statement declares. */
 function namesOf(statement: ts.Statement): string[] {
   if (ts.isVariableStatement(statement))
@@ -77,12 +99,14 @@ const PAGES = [
   ...['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md'],
   ...[...filesIn('docs', '.md'), ...filesIn('examples', '.md')],
 ];
+const TESTS = filesIn('test', '.ts').filter((path) => !path.includes('/node_modules/'));
 const PROGRAMS = [...filesIn('src', '.ts'), ...filesIn('examples', '.ts')];
 
 /** What the rules find in a file, with some of the text around it. */
 function findingsIn(path: string): string[] {
   if (read(path).search(PATTERN) === -1) return []; // parsing a program takes longer than reading it
-  const text = (path.endsWith('.md') ? proseOf(path) : textsOf(path)).replaceAll(/\s+/g, ' ');
+  const textIn = path.endsWith('.md') ? proseOf : path.startsWith('test/') ? testNamesOf : textsOf;
+  const text = textIn(path).replaceAll(/\s+/g, ' ');
   return [...text.matchAll(PATTERN)].map(({ index, 0: word }) => {
     return text.slice(Math.max(0, index - 40), index + word.length + 40);
   });
@@ -92,8 +116,8 @@ function isAllowed(path: string, finding: string): boolean {
   return ALLOWED.some(([file, words]) => file === path && finding.includes(words));
 }
 
-test('README, documents, messages and help texts are plain English', () => {
-  const findings = [...PAGES, ...PROGRAMS].flatMap((path) => {
+test('README, documents, messages, help texts and names of tests are plain English', () => {
+  const findings = [...PAGES, ...PROGRAMS, ...TESTS].flatMap((path) => {
     const found = findingsIn(path).filter((finding) => !isAllowed(path, finding));
     return found.map((finding) => `${path}: … ${finding} …`);
   });

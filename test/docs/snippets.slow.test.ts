@@ -29,7 +29,7 @@ it.each(snippets.filter((snippet) => runnerOf(snippet) === 'test'))('$where pass
 });
 
 it.each(snippets.filter((snippet) => runnerOf(snippet) === 'program'))(
-  '$where runs, prints what it says, and ends by itself',
+  '$where runs, prints what its comments show, and ends by itself',
   async (snippet) => {
     const database = snippet.source.includes('REDIS_URL') ? await freshDatabase() : undefined;
     const folder = folderOfTest(); // snippets leave their files behind

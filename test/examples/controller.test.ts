@@ -80,7 +80,7 @@ it.each(['', '{ "port": ', '[1]', '"text"', 'null'])(
   },
 );
 
-it('the controller makes a tree of files what the source says, and follows every change by events alone', async () => {
+it('the controller makes a tree of files like the source, and follows every change by events alone', async () => {
   await put('source/team/a.json', '{"a":1}');
   await put('source/notes.txt', 'none of its business');
   await put('output/team/old/gone.conf', render('team/old/gone.json', '{}'));
@@ -146,7 +146,7 @@ it('the controller fails where a directory is in the way, and leaves no temporar
   expect(await outputs()).toEqual({});
 });
 
-it('the controller finds by its resync what no event told', async () => {
+it('the controller finds by its resync what no event reported', async () => {
   await put('source/a.json', '{}');
   await start({ resyncMs: 50 });
   await until('written', 'a.json');

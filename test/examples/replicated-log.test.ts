@@ -57,7 +57,7 @@ async function watchedIs(purgatory: 'produces' | 'fetches', watched: number): Pr
   await eventually(() => expect(leader[purgatory].watched).toBe(watched));
 }
 
-it('a write waits until every in-sync follower has asked for what follows', async () => {
+it('a write waits until every in-sync follower has requested what follows', async () => {
   await follow('f1', 0);
   await follow('f2', 0);
   const polls = [follow('f1', 0, 0, LONG_MS), follow('f2', 0, 0, LONG_MS)];

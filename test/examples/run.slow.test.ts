@@ -30,7 +30,7 @@ function leftFolders(): string[] {
   return readdirSync(tmpdir()).filter((name) => /^escapement-(controller|spool|shop)-/.test(name));
 }
 
-it('the demo answers or times out every request, none early and as many as the law of the backend says', async () => {
+it('the demo answers or times out every request, none early and as many as the distribution of the backend predicts', async () => {
   const { code, stdout, stderr } = await runExample(
     startExample('request-deadlines', '--duration', '3', '--rate', '500'),
   );
@@ -164,7 +164,7 @@ describe('the other examples', () => {
   });
 });
 
-it('the shop ends with 1 when its port is in use, and says so', async () => {
+it('the shop reports that its port is in use, and ends with 1', async () => {
   const port = await listen(() => undefined);
   const run = await runExample(
     startBundle('jobs', '--payments', 'http://127.0.0.1/', '--port', String(port)),

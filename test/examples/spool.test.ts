@@ -114,7 +114,7 @@ it('the shipper repeats what is answered 5xx, 429 or not at all, and reports eac
   ]);
 });
 
-it('the shipper waits for as long as Retry-After says', async () => {
+it('the shipper waits for as long as Retry-After requires', async () => {
   const times: number[] = [];
   answer = (lines, response) => {
     times.push(performance.now());

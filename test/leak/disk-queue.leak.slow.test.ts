@@ -69,7 +69,7 @@ describe.each(FORMATS)('%s: after close', (format) => {
     return deliveries;
   }
 
-  test('no file, socket, timer or listener is left', async () => {
+  test('a closed queue leaves no file, socket, timer or listener', async () => {
     const dataPath = temporaryFolder();
     const { signal } = new AbortController();
     const clock = new ManualClock();
@@ -87,7 +87,7 @@ describe.each(FORMATS)('%s: after close', (format) => {
     }
   });
 
-  test('no file, socket, timer or listener is left when open is refused', async () => {
+  test('an open that is refused leaves no file, socket, timer or listener', async () => {
     const dataPath = temporaryFolder();
     const owner = await DiskQueue.open({ name: 'q', dataPath, format });
     const files = openFiles(dataPath);
@@ -132,7 +132,7 @@ describe.each(FORMATS)('%s: after close', (format) => {
 });
 
 describe.each(FORMATS)('%s: memory does not grow with the depth', (format) => {
-  test('100 000 messages: while they are put, while they wait, and when they are gone', async () => {
+  test('100 000 messages take no memory while they are put, while they wait, and after they were acknowledged', async () => {
     const COUNT = 100_000;
     const AT_ONCE = 2_000;
     const message = Buffer.alloc(100, 'm');
@@ -160,7 +160,7 @@ describe.each(FORMATS)('%s: memory does not grow with the depth', (format) => {
     expect(rss - rssBefore).toBeLessThan(100 * MIB); // the messages alone are 10 MB, and their records 13
   });
 
-  test('100 000 messages that are acknowledged behind one that is not', async () => {
+  test('100 000 messages that are acknowledged behind one that is not take no memory', async () => {
     const queue = await openQueue({ format, durability: 'os' });
     await putAll(queue, ['held']);
     const held = await queue.receive();
@@ -175,7 +175,7 @@ describe.each(FORMATS)('%s: memory does not grow with the depth', (format) => {
     expect(queue.depth).toBe(0);
   });
 
-  test('50 000 messages of an OverflowQueue with memory for 100', async () => {
+  test('an OverflowQueue with memory for 100 holds 50 000 messages on the disk', async () => {
     const COUNT = 50_000;
     const dataPath = temporaryFolder();
     const backend = await DiskQueue.open({ name: 'q', dataPath, format, durability: 'os' });
@@ -210,8 +210,8 @@ describe.each(FORMATS)('%s: memory does not grow with the depth', (format) => {
   });
 });
 
-describe.each(FORMATS)('%s: a process', (format) =>
-  test('ends by itself when its queues are closed, or idle', () => {
+describe.each(FORMATS)('%s: after its queues', (format) =>
+  test('a process ends by itself when its queues are closed, or idle', () => {
     const { status, stdout, stderr } = runProgram(`
       import { DiskQueue } from 'escapement/diskqueue';
       const open = (name) => DiskQueue.open({ name, dataPath: ${JSON.stringify(temporaryFolder())}, format: '${format}', syncTimeoutMs: 20 });

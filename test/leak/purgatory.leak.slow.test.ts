@@ -136,7 +136,7 @@ test.each(Object.entries(ENDS))('a completed operation is held by nothing when %
   expect(neighbours.map(({ isCompleted }) => isCompleted)).toEqual([false, false]);
 });
 
-test('a completed operation is held by nothing when it was the last that a check looked at, or one that watched another', async () => {
+test('a completed operation is held by nothing when it was the last that was checked, or one that watched another', async () => {
   const purgatory = new DelayedOperationPurgatory<string>('test', { clock: new ManualClock() });
   const watchAndEnd = (): WeakRef<Operation> => {
     const operation = new Operation(10);

@@ -50,7 +50,7 @@ test.each<[string, Handler]>([
   await server.shutdown();
 });
 
-test('a server that was shut down is held by nobody, although its broker is open', async () => {
+test('no object holds a server that was shut down, although its broker is open', async () => {
   const broker = await EmbeddedBroker.open({ clock: new ManualClock() });
   const once = async (): Promise<WeakRef<Server>> => {
     const server = new Server({ broker });

@@ -131,7 +131,7 @@ test('a callback is held by nothing once it ran, although its page was taken by 
   expect(await isCollected(...payloads)).toBe(true);
 });
 
-test('a task was moved to another timer: it does not hold the first', async () => {
+test('a task that was moved to another timer does not hold the first one', async () => {
   const clock = new ManualClock();
   const to = new SystemTimer({ clock });
   const task = new TestTask(10);
@@ -145,7 +145,7 @@ test('a task was moved to another timer: it does not hold the first', async () =
   expect(task.pending).toBe(true);
 });
 
-test('a sleep is over: neither its value nor its signal holds on', async () => {
+test('a sleep that is over holds neither its value nor a listener of its signal', async () => {
   const clock = new ManualClock();
   const timer = new SystemTimer({ clock });
   const controller = new AbortController();

@@ -111,7 +111,7 @@ test('a log counts the payload bytes that were appended and are readable', async
   expect([log.appendedBytes, log.next]).toEqual([36, 4]);
 });
 
-test('a log does not use the number or the sequences that its owner knows', async () => {
+test('a log does not use the number or the sequences that its owner has noted', async () => {
   const { log } = await open(files, false, { lastNumber: 7 });
   log.skipTo(100);
   await appendAll(log, ['a']);

@@ -167,7 +167,7 @@ describe('the package', () => {
   });
 
   it.each(['js', 'cjs'])(
-    'Next.js (Turbopack) finds no `new Worker` of a file that it cannot know: %s',
+    'Next.js (Turbopack) finds no `new Worker` of a file that is not in its bundle: %s',
     (format) => {
       const file = new URL(`../../dist/tasks/redis.${format}`, import.meta.url);
       expect(readFileSync(file, 'utf8')).not.toMatch(/new (\w+\.)?Worker\(/);

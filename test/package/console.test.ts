@@ -85,7 +85,7 @@ it('a console prints only the name where the depth is used up', () => {
   expect(inspect({ a: { timer } }, { depth: 1, compact: 5 })).toBe('{ a: { timer: [SystemTimer] } }');
 });
 
-it('a console prints with the colours that were asked for', () => {
+it('a console prints with the requested colours', () => {
   expect(inspect(new ManualClock(), { colors: true })).toContain('nowMs: \u001b[33m0\u001b[39m');
 });
 

@@ -63,7 +63,7 @@ test('wait has at most one check in flight of a condition that returns promises,
   expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
 });
 
-test('wait loses no trigger of a condition that returns a promise now and then', async ({ fixture }) => {
+test('wait loses no trigger of a condition that only sometimes returns a promise', async ({ fixture }) => {
   let looks = 0;
   const condition = (): undefined | Promise<undefined> => {
     looks++;

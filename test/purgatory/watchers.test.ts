@@ -249,7 +249,7 @@ test('a snapshot of a purgatory has its numbers, and the keys with the most oper
   purgatory.close();
 });
 
-test('a snapshot of a purgatory looks at a limited number of keys and operations', () => {
+test('a snapshot of a purgatory reads a limited number of keys and operations', () => {
   const watchers = new Watchers();
   for (let nth = 0; nth < 5_000; nth++) watchers.add(new TestOperation('x'), ['busy', `key ${nth}`]);
   const keys = watchers.largest();

@@ -54,7 +54,7 @@ describe('metrics of queues', () => {
     expect(await scrape(/^asynq_queue_memory_usage_approx_bytes{queue="default"} [1-9]/)).toHaveLength(1);
   });
 
-  test('a sample that is asked for while another one runs shows what was enqueued before it', async () => {
+  test('a sample that is requested while another one runs shows what was enqueued before it', async () => {
     const { add, broker, metrics, scrape } = await withRegistry();
     await add('a');
     const read = broker.queueStats.bind(broker);

@@ -8,7 +8,7 @@ import { throwing } from './support/errors.ts';
 import { addTask } from './support/tasks.ts';
 import { handTimer, manualTimer } from './support/timers.ts';
 
-test('a task that is due at once asks the clock for a delay of 0, once for all such tasks', () => {
+test('tasks that are due at once request one delay of 0 from the clock, for all of them', () => {
   const { clock, timer } = handTimer({ nowMs: 3.5 });
   addTask(timer, 0);
   addTask(timer, -10);

@@ -117,7 +117,7 @@ test('isTimerTask accepts tasks of another loaded copy of the package', () => {
   );
 });
 
-test('a subclass may have fields named entry, home and timer', () => {
+test('a subclass may have fields named `entry`, `home` and `timer`', () => {
   class Order extends TimerTask {
     readonly entry = 'my entry';
     readonly home = 'my home';

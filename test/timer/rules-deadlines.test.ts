@@ -102,14 +102,14 @@ test('a deadline behind the armed one reads no clock', () => {
   checkTimer(timer);
 });
 
-test('the first deadline of an idle timer reads it once', () => {
+test('the first deadline of an idle timer reads the clock once', () => {
   const { clock, timer } = handTimer({ nowMs: 1_000 });
   clock.readings = 0;
   timer.scheduleAt(1_010, () => undefined);
   expect(clock.readings).toBe(1);
 });
 
-test('a timer that is pumped by hand, and a task that is running, read none', () => {
+test('a timer that is pumped by hand, and a task that is running, add deadlines without reading the clock', () => {
   const manual = handTimer({ nowMs: 1_000, autoStart: false });
   manual.clock.readings = 0;
   manual.timer.scheduleAt(1_010, () => undefined);

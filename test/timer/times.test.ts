@@ -50,7 +50,7 @@ test("in Kafka's golden trace every task runs at exactly its delay, and every pu
 });
 
 test.each(GOLDEN_TRACE)(
-  "in Kafka's golden trace at %d: size %d, clocks %j, queue %j",
+  "the timer has the state of Kafka's golden trace at %d: size %d, clocks %j, queue %j",
   (nowMs, size, clocks, queue) => {
     const { timer, clock } = makeTimer();
     timer.poll();

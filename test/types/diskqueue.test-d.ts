@@ -12,7 +12,7 @@ import {
   type OverflowQueueOptions,
 } from 'escapement/diskqueue';
 
-test('all of them are backends', () => {
+test('DiskQueue, DummyBackendQueue and OverflowQueue are backends', () => {
   expectTypeOf<DiskQueue>().toExtend<BackendQueue>();
   expectTypeOf<DummyBackendQueue>().toExtend<BackendQueue>();
   expectTypeOf<OverflowQueue>().toExtend<BackendQueue>();
@@ -37,7 +37,7 @@ test('a queue is opened, not made', async () => {
   await DiskQueue.open({ name: 'a', dataPath: 'b', durability: 'never' });
 });
 
-test('options', () => {
+test('options of a disk queue are optional, except for its name and its folder', () => {
   expectTypeOf<Durability>().toEqualTypeOf<'always' | 'interval' | 'os'>();
   expectTypeOf<Pick<DiskQueueOptions, 'name' | 'dataPath'>>().toEqualTypeOf<{
     readonly name: string;
@@ -58,7 +58,7 @@ test('options', () => {
   }>();
 });
 
-test('methods', () => {
+test('methods of a disk queue take bytes and return promises', () => {
   expectTypeOf<DiskQueue['put']>().toEqualTypeOf<
     (data: Uint8Array, options?: SignalOptions) => Promise<void>
   >();
@@ -76,7 +76,7 @@ test('methods', () => {
   expectTypeOf<DiskQueue['put']>().toBeCallableWith('text');
 });
 
-test('a loop gives bytes', () => {
+test('a loop over a disk queue yields bytes', () => {
   const use = async (queue: DiskQueue): Promise<void> => {
     for await (const data of queue) expectTypeOf(data).toEqualTypeOf<Uint8Array>();
     // @ts-expect-error -- the depth is read, not written

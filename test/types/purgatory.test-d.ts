@@ -50,7 +50,7 @@ test('a purgatory gives back the operations that it takes', () => {
   purgatory.watched = 5;
 });
 
-test('any operation, if none is named', () => {
+test('a purgatory without a type of operations takes any operation', () => {
   const purgatory = new DelayedOperationPurgatory<{ topic: string }>('test', { keyOf: ({ topic }) => topic });
   expectTypeOf(purgatory.close()).toEqualTypeOf<DelayedOperation[]>();
   expectTypeOf<(typeof purgatory)['tryCompleteElseWatch']>().parameter(0).toEqualTypeOf<DelayedOperation>();
@@ -59,7 +59,7 @@ test('any operation, if none is named', () => {
   expectTypeOf(options).toEqualTypeOf<PurgatoryOptions<object>>();
 });
 
-test('wait gives what its condition gives, but never undefined', () => {
+test('wait resolves with what its condition returns, but never with undefined', () => {
   const purgatory = new DelayedOperationPurgatory<string>('test');
   const options = { timeoutMs: 5 };
   expectTypeOf(purgatory.wait(['x'], () => 5, options)).toEqualTypeOf<Promise<number>>();

@@ -14,7 +14,7 @@ import {
 
 declare const broker: Broker;
 
-test('a scheduler takes a task of any payload, and what it tells is typed', () => {
+test('a scheduler takes a task of any payload, and its events are typed', () => {
   const scheduler = new Scheduler({
     broker,
     backfill: { maxTicks: 3 },

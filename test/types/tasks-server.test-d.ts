@@ -13,19 +13,19 @@ test('the data of a task type is what its schema makes of the payload', () => {
   });
 });
 
-test('that of a pattern is not known', () => {
+test('the data of a task that a pattern matches is unknown', () => {
   new ServeMux().handle('image:', (task) => {
     expectTypeOf(task.data).toBeUnknown();
     expectTypeOf(task.json<{ a: 1 }>()).toEqualTypeOf<{ a: 1 }>();
   });
 });
 
-test('middleware is given a handler, and gives one', () => {
+test('middleware takes a handler and returns one', () => {
   const logged: Middleware = (next) => (task, context) => next(task, context);
   expectTypeOf(logged).returns.toEqualTypeOf<Handler>();
 });
 
-test('events are typed', () => {
+test('events of a server are typed', () => {
   const server = new Server({ broker });
   server.on('retried', (event) => {
     expectTypeOf(event.retryAt).toEqualTypeOf<Date>();

@@ -21,7 +21,7 @@ import {
 } from 'escapement/tasks';
 import { tasksHandler, type TasksHandler } from 'escapement/tasks/http';
 
-test('a task knows its payload', () => {
+test('a task has the type of its payload', () => {
   expectTypeOf(new Task('a', { userId: 42 })).toEqualTypeOf<Task<{ userId: number }>>();
   expectTypeOf(new Task('a', { userId: 42 }).json()).toEqualTypeOf<{ userId: number }>();
   expectTypeOf(new Task('a').json<string>()).toEqualTypeOf<string>();
@@ -94,7 +94,7 @@ test('a client has a broker or a URL', async () => {
   >();
 });
 
-test('an inspector', async () => {
+test('an inspector returns infos, with dates and values of JSON', async () => {
   const inspector = new Inspector({ broker: await EmbeddedBroker.open() });
   expectTypeOf(inspector.listPendingTasks('a', { page: 1, pageSize: 5 })).resolves.toEqualTypeOf<
     readonly TaskInfo[]
@@ -116,7 +116,7 @@ test('an inspector', async () => {
   await inspector.listAggregatingTasks('a');
 });
 
-test('a handler of requests', async () => {
+test('tasksHandler needs a broker, and authorize may take the request of a framework', async () => {
   const broker = await EmbeddedBroker.open();
   expectTypeOf(tasksHandler({ broker })).toEqualTypeOf<TasksHandler>();
   tasksHandler({

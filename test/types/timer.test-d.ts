@@ -15,14 +15,14 @@ import {
 } from 'escapement';
 import { checkTimer } from 'escapement/testing';
 
-test('clocks', () => {
+test('the clocks of the package are a Clock', () => {
   expectTypeOf(systemClock).toEqualTypeOf<Clock>();
   expectTypeOf<ManualClock>().toExtend<Clock>();
   expectTypeOf<ManualClock['advanceAsync']>().toEqualTypeOf<(ms: number) => Promise<void>>();
   expectTypeOf<ReturnType<Clock['setTimeout']>>().toEqualTypeOf<ClockTimeout>();
 });
 
-test('a timer', () => {
+test('a SystemTimer is a Timer, and its methods have their documented types', () => {
   const timer = new SystemTimer({ clock: new ManualClock() });
   expectTypeOf(timer).toExtend<Timer>();
   expectTypeOf(timer).toExtend<Disposable>();
@@ -59,7 +59,7 @@ test('sleep resolves with its value, or with nothing', () => {
   expectTypeOf(timer.sleep(5, 'v', { signal: AbortSignal.abort() })).toEqualTypeOf<Promise<string>>();
 });
 
-test('a task must say what it runs', () => {
+test('a TimerTask needs a run method', () => {
   class Complete extends TimerTask {
     override run(): void {
       expectTypeOf(this.delayMs).toEqualTypeOf<number>();
@@ -75,7 +75,7 @@ test('a task must say what it runs', () => {
   expectTypeOf<Clash>().toExtend<object>();
 });
 
-test('errors and metrics', () => {
+test('an error has a known code, and a gauge of a provider can be removed', () => {
   expectTypeOf(new EscapementError('ERR_TIMER_CLOSED', 'm').code).toEqualTypeOf<EscapementErrorCode>();
   expectTypeOf(new EscapementError('ERR_TIMER_CLOSED', 'm').op).toEqualTypeOf<string | undefined>();
   expectTypeOf<ReturnType<MetricsProvider['observableGauge']>>().toEqualTypeOf<{ remove(): void }>();

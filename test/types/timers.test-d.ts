@@ -40,7 +40,7 @@ describe('what takes the place of node:timers', () => {
     expectTypeOf(promisify(setTimeout)).toEqualTypeOf<typeof oursPromises.setTimeout>();
   });
 
-  test('promises', () => {
+  test('the functions of timers/promises have the types of node:timers/promises', () => {
     expectTypeOf(oursPromises.setTimeout(5)).toEqualTypeOf<Promise<void>>();
     expectTypeOf(oursPromises.setTimeout(5, 'value', { ref: false })).toEqualTypeOf<Promise<string>>();
     expectTypeOf(oursPromises.setInterval(5, 1)[Symbol.asyncIterator]().next()).resolves.toExtend<

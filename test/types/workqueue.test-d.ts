@@ -46,7 +46,7 @@ test('a queue gives back the items that it takes', () => {
   new WorkQueue<Pod>({ size: 5 });
 });
 
-test('what get resolves with is told apart by shutdown', async () => {
+test('shutdown distinguishes what get resolves with', async () => {
   const queue = new WorkQueue<Pod>();
   const { signal } = new AbortController();
   const taken = await queue.get({ signal });
@@ -132,7 +132,7 @@ test('a rate limiting queue is a delaying queue', () => {
   new RateLimitingQueue<Pod>({ when: () => '5', forget: () => undefined, numRequeues: () => 0 });
 });
 
-test('every limiter is one, of any items', () => {
+test('every limiter of the package is a RateLimiter of any item', () => {
   expectTypeOf<BucketRateLimiter<Pod>>().toExtend<RateLimiter<Pod>>();
   const bucket = new BucketRateLimiter<Pod>({ ratePerSecond: 5, burst: 5 });
   expectTypeOf(new RateLimitingQueue(bucket)).toEqualTypeOf<RateLimitingQueue<Pod>>();

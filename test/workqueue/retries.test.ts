@@ -290,7 +290,7 @@ test('a snapshot of a queue without a limiter has no retries', () => {
   expect(queue.inspect()).toEqual({ name: 'pods', depth: 1, inProgress: 0, waiting: 0, retries: [] });
 });
 
-test('a snapshot looks at a limited number of items', () => {
+test('a snapshot reads a limited number of items', () => {
   const asked = new Set<string>();
   const limiter: RateLimiter<string> = {
     when: () => 1_000,

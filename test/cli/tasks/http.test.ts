@@ -143,7 +143,7 @@ describe('the HTTP API', () => {
     expect((await stats(hostile)).stderr).toBe('escapement: a\\x1b[2J\\x9b (HTTP 400)\n');
   });
 
-  it('a queue of asynqmon’s own server, which knows no limits, is shown without', async () => {
+  it('a queue of asynqmon’s own server, which has no limits, is shown without', async () => {
     const states = ['active', 'pending', 'aggregating', 'scheduled', 'retry', 'archived', 'completed'];
     const numbers = { size: 0, groups: 0, latency_msec: 0, memory_usage_bytes: 0, processed: 0, failed: 0 };
     const counts = Object.fromEntries(states.map((state) => [state, 0]));

@@ -48,7 +48,7 @@ describe.each(Object.keys(FRAMEWORKS) as (keyof typeof FRAMEWORKS)[])('in %s', (
     ]);
   });
 
-  test('everything needs the login', async () => {
+  test('every path of a mounted dashboard needs the login', async () => {
     const url = await start(framework, await openBench());
     for (const path of ['/jobs/', '/jobs/api/session', '/jobs/api/queues/default', '/jobs/nowhere.js']) {
       const response = await fetch(`${url}${path}`);

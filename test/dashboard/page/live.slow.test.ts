@@ -124,7 +124,7 @@ describe.skipIf(CHROMIUM === undefined)('a dashboard with a login', () => {
     await tab.sees('image:resize');
   });
 
-  test('an expired login is told from a lost connection when the stream cannot be opened', async () => {
+  test('an expired login is distinguished from a lost connection when the stream cannot be opened', async () => {
     let isLoggedIn = true;
     const { world, tab, close } = await showWorld({ authorize: () => isLoggedIn });
     onTestFinished(close);

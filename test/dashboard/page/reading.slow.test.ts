@@ -240,7 +240,7 @@ describe.skipIf(CHROMIUM === undefined)('reading the dashboard', () => {
     await tab.page.keyboard.press('Escape');
   });
 
-  test('a reader who has gone to another page stays there when a slow deletion ends', async () => {
+  test('another page stays open when a slow deletion ends that began on the page before', async () => {
     for (const taskId of ['slow', 'rest'])
       await add('slow:delete', {}, { taskId, queue: 'slow', processInMs: 1e7 });
     const deletions = [

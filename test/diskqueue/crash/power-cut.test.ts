@@ -147,7 +147,7 @@ describe.each(FORMATS)('a power cut, with durability %s and format %s', (durabil
   const POINTS = 8;
 
   test(
-    'a power cut at a random moment of random work costs nothing that was promised',
+    'a power cut at a random step of random work costs nothing that was promised',
     { timeout: 120_000 + RUNS * 20_000 },
     async () => {
       for (let seed = FIRST_SEED; seed < FIRST_SEED + RUNS; seed++) {
@@ -171,7 +171,7 @@ describe.each(FORMATS)('a power cut, with durability %s and format %s', (durabil
 
   // As many states as there are with ESCAPEMENT_FUZZ_RUNS=30000; else some that are spread over all of them.
   test(
-    'a power cut at every moment of a little work costs nothing that was promised, whatever remains',
+    'a power cut at every step of a little work costs nothing that was promised, whatever remains',
     { timeout: 600_000 },
     async () => {
       const random = new Random(1);

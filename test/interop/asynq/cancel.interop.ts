@@ -27,7 +27,7 @@ describe('a run that the other cancels', () => {
       expect([lastError, retried]).toEqual(['context canceled', 1]);
     });
 
-    it('a run that the other cancels is archived or deleted as our inspector says, with a Go server on the same channel', async () => {
+    it('a run that our inspector cancels is archived or deleted as requested, with a Go server on the same channel', async () => {
       const queue = world().newQueue();
       const other = world().newQueue();
       await world().serveInGo(other);
@@ -41,7 +41,7 @@ describe('a run that the other cancels', () => {
       }
     });
 
-    it('a run that the other cancels does nothing to a task that nobody runs', async ({ queue }) => {
+    it('a cancellation does nothing to a task that no server runs', async ({ queue }) => {
       const { id } = await world().client.enqueue(new Task('succeed', null, { queue }));
       await world().go.inspect('CancelProcessing', id);
       const { server } = await world().serveInNode(queue);

@@ -146,7 +146,7 @@ describe('every option', () => {
       });
     });
 
-    it('no limit of time is none for Go, and is not an error in its eyes', async ({ queue }) => {
+    it('a task without a timeout has none in Go, which logs no error for it', async ({ queue }) => {
       const { id } = await world().client.enqueue(new Task('succeed', null, { queue }), { timeoutMs: 0 });
       await world().serveInGo(queue, { logsEverything: true });
       const { deadline } = await world().go.heard('started', id);
@@ -155,7 +155,7 @@ describe('every option', () => {
       expect(world().go.events.filter(({ level }) => level === 'error' || level === 'warn')).toEqual([]);
     });
 
-    it('a payload of any bytes, and one that is none, come through both ways', async ({ queue }) => {
+    it('a payload of any bytes, and an empty one, come through both ways', async ({ queue }) => {
       const bytes = Buffer.from([0, 0xff, 0xfe, 0x80, 0x0a]);
       const { id } = await world().client.enqueue(new Task('t', bytes, { queue }));
       expect((await world().go.task(queue, id)).Payload).toBe(bytes.toString('base64'));
@@ -179,7 +179,7 @@ describe('every option', () => {
     });
 
     it.skipIf(version !== '0.25.1')(
-      'headers do no harm where Go knows none, and are lost when it retries',
+      'headers do no harm to a version of Go without headers, and are lost when it retries',
       async () => {
         const queue = world().newQueue();
         const headers = { a: 'b' };

@@ -27,7 +27,7 @@ describe('a task that the other runs', () => {
       await world().untilGone(queue, ID);
     });
 
-    it('a task that the other runs has run out of time: Go says so of ours, we of theirs', async () => {
+    it('a task that the other runs out of time is archived with an error that names the deadline', async () => {
       const queue = world().newQueue();
       const { id } = await world().client.enqueue(
         new Task('hang', null, { queue, timeoutMs: 1_000, maxRetry: 0 }),

@@ -50,13 +50,13 @@ describe.skipIf(program === undefined)('asynqmon and we on one Redis', () => {
       ),
     ];
 
-    test.each(questions)('%s', async (path) => {
+    test.each(questions)('asynqmon and we answer alike: GET %s', async (path) => {
       const [theirs, ours] = await both.ask(get(path));
       expect(ours.status).toBe(theirs.status);
       expect(normalized(ours.json)).toEqual(normalized(theirs.json));
     });
 
-    test('names with colons, and a task that asynqmon does not find because of its slash', async () => {
+    test('asynqmon and we find names with colons, and only we find a task with a slash', async () => {
       await both.add('a:run', { queue: 'x:y:z', group: 'g:h' });
       await both.add('a/b', { queue: 'x:y:z' });
       for (const path of ['', '/tasks/a:run', '/pending_tasks', '/groups', '/groups/g:h/aggregating_tasks']) {
@@ -70,7 +70,7 @@ describe.skipIf(program === undefined)('asynqmon and we on one Redis', () => {
       await restoreSnapshot(both.redis, full);
     });
 
-    test('when there is nothing', async () => {
+    test('asynqmon and we answer alike when Redis is empty', async () => {
       await both.redis.flushall();
       for (const path of ['/queues', '/queue_stats', '/servers', '/scheduler_entries']) {
         const [theirs, ours] = await both.ask(get(path));
@@ -84,19 +84,22 @@ describe.skipIf(program === undefined)('asynqmon and we on one Redis', () => {
       '?duration=600&endtime=1800000000',
       '?queues=a,b&duration=100000',
       '?duration=10000000&endtime=1800000000',
-    ])('/metrics%s, but for how a filter is written', async (query) => {
-      const asked = async (answer: Promise<Answer>): Promise<unknown> => {
-        both.queries.length = 0;
-        const { status, json } = await answer;
-        expect(status).toBe(200);
-        return { json, queries: both.queries.map(normalizedQuery).sort() };
-      };
-      const endless = query.includes('endtime')
-        ? query
-        : `${query === '' ? '?' : `${query}&`}endtime=1800000000`;
-      const theirs = await asked(both.askThem(get(`/metrics${endless}`)));
-      expect(await asked(both.askUs(get(`/metrics${endless}`)))).toEqual(theirs);
-    });
+    ])(
+      'asynqmon and we send the same queries to Prometheus, but for how a filter is written: /metrics%s',
+      async (query) => {
+        const asked = async (answer: Promise<Answer>): Promise<unknown> => {
+          both.queries.length = 0;
+          const { status, json } = await answer;
+          expect(status).toBe(200);
+          return { json, queries: both.queries.map(normalizedQuery).sort() };
+        };
+        const endless = query.includes('endtime')
+          ? query
+          : `${query === '' ? '?' : `${query}&`}endtime=1800000000`;
+        const theirs = await asked(both.askThem(get(`/metrics${endless}`)));
+        expect(await asked(both.askUs(get(`/metrics${endless}`)))).toEqual(theirs);
+      },
+    );
   });
 
   describe('change alike, to the byte', () => {
@@ -128,7 +131,7 @@ describe.skipIf(program === undefined)('asynqmon and we on one Redis', () => {
       post(`${TASKS}/groups/none/aggregating_tasks:run_all`),
     ];
 
-    test.each(named(questions))('%s', async (_, question) => {
+    test.each(named(questions))('asynqmon and we change Redis alike: %s', async (_, question) => {
       await restoreSnapshot(both.redis, full);
       const theirs = await both.askThem(question);
       const stateOfTheirs = await readState(both.redis);
@@ -163,7 +166,7 @@ describe.skipIf(program === undefined)('asynqmon and we on one Redis', () => {
     });
   });
 
-  describe('differ as docs/tasks-http.md says', () => {
+  describe('differ as docs/tasks-http.md lists', () => {
     test.each<[name: string, question: Question, theirs: number, ours: number]>([
       ['a page before the first', get(`${TASKS}/pending_tasks?page=0`), 200, 400],
       ['a negative page', get(`${TASKS}/pending_tasks?page=-1`), 200, 400],
@@ -208,7 +211,7 @@ describe.skipIf(program === undefined)('asynqmon and we on one Redis', () => {
       ['an unknown path', get('/none'), 200, 404],
       ['charts of no time', get('/metrics?duration=0'), 200, 400],
       ['charts of a time that is not a number', get('/metrics?duration=x'), 400, 400],
-    ])('%s', async (_, question, theirs, ours) => {
+    ])('asynqmon and we answer with different codes: %s', async (_, question, theirs, ours) => {
       const answers = await both.ask(question);
       expect(answers.map(({ status }) => status)).toEqual([theirs, ours]);
       await restoreSnapshot(both.redis, full);
@@ -216,7 +219,7 @@ describe.skipIf(program === undefined)('asynqmon and we on one Redis', () => {
 
     test.each(
       named([remove('/queues/low/pending_tasks:delete_all'), post('/queues/low/pending_tasks:archive_all')]),
-    )('%s: the lock of a unique task', async (_, question) => {
+    )('only we remove the lock of a unique task: %s', async (_, question) => {
       const isLocked: boolean[] = [];
       for (const side of ['askThem', 'askUs'] as const) {
         await both.add('locked', { queue: 'low', uniqueTtlMs: 60_000 });
@@ -240,7 +243,7 @@ describe.skipIf(program === undefined)('asynqmon and we on one Redis', () => {
       await restoreSnapshot(both.redis, full);
     });
 
-    test('a batch of tasks that are not active', async () => {
+    test('only we report an error for tasks of a batch that are not active', async () => {
       const [theirs, ours] = await both.ask(
         post(`${TASKS}/active_tasks:batch_cancel`, { task_ids: ['none'] }),
       );

@@ -47,12 +47,12 @@ describe.skipIf(source.leftOut !== undefined)("Node's own timer tests with our f
   const isListed = (name: string): boolean => name in DIFFERENT || name in BY_CHANCE;
   afterAll(remove);
 
-  test('every test on the lists is there', () => {
+  test('every test of Node that is listed as different exists', () => {
     expect(tests).toEqual(expect.arrayContaining([...Object.keys(DIFFERENT), ...Object.keys(BY_CHANCE)]));
   });
 
   test.each(tests.filter((name) => !isListed(name)))(
-    '%s passes',
+    "Node's test %s passes with our functions",
     { timeout: ATTEMPTS * TEST_MS },
     async (name) => {
       expect(await failureOfAll(fileOf(name), ATTEMPTS)).toBeUndefined();

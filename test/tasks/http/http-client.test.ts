@@ -157,7 +157,7 @@ describe('authorization', () => {
     expect(headers).toHaveBeenCalledTimes(2);
   });
 
-  test('errors of the function reject the call, and so does a wrong result', async () => {
+  test('an error of the function `headers`, or a wrong result of it, rejects the call', async () => {
     const error = new Error('no token');
     const rejecting = await openClient(() => undefined, { headers: () => Promise.reject(error) });
     await expect(rejecting.enqueue(new Task('a'))).rejects.toBe(error);

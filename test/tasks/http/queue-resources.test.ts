@@ -31,7 +31,7 @@ async function withHistory(): ReturnType<typeof serveTasks> {
 }
 
 describe('queues', () => {
-  test('queues are listed', async () => {
+  test('GET /api/queues returns every queue with its counts', async () => {
     const { send } = await withHistory();
     const answer = await send('/api/queues');
     expect(answer).toMatchObject({ status: 200, json: { queues: [ROW] } });
@@ -91,7 +91,7 @@ describe('queues', () => {
     expect(answer.headers['content-type']).toBe('text/plain; charset=utf-8');
   });
 
-  test('queues have groups', async () => {
+  test('GET groups returns the groups of a queue, and 404 for an unknown queue', async () => {
     const { add, send } = await withHistory();
     await add('g1', { group: 'g' });
     expect(await send('/api/queues/default/groups')).toMatchObject({

@@ -18,7 +18,7 @@ type Row = readonly [spec: string, from: string, expected: string, location?: st
 /** @param name - a sentence; the row is added to it. */
 function ticksOf(name: string, rows: readonly Row[]): void {
   for (const [spec, from, expected, location] of rows) {
-    it(`${name}: ${spec} after ${from} ticks at ${expected}`, () => {
+    it(`${name}: after ${from}, '${spec}' ticks at ${expected}`, () => {
       expect(ticks(spec, `${from}Z`, expected.split(' ').length, location)).toBe(expected);
     });
   }

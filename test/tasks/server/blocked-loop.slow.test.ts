@@ -158,7 +158,7 @@ async function firstRecovered(
 ): Promise<LeasedTask | undefined> {
   let recovered: readonly LeasedTask[] = [];
   await until(
-    'somebody else has it',
+    'another server has the task',
     async () => {
       await before();
       recovered = await broker.recover([QUEUE], 0, 600_000);
@@ -174,7 +174,7 @@ describe(
   { concurrent: !hasOneDatabase },
   () => {
     it.for(['module', 'commonjs'] as const)(
-      'the handler keeps its task and its epoch (%s)',
+      'a handler that blocks the event loop keeps its task and its epoch (%s)',
       { timeout: TEST_MS },
       async (type, context) => {
         const running = await run(context, { type, afterMs: KEPT_MS });
@@ -205,7 +205,7 @@ describe(
     );
 
     it(
-      'the signal fires afterwards if another server has taken the task',
+      'the signal of a blocked handler fires afterwards if another server has taken its task',
       async (context) => {
         const running = await run(context, {});
         await running.epoch();

@@ -11,7 +11,7 @@ import { Held, it } from './support/world.ts';
 
 const broker = await EmbeddedBroker.open();
 
-it('the defaults are those of asynq, but a server looks for due tasks every second', () => {
+it('the defaults are those of asynq, but a server checks for due tasks every second', () => {
   expect(resolveServerOptions({ broker })).toMatchObject({
     ...{ concurrency: availableParallelism(), queues: { default: 1 }, strictPriority: false },
     ...{ shutdownTimeoutMs: 8_000, graceMs: 1_000, leaseMs: 30_000, maxRecoveries: 3 },

@@ -312,29 +312,32 @@ describe('the log stays below three times what is live and two files, however la
     ['several files in one call', inOneCall, 4_096, 200, 40],
     ['several files in a hundred calls', atOnce, 4_096, 200, 40],
     ['two files of large payloads in one call', inOneCall, 131_072, 2_500, 30],
-  ])('%s', async (_, enqueueAll, maxBytesPerFile, payloadBytes, rounds) => {
-    const disk = new RecordingFileSystem();
-    const metrics = new RecordingMetrics();
-    const broker = await open(disk, { maxBytesPerFile, durability: 'os', metrics });
-    const tasksOf = (queue: string, count: number, bytes: number): NewTask[] =>
-      Array.from({ length: count }, () => newTask({ queue, payload: new Uint8Array(bytes) }));
-    await broker.enqueueMany(tasksOf('kept', 300, 300));
-    const read = (name: string): number => metrics.readers.get(`escapement_broker_${name}`)?.() ?? 0;
-    const largestFile = Math.max(maxBytesPerFile, 100 * (payloadBytes + 200));
-    const beyond: number[] = [];
-    for (let round = 0; round < rounds; round++) {
-      await enqueueAll(broker, tasksOf('done', 100, payloadBytes));
-      await broker.removeQueue('done', { force: true });
-      if (read('log_bytes') > 3 * read('live_bytes') + 2 * largestFile) beyond.push(round);
-    }
-    expect(beyond).toEqual([]);
-    const onDisk = [...disk.disk.values()].reduce((sum, { length }) => sum + length, 0);
-    expect(onDisk).toBeLessThanOrEqual(3 * read('live_bytes') + 2 * largestFile);
-    // A power cut must not undo the removal of a file and keep that of a later one, where its tasks were removed.
-    const removals = disk.log.filter(({ kind }) => kind === 'unlink' || kind === 'syncFolder');
-    expect(removals.map(({ kind }) => kind).join(' ')).not.toContain('unlink unlink');
-    expect((await broker.queueStats('kept')).counts.pending).toBe(300);
-  });
+  ])(
+    'the log stays small when enqueues write %s',
+    async (_, enqueueAll, maxBytesPerFile, payloadBytes, rounds) => {
+      const disk = new RecordingFileSystem();
+      const metrics = new RecordingMetrics();
+      const broker = await open(disk, { maxBytesPerFile, durability: 'os', metrics });
+      const tasksOf = (queue: string, count: number, bytes: number): NewTask[] =>
+        Array.from({ length: count }, () => newTask({ queue, payload: new Uint8Array(bytes) }));
+      await broker.enqueueMany(tasksOf('kept', 300, 300));
+      const read = (name: string): number => metrics.readers.get(`escapement_broker_${name}`)?.() ?? 0;
+      const largestFile = Math.max(maxBytesPerFile, 100 * (payloadBytes + 200));
+      const beyond: number[] = [];
+      for (let round = 0; round < rounds; round++) {
+        await enqueueAll(broker, tasksOf('done', 100, payloadBytes));
+        await broker.removeQueue('done', { force: true });
+        if (read('log_bytes') > 3 * read('live_bytes') + 2 * largestFile) beyond.push(round);
+      }
+      expect(beyond).toEqual([]);
+      const onDisk = [...disk.disk.values()].reduce((sum, { length }) => sum + length, 0);
+      expect(onDisk).toBeLessThanOrEqual(3 * read('live_bytes') + 2 * largestFile);
+      // A power cut must not undo the removal of a file and keep that of a later one, where its tasks were removed.
+      const removals = disk.log.filter(({ kind }) => kind === 'unlink' || kind === 'syncFolder');
+      expect(removals.map(({ kind }) => kind).join(' ')).not.toContain('unlink unlink');
+      expect((await broker.queueStats('kept')).counts.pending).toBe(300);
+    },
+  );
 });
 
 test('leasing a task reads its payload from the disk, and no other one of its call of enqueueMany', async () => {

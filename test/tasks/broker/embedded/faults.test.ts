@@ -225,7 +225,7 @@ describe("with 'interval', a change that had resolved and cannot be written", ()
     await broker.close();
   });
 
-  test.each(['write', 'sync'] as const)('close reports it if it is the %s that fails', async (call) => {
+  test.each(['write', 'sync'] as const)('close rejects if the last %s of changes fails', async (call) => {
     const fault: Fault = { call, nth: 2, code: 'EIO', isLasting: false };
     const files = new FaultyFileSystem(new RecordingFileSystem(), fault);
     const clock = new ManualClock();

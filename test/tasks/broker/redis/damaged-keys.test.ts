@@ -202,7 +202,7 @@ describe('what another program has damaged in a queue whose keys have limits', (
     await take(broker);
   });
 
-  it('a run that does not count is found, and counts again', async () => {
+  it('a repair finds a run that no limit counts, and then the limit counts it', async () => {
     await redis.del(keys.runs);
     const found = [{ kind: 'wrong-count', queue: QUEUE, id: 'a1', where: keys.runs }];
     expect(await broker.repair(QUEUE, { apply: false })).toEqual(found);
@@ -222,7 +222,7 @@ describe('what another program has damaged in a queue whose keys have limits', (
     await setup.check?.();
   });
 
-  it('what is no run is removed by the next recovery', async () => {
+  it('a member of the runs that is not a run is removed by the next recovery', async () => {
     await redis.zadd(keys.runs, 0, 'x', 0, '-9:a:b', 0, '-1:a:gone');
     expect(await broker.recover([QUEUE], LONG_MS, LONG_MS)).toEqual([]);
     expect(await redis.zcard(keys.runs)).toBe(1);

@@ -98,7 +98,7 @@ it('a queue that loses its limits, and never had keys, is as it was before', asy
   expect(await ourKeys()).toEqual(['x:epoch']);
 });
 
-describe('keys and limits of Redis that another program does not know', () => {
+describe('keys and limits of Redis, and programs that have not read them', () => {
   it('limits and keys that one broker sets hold in another one within a second', async () => {
     const other = openOther(broker.clock);
     await put('1', '2');
@@ -289,7 +289,7 @@ it.each([
 );
 
 describe('a queue of Redis with keys', () => {
-  it('keys with any bytes and any length are told apart', async () => {
+  it('keys with any bytes and any length are distinct', async () => {
     const odd = ['a', 'a:', 'a:1', '1:a', ':', '\0', 'ä', 'a'.repeat(256), '{b}', ' '];
     const tasks = odd.flatMap((key, n) => [1, 2].map((nth) => newTask({ id: `${n}:${nth}`, key })));
     await broker.enqueueMany(tasks);

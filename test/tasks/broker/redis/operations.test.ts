@@ -130,7 +130,7 @@ describe('an error of Redis', () => {
     new EscapementError('ERR_TASK_NOT_FOUND', 'Connection is closed.'),
     'no error at all',
     undefined,
-  ])('an error that is none of Redis is returned unchanged: %s', (error) => {
+  ])('an error that does not come from Redis is returned unchanged: %s', (error) => {
     expect(toBrokerError(error)).toBe(error);
   });
 
