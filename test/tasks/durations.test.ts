@@ -1,4 +1,3 @@
-import type { MetricsProvider } from 'escapement';
 import {
   Client,
   EmbeddedBroker,
@@ -10,14 +9,9 @@ import {
 import { RedisBroker } from 'escapement/tasks/redis';
 import { flakyBroker } from 'escapement/testing';
 import { expect, it } from 'vitest';
+import { noopMetrics as metrics } from '../metrics/measured.ts';
 
 const broker = await EmbeddedBroker.open();
-const metrics: MetricsProvider = {
-  counter: () => ({ inc: () => undefined }),
-  gauge: () => ({ set: () => undefined }),
-  observableGauge: () => ({ remove: () => undefined }),
-  histogram: () => ({ observe: () => undefined }),
-};
 
 /** The options that are durations, and what takes them. */
 const DURATIONS: readonly (readonly [string, readonly string[], (options: object) => unknown])[] = [
