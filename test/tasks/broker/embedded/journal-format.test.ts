@@ -52,12 +52,15 @@ const WHOLE_STATE = {
   ...{ atMs: NOW + 5_000, recoveries: 3, lockEndsMs: NOW + 9_000 },
   ...{ result: Uint8Array.of(9, 8), progress: '{"done":1}' },
 };
+/** One in each state. Each field that an entry may leave out is in another one of them, so that its bit is seen. */
 const IN_STATES = [
-  task('pending', 'pending'),
-  task('keyed', 'pending', { key: 'k' }),
-  task('scheduled', 'scheduled', {}, { atMs: NOW + 1_000 }),
+  task('pending', 'pending', { timeoutMs: 1_000 }),
+  task('locked', 'pending', { uniqueKey: lockKey('v') }, { lockEndsMs: NOW + 9_000 }),
+  task('keyed', 'pending', { key: 'k', deadlineMs: NOW + DAY }),
+  task('scheduled', 'scheduled', { headers: { a: 'b' } }, { atMs: NOW + 1_000, recoveries: 1 }),
   task('whole', 'retry', WHOLE, WHOLE_STATE),
-  task('archived', 'archived', { lastError: 'x', lastFailedAtMs: NOW }),
+  task('retry', 'retry', { retried: 1 }, { atMs: NOW + 6_000, progress: '50' }),
+  task('archived', 'archived', { lastError: 'x' }, { result: Uint8Array.of(7) }),
   task('completed', 'completed', { completedAtMs: NOW, retentionMs: 1_000 }, { atMs: NOW + 1_000 }),
   task('aggregating', 'aggregating', { group: 'g' }),
 ];
@@ -133,10 +136,10 @@ test('a broker reads every field of every kind from the entries of the golden fi
   const broker = await open(files);
   const pieces: Piece[] = [];
   for await (const piece of broker[TRANSFER]().read()) pieces.push(piece);
-  const [pending, keyed, ...others] = IN_STATES;
+  const [pending, locked, keyed, ...others] = IN_STATES;
   const tasks = [
     task('started', 'pending', {}, { recoveries: 1, result: Uint8Array.of(1, 2), progress: '50' }), // its run is lost
-    pending,
+    ...[pending, locked],
     task('changed', 'pending', RAN, { recoveries: 3 }),
     ...[keyed, ...others],
   ];
