@@ -111,7 +111,7 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
     if (entry === undefined) {
       throw schedulerError('ERR_SCHEDULE_ENTRY', 'unregister', `there is no entry '${id}'`);
     }
-    entry.isRemoved = true;
+    void this.#runner.remove(entry);
     this.#entries.delete(id);
     this.#arm();
     this.#heartbeat.hasten();

@@ -1,5 +1,6 @@
 import { setMaxListeners, type EventEmitter } from 'node:events';
 import { BackOff } from '../../core/back-off.ts';
+import { CoalescedRun } from '../../core/coalesced-run.ts';
 import { EscapementError } from '../../core/errors.ts';
 import { reportUncaught } from '../../core/report-uncaught.ts';
 import { MINUTE_MS } from '../../core/units.ts';
@@ -45,9 +46,7 @@ export class TickRunner {
   readonly #timer: SystemTimer;
   readonly #emitter: EventEmitter<SchedulerEvents>;
   readonly #stopping = new AbortController();
-  /** The entries whose ticks are being enqueued. */
-  readonly #served = new Set<ScheduledEntry>();
-  readonly #runs = new Set<Promise<void>>();
+  readonly #runs = new Map<ScheduledEntry, CoalescedRun>();
 
   constructor(options: ResolvedSchedulerOptions, timer: SystemTimer, emitter: EventEmitter<SchedulerEvents>) {
     this.#options = options;
@@ -56,35 +55,32 @@ export class TickRunner {
     setMaxListeners(0, this.#stopping.signal); // each entry may wait: many listeners are not a leak
   }
 
-  /** Enqueues the due ticks of an entry. If that is under way, it includes the ticks that have come since. */
+  /** Enqueues the due ticks of an entry: called at each tick. */
   serve(entry: ScheduledEntry): void {
-    if (this.#served.has(entry)) return;
-    this.#served.add(entry);
-    const run = this.#serve(entry);
-    this.#runs.add(run);
-    void run.then(() => this.#runs.delete(run));
+    const run = this.#runs.get(entry) ?? new CoalescedRun(() => this.#serve(entry));
+    this.#runs.set(entry, run);
+    run.trigger();
+  }
+
+  /** Completes a pending call of the broker, and starts none for this entry. */
+  async remove(entry: ScheduledEntry): Promise<void> {
+    entry.isRemoved = true;
+    await this.#runs.get(entry)?.running;
+    this.#runs.delete(entry);
   }
 
   /** Waits for pending calls of the broker; starts and repeats none. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    await Promise.all(this.#runs);
+    await Promise.all(Array.from(this.#runs.values(), (run) => run.running));
   }
 
   async #serve(entry: ScheduledEntry): Promise<void> {
-    while (this.#isServed(entry)) {
-      if (entry.needsMark) {
-        await this.#readMark(entry);
-        continue;
-      }
-      const ticks = entry.dueAt(this.#wallNow());
-      if (ticks.length === 0) break;
-      for (const atMs of ticks) {
-        if (!this.#isServed(entry) || !(await this.#enqueue(entry, atMs))) break;
-      }
+    while (entry.needsMark && this.#isServed(entry)) await this.#readMark(entry);
+    for (const atMs of entry.dueAt(this.#wallNow())) {
+      if (!this.#isServed(entry)) return;
+      if (!(await this.#enqueue(entry, atMs))) return this.serve(entry); // once more: with backfill the tick is still due
     }
-    // Runs synchronously after the last check, so that a later tick starts a new run.
-    this.#served.delete(entry);
   }
 
   /** The entry still needs its mark if the broker was unavailable until the next tick was due. */

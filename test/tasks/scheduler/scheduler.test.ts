@@ -280,24 +280,28 @@ describe('start and shutdown', () => {
     }
   });
 
-  it('a shutdown waits for pending calls of the broker', async ({ world }) => {
-    let arrive = (): void => undefined;
-    const enqueueTick: Broker['enqueueTick'] = async (task, tick) => {
-      await new Promise<void>((resolve) => (arrive = resolve));
-      return world.broker.enqueueTick(task, tick);
-    };
-    const { scheduler, lines } = await world.startHourly({
-      broker: withMethods(world.broker, { enqueueTick }),
-    });
-    await world.clock.advanceAsync(HOUR_MS);
-    let isOver = false;
-    const closing = scheduler.shutdown().then(() => (isOver = true));
-    await world.clock.advanceAsync(HOUR_MS);
-    expect(isOver).toBe(false);
-    arrive();
-    await closing;
-    expect(lines).toEqual(['02:00 enqueued 01:00']);
-  });
+  it.for(['registered', 'unregistered'])(
+    'a shutdown waits for the pending call of an entry that is %s',
+    async (what, { world }) => {
+      let arrive = (): void => undefined;
+      const enqueueTick: Broker['enqueueTick'] = async (task, tick) => {
+        await new Promise<void>((resolve) => (arrive = resolve));
+        return world.broker.enqueueTick(task, tick);
+      };
+      const { scheduler, lines, entryId } = await world.startHourly({
+        broker: withMethods(world.broker, { enqueueTick }),
+      });
+      await world.clock.advanceAsync(HOUR_MS);
+      if (what === 'unregistered') scheduler.unregister(entryId);
+      let isOver = false;
+      const closing = scheduler.shutdown().then(() => (isOver = true));
+      await world.clock.advanceAsync(HOUR_MS);
+      expect(isOver).toBe(false);
+      arrive();
+      await closing;
+      expect(lines).toEqual(['02:00 enqueued 01:00']);
+    },
+  );
 
   it('a schema that hangs stops neither the scheduler nor its shutdown', async ({ world }) => {
     let calls = 0;
@@ -307,6 +311,14 @@ describe('start and shutdown', () => {
     expect(lines).toEqual(['01:02 failed 01:00', '02:00 enqueued 02:00']);
     expect(calls).toBe(3);
     await scheduler.shutdown();
+  });
+
+  it('a tick whose schema hangs is tried again at once with backfill', async ({ world }) => {
+    let calls = 0;
+    const task = taskValidatedBy((value) => (++calls === 2 ? valid(value) : new Promise(() => undefined)));
+    const { lines } = await world.startHourly({ backfill: true }, task);
+    await world.clock.advanceAsync(1.5 * HOUR_MS);
+    expect(lines).toEqual(['01:02 failed 01:00', '01:02 enqueued 01:00']);
   });
 
   it('a schema that has settled leaves no timer', async ({ world }) => {
