@@ -1,4 +1,7 @@
-import { NEXT_EPOCH, Script } from './script.ts';
+import { callEach } from '../../../core/report-uncaught.ts';
+import type { RedisAccess } from './redis-access.ts';
+import { itemsOf, numberOf } from './replies.ts';
+import { NEXT_EPOCH, Script, type ScriptReply } from './script.ts';
 
 /**
  * Leases tasks of a flow controlled queue, unless it is paused: one task of each key in its turn, then the next one of each, as far as
@@ -12,7 +15,7 @@ import { NEXT_EPOCH, Script } from './script.ts';
  * Returns milliseconds after which a token comes, -1 for never, or -2 if the queue is not flow controlled; 1 if tasks may run now; and
  * what DEQUEUE returns.
  */
-export const DEQUEUE_IN_FLOW = new Script(`${NEXT_EPOCH}
+const DEQUEUE_IN_FLOW = new Script(`${NEXT_EPOCH}
 local limit, score, bytes = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 if redis.call('EXISTS', PAUSED) == 1 then return { -1, 0, {} } end
 needFlow()
@@ -253,3 +256,36 @@ end
 finishEntering()
 return { againInMs(), 0, taken == 0 and reply[2] == 0 and {} or reply }
 `);
+
+/** What DEQUEUE_IN_FLOW returns if the queue has lost its limits, and has had no keys. */
+const NO_FLOW = -2;
+
+/** Leases tasks of a flow controlled queue. @returns the reply of DEQUEUE; undefined if the queue is not flow controlled any more. */
+export async function dequeueInFlow(
+  redis: RedisAccess,
+  queue: string,
+  args: readonly number[],
+): Promise<ScriptReply | undefined> {
+  const [againInMs, , reply = []] = itemsOf(await redis.runIn(queue, DEQUEUE_IN_FLOW, args));
+  if (againInMs === NO_FLOW) {
+    redis.setFlow(queue, false);
+    return undefined;
+  }
+  awaitToken(redis, queue, numberOf(againInMs));
+  return reply;
+}
+
+/** Notifies the listeners after a time if tasks may run then. @param inMs - -1 for never. */
+function awaitToken(redis: RedisAccess, queue: string, inMs: number): void {
+  const isHeard = [...redis.listeners].some((listener) => listener.work !== undefined);
+  redis.awaitToken(queue, isHeard ? inMs : -1, () => {
+    notifyOfTokens(redis, queue).catch(() => undefined); // servers poll as well
+  });
+}
+
+/** Notifies the listeners if tasks may run now; else when the next token comes. */
+export async function notifyOfTokens(redis: RedisAccess, queue: string): Promise<void> {
+  const [againInMs = NO_FLOW, mayRun] = itemsOf(await redis.runIn(queue, DEQUEUE_IN_FLOW, [0, 0, 0]));
+  if (mayRun === 1) callEach([...redis.listeners], (listener) => listener.work?.(queue));
+  else if (againInMs !== NO_FLOW) awaitToken(redis, queue, numberOf(againInMs));
+}

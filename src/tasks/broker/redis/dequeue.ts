@@ -1,6 +1,5 @@
-import { callEach } from '../../../core/report-uncaught.ts';
 import type { LeasedTask } from '../broker.ts';
-import { DEQUEUE_IN_FLOW } from './dequeue-in-flow.ts';
+import { dequeueInFlow } from './dequeue-in-flow.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import { itemsOf, messageIfOf, numberOf, secondsUp, textOf } from './replies.ts';
 import { MOST_READ, MOST_REPLY_BYTES, NEXT_EPOCH, Script, type ScriptReply } from './script.ts';
@@ -65,9 +64,6 @@ return reply
 /** How long it is known whether a queue has limits or keys, in milliseconds: another broker may set them. */
 export const FLOW_KNOWN_MS = 500;
 
-/** What DEQUEUE_IN_FLOW returns if the queue has lost its limits, and has had no keys. */
-const NO_FLOW = -2;
-
 /** Bytes of one call, except for the last task. */
 const MAX_TAKEN_BYTES = 8 * MOST_REPLY_BYTES;
 
@@ -91,32 +87,10 @@ async function dequeue(
   let byTurns = isInFlow;
   return takeSome(redis, queue, limit, async (count) => {
     const args = [count, secondsUp(redis.wallNowMs + leaseMs), MOST_REPLY_BYTES];
-    if (byTurns) {
-      const [againInMs, , reply = null] = itemsOf(await redis.runIn(queue, DEQUEUE_IN_FLOW, args));
-      if (againInMs !== NO_FLOW) {
-        awaitToken(redis, queue, numberOf(againInMs));
-        return reply;
-      }
-      redis.setFlow(queue, false);
-      byTurns = false;
-    }
-    return redis.runIn(queue, DEQUEUE, args);
+    const reply = byTurns ? await dequeueInFlow(redis, queue, args) : undefined;
+    byTurns = reply !== undefined;
+    return reply ?? redis.runIn(queue, DEQUEUE, args);
   });
-}
-
-/** Notifies the listeners after a time if tasks may run then. @param inMs - -1 for never. */
-function awaitToken(redis: RedisAccess, queue: string, inMs: number): void {
-  const isHeard = [...redis.listeners].some((listener) => listener.work !== undefined);
-  redis.awaitToken(queue, isHeard ? inMs : -1, () => {
-    notifyOfTokens(redis, queue).catch(() => undefined); // servers poll as well
-  });
-}
-
-/** Notifies the listeners if tasks may run now; else when the next token comes. */
-export async function notifyOfTokens(redis: RedisAccess, queue: string): Promise<void> {
-  const [againInMs = NO_FLOW, mayRun] = itemsOf(await redis.runIn(queue, DEQUEUE_IN_FLOW, [0, 0, 0]));
-  if (mayRun === 1) callEach([...redis.listeners], (listener) => listener.work?.(queue));
-  else if (againInMs !== NO_FLOW) awaitToken(redis, queue, numberOf(againInMs));
 }
 
 /** Runs one script after the other until there are enough tasks, or no more. Tasks that are leased are returned even if a later script fails. */

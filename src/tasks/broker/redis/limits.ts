@@ -1,7 +1,7 @@
 import { limitsOf, type Limits } from '../broker-settings.ts';
 import type { KeyStats, QueueLimits } from '../broker.ts';
+import { notifyOfTokens } from './dequeue-in-flow.ts';
 import { requireQueue } from './inspection.ts';
-import { notifyOfTokens } from './dequeue.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import { itemsOf, numberOf, rowsOf, textOf } from './replies.ts';
 import { MOST_READ, Script, type ScriptArgument, type ScriptReply } from './script.ts';
