@@ -71,15 +71,14 @@ async function copy(call: Invocation<CopyOptions>): Promise<void> {
   try {
     const to = await openTarget(toWord, call);
     opened.push(to);
-    const progress = new ProgressBar(terminal.err, printable(`${from.name} to ${to.name}`));
-    bar = progress;
+    bar = new ProgressBar(terminal.err, printable(`${from.name} to ${to.name}`));
     const onProgress = (done: number, total: number): void => {
-      progress.update(done, total);
+      bar?.update(done, total);
     };
     const { merge } = options;
     const copied = await copyTasks(from.at, to.at, { merge, onProgress, signal: terminal.signal });
     for (let place = opened.pop(); place !== undefined; place = opened.pop()) await place.close();
-    progress.stop();
+    bar.stop();
     if (damages > 0) await reportDamages(call, from.name, damages);
     const { queues, tasks, added } = copied;
     const there = tasks === added ? '' : `; ${formatCount(tasks - added)} of them were there already`;
