@@ -28,28 +28,8 @@ import {
   secondsOf,
   writeTaskMessage,
 } from '../../../src/tasks/wire/message-codec.ts';
-import { anyCharacter } from '../../any-character.ts';
 import { propertyRuns, testProperty } from '../../runs.ts';
-
-const text = fc.string({ unit: anyCharacter });
-const count = fc.nat({ max: 2 ** 31 - 1 });
-const wholeSeconds = fc.nat({ max: 9_000_000_000 }).map((seconds) => seconds * 1_000);
-const anyMs = fc.nat({ max: 9_000_000_000_000 });
-
-/** What stands for any time. */
-const CENTURY_MS = 36_525 * 86_400_000;
-
-function messages(time: fc.Arbitrary<number>): fc.Arbitrary<TaskMessage> {
-  return fc.record({
-    ...{ id: text, type: text, queue: text, uniqueKey: text, group: text, lastError: text, key: text },
-    payload: fc.uint8Array(),
-    // A map that comes from the wire has `__proto__` as a name like any other.
-    headers: fc.dictionary(fc.oneof(text, fc.constant('__proto__')), text, { noNullPrototype: true }),
-    ...{ maxRetry: count, retried: count },
-    timeoutMs: time.filter((ms) => ms < CENTURY_MS - 1_000),
-    ...{ lastFailedAtMs: time, deadlineMs: time, retentionMs: time, completedAtMs: time },
-  });
-}
+import { anyMessage, anyMs, CENTURY_MS, count, text, wholeSeconds } from '../support/any-message.ts';
 
 const nothing: TaskMessage = {
   ...{ id: '', type: '', queue: '', payload: Buffer.alloc(0), headers: {}, group: '', uniqueKey: '' },
@@ -75,7 +55,7 @@ const refused = (message: RegExp): unknown =>
 describe('a task message on the wire', () => {
   testProperty(
     'a task message is read as it was written if its times are whole seconds',
-    fc.property(messages(wholeSeconds), (message) => {
+    fc.property(anyMessage(wholeSeconds), (message) => {
       const back = decodeTaskMessage(Buffer.from(encodeTaskMessage(message)));
       expect({ ...back, payload: Uint8Array.from(back.payload) }).toEqual(message);
       expect(Object.entries(back.headers)).toEqual(expect.arrayContaining(Object.entries(message.headers)));
@@ -85,7 +65,7 @@ describe('a task message on the wire', () => {
 
   testProperty(
     'a task message is written as the protobuf library writes it',
-    fc.property(messages(fc.oneof(wholeSeconds, anyMs, fc.constant(8.64e15))), (message) => {
+    fc.property(anyMessage(fc.oneof(wholeSeconds, anyMs, fc.constant(8.64e15))), (message) => {
       const written = writeTaskMessage(message);
       expect(written).toBeDefined();
       expect(written && Uint8Array.from(written)).toEqual(Uint8Array.from(encodeAnyTaskMessage(message)));
@@ -132,7 +112,7 @@ describe('a task message on the wire', () => {
   const names = ['lastFailedAtMs', 'timeoutMs', 'deadlineMs', 'retentionMs', 'completedAtMs'] as const;
   testProperty(
     'times and durations of a task message are rounded up by less than a second',
-    fc.property(messages(anyMs), (message) => {
+    fc.property(anyMessage(anyMs), (message) => {
       const back = decodeTaskMessage(encodeTaskMessage(message));
       for (const name of names) {
         expect(back[name] - message[name]).toBeGreaterThanOrEqual(0);

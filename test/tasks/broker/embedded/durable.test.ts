@@ -2,6 +2,7 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { EmbeddedBroker, type EmbeddedBrokerOptions } from 'escapement/tasks';
 import { checkBroker, checkBrokerLog, ManualClock } from 'escapement/testing';
+import fc from 'fast-check';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { TurnBudget } from '../../../../src/core/own-turn.ts';
 import { FOR_READING, INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
@@ -15,7 +16,8 @@ import { nothingRemains, RecordingFileSystem } from '../../../diskqueue/recordin
 import { SmallDisk } from '../../../diskqueue/small-disk.ts';
 import { folderOfTest } from '../../../folder.ts';
 import { RecordingMetrics } from '../../../metrics/recording-metrics.ts';
-import { FIRST_SEED } from '../../../runs.ts';
+import { FIRST_SEED, propertyRuns } from '../../../runs.ts';
+import { anyMessage, anyMs } from '../../support/any-message.ts';
 import { codeOf } from '../../support/bench.ts';
 import { openFolder } from './open-folder.ts';
 
@@ -86,6 +88,18 @@ describe('a reopened broker', () => {
       { result: Uint8Array.of(1), progress: undefined },
       { result: undefined, progress: '2' },
     ]);
+  });
+
+  test('a reopened broker has every field of the messages of its tasks', async () => {
+    let broker = await open();
+    const messages = fc
+      .sample(anyMessage(anyMs), propertyRuns())
+      .map((message, n) => ({ ...message, id: `${n}`, queue: QUEUE }));
+    await broker.enqueueMany(messages.map((message) => ({ message, processAtMs: 0, uniqueTtlMs: 0 })));
+    for (let round = 0; round < 2; round++) {
+      for (const message of messages) expect((await broker.task(QUEUE, message.id)).message).toEqual(message);
+      broker = await reopen(broker);
+    }
   });
 
   test("a reopened broker does not take a name for another one whose letters are the name's bytes", async () => {
