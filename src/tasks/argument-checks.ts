@@ -1,7 +1,7 @@
 import { outOfRange, wrongType, wrongValue } from '../core/errors.ts';
 import { oneOf, type Check } from '../core/options.ts';
 import { LAST_DATE_MS } from '../core/units.ts';
-import { requireFiniteNumber, requireMethods, requireRecord, requireString } from '../core/validate.ts';
+import { requireFiniteNumber, requireMethods, requireString } from '../core/validate.ts';
 
 /* Checks of arguments that several classes make. Each throws a TypeError or a RangeError. */
 
@@ -46,30 +46,6 @@ export function requireDuration(argument: string, value: unknown): asserts value
   requireFiniteNumber(argument, value);
   if (value < 0 || value > LAST_DATE_MS) {
     throw outOfRange(argument, `from 0 to ${LAST_DATE_MS} milliseconds`, value);
-  }
-}
-
-/** Longest key, in bytes of UTF-8. */
-const LONGEST_KEY_BYTES = 256;
-
-/** Requires the key of a task. */
-export function requireKey(argument: string, value: unknown): asserts value is string {
-  requireText(argument, value);
-  if (Buffer.byteLength(value) > LONGEST_KEY_BYTES)
-    throw wrongValue(argument, `at most ${LONGEST_KEY_BYTES} bytes of UTF-8`, value);
-}
-
-/** Ours. The header that has the key of a task on the wire: asynq's servers keep headers. */
-export const KEY_HEADER = 'escapement-key';
-
-export function requireHeaders(argument: string, headers: unknown): void {
-  requireRecord(argument, "{ name: 'value' }", headers);
-  for (const [name, value] of Object.entries(headers as Record<string, unknown>)) {
-    if (!name.isWellFormed()) throw wrongValue(`a name of ${argument}`, 'well-formed Unicode', name);
-    if (name === KEY_HEADER)
-      throw wrongValue(`a name of ${argument}`, 'another one: options.key has its value', name);
-    requireString(`${argument}.${name}`, value);
-    if (!value.isWellFormed()) throw wrongValue(`${argument}.${name}`, 'well-formed Unicode', value);
   }
 }
 

@@ -10,12 +10,10 @@ import {
   type OptionTable,
 } from '../core/options.ts';
 import { LAST_DATE_MS, MINUTE_MS } from '../core/units.ts';
-import { requireFiniteNumber, requireString } from '../core/validate.ts';
+import { requireFiniteNumber, requireRecord, requireString } from '../core/validate.ts';
 import {
   requireDuration,
   requireExistingQueueName,
-  requireHeaders,
-  requireKey,
   requireQueueName,
   requireText,
   requireTime,
@@ -117,6 +115,30 @@ type TaskOptionTable = Readonly<
     readonly [check: Check, byDefault: unknown, notation: OptionNotation, flag: OptionFlag]
   >
 >;
+
+/** Longest key, in bytes of UTF-8. */
+const LONGEST_KEY_BYTES = 256;
+
+/** Requires the key of a task. */
+function requireKey(argument: string, value: unknown): asserts value is string {
+  requireText(argument, value);
+  if (Buffer.byteLength(value) > LONGEST_KEY_BYTES)
+    throw wrongValue(argument, `at most ${LONGEST_KEY_BYTES} bytes of UTF-8`, value);
+}
+
+/** Header that has the key of a task on the wire: asynq's servers keep headers. */
+export const KEY_HEADER = 'escapement-key';
+
+function requireHeaders(argument: string, headers: unknown): void {
+  requireRecord(argument, "{ name: 'value' }", headers);
+  for (const [name, value] of Object.entries(headers as Record<string, unknown>)) {
+    if (!name.isWellFormed()) throw wrongValue(`a name of ${argument}`, 'well-formed Unicode', name);
+    if (name === KEY_HEADER)
+      throw wrongValue(`a name of ${argument}`, 'another one: options.key has its value', name);
+    requireString(`${argument}.${name}`, value);
+    if (!value.isWellFormed()) throw wrongValue(`${argument}.${name}`, 'well-formed Unicode', value);
+  }
+}
 
 /** asynq stores an int32. */
 export const requireInt32 = integer(0, 2 ** 31 - 1);

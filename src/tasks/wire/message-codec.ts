@@ -8,8 +8,7 @@ import {
 } from '@bufbuild/protobuf';
 import { EscapementError } from '../../core/errors.ts';
 import { DAY_MS, LAST_DATE_MS, SECOND_MS } from '../../core/units.ts';
-import { KEY_HEADER } from '../argument-checks.ts';
-import type { TaskMessage } from '../task-options.ts';
+import { KEY_HEADER, type TaskMessage } from '../task-options.ts';
 import { TaskMessageSchema } from './asynq-messages.gen.ts';
 
 /*
