@@ -37,7 +37,7 @@ export function text(word: string): string {
   return word;
 }
 
-/** Not the root, nor that of a drive. A backslash separates on Windows only. */
+/** Does not match the root, nor that of a drive. A backslash separates on Windows only. */
 const TRAILING_SEPARATORS = sep === '/' ? /(?<=.)\/+$/ : /(?<=[^:])[/\\]+$/;
 
 /** Returns the path of a folder without separators at its end: those of its files begin with it, and one separator. */

@@ -29,7 +29,7 @@ type TimeoutFunctions = Pick<typeof globalThis, 'setTimeout' | 'clearTimeout'>;
 /** Read now: where such a module is made when it is first read, it would have a function that wraps the host's by then. */
 const nodeTimers = /* @__PURE__ */ builtinModule<TimeoutFunctions>('node:timers');
 
-/** A program may delete them. */
+/** Undefined where the program has deleted one. */
 const globals: { readonly [Name in keyof typeof original]?: (typeof original)[Name] } = globalThis;
 
 /** The global function of a name; the host's own if there is none, or if ours has taken its place. */

@@ -69,7 +69,7 @@ export interface PageOptions {
   readonly size: number;
 }
 
-/** asynq's. */
+/** The same as in asynq's command. */
 const DEFAULT_PAGE_SIZE = 30;
 
 /** `escapement tasks`, a group of its commands, or one of them. */
@@ -200,7 +200,7 @@ export function detailsOf({ terminal }: Surroundings, details: readonly Detail[]
   return detailLines(details, (name) => terminal.out.paint('bold', name));
 }
 
-/** There is nothing to cancel. */
+/** Error of a task that cannot be cancelled, because it is not active. */
 export class NotActive extends CommandError {
   constructor(id: string) {
     super(`there is no active task '${id}'`);

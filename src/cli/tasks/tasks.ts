@@ -96,7 +96,7 @@ const TODAY_COLUMNS: Columns<Totals> = [
 
 type RedisReport = Readonly<Record<string, string>>;
 
-/** The same as in asynq's command. */
+/** Columns of the table of Redis: the same as in asynq's command. */
 const REDIS_COLUMNS: Columns<RedisReport> = [
   ['version', ({ redis_version: version = '?' }) => version],
   ['uptime', ({ uptime_in_days: days = '?' }) => `${days} d`],

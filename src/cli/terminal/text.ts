@@ -53,7 +53,7 @@ export function detailLines(details: readonly Detail[], paint = (name: string): 
   return details.map(([name, text]) => `${paint(name.padEnd(width))}  ${harmless(text)}`.trimEnd());
 }
 
-/** Columns are separated by spaces. */
+/** Empty borders: columns are separated by spaces. */
 const NO_BORDERS = Object.fromEntries(
   ['top', 'bottom', 'left', 'right']
     .flatMap((side) => [side, `${side}-mid`, `${side}-left`, `${side}-right`])
@@ -73,7 +73,7 @@ export function plainTable<T>(columns: Columns<T>, items: readonly T[], width = 
     .map((line) => line.trimEnd());
 }
 
-/** A text is not cut to less. */
+/** Least width to which a text is cut, in columns. */
 const LEAST_TEXT = 6;
 
 /** Cuts the longest texts, and no numbers: a terminal cuts off the last columns of a line that is still too long. */

@@ -309,9 +309,9 @@ export interface KeyStats {
   readonly pending: number;
   /** Number of its active tasks. */
   readonly active: number;
-  /** The limit that it is at, of its own: no task of it can start; undefined if there is none. */
+  /** The limit of its own that it has reached, so that none of its tasks can start; undefined if there is none. */
   readonly heldBy: LimitKind | undefined;
-  /** When the limit of its rate ends, in milliseconds from now; undefined if it is not at that. */
+  /** When the limit of its rate ends, in milliseconds from now; undefined if it has not reached that. */
   readonly againInMs: number | undefined;
 }
 

@@ -125,7 +125,7 @@ export interface TaskBroker {
   extendLeases(tasks: readonly LeasedTask[], leaseMs: number): Promise<readonly LeasedTask[]>;
 
   /**
-   * Returns something that renews leases even while the event loop is blocked; undefined if the broker has none. A broker
+   * Returns a holder, which renews leases even while the event loop is blocked; undefined if the broker has none. A broker
    * whose tasks end with the process needs none.
    */
   leaseHolder?(options: LeaseHolderOptions): LeaseHolder | undefined;
@@ -188,7 +188,7 @@ export interface TaskBroker {
   cancel(request: CancelRequest, waitMs: number): Promise<boolean>;
 }
 
-/** Who works with the tasks: servers, and schedulers with their entries. */
+/** Registry of servers, and of schedulers with their entries. */
 export interface BrokerRegistry {
   /** Lists a server in `servers` for `ttlMs`, unless the broker detects by itself whether it is alive. */
   announceServer(read: () => ServerState, ttlMs: number): Promise<void>;

@@ -159,7 +159,7 @@ export interface AsynqmonTask extends Pick<TaskInfo, 'id' | 'type' | 'queue' | '
   readonly error_message: string;
   readonly state?: TaskState;
   readonly group?: string;
-  /** Ours. */
+  /** Ours: asynqmon's server does not send it. */
   readonly key?: string;
   readonly start_time?: string;
   readonly deadline?: string;

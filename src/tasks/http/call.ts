@@ -18,7 +18,7 @@ type Format = (bytes: Uint8Array, taskType: string) => string;
 
 const NOT_SHOWN = 'cannot be shown';
 
-/** asynqmon's. */
+/** The same as in asynqmon. */
 const DEFAULT_PAGE_SIZE = 20;
 
 /** A request as its operation reads it. */

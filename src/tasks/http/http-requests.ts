@@ -81,10 +81,10 @@ export class RemoteApi {
 
 interface ApiRequest {
   readonly method: string;
-  /** Below `/api`. */
+  /** Path below `/api`. */
   readonly path: string;
   readonly headers: Headers | Readonly<Record<string, string>>;
-  /** JSON. */
+  /** JSON; undefined for a request without a body. */
   readonly body: string | undefined;
   readonly signal: AbortSignal;
   readonly timeoutMs: number;

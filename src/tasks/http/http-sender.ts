@@ -68,9 +68,9 @@ const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i;
 export class HttpSender {
   readonly #options: Resolved<HttpClientOptions, typeof OPTIONS>;
   readonly #api: RemoteApi;
-  /** Those in the URL. */
+  /** Headers for the credentials in the URL. */
   readonly #credentials: RequestHeaders;
-  /** Each ends a call. */
+  /** One for each pending call, which it ends. */
   readonly #pending = new Set<AbortController>();
 
   constructor(options: HttpClientOptions) {

@@ -31,10 +31,10 @@ const NICKNAMES = new Map([
 
 const EVERY = '@every ';
 
-/** The year 3000. */
+/** Ticks are computed until the year 3000. */
 const END_MS = Date.UTC(3_000, 0);
 
-/** In characters. A list of every number of every field takes about 400. */
+/** Longest spec, in characters. A list of every number of every field takes about 400. */
 const MAX_LENGTH = 1_000;
 
 /**

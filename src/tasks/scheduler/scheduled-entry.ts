@@ -124,7 +124,7 @@ export class ScheduledEntry {
     };
   }
 
-  /** What was missed until then is still to be enqueued. */
+  /** The next tick is the first one after that time. What was missed until then is still to be enqueued. */
   #goBackTo(nowMs: number): void {
     this.#begunMs = Math.min(this.#begunMs, nowMs);
     this.#settledMs = Math.min(this.#settledMs, nowMs);

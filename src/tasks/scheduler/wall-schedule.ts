@@ -58,7 +58,7 @@ export class WallSchedule {
     }
   }
 
-  /** Croner ends in the year 3000, after some milliseconds, if there is no such day. */
+  /** Returns the next match of the fields. Croner ends in the year 3000, after some milliseconds, if there is none. */
   #nextOnWall(afterMs: number): number | undefined {
     return this.#calendar.nextRun(new Date(afterMs))?.getTime();
   }

@@ -11,7 +11,7 @@ import { retryDelayOf, type ResolvedServerOptions } from './server-options.ts';
 /** As asynq: a server that has died is no longer listed after ten seconds. */
 const ANNOUNCE_INTERVAL_MS = 5_000;
 const ANNOUNCE_TTL_MS = 10_000;
-/** As asynq. */
+/** The same as in asynq. */
 const RECOVER_INTERVAL_MS = MINUTE_MS;
 /** How far the clocks of a fleet may differ, in milliseconds: a lease that ended on one clock may last on another. */
 const SKEW_MS = 30_000;
@@ -157,7 +157,7 @@ const RECOVERED_AT_ONCE = 20;
 async function recoverIn(queue: string, options: ResolvedServerOptions, reports: Reports): Promise<void> {
   const { broker, leaseMs } = options;
   if (broker.maintenance.includes('reclaimSets')) await broker.reclaimSets([queue]);
-  const graceMs = broker.maintenance.includes('recover') ? SKEW_MS : 0;
+  const graceMs = broker.maintenance.includes('recover') ? SKEW_MS : 0; // a broker that recovers tasks by itself has one clock
   const tasks = await broker.recover([queue], graceMs, leaseMs);
   for (let first = 0; first < tasks.length; first += RECOVERED_AT_ONCE) {
     const some = tasks.slice(first, first + RECOVERED_AT_ONCE);

@@ -162,13 +162,13 @@ export class Processor {
     this.#latch.wake();
   };
 
-  /** Also while other queues have tasks: asynq's clients do not notify of theirs. */
+  /** Called also while other queues have tasks: asynq's clients do not notify of theirs. */
   #poll(): void {
     this.#picker.markAllReady();
     this.#setNextPoll();
   }
 
-  /** As asynq: from half the interval to one and a half. */
+  /** Waits as asynq does: from half the interval to one and a half. */
   #setNextPoll(): void {
     this.#nextPollMs = this.#nowMs() + this.#settings.options.pollIntervalMs * (0.5 + Math.random());
   }

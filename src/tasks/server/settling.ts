@@ -41,7 +41,7 @@ export class Settler {
   readonly #backOff = new BackOff();
   readonly #stopping = new AbortController();
   #unwritten: Unwritten[] = [];
-  /** Number of those that are being written. */
+  /** Number of endings that are being written again. */
   #writing = 0;
   readonly #retries = new CoalescedRun(() => this.#retry());
 
@@ -154,7 +154,7 @@ export class Settler {
     await this.#timer.sleep(pauseMs, undefined, { signal }).catch(() => undefined);
   }
 
-  /** All at once: they are of different tasks. */
+  /** Writes all endings at once: they are of different tasks. */
   async #writeAgain(): Promise<void> {
     const unwritten = this.#unwritten.splice(0);
     this.#writing = unwritten.length;

@@ -38,10 +38,10 @@ interface CopyOptions extends ConnectionOptions {
 
 /** One end of a copy. */
 interface Place {
-  /** For messages; without a password. */
+  /** Where it is, for messages; without a password. */
   readonly name: string;
   readonly at: Broker | string;
-  /** Called at the end of the copy. @throws CommandError - it may be wrong. */
+  /** Called at the end of the copy. @throws CommandError - the copy may be wrong. */
   readonly close: () => Promise<unknown>;
 }
 

@@ -11,12 +11,12 @@ import type { TasksOfState, TasksTarget } from '../target/tasks-target.ts';
  *             ◄───q────                        ◄───q────
  */
 export interface DashState {
-  /** Undefined in the list of queues. */
+  /** Queue that is shown; undefined in the list of queues. */
   readonly queue: string | undefined;
   readonly state: TaskState;
   /** Group of aggregating tasks; undefined in the list of groups. */
   readonly group: string | undefined;
-  /** Undefined in lists. */
+  /** Task that is shown; undefined in lists. */
   readonly taskId: string | undefined;
   readonly page: number;
   /** The selected row of the list, from 0. */

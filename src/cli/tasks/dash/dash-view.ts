@@ -46,7 +46,7 @@ const HELP: readonly Detail[] = [
 /** Lines above and below a list: title, selection, states in two lines, empty lines, error, keys. */
 const LINES_AROUND = 9;
 
-/** Of a row that is selected, and of the others. */
+/** Marks of the selected row, and of the others. */
 const MARKS = ['> ', '  '] as const;
 
 export function rowsThatFit(height: number): number {

@@ -23,7 +23,7 @@ import {
 } from './dash-state.ts';
 import { type DashFrame, dashLines, type DashStatus, type Line, rowsThatFit } from './dash-view.ts';
 
-/** asynq's. */
+/** The same as in asynq's command. */
 const DEFAULT_REFRESH_MS = 8_000;
 const MIN_REFRESH_MS = 1_000;
 
@@ -212,7 +212,7 @@ const HOME = '\u001b[H';
 const CLEAR_LINE = '\u001b[K';
 const CLEAR_REST = '\u001b[J';
 
-/** For a terminal that does not report its size, or 0. */
+/** Rows of a terminal that does not report its size, or 0. */
 const DEFAULT_ROWS = 24;
 
 /** The whole terminal, between `enter` and `leave`. */

@@ -85,7 +85,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   /** Records that the host has, and that are to be synced before they settle. */
   #unsynced: JournalRecord[] = [];
   #failure: EscapementError | undefined;
-  /** With `'interval'`: changes that had settled may be lost, until a `flush` has rejected with it. */
+  /** With `'interval'`: error after which changes that had settled may be lost, until a `flush` has rejected with it. */
   #loss: EscapementError | undefined;
   #nextAttempt: ClockTimeout | undefined;
   #isClosed = false;

@@ -28,7 +28,7 @@ export function crcOf(payload: Uint8Array): number {
  * half the memory. The tasks of a long queue are needed late.
  */
 export class JournaledRow extends TaskRow {
-  /** No other row of the broker has ever had it. */
+  /** Number of the task in the log: no other row of the broker has ever had it. */
   readonly number: number;
   /** Number of the segment with the latest entry of all it has: 0 until that is written, -1 when the row was removed. */
   segment = 0;
@@ -125,7 +125,7 @@ export class LiveEntries {
 const PIECE_BYTES = 16_384;
 
 export class PackedMemory {
-  /** That of the latest message. */
+  /** The piece that has the latest message. */
   piece: Buffer = Buffer.alloc(0);
   #view = new DataView(this.piece.buffer);
   #used = 0;

@@ -247,7 +247,7 @@ export class Loading {
     listOf(row).remove(row);
   }
 
-  /** Of two with one id, the removal of the first was in a damaged record. */
+  /** If another row has the id, the removal of the older one was in a damaged record. */
   #indexById(row: JournaledRow): void {
     const { rows } = listOf(row).queue;
     const found = rows.get(row.id);

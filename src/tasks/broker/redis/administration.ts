@@ -255,7 +255,7 @@ return 0
 interface ChangeScripts {
   readonly one: Script;
   readonly some: Script;
-  /** The arguments of both, after those that name the tasks. */
+  /** Arguments of both scripts, after those that name the tasks. */
   readonly args: (redis: RedisAccess) => readonly ScriptArgument[];
 }
 

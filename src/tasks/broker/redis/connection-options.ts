@@ -147,7 +147,7 @@ export interface RedisHost {
   readonly port: number;
 }
 
-/** Decoded; an empty part is absent. */
+/** User and password of a URL, decoded; one that is empty is absent. */
 interface RedisCredentials {
   readonly username?: string;
   readonly password?: string;

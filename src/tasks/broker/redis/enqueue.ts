@@ -190,7 +190,7 @@ finish()
 return outcome
 `);
 
-/** By what `add` returns; 0 is a conflict. */
+/** States of an added task, by what the function `add` of a script returns; 0 is a conflict of ids. */
 const STATES = [undefined, 'pending', 'scheduled', 'aggregating'] as const;
 
 /** A new task, and its arguments of ENQUEUE. */

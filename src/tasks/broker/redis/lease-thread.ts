@@ -43,7 +43,7 @@ export class LeaseThread implements LeaseHolder {
   readonly #board: LeaseBoard;
   readonly #queues: ReadonlyMap<string, number>;
   #worker: Worker | undefined;
-  /** It has ended, could not start, or was closed. */
+  /** Whether the thread has ended, could not start, or was closed. */
   #isOver = false;
 
   /** @throws RangeError - there is not so much memory. */

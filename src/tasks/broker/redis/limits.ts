@@ -209,7 +209,7 @@ export async function storeLimits(
   if (await redis.readFlow(queue)) await notifyOfTokens(redis, queue);
 }
 
-/** Those of SET_LIMITS. */
+/** Returns the arguments of SET_LIMITS for limits of the queue, or of each key. */
 function numbersOf({ concurrency, rate }: Limits = {}): ScriptArgument[] {
   const { tasks, perMs, burst } = rate ?? {};
   return [

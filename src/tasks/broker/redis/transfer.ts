@@ -186,7 +186,7 @@ export class RedisTransfer implements Transfer {
     return added;
   }
 
-  /** Those of WRITE_WHOLE. */
+  /** Returns the arguments of WRITE_WHOLE for a task. */
   #argumentsOf(task: WholeTask): ScriptArgument[] {
     const { message, state, atMs, recoveries, lockEndsMs, result, progress = '' } = task;
     const lockMs = lockEndsMs - this.#redis.wallNowMs;
