@@ -119,7 +119,6 @@ type TaskOptionTable = Readonly<
 /** Longest key, in bytes of UTF-8. */
 const LONGEST_KEY_BYTES = 256;
 
-/** Requires the key of a task. */
 function requireKey(argument: string, value: unknown): asserts value is string {
   requireText(argument, value);
   if (Buffer.byteLength(value) > LONGEST_KEY_BYTES)

@@ -72,14 +72,13 @@ export class TickRunner {
   /** Waits for pending calls of the broker; starts and repeats none. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    await Promise.all(Array.from(this.#runs.values(), (run) => run.running));
+    for (const run of this.#runs.values()) await run.running;
   }
 
   async #serve(entry: ScheduledEntry): Promise<void> {
     while (entry.needsMark && this.#isServed(entry)) await this.#readMark(entry);
     for (const atMs of entry.dueAt(this.#wallNow())) {
-      if (!this.#isServed(entry)) return;
-      if (!(await this.#enqueue(entry, atMs))) return this.serve(entry); // once more: with backfill the tick is still due
+      if (!this.#isServed(entry) || !(await this.#enqueue(entry, atMs))) break;
     }
   }
 
@@ -107,8 +106,10 @@ export class TickRunner {
       await this.#report(outcome.answer, tick);
       return true;
     }
-    if (outcome.kind === 'lost') entry.giveUp(atMs);
-    else entry.settle(atMs);
+    if (outcome.kind === 'lost') {
+      entry.giveUp(atMs);
+      this.serve(entry); // once more: with backfill the tick is still due
+    } else entry.settle(atMs);
     this.#reportFailure(entry, outcome.error, tick);
     return outcome.kind === 'refused';
   }

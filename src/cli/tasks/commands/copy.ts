@@ -72,9 +72,7 @@ async function copy(call: Invocation<CopyOptions>): Promise<void> {
     const to = await openTarget(toWord, call);
     opened.push(to);
     bar = new ProgressBar(terminal.err, printable(`${from.name} to ${to.name}`));
-    const onProgress = (done: number, total: number): void => {
-      bar?.update(done, total);
-    };
+    const onProgress = (done: number, total: number): void => bar?.update(done, total);
     const { merge } = options;
     const copied = await copyTasks(from.at, to.at, { merge, onProgress, signal: terminal.signal });
     for (let place = opened.pop(); place !== undefined; place = opened.pop()) await place.close();
