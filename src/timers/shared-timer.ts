@@ -1,6 +1,7 @@
 import { HostTimeout, systemClock, type Clock } from '../core/clock.ts';
 import { hostFunction, hostWallNow, isFaked, original } from '../core/host.ts';
 import { inOwnTurn } from '../core/own-turn.ts';
+import { RingQueue } from '../core/ring-queue.ts';
 import { SystemTimer } from '../timer/system-timer.ts';
 
 /*
@@ -21,6 +22,11 @@ interface DueTimeout {
   [RUN](): void;
 }
 
+/** Where a timeout stands in the queue of those that are due; empty once it is cleared or refreshed. */
+export interface Due {
+  timeout: DueTimeout | undefined;
+}
+
 /**
  * The timeouts whose delay is over: first in, first out, each in a turn of the host's event loop of its own.
  *
@@ -30,29 +36,23 @@ interface DueTimeout {
  *     wake-up    queue a turn for b, one for c ─► run a ─► ticks, microtasks
  *     turns                                       run b ─► ticks, microtasks ─► run c ─► ticks, microtasks
  *
- * The turns are queued before `a` runs, so they come before every immediate that a callback sets. A turn takes the
- * timeout that is first by then: one that is cleared or refreshed meanwhile is removed, and the last turn has nothing to do.
+ * The turns are queued before `a` runs, so they come before every immediate that a callback sets. The turn of a
+ * timeout that is cleared or refreshed meanwhile has nothing to do.
  */
 class DueTimeouts {
-  /** In order. */
-  readonly #due = new Set<DueTimeout>();
-  /** Kept while the set is not empty: a new iterator would step over all that were deleted before the first. */
-  #inOrder = this.#due.values();
+  readonly #queue = new RingQueue<Due>();
   /** Number of queued turns. */
   #turns = 0;
 
-  add(timeout: DueTimeout): void {
-    if (this.#due.size === 0) this.#inOrder = this.#due.values();
-    this.#due.add(timeout);
-  }
-
-  delete(timeout: DueTimeout): void {
-    this.#due.delete(timeout);
+  add(timeout: DueTimeout): Due {
+    const due: Due = { timeout };
+    this.#queue.push(due);
+    return due;
   }
 
   /** Runs the first one now, and the others in turns of their own. An error of the first one is thrown to the caller. */
   run(): void {
-    for (const others = this.#due.size - 1; this.#turns < others; this.#turns++) inOwnTurn(this.#runTurn);
+    for (const others = this.#queue.size - 1; this.#turns < others; this.#turns++) inOwnTurn(this.#runTurn);
     this.#runFirst();
   }
 
@@ -62,10 +62,7 @@ class DueTimeouts {
   };
 
   #runFirst(): void {
-    if (this.#due.size === 0) return;
-    const timeout = this.#inOrder.next().value as DueTimeout;
-    this.#due.delete(timeout);
-    timeout[RUN]();
+    this.#queue.shift()?.timeout?.[RUN]();
   }
 }
 
@@ -95,15 +92,11 @@ class SharedTimer {
     return this.timer.clock.now();
   }
 
-  /** Runs a timeout whose delay is over: at the end of this wake-up, or in a turn that follows. */
-  expire(timeout: DueTimeout): void {
-    if (this.#isFake) timeout[RUN]();
-    else this.#due.add(timeout);
-  }
-
-  /** Removes a timeout that is cleared or refreshed, if it is due. */
-  withdraw(timeout: DueTimeout): void {
-    this.#due.delete(timeout);
+  /** Runs a timeout whose delay is over: now under a fake host, else at the end of this wake-up or in a turn that follows. */
+  expire(timeout: DueTimeout): Due | undefined {
+    if (!this.#isFake) return this.#due.add(timeout);
+    timeout[RUN]();
+    return undefined;
   }
 
   /** Counts a timeout that keeps the process alive, before it is scheduled. */

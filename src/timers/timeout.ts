@@ -1,7 +1,7 @@
 import { AsyncResource, type AsyncContext } from '../core/async-context.ts';
 import { wrongType } from '../core/errors.ts';
 import type { TimerId } from '../timer/system-timer.ts';
-import { RUN, sharedTimer } from './shared-timer.ts';
+import { RUN, sharedTimer, type Due } from './shared-timer.ts';
 
 /** The callback of a timeout; `this` is the timeout. */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- as the host declares it
@@ -52,10 +52,10 @@ export class Timeout {
   #callback: TimeoutCallback | undefined;
   #id = NOT_WAITING;
   #hasRef: boolean;
-  /** Whether it is pending, is due, or runs. */
+  /** Its latest place among the timeouts that are due. */
+  #due: Due | undefined;
+  /** Whether it is pending, is due, or runs. Then it is counted as keeping the process alive, unless it has no ref. */
   #isActive = false;
-  /** Whether it is counted as keeping the process alive. */
-  #isCounted = false;
   #hasNumber = false;
   /** When an interval is due, in milliseconds on the clock of the timer. */
   #dueMs = 0;
@@ -80,16 +80,16 @@ export class Timeout {
   /** Lets the timeout keep the process alive until it has run. This is the default. */
   ref(): this {
     if (!(#callback in this)) return this;
+    if (this.#isActive && !this.#hasRef) this.#shared.acquireRef();
     this.#hasRef = true;
-    if (this.#isActive) this.#count();
     return this;
   }
 
   /** Lets the process end although the timeout is pending. */
   unref(): this {
     if (!(#callback in this)) return this;
+    if (this.#isActive && this.#hasRef) this.#shared.releaseRef();
     this.#hasRef = false;
-    this.#discount();
     return this;
   }
 
@@ -105,7 +105,7 @@ export class Timeout {
       this.#restart();
       return this;
     }
-    this.#shared.withdraw(this);
+    this.#withdraw();
     if (!this.#isActive) this.#context = new TimeoutContext('Timeout');
     this.#start();
     return this;
@@ -155,9 +155,9 @@ export class Timeout {
   }
 
   #start(): void {
+    if (!this.#hasRef) this.#shared.addUnref();
+    else if (!this.#isActive) this.#shared.acquireRef();
     this.#isActive = true;
-    if (this.#hasRef) this.#count();
-    else this.#shared.addUnref();
     if (this.#hasNumber) byNumber.set(String(this.#context.asyncId()), this);
     if (this.#isInterval) this.#dueMs = this.#shared.now() + this.#delayMs;
     this.#id = this.#shared.timer.schedule(this.#delayMs, expire, this);
@@ -172,14 +172,14 @@ export class Timeout {
   static clear(timeout: Timeout): void {
     timeout.#callback = undefined;
     if (timeout.#id !== NOT_WAITING) timeout.#shared.timer.cancel(timeout.#id);
-    else if (timeout.#isActive) timeout.#shared.withdraw(timeout);
+    else timeout.#withdraw();
     timeout.#stop();
   }
 
   /** @internal Called when the delay is over. */
   static expire(timeout: Timeout): void {
     timeout.#id = NOT_WAITING;
-    timeout.#shared.expire(timeout);
+    timeout.#due = timeout.#shared.expire(timeout);
   }
 
   /** @internal Runs the callback. Then a timeout ends and an interval continues, even after an error; not if the callback cleared or restarted it. */
@@ -207,27 +207,20 @@ export class Timeout {
     const nowMs = this.#shared.now();
     const periods = Math.max(1, Math.floor((nowMs - this.#dueMs) / this.#delayMs) + 1);
     this.#dueMs += periods * this.#delayMs;
-    if (!this.#isCounted) this.#shared.addUnref();
+    if (!this.#hasRef) this.#shared.addUnref();
     this.#id = this.#shared.timer.schedule(this.#dueMs - nowMs, expire, this);
   }
 
   #stop(): void {
+    if (this.#isActive && this.#hasRef) this.#shared.releaseRef();
     this.#isActive = false;
     this.#id = NOT_WAITING;
-    this.#discount();
     if (this.#hasNumber) byNumber.delete(String(this.#context.asyncId()));
   }
 
-  #count(): void {
-    if (this.#isCounted) return;
-    this.#isCounted = true;
-    this.#shared.acquireRef();
-  }
-
-  #discount(): void {
-    if (!this.#isCounted) return;
-    this.#isCounted = false;
-    this.#shared.releaseRef();
+  /** If it is due, its turn will have nothing to do. */
+  #withdraw(): void {
+    if (this.#due !== undefined) this.#due.timeout = undefined;
   }
 }
 
