@@ -132,6 +132,10 @@ class SharedTimer {
 
 type HostFunction = typeof globalThis.setTimeout;
 
+const { navigator } = globalThis as { readonly navigator?: { readonly userAgent?: string } };
+/** In Cloudflare Workers a timeout of the host fires only while the request runs that set it: requests must not share a timer. */
+const isOfRequest = navigator?.userAgent === 'Cloudflare-Workers';
+
 let latest: SharedTimer | undefined;
 let latestFunction: HostFunction | undefined;
 /** By the fake that arms their wake-ups, or the host's own function. */
@@ -145,7 +149,16 @@ export function sharedTimer(): SharedTimer {
     const host = isFake ? current : original.setTimeout;
     latest = byHost.get(host) ?? new SharedTimer(isFake);
     latestFunction = current;
-    byHost.set(host, latest);
+    if (isOfRequest && !isFake) forgetAfterTurn();
+    else byHost.set(host, latest);
   }
   return latest;
+}
+
+/** Another turn may belong to another request. */
+function forgetAfterTurn(): void {
+  const { queueMicrotask } = original;
+  queueMicrotask(() => {
+    latest = undefined;
+  });
 }

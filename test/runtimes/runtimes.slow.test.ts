@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CHECKS } from './checks.ts';
-import { RUNTIMES, Workspace } from './runtimes.ts';
+import { RUNTIMES, sleepInRequests, Workspace } from './runtimes.ts';
 
 let workspace: Workspace;
 beforeAll(async () => {
@@ -18,4 +18,9 @@ describe.each(RUNTIMES)('in $name', (runtime) => {
       expect(results.map(({ name }) => name)).toEqual(Object.keys(CHECKS));
     },
   );
+});
+
+test('each of several requests of a Cloudflare Worker has its timeouts, also after another request has ended', async () => {
+  const paths = await sleepInRequests(workspace, [40, 120, 80]);
+  expect(paths).toEqual(['/40', '/120', '/80']);
 });

@@ -84,23 +84,62 @@ function workerd(features: RuntimeFeatures): Runtime {
   return {
     name: features.asyncContext ? 'workerd with nodejs_compat' : 'workerd',
     features,
-    async run(workspace) {
-      const answer = `export default { async fetch() { return Response.json(await runChecks(${JSON.stringify(features)})); } };`;
-      await bundle({
-        stdin: {
-          contents: `import { runChecks } from './checks.js';\n${answer}`,
-          resolveDir: workspace.path,
-        },
-        bundle: true,
-        format: 'esm',
-        platform: 'neutral',
-        conditions: ['workerd', 'worker'],
-        outfile: join(workspace.path, 'worker.js'),
-        logLevel: 'silent',
+    run: (workspace) => {
+      const answer = `Response.json(await runChecks(${JSON.stringify(features)}))`;
+      return withWorker(workspace, features, answer, async (url) => {
+        const response = await fetch(url);
+        return (await response.json()) as CheckResult[];
       });
-      const config = workspace.write(
-        'config.capnp',
-        `using Workerd = import "/workerd/workerd.capnp";
+    },
+  };
+}
+
+/**
+ * Sends requests that are pending at the same time to a worker of workerd: each sleeps for as many milliseconds as its path has, on a
+ * timer of its own and with `escapement/timers`.
+ *
+ * @returns the paths that they answer with.
+ */
+export function sleepInRequests(workspace: Workspace, delaysMs: readonly number[]): Promise<string[]> {
+  const answer = `new Response(await sleepTwice(new URL(request.url).pathname))`;
+  return withWorker(workspace, { asyncContext: false }, answer, (url) =>
+    Promise.all(delaysMs.map(async (ms) => (await fetch(`${url}${ms}`)).text())),
+  );
+}
+
+const SLEEP_TWICE = `import { SystemTimer } from 'escapement';
+import { setTimeout } from 'escapement/timers/promises';
+async function sleepTwice(path) {
+  const delayMs = Number(path.slice(1));
+  const timer = new SystemTimer();
+  await Promise.all([timer.sleep(delayMs), setTimeout(delayMs)]);
+  timer.close();
+  return path;
+}\n`;
+
+/** Starts workerd with a worker that answers each request with an expression, for as long as `use` takes. */
+async function withWorker<T>(
+  workspace: Workspace,
+  features: RuntimeFeatures,
+  answer: string,
+  use: (url: string) => Promise<T>,
+): Promise<T> {
+  await bundle({
+    stdin: {
+      contents: `import { runChecks } from './checks.js';\n${SLEEP_TWICE}
+export default { async fetch(request) { return ${answer}; } };`,
+      resolveDir: workspace.path,
+    },
+    bundle: true,
+    format: 'esm',
+    platform: 'neutral',
+    conditions: ['workerd', 'worker'],
+    outfile: join(workspace.path, 'worker.js'),
+    logLevel: 'silent',
+  });
+  const config = workspace.write(
+    'config.capnp',
+    `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [ (name = "main", worker = (
     modules = [ (name = "worker", esModule = embed "worker.js") ],
@@ -109,18 +148,14 @@ const config :Workerd.Config = (
   )) ],
   sockets = [ (name = "http", address = "127.0.0.1:0", http = (), service = "main") ]
 );\n`,
-      );
-      const server = spawn(bin('workerd'), ['serve', config, '--control-fd=1'], { timeout: MOST_MS });
-      try {
-        const port = await portOf(server);
-        const response = await fetch(`http://127.0.0.1:${port}/`);
-        return (await response.json()) as CheckResult[];
-      } finally {
-        server.kill();
-        await once(server, 'close');
-      }
-    },
-  };
+  );
+  const server = spawn(bin('workerd'), ['serve', config, '--control-fd=1'], { timeout: MOST_MS });
+  try {
+    return await use(`http://127.0.0.1:${await portOf(server)}/`);
+  } finally {
+    server.kill();
+    await once(server, 'close');
+  }
 }
 
 /** The page's own thread, or a web worker of it. */
