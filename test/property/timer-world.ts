@@ -1,4 +1,4 @@
-import { EscapementError, type TimerId, TimerTask } from 'escapement';
+import { EscapementError, type SystemTimer, TimerTask } from 'escapement';
 import { checkTimer } from 'escapement/testing';
 import { claim } from './actions.ts';
 import type { Action, Delay, Scenario, Which } from './timer-actions.ts';
@@ -319,21 +319,18 @@ export class TimerWorld {
       const delayMs = this.#delayMs(side, delay);
       const deadlineMs = side.clock.nowMs + delayMs;
       const waits = side.waiting.has(subject);
-      const moved = isAbsolute
-        ? this.#withDeadline(side, false, () => side.timer.rescheduleAt(id, deadlineMs))
-        : this.#reschedule(side, id, delayMs);
+      const move = (timer: SystemTimer): boolean =>
+        isAbsolute ? timer.rescheduleAt(id, deadlineMs) : timer.reschedule(id, delayMs);
+      const other = this.#sides[side === this.#sides[0] ? 1 : 0];
+      claim(!move(other.timer), `${subject.name} was found in the other timer`);
+      const moveHere = (): boolean => move(side.timer);
+      const moved = isAbsolute ? this.#withDeadline(side, false, moveHere) : moveHere();
       // While close runs what waits, it may be refused or not, but nothing may be lost.
       if (side.isClosed) return;
       claim(moved === waits, `reschedule of ${subject.name} must be ${String(waits)}`);
       if (waits && isAbsolute) this.#placeAt(subject, side, deadlineMs);
       else if (waits) this.#place(subject, side, delayMs);
     }
-  }
-
-  #reschedule(side: Side, id: TimerId, delayMs: number): boolean {
-    const other = this.#sides[side === this.#sides[0] ? 1 : 0];
-    claim(!other.timer.reschedule(id, delayMs), 'an id was found in the other timer');
-    return side.timer.reschedule(id, delayMs);
   }
 
   #poll(side: Side): void {
