@@ -9,7 +9,17 @@ import { DelaySequence } from '../lib/random.ts';
 import { quantileOfSorted } from '../lib/statistics.ts';
 import { Tally } from '../lib/work.ts';
 import { HeapTimer } from './heap-timer.ts';
-import { expire, HEAP, HOST, reportTo, SCHEDULE, TASK, WHEEL, type RequestWheel } from './kinds.ts';
+import {
+  DROP_IN_KIND,
+  expire,
+  HEAP,
+  HOST,
+  reportTo,
+  SCHEDULE,
+  TASK,
+  WHEEL,
+  type RequestWheel,
+} from './kinds.ts';
 import { newRing, type Request, type TimerKind } from './ring.ts';
 
 const MIN_DELAY_MS = 5_000;
@@ -164,4 +174,30 @@ export const realTime = [
   rival('timer-wheel', realTimeWith(WHEEL, true, advanceEachSecond)),
   ours('ours: TimerTask', realTimeWith(TASK)),
   ours('ours: schedule', realTimeWith(SCHEDULE)),
+];
+
+/** Sets all timers in one turn, and waits until all have expired. */
+function fireAllWith<Timers, R extends Request<Timers>>(
+  { Request: RequestOf, open, close }: TimerKind<Timers, R>,
+  minMs: number,
+  maxMs: number,
+): Scenario {
+  return async (size) => {
+    const tally = new Tally(size);
+    reportTo(tally);
+    const timers = open();
+    const delays = new DelaySequence(minMs, maxMs);
+    const { cpuUs } = await spentBy(() => {
+      for (let id = 0; id < size; id++) new RequestOf(id, timers, delays.next(), 0);
+      return tally.finished;
+    });
+    close(timers, []);
+    return { values: { cpu: cpuUs / size }, problem: tally.check() };
+  };
+}
+
+export const fireAll = (minMs: number, maxMs: number) => [
+  baseline('setTimeout', fireAllWith(HOST, minMs, maxMs)),
+  ours('ours: setTimeout', fireAllWith(DROP_IN_KIND, minMs, maxMs)),
+  ours('ours: schedule', fireAllWith(SCHEDULE, minMs, maxMs)),
 ];

@@ -209,7 +209,7 @@ class DropInRequest {
   }
 }
 
-const DROP_IN_KIND: TimerKind<undefined, DropInRequest> = {
+export const DROP_IN_KIND: TimerKind<undefined, DropInRequest> = {
   Request: DropInRequest,
   open: () => undefined,
   pending: (_, ring, cancelled) => [cancelled, ...ring].filter(isPending).length,
