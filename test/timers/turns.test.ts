@@ -82,6 +82,20 @@ describe.each(BOTH)('%s: callbacks that are due in one turn', (_, timers) => {
     expect(order).toEqual(['third', 'later', 'refreshed']);
   });
 
+  test('a timeout that is refreshed in its turn and due again at once runs after the others, once', async () => {
+    const order: string[] = [];
+    setTimeout(() => {
+      order.push('first');
+      second.refresh();
+      block();
+    }, 1);
+    const second = setTimeout(() => order.push('second'), 1);
+    setTimeout(() => order.push('third'), 1);
+    block();
+    await filled(order, 3);
+    expect(order).toEqual(['first', 'third', 'second']);
+  });
+
   test('a timeout that clears or refreshes itself does not disturb the others of its turn', async () => {
     const order: string[] = [];
     const first = setTimeout(() => {
