@@ -4,7 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ManualClock, systemClock, SystemTimer } from 'escapement';
 import type { OpenBulk, Scenario } from '../lib/kinds.ts';
 import { spentBy } from '../lib/machine.ts';
-import { baseline, expectCount, ours, rival, unable, US_PER_MS, type Measurement } from '../lib/part.ts';
+import { baseline, expectCount, ours, rival, unable, US_PER_MS } from '../lib/part.ts';
+import type { Contestant, Measurement } from '../lib/part.ts';
 import { DelaySequence } from '../lib/random.ts';
 import { quantileOfSorted } from '../lib/statistics.ts';
 import { Tally } from '../lib/work.ts';
@@ -196,7 +197,7 @@ function fireAllWith<Timers, R extends Request<Timers>>(
   };
 }
 
-export const fireAll = (minMs: number, maxMs: number) => [
+export const fireAll = (minMs: number, maxMs: number): Contestant<Scenario>[] => [
   baseline('setTimeout', fireAllWith(HOST, minMs, maxMs)),
   ours('ours: setTimeout', fireAllWith(DROP_IN_KIND, minMs, maxMs)),
   ours('ours: schedule', fireAllWith(SCHEDULE, minMs, maxMs)),
